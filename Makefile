@@ -1,0 +1,38 @@
+# Makefile -- the front door; CMake does the work.
+#
+#   make demo      PageRank on workers that straggle, vanish and arrive
+#   make test      everything, in three builds: plain, address+undefined, thread
+#   make bench     ratios against real alternatives, measured in one run
+#   make install   PREFIX=/usr/local DESTDIR=
+#   make clean
+
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+FLAGS   = -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+QUIET   = --log-level=WARNING
+
+all: build
+
+build:
+	@scripts/need build
+	@cmake $(QUIET) -S . -B build/plain $(FLAGS) -DKOFN_TESTS=OFF >/dev/null
+	@cmake --build build/plain -j $(JOBS) -- --no-print-directory -s
+
+test:
+	@scripts/need test
+	@scripts/test
+
+bench:
+	@scripts/need build
+	@scripts/bench
+
+demo: build
+	@scripts/demo
+
+install: build
+	@cmake --install build/plain
+
+clean:
+	rm -rf build
+
+.PHONY: all build test bench demo install clean

@@ -1,0 +1,350 @@
+/* kofn.h -- any k of n workers are enough.
+ *
+ * The whole user interface, in the order one meets it: status, memory,
+ * matrices, plan, ports and their weather, job, report, iterations.
+ *
+ *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
+ *     failure, and kofn_errmsg() then says what was wrong and what to do.
+ *   - Who called _new or _open owns the handle and ends it with _free or
+ *     _close; both accept NULL.
+ *   - A kofn_matrix is a borrowed view.  kofn never frees what it points to,
+ *     and keeps it past the call only where a comment says so.
+ *   - Nothing prints or exits.  One handle, one thread at a time.
+ */
+#ifndef KOFN_H
+#define KOFN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define KOFN_API __attribute__((visibility("default")))
+#else
+#define KOFN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KOFN_VERSION "0.1.0"
+
+/* ---- status ------------------------------------------------------------ */
+
+/* The values are part of the interface and never change. */
+#define KOFN_STATUS_MAP(X)                                                     \
+    X(OK, 0, "ok")                                                             \
+    X(PARTIAL, 1, "answered in part: rows of lost blocks are NaN")             \
+    X(AGAIN, 2, "not finished; call again")                                    \
+    X(NOMEM, -1, "out of memory")                                              \
+    X(INVAL, -2, "invalid argument")                                           \
+    X(SHAPE, -3, "matrix shapes do not agree")                                 \
+    X(NOSCHEME, -4, "no such scheme")                                          \
+    X(UNSUITED, -5, "the scheme does not serve this operation")                \
+    X(TOOFEW, -6, "too few workers are left to decode")                        \
+    X(LATE, -7, "patience ran out before enough results had come")             \
+    X(CORRUPT, -8, "more corrupt results than the code can correct")           \
+    X(TRANSPORT, -9, "the transport failed")                                   \
+    X(IO, -10, "a file could not be read or written")                          \
+    X(STATE, -11, "call made in the wrong state")                              \
+    X(UNSTABLE, -12, "the predicted error exceeds the tolerance")              \
+    X(FORMAT, -13, "malformed file")                                           \
+    X(NONFINITE, -14, "NaN or infinity where a number is needed")
+
+typedef enum kofn_status {
+#define X(name, value, text) KOFN_##name = value,
+    KOFN_STATUS_MAP(X)
+#undef X
+} kofn_status;
+
+/* The status in words. */
+KOFN_API const char *kofn_strerror(kofn_status st);
+
+/* What the calling thread's last failed call had to say, with the offending
+ * value.  Valid until that thread's next failure; "" when there was none. */
+KOFN_API const char *kofn_errmsg(void);
+
+typedef int64_t kofn_time; /* nanoseconds; absolute ones since the port opened */
+#define KOFN_NEVER INT64_MAX
+#define KOFN_SECOND INT64_C(1000000000)
+
+/* ---- memory ------------------------------------------------------------ */
+
+/* p == NULL allocates, want == 0 frees and returns NULL.  Results must be
+ * aligned to 64 bytes. */
+typedef struct kofn_alloc {
+    void *(*fn)(void *ud, void *p, size_t want);
+    void *ud;
+} kofn_alloc;
+
+/* Route every allocation of the library through `a`; NULL restores the C
+ * library's.  Call it before anything else and from one thread. */
+KOFN_API void kofn_set_alloc(const kofn_alloc *a);
+
+/* ---- matrices ---------------------------------------------------------- */
+
+typedef enum kofn_dtype { KOFN_F64, KOFN_F32 } kofn_dtype;
+
+/* Row-major view: element (i,j) at data[i*ld + j].  A C-contiguous NumPy
+ * array crosses the border without a copy. */
+typedef struct kofn_matrix {
+    void *data;
+    size_t rows, cols, ld;
+    kofn_dtype dtype;
+} kofn_matrix;
+
+/* Compressed sparse rows: row i holds entries ptr[i] .. ptr[i+1]-1. */
+typedef struct kofn_sparse {
+    size_t rows, cols;
+    const size_t *ptr;   /* rows + 1, ascending, ptr[0] == 0 */
+    const uint32_t *col; /* ptr[rows], each < cols           */
+    const double *val;   /* ptr[rows]                        */
+} kofn_sparse;
+
+/* ---- plan: which code, with which numbers ------------------------------ */
+
+typedef enum kofn_op {
+    KOFN_MATVEC = 1 << 0, /* y = A x    A resident, x per round */
+    KOFN_MATMUL = 1 << 1  /* C = A B    A resident, B per round */
+} kofn_op;
+
+typedef struct kofn_problem {
+    kofn_op op;
+    size_t m, n, p; /* A is m x n, the round input n x p, the output m x p */
+    kofn_dtype dtype;
+    bool sparse; /* A is a kofn_sparse */
+} kofn_problem;
+
+typedef struct kofn_plan kofn_plan;
+
+typedef struct kofn_plan_info {
+    const char *scheme, *spec; /* name; the whole string with its defaults   */
+    size_t workers;            /* seats at the start                         */
+    size_t threshold;          /* any this many answers decode               */
+    size_t max_seats;          /* with joiners on fresh rows; SIZE_MAX: any  */
+    double storage;            /* per worker, as a share of A                */
+    double load;               /* per worker and round, as a share of A x    */
+    double noise50, noise99;   /* amplification over random losses           */
+} kofn_plan_info;
+
+/* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_list() and
+ * `kofn schemes`.  workers: seats at the start, >= 1.  seed: of the random
+ * coefficients. */
+KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
+                                   const char *spec, size_t workers,
+                                   uint64_t seed);
+/* Measures noise50 and noise99 on sampled losses when `noise` is true. */
+KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
+                                        kofn_plan_info *info);
+KOFN_API void kofn_plan_free(kofn_plan *plan);
+
+/* ---- events and weather: what goes wrong ------------------------------- */
+
+typedef enum kofn_event_kind {
+    KOFN_EVENT_LEAVE = 1, /* worker vanishes                              */
+    KOFN_EVENT_JOIN,      /* a new worker, numbered after all before it   */
+    KOFN_EVENT_SLOW,      /* worker takes `factor` times as long          */
+    KOFN_EVENT_NORMAL,    /* worker is neither slow nor corrupt any more  */
+    KOFN_EVENT_CORRUPT    /* worker's results are silently wrong          */
+} kofn_event_kind;
+
+typedef struct kofn_happening {
+    unsigned round;  /* 1 is the first */
+    double fraction; /* 0: before the round; else after this share of its
+                        strips has arrived */
+    kofn_event_kind kind;
+    uint32_t worker; /* not for JOIN */
+    double factor;   /* SLOW */
+} kofn_happening;
+
+/* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
+ * normal W | corrupt W` a line, # comments.  Checks workers and rounds against
+ * `workers` at the start and `rounds` in all.  *out is freed with
+ * kofn_events_free. */
+KOFN_API kofn_status kofn_events_read(kofn_happening **out, size_t *count,
+                                      const char *path, size_t workers,
+                                      size_t rounds);
+/* The same from text; `name` stands in for the path in messages. */
+KOFN_API kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
+                                       const char *text, size_t length,
+                                       const char *name, size_t workers,
+                                       size_t rounds);
+KOFN_API void kofn_events_free(kofn_happening *events);
+
+typedef enum kofn_clock {
+    KOFN_CLOCK_MODELLED, /* simulator: a task takes what the weather says */
+    KOFN_CLOCK_MEASURED  /* simulator: a task takes the processor time it
+                            really took, as if each worker had a machine  */
+} kofn_clock;
+
+/* Zero is fair weather throughout, and every draw comes from a stream named
+ * by (seed, purpose, worker, round): a seed repeats a run. */
+typedef struct kofn_weather {
+    double spread;   /* worker speed drawn from [1-spread, 1+spread]        */
+    double straggle; /* chance that a worker straggles in a round           */
+    double factor;   /* ... and then takes this many times as long; 0: 5    */
+    double delay;    /* ... or instead this many seconds longer             */
+    double leave;    /* departures per worker-second                        */
+    double join;     /* arrivals per second                                 */
+    double corrupt;  /* chance that a result is silently wrong              */
+    kofn_clock clock;
+    double work;      /* modelled clock: seconds per 1e9 multiply-adds; 0: 1 */
+    double latency;   /* simulator: seconds a message takes                  */
+    double bandwidth; /* simulator: bytes per second; 0: unlimited           */
+    uint64_t seed;
+} kofn_weather;
+
+/* "key=value,..." with the field names above (clock=modelled|measured), onto
+ * what *w holds. */
+KOFN_API kofn_status kofn_weather_parse(kofn_weather *w, const char *text);
+
+/* ---- ports: ways to reach workers -------------------------------------- */
+
+typedef struct kofn_port kofn_port;
+
+/* Threads of this process.  weather may be NULL; it is injected for real:
+ * sleeps, vanishing threads, flipped results. */
+KOFN_API kofn_status kofn_port_threads(kofn_port **out, size_t workers,
+                                       const kofn_weather *weather);
+/* A deterministic simulator with a clock of its own; results are real. */
+KOFN_API kofn_status kofn_port_sim(kofn_port **out, size_t workers,
+                                   const kofn_weather *weather);
+/* Only for a port that was never given to kofn_open. */
+KOFN_API void kofn_port_close(kofn_port *port);
+
+/* ---- job: run it ------------------------------------------------------- */
+
+typedef struct kofn_job kofn_job;
+
+typedef enum kofn_in_flight { /* work in hand when the live set changes */
+    KOFN_IN_FLIGHT_LEDGER,    /* keep every strip that has come         */
+    KOFN_IN_FLIGHT_KEEP,      /* keep strips that are decoded           */
+    KOFN_IN_FLIGHT_ABORT      /* begin the round again                  */
+} kofn_in_flight;
+
+typedef enum kofn_below { /* fewer live workers than the threshold */
+    KOFN_BELOW_REFUSE,    /* fail with KOFN_TOOFEW                 */
+    KOFN_BELOW_PAUSE,     /* wait for joiners, up to `patience`    */
+    KOFN_BELOW_DEGRADE    /* deliver the plain blocks that are left,
+                             NaN elsewhere, as KOFN_PARTIAL        */
+} kofn_below;
+
+typedef struct kofn_options {
+    size_t size; /* sizeof(kofn_options), so that it may grow */
+    kofn_in_flight in_flight;
+    kofn_below below;
+    kofn_time patience; /* PAUSE: how long to wait; 0: for ever            */
+    double tolerance;   /* refuse to decode where the predicted relative
+                           error exceeds it; 0: 1e-9, float32 1e-4         */
+    double late;        /* ask others for a task that has taken this many
+                           times as long as the round's median; 0: never   */
+    unsigned pieces;    /* results a worker's share is sent in; 0: 4       */
+    const kofn_happening *events; /* borrowed until kofn_close             */
+    size_t event_count;
+    const char *journal; /* file to record the run in, or NULL             */
+} kofn_options;
+#define KOFN_OPTIONS_INIT                                                      \
+    {                                                                          \
+        sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
+            0, 0, NULL, 0, NULL                                                \
+    }
+
+/* One round, or all since kofn_open for kofn_job_totals. */
+typedef struct kofn_report {
+    unsigned rounds;
+    kofn_time took, encoding, waiting, decoding; /* on the port's clock       */
+    double noise;     /* amplification of the worst strip decoded             */
+    double predicted; /* relative error expected from it                      */
+    unsigned live;    /* workers at the round's end                           */
+    unsigned joined, left; /* workers                                         */
+    unsigned late;         /* results that were not needed any more           */
+    unsigned dropped;      /* foreign, stale and duplicate messages           */
+    const size_t *rows;    /* per worker id: rows of its block it was asked
+                              for; valid until the next round                 */
+    size_t workers;        /* length of rows                                  */
+} kofn_report;
+
+/* Takes the port over, even on failure; borrows the plan until kofn_close. */
+KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
+                               kofn_port *port, const kofn_options *opt);
+/* Hand out the coded blocks of A.  Borrows A until kofn_close: joiners, and
+ * workers that share this memory, read it. */
+KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
+KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
+/* One round: out = A in.  in is n x p, out m x p.  rep may be NULL. */
+KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
+                                kofn_matrix *out, kofn_report *rep);
+/* The same in two halves; `out` is borrowed until the round is over.
+ * kofn_pump returns KOFN_AGAIN while it is not, after `atmost` of real time. */
+KOFN_API kofn_status kofn_begin(kofn_job *job, const kofn_matrix *in,
+                                kofn_matrix *out);
+KOFN_API kofn_status kofn_pump(kofn_job *job, kofn_time atmost,
+                               kofn_report *rep);
+
+typedef struct kofn_progress {
+    unsigned round;
+    size_t live, awaited; /* workers; workers with a task in hand */
+    double done;          /* share of this round's strips that has come */
+} kofn_progress;
+KOFN_API void kofn_job_progress(const kofn_job *job, kofn_progress *p);
+KOFN_API void kofn_job_totals(const kofn_job *job, kofn_report *rep);
+KOFN_API void kofn_close(kofn_job *job);
+
+/* ---- iterations: users of the rounds above ----------------------------- */
+
+/* Called after every round; a non-zero answer stops the iteration, which then
+ * returns KOFN_AGAIN.  While a round lasts it is called with rep == NULL at
+ * least every tenth of a second. */
+typedef int (*kofn_watch)(void *ud, unsigned iteration, double change,
+                          const kofn_report *rep);
+
+typedef struct kofn_iterate_options {
+    size_t size;
+    double tolerance; /* stop when the change is below it; 0: 1e-10 */
+    unsigned max_iterations; /* 0: 200 */
+    double damping;          /* PageRank; 0: 0.85 */
+    kofn_watch watch;
+    void *watch_ud;
+} kofn_iterate_options;
+
+typedef struct kofn_iterate_result {
+    unsigned iterations;
+    double change;     /* of the last iteration */
+    double eigenvalue; /* power iteration       */
+    bool converged;
+} kofn_iterate_result;
+
+/* v <- A v / |A v|, A square, from the vector in v (n x 1 float64). */
+KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
+                                const kofn_iterate_options *opt,
+                                kofn_iterate_result *res);
+/* The column-stochastic matrix of a graph with an entry (i,j) for each arc
+ * i -> j: its transpose with rows scaled to sum 1.  *dangling (n flags) marks
+ * nodes without an arc out.  Free both with kofn_sparse_free and kofn_free. */
+KOFN_API kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
+                                          const kofn_sparse *graph);
+/* v <- d (M v + (sum of v over dangling)/n) + (1-d)/n from v = 1/n, until the
+ * L1 change is below the tolerance.  M was placed on the job. */
+KOFN_API kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
+                                   kofn_matrix *v,
+                                   const kofn_iterate_options *opt,
+                                   kofn_iterate_result *res);
+KOFN_API void kofn_sparse_free(kofn_sparse *s);
+KOFN_API void kofn_free(void *p);
+
+/* ---- the machine ------------------------------------------------------- */
+
+typedef struct kofn_machine {
+    const char *simd;     /* of kofn's own kernels: avx512, avx2, plain      */
+    const char *blas;     /* the BLAS kernel in force, e.g. OpenBLAS Haswell */
+    const char *advice;   /* "" or what to set to get a faster BLAS          */
+    const char *coretype; /* value for OPENBLAS_CORETYPE, or NULL            */
+} kofn_machine;
+/* Looks at the processor and at the BLAS that is loaded. */
+KOFN_API void kofn_machine_info(kofn_machine *m);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,168 @@
+/* scheme.h -- what a coding scheme is: a cut, and a few rows of numbers a seat.
+ *
+ * The resident operand A and the round input B are cut into parts.  What a
+ * seat returns is a row of numbers times unknown *symbols*, and what is wanted
+ * is a matrix times the symbols:
+ *
+ *     block of seat i = sum_j E0[i][j] A_j       message = sum_j E1[i][j] B_j
+ *     result_i = block * message = sum_s G[i][s] symbol_s
+ *     wanted_w = sum_s W[w][s] symbol_s
+ *
+ * A scheme says only this.  Encoding, "is this enough?", decoding, noise and
+ * error location are the same arithmetic for all schemes and live elsewhere.
+ *
+ * Words: a *part* is a piece of an operand as cut; a *seat* is a position in
+ * the code, for ever; workers come and go and sit on seats; a *strip* is a row
+ * offset of a block, the unit in which work is dealt and decoded.
+ *
+ * A coefficient may stand for a small matrix: a quaternion code has lanes = 4,
+ * so that a seat holds four sub-blocks, answers four results together, and
+ * contributes four rows to each table.
+ */
+#ifndef KOFN_SCHEME_H
+#define KOFN_SCHEME_H
+
+#include <kofn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Part j of an operand sits at row j % rows, column j / rows of the cut. */
+typedef struct kofn_cut {
+    size_t rows, cols;
+} kofn_cut;
+
+typedef struct kofn_args kofn_args; /* the parsed key=value pairs */
+
+typedef struct kofn_layout {
+    /* Given to the scheme. */
+    kofn_problem problem;
+    const kofn_args *args;
+    uint64_t seed;
+
+    /* Set by layout().  All sizes are of one group: `groups` independent
+     * copies of the code stand side by side on row bands of A, and seat i of
+     * the plan is seat i / groups of group i % groups. */
+    size_t groups;    /* 1 unless set                                        */
+    size_t seats;     /* at the start                                        */
+    size_t max_seats; /* beyond which no fresh rows exist; SIZE_MAX: none    */
+    size_t enough;    /* any this many seats decode                          */
+    size_t lanes;     /* results a seat answers together; rows it has in E0  */
+    kofn_cut cut[2];  /* A, B; {1,1} is whole                                */
+    size_t symbols, wants;
+    size_t grid_rows; /* want w is block (w % grid_rows, w / grid_rows) of
+                         the output band                                     */
+    double *W;        /* wants x symbols; NULL: identity.  From
+                         kofn_layout_table(), freed with the plan            */
+    void *state;      /* the scheme's own, read-only after layout()          */
+    void (*free_state)(void *state);
+} kofn_layout;
+
+/* Rows [lo, hi) of a block for the member `who` of the live list. */
+typedef struct kofn_deal {
+    size_t who, lo, hi;
+} kofn_deal;
+typedef struct kofn_deals kofn_deals;
+KOFN_API kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo,
+                                    size_t hi);
+
+typedef struct kofn_live {
+    size_t seat;  /* within the group; the list ascends */
+    double speed; /* relative; 1 when unknown           */
+} kofn_live;
+
+/* One table serves --help, `kofn schemes`, range checks and the fuzzer. */
+typedef struct kofn_param {
+    const char *name;
+    long init, min, max;
+    const char *what;
+    const char *choices; /* "a|b|c": the value is an index; NULL: a number */
+} kofn_param;
+
+/* Value of a parameter; KOFN_AUTO where neither user nor table gave one. */
+#define KOFN_AUTO (-1L)
+KOFN_API long kofn_arg(const kofn_layout *L, const char *name);
+/* What layout() settled on for KOFN_AUTO, so that reports can say it. */
+KOFN_API void kofn_arg_settle(const kofn_layout *L, const char *name,
+                              long value);
+/* The number of workers at the start. */
+KOFN_API size_t kofn_arg_workers(const kofn_layout *L);
+
+typedef struct kofn_scheme {
+    const char *name, *summary, *cite;
+    unsigned ops;             /* kofn_op bits                */
+    const kofn_param *params; /* ends with a NULL name       */
+
+    /* Check the parameters and set the sizes.  Failures keep their message
+     * with kofn_refuse. */
+    kofn_status (*layout)(kofn_layout *L);
+
+    /* Fill the rows of one seat: E0 is lanes x parts of A, E1 one row over
+     * the parts of B, G lanes x symbols; all zero on entry.  E1 is NULL when
+     * B is whole.  G is NULL when wants and symbols are the parts of A, the
+     * result then being mixed as the block is.  Pure: a function of the
+     * layout and the seat.  Called for seats below max_seats only. */
+    kofn_status (*seat)(const kofn_layout *L, size_t seat, double *E0,
+                        double *E1, double *G);
+
+    /* Optional.  Who works on which of `span` strips, each of which must be
+     * dealt to at least `enough` members.  NULL: everyone, everything. */
+    kofn_status (*deal)(const kofn_layout *L, const kofn_live *live, size_t n,
+                        size_t span, kofn_deals *out);
+} kofn_scheme;
+
+/* A plan for a scheme of one's own. */
+KOFN_API kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
+                                       const kofn_scheme *scheme,
+                                       const char *args, size_t workers,
+                                       uint64_t seed);
+
+/* The schemes that come with the library: i = 0, 1, ... until NULL. */
+KOFN_API const kofn_scheme *kofn_scheme_at(size_t i);
+KOFN_API const kofn_scheme *kofn_scheme_find(const char *name);
+
+/* ---- helpers for authors ------------------------------------------------ */
+
+/* A zeroed table of rows x cols for W; NULL when memory runs out. */
+KOFN_API double *kofn_layout_table(size_t rows, size_t cols);
+/* Keep a message and return KOFN_INVAL. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+KOFN_API kofn_status
+kofn_refuse(const char *fmt, ...);
+
+/* Families of coefficients for "any k of n", NUMERICS in docs/codes.md. */
+#define KOFN_BASES                                                             \
+    "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
+typedef enum kofn_basis {
+    KOFN_BASIS_QUATERNION, /* [I; P], dyadic quaternions; open-ended         */
+    KOFN_BASIS_HARMONIC,   /* real trigonometric frame                       */
+    KOFN_BASIS_HAAR,       /* [I; P], P a slice of an orthogonal matrix      */
+    KOFN_BASIS_GAUSS_SYS,  /* [I; P], P Gaussian; open-ended                 */
+    KOFN_BASIS_GAUSS,      /* Gaussian throughout; open-ended                */
+    KOFN_BASIS_CHEBYSHEV,  /* T_0..T_{k-1} at Chebyshev points, spread       */
+    KOFN_BASIS_MONOMIAL,   /* powers of Chebyshev points, spread             */
+    KOFN_BASIS_CAUCHY,     /* [I; P], P_ij = 1/(x_i - y_j)                   */
+    KOFN_BASIS_VANDERMONDE /* powers of 1..n                                 */
+} kofn_basis;
+
+/* Results a seat of this family answers together: 4 for quaternions, else 1. */
+KOFN_API size_t kofn_basis_lanes(kofn_basis b);
+/* Fresh rows beyond the first n exist. */
+KOFN_API bool kofn_basis_open(kofn_basis b);
+/* Tables that need the whole matrix at once (HAAR) make them here; *state is
+ * for kofn_basis_rows and is freed with kofn_free.  NULL for the others. */
+KOFN_API kofn_status kofn_basis_prepare(kofn_basis b, size_t n, size_t k,
+                                        uint64_t seed, void **state);
+/* Rows of seat i of an (n, k) code: lanes x (lanes * k).  With weight w > 0
+ * only w of the k blocks are mixed, cyclically placed (quaternion, gauss). */
+KOFN_API kofn_status kofn_basis_rows(kofn_basis b, size_t i, size_t n, size_t k,
+                                     size_t weight, uint64_t seed,
+                                     const void *state, double *rows);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

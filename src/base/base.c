@@ -1,0 +1,148 @@
+/* base.c -- status texts, the calling thread's last failure, the allocator. */
+#include "base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ALIGNMENT 64
+
+const char *kofn_strerror(kofn_status st)
+{
+    switch (st) {
+#define X(name, value, text)                                                   \
+    case KOFN_##name:                                                          \
+        return text;
+        KOFN_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+/* ---- failure ------------------------------------------------------------ */
+
+static _Thread_local char message[512];
+
+const char *kofn_errmsg(void)
+{
+    return message;
+}
+
+kofn_status kf_fail(kofn_status st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
+{
+    char old[sizeof message];
+    va_list ap;
+    size_t n;
+
+    memcpy(old, message, sizeof old);
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    n = strlen(message);
+    snprintf(message + n, sizeof message - n, ": %s", old);
+    return st;
+}
+
+kofn_status kf_nomem(size_t bytes)
+{
+    return kf_fail(KOFN_NOMEM, "out of memory asking for %zu bytes", bytes);
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+static void *libc_alloc(void *ud, void *p, size_t want)
+{
+    (void)ud;
+    if (want == 0) {
+        free(p);
+        return NULL;
+    }
+    if (want > SIZE_MAX - ALIGNMENT)
+        return NULL;
+    want = (want + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return aligned_alloc(ALIGNMENT, want);
+}
+
+static kofn_alloc allocator = {libc_alloc, NULL};
+
+void kofn_set_alloc(const kofn_alloc *a)
+{
+    allocator = a && a->fn ? *a : (kofn_alloc){libc_alloc, NULL};
+}
+
+void *kf_new(size_t n, size_t size)
+{
+    size_t bytes;
+    void *p;
+
+    if (!kf_mul(n, size, &bytes)) {
+        kf_fail(KOFN_NOMEM, "%zu elements of %zu bytes do not fit in memory", n,
+                size);
+        return NULL;
+    }
+    p = allocator.fn(allocator.ud, NULL, bytes ? bytes : 1);
+    if (!p)
+        kf_nomem(bytes);
+    return p;
+}
+
+void *kf_zero(size_t n, size_t size)
+{
+    void *p = kf_new(n, size);
+
+    if (p)
+        memset(p, 0, n * size);
+    return p;
+}
+
+void kf_free(void *p)
+{
+    if (p)
+        allocator.fn(allocator.ud, p, 0);
+}
+
+void kofn_free(void *p)
+{
+    kf_free(p);
+}
+
+char *kf_strdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *p = kf_new(n, 1);
+
+    if (p)
+        memcpy(p, s, n);
+    return p;
+}
+
+kofn_status kf_grow(void *p, size_t *cap, size_t used, size_t size)
+{
+    size_t want = *cap ? *cap : 8;
+    void *old, *now;
+
+    if (used < *cap)
+        return KOFN_OK;
+    if (want > SIZE_MAX / 2)
+        return kf_nomem(SIZE_MAX);
+    want *= *cap ? 2 : 1;
+    now = kf_new(want, size);
+    if (!now)
+        return KOFN_NOMEM;
+    memcpy(&old, p, sizeof old);
+    if (used)
+        memcpy(now, old, used * size);
+    kf_free(old);
+    memcpy(p, &now, sizeof now);
+    *cap = want;
+    return KOFN_OK;
+}

@@ -1,0 +1,73 @@
+/* base.h -- floor 0: failure messages, memory, sizes that cannot overflow. */
+#ifndef KF_BASE_H
+#define KF_BASE_H
+
+#include <kofn.h>
+
+#include <stdarg.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define KF_PRINTF(a, b) __attribute__((format(printf, a, b)))
+#define KF_UNUSED __attribute__((unused))
+#else
+#define KF_PRINTF(a, b)
+#define KF_UNUSED
+#endif
+
+/* ---- failure ------------------------------------------------------------ */
+
+/* Keep the message for kofn_errmsg and return st: `return kf_fail(...)`. */
+kofn_status kf_fail(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
+/* Put "prefix: " before the message that is already there. */
+kofn_status kf_fail_in(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
+kofn_status kf_nomem(size_t bytes);
+
+#define TRY(call)                                                              \
+    do {                                                                       \
+        kofn_status try_status_ = (call);                                      \
+        if (try_status_ < 0)                                                   \
+            return try_status_;                                                \
+    } while (0)
+
+/* ---- sizes -------------------------------------------------------------- */
+
+static inline bool kf_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool kf_add(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline size_t kf_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t kf_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline size_t kf_ceil_div(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+/* All return NULL on failure or overflow, after keeping the message;
+ * n * size == 0 gives a valid pointer.  Aligned to 64 bytes. */
+void *kf_new(size_t n, size_t size);
+void *kf_zero(size_t n, size_t size);
+void kf_free(void *p);
+char *kf_strdup(const char *s);
+
+/* Make room for one more element behind `*p`, of which `used` are in use and
+ * `*cap` exist; grows by doubling. */
+kofn_status kf_grow(void *p, size_t *cap, size_t used, size_t size);
+
+#endif

@@ -1,0 +1,90 @@
+/* rng.h -- named random streams over Random123's Philox4x32-10.
+ *
+ * A stream is named by (seed, purpose, i, j); its numbers do not depend on
+ * any other stream, on the order of use or on the machine.  That is what lets
+ * a seed repeat a simulated run byte for byte, and encoder and decoder agree
+ * on coefficients without exchanging them.
+ *
+ * Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011.
+ */
+#ifndef KF_RNG_H
+#define KF_RNG_H
+
+#include <Random123/philox.h>
+#include <math.h>
+#include <stdint.h>
+
+typedef enum kf_purpose {
+    KF_FOR_CODE = 1, /* coefficients               i = seat, j = part     */
+    KF_FOR_SPEED,    /* a worker's speed           i = worker             */
+    KF_FOR_STRAGGLE, /* does it straggle           i = worker, j = round  */
+    KF_FOR_LEAVE,    /* when it leaves             i = worker             */
+    KF_FOR_JOIN,     /* when joiner i arrives      i = joiner             */
+    KF_FOR_CORRUPT,  /* is a result wrong          i = worker, j = task   */
+    KF_FOR_SAMPLE,   /* survivor sets to measure   i = trial              */
+    KF_FOR_DATA      /* generated inputs           i, j as the maker says */
+} kf_purpose;
+
+typedef struct kf_rng {
+    philox4x32_key_t key;
+    philox4x32_ctr_t counter, out;
+    unsigned left; /* words of `out` not yet used */
+} kf_rng;
+
+static inline kf_rng kf_rng_stream(uint64_t seed, kf_purpose purpose,
+                                   uint32_t i, uint32_t j)
+{
+    kf_rng r = {{{(uint32_t)seed, (uint32_t)(seed >> 32)}},
+                {{0, (uint32_t)purpose, i, j}},
+                {{0, 0, 0, 0}},
+                0};
+    return r;
+}
+
+static inline uint32_t kf_rng_u32(kf_rng *r)
+{
+    if (r->left == 0) {
+        r->out = philox4x32(r->counter, r->key);
+        r->counter.v[0]++;
+        r->left = 4;
+    }
+    return r->out.v[4 - r->left--];
+}
+
+static inline uint64_t kf_rng_u64(kf_rng *r)
+{
+    uint64_t high = kf_rng_u32(r);
+
+    return high << 32 | kf_rng_u32(r);
+}
+
+/* [0, 1) with 53 bits. */
+static inline double kf_rng_uniform(kf_rng *r)
+{
+    return (double)(kf_rng_u64(r) >> 11) * 0x1p-53;
+}
+
+__extension__ typedef unsigned __int128 kf_u128;
+
+/* 0 .. n-1, n >= 1.  The bias of at most n * 2^-64 is harmless here. */
+static inline uint64_t kf_rng_below(kf_rng *r, uint64_t n)
+{
+    return (uint64_t)((kf_u128)kf_rng_u64(r) * n >> 64);
+}
+
+/* Standard normal by Box and Muller, two uniforms each. */
+static inline double kf_rng_normal(kf_rng *r)
+{
+    double u = kf_rng_uniform(r), v = kf_rng_uniform(r);
+
+    return sqrt(-2 * log1p(-u)) * cos(6.283185307179586477 * v);
+}
+
+/* Exponential with mean 1. */
+static inline double kf_rng_exponential(kf_rng *r)
+{
+    return -log1p(-kf_rng_uniform(r));
+}
+
+#endif
