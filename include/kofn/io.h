@@ -1,0 +1,60 @@
+/* io.h -- files to matrices and back.
+ *
+ * Reads NumPy .npy (1.0 to 3.0, C and Fortran order, f4 and f8, both byte
+ * orders), Matrix Market (array and coordinate; real, integer and pattern;
+ * general, symmetric and skew-symmetric) and CSV of numbers.  The format is
+ * told by the first bytes, then by the suffix.  A file is data from a
+ * stranger: whatever is in it, the answer is a matrix or a message that names
+ * the file, the place in it and the reason.
+ */
+#ifndef KOFN_IO_H
+#define KOFN_IO_H
+
+#include <kofn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kofn_file kofn_file;
+
+/* KOFN_IO: it cannot be opened or read.  KOFN_FORMAT: it is not what it says
+ * it is.  KOFN_NONFINITE: it holds NaN or infinity.  A C-ordered .npy of the
+ * machine's byte order is mapped, not copied. */
+KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path);
+/* The same from memory, which is borrowed; `name` stands in messages and its
+ * suffix tells the format where the first bytes do not. */
+KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
+                                     size_t length, const char *name);
+/* One of the two is NULL: coordinate files are sparse (rows in order, columns
+ * ascending within a row, duplicates summed), all others dense. */
+KOFN_API const kofn_matrix *kofn_file_dense(const kofn_file *f);
+KOFN_API const kofn_sparse *kofn_file_sparse(const kofn_file *f);
+/* 1 for a .npy vector (seen as one column), else 2. */
+KOFN_API unsigned kofn_file_dims(const kofn_file *f);
+KOFN_API bool kofn_file_mapped(const kofn_file *f);
+KOFN_API void kofn_file_free(kofn_file *f);
+
+/* All of these write to a temporary name beside `path`, force it to disk and
+ * rename: the old file or the whole new one is there, never a part.
+ * .npy is version 1.0, C order, little endian; dims 1 or 2. */
+KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
+                                    unsigned dims);
+/* Coordinate, general; pattern when every value is 1. */
+KOFN_API kofn_status kofn_write_mtx(const char *path, const kofn_sparse *a);
+KOFN_API kofn_status kofn_write_csv(const char *path, const kofn_matrix *a);
+/* By the suffix: .npy, .csv, .mtx (array format). */
+KOFN_API kofn_status kofn_write(const char *path, const kofn_matrix *a,
+                                unsigned dims);
+
+/* A graph with the skewed degrees of real ones: R-MAT (Chakrabarti, Zhan,
+ * Faloutsos 2004) with quadrant chances 0.57, 0.19, 0.19, 0.05 and shuffled
+ * node numbers.  `arcs` draws; loops and duplicates are dropped, so slightly
+ * fewer remain.  All values are 1.  Freed with kofn_sparse_free. */
+KOFN_API kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
+                               uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
