@@ -330,6 +330,24 @@ KOFN_API kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
                                    kofn_matrix *v,
                                    const kofn_iterate_options *opt,
                                    kofn_iterate_result *res);
+/* The same on this thread alone, without workers or codes: what the coded
+ * ones are compared with. */
+KOFN_API kofn_status kofn_pagerank_plain(const kofn_sparse *M,
+                                         const uint8_t *dangling,
+                                         kofn_matrix *v,
+                                         const kofn_iterate_options *opt,
+                                         kofn_iterate_result *res);
+KOFN_API kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
+                                      const kofn_iterate_options *opt,
+                                      kofn_iterate_result *res);
+/* out = A in by one BLAS call (float32 accumulated in double), or row by row
+ * for a sparse A.  out is float64. */
+KOFN_API kofn_status kofn_product_plain(const kofn_matrix *A,
+                                        const kofn_matrix *in,
+                                        kofn_matrix *out);
+KOFN_API kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
+                                               const kofn_matrix *in,
+                                               kofn_matrix *out);
 KOFN_API void kofn_sparse_free(kofn_sparse *s);
 KOFN_API void kofn_free(void *p);
 

@@ -148,6 +148,23 @@ typedef enum kofn_basis {
     KOFN_BASIS_VANDERMONDE /* powers of 1..n                                 */
 } kofn_basis;
 
+/* The parameters k, basis and weight, for a scheme's table. */
+#define KOFN_BASIS_PARAMS                                                      \
+    {"k", KOFN_AUTO, 1, 100000, "threshold: any k answers are enough", NULL},  \
+        {"basis", KOFN_BASIS_QUATERNION, 0, 0, "family of coefficients",       \
+         KOFN_BASES},                                                          \
+    {                                                                          \
+        "weight", KOFN_AUTO, 0, 100000,                                        \
+            "blocks a seat mixes, 0 for all; fewer where A is sparse", NULL    \
+    }
+/* Reads them and sets the sizes for A cut into row blocks, any k/groups of n
+ * seats a group; k is `all_but` less than the seats where it was not given. */
+KOFN_API kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
+                                       size_t all_but);
+/* Its seat(). */
+KOFN_API kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat,
+                                     double *E0, double *E1, double *G);
+
 /* Results a seat of this family answers together: 4 for quaternions, else 1. */
 KOFN_API size_t kofn_basis_lanes(kofn_basis b);
 /* Fresh rows beyond the first n exist. */

@@ -1,0 +1,103 @@
+/* core.h -- the round coordinator as a pure state machine: events in, actions
+ * out.
+ *
+ * No clock, no thread, no socket, no file, no randomness, and never a matrix:
+ * it handles names (worker, seat, task) and the few numbers needed to decide
+ * what is enough.  The same core runs over threads, the simulator and any
+ * transport to come, and re-runs a journal.
+ *
+ * Whatever event comes, in whatever order, the core stays consistent: what
+ * does not fit is dropped and counted.  Only KOFN_NOMEM ends it.
+ */
+#ifndef KOFN_CORE_H
+#define KOFN_CORE_H
+
+#include <kofn/scheme.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum kofn_event_type {
+    KOFN_EV_JOINED = 1, /* worker is here                                 */
+    KOFN_EV_STORED,     /* worker holds the block of its seat             */
+    KOFN_EV_LEAVING,    /* worker will go: give it nothing more           */
+    KOFN_EV_LEFT,       /* worker is gone                                 */
+    KOFN_EV_BEGIN,      /* a round is wanted                              */
+    KOFN_EV_RESULT,     /* worker, task: the result is here               */
+    KOFN_EV_FAILED,     /* worker, task: it could not compute             */
+    KOFN_EV_ALARM       /* kofn_core_alarm() has come                     */
+} kofn_event_type;
+
+typedef struct kofn_event {
+    kofn_event_type type;
+    kofn_time now;
+    uint32_t worker, task;
+} kofn_event;
+
+typedef enum kofn_action_type {
+    KOFN_DO_STORE = 1, /* worker, seat: hand that block to it             */
+    KOFN_DO_WORK,      /* worker, task, seat, lo, hi: have it compute     */
+    KOFN_DO_CANCEL,    /* worker, task: not needed any more               */
+    KOFN_DO_DECODE,    /* group, lo, hi, decoder, tasks: write these rows */
+    KOFN_DO_DELIVER    /* status, noise, predicted: the round is over     */
+} kofn_action_type;
+
+struct kf_decoder; /* which results make which wants; src/code/code.h */
+
+typedef struct kofn_action {
+    kofn_action_type type;
+    uint32_t worker, task;
+    size_t seat; /* of the plan */
+    size_t group, lo, hi;
+    const struct kf_decoder *decoder; /* until the next KOFN_EV_BEGIN         */
+    const uint32_t *tasks; /* one per seat of the decoder, until the next step */
+    kofn_status status;
+    double noise, predicted;
+} kofn_action;
+
+/* A running digest of actions, from h = 0: equal digests, equal actions.  Call
+ * it for each action as it is taken. */
+KOFN_API uint64_t kofn_action_digest(uint64_t h, const kofn_action *a);
+
+typedef struct kofn_core kofn_core;
+
+typedef struct kofn_core_options {
+    kofn_in_flight in_flight;
+    kofn_below below;
+    kofn_time patience; /* 0: for ever                */
+    double tolerance;   /* 0: the default of the type */
+    double late;        /* 0: never                   */
+    unsigned pieces;    /* 0: 4                       */
+} kofn_core_options;
+
+/* Borrows the plan. */
+KOFN_API kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
+                                   const kofn_core_options *opt);
+KOFN_API kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev);
+/* The next action of the last step; drain them all before the next step. */
+KOFN_API bool kofn_core_next(kofn_core *c, kofn_action *out);
+/* When to send KOFN_EV_ALARM unless something else happens before. */
+KOFN_API kofn_time kofn_core_alarm(const kofn_core *c);
+KOFN_API void kofn_core_free(kofn_core *c);
+/* The rows of the seats, which it shares with whoever encodes. */
+struct kf_code;
+KOFN_API struct kf_code *kofn_core_code(kofn_core *c);
+
+typedef struct kofn_core_view {
+    unsigned round;
+    bool running;
+    size_t live, storing, standby; /* workers */
+    size_t awaited;                /* workers with a task in hand */
+    double done;    /* share of the round's strips that has come */
+    size_t dropped; /* events that did not fit, since the beginning */
+    size_t late;    /* results of this round that were not needed */
+    const size_t *rows; /* per worker: strips it was asked for this round */
+    size_t workers;     /* length of rows */
+} kofn_core_view;
+KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

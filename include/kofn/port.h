@@ -1,0 +1,89 @@
+/* port.h -- what a transport does.
+ *
+ * A port carries whole messages between one coordinator and its workers and
+ * notices when workers come and go.  Sending gives the payload away, waiting
+ * receives it: a payload has one owner at a time.  Every operation is called
+ * from the coordinator's thread.
+ */
+#ifndef KOFN_PORT_H
+#define KOFN_PORT_H
+
+#include <kofn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a seat stores, as the coordinator made it; counted references. */
+typedef struct kofn_block kofn_block;
+KOFN_API kofn_block *kofn_block_keep(kofn_block *b);
+KOFN_API void kofn_block_drop(kofn_block *b);
+/* Multiply-adds that strips [lo, hi) cost with `cols` columns of input. */
+KOFN_API double kofn_block_work(const kofn_block *b, size_t lo, size_t hi,
+                                size_t cols);
+KOFN_API size_t kofn_block_bytes(const kofn_block *b);
+
+/* Matrices on their way: contiguous, counted references. */
+typedef struct kofn_parcel kofn_parcel;
+KOFN_API kofn_parcel *kofn_parcel_keep(kofn_parcel *p);
+KOFN_API void kofn_parcel_drop(kofn_parcel *p);
+KOFN_API kofn_matrix *kofn_parcel_matrix(kofn_parcel *p);
+/* The worker's whole work: out = strips [lo, hi) of the block times `in`.
+ * `stopped` is asked now and then and may be NULL; when it says so the answer
+ * is KOFN_AGAIN. */
+KOFN_API kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
+                                  size_t lo, size_t hi, kofn_matrix *out,
+                                  bool (*stopped)(void *), void *ud);
+
+typedef enum kofn_msg_type {
+    /* worker to coordinator */
+    KOFN_MSG_HELLO = 1, /* worker: here I am                       */
+    KOFN_MSG_STORED,    /* worker holds the block                  */
+    KOFN_MSG_NOTICE,    /* worker will go soon                     */
+    KOFN_MSG_BYE,       /* worker is gone                          */
+    KOFN_MSG_RESULT,    /* worker, task, result                    */
+    KOFN_MSG_FAILED,    /* worker, task, status; result comes back */
+    /* coordinator to worker */
+    KOFN_MSG_STORE,  /* worker, block: keep it                        */
+    KOFN_MSG_WORK,   /* worker, task, lo, hi, in, result to be filled */
+    KOFN_MSG_CANCEL  /* worker, task                                  */
+} kofn_msg_type;
+
+typedef struct kofn_msg {
+    kofn_msg_type type;
+    uint32_t worker, task;
+    unsigned round;
+    size_t lo, hi;
+    kofn_block *block;
+    kofn_parcel *in, *result;
+    kofn_status status;
+} kofn_msg;
+
+/* First member of every port.  Entries after `close` may be NULL. */
+struct kofn_port {
+    const char *name;
+    bool simulated; /* its clock is not the wall's            */
+    size_t workers; /* that say HELLO of themselves at the start */
+    /* Takes m's block, in and result over, even on failure. */
+    kofn_status (*send)(kofn_port *p, kofn_msg *m);
+    /* One message; or KOFN_AGAIN when `until` came first, or on a port with a
+     * real clock when `atmost` of real time has passed; or KOFN_LATE when
+     * nothing can ever come.  m's block, in and result become the caller's. */
+    kofn_status (*wait)(kofn_port *p, kofn_time until, kofn_time atmost,
+                        kofn_msg *m);
+    kofn_time (*now)(kofn_port *p);
+    void (*close)(kofn_port *p);
+
+    /* The coordinator itself has worked this long; simulated ports only. */
+    void (*spend)(kofn_port *p, kofn_time cpu);
+    /* What an events file asks for. */
+    kofn_status (*admit)(kofn_port *p, uint32_t *worker); /* without HELLO */
+    kofn_status (*remove)(kofn_port *p, uint32_t worker); /* without BYE   */
+    void (*slow)(kofn_port *p, uint32_t worker, double factor);
+    void (*corrupt)(kofn_port *p, uint32_t worker, bool on);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,233 @@
+/* args.c -- from argv to cli_args, by the table. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OPTIONS 40
+
+static int wrong(const cli_option *o, const char *text, const char *want)
+{
+    return cli_say(EXIT_USAGE, "--%s %s: %s", o->name, text, want);
+}
+
+/* A whole number with an optional k, M or G. */
+static bool whole(const char *text, size_t max, size_t *out)
+{
+    unsigned long long x;
+    unsigned long long scale = 1;
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    x = strtoull(text, &end, 10);
+    if (*end == 'k')
+        scale = 1000;
+    else if (*end == 'M')
+        scale = 1000000;
+    else if (*end == 'G')
+        scale = 1000000000;
+    if (errno || end[scale > 1] || x > max / scale)
+        return false;
+    *out = (size_t)(x * scale);
+    return true;
+}
+
+static bool real(const char *text, double low, double high, double *out)
+{
+    char *end;
+
+    if (!*text || isspace((unsigned char)*text))
+        return false;
+    *out = strtod(text, &end);
+    return !*end && *out >= low && *out <= high;
+}
+
+/* Index of the word in "a|b|c", or -1. */
+static int word(const char *choices, const char *text)
+{
+    size_t n = strlen(text);
+
+    for (int i = 0; *choices; i++) {
+        size_t m = strcspn(choices, "|");
+
+        if (m == n && !memcmp(choices, text, n))
+            return i;
+        choices += m + (choices[m] == '|');
+    }
+    return -1;
+}
+
+static int set_size(const cli_option *o, const char *text, size_t min,
+                    size_t max, size_t *out)
+{
+    if (whole(text, max, out) && *out >= min)
+        return 0;
+    return cli_say(EXIT_USAGE, "--%s %s: give a whole number from %zu to %zu",
+                   o->name, text, min, max);
+}
+
+static int set_real(const cli_option *o, const char *text, double min,
+                    double max, double *out)
+{
+    if (real(text, min, max, out))
+        return 0;
+    return cli_say(EXIT_USAGE, "--%s %s: give a number from %g to %g", o->name,
+                   text, min, max);
+}
+
+static int set(cli_args *a, const cli_option *o, const char *text)
+{
+    double seconds;
+    size_t n;
+    int i;
+
+    switch (o->key) {
+    case 'o':
+        a->output = text;
+        return *text ? 0 : wrong(o, "\"\"", "give a file name");
+    case 'n':
+        return set_size(o, text, 1, 1000000, &a->workers);
+    case 's':
+        a->scheme = text;
+        return 0;
+    case 'p':
+        a->port = text;
+        return word(o->arg, text) >= 0 ? 0 : wrong(o, text, "give threads or sim");
+    case 'r':
+        return set_size(o, text, 1, 1000000000, &a->rounds);
+    case 'd':
+        return set_real(o, text, 1e-6, 1 - 1e-6, &a->damping);
+    case 't':
+        return set_real(o, text, 1e-300, 1e300, &a->tol);
+    case 'm':
+        return set_size(o, text, 1, 1000000000, &a->max_iter);
+    case 'e':
+        a->events = text;
+        return 0;
+    case 'w':
+        return kofn_weather_parse(&a->weather, text)
+                   ? cli_say(EXIT_USAGE, "--weather: %s", kofn_errmsg())
+                   : 0;
+    case 1000:
+        i = word(o->arg, text);
+        a->job.in_flight = (kofn_in_flight)i;
+        return i >= 0 ? 0 : wrong(o, text, "give ledger, keep or abort");
+    case 1001:
+        i = word(o->arg, text);
+        a->job.below = (kofn_below)i;
+        return i >= 0 ? 0 : wrong(o, text, "give refuse, pause or degrade");
+    case 1002:
+        if (set_real(o, text, 1e-6, 1e9, &seconds))
+            return EXIT_USAGE;
+        a->job.patience = (kofn_time)(seconds * 1e9);
+        return 0;
+    case 1003:
+        if (set_real(o, text, 0, 1e9, &a->job.late))
+            return EXIT_USAGE;
+        return a->job.late == 0 || a->job.late >= 1
+                   ? 0
+                   : wrong(o, text, "give 0 or a factor of at least 1");
+    case 1004:
+        if (set_size(o, text, 1, 10000, &n))
+            return EXIT_USAGE;
+        a->job.pieces = (unsigned)n;
+        return 0;
+    case 1005:
+        return set_real(o, text, 1e-300, 1, &a->job.tolerance);
+    case 1006:
+        if (!whole(text, SIZE_MAX, &n))
+            return wrong(o, text, "give a whole number");
+        a->seed = n;
+        return 0;
+    case 1007:
+        a->job.journal = text;
+        return 0;
+    case 1008:
+        a->dtype = text;
+        return word(o->arg, text) >= 0 ? 0 : wrong(o, text, "give f8 or f4");
+    case 1009:
+        return set_size(o, text, 1, 1000000000, &a->rows);
+    case 'v':
+        a->verify = true;
+        return 0;
+    case 'j':
+        a->json = true;
+        return 0;
+    case 'q':
+        a->quiet = true;
+        return 0;
+    default:
+        a->help = true;
+        return 0;
+    }
+}
+
+/* The table as getopt_long wants it. */
+static void getopt_tables(const cli_command *c, struct option *longs,
+                          char *shorts)
+{
+    size_t n = 0;
+
+    *shorts++ = '+' - '+' + ':';
+    for (const cli_option *o = cli_options; o->key; o++) {
+        if (!(o->in & c->bit))
+            continue;
+        longs[n++] = (struct option){
+            o->name, o->arg ? required_argument : no_argument, NULL, o->key};
+        if (o->key < 256) {
+            *shorts++ = (char)o->key;
+            if (o->arg)
+                *shorts++ = ':';
+        }
+    }
+    longs[n] = (struct option){0};
+    *shorts = 0;
+}
+
+static int check_operands(const cli_command *c, const cli_args *a)
+{
+    if (a->operands >= c->least && a->operands <= c->most)
+        return 0;
+    return cli_say(EXIT_USAGE, "%s takes %s; see kofn %s --help", c->name,
+                   c->operands, c->name);
+}
+
+int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
+{
+    struct option longs[MAX_OPTIONS + 1];
+    char shorts[2 * MAX_OPTIONS + 2];
+    int key;
+
+    getopt_tables(c, longs, shorts);
+    opterr = 0;
+    optind = 1;
+    while ((key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        const cli_option *o = cli_options;
+        int code;
+
+        if (key == ':')
+            return cli_say(EXIT_USAGE, "%s needs a value; see kofn %s --help",
+                           argv[optind - 1], c->name);
+        if (key == '?')
+            return cli_say(EXIT_USAGE, "%s has no option %s; see kofn %s "
+                           "--help", c->name, argv[optind - 1], c->name);
+        while (o->key != key)
+            o++;
+        code = set(a, o, optarg);
+        if (code)
+            return code;
+        if (a->help)
+            return 0;
+    }
+    for (; optind < argc; optind++) {
+        if (a->operands < 8)
+            a->operand[a->operands] = argv[optind];
+        a->operands++;
+    }
+    return check_operands(c, a);
+}

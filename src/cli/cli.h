@@ -1,0 +1,141 @@
+/* cli.h -- the command kofn: tables, options, reports.
+ *
+ * One table of commands and one of options feed the parser, --help, the
+ * manual and the check that every option is documented.
+ */
+#ifndef KOFN_CLI_H
+#define KOFN_CLI_H
+
+#include <kofn.h>
+#include <kofn/io.h>
+#include <kofn/scheme.h>
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* What the process answers with. */
+enum {
+    EXIT_EXACT = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2, /* or bad input */
+    EXIT_TOOFEW = 4,
+    EXIT_CORRUPT = 5
+    /* 128 + n: ended by signal n */
+};
+
+/* ---- options ---------------------------------------------------------------- */
+
+struct cli_command;
+
+typedef struct cli_args {
+    const struct cli_command *command;
+    const char *output, *scheme, *port, *events, *journal;
+    size_t workers, rounds, max_iter, rows;
+    kofn_weather weather;
+    kofn_options job;
+    uint64_t seed;
+    double damping, tol;
+    const char *dtype;
+    bool verify, json, quiet, help;
+    const char *operand[8];
+    int operands;
+} cli_args;
+
+/* Commands an option belongs to. */
+enum {
+    IN_MATVEC = 1 << 0,
+    IN_MATMUL = 1 << 1,
+    IN_POWER = 1 << 2,
+    IN_PAGERANK = 1 << 3,
+    IN_GEN = 1 << 4,
+    IN_SCHEMES = 1 << 5,
+    IN_REPLAY = 1 << 6,
+    IN_PRODUCT = IN_MATVEC | IN_MATMUL,
+    IN_ITERATE = IN_POWER | IN_PAGERANK,
+    IN_RUN = IN_PRODUCT | IN_ITERATE
+};
+
+typedef struct cli_option {
+    int key; /* a letter where there is a short form */
+    const char *name, *arg, *help;
+    unsigned in;
+} cli_option;
+
+typedef struct cli_command {
+    const char *name, *operands, *summary, *text;
+    const char *examples; /* one a line: command, two blanks or more, what */
+    unsigned bit;
+    int least, most; /* operands */
+    int (*run)(cli_args *a);
+} cli_command;
+
+extern const cli_option cli_options[]; /* ends with key 0 */
+extern const cli_command cli_commands[]; /* ends with a NULL name */
+
+/* 0, or the exit code after a message. */
+int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
+
+/* ---- help -------------------------------------------------------------------- */
+
+void cli_help(FILE *f);
+void cli_help_command(FILE *f, const cli_command *c);
+void cli_manual(FILE *f); /* man page source of all commands */
+void cli_version(FILE *f);
+
+/* ---- failing ------------------------------------------------------------------ */
+
+/* "kofn: text" on stderr; returns `code`. */
+int cli_say(int code, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The library's message; the exit code that goes with the status. */
+int cli_fail(kofn_status st);
+/* The same for a file that was to be read: it is bad input. */
+int cli_fail_input(kofn_status st);
+
+/* ---- signals ------------------------------------------------------------------- */
+
+/* SIGINT and SIGTERM end the process at once until cli_guard(true); from then
+ * on they are remembered. */
+void cli_signals(void);
+void cli_guard(bool on);
+int cli_caught(void); /* 0 or the signal */
+
+/* ---- commands (the run part of the table) ---------------------------------------- */
+
+int cmd_product(cli_args *a); /* matvec and matmul */
+int cmd_power(cli_args *a);
+int cmd_pagerank(cli_args *a);
+int cmd_gen(cli_args *a);
+int cmd_schemes(cli_args *a);
+int cmd_replay(cli_args *a);
+
+/* ---- what running commands share (session.c) -------------------------------------- */
+
+/* A job, its plan, and what is to be told of it in the end. */
+typedef struct session {
+    const cli_args *args;
+    kofn_plan *plan;
+    kofn_job *job;
+    kofn_happening *events;
+    json_t *per_round;
+    unsigned iterations;
+    double rel_error; /* < 0: not verified */
+    double eigenvalue;
+    kofn_status status;
+    double started, drawn; /* wall clock; when progress was last drawn */
+    size_t expected_rounds;
+} session;
+
+int session_open(session *s, const cli_args *a, const kofn_problem *pb,
+                 size_t rounds);
+/* A round is over, or goes on (rep == NULL); draws progress. */
+void session_round(session *s, const kofn_report *rep);
+/* Write the result unless --output was not given. */
+int session_write(const session *s, const kofn_matrix *out, unsigned dims);
+/* Report, free everything, and give the exit code. */
+int session_close(session *s, int code);
+
+/* ||a - b||_F / ||b||_F; b is float64, a what it may be. */
+double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
+
+#endif

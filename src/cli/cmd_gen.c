@@ -1,0 +1,115 @@
+/* cmd_gen.c -- kofn gen: inputs to try things on. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counter-based, so that every element stands for itself: splitmix64's
+ * finaliser over (seed, index). */
+static uint64_t hash(uint64_t seed, uint64_t i)
+{
+    uint64_t z = seed * UINT64_C(0xD1B54A32D192ED03) +
+                 (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static double uniform(uint64_t seed, uint64_t i)
+{
+    return (double)(hash(seed, i) >> 11) * 0x1p-53;
+}
+
+static double normal(uint64_t seed, uint64_t i)
+{
+    double u = uniform(seed, 2 * i), v = uniform(seed, 2 * i + 1);
+
+    return sqrt(-2 * log1p(-u)) * cos(6.283185307179586477 * v);
+}
+
+static int size_of(const char *text, size_t *out)
+{
+    unsigned long long x, scale;
+    char *end;
+
+    x = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
+    if (x == 0)
+        return cli_say(EXIT_USAGE, "%s is not a size; give a whole number, "
+                       "k, M and G allowed", text);
+    scale = *end == 'k' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 1;
+    if (end[scale > 1] || x > 1000000000000ULL / scale)
+        return cli_say(EXIT_USAGE, "%s is not a size; give a whole number up "
+                       "to 1000G", text);
+    *out = (size_t)(x * scale);
+    return 0;
+}
+
+static int write_dense(const cli_args *a, size_t rows, size_t cols,
+                       unsigned dims, double (*draw)(uint64_t, uint64_t))
+{
+    kofn_dtype type = strcmp(a->dtype, "f4") == 0 ? KOFN_F32 : KOFN_F64;
+    kofn_matrix m = {NULL, rows, cols, cols, type};
+    size_t count;
+    kofn_status st;
+
+    if (__builtin_mul_overflow(rows, cols, &count) || count > SIZE_MAX / 8)
+        return cli_say(EXIT_USAGE, "%zu x %zu is too large", rows, cols);
+    m.data = malloc(count * (type == KOFN_F64 ? 8 : 4));
+    if (!m.data)
+        return cli_say(EXIT_FAILED, "out of memory for %zu x %zu", rows, cols);
+    for (size_t i = 0; i < count; i++) {
+        if (type == KOFN_F64)
+            ((double *)m.data)[i] = draw(a->seed, i);
+        else
+            ((float *)m.data)[i] = (float)draw(a->seed, i);
+    }
+    cli_guard(true);
+    st = kofn_write(a->output, &m, dims);
+    cli_guard(false);
+    free(m.data);
+    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+}
+
+static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
+{
+    kofn_sparse *g;
+    kofn_status st = kofn_rmat(&g, nodes, arcs, a->seed);
+
+    if (st)
+        return cli_fail(st);
+    cli_guard(true);
+    st = kofn_write_mtx(a->output, g);
+    cli_guard(false);
+    kofn_sparse_free(g);
+    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+}
+
+int cmd_gen(cli_args *a)
+{
+    const char *kind = a->operand[0];
+    bool vector = !strcmp(kind, "vector"), graph = !strcmp(kind, "graph");
+    bool flat = !strcmp(kind, "uniform");
+    size_t size[2] = {0, 1};
+    int code, want = vector ? 1 : 2;
+
+    if (!vector && !graph && !flat && strcmp(kind, "matrix") != 0)
+        return cli_say(EXIT_USAGE, "cannot make \"%s\"; there are matrix, "
+                       "vector, uniform, graph", kind);
+    if (a->operands != want + 1)
+        return cli_say(EXIT_USAGE, "gen %s takes %d size%s", kind, want,
+                       want == 1 ? "" : "s");
+    if (!a->output)
+        return cli_say(EXIT_USAGE, "gen needs -o FILE");
+    for (int i = 0; i < want; i++) {
+        code = size_of(a->operand[1 + i], &size[i]);
+        if (code)
+            return code;
+    }
+    code = graph ? write_graph(a, size[0], size[1])
+                 : write_dense(a, size[0], size[1], vector ? 1 : 2,
+                               flat ? uniform : normal);
+    return cli_caught() ? 128 + cli_caught() : code;
+}

@@ -1,0 +1,216 @@
+/* cmd_iterate.c -- kofn pagerank, kofn power. */
+#include "cli.h"
+
+#include <stdlib.h>
+
+static int watch(void *ud, unsigned iteration, double change,
+                 const kofn_report *rep)
+{
+    session *s = ud;
+
+    (void)change;
+    s->iterations = iteration;
+    session_round(s, rep);
+    return cli_caught();
+}
+
+static kofn_iterate_options options(const cli_args *a, session *s)
+{
+    return (kofn_iterate_options){.size = sizeof(kofn_iterate_options),
+                                  .tolerance = a->tol,
+                                  .max_iterations = (unsigned)a->max_iter,
+                                  .damping = a->damping,
+                                  .watch = s ? watch : NULL,
+                                  .watch_ud = s};
+}
+
+static size_t most(const cli_args *a)
+{
+    return a->max_iter ? a->max_iter : 200;
+}
+
+/* What the run says in the end; the iteration count is right either way. */
+static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
+{
+    s->status = st;
+    s->iterations = res->iterations;
+    if (cli_caught())
+        return 128 + cli_caught();
+    if (st)
+        return cli_fail(st);
+    if (!res->converged && !s->args->quiet)
+        cli_say(0, "not converged after %u iterations: the change is %.3g; "
+                "raise --max-iter or --tol", res->iterations, res->change);
+    return 0;
+}
+
+/* ---- PageRank -------------------------------------------------------------------- */
+
+typedef struct rank {
+    kofn_file *file;
+    kofn_sparse *M;
+    uint8_t *dangling;
+    kofn_matrix v;
+} rank;
+
+static int load_graph(rank *r, const char *path)
+{
+    kofn_status st = kofn_file_open(&r->file, path);
+    const kofn_sparse *g = st ? NULL : kofn_file_sparse(r->file);
+
+    if (st)
+        return cli_fail_input(st);
+    if (!g)
+        return cli_say(EXIT_USAGE, "%s is dense; a graph is a Matrix Market "
+                       "file in coordinate format", path);
+    st = kofn_pagerank_matrix(&r->M, &r->dangling, g);
+    if (st)
+        return cli_fail(st);
+    kofn_file_free(r->file);
+    r->file = NULL;
+    r->v = (kofn_matrix){malloc(r->M->rows * sizeof(double)), r->M->rows, 1, 1,
+                         KOFN_F64};
+    return r->v.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+}
+
+static int verify_rank(session *s, const rank *r)
+{
+    kofn_iterate_options o = options(s->args, NULL);
+    kofn_matrix want = r->v;
+    kofn_iterate_result res;
+    kofn_status st;
+
+    want.data = malloc(want.rows * sizeof(double));
+    if (!want.data)
+        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    st = kofn_pagerank_plain(r->M, r->dangling, &want, &o, &res);
+    if (!st) {
+        s->rel_error = cli_relative_error(&r->v, &want);
+        if (res.iterations != s->iterations)
+            cli_say(0, "the plain iteration took %u iterations, this one %u",
+                    res.iterations, s->iterations);
+    }
+    free(want.data);
+    return st ? cli_fail(st) : 0;
+}
+
+static int run_pagerank(session *s, rank *r)
+{
+    kofn_iterate_options o = options(s->args, s);
+    kofn_iterate_result res = {0};
+    kofn_status st = kofn_place_sparse(s->job, r->M);
+    int code;
+
+    if (st)
+        return cli_fail(st);
+    cli_guard(true);
+    st = kofn_pagerank(s->job, r->dangling, &r->v, &o, &res);
+    cli_guard(false);
+    code = conclude(s, st, &res);
+    if (!code && s->args->verify)
+        code = verify_rank(s, r);
+    return code ? code : session_write(s, &r->v, 1);
+}
+
+int cmd_pagerank(cli_args *a)
+{
+    session s = {0};
+    rank r = {0};
+    kofn_problem pb = {KOFN_MATVEC, 0, 0, 1, KOFN_F64, true};
+    int code = load_graph(&r, a->operand[0]);
+
+    if (!code) {
+        pb.m = pb.n = r.M->rows;
+        code = session_open(&s, a, &pb, most(a));
+    }
+    if (!code)
+        code = run_pagerank(&s, &r);
+    code = session_close(&s, code);
+    if (code < 128) {
+        kofn_file_free(r.file);
+        kofn_sparse_free(r.M);
+        kofn_free(r.dangling);
+        free(r.v.data);
+    }
+    return code;
+}
+
+/* ---- power iteration ----------------------------------------------------------------- */
+
+/* A start with a part in every direction, the same for the same seed. */
+static void seed_vector(kofn_matrix *v, uint64_t seed)
+{
+    uint64_t x = seed;
+
+    for (size_t i = 0; i < v->rows; i++) {
+        uint64_t z = x += UINT64_C(0x9E3779B97F4A7C15); /* splitmix64 */
+
+        z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+        z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+        ((double *)v->data)[i] = (double)((z ^ z >> 31) >> 11) * 0x1p-53 + 0.5;
+    }
+}
+
+static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)
+{
+    kofn_iterate_options o = options(s->args, s);
+    kofn_iterate_result res = {0}, plain;
+    kofn_matrix want = *v;
+    kofn_status st = kofn_place(s->job, A);
+    int code;
+
+    if (st)
+        return cli_fail(st);
+    cli_guard(true);
+    st = kofn_power(s->job, v, &o, &res);
+    cli_guard(false);
+    code = conclude(s, st, &res);
+    if (!code && !s->args->quiet && !s->args->json)
+        fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
+                res.eigenvalue, res.iterations);
+    if (!code && s->args->verify) {
+        o = options(s->args, NULL);
+        want.data = malloc(v->rows * sizeof(double));
+        if (!want.data)
+            return cli_say(EXIT_FAILED, "out of memory for --verify");
+        seed_vector(&want, s->args->seed);
+        st = kofn_power_plain(A, &want, &o, &plain);
+        s->rel_error = cli_relative_error(v, &want);
+        free(want.data);
+        code = st ? cli_fail(st) : 0;
+    }
+    s->eigenvalue = res.eigenvalue;
+    return code ? code : session_write(s, v, 1);
+}
+
+int cmd_power(cli_args *a)
+{
+    session s = {0};
+    kofn_file *file = NULL;
+    kofn_matrix v = {0};
+    kofn_problem pb = {KOFN_MATVEC, 0, 0, 1, KOFN_F64, false};
+    kofn_status st = kofn_file_open(&file, a->operand[0]);
+    const kofn_matrix *A = st ? NULL : kofn_file_dense(file);
+    int code = st ? cli_fail_input(st) : 0;
+
+    if (!code && (!A || A->rows != A->cols || A->dtype != KOFN_F64))
+        code = cli_say(EXIT_USAGE, "%s: power iteration takes a square dense "
+                       "float64 matrix", a->operand[0]);
+    if (!code) {
+        pb.m = pb.n = A->rows;
+        v = (kofn_matrix){malloc(A->rows * sizeof(double)), A->rows, 1, 1,
+                          KOFN_F64};
+        code = v.data ? session_open(&s, a, &pb, most(a))
+                      : cli_say(EXIT_FAILED, "out of memory");
+    }
+    if (!code) {
+        seed_vector(&v, a->seed);
+        code = run_power(&s, A, &v);
+    }
+    code = session_close(&s, code);
+    if (code < 128) {
+        kofn_file_free(file);
+        free(v.data);
+    }
+    return code;
+}

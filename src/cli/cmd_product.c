@@ -1,0 +1,166 @@
+/* cmd_product.c -- kofn matvec, kofn matmul. */
+#include "cli.h"
+
+#include <stdlib.h>
+
+typedef struct product {
+    kofn_file *A, *B;
+    kofn_matrix in, out;
+    void *own; /* what `in` was converted into */
+} product;
+
+static void release(product *p)
+{
+    kofn_file_free(p->A);
+    kofn_file_free(p->B);
+    free(p->own);
+    free(p->out.data);
+}
+
+/* The second operand in the type of the first. */
+static int convert(product *p, kofn_dtype want)
+{
+    const kofn_matrix *b = &p->in;
+    size_t count = b->rows * b->cols;
+    kofn_matrix now = {NULL, b->rows, b->cols, b->cols, want};
+
+    if (b->dtype == want)
+        return 0;
+    p->own = now.data = malloc(count * 8);
+    if (!now.data)
+        return cli_say(EXIT_FAILED, "out of memory");
+    for (size_t i = 0; i < b->rows; i++)
+        for (size_t j = 0; j < b->cols; j++) {
+            double x = b->dtype == KOFN_F64
+                           ? ((const double *)b->data)[i * b->ld + j]
+                           : (double)((const float *)b->data)[i * b->ld + j];
+
+            if (want == KOFN_F64)
+                ((double *)now.data)[i * b->cols + j] = x;
+            else
+                ((float *)now.data)[i * b->cols + j] = (float)x;
+        }
+    p->in = now;
+    return 0;
+}
+
+static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
+{
+    const kofn_matrix *A;
+    const kofn_sparse *S;
+    kofn_status st = kofn_file_open(&p->A, a->operand[0]);
+
+    if (!st)
+        st = kofn_file_open(&p->B, a->operand[1]);
+    if (st)
+        return cli_fail_input(st);
+    A = kofn_file_dense(p->A);
+    S = kofn_file_sparse(p->A);
+    if (!kofn_file_dense(p->B))
+        return cli_say(EXIT_USAGE, "%s: the second operand must be dense; "
+                       "write it as an array", a->operand[1]);
+    p->in = *kofn_file_dense(p->B);
+    *pb = (kofn_problem){vector ? KOFN_MATVEC : KOFN_MATMUL,
+                         A ? A->rows : S->rows,
+                         A ? A->cols : S->cols,
+                         p->in.cols,
+                         A ? A->dtype : KOFN_F64,
+                         S != NULL};
+    if (vector && p->in.cols != 1 && p->in.rows == 1) {
+        p->in.rows = p->in.cols; /* a row of numbers is a vector, too */
+        p->in.cols = p->in.ld = pb->p = 1;
+    }
+    if (vector && p->in.cols != 1)
+        return cli_say(EXIT_USAGE, "%s is %zu x %zu, not a vector; use kofn "
+                       "matmul", a->operand[1], p->in.rows, p->in.cols);
+    if (p->in.rows != pb->n)
+        return cli_say(EXIT_USAGE, "%s is %zu x %zu and %s %zu x %zu: the "
+                       "inner sizes do not agree", a->operand[0], pb->m, pb->n,
+                       a->operand[1], p->in.rows, p->in.cols);
+    return convert(p, pb->dtype);
+}
+
+static int run_rounds(session *s, product *p, size_t rounds)
+{
+    for (size_t r = 0; r < rounds; r++) {
+        kofn_report rep;
+
+        s->status = kofn_begin(s->job, &p->in, &p->out);
+        while (!s->status) {
+            s->status = kofn_pump(s->job, KOFN_SECOND / 10, &rep);
+            if (s->status != KOFN_AGAIN)
+                break;
+            if (cli_caught())
+                return 128 + cli_caught();
+            session_round(s, NULL);
+            s->status = KOFN_OK;
+        }
+        if (s->status < 0)
+            return cli_fail(s->status);
+        session_round(s, &rep);
+        if (cli_caught())
+            return 128 + cli_caught();
+    }
+    return s->status == KOFN_PARTIAL
+               ? cli_say(EXIT_TOOFEW, "%s; start more workers",
+                         kofn_strerror(KOFN_PARTIAL))
+               : 0;
+}
+
+static int verify(session *s, const product *p)
+{
+    kofn_matrix want = {NULL, p->out.rows, p->out.cols, p->out.cols, KOFN_F64};
+    kofn_status st;
+
+    want.data = malloc(want.rows * want.cols * sizeof(double));
+    if (!want.data)
+        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    st = kofn_file_dense(p->A)
+             ? kofn_product_plain(kofn_file_dense(p->A), &p->in, &want)
+             : kofn_product_plain_sparse(kofn_file_sparse(p->A), &p->in, &want);
+    if (!st)
+        s->rel_error = cli_relative_error(&p->out, &want);
+    free(want.data);
+    return st ? cli_fail(st) : 0;
+}
+
+static int place(session *s, product *p, const kofn_problem *pb)
+{
+    kofn_status st;
+
+    p->out = (kofn_matrix){calloc(pb->m * pb->p, 8), pb->m, pb->p, pb->p,
+                           pb->dtype};
+    if (!p->out.data)
+        return cli_say(EXIT_FAILED, "out of memory for the result");
+    st = pb->sparse ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
+                    : kofn_place(s->job, kofn_file_dense(p->A));
+    return st ? cli_fail(st) : 0;
+}
+
+int cmd_product(cli_args *a)
+{
+    bool vector = a->command->bit == IN_MATVEC;
+    product p = {0};
+    kofn_problem pb;
+    session s = {0};
+    int code = load(&p, a, vector, &pb), wrote;
+
+    if (!code)
+        code = session_open(&s, a, &pb, a->rounds);
+    if (!code)
+        code = place(&s, &p, &pb);
+    cli_guard(true);
+    if (!code)
+        code = run_rounds(&s, &p, a->rounds);
+    cli_guard(false);
+    if (!code && a->verify)
+        code = verify(&s, &p);
+    if (!code || s.status == KOFN_PARTIAL) {
+        wrote = session_write(&s, &p.out, vector ? kofn_file_dims(p.B) : 2);
+        code = wrote ? wrote : code;
+    }
+    code = session_close(&s, code);
+    if (code < 128)
+        release(&p);
+    return code;
+}

@@ -1,0 +1,63 @@
+/* cmd_replay.c -- kofn replay: the coordinator again, from its journal.
+ *
+ * The format is that of docs/journal.md.  A journal comes from a file: every
+ * line is checked before a word of it is believed.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay.h"
+
+static int read_all(const char *path, char **text, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    size_t cap = 1 << 16;
+
+    *text = NULL;
+    *n = 0;
+    if (!f)
+        return cli_say(EXIT_USAGE, "%s: %s", path, strerror(errno));
+    do {
+        char *more = realloc(*text, cap *= 2);
+
+        if (!more) {
+            fclose(f);
+            return cli_say(EXIT_FAILED, "%s: out of memory", path);
+        }
+        *text = more;
+        *n += fread(*text + *n, 1, cap - *n, f);
+    } while (*n == cap);
+    if (ferror(f)) {
+        fclose(f);
+        return cli_say(EXIT_USAGE, "%s: %s", path, strerror(errno));
+    }
+    fclose(f);
+    return 0;
+}
+
+int cmd_replay(cli_args *a)
+{
+    const char *path = a->operand[0];
+    replay_result r = {0};
+    size_t n;
+    char *text;
+    int code = read_all(path, &text, &n);
+
+    if (!code)
+        code = replay(text, n, path, &r);
+    free(text);
+    if (a->json && code != EXIT_USAGE)
+        printf("{\"status\": \"%s\", \"command\": \"replay\", \"events\": %zu, "
+               "\"rounds\": %u, \"line\": %zu}\n", code ? "failed" : "ok",
+               r.events, r.rounds, r.line);
+    if (code && *r.error)
+        cli_say(code, "%s", r.error);
+    else if (!code && !a->quiet && !a->json)
+        printf("%s: %zu events, %u rounds: every decision is the same\n", path,
+               r.events, r.rounds);
+    return code;
+}

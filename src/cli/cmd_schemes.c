@@ -1,0 +1,142 @@
+/* cmd_schemes.c -- kofn schemes: what codes there are and what they cost. */
+#include "cli.h"
+
+#include <math.h>
+#include <string.h>
+
+static kofn_status describe(const cli_args *a, const char *spec,
+                            kofn_plan **plan, kofn_plan_info *info)
+{
+    kofn_problem pb = {KOFN_MATVEC, a->rows, 1000, 1, KOFN_F64, false};
+    kofn_status st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
+
+    return st ? st : kofn_plan_describe(*plan, true, info);
+}
+
+static json_t *number(double x)
+{
+    return x - x == 0 ? json_real(x) : json_null();
+}
+
+static json_t *params_json(const kofn_scheme *s)
+{
+    json_t *list = json_array();
+
+    for (const kofn_param *p = s->params; p->name; p++) {
+        json_t *o = json_pack("{s:s, s:s}", "name", p->name, "what", p->what);
+
+        if (p->choices) {
+            json_object_set_new(o, "choices", json_string(p->choices));
+        } else {
+            json_object_set_new(o, "min", json_integer(p->min));
+            json_object_set_new(o, "max", json_integer(p->max));
+            if (p->init != KOFN_AUTO)
+                json_object_set_new(o, "default", json_integer(p->init));
+        }
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *scheme_json(const kofn_scheme *s, const cli_args *a,
+                           const kofn_plan_info *i)
+{
+    json_t *o = json_object();
+
+    json_object_set_new(o, "name", json_string(s->name));
+    json_object_set_new(o, "summary", json_string(s->summary));
+    json_object_set_new(o, "source", json_string(s->cite));
+    json_object_set_new(o, "spec", json_string(i->spec));
+    json_object_set_new(o, "workers", json_integer((json_int_t)a->workers));
+    json_object_set_new(o, "threshold",
+                        json_integer((json_int_t)i->threshold));
+    json_object_set_new(o, "storage", number(i->storage));
+    json_object_set_new(o, "load", number(i->load));
+    json_object_set_new(o, "noise", number(i->noise50));
+    json_object_set_new(o, "noise99", number(i->noise99));
+    json_object_set_new(o, "params", params_json(s));
+    return o;
+}
+
+/* "a/b" where that is what x is, else decimals. */
+static void share(char *out, size_t size, double x)
+{
+    for (int b = 1; b <= 1000; b++) {
+        double top = x * b;
+
+        if (fabs(top - round(top)) < 1e-9 * b) {
+            snprintf(out, size, b == 1 ? "%.0f" : "%.0f/%d", round(top), b);
+            return;
+        }
+    }
+    snprintf(out, size, "%.4g", x);
+}
+
+static void scheme_text(const kofn_scheme *s, const cli_args *a,
+                        const kofn_plan_info *i, bool whole)
+{
+    char storage[24], load[24];
+
+    share(storage, sizeof storage, i->storage);
+    share(load, sizeof load, i->load);
+    printf("%-12s %s\n", s->name, s->summary);
+    if (whole)
+        printf("%-12s %s\n", "", s->cite);
+    printf("%-12s with %zu workers: any %zu answers decode; each stores %s of "
+           "A,\n%-12s does %s of a product a round; noise %.2g, in 1 of 100 "
+           "losses %.2g\n", "", a->workers, i->threshold, storage, "", load,
+           i->noise50, i->noise99);
+    for (const kofn_param *p = s->params; p->name; p++) {
+        printf("%-14s %s", "", p->name);
+        if (p->choices)
+            printf("=%s", p->choices);
+        else
+            printf("=%ld..%ld", p->min, p->max);
+        printf("\n%-18s %s\n", "", p->what);
+    }
+}
+
+static int one(const cli_args *a, const char *spec, json_t *list)
+{
+    char name[64];
+    kofn_plan *plan = NULL;
+    kofn_plan_info info;
+    kofn_status st = describe(a, spec, &plan, &info);
+    const kofn_scheme *s;
+
+    if (st) {
+        kofn_plan_free(plan);
+        return cli_fail(st);
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+    s = kofn_scheme_find(name);
+    if (list)
+        json_array_append_new(list, scheme_json(s, a, &info));
+    else
+        scheme_text(s, a, &info, a->operands == 1);
+    kofn_plan_free(plan);
+    return 0;
+}
+
+int cmd_schemes(cli_args *a)
+{
+    json_t *list = a->json ? json_array() : NULL;
+    const kofn_scheme *s;
+    int code = 0;
+
+    if (a->operands == 1)
+        code = one(a, a->operand[0], list);
+    else
+        for (size_t i = 0; (s = kofn_scheme_at(i)) && !code; i++) {
+            if (i && !list)
+                putchar('\n');
+            code = one(a, s->name, list);
+        }
+    if (list && !code) {
+        json_dumpf(a->operands == 1 ? json_array_get(list, 0) : list, stdout,
+                   JSON_REAL_PRECISION(17));
+        putchar('\n');
+    }
+    json_decref(list);
+    return code;
+}

@@ -1,0 +1,208 @@
+/* help.c -- the tables as help, as a manual page, and what version this is. */
+#include "cli.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* ---- text -------------------------------------------------------------------- */
+
+#define WIDTH 79
+
+/* Words from column `left` on, the first line being at `at` already. */
+static void fill(FILE *f, const char *text, size_t left, size_t at)
+{
+    while (*text) {
+        size_t n = strcspn(text, " ");
+
+        if (at > left && at + 1 + n > WIDTH) {
+            fprintf(f, "\n%*s", (int)left, "");
+            at = left;
+        } else if (at > left) {
+            fputc(' ', f);
+            at++;
+        }
+        fprintf(f, "%.*s", (int)n, text);
+        at += n;
+        text += n;
+        text += strspn(text, " ");
+    }
+    fputc('\n', f);
+}
+
+static void option_names(const cli_option *o, char *out, size_t size)
+{
+    size_t n = 0;
+
+    if (o->key < 256)
+        n = (size_t)snprintf(out, size, "-%c, ", o->key);
+    else
+        n = (size_t)snprintf(out, size, "    ");
+    snprintf(out + n, size - n, "--%s%s%s", o->name, o->arg ? " " : "",
+             o->arg ? o->arg : "");
+}
+
+#define LEFT 30
+
+static void help_options(FILE *f, const cli_command *c)
+{
+    char names[80];
+
+    for (const cli_option *o = cli_options; o->key; o++) {
+        if (!(o->in & c->bit))
+            continue;
+        option_names(o, names, sizeof names);
+        fprintf(f, "  %s", names);
+        if (strlen(names) + 4 > LEFT)
+            fprintf(f, "\n%*s", LEFT, "");
+        else
+            fprintf(f, "%*s", LEFT - 2 - (int)strlen(names), "");
+        fill(f, o->help, LEFT, LEFT);
+    }
+}
+
+/* "command  what\n..." by a callback each. */
+static void each_example(const cli_command *c, FILE *f,
+                         void (*show)(FILE *, const char *, size_t,
+                                      const char *, size_t))
+{
+    for (const char *e = c->examples; *e;) {
+        size_t line = strcspn(e, "\n");
+        const char *gap = strstr(e, "  ");
+        size_t n = gap && gap < e + line ? (size_t)(gap - e) : line;
+        size_t skip = n + strspn(e + n, " ");
+
+        show(f, e, n, e + skip, line - skip);
+        e += line + (e[line] == '\n');
+    }
+}
+
+static void help_example(FILE *f, const char *cmd, size_t n, const char *what,
+                         size_t m)
+{
+    fprintf(f, "  %.*s\n      %.*s\n", (int)n, cmd, (int)m, what);
+}
+
+void cli_help_command(FILE *f, const cli_command *c)
+{
+    fprintf(f, "usage: kofn %s %s [options]\n\n", c->name, c->operands);
+    fill(f, c->text, 0, 0);
+    fprintf(f, "\nexamples:\n");
+    each_example(c, f, help_example);
+    fprintf(f, "\noptions:\n");
+    help_options(f, c);
+}
+
+void cli_help(FILE *f)
+{
+    fprintf(f, "kofn -- any k of n workers are enough: exact products on "
+               "workers that are slow,\nvanish, or come late.\n\n"
+               "usage: kofn COMMAND ...\n\n");
+    for (const cli_command *c = cli_commands; c->name; c++)
+        fprintf(f, "  %-10s %s\n", c->name, c->summary);
+    fprintf(f, "\nexamples:\n"
+               "  kofn gen matrix 4000 1000 -o X.npy && kofn gen vector 1000 "
+               "-o w.npy\n"
+               "  kofn matvec X.npy w.npy -o y.npy --verify\n\n"
+               "kofn COMMAND --help tells the rest; kofn --version what it "
+               "runs on.\n\n"
+               "exit: 0 answered exactly, 1 failed, 2 usage or bad input, "
+               "4 too few workers,\n      5 corrupt beyond correction, 128+n "
+               "ended by signal n\n");
+}
+
+void cli_version(FILE *f)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    fprintf(f, "kofn %s\nkernels: %s\nblas: %s, one thread a worker\n",
+            KOFN_VERSION, m.simd, m.blas);
+    if (*m.advice)
+        fprintf(f, "advice: %s\n", m.advice);
+    fprintf(f, "ports: threads, sim\nformats: npy, mtx, csv\n");
+}
+
+/* ---- the manual page -------------------------------------------------------------- */
+
+/* What roff would take for something else. */
+static void roff(FILE *f, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n && text[i]; i++) {
+        if (text[i] == '-')
+            fputs("\\-", f);
+        else if (text[i] == '\\')
+            fputs("\\e", f);
+        else if (i == 0 && (text[i] == '.' || text[i] == '\''))
+            fprintf(f, "\\&%c", text[i]);
+        else
+            fputc(text[i], f);
+    }
+}
+
+static void roff_line(FILE *f, const char *text)
+{
+    roff(f, text, strlen(text));
+    fputc('\n', f);
+}
+
+static void man_example(FILE *f, const char *cmd, size_t n, const char *what,
+                        size_t m)
+{
+    fputs(".TP\n.B ", f);
+    roff(f, cmd, n);
+    fputc('\n', f);
+    roff(f, what, m);
+    fputc('\n', f);
+}
+
+static void man_command(FILE *f, const cli_command *c)
+{
+    fprintf(f, ".SH KOFN %s\n.B kofn %s\n", c->name, c->name);
+    roff_line(f, c->operands);
+    fputs("[options]\n.PP\n", f);
+    roff_line(f, c->text);
+    each_example(c, f, man_example);
+}
+
+static void man_options(FILE *f)
+{
+    fputs(".SH OPTIONS\nEach command takes those that apply to it; "
+          "its \\-\\-help lists them.\n", f);
+    for (const cli_option *o = cli_options; o->key; o++) {
+        char names[80];
+
+        option_names(o, names, sizeof names);
+        fputs(".TP\n.B ", f);
+        roff_line(f, names + strspn(names, " "));
+        roff_line(f, o->help);
+    }
+}
+
+void cli_manual(FILE *f)
+{
+    fprintf(f, ".TH KOFN 1 \"\" \"kofn %s\"\n.SH NAME\n"
+               "kofn \\- coded computing: any k of n workers are enough\n"
+               ".SH SYNOPSIS\n", KOFN_VERSION);
+    for (const cli_command *c = cli_commands; c->name; c++) {
+        fprintf(f, ".B kofn %s\n", c->name);
+        roff_line(f, c->operands);
+        fputs("[options]\n.br\n", f);
+    }
+    fputs(".SH DESCRIPTION\nA matrix is cut into k blocks and coded into n, so "
+          "that the answers of any k workers give the exact product: no "
+          "restart, no checkpoint, and no data moved when machines come and "
+          "go.\n", f);
+    for (const cli_command *c = cli_commands; c->name; c++)
+        man_command(f, c);
+    man_options(f);
+    fputs(".SH EVENTS FILES\nOne event a line; # begins a comment.\n.PP\n.nf\n"
+          "ROUND[.FRACTION] leave W\nROUND[.FRACTION] join\n"
+          "ROUND[.FRACTION] slow W FACTOR\nROUND[.FRACTION] normal W\n"
+          "ROUND[.FRACTION] corrupt W\n.fi\n.PP\n"
+          "Rounds count from 1. A fraction places the event inside the round: "
+          "3.5 is when half of round 3's strips have arrived. Workers count "
+          "from 0; joiners are numbered on.\n"
+          ".SH EXIT STATUS\n.TP\n0\nanswered exactly\n.TP\n1\nfailed\n.TP\n2\n"
+          "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\ncorrupt beyond "
+          "correction\n.TP\n128+n\nended by signal n\n", f);
+}

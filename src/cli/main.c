@@ -1,0 +1,205 @@
+/* main.c -- dispatch, help, failing, signals. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- failing --------------------------------------------------------------- */
+
+int cli_say(int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs("kofn: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return code;
+}
+
+static int exit_code(kofn_status st)
+{
+    switch (st) {
+    case KOFN_OK:
+        return EXIT_EXACT;
+    case KOFN_PARTIAL:
+    case KOFN_TOOFEW:
+    case KOFN_LATE:
+        return EXIT_TOOFEW;
+    case KOFN_CORRUPT:
+        return EXIT_CORRUPT;
+    case KOFN_INVAL:
+    case KOFN_SHAPE:
+    case KOFN_NOSCHEME:
+    case KOFN_UNSUITED:
+    case KOFN_FORMAT:
+    case KOFN_NONFINITE:
+        return EXIT_USAGE;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+int cli_fail(kofn_status st)
+{
+    return cli_say(exit_code(st), "%s", kofn_errmsg());
+}
+
+int cli_fail_input(kofn_status st)
+{
+    return cli_say(st == KOFN_NOMEM ? EXIT_FAILED : EXIT_USAGE, "%s",
+                   kofn_errmsg());
+}
+
+/* ---- signals ----------------------------------------------------------------- */
+
+static volatile sig_atomic_t caught, guarded;
+
+static void on_signal(int sig)
+{
+    if (!guarded || caught)
+        _exit(128 + sig);
+    caught = sig;
+}
+
+void cli_signals(void)
+{
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+}
+
+void cli_guard(bool on)
+{
+    guarded = on;
+}
+
+int cli_caught(void)
+{
+    return caught;
+}
+
+/* ---- the right BLAS ------------------------------------------------------------ */
+
+/* OpenBLAS chooses its kernels when it is loaded, before main: the only way
+ * to another choice is to start again with the variable set. */
+static void start_again_if_slow(char **argv)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    if (!m.coretype || getenv("OPENBLAS_CORETYPE"))
+        return;
+    if (setenv("OPENBLAS_CORETYPE", m.coretype, 1) == 0)
+        execv("/proc/self/exe", argv);
+}
+
+/* ---- dispatch -------------------------------------------------------------------- */
+
+static const cli_command *find(const char *name)
+{
+    const cli_command *c = cli_commands;
+
+    while (c->name && strcmp(c->name, name) != 0)
+        c++;
+    return c->name ? c : NULL;
+}
+
+static int no_command(const char *name)
+{
+    char known[200] = "";
+
+    for (const cli_command *c = cli_commands; c->name; c++) {
+        strcat(known, c == cli_commands ? "" : ", ");
+        strcat(known, c->name);
+    }
+    return cli_say(EXIT_USAGE, "no command \"%s\"; there are %s", name, known);
+}
+
+static bool is(const char *word, const char *a, const char *b)
+{
+    return !strcmp(word, a) || (b && !strcmp(word, b));
+}
+
+static int help(const char *topic)
+{
+    const cli_command *c;
+
+    if (!topic) {
+        cli_help(stdout);
+        return EXIT_EXACT;
+    }
+    c = find(topic);
+    if (!c)
+        return no_command(topic);
+    cli_help_command(stdout, c);
+    return EXIT_EXACT;
+}
+
+static cli_args defaults(void)
+{
+    cli_args a = {.scheme = "elastic",
+                  .port = "threads",
+                  .workers = 8,
+                  .rounds = 1,
+                  .rows = 100000,
+                  .seed = 1,
+                  .dtype = "f8",
+                  .job = KOFN_OPTIONS_INIT};
+
+    return a;
+}
+
+static int run(const cli_command *c, int argc, char **argv)
+{
+    cli_args a = defaults();
+    int code = cli_parse(c, argc, argv, &a);
+
+    if (code)
+        return code;
+    if (a.help) {
+        cli_help_command(stdout, c);
+        return EXIT_EXACT;
+    }
+    a.command = c;
+    a.weather.seed = a.seed;
+    code = c->run(&a);
+    if (fflush(stdout) || ferror(stdout))
+        code = cli_say(code ? code : EXIT_FAILED, "stdout: %s",
+                       strerror(errno));
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const cli_command *c;
+
+    start_again_if_slow(argv);
+    cli_signals();
+    if (argc < 2) {
+        cli_help(stderr);
+        return EXIT_USAGE;
+    }
+    if (is(argv[1], "--help", "-h"))
+        return help(NULL);
+    if (is(argv[1], "help", NULL))
+        return help(argv[2]);
+    if (is(argv[1], "--version", "-V")) {
+        cli_version(stdout);
+        return EXIT_EXACT;
+    }
+    if (is(argv[1], "--manual", NULL)) {
+        cli_manual(stdout);
+        return EXIT_EXACT;
+    }
+    c = find(argv[1]);
+    return c ? run(c, argc - 1, argv + 1) : no_command(argv[1]);
+}

@@ -1,0 +1,223 @@
+/* replay.c -- see replay.h. */
+#include "replay.h"
+
+#include <kofn/core.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
+
+typedef struct player {
+    const char *name, *at, *end;
+    kofn_plan *plan;
+    kofn_core *core;
+    replay_result *r;
+} player;
+
+__attribute__((format(printf, 3, 4))) static int
+stop(player *p, int code, const char *fmt, ...)
+{
+    size_t n = (size_t)snprintf(p->r->error, sizeof p->r->error,
+                                "%.160s, line %zu: ", p->name, p->r->line);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(p->r->error + n, sizeof p->r->error - n, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+/* ---- fields ------------------------------------------------------------------- */
+
+static bool whole(const json_t *o, const char *key, json_int_t min,
+                  json_int_t max, json_int_t *out)
+{
+    const json_t *x = json_object_get(o, key);
+
+    if (!json_is_integer(x))
+        return false;
+    *out = json_integer_value(x);
+    return *out >= min && *out <= max;
+}
+
+static bool real(const json_t *o, const char *key, double *out)
+{
+    const json_t *x = json_object_get(o, key);
+
+    *out = json_number_value(x);
+    return json_is_number(x);
+}
+
+/* Index of the field's word in "a|b|c". */
+static bool word(const json_t *o, const char *key, const char *choices,
+                 int *out)
+{
+    const char *x = json_string_value(json_object_get(o, key));
+
+    for (*out = 0; x && *choices; ++*out) {
+        size_t n = strcspn(choices, "|");
+
+        if (strlen(x) == n && !memcmp(choices, x, n))
+            return true;
+        choices += n + (choices[n] == '|');
+    }
+    return false;
+}
+
+static bool unsigned_text(const json_t *o, const char *key, int base,
+                          uint64_t *out)
+{
+    const char *x = json_string_value(json_object_get(o, key));
+    char *end;
+
+    if (!x || !*x || strspn(x, "0123456789abcdef") != strlen(x))
+        return false;
+    errno = 0;
+    *out = strtoull(x, &end, base);
+    return !*end && !errno;
+}
+
+/* ---- the header ------------------------------------------------------------------ */
+
+/* A journal that was tampered with must not ask for more than a coordinator
+ * of a real run would. */
+#define MAX_SIZE ((json_int_t)1 << 40)
+#define MAX_WORKERS 100000
+
+static int read_header(player *p, const json_t *o)
+{
+    json_int_t workers, op, m, n, cols, patience, pieces;
+    const char *spec = json_string_value(json_object_get(o, "scheme"));
+    int type, in_flight, below;
+    kofn_core_options opt = {0};
+    kofn_problem pb = {0};
+    uint64_t seed;
+
+    if (!json_is_string(json_object_get(o, "kofn")))
+        return stop(p, NOT_A_JOURNAL, "not the first line of a kofn journal");
+    if (!spec || !whole(o, "workers", 1, MAX_WORKERS, &workers) ||
+        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 2, &op) ||
+        !whole(o, "m", 1, MAX_SIZE, &m) || !whole(o, "n", 1, MAX_SIZE, &n) ||
+        !whole(o, "p", 1, MAX_SIZE, &cols) ||
+        !word(o, "dtype", "f64|f32", &type) ||
+        !json_is_boolean(json_object_get(o, "sparse")) ||
+        !word(o, "in_flight", "ledger|keep|abort", &in_flight) ||
+        !word(o, "below", "refuse|pause|degrade", &below) ||
+        !whole(o, "patience", 0, INT64_MAX, &patience) ||
+        !real(o, "tolerance", &opt.tolerance) || !real(o, "late", &opt.late) ||
+        !whole(o, "pieces", 0, 10000, &pieces))
+        return stop(p, NOT_A_JOURNAL, "the header lacks a field or one is out "
+                    "of range; see docs/journal.md");
+    pb = (kofn_problem){(kofn_op)op, (size_t)m, (size_t)n, (size_t)cols,
+                        type ? KOFN_F32 : KOFN_F64,
+                        json_is_true(json_object_get(o, "sparse"))};
+    opt.in_flight = (kofn_in_flight)in_flight;
+    opt.below = (kofn_below)below;
+    opt.patience = patience;
+    opt.pieces = (unsigned)pieces;
+    if (kofn_plan_new(&p->plan, &pb, spec, (size_t)workers, seed) ||
+        kofn_core_new(&p->core, p->plan, &opt))
+        return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
+    return SAME;
+}
+
+/* ---- events ------------------------------------------------------------------------ */
+
+static int read_event(player *p, const json_t *o, kofn_event *ev)
+{
+    json_int_t t, w = 0, k = 0;
+    int type;
+
+    if (!whole(o, "t", 0, INT64_MAX, &t) ||
+        !word(o, "ev", "joined|stored|leaving|left|begin|result|failed|alarm",
+              &type))
+        return stop(p, NOT_A_JOURNAL, "not an event of a kofn journal");
+    ev->type = (kofn_event_type)(type + 1);
+    ev->now = t;
+    if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_ALARM &&
+        !whole(o, "w", 0, 2 * MAX_WORKERS, &w))
+        return stop(p, NOT_A_JOURNAL, "\"w\" is not a worker's number");
+    if ((ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED) &&
+        !whole(o, "k", 0, UINT32_MAX, &k))
+        return stop(p, NOT_A_JOURNAL, "\"k\" is not a task's number");
+    ev->worker = (uint32_t)w;
+    ev->task = (uint32_t)k;
+    return SAME;
+}
+
+static int play(player *p, const json_t *o)
+{
+    kofn_event ev = {0};
+    kofn_action a;
+    uint64_t digest = 0, recorded = 0;
+    int code = read_event(p, o, &ev);
+
+    if (code)
+        return code;
+    if (kofn_core_step(p->core, &ev))
+        return stop(p, DIFFERENT, "%s", kofn_errmsg());
+    while (kofn_core_next(p->core, &a)) {
+        digest = kofn_action_digest(digest, &a);
+        p->r->rounds += a.type == KOFN_DO_DELIVER;
+    }
+    if (json_object_get(o, "h") && !unsigned_text(o, "h", 16, &recorded))
+        return stop(p, NOT_A_JOURNAL, "\"h\" is not a digest");
+    p->r->events++;
+    if (digest != recorded)
+        return stop(p, DIFFERENT, "the coordinator decides otherwise now "
+                    "(digest %016" PRIx64 ", recorded %016" PRIx64 ")", digest,
+                    recorded);
+    return SAME;
+}
+
+/* ---- lines ------------------------------------------------------------------------- */
+
+static int play_line(player *p, size_t n)
+{
+    json_error_t error;
+    json_t *o = json_loadb(p->at, n, JSON_REJECT_DUPLICATES, &error);
+    int code;
+
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return stop(p, NOT_A_JOURNAL, "not a JSON object%s%.100s",
+                    o ? "" : ": ", o ? "" : error.text);
+    }
+    code = p->r->line == 1 ? read_header(p, o) : play(p, o);
+    json_decref(o);
+    return code;
+}
+
+int replay(const char *text, size_t length, const char *name,
+           replay_result *r)
+{
+    player p = {.name = name, .at = text, .end = text + length, .r = r};
+    int code = SAME;
+
+    *r = (replay_result){0};
+    while (p.at < p.end && !code) {
+        const char *stop_at = memchr(p.at, '\n', (size_t)(p.end - p.at));
+        size_t n = (size_t)((stop_at ? stop_at : p.end) - p.at);
+
+        r->line++;
+        if (!stop_at && r->line > 1)
+            break; /* a run that was killed ends in the middle of a line */
+        code = play_line(&p, n);
+        p.at += n + (stop_at != NULL);
+    }
+    if (!code && r->line == 0) {
+        r->line = 1;
+        code = stop(&p, NOT_A_JOURNAL, "the file is empty");
+    }
+    if (!code)
+        r->line = 0;
+    kofn_core_free(p.core);
+    kofn_plan_free(p.plan);
+    return code;
+}

@@ -1,0 +1,242 @@
+/* session.c -- what the running commands share: a job from options, progress
+ * while it runs, a report when it is over. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double wall(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double seconds(kofn_time t)
+{
+    return (double)t * 1e-9;
+}
+
+/* ---- opening -------------------------------------------------------------------- */
+
+int session_open(session *s, const cli_args *a, const kofn_problem *pb,
+                 size_t rounds)
+{
+    kofn_options o = a->job;
+    kofn_port *port;
+    kofn_status st;
+
+    *s = (session){.args = a,
+                   .rel_error = -1,
+                   .started = wall(),
+                   .expected_rounds = rounds};
+    s->per_round = json_array();
+    if (!s->per_round)
+        return cli_say(EXIT_FAILED, "out of memory");
+    st = kofn_plan_new(&s->plan, pb, a->scheme, a->workers, a->seed);
+    if (st)
+        return cli_fail(st);
+    if (a->events) {
+        st = kofn_events_read(&s->events, &o.event_count, a->events,
+                              a->workers, rounds);
+        if (st)
+            return cli_fail_input(st);
+        o.events = s->events;
+    }
+    st = strcmp(a->port, "sim") == 0
+             ? kofn_port_sim(&port, a->workers, &a->weather)
+             : kofn_port_threads(&port, a->workers, &a->weather);
+    if (!st)
+        st = kofn_open(&s->job, s->plan, port, &o);
+    return st ? cli_fail(st) : 0;
+}
+
+/* ---- progress -------------------------------------------------------------------- */
+
+static void draw(session *s)
+{
+    double now = wall(), past = now - s->started, eta;
+    kofn_progress p;
+
+    if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
+        return;
+    kofn_job_progress(s->job, &p);
+    eta = p.round > 1 ? past / (p.round - 1 + p.done) *
+                            ((double)s->expected_rounds - p.round + 1 - p.done)
+                      : 0;
+    fprintf(stderr, "\r\033[Kround %u of %zu   %zu workers live   waiting for "
+            "%zu   %3.0f %%", p.round, s->expected_rounds, p.live, p.awaited,
+            100 * p.done);
+    if (eta > 0)
+        fprintf(stderr, "   %.0f s left", eta);
+    s->drawn = now;
+}
+
+static void erase(const session *s)
+{
+    if (s->drawn > 0)
+        fputs("\r\033[K", stderr);
+}
+
+void session_round(session *s, const kofn_report *rep)
+{
+    json_t *rows;
+
+    draw(s);
+    if (!rep || !s->args->json)
+        return;
+    rows = json_array();
+    for (size_t i = 0; i < rep->workers; i++)
+        json_array_append_new(rows, json_integer((json_int_t)rep->rows[i]));
+    json_array_append_new(
+        s->per_round, json_pack("{s:i, s:o, s:f}", "live", (int)rep->live,
+                                "rows", rows, "seconds", seconds(rep->took)));
+}
+
+/* ---- the report ------------------------------------------------------------------- */
+
+static json_t *number(double x)
+{
+    return x - x == 0 ? json_real(x) : json_null();
+}
+
+static const char *status_word(kofn_status st)
+{
+    return st == KOFN_OK ? "ok" : st == KOFN_PARTIAL ? "partial" : "failed";
+}
+
+static void report_json(const session *s, const kofn_report *t,
+                        const kofn_plan_info *info, int code)
+{
+    const cli_args *a = s->args;
+    kofn_machine m;
+    json_t *o = json_object();
+
+    kofn_machine_info(&m);
+#define PUT(key, value) json_object_set_new(o, key, value)
+    PUT("status", json_string(code == EXIT_EXACT ? "ok"
+                                                 : status_word(s->status)));
+    if (code != EXIT_EXACT)
+        PUT("error", json_string(s->status < 0 ? kofn_strerror(s->status)
+                                               : kofn_strerror(KOFN_PARTIAL)));
+    PUT("command", json_string(a->command->name));
+    PUT("scheme", json_string(info->spec));
+    PUT("workers", json_integer((json_int_t)a->workers));
+    PUT("threshold", json_integer((json_int_t)info->threshold));
+    PUT("rounds", json_integer(t->rounds));
+    PUT("iterations", json_integer(s->iterations));
+    PUT("seconds", number(seconds(t->took)));
+    PUT("encode_seconds", number(seconds(t->encoding)));
+    PUT("wait_seconds", number(seconds(t->waiting)));
+    PUT("decode_seconds", number(seconds(t->decoding)));
+    PUT("joined", json_integer(t->joined));
+    PUT("left", json_integer(t->left));
+    PUT("late", json_integer(t->late));
+    PUT("dropped", json_integer(t->dropped));
+    PUT("corrupted", json_array());
+    PUT("noise", number(t->noise));
+    PUT("predicted_error", number(t->predicted));
+    if (a->verify)
+        PUT("rel_error", number(s->rel_error < 0 ? NAN : s->rel_error));
+    if (a->command->bit == IN_POWER)
+        PUT("eigenvalue", number(s->eigenvalue));
+    PUT("port", json_string(a->port));
+    PUT("clock", json_string(strcmp(a->port, "sim")         ? "real"
+                             : a->weather.clock             ? "measured"
+                                                            : "modelled"));
+    PUT("seed", json_integer((json_int_t)a->seed));
+    PUT("blas", json_string(m.blas));
+    PUT("blas_threads", json_integer(1));
+    PUT("simd", json_string(m.simd));
+    PUT("per_round", json_incref(s->per_round));
+#undef PUT
+    json_dumpf(o, stdout, JSON_REAL_PRECISION(17));
+    fputc('\n', stdout);
+    json_decref(o);
+}
+
+static void report_text(const session *s, const kofn_report *t,
+                        const kofn_plan_info *info)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    fprintf(stderr, "%s  any %zu of %zu  %u round%s in %.3g s%s", info->spec,
+            info->threshold, s->args->workers, t->rounds,
+            t->rounds == 1 ? "" : "s", seconds(t->took),
+            strcmp(s->args->port, "sim") ? "" : " (simulated)");
+    if (t->joined || t->left)
+        fprintf(stderr, "  %u joined, %u left", t->joined, t->left);
+    fprintf(stderr, "\nencode %.3g s, wait %.3g s, decode %.3g s  noise %.2g",
+            seconds(t->encoding), seconds(t->waiting), seconds(t->decoding),
+            t->noise);
+    if (s->rel_error >= 0)
+        fprintf(stderr, "  relative error %.2g", s->rel_error);
+    fprintf(stderr, "\nkernels %s, %s, one BLAS thread a worker\n", m.simd,
+            m.blas);
+    if (*m.advice)
+        fprintf(stderr, "%s\n", m.advice);
+}
+
+int session_write(const session *s, const kofn_matrix *out, unsigned dims)
+{
+    kofn_status st;
+
+    if (!s->args->output)
+        return 0;
+    cli_guard(true);
+    st = kofn_write(s->args->output, out, dims);
+    cli_guard(false);
+    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+}
+
+static double element(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64
+               ? ((const double *)a->data)[i * a->ld + j]
+               : (double)((const float *)a->data)[i * a->ld + j];
+}
+
+double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
+{
+    double top = 0, bottom = 0;
+
+    for (size_t i = 0; i < b->rows; i++)
+        for (size_t j = 0; j < b->cols; j++) {
+            double d = element(a, i, j) - element(b, i, j);
+
+            top += d * d;
+            bottom += element(b, i, j) * element(b, i, j);
+        }
+    return bottom > 0 ? sqrt(top / bottom) : top == 0 ? 0 : INFINITY;
+}
+
+int session_close(session *s, int code)
+{
+    kofn_report total = {0};
+    kofn_plan_info info;
+
+    if (s->drawn > 0)
+        erase(s);
+    if (s->job && !cli_caught() &&
+        kofn_plan_describe(s->plan, false, &info) == KOFN_OK) {
+        kofn_job_totals(s->job, &total);
+        if (s->args->json)
+            report_json(s, &total, &info, code);
+        else if (!s->args->quiet && code == EXIT_EXACT)
+            report_text(s, &total, &info);
+    }
+    if (cli_caught())
+        code = 128 + cli_caught();
+    else {
+        kofn_close(s->job);
+        kofn_plan_free(s->plan);
+    }
+    kofn_events_free(s->events);
+    json_decref(s->per_round);
+    return code;
+}

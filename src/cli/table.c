@@ -1,0 +1,107 @@
+/* table.c -- every command and every option, once. */
+#include "cli.h"
+
+const cli_option cli_options[] = {
+    {'o', "output", "FILE",
+     "write the result there (.npy, .csv or .mtx by its suffix)",
+     IN_RUN | IN_GEN},
+    {'n', "workers", "N", "workers at the start (8)", IN_RUN | IN_SCHEMES},
+    {'s', "scheme", "NAME[:key=value,...]",
+     "the code (elastic); see kofn schemes", IN_RUN},
+    {'p', "port", "threads|sim",
+     "threads of this process, or a simulated fleet (threads)", IN_RUN},
+    {'r', "rounds", "R", "do the product this many times (1)", IN_PRODUCT},
+    {'d', "damping", "D", "chance of following an arc (0.85)", IN_PAGERANK},
+    {'t', "tol", "T", "stop when the change is below it (1e-10)", IN_ITERATE},
+    {'m', "max-iter", "N", "iterations at most (200)", IN_ITERATE},
+    {'e', "events", "FILE",
+     "who leaves, joins, slows down or lies, and when", IN_RUN},
+    {'w', "weather", "key=value,...",
+     "what goes wrong by chance: spread, straggle, factor, delay, leave, join, "
+     "corrupt; simulator: clock=modelled|measured, work, latency, bandwidth",
+     IN_RUN},
+    {1000, "in-flight", "ledger|keep|abort",
+     "work in hand when somebody leaves: keep all results, decoded strips, or "
+     "nothing (ledger)", IN_RUN},
+    {1001, "below", "refuse|pause|degrade",
+     "when fewer workers are left than are needed: fail, wait for joiners, or "
+     "deliver the plain blocks that are left (refuse)", IN_RUN},
+    {1002, "patience", "SECONDS", "how long --below pause waits (for ever)",
+     IN_RUN},
+    {1003, "late", "FACTOR",
+     "ask others for what takes this many times the median (0: never)",
+     IN_RUN},
+    {1004, "pieces", "N", "results in which a worker sends its share (4)",
+     IN_RUN},
+    {1005, "max-error", "E",
+     "refuse to deliver above this predicted relative error (1e-9, float32 "
+     "1e-4)", IN_RUN},
+    {1006, "seed", "S", "of coefficients, weather and generated data (1)",
+     IN_RUN | IN_GEN | IN_SCHEMES},
+    {1007, "journal", "FILE", "record the run for kofn replay", IN_RUN},
+    {1008, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN},
+    {1009, "rows", "N", "rows of A that the figures are for (100000)",
+     IN_SCHEMES},
+    {'v', "verify", NULL,
+     "compute the plain answer as well and report the relative error", IN_RUN},
+    {'j', "json", NULL, "one JSON object on stdout",
+     IN_RUN | IN_SCHEMES | IN_REPLAY},
+    {'q', "quiet", NULL, "no report, no progress", IN_RUN | IN_GEN | IN_REPLAY},
+    {'h', "help", NULL, "this text", ~0u},
+    {0, NULL, NULL, NULL, 0},
+};
+
+const cli_command cli_commands[] = {
+    {"matvec", "X w", "y = X w",
+     "Multiplies the matrix in file X with the vector in file w on coded "
+     "workers. X is cut, coded and handed out once; each round costs every "
+     "worker its share of one product.",
+     "kofn matvec X.npy w.npy -o y.npy  eight threads, any four may vanish\n"
+     "kofn matvec X.npy w.npy -s mds:k=6 -w straggle=0.1 --verify  "
+     "stragglers are not waited for\n"
+     "kofn matvec X.npy w.npy -p sim -n 1000 -r 100 --json  "
+     "a simulated fleet of a thousand\n"
+     "kofn matvec X.npy w.npy -r 9 -e events.txt -o y.npy  "
+     "with leaves and joins from a file",
+     IN_MATVEC, 2, 2, cmd_product},
+    {"matmul", "A B", "C = A B, the left operand coded and resident",
+     "Multiplies two matrices. A is cut by rows, coded and handed out; B goes "
+     "to every worker.",
+     "kofn matmul A.npy B.npy -o C.npy -s elastic:k=6  any six of eight\n"
+     "kofn matmul A.npy B.npy -o C.npy -s mds -n 12 --verify  "
+     "and check it against plain BLAS",
+     IN_MATMUL, 2, 2, cmd_product},
+    {"power", "X", "the dominant eigenvector of X",
+     "Power iteration from a seeded random vector: one coded product an "
+     "iteration.",
+     "kofn power X.npy -o v.npy --tol 1e-12  with the eigenvalue in the report",
+     IN_POWER, 1, 1, cmd_power},
+    {"pagerank", "G", "PageRank of a graph",
+     "G is a Matrix Market file with an entry (i, j) for each arc from i to j; "
+     "values are weights. Nodes without arcs out count as pointing everywhere.",
+     "kofn pagerank G.mtx -o rank.npy  ranks in the order of the nodes\n"
+     "kofn pagerank G.mtx -o rank.npy -n 12 -s elastic:k=9 -e events.txt "
+     "--verify  under an elastic trace",
+     IN_PAGERANK, 1, 1, cmd_pagerank},
+    {"gen", "matrix|vector|graph|uniform SIZE...", "inputs to try things on",
+     "matrix ROWS COLS and vector N hold normal numbers, uniform ROWS COLS "
+     "numbers in [0, 1); graph NODES ARCS is an R-MAT graph. Sizes may end in "
+     "k, M or G.",
+     "kofn gen matrix 4000 1000 -o X.npy --seed 1  32 MB of normal numbers\n"
+     "kofn gen vector 1000 -o w.npy  a vector to go with it\n"
+     "kofn gen graph 100k 1M -o G.mtx  skewed degrees, as on the web",
+     IN_GEN, 2, 4, cmd_gen},
+    {"schemes", "[NAME[:key=value,...]]", "what codes there are",
+     "Every scheme with its parameters; for one scheme what it needs and costs "
+     "with the workers given.",
+     "kofn schemes  the list\n"
+     "kofn schemes elastic:k=6 -n 12  threshold, storage, load and noise\n"
+     "kofn schemes --json  the same for machines",
+     IN_SCHEMES, 0, 1, cmd_schemes},
+    {"replay", "JOURNAL", "run the coordinator again from a journal",
+     "Feeds the recorded events to a fresh coordinator and compares what it "
+     "decides with what was decided, down to the coefficients.",
+     "kofn replay run.jsonl  says where the first difference is, if any",
+     IN_REPLAY, 1, 1, cmd_replay},
+    {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
+};

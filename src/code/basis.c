@@ -1,0 +1,360 @@
+/* basis.c -- families of coefficients for "any k of n" over the reals.
+ *
+ * The default is [I; P] with P of dyadic quaternions.  For a random survivor
+ * set a generator over a division algebra of real dimension beta has
+ * P(noise > x median) ~ x^-beta: four orders of magnitude fewer bad sets per
+ * decade than with real coefficients, and quaternions are the last division
+ * algebra.  A block is cut into four quarters and the coefficient
+ * q = (a,b,c,d) acts on them from the left as the real matrix
+ *
+ *     L(q) = [ a -b -c -d;  b  a -d  c;  c  d  a -b;  d -c  b  a ].
+ *
+ * Components are (u + 1/2)/32768 - 1 with u of 16 random bits: exact in
+ * binary, so that every machine makes the same numbers without libm.
+ */
+#include "code.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+size_t kofn_basis_lanes(kofn_basis b)
+{
+    return b == KOFN_BASIS_QUATERNION ? 4 : 1;
+}
+
+bool kofn_basis_open(kofn_basis b)
+{
+    return b == KOFN_BASIS_QUATERNION || b == KOFN_BASIS_GAUSS_SYS ||
+           b == KOFN_BASIS_GAUSS;
+}
+
+/* ---- points -------------------------------------------------------------- */
+
+/* cos and sin of pi x/4, 0 <= x <= 1, given as num/den. */
+static void octant(uint64_t num, uint64_t den, double *c, double *s)
+{
+    double a = 0.78539816339744830962 * (double)num / (double)den;
+
+    *c = cos(a);
+    *s = sin(a);
+}
+
+void kf_turn(uint64_t num, uint64_t den, double *cosine, double *sine)
+{
+    uint64_t eighth = 8 * (num % den) / den, rest = 8 * (num % den) % den;
+    double c, s;
+
+    if (eighth % 2) {
+        octant(den - rest, den, &s, &c);
+    } else {
+        octant(rest, den, &c, &s);
+    }
+    switch (eighth / 2) {
+    case 0:
+        *cosine = c, *sine = s;
+        break;
+    case 1:
+        *cosine = -s, *sine = c;
+        break;
+    case 2:
+        *cosine = -c, *sine = -s;
+        break;
+    default:
+        *cosine = s, *sine = -c;
+    }
+}
+
+/* The rank of frac(i * golden ratio) among i = 0..n-1 (SPEC-A 1.3): spreads
+ * neighbouring seats over the interval, since machines that share a rack or
+ * a cyclic window are lost together. */
+static size_t spread(size_t i, size_t n)
+{
+    const double golden = 0.6180339887498949;
+    double mine = (double)i * golden - floor((double)i * golden);
+    size_t rank = 0;
+
+    for (size_t j = 0; j < n; j++) {
+        double f = (double)j * golden - floor((double)j * golden);
+        rank += f < mine;
+    }
+    return rank;
+}
+
+static double chebyshev_point(size_t i, size_t n)
+{
+    double c, s;
+
+    kf_turn(2 * spread(i, n) + 1, 4 * n, &c, &s);
+    return c;
+}
+
+/* ---- one row of each family ---------------------------------------------- */
+
+/* The power of two nearest to 1/sqrt(k), without libm. */
+static double level(size_t k)
+{
+    double scale = 1;
+
+    for (size_t four = 2; four <= k; four *= 4) {
+        scale /= 2;
+        if (four > SIZE_MAX / 4)
+            break;
+    }
+    return scale;
+}
+
+static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
+                       double scale)
+{
+    static const int place[4][4] = {
+        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
+    static const double sign[4][4] = {
+        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
+    double q[4];
+
+    for (int i = 0; i < 4; i++)
+        q[i] = ((double)(kf_rng_u32(r) >> 16) + 0.5) / 32768 - 1;
+    for (size_t s = 0; s < 4; s++)
+        for (size_t t = 0; t < 4; t++)
+            rows[s * 4 * k + 4 * block + t] = sign[s][t] * q[place[s][t]] * scale;
+}
+
+/* The random entry of (seat, block): four rows of a quaternion, or a real. */
+static void random_entry(kofn_basis b, double *rows, size_t k, size_t seat,
+                         size_t block, uint64_t seed, double scale)
+{
+    kf_rng r = kf_rng_stream(seed, KF_FOR_CODE, (uint32_t)seat,
+                             (uint32_t)block);
+
+    if (b == KOFN_BASIS_QUATERNION)
+        quaternion(rows, k, block, &r, scale);
+    else
+        rows[block] = kf_rng_normal(&r) * scale;
+}
+
+static void unit_rows(double *rows, size_t lanes, size_t k, size_t block)
+{
+    for (size_t s = 0; s < lanes; s++)
+        rows[s * lanes * k + lanes * block + s] = 1;
+}
+
+/* Low weight: the blocks floor(i k/n) .. + w-1, cyclically.  The start
+ * i mod k instead is singular for some survivor sets. */
+static void light_rows(kofn_basis b, size_t i, size_t n, size_t k, size_t w,
+                       uint64_t seed, double *rows)
+{
+    size_t start = i < n ? i * k / n : 0, count = i < n ? w : k;
+
+    for (size_t j = 0; j < count; j++)
+        random_entry(b, rows, k, i, (start + j) % k, seed, level(count));
+}
+
+static void harmonic_row(size_t i, size_t n, size_t k, double *row)
+{
+    size_t odd = k % 2, q = 0;
+
+    if (odd)
+        row[q++] = 1;
+    for (size_t f = 1; q < k; f++, q += 2) {
+        double c, s;
+
+        /* frequency f, or f - 1/2 for even k */
+        kf_turn((odd ? 2 * f : 2 * f - 1) * i, 2 * n, &c, &s);
+        row[q] = 1.41421356237309504880 * c;
+        row[q + 1] = 1.41421356237309504880 * s;
+    }
+}
+
+static void power_row(double x, size_t k, double *row)
+{
+    row[0] = 1;
+    for (size_t j = 1; j < k; j++)
+        row[j] = row[j - 1] * x;
+}
+
+static void chebyshev_row(double x, size_t k, double *row)
+{
+    row[0] = 1;
+    if (k > 1)
+        row[1] = x;
+    for (size_t j = 2; j < k; j++)
+        row[j] = 2 * x * row[j - 1] - row[j - 2];
+}
+
+static bool systematic(kofn_basis b)
+{
+    return b == KOFN_BASIS_QUATERNION || b == KOFN_BASIS_HAAR ||
+           b == KOFN_BASIS_GAUSS_SYS || b == KOFN_BASIS_CAUCHY;
+}
+
+kofn_status kofn_basis_rows(kofn_basis b, size_t i, size_t n, size_t k,
+                            size_t weight, uint64_t seed, const void *state,
+                            double *rows)
+{
+    if (weight > 0) {
+        light_rows(b, i, n, k, weight, seed, rows);
+        return KOFN_OK;
+    }
+    if (systematic(b) && i < k) {
+        unit_rows(rows, kofn_basis_lanes(b), k, i);
+        return KOFN_OK;
+    }
+    switch (b) {
+    case KOFN_BASIS_QUATERNION:
+    case KOFN_BASIS_GAUSS_SYS:
+    case KOFN_BASIS_GAUSS:
+        for (size_t j = 0; j < k; j++)
+            random_entry(b, rows, k, i, j, seed, level(k));
+        break;
+    case KOFN_BASIS_HAAR:
+        memcpy(rows, (const double *)state + (i - k) * k, k * sizeof *rows);
+        break;
+    case KOFN_BASIS_HARMONIC:
+        harmonic_row(i, n, k, rows);
+        break;
+    case KOFN_BASIS_CHEBYSHEV:
+        chebyshev_row(chebyshev_point(i, n), k, rows);
+        break;
+    case KOFN_BASIS_MONOMIAL:
+        power_row(chebyshev_point(i, n), k, rows);
+        break;
+    case KOFN_BASIS_CAUCHY:
+        for (size_t j = 0; j < k; j++)
+            rows[j] = 1 / ((double)i - (double)j);
+        break;
+    case KOFN_BASIS_VANDERMONDE:
+        power_row((double)i + 1, k, rows);
+        break;
+    }
+    return KOFN_OK;
+}
+
+/* ---- a slice of a Haar-distributed orthogonal matrix ---------------------- */
+
+/* Orthonormalise the rows of Z (r x k, r <= k) by Gram and Schmidt, twice for
+ * accuracy: Gaussian rows give the Haar distribution. */
+static void orthonormalise(double *Z, size_t r, size_t k)
+{
+    for (size_t i = 0; i < r; i++) {
+        double *a = Z + i * k, norm = 0;
+
+        for (int pass = 0; pass < 2; pass++)
+            for (size_t j = 0; j < i; j++) {
+                const double *b = Z + j * k;
+                double dot = 0;
+
+                for (size_t t = 0; t < k; t++)
+                    dot += a[t] * b[t];
+                for (size_t t = 0; t < k; t++)
+                    a[t] -= dot * b[t];
+            }
+        for (size_t t = 0; t < k; t++)
+            norm += a[t] * a[t];
+        for (size_t t = 0; t < k; t++)
+            a[t] /= sqrt(norm);
+    }
+}
+
+kofn_status kofn_basis_prepare(kofn_basis b, size_t n, size_t k, uint64_t seed,
+                               void **state)
+{
+    size_t r = n - k, size, wide = kf_max(r, k), rows = kf_min(r, k);
+    double *Z, *P;
+
+    *state = NULL;
+    if (b != KOFN_BASIS_HAAR || r == 0)
+        return KOFN_OK;
+    if (!kf_mul(r, k, &size))
+        return kf_nomem(SIZE_MAX);
+    Z = kf_new(size, sizeof *Z);
+    P = kf_new(size, sizeof *P);
+    if (!Z || !P) {
+        kf_free(Z);
+        kf_free(P);
+        return KOFN_NOMEM;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        kf_rng g = kf_rng_stream(seed, KF_FOR_CODE, (uint32_t)i, 0);
+
+        for (size_t j = 0; j < wide; j++)
+            Z[i * wide + j] = kf_rng_normal(&g);
+    }
+    orthonormalise(Z, rows, wide);
+    for (size_t i = 0; i < r; i++)
+        for (size_t j = 0; j < k; j++)
+            P[i * k + j] = r <= k ? Z[i * wide + j] : Z[j * wide + i];
+    kf_free(Z);
+    *state = P;
+    return KOFN_OK;
+}
+
+/* ---- the whole of a row-cut code ------------------------------------------ */
+
+/* Any k of n rows can only be independent when each block is in n-k+1 of
+ * them; up to four losses that is well conditioned, for more two blocks more
+ * are (docs/numerics.md). */
+static size_t least_weight(size_t n, size_t k)
+{
+    return kf_ceil_div(k * (n - k + 1), n);
+}
+
+static size_t light_weight(size_t n, size_t k)
+{
+    return kf_min(k, least_weight(n, k) + (n - k > 4 ? 2 : 0));
+}
+
+static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,
+                              kofn_basis b)
+{
+    if (k > n)
+        return kofn_refuse("%s: k = %zu exceeds the %zu workers; ask for "
+                           "k <= %zu or for more workers", who, k, n, n);
+    if (w > k)
+        return kofn_refuse("%s: weight = %zu exceeds k = %zu", who, w, k);
+    if (w > 0 && b != KOFN_BASIS_QUATERNION && b != KOFN_BASIS_GAUSS)
+        return kofn_refuse("%s: a weight goes with basis=quaternion or "
+                           "basis=gauss", who);
+    if (w > 0 && w < least_weight(n, k))
+        return kofn_refuse("%s: with weight = %zu some %zu of %zu workers miss "
+                           "a block; ask for weight >= %zu", who, w, k, n,
+                           least_weight(n, k));
+    return KOFN_OK;
+}
+
+kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
+                              size_t all_but)
+{
+    kofn_basis b = (kofn_basis)kofn_arg(L, "basis");
+    long given = kofn_arg(L, "k"), weight = kofn_arg(L, "weight");
+    size_t k = given == KOFN_AUTO ? n - all_but : (size_t)given, w = 0;
+
+    if (n % groups || k % groups)
+        return kofn_refuse("groups = %zu must divide the %zu workers and "
+                           "k = %zu", groups, n, k);
+    if (weight != KOFN_AUTO)
+        w = (size_t)weight;
+    else if (L->problem.sparse && b == KOFN_BASIS_QUATERNION && k <= n)
+        w = light_weight(n / groups, k / groups);
+    TRY(check_code("code", n / groups, k / groups, w, b));
+    kofn_arg_settle(L, "k", (long)k);
+    kofn_arg_settle(L, "weight", (long)w);
+    L->groups = groups;
+    L->seats = n / groups;
+    L->max_seats = kofn_basis_open(b) ? SIZE_MAX : L->seats;
+    L->enough = k / groups;
+    L->lanes = kofn_basis_lanes(b);
+    L->cut[0].rows = L->enough * L->lanes;
+    L->free_state = kofn_free;
+    return kofn_basis_prepare(b, L->seats, L->enough, L->seed, &L->state);
+}
+
+kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat, double *E0,
+                            double *E1, double *G)
+{
+    (void)E1;
+    (void)G;
+    return kofn_basis_rows((kofn_basis)kofn_arg(L, "basis"), seat, L->seats,
+                           L->enough, (size_t)kofn_arg(L, "weight"), L->seed,
+                           L->state, E0);
+}

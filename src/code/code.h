@@ -1,0 +1,114 @@
+/* code.h -- floor 2: a plan, the rows of its seats, and what decodes them. */
+#ifndef KF_CODE_H
+#define KF_CODE_H
+
+#include <kofn/scheme.h>
+
+#include "base/base.h"
+
+/* ---- plan ---------------------------------------------------------------- */
+
+#define KF_MAX_PARAMS 12
+
+struct kofn_args {
+    const kofn_param *params;
+    size_t workers;
+    long value[KF_MAX_PARAMS];
+};
+
+struct kofn_plan {
+    kofn_layout layout;
+    const kofn_scheme *scheme;
+    kofn_args args;
+    size_t workers;
+    size_t span;    /* strips of a block: rows of a part of A        */
+    size_t parts;   /* of A in one group                             */
+    bool mixes_parts; /* G is E0 and W the identity: symbols are the parts of A */
+    char spec[256]; /* with every default spelled out                */
+};
+
+/* The group of a seat, and its number there. */
+static inline size_t kf_group(const kofn_plan *p, size_t seat)
+{
+    return seat % p->layout.groups;
+}
+
+static inline size_t kf_local(const kofn_plan *p, size_t seat)
+{
+    return seat / p->layout.groups;
+}
+
+/* ---- coefficients -------------------------------------------------------- */
+
+/* A row of coefficients without its zeros; columns ascend. */
+typedef struct kf_row {
+    size_t n;
+    uint32_t *col;
+    double *val;
+} kf_row;
+
+typedef struct kf_seat {
+    kf_row *E0; /* lanes rows over the parts of A        */
+    kf_row *G;  /* lanes rows over the symbols; may be E0 */
+    kf_row E1;  /* over the parts of B                   */
+} kf_seat;
+
+/* The rows of the seats of one group, made on demand and for ever. */
+typedef struct kf_code {
+    const kofn_plan *plan;
+    kf_seat **seat;
+    size_t cap;
+} kf_code;
+
+kofn_status kf_code_new(kf_code **out, const kofn_plan *plan);
+void kf_code_free(kf_code *c);
+/* Rows of seat `local`, below layout.max_seats. */
+kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
+
+/* cos and sin of 2 pi num / den with the angle reduced exactly. */
+void kf_turn(uint64_t num, uint64_t den, double *cosine, double *sine);
+
+/* ---- decoding ------------------------------------------------------------ */
+
+/* What turns the results of some seats into the wants of their group: want w
+ * is result copy[w] as it stands, or the next row of D times all results. */
+typedef struct kf_decoder {
+    size_t seats, results, wants;
+    uint32_t *seat;   /* local numbers, ascending                       */
+    int32_t *copy;    /* result, KF_MIXED or KF_LOST, per want          */
+    size_t mixed;     /* rows of D                                      */
+    double *D;        /* mixed x results                                */
+    double noise;     /* ||R^-1 diag(row norms)||_F / sqrt(wants)       */
+    double predicted; /* relative error: c u noise                      */
+    double condition; /* 1-norm, of the system that was solved          */
+    bool whole;       /* nothing is lost                                */
+} kf_decoder;
+#define KF_MIXED (-1)
+#define KF_LOST (-2)
+
+/* KOFN_TOOFEW when the seats do not determine every want, unless `partial`:
+ * then wants that no seat holds as they are become KF_LOST.  Seats ascend. */
+kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
+                           size_t n, bool partial);
+void kf_decoder_free(kf_decoder *d);
+
+/* Decoders by survivor set, the least recently used dropped beyond a budget.
+ * What it hands out lives until kf_cache_trim. */
+typedef struct kf_cache kf_cache;
+kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget);
+kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
+                         bool partial, const kf_decoder **out);
+void kf_cache_trim(kf_cache *cache);
+void kf_cache_free(kf_cache *cache);
+
+/* ---- small dense systems (solve.c) --------------------------------------- */
+
+/* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE
+ * when a pivot is zero. */
+kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
+                     size_t ldb);
+/* Least squares: P is m x n with m >= n, X takes the first n rows of B. */
+kofn_status kf_least_squares(size_t m, size_t n, double *P, size_t ldp,
+                             size_t cols, double *B, size_t ldb);
+
+#endif

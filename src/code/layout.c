@@ -1,0 +1,450 @@
+/* layout.c -- the table of schemes, their argument strings, plans, and the
+ * rows of seats made on demand. */
+#include "code.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- the schemes --------------------------------------------------------- */
+
+extern const kofn_scheme kf_uncoded, kf_replication, kf_mds, kf_elastic;
+
+static const kofn_scheme *const schemes[] = {
+    &kf_elastic,
+    &kf_mds,
+    &kf_replication,
+    &kf_uncoded,
+};
+
+const kofn_scheme *kofn_scheme_at(size_t i)
+{
+    return i < sizeof schemes / sizeof *schemes ? schemes[i] : NULL;
+}
+
+static const kofn_scheme *find(const char *name, size_t length)
+{
+    const kofn_scheme *s;
+
+    for (size_t i = 0; (s = kofn_scheme_at(i)); i++)
+        if (strlen(s->name) == length && !memcmp(s->name, name, length))
+            return s;
+    return NULL;
+}
+
+const kofn_scheme *kofn_scheme_find(const char *name)
+{
+    return find(name, strlen(name));
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+kofn_status kofn_refuse(const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return kf_fail(KOFN_INVAL, "%s", text);
+}
+
+static size_t param_index(const kofn_param *params, const char *name,
+                          size_t length)
+{
+    size_t i = 0;
+
+    while (params[i].name && (strlen(params[i].name) != length ||
+                              memcmp(params[i].name, name, length) != 0))
+        i++;
+    return i;
+}
+
+long kofn_arg(const kofn_layout *L, const char *name)
+{
+    const kofn_args *a = L->args;
+    size_t i = param_index(a->params, name, strlen(name));
+
+    return a->params[i].name ? a->value[i] : KOFN_AUTO;
+}
+
+void kofn_arg_settle(const kofn_layout *L, const char *name, long value)
+{
+    /* The layout is only ever made inside its plan, which is ours to write. */
+    kofn_args *a = (kofn_args *)(uintptr_t)L->args;
+    size_t i = param_index(a->params, name, strlen(name));
+
+    if (a->params[i].name)
+        a->value[i] = value;
+}
+
+size_t kofn_arg_workers(const kofn_layout *L)
+{
+    return L->args->workers;
+}
+
+/* Index of the word among "a|b|c", or -1. */
+static long choice(const char *choices, const char *word, size_t length)
+{
+    for (long i = 0;; i++) {
+        size_t n = strcspn(choices, "|");
+
+        if (n == length && !memcmp(choices, word, n))
+            return i;
+        if (!choices[n])
+            return -1;
+        choices += n + 1;
+    }
+}
+
+static kofn_status parse_value(const kofn_scheme *s, const kofn_param *p,
+                               const char *text, size_t n, long *value)
+{
+    char number[24], *end;
+
+    if (p->choices) {
+        *value = choice(p->choices, text, n);
+        return *value >= 0
+                   ? KOFN_OK
+                   : kf_fail(KOFN_INVAL, "scheme %s: %s=%.*s is not one of %s",
+                             s->name, p->name, (int)kf_min(n, 40), text,
+                             p->choices);
+    }
+    if (n == 0 || n >= sizeof number || strspn(text, "-0123456789") < n)
+        return kf_fail(KOFN_INVAL, "scheme %s: %s=%.*s is not a whole number",
+                       s->name, p->name, (int)kf_min(n, 40), text);
+    memcpy(number, text, n);
+    number[n] = 0;
+    *value = strtol(number, &end, 10);
+    if (*end)
+        return kf_fail(KOFN_INVAL, "scheme %s: %s=%s is not a whole number",
+                       s->name, p->name, number);
+    if (*value < p->min || *value > p->max)
+        return kf_fail(KOFN_INVAL,
+                       "scheme %s: %s=%s is outside %ld..%ld (%s)", s->name,
+                       p->name, number, p->min, p->max, p->what);
+    return KOFN_OK;
+}
+
+static kofn_status unknown_param(const kofn_scheme *s, const char *text,
+                                 size_t n)
+{
+    char known[200] = "";
+
+    for (const kofn_param *p = s->params; p->name; p++) {
+        strncat(known, p == s->params ? "" : ", ", sizeof known - 1 - strlen(known));
+        strncat(known, p->name, sizeof known - 1 - strlen(known));
+    }
+    return kf_fail(KOFN_INVAL, "scheme %s has no parameter %.*s; it takes %s",
+                   s->name, (int)kf_min(n, 40), text, *known ? known : "none");
+}
+
+static kofn_status parse_args(const kofn_scheme *s, const char *text,
+                              kofn_args *a)
+{
+    bool given[KF_MAX_PARAMS] = {false};
+
+    a->params = s->params;
+    for (size_t i = 0; s->params[i].name; i++)
+        a->value[i] = s->params[i].init;
+    while (text && *text) {
+        size_t n = strcspn(text, ","), key = strcspn(text, "=,"), i;
+
+        if (key == n)
+            return kf_fail(KOFN_INVAL,
+                           "scheme %s: \"%.*s\" is not of the form key=value",
+                           s->name, (int)kf_min(n, 40), text);
+        i = param_index(s->params, text, key);
+        if (!s->params[i].name)
+            return unknown_param(s, text, key);
+        if (given[i])
+            return kf_fail(KOFN_INVAL, "scheme %s: %s is given twice", s->name,
+                           s->params[i].name);
+        given[i] = true;
+        TRY(parse_value(s, &s->params[i], text + key + 1, n - key - 1,
+                        &a->value[i]));
+        text += n;
+        if (*text == ',' && !*++text)
+            return kf_fail(KOFN_INVAL, "scheme %s: a comma with nothing after",
+                           s->name);
+    }
+    return KOFN_OK;
+}
+
+/* "NAME:key=value,..." with every parameter, so that a report or a journal
+ * says all that is needed to make the plan again. */
+static void spell(kofn_plan *p)
+{
+    size_t n = (size_t)snprintf(p->spec, sizeof p->spec, "%s", p->scheme->name);
+    char before = ':';
+
+    for (size_t i = 0; p->args.params[i].name && n < sizeof p->spec; i++) {
+        const kofn_param *q = &p->args.params[i];
+        const char *word = q->choices;
+
+        if (p->args.value[i] == KOFN_AUTO)
+            continue;
+        n += (size_t)snprintf(p->spec + n, sizeof p->spec - n, "%c%s=", before,
+                              q->name);
+        if (n >= sizeof p->spec)
+            break;
+        for (long c = 0; word && c < p->args.value[i]; c++)
+            word += strcspn(word, "|") + 1;
+        if (word)
+            n += (size_t)snprintf(p->spec + n, sizeof p->spec - n, "%.*s",
+                                  (int)strcspn(word, "|"), word);
+        else
+            n += (size_t)snprintf(p->spec + n, sizeof p->spec - n, "%ld",
+                                  p->args.value[i]);
+        before = ',';
+    }
+}
+
+/* ---- plan ---------------------------------------------------------------- */
+
+static kofn_status check_problem(const kofn_problem *pb,
+                                 const kofn_scheme *scheme, size_t workers)
+{
+    size_t bytes;
+
+    if (pb->m == 0 || pb->n == 0 || pb->p == 0)
+        return kf_fail(KOFN_SHAPE, "a %zu x %zu matrix times %zu columns: "
+                       "every size must be at least 1", pb->m, pb->n, pb->p);
+    if (pb->op == KOFN_MATVEC && pb->p != 1)
+        return kf_fail(KOFN_SHAPE, "a matvec takes 1 column, not %zu; "
+                       "use matmul", pb->p);
+    /* BLAS counts in 32-bit integers. */
+    if (pb->n > INT32_MAX || pb->p > INT32_MAX)
+        return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1",
+                       kf_max(pb->n, pb->p));
+    if (!kf_mul(pb->m, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
+        !kf_mul(pb->n, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
+        (!pb->sparse && (!kf_mul(pb->m, pb->n, &bytes) ||
+                         !kf_mul(bytes, 16, &bytes))))
+        return kf_fail(KOFN_SHAPE, "a %zu x %zu matrix times %zu columns does "
+                       "not fit in memory", pb->m, pb->n, pb->p);
+    if (workers < 1 || workers > 1000000)
+        return kf_fail(KOFN_INVAL, "workers = %zu is outside 1..1000000",
+                       workers);
+    if (!(scheme->ops & (unsigned)pb->op))
+        return kf_fail(KOFN_UNSUITED, "scheme %s does not serve this operation",
+                       scheme->name);
+    return KOFN_OK;
+}
+
+static kofn_status make_layout(kofn_plan *p)
+{
+    kofn_layout *L = &p->layout;
+
+    L->args = &p->args;
+    L->groups = L->lanes = L->seats = 1;
+    L->max_seats = SIZE_MAX;
+    L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
+    TRY(p->scheme->layout(L));
+    p->parts = L->cut[0].rows * L->cut[0].cols;
+    p->mixes_parts = L->symbols == 0;
+    if (p->mixes_parts) {
+        L->symbols = L->wants = p->parts;
+        L->grid_rows = L->cut[0].rows;
+    }
+    p->span = kf_ceil_div(L->problem.m, L->groups * L->cut[0].rows);
+    return KOFN_OK;
+}
+
+kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
+                              const kofn_scheme *scheme, const char *args,
+                              size_t workers, uint64_t seed)
+{
+    kofn_plan *p;
+    kofn_status st;
+
+    *out = NULL;
+    TRY(check_problem(pb, scheme, workers));
+    p = kf_zero(1, sizeof *p);
+    if (!p)
+        return KOFN_NOMEM;
+    p->scheme = scheme;
+    p->workers = p->args.workers = workers;
+    p->layout.problem = *pb;
+    p->layout.seed = seed;
+    st = parse_args(scheme, args, &p->args);
+    if (!st)
+        st = make_layout(p);
+    if (st) {
+        kofn_plan_free(p);
+        return st;
+    }
+    spell(p);
+    *out = p;
+    return KOFN_OK;
+}
+
+kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
+                          const char *spec, size_t workers, uint64_t seed)
+{
+    size_t n = strcspn(spec, ":");
+    const kofn_scheme *s = find(spec, n);
+    char known[200] = "";
+
+    *out = NULL;
+    if (s)
+        return kofn_plan_new_for(out, pb, s, spec[n] ? spec + n + 1 : NULL,
+                                 workers, seed);
+    for (size_t i = 0; (s = kofn_scheme_at(i)); i++) {
+        strncat(known, i ? ", " : "", sizeof known - 1 - strlen(known));
+        strncat(known, s->name, sizeof known - 1 - strlen(known));
+    }
+    return kf_fail(KOFN_NOSCHEME, "no scheme \"%.*s\"; there are %s",
+                   (int)kf_min(n, 40), spec, known);
+}
+
+void kofn_plan_free(kofn_plan *p)
+{
+    if (!p)
+        return;
+    if (p->layout.free_state)
+        p->layout.free_state(p->layout.state);
+    kf_free(p->layout.W);
+    kf_free(p);
+}
+
+double *kofn_layout_table(size_t rows, size_t cols)
+{
+    size_t n;
+
+    if (!kf_mul(rows, cols, &n)) {
+        kf_nomem(SIZE_MAX);
+        return NULL;
+    }
+    return kf_zero(n, sizeof(double));
+}
+
+/* ---- rows of seats ------------------------------------------------------- */
+
+kofn_status kf_code_new(kf_code **out, const kofn_plan *plan)
+{
+    kf_code *c = kf_zero(1, sizeof *c);
+
+    *out = c;
+    if (!c)
+        return KOFN_NOMEM;
+    c->plan = plan;
+    return KOFN_OK;
+}
+
+static void free_seat(const kf_code *c, kf_seat *s)
+{
+    if (!s)
+        return;
+    for (size_t l = 0; l < c->plan->layout.lanes; l++) {
+        if (s->E0)
+            kf_free(s->E0[l].col);
+        if (s->G && s->G != s->E0)
+            kf_free(s->G[l].col);
+    }
+    if (s->G != s->E0)
+        kf_free(s->G);
+    kf_free(s->E0);
+    kf_free(s->E1.col);
+    kf_free(s);
+}
+
+void kf_code_free(kf_code *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->cap; i++)
+        free_seat(c, c->seat[i]);
+    kf_free(c->seat);
+    kf_free(c);
+}
+
+/* Columns and values share one allocation, columns first. */
+static kofn_status compress(kf_row *r, const double *dense, size_t n)
+{
+    size_t count = 0, cols;
+
+    for (size_t i = 0; i < n; i++)
+        count += dense[i] != 0;
+    cols = (count + 1) / 2 * 2 * sizeof *r->col;
+    r->col = kf_new(cols + count * sizeof *r->val, 1);
+    if (!r->col)
+        return KOFN_NOMEM;
+    r->val = (double *)(void *)((char *)r->col + cols);
+    for (size_t i = 0; i < n; i++)
+        if (dense[i] != 0) {
+            r->col[r->n] = (uint32_t)i;
+            r->val[r->n++] = dense[i];
+        }
+    return KOFN_OK;
+}
+
+static kofn_status finite_rows(const kofn_plan *p, size_t local,
+                               const double *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(rows[i] - rows[i] == 0))
+            return kf_fail(KOFN_UNSTABLE,
+                           "%s: the coefficients of seat %zu overflow; choose "
+                           "another basis or fewer parts", p->spec, local);
+    return KOFN_OK;
+}
+
+static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
+                             double *E1, double *G)
+{
+    const kofn_plan *p = c->plan;
+    const kofn_layout *L = &p->layout;
+    size_t parts1 = L->cut[1].rows * L->cut[1].cols;
+
+    TRY(p->scheme->seat(L, local, E0, E1, G));
+    TRY(finite_rows(p, local, E0, L->lanes * p->parts));
+    s->E0 = kf_zero(L->lanes, sizeof *s->E0);
+    s->G = G ? kf_zero(L->lanes, sizeof *s->G) : s->E0;
+    if (!s->E0 || !s->G)
+        return KOFN_NOMEM;
+    for (size_t l = 0; l < L->lanes; l++) {
+        TRY(compress(&s->E0[l], E0 + l * p->parts, p->parts));
+        if (G)
+            TRY(compress(&s->G[l], G + l * L->symbols, L->symbols));
+    }
+    return E1 ? compress(&s->E1, E1, parts1) : KOFN_OK;
+}
+
+static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
+{
+    const kofn_plan *p = c->plan;
+    const kofn_layout *L = &p->layout;
+    size_t parts1 = L->cut[1].rows * L->cut[1].cols;
+    kf_seat *s = kf_zero(1, sizeof *s);
+    double *E0 = kofn_layout_table(L->lanes, p->parts);
+    double *E1 = parts1 > 1 ? kofn_layout_table(1, parts1) : NULL;
+    double *G = p->mixes_parts ? NULL : kofn_layout_table(L->lanes, L->symbols);
+    kofn_status st = KOFN_NOMEM;
+
+    if (s && E0 && (E1 || parts1 <= 1) && (G || p->mixes_parts))
+        st = fill_seat(c, local, s, E0, E1, G);
+    kf_free(E0);
+    kf_free(E1);
+    kf_free(G);
+    if (st) {
+        free_seat(c, s);
+        s = NULL;
+    }
+    *out = s;
+    return st;
+}
+
+kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out)
+{
+    while (local >= c->cap) {
+        size_t had = c->cap;
+
+        TRY(kf_grow(&c->seat, &c->cap, c->cap, sizeof *c->seat));
+        memset(c->seat + had, 0, (c->cap - had) * sizeof *c->seat);
+    }
+    if (!c->seat[local])
+        TRY(make_seat(c, local, &c->seat[local]));
+    *out = c->seat[local];
+    return KOFN_OK;
+}

@@ -1,0 +1,78 @@
+/* cells.c -- the ledger: runs of strips with the same history. */
+#include "state.h"
+
+static void cell_free(kf_cell *cell)
+{
+    kf_free(cell->have);
+}
+
+void kf_cells_free(kf_ledger *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        cell_free(&l->cell[i]);
+    kf_free(l->cell);
+    *l = (kf_ledger){0};
+}
+
+kofn_status kf_cells_reset(kf_ledger *l, size_t span)
+{
+    for (size_t i = 0; i < l->count; i++)
+        cell_free(&l->cell[i]);
+    l->count = 0;
+    TRY(kf_grow(&l->cell, &l->cap, 0, sizeof *l->cell));
+    l->cell[0] = (kf_cell){.lo = 0, .hi = span};
+    l->count = 1;
+    return KOFN_OK;
+}
+
+/* The cell that holds `strip`; l->count when it is beyond the last. */
+size_t kf_cells_find(const kf_ledger *l, size_t strip)
+{
+    size_t lo = 0, hi = l->count;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (l->cell[mid].hi <= strip)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Make `at` the boundary of two cells. */
+kofn_status kf_cells_split(kf_ledger *l, size_t at)
+{
+    size_t i = kf_cells_find(l, at);
+    kf_cell right;
+
+    if (i == l->count || l->cell[i].lo == at)
+        return KOFN_OK;
+    right = l->cell[i];
+    right.lo = at;
+    right.have = NULL;
+    if (right.cap) {
+        right.have = kf_new(right.cap, sizeof *right.have);
+        if (!right.have)
+            return KOFN_NOMEM;
+        memcpy(right.have, l->cell[i].have, right.count * sizeof *right.have);
+    }
+    if (kf_grow(&l->cell, &l->cap, l->count, sizeof *l->cell)) {
+        kf_free(right.have);
+        return KOFN_NOMEM;
+    }
+    memmove(l->cell + i + 2, l->cell + i + 1,
+            (l->count - i - 1) * sizeof *l->cell);
+    l->cell[i].hi = at;
+    l->cell[i + 1] = right;
+    l->count++;
+    return KOFN_OK;
+}
+
+kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
+{
+    TRY(kf_grow(&cell->have, &cell->cap, cell->count, sizeof *cell->have));
+    cell->have[cell->count++] = task;
+    return KOFN_OK;
+}

@@ -1,0 +1,287 @@
+/* core.c -- the round coordinator: events in, actions out. */
+#include "state.h"
+
+#define CACHE_BYTES ((size_t)64 << 20)
+
+kofn_status kf_act(kofn_core *c, kofn_action a)
+{
+    TRY(kf_grow(&c->action, &c->action_cap, c->actions, sizeof *c->action));
+    c->action[c->actions++] = a;
+    return KOFN_OK;
+}
+
+bool kofn_core_next(kofn_core *c, kofn_action *out)
+{
+    if (c->next_action == c->actions)
+        return false;
+    *out = c->action[c->next_action++];
+    if (out->type == KOFN_DO_DECODE)
+        out->tasks = c->pool + out->task; /* the pool may have moved since */
+    return true;
+}
+
+kofn_time kofn_core_alarm(const kofn_core *c)
+{
+    return c->alarm;
+}
+
+kofn_status kf_deliver(kofn_core *c, kofn_status st)
+{
+    for (size_t i = 0; i < c->tasks; i++)
+        c->late += kf_in_hand(&c->task[i]);
+    TRY(kf_drop_all(c));
+    c->state = KF_ROUND_IDLE;
+    c->alarm = KOFN_NEVER;
+    return kf_act(c, (kofn_action){.type = KOFN_DO_DELIVER,
+                                   .status = st,
+                                   .noise = c->noise,
+                                   .predicted = c->predicted});
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+static kofn_status begin(kofn_core *c)
+{
+    if (c->state != KF_ROUND_IDLE) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    kf_cache_trim(c->cache);
+    c->round++;
+    c->state = KF_ROUND_RUNNING;
+    c->began = c->now;
+    c->alarm = KOFN_NEVER;
+    c->first_task += (uint32_t)c->tasks;
+    c->tasks = c->asked = c->ready = c->late = 0;
+    c->noise = c->predicted = c->refused = 0;
+    c->degraded = c->lost = false;
+    memset(c->rows, 0, c->workers * sizeof *c->rows);
+    return kf_deal_round(c);
+}
+
+/* The task an event speaks of, if it is one that this worker was given. */
+static bool find_task(const kofn_core *c, const kofn_event *ev, size_t *index)
+{
+    uint32_t i = ev->task - c->first_task;
+
+    *index = i;
+    return i < c->tasks && c->task[i].worker == ev->worker;
+}
+
+static void measure_speed(kf_worker *w, size_t strips, kofn_time now)
+{
+    double took = (double)(now - w->last) * 1e-9, speed;
+
+    w->last = now;
+    if (!(took > 0))
+        return;
+    speed = (double)strips / took;
+    w->speed = w->speed > 0 ? 0.5 * w->speed + 0.5 * speed : speed;
+}
+
+/* Half of those asked are ready: a worker that takes `late` times as long as
+ * they did is not waited for. */
+static void set_deadline(kofn_core *c, const kf_worker *w)
+{
+    double span = (double)(c->now - c->began) * c->opt.late;
+
+    c->ready += w->out == 0;
+    if (c->opt.late > 0 && c->alarm == KOFN_NEVER && 2 * c->ready >= c->asked &&
+        span < 9e18 - (double)c->began)
+        c->alarm = c->began + (kofn_time)span;
+}
+
+static kofn_status result(kofn_core *c, const kofn_event *ev)
+{
+    kf_ledger *l;
+    kf_task *t;
+    size_t index, from, to;
+    bool useful = false;
+
+    if (!find_task(c, ev, &index) || c->task[index].state == KF_TASK_DONE) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    t = &c->task[index];
+    if (!kf_in_hand(t) || c->state == KF_ROUND_IDLE) {
+        c->late++;
+        return KOFN_OK;
+    }
+    kf_end_task(c, index, KF_TASK_DONE);
+    measure_speed(&c->worker[t->worker], t->hi - t->lo, c->now);
+    set_deadline(c, &c->worker[t->worker]);
+    l = &c->ledger[kf_group(c->plan, t->seat)];
+    from = kf_cells_find(l, t->lo);
+    for (to = from; to < l->count && l->cell[to].lo < t->hi; to++)
+        if (!l->cell[to].settled) {
+            TRY(kf_cell_add(&l->cell[to], (uint32_t)index));
+            useful = true;
+        }
+    c->late += !useful;
+    return kf_settle(c, kf_group(c->plan, t->seat), from, to);
+}
+
+static kofn_status failed(kofn_core *c, const kofn_event *ev)
+{
+    size_t index;
+
+    if (!find_task(c, ev, &index) || !kf_in_hand(&c->task[index])) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    c->worker[ev->worker].failed = c->round;
+    kf_end_task(c, index, KF_TASK_DROPPED);
+    return kf_deal_more(c);
+}
+
+static kofn_status alarm_rang(kofn_core *c)
+{
+    if (c->now < c->alarm || c->state == KF_ROUND_IDLE)
+        return KOFN_OK;
+    c->alarm = KOFN_NEVER;
+    if (c->state == KF_ROUND_STARVED) {
+        kf_fail(KOFN_LATE, "patience ran out after %.3g s with fewer than %zu "
+                "workers; start more workers",
+                (double)(c->now - c->starved) * 1e-9, c->plan->layout.enough);
+        return kf_deliver(c, KOFN_LATE);
+    }
+    for (size_t i = 0; i < c->tasks; i++)
+        kf_late_task(c, i);
+    /* Those asked now may be late as well. */
+    if (c->now - c->began < KOFN_NEVER / 2 - c->now)
+        c->alarm = c->now + (c->now - c->began);
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        TRY(kf_deal_short(c, g));
+    return KOFN_OK;
+}
+
+static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
+{
+    switch (ev->type) {
+    case KOFN_EV_JOINED:
+        return kf_join(c, ev->worker);
+    case KOFN_EV_STORED:
+        return kf_stored(c, ev->worker);
+    case KOFN_EV_LEAVING:
+        return kf_leaving(c, ev->worker);
+    case KOFN_EV_LEFT:
+        return kf_left(c, ev->worker);
+    case KOFN_EV_BEGIN:
+        return begin(c);
+    case KOFN_EV_RESULT:
+        return result(c, ev);
+    case KOFN_EV_FAILED:
+        return failed(c, ev);
+    case KOFN_EV_ALARM:
+        return alarm_rang(c);
+    }
+    c->dropped++;
+    return KOFN_OK;
+}
+
+kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
+{
+    if (c->next_action < c->actions)
+        return kf_fail(KOFN_STATE, "%zu actions of the last step were not "
+                       "taken", c->actions - c->next_action);
+    c->actions = c->next_action = c->pooled = 0;
+    if (ev->now > c->now)
+        c->now = ev->now;
+    return dispatch(c, ev);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
+                          const kofn_core_options *opt)
+{
+    kofn_core *c = kf_zero(1, sizeof *c);
+    kofn_status st;
+
+    *out = NULL;
+    if (!c)
+        return KOFN_NOMEM;
+    c->plan = plan;
+    c->alarm = KOFN_NEVER;
+    if (opt)
+        c->opt = *opt;
+    if (c->opt.pieces == 0)
+        c->opt.pieces = 4;
+    if (!(c->opt.tolerance > 0))
+        c->opt.tolerance = plan->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-4;
+    st = kf_code_new(&c->code, plan);
+    if (!st)
+        st = kf_cache_new(&c->cache, c->code, CACHE_BYTES);
+    if (!st && !(c->ledger = kf_zero(plan->layout.groups, sizeof *c->ledger)))
+        st = KOFN_NOMEM;
+    if (st) {
+        kofn_core_free(c);
+        return st;
+    }
+    *out = c;
+    return KOFN_OK;
+}
+
+void kofn_core_free(kofn_core *c)
+{
+    if (!c)
+        return;
+    for (size_t g = 0; c->ledger && g < c->plan->layout.groups; g++)
+        kf_cells_free(&c->ledger[g]);
+    kf_free(c->ledger);
+    kf_cache_free(c->cache);
+    kf_code_free(c->code);
+    kf_free(c->worker);
+    kf_free(c->seat);
+    kf_free(c->task);
+    kf_free(c->rows);
+    kf_free(c->action);
+    kf_free(c->pool);
+    kf_free(c->by_seat);
+    kf_free(c->live);
+    kf_free(c->live_worker);
+    kf_free(c);
+}
+
+kf_code *kofn_core_code(kofn_core *c)
+{
+    return c->code;
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+static double share_done(const kofn_core *c)
+{
+    size_t enough = c->plan->layout.enough;
+    double came = 0, all = (double)c->plan->span * (double)enough *
+                           (double)c->plan->layout.groups;
+
+    if (c->round == 0)
+        return 0;
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        for (size_t i = 0; i < c->ledger[g].count; i++) {
+            const kf_cell *cell = &c->ledger[g].cell[i];
+            size_t n = cell->settled ? enough : kf_min(cell->count, enough);
+
+            came += (double)n * (double)(cell->hi - cell->lo);
+        }
+    return came / all;
+}
+
+void kofn_core_look(const kofn_core *c, kofn_core_view *v)
+{
+    *v = (kofn_core_view){.round = c->round,
+                          .running = c->state != KF_ROUND_IDLE,
+                          .awaited = c->busy,
+                          .done = share_done(c),
+                          .dropped = c->dropped,
+                          .late = c->late,
+                          .rows = c->rows,
+                          .workers = c->workers};
+    for (size_t i = 0; i < c->workers; i++) {
+        v->live += c->worker[i].state == KF_WORKER_LIVE ||
+                   c->worker[i].state == KF_WORKER_LEAVING;
+        v->storing += c->worker[i].state == KF_WORKER_STORING;
+        v->standby += c->worker[i].state == KF_WORKER_STANDBY;
+    }
+}

@@ -1,0 +1,238 @@
+/* seats.c -- workers come, sit down, and go.
+ *
+ * A joiner takes the lowest empty seat of the group with the fewest members,
+ * which makes the code whole again; when none is empty, the next fresh row of
+ * the code; when there is none, it stands by.  It works from the next round
+ * on, or at once when the round cannot be finished without it.
+ */
+#include "state.h"
+
+bool kf_can_work(const kofn_core *c, const kf_worker *w)
+{
+    return w->state == KF_WORKER_LIVE && w->from <= c->round;
+}
+
+size_t kf_live_count(const kofn_core *c, size_t group)
+{
+    size_t n = 0;
+
+    for (size_t s = group; s < c->seats; s += c->plan->layout.groups)
+        n += c->seat[s] != KF_NOBODY && kf_can_work(c, &c->worker[c->seat[s]]);
+    return n;
+}
+
+kofn_status kf_live_members(kofn_core *c, size_t group, size_t *n)
+{
+    double mean = 0;
+    size_t known = 0;
+
+    *n = 0;
+    if (c->live_cap < c->seats) {
+        kf_free(c->live);
+        kf_free(c->live_worker);
+        c->live_cap = 0;
+        c->live = kf_new(c->seats, sizeof *c->live);
+        c->live_worker = kf_new(c->seats, sizeof *c->live_worker);
+        if (!c->live || !c->live_worker)
+            return KOFN_NOMEM;
+        c->live_cap = c->seats;
+    }
+    for (size_t s = group; s < c->seats; s += c->plan->layout.groups) {
+        const kf_worker *w;
+
+        if (c->seat[s] == KF_NOBODY)
+            continue;
+        w = &c->worker[c->seat[s]];
+        if (!kf_can_work(c, w))
+            continue;
+        c->live_worker[*n] = c->seat[s];
+        c->live[(*n)++] = (kofn_live){kf_local(c->plan, s), w->speed};
+        mean += w->speed;
+        known += w->speed > 0;
+    }
+    for (size_t i = 0; i < *n; i++)
+        if (c->live[i].speed <= 0)
+            c->live[i].speed = known ? mean / (double)known : 1;
+    return KOFN_OK;
+}
+
+/* ---- sitting down -------------------------------------------------------- */
+
+static size_t members(const kofn_core *c, size_t group)
+{
+    size_t n = 0;
+
+    for (size_t s = group; s < c->seats; s += c->plan->layout.groups)
+        n += c->seat[s] != KF_NOBODY;
+    return n;
+}
+
+/* The lowest empty seat of a group; beyond the last when all are taken. */
+static size_t empty_seat(const kofn_core *c, size_t group)
+{
+    size_t s = group;
+
+    while (s < c->seats && c->seat[s] != KF_NOBODY)
+        s += c->plan->layout.groups;
+    return s;
+}
+
+static bool choose_seat(const kofn_core *c, size_t *seat)
+{
+    const kofn_plan *p = c->plan;
+    size_t fewest = SIZE_MAX;
+
+    for (size_t g = 0; g < p->layout.groups; g++) {
+        size_t s = empty_seat(c, g), n = members(c, g);
+
+        if (kf_local(p, s) < p->layout.max_seats && n < fewest) {
+            fewest = n;
+            *seat = s;
+        }
+    }
+    return fewest != SIZE_MAX;
+}
+
+static kofn_status sit(kofn_core *c, uint32_t worker)
+{
+    kf_worker *w = &c->worker[worker];
+    const kf_seat *rows;
+    size_t seat;
+
+    if (!choose_seat(c, &seat)) {
+        w->state = KF_WORKER_STANDBY;
+        return KOFN_OK;
+    }
+    TRY(kf_code_seat(c->code, kf_local(c->plan, seat), &rows));
+    while (c->seats <= seat) {
+        TRY(kf_grow(&c->seat, &c->seat_cap, c->seats, sizeof *c->seat));
+        c->seat[c->seats++] = KF_NOBODY;
+    }
+    c->seat[seat] = worker;
+    w->seat = (uint32_t)seat;
+    w->state = KF_WORKER_STORING;
+    return kf_act(c, (kofn_action){.type = KOFN_DO_STORE,
+                                   .worker = worker,
+                                   .seat = seat});
+}
+
+static kofn_status know(kofn_core *c, uint32_t worker)
+{
+    while (c->workers <= worker) {
+        TRY(kf_grow(&c->worker, &c->worker_cap, c->workers, sizeof *c->worker));
+        TRY(kf_grow(&c->rows, &c->row_cap, c->workers, sizeof *c->rows));
+        c->rows[c->workers] = 0;
+        c->worker[c->workers++] = (kf_worker){.seat = KF_NOBODY};
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_join(kofn_core *c, uint32_t worker)
+{
+    /* Numbers are given out in order; a wild one must not cost memory. */
+    if (worker > c->workers + 65536 ||
+        (worker < c->workers &&
+         c->worker[worker].state != KF_WORKER_UNKNOWN)) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    TRY(know(c, worker));
+    return sit(c, worker);
+}
+
+kofn_status kf_stored(kofn_core *c, uint32_t worker)
+{
+    kf_worker *w;
+
+    if (worker >= c->workers ||
+        c->worker[worker].state != KF_WORKER_STORING) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    w = &c->worker[worker];
+    w->state = KF_WORKER_LIVE;
+    w->from = c->round + (c->state == KF_ROUND_RUNNING);
+    /* Perhaps it is the one that was missed. */
+    return c->state == KF_ROUND_STARVED ? kf_deal_more(c) : KOFN_OK;
+}
+
+/* ---- getting up ---------------------------------------------------------- */
+
+static kofn_status next_in_line(kofn_core *c)
+{
+    for (size_t i = 0; i < c->workers; i++)
+        if (c->worker[i].state == KF_WORKER_STANDBY)
+            return sit(c, (uint32_t)i);
+    return KOFN_OK;
+}
+
+kofn_status kf_leaving(kofn_core *c, uint32_t worker)
+{
+    if (worker >= c->workers || c->worker[worker].state != KF_WORKER_LIVE) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    /* What it has in hand it may finish; nothing more is dealt to it. */
+    c->worker[worker].state = KF_WORKER_LEAVING;
+    return KOFN_OK;
+}
+
+/* What has come for cells that are not settled no longer counts. */
+static void forget_open(kofn_core *c)
+{
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        for (size_t i = 0; i < c->ledger[g].count; i++)
+            if (!c->ledger[g].cell[i].settled)
+                c->ledger[g].cell[i].count = c->ledger[g].cell[i].extra = 0;
+}
+
+/* Deal again what is open, as far as there are enough to deal to. */
+static kofn_status deal_afresh(kofn_core *c)
+{
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        if (kf_live_count(c, g) >= c->plan->layout.enough)
+            TRY(kf_deal_open(c, g));
+    return kf_starve_if_short(c);
+}
+
+static kofn_status redeal(kofn_core *c)
+{
+    switch (c->opt.in_flight) {
+    case KOFN_IN_FLIGHT_ABORT:
+        TRY(kf_drop_all(c));
+        return kf_deal_round(c);
+    case KOFN_IN_FLIGHT_KEEP:
+        TRY(kf_drop_all(c));
+        forget_open(c);
+        return deal_afresh(c);
+    case KOFN_IN_FLIGHT_LEDGER:
+        break;
+    }
+    return kf_deal_more(c);
+}
+
+kofn_status kf_left(kofn_core *c, uint32_t worker)
+{
+    kf_worker *w;
+    bool was_live;
+
+    if (worker >= c->workers || c->worker[worker].state == KF_WORKER_GONE ||
+        c->worker[worker].state == KF_WORKER_UNKNOWN) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    w = &c->worker[worker];
+    was_live = w->state == KF_WORKER_LIVE || w->state == KF_WORKER_LEAVING;
+    if (w->state != KF_WORKER_STANDBY)
+        c->seat[w->seat] = KF_NOBODY;
+    w->state = KF_WORKER_GONE;
+    for (size_t i = 0; i < c->tasks; i++)
+        if (c->task[i].worker == worker)
+            TRY(kf_drop_task(c, i, false));
+    TRY(next_in_line(c));
+    if (c->state == KF_ROUND_IDLE)
+        return KOFN_OK;
+    if (c->state == KF_ROUND_STARVED)
+        return kf_starve_if_short(c);
+    return was_live && w->from <= c->round ? redeal(c) : KOFN_OK;
+}

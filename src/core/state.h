@@ -1,0 +1,148 @@
+/* state.h -- what the round coordinator remembers.
+ *
+ * For every group of the code a ledger of *cells*: runs of strips whose
+ * results have the same history.  A cell is split wherever a task begins or
+ * ends inside it, so that every task covers whole cells.  A cell is settled
+ * when results of enough seats have come and the decoder made from them is
+ * accurate enough; until then the ledger knows what is still short.
+ */
+#ifndef KF_CORE_STATE_H
+#define KF_CORE_STATE_H
+
+#include <kofn/core.h>
+
+#include "code/code.h"
+
+#define KF_NOBODY UINT32_MAX
+
+typedef enum kf_task_state {
+    KF_TASK_OUT = 1, /* asked for                            */
+    KF_TASK_LATE,    /* asked for, and others asked as well  */
+    KF_TASK_DONE,    /* its result is here                   */
+    KF_TASK_DROPPED  /* cancelled, failed, or its worker left */
+} kf_task_state;
+
+typedef struct kf_task {
+    uint32_t worker, seat; /* seat of the plan */
+    kf_task_state state;
+    size_t lo, hi;
+} kf_task;
+
+typedef struct kf_cell {
+    size_t lo, hi;
+    uint32_t *have; /* tasks whose results count, as they came (indices) */
+    size_t count, cap;
+    size_t extra; /* results wanted beyond `enough`, for accuracy      */
+    size_t pending; /* tasks out that will each bring one more         */
+    size_t slow;    /* ... and tasks that others were asked to replace */
+    bool settled;
+} kf_cell;
+
+typedef struct kf_ledger {
+    kf_cell *cell;
+    size_t count, cap;
+} kf_ledger;
+
+typedef enum kf_worker_state {
+    KF_WORKER_UNKNOWN,
+    KF_WORKER_STANDBY, /* here, but no seat is free */
+    KF_WORKER_STORING, /* on its way to a seat      */
+    KF_WORKER_LIVE,
+    KF_WORKER_LEAVING,
+    KF_WORKER_GONE
+} kf_worker_state;
+
+typedef struct kf_worker {
+    kf_worker_state state;
+    uint32_t seat;
+    unsigned from; /* the first round it takes part in       */
+    unsigned failed; /* the last round it failed in          */
+    size_t out;    /* tasks in hand                          */
+    double speed;  /* strips per second, smoothed; 0 unknown */
+    kofn_time last; /* result, or being asked when it was idle */
+} kf_worker;
+
+typedef enum kf_round_state {
+    KF_ROUND_IDLE,
+    KF_ROUND_RUNNING,
+    KF_ROUND_STARVED /* waiting for joiners */
+} kf_round_state;
+
+struct kofn_core {
+    const kofn_plan *plan;
+    kofn_core_options opt;
+    kf_code *code;
+    kf_cache *cache;
+
+    kf_worker *worker;
+    size_t workers, worker_cap;
+    uint32_t *seat; /* worker on each seat of the plan, or KF_NOBODY */
+    size_t seats, seat_cap;
+
+    unsigned round;
+    kf_round_state state;
+    bool degraded; /* deliver what is plain */
+    bool lost;     /* some wants are lost   */
+    kofn_time now, began, starved, alarm;
+    kf_ledger *ledger; /* per group */
+    kf_task *task;     /* of this round */
+    size_t tasks, task_cap;
+    uint32_t first_task; /* its number */
+    size_t busy;         /* workers with tasks in hand         */
+    size_t asked, ready; /* workers asked; those that finished */
+    size_t unsettled;    /* strips, over all groups            */
+    double noise, predicted, refused; /* the last one that was too large */
+    size_t *rows; /* per worker */
+    size_t row_cap, late, dropped;
+
+    kofn_action *action;
+    size_t actions, action_cap, next_action;
+    uint32_t *pool; /* tasks of this step's decode actions */
+    size_t pooled, pool_cap;
+    uint32_t *by_seat; /* scratch: task of each seat of a group */
+    size_t by_seat_cap;
+    kofn_live *live;     /* scratch: live members of one group ... */
+    uint32_t *live_worker; /* ... and who they are                 */
+    size_t live_cap;
+};
+
+/* core.c */
+kofn_status kf_act(kofn_core *c, kofn_action a);
+kofn_status kf_deliver(kofn_core *c, kofn_status st);
+
+/* seats.c */
+kofn_status kf_join(kofn_core *c, uint32_t worker);
+kofn_status kf_stored(kofn_core *c, uint32_t worker);
+kofn_status kf_leaving(kofn_core *c, uint32_t worker);
+kofn_status kf_left(kofn_core *c, uint32_t worker);
+/* Fills c->live with the group's members that can be asked; *n of them. */
+kofn_status kf_live_members(kofn_core *c, size_t group, size_t *n);
+size_t kf_live_count(const kofn_core *c, size_t group);
+bool kf_can_work(const kofn_core *c, const kf_worker *w);
+
+/* cells.c */
+kofn_status kf_cells_reset(kf_ledger *l, size_t span);
+kofn_status kf_cells_split(kf_ledger *l, size_t at);
+size_t kf_cells_find(const kf_ledger *l, size_t strip);
+kofn_status kf_cell_add(kf_cell *cell, uint32_t task);
+void kf_cells_free(kf_ledger *l);
+
+/* deal.c */
+kofn_status kf_deal_round(kofn_core *c);
+kofn_status kf_deal_more(kofn_core *c);
+kofn_status kf_deal_open(kofn_core *c, size_t group);
+kofn_status kf_deal_short(kofn_core *c, size_t group);
+static inline bool kf_in_hand(const kf_task *t)
+{
+    return t->state == KF_TASK_OUT || t->state == KF_TASK_LATE;
+}
+void kf_end_task(kofn_core *c, size_t index, kf_task_state state);
+void kf_late_task(kofn_core *c, size_t index);
+kofn_status kf_drop_task(kofn_core *c, size_t index, bool cancel);
+kofn_status kf_drop_all(kofn_core *c);
+
+/* settle.c */
+kofn_status kf_settle(kofn_core *c, size_t group, size_t from, size_t to);
+kofn_status kf_starve_if_short(kofn_core *c);
+
+#endif

@@ -1,0 +1,298 @@
+/* iterate.c -- power iteration and PageRank, one coded product a step.
+ *
+ * Only the product is coded; everything else is a pass over the vector here.
+ * Under any losses and arrivals the iterates are those of the plain iteration
+ * to rounding, so the number of iterations is the same (SPEC A15).
+ *
+ * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
+ */
+#include "io/io.h"
+
+#include <math.h>
+
+#define TENTH (KOFN_SECOND / 10)
+
+static kofn_iterate_options settle_options(const kofn_iterate_options *opt)
+{
+    kofn_iterate_options o = {.size = sizeof o};
+
+    if (opt)
+        memcpy(&o, opt, kf_min(opt->size, sizeof o));
+    if (!(o.tolerance > 0))
+        o.tolerance = 1e-10;
+    if (o.max_iterations == 0)
+        o.max_iterations = 200;
+    if (!(o.damping > 0))
+        o.damping = 0.85;
+    return o;
+}
+
+typedef struct iteration {
+    kofn_job *job; /* or, without one, a plain matrix */
+    const kofn_matrix *dense;
+    const kofn_sparse *sparse;
+    kofn_iterate_options opt;
+    kofn_iterate_result *res;
+    kofn_matrix *v;
+    const uint8_t *dangling;
+    /* From the product in `next` make the new v and say how far it moved. */
+    double (*update)(struct iteration *it, double *next);
+} iteration;
+
+/* One coded product, with a look at the watch now and then. */
+static kofn_status coded_product(const iteration *it, kofn_matrix *out,
+                                 kofn_report *rep)
+{
+    const kofn_iterate_options *o = &it->opt;
+    kofn_status st;
+
+    TRY(kofn_begin(it->job, it->v, out));
+    do {
+        st = kofn_pump(it->job, o->watch ? TENTH : KOFN_NEVER, rep);
+        if (st == KOFN_AGAIN && o->watch &&
+            o->watch(o->watch_ud, it->res->iterations, it->res->change, NULL))
+            return KOFN_AGAIN;
+    } while (st == KOFN_AGAIN);
+    if (st == KOFN_PARTIAL)
+        return kf_fail(KOFN_TOOFEW, "an iteration needs the whole product; "
+                       "degraded answers do not serve it");
+    return st;
+}
+
+static kofn_status product(const iteration *it, kofn_matrix *out,
+                           kofn_report *rep)
+{
+    if (it->job)
+        return coded_product(it, out, rep);
+    return it->sparse ? kofn_product_plain_sparse(it->sparse, it->v, out)
+                      : kofn_product_plain(it->dense, it->v, out);
+}
+
+static kofn_status iterate(iteration *it, double *next)
+{
+    kofn_matrix out = {next, it->v->rows, 1, 1, KOFN_F64};
+    kofn_iterate_result *res = it->res;
+    kofn_report rep = {0};
+
+    res->change = HUGE_VAL;
+    while (res->iterations < it->opt.max_iterations) {
+        kofn_status st = product(it, &out, &rep);
+
+        if (st)
+            return st;
+        res->change = it->update(it, next);
+        res->iterations++;
+        if (!(res->change - res->change == 0))
+            return kf_fail(KOFN_NONFINITE, "iteration %u: the vector is not "
+                           "finite", res->iterations);
+        res->converged = res->change < it->opt.tolerance;
+        if (it->opt.watch && it->opt.watch(it->opt.watch_ud, res->iterations,
+                                           res->change, &rep))
+            return KOFN_AGAIN;
+        if (res->converged)
+            break;
+    }
+    return KOFN_OK;
+}
+
+static kofn_status run(iteration *it, kofn_iterate_result *res)
+{
+    kofn_iterate_result own = {0};
+    kofn_matrix *v = it->v;
+    kofn_status st;
+    double *next;
+
+    if (!v || !v->data || v->cols != 1 || v->ld != 1 || v->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "the vector must be n x 1, contiguous, "
+                       "float64");
+    next = kf_new(v->rows, sizeof *next);
+    if (!next)
+        return KOFN_NOMEM;
+    it->res = &own;
+    st = iterate(it, next);
+    if (res)
+        *res = own;
+    kf_free(next);
+    return st;
+}
+
+/* ---- power iteration -------------------------------------------------------- */
+
+static double norm(const double *x, size_t n)
+{
+    double top = 0, sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        top = fmax(top, fabs(x[i]));
+    if (!(top > 0) || isinf(top))
+        return top;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] / top * (x[i] / top);
+    return top * sqrt(sum);
+}
+
+static double power_update(iteration *it, double *next)
+{
+    double *v = it->v->data, value = 0, length, change = 0;
+    size_t n = it->v->rows;
+
+    for (size_t i = 0; i < n; i++)
+        value += v[i] * next[i];
+    length = norm(next, n);
+    /* The vector may turn sign each time: its direction is what converges. */
+    for (size_t i = 0; i < n; i++) {
+        double now = length > 0 ? next[i] / length : 0;
+        double moved = now - (value < 0 ? -v[i] : v[i]);
+
+        change += moved * moved;
+        v[i] = now;
+    }
+    it->res->eigenvalue = value;
+    return sqrt(change);
+}
+
+static kofn_status power(iteration it, const kofn_iterate_options *opt,
+                         kofn_iterate_result *res)
+{
+    kofn_matrix *v = it.v;
+    double length = v && v->data ? norm(v->data, v->rows) : 0;
+
+    if (!(length > 0) || isinf(length))
+        return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
+                       "is not zero to start from");
+    for (size_t i = 0; i < v->rows; i++)
+        ((double *)v->data)[i] /= length;
+    it.opt = settle_options(opt);
+    it.update = power_update;
+    return run(&it, res);
+}
+
+kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
+                       const kofn_iterate_options *opt,
+                       kofn_iterate_result *res)
+{
+    return power((iteration){.job = job, .v = v}, opt, res);
+}
+
+kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
+                             const kofn_iterate_options *opt,
+                             kofn_iterate_result *res)
+{
+    return power((iteration){.dense = A, .v = v}, opt, res);
+}
+
+/* ---- PageRank ------------------------------------------------------------------ */
+
+static double pagerank_update(iteration *it, double *next)
+{
+    double *v = it->v->data, lost = 0, change = 0, d = it->opt.damping;
+    size_t n = it->v->rows;
+
+    for (size_t i = 0; i < n; i++)
+        lost += it->dangling && it->dangling[i] ? v[i] : 0;
+    for (size_t i = 0; i < n; i++) {
+        double now = d * (next[i] + lost / (double)n) + (1 - d) / (double)n;
+
+        change += fabs(now - v[i]);
+        v[i] = now;
+    }
+    return change;
+}
+
+static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
+                            kofn_iterate_result *res)
+{
+    kofn_matrix *v = it.v;
+
+    it.opt = settle_options(opt);
+    it.update = pagerank_update;
+    if (!(it.opt.damping < 1))
+        return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
+                       it.opt.damping);
+    for (size_t i = 0; v && v->data && i < v->rows; i++)
+        ((double *)v->data)[i] = 1 / (double)v->rows;
+    return run(&it, res);
+}
+
+kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
+                          kofn_matrix *v, const kofn_iterate_options *opt,
+                          kofn_iterate_result *res)
+{
+    return pagerank((iteration){.job = job, .v = v, .dangling = dangling}, opt,
+                    res);
+}
+
+kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
+                                kofn_matrix *v,
+                                const kofn_iterate_options *opt,
+                                kofn_iterate_result *res)
+{
+    return pagerank((iteration){.sparse = M, .v = v, .dangling = dangling}, opt,
+                    res);
+}
+
+/* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */
+static kofn_status check_graph(const kofn_sparse *g)
+{
+    if (g->rows != g->cols)
+        return kf_fail(KOFN_SHAPE, "the graph's matrix is %zu x %zu, not "
+                       "square", g->rows, g->cols);
+    for (size_t i = 0; i < g->rows; i++)
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
+            if (!(g->val[e] >= 0 && g->val[e] - g->val[e] == 0))
+                return kf_fail(KOFN_INVAL, "arc %zu -> %u has weight %g; "
+                               "PageRank needs weights >= 0", i + 1,
+                               g->col[e] + 1, g->val[e]);
+    return KOFN_OK;
+}
+
+static void fill_matrix(const kofn_sparse *g, size_t *ptr, uint32_t *col,
+                        double *val, size_t *next, uint8_t *dangling)
+{
+    size_t n = g->rows;
+
+    memset(ptr, 0, (n + 1) * sizeof *ptr);
+    for (size_t e = 0; e < g->ptr[n]; e++)
+        ptr[g->col[e] + 1]++;
+    for (size_t j = 0; j < n; j++)
+        ptr[j + 1] += ptr[j];
+    memcpy(next, ptr, n * sizeof *next);
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
+            sum += g->val[e];
+        dangling[i] = !(sum > 0);
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
+            size_t at = next[g->col[e]]++;
+
+            col[at] = (uint32_t)i;
+            val[at] = sum > 0 ? g->val[e] / sum : 0;
+        }
+    }
+}
+
+kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
+                                 const kofn_sparse *g)
+{
+    size_t n = g->rows;
+    size_t *next;
+
+    *out = NULL;
+    *dangling = NULL;
+    TRY(check_graph(g));
+    next = kf_new(n, sizeof *next);
+    *dangling = kf_new(n, 1);
+    if (next && *dangling)
+        *out = kf_sparse_new(n, n, g->ptr[n]);
+    if (!*out) {
+        kf_free(next);
+        kf_free(*dangling);
+        *dangling = NULL;
+        return KOFN_NOMEM;
+    }
+    fill_matrix(g, kf_sparse_ptr(*out), kf_sparse_col(*out),
+                kf_sparse_val(*out), next, *dangling);
+    kf_free(next);
+    return KOFN_OK;
+}

@@ -1,0 +1,277 @@
+/* mat.c -- checks, parts and products; see mat.h. */
+#include "mat.h"
+
+#include <cblas.h>
+#include <limits.h>
+
+/* ---- checks -------------------------------------------------------------- */
+
+kofn_status kf_check_matrix(const kofn_matrix *a, const char *name)
+{
+    size_t bytes;
+
+    if (!a || !a->data)
+        return kf_fail(KOFN_INVAL, "%s is missing", name);
+    if (a->dtype != KOFN_F64 && a->dtype != KOFN_F32)
+        return kf_fail(KOFN_INVAL, "%s has an unknown type %d", name,
+                       (int)a->dtype);
+    if (a->rows == 0 || a->cols == 0)
+        return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: empty", name, a->rows,
+                       a->cols);
+    if (a->ld < a->cols || a->ld > INT_MAX)
+        return kf_fail(KOFN_SHAPE, "%s has leading dimension %zu, which is not "
+                       "in %zu..%d", name, a->ld, a->cols, INT_MAX);
+    if (!kf_mul(a->rows, a->ld, &bytes) || !kf_mul(bytes, 8, &bytes))
+        return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: too large", name, a->rows,
+                       a->cols);
+    return KOFN_OK;
+}
+
+kofn_status kf_check_sparse(const kofn_sparse *a, const char *name)
+{
+    if (!a || !a->ptr)
+        return kf_fail(KOFN_INVAL, "%s is missing", name);
+    if (a->rows == 0 || a->cols == 0 || a->cols > UINT32_MAX)
+        return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: empty or too wide", name,
+                       a->rows, a->cols);
+    if (a->ptr[0] != 0)
+        return kf_fail(KOFN_INVAL, "%s: its first row does not start at 0",
+                       name);
+    for (size_t i = 0; i < a->rows; i++) {
+        if (a->ptr[i + 1] < a->ptr[i])
+            return kf_fail(KOFN_INVAL, "%s: row %zu ends before it starts",
+                           name, i);
+        for (size_t e = a->ptr[i]; e < a->ptr[i + 1]; e++) {
+            if (a->col[e] >= a->cols)
+                return kf_fail(KOFN_INVAL, "%s: row %zu has column %u of %zu",
+                               name, i, a->col[e], a->cols);
+            if (!(a->val[e] - a->val[e] == 0))
+                return kf_fail(KOFN_NONFINITE, "%s: row %zu, column %u is not "
+                               "finite", name, i, a->col[e]);
+        }
+    }
+    return KOFN_OK;
+}
+
+/* x - x is 0 for a finite x and NaN otherwise; the sum shows whether any was,
+ * at the speed of memory. */
+static bool finite_f64(const double *x, size_t n)
+{
+    double a[8] = {0};
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            a[j] += x[i + j] - x[i + j];
+    for (; i < n; i++)
+        a[0] += x[i] - x[i];
+    for (size_t j = 1; j < 8; j++)
+        a[0] += a[j];
+    return a[0] == 0;
+}
+
+static bool finite_f32(const float *x, size_t n)
+{
+    float a[16] = {0};
+    size_t i = 0;
+
+    for (; i + 16 <= n; i += 16)
+        for (size_t j = 0; j < 16; j++)
+            a[j] += x[i + j] - x[i + j];
+    for (; i < n; i++)
+        a[0] += x[i] - x[i];
+    for (size_t j = 1; j < 16; j++)
+        a[0] += a[j];
+    return a[0] == 0;
+}
+
+kofn_status kf_finite_matrix(const kofn_matrix *a, const char *name)
+{
+    for (size_t i = 0; i < a->rows; i++) {
+        size_t j = 0;
+
+        if (a->dtype == KOFN_F64 ? finite_f64(kf_at(a, i, 0), a->cols)
+                                 : finite_f32(kf_at(a, i, 0), a->cols))
+            continue;
+        while (a->dtype == KOFN_F64
+                   ? finite_f64(kf_at(a, i, j), 1)
+                   : finite_f32(kf_at(a, i, j), 1))
+            j++;
+        return kf_fail(KOFN_NONFINITE, "%s: row %zu, column %zu is not finite",
+                       name, i, j);
+    }
+    return KOFN_OK;
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+/* Rows or columns of the operand that part i of `parts` holds. */
+static size_t inside(size_t whole, size_t each, size_t i)
+{
+    return i * each >= whole ? 0 : kf_min(each, whole - i * each);
+}
+
+static kofn_status pad_part(kf_parts *p, const kofn_matrix *a, size_t j,
+                            size_t r, size_t c, size_t rows, size_t cols,
+                            char **free_space)
+{
+    size_t size = kf_dtype_size(a->dtype);
+    kofn_matrix *part = &p->part[j];
+
+    *part = (kofn_matrix){*free_space, p->rows, p->cols, p->cols, a->dtype};
+    *free_space += p->rows * p->cols * size;
+    memset(part->data, 0, p->rows * p->cols * size);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(kf_at(part, i, 0), kf_at(a, r * p->rows + i, c * p->cols),
+               cols * size);
+    return KOFN_OK;
+}
+
+kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
+                         size_t grid_cols)
+{
+    size_t count = grid_rows * grid_cols, edge = 0, bytes;
+    kf_parts p = {.count = count,
+                  .rows = kf_ceil_div(a->rows, grid_rows),
+                  .cols = kf_ceil_div(a->cols, grid_cols)};
+    char *space;
+
+    *out = p;
+    p.part = kf_zero(count, sizeof *p.part);
+    if (!p.part)
+        return KOFN_NOMEM;
+    for (int pass = 0; pass < 2; pass++) {
+        space = p.padded;
+        for (size_t j = 0; j < count; j++) {
+            size_t r = j % grid_rows, c = j / grid_rows;
+            size_t rows = inside(a->rows, p.rows, r);
+            size_t cols = inside(a->cols, p.cols, c);
+
+            if (rows == p.rows && cols == p.cols)
+                p.part[j] = (kofn_matrix){kf_at(a, r * rows, c * cols), rows,
+                                          cols, a->ld, a->dtype};
+            else if (rows > 0 && cols > 0 && pass == 0)
+                edge++;
+            else if (rows > 0 && cols > 0)
+                TRY(pad_part(&p, a, j, r, c, rows, cols, &space));
+            else
+                p.part[j] = (kofn_matrix){NULL, 0, p.cols, p.cols, a->dtype};
+        }
+        if (pass == 0 && edge > 0) {
+            if (!kf_mul(edge, p.rows, &bytes) ||
+                !kf_mul(bytes, p.cols, &bytes))
+                bytes = SIZE_MAX / 8;
+            p.padded = kf_new(bytes, kf_dtype_size(a->dtype));
+            if (!p.padded) {
+                kf_free(p.part);
+                return KOFN_NOMEM;
+            }
+        }
+    }
+    *out = p;
+    return KOFN_OK;
+}
+
+void kf_parts_free(kf_parts *p)
+{
+    kf_free(p->part);
+    kf_free(p->padded);
+    *p = (kf_parts){0};
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, void *c)
+{
+    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
+    int lda = (int)a->ld, ldb = (int)b->ld;
+
+    if (a->dtype == KOFN_F64 && n == 1)
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda,
+                    b->data, ldb, 0, c, 1);
+    else if (a->dtype == KOFN_F64)
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1,
+                    a->data, lda, b->data, ldb, 0, c, n);
+    else if (n == 1)
+        cblas_sgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda,
+                    b->data, ldb, 0, c, 1);
+    else
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1,
+                    a->data, lda, b->data, ldb, 0, c, n);
+}
+
+static void multiply_row(const kofn_sparse *a, size_t i, const double *b,
+                         size_t ldb, size_t cols, double *c)
+{
+    if (cols == 1) {
+        double sum = 0;
+
+        for (size_t e = a->ptr[i]; e < a->ptr[i + 1]; e++)
+            sum += a->val[e] * b[a->col[e] * ldb];
+        *c = sum;
+        return;
+    }
+    memset(c, 0, cols * sizeof *c);
+    for (size_t e = a->ptr[i]; e < a->ptr[i + 1]; e++)
+        for (size_t j = 0; j < cols; j++)
+            c[j] += a->val[e] * b[a->col[e] * ldb + j];
+}
+
+void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
+                        const kofn_matrix *b, double *c)
+{
+    for (size_t i = lo; i < hi; i++)
+        multiply_row(a, i, b->data, b->ld, b->cols, c + (i - lo) * b->cols);
+}
+
+/* ---- the plain answer ------------------------------------------------------ */
+
+static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,
+                               const kofn_matrix *out)
+{
+    TRY(kf_check_matrix(in, "the input"));
+    TRY(kf_check_matrix(out, "the output"));
+    if (in->rows != n || out->rows != m || out->cols != in->cols ||
+        out->ld != out->cols || out->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "a plain product of %zu x %zu with %zu x "
+                       "%zu needs a contiguous float64 output of %zu x %zu", m,
+                       n, in->rows, in->cols, m, in->cols);
+    return KOFN_OK;
+}
+
+static double dot_f32(const float *a, const float *b, size_t ldb, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i * ldb];
+    return sum;
+}
+
+kofn_status kofn_product_plain(const kofn_matrix *A, const kofn_matrix *in,
+                               kofn_matrix *out)
+{
+    TRY(kf_check_matrix(A, "A"));
+    TRY(check_plain(A->rows, A->cols, in, out));
+    if (in->dtype != A->dtype)
+        return kf_fail(KOFN_SHAPE, "A and the input are of different types");
+    if (A->dtype == KOFN_F64) {
+        kf_multiply(A, in, out->data);
+        return KOFN_OK;
+    }
+    for (size_t i = 0; i < A->rows; i++)
+        for (size_t j = 0; j < in->cols; j++)
+            *(double *)kf_at(out, i, j) =
+                dot_f32(kf_at(A, i, 0), kf_at(in, 0, j), in->ld, A->cols);
+    return KOFN_OK;
+}
+
+kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
+                                      const kofn_matrix *in, kofn_matrix *out)
+{
+    TRY(check_plain(A->rows, A->cols, in, out));
+    if (in->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
+    kf_multiply_sparse(A, 0, A->rows, in, out->data);
+    return KOFN_OK;
+}

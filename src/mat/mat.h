@@ -1,0 +1,56 @@
+/* mat.h -- floor 1: operands cut into parts, and the products of strips. */
+#ifndef KF_MAT_H
+#define KF_MAT_H
+
+#include "base/base.h"
+
+static inline size_t kf_dtype_size(kofn_dtype t)
+{
+    return t == KOFN_F64 ? sizeof(double) : sizeof(float);
+}
+
+/* Element (i, j). */
+static inline void *kf_at(const kofn_matrix *a, size_t i, size_t j)
+{
+    return (char *)a->data + (i * a->ld + j) * kf_dtype_size(a->dtype);
+}
+
+/* Shape, ld and pointer make sense; `name` is what the message calls it. */
+kofn_status kf_check_matrix(const kofn_matrix *a, const char *name);
+kofn_status kf_check_sparse(const kofn_sparse *a, const char *name);
+/* No NaN, no infinity. */
+kofn_status kf_finite_matrix(const kofn_matrix *a, const char *name);
+
+/* ---- parts --------------------------------------------------------------- */
+
+/* A dense operand cut into a grid of equal parts, part j at row j % rows,
+ * column j / rows of the grid.  Parts that lie inside the operand are views of
+ * it; those over its edge are copies padded with zeros; those beyond it have
+ * no rows. */
+typedef struct kf_parts {
+    kofn_matrix *part;
+    size_t count, rows, cols; /* of a whole part */
+    char *padded;             /* the copies      */
+} kf_parts;
+
+kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
+                         size_t grid_cols);
+void kf_parts_free(kf_parts *p);
+
+/* ---- products ------------------------------------------------------------ */
+
+/* c = a b on contiguous c (rows x cols of b, ld = cols).  One BLAS call. */
+void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, void *c);
+/* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
+void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
+                        const kofn_matrix *b, double *c);
+
+/* One BLAS thread per caller from now on; the number before, or 0 when the
+ * BLAS at hand has no way to say. */
+int kf_blas_single(void);
+void kf_blas_restore(int threads);
+/* OpenBLAS' name for the kernels it chose, NULL when the BLAS does not tell;
+ * *better is what OPENBLAS_CORETYPE should have been set to, or NULL. */
+const char *kf_blas_core(const char **better);
+
+#endif

@@ -1,0 +1,449 @@
+/* sim.c -- a simulated fleet: the same messages, a clock of its own.
+ *
+ * Time is an entry in a heap; equal times go in the order they were made.
+ * On the modelled clock a task takes its multiply-adds at the weather's rate,
+ * so that a seed repeats a run to the byte; on the measured clock it is
+ * computed at once and takes the processor time that took, as if every worker
+ * had a machine of its own.  Results are real on both.
+ */
+#include <math.h>
+#include <time.h>
+
+#include "base/heap.h"
+#include "run/run.h"
+
+enum { SAY_HELLO, ARRIVE, FINISH, REPORT, LEAVE, JOIN };
+
+/* A message under way or in a worker's hands. */
+typedef struct parcel_slot {
+    kofn_msg m;
+    bool used, cancelled;
+    kofn_time took; /* measured clock: already computed */
+} parcel_slot;
+
+typedef struct worker {
+    kofn_block *block;
+    bool gone, wrong, busy;
+    double factor, speed;
+    uint32_t *queue; /* slots that have arrived and wait, in order */
+    size_t queued, queue_cap;
+    uint32_t slot; /* in hand */
+} worker;
+
+typedef struct port {
+    kofn_port base;
+    kofn_weather weather;
+    kofn_time clock;
+    kf_heap heap;
+    worker *worker;
+    size_t workers, worker_cap;
+    parcel_slot *slot;
+    size_t slots, slot_cap;
+    uint32_t *unused;
+    size_t unused_count, unused_cap;
+    uint32_t joins;
+    int blas_threads;
+} port;
+
+static kofn_time port_now(kofn_port *base)
+{
+    return ((port *)base)->clock;
+}
+
+/* ---- slots ------------------------------------------------------------------ */
+
+static kofn_status new_slot(port *p, const kofn_msg *m, uint32_t *id)
+{
+    if (p->unused_count) {
+        *id = p->unused[--p->unused_count];
+    } else {
+        TRY(kf_grow(&p->slot, &p->slot_cap, p->slots, sizeof *p->slot));
+        TRY(kf_grow(&p->unused, &p->unused_cap, p->slots, sizeof *p->unused));
+        *id = (uint32_t)p->slots++;
+    }
+    p->slot[*id] = (parcel_slot){.m = *m, .used = true};
+    return KOFN_OK;
+}
+
+/* The payload must have found another owner.  There is room for every slot
+ * among the unused, for new_slot made it. */
+static void free_slot(port *p, uint32_t id)
+{
+    p->slot[id].used = false;
+    p->unused[p->unused_count++] = id;
+}
+
+static void drop_payload(kofn_msg *m)
+{
+    kofn_block_drop(m->block);
+    kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->result);
+    m->block = NULL;
+    m->in = m->result = NULL;
+}
+
+static void drop_slot(port *p, uint32_t id)
+{
+    drop_payload(&p->slot[id].m);
+    free_slot(p, id);
+}
+
+/* ---- time -------------------------------------------------------------------- */
+
+static kofn_status schedule(port *p, kofn_time after, uint32_t kind,
+                            uint32_t w, uint32_t slot)
+{
+    if (after >= KOFN_NEVER - p->clock)
+        return KOFN_OK; /* never */
+    return kf_heap_push(&p->heap, (kf_heap_entry){.time = p->clock + after,
+                                                  .kind = kind,
+                                                  .worker = w,
+                                                  .task = slot});
+}
+
+static kofn_time travel(const port *p, double bytes)
+{
+    double s = p->weather.latency;
+
+    if (p->weather.bandwidth > 0)
+        s += bytes / p->weather.bandwidth;
+    return kf_nanoseconds(s);
+}
+
+static double matrix_bytes(const kofn_parcel *x)
+{
+    return (double)x->m.rows * (double)x->m.cols *
+           (double)kf_dtype_size(x->m.dtype);
+}
+
+static kofn_time cpu_time(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
+}
+
+/* ---- a worker's life ----------------------------------------------------------- */
+
+static kofn_status compute(worker *w, kofn_msg *m)
+{
+    if (!w->block)
+        return KOFN_STATE;
+    return kofn_compute(w->block, &m->in->m, m->lo, m->hi, &m->result->m, NULL,
+                        NULL);
+}
+
+/* Take up the next task in line. */
+static kofn_status take_up(port *p, uint32_t id)
+{
+    worker *w = &p->worker[id];
+    parcel_slot *s;
+    double seconds = 0;
+
+    if (w->busy || w->queued == 0)
+        return KOFN_OK;
+    w->slot = w->queue[0];
+    memmove(w->queue, w->queue + 1, --w->queued * sizeof *w->queue);
+    w->busy = true;
+    s = &p->slot[w->slot];
+    if (p->weather.clock == KOFN_CLOCK_MEASURED) {
+        kofn_time before = cpu_time();
+
+        s->m.status = compute(w, &s->m);
+        seconds = (double)(cpu_time() - before) * 1e-9;
+    } else if (w->block) {
+        double rate = p->weather.work > 0 ? p->weather.work : 1;
+
+        seconds = kofn_block_work(w->block, s->m.lo, s->m.hi,
+                                  s->m.in->m.cols) * 1e-9 * rate;
+    }
+    seconds = kf_weather_stretch(&p->weather, id, s->m.round,
+                                 seconds / w->speed * w->factor);
+    return schedule(p, kf_nanoseconds(seconds), FINISH, id, w->slot);
+}
+
+static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
+                          bool *ready)
+{
+    worker *w = &p->worker[id];
+    parcel_slot *s = &p->slot[slot];
+
+    if (w->gone || s->cancelled) {
+        drop_slot(p, slot);
+        return KOFN_OK;
+    }
+    if (s->m.type == KOFN_MSG_STORE) {
+        kofn_block_drop(w->block);
+        w->block = s->m.block;
+        free_slot(p, slot);
+        *out = (kofn_msg){.type = KOFN_MSG_STORED, .worker = id};
+        *ready = true;
+        return KOFN_OK;
+    }
+    TRY(kf_grow(&w->queue, &w->queue_cap, w->queued, sizeof *w->queue));
+    w->queue[w->queued++] = slot;
+    return take_up(p, id);
+}
+
+static kofn_status finish(port *p, uint32_t id, uint32_t slot)
+{
+    worker *w = &p->worker[id];
+    kofn_msg *m = &p->slot[slot].m;
+
+    if (w->gone || p->slot[slot].cancelled) {
+        drop_slot(p, slot);
+        return KOFN_OK;
+    }
+    if (p->weather.clock == KOFN_CLOCK_MODELLED)
+        m->status = compute(w, m);
+    m->type = m->status ? KOFN_MSG_FAILED : KOFN_MSG_RESULT;
+    if (!m->status &&
+        (w->wrong || kf_weather_corrupts(&p->weather, id, m->task)))
+        kf_corrupt(&p->weather, id, m->task, &m->result->m);
+    w->busy = false;
+    TRY(schedule(p, travel(p, matrix_bytes(m->result)), REPORT, id, slot));
+    return take_up(p, id);
+}
+
+/* ---- coming and going ------------------------------------------------------------ */
+
+static kofn_status start(port *p, uint32_t *id)
+{
+    TRY(kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker));
+    *id = (uint32_t)p->workers;
+    p->worker[p->workers++] =
+        (worker){.factor = 1, .speed = kf_weather_speed(&p->weather, *id)};
+    return schedule(p, kf_nanoseconds(kf_weather_leave(&p->weather, *id)),
+                    LEAVE, *id, 0);
+}
+
+/* What it had in hand is dropped when its time comes. */
+static void stop(port *p, uint32_t id)
+{
+    worker *w = &p->worker[id];
+
+    w->gone = true;
+    w->busy = false;
+    for (size_t i = 0; i < w->queued; i++)
+        drop_slot(p, w->queue[i]);
+    w->queued = 0;
+}
+
+static kofn_status port_admit(kofn_port *base, uint32_t *id)
+{
+    return start((port *)base, id);
+}
+
+static kofn_status port_remove(kofn_port *base, uint32_t id)
+{
+    port *p = (port *)base;
+
+    if (id < p->workers && !p->worker[id].gone)
+        stop(p, id);
+    return KOFN_OK;
+}
+
+static void port_slow(kofn_port *base, uint32_t id, double factor)
+{
+    port *p = (port *)base;
+
+    if (id < p->workers)
+        p->worker[id].factor = factor;
+}
+
+static void port_corrupt(kofn_port *base, uint32_t id, bool on)
+{
+    port *p = (port *)base;
+
+    if (id < p->workers)
+        p->worker[id].wrong = on;
+}
+
+/* ---- the port ---------------------------------------------------------------------- */
+
+static kofn_status cancel(port *p, uint32_t id, uint32_t task)
+{
+    worker *w = &p->worker[id];
+
+    for (size_t i = 0; i < w->queued; i++)
+        if (p->slot[w->queue[i]].m.task == task) {
+            drop_slot(p, w->queue[i]);
+            memmove(w->queue + i, w->queue + i + 1,
+                    (--w->queued - i) * sizeof *w->queue);
+            return KOFN_OK;
+        }
+    if (w->busy && p->slot[w->slot].m.task == task) {
+        p->slot[w->slot].cancelled = true;
+        w->busy = false;
+        return take_up(p, id);
+    }
+    /* Under way, to the worker or from it: rare, so looked for. */
+    for (size_t i = 0; p->weather.latency > 0 && i < p->slots; i++)
+        if (p->slot[i].used && p->slot[i].m.worker == id &&
+            p->slot[i].m.task == task && p->slot[i].m.type == KOFN_MSG_WORK)
+            p->slot[i].cancelled = true;
+    return KOFN_OK;
+}
+
+static kofn_status port_send(kofn_port *base, kofn_msg *m)
+{
+    port *p = (port *)base;
+    double bytes = 0;
+    uint32_t slot;
+
+    if (m->worker >= p->workers || p->worker[m->worker].gone) {
+        drop_payload(m);
+        return KOFN_OK;
+    }
+    if (m->type == KOFN_MSG_CANCEL)
+        return cancel(p, m->worker, m->task);
+    if (new_slot(p, m, &slot)) {
+        drop_payload(m);
+        return KOFN_NOMEM;
+    }
+    if (m->type == KOFN_MSG_STORE)
+        bytes = (double)kofn_block_bytes(m->block);
+    else
+        bytes = matrix_bytes(m->in);
+    return schedule(p, travel(p, bytes), ARRIVE, m->worker, slot);
+}
+
+/* What an entry of the heap means; *ready when it is a message. */
+static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
+                          bool *ready)
+{
+    switch (e->kind) {
+    case SAY_HELLO:
+        *m = (kofn_msg){.type = KOFN_MSG_HELLO, .worker = e->worker};
+        *ready = true;
+        return KOFN_OK;
+    case ARRIVE:
+        return arrive(p, e->worker, e->task, m, ready);
+    case FINISH:
+        return finish(p, e->worker, e->task);
+    case REPORT:
+        if (p->worker[e->worker].gone) {
+            drop_slot(p, e->task);
+            return KOFN_OK;
+        }
+        *m = p->slot[e->task].m;
+        kofn_parcel_drop(m->in);
+        m->in = NULL;
+        free_slot(p, e->task);
+        *ready = true;
+        return KOFN_OK;
+    case LEAVE:
+        if (p->worker[e->worker].gone)
+            return KOFN_OK;
+        stop(p, e->worker);
+        *m = (kofn_msg){.type = KOFN_MSG_BYE, .worker = e->worker};
+        *ready = true;
+        return KOFN_OK;
+    default:
+        *m = (kofn_msg){.type = KOFN_MSG_HELLO};
+        *ready = true;
+        TRY(start(p, &m->worker));
+        return schedule(p,
+                        kf_nanoseconds(kf_weather_gap(&p->weather, ++p->joins)),
+                        JOIN, 0, 0);
+    }
+}
+
+static kofn_status port_wait(kofn_port *base, kofn_time until,
+                             kofn_time atmost, kofn_msg *m)
+{
+    port *p = (port *)base;
+
+    (void)atmost; /* simulated time does not pass while one waits */
+    for (;;) {
+        bool ready = false;
+        kf_heap_entry e;
+
+        if (p->heap.count == 0 || p->heap.entry[0].time > until) {
+            if (until == KOFN_NEVER)
+                return KOFN_LATE;
+            if (p->clock < until)
+                p->clock = until;
+            return KOFN_AGAIN;
+        }
+        e = kf_heap_pop(&p->heap);
+        if (p->clock < e.time)
+            p->clock = e.time;
+        TRY(happen(p, &e, m, &ready));
+        if (ready)
+            return KOFN_OK;
+    }
+}
+
+static void port_spend(kofn_port *base, kofn_time cpu)
+{
+    port *p = (port *)base;
+
+    if (p->weather.clock == KOFN_CLOCK_MEASURED)
+        p->clock += cpu;
+}
+
+static void port_close(kofn_port *base)
+{
+    port *p = (port *)base;
+
+    for (size_t i = 0; i < p->slots; i++)
+        if (p->slot[i].used)
+            drop_payload(&p->slot[i].m);
+    for (size_t i = 0; i < p->workers; i++) {
+        kofn_block_drop(p->worker[i].block);
+        kf_free(p->worker[i].queue);
+    }
+    kf_free(p->slot);
+    kf_free(p->unused);
+    kf_free(p->worker);
+    kf_free(p->heap.entry);
+    kf_blas_restore(p->blas_threads);
+    kf_free(p);
+}
+
+static kofn_status populate(port *p, size_t workers)
+{
+    for (size_t i = 0; i < workers; i++) {
+        uint32_t id;
+
+        TRY(start(p, &id));
+        TRY(schedule(p, 0, SAY_HELLO, id, 0));
+    }
+    return schedule(p, kf_nanoseconds(kf_weather_gap(&p->weather, 0)), JOIN, 0,
+                    0);
+}
+
+kofn_status kofn_port_sim(kofn_port **out, size_t workers,
+                          const kofn_weather *weather)
+{
+    port *p = kf_zero(1, sizeof *p);
+    kofn_status st;
+
+    *out = NULL;
+    if (!p)
+        return KOFN_NOMEM;
+    p->base = (kofn_port){.name = "sim",
+                          .simulated = true,
+                          .workers = workers,
+                          .send = port_send,
+                          .wait = port_wait,
+                          .now = port_now,
+                          .close = port_close,
+                          .spend = port_spend,
+                          .admit = port_admit,
+                          .remove = port_remove,
+                          .slow = port_slow,
+                          .corrupt = port_corrupt};
+    if (weather)
+        p->weather = *weather;
+    p->blas_threads = kf_blas_single();
+    st = populate(p, workers);
+    if (st) {
+        port_close(&p->base);
+        return st;
+    }
+    *out = &p->base;
+    return KOFN_OK;
+}

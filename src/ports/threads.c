@@ -1,0 +1,532 @@
+/* threads.c -- workers as threads of this process: the embedded default.
+ *
+ * Every worker has a mailbox, the coordinator has one, and messages are
+ * handed over by pointer.  Blocks that are plain parts of A are views of it:
+ * nothing is copied.  The weather is real here: a slow worker sleeps, one
+ * that leaves ends its thread, a corrupt one changes its result.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "run/run.h"
+
+/* ---- mailboxes ----------------------------------------------------------- */
+
+typedef struct mailbox {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    kofn_msg *msg; /* a ring */
+    size_t first, count, cap;
+} mailbox;
+
+static void mailbox_init(mailbox *b)
+{
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->filled, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void drop_payload(kofn_msg *m)
+{
+    kofn_block_drop(m->block);
+    kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->result);
+}
+
+static void mailbox_destroy(mailbox *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        drop_payload(&b->msg[(b->first + i) % b->cap]);
+    kf_free(b->msg);
+    pthread_cond_destroy(&b->filled);
+    pthread_mutex_destroy(&b->lock);
+}
+
+/* With the lock held. */
+static kofn_status put(mailbox *b, const kofn_msg *m)
+{
+    if (b->count == b->cap) {
+        size_t cap = b->cap ? 2 * b->cap : 8;
+        kofn_msg *now = kf_new(cap, sizeof *now);
+
+        if (!now)
+            return KOFN_NOMEM;
+        for (size_t i = 0; i < b->count; i++)
+            now[i] = b->msg[(b->first + i) % b->cap];
+        kf_free(b->msg);
+        b->msg = now;
+        b->first = 0;
+        b->cap = cap;
+    }
+    b->msg[(b->first + b->count++) % b->cap] = *m;
+    return KOFN_OK;
+}
+
+/* With the lock held and the box not empty. */
+static kofn_msg take(mailbox *b)
+{
+    kofn_msg m = b->msg[b->first];
+
+    b->first = (b->first + 1) % b->cap;
+    b->count--;
+    return m;
+}
+
+/* ---- workers -------------------------------------------------------------- */
+
+typedef struct port port;
+
+typedef struct worker {
+    port *port;
+    uint32_t id;
+    pthread_t thread;
+    bool started;
+    mailbox box;
+    kofn_block *block;
+    bool leaves; /* of itself, by the weather, at `until` */
+    kofn_time until;
+
+    /* Under the box's lock. */
+    bool working, dead, wrong;
+    uint32_t task; /* in hand */
+    double factor;
+    atomic_bool stop; /* give up the task in hand */
+} worker;
+
+struct port {
+    kofn_port base;
+    kofn_weather weather;
+    bool fair;
+    int blas_threads; /* to be restored */
+    struct timespec start;
+    mailbox box;
+    bool lost; /* a message for the coordinator found no memory */
+    worker **worker;
+    size_t workers, worker_cap;
+    kofn_time next_join;
+    uint32_t joins;
+};
+
+static kofn_time port_now(kofn_port *base)
+{
+    port *p = (port *)base;
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (t.tv_sec - p->start.tv_sec) * KOFN_SECOND + t.tv_nsec -
+           p->start.tv_nsec;
+}
+
+static struct timespec at_time(const port *p, kofn_time t)
+{
+    kofn_time ns = p->start.tv_nsec + t % KOFN_SECOND;
+    struct timespec at;
+
+    at.tv_sec = p->start.tv_sec + t / KOFN_SECOND + ns / KOFN_SECOND;
+    at.tv_nsec = ns % KOFN_SECOND;
+    return at;
+}
+
+static bool stopped(void *ud)
+{
+    worker *w = ud;
+
+    return atomic_load_explicit(&w->stop, memory_order_relaxed);
+}
+
+static void report(worker *w, kofn_msg m)
+{
+    port *p = w->port;
+
+    m.worker = w->id;
+    pthread_mutex_lock(&p->box.lock);
+    if (put(&p->box, &m)) {
+        drop_payload(&m);
+        p->lost = true;
+    }
+    pthread_cond_signal(&p->box.filled);
+    pthread_mutex_unlock(&p->box.lock);
+}
+
+/* Sleep, unless the task is cancelled or the worker is gone. */
+static void dawdle(worker *w, double seconds)
+{
+    struct timespec until = at_time(
+        w->port, port_now(&w->port->base) + kf_nanoseconds(seconds));
+
+    pthread_mutex_lock(&w->box.lock);
+    while (!stopped(w) && !w->dead &&
+           pthread_cond_timedwait(&w->box.filled, &w->box.lock, &until) !=
+               ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&w->box.lock);
+}
+
+static void work(worker *w, kofn_msg *m, double factor, bool wrong)
+{
+    const kofn_weather *weather = &w->port->weather;
+    kofn_time began = port_now(&w->port->base);
+    kofn_msg answer = {.type = KOFN_MSG_RESULT,
+                       .task = m->task,
+                       .round = m->round,
+                       .lo = m->lo,
+                       .hi = m->hi,
+                       .result = m->result};
+
+    answer.status = w->block ? kofn_compute(w->block, &m->in->m, m->lo, m->hi,
+                                            &m->result->m, stopped, w)
+                             : KOFN_STATE;
+    if (answer.status == KOFN_OK && (factor != 1 || !w->port->fair)) {
+        double took = (double)(port_now(&w->port->base) - began) * 1e-9;
+        double wanted = took / kf_weather_speed(weather, w->id) * factor;
+
+        wanted = kf_weather_stretch(weather, w->id, m->round, wanted);
+        if (wanted > took)
+            dawdle(w, wanted - took);
+        if (stopped(w))
+            answer.status = KOFN_AGAIN;
+    }
+    if (answer.status != KOFN_OK)
+        answer.type = KOFN_MSG_FAILED;
+    else if (wrong || kf_weather_corrupts(weather, w->id, m->task))
+        kf_corrupt(weather, w->id, m->task, &m->result->m);
+    kofn_parcel_drop(m->in);
+    if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */
+        kofn_parcel_drop(m->result);
+    else
+        report(w, answer);
+}
+
+/* The next message; false when the worker is to end. */
+static bool receive(worker *w, kofn_msg *m, double *factor, bool *wrong)
+{
+    pthread_mutex_lock(&w->box.lock);
+    w->working = false;
+    while (!w->dead && w->box.count == 0)
+        pthread_cond_wait(&w->box.filled, &w->box.lock);
+    if (w->dead) {
+        pthread_mutex_unlock(&w->box.lock);
+        return false;
+    }
+    *m = take(&w->box);
+    if (m->type == KOFN_MSG_WORK) {
+        w->working = true;
+        w->task = m->task;
+        atomic_store(&w->stop, false);
+    }
+    *factor = w->factor;
+    *wrong = w->wrong;
+    pthread_mutex_unlock(&w->box.lock);
+    return true;
+}
+
+static void *live(void *ud)
+{
+    worker *w = ud;
+    double factor;
+    bool wrong;
+    kofn_msg m;
+
+    while (receive(w, &m, &factor, &wrong)) {
+        if (m.type == KOFN_MSG_STORE) {
+            kofn_block_drop(w->block);
+            w->block = m.block;
+            report(w, (kofn_msg){.type = KOFN_MSG_STORED});
+        } else {
+            work(w, &m, factor, wrong);
+        }
+    }
+    return NULL;
+}
+
+/* ---- coming and going ------------------------------------------------------ */
+
+static kofn_status start(port *p, uint32_t *id)
+{
+    worker *w = kf_zero(1, sizeof *w);
+    double stay;
+    int error;
+
+    if (!w)
+        return KOFN_NOMEM;
+    if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
+        kf_free(w);
+        return KOFN_NOMEM;
+    }
+    w->port = p;
+    w->id = (uint32_t)p->workers;
+    w->factor = 1;
+    atomic_init(&w->stop, false);
+    mailbox_init(&w->box);
+    stay = kf_weather_leave(&p->weather, w->id);
+    w->leaves = stay < 9e9;
+    w->until = w->leaves ? port_now(&p->base) + kf_nanoseconds(stay) : 0;
+    p->worker[p->workers++] = w;
+    *id = w->id;
+    error = pthread_create(&w->thread, NULL, live, w);
+    if (error)
+        return kf_fail(KOFN_TRANSPORT, "worker %u: no thread: %s; ask for "
+                       "fewer workers", w->id, strerror(error));
+    w->started = true;
+    return KOFN_OK;
+}
+
+/* The thread ends as soon as it looks up; it is joined at close. */
+static void dismiss(worker *w)
+{
+    pthread_mutex_lock(&w->box.lock);
+    w->dead = true;
+    w->leaves = false;
+    atomic_store(&w->stop, true);
+    pthread_cond_signal(&w->box.filled);
+    pthread_mutex_unlock(&w->box.lock);
+}
+
+static kofn_status port_admit(kofn_port *base, uint32_t *id)
+{
+    return start((port *)base, id);
+}
+
+static kofn_status port_remove(kofn_port *base, uint32_t id)
+{
+    port *p = (port *)base;
+
+    if (id < p->workers)
+        dismiss(p->worker[id]);
+    return KOFN_OK;
+}
+
+static void port_slow(kofn_port *base, uint32_t id, double factor)
+{
+    port *p = (port *)base;
+
+    if (id >= p->workers)
+        return;
+    pthread_mutex_lock(&p->worker[id]->box.lock);
+    p->worker[id]->factor = factor;
+    pthread_mutex_unlock(&p->worker[id]->box.lock);
+}
+
+static void port_corrupt(kofn_port *base, uint32_t id, bool on)
+{
+    port *p = (port *)base;
+
+    if (id >= p->workers)
+        return;
+    pthread_mutex_lock(&p->worker[id]->box.lock);
+    p->worker[id]->wrong = on;
+    pthread_mutex_unlock(&p->worker[id]->box.lock);
+}
+
+/* When the weather next does something. */
+static kofn_time next_change(const port *p)
+{
+    kofn_time t = p->next_join;
+
+    if (p->weather.leave > 0)
+        for (size_t i = 0; i < p->workers; i++)
+            if (p->worker[i]->leaves && p->worker[i]->until < t)
+                t = p->worker[i]->until;
+    return t;
+}
+
+static kofn_status change(port *p, kofn_msg *m)
+{
+    kofn_time t = port_now(&p->base);
+
+    for (size_t i = 0; i < p->workers; i++)
+        if (p->worker[i]->leaves && p->worker[i]->until <= t) {
+            dismiss(p->worker[i]);
+            *m = (kofn_msg){.type = KOFN_MSG_BYE, .worker = (uint32_t)i};
+            return KOFN_OK;
+        }
+    *m = (kofn_msg){.type = KOFN_MSG_HELLO};
+    p->next_join =
+        t + kf_nanoseconds(kf_weather_gap(&p->weather, ++p->joins));
+    return start(p, &m->worker);
+}
+
+/* ---- the port ---------------------------------------------------------------- */
+
+/* Take a task out of the worker's box, or have it give up the one in hand. */
+static kofn_status cancel(worker *w, uint32_t task)
+{
+    mailbox *b = &w->box;
+    size_t n;
+
+    pthread_mutex_lock(&b->lock);
+    n = b->count;
+    for (size_t i = 0; i < n; i++) {
+        kofn_msg m = take(b);
+
+        if (m.type == KOFN_MSG_WORK && m.task == task)
+            drop_payload(&m);
+        else
+            put(b, &m); /* there is room: one was just taken */
+    }
+    if (w->working && w->task == task) {
+        atomic_store(&w->stop, true);
+        pthread_cond_signal(&b->filled); /* it may be asleep */
+    }
+    pthread_mutex_unlock(&b->lock);
+    return KOFN_OK;
+}
+
+static kofn_status port_send(kofn_port *base, kofn_msg *m)
+{
+    port *p = (port *)base;
+    kofn_status st = KOFN_OK;
+    worker *w;
+
+    if (m->worker >= p->workers) {
+        drop_payload(m);
+        return KOFN_OK; /* as to any machine that is not there */
+    }
+    w = p->worker[m->worker];
+    if (m->type == KOFN_MSG_CANCEL)
+        return cancel(w, m->task);
+    pthread_mutex_lock(&w->box.lock);
+    if (w->dead || (st = put(&w->box, m)))
+        drop_payload(m);
+    else
+        pthread_cond_signal(&w->box.filled);
+    pthread_mutex_unlock(&w->box.lock);
+    return st;
+}
+
+static bool from_the_dead(const port *p, const kofn_msg *m)
+{
+    bool dead;
+
+    pthread_mutex_lock(&p->worker[m->worker]->box.lock);
+    dead = p->worker[m->worker]->dead;
+    pthread_mutex_unlock(&p->worker[m->worker]->box.lock);
+    return dead;
+}
+
+/* One message from the box, or KOFN_AGAIN at `until`. */
+static kofn_status receive_until(port *p, kofn_time until, kofn_msg *m)
+{
+    struct timespec at = at_time(p, until);
+    int error = 0;
+    bool got, lost;
+
+    pthread_mutex_lock(&p->box.lock);
+    while (p->box.count == 0 && !p->lost && error != ETIMEDOUT) {
+        if (until == KOFN_NEVER)
+            pthread_cond_wait(&p->box.filled, &p->box.lock);
+        else
+            error = pthread_cond_timedwait(&p->box.filled, &p->box.lock, &at);
+    }
+    got = p->box.count > 0;
+    lost = p->lost;
+    if (got)
+        *m = take(&p->box);
+    pthread_mutex_unlock(&p->box.lock);
+    if (lost) {
+        if (got)
+            drop_payload(m);
+        return kf_fail(KOFN_NOMEM, "out of memory: a worker's message is lost");
+    }
+    return got ? KOFN_OK : KOFN_AGAIN;
+}
+
+static kofn_status port_wait(kofn_port *base, kofn_time until,
+                             kofn_time atmost, kofn_msg *m)
+{
+    port *p = (port *)base;
+    kofn_time begin = port_now(base), next;
+    kofn_status st;
+
+    if (atmost < KOFN_NEVER - begin && begin + atmost < until)
+        until = begin + atmost;
+    for (;;) {
+        next = p->fair ? KOFN_NEVER : next_change(p);
+        if (next <= port_now(base))
+            return change(p, m);
+        st = receive_until(p, next < until ? next : until, m);
+        if (st == KOFN_OK && m->type != KOFN_MSG_HELLO && from_the_dead(p, m)) {
+            drop_payload(m);
+            continue;
+        }
+        if (st != KOFN_AGAIN || port_now(base) >= until)
+            return st;
+    }
+}
+
+static void port_close(kofn_port *base)
+{
+    port *p = (port *)base;
+
+    for (size_t i = 0; i < p->workers; i++)
+        dismiss(p->worker[i]);
+    for (size_t i = 0; i < p->workers; i++) {
+        worker *w = p->worker[i];
+
+        if (w->started)
+            pthread_join(w->thread, NULL);
+        mailbox_destroy(&w->box);
+        kofn_block_drop(w->block);
+        kf_free(w);
+    }
+    mailbox_destroy(&p->box);
+    kf_free(p->worker);
+    kf_blas_restore(p->blas_threads);
+    kf_free(p);
+}
+
+kofn_status kofn_port_threads(kofn_port **out, size_t workers,
+                              const kofn_weather *weather)
+{
+    port *p = kf_zero(1, sizeof *p);
+    kofn_status st = KOFN_OK;
+    uint32_t id;
+
+    *out = NULL;
+    if (!p)
+        return KOFN_NOMEM;
+    p->base = (kofn_port){.name = "threads",
+                          .workers = workers,
+                          .send = port_send,
+                          .wait = port_wait,
+                          .now = port_now,
+                          .close = port_close,
+                          .admit = port_admit,
+                          .remove = port_remove,
+                          .slow = port_slow,
+                          .corrupt = port_corrupt};
+    if (weather)
+        p->weather = *weather;
+    p->fair = kf_weather_fair(&p->weather);
+    clock_gettime(CLOCK_MONOTONIC, &p->start);
+    mailbox_init(&p->box);
+    p->blas_threads = kf_blas_single();
+    p->next_join = kf_nanoseconds(kf_weather_gap(&p->weather, 0));
+    for (size_t i = 0; i < workers && !st; i++) {
+        st = start(p, &id);
+        if (!st) {
+            kofn_msg m = {.type = KOFN_MSG_HELLO, .worker = id};
+
+            pthread_mutex_lock(&p->box.lock);
+            st = put(&p->box, &m);
+            pthread_mutex_unlock(&p->box.lock);
+        }
+    }
+    if (st) {
+        port_close(&p->base);
+        return st;
+    }
+    *out = &p->base;
+    return KOFN_OK;
+}
+
+void kofn_port_close(kofn_port *p)
+{
+    if (p)
+        p->close(p);
+}

@@ -1,0 +1,176 @@
+/* decode.c -- results to rows of the answer.
+ *
+ * Plain wants are copied and mixed ones combined tile by tile, so that the
+ * results are read from memory once for both; the tile's outputs are written
+ * straight into the caller's matrix unless they fall over its edge.
+ */
+#include "run.h"
+
+#include "code/combine.h"
+
+#include <math.h>
+
+/* Bytes of results in a tile: a good part of a second-level cache. */
+#define TILE ((size_t)512 << 10)
+
+/* What was there is not needed. */
+static kofn_status room(void *p, size_t *have, size_t want, size_t size)
+{
+    void *now, *old;
+
+    if (*have >= want)
+        return KOFN_OK;
+    now = kf_new(want, size);
+    if (!now)
+        return KOFN_NOMEM;
+    memcpy(&old, p, sizeof old);
+    kf_free(old);
+    memcpy(p, &now, sizeof now);
+    *have = want;
+    return KOFN_OK;
+}
+
+void kf_scratch_free(kf_scratch *s)
+{
+    kf_free(s->p);
+    kf_free((void *)(uintptr_t)s->src);
+    kf_free(s->dst);
+}
+
+/* Where a want goes: rows [row, ...) of the output as far as there are any. */
+typedef struct place {
+    size_t row, col, rows, cols;
+} place;
+
+static place place_of(const kofn_plan *p, size_t group, size_t want,
+                      size_t lo, size_t hi, const kofn_matrix *out)
+{
+    const kofn_layout *L = &p->layout;
+    size_t width = kf_ceil_div(L->problem.p, L->wants / L->grid_rows);
+    size_t r = group * L->grid_rows + want % L->grid_rows;
+    place at = {r * p->span + lo, want / L->grid_rows * width, 0, 0};
+
+    if (at.row < out->rows)
+        at.rows = kf_min(hi - lo, out->rows - at.row);
+    if (at.col < out->cols)
+        at.cols = kf_min(width, out->cols - at.col);
+    return at;
+}
+
+static void put_rows(kofn_matrix *out, const place *at, const char *from,
+                     size_t stride)
+{
+    size_t size = kf_dtype_size(out->dtype);
+
+    for (size_t i = 0; i < at->rows; i++)
+        memcpy(kf_at(out, at->row + i, at->col), from + i * stride * size,
+               at->cols * size);
+}
+
+static void put_lost(kofn_matrix *out, const place *at)
+{
+    for (size_t i = 0; i < at->rows; i++)
+        for (size_t j = 0; j < at->cols; j++) {
+            if (out->dtype == KOFN_F64)
+                *(double *)kf_at(out, at->row + i, at->col + j) = NAN;
+            else
+                *(float *)kf_at(out, at->row + i, at->col + j) = NAN;
+        }
+}
+
+/* One call's unchanging facts. */
+typedef struct job {
+    const kofn_plan *plan;
+    const kf_decoder *d;
+    const kf_source *source;
+    size_t group, width; /* columns of a result */
+    kofn_matrix *out;
+    kf_scratch *scratch;
+} job;
+
+static const char *result_rows(const job *j, size_t r, size_t lo)
+{
+    size_t lanes = j->plan->layout.lanes;
+    const kf_source *s = &j->source[r / lanes];
+
+    return kf_at(s->result, r % lanes * (s->hi - s->lo) + lo - s->lo, 0);
+}
+
+static void copy_plain(const job *j, size_t lo, size_t hi)
+{
+    for (size_t w = 0; w < j->d->wants; w++) {
+        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
+
+        if (j->d->copy[w] >= 0)
+            put_rows(j->out, &at,
+                     result_rows(j, (size_t)j->d->copy[w], lo), j->width);
+        else if (j->d->copy[w] == KF_LOST)
+            put_lost(j->out, &at);
+    }
+}
+
+/* A mixed want goes straight to the output when its rows are contiguous there
+ * and none is cut off, else through scratch. */
+static bool direct(const job *j, const place *at, size_t lo, size_t hi)
+{
+    return at->rows == hi - lo && at->cols == j->width &&
+           j->out->ld == j->width;
+}
+
+static void combine_mixed(const job *j, size_t lo, size_t hi)
+{
+    const kf_decoder *d = j->d;
+    size_t length = (hi - lo) * j->width, m = 0;
+    char *spare = j->scratch->p;
+    size_t size = kf_dtype_size(j->out->dtype);
+
+    for (size_t r = 0; r < d->results; r++)
+        j->scratch->src[r] = result_rows(j, r, lo);
+    for (size_t w = 0; w < d->wants; w++) {
+        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
+
+        if (d->copy[w] != KF_MIXED)
+            continue;
+        j->scratch->dst[m] = direct(j, &at, lo, hi)
+                                 ? kf_at(j->out, at.row, at.col)
+                                 : spare + m * length * size;
+        m++;
+    }
+    kf_combine(m, d->results, d->D, d->results, j->scratch->src,
+               j->scratch->dst, length, j->out->dtype);
+    m = 0;
+    for (size_t w = 0; w < d->wants; w++) {
+        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
+
+        if (d->copy[w] != KF_MIXED)
+            continue;
+        if (!direct(j, &at, lo, hi))
+            put_rows(j->out, &at, j->scratch->dst[m], j->width);
+        m++;
+    }
+}
+
+kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
+                      const kf_source *sources, size_t group, size_t lo,
+                      size_t hi, kofn_matrix *out, kf_scratch *scratch)
+{
+    size_t grid_cols = plan->layout.wants / plan->layout.grid_rows;
+    job j = {plan, d, sources, group,
+             kf_ceil_div(plan->layout.problem.p, grid_cols), out, scratch};
+    size_t size = kf_dtype_size(out->dtype);
+    size_t row = kf_max(1, d->results) * j.width * size;
+    size_t step = kf_max(1, TILE / row);
+
+    TRY(room(&scratch->src, &scratch->srcs, d->results + 1, sizeof(void *)));
+    TRY(room(&scratch->dst, &scratch->dsts, d->mixed + 1, sizeof(void *)));
+    TRY(room(&scratch->p, &scratch->bytes,
+             kf_min(step, hi - lo) * j.width * size * (d->mixed + 1), 1));
+    for (size_t at = lo; at < hi; at += step) {
+        size_t end = kf_min(at + step, hi);
+
+        copy_plain(&j, at, end);
+        if (d->mixed)
+            combine_mixed(&j, at, end);
+    }
+    return KOFN_OK;
+}

@@ -1,0 +1,166 @@
+/* journal.c -- every event of a run in order, enough to run the coordinator
+ * again: JSON lines, documented in docs/journal.md.
+ *
+ * Actions are not written but their digest is: a replay that gives other
+ * actions is found at the event where it first does.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+struct kf_journal {
+    FILE *file;
+    char *path;
+    uint64_t digest;
+    kofn_status failed;
+};
+
+#define FNV_START UINT64_C(14695981039346656037)
+#define FNV_PRIME UINT64_C(1099511628211)
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    for (int i = 0; i < 8; i++)
+        h = (h ^ ((x >> (8 * i)) & 255)) * FNV_PRIME;
+    return h;
+}
+
+static uint64_t bits(double x)
+{
+    uint64_t u;
+
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+/* Order and content of actions, down to the coefficients of decoders. */
+uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
+{
+    h = mix(h ? h : FNV_START, (uint64_t)a->type);
+    h = mix(h, a->worker);
+    h = mix(h, a->type == KOFN_DO_DECODE ? 0 : a->task);
+    h = mix(h, a->seat);
+    h = mix(h, a->group);
+    h = mix(h, a->lo);
+    h = mix(h, a->hi);
+    h = mix(h, (uint64_t)(int64_t)a->status);
+    h = mix(h, bits(a->noise));
+    if (a->type != KOFN_DO_DECODE)
+        return h;
+    for (size_t i = 0; i < a->decoder->seats; i++)
+        h = mix(h, a->tasks[i]);
+    for (size_t i = 0; i < a->decoder->mixed * a->decoder->results; i++)
+        h = mix(h, bits(a->decoder->D[i]));
+    return h;
+}
+
+static const char *in_flight_name(kofn_in_flight x)
+{
+    return x == KOFN_IN_FLIGHT_ABORT  ? "abort"
+           : x == KOFN_IN_FLIGHT_KEEP ? "keep"
+                                      : "ledger";
+}
+
+static const char *below_name(kofn_below x)
+{
+    return x == KOFN_BELOW_PAUSE     ? "pause"
+           : x == KOFN_BELOW_DEGRADE ? "degrade"
+                                     : "refuse";
+}
+
+static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
+{
+    const kofn_problem *pb = &p->layout.problem;
+
+    fprintf(f,
+            "{\"kofn\":\"%s\",\"scheme\":\"%s\",\"workers\":%zu,"
+            "\"seed\":\"%" PRIu64 "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
+            "\"dtype\":\"%s\",\"sparse\":%s,\"in_flight\":\"%s\","
+            "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
+            "\"late\":%.17g,\"pieces\":%u}\n",
+            KOFN_VERSION, p->spec, p->workers, p->layout.seed, (int)pb->op,
+            pb->m, pb->n, pb->p, pb->dtype == KOFN_F64 ? "f64" : "f32",
+            pb->sparse ? "true" : "false", in_flight_name(o->in_flight),
+            below_name(o->below), o->patience, o->tolerance, o->late,
+            o->pieces);
+}
+
+static kofn_status bad(kf_journal *j)
+{
+    if (!j->failed)
+        j->failed = kf_fail(KOFN_IO, "journal %s: %s", j->path,
+                            strerror(errno));
+    return j->failed;
+}
+
+kofn_status kf_journal_open(kf_journal **out, const char *path,
+                            const kofn_plan *plan,
+                            const kofn_core_options *opt)
+{
+    kf_journal *j = kf_zero(1, sizeof *j);
+    kofn_status st;
+
+    *out = NULL;
+    if (!j)
+        return KOFN_NOMEM;
+    j->path = kf_strdup(path);
+    if (!j->path) {
+        kf_free(j);
+        return KOFN_NOMEM;
+    }
+    j->file = fopen(path, "w");
+    if (!j->file) {
+        st = kf_fail(KOFN_IO, "journal %s: %s", path, strerror(errno));
+        kf_free(j->path);
+        kf_free(j);
+        return st;
+    }
+    header(j->file, plan, opt);
+    *out = j;
+    return KOFN_OK;
+}
+
+static const char *const names[] = {
+    "",      "joined", "stored", "leaving", "left",
+    "begin", "result", "failed", "alarm",
+};
+
+void kf_journal_event(kf_journal *j, const kofn_event *ev)
+{
+    fprintf(j->file, "{\"t\":%" PRId64 ",\"ev\":\"%s\"", ev->now,
+            names[ev->type]);
+    if (ev->type <= KOFN_EV_LEFT || ev->type == KOFN_EV_RESULT ||
+        ev->type == KOFN_EV_FAILED)
+        fprintf(j->file, ",\"w\":%u", ev->worker);
+    if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
+        fprintf(j->file, ",\"k\":%u", ev->task);
+    j->digest = 0;
+}
+
+void kf_journal_action(kf_journal *j, const kofn_action *a)
+{
+    j->digest = kofn_action_digest(j->digest, a);
+}
+
+kofn_status kf_journal_step(kf_journal *j)
+{
+    if (j->digest)
+        fprintf(j->file, ",\"h\":\"%016" PRIx64 "\"", j->digest);
+    fputs("}\n", j->file);
+    return ferror(j->file) ? bad(j) : KOFN_OK;
+}
+
+kofn_status kf_journal_close(kf_journal *j)
+{
+    kofn_status st;
+
+    if (!j)
+        return KOFN_OK;
+    st = ferror(j->file) ? bad(j) : KOFN_OK;
+    if (fclose(j->file) && !st)
+        st = bad(j);
+    kf_free(j->path);
+    kf_free(j);
+    return st;
+}

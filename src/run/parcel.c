@@ -1,0 +1,56 @@
+/* parcel.c -- matrices on their way, owned by whoever holds them. */
+#include "run.h"
+
+kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
+                          kofn_dtype dtype)
+{
+    size_t bytes;
+    kofn_parcel *p;
+
+    *out = NULL;
+    if (!kf_mul(rows, cols, &bytes) ||
+        !kf_mul(bytes, kf_dtype_size(dtype), &bytes))
+        return kf_nomem(SIZE_MAX);
+    p = kf_new(1, sizeof *p);
+    if (!p)
+        return KOFN_NOMEM;
+    atomic_init(&p->refs, 1);
+    p->capacity = bytes;
+    p->m = (kofn_matrix){kf_new(bytes, 1), rows, cols, cols, dtype};
+    if (!p->m.data) {
+        kf_free(p);
+        return KOFN_NOMEM;
+    }
+    *out = p;
+    return KOFN_OK;
+}
+
+bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
+                       kofn_dtype dtype)
+{
+    if (rows * cols * kf_dtype_size(dtype) > p->capacity)
+        return false;
+    p->m.rows = rows;
+    p->m.cols = p->m.ld = cols;
+    p->m.dtype = dtype;
+    return true;
+}
+
+kofn_parcel *kofn_parcel_keep(kofn_parcel *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+void kofn_parcel_drop(kofn_parcel *p)
+{
+    if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
+        return;
+    kf_free(p->m.data);
+    kf_free(p);
+}
+
+kofn_matrix *kofn_parcel_matrix(kofn_parcel *p)
+{
+    return &p->m;
+}

@@ -1,0 +1,112 @@
+/* run.h -- floor 4: the body of the coordinator. */
+#ifndef KF_RUN_H
+#define KF_RUN_H
+
+#include <kofn/core.h>
+#include <kofn/port.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "code/code.h"
+#include "mat/mat.h"
+
+/* ---- parcels (parcel.c) --------------------------------------------------- */
+
+struct kofn_parcel {
+    atomic_uint refs;
+    kofn_matrix m;
+    size_t capacity; /* bytes */
+};
+
+/* rows x cols, contiguous, not initialised. */
+kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
+                          kofn_dtype dtype);
+/* Give a parcel that nobody else holds another shape; false when too small. */
+bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
+                       kofn_dtype dtype);
+
+/* ---- blocks (block.c) ------------------------------------------------------ */
+
+/* The resident operand, cut. */
+typedef struct kf_resident {
+    const kofn_plan *plan;
+    kf_parts parts;        /* dense: of all groups, row bands first */
+    const kofn_sparse *A;  /* sparse: parts are row ranges of it    */
+    kofn_sparse view;      /* what A points to                      */
+} kf_resident;
+
+struct kofn_block {
+    atomic_uint refs;
+    size_t lanes, span, cols;
+    kofn_dtype dtype;
+    kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
+    void *owned;       /* what the coded lanes among them live in     */
+
+    const kofn_sparse *A; /* sparse: plain parts, mixed after computing */
+    size_t used;          /* how many                                   */
+    size_t *first;        /* row of A where each begins                 */
+    double *weight;       /* lanes x used                               */
+};
+
+kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
+                              const kofn_matrix *A);
+kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
+                               const kofn_sparse *A);
+void kf_resident_free(kf_resident *r);
+/* The blocks of several seats at once: all of A is read once. */
+kofn_status kf_encode(const kf_resident *r, kf_code *code,
+                      const size_t *seats, size_t n, kofn_block **blocks);
+
+/* ---- decoding (decode.c) ---------------------------------------------------- */
+
+/* Results of one seat for strips [lo, hi): lanes x (hi - lo) rows. */
+typedef struct kf_source {
+    const kofn_matrix *result;
+    size_t lo, hi;
+} kf_source;
+
+/* Write strips [lo, hi) of the group's wants into `out`.  scratch grows as
+ * needed and is the caller's to free. */
+typedef struct kf_scratch {
+    void *p;
+    size_t bytes;
+    const void **src;
+    void **dst;
+    size_t srcs, dsts;
+} kf_scratch;
+kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
+                      const kf_source *sources, size_t group, size_t lo,
+                      size_t hi, kofn_matrix *out, kf_scratch *scratch);
+void kf_scratch_free(kf_scratch *s);
+
+/* ---- weather (weather.c) ----------------------------------------------------- */
+
+double kf_weather_speed(const kofn_weather *w, uint32_t worker);
+/* Seconds that `seconds` of work become for this worker in this round. */
+double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
+                          unsigned round, double seconds);
+bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task);
+/* Seconds from its arrival to its departure; HUGE_VAL: stays. */
+double kf_weather_leave(const kofn_weather *w, uint32_t worker);
+/* Seconds between the arrival of joiner i - 1 and of joiner i. */
+double kf_weather_gap(const kofn_weather *w, uint32_t i);
+/* Make a result wrong, the same way for the same (seed, worker, task). */
+void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
+                kofn_matrix *result);
+kofn_time kf_nanoseconds(double seconds);
+bool kf_weather_fair(const kofn_weather *w);
+
+/* ---- journal (journal.c) ------------------------------------------------------ */
+
+typedef struct kf_journal kf_journal;
+kofn_status kf_journal_open(kf_journal **out, const char *path,
+                            const kofn_plan *plan,
+                            const kofn_core_options *opt);
+void kf_journal_event(kf_journal *j, const kofn_event *ev);
+void kf_journal_action(kf_journal *j, const kofn_action *a);
+/* End of the step's line. */
+kofn_status kf_journal_step(kf_journal *j);
+kofn_status kf_journal_close(kf_journal *j);
+
+#endif

@@ -1,0 +1,166 @@
+/* weather.c -- what goes wrong, drawn from named streams.
+ *
+ * Every draw depends on (seed, purpose, worker, round or task) alone, not on
+ * what was drawn before: the same seed gives a worker the same fate whatever
+ * the others do, on the simulator and on real threads.
+ */
+#include "run.h"
+
+#include "base/rng.h"
+
+#include <stdlib.h>
+
+kofn_time kf_nanoseconds(double seconds)
+{
+    double ns = seconds * 1e9;
+
+    if (!(ns > 0))
+        return 0;
+    return ns < 9e18 ? (kofn_time)ns : KOFN_NEVER;
+}
+
+bool kf_weather_fair(const kofn_weather *w)
+{
+    return !(w->spread > 0 || w->straggle > 0 || w->leave > 0 || w->join > 0 ||
+             w->corrupt > 0);
+}
+
+double kf_weather_speed(const kofn_weather *w, uint32_t worker)
+{
+    kf_rng r = kf_rng_stream(w->seed, KF_FOR_SPEED, worker, 0);
+
+    return w->spread > 0 ? 1 + w->spread * (2 * kf_rng_uniform(&r) - 1) : 1;
+}
+
+double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
+                          unsigned round, double seconds)
+{
+    kf_rng r = kf_rng_stream(w->seed, KF_FOR_STRAGGLE, worker, round);
+
+    if (!(w->straggle > 0) || kf_rng_uniform(&r) >= w->straggle)
+        return seconds;
+    if (w->delay > 0)
+        return seconds + w->delay;
+    return seconds * (w->factor > 0 ? w->factor : 5);
+}
+
+bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task)
+{
+    kf_rng r = kf_rng_stream(w->seed, KF_FOR_CORRUPT, worker, task);
+
+    return w->corrupt > 0 && kf_rng_uniform(&r) < w->corrupt;
+}
+
+double kf_weather_leave(const kofn_weather *w, uint32_t worker)
+{
+    kf_rng r = kf_rng_stream(w->seed, KF_FOR_LEAVE, worker, 0);
+
+    return w->leave > 0 ? kf_rng_exponential(&r) / w->leave : HUGE_VAL;
+}
+
+double kf_weather_gap(const kofn_weather *w, uint32_t i)
+{
+    kf_rng r = kf_rng_stream(w->seed, KF_FOR_JOIN, i, 0);
+
+    return w->join > 0 ? kf_rng_exponential(&r) / w->join : HUGE_VAL;
+}
+
+/* Dense errors of the size of the result itself. */
+void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
+                kofn_matrix *result)
+{
+    kf_rng r = kf_rng_stream(w->seed, KF_FOR_CORRUPT, worker, task);
+
+    kf_rng_u64(&r); /* used to decide whether */
+    for (size_t i = 0; i < result->rows; i++)
+        for (size_t j = 0; j < result->cols; j++) {
+            double wrong = 1 + kf_rng_uniform(&r);
+
+            if (result->dtype == KOFN_F64) {
+                double *x = kf_at(result, i, j);
+                *x = *x * wrong + wrong;
+            } else {
+                float *x = kf_at(result, i, j);
+                *x = (float)((double)*x * wrong + wrong);
+            }
+        }
+}
+
+/* ---- "key=value,..." -------------------------------------------------------- */
+
+typedef struct field {
+    const char *name;
+    size_t offset;
+    double max; /* values run from 0 to this */
+} field;
+
+static const field fields[] = {
+    {"spread", offsetof(kofn_weather, spread), 0.999},
+    {"straggle", offsetof(kofn_weather, straggle), 1},
+    {"factor", offsetof(kofn_weather, factor), 1e6},
+    {"delay", offsetof(kofn_weather, delay), 1e6},
+    {"leave", offsetof(kofn_weather, leave), 1e9},
+    {"join", offsetof(kofn_weather, join), 1e9},
+    {"corrupt", offsetof(kofn_weather, corrupt), 1},
+    {"work", offsetof(kofn_weather, work), 1e6},
+    {"latency", offsetof(kofn_weather, latency), 1e6},
+    {"bandwidth", offsetof(kofn_weather, bandwidth), 1e18},
+};
+
+static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
+                             const char *value, size_t n)
+{
+    char number[40], *end;
+    double x;
+
+    if (k == 5 && !memcmp(key, "clock", 5)) {
+        if (n == 8 && !memcmp(value, "modelled", 8))
+            w->clock = KOFN_CLOCK_MODELLED;
+        else if (n == 8 && !memcmp(value, "measured", 8))
+            w->clock = KOFN_CLOCK_MEASURED;
+        else
+            return kf_fail(KOFN_INVAL, "weather: clock=%.*s is neither "
+                           "modelled nor measured", (int)kf_min(n, 40), value);
+        return KOFN_OK;
+    }
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const field *f = &fields[i];
+
+        if (strlen(f->name) != k || memcmp(f->name, key, k) != 0)
+            continue;
+        if (n == 0 || n >= sizeof number ||
+            strspn(value, "+-0123456789.eE") < n)
+            return kf_fail(KOFN_INVAL, "weather: %s=%.*s is not a number",
+                           f->name, (int)kf_min(n, 40), value);
+        memcpy(number, value, n);
+        number[n] = 0;
+        x = strtod(number, &end);
+        if (*end || !(x >= 0 && x <= f->max))
+            return kf_fail(KOFN_INVAL, "weather: %s=%s is outside 0..%g",
+                           f->name, number, f->max);
+        memcpy((char *)w + f->offset, &x, sizeof x);
+        return KOFN_OK;
+    }
+    return kf_fail(KOFN_INVAL, "weather has no \"%.*s\"; it takes spread, "
+                   "straggle, factor, delay, leave, join, corrupt, clock, "
+                   "work, latency, bandwidth", (int)kf_min(k, 40), key);
+}
+
+kofn_status kofn_weather_parse(kofn_weather *w, const char *text)
+{
+    kofn_weather now = *w;
+
+    while (*text) {
+        size_t n = strcspn(text, ","), key = strcspn(text, "=,");
+
+        if (key == n)
+            return kf_fail(KOFN_INVAL, "weather: \"%.*s\" is not of the form "
+                           "key=value", (int)kf_min(n, 40), text);
+        TRY(set_field(&now, text, key, text + key + 1, n - key - 1));
+        text += n;
+        if (*text == ',' && !*++text)
+            return kf_fail(KOFN_INVAL, "weather: a comma with nothing after");
+    }
+    *w = now;
+    return KOFN_OK;
+}

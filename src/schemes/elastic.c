@@ -1,0 +1,144 @@
+/* elastic.c -- coded elastic computing (Yang, Interlandi, Grover, Kar,
+ * Amizadeh, Weimer, "Coded elastic computing", 2018).
+ *
+ * Storage is that of an MDS code and never changes; what changes with the
+ * live set is who works on which strips.  With n workers live each strip is
+ * dealt to k of them, cyclically, so that everybody touches k/n of its block:
+ * a worker that leaves costs the others a little more work and nobody any
+ * data, and one that joins takes work off all.
+ *
+ * With unequal speeds the shares follow them: worker p gets mu_p = min(1, c
+ * v_p) of its block with c such that the shares sum to k, which minimises the
+ * time of the slowest; intervals of these lengths are laid around the circle
+ * of strips one after the other, and since none is longer than the circle and
+ * they go round it exactly k times, each strip has k different workers.
+ */
+#include <kofn/scheme.h>
+
+#include <stdint.h>
+
+static const kofn_param params[] = {
+    KOFN_BASIS_PARAMS,
+    {"groups", 1, 1, 100000,
+     "smaller codes side by side, decoded apart; divides workers and k", 0},
+    {"deal", 0, 0, 0, "shares of the work", "equal|speed"},
+    {0},
+};
+
+/* Half the workers may leave, at most 16. */
+static kofn_status layout(kofn_layout *L)
+{
+    size_t n = kofn_arg_workers(L), g = (size_t)kofn_arg(L, "groups");
+    size_t spare = n / 2 < 16 ? n / 2 : 16;
+
+    return kofn_basis_layout(L, n, g, n % g == 0 ? spare - spare % g : spare);
+}
+
+/* Strips [from, from + length) of a circle of `span`. */
+static kofn_status deal_arc(kofn_deals *out, size_t who, size_t from,
+                            size_t length, size_t span)
+{
+    kofn_status st;
+
+    if (from + length <= span)
+        return kofn_deals_add(out, who, from, from + length);
+    st = kofn_deals_add(out, who, from, span);
+    return st ? st : kofn_deals_add(out, who, 0, from + length - span);
+}
+
+/* Cuts at floor(j span / n); rank p takes the k groups from p on. */
+static kofn_status deal_equally(size_t k, size_t n, size_t span,
+                                kofn_deals *out)
+{
+    kofn_status st = KOFN_OK;
+
+    for (size_t p = 0; p < n && !st; p++) {
+        size_t from = p * span / n, to = (p + k) % n * span / n;
+        size_t length = p + k < n ? to - from : span - from + to;
+
+        st = deal_arc(out, p, from, length, span);
+    }
+    return st;
+}
+
+static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
+                                 size_t span, kofn_deals *out)
+{
+    double *share = (double *)(void *)kofn_layout_table(n, 2);
+    double *rest = share + n;
+    size_t full = 0, again, total = 0, start = 0;
+    kofn_status st = KOFN_OK;
+
+    if (!share)
+        return KOFN_NOMEM;
+    /* Water-filling: who would get more than its whole block gets just that. */
+    do {
+        double sum = 0;
+
+        for (size_t p = 0; p < n; p++)
+            sum += share[p] < 1 ? live[p].speed : 0;
+        again = 0;
+        for (size_t p = 0; p < n; p++)
+            if (share[p] < 1) {
+                rest[p] = (double)(k - full) * live[p].speed / sum;
+                again += rest[p] >= 1;
+            }
+        for (size_t p = 0; p < n; p++)
+            if (share[p] < 1 && (rest[p] >= 1 || !again))
+                share[p] = rest[p] >= 1 ? 1 : rest[p];
+        full += again;
+    } while (again && full < k && full < n);
+
+    /* Whole strips by largest remainders, ties to the lower rank. */
+    for (size_t p = 0; p < n; p++) {
+        double exact = share[p] < 1 ? share[p] * (double)span : (double)span;
+        size_t whole = (size_t)exact;
+
+        rest[p] = whole < span ? exact - (double)whole : -1;
+        share[p] = (double)whole;
+        total += whole;
+    }
+    while (total < k * span) {
+        size_t best = n;
+
+        for (size_t p = 0; p < n; p++)
+            if (rest[p] >= 0 && (best == n || rest[p] > rest[best]))
+                best = p;
+        if (best == n) { /* every remainder is used: whoever has room */
+            for (best = 0; share[best] >= (double)span;)
+                best++;
+        }
+        share[best] += 1;
+        rest[best] = -1;
+        total++;
+    }
+    for (size_t p = 0; p < n && !st; p++) {
+        if (share[p] > 0)
+            st = deal_arc(out, p, start, (size_t)share[p], span);
+        start = (start + (size_t)share[p]) % span;
+    }
+    kofn_free(share);
+    return st;
+}
+
+static kofn_status deal(const kofn_layout *L, const kofn_live *live, size_t n,
+                        size_t span, kofn_deals *out)
+{
+    bool equal = kofn_arg(L, "deal") == 0;
+
+    for (size_t p = 1; p < n && !equal; p++)
+        if (live[p].speed != live[0].speed)
+            return deal_by_speed(live, L->enough, n, span, out);
+    return deal_equally(L->enough, n, span, out);
+}
+
+const kofn_scheme kf_elastic = {
+    .name = "elastic",
+    .summary = "any k of n store; work re-dealt as workers come and go",
+    .cite = "Yang et al. 2018, arXiv:1812.06411",
+    .ops = KOFN_MATVEC | KOFN_MATMUL,
+    .params = params,
+    .layout = layout,
+    .seat = kofn_basis_seat,
+    .deal = deal,
+};
