@@ -15,7 +15,7 @@ all: build
 
 build:
 	@scripts/need build
-	@cmake $(QUIET) -S . -B build/plain $(FLAGS) -DKOFN_TESTS=OFF >/dev/null
+	@cmake $(QUIET) -S . -B build/plain $(FLAGS) -DKOFN_TESTS=OFF -DCMAKE_RULE_MESSAGES=OFF >/dev/null
 	@cmake --build build/plain -j $(JOBS) -- --no-print-directory -s
 
 test:

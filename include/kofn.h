@@ -121,6 +121,7 @@ typedef struct kofn_plan kofn_plan;
 typedef struct kofn_plan_info {
     const char *scheme, *spec; /* name; the whole string with its defaults   */
     size_t workers;            /* seats at the start                         */
+    size_t block_rows;         /* rows of the block of a seat                */
     size_t threshold;          /* any this many answers decode               */
     size_t max_seats;          /* with joiners on fresh rows; SIZE_MAX: any  */
     double storage;            /* per worker, as a share of A                */
@@ -262,7 +263,9 @@ typedef struct kofn_report {
     unsigned dropped;      /* foreign, stale and duplicate messages           */
     const size_t *rows;    /* per worker id: rows of its block it was asked
                               for; valid until the next round                 */
-    size_t workers;        /* length of rows                                  */
+    const char *states;    /* per worker id: 'l'ive, 's'toring, stand'b'y,
+                              'n'otice given, 'g'one; valid as long as rows    */
+    size_t workers;        /* length of rows and states                       */
 } kofn_report;
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */

@@ -33,6 +33,7 @@ typedef struct kofn_event {
     kofn_event_type type;
     kofn_time now;
     uint32_t worker, task;
+    kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
 } kofn_event;
 
 typedef enum kofn_action_type {
@@ -95,6 +96,8 @@ typedef struct kofn_core_view {
     const size_t *rows; /* per worker: strips it was asked for this round */
     size_t workers;     /* length of rows */
 } kofn_core_view;
+/* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, '?' never seen. */
+KOFN_API char kofn_core_worker(const kofn_core *c, uint32_t worker);
 KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
 
 #ifdef __cplusplus

@@ -57,6 +57,7 @@ typedef struct kofn_msg {
     kofn_block *block;
     kofn_parcel *in, *result;
     kofn_status status;
+    kofn_time took; /* RESULT: what the worker's own work took; 0: unknown */
 } kofn_msg;
 
 /* First member of every port.  Entries after `close` may be NULL. */

@@ -152,6 +152,9 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         return word(o->arg, text) >= 0 ? 0 : wrong(o, text, "give f8 or f4");
     case 1009:
         return set_size(o, text, 1, 1000000000, &a->rows);
+    case 1010:
+        a->show = true;
+        return 0;
     case 'v':
         a->verify = true;
         return 0;
@@ -173,7 +176,7 @@ static void getopt_tables(const cli_command *c, struct option *longs,
 {
     size_t n = 0;
 
-    *shorts++ = '+' - '+' + ':';
+    *shorts++ = ':';
     for (const cli_option *o = cli_options; o->key; o++) {
         if (!(o->in & c->bit))
             continue;

@@ -36,7 +36,7 @@ typedef struct cli_args {
     uint64_t seed;
     double damping, tol;
     const char *dtype;
-    bool verify, json, quiet, help;
+    bool verify, json, quiet, help, show;
     const char *operand[8];
     int operands;
 } cli_args;
@@ -123,13 +123,21 @@ typedef struct session {
     double eigenvalue;
     kofn_status status;
     double started, drawn; /* wall clock; when progress was last drawn */
-    size_t expected_rounds;
+    size_t expected_rounds, block_rows;
+    size_t events_left; /* of the file, to be shown yet */
+    const kofn_happening *next_event;
+    unsigned shown; /* rounds */
+    size_t width, joiners;
 } session;
+
+/* show.c: one line a round; change < 0 when there is none. */
+void show_round(session *s, const kofn_report *rep, double change);
+
 
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds);
 /* A round is over, or goes on (rep == NULL); draws progress. */
-void session_round(session *s, const kofn_report *rep);
+void session_round(session *s, const kofn_report *rep, double change);
 /* Write the result unless --output was not given. */
 int session_write(const session *s, const kofn_matrix *out, unsigned dims);
 /* Report, free everything, and give the exit code. */

@@ -8,9 +8,8 @@ static int watch(void *ud, unsigned iteration, double change,
 {
     session *s = ud;
 
-    (void)change;
     s->iterations = iteration;
-    session_round(s, rep);
+    session_round(s, rep, change);
     return cli_caught();
 }
 

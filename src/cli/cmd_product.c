@@ -92,12 +92,12 @@ static int run_rounds(session *s, product *p, size_t rounds)
                 break;
             if (cli_caught())
                 return 128 + cli_caught();
-            session_round(s, NULL);
+            session_round(s, NULL, -1);
             s->status = KOFN_OK;
         }
         if (s->status < 0)
             return cli_fail(s->status);
-        session_round(s, &rep);
+        session_round(s, &rep, -1);
         if (cli_caught())
             return 128 + cli_caught();
     }

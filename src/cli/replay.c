@@ -131,7 +131,7 @@ static int read_header(player *p, const json_t *o)
 
 static int read_event(player *p, const json_t *o, kofn_event *ev)
 {
-    json_int_t t, w = 0, k = 0;
+    json_int_t t, w = 0, k = 0, d = 0;
     int type;
 
     if (!whole(o, "t", 0, INT64_MAX, &t) ||
@@ -146,6 +146,9 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
     if ((ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED) &&
         !whole(o, "k", 0, UINT32_MAX, &k))
         return stop(p, NOT_A_JOURNAL, "\"k\" is not a task's number");
+    if (ev->type == KOFN_EV_RESULT && !whole(o, "d", 0, INT64_MAX, &d))
+        return stop(p, NOT_A_JOURNAL, "\"d\" is not a duration");
+    ev->took = d;
     ev->worker = (uint32_t)w;
     ev->task = (uint32_t)k;
     return SAME;

@@ -27,6 +27,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds)
 {
     kofn_options o = a->job;
+    kofn_plan_info info;
     kofn_port *port;
     kofn_status st;
 
@@ -45,8 +46,13 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                               a->workers, rounds);
         if (st)
             return cli_fail_input(st);
-        o.events = s->events;
+        o.events = s->next_event = s->events;
+        s->events_left = o.event_count;
     }
+    st = kofn_plan_describe(s->plan, false, &info);
+    if (st)
+        return cli_fail(st);
+    s->block_rows = info.block_rows;
     st = strcmp(a->port, "sim") == 0
              ? kofn_port_sim(&port, a->workers, &a->weather)
              : kofn_port_threads(&port, a->workers, &a->weather);
@@ -82,11 +88,14 @@ static void erase(const session *s)
         fputs("\r\033[K", stderr);
 }
 
-void session_round(session *s, const kofn_report *rep)
+void session_round(session *s, const kofn_report *rep, double change)
 {
     json_t *rows;
 
-    draw(s);
+    if (!s->args->show)
+        draw(s);
+    else if (rep)
+        show_round(s, rep, change);
     if (!rep || !s->args->json)
         return;
     rows = json_array();

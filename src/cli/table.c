@@ -42,6 +42,8 @@ const cli_option cli_options[] = {
     {1008, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN},
     {1009, "rows", "N", "rows of A that the figures are for (100000)",
      IN_SCHEMES},
+    {1010, "show", NULL,
+     "a line a round: what share of its block each worker was given", IN_RUN},
     {'v', "verify", NULL,
      "compute the plain answer as well and report the relative error", IN_RUN},
     {'j', "json", NULL, "one JSON object on stdout",

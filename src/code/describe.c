@@ -90,6 +90,7 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .scheme = p->scheme->name,
         .spec = p->spec,
         .workers = p->workers,
+        .block_rows = p->span * L->lanes,
         /* Losing more than this from the smallest group is losing it. */
         .threshold = p->workers - (p->workers / L->groups - L->enough),
         .max_seats = L->max_seats == SIZE_MAX ? SIZE_MAX

@@ -1,7 +1,7 @@
 /* core.c -- the round coordinator: events in, actions out. */
 #include "state.h"
 
-#define CACHE_BYTES ((size_t)64 << 20)
+#define CACHE_BYTES ((size_t)256 << 20)
 
 kofn_status kf_act(kofn_core *c, kofn_action a)
 {
@@ -68,15 +68,18 @@ static bool find_task(const kofn_core *c, const kofn_event *ev, size_t *index)
     return i < c->tasks && c->task[i].worker == ev->worker;
 }
 
-static void measure_speed(kf_worker *w, size_t strips, kofn_time now)
+/* The worker's own time where it tells: on a machine that is shared, time on
+ * the wall would measure the share it was given and not its speed. */
+static void measure_speed(kf_worker *w, size_t strips, kofn_time now,
+                          kofn_time took)
 {
-    double took = (double)(now - w->last) * 1e-9, speed;
+    double seconds = (double)(took > 0 ? took : now - w->last) * 1e-9, speed;
 
     w->last = now;
-    if (!(took > 0))
+    if (!(seconds > 0))
         return;
-    speed = (double)strips / took;
-    w->speed = w->speed > 0 ? 0.5 * w->speed + 0.5 * speed : speed;
+    speed = (double)strips / seconds;
+    w->speed = w->speed > 0 ? 0.7 * w->speed + 0.3 * speed : speed;
 }
 
 /* Half of those asked are ready: a worker that takes `late` times as long as
@@ -108,7 +111,7 @@ static kofn_status result(kofn_core *c, const kofn_event *ev)
         return KOFN_OK;
     }
     kf_end_task(c, index, KF_TASK_DONE);
-    measure_speed(&c->worker[t->worker], t->hi - t->lo, c->now);
+    measure_speed(&c->worker[t->worker], t->hi - t->lo, c->now, ev->took);
     set_deadline(c, &c->worker[t->worker]);
     l = &c->ledger[kf_group(c->plan, t->seat)];
     from = kf_cells_find(l, t->lo);
@@ -266,6 +269,11 @@ static double share_done(const kofn_core *c)
             came += (double)n * (double)(cell->hi - cell->lo);
         }
     return came / all;
+}
+
+char kofn_core_worker(const kofn_core *c, uint32_t worker)
+{
+    return worker < c->workers ? "?bslng"[c->worker[worker].state] : '?';
 }
 
 void kofn_core_look(const kofn_core *c, kofn_core_view *v)

@@ -18,7 +18,6 @@ enum { SAY_HELLO, ARRIVE, FINISH, REPORT, LEAVE, JOIN };
 typedef struct parcel_slot {
     kofn_msg m;
     bool used, cancelled;
-    kofn_time took; /* measured clock: already computed */
 } parcel_slot;
 
 typedef struct worker {
@@ -160,7 +159,8 @@ static kofn_status take_up(port *p, uint32_t id)
     }
     seconds = kf_weather_stretch(&p->weather, id, s->m.round,
                                  seconds / w->speed * w->factor);
-    return schedule(p, kf_nanoseconds(seconds), FINISH, id, w->slot);
+    s->m.took = kf_nanoseconds(seconds);
+    return schedule(p, s->m.took, FINISH, id, w->slot);
 }
 
 static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,

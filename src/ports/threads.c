@@ -132,6 +132,14 @@ static struct timespec at_time(const port *p, kofn_time t)
     return at;
 }
 
+static kofn_time cpu_time(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
+}
+
 static bool stopped(void *ud)
 {
     worker *w = ud;
@@ -170,7 +178,7 @@ static void dawdle(worker *w, double seconds)
 static void work(worker *w, kofn_msg *m, double factor, bool wrong)
 {
     const kofn_weather *weather = &w->port->weather;
-    kofn_time began = port_now(&w->port->base);
+    kofn_time began = cpu_time();
     kofn_msg answer = {.type = KOFN_MSG_RESULT,
                        .task = m->task,
                        .round = m->round,
@@ -181,13 +189,15 @@ static void work(worker *w, kofn_msg *m, double factor, bool wrong)
     answer.status = w->block ? kofn_compute(w->block, &m->in->m, m->lo, m->hi,
                                             &m->result->m, stopped, w)
                              : KOFN_STATE;
+    answer.took = cpu_time() - began;
     if (answer.status == KOFN_OK && (factor != 1 || !w->port->fair)) {
-        double took = (double)(port_now(&w->port->base) - began) * 1e-9;
+        double took = (double)answer.took * 1e-9;
         double wanted = took / kf_weather_speed(weather, w->id) * factor;
 
         wanted = kf_weather_stretch(weather, w->id, m->round, wanted);
         if (wanted > took)
             dawdle(w, wanted - took);
+        answer.took = kf_nanoseconds(wanted);
         if (stopped(w))
             answer.status = KOFN_AGAIN;
     }

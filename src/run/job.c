@@ -46,6 +46,8 @@ struct kofn_job {
     kofn_report rep; /* since the end of the last round */
     kofn_report total;
     size_t *rows, row_cap, dropped_before;
+    char *states;
+    size_t state_cap;
     unsigned rounds;
 };
 
@@ -232,8 +234,13 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     kofn_core_look(j->core, &v);
     while (j->row_cap < v.workers)
         TRY(kf_grow(&j->rows, &j->row_cap, j->row_cap, sizeof *j->rows));
-    for (size_t i = 0; i < v.workers; i++)
+    while (j->state_cap < v.workers)
+        TRY(kf_grow(&j->states, &j->state_cap, j->state_cap, 1));
+    for (size_t i = 0; i < v.workers; i++) {
         j->rows[i] = v.rows[i] * j->plan->layout.lanes;
+        j->states[i] = kofn_core_worker(j->core, (uint32_t)i);
+    }
+    j->rep.states = j->states;
     j->rep.took = now(j) - j->began;
     j->rep.noise = a->noise;
     j->rep.predicted = a->predicted;
@@ -312,7 +319,8 @@ static void file_result(kofn_job *j, const kofn_msg *m)
 
 static kofn_status handle(kofn_job *j, kofn_msg *m)
 {
-    kofn_event ev = {.worker = m->worker, .task = m->task};
+    kofn_event ev = {
+        .worker = m->worker, .task = m->task, .took = m->took};
     bool late_comer = j->greeted >= j->port->workers;
 
     switch (m->type) {
@@ -528,6 +536,7 @@ void kofn_close(kofn_job *j)
     kf_free(j->owed);
     kf_free(j->owed_seat);
     kf_free(j->rows);
+    kf_free(j->states);
     kf_scratch_free(&j->scratch);
     kf_free(j);
 }

@@ -135,6 +135,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"w\":%u", ev->worker);
     if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
         fprintf(j->file, ",\"k\":%u", ev->task);
+    if (ev->type == KOFN_EV_RESULT)
+        fprintf(j->file, ",\"d\":%" PRId64, ev->took);
     j->digest = 0;
 }
 

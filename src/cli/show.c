@@ -1,0 +1,88 @@
+/* show.c -- a line a round: who works on how much, and what happened. */
+#include "cli.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <string.h>
+
+/* Eighths of a block as a bar, or a digit where there are no bars. */
+static void put_share(FILE *f, const session *s, size_t rows, char state,
+                      bool bars)
+{
+    static const char *const bar[] = {" ", "▁", "▂", "▃", "▄",
+                                      "▅", "▆", "▇", "█"};
+    double share = (double)rows / (double)s->block_rows;
+    int eighths = (int)(share * 8 + 0.999);
+
+    if (rows == 0)
+        fputc(state == 'g' ? (bars ? ' ' : '-') : '.', f);
+    else if (bars)
+        fputs(bar[eighths > 8 ? 8 : eighths], f);
+    else
+        fputc('0' + (eighths > 8 ? 8 : eighths), f);
+}
+
+static void put_event(FILE *f, const kofn_happening *h, size_t joiner)
+{
+    switch (h->kind) {
+    case KOFN_EVENT_LEAVE:
+        fprintf(f, "  worker %u vanishes", h->worker);
+        break;
+    case KOFN_EVENT_JOIN:
+        fprintf(f, "  worker %zu arrives", joiner);
+        break;
+    case KOFN_EVENT_SLOW:
+        fprintf(f, "  worker %u slows down %g times", h->worker, h->factor);
+        break;
+    case KOFN_EVENT_NORMAL:
+        fprintf(f, "  worker %u is itself again", h->worker);
+        break;
+    case KOFN_EVENT_CORRUPT:
+        fprintf(f, "  worker %u begins to lie", h->worker);
+        break;
+    }
+    if (h->fraction > 0)
+        fprintf(f, " in mid-round");
+}
+
+static void heading(FILE *f, const session *s, bool bars, size_t width)
+{
+    fprintf(f, "share of its block each worker is given (%s); nothing: gone\n"
+            "round  %-*s      time%s\n",
+            bars ? "full bar: all of it" : "eighths", (int)width, "workers",
+            s->expected_rounds > 1 ? "     change" : "");
+}
+
+void show_round(session *s, const kofn_report *rep, double change)
+{
+    FILE *f = s->args->json ? stderr : stdout;
+    size_t width = s->args->workers + s->events_left;
+    bool bars;
+    unsigned round = s->shown + 1;
+
+    setlocale(LC_CTYPE, ""); /* for the terminal's character set */
+    bars = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    if (s->shown++ == 0) {
+        s->width = width < 12 ? 12 : width > 64 ? 64 : width;
+        heading(f, s, bars, s->width);
+    }
+    fprintf(f, "%5u  ", round);
+    for (size_t i = 0; i < s->width; i++) {
+        if (i < rep->workers)
+            put_share(f, s, rep->rows[i], rep->states[i], bars);
+        else
+            fputc(' ', f);
+    }
+    fprintf(f, "  %6.1f ms", (double)rep->took * 1e-6);
+    if (change >= 0)
+        fprintf(f, "  %9.2e", change);
+    while (s->events_left && s->next_event->round <= round) {
+        if (s->next_event->kind == KOFN_EVENT_JOIN)
+            s->joiners++;
+        put_event(f, s->next_event, s->args->workers + s->joiners - 1);
+        s->next_event++;
+        s->events_left--;
+    }
+    fputc('\n', f);
+    fflush(f);
+}
