@@ -1,0 +1,337 @@
+/* round_bench.c -- whole rounds against what they are made of.
+ *
+ *     round_bench [REPETITIONS]
+ *
+ * 1. an elastic matvec, everybody present, against one cblas_dgemv over as
+ *    many cores: what coding costs when nothing goes wrong;
+ * 2. a task with an empty kernel against a bare hand-over by mutex and
+ *    condition variable: what the coordinator costs;
+ * 3. time of a round times n on the simulator's measured clock: the work of a
+ *    round falls as 1/n;
+ * 4. a thousand simulated workers.
+ *
+ * What is compared is measured in turn; ratios are taken turn by turn.
+ */
+#define _GNU_SOURCE
+#include <kofn.h>
+
+#include <cblas.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST 101
+
+static int reps = 9;
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static void check(kofn_status st, const char *what)
+{
+    if (st == KOFN_OK)
+        return;
+    fprintf(stderr, "round_bench: %s: %s\n", what, kofn_errmsg());
+    exit(1);
+}
+
+static double *numbers(size_t n)
+{
+    double *x = aligned_alloc(4096, (n * 8 + 4095) / 4096 * 4096);
+
+    if (!x) {
+        fprintf(stderr, "round_bench: no memory\n");
+        exit(1);
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double)(i % 1013) * 1e-3 - 0.5;
+    return x;
+}
+
+static void blas_threads(int n)
+{
+    void (*set)(int);
+    void *s = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
+
+    memcpy(&set, &s, sizeof set);
+    if (s)
+        set(n);
+}
+
+/* ---- a job ---------------------------------------------------------------- */
+
+typedef struct rig {
+    kofn_plan *plan;
+    kofn_job *job;
+    kofn_matrix A, x, y;
+} rig;
+
+static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n,
+                   const kofn_weather *sim, unsigned pieces)
+{
+    kofn_problem pb = {KOFN_MATVEC, m, n, 1, KOFN_F64, false};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_port *port;
+
+    opt.pieces = pieces;
+    r->A = (kofn_matrix){numbers(m * n), m, n, n, KOFN_F64};
+    r->x = (kofn_matrix){numbers(n), n, 1, 1, KOFN_F64};
+    r->y = (kofn_matrix){numbers(m), m, 1, 1, KOFN_F64};
+    check(kofn_plan_new(&r->plan, &pb, spec, workers, 1), "plan");
+    check(sim ? kofn_port_sim(&port, workers, sim)
+              : kofn_port_threads(&port, workers, NULL), "port");
+    check(kofn_open(&r->job, r->plan, port, &opt), "open");
+    check(kofn_place(r->job, &r->A), "place");
+}
+
+static double one_round(rig *r, kofn_report *rep)
+{
+    double t = now();
+
+    check(kofn_round(r->job, &r->x, &r->y, rep), "round");
+    return now() - t;
+}
+
+static void rig_down(rig *r)
+{
+    kofn_close(r->job);
+    kofn_plan_free(r->plan);
+    free(r->A.data);
+    free(r->x.data);
+    free(r->y.data);
+}
+
+/* ---- 1: against dgemv ------------------------------------------------------- */
+
+static void against_dgemv(const char *spec, size_t workers, size_t m, size_t n)
+{
+    double ratio[MOST], coded[MOST], plain[MOST];
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    rig r;
+
+    rig_up(&r, spec, workers, m, n, NULL, 0);
+    one_round(&r, NULL);
+    for (int i = 0; i < reps; i++) {
+        double t;
+
+        blas_threads(cores);
+        t = now();
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)m, (int)n, 1, r.A.data,
+                    (int)n, r.x.data, 1, 0, r.y.data, 1);
+        plain[i] = now() - t;
+        blas_threads(1);
+        coded[i] = one_round(&r, NULL);
+        ratio[i] = coded[i] / plain[i];
+    }
+    printf("  %-16s %2zu workers  %5zu x %-5zu  coded %7.2f ms  dgemv %7.2f ms"
+           "  ratio %.2f", spec, workers, m, n, 1e3 * median(coded, reps),
+           1e3 * median(plain, reps), median(ratio, reps));
+    printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
+    rig_down(&r);
+}
+
+/* ---- 2: against a bare hand-over ---------------------------------------------- */
+
+typedef struct box {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    int full;
+} box;
+
+typedef struct ping {
+    box in, *out;
+    pthread_t thread;
+} ping;
+
+static void put(box *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->full++;
+    pthread_cond_signal(&b->filled);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static int take(box *b)
+{
+    int got;
+
+    pthread_mutex_lock(&b->lock);
+    while (b->full == 0)
+        pthread_cond_wait(&b->filled, &b->lock);
+    got = b->full--;
+    pthread_mutex_unlock(&b->lock);
+    return got;
+}
+
+static void *serve(void *ud)
+{
+    ping *p = ud;
+
+    /* a full box of more than a million means: stop */
+    while (take(&p->in) < 1000000)
+        put(p->out);
+    return NULL;
+}
+
+static double bare_rounds(ping *p, box *back, int workers, int rounds)
+{
+    double t = now();
+
+    for (int r = 0; r < rounds; r++) {
+        for (int i = 0; i < workers; i++)
+            put(&p[i].in);
+        for (int i = 0; i < workers; i++)
+            take(back);
+    }
+    return now() - t;
+}
+
+static void against_hand_over(int workers)
+{
+    int rounds = 2000 / workers + 50;
+    double ratio[MOST], ours[MOST], bare[MOST];
+    ping *p = calloc((size_t)workers, sizeof *p);
+    box back = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    rig r;
+
+    if (!p)
+        exit(1);
+    for (int i = 0; i < workers; i++) {
+        p[i].in = (box){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+        p[i].out = &back;
+        if (pthread_create(&p[i].thread, NULL, serve, &p[i]))
+            exit(1);
+    }
+    rig_up(&r, "uncoded", (size_t)workers, (size_t)workers, 1, NULL, 1);
+    one_round(&r, NULL);
+    for (int i = 0; i < reps; i++) {
+        double t;
+
+        bare[i] = bare_rounds(p, &back, workers, rounds);
+        t = now();
+        for (int k = 0; k < rounds; k++)
+            one_round(&r, NULL);
+        ours[i] = now() - t;
+        ratio[i] = ours[i] / bare[i];
+        ours[i] *= 1e6 / rounds / workers;
+        bare[i] *= 1e6 / rounds / workers;
+    }
+    printf("  %3d workers  a task %6.2f us  bare hand-over %6.2f us", workers,
+           median(ours, reps), median(bare, reps));
+    printf("  ratio %.2f", median(ratio, reps));
+    printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
+    rig_down(&r);
+    for (int i = 0; i < workers; i++) {
+        pthread_mutex_lock(&p[i].in.lock);
+        p[i].in.full = 2000000;
+        pthread_cond_signal(&p[i].in.filled);
+        pthread_mutex_unlock(&p[i].in.lock);
+        pthread_join(p[i].thread, NULL);
+    }
+    free(p);
+}
+
+/* ---- 3: 1/n on the measured clock ------------------------------------------------ */
+
+static void falls_as_one_over_n(size_t k)
+{
+    kofn_weather measured = {.clock = KOFN_CLOCK_MEASURED};
+    double at_k = 0;
+
+    for (size_t n = k; n <= 2 * k; n++) {
+        double t[MOST];
+        kofn_report rep;
+        char spec[32];
+        rig r;
+
+        snprintf(spec, sizeof spec, "elastic:k=%zu", k);
+        rig_up(&r, spec, n, 24000, 2000, &measured, 0);
+        one_round(&r, NULL);
+        for (int i = 0; i < reps; i++) {
+            one_round(&r, &rep);
+            t[i] = (double)rep.took * 1e-9 * (double)n;
+        }
+        if (n == k)
+            at_k = median(t, reps);
+        printf("  n = %zu  %7.2f ms a round  n x time / (k x time at k) = %.3f\n",
+               n, 1e3 * median(t, reps) / (double)n, median(t, reps) / at_k);
+        rig_down(&r);
+    }
+}
+
+/* ---- 4: a thousand ---------------------------------------------------------------- */
+
+static void a_thousand(const char *spec, double straggle)
+{
+    kofn_weather w = {.straggle = straggle, .seed = 1};
+    struct rusage use;
+    double t = now();
+    rig r;
+
+    rig_up(&r, spec, 1000, 20000, 500, &w, 0);
+    for (int i = 0; i < 100; i++)
+        one_round(&r, NULL);
+    rig_down(&r);
+    t = now() - t;
+    getrusage(RUSAGE_SELF, &use);
+    printf("  %-12s straggle %.2f  100 rounds in %.2f s  peak of this process "
+           "so far %.0f MiB\n", spec, straggle, t,
+           (double)use.ru_maxrss / 1024);
+}
+
+int main(int argc, char **argv)
+{
+    kofn_machine m;
+
+    if (argc > 1)
+        reps = atoi(argv[1]);
+    if (reps < 1 || reps > MOST) {
+        fprintf(stderr, "usage: round_bench [REPETITIONS in 1..%d]\n", MOST);
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    kofn_machine_info(&m);
+    printf("whole rounds; kernels %s, %s\n", m.simd, m.blas);
+    printf("a thousand simulated workers, matvec of 20000 x 500 "
+           "(wanted: under 10 s and 1 GiB)\n");
+    a_thousand("elastic", 0);
+    a_thousand("mds", 0.01);
+    printf("coordinator: a task with an empty kernel (wanted <= 2)\n");
+    against_hand_over(1);
+    against_hand_over(2);
+    against_hand_over(8);
+    against_hand_over(32);
+    printf("elastic matvec, all present, against dgemv on all cores "
+           "(wanted <= 1.10)\n");
+    against_dgemv("elastic:k=2", 4, 16000, 4000);
+    against_dgemv("elastic:k=4", 8, 16000, 4000);
+    against_dgemv("elastic:k=6", 8, 16000, 4000);
+    against_dgemv("elastic:k=12", 16, 16000, 4000);
+    printf("elastic:k=6 on the simulator's measured clock (wanted: within 10 %% "
+           "of 1)\n");
+    falls_as_one_over_n(6);
+    return 0;
+}

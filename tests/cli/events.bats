@@ -1,0 +1,159 @@
+load helpers
+
+inputs() {
+    kofn gen matrix 500 37 -o X.npy --seed 3
+    kofn gen vector 37 -o w.npy --seed 4
+}
+
+@test "workers leave and join, between and inside rounds, in every mode" {
+    inputs
+    cat >events.txt <<'EVENTS'
+# a comment, then a blank line
+
+2     leave 7
+3.5   leave 0   # in the middle
+4     join
+4.25  leave 1
+5     slow 2 3
+6     join
+6.9   leave 8
+7     normal 2
+EVENTS
+    for mode in ledger keep abort; do
+        for port in threads sim; do
+            kofn matvec X.npy w.npy -r 9 -e events.txt -p $port \
+                --in-flight $mode --verify --json >out.json
+            json "o['rel_error'] <= 1e-12 and o['left'] == 4 and o['joined'] == 2" <out.json
+        done
+    done
+}
+
+@test "rows touched follow the live set" {
+    inputs
+    printf '3 leave 0\n4 leave 1\n5 join\n' >events.txt
+    kofn matvec X.npy w.npy -n 6 -s elastic:k=3,basis=gauss_sys -r 5 -p sim \
+        -e events.txt --json >out.json
+    # R = ceil(500/3) = 167 rows a block; L R / n each, rounded either way
+    json "[r['live'] for r in o['per_round']] == [6, 6, 5, 4, 5]" <out.json
+    json "all(x in (501 // r['live'], -(-501 // r['live'])) \
+for r in o['per_round'] for x in r['rows'] if x)" <out.json
+    json "all(sum(r['rows']) == 501 for r in o['per_round'])" <out.json
+}
+
+@test "too few workers: refused, or paused, or degraded, as asked" {
+    inputs
+    printf '2 leave 0\n2 leave 1\n' >two.txt
+    run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e two.txt -o y.npy
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"2 workers are live"* && "$output" == *"3 are needed"* ]]
+    [ ! -e y.npy ]
+    printf '2.2 leave 0\n2.3 leave 1\n' >mid.txt
+    run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e mid.txt
+    [ "$status" -eq 4 ]
+    run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e two.txt \
+        --below pause --patience 0.2
+    [ "$status" -eq 4 ]
+    [[ "$output" == *patience* ]]
+    run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e two.txt \
+        --below degrade -o y.npy
+    [ "$status" -eq 4 ]
+    py "
+y = np.load('y.npy'); want = np.load('X.npy') @ np.load('w.npy')
+lost = np.isnan(y)
+assert 0 < lost.sum() < 500 and np.allclose(y[~lost], want[~lost], rtol=1e-12)"
+    run kofn matvec X.npy w.npy -n 4 -s uncoded -e two.txt -r 3
+    [ "$status" -eq 4 ]
+}
+
+@test "paused runs go on when a joiner comes" {
+    inputs
+    printf '2.5 leave 0\n2.5 leave 1\n2.5 join\n' >events.txt
+    for port in threads sim; do
+        kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e events.txt -p $port \
+            --below pause --verify --json | json "o['rel_error'] <= 1e-12"
+    done
+}
+
+@test "slips of the pen are errors with the line" {
+    inputs
+    while IFS='|' read -r text words; do
+        printf '1 leave 0\n%s\n' "$text" >events.txt
+        run kofn matvec X.npy w.npy -r 5 -e events.txt
+        refused "events.txt, line 2" $words
+    done <<'CASES'
+2 vanish 3|vanish
+2 leave 8|8
+2 leave 0|left
+2 leave|missing
+2 leave x|x
+9 leave 1|round 9
+0 leave 1|round 0
+x leave 1|ROUND
+2.x leave 1|ROUND
+2 slow 1|factor
+2 slow 1 0|factor
+2 join 3|3
+-1 join|ROUND
+99999999999 join|ROUND
+CASES
+    run kofn matvec X.npy w.npy -e nowhere.txt
+    refused nowhere.txt
+}
+
+@test "weather: the answer stays exact on both ports" {
+    inputs
+    kofn matvec X.npy w.npy -s mds:k=5 -r 20 -w straggle=0.3,delay=0.002 \
+        --verify --json | json "o['rel_error'] <= 1e-12 and o['late'] > 0"
+    kofn matvec X.npy w.npy -s mds:k=5 -r 50 -p sim -n 12 \
+        -w straggle=0.3,spread=0.5,leave=2000,join=50000 --below pause --verify \
+        --json | json "o['rel_error'] <= 1e-12 and o['joined'] > 0"
+}
+
+@test "the simulator repeats a run to the byte, and the seed changes it" {
+    inputs
+    for i in 1 2; do
+        kofn matvec X.npy w.npy -p sim -r 30 -s elastic:k=4,deal=speed \
+            -w straggle=0.2,spread=0.3,leave=0.5,join=50 --below pause \
+            --seed 5 --journal j$i --json >out$i
+    done
+    cmp j1 j2
+    cmp out1 out2
+    kofn matvec X.npy w.npy -p sim -r 30 -s elastic:k=4,deal=speed \
+        -w straggle=0.2,spread=0.3,leave=0.5,join=50 --below pause \
+        --seed 6 --journal j3 -q
+    ! cmp -s j1 j3
+}
+
+@test "replay: the same decisions, on both ports; tampering is found" {
+    inputs
+    printf '2.5 leave 0\n3 join\n' >events.txt
+    for port in threads sim; do
+        kofn matvec X.npy w.npy -r 5 -e events.txt -p $port --journal j -q
+        run kofn replay j
+        [ "$status" -eq 0 ]
+        kofn replay j --json | json "o['status'] == 'ok' and o['rounds'] == 5"
+    done
+    sed 's/"w":2,/"w":3,/' j >forged
+    run kofn replay forged
+    [ "$status" -ne 0 ]
+    sed '$d' j | sed 's/"h":"[0-9a-f]*"/"h":"0123456789abcdef"/' >forged
+    run kofn replay forged
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"line "* ]]
+    head -c 900 j >cut
+    run kofn replay cut
+    [ "$status" -eq 0 ]
+    for junk in '' 'x' '{}' '{"kofn":"1"}' '[1]'; do
+        printf '%s\n' "$junk" >junk
+        run kofn replay junk
+        refused junk "line 1"
+    done
+}
+
+@test "a late worker is replaced when --late says so" {
+    inputs
+    printf '1 slow 3 1000000\n' >events.txt
+    kofn matvec X.npy w.npy -p sim -s elastic:k=4 -e events.txt --late 3 \
+        --verify --json >out.json
+    json "o['rel_error'] <= 1e-12 and o['seconds'] < 0.001" <out.json
+}

@@ -1,0 +1,99 @@
+load helpers
+
+@test "no command: help on stderr, exit 2" {
+    run kofn
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"usage: kofn COMMAND"* ]]
+}
+
+@test "every command explains itself, with examples" {
+    for c in matvec matmul power pagerank gen schemes replay; do
+        run kofn $c --help
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"examples:"* && "$output" == *"kofn $c "* ]]
+        run kofn help $c
+        [ "$status" -eq 0 ]
+    done
+}
+
+@test "every example of the help is a command line the parser takes" {
+    kofn gen matrix 60 30 -o X.npy -q
+    cp X.npy A.npy
+    kofn gen matrix 30 4 -o B.npy -q
+    kofn gen vector 30 -o w.npy -q
+    kofn gen graph 50 300 -o G.mtx -q
+    echo "2 leave 1" >events.txt
+    for c in matvec matmul pagerank schemes; do
+        kofn $c --help | grep "^  kofn $c" | while read -r _ line; do
+            timeout 60 "$KOFN" $line >/dev/null 2>&1 || { echo "kofn $line"; exit 1; }
+        done
+    done
+}
+
+@test "unknown command, option, missing value" {
+    run kofn frobnicate
+    refused frobnicate matvec
+    run kofn matvec --colour X w
+    refused --colour
+    run kofn matvec X w --workers
+    refused --workers value
+    run kofn help frobnicate
+    refused frobnicate
+    run kofn matvec X
+    refused matvec "X w"
+    run kofn matvec X w z
+    refused matvec
+}
+
+@test "values out of range name option and value" {
+    for bad in "--workers 0" "--workers -3" "--workers 1e3" "--workers 99999999" \
+        "--rounds 0" "--rounds x" "--port carrier-pigeon" "--in-flight drop" \
+        "--below panic" "--patience -1" "--late 0.5" "--pieces 0" \
+        "--max-error 2" "--seed -1" "--weather rain=1" "--weather straggle=2" \
+        "--weather clock=sundial" "--weather straggle"; do
+        run kofn matvec X w $bad
+        [ "$status" -eq 2 ] || { echo "$bad: $status"; return 1; }
+        [[ "$output" == *"${bad%% *}"* ]] || { echo "$bad: $output"; return 1; }
+    done
+    run kofn matvec X w --output ''
+    refused --output
+    run kofn pagerank G --damping 1
+    refused --damping
+    run kofn pagerank G --tol 0
+    refused --tol
+}
+
+@test "version tells kernels, BLAS, ports and formats" {
+    run kofn --version
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"kofn "* && "$output" == *kernels* && "$output" == *blas* ]]
+    [[ "$output" == *threads*sim* && "$output" == *npy*mtx*csv* ]]
+}
+
+@test "a BLAS that is slower than the processor is put right and shown" {
+    run kofn --version
+    if [[ "$output" != *OpenBLAS* ]]; then skip "not OpenBLAS"; fi
+    fair=$(kofn --version | grep '^blas')
+    OPENBLAS_CORETYPE=Prescott run kofn --version
+    if grep -qE 'avx2' /proc/cpuinfo; then
+        [[ "$output" == *Prescott* && "$output" == *OPENBLAS_CORETYPE=* ]]
+        [[ "$fair" != *Prescott* ]]
+    fi
+}
+
+@test "the manual is valid roff and has every command" {
+    command -v man >/dev/null || skip "no man"
+    kofn --manual >kofn.1
+    run man --warnings -l kofn.1
+    [ "$status" -eq 0 ]
+    [[ "$output" != *warning* ]]
+    for c in matvec pagerank replay; do
+        [[ "$output" == *"kofn $c"* ]]
+    done
+}
+
+@test "stdout that cannot be written to is a failure" {
+    run bash -c "'$KOFN' schemes >/dev/full"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"No space left"* ]]
+}

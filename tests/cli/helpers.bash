@@ -1,0 +1,30 @@
+# helpers.bash -- for the command-line tests.  KOFN is the command under test,
+# KOFN_SOURCE the checkout.
+setup() {
+    : "${KOFN:?the kofn command under test}"
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    PYTHON=/usr/bin/python3
+}
+
+kofn() {
+    timeout 60 "$KOFN" "$@"
+}
+
+# refused WHAT...: the last run ended with 2 and one line that has every WHAT.
+refused() {
+    [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
+    [ "${#lines[@]}" -eq 1 ] || { echo "not one line: $output"; return 1; }
+    for what in "$@"; do
+        [[ "$output" == *"$what"* ]] || { echo "no \"$what\" in: $output"; return 1; }
+    done
+}
+
+# json EXPRESSION: evaluate with `o` bound to the object on stdin.
+json() {
+    $PYTHON -c "import json,sys; o=json.load(sys.stdin); sys.exit(0 if ($1) else (print(str(o)[:600]) or 1))"
+}
+
+py() {
+    $PYTHON -c "import numpy as np
+$1"
+}

@@ -1,0 +1,116 @@
+load helpers
+
+@test "PageRank agrees with NumPy, and takes as many iterations" {
+    kofn gen graph 300 2000 -o G.mtx --seed 2
+    printf '3.5 leave 0\n5 leave 7\n6 join\n9.2 leave 3\n' >events.txt
+    kofn pagerank G.mtx -o rank.npy -e events.txt --verify --json >out.json
+    json "o['status'] == 'ok' and o['rel_error'] <= 1e-12 and o['left'] == 3" <out.json
+    py "
+import json
+rows = [l.split() for l in open('G.mtx') if l[0] != '%']
+n = int(rows[0][0]); A = np.zeros((n, n))
+for r in rows[1:]: A[int(r[0]) - 1, int(r[1]) - 1] = 1
+out = A.sum(1); M = np.where(out > 0, 1 / np.maximum(out, 1), 0)[:, None] * A
+v = np.full(n, 1 / n); it = 0
+while True:
+    new = .85 * (M.T @ v + v[out == 0].sum() / n) + .15 / n
+    change = abs(new - v).sum(); v = new; it += 1
+    if change < 1e-10: break
+r = np.load('rank.npy')
+assert abs(r - v).max() <= 1e-12 and abs(r.sum() - 1) < 1e-12
+assert json.load(open('out.json'))['iterations'] == it"
+}
+
+@test "wiki-Vote, when it is there" {
+    G="$KOFN_SOURCE/../shared/data/wiki-Vote/wiki-Vote.mtx"
+    [ -f "$G" ] || skip "no wiki-Vote beside the checkout"
+    printf '3.5 leave 0\n5 leave 7\n6 join\n9.2 leave 3\n12 slow 2 3\n' >events.txt
+    run kofn pagerank "$G" -o rank.npy -e events.txt --verify
+    [ "$status" -eq 0 ]
+    [[ "$output" != *"the plain iteration took"* ]]
+    kofn pagerank "$G" --verify --json | json "o['rel_error'] <= 1e-12"
+}
+
+@test "options: damping, tolerance, iterations" {
+    kofn gen graph 100 500 -o G.mtx
+    few=$(kofn pagerank G.mtx -d 0.5 --json | $PYTHON -c 'import json,sys; print(json.load(sys.stdin)["iterations"])')
+    many=$(kofn pagerank G.mtx -d 0.95 --json | $PYTHON -c 'import json,sys; print(json.load(sys.stdin)["iterations"])')
+    [ "$few" -lt "$many" ]
+    run kofn pagerank G.mtx -m 3
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"not converged after 3"* ]]
+}
+
+@test "a dense file, a rectangle, negative weights are not graphs" {
+    kofn gen matrix 5 5 -o X.npy
+    run kofn pagerank X.npy
+    refused X.npy
+    printf '%%%%MatrixMarket matrix coordinate real general\n3 4 1\n1 2 1\n' >G.mtx
+    run kofn pagerank G.mtx
+    refused "3 x 4"
+    printf '%%%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 -1\n' >G.mtx
+    run kofn pagerank G.mtx
+    refused "1 -> 2"
+}
+
+@test "power iteration finds the dominant eigenvalue" {
+    py "
+rng = np.random.default_rng(3); Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
+X = Q @ np.diag([-5] + list(np.linspace(1, 3, 59))) @ Q.T; np.save('X.npy', X)
+np.save('q.npy', Q[:, 0])"
+    kofn power X.npy -o v.npy --tol 1e-12 --json >out.json
+    json "abs(o['eigenvalue'] + 5) < 1e-10" <out.json
+    py "assert abs(abs(np.load('v.npy') @ np.load('q.npy')) - 1) < 1e-10"
+}
+
+@test "gen: sizes, seeds, kinds" {
+    kofn gen matrix 10 3 -o a.npy --seed 1
+    kofn gen matrix 10 3 -o b.npy --seed 1
+    kofn gen matrix 10 3 -o c.npy --seed 2 --dtype f4
+    cmp a.npy b.npy
+    py "
+a = np.load('a.npy'); c = np.load('c.npy')
+assert a.shape == (10, 3) and a.dtype == np.float64 and c.dtype == np.float32
+assert not np.allclose(a, c)"
+    kofn gen matrix 1k 100 -o big.npy
+    py "
+x = np.load('big.npy'); assert abs(x.mean()) < .02 and abs(x.std() - 1) < .02"
+    kofn gen uniform 1k 100 -o u.npy
+    py "
+x = np.load('u.npy'); assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - .5) < .01"
+    for bad in "matrix 10" "matrix 10 0" "matrix 10 x" "cube 3 3" "vector 1e3" \
+        "matrix 999999G 999999G"; do
+        run kofn gen $bad -o x.npy
+        [ "$status" -eq 2 ] || { echo "$bad: $status $output"; return 1; }
+    done
+    run kofn gen matrix 3 3
+    refused "-o"
+}
+
+@test "schemes: list, one, JSON" {
+    run kofn schemes
+    [ "$status" -eq 0 ]
+    for s in elastic mds replication uncoded; do
+        [[ "$output" == *"$s"* ]]
+        grep -q "\`$s" "$KOFN_SOURCE/README.md"
+    done
+    kofn schemes --json | json "len(o) >= 4 and all('threshold' in s for s in o)"
+    kofn schemes elastic:k=6 -n 12 --json | json "o['threshold'] == 6 and \
+abs(o['storage'] - 1/6) < 1e-12 and abs(o['load'] - 1/12) < 1e-12 and o['noise'] < 100"
+    kofn schemes uncoded -n 5 --json | json "o['threshold'] == 5"
+    kofn schemes replication:k=4 -n 12 --json | json "o['threshold'] == 10"
+    run kofn schemes mds:k=99
+    refused 99
+}
+
+@test "the README's example compiles as printed and runs" {
+    awk '/^```c$/{on=1; next} /^```$/{on=0} on' "$KOFN_SOURCE/README.md" >example.c
+    [ "$(wc -l <example.c)" -lt 30 ]
+    [ -n "$KOFN_CC" ] || skip "no compiler given"
+    $KOFN_CC -I"$KOFN_SOURCE/include" example.c -L"$(dirname "$KOFN")" -lkofn \
+        -Wl,-rpath,"$(dirname "$KOFN")" -o example
+    run ./example
+    [ "$status" -eq 0 ]
+    # sum over j < 50 of ((999*50 + j) mod 7) j
+    [ "$output" = "y[999] = $($PYTHON -c 'print(sum((49950 + j) % 7 * j for j in range(50)))')" ]
+}

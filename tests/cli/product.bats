@@ -1,0 +1,181 @@
+load helpers
+
+inputs() {
+    kofn gen matrix 211 37 -o X.npy --seed 3
+    kofn gen vector 37 -o w.npy --seed 4
+    kofn gen matrix 37 5 -o B.npy --seed 5
+}
+
+# close A B: within 1e-12 of NumPy's own product
+close_to_numpy() {
+    py "
+y = np.load('$3'); want = np.load('$1') @ np.load('$2')
+assert y.shape == want.shape, (y.shape, want.shape)
+assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want)"
+}
+
+@test "matvec and matmul agree with NumPy, on both ports, for every scheme" {
+    inputs
+    for port in threads sim; do
+        for scheme in elastic elastic:k=3 mds mds:k=5,basis=harmonic \
+            replication uncoded elastic:k=4,groups=2 mds:weight=5,k=6; do
+            kofn matvec X.npy w.npy -o y.npy -s $scheme -p $port -q
+            close_to_numpy X.npy w.npy y.npy
+            kofn matmul X.npy B.npy -o C.npy -s $scheme -p $port -q
+            close_to_numpy X.npy B.npy C.npy
+        done
+    done
+}
+
+@test "--json has the promised keys" {
+    inputs
+    kofn matvec X.npy w.npy --json --verify -r 3 >out.json
+    json "all(k in o for k in 'status command scheme workers threshold rounds \
+iterations seconds encode_seconds wait_seconds decode_seconds joined left late \
+corrupted noise rel_error per_round'.split())" <out.json
+    json "o['status'] == 'ok' and o['rounds'] == 3 and o['rel_error'] <= 1e-12" <out.json
+    json "len(o['per_round']) == 3 and o['per_round'][0]['live'] == 8 and \
+len(o['per_round'][0]['rows']) == 8 and o['blas_threads'] == 1" <out.json
+}
+
+@test "formats: npy of all kinds, Matrix Market, CSV" {
+    py "
+rng = np.random.default_rng(1)
+X = rng.normal(size=(50, 7)); w = rng.normal(size=7)
+np.save('X.npy', X); np.save('w.npy', w); np.save('F.npy', np.asfortranarray(X))
+np.save('big.npy', X.astype('>f8')); np.save('y.npy', X @ w)
+np.save('f4.npy', X.astype('<f4')); np.save('bigf4.npy', X.astype('>f4'))
+np.lib.format.write_array(open('v2.npy', 'wb'), X, version=(2, 0))
+np.lib.format.write_array(open('v3.npy', 'wb'), X, version=(3, 0))
+np.savetxt('X.csv', X, delimiter=',', fmt='%.17g')
+open('X.mtx', 'w').write('%%MatrixMarket matrix array real general\n50 7\n' +
+    '\n'.join('%.17g' % v for v in X.T.ravel()) + '\n')
+open('S.mtx', 'w').write('%%MatrixMarket matrix coordinate real general\n50 7 350\n' +
+    '\n'.join('%d %d %.17g' % (i + 1, j + 1, X[i, j]) for j in range(7) for i in range(50)) + '\n')"
+    for f in X.npy F.npy big.npy v2.npy v3.npy X.csv X.mtx S.mtx; do
+        kofn matvec $f w.npy -o out.npy -q
+        py "
+y = np.load('out.npy'); want = np.load('y.npy')
+assert y.shape == want.shape and y.dtype == np.float64
+assert np.linalg.norm(y - want) <= 1e-13 * np.linalg.norm(want), '$f'"
+    done
+    for f in f4.npy bigf4.npy; do
+        kofn matvec $f w.npy -o out.npy -q
+        py "
+y = np.load('out.npy'); want = np.load('y.npy')
+assert y.dtype == np.float32
+assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
+    done
+}
+
+@test "result suffix chooses the format" {
+    inputs
+    kofn matvec X.npy w.npy -o y.csv -q
+    kofn matvec X.npy w.npy -o y.npy -q
+    py "assert np.allclose(np.loadtxt('y.csv'), np.load('y.npy'), rtol=1e-15)"
+}
+
+@test "shapes that do not agree, missing and malformed files" {
+    inputs
+    kofn gen vector 36 -o short.npy
+    run kofn matvec X.npy short.npy
+    refused X.npy short.npy 37 36
+    run kofn matvec nowhere.npy w.npy
+    refused nowhere.npy "No such file"
+    run kofn matvec . w.npy
+    refused "."
+    head -c 300 X.npy >cut.npy
+    run kofn matvec cut.npy w.npy
+    refused cut.npy
+    echo "1,2,x" >bad.csv
+    run kofn matvec bad.csv w.npy
+    [ "$status" -eq 2 ]
+    py "
+a = np.ones((4, 37)); a[2, 3] = np.nan; np.save('nan.npy', a)
+a[2, 3] = np.inf; np.save('inf.npy', a)
+np.save('int.npy', np.ones((4, 37), dtype=int)); np.save('cube.npy', np.ones((2, 2, 2)))"
+    for f in nan.npy inf.npy int.npy cube.npy; do
+        run kofn matvec $f w.npy
+        refused $f
+    done
+    run kofn matvec X.npy B.npy
+    refused B.npy matmul
+}
+
+@test "schemes that cannot be are refused with what could be" {
+    inputs
+    run kofn matvec X.npy w.npy -s mds:k=9
+    refused "k = 9" 8
+    run kofn matvec X.npy w.npy -s elastic:k=0
+    refused "k=0"
+    run kofn matvec X.npy w.npy -s elastic:q=3
+    refused "q" "k, basis"
+    run kofn matvec X.npy w.npy -s elastic:k=3,k=4
+    refused twice
+    run kofn matvec X.npy w.npy -s elastic:k=
+    refused "k="
+    run kofn matvec X.npy w.npy -s elastic:basis=pauli
+    refused pauli quaternion
+    run kofn matvec X.npy w.npy -s nonsense
+    refused nonsense elastic mds
+    run kofn matvec X.npy w.npy -s elastic:k=3,groups=2
+    refused groups
+    run kofn matvec X.npy w.npy -s mds:k=6,weight=1
+    refused weight
+}
+
+@test "an answer that would not be accurate is not delivered" {
+    kofn gen matrix 400 9 -o X.npy
+    kofn gen vector 9 -o w.npy
+    run kofn matvec X.npy w.npy -n 20 -s elastic:k=18,basis=vandermonde -o y.npy
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"exceeds the tolerance"* ]]
+    [ ! -e y.npy ]
+}
+
+@test "without -o nothing is written; an unwritable -o fails and says so" {
+    inputs
+    before=$(ls | wc -l)
+    kofn matvec X.npy w.npy -q
+    [ "$(ls | wc -l)" -eq "$before" ]
+    run kofn matvec X.npy w.npy -o nowhere/y.npy -q
+    [ "$status" -eq 1 ]
+    [[ "$output" == *nowhere/y.npy* ]]
+}
+
+@test "a full disk leaves the old file and no other" {
+    inputs
+    kofn gen vector 3 -o y.npy
+    cp y.npy old.npy
+    kofn gen matrix 40000 2 -o L.npy
+    kofn gen vector 2 -o two.npy
+    run bash -c "ulimit -f 8; trap '' XFSZ; exec '$KOFN' matvec L.npy two.npy -o y.npy -q"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *y.npy* ]]
+    cmp y.npy old.npy
+    [ "$(ls -A | grep -vcE '^(X|w|B|y|old|L|two)\.npy$')" -eq 0 ]
+}
+
+@test "Ctrl-C ends the run at once with 130 and leaves no output" {
+    inputs
+    "$KOFN" matvec X.npy w.npy -o y.npy -r 100000000 -q &
+    pid=$!
+    sleep 0.7
+    kill -INT $pid
+    start=$(date +%s%N)
+    wait $pid || code=$?
+    [ "$code" -eq 130 ]
+    [ $(( $(date +%s%N) - start )) -lt 5000000000 ]
+    [ ! -e y.npy ]
+    [ "$(ls -A | grep -vcE '^(X|w|B)\.npy$')" -eq 0 ]
+}
+
+@test "SIGTERM ends a simulated run with 143" {
+    inputs
+    "$KOFN" matvec X.npy w.npy -p sim -r 100000000 -q &
+    pid=$!
+    sleep 0.5
+    kill -TERM $pid
+    wait $pid || code=$?
+    [ "$code" -eq 143 ]
+}
