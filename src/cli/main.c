@@ -172,6 +172,9 @@ static int run(const cli_command *c, int argc, char **argv)
     a.command = c;
     a.weather.seed = a.seed;
     code = c->run(&a);
+    /* Workers may be in the middle of something; nothing of it is wanted. */
+    if (code >= 128)
+        _exit(code);
     if (fflush(stdout) || ferror(stdout))
         code = cli_say(code ? code : EXIT_FAILED, "stdout: %s",
                        strerror(errno));

@@ -240,11 +240,9 @@ int session_close(session *s, int code)
             report_text(s, &total, &info);
     }
     if (cli_caught())
-        code = 128 + cli_caught();
-    else {
-        kofn_close(s->job);
-        kofn_plan_free(s->plan);
-    }
+        return 128 + cli_caught();
+    kofn_close(s->job);
+    kofn_plan_free(s->plan);
     kofn_events_free(s->events);
     json_decref(s->per_round);
     return code;

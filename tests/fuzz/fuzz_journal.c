@@ -1,0 +1,36 @@
+/* fuzz_journal.c -- journals.  fuzz-iterations: 20000 */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/replay.c" /* part of the command, not of the library */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Sizes that a journal may well have but a fuzzer has no time for. */
+static int too_much_work(const char *text)
+{
+    const char *at = strstr(text, "\"workers\":");
+
+    return at && strtoul(at + 10, NULL, 10) > 64;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    replay_result r;
+    char *text = malloc(size + 1);
+    int code;
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = 0;
+    if (!too_much_work(text)) {
+        code = replay(text, size, "fuzz", &r);
+        if (code < 0 || code > 2 || (code == 0) != (r.line == 0) ||
+            (code != 0) != (*r.error != 0))
+            abort();
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* fuzz_scheme.c -- scheme strings: what is taken makes a plan whose spelled
+ * string makes the same plan.  fuzz-iterations: 300000 */
+#include <kofn/scheme.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool rule)
+{
+    if (!rule)
+        abort();
+}
+
+static void same_again(const kofn_problem *pb, const kofn_plan_info *info)
+{
+    kofn_plan *again;
+    kofn_plan_info second;
+
+    must(kofn_plan_new(&again, pb, info->spec, info->workers, 1) == KOFN_OK);
+    must(kofn_plan_describe(again, false, &second) == KOFN_OK);
+    must(strcmp(info->spec, second.spec) == 0);
+    must(info->threshold == second.threshold);
+    kofn_plan_free(again);
+}
+
+/* The first byte chooses workers and operand, the rest is the string. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    kofn_problem pb = {KOFN_MATVEC, 100, 7, 1, KOFN_F64, false};
+    kofn_plan *plan;
+    kofn_plan_info info;
+    kofn_status st;
+    char text[200];
+
+    if (size < 1 || size > sizeof text)
+        return 0;
+    memcpy(text, data + 1, size - 1);
+    text[size - 1] = 0;
+    pb.sparse = data[0] & 1;
+    st = kofn_plan_new(&plan, &pb, text, (size_t)(data[0] >> 1) % 40 + 1, 1);
+    must(st <= KOFN_OK);
+    must(st == KOFN_OK || *kofn_errmsg());
+    if (st)
+        return 0;
+    must(kofn_plan_describe(plan, false, &info) == KOFN_OK);
+    must(info.threshold >= 1 && info.threshold <= info.workers);
+    must(info.storage > 0 && info.storage <= 1);
+    must(info.load > 0 && info.load <= 1);
+    same_again(&pb, &info);
+    kofn_plan_free(plan);
+    return 0;
+}
