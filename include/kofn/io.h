@@ -30,7 +30,8 @@ KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
  * ascending within a row, duplicates summed), all others dense. */
 KOFN_API const kofn_matrix *kofn_file_dense(const kofn_file *f);
 KOFN_API const kofn_sparse *kofn_file_sparse(const kofn_file *f);
-/* 1 for a .npy vector (seen as one column), else 2. */
+/* 1 for a .npy vector and for a CSV of one column, both seen as n x 1; else
+ * 2. */
 KOFN_API unsigned kofn_file_dims(const kofn_file *f);
 KOFN_API bool kofn_file_mapped(const kofn_file *f);
 KOFN_API void kofn_file_free(kofn_file *f);

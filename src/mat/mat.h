@@ -19,7 +19,10 @@ static inline void *kf_at(const kofn_matrix *a, size_t i, size_t j)
 kofn_status kf_check_matrix(const kofn_matrix *a, const char *name);
 kofn_status kf_check_sparse(const kofn_sparse *a, const char *name);
 /* No NaN, no infinity. */
-kofn_status kf_finite_matrix(const kofn_matrix *a, const char *name);
+kofn_status kf_check_finite(const kofn_matrix *a, const char *name);
+/* Index of the first element that is NaN or infinite; n when none is.  Runs
+ * at the speed of memory. */
+size_t kf_first_odd(const void *x, size_t n, kofn_dtype dtype);
 
 /* ---- parts --------------------------------------------------------------- */
 

@@ -498,7 +498,7 @@ kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
     TRY(check_place(j, A->rows, A->cols, false));
     if (A->dtype != j->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_finite_matrix(A, "A"));
+    TRY(kf_check_finite(A, "A"));
     TRY(kf_resident_dense(&j->resident, j->plan, A));
     j->placed = true;
     return KOFN_OK;
@@ -566,7 +566,7 @@ static kofn_status check_round(const kofn_job *j, const kofn_matrix *in,
                        "be %zu x %zu", out->rows, out->cols, pb->m, pb->p);
     if (in->dtype != pb->dtype || out->dtype != pb->dtype)
         return kf_fail(KOFN_SHAPE, "input and output must be of A's type");
-    return kf_finite_matrix(in, "the round's input");
+    return kf_check_finite(in, "the round's input");
 }
 
 kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)

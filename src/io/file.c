@@ -1,0 +1,291 @@
+/* file.c -- open or borrow a file's bytes, tell the format, give the result.
+ *
+ * Files are mapped, so that text is read without a second copy of it and a
+ * .npy of the machine's own kind without any.  A file that another process
+ * shortens while it is mapped ends this one by a bus error: that is out of
+ * scope here, as it is for every program that maps its input.
+ */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- names and messages ------------------------------------------------- */
+
+void kf_show_path(char name[KF_NAME], const char *path)
+{
+    size_t n = strlen(path), k = 0;
+
+    if (n >= KF_NAME) {
+        path += n - (KF_NAME - 4);
+        memcpy(name, "...", 3);
+        k = 3;
+    }
+    for (; *path; path++)
+        name[k++] = (unsigned char)*path < ' ' || *path == 0x7f ? '?' : *path;
+    name[k] = 0;
+}
+
+/* Whether the n bytes are the same but for the case of letters; strncasecmp
+ * would ask the locale. */
+static bool alike(const char *p, const char *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char a = p[i], b = q[i];
+
+        a = (char)(a >= 'A' && a <= 'Z' ? a | 0x20 : a);
+        b = (char)(b >= 'A' && b <= 'Z' ? b | 0x20 : b);
+        if (a != b)
+            return false;
+    }
+    return true;
+}
+
+bool kf_has_suffix(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), m = strlen(suffix);
+
+    return n >= m && alike(path + n - m, suffix, m);
+}
+
+kofn_status kf_errno_fail(const char *verb, const char *path, int error)
+{
+    char name[KF_NAME], why[100];
+
+    kf_show_path(name, path);
+    if (strerror_r(error, why, sizeof why) != 0)
+        snprintf(why, sizeof why, "error %d", error);
+    return kf_fail(KOFN_IO, "cannot %s %s: %s", verb, name, why);
+}
+
+/* ---- the result --------------------------------------------------------- */
+
+kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols)
+{
+    size_t n;
+
+    if (!kf_mul(rows, cols, &n))
+        return kf_fail(KOFN_NOMEM, "%zu x %zu numbers do not fit in memory",
+                       rows, cols);
+    f->owned = kf_new(n, sizeof(double));
+    if (!f->owned)
+        return KOFN_NOMEM;
+    f->dense = (kofn_matrix){f->owned, rows, cols, cols, KOFN_F64};
+    return KOFN_OK;
+}
+
+const kofn_matrix *kofn_file_dense(const kofn_file *f)
+{
+    return f && f->dense.data ? &f->dense : NULL;
+}
+
+const kofn_sparse *kofn_file_sparse(const kofn_file *f)
+{
+    return f ? f->sparse : NULL;
+}
+
+unsigned kofn_file_dims(const kofn_file *f)
+{
+    return f ? f->dims : 0;
+}
+
+bool kofn_file_mapped(const kofn_file *f)
+{
+    return f && f->view;
+}
+
+static void unmap(kofn_file *f)
+{
+    if (f->map)
+        munmap(f->map, f->mapped);
+    f->map = NULL;
+}
+
+void kofn_file_free(kofn_file *f)
+{
+    if (!f)
+        return;
+    unmap(f);
+    kf_free(f->owned);
+    kofn_sparse_free(f->sparse);
+    kf_free(f);
+}
+
+kofn_status kf_file_finite(const kofn_file *f)
+{
+    const kofn_matrix *a = &f->dense;
+    size_t at;
+
+    for (size_t i = 0; i < a->rows; i++) {
+        if ((at = kf_first_odd(kf_at(a, i, 0), a->cols, a->dtype)) == a->cols)
+            continue;
+        if (f->dims == 1)
+            return kf_fail(KOFN_NONFINITE, "element [%zu] is NaN or infinite",
+                           i);
+        return kf_fail(KOFN_NONFINITE, "element [%zu, %zu] is NaN or infinite",
+                       i, at);
+    }
+    return KOFN_OK;
+}
+
+/* ---- which format ------------------------------------------------------- */
+
+typedef kofn_status (*reader)(kofn_file *f, const kf_source *in);
+
+/* What people pass by mistake, and what to do then. */
+static const struct {
+    const char *magic;
+    size_t length;
+    const char *advice;
+} foreign[] = {
+    {"\x1f\x8b", 2, "it is compressed with gzip; unpack it with gunzip first"},
+    {"BZh", 3, "it is compressed with bzip2; unpack it with bunzip2 first"},
+    {"\xfd"
+     "7zXZ",
+     5, "it is compressed with xz; unpack it with unxz first"},
+    {"\x28\xb5\x2f\xfd", 4, "it is compressed with zstd; unpack it first"},
+    {"PK\x03\x04", 4,
+     "it is a zip or .npz archive; save one array with numpy.save instead"},
+    {"\x89HDF", 4, "it is HDF5; save the array with numpy.save instead"},
+    {"MATLAB 5.0", 10,
+     "it is a MATLAB file; save the array with numpy.save or mmwrite instead"},
+    {"\xff\xfe", 2, "it is UTF-16 text; save it as UTF-8"},
+    {"\xfe\xff", 2, "it is UTF-16 text; save it as UTF-8"},
+};
+
+static bool begins(const kf_source *in, const char *magic, size_t n)
+{
+    return in->length >= n && alike((const char *)in->data, magic, n);
+}
+
+static kofn_status tell(const kf_source *in, reader *read)
+{
+    static const char *const text[] = {".csv", ".tsv", ".txt", ".dat"};
+
+    if (in->length == 0)
+        return kf_fail(KOFN_FORMAT, "the file is empty");
+    *read = NULL;
+    if (begins(in, "\x93NUMPY", 6) || kf_has_suffix(in->path, ".npy"))
+        *read = kf_npy_read;
+    if (begins(in, "%%MatrixMarket", 14) || kf_has_suffix(in->path, ".mtx"))
+        *read = *read ? *read : kf_mtx_read;
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        if (!*read && kf_has_suffix(in->path, text[i]))
+            *read = kf_csv_read;
+    return *read ? KOFN_OK
+                 : kf_fail(KOFN_FORMAT, "neither the first bytes nor the "
+                                        "suffix tell the format; kofn reads "
+                                        ".npy, .mtx and .csv");
+}
+
+static kofn_status parse(kofn_file *f, const kf_source *in)
+{
+    reader read;
+
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (in->length >= foreign[i].length &&
+            memcmp(in->data, foreign[i].magic, foreign[i].length) == 0)
+            return kf_fail(KOFN_FORMAT, "%s", foreign[i].advice);
+    TRY(tell(in, &read));
+    f->dims = 2;
+    return read(f, in);
+}
+
+/* ---- open --------------------------------------------------------------- */
+
+/* Maps the file; the descriptor is the caller's to close. */
+static kofn_status map_file(int fd, kofn_file *f, kf_source *in)
+{
+    struct stat st;
+    void *p;
+
+    if (fstat(fd, &st) != 0)
+        return kf_errno_fail("read", in->path, errno);
+    if (S_ISDIR(st.st_mode))
+        return kf_fail(KOFN_IO, "cannot read %s: it is a directory", in->name);
+    if (!S_ISREG(st.st_mode))
+        return kf_fail(KOFN_IO,
+                       "cannot read %s: it is a pipe or device; copy what "
+                       "comes from it to a file first",
+                       in->name);
+    if ((uintmax_t)st.st_size > PTRDIFF_MAX)
+        return kf_fail(KOFN_IO, "cannot read %s: it is too large to map",
+                       in->name);
+    in->length = (size_t)st.st_size;
+    if (in->length == 0)
+        return KOFN_OK; /* parse will have its say */
+    p = mmap(NULL, in->length, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return kf_errno_fail("map", in->path, errno);
+    posix_madvise(p, in->length, POSIX_MADV_SEQUENTIAL);
+    in->data = f->map = p;
+    f->mapped = in->length;
+    return KOFN_OK;
+}
+
+static kofn_status begin(kofn_file **f, kf_source *in, kofn_file **out)
+{
+    if (!out)
+        return kf_fail(KOFN_INVAL, "out is NULL");
+    *out = NULL;
+    if (!in->path)
+        return kf_fail(KOFN_INVAL, "the file's name is NULL");
+    kf_show_path(in->name, in->path);
+    *f = kf_zero(1, sizeof **f);
+    return *f ? KOFN_OK : KOFN_NOMEM;
+}
+
+static kofn_status finish(kofn_file *f, const kf_source *in, kofn_file **out)
+{
+    kofn_status st = parse(f, in);
+
+    if (st < 0) {
+        kofn_file_free(f);
+        return kf_fail_in(st, "%s", in->name);
+    }
+    if (!f->view)
+        unmap(f);
+    else if (f->map) /* who uses it may read in any order */
+        posix_madvise(f->map, f->mapped, POSIX_MADV_NORMAL);
+    *out = f;
+    return KOFN_OK;
+}
+
+kofn_status kofn_file_open(kofn_file **out, const char *path)
+{
+    kf_source in = {.path = path};
+    kofn_file *f = NULL;
+    kofn_status st;
+    int fd;
+
+    TRY(begin(&f, &in, out));
+    /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        st = kf_errno_fail("open", path, errno);
+    } else {
+        st = map_file(fd, f, &in);
+        close(fd);
+    }
+    if (st < 0) {
+        kofn_file_free(f);
+        return st;
+    }
+    return finish(f, &in, out);
+}
+
+kofn_status kofn_file_parse(kofn_file **out, const void *bytes, size_t length,
+                            const char *name)
+{
+    kf_source in = {.data = bytes, .length = length, .path = name};
+    kofn_file *f = NULL;
+
+    if (!bytes)
+        in.length = 0;
+    TRY(begin(&f, &in, out));
+    return finish(f, &in, out);
+}

@@ -1,0 +1,104 @@
+/* io.h -- what the readers and writers of files share.
+ *
+ * A reader is given all bytes of a file and fills a kofn_file.  Its messages
+ * say the place (line, byte or element) and the reason; file.c puts the
+ * file's name before them.
+ */
+#ifndef KF_IO_H
+#define KF_IO_H
+
+#include "base/base.h"
+#include "mat/mat.h"
+
+#include <kofn/io.h>
+
+/* ---- sparse matrices ---------------------------------------------------- */
+
+/* Room for `nnz` entries.  The arrays lie in one block behind the object and
+ * go with it in kofn_sparse_free, so nobody may point ptr, col or val
+ * elsewhere.  ptr is all zero; col and val are not set.  When fewer entries
+ * than nnz come, ptr[rows] says so and the rest is slack.  NULL on failure,
+ * after keeping the message.  cols must be below 2^32. */
+kofn_sparse *kf_sparse_new(size_t rows, size_t cols, size_t nnz);
+
+/* To fill a new matrix: kofn_sparse itself shows its arrays as const. */
+static inline size_t *kf_sparse_ptr(const kofn_sparse *s)
+{
+    return (size_t *)(uintptr_t)s->ptr;
+}
+
+static inline uint32_t *kf_sparse_col(const kofn_sparse *s)
+{
+    return (uint32_t *)(uintptr_t)s->col;
+}
+
+static inline double *kf_sparse_val(const kofn_sparse *s)
+{
+    return (double *)(uintptr_t)s->val;
+}
+
+/* Sort every row by column and sum entries that name the same place, in
+ * ascending order of value: the result does not depend on the order in which
+ * entries came.  In place.  KOFN_NONFINITE when a sum overflows. */
+kofn_status kf_sparse_tidy(kofn_sparse *s);
+
+/* ---- a file being read -------------------------------------------------- */
+
+#define KF_NAME 160 /* bytes of a path that are shown in messages */
+
+typedef struct kf_source {
+    const unsigned char *data;
+    size_t length;
+    const char *path;
+    char name[KF_NAME]; /* the path as it stands in messages */
+} kf_source;
+
+struct kofn_file {
+    kofn_matrix dense; /* data == NULL: the file is sparse */
+    kofn_sparse *sparse;
+    unsigned dims;
+    bool view;     /* dense points into the file's bytes */
+    void *owned;   /* dense's numbers, when they were copied */
+    void *map;     /* the file's bytes, when kofn_file_open mapped them */
+    size_t mapped; /* their number */
+};
+
+/* Each fills *f or leaves what it had allocated in it for kofn_file_free. */
+kofn_status kf_npy_read(kofn_file *f, const kf_source *in);
+kofn_status kf_mtx_read(kofn_file *f, const kf_source *in);
+kofn_status kf_csv_read(kofn_file *f, const kf_source *in);
+
+/* A rows x cols matrix of doubles, not set, in f->owned and f->dense. */
+kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);
+
+/* KOFN_NONFINITE naming the first element that is NaN or infinite, counted
+ * from 0 as NumPy does: [i] with dims 1, else [i, j]. */
+kofn_status kf_file_finite(const kofn_file *f);
+
+/* The path without control characters and, when long, only its end. */
+void kf_show_path(char name[KF_NAME], const char *path);
+bool kf_has_suffix(const char *path, const char *suffix);
+
+/* "cannot VERB NAME: reason", KOFN_IO. */
+kofn_status kf_errno_fail(const char *verb, const char *path, int error);
+
+/* ---- a file being written ----------------------------------------------- */
+
+/* A file under a temporary name that takes its real name when it is whole. */
+typedef struct kf_out {
+    int fd;
+    bool made; /* temp exists */
+    char *path, *temp;
+    size_t folder; /* length of the folder's name in front of temp */
+    unsigned char *buffer;
+    size_t used;
+} kf_out;
+
+kofn_status kf_out_open(kf_out *o, const char *path);
+kofn_status kf_out_put(kf_out *o, const void *bytes, size_t n);
+kofn_status kf_out_text(kf_out *o, const char *fmt, ...) KF_PRINTF(2, 3);
+/* Closes in any case: `st` is what writing gave.  When that and everything
+ * here succeeds the file has its name, else nothing has changed. */
+kofn_status kf_out_close(kf_out *o, kofn_status st);
+
+#endif

@@ -1,0 +1,418 @@
+/* mtx.c -- Matrix Market files.
+ *
+ * Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats:
+ * Initial Design", NISTIR 5935 (1996), and math.nist.gov/MatrixMarket.
+ * Where that leaves room: comments and blank lines may stand anywhere behind
+ * the banner; entries that name the same place are summed, those of a pattern
+ * too (each counts 1); one entry a line, also in array files, so that a
+ * matrix written row by row is not taken for one written column by column.
+ *
+ * A coordinate file is read twice: once to check every line and count the
+ * entries of each row, once to put them where they belong.  So it needs no
+ * memory but the result's.
+ */
+#include "io.h"
+#include "text.h"
+
+typedef enum symmetry { GENERAL, SYMMETRIC, SKEW } symmetry;
+
+typedef struct market {
+    bool coordinate, pattern, integer;
+    symmetry symmetry;
+    size_t rows, cols;
+    size_t entries;   /* lines of numbers */
+    size_t size_line; /* where these sizes stand */
+} market;
+
+/* ---- banner ------------------------------------------------------------- */
+
+/* The next word of the line in lower case, "" when there is none. */
+static const char *word(kf_text *t, char out[32])
+{
+    size_t n = 0;
+
+    kf_skip_blanks(t);
+    for (; !kf_at_line_end(t) && !kf_is_blank(*t->at); t->at++)
+        if (n < 31)
+            out[n++] =
+                (char)(*t->at >= 'A' && *t->at <= 'Z' ? *t->at | 0x20 : *t->at);
+    out[n] = 0;
+    return out;
+}
+
+/* Which of `names` the word is; -1 if none. */
+static int among(const char *w, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(w, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+static kofn_status banner_fail(const char *what, const char *w,
+                               const char *choice)
+{
+    char shown[KF_SHOWN];
+
+    return kf_fail(KOFN_FORMAT, "line 1: the %s is '%s'; kofn reads %s", what,
+                   kf_show(shown, w, w + strlen(w)), choice);
+}
+
+static kofn_status read_banner(market *m, kf_text *t)
+{
+    static const char *const formats[] = {"array", "coordinate", NULL};
+    static const char *const fields[] = {"real", "integer", "pattern", NULL};
+    static const char *const symmetries[] = {"general", "symmetric",
+                                             "skew-symmetric", NULL};
+    char w[32], shown[KF_SHOWN];
+    int found;
+
+    if (strcmp(word(t, w), "%%matrixmarket") != 0)
+        return kf_fail(KOFN_FORMAT,
+                       "line 1: it does not begin with %%%%MatrixMarket");
+    if (strcmp(word(t, w), "matrix") != 0)
+        return banner_fail("object", w, "matrix only");
+    found = among(word(t, w), formats);
+    if (found < 0)
+        return banner_fail("format", w, "array and coordinate");
+    m->coordinate = found == 1;
+    found = among(word(t, w), fields);
+    if (found < 0)
+        return banner_fail("field", w, "real, integer and pattern");
+    m->integer = found == 1;
+    m->pattern = found == 2;
+    if (m->pattern && !m->coordinate)
+        return kf_fail(KOFN_FORMAT,
+                       "line 1: an array file cannot be a pattern");
+    found = among(word(t, w), symmetries);
+    if (found < 0)
+        return banner_fail("symmetry", w,
+                           "general, symmetric and skew-symmetric");
+    m->symmetry = (symmetry)found;
+    if (m->pattern && m->symmetry == SKEW)
+        return kf_fail(KOFN_FORMAT,
+                       "line 1: a pattern cannot be skew-symmetric");
+    if (word(t, w)[0])
+        return kf_fail(KOFN_FORMAT, "line 1: '%s' follows the banner",
+                       kf_show_word(shown, w, w + strlen(w)));
+    return KOFN_OK;
+}
+
+/* ---- sizes -------------------------------------------------------------- */
+
+static kofn_status read_size(kf_text *t, const char *what, size_t *value)
+{
+    char shown[KF_SHOWN];
+    const char *from;
+
+    kf_skip_blanks(t);
+    from = t->at;
+    if (!kf_scan_size(&t->at, t->end, value) ||
+        !(kf_at_line_end(t) || kf_is_blank(*t->at)))
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu: '%s' is not a number of %s (the line says "
+                       "how large the matrix is)",
+                       t->line, kf_show_word(shown, from, t->end), what);
+    return KOFN_OK;
+}
+
+static kofn_status expect_line_end(kf_text *t)
+{
+    char shown[KF_SHOWN];
+
+    kf_skip_blanks(t);
+    if (kf_at_line_end(t))
+        return KOFN_OK;
+    return kf_fail(KOFN_FORMAT, "line %zu: '%s' follows; one entry a line",
+                   t->line, kf_show_word(shown, t->at, t->end));
+}
+
+/* A header that lies must not make us ask for the memory it claims.  An entry
+ * takes 4 bytes at least ("1 1" and a line end; 2 in an array file), and with
+ * so many more rows than entries something is wrong. */
+static kofn_status check_plausible(const market *m, const kf_text *t)
+{
+    size_t left = (size_t)(t->end - t->at), least = m->coordinate ? 4 : 2;
+
+    left -= left > 0; /* the end of this line */
+    if (m->entries > (left + 1) / least)
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu says %zu entries, but only %zu bytes follow",
+                       m->size_line, m->entries, left);
+    if (m->coordinate && m->rows > (1u << 22) && m->rows / 64 > m->entries)
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu says %zu rows with only %zu entries; drop "
+                       "the empty rows",
+                       m->size_line, m->rows, m->entries);
+    return KOFN_OK;
+}
+
+/* Entries an array file lists: all, or those below the diagonal. */
+static kofn_status count_listed(market *m)
+{
+    size_t n = m->rows;
+
+    if (!kf_mul(m->rows, m->cols, &m->entries))
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu: %zu x %zu numbers are more than "
+                       "there is memory anywhere",
+                       m->size_line, m->rows, m->cols);
+    if (m->symmetry != GENERAL)
+        m->entries = (m->entries - n) / 2 + (m->symmetry == SYMMETRIC ? n : 0);
+    return KOFN_OK;
+}
+
+static kofn_status read_sizes(market *m, kf_text *t)
+{
+    if (!kf_next_line(t, '%'))
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu: the file ends before the line of sizes",
+                       t->line);
+    m->size_line = t->line;
+    TRY(read_size(t, "rows", &m->rows));
+    TRY(read_size(t, "columns", &m->cols));
+    if (m->coordinate)
+        TRY(read_size(t, "entries", &m->entries));
+    TRY(expect_line_end(t));
+    if (m->rows == 0 || m->cols == 0)
+        return kf_fail(KOFN_FORMAT, "line %zu: the %zu x %zu matrix is empty",
+                       t->line, m->rows, m->cols);
+    if (m->rows > UINT32_MAX || m->cols > UINT32_MAX)
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu: %zu x %zu; kofn reads fewer than 2^32 rows "
+                       "and columns",
+                       t->line, m->rows, m->cols);
+    if (m->symmetry != GENERAL && m->rows != m->cols)
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu: a symmetric matrix cannot be %zu x %zu",
+                       t->line, m->rows, m->cols);
+    if (!m->coordinate)
+        TRY(count_listed(m));
+    return check_plausible(m, t);
+}
+
+/* ---- entries ------------------------------------------------------------ */
+
+static kofn_status index_fail(const kf_text *t, const char *from,
+                              const char *what, size_t limit)
+{
+    char shown[KF_SHOWN];
+
+    if (kf_line_ends(from, t->end))
+        return kf_fail(KOFN_FORMAT, "line %zu ends where a %s number should be",
+                       t->line, what);
+    return kf_fail(KOFN_FORMAT, "line %zu: %s '%s' is not among 1 .. %zu",
+                   t->line, what, kf_show_word(shown, from, t->end), limit);
+}
+
+/* A row or column number; given from 0. */
+static inline kofn_status read_index(kf_text *t, const char *what, size_t limit,
+                                     size_t *index)
+{
+    const char *from;
+
+    kf_skip_blanks(t);
+    from = t->at;
+    if (!kf_scan_size(&t->at, t->end, index) || *index < 1 || *index > limit ||
+        !(kf_at_line_end(t) || kf_is_blank(*t->at)))
+        return index_fail(t, from, what, limit);
+    --*index;
+    return KOFN_OK;
+}
+
+static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
+                              bool integer)
+{
+    char shown[KF_SHOWN];
+
+    if (kf_line_ends(from, t->end))
+        return kf_fail(KOFN_FORMAT, "line %zu ends where a value should be",
+                       t->line);
+    kf_show_word(shown, from, t->end);
+    if (found == KF_NAN)
+        return kf_fail(KOFN_NONFINITE, "line %zu: the value is %s", t->line,
+                       shown);
+    if (found == KF_TOO_LARGE)
+        return kf_fail(KOFN_NONFINITE,
+                       "line %zu: %s is too large for a float64", t->line,
+                       shown);
+    return kf_fail(KOFN_FORMAT, "line %zu: '%s' is not %s", t->line, shown,
+                   integer ? "an integer" : "a number");
+}
+
+static inline kofn_status read_value(kf_text *t, bool integer, double *value)
+{
+    const char *from, *p;
+    kf_scan found;
+
+    kf_skip_blanks(t);
+    from = t->at;
+    found = kf_scan_number(from, t->end, &t->at, value);
+    if (found == KF_WORD || !(kf_at_line_end(t) || kf_is_blank(*t->at)))
+        return value_fail(t, from, KF_WORD, integer);
+    if (found != KF_NUMBER)
+        return value_fail(t, from, found, integer);
+    for (p = from; integer && p < t->at; p++)
+        if (!kf_is_digit(*p) && *p != '-' && *p != '+')
+            return value_fail(t, from, KF_WORD, integer);
+    return KOFN_OK;
+}
+
+static kofn_status triangle_fail(const market *m, const kf_text *t, size_t i,
+                                 size_t j)
+{
+    return kf_fail(KOFN_FORMAT,
+                   "line %zu: entry (%zu, %zu) of a %s matrix is not below "
+                   "the diagonal, and only those are listed",
+                   t->line, i + 1, j + 1,
+                   m->symmetry == SKEW ? "skew-symmetric" : "symmetric");
+}
+
+static kofn_status read_entry(const market *m, kf_text *t, size_t *i, size_t *j,
+                              double *v)
+{
+    TRY(read_index(t, "row", m->rows, i));
+    TRY(read_index(t, "column", m->cols, j));
+    if (m->symmetry != GENERAL && *i < *j + (m->symmetry == SKEW))
+        return triangle_fail(m, t, *i, *j);
+    if (m->pattern)
+        *v = 1;
+    else
+        TRY(read_value(t, m->integer, v));
+    return expect_line_end(t);
+}
+
+static kofn_status too_few(const market *m, const kf_text *t, size_t have)
+{
+    return kf_fail(KOFN_FORMAT,
+                   "line %zu: the file ends after %zu entries, and line %zu "
+                   "says there are %zu",
+                   t->line, have, m->size_line, m->entries);
+}
+
+static kofn_status expect_end(const market *m, kf_text *t)
+{
+    if (!kf_next_line(t, '%'))
+        return KOFN_OK;
+    return kf_fail(KOFN_FORMAT,
+                   "line %zu: more entries than the %zu that line %zu says",
+                   t->line, m->entries, m->size_line);
+}
+
+/* ---- the two formats ---------------------------------------------------- */
+
+/* Check all lines and count: ptr[i + 1] gets the entries of row i. */
+static kofn_status count_entries(const market *m, kf_text t, size_t *ptr)
+{
+    for (size_t k = 0; k < m->entries; k++) {
+        size_t i, j;
+        double v;
+
+        if (!kf_next_line(&t, '%'))
+            return too_few(m, &t, k);
+        TRY(read_entry(m, &t, &i, &j, &v));
+        ptr[i + 1]++;
+        if (m->symmetry != GENERAL && i != j)
+            ptr[j + 1]++;
+    }
+    return expect_end(m, &t);
+}
+
+/* One entry behind those row i has already; ptr[i] is where row i goes on.
+ * The room was counted in the same bytes, but another process may have
+ * written to the file since: it must not choose places in memory. */
+static bool put(kofn_sparse *s, size_t room, size_t i, size_t j, double v)
+{
+    size_t at = kf_sparse_ptr(s)[i]++;
+
+    if (at >= room)
+        return false;
+    kf_sparse_col(s)[at] = (uint32_t)j;
+    kf_sparse_val(s)[at] = v;
+    return true;
+}
+
+static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
+{
+    size_t *ptr = kf_sparse_ptr(s), room, last = 0;
+    bool fits = true;
+
+    for (size_t i = 0; i < m->rows; i++)
+        ptr[i + 1] += ptr[i];
+    room = ptr[m->rows];
+    memset(kf_sparse_col(s), 0, room * sizeof(uint32_t)); /* see put */
+    for (size_t k = 0; k < m->entries && fits; k++) {
+        size_t i, j;
+        double v;
+
+        if (!kf_next_line(&t, '%'))
+            return too_few(m, &t, k);
+        TRY(read_entry(m, &t, &i, &j, &v));
+        fits = put(s, room, i, j, v);
+        if (m->symmetry != GENERAL && i != j)
+            fits &= put(s, room, j, i, m->symmetry == SKEW ? -v : v);
+    }
+    /* ptr[i] has moved to the end of row i, which is where i + 1 began. */
+    for (size_t i = 0; i <= m->rows; i++) {
+        size_t end = ptr[i];
+
+        fits &= end >= last;
+        ptr[i] = last;
+        last = end;
+    }
+    if (!fits || ptr[m->rows] != room)
+        return kf_fail(KOFN_IO, "the file changed while it was read");
+    return KOFN_OK;
+}
+
+static kofn_status read_coordinate(const market *m, const kf_text *t,
+                                   kofn_file *f)
+{
+    size_t room = m->entries;
+
+    /* Twice is a little too much: nobody counts the diagonal beforehand. */
+    if (m->symmetry != GENERAL && !kf_mul(room, 2, &room))
+        return kf_nomem(SIZE_MAX);
+    f->sparse = kf_sparse_new(m->rows, m->cols, room);
+    if (!f->sparse)
+        return KOFN_NOMEM;
+    TRY(count_entries(m, *t, kf_sparse_ptr(f->sparse)));
+    TRY(place_entries(m, *t, f->sparse));
+    return kf_sparse_tidy(f->sparse);
+}
+
+static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
+{
+    double *a, v;
+    size_t n = m->cols, have = 0;
+
+    TRY(kf_file_dense(f, m->rows, m->cols));
+    a = f->owned;
+    for (size_t j = 0; j < m->cols; j++) {
+        size_t i = m->symmetry == GENERAL ? 0 : j;
+
+        if (m->symmetry == SKEW)
+            a[i++ * n + j] = 0;
+        for (; i < m->rows; i++, have++) {
+            if (!kf_next_line(t, '%'))
+                return too_few(m, t, have);
+            TRY(read_value(t, m->integer, &v));
+            TRY(expect_line_end(t));
+            if (m->symmetry != GENERAL)
+                a[j * n + i] = m->symmetry == SKEW ? -v : v;
+            a[i * n + j] = v;
+        }
+    }
+    return expect_end(m, t);
+}
+
+kofn_status kf_mtx_read(kofn_file *f, const kf_source *in)
+{
+    const char *p = (const char *)in->data;
+    kf_text t = {p, p, p + in->length, 1};
+    market m = {0};
+
+    TRY(read_banner(&m, &t));
+    TRY(read_sizes(&m, &t));
+    return m.coordinate ? read_coordinate(&m, &t, f) : read_array(&m, &t, f);
+}

@@ -1,0 +1,373 @@
+/* npy.c -- NumPy's .npy files.
+ *
+ * Format: NEP 1, "A Simple File Format for NumPy Arrays" (Kern 2007), and
+ * numpy.lib.format for versions 2.0 and 3.0: the bytes \x93NUMPY, the version
+ * as two bytes, the header's length (little endian, 2 bytes in version 1.0
+ * and 4 later), the header -- a Python dict literal with exactly the keys
+ * descr, fortran_order and shape -- and the numbers.
+ *
+ * Bytes behind the numbers are refused.  NumPy lets them pass because several
+ * arrays may be saved one after the other into one file; here they would be
+ * data silently lost.
+ */
+#include "io.h"
+#include "text.h"
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HOST_ORDER '>'
+#else
+#define HOST_ORDER '<'
+#endif
+
+typedef struct header {
+    const char *at, *end, *begin; /* begin: of the file, for offsets */
+    char descr[16];               /* [<>]f[48] */
+    bool fortran;
+    size_t shape[2];
+    unsigned dims;
+    unsigned seen; /* one bit for each key */
+} header;
+
+/* ---- the dict ----------------------------------------------------------- */
+
+static void skip_space(header *h)
+{
+    while (h->at < h->end && memchr(" \t\r\n", *h->at, 4))
+        h->at++;
+}
+
+static bool take(header *h, char c)
+{
+    skip_space(h);
+    if (h->at == h->end || *h->at != c)
+        return false;
+    h->at++;
+    return true;
+}
+
+static kofn_status expect(header *h, char c)
+{
+    char shown[KF_SHOWN];
+
+    if (take(h, c))
+        return KOFN_OK;
+    return kf_fail(KOFN_FORMAT,
+                   "byte %zu: the header has '%s' where '%c' "
+                   "should be",
+                   (size_t)(h->at - h->begin),
+                   kf_show_word(shown, h->at, h->end), c);
+}
+
+/* A string in single or double quotes, without escapes. */
+static kofn_status take_string(header *h, const char **from, const char **to)
+{
+    char quote, shown[KF_SHOWN];
+    const char *close;
+
+    skip_space(h);
+    quote = h->at < h->end ? *h->at : 0;
+    close = quote == '\'' || quote == '"'
+                ? memchr(h->at + 1, quote, (size_t)(h->end - h->at - 1))
+                : NULL;
+    if (!close)
+        return kf_fail(KOFN_FORMAT,
+                       "byte %zu: the header has '%s' where a string should be",
+                       (size_t)(h->at - h->begin),
+                       kf_show_word(shown, h->at, h->end));
+    *from = h->at + 1;
+    *to = close;
+    h->at = close + 1;
+    return KOFN_OK;
+}
+
+static const char *kind_name(char kind)
+{
+    switch (kind) {
+    case 'b':
+        return "booleans or bytes";
+    case 'i':
+        return "signed integers";
+    case 'u':
+        return "unsigned integers";
+    case 'c':
+        return "complex numbers";
+    case 'O':
+        return "pickled Python objects";
+    case 'S':
+    case 'a':
+    case 'U':
+        return "text";
+    case 'M':
+    case 'm':
+        return "dates or times";
+    case 'V':
+        return "records or raw bytes";
+    }
+    return "something else";
+}
+
+static kofn_status take_descr(header *h)
+{
+    char shown[KF_SHOWN], order;
+    const char *from, *to, *p;
+
+    skip_space(h);
+    if (h->at < h->end && (*h->at == '[' || *h->at == '('))
+        return kf_fail(KOFN_FORMAT,
+                       "it holds records (dtype %s...); save one of their "
+                       "fields as float64",
+                       kf_show_word(shown, h->at, h->end));
+    TRY(take_string(h, &from, &to));
+    p = from + (from < to && memchr("<>=|", *from, 4));
+    order = p > from && (*from == '<' || *from == '>') ? *from : HOST_ORDER;
+    if (to - p == 2 && p[0] == 'f' && (p[1] == '4' || p[1] == '8')) {
+        h->descr[0] = order;
+        h->descr[1] = p[1];
+        return KOFN_OK;
+    }
+    return kf_fail(KOFN_FORMAT,
+                   "it holds %s (dtype '%s'), and kofn reads float64 and "
+                   "float32; convert with a.astype('<f8')",
+                   to - p >= 2 && *p == 'f' ? "floats of another size"
+                                            : kind_name(p < to ? *p : 0),
+                   kf_show(shown, from, to));
+}
+
+static kofn_status take_bool(header *h, bool *value)
+{
+    static const char *const words[] = {"False", "True"};
+    char shown[KF_SHOWN];
+
+    skip_space(h);
+    for (int i = 0; i < 2; i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(h->end - h->at) >= n && !memcmp(h->at, words[i], n)) {
+            *value = i;
+            h->at += n;
+            return KOFN_OK;
+        }
+    }
+    return kf_fail(
+        KOFN_FORMAT, "byte %zu: fortran_order is '%s', neither True nor False",
+        (size_t)(h->at - h->begin), kf_show_word(shown, h->at, h->end));
+}
+
+static kofn_status take_shape(header *h)
+{
+    char shown[KF_SHOWN];
+    bool comma = true;
+
+    TRY(expect(h, '('));
+    while (!take(h, ')')) {
+        size_t n;
+
+        if (!comma)
+            TRY(expect(h, ','));
+        if (!kf_scan_size(&h->at, h->end, &n))
+            return kf_fail(KOFN_FORMAT,
+                           "byte %zu: the shape has '%s' where a size should "
+                           "be",
+                           (size_t)(h->at - h->begin),
+                           kf_show_word(shown, h->at, h->end));
+        if (h->at < h->end && *h->at == 'L')
+            h->at++; /* a long integer of Python 2 */
+        if (h->dims < 2)
+            h->shape[h->dims] = n;
+        h->dims++;
+        comma = take(h, ',');
+    }
+    if (h->dims == 1 && !comma)
+        return kf_fail(KOFN_FORMAT,
+                       "the shape (%zu) is a number, not a tuple: a vector's "
+                       "is (%zu,)",
+                       h->shape[0], h->shape[0]);
+    return KOFN_OK;
+}
+
+static kofn_status take_item(header *h)
+{
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    char shown[KF_SHOWN];
+    const char *from, *to;
+    unsigned key = 0;
+
+    TRY(take_string(h, &from, &to));
+    while (key < 3 && ((size_t)(to - from) != strlen(keys[key]) ||
+                       memcmp(from, keys[key], (size_t)(to - from)) != 0))
+        key++;
+    if (key == 3)
+        return kf_fail(KOFN_FORMAT, "byte %zu: unknown key '%s' in the header",
+                       (size_t)(from - h->begin), kf_show(shown, from, to));
+    if (h->seen & 1u << key)
+        return kf_fail(KOFN_FORMAT,
+                       "byte %zu: the header has the key '%s' twice",
+                       (size_t)(from - h->begin), keys[key]);
+    h->seen |= 1u << key;
+    TRY(expect(h, ':'));
+    return key == 0   ? take_descr(h)
+           : key == 1 ? take_bool(h, &h->fortran)
+                      : take_shape(h);
+}
+
+static kofn_status take_dict(header *h)
+{
+    bool comma = true;
+
+    TRY(expect(h, '{'));
+    while (!take(h, '}')) {
+        if (!comma)
+            TRY(expect(h, ','));
+        TRY(take_item(h));
+        comma = take(h, ',');
+    }
+    skip_space(h);
+    if (h->at != h->end)
+        return kf_fail(KOFN_FORMAT, "byte %zu: the header goes on behind '}'",
+                       (size_t)(h->at - h->begin));
+    if (h->seen != 7)
+        return kf_fail(KOFN_FORMAT,
+                       "the header does not have all of descr, fortran_order "
+                       "and shape");
+    return KOFN_OK;
+}
+
+/* ---- where the numbers begin and whether all are there ------------------- */
+
+static kofn_status find_header(header *h, const kf_source *in, size_t *data)
+{
+    const unsigned char *p = in->data;
+    size_t before, length;
+
+    if (in->length < 10 || memcmp(p, "\x93NUMPY", 6) != 0)
+        return kf_fail(KOFN_FORMAT, in->length < 10
+                                        ? "it is shorter than a .npy header"
+                                        : "it does not begin as a .npy does");
+    if (p[6] < 1 || p[6] > 3 || p[7] != 0)
+        return kf_fail(KOFN_FORMAT,
+                       "version %u.%u of the .npy format; kofn knows 1.0, 2.0 "
+                       "and 3.0",
+                       p[6], p[7]);
+    before = p[6] == 1 ? 10 : 12;
+    length = p[8] | (size_t)p[9] << 8;
+    if (before == 12 && in->length >= 12)
+        length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
+    if (in->length < before || in->length - before < length)
+        return kf_fail(KOFN_FORMAT,
+                       "the header should have %zu bytes, but the file ends "
+                       "after %zu bytes",
+                       length, in->length);
+    h->begin = (const char *)p;
+    h->at = h->begin + before;
+    h->end = h->at + length;
+    *data = before + length;
+    return KOFN_OK;
+}
+
+static kofn_status check_size(size_t have, size_t rows, size_t cols,
+                              size_t size)
+{
+    size_t need;
+
+    if (rows == 0 || cols == 0)
+        return kf_fail(KOFN_FORMAT, "the array of %zu x %zu numbers is empty",
+                       rows, cols);
+    if (!kf_mul(rows, cols, &need) || !kf_mul(need, size, &need))
+        return kf_fail(KOFN_FORMAT,
+                       "the header says %zu x %zu numbers, more than there is "
+                       "memory anywhere",
+                       rows, cols);
+    if (have < need)
+        return kf_fail(KOFN_FORMAT,
+                       "%zu x %zu numbers (float%zu) need %zu bytes, but only "
+                       "%zu follow the header: the file is cut off",
+                       rows, cols, 8 * size, need, have);
+    if (have > need)
+        return kf_fail(KOFN_FORMAT,
+                       "%zu bytes follow the array's %zu bytes; kofn reads "
+                       "one array a file",
+                       have - need, need);
+    return KOFN_OK;
+}
+
+/* ---- copies ------------------------------------------------------------- */
+
+static void copy8(unsigned char *to, const unsigned char *from, bool swap)
+{
+    uint64_t x;
+
+    memcpy(&x, from, 8);
+    x = swap ? __builtin_bswap64(x) : x;
+    memcpy(to, &x, 8);
+}
+
+static void copy4(unsigned char *to, const unsigned char *from, bool swap)
+{
+    uint32_t x;
+
+    memcpy(&x, from, 4);
+    x = swap ? __builtin_bswap32(x) : x;
+    memcpy(to, &x, 4);
+}
+
+/* to = from, or its transpose: element (i,j) of `to` lies at from[i*down +
+ * j*right].  Squares of 32 x 32 keep both sides in cache. */
+static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
+                 size_t right, size_t size, bool swap)
+{
+    const size_t side = 32;
+
+    for (size_t i0 = 0; i0 < to->rows; i0 += side)
+        for (size_t j0 = 0; j0 < to->cols; j0 += side) {
+            size_t i1 = kf_min(i0 + side, to->rows);
+            size_t j1 = kf_min(j0 + side, to->cols);
+
+            for (size_t i = i0; i < i1; i++)
+                for (size_t j = j0; j < j1; j++) {
+                    unsigned char *p =
+                        (unsigned char *)to->data + (i * to->ld + j) * size;
+                    const unsigned char *q =
+                        from + (i * down + j * right) * size;
+
+                    if (size == 8)
+                        copy8(p, q, swap);
+                    else
+                        copy4(p, q, swap);
+                }
+        }
+}
+
+kofn_status kf_npy_read(kofn_file *f, const kf_source *in)
+{
+    header h = {0};
+    size_t data = 0, rows, cols, size;
+    bool swap, turned;
+
+    TRY(find_header(&h, in, &data));
+    TRY(take_dict(&h));
+    if (h.dims < 1 || h.dims > 2)
+        return kf_fail(KOFN_FORMAT,
+                       "the array has %u dimensions; kofn reads vectors and "
+                       "matrices: reshape it to two",
+                       h.dims);
+    rows = h.shape[0];
+    cols = h.dims == 2 ? h.shape[1] : 1;
+    size = h.descr[1] == '4' ? 4 : 8;
+    TRY(check_size(in->length - data, rows, cols, size));
+
+    swap = h.descr[0] != HOST_ORDER;
+    turned = h.fortran && rows > 1 && cols > 1;
+    f->dims = h.dims;
+    f->dense =
+        (kofn_matrix){NULL, rows, cols, cols, size == 4 ? KOFN_F32 : KOFN_F64};
+    if (!swap && !turned && (uintptr_t)(in->data + data) % size == 0) {
+        f->view = true;
+        f->dense.data = (void *)(uintptr_t)(in->data + data);
+    } else {
+        f->owned = f->dense.data = kf_new(rows * cols, size);
+        if (!f->owned)
+            return KOFN_NOMEM;
+        copy(&f->dense, in->data + data, turned ? 1 : cols, turned ? rows : 1,
+             size, swap);
+    }
+    return kf_file_finite(f);
+}

@@ -1,0 +1,326 @@
+/* text.c -- numbers and lines in text.
+ *
+ * Up to 19 significant digits with a power of ten between -27 and 27 are
+ * converted here: w 10^q = w 5^q 2^q, where w and 5^|q| fit in 64 bits each,
+ * so one 128-bit product or quotient with its remainder decides the rounding
+ * exactly.  Everything else goes to strtod, rewritten without a point, so
+ * that no locale can have an opinion.
+ */
+#include "text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+/* ---- lines -------------------------------------------------------------- */
+
+void kf_skip_line(kf_text *t)
+{
+    const char *n = memchr(t->at, '\n', (size_t)(t->end - t->at));
+
+    t->at = n ? n : t->end;
+}
+
+bool kf_next_line(kf_text *t, char comment)
+{
+    for (;;) {
+        kf_skip_blanks(t);
+        if (t->at < t->end && *t->at == comment)
+            kf_skip_line(t);
+        if (!kf_at_line_end(t))
+            return true;
+        t->at += t->at < t->end && *t->at == '\r';
+        if (t->at == t->end)
+            return false;
+        t->at++;
+        t->line++;
+    }
+}
+
+/* ---- decimal to binary -------------------------------------------------- */
+
+#define EXACT 27  /* 5^27 < 2^63 < 5^28 */
+#define DIGITS 19 /* 10^19 < 2^64 */
+
+static const uint64_t five[EXACT + 1] = {
+    1,
+    5,
+    25,
+    125,
+    625,
+    3125,
+    15625,
+    78125,
+    390625,
+    1953125,
+    9765625,
+    48828125,
+    244140625,
+    1220703125,
+    6103515625,
+    30517578125,
+    152587890625,
+    762939453125,
+    3814697265625,
+    19073486328125,
+    95367431640625,
+    476837158203125,
+    2384185791015625,
+    11920928955078125,
+    59604644775390625,
+    298023223876953125,
+    1490116119384765625,
+    7450580596923828125,
+};
+
+/* 2^e for -1022 <= e <= 1023. */
+static double power_of_two(int e)
+{
+    uint64_t bits = (uint64_t)(e + 1023) << 52;
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* w 10^q rounded to nearest, ties to even; w != 0, |q| <= EXACT.  `m` holds
+ * the leading 64 bits of the result, `rest` whether anything follows them. */
+static double scale(uint64_t w, int q)
+{
+    int up = __builtin_clzll(w), e = q - up;
+    uint64_t m, f = five[q < 0 ? -q : q];
+    int fup = __builtin_clzll(f);
+    bool rest;
+
+    w <<= up;
+    f <<= fup;
+    if (q >= 0) {
+        wide product = (wide)w * f;
+        int gap = !(product >> 127);
+
+        product <<= gap;
+        m = (uint64_t)(product >> 64);
+        rest = (uint64_t)product != 0;
+        e += 64 - gap - fup;
+    } else {
+        /* w < 2 f, so that the quotient stays below 2^64; it is at least
+         * 2^62, and 54 bits of it would do. */
+        wide top = (wide)w << 63;
+        int gap;
+
+        m = (uint64_t)(top / f);
+        rest = top % f != 0;
+        gap = !(m >> 63);
+        m <<= gap;
+        e += fup - 63 - gap;
+    }
+    uint64_t low = m & 0x7ff, kept = m >> 11;
+    kept += low > 0x400 || (low == 0x400 && (rest || kept % 2));
+    return (double)kept * power_of_two(e + 11);
+}
+
+/* A number as it stands: its significant digits lie in from .. to - 1, with
+ * at most one point among them. */
+typedef struct decimal {
+    const char *from, *to;
+    uint64_t w;    /* the digits' value when they are few */
+    size_t digits; /* significant ones */
+    int64_t q;     /* the last digit counts 10^q */
+    bool any;
+} decimal;
+
+static const char *take_digits(const char *p, const char *end, decimal *d)
+{
+    const char *first = p;
+
+    if (d->digits == 0) {
+        while (p < end && *p == '0')
+            p++;
+        if (p < end && kf_is_digit(*p))
+            d->from = p;
+    }
+    for (; p < end && kf_is_digit(*p); p++) {
+        d->w = d->w * 10 + (uint64_t)(*p - '0');
+        d->digits++;
+    }
+    d->any |= p > first;
+    return p;
+}
+
+/* The power behind e or E; stays put when no digit follows. */
+static const char *take_power(const char *p, const char *end, decimal *d)
+{
+    const char *q = p + 1;
+    bool minus = q < end && *q == '-';
+    int64_t power = 0;
+
+    q += q < end && (*q == '-' || *q == '+');
+    if (q == end || !kf_is_digit(*q))
+        return p;
+    /* Capped where no count of digits in a real file can bring it back. */
+    for (; q < end && kf_is_digit(*q); q++)
+        if (power < 1000000000000000)
+            power = power * 10 + (*q - '0');
+    d->q += minus ? -power : power;
+    return q;
+}
+
+/* Two doubles that follow each other have a midpoint of at most 767
+ * significant digits, so of more only whether they are zero matters. */
+#define ENOUGH 800
+
+static double ask_strtod(const decimal *d)
+{
+    char text[ENOUGH + 32];
+    size_t n = 0, left = d->digits;
+    const char *p = d->from;
+    int64_t q = d->q;
+
+    for (; p < d->to && n < ENOUGH; p++)
+        if (kf_is_digit(*p)) {
+            text[n++] = *p;
+            left--;
+        }
+    q += (int64_t)left;
+    for (; p < d->to; p++)
+        if (*p > '0') {
+            text[n++] = '1';
+            q--;
+            break;
+        }
+    q = q > 99999 ? 99999 : q < -99999 ? -99999 : q;
+    snprintf(text + n, sizeof text - n, "e%d", (int)q);
+    return strtod(text, NULL);
+}
+
+static bool is_word(const char *p, const char *end, const char *word)
+{
+    size_t n = strlen(word);
+
+    if ((size_t)(end - p) < n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((p[i] | 0x20) != word[i])
+            return false;
+    return true;
+}
+
+static kf_scan scan_word(const char *p, const char *end, const char **next)
+{
+    static const char *const words[] = {"nan", "infinity", "inf"};
+
+    for (size_t i = 0; i < 3; i++)
+        if (is_word(p, end, words[i])) {
+            *next = p + strlen(words[i]);
+            return KF_NAN;
+        }
+    *next = p;
+    return KF_WORD;
+}
+
+kf_scan kf_scan_number(const char *p, const char *end, const char **next,
+                       double *value)
+{
+    decimal d = {0};
+    bool minus = p < end && *p == '-';
+    double v = 0;
+
+    p += p < end && (*p == '-' || *p == '+');
+    p = take_digits(p, end, &d);
+    if (p < end && *p == '.') {
+        const char *point = p++;
+
+        p = take_digits(p, end, &d);
+        d.q = -(int64_t)(p - point - 1);
+    }
+    if (!d.any)
+        return scan_word(p, end, next);
+    d.to = p;
+    if (p < end && (*p | 0x20) == 'e')
+        p = take_power(p, end, &d);
+    *next = p;
+    if (d.digits > DIGITS || d.q < -EXACT || d.q > EXACT)
+        v = d.digits ? ask_strtod(&d) : 0;
+    else if (d.w)
+        v = scale(d.w, (int)d.q);
+    *value = minus ? -v : v;
+    return isinf(v) ? KF_TOO_LARGE : KF_NUMBER;
+}
+
+/* ---- for messages ------------------------------------------------------- */
+
+const char *kf_show(char shown[KF_SHOWN], const char *p, const char *end)
+{
+    size_t n = 0;
+
+    for (; p < end; p++) {
+        unsigned char c = (unsigned char)*p;
+
+        if (n > KF_SHOWN - 9) {
+            memcpy(shown + n, "...", 3);
+            n += 3;
+            break;
+        }
+        if (c >= ' ' && c < 0x7f)
+            shown[n++] = (char)c;
+        else
+            n += (size_t)snprintf(shown + n, 5, "\\x%02x", c);
+    }
+    shown[n] = 0;
+    return shown;
+}
+
+const char *kf_show_word(char shown[KF_SHOWN], const char *p, const char *end)
+{
+    const char *to = p;
+
+    while (!kf_line_ends(to, end) && !kf_is_blank(*to))
+        to++;
+    return kf_show(shown, p, to);
+}
+
+/* ---- binary to decimal -------------------------------------------------- */
+
+/* printf writes the locale's radix, which may be several bytes. */
+static size_t put_point(char *s)
+{
+    char *to = s;
+
+    for (char *p = s; *p; p++) {
+        bool number = kf_is_digit(*p) || *p == '-' || *p == '+' ||
+                      (*p >= 'a' && *p <= 'z');
+
+        if (number)
+            *to++ = *p;
+        else if (to == s || to[-1] != '.')
+            *to++ = '.';
+    }
+    *to = 0;
+    return (size_t)(to - s);
+}
+
+size_t kf_print_number(char out[KF_DIGITS], double v, bool single)
+{
+    int least = single ? 6 : 15, most = single ? 9 : 17;
+    size_t n = 0;
+
+    if (isnan(v))
+        return (size_t)snprintf(out, KF_DIGITS, "nan");
+    for (int digits = least; digits <= most; digits++) {
+        const char *end;
+        double back = 0;
+
+        snprintf(out, KF_DIGITS, "%.*g", digits, v);
+        n = put_point(out);
+        if (isinf(v))
+            break;
+        /* %.15g of the largest double may exceed it. */
+        if (kf_scan_number(out, out + n, &end, &back) != KF_NUMBER)
+            continue;
+        if (single ? (float)back == (float)v : back == v)
+            break;
+    }
+    return n;
+}

@@ -1,0 +1,223 @@
+/* write.c -- matrices to .npy, Matrix Market and CSV files.
+ *
+ * Writers take NaN and infinity: an answer given in part (KOFN_PARTIAL) has
+ * NaN in the rows that were lost, and must not be lost with them.
+ */
+#include "io.h"
+#include "text.h"
+
+#include <stdio.h>
+
+#define LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+
+static kofn_status check(const kofn_matrix *a, unsigned dims)
+{
+    if (!a || !a->data)
+        return kf_fail(KOFN_INVAL, "there is no matrix to write");
+    if (a->dtype != KOFN_F64 && a->dtype != KOFN_F32)
+        return kf_fail(KOFN_INVAL, "the matrix has the unknown dtype %d",
+                       (int)a->dtype);
+    if (a->rows == 0 || a->cols == 0)
+        return kf_fail(KOFN_SHAPE, "the %zu x %zu matrix is empty", a->rows,
+                       a->cols);
+    if (a->ld < a->cols)
+        return kf_fail(KOFN_SHAPE, "ld = %zu is less than the %zu columns",
+                       a->ld, a->cols);
+    if (dims != 1 && dims != 2)
+        return kf_fail(KOFN_INVAL, "dims = %u is neither 1 nor 2", dims);
+    if (dims == 1 && a->cols != 1)
+        return kf_fail(KOFN_SHAPE, "dims = 1, but the matrix has %zu columns",
+                       a->cols);
+    return KOFN_OK;
+}
+
+static const unsigned char *place(const kofn_matrix *a, size_t i, size_t j)
+{
+    size_t size = a->dtype == KOFN_F32 ? 4 : 8;
+
+    return (const unsigned char *)a->data + (i * a->ld + j) * size;
+}
+
+static double element(const kofn_matrix *a, size_t i, size_t j)
+{
+    double v;
+    float x;
+
+    if (a->dtype == KOFN_F64) {
+        memcpy(&v, place(a, i, j), sizeof v);
+        return v;
+    }
+    memcpy(&x, place(a, i, j), sizeof x);
+    return (double)x;
+}
+
+static kofn_status put_number(kf_out *o, double v, bool single, char end)
+{
+    char text[KF_DIGITS + 1];
+    size_t n = kf_print_number(text, v, single);
+
+    text[n] = end;
+    return kf_out_put(o, text, n + 1);
+}
+
+/* ---- .npy --------------------------------------------------------------- */
+
+static kofn_status put_swapped(kf_out *o, const unsigned char *p, size_t n,
+                               size_t size)
+{
+    for (size_t k = 0; k < n; k++, p += size) {
+        unsigned char x[8];
+
+        for (size_t b = 0; b < size; b++)
+            x[b] = p[size - 1 - b];
+        TRY(kf_out_put(o, x, size));
+    }
+    return KOFN_OK;
+}
+
+static kofn_status put_npy(kf_out *o, const kofn_matrix *a, unsigned dims)
+{
+    size_t size = a->dtype == KOFN_F32 ? 4 : 8;
+    bool flat = a->ld == a->cols;
+    size_t runs = flat ? 1 : a->rows, length = flat ? a->rows : 1;
+    char dict[128], shape[64], head[10] = "\x93NUMPY\x01";
+    int n, pad;
+
+    if (dims == 1)
+        snprintf(shape, sizeof shape, "(%zu,)", a->rows);
+    else
+        snprintf(shape, sizeof shape, "(%zu, %zu)", a->rows, a->cols);
+    n = snprintf(dict, sizeof dict,
+                 "{'descr': '<f%zu', 'fortran_order': False, 'shape': %s, }",
+                 size, shape);
+    /* With its line end the header makes the numbers begin at a multiple of
+     * 64, so that they can be mapped. */
+    pad = 63 - (10 + n) % 64;
+    head[8] = (char)(n + pad + 1);
+    TRY(kf_out_put(o, head, sizeof head));
+    TRY(kf_out_text(o, "%s%*s\n", dict, pad, ""));
+    length *= a->cols;
+    for (size_t r = 0; r < runs; r++)
+        if (LITTLE)
+            TRY(kf_out_put(o, place(a, r, 0), length * size));
+        else
+            TRY(put_swapped(o, place(a, r, 0), length, size));
+    return KOFN_OK;
+}
+
+kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
+                           unsigned dims)
+{
+    kf_out o;
+
+    TRY(check(a, dims));
+    TRY(kf_out_open(&o, path));
+    return kf_out_close(&o, put_npy(&o, a, dims));
+}
+
+/* ---- CSV ---------------------------------------------------------------- */
+
+static kofn_status put_csv(kf_out *o, const kofn_matrix *a)
+{
+    bool single = a->dtype == KOFN_F32;
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            TRY(put_number(o, element(a, i, j), single,
+                           j + 1 < a->cols ? ',' : '\n'));
+    return KOFN_OK;
+}
+
+kofn_status kofn_write_csv(const char *path, const kofn_matrix *a)
+{
+    kf_out o;
+
+    TRY(check(a, 2));
+    TRY(kf_out_open(&o, path));
+    return kf_out_close(&o, put_csv(&o, a));
+}
+
+/* ---- Matrix Market ------------------------------------------------------ */
+
+/* "i j" and `end`, without printf: these are most of a large file. */
+static kofn_status put_place(kf_out *o, size_t i, size_t j, char end)
+{
+    char text[48];
+    size_t at = sizeof text;
+
+    text[--at] = end;
+    do
+        text[--at] = (char)('0' + j % 10);
+    while (j /= 10);
+    text[--at] = ' ';
+    do
+        text[--at] = (char)('0' + i % 10);
+    while (i /= 10);
+    return kf_out_put(o, text + at, sizeof text - at);
+}
+
+static kofn_status put_sparse(kf_out *o, const kofn_sparse *a)
+{
+    size_t nnz = a->ptr[a->rows];
+    bool pattern = true;
+
+    for (size_t k = 0; k < nnz && pattern; k++)
+        pattern = a->val[k] == 1;
+    TRY(kf_out_text(o, "%%%%MatrixMarket matrix coordinate %s general\n",
+                    pattern ? "pattern" : "real"));
+    TRY(kf_out_text(o, "%zu %zu %zu\n", a->rows, a->cols, nnz));
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t k = a->ptr[i]; k < a->ptr[i + 1]; k++) {
+            size_t j = (size_t)a->col[k] + 1;
+
+            TRY(put_place(o, i + 1, j, pattern ? '\n' : ' '));
+            if (!pattern)
+                TRY(put_number(o, a->val[k], false, '\n'));
+        }
+    return KOFN_OK;
+}
+
+kofn_status kofn_write_mtx(const char *path, const kofn_sparse *a)
+{
+    kf_out o;
+
+    TRY(kf_check_sparse(a, "the matrix"));
+    TRY(kf_out_open(&o, path));
+    return kf_out_close(&o, put_sparse(&o, a));
+}
+
+static kofn_status put_array(kf_out *o, const kofn_matrix *a)
+{
+    bool single = a->dtype == KOFN_F32;
+
+    TRY(kf_out_text(o, "%%%%MatrixMarket matrix array real general\n"));
+    TRY(kf_out_text(o, "%zu %zu\n", a->rows, a->cols));
+    for (size_t j = 0; j < a->cols; j++)
+        for (size_t i = 0; i < a->rows; i++)
+            TRY(put_number(o, element(a, i, j), single, '\n'));
+    return KOFN_OK;
+}
+
+/* ---- by suffix ---------------------------------------------------------- */
+
+kofn_status kofn_write(const char *path, const kofn_matrix *a, unsigned dims)
+{
+    char name[KF_NAME];
+    kf_out o;
+
+    if (!path)
+        return kf_fail(KOFN_INVAL, "the file's name is NULL");
+    TRY(check(a, dims));
+    if (kf_has_suffix(path, ".npy"))
+        return kofn_write_npy(path, a, dims);
+    if (kf_has_suffix(path, ".csv"))
+        return kofn_write_csv(path, a);
+    if (kf_has_suffix(path, ".mtx")) {
+        TRY(kf_out_open(&o, path));
+        return kf_out_close(&o, put_array(&o, a));
+    }
+    kf_show_path(name, path);
+    return kf_fail(KOFN_INVAL,
+                   "cannot tell how to write %s: name it .npy, .csv or .mtx",
+                   name);
+}

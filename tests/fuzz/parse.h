@@ -1,0 +1,145 @@
+/* parse.h -- what the targets of kofn_file_parse share: an allocator that
+ * watches, and the rules every answer keeps. */
+#ifndef KF_FUZZ_PARSE_H
+#define KF_FUZZ_PARSE_H
+
+#include "io/io.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Not assert: that is gone with NDEBUG. */
+#define MUST(condition)                                                        \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "%s:%d: %s\n  message: %s\n", __FILE__, __LINE__,  \
+                    #condition, kofn_errmsg());                                \
+            abort();                                                           \
+        }                                                                      \
+    } while (0)
+
+/* ---- memory ------------------------------------------------------------- */
+
+static size_t most;  /* bytes that may be held at once */
+static size_t held;  /* bytes held now */
+static long blocks;  /* allocations held now */
+static long made;    /* allocations since failing was set */
+static long failing; /* this allocation fails; 0: none */
+
+static void *watching(void *ud, void *p, size_t want)
+{
+    unsigned char *block;
+
+    (void)ud;
+    if (want == 0) {
+        if (p) {
+            size_t size;
+
+            memcpy(&size, (unsigned char *)p - 64, sizeof size);
+            held -= size;
+            blocks--;
+            free((unsigned char *)p - 64);
+        }
+        return NULL;
+    }
+    if (++made == failing)
+        return NULL;
+    held += want;
+    blocks++;
+    MUST(want <= most && held <= most);
+    block = aligned_alloc(64, 64 + (want + 63) / 64 * 64);
+    MUST(block);
+    memcpy(block, &want, sizeof want);
+    return block + 64;
+}
+
+/* ---- rules -------------------------------------------------------------- */
+
+static void check_dense(const kofn_file *f, const uint8_t *data, size_t size)
+{
+    const kofn_matrix *a = kofn_file_dense(f);
+    size_t width = a->dtype == KOFN_F32 ? 4 : 8;
+
+    MUST(a->rows > 0 && a->cols > 0 && a->ld == a->cols);
+    MUST(a->rows <= size && a->cols <= size && a->rows * a->cols <= 2 * size);
+    MUST((uintptr_t)a->data % width == 0);
+    MUST(kofn_file_dims(f) == 2 || (kofn_file_dims(f) == 1 && a->cols == 1));
+    if (kofn_file_mapped(f)) {
+        const uint8_t *p = a->data;
+        MUST(p > data && p + a->rows * a->cols * width == data + size);
+    }
+    for (size_t k = 0; k < a->rows * a->cols; k++)
+        MUST(isfinite(width == 4 ? (double)((const float *)a->data)[k]
+                                 : ((const double *)a->data)[k]));
+}
+
+static void check_sparse(const kofn_sparse *s)
+{
+    MUST(kf_check_sparse(s, "s") == KOFN_OK);
+    for (size_t i = 0; i < s->rows; i++)
+        for (size_t k = s->ptr[i]; k < s->ptr[i + 1]; k++) {
+            MUST(k == s->ptr[i] || s->col[k - 1] < s->col[k]);
+            MUST(isfinite(s->val[k]));
+        }
+}
+
+static void check_message(const char *name)
+{
+    const char *m = kofn_errmsg();
+    size_t n = strlen(name);
+
+    MUST(strncmp(m, name, n) == 0 && strncmp(m + n, ": ", 2) == 0 && m[n + 2]);
+    for (; *m; m++) /* a file must not get at the user's terminal */
+        MUST(*m >= ' ' && *m < 0x7f);
+}
+
+/* The same with an allocation that fails: no other answer, no leak. */
+static void parse_without_memory(const uint8_t *data, size_t size,
+                                 const char *name)
+{
+    kofn_file *f = (kofn_file *)(uintptr_t)1;
+
+    failing = 1 + (long)(size % (size_t)made);
+    made = 0;
+    MUST(kofn_file_parse(&f, data, size, name) == KOFN_NOMEM);
+    MUST(!f && blocks == 0 && held == 0);
+    failing = 0;
+}
+
+/* Parse, check every rule; the file, or NULL when it was refused. */
+static kofn_file *parse(const uint8_t *data, size_t size, const char *name)
+{
+    const kofn_alloc watch = {watching, NULL};
+    kofn_file *f = (kofn_file *)(uintptr_t)1;
+    kofn_status st;
+
+    kofn_set_alloc(&watch);
+    /* Rows may be empty, up to 64 for each entry; see mtx.c. */
+    most = ((size_t)1 << 25) + 65536 + 160 * size;
+    made = 0;
+    st = kofn_file_parse(&f, data, size, name);
+    if (st != KOFN_OK) {
+        MUST(st == KOFN_FORMAT || st == KOFN_NONFINITE);
+        MUST(!f && blocks == 0 && held == 0);
+        check_message(name);
+        return NULL;
+    }
+    MUST(f && !kofn_file_dense(f) != !kofn_file_sparse(f));
+    if (kofn_file_dense(f))
+        check_dense(f, data, size);
+    else
+        check_sparse(kofn_file_sparse(f));
+    return f;
+}
+
+static void done(kofn_file *f, const uint8_t *data, size_t size,
+                 const char *name)
+{
+    kofn_file_free(f);
+    MUST(blocks == 0 && held == 0);
+    if (size % 8 == 0)
+        parse_without_memory(data, size, name);
+}
+
+#endif
