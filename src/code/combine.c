@@ -1,0 +1,373 @@
+/* combine.c -- the dot-product engine: choice of kernel, blocking, checks.
+ *
+ * Blocking.  A kernel keeps the sums of up to `rows` outputs over a few vectors
+ * of columns in registers while all sources go by.  Around that:
+ *
+ *   - With at most `rows` outputs the work is bound by memory, and one pass of
+ *     the kernel along the columns reads every source and writes every output
+ *     once.
+ *   - With more outputs, columns are cut into slivers whose part of the sources
+ *     stays close; all outputs are made from a sliver before the next one is
+ *     touched.
+ *   - With many sources, those are cut into chunks.  Sums wait between chunks
+ *     in a tile of doubles, and columns are cut so that it has room for all
+ *     outputs, or for a panel of them after the other.
+ *
+ * Memory.  Hardware follows only about a dozen streams of reads, and loads in
+ * flight are too few to make up for it; prefetches into the second-level cache
+ * are not so few.  A call larger than the caches writes around them: an
+ * ordinary store would first read what it overwrites.
+ */
+#include "combine.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define CHUNK 256         /* sources in a chunk, at most */
+#define STREAMS 32        /* ... where reading them is what takes the time */
+#define FOLLOWED 12       /* ... streams that hardware follows */
+#define BURST (32 << 10)  /* bytes, so long that to start streams is nothing */
+#define TILE 8192         /* sums that wait between chunks */
+#define STEP 32           /* columns: a multiple of every kernel's group */
+#define SLIVER (64 << 10) /* bytes of sources */
+#define AHEAD 1024        /* bytes to prefetch by */
+#define NEAR (1 << 20)    /* bytes that need no prefetching */
+#define AROUND (32 << 20) /* bytes beyond which to write around the cache */
+
+/* ---- level of SIMD ------------------------------------------------------ */
+
+typedef const kf_combine_simd *find_simd(void);
+
+static find_simd *const levels[] = {kf_combine_avx512, kf_combine_avx2,
+                                    kf_combine_plain};
+static const char *const level_names[] = {"avx512", "avx2", "plain"};
+#define LEVELS (sizeof levels / sizeof levels[0])
+
+static _Atomic(const kf_combine_simd *) in_force;
+
+static size_t level_named(const char *name)
+{
+    size_t i = 0;
+
+    while (i < LEVELS && strcmp(name, level_names[i]))
+        i++;
+    return i;
+}
+
+/* Threads that come here together find the same. */
+static const kf_combine_simd *choose(void)
+{
+    const char *highest = getenv("KOFN_SIMD");
+    size_t i = highest ? level_named(highest) % LEVELS : 0;
+    const kf_combine_simd *simd = levels[i]();
+
+    while (!simd)
+        simd = levels[++i]();
+    atomic_store_explicit(&in_force, simd, memory_order_release);
+    return simd;
+}
+
+static const kf_combine_simd *simd_in_force(void)
+{
+    const kf_combine_simd *simd =
+        atomic_load_explicit(&in_force, memory_order_acquire);
+
+    return simd ? simd : choose();
+}
+
+const char *kf_combine_level(void)
+{
+    return simd_in_force()->name;
+}
+
+bool kf_combine_use(const char *level)
+{
+    size_t i = level_named(level);
+    const kf_combine_simd *simd = i < LEVELS ? levels[i]() : NULL;
+
+    if (simd)
+        atomic_store_explicit(&in_force, simd, memory_order_release);
+    return simd != NULL;
+}
+
+/* ---- blocking ----------------------------------------------------------- */
+
+typedef struct call {
+    const kf_combine_simd *simd;
+    size_t m, k;
+    const double *D;
+    size_t ldd;
+    const void *const *src;
+    void *const *dst;
+    kofn_dtype dtype;
+    size_t size; /* of an element */
+    size_t ahead;
+    bool stream;
+} call;
+
+/* Sources with a coefficient that is not zero, out of a chunk: the first, the
+ * last, the second, the last but one, and so on.  In ascending order they are
+ * often equally far apart, and hardware, expecting another, would fetch what
+ * lies behind the last.  Where that is an output about to be written around the
+ * cache, it would take twice as long. */
+typedef struct used {
+    const char *src[CHUNK];
+    size_t col[CHUNK];
+    size_t count;
+} used;
+
+static void find_used(used *u, const call *c, size_t first, size_t count)
+{
+    bool any[CHUNK] = {false};
+    size_t left = count, low = 0, high = count;
+
+    for (size_t i = 0; i < c->m && left; i++) {
+        const double *row = c->D + i * c->ldd + first;
+
+        for (size_t j = 0; j < count; j++) {
+            if (!any[j] && row[j] != 0) {
+                any[j] = true;
+                left--;
+            }
+        }
+    }
+    for (u->count = 0; u->count < count - left; u->count++) {
+        size_t j = u->count % 2 ? --high : low++;
+
+        while (!any[j])
+            j = u->count % 2 ? --high : low++;
+        u->src[u->count] = c->src[first + j];
+        u->col[u->count] = first + j;
+    }
+}
+
+/* Outputs row .. row+m-1 of columns from .. to-1, of the sources in use. */
+static void sweep(const call *c, kf_combine_block b, const used *u, size_t row,
+                  size_t m, size_t from, size_t to)
+{
+    size_t passes = kf_ceil_div(m, c->simd->rows), width = to - from;
+    double *acc = b.acc;
+
+    b.k = u->count;
+    b.src = u->src;
+    b.col = u->col;
+    b.ldd = c->ldd;
+    b.stream = c->stream;
+    if (passes > 1)
+        width = kf_max(SLIVER / (c->size * (b.k + 1)) / STEP * STEP, STEP);
+    for (size_t t = from; t < to; t += width) {
+        size_t done = 0;
+
+        for (size_t left = passes; left; left--) {
+            size_t rows = kf_ceil_div(m - done, left);
+
+            if (b.k)
+                b.D = c->D + (row + done) * c->ldd;
+            b.dst = c->dst + row + done;
+            b.acc = acc ? acc + done * b.ldacc : NULL;
+            b.ahead = done ? 0 : c->ahead;
+            c->simd->kernel[c->dtype][rows - 1](&b, t, kf_min(t + width, to));
+            done += rows;
+        }
+    }
+}
+
+/* All sources in one chunk. */
+static void whole(const call *c, size_t from, size_t to)
+{
+    kf_combine_block b = {.first = true, .last = true};
+    used u;
+
+    find_used(&u, c, 0, c->k);
+    sweep(c, b, &u, 0, c->m, from, to);
+}
+
+/* A panel of outputs and columns from .. to-1, chunk after chunk. */
+static void tile(const call *c, size_t chunk, double *acc, size_t row, size_t m,
+                 size_t from, size_t to)
+{
+    kf_combine_block b = {.acc = acc, .ldacc = to - from, .begin = from};
+    used u;
+
+    for (size_t j = 0; j < c->k; j += chunk) {
+        b.first = j == 0;
+        b.last = c->k - j <= chunk;
+        find_used(&u, c, j, kf_min(chunk, c->k - j));
+        sweep(c, b, &u, row, m, from, to);
+    }
+}
+
+static void chunked(const call *c, size_t chunk, size_t from, size_t to)
+{
+    _Alignas(KF_COMBINE_LINE) double acc[TILE];
+    size_t width = kf_max(TILE / c->m / STEP * STEP, STEP);
+    size_t panel = kf_min(TILE / width, c->m);
+
+    for (size_t t = from; t < to; t += width)
+        for (size_t i = 0; i < c->m; i += panel)
+            tile(c, chunk, acc, i, kf_min(panel, c->m - i), t,
+                 kf_min(t + width, to));
+}
+
+/* How many sources to read at once. */
+static size_t chunk_of(const call *c)
+{
+    size_t most = CHUNK;
+
+    if (c->m <= c->simd->rows)
+        most = TILE / c->m * c->size >= BURST ? FOLLOWED : STREAMS;
+    return c->k <= most ? c->k : kf_ceil_div(c->k, kf_ceil_div(c->k, most));
+}
+
+static void combine_columns(const call *c, size_t from, size_t to)
+{
+    size_t chunk = chunk_of(c);
+
+    if (from == to)
+        return;
+    if (c->k <= chunk)
+        whole(c, from, to);
+    else
+        chunked(c, chunk, from, to);
+}
+
+void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
+                const void *const *src, void *const *dst, size_t len,
+                kofn_dtype dtype)
+{
+    size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
+    size_t bytes = (m + k) * len * size, head = 0;
+    call c = {simd_in_force(), m, k, D, ldd, src, dst, dtype, size, 0, false};
+
+    if (m == 0 || len == 0)
+        return;
+    if (bytes > NEAR)
+        c.ahead = AHEAD;
+    if (bytes > AROUND) {
+        /* From where the first output begins a line; mostly all do. */
+        head = kf_min(len, -(uintptr_t)dst[0] % KF_COMBINE_LINE / size);
+        combine_columns(&c, 0, head);
+        c.stream = true;
+    }
+    combine_columns(&c, head, len);
+    if (c.stream)
+        c.simd->fence();
+}
+
+/* ---- checks ------------------------------------------------------------- */
+
+/* By Shell: mostly there is little to do, outputs being rows of a matrix. */
+static void sort(uintptr_t *a, size_t n)
+{
+    size_t gap = 1;
+
+    while (gap < n / 3)
+        gap = 3 * gap + 1;
+    for (; gap; gap /= 3) {
+        for (size_t i = gap; i < n; i++) {
+            uintptr_t x = a[i];
+            size_t j = i;
+
+            for (; j >= gap && a[j - gap] > x; j -= gap)
+                a[j] = a[j - gap];
+            a[j] = x;
+        }
+    }
+}
+
+static size_t index_of(void *const *p, uintptr_t address)
+{
+    size_t i = 0;
+
+    while ((uintptr_t)p[i] != address)
+        i++;
+    return i;
+}
+
+/* begin: where destinations begin, sorted; all are `bytes` long. */
+static kofn_status check_sorted(const uintptr_t *begin, size_t m, size_t k,
+                                const void *const *src, void *const *dst,
+                                size_t bytes)
+{
+    for (size_t i = 1; i < m; i++)
+        if (begin[i] - begin[i - 1] < bytes)
+            return kf_fail(KOFN_INVAL,
+                           "destination %zu overlaps another destination",
+                           index_of(dst, begin[i]));
+    for (size_t j = 0; j < k; j++) {
+        uintptr_t s = (uintptr_t)src[j];
+        size_t low = 0, high = m; /* begin[i] <= s just for i < low */
+
+        while (low < high) {
+            size_t mid = low + (high - low) / 2;
+
+            if (begin[mid] <= s)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        if (low > 0 && s - begin[low - 1] < bytes)
+            low--;
+        else if (low == m || begin[low] - s >= bytes)
+            continue;
+        return kf_fail(KOFN_INVAL, "destination %zu overlaps source %zu",
+                       index_of(dst, begin[low]), j);
+    }
+    return KOFN_OK;
+}
+
+static kofn_status check_overlap(size_t m, size_t k, const void *const *src,
+                                 void *const *dst, size_t bytes)
+{
+    uintptr_t few[64], *begin = few;
+    kofn_status st;
+
+    if (m > sizeof few / sizeof few[0]) {
+        begin = kf_new(m, sizeof *begin);
+        if (!begin)
+            return KOFN_NOMEM;
+    }
+    for (size_t i = 0; i < m; i++)
+        begin[i] = (uintptr_t)dst[i];
+    sort(begin, m);
+    st = check_sorted(begin, m, k, src, dst, bytes);
+    if (begin != few)
+        kf_free(begin);
+    return st;
+}
+
+static kofn_status check_arguments(size_t m, size_t k, const double *D,
+                                   size_t ldd, const void *const *src,
+                                   void *const *dst)
+{
+    if (!dst || (k && (!D || !src)))
+        return kf_fail(KOFN_INVAL, "dst, D or src is NULL");
+    if (ldd < k)
+        return kf_fail(KOFN_INVAL, "ldd = %zu is less than k = %zu", ldd, k);
+    for (size_t i = 0; i < m; i++)
+        if (!dst[i])
+            return kf_fail(KOFN_INVAL, "destination %zu is NULL", i);
+    for (size_t j = 0; j < k; j++)
+        if (!src[j])
+            return kf_fail(KOFN_INVAL, "source %zu is NULL", j);
+    return KOFN_OK;
+}
+
+kofn_status kofn_combine(size_t m, size_t k, const double *D, size_t ldd,
+                         const void *const *src, void *const *dst, size_t len,
+                         kofn_dtype dtype)
+{
+    size_t bytes;
+
+    if (dtype != KOFN_F64 && dtype != KOFN_F32)
+        return kf_fail(KOFN_INVAL, "dtype %d is none", (int)dtype);
+    if (m == 0 || len == 0)
+        return KOFN_OK;
+    if (!kf_mul(len, dtype == KOFN_F32 ? sizeof(float) : sizeof(double),
+                &bytes))
+        return kf_fail(KOFN_INVAL, "len = %zu is too large", len);
+    TRY(check_arguments(m, k, D, ldd, src, dst));
+    TRY(check_overlap(m, k, src, dst, bytes));
+    kf_combine(m, k, D, ldd, src, dst, len, dtype);
+    return KOFN_OK;
+}

@@ -1,0 +1,69 @@
+/* combine.h -- inside of the dot-product engine; see <kofn/combine.h>.
+ *
+ * combine.c cuts a problem into blocks, a kernel computes one block.  There is
+ * one kernel text, combine_kernel.h; combine_avx512.c, combine_avx2.c and
+ * combine_plain.c give it vectors of their processor.
+ */
+#ifndef KF_COMBINE_H
+#define KF_COMBINE_H
+
+#include "base/base.h"
+
+#include <kofn/combine.h>
+
+/* kofn_combine for callers that tile: nothing is checked and nothing is
+ * allocated (up to 72 KiB of stack).  What an element comes to does not depend
+ * on where in `len` it lies, so that tiling changes no bit. */
+void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
+                const void *const *src, void *const *dst, size_t len,
+                kofn_dtype dtype);
+
+/* The level of SIMD in force: "avx512", "avx2" or "plain".  It is the best
+ * that there is, or what KOFN_SIMD says where that is lower. */
+const char *kf_combine_level(void);
+/* Force a level from now on, in all threads.  False, and no change, when it is
+ * unknown or the processor lacks it. */
+bool kf_combine_use(const char *level);
+
+/* ---- between combine.c and the kernels ---------------------------------- */
+
+#define KF_COMBINE_ROWS 6  /* outputs of any kernel, at most */
+#define KF_COMBINE_LINE 64 /* bytes in a line of the cache */
+
+/* Some outputs from some sources.  With w_i[t] = acc[i*ldacc + t - begin],
+ *
+ *     sum_i[t] = (first ? 0 : w_i[t]) + sum_j D[i*ldd + col[j]] src[j][t]
+ *
+ * goes to dst[i] when `last`, and back to w_i when not. */
+typedef struct kf_combine_block {
+    size_t k;
+    const char *const *src;
+    const size_t *col;
+    const double *D;
+    size_t ldd;
+    void *const *dst;
+    double *acc;
+    size_t ldacc, begin;
+    bool first, last;
+    bool stream;  /* write around the cache where dst[i] + t begins a line;
+                     the caller fences */
+    size_t ahead; /* bytes by which sources are prefetched, or 0 */
+} kf_combine_block;
+
+/* Columns from .. to-1 of it. */
+typedef void kf_combine_kernel(const kf_combine_block *b, size_t from,
+                               size_t to);
+
+typedef struct kf_combine_simd {
+    const char *name;
+    size_t rows;         /* outputs of the largest kernel */
+    void (*fence)(void); /* after streaming */
+    kf_combine_kernel *kernel[2][KF_COMBINE_ROWS]; /* [dtype][outputs - 1] */
+} kf_combine_simd;
+
+/* NULL where processor or compiler cannot. */
+const kf_combine_simd *kf_combine_avx512(void);
+const kf_combine_simd *kf_combine_avx2(void);
+const kf_combine_simd *kf_combine_plain(void);
+
+#endif
