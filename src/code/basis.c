@@ -292,8 +292,9 @@ kofn_status kofn_basis_prepare(kofn_basis b, size_t n, size_t k, uint64_t seed,
 /* ---- the whole of a row-cut code ------------------------------------------ */
 
 /* Any k of n rows can only be independent when each block is in n-k+1 of
- * them; up to four losses that is well conditioned, for more two blocks more
- * are (docs/numerics.md). */
+ * them.  With that alone the loss of neighbours leaves a chain of blocks to be
+ * solved link by link, whose noise grows with its length; one more block in a
+ * row for every 48 keeps it in the thousands (docs/numerics.md). */
 static size_t least_weight(size_t n, size_t k)
 {
     return kf_ceil_div(k * (n - k + 1), n);
@@ -301,7 +302,7 @@ static size_t least_weight(size_t n, size_t k)
 
 static size_t light_weight(size_t n, size_t k)
 {
-    return kf_min(k, least_weight(n, k) + (n - k > 4 ? 2 : 0));
+    return kf_min(k, least_weight(n, k) + k / 48);
 }
 
 static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,

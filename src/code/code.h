@@ -110,5 +110,9 @@ kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
 /* Least squares: P is m x n with m >= n, X takes the first n rows of B. */
 kofn_status kf_least_squares(size_t m, size_t n, double *P, size_t ldp,
                              size_t cols, double *B, size_t ldb);
+/* C -= A B, where A is m x k and B is k x n. */
+void kf_subtract_product(size_t m, size_t k, size_t n, const double *A,
+                         size_t lda, const double *B, size_t ldb, double *C,
+                         size_t ldc);
 
 #endif

@@ -16,9 +16,12 @@
 #include <math.h>
 
 /* Upper bound of error / (u * noise) over all measurements: 12 in double and
- * 3 in single precision.  docs/numerics.md tells how they were found. */
+ * 3 in single precision, for sums of up to LONG_SUM terms; the rounding of
+ * longer ones grows with the square root.  docs/numerics.md tells how they
+ * were found. */
 #define BOUND_F64 12
 #define BOUND_F32 3
+#define LONG_SUM 1024
 
 /* The survivors' rows sorted into what is known and what is asked. */
 typedef struct sift {
@@ -86,7 +89,7 @@ static void choose_rows(sift *s)
             }
 }
 
-/* P = G_QU and B = [-G_QK, I] with a column for every result. */
+/* P = G_QU and B = [G_QK, -I] with a column for every result. */
 static void fill_system(const sift *s, double *P, double *B)
 {
     for (size_t q = 0; q < s->rows; q++) {
@@ -98,9 +101,9 @@ static void fill_system(const sift *s, double *P, double *B)
             if (from < 0)
                 P[q * s->unknown + s->place[g->col[e]]] = g->val[e];
             else
-                B[q * s->results + (size_t)from] -= g->val[e];
+                B[q * s->results + (size_t)from] += g->val[e];
         }
-        B[q * s->results + s->use[q]] += 1;
+        B[q * s->results + s->use[q]] -= 1;
     }
 }
 
@@ -118,42 +121,100 @@ static double norm1(const double *P, size_t rows, size_t cols, size_t ld)
     return top;
 }
 
-/* The inverse of P stands in the columns of D that belong to the rows used. */
-static double inverse_norm1(const sift *s, const double *D)
+static void set_identity(size_t n, double *I, double one)
 {
-    double top = 0;
-
-    for (size_t q = 0; q < s->rows; q++)
-        top = fmax(top, norm1(D + s->use[q], s->unknown, 1, s->results));
-    return top;
+    memset(I, 0, n * n * sizeof *I);
+    for (size_t i = 0; i < n; i++)
+        I[i * n + i] = one;
 }
 
-/* Solve for the unknown symbols: *out is unknown x results. */
+static kofn_status invert(size_t n, const double *P, double *W)
+{
+    double *T = kofn_layout_table(n, n);
+    kofn_status st = KOFN_NOMEM;
+
+    if (T) {
+        memcpy(T, P, n * n * sizeof *T);
+        set_identity(n, W, 1);
+        st = kf_solve(n, T, n, n, W, n);
+    }
+    kf_free(T);
+    return st;
+}
+
+/* The same for m > n rows by least squares, W = (P'P)^-1 P'. */
+static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
+{
+    double *T = kofn_layout_table(m, n), *X = kofn_layout_table(m, m);
+    kofn_status st = KOFN_NOMEM;
+
+    if (T && X) {
+        memcpy(T, P, m * n * sizeof *T);
+        set_identity(m, X, 1);
+        st = kf_least_squares(m, n, T, n, m, X, m);
+        memcpy(W, X, n * m * sizeof *W);
+    }
+    kf_free(T);
+    kf_free(X);
+    return st;
+}
+
+/* W + (I - W P) W.  Elimination solves P W = I column by column, so that
+ * P W - I is small; but what decoding multiplies with the answer is W P - I,
+ * which may be larger by the condition of P.  This brings it down to the
+ * rounding of one product. */
+static kofn_status polish(size_t m, size_t n, const double *P, double *W)
+{
+    double *N = kofn_layout_table(n, m), *E = kofn_layout_table(n, n);
+    kofn_status st = KOFN_NOMEM;
+
+    if (N && E) {
+        set_identity(n, E, -1);
+        for (size_t i = 0; i < n * m; i++)
+            N[i] = -W[i];
+        kf_subtract_product(n, m, n, N, m, P, n, E, n); /* W P - I */
+        for (size_t i = 0; i < n * m; i++)
+            N[i] = W[i];
+        kf_subtract_product(n, n, m, E, n, N, m, W, m);
+        st = KOFN_OK;
+    }
+    kf_free(N);
+    kf_free(E);
+    return st;
+}
+
+/* D = W [-G_QK, I]: unknown x results. */
 static kofn_status solve_unknown(const sift *s, double **out,
                                  double *condition)
 {
     double *P = kofn_layout_table(s->rows, s->unknown);
+    double *W = kofn_layout_table(s->unknown, s->rows);
     double *B = kofn_layout_table(s->rows, s->results);
+    double *D = kofn_layout_table(s->unknown, s->results);
     kofn_status st = KOFN_NOMEM;
-    double size;
 
-    if (P && B) {
+    if (P && W && B && D) {
         fill_system(s, P, B);
-        size = norm1(P, s->rows, s->unknown, s->unknown);
         st = s->rows == s->unknown
-                 ? kf_solve(s->unknown, P, s->unknown, s->results, B,
-                            s->results)
-                 : kf_least_squares(s->rows, s->unknown, P, s->unknown,
-                                    s->results, B, s->results);
+                 ? invert(s->unknown, P, W)
+                 : invert_tall(s->rows, s->unknown, P, W);
         if (!st)
-            *condition = size * inverse_norm1(s, B);
+            st = polish(s->rows, s->unknown, P, W);
+    }
+    if (!st) {
+        kf_subtract_product(s->unknown, s->rows, s->results, W, s->rows, B,
+                            s->results, D, s->results);
+        *condition = norm1(P, s->rows, s->unknown, s->unknown) *
+                     norm1(W, s->unknown, s->rows, s->rows);
     }
     kf_free(P);
+    kf_free(W);
+    kf_free(B);
     if (st) {
-        kf_free(B);
-        B = NULL;
+        kf_free(D);
+        D = NULL;
     }
-    *out = B;
+    *out = D;
     return st;
 }
 
@@ -189,12 +250,24 @@ static double noise_of(const kf_decoder *d, const sift *s)
     return sqrt(sum / (double)d->wants);
 }
 
-static void judge(kf_decoder *d, const sift *s, kofn_dtype dtype)
+/* A worker sums the columns of A (of a sparse A few of them), decoding the
+ * results; in double always, so that it shows in double only. */
+static double growth(const kf_decoder *d, const kofn_problem *pb)
 {
-    double c = dtype == KOFN_F64 ? BOUND_F64 * 0x1p-52 : BOUND_F32 * 0x1p-23;
+    double terms = pb->sparse ? 1 : (double)pb->n;
+
+    if (pb->dtype == KOFN_F64)
+        terms = fmax(terms, (double)d->results);
+    return terms > LONG_SUM ? sqrt(terms / LONG_SUM) : 1;
+}
+
+static void judge(kf_decoder *d, const sift *s, const kofn_problem *pb)
+{
+    double c =
+        pb->dtype == KOFN_F64 ? BOUND_F64 * 0x1p-52 : BOUND_F32 * 0x1p-23;
 
     d->noise = noise_of(d, s);
-    d->predicted = c * d->noise;
+    d->predicted = c * growth(d, pb) * d->noise;
     d->whole = true;
     for (size_t w = 0; w < d->wants; w++)
         d->whole &= d->copy[w] != KF_LOST;
@@ -226,7 +299,7 @@ static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
         TRY(solve_unknown(s, &X, &d->condition));
     }
     wants_are_symbols(d, s, X);
-    judge(d, s, c->plan->layout.problem.dtype);
+    judge(d, s, &c->plan->layout.problem);
     return KOFN_OK;
 }
 

@@ -232,6 +232,20 @@ static kofn_status check_problem(const kofn_problem *pb,
     return KOFN_OK;
 }
 
+/* What <kofn/scheme.h> can say and nothing carries out yet: taken as if it
+ * had not been said, it would give wrong answers. */
+static kofn_status check_served(const kofn_layout *L, const char *scheme)
+{
+    if (L->cut[1].rows != 1 || L->cut[1].cols != 1)
+        return kf_fail(KOFN_UNSUITED, "scheme %s cuts the input into %zu x "
+                       "%zu, which is not served yet", scheme, L->cut[1].rows,
+                       L->cut[1].cols);
+    if (L->W || L->symbols != L->wants)
+        return kf_fail(KOFN_UNSUITED, "scheme %s wants mixtures of its "
+                       "symbols, which is not served yet", scheme);
+    return KOFN_OK;
+}
+
 static kofn_status make_layout(kofn_plan *p)
 {
     kofn_layout *L = &p->layout;
@@ -241,6 +255,7 @@ static kofn_status make_layout(kofn_plan *p)
     L->max_seats = SIZE_MAX;
     L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
     TRY(p->scheme->layout(L));
+    TRY(check_served(L, p->scheme->name));
     p->parts = L->cut[0].rows * L->cut[0].cols;
     p->mixes_parts = L->symbols == 0;
     if (p->mixes_parts) {

@@ -65,6 +65,16 @@ static void swap_rows(size_t n, double *a, double *b)
     }
 }
 
+void kf_subtract_product(size_t m, size_t k, size_t n, const double *A,
+                         size_t lda, const double *B, size_t ldb, double *C,
+                         size_t ldc)
+{
+    for (size_t c = 0; c < n; c += PANEL)
+        for (size_t i = 0; i < m; i++)
+            subtract_rows(kf_min(PANEL, n - c), A + i * lda, 0, k, B + c, ldb,
+                          C + i * ldc + c);
+}
+
 /* ---- square: LU with partial pivoting ------------------------------------ */
 
 /* Row i of L left of the diagonal, U from it on; swap[i] is the row that came
@@ -123,7 +133,7 @@ static void equilibrate(size_t n, double *P, size_t ldp, size_t cols,
         if (!(top > 0) || isinf(top))
             continue;
         frexp(top, &e);
-        scale = ldexp(1, -e);
+        scale = ldexp(1, e < -1000 ? 1000 : -e); /* a subnormal row: finite */
         for (size_t j = 0; j < n; j++)
             P[i * ldp + j] *= scale;
         for (size_t c = 0; c < cols; c++)
