@@ -55,7 +55,8 @@ static kofn_status begin(kofn_core *c)
     c->tasks = c->asked = c->ready = c->late = 0;
     c->noise = c->predicted = c->refused = 0;
     c->degraded = c->lost = false;
-    memset(c->rows, 0, c->workers * sizeof *c->rows);
+    for (size_t i = 0; i < c->workers; i++)
+        c->rows[i] = 0;
     return kf_deal_round(c);
 }
 
@@ -89,6 +90,8 @@ static void set_deadline(kofn_core *c, const kf_worker *w)
     double span = (double)(c->now - c->began) * c->opt.late;
 
     c->ready += w->out == 0;
+    if (c->state == KF_ROUND_STARVED) /* the alarm is for patience */
+        return;
     if (c->opt.late > 0 && c->alarm == KOFN_NEVER && 2 * c->ready >= c->asked &&
         span < 9e18 - (double)c->began)
         c->alarm = c->began + (kofn_time)span;
@@ -152,7 +155,7 @@ static kofn_status alarm_rang(kofn_core *c)
         kf_late_task(c, i);
     /* Those asked now may be late as well. */
     if (c->now - c->began < KOFN_NEVER / 2 - c->now)
-        c->alarm = c->now + (c->now - c->began);
+        c->alarm = c->now + (c->now > c->began ? c->now - c->began : 1);
     for (size_t g = 0; g < c->plan->layout.groups; g++)
         TRY(kf_deal_short(c, g));
     return KOFN_OK;

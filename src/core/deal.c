@@ -254,6 +254,8 @@ kofn_status kf_deal_open(kofn_core *c, size_t group)
     kofn_status st;
     size_t n;
 
+    if (d.span == 0)
+        return KOFN_OK;
     TRY(kf_live_members(c, group, &n));
     st = collect(c, n, &d);
     real.members = n;
@@ -300,23 +302,25 @@ static size_t shortage(const kofn_core *c, const kf_cell *cell)
 typedef struct member {
     size_t load, lo, hi; /* strips given; the run not yet asked for */
     bool barred;         /* its seat has answered, or will          */
+    bool late;           /* with a task: a last resort              */
 } member;
 
 static void bar_seats(const kofn_core *c, size_t group, const kf_cell *cell,
                       member *m, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        m[i].barred = c->worker[c->live_worker[i]].failed == c->round;
+        m[i].barred = m[i].late = false;
     for (size_t t = 0; t < c->tasks; t++) {
         const kf_task *task = &c->task[t];
 
-        /* in hand, and on this cell unless the worker is late with it */
-        if (!kf_in_hand(task) || kf_group(c->plan, task->seat) != group ||
-            (task->state == KF_TASK_OUT &&
-             (task->lo > cell->lo || task->hi < cell->hi)))
+        if (!kf_in_hand(task) || kf_group(c->plan, task->seat) != group)
             continue;
-        for (size_t i = 0; i < n; i++)
-            m[i].barred |= c->live_worker[i] == task->worker;
+        for (size_t i = 0; i < n; i++) {
+            if (c->live_worker[i] != task->worker)
+                continue;
+            m[i].barred |= task->lo <= cell->lo && task->hi >= cell->hi;
+            m[i].late |= task->state == KF_TASK_LATE;
+        }
     }
     for (size_t h = 0; h < cell->count; h++)
         for (size_t i = 0; i < n; i++)
@@ -339,6 +343,18 @@ static kofn_status give(kofn_core *c, size_t group, member *m, size_t who,
     return st;
 }
 
+/* n when there is none. */
+static size_t least_loaded(const member *m, size_t n, bool late)
+{
+    size_t best = n;
+
+    for (size_t k = 0; k < n; k++)
+        if (!m[k].barred && m[k].late == late &&
+            (best == n || m[k].load < m[best].load))
+            best = k;
+    return best;
+}
+
 static kofn_status fill_short(kofn_core *c, size_t group, member *m, size_t n)
 {
     kf_ledger *l = &c->ledger[group];
@@ -352,11 +368,12 @@ static kofn_status fill_short(kofn_core *c, size_t group, member *m, size_t n)
         if (missing)
             bar_seats(c, group, cell, m, n);
         for (; missing > 0; missing--) {
-            size_t best = n;
+            size_t best = least_loaded(m, n, false);
 
-            for (size_t k = 0; k < n; k++)
-                if (!m[k].barred && (best == n || m[k].load < m[best].load))
-                    best = k;
+            /* what is late may come yet; where it is not enough the late are
+             * better than nobody */
+            if (best == n && missing > cell->slow)
+                best = least_loaded(m, n, true);
             if (best == n)
                 break;
             m[best].barred = true;

@@ -9,7 +9,8 @@
 
 bool kf_can_work(const kofn_core *c, const kf_worker *w)
 {
-    return w->state == KF_WORKER_LIVE && w->from <= c->round;
+    return w->state == KF_WORKER_LIVE && w->from <= c->round &&
+           w->failed != c->round;
 }
 
 size_t kf_live_count(const kofn_core *c, size_t group)
@@ -197,6 +198,8 @@ static kofn_status deal_afresh(kofn_core *c)
 
 static kofn_status redeal(kofn_core *c)
 {
+    if (c->degraded) /* whoever is left has been asked for all there is */
+        return kf_deal_more(c);
     switch (c->opt.in_flight) {
     case KOFN_IN_FLIGHT_ABORT:
         TRY(kf_drop_all(c));

@@ -18,7 +18,7 @@ static kofn_status survivors(kofn_core *c, const kf_cell *cell,
 {
     size_t n = cell->count, top = kf_local(c->plan, c->seats) + 1, found = 0;
 
-    while (c->pool_cap < c->pooled + 2 * n)
+    while (c->pool_cap <= c->pooled + 2 * n) /* there is a pool even for none */
         TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
     while (c->by_seat_cap < top) {
         size_t had = c->by_seat_cap;
@@ -181,6 +181,7 @@ static kofn_status settle_all(kofn_core *c)
 static kofn_status degrade(kofn_core *c)
 {
     c->degraded = true;
+    c->state = KF_ROUND_RUNNING; /* it may have waited for somebody */
     for (size_t g = 0; g < c->plan->layout.groups; g++) {
         kf_ledger *l = &c->ledger[g];
 
@@ -242,7 +243,9 @@ kofn_status kf_starve_if_short(kofn_core *c)
     }
     if (call_reserves(c))
         return kf_deal_more(c);
-    if (somebody_comes(c) || c->opt.below == KOFN_BELOW_PAUSE)
+    /* Once every seat there can be has answered, nobody can add to it. */
+    if (cell->count < c->plan->layout.max_seats &&
+        (somebody_comes(c) || c->opt.below == KOFN_BELOW_PAUSE))
         return pause(c);
     if (c->opt.below == KOFN_BELOW_DEGRADE)
         return degrade(c);

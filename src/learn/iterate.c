@@ -95,17 +95,22 @@ static kofn_status iterate(iteration *it, double *next)
     return KOFN_OK;
 }
 
+static kofn_status check_vector(const kofn_matrix *v)
+{
+    if (!v || !v->data || v->cols != 1 || v->ld != 1 || v->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "the vector must be n x 1, contiguous, "
+                       "float64");
+    return KOFN_OK;
+}
+
+/* The vector was checked. */
 static kofn_status run(iteration *it, kofn_iterate_result *res)
 {
     kofn_iterate_result own = {0};
     kofn_matrix *v = it->v;
+    double *next = kf_new(v->rows, sizeof *next);
     kofn_status st;
-    double *next;
 
-    if (!v || !v->data || v->cols != 1 || v->ld != 1 || v->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "the vector must be n x 1, contiguous, "
-                       "float64");
-    next = kf_new(v->rows, sizeof *next);
     if (!next)
         return KOFN_NOMEM;
     it->res = &own;
@@ -139,6 +144,8 @@ static double power_update(iteration *it, double *next)
     for (size_t i = 0; i < n; i++)
         value += v[i] * next[i];
     length = norm(next, n);
+    if (isinf(length)) /* dividing by it would make zeros of everything */
+        return HUGE_VAL;
     /* The vector may turn sign each time: its direction is what converges. */
     for (size_t i = 0; i < n; i++) {
         double now = length > 0 ? next[i] / length : 0;
@@ -155,8 +162,10 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
                          kofn_iterate_result *res)
 {
     kofn_matrix *v = it.v;
-    double length = v && v->data ? norm(v->data, v->rows) : 0;
+    double length;
 
+    TRY(check_vector(v));
+    length = norm(v->data, v->rows);
     if (!(length > 0) || isinf(length))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                        "is not zero to start from");
@@ -204,12 +213,13 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
 {
     kofn_matrix *v = it.v;
 
+    TRY(check_vector(v));
     it.opt = settle_options(opt);
     it.update = pagerank_update;
     if (!(it.opt.damping < 1))
         return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
                        it.opt.damping);
-    for (size_t i = 0; v && v->data && i < v->rows; i++)
+    for (size_t i = 0; i < v->rows; i++)
         ((double *)v->data)[i] = 1 / (double)v->rows;
     return run(&it, res);
 }
@@ -234,6 +244,7 @@ kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
 /* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */
 static kofn_status check_graph(const kofn_sparse *g)
 {
+    TRY(kf_check_sparse(g, "the graph"));
     if (g->rows != g->cols)
         return kf_fail(KOFN_SHAPE, "the graph's matrix is %zu x %zu, not "
                        "square", g->rows, g->cols);
@@ -275,12 +286,12 @@ static void fill_matrix(const kofn_sparse *g, size_t *ptr, uint32_t *col,
 kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
                                  const kofn_sparse *g)
 {
-    size_t n = g->rows;
-    size_t *next;
+    size_t n, *next;
 
     *out = NULL;
     *dangling = NULL;
     TRY(check_graph(g));
+    n = g->rows;
     next = kf_new(n, sizeof *next);
     *dangling = kf_new(n, 1);
     if (next && *dangling)

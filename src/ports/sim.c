@@ -27,6 +27,7 @@ typedef struct worker {
     uint32_t *queue; /* slots that have arrived and wait, in order */
     size_t queued, queue_cap;
     uint32_t slot; /* in hand */
+    unsigned round; /* of the last task it took up */
 } worker;
 
 typedef struct port {
@@ -158,7 +159,9 @@ static kofn_status take_up(port *p, uint32_t id)
                                   s->m.in->m.cols) * 1e-9 * rate;
     }
     seconds = kf_weather_stretch(&p->weather, id, s->m.round,
+                                 w->round != s->m.round,
                                  seconds / w->speed * w->factor);
+    w->round = s->m.round;
     s->m.took = kf_nanoseconds(seconds);
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
@@ -227,7 +230,11 @@ static void stop(port *p, uint32_t id)
     w->busy = false;
     for (size_t i = 0; i < w->queued; i++)
         drop_slot(p, w->queue[i]);
-    w->queued = 0;
+    kf_free(w->queue);
+    w->queue = NULL;
+    w->queued = w->queue_cap = 0;
+    kofn_block_drop(w->block);
+    w->block = NULL;
 }
 
 static kofn_status port_admit(kofn_port *base, uint32_t *id)
@@ -279,7 +286,7 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
         return take_up(p, id);
     }
     /* Under way, to the worker or from it: rare, so looked for. */
-    for (size_t i = 0; p->weather.latency > 0 && i < p->slots; i++)
+    for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].used && p->slot[i].m.worker == id &&
             p->slot[i].m.task == task && p->slot[i].m.type == KOFN_MSG_WORK)
             p->slot[i].cancelled = true;
@@ -405,11 +412,10 @@ static void port_close(kofn_port *base)
 
 static kofn_status populate(port *p, size_t workers)
 {
-    for (size_t i = 0; i < workers; i++) {
-        uint32_t id;
-
-        TRY(start(p, &id));
+    /* In this order: nobody goes before it was heard of. */
+    for (uint32_t id = 0; id < workers; id++) {
         TRY(schedule(p, 0, SAY_HELLO, id, 0));
+        TRY(start(p, &id));
     }
     return schedule(p, kf_nanoseconds(kf_weather_gap(&p->weather, 0)), JOIN, 0,
                     0);

@@ -88,6 +88,7 @@ typedef struct worker {
     bool started;
     mailbox box;
     kofn_block *block;
+    unsigned round; /* of the last task it took up */
     bool leaves; /* of itself, by the weather, at `until` */
     kofn_time until;
 
@@ -110,6 +111,7 @@ struct port {
     size_t workers, worker_cap;
     kofn_time next_join;
     uint32_t joins;
+    size_t unheard; /* HELLOs of the start still to be delivered */
 };
 
 static kofn_time port_now(kofn_port *base)
@@ -194,7 +196,9 @@ static void work(worker *w, kofn_msg *m, double factor, bool wrong)
         double took = (double)answer.took * 1e-9;
         double wanted = took / kf_weather_speed(weather, w->id) * factor;
 
-        wanted = kf_weather_stretch(weather, w->id, m->round, wanted);
+        wanted = kf_weather_stretch(weather, w->id, m->round,
+                                    w->round != m->round, wanted);
+        w->round = m->round;
         if (wanted > took)
             dawdle(w, wanted - took);
         answer.took = kf_nanoseconds(wanted);
@@ -251,6 +255,8 @@ static void *live(void *ud)
             work(w, &m, factor, wrong);
         }
     }
+    kofn_block_drop(w->block); /* not only when the port is closed */
+    w->block = NULL;
     return NULL;
 }
 
@@ -456,11 +462,14 @@ static kofn_status port_wait(kofn_port *base, kofn_time until,
     if (atmost < KOFN_NEVER - begin && begin + atmost < until)
         until = begin + atmost;
     for (;;) {
-        next = p->fair ? KOFN_NEVER : next_change(p);
+        /* Nobody goes before it was heard of. */
+        next = p->fair || p->unheard ? KOFN_NEVER : next_change(p);
         if (next <= port_now(base))
             return change(p, m);
         st = receive_until(p, next < until ? next : until, m);
-        if (st == KOFN_OK && m->type != KOFN_MSG_HELLO && from_the_dead(p, m)) {
+        if (st == KOFN_OK && m->type == KOFN_MSG_HELLO) {
+            p->unheard--;
+        } else if (st == KOFN_OK && from_the_dead(p, m)) {
             drop_payload(m);
             continue;
         }
@@ -525,6 +534,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
             pthread_mutex_lock(&p->box.lock);
             st = put(&p->box, &m);
             pthread_mutex_unlock(&p->box.lock);
+            p->unheard++;
         }
     }
     if (st) {

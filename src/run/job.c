@@ -11,6 +11,7 @@
 /* A task of this round and, once it has come, its result. */
 typedef struct slot {
     kofn_parcel *result;
+    uint32_t worker;
     size_t lo, hi;
 } slot;
 
@@ -189,7 +190,7 @@ static kofn_status do_work(kofn_job *j, const kofn_action *a)
     j->next_task = a->task + 1;
     while (j->slots <= index) {
         TRY(kf_grow(&j->slot, &j->slot_cap, j->slots, sizeof *j->slot));
-        j->slot[j->slots++] = (slot){NULL, a->lo, a->hi};
+        j->slot[j->slots++] = (slot){NULL, a->worker, a->lo, a->hi};
     }
     TRY(take_spare(j, L->lanes * (a->hi - a->lo), j->in->m.cols,
                    L->problem.dtype, &m.result));
@@ -310,8 +311,9 @@ static void file_result(kofn_job *j, const kofn_msg *m)
 {
     uint32_t index = m->task - j->first_task;
 
-    if (m->type == KOFN_MSG_RESULT && index < j->slots &&
-        !j->slot[index].result && j->ended == KOFN_AGAIN)
+    if (m->type == KOFN_MSG_RESULT && j->begun && j->ended == KOFN_AGAIN &&
+        index < j->slots && j->slot[index].worker == m->worker &&
+        !j->slot[index].result)
         j->slot[index].result = m->result;
     else
         put_spare(j, m->result);

@@ -83,9 +83,10 @@ void kf_scratch_free(kf_scratch *s);
 /* ---- weather (weather.c) ----------------------------------------------------- */
 
 double kf_weather_speed(const kofn_weather *w, uint32_t worker);
-/* Seconds that `seconds` of work become for this worker in this round. */
+/* Seconds that `seconds` of work become for this worker in this round.  A
+ * delay comes once, with its first task. */
 double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
-                          unsigned round, double seconds);
+                          unsigned round, bool first, double seconds);
 bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task);
 /* Seconds from its arrival to its departure; HUGE_VAL: stays. */
 double kf_weather_leave(const kofn_weather *w, uint32_t worker);

@@ -33,14 +33,14 @@ double kf_weather_speed(const kofn_weather *w, uint32_t worker)
 }
 
 double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
-                          unsigned round, double seconds)
+                          unsigned round, bool first, double seconds)
 {
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_STRAGGLE, worker, round);
 
     if (!(w->straggle > 0) || kf_rng_uniform(&r) >= w->straggle)
         return seconds;
     if (w->delay > 0)
-        return seconds + w->delay;
+        return first ? seconds + w->delay : seconds;
     return seconds * (w->factor > 0 ? w->factor : 5);
 }
 

@@ -1,0 +1,316 @@
+/* alloc_test.c -- memory runs out at every place in turn, once for good and
+ * once for a moment: a status, never a crash, a leak or a hang. */
+#include "rig.h"
+
+#include <kofn/scheme.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- an allocator that fails once
+ * ---------------------------------------------- */
+
+static atomic_long calls, held, fails_at;
+
+static void *fail_once(void *ud, void *p, size_t want)
+{
+    (void)ud;
+    if (want == 0) {
+        if (p)
+            atomic_fetch_sub(&held, 1);
+        free(p);
+        return NULL;
+    }
+    if (atomic_fetch_add(&calls, 1) + 1 == atomic_load(&fails_at))
+        return NULL;
+    atomic_fetch_add(&held, 1);
+    return aligned_alloc(64, (want + 63) / 64 * 64);
+}
+
+/* ---- the life that is cut short
+ * --------------------------------------------------- */
+
+/* What one life may come to. */
+typedef kofn_status life(const void *ud);
+
+/* Memory runs out at the n-th allocation, for n = 1, 2, ... until a life is
+ * over before: for good or only there.  `may` is another status that a life
+ * can end with when it is not its own memory that ran out. */
+static void every_allocation(life *f, const void *ud, bool for_good,
+                             kofn_status may, size_t step)
+{
+    size_t nomem = 0;
+
+    for (long n = 1; n < 100000; n += (long)step) {
+        long before = for_good ? allocated() : atomic_load(&held), made;
+        kofn_status st;
+
+        if (for_good) {
+            fail_allocation(n);
+        } else {
+            atomic_store(&calls, 0);
+            atomic_store(&fails_at, n);
+        }
+        st = f(ud);
+        made = for_good ? allocations() : atomic_load(&calls);
+        fail_allocation(0);
+        atomic_store(&fails_at, 0);
+        assert_int_equal(for_good ? allocated() : atomic_load(&held), before);
+        if (st != KOFN_OK && st != KOFN_NOMEM && st != may)
+            fail_msg("allocation %ld of %ld: %s (%s)", n, made,
+                     kofn_strerror(st), kofn_errmsg());
+        nomem += st == KOFN_NOMEM;
+        if (made < n) {
+            assert_int_equal(st, KOFN_OK);
+            assert_true(nomem > 0);
+            return;
+        }
+    }
+    fail_msg("there is no end of allocations");
+}
+
+static void both_ways(life *f, const void *ud, kofn_status may, size_t step)
+{
+    kofn_alloc once = {fail_once, NULL};
+
+    count_allocations();
+    every_allocation(f, ud, true, may, step);
+    kofn_set_alloc(&once);
+    every_allocation(f, ud, false, may, step);
+    kofn_set_alloc(NULL);
+}
+
+/* ---- rounds
+ * ------------------------------------------------------------------------- */
+
+static const kofn_happening events[] = {
+    {1, 0.2, KOFN_EVENT_JOIN, 0, 0},  {2, 0, KOFN_EVENT_JOIN, 0, 0},
+    {3, 0.5, KOFN_EVENT_JOIN, 0, 0},  {1, 0.3, KOFN_EVENT_LEAVE, 1, 0},
+    {1, 0.4, KOFN_EVENT_JOIN, 0, 0},  {2, 0, KOFN_EVENT_JOIN, 0, 0},
+    {2, 0.5, KOFN_EVENT_LEAVE, 0, 0}, {3, 0.2, KOFN_EVENT_JOIN, 0, 0},
+};
+
+typedef struct setting {
+    rig_kind kind;
+    rig r; /* the inputs; no plan, no job */
+    const char *journal;
+    bool losses; /* which the scheme can do with */
+} setting;
+
+static kofn_status rounds(setting *s, kofn_job *job)
+{
+    kofn_status st = s->kind.sparse ? kofn_place_sparse(job, &s->r.sparse)
+                                    : kofn_place(job, &s->r.A);
+
+    for (int round = 0; round < 3 && !st; round++) {
+        double room = s->kind.dtype == KOFN_F64 ? 1e-12 : 1e-5, error = 0;
+
+        st = kofn_round(job, &s->r.x, &s->r.y, NULL);
+        for (size_t i = 0; !st && i < s->r.y.rows * s->r.y.cols; i++) {
+            double y = s->kind.dtype == KOFN_F64
+                           ? ((double *)s->r.y.data)[i]
+                           : (double)((float *)s->r.y.data)[i];
+
+            error = fmax(error, fabs(y - s->r.want[i]));
+        }
+        assert_at_most(error, 20 * room);
+    }
+    return st;
+}
+
+static kofn_status whole_life(const void *ud)
+{
+    setting *s = (setting *)(uintptr_t)ud;
+    const rig_kind *k = &s->kind;
+    kofn_problem pb = {k->p == 1 ? KOFN_MATVEC : KOFN_MATMUL,
+                       k->m,
+                       k->n,
+                       k->p,
+                       k->dtype,
+                       k->sparse};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    kofn_plan *plan;
+    kofn_port *port;
+    kofn_job *job = NULL;
+    kofn_status st = kofn_plan_new(&plan, &pb, k->spec, k->workers, 7);
+
+    o.journal = s->journal;
+    o.events = s->losses ? events + 3 : events;
+    o.event_count = s->losses ? 5 : 3;
+    o.pieces = 3;
+    if (!st)
+        st = k->sim ? kofn_port_sim(&port, k->workers, k->weather)
+                    : kofn_port_threads(&port, k->workers, k->weather);
+    if (!st)
+        st = kofn_open(&job, plan, port, &o);
+    if (!st)
+        st = rounds(s, job);
+    kofn_close(job);
+    kofn_plan_free(plan);
+    return st;
+}
+
+static bool can_lose(const rig_kind *k)
+{
+    kofn_problem pb = {KOFN_MATMUL, k->m, k->n, k->p, k->dtype, k->sparse};
+    kofn_plan_info info;
+    kofn_plan *plan;
+
+    assert_ok(kofn_plan_new(&plan, &pb, k->spec, k->workers, 7));
+    assert_ok(kofn_plan_describe(plan, false, &info));
+    kofn_plan_free(plan);
+    return info.workers > info.threshold;
+}
+
+static void lives(bool sim, size_t step)
+{
+    static const kofn_weather weather = {.spread = 0.3, .latency = 1e-6};
+    const kofn_scheme *scheme;
+    char path[] = "alloc_test.XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t i = 0; (scheme = kofn_scheme_at(i)); i++)
+        for (int type = 0; type < 3; type++) {
+            setting s = {.kind = {.workers = 5,
+                                  .m = 50,
+                                  .n = 11,
+                                  .p = 2,
+                                  .dtype = type == 1 ? KOFN_F32 : KOFN_F64,
+                                  .sparse = type == 2,
+                                  .sim = sim,
+                                  .weather = sim ? &weather : NULL}};
+
+            kofn_set_alloc(NULL);
+            rig_inputs(&s.r, &s.kind);
+            s.kind.spec = scheme->name;
+            s.journal = sim ? path : NULL;
+            s.losses = can_lose(&s.kind);
+            /* A worker without memory is a worker less, and may be missed. */
+            both_ways(whole_life, &s, KOFN_TOOFEW, type == 0 ? step : 3 * step);
+            rig_down(&s.r);
+        }
+    unlink(path);
+}
+
+static void on_the_simulator(void **state)
+{
+    (void)state;
+    lives(true, test_scale() >= 1 ? SLOWED == 1 ? 1 : 5 : 20);
+}
+
+static void on_threads(void **state)
+{
+    (void)state;
+    lives(false, test_scale() >= 1 ? SLOWED == 1 ? 2 : 15 : 60);
+}
+
+/* ---- all else
+ * ------------------------------------------------------------------------- */
+
+static kofn_status describe(const void *ud)
+{
+    kofn_problem pb = {KOFN_MATVEC, 100, 10, 1, KOFN_F64, false};
+    kofn_plan_info info;
+    kofn_plan *plan;
+    kofn_status st = kofn_plan_new(&plan, &pb, ud, 8, 7);
+
+    if (!st)
+        st = kofn_plan_describe(plan, true, &info);
+    kofn_plan_free(plan);
+    return st;
+}
+
+static void describing_a_plan(void **state)
+{
+    static const char *const specs[] = {"elastic:k=5", "mds:k=5,basis=haar",
+                                        "mds:k=5,basis=gauss",
+                                        "elastic:k=4,groups=2"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        both_ways(describe, specs[i], KOFN_OK, i ? 7 : 3);
+}
+
+static kofn_status parse_events(const void *ud)
+{
+    const char *text = ud;
+    kofn_happening *list;
+    size_t count;
+    kofn_status st =
+        kofn_events_parse(&list, &count, text, strlen(text), "text", 4, 9);
+
+    if (st)
+        assert_null(list);
+    kofn_events_free(list);
+    return st;
+}
+
+static void reading_events(void **state)
+{
+    char text[800] = "";
+
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        strcat(text, i % 2 ? "2.5 join\n" : "1 slow 2 3\n");
+    both_ways(parse_events, text, KOFN_OK, 1);
+}
+
+static kofn_status rank(const void *ud)
+{
+    const kofn_sparse *graph = ud;
+    kofn_problem pb = {KOFN_MATVEC, graph->rows, graph->cols,
+                       1,           KOFN_F64,    true};
+    double values[64] = {0};
+    kofn_matrix v = {values, graph->rows, 1, 1, KOFN_F64};
+    kofn_plan *plan = NULL;
+    kofn_job *job = NULL;
+    kofn_port *port;
+    kofn_sparse *M;
+    uint8_t *dangling;
+    kofn_status st = kofn_pagerank_matrix(&M, &dangling, graph);
+
+    if (!st)
+        st = kofn_pagerank_plain(M, dangling, &v, NULL, NULL);
+    if (!st)
+        st = kofn_plan_new(&plan, &pb, "elastic:k=2", 3, 1);
+    if (!st)
+        st = kofn_port_sim(&port, 3, NULL);
+    if (!st)
+        st = kofn_open(&job, plan, port, NULL);
+    if (!st)
+        st = kofn_place_sparse(job, M);
+    if (!st)
+        st = kofn_pagerank(job, dangling, &v, NULL, NULL);
+    kofn_close(job);
+    kofn_plan_free(plan);
+    kofn_sparse_free(M);
+    kofn_free(dangling);
+    return st;
+}
+
+static void ranking_pages(void **state)
+{
+    kofn_sparse graph;
+
+    (void)state;
+    kofn_set_alloc(NULL);
+    graph = random_sparse(40, 40, 3, 9);
+    for (size_t e = 0; e < graph.ptr[40]; e++)
+        ((double *)(uintptr_t)graph.val)[e] = 1;
+    both_ways(rank, &graph, KOFN_TOOFEW, SLOWED == 1 ? 1 : 5);
+    sparse_free(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(describing_a_plan), cmocka_unit_test(reading_events),
+        cmocka_unit_test(ranking_pages),     cmocka_unit_test(on_the_simulator),
+        cmocka_unit_test(on_threads),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
+}

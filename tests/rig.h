@@ -1,0 +1,262 @@
+/* rig.h -- what the coordinator's tests share: numbers, the plain product of
+ * them, and a job with both. */
+#ifndef KF_TEST_RIG_H
+#define KF_TEST_RIG_H
+
+#include "support.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "mat/mat.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Sanitizers and valgrind take ten to fifty times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLOWED 4
+#else
+#define SLOWED 1
+#endif
+
+/* `n` in a plain build, fewer under a sanitizer, more on request. */
+static inline size_t often(size_t n)
+{
+    double x = (double)n * test_scale() / SLOWED;
+
+    return x < 1 ? 1 : (size_t)x;
+}
+
+/* First in main: a hang is a failure; and BLAS computes on one thread, for the
+ * thread sanitizer does not see how OpenBLAS's own are kept in step. */
+static inline void rig_begin(void)
+{
+    alarm(280);
+    kf_blas_single();
+}
+
+static inline void *numbers(size_t n, size_t size)
+{
+    void *p = kf_zero(n, size);
+
+    assert_non_null(p);
+    return p;
+}
+
+static inline kofn_matrix random_matrix(size_t m, size_t n, kofn_dtype dtype,
+                                        uint64_t seed)
+{
+    kofn_matrix a = {numbers(m * n, 8), m, n, n, dtype};
+    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 0, 0);
+
+    for (size_t i = 0; i < m * n; i++) {
+        double x = kf_rng_normal(&r);
+
+        if (dtype == KOFN_F64)
+            ((double *)a.data)[i] = x;
+        else
+            ((float *)a.data)[i] = (float)x;
+    }
+    return a;
+}
+
+/* The same numbers as doubles, contiguous. */
+static inline double *as_doubles(const kofn_matrix *a)
+{
+    double *x = numbers(a->rows * a->cols, sizeof *x);
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            x[i * a->cols + j] =
+                a->dtype == KOFN_F64
+                    ? ((const double *)a->data)[i * a->ld + j]
+                    : (double)((const float *)a->data)[i * a->ld + j];
+    return x;
+}
+
+/* One BLAS call in double precision, whatever the operands are. */
+static inline double *plain_product(const kofn_matrix *a, const kofn_matrix *b)
+{
+    double *x = as_doubles(a), *y = as_doubles(b);
+    double *c = numbers(a->rows * b->cols, sizeof *c);
+
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)a->rows,
+                (int)b->cols, (int)a->cols, 1, x, (int)a->cols, y, (int)b->cols,
+                0, c, (int)b->cols);
+    kf_free(x);
+    kf_free(y);
+    return c;
+}
+
+/* A random sparse matrix with about `each` entries a row, some rows empty. */
+static inline kofn_sparse random_sparse(size_t m, size_t n, size_t each,
+                                        uint64_t seed)
+{
+    size_t *ptr = numbers(m + 1, sizeof *ptr), count = 0;
+    uint32_t *col = numbers(m * n, sizeof *col);
+    double *val = numbers(m * n, sizeof *val);
+    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 1, 0);
+
+    for (size_t i = 0; i < m; i++) {
+        bool empty = kf_rng_below(&r, 5) == 0;
+
+        for (uint32_t j = 0; j < n; j++)
+            if (!empty && kf_rng_below(&r, n) < each) {
+                col[count] = j;
+                val[count++] = kf_rng_normal(&r);
+            }
+        ptr[i + 1] = count;
+    }
+    return (kofn_sparse){m, n, ptr, col, val};
+}
+
+static inline void sparse_free(kofn_sparse *s)
+{
+    kf_free((void *)(uintptr_t)s->ptr);
+    kf_free((void *)(uintptr_t)s->col);
+    kf_free((void *)(uintptr_t)s->val);
+}
+
+static inline kofn_matrix sparse_as_dense(const kofn_sparse *s)
+{
+    kofn_matrix a = {numbers(s->rows * s->cols, 8), s->rows, s->cols, s->cols,
+                     KOFN_F64};
+
+    for (size_t i = 0; i < s->rows; i++)
+        for (size_t e = s->ptr[i]; e < s->ptr[i + 1]; e++)
+            ((double *)a.data)[i * s->cols + s->col[e]] += s->val[e];
+    return a;
+}
+
+/* ---- a job with its inputs and the answer
+ * ------------------------------------- */
+
+typedef struct rig {
+    kofn_plan *plan;
+    kofn_job *job;
+    kofn_matrix A, x, y;
+    kofn_sparse sparse;
+    double *want; /* A x */
+} rig;
+
+/* What a rig is made of; zero means: dense, float64, fair weather, defaults. */
+typedef struct rig_kind {
+    const char *spec;
+    size_t workers, m, n, p;
+    bool sim, sparse;
+    kofn_dtype dtype;
+    const kofn_weather *weather;
+    const kofn_options *opt;
+} rig_kind;
+
+/* The inputs and the plan, without a job. */
+static inline void rig_inputs(rig *r, const rig_kind *k)
+{
+    kofn_problem pb = {k->p == 1 ? KOFN_MATVEC : KOFN_MATMUL,
+                       k->m,
+                       k->n,
+                       k->p,
+                       k->dtype,
+                       k->sparse};
+
+    *r = (rig){0};
+    if (k->sparse) {
+        r->sparse = random_sparse(k->m, k->n, 4, 1);
+        r->A = sparse_as_dense(&r->sparse);
+    } else {
+        r->A = random_matrix(k->m, k->n, k->dtype, 1);
+    }
+    r->x = random_matrix(k->n, k->p, k->dtype, 2);
+    r->y = random_matrix(k->m, k->p, k->dtype, 3);
+    r->want = plain_product(&r->A, &r->x);
+    if (k->spec)
+        assert_ok(kofn_plan_new(&r->plan, &pb, k->spec, k->workers, 7));
+}
+
+static inline void rig_open(rig *r, const rig_kind *k)
+{
+    kofn_port *port;
+
+    assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->weather)
+                     : kofn_port_threads(&port, k->workers, k->weather));
+    assert_ok(kofn_open(&r->job, r->plan, port, k->opt));
+    assert_ok(k->sparse ? kofn_place_sparse(r->job, &r->sparse)
+                        : kofn_place(r->job, &r->A));
+}
+
+static inline void rig_up(rig *r, const rig_kind *k)
+{
+    rig_inputs(r, k);
+    rig_open(r, k);
+}
+
+static inline void rig_down(rig *r)
+{
+    kofn_close(r->job);
+    kofn_plan_free(r->plan);
+    sparse_free(&r->sparse);
+    kf_free(r->A.data);
+    kf_free(r->x.data);
+    kf_free(r->y.data);
+    kf_free(r->want);
+}
+
+/* NaN in y so that what is not written shows. */
+static inline void rig_spoil(rig *r)
+{
+    for (size_t i = 0; i < r->y.rows * r->y.cols; i++) {
+        if (r->y.dtype == KOFN_F64)
+            ((double *)r->y.data)[i] = NAN;
+        else
+            ((float *)r->y.data)[i] = NAN;
+    }
+}
+
+/* Another input for the next round. */
+static inline void rig_next(rig *r, uint64_t seed)
+{
+    kofn_matrix x = random_matrix(r->x.rows, r->x.cols, r->x.dtype, seed);
+
+    memcpy(r->x.data, x.data, x.rows * x.cols * (x.dtype == KOFN_F64 ? 8 : 4));
+    kf_free(x.data);
+    kf_free(r->want);
+    r->want = plain_product(&r->A, &r->x);
+}
+
+static inline double rig_norm(const kofn_matrix *a)
+{
+    double *x = as_doubles(a), sum = 0;
+
+    for (size_t i = 0; i < a->rows * a->cols; i++)
+        sum += x[i] * x[i];
+    kf_free(x);
+    return sqrt(sum);
+}
+
+/* ||y - A x||_F by ||A x||_F, or by the size that random vectors x give it
+ * where that is larger: a single number may be small by chance, and then its
+ * relative error says nothing. */
+static inline double rig_error(const rig *r)
+{
+    double *y = as_doubles(&r->y), top = 0, bottom = 0, typical;
+
+    for (size_t i = 0; i < r->y.rows * r->y.cols; i++) {
+        top += (y[i] - r->want[i]) * (y[i] - r->want[i]);
+        bottom += r->want[i] * r->want[i];
+    }
+    kf_free(y);
+    typical = rig_norm(&r->A) * rig_norm(&r->x) / sqrt((double)r->A.cols);
+    if (top == 0)
+        return 0;
+    return sqrt(top) / fmax(sqrt(bottom), typical);
+}
+
+static inline kofn_status rig_round(rig *r, kofn_report *rep)
+{
+    rig_spoil(r);
+    return kofn_round(r->job, &r->x, &r->y, rep);
+}
+
+#endif
