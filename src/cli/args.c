@@ -82,7 +82,7 @@ static int set_real(const cli_option *o, const char *text, double min,
 
 static int set(cli_args *a, const cli_option *o, const char *text)
 {
-    double seconds;
+    double seconds = 0;
     size_t n;
     int i;
 

@@ -69,6 +69,8 @@ static kofn_status find_decoder(kofn_core *c, const uint32_t *seats, size_t n,
     *out = NULL;
     if (n >= c->plan->layout.enough)
         st = kf_cache_get(c->cache, seats, n, false, &d);
+    if (st == KOFN_UNSTABLE) /* not to be solved at all */
+        c->refused = HUGE_VAL;
     if (st == KOFN_OK && !(d->predicted <= c->opt.tolerance)) {
         c->refused = d->predicted;
         st = KOFN_UNSTABLE;
