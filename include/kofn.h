@@ -106,12 +106,14 @@ typedef struct kofn_sparse {
 
 typedef enum kofn_op {
     KOFN_MATVEC = 1 << 0, /* y = A x    A resident, x per round */
-    KOFN_MATMUL = 1 << 1  /* C = A B    A resident, B per round */
+    KOFN_MATMUL = 1 << 1, /* C = A B    A resident, B per round */
+    KOFN_LEFT = 1 << 2    /* C = B A    A resident, B per round */
 } kofn_op;
 
 typedef struct kofn_problem {
     kofn_op op;
-    size_t m, n, p; /* A is m x n, the round input n x p, the output m x p */
+    size_t m, n, p; /* A is m x n, the round input n x p, the output m x p;
+                       LEFT: the input is p x m, the output p x n */
     kofn_dtype dtype;
     bool sparse; /* A is a kofn_sparse */
 } kofn_problem;
@@ -126,6 +128,8 @@ typedef struct kofn_plan_info {
     size_t max_seats;          /* with joiners on fresh rows; SIZE_MAX: any  */
     double storage;            /* per worker, as a share of A                */
     double load;               /* per worker and round, as a share of A x    */
+    double upload;             /* to a worker, as a share of the input       */
+    double answer;             /* from a worker, as a share of the output    */
     double noise50, noise99;   /* amplification over random losses           */
 } kofn_plan_info;
 
@@ -135,6 +139,9 @@ typedef struct kofn_plan_info {
 KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
                                    uint64_t seed);
+/* The blocks of A that a plan hands out serve left products too: let rounds
+ * of kofn_left with inputs of p rows be run on it.  Before kofn_open. */
+KOFN_API kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p);
 /* Measures noise50 and noise99 on sampled losses when `noise` is true. */
 KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
                                         kofn_plan_info *info);
@@ -231,6 +238,17 @@ typedef enum kofn_below { /* fewer live workers than the threshold */
                              NaN elsewhere, as KOFN_PARTIAL        */
 } kofn_below;
 
+/* What is done about results that are wrong without saying so.  Any k + 1
+ * results show that there are some; the other modes name whose. */
+typedef enum kofn_errors {
+    KOFN_ERRORS_NONE,
+    KOFN_ERRORS_DETECT,      /* KOFN_CORRUPT when results disagree          */
+    KOFN_ERRORS_ADVERSARIAL, /* liars who know the code and each other: up to
+                                half of the answers beyond k               */
+    KOFN_ERRORS_PROBABILISTIC /* faults that do not conspire: up to all
+                                answers beyond k but one                   */
+} kofn_errors;
+
 typedef struct kofn_options {
     size_t size; /* sizeof(kofn_options), so that it may grow */
     kofn_in_flight in_flight;
@@ -244,11 +262,16 @@ typedef struct kofn_options {
     const kofn_happening *events; /* borrowed until kofn_close             */
     size_t event_count;
     const char *journal; /* file to record the run in, or NULL             */
+    kofn_errors errors;
+    unsigned quarantine; /* rounds in which a worker may be named as corrupt
+                            before it is no longer asked; 0: 3             */
+    bool beyond;         /* float32: also name more liars than half of the
+                            answers beyond k, at the risk of naming wrong  */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
         sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
-            0, 0, NULL, 0, NULL                                                \
+            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false                    \
     }
 
 /* One round, or all since kofn_open for kofn_job_totals. */
@@ -264,8 +287,15 @@ typedef struct kofn_report {
     const size_t *rows;    /* per worker id: rows of its block it was asked
                               for; valid until the next round                 */
     const char *states;    /* per worker id: 'l'ive, 's'toring, stand'b'y,
-                              'n'otice given, 'g'one; valid as long as rows    */
-    size_t workers;        /* length of rows and states                       */
+                              'n'otice given, 'g'one, 'q'uarantined; valid as
+                              long as rows                                    */
+    const unsigned *lies;  /* per worker id: rounds in which it was named as
+                              corrupt, since the beginning                    */
+    size_t workers;        /* length of rows, states and lies                 */
+    unsigned corrupt;      /* results that were found wrong                   */
+    double floor;          /* wrong by less than this, in units of row norm of
+                              A times column norm of the input, may pass; 0:
+                              nothing was checked                             */
 } kofn_report;
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */
@@ -278,10 +308,15 @@ KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
 /* One round: out = A in.  in is n x p, out m x p.  rep may be NULL. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
+/* One round of the other product, out = in A, where the plan serves it. */
+KOFN_API kofn_status kofn_left(kofn_job *job, const kofn_matrix *in,
+                               kofn_matrix *out, kofn_report *rep);
 /* The same in two halves; `out` is borrowed until the round is over.
  * kofn_pump returns KOFN_AGAIN while it is not, after `atmost` of real time. */
 KOFN_API kofn_status kofn_begin(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out);
+KOFN_API kofn_status kofn_begin_left(kofn_job *job, const kofn_matrix *in,
+                                     kofn_matrix *out);
 KOFN_API kofn_status kofn_pump(kofn_job *job, kofn_time atmost,
                                kofn_report *rep);
 

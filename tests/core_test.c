@@ -287,6 +287,9 @@ static void take(body *b, const kofn_action *a)
     case KOFN_DO_DELIVER:
         take_deliver(b, a);
         break;
+    case KOFN_DO_MIX:
+    case KOFN_DO_CHECK:
+        break;
     }
 }
 

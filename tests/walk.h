@@ -57,6 +57,9 @@ static inline void walk_act(walk *w, const kofn_action *a)
         w->running = false;
         w->ended = a->status;
         break;
+    case KOFN_DO_MIX:
+    case KOFN_DO_CHECK:
+        break;
     }
 }
 

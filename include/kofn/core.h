@@ -26,7 +26,8 @@ typedef enum kofn_event_type {
     KOFN_EV_BEGIN,      /* a round is wanted                              */
     KOFN_EV_RESULT,     /* worker, task: the result is here               */
     KOFN_EV_FAILED,     /* worker, task: it could not compute             */
-    KOFN_EV_ALARM       /* kofn_core_alarm() has come                     */
+    KOFN_EV_ALARM,      /* kofn_core_alarm() has come                     */
+    KOFN_EV_VERDICT     /* task, status, bad: what a check found          */
 } kofn_event_type;
 
 typedef struct kofn_event {
@@ -34,6 +35,12 @@ typedef struct kofn_event {
     kofn_time now;
     uint32_t worker, task;
     kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
+    bool left;      /* BEGIN: a round of the left product                */
+    /* VERDICT on check number `task`: KOFN_OK when without the results in bad
+     * (indices into the check's tasks) the rest agrees, else KOFN_CORRUPT. */
+    kofn_status status;
+    const uint32_t *bad;
+    size_t bad_count;
 } kofn_event;
 
 typedef enum kofn_action_type {
@@ -41,7 +48,12 @@ typedef enum kofn_action_type {
     KOFN_DO_WORK,      /* worker, task, seat, lo, hi: have it compute     */
     KOFN_DO_CANCEL,    /* worker, task: not needed any more               */
     KOFN_DO_DECODE,    /* group, lo, hi, decoder, tasks: write these rows */
-    KOFN_DO_DELIVER    /* status, noise, predicted: the round is over     */
+    KOFN_DO_DELIVER,   /* status, noise, predicted: the round is over     */
+    KOFN_DO_MIX,       /* group, lo, hi, decoder: adjoint codes, what these
+                          strips of the input become for these seats      */
+    KOFN_DO_CHECK      /* task, group, lo, hi, decoder, tasks, most: do these
+                          results agree; answer with KOFN_EV_VERDICT of the
+                          same number before anything else                */
 } kofn_action_type;
 
 struct kf_decoder; /* which results make which wants; src/code/code.h */
@@ -55,6 +67,7 @@ typedef struct kofn_action {
     const uint32_t *tasks; /* one per seat of the decoder, until the next step */
     kofn_status status;
     double noise, predicted;
+    size_t most; /* CHECK: liars that may be named */
 } kofn_action;
 
 /* A running digest of actions, from h = 0: equal digests, equal actions.  Call
@@ -70,6 +83,9 @@ typedef struct kofn_core_options {
     double tolerance;   /* 0: the default of the type */
     double late;        /* 0: never                   */
     unsigned pieces;    /* 0: 4                       */
+    kofn_errors errors;
+    unsigned quarantine; /* 0: 3 */
+    bool beyond;
 } kofn_core_options;
 
 /* Borrows the plan. */
@@ -94,9 +110,12 @@ typedef struct kofn_core_view {
     size_t dropped; /* events that did not fit, since the beginning */
     size_t late;    /* results of this round that were not needed */
     const size_t *rows; /* per worker: strips it was asked for this round */
+    const unsigned *lies; /* per worker: rounds in which it was named     */
+    size_t corrupt;       /* results of this round found wrong            */
     size_t workers;     /* length of rows */
 } kofn_core_view;
-/* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, '?' never seen. */
+/* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, 'q'uarantined,
+ * '?' never seen. */
 KOFN_API char kofn_core_worker(const kofn_core *c, uint32_t worker);
 KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
 

@@ -8,6 +8,8 @@
  *     result_i = block * message = sum_s G[i][s] symbol_s
  *     wanted_w = sum_s W[w][s] symbol_s
  *
+ * For KOFN_LEFT, the product B A, it is message * block.
+ *
  * A scheme says only this.  Encoding, "is this enough?", decoding, noise and
  * error location are the same arithmetic for all schemes and live elsewhere.
  *
@@ -47,8 +49,11 @@ typedef struct kofn_layout {
     size_t groups;    /* 1 unless set                                        */
     size_t seats;     /* at the start                                        */
     size_t max_seats; /* beyond which no fresh rows exist; SIZE_MAX: none    */
-    size_t enough;    /* any this many seats decode                          */
-    size_t lanes;     /* results a seat answers together; rows it has in E0  */
+    size_t enough;    /* no fewer seats can decode                           */
+    size_t threshold; /* any this many seats decode; `enough` unless set     */
+    size_t lanes;     /* results a seat answers together                     */
+    size_t inner;     /* products summed in a result; 1 unless set           */
+    bool adjoint;     /* turned round; needs E1 == NULL, W == NULL           */
     kofn_cut cut[2];  /* A, B; {1,1} is whole                                */
     size_t symbols, wants;
     size_t grid_rows; /* want w is block (w % grid_rows, w / grid_rows) of
@@ -98,18 +103,20 @@ typedef struct kofn_scheme {
      * with kofn_refuse. */
     kofn_status (*layout)(kofn_layout *L);
 
-    /* Fill the rows of one seat: E0 is lanes x parts of A, E1 one row over
-     * the parts of B, G lanes x symbols; all zero on entry.  E1 is NULL when
-     * B is whole.  G is NULL when wants and symbols are the parts of A, the
-     * result then being mixed as the block is.  Pure: a function of the
-     * layout and the seat.  Called for seats below max_seats only. */
+    /* Fill the rows of one seat: E0 is (lanes inner) x parts of A, row
+     * l*inner + t of lane l; E1 is inner x parts of B; G lanes x symbols; all
+     * zero on entry.  E1 is NULL when B is whole.  G is NULL when wants and
+     * symbols are the parts of A (layout() left `symbols` at 0), the result
+     * then being mixed as the block is.  Pure: a function of the layout and
+     * the seat.  Called for seats below max_seats only. */
     kofn_status (*seat)(const kofn_layout *L, size_t seat, double *E0,
                         double *E1, double *G);
 
     /* Optional.  Who works on which of `span` strips, each of which must be
-     * dealt to at least `enough` members.  NULL: everyone, everything. */
+     * dealt to at least `cover` members, enough <= cover <= n; an adjoint code
+     * is dealt exactly `enough`.  NULL: everyone, everything. */
     kofn_status (*deal)(const kofn_layout *L, const kofn_live *live, size_t n,
-                        size_t span, kofn_deals *out);
+                        size_t cover, size_t span, kofn_deals *out);
 } kofn_scheme;
 
 /* A plan for a scheme of one's own. */
@@ -133,7 +140,11 @@ __attribute__((format(printf, 1, 2)))
 KOFN_API kofn_status
 kofn_refuse(const char *fmt, ...);
 
-/* Families of coefficients for "any k of n", NUMERICS in docs/codes.md. */
+/* cos and sin of 2 pi num / den with the angle reduced exactly. */
+KOFN_API void kofn_turn(uint64_t num, uint64_t den, double *cosine,
+                        double *sine);
+
+/* Families of coefficients for "any k of n", docs/numerics.md. */
 #define KOFN_BASES                                                             \
     "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
 typedef enum kofn_basis {

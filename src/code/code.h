@@ -23,8 +23,10 @@ struct kofn_plan {
     size_t workers;
     size_t span;    /* strips of a block: rows of a part of A        */
     size_t parts;   /* of A in one group                             */
+    size_t parts1;  /* of the input                                  */
     bool mixes_parts; /* G is E0 and W the identity: symbols are the parts of A */
     char spec[256]; /* with every default spelled out                */
+    kofn_plan *left; /* the same blocks in left products, or NULL     */
 };
 
 /* The group of a seat, and its number there. */
@@ -48,9 +50,10 @@ typedef struct kf_row {
 } kf_row;
 
 typedef struct kf_seat {
-    kf_row *E0; /* lanes rows over the parts of A        */
+    kf_row *E0; /* lanes x inner rows over the parts of A */
+    kf_row *E1; /* inner rows over the parts of B, or NULL */
     kf_row *G;  /* lanes rows over the symbols; may be E0 */
-    kf_row E1;  /* over the parts of B                   */
+    double weight; /* most that its coding can enlarge: |E0| |E1| */
 } kf_seat;
 
 /* The rows of the seats of one group, made on demand and for ever. */
@@ -64,9 +67,6 @@ kofn_status kf_code_new(kf_code **out, const kofn_plan *plan);
 void kf_code_free(kf_code *c);
 /* Rows of seat `local`, below layout.max_seats. */
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
-
-/* cos and sin of 2 pi num / den with the angle reduced exactly. */
-void kf_turn(uint64_t num, uint64_t den, double *cosine, double *sine);
 
 /* ---- decoding ------------------------------------------------------------ */
 
@@ -82,6 +82,8 @@ typedef struct kf_decoder {
     double predicted; /* relative error: c u noise                      */
     double condition; /* 1-norm, of the system that was solved          */
     bool whole;       /* nothing is lost                                */
+    size_t q;         /* parities, once asked for                       */
+    double *H;        /* q x results                                    */
 } kf_decoder;
 #define KF_MIXED (-1)
 #define KF_LOST (-2)
@@ -99,6 +101,10 @@ kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget);
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
                          bool partial, const kf_decoder **out);
 void kf_cache_trim(kf_cache *cache);
+/* The parities of a decoder's seats (suspect.h), kept with it: q x results,
+ * H G = 0, orthonormal rows.  *q may be 0. */
+kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
+                            const double **H, size_t *q);
 void kf_cache_free(kf_cache *cache);
 
 /* ---- small dense systems (solve.c) --------------------------------------- */

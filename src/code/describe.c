@@ -92,7 +92,7 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .workers = p->workers,
         .block_rows = p->span * L->lanes,
         /* Losing more than this from the smallest group is losing it. */
-        .threshold = p->workers - (p->workers / L->groups - L->enough),
+        .threshold = p->workers - (p->workers / L->groups - L->threshold),
         .max_seats = L->max_seats == SIZE_MAX ? SIZE_MAX
                                               : L->max_seats * L->groups,
         .storage = 1 / blocks,

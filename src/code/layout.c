@@ -2,6 +2,7 @@
  * rows of seats made on demand. */
 #include "code.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -217,6 +218,8 @@ static kofn_status check_problem(const kofn_problem *pb,
     if (pb->n > INT32_MAX || pb->p > INT32_MAX)
         return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1",
                        kf_max(pb->n, pb->p));
+    if (pb->op == KOFN_LEFT && pb->m > INT32_MAX)
+        return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1", pb->m);
     if (!kf_mul(pb->m, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
         !kf_mul(pb->n, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
         (!pb->sparse && (!kf_mul(pb->m, pb->n, &bytes) ||
@@ -232,18 +235,41 @@ static kofn_status check_problem(const kofn_problem *pb,
     return KOFN_OK;
 }
 
-/* What <kofn/scheme.h> can say and nothing carries out yet: taken as if it
- * had not been said, it would give wrong answers. */
-static kofn_status check_served(const kofn_layout *L, const char *scheme)
+/* A scheme's mistake is told before it becomes a wrong answer. */
+static kofn_status check_layout(const kofn_plan *p)
 {
-    if (L->cut[1].rows != 1 || L->cut[1].cols != 1)
-        return kf_fail(KOFN_UNSUITED, "scheme %s cuts the input into %zu x "
-                       "%zu, which is not served yet", scheme, L->cut[1].rows,
-                       L->cut[1].cols);
-    if (L->W || L->symbols != L->wants)
-        return kf_fail(KOFN_UNSUITED, "scheme %s wants mixtures of its "
-                       "symbols, which is not served yet", scheme);
+    const kofn_layout *L = &p->layout;
+    bool left = L->problem.op == KOFN_LEFT;
+
+    if (!L->groups || !L->seats || !L->enough || !L->lanes || !L->inner ||
+        !p->parts || !p->parts1 || !L->symbols || !L->wants ||
+        L->enough > L->seats || L->threshold < L->enough ||
+        L->wants % L->grid_rows || (!L->W && L->symbols != L->wants))
+        return kf_fail(KOFN_INVAL, "scheme %s made an impossible layout",
+                       p->scheme->name);
+    if (L->adjoint && (p->parts1 > 1 || L->W || !p->mixes_parts ||
+                       L->inner > 1 || L->groups > 1))
+        return kf_fail(KOFN_INVAL, "scheme %s turns a code round that is not "
+                       "a plain one", p->scheme->name);
+    if (L->problem.sparse && (L->adjoint || left || L->inner > 1 ||
+                              L->cut[0].cols > 1))
+        return kf_fail(KOFN_UNSUITED, "scheme %s does not serve sparse "
+                       "matrices in this operation; choose another scheme or "
+                       "a dense matrix", p->scheme->name);
     return KOFN_OK;
+}
+
+/* Strips run along the rows of a result, which are those of the first factor;
+ * in an adjoint code along the side that is summed. */
+static size_t span_of(const kofn_plan *p)
+{
+    const kofn_layout *L = &p->layout;
+    const kofn_problem *pb = &L->problem;
+    size_t rows = kf_ceil_div(pb->m, L->groups * L->cut[0].rows);
+
+    if (pb->op == KOFN_LEFT)
+        return L->adjoint ? rows : kf_ceil_div(pb->p, L->cut[1].rows);
+    return L->adjoint ? kf_ceil_div(pb->n, L->cut[0].cols) : rows;
 }
 
 static kofn_status make_layout(kofn_plan *p)
@@ -251,18 +277,21 @@ static kofn_status make_layout(kofn_plan *p)
     kofn_layout *L = &p->layout;
 
     L->args = &p->args;
-    L->groups = L->lanes = L->seats = 1;
+    L->groups = L->lanes = L->inner = L->seats = L->grid_rows = 1;
     L->max_seats = SIZE_MAX;
     L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
     TRY(p->scheme->layout(L));
-    TRY(check_served(L, p->scheme->name));
     p->parts = L->cut[0].rows * L->cut[0].cols;
+    p->parts1 = L->cut[1].rows * L->cut[1].cols;
     p->mixes_parts = L->symbols == 0;
     if (p->mixes_parts) {
         L->symbols = L->wants = p->parts;
         L->grid_rows = L->cut[0].rows;
     }
-    p->span = kf_ceil_div(L->problem.m, L->groups * L->cut[0].rows);
+    if (L->threshold == 0)
+        L->threshold = L->enough;
+    TRY(check_layout(p));
+    p->span = span_of(p);
     return KOFN_OK;
 }
 
@@ -294,6 +323,30 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
     return KOFN_OK;
 }
 
+kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p)
+{
+    kofn_problem pb = plan->layout.problem;
+    const kofn_layout *L = &plan->layout, *M;
+    const char *args = strchr(plan->spec, ':');
+
+    if (plan->left || pb.op == KOFN_LEFT)
+        return kf_fail(KOFN_STATE, "the plan serves left products already");
+    pb.op = KOFN_LEFT;
+    pb.p = p;
+    TRY(kofn_plan_new_for(&plan->left, &pb, plan->scheme,
+                          args ? args + 1 : NULL, plan->workers, L->seed));
+    M = &plan->left->layout;
+    if (M->groups == L->groups && M->seats == L->seats &&
+        M->max_seats == L->max_seats && M->lanes == L->lanes &&
+        M->inner == L->inner && M->cut[0].rows == L->cut[0].rows &&
+        M->cut[0].cols == L->cut[0].cols)
+        return KOFN_OK;
+    kofn_plan_free(plan->left);
+    plan->left = NULL;
+    return kf_fail(KOFN_UNSUITED, "scheme %s stores other blocks for left "
+                   "products than for this operation", plan->scheme->name);
+}
+
 kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                           const char *spec, size_t workers, uint64_t seed)
 {
@@ -320,6 +373,7 @@ void kofn_plan_free(kofn_plan *p)
     if (p->layout.free_state)
         p->layout.free_state(p->layout.state);
     kf_free(p->layout.W);
+    kofn_plan_free(p->left);
     kf_free(p);
 }
 
@@ -347,20 +401,23 @@ kofn_status kf_code_new(kf_code **out, const kofn_plan *plan)
     return KOFN_OK;
 }
 
+static void free_rows(kf_row *rows, size_t n)
+{
+    for (size_t i = 0; rows && i < n; i++)
+        kf_free(rows[i].col);
+    kf_free(rows);
+}
+
 static void free_seat(const kf_code *c, kf_seat *s)
 {
+    const kofn_layout *L = &c->plan->layout;
+
     if (!s)
         return;
-    for (size_t l = 0; l < c->plan->layout.lanes; l++) {
-        if (s->E0)
-            kf_free(s->E0[l].col);
-        if (s->G && s->G != s->E0)
-            kf_free(s->G[l].col);
-    }
     if (s->G != s->E0)
-        kf_free(s->G);
-    kf_free(s->E0);
-    kf_free(s->E1.col);
+        free_rows(s->G, L->lanes);
+    free_rows(s->E0, L->lanes * L->inner);
+    free_rows(s->E1, L->inner);
     kf_free(s);
 }
 
@@ -405,39 +462,68 @@ static kofn_status finite_rows(const kofn_plan *p, size_t local,
     return KOFN_OK;
 }
 
+static kofn_status compress_rows(kf_row **rows, const double *dense, size_t n,
+                                 size_t cols)
+{
+    *rows = kf_zero(n, sizeof **rows);
+    if (!*rows)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        TRY(compress(&(*rows)[i], dense + i * cols, cols));
+    return KOFN_OK;
+}
+
+/* The largest norm of the rows of a lane: of `inner` rows together. */
+static double largest_norm(const double *rows, size_t lanes, size_t each)
+{
+    double top = 0;
+
+    for (size_t l = 0; l < lanes; l++) {
+        double sum = 0;
+
+        for (size_t i = 0; i < each; i++)
+            sum += rows[l * each + i] * rows[l * each + i];
+        top = fmax(top, sqrt(sum));
+    }
+    return top;
+}
+
 static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
                              double *E1, double *G)
 {
     const kofn_plan *p = c->plan;
     const kofn_layout *L = &p->layout;
-    size_t parts1 = L->cut[1].rows * L->cut[1].cols;
+    size_t rows = L->lanes * L->inner;
 
     TRY(p->scheme->seat(L, local, E0, E1, G));
-    TRY(finite_rows(p, local, E0, L->lanes * p->parts));
-    s->E0 = kf_zero(L->lanes, sizeof *s->E0);
-    s->G = G ? kf_zero(L->lanes, sizeof *s->G) : s->E0;
-    if (!s->E0 || !s->G)
-        return KOFN_NOMEM;
-    for (size_t l = 0; l < L->lanes; l++) {
-        TRY(compress(&s->E0[l], E0 + l * p->parts, p->parts));
-        if (G)
-            TRY(compress(&s->G[l], G + l * L->symbols, L->symbols));
+    TRY(finite_rows(p, local, E0, rows * p->parts));
+    TRY(compress_rows(&s->E0, E0, rows, p->parts));
+    s->weight = largest_norm(E0, L->lanes, L->inner * p->parts);
+    s->G = s->E0;
+    if (E1) {
+        TRY(finite_rows(p, local, E1, L->inner * p->parts1));
+        TRY(compress_rows(&s->E1, E1, L->inner, p->parts1));
+        s->weight *= largest_norm(E1, 1, L->inner * p->parts1);
     }
-    return E1 ? compress(&s->E1, E1, parts1) : KOFN_OK;
+    if (!G)
+        return KOFN_OK;
+    s->G = NULL;
+    TRY(finite_rows(p, local, G, L->lanes * L->symbols));
+    return compress_rows(&s->G, G, L->lanes, L->symbols);
 }
 
 static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
 {
     const kofn_plan *p = c->plan;
     const kofn_layout *L = &p->layout;
-    size_t parts1 = L->cut[1].rows * L->cut[1].cols;
+    bool coded = p->parts1 > 1;
     kf_seat *s = kf_zero(1, sizeof *s);
-    double *E0 = kofn_layout_table(L->lanes, p->parts);
-    double *E1 = parts1 > 1 ? kofn_layout_table(1, parts1) : NULL;
+    double *E0 = kofn_layout_table(L->lanes * L->inner, p->parts);
+    double *E1 = coded ? kofn_layout_table(L->inner, p->parts1) : NULL;
     double *G = p->mixes_parts ? NULL : kofn_layout_table(L->lanes, L->symbols);
     kofn_status st = KOFN_NOMEM;
 
-    if (s && E0 && (E1 || parts1 <= 1) && (G || p->mixes_parts))
+    if (s && E0 && (E1 || !coded) && (G || p->mixes_parts))
         st = fill_seat(c, local, s, E0, E1, G);
     kf_free(E0);
     kf_free(E1);

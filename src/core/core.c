@@ -180,6 +180,8 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
         return failed(c, ev);
     case KOFN_EV_ALARM:
         return alarm_rang(c);
+    case KOFN_EV_VERDICT:
+        break;
     }
     c->dropped++;
     return KOFN_OK;

@@ -122,7 +122,8 @@ static kofn_status collect(kofn_core *c, size_t n, kofn_deals *d)
 
     d->members = n;
     if (p->scheme->deal)
-        return p->scheme->deal(&p->layout, c->live, n, d->span, d);
+        return p->scheme->deal(&p->layout, c->live, n, p->layout.enough,
+                               d->span, d);
     for (size_t i = 0; i < n; i++)
         TRY(kofn_deals_add(d, i, 0, d->span));
     return KOFN_OK;

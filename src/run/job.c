@@ -272,6 +272,9 @@ static kofn_status perform(kofn_job *j, const kofn_action *a)
         return do_decode(j, a);
     case KOFN_DO_DELIVER:
         return do_deliver(j, a);
+    case KOFN_DO_MIX:
+    case KOFN_DO_CHECK:
+        break;
     }
     return KOFN_OK;
 }

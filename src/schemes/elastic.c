@@ -122,14 +122,14 @@ static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
 }
 
 static kofn_status deal(const kofn_layout *L, const kofn_live *live, size_t n,
-                        size_t span, kofn_deals *out)
+                        size_t cover, size_t span, kofn_deals *out)
 {
     bool equal = kofn_arg(L, "deal") == 0;
 
     for (size_t p = 1; p < n && !equal; p++)
         if (live[p].speed != live[0].speed)
-            return deal_by_speed(live, L->enough, n, span, out);
-    return deal_equally(L->enough, n, span, out);
+            return deal_by_speed(live, cover, n, span, out);
+    return deal_equally(cover, n, span, out);
 }
 
 const kofn_scheme kf_elastic = {
