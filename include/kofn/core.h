@@ -47,7 +47,8 @@ typedef enum kofn_action_type {
     KOFN_DO_STORE = 1, /* worker, seat: hand that block to it             */
     KOFN_DO_WORK,      /* worker, task, seat, lo, hi: have it compute     */
     KOFN_DO_CANCEL,    /* worker, task: not needed any more               */
-    KOFN_DO_DECODE,    /* group, lo, hi, decoder, tasks: write these rows */
+    KOFN_DO_DECODE,    /* group, lo, hi, decoder, tasks: write these rows;
+                          adjoint codes, no decoder: add these results up */
     KOFN_DO_DELIVER,   /* status, noise, predicted: the round is over     */
     KOFN_DO_MIX,       /* group, lo, hi, decoder: adjoint codes, what these
                           strips of the input become for these seats      */
@@ -65,6 +66,7 @@ typedef struct kofn_action {
     size_t group, lo, hi;
     const struct kf_decoder *decoder; /* until the next KOFN_EV_BEGIN         */
     const uint32_t *tasks; /* one per seat of the decoder, until the next step */
+    size_t first, count;   /* tasks: how many; first is the core's own        */
     kofn_status status;
     double noise, predicted;
     size_t most; /* CHECK: liars that may be named */
@@ -100,6 +102,9 @@ KOFN_API void kofn_core_free(kofn_core *c);
 /* The rows of the seats, which it shares with whoever encodes. */
 struct kf_code;
 KOFN_API struct kf_code *kofn_core_code(kofn_core *c);
+/* The decoders of the round's use, for those who answer KOFN_DO_CHECK. */
+struct kf_cache;
+KOFN_API struct kf_cache *kofn_core_cache(kofn_core *c);
 
 typedef struct kofn_core_view {
     unsigned round;

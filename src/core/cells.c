@@ -56,7 +56,8 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
         right.have = kf_new(right.cap, sizeof *right.have);
         if (!right.have)
             return KOFN_NOMEM;
-        memcpy(right.have, l->cell[i].have, right.count * sizeof *right.have);
+        memcpy(right.have, l->cell[i].have,
+               (right.count + right.lied) * sizeof *right.have);
     }
     if (kf_grow(&l->cell, &l->cap, l->count, sizeof *l->cell)) {
         kf_free(right.have);
@@ -72,7 +73,26 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
 
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
 {
-    TRY(kf_grow(&cell->have, &cell->cap, cell->count, sizeof *cell->have));
+    size_t n = cell->count + cell->lied;
+
+    TRY(kf_grow(&cell->have, &cell->cap, n, sizeof *cell->have));
+    cell->have[n] = cell->have[cell->count];
     cell->have[cell->count++] = task;
     return KOFN_OK;
+}
+
+/* The result of this task was wrong: it is remembered but no longer counts. */
+void kf_cell_blame(kf_cell *cell, uint32_t task)
+{
+    size_t i = 0;
+
+    while (i < cell->count && cell->have[i] != task)
+        i++;
+    if (i == cell->count)
+        return;
+    cell->count--;
+    memmove(cell->have + i, cell->have + i + 1,
+            (cell->count - i) * sizeof *cell->have);
+    cell->have[cell->count] = task;
+    cell->lied++;
 }

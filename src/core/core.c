@@ -15,8 +15,8 @@ bool kofn_core_next(kofn_core *c, kofn_action *out)
     if (c->next_action == c->actions)
         return false;
     *out = c->action[c->next_action++];
-    if (out->type == KOFN_DO_DECODE)
-        out->tasks = c->pool + out->task; /* the pool may have moved since */
+    if (out->type == KOFN_DO_DECODE || out->type == KOFN_DO_CHECK)
+        out->tasks = c->pool + out->first; /* the pool may have moved since */
     return true;
 }
 
@@ -40,21 +40,29 @@ kofn_status kf_deliver(kofn_core *c, kofn_status st)
 
 /* ---- events -------------------------------------------------------------- */
 
-static kofn_status begin(kofn_core *c)
+static kofn_status begin(kofn_core *c, bool left)
 {
-    if (c->state != KF_ROUND_IDLE) {
+    const kf_use *use = &c->use[left];
+
+    if (c->state != KF_ROUND_IDLE || !use->plan) {
         c->dropped++;
         return KOFN_OK;
     }
+    c->plan = use->plan;
+    c->code = use->code;
+    c->cache = use->cache;
     kf_cache_trim(c->cache);
+    TRY(kf_quarantine(c));
     c->round++;
     c->state = KF_ROUND_RUNNING;
     c->began = c->now;
     c->alarm = KOFN_NEVER;
     c->first_task += (uint32_t)c->tasks;
     c->tasks = c->asked = c->ready = c->late = 0;
+    c->first_check += (uint32_t)c->checks;
+    c->checks = c->evidences = c->corrupt = 0;
     c->noise = c->predicted = c->refused = 0;
-    c->degraded = c->lost = false;
+    c->degraded = c->lost = c->disagree = false;
     for (size_t i = 0; i < c->workers; i++)
         c->rows[i] = 0;
     return kf_deal_round(c);
@@ -137,7 +145,7 @@ static kofn_status failed(kofn_core *c, const kofn_event *ev)
     }
     c->worker[ev->worker].failed = c->round;
     kf_end_task(c, index, KF_TASK_DROPPED);
-    return kf_deal_more(c);
+    return c->plan->layout.adjoint ? kf_adjoint_restart(c) : kf_deal_more(c);
 }
 
 static kofn_status alarm_rang(kofn_core *c)
@@ -151,6 +159,8 @@ static kofn_status alarm_rang(kofn_core *c)
                 (double)(c->now - c->starved) * 1e-9, c->plan->layout.enough);
         return kf_deliver(c, KOFN_LATE);
     }
+    if (c->plan->layout.adjoint)
+        return kf_adjoint_without_late(c);
     for (size_t i = 0; i < c->tasks; i++)
         kf_late_task(c, i);
     /* Those asked now may be late as well. */
@@ -173,7 +183,7 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_LEFT:
         return kf_left(c, ev->worker);
     case KOFN_EV_BEGIN:
-        return begin(c);
+        return begin(c, ev->left);
     case KOFN_EV_RESULT:
         return result(c, ev);
     case KOFN_EV_FAILED:
@@ -181,7 +191,7 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_ALARM:
         return alarm_rang(c);
     case KOFN_EV_VERDICT:
-        break;
+        return kf_verdict(c, ev);
     }
     c->dropped++;
     return KOFN_OK;
@@ -200,6 +210,44 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 
 /* ---- life ---------------------------------------------------------------- */
 
+/* What cannot be had of this plan. */
+static kofn_status check_options(const kofn_plan *p,
+                                 const kofn_core_options *o)
+{
+    const kofn_layout *L = &p->layout;
+    size_t each = p->workers / L->groups;
+
+    if (o->below == KOFN_BELOW_DEGRADE &&
+        (L->adjoint || !p->mixes_parts || p->left))
+        return kf_fail(KOFN_UNSUITED, "no block of scheme %s is a part of the "
+                       "answer as it stands; below=degrade cannot serve it",
+                       p->scheme->name);
+    if (o->errors == KOFN_ERRORS_NONE)
+        return KOFN_OK;
+    if (o->below == KOFN_BELOW_DEGRADE)
+        return kf_fail(KOFN_UNSUITED, "below=degrade delivers blocks that "
+                       "nothing checks; with errors use refuse or pause");
+    if (L->adjoint || (p->left && p->left->layout.adjoint))
+        return kf_fail(KOFN_UNSUITED, "an adjoint code waits for every answer "
+                       "and has none to spare; errors cannot be found");
+    if (each < L->enough + 1)
+        return kf_fail(KOFN_INVAL, "%zu workers%s and a threshold of %zu leave "
+                       "no redundancy to find errors with; use at least %zu "
+                       "workers or a threshold of at most %zu", each,
+                       L->groups > 1 ? " a group" : "", L->enough,
+                       (L->enough + 1) * L->groups, each - 1);
+    return KOFN_OK;
+}
+
+static kofn_status make_use(kf_use *u, const kofn_plan *plan)
+{
+    u->plan = plan;
+    if (!plan)
+        return KOFN_OK;
+    TRY(kf_code_new(&u->code, plan));
+    return kf_cache_new(&u->cache, u->code, CACHE_BYTES);
+}
+
 kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
                           const kofn_core_options *opt)
 {
@@ -209,17 +257,23 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
     *out = NULL;
     if (!c)
         return KOFN_NOMEM;
-    c->plan = plan;
     c->alarm = KOFN_NEVER;
     if (opt)
         c->opt = *opt;
     if (c->opt.pieces == 0)
         c->opt.pieces = 4;
+    if (c->opt.quarantine == 0)
+        c->opt.quarantine = 3;
     if (!(c->opt.tolerance > 0))
         c->opt.tolerance = plan->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-4;
-    st = kf_code_new(&c->code, plan);
+    st = check_options(plan, &c->opt);
     if (!st)
-        st = kf_cache_new(&c->cache, c->code, CACHE_BYTES);
+        st = make_use(&c->use[0], plan);
+    if (!st)
+        st = make_use(&c->use[1], plan->left);
+    c->plan = plan;
+    c->code = c->use[0].code;
+    c->cache = c->use[0].cache;
     if (!st && !(c->ledger = kf_zero(plan->layout.groups, sizeof *c->ledger)))
         st = KOFN_NOMEM;
     if (st) {
@@ -237,12 +291,17 @@ void kofn_core_free(kofn_core *c)
     for (size_t g = 0; c->ledger && g < c->plan->layout.groups; g++)
         kf_cells_free(&c->ledger[g]);
     kf_free(c->ledger);
-    kf_cache_free(c->cache);
-    kf_code_free(c->code);
+    for (size_t u = 0; u < 2; u++) {
+        kf_cache_free(c->use[u].cache);
+        kf_code_free(c->use[u].code);
+    }
     kf_free(c->worker);
     kf_free(c->seat);
     kf_free(c->task);
     kf_free(c->rows);
+    kf_free(c->lies);
+    kf_free(c->check);
+    kf_free(c->evidence);
     kf_free(c->action);
     kf_free(c->pool);
     kf_free(c->by_seat);
@@ -254,6 +313,11 @@ void kofn_core_free(kofn_core *c)
 kf_code *kofn_core_code(kofn_core *c)
 {
     return c->code;
+}
+
+kf_cache *kofn_core_cache(kofn_core *c)
+{
+    return c->cache;
 }
 
 /* ---- looking ------------------------------------------------------------- */
@@ -278,7 +342,7 @@ static double share_done(const kofn_core *c)
 
 char kofn_core_worker(const kofn_core *c, uint32_t worker)
 {
-    return worker < c->workers ? "?bslng"[c->worker[worker].state] : '?';
+    return worker < c->workers ? "?bslngq"[c->worker[worker].state] : '?';
 }
 
 void kofn_core_look(const kofn_core *c, kofn_core_view *v)
@@ -290,6 +354,8 @@ void kofn_core_look(const kofn_core *c, kofn_core_view *v)
                           .dropped = c->dropped,
                           .late = c->late,
                           .rows = c->rows,
+                          .lies = c->lies,
+                          .corrupt = c->corrupt,
                           .workers = c->workers};
     for (size_t i = 0; i < c->workers; i++) {
         v->live += c->worker[i].state == KF_WORKER_LIVE ||

@@ -9,12 +9,6 @@
 
 #include <stdlib.h>
 
-struct kofn_deals {
-    kofn_deal *deal;
-    size_t count, cap;
-    size_t members, span;
-};
-
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
 {
     if (who >= d->members || hi > d->span || lo > hi)
@@ -116,13 +110,15 @@ kofn_status kf_drop_all(kofn_core *c)
 
 /* ---- dealing what is open ------------------------------------------------ */
 
-static kofn_status collect(kofn_core *c, size_t n, kofn_deals *d)
+static kofn_status collect(kofn_core *c, size_t group, size_t n,
+                           kofn_deals *d)
 {
     const kofn_plan *p = c->plan;
+    size_t cover = p->layout.enough + kf_spare(c, group);
 
     d->members = n;
     if (p->scheme->deal)
-        return p->scheme->deal(&p->layout, c->live, n, p->layout.enough,
+        return p->scheme->deal(&p->layout, c->live, n, kf_min(cover, n),
                                d->span, d);
     for (size_t i = 0; i < n; i++)
         TRY(kofn_deals_add(d, i, 0, d->span));
@@ -223,6 +219,10 @@ static kofn_status ask_in_pieces(kofn_core *c, size_t group, uint32_t worker,
 
 static kofn_status ask_deals(kofn_core *c, size_t group, const kofn_deals *d)
 {
+    /* answers of an adjoint code are as large for a part of the strips as for
+     * all of them */
+    size_t pieces = c->plan->layout.adjoint ? 1 : c->opt.pieces;
+
     for (size_t k = 0; k < d->count;) {
         size_t who = d->deal[k].who, share = 0, end = k;
 
@@ -233,7 +233,7 @@ static kofn_status ask_deals(kofn_core *c, size_t group, const kofn_deals *d)
         for (; k < end; k++)
             TRY(ask_in_pieces(c, group, c->live_worker[who], d->deal[k].lo,
                               d->deal[k].hi,
-                              kf_ceil_div(share, c->opt.pieces)));
+                              kf_ceil_div(share, pieces)));
     }
     return KOFN_OK;
 }
@@ -258,7 +258,7 @@ kofn_status kf_deal_open(kofn_core *c, size_t group)
     if (d.span == 0)
         return KOFN_OK;
     TRY(kf_live_members(c, group, &n));
-    st = collect(c, n, &d);
+    st = collect(c, group, n, &d);
     real.members = n;
     real.span = c->plan->span;
     if (!st)
@@ -266,8 +266,9 @@ kofn_status kf_deal_open(kofn_core *c, size_t group)
     if (!st)
         st = split_at_deals(l, &real);
     if (!st)
-        st = split_evenly(c, l);
-    if (!st)
+        st = c->plan->layout.adjoint ? kf_adjoint_mix(c, &real)
+                                     : split_evenly(c, l);
+    if (!st && c->state != KF_ROUND_IDLE)
         st = ask_deals(c, group, &real);
     kf_free(d.deal);
     kf_free(real.deal);
@@ -282,19 +283,21 @@ kofn_status kf_deal_round(kofn_core *c)
     c->unsettled = groups * c->plan->span;
     for (size_t g = 0; g < groups; g++)
         TRY(kf_cells_reset(&c->ledger[g], c->plan->span));
+    kf_set_spare(c);
     return kf_deal_more(c);
 }
 
 /* ---- asking only for what is short --------------------------------------- */
 
-static size_t wanted(const kofn_core *c, const kf_cell *cell)
+size_t kf_wanted(const kofn_core *c, size_t group, const kf_cell *cell)
 {
-    return c->plan->layout.enough + cell->extra;
+    return c->plan->layout.enough + kf_spare(c, group) + cell->extra;
 }
 
-static size_t shortage(const kofn_core *c, const kf_cell *cell)
+static size_t shortage(const kofn_core *c, size_t group, const kf_cell *cell)
 {
-    size_t sure = cell->count + cell->pending, want = wanted(c, cell);
+    size_t sure = cell->count + cell->pending;
+    size_t want = kf_wanted(c, group, cell);
 
     return cell->settled || sure >= want ? 0 : want - sure;
 }
@@ -323,7 +326,7 @@ static void bar_seats(const kofn_core *c, size_t group, const kf_cell *cell,
             m[i].late |= task->state == KF_TASK_LATE;
         }
     }
-    for (size_t h = 0; h < cell->count; h++)
+    for (size_t h = 0; h < cell->count + cell->lied; h++)
         for (size_t i = 0; i < n; i++)
             m[i].barred |= c->live[i].seat ==
                            kf_local(c->plan, c->task[cell->have[h]].seat);
@@ -364,7 +367,7 @@ static kofn_status fill_short(kofn_core *c, size_t group, member *m, size_t n)
      * pending only when it is called, hence the shortage is taken first. */
     for (size_t i = 0; i < l->count; i++) {
         const kf_cell *cell = &l->cell[i];
-        size_t missing = shortage(c, cell);
+        size_t missing = shortage(c, group, cell);
 
         if (missing)
             bar_seats(c, group, cell, m, n);
@@ -389,15 +392,17 @@ static kofn_status fill_short(kofn_core *c, size_t group, member *m, size_t n)
 
 /* So that the missing strips can be shared by all, no cell is longer than an
  * equal share of them. */
-static kofn_status split_short(kofn_core *c, kf_ledger *l, size_t n)
+static kofn_status split_short(kofn_core *c, size_t group, size_t n)
 {
+    kf_ledger *l = &c->ledger[group];
     size_t total = 0, each;
 
     for (size_t i = 0; i < l->count; i++)
-        total += shortage(c, &l->cell[i]) * (l->cell[i].hi - l->cell[i].lo);
+        total += shortage(c, group, &l->cell[i]) *
+                 (l->cell[i].hi - l->cell[i].lo);
     each = kf_max(1, kf_ceil_div(total, n));
     for (size_t i = 0; total && i < l->count; i++)
-        if (shortage(c, &l->cell[i]) && l->cell[i].hi - l->cell[i].lo > each)
+        if (shortage(c, group, &l->cell[i]) && l->cell[i].hi - l->cell[i].lo > each)
             TRY(kf_cells_split(l, l->cell[i].lo + each));
     return KOFN_OK;
 }
@@ -411,7 +416,7 @@ kofn_status kf_deal_short(kofn_core *c, size_t group)
     TRY(kf_live_members(c, group, &n));
     if (n == 0)
         return KOFN_OK;
-    TRY(split_short(c, &c->ledger[group], n));
+    TRY(split_short(c, group, n));
     m = kf_zero(n, sizeof *m);
     if (!m)
         return KOFN_NOMEM;
@@ -431,10 +436,13 @@ static bool untouched(const kf_ledger *l)
 kofn_status kf_deal_more(kofn_core *c)
 {
     for (size_t g = 0; g < c->plan->layout.groups; g++) {
-        bool plenty = kf_live_count(c, g) >= c->plan->layout.enough;
+        bool plenty = kf_live_count(c, g) >= c->plan->layout.enough +
+                                                 kf_spare(c, g);
 
-        TRY(plenty && untouched(&c->ledger[g]) ? kf_deal_open(c, g)
-                                               : kf_deal_short(c, g));
+        if (plenty && untouched(&c->ledger[g]))
+            TRY(kf_deal_open(c, g));
+        else if (!c->plan->layout.adjoint)
+            TRY(kf_deal_short(c, g));
     }
     return kf_starve_if_short(c);
 }

@@ -122,7 +122,9 @@ static kofn_status know(kofn_core *c, uint32_t worker)
     while (c->workers <= worker) {
         TRY(kf_grow(&c->worker, &c->worker_cap, c->workers, sizeof *c->worker));
         TRY(kf_grow(&c->rows, &c->row_cap, c->workers, sizeof *c->rows));
+        TRY(kf_grow(&c->lies, &c->lies_cap, c->workers, sizeof *c->lies));
         c->rows[c->workers] = 0;
+        c->lies[c->workers] = 0;
         c->worker[c->workers++] = (kf_worker){.seat = KF_NOBODY};
     }
     return KOFN_OK;
@@ -183,21 +185,25 @@ static void forget_open(kofn_core *c)
 {
     for (size_t g = 0; g < c->plan->layout.groups; g++)
         for (size_t i = 0; i < c->ledger[g].count; i++)
-            if (!c->ledger[g].cell[i].settled)
-                c->ledger[g].cell[i].count = c->ledger[g].cell[i].extra = 0;
+            if (!c->ledger[g].cell[i].settled) {
+                kf_cell *cell = &c->ledger[g].cell[i];
+
+                cell->count = cell->lied = cell->extra = 0;
+            }
 }
 
 /* Deal again what is open, as far as there are enough to deal to. */
 static kofn_status deal_afresh(kofn_core *c)
 {
     for (size_t g = 0; g < c->plan->layout.groups; g++)
-        if (kf_live_count(c, g) >= c->plan->layout.enough)
+        if (kf_live_count(c, g) >= c->plan->layout.enough + kf_spare(c, g))
             TRY(kf_deal_open(c, g));
     return kf_starve_if_short(c);
 }
 
 static kofn_status redeal(kofn_core *c)
 {
+    kf_set_spare(c);
     if (c->degraded) /* whoever is left has been asked for all there is */
         return kf_deal_more(c);
     switch (c->opt.in_flight) {
@@ -214,10 +220,24 @@ static kofn_status redeal(kofn_core *c)
     return kf_deal_more(c);
 }
 
+/* The worker's seat is free, what it has in hand will not come. */
+kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state)
+{
+    kf_worker *w = &c->worker[worker];
+
+    if (w->state != KF_WORKER_STANDBY && w->state != KF_WORKER_QUARANTINED)
+        c->seat[w->seat] = KF_NOBODY;
+    w->state = state;
+    for (size_t i = 0; i < c->tasks; i++)
+        if (c->task[i].worker == worker)
+            TRY(kf_drop_task(c, i, false));
+    return next_in_line(c);
+}
+
 kofn_status kf_left(kofn_core *c, uint32_t worker)
 {
     kf_worker *w;
-    bool was_live;
+    bool was_live, had_work;
 
     if (worker >= c->workers || c->worker[worker].state == KF_WORKER_GONE ||
         c->worker[worker].state == KF_WORKER_UNKNOWN) {
@@ -226,16 +246,14 @@ kofn_status kf_left(kofn_core *c, uint32_t worker)
     }
     w = &c->worker[worker];
     was_live = w->state == KF_WORKER_LIVE || w->state == KF_WORKER_LEAVING;
-    if (w->state != KF_WORKER_STANDBY)
-        c->seat[w->seat] = KF_NOBODY;
-    w->state = KF_WORKER_GONE;
-    for (size_t i = 0; i < c->tasks; i++)
-        if (c->task[i].worker == worker)
-            TRY(kf_drop_task(c, i, false));
-    TRY(next_in_line(c));
+    had_work = w->out > 0;
+    TRY(kf_vacate(c, worker, KF_WORKER_GONE));
     if (c->state == KF_ROUND_IDLE)
         return KOFN_OK;
     if (c->state == KF_ROUND_STARVED)
         return kf_starve_if_short(c);
-    return was_live && w->from <= c->round ? redeal(c) : KOFN_OK;
+    if (c->plan->layout.adjoint)
+        return had_work ? kf_adjoint_restart(c) : KOFN_OK;
+    return was_live && c->worker[worker].from <= c->round ? redeal(c)
+                                                          : KOFN_OK;
 }

@@ -11,12 +11,12 @@
 
 /* ---- survivor sets ------------------------------------------------------- */
 
-/* The cell's tasks and their seats in ascending order of seat, one behind the
- * other at the end of c->pool.  Sorted by scattering over the seats. */
-static kofn_status survivors(kofn_core *c, const kf_cell *cell,
+/* The tasks and their seats in ascending order of seat, one behind the other
+ * at the end of c->pool.  Sorted by scattering over the seats. */
+static kofn_status survivors(kofn_core *c, const uint32_t *have, size_t n,
                              uint32_t **tasks, uint32_t **seats)
 {
-    size_t n = cell->count, top = kf_local(c->plan, c->seats) + 1, found = 0;
+    size_t top = kf_local(c->plan, c->seats) + 1, found = 0;
 
     while (c->pool_cap <= c->pooled + 2 * n) /* there is a pool even for none */
         TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
@@ -29,8 +29,7 @@ static kofn_status survivors(kofn_core *c, const kf_cell *cell,
     *tasks = c->pool + c->pooled;
     *seats = *tasks + n;
     for (size_t i = 0; i < n; i++)
-        c->by_seat[kf_local(c->plan, c->task[cell->have[i]].seat)] =
-            cell->have[i];
+        c->by_seat[kf_local(c->plan, c->task[have[i]].seat)] = have[i];
     for (size_t s = 0; s < top; s++)
         if (c->by_seat[s] != UINT32_MAX) {
             (*tasks)[found] = c->by_seat[s];
@@ -42,26 +41,27 @@ static kofn_status survivors(kofn_core *c, const kf_cell *cell,
 
 static bool same_history(const kf_cell *a, const kf_cell *b)
 {
-    return a->hi == b->lo && a->count == b->count && a->extra == b->extra &&
-           !b->settled &&
-           (a->count == 0 ||
-            memcmp(a->have, b->have, a->count * sizeof *a->have) == 0);
+    size_t n = a->count + a->lied;
+
+    return a->hi == b->lo && a->count == b->count && a->lied == b->lied &&
+           a->extra == b->extra && !b->settled && !b->checking &&
+           (n == 0 || memcmp(a->have, b->have, n * sizeof *a->have) == 0);
 }
 
 /* ---- deciding ------------------------------------------------------------ */
 
-static bool complete(const kofn_core *c, const kf_cell *cell)
+static bool complete(const kofn_core *c, size_t group, const kf_cell *cell)
 {
-    if (cell->settled)
+    if (cell->settled || cell->checking)
         return false;
     if (c->degraded)
         return cell->pending + cell->slow == 0;
-    return cell->count >= c->plan->layout.enough + cell->extra;
+    return cell->count >= kf_wanted(c, group, cell);
 }
 
 /* A decoder that is accurate enough, or NULL. */
-static kofn_status find_decoder(kofn_core *c, const uint32_t *seats, size_t n,
-                                const kf_decoder **out)
+kofn_status kf_find_decoder(kofn_core *c, const uint32_t *seats, size_t n,
+                            const kf_decoder **out)
 {
     const kf_decoder *d = NULL;
     kofn_status st = KOFN_TOOFEW;
@@ -84,7 +84,57 @@ static kofn_status find_decoder(kofn_core *c, const uint32_t *seats, size_t n,
     return KOFN_OK;
 }
 
-/* Decode cells [from, to), which share their history, or want one more. */
+/* One result more than the n that there are. */
+static void want_more(const kofn_core *c, size_t group, kf_cell *cell,
+                      size_t n)
+{
+    cell->extra = n + 1 - c->plan->layout.enough - kf_spare(c, group);
+}
+
+/* These strips are decided: have them decoded from n tasks of the pool. */
+static kofn_status finish(kofn_core *c, size_t group, size_t from, size_t to,
+                          const kf_decoder *d, uint32_t *tasks, size_t n)
+{
+    kf_cell *cell = c->ledger[group].cell;
+
+    c->noise = fmax(c->noise, d->noise);
+    c->predicted = fmax(c->predicted, d->predicted);
+    c->lost |= !d->whole;
+    for (size_t i = from; i < to; i++) {
+        cell[i].settled = true;
+        c->unsettled -= cell[i].hi - cell[i].lo;
+    }
+    if (c->plan->layout.adjoint) /* added up when all is there */
+        return KOFN_OK;
+    TRY(kf_act(c, (kofn_action){.type = KOFN_DO_DECODE,
+                                .group = group,
+                                .lo = cell[from].lo,
+                                .hi = cell[to - 1].hi,
+                                .decoder = d,
+                                .first = c->pooled,
+                                .count = n}));
+    for (size_t i = 0; i < n; i++)
+        tasks[i] += c->first_task;
+    c->pooled += n;
+    return KOFN_OK;
+}
+
+static kofn_status have_checked(kofn_core *c, size_t group, size_t from,
+                                size_t to, const kf_decoder *d,
+                                uint32_t *tasks, size_t n)
+{
+    kf_cell *cell = c->ledger[group].cell;
+
+    for (size_t i = from; i < to; i++)
+        cell[i].checking = true;
+    TRY(kf_ask_check(c, group, cell[from].lo, cell[to - 1].hi, d, tasks, n));
+    for (size_t i = 0; i < n; i++)
+        tasks[i] += c->first_task;
+    c->pooled += n;
+    return KOFN_OK;
+}
+
+/* Decide on cells [from, to), which share their history, or want one more. */
 static kofn_status settle_run(kofn_core *c, size_t group, size_t from,
                               size_t to)
 {
@@ -93,30 +143,29 @@ static kofn_status settle_run(kofn_core *c, size_t group, size_t from,
     const kf_decoder *d;
     uint32_t *tasks, *seats;
 
-    TRY(survivors(c, &cell[from], &tasks, &seats));
-    TRY(find_decoder(c, seats, n, &d));
-    if (!d) {
-        for (size_t i = from; i < to; i++)
-            cell[i].extra = n + 1 - c->plan->layout.enough;
-        return KOFN_OK;
-    }
-    c->noise = fmax(c->noise, d->noise);
-    c->predicted = fmax(c->predicted, d->predicted);
-    c->lost |= !d->whole;
-    for (size_t i = from; i < to; i++) {
-        cell[i].settled = true;
-        c->unsettled -= cell[i].hi - cell[i].lo;
-    }
-    TRY(kf_act(c, (kofn_action){.type = KOFN_DO_DECODE,
-                                .group = group,
-                                .lo = cell[from].lo,
-                                .hi = cell[to - 1].hi,
-                                .decoder = d,
-                                .task = (uint32_t)c->pooled}));
-    for (size_t i = 0; i < n; i++)
-        tasks[i] += c->first_task;
-    c->pooled += n;
+    TRY(survivors(c, cell[from].have, n, &tasks, &seats));
+    TRY(kf_find_decoder(c, seats, n, &d));
+    if (d && c->opt.errors != KOFN_ERRORS_NONE)
+        return have_checked(c, group, from, to, d, tasks, n);
+    if (d)
+        return finish(c, group, from, to, d, tasks, n);
+    for (size_t i = from; i < to; i++)
+        want_more(c, group, &cell[i], n);
     return KOFN_OK;
+}
+
+/* After news of some cells: the round may be over, or short of something. */
+static kofn_status go_on(kofn_core *c, size_t group, bool need_more)
+{
+    if (c->unsettled == 0) {
+        if (c->plan->layout.adjoint)
+            TRY(kf_adjoint_sum(c));
+        return kf_deliver(c, c->lost ? KOFN_PARTIAL : KOFN_OK);
+    }
+    if (!need_more)
+        return KOFN_OK;
+    TRY(kf_deal_short(c, group));
+    return kf_starve_if_short(c);
 }
 
 /* Cells [from, to) have news. */
@@ -128,22 +177,51 @@ kofn_status kf_settle(kofn_core *c, size_t group, size_t from, size_t to)
     for (size_t i = from; i < to;) {
         size_t end = i + 1;
 
-        if (!complete(c, &cell[i])) {
+        if (!complete(c, group, &cell[i])) {
             i++;
             continue;
         }
         while (end < to && same_history(&cell[end - 1], &cell[end]))
             end++;
         TRY(settle_run(c, group, i, end));
-        need_more |= !cell[i].settled;
+        need_more |= !cell[i].settled && !cell[i].checking;
         i = end;
     }
-    if (c->unsettled == 0)
-        return kf_deliver(c, c->lost ? KOFN_PARTIAL : KOFN_OK);
-    if (!need_more)
-        return KOFN_OK;
-    TRY(kf_deal_short(c, group));
-    return kf_starve_if_short(c);
+    return go_on(c, group, need_more);
+}
+
+/* The verdict on a check is here: the n tasks left as its evidence agree, or,
+ * unless `sure`, do not. */
+kofn_status kf_settle_checked(kofn_core *c, kf_asked a, size_t n, bool sure)
+{
+    kf_ledger *l = &c->ledger[a.group];
+    const kf_decoder *d = NULL;
+    uint32_t *tasks, *seats;
+    bool need_more = false;
+
+    TRY(survivors(c, c->evidence + a.first, n, &tasks, &seats));
+    if (sure)
+        TRY(kf_find_decoder(c, seats, n, &d));
+    for (size_t i = kf_cells_find(l, a.lo), end;
+         i < l->count && l->cell[i].lo < a.hi; i = end) {
+        for (end = i; end < l->count && l->cell[end].lo < a.hi &&
+                      l->cell[end].checking;
+             end++) {
+            l->cell[end].checking = false;
+            if (!d)
+                want_more(c, a.group, &l->cell[end], n);
+        }
+        if (d && end > i) {
+            TRY(finish(c, a.group, i, end, d, tasks, n));
+            TRY(survivors(c, c->evidence + a.first, n, &tasks, &seats));
+        }
+        need_more |= !d && end > i;
+        end += end == i; /* begun afresh meanwhile */
+    }
+    if (need_more) /* what came meanwhile may be enough */
+        TRY(kf_settle(c, a.group, kf_cells_find(l, a.lo),
+                      kf_cells_find(l, a.hi - 1) + 1));
+    return c->state == KF_ROUND_IDLE ? KOFN_OK : go_on(c, a.group, need_more);
 }
 
 /* ---- when there are too few ---------------------------------------------- */
@@ -155,8 +233,9 @@ static const kf_cell *starving_cell(const kofn_core *c)
         for (size_t i = 0; i < c->ledger[g].count; i++) {
             const kf_cell *cell = &c->ledger[g].cell[i];
 
-            if (!cell->settled && cell->count + cell->pending + cell->slow <
-                                      c->plan->layout.enough + cell->extra)
+            if (!cell->settled && !cell->checking &&
+                cell->count + cell->pending + cell->slow <
+                    kf_wanted(c, g, cell))
                 return cell;
         }
     return NULL;
@@ -220,6 +299,15 @@ static kofn_status pause(kofn_core *c)
     return KOFN_OK;
 }
 
+static size_t most_spare(const kofn_core *c)
+{
+    size_t spare = 0;
+
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        spare = kf_max(spare, kf_spare(c, g));
+    return spare;
+}
+
 static size_t fewest_live(const kofn_core *c)
 {
     size_t fewest = SIZE_MAX;
@@ -232,6 +320,7 @@ static size_t fewest_live(const kofn_core *c)
 kofn_status kf_starve_if_short(kofn_core *c)
 {
     const kf_cell *cell = starving_cell(c);
+    size_t spare = most_spare(c);
 
     if (c->state == KF_ROUND_IDLE)
         return KOFN_OK;
@@ -246,12 +335,14 @@ kofn_status kf_starve_if_short(kofn_core *c)
     if (call_reserves(c))
         return kf_deal_more(c);
     /* Once every seat there can be has answered, nobody can add to it. */
-    if (cell->count < c->plan->layout.max_seats &&
+    if (cell->count + cell->lied < c->plan->layout.max_seats &&
         (somebody_comes(c) || c->opt.below == KOFN_BELOW_PAUSE))
         return pause(c);
     if (c->opt.below == KOFN_BELOW_DEGRADE)
         return degrade(c);
-    if (cell->count >= c->plan->layout.enough) {
+    if (c->disagree)
+        return kf_corrupt_beyond(c);
+    if (cell->count >= c->plan->layout.enough + spare) {
         kf_fail(KOFN_UNSTABLE,
                 "predicted relative error %.1e exceeds the tolerance %.1e with "
                 "all %zu results that can be had; use more workers, another "
@@ -259,9 +350,10 @@ kofn_status kf_starve_if_short(kofn_core *c)
                 cell->count);
         return kf_deliver(c, KOFN_UNSTABLE);
     }
-    kf_fail(KOFN_TOOFEW, "%zu workers are live%s and %zu are needed; "
+    kf_fail(KOFN_TOOFEW, "%zu workers are live%s and %zu are needed%s; "
             "start more workers", fewest_live(c),
             c->plan->layout.groups > 1 ? " in the smallest group" : "",
-            c->plan->layout.enough);
+            c->plan->layout.enough + spare,
+            spare ? " to find errors" : "");
     return kf_deliver(c, KOFN_TOOFEW);
 }

@@ -30,17 +30,19 @@ typedef struct kf_task {
 
 typedef struct kf_cell {
     size_t lo, hi;
-    uint32_t *have; /* tasks whose results count, as they came (indices) */
-    size_t count, cap;
-    size_t extra; /* results wanted beyond `enough`, for accuracy      */
+    uint32_t *have; /* tasks (indices): `count` whose results count, as they
+                       came, then `lied` whose results were found wrong */
+    size_t count, lied, cap;
+    size_t extra; /* results wanted beyond those that are always needed */
     size_t pending; /* tasks out that will each bring one more         */
     size_t slow;    /* ... and tasks that others were asked to replace */
-    bool settled;
+    bool settled, checking; /* checking: a verdict is awaited */
 } kf_cell;
 
 typedef struct kf_ledger {
     kf_cell *cell;
     size_t count, cap;
+    size_t spare; /* results wanted of every strip beyond `enough` */
 } kf_ledger;
 
 typedef enum kf_worker_state {
@@ -49,7 +51,8 @@ typedef enum kf_worker_state {
     KF_WORKER_STORING, /* on its way to a seat      */
     KF_WORKER_LIVE,
     KF_WORKER_LEAVING,
-    KF_WORKER_GONE
+    KF_WORKER_GONE,
+    KF_WORKER_QUARANTINED
 } kf_worker_state;
 
 typedef struct kf_worker {
@@ -57,6 +60,7 @@ typedef struct kf_worker {
     uint32_t seat;
     unsigned from; /* the first round it takes part in       */
     unsigned failed; /* the last round it failed in          */
+    unsigned named;  /* the last round it was found to lie in */
     size_t out;    /* tasks in hand                          */
     double speed;  /* strips per second, smoothed; 0 unknown */
     kofn_time last; /* result, or being asked when it was idle */
@@ -68,11 +72,26 @@ typedef enum kf_round_state {
     KF_ROUND_STARVED /* waiting for joiners */
 } kf_round_state;
 
-struct kofn_core {
+/* What a plan is used for: its own operation, or the left product. */
+typedef struct kf_use {
     const kofn_plan *plan;
+    kf_code *code;
+    kf_cache *cache;
+} kf_use;
+
+/* A question that is out: do the results of these tasks agree? */
+typedef struct kf_asked {
+    size_t group, lo, hi;
+    size_t first, count; /* its tasks in c->evidence (indices) */
+    bool open;
+} kf_asked;
+
+struct kofn_core {
+    const kofn_plan *plan; /* of the round's use, as are code and cache */
     kofn_core_options opt;
     kf_code *code;
     kf_cache *cache;
+    kf_use use[2];
 
     kf_worker *worker;
     size_t workers, worker_cap;
@@ -92,8 +111,16 @@ struct kofn_core {
     size_t asked, ready; /* workers asked; those that finished */
     size_t unsettled;    /* strips, over all groups            */
     double noise, predicted, refused; /* the last one that was too large */
-    size_t *rows; /* per worker */
-    size_t row_cap, late, dropped;
+    size_t *rows;   /* per worker                            */
+    unsigned *lies; /* per worker: rounds it was named in    */
+    size_t row_cap, lies_cap, late, dropped, corrupt;
+
+    kf_asked *check; /* of this round */
+    size_t checks, check_cap;
+    uint32_t first_check; /* its number */
+    uint32_t *evidence; /* their tasks */
+    size_t evidences, evidence_cap;
+    bool disagree;   /* some results did, and nobody could be named */
 
     kofn_action *action;
     size_t actions, action_cap, next_action;
@@ -110,6 +137,22 @@ struct kofn_core {
 kofn_status kf_act(kofn_core *c, kofn_action a);
 kofn_status kf_deliver(kofn_core *c, kofn_status st);
 
+/* guard.c */
+/* Results wanted of every strip beyond those that decode it. */
+size_t kf_spare(const kofn_core *c, size_t group);
+void kf_set_spare(kofn_core *c);
+kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
+                         const kf_decoder *d, const uint32_t *tasks, size_t n);
+kofn_status kf_verdict(kofn_core *c, const kofn_event *ev);
+kofn_status kf_quarantine(kofn_core *c);
+kofn_status kf_corrupt_beyond(kofn_core *c);
+
+/* adjoint.c */
+kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d);
+kofn_status kf_adjoint_sum(kofn_core *c);
+kofn_status kf_adjoint_restart(kofn_core *c);
+kofn_status kf_adjoint_without_late(kofn_core *c);
+
 /* seats.c */
 kofn_status kf_join(kofn_core *c, uint32_t worker);
 kofn_status kf_stored(kofn_core *c, uint32_t worker);
@@ -119,15 +162,23 @@ kofn_status kf_left(kofn_core *c, uint32_t worker);
 kofn_status kf_live_members(kofn_core *c, size_t group, size_t *n);
 size_t kf_live_count(const kofn_core *c, size_t group);
 bool kf_can_work(const kofn_core *c, const kf_worker *w);
+kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state);
 
 /* cells.c */
 kofn_status kf_cells_reset(kf_ledger *l, size_t span);
 kofn_status kf_cells_split(kf_ledger *l, size_t at);
 size_t kf_cells_find(const kf_ledger *l, size_t strip);
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task);
+void kf_cell_blame(kf_cell *cell, uint32_t task);
 void kf_cells_free(kf_ledger *l);
 
 /* deal.c */
+struct kofn_deals {
+    kofn_deal *deal;
+    size_t count, cap;
+    size_t members, span;
+};
+size_t kf_wanted(const kofn_core *c, size_t group, const kf_cell *cell);
 kofn_status kf_deal_round(kofn_core *c);
 kofn_status kf_deal_more(kofn_core *c);
 kofn_status kf_deal_open(kofn_core *c, size_t group);
@@ -142,6 +193,9 @@ kofn_status kf_drop_task(kofn_core *c, size_t index, bool cancel);
 kofn_status kf_drop_all(kofn_core *c);
 
 /* settle.c */
+kofn_status kf_settle_checked(kofn_core *c, kf_asked a, size_t n, bool sure);
+kofn_status kf_find_decoder(kofn_core *c, const uint32_t *seats, size_t n,
+                            const kf_decoder **out);
 kofn_status kf_settle(kofn_core *c, size_t group, size_t from, size_t to);
 kofn_status kf_starve_if_short(kofn_core *c);
 

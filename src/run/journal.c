@@ -39,18 +39,18 @@ uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
 {
     h = mix(h ? h : FNV_START, (uint64_t)a->type);
     h = mix(h, a->worker);
-    h = mix(h, a->type == KOFN_DO_DECODE ? 0 : a->task);
+    h = mix(h, a->task);
     h = mix(h, a->seat);
     h = mix(h, a->group);
     h = mix(h, a->lo);
     h = mix(h, a->hi);
     h = mix(h, (uint64_t)(int64_t)a->status);
     h = mix(h, bits(a->noise));
-    if (a->type != KOFN_DO_DECODE)
-        return h;
-    for (size_t i = 0; i < a->decoder->seats; i++)
+    h = mix(h, a->most);
+    for (size_t i = 0; i < a->count; i++)
         h = mix(h, a->tasks[i]);
-    for (size_t i = 0; i < a->decoder->mixed * a->decoder->results; i++)
+    for (size_t i = 0;
+         a->decoder && i < a->decoder->mixed * a->decoder->results; i++)
         h = mix(h, bits(a->decoder->D[i]));
     return h;
 }

@@ -1,0 +1,109 @@
+/* adjoint.c -- codes turned round: what a seat is sent depends on who else is
+ * live, and the answer is the sum of all answers.
+ *
+ * So the survivor set of every strip is chosen before anything is sent, and
+ * when one of the chosen does not answer the round begins again without it:
+ * the sums of the others hold strips that were mixed for it (SPEC-A A10).
+ */
+#include "state.h"
+
+#include <math.h>
+
+/* The seats that `d` deals this cell to, ascending, at the end of the pool. */
+static kofn_status users(kofn_core *c, const kofn_deals *d,
+                         const kf_cell *cell, uint32_t **seats, size_t *n)
+{
+    while (c->pool_cap <= c->pooled + d->members)
+        TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
+    *seats = c->pool + c->pooled;
+    *n = 0;
+    for (size_t m = 0; m < d->members; m++)
+        for (size_t k = 0; k < d->count; k++)
+            if (d->deal[k].who == m && d->deal[k].lo <= cell->lo &&
+                d->deal[k].hi >= cell->hi) {
+                (*seats)[(*n)++] = (uint32_t)c->live[m].seat;
+                break;
+            }
+    return KOFN_OK;
+}
+
+/* Tell the body what to mix, cell by cell, before the work is handed out. */
+kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d)
+{
+    const kf_ledger *l = &c->ledger[0];
+    const kf_decoder *was = NULL;
+    size_t from = 0;
+
+    for (size_t i = 0; i <= l->count; i++) {
+        const kf_decoder *now = NULL;
+        uint32_t *seats;
+        size_t n;
+
+        if (i < l->count) {
+            TRY(users(c, d, &l->cell[i], &seats, &n));
+            TRY(kf_find_decoder(c, seats, n, &now));
+            if (!now) {
+                kf_fail(KOFN_UNSTABLE, "predicted relative error %.1e exceeds "
+                        "the tolerance %.1e; use another basis or a larger "
+                        "tolerance", c->refused, c->opt.tolerance);
+                return kf_deliver(c, KOFN_UNSTABLE);
+            }
+            c->noise = fmax(c->noise, now->noise);
+            c->predicted = fmax(c->predicted, now->predicted);
+        }
+        if (was && now != was) {
+            TRY(kf_act(c, (kofn_action){.type = KOFN_DO_MIX,
+                                        .lo = l->cell[from].lo,
+                                        .hi = l->cell[i - 1].hi,
+                                        .decoder = was}));
+        }
+        if (now != was)
+            from = i;
+        was = now;
+    }
+    return KOFN_OK;
+}
+
+/* Everything has come: have it added up. */
+kofn_status kf_adjoint_sum(kofn_core *c)
+{
+    kofn_action a = {.type = KOFN_DO_DECODE,
+                     .hi = c->plan->span,
+                     .first = c->pooled};
+
+    for (size_t i = 0; i < c->tasks; i++) {
+        if (c->task[i].state != KF_TASK_DONE)
+            continue;
+        TRY(kf_grow(&c->pool, &c->pool_cap, c->pooled, sizeof *c->pool));
+        c->pool[c->pooled++] = c->first_task + (uint32_t)i;
+        a.count++;
+    }
+    return kf_act(c, a);
+}
+
+/* Begin again with those who can still work. */
+kofn_status kf_adjoint_restart(kofn_core *c)
+{
+    TRY(kf_drop_all(c));
+    for (size_t i = 0; i < c->tasks; i++)
+        if (c->task[i].state == KF_TASK_DONE)
+            c->task[i].state = KF_TASK_DROPPED;
+    c->noise = c->predicted = 0;
+    return kf_deal_round(c);
+}
+
+/* Those who have not answered by now are done without, if there are enough
+ * others. */
+kofn_status kf_adjoint_without_late(kofn_core *c)
+{
+    size_t idle = 0;
+
+    for (size_t i = 0; i < c->workers; i++)
+        idle += kf_can_work(c, &c->worker[i]) && c->worker[i].out == 0;
+    if (idle < c->plan->layout.enough)
+        return KOFN_OK;
+    for (size_t i = 0; i < c->workers; i++)
+        if (c->worker[i].out > 0)
+            c->worker[i].failed = c->round;
+    return kf_adjoint_restart(c);
+}
