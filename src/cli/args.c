@@ -111,7 +111,7 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         return 0;
     case 'w':
         return kofn_weather_parse(&a->weather, text)
-                   ? cli_say(EXIT_USAGE, "--weather: %s", kofn_errmsg())
+                   ? cli_say(EXIT_USAGE, "--%s", kofn_errmsg())
                    : 0;
     case 1000:
         i = word(o->arg, text);
@@ -140,8 +140,8 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1005:
         return set_real(o, text, 1e-300, 1, &a->job.tolerance);
     case 1006:
-        if (!whole(text, SIZE_MAX, &n))
-            return wrong(o, text, "give a whole number");
+        if (set_size(o, text, 0, INT64_MAX, &n))
+            return EXIT_USAGE;
         a->seed = n;
         return 0;
     case 1007:
@@ -196,8 +196,27 @@ static int check_operands(const cli_command *c, const cli_args *a)
 {
     if (a->operands >= c->least && a->operands <= c->most)
         return 0;
-    return cli_say(EXIT_USAGE, "%s takes %s; see kofn %s --help", c->name,
-                   c->operands, c->name);
+    return cli_say(EXIT_USAGE, "%s takes %s, not %d operand%s; see kofn %s "
+                   "--help", c->name, c->operands, a->operands,
+                   a->operands == 1 ? "" : "s", c->name);
+}
+
+/* getopt_long leaves the option's key in optopt; an unknown letter as it is;
+ * 0 for an unknown word, which is then the last argument it read. */
+static int bad_option(const cli_command *c, bool bare, const char *word)
+{
+    const cli_option *o = cli_options;
+
+    while (o->key && (o->key != optopt || !(o->in & c->bit)))
+        o++;
+    if (o->key)
+        return cli_say(EXIT_USAGE, "--%s %s; see kofn %s --help", o->name,
+                       bare ? "needs a value" : "takes no value", c->name);
+    if (optopt)
+        return cli_say(EXIT_USAGE, "%s has no option -%c; see kofn %s --help",
+                       c->name, optopt, c->name);
+    return cli_say(EXIT_USAGE, "%s has no option %s; see kofn %s --help",
+                   c->name, word, c->name);
 }
 
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
@@ -213,12 +232,8 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
         const cli_option *o = cli_options;
         int code;
 
-        if (key == ':')
-            return cli_say(EXIT_USAGE, "%s needs a value; see kofn %s --help",
-                           argv[optind - 1], c->name);
-        if (key == '?')
-            return cli_say(EXIT_USAGE, "%s has no option %s; see kofn %s "
-                           "--help", c->name, argv[optind - 1], c->name);
+        if (key == ':' || key == '?')
+            return bad_option(c, key == ':', argv[optind - 1]);
         while (o->key != key)
             o++;
         code = set(a, o, optarg);

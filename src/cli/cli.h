@@ -84,7 +84,7 @@ void cli_version(FILE *f);
 
 /* ---- failing ------------------------------------------------------------------ */
 
-/* "kofn: text" on stderr; returns `code`. */
+/* "kofn: text" on stderr, one line; returns `code`, 0 for a mere remark. */
 int cli_say(int code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The library's message; the exit code that goes with the status. */
@@ -92,10 +92,25 @@ int cli_fail(kofn_status st);
 /* The same for a file that was to be read: it is bad input. */
 int cli_fail_input(kofn_status st);
 
+/* ---- going out ---------------------------------------------------------------- */
+
+/* The line of progress on stderr: drawn anew, and gone. */
+void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_erase(void);
+/* On stdout, and freed. */
+void cli_print_json(json_t *o);
+/* What cli_say last gave as the reason of a failure. */
+json_t *cli_error_json(void);
+/* With --json, an object for a failure before there was anything to report. */
+void cli_print_failure(const cli_args *a);
+/* Before any work is done: 0 if --output can be written to, as far as one can
+ * tell, else the exit code after a message. */
+int cli_check_output(const cli_args *a, bool sparse);
+
 /* ---- signals ------------------------------------------------------------------- */
 
-/* SIGINT and SIGTERM end the process at once until cli_guard(true); from then
- * on they are remembered. */
+/* SIGINT, SIGTERM and SIGHUP end the process at once until cli_guard(true);
+ * from then on they are remembered. */
 void cli_signals(void);
 void cli_guard(bool on);
 int cli_caught(void); /* 0 or the signal */
@@ -120,7 +135,8 @@ typedef struct session {
     json_t *per_round;
     unsigned iterations;
     double rel_error; /* < 0: not verified */
-    double eigenvalue;
+    double eigenvalue, change; /* of an iteration */
+    bool converged;
     kofn_status status;
     double started, drawn; /* wall clock; when progress was last drawn */
     size_t expected_rounds, block_rows;
@@ -132,7 +148,6 @@ typedef struct session {
 
 /* show.c: one line a round; change < 0 when there is none. */
 void show_round(session *s, const kofn_report *rep, double change);
-
 
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds);

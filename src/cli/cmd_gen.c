@@ -99,8 +99,8 @@ int cmd_gen(cli_args *a)
         return cli_say(EXIT_USAGE, "cannot make \"%s\"; there are matrix, "
                        "vector, uniform, graph", kind);
     if (a->operands != want + 1)
-        return cli_say(EXIT_USAGE, "gen %s takes %d size%s", kind, want,
-                       want == 1 ? "" : "s");
+        return cli_say(EXIT_USAGE, "gen %s takes %d size%s, not %d", kind,
+                       want, want == 1 ? "" : "s", a->operands - 1);
     if (!a->output)
         return cli_say(EXIT_USAGE, "gen needs -o FILE");
     for (int i = 0; i < want; i++) {
@@ -108,6 +108,9 @@ int cmd_gen(cli_args *a)
         if (code)
             return code;
     }
+    code = cli_check_output(a, graph);
+    if (code)
+        return code;
     code = graph ? write_graph(a, size[0], size[1])
                  : write_dense(a, size[0], size[1], vector ? 1 : 2,
                                flat ? uniform : normal);

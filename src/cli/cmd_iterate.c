@@ -33,6 +33,9 @@ static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
 {
     s->status = st;
     s->iterations = res->iterations;
+    s->eigenvalue = res->eigenvalue;
+    s->change = res->change;
+    s->converged = res->converged;
     if (cli_caught())
         return 128 + cli_caught();
     if (st)
@@ -164,6 +167,7 @@ static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)
     st = kofn_power(s->job, v, &o, &res);
     cli_guard(false);
     code = conclude(s, st, &res);
+    cli_erase();
     if (!code && !s->args->quiet && !s->args->json)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
                 res.eigenvalue, res.iterations);
@@ -178,7 +182,6 @@ static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)
         free(want.data);
         code = st ? cli_fail(st) : 0;
     }
-    s->eigenvalue = res.eigenvalue;
     return code ? code : session_write(s, v, 1);
 }
 
@@ -192,9 +195,13 @@ int cmd_power(cli_args *a)
     const kofn_matrix *A = st ? NULL : kofn_file_dense(file);
     int code = st ? cli_fail_input(st) : 0;
 
-    if (!code && (!A || A->rows != A->cols || A->dtype != KOFN_F64))
-        code = cli_say(EXIT_USAGE, "%s: power iteration takes a square dense "
-                       "float64 matrix", a->operand[0]);
+    if (!code && !A)
+        code = cli_say(EXIT_USAGE, "%s is sparse; power iteration takes a "
+                       "dense matrix", a->operand[0]);
+    if (!code && (A->rows != A->cols || A->dtype != KOFN_F64))
+        code = cli_say(EXIT_USAGE, "%s is %zu x %zu float%s; power iteration "
+                       "takes a square float64 matrix", a->operand[0], A->rows,
+                       A->cols, A->dtype == KOFN_F64 ? "64" : "32");
     if (!code) {
         pb.m = pb.n = A->rows;
         v = (kofn_matrix){malloc(A->rows * sizeof(double)), A->rows, 1, 1,

@@ -39,6 +39,19 @@ static int read_all(const char *path, char **text, size_t *n)
     return 0;
 }
 
+static void report_json(const replay_result *r, int code)
+{
+    json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:I, s:b}", "status",
+                          code ? "failed" : "ok", "command", "replay",
+                          "events", (json_int_t)r->events, "rounds",
+                          (json_int_t)r->rounds, "line", (json_int_t)r->line,
+                          "cut", r->cut);
+
+    if (code)
+        json_object_set_new(o, "error", cli_error_json());
+    cli_print_json(o);
+}
+
 int cmd_replay(cli_args *a)
 {
     const char *path = a->operand[0];
@@ -50,14 +63,13 @@ int cmd_replay(cli_args *a)
     if (!code)
         code = replay(text, n, path, &r);
     free(text);
-    if (a->json && code != EXIT_USAGE)
-        printf("{\"status\": \"%s\", \"command\": \"replay\", \"events\": %zu, "
-               "\"rounds\": %u, \"line\": %zu}\n", code ? "failed" : "ok",
-               r.events, r.rounds, r.line);
     if (code && *r.error)
         cli_say(code, "%s", r.error);
-    else if (!code && !a->quiet && !a->json)
-        printf("%s: %zu events, %u rounds: every decision is the same\n", path,
-               r.events, r.rounds);
+    if (a->json)
+        report_json(&r, code);
+    else if (!code && !a->quiet)
+        printf("%s: %zu events, %u rounds: every decision is the same%s\n",
+               path, r.events, r.rounds,
+               r.cut ? " (the last line is cut off and left out)" : "");
     return code;
 }

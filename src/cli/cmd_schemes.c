@@ -133,9 +133,8 @@ int cmd_schemes(cli_args *a)
             code = one(a, s->name, list);
         }
     if (list && !code) {
-        json_dumpf(a->operands == 1 ? json_array_get(list, 0) : list, stdout,
-                   JSON_REAL_PRECISION(17));
-        putchar('\n');
+        cli_print_json(json_incref(a->operands == 1 ? json_array_get(list, 0)
+                                                    : list));
     }
     json_decref(list);
     return code;

@@ -158,8 +158,8 @@ static void man_example(FILE *f, const char *cmd, size_t n, const char *what,
 static void man_command(FILE *f, const cli_command *c)
 {
     fprintf(f, ".SH KOFN %s\n.B kofn %s\n", c->name, c->name);
-    roff_line(f, c->operands);
-    fputs("[options]\n.PP\n", f);
+    roff(f, c->operands, strlen(c->operands));
+    fputs(" [options]\n.PP\n", f);
     roff_line(f, c->text);
     each_example(c, f, man_example);
 }
@@ -178,6 +178,51 @@ static void man_options(FILE *f)
     }
 }
 
+/* Key and meaning, by turns. */
+static void man_list(FILE *f, const char *const *pair)
+{
+    for (; *pair; pair += 2)
+        fprintf(f, ".TP\n.B %s\n%s\n", pair[0], pair[1]);
+}
+
+static const char *const weather_keys[] = {
+    "spread", "worker speeds are drawn from 1\\-spread to 1+spread",
+    "straggle", "chance that a worker straggles in a round",
+    "factor", "a straggler takes this many times as long (5)",
+    "delay", "or, instead, this many seconds longer",
+    "leave", "departures per worker and second",
+    "join", "arrivals per second",
+    "corrupt", "chance that a result is silently wrong",
+    "clock", "simulator: modelled, or measured: what the work really took",
+    "work", "modelled clock: seconds for 1e9 multiply\\-adds (1)",
+    "latency", "simulator: seconds that a message takes",
+    "bandwidth", "simulator: bytes a second (no limit)",
+    NULL,
+};
+
+static const char *const json_keys[] = {
+    "status", "ok, partial or failed; error says why in the last two",
+    "command, scheme, workers, seed, port", "what was run, with all defaults",
+    "threshold", "any this many answers decode",
+    "rounds", "how often the product was computed",
+    "iterations", "of power and pagerank; else 0",
+    "seconds", "of all rounds; clock says whether they are real, modelled or "
+               "measured",
+    "encode_seconds, wait_seconds, decode_seconds", "where they went",
+    "joined, left", "workers",
+    "late", "results that were not needed any more",
+    "dropped", "messages that were stale or came twice",
+    "corrupted", "workers whose results were found wrong",
+    "noise", "amplification of rounding by the worst decoding",
+    "predicted_error", "the relative error expected from it",
+    "rel_error", "the relative error found by \\-\\-verify",
+    "eigenvalue, change, converged", "of an iteration",
+    "per_round", "for each round live workers, the rows of its block that each "
+                 "worker was given, and seconds",
+    "blas, blas_threads, simd", "the kernels in force",
+    NULL,
+};
+
 void cli_manual(FILE *f)
 {
     fprintf(f, ".TH KOFN 1 \"\" \"kofn %s\"\n.SH NAME\n"
@@ -185,8 +230,8 @@ void cli_manual(FILE *f)
                ".SH SYNOPSIS\n", KOFN_VERSION);
     for (const cli_command *c = cli_commands; c->name; c++) {
         fprintf(f, ".B kofn %s\n", c->name);
-        roff_line(f, c->operands);
-        fputs("[options]\n.br\n", f);
+        roff(f, c->operands, strlen(c->operands));
+        fputs(" [options]\n.br\n", f);
     }
     fputs(".SH DESCRIPTION\nA matrix is cut into k blocks and coded into n, so "
           "that the answers of any k workers give the exact product: no "
@@ -202,7 +247,14 @@ void cli_manual(FILE *f)
           "Rounds count from 1. A fraction places the event inside the round: "
           "3.5 is when half of round 3's strips have arrived. Workers count "
           "from 0; joiners are numbered on.\n"
-          ".SH EXIT STATUS\n.TP\n0\nanswered exactly\n.TP\n1\nfailed\n.TP\n2\n"
+          ".SH WEATHER\nThe keys of \\-\\-weather; all are 0 unless it says "
+          "otherwise.\n", f);
+    man_list(f, weather_keys);
+    fputs(".SH JSON\nThe keys of the object that \\-\\-json prints; of a "
+          "failure before there were workers there are status, command "
+          "and error only.\n", f);
+    man_list(f, json_keys);
+    fputs(".SH EXIT STATUS\n.TP\n0\nanswered exactly\n.TP\n1\nfailed\n.TP\n2\n"
           "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\ncorrupt beyond "
           "correction\n.TP\n128+n\nended by signal n\n", f);
 }

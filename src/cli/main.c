@@ -3,25 +3,13 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- failing --------------------------------------------------------------- */
-
-int cli_say(int code, const char *fmt, ...)
-{
-    va_list ap;
-
-    fputs("kofn: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    return code;
-}
 
 static int exit_code(kofn_status st)
 {
@@ -71,10 +59,13 @@ static void on_signal(int sig)
 void cli_signals(void)
 {
     struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction was;
 
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+    if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &act, NULL); /* unless nohup has it ignored */
 }
 
 void cli_guard(bool on)
@@ -161,32 +152,32 @@ static cli_args defaults(void)
 static int run(const cli_command *c, int argc, char **argv)
 {
     cli_args a = defaults();
-    int code = cli_parse(c, argc, argv, &a);
+    int code;
 
-    if (code)
+    a.command = c;
+    code = cli_parse(c, argc, argv, &a);
+    if (code) {
+        cli_print_failure(&a);
         return code;
+    }
     if (a.help) {
         cli_help_command(stdout, c);
         return EXIT_EXACT;
     }
-    a.command = c;
     a.weather.seed = a.seed;
     code = c->run(&a);
     /* Workers may be in the middle of something; nothing of it is wanted. */
     if (code >= 128)
         _exit(code);
-    if (fflush(stdout) || ferror(stdout))
-        code = cli_say(code ? code : EXIT_FAILED, "stdout: %s",
-                       strerror(errno));
+    if (code)
+        cli_print_failure(&a);
     return code;
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     const cli_command *c;
 
-    start_again_if_slow(argv);
-    cli_signals();
     if (argc < 2) {
         cli_help(stderr);
         return EXIT_USAGE;
@@ -205,4 +196,31 @@ int main(int argc, char **argv)
     }
     c = find(argv[1]);
     return c ? run(c, argc - 1, argv + 1) : no_command(argv[1]);
+}
+
+/* A file must not be opened as descriptor 0, 1 or 2 and then be printed into:
+ * where one is closed, something that fails takes its place. */
+static void fill_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd < 3);
+    if (fd >= 0)
+        close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    int code;
+
+    fill_descriptors();
+    start_again_if_slow(argv);
+    cli_signals();
+    code = dispatch(argc, argv);
+    if (fflush(stdout) || ferror(stdout))
+        code = cli_say(code ? code : EXIT_FAILED, "stdout: %s",
+                       strerror(errno));
+    return code;
 }

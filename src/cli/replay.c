@@ -18,6 +18,7 @@ typedef struct player {
     kofn_plan *plan;
     kofn_core *core;
     replay_result *r;
+    char foreign[80]; /* what to say if another version wrote it */
 } player;
 
 __attribute__((format(printf, 3, 4))) static int
@@ -94,13 +95,17 @@ static int read_header(player *p, const json_t *o)
 {
     json_int_t workers, op, m, n, cols, patience, pieces;
     const char *spec = json_string_value(json_object_get(o, "scheme"));
+    const char *version = json_string_value(json_object_get(o, "kofn"));
     int type, in_flight, below;
     kofn_core_options opt = {0};
     kofn_problem pb = {0};
     uint64_t seed;
 
-    if (!json_is_string(json_object_get(o, "kofn")))
+    if (!version)
         return stop(p, NOT_A_JOURNAL, "not the first line of a kofn journal");
+    if (strcmp(version, KOFN_VERSION) != 0)
+        snprintf(p->foreign, sizeof p->foreign, "; kofn %.20s wrote this "
+                 "journal, and this is %s", version, KOFN_VERSION);
     if (!spec || !whole(o, "workers", 1, MAX_WORKERS, &workers) ||
         !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 2, &op) ||
         !whole(o, "m", 1, MAX_SIZE, &m) || !whole(o, "n", 1, MAX_SIZE, &n) ||
@@ -113,7 +118,7 @@ static int read_header(player *p, const json_t *o)
         !real(o, "tolerance", &opt.tolerance) || !real(o, "late", &opt.late) ||
         !whole(o, "pieces", 0, 10000, &pieces))
         return stop(p, NOT_A_JOURNAL, "the header lacks a field or one is out "
-                    "of range; see docs/journal.md");
+                    "of range; see docs/journal.md%s", p->foreign);
     pb = (kofn_problem){(kofn_op)op, (size_t)m, (size_t)n, (size_t)cols,
                         type ? KOFN_F32 : KOFN_F64,
                         json_is_true(json_object_get(o, "sparse"))};
@@ -174,8 +179,8 @@ static int play(player *p, const json_t *o)
     p->r->events++;
     if (digest != recorded)
         return stop(p, DIFFERENT, "the coordinator decides otherwise now "
-                    "(digest %016" PRIx64 ", recorded %016" PRIx64 ")", digest,
-                    recorded);
+                    "(digest %016" PRIx64 ", recorded %016" PRIx64 ")%s",
+                    digest, recorded, p->foreign);
     return SAME;
 }
 
@@ -209,7 +214,8 @@ int replay(const char *text, size_t length, const char *name,
         size_t n = (size_t)((stop_at ? stop_at : p.end) - p.at);
 
         r->line++;
-        if (!stop_at && r->line > 1)
+        r->cut = !stop_at && r->line > 1;
+        if (r->cut)
             break; /* a run that was killed ends in the middle of a line */
         code = play_line(&p, n);
         p.at += n + (stop_at != NULL);

@@ -2,11 +2,13 @@
 #ifndef KOFN_REPLAY_H
 #define KOFN_REPLAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct replay_result {
     size_t events, line; /* line of the first difference or fault; 0: none */
     unsigned rounds;
+    bool cut; /* the last line is not whole and was left out */
     char error[600];
 } replay_result;
 

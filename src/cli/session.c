@@ -30,6 +30,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     kofn_plan_info info;
     kofn_port *port;
     kofn_status st;
+    int code;
 
     *s = (session){.args = a,
                    .rel_error = -1,
@@ -38,6 +39,9 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     s->per_round = json_array();
     if (!s->per_round)
         return cli_say(EXIT_FAILED, "out of memory");
+    code = cli_check_output(a, false);
+    if (code)
+        return code;
     st = kofn_plan_new(&s->plan, pb, a->scheme, a->workers, a->seed);
     if (st)
         return cli_fail(st);
@@ -67,6 +71,7 @@ static void draw(session *s)
 {
     double now = wall(), past = now - s->started, eta;
     kofn_progress p;
+    char left[40] = "";
 
     if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
         return;
@@ -74,18 +79,12 @@ static void draw(session *s)
     eta = p.round > 1 ? past / (p.round - 1 + p.done) *
                             ((double)s->expected_rounds - p.round + 1 - p.done)
                       : 0;
-    fprintf(stderr, "\r\033[Kround %u of %zu   %zu workers live   waiting for "
-            "%zu   %3.0f %%", p.round, s->expected_rounds, p.live, p.awaited,
-            100 * p.done);
     if (eta > 0)
-        fprintf(stderr, "   %.0f s left", eta);
+        snprintf(left, sizeof left, "   %.0f s left", eta);
+    cli_draw("round %u of %zu   %zu workers live   waiting for %zu   %3.0f %%%s",
+             p.round, s->expected_rounds, p.live, p.awaited, 100 * p.done,
+             left);
     s->drawn = now;
-}
-
-static void erase(const session *s)
-{
-    if (s->drawn > 0)
-        fputs("\r\033[K", stderr);
 }
 
 void session_round(session *s, const kofn_report *rep, double change)
@@ -113,9 +112,9 @@ static json_t *number(double x)
     return x - x == 0 ? json_real(x) : json_null();
 }
 
-static const char *status_word(kofn_status st)
+static const char *status_word(kofn_status st, int code)
 {
-    return st == KOFN_OK ? "ok" : st == KOFN_PARTIAL ? "partial" : "failed";
+    return code == EXIT_EXACT ? "ok" : st == KOFN_PARTIAL ? "partial" : "failed";
 }
 
 static void report_json(const session *s, const kofn_report *t,
@@ -127,11 +126,9 @@ static void report_json(const session *s, const kofn_report *t,
 
     kofn_machine_info(&m);
 #define PUT(key, value) json_object_set_new(o, key, value)
-    PUT("status", json_string(code == EXIT_EXACT ? "ok"
-                                                 : status_word(s->status)));
+    PUT("status", json_string(status_word(s->status, code)));
     if (code != EXIT_EXACT)
-        PUT("error", json_string(s->status < 0 ? kofn_strerror(s->status)
-                                               : kofn_strerror(KOFN_PARTIAL)));
+        PUT("error", cli_error_json());
     PUT("command", json_string(a->command->name));
     PUT("scheme", json_string(info->spec));
     PUT("workers", json_integer((json_int_t)a->workers));
@@ -153,6 +150,10 @@ static void report_json(const session *s, const kofn_report *t,
         PUT("rel_error", number(s->rel_error < 0 ? NAN : s->rel_error));
     if (a->command->bit == IN_POWER)
         PUT("eigenvalue", number(s->eigenvalue));
+    if (a->command->bit & IN_ITERATE) {
+        PUT("change", number(s->change));
+        PUT("converged", json_boolean(s->converged));
+    }
     PUT("port", json_string(a->port));
     PUT("clock", json_string(strcmp(a->port, "sim")         ? "real"
                              : a->weather.clock             ? "measured"
@@ -163,9 +164,7 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("simd", json_string(m.simd));
     PUT("per_round", json_incref(s->per_round));
 #undef PUT
-    json_dumpf(o, stdout, JSON_REAL_PRECISION(17));
-    fputc('\n', stdout);
-    json_decref(o);
+    cli_print_json(o);
 }
 
 static void report_text(const session *s, const kofn_report *t,
@@ -229,8 +228,7 @@ int session_close(session *s, int code)
     kofn_report total = {0};
     kofn_plan_info info;
 
-    if (s->drawn > 0)
-        erase(s);
+    cli_erase();
     if (s->job && !cli_caught() &&
         kofn_plan_describe(s->plan, false, &info) == KOFN_OK) {
         kofn_job_totals(s->job, &total);

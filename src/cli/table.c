@@ -46,7 +46,7 @@ const cli_option cli_options[] = {
      "a line a round: what share of its block each worker was given", IN_RUN},
     {'v', "verify", NULL,
      "compute the plain answer as well and report the relative error", IN_RUN},
-    {'j', "json", NULL, "one JSON object on stdout",
+    {'j', "json", NULL, "one JSON object on stdout; schemes without a name: a list of them",
      IN_RUN | IN_SCHEMES | IN_REPLAY},
     {'q', "quiet", NULL, "no report, no progress", IN_RUN | IN_GEN | IN_REPLAY},
     {'h', "help", NULL, "this text", ~0u},

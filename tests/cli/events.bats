@@ -143,6 +143,15 @@ CASES
     head -c 900 j >cut
     run kofn replay cut
     [ "$status" -eq 0 ]
+    [[ "$output" == *"cut off"* ]]
+    kofn replay cut --json | json "o['cut'] and o['status'] == 'ok'"
+    sed '1s/"kofn":"[^"]*"/"kofn":"9.9.9"/' j >foreign
+    run kofn replay foreign
+    [ "$status" -eq 0 ]
+    sed '1s/"kofn":"[^"]*"/"kofn":"9.9.9"/' forged >foreign
+    run kofn replay foreign
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"9.9.9 wrote"* ]]
     for junk in '' 'x' '{}' '{"kofn":"1"}' '[1]'; do
         printf '%s\n' "$junk" >junk
         run kofn replay junk

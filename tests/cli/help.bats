@@ -37,6 +37,12 @@ load helpers
     refused --colour
     run kofn matvec X w --workers
     refused --workers value
+    run kofn matvec X w --verify=1
+    refused --verify "no value"
+    run kofn matvec X w -xq
+    refused "option -x"
+    run kofn matvec X w -qn
+    refused --workers value
     run kofn help frobnicate
     refused frobnicate
     run kofn matvec X
@@ -93,7 +99,18 @@ load helpers
 }
 
 @test "stdout that cannot be written to is a failure" {
-    run bash -c "'$KOFN' schemes >/dev/full"
-    [ "$status" -eq 1 ]
-    [[ "$output" == *"No space left"* ]]
+    for words in schemes --version --help "gen --help" --manual; do
+        run bash -c "'$KOFN' $words >/dev/full"
+        [ "$status" -eq 1 ] || { echo "$words: $status"; return 1; }
+        [[ "$output" == *"No space left"* ]]
+        run bash -c "'$KOFN' $words >&-"
+        [ "$status" -eq 1 ] || { echo "$words: $status"; return 1; }
+    done
+}
+
+@test "a message is one line, whatever a name holds" {
+    run kofn matvec $'no\nsuch\e[2Jfile.npy' w.npy
+    refused "no?such"
+    run kofn $'frob\nnicate'
+    refused "frob?nicate"
 }

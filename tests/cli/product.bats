@@ -133,6 +133,60 @@ np.save('int.npy', np.ones((4, 37), dtype=int)); np.save('cube.npy', np.ones((2,
     [ ! -e y.npy ]
 }
 
+@test "--json: a failure is an object, too, with the message" {
+    inputs
+    failure() { # failure STATUS WORD ...
+        want=$1 word=$2
+        shift 2
+        kofn "$@" --json >out.json 2>err.txt && return 1
+        [ "$?" -eq "$want" ] || { echo "$*: not $want"; return 1; }
+        json "o['status'] == 'failed' and '$word' in o['error']" <out.json
+        [ "$(wc -l <err.txt)" -eq 1 ]
+    }
+    failure 2 nowhere.npy matvec nowhere.npy w.npy
+    failure 2 nonsense matvec X.npy w.npy -s nonsense
+    failure 1 nowhere/y.npy matvec X.npy w.npy -o nowhere/y.npy
+    failure 2 nowhere pagerank nowhere
+    failure 2 nowhere replay nowhere
+    failure 2 nonsense schemes nonsense
+    printf '1 leave 0\n1 leave 1\n1 leave 2\n' >events.txt
+    failure 4 "3 workers" matvec X.npy w.npy -n 6 -s elastic:k=4 -e events.txt
+}
+
+@test "an -o that cannot be is found before the work, not after it" {
+    inputs
+    mkdir there.npy
+    run kofn matvec X.npy w.npy -o y.txt -r 100000000
+    refused y.txt .npy
+    for o in there.npy nowhere/y.npy; do
+        run kofn matvec X.npy w.npy -o $o -r 100000000
+        [ "$status" -eq 1 ]
+        [[ "$output" == *$o* ]]
+    done
+    run kofn gen graph 10 20 -o G.npy
+    refused G.npy .mtx
+}
+
+@test "descriptors that are closed do not become files" {
+    inputs
+    kofn matvec X.npy w.npy -o y.npy <&- >&- 2>&-
+    close_to_numpy X.npy w.npy y.npy
+    kofn matvec X.npy w.npy --journal j 2>&-
+    kofn replay j
+}
+
+@test "progress is on a terminal only, and gone before a message" {
+    command -v script >/dev/null || skip "no script"
+    inputs
+    printf '400 leave 0\n400 leave 1\n400 leave 2\n400 leave 3\n400 leave 4\n' >events.txt
+    run kofn matvec X.npy w.npy -r 500 -w delay=0.001,straggle=1 -e events.txt
+    [ "${#lines[@]}" -eq 1 ]
+    TERM=xterm run script -qec "'$KOFN' matvec X.npy w.npy -r 500 -e events.txt \
+        -w delay=0.001,straggle=1" /dev/null
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"of 500"*"workers live"*"waiting for"*$'\r\e[Kkofn: 3 workers'* ]]
+}
+
 @test "without -o nothing is written; an unwritable -o fails and says so" {
     inputs
     before=$(ls | wc -l)

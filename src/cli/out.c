@@ -1,0 +1,136 @@
+/* out.c -- what leaves the command besides results: messages, progress, JSON.
+ *
+ * A message is one line, whatever is in the names it quotes; the last one of a
+ * failure is kept for --json. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char said[1024];
+static bool drawn, printed;
+
+/* ---- messages --------------------------------------------------------------- */
+
+int cli_say(int code, const char *fmt, ...)
+{
+    char text[sizeof said];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (char *p = text; *p; p++)
+        if (iscntrl((unsigned char)*p))
+            *p = '?';
+    cli_erase();
+    fprintf(stderr, "kofn: %s\n", text);
+    if (code)
+        memcpy(said, text, sizeof said);
+    return code;
+}
+
+/* ---- progress --------------------------------------------------------------- */
+
+void cli_draw(const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs("\r\033[K", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    drawn = true;
+}
+
+void cli_erase(void)
+{
+    if (drawn)
+        fputs("\r\033[K", stderr);
+    drawn = false;
+}
+
+/* ---- JSON ------------------------------------------------------------------- */
+
+json_t *cli_error_json(void)
+{
+    json_t *text = json_string(said);
+
+    if (text)
+        return text;
+    for (char *p = said; *p; p++) /* a file name that is not UTF-8 */
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    return json_string(said);
+}
+
+void cli_print_json(json_t *o)
+{
+    json_dumpf(o, stdout, JSON_REAL_PRECISION(17));
+    fputc('\n', stdout);
+    json_decref(o);
+    printed = true;
+}
+
+void cli_print_failure(const cli_args *a)
+{
+    if (a->json && !printed)
+        cli_print_json(json_pack("{s:s, s:s, s:o}", "status", "failed",
+                                 "command", a->command->name, "error",
+                                 cli_error_json()));
+}
+
+/* ---- the file of a result --------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), m = strlen(suffix);
+
+    if (n < m)
+        return false;
+    for (size_t i = 0; i < m; i++)
+        if (tolower((unsigned char)path[n - m + i]) != suffix[i])
+            return false;
+    return true;
+}
+
+/* 0, or why the file could not be put there: it will be made beside the old
+ * one and take its place. */
+static int obstacle(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    char folder[4096];
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return EISDIR;
+    if (n >= sizeof folder)
+        return ENAMETOOLONG;
+    memcpy(folder, path, n);
+    folder[n] = 0;
+    return access(n ? folder : ".", W_OK | X_OK) ? errno : 0;
+}
+
+int cli_check_output(const cli_args *a, bool sparse)
+{
+    const char *path = a->output;
+    int why;
+
+    if (!path)
+        return 0;
+    if (sparse && !ends_in(path, ".mtx"))
+        return cli_say(EXIT_USAGE, "--output %s: a graph is written as Matrix "
+                       "Market; name it .mtx", path);
+    if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
+        !ends_in(path, ".mtx"))
+        return cli_say(EXIT_USAGE, "--output %s: name it .npy, .csv or .mtx",
+                       path);
+    why = obstacle(path);
+    return why ? cli_say(EXIT_FAILED, "--output %s: %s", path, strerror(why))
+               : 0;
+}
