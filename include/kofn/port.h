@@ -18,9 +18,6 @@ extern "C" {
 typedef struct kofn_block kofn_block;
 KOFN_API kofn_block *kofn_block_keep(kofn_block *b);
 KOFN_API void kofn_block_drop(kofn_block *b);
-/* Multiply-adds that strips [lo, hi) cost with `cols` columns of input. */
-KOFN_API double kofn_block_work(const kofn_block *b, size_t lo, size_t hi,
-                                size_t cols);
 KOFN_API size_t kofn_block_bytes(const kofn_block *b);
 
 /* Matrices on their way: contiguous, counted references. */
@@ -28,13 +25,6 @@ typedef struct kofn_parcel kofn_parcel;
 KOFN_API kofn_parcel *kofn_parcel_keep(kofn_parcel *p);
 KOFN_API void kofn_parcel_drop(kofn_parcel *p);
 KOFN_API kofn_matrix *kofn_parcel_matrix(kofn_parcel *p);
-/* The worker's whole work: out = strips [lo, hi) of the block times `in`.
- * `stopped` is asked now and then and may be NULL; when it says so the answer
- * is KOFN_AGAIN. */
-KOFN_API kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
-                                  size_t lo, size_t hi, kofn_matrix *out,
-                                  bool (*stopped)(void *), void *ud);
-
 typedef enum kofn_msg_type {
     /* worker to coordinator */
     KOFN_MSG_HELLO = 1, /* worker: here I am                       */
@@ -49,16 +39,37 @@ typedef enum kofn_msg_type {
     KOFN_MSG_CANCEL  /* worker, task                                  */
 } kofn_msg_type;
 
+/* What a worker does with its block, whose lanes are matrices of one shape,
+ * and strips [lo, hi). */
+typedef enum kofn_how {
+    KOFN_ROWS,      /* rows of each lane times `in`; the lanes' answers one
+                       below the other                                     */
+    KOFN_LEFT_ROWS, /* rows of `in` times each lane, likewise              */
+    KOFN_SUM,       /* columns of each lane times rows of `in`, where those
+                       of the lanes stand below each other, added up       */
+    KOFN_LEFT_SUM   /* columns of `in`, where those of the lanes stand side
+                       by side, times rows of each lane, added up          */
+} kofn_how;
+
 typedef struct kofn_msg {
     kofn_msg_type type;
     uint32_t worker, task;
     unsigned round;
     size_t lo, hi;
+    kofn_how how;
     kofn_block *block;
     kofn_parcel *in, *result;
     kofn_status status;
     kofn_time took; /* RESULT: what the worker's own work took; 0: unknown */
 } kofn_msg;
+
+/* The worker's whole work: fills the result of a KOFN_MSG_WORK.  `stopped` is
+ * asked now and then and may be NULL; when it says so the answer is
+ * KOFN_AGAIN. */
+KOFN_API kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
+                               bool (*stopped)(void *), void *ud);
+/* Multiply-adds that it takes. */
+KOFN_API double kofn_work_size(const kofn_block *b, const kofn_msg *m);
 
 /* First member of every port.  Entries after `close` may be NULL. */
 struct kofn_port {

@@ -18,6 +18,7 @@ typedef struct player {
     kofn_plan *plan;
     kofn_core *core;
     replay_result *r;
+    uint32_t *bad;    /* of a verdict */
     char foreign[80]; /* what to say if another version wrote it */
 } player;
 
@@ -91,9 +92,30 @@ static bool unsigned_text(const json_t *o, const char *key, int base,
 #define MAX_SIZE ((json_int_t)1 << 40)
 #define MAX_WORKERS 100000
 
+/* Fields that journals of earlier versions do not have. */
+static bool read_later_fields(const json_t *o, kofn_core_options *opt,
+                              json_int_t *left)
+{
+    json_int_t quarantine = 0;
+    int errors = 0;
+
+    *left = 0;
+    opt->beyond = json_is_true(json_object_get(o, "beyond"));
+    if ((json_object_get(o, "errors") &&
+         !word(o, "errors", "none|detect|adversarial|probabilistic",
+               &errors)) ||
+        (json_object_get(o, "quarantine") &&
+         !whole(o, "quarantine", 0, UINT32_MAX, &quarantine)) ||
+        (json_object_get(o, "left") && !whole(o, "left", 0, MAX_SIZE, left)))
+        return false;
+    opt->errors = (kofn_errors)errors;
+    opt->quarantine = (unsigned)quarantine;
+    return true;
+}
+
 static int read_header(player *p, const json_t *o)
 {
-    json_int_t workers, op, m, n, cols, patience, pieces;
+    json_int_t workers, op, m, n, cols, patience, pieces, left;
     const char *spec = json_string_value(json_object_get(o, "scheme"));
     const char *version = json_string_value(json_object_get(o, "kofn"));
     int type, in_flight, below;
@@ -107,7 +129,7 @@ static int read_header(player *p, const json_t *o)
         snprintf(p->foreign, sizeof p->foreign, "; kofn %.20s wrote this "
                  "journal, and this is %s", version, KOFN_VERSION);
     if (!spec || !whole(o, "workers", 1, MAX_WORKERS, &workers) ||
-        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 2, &op) ||
+        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 4, &op) ||
         !whole(o, "m", 1, MAX_SIZE, &m) || !whole(o, "n", 1, MAX_SIZE, &n) ||
         !whole(o, "p", 1, MAX_SIZE, &cols) ||
         !word(o, "dtype", "f64|f32", &type) ||
@@ -116,7 +138,8 @@ static int read_header(player *p, const json_t *o)
         !word(o, "below", "refuse|pause|degrade", &below) ||
         !whole(o, "patience", 0, INT64_MAX, &patience) ||
         !real(o, "tolerance", &opt.tolerance) || !real(o, "late", &opt.late) ||
-        !whole(o, "pieces", 0, 10000, &pieces))
+        !whole(o, "pieces", 0, 10000, &pieces) ||
+        !read_later_fields(o, &opt, &left))
         return stop(p, NOT_A_JOURNAL, "the header lacks a field or one is out "
                     "of range; see docs/journal.md%s", p->foreign);
     pb = (kofn_problem){(kofn_op)op, (size_t)m, (size_t)n, (size_t)cols,
@@ -127,6 +150,7 @@ static int read_header(player *p, const json_t *o)
     opt.patience = patience;
     opt.pieces = (unsigned)pieces;
     if (kofn_plan_new(&p->plan, &pb, spec, (size_t)workers, seed) ||
+        (left && kofn_plan_serve_left(p->plan, (size_t)left)) ||
         kofn_core_new(&p->core, p->plan, &opt))
         return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
     return SAME;
@@ -134,21 +158,49 @@ static int read_header(player *p, const json_t *o)
 
 /* ---- events ------------------------------------------------------------------------ */
 
+static int read_verdict(player *p, const json_t *o, kofn_event *ev)
+{
+    static const kofn_status meaning[] = {KOFN_OK, KOFN_AGAIN, KOFN_CORRUPT};
+    const json_t *bad = json_object_get(o, "bad");
+    int status;
+
+    if (!word(o, "s", "ok|again|corrupt", &status) || !json_is_array(bad))
+        return stop(p, NOT_A_JOURNAL, "not a verdict");
+    ev->status = meaning[status];
+    ev->bad_count = json_array_size(bad);
+    free(p->bad);
+    p->bad = calloc(ev->bad_count + 1, sizeof *p->bad);
+    if (!p->bad)
+        return stop(p, DIFFERENT, "out of memory");
+    for (size_t i = 0; i < ev->bad_count; i++) {
+        json_int_t x = json_integer_value(json_array_get(bad, i));
+
+        if (x < 0 || x > UINT32_MAX)
+            return stop(p, NOT_A_JOURNAL, "\"bad\" holds %" PRId64,
+                        (int64_t)x);
+        p->bad[i] = (uint32_t)x;
+    }
+    ev->bad = p->bad;
+    return SAME;
+}
+
 static int read_event(player *p, const json_t *o, kofn_event *ev)
 {
     json_int_t t, w = 0, k = 0, d = 0;
     int type;
 
     if (!whole(o, "t", 0, INT64_MAX, &t) ||
-        !word(o, "ev", "joined|stored|leaving|left|begin|result|failed|alarm",
-              &type))
+        !word(o, "ev", "joined|stored|leaving|left|begin|result|failed|alarm|"
+                        "verdict", &type))
         return stop(p, NOT_A_JOURNAL, "not an event of a kofn journal");
     ev->type = (kofn_event_type)(type + 1);
     ev->now = t;
+    ev->left = json_is_true(json_object_get(o, "left"));
     if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_ALARM &&
-        !whole(o, "w", 0, 2 * MAX_WORKERS, &w))
+        ev->type != KOFN_EV_VERDICT && !whole(o, "w", 0, 2 * MAX_WORKERS, &w))
         return stop(p, NOT_A_JOURNAL, "\"w\" is not a worker's number");
-    if ((ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED) &&
+    if ((ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED ||
+         ev->type == KOFN_EV_VERDICT) &&
         !whole(o, "k", 0, UINT32_MAX, &k))
         return stop(p, NOT_A_JOURNAL, "\"k\" is not a task's number");
     if (ev->type == KOFN_EV_RESULT && !whole(o, "d", 0, INT64_MAX, &d))
@@ -156,7 +208,7 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
     ev->took = d;
     ev->worker = (uint32_t)w;
     ev->task = (uint32_t)k;
-    return SAME;
+    return ev->type == KOFN_EV_VERDICT ? read_verdict(p, o, ev) : SAME;
 }
 
 static int play(player *p, const json_t *o)
@@ -226,6 +278,7 @@ int replay(const char *text, size_t length, const char *name,
     }
     if (!code)
         r->line = 0;
+    free(p.bad);
     kofn_core_free(p.core);
     kofn_plan_free(p.plan);
     return code;

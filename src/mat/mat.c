@@ -180,23 +180,46 @@ void kf_parts_free(kf_parts *p)
 
 /* ---- products ------------------------------------------------------------ */
 
-void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, void *c)
+static void multiply_f64(int m, int n, int k, const kofn_matrix *a,
+                         const kofn_matrix *b, double add, double *c)
 {
-    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
     int lda = (int)a->ld, ldb = (int)b->ld;
 
-    if (a->dtype == KOFN_F64 && n == 1)
+    if (n == 1)
         cblas_dgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda,
-                    b->data, ldb, 0, c, 1);
-    else if (a->dtype == KOFN_F64)
+                    b->data, ldb, add, c, 1);
+    else if (m == 1)
+        cblas_dgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
+                    1, add, c, 1);
+    else
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1,
-                    a->data, lda, b->data, ldb, 0, c, n);
-    else if (n == 1)
+                    a->data, lda, b->data, ldb, add, c, n);
+}
+
+static void multiply_f32(int m, int n, int k, const kofn_matrix *a,
+                         const kofn_matrix *b, float add, float *c)
+{
+    int lda = (int)a->ld, ldb = (int)b->ld;
+
+    if (n == 1)
         cblas_sgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda,
-                    b->data, ldb, 0, c, 1);
+                    b->data, ldb, add, c, 1);
+    else if (m == 1)
+        cblas_sgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
+                    1, add, c, 1);
     else
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1,
-                    a->data, lda, b->data, ldb, 0, c, n);
+                    a->data, lda, b->data, ldb, add, c, n);
+}
+
+void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add, void *c)
+{
+    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
+
+    if (a->dtype == KOFN_F64)
+        multiply_f64(m, n, k, a, b, add, c);
+    else
+        multiply_f32(m, n, k, a, b, add, c);
 }
 
 static void multiply_row(const kofn_sparse *a, size_t i, const double *b,
@@ -238,13 +261,39 @@ static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,
     return KOFN_OK;
 }
 
-static double dot_f32(const float *a, const float *b, size_t ldb, size_t n)
+/* Rows lo..hi-1 of a float32 matrix in double, without gaps. */
+static void widen(const kofn_matrix *a, size_t lo, size_t hi, double *to)
 {
-    double sum = 0;
+    for (size_t i = lo; i < hi; i++) {
+        const float *row = kf_at(a, i, 0);
 
-    for (size_t i = 0; i < n; i++)
-        sum += (double)a[i] * (double)b[i * ldb];
-    return sum;
+        for (size_t j = 0; j < a->cols; j++)
+            *to++ = (double)row[j];
+    }
+}
+
+/* float32 in, double throughout, a band of A at a time. */
+static kofn_status multiply_wide(const kofn_matrix *A, const kofn_matrix *in,
+                                 double *out)
+{
+    size_t band = kf_min(A->rows, 256);
+    kofn_matrix a = {kf_new(band * A->cols, 8), band, A->cols, A->cols,
+                     KOFN_F64};
+    kofn_matrix b = {kf_new(in->rows * in->cols, 8), in->rows, in->cols,
+                     in->cols, KOFN_F64};
+    kofn_status st = a.data && b.data ? KOFN_OK : KOFN_NOMEM;
+
+    if (st == KOFN_OK) {
+        widen(in, 0, in->rows, b.data);
+        for (size_t lo = 0; lo < A->rows; lo += band) {
+            a.rows = kf_min(band, A->rows - lo);
+            widen(A, lo, lo + a.rows, a.data);
+            kf_multiply(&a, &b, false, out + lo * in->cols);
+        }
+    }
+    kf_free(a.data);
+    kf_free(b.data);
+    return st;
 }
 
 kofn_status kofn_product_plain(const kofn_matrix *A, const kofn_matrix *in,
@@ -254,14 +303,9 @@ kofn_status kofn_product_plain(const kofn_matrix *A, const kofn_matrix *in,
     TRY(check_plain(A->rows, A->cols, in, out));
     if (in->dtype != A->dtype)
         return kf_fail(KOFN_SHAPE, "A and the input are of different types");
-    if (A->dtype == KOFN_F64) {
-        kf_multiply(A, in, out->data);
-        return KOFN_OK;
-    }
-    for (size_t i = 0; i < A->rows; i++)
-        for (size_t j = 0; j < in->cols; j++)
-            *(double *)kf_at(out, i, j) =
-                dot_f32(kf_at(A, i, 0), kf_at(in, 0, j), in->ld, A->cols);
+    if (A->dtype == KOFN_F32)
+        return multiply_wide(A, in, out->data);
+    kf_multiply(A, in, false, out->data);
     return KOFN_OK;
 }
 

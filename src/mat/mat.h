@@ -42,8 +42,9 @@ void kf_parts_free(kf_parts *p);
 
 /* ---- products ------------------------------------------------------------ */
 
-/* c = a b on contiguous c (rows x cols of b, ld = cols).  One BLAS call. */
-void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, void *c);
+/* c = a b, or c += a b, on contiguous c (rows of a x cols of b).  One BLAS
+ * call. */
+void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add, void *c);
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
 void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                         const kofn_matrix *b, double *c);

@@ -130,8 +130,7 @@ static kofn_status compute(worker *w, kofn_msg *m)
 {
     if (!w->block)
         return KOFN_STATE;
-    return kofn_compute(w->block, &m->in->m, m->lo, m->hi, &m->result->m, NULL,
-                        NULL);
+    return kofn_work(w->block, m, NULL, NULL);
 }
 
 /* Take up the next task in line. */
@@ -155,8 +154,7 @@ static kofn_status take_up(port *p, uint32_t id)
     } else if (w->block) {
         double rate = p->weather.work > 0 ? p->weather.work : 1;
 
-        seconds = kofn_block_work(w->block, s->m.lo, s->m.hi,
-                                  s->m.in->m.cols) * 1e-9 * rate;
+        seconds = kofn_work_size(w->block, &s->m) * 1e-9 * rate;
     }
     seconds = kf_weather_stretch(&p->weather, id, s->m.round,
                                  w->round != s->m.round,

@@ -188,9 +188,8 @@ static void work(worker *w, kofn_msg *m, double factor, bool wrong)
                        .hi = m->hi,
                        .result = m->result};
 
-    answer.status = w->block ? kofn_compute(w->block, &m->in->m, m->lo, m->hi,
-                                            &m->result->m, stopped, w)
-                             : KOFN_STATE;
+    answer.status =
+        w->block ? kofn_work(w->block, m, stopped, w) : KOFN_STATE;
     answer.took = cpu_time() - began;
     if (answer.status == KOFN_OK && (factor != 1 || !w->port->fair)) {
         double took = (double)answer.took * 1e-9;

@@ -46,7 +46,7 @@ static place place_of(const kofn_plan *p, size_t group, size_t want,
                       size_t lo, size_t hi, const kofn_matrix *out)
 {
     const kofn_layout *L = &p->layout;
-    size_t width = kf_ceil_div(L->problem.p, L->wants / L->grid_rows);
+    size_t width = kf_ceil_div(out->cols, L->wants / L->grid_rows);
     size_t r = group * L->grid_rows + want % L->grid_rows;
     place at = {r * p->span + lo, want / L->grid_rows * width, 0, 0};
 
@@ -156,7 +156,7 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
 {
     size_t grid_cols = plan->layout.wants / plan->layout.grid_rows;
     job j = {plan, d, sources, group,
-             kf_ceil_div(plan->layout.problem.p, grid_cols), out, scratch};
+             kf_ceil_div(out->cols, grid_cols), out, scratch};
     size_t size = kf_dtype_size(out->dtype);
     size_t row = kf_max(1, d->results) * j.width * size;
     size_t step = kf_max(1, TILE / row);
@@ -172,5 +172,34 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
         if (d->mixed)
             combine_mixed(&j, at, end);
     }
+    return KOFN_OK;
+}
+
+kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out)
+{
+    double *ones = kf_new(n, sizeof *ones);
+    const void **src = kf_new(n, sizeof *src);
+    size_t rows = out->rows, length = out->cols;
+
+    if (!ones || !src) {
+        kf_free(ones);
+        kf_free(src);
+        return KOFN_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++)
+        ones[i] = 1;
+    if (out->ld == out->cols) {
+        length *= rows;
+        rows = 1;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        void *dst = kf_at(out, r, 0);
+
+        for (size_t i = 0; i < n; i++)
+            src[i] = kf_at(source[i].result, r, 0);
+        kf_combine(1, n, ones, n, src, &dst, length, out->dtype);
+    }
+    kf_free(ones);
+    kf_free(src);
     return KOFN_OK;
 }

@@ -67,8 +67,8 @@ static kofn_status parse_when(const reader *r, const char *word,
         return wrong(r, "not a ROUND or ROUND.FRACTION:", word);
     round = strtoul(word, NULL, 10);
     if (round < 1 || round > rounds)
-        return kf_fail(KOFN_FORMAT, "%s, line %zu: round %lu is outside 1..%zu",
-                       r->name, r->line, round, rounds);
+        return kf_fail(KOFN_FORMAT, "%s, line %zu: round %lu is outside 1..%zu; "
+                       "see --rounds", r->name, r->line, round, rounds);
     h->round = (unsigned)round;
     h->fraction = part ? strtod(word + whole, NULL) : 0;
     return KOFN_OK;
@@ -80,9 +80,9 @@ static kofn_status parse_worker(const reader *r, const char *word,
     size_t n = strspn(word, "0123456789");
 
     if (n == 0 || n > 9 || word[n])
-        return wrong(r, *word ? "not a worker number:"
-                              : "a worker number is missing after", 
-                     *word ? word : "the event");
+        return *word ? wrong(r, "not a worker number:", word)
+                     : kf_fail(KOFN_FORMAT, "%s, line %zu: a worker number is "
+                               "missing after the event", r->name, r->line);
     h->worker = (uint32_t)strtoul(word, NULL, 10);
     return KOFN_OK;
 }
@@ -93,7 +93,10 @@ static kofn_status parse_factor(const reader *r, const char *word,
     char *end;
 
     h->factor = strtod(word, &end);
-    if (!*word || *end || !(h->factor >= 1e-3 && h->factor <= 1e6))
+    if (!*word)
+        return kf_fail(KOFN_FORMAT, "%s, line %zu: a factor is missing after "
+                       "the worker", r->name, r->line);
+    if (*end || !(h->factor >= 1e-3 && h->factor <= 1e6))
         return wrong(r, "not a factor in 0.001..1000000:", word);
     return KOFN_OK;
 }

@@ -14,6 +14,7 @@ struct kf_journal {
     char *path;
     uint64_t digest;
     kofn_status failed;
+    bool round_over;
 };
 
 #define FNV_START UINT64_C(14695981039346656037)
@@ -69,6 +70,14 @@ static const char *below_name(kofn_below x)
                                      : "refuse";
 }
 
+static const char *errors_name(kofn_errors x)
+{
+    return x == KOFN_ERRORS_DETECT          ? "detect"
+           : x == KOFN_ERRORS_ADVERSARIAL   ? "adversarial"
+           : x == KOFN_ERRORS_PROBABILISTIC ? "probabilistic"
+                                            : "none";
+}
+
 static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
 {
     const kofn_problem *pb = &p->layout.problem;
@@ -78,12 +87,15 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
             "\"seed\":\"%" PRIu64 "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
             "\"dtype\":\"%s\",\"sparse\":%s,\"in_flight\":\"%s\","
             "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
-            "\"late\":%.17g,\"pieces\":%u}\n",
+            "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
+            "\"quarantine\":%u,\"beyond\":%s,\"left\":%zu}\n",
             KOFN_VERSION, p->spec, p->workers, p->layout.seed, (int)pb->op,
             pb->m, pb->n, pb->p, pb->dtype == KOFN_F64 ? "f64" : "f32",
             pb->sparse ? "true" : "false", in_flight_name(o->in_flight),
             below_name(o->below), o->patience, o->tolerance, o->late,
-            o->pieces);
+            o->pieces, errors_name(o->errors), o->quarantine,
+            o->beyond ? "true" : "false",
+            p->left ? p->left->layout.problem.p : 0);
 }
 
 static kofn_status bad(kf_journal *j)
@@ -123,8 +135,19 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
 
 static const char *const names[] = {
     "",      "joined", "stored", "leaving", "left",
-    "begin", "result", "failed", "alarm",
+    "begin", "result", "failed", "alarm",   "verdict",
 };
+
+static void verdict(FILE *f, const kofn_event *ev)
+{
+    fprintf(f, ",\"k\":%u,\"s\":\"%s\",\"bad\":[", ev->task,
+            ev->status == KOFN_OK      ? "ok"
+            : ev->status == KOFN_AGAIN ? "again"
+                                       : "corrupt");
+    for (size_t i = 0; i < ev->bad_count; i++)
+        fprintf(f, "%s%u", i ? "," : "", ev->bad[i]);
+    fputc(']', f);
+}
 
 void kf_journal_event(kf_journal *j, const kofn_event *ev)
 {
@@ -137,11 +160,17 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"k\":%u", ev->task);
     if (ev->type == KOFN_EV_RESULT)
         fprintf(j->file, ",\"d\":%" PRId64, ev->took);
+    if (ev->type == KOFN_EV_BEGIN && ev->left)
+        fputs(",\"left\":true", j->file);
+    if (ev->type == KOFN_EV_VERDICT)
+        verdict(j->file, ev);
     j->digest = 0;
 }
 
+/* At the end of a round it is on disk, or it is said that it is not. */
 void kf_journal_action(kf_journal *j, const kofn_action *a)
 {
+    j->round_over |= a->type == KOFN_DO_DELIVER;
     j->digest = kofn_action_digest(j->digest, a);
 }
 
@@ -150,6 +179,9 @@ kofn_status kf_journal_step(kf_journal *j)
     if (j->digest)
         fprintf(j->file, ",\"h\":\"%016" PRIx64 "\"", j->digest);
     fputs("}\n", j->file);
+    if (j->round_over && fflush(j->file))
+        return bad(j);
+    j->round_over = false;
     return ferror(j->file) ? bad(j) : KOFN_OK;
 }
 

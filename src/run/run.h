@@ -26,6 +26,19 @@ kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype);
 
+/* ---- mixtures (mix.c) ------------------------------------------------------ */
+
+/* into = sum_j row[j] part_j */
+typedef struct kf_mixed {
+    const kf_row *row;
+    kofn_matrix into;
+} kf_mixed;
+/* n mixtures of parts of rows x cols in one pass over them.  A part without
+ * rows counts as zero. */
+kofn_status kf_mix(const kf_mixed *mixed, size_t n,
+                   const kofn_matrix *const *part, size_t parts, size_t rows,
+                   size_t cols);
+
 /* ---- blocks (block.c) ------------------------------------------------------ */
 
 /* The resident operand, cut. */
@@ -38,7 +51,7 @@ typedef struct kf_resident {
 
 struct kofn_block {
     atomic_uint refs;
-    size_t lanes, span, cols;
+    size_t lanes, rows, cols; /* of each lane */
     kofn_dtype dtype;
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
@@ -57,6 +70,37 @@ void kf_resident_free(kf_resident *r);
 /* The blocks of several seats at once: all of A is read once. */
 kofn_status kf_encode(const kf_resident *r, kf_code *code,
                       const size_t *seats, size_t n, kofn_block **blocks);
+
+/* Strips [lo, hi) of the block times `in`, as KOFN_ROWS. */
+kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
+                         size_t lo, size_t hi, kofn_matrix *out,
+                         bool (*stopped)(void *), void *ud);
+
+/* ---- what is sent with the work (message.c) --------------------------------- */
+
+/* The round's input as the seats get it: one for all, or coded for each. */
+typedef struct kf_messages {
+    const kofn_plan *plan;
+    kofn_parcel *plain;   /* the input itself         */
+    kf_parts parts;       /* as it is cut             */
+    kofn_parcel **seat;   /* message of each seat, so far */
+    size_t seats;
+    kofn_parcel **kept;   /* of former rounds, for reuse */
+    size_t keeping, kept_cap;
+} kf_messages;
+
+/* A new round of this plan; copies `in`. */
+kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
+                              const kofn_matrix *in);
+/* See that these seats have their coded input. */
+kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
+                               const size_t *seats, size_t n);
+/* Adjoint codes: strips [lo, hi) for the seats of the decoder. */
+kofn_status kf_messages_mix(kf_messages *m, const kf_decoder *d, size_t lo,
+                            size_t hi);
+/* What goes to this seat; a reference of the caller's own. */
+kofn_parcel *kf_messages_take(const kf_messages *m, size_t seat);
+void kf_messages_free(kf_messages *m);
 
 /* ---- decoding (decode.c) ---------------------------------------------------- */
 
@@ -78,7 +122,38 @@ typedef struct kf_scratch {
 kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       const kf_source *sources, size_t group, size_t lo,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch);
+/* Adjoint codes: out = sum of n results. */
+kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);
+
+/* ---- wrong results (guard.c) --------------------------------------------------- */
+
+typedef struct kf_verdict {
+    uint32_t number;
+    kofn_status status;
+    uint32_t *bad;
+    size_t count;
+} kf_verdict;
+
+typedef struct kf_guard {
+    uint64_t secret; /* of the random weights that results are compared by */
+    double **resident, *input; /* scales; see check.h                      */
+    size_t groups;
+    bool known_input;
+    double floor; /* of the round */
+    kf_verdict *verdict; /* not yet told to the core */
+    size_t next, count, cap;
+    uint32_t *spent; /* of the verdict told last */
+} kf_guard;
+
+kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed);
+void kf_guard_round(kf_guard *g);
+/* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
+kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
+                           const kf_messages *m, kofn_core *core,
+                           const kofn_action *a, const kf_source *source);
+bool kf_guard_next(kf_guard *g, kofn_event *ev);
+void kf_guard_free(kf_guard *g);
 
 /* ---- weather (weather.c) ----------------------------------------------------- */
 

@@ -1,0 +1,299 @@
+/* act.c -- what the core has the body do: hand out blocks and work, mix,
+ * check, decode, deliver. */
+#include "job.h"
+
+#include <time.h>
+
+/* ---- the clock ------------------------------------------------------------- */
+
+static kofn_time cpu_time(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
+}
+
+/* The coordinator's own work: on a simulated port it costs simulated time. */
+typedef struct stopwatch {
+    kofn_time start, cpu;
+} stopwatch;
+
+static stopwatch start_work(const kofn_job *j)
+{
+    return (stopwatch){kf_job_now(j), j->port->spend ? cpu_time() : 0};
+}
+
+static kofn_time end_work(const kofn_job *j, stopwatch w)
+{
+    if (j->port->spend)
+        j->port->spend(j->port, cpu_time() - w.cpu);
+    return kf_job_now(j) - w.start;
+}
+
+/* ---- parcels ----------------------------------------------------------------- */
+
+static kofn_status take_spare(kofn_job *j, size_t rows, size_t cols,
+                              kofn_dtype dtype, kofn_parcel **out)
+{
+    for (size_t i = j->spares; i-- > 0;)
+        if (kf_parcel_reshape(j->spare[i], rows, cols, dtype)) {
+            *out = j->spare[i];
+            j->spare[i] = j->spare[--j->spares];
+            return KOFN_OK;
+        }
+    return kf_parcel_new(out, rows, cols, dtype);
+}
+
+void kf_job_spare(kofn_job *j, kofn_parcel *p)
+{
+    if (!p)
+        return;
+    if (kf_grow(&j->spare, &j->spare_cap, j->spares, sizeof *j->spare))
+        kofn_parcel_drop(p);
+    else
+        j->spare[j->spares++] = p;
+}
+
+/* ---- actions ------------------------------------------------------------------- */
+
+static kofn_status do_store(kofn_job *j, const kofn_action *a)
+{
+    TRY(kf_grow(&j->owed, &j->owed_cap, j->owing, sizeof *j->owed));
+    TRY(kf_grow(&j->owed_seat, &j->owed_seat_cap, j->owing,
+                sizeof *j->owed_seat));
+    j->owed[j->owing] = a->worker;
+    j->owed_seat[j->owing++] = a->seat;
+    return KOFN_OK;
+}
+
+static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
+{
+    kofn_status st = KOFN_OK;
+
+    for (size_t i = 0; i < j->owing; i++) {
+        kofn_msg m = {.type = KOFN_MSG_STORE,
+                      .worker = j->owed[i],
+                      .block = blocks[i]};
+
+        if (st)
+            kofn_block_drop(blocks[i]);
+        else
+            st = j->port->send(j->port, &m);
+    }
+    return st;
+}
+
+kofn_status kf_job_hand_out(kofn_job *j)
+{
+    kofn_block **blocks = kf_new(j->owing, sizeof *blocks);
+    stopwatch watch = start_work(j);
+    kofn_status st = KOFN_NOMEM;
+
+    if (blocks)
+        st = kf_encode(&j->resident, kofn_core_code(j->core), j->owed_seat,
+                       j->owing, blocks);
+    j->rep.encoding += end_work(j, watch);
+    if (!st)
+        st = send_blocks(j, blocks);
+    kf_free(blocks);
+    j->owing = 0;
+    return st;
+}
+
+static kofn_how how(const kofn_plan *p)
+{
+    bool left = p->layout.problem.op == KOFN_LEFT;
+
+    if (p->layout.adjoint)
+        return left ? KOFN_LEFT_SUM : KOFN_SUM;
+    return left ? KOFN_LEFT_ROWS : KOFN_ROWS;
+}
+
+/* Room for what comes of strips [lo, hi). */
+static kofn_status take_result(kofn_job *j, const kofn_parcel *in, size_t lo,
+                               size_t hi, kofn_parcel **out)
+{
+    const kofn_layout *L = &j->use->layout;
+    size_t rows = L->lanes * (hi - lo), cols = in->m.cols;
+
+    if (L->adjoint) {
+        rows = j->out.rows;
+        cols = j->out.cols;
+    } else if (L->problem.op == KOFN_LEFT) {
+        cols = kf_ceil_div(L->problem.n, L->cut[0].cols);
+    }
+    return take_spare(j, rows, cols, L->problem.dtype, out);
+}
+
+static kofn_status do_work(kofn_job *j, const kofn_action *a)
+{
+    size_t index = a->task - j->first_task;
+    kofn_msg m = {.type = KOFN_MSG_WORK,
+                  .worker = a->worker,
+                  .task = a->task,
+                  .round = j->rounds + 1,
+                  .how = how(j->use),
+                  .lo = a->lo,
+                  .hi = a->hi};
+    kofn_status st;
+
+    j->next_task = a->task + 1;
+    while (j->slots <= index) {
+        TRY(kf_grow(&j->slot, &j->slot_cap, j->slots, sizeof *j->slot));
+        j->slot[j->slots++] = (slot){NULL, a->worker, a->lo, a->hi};
+    }
+    m.in = kf_messages_take(&j->messages, a->seat);
+    st = take_result(j, m.in, a->lo, a->hi, &m.result);
+    if (st) {
+        kofn_parcel_drop(m.in);
+        return st;
+    }
+    return j->port->send(j->port, &m);
+}
+
+static kofn_status do_mix(kofn_job *j, const kofn_action *a)
+{
+    stopwatch watch = start_work(j);
+    kofn_status st = kf_messages_mix(&j->messages, a->decoder, a->lo, a->hi);
+
+    j->rep.encoding += end_work(j, watch);
+    return st;
+}
+
+static kofn_status do_cancel(kofn_job *j, const kofn_action *a)
+{
+    kofn_msg m = {
+        .type = KOFN_MSG_CANCEL, .worker = a->worker, .task = a->task};
+
+    return j->port->send(j->port, &m);
+}
+
+/* The results of the tasks of an action. */
+static kf_source *sources(const kofn_job *j, const kofn_action *a)
+{
+    kf_source *source = kf_new(a->count, sizeof *source);
+
+    for (size_t i = 0; source && i < a->count; i++) {
+        const slot *s = &j->slot[a->tasks[i] - j->first_task];
+
+        source[i] = (kf_source){&s->result->m, s->lo, s->hi};
+    }
+    return source;
+}
+
+static kofn_status do_decode(kofn_job *j, const kofn_action *a)
+{
+    kf_source *source = sources(j, a);
+    stopwatch watch = start_work(j);
+    kofn_status st = KOFN_NOMEM;
+
+    if (source)
+        st = a->decoder ? kf_decode(j->use, a->decoder, source, a->group,
+                                    a->lo, a->hi, &j->out, &j->scratch)
+                        : kf_add_up(source, a->count, &j->out);
+    kf_free(source);
+    j->rep.decoding += end_work(j, watch);
+    return st;
+}
+
+static kofn_status do_check(kofn_job *j, const kofn_action *a)
+{
+    kf_source *source = sources(j, a);
+    stopwatch watch = start_work(j);
+    kofn_status st = KOFN_NOMEM;
+
+    if (source)
+        st = kf_guard_check(&j->guard, &j->resident, &j->messages, j->core, a,
+                            source);
+    kf_free(source);
+    j->rep.decoding += end_work(j, watch);
+    return st;
+}
+
+/* The round is over: keep what the report wants and the parcels. */
+static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
+{
+    kofn_core_view v;
+
+    kofn_core_look(j->core, &v);
+    while (j->row_cap < v.workers)
+        TRY(kf_grow(&j->rows, &j->row_cap, j->row_cap, sizeof *j->rows));
+    while (j->lies_cap < v.workers)
+        TRY(kf_grow(&j->lies, &j->lies_cap, j->lies_cap, sizeof *j->lies));
+    while (j->state_cap < v.workers)
+        TRY(kf_grow(&j->states, &j->state_cap, j->state_cap, 1));
+    for (size_t i = 0; i < v.workers; i++) {
+        j->rows[i] = v.rows[i] * j->use->layout.lanes;
+        j->lies[i] = v.lies[i];
+        j->states[i] = kofn_core_worker(j->core, (uint32_t)i);
+    }
+    j->rep.states = j->states;
+    j->rep.took = kf_job_now(j) - j->began;
+    j->rep.noise = a->noise;
+    j->rep.predicted = a->predicted;
+    j->rep.live = (unsigned)v.live;
+    j->rep.late = (unsigned)v.late;
+    j->rep.dropped = (unsigned)(v.dropped - j->dropped_before);
+    j->rep.rows = j->rows;
+    j->rep.lies = j->lies;
+    j->rep.corrupt = (unsigned)v.corrupt;
+    j->rep.floor = j->guard.floor;
+    j->rep.workers = v.workers;
+    j->dropped_before = v.dropped;
+    j->ended = a->status;
+    for (size_t i = 0; i < j->slots; i++) {
+        kf_job_spare(j, j->slot[i].result);
+        j->slot[i].result = NULL;
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
+{
+    switch (a->type) {
+    case KOFN_DO_STORE:
+        return do_store(j, a);
+    case KOFN_DO_WORK:
+        return do_work(j, a);
+    case KOFN_DO_CANCEL:
+        return do_cancel(j, a);
+    case KOFN_DO_DECODE:
+        return do_decode(j, a);
+    case KOFN_DO_DELIVER:
+        return do_deliver(j, a);
+    case KOFN_DO_MIX:
+        return do_mix(j, a);
+    case KOFN_DO_CHECK:
+        return do_check(j, a);
+    }
+    return KOFN_OK;
+}
+
+/* ---- a step's actions ------------------------------------------------------------ */
+
+kofn_status kf_job_gather(kofn_job *j, size_t *n)
+{
+    size_t *seats = NULL, count = 0;
+    stopwatch watch;
+    kofn_status st;
+
+    *n = 0;
+    do
+        TRY(kf_grow(&j->todo, &j->todo_cap, *n, sizeof *j->todo));
+    while (kofn_core_next(j->core, &j->todo[*n]) && ++*n);
+    if (*n == 0 || j->use->parts1 <= 1)
+        return KOFN_OK;
+    seats = kf_new(*n, sizeof *seats);
+    if (!seats)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < *n; i++)
+        if (j->todo[i].type == KOFN_DO_WORK)
+            seats[count++] = j->todo[i].seat;
+    watch = start_work(j);
+    st = kf_messages_encode(&j->messages, kofn_core_code(j->core), seats,
+                            count);
+    j->rep.encoding += end_work(j, watch);
+    kf_free(seats);
+    return st;
+}

@@ -1,0 +1,151 @@
+/* guard.c -- the body's part in finding wrong results: scales of the operands
+ * to measure them by, checks as the core asks for them, and their verdicts on
+ * the way back to it. */
+#include "run.h"
+
+#include "check.h"
+
+#include <sys/random.h>
+
+/* Weights that a worker could foresee would let it lie where they are blind. */
+kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed)
+{
+    *g = (kf_guard){.secret = seed};
+    if (!repeatable && getrandom(&g->secret, sizeof g->secret, 0) !=
+                           (ssize_t)sizeof g->secret)
+        return kf_fail(KOFN_IO, "the system has no random numbers to give");
+    return KOFN_OK;
+}
+
+void kf_guard_round(kf_guard *g)
+{
+    g->known_input = false;
+    g->floor = 0;
+}
+
+void kf_guard_free(kf_guard *g)
+{
+    for (size_t i = 0; i < g->groups; i++)
+        kf_free(g->resident[i]);
+    kf_free(g->resident);
+    kf_free(g->input);
+    for (size_t i = g->next; i < g->count; i++)
+        kf_free(g->verdict[i].bad);
+    kf_free(g->verdict);
+    kf_free(g->spent);
+}
+
+/* ---- scales ------------------------------------------------------------------ */
+
+/* Of the rows of A, group by group; for left products of its columns. */
+static kofn_status know_resident(kf_guard *g, const kf_resident *r,
+                                 const kofn_plan *use, size_t group)
+{
+    bool left = use->layout.problem.op == KOFN_LEFT;
+
+    if (!g->resident) {
+        g->resident = kf_zero(2 * use->layout.groups, sizeof *g->resident);
+        if (!g->resident)
+            return KOFN_NOMEM;
+        g->groups = 2 * use->layout.groups;
+    }
+    group += left ? use->layout.groups : 0;
+    if (g->resident[group])
+        return KOFN_OK;
+    g->resident[group] = kf_new(left ? r->parts.cols : use->span,
+                                sizeof **g->resident);
+    if (!g->resident[group])
+        return KOFN_NOMEM;
+    if (left)
+        return kf_scales_of_columns(r->parts.part, r->parts.count,
+                                    g->resident[group], r->parts.cols);
+    return kf_scales_of_rows(r, group, g->resident[group]);
+}
+
+/* Of the columns of the input, over its parts; for left products of its rows. */
+static kofn_status know_input(kf_guard *g, const kf_messages *m)
+{
+    const kofn_plan *use = m->plan;
+    bool left = use->layout.problem.op == KOFN_LEFT, cut = use->parts1 > 1;
+    const kofn_matrix *part = cut ? m->parts.part : &m->plain->m;
+    size_t parts = cut ? m->parts.count : 1;
+    size_t rows = cut ? m->parts.rows : m->plain->m.rows;
+    size_t cols = cut ? m->parts.cols : m->plain->m.cols;
+
+    if (g->known_input)
+        return KOFN_OK;
+    kf_free(g->input);
+    g->input = kf_new(left ? rows : cols, sizeof *g->input);
+    if (!g->input)
+        return KOFN_NOMEM;
+    g->known_input = true;
+    return left ? kf_scales_of_part_rows(part, parts, g->input, rows)
+                : kf_scales_of_columns(part, parts, g->input, cols);
+}
+
+/* ---- checks -------------------------------------------------------------------- */
+
+static kofn_status push(kf_guard *g, kf_verdict v)
+{
+    if (g->next == g->count)
+        g->next = g->count = 0;
+    if (kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict)) {
+        kf_free(v.bad);
+        return KOFN_NOMEM;
+    }
+    g->verdict[g->count++] = v;
+    return KOFN_OK;
+}
+
+kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
+                           const kf_messages *m, kofn_core *core,
+                           const kofn_action *a, const kf_source *source)
+{
+    const kofn_plan *use = m->plan;
+    bool left = use->layout.problem.op == KOFN_LEFT;
+    kf_check c = {.plan = use,
+                  .code = kofn_core_code(core),
+                  .decoder = a->decoder,
+                  .source = source,
+                  .lo = a->lo,
+                  .hi = a->hi,
+                  .most = a->most,
+                  .secret = g->secret,
+                  .number = a->task};
+    kf_verdict v = {.number = a->task};
+    double floor = 0;
+
+    TRY(know_resident(g, r, use, a->group));
+    TRY(know_input(g, m));
+    c.row = left ? g->input : g->resident[a->group];
+    c.col = left ? g->resident[a->group + use->layout.groups] : g->input;
+    TRY(kf_cache_parity(kofn_core_cache(core), a->decoder, &c.H, &c.q));
+    v.bad = kf_new(a->decoder->seats, sizeof *v.bad);
+    if (!v.bad)
+        return KOFN_NOMEM;
+    v.status = kf_check_results(&c, v.bad, &v.count, &floor);
+    g->floor = g->floor > floor ? g->floor : floor;
+    if (v.status == KOFN_NOMEM) {
+        kf_free(v.bad);
+        return KOFN_NOMEM;
+    }
+    return push(g, v);
+}
+
+bool kf_guard_next(kf_guard *g, kofn_event *ev)
+{
+    const kf_verdict *v;
+
+    kf_free(g->spent);
+    g->spent = NULL;
+    if (g->next == g->count)
+        return false;
+    v = &g->verdict[g->next++];
+    g->spent = v->bad;
+    *ev = (kofn_event){.type = KOFN_EV_VERDICT,
+                       .task = v->number,
+                       .status = v->status,
+                       .bad = v->bad,
+                       .bad_count = v->count};
+    return true;
+}

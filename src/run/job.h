@@ -1,0 +1,79 @@
+/* job.h -- what the body of the coordinator has in hand, shared by job.c (its
+ * life and rounds), loop.c (its turns) and act.c (what the core has it do). */
+#ifndef KF_RUN_JOB_H
+#define KF_RUN_JOB_H
+
+#include "run.h"
+
+/* A task of this round and, once it has come, its result. */
+typedef struct slot {
+    kofn_parcel *result;
+    uint32_t worker;
+    size_t lo, hi;
+} slot;
+
+struct kofn_job {
+    const kofn_plan *plan;
+    kofn_port *port;
+    kofn_core *core;
+    kf_resident resident;
+    kf_journal *journal;
+    kofn_options opt;
+    size_t next_event; /* of opt.events */
+    bool placed;
+    kofn_status broken; /* nothing works any more */
+
+    const kofn_plan *use; /* the plan, or its left product */
+    kf_guard guard;
+    kf_messages messages; /* the round's input             */
+    kofn_action *todo;    /* of the step in hand */
+    size_t todo_cap;
+    slot *slot; /* by task number - first_task */
+    size_t slots, slot_cap;
+    uint32_t first_task, next_task;
+    kofn_parcel **spare; /* result parcels for reuse */
+    size_t spares, spare_cap;
+    kofn_matrix out;
+    kf_scratch scratch;
+
+    uint32_t *owed; /* workers to whom blocks are owed ... */
+    size_t *owed_seat; /* ... and of which seats           */
+    size_t owing, owed_cap, owed_seat_cap;
+    size_t greeted; /* HELLOs so far */
+
+    bool begun; /* the core knows of the round */
+    kofn_time began;
+    kofn_status ended; /* of the round; KOFN_AGAIN while it runs */
+    kofn_report rep; /* since the end of the last round */
+    kofn_report total;
+    size_t *rows, row_cap, dropped_before;
+    char *states;
+    size_t state_cap;
+    unsigned *lies;
+    size_t lies_cap;
+    unsigned rounds;
+};
+
+static inline kofn_time kf_job_now(const kofn_job *j)
+{
+    return j->port->now(j->port);
+}
+
+/* act.c */
+kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
+/* The actions of the core's step in j->todo, with inputs made for all who are
+ * given work in it. */
+kofn_status kf_job_gather(kofn_job *j, size_t *n);
+/* Encode the blocks that are owed, all in one pass over A, and send them. */
+kofn_status kf_job_hand_out(kofn_job *j);
+void kf_job_spare(kofn_job *j, kofn_parcel *p);
+
+/* loop.c */
+kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
+/* Wait for one message or the alarm.  KOFN_AGAIN: `atmost` has passed. */
+kofn_status kf_job_turn(kofn_job *j, kofn_time atmost);
+/* What is due once this share of the round has come. */
+kofn_status kf_job_stage(kofn_job *j, unsigned round, double done);
+kofn_status kf_job_stage_now(kofn_job *j);
+
+#endif

@@ -1,0 +1,164 @@
+/* loop.c -- one loop over any port: a message becomes an event, the event a
+ * step of the core, the step actions.  Small numbers are decided in the core;
+ * matrices are handled here and only here. */
+#include "job.h"
+
+/* ---- one turn of the loop -------------------------------------------------------- */
+
+static kofn_status one_step(kofn_job *j, kofn_event *ev)
+{
+    size_t n;
+
+    ev->now = kf_job_now(j);
+    if (j->journal)
+        kf_journal_event(j->journal, ev);
+    TRY(kofn_core_step(j->core, ev));
+    TRY(kf_job_gather(j, &n));
+    for (size_t i = 0; i < n; i++) {
+        if (j->journal)
+            kf_journal_action(j->journal, &j->todo[i]);
+        TRY(kf_job_act(j, &j->todo[i]));
+    }
+    return j->journal ? kf_journal_step(j->journal) : KOFN_OK;
+}
+
+/* A step, and those that its questions lead to. */
+kofn_status kf_job_step(kofn_job *j, kofn_event *ev)
+{
+    TRY(one_step(j, ev));
+    while (kf_guard_next(&j->guard, ev))
+        TRY(one_step(j, ev));
+    /* At the start blocks are handed out together, once everybody is there. */
+    if (j->owing && j->greeted >= j->port->workers)
+        TRY(kf_job_hand_out(j));
+    return KOFN_OK;
+}
+
+static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
+{
+    kofn_event ev = {.type = type, .worker = worker};
+
+    return kf_job_step(j, &ev);
+}
+
+/* Only results of this round are kept; the core tells whether they count. */
+static void file_result(kofn_job *j, const kofn_msg *m)
+{
+    uint32_t index = m->task - j->first_task;
+
+    if (m->type == KOFN_MSG_RESULT && j->begun && j->ended == KOFN_AGAIN &&
+        index < j->slots && j->slot[index].worker == m->worker &&
+        !j->slot[index].result)
+        j->slot[index].result = m->result;
+    else
+        kf_job_spare(j, m->result);
+}
+
+static kofn_status handle(kofn_job *j, kofn_msg *m)
+{
+    kofn_event ev = {
+        .worker = m->worker, .task = m->task, .took = m->took};
+    bool late_comer = j->greeted >= j->port->workers;
+
+    switch (m->type) {
+    case KOFN_MSG_HELLO:
+        ev.type = KOFN_EV_JOINED;
+        j->rep.joined += late_comer;
+        j->greeted++;
+        break;
+    case KOFN_MSG_STORED:
+        ev.type = KOFN_EV_STORED;
+        break;
+    case KOFN_MSG_NOTICE:
+        ev.type = KOFN_EV_LEAVING;
+        break;
+    case KOFN_MSG_BYE:
+        ev.type = KOFN_EV_LEFT;
+        j->rep.left++;
+        break;
+    case KOFN_MSG_RESULT:
+    case KOFN_MSG_FAILED:
+        ev.type = m->type == KOFN_MSG_RESULT ? KOFN_EV_RESULT : KOFN_EV_FAILED;
+        file_result(j, m);
+        break;
+    case KOFN_MSG_STORE:
+    case KOFN_MSG_WORK:
+    case KOFN_MSG_CANCEL:
+        return kf_fail(KOFN_TRANSPORT, "port %s delivered a message that only "
+                       "workers receive", j->port->name);
+    }
+    kofn_parcel_drop(m->in);
+    kofn_block_drop(m->block);
+    return kf_job_step(j, &ev);
+}
+
+kofn_status kf_job_turn(kofn_job *j, kofn_time atmost)
+{
+    kofn_time alarm = kofn_core_alarm(j->core), before = kf_job_now(j);
+    kofn_msg m = {0};
+    kofn_status st = j->port->wait(j->port, alarm, atmost, &m);
+
+    j->rep.waiting += kf_job_now(j) - before;
+    if (st == KOFN_OK)
+        return handle(j, &m);
+    if (st == KOFN_AGAIN && kf_job_now(j) >= alarm)
+        return tell(j, KOFN_EV_ALARM, 0);
+    if (st == KOFN_LATE)
+        return kf_fail(KOFN_LATE, "nothing can come any more, and too few "
+                       "workers are left; start more workers");
+    return st;
+}
+
+/* ---- events files ------------------------------------------------------------------ */
+
+static kofn_status happen(kofn_job *j, const kofn_happening *h)
+{
+    kofn_port *p = j->port;
+    uint32_t worker = h->worker;
+
+    switch (h->kind) {
+    case KOFN_EVENT_LEAVE:
+        TRY(p->remove(p, worker));
+        j->rep.left++;
+        return tell(j, KOFN_EV_LEFT, worker);
+    case KOFN_EVENT_JOIN:
+        TRY(p->admit(p, &worker));
+        j->rep.joined++;
+        return tell(j, KOFN_EV_JOINED, worker);
+    case KOFN_EVENT_SLOW:
+        p->slow(p, worker, h->factor);
+        break;
+    case KOFN_EVENT_NORMAL:
+        p->slow(p, worker, 1);
+        p->corrupt(p, worker, false);
+        break;
+    case KOFN_EVENT_CORRUPT:
+        p->corrupt(p, worker, true);
+        break;
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_job_stage(kofn_job *j, unsigned round, double done)
+{
+    while (j->next_event < j->opt.event_count) {
+        const kofn_happening *h = &j->opt.events[j->next_event];
+
+        if (h->round > round || (h->round == round && h->fraction > done))
+            break;
+        j->next_event++;
+        TRY(happen(j, h));
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_job_stage_now(kofn_job *j)
+{
+    kofn_core_view v;
+
+    if (j->next_event == j->opt.event_count ||
+        j->opt.events[j->next_event].round > j->rounds + 1)
+        return KOFN_OK;
+    kofn_core_look(j->core, &v);
+    return kf_job_stage(j, j->rounds + 1, v.done);
+}

@@ -1,0 +1,239 @@
+/* message.c -- the round's input as the seats get it.
+ *
+ * Codes that cut only A send everybody the same.  Where the input is cut too
+ * each seat gets a mixture of its parts, which depends on the seat alone; in
+ * an adjoint code it depends on the other seats as well, strip by strip.
+ */
+#include "run.h"
+
+#include "code/combine.h"
+
+static bool coded(const kofn_plan *p)
+{
+    return p->parts1 > 1 || p->layout.adjoint;
+}
+
+/* ---- parcels ----------------------------------------------------------------- */
+
+/* Takes the parcel over and clears the pointer, even on failure. */
+static kofn_status keep(kf_messages *m, kofn_parcel **from)
+{
+    kofn_parcel *p = *from;
+
+    *from = NULL;
+    if (!p)
+        return KOFN_OK;
+    if (kf_grow(&m->kept, &m->kept_cap, m->keeping, sizeof *m->kept)) {
+        kofn_parcel_drop(p);
+        return KOFN_NOMEM;
+    }
+    m->kept[m->keeping++] = p;
+    return KOFN_OK;
+}
+
+/* One of a former round that no worker holds any more, or a new one. */
+static kofn_status take(kf_messages *m, size_t rows, size_t cols,
+                        kofn_dtype dtype, kofn_parcel **out)
+{
+    for (size_t i = m->keeping; i-- > 0;)
+        if (atomic_load(&m->kept[i]->refs) == 1 &&
+            kf_parcel_reshape(m->kept[i], rows, cols, dtype)) {
+            *out = m->kept[i];
+            m->kept[i] = m->kept[--m->keeping];
+            return KOFN_OK;
+        }
+    return kf_parcel_new(out, rows, cols, dtype);
+}
+
+/* The messages of the round before; those that workers still hold end with
+ * them unless they are free by the next time. */
+static kofn_status put_away(kf_messages *m)
+{
+    for (size_t i = 0; i < m->seats; i++)
+        TRY(keep(m, &m->seat[i]));
+    TRY(keep(m, &m->plain));
+    kf_parts_free(&m->parts);
+    return KOFN_OK;
+}
+
+kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
+                              const kofn_matrix *in)
+{
+    const kofn_layout *L = &plan->layout;
+    size_t size = kf_dtype_size(in->dtype);
+    kofn_cut cut = L->cut[1];
+
+    TRY(put_away(m));
+    m->plan = plan;
+    TRY(take(m, in->rows, in->cols, in->dtype, &m->plain));
+    for (size_t i = 0; i < in->rows; i++)
+        memcpy(kf_at(&m->plain->m, i, 0), kf_at(in, i, 0), in->cols * size);
+    if (!coded(plan))
+        return KOFN_OK;
+    /* turned round, the parts of the input face those of A */
+    if (L->adjoint && L->problem.op == KOFN_LEFT)
+        cut = (kofn_cut){1, L->cut[0].rows};
+    else if (L->adjoint)
+        cut = (kofn_cut){L->cut[0].cols, 1};
+    return kf_parts_new(&m->parts, &m->plain->m, cut.rows, cut.cols);
+}
+
+void kf_messages_free(kf_messages *m)
+{
+    for (size_t i = 0; i < m->seats; i++)
+        kofn_parcel_drop(m->seat[i]);
+    for (size_t i = 0; i < m->keeping; i++)
+        kofn_parcel_drop(m->kept[i]);
+    kofn_parcel_drop(m->plain);
+    kf_parts_free(&m->parts);
+    kf_free(m->seat);
+    kf_free(m->kept);
+}
+
+static kofn_status know_seat(kf_messages *m, size_t seat)
+{
+    while (m->seats <= seat) {
+        size_t had = m->seats;
+
+        TRY(kf_grow(&m->seat, &m->seats, m->seats, sizeof *m->seat));
+        memset(m->seat + had, 0, (m->seats - had) * sizeof *m->seat);
+    }
+    return KOFN_OK;
+}
+
+kofn_parcel *kf_messages_take(const kf_messages *m, size_t seat)
+{
+    return kofn_parcel_keep(coded(m->plan) ? m->seat[seat] : m->plain);
+}
+
+/* ---- mixtures that depend on the seat -------------------------------------------- */
+
+/* Parcels for the seats that have none, and what is to be mixed into them. */
+static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *seats,
+                           size_t n, kf_mixed *jobs, size_t *count)
+{
+    size_t inner = m->plan->layout.inner, rows = m->parts.rows;
+
+    for (size_t i = 0; i < n; i++) {
+        const kf_seat *s;
+        kofn_parcel **p;
+
+        TRY(know_seat(m, seats[i]));
+        p = &m->seat[seats[i]];
+        if (*p)
+            continue;
+        TRY(kf_code_seat(code, kf_local(m->plan, seats[i]), &s));
+        TRY(take(m, inner * rows, m->parts.cols, m->plain->m.dtype, p));
+        for (size_t t = 0; t < inner; t++) {
+            kofn_matrix into = (*p)->m;
+
+            into.data = kf_at(&(*p)->m, t * rows, 0);
+            into.rows = rows;
+            jobs[(*count)++] = (kf_mixed){&s->E1[t], into};
+        }
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
+                               const size_t *seats, size_t n)
+{
+    kf_mixed *jobs;
+    const kofn_matrix **part;
+    size_t count = 0;
+    kofn_status st = KOFN_NOMEM;
+
+    if (m->plan->parts1 <= 1 || n == 0)
+        return KOFN_OK;
+    jobs = kf_new(n, m->plan->layout.inner * sizeof *jobs);
+    part = kf_new(m->parts.count, sizeof *part);
+    if (jobs && part) {
+        for (size_t j = 0; j < m->parts.count; j++)
+            part[j] = &m->parts.part[j];
+        st = lay_out(m, code, seats, n, jobs, &count);
+    }
+    if (!st)
+        st = kf_mix(jobs, count, part, m->parts.count, m->parts.rows,
+                    m->parts.cols);
+    kf_free(jobs);
+    kf_free(part);
+    return st;
+}
+
+/* ---- mixtures that depend on the survivors --------------------------------------- */
+
+/* The transpose of what decodes: row r says how the wants make up for what
+ * result r will be multiplied with. */
+static void transpose(const kf_decoder *d, double *V)
+{
+    for (size_t w = 0, i = 0; w < d->wants; w++) {
+        if (d->copy[w] >= 0)
+            V[(size_t)d->copy[w] * d->wants + w] = 1;
+        else
+            for (size_t r = 0; r < d->results; r++)
+                V[r * d->wants + w] = d->D[i * d->results + r];
+        i += d->copy[w] < 0;
+    }
+}
+
+static kofn_status make_room(kf_messages *m, const kf_decoder *d)
+{
+    size_t lanes = m->plan->layout.lanes;
+    bool left = m->plan->layout.problem.op == KOFN_LEFT;
+
+    for (size_t i = 0; i < d->seats; i++) {
+        TRY(know_seat(m, d->seat[i]));
+        if (!m->seat[d->seat[i]])
+            TRY(take(m, left ? m->parts.rows : lanes * m->parts.rows,
+                     left ? lanes * m->parts.cols : m->parts.cols,
+                     m->plain->m.dtype, &m->seat[d->seat[i]]));
+    }
+    return KOFN_OK;
+}
+
+/* Strip `lo` of a part, or of a lane of a message, in row i of a left one. */
+static void *at_strip(const kofn_matrix *x, bool left, size_t i, size_t strip)
+{
+    return left ? kf_at(x, i, strip) : kf_at(x, strip, 0);
+}
+
+static void mix_strips(kf_messages *m, const kf_decoder *d, const double *V,
+                       size_t lo, size_t hi, const void **src, void **dst)
+{
+    bool left = m->plan->layout.problem.op == KOFN_LEFT;
+    size_t lanes = m->plan->layout.lanes, span = m->plan->span;
+    size_t times = left ? m->parts.rows : 1;
+    size_t length = (hi - lo) * (left ? 1 : m->parts.cols);
+
+    for (size_t i = 0; i < times; i++) {
+        for (size_t w = 0; w < d->wants; w++)
+            src[w] = at_strip(&m->parts.part[w], left, i, lo);
+        for (size_t r = 0; r < d->results; r++)
+            dst[r] = at_strip(&m->seat[d->seat[r / lanes]]->m, left, i,
+                              r % lanes * span + lo);
+        kf_combine(d->results, d->wants, V, d->wants, src, dst, length,
+                   m->plain->m.dtype);
+    }
+}
+
+kofn_status kf_messages_mix(kf_messages *m, const kf_decoder *d, size_t lo,
+                            size_t hi)
+{
+    double *V = kofn_layout_table(d->results, d->wants);
+    const void **src = kf_new(d->wants, sizeof *src);
+    void **dst = kf_new(d->results, sizeof *dst);
+    kofn_status st = V && src && dst ? make_room(m, d) : KOFN_NOMEM;
+
+    if (!st) {
+        transpose(d, V);
+        /* parts beyond the input's edge are zero, so nothing is read of them */
+        for (size_t w = 0; w < d->wants; w++)
+            for (size_t r = 0; r < d->results && !m->parts.part[w].rows; r++)
+                V[r * d->wants + w] = 0;
+        mix_strips(m, d, V, lo, hi, src, dst);
+    }
+    kf_free(V);
+    kf_free(src);
+    kf_free(dst);
+    return st;
+}
