@@ -22,6 +22,9 @@ static const kofn_param params[] = {
     {"groups", 1, 1, 100000,
      "smaller codes side by side, decoded apart; divides workers and k", 0},
     {"deal", 0, 0, 0, "shares of the work", "equal|speed"},
+    {"cut", 0, 0, 0,
+     "what A is cut into; columns: the input is re-coded for the live set",
+     "rows|columns"},
     {0},
 };
 
@@ -30,8 +33,19 @@ static kofn_status layout(kofn_layout *L)
 {
     size_t n = kofn_arg_workers(L), g = (size_t)kofn_arg(L, "groups");
     size_t spare = n / 2 < 16 ? n / 2 : 16;
+    bool columns = kofn_arg(L, "cut") == 1;
+    kofn_status st =
+        kofn_basis_layout(L, n, g, n % g == 0 ? spare - spare % g : spare);
 
-    return kofn_basis_layout(L, n, g, n % g == 0 ? spare - spare % g : spare);
+    if (columns)
+        L->cut[0] = (kofn_cut){1, L->cut[0].rows};
+    /* A B with A cut into columns is a sum over them, and so is B A with A
+     * cut into rows: the code is turned round (SPEC-A A10, A11). */
+    L->adjoint = columns != (L->problem.op == KOFN_LEFT);
+    if (!st && g > 1 && (L->adjoint || columns))
+        return kofn_refuse("elastic: groups = %zu goes with products A B and "
+                           "cut=rows only", g);
+    return st;
 }
 
 /* Strips [from, from + length) of a circle of `span`. */
@@ -136,7 +150,7 @@ const kofn_scheme kf_elastic = {
     .name = "elastic",
     .summary = "any k of n store; work re-dealt as workers come and go",
     .cite = "Yang et al. 2018, arXiv:1812.06411",
-    .ops = KOFN_MATVEC | KOFN_MATMUL,
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
     .params = params,
     .layout = layout,
     .seat = kofn_basis_seat,
