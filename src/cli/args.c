@@ -91,6 +91,7 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         a->output = text;
         return *text ? 0 : wrong(o, "\"\"", "give a file name");
     case 'n':
+        a->workers_given = true;
         return set_size(o, text, 1, 1000000, &a->workers);
     case 's':
         a->scheme = text;
@@ -154,6 +155,19 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         return set_size(o, text, 1, 1000000000, &a->rows);
     case 1010:
         a->show = true;
+        return 0;
+    case 1011:
+        i = word(o->arg, text);
+        a->job.errors = (kofn_errors)i;
+        return i >= 0 ? 0 : wrong(o, text, "give none, detect, adversarial or "
+                                           "probabilistic");
+    case 1012:
+        if (set_size(o, text, 1, 1000000000, &n))
+            return EXIT_USAGE;
+        a->job.quarantine = (unsigned)n;
+        return 0;
+    case 1013:
+        a->job.beyond = true;
         return 0;
     case 'v':
         a->verify = true;

@@ -31,6 +31,7 @@ typedef struct cli_args {
     const struct cli_command *command;
     const char *output, *scheme, *port, *events, *journal;
     size_t workers, rounds, max_iter, rows;
+    bool workers_given;
     kofn_weather weather;
     kofn_options job;
     uint64_t seed;

@@ -4,12 +4,21 @@
 #include <math.h>
 #include <string.h>
 
+/* Workers that the figures are for, where it was not said: the first number
+ * from eight on that the scheme can do with. */
+#define MOST_WORKERS 1024
+
 static kofn_status describe(const cli_args *a, const char *spec,
                             kofn_plan **plan, kofn_plan_info *info)
 {
-    kofn_problem pb = {KOFN_MATVEC, a->rows, 1000, 1, KOFN_F64, false};
+    kofn_problem pb = {KOFN_MATMUL, a->rows, 1000, 1000, KOFN_F64, false};
     kofn_status st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
 
+    for (size_t n = a->workers + 1;
+         st == KOFN_INVAL && !a->workers_given && n <= MOST_WORKERS; n++)
+        st = kofn_plan_new(plan, &pb, spec, n, a->seed);
+    if (st == KOFN_INVAL && !a->workers_given) /* for its message */
+        st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
     return st ? st : kofn_plan_describe(*plan, true, info);
 }
 
@@ -38,8 +47,7 @@ static json_t *params_json(const kofn_scheme *s)
     return list;
 }
 
-static json_t *scheme_json(const kofn_scheme *s, const cli_args *a,
-                           const kofn_plan_info *i)
+static json_t *scheme_json(const kofn_scheme *s, const kofn_plan_info *i)
 {
     json_t *o = json_object();
 
@@ -47,11 +55,14 @@ static json_t *scheme_json(const kofn_scheme *s, const cli_args *a,
     json_object_set_new(o, "summary", json_string(s->summary));
     json_object_set_new(o, "source", json_string(s->cite));
     json_object_set_new(o, "spec", json_string(i->spec));
-    json_object_set_new(o, "workers", json_integer((json_int_t)a->workers));
+    json_object_set_new(o, "workers", json_integer((json_int_t)i->workers));
     json_object_set_new(o, "threshold",
                         json_integer((json_int_t)i->threshold));
     json_object_set_new(o, "storage", number(i->storage));
     json_object_set_new(o, "load", number(i->load));
+    json_object_set_new(o, "computation", number(i->load));
+    json_object_set_new(o, "upload", number(i->upload));
+    json_object_set_new(o, "answer", number(i->answer));
     json_object_set_new(o, "noise", number(i->noise50));
     json_object_set_new(o, "noise99", number(i->noise99));
     json_object_set_new(o, "params", params_json(s));
@@ -72,19 +83,22 @@ static void share(char *out, size_t size, double x)
     snprintf(out, size, "%.4g", x);
 }
 
-static void scheme_text(const kofn_scheme *s, const cli_args *a,
-                        const kofn_plan_info *i, bool whole)
+static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
+                        bool whole)
 {
-    char storage[24], load[24];
+    char storage[24], load[24], upload[24], answer[24];
 
     share(storage, sizeof storage, i->storage);
     share(load, sizeof load, i->load);
+    share(upload, sizeof upload, i->upload);
+    share(answer, sizeof answer, i->answer);
     printf("%-12s %s\n", s->name, s->summary);
     if (whole)
         printf("%-12s %s\n", "", s->cite);
     printf("%-12s with %zu workers: any %zu answers decode; each stores %s of "
-           "A,\n%-12s does %s of a product a round; noise %.2g, in 1 of 100 "
-           "losses %.2g\n", "", a->workers, i->threshold, storage, "", load,
+           "A,\n%-12s is sent %s of B, does %s of a product and answers %s of "
+           "it a round;\n%-12s noise %.2g, in 1 of 100 losses %.2g\n", "",
+           i->workers, i->threshold, storage, "", upload, load, answer, "",
            i->noise50, i->noise99);
     for (const kofn_param *p = s->params; p->name; p++) {
         printf("%-14s %s", "", p->name);
@@ -111,9 +125,9 @@ static int one(const cli_args *a, const char *spec, json_t *list)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
     s = kofn_scheme_find(name);
     if (list)
-        json_array_append_new(list, scheme_json(s, a, &info));
+        json_array_append_new(list, scheme_json(s, &info));
     else
-        scheme_text(s, a, &info, a->operands == 1);
+        scheme_text(s, &info, a->operands == 1);
     kofn_plan_free(plan);
     return 0;
 }

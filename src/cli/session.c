@@ -117,6 +117,17 @@ static const char *status_word(kofn_status st, int code)
     return code == EXIT_EXACT ? "ok" : st == KOFN_PARTIAL ? "partial" : "failed";
 }
 
+/* Workers that were named as corrupt. */
+static json_t *liars(const kofn_report *t)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < t->workers; i++)
+        if (t->lies[i])
+            json_array_append_new(list, json_integer((json_int_t)i));
+    return list;
+}
+
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
@@ -143,7 +154,9 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("left", json_integer(t->left));
     PUT("late", json_integer(t->late));
     PUT("dropped", json_integer(t->dropped));
-    PUT("corrupted", json_array());
+    PUT("corrupted", liars(t));
+    PUT("corrupt_results", json_integer(t->corrupt));
+    PUT("floor", number(t->floor));
     PUT("noise", number(t->noise));
     PUT("predicted_error", number(t->predicted));
     if (a->verify)
@@ -167,6 +180,22 @@ static void report_json(const session *s, const kofn_report *t,
     cli_print_json(o);
 }
 
+static void report_errors(const kofn_report *t)
+{
+    const char *before = "of workers";
+
+    fprintf(stderr, "\n%u wrong result%s", t->corrupt,
+            t->corrupt == 1 ? "" : "s");
+    for (size_t i = 0; i < t->workers; i++)
+        if (t->lies[i]) {
+            fprintf(stderr, " %s %zu%s", before, i,
+                    t->states[i] == 'q' ? " (quarantined)" : "");
+            before = "and";
+        }
+    fprintf(stderr, "  wrong by less than %.1e of |row||column| may pass",
+            t->floor);
+}
+
 static void report_text(const session *s, const kofn_report *t,
                         const kofn_plan_info *info)
 {
@@ -184,6 +213,8 @@ static void report_text(const session *s, const kofn_report *t,
             t->noise);
     if (s->rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", s->rel_error);
+    if (s->args->job.errors != KOFN_ERRORS_NONE)
+        report_errors(t);
     fprintf(stderr, "\nkernels %s, %s, one BLAS thread a worker\n", m.simd,
             m.blas);
     if (*m.advice)

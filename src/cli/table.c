@@ -36,6 +36,15 @@ const cli_option cli_options[] = {
     {1005, "max-error", "E",
      "refuse to deliver above this predicted relative error (1e-9, float32 "
      "1e-4)", IN_RUN},
+    {1011, "errors", "none|detect|adversarial|probabilistic",
+     "wrong results: trust all, fail when results disagree, or name and leave "
+     "out liars who conspire, or faults that do not (none)", IN_RUN},
+    {1012, "quarantine", "N",
+     "rounds in which a worker may be named before it gets no more work (3)",
+     IN_RUN},
+    {1013, "beyond", NULL,
+     "with float32, name more liars than can be told apart for certain",
+     IN_RUN},
     {1006, "seed", "S", "of coefficients, weather and generated data (1)",
      IN_RUN | IN_GEN | IN_SCHEMES},
     {1007, "journal", "FILE", "record the run for kofn replay", IN_RUN},
@@ -67,11 +76,13 @@ const cli_command cli_commands[] = {
      "with leaves and joins from a file",
      IN_MATVEC, 2, 2, cmd_product},
     {"matmul", "A B", "C = A B, the left operand coded and resident",
-     "Multiplies two matrices. A is cut by rows, coded and handed out; B goes "
-     "to every worker.",
+     "Multiplies two matrices. A is cut, coded and handed out; B goes to every "
+     "worker, whole or cut and coded as the scheme says.",
      "kofn matmul A.npy B.npy -o C.npy -s elastic:k=6  any six of eight\n"
-     "kofn matmul A.npy B.npy -o C.npy -s mds -n 12 --verify  "
-     "and check it against plain BLAS",
+     "kofn matmul A.npy B.npy -o C.npy -s gpd:m=2,n=2,p=2 -n 12 --verify  "
+     "both operands cut and coded; checked against plain BLAS\n"
+     "kofn matmul A.npy B.npy -o C.npy -s polynomial:m=3,p=2 -n 9 "
+     "--errors probabilistic  whose results are wrong is found out",
      IN_MATMUL, 2, 2, cmd_product},
     {"power", "X", "the dominant eigenvector of X",
      "Power iteration from a seeded random vector: one coded product an "
@@ -98,6 +109,7 @@ const cli_command cli_commands[] = {
      "with the workers given.",
      "kofn schemes  the list\n"
      "kofn schemes elastic:k=6 -n 12  threshold, storage, load and noise\n"
+     "kofn schemes gpd:m=2,n=2,p=2  with as many workers as it needs\n"
      "kofn schemes --json  the same for machines",
      IN_SCHEMES, 0, 1, cmd_schemes},
     {"replay", "JOURNAL", "run the coordinator again from a journal",
