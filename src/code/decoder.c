@@ -1,17 +1,21 @@
 /* decoder.c -- from a survivor set to the numbers that decode it.
  *
- * Rows of G with a single entry 1 hand over their symbol as it is.  Only the
- * symbols no survivor holds plainly have to be solved for, with the rows that
- * are left: for a systematic code that has lost m blocks a system of the size
- * of m, whatever k is.  With K the known and U the unknown symbols,
+ * Where the wants are the symbols (W is the identity), rows of G with a single
+ * entry 1 hand over their symbol as it is.  Only the symbols no survivor holds
+ * plainly have to be solved for, with the rows that are left: for a systematic
+ * code that has lost m blocks a system of the size of m, whatever k is.  With
+ * K the known and U the unknown symbols,
  *
  *     G_QU x_U = y_Q - G_QK x_K,
  *
  * solved for all unit vectors y at once, so that decoding is one multiply of
  * D with the results, and the noise it makes is known before any data moves.
  * More results than unknowns are used together by least squares.
+ *
+ * Where the wants are combinations of symbols, D = W G^+ (pseudo.c), with the
+ * rows of G divided by the rounding their results carry.
  */
-#include "code.h"
+#include "suspect.h"
 
 #include <math.h>
 
@@ -22,11 +26,18 @@
 #define BOUND_F64 12
 #define BOUND_F32 3
 #define LONG_SUM 1024
+/* D G may differ from W by this, as a share of W, beside the rounding that is
+ * predicted; more is no solution. */
+#define OFF 1e-6
+/* With fewer results than surely decode, noise above this says that they do
+ * not: there is nothing but rounding in the answer. */
+#define NOTHING 1e10
 
 /* The survivors' rows sorted into what is known and what is asked. */
 typedef struct sift {
     size_t symbols, results, unknown, rows;
     const kf_row **row;  /* per result                              */
+    double *weight;      /* per result: |E0| |E1|, what it enlarges */
     int32_t *from;       /* per symbol: result that is it, or -1    */
     uint32_t *place;     /* per symbol not known: its column in P   */
     uint32_t *use;       /* results that make the system            */
@@ -35,6 +46,7 @@ typedef struct sift {
 static void sift_free(sift *s)
 {
     kf_free(s->row);
+    kf_free(s->weight);
     kf_free(s->from);
     kf_free(s->place);
     kf_free(s->use);
@@ -45,6 +57,25 @@ static bool is_unit(const kf_row *r)
     return r->n == 1 && r->val[0] == 1;
 }
 
+static double squares(const kf_row *rows, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = 0; e < rows[i].n; e++)
+            sum += rows[i].val[e] * rows[i].val[e];
+    return sum;
+}
+
+/* The rounding of a result is that of a block as large as the norm of its
+ * coefficients, times a message as large as those of its own. */
+static double weight_of(const kf_seat *seat, size_t lane, size_t inner)
+{
+    double block = squares(seat->E0 + lane * inner, inner);
+
+    return sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
+}
+
 static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
                              size_t n)
 {
@@ -53,10 +84,11 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
     s->symbols = L->symbols;
     s->results = n * L->lanes;
     s->row = kf_new(s->results, sizeof *s->row);
+    s->weight = kf_new(s->results, sizeof *s->weight);
     s->from = kf_new(s->symbols, sizeof *s->from);
     s->place = kf_new(s->symbols, sizeof *s->place);
     s->use = kf_new(s->results, sizeof *s->use);
-    if (!s->row || !s->from || !s->place || !s->use)
+    if (!s->row || !s->weight || !s->from || !s->place || !s->use)
         return KOFN_NOMEM;
     for (size_t i = 0; i < s->symbols; i++)
         s->from[i] = -1;
@@ -68,6 +100,7 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
             size_t r = i * L->lanes + l;
 
             s->row[r] = &seat->G[l];
+            s->weight[r] = weight_of(seat, l, L->inner);
             if (is_unit(s->row[r]) && s->from[s->row[r]->col[0]] < 0)
                 s->from[s->row[r]->col[0]] = (int32_t)r;
         }
@@ -159,11 +192,22 @@ static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
     return st;
 }
 
+/* What polishing leaves of W P - I = E, which is -E E; per row of it. */
+static double after_polish(size_t n, const double *E)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n * n; i++)
+        sum += E[i] * E[i];
+    return sum / sqrt((double)n);
+}
+
 /* W + (I - W P) W.  Elimination solves P W = I column by column, so that
  * P W - I is small; but what decoding multiplies with the answer is W P - I,
  * which may be larger by the condition of P.  This brings it down to the
  * rounding of one product. */
-static kofn_status polish(size_t m, size_t n, const double *P, double *W)
+static kofn_status polish(size_t m, size_t n, const double *P, double *W,
+                          double *off)
 {
     double *N = kofn_layout_table(n, m), *E = kofn_layout_table(n, n);
     kofn_status st = KOFN_NOMEM;
@@ -176,6 +220,7 @@ static kofn_status polish(size_t m, size_t n, const double *P, double *W)
         for (size_t i = 0; i < n * m; i++)
             N[i] = W[i];
         kf_subtract_product(n, n, m, E, n, N, m, W, m);
+        *off = after_polish(n, E);
         st = KOFN_OK;
     }
     kf_free(N);
@@ -185,7 +230,7 @@ static kofn_status polish(size_t m, size_t n, const double *P, double *W)
 
 /* D = W [-G_QK, I]: unknown x results. */
 static kofn_status solve_unknown(const sift *s, double **out,
-                                 double *condition)
+                                 double *condition, double *off)
 {
     double *P = kofn_layout_table(s->rows, s->unknown);
     double *W = kofn_layout_table(s->unknown, s->rows);
@@ -199,7 +244,7 @@ static kofn_status solve_unknown(const sift *s, double **out,
                  ? invert(s->unknown, P, W)
                  : invert_tall(s->rows, s->unknown, P, W);
         if (!st)
-            st = polish(s->rows, s->unknown, P, W);
+            st = polish(s->rows, s->unknown, P, W, off);
     }
     if (!st) {
         kf_subtract_product(s->unknown, s->rows, s->results, W, s->rows, B,
@@ -220,57 +265,144 @@ static kofn_status solve_unknown(const sift *s, double **out,
 
 /* ---- wants --------------------------------------------------------------- */
 
-/* Wants that are symbols: copied where known, else their row of X. */
-static void wants_are_symbols(kf_decoder *d, const sift *s, double *X)
+/* Result that is want w as it stands, or -1. */
+static int32_t plainly(const sift *s, const double *W, size_t w)
 {
-    for (size_t w = 0; w < d->wants; w++)
-        d->copy[w] = s->from[w] >= 0 ? s->from[w] : X ? KF_MIXED : KF_LOST;
-    d->D = X;
-    d->mixed = X ? s->unknown : 0;
+    size_t found = 0, at = w;
+
+    for (size_t i = 0; W && i < s->symbols; i++)
+        if (W[w * s->symbols + i] != 0) {
+            found++;
+            at = i;
+        }
+    return !W || (found == 1 && W[w * s->symbols + at] == 1) ? s->from[at] : -1;
 }
 
-/* ||R^-1 diag(row norms)||_F / sqrt(wants), R the survivors' rows: how much
- * the workers' own rounding is amplified.  Invariant to the scale of rows,
- * which a condition number is not. */
-static double noise_of(const kf_decoder *d, const sift *s)
+/* What is plain is copied, the rest mixed, or lost. */
+static size_t sort_wants(kf_decoder *d, const sift *s, const double *W,
+                         bool partial)
 {
+    size_t left = 0;
+
+    for (size_t w = 0; w < d->wants; w++) {
+        d->copy[w] = plainly(s, W, w);
+        left += d->copy[w] < 0;
+        if (d->copy[w] < 0)
+            d->copy[w] = partial ? KF_LOST : KF_MIXED;
+    }
+    d->whole = left == 0 || !partial;
+    return left;
+}
+
+/* ||D diag(weights)||_F / sqrt(terms wants): how much the workers' own
+ * rounding is amplified.  For row-cut codes this is ||R^-1 diag(row norms)||_F
+ * / sqrt(wants), R the survivors' rows.  Invariant to the scale of rows, which
+ * a condition number is not. */
+static double noise_of(const kf_decoder *d, const sift *s,
+                       const kofn_layout *L)
+{
+    size_t terms = L->adjoint                    ? 1
+                   : L->problem.op == KOFN_LEFT ? L->cut[0].rows
+                                                : L->cut[0].cols;
     double sum = 0;
 
     for (size_t w = 0; w < d->wants; w++)
-        sum += d->copy[w] >= 0;
+        if (d->copy[w] >= 0)
+            sum += s->weight[d->copy[w]] * s->weight[d->copy[w]];
     for (size_t r = 0; r < d->results; r++) {
-        double norm = 0, column = 0;
+        double column = 0;
 
-        for (size_t e = 0; e < s->row[r]->n; e++)
-            norm += s->row[r]->val[e] * s->row[r]->val[e];
         for (size_t i = 0; i < d->mixed; i++)
             column += d->D[i * d->results + r] * d->D[i * d->results + r];
-        sum += column * norm;
+        sum += column * s->weight[r] * s->weight[r];
     }
-    return sqrt(sum / (double)d->wants);
+    return sqrt(sum / (double)terms / (double)d->wants);
 }
 
-/* A worker sums the columns of A (of a sparse A few of them), decoding the
- * results; in double always, so that it shows in double only. */
-static double growth(const kf_decoder *d, const kofn_problem *pb)
+/* A worker sums the columns of a part of A (of a sparse A few of them; the
+ * rows in B A), decoding the results; in double always, so that it shows in
+ * double only. */
+static double growth(const kf_decoder *d, const kofn_layout *L)
 {
-    double terms = pb->sparse ? 1 : (double)pb->n;
+    const kofn_problem *pb = &L->problem;
+    double terms = pb->op == KOFN_LEFT
+                       ? (double)pb->m / (double)L->cut[0].rows
+                       : (double)pb->n / (double)L->cut[0].cols;
 
+    terms = pb->sparse ? 1 : terms * (double)L->inner;
     if (pb->dtype == KOFN_F64)
         terms = fmax(terms, (double)d->results);
     return terms > LONG_SUM ? sqrt(terms / LONG_SUM) : 1;
 }
 
-static void judge(kf_decoder *d, const sift *s, const kofn_problem *pb)
+static void judge(kf_decoder *d, const sift *s, const kofn_layout *L)
 {
-    double c =
-        pb->dtype == KOFN_F64 ? BOUND_F64 * 0x1p-52 : BOUND_F32 * 0x1p-23;
+    double c = L->problem.dtype == KOFN_F64 ? BOUND_F64 * 0x1p-52
+                                            : BOUND_F32 * 0x1p-23;
 
-    d->noise = noise_of(d, s);
-    d->predicted = c * growth(d, pb) * d->noise;
-    d->whole = true;
+    d->noise = noise_of(d, s, L);
+    d->predicted = c * growth(d, L) * d->noise;
+}
+
+/* ---- wants that are combinations ------------------------------------------- */
+
+/* G with its rows divided by their weights, all of it or the first rows of W
+ * that are mixed. */
+static void fill_rows(const sift *s, double *G)
+{
+    for (size_t r = 0; r < s->results; r++)
+        for (size_t e = 0; e < s->row[r]->n; e++)
+            G[r * s->symbols + s->row[r]->col[e]] =
+                s->row[r]->val[e] / s->weight[r];
+}
+
+static void fill_mixed(const kf_decoder *d, const sift *s, const double *W,
+                       double *mixed)
+{
+    size_t i = 0;
+
     for (size_t w = 0; w < d->wants; w++)
-        d->whole &= d->copy[w] != KF_LOST;
+        if (d->copy[w] == KF_MIXED)
+            memcpy(mixed + i++ * s->symbols, W + w * s->symbols,
+                   s->symbols * sizeof *W);
+}
+
+/* ||D G - W||_F / sqrt(rows); D and G as scaled, W is destroyed. */
+static double distance(size_t rows, const sift *s, double *D, const double *G,
+                       double *W)
+{
+    double sum = 0;
+
+    kf_subtract_product(rows, s->results, s->symbols, D, s->results, G,
+                        s->symbols, W, s->symbols);
+    for (size_t i = 0; i < rows * s->symbols; i++)
+        sum += W[i] * W[i];
+    return sqrt(sum / (double)rows);
+}
+
+/* The rows of D for the mixed wants; *off is how far D G is from W. */
+static kofn_status solve_wants(kf_decoder *d, const sift *s, const double *W,
+                               double *off)
+{
+    double *G = kofn_layout_table(s->results, s->symbols);
+    double *M = kofn_layout_table(d->mixed, s->symbols);
+    kofn_status st = KOFN_NOMEM;
+
+    d->D = kofn_layout_table(d->mixed, s->results);
+    if (G && M && d->D) {
+        fill_rows(s, G);
+        fill_mixed(d, s, W, M);
+        st = kf_pseudo(s->results, s->symbols, G, d->mixed, M, d->D,
+                       &d->condition);
+    }
+    if (!st) {
+        *off = distance(d->mixed, s, d->D, G, M);
+        for (size_t i = 0; i < d->mixed * s->results; i++)
+            d->D[i] /= s->weight[i % s->results];
+    }
+    kf_free(G);
+    kf_free(M);
+    return st;
 }
 
 /* ---- building ------------------------------------------------------------ */
@@ -283,24 +415,62 @@ static kofn_status too_few(const kf_code *c, const sift *s, size_t n)
                    (s->unknown + c->plan->layout.lanes - 1) /
                        c->plan->layout.lanes,
                    s->symbols / c->plan->layout.lanes,
-                   c->plan->layout.enough);
+                   c->plan->layout.threshold);
+}
+
+/* A set that does not decode lacks results if it is smaller than what surely
+ * decodes; else the code is at fault.  What D G - W is off meets the answer as
+ * it stands. */
+static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
+                         double off)
+{
+    bool solved = L->W ? off <= OFF + d->predicted : isfinite(off);
+
+    d->predicted = fmax(d->predicted, off);
+
+    if (d->seats < L->threshold && (!(d->noise < NOTHING) || !solved))
+        return kf_fail(KOFN_TOOFEW, "these %zu results do not determine the "
+                       "answer; any %zu are enough", d->seats, L->threshold);
+    if (!solved)
+        return kf_fail(KOFN_UNSTABLE, "singular system: %zu results for %zu "
+                       "symbols; choose another basis or fewer parts",
+                       s->results, s->symbols);
+    return KOFN_OK;
+}
+
+/* What no survivor holds as it is cannot be had; where nothing is held so, as
+ * in most codes of two operands, there is nothing to hand out. */
+static kofn_status build_partial(kf_decoder *d, const sift *s, kf_code *c)
+{
+    const kofn_plan *p = c->plan;
+    size_t left = sort_wants(d, s, p->layout.W, true);
+
+    if (left == d->wants && (p->layout.W || p->parts1 > 1))
+        return too_few(c, s, d->seats);
+    judge(d, s, &p->layout);
+    return KOFN_OK;
 }
 
 static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
 {
-    double *X = NULL;
+    const kofn_layout *L = &c->plan->layout;
+    double off = 0;
 
     TRY(sift_rows(s, c, d->seat, d->seats));
     d->results = s->results;
-    choose_rows(s);
-    if (s->unknown > 0 && !partial) {
+    if (partial)
+        return build_partial(d, s, c);
+    d->mixed = sort_wants(d, s, L->W, false);
+    if (d->mixed && L->W) {
+        TRY(solve_wants(d, s, L->W, &off));
+    } else if (d->mixed) {
+        choose_rows(s);
         if (s->rows < s->unknown)
             return too_few(c, s, d->seats);
-        TRY(solve_unknown(s, &X, &d->condition));
+        TRY(solve_unknown(s, &d->D, &d->condition, &off));
     }
-    wants_are_symbols(d, s, X);
-    judge(d, s, &c->plan->layout.problem);
-    return KOFN_OK;
+    judge(d, s, L);
+    return check(d, L, s, off);
 }
 
 kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
@@ -338,6 +508,7 @@ void kf_decoder_free(kf_decoder *d)
     kf_free(d->seat);
     kf_free(d->copy);
     kf_free(d->D);
+    kf_free(d->H);
     kf_free(d);
 }
 
@@ -466,4 +637,13 @@ void kf_cache_free(kf_cache *cache)
     while (cache->oldest)
         drop_oldest(cache);
     kf_free(cache);
+}
+
+kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
+                            const double **H, size_t *q)
+{
+    (void)cache, (void)d;
+    *H = NULL;
+    *q = 0;
+    return KOFN_OK;
 }
