@@ -138,39 +138,49 @@ typedef struct rig {
     kofn_job *job;
     kofn_matrix A, x, y;
     kofn_sparse sparse;
-    double *want; /* A x */
+    double *want; /* A x, or x A */
+    bool left;
 } rig;
 
 /* What a rig is made of; zero means: dense, float64, fair weather, defaults. */
 typedef struct rig_kind {
     const char *spec;
     size_t workers, m, n, p;
-    bool sim, sparse;
+    bool sim, sparse, left;
     kofn_dtype dtype;
     const kofn_weather *weather;
     const kofn_options *opt;
 } rig_kind;
 
+static inline double *rig_product(const rig *r)
+{
+    return r->left ? plain_product(&r->x, &r->A) : plain_product(&r->A, &r->x);
+}
+
 /* The inputs and the plan, without a job. */
 static inline void rig_inputs(rig *r, const rig_kind *k)
 {
-    kofn_problem pb = {k->p == 1 ? KOFN_MATVEC : KOFN_MATMUL,
+    kofn_problem pb = {k->left     ? KOFN_LEFT
+                       : k->p == 1 ? KOFN_MATVEC
+                                   : KOFN_MATMUL,
                        k->m,
                        k->n,
                        k->p,
                        k->dtype,
                        k->sparse};
 
-    *r = (rig){0};
+    *r = (rig){.left = k->left};
     if (k->sparse) {
         r->sparse = random_sparse(k->m, k->n, 4, 1);
         r->A = sparse_as_dense(&r->sparse);
     } else {
         r->A = random_matrix(k->m, k->n, k->dtype, 1);
     }
-    r->x = random_matrix(k->n, k->p, k->dtype, 2);
-    r->y = random_matrix(k->m, k->p, k->dtype, 3);
-    r->want = plain_product(&r->A, &r->x);
+    r->x = k->left ? random_matrix(k->p, k->m, k->dtype, 2)
+                   : random_matrix(k->n, k->p, k->dtype, 2);
+    r->y = k->left ? random_matrix(k->p, k->n, k->dtype, 3)
+                   : random_matrix(k->m, k->p, k->dtype, 3);
+    r->want = rig_product(r);
     if (k->spec)
         assert_ok(kofn_plan_new(&r->plan, &pb, k->spec, k->workers, 7));
 }
@@ -222,7 +232,7 @@ static inline void rig_next(rig *r, uint64_t seed)
     memcpy(r->x.data, x.data, x.rows * x.cols * (x.dtype == KOFN_F64 ? 8 : 4));
     kf_free(x.data);
     kf_free(r->want);
-    r->want = plain_product(&r->A, &r->x);
+    r->want = rig_product(r);
 }
 
 static inline double rig_norm(const kofn_matrix *a)
@@ -247,7 +257,8 @@ static inline double rig_error(const rig *r)
         bottom += r->want[i] * r->want[i];
     }
     kf_free(y);
-    typical = rig_norm(&r->A) * rig_norm(&r->x) / sqrt((double)r->A.cols);
+    typical = rig_norm(&r->A) * rig_norm(&r->x) /
+              sqrt((double)(r->left ? r->A.rows : r->A.cols));
     if (top == 0)
         return 0;
     return sqrt(top) / fmax(sqrt(bottom), typical);
