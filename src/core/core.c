@@ -191,7 +191,7 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_ALARM:
         return alarm_rang(c);
     case KOFN_EV_VERDICT:
-        return kf_verdict(c, ev);
+        return kf_hear(c, ev);
     }
     c->dropped++;
     return KOFN_OK;

@@ -105,7 +105,7 @@ static void name_all(kofn_core *c, const kf_asked *a, const kofn_event *ev,
             task[(*n)++] = task[i];
 }
 
-kofn_status kf_verdict(kofn_core *c, const kofn_event *ev)
+kofn_status kf_hear(kofn_core *c, const kofn_event *ev)
 {
     uint32_t number = ev->task - c->first_check;
     bool sure = ev->status == KOFN_OK;

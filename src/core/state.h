@@ -143,7 +143,7 @@ size_t kf_spare(const kofn_core *c, size_t group);
 void kf_set_spare(kofn_core *c);
 kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
                          const kf_decoder *d, const uint32_t *tasks, size_t n);
-kofn_status kf_verdict(kofn_core *c, const kofn_event *ev);
+kofn_status kf_hear(kofn_core *c, const kofn_event *ev);
 kofn_status kf_quarantine(kofn_core *c);
 kofn_status kf_corrupt_beyond(kofn_core *c);
 
