@@ -259,10 +259,12 @@ static void try_sets(kf_code *code, size_t n, size_t k, bool enough, kf_rng *r)
     }
 }
 
-/* So many equations are not enough by their number alone. */
+/* So many equations are not enough by their number alone.  (Of wants that
+ * are mixtures of symbols some can be had of fewer by symmetry: the middle
+ * coefficient of a parabola from its values at x and -x.) */
 static bool tight(const kofn_plan *p)
 {
-    return (p->layout.enough - 1) * p->layout.lanes < p->layout.symbols;
+    return !p->layout.W && (p->layout.enough - 1) * p->layout.lanes < p->layout.symbols;
 }
 
 static void any_enough_decode(const point *at, const kofn_plan *p, kf_rng *r)
@@ -396,6 +398,7 @@ static void results_obey_G(harvest *h, size_t group)
 
             for (size_t e = 0; e < g->n; e++)
                 norm += g->val[e] * g->val[e];
+            norm = norm > 0 ? norm : 1; /* complex 1 has no imaginary part */
             for (size_t e = 0; e < g->n; e++)
                 G[q * n + g->col[e]] = g->val[e] / sqrt(norm);
             for (size_t c = 0; c < wide; c++)

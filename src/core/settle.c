@@ -342,13 +342,19 @@ kofn_status kf_starve_if_short(kofn_core *c)
         return degrade(c);
     if (c->disagree)
         return kf_corrupt_beyond(c);
-    if (cell->count >= c->plan->layout.enough + spare) {
+    if (cell->count >= c->plan->layout.enough + spare && c->refused > 0) {
         kf_fail(KOFN_UNSTABLE,
                 "predicted relative error %.1e exceeds the tolerance %.1e with "
                 "all %zu results that can be had; use more workers, another "
                 "basis or a larger tolerance", c->refused, c->opt.tolerance,
                 cell->count);
         return kf_deliver(c, KOFN_UNSTABLE);
+    }
+    if (cell->count >= c->plan->layout.enough + spare) {
+        kf_fail(KOFN_TOOFEW, "%zu results do not determine the answer, for "
+                "some repeat others; any %zu would; start more workers",
+                cell->count, c->plan->layout.threshold);
+        return kf_deliver(c, KOFN_TOOFEW);
     }
     kf_fail(KOFN_TOOFEW, "%zu workers are live%s and %zu are needed%s; "
             "start more workers", fewest_live(c),
