@@ -150,16 +150,21 @@ static kofn_status whole_life(const void *ud)
     return st;
 }
 
-static bool can_lose(const rig_kind *k)
+/* False when the scheme is not for such a matrix. */
+static bool can_lose(const rig_kind *k, bool *losses)
 {
     kofn_problem pb = {KOFN_MATMUL, k->m, k->n, k->p, k->dtype, k->sparse};
     kofn_plan_info info;
     kofn_plan *plan;
+    kofn_status st = kofn_plan_new(&plan, &pb, k->spec, k->workers, 7);
 
-    assert_ok(kofn_plan_new(&plan, &pb, k->spec, k->workers, 7));
+    if (st == KOFN_UNSUITED && k->sparse)
+        return false;
+    assert_ok(st);
     assert_ok(kofn_plan_describe(plan, false, &info));
     kofn_plan_free(plan);
-    return info.workers > info.threshold;
+    *losses = info.workers > info.threshold;
+    return true;
 }
 
 static void lives(bool sim, size_t step)
@@ -186,9 +191,10 @@ static void lives(bool sim, size_t step)
             rig_inputs(&s.r, &s.kind);
             s.kind.spec = scheme->name;
             s.journal = sim ? path : NULL;
-            s.losses = can_lose(&s.kind);
             /* A worker without memory is a worker less, and may be missed. */
-            both_ways(whole_life, &s, KOFN_TOOFEW, type == 0 ? step : 3 * step);
+            if (can_lose(&s.kind, &s.losses))
+                both_ways(whole_life, &s, KOFN_TOOFEW,
+                          type == 0 ? step : 3 * step);
             rig_down(&s.r);
         }
     unlink(path);

@@ -440,13 +440,13 @@ static const spelling spellings[] = {
     {"mds:weight=3,k=9", 12, "mds:k=9,basis=quaternion,weight=3"},
     {"mds:weight=9,k=9,basis=gauss", 12, "mds:k=9,basis=gauss,weight=9"},
     {"elastic", 12,
-     "elastic:k=6,basis=quaternion,weight=0,groups=1,deal=equal"},
+     "elastic:k=6,basis=quaternion,weight=0,groups=1,deal=equal,cut=rows"},
     {"elastic", 40,
-     "elastic:k=24,basis=quaternion,weight=0,groups=1,deal=equal"},
+     "elastic:k=24,basis=quaternion,weight=0,groups=1,deal=equal,cut=rows"},
     {"elastic:groups=4", 20,
-     "elastic:k=12,basis=quaternion,weight=0,groups=4,deal=equal"},
+     "elastic:k=12,basis=quaternion,weight=0,groups=4,deal=equal,cut=rows"},
     {"elastic:deal=speed,basis=vandermonde,k=2", 3,
-     "elastic:k=2,basis=vandermonde,weight=0,groups=1,deal=speed"},
+     "elastic:k=2,basis=vandermonde,weight=0,groups=1,deal=speed,cut=rows"},
 };
 
 static void defaults_are_spelled_out(void **state)

@@ -15,7 +15,7 @@
  * Where the wants are combinations of symbols, D = W G^+ (pseudo.c), with the
  * rows of G divided by the rounding their results carry.
  */
-#include "suspect.h"
+#include "code.h"
 
 #include <math.h>
 
@@ -419,7 +419,14 @@ static kofn_status too_few(const kf_code *c, const sift *s, size_t n)
 }
 
 /* A set that does not decode lacks results if it is smaller than what surely
- * decodes; else the code is at fault.  What D G - W is off meets the answer as
+ * decodes; else the code is at fault. */
+static kofn_status undetermined(const kf_decoder *d, const kofn_layout *L)
+{
+    return kf_fail(KOFN_TOOFEW, "these %zu results do not determine the "
+                   "answer; any %zu are enough", d->seats, L->threshold);
+}
+
+/* What D G - W is off meets the answer as
  * it stands. */
 static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
                          double off)
@@ -429,8 +436,7 @@ static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
     d->predicted = fmax(d->predicted, off);
 
     if (d->seats < L->threshold && (!(d->noise < NOTHING) || !solved))
-        return kf_fail(KOFN_TOOFEW, "these %zu results do not determine the "
-                       "answer; any %zu are enough", d->seats, L->threshold);
+        return undetermined(d, L);
     if (!solved)
         return kf_fail(KOFN_UNSTABLE, "singular system: %zu results for %zu "
                        "symbols; choose another basis or fewer parts",
@@ -454,21 +460,28 @@ static kofn_status build_partial(kf_decoder *d, const sift *s, kf_code *c)
 static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;
+    kofn_status st = KOFN_OK;
     double off = 0;
 
     TRY(sift_rows(s, c, d->seat, d->seats));
     d->results = s->results;
     if (partial)
         return build_partial(d, s, c);
+    if (d->seats < L->enough)
+        return too_few(c, s, d->seats);
     d->mixed = sort_wants(d, s, L->W, false);
     if (d->mixed && L->W) {
-        TRY(solve_wants(d, s, L->W, &off));
+        st = solve_wants(d, s, L->W, &off);
     } else if (d->mixed) {
         choose_rows(s);
         if (s->rows < s->unknown)
             return too_few(c, s, d->seats);
-        TRY(solve_unknown(s, &d->D, &d->condition, &off));
+        st = solve_unknown(s, &d->D, &d->condition, &off);
     }
+    if (st)
+        return st == KOFN_UNSTABLE && d->seats < L->threshold
+                   ? undetermined(d, L)
+                   : st;
     judge(d, s, L);
     return check(d, L, s, off);
 }
@@ -510,140 +523,4 @@ void kf_decoder_free(kf_decoder *d)
     kf_free(d->D);
     kf_free(d->H);
     kf_free(d);
-}
-
-/* ---- cache --------------------------------------------------------------- */
-
-/* Survivor sets recur from round to round; a system is solved once for each.
- * Entries sit in a hash table by set, in a list by last use. */
-typedef struct entry {
-    struct entry *next, *newer, *older;
-    uint64_t hash;
-    kf_decoder *decoder;
-    size_t bytes;
-    bool partial;
-} entry;
-
-#define BUCKETS 1024
-
-struct kf_cache {
-    kf_code *code;
-    size_t budget, bytes;
-    entry *bucket[BUCKETS], *newest, *oldest;
-};
-
-kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget)
-{
-    kf_cache *cache = kf_zero(1, sizeof *cache);
-
-    *out = cache;
-    if (!cache)
-        return KOFN_NOMEM;
-    cache->code = c;
-    cache->budget = budget;
-    return KOFN_OK;
-}
-
-static uint64_t hash_set(const uint32_t *seats, size_t n)
-{
-    uint64_t h = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ seats[i]) * UINT64_C(1099511628211);
-    return h;
-}
-
-static void unlink_use(kf_cache *cache, entry *e)
-{
-    *(e->newer ? &e->newer->older : &cache->newest) = e->older;
-    *(e->older ? &e->older->newer : &cache->oldest) = e->newer;
-}
-
-static void link_newest(kf_cache *cache, entry *e)
-{
-    e->newer = NULL;
-    e->older = cache->newest;
-    *(cache->newest ? &cache->newest->newer : &cache->oldest) = e;
-    cache->newest = e;
-}
-
-static entry *lookup(kf_cache *cache, uint64_t h, const uint32_t *seats,
-                     size_t n, bool partial)
-{
-    entry *e = cache->bucket[h % BUCKETS];
-
-    while (e && (e->hash != h || e->partial != partial ||
-                 e->decoder->seats != n ||
-                 memcmp(e->decoder->seat, seats, n * sizeof *seats) != 0))
-        e = e->next;
-    return e;
-}
-
-kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
-                         bool partial, const kf_decoder **out)
-{
-    uint64_t h = hash_set(seats, n);
-    entry *e = lookup(cache, h, seats, n, partial);
-    kofn_status st;
-
-    *out = NULL;
-    if (e) {
-        unlink_use(cache, e);
-    } else {
-        e = kf_zero(1, sizeof *e);
-        if (!e)
-            return KOFN_NOMEM;
-        st = kf_decoder_new(&e->decoder, cache->code, seats, n, partial);
-        if (st) {
-            kf_free(e);
-            return st;
-        }
-        e->hash = h;
-        e->partial = partial;
-        e->bytes = sizeof *e + e->decoder->mixed * e->decoder->results * 8 +
-                   n * 4 + e->decoder->wants * 4;
-        e->next = cache->bucket[h % BUCKETS];
-        cache->bucket[h % BUCKETS] = e;
-        cache->bytes += e->bytes;
-    }
-    link_newest(cache, e);
-    *out = e->decoder;
-    return KOFN_OK;
-}
-
-static void drop_oldest(kf_cache *cache)
-{
-    entry *e = cache->oldest, **at = &cache->bucket[e->hash % BUCKETS];
-
-    while (*at != e)
-        at = &(*at)->next;
-    *at = e->next;
-    unlink_use(cache, e);
-    cache->bytes -= e->bytes;
-    kf_decoder_free(e->decoder);
-    kf_free(e);
-}
-
-void kf_cache_trim(kf_cache *cache)
-{
-    while (cache->bytes > cache->budget && cache->oldest)
-        drop_oldest(cache);
-}
-
-void kf_cache_free(kf_cache *cache)
-{
-    if (!cache)
-        return;
-    while (cache->oldest)
-        drop_oldest(cache);
-    kf_free(cache);
-}
-
-kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
-                            const double **H, size_t *q)
-{
-    (void)cache, (void)d;
-    *H = NULL;
-    *q = 0;
-    return KOFN_OK;
 }

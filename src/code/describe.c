@@ -29,29 +29,36 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t affordable(const kofn_layout *L)
+/* What is solved for: the lost symbols of a systematic code, else all. */
+static kofn_status affordable(const kofn_layout *L, kf_code *code,
+                              size_t *trials)
 {
     size_t lost = kf_min(L->seats - L->enough, L->enough) + 1;
     double m = (double)(lost * L->lanes);
-    double cost = m * m * (m + 2 * (double)(L->enough * L->lanes));
-    double n = SAMPLING / cost;
+    const kf_seat *first;
+    double n;
 
-    return n > TRIALS ? TRIALS : n < 3 ? 3 : (size_t)n;
+    TRY(kf_code_seat(code, 0, &first));
+    if (L->W || first->G[0].n > 1)
+        m = (double)L->symbols;
+    n = SAMPLING / (m * m * (m + 2 * (double)(L->threshold * L->lanes)));
+    *trials = n > TRIALS ? TRIALS : n < 3 ? 3 : (size_t)n;
+    return KOFN_OK;
 }
 
 static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
                           size_t trials)
 {
     const kofn_layout *L = &p->layout;
-    uint32_t *set = kf_new(L->enough, sizeof *set);
+    uint32_t *set = kf_new(L->threshold, sizeof *set);
     kofn_status st = set ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t t = 0; t < trials && !st; t++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, (uint32_t)t, 0);
         kf_decoder *d;
 
-        random_subset(&r, set, L->enough, L->seats);
-        st = kf_decoder_new(&d, code, set, L->enough, false);
+        random_subset(&r, set, L->threshold, L->seats);
+        st = kf_decoder_new(&d, code, set, L->threshold, false);
         noise[t] = st ? HUGE_VAL : d->noise;
         kf_decoder_free(d);
         if (st != KOFN_NOMEM)
@@ -63,11 +70,13 @@ static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
 
 static kofn_status measure_noise(const kofn_plan *p, kofn_plan_info *info)
 {
-    size_t trials = affordable(&p->layout);
-    double *noise = kf_new(trials, sizeof *noise);
-    kf_code *code = NULL;
-    kofn_status st = noise ? kf_code_new(&code, p) : KOFN_NOMEM;
+    double noise[TRIALS];
+    size_t trials = 0;
+    kf_code *code;
+    kofn_status st = kf_code_new(&code, p);
 
+    if (!st)
+        st = affordable(&p->layout, code, &trials);
     if (!st)
         st = sample(p, code, noise, trials);
     if (!st) {
@@ -76,31 +85,49 @@ static kofn_status measure_noise(const kofn_plan *p, kofn_plan_info *info)
         info->noise99 = noise[trials - 1 - trials / 100];
     }
     kf_code_free(code);
-    kf_free(noise);
     return st;
+}
+
+/* Shares of what one computer would do with whole operands.  An adjoint code
+ * sends mixed strips and is answered with full size. */
+static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
+{
+    const kofn_layout *L = &p->layout;
+    bool left = L->problem.op == KOFN_LEFT;
+    double products = (double)(L->lanes * L->inner);
+    double blocks = (double)(L->groups * p->parts);
+    /* parts of the side of the input, and of A, that the output keeps */
+    double wide = (double)(left ? L->cut[1].rows : L->cut[1].cols);
+    double tall = left ? (double)L->cut[0].cols
+                       : (double)(L->groups * L->cut[0].rows);
+    double dealt =
+        p->scheme->deal ? (double)L->enough / (double)L->seats : 1;
+
+    info->storage = products / blocks;
+    info->load = products / blocks / wide * dealt;
+    info->upload = L->adjoint ? dealt / blocks
+                              : (double)L->inner / (double)p->parts1;
+    info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
 }
 
 kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
                                kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
-    double blocks = (double)L->groups * (double)p->parts / (double)L->lanes;
 
     *info = (kofn_plan_info){
         .scheme = p->scheme->name,
         .spec = p->spec,
         .workers = p->workers,
-        .block_rows = p->span * L->lanes,
+        .block_rows = L->lanes * kf_ceil_div(L->problem.m,
+                                             L->groups * L->cut[0].rows),
         /* Losing more than this from the smallest group is losing it. */
         .threshold = p->workers - (p->workers / L->groups - L->threshold),
         .max_seats = L->max_seats == SIZE_MAX ? SIZE_MAX
                                               : L->max_seats * L->groups,
-        .storage = 1 / blocks,
-        .load = 1 / blocks,
         .noise50 = NAN,
         .noise99 = NAN,
     };
-    if (p->scheme->deal)
-        info->load *= (double)L->enough / (double)L->seats;
+    measure_shares(p, info);
     return noise ? measure_noise(p, info) : KOFN_OK;
 }

@@ -8,11 +8,17 @@
 
 /* ---- the schemes --------------------------------------------------------- */
 
-extern const kofn_scheme kf_uncoded, kf_replication, kf_mds, kf_elastic;
+extern const kofn_scheme kf_elastic, kf_gpd, kf_matdot, kf_mds, kf_polydot,
+    kf_polynomial, kf_product, kf_replication, kf_uncoded;
 
 static const kofn_scheme *const schemes[] = {
     &kf_elastic,
+    &kf_gpd,
+    &kf_matdot,
     &kf_mds,
+    &kf_polydot,
+    &kf_polynomial,
+    &kf_product,
     &kf_replication,
     &kf_uncoded,
 };

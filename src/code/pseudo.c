@@ -125,22 +125,26 @@ static void pivot(qr *f, size_t j)
     f->pick[best] = was;
 }
 
-/* Stops where what is left is rounding. */
+/* What is left is rounding, and no longer fades away step by step as that of
+ * an ill-conditioned matrix does, whose noise is to show. */
+static bool exhausted(const qr *f, size_t j)
+{
+    double left = sqrt(rest(f, j, j)), first = fabs(f->A[0]);
+    double last = j ? fabs(f->A[(j - 1) * f->n + j - 1]) : 0;
+
+    return j && left <= first * 0x1p-52 * (double)kf_max(f->m, f->n) &&
+           left <= 1e-4 * last;
+}
+
 static void factor(qr *f)
 {
-    double least = 0;
-
     for (size_t j = 0; f->pick && j < f->n; j++)
         f->pick[j] = j;
     for (size_t j = 0; j < kf_min(f->m, f->n); j++) {
         if (f->pick)
             pivot(f, j);
-        if (f->pick && sqrt(rest(f, j, j)) <= least)
+        if ((f->pick && exhausted(f, j)) || !reflector(f, j))
             break;
-        if (!reflector(f, j))
-            break;
-        if (j == 0)
-            least = fabs(f->A[0]) * 0x1p-52 * (double)kf_max(f->m, f->n);
         f->rank++;
     }
 }

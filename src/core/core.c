@@ -62,7 +62,7 @@ static kofn_status begin(kofn_core *c, bool left)
     c->first_check += (uint32_t)c->checks;
     c->checks = c->evidences = c->corrupt = 0;
     c->noise = c->predicted = c->refused = 0;
-    c->degraded = c->lost = c->disagree = false;
+    c->degraded = c->lost = c->disagree = c->unsure = false;
     for (size_t i = 0; i < c->workers; i++)
         c->rows[i] = 0;
     return kf_deal_round(c);

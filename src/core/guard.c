@@ -123,8 +123,8 @@ kofn_status kf_hear(kofn_core *c, const kofn_event *ev)
     n = a->count;
     if (sure)
         name_all(c, a, ev, &n);
-    else if (ev->status == KOFN_CORRUPT)
-        c->disagree = true;
+    else
+        *(ev->status == KOFN_CORRUPT ? &c->disagree : &c->unsure) = true;
     if (c->disagree && c->opt.errors == KOFN_ERRORS_DETECT)
         return kf_corrupt_beyond(c);
     return kf_settle_checked(c, *a, n, sure);
@@ -141,6 +141,13 @@ kofn_status kf_corrupt_beyond(kofn_core *c)
                 "workers it cannot be told whose are wrong; use more workers "
                 "or a smaller threshold than %zu", c->plan->layout.enough);
     return kf_deliver(c, KOFN_CORRUPT);
+}
+
+kofn_status kf_unsure(kofn_core *c, size_t count)
+{
+    kf_fail(KOFN_TOOFEW, "%zu results agree, but some of them not with any "
+            "that could tell if they were wrong; start more workers", count);
+    return kf_deliver(c, KOFN_TOOFEW);
 }
 
 /* ---- quarantine ---------------------------------------------------------- */

@@ -350,6 +350,8 @@ kofn_status kf_starve_if_short(kofn_core *c)
                 cell->count);
         return kf_deliver(c, KOFN_UNSTABLE);
     }
+    if (c->unsure)
+        return kf_unsure(c, cell->count);
     if (cell->count >= c->plan->layout.enough + spare) {
         kf_fail(KOFN_TOOFEW, "%zu results do not determine the answer, for "
                 "some repeat others; any %zu would; start more workers",

@@ -121,6 +121,7 @@ struct kofn_core {
     uint32_t *evidence; /* their tasks */
     size_t evidences, evidence_cap;
     bool disagree;   /* some results did, and nobody could be named */
+    bool unsure;     /* some agreed, but not enough to be sure       */
 
     kofn_action *action;
     size_t actions, action_cap, next_action;
@@ -146,6 +147,7 @@ kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
 kofn_status kf_hear(kofn_core *c, const kofn_event *ev);
 kofn_status kf_quarantine(kofn_core *c);
 kofn_status kf_corrupt_beyond(kofn_core *c);
+kofn_status kf_unsure(kofn_core *c, size_t count);
 
 /* adjoint.c */
 kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d);

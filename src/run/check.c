@@ -1,9 +1,500 @@
+/* check.c -- from results to a verdict.
+ *
+ * Results are sketched, not compared entry by entry: entry e of each, divided
+ * by the most that it can be, is added with a random weight to bucket e mod
+ * 256.  The weights are the same for all results, so that sketches satisfy
+ * the parities that results do; and drawn here for each cell, so that nobody
+ * can lie in a way that they hide.  One pass at the speed of memory, and all
+ * else works on 256 numbers a result.
+ *
+ * A bucket is scaled so that the rounding of honest entries is as large in it
+ * as in one entry.  A single wrong entry then shows less by the square root of
+ * the entries in a bucket: that is the price, and `floor` counts it.
+ */
 #include "check.h"
-kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count, double *floor)
-{ (void)c,(void)bad; *count = 0; *floor = 0; return KOFN_OK; }
+
+#include "base/rng.h"
+#include "code/suspect.h"
+
+#include <math.h>
+
+#define BUCKETS 256
+/* Entries whose weights are made at a time; with the buckets of a result they
+ * stay in the first-level cache.  A multiple of BUCKETS. */
+#define TILE 2048
+
+/* Weights are products of two numbers from 1/2 to 1 of either sign: their mean
+ * square, and the least that shows of an entry. */
+#define MEAN_SQUARE (7.0 / 12 * 7.0 / 12)
+#define LEAST_WEIGHT 0.25
+
+/* Rounding of honest entries in units of row norm times column norm times the
+ * weight of the seat, as measured over data of all kinds and several BLAS;
+ * docs/errors.md.  Usual noise grows with the square root of the terms.  The
+ * alarm is above what the worst data known reach: equal numbers, the rounding
+ * of whose sums all goes one way and so grows with their number. */
+#define NOISE_START 0.5
+#define NOISE_ROOT 0.1
+#define NOISE_LINEAR (1.0 / 300)
+#define ALARM_F64 64
+#define ALARM_F32 12
+/* Of the sums over results that are made here, in double precision. */
+#define NOISE_PARITY 0.3
+
+/* No purpose of the library's own streams. */
+#define FOR_WEIGHTS ((kf_purpose)64)
+
+typedef struct sketch {
+    const kf_check *c;
+    size_t width, length, buckets, rows; /* of results, lane by lane    */
+    double least;   /* scales below it are taken for it                 */
+    double *over;   /* 1 / col, width                                   */
+    double *weight; /* TILE                                             */
+    double *factor; /* TILE: weight / scale                             */
+    double *Y;      /* rows x buckets                                   */
+    kf_rng rng;
+} sketch;
+
+/* ---- weights ------------------------------------------------------------------ */
+
+static double draw_weight(kf_rng *r)
+{
+    double x = kf_rng_uniform(r) - 0.5;
+
+    return x < 0 ? x - 0.5 : x + 0.5;
+}
+
+/* The weight of an entry is that of its place in the tile times that of the
+ * tile, so that not many numbers have to be drawn.  A cell no longer than the
+ * buckets is not mixed at all. */
+static void draw_tile(sketch *s)
+{
+    s->rng = kf_rng_stream(s->c->secret, FOR_WEIGHTS, s->c->number, 0);
+    for (size_t e = 0; e < kf_min(TILE, s->length); e++)
+        s->weight[e] = s->length <= BUCKETS ? 1 : draw_weight(&s->rng);
+}
+
+/* Entries of the same strip: f = weight / max(row col, least). */
+static void fill_run(size_t n, double over_row, double top, double whole,
+                     const double *restrict w, const double *restrict over,
+                     double *restrict f)
+{
+    for (size_t k = 0; k < n; k++) {
+        double x = over_row * over[k];
+
+        f[k] = whole * w[k] * (x < top ? x : top);
+    }
+}
+
+static void fill_factors(sketch *s, size_t at, size_t n)
+{
+    double top = 1 / s->least;
+    double whole = s->length <= BUCKETS ? 1 : draw_weight(&s->rng);
+
+    for (size_t k = 0; k < n;) {
+        size_t strip = (at + k) / s->width, col = (at + k) % s->width;
+        size_t run = kf_min(n - k, s->width - col);
+        double over_row = 1 / s->c->row[s->c->lo + strip];
+
+        fill_run(run, over_row, top, whole, s->weight + k, s->over + col,
+                 s->factor + k);
+        k += run;
+    }
+}
+
+/* ---- adding up ------------------------------------------------------------------- */
+
+/* Whole rows of buckets have a length that the compiler knows. */
+#define ADD(name, type)                                                        \
+    static void name##_row(double *restrict sum, const double *restrict f,     \
+                           const type *restrict y)                             \
+    {                                                                          \
+        for (size_t k = 0; k < BUCKETS; k++)                                   \
+            sum[k] += f[k] * (double)y[k];                                     \
+    }                                                                          \
+    static void name(double *sum, const double *f, const type *y, size_t n)    \
+    {                                                                          \
+        size_t k = 0;                                                          \
+                                                                               \
+        for (; k + BUCKETS <= n; k += BUCKETS)                                 \
+            name##_row(sum, f + k, y + k);                                     \
+        for (; k < n; k++)                                                     \
+            sum[k % BUCKETS] += f[k] * (double)y[k];                           \
+    }
+ADD(add_f64, double)
+ADD(add_f32, float)
+
+static void add_tile(sketch *s, size_t at, size_t n)
+{
+    size_t lanes = s->c->plan->layout.lanes;
+
+    for (size_t r = 0; r < s->rows; r++) {
+        const kf_source *from = &s->c->source[r / lanes];
+        size_t strip = r % lanes * (from->hi - from->lo) + s->c->lo - from->lo;
+        const char *y = kf_at(from->result, strip, 0);
+
+        if (from->result->dtype == KOFN_F64)
+            add_f64(s->Y + r * s->buckets,
+                    s->factor, (const double *)(const void *)y + at, n);
+        else
+            add_f32(s->Y + r * s->buckets,
+                    s->factor, (const float *)(const void *)y + at, n);
+    }
+}
+
+/* Entries of bucket k. */
+static size_t in_bucket(const sketch *s, size_t k)
+{
+    return (s->length - k + s->buckets - 1) / s->buckets;
+}
+
+static kofn_status scale_rows(sketch *s)
+{
+    const kf_decoder *d = s->c->decoder;
+
+    for (size_t i = 0; i < d->seats; i++) {
+        const kf_seat *seat;
+        size_t lanes = s->rows / d->seats;
+        double weight;
+
+        TRY(kf_code_seat(s->c->code, d->seat[i], &seat));
+        weight = seat->weight > 0 ? seat->weight : 1;
+        for (size_t k = 0; k < s->buckets; k++) {
+            double n = (double)in_bucket(s, k), f = 1 / weight;
+
+            if (s->length > BUCKETS)
+                f /= sqrt(n * MEAN_SQUARE);
+            for (size_t l = 0; l < lanes; l++)
+                s->Y[(i * lanes + l) * s->buckets + k] *= f;
+        }
+    }
+    return KOFN_OK;
+}
+
+static kofn_status make_sketch(sketch *s, const kf_check *c)
+{
+    const kofn_matrix *first = c->source[0].result;
+    bool wide = first->dtype == KOFN_F64;
+
+    s->c = c;
+    s->width = first->cols;
+    s->length = (c->hi - c->lo) * s->width;
+    s->buckets = kf_min(s->length, BUCKETS);
+    s->rows = c->decoder->seats * c->plan->layout.lanes;
+    /* Where numbers lose digits for being small, so may honest ones. */
+    s->least = wide ? 0x1p-1022 / 0x1p-52 : 0x1p-126 / 0x1p-23;
+    s->over = kf_new(s->width, sizeof *s->over);
+    s->weight = kf_new(TILE, sizeof *s->weight);
+    s->factor = kf_new(TILE, sizeof *s->factor);
+    s->Y = kofn_layout_table(s->rows, s->buckets);
+    if (!s->over || !s->weight || !s->factor || !s->Y)
+        return KOFN_NOMEM;
+    for (size_t k = 0; k < s->width; k++)
+        s->over[k] = 1 / c->col[k];
+    draw_tile(s);
+    for (size_t at = 0; at < s->length; at += TILE) {
+        size_t n = kf_min(TILE, s->length - at);
+
+        fill_factors(s, at, n);
+        add_tile(s, at, n);
+    }
+    return scale_rows(s);
+}
+
+static void free_sketch(sketch *s)
+{
+    kf_free(s->over);
+    kf_free(s->weight);
+    kf_free(s->factor);
+    kf_free(s->Y);
+}
+
+/* ---- the code ---------------------------------------------------------------------- */
+
+/* Entry t of row l of L(q), the matrix of a quaternion multiplied from the
+ * left, in terms of q, its first column. */
+static double left_entry(const double *q, size_t l, size_t t)
+{
+    static const int sign[4][4] = {
+        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
+
+    return sign[l][t] * q[l ^ t];
+}
+
+/* Four rows that are made of such matrices. */
+static bool quaternions(const kf_row *g)
+{
+    size_t at[4] = {0, 0, 0, 0};
+
+    for (;;) {
+        double block[4][4] = {{0}}, q[4];
+        uint32_t first = UINT32_MAX;
+
+        for (size_t l = 0; l < 4; l++)
+            if (at[l] < g[l].n && g[l].col[at[l]] / 4 < first)
+                first = g[l].col[at[l]] / 4;
+        if (first == UINT32_MAX)
+            return true;
+        for (size_t l = 0; l < 4; l++)
+            while (at[l] < g[l].n && g[l].col[at[l]] / 4 == first) {
+                block[l][g[l].col[at[l]] % 4] = g[l].val[at[l]];
+                at[l]++;
+            }
+        for (size_t l = 0; l < 4; l++)
+            q[l] = block[l][0];
+        for (size_t l = 0; l < 4; l++)
+            for (size_t t = 0; t < 4; t++)
+                if (block[l][t] != left_entry(q, l, t))
+                    return false;
+    }
+}
+
+/* Multiples of codewords from the right are codewords. */
+static kofn_status is_closed(const kf_check *c, bool *closed)
+{
+    *closed = c->plan->layout.lanes == 4;
+    for (size_t i = 0; i < c->decoder->seats && *closed; i++) {
+        const kf_seat *seat;
+
+        TRY(kf_code_seat(c->code, c->decoder->seat[i], &seat));
+        *closed = quaternions(seat->G);
+    }
+    return KOFN_OK;
+}
+
+/* ---- the verdict ---------------------------------------------------------------------- */
+
+static void set_levels(kf_evidence *e, const kf_check *c)
+{
+    const kofn_problem *pb = &c->plan->layout.problem;
+    bool wide = pb->dtype == KOFN_F64;
+    size_t length = pb->op == KOFN_LEFT ? pb->m : pb->n;
+    double terms = (double)((c->terms ? c->terms : length) + c->plan->parts);
+    double unit = wide ? 0x1p-52 : 0x1p-23;
+    double usual = NOISE_START + NOISE_ROOT * sqrt(terms);
+    double parity =
+        0x1p-52 * NOISE_PARITY * sqrt((double)(e->nodes * e->lanes));
+
+    e->noise = unit * usual + parity;
+    e->alarm = (wide ? ALARM_F64 : ALARM_F32) *
+               (unit * (usual + NOISE_LINEAR * terms) + parity);
+}
+
+static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
+                         size_t *count, double *floor)
+{
+    double crowd = s->length > BUCKETS ? (double)in_bucket(s, 0) : 1;
+    double mean_square = s->length > BUCKETS ? MEAN_SQUARE : 1;
+    kf_evidence e = {.nodes = c->decoder->seats,
+                     .lanes = c->plan->layout.lanes,
+                     .q = c->q,
+                     .H = c->H,
+                     .columns = s->buckets,
+                     .Y = s->Y,
+                     .bound = 1.01 * sqrt(crowd / mean_square)};
+    kofn_status st;
+
+    set_levels(&e, c);
+    /* Clean nearly always: who lied is asked only when somebody did. */
+    st = kf_suspect(&e, 0, flag, count, floor);
+    if (st == KOFN_CORRUPT && c->most > 0) {
+        TRY(is_closed(c, &e.closed));
+        st = kf_suspect(&e, c->most, flag, count, floor);
+    }
+    if (s->length > BUCKETS)
+        *floor *= sqrt(crowd * MEAN_SQUARE) / LEAST_WEIGHT;
+    return st;
+}
+
+kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count,
+                             double *floor)
+{
+    size_t seats = c->decoder->seats, named = 0;
+    uint8_t *flag = kf_zero(seats, 1);
+    sketch s = {0};
+    kofn_status st = flag ? make_sketch(&s, c) : KOFN_NOMEM;
+
+    *count = 0;
+    *floor = HUGE_VAL;
+    if (!st)
+        st = judge(c, &s, flag, count, floor);
+    if (st == KOFN_OK || st == KOFN_CORRUPT)
+        for (uint32_t i = 0; i < seats; i++)
+            if (flag[i])
+                bad[named++] = i;
+    *count = named;
+    if (st == KOFN_CORRUPT)
+        kf_fail(st, "strips %zu to %zu: the %zu results disagree, and %zu of "
+                "them are surely wrong, but not which others; with %zu "
+                "parities at most %zu can be named", c->lo, c->hi, seats,
+                named, c->q, c->most);
+    free_sketch(&s);
+    kf_free(flag);
+    return st;
+}
+
+/* ---- scales ---------------------------------------------------------------------------- */
+
+/* Sums of squares between these lost nothing to the range of a double. */
+#define SQUARES_LEAST 1e-280
+#define SQUARES_MOST 1e280
+
+static bool fits(double squares)
+{
+    return squares > SQUARES_LEAST && squares < SQUARES_MOST;
+}
+
+static double entry(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
+                                : (double)*(const float *)kf_at(a, i, j);
+}
+
+/* Sum of squares; blocks of a fixed size are what becomes vector code. */
+#define SQUARES(name, type)                                                    \
+    static double name(const void *p, size_t n)                                \
+    {                                                                          \
+        const type *x = p;                                                     \
+        double sum[16] = {0}, all = 0;                                         \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + 16 <= n; i += 16)                                           \
+            for (size_t k = 0; k < 16; k++)                                    \
+                sum[k] += (double)x[i + k] * (double)x[i + k];                 \
+        for (; i < n; i++)                                                     \
+            all += (double)x[i] * (double)x[i];                                \
+        for (size_t k = 0; k < 16; k++)                                        \
+            all += sum[k];                                                     \
+        return all;                                                            \
+    }
+SQUARES(squares_f64, double)
+SQUARES(squares_f32, float)
+
+static double norm(const void *x, size_t n, kofn_dtype dtype)
+{
+    double s = dtype == KOFN_F64 ? squares_f64(x, n) : squares_f32(x, n);
+    double top = 0;
+
+    if (fits(s) || dtype == KOFN_F32)
+        return sqrt(s);
+    for (size_t i = 0; i < n; i++)
+        top = fmax(top, fabs(((const double *)x)[i]));
+    if (top == 0)
+        return 0;
+    s = 0;
+    for (size_t i = 0; i < n; i++) {
+        double y = ((const double *)x)[i] / top;
+
+        s += y * y;
+    }
+    return top * sqrt(s);
+}
+
+static void add_row_norms(const kofn_matrix *part, double *out)
+{
+    for (size_t i = 0; i < part->rows; i++)
+        out[i] = hypot(out[i],
+                       norm(kf_at(part, i, 0), part->cols, part->dtype));
+}
+
+kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
+                                   double *row, size_t rows)
+{
+    memset(row, 0, rows * sizeof *row);
+    for (size_t j = 0; j < parts; j++)
+        add_row_norms(&part[j], row);
+    return KOFN_OK;
+}
+
+/* A sparse A is cut into ranges of rows only. */
+static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
+{
+    const kofn_plan *p = r->plan;
+    const kofn_sparse *A = r->A;
+    size_t first = group * p->parts * p->span;
+    size_t last = kf_min(first + p->parts * p->span, A->rows);
+
+    for (size_t i = kf_min(first, A->rows); i < last; i++) {
+        double *out = &row[(i - first) % p->span];
+
+        *out = hypot(*out, norm(A->val + A->ptr[i], A->ptr[i + 1] - A->ptr[i],
+                                KOFN_F64));
+    }
+}
+
 kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row)
-{ (void)r,(void)group,(void)row; return KOFN_OK; }
-kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts, double *row, size_t rows)
-{ (void)part,(void)parts,(void)row,(void)rows; return KOFN_OK; }
-kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts, double *col, size_t cols)
-{ (void)part,(void)parts,(void)col,(void)cols; return KOFN_OK; }
+{
+    const kofn_layout *L = &r->plan->layout;
+    size_t high = L->cut[0].rows;
+
+    memset(row, 0, r->plan->span * sizeof *row);
+    if (r->A)
+        sparse_row_norms(r, group, row);
+    /* The parts of all groups are numbered down the columns of one grid. */
+    for (size_t j = 0; !r->A && j < r->plan->parts; j++)
+        add_row_norms(&r->parts.part[j / high * high * L->groups +
+                                     group * high + j % high], row);
+    return KOFN_OK;
+}
+
+#define ADD_SQUARES(name, type)                                                \
+    static void name(double *restrict sum, const type *restrict x, size_t n)   \
+    {                                                                          \
+        for (size_t c = 0; c < n; c++)                                         \
+            sum[c] += (double)x[c] * (double)x[c];                             \
+    }
+ADD_SQUARES(add_squares_f64, double)
+ADD_SQUARES(add_squares_f32, float)
+
+static void add_column_squares(const kofn_matrix *a, double *sum)
+{
+    for (size_t i = 0; i < a->rows; i++) {
+        if (a->dtype == KOFN_F64)
+            add_squares_f64(sum, kf_at(a, i, 0), a->cols);
+        else
+            add_squares_f32(sum, kf_at(a, i, 0), a->cols);
+    }
+}
+
+/* With columns divided by their largest entry. */
+static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
+                                   double *col, size_t cols)
+{
+    double *top = kf_zero(cols, sizeof *top);
+
+    if (!top)
+        return KOFN_NOMEM;
+    for (size_t j = 0; j < parts; j++)
+        for (size_t i = 0; i < part[j].rows; i++)
+            for (size_t c = 0; c < cols; c++)
+                top[c] = fmax(top[c], fabs(entry(&part[j], i, c)));
+    memset(col, 0, cols * sizeof *col);
+    for (size_t j = 0; j < parts; j++)
+        for (size_t i = 0; i < part[j].rows; i++)
+            for (size_t c = 0; c < cols; c++) {
+                double x = top[c] > 0 ? entry(&part[j], i, c) / top[c] : 0;
+
+                col[c] += x * x;
+            }
+    for (size_t c = 0; c < cols; c++)
+        col[c] = top[c] * sqrt(col[c]);
+    kf_free(top);
+    return KOFN_OK;
+}
+
+kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
+                                 double *col, size_t cols)
+{
+    bool all_fit = true;
+
+    memset(col, 0, cols * sizeof *col);
+    for (size_t j = 0; j < parts; j++)
+        add_column_squares(&part[j], col);
+    for (size_t c = 0; c < cols; c++)
+        all_fit &= fits(col[c]);
+    if (!all_fit)
+        return careful_columns(part, parts, col, cols);
+    for (size_t c = 0; c < cols; c++)
+        col[c] = sqrt(col[c]);
+    return KOFN_OK;
+}

@@ -1,24 +1,51 @@
-/* check.h -- do these results agree? */
-#ifndef KF_RUN_CHECK_H
-#define KF_RUN_CHECK_H
-#include "run.h"
+/* check.h -- from results to a verdict: do they agree, and if not, who lied? */
+#ifndef KF_CHECK_H
+#define KF_CHECK_H
+
+#include "run/run.h"
+
+/* One cell: the results that have come for strips [lo, hi) of one group.
+ *
+ * Entry (i, c) of a result is a dot product, and by Cauchy and Schwarz no
+ * larger than the weight of its seat times row[i] col[c].  In A B row[i]^2
+ * sums row i over the parts of A and col[c]^2 column c over those of the
+ * input; in B A the factors change places. */
 typedef struct kf_check {
     const kofn_plan *plan;
     kf_code *code;
-    const kf_decoder *decoder;
-    const double *H;
+    const kf_decoder *decoder; /* whose seats answered                      */
+    const double *H;           /* their parities, q x results: kf_parity    */
     size_t q;
-    const kf_source *source;
-    size_t lo, hi, most;
-    const double *row, *col;
-    uint64_t secret;
-    uint32_t number;
+    const kf_source *source;   /* one per seat of the decoder               */
+    size_t lo, hi;
+    size_t most;               /* seats that may be named; 0: detect only   */
+    const double *row;         /* per strip of a block, `span` of them      */
+    const double *col;         /* per column of a result                    */
+    size_t terms;              /* products summed in an entry, at most; 0:
+                                  as many as the operands are long          */
+    uint64_t secret;           /* of the weights: unknown to workers        */
+    uint32_t number;           /* of the cell: fresh weights for each       */
 } kf_check;
+
+/* KOFN_OK: all agree but those in bad[] (indices into decoder->seat, with
+ * room for all), *count of them, which is 0 when the cell is clean.
+ * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
+ * whom it is sure.
+ * An entry that is wrong by less than *floor row[i] col[c] may have passed;
+ * HUGE_VAL: there was nothing to compare with. */
 kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count,
                              double *floor);
-kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row);
+
+/* ---- scales ------------------------------------------------------------------ */
+
+/* Norms of rows, or of columns, over parts that lie side by side, or one over
+ * the other; parts without rows count for nothing.  Entries whose squares are
+ * beyond the range of a double are allowed. */
 kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
                                    double *row, size_t rows);
 kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
                                  double *col, size_t cols);
+/* Of the rows of the parts of A that belong to a group, `span` of them. */
+kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row);
+
 #endif

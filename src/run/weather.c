@@ -66,24 +66,57 @@ double kf_weather_gap(const kofn_weather *w, uint32_t i)
 }
 
 /* Dense errors of the size of the result itself. */
+static double entry(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64 ? *(double *)kf_at(a, i, j)
+                                : (double)*(float *)kf_at(a, i, j);
+}
+
+static void set_entry(kofn_matrix *a, size_t i, size_t j, double x)
+{
+    if (a->dtype == KOFN_F64)
+        *(double *)kf_at(a, i, j) = x;
+    else
+        *(float *)kf_at(a, i, j) = (float)x;
+}
+
+static void spoil_all(kofn_matrix *a, kf_rng *r)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            double wrong = 1 + kf_rng_uniform(r);
+
+            set_entry(a, i, j, entry(a, i, j) * wrong + wrong);
+        }
+}
+
+static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
+{
+    size_t bit = kf_rng_below(r, 8 * kf_dtype_size(a->dtype));
+    unsigned char *p = kf_at(a, i, j);
+
+    p[bit / 8] ^= (unsigned char)(1u << bit % 8);
+}
+
+/* Half of the time every number is wrong, else a single one: a bit of it has
+ * flipped, or it is no number at all, or out of all proportion. */
 void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
                 kofn_matrix *result)
 {
+    static const double wild[] = {(double)NAN, (double)INFINITY, -1e300, 1e30};
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_CORRUPT, worker, task);
+    size_t i, j, kind;
 
     kf_rng_u64(&r); /* used to decide whether */
-    for (size_t i = 0; i < result->rows; i++)
-        for (size_t j = 0; j < result->cols; j++) {
-            double wrong = 1 + kf_rng_uniform(&r);
-
-            if (result->dtype == KOFN_F64) {
-                double *x = kf_at(result, i, j);
-                *x = *x * wrong + wrong;
-            } else {
-                float *x = kf_at(result, i, j);
-                *x = (float)((double)*x * wrong + wrong);
-            }
-        }
+    i = kf_rng_below(&r, result->rows);
+    j = kf_rng_below(&r, result->cols);
+    kind = kf_rng_below(&r, 4);
+    if (kind < 2)
+        spoil_all(result, &r);
+    else if (kind == 2)
+        flip_bit(result, i, j, &r);
+    else
+        set_entry(result, i, j, wild[kf_rng_below(&r, 4)]);
 }
 
 /* ---- "key=value,..." -------------------------------------------------------- */

@@ -1,0 +1,152 @@
+/* cache.c -- decoders by survivor set.
+ *
+ * Survivor sets recur from round to round; a system is solved once for each.
+ * Entries sit in a hash table by set, in a list by last use.
+ */
+#include "suspect.h"
+
+typedef struct entry {
+    struct entry *next, *newer, *older;
+    uint64_t hash;
+    kf_decoder *decoder;
+    size_t bytes;
+    bool partial, asked; /* asked: for its parities */
+} entry;
+
+#define BUCKETS 1024
+
+struct kf_cache {
+    kf_code *code;
+    size_t budget, bytes;
+    entry *bucket[BUCKETS], *newest, *oldest;
+};
+
+kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget)
+{
+    kf_cache *cache = kf_zero(1, sizeof *cache);
+
+    *out = cache;
+    if (!cache)
+        return KOFN_NOMEM;
+    cache->code = c;
+    cache->budget = budget;
+    return KOFN_OK;
+}
+
+static uint64_t hash_set(const uint32_t *seats, size_t n)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ seats[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+static void unlink_use(kf_cache *cache, entry *e)
+{
+    *(e->newer ? &e->newer->older : &cache->newest) = e->older;
+    *(e->older ? &e->older->newer : &cache->oldest) = e->newer;
+}
+
+static void link_newest(kf_cache *cache, entry *e)
+{
+    e->newer = NULL;
+    e->older = cache->newest;
+    *(cache->newest ? &cache->newest->newer : &cache->oldest) = e;
+    cache->newest = e;
+}
+
+static entry *lookup(kf_cache *cache, uint64_t h, const uint32_t *seats,
+                     size_t n, bool partial)
+{
+    entry *e = cache->bucket[h % BUCKETS];
+
+    while (e && (e->hash != h || e->partial != partial ||
+                 e->decoder->seats != n ||
+                 memcmp(e->decoder->seat, seats, n * sizeof *seats) != 0))
+        e = e->next;
+    return e;
+}
+
+kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
+                         bool partial, const kf_decoder **out)
+{
+    uint64_t h = hash_set(seats, n);
+    entry *e = lookup(cache, h, seats, n, partial);
+    kofn_status st;
+
+    *out = NULL;
+    if (e) {
+        unlink_use(cache, e);
+    } else {
+        e = kf_zero(1, sizeof *e);
+        if (!e)
+            return KOFN_NOMEM;
+        st = kf_decoder_new(&e->decoder, cache->code, seats, n, partial);
+        if (st) {
+            kf_free(e);
+            return st;
+        }
+        e->hash = h;
+        e->partial = partial;
+        e->bytes = sizeof *e + e->decoder->mixed * e->decoder->results * 8 +
+                   n * 4 + e->decoder->wants * 4;
+        e->next = cache->bucket[h % BUCKETS];
+        cache->bucket[h % BUCKETS] = e;
+        cache->bytes += e->bytes;
+    }
+    link_newest(cache, e);
+    *out = e->decoder;
+    return KOFN_OK;
+}
+
+kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
+                            const double **H, size_t *q)
+{
+    entry *e = cache->bucket[hash_set(d->seat, d->seats) % BUCKETS];
+
+    while (e && e->decoder != d)
+        e = e->next;
+    if (!e)
+        return kf_fail(KOFN_STATE, "a decoder that is not of this cache");
+    if (!e->asked) {
+        kf_decoder *mine = e->decoder;
+
+        TRY(kf_parity(cache->code, mine->seat, mine->seats, &mine->H,
+                      &mine->q));
+        e->asked = true;
+        e->bytes += mine->q * mine->results * sizeof *mine->H;
+        cache->bytes += mine->q * mine->results * sizeof *mine->H;
+    }
+    *H = d->H;
+    *q = d->q;
+    return KOFN_OK;
+}
+
+static void drop_oldest(kf_cache *cache)
+{
+    entry *e = cache->oldest, **at = &cache->bucket[e->hash % BUCKETS];
+
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+    unlink_use(cache, e);
+    cache->bytes -= e->bytes;
+    kf_decoder_free(e->decoder);
+    kf_free(e);
+}
+
+void kf_cache_trim(kf_cache *cache)
+{
+    while (cache->bytes > cache->budget && cache->oldest)
+        drop_oldest(cache);
+}
+
+void kf_cache_free(kf_cache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->oldest)
+        drop_oldest(cache);
+    kf_free(cache);
+}

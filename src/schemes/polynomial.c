@@ -1,0 +1,423 @@
+/* polynomial.c -- coded products of two matrices by polynomials.
+ *
+ *     polynomial  Yu, Maddah-Ali, Avestimehr, "Polynomial codes: an optimal
+ *                 design for high-dimensional coded matrix multiplication",
+ *                 2017: only the outer sides are cut, any m p answers
+ *     matdot      Dutta, Fahim, Haddadpour, Jeong, Cadambe, Grover, "On the
+ *                 optimal recovery threshold of coded matrix multiplication",
+ *                 2018: only the side that is summed is cut, any 2n-1
+ *     polydot     the same: both, any m p (2n-1)
+ *     gpd         Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural
+ *                 network training strategy based on generalized PolyDot
+ *                 codes", 2018, and entangled polynomial codes (Yu, Maddah-Ali,
+ *                 Avestimehr, 2018): both, any m n p + n - 1
+ *
+ * All are one code with three exponents (polynomial.h): A(x) B(x) is a
+ * polynomial whose K coefficients are found from its values at K points, and
+ * the wanted products are some of them.  For B A with the same blocks of A the
+ * input's exponents run the other way; K is then another.  Which numbers the
+ * points are is the business of points.c.
+ *
+ * Where nothing is summed there is something better than points: systematic
+ * codes that mix A with quaternions and B with reals, whose bad sets are rare
+ * (the Khatri-Rao product of two codes; Subramaniam, Heidarzadeh, Narayanan,
+ * "Random Khatri-Rao-product codes", 2019, with reals).
+ */
+#include "polynomial.h"
+
+#define BASES "circle|complex|chebyshev|monomial|vandermonde"
+#define SIZES 1, 10000
+#define M_PARAM                                                                \
+    {"m", KOFN_AUTO, SIZES,                                                    \
+     "row blocks of A; auto: what three quarters of the workers decode", 0}
+#define N_PARAM                                                                \
+    {"n", KOFN_AUTO, SIZES, "column blocks of A; auto: likewise", 0}
+#define P_PARAM                                                                \
+    {"p", KOFN_AUTO, SIZES,                                                    \
+     "column blocks of the input, row blocks in left products; auto: "         \
+     "likewise, 1 for a vector", 0}
+#define ANGLES_PARAM                                                           \
+    {"angles", KOFN_AUTO, 1, 1000000,                                          \
+     "different points of basis=circle; auto: one for each worker, or K+6 "    \
+     "where there are more than K+10", 0}
+
+static const kofn_param polynomial_params[] = {
+    M_PARAM,
+    P_PARAM,
+    {"basis", KOFN_AUTO, 0, 0,
+     "points or coefficients; auto: quaternion, circle in left products",
+     BASES "|quaternion"},
+    ANGLES_PARAM,
+    {0},
+};
+static const kofn_param matdot_params[] = {
+    N_PARAM,
+    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
+    ANGLES_PARAM,
+    {0},
+};
+static const kofn_param polydot_params[] = {
+    M_PARAM,
+    N_PARAM,
+    P_PARAM,
+    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
+    ANGLES_PARAM,
+    {0},
+};
+static const kofn_param gpd_params[] = {
+    M_PARAM,
+    N_PARAM,
+    P_PARAM,
+    {"sub", 0, 0, 0,
+     "u=v^n: few answers in A B; v=u^m: few answers in B A", "uvn|vum"},
+    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
+    ANGLES_PARAM,
+    {0},
+};
+
+/* ---- the shape ------------------------------------------------------------ */
+
+/* Which sides a scheme cuts, in the order in which they grow. */
+typedef struct kind {
+    const char *name;
+    bool cuts[3];
+    bool polydot;
+} kind;
+
+static const char *const axis_name[] = {"m", "p", "n"};
+
+static const kind polynomial = {"polynomial", {true, true, false}, false};
+static const kind matdot = {"matdot", {false, false, true}, false};
+static const kind polydot = {"polydot", {true, true, true}, true};
+static const kind gpd = {"gpd", {true, true, true}, false};
+
+/* From m, n and p to the rest.  In PolyDot all exponents of A B are different;
+ * B A has no use for that. */
+static void complete(kf_shape *s, bool vum, bool dot)
+{
+    s->eu = vum ? 1 : s->n;
+    s->ev = vum ? s->m : 1;
+    s->ew = dot && !s->left ? s->m * (2 * s->n - 1) : s->m * s->n;
+    s->sum = s->left ? s->m : s->n;
+    s->es = s->left ? s->eu : s->ev;
+    s->kept = s->left ? s->n : s->m;
+    s->ek = s->left ? s->ev : s->eu;
+    s->K = s->ek * (s->kept - 1) + 2 * s->es * (s->sum - 1) +
+           s->ew * (s->p - 1) + 1;
+}
+
+/* A side that the scheme does not cut, or that nobody has set, is whole. */
+static size_t pieces(const kofn_layout *L, const char *axis)
+{
+    long value = kofn_arg(L, axis);
+
+    return value == KOFN_AUTO ? 1 : (size_t)value;
+}
+
+static bool vum_of(const kofn_layout *L, const kind *k)
+{
+    return k->polydot || kofn_arg(L, "sub") == 1;
+}
+
+/* As the arguments have it. */
+static kf_shape shape_of(const kofn_layout *L, const kind *k)
+{
+    long basis = kofn_arg(L, "basis"), angles = kofn_arg(L, "angles");
+    kf_shape s = {
+        .m = pieces(L, "m"),
+        .n = pieces(L, "n"),
+        .p = pieces(L, "p"),
+        .left = L->problem.op == KOFN_LEFT,
+        .points = kofn_arg_workers(L),
+    };
+
+    if (basis != KOFN_AUTO)
+        s.basis = (kf_points)basis;
+    else
+        s.basis = s.left ? KF_CIRCLE : KF_QUATERNION;
+    if (s.basis == KF_CIRCLE && angles != KOFN_AUTO)
+        s.points = (size_t)angles;
+    complete(&s, vum_of(L, k), k->polydot);
+    return s;
+}
+
+/* Step an axis as long as `answers` can still decode; false when that is no
+ * more. */
+static bool step(const kofn_layout *L, const kind *k, kf_shape *s,
+                 size_t *axis, size_t answers)
+{
+    ++*axis;
+    complete(s, vum_of(L, k), k->polydot);
+    if (kf_answers(s) <= answers)
+        return true;
+    --*axis;
+    complete(s, vum_of(L, k), k->polydot);
+    return false;
+}
+
+/* Cut what was left open, the least cut side first, as fine as can be while
+ * three quarters of the workers decode. */
+static void choose_sizes(const kofn_layout *L, const kind *k, kf_shape *s)
+{
+    size_t n = kofn_arg_workers(L), spare = n < 8 ? n / 2 : n / 4;
+    size_t answers = n - (spare < 16 ? spare : 16);
+    size_t *axis[] = {&s->m, &s->p, &s->n};
+    bool open[3];
+
+    for (size_t i = 0; i < 3; i++)
+        open[i] = k->cuts[i] && kofn_arg(L, axis_name[i]) == KOFN_AUTO &&
+                  (i != 1 || L->problem.p > 1);
+    for (;;) {
+        size_t least = 3;
+
+        for (size_t i = 0; i < 3; i++)
+            if (open[i] && (least == 3 || *axis[i] < *axis[least]))
+                least = i;
+        if (least == 3)
+            break;
+        open[least] = *axis[least] < 10000 &&
+                      step(L, k, s, axis[least], answers);
+    }
+    for (size_t i = 0; i < 3; i++)
+        if (k->cuts[i])
+            kofn_arg_settle(L, axis_name[i], (long)*axis[i]);
+}
+
+/* Names a cut that would do: the finest side coarser until it fits. */
+static kofn_status refuse_size(const kofn_layout *L, const kind *k,
+                               const kf_shape *s)
+{
+    size_t n = kofn_arg_workers(L), need = kf_answers(s);
+    kf_shape t = *s;
+
+    while (kf_answers(&t) > n) {
+        size_t *most = t.m >= t.p && t.m >= t.n ? &t.m
+                       : t.p >= t.n             ? &t.p
+                                                : &t.n;
+        --*most;
+        complete(&t, vum_of(L, k), k->polydot);
+    }
+    if (!k->cuts[0])
+        return kofn_refuse("%s: n = %zu needs %zu answers and there are %zu "
+                           "workers; n = %zu would fit, or %zu workers",
+                           k->name, s->n, need, n, t.n, need);
+    if (!k->cuts[2])
+        return kofn_refuse("%s: m = %zu and p = %zu need %zu answers and there "
+                           "are %zu workers; m = %zu and p = %zu would fit, or "
+                           "%zu workers", k->name, s->m, s->p, need, n, t.m,
+                           t.p, need);
+    return kofn_refuse("%s: m = %zu, n = %zu and p = %zu need %zu answers and "
+                       "there are %zu workers; m = %zu, n = %zu and p = %zu "
+                       "would fit, or %zu workers", k->name, s->m, s->n, s->p,
+                       need, n, t.m, t.n, t.p, need);
+}
+
+/* ---- how many are enough ---------------------------------------------------- */
+
+/* Losing whole angles is what hurts, so the worst K-1 angles are those that
+ * most workers share; one answer more than all of theirs is enough. */
+static size_t worst_of_angles(size_t n, size_t angles, size_t K)
+{
+    size_t each = n / angles, more = n % angles;
+    size_t full = K - 1 < more ? K - 1 : more;
+
+    return each * (K - 1) + full + 1;
+}
+
+static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_shape *s)
+{
+    size_t n = kofn_arg_workers(L);
+    long given = kofn_arg(L, "angles");
+
+    if (s->basis != KF_CIRCLE)
+        return given == KOFN_AUTO
+                   ? KOFN_OK
+                   : kofn_refuse("%s: angles = %ld goes with basis=circle",
+                                 k->name, given);
+    if (given == KOFN_AUTO)
+        s->points = n - s->K <= 10 ? n : s->K + 6;
+    if (s->points < s->K || s->points > n)
+        return kofn_refuse("%s: angles = %zu must be in %zu..%zu, from the "
+                           "answers needed to the workers", k->name,
+                           s->points, s->K, n);
+    kofn_arg_settle(L, "angles", (long)s->points);
+    L->threshold = worst_of_angles(n, s->points, s->K);
+    return KOFN_OK;
+}
+
+/* ---- a layout ---------------------------------------------------------------- */
+
+static kofn_status tables(kofn_layout *L, const kf_shape *s)
+{
+    size_t inner = s->left ? s->m : s->n;
+
+    L->cut[0] = (kofn_cut){s->m, s->n};
+    L->cut[1] = s->left ? (kofn_cut){s->p, inner} : (kofn_cut){inner, s->p};
+    L->symbols = s->K;
+    L->wants = s->kept * s->p;
+    L->grid_rows = s->left ? s->p : s->m;
+    if (s->sum == 1)
+        return KOFN_OK;
+    L->W = kofn_layout_table(L->wants, L->symbols);
+    if (!L->W)
+        return KOFN_NOMEM;
+    kf_points_wants(s, L->W);
+    return KOFN_OK;
+}
+
+/* Four sub-blocks of each row block, four results a seat. */
+static kofn_status khatri_rao(kofn_layout *L, const kf_shape *s)
+{
+    L->max_seats = SIZE_MAX;
+    L->lanes = 4;
+    L->cut[0].rows = L->grid_rows = 4 * s->m;
+    L->cut[1].cols = s->p;
+    L->symbols = L->wants = 4 * s->K;
+    return KOFN_OK;
+}
+
+static kofn_status layout(kofn_layout *L, const kind *k)
+{
+    kf_shape s = shape_of(L, k);
+    size_t n = kofn_arg_workers(L);
+    const char *why;
+
+    if (L->problem.op == KOFN_MATVEC && s.p > 1)
+        return kofn_refuse("%s: p = %zu, but the input of a matvec is one "
+                           "column; ask for p = 1 or use matmul", k->name,
+                           s.p);
+    choose_sizes(L, k, &s);
+    if (kf_answers(&s) > n)
+        return refuse_size(L, k, &s);
+    why = kf_points_refuse(&s);
+    if (why)
+        return kofn_refuse("%s: %s", k->name, why);
+    L->seats = L->max_seats = n;
+    L->enough = kf_answers(&s);
+    kofn_arg_settle(L, "basis", (long)s.basis);
+    if (settle_angles(L, k, &s))
+        return KOFN_INVAL;
+    if (s.basis == KF_QUATERNION)
+        return khatri_rao(L, &s);
+    if (s.basis == KF_COMPLEX) {
+        L->lanes = 2;
+        L->inner = s.p * s.sum > 1 ? 2 : 1;
+    }
+    return tables(L, &s);
+}
+
+/* ---- systematic: quaternions x reals ------------------------------------------- */
+
+/* B's coefficients: signs and sizes in (1/2, 1) from the same exact dyadic
+ * numbers as quaternions are made of, four at a time.  One near 0 would take a
+ * seat out of the game for all products with a column of B at once. */
+static kofn_status real_row(const kofn_layout *L, size_t seat, size_t p,
+                            double *row)
+{
+    kofn_status st = KOFN_OK;
+
+    for (size_t b = 0; b < p && !st; b += 4) {
+        double q[16];
+        uint64_t seed =
+            L->seed + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(b / 4 + 1);
+
+        st = kofn_basis_rows(KOFN_BASIS_QUATERNION, seat, L->seats, 1, 0, seed,
+                             NULL, q);
+        for (size_t i = 0; i < 4 && b + i < p; i++)
+            row[b + i] = (q[4 * i] + (q[4 * i] > 0 ? 1 : -1)) / 2;
+    }
+    return st;
+}
+
+/* Product (i, k) is at seat i + m k: to lose several products of one row block
+ * leaves a system that is real, so they are not neighbours. */
+static kofn_status khatri_rao_seat(const kofn_layout *L, const kf_shape *s,
+                                   size_t seat, double *E0, double *E1,
+                                   double *G)
+{
+    size_t width = 4 * s->m;
+    kofn_status st = KOFN_OK;
+
+    if (seat < s->K) {
+        for (size_t l = 0; l < 4; l++)
+            E0[l * width + 4 * (seat % s->m) + l] = 1;
+        if (E1)
+            E1[seat / s->m] = 1;
+    } else {
+        st = kofn_basis_rows(KOFN_BASIS_QUATERNION, seat, L->seats, s->m, 0,
+                             L->seed, NULL, E0);
+        if (E1 && !st)
+            st = real_row(L, seat, s->p, E1);
+    }
+    kf_outer(4, width, s->p, E0, E1, G);
+    return st;
+}
+
+static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
+                           double *E0, double *E1, double *G)
+{
+    kf_shape s = shape_of(L, k);
+
+    return s.basis == KF_QUATERNION
+               ? khatri_rao_seat(L, &s, seat, E0, E1, G)
+               : kf_points_seat(L, &s, seat, E0, E1, G);
+}
+
+/* ---- the schemes ------------------------------------------------------------------ */
+
+#define SCHEME(which)                                                          \
+    static kofn_status which##_layout(kofn_layout *L)                          \
+    {                                                                          \
+        return layout(L, &which);                                              \
+    }                                                                          \
+    static kofn_status which##_seat(const kofn_layout *L, size_t seat,         \
+                                    double *E0, double *E1, double *G)         \
+    {                                                                          \
+        return seat_of(L, &which, seat, E0, E1, G);                            \
+    }
+
+SCHEME(polynomial)
+SCHEME(matdot)
+SCHEME(polydot)
+SCHEME(gpd)
+
+const kofn_scheme kf_polynomial = {
+    .name = "polynomial",
+    .summary = "A B with rows of A and columns of B cut; any m p answers",
+    .cite = "Yu et al. 2017, arXiv:1705.10464",
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .params = polynomial_params,
+    .layout = polynomial_layout,
+    .seat = polynomial_seat,
+};
+
+const kofn_scheme kf_matdot = {
+    .name = "matdot",
+    .summary = "A B cut along the sum; fewest answers, 2n-1, each full size",
+    .cite = "Dutta et al. 2018, arXiv:1801.10292",
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .params = matdot_params,
+    .layout = matdot_layout,
+    .seat = matdot_seat,
+};
+
+const kofn_scheme kf_polydot = {
+    .name = "polydot",
+    .summary = "A B cut along all sides; any m p (2n-1) answers",
+    .cite = "Dutta et al. 2018, arXiv:1801.10292",
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .params = polydot_params,
+    .layout = polydot_layout,
+    .seat = polydot_seat,
+};
+
+const kofn_scheme kf_gpd = {
+    .name = "gpd",
+    .summary = "A B cut along all sides; any m n p + n - 1 answers",
+    .cite = "Dutta et al. 2018, arXiv:1811.10751; Yu et al. 2018, "
+            "arXiv:1801.07487",
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .params = gpd_params,
+    .layout = gpd_layout,
+    .seat = gpd_seat,
+};

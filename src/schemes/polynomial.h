@@ -1,0 +1,76 @@
+/* polynomial.h -- the shape of a polynomial code: between polynomial.c, which
+ * settles it, and points.c, which makes the rows of a seat from it; and the
+ * rows of codes in which nothing is summed. */
+#ifndef KF_POLYNOMIAL_H
+#define KF_POLYNOMIAL_H
+
+#include <kofn/scheme.h>
+
+/* The order of the choices of the parameter basis. */
+typedef enum kf_points {
+    KF_CIRCLE,
+    KF_COMPLEX,
+    KF_CHEBYSHEV,
+    KF_MONOMIAL,
+    KF_VANDERMONDE,
+    KF_QUATERNION
+} kf_points;
+
+/* A is cut m x n and the input n x p (p x m in B A).  Part (i, j) of A has
+ * the exponent eu i + ev j, and along the axis that is summed the input runs
+ * the other way round, so that terms belong together when their exponents
+ * add up to the same:
+ *
+ *     A B:  part (j, k)  ev (n-1-j) + ew k   product (i, k)  at eu i + ev (n-1) + ew k
+ *     B A:  part (k, i)  eu (m-1-i) + ew k   product (k, j)  at eu (m-1) + ev j + ew k
+ */
+typedef struct kf_shape {
+    size_t m, n, p;
+    size_t eu, ev, ew;
+    bool left;
+    size_t sum, es;  /* parts along the summed axis of A, its exponent */
+    size_t kept, ek; /* parts along the other, its exponent            */
+    size_t K;        /* coefficients of the product                    */
+    size_t points;   /* different ones in use                          */
+    kf_points basis;
+} kf_shape;
+
+/* Number of the product (f, k) of part f of the kept axis among the wants. */
+static inline size_t kf_want(const kf_shape *s, size_t f, size_t k)
+{
+    return s->left ? k + s->p * f : f + s->kept * k;
+}
+
+/* Its exponent. */
+static inline size_t kf_wanted(const kf_shape *s, size_t f, size_t k)
+{
+    return s->ek * f + s->es * (s->sum - 1) + s->ew * k;
+}
+
+/* Rows over the products of parts, where nothing is summed: E1 is one row of
+ * `cols`, or NULL for a whole input. */
+static inline void kf_outer(size_t lanes, size_t rows, size_t cols,
+                            const double *E0, const double *E1, double *G)
+{
+    for (size_t l = 0; l < lanes; l++)
+        for (size_t b = 0; b < cols; b++)
+            for (size_t a = 0; a < rows; a++)
+                G[(l * cols + b) * rows + a] =
+                    E0[l * rows + a] * (E1 ? E1[b] : 1);
+}
+
+/* Answers that determine the coefficients: a complex one counts twice. */
+static inline size_t kf_answers(const kf_shape *s)
+{
+    return s->basis == KF_COMPLEX ? (s->K + 1) / 2 : s->K;
+}
+
+/* Why the basis cannot serve this shape, or NULL. */
+const char *kf_points_refuse(const kf_shape *s);
+/* wants x K, where the wants are not themselves the symbols. */
+void kf_points_wants(const kf_shape *s, double *W);
+/* Rows of a seat, as kofn_scheme.seat. */
+kofn_status kf_points_seat(const kofn_layout *L, const kf_shape *s,
+                           size_t seat, double *E0, double *E1, double *G);
+
+#endif

@@ -1,0 +1,166 @@
+/* product.c -- product codes (Lee, Suh, Ramchandran, "High-dimensional coded
+ * matrix multiplication", 2017).
+ *
+ * The row blocks of A go through an (m2, m) code and the column blocks of B
+ * through a (p2, p) code; seat (i, k) multiplies coded block i with coded
+ * block k.  Results form a grid whose columns are words of the first code and
+ * whose rows are words of the second, so that losses of fewer than
+ * (m2-m+1) (p2-p+1) results can always be made good, often many more: any set
+ * that determines the answer is decoded, by least squares from all results,
+ * which includes what peeling off columns and rows in turn can do.
+ *
+ * A's side is the default code of "any k of n", quaternions; B's has to be
+ * real, since coefficients on both sides of a product commute with nothing.
+ */
+#include "polynomial.h"
+
+#include <math.h>
+
+static const kofn_param params[] = {
+    {"m", KOFN_AUTO, 1, 10000,
+     "row blocks of A; auto: of every 8 coded ones, or fewer, one is spare",
+     0},
+    {"m2", KOFN_AUTO, 1, 1000000,
+     "coded row blocks; auto: of m2 p2 = workers the nearest to a square", 0},
+    {"p", KOFN_AUTO, 1, 10000, "column blocks of B; auto: as m", 0},
+    {"p2", KOFN_AUTO, 1, 1000000, "coded column blocks; auto: as m2", 0},
+    {0},
+};
+
+typedef struct sizes {
+    size_t m, m2, p, p2;
+} sizes;
+
+static sizes sizes_of(const kofn_layout *L)
+{
+    return (sizes){(size_t)kofn_arg(L, "m"), (size_t)kofn_arg(L, "m2"),
+                   (size_t)kofn_arg(L, "p"), (size_t)kofn_arg(L, "p2")};
+}
+
+static void settle_default(const kofn_layout *L, const char *name,
+                           size_t value)
+{
+    if (kofn_arg(L, name) == KOFN_AUTO)
+        kofn_arg_settle(L, name, (long)value);
+}
+
+static size_t without_spare(size_t n)
+{
+    return n > 1 ? n - (n + 7) / 8 : n;
+}
+
+/* The grid's columns when nothing was said: the largest divisor that makes
+ * them no more than its rows. */
+static size_t divisor(size_t n)
+{
+    size_t best = 1;
+
+    for (size_t d = 1; d * d <= n; d++)
+        if (n % d == 0)
+            best = d;
+    return best;
+}
+
+static void choose_sizes(const kofn_layout *L)
+{
+    size_t n = kofn_arg_workers(L);
+    long m2 = kofn_arg(L, "m2");
+
+    if (L->problem.p == 1)
+        settle_default(L, "p2", 1);
+    settle_default(L, "p2", m2 == KOFN_AUTO        ? divisor(n)
+                            : n / (size_t)m2 == 0 ? 1
+                                                  : n / (size_t)m2);
+    settle_default(L, "m2", n / sizes_of(L).p2 ? n / sizes_of(L).p2 : 1);
+    settle_default(L, "m", without_spare(sizes_of(L).m2));
+    settle_default(L, "p", without_spare(sizes_of(L).p2));
+}
+
+static kofn_status check(const kofn_layout *L, const sizes *s)
+{
+    size_t n = kofn_arg_workers(L);
+
+    if (s->m2 * s->p2 != n)
+        return kofn_refuse("product: m2 = %zu times p2 = %zu is %zu and not "
+                           "the %zu workers; %zu x %zu would fit, or %zu "
+                           "workers", s->m2, s->p2, s->m2 * s->p2, n,
+                           n / divisor(n), divisor(n), s->m2 * s->p2);
+    if (s->m > s->m2)
+        return kofn_refuse("product: m = %zu blocks in m2 = %zu coded ones; "
+                           "ask for m <= %zu", s->m, s->m2, s->m2);
+    if (s->p > s->p2)
+        return kofn_refuse("product: p = %zu blocks in p2 = %zu coded ones; "
+                           "ask for p <= %zu", s->p, s->p2, s->p2);
+    if (L->problem.op == KOFN_MATVEC && s->p2 > 1)
+        return kofn_refuse("product: p2 = %zu, but the input of a matvec is "
+                           "one column; ask for p2 = 1 or use matmul", s->p2);
+    return KOFN_OK;
+}
+
+static kofn_status layout(kofn_layout *L)
+{
+    sizes s;
+    kofn_status st;
+
+    choose_sizes(L);
+    s = sizes_of(L);
+    st = check(L, &s);
+    if (st)
+        return st;
+    L->seats = L->max_seats = s.m2 * s.p2;
+    L->enough = s.m * s.p;
+    L->threshold = L->seats - (s.m2 - s.m + 1) * (s.p2 - s.p + 1) + 1;
+    L->lanes = 4;
+    L->cut[0].rows = L->grid_rows = 4 * s.m;
+    L->cut[1].cols = s.p;
+    L->symbols = L->wants = 4 * s.m * s.p;
+    L->free_state = kofn_free;
+    return kofn_basis_prepare(KOFN_BASIS_HAAR, s.p2, s.p, L->seed, &L->state);
+}
+
+/* Parity rows for B.  One: the sum.  Two: the blocks stand at directions
+ * evenly spread over the half circle that keep as far from both rows as from
+ * each other, which is the best there is.  More: a random orthogonal slice. */
+static kofn_status real_row(const kofn_layout *L, const sizes *s, size_t k,
+                            double *row)
+{
+    size_t q = s->p % 2 ? s->p + 3 : s->p + 2;
+
+    if (k < s->p || s->p2 - s->p > 2)
+        return kofn_basis_rows(KOFN_BASIS_HAAR, k, s->p2, s->p, 0, L->seed,
+                               L->state, row);
+    for (size_t j = 0; j < s->p; j++) {
+        size_t t = j + 1 < q / 2 ? j + 1 : j + 2;
+        double c, d;
+
+        kofn_turn(t, 2 * q, &c, &d);
+        row[j] = s->p2 - s->p == 1 ? sqrt(1 / (double)s->p)
+                                   : sqrt(2 / (double)s->p) *
+                                         (k == s->p ? c : d);
+    }
+    return KOFN_OK;
+}
+
+/* Seat (i, k) is i + m2 k. */
+static kofn_status seat(const kofn_layout *L, size_t at, double *E0,
+                        double *E1, double *G)
+{
+    sizes s = sizes_of(L);
+    kofn_status st = kofn_basis_rows(KOFN_BASIS_QUATERNION, at % s.m2, s.m2,
+                                     s.m, 0, L->seed, NULL, E0);
+
+    if (E1 && !st)
+        st = real_row(L, &s, at / s.m2, E1);
+    kf_outer(4, 4 * s.m, s.p, E0, E1, G);
+    return st;
+}
+
+const kofn_scheme kf_product = {
+    .name = "product",
+    .summary = "A B, rows of A and columns of B each with a code of their own",
+    .cite = "Lee et al. 2017",
+    .ops = KOFN_MATVEC | KOFN_MATMUL,
+    .params = params,
+    .layout = layout,
+    .seat = seat,
+};
