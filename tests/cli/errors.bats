@@ -1,0 +1,78 @@
+load helpers
+
+inputs() {
+    kofn gen matrix 300 61 -o A.npy --seed 3 -q
+    kofn gen matrix 61 40 -o B.npy --seed 4 -q
+    printf '1 corrupt 2\n1 corrupt 5\n' >liars.txt
+}
+
+@test "every product code gives the plain product" {
+    inputs
+    for s in elastic:k=5 elastic:k=5,cut=columns mds:k=5 polynomial:m=2,p=3 \
+        polynomial:m=2,p=3,basis=circle matdot:n=4 polydot:m=2,n=2,p=1 \
+        gpd:m=2,n=2,p=2 gpd:m=2,n=2,p=2,sub=vum gpd:m=2,n=2,p=2,basis=complex \
+        product:m=2,m2=3,p=2,p2=4; do
+        for port in threads sim; do
+            kofn matmul A.npy B.npy -s $s -n 12 -p $port --verify --json >out.json
+            json "o['status'] == 'ok' and o['rel_error'] <= 1e-11" <out.json
+        done
+    done
+}
+
+@test "liars are named and left out; the journal replays" {
+    inputs
+    for s in mds:k=4 elastic:k=4 polynomial:m=2,p=2 matdot:n=2 gpd:m=2,n=2,p=1; do
+        for port in threads sim; do
+            kofn matmul A.npy B.npy -s $s -n 10 -r 3 -e liars.txt -p $port \
+                --errors probabilistic --verify --journal run.jsonl --json >out.json
+            json "o['rel_error'] <= 1e-11 and set(o['corrupted']) <= {2, 5}" <out.json
+            json "0 < o['floor'] < 1e-6" <out.json
+            kofn replay run.jsonl -q
+        done
+    done
+    json "o['corrupted'] and o['corrupt_results'] > 0" <out.json
+}
+
+@test "quarantine ends a liar's work" {
+    inputs
+    kofn matmul A.npy B.npy -s elastic:k=4 -n 10 -r 6 -e liars.txt -p sim \
+        --errors probabilistic --quarantine 2 --json >out.json
+    json "o['corrupted'] == [2, 5]" <out.json
+    json "o['per_round'][-1]['live'] == 8" <out.json
+}
+
+@test "exit 5 when wrong results cannot be sorted out" {
+    inputs
+    run kofn matmul A.npy B.npy -s elastic:k=4 -n 8 -p sim -e liars.txt \
+        --errors detect -o C.npy
+    [ "$status" -eq 5 ]
+    [[ $output == *disagree* ]]
+    [ ! -e C.npy ]
+    code=0
+    kofn matmul A.npy B.npy -s elastic:k=4 -n 6 -p sim -e liars.txt \
+        --errors probabilistic --json >out.json || code=$?
+    [ "$code" -eq 5 ]
+    json "o['status'] == 'failed' and 'workers' in o['error']" <out.json
+}
+
+@test "errors without redundancy are refused with the numbers that fit" {
+    inputs
+    run kofn matmul A.npy B.npy -s matdot:n=4 -n 7 --errors detect
+    refused "at least 8 workers"
+    run kofn matmul A.npy B.npy -s gpd:m=3,n=3,p=3 -n 20
+    refused 29
+    run kofn matmul A.npy B.npy -s product:m=3,m2=2 -n 8
+    refused m2
+    run kofn matmul A.npy B.npy --errors maybe
+    refused probabilistic
+}
+
+@test "schemes tell thresholds as the literature has them" {
+    for want in "polynomial:m=3,p=4 12" "matdot:n=5 9" "polydot:m=2,n=2,p=2 12" \
+        "gpd:m=2,n=2,p=2 9" "gpd:m=2,n=2,p=2,sub=vum 10"; do
+        set -- $want
+        kofn schemes $1 --json >out.json
+        json "o['threshold'] == $2" <out.json
+        json "all(o[k] > 0 for k in ('storage', 'computation', 'upload', 'noise'))" <out.json
+    done
+}
