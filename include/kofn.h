@@ -107,13 +107,17 @@ typedef struct kofn_sparse {
 typedef enum kofn_op {
     KOFN_MATVEC = 1 << 0, /* y = A x    A resident, x per round */
     KOFN_MATMUL = 1 << 1, /* C = A B    A resident, B per round */
-    KOFN_LEFT = 1 << 2    /* C = B A    A resident, B per round */
+    KOFN_LEFT = 1 << 2,   /* C = B A    A resident, B per round */
+    KOFN_GRAM = 1 << 3,   /* y = A' A x A resident, x per round */
+    KOFN_SUM = 1 << 4     /* y = sum_j f(j, x) over parts j, f the caller's */
 } kofn_op;
 
 typedef struct kofn_problem {
     kofn_op op;
     size_t m, n, p; /* A is m x n, the round input n x p, the output m x p;
-                       LEFT: the input is p x m, the output p x n */
+                       LEFT: the input is p x m, the output p x n;
+                       GRAM: p is 1 and the output n x 1;
+                       SUM: no A; input n x p, output m x 1 */
     kofn_dtype dtype;
     bool sparse; /* A is a kofn_sparse */
 } kofn_problem;
@@ -124,6 +128,7 @@ typedef struct kofn_plan_info {
     const char *scheme, *spec; /* name; the whole string with its defaults   */
     size_t workers;            /* seats at the start                         */
     size_t block_rows;         /* rows of the block of a seat                */
+    size_t parts;              /* SUM: parts that f is asked for             */
     size_t threshold;          /* any this many answers decode               */
     size_t max_seats;          /* with joiners on fresh rows; SIZE_MAX: any  */
     double storage;            /* per worker, as a share of A                */
@@ -292,6 +297,8 @@ typedef struct kofn_report {
     const unsigned *lies;  /* per worker id: rounds in which it was named as
                               corrupt, since the beginning                    */
     size_t workers;        /* length of rows, states and lies                 */
+    unsigned messages;     /* results that had come when the round ended      */
+    uint64_t scalars;      /* numbers in them                                 */
     unsigned corrupt;      /* results that were found wrong                   */
     double floor;          /* wrong by less than this, in units of row norm of
                               A times column norm of the input, may pass; 0:
@@ -305,6 +312,14 @@ KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
  * workers that share this memory, read it. */
 KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
 KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
+/* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
+ * out (m x 1) and is called from the workers' threads, several at a time but
+ * never two for one block; the same part and input must give the same numbers
+ * on every worker.  A status other than KOFN_OK fails the task. */
+typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
+                                    const kofn_matrix *in, kofn_matrix *out);
+KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f,
+                                      void *ctx);
 /* One round: out = A in.  in is n x p, out m x p.  rep may be NULL. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);

@@ -63,6 +63,7 @@ typedef struct kofn_action {
     kofn_action_type type;
     uint32_t worker, task;
     size_t seat; /* of the plan */
+    size_t turn; /* WORK: which of the seat's answers */
     size_t group, lo, hi;
     const struct kf_decoder *decoder; /* until the next KOFN_EV_BEGIN         */
     const uint32_t *tasks; /* one per seat of the decoder, until the next step */

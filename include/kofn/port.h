@@ -45,17 +45,19 @@ typedef enum kofn_how {
     KOFN_ROWS,      /* rows of each lane times `in`; the lanes' answers one
                        below the other                                     */
     KOFN_LEFT_ROWS, /* rows of `in` times each lane, likewise              */
-    KOFN_SUM,       /* columns of each lane times rows of `in`, where those
+    KOFN_INNER,     /* columns of each lane times rows of `in`, where those
                        of the lanes stand below each other, added up       */
-    KOFN_LEFT_SUM   /* columns of `in`, where those of the lanes stand side
+    KOFN_LEFT_INNER,  /* columns of `in`, where those of the lanes stand side
                        by side, times rows of each lane, added up          */
+    KOFN_TWICE,     /* the transpose of each lane times the lane times `in` */
+    KOFN_TURN       /* one mixture of what f makes of the block's parts    */
 } kofn_how;
 
 typedef struct kofn_msg {
     kofn_msg_type type;
     uint32_t worker, task;
     unsigned round;
-    size_t lo, hi;
+    size_t lo, hi, turn;
     kofn_how how;
     kofn_block *block;
     kofn_parcel *in, *result;

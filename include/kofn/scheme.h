@@ -54,6 +54,9 @@ typedef struct kofn_layout {
     size_t lanes;     /* results a seat answers together                     */
     size_t inner;     /* products summed in a result; 1 unless set           */
     bool adjoint;     /* turned round; needs E1 == NULL, W == NULL           */
+    bool whole;       /* answers are not to be had strip by strip            */
+    size_t turns;     /* answers a seat sends one after the other in a
+                         round, until it is stopped; 1 unless set            */
     kofn_cut cut[2];  /* A, B; {1,1} is whole                                */
     size_t symbols, wants;
     size_t grid_rows; /* want w is block (w % grid_rows, w / grid_rows) of
@@ -63,6 +66,15 @@ typedef struct kofn_layout {
     void *state;      /* the scheme's own, read-only after layout()          */
     void (*free_state)(void *state);
 } kofn_layout;
+
+/* KOFN_SUM: parts are numbers that f is called with, E0 says which of them a
+ * seat computes (any number but 0), the vector f(j, x) is cut into `wants`
+ * pieces, symbol j*wants + z is piece z of f(j, x), and W is left NULL: want z
+ * is the sum of symbols z, wants + z, ...
+ *
+ * With turns > 1 the rows of turn t of seat i are asked for as those of seat
+ * i*turns + t, `enough` and `threshold` count answers, and the E0 of all turns
+ * of a seat is the same. */
 
 /* Rows [lo, hi) of a block for the member `who` of the live list. */
 typedef struct kofn_deal {
@@ -117,6 +129,14 @@ typedef struct kofn_scheme {
      * is dealt exactly `enough`.  NULL: everyone, everything. */
     kofn_status (*deal)(const kofn_layout *L, const kofn_live *live, size_t n,
                         size_t cover, size_t span, kofn_deals *out);
+
+    /* Optional.  A better way to decode than least squares: D is wants x
+     * (n lanes), zero on entry, over the answers of these seats (or turns of
+     * seats), ascending.  KOFN_TOOFEW when they do not determine the wants;
+     * KOFN_PARTIAL when D makes the best of what there is, which is then
+     * delivered under that status. */
+    kofn_status (*decode)(const kofn_layout *L, const uint32_t *seats,
+                          size_t n, double *D);
 } kofn_scheme;
 
 /* A plan for a scheme of one's own. */

@@ -38,6 +38,7 @@ typedef struct sift {
     size_t symbols, results, unknown, rows;
     const kf_row **row;  /* per result                              */
     double *weight;      /* per result: |E0| |E1|, what it enlarges */
+    uint32_t *first;     /* per result: the first with the same row */
     int32_t *from;       /* per symbol: result that is it, or -1    */
     uint32_t *place;     /* per symbol not known: its column in P   */
     uint32_t *use;       /* results that make the system            */
@@ -47,6 +48,7 @@ static void sift_free(sift *s)
 {
     kf_free(s->row);
     kf_free(s->weight);
+    kf_free(s->first);
     kf_free(s->from);
     kf_free(s->place);
     kf_free(s->use);
@@ -85,10 +87,12 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
     s->results = n * L->lanes;
     s->row = kf_new(s->results, sizeof *s->row);
     s->weight = kf_new(s->results, sizeof *s->weight);
+    s->first = kf_new(s->results, sizeof *s->first);
     s->from = kf_new(s->symbols, sizeof *s->from);
     s->place = kf_new(s->symbols, sizeof *s->place);
     s->use = kf_new(s->results, sizeof *s->use);
-    if (!s->row || !s->weight || !s->from || !s->place || !s->use)
+    if (!s->row || !s->weight || !s->first || !s->from || !s->place ||
+        !s->use)
         return KOFN_NOMEM;
     for (size_t i = 0; i < s->symbols; i++)
         s->from[i] = -1;
@@ -100,7 +104,9 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
             size_t r = i * L->lanes + l;
 
             s->row[r] = &seat->G[l];
-            s->weight[r] = weight_of(seat, l, L->inner);
+            s->weight[r] = L->problem.op == KOFN_SUM
+                               ? sqrt(squares(s->row[r], 1))
+                               : weight_of(seat, l, L->inner);
             if (is_unit(s->row[r]) && s->from[s->row[r]->col[0]] < 0)
                 s->from[s->row[r]->col[0]] = (int32_t)r;
         }
@@ -108,6 +114,46 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
     for (size_t i = 0; i < s->symbols; i++)
         if (s->from[i] < 0)
             s->place[i] = (uint32_t)s->unknown++;
+    return KOFN_OK;
+}
+
+static bool same_row(const kf_row *a, const kf_row *b)
+{
+    return a->n == b->n && !memcmp(a->val, b->val, a->n * sizeof *a->val) &&
+           !memcmp(a->col, b->col, a->n * sizeof *a->col);
+}
+
+static size_t hash_row(const kf_row *row)
+{
+    uint64_t h = UINT64_C(14695981039346656037), bits;
+
+    for (size_t e = 0; e < row->n; e++) {
+        memcpy(&bits, &row->val[e], sizeof bits);
+        h = (h ^ bits ^ row->col[e]) * UINT64_C(1099511628211);
+    }
+    return (size_t)(h ^ h >> 32);
+}
+
+/* Seats with the same rows return the same to the last bit. */
+static kofn_status find_twins(sift *s)
+{
+    size_t slots = 4, at;
+    uint32_t *table;
+
+    while (slots < 2 * s->results)
+        slots *= 2;
+    table = kf_zero(slots, sizeof *table); /* result + 1 */
+    if (!table)
+        return KOFN_NOMEM;
+    for (size_t r = 0; r < s->results; r++) {
+        at = hash_row(s->row[r]) % slots;
+        while (table[at] && !same_row(s->row[table[at] - 1], s->row[r]))
+            at = (at + 1) % slots;
+        if (!table[at])
+            table[at] = (uint32_t)r + 1;
+        s->first[r] = table[at] - 1;
+    }
+    kf_free(table);
     return KOFN_OK;
 }
 
@@ -294,29 +340,48 @@ static size_t sort_wants(kf_decoder *d, const sift *s, const double *W,
     return left;
 }
 
+/* ||D diag(weights)||_F^2 over the mixed wants.  The rounding of twins is the
+ * same and adds up, that of others is as good as independent; the larger
+ * counts, since twins with opposite signs are the mark of a singular system. */
+static kofn_status mixed_noise(const kf_decoder *d, const sift *s, double *sum)
+{
+    double *row = kf_new(d->results, sizeof *row), apart = 0, together = 0;
+
+    if (!row)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < d->mixed; i++) {
+        const double *D = d->D + i * d->results;
+
+        memset(row, 0, d->results * sizeof *row);
+        for (size_t r = 0; r < d->results; r++) {
+            row[s->first[r]] += D[r] * s->weight[r];
+            apart += D[r] * D[r] * s->weight[r] * s->weight[r];
+        }
+        for (size_t r = 0; r < d->results; r++)
+            together += row[r] * row[r];
+    }
+    kf_free(row);
+    *sum += fmax(apart, together);
+    return KOFN_OK;
+}
+
 /* ||D diag(weights)||_F / sqrt(terms wants): how much the workers' own
  * rounding is amplified.  For row-cut codes this is ||R^-1 diag(row norms)||_F
  * / sqrt(wants), R the survivors' rows.  Invariant to the scale of rows, which
  * a condition number is not. */
-static double noise_of(const kf_decoder *d, const sift *s,
-                       const kofn_layout *L)
+static kofn_status measure_noise(kf_decoder *d, const sift *s,
+                                 const kofn_layout *L)
 {
-    size_t terms = L->adjoint                    ? 1
-                   : L->problem.op == KOFN_LEFT ? L->cut[0].rows
-                                                : L->cut[0].cols;
+    bool rows = L->problem.op & (KOFN_LEFT | KOFN_GRAM | KOFN_SUM);
+    size_t terms = L->adjoint ? 1 : rows ? L->cut[0].rows : L->cut[0].cols;
     double sum = 0;
 
     for (size_t w = 0; w < d->wants; w++)
         if (d->copy[w] >= 0)
             sum += s->weight[d->copy[w]] * s->weight[d->copy[w]];
-    for (size_t r = 0; r < d->results; r++) {
-        double column = 0;
-
-        for (size_t i = 0; i < d->mixed; i++)
-            column += d->D[i * d->results + r] * d->D[i * d->results + r];
-        sum += column * s->weight[r] * s->weight[r];
-    }
-    return sqrt(sum / (double)terms / (double)d->wants);
+    TRY(mixed_noise(d, s, &sum));
+    d->noise = sqrt(sum / (double)terms / (double)d->wants);
+    return KOFN_OK;
 }
 
 /* A worker sums the columns of a part of A (of a sparse A few of them; the
@@ -335,19 +400,20 @@ static double growth(const kf_decoder *d, const kofn_layout *L)
     return terms > LONG_SUM ? sqrt(terms / LONG_SUM) : 1;
 }
 
-static void judge(kf_decoder *d, const sift *s, const kofn_layout *L)
+/* However many results are averaged, the answer is rounded once. */
+static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
 {
     double c = L->problem.dtype == KOFN_F64 ? BOUND_F64 * 0x1p-52
                                             : BOUND_F32 * 0x1p-23;
 
-    d->noise = noise_of(d, s, L);
-    d->predicted = c * growth(d, L) * d->noise;
+    TRY(measure_noise(d, s, L));
+    d->predicted = c * growth(d, L) * fmax(d->noise, 1);
+    return KOFN_OK;
 }
 
 /* ---- wants that are combinations ------------------------------------------- */
 
-/* G with its rows divided by their weights, all of it or the first rows of W
- * that are mixed. */
+/* G with its rows divided by their weights. */
 static void fill_rows(const sift *s, double *G)
 {
     for (size_t r = 0; r < s->results; r++)
@@ -405,6 +471,50 @@ static kofn_status solve_wants(kf_decoder *d, const sift *s, const double *W,
     return st;
 }
 
+/* ||D G - W||_F / sqrt(wants), D and G as scaled, without making G. */
+static kofn_status distance_of_all(const kf_decoder *d, const sift *s,
+                                   const double *W, double *off)
+{
+    double *row = kf_new(s->symbols, sizeof *row), sum = 0;
+
+    if (!row)
+        return KOFN_NOMEM;
+    for (size_t w = 0; w < d->wants; w++) {
+        for (size_t i = 0; i < s->symbols; i++)
+            row[i] = -W[w * s->symbols + i];
+        for (size_t r = 0; r < s->results; r++)
+            for (size_t e = 0; e < s->row[r]->n; e++)
+                row[s->row[r]->col[e]] +=
+                    d->D[w * s->results + r] * s->row[r]->val[e];
+        for (size_t i = 0; i < s->symbols; i++)
+            sum += row[i] * row[i];
+    }
+    kf_free(row);
+    *off = sqrt(sum / (double)s->symbols);
+    return KOFN_OK;
+}
+
+/* The scheme knows a better way than least squares. */
+static kofn_status ask_scheme(kf_decoder *d, const sift *s, const kf_code *c,
+                              double *off)
+{
+    const kofn_layout *L = &c->plan->layout;
+    kofn_status st;
+
+    d->mixed = d->wants;
+    for (size_t w = 0; w < d->wants; w++)
+        d->copy[w] = KF_MIXED;
+    d->D = kofn_layout_table(d->wants, s->results);
+    if (!d->D)
+        return KOFN_NOMEM;
+    st = c->plan->scheme->decode(L, d->seat, d->seats, d->D);
+    if (st == KOFN_PARTIAL) { /* it makes do with what there is, and says so */
+        d->whole = false;
+        return KOFN_OK;
+    }
+    return st ? st : distance_of_all(d, s, L->W, off);
+}
+
 /* ---- building ------------------------------------------------------------ */
 
 static kofn_status too_few(const kf_code *c, const sift *s, size_t n)
@@ -426,12 +536,12 @@ static kofn_status undetermined(const kf_decoder *d, const kofn_layout *L)
                    "answer; any %zu are enough", d->seats, L->threshold);
 }
 
-/* What D G - W is off meets the answer as
- * it stands. */
+/* What D G - W is off meets the answer as it stands; where nothing is left of
+ * that, it may be more than predicted. */
 static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
                          double off)
 {
-    bool solved = L->W ? off <= OFF + d->predicted : isfinite(off);
+    bool solved = L->W ? off <= OFF + 1000 * d->predicted : isfinite(off);
 
     d->predicted = fmax(d->predicted, off);
 
@@ -453,8 +563,7 @@ static kofn_status build_partial(kf_decoder *d, const sift *s, kf_code *c)
 
     if (left == d->wants && (p->layout.W || p->parts1 > 1))
         return too_few(c, s, d->seats);
-    judge(d, s, &p->layout);
-    return KOFN_OK;
+    return judge(d, s, &p->layout);
 }
 
 static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
@@ -469,8 +578,13 @@ static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
         return build_partial(d, s, c);
     if (d->seats < L->enough)
         return too_few(c, s, d->seats);
-    d->mixed = sort_wants(d, s, L->W, false);
-    if (d->mixed && L->W) {
+    TRY(find_twins(s));
+    d->whole = true;
+    if (!c->plan->scheme->decode)
+        d->mixed = sort_wants(d, s, L->W, false);
+    if (c->plan->scheme->decode) {
+        st = ask_scheme(d, s, c, &off);
+    } else if (d->mixed && L->W) {
         st = solve_wants(d, s, L->W, &off);
     } else if (d->mixed) {
         choose_rows(s);
@@ -482,7 +596,7 @@ static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
         return st == KOFN_UNSTABLE && d->seats < L->threshold
                    ? undetermined(d, L)
                    : st;
-    judge(d, s, L);
+    TRY(judge(d, s, L));
     return check(d, L, s, off);
 }
 

@@ -217,9 +217,12 @@ static kofn_status check_problem(const kofn_problem *pb,
     if (pb->m == 0 || pb->n == 0 || pb->p == 0)
         return kf_fail(KOFN_SHAPE, "a %zu x %zu matrix times %zu columns: "
                        "every size must be at least 1", pb->m, pb->n, pb->p);
-    if (pb->op == KOFN_MATVEC && pb->p != 1)
+    if ((pb->op == KOFN_MATVEC || pb->op == KOFN_GRAM) && pb->p != 1)
         return kf_fail(KOFN_SHAPE, "a matvec takes 1 column, not %zu; "
                        "use matmul", pb->p);
+    if (pb->sparse && pb->op != KOFN_MATVEC && pb->op != KOFN_MATMUL)
+        return kf_fail(KOFN_UNSUITED, "a sparse matrix is served from the "
+                       "left side of products only");
     /* BLAS counts in 32-bit integers. */
     if (pb->n > INT32_MAX || pb->p > INT32_MAX)
         return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1",
@@ -249,7 +252,9 @@ static kofn_status check_layout(const kofn_plan *p)
 
     if (!L->groups || !L->seats || !L->enough || !L->lanes || !L->inner ||
         !p->parts || !p->parts1 || !L->symbols || !L->wants ||
-        L->enough > L->seats || L->threshold < L->enough ||
+        !L->turns || L->enough > L->seats * L->turns ||
+        L->threshold < L->enough || (L->turns > 1 && !L->whole) ||
+        (L->whole && (L->groups > 1 || p->parts1 > 1)) ||
         L->wants % L->grid_rows || (!L->W && L->symbols != L->wants))
         return kf_fail(KOFN_INVAL, "scheme %s made an impossible layout",
                        p->scheme->name);
@@ -273,9 +278,28 @@ static size_t span_of(const kofn_plan *p)
     const kofn_problem *pb = &L->problem;
     size_t rows = kf_ceil_div(pb->m, L->groups * L->cut[0].rows);
 
+    if (pb->op == KOFN_SUM)
+        return kf_ceil_div(pb->m, L->wants);
+    if (pb->op == KOFN_GRAM)
+        return pb->n;
     if (pb->op == KOFN_LEFT)
         return L->adjoint ? rows : kf_ceil_div(pb->p, L->cut[1].rows);
     return L->adjoint ? kf_ceil_div(pb->n, L->cut[0].cols) : rows;
+}
+
+/* Want z is the sum of symbols z, z + wants, ... */
+static kofn_status sum_of_parts(kofn_layout *L)
+{
+    L->whole = true;
+    L->grid_rows = L->wants;
+    if (L->W || L->wants == 0 || L->symbols % L->wants)
+        return kf_fail(KOFN_INVAL, "a scheme made an impossible layout");
+    L->W = kofn_layout_table(L->wants, L->symbols);
+    if (!L->W)
+        return KOFN_NOMEM;
+    for (size_t s = 0; s < L->symbols; s++)
+        L->W[s % L->wants * L->symbols + s] = 1;
+    return KOFN_OK;
 }
 
 static kofn_status make_layout(kofn_plan *p)
@@ -283,10 +307,13 @@ static kofn_status make_layout(kofn_plan *p)
     kofn_layout *L = &p->layout;
 
     L->args = &p->args;
-    L->groups = L->lanes = L->inner = L->seats = L->grid_rows = 1;
+    L->groups = L->lanes = L->inner = L->seats = L->grid_rows = L->turns = 1;
     L->max_seats = SIZE_MAX;
     L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
     TRY(p->scheme->layout(L));
+    if (L->problem.op == KOFN_SUM)
+        TRY(sum_of_parts(L));
+    L->whole |= L->problem.op == KOFN_GRAM;
     p->parts = L->cut[0].rows * L->cut[0].cols;
     p->parts1 = L->cut[1].rows * L->cut[1].cols;
     p->mixes_parts = L->symbols == 0;

@@ -11,7 +11,7 @@
  * whose rows are made orthonormal.  They are well-conditioned to begin with,
  * for N' I_Q alone is orthonormal.
  */
-#include "suspect.h"
+#include "syndrome.h"
 
 #include <math.h>
 
@@ -105,23 +105,15 @@ static kofn_status fill(sieve *s)
 
 /* ---- null space -------------------------------------------------------------- */
 
-/* y += f x */
-static void add(size_t n, double f, const double *restrict x,
-                double *restrict y)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] += f * x[i];
-}
-
 /* A -= tau v (v' A) on rows j.. of A, n columns of it. */
 static void reflect(const sieve *s, size_t j, double tau, double *A, size_t lda,
                     size_t n)
 {
     memset(s->w, 0, n * sizeof *s->w);
     for (size_t i = j; i < s->rows; i++)
-        add(n, tau * s->v[i], A + i * lda, s->w);
+        kf_axpy(n, tau * s->v[i], A + i * lda, s->w);
     for (size_t i = j; i < s->rows; i++)
-        add(n, -s->v[i], s->w, A + i * lda);
+        kf_axpy(n, -s->v[i], s->w, A + i * lda);
 }
 
 /* The largest column of what is left comes to the front; its norm. */
@@ -197,31 +189,15 @@ static void combine(const sieve *s, const double *N, double *B)
         const kf_row *g = s->row[s->use[i]];
         double over = 1 / s->weight[s->use[i]];
 
-        add(q, 1, N + i * q, B + s->use[i] * q);
+        kf_axpy(q, 1, N + i * q, B + s->use[i] * q);
         for (size_t e = 0; e < g->n; e++) {
             int32_t from = s->from[g->col[e]];
 
             if (from >= 0)
-                add(q, -g->val[e] * over * s->weight[from], N + i * q,
+                kf_axpy(q, -g->val[e] * over * s->weight[from], N + i * q,
                     B + (size_t)from * q);
         }
     }
-}
-
-/* Eight sums side by side: the order is the same on every machine. */
-static double dot(size_t n, const double *restrict a, const double *restrict b)
-{
-    double sum[8] = {0}, rest = 0;
-    size_t i = 0;
-
-    for (; i + 8 <= n; i += 8)
-        for (size_t k = 0; k < 8; k++)
-            sum[k] += a[i + k] * b[i + k];
-    for (; i < n; i++)
-        rest += a[i] * b[i];
-    for (size_t k = 0; k < 8; k++)
-        rest += sum[k];
-    return rest;
 }
 
 /* Gram and Schmidt, each row twice. */
@@ -232,10 +208,10 @@ static void orthonormalise(double *H, size_t q, size_t n, double *along)
 
         for (int pass = 0; pass < 2; pass++) {
             for (size_t j = 0; j < i; j++)
-                along[j] = dot(n, H + j * n, h);
+                along[j] = kf_dot(H + j * n, h, n);
             kf_subtract_product(1, i, n, along, i, H, n, h, n);
         }
-        norm = sqrt(dot(n, h, h));
+        norm = sqrt(kf_dot(h, h, n));
         for (size_t k = 0; k < n; k++)
             h[k] /= norm;
     }

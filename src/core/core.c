@@ -224,6 +224,9 @@ static kofn_status check_options(const kofn_plan *p,
                        p->scheme->name);
     if (o->errors == KOFN_ERRORS_NONE)
         return KOFN_OK;
+    if (L->whole)
+        return kf_fail(KOFN_UNSUITED, "errors cannot be told from rounding in "
+                       "sums of functions and in A' A x");
     if (o->below == KOFN_BELOW_DEGRADE)
         return kf_fail(KOFN_UNSUITED, "below=degrade delivers blocks that "
                        "nothing checks; with errors use refuse or pause");

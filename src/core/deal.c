@@ -23,8 +23,8 @@ kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-static kofn_status ask(kofn_core *c, size_t group, uint32_t worker, size_t lo,
-                       size_t hi)
+static kofn_status ask_turn(kofn_core *c, size_t group, uint32_t worker,
+                            uint32_t turn, size_t lo, size_t hi)
 {
     kf_ledger *l = &c->ledger[group];
     kf_worker *w = &c->worker[worker];
@@ -34,10 +34,12 @@ static kofn_status ask(kofn_core *c, size_t group, uint32_t worker, size_t lo,
                                 .worker = worker,
                                 .task = c->first_task + (uint32_t)c->tasks,
                                 .seat = w->seat,
+                                .turn = turn,
                                 .group = group,
                                 .lo = lo,
                                 .hi = hi}));
-    c->task[c->tasks++] = (kf_task){worker, w->seat, KF_TASK_OUT, lo, hi};
+    c->task[c->tasks++] =
+        (kf_task){worker, w->seat, turn, KF_TASK_OUT, lo, hi};
     if (w->out++ == 0) {
         c->busy++;
         w->last = c->now;
@@ -47,6 +49,14 @@ static kofn_status ask(kofn_core *c, size_t group, uint32_t worker, size_t lo,
     for (size_t i = kf_cells_find(l, lo); i < l->count && l->cell[i].lo < hi;
          i++)
         l->cell[i].pending++;
+    return KOFN_OK;
+}
+
+static kofn_status ask(kofn_core *c, size_t group, uint32_t worker, size_t lo,
+                       size_t hi)
+{
+    for (uint32_t t = 0; t < c->plan->layout.turns; t++)
+        TRY(ask_turn(c, group, worker, t, lo, hi));
     return KOFN_OK;
 }
 
@@ -221,7 +231,8 @@ static kofn_status ask_deals(kofn_core *c, size_t group, const kofn_deals *d)
 {
     /* answers of an adjoint code are as large for a part of the strips as for
      * all of them */
-    size_t pieces = c->plan->layout.adjoint ? 1 : c->opt.pieces;
+    const kofn_layout *L = &c->plan->layout;
+    size_t pieces = L->adjoint || L->whole ? 1 : c->opt.pieces;
 
     for (size_t k = 0; k < d->count;) {
         size_t who = d->deal[k].who, share = 0, end = k;
@@ -265,9 +276,10 @@ kofn_status kf_deal_open(kofn_core *c, size_t group)
         st = expand(l, &d, &real);
     if (!st)
         st = split_at_deals(l, &real);
-    if (!st)
-        st = c->plan->layout.adjoint ? kf_adjoint_mix(c, &real)
-                                     : split_evenly(c, l);
+    if (!st && c->plan->layout.adjoint)
+        st = kf_adjoint_mix(c, &real);
+    else if (!st && !c->plan->layout.whole)
+        st = split_evenly(c, l);
     if (!st && c->state != KF_ROUND_IDLE)
         st = ask_deals(c, group, &real);
     kf_free(d.deal);
@@ -407,6 +419,12 @@ static kofn_status split_short(kofn_core *c, size_t group, size_t n)
     return KOFN_OK;
 }
 
+static bool untouched(const kf_ledger *l)
+{
+    return l->count == 1 && l->cell[0].count == 0 && l->cell[0].pending == 0 &&
+           l->cell[0].slow == 0;
+}
+
 kofn_status kf_deal_short(kofn_core *c, size_t group)
 {
     member *m;
@@ -416,6 +434,8 @@ kofn_status kf_deal_short(kofn_core *c, size_t group)
     TRY(kf_live_members(c, group, &n));
     if (n == 0)
         return KOFN_OK;
+    if (c->plan->layout.whole && !untouched(&c->ledger[group]))
+        return KOFN_OK; /* all were asked for all there is */
     TRY(split_short(c, group, n));
     m = kf_zero(n, sizeof *m);
     if (!m)
@@ -425,19 +445,13 @@ kofn_status kf_deal_short(kofn_core *c, size_t group)
     return st;
 }
 
-static bool untouched(const kf_ledger *l)
-{
-    return l->count == 1 && l->cell[0].count == 0 && l->cell[0].pending == 0 &&
-           l->cell[0].slow == 0;
-}
-
 /* Ask for whatever is missing: by the scheme's deal where nothing has been
  * asked for yet, else for single results. */
 kofn_status kf_deal_more(kofn_core *c)
 {
     for (size_t g = 0; g < c->plan->layout.groups; g++) {
-        bool plenty = kf_live_count(c, g) >= c->plan->layout.enough +
-                                                 kf_spare(c, g);
+        bool plenty = kf_live_count(c, g) * c->plan->layout.turns >=
+                      c->plan->layout.enough + kf_spare(c, g);
 
         if (plenty && untouched(&c->ledger[g]))
             TRY(kf_deal_open(c, g));

@@ -196,7 +196,8 @@ static void forget_open(kofn_core *c)
 static kofn_status deal_afresh(kofn_core *c)
 {
     for (size_t g = 0; g < c->plan->layout.groups; g++)
-        if (kf_live_count(c, g) >= c->plan->layout.enough + kf_spare(c, g))
+        if (kf_live_count(c, g) * c->plan->layout.turns >=
+            c->plan->layout.enough + kf_spare(c, g))
             TRY(kf_deal_open(c, g));
     return kf_starve_if_short(c);
 }

@@ -16,7 +16,8 @@
 static kofn_status survivors(kofn_core *c, const uint32_t *have, size_t n,
                              uint32_t **tasks, uint32_t **seats)
 {
-    size_t top = kf_local(c->plan, c->seats) + 1, found = 0;
+    size_t top = (kf_local(c->plan, c->seats) + 1) * c->plan->layout.turns;
+    size_t found = 0;
 
     while (c->pool_cap <= c->pooled + 2 * n) /* there is a pool even for none */
         TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
@@ -29,7 +30,7 @@ static kofn_status survivors(kofn_core *c, const uint32_t *have, size_t n,
     *tasks = c->pool + c->pooled;
     *seats = *tasks + n;
     for (size_t i = 0; i < n; i++)
-        c->by_seat[kf_local(c->plan, c->task[have[i]].seat)] = have[i];
+        c->by_seat[kf_answer(c, &c->task[have[i]])] = have[i];
     for (size_t s = 0; s < top; s++)
         if (c->by_seat[s] != UINT32_MAX) {
             (*tasks)[found] = c->by_seat[s];
@@ -335,7 +336,8 @@ kofn_status kf_starve_if_short(kofn_core *c)
     if (call_reserves(c))
         return kf_deal_more(c);
     /* Once every seat there can be has answered, nobody can add to it. */
-    if (cell->count + cell->lied < c->plan->layout.max_seats &&
+    if ((cell->count + cell->lied) / c->plan->layout.turns <
+            c->plan->layout.max_seats &&
         (somebody_comes(c) || c->opt.below == KOFN_BELOW_PAUSE))
         return pause(c);
     if (c->opt.below == KOFN_BELOW_DEGRADE)

@@ -24,6 +24,7 @@ typedef enum kf_task_state {
 
 typedef struct kf_task {
     uint32_t worker, seat; /* seat of the plan */
+    uint32_t turn;
     kf_task_state state;
     size_t lo, hi;
 } kf_task;
@@ -173,6 +174,12 @@ size_t kf_cells_find(const kf_ledger *l, size_t strip);
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task);
 void kf_cell_blame(kf_cell *cell, uint32_t task);
 void kf_cells_free(kf_ledger *l);
+
+/* Where the rows of a task's answer are in its group's code. */
+static inline size_t kf_answer(const kofn_core *c, const kf_task *t)
+{
+    return kf_local(c->plan, t->seat) * c->plan->layout.turns + t->turn;
+}
 
 /* deal.c */
 struct kofn_deals {

@@ -105,8 +105,12 @@ static kofn_how how(const kofn_plan *p)
 {
     bool left = p->layout.problem.op == KOFN_LEFT;
 
+    if (p->layout.problem.op == KOFN_SUM)
+        return KOFN_TURN;
+    if (p->layout.problem.op == KOFN_GRAM)
+        return KOFN_TWICE;
     if (p->layout.adjoint)
-        return left ? KOFN_LEFT_SUM : KOFN_SUM;
+        return left ? KOFN_LEFT_INNER : KOFN_INNER;
     return left ? KOFN_LEFT_ROWS : KOFN_ROWS;
 }
 
@@ -122,6 +126,8 @@ static kofn_status take_result(kofn_job *j, const kofn_parcel *in, size_t lo,
         cols = j->out.cols;
     } else if (L->problem.op == KOFN_LEFT) {
         cols = kf_ceil_div(L->problem.n, L->cut[0].cols);
+    } else if (L->problem.op == KOFN_SUM) {
+        cols = 1;
     }
     return take_spare(j, rows, cols, L->problem.dtype, out);
 }
@@ -135,7 +141,8 @@ static kofn_status do_work(kofn_job *j, const kofn_action *a)
                   .round = j->rounds + 1,
                   .how = how(j->use),
                   .lo = a->lo,
-                  .hi = a->hi};
+                  .hi = a->hi,
+                  .turn = a->turn};
     kofn_status st;
 
     j->next_task = a->task + 1;
@@ -242,7 +249,13 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.workers = v.workers;
     j->dropped_before = v.dropped;
     j->ended = a->status;
+    j->rep.messages = 0;
+    j->rep.scalars = 0;
     for (size_t i = 0; i < j->slots; i++) {
+        const kofn_parcel *p = j->slot[i].result;
+
+        j->rep.messages += p != NULL;
+        j->rep.scalars += p ? p->m.rows * p->m.cols : 0;
         kf_job_spare(j, j->slot[i].result);
         j->slot[i].result = NULL;
     }

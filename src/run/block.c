@@ -33,6 +33,12 @@ kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
     return KOFN_OK;
 }
 
+void kf_resident_sum(kf_resident *r, const kofn_plan *plan, kofn_part_fn f,
+                     void *ctx)
+{
+    *r = (kf_resident){.plan = plan, .f = f, .ctx = ctx};
+}
+
 void kf_resident_free(kf_resident *r)
 {
     kf_parts_free(&r->parts);
@@ -60,6 +66,7 @@ void kofn_block_drop(kofn_block *b)
 {
     if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
         return;
+    kf_share_free(b->share);
     kf_free(b->lane);
     kf_free(b->owned);
     kf_free(b->first);
@@ -199,12 +206,16 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code,
 
         if (kf_group(p, seats[i]) != g)
             continue;
-        TRY(kf_code_seat(code, kf_local(p, seats[i]), &rows));
         TRY(block_new(&blocks[i], r));
+        if (r->f) {
+            TRY(kf_share_new(&blocks[i]->share, r, code, seats[i]));
+            continue;
+        }
+        TRY(kf_code_seat(code, kf_local(p, seats[i]), &rows));
         TRY(r->A ? sparse_block(r, rows, g, blocks[i])
                  : lay_out(r, rows, g, blocks[i], jobs, &count));
     }
-    return combine_lanes(r, g, jobs, count);
+    return r->f ? KOFN_OK : combine_lanes(r, g, jobs, count);
 }
 
 kofn_status kf_encode(const kf_resident *r, kf_code *code,

@@ -62,6 +62,9 @@ static kofn_status check_place(const kofn_job *j, size_t rows, size_t cols,
     if (j->placed)
         return kf_fail(KOFN_STATE, "the job holds a matrix already; open "
                        "another job for another matrix");
+    if (pb->op == KOFN_SUM)
+        return kf_fail(KOFN_SHAPE, "the plan is for a sum of functions; call "
+                       "kofn_place_parts");
     if (sparse != pb->sparse)
         return kf_fail(KOFN_SHAPE, "the plan is for a %s matrix",
                        pb->sparse ? "sparse" : "dense");
@@ -79,6 +82,21 @@ kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
     TRY(kf_check_finite(A, "A"));
     TRY(kf_resident_dense(&j->resident, j->plan, A));
+    j->placed = true;
+    return KOFN_OK;
+}
+
+kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
+{
+    if (!f)
+        return kf_fail(KOFN_INVAL, "the function is missing");
+    if (j->placed)
+        return kf_fail(KOFN_STATE, "the job has its function already; open "
+                       "another job for another");
+    if (j->plan->layout.problem.op != KOFN_SUM)
+        return kf_fail(KOFN_SHAPE, "the plan is for a matrix; call "
+                       "kofn_place");
+    kf_resident_sum(&j->resident, j->plan, f, ctx);
     j->placed = true;
     return KOFN_OK;
 }
@@ -142,8 +160,10 @@ static kofn_status check_round(const kofn_job *j, const kofn_plan *use,
     pb = &use->layout.problem;
     in_rows = pb->op == KOFN_LEFT ? pb->p : pb->n;
     in_cols = pb->op == KOFN_LEFT ? pb->m : pb->p;
-    out_rows = pb->op == KOFN_LEFT ? pb->p : pb->m;
-    out_cols = pb->op == KOFN_LEFT ? pb->n : pb->p;
+    out_rows = pb->op == KOFN_LEFT   ? pb->p
+               : pb->op == KOFN_GRAM ? pb->n
+                                     : pb->m;
+    out_cols = pb->op == KOFN_LEFT ? pb->n : pb->op == KOFN_SUM ? 1 : pb->p;
     TRY(kf_check_matrix(in, "the round's input"));
     TRY(kf_check_matrix(out, "the round's output"));
     if (in->rows != in_rows || in->cols != in_cols)
@@ -202,6 +222,8 @@ static void add_to_total(kofn_job *j)
     t->left += r->left;
     t->late += r->late;
     t->dropped += r->dropped;
+    t->messages += r->messages;
+    t->scalars += r->scalars;
     t->corrupt += r->corrupt;
     t->floor = t->floor > r->floor ? t->floor : r->floor;
     t->rows = r->rows;

@@ -48,6 +48,7 @@ uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
     h = mix(h, (uint64_t)(int64_t)a->status);
     h = mix(h, bits(a->noise));
     h = mix(h, a->most);
+    h = mix(h, a->turn);
     for (size_t i = 0; i < a->count; i++)
         h = mix(h, a->tasks[i]);
     for (size_t i = 0;

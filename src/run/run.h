@@ -47,7 +47,22 @@ typedef struct kf_resident {
     kf_parts parts;        /* dense: of all groups, row bands first */
     const kofn_sparse *A;  /* sparse: parts are row ranges of it    */
     kofn_sparse view;      /* what A points to                      */
+    kofn_part_fn f;        /* sums of a function: that function     */
+    void *ctx;
 } kf_resident;
+
+/* The parts of a sum that a seat computes, and how it mixes them. */
+typedef struct kf_share {
+    kofn_part_fn f;
+    void *ctx;
+    size_t parts, of;  /* how many, of how many        */
+    size_t *part;      /* which                        */
+    size_t length, pieces, span; /* of f: in all, as it is cut    */
+    size_t turns, lanes;
+    double *mix;       /* turns lanes x parts pieces   */
+    void *value;       /* parts x (pieces span): what f made of `round` */
+    unsigned round;    /* 0: nothing yet               */
+} kf_share;
 
 struct kofn_block {
     atomic_uint refs;
@@ -56,6 +71,7 @@ struct kofn_block {
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
 
+    kf_share *share;      /* sums of a function */
     const kofn_sparse *A; /* sparse: plain parts, mixed after computing */
     size_t used;          /* how many                                   */
     size_t *first;        /* row of A where each begins                 */
@@ -66,6 +82,8 @@ kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
                               const kofn_matrix *A);
 kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
                                const kofn_sparse *A);
+void kf_resident_sum(kf_resident *r, const kofn_plan *plan, kofn_part_fn f,
+                     void *ctx);
 void kf_resident_free(kf_resident *r);
 /* The blocks of several seats at once: all of A is read once. */
 kofn_status kf_encode(const kf_resident *r, kf_code *code,
@@ -75,6 +93,15 @@ kofn_status kf_encode(const kf_resident *r, kf_code *code,
 kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
                          size_t lo, size_t hi, kofn_matrix *out,
                          bool (*stopped)(void *), void *ud);
+
+/* ---- sums of a function (share.c) --------------------------------------------- */
+
+kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
+                         size_t seat);
+void kf_share_free(kf_share *s);
+/* The answer of one turn. */
+kofn_status kf_share_turn(kf_share *s, const kofn_msg *m,
+                          bool (*stopped)(void *), void *ud);
 
 /* ---- what is sent with the work (message.c) --------------------------------- */
 

@@ -34,6 +34,8 @@ size_t kofn_block_bytes(const kofn_block *b)
 {
     size_t bytes = 0;
 
+    if (b->share)
+        return b->share->parts * sizeof(size_t);
     if (b->A)
         return (size_t)sparse_entries(b, 0, b->rows) * 12;
     for (size_t l = 0; l < b->lanes; l++)
@@ -59,11 +61,17 @@ double kofn_work_size(const kofn_block *b, const kofn_msg *m)
     if (b->A)
         return sparse_entries(b, m->lo, m->hi) * (double)in->cols;
     switch (m->how) {
+    case KOFN_TWICE:
+        return 2 * full_lanes(b) * (double)b->rows * cols;
+    case KOFN_TURN: /* what f costs is not known; its values are written */
+        return (m->turn == 0 ? (double)b->share->parts : 0) *
+                   (double)b->share->length +
+               (double)(b->share->lanes * b->share->span);
     case KOFN_LEFT_ROWS:
         return full_lanes(b) * strips * (double)b->rows * cols;
-    case KOFN_SUM:
+    case KOFN_INNER:
         return full_lanes(b) * strips * (double)b->rows * (double)in->cols;
-    case KOFN_LEFT_SUM:
+    case KOFN_LEFT_INNER:
         return full_lanes(b) * strips * (double)in->rows * cols;
     case KOFN_ROWS:
         break;
@@ -222,6 +230,41 @@ static kofn_status sum_dense(const kofn_block *b, bool left,
     return KOFN_OK;
 }
 
+/* ---- A' A x --------------------------------------------------------------------- */
+
+/* Some rows at a time, which are still in the cache for their second use. */
+#define GRAM_BYTES ((size_t)256 << 10)
+
+static kofn_status twice_dense(const kofn_block *b, const kofn_matrix *in,
+                               kofn_matrix *out, bool (*stopped)(void *),
+                               void *ud)
+{
+    const kofn_matrix *a = &b->lane[0];
+    size_t size = kf_dtype_size(b->dtype);
+    size_t step = kf_max(1, GRAM_BYTES / (b->cols * size));
+    void *t;
+
+    memset(out->data, 0, out->rows * size);
+    if (a->rows == 0)
+        return KOFN_OK;
+    t = kf_new(kf_min(step, a->rows), size);
+    if (!t)
+        return KOFN_NOMEM;
+    for (size_t at = 0; at < a->rows; at += step) {
+        kofn_matrix rows = some_rows(a, at, kf_min(at + step, a->rows));
+        kofn_matrix margins = {t, 1, rows.rows, rows.rows, b->dtype};
+
+        if (at && is_stopped(stopped, ud)) {
+            kf_free(t);
+            return KOFN_AGAIN;
+        }
+        kf_multiply(&rows, in, false, t);
+        kf_multiply(&margins, &rows, true, out->data);
+    }
+    kf_free(t);
+    return KOFN_OK;
+}
+
 kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
                       bool (*stopped)(void *), void *ud)
 {
@@ -233,10 +276,14 @@ kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
         break;
     case KOFN_LEFT_ROWS:
         return rows_dense(b, true, in, m->lo, m->hi, out, stopped, ud);
-    case KOFN_SUM:
-    case KOFN_LEFT_SUM:
-        return sum_dense(b, m->how == KOFN_LEFT_SUM, in, m->lo, m->hi, out,
+    case KOFN_INNER:
+    case KOFN_LEFT_INNER:
+        return sum_dense(b, m->how == KOFN_LEFT_INNER, in, m->lo, m->hi, out,
                          stopped, ud);
+    case KOFN_TWICE:
+        return twice_dense(b, in, out, stopped, ud);
+    case KOFN_TURN:
+        return kf_share_turn(b->share, m, stopped, ud);
     }
     return kofn_compute(b, in, m->lo, m->hi, out, stopped, ud);
 }

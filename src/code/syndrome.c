@@ -1,0 +1,303 @@
+/* syndrome.c -- syndromes, striking nodes from them, and their spectrum. */
+#include "syndrome.h"
+
+#include <math.h>
+
+/* A column of H that is smaller depends on those that were struck. */
+#define DEPENDENT 1e-12
+
+/* ---- tables -------------------------------------------------------------------- */
+
+kofn_status kf_syndromes_new(kf_syndromes *t, const kf_evidence *e,
+                             const double *allowance)
+{
+    size_t rows = e->nodes * e->lanes, ld = rows + e->columns;
+
+    *t = (kf_syndromes){.q = e->q,
+                        .lanes = e->lanes,
+                        .rows = rows,
+                        .columns = e->columns,
+                        .ld = ld,
+                        .allowance = allowance};
+    t->first = t->memory = kf_new(e->q * ld, sizeof *t->memory);
+    t->v = kf_new(e->q, sizeof *t->v);
+    t->w = kf_new(ld, sizeof *t->w);
+    return t->memory && t->v && t->w ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_syndromes_free(kf_syndromes *t)
+{
+    kf_free(t->memory);
+    kf_free(t->v);
+    kf_free(t->w);
+}
+
+void kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y)
+{
+    memset(t->first, 0, t->q * t->ld * sizeof *t->first);
+    for (size_t i = 0; i < t->q; i++)
+        memcpy(t->first + i * t->ld, H + i * t->rows, t->rows * sizeof *H);
+    kf_subtract_product(t->q, t->rows, t->columns, H, t->rows, Y, t->columns,
+                        t->first + t->rows, t->ld);
+}
+
+void kf_syndromes_copy(kf_syndromes *to, const kf_syndromes *from)
+{
+    to->q = from->q;
+    to->first = to->memory;
+    memcpy(to->first, from->first, from->q * from->ld * sizeof *from->first);
+}
+
+void kf_get_column(const kf_syndromes *t, size_t j, double *out)
+{
+    for (size_t i = 0; i < t->q; i++)
+        out[i] = t->first[i * t->ld + j];
+}
+
+/* Householder from the left: all parities but the first do not see column j
+ * any more, and the first is dropped. */
+static void strike_column(kf_syndromes *t, size_t j)
+{
+    double norm = 0, alpha, head;
+
+    kf_get_column(t, j, t->v);
+    for (size_t i = 0; i < t->q; i++) {
+        norm += t->v[i] * t->v[i];
+        t->first[i * t->ld + j] = 0;
+    }
+    norm = sqrt(norm);
+    if (!(norm > DEPENDENT))
+        return;
+    alpha = t->v[0] > 0 ? -norm : norm;
+    head = t->v[0] - alpha;
+    t->v[0] = 1;
+    for (size_t i = 1; i < t->q; i++)
+        t->v[i] /= head;
+    memset(t->w, 0, t->ld * sizeof *t->w);
+    kf_subtract_product(1, t->q, t->ld, t->v, t->q, t->first, t->ld, t->w,
+                        t->ld);
+    for (size_t i = 1; i < t->q; i++)
+        t->v[i] *= head / alpha;
+    t->q--;
+    t->first += t->ld;
+    kf_subtract_product(t->q, 1, t->ld, t->v + 1, 1, t->w, t->ld, t->first,
+                        t->ld);
+}
+
+void kf_syndromes_strike(kf_syndromes *t, size_t node)
+{
+    for (size_t l = 0; l < t->lanes && t->q > 0; l++)
+        strike_column(t, node * t->lanes + l);
+}
+
+/* ---- how much they disagree -------------------------------------------------------- */
+
+/* Squares of the columns of S, in units of what is allowed to an entry. */
+static void square_columns(const kf_syndromes *t)
+{
+    memset(t->w, 0, t->columns * sizeof *t->w);
+    for (size_t i = 0; i < t->q; i++) {
+        const double *S = t->first + i * t->ld + t->rows;
+
+        for (size_t c = 0; c < t->columns; c++) {
+            double x = S[c] / t->allowance[c];
+
+            t->w[c] += x * x;
+        }
+    }
+}
+
+/* What is allowed to a column, in the same units. */
+static double column_limit(const kf_syndromes *t)
+{
+    return sqrt((double)t->q) + KF_TAIL;
+}
+
+double kf_loudness(const kf_syndromes *t)
+{
+    double top = 0, all = 0;
+
+    square_columns(t);
+    for (size_t c = 0; c < t->columns; c++) {
+        top = fmax(top, t->w[c]);
+        all += t->w[c];
+    }
+    return fmax(sqrt(top) / column_limit(t),
+                sqrt(all) / (sqrt((double)(t->q * t->columns)) + KF_TAIL));
+}
+
+double kf_column_loudness(const kf_syndromes *t, size_t c)
+{
+    kf_get_column(t, t->rows + c, t->v);
+    return sqrt(kf_dot(t->v, t->v, t->q)) / t->allowance[c] / column_limit(t);
+}
+
+double kf_misfit(const kf_syndromes *t)
+{
+    double limit = column_limit(t), all = 0;
+
+    square_columns(t);
+    for (size_t c = 0; c < t->columns; c++)
+        all += t->w[c];
+    return all / (limit * limit);
+}
+
+double kf_view(const kf_syndromes *t, size_t r)
+{
+    kf_get_column(t, r, t->v);
+    return sqrt(kf_dot(t->v, t->v, t->q));
+}
+
+/* ---- spectrum -------------------------------------------------------------------------- */
+
+kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e)
+{
+    *p = (kf_spectrum){.columns = e->columns * (e->closed ? 4 : 1)};
+    p->U = kf_new(e->q * e->q, sizeof *p->U);
+    p->value = kf_new(e->q, sizeof *p->value);
+    p->C = kf_new(e->q * p->columns, sizeof *p->C);
+    p->all = kf_new(e->closed ? 4 * e->nodes * p->columns : 0,
+                    sizeof *p->all);
+    return p->U && p->value && p->C && p->all ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_spectrum_free(kf_spectrum *p)
+{
+    kf_free(p->U);
+    kf_free(p->value);
+    kf_free(p->C);
+    kf_free(p->all);
+}
+
+/* The multiples of a column by 1, i, j, k from the right: all are codewords
+ * when it is, and a lie in one lane then shows in as many dimensions as one
+ * in all four. */
+static void close_columns(const kf_evidence *e, const double *Y, double *out)
+{
+    static const int from[4][4] = {
+        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
+    static const double sign[4][4] = {
+        {1, 1, 1, 1}, {-1, 1, 1, -1}, {-1, -1, 1, 1}, {-1, 1, -1, 1}};
+    size_t m = e->columns;
+
+    for (size_t n = 0; n < e->nodes; n++)
+        for (size_t l = 0; l < 4; l++)
+            for (size_t c = 0; c < m; c++)
+                for (size_t k = 0; k < 4; k++)
+                    out[(4 * n + l) * 4 * m + 4 * c + k] =
+                        sign[k][l] * Y[(4 * n + (size_t)from[k][l]) * m + c];
+}
+
+static void fill(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
+                 const double *Y)
+{
+    if (e->closed) {
+        close_columns(e, Y, p->all);
+        memset(p->C, 0, t->q * p->columns * sizeof *p->C);
+        kf_subtract_product(t->q, t->rows, p->columns, t->first, t->ld, p->all,
+                            p->columns, p->C, p->columns);
+        return;
+    }
+    for (size_t i = 0; i < t->q; i++)
+        memcpy(p->C + i * p->columns, t->first + i * t->ld + t->rows,
+               p->columns * sizeof *p->C);
+}
+
+/* Householder from the right makes a lower triangle of the q rows of C, which
+ * move together; how long they are then. */
+static size_t compress(kf_spectrum *p)
+{
+    size_t m = p->columns, short_m = kf_min(p->q, m);
+
+    for (size_t i = 0; i < p->q && i + 1 < m; i++) {
+        double *x = p->C + i * m + i;
+        double norm = sqrt(kf_dot(x, x, m - i)), head;
+
+        if (!(norm > 0))
+            continue;
+        head = x[0] > 0 ? x[0] + norm : x[0] - norm;
+        for (size_t c = 1; c < m - i; c++)
+            x[c] /= head;
+        for (size_t k = i + 1; k < p->q; k++) {
+            double *y = p->C + k * m + i;
+            double f = y[0] + kf_dot(x + 1, y + 1, m - i - 1);
+
+            f *= fabs(head) / norm;
+            y[0] -= f;
+            kf_axpy(m - i - 1, -f, x + 1, y + 1);
+        }
+        x[0] = head > 0 ? -norm : norm;
+    }
+    for (size_t i = 0; i < p->q; i++) {
+        double *to = p->C + i * short_m;
+
+        memmove(to, p->C + i * m, kf_min(i + 1, m) * sizeof *to);
+        for (size_t c = i + 1; c < short_m; c++)
+            to[c] = 0;
+    }
+    return short_m;
+}
+
+static void turn(double *a, double *b, size_t n, double cosine, double sine)
+{
+    for (size_t k = 0; k < n; k++) {
+        double x = a[k], y = b[k];
+
+        a[k] = cosine * x - sine * y;
+        b[k] = sine * x + cosine * y;
+    }
+}
+
+/* Make rows i and j of C orthogonal; false when they are. */
+static bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j)
+{
+    double *a = p->C + i * m, *b = p->C + j * m;
+    double aa = kf_dot(a, a, m), bb = kf_dot(b, b, m), ab = kf_dot(a, b, m);
+    double zeta, t, cosine;
+
+    if (!(fabs(ab) > 1e-15 * sqrt(aa) * sqrt(bb)) || ab == 0)
+        return false;
+    zeta = (bb - aa) / (2 * ab);
+    t = (zeta >= 0 ? 1 : -1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
+    cosine = 1 / sqrt(1 + t * t);
+    turn(a, b, m, cosine, cosine * t);
+    turn(p->U + i * p->q, p->U + j * p->q, p->q, cosine, cosine * t);
+    return true;
+}
+
+/* One-sided Jacobi: rows of C are rotated until they are orthogonal. */
+void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t,
+                    const kf_evidence *e, const double *Y)
+{
+    bool still = true;
+    size_t m;
+
+    p->q = t->q;
+    fill(p, t, e, Y);
+    m = compress(p);
+    memset(p->U, 0, p->q * p->q * sizeof *p->U);
+    for (size_t i = 0; i < p->q; i++)
+        p->U[i * p->q + i] = 1;
+    for (int sweep = 0; sweep < 40 && still; sweep++) {
+        still = false;
+        for (size_t i = 0; i + 1 < p->q; i++)
+            for (size_t j = i + 1; j < p->q; j++)
+                still |= rotate(p, m, i, j);
+    }
+    for (size_t i = 0; i < p->q; i++)
+        p->value[i] = sqrt(kf_dot(p->C + i * m, p->C + i * m, m));
+}
+
+double kf_spectrum_level(const kf_spectrum *p, double size)
+{
+    return size * (sqrt((double)p->columns) + sqrt((double)p->q) + KF_TAIL);
+}
+
+size_t kf_spectrum_above(const kf_spectrum *p, double level)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->q; i++)
+        n += p->value[i] > level;
+    return n;
+}

@@ -1,0 +1,141 @@
+/* share.c -- a worker's share of a sum of functions: the values of f for its
+ * parts, computed once a round, and mixtures of their pieces, one a turn. */
+#include "run.h"
+
+#include "code/combine.h"
+
+void kf_share_free(kf_share *s)
+{
+    if (!s)
+        return;
+    kf_free(s->part);
+    kf_free(s->mix);
+    kf_free(s->value);
+    kf_free(s);
+}
+
+static kofn_status list_parts(kf_share *s, const kf_row *held)
+{
+    s->parts = held->n;
+    s->part = kf_new(held->n, sizeof *s->part);
+    if (!s->part)
+        return KOFN_NOMEM;
+    for (size_t e = 0; e < held->n; e++)
+        s->part[e] = held->col[e];
+    return KOFN_OK;
+}
+
+/* Row of the mixture from symbols of all parts to those of this share. */
+static kofn_status fill_row(const kf_share *s, const kf_row *g, double *row)
+{
+    size_t k = 0;
+
+    for (size_t e = 0; e < g->n; e++) {
+        size_t part = g->col[e] / s->pieces, piece = g->col[e] % s->pieces;
+
+        while (k < s->parts && s->part[k] < part)
+            k++;
+        if (k == s->parts || s->part[k] != part)
+            return kf_fail(KOFN_INVAL, "a scheme mixes part %zu into the "
+                           "answer of a seat that does not compute it", part);
+        row[k * s->pieces + piece] = g->val[e];
+    }
+    return KOFN_OK;
+}
+
+static kofn_status fill(kf_share *s, kf_code *code, size_t seat)
+{
+    size_t wide, bytes;
+
+    for (size_t t = 0; t < s->turns; t++) {
+        const kf_seat *rows;
+
+        TRY(kf_code_seat(code, seat * s->turns + t, &rows));
+        if (t == 0)
+            TRY(list_parts(s, &rows->E0[0]));
+        wide = s->parts * s->pieces;
+        if (t == 0)
+            s->mix = kofn_layout_table(s->turns * s->lanes, wide);
+        if (!s->mix)
+            return KOFN_NOMEM;
+        for (size_t l = 0; l < s->lanes; l++)
+            TRY(fill_row(s, &rows->G[l], s->mix + (t * s->lanes + l) * wide));
+    }
+    if (!kf_mul(s->parts * s->pieces, s->span, &bytes))
+        return kf_nomem(SIZE_MAX);
+    s->value = kf_zero(bytes, sizeof(double)); /* padding stays zero */
+    return s->value ? KOFN_OK : KOFN_NOMEM;
+}
+
+kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
+                         size_t seat)
+{
+    const kofn_layout *L = &r->plan->layout;
+    kf_share *s = kf_zero(1, sizeof *s);
+    kofn_status st;
+
+    *out = NULL;
+    if (!s)
+        return KOFN_NOMEM;
+    s->f = r->f;
+    s->ctx = r->ctx;
+    s->of = r->plan->parts;
+    s->length = L->problem.m;
+    s->pieces = L->wants;
+    s->span = r->plan->span;
+    s->turns = L->turns;
+    s->lanes = L->lanes;
+    st = fill(s, code, seat);
+    if (st) {
+        kf_share_free(s);
+        return st;
+    }
+    *out = s;
+    return KOFN_OK;
+}
+
+static char *value_of(const kf_share *s, size_t k, kofn_dtype dtype)
+{
+    return (char *)s->value + k * s->pieces * s->span * kf_dtype_size(dtype);
+}
+
+static kofn_status evaluate(kf_share *s, const kofn_msg *m,
+                            bool (*stopped)(void *), void *ud)
+{
+    kofn_dtype dtype = m->result->m.dtype;
+
+    s->round = 0;
+    for (size_t k = 0; k < s->parts; k++) {
+        kofn_matrix out = {value_of(s, k, dtype), s->length, 1, 1, dtype};
+
+        if (k && stopped && stopped(ud))
+            return KOFN_AGAIN;
+        TRY(s->f(s->ctx, s->part[k], s->of, &m->in->m, &out));
+    }
+    s->round = m->round;
+    return KOFN_OK;
+}
+
+kofn_status kf_share_turn(kf_share *s, const kofn_msg *m,
+                          bool (*stopped)(void *), void *ud)
+{
+    const kofn_matrix *out = &m->result->m;
+    size_t n = s->parts * s->pieces, size = kf_dtype_size(out->dtype);
+    const void **src = kf_new(n, sizeof *src);
+    void **dst = kf_new(s->lanes, sizeof *dst);
+    kofn_status st = src && dst ? KOFN_OK : KOFN_NOMEM;
+
+    if (!st && s->round != m->round)
+        st = evaluate(s, m, stopped, ud);
+    if (!st) {
+        for (size_t i = 0; i < n; i++)
+            src[i] = (char *)s->value + i * s->span * size;
+        for (size_t l = 0; l < s->lanes; l++)
+            dst[l] = kf_at(out, l * s->span, 0);
+        kf_combine(s->lanes, n, s->mix + m->turn * s->lanes * n, n, src, dst,
+                   s->span, out->dtype);
+    }
+    kf_free(src);
+    kf_free(dst);
+    return st;
+}
