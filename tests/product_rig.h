@@ -1,0 +1,320 @@
+/* product_rig.h -- coded products of two matrices without the rest of the
+ * house: parts are mixed by the rows of the seats, multiplied by BLAS in the
+ * data's type, and combined by D.  What is wanted is computed from the parts
+ * in long double, so that neither W nor G is believed. */
+#ifndef KF_TEST_PRODUCT_RIG_H
+#define KF_TEST_PRODUCT_RIG_H
+
+#include "support.h"
+
+#include "base/rng.h"
+#include "code/code.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Sanitizers cost a factor of twenty or more: they see a sample. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define EVERY 50
+#else
+#define EVERY 1
+#endif
+
+/* rows x len times len x cols, of parts. */
+typedef struct sides {
+    size_t rows, len, cols;
+} sides;
+
+typedef struct fleet {
+    kofn_plan *plan;
+    const kofn_layout *L;
+    kf_code *code;
+    kofn_dtype dtype;
+    sides s;
+    size_t seats;
+    bool left;
+    double **part[2]; /* of A and of the input                  */
+    double *result;   /* (seat, lane), rows x cols, as rounded  */
+    long double *want;
+} fleet;
+
+static inline void *room(size_t n, size_t size)
+{
+    void *p = kf_zero(n, size);
+
+    assert_non_null(p);
+    return p;
+}
+
+static inline double rounded(double x, kofn_dtype dtype)
+{
+    return dtype == KOFN_F64 ? x : (double)(float)x;
+}
+
+/* The part of operand w: that of A stands right in B A. */
+static inline void part_sides(const fleet *f, int w, size_t *r, size_t *c)
+{
+    bool first = (w == 0) != f->left;
+
+    *r = first ? f->s.rows : f->s.len;
+    *c = first ? f->s.len : f->s.cols;
+}
+
+static inline void make_parts(fleet *f)
+{
+    for (int w = 0; w < 2; w++) {
+        size_t n = f->L->cut[w].rows * f->L->cut[w].cols, r, c;
+        kf_rng g = kf_rng_stream(77, KF_FOR_DATA, (uint32_t)w, 0);
+
+        part_sides(f, w, &r, &c);
+        f->part[w] = room(n, sizeof(double *));
+        for (size_t j = 0; j < n; j++) {
+            f->part[w][j] = room(r * c, sizeof(double));
+            for (size_t i = 0; i < r * c; i++)
+                f->part[w][j][i] = rounded(kf_rng_normal(&g), f->dtype);
+        }
+    }
+}
+
+/* sum over the row of its parts, accumulated in double and rounded once. */
+static inline double *mixed(const fleet *f, int w, const kf_row *row)
+{
+    size_t r, c;
+    double *x;
+
+    part_sides(f, w, &r, &c);
+    x = room(r * c, sizeof *x);
+    for (size_t e = 0; e < row->n; e++)
+        for (size_t i = 0; i < r * c; i++)
+            x[i] += row->val[e] * f->part[w][row->col[e]][i];
+    for (size_t i = 0; i < r * c; i++)
+        x[i] = rounded(x[i], f->dtype);
+    return x;
+}
+
+/* out += X Y in the type of the data. */
+static inline void multiply(const fleet *f, const double *X, const double *Y,
+                            double *out)
+{
+    size_t r = f->s.rows, n = f->s.len, c = f->s.cols;
+    float *x, *y, *z;
+
+    if (f->dtype == KOFN_F64) {
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)r, (int)c,
+                    (int)n, 1, X, (int)n, Y, (int)c, 1, out, (int)c);
+        return;
+    }
+    x = room(r * n, sizeof *x);
+    y = room(n * c, sizeof *y);
+    z = room(r * c, sizeof *z);
+    for (size_t i = 0; i < r * n; i++)
+        x[i] = (float)X[i];
+    for (size_t i = 0; i < n * c; i++)
+        y[i] = (float)Y[i];
+    for (size_t i = 0; i < r * c; i++)
+        z[i] = (float)out[i];
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)r, (int)c,
+                (int)n, 1, x, (int)n, y, (int)c, 1, z, (int)c);
+    for (size_t i = 0; i < r * c; i++)
+        out[i] = (double)z[i];
+    kf_free(x);
+    kf_free(y);
+    kf_free(z);
+}
+
+static inline void compute(fleet *f, size_t seat)
+{
+    const kofn_layout *L = f->L;
+    const kf_row whole = {1, (uint32_t[]){0}, (double[]){1}};
+    size_t size = f->s.rows * f->s.cols;
+    const kf_seat *s;
+
+    assert_ok(kf_code_seat(f->code, seat, &s));
+    for (size_t l = 0; l < L->lanes; l++)
+        for (size_t t = 0; t < L->inner; t++) {
+            double *a = mixed(f, 0, &s->E0[l * L->inner + t]);
+            double *b = mixed(f, 1, s->E1 ? &s->E1[t] : &whole);
+
+            multiply(f, f->left ? b : a, f->left ? a : b,
+                     f->result + (seat * L->lanes + l) * size);
+            kf_free(a);
+            kf_free(b);
+        }
+}
+
+/* Block (i, k) of the product from the parts as they are. */
+static inline void reference(fleet *f, size_t i, size_t k, long double *out)
+{
+    const kofn_cut *cut = f->L->cut;
+    size_t sum = f->left ? cut[0].rows : cut[0].cols;
+
+    for (size_t j = 0; j < sum; j++) {
+        const double *X = f->left ? f->part[1][i + cut[1].rows * j]
+                                  : f->part[0][i + cut[0].rows * j];
+        const double *Y = f->left ? f->part[0][j + cut[0].rows * k]
+                                  : f->part[1][j + cut[1].rows * k];
+
+        for (size_t r = 0; r < f->s.rows; r++)
+            for (size_t c = 0; c < f->s.cols; c++)
+                for (size_t t = 0; t < f->s.len; t++)
+                    out[r * f->s.cols + c] +=
+                        (long double)X[r * f->s.len + t] *
+                        Y[t * f->s.cols + c];
+    }
+}
+
+static inline kofn_status plan_of(kofn_plan **out, kofn_op op,
+                                  const char *spec, size_t n,
+                                  kofn_dtype dtype, uint64_t seed)
+{
+    kofn_problem pb = {op, 100, 100, op == KOFN_MATVEC ? 1 : 100, dtype,
+                       false};
+
+    return kofn_plan_new(out, &pb, spec, n, seed);
+}
+
+/* The same code for operands whose parts have these sides. */
+static inline void fit(fleet *f, kofn_op op, const char *spec, size_t n,
+                       uint64_t seed)
+{
+    kofn_problem pb = {op, 1, 1, 1, f->dtype, false};
+    kofn_plan *probe;
+    const kofn_cut *cut;
+
+    assert_ok(plan_of(&probe, op, spec, n, f->dtype, seed));
+    cut = probe->layout.cut;
+    if (f->left) {
+        pb.p = cut[1].rows * f->s.rows;
+        pb.m = cut[0].rows * f->s.len;
+        pb.n = cut[0].cols * f->s.cols;
+    } else {
+        pb.m = cut[0].rows * f->s.rows;
+        pb.n = cut[0].cols * f->s.len;
+        pb.p = cut[1].cols * f->s.cols;
+    }
+    assert_ok(kofn_plan_new(&f->plan, &pb, spec, n, seed));
+    kofn_plan_free(probe);
+}
+
+static inline void fleet_up(fleet *f, kofn_op op, const char *spec, size_t n,
+                            size_t seats, sides s, kofn_dtype dtype,
+                            uint64_t seed)
+{
+    size_t size;
+
+    *f = (fleet){.dtype = dtype, .s = s, .seats = seats};
+    f->left = op == KOFN_LEFT;
+    if (op == KOFN_MATVEC)
+        f->s.cols = 1;
+    size = f->s.rows * f->s.cols;
+    fit(f, op, spec, n, seed);
+    f->L = &f->plan->layout;
+    assert_int_equal(f->L->grid_rows,
+                     f->left ? f->L->cut[1].rows : f->L->cut[0].rows);
+    assert_ok(kf_code_new(&f->code, f->plan));
+    make_parts(f);
+    f->result = room(seats * f->L->lanes * size, sizeof *f->result);
+    for (size_t i = 0; i < seats; i++)
+        compute(f, i);
+    f->want = room(f->L->wants * size, sizeof *f->want);
+    for (size_t w = 0; w < f->L->wants; w++)
+        reference(f, w % f->L->grid_rows, w / f->L->grid_rows,
+                  f->want + w * size);
+}
+
+static inline void fleet_down(fleet *f)
+{
+    for (int w = 0; w < 2; w++) {
+        for (size_t j = 0; j < f->L->cut[w].rows * f->L->cut[w].cols; j++)
+            kf_free(f->part[w][j]);
+        kf_free(f->part[w]);
+    }
+    kf_free(f->result);
+    kf_free(f->want);
+    kf_code_free(f->code);
+    kofn_plan_free(f->plan);
+}
+
+/* Want w, decoded. */
+static inline void decoded(const fleet *f, const kf_decoder *d, size_t w,
+                           size_t row, double *out)
+{
+    size_t size = f->s.rows * f->s.cols, lanes = f->L->lanes;
+
+    memset(out, 0, size * sizeof *out);
+    for (size_t r = 0; r < d->results; r++) {
+        double c = d->copy[w] == KF_MIXED ? d->D[row * d->results + r]
+                                          : d->copy[w] == (int32_t)r;
+        const double *y =
+            f->result + (d->seat[r / lanes] * lanes + r % lanes) * size;
+
+        for (size_t i = 0; c != 0 && i < size; i++)
+            out[i] += c * y[i];
+    }
+    for (size_t i = 0; i < size; i++)
+        out[i] = rounded(out[i], f->dtype);
+}
+
+/* ||got - exact||_F / ||exact||_F over all wants. */
+static inline double error_of(const fleet *f, const kf_decoder *d)
+{
+    size_t size = f->s.rows * f->s.cols, row = 0;
+    double *got = room(size, sizeof *got);
+    long double off = 0, all = 0;
+
+    for (size_t w = 0; w < d->wants; w++) {
+        decoded(f, d, w, row, got);
+        row += d->copy[w] == KF_MIXED;
+        for (size_t i = 0; i < size; i++) {
+            long double want = f->want[w * size + i];
+
+            off += (got[i] - want) * (got[i] - want);
+            all += want * want;
+        }
+    }
+    assert_int_equal(row, d->mixed);
+    kf_free(got);
+    return sqrt((double)(off / all));
+}
+
+/* ---- sets of seats --------------------------------------------------------- */
+
+static inline void first_set(uint32_t *set, size_t k)
+{
+    for (size_t i = 0; i < k; i++)
+        set[i] = (uint32_t)i;
+}
+
+/* In lexicographic order; false after the last. */
+static inline bool next_set(uint32_t *set, size_t k, size_t n)
+{
+    size_t i = k;
+
+    while (i > 0 && set[i - 1] == n - k + i - 1)
+        i--;
+    if (i == 0)
+        return false;
+    set[i - 1]++;
+    for (; i < k; i++)
+        set[i] = set[i - 1] + 1;
+    return true;
+}
+
+static inline void random_set(kf_rng *r, uint32_t *set, size_t k, size_t n)
+{
+    for (size_t i = 0, taken = 0; taken < k; i++)
+        if (kf_rng_below(r, n - i) < k - taken)
+            set[taken++] = (uint32_t)i;
+}
+
+/* All but the window of n-k seats that begins at `at`. */
+static inline void without_window(uint32_t *set, size_t k, size_t n, size_t at)
+{
+    for (size_t i = 0, taken = 0; i < n; i++)
+        if ((i + n - at) % n >= n - k)
+            set[taken++] = (uint32_t)i;
+}
+
+#endif
