@@ -33,7 +33,7 @@ static void open_rig(rig *r, const kind *k, kofn_dtype dtype, bool sim,
                      .n = 61,
                      .p = k->op == KOFN_MATVEC ? 1 : 17,
                      .sim = sim,
-                     .left = k->op == KOFN_LEFT,
+                     .op = k->op,
                      .dtype = dtype,
                      .spec = k->spec,
                      .opt = opt};
@@ -160,7 +160,7 @@ static void detect_says_so(void **state)
         kofn_weather w = {.corrupt = 1, .seed = 5};
         rig_kind what = {.workers = kinds[i].workers, .m = 100, .n = 61,
                          .p = 7, .spec = kinds[i].spec, .sim = true,
-                         .left = kinds[i].op == KOFN_LEFT,
+                         .op = kinds[i].op,
                          .weather = &w, .opt = &o};
         rig x;
 

@@ -222,6 +222,20 @@ static void other_bases(void **state)
         }
 }
 
+/* A coefficient of B near 0 would spoil a seat for a whole column of B. */
+static void check_reals(fleet *f)
+{
+    for (size_t i = f->L->enough; f->L->cut[1].cols > 1 && i < f->seats; i++) {
+        const kf_seat *s;
+
+        assert_ok(kf_code_seat(f->code, i, &s));
+        assert_int_equal(s->E1->n, f->L->cut[1].cols);
+        for (size_t e = 0; e < s->E1->n; e++)
+            assert_true(fabs(s->E1->val[e]) > 0.5 &&
+                        fabs(s->E1->val[e]) < 1);
+    }
+}
+
 /* Khatri-Rao: systematic, and open-ended; rows that joiners would have count
  * like any. */
 static void khatri_rao(void **state)
@@ -249,6 +263,7 @@ static void khatri_rao(void **state)
             }
             first_set(set, K); /* nothing to solve */
             try_enough(&f, set, K);
+            check_reals(&f);
             fleet_down(&f);
         }
 }

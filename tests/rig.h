@@ -138,15 +138,16 @@ typedef struct rig {
     kofn_job *job;
     kofn_matrix A, x, y;
     kofn_sparse sparse;
-    double *want; /* A x, or x A */
-    bool left;
+    double *want; /* A x, x A or A' A x */
+    kofn_op op;
 } rig;
 
 /* What a rig is made of; zero means: dense, float64, fair weather, defaults. */
 typedef struct rig_kind {
     const char *spec;
     size_t workers, m, n, p;
-    bool sim, sparse, left;
+    kofn_op op; /* 0: MATVEC or MATMUL, by p */
+    bool sim, sparse;
     kofn_dtype dtype;
     const kofn_weather *weather;
     const kofn_options *opt;
@@ -154,32 +155,79 @@ typedef struct rig_kind {
 
 static inline double *rig_product(const rig *r)
 {
-    return r->left ? plain_product(&r->x, &r->A) : plain_product(&r->A, &r->x);
+    kofn_matrix t = {NULL, 1, r->A.rows, r->A.rows, KOFN_F64};
+    double *y;
+
+    if (r->op == KOFN_LEFT)
+        return plain_product(&r->x, &r->A);
+    t.data = plain_product(&r->A, &r->x);
+    if (!(r->op & (KOFN_GRAM | KOFN_SUM)))
+        return t.data;
+    y = plain_product(&t, &r->A); /* one column: its transpose is the same */
+    kf_free(t.data);
+    return y;
+}
+
+/* A' A x once more: the sum over parts of what the rows of a part make. */
+static inline kofn_status rig_part(void *ctx, size_t part, size_t parts,
+                                   const kofn_matrix *in, kofn_matrix *out)
+{
+    const rig *r = ctx;
+    double *a = as_doubles(&r->A), *x = as_doubles(in);
+    size_t n = r->A.cols;
+    double *y = numbers(n, sizeof *y);
+
+    for (size_t i = part; i < r->A.rows; i += parts) {
+        double margin = cblas_ddot((int)n, a + i * n, 1, x, 1);
+
+        cblas_daxpy((int)n, margin, a + i * n, 1, y, 1);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (out->dtype == KOFN_F64)
+            ((double *)out->data)[i] = y[i];
+        else
+            ((float *)out->data)[i] = (float)y[i];
+    }
+    kf_free(a);
+    kf_free(x);
+    kf_free(y);
+    return KOFN_OK;
+}
+
+static inline kofn_status rig_place(rig *r)
+{
+    if (r->op == KOFN_SUM)
+        return kofn_place_parts(r->job, rig_part, r);
+    return r->sparse.ptr ? kofn_place_sparse(r->job, &r->sparse)
+                         : kofn_place(r->job, &r->A);
 }
 
 /* The inputs and the plan, without a job. */
 static inline void rig_inputs(rig *r, const rig_kind *k)
 {
-    kofn_problem pb = {k->left     ? KOFN_LEFT
-                       : k->p == 1 ? KOFN_MATVEC
-                                   : KOFN_MATMUL,
-                       k->m,
+    kofn_op op = k->op         ? k->op
+                 : k->p == 1 ? KOFN_MATVEC
+                             : KOFN_MATMUL;
+    bool left = op == KOFN_LEFT, gram = op & (KOFN_GRAM | KOFN_SUM);
+    kofn_problem pb = {op,
+                       op == KOFN_SUM ? k->n : k->m,
                        k->n,
                        k->p,
                        k->dtype,
                        k->sparse};
 
-    *r = (rig){.left = k->left};
+    *r = (rig){.op = op};
     if (k->sparse) {
         r->sparse = random_sparse(k->m, k->n, 4, 1);
         r->A = sparse_as_dense(&r->sparse);
     } else {
         r->A = random_matrix(k->m, k->n, k->dtype, 1);
     }
-    r->x = k->left ? random_matrix(k->p, k->m, k->dtype, 2)
-                   : random_matrix(k->n, k->p, k->dtype, 2);
-    r->y = k->left ? random_matrix(k->p, k->n, k->dtype, 3)
-                   : random_matrix(k->m, k->p, k->dtype, 3);
+    r->x = left ? random_matrix(k->p, k->m, k->dtype, 2)
+                : random_matrix(k->n, k->p, k->dtype, 2);
+    r->y = left   ? random_matrix(k->p, k->n, k->dtype, 3)
+           : gram ? random_matrix(k->n, 1, k->dtype, 3)
+                  : random_matrix(k->m, k->p, k->dtype, 3);
     r->want = rig_product(r);
     if (k->spec)
         assert_ok(kofn_plan_new(&r->plan, &pb, k->spec, k->workers, 7));
@@ -192,8 +240,7 @@ static inline void rig_open(rig *r, const rig_kind *k)
     assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->weather)
                      : kofn_port_threads(&port, k->workers, k->weather));
     assert_ok(kofn_open(&r->job, r->plan, port, k->opt));
-    assert_ok(k->sparse ? kofn_place_sparse(r->job, &r->sparse)
-                        : kofn_place(r->job, &r->A));
+    assert_ok(rig_place(r));
 }
 
 static inline void rig_up(rig *r, const rig_kind *k)
@@ -258,7 +305,9 @@ static inline double rig_error(const rig *r)
     }
     kf_free(y);
     typical = rig_norm(&r->A) * rig_norm(&r->x) /
-              sqrt((double)(r->left ? r->A.rows : r->A.cols));
+              sqrt((double)(r->op == KOFN_LEFT ? r->A.rows : r->A.cols));
+    if (r->op & (KOFN_GRAM | KOFN_SUM))
+        typical *= rig_norm(&r->A) / sqrt((double)r->A.cols);
     if (top == 0)
         return 0;
     return sqrt(top) / fmax(sqrt(bottom), typical);

@@ -144,7 +144,9 @@ static inline uint32_t walk_spare(const walk *w, kf_rng *r)
 {
     uint32_t i = (uint32_t)kf_rng_below(r, w->workers);
 
-    if (w->gone[i] || walk_alive(w, w->seat[i] % w->plan->layout.groups) <=
+    size_t alive = walk_alive(w, w->seat[i] % w->plan->layout.groups);
+
+    if (w->gone[i] || (alive - 1) * w->plan->layout.turns <
                           w->plan->layout.threshold)
         return UINT32_MAX;
     return i;

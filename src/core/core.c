@@ -233,13 +233,17 @@ static kofn_status check_options(const kofn_plan *p,
     if (L->adjoint || (p->left && p->left->layout.adjoint))
         return kf_fail(KOFN_UNSUITED, "an adjoint code waits for every answer "
                        "and has none to spare; errors cannot be found");
-    if (each < L->enough + 1)
-        return kf_fail(KOFN_INVAL, "%zu workers%s and a threshold of %zu leave "
-                       "no redundancy to find errors with; use at least %zu "
-                       "workers or a threshold of at most %zu", each,
-                       L->groups > 1 ? " a group" : "", L->enough,
-                       (L->enough + 1) * L->groups, each - 1);
-    return KOFN_OK;
+    if (each > L->enough)
+        return KOFN_OK;
+    if (each == 1)
+        return kf_fail(KOFN_INVAL, "one worker%s has nobody to be compared "
+                       "with; use at least %zu workers",
+                       L->groups > 1 ? " a group" : "", 2 * L->groups);
+    return kf_fail(KOFN_INVAL, "%zu workers%s and a threshold of %zu leave no "
+                   "redundancy to find errors with; use at least %zu workers "
+                   "or a threshold of at most %zu", each,
+                   L->groups > 1 ? " a group" : "", L->enough,
+                   (L->enough + 1) * L->groups, (each - 1) * L->groups);
 }
 
 static kofn_status make_use(kf_use *u, const kofn_plan *plan)
