@@ -29,6 +29,8 @@ static void same_again(const kofn_problem *pb, const kofn_plan_info *info)
 /* The first byte chooses workers and operand, the rest is the string. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATVEC, KOFN_MATMUL,
+                                  KOFN_LEFT, KOFN_GRAM, KOFN_SUM};
     kofn_problem pb = {KOFN_MATVEC, 100, 7, 1, KOFN_F64, false};
     kofn_plan *plan;
     kofn_plan_info info;
@@ -39,16 +41,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(text, data + 1, size - 1);
     text[size - 1] = 0;
-    pb.sparse = data[0] & 1;
-    st = kofn_plan_new(&plan, &pb, text, (size_t)(data[0] >> 1) % 40 + 1, 1);
+    pb.op = ops[data[0] % 6];
+    pb.p = pb.op == KOFN_MATMUL || pb.op == KOFN_LEFT ? 5 : 1;
+    pb.sparse = data[0] % 6 == 1;
+    st = kofn_plan_new(&plan, &pb, text, (size_t)data[0] / 6 + 1, 1);
     must(st <= KOFN_OK);
     must(st == KOFN_OK || *kofn_errmsg());
     if (st)
         return 0;
     must(kofn_plan_describe(plan, false, &info) == KOFN_OK);
     must(info.threshold >= 1 && info.threshold <= info.workers);
-    must(info.storage > 0 && info.storage <= 1);
-    must(info.load > 0 && info.load <= 1);
+    must(info.storage > 0 && info.storage <= 4); /* complex numbers */
+    must(info.load > 0 && info.load <= 4);
     same_again(&pb, &info);
     kofn_plan_free(plan);
     return 0;
