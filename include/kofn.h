@@ -1,7 +1,7 @@
 /* kofn.h -- any k of n workers are enough.
  *
  * The whole user interface, in the order one meets it: status, memory,
- * matrices, plan, ports and their weather, job, report, iterations.
+ * matrices, plan, ports and their weather, job, report, iterations, model.
  *
  *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
  *     failure, and kofn_errmsg() then says what was wrong and what to do.
@@ -403,6 +403,89 @@ KOFN_API kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
                                                kofn_matrix *out);
 KOFN_API void kofn_sparse_free(kofn_sparse *s);
 KOFN_API void kofn_free(void *p);
+
+/* ---- model: what gradient schemes take on the average ------------------ */
+
+/* The restart model of adaptive gradient coding (docs/model.md).  An epoch is
+ * a computation and then a message.  A worker that was started, or started
+ * again, straggles with probability p, whatever the others do; while there are
+ * too many stragglers to decode, they are started again in the next epoch. */
+typedef struct kofn_aet_params {
+    size_t n;    /* workers, and subsets of the data                     */
+    size_t d;    /* subsets that each worker computes                    */
+    double p;    /* chance of straggling, 0 .. KOFN_AET_MOST_P           */
+    double t_cp; /* time of the computation of d subsets                 */
+    double t_cm; /* time of a message as long as the gradient            */
+    size_t lam;  /* AGC: pieces a gradient is cut into; 0: as many as give
+                    the optimum, lcm(1..d)                               */
+} kofn_aet_params;
+#define KOFN_AET_MOST_P 0.9999
+#define KOFN_AET_MOST_N 10000
+
+typedef enum kofn_aet_kind {
+    KOFN_AET_UNCODED = 1 << 0, /* a subset a worker, all must answer        */
+    KOFN_AET_GC = 1 << 1,      /* whole gradients, d - 1 may straggle       */
+    KOFN_AET_CGC = 1 << 2,     /* s may straggle, messages of 1/(d-s)       */
+    KOFN_AET_G_CGC = 1 << 3,   /* the same in groups                        */
+    KOFN_AET_AGC = 1 << 4,     /* as short as the stragglers there are let  */
+    KOFN_AET_G_AGC = 1 << 5    /* the same in groups                        */
+} kofn_aet_kind;
+
+typedef struct kofn_aet_scheme {
+    kofn_aet_kind kind;
+    size_t s; /* CGC, G_CGC: how many may straggle, 0 .. d-1 */
+} kofn_aet_scheme;
+
+typedef struct kofn_aet_result {
+    double time;   /* the average execution time of an iteration, AET */
+    double epochs; /* epochs it takes on the average, >= 1            */
+    double length; /* of the messages that are decoded, 1: a gradient */
+    double mass;   /* probability that was summed over: 1 to rounding */
+} kofn_aet_result;
+
+KOFN_API kofn_status kofn_aet(const kofn_aet_params *q, kofn_aet_scheme scheme,
+                              kofn_aet_result *res);
+/* The same for any cost: time(ctx, i, s) is what the iteration has taken when
+ * epoch i = 0, 1, .. is the one that decodes, with s stragglers, in the group
+ * with the most of those that were running; s is the tolerance where the
+ * messages have one length. */
+typedef double (*kofn_aet_time)(void *ctx, size_t i, size_t s);
+KOFN_API kofn_status kofn_aet_with(const kofn_aet_params *q,
+                                   kofn_aet_scheme scheme, kofn_aet_time time,
+                                   void *ctx, kofn_aet_result *res);
+/* The scheme with the least AET among those whose kinds are in the mask, 0:
+ * all; of equals the first by kind and s.  res may be NULL. */
+KOFN_API kofn_status kofn_aet_best(const kofn_aet_params *q, unsigned among,
+                                   kofn_aet_scheme *best, kofn_aet_result *res);
+/* The communication vector: c[s], s = 0 .. *count-1, is the length of messages
+ * when s straggle; there is room for d. */
+KOFN_API kofn_status kofn_aet_lengths(const kofn_aet_params *q,
+                                      kofn_aet_scheme scheme, double *c,
+                                      size_t *count);
+/* The length when stragglers[h] straggle in group h; KOFN_TOOFEW when that is
+ * too many. */
+KOFN_API kofn_status kofn_aet_length(const kofn_aet_params *q,
+                                     kofn_aet_scheme scheme,
+                                     const size_t *stragglers, double *length);
+/* How many groups the scheme makes of the workers, and workers in group h. */
+KOFN_API size_t kofn_aet_groups(const kofn_aet_params *q,
+                                kofn_aet_scheme scheme);
+KOFN_API size_t kofn_aet_group_size(const kofn_aet_params *q,
+                                    kofn_aet_scheme scheme, size_t h);
+/* "AGC", "G-CGC(1)", ..., into out and returned. */
+KOFN_API const char *kofn_aet_name(kofn_aet_scheme scheme, char *out,
+                                   size_t size);
+
+/* The published comparison of schemes on 20 workers (Table VI of the paper),
+ * its numbers as they are printed, computed with the paper's two slips, and
+ * without them. */
+typedef struct kofn_agc_row {
+    kofn_aet_scheme scheme;
+    double p;                              /* chance of straggling */
+    double printed, as_printed, straight; /* seconds              */
+} kofn_agc_row;
+#define KOFN_AGC_ROWS 18
+KOFN_API kofn_status kofn_agc_table(kofn_agc_row rows[KOFN_AGC_ROWS]);
 
 /* ---- the machine ------------------------------------------------------- */
 

@@ -169,6 +169,21 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1013:
         a->job.beyond = true;
         return 0;
+    case 1040:
+        a->model_option = o->name;
+        return set_size(o, text, 1, KOFN_AET_MOST_N, &a->model.n);
+    case 1041:
+        a->model_option = o->name;
+        return set_size(o, text, 1, KOFN_AET_MOST_N, &a->model.d);
+    case 1042:
+        a->model_option = o->name;
+        return set_real(o, text, 0, KOFN_AET_MOST_P, &a->model.p);
+    case 1043:
+        a->model_option = o->name;
+        return set_real(o, text, 0, 1e100, &a->model.t_cp);
+    case 1044:
+        a->model_option = o->name;
+        return set_real(o, text, 0, 1e100, &a->model.t_cm);
     case 'v':
         a->verify = true;
         return 0;

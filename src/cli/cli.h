@@ -38,6 +38,8 @@ typedef struct cli_args {
     double damping, tol;
     const char *dtype;
     bool verify, json, quiet, help, show;
+    kofn_aet_params model;
+    const char *model_option; /* one of those that was given, or NULL */
     const char *operand[8];
     int operands;
 } cli_args;
@@ -51,6 +53,7 @@ enum {
     IN_GEN = 1 << 4,
     IN_SCHEMES = 1 << 5,
     IN_REPLAY = 1 << 6,
+    IN_MODEL = 1 << 7,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
     IN_RUN = IN_PRODUCT | IN_ITERATE
@@ -124,6 +127,7 @@ int cmd_pagerank(cli_args *a);
 int cmd_gen(cli_args *a);
 int cmd_schemes(cli_args *a);
 int cmd_replay(cli_args *a);
+int cmd_model(cli_args *a);
 
 /* ---- what running commands share (session.c) -------------------------------------- */
 

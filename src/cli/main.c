@@ -144,6 +144,7 @@ static cli_args defaults(void)
                   .rows = 100000,
                   .seed = 1,
                   .dtype = "f8",
+                  .model = {20, 3, 0.05, 1, 1, 0},
                   .job = KOFN_OPTIONS_INIT};
 
     return a;

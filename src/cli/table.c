@@ -53,10 +53,17 @@ const cli_option cli_options[] = {
      IN_SCHEMES},
     {1010, "show", NULL,
      "a line a round: what share of its block each worker was given", IN_RUN},
+    {1040, "n", "N", "workers, and subsets of the data (20)", IN_MODEL},
+    {1041, "d", "D", "subsets that each worker computes (3)", IN_MODEL},
+    {1042, "p", "P", "chance that a worker straggles in an epoch (0.05)",
+     IN_MODEL},
+    {1043, "tcp", "T", "time of the computation of D subsets (1)", IN_MODEL},
+    {1044, "tcm", "T", "time of a message as long as the gradient (1)",
+     IN_MODEL},
     {'v', "verify", NULL,
      "compute the plain answer as well and report the relative error", IN_RUN},
     {'j', "json", NULL, "one JSON object on stdout; schemes without a name: a list of them",
-     IN_RUN | IN_SCHEMES | IN_REPLAY},
+     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL},
     {'q', "quiet", NULL, "no report, no progress", IN_RUN | IN_GEN | IN_REPLAY},
     {'h', "help", NULL, "this text", ~0u},
     {0, NULL, NULL, NULL, 0},
@@ -117,5 +124,15 @@ const cli_command cli_commands[] = {
      "decides with what was decided, down to the coefficients.",
      "kofn replay run.jsonl  says where the first difference is, if any",
      IN_REPLAY, 1, 1, cmd_replay},
+    {"model", "aet|agc-table", "what gradient codes take on the average",
+     "aet: the average execution time of an iteration under every gradient "
+     "code, in closed form, when stragglers are started again; with --json "
+     "one object of scheme and time. agc-table: Table VI of the paper on "
+     "adaptive gradient coding, as printed and without its two slips.",
+     "kofn model aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
+     "least\n"
+     "kofn model aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines\n"
+     "kofn model agc-table  all 18 numbers, and what they should be",
+     IN_MODEL, 1, 1, cmd_model},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };
