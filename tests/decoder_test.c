@@ -6,7 +6,7 @@
 
 #define U 0x1p-52
 
-/* ---- D = W G^+ ------------------------------------------------------------------ */
+/* ---- D = W G^+ ----------------------------------------------------------- */
 
 /* A of so many rows and columns of rank `rank`, columns scaled by powers of
  * `scale`, and `twins` rows that repeat others. */
@@ -136,7 +136,7 @@ static void what_is_out_of_reach(void **state)
     assert_true(D[0] == 0 && D[1] == 0);
 }
 
-/* ---- layouts of one's own --------------------------------------------------------- */
+/* ---- layouts of one's own ------------------------------------------------ */
 
 /* The sum of k row blocks on k seats: seat i holds the sum of blocks i and
  * i+1, so that half as many seats as blocks can be enough. */
@@ -373,6 +373,35 @@ static void plain_wants_are_copied(void **state)
     kofn_plan_free(p);
 }
 
+/* A seat whose coefficients are all 0 says nothing and does no harm. */
+static kofn_status empty_seat(const kofn_layout *L, size_t seat, double *E0,
+                              double *E1, double *G)
+{
+    return seat == 1 ? KOFN_OK : some_seat(L, seat, E0, E1, G);
+}
+
+static void empty_rows(void **state)
+{
+    static const uint32_t set[] = {0, 1, 3};
+    kofn_problem pb = {KOFN_MATVEC, 60, 7, 1, KOFN_F64, false};
+    kofn_scheme some = sums;
+    kofn_plan *p;
+    kf_code *code;
+    kf_decoder *d;
+
+    (void)state;
+    some.layout = some_layout;
+    some.seat = empty_seat;
+    assert_ok(kofn_plan_new_for(&p, &pb, &some, NULL, 4, 1));
+    assert_ok(kf_code_new(&code, p));
+    assert_ok(kf_decoder_new(&d, code, set, 3, false));
+    assert_true(d->mixed == 1 && d->D[1] == 0);
+    assert_at_most(fabs(d->D[0] + 1) + fabs(d->D[2] - 1), 8 * U);
+    kf_decoder_free(d);
+    kf_code_free(code);
+    kofn_plan_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +411,7 @@ int main(void)
         cmocka_unit_test(broken_promises),
         cmocka_unit_test(twins_do_not_average),
         cmocka_unit_test(plain_wants_are_copied),
+        cmocka_unit_test(empty_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

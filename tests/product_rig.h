@@ -279,7 +279,7 @@ static inline double error_of(const fleet *f, const kf_decoder *d)
     return sqrt((double)(off / all));
 }
 
-/* ---- sets of seats --------------------------------------------------------- */
+/* ---- sets of seats ------------------------------------------------------- */
 
 static inline void first_set(uint32_t *set, size_t k)
 {

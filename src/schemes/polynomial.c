@@ -29,7 +29,8 @@
 #define SIZES 1, 10000
 #define M_PARAM                                                                \
     {"m", KOFN_AUTO, SIZES,                                                    \
-     "row blocks of A; auto: what three quarters of the workers decode", 0}
+     "row blocks of A; auto: what three quarters of the workers decode, on "    \
+     "points at most 100 answers", 0}
 #define N_PARAM                                                                \
     {"n", KOFN_AUTO, SIZES, "column blocks of A; auto: likewise", 0}
 #define P_PARAM                                                                \
@@ -75,7 +76,7 @@ static const kofn_param gpd_params[] = {
     {0},
 };
 
-/* ---- the shape ------------------------------------------------------------ */
+/* ---- the shape ----------------------------------------------------------- */
 
 /* Which sides a scheme cuts, in the order in which they grow. */
 typedef struct kind {
@@ -155,6 +156,10 @@ static bool step(const kofn_layout *L, const kind *k, kf_shape *s,
     return false;
 }
 
+/* Points are known to be accurate up to so many answers; ask for more by
+ * name. */
+#define PROVEN 100
+
 /* Cut what was left open, the least cut side first, as fine as can be while
  * three quarters of the workers decode. */
 static void choose_sizes(const kofn_layout *L, const kind *k, kf_shape *s)
@@ -164,6 +169,8 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_shape *s)
     size_t *axis[] = {&s->m, &s->p, &s->n};
     bool open[3];
 
+    if (s->basis != KF_QUATERNION && answers > PROVEN)
+        answers = PROVEN;
     for (size_t i = 0; i < 3; i++)
         open[i] = k->cuts[i] && kofn_arg(L, axis_name[i]) == KOFN_AUTO &&
                   (i != 1 || L->problem.p > 1);
@@ -212,7 +219,7 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
                        need, n, t.m, t.n, t.p, need);
 }
 
-/* ---- how many are enough ---------------------------------------------------- */
+/* ---- how many are enough ------------------------------------------------- */
 
 /* Losing whole angles is what hurts, so the worst K-1 angles are those that
  * most workers share; one answer more than all of theirs is enough. */
@@ -245,7 +252,7 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_shape *s)
     return KOFN_OK;
 }
 
-/* ---- a layout ---------------------------------------------------------------- */
+/* ---- a layout ------------------------------------------------------------ */
 
 static kofn_status tables(kofn_layout *L, const kf_shape *s)
 {
@@ -306,7 +313,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     return tables(L, &s);
 }
 
-/* ---- systematic: quaternions x reals ------------------------------------------- */
+/* ---- systematic: quaternions x reals ------------------------------------- */
 
 /* B's coefficients: signs and sizes in (1/2, 1) from the same exact dyadic
  * numbers as quaternions are made of, four at a time.  One near 0 would take a
@@ -363,7 +370,7 @@ static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
                : kf_points_seat(L, &s, seat, E0, E1, G);
 }
 
-/* ---- the schemes ------------------------------------------------------------------ */
+/* ---- the schemes --------------------------------------------------------- */
 
 #define SCHEME(which)                                                          \
     static kofn_status which##_layout(kofn_layout *L)                          \

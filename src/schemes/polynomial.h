@@ -21,8 +21,10 @@ typedef enum kf_points {
  * the other way round, so that terms belong together when their exponents
  * add up to the same:
  *
- *     A B:  part (j, k)  ev (n-1-j) + ew k   product (i, k)  at eu i + ev (n-1) + ew k
- *     B A:  part (k, i)  eu (m-1-i) + ew k   product (k, j)  at eu (m-1) + ev j + ew k
+ *     A B:  part (j, k)     ev (n-1-j) + ew k
+ *           product (i, k)  eu i + ev (n-1) + ew k
+ *     B A:  part (k, i)     eu (m-1-i) + ew k
+ *           product (k, j)  eu (m-1) + ev j + ew k
  */
 typedef struct kf_shape {
     size_t m, n, p;
