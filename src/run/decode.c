@@ -10,8 +10,10 @@
 
 #include <math.h>
 
-/* Bytes of results in a tile: a good part of a second-level cache. */
-#define TILE ((size_t)512 << 10)
+/* Bytes of results in a tile.  Less would be kinder to the second-level cache
+ * where some results are copied as well; but then the engine takes them for
+ * near and does not prefetch. */
+#define TILE ((size_t)2 << 20)
 
 /* What was there is not needed. */
 static kofn_status room(void *p, size_t *have, size_t want, size_t size)

@@ -23,6 +23,10 @@ static kofn_status keep(kf_messages *m, kofn_parcel **from)
     *from = NULL;
     if (!p)
         return KOFN_OK;
+    if (p->of) { /* a view of what is another's */
+        kofn_parcel_drop(p);
+        return KOFN_OK;
+    }
     if (kf_grow(&m->kept, &m->kept_cap, m->keeping, sizeof *m->kept)) {
         kofn_parcel_drop(p);
         return KOFN_NOMEM;
@@ -108,6 +112,20 @@ kofn_parcel *kf_messages_take(const kf_messages *m, size_t seat)
 
 /* ---- mixtures that depend on the seat -------------------------------------------- */
 
+/* The message is a part of the input as it stands, which lies inside it. */
+static bool plain_part(const kf_messages *m, const kf_row *row)
+{
+    const kofn_matrix *in = &m->plain->m, *part;
+    uintptr_t from = (uintptr_t)in->data, at;
+
+    if (m->plan->layout.inner > 1 || row->n != 1 || row->val[0] != 1)
+        return false;
+    part = &m->parts.part[row->col[0]];
+    at = (uintptr_t)part->data;
+    return part->rows && at >= from &&
+           at < from + in->rows * in->cols * kf_dtype_size(in->dtype);
+}
+
 /* Parcels for the seats that have none, and what is to be mixed into them. */
 static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *seats,
                            size_t n, kf_mixed *jobs, size_t *count)
@@ -123,6 +141,11 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *seats,
         if (*p)
             continue;
         TRY(kf_code_seat(code, kf_local(m->plan, seats[i]), &s));
+        if (plain_part(m, &s->E1[0])) {
+            TRY(kf_parcel_view(p, m->plain,
+                               &m->parts.part[s->E1[0].col[0]]));
+            continue;
+        }
         TRY(take(m, inner * rows, m->parts.cols, m->plain->m.dtype, p));
         for (size_t t = 0; t < inner; t++) {
             kofn_matrix into = (*p)->m;

@@ -15,6 +15,7 @@ kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
     if (!p)
         return KOFN_NOMEM;
     atomic_init(&p->refs, 1);
+    p->of = NULL;
     p->capacity = bytes;
     p->m = (kofn_matrix){kf_new(bytes, 1), rows, cols, cols, dtype};
     if (!p->m.data) {
@@ -22,6 +23,21 @@ kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
         return KOFN_NOMEM;
     }
     *out = p;
+    return KOFN_OK;
+}
+
+kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
+                           const kofn_matrix *part)
+{
+    kofn_parcel *p = kf_new(1, sizeof *p);
+
+    *out = p;
+    if (!p)
+        return KOFN_NOMEM;
+    atomic_init(&p->refs, 1);
+    p->m = *part;
+    p->capacity = 0;
+    p->of = kofn_parcel_keep(of);
     return KOFN_OK;
 }
 
@@ -46,7 +62,10 @@ void kofn_parcel_drop(kofn_parcel *p)
 {
     if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
         return;
-    kf_free(p->m.data);
+    if (p->of)
+        kofn_parcel_drop(p->of);
+    else
+        kf_free(p->m.data);
     kf_free(p);
 }
 

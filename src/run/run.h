@@ -16,12 +16,16 @@
 struct kofn_parcel {
     atomic_uint refs;
     kofn_matrix m;
-    size_t capacity; /* bytes */
+    size_t capacity; /* bytes; 0: they are those of another parcel */
+    kofn_parcel *of; /* ... which this one keeps                   */
 };
 
 /* rows x cols, contiguous, not initialised. */
 kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
                           kofn_dtype dtype);
+/* A view of a part of another parcel. */
+kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
+                           const kofn_matrix *part);
 /* Give a parcel that nobody else holds another shape; false when too small. */
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype);

@@ -4,8 +4,10 @@
 #include "code/combine.h"
 
 /* A worker looks up from its work after about this much of it, so that a
- * cancelled task ends within a millisecond or so. */
+ * cancelled task ends within a millisecond or so; but BLAS is fast only with
+ * so many rows at a time. */
 #define LOOK_UP_WORK 2e6
+#define LOOK_UP_ROWS 64
 
 /* ---- what it costs ----------------------------------------------------------- */
 
@@ -79,12 +81,12 @@ double kofn_work_size(const kofn_block *b, const kofn_msg *m)
     return full_lanes(b) * strips * cols * (double)in->cols;
 }
 
-/* Strips that are about LOOK_UP_WORK, at least one. */
-static size_t stride(double each)
+/* Strips to do at a time, each of which is so much work. */
+static size_t stride(double each, bool many)
 {
-    double n = LOOK_UP_WORK / (each + 1);
+    double n = LOOK_UP_WORK / (each + 1), least = many ? LOOK_UP_ROWS : 1;
 
-    return n < 1 ? 1 : (size_t)n;
+    return n < least ? (size_t)least : (size_t)n;
 }
 
 /* ---- rows of a sparse block ---------------------------------------------------- */
@@ -120,7 +122,8 @@ static kofn_status rows_sparse(const kofn_block *b, const kofn_matrix *in,
                                  size_t lo, size_t hi, kofn_matrix *out,
                                  bool (*stopped)(void *), void *ud)
 {
-    size_t step = kf_min(stride(work_a_strip(b) * (double)in->cols), hi - lo);
+    size_t step = kf_min(stride(work_a_strip(b) * (double)in->cols, false),
+                         hi - lo);
     double *temp = kf_new(b->used * step, in->cols * sizeof *temp);
     const void **src = kf_new(b->used, sizeof *src);
     void **dst = kf_new(b->lanes, sizeof *dst);
@@ -166,7 +169,8 @@ static kofn_status rows_dense(const kofn_block *b, bool left,
                               void *ud)
 {
     size_t step = stride((double)b->cols *
-                         (double)(left ? b->rows : in->cols));
+                             (double)(left ? b->rows : in->cols),
+                         left || in->cols > 1);
     size_t size = kf_dtype_size(b->dtype);
 
     for (size_t l = 0; l < b->lanes; l++)
@@ -202,7 +206,7 @@ static kofn_status sum_dense(const kofn_block *b, bool left,
                              void *ud)
 {
     size_t span = (left ? in->cols : in->rows) / b->lanes;
-    size_t step = stride((double)out->rows * (double)out->cols);
+    size_t step = stride((double)out->rows * (double)out->cols, true);
     bool begun = false;
 
     for (size_t l = 0; l < b->lanes; l++)

@@ -309,6 +309,9 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     if (s.basis == KF_COMPLEX) {
         L->lanes = 2;
         L->inner = s.p * s.sum > 1 ? 2 : 1;
+        /* a complex answer to a real question counts twice, but half of them
+         * are far from as well conditioned as all */
+        L->threshold = s.K < n ? s.K : n;
     }
     return tables(L, &s);
 }
