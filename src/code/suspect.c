@@ -38,7 +38,7 @@
 #include <math.h>
 
 /* Large syndromes are not exact either. */
-#define ROUNDING (32 * 0x1p-52)
+#define ROUNDING (8 * 0x1p-52)
 /* A node stands out whose estimate is so many times the usual noise. */
 #define STANDS_OUT 8
 /* A column of H lies in the span when no more than this is outside, at the
@@ -52,42 +52,47 @@
 #define AS_WELL 8
 /* The second attempt's alarm. */
 #define SLACK 8
-/* Explanations by guesses must be rarer accidents than this. */
-#define ACCIDENT 1e-9
-/* Columns that are guessed at, multiply-adds that may go into one, and guesses
- * for each set that there is, so that none is likely missed. */
+/* Explanations by guesses must be rarer accidents than this, by a count that
+ * takes noise for several times what it is; by no more than half of the
+ * results over, where there can be only one, than that. */
+#define ACCIDENT 1e-6
+#define ACCIDENT_HALF 1e-3
+/* Columns that are guessed at; multiply-adds that may go into guesses, and into
+ * one column of what is left of them; and guesses for each set that there is,
+ * so that none is likely missed. */
 #define COLUMNS_TRIED 4
-#define GUESSING 1e8
+#define GUESSING 6e8
+#define STRIKE 1000 /* takes as long as so many of them at least */
+#define GUESSING_SHARE 0.8
 #define TIMES_OVER 20
-/* A column that is smaller depends on those before. */
-#define DEPENDENT 1e-12
 
 typedef struct state {
     const kf_evidence *e;
     size_t nodes, lanes;
-    kf_syndromes base, work, trial, extra;
+    kf_syndromes base, work, trial, extra, small;
     double *Y;             /* wild rows are zero                     */
     double *allowance;     /* per column: alarm, and rounding        */
     uint8_t *wild, *held;  /* per node; who is suspended             */
-    uint8_t *inside;
+    uint8_t *inside, *accused;
     size_t wilds;
     kf_spectrum spectrum;
     double *power;         /* per node: how strongly it may have lied */
     uint32_t *order;       /* nodes, largest power first              */
-    uint32_t *pick;        /* nodes of a guess, then the others       */
-    double *span;          /* q x (q + 1): of guesses                 */
+    uint32_t *pick, *best; /* nodes of a guess, then the others       */
     double *v;             /* q */
     kf_rng rng;
+    double budget;         /* for guesses                             */
 } state;
 
-/* ---- setting up ------------------------------------------------------------------ */
+/* ---- setting up -------------------------------------------------------- */
 
 static kofn_status set_up(state *s, const kf_evidence *e)
 {
     *s = (state){.e = e,
                  .nodes = e->nodes,
                  .lanes = e->lanes,
-                 .rng = kf_rng_stream(1, KF_FOR_SAMPLE, 0, 0)};
+                 .rng = kf_rng_stream(1, KF_FOR_SAMPLE, 0, 0),
+                 .budget = GUESSING};
     s->Y = kf_new(e->nodes * e->lanes * e->columns, sizeof *s->Y);
     s->allowance = kf_new(e->columns, sizeof *s->allowance);
     s->wild = kf_zero(e->nodes, 1);
@@ -99,19 +104,20 @@ static kofn_status set_up(state *s, const kf_evidence *e)
 /* What only a disagreement needs. */
 static kofn_status set_up_search(state *s)
 {
-    size_t q = s->e->q;
-
     s->inside = kf_new(s->nodes, 1);
+    s->accused = kf_new(s->nodes, 1);
     s->power = kf_new(s->nodes, sizeof *s->power);
     s->order = kf_new(s->nodes, sizeof *s->order);
     s->pick = kf_new(s->nodes, sizeof *s->pick);
-    s->span = kf_new(q * (q + 1), sizeof *s->span);
-    s->v = kf_new(q, sizeof *s->v);
+    s->best = kf_new(s->nodes, sizeof *s->best);
+    s->v = kf_new(s->e->q, sizeof *s->v);
     TRY(kf_syndromes_new(&s->work, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->trial, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->extra, s->e, s->allowance));
+    TRY(kf_syndromes_new(&s->small, s->e, s->allowance));
     TRY(kf_spectrum_new(&s->spectrum, s->e));
-    return s->inside && s->power && s->order && s->pick && s->span && s->v
+    return s->inside && s->accused && s->power && s->order && s->pick &&
+                   s->best && s->v
                ? KOFN_OK
                : KOFN_NOMEM;
 }
@@ -122,16 +128,18 @@ static void tear_down(state *s)
     kf_syndromes_free(&s->work);
     kf_syndromes_free(&s->trial);
     kf_syndromes_free(&s->extra);
+    kf_syndromes_free(&s->small);
     kf_spectrum_free(&s->spectrum);
     kf_free(s->Y);
     kf_free(s->allowance);
     kf_free(s->wild);
     kf_free(s->held);
     kf_free(s->inside);
+    kf_free(s->accused);
     kf_free(s->power);
     kf_free(s->order);
     kf_free(s->pick);
-    kf_free(s->span);
+    kf_free(s->best);
     kf_free(s->v);
 }
 
@@ -164,11 +172,8 @@ static void fill_base(state *s)
         if (s->wild[n])
             kf_syndromes_strike(t, n);
     for (size_t c = 0; c < s->e->columns; c++) {
-        double size = 0;
-
-        for (size_t i = 0; i < t->q; i++)
-            size += fabs(t->first[i * t->ld + t->rows + c]);
-        s->allowance[c] = s->e->alarm + ROUNDING * size;
+        s->allowance[c] =
+            s->e->alarm + ROUNDING * kf_view(t, t->rows + c);
     }
 }
 
@@ -188,7 +193,7 @@ static bool struck(const state *s, size_t node)
     return s->wild[node] || s->held[node];
 }
 
-/* ---- those who stand out -------------------------------------------------------------- */
+/* ---- those who stand out ----------------------------------------------- */
 
 static void sort_by_power(state *s)
 {
@@ -224,9 +229,9 @@ static void rank_nodes(state *s)
     sort_by_power(s);
 }
 
-/* Suspend the strongest, one after the other, until the rest agree; only such
- * as stand out, unless asked for all.  True when they agree. */
-static bool suspend_strongest(state *s, bool all)
+/* Suspend those who stand out, the strongest first, until the rest agree; true
+ * when they do. */
+static bool suspend_strongest(state *s)
 {
     double level = STANDS_OUT * kf_spectrum_level(&s->spectrum, s->e->noise);
     size_t n = kf_min(room(&s->work), s->nodes), taken = 0;
@@ -234,7 +239,7 @@ static bool suspend_strongest(state *s, bool all)
 
     kf_syndromes_copy(&s->trial, &s->work);
     while (!done && taken < n &&
-           s->power[s->order[taken]] > (all ? 0 : level * level)) {
+           s->power[s->order[taken]] > level * level) {
         kf_syndromes_strike(&s->trial, s->order[taken++]);
         done = agree(&s->trial);
     }
@@ -243,7 +248,7 @@ static bool suspend_strongest(state *s, bool all)
     return done;
 }
 
-/* ---- those in the span -------------------------------------------------------------------- */
+/* ---- those in the span ------------------------------------------------- */
 
 /* How much of a node's columns is outside directions above `level`, 0 to 1. */
 static double outside(state *s, size_t node, double level)
@@ -290,64 +295,56 @@ static bool suspend_inside(state *s)
     return true;
 }
 
-/* ---- guessing ------------------------------------------------------------------------------- */
-
-/* Take from x what lies in the span of `have` orthonormal vectors; its norm. */
-static double take_from(const double *span, size_t have, size_t q, double *x)
-{
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t k = 0; k < have; k++)
-            kf_axpy(q, -kf_dot(span + k * q, x, q), span + k * q, x);
-    return sqrt(kf_dot(x, x, q));
-}
+/* ---- guessing ---------------------------------------------------------- */
 
 /* What the columns of n nodes leave of column c of the syndromes. */
 static double left_of(state *s, size_t c, const uint32_t *nodes, size_t n)
 {
-    const kf_syndromes *t = &s->work;
-    size_t q = t->q, have = 0;
+    const kf_syndromes *from = &s->work;
+    kf_syndromes *t = &s->small;
+    size_t lanes = s->lanes, ld = n * lanes + 1;
 
-    for (size_t i = 0; i < n; i++)
-        for (size_t l = 0; l < s->lanes && have < q; l++) {
-            double *b = s->span + have * q, norm;
+    t->first = t->memory;
+    t->q = from->q;
+    t->rows = n * lanes;
+    t->ld = ld;
+    for (size_t i = 0; i < t->q; i++) {
+        const double *row = from->first + i * from->ld;
 
-            kf_get_column(t, nodes[i] * s->lanes + l, b);
-            norm = take_from(s->span, have, q, b);
-            if (!(norm > DEPENDENT))
-                continue;
-            for (size_t k = 0; k < q; k++)
-                b[k] /= norm;
-            have++;
-        }
-    kf_get_column(t, t->rows + c, s->span + q * q);
-    return take_from(s->span, have, q, s->span + q * q);
+        for (size_t k = 0; k < n; k++)
+            memcpy(t->first + i * ld + k * lanes, row + nodes[k] * lanes,
+                   lanes * sizeof *row);
+        t->first[i * ld + n * lanes] = row[from->rows + c];
+    }
+    for (size_t k = 0; k < n; k++)
+        kf_syndromes_strike(t, k);
+    return kf_view(t, n * lanes);
+}
+
+static void swap(uint32_t *nodes, size_t i, size_t j)
+{
+    uint32_t node = nodes[i];
+
+    nodes[i] = nodes[j];
+    nodes[j] = node;
 }
 
 /* The first `want` of the n become a random choice. */
 static void shuffle(state *s, size_t n, size_t want)
 {
-    for (size_t i = 0; i < want; i++) {
-        size_t j = i + (size_t)kf_rng_below(&s->rng, n - i);
-        uint32_t node = s->pick[i];
-
-        s->pick[i] = s->pick[j];
-        s->pick[j] = node;
-    }
+    for (size_t i = 0; i < want; i++)
+        swap(s->pick, i, i + (size_t)kf_rng_below(&s->rng, n - i));
 }
 
 /* Of the first n picked leave out whoever is not needed. */
 static size_t reduce(state *s, size_t c, size_t n, double limit)
 {
     for (size_t i = n; i-- > 0;) {
-        uint32_t node = s->pick[i];
-
-        s->pick[i] = s->pick[n - 1];
-        if (left_of(s, c, s->pick, n - 1) <= limit) {
+        swap(s->pick, i, n - 1);
+        if (left_of(s, c, s->pick, n - 1) <= limit)
             n--;
-            continue;
-        }
-        s->pick[n - 1] = s->pick[i];
-        s->pick[i] = node;
+        else
+            swap(s->pick, i, n - 1);
     }
     return n;
 }
@@ -361,37 +358,96 @@ static double choose(size_t n, size_t k)
     return sets;
 }
 
+/* The first n picked explain column c.  Could the weakest of them be others by
+ * accident?  One in the place of another is looked for later (double_of); here
+ * two or more are, by how many sets there are and how well one has to fit. */
+static bool accidental(state *s, size_t c, size_t n, size_t alive)
+{
+    double one = sqrt((double)s->work.q) + KF_TAIL;
+    double left = fmax(left_of(s, c, s->pick, n), s->e->noise * one);
+    double room_left = (double)(s->work.q - n * s->lanes);
+    double rare = 2 * n * s->lanes <= s->work.q ? ACCIDENT_HALF : ACCIDENT;
+
+    for (size_t strong = n; strong-- > 0;) {
+        size_t weakest = strong;
+        double without = HUGE_VAL;
+
+        /* Of the strong ones the next to count as weak goes behind them. */
+        for (size_t i = 0; i <= strong; i++) {
+            uint32_t node = s->pick[i];
+            double x;
+
+            s->pick[i] = s->pick[strong];
+            x = left_of(s, c, s->pick, strong);
+            s->pick[i] = node;
+            if (x < without) {
+                without = x;
+                weakest = i;
+            }
+        }
+        swap(s->pick, weakest, strong);
+        if (n - strong > 1 && choose(alive - strong, n - strong) *
+                                      pow(left / without, room_left) >
+                                  rare)
+            return true;
+    }
+    return false;
+}
+
+/* Guess until there is an explanation of column c by no more than half of the
+ * results over, which is the only one then, or until it is time to stop; the
+ * smallest goes to best[].  Its size, 0 for none. */
+static size_t guess(state *s, size_t c, size_t alive)
+{
+    size_t q = s->work.q, want = room(&s->work), least = 0;
+    double one = sqrt((double)q) + KF_TAIL, limit = s->allowance[c] * one;
+    double cost = (double)(want * s->lanes * (q * want * s->lanes + STRIKE));
+    double spend = fmin(GUESSING_SHARE * s->budget,
+                        TIMES_OVER * cost * choose(alive, want));
+    double best = HUGE_VAL;
+
+    s->budget -= spend;
+    for (; spend > 0 && want < alive; spend -= cost) {
+        double left;
+        size_t n;
+
+        shuffle(s, alive, want);
+        if (left_of(s, c, s->pick, want) > limit)
+            continue;
+        n = reduce(s, c, want, limit);
+        left = left_of(s, c, s->pick, n);
+        spend -= (double)want * cost;
+        if (least == 0 || n < least || (n == least && left < best)) {
+            memcpy(s->best, s->pick, alive * sizeof *s->best);
+            least = n;
+            best = left;
+        }
+        if (2 * least * s->lanes <= q && best <= s->e->noise * one)
+            break;
+    }
+    s->budget += fmax(spend, 0);
+    return least;
+}
+
 /* Suspend those who made column c, if guessing finds out. */
 static bool explain_column(state *s, size_t c)
 {
-    kf_syndromes *t = &s->work;
-    size_t alive = 0, want = room(t), n;
-    double whole = left_of(s, c, NULL, 0), one = sqrt((double)t->q) + KF_TAIL;
-    double limit = s->allowance[c] * one, share, spend;
-    double cost = 4 * (double)t->q * (double)t->q * (double)t->q;
-    bool found = false;
+    size_t alive = 0, n;
 
     for (uint32_t i = 0; i < s->nodes; i++)
         if (!struck(s, i))
             s->pick[alive++] = i;
-    spend = fmin(GUESSING, TIMES_OVER * cost * choose(alive, want));
-    while (!found && spend > 0 && want < alive) {
-        shuffle(s, alive, want);
-        spend -= cost;
-        found = left_of(s, c, s->pick, want) <= limit;
-    }
-    if (!found)
+    n = guess(s, c, alive);
+    if (n == 0)
         return false;
-    n = reduce(s, c, want, limit);
-    share = fmax(left_of(s, c, s->pick, n), s->e->noise * one) / whole;
-    if (n > 1 && choose(alive, n) * pow(share, (double)(t->q - n * s->lanes)) >
-                     ACCIDENT)
+    memcpy(s->pick, s->best, alive * sizeof *s->pick);
+    if (accidental(s, c, n, alive))
         return false;
     for (size_t i = 0; i < n; i++) {
         s->held[s->pick[i]] = 1;
-        kf_syndromes_strike(t, s->pick[i]);
+        kf_syndromes_strike(&s->work, s->pick[i]);
     }
-    return n > 0;
+    return true;
 }
 
 /* One column after another, the loudest first. */
@@ -420,7 +476,7 @@ static bool suspend_by_columns(state *s)
     return false;
 }
 
-/* ---- the verdict -------------------------------------------------------------------------------- */
+/* ---- the verdict ------------------------------------------------------- */
 
 /* Suspend until the rest agree. */
 static kofn_status suspend(state *s)
@@ -436,11 +492,10 @@ static kofn_status suspend(state *s)
             room(&s->work) * s->lanes)
             return KOFN_CORRUPT; /* so many lie that nobody is left to tell */
         rank_nodes(s);
-        if (suspend_strongest(s, false))
+        if (suspend_strongest(s))
             return KOFN_OK;
-        if (suspend_inside(s) || suspend_by_columns(s))
-            continue;
-        return suspend_strongest(s, true) ? KOFN_OK : KOFN_CORRUPT;
+        if (!suspend_inside(s) && !suspend_by_columns(s))
+            return KOFN_CORRUPT;
     }
     return KOFN_OK;
 }
@@ -516,14 +571,42 @@ static kofn_status convict(state *s, size_t *count)
 }
 
 /* An entry wrong by less than this may be among what is left. */
-static double least_seen(const state *s, const kf_syndromes *t, double alarm)
+static double least_seen(const state *s, const kf_syndromes *t)
 {
-    double view = HUGE_VAL;
+    double view = HUGE_VAL, allowed = 0;
 
     for (size_t n = 0; n < s->nodes; n++)
         for (size_t l = 0; l < s->lanes && !struck(s, n); l++)
             view = fmin(view, kf_view(t, n * s->lanes + l));
-    return alarm * (sqrt((double)t->q) + KF_TAIL) / view;
+    for (size_t c = 0; c < s->e->columns; c++)
+        allowed = fmax(allowed, s->allowance[c]);
+    return allowed * (sqrt((double)t->q) + KF_TAIL) / view;
+}
+
+/* Liars who are more than half of the results over, and agree on something,
+ * could as well be the honest ones: workers that return zeros, or the answer
+ * of the round before, are right about another input.  So the accused are
+ * heard: nobody is named when some K + 1 of them agree. */
+static kofn_status hear_accused(state *s, size_t liars)
+{
+    if (2 * liars * s->lanes <= s->base.q)
+        return KOFN_OK;
+    kf_syndromes_copy(&s->extra, &s->base);
+    for (size_t n = 0; n < s->nodes; n++)
+        if (!s->held[n])
+            kf_syndromes_strike(&s->extra, n);
+    if (s->extra.q == 0)
+        return KOFN_OK;
+    for (size_t n = 0; n < s->nodes; n++) {
+        s->accused[n] = s->held[n];
+        s->wild[n] |= !s->held[n];
+        s->held[n] = 0;
+    }
+    kf_syndromes_copy(&s->base, &s->extra);
+    if (suspend(s) == KOFN_OK)
+        return KOFN_CORRUPT;
+    memcpy(s->held, s->accused, s->nodes);
+    return KOFN_OK;
 }
 
 static kofn_status attempt(state *s, size_t most, size_t *liars)
@@ -540,21 +623,19 @@ static kofn_status attempt(state *s, size_t most, size_t *liars)
 static kofn_status search(state *s, size_t most, size_t *liars, double *floor)
 {
     kofn_status st;
-    double alarm = s->e->alarm;
 
     TRY(set_up_search(s));
     st = attempt(s, most, liars);
     if (st == KOFN_CORRUPT) {
-        alarm *= SLACK;
         for (size_t c = 0; c < s->e->columns; c++)
             s->allowance[c] *= SLACK;
         st = attempt(s, most, liars);
     }
-    if (!st) {
-        strike_held(s, &s->trial, s->nodes);
-        *floor = least_seen(s, &s->trial, alarm);
-    }
-    return st;
+    if (st)
+        return st;
+    strike_held(s, &s->trial, s->nodes);
+    *floor = least_seen(s, &s->trial);
+    return hear_accused(s, *liars);
 }
 
 static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
@@ -571,7 +652,7 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
     if (s->base.q == 0)
         return s->wilds ? KOFN_CORRUPT : KOFN_OK;
     if (agree(&s->base)) {
-        *floor = least_seen(s, &s->base, s->e->alarm);
+        *floor = least_seen(s, &s->base);
         return KOFN_OK;
     }
     if (s->wilds == most)

@@ -6,7 +6,7 @@
 /* A column of H that is smaller depends on those that were struck. */
 #define DEPENDENT 1e-12
 
-/* ---- tables -------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------ */
 
 kofn_status kf_syndromes_new(kf_syndromes *t, const kf_evidence *e,
                              const double *allowance)
@@ -90,7 +90,7 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node)
         strike_column(t, node * t->lanes + l);
 }
 
-/* ---- how much they disagree -------------------------------------------------------- */
+/* ---- how much they disagree -------------------------------------------- */
 
 /* Squares of the columns of S, in units of what is allowed to an entry. */
 static void square_columns(const kf_syndromes *t)
@@ -142,13 +142,13 @@ double kf_misfit(const kf_syndromes *t)
     return all / (limit * limit);
 }
 
-double kf_view(const kf_syndromes *t, size_t r)
+double kf_view(const kf_syndromes *t, size_t j)
 {
-    kf_get_column(t, r, t->v);
+    kf_get_column(t, j, t->v);
     return sqrt(kf_dot(t->v, t->v, t->q));
 }
 
-/* ---- spectrum -------------------------------------------------------------------------- */
+/* ---- spectrum ---------------------------------------------------------- */
 
 kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e)
 {

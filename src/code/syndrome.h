@@ -33,9 +33,10 @@ double kf_loudness(const kf_syndromes *t);
 double kf_column_loudness(const kf_syndromes *t, size_t c);
 /* The sum of squares over columns of the same. */
 double kf_misfit(const kf_syndromes *t);
-/* Norm of the parities' view of row r of Y, from 0, blind, to 1. */
-double kf_view(const kf_syndromes *t, size_t r);
-/* Column j of [H | S], contiguous. */
+/* Norm of column j of [H | S]: for j < rows how much of that result the
+ * parities see, from nothing to 1. */
+double kf_view(const kf_syndromes *t, size_t j);
+/* The column, contiguous. */
 void kf_get_column(const kf_syndromes *t, size_t j, double *out);
 
 /* S = sum_k u_k value_k w_k', u_k row k of U, both orthonormal. */
@@ -56,7 +57,7 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t,
 double kf_spectrum_level(const kf_spectrum *p, double size);
 size_t kf_spectrum_above(const kf_spectrum *p, double level);
 
-/* ---- small vectors ------------------------------------------------------------ */
+/* ---- small vectors ----------------------------------------------------- */
 
 /* Eight sums side by side: the order is the same on every machine. */
 static inline double kf_dot(const double *restrict a, const double *restrict b,

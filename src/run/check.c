@@ -55,7 +55,7 @@ typedef struct sketch {
     kf_rng rng;
 } sketch;
 
-/* ---- weights ------------------------------------------------------------------ */
+/* ---- weights ----------------------------------------------------------- */
 
 static double draw_weight(kf_rng *r)
 {
@@ -102,7 +102,7 @@ static void fill_factors(sketch *s, size_t at, size_t n)
     }
 }
 
-/* ---- adding up ------------------------------------------------------------------- */
+/* ---- adding up --------------------------------------------------------- */
 
 /* Whole rows of buckets have a length that the compiler knows. */
 #define ADD(name, type)                                                        \
@@ -209,7 +209,7 @@ static void free_sketch(sketch *s)
     kf_free(s->Y);
 }
 
-/* ---- the code ---------------------------------------------------------------------- */
+/* ---- the code ---------------------------------------------------------- */
 
 /* Entry t of row l of L(q), the matrix of a quaternion multiplied from the
  * left, in terms of q, its first column. */
@@ -262,7 +262,7 @@ static kofn_status is_closed(const kf_check *c, bool *closed)
     return KOFN_OK;
 }
 
-/* ---- the verdict ---------------------------------------------------------------------- */
+/* ---- the verdict ------------------------------------------------------- */
 
 static void set_levels(kf_evidence *e, const kf_check *c)
 {
@@ -333,7 +333,7 @@ kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count,
     return st;
 }
 
-/* ---- scales ---------------------------------------------------------------------------- */
+/* ---- scales ------------------------------------------------------------ */
 
 /* Sums of squares between these lost nothing to the range of a double. */
 #define SQUARES_LEAST 1e-280

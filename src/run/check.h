@@ -36,7 +36,7 @@ typedef struct kf_check {
 kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count,
                              double *floor);
 
-/* ---- scales ------------------------------------------------------------------ */
+/* ---- scales ------------------------------------------------------------ */
 
 /* Norms of rows, or of columns, over parts that lie side by side, or one over
  * the other; parts without rows count for nothing.  Entries whose squares are
