@@ -158,7 +158,8 @@ static bool can_lose(const rig_kind *k, bool *losses)
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, k->spec, k->workers, 7);
 
-    if (st == KOFN_UNSUITED && k->sparse)
+    if (st == KOFN_UNSUITED &&
+        (k->sparse || !(kofn_scheme_find(k->spec)->ops & KOFN_MATMUL)))
         return false;
     assert_ok(st);
     assert_ok(kofn_plan_describe(plan, false, &info));

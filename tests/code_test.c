@@ -519,14 +519,17 @@ static void every_parameter_is_read(void **state)
     (void)state;
     for (size_t i = 0; (s = kofn_scheme_at(i)); i++)
         for (const kofn_param *p = s->params; p->name; p++) {
+            kofn_problem pb = matvec;
             char value[16][40], spec[120];
             size_t n = values_of(p, value);
             kofn_plan *plan;
 
+            if (!(s->ops & KOFN_MATVEC)) /* its first operation */
+                pb.op = (kofn_op)(s->ops & ~(s->ops - 1));
             for (size_t v = 0; v < n; v++) {
                 snprintf(spec, sizeof spec, "%s:%s=%.39s", s->name, p->name,
                          value[v]);
-                if (kofn_plan_new(&plan, &matvec, spec, 12, 1)) {
+                if (kofn_plan_new(&plan, &pb, spec, 12, 1)) {
                     assert_null(strstr(kofn_errmsg(), "is not"));
                     assert_null(strstr(kofn_errmsg(), "is outside"));
                 }
@@ -535,14 +538,14 @@ static void every_parameter_is_read(void **state)
             snprintf(spec, sizeof spec, "%s:%s=%ld", s->name, p->name,
                      p->choices ? 0 : p->min - 1);
             assert_status(KOFN_INVAL,
-                          kofn_plan_new(&plan, &matvec, spec, 12, 1));
+                          kofn_plan_new(&plan, &pb, spec, 12, 1));
             assert_non_null(strstr(kofn_errmsg(), strchr(spec, ':') + 1));
             if (p->choices)
                 continue;
             snprintf(spec, sizeof spec, "%s:%s=%ld", s->name, p->name,
                      p->max + 1);
             assert_status(KOFN_INVAL,
-                          kofn_plan_new(&plan, &matvec, spec, 12, 1));
+                          kofn_plan_new(&plan, &pb, spec, 12, 1));
             assert_non_null(strstr(kofn_errmsg(), strchr(spec, ':') + 1));
         }
 }

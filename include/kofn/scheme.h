@@ -134,7 +134,8 @@ typedef struct kofn_scheme {
      * (n lanes), zero on entry, over the answers of these seats (or turns of
      * seats), ascending.  KOFN_TOOFEW when they do not determine the wants;
      * KOFN_PARTIAL when D makes the best of what there is, which is then
-     * delivered under that status. */
+     * delivered under that status; KOFN_UNSUITED where least squares is best
+     * after all. */
     kofn_status (*decode)(const kofn_layout *L, const uint32_t *seats,
                           size_t n, double *D);
 } kofn_scheme;
@@ -163,6 +164,15 @@ kofn_refuse(const char *fmt, ...);
 /* cos and sin of 2 pi num / den with the angle reduced exactly. */
 KOFN_API void kofn_turn(uint64_t num, uint64_t den, double *cosine,
                         double *sine);
+
+/* X = P^-1 B in place of B (n x cols); P is n x n and is destroyed.
+ * KOFN_UNSTABLE when it is singular. */
+KOFN_API kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B);
+/* D = W G^+: of all D that come closest to D G = W the smallest.  G is
+ * results x symbols, W wants x symbols. */
+KOFN_API kofn_status kofn_pseudo(size_t results, size_t symbols,
+                                 const double *G, size_t wants,
+                                 const double *W, double *D);
 
 /* Families of coefficients for "any k of n", docs/numerics.md. */
 #define KOFN_BASES                                                             \

@@ -8,10 +8,30 @@
  * from eight on that the scheme can do with. */
 #define MOST_WORKERS 1024
 
+static const kofn_scheme *scheme_of(const char *spec)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+    return kofn_scheme_find(name);
+}
+
+/* A product of matrices, or what the scheme is for instead. */
+static kofn_problem problem_for(const cli_args *a, const kofn_scheme *s)
+{
+    kofn_problem pb = {KOFN_MATMUL, a->rows, 1000, 1000, KOFN_F64, false};
+
+    if (s && !(s->ops & KOFN_MATMUL)) {
+        pb.op = (kofn_op)(s->ops & ~(s->ops - 1));
+        pb.p = 1;
+    }
+    return pb;
+}
+
 static kofn_status describe(const cli_args *a, const char *spec,
                             kofn_plan **plan, kofn_plan_info *info)
 {
-    kofn_problem pb = {KOFN_MATMUL, a->rows, 1000, 1000, KOFN_F64, false};
+    kofn_problem pb = problem_for(a, scheme_of(spec));
     kofn_status st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
 
     for (size_t n = a->workers + 1;
@@ -61,6 +81,8 @@ static json_t *scheme_json(const kofn_scheme *s, const kofn_plan_info *i)
     json_object_set_new(o, "storage", number(i->storage));
     json_object_set_new(o, "load", number(i->load));
     json_object_set_new(o, "computation", number(i->load));
+    if (i->parts)
+        json_object_set_new(o, "parts", json_integer((json_int_t)i->parts));
     json_object_set_new(o, "upload", number(i->upload));
     json_object_set_new(o, "answer", number(i->answer));
     json_object_set_new(o, "noise", number(i->noise50));
@@ -95,11 +117,17 @@ static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
     printf("%-12s %s\n", s->name, s->summary);
     if (whole)
         printf("%-12s %s\n", "", s->cite);
-    printf("%-12s with %zu workers: any %zu answers decode; each stores %s of "
-           "A,\n%-12s is sent %s of B, does %s of a product and answers %s of "
-           "it a round;\n%-12s noise %.2g, in 1 of 100 losses %.2g\n", "",
-           i->workers, i->threshold, storage, "", upload, load, answer, "",
-           i->noise50, i->noise99);
+    if (i->parts)
+        printf("%-12s with %zu workers: any %zu decode; of %zu parts each "
+               "computes %s\n%-12s and answers %s of a vector a round;\n",
+               "", i->workers, i->threshold, i->parts, load, "", answer);
+    else
+        printf("%-12s with %zu workers: any %zu answers decode; each stores "
+               "%s of A,\n%-12s is sent %s of B, does %s of a product and "
+               "answers %s of it a round;\n", "", i->workers, i->threshold,
+               storage, "", upload, load, answer);
+    printf("%-12s noise %.2g, in 1 of 100 losses %.2g\n", "", i->noise50,
+           i->noise99);
     for (const kofn_param *p = s->params; p->name; p++) {
         printf("%-14s %s", "", p->name);
         if (p->choices)
@@ -112,18 +140,15 @@ static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
 
 static int one(const cli_args *a, const char *spec, json_t *list)
 {
-    char name[64];
     kofn_plan *plan = NULL;
     kofn_plan_info info;
     kofn_status st = describe(a, spec, &plan, &info);
-    const kofn_scheme *s;
+    const kofn_scheme *s = scheme_of(spec);
 
     if (st) {
         kofn_plan_free(plan);
         return cli_fail(st);
     }
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
-    s = kofn_scheme_find(name);
     if (list)
         json_array_append_new(list, scheme_json(s, &info));
     else

@@ -129,7 +129,7 @@ static int read_header(player *p, const json_t *o)
         snprintf(p->foreign, sizeof p->foreign, "; kofn %.20s wrote this "
                  "journal, and this is %s", version, KOFN_VERSION);
     if (!spec || !whole(o, "workers", 1, MAX_WORKERS, &workers) ||
-        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 4, &op) ||
+        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 16, &op) ||
         !whole(o, "m", 1, MAX_SIZE, &m) || !whole(o, "n", 1, MAX_SIZE, &n) ||
         !whole(o, "p", 1, MAX_SIZE, &cols) ||
         !word(o, "dtype", "f64|f32", &type) ||

@@ -78,9 +78,9 @@ typedef struct kf_decoder {
     int32_t *copy;    /* result, KF_MIXED or KF_LOST, per want          */
     size_t mixed;     /* rows of D                                      */
     double *D;        /* mixed x results                                */
-    double noise;     /* ||R^-1 diag(row norms)||_F / sqrt(wants)       */
+    double noise;     /* ||D diag(|E0| |E1|)||_F / sqrt(terms wants)    */
     double predicted; /* relative error: c u noise                      */
-    double condition; /* 1-norm, of the system that was solved          */
+    double condition; /* of the system that was solved: 1-norm, or about */
     bool whole;       /* nothing is lost                                */
     size_t q;         /* parities, once asked for                       */
     double *H;        /* q x results                                    */

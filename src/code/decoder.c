@@ -495,13 +495,15 @@ static kofn_status distance_of_all(const kf_decoder *d, const sift *s,
     return KOFN_OK;
 }
 
-/* The scheme knows a better way than least squares. */
+/* The scheme may know a better way than least squares. */
 static kofn_status ask_scheme(kf_decoder *d, const sift *s, const kf_code *c,
                               double *off)
 {
     const kofn_layout *L = &c->plan->layout;
     kofn_status st;
 
+    if (!c->plan->scheme->decode)
+        return KOFN_UNSUITED;
     d->mixed = d->wants;
     for (size_t w = 0; w < d->wants; w++)
         d->copy[w] = KF_MIXED;
@@ -509,6 +511,10 @@ static kofn_status ask_scheme(kf_decoder *d, const sift *s, const kf_code *c,
     if (!d->D)
         return KOFN_NOMEM;
     st = c->plan->scheme->decode(L, d->seat, d->seats, d->D);
+    if (st == KOFN_UNSUITED) {
+        kf_free(d->D);
+        d->D = NULL;
+    }
     if (st == KOFN_PARTIAL) { /* it makes do with what there is, and says so */
         d->whole = false;
         return KOFN_OK;
@@ -566,6 +572,21 @@ static kofn_status build_partial(kf_decoder *d, const sift *s, kf_code *c)
     return judge(d, s, &p->layout);
 }
 
+static kofn_status solve(kf_decoder *d, sift *s, const kf_code *c, double *off)
+{
+    const kofn_layout *L = &c->plan->layout;
+
+    d->mixed = sort_wants(d, s, L->W, false);
+    if (d->mixed == 0)
+        return KOFN_OK;
+    if (L->W)
+        return solve_wants(d, s, L->W, off);
+    choose_rows(s);
+    if (s->rows < s->unknown)
+        return too_few(c, s, d->seats);
+    return solve_unknown(s, &d->D, &d->condition, off);
+}
+
 static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;
@@ -580,18 +601,9 @@ static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
         return too_few(c, s, d->seats);
     TRY(find_twins(s));
     d->whole = true;
-    if (!c->plan->scheme->decode)
-        d->mixed = sort_wants(d, s, L->W, false);
-    if (c->plan->scheme->decode) {
-        st = ask_scheme(d, s, c, &off);
-    } else if (d->mixed && L->W) {
-        st = solve_wants(d, s, L->W, &off);
-    } else if (d->mixed) {
-        choose_rows(s);
-        if (s->rows < s->unknown)
-            return too_few(c, s, d->seats);
-        st = solve_unknown(s, &d->D, &d->condition, &off);
-    }
+    st = ask_scheme(d, s, c, &off);
+    if (st == KOFN_UNSUITED)
+        st = solve(d, s, c, &off);
     if (st)
         return st == KOFN_UNSTABLE && d->seats < L->threshold
                    ? undetermined(d, L)

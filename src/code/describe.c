@@ -33,12 +33,20 @@ static int ascending(const void *a, const void *b)
 static kofn_status affordable(const kofn_layout *L, kf_code *code,
                               size_t *trials)
 {
-    size_t lost = kf_min(L->seats - L->enough, L->enough) + 1;
+    size_t lost = L->seats > L->threshold
+                      ? kf_min(L->seats - L->threshold, L->enough) + 1
+                      : 1;
     double m = (double)(lost * L->lanes);
     const kf_seat *first;
     double n;
 
     TRY(kf_code_seat(code, 0, &first));
+    if (code->plan->scheme->decode) { /* better than by least squares */
+        m = (double)(L->wants * L->threshold * L->lanes);
+        n = SAMPLING / m / (double)(first->G[0].n + 100);
+        *trials = n > TRIALS ? TRIALS : n < 3 ? 3 : (size_t)n;
+        return KOFN_OK;
+    }
     if (L->W || first->G[0].n > 1)
         m = (double)L->symbols;
     n = SAMPLING / (m * m * (m + 2 * (double)(L->threshold * L->lanes)));
@@ -46,19 +54,35 @@ static kofn_status affordable(const kofn_layout *L, kf_code *code,
     return KOFN_OK;
 }
 
+/* Seats of which any so many decode, with all their turns. */
+static size_t seats_enough(const kofn_layout *L)
+{
+    return kf_ceil_div(L->threshold, L->turns);
+}
+
+/* All turns of seats as answers, in place and from the end. */
+static void all_turns(uint32_t *set, size_t seats, size_t turns)
+{
+    for (size_t i = seats; i-- > 0;)
+        for (size_t t = turns; t-- > 0;)
+            set[i * turns + t] = set[i] * (uint32_t)turns + (uint32_t)t;
+}
+
 static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
                           size_t trials)
 {
     const kofn_layout *L = &p->layout;
-    uint32_t *set = kf_new(L->threshold, sizeof *set);
+    size_t seats = seats_enough(L), n = seats * L->turns;
+    uint32_t *set = kf_new(n, sizeof *set);
     kofn_status st = set ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t t = 0; t < trials && !st; t++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, (uint32_t)t, 0);
         kf_decoder *d;
 
-        random_subset(&r, set, L->threshold, L->seats);
-        st = kf_decoder_new(&d, code, set, L->threshold, false);
+        random_subset(&r, set, seats, L->seats);
+        all_turns(set, seats, L->turns);
+        st = kf_decoder_new(&d, code, set, n, false);
         noise[t] = st ? HUGE_VAL : d->noise;
         kf_decoder_free(d);
         if (st != KOFN_NOMEM)
@@ -110,6 +134,31 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
 }
 
+/* Shares of the parts, and of a vector; where seats answer in turns, as many
+ * turns as it takes when nobody straggles. */
+static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
+{
+    const kofn_layout *L = &p->layout;
+    double turns = (double)kf_ceil_div(L->enough, L->seats);
+    const kf_seat *first;
+    kf_code *code;
+    kofn_status st = kf_code_new(&code, p);
+
+    if (!st)
+        st = kf_code_seat(code, 0, &first);
+    if (!st) {
+        info->parts = p->parts;
+        info->storage = (double)first->E0[0].n / (double)p->parts;
+        info->load = info->storage;
+        info->upload = 1;
+        info->answer = turns * (double)(L->lanes * p->span) /
+                       (double)L->problem.m;
+        info->block_rows = L->lanes * p->span;
+    }
+    kf_code_free(code);
+    return st;
+}
+
 kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
                                kofn_plan_info *info)
 {
@@ -122,12 +171,16 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .block_rows = L->lanes * kf_ceil_div(L->problem.m,
                                              L->groups * L->cut[0].rows),
         /* Losing more than this from the smallest group is losing it. */
-        .threshold = p->workers - (p->workers / L->groups - L->threshold),
+        .threshold =
+            p->workers - (p->workers / L->groups - seats_enough(L)),
         .max_seats = L->max_seats == SIZE_MAX ? SIZE_MAX
                                               : L->max_seats * L->groups,
         .noise50 = NAN,
         .noise99 = NAN,
     };
-    measure_shares(p, info);
+    if (L->problem.op == KOFN_SUM)
+        TRY(measure_sum(p, info));
+    else
+        measure_shares(p, info);
     return noise ? measure_noise(p, info) : KOFN_OK;
 }

@@ -157,6 +157,11 @@ kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
     return st;
 }
 
+kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B)
+{
+    return kf_solve(n, P, n, cols, B, cols);
+}
+
 /* ---- overdetermined: Householder QR --------------------------------------- */
 
 /* A -= v w' with w = tau A' v, for rows j..m-1; v[j] = 1 is implied to be

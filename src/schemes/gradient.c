@@ -1,0 +1,344 @@
+/* gradient.c -- sums of gradients that tolerate stragglers, one message each.
+ *
+ *     gc      Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding: avoiding
+ *             stragglers in distributed learning", 2017: d = s + 1 parts each,
+ *             messages as long as the vector
+ *     cgc     Ye, Abbe, "Communication-computation efficient gradient coding",
+ *             2018: d = s + m parts each, messages 1/m as long
+ *     g-cgc   the same in groups of d
+ *
+ * The constructions of the papers are there; the default is one that stays
+ * accurate (gradient_dual.c, docs/gradients.md).
+ */
+#include "gradient.h"
+
+/* Where complex numbers are as good as quaternions, and cheaper. */
+#define COMPLEX 8
+
+#define DRAWS_PARAM                                                            \
+    {"draws", KOFN_AUTO, 1, 10000,                                             \
+     "quaternions: draws of which the best is taken; auto: up to 20", NULL}
+
+typedef enum construction {
+    DUAL,
+    DFT,
+    QUATERNION,
+    FIRST_OF_PAPERS
+} construction;
+
+static const kofn_param gc_params[] = {
+    KF_D_PARAM,
+    {"construction", DUAL, 0, 0,
+     "dual: dft for d <= 8, else quaternion; as published: cyclic (random), "
+     "polynomial, fractional (d divides the workers)",
+     "dual|dft|quaternion|cyclic|polynomial|fractional"},
+    DRAWS_PARAM,
+    {0},
+};
+enum { CYCLIC = FIRST_OF_PAPERS, POLYNOMIAL, FRACTIONAL };
+
+#define CGC_PARAMS                                                             \
+    KF_D_PARAM,                                                                \
+        {"s", KOFN_AUTO, 0, 1000, "stragglers tolerated; auto: d - m", NULL},  \
+    {                                                                          \
+        "m", KOFN_AUTO, 1, 1000,                                               \
+            "pieces of a vector: messages are 1/m as long; auto: d - s, or 2", \
+            NULL                                                               \
+    }
+
+static const kofn_param cgc_params[] = {
+    CGC_PARAMS,
+    {"construction", DUAL, 0, 0,
+     "dual: dft for d <= 8, else quaternion; as published: vandermonde, random",
+     "dual|dft|quaternion|vandermonde|random"},
+    DRAWS_PARAM,
+    {0},
+};
+enum { VANDERMONDE = FIRST_OF_PAPERS, RANDOM };
+
+static const kofn_param g_cgc_params[] = {
+    CGC_PARAMS,
+    {"construction", DUAL, 0, 0, "dual: dft for d <= 8, else quaternion",
+     "dual|dft|quaternion"},
+    DRAWS_PARAM,
+    {0},
+};
+
+/* ---- the accurate codes ------------------------------------------------------------ */
+
+/* The wanted pieces are the first columns of M, so that the last s, which do
+ * not matter, can be chosen to cancel whoever is missing. */
+static kofn_status make_dual(const kofn_layout *L, kf_dual *u, size_t m,
+                             size_t field, uint64_t seed)
+{
+    kofn_status st;
+
+    u->units = m;
+    u->turns = 1;
+    u->field = field;
+    st = kf_dual_new(u, true);
+    for (size_t q = 0; q < m && !st; q++)
+        u->slot[q] = q;
+    return st ? st : kf_gradient_fill(u, kofn_arg(L, "draws"), seed);
+}
+
+static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
+                               size_t m, construction kind, bool groups)
+{
+    kf_gradient *g = kf_gradient_new(L, d, groups);
+    size_t field = kf_gradient_field(d, kind == DUAL    ? COMPLEX
+                                        : kind == DFT ? SIZE_MAX
+                                                      : 1);
+    kofn_status st = g ? kf_gradient_sizes(L, who, m, field, 1) : KOFN_NOMEM;
+
+    if (!st)
+        st = make_dual(L, &g->code[1], m, field, L->seed);
+    if (!st && g->codes > 1)
+        st = make_dual(L, &g->code[0], m, field, kf_draw(L->seed, 1000));
+    if (st)
+        return st;
+    L->threshold = L->seats - (d - m);
+    L->enough = L->seats - g->codes * (d - m);
+    return KOFN_OK;
+}
+
+/* ---- as published -------------------------------------------------------------------- */
+
+/* Chebyshev's points in an order that spreads neighbours, twice as large; or
+ * those of the paper, +-(1 + h/2) and 0 where n is odd, ascending. */
+static kofn_status points(const kofn_layout *L, bool chebyshev, double *x)
+{
+    size_t n = L->seats;
+
+    for (size_t i = 0; i < n; i++) {
+        double row[2] = {0, 0}, middle = ((double)n - 1) / 2;
+        double from = (double)i - middle;
+        kofn_status st = KOFN_OK;
+
+        if (chebyshev)
+            st = kofn_basis_rows(KOFN_BASIS_MONOMIAL, i, n, 2, 0, 0, NULL,
+                                 row);
+        if (st)
+            return st;
+        if (chebyshev)
+            x[i] = 2 * row[1];
+        else if (n % 2)
+            x[i] = from == 0 ? 0 : (from + (from > 0 ? 1 : -1)) / 2;
+        else
+            x[i] = (from + (from > 0 ? 1.5 : -1.5)) / 2;
+    }
+    return KOFN_OK;
+}
+
+static kofn_status polynomial(kofn_layout *L, size_t d, size_t m,
+                              bool chebyshev, double *E)
+{
+    double *x = kofn_layout_table(L->seats, 1);
+    kofn_status st = x ? points(L, chebyshev, x) : KOFN_NOMEM;
+
+    if (!st)
+        st = kf_paper_polynomial(L->seats, d, m, x, E);
+    kofn_free(x);
+    return st;
+}
+
+/* Groups of d seats compute the same d parts and answer their plain sum. */
+static void fractional(size_t n, size_t d, double *E)
+{
+    size_t groups = n / d;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t q = 0; q < d; q++)
+            E[i * n + i % groups * d + q] = 1;
+}
+
+static kofn_status table_layout(kofn_layout *L, const char *who, size_t d,
+                                size_t m, kf_gradient **out)
+{
+    kf_gradient *g = *out = kf_gradient_new(L, d, false);
+    kofn_status st = g ? kf_gradient_sizes(L, who, m, 1, 1) : KOFN_NOMEM;
+
+    if (st)
+        return st;
+    L->enough = L->threshold = L->seats - (d - m);
+    g->E = kofn_layout_table(L->seats, L->symbols);
+    return g->E ? KOFN_OK : KOFN_NOMEM;
+}
+
+static kofn_status random_layout(kofn_layout *L, size_t d, size_t m)
+{
+    kf_gradient *g = kf_gradient_new(L, d, false);
+    kofn_status st = g ? kf_gradient_sizes(L, "cgc", m, 1, 1) : KOFN_NOMEM;
+    kf_dual *u = &g->code[1];
+    double *V;
+
+    if (st)
+        return st;
+    L->enough = L->threshold = L->seats - (d - m);
+    u->units = m;
+    u->turns = u->field = 1;
+    u->linked = true;
+    st = kf_dual_new(u, false);
+    V = kf_gaussian_V(u, L->seed);
+    if (!V)
+        st = KOFN_NOMEM;
+    if (!st)
+        st = kf_dual_of(u, V);
+    kofn_free(V);
+    return st ? st : kf_dual_encode(u, false);
+}
+
+/* ---- gc ---------------------------------------------------------------------------------- */
+
+static kofn_status refuse_fractional(size_t n, size_t d)
+{
+    size_t less = d;
+
+    while (n % less)
+        less--;
+    return kofn_refuse("gc: construction=fractional wants d to divide the "
+                       "workers and %zu does not divide %zu; d = %zu does, and "
+                       "the other constructions take any d", d, n, less);
+}
+
+static kofn_status gc_layout(kofn_layout *L)
+{
+    long kind = kofn_arg(L, "construction");
+    size_t d, n = kofn_arg_workers(L);
+    kf_gradient *g;
+    kofn_status st = kf_gradient_d(L, "gc", 3, &d);
+
+    if (st)
+        return st;
+    if (kind < FIRST_OF_PAPERS)
+        return dual_layout(L, "gc", d, 1, (construction)kind, false);
+    if (kind == FRACTIONAL && n % d)
+        return refuse_fractional(n, d);
+    st = table_layout(L, "gc", d, 1, &g);
+    if (st)
+        return st;
+    if (kind == CYCLIC)
+        return kf_paper_cyclic(n, d, L->seed, g->E);
+    if (kind == POLYNOMIAL)
+        return polynomial(L, d, 1, true, g->E);
+    fractional(n, d, g->E);
+    L->enough = n / d;
+    return KOFN_OK;
+}
+
+/* One answer of each group. */
+static kofn_status gc_decode(const kofn_layout *L, const uint32_t *seats,
+                             size_t n, double *D)
+{
+    size_t groups, found = 0;
+
+    if (kofn_arg(L, "construction") != FRACTIONAL)
+        return kf_gradient_decode(L, seats, n, D);
+    groups = L->seats / (size_t)kofn_arg(L, "d");
+    for (size_t b = 0; b < groups; b++)
+        for (size_t i = 0; i < n; i++)
+            if (seats[i] % groups == b) {
+                D[i] = 1;
+                found++;
+                break;
+            }
+    if (found == groups)
+        return KOFN_OK;
+    kofn_refuse("nobody of %zu of %zu groups has answered", groups - found,
+                groups);
+    return KOFN_TOOFEW;
+}
+
+/* ---- cgc --------------------------------------------------------------------------------- */
+
+/* d = s + m, of which any two may be given. */
+static kofn_status split(const kofn_layout *L, const char *who, size_t d,
+                         size_t *m)
+{
+    long s = kofn_arg(L, "s"), given = kofn_arg(L, "m");
+
+    if (given != KOFN_AUTO)
+        *m = (size_t)given;
+    else if (s != KOFN_AUTO)
+        *m = (size_t)s < d ? d - (size_t)s : 0;
+    else
+        *m = d < 2 ? 1 : 2;
+    if (*m < 1)
+        return kofn_refuse("%s: s = %ld stragglers leave nobody of the %zu "
+                           "who hold a part; ask for s <= %zu", who, s, d,
+                           d - 1);
+    if (*m > d)
+        return kofn_refuse("%s: m = %zu exceeds d = %zu; ask for m <= %zu",
+                           who, *m, d, d);
+    if (s != KOFN_AUTO && (size_t)s + *m > d)
+        return kofn_refuse("%s: s = %ld and m = %zu need d >= %zu, not %zu; "
+                           "ask for s <= %zu or m <= %zu", who, s, *m,
+                           (size_t)s + *m, d, d - *m, d - (size_t)s);
+    kofn_arg_settle(L, "m", (long)*m);
+    kofn_arg_settle(L, "s", (long)(d - *m)); /* less would be a waste */
+    return KOFN_OK;
+}
+
+static kofn_status cgc_layout(kofn_layout *L)
+{
+    long kind = kofn_arg(L, "construction");
+    size_t d, m;
+    kf_gradient *g;
+    kofn_status st = kf_gradient_d(L, "cgc", 3, &d);
+
+    if (!st)
+        st = split(L, "cgc", d, &m);
+    if (st)
+        return st;
+    if (kind < FIRST_OF_PAPERS)
+        return dual_layout(L, "cgc", d, m, (construction)kind, false);
+    if (kind == RANDOM)
+        return random_layout(L, d, m);
+    st = table_layout(L, "cgc", d, m, &g);
+    return st ? st : polynomial(L, d, m, false, g->E);
+}
+
+static kofn_status g_cgc_layout(kofn_layout *L)
+{
+    size_t d, m;
+    kofn_status st = kf_gradient_d(L, "g-cgc", 3, &d);
+
+    if (!st)
+        st = split(L, "g-cgc", d, &m);
+    return st ? st
+              : dual_layout(L, "g-cgc", d, m,
+                            (construction)kofn_arg(L, "construction"), true);
+}
+
+const kofn_scheme kf_gc = {
+    .name = "gc",
+    .summary = "sums of gradients; any d-1 stragglers, whole messages",
+    .cite = "Tandon et al. 2017, arXiv:1612.03301",
+    .ops = KOFN_SUM,
+    .params = gc_params,
+    .layout = gc_layout,
+    .seat = kf_gradient_seat,
+    .decode = gc_decode,
+};
+
+const kofn_scheme kf_cgc = {
+    .name = "cgc",
+    .summary = "sums of gradients; any d-m stragglers, messages 1/m as long",
+    .cite = "Ye, Abbe 2018, arXiv:1802.03475",
+    .ops = KOFN_SUM,
+    .params = cgc_params,
+    .layout = cgc_layout,
+    .seat = kf_gradient_seat,
+    .decode = kf_gradient_decode,
+};
+
+const kofn_scheme kf_g_cgc = {
+    .name = "g-cgc",
+    .summary = "cgc in groups of d; any d-m stragglers of each group",
+    .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
+    .ops = KOFN_SUM,
+    .params = g_cgc_params,
+    .layout = g_cgc_layout,
+    .seat = kf_gradient_seat,
+    .decode = kf_gradient_decode,
+};

@@ -1,0 +1,514 @@
+/* gradient_dual.c -- encoding and decoding a gradient code by its dual.
+ *
+ * The constructions of the papers invert matrices as large as the fleet, and
+ * lose their digits at some twenty seats.  Everything there can be had from a
+ * matrix M with d columns instead (gradient.h): what a seat mixes by solving a
+ * d x d system for each part, and the decoder from the combinations of M's
+ * columns whose rows vanish where nobody answered.  Both stay as accurate as d
+ * rows of M are well conditioned, whatever the number of seats is.
+ *
+ * With the answers y_i of a turn and such a combination c,
+ *
+ *     sum over i of (M c)_i y_i = c' P_t v,    v the wanted sum of the parts.
+ *
+ * The combinations are made orthonormal over the answers, so that all these
+ * equations carry the same rounding, and v is their least-squares solution.
+ */
+#include "gradient.h"
+
+/* D' K may differ from the identity by this; more is no solution. */
+#define OFF 1e-6
+
+/* Columns and rows of M. */
+static size_t deep(const kf_dual *u)
+{
+    return u->linked ? u->turns : 1;
+}
+
+static size_t wide_of(const kf_dual *u)
+{
+    return deep(u) * u->d * u->field;
+}
+
+static void *room(size_t n, size_t size)
+{
+    return kofn_layout_table(n, (size + sizeof(double) - 1) / sizeof(double));
+}
+
+kofn_status kf_dual_new(kf_dual *u, bool slots)
+{
+    size_t f = u->field, rows = u->turns * u->d;
+
+    u->M = kofn_layout_table(deep(u) * u->n * f, wide_of(u));
+    if (slots)
+        u->slot = room(rows, sizeof *u->slot);
+    else
+        u->P = kofn_layout_table(rows * f, u->units * f);
+    u->norm = kofn_layout_table(u->turns, u->n);
+    if (!u->M || !u->norm || !(slots ? (void *)u->slot : (void *)u->P))
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < u->turns * u->n; i++)
+        u->norm[i] = 1;
+    for (size_t i = 0; slots && i < rows; i++)
+        u->slot[i] = KF_NONE;
+    return KOFN_OK;
+}
+
+void kf_dual_free(kf_dual *u)
+{
+    kofn_free(u->M);
+    kofn_free(u->X);
+    kofn_free(u->P);
+    kofn_free(u->slot);
+    kofn_free(u->norm);
+}
+
+/* out += x times row r (a real one) of P_t. */
+static void add_P(const kf_dual *u, size_t t, size_t r, double x, double *out)
+{
+    size_t f = u->field, wide = u->units * f, unit;
+
+    if (u->slot) {
+        unit = u->slot[t * u->d + r / f];
+        if (unit != KF_NONE)
+            out[unit * f + r % f] += x;
+        return;
+    }
+    for (size_t c = 0; c < wide; c++)
+        out[c] += x * u->P[(t * u->d * f + r) * wide + c];
+}
+
+/* ---- encoding ------------------------------------------------------------- */
+
+static size_t encoded_cols(const kf_dual *u)
+{
+    return (u->linked ? u->units : u->d) * u->field;
+}
+
+/* Row (t, q, lane) of M for the holders of part j: q seats back from j. */
+static const double *holder(const kf_dual *u, size_t j, size_t t, size_t q,
+                            size_t lane)
+{
+    size_t i = t * u->n + (j + u->n - q) % u->n;
+
+    return u->M + (i * u->field + lane) * wide_of(u);
+}
+
+/* X_j = (M of the holders)^-T, times P where turns are linked. */
+static kofn_status encode_part(const kf_dual *u, size_t j, double *N, double *X)
+{
+    size_t f = u->field, w = wide_of(u), cols = encoded_cols(u), r = 0;
+
+    for (size_t t = 0; t < deep(u); t++)
+        for (size_t q = 0; q < u->d; q++)
+            for (size_t l = 0; l < f; l++, r++) {
+                const double *row = holder(u, j, t, q, l);
+
+                for (size_t c = 0; c < w; c++)
+                    N[c * w + r] = row[c];
+                if (u->linked)
+                    add_P(u, 0, r, 1, X + r * cols);
+                else
+                    X[r * cols + r] = 1;
+            }
+    return kofn_solve(w, N, cols, X);
+}
+
+/* Row (t, q, lane) of X_j. */
+static const double *encoded(const kf_dual *u, size_t j, size_t t, size_t q,
+                             size_t lane)
+{
+    size_t cols = encoded_cols(u), r = q * u->field + lane;
+
+    if (u->linked)
+        r += t * u->d * u->field;
+    return u->X + (j * wide_of(u) + r) * cols;
+}
+
+/* out += x times what seat i mixes in turn t of its q-th part. */
+static void add_part(const kf_dual *u, size_t i, size_t t, size_t q,
+                     size_t lane, double x, double *out)
+{
+    const double *row = encoded(u, (i + q) % u->n, t, q, lane);
+
+    for (size_t r = 0; r < encoded_cols(u); r++)
+        if (u->linked)
+            out[r] += x * row[r];
+        else
+            add_P(u, t, r, x * row[r], out);
+}
+
+void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
+                 size_t wide, double *G)
+{
+    double scale = 1 / u->norm[t * u->n + i];
+
+    for (size_t q = 0; q < u->d; q++)
+        for (size_t l = 0; l < u->field; l++) {
+            size_t part = first + (i + q) % u->n;
+
+            add_part(u, i, t, q, l, scale,
+                     G + l * wide + part * u->units * u->field);
+        }
+}
+
+/* Rows of norm 1 round alike, whatever the turn and the seat. */
+static kofn_status measure_norms(kf_dual *u)
+{
+    size_t size = u->units * u->field;
+    double *row = kofn_layout_table(u->d, size);
+
+    if (!row)
+        return KOFN_NOMEM;
+    for (size_t t = 0; t < u->turns; t++)
+        for (size_t i = 0; i < u->n; i++) {
+            double sum = 0;
+
+            for (size_t c = 0; c < u->d * size; c++)
+                row[c] = 0;
+            for (size_t q = 0; q < u->d; q++)
+                add_part(u, i, t, q, 0, 1, row + q * size);
+            for (size_t c = 0; c < u->d * size; c++)
+                sum += row[c] * row[c];
+            if (sum > 0)
+                u->norm[t * u->n + i] = sqrt(sum);
+        }
+    kofn_free(row);
+    return KOFN_OK;
+}
+
+kofn_status kf_dual_encode(kf_dual *u, bool level)
+{
+    size_t w = wide_of(u), cols = encoded_cols(u);
+    double *N = kofn_layout_table(w, w);
+    kofn_status st = KOFN_OK;
+
+    kofn_free(u->X);
+    u->X = kofn_layout_table(u->n * w, cols);
+    if (!N || !u->X)
+        st = KOFN_NOMEM;
+    for (size_t j = 0; j < u->n && !st; j++)
+        st = encode_part(u, j, N, u->X + j * w * cols);
+    kofn_free(N);
+    return st || !level ? st : measure_norms(u);
+}
+
+double kf_dual_spread(const kf_dual *u)
+{
+    size_t size = wide_of(u) * encoded_cols(u);
+    double most = 0;
+
+    for (size_t j = 0; j < u->n; j++) {
+        double sum = 0;
+
+        for (size_t e = 0; e < size; e++)
+            sum += u->X[j * size + e] * u->X[j * size + e];
+        most = fmax(most, sqrt(sum));
+    }
+    return most;
+}
+
+/* ---- who answered ----------------------------------------------------------- */
+
+typedef struct heard {
+    size_t *at;   /* t n + i: the answer, 1 for the first; 0: none */
+    size_t *have; /* per turn: answers                             */
+    size_t gain;  /* equations on the wanted units, of the field   */
+} heard;
+
+/* Answers of turns that build on others count from the first on without a
+ * gap, as they are sent. */
+static kofn_status hear(const kf_dual *u, const uint32_t *answers,
+                        size_t count, uint32_t base, heard *h)
+{
+    h->at = room(u->turns * u->n, sizeof *h->at);
+    h->have = room(u->turns, sizeof *h->have);
+    h->gain = 0;
+    if (!h->at || !h->have)
+        return KOFN_NOMEM;
+    for (size_t a = 0; a < count; a++) {
+        size_t i = (answers[a] - base) / u->turns;
+        size_t t = (answers[a] - base) % u->turns;
+
+        h->at[t * u->n + i] = a + 1;
+    }
+    for (size_t t = 0; t < u->turns; t++) {
+        for (size_t i = 0; i < u->n; i++) {
+            if (u->linked && t && !h->at[(t - 1) * u->n + i])
+                h->at[t * u->n + i] = 0;
+            h->have[t] += h->at[t * u->n + i] > 0;
+        }
+        if (h->have[t] + u->d > u->n)
+            h->gain += h->have[t] + u->d - u->n;
+    }
+    return KOFN_OK;
+}
+
+static void heard_free(heard *h)
+{
+    kofn_free(h->at);
+    kofn_free(h->have);
+}
+
+/* ---- equations --------------------------------------------------------------- */
+
+/* Rows [Z | K] with Z over the seats (of all turns where they are linked) and
+ * K over the units: Z y = K v. */
+typedef struct pool {
+    size_t seats, wide, rows;
+    double *row;
+    size_t *turn; /* of a row */
+} pool;
+
+static kofn_status pool_new(pool *p, const kf_dual *u, size_t gain)
+{
+    size_t f = u->field;
+
+    p->seats = deep(u) * u->n * f;
+    p->wide = p->seats + u->units * f;
+    p->rows = 0;
+    p->row = kofn_layout_table(gain * f, p->wide);
+    p->turn = room(gain * f, sizeof *p->turn);
+    return p->row && p->turn ? KOFN_OK : KOFN_NOMEM;
+}
+
+static void pool_free(pool *p)
+{
+    kofn_free(p->row);
+    kofn_free(p->turn);
+}
+
+void kf_eliminate(double *T, size_t w, size_t wide, size_t c)
+{
+    double norm = 0, *head = T + c * wide;
+    double alpha, pivot;
+
+    for (size_t r = c; r < w; r++)
+        norm += T[r * wide + c] * T[r * wide + c];
+    if (!(norm > 0))
+        return;
+    alpha = head[c] > 0 ? -sqrt(norm) : sqrt(norm);
+    pivot = head[c] - alpha; /* v = (pivot, T[c+1..][c]) */
+    for (size_t k = c + 1; k < wide; k++) {
+        double dot = pivot * head[k];
+
+        for (size_t r = c + 1; r < w; r++)
+            dot += T[r * wide + c] * T[r * wide + k];
+        dot /= alpha * pivot; /* -2 / v'v */
+        head[k] += dot * pivot;
+        for (size_t r = c + 1; r < w; r++)
+            T[r * wide + k] += dot * T[r * wide + c];
+    }
+    head[c] = alpha;
+    for (size_t r = c + 1; r < w; r++)
+        T[r * wide + c] = 0;
+}
+
+/* The row becomes orthogonal to those of the pool from `first` on, and its Z
+ * of norm 1; by Gram and Schmidt, twice for accuracy. */
+static void orthonormalise(pool *p, size_t first, double *row)
+{
+    double norm = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t r = first; r < p->rows; r++) {
+            const double *other = p->row + r * p->wide;
+            double dot = 0;
+
+            for (size_t c = 0; c < p->seats; c++)
+                dot += row[c] * other[c];
+            for (size_t c = 0; c < p->wide; c++)
+                row[c] -= dot * other[c];
+        }
+    for (size_t c = 0; c < p->seats; c++)
+        norm += row[c] * row[c];
+    for (size_t c = 0; norm > 0 && c < p->wide; c++)
+        row[c] /= sqrt(norm);
+}
+
+/* What a Householder elimination works on: the columns of M as rows, over the
+ * seats that are missing in turns [from, to), those that are not, and units. */
+typedef struct tableau {
+    size_t from, to, rows, missing, wide;
+    double *T;
+} tableau;
+
+static kofn_status tableau_new(tableau *b, const kf_dual *u, const heard *h)
+{
+    size_t f = u->field;
+
+    b->rows = (b->to - b->from) * u->d * f;
+    b->missing = 0;
+    for (size_t t = b->from; t < b->to; t++)
+        b->missing += (u->n - h->have[t]) * f;
+    b->wide = (b->to - b->from) * u->n * f + u->units * f;
+    b->T = kofn_layout_table(b->rows, b->wide);
+    return b->T ? KOFN_OK : KOFN_NOMEM;
+}
+
+static void fill_tableau(const tableau *b, const kf_dual *u, const heard *h)
+{
+    size_t f = u->field, w = wide_of(u), gone = 0, here = b->missing;
+
+    for (size_t t = b->from; t < b->to; t++)
+        for (size_t i = 0; i < u->n; i++) {
+            bool came = h->at[t * u->n + i] > 0;
+            double scale = came ? u->norm[t * u->n + i] : 1;
+            size_t seat = u->linked ? t * u->n + i : i;
+
+            for (size_t l = 0; l < f; l++) {
+                const double *row = u->M + (seat * f + l) * w;
+                size_t col = came ? here++ : gone++;
+
+                for (size_t c = 0; c < b->rows; c++)
+                    b->T[c * b->wide + col] = scale * row[c];
+            }
+        }
+    for (size_t c = 0; c < b->rows; c++)
+        add_P(u, b->from, c, 1,
+              b->T + c * b->wide + b->wide - u->units * f);
+}
+
+/* A row of the tableau goes to the pool, its seats where they belong. */
+static void keep_row(const tableau *b, const kf_dual *u, const heard *h,
+                     const double *from, size_t first, pool *p)
+{
+    double *row = p->row + p->rows * p->wide;
+    size_t f = u->field, at = b->missing;
+
+    for (size_t t = b->from; t < b->to; t++)
+        for (size_t i = 0; i < u->n; i++)
+            for (size_t l = 0; l < f && h->at[t * u->n + i]; l++)
+                row[((u->linked ? t * u->n : 0) + i) * f + l] = from[at++];
+    for (size_t c = 0; c < u->units * f; c++)
+        row[p->seats + c] = from[at++];
+    orthonormalise(p, first, row);
+    p->turn[p->rows++] = b->from;
+}
+
+/* What turns [from, to) say. */
+static kofn_status add_equations(const kf_dual *u, const heard *h, size_t from,
+                                 size_t to, pool *p)
+{
+    tableau b = {.from = from, .to = to};
+    size_t first = p->rows;
+    kofn_status st = tableau_new(&b, u, h);
+
+    if (st)
+        return st;
+    fill_tableau(&b, u, h);
+    for (size_t c = 0; c < b.missing; c++)
+        kf_eliminate(b.T, b.rows, b.wide, c);
+    for (size_t r = b.missing; r < b.rows; r++)
+        keep_row(&b, u, h, b.T + r * b.wide, first, p);
+    kofn_free(b.T);
+    return KOFN_OK;
+}
+
+static kofn_status all_equations(const kf_dual *u, const heard *h, pool *p)
+{
+    size_t full = 0;
+    kofn_status st = KOFN_OK;
+
+    while (full < u->turns && h->have[full] + u->d > u->n)
+        full++;
+    if (u->linked)
+        return add_equations(u, h, 0, full, p);
+    for (size_t t = 0; t < u->turns && !st; t++)
+        if (h->have[t] + u->d > u->n)
+            st = add_equations(u, h, t, t + 1, p);
+    return st;
+}
+
+/* ---- decoding ------------------------------------------------------------------ */
+
+static kofn_status too_few(const kf_dual *u, size_t count)
+{
+    kofn_refuse("%zu answers do not determine the sum; those of any %zu "
+                "workers would", count, u->n - u->d + 1);
+    return KOFN_TOOFEW;
+}
+
+/* |V K - I| is small. */
+static bool inverts(const double *V, const double *K, size_t n, size_t rows)
+{
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = 0; b < n; b++) {
+            double sum = a == b ? -1 : 0;
+
+            for (size_t r = 0; r < rows; r++)
+                sum += V[a * rows + r] * K[r * n + b];
+            if (!(fabs(sum) <= OFF))
+                return false;
+        }
+    return true;
+}
+
+/* V = K^+: units x rows. */
+static kofn_status solve_units(const kf_dual *u, const pool *p, size_t count,
+                               double *V)
+{
+    size_t n = u->units * u->field;
+    double *K = kofn_layout_table(p->rows, n), *I = kofn_layout_table(n, n);
+    kofn_status st = KOFN_NOMEM;
+
+    if (K && I) {
+        for (size_t c = 0; c < n; c++)
+            I[c * n + c] = 1;
+        for (size_t r = 0; r < p->rows; r++)
+            for (size_t c = 0; c < n; c++)
+                K[r * n + c] = p->row[r * p->wide + p->seats + c];
+        st = kofn_pseudo(p->rows, n, K, n, I, V);
+        if (!st && !inverts(V, K, n, p->rows))
+            st = too_few(u, count);
+    }
+    kofn_free(K);
+    kofn_free(I);
+    return st;
+}
+
+/* D += V Z, the seats being where their answers are. */
+static void apply(const kf_dual *u, const heard *h, const pool *p,
+                  const double *V, double *D, size_t wide)
+{
+    size_t f = u->field, n = u->units * f;
+
+    for (size_t r = 0; r < p->rows; r++) {
+        const double *Z = p->row + r * p->wide;
+        const size_t *at = h->at + p->turn[r] * u->n;
+
+        for (size_t c = 0; c < p->seats; c++) {
+            size_t answer = at[c / f];
+
+            for (size_t z = 0; z < n && answer && Z[c] != 0; z++)
+                D[z * wide + (answer - 1) * f + c % f] +=
+                    V[z * p->rows + r] * Z[c];
+        }
+    }
+}
+
+kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
+                           size_t count, uint32_t base, double *D, size_t wide)
+{
+    heard h;
+    pool p = {0};
+    double *V = NULL;
+    kofn_status st = hear(u, answers, count, base, &h);
+
+    if (!st && h.gain < u->units)
+        st = too_few(u, count);
+    if (!st)
+        st = pool_new(&p, u, h.gain);
+    if (!st)
+        st = all_equations(u, &h, &p);
+    if (!st && !(V = kofn_layout_table(u->units * u->field, p.rows)))
+        st = KOFN_NOMEM;
+    if (!st)
+        st = solve_units(u, &p, count, V);
+    if (!st)
+        apply(u, &h, &p, V, D, wide);
+    kofn_free(V);
+    pool_free(&p);
+    heard_free(&h);
+    return st;
+}

@@ -1,0 +1,191 @@
+/* gradient_field.c -- matrices M (gradient.h) over the complex numbers and the
+ * quaternions.
+ *
+ * Stride-DFT: M_iq = exp(2 pi i f_q stride i / n) / sqrt d, the frequencies
+ * ordered so that the last s columns are consecutive for every s.  Any d rows
+ * are independent, as those of a Vandermonde matrix are, and all runs of d
+ * seats are alike; the stride is the one that makes them best conditioned.
+ *
+ * Quaternions: orthonormal columns at random, the best of several draws.  A
+ * set of rows that is nearly singular is much rarer than with real or complex
+ * numbers (docs/numerics.md).
+ */
+#include "gradient.h"
+
+static size_t gcd(size_t a, size_t b)
+{
+    while (b) {
+        size_t t = a % b;
+
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+/* ---- complex ------------------------------------------------------------------ */
+
+/* .., 2, -1, 1, 0 modulo n, at the end. */
+static size_t frequency(size_t q, size_t n, size_t d)
+{
+    size_t e = d - 1 - q, half = (e + 1) / 2;
+
+    return e % 2 ? half % n : (n - half % n) % n;
+}
+
+static void dft_entry(size_t at, size_t n, double scale, size_t wide,
+                      double *out)
+{
+    double c, s;
+
+    kofn_turn(at, n, &c, &s);
+    out[0] = out[wide + 1] = c * scale;
+    out[1] = -s * scale;
+    out[wide] = s * scale;
+}
+
+/* The first `rows` rows. */
+static void dft_rows(size_t n, size_t d, size_t stride, size_t rows, double *M)
+{
+    size_t wide = 2 * d;
+
+    for (size_t i = 0; i < rows; i++)
+        for (size_t q = 0; q < d; q++)
+            dft_entry(frequency(q, n, d) * (stride * i % n) % n, n,
+                      1 / sqrt((double)d), wide, M + 2 * i * wide + 2 * q);
+}
+
+/* |inverse| of d seats in a row, which is the same for all. */
+static kofn_status window_spread(size_t n, size_t d, size_t stride, double *N,
+                                 double *X, double *spread)
+{
+    size_t w = 2 * d;
+    kofn_status st;
+
+    for (size_t e = 0; e < w * w; e++)
+        X[e] = e % (w + 1) == 0;
+    dft_rows(n, d, stride, d, N);
+    st = kofn_solve(w, N, w, X);
+    *spread = 0;
+    for (size_t e = 0; e < w * w; e++)
+        *spread += X[e] * X[e];
+    return st;
+}
+
+static kofn_status best_stride(size_t n, size_t d, size_t *stride)
+{
+    double *N = kofn_layout_table(2 * d, 2 * d);
+    double *X = kofn_layout_table(2 * d, 2 * d);
+    double best = HUGE_VAL;
+    kofn_status st = N && X ? KOFN_OK : KOFN_NOMEM;
+
+    *stride = 1;
+    for (size_t s = 1; s <= n / 2 && !st; s++) {
+        double spread;
+
+        if (gcd(s, n) > 1)
+            continue;
+        st = window_spread(n, d, s, N, X, &spread);
+        if (st == KOFN_UNSTABLE)
+            st = KOFN_OK;
+        else if (spread < best * (1 - 1e-9)) { /* not by rounding alone */
+            best = spread;
+            *stride = s;
+        }
+    }
+    kofn_free(N);
+    kofn_free(X);
+    return st;
+}
+
+kofn_status kf_dual_dft(kf_dual *u)
+{
+    size_t stride;
+    kofn_status st = best_stride(u->n, u->d, &stride);
+
+    if (!st)
+        dft_rows(u->n, u->d, stride, u->n, u->M);
+    return st;
+}
+
+/* ---- quaternions ---------------------------------------------------------------- */
+
+/* Four real numbers as the matrix that multiplies from the left. */
+static void left_matrix(const double *q, size_t wide, double *out)
+{
+    static const int place[4][4] = {
+        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
+    static const int sign[4][4] = {
+        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
+
+    for (size_t s = 0; s < 4; s++)
+        for (size_t t = 0; t < 4; t++)
+            out[s * wide + t] = sign[s][t] * q[place[s][t]];
+}
+
+static void orthonormal_columns(double *M, size_t rows, size_t cols)
+{
+    for (size_t c = 0; c < cols; c++) {
+        double norm = 0;
+
+        for (int pass = 0; pass < 2; pass++)
+            for (size_t b = 0; b < c; b++) {
+                double dot = 0;
+
+                for (size_t r = 0; r < rows; r++)
+                    dot += M[r * cols + b] * M[r * cols + c];
+                for (size_t r = 0; r < rows; r++)
+                    M[r * cols + c] -= dot * M[r * cols + b];
+            }
+        for (size_t r = 0; r < rows; r++)
+            norm += M[r * cols + c] * M[r * cols + c];
+        for (size_t r = 0; r < rows; r++)
+            M[r * cols + c] /= sqrt(norm);
+    }
+}
+
+/* Gaussian entries of the field, columns made orthonormal. */
+kofn_status kf_dual_random(kf_dual *u, uint64_t seed)
+{
+    size_t f = u->field, wide = u->d * f;
+    double *row = kofn_layout_table(1, wide);
+    kofn_status st = row ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t i = 0; i < u->n && !st; i++) {
+        st = kofn_basis_rows(KOFN_BASIS_GAUSS, i, u->n, wide, 0, seed, NULL,
+                             row);
+        for (size_t q = 0; q < u->d; q++)
+            if (f == 4)
+                left_matrix(row + 4 * q, wide, u->M + 4 * i * wide + 4 * q);
+            else
+                u->M[i * wide + q] = row[q];
+    }
+    kofn_free(row);
+    if (!st)
+        orthonormal_columns(u->M, u->n * f, wide);
+    return st;
+}
+
+/* Of several draws the one whose runs of d seats are best conditioned. */
+kofn_status kf_dual_best_random(kf_dual *u, size_t draws, uint64_t seed)
+{
+    double best = HUGE_VAL;
+    uint64_t chosen = seed;
+    kofn_status st = KOFN_OK;
+
+    for (size_t k = 0; k <= draws && !st; k++) {
+        uint64_t mine = k < draws ? kf_draw(seed, k) : chosen;
+
+        st = kf_dual_random(u, mine);
+        if (k == draws || st)
+            break;
+        st = kf_dual_encode(u, false);
+        if (st == KOFN_UNSTABLE)
+            st = KOFN_OK;
+        else if (!st && kf_dual_spread(u) < best) {
+            best = kf_dual_spread(u);
+            chosen = mine;
+        }
+    }
+    return st;
+}

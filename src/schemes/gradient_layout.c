@@ -1,0 +1,175 @@
+/* gradient_layout.c -- plans of gradient codes, of one or of several groups.
+ *
+ * Groups of d seats that share d parts among themselves, the last group taking
+ * what is left over (Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021,
+ * section VI): any d-1 of *each* may be missing.
+ */
+#include "gradient.h"
+
+/* Numbers in the table that adds up the parts, and in those of a code. */
+#define TABLE ((size_t)1 << 27)
+#define CODES ((size_t)1 << 24)
+/* Multiply-adds that looking for good coefficients may take. */
+#define DRAWING 4e8
+
+static void free_state(void *state)
+{
+    kf_gradient *g = state;
+
+    if (!g)
+        return;
+    kf_dual_free(&g->code[0]);
+    kf_dual_free(&g->code[1]);
+    kofn_free(g->E);
+    kofn_free(g);
+}
+
+kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
+{
+    size_t n = kofn_arg_workers(L), size = sizeof(kf_gradient);
+    kf_gradient *g =
+        (void *)kofn_layout_table((size + sizeof(double) - 1) / sizeof(double), 1);
+
+    if (!g)
+        return NULL;
+    L->state = g;
+    L->free_state = free_state;
+    g->d = d;
+    g->codes = groups ? n / d : 1;
+    g->code[0].n = g->code[0].d = g->code[1].d = d;
+    g->code[1].n = n - (g->codes - 1) * d;
+    return g;
+}
+
+/* The code of a seat or part, and where it begins. */
+static const kf_dual *code_of(const kf_gradient *g, size_t seat, size_t *first)
+{
+    size_t h = seat / g->d < g->codes ? seat / g->d : g->codes - 1;
+
+    *first = h * g->d;
+    return &g->code[h + 1 == g->codes];
+}
+
+kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
+                              size_t field, size_t turns)
+{
+    const kf_gradient *g = L->state;
+    size_t n = kofn_arg_workers(L), d = g->d, wants = units * field;
+
+    if (units > L->problem.m)
+        return kofn_refuse("%s: a vector of %zu numbers cannot be cut into "
+                           "%zu pieces; ask for at most %zu", who,
+                           L->problem.m, units, L->problem.m);
+    if (wants > TABLE / wants / n)
+        return kofn_refuse("%s: %zu pieces of %zu vectors are too many to "
+                           "keep track of; ask for fewer", who, wants, n);
+    if (d * field > CODES / field / n / d)
+        return kofn_refuse("%s: with d = %zu there is too much to solve on %zu "
+                           "workers; ask for a smaller d", who, d, n);
+    L->seats = L->max_seats = n;
+    L->cut[0] = (kofn_cut){n, 1};
+    L->lanes = field;
+    L->wants = wants;
+    L->symbols = n * wants;
+    L->turns = turns;
+    return KOFN_OK;
+}
+
+/* ---- rows ----------------------------------------------------------------------- */
+
+static void paper_row(const kofn_layout *L, const double *E, double *E0,
+                      double *G)
+{
+    for (size_t s = 0; s < L->symbols; s++) {
+        G[s] = E[s];
+        if (E[s] != 0)
+            E0[s / L->wants] = 1;
+    }
+}
+
+kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
+                             double *E1, double *G)
+{
+    const kf_gradient *g = L->state;
+    size_t seat = answer / L->turns, first;
+    const kf_dual *u = code_of(g, seat, &first);
+
+    (void)E1;
+    if (g->E) {
+        paper_row(L, g->E + seat * L->symbols, E0, G);
+        return KOFN_OK;
+    }
+    for (size_t q = 0; q < u->d; q++)
+        E0[first + (seat - first + q) % u->n] = 1;
+    kf_dual_row(u, seat - first, answer % L->turns, first, L->symbols, G);
+    return KOFN_OK;
+}
+
+kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
+                               size_t count, double *D)
+{
+    const kf_gradient *g = L->state;
+    size_t at = 0;
+    kofn_status st = KOFN_OK;
+
+    if (g->E)
+        return KOFN_UNSUITED; /* by least squares */
+    for (size_t h = 0; h < g->codes && !st; h++) {
+        const kf_dual *u = &g->code[h + 1 == g->codes];
+        size_t base = h * g->d * L->turns, end = at;
+
+        while (end < count && answers[end] < base + u->n * L->turns)
+            end++;
+        st = kf_dual_decode(u, answers + at, end - at, (uint32_t)base,
+                            D + at * L->lanes, count * L->lanes);
+        at = end;
+    }
+    return st;
+}
+
+/* ---- choices ---------------------------------------------------------------------- */
+
+kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
+                          size_t *d)
+{
+    size_t n = kofn_arg_workers(L);
+    long given = kofn_arg(L, "d");
+
+    *d = given != KOFN_AUTO ? (size_t)given : init < n ? init : n;
+    if (*d > n)
+        return kofn_refuse("%s: d = %zu parts for each of %zu workers; there "
+                           "are as many parts as workers: ask for d <= %zu",
+                           who, *d, n, n);
+    kofn_arg_settle(L, "d", (long)*d);
+    return KOFN_OK;
+}
+
+size_t kf_gradient_field(size_t d, size_t last)
+{
+    return d == 1 ? 1 : d <= last ? 2 : 4;
+}
+
+static size_t draws_for(const kf_dual *u, long draws)
+{
+    double w = (double)(u->d * u->field), most = DRAWING / (w * w * w);
+
+    if (draws != KOFN_AUTO)
+        return (size_t)draws;
+    if (u->n == u->d) /* all are orthogonal */
+        return 1;
+    most /= (double)u->n;
+    return most < 1 ? 1 : most > 20 ? 20 : (size_t)most;
+}
+
+kofn_status kf_gradient_fill(kf_dual *u, long draws, uint64_t seed)
+{
+    kofn_status st = KOFN_OK;
+
+    if (u->field == 2)
+        st = kf_dual_dft(u);
+    else if (u->d > 1)
+        st = kf_dual_best_random(u, draws_for(u, draws), seed);
+    for (size_t i = 0; u->d == 1 && i < u->n; i++)
+        u->M[i] = 1;
+    return st ? st : kf_dual_encode(u, true);
+}

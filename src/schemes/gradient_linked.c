@@ -1,0 +1,149 @@
+/* gradient_linked.c -- codes given by a staircase V (Cao, Yan, Tang, Han,
+ * "Adaptive gradient coding", 2021, section IV).
+ *
+ *     V_t = [ A_t | C_t0 .. C_tt 0 .. 0 ]    n x (units + turns (n-d))
+ *
+ * and E = V S, where S has the identity on top for every part and below what
+ * makes E vanish at the seats that do not hold the part.  Answers are then V
+ * times the wanted sum and nuisances; a column of M is what takes the
+ * nuisances off: combinations w_t of the answers of each turn with
+ *
+ *     w_b' C_bb + .. + w_t' C_tb = 0    for b = 0..t,
+ *
+ * that begin at turn t with one of the d solutions of w_t' C_tt = 0 and go
+ * back from there by the smallest w_b.  Then M' E = M' A for every part.
+ *
+ * One turn with n - d + units columns is Ye and Abbe's random code (2018).
+ */
+#include "gradient.h"
+
+typedef struct stairs {
+    const kf_dual *u;
+    const double *V;
+    size_t rest, wide; /* n - d; of V */
+    double **Q;        /* per turn: [R | Q'] of C_tt, n x (rest + n) */
+} stairs;
+
+static const double *stair(const stairs *s, size_t t, size_t i, size_t b)
+{
+    return s->V + (t * s->u->n + i) * s->wide + s->u->units + b * s->rest;
+}
+
+static double *entry(const stairs *s, size_t t, size_t i, size_t col)
+{
+    return s->u->M + (t * s->u->n + i) * s->u->turns * s->u->d + col;
+}
+
+/* Q' C = [R; 0]: the last d rows of Q' are the solutions of w' C = 0. */
+static kofn_status factor(stairs *s, size_t t)
+{
+    size_t n = s->u->n, wide = s->rest + n;
+    double *T = s->Q[t] = kofn_layout_table(n, wide);
+
+    if (!T)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t c = 0; c < s->rest; c++)
+            T[i * wide + c] = stair(s, t, i, t)[c];
+        T[i * wide + s->rest + i] = 1;
+    }
+    for (size_t c = 0; c < s->rest; c++)
+        kf_eliminate(T, n, wide, c);
+    for (size_t c = 0; c < s->rest; c++)
+        if (!(fabs(T[c * wide + c]) > 1e-13 * fabs(T[0])))
+            return KOFN_UNSTABLE;
+    return KOFN_OK;
+}
+
+/* The w_b of a column whose w of later turns, up to `top`, are there. */
+static void step_back(const stairs *s, size_t top, size_t b, size_t col,
+                      double *y)
+{
+    size_t n = s->u->n, wide = s->rest + n;
+    const double *T = s->Q[b];
+
+    for (size_t c = 0; c < s->rest; c++)
+        y[c] = 0;
+    for (size_t t = b + 1; t <= top; t++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t c = 0; c < s->rest; c++)
+                y[c] -= *entry(s, t, i, col) * stair(s, t, i, b)[c];
+    for (size_t c = 0; c < s->rest; c++) { /* R' y = y */
+        y[c] /= T[c * wide + c];
+        for (size_t k = c + 1; k < s->rest; k++)
+            y[k] -= T[c * wide + k] * y[c];
+    }
+    for (size_t c = 0; c < s->rest; c++)
+        for (size_t i = 0; i < n; i++)
+            *entry(s, b, i, col) += y[c] * T[c * wide + s->rest + i];
+}
+
+static kofn_status fill_columns(stairs *s)
+{
+    size_t n = s->u->n, d = s->u->d, wide = s->rest + n;
+    double *y = kofn_layout_table(s->rest, 1);
+
+    for (size_t t = 0; t < s->u->turns && y; t++)
+        for (size_t q = 0; q < d; q++) {
+            for (size_t i = 0; i < n; i++)
+                *entry(s, t, i, t * d + q) =
+                    s->Q[t][(s->rest + q) * wide + s->rest + i];
+            for (size_t b = t; b-- > 0;)
+                step_back(s, t, b, t * d + q, y);
+        }
+    kofn_free(y);
+    return y ? KOFN_OK : KOFN_NOMEM;
+}
+
+/* P = M' A. */
+static void fill_P(const stairs *s)
+{
+    const kf_dual *u = s->u;
+    size_t cols = u->turns * u->d, rows = u->turns * u->n;
+
+    for (size_t e = 0; e < cols * u->units; e++)
+        u->P[e] = 0;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < cols; c++)
+            for (size_t z = 0; z < u->units; z++)
+                u->P[c * u->units + z] +=
+                    u->M[r * cols + c] * s->V[r * s->wide + z];
+}
+
+kofn_status kf_dual_of(kf_dual *u, const double *V)
+{
+    stairs s = {u, V, u->n - u->d, u->units + u->turns * (u->n - u->d), NULL};
+    kofn_status st = KOFN_OK;
+
+    for (size_t e = 0; e < u->turns * u->n * u->turns * u->d; e++)
+        u->M[e] = 0;
+    s.Q = (void *)kofn_layout_table(u->turns, 1);
+    if (!s.Q)
+        return KOFN_NOMEM;
+    for (size_t t = 0; t < u->turns && !st; t++)
+        st = factor(&s, t);
+    if (!st)
+        st = fill_columns(&s);
+    if (!st)
+        fill_P(&s);
+    for (size_t t = 0; t < u->turns; t++)
+        kofn_free(s.Q[t]);
+    kofn_free(s.Q);
+    return st;
+}
+
+double *kf_gaussian_V(const kf_dual *u, uint64_t seed)
+{
+    size_t rows = u->turns * u->n, rest = u->n - u->d;
+    size_t wide = u->units + u->turns * rest;
+    double *V = kofn_layout_table(rows, wide);
+
+    for (size_t r = 0; r < rows && V; r++)
+        if (kofn_basis_rows(KOFN_BASIS_GAUSS, r, rows,
+                            u->units + (r / u->n + 1) * rest, 0, seed, NULL,
+                            V + r * wide)) {
+            kofn_free(V);
+            V = NULL;
+        }
+    return V;
+}

@@ -1,0 +1,133 @@
+/* gradient_paper.c -- gradient codes as they were published.
+ *
+ *     cyclic      Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding:
+ *                 avoiding stragglers in distributed learning", 2017,
+ *                 algorithm 2: rows of E are in the null space of a random H
+ *     polynomial  Ye, Abbe, "Communication-computation efficient gradient
+ *                 coding", 2018, section III: values of polynomials that
+ *                 vanish at the seats that do not hold a part
+ *     random      the same, section IV, and Cao, Yan, Tang, Han, "Adaptive
+ *                 gradient coding", 2021: E = V S, where S makes E vanish at
+ *                 those seats.  The dual M of V (gradient.h) gives the same E.
+ */
+#include "gradient.h"
+
+/* ---- null space of a random matrix ---------------------------------------------- */
+
+/* Columns i+1 .. i+s of H into P, minus column i into b. */
+static void window_of(const double *H, size_t s, size_t n, size_t i, double *P,
+                      double *b)
+{
+    for (size_t r = 0; r < s; r++) {
+        b[r] = -H[r * n + i];
+        for (size_t c = 0; c < s; c++)
+            P[r * s + c] = H[r * n + (i + 1 + c) % n];
+    }
+}
+
+kofn_status kf_paper_null(size_t n, size_t d, const double *H, double *E)
+{
+    size_t s = d - 1;
+    double *P = kofn_layout_table(s, s), *b = kofn_layout_table(s, 1);
+    kofn_status st = P && b ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t i = 0; i < n && !st; i++) {
+        window_of(H, s, n, i, P, b);
+        st = kofn_solve(s, P, 1, b);
+        E[i * n + i] = 1;
+        for (size_t c = 0; c < s; c++)
+            E[i * n + (i + 1 + c) % n] = b[c];
+    }
+    kofn_free(P);
+    kofn_free(b);
+    return st;
+}
+
+kofn_status kf_paper_cyclic(size_t n, size_t d, uint64_t seed, double *E)
+{
+    double *H = kofn_layout_table(d, n);
+    kofn_status st = H ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t r = 0; r + 1 < d && !st; r++) {
+        double *row = H + r * n;
+
+        st = kofn_basis_rows(KOFN_BASIS_GAUSS, r, n, n - 1, 0, seed, NULL,
+                             row);
+        for (size_t c = 0; c + 1 < n; c++)
+            row[n - 1] -= row[c];
+    }
+    if (!st)
+        st = kf_paper_null(n, d, H, E);
+    kofn_free(H);
+    return st;
+}
+
+/* ---- polynomials ------------------------------------------------------------------ */
+
+/* p_j vanishes at the n-d seats after j.  Its values, and its coefficients
+ * from the highest down: 1, a_1, .. a_m. */
+static double vanishing(size_t n, size_t d, size_t j, const double *x,
+                        double at)
+{
+    double p = 1;
+
+    for (size_t q = 1; q + d <= n; q++)
+        p *= at - x[(j + q) % n];
+    return p;
+}
+
+static void leading(size_t n, size_t d, size_t j, const double *x, size_t m,
+                    double *a)
+{
+    a[0] = 1;
+    for (size_t k = 1; k <= m; k++)
+        a[k] = 0;
+    for (size_t q = 1; q + d <= n; q++)
+        for (size_t k = m; k > 0; k--)
+            a[k] -= x[(j + q) % n] * a[k - 1];
+}
+
+/* The polynomials of part j are p_j q_z, q_z = x q_(z-1) - c, where c takes
+ * the coefficient of x^(n-d) off: of x^(n-d) .. x^(n-d+m-1) they then have one
+ * each, and that is 1. */
+static void factors(size_t m, const double *a, double *q)
+{
+    q[0] = 1; /* q + z m: from the lowest coefficient up */
+    for (size_t z = 1; z < m; z++) {
+        double *now = q + z * m, *last = now - m;
+
+        for (size_t k = 0; k < z; k++) {
+            now[k + 1] = last[k];
+            now[0] -= last[k] * a[k + 1];
+        }
+    }
+}
+
+kofn_status kf_paper_polynomial(size_t n, size_t d, size_t m, const double *x,
+                                double *E)
+{
+    double *a = kofn_layout_table(m + 1, 1), *q = kofn_layout_table(m, m);
+    kofn_status st = a && q ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t j = 0; j < n && !st; j++) {
+        leading(n, d, j, x, m, a);
+        for (size_t e = 0; e < m * m; e++)
+            q[e] = 0;
+        factors(m, a, q);
+        for (size_t b = 0; b < d; b++) {
+            size_t i = (j + n - b) % n;
+            double p = vanishing(n, d, j, x, x[i]);
+
+            for (size_t z = 0; z < m; z++) {
+                double value = 0;
+
+                for (size_t k = z + 1; k-- > 0;)
+                    value = value * x[i] + q[z * m + k];
+                E[(i * n + j) * m + z] = p * value;
+            }
+        }
+    }
+    kofn_free(a);
+    kofn_free(q);
+    return st;
+}

@@ -1,0 +1,402 @@
+/* pcr.c -- A' A x, the step of least squares, from polynomials.
+ *
+ * Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, "Polynomially coded
+ * regression: optimal straggler mitigation via data encoding", 2018.
+ *
+ * A is cut into c = ceil(n/r) row blocks, so that each of n workers stores as
+ * much as r of n batches, and seat j stores
+ *
+ *     E_j = sum_i l_i(x_j) A_i          at its own point x_j.
+ *
+ * What it answers, E_j' (E_j x), is a polynomial of degree 2c-2 in x_j, and
+ * A' A x is the sum of its values where one l_i is 1 and the others 0.  Any
+ * K = 2c-1 answers determine the polynomial, hence that sum, and one weight
+ * for each answer is all there is to decoding.
+ *
+ * The best l_i are not the paper's, of degree c-1 on a line, but the real
+ * trigonometric ones on a circle: then this is MatDot of A' with A (points.c),
+ * the sum is c times the mean over the circle, and all points together are as
+ * good as an orthogonal transform.  Lagrange's on the circle,
+ *
+ *     l_i(t) = 1/c sum_q f_q(t) f_q(2 pi i/c),
+ *
+ * are an orthogonal transform of the f_q, by which c seats come to store
+ * plain blocks.  Their answers add up to A' A x without the others; and so do
+ * those of any c or more seats that stand evenly round the circle, as the mean
+ * over them is the mean over the circle.
+ */
+#include "polynomial.h"
+
+#include <math.h>
+
+#define ROOT_TWO 1.41421356237309504880
+
+enum { CIRCLE, LAGRANGE };
+
+static const kofn_param params[] = {
+    {"r", KOFN_AUTO, 1, 1000000,
+     "batches a worker stores, of as many as there are workers; auto: what "
+     "three quarters of the workers decode", 0},
+    {"basis", CIRCLE, 0, 0, "points on a circle, or on a line as published",
+     "circle|lagrange"},
+    {"systematic", 0, 0, 1,
+     "1: ceil(n/r) seats store plain blocks, and are enough together", 0},
+    {"angles", KOFN_AUTO, 1, 1000000,
+     "different points of basis=circle; auto: one for each worker", 0},
+    {0},
+};
+
+/* ---- sizes ------------------------------------------------------------------ */
+
+static size_t ceil_div(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static size_t blocks(const kofn_layout *L)
+{
+    return ceil_div(kofn_arg_workers(L), (size_t)kofn_arg(L, "r"));
+}
+
+/* A' as the left factor, cut along the side that is summed. */
+static kf_shape shape_of(const kofn_layout *L)
+{
+    size_t c = blocks(L);
+
+    return (kf_shape){.m = 1,
+                      .n = c,
+                      .p = 1,
+                      .eu = c,
+                      .ev = 1,
+                      .ew = c,
+                      .sum = c,
+                      .es = 1,
+                      .kept = 1,
+                      .ek = c,
+                      .K = 2 * c - 1,
+                      .points = (size_t)kofn_arg(L, "angles"),
+                      .basis = KF_CIRCLE};
+}
+
+static bool systematic(const kofn_layout *L)
+{
+    return kofn_arg(L, "systematic") == 1;
+}
+
+/* The least r with which a quarter of the workers, at most 16, may be slow. */
+static size_t choose_r(size_t n)
+{
+    size_t spare = n < 8 ? n / 2 : n / 4;
+    size_t answers = n - (spare < 16 ? spare : 16);
+
+    return ceil_div(n, (answers + 1) / 2);
+}
+
+static kofn_status settle_r(kofn_layout *L)
+{
+    size_t n = kofn_arg_workers(L);
+    long given = kofn_arg(L, "r");
+    size_t r = given == KOFN_AUTO ? choose_r(n) : (size_t)given;
+
+    if (r > n)
+        return kofn_refuse("pcr: r = %zu, but there are only as many batches "
+                           "as workers, %zu; r = %zu would fit", r, n, n);
+    if (r == 1 && n > 1)
+        return kofn_refuse("pcr: r = 1 needs %zu answers and there are %zu "
+                           "workers; r = 2 needs %zu, or use scheme uncoded",
+                           2 * n - 1, n, 2 * ceil_div(n, 2) - 1);
+    kofn_arg_settle(L, "r", (long)r);
+    return KOFN_OK;
+}
+
+/* Losing whole angles is what hurts: all workers of the K-1 angles that most
+ * of them share, and one more. */
+static size_t enough_for_sure(size_t n, size_t angles, size_t K)
+{
+    size_t more = n % angles;
+
+    if (angles >= n)
+        return K;
+    return n / angles * (K - 1) + (K - 1 < more ? K - 1 : more) + 1;
+}
+
+/* The plain blocks of a systematic circle stand evenly round it, for which it
+ * may need a few more points than there are workers. */
+static kofn_status settle_angles(kofn_layout *L)
+{
+    size_t n = kofn_arg_workers(L), c = blocks(L), K = 2 * c - 1;
+    size_t most = systematic(L) ? c * ceil_div(n, c) : n;
+    long given = kofn_arg(L, "angles");
+    size_t angles = given == KOFN_AUTO ? most : (size_t)given;
+
+    if (kofn_arg(L, "basis") != CIRCLE)
+        return given == KOFN_AUTO
+                   ? KOFN_OK
+                   : kofn_refuse("pcr: angles = %ld goes with basis=circle",
+                                 given);
+    if (angles < K || angles > most)
+        return kofn_refuse("pcr: angles = %zu must be in %zu..%zu, from the "
+                           "answers needed to the workers", angles, K, most);
+    if (systematic(L) && angles % c)
+        return kofn_refuse("pcr: angles = %zu of a systematic circle must be a "
+                           "multiple of its %zu blocks", angles, c);
+    kofn_arg_settle(L, "angles", (long)angles);
+    L->threshold = enough_for_sure(n, angles, K);
+    return KOFN_OK;
+}
+
+/* ---- the line ----------------------------------------------------------------- */
+
+/* Chebyshev's i-th point of n, neighbours spread. */
+static kofn_status spread_point(size_t i, size_t n, double *x)
+{
+    double row[2] = {0};
+    kofn_status st =
+        kofn_basis_rows(KOFN_BASIS_MONOMIAL, i, n, 2, 0, 0, NULL, row);
+
+    *x = row[1];
+    return st;
+}
+
+/* Chebyshev's points of an odd multiple of c are those of c and others. */
+static size_t line_points(const kofn_layout *L)
+{
+    size_t c = blocks(L), each = ceil_div(L->seats, c);
+
+    return systematic(L) ? c * (each + 1 - each % 2) : L->seats;
+}
+
+static bool is_node(size_t c, double x)
+{
+    for (size_t i = 0; i < c; i++) {
+        double node;
+
+        if (spread_point(i, c, &node) == KOFN_OK && fabs(x - node) < 1e-10)
+            return true;
+    }
+    return false;
+}
+
+/* The point of a seat: the first c at the nodes and the others elsewhere, or
+ * all drawn in a little so that none is a node. */
+static kofn_status point(const kofn_layout *L, size_t seat, double *x)
+{
+    size_t c = blocks(L), n = line_points(L), others = 0;
+    kofn_status st = KOFN_OK;
+
+    if (systematic(L) && seat < c)
+        return spread_point(seat, c, x);
+    if (!systematic(L)) {
+        st = spread_point(seat, n, x);
+        *x *= 0.999;
+        return st;
+    }
+    *x = 0;
+    for (size_t i = 0; i < n && !st; i++) {
+        st = spread_point(i, n, x);
+        others += !is_node(c, *x);
+        if (others == seat - c + 1)
+            break;
+    }
+    return st;
+}
+
+/* Lagrange's polynomials at x; at a node they are 1 and 0 without rounding. */
+static kofn_status lagrange(size_t c, double x, double *row)
+{
+    double *node = kofn_layout_table(1, c);
+    kofn_status st = node ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t i = 0; i < c && !st; i++)
+        st = spread_point(i, c, &node[i]);
+    for (size_t i = 0; i < c && !st; i++) {
+        row[i] = 1;
+        for (size_t q = 0; q < c; q++)
+            if (q != i)
+                row[i] *= (x - node[q]) / (node[i] - node[q]);
+    }
+    kofn_free(node);
+    return st;
+}
+
+/* row += the first K orthonormal Chebyshev polynomials at x. */
+static void add_chebyshev(size_t K, double x, double *row)
+{
+    double t = 1, next = x;
+
+    for (size_t d = 0; d < K; d++) {
+        double after = 2 * x * next - t;
+
+        row[d] += d ? ROOT_TWO * t : 1;
+        t = next;
+        next = after;
+    }
+}
+
+static kofn_status line_wants(const kofn_layout *L, double *W)
+{
+    kofn_status st = KOFN_OK;
+
+    for (size_t i = 0; i < blocks(L) && !st; i++) {
+        double x;
+
+        st = spread_point(i, blocks(L), &x);
+        add_chebyshev(L->symbols, x, W);
+    }
+    return st;
+}
+
+static kofn_status line_seat(const kofn_layout *L, size_t seat, double *E0,
+                             double *G)
+{
+    double x;
+    kofn_status st = point(L, seat, &x);
+
+    if (st)
+        return st;
+    add_chebyshev(L->symbols, x, G);
+    return lagrange(blocks(L), x, E0);
+}
+
+/* ---- the circle ------------------------------------------------------------------ */
+
+/* Seat i angles/c stands at the node of block i; the order in which they go
+ * round the circle is that of points.c and makes no difference. */
+static kofn_status circle_lagrange(const kofn_layout *L, const kf_shape *s,
+                                   size_t seat, double *E0, double *G)
+{
+    size_t each = s->points / s->n;
+    double *f = kofn_layout_table(3, 2 * s->n);
+    double *node_f = f + 2 * s->n, *node_G = node_f + 2 * s->n;
+    kofn_status st;
+
+    if (!f)
+        return KOFN_NOMEM;
+    st = kf_points_seat(L, s, seat, f, NULL, G);
+    for (size_t i = 0; i < s->n && !st; i++) {
+        if (seat % s->points % each == 0) {
+            E0[i] = seat % s->points == i * each;
+            continue;
+        }
+        for (size_t q = 0; q < s->n; q++)
+            node_f[q] = 0;
+        st = kf_points_seat(L, s, i * each, node_f, NULL, node_G);
+        for (size_t q = 0; q < s->n; q++)
+            E0[i] += f[q] * node_f[q] / (double)s->n;
+    }
+    kofn_free(f);
+    return st;
+}
+
+static kofn_status circle_seat(const kofn_layout *L, size_t seat, double *E0,
+                               double *G)
+{
+    kf_shape s = shape_of(L);
+
+    return systematic(L) ? circle_lagrange(L, &s, seat, E0, G)
+                         : kf_points_seat(L, &s, seat, E0, NULL, G);
+}
+
+static void circle_wants(const kofn_layout *L, double *W)
+{
+    kf_shape s = shape_of(L);
+
+    kf_points_wants(&s, W);
+    for (size_t d = 0; d < s.K && systematic(L); d++)
+        W[d] *= (double)s.n;
+}
+
+/* ---- fewer than K answers ----------------------------------------------------------- */
+
+/* The first of the seats that stands at this place, or n. */
+static size_t find(const uint32_t *seats, size_t n, size_t points, size_t place)
+{
+    size_t i = 0;
+
+    while (i < n && seats[i] % points != place)
+        i++;
+    return i;
+}
+
+/* The mean over the `count` evenly spread places from the at-th on, if all
+ * have answered. */
+static bool even_mean(const uint32_t *seats, size_t n, size_t points,
+                      size_t count, size_t at, double weight, double *D)
+{
+    size_t each = points / count;
+
+    for (size_t pass = 0; pass < 2; pass++)
+        for (size_t k = 0; k < count; k++) {
+            size_t i = find(seats, n, points, at + k * each);
+
+            if (i == n)
+                return false;
+            D[i] = pass ? weight : 0;
+        }
+    return true;
+}
+
+/* Fewer than K answers are as good as nothing unless they are those of seats
+ * that stand evenly round the circle.  (The order of points.c is a multiple of
+ * the seat's number, which keeps evenness.)  To look for these takes less time
+ * than least squares, which is the rest. */
+static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
+                          double *D)
+{
+    size_t c = blocks(L), points = shape_of(L).points;
+
+    if (n >= L->symbols || kofn_arg(L, "basis") != CIRCLE)
+        return KOFN_UNSUITED;
+    for (size_t count = c; count <= n; count++)
+        for (size_t at = 0; points % count == 0 && at < points / count; at++)
+            if (even_mean(seats, n, points, count, at,
+                          (double)c / (double)count, D))
+                return KOFN_OK;
+    return KOFN_TOOFEW;
+}
+
+/* ---- the scheme ------------------------------------------------------------------- */
+
+static kofn_status layout(kofn_layout *L)
+{
+    size_t c;
+
+    if (settle_r(L))
+        return KOFN_INVAL;
+    c = blocks(L);
+    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->enough = systematic(L) ? c : 2 * c - 1;
+    L->threshold = 2 * c - 1;
+    if (settle_angles(L))
+        return KOFN_INVAL;
+    L->cut[0].rows = c;
+    L->symbols = 2 * c - 1;
+    L->wants = 1;
+    L->W = kofn_layout_table(1, L->symbols);
+    if (!L->W)
+        return KOFN_NOMEM;
+    if (kofn_arg(L, "basis") == CIRCLE)
+        circle_wants(L, L->W);
+    else
+        return line_wants(L, L->W);
+    return KOFN_OK;
+}
+
+static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
+                        double *G)
+{
+    (void)E1;
+    return kofn_arg(L, "basis") == CIRCLE ? circle_seat(L, i, E0, G)
+                                          : line_seat(L, i, E0, G);
+}
+
+const kofn_scheme kf_pcr = {
+    .name = "pcr",
+    .summary = "A' A x, the gradient of least squares; any 2 ceil(n/r) - 1",
+    .cite = "Li et al. 2018, arXiv:1805.09934",
+    .ops = KOFN_GRAM,
+    .params = params,
+    .layout = layout,
+    .seat = seat,
+    .decode = decode,
+};

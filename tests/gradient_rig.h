@@ -1,0 +1,183 @@
+/* gradient_rig.h -- codes for sums of vectors without the rest of the house:
+ * the parts are random vectors, every seat's answers are computed as a worker
+ * does, and decoded as the coordinator does. */
+#ifndef KF_TEST_GRADIENT_RIG_H
+#define KF_TEST_GRADIENT_RIG_H
+
+#include "rig.h"
+
+#include "code/code.h"
+#include "run/run.h"
+
+#include <stdio.h>
+
+typedef struct fleet {
+    kofn_plan *plan;
+    const kofn_layout *L;
+    kf_code *code;
+    kofn_dtype dtype;
+    size_t n, p;          /* seats; numbers in a vector */
+    void *part;           /* parts x p                  */
+    double *want;         /* their sum, added in double */
+    double size;          /* and its norm               */
+    kofn_parcel **answer; /* seat turns + turn          */
+    kofn_matrix out;
+    kf_scratch scratch;
+} fleet;
+
+static inline double number_at(const void *x, size_t i, kofn_dtype dtype)
+{
+    return dtype == KOFN_F64 ? ((const double *)x)[i]
+                             : (double)((const float *)x)[i];
+}
+
+static inline kofn_status stored_part(void *ctx, size_t part, size_t parts,
+                                      const kofn_matrix *in, kofn_matrix *out)
+{
+    const fleet *f = ctx;
+    size_t bytes = f->p * kf_dtype_size(f->dtype);
+
+    (void)parts;
+    (void)in;
+    memcpy(out->data, (const char *)f->part + part * bytes, bytes);
+    return KOFN_OK;
+}
+
+static inline void make_parts(fleet *f, size_t parts)
+{
+    size_t size = kf_dtype_size(f->dtype);
+    kf_rng r = kf_rng_stream(77, KF_FOR_DATA, 0, 0);
+
+    f->part = numbers(parts * f->p, size);
+    f->want = numbers(f->p, sizeof *f->want);
+    for (size_t i = 0; i < parts * f->p; i++) {
+        /* cheaper than a normal, and as good */
+        double x = kf_rng_uniform(&r) + kf_rng_uniform(&r) - 1;
+
+        if (f->dtype == KOFN_F64)
+            ((double *)f->part)[i] = x;
+        else
+            ((float *)f->part)[i] = (float)x;
+        f->want[i % f->p] += number_at(f->part, i, f->dtype);
+    }
+    for (size_t i = 0; i < f->p; i++)
+        f->size += f->want[i] * f->want[i];
+    f->size = sqrt(f->size);
+}
+
+/* All turns of one seat. */
+static inline void answer_of(fleet *f, const kf_resident *r, kofn_parcel *in,
+                             size_t seat)
+{
+    kofn_block *block;
+
+    assert_ok(kf_encode(r, f->code, &seat, 1, &block));
+    for (size_t t = 0; t < f->L->turns; t++) {
+        kofn_msg m = {.how = KOFN_TURN, .hi = f->plan->span, .round = 1,
+                      .in = in, .turn = t};
+
+        assert_ok(kf_parcel_new(&m.result, f->L->lanes * f->plan->span, 1,
+                                f->dtype));
+        assert_ok(kofn_work(block, &m, NULL, NULL));
+        f->answer[seat * f->L->turns + t] = m.result;
+    }
+    kofn_block_drop(block);
+}
+
+static inline void fleet_plan(fleet *f, const char *spec, size_t n, size_t p,
+                              kofn_dtype dtype)
+{
+    kofn_problem pb = {KOFN_SUM, p, 1, 1, dtype, false};
+
+    *f = (fleet){.n = n, .p = p, .dtype = dtype};
+    assert_ok(kofn_plan_new(&f->plan, &pb, spec, n, 5));
+    f->L = &f->plan->layout;
+    assert_ok(kf_code_new(&f->code, f->plan));
+}
+
+static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
+                            kofn_dtype dtype)
+{
+    kf_resident r;
+    kofn_parcel *in;
+
+    fleet_plan(f, spec, n, p, dtype);
+    make_parts(f, f->plan->parts);
+    f->answer = numbers(n * f->L->turns, sizeof(kofn_parcel *));
+    f->out = (kofn_matrix){numbers(p, kf_dtype_size(dtype)), p, 1, 1, dtype};
+    kf_resident_sum(&r, f->plan, stored_part, f);
+    assert_ok(kf_parcel_new(&in, 1, 1, dtype));
+    memset(in->m.data, 0, kf_dtype_size(dtype));
+    for (size_t i = 0; i < n; i++)
+        answer_of(f, &r, in, i);
+    kofn_parcel_drop(in);
+    kf_resident_free(&r);
+}
+
+static inline void fleet_down(fleet *f)
+{
+    for (size_t i = 0; f->answer && i < f->n * f->L->turns; i++)
+        kofn_parcel_drop(f->answer[i]);
+    kf_free(f->answer);
+    kf_free(f->part);
+    kf_free(f->want);
+    kf_free(f->out.data);
+    kf_scratch_free(&f->scratch);
+    kf_code_free(f->code);
+    kofn_plan_free(f->plan);
+}
+
+/* ||answer - sum|| / ||sum||, or -1 where the answers do not decode. */
+static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n,
+                                 double *noise)
+{
+    kf_source *source = numbers(n, sizeof *source);
+    kf_decoder *d;
+    kofn_status st = kf_decoder_new(&d, f->code, answers, n, false);
+    double sum = 0;
+
+    assert_true(st == KOFN_OK || st == KOFN_TOOFEW);
+    for (size_t i = 0; i < n; i++)
+        source[i] =
+            (kf_source){&f->answer[answers[i]]->m, 0, f->plan->span};
+    if (noise)
+        *noise = st ? HUGE_VAL : d->noise;
+    if (!st) {
+        memset(f->out.data, 0xff, f->p * kf_dtype_size(f->dtype));
+        assert_ok(kf_decode(f->plan, d, source, 0, 0, f->plan->span, &f->out,
+                            &f->scratch));
+        for (size_t i = 0; i < f->p; i++) {
+            double x = number_at(f->out.data, i, f->dtype) - f->want[i];
+
+            sum += x * x;
+        }
+    }
+    kf_free(source);
+    kf_decoder_free(d);
+    return st ? -1 : sqrt(sum) / f->size;
+}
+
+/* The answers to turns 0..turns-1 of those who are not `out`. */
+static inline size_t answers_of(const fleet *f, const bool *out, size_t turns,
+                                uint32_t *answers)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t t = 0; t < turns && !out[i]; t++)
+            answers[n++] = (uint32_t)(i * f->L->turns + t);
+    return n;
+}
+
+static inline double error_without(fleet *f, const bool *out, size_t turns,
+                                   double *noise)
+{
+    uint32_t *answers = numbers(f->n * f->L->turns, sizeof *answers);
+    size_t n = answers_of(f, out, turns, answers);
+    double e = fleet_error(f, answers, n, noise);
+
+    kf_free(answers);
+    return e;
+}
+
+#endif
