@@ -1,7 +1,8 @@
 /* kofn.h -- any k of n workers are enough.
  *
  * The whole user interface, in the order one meets it: status, memory,
- * matrices, plan, ports and their weather, job, report, iterations, model.
+ * matrices, plan, ports and their weather, job, report, iterations, model,
+ * regression.
  *
  *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
  *     failure, and kofn_errmsg() then says what was wrong and what to do.
@@ -486,6 +487,128 @@ typedef struct kofn_agc_row {
 } kofn_agc_row;
 #define KOFN_AGC_ROWS 18
 KOFN_API kofn_status kofn_agc_table(kofn_agc_row rows[KOFN_AGC_ROWS]);
+
+/* ---- regression -------------------------------------------------------- */
+
+/* Linear models of m points, the rows of X, by gradient descent on
+ *
+ *     F(w) = 1/m sum_i loss(x_i . w, y_i) + ridge/2 |w|^2
+ *
+ * where workers compute the gradient of the sum: docs/regression.md. */
+typedef enum kofn_loss {
+    KOFN_LOSS_SQUARES,  /* (t - y)^2 / 2                                     */
+    KOFN_LOSS_LOGISTIC, /* labels 0 and 1, or -1 and 1: log(1 + e^t) - y t   */
+    KOFN_LOSS_POISSON   /* counts y >= 0: e^t - y t                          */
+} kofn_loss;
+
+typedef enum kofn_descent {
+    KOFN_DESCENT_GD,
+    KOFN_DESCENT_NESTEROV,
+    KOFN_DESCENT_SGD /* every `batches`-th row, in shuffled order of batches */
+} kofn_descent;
+
+typedef enum kofn_step_rule {
+    KOFN_STEP_FIXED,  /* `step`; 0: 1/L, L from 30 power iterations          */
+    KOFN_STEP_EXACT,  /* the minimum along the gradient                      */
+    KOFN_STEP_ARMIJO, /* halved from `step` on (0: 16/L) until F falls enough */
+    KOFN_STEP_GRID    /* the best of step 2^-k, k = 0 .. 13 (0: 16/L)        */
+} kofn_step_rule;
+
+/* One iteration: a gradient and a step. */
+typedef struct kofn_regress_step {
+    unsigned iteration; /* 1 is the first                               */
+    double objective;   /* F where the gradient was taken; of the batch */
+    double gradient;    /* its norm                                     */
+    double test;        /* mean loss of the held-out points at w; NaN   */
+    double step;        /* 0: none, for it has converged                */
+    const double *w;    /* after the step                               */
+} kofn_regress_step;
+
+/* Called after every iteration with what its rounds were together, and with
+ * rep == NULL at least every tenth of a second while one lasts; a non-zero
+ * answer stops the descent, which then returns KOFN_AGAIN. */
+typedef int (*kofn_regress_watch)(void *ud, const kofn_regress_step *now,
+                                  const kofn_report *rep);
+
+typedef struct kofn_regress_options {
+    size_t size; /* sizeof(kofn_regress_options) */
+    kofn_loss loss;
+    kofn_descent descent;
+    kofn_step_rule rule; /* NESTEROV and SGD: FIXED                        */
+    double step, ridge;
+    double tolerance; /* stop when the gradient's norm is below this share of
+                         the first one's; 0: 1e-8; not in SGD              */
+    unsigned max_iterations; /* 0: 100                                     */
+    unsigned batches;        /* SGD: 0: 10                                 */
+    uint64_t seed;           /* order of the batches, start of the power
+                                iteration                                  */
+    const kofn_matrix *test_X, *test_y; /* held-out points, or NULL        */
+    kofn_regress_watch watch;
+    void *watch_ud;
+} kofn_regress_options;
+
+typedef struct kofn_regress_result {
+    unsigned iterations;
+    double objective, gradient, test; /* of the last iteration           */
+    double lipschitz;                 /* L, where it was estimated; or 0 */
+    bool converged;
+    kofn_report rounds; /* all together */
+} kofn_regress_result;
+
+typedef struct kofn_regression kofn_regression;
+
+/* X is m x n and y m x 1, float64.  Borrows X and test_X until
+ * kofn_regression_free; the labels are copied. */
+KOFN_API kofn_status kofn_regression_new(kofn_regression **out,
+                                         const kofn_matrix *X,
+                                         const kofn_matrix *y,
+                                         const kofn_regress_options *opt);
+/* What the plan for it must be made for under this scheme: KOFN_GRAM, X' X w
+ * (squares only); KOFN_SUM, the sum of the gradients of parts of the points;
+ * or KOFN_MATVEC, X w and then z' X, for which kofn_plan_serve_left(plan, 1)
+ * must be called on it as well. */
+KOFN_API kofn_status kofn_regression_problem(const kofn_regression *r,
+                                             const char *spec, size_t workers,
+                                             kofn_problem *pb);
+/* Hand out the data, in the place of kofn_place, to a job whose plan is for
+ * this operation.  The job must be closed before the regression is freed. */
+KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
+                                           kofn_op op);
+/* Descend from w (n x 1 float64) with the workers of that job.  When it fails
+ * on the way w is what the last iteration made. */
+KOFN_API kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
+                                  kofn_regress_result *res);
+/* The same steps on this thread alone. */
+KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
+                                        kofn_regress_result *res);
+/* What becomes of it without a code, on this thread: the points lie in `parts`
+ * parts, one on each machine; a machine fails in an iteration with this
+ * probability and is replaced `delay` iterations later, 0: never. */
+typedef enum kofn_missing {
+    KOFN_MISSING_IGNORED,    /* the other points stand for all             */
+    KOFN_MISSING_REMEMBERED  /* to first order, where they last were there */
+} kofn_missing;
+
+typedef struct kofn_failures {
+    size_t parts;
+    double probability;
+    unsigned delay;
+    kofn_missing missing;
+    uint64_t seed;
+} kofn_failures;
+
+KOFN_API kofn_status kofn_regress_failing(kofn_regression *r,
+                                          const kofn_failures *failures,
+                                          kofn_matrix *w,
+                                          kofn_regress_result *res);
+KOFN_API void kofn_regression_free(kofn_regression *r);
+
+/* K[i][j] = k(x_i, z_j) over the rows of X and Z (float64) for k = "linear":
+ * x.z, "rbf:s=S": exp(-|x-z|^2 / (2 S^2)), or "poly:degree=D,c=C": (x.z + C)^D.
+ * Regression on K(X, X) gives the coefficients of k(x_i, .), and K(T, X) times
+ * them predicts at T.  K->data is freed with kofn_free. */
+KOFN_API kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
+                                 const kofn_matrix *Z, const char *kernel);
 
 /* ---- the machine ------------------------------------------------------- */
 

@@ -787,7 +787,8 @@ static void check_answer(const rig *x, const kofn_report *rep)
     double room = x->y.dtype == KOFN_F64 ? 1e-12 : 1e-5;
 
     /* lies below the floor may have passed, and are amplified like rounding */
-    room = fmax(room, 4 * rep->predicted) + 10 * rep->floor * rep->noise;
+    room = fmax(room, 4 * rep->predicted) +
+           10 * sqrt((double)x->A.cols) * rep->floor * rep->noise;
     if (!(rig_error(x) <= room))
         print_message("error %.2e predicted %.2e floor %.2e noise %.2e\n",
                       rig_error(x), rep->predicted, rep->floor, rep->noise);

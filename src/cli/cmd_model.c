@@ -59,12 +59,13 @@ static kofn_status least(const kofn_aet_params *q)
 static int aet(const cli_args *a)
 {
     const kofn_aet_params *q = &a->model;
-    json_t *o = a->json ? json_object() : NULL;
     kofn_status st = KOFN_OK;
+    json_t *o;
 
     if (q->d > q->n)
         return cli_say(EXIT_USAGE, "--d %zu: a worker computes 1 to --n %zu "
                        "subsets", q->d, q->n);
+    o = a->json ? json_object() : NULL;
     if (!o) {
         printf("%-10s %12s %12s %12s\n", "scheme", "AET", "epochs", "length");
         st = line(q, at(KOFN_AET_UNCODED, 0), NULL);

@@ -15,48 +15,44 @@
  *      Capon estimate 1 / (h' (S S' + noise)^-1 h), which for an honest node
  *      is as small as the noise.  Those who stand out are suspended, the
  *      strongest first; nothing has to be counted, and no rank decided.
- *   2. Where that is not enough, those whose columns lie in the span (MUSIC).
- *   3. Lies that depend on each other span too little to hold their columns
+ *   2. Lies that depend on each other span too little to hold their columns
  *      one by one.  Then a single column of S is explained: guess as many
  *      nodes as can be struck until the liars are among them, which shows, and
  *      reduce them (decoding by information sets).
  *
  * Who is suspended is not yet guilty.  Every one is let back in unless that
  * makes the results disagree, and in the end nobody else may do as well in the
- * place of one who is named.  Only what passes that is a verdict: it does not
- * rest on how the suspicion arose.
+ * place of those who are named.  Only what passes that is a verdict: it does
+ * not rest on how the suspicion arose.
  *
- * 1 and 2 are known from finding the directions of radio sources: Capon,
- * "High-resolution frequency-wavenumber spectrum analysis", 1969; Schmidt,
- * "Multiple emitter location and signal parameter estimation", 1986.  3 is
- * Prange, "The use of information sets in decoding cyclic codes", 1962.
+ * The span of S is what finds the directions of radio sources, by its rank
+ * (Schmidt, "Multiple emitter location and signal parameter estimation", 1986)
+ * or without (Capon, "High-resolution frequency-wavenumber spectrum analysis",
+ * 1969).  2 is Prange, "The use of information sets in decoding cyclic codes",
+ * 1962.
  */
 #include "syndrome.h"
 
 #include "base/rng.h"
 
+#include <float.h>
 #include <math.h>
 
 /* Large syndromes are not exact either. */
 #define ROUNDING (8 * 0x1p-52)
-/* A node stands out whose estimate is so many times the usual noise. */
-#define STANDS_OUT 8
-/* A column of H lies in the span when no more than this is outside, at the
- * least and at the most, or so many times the share of noise in the weakest
- * direction of it. */
-#define INSIDE_LEAST 1e-9
-#define INSIDE_MOST 0.05
-#define INSIDE_NOISE 10
+/* A node stands out whose lie is this share of what raises the alarm. */
+#define STANDS_OUT 0.5
 /* Somebody else does as well when the results then disagree by no more than
  * so many times the usual noise beyond what they do already. */
 #define AS_WELL 8
 /* The second attempt's alarm. */
 #define SLACK 8
-/* Explanations by guesses must be rarer accidents than this, by a count that
- * takes noise for several times what it is; by no more than half of the
- * results over, where there can be only one, than that. */
+/* Whoever is named must be rarer by accident than this, by a count that takes
+ * noise for several times what it is; no more than half of the results over,
+ * where exactly there is only one choice, than that. */
 #define ACCIDENT 1e-6
 #define ACCIDENT_HALF 1e-3
+#define NEVER 1e-15
 /* Columns that are guessed at; multiply-adds that may go into guesses, and into
  * one column of what is left of them; and guesses for each set that there is,
  * so that none is likely missed. */
@@ -70,16 +66,18 @@ typedef struct state {
     const kf_evidence *e;
     size_t nodes, lanes;
     kf_syndromes base, work, trial, extra, small;
-    double *Y;             /* wild rows are zero                     */
-    double *allowance;     /* per column: alarm, and rounding        */
-    uint8_t *wild, *held;  /* per node; who is suspended             */
-    uint8_t *inside, *accused;
+    const double *Y;       /* wild rows are zero                      */
+    double *tame;          /* where they had to be made so            */
+    double alarm;          /* of this attempt                         */
+    double *allowance;     /* per column: alarm, and rounding         */
+    uint8_t *wild, *held;  /* per node; who is suspended              */
+    uint8_t *accused;
     size_t wilds;
     kf_spectrum spectrum;
     double *power;         /* per node: how strongly it may have lied */
     uint32_t *order;       /* nodes, largest power first              */
     uint32_t *pick, *best; /* nodes of a guess, then the others       */
-    double *v;             /* q */
+    double *v, *remained;  /* q; columns                              */
     kf_rng rng;
     double budget;         /* for guesses                             */
 } state;
@@ -92,32 +90,32 @@ static kofn_status set_up(state *s, const kf_evidence *e)
                  .nodes = e->nodes,
                  .lanes = e->lanes,
                  .rng = kf_rng_stream(1, KF_FOR_SAMPLE, 0, 0),
+                 .alarm = e->alarm,
                  .budget = GUESSING};
-    s->Y = kf_new(e->nodes * e->lanes * e->columns, sizeof *s->Y);
     s->allowance = kf_new(e->columns, sizeof *s->allowance);
     s->wild = kf_zero(e->nodes, 1);
     s->held = kf_zero(e->nodes, 1);
     TRY(kf_syndromes_new(&s->base, e, s->allowance));
-    return s->Y && s->allowance && s->wild && s->held ? KOFN_OK : KOFN_NOMEM;
+    return s->allowance && s->wild && s->held ? KOFN_OK : KOFN_NOMEM;
 }
 
 /* What only a disagreement needs. */
 static kofn_status set_up_search(state *s)
 {
-    s->inside = kf_new(s->nodes, 1);
     s->accused = kf_new(s->nodes, 1);
     s->power = kf_new(s->nodes, sizeof *s->power);
     s->order = kf_new(s->nodes, sizeof *s->order);
     s->pick = kf_new(s->nodes, sizeof *s->pick);
     s->best = kf_new(s->nodes, sizeof *s->best);
     s->v = kf_new(s->e->q, sizeof *s->v);
+    s->remained = kf_new(s->e->columns, sizeof *s->remained);
     TRY(kf_syndromes_new(&s->work, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->trial, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->extra, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->small, s->e, s->allowance));
     TRY(kf_spectrum_new(&s->spectrum, s->e));
-    return s->inside && s->accused && s->power && s->order && s->pick &&
-                   s->best && s->v
+    return s->accused && s->power && s->order && s->pick &&
+                   s->best && s->v && s->remained
                ? KOFN_OK
                : KOFN_NOMEM;
 }
@@ -130,51 +128,60 @@ static void tear_down(state *s)
     kf_syndromes_free(&s->extra);
     kf_syndromes_free(&s->small);
     kf_spectrum_free(&s->spectrum);
-    kf_free(s->Y);
+    kf_free(s->tame);
     kf_free(s->allowance);
     kf_free(s->wild);
     kf_free(s->held);
-    kf_free(s->inside);
     kf_free(s->accused);
     kf_free(s->power);
     kf_free(s->order);
     kf_free(s->pick);
     kf_free(s->best);
     kf_free(s->v);
+    kf_free(s->remained);
 }
 
 /* What is not a number, or larger than any honest result can be, needs no
  * algebra; and it would drown all else. */
-static void find_wild(state *s)
+static kofn_status find_wild(state *s)
 {
     size_t each = s->lanes * s->e->columns;
 
-    memcpy(s->Y, s->e->Y, s->nodes * each * sizeof *s->Y);
     for (size_t n = 0; n < s->nodes; n++) {
-        double *y = s->Y + n * each;
-        bool wild = false;
+        const double *y = s->e->Y + n * each;
+        size_t odd = 0;
 
         for (size_t i = 0; i < each; i++)
-            wild |= !(fabs(y[i]) <= s->e->bound) || isinf(y[i]);
-        if (wild)
-            memset(y, 0, each * sizeof *y);
-        s->wild[n] = wild;
-        s->wilds += wild;
+            odd += !(fabs(y[i]) <= s->e->bound && fabs(y[i]) <= DBL_MAX);
+        s->wild[n] = odd > 0;
+        s->wilds += s->wild[n];
     }
+    s->Y = s->e->Y;
+    if (s->wilds == 0)
+        return KOFN_OK;
+    s->tame = kf_new(s->nodes * each, sizeof *s->tame);
+    if (!s->tame)
+        return KOFN_NOMEM;
+    memcpy(s->tame, s->e->Y, s->nodes * each * sizeof *s->tame);
+    for (size_t n = 0; n < s->nodes; n++)
+        if (s->wild[n])
+            memset(s->tame + n * each, 0, each * sizeof *s->tame);
+    s->Y = s->tame;
+    return KOFN_OK;
 }
 
-static void fill_base(state *s)
+static kofn_status fill_base(state *s)
 {
     kf_syndromes *t = &s->base;
 
-    kf_syndromes_fill(t, s->e->H, s->Y);
+    TRY(kf_syndromes_fill(t, s->e->H, s->Y));
     for (size_t n = 0; n < s->nodes; n++)
         if (s->wild[n])
             kf_syndromes_strike(t, n);
-    for (size_t c = 0; c < s->e->columns; c++) {
+    for (size_t c = 0; c < s->e->columns; c++)
         s->allowance[c] =
             s->e->alarm + ROUNDING * kf_view(t, t->rows + c);
-    }
+    return KOFN_OK;
 }
 
 static bool agree(const kf_syndromes *t)
@@ -229,70 +236,20 @@ static void rank_nodes(state *s)
     sort_by_power(s);
 }
 
-/* Suspend those who stand out, the strongest first, until the rest agree; true
- * when they do. */
+/* Suspend those who stand out, the strongest first, until the rest agree; false
+ * when nobody does. */
 static bool suspend_strongest(state *s)
 {
-    double level = STANDS_OUT * kf_spectrum_level(&s->spectrum, s->e->noise);
-    size_t n = kf_min(room(&s->work), s->nodes), taken = 0;
-    bool done = false;
+    double level = STANDS_OUT * s->alarm *
+                   (sqrt((double)s->work.q) + KF_TAIL);
+    size_t n = kf_min(room(&s->work), s->nodes), i = 0;
 
-    kf_syndromes_copy(&s->trial, &s->work);
-    while (!done && taken < n &&
-           s->power[s->order[taken]] > level * level) {
-        kf_syndromes_strike(&s->trial, s->order[taken++]);
-        done = agree(&s->trial);
-    }
-    for (size_t i = 0; done && i < taken; i++)
+    while (i < n && s->power[s->order[i]] > level * level &&
+           !agree(&s->work)) {
         s->held[s->order[i]] = 1;
-    return done;
-}
-
-/* ---- those in the span ------------------------------------------------- */
-
-/* How much of a node's columns is outside directions above `level`, 0 to 1. */
-static double outside(state *s, size_t node, double level)
-{
-    const kf_spectrum *p = &s->spectrum;
-    double whole = 0, left = 0;
-
-    for (size_t l = 0; l < s->lanes; l++) {
-        kf_get_column(&s->work, node * s->lanes + l, s->v);
-        whole += kf_dot(s->v, s->v, p->q);
-        for (size_t k = 0; k < p->q; k++) {
-            double x = kf_dot(p->U + k * p->q, s->v, p->q);
-
-            left += p->value[k] > level ? 0 : x * x;
-        }
+        kf_syndromes_strike(&s->work, s->order[i++]);
     }
-    return whole > 0 ? sqrt(left / whole) : 1;
-}
-
-/* Suspend whose columns lie inside, unless more do than can by right. */
-static bool suspend_inside(state *s)
-{
-    const kf_spectrum *p = &s->spectrum;
-    double level = kf_spectrum_level(p, s->e->noise), weakest = HUGE_VAL;
-    size_t rank = kf_spectrum_above(p, level), found = 0;
-    double limit;
-
-    for (size_t i = 0; i < p->q; i++)
-        if (p->value[i] > level)
-            weakest = fmin(weakest, p->value[i]);
-    limit = fmin(INSIDE_MOST,
-                 fmax(INSIDE_LEAST, INSIDE_NOISE * level / weakest));
-    for (size_t n = 0; n < s->nodes; n++) {
-        s->inside[n] = !struck(s, n) && outside(s, n, level) < limit;
-        found += s->inside[n];
-    }
-    if (found == 0 || found * s->lanes > rank || rank + s->lanes > p->q)
-        return false;
-    for (size_t n = 0; n < s->nodes; n++)
-        if (s->inside[n]) {
-            s->held[n] = 1;
-            kf_syndromes_strike(&s->work, n);
-        }
-    return true;
+    return i > 0;
 }
 
 /* ---- guessing ---------------------------------------------------------- */
@@ -358,42 +315,6 @@ static double choose(size_t n, size_t k)
     return sets;
 }
 
-/* The first n picked explain column c.  Could the weakest of them be others by
- * accident?  One in the place of another is looked for later (double_of); here
- * two or more are, by how many sets there are and how well one has to fit. */
-static bool accidental(state *s, size_t c, size_t n, size_t alive)
-{
-    double one = sqrt((double)s->work.q) + KF_TAIL;
-    double left = fmax(left_of(s, c, s->pick, n), s->e->noise * one);
-    double room_left = (double)(s->work.q - n * s->lanes);
-    double rare = 2 * n * s->lanes <= s->work.q ? ACCIDENT_HALF : ACCIDENT;
-
-    for (size_t strong = n; strong-- > 0;) {
-        size_t weakest = strong;
-        double without = HUGE_VAL;
-
-        /* Of the strong ones the next to count as weak goes behind them. */
-        for (size_t i = 0; i <= strong; i++) {
-            uint32_t node = s->pick[i];
-            double x;
-
-            s->pick[i] = s->pick[strong];
-            x = left_of(s, c, s->pick, strong);
-            s->pick[i] = node;
-            if (x < without) {
-                without = x;
-                weakest = i;
-            }
-        }
-        swap(s->pick, weakest, strong);
-        if (n - strong > 1 && choose(alive - strong, n - strong) *
-                                      pow(left / without, room_left) >
-                                  rare)
-            return true;
-    }
-    return false;
-}
-
 /* Guess until there is an explanation of column c by no more than half of the
  * results over, which is the only one then, or until it is time to stop; the
  * smallest goes to best[].  Its size, 0 for none. */
@@ -438,16 +359,11 @@ static bool explain_column(state *s, size_t c)
         if (!struck(s, i))
             s->pick[alive++] = i;
     n = guess(s, c, alive);
-    if (n == 0)
-        return false;
-    memcpy(s->pick, s->best, alive * sizeof *s->pick);
-    if (accidental(s, c, n, alive))
-        return false;
     for (size_t i = 0; i < n; i++) {
-        s->held[s->pick[i]] = 1;
-        kf_syndromes_strike(&s->work, s->pick[i]);
+        s->held[s->best[i]] = 1;
+        kf_syndromes_strike(&s->work, s->best[i]);
     }
-    return true;
+    return n > 0;
 }
 
 /* One column after another, the loudest first. */
@@ -492,9 +408,7 @@ static kofn_status suspend(state *s)
             room(&s->work) * s->lanes)
             return KOFN_CORRUPT; /* so many lie that nobody is left to tell */
         rank_nodes(s);
-        if (suspend_strongest(s))
-            return KOFN_OK;
-        if (!suspend_inside(s) && !suspend_by_columns(s))
+        if (!suspend_strongest(s) && !suspend_by_columns(s))
             return KOFN_CORRUPT;
     }
     return KOFN_OK;
@@ -509,7 +423,8 @@ static void strike_held(state *s, kf_syndromes *t, size_t but)
             kf_syndromes_strike(t, n);
 }
 
-/* Let back in who makes no difference, the weakest first; how many stay. */
+/* Let back in who makes no difference, the weakest first; how many stay.
+ * power[] is then how much difference they make. */
 static size_t acquit(state *s)
 {
     size_t n = 0;
@@ -520,7 +435,8 @@ static size_t acquit(state *s)
         if (!s->held[node])
             continue;
         strike_held(s, &s->trial, node);
-        s->held[node] = !agree(&s->trial);
+        s->power[node] = kf_loudness(&s->trial);
+        s->held[node] = s->power[node] > 1;
         n += s->held[node];
     }
     return n;
@@ -546,6 +462,67 @@ static size_t double_of(state *s, size_t node)
     return s->nodes;
 }
 
+/* Nodes that are held, those who matter least first, to pick[]. */
+static void sort_held(state *s)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->held[i]) {
+            size_t j = n++;
+
+            for (; j > 0 && s->power[s->pick[j - 1]] > s->power[i]; j--)
+                s->pick[j] = s->pick[j - 1];
+            s->pick[j] = i;
+        }
+}
+
+/* Loudness of what has remained[] of the columns that were loud. */
+static double rest_of_loud(const kf_syndromes *t, const double *remained)
+{
+    double top = 0;
+
+    for (size_t c = 0; c < t->columns; c++)
+        if (kf_column_loudness(t, c) > 1)
+            top = fmax(top, remained[c]);
+    return top;
+}
+
+/* Could the weakest few who are named be others by accident?  With those who
+ * are not in question struck, a random set of so many explains the syndromes
+ * if all of their directions are near enough to its span; times the number of
+ * sets.  (One in the place of another is double_of's business.) */
+static bool by_chance(state *s, size_t liars)
+{
+    kf_spectrum *p = &s->spectrum;
+    kf_syndromes *t = &s->trial;
+    size_t alive = s->nodes - s->wilds;
+    double rare = 2 * liars * s->lanes <= s->base.q ? ACCIDENT_HALF : ACCIDENT;
+    double dims, chance = 1;
+
+    sort_held(s);
+    strike_held(s, t, s->nodes);
+    dims = (double)t->q / (s->e->closed ? 4 : 1);
+    for (size_t c = 0; c < t->columns; c++)
+        s->remained[c] = kf_column_loudness(t, c);
+    for (size_t n = 2; n <= liars && chance > NEVER; n++) {
+        double level;
+
+        kf_syndromes_copy(t, &s->base);
+        for (size_t i = n; i < liars; i++)
+            kf_syndromes_strike(t, s->pick[i]);
+        kf_spectrum_of(p, t, s->e, s->Y);
+        level = kf_spectrum_level(
+            p, fmax(s->e->noise, s->alarm * rest_of_loud(t, s->remained)));
+        chance = choose(alive - (liars - n), n);
+        for (size_t i = 0; i < p->q; i++)
+            chance *= p->value[i] > level ? pow(level / p->value[i], dims) : 1;
+        if (chance > rare)
+            return true;
+    }
+    return false;
+}
+
 /* Name those who are needed, if nobody could be in their place.  Where somebody
  * could and fewer are needed then, take those. */
 static kofn_status convict(state *s, size_t *count)
@@ -567,17 +544,18 @@ static kofn_status convict(state *s, size_t *count)
         *count = fewer;
         n = SIZE_MAX; /* from the beginning */
     }
-    return KOFN_OK;
+    return by_chance(s, *count) ? KOFN_CORRUPT : KOFN_OK;
 }
 
 /* An entry wrong by less than this may be among what is left. */
 static double least_seen(const state *s, const kf_syndromes *t)
 {
+    const double *views = kf_views(t);
     double view = HUGE_VAL, allowed = 0;
 
     for (size_t n = 0; n < s->nodes; n++)
         for (size_t l = 0; l < s->lanes && !struck(s, n); l++)
-            view = fmin(view, kf_view(t, n * s->lanes + l));
+            view = fmin(view, views[n * s->lanes + l]);
     for (size_t c = 0; c < s->e->columns; c++)
         allowed = fmax(allowed, s->allowance[c]);
     return allowed * (sqrt((double)t->q) + KF_TAIL) / view;
@@ -627,6 +605,7 @@ static kofn_status search(state *s, size_t most, size_t *liars, double *floor)
     TRY(set_up_search(s));
     st = attempt(s, most, liars);
     if (st == KOFN_CORRUPT) {
+        s->alarm *= SLACK;
         for (size_t c = 0; c < s->e->columns; c++)
             s->allowance[c] *= SLACK;
         st = attempt(s, most, liars);
@@ -643,12 +622,12 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
 {
     size_t liars = 0;
 
-    find_wild(s);
+    TRY(find_wild(s));
     memcpy(bad, s->wild, s->nodes);
     *count = s->wilds;
     if (s->wilds > most)
         return KOFN_CORRUPT;
-    fill_base(s);
+    TRY(fill_base(s));
     if (s->base.q == 0)
         return s->wilds ? KOFN_CORRUPT : KOFN_OK;
     if (agree(&s->base)) {

@@ -1,6 +1,8 @@
 /* syndrome.c -- syndromes, striking nodes from them, and their spectrum. */
 #include "syndrome.h"
 
+#include "combine.h"
+
 #include <math.h>
 
 /* A column of H that is smaller depends on those that were struck. */
@@ -32,13 +34,24 @@ void kf_syndromes_free(kf_syndromes *t)
     kf_free(t->w);
 }
 
-void kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y)
+kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H,
+                              const double *Y)
 {
-    memset(t->first, 0, t->q * t->ld * sizeof *t->first);
-    for (size_t i = 0; i < t->q; i++)
+    const void **from = kf_new(t->rows, sizeof *from);
+    void **to = kf_new(t->q, sizeof *to);
+    bool ok = from && to;
+
+    for (size_t r = 0; ok && r < t->rows; r++)
+        from[r] = Y + r * t->columns;
+    for (size_t i = 0; ok && i < t->q; i++) {
         memcpy(t->first + i * t->ld, H + i * t->rows, t->rows * sizeof *H);
-    kf_subtract_product(t->q, t->rows, t->columns, H, t->rows, Y, t->columns,
-                        t->first + t->rows, t->ld);
+        to[i] = t->first + i * t->ld + t->rows;
+    }
+    if (ok)
+        kf_combine(t->q, t->rows, H, t->rows, from, to, t->columns, KOFN_F64);
+    kf_free(from);
+    kf_free(to);
+    return ok ? KOFN_OK : KOFN_NOMEM;
 }
 
 void kf_syndromes_copy(kf_syndromes *to, const kf_syndromes *from)
@@ -92,19 +105,24 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node)
 
 /* ---- how much they disagree -------------------------------------------- */
 
-/* Squares of the columns of S, in units of what is allowed to an entry. */
-static void square_columns(const kf_syndromes *t)
+/* Squares of columns from `at` on of [H | S], as many as there are of w. */
+static void square_columns(const kf_syndromes *t, size_t at, size_t n)
 {
-    memset(t->w, 0, t->columns * sizeof *t->w);
+    memset(t->w, 0, n * sizeof *t->w);
     for (size_t i = 0; i < t->q; i++) {
-        const double *S = t->first + i * t->ld + t->rows;
+        const double *row = t->first + i * t->ld + at;
 
-        for (size_t c = 0; c < t->columns; c++) {
-            double x = S[c] / t->allowance[c];
-
-            t->w[c] += x * x;
-        }
+        for (size_t c = 0; c < n; c++)
+            t->w[c] += row[c] * row[c];
     }
+}
+
+/* Of S, in units of what is allowed to an entry. */
+static void square_syndromes(const kf_syndromes *t)
+{
+    square_columns(t, t->rows, t->columns);
+    for (size_t c = 0; c < t->columns; c++)
+        t->w[c] /= t->allowance[c] * t->allowance[c];
 }
 
 /* What is allowed to a column, in the same units. */
@@ -117,7 +135,7 @@ double kf_loudness(const kf_syndromes *t)
 {
     double top = 0, all = 0;
 
-    square_columns(t);
+    square_syndromes(t);
     for (size_t c = 0; c < t->columns; c++) {
         top = fmax(top, t->w[c]);
         all += t->w[c];
@@ -136,7 +154,7 @@ double kf_misfit(const kf_syndromes *t)
 {
     double limit = column_limit(t), all = 0;
 
-    square_columns(t);
+    square_syndromes(t);
     for (size_t c = 0; c < t->columns; c++)
         all += t->w[c];
     return all / (limit * limit);
@@ -146,6 +164,14 @@ double kf_view(const kf_syndromes *t, size_t j)
 {
     kf_get_column(t, j, t->v);
     return sqrt(kf_dot(t->v, t->v, t->q));
+}
+
+const double *kf_views(const kf_syndromes *t)
+{
+    square_columns(t, 0, t->rows);
+    for (size_t r = 0; r < t->rows; r++)
+        t->w[r] = sqrt(t->w[r]);
+    return t->w;
 }
 
 /* ---- spectrum ---------------------------------------------------------- */

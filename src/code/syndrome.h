@@ -22,7 +22,8 @@ kofn_status kf_syndromes_new(kf_syndromes *t, const kf_evidence *e,
                              const double *allowance);
 void kf_syndromes_free(kf_syndromes *t);
 /* Of these results. */
-void kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y);
+kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H,
+                              const double *Y);
 void kf_syndromes_copy(kf_syndromes *to, const kf_syndromes *from);
 void kf_syndromes_strike(kf_syndromes *t, size_t node);
 
@@ -33,9 +34,11 @@ double kf_loudness(const kf_syndromes *t);
 double kf_column_loudness(const kf_syndromes *t, size_t c);
 /* The sum of squares over columns of the same. */
 double kf_misfit(const kf_syndromes *t);
-/* Norm of column j of [H | S]: for j < rows how much of that result the
- * parities see, from nothing to 1. */
+/* Norm of column j of [H | S]. */
 double kf_view(const kf_syndromes *t, size_t j);
+/* Norms of the columns of H: how much of each result the parities see, from
+ * nothing to 1.  In scratch that the next call overwrites. */
+const double *kf_views(const kf_syndromes *t);
 /* The column, contiguous. */
 void kf_get_column(const kf_syndromes *t, size_t j, double *out);
 

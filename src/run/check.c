@@ -44,10 +44,20 @@
 /* No purpose of the library's own streams. */
 #define FOR_WEIGHTS ((kf_purpose)64)
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&         \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VECTORS                                                                \
+    __attribute__((target_clones("avx512f", "avx2", "default"),                \
+                   optimize("O3")))
+#else
+#define VECTORS
+#endif
+
 typedef struct sketch {
     const kf_check *c;
     size_t width, length, buckets, rows; /* of results, lane by lane    */
     double least;   /* scales below it are taken for it                 */
+    double heaviest; /* weight of a seat                                */
     double *over;   /* 1 / col, width                                   */
     double *weight; /* TILE                                             */
     double *factor; /* TILE: weight / scale                             */
@@ -75,7 +85,7 @@ static void draw_tile(sketch *s)
 }
 
 /* Entries of the same strip: f = weight / max(row col, least). */
-static void fill_run(size_t n, double over_row, double top, double whole,
+VECTORS static void fill_run(size_t n, double over_row, double top, double whole,
                      const double *restrict w, const double *restrict over,
                      double *restrict f)
 {
@@ -106,7 +116,7 @@ static void fill_factors(sketch *s, size_t at, size_t n)
 
 /* Whole rows of buckets have a length that the compiler knows. */
 #define ADD(name, type)                                                        \
-    static void name##_row(double *restrict sum, const double *restrict f,     \
+    VECTORS static void name##_row(double *restrict sum, const double *restrict f,     \
                            const type *restrict y)                             \
     {                                                                          \
         for (size_t k = 0; k < BUCKETS; k++)                                   \
@@ -159,6 +169,7 @@ static kofn_status scale_rows(sketch *s)
 
         TRY(kf_code_seat(s->c->code, d->seat[i], &seat));
         weight = seat->weight > 0 ? seat->weight : 1;
+        s->heaviest = fmax(s->heaviest, weight);
         for (size_t k = 0; k < s->buckets; k++) {
             double n = (double)in_bucket(s, k), f = 1 / weight;
 
@@ -301,6 +312,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
         TRY(is_closed(c, &e.closed));
         st = kf_suspect(&e, c->most, flag, count, floor);
     }
+    *floor *= s->heaviest;
     if (s->length > BUCKETS)
         *floor *= sqrt(crowd * MEAN_SQUARE) / LEAST_WEIGHT;
     return st;

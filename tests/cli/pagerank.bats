@@ -99,7 +99,7 @@ x = np.load('u.npy'); assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - .5)
 abs(o['storage'] - 1/6) < 1e-12 and abs(o['load'] - 1/12) < 1e-12 and o['noise'] < 100"
     kofn schemes uncoded -n 5 --json | json "o['threshold'] == 5"
     kofn schemes replication:k=4 -n 12 --json | json "o['threshold'] == 10"
-    run kofn schemes mds:k=99
+    run kofn schemes mds:k=99 -n 8
     refused 99
 }
 

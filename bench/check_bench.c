@@ -1,0 +1,283 @@
+/* check_bench.c -- what it costs to check results that are right.
+ *
+ *     check_bench [REPETITIONS]
+ *
+ * Results of a whole fleet are computed, checked and decoded by one thread,
+ * in turn.  The check is compared with decoding plus the computing of one
+ * worker, which is what a round lasts when all work at once on machines of
+ * their own, and with decoding plus the computing of all.  Medians of
+ * repetitions, ratios taken turn by turn.
+ *
+ * Also: the scales of the operands, which are measured once for A and once a
+ * round for the input, and the parities, once for each survivor set.
+ */
+#include "run/check.h"
+
+#include "code/suspect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MOST 101
+#define MOST_SEATS 1000
+
+static int reps = 9;
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static void must(kofn_status st, const char *what)
+{
+    if (st == KOFN_OK)
+        return;
+    fprintf(stderr, "check_bench: %s: %s\n", what, kofn_errmsg());
+    exit(1);
+}
+
+static kofn_matrix numbers(size_t rows, size_t cols, kofn_dtype dtype)
+{
+    kofn_matrix a = {kf_new(rows * cols, kf_dtype_size(dtype)), rows, cols,
+                     cols, dtype};
+
+    if (!a.data)
+        exit(1);
+    for (size_t i = 0; i < rows * cols; i++) {
+        double x = (double)(i * 2654435761u % 1013) * 1e-3 - 0.5;
+
+        if (dtype == KOFN_F64)
+            ((double *)a.data)[i] = x;
+        else
+            ((float *)a.data)[i] = (float)x;
+    }
+    return a;
+}
+
+/* ---- a fleet ------------------------------------------------------------- */
+
+typedef struct fleet {
+    kofn_plan *plan;
+    kf_code *code;
+    kofn_matrix A, in, out, result[MOST_SEATS];
+    kf_resident resident;
+    kofn_block *block[MOST_SEATS];
+    kf_messages messages;
+    kf_source source[MOST_SEATS];
+    kf_decoder *decoder;
+    double *H, *row, *col;
+    size_t n, q, cols;
+    kf_scratch scratch;
+    double scales, parity; /* seconds */
+} fleet;
+
+static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
+{
+    size_t seat[MOST_SEATS], lanes;
+    uint32_t all[MOST_SEATS];
+    double t;
+
+    *f = (fleet){.n = n};
+    for (size_t i = 0; i < n; i++)
+        all[i] = (uint32_t)(seat[i] = i);
+    must(kofn_plan_new(&f->plan, &pb, spec, n, 1), "plan");
+    must(kf_code_new(&f->code, f->plan), "code");
+    f->A = numbers(pb.m, pb.n, pb.dtype);
+    f->in = numbers(pb.n, pb.p, pb.dtype);
+    f->out = numbers(pb.m, pb.p, pb.dtype);
+    must(kf_resident_dense(&f->resident, f->plan, &f->A), "cut");
+    must(kf_encode(&f->resident, f->code, seat, n, f->block), "encode");
+    must(kf_messages_begin(&f->messages, f->plan, &f->in), "input");
+    must(kf_messages_encode(&f->messages, f->code, seat, n), "messages");
+    f->cols = f->plan->parts1 > 1 ? f->messages.parts.cols : pb.p;
+    lanes = f->plan->layout.lanes;
+    for (size_t i = 0; i < n; i++) {
+        f->result[i] = numbers(lanes * f->plan->span, f->cols, pb.dtype);
+        f->source[i] = (kf_source){&f->result[i], 0, f->plan->span};
+    }
+    must(kf_decoder_new(&f->decoder, f->code, all, n, false), "decoder");
+    t = now();
+    must(kf_parity(f->code, all, n, &f->H, &f->q), "parities");
+    f->parity = now() - t;
+    f->row = kf_new(f->plan->span, sizeof *f->row);
+    f->col = kf_new(f->cols, sizeof *f->col);
+    t = now();
+    must(kf_scales_of_rows(&f->resident, 0, f->row), "rows");
+    f->scales = now() - t;
+    if (f->plan->parts1 > 1)
+        must(kf_scales_of_columns(f->messages.parts.part,
+                                  f->messages.parts.count, f->col, f->cols),
+             "columns");
+    else
+        must(kf_scales_of_columns(&f->in, 1, f->col, f->cols), "columns");
+}
+
+static void fleet_down(fleet *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        kf_free(f->result[i].data);
+        kofn_block_drop(f->block[i]);
+    }
+    kf_free(f->A.data);
+    kf_free(f->in.data);
+    kf_free(f->out.data);
+    kf_free(f->H);
+    kf_free(f->row);
+    kf_free(f->col);
+    kf_messages_free(&f->messages);
+    kf_resident_free(&f->resident);
+    kf_decoder_free(f->decoder);
+    kf_scratch_free(&f->scratch);
+    kf_code_free(f->code);
+    kofn_plan_free(f->plan);
+}
+
+/* ---- what is compared ----------------------------------------------------- */
+
+static double compute(fleet *f)
+{
+    double t = now();
+
+    for (size_t i = 0; i < f->n; i++) {
+        kofn_parcel *in = kf_messages_take(&f->messages, i);
+
+        must(kofn_compute(f->block[i], &in->m, 0, f->plan->span, &f->result[i],
+                          NULL, NULL),
+             "compute");
+        kofn_parcel_drop(in);
+    }
+    return now() - t;
+}
+
+static double check(fleet *f, uint32_t number)
+{
+    uint32_t bad[MOST_SEATS];
+    kf_check c = {.plan = f->plan,
+                  .code = f->code,
+                  .decoder = f->decoder,
+                  .H = f->H,
+                  .q = f->q,
+                  .source = f->source,
+                  .lo = 0,
+                  .hi = f->plan->span,
+                  .most = 1,
+                  .row = f->row,
+                  .col = f->col,
+                  .secret = 1,
+                  .number = number};
+    double t = now(), floor;
+    size_t count;
+
+    must(kf_check_results(&c, bad, &count, &floor), "check");
+    t = now() - t;
+    if (count)
+        exit(1);
+    return t;
+}
+
+static double decode(fleet *f)
+{
+    double t = now();
+
+    must(kf_decode(f->plan, f->decoder, f->source, 0, 0, f->plan->span,
+                   &f->out, &f->scratch),
+         "decode");
+    return now() - t;
+}
+
+static void compare(const char *spec, size_t n, kofn_problem pb)
+{
+    double all[MOST], checked[MOST], decoded[MOST], one[MOST], whole[MOST];
+    fleet f;
+
+    fleet_up(&f, spec, n, pb);
+    compute(&f);
+    for (int i = 0; i < reps; i++) {
+        all[i] = compute(&f);
+        checked[i] = check(&f, (uint32_t)i);
+        decoded[i] = decode(&f);
+        one[i] = checked[i] / (all[i] / (double)n + decoded[i]);
+        whole[i] = checked[i] / (all[i] + decoded[i]);
+    }
+    printf("  %-28s %4zu x %6.2f MiB of result, %6.2f MiB of block  %s\n", spec,
+           n,
+           (double)(f.result[0].rows * f.cols * kf_dtype_size(pb.dtype)) /
+               0x1p20,
+           (double)kofn_block_bytes(f.block[n - 1]) / 0x1p20,
+           pb.dtype == KOFN_F64 ? "f64" : "f32");
+    printf("    check %8.3f ms  decode %8.3f  compute, each %8.3f  ratio to "
+           "decode and one %.3f, all %.4f", 1e3 * median(checked, reps),
+           1e3 * median(decoded, reps), 1e3 * median(all, reps) / (double)n,
+           median(one, reps), median(whole, reps));
+    printf("  (scales %.2f ms, parities %.2f ms)\n", 1e3 * f.scales,
+           1e3 * f.parity);
+    fleet_down(&f);
+}
+
+/* A result of so many MiB a seat, from sums of 1000 products. */
+static void products(size_t mib, kofn_dtype dtype)
+{
+    size_t size = kf_dtype_size(dtype), cols = 512;
+    size_t rows = (mib << 20) / size / cols; /* of a block */
+    kofn_problem pb = {KOFN_MATMUL, 9 * rows, 1000, cols, dtype, false};
+
+    compare("mds:k=9", 12, pb);
+    pb.m = 12 * rows;
+    compare("mds:k=12,basis=harmonic", 15, pb);
+    pb.m = 3 * rows;
+    pb.p = 3 * cols;
+    compare("polynomial:m=3,p=3", 12, pb);
+    pb.m = rows;
+    pb.p = cols;
+    pb.n = 5000;
+    compare("matdot:n=5", 12, pb);
+}
+
+static void vectors(size_t rows, size_t cols, kofn_dtype dtype)
+{
+    kofn_problem pb = {KOFN_MATVEC, 9 * rows, cols, 1, dtype, false};
+
+    compare("mds:k=9", 12, pb);
+    compare("elastic:k=9", 24, pb);
+    pb.m = 90 * rows;
+    compare("mds:k=90", 100, pb);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        reps = atoi(argv[1]);
+    if (argc > 2 || reps < 1 || reps > MOST) {
+        fprintf(stderr, "usage: check_bench [REPETITIONS, 1..%d]\n", MOST);
+        return 2;
+    }
+    kf_blas_single();
+    printf("check_bench: medians of %d repetitions, one thread\n", reps);
+    printf("1. products\n");
+    products(1, KOFN_F64);
+    products(4, KOFN_F64);
+    products(16, KOFN_F64);
+    products(4, KOFN_F32);
+    printf("2. matvecs\n");
+    vectors(256, 512, KOFN_F64);
+    vectors(1024, 512, KOFN_F64);
+    vectors(1024, 2048, KOFN_F64);
+    return 0;
+}

@@ -1,0 +1,444 @@
+/* regress.c -- linear models by gradient descent, one coded gradient a step.
+ *
+ * Only the gradient is coded (ways.c); w is updated here.  With a fixed
+ * step the iterates are those of the plain descent to rounding, whatever the
+ * workers do.
+ *
+ * Nesterov's constants t/(t+3) are of SPEC-A C9: w and v begin at the same
+ * point, v is what workers get, and
+ *
+ *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
+ */
+#include "regress.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+/* ---- a problem --------------------------------------------------------------------- */
+
+static kofn_regress_options settle_options(const kofn_regress_options *opt)
+{
+    kofn_regress_options o = {.size = sizeof o};
+
+    if (opt)
+        memcpy(&o, opt, kf_min(opt->size, sizeof o));
+    if (!(o.tolerance > 0))
+        o.tolerance = 1e-8;
+    if (o.max_iterations == 0)
+        o.max_iterations = 100;
+    if (o.batches == 0)
+        o.batches = 10;
+    return o;
+}
+
+static kofn_status check_options(const kofn_regress_options *o, size_t m)
+{
+    if (!(o->ridge >= 0 && o->ridge - o->ridge == 0))
+        return kf_fail(KOFN_INVAL, "ridge = %g is not a number >= 0",
+                       o->ridge);
+    if (!(o->step >= 0 && o->step - o->step == 0))
+        return kf_fail(KOFN_INVAL, "step = %g is not a number >= 0", o->step);
+    if (o->descent != KOFN_DESCENT_GD && o->rule != KOFN_STEP_FIXED)
+        return kf_fail(KOFN_INVAL, "line searches go with plain gradient "
+                       "descent; the others need a fixed step");
+    if (o->rule == KOFN_STEP_FIXED && !(o->step > 0) &&
+        o->loss == KOFN_LOSS_POISSON)
+        return kf_fail(KOFN_INVAL, "the curvature of Poisson's loss has no "
+                       "bound, so that 1/L is no step; give one, or use a "
+                       "line search");
+    if (o->descent == KOFN_DESCENT_SGD && o->batches > m)
+        return kf_fail(KOFN_INVAL, "%u batches of %zu points", o->batches, m);
+    return KOFN_OK;
+}
+
+static kofn_status check_shape(const kofn_matrix *X, const char *name)
+{
+    if (!X || !X->data || X->rows == 0 || X->cols == 0 || X->ld < X->cols)
+        return kf_fail(KOFN_SHAPE, "%s is missing or empty", name);
+    if (X->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "%s must be float64", name);
+    return KOFN_OK;
+}
+
+static kofn_status check_finite(const kofn_matrix *X, const char *name)
+{
+    const double *x = X->data;
+
+    for (size_t i = 0; i < X->rows; i++)
+        for (size_t j = 0; j < X->cols; j++)
+            if (!(x[i * X->ld + j] - x[i * X->ld + j] == 0))
+                return kf_fail(KOFN_NONFINITE, "%s: element [%zu, %zu] is NaN "
+                               "or infinite", name, i, j);
+    return KOFN_OK;
+}
+
+static kofn_status points(const kofn_matrix *X, const kofn_matrix *y,
+                          const char *what, kofn_loss loss, double **labels)
+{
+    TRY(check_shape(X, what));
+    TRY(check_shape(y, "y"));
+    if (y->cols != 1 || y->rows != X->rows)
+        return kf_fail(KOFN_SHAPE, "y is %zu x %zu and must be %zu x 1: a "
+                       "label for each row of %s", y->rows, y->cols, X->rows,
+                       what);
+    TRY(check_finite(X, what));
+    *labels = kf_new(y->rows, sizeof **labels);
+    return *labels ? kf_loss_labels(loss, y, "y", *labels) : KOFN_NOMEM;
+}
+
+static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
+                        const kofn_matrix *y)
+{
+    const kofn_regress_options *o = &r->opt;
+
+    TRY(points(X, y, "X", o->loss, &r->y));
+    TRY(check_options(o, X->rows));
+    r->X = *X;
+    if (o->descent == KOFN_DESCENT_SGD && X->ld > INT32_MAX / o->batches)
+        return kf_fail(KOFN_INVAL, "%u batches of rows of %zu numbers are too "
+                       "far apart", o->batches, X->ld);
+    if (!o->test_X)
+        return KOFN_OK;
+    TRY(points(o->test_X, o->test_y, "the held-out X", o->loss, &r->test_y));
+    r->test = *o->test_X;
+    if (r->test.cols != X->cols)
+        return kf_fail(KOFN_SHAPE, "the held-out X has %zu columns and X %zu",
+                       r->test.cols, X->cols);
+    return KOFN_OK;
+}
+
+kofn_status kofn_regression_new(kofn_regression **out, const kofn_matrix *X,
+                                const kofn_matrix *y,
+                                const kofn_regress_options *opt)
+{
+    kofn_regression *r = kf_zero(1, sizeof *r);
+    kofn_status st;
+
+    *out = NULL;
+    if (!r)
+        return KOFN_NOMEM;
+    r->opt = settle_options(opt);
+    st = fill(r, X, y);
+    if (st) {
+        kofn_regression_free(r);
+        return st;
+    }
+    *out = r;
+    return KOFN_OK;
+}
+
+void kofn_regression_free(kofn_regression *r)
+{
+    if (!r)
+        return;
+    kf_free(r->y);
+    kf_free(r->test_y);
+    kf_free(r->Xy);
+    kf_free(r);
+}
+
+/* ---- which way ------------------------------------------------------------------------ */
+
+static kofn_problem problem_for(const kofn_regression *r, kofn_op op)
+{
+    kofn_problem pb = {op, r->X.rows, r->X.cols, 1, KOFN_F64, false};
+
+    if (op == KOFN_SUM)
+        pb.m = pb.n = r->X.cols + 1;
+    return pb;
+}
+
+static kofn_status check_way(const kofn_regression *r, kofn_op op)
+{
+    const kofn_regress_options *o = &r->opt;
+
+    if (op == KOFN_GRAM && o->loss != KOFN_LOSS_SQUARES)
+        return kf_fail(KOFN_UNSUITED, "the scheme computes X' X w, of which "
+                       "only the gradient of least squares is made; use a "
+                       "gradient code or scheme elastic");
+    if (op == KOFN_GRAM && o->descent == KOFN_DESCENT_SGD)
+        return kf_fail(KOFN_UNSUITED, "the scheme mixes all points before "
+                       "anything is known of them, so that there are no "
+                       "batches; use a gradient code or scheme elastic");
+    if (op == KOFN_SUM && o->rule == KOFN_STEP_EXACT &&
+        o->loss != KOFN_LOSS_SQUARES)
+        return kf_fail(KOFN_UNSUITED, "an exact step of this loss needs the "
+                       "margins, which a sum of gradients does not tell; use "
+                       "scheme elastic or another rule");
+    return KOFN_OK;
+}
+
+kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
+                                    size_t workers, kofn_problem *pb)
+{
+    static const kofn_op way[] = {KOFN_GRAM, KOFN_SUM, KOFN_MATVEC};
+    kofn_status st = KOFN_OK;
+
+    for (size_t i = 0; i < 3; i++) {
+        kofn_plan *plan;
+
+        *pb = problem_for(r, way[i]);
+        st = kofn_plan_new(&plan, pb, spec, workers, 0);
+        if (!st && way[i] == KOFN_MATVEC)
+            st = kofn_plan_serve_left(plan, 1);
+        kofn_plan_free(plan);
+        if (st != KOFN_UNSUITED)
+            return st ? st : check_way(r, way[i]);
+    }
+    return kf_fail(KOFN_UNSUITED, "scheme %.*s computes neither X' X w nor "
+                   "sums of gradients nor z' X beside X w; scheme elastic "
+                   "does", (int)strcspn(spec, ":"), spec);
+}
+
+/* X' y and y' y, once for all. */
+static kofn_status know_Xy(kofn_regression *r)
+{
+    kofn_matrix y = {r->y, 1, r->X.rows, r->X.rows, KOFN_F64}, Xy;
+
+    if (r->Xy)
+        return KOFN_OK;
+    r->Xy = kf_new(r->X.cols, sizeof *r->Xy);
+    if (!r->Xy)
+        return KOFN_NOMEM;
+    Xy = (kofn_matrix){r->Xy, 1, r->X.cols, r->X.cols, KOFN_F64};
+    r->yy = kf_dot(r->y, r->y, r->X.rows);
+    return kofn_product_plain(&y, &r->X, &Xy);
+}
+
+kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
+{
+    if (op != KOFN_GRAM && op != KOFN_SUM && op != KOFN_MATVEC)
+        return kf_fail(KOFN_INVAL, "a regression is computed by KOFN_GRAM, "
+                       "KOFN_SUM or KOFN_MATVEC; see kofn_regression_problem");
+    TRY(check_way(r, op));
+    if (op == KOFN_GRAM)
+        TRY(know_Xy(r));
+    TRY(op == KOFN_SUM ? kofn_place_parts(job, kf_gradient_of_part, r)
+                       : kofn_place(job, &r->X));
+    r->job = job;
+    r->op = op;
+    return KOFN_OK;
+}
+
+/* ---- descents ---------------------------------------------------------------------------- */
+
+static void descent_free(kf_descent *d)
+{
+    kf_free(d->g);
+    kf_free(d->margin);
+    kf_free(d->line);
+    kf_free(d->z);
+    kf_free(d->in);
+    kf_free(d->out);
+    kf_free(d->t);
+}
+
+static kofn_status descent_new(kf_descent *d)
+{
+    const kofn_regression *r = d->r;
+    size_t m = r->X.rows, n = r->X.cols;
+    bool margins = d->op != KOFN_GRAM && d->op != KOFN_SUM;
+
+    d->g = kf_new(n, sizeof *d->g);
+    d->t = kf_new(n, sizeof *d->t);
+    d->in = kf_new(n + 1, sizeof *d->in);
+    d->out = kf_new(n + 1, sizeof *d->out);
+    d->margin = kf_new(margins ? m : 0, sizeof *d->margin);
+    d->line = kf_new(margins ? m : 0, sizeof *d->line);
+    d->z = kf_new(margins ? m : 0, sizeof *d->z);
+    return d->g && d->t && d->in && d->out && d->margin && d->line && d->z
+               ? KOFN_OK
+               : KOFN_NOMEM;
+}
+
+/* The points of iteration t: all, or every `batches`-th one; each batch once
+ * in an epoch, in an order drawn for it. */
+static kf_some points_of(const kofn_regression *r, unsigned t)
+{
+    size_t B = r->opt.batches, m = r->X.rows, at = t % B, first = 0;
+    kf_rng rng = kf_rng_stream(r->opt.seed, KF_FOR_DATA, t / r->opt.batches, 0);
+
+    if (r->opt.descent != KOFN_DESCENT_SGD)
+        return (kf_some){0, 1, m};
+    first = at; /* where a shuffle of 0 .. B-1 takes it */
+    for (size_t i = 1; i < B; i++) {
+        size_t j = (size_t)kf_rng_below(&rng, i + 1);
+
+        if (first == i)
+            first = j;
+        else if (first == j)
+            first = i;
+    }
+    return (kf_some){first, B, m};
+}
+
+static kofn_status test_loss(const kofn_regression *r, const double *w,
+                             double *mean)
+{
+    kofn_matrix in = {(void *)(uintptr_t)w, r->X.cols, 1, 1, KOFN_F64};
+    kofn_matrix out = {NULL, r->test.rows, 1, 1, KOFN_F64};
+    double *t, z, sum = 0;
+    kofn_status st;
+
+    *mean = NAN;
+    if (!r->test_y)
+        return KOFN_OK;
+    t = kf_new(r->test.rows, sizeof *t);
+    if (!t)
+        return KOFN_NOMEM;
+    out.data = t;
+    st = kofn_product_plain(&r->test, &in, &out);
+    for (size_t i = 0; i < r->test.rows && !st; i++)
+        sum += kf_loss(r->opt.loss, t[i], r->test_y[i], &z);
+    kf_free(t);
+    *mean = sum / (double)r->test.rows;
+    return st;
+}
+
+/* w and v, which are the same but in Nesterov's descent. */
+static void move(const kf_descent *d, double *w, double *v)
+{
+    unsigned t = d->now.iteration - 1;
+    double on = d->r->opt.descent == KOFN_DESCENT_NESTEROV
+                    ? (double)t / ((double)t + 3)
+                    : 0;
+
+    for (size_t j = 0; j < kf_features(d); j++) {
+        double next = v[j] - d->now.step * d->g[j];
+
+        v[j] = next + on * (next - w[j]);
+        w[j] = next;
+    }
+}
+
+/* A gradient and a step; *first is the norm of the first gradient. */
+static kofn_status iterate(kf_descent *d, double *w, double *v, double *first,
+                           bool *converged)
+{
+    const kofn_regress_options *o = &d->r->opt;
+    kofn_regress_step *now = &d->now;
+    size_t n = kf_features(d);
+    kofn_status st = KOFN_OK;
+
+    if (d->failing)
+        st = kf_failing_begin(d->failing, now->iteration);
+    if (!st)
+        st = kf_gradient_at(d, v, points_of(d->r, now->iteration - 1),
+                            &now->objective);
+    if (st)
+        return st;
+    now->gradient = sqrt(kf_dot(d->g, d->g, n));
+    if (now->iteration == 1)
+        *first = now->gradient;
+    now->step = 0;
+    *converged = now->gradient == 0 || (o->descent != KOFN_DESCENT_SGD &&
+                                        now->gradient < o->tolerance * *first);
+    if (!*converged) {
+        st = kf_step(d, v, now->objective, &now->step);
+        if (st)
+            return st;
+        move(d, w, v);
+    } else {
+        memcpy(w, v, n * sizeof *w);
+    }
+    return test_loss(d->r, w, &now->test);
+}
+
+static void add_up(kofn_report *all, kofn_report *sum)
+{
+    kf_add_report(all, sum);
+    *sum = (kofn_report){0};
+}
+
+static kofn_status descend(kf_descent *d, double *w, double *v, bool *converged)
+{
+    const kofn_regress_options *o = &d->r->opt;
+    double first = 0;
+
+    while (d->now.iteration < o->max_iterations && !*converged) {
+        kofn_status st;
+        int stop;
+
+        d->now.iteration++;
+        st = iterate(d, w, v, &first, converged);
+        if (st) {
+            d->now.iteration--;
+            add_up(&d->all, &d->sum);
+            return st;
+        }
+        stop = o->watch && o->watch(o->watch_ud, &d->now, &d->sum);
+        add_up(&d->all, &d->sum);
+        if (stop)
+            return KOFN_AGAIN;
+    }
+    return KOFN_OK;
+}
+
+static kofn_status check_start(const kofn_regression *r, const kofn_matrix *w)
+{
+    if (!w || !w->data || w->cols != 1 || w->ld != 1 ||
+        w->dtype != KOFN_F64 || w->rows != r->X.cols)
+        return kf_fail(KOFN_SHAPE, "w must be %zu x 1, contiguous, float64",
+                       r->X.cols);
+    return check_finite(w, "w");
+}
+
+static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
+{
+    size_t n = kf_features(&d);
+    kofn_regress_result own = {0};
+    double *v;
+    kofn_status st;
+
+    TRY(check_start(d.r, w));
+    st = descent_new(&d);
+    v = kf_new(n, sizeof *v);
+    if (!v)
+        st = KOFN_NOMEM;
+    if (!st) {
+        memcpy(v, w->data, n * sizeof *v);
+        d.now.w = w->data;
+        st = descend(&d, w->data, v, &own.converged);
+    }
+    own.iterations = d.now.iteration;
+    own.objective = d.now.objective;
+    own.gradient = d.now.gradient;
+    own.test = d.now.test;
+    own.lipschitz = d.lipschitz;
+    own.rounds = d.all;
+    if (res)
+        *res = own;
+    kf_free(v);
+    descent_free(&d);
+    return st;
+}
+
+kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
+                         kofn_regress_result *res)
+{
+    if (!r->job)
+        return kf_fail(KOFN_STATE, "the data is not with any workers; call "
+                       "kofn_regression_place");
+    return run((kf_descent){.r = r, .job = r->job, .op = r->op}, w, res);
+}
+
+kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
+                               kofn_regress_result *res)
+{
+    return run((kf_descent){.r = r, .op = KOFN_MATVEC}, w, res);
+}
+
+kofn_status kofn_regress_failing(kofn_regression *r,
+                                 const kofn_failures *failures, kofn_matrix *w,
+                                 kofn_regress_result *res)
+{
+    kf_failing *f;
+    kofn_status st;
+
+    TRY(check_way(r, KOFN_SUM));
+    TRY(kf_failing_new(&f, r, failures));
+    st = run((kf_descent){.r = r, .op = KOFN_SUM, .failing = f}, w, res);
+    kf_failing_free(f);
+    return st;
+}

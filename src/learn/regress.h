@@ -1,0 +1,102 @@
+/* regress.h -- what the files of regression share: a problem, a descent under
+ * way, and the three ways in which workers compute its gradient. */
+#ifndef KF_REGRESS_H
+#define KF_REGRESS_H
+
+#include "base/base.h"
+
+struct kofn_regression {
+    kofn_matrix X;
+    double *y; /* as the loss takes them: 0 and 1 in logistic regression */
+    kofn_matrix test;
+    double *test_y; /* NULL: no held-out points */
+    kofn_regress_options opt;
+    kofn_job *job; /* that it was placed on */
+    kofn_op op;
+    double *Xy, yy; /* X' y and y' y, for KOFN_GRAM */
+};
+
+/* Points first, first + step, ... below `end`. */
+typedef struct kf_some {
+    size_t first, step, end;
+} kf_some;
+
+static inline size_t kf_count(kf_some p)
+{
+    return p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
+}
+
+/* ---- loss.c ----------------------------------------------------------------- */
+
+/* The loss of one point; *z is its derivative by the margin t = x . w. */
+double kf_loss(kofn_loss loss, double t, double y, double *z);
+/* A bound of its second derivative; 0: there is none. */
+double kf_loss_curvature(kofn_loss loss);
+/* Labels as kf_loss takes them. */
+kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
+                           const char *name, double *out);
+
+/* ---- failing.c ---------------------------------------------------------------- */
+
+typedef struct kf_failing kf_failing;
+
+kofn_status kf_failing_new(kf_failing **out, const kofn_regression *r,
+                           const kofn_failures *f);
+void kf_failing_free(kf_failing *f);
+/* Machines fail and return as iteration t begins. */
+kofn_status kf_failing_begin(kf_failing *f, unsigned t);
+/* out = what kf_gradient_of_part sums to over parts, with those that are
+ * missing ignored or remembered. */
+kofn_status kf_failing_sum(kf_failing *f, const kofn_matrix *in,
+                           kofn_matrix *out);
+
+/* ---- a descent ----------------------------------------------------------------- */
+
+typedef struct kf_descent {
+    const kofn_regression *r;
+    kofn_job *job; /* NULL: all on this thread */
+    kofn_op op;
+    kf_failing *failing; /* what stands for the job then, or NULL */
+    kofn_regress_step now;
+    kofn_report sum, all; /* of this iteration's rounds; of the others      */
+    double *g;            /* the gradient at the point under consideration  */
+    double *margin;       /* m: there                                       */
+    double *line;         /* m: X g, of a line search                       */
+    double *z;            /* m: derivatives                                 */
+    double *in, *out;     /* n + 1: of a round of KOFN_SUM                  */
+    double *t;            /* n: scratch                                     */
+    double lipschitz;     /* 0: not known                                   */
+    double curvature;     /* of F along g, for squares                      */
+    const double *from;   /* where the line begins                          */
+} kf_descent;
+
+size_t kf_features(const kf_descent *d);
+double kf_dot(const double *x, const double *y, size_t n);
+
+/* What both were together; what is of one moment is that of the latter. */
+void kf_add_report(kofn_report *sum, const kofn_report *r);
+
+/* ---- ways.c ------------------------------------------------------------------ */
+
+/* F at w over these points (all of them but in SGD), its gradient in d->g. */
+kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
+                        double *F);
+/* out = X' X v. */
+kofn_status kf_gram(kf_descent *d, const double *v, double *out);
+/* out = X v, where the way computes such. */
+kofn_status kf_margins(kf_descent *d, const double *v, double *out);
+/* The number after w in the input of KOFN_SUM: 0 for all points, b + 1 for
+ * batch b, or this for X' X w. */
+#define KF_GRAM (-1)
+/* The function of KOFN_SUM, whose context is the regression. */
+kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
+                                const kofn_matrix *in, kofn_matrix *out);
+
+/* ---- steps.c ---------------------------------------------------------------------- */
+
+/* L, by 30 power iterations the first time. */
+kofn_status kf_lipschitz(kf_descent *d);
+/* The step along -g from w, where F and g are known. */
+kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
+
+#endif

@@ -1,0 +1,266 @@
+/* steps.c -- how long a step is.
+ *
+ * Along -g from w least squares is a parabola, which one product more tells;
+ * of other losses every trial step costs a pass over the margins where these
+ * are known (SPEC-A A11), and a round where they are not.
+ */
+#include "regress.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+#define POWER_ITERATIONS 30
+#define POWER_MARGIN 1.02
+
+/* ---- L ----------------------------------------------------------------------------- */
+
+/* A start with a part in every direction. */
+static void start(double *v, size_t n, uint64_t seed)
+{
+    kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 0, 0);
+
+    for (size_t i = 0; i < n; i++)
+        v[i] = kf_rng_normal(&r);
+}
+
+/* The largest eigenvalue of X' X, from below; v and t are of n numbers. */
+static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
+{
+    size_t n = kf_features(d);
+
+    start(v, n, d->r->opt.seed);
+    for (int k = 0; k < POWER_ITERATIONS; k++) {
+        double length = sqrt(kf_dot(v, v, n));
+        kofn_status st;
+
+        for (size_t i = 0; i < n; i++)
+            v[i] /= length;
+        st = kf_gram(d, v, t);
+        if (st)
+            return st;
+        *value = sqrt(kf_dot(t, t, n));
+        if (!(*value > 0))
+            return kf_fail(KOFN_INVAL, "X is zero; there is nothing to fit");
+        memcpy(v, t, n * sizeof *v);
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_lipschitz(kf_descent *d)
+{
+    double most = kf_loss_curvature(d->r->opt.loss), value = 0;
+    double *v;
+    kofn_status st;
+
+    if (d->lipschitz > 0)
+        return KOFN_OK;
+    v = kf_new(kf_features(d), sizeof *v);
+    if (!v)
+        return KOFN_NOMEM;
+    st = largest(d, v, d->t, &value);
+    kf_free(v);
+    if (!st)
+        d->lipschitz = POWER_MARGIN * value / (double)d->r->X.rows *
+                           (most > 0 ? most : 1) +
+                       d->r->opt.ridge;
+    return st;
+}
+
+/* ---- F along the line --------------------------------------------------------------------- */
+
+static bool knows_margins(const kf_descent *d)
+{
+    return d->op != KOFN_GRAM && d->op != KOFN_SUM;
+}
+
+/* Not of the points that are there now and the gradients of others. */
+static bool is_parabola(const kf_descent *d)
+{
+    return d->r->opt.loss == KOFN_LOSS_SQUARES && !d->failing;
+}
+
+/* The product that the line needs. */
+static kofn_status line_begin(kf_descent *d, const double *w)
+{
+    const kofn_regression *r = d->r;
+    size_t n = r->X.cols, m = r->X.rows;
+    double sum = 0;
+    kofn_status st = KOFN_OK;
+
+    d->from = w;
+    if (knows_margins(d)) {
+        st = kf_margins(d, d->g, d->line);
+        sum = st ? 0 : kf_dot(d->line, d->line, m);
+    } else if (is_parabola(d)) {
+        st = kf_gram(d, d->g, d->t);
+        sum = st ? 0 : kf_dot(d->g, d->t, n);
+    }
+    d->curvature = sum / (double)m + r->opt.ridge * kf_dot(d->g, d->g, n);
+    return st;
+}
+
+/* ridge/2 |w - step g|^2 */
+static double penalty(const kf_descent *d, double step)
+{
+    double sum = 0;
+
+    for (size_t j = 0; j < kf_features(d); j++) {
+        double x = d->from[j] - step * d->g[j];
+
+        sum += x * x;
+    }
+    return d->r->opt.ridge / 2 * sum;
+}
+
+/* F by the margins; *slope is its derivative by the step. */
+static double by_margins(const kf_descent *d, double step, double *slope)
+{
+    const kofn_regression *r = d->r;
+    double F = 0, z, n = (double)r->X.rows;
+    size_t features = r->X.cols;
+
+    *slope = 0;
+    for (size_t i = 0; i < r->X.rows; i++) {
+        F += kf_loss(r->opt.loss, d->margin[i] - step * d->line[i], r->y[i],
+                     &z);
+        *slope -= z * d->line[i];
+    }
+    *slope = *slope / n - r->opt.ridge *
+                              (kf_dot(d->from, d->g, features) -
+                               step * kf_dot(d->g, d->g, features));
+    return F / n + penalty(d, step);
+}
+
+/* By a round there; the gradient is put back. */
+static kofn_status by_round(kf_descent *d, double step, double *F)
+{
+    kf_some all = {0, 1, d->r->X.rows};
+    size_t n = kf_features(d);
+    double *g = d->g, *there = kf_new(2 * n, sizeof *there);
+    kofn_status st;
+
+    if (!there)
+        return KOFN_NOMEM;
+    for (size_t j = 0; j < n; j++)
+        there[j] = d->from[j] - step * g[j];
+    d->g = there + n;
+    st = kf_gradient_at(d, there, all, F);
+    d->g = g;
+    kf_free(there);
+    if (st != KOFN_NONFINITE)
+        return st;
+    *F = HUGE_VAL; /* much too long a step */
+    return KOFN_OK;
+}
+
+/* F there less F here. */
+static kofn_status change(kf_descent *d, double F, double step, double *out)
+{
+    double gg = kf_dot(d->g, d->g, kf_features(d)), slope, there = F;
+    kofn_status st = KOFN_OK;
+
+    if (is_parabola(d)) { /* told apart however near the minimum */
+        *out = step * (step * d->curvature / 2 - gg);
+        return KOFN_OK;
+    }
+    if (knows_margins(d))
+        there = by_margins(d, step, &slope);
+    else
+        st = by_round(d, step, &there);
+    *out = there - F;
+    if (!st && isnan(there))
+        return kf_fail(KOFN_NONFINITE, "iteration %u: the loss at the step %g "
+                       "is not a number", d->now.iteration, step);
+    return st;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------ */
+
+/* A convex function of the step: doubled until it rises, then halved between. */
+static double by_bisection(const kf_descent *d, double first)
+{
+    double lo = 0, hi = first, slope;
+
+    for (int k = 0; k < 60; k++) {
+        by_margins(d, hi, &slope);
+        if (!(slope < 0))
+            break;
+        lo = hi;
+        hi *= 2;
+    }
+    for (int k = 0; k < 60 && hi - lo > 1e-15 * hi; k++) {
+        double mid = lo + (hi - lo) / 2;
+
+        by_margins(d, mid, &slope);
+        *(slope < 0 ? &lo : &hi) = mid;
+    }
+    return lo > 0 ? lo : hi;
+}
+
+static kofn_status exact_step(kf_descent *d, double *step)
+{
+    double gg = kf_dot(d->g, d->g, kf_features(d));
+
+    if (!(d->curvature > 0))
+        return kf_fail(KOFN_INVAL, "iteration %u: F falls without end along "
+                       "the gradient; there is no exact step",
+                       d->now.iteration);
+    *step = gg / d->curvature;
+    if (d->r->opt.loss != KOFN_LOSS_SQUARES)
+        *step = by_bisection(d, *step);
+    return KOFN_OK;
+}
+
+static kofn_status armijo_step(kf_descent *d, double F, double *step)
+{
+    double gg = kf_dot(d->g, d->g, kf_features(d));
+
+    for (int k = 0; k < 60; k++, *step /= 2) {
+        double by;
+        kofn_status st = change(d, F, *step, &by);
+
+        if (st || by <= -1e-4 * *step * gg)
+            return st;
+    }
+    return KOFN_OK; /* at a minimum, as far as rounding shows */
+}
+
+static kofn_status grid_step(kf_descent *d, double F, double *step)
+{
+    double best = 0, at = *step, found = *step * 0x1p-13;
+
+    for (int k = 0; k < 14; k++, at /= 2) {
+        double by;
+        kofn_status st = change(d, F, at, &by);
+
+        if (st)
+            return st;
+        if (by < best) {
+            best = by;
+            found = at;
+        }
+    }
+    *step = found;
+    return KOFN_OK;
+}
+
+kofn_status kf_step(kf_descent *d, const double *w, double F, double *step)
+{
+    const kofn_regress_options *o = &d->r->opt;
+    kofn_status st = KOFN_OK;
+
+    if (!(o->step > 0) && o->rule != KOFN_STEP_EXACT)
+        st = kf_lipschitz(d);
+    *step = o->step > 0                    ? o->step
+            : o->rule == KOFN_STEP_FIXED ? 1 / d->lipschitz
+                                         : 16 / d->lipschitz;
+    if (st || o->rule == KOFN_STEP_FIXED)
+        return st;
+    st = line_begin(d, w);
+    if (st)
+        return st;
+    return o->rule == KOFN_STEP_EXACT    ? exact_step(d, step)
+           : o->rule == KOFN_STEP_ARMIJO ? armijo_step(d, F, step)
+                                         : grid_step(d, F, step);
+}

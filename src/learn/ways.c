@@ -1,0 +1,286 @@
+/* ways.c -- three ways to have workers compute the gradient of a model.
+ *
+ *   KOFN_MATVEC  margins X w come first, then z' X, where z_i is how the loss
+ *                of point i changes with its margin: two rounds on one
+ *                encoding, and 2 m numbers more than a sum would take, but
+ *                the master knows every margin (Yang et al., "Coded elastic
+ *                computing", 2018; SPEC-A A11)
+ *   KOFN_GRAM    X' X w is the gradient of least squares but for X' y, which
+ *                is known once for all (Li et al., "Polynomially coded
+ *                regression", 2018; SPEC-A C1)
+ *   KOFN_SUM     the gradient of a part of the points, summed over parts
+ *                (Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding",
+ *                2017; SPEC-A C11).  The loss is summed along with it, and
+ *                what is asked for is told in a number after w.
+ *
+ * Without a job the first way is gone on this thread: what the coded ones are
+ * compared with.
+ */
+#include "regress.h"
+
+#define TENTH (KOFN_SECOND / 10)
+
+size_t kf_features(const kf_descent *d)
+{
+    return d->r->X.cols;
+}
+
+double kf_dot(const double *x, const double *y, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+/* ---- rounds -------------------------------------------------------------------- */
+
+void kf_add_report(kofn_report *sum, const kofn_report *r)
+{
+    kofn_report was = *sum;
+
+    *sum = *r;
+    sum->rounds += was.rounds;
+    sum->took += was.took;
+    sum->encoding += was.encoding;
+    sum->waiting += was.waiting;
+    sum->decoding += was.decoding;
+    sum->noise = was.noise > r->noise ? was.noise : r->noise;
+    sum->predicted =
+        was.predicted > r->predicted ? was.predicted : r->predicted;
+    sum->joined += was.joined;
+    sum->left += was.left;
+    sum->late += was.late;
+    sum->dropped += was.dropped;
+    sum->messages += was.messages;
+    sum->scalars += was.scalars;
+    sum->corrupt += was.corrupt;
+    sum->floor = was.floor > r->floor ? was.floor : r->floor;
+}
+
+/* With a look at the watch now and then. */
+static kofn_status round_of(kf_descent *d, bool left, const kofn_matrix *in,
+                            kofn_matrix *out)
+{
+    const kofn_regress_options *o = &d->r->opt;
+    kofn_report rep = {0};
+    kofn_status st;
+
+    TRY(left ? kofn_begin_left(d->job, in, out)
+             : kofn_begin(d->job, in, out));
+    do {
+        st = kofn_pump(d->job, o->watch ? TENTH : KOFN_NEVER, &rep);
+        if (st == KOFN_AGAIN && o->watch && o->watch(o->watch_ud, &d->now, NULL))
+            return KOFN_AGAIN;
+    } while (st == KOFN_AGAIN);
+    if (st == KOFN_PARTIAL)
+        return kf_fail(KOFN_TOOFEW, "a descent needs the whole gradient; "
+                       "degraded answers do not serve it");
+    if (!st)
+        kf_add_report(&d->sum, &rep);
+    return st;
+}
+
+static kofn_matrix column(const double *x, size_t n)
+{
+    return (kofn_matrix){(void *)(uintptr_t)x, n, 1, 1, KOFN_F64};
+}
+
+static kofn_matrix row(const double *x, size_t n)
+{
+    return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
+}
+
+/* ---- two products ---------------------------------------------------------------- */
+
+kofn_status kf_margins(kf_descent *d, const double *v, double *out)
+{
+    const kofn_matrix *X = &d->r->X;
+    kofn_matrix in = column(v, X->cols), to = column(out, X->rows);
+
+    return d->job ? round_of(d, false, &in, &to)
+                  : kofn_product_plain(X, &in, &to);
+}
+
+/* out = X' z */
+static kofn_status back(kf_descent *d, const double *z, double *out)
+{
+    const kofn_matrix *X = &d->r->X;
+    kofn_matrix in = row(z, X->rows), to = row(out, X->cols);
+
+    return d->job ? round_of(d, true, &in, &to)
+                  : kofn_product_plain(&in, X, &to);
+}
+
+static kofn_status by_products(kf_descent *d, const double *w, kf_some which,
+                               double *F)
+{
+    const kofn_regression *r = d->r;
+    kofn_status st = kf_margins(d, w, d->margin);
+
+    if (st)
+        return st;
+    memset(d->z, 0, r->X.rows * sizeof *d->z);
+    for (size_t i = which.first; i < which.end; i += which.step)
+        *F += kf_loss(r->opt.loss, d->margin[i], r->y[i], &d->z[i]);
+    return back(d, d->z, d->g);
+}
+
+/* ---- X' X w -------------------------------------------------------------------------- */
+
+static kofn_status by_gram(kf_descent *d, const double *w, double *F)
+{
+    const kofn_regression *r = d->r;
+    size_t n = r->X.cols;
+    kofn_matrix in = column(w, n), out = column(d->g, n);
+    kofn_status st = round_of(d, false, &in, &out);
+
+    if (st)
+        return st;
+    *F = (kf_dot(w, d->g, n) - 2 * kf_dot(w, r->Xy, n) + r->yy) / 2;
+    for (size_t i = 0; i < n; i++)
+        d->g[i] -= r->Xy[i];
+    return KOFN_OK;
+}
+
+/* ---- sums over parts --------------------------------------------------------------------- */
+
+/* Some rows at a time, which are still in the cache for their second use. */
+#define CACHED ((size_t)256 << 10)
+
+/* The rows `which` of X, as a view. */
+static kofn_matrix rows_of(const kofn_matrix *X, kf_some which)
+{
+    return (kofn_matrix){(double *)X->data + which.first * X->ld,
+                         kf_count(which), X->cols, which.step * X->ld,
+                         KOFN_F64};
+}
+
+/* out += the gradient of these points, and their loss behind it; room: as
+ * many as there are of them, and n. */
+static kofn_status add_points(const kofn_regression *r, bool gram,
+                              kf_some which, const double *w, double *out,
+                              double *space)
+{
+    kofn_matrix rows = rows_of(&r->X, which);
+    size_t n = rows.cols;
+    double *z = space, *g = space + rows.rows;
+    kofn_matrix in = column(w, n), margins = column(z, rows.rows);
+    kofn_matrix derivatives = row(z, rows.rows), to = row(g, n);
+
+    TRY(kofn_product_plain(&rows, &in, &margins));
+    for (size_t k = 0; k < rows.rows && !gram; k++)
+        out[n] += kf_loss(r->opt.loss, z[k], r->y[which.first + k * which.step],
+                          &z[k]);
+    TRY(kofn_product_plain(&derivatives, &rows, &to));
+    for (size_t j = 0; j < n; j++)
+        out[j] += g[j];
+    return KOFN_OK;
+}
+
+/* Points of a part among all, or those of a batch: the same on every worker. */
+static kf_some points_of(const kofn_regression *r, size_t part, size_t parts,
+                           double what)
+{
+    size_t m = r->X.rows, step = what > 0 ? r->opt.batches : 1;
+    size_t lo = part * m / parts, batch = what > 0 ? (size_t)what - 1 : 0;
+
+    return (kf_some){lo + (batch + step - lo % step) % step, step,
+                       (part + 1) * m / parts};
+}
+
+kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
+                                const kofn_matrix *in, kofn_matrix *out)
+{
+    const kofn_regression *r = ctx;
+    const double *w = in->data;
+    size_t n = r->X.cols, most = kf_max(1, CACHED / (n * sizeof *w));
+    double what = w[n], *sum = out->data, *space;
+    kf_some all = points_of(r, part, parts, what);
+    kofn_status st = KOFN_OK;
+
+    memset(sum, 0, (n + 1) * sizeof *sum);
+    most = kf_min(most, kf_count(all));
+    if (most == 0)
+        return KOFN_OK;
+    space = kf_new(most + n, sizeof *space);
+    if (!space)
+        return KOFN_NOMEM;
+    while (all.first < all.end && !st) {
+        kf_some some = all;
+
+        some.end = kf_min(all.end, all.first + most * all.step);
+        st = add_points(r, what == KF_GRAM, some, w, sum, space);
+        all.first += most * all.step;
+    }
+    kf_free(space);
+    return st;
+}
+
+static kofn_status sum_round(kf_descent *d, const double *v, double what)
+{
+    size_t n = kf_features(d);
+    kofn_matrix in = column(d->in, n + 1), out = column(d->out, n + 1);
+
+    memcpy(d->in, v, n * sizeof *v);
+    d->in[n] = what;
+    return d->failing ? kf_failing_sum(d->failing, &in, &out)
+                      : round_of(d, false, &in, &out);
+}
+
+static kofn_status by_sum(kf_descent *d, const double *w, kf_some which,
+                          double *F)
+{
+    size_t n = kf_features(d);
+    double what = which.step > 1 ? (double)which.first + 1 : 0;
+    kofn_status st = sum_round(d, w, what);
+
+    if (st)
+        return st;
+    memcpy(d->g, d->out, n * sizeof *d->g);
+    *F = d->out[n];
+    return KOFN_OK;
+}
+
+/* ---- any way ----------------------------------------------------------------------------- */
+
+kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
+                        double *F)
+{
+    size_t n = kf_features(d);
+    double count = (double)kf_count(which), ridge = d->r->opt.ridge;
+    kofn_status st;
+
+    *F = 0;
+    st = d->op == KOFN_GRAM  ? by_gram(d, w, F)
+         : d->op == KOFN_SUM ? by_sum(d, w, which, F)
+                             : by_products(d, w, which, F);
+    if (st)
+        return st;
+    *F = *F / count + ridge / 2 * kf_dot(w, w, n);
+    for (size_t j = 0; j < n; j++)
+        d->g[j] = d->g[j] / count + ridge * w[j];
+    if (!(*F - *F == 0))
+        return kf_fail(KOFN_NONFINITE, "iteration %u: the loss is not finite; "
+                       "the step was too long", d->now.iteration);
+    return KOFN_OK;
+}
+
+kofn_status kf_gram(kf_descent *d, const double *v, double *out)
+{
+    size_t n = kf_features(d);
+    kofn_matrix in = column(v, n), to = column(out, n);
+    kofn_status st;
+
+    if (d->op == KOFN_GRAM)
+        return round_of(d, false, &in, &to);
+    if (d->op == KOFN_SUM) {
+        st = sum_round(d, v, KF_GRAM);
+        if (!st)
+            memcpy(out, d->out, n * sizeof *out);
+        return st;
+    }
+    st = kf_margins(d, v, d->z);
+    return st ? st : back(d, d->z, out);
+}
