@@ -22,9 +22,11 @@
 #include <stdlib.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define EVERY 25
+#define EVERY 100
+#define COLUMNS 6
 #else
 #define EVERY 1
+#define COLUMNS 40 /* for linear programs */
 #endif
 
 #define MOST_NODES 24
@@ -749,12 +751,12 @@ static void better_than_l1(void **state)
 
         snprintf(spec, sizeof spec, "mds:k=%zu,basis=chebyshev", K);
         fleet_up(&f, spec, P);
-        print_message("    (%zu,%zu) Chebyshev, of 40 columns, t by L1, by "
-                      "kofn:", P, K);
+        print_message("    (%zu,%zu) Chebyshev, of %d columns, t by L1, "
+                      "by kofn:", P, K, COLUMNS);
         for (size_t t = 1; t <= (P - K) / 2 + 1; t++) {
             size_t l1 = 0, ours = 0;
 
-            for (size_t i = 0; i < 40; i++) {
+            for (size_t i = 0; i < COLUMNS; i++) {
                 kf_rng r = kf_rng_stream(400 + z, KF_FOR_SAMPLE, (uint32_t)t,
                                          (uint32_t)i);
                 cell c;
@@ -771,12 +773,12 @@ static void better_than_l1(void **state)
                 cell_free(&c);
             }
             print_message("  %zu %zu %zu", t, l1, ours);
-            missed += 2 * t <= P - K ? 40 - l1 : 0;
+            missed += 2 * t <= P - K ? COLUMNS - l1 : 0;
             if (2 * t <= P - K)
-                assert_int_equal(ours, 40);
+                assert_int_equal(ours, COLUMNS);
         }
         print_message("\n");
-        assert_true(missed > 0);
+        assert_true(missed > 0 || COLUMNS < 40);
         fleet_down(&f);
     }
 }

@@ -184,6 +184,36 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1044:
         a->model_option = o->name;
         return set_real(o, text, 0, 1e100, &a->model.t_cm);
+    case 1020:
+        i = word(o->arg, text);
+        a->regress.loss = (kofn_loss)i;
+        return i >= 0 ? 0 : wrong(o, text, "give ls, logistic or poisson");
+    case 1021:
+        return set_real(o, text, 0, 1e100, &a->regress.ridge);
+    case 1022:
+        a->kernel = text;
+        return 0;
+    case 1023:
+        i = word(o->arg, text);
+        a->regress.descent = (kofn_descent)i;
+        return i >= 0 ? 0 : wrong(o, text, "give gd, nesterov or sgd");
+    case 1024:
+        i = word(o->arg, text);
+        a->regress.rule = (kofn_step_rule)i;
+        return i >= 0 ? 0 : wrong(o, text, "give none, exact, armijo or grid");
+    case 1025:
+        return set_real(o, text, 1e-300, 1e300, &a->regress.step);
+    case 1026:
+        if (set_size(o, text, 1, 1000000000, &n))
+            return EXIT_USAGE;
+        a->regress.max_iterations = (unsigned)n;
+        return 0;
+    case 1027:
+        a->test_X = text;
+        return 0;
+    case 1028:
+        a->history = text;
+        return *text ? 0 : wrong(o, "\"\"", "give a file name");
     case 'v':
         a->verify = true;
         return 0;
@@ -266,6 +296,12 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
         while (o->key != key)
             o++;
         code = set(a, o, optarg);
+        if (!code && o->key == 1027) { /* the one option with two values */
+            if (optind >= argc)
+                return cli_say(EXIT_USAGE, "--test needs two files, points "
+                               "and their labels");
+            a->test_y = argv[optind++];
+        }
         if (code)
             return code;
         if (a->help)

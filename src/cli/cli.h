@@ -40,6 +40,8 @@ typedef struct cli_args {
     bool verify, json, quiet, help, show;
     kofn_aet_params model;
     const char *model_option; /* one of those that was given, or NULL */
+    kofn_regress_options regress;
+    const char *kernel, *history, *test_X, *test_y;
     const char *operand[8];
     int operands;
 } cli_args;
@@ -54,9 +56,10 @@ enum {
     IN_SCHEMES = 1 << 5,
     IN_REPLAY = 1 << 6,
     IN_MODEL = 1 << 7,
+    IN_REGRESS = 1 << 9,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
-    IN_RUN = IN_PRODUCT | IN_ITERATE
+    IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS
 };
 
 typedef struct cli_option {
@@ -128,6 +131,7 @@ int cmd_gen(cli_args *a);
 int cmd_schemes(cli_args *a);
 int cmd_replay(cli_args *a);
 int cmd_model(cli_args *a);
+int cmd_regress(cli_args *a);
 
 /* ---- what running commands share (session.c) -------------------------------------- */
 
@@ -137,10 +141,11 @@ typedef struct session {
     kofn_plan *plan;
     kofn_job *job;
     kofn_happening *events;
-    json_t *per_round;
+    json_t *per_round, *per_iteration;
     unsigned iterations;
     double rel_error; /* < 0: not verified */
     double eigenvalue, change; /* of an iteration */
+    double objective, test_objective, gradient; /* of the last one */
     bool converged;
     kofn_status status;
     double started, drawn; /* wall clock; when progress was last drawn */

@@ -145,6 +145,7 @@ static cli_args defaults(void)
                   .seed = 1,
                   .dtype = "f8",
                   .model = {20, 3, 0.05, 1, 1, 0},
+                  .regress = {.size = sizeof(kofn_regress_options)},
                   .job = KOFN_OPTIONS_INIT};
 
     return a;

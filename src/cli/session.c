@@ -43,6 +43,8 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     if (code)
         return code;
     st = kofn_plan_new(&s->plan, pb, a->scheme, a->workers, a->seed);
+    if (!st && a->command->bit == IN_REGRESS && pb->op == KOFN_MATVEC)
+        st = kofn_plan_serve_left(s->plan, 1);
     if (st)
         return cli_fail(st);
     if (a->events) {
@@ -167,6 +169,16 @@ static void report_json(const session *s, const kofn_report *t,
         PUT("change", number(s->change));
         PUT("converged", json_boolean(s->converged));
     }
+    if (a->command->bit == IN_REGRESS) {
+        PUT("objective", number(s->objective));
+        PUT("test_objective", number(s->test_objective));
+        PUT("gradient_norm", number(s->gradient));
+        PUT("converged", json_boolean(s->converged));
+        PUT("messages", json_integer(t->messages));
+        PUT("scalars_received", json_integer((json_int_t)t->scalars));
+        PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
+        PUT("per_iteration", json_incref(s->per_iteration));
+    }
     PUT("port", json_string(a->port));
     PUT("clock", json_string(strcmp(a->port, "sim")         ? "real"
                              : a->weather.clock             ? "measured"
@@ -274,5 +286,6 @@ int session_close(session *s, int code)
     kofn_plan_free(s->plan);
     kofn_events_free(s->events);
     json_decref(s->per_round);
+    json_decref(s->per_iteration);
     return code;
 }

@@ -12,7 +12,24 @@ const cli_option cli_options[] = {
      "threads of this process, or a simulated fleet (threads)", IN_RUN},
     {'r', "rounds", "R", "do the product this many times (1)", IN_PRODUCT},
     {'d', "damping", "D", "chance of following an arc (0.85)", IN_PAGERANK},
-    {'t', "tol", "T", "stop when the change is below it (1e-10)", IN_ITERATE},
+    {'t', "tol", "T",
+     "stop when the change is below it (1e-10); regress: the gradient, as a "
+     "share of the first (1e-8)", IN_ITERATE | IN_REGRESS},
+    {1020, "loss", "ls|logistic|poisson", "what is minimised (ls)",
+     IN_REGRESS},
+    {1021, "l2", "LAMBDA", "weight of |w|^2/2 (0)", IN_REGRESS},
+    {1022, "kernel", "linear|rbf:s=S|poly:degree=D,c=C",
+     "regress on the kernel matrix of X instead of X", IN_REGRESS},
+    {1023, "optimizer", "gd|nesterov|sgd", "how to descend (gd)", IN_REGRESS},
+    {1024, "line-search", "none|exact|armijo|grid",
+     "none: fixed steps of 1/L, L measured on the workers (none)", IN_REGRESS},
+    {1025, "step", "S", "length of fixed steps", IN_REGRESS},
+    {1026, "iterations", "N", "at most (100)", IN_REGRESS},
+    {1027, "test", "Xt yt", "two files with points that were held out",
+     IN_REGRESS},
+    {1028, "history", "FILE",
+     "a line of CSV an iteration: objective, gradient, seconds, ...",
+     IN_REGRESS},
     {'m', "max-iter", "N", "iterations at most (200)", IN_ITERATE},
     {'e', "events", "FILE",
      "who leaves, joins, slows down or lies, and when", IN_RUN},
@@ -103,6 +120,17 @@ const cli_command cli_commands[] = {
      "kofn pagerank G.mtx -o rank.npy -n 12 -s elastic:k=9 -e events.txt "
      "--verify  under an elastic trace",
      IN_PAGERANK, 1, 1, cmd_pagerank},
+    {"regress", "X y", "fit a linear model of y by the rows of X",
+     "Gradient descent whose gradients come from coded workers: margins and "
+     "then their combination under elastic, X' X w under pcr, or sums of "
+     "gradients of parts under gc, cgc, agc and their groups.",
+     "kofn regress X.npy y.npy -o w.npy --loss logistic --l2 1e-3  "
+     "elastic: any four of eight may vanish\n"
+     "kofn regress X.npy y.npy -o w.npy -s pcr:r=4 --optimizer nesterov  "
+     "least squares, the fewest answers\n"
+     "kofn regress X.npy y.npy -s gc:d=3 -w straggle=0.1 --verify "
+     "--history h.csv  gradient coding, two stragglers in every eight",
+     IN_REGRESS, 2, 2, cmd_regress},
     {"gen", "matrix|vector|graph|uniform SIZE...", "inputs to try things on",
      "matrix ROWS COLS and vector N hold normal numbers, uniform ROWS COLS "
      "numbers in [0, 1); graph NODES ARCS is an R-MAT graph. Sizes may end in "

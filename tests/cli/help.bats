@@ -7,7 +7,7 @@ load helpers
 }
 
 @test "every command explains itself, with examples" {
-    for c in matvec matmul power pagerank gen schemes replay model; do
+    for c in matvec matmul power pagerank regress gen schemes replay model; do
         run kofn $c --help
         [ "$status" -eq 0 ]
         [[ "$output" == *"examples:"* && "$output" == *"kofn $c "* ]]

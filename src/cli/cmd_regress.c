@@ -1,0 +1,297 @@
+/* cmd_regress.c -- kofn regress. */
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fit {
+    kofn_matrix X, y, test_X, test_y, w; /* float64, contiguous, ours */
+    kofn_regression *regression;
+    session *session;
+    FILE *history;
+    bool mapped;  /* X and test_X are the kernel's, and the library's */
+    bool spoiled; /* the history could not be written */
+} fit;
+
+/* ---- inputs ---------------------------------------------------------------- */
+
+static double entry(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64
+               ? ((const double *)a->data)[i * a->ld + j]
+               : (double)((const float *)a->data)[i * a->ld + j];
+}
+
+/* The dense matrix in a file, in double precision. */
+static int read_matrix(kofn_matrix *out, const char *path)
+{
+    kofn_file *file = NULL;
+    kofn_status st = kofn_file_open(&file, path);
+    const kofn_matrix *a = st ? NULL : kofn_file_dense(file);
+    double *x;
+
+    if (st)
+        return cli_fail_input(st);
+    if (!a) {
+        kofn_file_free(file);
+        return cli_say(EXIT_USAGE, "%s is sparse; regression takes dense "
+                       "matrices", path);
+    }
+    x = malloc(a->rows * a->cols * sizeof *x);
+    for (size_t i = 0; x && i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            x[i * a->cols + j] = entry(a, i, j);
+    *out = (kofn_matrix){x, a->rows, a->cols, a->cols, KOFN_F64};
+    kofn_file_free(file);
+    return x ? 0 : cli_say(EXIT_FAILED, "out of memory for %s", path);
+}
+
+/* A row or a column of labels, one for each row of X. */
+static int read_labels(kofn_matrix *y, const char *path, const kofn_matrix *X,
+                       const char *X_path)
+{
+    int code = read_matrix(y, path);
+
+    if (code)
+        return code;
+    if (y->rows == 1 && y->cols == X->rows) {
+        y->rows = y->cols;
+        y->cols = y->ld = 1;
+    }
+    if (y->rows == X->rows && y->cols == 1)
+        return 0;
+    return cli_say(EXIT_USAGE, "%s is %zu x %zu; %s, %zu x %zu, needs %zu "
+                   "labels", path, y->rows, y->cols, X_path, X->rows, X->cols,
+                   X->rows);
+}
+
+/* From points to the kernel's values between them and those fitted to. */
+static int apply_kernel(fit *f, const char *kernel)
+{
+    kofn_matrix K = {0}, T = {0};
+    kofn_status st = kofn_kernel(&K, &f->X, &f->X, kernel);
+
+    if (!st && f->test_X.data)
+        st = kofn_kernel(&T, &f->test_X, &f->X, kernel);
+    if (st) {
+        kofn_free(K.data);
+        return cli_fail(st);
+    }
+    f->mapped = true;
+    free(f->X.data);
+    f->X = K;
+    if (f->test_X.data) {
+        free(f->test_X.data);
+        f->test_X = T;
+    }
+    return 0;
+}
+
+static int load(fit *f, const cli_args *a)
+{
+    int code = read_matrix(&f->X, a->operand[0]);
+
+    if (!code)
+        code = read_labels(&f->y, a->operand[1], &f->X, a->operand[0]);
+    if (!code && a->test_X)
+        code = read_matrix(&f->test_X, a->test_X);
+    if (!code && a->test_X)
+        code = read_labels(&f->test_y, a->test_y, &f->test_X, a->test_X);
+    if (!code && a->test_X && f->test_X.cols != f->X.cols)
+        code = cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
+                       f->test_X.cols, a->operand[0], f->X.cols);
+    if (!code && a->kernel)
+        code = apply_kernel(f, a->kernel);
+    if (code)
+        return code;
+    f->w = (kofn_matrix){calloc(f->X.cols, sizeof(double)), f->X.cols, 1, 1,
+                         KOFN_F64};
+    return f->w.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+}
+
+static void release(fit *f)
+{
+    void (*drop)(void *) = f->mapped ? kofn_free : free;
+
+    kofn_regression_free(f->regression);
+    drop(f->X.data);
+    drop(f->test_X.data);
+    free(f->y.data);
+    free(f->test_y.data);
+    free(f->w.data);
+    if (f->history)
+        fclose(f->history);
+}
+
+/* ---- iterations -------------------------------------------------------------- */
+
+static json_t *number(double x)
+{
+    return x - x == 0 ? json_real(x) : json_null();
+}
+
+static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
+{
+    session *s = f->session;
+    double seconds = (double)rep->took * 1e-9;
+
+    if (f->history)
+        f->spoiled |=
+            fprintf(f->history, "%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%llu\n",
+                    now->iteration, now->objective, now->gradient, now->test,
+                    now->step, seconds, rep->late, rep->messages,
+                    (unsigned long long)rep->scalars) < 0;
+    if (s->args->json)
+        json_array_append_new(
+            s->per_iteration,
+            json_pack("{s:o, s:o, s:f, s:i, s:I}", "objective",
+                      number(now->objective), "test_objective",
+                      number(now->test), "seconds", seconds, "stragglers",
+                      (int)rep->late, "scalars_received",
+                      (json_int_t)rep->scalars));
+}
+
+static int watch(void *ud, const kofn_regress_step *now,
+                 const kofn_report *rep)
+{
+    fit *f = ud;
+
+    if (rep) {
+        f->session->iterations = now->iteration;
+        keep(f, now, rep);
+    }
+    session_round(f->session, rep, rep ? now->gradient : -1);
+    return cli_caught();
+}
+
+static int open_history(fit *f, const char *path)
+{
+    f->history = fopen(path, "w");
+    if (!f->history)
+        return cli_say(EXIT_FAILED, "%s: %s", path, strerror(errno));
+    fputs("iteration,objective,gradient_norm,test_objective,step,seconds,"
+          "stragglers,messages,scalars_received\n", f->history);
+    return 0;
+}
+
+static int close_history(fit *f, const char *path)
+{
+    bool bad;
+
+    if (!f->history)
+        return 0;
+    bad = f->spoiled | (fclose(f->history) != 0);
+    f->history = NULL;
+    return bad ? cli_say(EXIT_FAILED, "%s: %s", path, strerror(errno)) : 0;
+}
+
+/* ---- the run ------------------------------------------------------------------- */
+
+static kofn_regress_options options(fit *f, const cli_args *a, bool watched)
+{
+    kofn_regress_options o = a->regress;
+
+    o.tolerance = a->tol;
+    o.seed = a->seed;
+    o.watch = watched ? watch : NULL;
+    o.watch_ud = f;
+    if (f->test_X.data) {
+        o.test_X = &f->test_X;
+        o.test_y = &f->test_y;
+    }
+    return o;
+}
+
+static int verify(fit *f, const cli_args *a)
+{
+    kofn_regress_options o = options(f, a, false);
+    kofn_matrix want = f->w;
+    kofn_regression *r = NULL;
+    kofn_regress_result res;
+    kofn_status st;
+
+    want.data = calloc(want.rows, sizeof(double));
+    if (!want.data)
+        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    st = kofn_regression_new(&r, &f->X, &f->y, &o);
+    if (!st)
+        st = kofn_regress_plain(r, &want, &res);
+    if (!st)
+        f->session->rel_error = cli_relative_error(&f->w, &want);
+    kofn_regression_free(r);
+    free(want.data);
+    return st ? cli_fail(st) : 0;
+}
+
+static int conclude(session *s, kofn_status st, const kofn_regress_result *res)
+{
+    s->status = st;
+    s->iterations = res->iterations;
+    s->objective = res->objective;
+    s->test_objective = res->test;
+    s->gradient = res->gradient;
+    s->converged = res->converged;
+    if (cli_caught())
+        return 128 + cli_caught();
+    if (st)
+        return cli_fail(st);
+    cli_erase();
+    if (!s->args->quiet && !s->args->json)
+        fprintf(stderr, "%s after %u iterations: objective %.9g, gradient "
+                "%.2e\n", res->converged ? "converged" : "not converged",
+                res->iterations, res->objective, res->gradient);
+    return 0;
+}
+
+static int descend(fit *f, const cli_args *a, kofn_op op)
+{
+    kofn_regress_result res = {0};
+    kofn_status st = kofn_regression_place(f->regression, f->session->job, op);
+    int code;
+
+    if (st)
+        return cli_fail(st);
+    cli_guard(true);
+    st = kofn_regress(f->regression, &f->w, &res);
+    cli_guard(false);
+    code = conclude(f->session, st, &res);
+    if (!code && a->verify)
+        code = verify(f, a);
+    if (!code)
+        code = session_write(f->session, &f->w, 1);
+    return code ? code : close_history(f, a->history);
+}
+
+int cmd_regress(cli_args *a)
+{
+    session s = {0};
+    fit f = {.session = &s};
+    kofn_regress_options o;
+    kofn_problem pb = {0};
+    int code = load(&f, a);
+    kofn_status st = KOFN_OK;
+
+    if (!code) {
+        o = options(&f, a, true);
+        st = kofn_regression_new(&f.regression, &f.X, &f.y, &o);
+        if (!st)
+            st = kofn_regression_problem(f.regression, a->scheme, a->workers,
+                                         &pb);
+        code = st ? cli_fail(st) : 0;
+    }
+    if (!code)
+        code = session_open(&s, a, &pb,
+                            o.max_iterations ? o.max_iterations : 100);
+    if (!code && !(s.per_iteration = json_array()))
+        code = cli_say(EXIT_FAILED, "out of memory");
+    if (!code && a->history)
+        code = open_history(&f, a->history);
+    if (!code)
+        code = descend(&f, a, pb.op);
+    code = session_close(&s, code);
+    if (code < 128)
+        release(&f);
+    return code;
+}
