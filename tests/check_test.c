@@ -360,6 +360,7 @@ static bool judge(const fleet *f, const verdict *v, const bool *liar,
 static const kind kinds[] = {
     {"mds:k=4", 7, KOFN_MATVEC, 403, 61, 1, KOFN_F64, false},
     {"mds:k=5", 9, KOFN_MATMUL, 200, 61, 17, KOFN_F64, false},
+    {"mds:k=4", 7, KOFN_MATMUL, 1024, 16, 64, KOFN_F64, false},
     {"mds:k=9,basis=harmonic", 16, KOFN_MATMUL, 207, 61, 64, KOFN_F64, false},
     {"mds:k=9,basis=gauss_sys", 18, KOFN_MATVEC, 90, 300, 1, KOFN_F64, false},
     {"elastic:k=9", 24, KOFN_MATMUL, 288, 48, 40, KOFN_F64, false},
@@ -378,7 +379,7 @@ static const kind kinds[] = {
 static void whole_way(void **state)
 {
     size_t trials = 0, edge = 0, sorted = 0;
-    double worst = 0;
+    double worst = 0, floor = 0;
 
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -411,6 +412,8 @@ static void whole_way(void **state)
                     /* Lies below the floor add to the error. */
                     if (f.plan->layout.groups == 1 && w != FLIP)
                         worst = fmax(worst, decode_rest(&f, &v));
+                    if (2 * t <= most)
+                        floor = fmax(floor, v.floor);
                 } else if (t < most) {
                     fail_msg("%s: %zu liars, %s: %s", f.plan->spec, t,
                              way_names[w], kofn_errmsg());
@@ -419,8 +422,10 @@ static void whole_way(void **state)
         fleet_down(&f);
     }
     print_message("    %zu trials below the limit, %zu of %zu at it; error at "
-                  "most %.2f of predicted\n", trials, sorted, edge, worst);
+                  "most %.2f of predicted, floor %.1e up to half of it\n",
+                  trials, sorted, edge, worst, floor);
     assert_at_most(worst, 1);
+    assert_at_most(floor, 1e-9);
     assert_true((double)sorted >= 0.9 * (double)edge);
 }
 
@@ -577,6 +582,50 @@ static void nothing_to_compare(void **state)
     fleet_down(&f);
 }
 
+/* Whichever allocation fails, it is said and nothing is lost. */
+static void memory_runs_out(void **state)
+{
+    const kind k = {"mds:k=4", 9, KOFN_MATMUL, 160, 20, 60, KOFN_F64, false};
+    const uint32_t seat[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    kf_source source[9];
+    kofn_status st = KOFN_NOMEM;
+    kf_decoder *d;
+    uint32_t bad[9];
+    kf_check c;
+    fleet f;
+
+    (void)state;
+    fleet_up(&f, &k);
+    send_honest(&f);
+    put(&f.sent[2], 7, 1);
+    put(&f.sent[3], 7, NAN);
+    put(&f.sent[5], 7, 1);
+    assert_ok(kf_decoder_new(&d, f.code, seat, 9, false));
+    for (size_t i = 0; i < 9; i++)
+        source[i] = (kf_source){&f.sent[i], 0, f.plan->span};
+    for (long n = 1; st == KOFN_NOMEM; n++) {
+        long before = allocated();
+        size_t count;
+        double *H, floor;
+
+        c = (kf_check){.plan = f.plan, .code = f.code, .decoder = d,
+                       .source = source, .hi = f.plan->span, .most = 4,
+                       .row = f.row, .col = f.col};
+        fail_allocation(n);
+        st = kf_parity(f.code, seat, 9, &H, &c.q);
+        c.H = H;
+        if (!st)
+            st = kf_check_results(&c, bad, &count, &floor);
+        fail_allocation(0);
+        kf_free(H);
+        assert_int_equal(allocated(), before);
+        assert_true(n < 200);
+    }
+    assert_int_equal(st, KOFN_OK);
+    kf_decoder_free(d);
+    fleet_down(&f);
+}
+
 /* ---- honest results are believed ----------------------------------------- */
 
 typedef enum texture {
@@ -667,6 +716,8 @@ static void the_honest_are_believed(void **state)
     }
     print_message("    %zu honest cells; the floor is at most %.1e, in single "
                   "precision %.1e\n", cells, floor64, floor32);
+    assert_at_most(floor64, 1e-8);
+    assert_at_most(floor32, 1);
 }
 
 /* ---- scales -------------------------------------------------------------- */
@@ -742,11 +793,13 @@ int main(void)
         cmocka_unit_test(any_strips),
         cmocka_unit_test(nothing_cancels),
         cmocka_unit_test(nothing_to_compare),
+        cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(the_honest_are_believed),
         cmocka_unit_test(norms_are_norms),
         cmocka_unit_test(scales_are_bounds),
     };
 
+    count_allocations();
     rig_begin();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

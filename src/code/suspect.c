@@ -255,9 +255,9 @@ static bool suspend_strongest(state *s)
 /* ---- guessing ---------------------------------------------------------- */
 
 /* What the columns of n nodes leave of column c of the syndromes. */
-static double left_of(state *s, size_t c, const uint32_t *nodes, size_t n)
+static double left_of(state *s, const kf_syndromes *from, size_t c,
+                      const uint32_t *nodes, size_t n)
 {
-    const kf_syndromes *from = &s->work;
     kf_syndromes *t = &s->small;
     size_t lanes = s->lanes, ld = n * lanes + 1;
 
@@ -294,11 +294,12 @@ static void shuffle(state *s, size_t n, size_t want)
 }
 
 /* Of the first n picked leave out whoever is not needed. */
-static size_t reduce(state *s, size_t c, size_t n, double limit)
+static size_t reduce(state *s, const kf_syndromes *t, size_t c, size_t n,
+                     double limit)
 {
     for (size_t i = n; i-- > 0;) {
         swap(s->pick, i, n - 1);
-        if (left_of(s, c, s->pick, n - 1) <= limit)
+        if (left_of(s, t, c, s->pick, n - 1) <= limit)
             n--;
         else
             swap(s->pick, i, n - 1);
@@ -317,10 +318,14 @@ static double choose(size_t n, size_t k)
 
 /* Guess until there is an explanation of column c by no more than half of the
  * results over, which is the only one then, or until it is time to stop; the
- * smallest goes to best[].  Its size, 0 for none. */
-static size_t guess(state *s, size_t c, size_t alive)
+ * smallest goes to best[].  Its size, 0 for none.
+ *
+ * More than half can be, as lies are not made to mislead; but they may be round
+ * numbers, and the columns of H no strangers to each other.  So two parities a
+ * lane have to bear witness. */
+static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
 {
-    size_t q = s->work.q, want = room(&s->work), least = 0;
+    size_t q = t->q, want = room(t), least = 0;
     double one = sqrt((double)q) + KF_TAIL, limit = s->allowance[c] * one;
     double cost = (double)(want * s->lanes * (q * want * s->lanes + STRIKE));
     double spend = fmin(GUESSING_SHARE * s->budget,
@@ -333,13 +338,13 @@ static size_t guess(state *s, size_t c, size_t alive)
         size_t n;
 
         shuffle(s, alive, want);
-        if (left_of(s, c, s->pick, want) > limit)
+        if (left_of(s, t, c, s->pick, want) > limit)
             continue;
-        n = reduce(s, c, want, limit);
-        left = left_of(s, c, s->pick, n);
+        n = reduce(s, t, c, want, limit);
+        left = left_of(s, t, c, s->pick, n);
         spend -= (double)want * cost;
         if (least == 0 || n < least || (n == least && left < best)) {
-            memcpy(s->best, s->pick, alive * sizeof *s->best);
+            memcpy(s->best, s->pick, n * sizeof *s->best);
             least = n;
             best = left;
         }
@@ -347,23 +352,29 @@ static size_t guess(state *s, size_t c, size_t alive)
             break;
     }
     s->budget += fmax(spend, 0);
-    return least;
+    return 2 * least * s->lanes <= q || (least + 2) * s->lanes <= q ? least : 0;
 }
 
-/* Suspend those who made column c, if guessing finds out. */
-static bool explain_column(state *s, size_t c)
+/* Suspend those who made column c of a table, if guessing finds out; false when
+ * it does not, or they are already. */
+static bool explain_column(state *s, const kf_syndromes *t, size_t c)
 {
-    size_t alive = 0, n;
+    size_t alive = 0, n, news = 0;
 
     for (uint32_t i = 0; i < s->nodes; i++)
-        if (!struck(s, i))
+        if (!s->wild[i] && (!s->held[i] || t == &s->base))
             s->pick[alive++] = i;
-    n = guess(s, c, alive);
+    n = guess(s, t, c, alive);
     for (size_t i = 0; i < n; i++) {
-        s->held[s->best[i]] = 1;
-        kf_syndromes_strike(&s->work, s->best[i]);
+        uint32_t node = s->best[i];
+
+        if (s->held[node])
+            continue;
+        s->held[node] = 1;
+        kf_syndromes_strike(&s->work, node);
+        news++;
     }
-    return n > 0;
+    return news > 0;
 }
 
 /* One column after another, the loudest first. */
@@ -385,7 +396,9 @@ static bool suspend_by_columns(state *s)
         }
         if (c == s->e->columns)
             return false;
-        if (explain_column(s, c))
+        /* Those who are struck already may have more to say than they cost. */
+        if (explain_column(s, &s->work, c) ||
+            (s->work.q < s->base.q && explain_column(s, &s->base, c)))
             return true;
         below = loudest;
     }
