@@ -789,7 +789,8 @@ static void the_plain_ones_suffice(void **state)
         for (int round = 1; round <= 3; round++) {
             assert_ok(rig_round(&r, &rep));
             assert_at_most(rig_error(&r), 1e-13);
-            assert_true(rep.messages <= (round == 1 ? 5 : 4));
+            /* in round 2 worker 5 may answer before it goes */
+            assert_true(rep.messages <= (round <= 2 ? 5 : 4));
         }
         assert_int_equal(rep.messages, 4);
         /* one of the plain ones goes, and what it held is not to be had */
