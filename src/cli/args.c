@@ -214,6 +214,13 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1028:
         a->history = text;
         return *text ? 0 : wrong(o, "\"\"", "give a file name");
+    case 1050:
+        return set_size(o, text, 1, 4, &a->scenario);
+    case 1051:
+        return set_real(o, text, 0.001, 1000, &a->scale);
+    case 1052:
+        a->stale = 1 + word(o->arg, text);
+        return a->stale ? 0 : wrong(o, text, "give fifo, latest or reset");
     case 'v':
         a->verify = true;
         return 0;

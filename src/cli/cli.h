@@ -40,6 +40,9 @@ typedef struct cli_args {
     bool verify, json, quiet, help, show;
     kofn_aet_params model;
     const char *model_option; /* one of those that was given, or NULL */
+    size_t scenario; /* bench; 0: all                           */
+    double scale;    /* bench; 0: as usual                      */
+    int stale;       /* bench: 1 + fifo, latest, reset; 0: fifo */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     const char *operand[8];
@@ -56,6 +59,7 @@ enum {
     IN_SCHEMES = 1 << 5,
     IN_REPLAY = 1 << 6,
     IN_MODEL = 1 << 7,
+    IN_BENCH = 1 << 8,
     IN_REGRESS = 1 << 9,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
@@ -131,6 +135,7 @@ int cmd_gen(cli_args *a);
 int cmd_schemes(cli_args *a);
 int cmd_replay(cli_args *a);
 int cmd_model(cli_args *a);
+int cmd_bench(cli_args *a);
 int cmd_regress(cli_args *a);
 
 /* ---- what running commands share (session.c) -------------------------------------- */

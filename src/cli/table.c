@@ -63,7 +63,7 @@ const cli_option cli_options[] = {
      "with float32, name more liars than can be told apart for certain",
      IN_RUN},
     {1006, "seed", "S", "of coefficients, weather and generated data (1)",
-     IN_RUN | IN_GEN | IN_SCHEMES},
+     IN_RUN | IN_GEN | IN_SCHEMES | IN_BENCH},
     {1007, "journal", "FILE", "record the run for kofn replay", IN_RUN},
     {1008, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN},
     {1009, "rows", "N", "rows of A that the figures are for (100000)",
@@ -77,10 +77,19 @@ const cli_option cli_options[] = {
     {1043, "tcp", "T", "time of the computation of D subsets (1)", IN_MODEL},
     {1044, "tcm", "T", "time of a message as long as the gradient (1)",
      IN_MODEL},
+    {1050, "scenario", "K",
+     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2 (all)",
+     IN_BENCH},
+    {1051, "scale", "F",
+     "elastic: size of the matrices, 1: as published (0.2, 0.6, 0.06); else "
+     "runs that are averaged, 1: as usual (1)", IN_BENCH},
+    {1052, "stale", "fifo|latest|reset",
+     "pcr: who is late works through its backlog, goes on with the newest, or "
+     "drops everything at once (fifo)", IN_BENCH},
     {'v', "verify", NULL,
      "compute the plain answer as well and report the relative error", IN_RUN},
     {'j', "json", NULL, "one JSON object on stdout; schemes without a name: a list of them",
-     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL},
+     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH},
     {'q', "quiet", NULL, "no report, no progress", IN_RUN | IN_GEN | IN_REPLAY},
     {'h', "help", NULL, "this text", ~0u},
     {0, NULL, NULL, NULL, 0},
@@ -123,7 +132,7 @@ const cli_command cli_commands[] = {
     {"regress", "X y", "fit a linear model of y by the rows of X",
      "Gradient descent whose gradients come from coded workers: margins and "
      "then their combination under elastic, X' X w under pcr, or sums of "
-     "gradients of parts under gc, cgc, agc and their groups.",
+     "gradients of parts under gc, cgc and g-cgc.",
      "kofn regress X.npy y.npy -o w.npy --loss logistic --l2 1e-3  "
      "elastic: any four of eight may vanish\n"
      "kofn regress X.npy y.npy -o w.npy -s pcr:r=4 --optimizer nesterov  "
@@ -162,5 +171,18 @@ const cli_command cli_commands[] = {
      "kofn model aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines\n"
      "kofn model agc-table  all 18 numbers, and what they should be",
      IN_MODEL, 1, 1, cmd_model},
+    {"bench", "pcr|elastic|gradient", "published experiments, simulated",
+     "Runs the experiments of three papers in simulated time and puts what "
+     "comes out beside what was published. pcr: polynomially coded regression "
+     "against gradient coding, BCC and no code, with stragglers. elastic: "
+     "products and regression on machines that come and go, with real "
+     "matrices. gradient: adaptive gradient coding against its formula.",
+     "kofn bench pcr  all four scenarios, and what explains them\n"
+     "kofn bench pcr --scenario 2 --stale reset  as if sleepers woke up with "
+     "every iteration\n"
+     "kofn bench elastic --scenario 3 --json  test errors of all 60 iterations\n"
+     "kofn bench elastic --scale 0.1  smaller matrices\n"
+     "kofn bench gradient --scale 10  ten times as many iterations",
+     IN_BENCH, 1, 1, cmd_bench},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };

@@ -50,7 +50,7 @@
 /* Whoever is named must be rarer by accident than this, by a count that takes
  * noise for several times what it is; no more than half of the results over,
  * where exactly there is only one choice, than that. */
-#define ACCIDENT 1e-6
+#define ACCIDENT 1e-5
 #define ACCIDENT_HALF 1e-3
 #define NEVER 1e-15
 /* Columns that are guessed at; multiply-adds that may go into guesses, and into

@@ -37,7 +37,7 @@
 #define NOISE_ROOT 0.1
 #define NOISE_LINEAR (1.0 / 300)
 #define ALARM_F64 64
-#define ALARM_F32 12
+#define ALARM_F32 6
 /* Of the sums over results that are made here, in double precision. */
 #define NOISE_PARITY 0.3
 

@@ -1,0 +1,27 @@
+/* bench.h -- kofn bench: what its experiments share. */
+#ifndef KOFN_BENCH_H
+#define KOFN_BENCH_H
+
+#include "cli.h"
+#include "experiment.h"
+
+int bench_pcr(const cli_args *a);
+int bench_elastic(const cli_args *a);
+int bench_gradient(const cli_args *a);
+
+/* Exit code, after a message. */
+int bench_fail(kofn_status st);
+/* How a figure compares with what is expected of it. */
+const char *bench_mark(bool ok);
+/* A character as high as `share` of a line, or a digit where there are none. */
+void bench_bar(double share);
+/* {"status": "ok", "command": "bench", "experiment": name, "seed": ..} */
+json_t *bench_json(const cli_args *a, const char *name);
+json_t *bench_reals(const double *x, size_t n);
+/* {"value", "low", "high", "ok"} */
+json_t *bench_band_json(double value, double low, double high);
+bool bench_within(double value, double low, double high);
+/* How many runs --scale makes of the usual number. */
+size_t bench_runs(const cli_args *a, size_t usual);
+
+#endif

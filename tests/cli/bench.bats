@@ -1,0 +1,120 @@
+load helpers
+
+@test "bench explains itself, with examples the parser takes" {
+    run kofn bench --help
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"examples:"* && "$output" == *--scenario* ]]
+    [[ "$output" == *--scale* && "$output" == *--stale* ]]
+    kofn bench --help | grep "^  kofn bench" | while read -r _ line; do
+        timeout 60 "$KOFN" $line >/dev/null || { echo "kofn $line"; exit 1; }
+    done
+}
+
+@test "bench pcr: published ratios, in every scenario and by itself" {
+    kofn bench pcr --json >out.json
+    json "o['status'] == 'ok' and o['experiment'] == 'pcr' and o['stale'] == 'fifo'" <out.json
+    json "[s['workers'] for s in o['scenarios']] == [40, 40, 30, 30]" <out.json
+    json "all(s['ordered'] and s['pcr_steeper'] for s in o['scenarios'])" <out.json
+    json "all(s['ratios'][r]['ok'] for s in o['scenarios'] for r in ('uncoded/pcr', 'gc/pcr', 'comput. gc/pcr'))" <out.json
+    json "all(abs(t['communication'] + t['computation'] - t['total']) < 1e-9 and len(t['iteration']['percentiles']) == 101 for s in o['scenarios'] for t in s['schemes'].values())" <out.json
+    json "all(l['gc_slower']['ok'] and l['pcr_slower']['ok'] and abs(l['gc_slower_reset'] - 1) < 0.02 for l in o['laws'])" <out.json
+    json "o['clogged']['gc/pcr'] < 1.1 and set(o['scenarios'][1]['total_by_batches']['pcr']) == {'2', '4', '5', '8', '10', '20'}" <out.json
+    kofn bench pcr --scenario 3 --json >one.json
+    $PYTHON -c "
+import json; a = json.load(open('out.json')); b = json.load(open('one.json'))
+assert b['scenarios'] == [a['scenarios'][2]] and 'laws' not in b"
+}
+
+@test "bench pcr: a seed repeats it to the byte, another does not" {
+    kofn bench pcr --scale 0.2 >a.txt
+    kofn bench pcr --scale 0.2 >b.txt
+    kofn bench pcr --scale 0.2 --seed 2 >c.txt
+    cmp a.txt b.txt
+    ! cmp -s a.txt c.txt
+    grep -q "here/published" a.txt
+    [ "$(wc -L <a.txt)" -le 80 ]
+}
+
+@test "bench pcr --stale: what is carried over is what slows gradient coding" {
+    for s in fifo latest reset; do
+        kofn bench pcr --scenario 2 --stale $s --json >$s.json
+    done
+    $PYTHON -c "
+import json
+t = [json.load(open(s + '.json'))['scenarios'][0]['schemes']['gc']['total'] for s in ('fifo', 'latest', 'reset')]
+assert t[0] > 1.1 * t[1] > 1.2 * t[2], t"
+}
+
+@test "bench elastic: shares by count, answers exact, the three orderings" {
+    kofn bench elastic --scale 0.06 --json >out.json
+    json "[s['scenario'] for s in o['scenarios']] == [1, 2, 3]" <out.json
+    json "abs(o['scenarios'][0]['count_ratio'] - 2) < 1e-12" <out.json
+    json "[b['count_ratio'] for b in o['scenarios'][1]['bars']] == [1, 1, 2] and all(b['count_ok'] for b in o['scenarios'][1]['bars'])" <out.json
+    json "max(s['rel_error'] for s in o['scenarios'][:2]) < 1e-12" <out.json
+    json "all(o['scenarios'][2]['orderings'].values()) and o['scenarios'][2]['size'] == [600, 201]" <out.json
+    json "all(len(c['mean']) == 60 and len(c['realisations']) == 5 for c in o['scenarios'][2]['test_mse'].values()) and len(o['scenarios'][2]['test_mse']) == 6" <out.json
+}
+
+@test "bench elastic: one scenario as a table" {
+    run kofn bench elastic --scenario 3
+    [ "$status" -eq 0 ]
+    for k in noiseless coded replication distr-bgd ignore forget; do
+        grep -q "^$k " <<<"$output"
+    done
+    [[ "$output" == *"coded overlaps noiseless ok"* ]]
+    LC_ALL=C kofn bench elastic --scenario 3 >plain.txt
+    ! grep -q '[^ -~]' plain.txt
+    [ "$(wc -L <plain.txt)" -le 80 ]
+}
+
+@test "bench gradient: means within 3 errors of the closed form" {
+    kofn bench gradient --json >out.json
+    json "[s['p'] for s in o['scenarios']] == [0.05, 0.1] and all(s['ordered'] for s in o['scenarios'])" <out.json
+    json "all(len(s['schemes']) == 9 and all(r['ok'] and abs(r['mean'] - r['formula']) <= 3 * r['standard_error'] for r in s['schemes']) for s in o['scenarios'])" <out.json
+    kofn model agc-table --json >table.json
+    $PYTHON -c "
+import json
+t = {(r['scheme'], r['p']): r['straight'] for r in json.load(open('table.json'))['rows']}
+for s in json.load(open('out.json'))['scenarios']:
+    for r in s['schemes']:
+        assert r['formula'] == t[r['scheme'], s['p']]"
+    run kofn bench gradient --scenario 2 --scale 0.1
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"p = 0.10"* && "$output" != *"p = 0.05"* ]]
+}
+
+@test "bench: wrong arguments end with 2 and one line" {
+    run kofn bench
+    refused bench "pcr|elastic|gradient"
+    run kofn bench dnn
+    refused dnn pcr elastic gradient
+    run kofn bench pcr elastic
+    refused bench
+    run kofn bench pcr --scenario 5
+    refused --scenario 5 "1 to 4"
+    run kofn bench pcr --scenario 0
+    refused --scenario
+    run kofn bench elastic --scenario 4
+    refused --scenario elastic "1 to 3"
+    run kofn bench gradient --scenario 3
+    refused --scenario gradient "1 to 2"
+    for f in 0 -1 nan 1e9 x; do
+        run kofn bench pcr --scale $f
+        refused --scale $f
+    done
+    run kofn bench elastic --scale 2
+    refused --scale 2 published
+    run kofn bench pcr --stale never
+    refused --stale never fifo
+    run kofn bench gradient --stale fifo
+    refused --stale pcr
+    run kofn bench pcr --workers 5
+    refused --workers
+    kofn bench elastic --scenario 4 --json >out.json 2>/dev/null && return 1
+    json "o['status'] == 'failed' and '--scenario' in o['error']" <out.json
+}
+
+@test "bench: a full disk is a failure" {
+    run bash -c "'$KOFN' bench gradient --scale 0.01 >/dev/full"
+    [ "$status" -eq 1 ]
+}
