@@ -269,14 +269,16 @@ static void every_survivor_set(void **state)
 {
     static const char *const form[] = {
         "pcr:r=%zu", "pcr:r=%zu,systematic=1", "pcr:r=%zu,basis=lagrange",
-        "pcr:r=%zu,basis=lagrange,systematic=1"};
+        "pcr:r=%zu,basis=lagrange,systematic=1",
+        "pcr:r=%zu,layout=paper", "pcr:r=%zu,layout=paper,systematic=1",
+        "pcr:r=%zu,layout=paper,basis=lagrange"};
     size_t sets = 0;
     char spec[80];
 
     (void)state;
     for (size_t n = 2; n <= (SLOWED == 1 ? 8 : 6); n++)
         for (size_t r = 2; r <= n; r++)
-            for (size_t f = 0; f < 4; f++) {
+            for (size_t f = 0; f < sizeof form / sizeof *form; f++) {
                 snprintf(spec, sizeof spec, form[f], r);
                 sets += all_sets(spec, n, blocks_of(n, r),
                                  (r + f) % 2 ? KOFN_F64 : KOFN_F32);
@@ -532,6 +534,7 @@ static size_t threshold(size_t n, size_t r)
     assert_ok(kofn_plan_describe(plan, false, &info));
     assert_at_most(fabs(info.storage * (double)blocks_of(n, r) - 1), 1e-15);
     assert_int_equal(info.block_rows, blocks_of(100, blocks_of(n, r)));
+    assert_true(info.upload == 1 && info.answer == 1);
     kofn_plan_free(plan);
     return info.threshold;
 }
@@ -559,6 +562,46 @@ static void thresholds(void **state)
             }
         }
     assert_int_equal(found, sizeof worse / sizeof *worse);
+}
+
+static size_t rows_stored(const char *spec, size_t n, size_t m, double *storage)
+{
+    kofn_problem pb = {KOFN_GRAM, m, 3, 1, KOFN_F64, false};
+    kofn_plan_info info;
+    kofn_plan *plan;
+
+    assert_ok(kofn_plan_new(&plan, &pb, spec, n, 1));
+    assert_ok(kofn_plan_describe(plan, false, &info));
+    kofn_plan_free(plan);
+    *storage = info.storage;
+    return info.block_rows;
+}
+
+/* C2: both have the same threshold; cutting into blocks at once is never more
+ * rows, and less where r does not divide n: 7 instead of 8. */
+static void both_layouts(void **state)
+{
+    double storage;
+
+    (void)state;
+    assert_int_equal(rows_stored("pcr:r=2", 7, 28, &storage), 7);
+    assert_true(storage == 0.25);
+    assert_int_equal(rows_stored("pcr:r=2,layout=paper", 7, 28, &storage), 8);
+    assert_true(storage == 2.0 / 7);
+    for (size_t n = 2; n <= 12; n++)
+        for (size_t r = 2; r <= n; r++)
+            for (size_t m = 1; m < 40; m += 3) {
+                char spec[40];
+                size_t super, rows;
+
+                snprintf(spec, sizeof spec, "pcr:r=%zu", r);
+                super = rows_stored(spec, n, m, &storage);
+                strcat(spec, ",layout=paper");
+                rows = rows_stored(spec, n, m, &storage);
+                assert_int_equal(super, blocks_of(m, blocks_of(n, r)));
+                assert_int_equal(rows, r * blocks_of(m, n));
+                assert_true(super <= rows);
+            }
 }
 
 /* ---- accuracy ----------------------------------------------------------------------------------- */
@@ -731,6 +774,7 @@ static void it_receives_K_answers(void **state)
     } code[] = {{"pcr:r=10", 40, 7},
                 {"pcr:r=3", 6, 3},
                 {"pcr:r=2,basis=lagrange", 9, 9},
+                {"pcr:r=2,layout=paper", 7, 7},
                 {"pcr:r=5", 5, 1}};
     const kofn_weather weather = {.straggle = 0.3, .spread = 0.3, .seed = 4};
 
@@ -821,6 +865,7 @@ static void refusals(void **state)
          {"angles = 6", "basis=circle", ""}},
         {"pcr:systematic=2", 6, KOFN_INVAL, {"systematic=2", "", ""}},
         {"pcr:basis=line", 6, KOFN_INVAL, {"circle|lagrange", "", ""}},
+        {"pcr:layout=old", 6, KOFN_INVAL, {"super|paper", "", ""}},
     };
     static const kofn_op other[] = {KOFN_MATVEC, KOFN_MATMUL, KOFN_LEFT,
                                     KOFN_SUM};
@@ -880,6 +925,7 @@ int main(void)
         cmocka_unit_test(weights_have_minimum_norm),
         cmocka_unit_test(the_papers_example),
         cmocka_unit_test(thresholds),
+        cmocka_unit_test(both_layouts),
         cmocka_unit_test(circle_table),
         cmocka_unit_test(many_workers),
         cmocka_unit_test(it_receives_K_answers),

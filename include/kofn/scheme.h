@@ -52,7 +52,8 @@ typedef struct kofn_layout {
     size_t enough;    /* no fewer seats can decode                           */
     size_t threshold; /* any this many seats decode; `enough` unless set     */
     size_t lanes;     /* results a seat answers together                     */
-    size_t inner;     /* products summed in a result; 1 unless set           */
+    size_t inner;     /* products summed in a result; 1 unless set.  In
+                         GRAM the sub-blocks stand one below the other       */
     bool adjoint;     /* turned round; needs E1 == NULL, W == NULL           */
     bool whole;       /* answers are not to be had strip by strip            */
     size_t turns;     /* answers a seat sends one after the other in a

@@ -113,7 +113,7 @@ static kofn_status measure_noise(const kofn_plan *p, kofn_plan_info *info)
 }
 
 /* Shares of what one computer would do with whole operands.  An adjoint code
- * sends mixed strips and is answered with full size. */
+ * sends mixed strips and is answered with full size, as A' A x is. */
 static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
@@ -131,7 +131,9 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     info->load = products / blocks / wide * dealt;
     info->upload = L->adjoint ? dealt / blocks
                               : (double)L->inner / (double)p->parts1;
-    info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
+    info->answer = L->adjoint || L->problem.op == KOFN_GRAM
+                       ? 1
+                       : (double)L->lanes / tall / wide * dealt;
 }
 
 /* Shares of the parts, and of a vector; where seats answer in turns, as many
@@ -163,13 +165,14 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
                                kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
+    bool gram = L->problem.op == KOFN_GRAM;
 
     *info = (kofn_plan_info){
         .scheme = p->scheme->name,
         .spec = p->spec,
         .workers = p->workers,
-        .block_rows = L->lanes * kf_ceil_div(L->problem.m,
-                                             L->groups * L->cut[0].rows),
+        .block_rows = L->lanes * (gram ? L->inner : 1) *
+                      kf_ceil_div(L->problem.m, L->groups * L->cut[0].rows),
         /* Losing more than this from the smallest group is losing it. */
         .threshold =
             p->workers - (p->workers / L->groups - seats_enough(L)),

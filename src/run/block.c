@@ -85,7 +85,8 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r)
     atomic_init(&b->refs, 1);
     b->lanes = L->lanes;
     b->rows = r->A ? r->plan->span : r->parts.rows;
-    b->cols = r->A ? L->problem.n : r->parts.cols * L->inner;
+    b->cols = r->A ? L->problem.n : r->parts.cols;
+    *(L->problem.op == KOFN_GRAM ? &b->rows : &b->cols) *= L->inner;
     b->dtype = L->problem.dtype;
     return KOFN_OK;
 }
@@ -127,16 +128,22 @@ static bool plain_lane(const kf_row *row)
     return row->n == 0 || (row->n == 1 && row->val[0] == 1);
 }
 
-/* Where the products of a lane are summed its sub-blocks stand side by side. */
-static void lay_out_side_by_side(const kf_seat *rows, size_t inner, size_t l,
-                                 size_t cols, kofn_matrix *lane,
-                                 kf_mixed *jobs, size_t *count)
+/* Where the products of a lane are summed its sub-blocks stand side by side,
+ * or one below the other in A' A x. */
+static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
+                               size_t l, kofn_matrix *lane, kf_mixed *jobs,
+                               size_t *count)
 {
+    size_t inner = r->plan->layout.inner;
+    bool below = r->plan->layout.problem.op == KOFN_GRAM;
+
     for (size_t t = 0; t < inner; t++) {
         kofn_matrix sub = *lane;
 
-        sub.data = kf_at(lane, 0, t * cols);
-        sub.cols = cols;
+        sub.data = below ? kf_at(lane, t * r->parts.rows, 0)
+                         : kf_at(lane, 0, t * r->parts.cols);
+        sub.rows = r->parts.rows;
+        sub.cols = r->parts.cols;
         jobs[(*count)++] = (kf_mixed){&rows->E0[l * inner + t], sub};
     }
 }
@@ -171,8 +178,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
             b->lane[l] = (kofn_matrix){
                 (char *)b->owned + next++ * b->rows * b->cols * size, b->rows,
                 b->cols, b->cols, b->dtype};
-            lay_out_side_by_side(rows, inner, l, r->parts.cols, &b->lane[l],
-                                 jobs, count);
+            lay_out_sub_blocks(r, rows, l, &b->lane[l], jobs, count);
         }
     }
     return KOFN_OK;

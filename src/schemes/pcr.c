@@ -43,6 +43,9 @@ static const kofn_param params[] = {
      "1: ceil(n/r) seats store plain blocks, and are enough together", 0},
     {"angles", KOFN_AUTO, 1, 1000000,
      "different points of basis=circle; auto: one for each worker", 0},
+    {"layout", 0, 0, 0,
+     "A is cut into ceil(n/r) blocks, or as published into n batches, a block "
+     "being r of them: never less work", "super|paper"},
     {0},
 };
 
@@ -76,6 +79,11 @@ static kf_shape shape_of(const kofn_layout *L)
                       .K = 2 * c - 1,
                       .points = (size_t)kofn_arg(L, "angles"),
                       .basis = KF_CIRCLE};
+}
+
+static bool paper(const kofn_layout *L)
+{
+    return kofn_arg(L, "layout") == 1;
 }
 
 static bool systematic(const kofn_layout *L)
@@ -369,7 +377,8 @@ static kofn_status layout(kofn_layout *L)
     L->threshold = 2 * c - 1;
     if (settle_angles(L))
         return KOFN_INVAL;
-    L->cut[0].rows = c;
+    L->cut[0].rows = paper(L) ? L->seats : c;
+    L->inner = paper(L) ? (size_t)kofn_arg(L, "r") : 1;
     L->symbols = 2 * c - 1;
     L->wants = 1;
     L->W = kofn_layout_table(1, L->symbols);
@@ -382,12 +391,34 @@ static kofn_status layout(kofn_layout *L)
     return KOFN_OK;
 }
 
+/* Over the blocks. */
+static kofn_status block_row(const kofn_layout *L, size_t i, double *E0,
+                             double *G)
+{
+    return kofn_arg(L, "basis") == CIRCLE ? circle_seat(L, i, E0, G)
+                                          : line_seat(L, i, E0, G);
+}
+
+/* Over the batches: the coefficient of a block is that of each of its batches,
+ * which stand below each other; beyond the n-th they are zero. */
 static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
+    size_t r = (size_t)kofn_arg(L, "r"), n = L->seats;
+    double *row;
+    kofn_status st;
+
     (void)E1;
-    return kofn_arg(L, "basis") == CIRCLE ? circle_seat(L, i, E0, G)
-                                          : line_seat(L, i, E0, G);
+    if (!paper(L))
+        return block_row(L, i, E0, G);
+    row = kofn_layout_table(1, blocks(L));
+    if (!row)
+        return KOFN_NOMEM;
+    st = block_row(L, i, row, G);
+    for (size_t b = 0; b < n; b++)
+        E0[b % r * n + b] = row[b / r];
+    kofn_free(row);
+    return st;
 }
 
 const kofn_scheme kf_pcr = {
