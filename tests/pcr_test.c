@@ -573,6 +573,7 @@ static size_t rows_stored(const char *spec, size_t n, size_t m, double *storage)
     assert_ok(kofn_plan_new(&plan, &pb, spec, n, 1));
     assert_ok(kofn_plan_describe(plan, false, &info));
     kofn_plan_free(plan);
+    assert_true(info.upload == 1 && info.answer == 1);
     *storage = info.storage;
     return info.block_rows;
 }

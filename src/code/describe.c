@@ -113,7 +113,7 @@ static kofn_status measure_noise(const kofn_plan *p, kofn_plan_info *info)
 }
 
 /* Shares of what one computer would do with whole operands.  An adjoint code
- * sends mixed strips and is answered with full size, as A' A x is. */
+ * sends mixed strips and is answered with full size; of A' A x both are. */
 static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
@@ -131,9 +131,9 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     info->load = products / blocks / wide * dealt;
     info->upload = L->adjoint ? dealt / blocks
                               : (double)L->inner / (double)p->parts1;
-    info->answer = L->adjoint || L->problem.op == KOFN_GRAM
-                       ? 1
-                       : (double)L->lanes / tall / wide * dealt;
+    info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
+    if (L->problem.op == KOFN_GRAM)
+        info->upload = info->answer = 1;
 }
 
 /* Shares of the parts, and of a vector; where seats answer in turns, as many
