@@ -575,7 +575,8 @@ KOFN_API kofn_status kofn_regression_problem(const kofn_regression *r,
 KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
                                            kofn_op op);
 /* Descend from w (n x 1 float64) with the workers of that job.  When it fails
- * on the way w is what the last iteration made. */
+ * on the way w is what the last iteration made.  KOFN_PARTIAL: done, but under
+ * a scheme that leaves out who is late some gradients were of the rest. */
 KOFN_API kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
                                   kofn_regress_result *res);
 /* The same steps on this thread alone. */

@@ -4,7 +4,7 @@
  * Facts are those of the companion table of the specification (facts.json),
  * quoted by their names.
  */
-#include "rig.h"
+#include "regress_rig.h"
 
 #include <kofn/io.h>
 #include <kofn/scheme.h>
@@ -29,53 +29,6 @@ static double normal(uint64_t *state)
     return sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v);
 }
 
-/* ---- data ----------------------------------------------------------------------- */
-
-typedef struct data {
-    kofn_matrix X, y;
-    double *w; /* that the labels were made with */
-} data;
-
-static kofn_matrix column(size_t n)
-{
-    return (kofn_matrix){numbers(n, 8), n, 1, 1, KOFN_F64};
-}
-
-static void data_free(data *d)
-{
-    kf_free(d->X.data);
-    kf_free(d->y.data);
-    kf_free(d->w);
-}
-
-static double dot(const double *x, const double *y, size_t n)
-{
-    return cblas_ddot((int)n, x, 1, y, 1);
-}
-
-/* Labels of this loss for random points, well conditioned. */
-static data make_data(size_t m, size_t n, kofn_loss loss, uint64_t seed)
-{
-    data d = {random_matrix(m, n, KOFN_F64, seed), column(m), NULL};
-    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 7, 0);
-    double *X = d.X.data, *y = d.y.data;
-
-    d.w = numbers(n, sizeof *d.w);
-    for (size_t j = 0; j < n; j++)
-        d.w[j] = kf_rng_normal(&r) / sqrt((double)n);
-    for (size_t i = 0; i < m; i++) {
-        double t = dot(X + i * n, d.w, n), u = kf_rng_uniform(&r);
-
-        if (loss == KOFN_LOSS_SQUARES)
-            y[i] = t + 0.3 * kf_rng_normal(&r);
-        else if (loss == KOFN_LOSS_LOGISTIC)
-            y[i] = u < 1 / (1 + exp(-t));
-        else
-            y[i] = floor(exp(t) * 2 * u);
-    }
-    return d;
-}
-
 /* SPEC-A C14. */
 static data mixture(size_t m, size_t n, uint64_t seed)
 {
@@ -94,68 +47,6 @@ static data mixture(size_t m, size_t n, uint64_t seed)
         y[i] = dot(X + i * n, d.w, n);
     }
     return d;
-}
-
-/* ---- a regression on workers ------------------------------------------------------- */
-
-typedef struct fit {
-    kofn_regression *r;
-    kofn_plan *plan;
-    kofn_job *job;
-    kofn_problem pb;
-    kofn_matrix w;
-    kofn_regress_result res;
-} fit;
-
-typedef struct fleet {
-    const char *spec;
-    size_t workers;
-    bool sim;
-    const kofn_weather *weather;
-    const kofn_options *opt;
-} fleet;
-
-/* KOFN_UNSUITED when the scheme is not for such a regression. */
-static kofn_status fit_up(fit *f, const data *d, const kofn_regress_options *o,
-                          const fleet *k)
-{
-    kofn_port *port;
-    kofn_status st;
-
-    *f = (fit){.w = column(d->X.cols)};
-    assert_ok(kofn_regression_new(&f->r, &d->X, &d->y, o));
-    st = kofn_regression_problem(f->r, k->spec, k->workers, &f->pb);
-    if (st)
-        return st;
-    assert_ok(kofn_plan_new(&f->plan, &f->pb, k->spec, k->workers, 3));
-    if (f->pb.op == KOFN_MATVEC)
-        assert_ok(kofn_plan_serve_left(f->plan, 1));
-    assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->weather)
-                     : kofn_port_threads(&port, k->workers, k->weather));
-    assert_ok(kofn_open(&f->job, f->plan, port, k->opt));
-    assert_ok(kofn_regression_place(f->r, f->job, f->pb.op));
-    return KOFN_OK;
-}
-
-static void fit_down(fit *f)
-{
-    kofn_close(f->job);
-    kofn_plan_free(f->plan);
-    kofn_regression_free(f->r);
-    kf_free(f->w.data);
-}
-
-/* The plain descent's w. */
-static double *plain(const data *d, const kofn_regress_options *o,
-                     kofn_regress_result *res)
-{
-    kofn_matrix w = column(d->X.cols);
-    kofn_regression *r;
-
-    assert_ok(kofn_regression_new(&r, &d->X, &d->y, o));
-    assert_ok(kofn_regress_plain(r, &w, res));
-    kofn_regression_free(r);
-    return w.data;
 }
 
 /* ---- coded and plain descents are the same ------------------------------------------- */
@@ -207,13 +98,6 @@ static size_t threshold_of(const data *d, const kofn_regress_options *o,
     kofn_plan_free(plan);
     return kf_max(threshold, info.threshold);
 }
-
-/* Seconds of a task are modelled, so that some straggle in each round. */
-static const kofn_weather stormy = {.spread = 0.3,
-                                    .straggle = 0.2,
-                                    .factor = 20,
-                                    .latency = 1e-4,
-                                    .seed = 5};
 
 /* 100 iterations with a fixed step: w, F and |g| agree to 1e-10. */
 static kofn_op same_descent(const data *d, const char *spec, size_t workers,

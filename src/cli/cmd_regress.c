@@ -6,53 +6,59 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The dense matrix in a file; a copy in double precision if it is not that. */
+typedef struct input {
+    kofn_file *file;
+    double *copy;
+} input;
+
 typedef struct fit {
-    kofn_matrix X, y, test_X, test_y, w; /* float64, contiguous, ours */
+    input file[4];  /* X, y and the held-out ones */
+    kofn_matrix K[2]; /* the kernel's values, in the place of both X */
+    kofn_matrix X, y, test_X, test_y, w;
     kofn_regression *regression;
     session *session;
     FILE *history;
-    bool mapped;  /* X and test_X are the kernel's, and the library's */
-    bool spoiled; /* the history could not be written */
+    int spoiled; /* why the history could not be written, or 0 */
 } fit;
 
 /* ---- inputs ---------------------------------------------------------------- */
 
-static double entry(const kofn_matrix *a, size_t i, size_t j)
+static void copy_floats(double *to, const kofn_matrix *a)
 {
-    return a->dtype == KOFN_F64
-               ? ((const double *)a->data)[i * a->ld + j]
-               : (double)((const float *)a->data)[i * a->ld + j];
+    const float *from = a->data;
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            to[i * a->cols + j] = (double)from[i * a->ld + j];
 }
 
-/* The dense matrix in a file, in double precision. */
-static int read_matrix(kofn_matrix *out, const char *path)
+static int read_matrix(input *in, kofn_matrix *out, const char *path)
 {
-    kofn_file *file = NULL;
-    kofn_status st = kofn_file_open(&file, path);
-    const kofn_matrix *a = st ? NULL : kofn_file_dense(file);
-    double *x;
+    kofn_status st = kofn_file_open(&in->file, path);
+    const kofn_matrix *a = st ? NULL : kofn_file_dense(in->file);
 
     if (st)
         return cli_fail_input(st);
-    if (!a) {
-        kofn_file_free(file);
+    if (!a)
         return cli_say(EXIT_USAGE, "%s is sparse; regression takes dense "
                        "matrices", path);
-    }
-    x = malloc(a->rows * a->cols * sizeof *x);
-    for (size_t i = 0; x && i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            x[i * a->cols + j] = entry(a, i, j);
-    *out = (kofn_matrix){x, a->rows, a->cols, a->cols, KOFN_F64};
-    kofn_file_free(file);
-    return x ? 0 : cli_say(EXIT_FAILED, "out of memory for %s", path);
+    *out = *a;
+    if (a->dtype == KOFN_F64)
+        return 0;
+    in->copy = malloc(a->rows * a->cols * sizeof *in->copy);
+    if (!in->copy)
+        return cli_say(EXIT_FAILED, "out of memory for %s", path);
+    copy_floats(in->copy, a);
+    *out = (kofn_matrix){in->copy, a->rows, a->cols, a->cols, KOFN_F64};
+    return 0;
 }
 
 /* A row or a column of labels, one for each row of X. */
-static int read_labels(kofn_matrix *y, const char *path, const kofn_matrix *X,
-                       const char *X_path)
+static int read_labels(input *in, kofn_matrix *y, const char *path,
+                       const kofn_matrix *X, const char *X_path)
 {
-    int code = read_matrix(y, path);
+    int code = read_matrix(in, y, path);
 
     if (code)
         return code;
@@ -70,35 +76,30 @@ static int read_labels(kofn_matrix *y, const char *path, const kofn_matrix *X,
 /* From points to the kernel's values between them and those fitted to. */
 static int apply_kernel(fit *f, const char *kernel)
 {
-    kofn_matrix K = {0}, T = {0};
-    kofn_status st = kofn_kernel(&K, &f->X, &f->X, kernel);
+    kofn_status st = kofn_kernel(&f->K[0], &f->X, &f->X, kernel);
 
     if (!st && f->test_X.data)
-        st = kofn_kernel(&T, &f->test_X, &f->X, kernel);
-    if (st) {
-        kofn_free(K.data);
+        st = kofn_kernel(&f->K[1], &f->test_X, &f->X, kernel);
+    if (st)
         return cli_fail(st);
-    }
-    f->mapped = true;
-    free(f->X.data);
-    f->X = K;
-    if (f->test_X.data) {
-        free(f->test_X.data);
-        f->test_X = T;
-    }
+    f->X = f->K[0];
+    if (f->test_X.data)
+        f->test_X = f->K[1];
     return 0;
 }
 
 static int load(fit *f, const cli_args *a)
 {
-    int code = read_matrix(&f->X, a->operand[0]);
+    int code = read_matrix(&f->file[0], &f->X, a->operand[0]);
 
     if (!code)
-        code = read_labels(&f->y, a->operand[1], &f->X, a->operand[0]);
+        code = read_labels(&f->file[1], &f->y, a->operand[1], &f->X,
+                           a->operand[0]);
     if (!code && a->test_X)
-        code = read_matrix(&f->test_X, a->test_X);
+        code = read_matrix(&f->file[2], &f->test_X, a->test_X);
     if (!code && a->test_X)
-        code = read_labels(&f->test_y, a->test_y, &f->test_X, a->test_X);
+        code = read_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
+                           a->test_X);
     if (!code && a->test_X && f->test_X.cols != f->X.cols)
         code = cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
                        f->test_X.cols, a->operand[0], f->X.cols);
@@ -113,13 +114,13 @@ static int load(fit *f, const cli_args *a)
 
 static void release(fit *f)
 {
-    void (*drop)(void *) = f->mapped ? kofn_free : free;
-
     kofn_regression_free(f->regression);
-    drop(f->X.data);
-    drop(f->test_X.data);
-    free(f->y.data);
-    free(f->test_y.data);
+    for (size_t i = 0; i < 4; i++) {
+        kofn_file_free(f->file[i].file);
+        free(f->file[i].copy);
+    }
+    kofn_free(f->K[0].data);
+    kofn_free(f->K[1].data);
     free(f->w.data);
     if (f->history)
         fclose(f->history);
@@ -137,12 +138,12 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
     session *s = f->session;
     double seconds = (double)rep->took * 1e-9;
 
-    if (f->history)
-        f->spoiled |=
-            fprintf(f->history, "%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%llu\n",
-                    now->iteration, now->objective, now->gradient, now->test,
-                    now->step, seconds, rep->late, rep->messages,
-                    (unsigned long long)rep->scalars) < 0;
+    if (f->history &&
+        fprintf(f->history, "%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%llu\n",
+                now->iteration, now->objective, now->gradient, now->test,
+                now->step, seconds, rep->late, rep->messages,
+                (unsigned long long)rep->scalars) < 0)
+        f->spoiled = errno;
     if (s->args->json)
         json_array_append_new(
             s->per_iteration,
@@ -163,28 +164,30 @@ static int watch(void *ud, const kofn_regress_step *now,
         keep(f, now, rep);
     }
     session_round(f->session, rep, rep ? now->gradient : -1);
-    return cli_caught();
+    return cli_caught() || f->spoiled;
 }
 
 static int open_history(fit *f, const char *path)
 {
     f->history = fopen(path, "w");
     if (!f->history)
-        return cli_say(EXIT_FAILED, "%s: %s", path, strerror(errno));
+        return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
+    setvbuf(f->history, NULL, _IOLBF, 0); /* whole lines, to be watched */
     fputs("iteration,objective,gradient_norm,test_objective,step,seconds,"
           "stragglers,messages,scalars_received\n", f->history);
     return 0;
 }
 
-static int close_history(fit *f, const char *path)
+/* `code`, or what has gone wrong with the history if that is 0. */
+static int close_history(fit *f, const char *path, int code)
 {
-    bool bad;
-
-    if (!f->history)
-        return 0;
-    bad = f->spoiled | (fclose(f->history) != 0);
+    if (f->history && fclose(f->history) != 0 && !f->spoiled)
+        f->spoiled = errno;
     f->history = NULL;
-    return bad ? cli_say(EXIT_FAILED, "%s: %s", path, strerror(errno)) : 0;
+    return code || !f->spoiled
+               ? code
+               : cli_say(EXIT_FAILED, "--history %s: %s", path,
+                         strerror(f->spoiled));
 }
 
 /* ---- the run ------------------------------------------------------------------- */
@@ -235,33 +238,40 @@ static int conclude(session *s, kofn_status st, const kofn_regress_result *res)
     s->converged = res->converged;
     if (cli_caught())
         return 128 + cli_caught();
-    if (st)
+    if (st < 0)
         return cli_fail(st);
     cli_erase();
     if (!s->args->quiet && !s->args->json)
         fprintf(stderr, "%s after %u iterations: objective %.9g, gradient "
                 "%.2e\n", res->converged ? "converged" : "not converged",
                 res->iterations, res->objective, res->gradient);
-    return 0;
+    return st == KOFN_PARTIAL
+               ? cli_say(EXIT_TOOFEW, "gradients were of the points of those "
+                         "who answered; that is what the scheme is for")
+               : 0;
 }
 
 static int descend(fit *f, const cli_args *a, kofn_op op)
 {
     kofn_regress_result res = {0};
     kofn_status st = kofn_regression_place(f->regression, f->session->job, op);
-    int code;
+    int code, wrote;
 
     if (st)
         return cli_fail(st);
     cli_guard(true);
     st = kofn_regress(f->regression, &f->w, &res);
     cli_guard(false);
+    if (f->spoiled)
+        return 0; /* for close_history to tell */
     code = conclude(f->session, st, &res);
     if (!code && a->verify)
         code = verify(f, a);
-    if (!code)
-        code = session_write(f->session, &f->w, 1);
-    return code ? code : close_history(f, a->history);
+    if (!code || st == KOFN_PARTIAL) {
+        wrote = session_write(f->session, &f->w, 1);
+        code = wrote ? wrote : code;
+    }
+    return code;
 }
 
 int cmd_regress(cli_args *a)
@@ -289,7 +299,7 @@ int cmd_regress(cli_args *a)
     if (!code && a->history)
         code = open_history(&f, a->history);
     if (!code)
-        code = descend(&f, a, pb.op);
+        code = close_history(&f, a->history, descend(&f, a, pb.op));
     code = session_close(&s, code);
     if (code < 128)
         release(&f);

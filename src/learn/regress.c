@@ -400,6 +400,8 @@ static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
         memcpy(v, w->data, n * sizeof *v);
         d.now.w = w->data;
         st = descend(&d, w->data, v, &own.converged);
+        if (!st && d.partial)
+            st = KOFN_PARTIAL;
     }
     own.iterations = d.now.iteration;
     own.objective = d.now.objective;

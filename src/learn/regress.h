@@ -68,6 +68,7 @@ typedef struct kf_descent {
     double lipschitz;     /* 0: not known                                   */
     double curvature;     /* of F along g, for squares                      */
     const double *from;   /* where the line begins                          */
+    bool partial;         /* a gradient was of some of the points only      */
 } kf_descent;
 
 size_t kf_features(const kf_descent *d);

@@ -18,6 +18,8 @@
  */
 #include "regress.h"
 
+#include <math.h>
+
 #define TENTH (KOFN_SECOND / 10)
 
 size_t kf_features(const kf_descent *d)
@@ -59,6 +61,18 @@ void kf_add_report(kofn_report *sum, const kofn_report *r)
     sum->floor = was.floor > r->floor ? was.floor : r->floor;
 }
 
+/* An answer in part has NaN where there was nobody to answer, unless the
+ * scheme makes the best of what there is: then there are numbers throughout. */
+static bool has_holes(const kofn_matrix *a)
+{
+    const double *x = a->data;
+    bool holes = false;
+
+    for (size_t i = 0; i < a->rows * a->cols; i++)
+        holes |= isnan(x[i]);
+    return holes;
+}
+
 /* With a look at the watch now and then. */
 static kofn_status round_of(kf_descent *d, bool left, const kofn_matrix *in,
                             kofn_matrix *out)
@@ -74,12 +88,14 @@ static kofn_status round_of(kf_descent *d, bool left, const kofn_matrix *in,
         if (st == KOFN_AGAIN && o->watch && o->watch(o->watch_ud, &d->now, NULL))
             return KOFN_AGAIN;
     } while (st == KOFN_AGAIN);
-    if (st == KOFN_PARTIAL)
+    if (st == KOFN_PARTIAL && has_holes(out))
         return kf_fail(KOFN_TOOFEW, "a descent needs the whole gradient; "
                        "degraded answers do not serve it");
-    if (!st)
-        kf_add_report(&d->sum, &rep);
-    return st;
+    if (st < 0)
+        return st;
+    d->partial |= st == KOFN_PARTIAL;
+    kf_add_report(&d->sum, &rep);
+    return KOFN_OK;
 }
 
 static kofn_matrix column(const double *x, size_t n)

@@ -8,7 +8,7 @@ inputs() {
 
 @test "every scheme that regresses finds the least squares" {
     inputs
-    for s in elastic:k=4 elastic:k=4,cut=columns pcr:r=4 gc:d=3 cgc:d=3 g-cgc:d=3; do
+    for s in elastic:k=4 elastic:k=4,cut=columns pcr:r=4 pcr:r=3,layout=paper gc:d=3 cgc:d=3 g-cgc:d=3; do
         for port in threads sim; do
             kofn regress X.npy y.npy -o w.npy -s $s -p $port -w straggle=0.1 \
                 --verify --json >out.json
@@ -55,6 +55,92 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     refused "--test"
     run kofn regress X.npy y.npy -s pcr:r=1
     refused "r = 1"
+    run kofn regress X.npy y.npy -s gc:d=9
+    refused "d = 9"
+    run kofn regress X.npy y.npy --optimizer sgd --line-search grid
+    refused "line search"
+    run kofn regress X.npy y.npy --loss huber
+    refused huber ls logistic poisson
+    run kofn regress X.npy y.npy --optimizer adam
+    refused adam
+    run kofn regress X.npy y.npy --l2 -1
+    refused l2
+    run kofn regress X.npy y.npy --iterations 0
+    refused iterations
+    run kofn regress X.npy y.npy --step nan
+    refused step
+    run kofn regress X.npy y.npy --kernel poly:degree=1.5
+    refused degree
+    run kofn regress X.npy
+    refused regress
+    run kofn regress X.npy y.npy --test X.npy nowhere.npy
+    refused nowhere.npy
+    run kofn regress X.npy y.npy --rounds 3
+    refused rounds
+    py "X=np.load('X.npy'); np.save('narrow.npy', X[:, :5]); X[7, 3]=np.nan; np.save('nan.npy', X)"
+    run kofn regress X.npy y.npy --test narrow.npy y.npy
+    refused narrow.npy 5 12
+    run kofn regress nan.npy y.npy
+    refused nan.npy
+}
+
+@test "--json tells what an iteration cost: messages, numbers, stragglers" {
+    inputs
+    # 12 features from each of 3 answers; from each of 6, with the loss and one
+    # number more, for gc takes its numbers by twos
+    kofn regress X.npy y.npy -s pcr:r=4 -p sim --json >out.json
+    json "o['recovery_threshold'] == 3" <out.json
+    json "all(i['scalars_received'] == 36 for i in o['per_iteration'][1:])" <out.json
+    kofn regress X.npy y.npy -s gc:d=3 -p sim --json >out.json
+    json "o['recovery_threshold'] == 6" <out.json
+    json "all(i['scalars_received'] == 6 * 14 for i in o['per_iteration'][1:])" <out.json
+    json "set(o['per_iteration'][0]) >= {'objective', 'seconds', 'stragglers', 'scalars_received'}" <out.json
+    json "all(a['objective'] > b['objective'] - 1e-14 for a, b in zip(o['per_iteration'], o['per_iteration'][1:]))" <out.json
+    json "o['objective'] == o['per_iteration'][-1]['objective']" <out.json
+    json "sum(i['scalars_received'] for i in o['per_iteration']) == o['scalars_received']" <out.json
+    json "o['test_objective'] is None and o['gradient_norm'] > 0" <out.json
+}
+
+@test "--history: a line an iteration, of numbers that --json has" {
+    inputs
+    kofn regress X.npy y.npy --test X.npy y.npy -p sim --history h.csv --json >out.json
+    $PYTHON -c "
+import csv, json
+o = json.load(open('out.json')); h = list(csv.DictReader(open('h.csv')))
+assert len(h) == o['iterations']
+for row, i in zip(h, o['per_iteration']):
+    assert float(row['objective']) == i['objective']
+    assert float(row['test_objective']) == i['test_objective']
+    assert int(row['scalars_received']) == i['scalars_received']
+assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
+    run kofn regress X.npy y.npy --history nowhere/h.csv
+    [ "$status" -eq 1 ]
+    [[ "$output" == *nowhere/h.csv* ]]
+}
+
+@test "a full disk stops a regression, and says which file" {
+    inputs
+    run kofn regress X.npy y.npy --history /dev/full -o w.npy --iterations 1000000
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ "$output" == *"--history /dev/full"* ]]
+    [ ! -e w.npy ]
+    run bash -c "'$KOFN' regress X.npy y.npy --json >/dev/full"
+    [ "$status" -eq 1 ]
+}
+
+@test "Ctrl-C ends a regression with 130, no result and whole lines of history" {
+    inputs
+    "$KOFN" regress X.npy y.npy -o w.npy --history h.csv --step 1e-9 --tol 1e-300 \
+        --iterations 100000000 -q &
+    pid=$!
+    sleep 0.7
+    kill -INT $pid
+    wait $pid || code=$?
+    [ "$code" -eq 130 ]
+    [ "$(ls -A | grep -vcE '^(X|y|labels|counts)\.npy$|^h.csv$')" -eq 0 ]
+    [ "$(tail -c 1 h.csv | od -An -tx1 | tr -d ' ')" = 0a ]
+    [ "$(awk -F, 'NF != 9' h.csv | wc -l)" -eq 0 ]
 }
 
 @test "workers leave in the middle of a fit" {

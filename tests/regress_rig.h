@@ -1,0 +1,124 @@
+/* regress_rig.h -- what tests of regression share: points with labels, a
+ * regression on workers and one without. */
+#ifndef KF_TEST_REGRESS_RIG_H
+#define KF_TEST_REGRESS_RIG_H
+
+#include "rig.h"
+
+/* Seconds of a task are modelled, so that some straggle in each round. */
+static const kofn_weather stormy = {.spread = 0.3,
+                                    .straggle = 0.2,
+                                    .factor = 20,
+                                    .latency = 1e-4,
+                                    .seed = 5};
+
+/* ---- data ----------------------------------------------------------------------- */
+
+typedef struct data {
+    kofn_matrix X, y;
+    double *w; /* that the labels were made with */
+} data;
+
+static inline kofn_matrix column(size_t n)
+{
+    return (kofn_matrix){numbers(n, 8), n, 1, 1, KOFN_F64};
+}
+
+static inline void data_free(data *d)
+{
+    kf_free(d->X.data);
+    kf_free(d->y.data);
+    kf_free(d->w);
+}
+
+static inline double dot(const double *x, const double *y, size_t n)
+{
+    return cblas_ddot((int)n, x, 1, y, 1);
+}
+
+/* Labels of this loss for random points, well conditioned. */
+static inline data make_data(size_t m, size_t n, kofn_loss loss, uint64_t seed)
+{
+    data d = {random_matrix(m, n, KOFN_F64, seed), column(m), NULL};
+    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 7, 0);
+    double *X = d.X.data, *y = d.y.data;
+
+    d.w = numbers(n, sizeof *d.w);
+    for (size_t j = 0; j < n; j++)
+        d.w[j] = kf_rng_normal(&r) / sqrt((double)n);
+    for (size_t i = 0; i < m; i++) {
+        double t = dot(X + i * n, d.w, n), u = kf_rng_uniform(&r);
+
+        if (loss == KOFN_LOSS_SQUARES)
+            y[i] = t + 0.3 * kf_rng_normal(&r);
+        else if (loss == KOFN_LOSS_LOGISTIC)
+            y[i] = u < 1 / (1 + exp(-t));
+        else
+            y[i] = floor(exp(t) * 2 * u);
+    }
+    return d;
+}
+
+/* ---- a regression on workers ------------------------------------------------------- */
+
+typedef struct fit {
+    kofn_regression *r;
+    kofn_plan *plan;
+    kofn_job *job;
+    kofn_problem pb;
+    kofn_matrix w;
+    kofn_regress_result res;
+} fit;
+
+typedef struct fleet {
+    const char *spec;
+    size_t workers;
+    bool sim;
+    const kofn_weather *weather;
+    const kofn_options *opt;
+} fleet;
+
+/* KOFN_UNSUITED when the scheme is not for such a regression. */
+static inline kofn_status fit_up(fit *f, const data *d, const kofn_regress_options *o,
+                          const fleet *k)
+{
+    kofn_port *port;
+    kofn_status st;
+
+    *f = (fit){.w = column(d->X.cols)};
+    assert_ok(kofn_regression_new(&f->r, &d->X, &d->y, o));
+    st = kofn_regression_problem(f->r, k->spec, k->workers, &f->pb);
+    if (st)
+        return st;
+    assert_ok(kofn_plan_new(&f->plan, &f->pb, k->spec, k->workers, 3));
+    if (f->pb.op == KOFN_MATVEC)
+        assert_ok(kofn_plan_serve_left(f->plan, 1));
+    assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->weather)
+                     : kofn_port_threads(&port, k->workers, k->weather));
+    assert_ok(kofn_open(&f->job, f->plan, port, k->opt));
+    assert_ok(kofn_regression_place(f->r, f->job, f->pb.op));
+    return KOFN_OK;
+}
+
+static inline void fit_down(fit *f)
+{
+    kofn_close(f->job);
+    kofn_plan_free(f->plan);
+    kofn_regression_free(f->r);
+    kf_free(f->w.data);
+}
+
+/* The plain descent's w. */
+static inline double *plain(const data *d, const kofn_regress_options *o,
+                     kofn_regress_result *res)
+{
+    kofn_matrix w = column(d->X.cols);
+    kofn_regression *r;
+
+    assert_ok(kofn_regression_new(&r, &d->X, &d->y, o));
+    assert_ok(kofn_regress_plain(r, &w, res));
+    kofn_regression_free(r);
+    return w.data;
+}
+
+#endif
