@@ -1,0 +1,213 @@
+/* regress_bench.c -- iterations of regression against what they are made of.
+ *
+ *     regress_bench [REPETITIONS]
+ *
+ * One step of least squares, all workers present, against one cblas_dgemv and
+ * one with the transpose, over as many bytes as all workers together are asked
+ * to work on and on as many cores: coding should cost its redundancy and
+ * nothing else.  Where fewer answers are enough than there are workers the
+ * others are stopped, and a step costs less; of the first code all are needed.
+ * The two are measured by turns; ratios are taken turn by turn.
+ */
+#define _GNU_SOURCE
+#include <kofn.h>
+
+#include <cblas.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST 101
+
+static int reps = 15;
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static void check(kofn_status st, const char *what)
+{
+    if (st == KOFN_OK)
+        return;
+    fprintf(stderr, "regress_bench: %s: %s\n", what, kofn_errmsg());
+    exit(1);
+}
+
+static double *numbers(size_t n)
+{
+    double *x = aligned_alloc(4096, (n * 8 + 4095) / 4096 * 4096);
+
+    if (!x) {
+        fprintf(stderr, "regress_bench: no memory\n");
+        exit(1);
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double)(i % 1013) * 1e-3 - 0.5;
+    return x;
+}
+
+static void blas_threads(int n)
+{
+    void (*set)(int);
+    void *s = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
+
+    memcpy(&set, &s, sizeof set);
+    if (s)
+        set(n);
+}
+
+/* ---- a regression on workers ------------------------------------------------ */
+
+typedef struct rig {
+    kofn_matrix X, y, w;
+    kofn_regression *r;
+    kofn_plan *plan;
+    kofn_job *job;
+    size_t rows; /* of work, for all workers together */
+} rig;
+
+static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n)
+{
+    kofn_regress_options o = {.size = sizeof o,
+                              .step = 1e-9,
+                              .tolerance = 1e-300,
+                              .max_iterations = 1};
+    kofn_plan_info info;
+    kofn_problem pb;
+    kofn_port *port;
+
+    r->X = (kofn_matrix){numbers(m * n), m, n, n, KOFN_F64};
+    r->y = (kofn_matrix){numbers(m), m, 1, 1, KOFN_F64};
+    r->w = (kofn_matrix){numbers(n), n, 1, 1, KOFN_F64};
+    check(kofn_regression_new(&r->r, &r->X, &r->y, &o), "regression");
+    check(kofn_regression_problem(r->r, spec, workers, &pb), "problem");
+    check(kofn_plan_new(&r->plan, &pb, spec, workers, 1), "plan");
+    if (pb.op == KOFN_MATVEC)
+        check(kofn_plan_serve_left(r->plan, 1), "plan");
+    check(kofn_plan_describe(r->plan, false, &info), "describe");
+    check(kofn_port_threads(&port, workers, NULL), "port");
+    check(kofn_open(&r->job, r->plan, port, NULL), "open");
+    check(kofn_regression_place(r->r, r->job, pb.op), "place");
+    r->rows = (size_t)(info.load * (double)(m * workers) + 0.5);
+}
+
+static double one_step(rig *r)
+{
+    double t = now();
+
+    check(kofn_regress(r->r, &r->w, NULL), "regress");
+    return now() - t;
+}
+
+static void rig_down(rig *r)
+{
+    kofn_close(r->job);
+    kofn_plan_free(r->plan);
+    kofn_regression_free(r->r);
+    free(r->X.data);
+    free(r->y.data);
+    free(r->w.data);
+}
+
+/* ---- and without -------------------------------------------------------------- */
+
+typedef struct plain {
+    size_t m, n;
+    double *B, *w, *t, *g;
+} plain;
+
+static plain plain_up(size_t m, size_t n)
+{
+    return (plain){m, n, numbers(m * n), numbers(n), numbers(m), numbers(n)};
+}
+
+static double two_products(const plain *p)
+{
+    double t = now();
+
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)p->m, (int)p->n, 1, p->B,
+                (int)p->n, p->w, 1, 0, p->t, 1);
+    cblas_dgemv(CblasRowMajor, CblasTrans, (int)p->m, (int)p->n, 1, p->B,
+                (int)p->n, p->t, 1, 0, p->g, 1);
+    return now() - t;
+}
+
+static void plain_down(plain *p)
+{
+    free(p->B);
+    free(p->w);
+    free(p->t);
+    free(p->g);
+}
+
+static void against_products(const char *spec, size_t workers, size_t m,
+                             size_t n)
+{
+    double ratio[MOST], coded[MOST], alone[MOST];
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    plain p;
+    rig r;
+
+    rig_up(&r, spec, workers, m, n);
+    p = plain_up(r.rows, n);
+    one_step(&r);
+    for (int i = 0; i < reps; i++) {
+        blas_threads(cores);
+        alone[i] = two_products(&p);
+        blas_threads(1);
+        coded[i] = one_step(&r);
+        ratio[i] = coded[i] / alone[i];
+    }
+    printf("  %-12s %2zu workers  %6.1f MB of work  step %7.2f ms  two products "
+           "%7.2f ms", spec, workers, (double)(r.rows * n) * 8e-6,
+           1e3 * median(coded, reps), 1e3 * median(alone, reps));
+    printf("  ratio %.2f", median(ratio, reps));
+    printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
+    plain_down(&p);
+    rig_down(&r);
+}
+
+int main(int argc, char **argv)
+{
+    kofn_machine m;
+
+    if (argc > 1)
+        reps = atoi(argv[1]);
+    if (reps < 1 || reps > MOST) {
+        fprintf(stderr, "usage: regress_bench [REPETITIONS in 1..%d]\n", MOST);
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    kofn_machine_info(&m);
+    printf("steps of least squares on 16000 x 1000; kernels %s, %s\n", m.simd,
+           m.blas);
+    printf("X' X w, all present (wanted <= 1.10)\n");
+    against_products("pcr:r=2", 7, 16000, 1000);
+    against_products("pcr:r=2", 4, 16000, 1000);
+    against_products("pcr:r=3", 8, 16000, 1000);
+    against_products("pcr:r=10", 40, 16000, 1000);
+    printf("sums over parts, and X w followed by z' X\n");
+    against_products("gc:d=2", 8, 16000, 1000);
+    against_products("elastic:k=4", 8, 16000, 1000);
+    return 0;
+}
