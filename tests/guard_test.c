@@ -345,6 +345,27 @@ static void leaves_and_lies(void **state)
     }
 }
 
+/* With fewer left fewer can conspire, and what has come may be enough. */
+static void last_answers_before_leaves(void **state)
+{
+    body b;
+
+    (void)state;
+    up(&b, "mds:k=1", 5, KOFN_ERRORS_ADVERSARIAL, KOFN_F64);
+    begin(&b);
+    for (size_t i = 0; i < b.tasks; i++)
+        if (b.task[i].worker < 2)
+            say(&b, (kofn_event){.type = KOFN_EV_RESULT,
+                                 .worker = b.task[i].worker,
+                                 .task = b.task[i].task});
+    assert_true(b.running);
+    for (uint32_t i = 2; i < 5; i++)
+        say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = i});
+    assert_false(b.running);
+    assert_int_equal(b.ended, KOFN_OK);
+    down(&b);
+}
+
 static void too_few_to_compare(void **state)
 {
     kf_rng r = kf_rng_stream(12, KF_FOR_SAMPLE, 0, 0);
@@ -457,6 +478,7 @@ int main(void)
         cmocka_unit_test(detect_fails_at_once),
         cmocka_unit_test(float32_names_fewer),
         cmocka_unit_test(leaves_and_lies),
+        cmocka_unit_test(last_answers_before_leaves),
         cmocka_unit_test(too_few_to_compare),
         cmocka_unit_test(liars_are_quarantined),
         cmocka_unit_test(foreign_verdicts),

@@ -250,7 +250,7 @@ static bool somebody_comes(const kofn_core *c)
     return false;
 }
 
-static kofn_status settle_all(kofn_core *c)
+kofn_status kf_settle_all(kofn_core *c)
 {
     for (size_t g = 0; g < c->plan->layout.groups; g++)
         if (c->state != KF_ROUND_IDLE)
@@ -271,7 +271,7 @@ static kofn_status degrade(kofn_core *c)
             l->cell[i].extra = c->seats;
         TRY(kf_deal_short(c, g));
     }
-    return settle_all(c);
+    return kf_settle_all(c);
 }
 
 /* Those who came during the round sit it out, unless they are needed. */
@@ -326,7 +326,7 @@ kofn_status kf_starve_if_short(kofn_core *c)
     if (c->state == KF_ROUND_IDLE)
         return KOFN_OK;
     if (c->degraded)
-        return settle_all(c);
+        return kf_settle_all(c);
     if (!cell) {
         if (c->state == KF_ROUND_STARVED)
             c->alarm = KOFN_NEVER;

@@ -206,6 +206,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_asked a, size_t n, bool sure);
 kofn_status kf_find_decoder(kofn_core *c, const uint32_t *seats, size_t n,
                             const kf_decoder **out);
 kofn_status kf_settle(kofn_core *c, size_t group, size_t from, size_t to);
+kofn_status kf_settle_all(kofn_core *c);
 kofn_status kf_starve_if_short(kofn_core *c);
 
 #endif
