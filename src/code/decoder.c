@@ -17,6 +17,8 @@
  */
 #include "code.h"
 
+#include "base/rng.h"
+
 #include <math.h>
 
 /* Upper bound of error / (u * noise) over all measurements: 12 in double and
@@ -29,6 +31,8 @@
 /* D G may differ from W by this, as a share of W, beside the rounding that is
  * predicted; more is no solution. */
 #define OFF 1e-6
+/* Random symbols that try D G = W. */
+#define PROBES 8
 /* With fewer results than surely decode, noise above this says that they do
  * not: there is nothing but rounding in the answer. */
 #define NOTHING 1e10
@@ -472,54 +476,72 @@ static kofn_status solve_wants(kf_decoder *d, const sift *s, const double *W,
     return st;
 }
 
-/* ||D G - W||_F / sqrt(wants), D and G as scaled, without making G. */
-static kofn_status distance_of_all(const kf_decoder *d, const sift *s,
-                                   const double *W, double *off)
+/* |(D G - W) x|^2 for symbols x; y has room for the results. */
+static double probe(const kf_decoder *d, const sift *s, const double *W,
+                    const double *x, double *y)
 {
-    double *row = kf_new(s->symbols, sizeof *row), sum = 0;
+    double sum = 0;
 
-    if (!row)
-        return KOFN_NOMEM;
-    for (size_t w = 0; w < d->wants; w++) {
-        for (size_t i = 0; i < s->symbols; i++)
-            row[i] = -W[w * s->symbols + i];
-        for (size_t r = 0; r < s->results; r++)
-            for (size_t e = 0; e < s->row[r]->n; e++)
-                row[s->row[r]->col[e]] +=
-                    d->D[w * s->results + r] * s->row[r]->val[e];
-        for (size_t i = 0; i < s->symbols; i++)
-            sum += row[i] * row[i];
+    for (size_t r = 0; r < s->results; r++) {
+        y[r] = 0;
+        for (size_t e = 0; e < s->row[r]->n; e++)
+            y[r] += s->row[r]->val[e] * x[s->row[r]->col[e]];
     }
-    kf_free(row);
-    *off = sqrt(sum / (double)s->symbols);
-    return KOFN_OK;
+    for (size_t w = 0; w < d->wants; w++) {
+        double miss = 0;
+
+        for (size_t r = 0; r < s->results; r++)
+            miss += d->D[w * s->results + r] * y[r];
+        for (size_t i = 0; i < s->symbols; i++)
+            miss -= W[w * s->symbols + i] * x[i];
+        sum += miss * miss;
+    }
+    return sum;
 }
 
-/* The scheme may know a better way than least squares. */
-static kofn_status ask_scheme(kf_decoder *d, const sift *s, const kf_code *c,
-                              double *off)
+/* ||D G - W||_F / sqrt(symbols) as met by some random symbols: D G itself may
+ * be larger than all else. */
+static kofn_status distance_of_all(const kf_decoder *d, const sift *s,
+                                   const kofn_layout *L, double *off)
 {
-    const kofn_layout *L = &c->plan->layout;
+    double *x = kf_new(s->symbols, sizeof *x), sum = 0;
+    double *y = kf_new(s->results, sizeof *y);
+
+    for (uint32_t k = 0; k < PROBES && x && y; k++) {
+        kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, k, 1);
+
+        for (size_t i = 0; i < s->symbols; i++)
+            x[i] = (kf_rng_uniform(&r) - 0.5) * 3.4641016151377546;
+        sum += probe(d, s, L->W, x, y) / PROBES;
+    }
+    *off = sqrt(sum / (double)s->symbols);
+    kf_free(x);
+    kf_free(y);
+    return x && y ? KOFN_OK : KOFN_NOMEM;
+}
+
+/* The scheme may know a better way than least squares; else it is unsuited.
+ * It is asked first, since it may be quick to say that it is too early. */
+static kofn_status ask_scheme(kf_decoder *d, const kf_code *c)
+{
+    const kofn_plan *p = c->plan;
     kofn_status st;
 
-    if (!c->plan->scheme->decode)
+    if (!p->scheme->decode || d->seats < p->layout.enough)
         return KOFN_UNSUITED;
     d->mixed = d->wants;
     for (size_t w = 0; w < d->wants; w++)
         d->copy[w] = KF_MIXED;
-    d->D = kofn_layout_table(d->wants, s->results);
+    d->D = kofn_layout_table(d->wants, d->results);
     if (!d->D)
         return KOFN_NOMEM;
-    st = c->plan->scheme->decode(L, d->seat, d->seats, d->D);
+    st = p->scheme->decode(&p->layout, d->seat, d->seats, d->D);
     if (st == KOFN_UNSUITED) {
         kf_free(d->D);
         d->D = NULL;
     }
-    if (st == KOFN_PARTIAL) { /* it makes do with what there is, and says so */
-        d->whole = false;
-        return KOFN_OK;
-    }
-    return st ? st : distance_of_all(d, s, L->W, off);
+    d->whole = st != KOFN_PARTIAL; /* it makes do with what there is */
+    return st;
 }
 
 /* ---- building ------------------------------------------------------------ */
@@ -590,21 +612,25 @@ static kofn_status solve(kf_decoder *d, sift *s, const kf_code *c, double *off)
 static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;
-    kofn_status st = KOFN_OK;
+    kofn_status st;
     double off = 0;
 
+    d->results = d->seats * L->lanes;
+    d->whole = true;
+    st = partial ? KOFN_UNSUITED : ask_scheme(d, c);
+    if (st < 0 && st != KOFN_UNSUITED)
+        return st;
     TRY(sift_rows(s, c, d->seat, d->seats));
-    d->results = s->results;
     if (partial)
         return build_partial(d, s, c);
     if (d->seats < L->enough)
         return too_few(c, s, d->seats);
     TRY(find_twins(s));
-    d->whole = true;
-    st = ask_scheme(d, s, c, &off);
     if (st == KOFN_UNSUITED)
         st = solve(d, s, c, &off);
-    if (st)
+    else if (st == KOFN_OK)
+        st = distance_of_all(d, s, L, &off);
+    if (st < 0)
         return st == KOFN_UNSTABLE && d->seats < L->threshold
                    ? undetermined(d, L)
                    : st;
