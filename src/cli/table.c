@@ -132,13 +132,16 @@ const cli_command cli_commands[] = {
     {"regress", "X y", "fit a linear model of y by the rows of X",
      "Gradient descent whose gradients come from coded workers: margins and "
      "then their combination under elastic, X' X w under pcr, or sums of "
-     "gradients of parts under gc, cgc and g-cgc.",
+     "gradients of parts under gc, cgc, agc, g-cgc, g-agc, bcc, replication "
+     "and uncoded.",
      "kofn regress X.npy y.npy -o w.npy --loss logistic --l2 1e-3  "
      "elastic: any four of eight may vanish\n"
      "kofn regress X.npy y.npy -o w.npy -s pcr:r=4 --optimizer nesterov  "
      "least squares, the fewest answers\n"
      "kofn regress X.npy y.npy -s gc:d=3 -w straggle=0.1 --verify "
-     "--history h.csv  gradient coding, two stragglers in every eight",
+     "--history h.csv  gradient coding, two stragglers in every eight\n"
+     "kofn regress X.npy y.npy -s agc:d=3 -w straggle=0.1  messages as short "
+     "as the stragglers of the round allow",
      IN_REGRESS, 2, 2, cmd_regress},
     {"gen", "matrix|vector|graph|uniform SIZE...", "inputs to try things on",
      "matrix ROWS COLS and vector N hold normal numbers, uniform ROWS COLS "

@@ -8,15 +8,20 @@
 
 /* ---- the schemes --------------------------------------------------------- */
 
-extern const kofn_scheme kf_cgc, kf_elastic, kf_g_cgc, kf_gc, kf_gpd, kf_matdot,
-    kf_mds, kf_pcr, kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded;
+extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_elastic, kf_g_agc, kf_g_cgc,
+    kf_gc, kf_gpd, kf_ignore, kf_matdot, kf_mds, kf_pcr, kf_polydot,
+    kf_polynomial, kf_product, kf_replication, kf_uncoded;
 
 static const kofn_scheme *const schemes[] = {
+    &kf_agc,
+    &kf_bcc,
     &kf_cgc,
     &kf_elastic,
+    &kf_g_agc,
     &kf_g_cgc,
     &kf_gc,
     &kf_gpd,
+    &kf_ignore,
     &kf_matdot,
     &kf_mds,
     &kf_pcr,

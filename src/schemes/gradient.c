@@ -12,9 +12,6 @@
  */
 #include "gradient.h"
 
-/* Where complex numbers are as good as quaternions, and cheaper. */
-#define COMPLEX 8
-
 #define DRAWS_PARAM                                                            \
     {"draws", KOFN_AUTO, 1, 10000,                                             \
      "quaternions: draws of which the best is taken; auto: up to 20", NULL}
@@ -79,16 +76,18 @@ static kofn_status make_dual(const kofn_layout *L, kf_dual *u, size_t m,
     st = kf_dual_new(u, true);
     for (size_t q = 0; q < m && !st; q++)
         u->slot[q] = q;
-    return st ? st : kf_gradient_fill(u, kofn_arg(L, "draws"), seed);
+    if (!st)
+        st = kf_dual_fill(u, kofn_arg(L, "draws"), seed);
+    return st ? st : kf_dual_level(u);
 }
 
 static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
                                size_t m, construction kind, bool groups)
 {
     kf_gradient *g = kf_gradient_new(L, d, groups);
-    size_t field = kf_gradient_field(d, kind == DUAL    ? COMPLEX
-                                        : kind == DFT ? SIZE_MAX
-                                                      : 1);
+    size_t field = kind == DUAL || d == 1 ? kf_best_field(d)
+                   : kind == DFT          ? 2
+                                          : 4;
     kofn_status st = g ? kf_gradient_sizes(L, who, m, field, 1) : KOFN_NOMEM;
 
     if (!st)
@@ -185,7 +184,7 @@ static kofn_status random_layout(kofn_layout *L, size_t d, size_t m)
     if (!st)
         st = kf_dual_of(u, V);
     kofn_free(V);
-    return st ? st : kf_dual_encode(u, false);
+    return st ? st : kf_dual_encode(u);
 }
 
 /* ---- gc ---------------------------------------------------------------------------------- */
@@ -226,27 +225,19 @@ static kofn_status gc_layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* One answer of each group. */
+/* Which d parts a seat of fractional repetition adds up. */
+static size_t group_of(const kofn_layout *L, size_t seat)
+{
+    return seat % (L->seats / (size_t)kofn_arg(L, "d"));
+}
+
 static kofn_status gc_decode(const kofn_layout *L, const uint32_t *seats,
                              size_t n, double *D)
 {
-    size_t groups, found = 0;
-
     if (kofn_arg(L, "construction") != FRACTIONAL)
         return kf_gradient_decode(L, seats, n, D);
-    groups = L->seats / (size_t)kofn_arg(L, "d");
-    for (size_t b = 0; b < groups; b++)
-        for (size_t i = 0; i < n; i++)
-            if (seats[i] % groups == b) {
-                D[i] = 1;
-                found++;
-                break;
-            }
-    if (found == groups)
-        return KOFN_OK;
-    kofn_refuse("nobody of %zu of %zu groups has answered", groups - found,
-                groups);
-    return KOFN_TOOFEW;
+    return kf_first_of_each(L, L->seats / (size_t)kofn_arg(L, "d"), group_of,
+                            seats, n, D);
 }
 
 /* ---- cgc --------------------------------------------------------------------------------- */

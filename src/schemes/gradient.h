@@ -40,8 +40,10 @@ typedef struct kf_dual {
 /* Room for M, P or slots, and norms of 1, once the sizes are set. */
 kofn_status kf_dual_new(kf_dual *u, bool slots);
 void kf_dual_free(kf_dual *u);
-/* X from M and P; `level`: the norms of the rows of E. */
-kofn_status kf_dual_encode(kf_dual *u, bool level);
+/* X from M, and from P where turns are linked. */
+kofn_status kf_dual_encode(kf_dual *u);
+/* Rows of E of norm 1 round alike, whatever the turn and the seat. */
+kofn_status kf_dual_level(kf_dual *u);
 /* The largest |X_j|: how badly the holders of a part determine it. */
 double kf_dual_spread(const kf_dual *u);
 /* Adds the rows of seat i in turn t to G; the parts of this code begin with
@@ -54,21 +56,34 @@ kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base, double *D,
                            size_t wide);
 /* Householder's step: rows c.. of T (w x wide) are turned among themselves so
- * that column c is 0 below row c; columns before c are left as they are. */
-void kf_eliminate(double *T, size_t w, size_t wide, size_t c);
+ * that column c is 0 below row c; columns before c are left as they are.
+ * `scratch` holds a row. */
+void kf_eliminate(double *T, size_t w, size_t wide, size_t c, double *scratch);
 
 /* ---- gradient_field.c: the matrices M ---------------------------------------- */
 
-/* Stride-DFT, field 2. */
-kofn_status kf_dual_dft(kf_dual *u);
-/* Orthonormal at random, field 1 or 4. */
-kofn_status kf_dual_random(kf_dual *u, uint64_t seed);
-kofn_status kf_dual_best_random(kf_dual *u, size_t draws, uint64_t seed);
+/* The field that serves best: 1 for d = 1, complex numbers for d <= 8, else
+ * quaternions. */
+size_t kf_best_field(size_t d);
+/* M and X by d and the field: 1 where nothing is to be cancelled, stride-DFT,
+ * or the best of some draws of orthonormal quaternions. */
+kofn_status kf_dual_fill(kf_dual *u, long draws, uint64_t seed);
+/* Gaussian numbers of the field. */
+kofn_status kf_dual_random_P(kf_dual *u, uint64_t seed);
 
 /* The seed of draw k. */
 static inline uint64_t kf_draw(uint64_t seed, size_t k)
 {
     return seed + UINT64_C(0x9e3779b97f4a7c15) * k;
+}
+
+/* Good enough to choose sets and places (Steele, Lea, Flood, "Fast splittable
+ * pseudorandom number generators", 2014). */
+static inline uint64_t kf_hash(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
 }
 
 /* ---- gradient_layout.c: plans of one code or of several ----------------------- */
@@ -97,11 +112,14 @@ kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
                           size_t *d);
 #define KF_D_PARAM                                                             \
     {"d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL}
-/* The largest field that serves: 1 for d = 1, complex numbers up to d = last,
- * then quaternions. */
-size_t kf_gradient_field(size_t d, size_t last);
-/* M and X of a code by its field; P is there. */
-kofn_status kf_gradient_fill(kf_dual *u, long draws, uint64_t seed);
+
+/* ---- gradient_plain.c ------------------------------------------------------------------ */
+
+/* Answers that are sums of a class of parts, 0..classes-1, the same from every
+ * seat of the class: the first of each counts. */
+kofn_status kf_first_of_each(const kofn_layout *L, size_t classes,
+                             size_t (*class_of)(const kofn_layout *, size_t),
+                             const uint32_t *seats, size_t n, double *D);
 
 /* ---- gradient_paper.c: as they were published ----------------------------------- */
 
@@ -120,5 +138,13 @@ kofn_status kf_paper_polynomial(size_t n, size_t d, size_t m, const double *x,
 kofn_status kf_dual_of(kf_dual *u, const double *V);
 /* A Gaussian V. */
 double *kf_gaussian_V(const kf_dual *u, uint64_t seed);
+
+/* ---- gradient_turns.c ---------------------------------------------------------------- */
+
+/* The largest row norm of D over sqrt(n) for the worst of all, or of many,
+ * sets of up to d-1 missing seats, the others having sent as much as it takes
+ * (SPEC-B D.6.1); only one of `every` of them is looked at. */
+kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
+                         double *gain);
 
 #endif

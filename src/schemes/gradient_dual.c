@@ -152,8 +152,7 @@ void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
         }
 }
 
-/* Rows of norm 1 round alike, whatever the turn and the seat. */
-static kofn_status measure_norms(kf_dual *u)
+kofn_status kf_dual_level(kf_dual *u)
 {
     size_t size = u->units * u->field;
     double *row = kofn_layout_table(u->d, size);
@@ -170,14 +169,13 @@ static kofn_status measure_norms(kf_dual *u)
                 add_part(u, i, t, q, 0, 1, row + q * size);
             for (size_t c = 0; c < u->d * size; c++)
                 sum += row[c] * row[c];
-            if (sum > 0)
-                u->norm[t * u->n + i] = sqrt(sum);
+            u->norm[t * u->n + i] = sum > 0 ? sqrt(sum) : 1;
         }
     kofn_free(row);
     return KOFN_OK;
 }
 
-kofn_status kf_dual_encode(kf_dual *u, bool level)
+kofn_status kf_dual_encode(kf_dual *u)
 {
     size_t w = wide_of(u), cols = encoded_cols(u);
     double *N = kofn_layout_table(w, w);
@@ -190,7 +188,7 @@ kofn_status kf_dual_encode(kf_dual *u, bool level)
     for (size_t j = 0; j < u->n && !st; j++)
         st = encode_part(u, j, N, u->X + j * w * cols);
     kofn_free(N);
-    return st || !level ? st : measure_norms(u);
+    return st;
 }
 
 double kf_dual_spread(const kf_dual *u)
@@ -278,7 +276,8 @@ static void pool_free(pool *p)
     kofn_free(p->turn);
 }
 
-void kf_eliminate(double *T, size_t w, size_t wide, size_t c)
+/* By rows, for those lie together. */
+void kf_eliminate(double *T, size_t w, size_t wide, size_t c, double *dot)
 {
     double norm = 0, *head = T + c * wide;
     double alpha, pivot;
@@ -288,20 +287,27 @@ void kf_eliminate(double *T, size_t w, size_t wide, size_t c)
     if (!(norm > 0))
         return;
     alpha = head[c] > 0 ? -sqrt(norm) : sqrt(norm);
-    pivot = head[c] - alpha; /* v = (pivot, T[c+1..][c]) */
-    for (size_t k = c + 1; k < wide; k++) {
-        double dot = pivot * head[k];
+    pivot = head[c] - alpha; /* v = (pivot, T[c+1..][c]), v'v = -2 alpha pivot */
+    for (size_t k = c + 1; k < wide; k++)
+        dot[k] = pivot * head[k];
+    for (size_t r = c + 1; r < w; r++) {
+        const double *row = T + r * wide;
 
-        for (size_t r = c + 1; r < w; r++)
-            dot += T[r * wide + c] * T[r * wide + k];
-        dot /= alpha * pivot; /* -2 / v'v */
-        head[k] += dot * pivot;
-        for (size_t r = c + 1; r < w; r++)
-            T[r * wide + k] += dot * T[r * wide + c];
+        for (size_t k = c + 1; k < wide; k++)
+            dot[k] += row[c] * row[k];
+    }
+    for (size_t k = c + 1; k < wide; k++) {
+        dot[k] /= alpha * pivot;
+        head[k] += dot[k] * pivot;
+    }
+    for (size_t r = c + 1; r < w; r++) {
+        double *row = T + r * wide, v = row[c];
+
+        for (size_t k = c + 1; k < wide; k++)
+            row[k] += dot[k] * v;
+        row[c] = 0;
     }
     head[c] = alpha;
-    for (size_t r = c + 1; r < w; r++)
-        T[r * wide + c] = 0;
 }
 
 /* The row becomes orthogonal to those of the pool from `first` on, and its Z
@@ -342,7 +348,7 @@ static kofn_status tableau_new(tableau *b, const kf_dual *u, const heard *h)
     for (size_t t = b->from; t < b->to; t++)
         b->missing += (u->n - h->have[t]) * f;
     b->wide = (b->to - b->from) * u->n * f + u->units * f;
-    b->T = kofn_layout_table(b->rows, b->wide);
+    b->T = kofn_layout_table(b->rows + 1, b->wide); /* and scratch */
     return b->T ? KOFN_OK : KOFN_NOMEM;
 }
 
@@ -398,7 +404,7 @@ static kofn_status add_equations(const kf_dual *u, const heard *h, size_t from,
         return st;
     fill_tableau(&b, u, h);
     for (size_t c = 0; c < b.missing; c++)
-        kf_eliminate(b.T, b.rows, b.wide, c);
+        kf_eliminate(b.T, b.rows, b.wide, c, b.T + b.rows * b.wide);
     for (size_t r = b.missing; r < b.rows; r++)
         keep_row(&b, u, h, b.T + r * b.wide, first, p);
     kofn_free(b.T);

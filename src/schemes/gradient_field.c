@@ -12,6 +12,12 @@
  */
 #include "gradient.h"
 
+/* Up to this d complex numbers are as good as quaternions. */
+#define COMPLEX 8
+/* Draws, and the multiply-adds that they may take. */
+#define DRAWS 20
+#define DRAWING 4e8
+
 static size_t gcd(size_t a, size_t b)
 {
     while (b) {
@@ -98,7 +104,7 @@ static kofn_status best_stride(size_t n, size_t d, size_t *stride)
     return st;
 }
 
-kofn_status kf_dual_dft(kf_dual *u)
+static kofn_status dft_M(kf_dual *u)
 {
     size_t stride;
     kofn_status st = best_stride(u->n, u->d, &stride);
@@ -144,48 +150,105 @@ static void orthonormal_columns(double *M, size_t rows, size_t cols)
     }
 }
 
-/* Gaussian entries of the field, columns made orthonormal. */
-kofn_status kf_dual_random(kf_dual *u, uint64_t seed)
+/* Row `name` of Gaussian numbers of the field, as `field` rows. */
+static kofn_status random_row(size_t f, size_t name, size_t count,
+                              uint64_t seed, double *scratch, double *out)
 {
-    size_t f = u->field, wide = u->d * f;
-    double *row = kofn_layout_table(1, wide);
-    kofn_status st = row ? KOFN_OK : KOFN_NOMEM;
+    size_t wide = count * f;
+    kofn_status st = kofn_basis_rows(KOFN_BASIS_GAUSS, name, 1, wide, 0, seed,
+                                     NULL, scratch);
 
-    for (size_t i = 0; i < u->n && !st; i++) {
-        st = kofn_basis_rows(KOFN_BASIS_GAUSS, i, u->n, wide, 0, seed, NULL,
-                             row);
-        for (size_t q = 0; q < u->d; q++)
-            if (f == 4)
-                left_matrix(row + 4 * q, wide, u->M + 4 * i * wide + 4 * q);
-            else
-                u->M[i * wide + q] = row[q];
+    for (size_t q = 0; q < count && !st; q++) {
+        const double *x = scratch + q * f;
+        double *at = out + q * f;
+
+        if (f == 4)
+            left_matrix(x, wide, at);
+        at[0] = x[0];
+        if (f == 2) {
+            at[1] = -x[1];
+            at[wide] = x[1];
+            at[wide + 1] = x[0];
+        }
     }
-    kofn_free(row);
+    return st;
+}
+
+static kofn_status random_rows(size_t f, size_t rows, size_t count,
+                               uint64_t seed, double *out)
+{
+    double *scratch = kofn_layout_table(count, f);
+    kofn_status st = scratch ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t r = 0; r < rows && !st; r++)
+        st = random_row(f, r, count, seed, scratch, out + r * f * count * f);
+    kofn_free(scratch);
+    return st;
+}
+
+static kofn_status orthonormal_M(kf_dual *u, uint64_t seed)
+{
+    kofn_status st = random_rows(u->field, u->n, u->d, seed, u->M);
+
     if (!st)
-        orthonormal_columns(u->M, u->n * f, wide);
+        orthonormal_columns(u->M, u->n * u->field, u->d * u->field);
     return st;
 }
 
 /* Of several draws the one whose runs of d seats are best conditioned. */
-kofn_status kf_dual_best_random(kf_dual *u, size_t draws, uint64_t seed)
+static kofn_status best_orthonormal_M(kf_dual *u, size_t draws, uint64_t seed)
 {
     double best = HUGE_VAL;
-    uint64_t chosen = seed;
+    size_t chosen = 0;
     kofn_status st = KOFN_OK;
 
-    for (size_t k = 0; k <= draws && !st; k++) {
-        uint64_t mine = k < draws ? kf_draw(seed, k) : chosen;
-
-        st = kf_dual_random(u, mine);
-        if (k == draws || st)
-            break;
-        st = kf_dual_encode(u, false);
-        if (st == KOFN_UNSTABLE)
-            st = KOFN_OK;
-        else if (!st && kf_dual_spread(u) < best) {
+    for (size_t k = 0; k < draws && draws > 1 && !st; k++) {
+        st = orthonormal_M(u, kf_draw(seed, k));
+        if (!st)
+            st = kf_dual_encode(u);
+        if (!st && kf_dual_spread(u) < best) {
             best = kf_dual_spread(u);
-            chosen = mine;
+            chosen = k;
         }
+        if (st == KOFN_UNSTABLE) /* singular: the next */
+            st = KOFN_OK;
     }
-    return st;
+    return st ? st : orthonormal_M(u, kf_draw(seed, chosen));
+}
+
+/* ---- which ------------------------------------------------------------------------- */
+
+size_t kf_best_field(size_t d)
+{
+    return d == 1 ? 1 : d <= COMPLEX ? 2 : 4;
+}
+
+static size_t draws_for(const kf_dual *u, long given)
+{
+    double w = (double)(u->d * u->field);
+    double most = DRAWING / (w * w * w * (double)u->n);
+
+    if (given != KOFN_AUTO)
+        return (size_t)given;
+    if (u->n == u->d) /* runs of all seats are orthogonal */
+        return 1;
+    return most < 1 ? 1 : most < DRAWS ? (size_t)most : DRAWS;
+}
+
+kofn_status kf_dual_fill(kf_dual *u, long draws, uint64_t seed)
+{
+    kofn_status st = KOFN_OK;
+
+    if (u->field == 2)
+        st = dft_M(u);
+    else if (u->field == 4)
+        st = best_orthonormal_M(u, draws_for(u, draws), seed);
+    for (size_t i = 0; u->field == 1 && i < u->n; i++)
+        u->M[i] = 1;
+    return st ? st : kf_dual_encode(u);
+}
+
+kofn_status kf_dual_random_P(kf_dual *u, uint64_t seed)
+{
+    return random_rows(u->field, u->turns * u->d, u->units, seed, u->P);
 }

@@ -9,8 +9,6 @@
 /* Numbers in the table that adds up the parts, and in those of a code. */
 #define TABLE ((size_t)1 << 27)
 #define CODES ((size_t)1 << 24)
-/* Multiply-adds that looking for good coefficients may take. */
-#define DRAWING 4e8
 
 static void free_state(void *state)
 {
@@ -142,34 +140,4 @@ kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
                            who, *d, n, n);
     kofn_arg_settle(L, "d", (long)*d);
     return KOFN_OK;
-}
-
-size_t kf_gradient_field(size_t d, size_t last)
-{
-    return d == 1 ? 1 : d <= last ? 2 : 4;
-}
-
-static size_t draws_for(const kf_dual *u, long draws)
-{
-    double w = (double)(u->d * u->field), most = DRAWING / (w * w * w);
-
-    if (draws != KOFN_AUTO)
-        return (size_t)draws;
-    if (u->n == u->d) /* all are orthogonal */
-        return 1;
-    most /= (double)u->n;
-    return most < 1 ? 1 : most > 20 ? 20 : (size_t)most;
-}
-
-kofn_status kf_gradient_fill(kf_dual *u, long draws, uint64_t seed)
-{
-    kofn_status st = KOFN_OK;
-
-    if (u->field == 2)
-        st = kf_dual_dft(u);
-    else if (u->d > 1)
-        st = kf_dual_best_random(u, draws_for(u, draws), seed);
-    for (size_t i = 0; u->d == 1 && i < u->n; i++)
-        u->M[i] = 1;
-    return st ? st : kf_dual_encode(u, true);
 }

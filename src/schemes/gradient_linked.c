@@ -38,7 +38,7 @@ static double *entry(const stairs *s, size_t t, size_t i, size_t col)
 static kofn_status factor(stairs *s, size_t t)
 {
     size_t n = s->u->n, wide = s->rest + n;
-    double *T = s->Q[t] = kofn_layout_table(n, wide);
+    double *T = s->Q[t] = kofn_layout_table(n + 1, wide); /* and scratch */
 
     if (!T)
         return KOFN_NOMEM;
@@ -48,7 +48,7 @@ static kofn_status factor(stairs *s, size_t t)
         T[i * wide + s->rest + i] = 1;
     }
     for (size_t c = 0; c < s->rest; c++)
-        kf_eliminate(T, n, wide, c);
+        kf_eliminate(T, n, wide, c, T + n * wide);
     for (size_t c = 0; c < s->rest; c++)
         if (!(fabs(T[c * wide + c]) > 1e-13 * fabs(T[0])))
             return KOFN_UNSTABLE;

@@ -1,8 +1,9 @@
-/* replication.c -- k row bands, each on several workers; one answer a band.
+/* replication.c -- k row bands, or parts of a sum, each on several workers; one
+ * answer of each.
  *
  * As a code: k groups of threshold 1.
  */
-#include <kofn/scheme.h>
+#include "gradient.h"
 
 static const kofn_param params[] = {
     {"k", KOFN_AUTO, 1, 1000000, "row bands; auto: half the workers", 0},
@@ -20,6 +21,13 @@ static kofn_status layout(kofn_layout *L)
         return kofn_refuse("replication: k = %ld bands need as many workers, "
                            "there are %zu; ask for k <= %zu", k, n, n);
     kofn_arg_settle(L, "k", k);
+    if (L->problem.op == KOFN_SUM) {
+        L->seats = L->max_seats = n;
+        L->symbols = L->cut[0].rows = L->enough = (size_t)k;
+        L->wants = 1;
+        L->threshold = n - n / (size_t)k + 1;
+        return KOFN_OK;
+    }
     L->groups = (size_t)k;
     L->seats = (n + L->groups - 1) / L->groups;
     L->enough = 1;
@@ -29,17 +37,34 @@ static kofn_status layout(kofn_layout *L)
 static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
-    (void)L, (void)i, (void)E1, (void)G;
-    E0[0] = 1;
+    (void)E1;
+    if (L->problem.op == KOFN_SUM)
+        E0[i % L->symbols] = G[i % L->symbols] = 1;
+    else
+        E0[0] = 1;
     return KOFN_OK;
+}
+
+static size_t part_of(const kofn_layout *L, size_t i)
+{
+    return i % L->symbols;
+}
+
+static kofn_status decode(const kofn_layout *L, const uint32_t *seats,
+                          size_t n, double *D)
+{
+    return L->problem.op == KOFN_SUM
+               ? kf_first_of_each(L, L->symbols, part_of, seats, n, D)
+               : KOFN_UNSUITED;
 }
 
 const kofn_scheme kf_replication = {
     .name = "replication",
     .summary = "k row bands, each on n/k workers; the first answer counts",
     .cite = "the baseline of every paper",
-    .ops = KOFN_MATVEC | KOFN_MATMUL,
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_SUM,
     .params = params,
     .layout = layout,
     .seat = seat,
+    .decode = decode,
 };

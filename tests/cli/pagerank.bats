@@ -90,9 +90,10 @@ x = np.load('u.npy'); assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - .5)
 @test "schemes: list, one, JSON" {
     run kofn schemes
     [ "$status" -eq 0 ]
-    for s in elastic mds replication uncoded; do
+    for s in $(kofn schemes --json | py "import json, sys
+print(*[s['name'] for s in json.load(sys.stdin)])"); do
         [[ "$output" == *"$s"* ]]
-        grep -q "\`$s" "$KOFN_SOURCE/README.md"
+        grep -q "\`$s[\`:]" "$KOFN_SOURCE/README.md" || { echo "$s"; return 1; }
     done
     kofn schemes --json | json "len(o) >= 4 and all('threshold' in s for s in o)"
     kofn schemes elastic:k=6 -n 12 --json | json "o['threshold'] == 6 and \

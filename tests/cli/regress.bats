@@ -8,7 +8,8 @@ inputs() {
 
 @test "every scheme that regresses finds the least squares" {
     inputs
-    for s in elastic:k=4 elastic:k=4,cut=columns pcr:r=4 pcr:r=3,layout=paper gc:d=3 cgc:d=3 g-cgc:d=3; do
+    for s in elastic:k=4 elastic:k=4,cut=columns pcr:r=4 pcr:r=3,layout=paper gc:d=3 cgc:d=3 g-cgc:d=3 \
+        agc g-agc bcc replication; do
         for port in threads sim; do
             kofn regress X.npy y.npy -o w.npy -s $s -p $port -w straggle=0.1 \
                 --verify --json >out.json

@@ -1,0 +1,208 @@
+/* gradient_plain.c -- sums of gradients without coefficients.
+ *
+ *     bcc     Li, Mousavi Kalan, Avestimehr, Soltanolkotabi, "Near-optimal
+ *             straggler mitigation for distributed gradient methods", 2018
+ *             (batched coupon's collector): every worker adds up one of
+ *             c = ceil(n/r) batches, drawn at random; the first answer of each
+ *             counts
+ *     ignore  whoever is late is left out and the rest scaled up: another
+ *             number, which is why it is delivered as KOFN_PARTIAL
+ */
+#include "gradient.h"
+
+/* Placements that are drawn before it is said that there is none. */
+#define PLACEMENTS 10000
+
+kofn_status kf_first_of_each(const kofn_layout *L, size_t classes,
+                             size_t (*class_of)(const kofn_layout *, size_t),
+                             const uint32_t *seats, size_t n, double *D)
+{
+    double *seen = kofn_layout_table(classes, 1);
+    size_t missing = classes;
+
+    if (!seen)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        size_t c = class_of(L, seats[i]);
+
+        D[i] = seen[c] == 0;
+        missing -= seen[c] == 0;
+        seen[c] = 1;
+    }
+    kofn_free(seen);
+    if (missing == 0)
+        return KOFN_OK;
+    kofn_refuse("nobody has answered for %zu of %zu batches", missing, classes);
+    return KOFN_TOOFEW;
+}
+
+/* ---- bcc ----------------------------------------------------------------------- */
+
+static const kofn_param bcc_params[] = {
+    {"r", KOFN_AUTO, 1, 1000000,
+     "parts that each worker computes; auto: a quarter of them", NULL},
+    {0},
+};
+
+typedef struct placement {
+    uint64_t seed;
+    size_t batches, fewest; /* seats that hold the rarest batch */
+} placement;
+
+static size_t batch_of(const kofn_layout *L, size_t seat)
+{
+    const placement *p = L->state;
+
+    return (size_t)(kf_hash(kf_draw(p->seed, seat + 1)) % p->batches);
+}
+
+/* Seats of the rarest batch. */
+static size_t rarest(const kofn_layout *L, double *count)
+{
+    const placement *p = L->state;
+    size_t fewest = SIZE_MAX;
+
+    for (size_t b = 0; b < p->batches; b++)
+        count[b] = 0;
+    for (size_t i = 0; i < L->seats; i++)
+        count[batch_of(L, i)]++;
+    for (size_t b = 0; b < p->batches; b++)
+        if (count[b] < (double)fewest)
+            fewest = (size_t)count[b];
+    return fewest;
+}
+
+/* A placement that leaves a batch to nobody would wait for ever. */
+static kofn_status place(kofn_layout *L, size_t r)
+{
+    placement *p = L->state;
+    double *count = kofn_layout_table(p->batches, 1);
+
+    if (!count)
+        return KOFN_NOMEM;
+    for (size_t k = 0; k < PLACEMENTS && p->fewest == 0; k++) {
+        p->seed = kf_hash(kf_draw(L->seed, k + 1));
+        p->fewest = rarest(L, count);
+    }
+    kofn_free(count);
+    return p->fewest ? KOFN_OK
+                     : kofn_refuse("bcc: of %d placements of %zu batches on "
+                                   "%zu workers none gave every batch to "
+                                   "somebody; ask for r > %zu", PLACEMENTS,
+                                   p->batches, L->seats, r);
+}
+
+static kofn_status bcc_layout(kofn_layout *L)
+{
+    size_t n = kofn_arg_workers(L), r;
+    long given = kofn_arg(L, "r");
+    placement *p = (void *)kofn_layout_table(
+        (sizeof *p + sizeof(double) - 1) / sizeof(double), 1);
+    kofn_status st;
+
+    if (!p)
+        return KOFN_NOMEM;
+    L->state = p;
+    L->free_state = kofn_free;
+    r = given == KOFN_AUTO ? (n + 3) / 4 : (size_t)given;
+    if (r > n)
+        return kofn_refuse("bcc: r = %zu parts for each of %zu workers; there "
+                           "are as many parts as workers: ask for r <= %zu", r,
+                           n, n);
+    kofn_arg_settle(L, "r", (long)r);
+    p->batches = (n + r - 1) / r;
+    L->seats = L->max_seats = n;
+    L->cut[0] = (kofn_cut){n, 1};
+    L->wants = 1;
+    L->symbols = n;
+    st = place(L, r);
+    L->enough = p->batches;
+    L->threshold = n - p->fewest + 1;
+    return st;
+}
+
+static kofn_status bcc_seat(const kofn_layout *L, size_t seat, double *E0,
+                            double *E1, double *G)
+{
+    size_t r = (size_t)kofn_arg(L, "r"), from = batch_of(L, seat) * r;
+
+    (void)E1;
+    for (size_t j = from; j < from + r && j < L->symbols; j++)
+        E0[j] = G[j] = 1;
+    return KOFN_OK;
+}
+
+static kofn_status bcc_decode(const kofn_layout *L, const uint32_t *seats,
+                              size_t n, double *D)
+{
+    const placement *p = L->state;
+
+    return kf_first_of_each(L, p->batches, batch_of, seats, n, D);
+}
+
+const kofn_scheme kf_bcc = {
+    .name = "bcc",
+    .summary = "sums of gradients; batches drawn at random, one answer of each",
+    .cite = "Li et al. 2018, arXiv:1710.09990",
+    .ops = KOFN_SUM,
+    .params = bcc_params,
+    .layout = bcc_layout,
+    .seat = bcc_seat,
+    .decode = bcc_decode,
+};
+
+/* ---- ignore ----------------------------------------------------------------------- */
+
+static const kofn_param ignore_params[] = {
+    {"wait", KOFN_AUTO, 1, 1000000,
+     "answers to wait for; auto: three quarters of the workers", NULL},
+    {0},
+};
+
+static kofn_status ignore_layout(kofn_layout *L)
+{
+    size_t n = kofn_arg_workers(L);
+    long wait = kofn_arg(L, "wait");
+
+    if (wait == KOFN_AUTO)
+        wait = (long)(n - n / 4);
+    if ((size_t)wait > n)
+        return kofn_refuse("ignore: wait = %ld answers of %zu workers; ask for "
+                           "wait <= %zu", wait, n, n);
+    kofn_arg_settle(L, "wait", wait);
+    L->seats = L->max_seats = n;
+    L->cut[0] = (kofn_cut){n, 1};
+    L->wants = 1;
+    L->symbols = n;
+    L->enough = (size_t)wait;
+    return KOFN_OK;
+}
+
+static kofn_status ignore_seat(const kofn_layout *L, size_t seat, double *E0,
+                               double *E1, double *G)
+{
+    (void)L;
+    (void)E1;
+    E0[seat] = G[seat] = 1;
+    return KOFN_OK;
+}
+
+static kofn_status ignore_decode(const kofn_layout *L, const uint32_t *seats,
+                                 size_t n, double *D)
+{
+    (void)seats;
+    for (size_t i = 0; i < n; i++)
+        D[i] = (double)L->seats / (double)n;
+    return n < L->seats ? KOFN_PARTIAL : KOFN_OK;
+}
+
+const kofn_scheme kf_ignore = {
+    .name = "ignore",
+    .summary = "sums of gradients; those who are late are left out",
+    .cite = "the baseline of Tandon et al. 2017, arXiv:1612.03301",
+    .ops = KOFN_SUM,
+    .params = ignore_params,
+    .layout = ignore_layout,
+    .seat = ignore_seat,
+    .decode = ignore_decode,
+};

@@ -1,0 +1,445 @@
+/* gradient_turns.c -- sums of gradients whose messages are as long as the
+ * stragglers make them: each worker sends a piece of p/lam numbers after the
+ * other until all can be stopped, and with s stragglers that is after
+ * lam/(d-s) of them, whatever s turns out to be.
+ *
+ *     agc     Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021
+ *     g-agc   the same in groups of d, section VI
+ *
+ * Three ways to mix the pieces:
+ *
+ *     staircase    the paper's (gradient_linked.c)
+ *     decoupled    the same without what links the turns: any turn cancels the
+ *                  missing by itself, and the pieces are mixed at random
+ *     sequential   the pieces are not mixed but chosen.  A turn of round r
+ *                  carries d-r pieces, the last r columns of M being there to
+ *                  cancel r stragglers.  Who has the turns of rounds 0..r-1
+ *                  of all but r workers lacks one piece of each; these are
+ *                  what round r consists of.
+ */
+#include "gradient.h"
+
+/* Where complex numbers are as good as quaternions. */
+#define COMPLEX 8
+/* Draws, and the multiply-adds that comparing them may take. */
+#define DRAWS 8
+#define COMPARING 2e8
+/* Real unknowns of one system that decodes: seconds of work. */
+#define UNKNOWNS 500
+/* Pieces by default where there is a choice. */
+#define PIECES 60
+/* Sets of seats that are all tried, or else how many at random. */
+#define ALL_SETS 2000
+#define SOME_SETS 50
+
+typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
+
+#define TURNS_PARAMS                                                           \
+    KF_D_PARAM,                                                                \
+        {"lam", KOFN_AUTO, 1, 100000,                                          \
+         "pieces of a vector, sent one by one; auto: lcm(1..d), if "           \
+         "decoupled 60 at most", NULL},                                        \
+        {"form", KOFN_AUTO, 0, 0,                                              \
+         "sequential: most accurate; staircase: the paper's; decoupled: for "  \
+         "any lam; auto: sequential for d <= 6",                               \
+         "sequential|staircase|decoupled"},                                    \
+    {                                                                          \
+        "draws", KOFN_AUTO, 1, 1000,                                           \
+            "random forms: draws of which the best is taken; auto: up to 8",   \
+            NULL                                                               \
+    }
+
+static const kofn_param agc_params[] = {TURNS_PARAMS, {0}};
+static const kofn_param g_agc_params[] = {TURNS_PARAMS, {0}};
+
+/* ---- sequential --------------------------------------------------------------------- */
+
+/* The pieces of round r, one of each turn before, those of later turns of
+ * round 0 first: what comes late is what most workers are missing. */
+static size_t collect(const kf_dual *u, size_t turns, size_t r, size_t *list)
+{
+    size_t d = u->d, count = 0;
+
+    for (size_t origin = u->units / d; origin-- > 0;)
+        for (size_t t = 0; t < turns; t++) {
+            size_t unit = u->slot[t * d + d - r];
+
+            if (unit / d == origin)
+                list[count++] = unit;
+        }
+    return count;
+}
+
+/* units is a multiple of 1..d. */
+static kofn_status fill_slots(kf_dual *u)
+{
+    size_t d = u->d, turns = u->units / d;
+    size_t *list = (void *)kofn_layout_table(u->units, 1);
+
+    for (size_t e = 0; e < u->units && list; e++)
+        u->slot[e] = e;
+    for (size_t r = 1; r < d && list; r++) {
+        size_t count = collect(u, turns, r, list), each = d - r;
+
+        for (size_t e = 0; e < count; e++)
+            u->slot[(turns + e / each) * d + e % each] = list[e];
+        turns += count / each;
+    }
+    kofn_free(list);
+    return list ? KOFN_OK : KOFN_NOMEM;
+}
+
+static kofn_status make_sequential(const kofn_layout *L, kf_dual *u,
+                                   uint64_t seed)
+{
+    kofn_status st = kf_dual_new(u, true);
+
+    if (!st)
+        st = fill_slots(u);
+    if (!st)
+        st = kf_dual_fill(u, kofn_arg(L, "draws"), seed);
+    return st ? st : kf_dual_level(u);
+}
+
+/* ---- random --------------------------------------------------------------------------- */
+
+static kofn_status draw_staircase(kf_dual *u, uint64_t seed)
+{
+    double *V = kf_gaussian_V(u, seed);
+    kofn_status st = V ? kf_dual_of(u, V) : KOFN_NOMEM;
+
+    kofn_free(V);
+    return st ? st : kf_dual_encode(u);
+}
+
+/* M is there where turns are not linked. */
+static kofn_status draw(kf_dual *u, uint64_t seed)
+{
+    kofn_status st =
+        u->linked ? draw_staircase(u, seed) : kf_dual_random_P(u, seed);
+
+    return st ? st : kf_dual_level(u);
+}
+
+/* ---- how good a draw is (SPEC-B D.6.1) ------------------------------------------------- */
+
+/* Sets of `count` of n seats: all in order, or some. */
+typedef struct sets {
+    size_t n, count, tried, total;
+    bool all;
+    uint64_t state;
+    size_t *seat; /* ascending */
+} sets;
+
+/* C(n, k), no more than `most`. */
+static size_t binomial(size_t n, size_t k, size_t most)
+{
+    double c = 1;
+
+    for (size_t i = 0; i < k; i++)
+        c = c * (double)(n - i) / (double)(i + 1);
+    return c < (double)most ? (size_t)(c + 0.5) : most;
+}
+
+static size_t sets_of(const kf_dual *u, bool *all)
+{
+    size_t sum = 0;
+
+    for (size_t s = 0; s < u->d; s++)
+        sum += binomial(u->n, s, ALL_SETS + 1);
+    *all = sum <= ALL_SETS;
+    return *all ? sum : u->d * (SOME_SETS + u->n);
+}
+
+static size_t below(sets *s, size_t n)
+{
+    return (size_t)(kf_hash(s->state++) % n);
+}
+
+static void random_seats(sets *s)
+{
+    for (size_t i = 0, taken = 0; taken < s->count; i++)
+        if (below(s, s->n - i) < s->count - taken)
+            s->seat[taken++] = i;
+}
+
+static bool next_in_order(sets *s)
+{
+    size_t i = s->count;
+
+    while (i > 0 && s->seat[i - 1] == s->n - s->count + i - 1)
+        i--;
+    if (i == 0)
+        return false;
+    s->seat[i - 1]++;
+    for (; i < s->count; i++)
+        s->seat[i] = s->seat[i - 1] + 1;
+    return true;
+}
+
+/* The next set; false after the last.  Not all: runs of seats and others. */
+static bool next_set(sets *s)
+{
+    size_t at = s->tried++;
+
+    if (s->all && at)
+        return next_in_order(s);
+    if (s->count == 0)
+        return at == 0;
+    for (size_t i = 0; i < s->count; i++)
+        s->seat[i] = s->all ? i : (at + i) % s->n;
+    if (!s->all && at >= s->n)
+        random_seats(s);
+    return s->all || at < s->n + SOME_SETS;
+}
+
+static bool among(const sets *s, size_t i)
+{
+    for (size_t k = 0; k < s->count; k++)
+        if (s->seat[k] == i)
+            return true;
+    return false;
+}
+
+/* max_z |D_z| / sqrt n when these do not answer and all others to as many
+ * turns as it takes. */
+static kofn_status gain_without(const kf_dual *u, const sets *s,
+                                uint32_t *answers, double *D, double *gain)
+{
+    size_t turns = (u->units + u->d - s->count - 1) / (u->d - s->count);
+    size_t count = 0, rows = u->units * u->field, wide;
+    kofn_status st;
+
+    for (size_t i = 0; i < u->n; i++)
+        for (size_t t = 0; t < turns && !among(s, i); t++)
+            answers[count++] = (uint32_t)(i * u->turns + t);
+    wide = count * u->field;
+    for (size_t e = 0; e < rows * wide; e++)
+        D[e] = 0;
+    st = kf_dual_decode(u, answers, count, 0, D, wide);
+    if (st == KOFN_TOOFEW)
+        *gain = HUGE_VAL;
+    for (size_t z = 0; z < rows && !st; z++) {
+        double sum = 0;
+
+        for (size_t c = 0; c < wide; c++)
+            sum += D[z * wide + c] * D[z * wide + c];
+        *gain = fmax(*gain, sqrt(sum / (double)u->n));
+    }
+    return st == KOFN_TOOFEW ? KOFN_OK : st;
+}
+
+kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
+                         double *gain)
+{
+    size_t most = u->n * u->turns, met = 0;
+    uint32_t *answers = (void *)kofn_layout_table(most, 1);
+    double *D = kofn_layout_table(u->units * u->field, most * u->field);
+    sets s = {.n = u->n, .state = seed};
+    kofn_status st;
+
+    s.seat = (void *)kofn_layout_table(u->d, 1);
+    st = answers && D && s.seat ? KOFN_OK : KOFN_NOMEM;
+    sets_of(u, &s.all);
+    *gain = 0;
+    for (s.count = 0; s.count < u->d && !st; s.count++) {
+        s.tried = 0;
+        while (!st && next_set(&s))
+            if (met++ % every == 0)
+                st = gain_without(u, &s, answers, D, gain);
+    }
+    kofn_free(answers);
+    kofn_free(D);
+    kofn_free(s.seat);
+    return st;
+}
+
+/* About the multiply-adds of one decoder: of the equations and of solving
+ * them. */
+static double work_of(const kf_dual *u)
+{
+    double d = (double)(u->d * u->field), n = (double)(u->n * u->field);
+    double units = (double)(u->units * u->field);
+
+    return (u->linked ? units : 1) * d * d * units * n +
+           10 * units * units * units;
+}
+
+/* How many draws, and of how many sets one is looked at. */
+static size_t draws_for(const kf_dual *u, long given, size_t *every)
+{
+    bool all;
+    double most = COMPARING / work_of(u), total = (double)sets_of(u, &all);
+    double draws = given != KOFN_AUTO ? (double)given
+                   : most < DRAWS     ? floor(fmax(most, 1))
+                                      : DRAWS;
+
+    *every = (size_t)fmax(1, fmin(total, ceil(draws * total / most)));
+    return (size_t)draws;
+}
+
+static kofn_status make_random(const kofn_layout *L, kf_dual *u, uint64_t seed)
+{
+    size_t every, draws = draws_for(u, kofn_arg(L, "draws"), &every), best = 0;
+    double least = HUGE_VAL, gain;
+    kofn_status st = kf_dual_new(u, false);
+
+    if (!st && !u->linked)
+        st = kf_dual_fill(u, KOFN_AUTO, seed);
+
+    for (size_t k = 0; k < draws && draws > 1 && !st; k++) {
+        st = draw(u, kf_draw(seed, k));
+        if (!st)
+            st = kf_dual_gain(u, seed, every, &gain);
+        if (!st && gain < least) {
+            least = gain;
+            best = k;
+        }
+        if (st == KOFN_UNSTABLE) /* singular: the next */
+            st = KOFN_OK;
+    }
+    return st ? st : draw(u, kf_draw(seed, best));
+}
+
+/* ---- plans -------------------------------------------------------------------------------- */
+
+static size_t lcm_up_to(size_t d)
+{
+    size_t lcm = 1;
+
+    for (size_t k = 2; k <= d && lcm < 100000; k++) {
+        size_t a = lcm, b = k;
+
+        while (b) {
+            size_t t = a % b;
+
+            a = b;
+            b = t;
+        }
+        lcm *= k / a;
+    }
+    return lcm;
+}
+
+static form choose_form(const kofn_layout *L, size_t d)
+{
+    long given = kofn_arg(L, "form");
+    form f = given != KOFN_AUTO ? (form)given
+             : lcm_up_to(d) <= PIECES ? SEQUENTIAL
+                                      : DECOUPLED;
+
+    kofn_arg_settle(L, "form", (long)f);
+    return f;
+}
+
+static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
+                              form f, size_t *lam)
+{
+    long given = kofn_arg(L, "lam");
+    size_t lcm = lcm_up_to(d);
+
+    *lam = given == KOFN_AUTO ? lcm : (size_t)given;
+    if (given == KOFN_AUTO && f == DECOUPLED && lcm > PIECES)
+        *lam = PIECES;
+    if (f == SEQUENTIAL && *lam % lcm && *lam < lcm)
+        return kofn_refuse("%s: lam = %zu must be divisible by 1..%zu, as %zu "
+                           "is; or ask for form=decoupled", who, *lam, d, lcm);
+    if (f == SEQUENTIAL && *lam % lcm)
+        return kofn_refuse("%s: lam = %zu must be divisible by 1..%zu, as %zu "
+                           "and %zu are; or ask for form=decoupled", who, *lam,
+                           d, *lam / lcm * lcm, (*lam / lcm + 1) * lcm);
+    if (*lam * kf_best_field(d) > UNKNOWNS)
+        return kofn_refuse("%s: lam = %zu pieces take long to decode; ask for "
+                           "form=decoupled with lam <= %zu, or for d <= 6",
+                           who, *lam, UNKNOWNS / kf_best_field(d));
+    kofn_arg_settle(L, "lam", (long)*lam);
+    return KOFN_OK;
+}
+
+/* V and M of the staircase grow with the square of lam and of the workers. */
+static kofn_status check_staircase(const kofn_layout *L, const char *who,
+                                   size_t d, size_t lam)
+{
+    size_t n = kofn_arg_workers(L);
+    double size = (double)lam * (double)lam * (double)n * (double)n;
+
+    if (size * (double)(d + 1) <= 4e7)
+        return KOFN_OK;
+    return kofn_refuse("%s: form=staircase with lam = %zu on %zu workers is "
+                       "too large; ask for form=decoupled or a smaller lam",
+                       who, lam, n);
+}
+
+static kofn_status make_code(const kofn_layout *L, kf_dual *u, form f,
+                             size_t field, uint64_t seed)
+{
+    u->units = u->turns = (size_t)kofn_arg(L, "lam");
+    u->field = field;
+    u->linked = f == STAIRCASE;
+    return f == SEQUENTIAL ? make_sequential(L, u, seed)
+                           : make_random(L, u, seed);
+}
+
+static kofn_status layout(kofn_layout *L, const char *who, bool groups)
+{
+    form f = SEQUENTIAL;
+    size_t d, lam, field;
+    kf_gradient *g = NULL;
+    kofn_status st = kf_gradient_d(L, who, 3, &d);
+
+    if (!st)
+        f = choose_form(L, d);
+    if (!st)
+        st = choose_lam(L, who, d, f, &lam);
+    if (!st && f == STAIRCASE)
+        st = check_staircase(L, who, d, lam);
+    if (!st && !(g = kf_gradient_new(L, d, groups)))
+        st = KOFN_NOMEM;
+    if (st)
+        return st;
+    field = f == STAIRCASE ? 1 : kf_best_field(d);
+    st = kf_gradient_sizes(L, who, lam, field, lam);
+    if (!st)
+        st = make_code(L, &g->code[1], f, field, L->seed);
+    if (!st && g->codes > 1)
+        st = make_code(L, &g->code[0], f, field, kf_draw(L->seed, 1000));
+    if (st)
+        return st;
+    /* turns in which every seat cancels a straggler bring the most */
+    L->threshold = (L->seats - d + 1) * lam;
+    L->enough = g->codes * lam + (L->seats - g->codes * d) * ((lam + d - 1) / d);
+    L->whole = true;
+    return KOFN_OK;
+}
+
+static kofn_status agc_layout(kofn_layout *L)
+{
+    return layout(L, "agc", false);
+}
+
+static kofn_status g_agc_layout(kofn_layout *L)
+{
+    return layout(L, "g-agc", true);
+}
+
+const kofn_scheme kf_agc = {
+    .name = "agc",
+    .summary = "sums of gradients; messages grow with the stragglers there are",
+    .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
+    .ops = KOFN_SUM,
+    .params = agc_params,
+    .layout = agc_layout,
+    .seat = kf_gradient_seat,
+    .decode = kf_gradient_decode,
+};
+
+const kofn_scheme kf_g_agc = {
+    .name = "g-agc",
+    .summary = "agc in groups of d; any d-1 stragglers of each group",
+    .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
+    .ops = KOFN_SUM,
+    .params = g_agc_params,
+    .layout = g_agc_layout,
+    .seat = kf_gradient_seat,
+    .decode = kf_gradient_decode,
+};
