@@ -273,11 +273,13 @@ typedef struct kofn_options {
                             before it is no longer asked; 0: 3             */
     bool beyond;         /* float32: also name more liars than half of the
                             answers beyond k, at the risk of naming wrong  */
+    const char *metrics; /* file to keep figures in while it runs, or NULL */
+    const char *trace;   /* file to draw the run in, or NULL               */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
         sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
-            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false                    \
+            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL        \
     }
 
 /* One round, or all since kofn_open for kofn_job_totals. */
@@ -304,6 +306,8 @@ typedef struct kofn_report {
     double floor;          /* wrong by less than this, in units of row norm of
                               A times column norm of the input, may pass; 0:
                               nothing was checked                             */
+    uint64_t sent, received; /* bytes handed to the port, of blocks and of each
+                                task's input; and taken from it, of results   */
 } kofn_report;
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */
@@ -340,9 +344,16 @@ typedef struct kofn_progress {
     unsigned round;
     size_t live, awaited; /* workers; workers with a task in hand */
     double done;          /* share of this round's strips that has come */
+    size_t joined, left;  /* workers, since the beginning               */
+    size_t outstanding;   /* strips that workers were asked for and owe */
+    uint64_t sent, received; /* bytes, since the beginning              */
 } kofn_progress;
 KOFN_API void kofn_job_progress(const kofn_job *job, kofn_progress *p);
 KOFN_API void kofn_job_totals(const kofn_job *job, kofn_report *rep);
+/* Complete the files of options.metrics and options.trace; no round can follow.
+ * KOFN_IO when one of them could not be written, now or before: the rounds do
+ * not suffer from it.  kofn_close does the same but cannot tell. */
+KOFN_API kofn_status kofn_finish(kofn_job *job);
 KOFN_API void kofn_close(kofn_job *job);
 
 /* ---- iterations: users of the rounds above ----------------------------- */

@@ -93,7 +93,7 @@ static const kofn_happening events[] = {
 typedef struct setting {
     rig_kind kind;
     rig r; /* the inputs; no plan, no job */
-    const char *journal;
+    const char *journal, *metrics, *trace;
     bool losses; /* which the scheme can do with */
 } setting;
 
@@ -135,6 +135,8 @@ static kofn_status whole_life(const void *ud)
     kofn_status st = kofn_plan_new(&plan, &pb, k->spec, k->workers, 7);
 
     o.journal = s->journal;
+    o.metrics = s->metrics;
+    o.trace = s->trace;
     o.events = s->losses ? events + 3 : events;
     o.event_count = s->losses ? 5 : 3;
     o.pieces = 3;
@@ -199,6 +201,34 @@ static void lives(bool sim, size_t step)
             rig_down(&s.r);
         }
     unlink(path);
+}
+
+/* Those who watch may miss something, the rounds nothing. */
+static void watched(void **state)
+{
+    setting s = {.kind = {.workers = 5,
+                          .m = 50,
+                          .n = 11,
+                          .p = 2,
+                          .dtype = KOFN_F64,
+                          .sim = true,
+                          .spec = "elastic"},
+                 .losses = true};
+    char metrics[] = "alloc_test.XXXXXX", trace[] = "alloc_test.XXXXXX";
+    int fd = mkstemp(metrics), fd2 = mkstemp(trace);
+
+    (void)state;
+    assert_true(fd >= 0 && fd2 >= 0);
+    close(fd);
+    close(fd2);
+    s.metrics = metrics;
+    s.trace = trace;
+    kofn_set_alloc(NULL);
+    rig_inputs(&s.r, &s.kind);
+    both_ways(whole_life, &s, KOFN_TOOFEW, SLOWED == 1 ? 1 : 5);
+    rig_down(&s.r);
+    unlink(metrics);
+    unlink(trace);
 }
 
 static void on_the_simulator(void **state)
@@ -314,7 +344,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(describing_a_plan), cmocka_unit_test(reading_events),
-        cmocka_unit_test(ranking_pages),     cmocka_unit_test(on_the_simulator),
+        cmocka_unit_test(ranking_pages),     cmocka_unit_test(watched),
+        cmocka_unit_test(on_the_simulator),
         cmocka_unit_test(on_threads),
     };
 

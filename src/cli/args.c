@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPTIONS 40
+#define MAX_OPTIONS 60
 
 static int wrong(const cli_option *o, const char *text, const char *want)
 {
@@ -148,6 +148,12 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1007:
         a->job.journal = text;
         return 0;
+    case 1060:
+        a->job.metrics = text;
+        return *text ? 0 : wrong(o, "\"\"", "give a file name");
+    case 1061:
+        a->job.trace = text;
+        return *text ? 0 : wrong(o, "\"\"", "give a file name");
     case 1008:
         a->dtype = text;
         return word(o->arg, text) >= 0 ? 0 : wrong(o, text, "give f8 or f4");

@@ -210,6 +210,7 @@ static const char *const json_keys[] = {
                "measured",
     "encode_seconds, wait_seconds, decode_seconds", "where they went",
     "joined, left", "workers",
+    "sent_bytes, received_bytes", "blocks and the inputs of tasks; results",
     "late", "results that were not needed any more",
     "dropped", "messages that were stale or came twice",
     "corrupted", "workers whose results were found wrong",

@@ -35,6 +35,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     *s = (session){.args = a,
                    .rel_error = -1,
                    .started = wall(),
+                   .drawn = wall(),
                    .expected_rounds = rounds};
     s->per_round = json_array();
     if (!s->per_round)
@@ -69,11 +70,24 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
 
 /* ---- progress -------------------------------------------------------------------- */
 
+/* Three figures and a unit; the first time there is no span to speak of. */
+static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
+{
+    static const char *const unit[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+    double x = (double)bytes / span;
+    size_t i = 0;
+
+    for (; x >= 999.5 && i < 4; i++)
+        x /= 1000;
+    snprintf(out, 20, "%.3g %s", x, unit[i]);
+    return out;
+}
+
 static void draw(session *s)
 {
     double now = wall(), past = now - s->started, eta;
     kofn_progress p;
-    char left[40] = "";
+    char left[40] = "", fleet[80] = "", rate[20];
 
     if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
         return;
@@ -82,10 +96,16 @@ static void draw(session *s)
                             ((double)s->expected_rounds - p.round + 1 - p.done)
                       : 0;
     if (eta > 0)
-        snprintf(left, sizeof left, "   %.0f s left", eta);
-    cli_draw("round %u of %zu   %zu workers live   waiting for %zu   %3.0f %%%s",
-             p.round, s->expected_rounds, p.live, p.awaited, 100 * p.done,
-             left);
+        snprintf(left, sizeof left, "  %.0f s left", eta);
+    if (p.joined || p.left)
+        snprintf(fleet, sizeof fleet, ", %zu joined, %zu lost", p.joined,
+                 p.left);
+    cli_draw("round %u of %zu  %zu workers live%s  %zu strips from %zu "
+             "outstanding  %s  %3.0f %%%s", p.round, s->expected_rounds, p.live,
+             fleet, p.outstanding, p.awaited,
+             bytes_a_second(rate, p.sent + p.received - s->moved,
+                            now - s->drawn), 100 * p.done, left);
+    s->moved = p.sent + p.received;
     s->drawn = now;
 }
 
@@ -154,6 +174,8 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("decode_seconds", number(seconds(t->decoding)));
     PUT("joined", json_integer(t->joined));
     PUT("left", json_integer(t->left));
+    PUT("sent_bytes", json_integer((json_int_t)t->sent));
+    PUT("received_bytes", json_integer((json_int_t)t->received));
     PUT("late", json_integer(t->late));
     PUT("dropped", json_integer(t->dropped));
     PUT("corrupted", liars(t));
@@ -266,12 +288,25 @@ double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
     return bottom > 0 ? sqrt(top / bottom) : top == 0 ? 0 : INFINITY;
 }
 
+/* The drawing and the figures are not worth an answer, but a word. */
+static int finish(const session *s, int code)
+{
+    kofn_status st = s->job ? kofn_finish(s->job) : KOFN_OK;
+    int said;
+
+    if (!st)
+        return code;
+    said = cli_say(code ? 0 : EXIT_FAILED, "%s", kofn_errmsg());
+    return code ? code : said;
+}
+
 int session_close(session *s, int code)
 {
     kofn_report total = {0};
     kofn_plan_info info;
 
     cli_erase();
+    code = finish(s, code);
     if (s->job && !cli_caught() &&
         kofn_plan_describe(s->plan, false, &info) == KOFN_OK) {
         kofn_job_totals(s->job, &total);

@@ -65,6 +65,12 @@ const cli_option cli_options[] = {
     {1006, "seed", "S", "of coefficients, weather and generated data (1)",
      IN_RUN | IN_GEN | IN_SCHEMES | IN_BENCH},
     {1007, "journal", "FILE", "record the run for kofn replay", IN_RUN},
+    {1060, "metrics", "FILE",
+     "keep figures there while it runs, for Prometheus and the like "
+     "(OpenMetrics)", IN_RUN},
+    {1061, "trace", "FILE",
+     "draw the run for ui.perfetto.dev or chrome://tracing: who did what, and "
+     "what for", IN_RUN},
     {1008, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN},
     {1009, "rows", "N", "rows of A that the figures are for (100000)",
      IN_SCHEMES},

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "mat/mat.h"
+#include "out.h"
 
 #include <kofn/io.h>
 
@@ -81,24 +82,5 @@ bool kf_has_suffix(const char *path, const char *suffix);
 
 /* "cannot VERB NAME: reason", KOFN_IO. */
 kofn_status kf_errno_fail(const char *verb, const char *path, int error);
-
-/* ---- a file being written ----------------------------------------------- */
-
-/* A file under a temporary name that takes its real name when it is whole. */
-typedef struct kf_out {
-    int fd;
-    bool made; /* temp exists */
-    char *path, *temp;
-    size_t folder; /* length of the folder's name in front of temp */
-    unsigned char *buffer;
-    size_t used;
-} kf_out;
-
-kofn_status kf_out_open(kf_out *o, const char *path);
-kofn_status kf_out_put(kf_out *o, const void *bytes, size_t n);
-kofn_status kf_out_text(kf_out *o, const char *fmt, ...) KF_PRINTF(2, 3);
-/* Closes in any case: `st` is what writing gave.  When that and everything
- * here succeeds the file has its name, else nothing has changed. */
-kofn_status kf_out_close(kf_out *o, kofn_status st);
 
 #endif

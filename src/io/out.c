@@ -4,7 +4,7 @@
  * then take the real name by rename(2), which POSIX makes atomic; last, the
  * folder is forced to disk, so that the new name survives a crash too.  A
  * process that is killed leaves the old file as it was, and at worst a
- * .kofn-*.tmp beside it.
+ * .kofn-*.tmp beside it.  What need not survive a crash is not forced to disk.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 
@@ -186,7 +186,7 @@ static kofn_status commit(kf_out *o)
     int closed;
 
     TRY(flush(o));
-    if (fsync(o->fd) != 0)
+    if (!o->loose && fsync(o->fd) != 0)
         return kf_errno_fail("write", o->path, errno);
     closed = close(o->fd);
     o->fd = -1;
@@ -195,7 +195,7 @@ static kofn_status commit(kf_out *o)
     if (rename(o->temp, o->path) != 0)
         return kf_errno_fail("write", o->path, errno);
     o->made = false;
-    return sync_folder(o);
+    return o->loose ? KOFN_OK : sync_folder(o);
 }
 
 kofn_status kf_out_close(kf_out *o, kofn_status st)

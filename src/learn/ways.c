@@ -58,6 +58,8 @@ void kf_add_report(kofn_report *sum, const kofn_report *r)
     sum->messages += was.messages;
     sum->scalars += was.scalars;
     sum->corrupt += was.corrupt;
+    sum->sent += was.sent;
+    sum->received += was.received;
     sum->floor = was.floor > r->floor ? was.floor : r->floor;
 }
 

@@ -24,11 +24,19 @@ static stopwatch start_work(const kofn_job *j)
     return (stopwatch){kf_job_now(j), j->port->spend ? cpu_time() : 0};
 }
 
-static kofn_time end_work(const kofn_job *j, stopwatch w)
+static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
 {
+    kofn_time now;
+
     if (j->port->spend)
         j->port->spend(j->port, cpu_time() - w.cpu);
-    return kf_job_now(j) - w.start;
+    now = kf_job_now(j);
+    if (j->observers)
+        kf_tell(j, &(kf_moment){.type = KF_SPENT,
+                                .from = w.start,
+                                .to = now,
+                                .what = what});
+    return now - w.start;
 }
 
 /* ---- parcels ----------------------------------------------------------------- */
@@ -76,10 +84,13 @@ static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
                       .worker = j->owed[i],
                       .block = blocks[i]};
 
-        if (st)
+        if (st) {
             kofn_block_drop(blocks[i]);
-        else
-            st = j->port->send(j->port, &m);
+            continue;
+        }
+        j->rep.sent += kofn_block_bytes(blocks[i]);
+        kf_tell_worker(j, KF_STORING, m.worker);
+        st = j->port->send(j->port, &m);
     }
     return st;
 }
@@ -93,7 +104,7 @@ kofn_status kf_job_hand_out(kofn_job *j)
     if (blocks)
         st = kf_encode(&j->resident, kofn_core_code(j->core), j->owed_seat,
                        j->owing, blocks);
-    j->rep.encoding += end_work(j, watch);
+    j->rep.encoding += end_work(j, watch, "encode");
     if (!st)
         st = send_blocks(j, blocks);
     kf_free(blocks);
@@ -148,7 +159,11 @@ static kofn_status do_work(kofn_job *j, const kofn_action *a)
     j->next_task = a->task + 1;
     while (j->slots <= index) {
         TRY(kf_grow(&j->slot, &j->slot_cap, j->slots, sizeof *j->slot));
-        j->slot[j->slots++] = (slot){NULL, a->worker, a->lo, a->hi};
+        j->slot[j->slots++] = (slot){.worker = a->worker,
+                                     .lo = a->lo,
+                                     .hi = a->hi,
+                                     .seat = a->seat,
+                                     .sent = kf_job_now(j)};
     }
     m.in = kf_messages_take(&j->messages, a->seat);
     st = take_result(j, m.in, a->lo, a->hi, &m.result);
@@ -156,6 +171,7 @@ static kofn_status do_work(kofn_job *j, const kofn_action *a)
         kofn_parcel_drop(m.in);
         return st;
     }
+    j->rep.sent += kf_parcel_bytes(m.in);
     return j->port->send(j->port, &m);
 }
 
@@ -164,7 +180,7 @@ static kofn_status do_mix(kofn_job *j, const kofn_action *a)
     stopwatch watch = start_work(j);
     kofn_status st = kf_messages_mix(&j->messages, a->decoder, a->lo, a->hi);
 
-    j->rep.encoding += end_work(j, watch);
+    j->rep.encoding += end_work(j, watch, "mix");
     return st;
 }
 
@@ -173,6 +189,7 @@ static kofn_status do_cancel(kofn_job *j, const kofn_action *a)
     kofn_msg m = {
         .type = KOFN_MSG_CANCEL, .worker = a->worker, .task = a->task};
 
+    kf_job_over(j, a->task, KF_FATE_CANCELLED);
     return j->port->send(j->port, &m);
 }
 
@@ -195,12 +212,13 @@ static kofn_status do_decode(kofn_job *j, const kofn_action *a)
     stopwatch watch = start_work(j);
     kofn_status st = KOFN_NOMEM;
 
+    kf_job_use(j, a);
     if (source)
         st = a->decoder ? kf_decode(j->use, a->decoder, source, a->group,
                                     a->lo, a->hi, &j->out, &j->scratch)
                         : kf_add_up(source, a->count, &j->out);
     kf_free(source);
-    j->rep.decoding += end_work(j, watch);
+    j->rep.decoding += end_work(j, watch, "decode");
     return st;
 }
 
@@ -210,11 +228,14 @@ static kofn_status do_check(kofn_job *j, const kofn_action *a)
     stopwatch watch = start_work(j);
     kofn_status st = KOFN_NOMEM;
 
+    kf_job_use(j, a);
     if (source)
         st = kf_guard_check(&j->guard, &j->resident, &j->messages, j->core, a,
                             source);
     kf_free(source);
-    j->rep.decoding += end_work(j, watch);
+    j->rep.decoding += end_work(j, watch, "check");
+    if (!st)
+        kf_job_blame(j, a);
     return st;
 }
 
@@ -249,6 +270,7 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.workers = v.workers;
     j->dropped_before = v.dropped;
     j->ended = a->status;
+    kf_tell_round(j, a->status);
     j->rep.messages = 0;
     j->rep.scalars = 0;
     for (size_t i = 0; i < j->slots; i++) {
@@ -306,7 +328,7 @@ kofn_status kf_job_gather(kofn_job *j, size_t *n)
     watch = start_work(j);
     st = kf_messages_encode(&j->messages, kofn_core_code(j->core), seats,
                             count);
-    j->rep.encoding += end_work(j, watch);
+    j->rep.encoding += end_work(j, watch, "encode");
     kf_free(seats);
     return st;
 }

@@ -24,9 +24,9 @@ static kofn_status open_parts(kofn_job *j)
                        j->port->name);
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed));
     TRY(kofn_core_new(&j->core, j->plan, &o));
-    return j->opt.journal ? kf_journal_open(&j->journal, j->opt.journal,
-                                            j->plan, &o)
-                          : KOFN_OK;
+    if (j->opt.journal)
+        TRY(kf_journal_open(&j->journal, j->opt.journal, j->plan, &o));
+    return kf_observe(j);
 }
 
 kofn_status kofn_open(kofn_job **out, const kofn_plan *plan, kofn_port *port,
@@ -116,6 +116,7 @@ void kofn_close(kofn_job *j)
 {
     if (!j)
         return;
+    kofn_finish(j);
     if (j->port)
         j->port->close(j->port);
     kf_journal_close(j->journal);
@@ -205,12 +206,8 @@ kofn_status kofn_begin_left(kofn_job *j, const kofn_matrix *in,
                  in, out);
 }
 
-static void add_to_total(kofn_job *j)
+static void add(kofn_report *t, const kofn_report *r)
 {
-    kofn_report *t = &j->total;
-    const kofn_report *r = &j->rep;
-
-    t->rounds += j->ended >= 0;
     t->took += r->took;
     t->encoding += r->encoding;
     t->waiting += r->waiting;
@@ -226,6 +223,8 @@ static void add_to_total(kofn_job *j)
     t->scalars += r->scalars;
     t->corrupt += r->corrupt;
     t->floor = t->floor > r->floor ? t->floor : r->floor;
+    t->sent += r->sent;
+    t->received += r->received;
     t->rows = r->rows;
     t->lies = r->lies;
     t->states = r->states;
@@ -254,12 +253,12 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     j->began = kf_job_now(j);
     j->rep.waiting = j->rep.decoding = 0;
     j->begun = true;
+    j->shown = false;
     ev.left = j->use != j->plan;
     return kf_job_step(j, &ev);
 }
 
-/* Real time, whatever clock the port keeps. */
-static kofn_time wall(void)
+kofn_time kf_wall(void)
 {
     struct timespec t;
 
@@ -269,12 +268,12 @@ static kofn_time wall(void)
 
 static kofn_status pump(kofn_job *j, kofn_time atmost)
 {
-    kofn_time start = wall();
+    kofn_time start = kf_wall();
 
     while (j->ended == KOFN_AGAIN) {
         kofn_status st = KOFN_OK;
 
-        if (wall() - start >= atmost)
+        if (kf_wall() - start >= atmost)
             return KOFN_AGAIN;
 
         if (!j->begun)
@@ -304,7 +303,8 @@ kofn_status kofn_pump(kofn_job *j, kofn_time atmost, kofn_report *rep)
     if (st)
         return st;
     j->rounds++;
-    add_to_total(j);
+    add(&j->total, &j->rep);
+    j->total.rounds += j->ended >= 0;
     j->rep = (kofn_report){0};
     return j->ended;
 }
@@ -330,7 +330,23 @@ void kofn_job_progress(const kofn_job *j, kofn_progress *p)
     kofn_core_view v;
 
     kofn_core_look(j->core, &v);
-    *p = (kofn_progress){v.round, v.live, v.awaited, v.done};
+    *p = (kofn_progress){.round = v.round,
+                         .live = v.live,
+                         .awaited = v.awaited,
+                         .done = v.done,
+                         .joined = j->total.joined + j->rep.joined,
+                         .left = j->total.left + j->rep.left,
+                         .sent = j->total.sent + j->rep.sent,
+                         .received = j->total.received + j->rep.received};
+    for (size_t i = 0; i < j->slots; i++)
+        if (j->slot[i].fate == KF_FATE_OUT)
+            p->outstanding += j->slot[i].hi - j->slot[i].lo;
+}
+
+void kf_job_sum(const kofn_job *j, kofn_report *sum)
+{
+    *sum = j->total;
+    add(sum, &j->rep);
 }
 
 void kofn_job_totals(const kofn_job *j, kofn_report *rep)

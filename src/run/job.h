@@ -3,13 +3,17 @@
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
+#include "observe.h"
 #include "run.h"
 
 /* A task of this round and, once it has come, its result. */
 typedef struct slot {
     kofn_parcel *result;
     uint32_t worker;
-    size_t lo, hi;
+    size_t lo, hi, seat;
+    kofn_time sent, over, took; /* over: when its fate was known; took: the
+                                   worker's own work                        */
+    kf_fate fate;
 } slot;
 
 struct kofn_job {
@@ -52,12 +56,21 @@ struct kofn_job {
     unsigned *lies;
     size_t lies_cap;
     unsigned rounds;
+
+    kf_observer *observer[2]; /* who watches; see observe.h */
+    size_t observers;
+    bool shown; /* the round, to them */
 };
 
 static inline kofn_time kf_job_now(const kofn_job *j)
 {
     return j->port->now(j->port);
 }
+
+/* Real time, whatever clock the port keeps. */
+kofn_time kf_wall(void);
+/* All rounds and what is of none yet. */
+void kf_job_sum(const kofn_job *j, kofn_report *sum);
 
 /* act.c */
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a);

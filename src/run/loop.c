@@ -12,6 +12,7 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     ev->now = kf_job_now(j);
     if (j->journal)
         kf_journal_event(j->journal, ev);
+    kf_job_note(j, ev);
     TRY(kofn_core_step(j->core, ev));
     TRY(kf_job_gather(j, &n));
     for (size_t i = 0; i < n; i++) {
@@ -79,6 +80,8 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     case KOFN_MSG_RESULT:
     case KOFN_MSG_FAILED:
         ev.type = m->type == KOFN_MSG_RESULT ? KOFN_EV_RESULT : KOFN_EV_FAILED;
+        if (m->type == KOFN_MSG_RESULT)
+            j->rep.received += kf_parcel_bytes(m->result);
         file_result(j, m);
         break;
     case KOFN_MSG_STORE:
@@ -96,8 +99,13 @@ kofn_status kf_job_turn(kofn_job *j, kofn_time atmost)
 {
     kofn_time alarm = kofn_core_alarm(j->core), before = kf_job_now(j);
     kofn_msg m = {0};
-    kofn_status st = j->port->wait(j->port, alarm, atmost, &m);
+    kofn_status st;
 
+    if (j->observers) {
+        kf_tell(j, &(kf_moment){.type = KF_TURN});
+        atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
+    }
+    st = j->port->wait(j->port, alarm, atmost, &m);
     j->rep.waiting += kf_job_now(j) - before;
     if (st == KOFN_OK)
         return handle(j, &m);

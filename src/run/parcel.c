@@ -41,6 +41,11 @@ kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
     return KOFN_OK;
 }
 
+size_t kf_parcel_bytes(const kofn_parcel *p)
+{
+    return p ? p->m.rows * p->m.cols * kf_dtype_size(p->m.dtype) : 0;
+}
+
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype)
 {

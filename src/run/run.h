@@ -26,6 +26,7 @@ kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
 /* A view of a part of another parcel. */
 kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
                            const kofn_matrix *part);
+size_t kf_parcel_bytes(const kofn_parcel *p); /* of its numbers; NULL: 0 */
 /* Give a parcel that nobody else holds another shape; false when too small. */
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype);

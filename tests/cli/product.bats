@@ -184,7 +184,7 @@ np.save('int.npy', np.ones((4, 37), dtype=int)); np.save('cube.npy', np.ones((2,
     TERM=xterm run script -qec "'$KOFN' matvec X.npy w.npy -r 500 -e events.txt \
         -w delay=0.001,straggle=1" /dev/null
     [ "$status" -eq 4 ]
-    [[ "$output" == *"of 500"*"workers live"*"waiting for"*$'\r\e[Kkofn: 3 workers'* ]]
+    [[ "$output" == *"of 500"*"workers live"*"strips from"*"outstanding"*"B/s"*$'\r\e[Kkofn: 3 workers'* ]]
 }
 
 @test "without -o nothing is written; an unwritable -o fails and says so" {

@@ -1,0 +1,181 @@
+/* observe.c -- what became of tasks, and telling those who watch. */
+#include "job.h"
+
+/* ---- tasks ----------------------------------------------------------------- */
+
+/* The slot of a task of this round, or NULL. */
+static slot *find(kofn_job *j, uint32_t task)
+{
+    uint32_t index = task - j->first_task;
+
+    return j->begun && index < j->slots ? &j->slot[index] : NULL;
+}
+
+static void end_task(kofn_job *j, slot *s, kf_fate fate)
+{
+    s->fate = fate;
+    s->over = kf_job_now(j);
+}
+
+void kf_job_over(kofn_job *j, uint32_t task, kf_fate fate)
+{
+    slot *s = find(j, task);
+
+    if (s && s->fate == KF_FATE_OUT)
+        end_task(j, s, fate);
+}
+
+/* A result may come after all of a task that was cancelled. */
+static void came(kofn_job *j, const kofn_event *ev)
+{
+    slot *s = find(j, ev->task);
+
+    if (!s || s->worker != ev->worker || j->ended != KOFN_AGAIN ||
+        (s->fate != KF_FATE_OUT && s->fate != KF_FATE_CANCELLED))
+        return;
+    s->took = ev->took;
+    end_task(j, s, ev->type == KOFN_EV_RESULT ? KF_FATE_CAME : KF_FATE_FAILED);
+}
+
+static void lose_tasks(kofn_job *j, uint32_t worker)
+{
+    for (size_t i = 0; j->begun && i < j->slots; i++)
+        if (j->slot[i].worker == worker && j->slot[i].fate == KF_FATE_OUT)
+            end_task(j, &j->slot[i], KF_FATE_LOST);
+}
+
+void kf_job_note(kofn_job *j, const kofn_event *ev)
+{
+    switch (ev->type) {
+    case KOFN_EV_JOINED:
+        kf_tell_worker(j, KF_JOINED, ev->worker);
+        break;
+    case KOFN_EV_STORED:
+        kf_tell_worker(j, KF_STORED, ev->worker);
+        break;
+    case KOFN_EV_LEAVING:
+        kf_tell_worker(j, KF_LEAVING, ev->worker);
+        break;
+    case KOFN_EV_LEFT:
+        lose_tasks(j, ev->worker);
+        kf_tell_worker(j, KF_LEFT, ev->worker);
+        break;
+    case KOFN_EV_RESULT:
+    case KOFN_EV_FAILED:
+        came(j, ev);
+        break;
+    case KOFN_EV_BEGIN:
+    case KOFN_EV_ALARM:
+    case KOFN_EV_VERDICT:
+        break;
+    }
+}
+
+void kf_job_use(kofn_job *j, const kofn_action *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        slot *s = find(j, a->tasks[i]);
+
+        if (s && s->fate == KF_FATE_CAME)
+            s->fate = KF_FATE_USED;
+    }
+}
+
+/* The verdict on this check is the newest. */
+void kf_job_blame(kofn_job *j, const kofn_action *a)
+{
+    const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
+
+    for (size_t i = 0; i < v->count; i++) {
+        slot *s = find(j, a->tasks[v->bad[i]]);
+
+        if (s)
+            s->fate = KF_FATE_WRONG;
+    }
+}
+
+/* ---- telling ----------------------------------------------------------------- */
+
+void kf_tell(const kofn_job *j, const kf_moment *m)
+{
+    for (size_t i = 0; i < j->observers; i++)
+        j->observer[i]->see(j->observer[i], j, m);
+}
+
+void kf_tell_worker(const kofn_job *j, kf_moment_type type, uint32_t worker)
+{
+    kofn_time now;
+
+    if (!j->observers)
+        return;
+    now = kf_job_now(j);
+    kf_tell(j, &(kf_moment){
+                   .type = type, .from = now, .to = now, .worker = worker});
+}
+
+void kf_tell_round(kofn_job *j, kofn_status st)
+{
+    kofn_time now;
+
+    if (!j->observers || !j->begun || j->shown)
+        return;
+    j->shown = true;
+    now = st == KOFN_AGAIN ? kf_job_now(j) : j->began + j->rep.took;
+    for (size_t i = 0; i < j->slots; i++) {
+        const slot *s = &j->slot[i];
+
+        kf_tell(j, &(kf_moment){.type = KF_TASK,
+                                .from = s->sent,
+                                .to = s->fate == KF_FATE_OUT ? now : s->over,
+                                .round = j->rounds + 1,
+                                .worker = s->worker,
+                                .task = j->first_task + (uint32_t)i,
+                                .fate = s->fate,
+                                .seat = s->seat,
+                                .lo = s->lo,
+                                .hi = s->hi,
+                                .took = s->took});
+    }
+    kf_tell(j, &(kf_moment){.type = KF_ROUND,
+                            .from = j->began,
+                            .to = now,
+                            .status = st,
+                            .round = j->rounds + 1});
+}
+
+/* ---- life ---------------------------------------------------------------------- */
+
+static kofn_status watch(kofn_job *j, const char *path,
+                         kofn_status (*make)(kf_observer **, const kofn_job *,
+                                             const char *))
+{
+    if (!path)
+        return KOFN_OK;
+    TRY(make(&j->observer[j->observers], j, path));
+    j->observers++;
+    return KOFN_OK;
+}
+
+kofn_status kf_observe(kofn_job *j)
+{
+    TRY(watch(j, j->opt.metrics, kf_metrics_new));
+    return watch(j, j->opt.trace, kf_trace_new);
+}
+
+kofn_status kofn_finish(kofn_job *j)
+{
+    char first[256] = "";
+    kofn_status bad = KOFN_OK;
+
+    kf_tell_round(j, KOFN_AGAIN);
+    for (size_t i = 0; i < j->observers; i++) {
+        kofn_status st = j->observer[i]->end(j->observer[i], j);
+
+        if (st && !bad) {
+            bad = st;
+            strncpy(first, kofn_errmsg(), sizeof first - 1);
+        }
+    }
+    j->observers = 0;
+    return bad ? kf_fail(bad, "%s", first) : KOFN_OK;
+}

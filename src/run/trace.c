@@ -1,0 +1,269 @@
+/* trace.c -- a run as a drawing: the JSON of Chrome's trace viewer, which
+ * Perfetto opens (docs/operate.md).
+ *
+ * A lane for the rounds, one for the coordinator's own work, and one a worker.
+ * A worker does its tasks one after the other, but is given several at a time:
+ * a task is drawn from when it was sent, or the one before it was over, or its
+ * own work began where the worker tells how long that took.
+ *
+ * Slices are written as rounds end and nothing of them is kept, so that a long
+ * run needs memory only for its workers.  The file has its name at the end.
+ */
+#include "job.h"
+
+#include "base/base.h"
+#include "io/out.h"
+
+#include <inttypes.h>
+
+enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* lanes */
+
+typedef struct lane {
+    kofn_time busy;    /* until; of a worker's tasks            */
+    kofn_time storing; /* since; < 0: no block is on its way    */
+    bool named;
+} lane;
+
+typedef struct trace {
+    kf_observer base;
+    kf_out out;
+    lane *worker;
+    size_t workers, cap;
+    bool more; /* than one entry: a comma is due */
+    kofn_status failed;
+    char why[256];
+} trace;
+
+/* What a task is called and coloured by its fate.  Perfetto gives each name a
+ * colour, Chrome takes that of cname. */
+static const struct {
+    const char *name, *colour;
+} look[KF_FATES] = {
+    [KF_FATE_OUT] = {"unfinished", "grey"},
+    [KF_FATE_CAME] = {"wasted", "yellow"},
+    [KF_FATE_USED] = {"work", "good"},
+    [KF_FATE_WRONG] = {"wrong", "terrible"},
+    [KF_FATE_CANCELLED] = {"cancelled", "thread_state_sleeping"},
+    [KF_FATE_FAILED] = {"failed", "bad"},
+    [KF_FATE_LOST] = {"lost", "black"},
+};
+
+/* ---- entries ---------------------------------------------------------------- */
+
+static kofn_status text(trace *x, const char *s)
+{
+    return kf_out_put(&x->out, s, strlen(s));
+}
+
+/* {"ph":..,"pid":1,"tid":..; the rest is the caller's */
+static kofn_status entry(trace *x, char phase, uint64_t thread)
+{
+    const char *before = x->more ? ",\n" : "";
+
+    x->more = true;
+    return kf_out_text(&x->out, "%s{\"ph\":\"%c\",\"pid\":1,\"tid\":%" PRIu64,
+                       before, phase, thread);
+}
+
+/* Microseconds, to the nanosecond. */
+static kofn_status when(trace *x, const char *key, kofn_time t)
+{
+    return kf_out_text(&x->out, ",\"%s\":%" PRId64 ".%03d", key, t / 1000,
+                       (int)(t % 1000));
+}
+
+static kofn_status named(trace *x, const char *name)
+{
+    return kf_out_text(&x->out, ",\"name\":\"%s\"", name);
+}
+
+static kofn_status slice(trace *x, uint64_t thread, const char *name,
+                         kofn_time from, kofn_time to)
+{
+    TRY(entry(x, 'X', thread));
+    TRY(named(x, name));
+    TRY(when(x, "ts", from));
+    return when(x, "dur", to - from);
+}
+
+static kofn_status name_lane(trace *x, uint64_t thread, const char *name)
+{
+    TRY(entry(x, 'M', thread));
+    TRY(kf_out_text(&x->out, ",\"name\":\"thread_name\",\"args\":{\"name\":"
+                    "\"%s\"}}", name));
+    TRY(entry(x, 'M', thread));
+    return kf_out_text(&x->out, ",\"name\":\"thread_sort_index\",\"args\":{"
+                       "\"sort_index\":%" PRIu64 "}}", thread);
+}
+
+static kofn_status lane_of(trace *x, uint32_t worker, lane **out)
+{
+    char name[32];
+
+    while (x->workers <= worker) {
+        TRY(kf_grow(&x->worker, &x->cap, x->workers, sizeof *x->worker));
+        x->worker[x->workers++] = (lane){.storing = -1};
+    }
+    *out = &x->worker[worker];
+    if ((*out)->named)
+        return KOFN_OK;
+    (*out)->named = true;
+    snprintf(name, sizeof name, "worker %u", worker);
+    return name_lane(x, FIRST_WORKER + (uint64_t)worker, name);
+}
+
+/* ---- moments ------------------------------------------------------------------ */
+
+static kofn_status put_task(trace *x, const kf_moment *m)
+{
+    lane *l;
+    kofn_time from = m->from;
+
+    TRY(lane_of(x, m->worker, &l));
+    if (m->took > 0 && m->to - m->took > from)
+        from = m->to - m->took;
+    from = from > l->busy ? from : l->busy;
+    from = from < m->to ? from : m->to;
+    TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, look[m->fate].name, from,
+              m->to));
+    l->busy = l->busy > m->to ? l->busy : m->to;
+    TRY(kf_out_text(&x->out, ",\"cat\":\"%s\",\"cname\":\"%s\"",
+                    look[m->fate].name, look[m->fate].colour));
+    return kf_out_text(&x->out, ",\"args\":{\"round\":%u,\"task\":%u,"
+                       "\"seat\":%zu,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
+                       ",\"took\":%" PRId64 "}}", m->round, m->task, m->seat,
+                       m->lo, m->hi - (m->hi > m->lo), m->from, m->took);
+}
+
+static kofn_status put_round(trace *x, const kf_moment *m)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "round %u", m->round);
+    TRY(slice(x, ROUNDS, name, m->from, m->to));
+    return kf_out_text(&x->out, ",\"cat\":\"round\",\"args\":{\"status\":"
+                       "\"%s\"}}", kofn_strerror(m->status));
+}
+
+static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
+{
+    TRY(entry(x, 'i', FIRST_WORKER + (uint64_t)m->worker));
+    TRY(named(x, name));
+    TRY(when(x, "ts", m->from));
+    return text(x, ",\"s\":\"t\",\"cat\":\"worker\"}");
+}
+
+static kofn_status put_worker(trace *x, const kf_moment *m)
+{
+    lane *l;
+    kofn_time since;
+
+    TRY(lane_of(x, m->worker, &l));
+    since = l->storing;
+    if (m->type == KF_JOINED)
+        return put_instant(x, m, "joined");
+    if (m->type == KF_LEAVING)
+        return put_instant(x, m, "leaving");
+    l->storing = m->type == KF_STORING ? m->from : -1;
+    if (m->type != KF_STORING && since >= 0) {
+        TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, "store", since,
+                  m->to));
+        TRY(text(x, ",\"cat\":\"store\"}"));
+    }
+    return m->type == KF_LEFT ? put_instant(x, m, "left") : KOFN_OK;
+}
+
+static kofn_status put(trace *x, const kf_moment *m)
+{
+    switch (m->type) {
+    case KF_TURN:
+        return KOFN_OK;
+    case KF_SPENT:
+        TRY(slice(x, COORDINATOR, m->what, m->from, m->to));
+        return kf_out_text(&x->out, ",\"cat\":\"%s\"}", m->what);
+    case KF_TASK:
+        return put_task(x, m);
+    case KF_ROUND:
+        return put_round(x, m);
+    case KF_JOINED:
+    case KF_STORING:
+    case KF_STORED:
+    case KF_LEAVING:
+    case KF_LEFT:
+        return put_worker(x, m);
+    }
+    return KOFN_OK;
+}
+
+/* ---- an observer ---------------------------------------------------------------- */
+
+/* What cannot be written is not tried again: half a drawing is none. */
+static void keep_failure(trace *x, kofn_status st)
+{
+    if (!st || x->failed)
+        return;
+    x->failed = st;
+    strncpy(x->why, kofn_errmsg(), sizeof x->why - 1);
+}
+
+static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
+{
+    trace *x = (trace *)base;
+
+    (void)j;
+    if (!x->failed)
+        keep_failure(x, put(x, m));
+}
+
+static kofn_status end(kf_observer *base, const kofn_job *j)
+{
+    trace *x = (trace *)base;
+    kofn_status st = x->failed;
+
+    (void)j;
+    if (!st)
+        st = text(x, "\n]}\n");
+    st = kf_out_close(&x->out, st);
+    keep_failure(x, st);
+    st = x->failed ? kf_fail(x->failed, "trace: %s", x->why) : KOFN_OK;
+    kf_free(x->worker);
+    kf_free(x);
+    return st;
+}
+
+static kofn_status begin(trace *x, const kofn_job *j)
+{
+    TRY(kf_out_text(&x->out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{"
+                    "\"kofn\":\"" KOFN_VERSION "\",\"port\":\"%s\","
+                    "\"scheme\":\"", j->port->name));
+    TRY(text(x, j->plan->spec));
+    TRY(text(x, "\"},\n\"traceEvents\":[\n"));
+    TRY(entry(x, 'M', 0));
+    TRY(text(x, ",\"name\":\"process_name\",\"args\":{\"name\":\"kofn\"}}"));
+    TRY(name_lane(x, ROUNDS, "rounds"));
+    return name_lane(x, COORDINATOR, "coordinator");
+}
+
+kofn_status kf_trace_new(kf_observer **out, const kofn_job *j,
+                         const char *path)
+{
+    trace *x = kf_zero(1, sizeof *x);
+    kofn_status st;
+
+    if (!x)
+        return KOFN_NOMEM;
+    x->base = (kf_observer){see, end};
+    st = kf_out_open(&x->out, path);
+    if (st) {
+        kf_free(x);
+        return st;
+    }
+    st = begin(x, j);
+    if (st) {
+        kf_out_close(&x->out, st);
+        kf_free(x);
+        return st;
+    }
+    *out = &x->base;
+    return KOFN_OK;
+}
