@@ -1,0 +1,166 @@
+/* load.c -- which MPI was this process started with, and what does it
+ * survive?  Loads the library for it.
+ *
+ * What it survives was measured with Open MPI 4.1 and MPICH 4.0: docs/mpi.md.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "plugin.h"
+
+typedef struct flavour {
+    const char *name, *people;   /* "openmpi", "Open MPI" */
+    const char *run, *dev, *lib; /* Debian packages */
+    const char *const *signs;    /* what its launcher puts into the environment */
+} flavour;
+
+static const char *const openmpi_signs[] = {"OMPI_COMM_WORLD_SIZE",
+                                            "PMIX_NAMESPACE", NULL};
+static const char *const mpich_signs[] = {"PMI_RANK", "PMI_FD", NULL};
+
+static const flavour flavours[] = {
+    {"openmpi", "Open MPI", "openmpi-bin", "libopenmpi-dev", "libopenmpi3",
+     openmpi_signs},
+    {"mpich", "MPICH", "mpich", "libmpich-dev", "libmpich12", mpich_signs},
+};
+#define FLAVOURS (sizeof flavours / sizeof *flavours)
+
+/* ---- which --------------------------------------------------------------------- */
+
+static kofn_status no_launcher(void)
+{
+    if (getenv("SLURM_PROCID"))
+        return kf_fail(KOFN_STATE, "srun did not start this process as a rank "
+                       "of MPI; use srun --mpi=pmi2 for MPICH or --mpi=pmix "
+                       "for Open MPI (srun --mpi=list says what there is)");
+    return kf_fail(KOFN_STATE, "this process is not a rank of an MPI job; "
+                   "start it by mpirun, as in mpirun -n 5 kofn ...");
+}
+
+static kofn_status choose(const flavour **f, const char *name)
+{
+    for (size_t i = 0; i < FLAVOURS; i++) {
+        *f = &flavours[i];
+        if (name && !strcmp(name, (*f)->name))
+            return KOFN_OK;
+        for (const char *const *s = (*f)->signs; !name && *s; s++)
+            if (getenv(*s))
+                return KOFN_OK;
+    }
+    if (name)
+        return kf_fail(KOFN_INVAL, "no MPI is called \"%s\"; there are openmpi "
+                       "and mpich", name);
+    return no_launcher();
+}
+
+/* ---- load ---------------------------------------------------------------------- */
+
+/* Beside the library, or the program, that this is part of. */
+static bool beside(char *path, size_t room, const char *file)
+{
+    static const char here;
+    const char *slash;
+    Dl_info at;
+
+    if (!dladdr(&here, &at) || !(slash = strrchr(at.dli_fname, '/')))
+        return false;
+    return snprintf(path, room, "%.*s/%s", (int)(slash - at.dli_fname),
+                    at.dli_fname, file) < (int)room &&
+           access(path, R_OK) == 0;
+}
+
+static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
+{
+    char file[64], path[4096];
+    bool there;
+    void *so;
+
+    snprintf(file, sizeof file, "libkofn-mpi-%s.so", f->name);
+    there = beside(path, sizeof path, file);
+    /* Open MPI loads parts of itself, which look for the rest everywhere. */
+    so = dlopen(there ? path : file, RTLD_NOW | RTLD_GLOBAL);
+    if (!so && there)
+        return kf_fail(KOFN_TRANSPORT, "%s; Debian has %s in the package %s",
+                       dlerror(), f->people, f->lib);
+    if (!so)
+        return kf_fail(KOFN_TRANSPORT, "this kofn was built without %s, with "
+                       "which the job was started: there is no %s; install "
+                       "the package %s and build kofn again", f->people, file,
+                       f->dev);
+    *plugin = dlsym(so, "kofn_mpi_plugin");
+    if (!*plugin || (*plugin)->version != KF_MPI_VERSION)
+        return kf_fail(KOFN_TRANSPORT, "%s belongs to another version of kofn",
+                       file);
+    return KOFN_OK;
+}
+
+/* ---- what it survives ------------------------------------------------------------- */
+
+static void survival(const flavour *f, kofn_mpi_info *info)
+{
+    const char *recovery = getenv("OMPI_MCA_orte_enable_recovery");
+    const char *text;
+
+    info->survives = false;
+    if (f == &flavours[0] && recovery && strcmp(recovery, "0")) {
+        info->survives = true;
+        text = "under --enable-recovery ranks may be lost, but not rank 0, and "
+               "not a machine with all its ranks: mpirun then never ends by "
+               "itself";
+    } else if (f == &flavours[0]) {
+        text = "if any rank is lost the whole job dies; mpirun "
+               "--enable-recovery makes it survive the loss of ranks other "
+               "than 0";
+    } else if (getenv("SLURM_PROCID") && !getenv("HYDI_CONTROL_FD")) {
+        info->survives = true;
+        text = "started by srun: ranks other than 0 may be lost if srun was "
+               "given -K0, else the whole job dies; with UCX set "
+               "UCX_TLS=tcp,self, or the loss of a rank may crash others";
+    } else {
+        text = "if any rank is lost mpirun ends the whole job; srun "
+               "--mpi=pmi2 -K0 or Open MPI under --enable-recovery survive "
+               "the loss of ranks other than 0";
+    }
+    snprintf(info->survival, sizeof info->survival, "%s: %s", info->library,
+             text);
+}
+
+/* ---- the door -------------------------------------------------------------------- */
+
+static const kf_mpi_plugin *loaded;
+static bool opened;
+
+kofn_status kofn_mpi_open(kofn_transport **out, const kofn_mpi_options *opt,
+                          kofn_mpi_info *info)
+{
+    static const kf_mpi_host host = {kf_fail, kf_zero, kf_new, kf_free};
+    kofn_mpi_options all = KOFN_MPI_OPTIONS_INIT;
+    kofn_mpi_info unasked;
+    const flavour *f;
+
+    *out = NULL;
+    info = info ? info : &unasked;
+    *info = (kofn_mpi_info){0};
+    if (opt)
+        memcpy(&all, opt, kf_min(opt->size, sizeof all));
+    if (all.silence < 0 || all.patience < 0)
+        return kf_fail(KOFN_INVAL, "a silence of %.3g s cannot be waited for",
+                       1e-9 * (double)(all.silence < 0 ? all.silence
+                                                       : all.patience));
+    if (opened)
+        return kf_fail(KOFN_STATE, "MPI can be started only once in a process");
+    TRY(choose(&f, all.library));
+    TRY(load(f, &loaded));
+    opened = true;
+    TRY(loaded->open(&host, out, &all, info));
+    survival(f, info);
+    return KOFN_OK;
+}
+
+int kofn_mpi_end(int code)
+{
+    return loaded ? loaded->end(code) : code;
+}

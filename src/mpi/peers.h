@@ -1,0 +1,152 @@
+/* peers.h -- the other ranks as the transport sees them.
+ *
+ * A packet is a frame, which holds the head and a body that is short, and
+ * else is followed by the body under a tag of its own, which is received
+ * straight into the memory that it stays in.  Every peer has two lanes,
+ * urgent and bulk, with one receive each for the next frame; a lane is read
+ * in order, and on while bodies of it are on their way.
+ *
+ * MPI takes whatever is sent to somebody who does not listen.  So a lane
+ * carries at most WINDOW packets that the other side has not taken, and every
+ * frame says how many its sender has.
+ */
+#ifndef KF_MPI_PEERS_H
+#define KF_MPI_PEERS_H
+
+#include "requests.h"
+
+#define WINDOW 32      /* packets in a lane that are not taken yet      */
+#define FRAME_MAX 4000 /* shorter than what any MPI asks before sending */
+#define FRAME_MAGIC 0x316d666bu /* "kfm1" */
+
+enum { URGENT, BULK, LANES };
+enum { TAG_LANE = 1, TAG_BODY = TAG_LANE + LANES };
+
+typedef enum kind {
+    HELLO = 1, /* the head names the machine */
+    ALIVE,
+    PACKET,
+    FORGOTTEN, /* no packets will follow, nor be read                    */
+    BYE,       /* likewise, and nothing else: MPI may be ended           */
+    BROKEN     /* likewise, but it must not: somebody was lost, or you   */
+} kind;
+
+typedef struct frame {
+    uint32_t magic;
+    uint16_t kind, head_bytes;
+    uint32_t taken[LANES]; /* packets, by who sends this */
+    uint32_t body_tag;     /* 0: the body follows the head in this frame */
+    uint32_t unused;
+    uint64_t body_bytes;
+} frame;
+
+typedef struct transport transport;
+typedef struct peer peer;
+typedef struct lane lane;
+
+/* Something to be told, perhaps not whole yet. */
+typedef struct arrival {
+    kf_mpi_op op; /* the body's parts */
+    struct arrival *next;
+    peer *peer;
+    lane *lane; /* NULL: CAME, and WENT by silence */
+    size_t missing; /* parts */
+    size_t received; /* bytes */
+    bool large, drop;
+    kofn_packet p;
+} arrival;
+
+typedef struct queue {
+    arrival *first, *last;
+} queue;
+
+struct lane {
+    kf_mpi_op op; /* the next frame */
+    peer *peer;
+    int tag;
+    bool listening;
+    bool over; /* nothing more will be told of it */
+    size_t large;
+    queue queue;
+    uint32_t sent, acked; /* packets to the peer: ours, and taken by it */
+    uint32_t taken, told; /* packets from the peer: by us, and it knows */
+    union {
+        frame frame;
+        unsigned char bytes[FRAME_MAX];
+    } in;
+};
+
+struct peer {
+    transport *t;
+    int rank;
+    bool live;      /* packets go to and fro */
+    bool forgotten; /* nothing of it is told any more */
+    bool bye;       /* it has closed */
+    bool lost;      /* it is silent, or MPI failed */
+    kofn_time heard; /* by the clock of t->listened */
+    kofn_time spoken;
+    kofn_time patience;
+    uint32_t bodies;
+    lane lane[LANES];
+    char name[80];
+};
+
+/* A packet being sent. */
+typedef struct outgoing {
+    kf_mpi_op op;
+    struct outgoing *prev, *next;
+    peer *peer;
+    size_t left; /* requests */
+    void (*done)(void *ud);
+    void *ud;
+} outgoing;
+
+struct transport {
+    kofn_transport base;
+    const kf_mpi_host *host;
+    kf_mpi_world world;
+    bool broken; /* somebody was lost: MPI_Finalize may hang */
+    bool frozen; /* MPI may no longer be called              */
+    bool closed, ended;
+    size_t peers, live;
+    peer *peer;
+    queue ready[LANES];
+    outgoing *outs;
+    kofn_time listened, polled, beat, next_beat;
+    kofn_status failure; /* found where it cannot be returned */
+};
+
+/* ---- send.c ---- */
+
+#define SHORT_BODY (FRAME_MAX - sizeof(frame) - KOFN_HEAD_MAX)
+
+/* A frame, and its body where that is not short.  On failure nothing was
+ * sent, nor is `done` called. */
+kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
+                        const void *body, size_t body_bytes,
+                        void (*done)(void *), void *ud);
+/* A frame without a packet, unless the peer is lost. */
+void kf_mpi_say(lane *l, kind k);
+/* The same in all lanes, so that it comes after whatever was sent. */
+void kf_mpi_say_last(peer *q, kind k);
+
+/* ---- receive.c ---- */
+
+void kf_mpi_lane(lane *l, peer *q, int tag);
+/* Receive the lane's next frame, unless it owes us too much already. */
+void kf_mpi_listen(lane *l);
+/* Have it told that the peer came. */
+kofn_status kf_mpi_came(peer *q);
+/* The next that is to be told and of interest. */
+bool kf_mpi_next(transport *t, kofn_packet *p);
+/* Nothing of the peer is told from now on. */
+void kf_mpi_hush(peer *q);
+/* It is silent, or something has failed. */
+void kf_mpi_lose(peer *q);
+void kf_mpi_lose_by(peer *q, kofn_status st);
+
+/* ---- transport.c ---- */
+
+kofn_time kf_mpi_now(void);
+
+#endif

@@ -1,0 +1,29 @@
+/* plugin.h -- the border between libkofn and the library for one MPI. */
+#ifndef KF_MPI_PLUGIN_H
+#define KF_MPI_PLUGIN_H
+
+#include <kofn/mpi.h>
+
+#include "base/base.h"
+
+#define KF_MPI_VERSION 1 /* of this border */
+
+/* What the plugin has of libkofn, whose insides it cannot see. */
+typedef struct kf_mpi_host {
+    kofn_status (*fail)(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
+    void *(*make)(size_t n, size_t size); /* zeroed */
+    void *(*room)(size_t n, size_t size); /* not zeroed */
+    void (*drop)(void *p);
+} kf_mpi_host;
+
+typedef struct kf_mpi_plugin {
+    unsigned version;
+    kofn_status (*open)(const kf_mpi_host *host, kofn_transport **out,
+                        const kofn_mpi_options *opt, kofn_mpi_info *info);
+    int (*end)(int code);
+} kf_mpi_plugin;
+
+/* The one symbol of a plugin. */
+KOFN_API extern const kf_mpi_plugin kofn_mpi_plugin;
+
+#endif

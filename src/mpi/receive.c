@@ -1,0 +1,341 @@
+/* receive.c -- what comes from other ranks, and in which order it is told.
+ *
+ * A receive from a peer that is dead cannot be taken back: its memory is kept
+ * until it ends after all, or for ever.
+ */
+#include <stdio.h>
+
+#include "peers.h"
+
+#define LARGE_MAX 4 /* bodies that a lane has on their way or not told */
+
+static void append(queue *q, arrival *a)
+{
+    a->next = NULL;
+    if (q->last)
+        q->last->next = a;
+    else
+        q->first = a;
+    q->last = a;
+}
+
+static arrival *take_first(queue *q)
+{
+    arrival *a = q->first;
+
+    if (a) {
+        q->first = a->next;
+        if (!q->first)
+            q->last = NULL;
+    }
+    return a;
+}
+
+static void discard(arrival *a)
+{
+    transport *t = a->peer->t;
+
+    if (a->p.own)
+        t->host->drop(a->p.own);
+    t->host->drop(a);
+}
+
+/* A packet has left the lane: there is room for another. */
+static void taken(lane *l, const arrival *a)
+{
+    l->large -= a->large;
+    if (a->p.what != KOFN_PACKET)
+        return;
+    l->taken++;
+    if (l->taken - l->told >= WINDOW / 4)
+        kf_mpi_say(&l->peer->lane[URGENT], ALIVE);
+    kf_mpi_listen(l);
+}
+
+static void tell(arrival *a)
+{
+    peer *q = a->peer;
+    bool urgent = a->lane == &q->lane[URGENT];
+
+    if (a->p.what == KOFN_WENT) {
+        q->live = false;
+        q->t->live--;
+        urgent = false; /* after all that it has sent */
+    }
+    append(&q->t->ready[urgent ? URGENT : BULK], a);
+}
+
+/* Is this of interest, or the end of one lane of several? */
+static bool to_be_told(arrival *a)
+{
+    peer *q = a->peer;
+
+    if (!q->live || a->drop)
+        return false;
+    if (a->p.what != KOFN_WENT)
+        return true;
+    a->lane->over = true;
+    return q->lane[URGENT].over && q->lane[BULK].over;
+}
+
+/* Tell what is whole at the lane's front. */
+static void advance(lane *l)
+{
+    while (l->queue.first && !l->queue.first->missing) {
+        arrival *a = take_first(&l->queue);
+
+        if (to_be_told(a)) {
+            tell(a);
+        } else {
+            taken(l, a);
+            discard(a);
+        }
+    }
+}
+
+static arrival *arrival_new(peer *q, lane *l, kofn_arrival what)
+{
+    arrival *a = q->t->host->make(1, sizeof *a);
+
+    if (!a)
+        return NULL;
+    a->peer = q;
+    a->lane = l;
+    a->p.what = what;
+    a->p.peer = (kofn_peer)(q - q->t->peer);
+    return a;
+}
+
+void kf_mpi_lose(peer *q)
+{
+    arrival *a;
+
+    if (q->lost)
+        return;
+    /* Should it be alive after all it had better know. */
+    q->lost = q->t->broken = true;
+    for (int l = 0; l < LANES; l++)
+        kf_mpi_post(&q->lane[l], BROKEN, NULL, 0, NULL, 0, NULL, NULL);
+    if (!q->live)
+        return;
+    a = arrival_new(q, NULL, KOFN_WENT);
+    if (a) {
+        tell(a);
+    } else {
+        q->t->failure = KOFN_NOMEM;
+        q->live = false;
+        q->t->live--;
+    }
+    for (int l = 0; l < LANES; l++)
+        advance(&q->lane[l]);
+}
+
+void kf_mpi_lose_by(peer *q, kofn_status st)
+{
+    if (st == KOFN_NOMEM)
+        q->t->failure = st;
+    kf_mpi_lose(q);
+}
+
+static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
+{
+    arrival *a = (arrival *)op;
+    transport *t = a->peer->t;
+
+    if (t->ended)
+        return;
+    a->missing--;
+    a->received += bytes;
+    a->peer->heard = t->listened;
+    if (!ok || (!a->missing && !a->drop && a->received != a->p.body_bytes)) {
+        a->drop = true;
+        kf_mpi_lose(a->peer);
+    }
+    advance(a->lane);
+}
+
+/* Where the body goes; without memory it is thrown away like one that is too
+ * long. */
+static void make_room(arrival *a)
+{
+    transport *t = a->peer->t;
+
+    if (a->drop || !a->p.body_bytes)
+        return;
+    a->p.body = a->p.own = t->host->room(a->p.body_bytes, 1);
+    if (!a->p.own) {
+        a->drop = true;
+        t->base.dropped++;
+        t->failure = KOFN_NOMEM;
+    }
+}
+
+static kofn_status receive_apart(lane *l, arrival *a, int tag)
+{
+    a->op.finish = part_came;
+    a->missing = kf_mpi_parts(a->p.body_bytes);
+    a->large = true;
+    l->large++;
+    TRY(kf_mpi_reserve(a->missing));
+    return kf_mpi_receive(l->peer->rank, tag, a->p.own, a->p.body_bytes,
+                          &a->op);
+}
+
+static kofn_status packet_came(lane *l, const frame *f)
+{
+    peer *q = l->peer;
+    const unsigned char *head = l->in.bytes + sizeof *f;
+    arrival *a = arrival_new(q, l, KOFN_PACKET);
+
+    if (!a)
+        return KOFN_NOMEM;
+    append(&l->queue, a);
+    a->p.head_bytes = f->head_bytes;
+    memcpy(a->p.head, head, f->head_bytes);
+    a->p.body_bytes = (size_t)f->body_bytes;
+    a->drop = !q->live || f->body_bytes > q->t->base.body_max;
+    if (q->live && a->drop)
+        q->t->base.dropped++;
+    make_room(a);
+    if (f->body_tag)
+        return receive_apart(l, a, (int)f->body_tag);
+    if (a->p.own)
+        memcpy(a->p.own, head + f->head_bytes, a->p.body_bytes);
+    return KOFN_OK;
+}
+
+static bool well_formed(const frame *f, size_t bytes)
+{
+    size_t with = sizeof *f + f->head_bytes;
+
+    if (bytes < sizeof *f || f->magic != FRAME_MAGIC || f->kind < HELLO ||
+        f->kind > BROKEN || f->head_bytes > KOFN_HEAD_MAX || bytes < with)
+        return false;
+    if (f->body_tag)
+        return f->kind == PACKET && bytes == with &&
+               f->body_bytes > SHORT_BODY && f->body_bytes <= SIZE_MAX / 2;
+    return f->body_bytes == bytes - with;
+}
+
+/* News may be older than what the other lane has brought. */
+static void acknowledge(lane *l, uint32_t by_now)
+{
+    if (by_now - l->acked <= l->sent - l->acked)
+        l->acked = by_now;
+}
+
+static kofn_status understand(lane *l, const frame *f)
+{
+    peer *q = l->peer;
+    arrival *a;
+
+    for (int i = 0; i < LANES; i++)
+        acknowledge(&q->lane[i], f->taken[i]);
+    switch (f->kind) {
+    case HELLO:
+        snprintf(q->name, sizeof q->name, "rank %d on %.*s", q->rank,
+                 (int)f->head_bytes, (const char *)(f + 1));
+        return KOFN_OK;
+    case PACKET:
+        return packet_came(l, f);
+    case FORGOTTEN:
+    case BYE:
+    case BROKEN:
+        q->bye = f->kind != FORGOTTEN;
+        q->t->broken = q->t->broken || f->kind == BROKEN;
+        a = arrival_new(q, l, KOFN_WENT);
+        if (!a)
+            return KOFN_NOMEM;
+        append(&l->queue, a);
+        return KOFN_OK;
+    default:
+        return KOFN_OK;
+    }
+}
+
+static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
+{
+    lane *l = (lane *)op;
+    peer *q = l->peer;
+    transport *t = q->t;
+    kofn_status st;
+
+    l->listening = false;
+    if (t->ended)
+        return;
+    if (!ok) {
+        kf_mpi_lose(q);
+        return;
+    }
+    q->heard = t->listened;
+    if (!well_formed(&l->in.frame, bytes)) {
+        t->base.dropped++;
+    } else if ((st = understand(l, &l->in.frame))) {
+        kf_mpi_lose_by(q, st);
+        return;
+    }
+    advance(l);
+    kf_mpi_listen(l);
+}
+
+void kf_mpi_lane(lane *l, peer *q, int tag)
+{
+    *l = (lane){.op.finish = frame_came, .peer = q, .tag = tag};
+}
+
+void kf_mpi_listen(lane *l)
+{
+    peer *q = l->peer;
+    kofn_status st;
+
+    if (l->listening || q->lost || l->large >= LARGE_MAX || q->t->ended)
+        return;
+    st = kf_mpi_reserve(1);
+    if (!st)
+        st = kf_mpi_receive(q->rank, l->tag, l->in.bytes, FRAME_MAX, &l->op);
+    if (st)
+        kf_mpi_lose_by(q, st);
+    l->listening = !st;
+}
+
+/* ---- what is told ------------------------------------------------------------ */
+
+kofn_status kf_mpi_came(peer *q)
+{
+    arrival *a = arrival_new(q, NULL, KOFN_CAME);
+
+    if (!a)
+        return KOFN_NOMEM;
+    append(&q->t->ready[URGENT], a);
+    return KOFN_OK;
+}
+
+bool kf_mpi_next(transport *t, kofn_packet *p)
+{
+    for (int i = 0; i < LANES; i++) {
+        arrival *a;
+
+        while ((a = take_first(&t->ready[i]))) {
+            bool told = !a->peer->forgotten;
+
+            if (a->lane)
+                taken(a->lane, a);
+            if (told) {
+                *p = a->p;
+                t->host->drop(a);
+                return true;
+            }
+            discard(a);
+        }
+    }
+    return false;
+}
+
+void kf_mpi_hush(peer *q)
+{
+    q->forgotten = true;
+    q->t->live -= q->live;
+    q->live = false;
+    for (int l = 0; l < LANES; l++)
+        advance(&q->lane[l]);
+}

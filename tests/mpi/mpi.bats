@@ -1,0 +1,85 @@
+# mpi.bats -- the MPI transport between real ranks.  MPI is openmpi or mpich,
+# EXCHANGE one rank of a job.  Every job is bounded in time from outside, since
+# it is the nature of MPI to hang.
+setup() {
+    : "${MPI:?openmpi or mpich}" "${EXCHANGE:?the program of a rank}"
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    flags=
+    [ "$MPI" = openmpi ] && flags="--oversubscribe"
+    [ "$MPI" = openmpi ] && [ "$(id -u)" = 0 ] && flags="$flags --allow-run-as-root"
+    # Leaks of MPI itself are not ours.
+    export ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS"
+}
+
+job() { # job RANKS MODE SEED
+    run timeout -k 2 50 "mpirun.$MPI" $flags -n "$1" "$EXCHANGE" "$2" "$3"
+    [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
+}
+
+# ended COUNT: so many ranks have said that all was well.
+ended() {
+    [ "$(grep -c 'rank [0-9]*: ok' <<<"$output")" -eq "$1" ] ||
+        { echo "$output"; return 1; }
+}
+
+@test "what rank 0 and the others send each other arrives in order and whole" {
+    job 4 star 1
+    ended 4
+}
+
+@test "what everybody sends everybody arrives in order and whole" {
+    job 4 mesh 2
+    ended 4
+}
+
+@test "bodies that are too long are dropped and counted" {
+    job 3 long 3
+    ended 3
+}
+
+@test "who does not listen is not sent more than a little" {
+    job 3 full 4
+    ended 3
+}
+
+@test "what the MPI at hand survives is said at the start" {
+    job 2 star 5
+    [[ "${lines[0]}" == *"if any rank is lost"* ]]
+    if [ "$MPI" = openmpi ]; then
+        flags="$flags --enable-recovery"
+        job 2 star 5
+        [[ "$output" == *"under --enable-recovery ranks may be lost"* ]]
+    fi
+}
+
+# Rank 0 kills one of the others: the rest learn of it, get what they are owed
+# by each other and end well.  The job itself may not: one was killed.
+@test "a rank that is killed is missed, and nobody hangs" {
+    [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
+    flags="$flags --enable-recovery"
+    for seed in $(seq "${KOFN_TEST_SCALE:-1}" | head -20) 100 101; do
+        run timeout -k 2 50 mpirun.openmpi $flags -n 4 "$EXCHANGE" kill "$seed"
+        ended 3
+    done
+}
+
+# One that was only stopped goes on when all the others have given it up: it
+# learns that it is out, and ends.
+@test "a rank that was stopped for too long is out for good, and ends" {
+    [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
+    flags="$flags --enable-recovery"
+    run timeout -k 2 50 mpirun.openmpi $flags -n 4 "$EXCHANGE" stop 1
+    ended 4
+}
+
+@test "without a launcher, or with one rank, it says what to do" {
+    run env -i "$EXCHANGE" star 1
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"not a rank of an MPI job; start it by mpirun"* ]]
+    run env -i SLURM_PROCID=0 "$EXCHANGE" star 1
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"srun --mpi=pmi2"* ]]
+    run timeout -k 2 50 "mpirun.$MPI" $flags -n 1 "$EXCHANGE" star 1
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"one rank; start at least two"* ]]
+}
