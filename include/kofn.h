@@ -371,8 +371,12 @@ typedef struct kofn_iterate_options {
     double damping;          /* PageRank; 0: 0.85 */
     kofn_watch watch;
     void *watch_ud;
+    /* Go on after these iterations with the vector that they made, which is in
+     * v, as if there had been no break; NULL: begin. */
+    const struct kofn_iterate_result *resume;
 } kofn_iterate_options;
 
+/* Kept up to date before every call of the watch. */
 typedef struct kofn_iterate_result {
     unsigned iterations;
     double change;     /* of the last iteration */
@@ -533,6 +537,10 @@ typedef struct kofn_regress_step {
     double test;        /* mean loss of the held-out points at w; NaN   */
     double step;        /* 0: none, for it has converged                */
     const double *w;    /* after the step                               */
+    const double *v;    /* where the next gradient is taken; NESTEROV: not w */
+    double first;       /* norm of the first gradient                   */
+    double lipschitz;   /* L, where it was estimated; or 0              */
+    bool partial;       /* some gradients were of some points only      */
 } kofn_regress_step;
 
 /* Called after every iteration with what its rounds were together, and with
@@ -556,6 +564,10 @@ typedef struct kofn_regress_options {
     const kofn_matrix *test_X, *test_y; /* held-out points, or NULL        */
     kofn_regress_watch watch;
     void *watch_ud;
+    /* Go on after this step, which a watch was shown, as if there had been no
+     * break; w is in the caller's w.  Read when kofn_regress is called, and for
+     * it alone.  NULL, or of iteration 0: begin. */
+    const kofn_regress_step *resume;
 } kofn_regress_options;
 
 typedef struct kofn_regress_result {

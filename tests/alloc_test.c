@@ -225,7 +225,7 @@ static void watched(void **state)
     s.trace = trace;
     kofn_set_alloc(NULL);
     rig_inputs(&s.r, &s.kind);
-    both_ways(whole_life, &s, KOFN_TOOFEW, SLOWED == 1 ? 1 : 5);
+    both_ways(whole_life, &s, KOFN_TOOFEW, 3 * SLOWED);
     rig_down(&s.r);
     unlink(metrics);
     unlink(trace);

@@ -48,6 +48,10 @@ KOFN_API kofn_status kofn_write_csv(const char *path, const kofn_matrix *a);
 KOFN_API kofn_status kofn_write(const char *path, const kofn_matrix *a,
                                 unsigned dims);
 
+/* Any bytes. */
+KOFN_API kofn_status kofn_write_bytes(const char *path, const void *bytes,
+                                      size_t length);
+
 /* A graph with the skewed degrees of real ones: R-MAT (Chakrabarti, Zhan,
  * Faloutsos 2004) with quadrant chances 0.57, 0.19, 0.19, 0.05 and shuffled
  * node numbers.  `arcs` draws; loops and duplicates are dropped, so slightly

@@ -154,6 +154,12 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1061:
         a->job.trace = text;
         return *text ? 0 : wrong(o, "\"\"", "give a file name");
+    case 1062:
+        a->checkpoint = text;
+        return *text ? 0 : wrong(o, "\"\"", "give a folder");
+    case 1063:
+        a->resume = true;
+        return 0;
     case 1008:
         a->dtype = text;
         return word(o->arg, text) >= 0 ? 0 : wrong(o, text, "give f8 or f4");

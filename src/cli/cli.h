@@ -37,7 +37,8 @@ typedef struct cli_args {
     uint64_t seed;
     double damping, tol;
     const char *dtype;
-    bool verify, json, quiet, help, show;
+    bool verify, json, quiet, help, show, resume;
+    const char *checkpoint; /* folder */
     kofn_aet_params model;
     const char *model_option; /* one of those that was given, or NULL */
     size_t scenario; /* bench; 0: all                           */
@@ -138,6 +139,35 @@ int cmd_model(cli_args *a);
 int cmd_bench(cli_args *a);
 int cmd_regress(cli_args *a);
 
+/* ---- checkpoints (checkpoint.c) ----------------------------------------------- */
+
+/* A folder with what a new start of the same job needs to go on; NULL: none is
+ * kept.  The file format is told in docs/operate.md. */
+typedef struct checkpoint checkpoint;
+
+/* With --checkpoint claim the folder, with --resume read what is there.  0, or
+ * the exit code after a message.  `spec`: of the scheme, with its defaults. */
+int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
+                    const char *spec);
+/* A number that the same job has whenever it is started again, and no other:
+ * what workers that still hold its blocks know it by.  0: no checkpoints. */
+uint64_t checkpoint_job(const checkpoint *c);
+/* Rounds or iterations that need not be done again; what they made, 0 or the
+ * exit code after a message when it is not of this shape; numbers besides, NaN
+ * when there is none of this name. */
+unsigned checkpoint_done(const checkpoint *c);
+int checkpoint_state(const checkpoint *c, kofn_matrix *out);
+double checkpoint_number(const checkpoint *c, const char *name);
+/* Keep this instead; `numbers` is freed.  What fails is said, and the job goes
+ * on: the last one that could be kept is still there. */
+void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
+                     json_t *numbers);
+/* For --json: what there is to tell. */
+void checkpoint_report(const checkpoint *c, json_t *o);
+/* `code`, or 1 after a message when that is 0 and the last was not kept. */
+int checkpoint_end(const checkpoint *c, int code);
+void checkpoint_free(checkpoint *c);
+
 /* ---- what running commands share (session.c) -------------------------------------- */
 
 /* A job, its plan, and what is to be told of it in the end. */
@@ -146,6 +176,7 @@ typedef struct session {
     kofn_plan *plan;
     kofn_job *job;
     kofn_happening *events;
+    checkpoint *checkpoint;
     json_t *per_round, *per_iteration;
     unsigned iterations;
     double rel_error; /* < 0: not verified */

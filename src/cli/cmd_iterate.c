@@ -3,24 +3,49 @@
 
 #include <stdlib.h>
 
+/* An iteration that is watched. */
+typedef struct watched {
+    session *session;
+    const kofn_matrix *v;
+    kofn_iterate_result res, resume;
+} watched;
+
 static int watch(void *ud, unsigned iteration, double change,
                  const kofn_report *rep)
 {
-    session *s = ud;
+    watched *w = ud;
 
-    s->iterations = iteration;
-    session_round(s, rep, change);
+    w->session->iterations = iteration;
+    session_round(w->session, rep, change);
+    if (rep)
+        checkpoint_save(w->session->checkpoint, iteration, w->v,
+                        json_pack("{s:f, s:f}", "change", change, "eigenvalue",
+                                  w->res.eigenvalue));
     return cli_caught();
 }
 
-static kofn_iterate_options options(const cli_args *a, session *s)
+static kofn_iterate_options options(const cli_args *a, watched *w)
 {
     return (kofn_iterate_options){.size = sizeof(kofn_iterate_options),
                                   .tolerance = a->tol,
                                   .max_iterations = (unsigned)a->max_iter,
                                   .damping = a->damping,
-                                  .watch = s ? watch : NULL,
-                                  .watch_ud = s};
+                                  .watch = w ? watch : NULL,
+                                  .watch_ud = w};
+}
+
+/* Go on where the checkpoint is, if it is anywhere. */
+static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
+{
+    const checkpoint *c = w->session->checkpoint;
+
+    if (!checkpoint_done(c))
+        return 0;
+    w->resume = (kofn_iterate_result){checkpoint_done(c),
+                                      checkpoint_number(c, "change"),
+                                      checkpoint_number(c, "eigenvalue"), false};
+    o->resume = &w->resume;
+    return checkpoint_state(c, v);
 }
 
 static size_t most(const cli_args *a)
@@ -98,17 +123,17 @@ static int verify_rank(session *s, const rank *r)
 
 static int run_pagerank(session *s, rank *r)
 {
-    kofn_iterate_options o = options(s->args, s);
-    kofn_iterate_result res = {0};
+    watched w = {.session = s, .v = &r->v};
+    kofn_iterate_options o = options(s->args, &w);
     kofn_status st = kofn_place_sparse(s->job, r->M);
-    int code;
+    int code = st ? cli_fail(st) : resume(&w, &r->v, &o);
 
-    if (st)
-        return cli_fail(st);
+    if (code)
+        return code;
     cli_guard(true);
-    st = kofn_pagerank(s->job, r->dangling, &r->v, &o, &res);
+    st = kofn_pagerank(s->job, r->dangling, &r->v, &o, &w.res);
     cli_guard(false);
-    code = conclude(s, st, &res);
+    code = conclude(s, st, &w.res);
     if (!code && s->args->verify)
         code = verify_rank(s, r);
     return code ? code : session_write(s, &r->v, 1);
@@ -155,22 +180,23 @@ static void seed_vector(kofn_matrix *v, uint64_t seed)
 
 static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)
 {
-    kofn_iterate_options o = options(s->args, s);
-    kofn_iterate_result res = {0}, plain;
+    watched w = {.session = s, .v = v};
+    kofn_iterate_options o = options(s->args, &w);
+    kofn_iterate_result plain;
     kofn_matrix want = *v;
     kofn_status st = kofn_place(s->job, A);
-    int code;
+    int code = st ? cli_fail(st) : resume(&w, v, &o);
 
-    if (st)
-        return cli_fail(st);
+    if (code)
+        return code;
     cli_guard(true);
-    st = kofn_power(s->job, v, &o, &res);
+    st = kofn_power(s->job, v, &o, &w.res);
     cli_guard(false);
-    code = conclude(s, st, &res);
+    code = conclude(s, st, &w.res);
     cli_erase();
     if (!code && !s->args->quiet && !s->args->json)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
-                res.eigenvalue, res.iterations);
+                w.res.eigenvalue, w.res.iterations);
     if (!code && s->args->verify) {
         o = options(s->args, NULL);
         want.data = malloc(v->rows * sizeof(double));

@@ -82,7 +82,10 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 
 static int run_rounds(session *s, product *p, size_t rounds)
 {
-    for (size_t r = 0; r < rounds; r++) {
+    size_t done = checkpoint_done(s->checkpoint);
+    int code = done ? checkpoint_state(s->checkpoint, &p->out) : 0;
+
+    for (size_t r = done; r < rounds && !code; r++) {
         kofn_report rep;
 
         s->status = kofn_begin(s->job, &p->in, &p->out);
@@ -98,9 +101,13 @@ static int run_rounds(session *s, product *p, size_t rounds)
         if (s->status < 0)
             return cli_fail(s->status);
         session_round(s, &rep, -1);
+        if (s->status == KOFN_OK)
+            checkpoint_save(s->checkpoint, (unsigned)r + 1, &p->out, NULL);
         if (cli_caught())
             return 128 + cli_caught();
     }
+    if (code)
+        return code;
     return s->status == KOFN_PARTIAL
                ? cli_say(EXIT_TOOFEW, "%s; start more workers",
                          kofn_strerror(KOFN_PARTIAL))

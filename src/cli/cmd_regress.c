@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The dense matrix in a file; a copy in double precision if it is not that. */
 typedef struct input {
@@ -18,6 +19,8 @@ typedef struct fit {
     kofn_matrix X, y, test_X, test_y, w;
     kofn_regression *regression;
     session *session;
+    kofn_regress_step resume;
+    double *both; /* w and where the next gradient is taken: a checkpoint */
     FILE *history;
     int spoiled; /* why the history could not be written, or 0 */
 } fit;
@@ -122,6 +125,7 @@ static void release(fit *f)
     kofn_free(f->K[0].data);
     kofn_free(f->K[1].data);
     free(f->w.data);
+    free(f->both);
     if (f->history)
         fclose(f->history);
 }
@@ -154,6 +158,54 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
                       (json_int_t)rep->scalars));
 }
 
+static void save(fit *f, const kofn_regress_step *now)
+{
+    size_t n = f->w.rows;
+    kofn_matrix both = {f->both, 2, n, n, KOFN_F64};
+
+    if (!f->both)
+        return;
+    memcpy(f->both, now->w, n * sizeof(double));
+    memcpy(f->both + n, now->v, n * sizeof(double));
+    checkpoint_save(f->session->checkpoint, now->iteration, &both,
+                    json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}",
+                              "objective", number(now->objective), "gradient",
+                              number(now->gradient), "test", number(now->test),
+                              "step", now->step, "first", now->first,
+                              "lipschitz", now->lipschitz, "partial",
+                              (double)now->partial));
+}
+
+/* Go on after the step that the checkpoint is of. */
+static int resume(fit *f, const cli_args *a)
+{
+    const checkpoint *c = f->session->checkpoint;
+    size_t n = f->w.rows;
+    kofn_matrix both = {NULL, 2, n, n, KOFN_F64};
+    int code;
+
+    if (!a->checkpoint)
+        return 0;
+    both.data = f->both = calloc(2 * n, sizeof(double));
+    if (!f->both)
+        return cli_say(EXIT_FAILED, "out of memory");
+    if (!checkpoint_done(c))
+        return 0;
+    code = checkpoint_state(c, &both);
+    memcpy(f->w.data, f->both, n * sizeof(double));
+    f->resume = (kofn_regress_step){
+        .iteration = checkpoint_done(c),
+        .objective = checkpoint_number(c, "objective"),
+        .gradient = checkpoint_number(c, "gradient"),
+        .test = checkpoint_number(c, "test"),
+        .step = checkpoint_number(c, "step"),
+        .v = f->both + n,
+        .first = checkpoint_number(c, "first"),
+        .lipschitz = checkpoint_number(c, "lipschitz"),
+        .partial = checkpoint_number(c, "partial") != 0};
+    return code;
+}
+
 static int watch(void *ud, const kofn_regress_step *now,
                  const kofn_report *rep)
 {
@@ -162,13 +214,38 @@ static int watch(void *ud, const kofn_regress_step *now,
     if (rep) {
         f->session->iterations = now->iteration;
         keep(f, now, rep);
+        save(f, now);
     }
     session_round(f->session, rep, rep ? now->gradient : -1);
     return cli_caught() || f->spoiled;
 }
 
+/* After the line of this iteration: what comes behind it is done again. */
+static int reopen_history(fit *f, const char *path, unsigned iteration)
+{
+    unsigned at = 0;
+    char line[400];
+
+    while (at != iteration && fgets(line, sizeof line, f->history))
+        at = (unsigned)strtoul(line, NULL, 10);
+    if (at != iteration)
+        return cli_say(EXIT_USAGE, "--history %s: it has no line of iteration "
+                       "%u, after which this goes on; give another file", path,
+                       iteration);
+    if (fflush(f->history) || ftruncate(fileno(f->history),
+                                        (off_t)ftell(f->history)) != 0)
+        return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
+    fseek(f->history, 0, SEEK_END);
+    return 0;
+}
+
 static int open_history(fit *f, const char *path)
 {
+    unsigned done = checkpoint_done(f->session->checkpoint);
+
+    f->history = done ? fopen(path, "r+") : NULL;
+    if (f->history)
+        return reopen_history(f, path, done);
     f->history = fopen(path, "w");
     if (!f->history)
         return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
@@ -200,6 +277,7 @@ static kofn_regress_options options(fit *f, const cli_args *a, bool watched)
     o.seed = a->seed;
     o.watch = watched ? watch : NULL;
     o.watch_ud = f;
+    o.resume = watched ? &f->resume : NULL;
     if (f->test_X.data) {
         o.test_X = &f->test_X;
         o.test_y = &f->test_y;
@@ -296,6 +374,8 @@ int cmd_regress(cli_args *a)
                             o.max_iterations ? o.max_iterations : 100);
     if (!code && !(s.per_iteration = json_array()))
         code = cli_say(EXIT_FAILED, "out of memory");
+    if (!code)
+        code = resume(&f, a);
     if (!code && a->history)
         code = open_history(&f, a->history);
     if (!code)

@@ -220,6 +220,9 @@ static const char *const json_keys[] = {
     "eigenvalue, change, converged", "of an iteration",
     "per_round", "for each round live workers, the rows of its block that each "
                  "worker was given, and seconds",
+    "job, resumed_after, checkpoint_seconds, checkpoint_failures",
+    "of \\-\\-checkpoint: the job's number, rounds or iterations that were "
+    "done before, and what keeping took",
     "blas, blas_threads, simd", "the kernels in force",
     NULL,
 };

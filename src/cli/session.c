@@ -60,6 +60,9 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     if (st)
         return cli_fail(st);
     s->block_rows = info.block_rows;
+    code = checkpoint_open(&s->checkpoint, a, pb, info.spec);
+    if (code)
+        return code;
     st = strcmp(a->port, "sim") == 0
              ? kofn_port_sim(&port, a->workers, &a->weather)
              : kofn_port_threads(&port, a->workers, &a->weather);
@@ -201,6 +204,7 @@ static void report_json(const session *s, const kofn_report *t,
         PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
         PUT("per_iteration", json_incref(s->per_iteration));
     }
+    checkpoint_report(s->checkpoint, o);
     PUT("port", json_string(a->port));
     PUT("clock", json_string(strcmp(a->port, "sim")         ? "real"
                              : a->weather.clock             ? "measured"
@@ -306,7 +310,7 @@ int session_close(session *s, int code)
     kofn_plan_info info;
 
     cli_erase();
-    code = finish(s, code);
+    code = checkpoint_end(s->checkpoint, finish(s, code));
     if (s->job && !cli_caught() &&
         kofn_plan_describe(s->plan, false, &info) == KOFN_OK) {
         kofn_job_totals(s->job, &total);
@@ -320,6 +324,7 @@ int session_close(session *s, int code)
     kofn_close(s->job);
     kofn_plan_free(s->plan);
     kofn_events_free(s->events);
+    checkpoint_free(s->checkpoint);
     json_decref(s->per_round);
     json_decref(s->per_iteration);
     return code;

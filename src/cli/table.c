@@ -71,6 +71,12 @@ const cli_option cli_options[] = {
     {1061, "trace", "FILE",
      "draw the run for ui.perfetto.dev or chrome://tracing: who did what, and "
      "what for", IN_RUN},
+    {1062, "checkpoint", "DIR",
+     "keep there what a new start needs to go on, after every round or "
+     "iteration", IN_RUN},
+    {1063, "resume", NULL,
+     "go on with what --checkpoint has kept; from the beginning where it has "
+     "nothing yet", IN_RUN},
     {1008, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN},
     {1009, "rows", "N", "rows of A that the figures are for (100000)",
      IN_SCHEMES},

@@ -198,6 +198,17 @@ static kofn_status put_array(kf_out *o, const kofn_matrix *a)
     return KOFN_OK;
 }
 
+/* ---- anything ----------------------------------------------------------- */
+
+kofn_status kofn_write_bytes(const char *path, const void *bytes,
+                             size_t length)
+{
+    kf_out o;
+
+    TRY(kf_out_open(&o, path));
+    return kf_out_close(&o, kf_out_put(&o, bytes, length));
+}
+
 /* ---- by suffix ---------------------------------------------------------- */
 
 kofn_status kofn_write(const char *path, const kofn_matrix *a, unsigned dims)

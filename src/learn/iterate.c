@@ -74,8 +74,8 @@ static kofn_status iterate(iteration *it, double *next)
     kofn_iterate_result *res = it->res;
     kofn_report rep = {0};
 
-    res->change = HUGE_VAL;
-    while (res->iterations < it->opt.max_iterations) {
+    res->converged = res->change < it->opt.tolerance;
+    while (!res->converged && res->iterations < it->opt.max_iterations) {
         kofn_status st = product(it, &out, &rep);
 
         if (st)
@@ -89,8 +89,6 @@ static kofn_status iterate(iteration *it, double *next)
         if (it->opt.watch && it->opt.watch(it->opt.watch_ud, res->iterations,
                                            res->change, &rep))
             return KOFN_AGAIN;
-        if (res->converged)
-            break;
     }
     return KOFN_OK;
 }
@@ -103,9 +101,18 @@ static kofn_status check_vector(const kofn_matrix *v)
     return KOFN_OK;
 }
 
+static kofn_status check_resume(const kofn_iterate_result *r)
+{
+    if (r && !(r->change >= 0))
+        return kf_fail(KOFN_INVAL, "the result to go on after has the change "
+                       "%g", r->change);
+    return KOFN_OK;
+}
+
 /* The vector was checked. */
 static kofn_status run(iteration *it, kofn_iterate_result *res)
 {
+    const kofn_iterate_result *resume = it->opt.resume;
     kofn_iterate_result own = {0};
     kofn_matrix *v = it->v;
     double *next = kf_new(v->rows, sizeof *next);
@@ -113,10 +120,9 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
 
     if (!next)
         return KOFN_NOMEM;
-    it->res = &own;
+    it->res = res ? res : &own;
+    *it->res = resume ? *resume : (kofn_iterate_result){.change = HUGE_VAL};
     st = iterate(it, next);
-    if (res)
-        *res = own;
     kf_free(next);
     return st;
 }
@@ -169,10 +175,11 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     if (!(length > 0) || isinf(length))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                        "is not zero to start from");
-    for (size_t i = 0; i < v->rows; i++)
-        ((double *)v->data)[i] /= length;
     it.opt = settle_options(opt);
     it.update = power_update;
+    TRY(check_resume(it.opt.resume));
+    for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
+        ((double *)v->data)[i] /= length;
     return run(&it, res);
 }
 
@@ -219,7 +226,8 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
     if (!(it.opt.damping < 1))
         return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
                        it.opt.damping);
-    for (size_t i = 0; i < v->rows; i++)
+    TRY(check_resume(it.opt.resume));
+    for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
         ((double *)v->data)[i] = 1 / (double)v->rows;
     return run(&it, res);
 }

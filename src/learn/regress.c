@@ -312,8 +312,8 @@ static void move(const kf_descent *d, double *w, double *v)
     }
 }
 
-/* A gradient and a step; *first is the norm of the first gradient. */
-static kofn_status iterate(kf_descent *d, double *w, double *v, double *first,
+/* A gradient and a step. */
+static kofn_status iterate(kf_descent *d, double *w, double *v,
                            bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
@@ -330,10 +330,10 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, double *first,
         return st;
     now->gradient = sqrt(kf_dot(d->g, d->g, n));
     if (now->iteration == 1)
-        *first = now->gradient;
+        now->first = now->gradient;
     now->step = 0;
     *converged = now->gradient == 0 || (o->descent != KOFN_DESCENT_SGD &&
-                                        now->gradient < o->tolerance * *first);
+                                        now->gradient < o->tolerance * now->first);
     if (!*converged) {
         st = kf_step(d, v, now->objective, &now->step);
         if (st)
@@ -342,6 +342,8 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, double *first,
     } else {
         memcpy(w, v, n * sizeof *w);
     }
+    now->lipschitz = d->lipschitz;
+    now->partial = d->partial;
     return test_loss(d->r, w, &now->test);
 }
 
@@ -354,14 +356,13 @@ static void add_up(kofn_report *all, kofn_report *sum)
 static kofn_status descend(kf_descent *d, double *w, double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
-    double first = 0;
 
     while (d->now.iteration < o->max_iterations && !*converged) {
         kofn_status st;
         int stop;
 
         d->now.iteration++;
-        st = iterate(d, w, v, &first, converged);
+        st = iterate(d, w, v, converged);
         if (st) {
             d->now.iteration--;
             add_up(&d->all, &d->sum);
@@ -384,6 +385,16 @@ static kofn_status check_start(const kofn_regression *r, const kofn_matrix *w)
     return check_finite(w, "w");
 }
 
+/* After the step that the options tell of; was it the last? */
+static bool go_on(kf_descent *d, double *v)
+{
+    d->now = *d->r->opt.resume;
+    d->lipschitz = d->now.lipschitz;
+    d->partial = d->now.partial;
+    memcpy(v, d->now.v, kf_features(d) * sizeof *v);
+    return d->now.step == 0;
+}
+
 static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
 {
     size_t n = kf_features(&d);
@@ -398,7 +409,10 @@ static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
         st = KOFN_NOMEM;
     if (!st) {
         memcpy(v, w->data, n * sizeof *v);
+        if (d.job && d.r->opt.resume && d.r->opt.resume->iteration)
+            own.converged = go_on(&d, v);
         d.now.w = w->data;
+        d.now.v = v;
         st = descend(&d, w->data, v, &own.converged);
         if (!st && d.partial)
             st = KOFN_PARTIAL;

@@ -1,0 +1,443 @@
+/* checkpoint.c -- what a job needs to go on after its coordinator was killed.
+ *
+ *     DIR/checkpoint.json    whose it is, how far it is, which state
+ *     DIR/state-0.npy, -1    by turns: what that many rounds made
+ *     DIR/lock               held by who works here
+ *
+ * The state is written first and checkpoint.json last, each under another name,
+ * forced to disk and renamed: at any moment the folder holds the last state
+ * that was finished, whole.  The fingerprint says all that the numbers depend
+ * on; where any of it has changed nobody goes on.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct checkpoint {
+    const char *folder;
+    int lock;
+    json_t *fingerprint; /* of strings */
+    uint64_t job;
+    json_t *kept; /* checkpoint.json as it was found, or NULL */
+    kofn_file *state;
+    unsigned resumed, done, failures;
+    unsigned turn; /* of the next state file */
+    bool behind;   /* the last one could not be kept */
+    double seconds;
+};
+
+enum { PATH = 4096 };
+
+static char *path_in(char out[PATH], const checkpoint *c, const char *name)
+{
+    snprintf(out, PATH, "%s/%s", c->folder, name);
+    return out;
+}
+
+/* ---- the fingerprint ------------------------------------------------------------ */
+
+static void say_text(json_t *o, const char *key, const char *value)
+{
+    json_object_set_new(o, key, json_string(value ? value : ""));
+}
+
+static void say_size(json_t *o, const char *key, uint64_t value)
+{
+    json_object_set_new(o, key, json_sprintf("%" PRIu64, value));
+}
+
+/* As short as it can be and still be that number. */
+static void say_real(json_t *o, const char *key, double value)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.15g", value);
+    if (strtod(text, NULL) != value)
+        snprintf(text, sizeof text, "%.17g", value);
+    json_object_set_new(o, key, json_string(text));
+}
+
+/* The digest of a file's bytes, and how many they are. */
+static bool digest(const char *path, uint64_t *bytes, uint64_t *hash)
+{
+    enum { PIECE = 1 << 20 };
+    XXH3_state_t *x = XXH3_createState();
+    FILE *f = fopen(path, "rb");
+    char *piece = malloc(PIECE);
+    bool ok = x && f && piece;
+    size_t n;
+
+    *bytes = 0;
+    if (ok)
+        XXH3_64bits_reset(x);
+    while (ok && (n = fread(piece, 1, PIECE, f)) > 0) {
+        XXH3_64bits_update(x, piece, n);
+        *bytes += n;
+    }
+    ok = ok && !ferror(f);
+    *hash = ok ? XXH3_64bits_digest(x) : 0;
+    if (f)
+        fclose(f);
+    free(piece);
+    XXH3_freeState(x);
+    return ok;
+}
+
+static int say_inputs(json_t *o, const cli_args *a)
+{
+    for (int i = 0; i < a->operands; i++) {
+        uint64_t bytes, hash;
+        struct stat st;
+        char key[32];
+
+        if (stat(a->operand[i], &st) != 0 || !S_ISREG(st.st_mode) ||
+            !digest(a->operand[i], &bytes, &hash))
+            return cli_say(EXIT_USAGE, "--checkpoint: %s cannot be read a "
+                           "second time; put it into an ordinary file",
+                           a->operand[i]);
+        snprintf(key, sizeof key, "input %d, bytes", i + 1);
+        say_size(o, key, bytes);
+        snprintf(key, sizeof key, "input %d, digest", i + 1);
+        json_object_set_new(o, key, json_sprintf("%016" PRIx64, hash));
+    }
+    return 0;
+}
+
+static void say_regress(json_t *o, const cli_args *a)
+{
+    const kofn_regress_options *r = &a->regress;
+    static const char *const loss[] = {"ls", "logistic", "poisson"};
+    static const char *const descent[] = {"gd", "nesterov", "sgd"};
+    static const char *const rule[] = {"none", "exact", "armijo", "grid"};
+
+    say_text(o, "--loss", loss[r->loss]);
+    say_text(o, "--optimizer", descent[r->descent]);
+    say_text(o, "--line-search", rule[r->rule]);
+    say_text(o, "--kernel", a->kernel);
+    say_real(o, "--l2", r->ridge);
+    say_real(o, "--step", r->step);
+}
+
+/* All that the numbers depend on: key to string. */
+static int take_fingerprint(checkpoint *c, const cli_args *a,
+                            const kofn_problem *pb, const char *spec)
+{
+    json_t *o = c->fingerprint = json_object();
+    char *text;
+    int code;
+
+    if (!o)
+        return cli_say(EXIT_FAILED, "out of memory");
+    say_text(o, "command", a->command->name);
+    say_text(o, "--scheme", spec);
+    say_size(o, "--workers", a->workers);
+    say_size(o, "--seed", a->seed);
+    json_object_set_new(o, "problem", json_sprintf(
+        "%d: %zu x %zu x %zu, %s %s", (int)pb->op, pb->m, pb->n, pb->p,
+        pb->sparse ? "sparse" : "dense", pb->dtype == KOFN_F64 ? "f8" : "f4"));
+    if (a->command->bit == IN_PAGERANK)
+        say_real(o, "--damping", a->damping > 0 ? a->damping : 0.85);
+    if (a->command->bit == IN_REGRESS)
+        say_regress(o, a);
+    code = say_inputs(o, a);
+    if (code)
+        return code;
+    text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return cli_say(EXIT_FAILED, "out of memory");
+    c->job = XXH3_64bits(text, strlen(text));
+    c->job += c->job == 0;
+    free(text);
+    return 0;
+}
+
+/* 0 when they are the same. */
+static int compare(const checkpoint *c, const json_t *there)
+{
+    const char *key;
+    json_t *here;
+
+    json_object_foreach(c->fingerprint, key, here) {
+        const char *was = json_string_value(json_object_get(there, key));
+        const char *is = json_string_value(here);
+
+        if (!was || strcmp(was, is) != 0)
+            return cli_say(EXIT_USAGE, "%s holds the checkpoint of another "
+                           "job: %s was \"%s\" and is \"%s\"; give the same "
+                           "job or another folder", c->folder, key,
+                           was ? was : "", is);
+    }
+    return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------ */
+
+static int damaged(const checkpoint *c, const char *name, const char *why)
+{
+    return cli_say(EXIT_USAGE, "%s/%s is damaged: %s; without it there is "
+                   "nothing to go on with, remove the folder to begin again",
+                   c->folder, name, why);
+}
+
+static int read_state(checkpoint *c)
+{
+    const char *name = json_string_value(json_object_get(c->kept, "state"));
+    const char *want = json_string_value(json_object_get(c->kept, "digest"));
+    uint64_t bytes, hash;
+    char path[PATH], found[17];
+
+    if (!name || !want || strchr(name, '/'))
+        return damaged(c, "checkpoint.json", "it names no state");
+    if (!digest(path_in(path, c, name), &bytes, &hash))
+        return damaged(c, name, "it cannot be read");
+    snprintf(found, sizeof found, "%016" PRIx64, hash);
+    if (strcmp(found, want) != 0)
+        return damaged(c, name, "it is not what was written");
+    if (kofn_file_open(&c->state, path))
+        return damaged(c, name, kofn_errmsg());
+    c->turn = strcmp(name, "state-0.npy") == 0;
+    return kofn_file_dense(c->state) ? 0 : damaged(c, name, "it is sparse");
+}
+
+static int read_kept(checkpoint *c)
+{
+    json_int_t done;
+    int code = compare(c, json_object_get(c->kept, "fingerprint"));
+
+    if (code)
+        return code;
+    done = json_integer_value(json_object_get(c->kept, "done"));
+    if (done < 0 || done > UINT32_MAX)
+        return damaged(c, "checkpoint.json", "it says not how far it is");
+    c->resumed = c->done = (unsigned)done;
+    return done ? read_state(c) : 0;
+}
+
+/* What is in the folder must be what is asked for. */
+static int find_kept(checkpoint *c, const cli_args *a)
+{
+    json_error_t e;
+    char path[PATH];
+
+    path_in(path, c, "checkpoint.json");
+    if (access(path, F_OK) != 0)
+        return !a->resume || a->quiet
+                   ? 0
+                   : cli_say(0, "%s holds no checkpoint yet; beginning at the "
+                             "beginning", c->folder);
+    if (!a->resume)
+        return cli_say(EXIT_USAGE, "%s holds a checkpoint already; say "
+                       "--resume to go on with it, or give another folder",
+                       c->folder);
+    c->kept = json_load_file(path, 0, &e);
+    if (!c->kept)
+        return damaged(c, "checkpoint.json", e.text);
+    return read_kept(c);
+}
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+/* Two coordinators must not write here by turns. */
+static int claim(checkpoint *c)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[PATH];
+
+    if (strlen(c->folder) + 32 > PATH)
+        return cli_say(EXIT_USAGE, "--checkpoint: the name of the folder is "
+                       "too long");
+    if (mkdir(c->folder, 0777) != 0 && errno != EEXIST)
+        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder,
+                       strerror(errno));
+    c->lock = open(path_in(path, c, "lock"), O_RDWR | O_CREAT | O_CLOEXEC,
+                   0666);
+    if (c->lock < 0)
+        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", path,
+                       strerror(errno));
+    if (fcntl(c->lock, F_SETLK, &whole) == 0)
+        return 0;
+    return errno == EACCES || errno == EAGAIN
+               ? cli_say(EXIT_FAILED, "--checkpoint %s: another kofn is at "
+                         "work there", c->folder)
+               : cli_say(EXIT_FAILED, "--checkpoint %s: %s", path,
+                         strerror(errno));
+}
+
+static bool write_index(checkpoint *c, const char *state, const char *hash,
+                        json_t *numbers)
+{
+    json_t *o = json_object();
+    char path[PATH], *text;
+    kofn_status st = KOFN_NOMEM;
+
+    json_object_set_new(o, "kofn", json_string(KOFN_VERSION));
+    json_object_set_new(o, "job", json_sprintf("%016" PRIx64, c->job));
+    json_object_set_new(o, "done", json_integer(c->done));
+    if (state) {
+        json_object_set_new(o, "state", json_string(state));
+        json_object_set_new(o, "digest", json_string(hash));
+    }
+    if (numbers)
+        json_object_set(o, "numbers", numbers);
+    json_object_set(o, "fingerprint", c->fingerprint);
+    text = o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    if (text)
+        st = kofn_write_bytes(path_in(path, c, "checkpoint.json"), text,
+                              strlen(text));
+    json_decref(o);
+    free(text);
+    return st == KOFN_OK;
+}
+
+int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
+                    const char *spec)
+{
+    checkpoint *c;
+    int code;
+
+    if (!a->checkpoint)
+        return a->resume ? cli_say(EXIT_USAGE, "--resume needs --checkpoint "
+                                   "and the folder")
+                         : 0;
+    *out = c = calloc(1, sizeof *c);
+    if (!c)
+        return cli_say(EXIT_FAILED, "out of memory");
+    c->folder = a->checkpoint;
+    c->lock = -1;
+    code = claim(c);
+    if (!code)
+        code = take_fingerprint(c, a, pb, spec);
+    if (!code)
+        code = find_kept(c, a);
+    if (!code && !c->kept && !write_index(c, NULL, NULL, NULL))
+        code = cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder,
+                       kofn_errmsg());
+    return code;
+}
+
+/* ---- looking ---------------------------------------------------------------------------- */
+
+uint64_t checkpoint_job(const checkpoint *c)
+{
+    return c ? c->job : 0;
+}
+
+unsigned checkpoint_done(const checkpoint *c)
+{
+    return c ? c->resumed : 0;
+}
+
+int checkpoint_state(const checkpoint *c, kofn_matrix *out)
+{
+    const kofn_matrix *s = kofn_file_dense(c->state);
+    size_t size = s->dtype == KOFN_F64 ? 8 : 4;
+
+    if (s->rows != out->rows || s->cols != out->cols || s->dtype != out->dtype)
+        return cli_say(EXIT_USAGE, "%s: the state is %zu x %zu and should be "
+                       "%zu x %zu", c->folder, s->rows, s->cols, out->rows,
+                       out->cols);
+    for (size_t i = 0; i < s->rows; i++)
+        memcpy((char *)out->data + i * out->ld * size,
+               (const char *)s->data + i * s->ld * size, s->cols * size);
+    return 0;
+}
+
+double checkpoint_number(const checkpoint *c, const char *name)
+{
+    const json_t *x = json_object_get(json_object_get(c->kept, "numbers"),
+                                      name);
+
+    return json_is_number(x) ? json_number_value(x) : NAN;
+}
+
+/* ---- keeping ------------------------------------------------------------------------------ */
+
+static double wall(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool save(checkpoint *c, const kofn_matrix *state, json_t *numbers)
+{
+    char name[] = "state-0.npy", path[PATH], found[17];
+    uint64_t bytes, hash;
+
+    name[6] = (char)('0' + c->turn);
+    path_in(path, c, name);
+    if (kofn_write_npy(path, state, 2) || !digest(path, &bytes, &hash))
+        return false;
+    snprintf(found, sizeof found, "%016" PRIx64, hash);
+    return write_index(c, name, found, numbers);
+}
+
+void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
+                     json_t *numbers)
+{
+    double start = wall();
+    unsigned was;
+
+    if (!c) {
+        json_decref(numbers);
+        return;
+    }
+    was = c->done;
+    c->done = done;
+    if (save(c, state, numbers)) {
+        c->turn = !c->turn;
+        c->behind = false;
+    } else {
+        if (!c->behind)
+            cli_say(0, "--checkpoint %s: %s; what %u of them made is not kept, "
+                    "what %u made still is", c->folder, kofn_errmsg(), done,
+                    was);
+        c->done = was;
+        c->behind = true;
+        c->failures++;
+    }
+    json_decref(numbers);
+    c->seconds += wall() - start;
+}
+
+void checkpoint_report(const checkpoint *c, json_t *o)
+{
+    if (!c)
+        return;
+    json_object_set_new(o, "job", json_sprintf("%016" PRIx64, c->job));
+    json_object_set_new(o, "resumed_after", json_integer(c->resumed));
+    json_object_set_new(o, "checkpoint_seconds", json_real(c->seconds));
+    json_object_set_new(o, "checkpoint_failures", json_integer(c->failures));
+}
+
+int checkpoint_end(const checkpoint *c, int code)
+{
+    if (c && c->behind && !code)
+        code = cli_say(EXIT_FAILED, "--checkpoint %s: the last state could not "
+                       "be kept", c->folder);
+    return code;
+}
+
+void checkpoint_free(checkpoint *c)
+{
+    if (!c)
+        return;
+    kofn_file_free(c->state);
+    json_decref(c->kept);
+    json_decref(c->fingerprint);
+    if (c->lock >= 0)
+        close(c->lock);
+    free(c);
+}
