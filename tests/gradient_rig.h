@@ -22,6 +22,7 @@ typedef struct fleet {
     double size;          /* and its norm               */
     kofn_parcel **answer; /* seat turns + turn          */
     kofn_matrix out;
+    double noise, predicted; /* of the last answers that decoded */
     kf_scratch scratch;
 } fleet;
 
@@ -128,8 +129,7 @@ static inline void fleet_down(fleet *f)
 }
 
 /* ||answer - sum|| / ||sum||, or -1 where the answers do not decode. */
-static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n,
-                                 double *noise)
+static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
 {
     kf_source *source = numbers(n, sizeof *source);
     kf_decoder *d;
@@ -140,9 +140,9 @@ static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n,
     for (size_t i = 0; i < n; i++)
         source[i] =
             (kf_source){&f->answer[answers[i]]->m, 0, f->plan->span};
-    if (noise)
-        *noise = st ? HUGE_VAL : d->noise;
     if (!st) {
+        f->noise = d->noise;
+        f->predicted = d->predicted;
         memset(f->out.data, 0xff, f->p * kf_dtype_size(f->dtype));
         assert_ok(kf_decode(f->plan, d, source, 0, 0, f->plan->span, &f->out,
                             &f->scratch));
@@ -169,12 +169,11 @@ static inline size_t answers_of(const fleet *f, const bool *out, size_t turns,
     return n;
 }
 
-static inline double error_without(fleet *f, const bool *out, size_t turns,
-                                   double *noise)
+static inline double error_without(fleet *f, const bool *out, size_t turns)
 {
     uint32_t *answers = numbers(f->n * f->L->turns, sizeof *answers);
     size_t n = answers_of(f, out, turns, answers);
-    double e = fleet_error(f, answers, n, noise);
+    double e = fleet_error(f, answers, n);
 
     kf_free(answers);
     return e;
