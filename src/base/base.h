@@ -15,13 +15,17 @@
 #define KF_UNUSED
 #endif
 
+/* KOFN_API marks what the libraries beside libkofn use too. */
+
 /* ---- failure ------------------------------------------------------------ */
 
 /* Keep the message for kofn_errmsg and return st: `return kf_fail(...)`. */
-kofn_status kf_fail(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
+KOFN_API kofn_status kf_fail(kofn_status st, const char *fmt, ...)
+    KF_PRINTF(2, 3);
 /* Put "prefix: " before the message that is already there. */
-kofn_status kf_fail_in(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
-kofn_status kf_nomem(size_t bytes);
+KOFN_API kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
+    KF_PRINTF(2, 3);
+KOFN_API kofn_status kf_nomem(size_t bytes);
 
 #define TRY(call)                                                              \
     do {                                                                       \
@@ -61,13 +65,13 @@ static inline size_t kf_ceil_div(size_t a, size_t b)
 
 /* All return NULL on failure or overflow, after keeping the message;
  * n * size == 0 gives a valid pointer.  Aligned to 64 bytes. */
-void *kf_new(size_t n, size_t size);
-void *kf_zero(size_t n, size_t size);
-void kf_free(void *p);
-char *kf_strdup(const char *s);
+KOFN_API void *kf_new(size_t n, size_t size);
+KOFN_API void *kf_zero(size_t n, size_t size);
+KOFN_API void kf_free(void *p);
+KOFN_API char *kf_strdup(const char *s);
 
 /* Make room for one more element behind `*p`, of which `used` are in use and
  * `*cap` exist; grows by doubling. */
-kofn_status kf_grow(void *p, size_t *cap, size_t used, size_t size);
+KOFN_API kofn_status kf_grow(void *p, size_t *cap, size_t used, size_t size);
 
 #endif

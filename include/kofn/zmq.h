@@ -1,0 +1,73 @@
+/* zmq.h -- the transport for machines that come and go: ZeroMQ over TCP and
+ * Unix sockets.  Library kofn-zmq.
+ *
+ * One side listens (the coordinator), the others connect to it (workers) and
+ * connect again by themselves after every loss; or every node listens and
+ * reaches some of the others (mesh).  Addresses are ZeroMQ's:
+ *
+ *     tcp://HOST:PORT   where one listens HOST may be *, every interface, and
+ *                       PORT may be *, any that is free; tcp://[::1]:5555
+ *     ipc://PATH        a Unix socket
+ *
+ * A peer is reached over two connections: packets go over one, urgent ones
+ * and heartbeats over the other, so that neither waits behind bulk data.  It
+ * comes when both are there and goes when either is lost.
+ *
+ * On an address that others can reach, CurveZMQ (RFC 26) encrypts, and who
+ * has no listed key never gets as far as sending a packet.
+ */
+#ifndef KOFN_ZMQ_H
+#define KOFN_ZMQ_H
+
+#include <kofn/transport.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 0 and NULL mean the default everywhere. */
+typedef struct kofn_zmq_options {
+    /* The longest body that is received; a longer one ends its sender's
+     * connection before memory is asked for.  Default 64 MiB.  The
+     * transport's body_max starts there and may be lowered. */
+    size_t body_max;
+    /* What packets of one peer may hold before they are waited for: as many
+     * bodies of body_max as fit, but at least 4.  Default 512 MiB. */
+    size_t peer_bytes;
+    /* A peer that is silent for so long is lost; at least 0.1 s, default
+     * 0.8 s.  Not noticed: who stops dead, connections and all, less than
+     * 0.2 s after it came or sent an urgent packet. */
+    kofn_time silence;
+    /* How many may be connected that never sent a packet; more are turned
+     * away.  Default 1024. */
+    size_t strangers;
+    /* Go without encryption and without knowing who comes, where others than
+     * this machine's users can reach the address. */
+    bool insecure;
+} kofn_zmq_options;
+
+/* The coordinator's end.  KOFN_INVAL: the address is none, or not safe;
+ * KOFN_TRANSPORT: it cannot be had. */
+KOFN_API kofn_status kofn_zmq_listen(kofn_transport **out, const char *address,
+                                     const kofn_zmq_options *o);
+/* A worker's end: its only peer is whoever listens at the address, and comes
+ * as often as a connection is made. */
+KOFN_API kofn_status kofn_zmq_connect(kofn_transport **out,
+                                      const char *address,
+                                      const kofn_zmq_options *o);
+/* A node among equals: listens at `address`, and reaches others with `reach`,
+ * which keeps trying.  Two nodes that reach each other are one peer to each
+ * other, not two. */
+KOFN_API kofn_status kofn_zmq_mesh(kofn_transport **out, const char *address,
+                                   const kofn_zmq_options *o);
+
+/* Where it really listens ("tcp://127.0.0.1:40321"), or connects to. */
+KOFN_API const char *kofn_zmq_endpoint(const kofn_transport *t);
+/* Why the last connection was not made or not kept, in words; "" when nothing
+ * is amiss. */
+KOFN_API const char *kofn_zmq_trouble(const kofn_transport *t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,246 @@
+/* dial.c -- a connection to an address, made again after every loss; and what
+ * sockets are made with.
+ *
+ * A life of a dial is a pair of DEALER sockets.  ZeroMQ's own reconnecting is
+ * off, since it would carry what was left in the queues over into the next
+ * life, under the same name.
+ */
+#include "inside.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <time.h>
+#include <zmq.h>
+
+#define PAUSE_MIN (50 * KF_MILLI)
+#define PAUSE_MAX (5 * KOFN_SECOND)
+#define PATIENCE (10 * KOFN_SECOND) /* for a connection to be made */
+#define BEAT_MAX (160 * KF_MILLI)
+#define AHEAD 16 /* packets that may be queued for sending */
+
+/* ---- sockets --------------------------------------------------------- */
+
+kofn_time kf_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * KOFN_SECOND + t.tv_nsec;
+}
+
+kofn_status kf_random(void *into, size_t bytes)
+{
+    if (getrandom(into, bytes, 0) != (ssize_t)bytes)
+        return kf_fail(KOFN_IO, "the system has no random numbers to give");
+    return KOFN_OK;
+}
+
+void kf_socket_set(void *s, int option, int value)
+{
+    zmq_setsockopt(s, option, &value, sizeof value);
+}
+
+kofn_status kf_socket(void **out, const kf_set *set, int type,
+                      const char *address)
+{
+    void *s = zmq_socket(set->context, type);
+    size_t most = kf_max(set->body_max, KOFN_HEAD_MAX);
+    int64_t frame = most > INT64_MAX ? INT64_MAX : (int64_t)most;
+
+    if (!s)
+        return kf_fail(KOFN_TRANSPORT, "no socket: %s; raise ulimit -n",
+                       zmq_strerror(zmq_errno()));
+    kf_socket_set(s, ZMQ_LINGER, 0);
+    kf_socket_set(s, ZMQ_SNDHWM, AHEAD);
+    kf_socket_set(s, ZMQ_RCVHWM, (int)set->ahead);
+    kf_socket_set(s, ZMQ_IPV6, !kf_address_v4(address));
+    kf_socket_set(s, ZMQ_TCP_MAXRT, 2000);
+    kf_socket_set(s, ZMQ_BACKLOG, 1024);
+    kf_socket_set(s, ZMQ_HANDSHAKE_IVL, (int)(PATIENCE / KF_MILLI));
+    kf_socket_set(s, ZMQ_CONNECT_TIMEOUT, (int)(PATIENCE / KF_MILLI / 2));
+    kf_socket_set(s, ZMQ_RECONNECT_IVL, -1);
+    zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &frame, sizeof frame);
+    *out = s;
+    return KOFN_OK;
+}
+
+void *kf_socket_watch(void *context, void *s, int events)
+{
+    static atomic_uint made;
+    char name[40];
+    void *watch = zmq_socket(context, ZMQ_PAIR);
+
+    if (!watch)
+        return NULL;
+    snprintf(name, sizeof name, "inproc://watch-%u",
+             atomic_fetch_add(&made, 1));
+    kf_socket_set(watch, ZMQ_LINGER, 0);
+    kf_socket_set(watch, ZMQ_RCVHWM, 0);
+    if (zmq_socket_monitor(s, name, events) || zmq_connect(watch, name)) {
+        zmq_close(watch);
+        return NULL;
+    }
+    return watch;
+}
+
+/* Two frames: event and value in the machine's byte order, and an address. */
+int kf_socket_event(void *watch, int *value)
+{
+    unsigned char frame[6];
+    uint16_t event = 0;
+    uint32_t v = 0;
+
+    if (zmq_recv(watch, frame, sizeof frame, ZMQ_DONTWAIT) == sizeof frame) {
+        memcpy(&event, frame, sizeof event);
+        memcpy(&v, frame + sizeof event, sizeof v);
+        zmq_recv(watch, NULL, 0, ZMQ_DONTWAIT);
+    }
+    *value = (int)v;
+    return event;
+}
+
+/* ---- dials ----------------------------------------------------------- */
+
+static kofn_time beat(const kf_set *set)
+{
+    return set->silence < 5 * BEAT_MAX ? set->silence / 5 : BEAT_MAX;
+}
+
+static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
+                            void **out, void **watch)
+{
+    char id[KF_ID] = {'k', channel};
+    kf_note hello = {KF_MAGIC, KF_HELLO, {0}};
+    int ms = (int)(set->silence / KF_MILLI);
+
+    TRY(kf_socket(out, set, ZMQ_DEALER, d->address));
+    memcpy(id + 2, d->token, KF_TOKEN);
+    zmq_setsockopt(*out, ZMQ_ROUTING_ID, id, sizeof id);
+    if (channel == KF_URGENT) {
+        /* Both ends notice silence by these.  Over the bulk connection they
+         * would wait behind data, and that of a peer who just does not take
+         * any would look dead. */
+        kf_socket_set(*out, ZMQ_HEARTBEAT_IVL, (int)(beat(set) / KF_MILLI));
+        kf_socket_set(*out, ZMQ_HEARTBEAT_TIMEOUT, ms);
+        kf_socket_set(*out, ZMQ_HEARTBEAT_TTL, ms);
+        kf_socket_set(*out, ZMQ_RCVHWM, 1000);
+    }
+    *watch = kf_socket_watch(set->context, *out,
+                             ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+                                 ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    if (!*watch)
+        return kf_fail(KOFN_TRANSPORT, "no socket to watch a connection");
+    if (zmq_connect(*out, d->address))
+        return kf_fail(KOFN_INVAL,
+                       "cannot connect to %s: %s; addresses are "
+                       "tcp://HOST:PORT or ipc://PATH",
+                       d->address, zmq_strerror(zmq_errno()));
+    memcpy(hello.node, set->node, KF_TOKEN);
+    zmq_send(*out, &hello, sizeof hello, ZMQ_DONTWAIT);
+    return KOFN_OK;
+}
+
+kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now)
+{
+    kofn_status st = kf_random(d->token, KF_TOKEN);
+
+    d->shaken = 0;
+    d->welcome = false;
+    d->until = now + PATIENCE;
+    if (!st)
+        st = open_one(d, set, KF_BULK, &d->bulk, &d->bulk_watch);
+    if (!st)
+        st = open_one(d, set, KF_URGENT, &d->urgent, &d->urgent_watch);
+    if (st)
+        kf_dial_end(d, now);
+    return st;
+}
+
+static bool bad_news(kf_dial *d, void *watch, char *why, size_t room)
+{
+    int event, value;
+
+    while ((event = kf_socket_event(watch, &value))) {
+        switch (event) {
+        case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+            d->shaken++;
+            continue;
+        case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+            snprintf(why, room, "%s refuses this key: it is not on its list",
+                     d->address);
+            return true;
+        case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+        case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+            snprintf(why, room,
+                     "%s does not shake hands: it is no kofn, or "
+                     "has other keys",
+                     d->address);
+            return true;
+        case ZMQ_EVENT_CLOSED:
+            snprintf(why, room, "nobody answers at %s", d->address);
+            return true;
+        default:
+            snprintf(why, room, "the connection to %s was lost", d->address);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool kf_dial_lost(kf_dial *d, kofn_time now, char *why, size_t room)
+{
+    if (bad_news(d, d->urgent_watch, why, room) ||
+        bad_news(d, d->bulk_watch, why, room))
+        return true;
+    if (d->shaken < 2 && now >= d->until) {
+        snprintf(why, room, "nobody answers at %s", d->address);
+        return true;
+    }
+    return false;
+}
+
+kofn_time kf_dial_due(const kf_dial *d)
+{
+    if (d->over || (d->bulk && d->shaken >= 2))
+        return KOFN_NEVER;
+    return d->bulk ? d->until : d->next;
+}
+
+static void end_socket(void **s, void **watch, int linger)
+{
+    if (*s) {
+        zmq_socket_monitor(*s, NULL, 0);
+        kf_socket_set(*s, ZMQ_LINGER, linger);
+        zmq_close(*s);
+    }
+    if (*watch)
+        zmq_close(*watch);
+    *s = *watch = NULL;
+}
+
+/* Pauses double, and are spread so that a fleet does not come all at once. */
+void kf_dial_end(kf_dial *d, kofn_time now)
+{
+    uint32_t spread = 0;
+
+    end_socket(&d->bulk, &d->bulk_watch, 0);
+    end_socket(&d->urgent, &d->urgent_watch, 0);
+    d->pause = d->welcome || !d->pause ? PAUSE_MIN : 2 * d->pause;
+    if (d->pause > PAUSE_MAX)
+        d->pause = PAUSE_MAX;
+    d->welcome = false;
+    (void)kf_random(&spread, sizeof spread);
+    d->next = now + d->pause / 2 + (kofn_time)(spread % (uint64_t)d->pause);
+}
+
+void kf_dial_close(kf_dial *d, int linger)
+{
+    end_socket(&d->bulk, &d->bulk_watch, linger);
+    end_socket(&d->urgent, &d->urgent_watch, linger);
+    kf_free(d->address);
+    d->address = NULL;
+}

@@ -1,0 +1,195 @@
+/* inside.h -- what the files of the ZeroMQ transport share. */
+#ifndef KF_ZMQ_INSIDE_H
+#define KF_ZMQ_INSIDE_H
+
+#include <kofn/zmq.h>
+
+#include "base/base.h"
+
+#include <stdatomic.h>
+
+#define KF_MILLI INT64_C(1000000)
+
+/* ---- on the wire ---------------------------------------------------------
+ *
+ * Who connects draws a token for each life and connects two DEALER sockets
+ * whose routing ids are "kb" + token (bulk) and "ku" + token (urgent).  Nobody
+ * else can know the token, so nobody can put himself in another's place.
+ * A packet is two frames, head and body.  Notes of the transport itself are
+ * one frame: HELLO on both connections, answered by WELCOME on the bulk one;
+ * GO tells the other end that it is not wanted. */
+#define KF_TOKEN 16
+#define KF_ID (2 + KF_TOKEN)
+#define KF_BULK 'b'
+#define KF_URGENT 'u'
+
+typedef enum kf_word { KF_HELLO = 'H', KF_WELCOME = 'W', KF_GO = 'G' } kf_word;
+
+typedef struct kf_note {
+    char magic[7]; /* "kofnz01": the version is in it */
+    char word;
+    unsigned char node[KF_TOKEN]; /* who says it; zero but in a mesh */
+} kf_note;
+
+#define KF_MAGIC "kofnz01"
+
+/* ---- the gate: who may come in, and who is gone ---------------------- */
+
+/* A thread that answers ZAP requests and watches for lost connections while
+ * the transport's own thread computes.  It numbers connections as they are
+ * let in; the number comes along with their packets (User-Id). */
+typedef struct kf_gate kf_gate;
+
+/* Before the router is bound.  A byte is written to `wake` at every loss. */
+kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
+                         size_t strangers, int wake);
+/* After the context was shut down. */
+void kf_gate_close(kf_gate *g);
+/* Is connection `number`, which has descriptor fd, lost? */
+bool kf_gate_lost(kf_gate *g, int fd, uint64_t number);
+/* Has any been lost since the last call? */
+bool kf_gate_news(kf_gate *g);
+/* Connections that never got as far as a packet and failed. */
+uint64_t kf_gate_failed(kf_gate *g);
+/* So many of the open connections have spoken, and so many of all. */
+void kf_gate_known(kf_gate *g, uint64_t known, uint64_t heard);
+
+/* ---- dials: connections that are made again after every loss --------- */
+
+typedef struct kf_dial {
+    char *address;
+    void *bulk, *urgent;     /* NULL between lives */
+    void *bulk_watch, *urgent_watch;
+    unsigned char token[KF_TOKEN];
+    unsigned shaken;         /* connections that are made */
+    bool welcome, over; /* over: not tried any more */
+    kofn_peer peer;          /* once welcome */
+    unsigned char node[KF_TOKEN]; /* who answered there last (mesh) */
+    kofn_time pause, next;   /* between lives: until when */
+    kofn_time until;         /* to be connected */
+} kf_dial;
+
+/* What sockets are made with. */
+typedef struct kf_set {
+    void *context;
+    size_t body_max, ahead; /* ahead: packets received before they are wanted */
+    kofn_time silence;
+    unsigned char node[KF_TOKEN];
+    bool insecure;
+} kf_set;
+
+/* Is this an address, and one that may be used with what is set? */
+kofn_status kf_address_check(const char *address, const kf_set *set);
+/* Is its host given as four numbers? */
+bool kf_address_v4(const char *address);
+
+kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now);
+/* Looks after the sockets; true when this life is over, and why. */
+bool kf_dial_lost(kf_dial *d, kofn_time now, char *why, size_t room);
+/* When there is something to be done; KOFN_NEVER: not before it is lost. */
+kofn_time kf_dial_due(const kf_dial *d);
+/* Ends a life; the next one begins after a pause. */
+void kf_dial_end(kf_dial *d, kofn_time now);
+void kf_dial_close(kf_dial *d, int linger);
+
+/* ---- sockets --------------------------------------------------------- */
+
+kofn_status kf_socket(void **out, const kf_set *set, int type,
+                      const char *address);
+void kf_socket_set(void *s, int option, int value);
+/* A socket that receives `events` of s. */
+void *kf_socket_watch(void *context, void *s, int events);
+/* The next event and its value, or 0. */
+int kf_socket_event(void *watch, int *value);
+kofn_status kf_random(void *into, size_t bytes);
+kofn_time kf_clock(void);
+
+/* ---- peers ----------------------------------------------------------- */
+
+/* One life of somebody. */
+typedef struct kf_peer {
+    unsigned char token[KF_TOKEN], node[KF_TOKEN];
+    kf_dial *dial; /* NULL: he connected to us */
+    kofn_peer number;
+    bool came, dying, forgotten;
+    kofn_time since;
+    struct {
+        bool there;
+        int fd;
+        uint64_t number; /* the gate's */
+    } bulk, urgent;
+    char name[112]; /* address and key */
+} kf_peer;
+
+/* Found by token and by number. */
+typedef struct kf_peers {
+    kf_peer **item;
+    size_t count, cap;
+    kf_peer **slot; /* open addressing; a power of two */
+    size_t slots;
+} kf_peers;
+
+kofn_status kf_peers_add(kf_peers *ps, const unsigned char *token,
+                         kf_peer **out);
+/* p has come: it is found by its number from now on. */
+void kf_peers_number(kf_peers *ps, kf_peer *p, kofn_peer number);
+void kf_peers_remove(kf_peers *ps, kf_peer *p);
+kf_peer *kf_peers_by_token(const kf_peers *ps, const unsigned char *token);
+kf_peer *kf_peers_by_number(const kf_peers *ps, kofn_peer number);
+void kf_peers_free(kf_peers *ps);
+
+/* ---- the transport --------------------------------------------------- */
+
+typedef struct kf_news {
+    kofn_arrival what;
+    kofn_peer peer;
+} kf_news;
+
+struct zmq_pollitem_t;
+
+typedef struct kf_transport {
+    kofn_transport base;
+    kf_set set;
+    void *router;
+    kf_gate *gate;
+    kf_dial **dial;
+    size_t dials, dials_cap;
+    bool mesh;
+    int wake[2]; /* a pipe: losses, and room where there was none */
+    atomic_bool refused, room;
+
+    kf_peers peers;
+    kofn_peer next;
+    size_t dying;
+    kofn_time dying_since;
+    size_t held; /* whole, but not yet let in */
+    kf_news *news;
+    size_t told, news_count, news_cap;
+    uint64_t dropped; /* not counting the gate's */
+    uint64_t heard;   /* connections that said HELLO */
+    size_t turn;
+    struct zmq_pollitem_t *item;
+    char endpoint[160], trouble[256];
+} kf_transport;
+
+/* The next coming or going that is to be told. */
+bool kf_meet_news(kf_transport *t, kofn_packet *p);
+/* A connection says who it is: id is its name, m (a zmq_msg_t) the note. */
+kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m);
+/* The other end of a dial has something to say. */
+kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note);
+/* Lets those in who had to wait for that. */
+kofn_status kf_meet_held(kf_transport *t);
+/* Finds out who is lost; their going is told by kf_meet_bury. */
+void kf_meet_lost(kf_transport *t);
+kofn_status kf_meet_bury(kf_transport *t);
+/* Ends the lives of dials that are lost and begins those that are due. */
+kofn_status kf_meet_dials(kf_transport *t);
+void kf_meet_forget(kofn_transport *base, kofn_peer peer);
+void kf_route_id(char id[KF_ID], const kf_peer *p, char channel);
+
+kofn_status kf_send(kofn_transport *base, kofn_peer peer, const void *head,
+                    size_t head_bytes, const void *body, size_t body_bytes,
+                    bool urgent, void (*done)(void *ud), void *ud);
+
+#endif

@@ -1,0 +1,336 @@
+/* meet.c -- comings and goings: who connects to us, whom we connect to, and
+ * who is lost.
+ *
+ * A peer comes when both of its connections have said HELLO and goes when
+ * either is lost.
+ */
+#include "inside.h"
+
+#include <stdio.h>
+#include <zmq.h>
+
+#define HOLD (500 * KF_MILLI) /* that a mesh waits for its own dials */
+
+/* ---- news ------------------------------------------------------------ */
+
+static kofn_status tell(kf_transport *t, kofn_arrival what, kofn_peer peer)
+{
+    if (t->told == t->news_count)
+        t->told = t->news_count = 0;
+    TRY(kf_grow(&t->news, &t->news_cap, t->news_count, sizeof *t->news));
+    t->news[t->news_count++] = (kf_news){what, peer};
+    return KOFN_OK;
+}
+
+bool kf_meet_news(kf_transport *t, kofn_packet *p)
+{
+    if (t->told == t->news_count)
+        return false;
+    *p = (kofn_packet){.what = t->news[t->told].what,
+                       .peer = t->news[t->told].peer};
+    t->told++;
+    return true;
+}
+
+static void drop(kf_transport *t)
+{
+    t->dropped++;
+}
+
+/* Room for the news of a coming and a going is made before a peer is kept, so
+ * that its going can always be told. */
+static kofn_status come(kf_transport *t, kf_peer *p)
+{
+    if (t->next == UINT32_MAX)
+        return kf_fail(KOFN_TRANSPORT, "no peer numbers are left");
+    TRY(tell(t, KOFN_CAME, t->next));
+    kf_peers_number(&t->peers, p, t->next++);
+    return KOFN_OK;
+}
+
+static void count_known(kf_transport *t)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < t->peers.count; i++)
+        n += (uint64_t)t->peers.item[i]->bulk.there +
+             (uint64_t)t->peers.item[i]->urgent.there;
+    if (t->gate)
+        kf_gate_known(t->gate, n, t->heard);
+}
+
+static kofn_status bury(kf_transport *t, kf_peer *p)
+{
+    kofn_status st = KOFN_OK;
+
+    if (p->came && !p->forgotten)
+        st = tell(t, KOFN_WENT, p->number);
+    t->dying -= p->dying;
+    kf_peers_remove(&t->peers, p);
+    count_known(t);
+    return st;
+}
+
+/* ---- those who connect to us ----------------------------------------- */
+
+void kf_route_id(char id[KF_ID], const kf_peer *p, char channel)
+{
+    id[0] = 'k';
+    id[1] = channel;
+    memcpy(id + 2, p->token, KF_TOKEN);
+}
+
+static void answer(kf_transport *t, const kf_peer *p, kf_word word)
+{
+    kf_note note = {KF_MAGIC, (char)word, {0}};
+    char id[KF_ID];
+
+    memcpy(note.node, t->set.node, KF_TOKEN);
+    kf_route_id(id, p, KF_BULK);
+    if (zmq_send(t->router, id, sizeof id, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+        zmq_send(t->router, &note, sizeof note, ZMQ_DONTWAIT);
+}
+
+static bool lost(kf_transport *t, const kf_peer *p)
+{
+    return (p->bulk.there &&
+            kf_gate_lost(t->gate, p->bulk.fd, p->bulk.number)) ||
+           (p->urgent.there &&
+            kf_gate_lost(t->gate, p->urgent.fd, p->urgent.number));
+}
+
+static kf_peer *same_node(const kf_transport *t, const unsigned char *node)
+{
+    for (size_t i = 0; i < t->peers.count; i++) {
+        kf_peer *p = t->peers.item[i];
+
+        if (p->came && !p->forgotten && !p->dying &&
+            memcmp(p->node, node, KF_TOKEN) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* Might one of our own dials lead to a node that is connecting to us? */
+static bool dialling(const kf_transport *t)
+{
+    for (size_t i = 0; i < t->dials; i++)
+        if (t->dial[i]->bulk && !t->dial[i]->welcome)
+            return true;
+    return false;
+}
+
+/* Two nodes of a mesh may connect to each other at once.  The connection of
+ * the lesser node is to stay: so it lets a greater one in only when none of
+ * its own dials can be the same, and otherwise waits a moment. */
+static kofn_status let_in(kf_transport *t, kf_peer *p, kofn_time since)
+{
+    if (t->mesh) {
+        if (same_node(t, p->node)) {
+            answer(t, p, KF_GO);
+            p->forgotten = true;
+            return KOFN_OK;
+        }
+        if (memcmp(t->set.node, p->node, KF_TOKEN) < 0 && dialling(t) &&
+            kf_clock() - since < HOLD)
+            return KOFN_AGAIN;
+    }
+    TRY(come(t, p));
+    answer(t, p, KF_WELCOME);
+    return KOFN_OK;
+}
+
+kofn_status kf_meet_held(kf_transport *t)
+{
+    t->held = 0;
+    for (size_t i = 0; i < t->peers.count; i++) {
+        kf_peer *p = t->peers.item[i];
+        kofn_status st;
+
+        if (p->came || p->forgotten || !p->bulk.there || !p->urgent.there)
+            continue;
+        st = let_in(t, p, p->since);
+        if (st < 0)
+            return st;
+        t->held += st == KOFN_AGAIN;
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
+{
+    const char *user = zmq_msg_gets(m, "User-Id");
+    const unsigned char *token = (const unsigned char *)id + 2;
+    int fd = zmq_msg_get(m, ZMQ_SRCFD);
+    kf_peer *p = kf_peers_by_token(&t->peers, token);
+    unsigned long long number;
+    kf_note note;
+    int from;
+
+    memcpy(&note, zmq_msg_data(m), sizeof note);
+    if (note.word != KF_HELLO || !user || fd < 0 ||
+        sscanf(user, "%llu %n", &number, &from) != 1) {
+        drop(t);
+        return KOFN_OK;
+    }
+    if (kf_gate_lost(t->gate, fd, number))
+        return KOFN_OK; /* and gone again */
+    if (!p) {
+        TRY(kf_peers_add(&t->peers, token, &p));
+        snprintf(p->name, sizeof p->name, "%s", user + from);
+        memcpy(p->node, note.node, KF_TOKEN);
+        p->since = kf_clock();
+    }
+    /* Both connections must be of the same owner. */
+    if ((id[1] == KF_BULK ? p->bulk.there : p->urgent.there) ||
+        strncmp(p->name, user + from, sizeof p->name - 1) != 0 ||
+        memcmp(p->node, note.node, KF_TOKEN) != 0) {
+        drop(t);
+        return KOFN_OK;
+    }
+    if (id[1] == KF_BULK) {
+        p->bulk.there = true;
+        p->bulk.fd = fd;
+        p->bulk.number = number;
+    } else {
+        p->urgent.there = true;
+        p->urgent.fd = fd;
+        p->urgent.number = number;
+    }
+    t->heard++;
+    count_known(t);
+    return p->bulk.there && p->urgent.there ? kf_meet_held(t) : KOFN_OK;
+}
+
+/* ---- those whom we connect to ---------------------------------------- */
+
+static kofn_status end_life(kf_transport *t, kf_dial *d)
+{
+    kf_peer *p = d->welcome ? kf_peers_by_number(&t->peers, d->peer) : NULL;
+
+    kf_dial_end(d, kf_clock());
+    return p ? bury(t, p) : KOFN_OK;
+}
+
+static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
+{
+    kf_peer *p = t->mesh ? same_node(t, note->node) : NULL;
+
+    memcpy(d->node, note->node, KF_TOKEN);
+    if (t->mesh && memcmp(note->node, t->set.node, KF_TOKEN) == 0) {
+        snprintf(t->trouble, sizeof t->trouble,
+                 "%s is this node itself: it is not reached", d->address);
+        d->over = true;
+        return end_life(t, d);
+    }
+    if (p && memcmp(t->set.node, note->node, KF_TOKEN) > 0)
+        return end_life(t, d); /* theirs stays */
+    if (p) {
+        TRY(tell(t, KOFN_WENT, p->number));
+        p->forgotten = true;
+    }
+    TRY(kf_peers_add(&t->peers, d->token, &p));
+    memcpy(p->node, note->node, KF_TOKEN);
+    snprintf(p->name, sizeof p->name, "%s", d->address);
+    p->dial = d;
+    TRY(come(t, p));
+    d->peer = p->number;
+    d->welcome = true;
+    t->trouble[0] = 0;
+    return KOFN_OK;
+}
+
+kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note)
+{
+    if (note->word == KF_WELCOME && !d->welcome)
+        return welcomed(t, d, note);
+    if (note->word == KF_GO) {
+        memcpy(d->node, note->node, KF_TOKEN);
+        if (!t->mesh || !same_node(t, note->node))
+            snprintf(t->trouble, sizeof t->trouble, "%s sent us away",
+                     d->address);
+        return end_life(t, d);
+    }
+    drop(t);
+    return KOFN_OK;
+}
+
+/* Begins lives that are due; a mesh does not dial whom it knows already. */
+static void redial(kf_transport *t, kofn_time now)
+{
+    static const unsigned char nobody[KF_TOKEN];
+
+    for (size_t i = 0; i < t->dials; i++) {
+        kf_dial *d = t->dial[i];
+
+        if (d->bulk || d->over || now < d->next)
+            continue;
+        if (t->mesh && memcmp(d->node, nobody, KF_TOKEN) != 0 &&
+            same_node(t, d->node))
+            d->next = now + d->pause;
+        else if (kf_dial_open(d, &t->set, now))
+            snprintf(t->trouble, sizeof t->trouble, "%s", kofn_errmsg());
+    }
+}
+
+/* ---- leaving --------------------------------------------------------- */
+
+void kf_meet_lost(kf_transport *t)
+{
+    if (!t->gate || !kf_gate_news(t->gate))
+        return;
+    for (size_t i = 0; i < t->peers.count; i++) {
+        kf_peer *p = t->peers.item[i];
+
+        if (p->dial || p->dying || !lost(t, p))
+            continue;
+        p->dying = true;
+        if (t->dying++ == 0)
+            t->dying_since = kf_clock();
+    }
+}
+
+kofn_status kf_meet_bury(kf_transport *t)
+{
+    for (size_t i = t->peers.count; i-- > 0;)
+        if (t->peers.item[i]->dying)
+            TRY(bury(t, t->peers.item[i]));
+    return KOFN_OK;
+}
+
+kofn_status kf_meet_dials(kf_transport *t)
+{
+    kofn_time now = kf_clock();
+
+    for (size_t i = 0; i < t->dials; i++) {
+        kf_dial *d = t->dial[i];
+
+        if (d->bulk && kf_dial_lost(d, now, t->trouble, sizeof t->trouble))
+            TRY(end_life(t, d));
+    }
+    redial(t, now);
+    return KOFN_OK;
+}
+
+void kf_meet_forget(kofn_transport *base, kofn_peer peer)
+{
+    kf_transport *t = (kf_transport *)base;
+    kf_peer *p = kf_peers_by_number(&t->peers, peer);
+
+    if (!p)
+        return;
+    p->forgotten = true;
+    if (p->dial) {
+        p->dial->over = true;
+        (void)end_life(t, p->dial);
+    } else {
+        answer(t, p, KF_GO);
+    }
+    for (size_t i = t->told; i < t->news_count; i++)
+        if (t->news[i].peer == peer) {
+            memmove(&t->news[i], &t->news[i + 1],
+                    (t->news_count - i - 1) * sizeof *t->news);
+            t->news_count--;
+            i--;
+        }
+}
