@@ -339,6 +339,13 @@ KOFN_API kofn_status kofn_begin_left(kofn_job *job, const kofn_matrix *in,
                                      kofn_matrix *out);
 KOFN_API kofn_status kofn_pump(kofn_job *job, kofn_time atmost,
                                kofn_report *rep);
+/* The rounds from here on are of strips lo .. hi-1 only, of kofn_strips() many:
+ * rows k S + lo .. k S + hi-1 of A for k = 0, 1, ... when there are S strips.
+ * Other rows of the output are left as they are; of a left product the input
+ * must be 0 there.  The work is as much less.  kofn_strips() is 0, and
+ * kofn_limit answers KOFN_UNSUITED, where the answers of a code are whole. */
+KOFN_API size_t kofn_strips(const kofn_job *job);
+KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
 
 typedef struct kofn_progress {
     unsigned round;
@@ -519,7 +526,8 @@ typedef enum kofn_loss {
 typedef enum kofn_descent {
     KOFN_DESCENT_GD,
     KOFN_DESCENT_NESTEROV,
-    KOFN_DESCENT_SGD /* every `batches`-th row, in shuffled order of batches */
+    KOFN_DESCENT_SGD /* a batch a step, in shuffled order: every `batches`-th
+                        row, or a run of strips (kofn_limit) under row codes */
 } kofn_descent;
 
 typedef enum kofn_step_rule {
@@ -602,7 +610,8 @@ KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
  * a scheme that leaves out who is late some gradients were of the rest. */
 KOFN_API kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
                                   kofn_regress_result *res);
-/* The same steps on this thread alone. */
+/* The same steps on this thread alone; in the batches that the workers make,
+ * once the data is with them. */
 KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                         kofn_regress_result *res);
 /* What becomes of it without a code, on this thread: the points lie in `parts`

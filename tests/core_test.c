@@ -48,6 +48,8 @@ typedef struct body {
     uint32_t first;
     unsigned deals;   /* times that what had come was forgotten this round */
     uint8_t *decoded; /* per group and strip, in this round */
+    size_t lo, hi;    /* strips that a round is asked for; hi == 0: all */
+    size_t from, to;  /* and this round is of */
     bool lost;
     unsigned decodes;
 
@@ -171,7 +173,7 @@ static void take_work(body *b, const kofn_action *a)
     check(b, b->running);
     check(b, a->worker < b->men && m->state == LIVE && !m->failed);
     check(b, a->seat == m->seat && a->group == a->seat % groups(b));
-    check(b, a->lo < a->hi && a->hi <= b->plan->span);
+    check(b, b->from <= a->lo && a->lo < a->hi && a->hi <= b->to);
     check(b, a->task == b->first + b->errands);
     for (size_t i = 0; i < b->errands; i++) {
         const errand *e = &b->errand[i];
@@ -208,7 +210,7 @@ static void take_decode(body *b, const kofn_action *a)
     const kf_decoder *d = a->decoder;
 
     check(b, b->running && a->group < groups(b));
-    check(b, a->lo < a->hi && a->hi <= b->plan->span);
+    check(b, b->from <= a->lo && a->lo < a->hi && a->hi <= b->to);
     for (size_t i = 0; i < d->seats; i++) {
         const errand *e = errand_of(b, a->tasks[i]);
 
@@ -232,7 +234,7 @@ static void take_decode(body *b, const kofn_action *a)
 
 static void take_deliver(body *b, const kofn_action *a)
 {
-    size_t strips = groups(b) * b->plan->span;
+    size_t span = b->plan->span;
 
     check(b, b->running);
     b->running = false;
@@ -243,8 +245,8 @@ static void take_deliver(body *b, const kofn_action *a)
         b->man[w].failed = false;
     for (size_t i = 0; i < b->errands; i++)
         check(b, b->errand[i].state != OUT);
-    for (size_t s = 0; a->status >= 0 && s < strips; s++)
-        check(b, b->decoded[s] == 1);
+    for (size_t s = 0; a->status >= 0 && s < groups(b) * span; s++)
+        check(b, b->decoded[s] == (s % span >= b->from && s % span < b->to));
     switch (a->status) {
     case KOFN_OK:
         check(b, !b->lost && a->predicted <= tolerance(b));
@@ -474,6 +476,8 @@ static void note_begin(body *b)
     b->errands = 0;
     b->deals = b->decodes = 0;
     b->lost = false;
+    b->from = b->lo;
+    b->to = b->hi ? b->hi : b->plan->span;
     memset(b->decoded, 0, groups(b) * b->plan->span);
 }
 
@@ -511,6 +515,10 @@ static void tell(body *b, kofn_event ev)
     kofn_action a;
 
     ev.now = b->now;
+    if (ev.type == KOFN_EV_BEGIN) {
+        ev.lo = b->lo;
+        ev.hi = b->hi;
+    }
     assert_ok(kf_grow(&b->event, &b->event_cap, b->events, sizeof *b->event));
     b->event[b->events++] = ev;
     note(b, &ev);
@@ -690,6 +698,47 @@ static void what_does_not_fit_is_dropped(void **state)
     assert_int_equal(v.dropped, n + 1);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
+    body_close(&b);
+    kofn_plan_free(p);
+}
+
+/* A round of strips that are not there is none; of some, it is of these. */
+static void some_strips_only(void **state)
+{
+    static const size_t bad[][2] = {{3, 3}, {4, 2}, {0, 10}, {9, 10}};
+    kofn_plan *p = make_plan("elastic:k=2", 4, 9);
+    kofn_core_view v;
+    body b;
+
+    (void)state;
+    body_open(&b, p, NULL);
+    populate(&b, 4);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        kofn_event ev = {.type = KOFN_EV_BEGIN, .lo = bad[i][0],
+                         .hi = bad[i][1]};
+        kofn_action a;
+
+        assert_ok(kofn_core_step(b.core, &ev));
+        assert_false(kofn_core_next(b.core, &a));
+        kofn_core_look(b.core, &v);
+        assert_int_equal(v.dropped, i + 1);
+        assert_false(v.running);
+    }
+    for (size_t lo = 0; lo < 9; lo++)
+        for (size_t hi = lo + 1; hi <= 9; hi++) {
+            size_t strips = 0;
+
+            b.lo = lo;
+            b.hi = hi;
+            say(&b, KOFN_EV_BEGIN, 0);
+            for (size_t i = 0; i < b.errands; i++)
+                strips += b.errand[i].hi - b.errand[i].lo;
+            assert_int_equal(strips, 2 * (hi - lo));
+            kofn_core_look(b.core, &v);
+            assert_true(v.done == 0);
+            answer_all(&b);
+            assert_int_equal(b.ended, KOFN_OK);
+        }
     body_close(&b);
     kofn_plan_free(p);
 }
@@ -1416,6 +1465,17 @@ static void ring(body *b, kf_rng *r)
     say(b, KOFN_EV_ALARM, 0);
 }
 
+/* Some strips, one at least, or all of them. */
+static void limit(body *b, kf_rng *r)
+{
+    size_t span = b->plan->span;
+
+    b->lo = (size_t)kf_rng_below(r, span);
+    b->hi = b->lo + 1 + (size_t)kf_rng_below(r, span - b->lo);
+    if (kf_rng_below(r, 3) == 0)
+        b->lo = b->hi = 0;
+}
+
 static void random_event(body *b, kf_rng *r)
 {
     uint64_t x = kf_rng_below(r, 100);
@@ -1438,6 +1498,8 @@ static void random_event(body *b, kf_rng *r)
         ring(b, r);
     else if (x < 92)
         say(b, KOFN_EV_BEGIN, 0);
+    else if (x < 94 && !b->running)
+        limit(b, r);
     else
         wild_event(b, r);
 }
@@ -1635,6 +1697,7 @@ int main(void)
         cmocka_unit_test(a_normal_life),
         cmocka_unit_test(undrained_actions_are_refused),
         cmocka_unit_test(what_does_not_fit_is_dropped),
+        cmocka_unit_test(some_strips_only),
         cmocka_unit_test(a_round_without_workers),
         cmocka_unit_test(in_flight_modes),
         cmocka_unit_test(the_dead_are_believed),

@@ -6,6 +6,7 @@
 #include "mat/mat.h"
 
 #include <cblas.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -175,6 +176,103 @@ static void changes_inside_rounds(void **state)
     }
 }
 
+/* Rows of A at the strips [lo, hi) of S. */
+static bool within(size_t row, size_t S, size_t lo, size_t hi)
+{
+    return row % S >= lo && row % S < hi;
+}
+
+/* Both products of some strips: other rows stay as they are, and of the other
+ * product's input only these count. */
+static void limited_rounds(fixture *f, size_t lo, size_t hi)
+{
+    size_t S = kofn_strips(f->job);
+
+    assert_ok(kofn_limit(f->job, lo, hi));
+    for (size_t i = 0; i < f->m * f->p; i++)
+        f->got[i] = 0.25;
+    assert_ok(kofn_round(f->job, &f->B, &f->C, NULL));
+    for (size_t i = 0; i < f->m; i++)
+        for (size_t j = 0; j < f->p; j++) {
+            double got = f->got[i * f->p + j], want = f->ab[i * f->p + j];
+
+            if (within(i, S, lo, hi))
+                assert_at_most(fabs(got - want), 1e-12 * (double)f->n);
+            else
+                assert_true(got == 0.25);
+        }
+    for (size_t i = 0; i < f->q * f->m; i++)
+        if (!within(i % f->m, S, lo, hi))
+            f->d[i] = 0;
+    multiply(f->d, f->a, f->da, f->q, f->m, f->n);
+    left_round(f);
+}
+
+static void some_strips_only(void **state)
+{
+    (void)state;
+    for (unsigned trial = 0; trial < 48; trial++) {
+        fixture f = {.m = 203, .n = 31, .p = 1 + trial % 2, .q = 1 + trial % 3};
+        kf_rng r = kf_rng_stream(5, KF_FOR_SAMPLE, trial, 0);
+        kofn_happening what[] = {
+            {2, 0.4, KOFN_EVENT_LEAVE, 1, 0}, {3, 0.5, KOFN_EVENT_JOIN, 0, 0},
+            {4, 0.3, KOFN_EVENT_LEAVE, 5, 0}, {5, 0.6, KOFN_EVENT_LEAVE, 2, 0},
+            {6, 0.2, KOFN_EVENT_JOIN, 0, 0}};
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        double *d;
+        size_t S;
+
+        opt.events = what;
+        opt.event_count = sizeof what / sizeof *what;
+        opt.in_flight = (kofn_in_flight)(trial % 3);
+        up(&f, f.p == 1 ? KOFN_MATVEC : KOFN_MATMUL,
+           trial % 4 ? "elastic:k=4" : "elastic:k=3,basis=gauss,deal=speed", 7,
+           &opt, trial / 3 % 2);
+        S = kofn_strips(f.job);
+        d = f.d;
+        f.d = malloc(f.q * f.m * 8);
+        f.D.data = f.d;
+        for (int k = 0; k < 4; k++) {
+            size_t lo = (size_t)kf_rng_below(&r, S);
+
+            memcpy(f.d, d, f.q * f.m * 8);
+            limited_rounds(&f, lo, lo + 1 + (size_t)kf_rng_below(&r, S - lo));
+        }
+        memcpy(f.d, d, f.q * f.m * 8);
+        multiply(f.d, f.a, f.da, f.q, f.m, f.n);
+        assert_ok(kofn_limit(f.job, 0, S));
+        right_round(&f);
+        left_round(&f);
+        free(d);
+        down(&f);
+    }
+}
+
+/* What cannot be limited, and limits that do not fit: nothing changes. */
+static void limits_are_checked(void **state)
+{
+    fixture f = {.m = 40, .n = 12, .p = 2, .q = 2};
+    size_t S;
+
+    (void)state;
+    up(&f, KOFN_MATMUL, "elastic:k=3", 5, NULL, false);
+    S = kofn_strips(f.job);
+    assert_true(S > 1);
+    assert_status(KOFN_INVAL, kofn_limit(f.job, 1, 1));
+    assert_status(KOFN_INVAL, kofn_limit(f.job, 0, S + 1));
+    right_round(&f);
+    assert_ok(kofn_begin(f.job, &f.B, &f.C));
+    assert_status(KOFN_STATE, kofn_limit(f.job, 0, 1));
+    assert_ok(kofn_pump(f.job, KOFN_NEVER, NULL));
+    left_round(&f);
+    down(&f);
+    up(&f, KOFN_MATMUL, "elastic:k=3,cut=columns", 5, NULL, false);
+    assert_int_equal(kofn_strips(f.job), 0);
+    assert_status(KOFN_UNSUITED, kofn_limit(f.job, 0, 1));
+    right_round(&f);
+    down(&f);
+}
+
 static void left_alone(void **state)
 {
     fixture f = {.m = 31, .n = 17, .p = 1, .q = 4};
@@ -238,6 +336,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_live_set),
         cmocka_unit_test(changes_inside_rounds),
+        cmocka_unit_test(some_strips_only),
+        cmocka_unit_test(limits_are_checked),
         cmocka_unit_test(left_alone),
         cmocka_unit_test(refusals),
         cmocka_unit_test(stragglers_are_left_out),

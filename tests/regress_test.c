@@ -51,7 +51,7 @@ static data mixture(size_t m, size_t n, uint64_t seed)
 
 /* ---- coded and plain descents are the same ------------------------------------------- */
 
-/* Workers leave, as many as may, and some join, at random times. */
+/* Workers leave, as many as may, at random times. */
 static size_t make_trace(kofn_happening *e, size_t workers, size_t threshold,
                          unsigned rounds, kf_rng *r)
 {
@@ -110,30 +110,31 @@ static kofn_op same_descent(const data *d, const char *spec, size_t workers,
     kofn_regress_result want;
     kofn_op op;
     size_t threshold = threshold_of(d, &o, &k, &op);
-    double *w;
+    kofn_matrix w;
     fit f;
 
     if (threshold == 0)
         return 0;
-    w = plain(d, &o, &want);
+    w = column(d->X.cols);
     opt.events = events;
     opt.event_count = make_trace(events, workers, threshold,
                                  op == KOFN_MATVEC ? 200 : 100, &r);
     opt.late = 3;
     k.opt = &opt;
     assert_ok(fit_up(&f, d, &o, &k));
+    assert_ok(kofn_regress_plain(f.r, &w, &want)); /* in the same batches */
     if (kofn_regress(f.r, &f.w, &f.res))
         fail_msg("%s: %s", spec, kofn_errmsg());
-    if (relative_error(f.w.data, w, d->X.cols) > 1e-10)
+    if (relative_error(f.w.data, w.data, d->X.cols) > 1e-10)
         fail_msg("%s: w is off by %g", spec,
-                 relative_error(f.w.data, w, d->X.cols));
+                 relative_error(f.w.data, w.data, d->X.cols));
     assert_int_equal(f.res.iterations, want.iterations);
     assert_at_most(fabs(f.res.objective - want.objective),
                    1e-10 * fabs(want.objective));
     assert_true(f.res.converged == want.converged);
     assert_int_equal(f.res.rounds.left, opt.event_count);
     fit_down(&f);
-    kf_free(w);
+    kf_free(w.data);
     return op;
 }
 
@@ -836,6 +837,71 @@ static void an_epoch_is_all_points(void **state)
     data_free(&d);
 }
 
+/* Batches of a row code are runs of strips: with S of them and S = kofn_strips,
+ * batch b of B is the points k S + b S/B .. k S + (b+1) S/B - 1 (SPEC-A A11). */
+static void define_batch(const data *d, size_t S, size_t b, size_t B, double *g)
+{
+    size_t m = d->X.rows, n = d->X.cols, count = 0;
+
+    memset(g, 0, n * sizeof *g);
+    for (size_t i = 0; i < m; i++)
+        if (i % S >= b * S / B && i % S < (b + 1) * S / B) {
+            cblas_daxpy((int)n, -((double *)d->y.data)[i],
+                        (double *)d->X.data + i * n, 1, g, 1);
+            count++;
+        }
+    cblas_dscal((int)n, 1 / (double)count, g, 1);
+}
+
+/* Steps of next to no length from 0: each batch once, and next to no work. */
+static void batches_are_strips(void **state)
+{
+    static const char *const spec[] = {"elastic:k=4", "elastic:k=3,basis=gauss",
+                                       "elastic:k=2,deal=speed"};
+    data d = make_data(211, 5, KOFN_LOSS_SQUARES, 6);
+    const size_t B = 6;
+
+    (void)state;
+    for (size_t s = 0; s < 3; s++) {
+        kofn_regress_options o = {.size = sizeof o,
+                                  .descent = KOFN_DESCENT_SGD,
+                                  .batches = (unsigned)B,
+                                  .max_iterations = 1,
+                                  .step = 1e-9};
+        size_t found = 0;
+
+        for (size_t seed = 0; seed < 40; seed++) {
+            fleet k = {spec[s], 6, seed % 2, NULL, NULL};
+            double g[5], got[5];
+            size_t S, drawn = B, answers;
+            fit f;
+
+            o.seed = seed;
+            assert_ok(fit_up(&f, &d, &o, &k));
+            S = kofn_strips(f.job);
+            assert_ok(kofn_regress(f.r, &f.w, &f.res));
+            for (size_t j = 0; j < 5; j++)
+                got[j] = -1e9 * ((double *)f.w.data)[j];
+            for (size_t b = 0; b < B; b++) {
+                define_batch(&d, S, b, B, g);
+                if (relative_error(got, g, 5) < 1e-12)
+                    drawn = b;
+            }
+            assert_true(drawn < B);
+            found |= (size_t)1 << drawn;
+            /* its margins, with padding, and 5 numbers from each of 6, twice
+             * from those whose strips are at both ends */
+            answers = (size_t)f.res.rounds.scalars -
+                      ((drawn + 1) * S / B - drawn * S / B) *
+                          ((211 + S - 1) / S);
+            assert_true(answers % 5 == 0 && answers >= 30 && answers <= 45);
+            fit_down(&f);
+        }
+        assert_int_equal(found, ((size_t)1 << B) - 1); /* all in 40 draws */
+    }
+    data_free(&d);
+}
+
 /* It comes near the minimum, and goes on round it. */
 static void batches_descend(void **state)
 {
@@ -1345,6 +1411,7 @@ int main(void)
         cmocka_unit_test(line_searches),
         cmocka_unit_test(lipschitz),
         cmocka_unit_test(an_epoch_is_all_points),
+        cmocka_unit_test(batches_are_strips),
         cmocka_unit_test(batches_descend),
         cmocka_unit_test(machines_fail),
         cmocka_unit_test(a_watch_sees),

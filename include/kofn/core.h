@@ -36,6 +36,7 @@ typedef struct kofn_event {
     uint32_t worker, task;
     kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
     bool left;      /* BEGIN: a round of the left product                */
+    size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
     /* VERDICT on check number `task`: KOFN_OK when without the results in bad
      * (indices into the check's tasks) the rest agrees, else KOFN_CORRUPT. */
     kofn_status status;

@@ -22,7 +22,8 @@ typedef struct fit {
     kofn_regress_step resume;
     double *both; /* w and where the next gradient is taken: a checkpoint */
     FILE *history;
-    int spoiled; /* why the history could not be written, or 0 */
+    int spoiled;    /* why the history could not be written, or 0 */
+    bool verifying; /* without workers */
 } fit;
 
 /* ---- inputs ---------------------------------------------------------------- */
@@ -211,6 +212,8 @@ static int watch(void *ud, const kofn_regress_step *now,
 {
     fit *f = ud;
 
+    if (f->verifying)
+        return cli_caught();
     if (rep) {
         f->session->iterations = now->iteration;
         keep(f, now, rep);
@@ -269,13 +272,13 @@ static int close_history(fit *f, const char *path, int code)
 
 /* ---- the run ------------------------------------------------------------------- */
 
-static kofn_regress_options options(fit *f, const cli_args *a, bool watched)
+static kofn_regress_options options(fit *f, const cli_args *a)
 {
     kofn_regress_options o = a->regress;
 
     o.tolerance = a->tol;
     o.seed = a->seed;
-    o.watch = watched ? watch : NULL;
+    o.watch = watch;
     o.watch_ud = f;
     o.resume = watched ? &f->resume : NULL;
     if (f->test_X.data) {
@@ -285,25 +288,22 @@ static kofn_regress_options options(fit *f, const cli_args *a, bool watched)
     return o;
 }
 
-static int verify(fit *f, const cli_args *a)
+/* The same steps without workers. */
+static int verify(fit *f)
 {
-    kofn_regress_options o = options(f, a, false);
     kofn_matrix want = f->w;
-    kofn_regression *r = NULL;
     kofn_regress_result res;
     kofn_status st;
 
     want.data = calloc(want.rows, sizeof(double));
     if (!want.data)
         return cli_say(EXIT_FAILED, "out of memory for --verify");
-    st = kofn_regression_new(&r, &f->X, &f->y, &o);
-    if (!st)
-        st = kofn_regress_plain(r, &want, &res);
+    f->verifying = true;
+    st = kofn_regress_plain(f->regression, &want, &res);
     if (!st)
         f->session->rel_error = cli_relative_error(&f->w, &want);
-    kofn_regression_free(r);
     free(want.data);
-    return st ? cli_fail(st) : 0;
+    return st == KOFN_AGAIN ? 128 + cli_caught() : st ? cli_fail(st) : 0;
 }
 
 static int conclude(session *s, kofn_status st, const kofn_regress_result *res)
@@ -339,12 +339,12 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
         return cli_fail(st);
     cli_guard(true);
     st = kofn_regress(f->regression, &f->w, &res);
+    code = f->spoiled ? 0 : conclude(f->session, st, &res);
+    if (!code && !f->spoiled && a->verify)
+        code = verify(f);
     cli_guard(false);
     if (f->spoiled)
         return 0; /* for close_history to tell */
-    code = conclude(f->session, st, &res);
-    if (!code && a->verify)
-        code = verify(f, a);
     if (!code || st == KOFN_PARTIAL) {
         wrote = session_write(f->session, &f->w, 1);
         code = wrote ? wrote : code;
@@ -362,7 +362,7 @@ int cmd_regress(cli_args *a)
     kofn_status st = KOFN_OK;
 
     if (!code) {
-        o = options(&f, a, true);
+        o = options(&f, a);
         st = kofn_regression_new(&f.regression, &f.X, &f.y, &o);
         if (!st)
             st = kofn_regression_problem(f.regression, a->scheme, a->workers,

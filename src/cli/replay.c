@@ -186,7 +186,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
 
 static int read_event(player *p, const json_t *o, kofn_event *ev)
 {
-    json_int_t t, w = 0, k = 0, d = 0;
+    json_int_t t, w = 0, k = 0, d = 0, lo = 0, hi = 0;
     int type;
 
     if (!whole(o, "t", 0, INT64_MAX, &t) ||
@@ -205,6 +205,11 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
         return stop(p, NOT_A_JOURNAL, "\"k\" is not a task's number");
     if (ev->type == KOFN_EV_RESULT && !whole(o, "d", 0, INT64_MAX, &d))
         return stop(p, NOT_A_JOURNAL, "\"d\" is not a duration");
+    if (json_object_get(o, "hi") && (!whole(o, "lo", 0, MAX_SIZE, &lo) ||
+                                     !whole(o, "hi", 1, MAX_SIZE, &hi)))
+        return stop(p, NOT_A_JOURNAL, "\"lo\" and \"hi\" are not strips");
+    ev->lo = (size_t)lo;
+    ev->hi = (size_t)hi;
     ev->took = d;
     ev->worker = (uint32_t)w;
     ev->task = (uint32_t)k;

@@ -39,7 +39,7 @@ kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d)
         uint32_t *seats;
         size_t n;
 
-        if (i < l->count) {
+        if (i < l->count && !l->cell[i].settled) {
             TRY(users(c, d, &l->cell[i], &seats, &n));
             TRY(kf_find_decoder(c, seats, n, &now));
             if (!now) {

@@ -14,17 +14,6 @@ void kf_cells_free(kf_ledger *l)
     *l = (kf_ledger){0};
 }
 
-kofn_status kf_cells_reset(kf_ledger *l, size_t span)
-{
-    for (size_t i = 0; i < l->count; i++)
-        cell_free(&l->cell[i]);
-    l->count = 0;
-    TRY(kf_grow(&l->cell, &l->cap, 0, sizeof *l->cell));
-    l->cell[0] = (kf_cell){.lo = 0, .hi = span};
-    l->count = 1;
-    return KOFN_OK;
-}
-
 /* The cell that holds `strip`; l->count when it is beyond the last. */
 size_t kf_cells_find(const kf_ledger *l, size_t strip)
 {
@@ -68,6 +57,22 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
     l->cell[i].hi = at;
     l->cell[i + 1] = right;
     l->count++;
+    return KOFN_OK;
+}
+
+/* Strips [lo, hi) are open; the others of `span` count as settled. */
+kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span)
+{
+    for (size_t i = 0; i < l->count; i++)
+        cell_free(&l->cell[i]);
+    l->count = 0;
+    TRY(kf_grow(&l->cell, &l->cap, 0, sizeof *l->cell));
+    l->cell[0] = (kf_cell){.lo = 0, .hi = span};
+    l->count = 1;
+    TRY(kf_cells_split(l, lo));
+    TRY(kf_cells_split(l, hi));
+    for (size_t i = 0; i < l->count; i++)
+        l->cell[i].settled = l->cell[i].hi <= lo || l->cell[i].lo >= hi;
     return KOFN_OK;
 }
 

@@ -40,15 +40,19 @@ kofn_status kf_deliver(kofn_core *c, kofn_status st)
 
 /* ---- events -------------------------------------------------------------- */
 
-static kofn_status begin(kofn_core *c, bool left)
+static kofn_status begin(kofn_core *c, const kofn_event *ev)
 {
-    const kf_use *use = &c->use[left];
+    const kf_use *use = &c->use[ev->left];
+    size_t hi = ev->hi || !use->plan ? ev->hi : use->plan->span;
 
-    if (c->state != KF_ROUND_IDLE || !use->plan) {
+    if (c->state != KF_ROUND_IDLE || !use->plan || ev->lo >= hi ||
+        hi > use->plan->span) {
         c->dropped++;
         return KOFN_OK;
     }
     c->plan = use->plan;
+    c->lo = ev->lo;
+    c->hi = hi;
     c->code = use->code;
     c->cache = use->cache;
     kf_cache_trim(c->cache);
@@ -183,7 +187,7 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_LEFT:
         return kf_left(c, ev->worker);
     case KOFN_EV_BEGIN:
-        return begin(c, ev->left);
+        return begin(c, ev);
     case KOFN_EV_RESULT:
         return result(c, ev);
     case KOFN_EV_FAILED:
@@ -332,7 +336,7 @@ kf_cache *kofn_core_cache(kofn_core *c)
 static double share_done(const kofn_core *c)
 {
     size_t enough = c->plan->layout.enough;
-    double came = 0, all = (double)c->plan->span * (double)enough *
+    double came = 0, all = (double)(c->hi - c->lo) * (double)enough *
                            (double)c->plan->layout.groups;
 
     if (c->round == 0)
@@ -342,6 +346,8 @@ static double share_done(const kofn_core *c)
             const kf_cell *cell = &c->ledger[g].cell[i];
             size_t n = cell->settled ? enough : kf_min(cell->count, enough);
 
+            if (cell->lo < c->lo || cell->hi > c->hi)
+                continue;
             came += (double)n * (double)(cell->hi - cell->lo);
         }
     return came / all;

@@ -292,9 +292,9 @@ kofn_status kf_deal_round(kofn_core *c)
 {
     size_t groups = c->plan->layout.groups;
 
-    c->unsettled = groups * c->plan->span;
+    c->unsettled = groups * (c->hi - c->lo);
     for (size_t g = 0; g < groups; g++)
-        TRY(kf_cells_reset(&c->ledger[g], c->plan->span));
+        TRY(kf_cells_reset(&c->ledger[g], c->lo, c->hi, c->plan->span));
     kf_set_spare(c);
     return kf_deal_more(c);
 }
@@ -419,10 +419,18 @@ static kofn_status split_short(kofn_core *c, size_t group, size_t n)
     return KOFN_OK;
 }
 
+/* One cell is open and nothing was asked of it. */
 static bool untouched(const kf_ledger *l)
 {
-    return l->count == 1 && l->cell[0].count == 0 && l->cell[0].pending == 0 &&
-           l->cell[0].slow == 0;
+    size_t open = 0, asked = 0;
+
+    for (size_t i = 0; i < l->count; i++) {
+        const kf_cell *cell = &l->cell[i];
+
+        open += !cell->settled;
+        asked += cell->count + cell->pending + cell->slow;
+    }
+    return open == 1 && asked == 0;
 }
 
 kofn_status kf_deal_short(kofn_core *c, size_t group)

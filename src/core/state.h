@@ -110,7 +110,8 @@ struct kofn_core {
     uint32_t first_task; /* its number */
     size_t busy;         /* workers with tasks in hand         */
     size_t asked, ready; /* workers asked; those that finished */
-    size_t unsettled;    /* strips, over all groups            */
+    size_t lo, hi;       /* strips that the round is of        */
+    size_t unsettled;    /* of them, over all groups           */
     double noise, predicted, refused; /* the last one that was too large */
     size_t *rows;   /* per worker                            */
     unsigned *lies; /* per worker: rounds it was named in    */
@@ -168,7 +169,7 @@ bool kf_can_work(const kofn_core *c, const kf_worker *w);
 kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state);
 
 /* cells.c */
-kofn_status kf_cells_reset(kf_ledger *l, size_t span);
+kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span);
 kofn_status kf_cells_split(kf_ledger *l, size_t at);
 size_t kf_cells_find(const kf_ledger *l, size_t strip);
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task);

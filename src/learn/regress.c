@@ -218,6 +218,7 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
                        : kofn_place(job, &r->X));
     r->job = job;
     r->op = op;
+    r->strips = op == KOFN_MATVEC ? kofn_strips(job) : 0;
     return KOFN_OK;
 }
 
@@ -252,15 +253,17 @@ static kofn_status descent_new(kf_descent *d)
                : KOFN_NOMEM;
 }
 
-/* The points of iteration t: all, or every `batches`-th one; each batch once
- * in an epoch, in an order drawn for it. */
+/* The points of iteration t: all, or a batch; each batch once in an epoch, in
+ * an order drawn for it.  Batches are equal runs of strips where workers can do
+ * some strips only (SPEC-A A11), else every B-th point. */
 static kf_some points_of(const kofn_regression *r, unsigned t)
 {
-    size_t B = r->opt.batches, m = r->X.rows, at = t % B, first = 0;
+    size_t B = r->opt.batches, at = t % B, first = 0;
+    size_t of = r->strips >= B ? r->strips : B;
     kf_rng rng = kf_rng_stream(r->opt.seed, KF_FOR_DATA, t / r->opt.batches, 0);
 
     if (r->opt.descent != KOFN_DESCENT_SGD)
-        return (kf_some){0, 1, m};
+        return KF_ALL;
     first = at; /* where a shuffle of 0 .. B-1 takes it */
     for (size_t i = 1; i < B; i++) {
         size_t j = (size_t)kf_rng_below(&rng, i + 1);
@@ -270,7 +273,7 @@ static kf_some points_of(const kofn_regression *r, unsigned t)
         else if (first == j)
             first = i;
     }
-    return (kf_some){first, B, m};
+    return (kf_some){first * of / B, (first + 1) * of / B, of};
 }
 
 static kofn_status test_loss(const kofn_regression *r, const double *w,
@@ -414,6 +417,8 @@ static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
         d.now.w = w->data;
         d.now.v = v;
         st = descend(&d, w->data, v, &own.converged);
+        if (!st)
+            st = kf_limit(&d, KF_ALL);
         if (!st && d.partial)
             st = KOFN_PARTIAL;
     }

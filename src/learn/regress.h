@@ -13,17 +13,23 @@ struct kofn_regression {
     kofn_regress_options opt;
     kofn_job *job; /* that it was placed on */
     kofn_op op;
+    size_t strips; /* of that job, if its rounds can be of some of them; or 0 */
     double *Xy, yy; /* X' y and y' y, for KOFN_GRAM */
 };
 
-/* Points first, first + step, ... below `end`. */
+/* Points k of + lo .. k of + hi - 1 for k = 0, 1, ...: of every `of` points
+ * some that follow each other. */
 typedef struct kf_some {
-    size_t first, step, end;
+    size_t lo, hi, of;
 } kf_some;
+#define KF_ALL ((kf_some){0, 1, 1})
 
-static inline size_t kf_count(kf_some p)
+/* How many of m points. */
+static inline size_t kf_count(kf_some p, size_t m)
 {
-    return p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
+    size_t rest = kf_min(kf_max(m % p.of, p.lo), p.hi) - p.lo;
+
+    return m / p.of * (p.hi - p.lo) + rest;
 }
 
 /* ---- loss.c ----------------------------------------------------------------- */
@@ -81,7 +87,9 @@ void kf_add_report(kofn_report *sum, const kofn_report *r);
 
 /* F at w over these points (all of them but in SGD), its gradient in d->g. */
 kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
-                        double *F);
+                           double *F);
+/* Have the job's rounds be of these points only, if it can. */
+kofn_status kf_limit(kf_descent *d, kf_some which);
 /* out = X' X v. */
 kofn_status kf_gram(kf_descent *d, const double *v, double *out);
 /* out = X v, where the way computes such. */

@@ -135,7 +135,6 @@ static double by_margins(const kf_descent *d, double step, double *slope)
 /* By a round there; the gradient is put back. */
 static kofn_status by_round(kf_descent *d, double step, double *F)
 {
-    kf_some all = {0, 1, d->r->X.rows};
     size_t n = kf_features(d);
     double *g = d->g, *there = kf_new(2 * n, sizeof *there);
     kofn_status st;
@@ -145,7 +144,7 @@ static kofn_status by_round(kf_descent *d, double step, double *F)
     for (size_t j = 0; j < n; j++)
         there[j] = d->from[j] - step * g[j];
     d->g = there + n;
-    st = kf_gradient_at(d, there, all, F);
+    st = kf_gradient_at(d, there, KF_ALL, F);
     d->g = g;
     kf_free(there);
     if (st != KOFN_NONFINITE)

@@ -131,17 +131,28 @@ static kofn_status back(kf_descent *d, const double *z, double *out)
                   : kofn_product_plain(&in, X, &to);
 }
 
+kofn_status kf_limit(kf_descent *d, kf_some which)
+{
+    size_t strips = d->job ? d->r->strips : 0;
+    bool some = which.of == strips;
+
+    return strips ? kofn_limit(d->job, some ? which.lo : 0,
+                               some ? which.hi : strips)
+                  : KOFN_OK;
+}
+
 static kofn_status by_products(kf_descent *d, const double *w, kf_some which,
                                double *F)
 {
     const kofn_regression *r = d->r;
-    kofn_status st = kf_margins(d, w, d->margin);
+    size_t m = r->X.rows;
 
-    if (st)
-        return st;
-    memset(d->z, 0, r->X.rows * sizeof *d->z);
-    for (size_t i = which.first; i < which.end; i += which.step)
-        *F += kf_loss(r->opt.loss, d->margin[i], r->y[i], &d->z[i]);
+    TRY(kf_limit(d, which));
+    TRY(kf_margins(d, w, d->margin));
+    memset(d->z, 0, m * sizeof *d->z);
+    for (size_t k = 0; k < m; k += which.of)
+        for (size_t i = k + which.lo; i < kf_min(k + which.hi, m); i++)
+            *F += kf_loss(r->opt.loss, d->margin[i], r->y[i], &d->z[i]);
     return back(d, d->z, d->g);
 }
 
@@ -167,18 +178,24 @@ static kofn_status by_gram(kf_descent *d, const double *w, double *F)
 /* Some rows at a time, which are still in the cache for their second use. */
 #define CACHED ((size_t)256 << 10)
 
-/* The rows `which` of X, as a view. */
-static kofn_matrix rows_of(const kofn_matrix *X, kf_some which)
+/* Points first, first + step, ... below `end`. */
+typedef struct every {
+    size_t first, step, end;
+} every;
+
+/* They are rows of X, and a view of it. */
+static kofn_matrix rows_of(const kofn_matrix *X, every p)
 {
-    return (kofn_matrix){(double *)X->data + which.first * X->ld,
-                         kf_count(which), X->cols, which.step * X->ld,
-                         KOFN_F64};
+    size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
+
+    return (kofn_matrix){(double *)X->data + p.first * X->ld, n, X->cols,
+                         p.step * X->ld, KOFN_F64};
 }
 
 /* out += the gradient of these points, and their loss behind it; room: as
  * many as there are of them, and n. */
 static kofn_status add_points(const kofn_regression *r, bool gram,
-                              kf_some which, const double *w, double *out,
+                              every which, const double *w, double *out,
                               double *space)
 {
     kofn_matrix rows = rows_of(&r->X, which);
@@ -198,14 +215,14 @@ static kofn_status add_points(const kofn_regression *r, bool gram,
 }
 
 /* Points of a part among all, or those of a batch: the same on every worker. */
-static kf_some points_of(const kofn_regression *r, size_t part, size_t parts,
-                           double what)
+static every points_of(const kofn_regression *r, size_t part, size_t parts,
+                       double what)
 {
     size_t m = r->X.rows, step = what > 0 ? r->opt.batches : 1;
     size_t lo = part * m / parts, batch = what > 0 ? (size_t)what - 1 : 0;
 
-    return (kf_some){lo + (batch + step - lo % step) % step, step,
-                       (part + 1) * m / parts};
+    return (every){lo + (batch + step - lo % step) % step, step,
+                   (part + 1) * m / parts};
 }
 
 kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
@@ -215,18 +232,18 @@ kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
     const double *w = in->data;
     size_t n = r->X.cols, most = kf_max(1, CACHED / (n * sizeof *w));
     double what = w[n], *sum = out->data, *space;
-    kf_some all = points_of(r, part, parts, what);
+    every all = points_of(r, part, parts, what);
     kofn_status st = KOFN_OK;
 
     memset(sum, 0, (n + 1) * sizeof *sum);
-    most = kf_min(most, kf_count(all));
+    most = kf_min(most, rows_of(&r->X, all).rows);
     if (most == 0)
         return KOFN_OK;
     space = kf_new(most + n, sizeof *space);
     if (!space)
         return KOFN_NOMEM;
     while (all.first < all.end && !st) {
-        kf_some some = all;
+        every some = all;
 
         some.end = kf_min(all.end, all.first + most * all.step);
         st = add_points(r, what == KF_GRAM, some, w, sum, space);
@@ -251,7 +268,7 @@ static kofn_status by_sum(kf_descent *d, const double *w, kf_some which,
                           double *F)
 {
     size_t n = kf_features(d);
-    double what = which.step > 1 ? (double)which.first + 1 : 0;
+    double what = which.of > 1 ? (double)which.lo + 1 : 0;
     kofn_status st = sum_round(d, w, what);
 
     if (st)
@@ -264,10 +281,11 @@ static kofn_status by_sum(kf_descent *d, const double *w, kf_some which,
 /* ---- any way ----------------------------------------------------------------------------- */
 
 kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
-                        double *F)
+                           double *F)
 {
     size_t n = kf_features(d);
-    double count = (double)kf_count(which), ridge = d->r->opt.ridge;
+    double count = (double)kf_count(which, d->r->X.rows);
+    double ridge = d->r->opt.ridge;
     kofn_status st;
 
     *F = 0;
@@ -299,6 +317,8 @@ kofn_status kf_gram(kf_descent *d, const double *v, double *out)
             memcpy(out, d->out, n * sizeof *out);
         return st;
     }
-    st = kf_margins(d, v, d->z);
+    st = kf_limit(d, KF_ALL);
+    if (!st)
+        st = kf_margins(d, v, d->z);
     return st ? st : back(d, d->z, out);
 }

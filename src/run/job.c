@@ -140,6 +140,34 @@ void kofn_close(kofn_job *j)
     kf_free(j);
 }
 
+/* ---- some strips only ------------------------------------------------------------- */
+
+size_t kofn_strips(const kofn_job *j)
+{
+    const kofn_layout *L = &j->plan->layout;
+
+    return L->adjoint || L->whole || L->problem.op == KOFN_LEFT
+               ? 0
+               : j->plan->span;
+}
+
+kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
+{
+    size_t strips = kofn_strips(j);
+
+    if (strips == 0)
+        return kf_fail(KOFN_UNSUITED, "rounds of scheme %s in this operation "
+                       "are of all rows or none", j->plan->scheme->name);
+    if (lo >= hi || hi > strips)
+        return kf_fail(KOFN_INVAL, "strips %zu..%zu of %zu: give at least one "
+                       "of them", lo, hi, strips);
+    if (j->ended == KOFN_AGAIN)
+        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
+    j->lo = lo;
+    j->hi = lo == 0 && hi == strips ? 0 : hi;
+    return KOFN_OK;
+}
+
 /* ---- rounds ------------------------------------------------------------------------ */
 
 static kofn_status check_round(const kofn_job *j, const kofn_plan *use,
@@ -255,6 +283,10 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     j->begun = true;
     j->shown = false;
     ev.left = j->use != j->plan;
+    if (kofn_strips(j) && (!ev.left || j->use->layout.adjoint)) {
+        ev.lo = j->lo;
+        ev.hi = j->hi;
+    }
     return kf_job_step(j, &ev);
 }
 

@@ -45,6 +45,7 @@ struct kofn_job {
     size_t owing, owed_cap, owed_seat_cap;
     size_t greeted; /* HELLOs so far */
 
+    size_t lo, hi; /* strips that rounds are limited to; hi == 0: all */
     bool begun; /* the core knows of the round */
     kofn_time began;
     kofn_status ended; /* of the round; KOFN_AGAIN while it runs */

@@ -163,6 +163,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"d\":%" PRId64, ev->took);
     if (ev->type == KOFN_EV_BEGIN && ev->left)
         fputs(",\"left\":true", j->file);
+    if (ev->type == KOFN_EV_BEGIN && ev->hi)
+        fprintf(j->file, ",\"lo\":%zu,\"hi\":%zu", ev->lo, ev->hi);
     if (ev->type == KOFN_EV_VERDICT)
         verdict(j->file, ev);
     j->digest = 0;

@@ -144,6 +144,23 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     [ "$(awk -F, 'NF != 9' h.csv | wc -l)" -eq 0 ]
 }
 
+@test "batches: a share of the work, the plain steps, and a journal that replays" {
+    inputs
+    for s in elastic:k=4 elastic:k=4,cut=columns gc:d=3; do
+        kofn regress X.npy y.npy -s $s --optimizer sgd --iterations 40 -p sim \
+            -w straggle=0.1 --verify --journal run.jsonl --json >out.json
+        json "o['rel_error'] <= 1e-12 and o['iterations'] == 40" <out.json
+        kofn replay run.jsonl -q
+    done
+    kofn regress X.npy y.npy --optimizer sgd --iterations 40 -p sim --journal j --json >out.json
+    # 400 margins and 8 answers of 12 would be 496
+    json "all(i['scalars_received'] < 496 / 2 for i in o['per_iteration'][1:])" <out.json
+    grep -q '"lo":' j
+    sed 's/"hi":[0-9]*/"hi":"x"/' j >bad
+    run kofn replay bad
+    [ "$status" -eq 2 ]
+}
+
 @test "workers leave in the middle of a fit" {
     inputs
     printf '3 leave 1\n5.5 leave 2\n8 join\n' >events.txt
