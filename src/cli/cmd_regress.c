@@ -280,7 +280,7 @@ static kofn_regress_options options(fit *f, const cli_args *a)
     o.seed = a->seed;
     o.watch = watch;
     o.watch_ud = f;
-    o.resume = watched ? &f->resume : NULL;
+    o.resume = &f->resume;
     if (f->test_X.data) {
         o.test_X = &f->test_X;
         o.test_y = &f->test_y;
