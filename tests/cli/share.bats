@@ -1,0 +1,70 @@
+load helpers
+
+# A worker that is not one: it notes its words, and ends as its machine's file
+# says, or runs until it is ended.
+pretend() {
+    cat >kofn-there <<'SH'
+#!/bin/sh
+echo "$HOST $*" >>began
+[ ! -e $HOST.ends ] || { code=$(cat $HOST.ends); rm $HOST.ends; exit $code; }
+trap 'echo $HOST >>ended; exit 143' TERM HUP
+while [ ! -e $HOST.dismissed ]; do sleep 0.02; done
+echo "$HOST is dismissed"
+SH
+    cat >ssh-there <<'SH'
+#!/bin/sh
+HOST=$1 exec sh -c "exec $2"
+SH
+    sed -i '2i export HOST' ssh-there
+    chmod +x kofn-there ssh-there
+    export KOFN_SSH=./ssh-there KOFN=./kofn-there
+}
+
+began() {
+    [ "$(wc -l <began 2>/dev/null)" = "$1" ]
+}
+
+wait_for() {
+    for _ in $(seq 200); do "$@" && return; sleep 0.05; done
+    echo "in vain: $*"
+    return 1
+}
+
+@test "workers over ssh: all begin, who falls over begins again, the dismissed do not" {
+    pretend
+    printf 'one # the first\n\n# none\ntwo\ntwo\nthree\n' >hosts
+    echo 7 >three.ends
+    "$KOFN_SOURCE/share/ssh/kofn-workers" hosts tcp://head:5555 --keys "my keys" >log 2>&1 &
+    pid=$!
+    wait_for began 5 # three twice
+    [ "$(grep -c 'worker tcp://head:5555 --keys my keys' began)" -eq 5 ]
+    [ "$(grep -c '^three' began)" -eq 2 ] && [ "$(grep -c '^two' began)" -eq 2 ]
+    grep -q "three: worker ended with 7" log
+    touch one.dismissed two.dismissed three.dismissed
+    wait $pid
+    began 5
+    grep -q "^one: one is dismissed" log
+}
+
+@test "workers over ssh: a signal ends them all" {
+    pretend
+    printf 'one\ntwo\n' >hosts
+    "$KOFN_SOURCE/share/ssh/kofn-workers" hosts tcp://head:5555 >log 2>&1 &
+    pid=$!
+    wait_for began 2
+    kill -TERM $pid
+    wait $pid && status=0 || status=$?
+    [ "$status" -eq 143 ]
+    wait_for test -e ended
+    wait_for eval '[ "$(wc -l <ended)" -eq 2 ]'
+    run "$KOFN_SOURCE/share/ssh/kofn-workers" nowhere
+    [ "$status" -eq 2 ]
+}
+
+@test "the scripts are what bash takes for such" {
+    for f in "$KOFN_SOURCE"/share/slurm/*.sbatch "$KOFN_SOURCE"/share/ssh/* \
+        "$KOFN_SOURCE/scripts/slurm-one-machine"; do
+        bash -n "$f"
+        [ -x "$f" ]
+    done
+}
