@@ -37,11 +37,22 @@ static void came(kofn_job *j, const kofn_event *ev)
     end_task(j, s, ev->type == KOFN_EV_RESULT ? KF_FATE_CAME : KF_FATE_FAILED);
 }
 
+/* With KOFN_IN_FLIGHT_ABORT nobody's work of this round is of use any more
+ * when one of those who take part in it goes. */
 static void lose_tasks(kofn_job *j, uint32_t worker)
 {
-    for (size_t i = 0; j->begun && i < j->slots; i++)
-        if (j->slot[i].worker == worker && j->slot[i].fate == KF_FATE_OUT)
-            end_task(j, &j->slot[i], KF_FATE_LOST);
+    char was = kofn_core_worker(j->core, worker);
+    bool all = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT &&
+               (was == 'l' || was == 'n');
+
+    for (size_t i = 0; j->begun && i < j->slots; i++) {
+        slot *s = &j->slot[i];
+
+        if (s->worker == worker && s->fate == KF_FATE_OUT)
+            end_task(j, s, KF_FATE_LOST);
+        else if (all && s->fate == KF_FATE_USED)
+            s->fate = KF_FATE_CAME;
+    }
 }
 
 void kf_job_note(kofn_job *j, const kofn_event *ev)

@@ -112,6 +112,18 @@ WORDS
     kofn matvec X.npy w.npy -p sim -s mds:k=4 -r 9 -w straggle=0.3 \
         --trace t.json --json >out.json
     drawing "c['wasted'] > 0 and c['cancelled'] > 0"
+    # what is thrown away when somebody leaves in mid-round
+    printf '2.8 leave 0\n' >events.txt
+    for mode in ledger keep abort; do
+        kofn matvec X.npy w.npy -p sim -s elastic:k=4 -r 3 -e events.txt -w spread=0.5 \
+            --in-flight $mode --trace t-$mode.json -q
+    done
+    $PYTHON -c "
+import json, collections
+n = [collections.Counter(e['name'] for e in json.load(open(f't-{m}.json'))['traceEvents']
+     if 'task' in e.get('args', {})) for m in ('ledger', 'keep', 'abort')]
+assert n[0]['wasted'] + n[0]['cancelled'] == 0, n
+assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
     printf '2 corrupt 3\n' >events.txt
     kofn matvec X.npy w.npy -p sim -s elastic:k=4 -r 5 -e events.txt \
         --errors probabilistic --trace t.json --json >out.json
