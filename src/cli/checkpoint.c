@@ -11,6 +11,7 @@
  */
 #include "cli.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -248,6 +249,24 @@ static int find_kept(checkpoint *c, const cli_args *a)
 
 /* ---- opening -------------------------------------------------------------------------- */
 
+/* What those who were killed while they wrote have left; nobody else is here. */
+static void sweep(const checkpoint *c)
+{
+    DIR *folder = opendir(c->folder);
+    const struct dirent *e;
+    char path[PATH];
+
+    while (folder && (e = readdir(folder))) {
+        size_t n = strlen(e->d_name);
+
+        if (n > 4 && n < 32 && !strncmp(e->d_name, ".kofn-", 6) &&
+            !strcmp(e->d_name + n - 4, ".tmp"))
+            unlink(path_in(path, c, e->d_name));
+    }
+    if (folder)
+        closedir(folder);
+}
+
 /* Two coordinators must not write here by turns. */
 static int claim(checkpoint *c)
 {
@@ -265,8 +284,10 @@ static int claim(checkpoint *c)
     if (c->lock < 0)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", path,
                        strerror(errno));
-    if (fcntl(c->lock, F_SETLK, &whole) == 0)
+    if (fcntl(c->lock, F_SETLK, &whole) == 0) {
+        sweep(c);
         return 0;
+    }
     return errno == EACCES || errno == EAGAIN
                ? cli_say(EXIT_FAILED, "--checkpoint %s: another kofn is at "
                          "work there", c->folder)
