@@ -6,7 +6,7 @@
 #define POINTS 40
 #define STEPS 9
 
-/* ---- descents ---------------------------------------------------------------- */
+/* ---- descents ----------------------------------------------------------- */
 
 typedef struct story {
     kofn_regress_step last;
@@ -124,7 +124,7 @@ static void descents(void **state)
     kf_free(s.y.data);
 }
 
-/* ---- power iteration and PageRank ----------------------------------------------- */
+/* ---- power iteration and PageRank --------------------------------------- */
 
 typedef struct breakpoint {
     unsigned at;

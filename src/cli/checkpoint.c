@@ -46,7 +46,7 @@ static char *path_in(char out[PATH], const checkpoint *c, const char *name)
     return out;
 }
 
-/* ---- the fingerprint ------------------------------------------------------------ */
+/* ---- the fingerprint ---------------------------------------------------- */
 
 static void say_text(json_t *o, const char *key, const char *value)
 {
@@ -182,7 +182,7 @@ static int compare(const checkpoint *c, const json_t *there)
     return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------ */
 
 static int damaged(const checkpoint *c, const char *name, const char *why)
 {
@@ -247,9 +247,9 @@ static int find_kept(checkpoint *c, const cli_args *a)
     return read_kept(c);
 }
 
-/* ---- opening -------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------ */
 
-/* What those who were killed while they wrote have left; nobody else is here. */
+/* What those who were killed in writing have left: nobody else is here. */
 static void sweep(const checkpoint *c)
 {
     DIR *folder = opendir(c->folder);
@@ -347,7 +347,7 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
     return code;
 }
 
-/* ---- looking ---------------------------------------------------------------------------- */
+/* ---- looking ------------------------------------------------------------ */
 
 uint64_t checkpoint_job(const checkpoint *c)
 {
@@ -382,7 +382,7 @@ double checkpoint_number(const checkpoint *c, const char *name)
     return json_is_number(x) ? json_number_value(x) : NAN;
 }
 
-/* ---- keeping ------------------------------------------------------------------------------ */
+/* ---- keeping ------------------------------------------------------------ */
 
 static double wall(void)
 {

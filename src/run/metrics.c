@@ -22,7 +22,7 @@ typedef struct metrics {
     char why[256];
 } metrics;
 
-/* ---- the format --------------------------------------------------------------- */
+/* ---- the format --------------------------------------------------------- */
 
 /* The lines before a family's samples; unit "" has none. */
 static kofn_status family(kf_out *o, const char *name, const char *type,
@@ -66,7 +66,7 @@ static kofn_status quoted(kf_out *o, const char *text)
     return KOFN_OK;
 }
 
-/* ---- families ------------------------------------------------------------------- */
+/* ---- families ----------------------------------------------------------- */
 
 static kofn_status put_job(kf_out *o, const kofn_job *j)
 {
@@ -186,7 +186,7 @@ static kofn_status write_file(metrics *x, const kofn_job *j)
     return kf_out_close(&o, put_all(&o, x, j));
 }
 
-/* ---- an observer ------------------------------------------------------------------ */
+/* ---- an observer -------------------------------------------------------- */
 
 static void keep_failure(metrics *x, kofn_status st)
 {

@@ -1,7 +1,7 @@
 /* observe.c -- what became of tasks, and telling those who watch. */
 #include "job.h"
 
-/* ---- tasks ----------------------------------------------------------------- */
+/* ---- tasks -------------------------------------------------------------- */
 
 /* The slot of a task of this round, or NULL. */
 static slot *find(kofn_job *j, uint32_t task)
@@ -105,7 +105,7 @@ void kf_job_blame(kofn_job *j, const kofn_action *a)
     }
 }
 
-/* ---- telling ----------------------------------------------------------------- */
+/* ---- telling ------------------------------------------------------------ */
 
 void kf_tell(const kofn_job *j, const kf_moment *m)
 {
@@ -154,7 +154,7 @@ void kf_tell_round(kofn_job *j, kofn_status st)
                             .round = j->rounds + 1});
 }
 
-/* ---- life ---------------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------- */
 
 static kofn_status watch(kofn_job *j, const char *path,
                          kofn_status (*make)(kf_observer **, const kofn_job *,

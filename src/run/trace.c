@@ -48,7 +48,7 @@ static const struct {
     [KF_FATE_LOST] = {"lost", "black"},
 };
 
-/* ---- entries ---------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------ */
 
 static kofn_status text(trace *x, const char *s)
 {
@@ -112,7 +112,7 @@ static kofn_status lane_of(trace *x, uint32_t worker, lane **out)
     return name_lane(x, FIRST_WORKER + (uint64_t)worker, name);
 }
 
-/* ---- moments ------------------------------------------------------------------ */
+/* ---- moments ------------------------------------------------------------ */
 
 static kofn_status put_task(trace *x, const kf_moment *m)
 {
@@ -195,7 +195,7 @@ static kofn_status put(trace *x, const kf_moment *m)
     return KOFN_OK;
 }
 
-/* ---- an observer ---------------------------------------------------------------- */
+/* ---- an observer -------------------------------------------------------- */
 
 /* What cannot be written is not tried again: half a drawing is none. */
 static void keep_failure(trace *x, kofn_status st)
