@@ -1,0 +1,270 @@
+/* peer.h -- iterations without a master: every node its own decoder.
+ *
+ * v <- f(A v) on nodes that each hold a coded block of A and the whole v.
+ * kofn_node is what one node decides, as a pure state machine like kofn_core:
+ * events and notes of other nodes in, notes and work out, the time handed in;
+ * no clock, no socket, never a matrix.  kofn_peer_run is a node's whole life
+ * on a transport.  docs/masterless.md tells the protocol.
+ *
+ *   - Strips are cut into *groups*, the same for the whole run.  A *piece* is
+ *     what one seat's block makes of one group.  Any k pieces of a group, all
+ *     made of the same iterate, decode it.
+ *   - An iterate is named by its *mark*: its number and a digest of which
+ *     epochs made it.  Everything that is sent says of which iterate it
+ *     speaks, and pieces of different iterates are never mixed; this, not
+ *     agreement, is what makes answers right.
+ *   - An *epoch* is a number, the node that proposed it (its *leader*) and the
+ *     members with their seats.  Within it one node decides, once, which
+ *     pieces decode a group: so all have the same iterate, bit for bit.  A
+ *     higher epoch ends a lower one wherever it becomes known.
+ *
+ * Where liars will go: the node that decides a group waits for more pieces
+ * than decode it, has them checked (as KOFN_DO_CHECK is) before it decides,
+ * and leaves the liars' lives out of the next epoch.  Where products with the
+ * transpose will go: each of the two products of a step is an iterate of its
+ * own, told apart by the parity of the mark's number.
+ */
+#ifndef KOFN_PEER_H
+#define KOFN_PEER_H
+
+#include <kofn/scheme.h>
+#include <kofn/transport.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- words ---------------------------------------------------------------- */
+
+/* One life of one node: a number that no other life has; never 0. */
+typedef uint64_t kofn_life;
+
+/* Ordered by number, then by proposer; {0, 0} before the first. */
+typedef struct kofn_epoch {
+    uint64_t number;
+    kofn_life proposer;
+} kofn_epoch;
+
+typedef struct kofn_mark {
+    uint64_t t, line;
+} kofn_mark;
+
+typedef struct kofn_member {
+    kofn_life life;
+    uint32_t seat;
+    bool prompt; /* decodes for others; distributed decoding only */
+} kofn_member;
+
+#define KOFN_NO_SEAT UINT32_MAX
+#define KOFN_MAX_GROUPS 64 /* so that a set of groups is a number */
+
+/* ---- what nodes tell each other ---------------------------------------------- */
+
+typedef enum kofn_note_type {
+    KOFN_NOTE_BEAT = 1, /* I stand at `at`; coded: pieces of it I made; seat:
+                           whose block I have, or would like               */
+    KOFN_NOTE_EPOCH,    /* the epoch that I am in, and its members         */
+    KOFN_NOTE_DECIDE,   /* of `at`, the groups in `coded` are decoded from
+                           the seats in `list`                             */
+    KOFN_NOTE_WANT,     /* of `at`, send me your pieces of the groups in
+                           `coded`, and the results of those in `decoded`,
+                           once you have them                              */
+    KOFN_NOTE_ENOUGH,   /* of `at`, I do not need the groups in `coded`
+                           any more                                        */
+    KOFN_NOTE_PIECE,    /* body: seat's piece of a group of `at`; without a
+                           seat the group's result, decoded in `epoch`     */
+    KOFN_NOTE_ASK,      /* send me the iterate you have                    */
+    KOFN_NOTE_VECTOR,   /* body: the iterate `at`                          */
+    KOFN_NOTE_BYE       /* I am leaving                                    */
+} kofn_note_type;
+
+typedef struct kofn_note {
+    kofn_note_type type;
+    kofn_life from;
+    kofn_epoch epoch;        /* the sender's; PIECE: in which it was made */
+    kofn_mark at;
+    bool final;              /* BEAT, VECTOR: `at` is the last iterate     */
+    bool idle;               /* BEAT: nothing is left to be made of `at`   */
+    uint64_t coded, decoded; /* sets of groups: bit j is group j           */
+    uint32_t group, seat;
+    const kofn_member *member; /* EPOCH: ascending seats                   */
+    size_t members;
+    /* DECIDE: for each group of `coded`, ascending, how many seats and then
+     * the seats, ascending. */
+    const uint32_t *list;
+    size_t listed;
+} kofn_note;
+
+/* ---- the coordinator of one node ------------------------------------------------ */
+
+typedef enum kofn_decoding {
+    KOFN_DECODE_AUTO,       /* kofn_decoding_for                             */
+    KOFN_DECODE_REPLICATED, /* every node decodes everything                 */
+    KOFN_DECODE_DISTRIBUTED /* every node decodes its groups for all         */
+} kofn_decoding;
+
+typedef struct kofn_node_options {
+    kofn_life life;
+    uint64_t job;     /* line of the start; nodes of other jobs never mix  */
+    size_t nodes;     /* that will found the mesh                          */
+    size_t quorum;    /* nodes without which no epoch is proposed; 0: as
+                         many as decode.  More than half of all nodes keeps
+                         two parts of a cut network from both going on     */
+    size_t groups;    /* 1..64, the same on all nodes                      */
+    kofn_decoding decoding; /* not AUTO, the same on all nodes             */
+    uint32_t wish;    /* seat, or KOFN_NO_SEAT                             */
+    double tolerance; /* of decoding; 0: 1e-9                              */
+    kofn_time beat;    /* how often to tell where one stands; 0: 50 ms     */
+    kofn_time silence; /* who is silent for so long is gone; 0: 20 beats   */
+    kofn_time hedge;   /* ask again, or another, after so long; 0: 2 beats */
+    kofn_time patience; /* everybody is ready and nothing is decided: the
+                          next one leads; 0: 5 beats.  Also 4 times as long
+                          as iterations took so far, where that is longer  */
+    kofn_time linger;   /* the longest that one who has the result serves
+                          those who do not; 0: 5 s                         */
+    kofn_time give_up;  /* KOFN_TOOFEW after so long below the quorum; 0:
+                          never                                            */
+} kofn_node_options;
+
+typedef enum kofn_task_type {
+    KOFN_TASK_NONE,
+    KOFN_TASK_ENCODE,  /* make the block of `seat`                          */
+    KOFN_TASK_COMPUTE, /* own piece of `group`                              */
+    KOFN_TASK_DECODE,  /* `group` from the pieces of the decoder's seats    */
+    KOFN_TASK_UPDATE   /* all groups are there: make the next iterate       */
+} kofn_task_type;
+
+struct kf_decoder;
+
+typedef struct kofn_task {
+    kofn_task_type type;
+    kofn_mark at;
+    kofn_epoch epoch;
+    uint32_t seat, group;
+    const struct kf_decoder *decoder; /* until the next step */
+} kofn_task;
+
+typedef enum kofn_node_event_type {
+    KOFN_NODE_TICK = 1, /* time has passed                               */
+    KOFN_NODE_WENT,     /* life cannot be reached any more               */
+    KOFN_NODE_NOTE,     /* note                                          */
+    KOFN_NODE_DONE,     /* task; UPDATE: final says that it is the last   */
+    KOFN_NODE_LEAVE     /* this node is going to leave                   */
+} kofn_node_event_type;
+
+typedef struct kofn_node_event {
+    kofn_node_event_type type;
+    kofn_time now;
+    kofn_life life;
+    const kofn_note *note;
+    const kofn_task *task;
+    bool final;
+} kofn_node_event;
+
+typedef enum kofn_node_action_type {
+    KOFN_NODE_SEND = 1, /* note to a life; PIECE, VECTOR: with its body */
+    KOFN_NODE_TAKE      /* keep the body of the note that came          */
+} kofn_node_action_type;
+
+typedef struct kofn_node_action {
+    kofn_node_action_type type;
+    kofn_life to;
+    kofn_note note; /* pointers in it: until the next step */
+} kofn_node_action;
+
+typedef struct kofn_node kofn_node;
+
+/* The plan (borrowed) is of a MATVEC with one group, whose answers decode
+ * strip by strip; else KOFN_UNSUITED. */
+KOFN_API kofn_status kofn_node_new(kofn_node **out, const kofn_plan *plan,
+                                   const kofn_node_options *opt,
+                                   kofn_time now);
+/* KOFN_TOOFEW: given up; KOFN_UNSTABLE: all pieces there are do not decode
+ * accurately.  Anything that comes late, twice, out of order or malformed is
+ * dropped and counted. */
+KOFN_API kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev);
+/* The next action of the last step; drain them before the next step. */
+KOFN_API bool kofn_node_next(kofn_node *n, kofn_node_action *out);
+/* What to work on; answer with KOFN_NODE_DONE.  DECODE and UPDATE are done
+ * before the next event; the others may be interrupted by events, and given
+ * up where kofn_node_wanted says that nobody needs them any more. */
+KOFN_API void kofn_node_work(const kofn_node *n, kofn_task *out);
+KOFN_API bool kofn_node_wanted(const kofn_node *n, const kofn_task *task);
+KOFN_API kofn_time kofn_node_alarm(const kofn_node *n);
+/* A BEAT for somebody who has just come and whose life is not known. */
+KOFN_API void kofn_node_greet(const kofn_node *n, kofn_note *out);
+KOFN_API void kofn_node_free(kofn_node *n);
+
+typedef struct kofn_node_view {
+    kofn_epoch epoch;
+    size_t members, live; /* live: this node included */
+    uint32_t seat;        /* KOFN_NO_SEAT: not a member */
+    kofn_mark at;
+    bool leader, final;
+    bool over;            /* everybody who can be reached has the result */
+    uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
+                                          others; events that did not fit */
+} kofn_node_view;
+KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
+
+/* Groups that `nodes` nodes cut the strips of a plan into. */
+KOFN_API size_t kofn_node_groups(const kofn_plan *plan, size_t nodes);
+
+/* Which way to decode (SPEC A14): distributed decoding saves (1 - 1/n) of the
+ * k N multiply-adds and moves (k-1) N / (k n) numbers more, one trip later.
+ * Seconds a multiply-add, a number moved, a trip; 0: 0.5 ns, 8 ns, 100 us. */
+KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
+                                         double multiply, double move,
+                                         double trip);
+
+/* ---- a node's whole life ------------------------------------------------------------ */
+
+#define KOFN_SCALARS 8
+
+/* What is iterated.  All nodes have the same. */
+typedef struct kofn_iteration {
+    /* `next` is A v: make the next iterate in v (rows long; next may be
+     * written on), keep what else goes with it in `scalar`, which starts as
+     * zeros and travels with the vector, and say whether it is the last.  t
+     * is its number, from 1.  Nothing but these arguments may matter to what
+     * it makes, for who joins or falls behind goes on from another's. */
+    kofn_status (*update)(void *ud, uint64_t t, size_t rows, double *v,
+                          double *next, double scalar[KOFN_SCALARS],
+                          bool *final);
+    void *ud;
+    uint64_t job; /* digest of what `update` depends on: options, data */
+} kofn_iteration;
+
+typedef struct kofn_peer_options {
+    size_t size; /* sizeof(kofn_peer_options), so that it may grow */
+    size_t nodes;            /* that found the mesh; 0: the plan's workers */
+    uint32_t seat;           /* to prepare for before anybody is met, or
+                                KOFN_NO_SEAT: whichever is free            */
+    size_t quorum;           /* as in kofn_node_options, and so the rest   */
+    kofn_decoding decoding;
+    kofn_time beat, silence, hedge, patience, linger, give_up;
+    kofn_life life;          /* 0: a random one */
+    /* May be NULL: called after every iterate and now and then; not 0 has
+     * this node leave, with KOFN_AGAIN. */
+    int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);
+    void *watch_ud;
+} kofn_peer_options;
+
+/* Goes on from v (rows x 1, contiguous, the same on all nodes) together with
+ * all nodes that `t` can reach, until the last iterate, which is then in v, and
+ * everybody who can be reached has it.  A is dense, or sparse, the other NULL;
+ * a node reads its own block from it alone.  t is not closed, and should be
+ * given some time to send what is under way when it is. */
+KOFN_API kofn_status kofn_peer_run(kofn_transport *t, const kofn_plan *plan,
+                                   const kofn_matrix *dense,
+                                   const kofn_sparse *sparse,
+                                   const kofn_iteration *it,
+                                   const kofn_peer_options *opt,
+                                   kofn_matrix *v,
+                                   double scalar[KOFN_SCALARS],
+                                   kofn_node_view *end);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,318 @@
+/* epoch.c -- who belongs to the mesh, and who decides.
+ *
+ * A leader that hears of a joiner or misses a member proposes the next epoch.
+ * Where the leader is gone, or everybody is ready and it decides nothing, the
+ * next in rank proposes itself.  An epoch needs no answers: members of it make
+ * pieces, and a leader that does not get enough of them decides nothing.
+ * Whoever was taken for gone wrongly finds itself outside, goes on beating,
+ * and is let in again as a new member.
+ */
+#include "node.h"
+
+#include <stdlib.h>
+
+/* ---- entering ---------------------------------------------------------------- */
+
+static int by_seat(const void *a, const void *b)
+{
+    const kofn_member *x = a, *y = b;
+
+    return (x->seat > y->seat) - (x->seat < y->seat);
+}
+
+/* The members are in place. */
+static kofn_status enter(kofn_node *n, kofn_epoch e)
+{
+    n->epoch = e;
+    n->epochs++;
+    if (e.number > n->top)
+        n->top = e.number;
+    n->rank = KF_NONE;
+    for (size_t i = 0; i < n->others; i++)
+        n->other[i].rank = KF_NONE;
+    for (size_t r = 0; r < n->members; r++) {
+        kf_other *o;
+
+        if (n->member[r].life == n->opt.life) {
+            n->rank = r;
+            n->seat = n->member[r].seat;
+            continue;
+        }
+        TRY(kf_meet(n, n->member[r].life, &o));
+        if (o)
+            o->rank = r;
+    }
+    n->proposed = n->now;
+    n->stalled = n->leaderless = KF_LONG_AGO;
+    kf_set_deciders(n);
+    kf_clear_decisions(n);
+    TRY(kf_decide_all(n));
+    return kf_ask_pieces(n, true);
+}
+
+static bool sound(const kofn_node *n, const kofn_note *note)
+{
+    if (note->epoch.proposer == 0 || note->members == 0)
+        return false;
+    for (size_t r = 0; r < note->members; r++)
+        if (note->member[r].life == 0 ||
+            note->member[r].seat >= n->plan->layout.max_seats ||
+            note->member[r].seat == KOFN_NO_SEAT ||
+            (r > 0 && note->member[r].seat <= note->member[r - 1].seat))
+            return false;
+    return true;
+}
+
+kofn_status kf_hear_epoch(kofn_node *n, const kofn_note *note)
+{
+    if (kf_before(note->epoch, n->epoch))
+        return kf_send(n, note->from, (kofn_note){.type = KOFN_NOTE_EPOCH});
+    if (!kf_before(n->epoch, note->epoch) || !sound(n, note)) {
+        n->dropped += !kf_same_epoch(n->epoch, note->epoch);
+        return KOFN_OK;
+    }
+    while (n->member_cap < note->members)
+        TRY(kf_grow(&n->member, &n->member_cap, n->member_cap,
+                    sizeof *n->member));
+    memcpy(n->member, note->member, note->members * sizeof *n->member);
+    n->members = note->members;
+    TRY(enter(n, note->epoch));
+    return n->rank == KF_NONE
+               ? kf_send(n, note->from, kf_beat(n)) /* let me in */
+               : KOFN_OK;
+}
+
+/* ---- proposing ----------------------------------------------------------------- */
+
+static bool taken(const kofn_member *m, size_t count, uint32_t seat)
+{
+    for (size_t i = 0; i < count; i++)
+        if (m[i].seat == seat)
+            return true;
+    return false;
+}
+
+/* The seat it would like, or the first that is free. */
+static uint32_t free_seat(const kofn_node *n, const kofn_member *m,
+                          size_t count, uint32_t wish)
+{
+    size_t most = n->plan->layout.max_seats;
+    uint32_t seat = 0;
+
+    if (wish < most && wish != KOFN_NO_SEAT && !taken(m, count, wish))
+        return wish;
+    while (seat < most && seat < KOFN_NO_SEAT && taken(m, count, seat))
+        seat++;
+    return seat < most ? seat : KOFN_NO_SEAT;
+}
+
+/* Did it, of those who decode for others, leave us waiting? */
+static bool owes(const kofn_node *n, size_t rank)
+{
+    for (size_t g = 0; g < n->opt.groups; g++)
+        if (!(n->done & kf_bit(g)) && n->decider[g] == rank)
+            return true;
+    return false;
+}
+
+static bool still_prompt(const kofn_node *n, size_t rank, bool stalled)
+{
+    if (stalled)
+        return n->member[rank].prompt && !owes(n, rank);
+    return n->member[rank].prompt ||
+           n->now - n->proposed > 32 * n->opt.patience;
+}
+
+static bool is_live(kofn_node *n, kofn_life life)
+{
+    const kf_other *o = kf_find(n, life);
+
+    return life == n->opt.life || (o && kf_live(n, o));
+}
+
+static kofn_status admit(kofn_node *n, kofn_member *m, size_t *count,
+                         kofn_life life, uint32_t wish)
+{
+    uint32_t seat = free_seat(n, m, *count, wish);
+
+    if (seat != KOFN_NO_SEAT)
+        m[(*count)++] = (kofn_member){life, seat, true};
+    return KOFN_OK;
+}
+
+/* Members that live keep their seats, others are let in after them. */
+static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
+                                bool stalled)
+{
+    *count = 0;
+    for (size_t r = 0; r < n->members; r++)
+        if (is_live(n, n->member[r].life)) {
+            m[*count] = n->member[r];
+            m[(*count)++].prompt = still_prompt(n, r, stalled);
+        }
+    if (n->rank == KF_NONE)
+        TRY(admit(n, m, count, n->opt.life,
+                  n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish));
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (o->rank == KF_NONE && kf_live(n, o))
+            TRY(admit(n, m, count, o->life, o->wish));
+    }
+    qsort(m, *count, sizeof *m, by_seat);
+    return KOFN_OK;
+}
+
+static kofn_status propose(kofn_node *n, bool stalled)
+{
+    kofn_member *m = kf_new(n->members + n->others + 1, sizeof *m);
+    size_t count;
+    bool seated = false;
+    kofn_status st;
+
+    if (!m)
+        return KOFN_NOMEM;
+    st = list_members(n, m, &count, stalled);
+    for (size_t i = 0; i < count; i++)
+        seated |= m[i].life == n->opt.life;
+    if (st || !seated) { /* who has no seat can only watch */
+        kf_free(m);
+        return st;
+    }
+    kf_free(n->member);
+    n->member = m;
+    n->member_cap = n->members + n->others + 1;
+    n->members = count;
+    TRY(enter(n, (kofn_epoch){n->top + 1, n->opt.life}));
+    for (size_t i = 0; i < n->others; i++)
+        if (kf_live(n, &n->other[i]))
+            TRY(kf_send(n, n->other[i].life,
+                        (kofn_note){.type = KOFN_NOTE_EPOCH}));
+    return kf_beat_all(n);
+}
+
+/* ---- when to --------------------------------------------------------------------- */
+
+static bool room_for_more(const kofn_node *n)
+{
+    return n->members < n->plan->layout.max_seats;
+}
+
+/* Somebody came or went. */
+static bool changed(kofn_node *n)
+{
+    size_t members = n->rank != KF_NONE, joiners = 0;
+
+    for (size_t i = 0; i < n->others; i++)
+        if (kf_live(n, &n->other[i]))
+            *(n->other[i].rank == KF_NONE ? &joiners : &members) += 1;
+    return members < n->members || (joiners > 0 && room_for_more(n));
+}
+
+/* As many as decode have made what is wanted of our iterate, we too. */
+static bool all_ready(kofn_node *n)
+{
+    size_t ready = kf_beat(n).idle;
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
+                 kf_same_mark(o->at, n->at);
+    }
+    return ready >= n->plan->layout.enough;
+}
+
+static kofn_time patience(const kofn_node *n)
+{
+    kofn_time p = n->opt.patience;
+
+    if (n->took > p / 4)
+        p = n->took > KOFN_NEVER / 1024 ? KOFN_NEVER / 256 : 4 * n->took;
+    return p;
+}
+
+/* How many come before us where the leader is to be replaced. */
+static size_t turn(const kofn_node *n)
+{
+    size_t before = 0;
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (!kf_live(n, o) || o->life == n->epoch.proposer)
+            continue;
+        before += o->rank != n->rank ? o->rank < n->rank
+                                     : o->life < n->opt.life;
+    }
+    return before;
+}
+
+/* Each waits a little longer than the one before it, and longer after every
+ * proposal that came to nothing, so that one of them has its way. */
+static kofn_time wait_turn(const kofn_node *n, kofn_time first)
+{
+    size_t slots = turn(n) << (n->failed < 6 ? n->failed : 6);
+
+    return first + (kofn_time)kf_min(slots, 4096) * n->opt.hedge;
+}
+
+static kofn_status take_over(kofn_node *n)
+{
+    const kf_other *leader = kf_find(n, n->epoch.proposer);
+    bool founding = n->epoch.number == 0, due;
+
+    if (leader && kf_live(n, leader)) {
+        n->leaderless = KF_LONG_AGO;
+        if (!all_ready(n)) {
+            n->stalled = KF_LONG_AGO;
+            return KOFN_OK;
+        }
+        if (n->stalled == KF_LONG_AGO)
+            n->stalled = n->now;
+        due = kf_due(n, n->stalled, wait_turn(n, 2 * patience(n)));
+    } else {
+        if (n->leaderless == KF_LONG_AGO)
+            n->leaderless = n->now;
+        due = founding && kf_count_live(n) >= n->opt.nodes && turn(n) == 0;
+        if (!due)
+            due = kf_due(n, n->leaderless,
+                         wait_turn(n, founding ? n->opt.silence : 0));
+    }
+    if (!due)
+        return KOFN_OK;
+    n->failed++;
+    return propose(n, n->stalled != KF_LONG_AGO);
+}
+
+static kofn_status lead(kofn_node *n)
+{
+    if (n->decided == n->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
+        return KOFN_OK; /* told already: this iterate is as good as made */
+    if (changed(n)) {
+        if (kf_due(n, n->proposed, n->opt.beat / 2))
+            return propose(n, false);
+        return KOFN_OK;
+    }
+    if (!all_ready(n)) {
+        n->stalled = KF_LONG_AGO;
+        return KOFN_OK;
+    }
+    if (n->stalled == KF_LONG_AGO)
+        n->stalled = n->now;
+    if (n->opt.decoding == KOFN_DECODE_REPLICATED ||
+        !kf_due(n, n->stalled, patience(n)))
+        return KOFN_OK;
+    return propose(n, true);
+}
+
+kofn_status kf_tend_epoch(kofn_node *n)
+{
+    /* Who is going to have another iterate has nothing to propose yet; and no
+     * epoch is good that cannot decode. */
+    if (n->final || kf_count_live(n) < n->opt.quorum)
+        return KOFN_OK;
+    if (n->asked && n->tries < 4)
+        return KOFN_OK;
+    return kf_leads(n) ? lead(n) : take_over(n);
+}

@@ -1,0 +1,551 @@
+/* node.c -- the coordinator of one node of a mesh: its life, what is told
+ * where it stands, and which of its parts an event is for. */
+#include "node.h"
+
+#define CACHE_BYTES ((size_t)64 << 20)
+
+/* ---- actions -------------------------------------------------------------- */
+
+static kofn_status act(kofn_node *n, kofn_node_action a)
+{
+    TRY(kf_grow(&n->action, &n->action_cap, n->actions, sizeof *n->action));
+    n->action[n->actions++] = a;
+    return KOFN_OK;
+}
+
+kofn_status kf_send(kofn_node *n, kofn_life to, kofn_note note)
+{
+    note.from = n->opt.life;
+    if (note.type != KOFN_NOTE_PIECE) /* results tell who decided them */
+        note.epoch = n->epoch;
+    return act(n, (kofn_node_action){KOFN_NODE_SEND, to, note});
+}
+
+kofn_status kf_take(kofn_node *n, const kofn_note *note)
+{
+    return act(n, (kofn_node_action){KOFN_NODE_TAKE, 0, *note});
+}
+
+/* What a note points to may have moved, or be void, since it was written. */
+static bool complete(const kofn_node *n, kofn_note *note)
+{
+    if (note->type == KOFN_NOTE_EPOCH) {
+        note->epoch = n->epoch;
+        note->member = n->member;
+        note->members = n->members;
+    }
+    if (note->type != KOFN_NOTE_DECIDE)
+        return true;
+    for (size_t i = 0; i < 2; i++)
+        if (n->told[i].groups && kf_same_mark(note->at, n->told[i].at)) {
+            note->epoch = n->told[i].epoch;
+            note->coded = n->told[i].groups;
+            note->list = n->told[i].list;
+            note->listed = n->told[i].listed;
+            return true;
+        }
+    return false;
+}
+
+bool kofn_node_next(kofn_node *n, kofn_node_action *out)
+{
+    while (n->next_action < n->actions) {
+        *out = n->action[n->next_action++];
+        if (out->type == KOFN_NODE_TAKE || complete(n, &out->note))
+            return true;
+    }
+    return false;
+}
+
+/* ---- where we stand ----------------------------------------------------------- */
+
+kofn_note kf_beat(const kofn_node *n)
+{
+    kofn_task todo;
+
+    kofn_node_work(n, &todo);
+    return (kofn_note){.type = KOFN_NOTE_BEAT,
+                       .from = n->opt.life,
+                       .epoch = n->epoch,
+                       .at = n->at,
+                       .final = n->final,
+                       .idle = n->rank != KF_NONE && n->seat == n->holds &&
+                               todo.type == KOFN_TASK_NONE && !n->final,
+                       .coded = n->made,
+                       .seat = n->holds != KOFN_NO_SEAT ? n->holds
+                                                        : n->opt.wish};
+}
+
+void kofn_node_greet(const kofn_node *n, kofn_note *out)
+{
+    *out = kf_beat(n);
+}
+
+kofn_status kf_beat_all(kofn_node *n)
+{
+    kofn_note beat = kf_beat(n);
+
+    n->beat_at = n->now;
+    for (size_t i = 0; i < n->others; i++)
+        if (!n->other[i].left && n->other[i].heard != KF_LONG_AGO)
+            TRY(kf_send(n, n->other[i].life, beat));
+    return KOFN_OK;
+}
+
+static uint64_t stir(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9); /* splitmix64 */
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+/* What an epoch makes of an iterate.  It decides once, so there is one. */
+kofn_mark kf_child(kofn_epoch e, kofn_mark at)
+{
+    uint64_t line = stir(at.line + UINT64_C(0x9E3779B97F4A7C15));
+
+    line = stir(line ^ e.number);
+    return (kofn_mark){at.t + 1, stir(line ^ e.proposer)};
+}
+
+kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
+{
+    kf_told told = n->told[1];
+
+    if (to.t == n->at.t + 1) {
+        kofn_time took = n->now - n->began;
+
+        n->took = n->took ? (3 * n->took + took) / 4 : took;
+    }
+    n->before = n->at;
+    n->before_epoch = n->epoch;
+    n->made_before = n->made;
+    n->done_before = n->done;
+    n->told[1] = n->told[0];
+    n->told[0] = told;
+    n->told[0].groups = 0;
+    n->at = to;
+    n->final = final;
+    n->began = n->now;
+    n->asked = 0;
+    n->tries = n->failed = n->repeats = 0;
+    n->stalled = n->ahead = KF_LONG_AGO;
+    kf_clear_iterate(n);
+    if (!final)
+        return kf_ask_pieces(n, false);
+    n->finished = n->now;
+    return kf_beat_all(n);
+}
+
+/* ---- notes ---------------------------------------------------------------------- */
+
+/* Where it stands, unless the note was overtaken by a newer one. */
+static void place(kf_other *o, const kofn_note *note)
+{
+    if (note->at.t < o->at.t)
+        return;
+    if (!kf_same_mark(note->at, o->at))
+        o->final = o->idle = false;
+    o->at = note->at;
+}
+
+static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
+{
+    place(o, note);
+    if (kf_same_mark(o->at, note->at)) {
+        o->final |= note->final;
+        o->idle = note->idle;
+    }
+    o->epoch = note->epoch;
+    o->wish = note->seat;
+    if (kf_before(note->epoch, n->epoch))
+        return kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_EPOCH});
+    if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
+        return kf_send(n, o->life, kf_beat(n));
+    for (size_t i = 0; i < 2 && kf_leads(n); i++)
+        if (n->told[i].groups && kf_same_mark(note->at, n->told[i].at))
+            TRY(kf_tell_one(n, &n->told[i], o->life));
+    return KOFN_OK;
+}
+
+static kofn_status hear(kofn_node *n, const kofn_note *note)
+{
+    kf_other *o;
+
+    if (note->from == n->opt.life || note->from == 0) {
+        n->dropped++;
+        return KOFN_OK;
+    }
+    TRY(kf_meet(n, note->from, &o));
+    if (!o || o->left) {
+        n->dropped++;
+        return KOFN_OK;
+    }
+    o->heard = n->now;
+    if (note->epoch.number > n->top)
+        n->top = note->epoch.number;
+    switch (note->type) {
+    case KOFN_NOTE_BEAT:
+        return hear_beat(n, o, note);
+    case KOFN_NOTE_EPOCH:
+        return kf_hear_epoch(n, note);
+    case KOFN_NOTE_DECIDE:
+        if (note->at.t > n->at.t)
+            place(o, note);
+        return kf_hear_decide(n, note);
+    case KOFN_NOTE_WANT:
+        place(o, note);
+        return kf_hear_want(n, o, note);
+    case KOFN_NOTE_ENOUGH:
+        if (kf_same_mark(o->want, note->at))
+            o->coded &= ~note->coded;
+        return KOFN_OK;
+    case KOFN_NOTE_PIECE:
+        return kf_hear_piece(n, note);
+    case KOFN_NOTE_ASK:
+        place(o, note);
+        return kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_VECTOR,
+                                               .at = n->at,
+                                               .final = n->final});
+    case KOFN_NOTE_VECTOR:
+        place(o, note);
+        return kf_hear_vector(n, o, note);
+    case KOFN_NOTE_BYE:
+        o->left = true;
+        return KOFN_OK;
+    }
+    n->dropped++;
+    return KOFN_OK;
+}
+
+/* ---- work ----------------------------------------------------------------------- */
+
+void kofn_node_work(const kofn_node *n, kofn_task *out)
+{
+    size_t group;
+
+    *out = (kofn_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
+    if (n->final)
+        return;
+    if (n->done == n->all) {
+        out->type = KOFN_TASK_UPDATE;
+        return;
+    }
+    for (group = 0; group < n->opt.groups; group++) {
+        const kf_cluster *c = &n->cluster[group];
+
+        if (n->done & kf_bit(group) || !kf_complete(c))
+            continue;
+        out->type = KOFN_TASK_DECODE;
+        out->group = (uint32_t)group;
+        out->decoder = c->decoder;
+        return;
+    }
+    if (n->rank != KF_NONE && n->seat != n->holds) {
+        out->type = KOFN_TASK_ENCODE;
+        return;
+    }
+    group = n->asked ? KF_NONE : kf_next_group(n);
+    if (group == KF_NONE)
+        return;
+    out->type = KOFN_TASK_COMPUTE;
+    out->group = (uint32_t)group;
+}
+
+bool kofn_node_wanted(const kofn_node *n, const kofn_task *t)
+{
+    if (t->type == KOFN_TASK_ENCODE)
+        return n->rank != KF_NONE && n->seat == t->seat && !n->final;
+    if (t->type != KOFN_TASK_COMPUTE)
+        return true;
+    return kf_same_mark(t->at, n->at) && !n->final && t->seat == n->holds &&
+           !(n->made & kf_bit(t->group)) && !n->asked &&
+           kf_piece_wanted(n, t->group);
+}
+
+static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
+{
+    bool now = kf_same_mark(t->at, n->at) && !n->final;
+
+    switch (t->type) {
+    case KOFN_TASK_ENCODE:
+        if (n->holds != t->seat)
+            n->made = n->made_before = 0; /* those are of another block */
+        n->holds = t->seat;
+        return KOFN_OK;
+    case KOFN_TASK_COMPUTE:
+        if (now && t->seat == n->holds && t->group < n->opt.groups)
+            return kf_made(n, t->group);
+        break;
+    case KOFN_TASK_DECODE:
+        if (now && kf_same_epoch(t->epoch, n->epoch) &&
+            t->group < n->opt.groups)
+            return kf_decoded(n, t->group);
+        break;
+    case KOFN_TASK_UPDATE:
+        if (now && n->done == n->all)
+            return kf_advance(n, kf_child(n->epoch, n->at), final);
+        break;
+    case KOFN_TASK_NONE:
+        break;
+    }
+    n->dropped++;
+    return KOFN_OK;
+}
+
+/* ---- what time brings ------------------------------------------------------------- */
+
+/* Who was away itself, stopped or swapped out, cannot say who was silent. */
+static void forgive(kofn_node *n)
+{
+    for (size_t i = 0; i < n->others; i++)
+        if (n->other[i].heard != KF_LONG_AGO)
+            n->other[i].heard = n->now;
+    n->stalled = n->leaderless = n->starved = KF_LONG_AGO;
+    n->began = n->now;
+}
+
+static kofn_status check_quorum(kofn_node *n)
+{
+    size_t live = kf_count_live(n);
+
+    if (live >= n->opt.quorum || n->final) {
+        n->starved = KF_LONG_AGO;
+        return KOFN_OK;
+    }
+    if (n->starved == KF_LONG_AGO)
+        n->starved = n->now;
+    if (n->opt.give_up == 0 || !kf_due(n, n->starved, n->opt.give_up))
+        return KOFN_OK;
+    return kf_fail(KOFN_TOOFEW, "%zu of the %zu nodes that are needed could be "
+                   "reached in %.3g s; start more nodes, or wait longer",
+                   live, n->opt.quorum, (double)n->opt.give_up * 1e-9);
+}
+
+static kofn_status tend(kofn_node *n)
+{
+    n->alarm = KOFN_NEVER;
+    TRY(check_quorum(n));
+    TRY(kf_catch_up(n));
+    TRY(kf_tend_epoch(n));
+    if (!n->final &&
+        kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats))) {
+        n->repeats++;
+        TRY(kf_ask_pieces(n, true));
+        kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats));
+    }
+    if (kf_due(n, n->beat_at, n->opt.beat)) {
+        TRY(kf_beat_all(n));
+        kf_due(n, n->beat_at, n->opt.beat);
+    }
+    return KOFN_OK;
+}
+
+static kofn_status leave(kofn_node *n)
+{
+    for (size_t i = 0; i < n->others; i++)
+        if (!n->other[i].left)
+            TRY(kf_send(n, n->other[i].life,
+                        (kofn_note){.type = KOFN_NOTE_BYE}));
+    return KOFN_OK;
+}
+
+kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
+{
+    kf_other *o;
+
+    if (n->next_action < n->actions)
+        return kf_fail(KOFN_STATE, "%zu actions of the last step were not "
+                       "taken", n->actions - n->next_action);
+    n->actions = n->next_action = 0;
+    if (ev->now > n->now) {
+        bool away = ev->now - n->now > n->opt.silence / 2;
+
+        n->now = ev->now;
+        if (away)
+            forgive(n);
+    }
+    switch (ev->type) {
+    case KOFN_NODE_TICK:
+        break;
+    case KOFN_NODE_WENT:
+        o = kf_find(n, ev->life);
+        if (o)
+            o->heard = KF_LONG_AGO;
+        break;
+    case KOFN_NODE_NOTE:
+        TRY(hear(n, ev->note));
+        break;
+    case KOFN_NODE_DONE:
+        TRY(finished(n, ev->task, ev->final));
+        break;
+    case KOFN_NODE_LEAVE:
+        return leave(n);
+    }
+    return tend(n);
+}
+
+kofn_time kofn_node_alarm(const kofn_node *n)
+{
+    return n->alarm;
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+static kofn_status check_plan(const kofn_plan *p)
+{
+    const kofn_layout *L = &p->layout;
+    const kofn_problem *pb = &L->problem;
+
+    if (pb->op != KOFN_MATVEC || pb->m != pb->n || pb->dtype != KOFN_F64)
+        return kf_fail(KOFN_UNSUITED, "a mesh iterates a product of a square "
+                       "matrix and a vector in float64; the plan is for "
+                       "something else");
+    if (L->groups != 1 || L->adjoint || L->whole || L->turns != 1 ||
+        L->inner != 1 || L->wants != L->grid_rows || p->parts1 != 1)
+        return kf_fail(KOFN_UNSUITED, "answers of scheme %s do not decode "
+                       "strip by strip from any enough seats, which a mesh "
+                       "needs; use mds", p->scheme->name);
+    return KOFN_OK;
+}
+
+static void settle(kofn_node_options *o, size_t enough)
+{
+    if (o->quorum < enough)
+        o->quorum = enough;
+    if (!(o->tolerance > 0))
+        o->tolerance = 1e-9;
+    if (o->beat <= 0)
+        o->beat = KOFN_SECOND / 20;
+    if (o->silence <= 0)
+        o->silence = 20 * o->beat;
+    if (o->hedge <= 0)
+        o->hedge = 2 * o->beat;
+    if (o->patience <= 0)
+        o->patience = 5 * o->beat;
+    if (o->linger <= 0)
+        o->linger = 5 * KOFN_SECOND;
+}
+
+static kofn_status check_options(const kofn_plan *plan,
+                                 const kofn_node_options *o)
+{
+    if (o->life == 0)
+        return kf_fail(KOFN_INVAL, "life 0 is nobody's; number lives from 1");
+    if (o->groups < 1 || o->groups > KOFN_MAX_GROUPS ||
+        o->groups > kf_max(1, plan->span))
+        return kf_fail(KOFN_INVAL, "%zu groups of %zu strips; a mesh has 1 to "
+                       "%d groups, at most one a strip", o->groups,
+                       plan->span, KOFN_MAX_GROUPS);
+    if (o->decoding != KOFN_DECODE_REPLICATED &&
+        o->decoding != KOFN_DECODE_DISTRIBUTED)
+        return kf_fail(KOFN_INVAL, "decoding %d is neither replicated nor "
+                       "distributed", (int)o->decoding);
+    return KOFN_OK;
+}
+
+static kofn_status make(kofn_node *n, const kofn_plan *plan,
+                        const kofn_node_options *opt, kofn_time now)
+{
+    n->plan = plan;
+    n->opt = *opt;
+    settle(&n->opt, plan->layout.enough);
+    n->now = n->began = now;
+    n->alarm = now;
+    n->rank = KF_NONE;
+    n->seat = n->holds = KOFN_NO_SEAT;
+    n->at = n->before = (kofn_mark){0, opt->job};
+    n->all = opt->groups == 64 ? UINT64_MAX : kf_bit(opt->groups) - 1;
+    n->leaderless = n->stalled = n->ahead = n->starved = KF_LONG_AGO;
+    n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
+    TRY(kf_code_new(&n->code, plan));
+    TRY(kf_cache_new(&n->cache, n->code, CACHE_BYTES));
+    n->cluster = kf_zero(opt->groups, sizeof *n->cluster);
+    return n->cluster ? KOFN_OK : KOFN_NOMEM;
+}
+
+kofn_status kofn_node_new(kofn_node **out, const kofn_plan *plan,
+                          const kofn_node_options *opt, kofn_time now)
+{
+    kofn_node *n;
+    kofn_status st;
+
+    *out = NULL;
+    TRY(check_plan(plan));
+    TRY(check_options(plan, opt));
+    n = kf_zero(1, sizeof *n);
+    if (!n)
+        return KOFN_NOMEM;
+    st = make(n, plan, opt, now);
+    if (st) {
+        kofn_node_free(n);
+        return st;
+    }
+    *out = n;
+    return KOFN_OK;
+}
+
+void kofn_node_free(kofn_node *n)
+{
+    if (!n)
+        return;
+    for (size_t g = 0; n->cluster && g < n->opt.groups; g++)
+        kf_free(n->cluster[g].have);
+    kf_free(n->cluster);
+    kf_free(n->told[0].list);
+    kf_free(n->told[1].list);
+    kf_cache_free(n->cache);
+    kf_code_free(n->code);
+    kf_free(n->other);
+    kf_free(n->member);
+    kf_free(n->action);
+    kf_free(n->scratch);
+    kf_free(n);
+}
+
+/* ---- looking ----------------------------------------------------------------------- */
+
+/* Nobody who can be reached is without the result. */
+static bool over(const kofn_node *n)
+{
+    if (!n->final)
+        return false;
+    if (n->now - n->finished >= n->opt.linger)
+        return true;
+    for (size_t i = 0; i < n->others; i++)
+        if (kf_live(n, &n->other[i]) && !n->other[i].final)
+            return false;
+    return true;
+}
+
+void kofn_node_look(const kofn_node *n, kofn_node_view *v)
+{
+    *v = (kofn_node_view){.epoch = n->epoch,
+                          .members = n->members,
+                          .live = kf_count_live(n),
+                          .seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT,
+                          .at = n->at,
+                          .leader = kf_leads(n),
+                          .final = n->final,
+                          .over = over(n),
+                          .epochs = n->epochs,
+                          .adopted = n->adopted,
+                          .dropped = n->dropped};
+}
+
+size_t kofn_node_groups(const kofn_plan *plan, size_t nodes)
+{
+    return kf_max(1, kf_min(kf_min(nodes, KOFN_MAX_GROUPS), plan->span));
+}
+
+kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
+                                double multiply, double move, double trip)
+{
+    double n = (double)nodes, k = (double)plan->layout.enough;
+    double N = (double)plan->layout.problem.m;
+    double saved = k * N * (1 - 1 / n) * (multiply > 0 ? multiply : 0.5e-9);
+    double more = (k - 1) * N / (k * n) * (move > 0 ? move : 8e-9) +
+                  (trip > 0 ? trip : 100e-6);
+
+    return saved > more ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
+}

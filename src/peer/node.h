@@ -1,0 +1,189 @@
+/* node.h -- what the coordinator of one node of a mesh remembers. */
+#ifndef KF_PEER_NODE_H
+#define KF_PEER_NODE_H
+
+#include <kofn/peer.h>
+
+#include "code/code.h"
+
+#define KF_NONE SIZE_MAX
+#define KF_LONG_AGO INT64_MIN
+
+/* Another life, as far as it has told. */
+typedef struct kf_other {
+    kofn_life life;
+    kofn_time heard;   /* KF_LONG_AGO: lost                     */
+    bool left;         /* said so, or another took its place    */
+    kofn_epoch epoch;
+    kofn_mark at;
+    bool final, idle;
+    uint32_t wish;
+    size_t rank;       /* among the members, or KF_NONE         */
+    /* What it wants of us ... */
+    kofn_mark want;
+    kofn_epoch want_epoch;
+    uint64_t coded, decoded;
+    /* ... and what it was asked for, of our iterate. */
+    uint64_t asked_coded, asked_decoded;
+} kf_other;
+
+/* A group of our iterate. */
+typedef struct kf_cluster {
+    uint32_t *have; /* seats whose pieces are here, ascending */
+    size_t count, cap;
+    const kf_decoder *decoder; /* once it is decided */
+} kf_cluster;
+
+/* What a leader decided of an iterate, as it is told. */
+typedef struct kf_told {
+    kofn_mark at;
+    kofn_epoch epoch;
+    uint64_t groups;
+    uint32_t *list;
+    size_t listed, cap;
+} kf_told;
+
+struct kofn_node {
+    const kofn_plan *plan;
+    kofn_node_options opt;
+    kf_code *code;
+    kf_cache *cache;
+    kofn_time now, alarm;
+
+    /* Lives and epochs. */
+    kf_other *other;
+    size_t others, other_cap;
+    kofn_epoch epoch;
+    uint64_t top; /* highest number of an epoch that was heard of */
+    kofn_member *member;
+    size_t members, member_cap;
+    size_t rank;   /* among the members, or KF_NONE   */
+    uint32_t seat; /* ... and our seat there          */
+    uint32_t holds; /* seat whose block is here       */
+    unsigned failed; /* proposals since the last progress */
+
+    /* The iterate. */
+    kofn_mark at, before; /* before: the one that pieces are kept of too */
+    kofn_epoch before_epoch;
+    bool final;
+    uint64_t all;                  /* groups */
+    uint64_t made, decided, done;  /* of `at` */
+    uint64_t made_before, done_before;
+    uint64_t told_so_far;
+    kf_cluster *cluster;
+    kf_told told[2]; /* of `at`, and of `before` */
+    size_t decider[KOFN_MAX_GROUPS]; /* rank that decides, or KF_NONE */
+    uint64_t mine;                   /* groups that we decide          */
+    kofn_life asked;  /* for its iterate; 0: nobody */
+    unsigned tries;   /* ... in vain so far          */
+    unsigned repeats; /* of what pieces are wanted   */
+    kofn_time took; /* iterations, smoothed */
+
+    /* Since when. */
+    kofn_time began, proposed, leaderless, stalled, ahead, starved, finished;
+    kofn_time asked_at, wanted_at, beat_at;
+
+    kofn_node_action *action;
+    size_t actions, action_cap, next_action;
+    uint32_t *scratch;
+    size_t scratch_cap;
+    uint64_t epochs, adopted, dropped;
+};
+
+static inline bool kf_same_mark(kofn_mark a, kofn_mark b)
+{
+    return a.t == b.t && a.line == b.line;
+}
+
+static inline bool kf_same_epoch(kofn_epoch a, kofn_epoch b)
+{
+    return a.number == b.number && a.proposer == b.proposer;
+}
+
+static inline bool kf_before(kofn_epoch a, kofn_epoch b)
+{
+    return a.number != b.number ? a.number < b.number
+                                : a.proposer < b.proposer;
+}
+
+static inline uint64_t kf_bit(size_t group)
+{
+    return UINT64_C(1) << group;
+}
+
+static inline bool kf_leads(const kofn_node *n)
+{
+    return n->epoch.number > 0 && n->epoch.proposer == n->opt.life;
+}
+
+static inline bool kf_live(const kofn_node *n, const kf_other *o)
+{
+    return !o->left && o->heard != KF_LONG_AGO &&
+           n->now - o->heard < n->opt.silence;
+}
+
+/* `t`, doubled for every time that it was too short. */
+static inline kofn_time kf_longer(kofn_time t, unsigned times)
+{
+    return t << (times < 8 ? times : 8);
+}
+
+/* Has the time come; else the alarm is set to it. */
+static inline bool kf_due(kofn_node *n, kofn_time since, kofn_time after)
+{
+    kofn_time t = since > KOFN_NEVER - after ? KOFN_NEVER : since + after;
+
+    if (n->now >= t)
+        return true;
+    if (t < n->alarm)
+        n->alarm = t;
+    return false;
+}
+
+/* node.c */
+kofn_status kf_send(kofn_node *n, kofn_life to, kofn_note note);
+kofn_status kf_take(kofn_node *n, const kofn_note *note);
+kofn_note kf_beat(const kofn_node *n);
+kofn_status kf_beat_all(kofn_node *n);
+/* Our iterate is another one now. */
+kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final);
+kofn_mark kf_child(kofn_epoch e, kofn_mark at);
+
+/* lives.c */
+kf_other *kf_find(kofn_node *n, kofn_life life);
+/* NULL when there is no room for more. */
+kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out);
+size_t kf_count_live(const kofn_node *n);
+/* Whose iterate should be ours, or NULL. */
+kofn_status kf_catch_up(kofn_node *n);
+kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note);
+
+/* epoch.c */
+kofn_status kf_tend_epoch(kofn_node *n);
+kofn_status kf_hear_epoch(kofn_node *n, const kofn_note *note);
+
+/* pieces.c */
+void kf_clear_iterate(kofn_node *n);
+void kf_clear_decisions(kofn_node *n);
+/* Ask the members for what is missing; `again`: also those asked before. */
+kofn_status kf_ask_pieces(kofn_node *n, bool again);
+kofn_status kf_serve(kofn_node *n, kf_other *o);
+kofn_status kf_hear_want(kofn_node *n, kf_other *o, const kofn_note *note);
+kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note);
+kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note);
+kofn_status kf_made(kofn_node *n, size_t group);
+kofn_status kf_decoded(kofn_node *n, size_t group);
+kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_life to);
+/* Make what was decided ready to be told. */
+kofn_status kf_compose(kofn_node *n);
+/* The group to compute next, or KF_NONE. */
+size_t kf_next_group(const kofn_node *n);
+bool kf_piece_wanted(const kofn_node *n, size_t group);
+/* All seats whose pieces decode a group are here. */
+bool kf_complete(const kf_cluster *c);
+/* Share the deciding out among the members of a new epoch. */
+void kf_set_deciders(kofn_node *n);
+/* Decide what can be decided from what is here. */
+kofn_status kf_decide_all(kofn_node *n);
+
+#endif

@@ -1,0 +1,500 @@
+/* pieces.c -- the all-gather of one iterate: what to compute, what to ask for,
+ * and which pieces decode.
+ *
+ * Everybody pulls, and nobody waits for anybody in particular.  Member r of m
+ * makes the groups from r g / m on, round about: where all are equally fast,
+ * every group has its k pieces when everybody has made k g / m of them, which
+ * is the elastic share of A14; where some are slow, dead or stopped, the
+ * others go on into their groups for as long as somebody wants them.
+ *
+ * A group is decided by the leader (replicated decoding) or by a member of its
+ * own (distributed), from the first k pieces that come to it: different
+ * nodes would have different first k, decode iterates that differ in the last
+ * bits, and the code would enlarge the difference with every iteration.
+ */
+#include "node.h"
+
+void kf_clear_decisions(kofn_node *n)
+{
+    n->decided = n->done = n->told_so_far = 0;
+    n->told[0].groups = 0;
+    for (size_t g = 0; g < n->opt.groups; g++)
+        n->cluster[g].decoder = NULL;
+    for (size_t i = 0; i < n->others; i++)
+        n->other[i].asked_coded = n->other[i].asked_decoded = 0;
+}
+
+void kf_clear_iterate(kofn_node *n)
+{
+    kf_clear_decisions(n);
+    n->made = 0;
+    for (size_t g = 0; g < n->opt.groups; g++)
+        n->cluster[g].count = 0;
+    kf_cache_trim(n->cache);
+}
+
+/* ---- who decides, who computes ------------------------------------------------- */
+
+static size_t rank_of(const kofn_node *n, kofn_life life)
+{
+    for (size_t r = 0; r < n->members; r++)
+        if (n->member[r].life == life)
+            return r;
+    return KF_NONE;
+}
+
+void kf_set_deciders(kofn_node *n)
+{
+    size_t prompt = 0, leader = rank_of(n, n->epoch.proposer);
+    bool replicated = n->opt.decoding == KOFN_DECODE_REPLICATED;
+
+    for (size_t r = 0; r < n->members; r++)
+        prompt += n->member[r].prompt;
+    n->mine = 0;
+    for (size_t g = 0; g < n->opt.groups; g++) {
+        size_t nth = g * prompt / n->opt.groups, who = leader;
+
+        for (size_t r = 0; r < n->members && !replicated && prompt; r++)
+            if (n->member[r].prompt && nth-- == 0)
+                who = r;
+        n->decider[g] = who;
+        if (who == n->rank && who != KF_NONE)
+            n->mine |= kf_bit(g);
+    }
+}
+
+/* Groups that a member makes without being asked. */
+static uint64_t share(const kofn_node *n, size_t rank)
+{
+    size_t g = n->opt.groups, first = rank * g / n->members;
+    size_t end = kf_ceil_div((rank + n->plan->layout.enough) * g, n->members);
+    uint64_t set = 0;
+
+    for (size_t i = first; i < end && i < first + g; i++)
+        set |= kf_bit(i % g);
+    return set;
+}
+
+static bool has(const kf_cluster *c, uint32_t seat)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->have[i] == seat)
+            return true;
+    return false;
+}
+
+static bool decodes(const kf_decoder *d, uint32_t seat)
+{
+    for (size_t i = 0; i < d->seats; i++)
+        if (d->seat[i] == seat)
+            return true;
+    return false;
+}
+
+bool kf_complete(const kf_cluster *c)
+{
+    for (size_t i = 0; c->decoder && i < c->decoder->seats; i++)
+        if (!has(c, c->decoder->seat[i]))
+            return false;
+    return c->decoder != NULL;
+}
+
+/* Pieces that we should make: our share, what others ask for, and what is
+ * left to decide; but of groups that are decided only where it is on us. */
+static uint64_t wanted(const kofn_node *n)
+{
+    uint64_t set = n->mine | share(n, n->rank);
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (kf_same_mark(o->want, n->at) && kf_live(n, o))
+            set |= o->coded;
+    }
+    for (size_t g = 0; g < n->opt.groups; g++) {
+        const kf_decoder *d = n->cluster[g].decoder;
+
+        if (d && decodes(d, n->holds))
+            set |= kf_bit(g);
+        else if (d)
+            set &= ~kf_bit(g);
+    }
+    return set & ~n->made;
+}
+
+bool kf_piece_wanted(const kofn_node *n, size_t group)
+{
+    return n->rank != KF_NONE && n->members > 0 && wanted(n) & kf_bit(group);
+}
+
+size_t kf_next_group(const kofn_node *n)
+{
+    size_t g = n->opt.groups;
+    uint64_t set;
+
+    if (n->rank == KF_NONE || n->holds == KOFN_NO_SEAT)
+        return KF_NONE;
+    set = wanted(n);
+    for (size_t q = 0; set && q < g; q++) {
+        size_t group = (n->rank * g / n->members + q) % g;
+
+        if (set & kf_bit(group))
+            return group;
+    }
+    return KF_NONE;
+}
+
+/* ---- asking ----------------------------------------------------------------------- */
+
+/* Coded pieces that we lack and would have of this member.  Until it is
+ * decided, one who does not decide expects what the shares make it. */
+static uint64_t lacking(const kofn_node *n, const kf_other *o)
+{
+    bool all = n->opt.decoding == KOFN_DECODE_REPLICATED;
+    uint64_t expect = n->mine | (all ? share(n, o->rank) : 0), set = 0;
+    uint32_t seat = n->member[o->rank].seat;
+
+    for (size_t g = 0; g < n->opt.groups; g++) {
+        const kf_cluster *c = &n->cluster[g];
+        bool want = c->decoder ? decodes(c->decoder, seat)
+                               : (expect & kf_bit(g)) != 0;
+
+        if (want && !(n->done & kf_bit(g)) && !has(c, seat))
+            set |= kf_bit(g);
+    }
+    return set;
+}
+
+static uint64_t results(const kofn_node *n, const kf_other *o)
+{
+    uint64_t set = 0;
+
+    if (n->opt.decoding == KOFN_DECODE_REPLICATED)
+        return 0;
+    for (size_t g = 0; g < n->opt.groups; g++)
+        if (n->decider[g] == o->rank)
+            set |= kf_bit(g);
+    return set & ~n->done;
+}
+
+kofn_status kf_ask_pieces(kofn_node *n, bool again)
+{
+    if (again)
+        n->wanted_at = n->now;
+    if (n->rank == KF_NONE || n->final)
+        return KOFN_OK;
+    for (size_t i = 0; i < n->others; i++) {
+        kf_other *o = &n->other[i];
+        uint64_t coded, decoded;
+
+        if (o->rank == KF_NONE || o->left || o->heard == KF_LONG_AGO)
+            continue;
+        coded = lacking(n, o) & ~(again ? 0 : o->asked_coded);
+        decoded = results(n, o) & ~(again ? 0 : o->asked_decoded);
+        if (!(coded | decoded))
+            continue;
+        o->asked_coded |= coded;
+        o->asked_decoded |= decoded;
+        n->wanted_at = n->now;
+        TRY(kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_WANT,
+                                            .at = n->at,
+                                            .coded = coded,
+                                            .decoded = decoded}));
+    }
+    return KOFN_OK;
+}
+
+/* A group is decided: those who were asked for it and did not come may stop. */
+static kofn_status say_enough(kofn_node *n, size_t group)
+{
+    for (size_t i = 0; i < n->others; i++) {
+        kf_other *o = &n->other[i];
+
+        if (o->rank == KF_NONE || !(o->asked_coded & kf_bit(group)) ||
+            has(&n->cluster[group], n->member[o->rank].seat))
+            continue;
+        o->asked_coded &= ~kf_bit(group);
+        TRY(kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_ENOUGH,
+                                            .at = n->at,
+                                            .coded = kf_bit(group)}));
+    }
+    return KOFN_OK;
+}
+
+/* ---- serving ------------------------------------------------------------------------ */
+
+static kofn_status send_pieces(kofn_node *n, kofn_life to, kofn_mark at,
+                               kofn_epoch epoch, uint64_t groups,
+                               uint32_t seat)
+{
+    for (size_t g = 0; g < n->opt.groups; g++)
+        if (groups & kf_bit(g))
+            TRY(kf_send(n, to, (kofn_note){.type = KOFN_NOTE_PIECE,
+                                           .at = at,
+                                           .epoch = epoch,
+                                           .group = (uint32_t)g,
+                                           .seat = seat}));
+    return KOFN_OK;
+}
+
+kofn_status kf_serve(kofn_node *n, kf_other *o)
+{
+    uint64_t coded, decoded = 0;
+
+    if (!kf_same_mark(o->want, n->at))
+        return KOFN_OK;
+    coded = o->coded & n->made;
+    if (kf_same_epoch(o->want_epoch, n->epoch))
+        decoded = o->decoded & n->done & n->mine;
+    o->coded &= ~coded;
+    o->decoded &= ~decoded;
+    TRY(send_pieces(n, o->life, n->at, n->epoch, coded, n->holds));
+    return send_pieces(n, o->life, n->at, n->epoch, decoded, KOFN_NO_SEAT);
+}
+
+static kofn_status serve_all(kofn_node *n)
+{
+    for (size_t i = 0; i < n->others; i++)
+        TRY(kf_serve(n, &n->other[i]));
+    return KOFN_OK;
+}
+
+/* They are one behind, and their leader and we have just gone on. */
+static kofn_status serve_before(kofn_node *n, kf_other *o)
+{
+    if (!kf_same_mark(o->want, n->before))
+        return KOFN_OK;
+    TRY(send_pieces(n, o->life, n->before, n->before_epoch,
+                    o->coded & n->made_before, n->holds));
+    if (n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
+        kf_same_epoch(o->want_epoch, n->before_epoch))
+        TRY(send_pieces(n, o->life, n->before, n->before_epoch,
+                        o->decoded & n->done_before, KOFN_NO_SEAT));
+    return KOFN_OK;
+}
+
+kofn_status kf_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
+{
+    if (note->at.t < o->want.t)
+        return KOFN_OK;
+    if (!kf_same_mark(note->at, o->want))
+        o->coded = o->decoded = 0;
+    if (!kf_same_epoch(note->epoch, o->want_epoch))
+        o->decoded = 0;
+    o->want = note->at;
+    o->want_epoch = note->epoch;
+    o->coded |= note->coded & n->all;
+    o->decoded |= note->decoded & n->all;
+    if (kf_same_mark(o->want, n->before) && !kf_same_mark(o->want, n->at))
+        return serve_before(n, o);
+    return kf_serve(n, o);
+}
+
+/* ---- deciding ----------------------------------------------------------------------- */
+
+static kofn_status keep_seat(kf_cluster *c, uint32_t seat)
+{
+    size_t i = c->count;
+
+    TRY(kf_grow(&c->have, &c->cap, c->count, sizeof *c->have));
+    for (; i > 0 && c->have[i - 1] > seat; i--)
+        c->have[i] = c->have[i - 1];
+    c->have[i] = seat;
+    c->count++;
+    return KOFN_OK;
+}
+
+/* The decoder of these seats if they are enough, and accurate enough. */
+static kofn_status find_decoder(kofn_node *n, const uint32_t *seats,
+                                size_t count, const kf_decoder **out)
+{
+    const kf_decoder *d;
+    kofn_status st = kf_cache_get(n->cache, seats, count, false, &d);
+
+    *out = NULL;
+    if (st == KOFN_TOOFEW || st == KOFN_UNSTABLE)
+        return KOFN_OK;
+    TRY(st);
+    if (d->whole && d->predicted <= n->opt.tolerance)
+        *out = d;
+    return KOFN_OK;
+}
+
+/* All that can come has come and does not do. */
+static kofn_status check_hopeless(const kofn_node *n, const kf_cluster *c)
+{
+    if (c->count < n->plan->layout.max_seats)
+        return KOFN_OK;
+    return kf_fail(KOFN_UNSTABLE, "the pieces of all %zu seats do not decode "
+                   "within %g; choose another basis or a larger tolerance",
+                   c->count, n->opt.tolerance);
+}
+
+kofn_status kf_compose(kofn_node *n)
+{
+    kf_told *t = &n->told[0];
+
+    t->at = n->at;
+    t->epoch = n->epoch;
+    t->groups = n->decided;
+    t->listed = 0;
+    for (size_t g = 0; g < n->opt.groups; g++) {
+        const kf_decoder *d = n->cluster[g].decoder;
+
+        if (!d)
+            continue;
+        while (t->cap < t->listed + d->seats + 1)
+            TRY(kf_grow(&t->list, &t->cap, t->cap, sizeof *t->list));
+        t->list[t->listed++] = (uint32_t)d->seats;
+        memcpy(t->list + t->listed, d->seat, d->seats * sizeof *t->list);
+        t->listed += d->seats;
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_life to)
+{
+    return kf_send(n, to, (kofn_note){.type = KOFN_NOTE_DECIDE,
+                                      .at = told->at});
+}
+
+/* What was decided is told a quarter of the groups at a time: others may then
+ * stop making them. */
+static kofn_status tell_members(kofn_node *n)
+{
+    size_t fresh = 0;
+
+    for (size_t g = 0; g < n->opt.groups; g++)
+        fresh += (n->decided & ~n->told_so_far & kf_bit(g)) != 0;
+    if (n->decided != n->all && fresh < kf_ceil_div(n->opt.groups, 4))
+        return KOFN_OK;
+    n->told_so_far = n->decided;
+    TRY(kf_compose(n));
+    for (size_t i = 0; i < n->others; i++)
+        if (n->other[i].rank != KF_NONE && !n->other[i].left)
+            TRY(kf_tell_one(n, &n->told[0], n->other[i].life));
+    return KOFN_OK;
+}
+
+static kofn_status try_decide(kofn_node *n, size_t group)
+{
+    kf_cluster *c = &n->cluster[group];
+
+    if (c->decoder || c->count < n->plan->layout.enough ||
+        !(n->mine & kf_bit(group)))
+        return KOFN_OK;
+    /* With liars about, this is where more pieces than decode are waited for,
+     * and checked, before one goes on. */
+    TRY(find_decoder(n, c->have, c->count, &c->decoder));
+    if (!c->decoder)
+        return check_hopeless(n, c);
+    n->decided |= kf_bit(group);
+    if (n->opt.decoding == KOFN_DECODE_REPLICATED)
+        return tell_members(n);
+    return say_enough(n, group);
+}
+
+kofn_status kf_decide_all(kofn_node *n)
+{
+    for (size_t g = 0; g < n->opt.groups; g++)
+        TRY(try_decide(n, g));
+    return KOFN_OK;
+}
+
+/* ---- what comes ------------------------------------------------------------------------ */
+
+kofn_status kf_made(kofn_node *n, size_t group)
+{
+    n->made |= kf_bit(group);
+    if (!has(&n->cluster[group], n->holds))
+        TRY(keep_seat(&n->cluster[group], n->holds));
+    TRY(serve_all(n));
+    return try_decide(n, group);
+}
+
+kofn_status kf_decoded(kofn_node *n, size_t group)
+{
+    n->done |= kf_bit(group);
+    return serve_all(n);
+}
+
+static bool seat_of_member(const kofn_node *n, uint32_t seat)
+{
+    for (size_t r = 0; r < n->members; r++)
+        if (n->member[r].seat == seat)
+            return true;
+    return false;
+}
+
+kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note)
+{
+    kf_cluster *c;
+
+    if (!kf_same_mark(note->at, n->at) || n->final ||
+        note->group >= n->opt.groups || n->done & kf_bit(note->group)) {
+        n->dropped++;
+        return KOFN_OK;
+    }
+    c = &n->cluster[note->group];
+    if (note->seat == KOFN_NO_SEAT) {
+        if (n->opt.decoding == KOFN_DECODE_REPLICATED ||
+            !kf_same_epoch(note->epoch, n->epoch)) {
+            n->dropped++;
+            return KOFN_OK;
+        }
+        n->done |= kf_bit(note->group);
+        return kf_take(n, note);
+    }
+    if (has(c, note->seat) || !seat_of_member(n, note->seat) ||
+        (c->decoder && !decodes(c->decoder, note->seat))) {
+        n->dropped++;
+        return KOFN_OK;
+    }
+    TRY(keep_seat(c, note->seat));
+    TRY(kf_take(n, note));
+    return try_decide(n, note->group);
+}
+
+/* One group's seats; false when they make no sense. */
+static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
+                          size_t count, bool *sound)
+{
+    kf_cluster *c = &n->cluster[group];
+
+    for (size_t i = 0; i < count; i++)
+        *sound &= seats[i] < n->plan->layout.max_seats &&
+                  (i == 0 || seats[i] > seats[i - 1]);
+    if (!*sound || c->decoder)
+        return KOFN_OK;
+    TRY(find_decoder(n, seats, count, &c->decoder));
+    *sound = c->decoder != NULL;
+    if (c->decoder)
+        n->decided |= kf_bit(group);
+    return KOFN_OK;
+}
+
+kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note)
+{
+    size_t at = 0;
+    bool sound = true;
+
+    if (!kf_same_epoch(note->epoch, n->epoch) ||
+        note->from != n->epoch.proposer || !kf_same_mark(note->at, n->at) ||
+        n->final || n->opt.decoding != KOFN_DECODE_REPLICATED) {
+        n->dropped++;
+        return KOFN_OK;
+    }
+    for (size_t g = 0; g < n->opt.groups && sound; g++) {
+        size_t count;
+
+        if (!(note->coded & kf_bit(g)))
+            continue;
+        count = at < note->listed ? note->list[at++] : 0;
+        sound = count >= n->plan->layout.enough && count <= note->listed - at;
+        if (sound)
+            TRY(follow(n, g, note->list + at, count, &sound));
+        at += count;
+    }
+    n->dropped += !sound;
+    return kf_ask_pieces(n, false);
+}

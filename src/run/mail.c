@@ -1,0 +1,395 @@
+/* mail.c -- packets of a node of a mesh: notes with the bodies that belong to
+ * them, out and in. */
+#include "host.h"
+
+#define MOST_WAITING 4096
+#define GREET (KOFN_SECOND / 4)
+
+/* ---- whom a peer is -------------------------------------------------------- */
+
+static kofn_status route_of(kf_host *h, kofn_peer peer, kf_route **out)
+{
+    while (h->routes <= peer) {
+        TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
+        h->route[h->routes++] = (kf_route){0};
+    }
+    *out = &h->route[peer];
+    return KOFN_OK;
+}
+
+/* The newest way to it. */
+static bool find_peer(const kf_host *h, kofn_life life, kofn_peer *peer)
+{
+    for (size_t i = h->routes; i-- > 0;)
+        if (h->route[i].here && h->route[i].life == life) {
+            *peer = (kofn_peer)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- out ---------------------------------------------------------------------- */
+
+static void sent(void *parcel)
+{
+    kofn_parcel_drop(parcel);
+}
+
+/* The body is kept while it is under way. */
+static kofn_status try_send(kf_host *h, const kf_waiting *w)
+{
+    kofn_status st;
+
+    if (w->body)
+        kofn_parcel_keep(w->body);
+    st = h->t->send(h->t, w->peer, w->head, sizeof w->head,
+                    w->body ? w->body->m.data : NULL, w->bytes, w->urgent,
+                    w->body ? sent : NULL, w->body);
+    if (st == KOFN_AGAIN)
+        kofn_parcel_drop(w->body);
+    return st;
+}
+
+static bool waits_for(const kf_host *h, kofn_peer peer, size_t before)
+{
+    for (size_t i = 0; i < before; i++)
+        if (h->waiting[i].peer == peer)
+            return true;
+    return false;
+}
+
+/* Those for whom the way is free again, in order. */
+static void send_waiting(kf_host *h)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < h->waits; i++) {
+        kf_waiting *w = &h->waiting[i];
+
+        if (waits_for(h, w->peer, kept) || try_send(h, w) == KOFN_AGAIN)
+            h->waiting[kept++] = *w;
+        else
+            kofn_parcel_drop(w->body);
+    }
+    h->waits = kept;
+}
+
+/* Takes the body.  What cannot be sent is lost: notes are repeated, and what
+ * somebody wants is asked for again. */
+static kofn_status post(kf_host *h, kf_waiting w)
+{
+    kofn_status st = waits_for(h, w.peer, h->waits) ? KOFN_AGAIN
+                                                    : try_send(h, &w);
+
+    if (st != KOFN_AGAIN || h->waits == MOST_WAITING) {
+        kofn_parcel_drop(w.body);
+        return KOFN_OK;
+    }
+    st = kf_grow(&h->waiting, &h->wait_cap, h->waits, sizeof *h->waiting);
+    if (st) {
+        kofn_parcel_drop(w.body);
+        return st;
+    }
+    h->waiting[h->waits++] = w;
+    return KOFN_OK;
+}
+
+static kofn_status bytes_body(const kofn_note *note, kofn_parcel **body,
+                              size_t *bytes)
+{
+    *bytes = kf_note_bytes(note);
+    if (*bytes == 0)
+        return KOFN_OK;
+    TRY(kf_parcel_new(body, kf_ceil_div(*bytes, 8), 1, KOFN_F64));
+    kf_note_pack(note, (*body)->m.data);
+    return KOFN_OK;
+}
+
+static kofn_status vector_body(const kf_host *h, kofn_parcel **body,
+                               size_t *bytes)
+{
+    size_t rows = h->v->m.rows;
+
+    TRY(kf_parcel_new(body, rows + KOFN_SCALARS, 1, KOFN_F64));
+    memcpy((*body)->m.data, h->scalar, sizeof h->scalar);
+    memcpy((char *)(*body)->m.data + sizeof h->scalar, h->v->m.data,
+           rows * sizeof(double));
+    *bytes = sizeof h->scalar + rows * sizeof(double);
+    return KOFN_OK;
+}
+
+/* NULL when it is not here any more. */
+static kofn_parcel *piece_body(const kf_host *h, const kofn_note *note)
+{
+    bool now = note->at.t == h->at.t && note->at.line == h->at.line;
+    bool before = note->at.t == h->before_at.t &&
+                  note->at.line == h->before_at.line;
+    kofn_parcel *p;
+
+    if (!now && !before)
+        return NULL;
+    p = kf_host_piece(&(now ? h->now : h->before)[note->group], note->seat);
+    return p ? kofn_parcel_keep(p) : NULL;
+}
+
+static kofn_status body_of(const kf_host *h, const kofn_note *note,
+                           kofn_parcel **body, size_t *bytes)
+{
+    *body = NULL;
+    *bytes = 0;
+    if (note->type == KOFN_NOTE_VECTOR)
+        return vector_body(h, body, bytes);
+    if (note->type != KOFN_NOTE_PIECE)
+        return bytes_body(note, body, bytes);
+    *body = piece_body(h, note);
+    if (!*body)
+        return KOFN_AGAIN;
+    *bytes = (*body)->m.rows * sizeof(double);
+    return KOFN_OK;
+}
+
+static kofn_status send_to(kf_host *h, kofn_peer peer, const kofn_note *note)
+{
+    kf_waiting w = {.peer = peer};
+    kofn_status st = body_of(h, note, &w.body, &w.bytes);
+
+    if (st)
+        return st == KOFN_AGAIN ? KOFN_OK : st;
+    w.urgent = note->type == KOFN_NOTE_DECIDE ||
+               note->type == KOFN_NOTE_ENOUGH ||
+               note->type == KOFN_NOTE_EPOCH;
+    kf_note_write(w.head, note, h->job, w.body ? w.body->m.data : NULL,
+                  w.bytes);
+    return post(h, w);
+}
+
+kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note)
+{
+    kofn_peer peer;
+
+    return find_peer(h, to, &peer) ? send_to(h, peer, note) : KOFN_OK;
+}
+
+/* ---- in -------------------------------------------------------------------------- */
+
+static kofn_status tell_node(kf_host *h, const kofn_note *note, bool *take)
+{
+    kofn_node_event ev = {.type = KOFN_NODE_NOTE,
+                          .now = h->clock(h->clock_ud),
+                          .note = note};
+    kofn_node_action a;
+
+    *take = false;
+    TRY(kofn_node_step(h->node, &ev));
+    while (kofn_node_next(h->node, &a)) {
+        if (a.type == KOFN_NODE_SEND)
+            TRY(kf_mail_send(h, a.to, &a.note));
+        else
+            *take = true;
+    }
+    return KOFN_OK;
+}
+
+/* The whole body in memory of our own: it is checked before it counts. */
+static kofn_status fetch(kf_host *h, kofn_packet *p, kofn_parcel **body)
+{
+    kofn_status st = kf_parcel_new(body, kf_ceil_div(p->body_bytes, 8), 1,
+                                   KOFN_F64);
+
+    if (st)
+        return st;
+    if (p->body)
+        memcpy((*body)->m.data, p->body, p->body_bytes);
+    else
+        st = h->t->fetch(h->t, p, (*body)->m.data);
+    if (st || !kf_note_whole(p->head, (*body)->m.data, p->body_bytes)) {
+        kofn_parcel_drop(*body);
+        *body = NULL;
+        return st ? st : KOFN_AGAIN;
+    }
+    return KOFN_OK;
+}
+
+/* Bytes that the body must have; SIZE_MAX: any. */
+static size_t body_bytes(const kf_host *h, const kofn_note *note)
+{
+    const kofn_layout *L = &h->plan->layout;
+    size_t lo, strips;
+
+    switch (note->type) {
+    case KOFN_NOTE_VECTOR:
+        return (h->v->m.rows + KOFN_SCALARS) * sizeof(double);
+    case KOFN_NOTE_PIECE:
+        if (note->group >= h->groups)
+            return 0;
+        strips = kf_host_strips(h, note->group, &lo);
+        return strips * sizeof(double) *
+               (note->seat == KOFN_NO_SEAT ? L->wants : L->lanes);
+    case KOFN_NOTE_EPOCH:
+    case KOFN_NOTE_DECIDE:
+        return SIZE_MAX;
+    default:
+        return 0;
+    }
+}
+
+/* A result goes to its rows of the next iterate, and stays to be served. */
+static void put_result(kf_host *h, size_t group, const double *from)
+{
+    size_t lo, strips = kf_host_strips(h, group, &lo), rows = h->v->m.rows;
+    double *to = h->next->m.data;
+
+    for (size_t w = 0; w < h->plan->layout.wants; w++) {
+        size_t row = w * h->plan->span + lo;
+
+        if (row < rows)
+            memcpy(to + row, from + w * strips,
+                   kf_min(strips, rows - row) * sizeof *to);
+    }
+}
+
+static kofn_status keep_vector(kf_host *h, const kofn_note *note,
+                               kofn_parcel *body)
+{
+    kofn_matrix part = body->m;
+    kofn_parcel *v;
+
+    part.rows = h->v->m.rows;
+    part.data = (char *)body->m.data + sizeof h->scalar;
+    TRY(kf_parcel_view(&v, body, &part));
+    memcpy(h->scalar, body->m.data, sizeof h->scalar);
+    kofn_parcel_drop(h->v);
+    h->v = v;
+    kf_host_advance(h, note->at);
+    return KOFN_OK;
+}
+
+static kofn_status keep(kf_host *h, const kofn_note *note, kofn_parcel *body)
+{
+    if (note->type == KOFN_NOTE_VECTOR)
+        return keep_vector(h, note, body);
+    if (note->seat == KOFN_NO_SEAT)
+        put_result(h, note->group, body->m.data);
+    return kf_host_keep(h, note->group, note->seat, kofn_parcel_keep(body));
+}
+
+/* KOFN_AGAIN: it is dropped. */
+static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
+                               kofn_parcel **body, void **room)
+{
+    size_t want;
+
+    if (kf_note_read(note, p->head, p->head_bytes, h->job))
+        return KOFN_AGAIN;
+    want = body_bytes(h, note);
+    if (want != SIZE_MAX && want != p->body_bytes)
+        return KOFN_AGAIN;
+    if (p->body_bytes == 0)
+        return kf_note_whole(p->head, NULL, 0) ? KOFN_OK : KOFN_AGAIN;
+    TRY(fetch(h, p, body));
+    if (!*body)
+        return KOFN_AGAIN;
+    if (want == SIZE_MAX && kf_note_unpack(note, (*body)->m.data,
+                                           p->body_bytes, room))
+        return KOFN_AGAIN;
+    return KOFN_OK;
+}
+
+static kofn_status hear_packet(kf_host *h, kofn_packet *p)
+{
+    kofn_note note;
+    kofn_parcel *body = NULL;
+    void *room = NULL;
+    kf_route *r;
+    bool take;
+    kofn_status st = read_packet(h, p, &note, &body, &room);
+
+    if (p->own)
+        h->t->release(h->t, p->own);
+    if (st == KOFN_AGAIN) {
+        h->foreign++;
+        st = KOFN_OK;
+    } else if (!st) {
+        st = route_of(h, p->peer, &r);
+        if (!st) {
+            r->life = note.from;
+            r->here = true;
+            st = tell_node(h, &note, &take);
+        }
+        if (!st && take)
+            st = keep(h, &note, body);
+    }
+    kofn_parcel_drop(body);
+    kf_free(room);
+    return st;
+}
+
+static kofn_status came(kf_host *h, kofn_peer peer)
+{
+    kofn_note hello;
+    kf_route *r;
+
+    TRY(route_of(h, peer, &r));
+    r->here = true;
+    kofn_node_greet(h->node, &hello);
+    return send_to(h, peer, &hello);
+}
+
+/* Two of whom neither knows who the other is would wait for ever. */
+kofn_status kf_mail_greet(kf_host *h)
+{
+    kofn_time now = h->clock(h->clock_ud);
+
+    if (now - h->greeted < GREET)
+        return KOFN_OK;
+    h->greeted = now;
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].here && h->route[i].life == 0)
+            TRY(came(h, (kofn_peer)i));
+    return KOFN_OK;
+}
+
+static kofn_status went(kf_host *h, kofn_peer peer)
+{
+    kf_route *r;
+    kofn_life life;
+    kofn_peer other;
+
+    TRY(route_of(h, peer, &r));
+    life = r->life;
+    *r = (kf_route){0};
+    if (life == 0 || find_peer(h, life, &other))
+        return KOFN_OK;
+    return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_WENT,
+                                              .now = h->clock(h->clock_ud),
+                                              .life = life});
+}
+
+kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)
+{
+    /* No more at a time than may be here: the alarm must be heard too. */
+    for (size_t i = 0; i < 1024; i++) {
+        kofn_packet p = {0};
+        kofn_status st = h->t->wait(h->t, i ? 0 : atmost, &p);
+
+        if (st == KOFN_AGAIN)
+            break;
+        TRY(st);
+        if (p.what == KOFN_CAME)
+            TRY(came(h, p.peer));
+        else if (p.what == KOFN_WENT)
+            TRY(went(h, p.peer));
+        else
+            TRY(hear_packet(h, &p));
+    }
+    send_waiting(h);
+    return KOFN_OK;
+}
+
+void kf_mail_free(kf_host *h)
+{
+    for (size_t i = 0; i < h->waits; i++)
+        kofn_parcel_drop(h->waiting[i].body);
+    kf_free(h->waiting);
+    kf_free(h->route);
+}

@@ -1,0 +1,193 @@
+/* note.c -- notes between the nodes of a mesh, to bytes and back. */
+#include "note.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define MAGIC UINT32_C(0x6e666f6b) /* "kofn" */
+#define SUM_AT 84
+#define BODY_SUM_AT 88
+
+/* Pieces and vectors are sent as they lie in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "bodies are little-endian");
+
+/* ---- numbers ---------------------------------------------------------------- */
+
+static void put(unsigned char *p, uint64_t x, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        p[i] = (unsigned char)(x >> 8 * i);
+}
+
+static uint64_t get(const unsigned char *p, size_t bytes)
+{
+    uint64_t x = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        x |= (uint64_t)p[i] << 8 * i;
+    return x;
+}
+
+static uint32_t get32(const unsigned char *p)
+{
+    return (uint32_t)get(p, 4);
+}
+
+static uint32_t head_sum(const unsigned char *head)
+{
+    unsigned char copy[KF_NOTE_HEAD];
+
+    memcpy(copy, head, sizeof copy);
+    put(copy + SUM_AT, 0, 4);
+    return (uint32_t)XXH3_64bits(copy, sizeof copy);
+}
+
+/* ---- heads -------------------------------------------------------------------- */
+
+void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kofn_note *note,
+                   uint64_t job, const void *body, size_t body_bytes)
+{
+    put(head, MAGIC, 4);
+    put(head + 4, KF_NOTE_VERSION, 2);
+    put(head + 6, (uint64_t)note->type, 2);
+    put(head + 8, job, 8);
+    put(head + 16, note->from, 8);
+    put(head + 24, note->epoch.number, 8);
+    put(head + 32, note->epoch.proposer, 8);
+    put(head + 40, note->at.t, 8);
+    put(head + 48, note->at.line, 8);
+    put(head + 56, note->coded, 8);
+    put(head + 64, note->decoded, 8);
+    put(head + 72, note->group, 4);
+    put(head + 76, note->seat, 4);
+    put(head + 80, (uint64_t)note->final | (uint64_t)note->idle << 1, 4);
+    put(head + BODY_SUM_AT, body_bytes ? XXH3_64bits(body, body_bytes) : 0, 8);
+    put(head + SUM_AT, head_sum(head), 4);
+}
+
+static kofn_status check_head(const unsigned char *head, size_t bytes,
+                              uint64_t job)
+{
+    if (bytes < 8 || get32(head) != MAGIC)
+        return kf_fail(KOFN_FORMAT, "a packet that is not kofn's: %zu bytes of "
+                       "head", bytes);
+    if (get(head + 4, 2) != KF_NOTE_VERSION)
+        return kf_fail(KOFN_FORMAT, "a node speaks version %u of the mesh, "
+                       "this one version %d; let all run the same release",
+                       (unsigned)get(head + 4, 2), KF_NOTE_VERSION);
+    if (bytes != KF_NOTE_HEAD || head_sum(head) != get32(head + SUM_AT))
+        return kf_fail(KOFN_FORMAT, "a note was damaged on its way: head of "
+                       "%zu bytes", bytes);
+    if (get(head + 8, 8) != job)
+        return kf_fail(KOFN_FORMAT, "a node works on job %016llx, this one on "
+                       "%016llx; give all the same matrix, scheme, nodes, "
+                       "seed and options",
+                       (unsigned long long)get(head + 8, 8),
+                       (unsigned long long)job);
+    return KOFN_OK;
+}
+
+kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
+                         size_t head_bytes, uint64_t job)
+{
+    uint32_t flags;
+    uint64_t type;
+
+    TRY(check_head(head, head_bytes, job));
+    type = get(head + 6, 2);
+    if (type < KOFN_NOTE_BEAT || type > KOFN_NOTE_BYE)
+        return kf_fail(KOFN_FORMAT, "a note of type %u, which there is not",
+                       (unsigned)type);
+    flags = get32(head + 80);
+    *note = (kofn_note){
+        .type = (kofn_note_type)type,
+        .from = get(head + 16, 8),
+        .epoch = {get(head + 24, 8), get(head + 32, 8)},
+        .at = {get(head + 40, 8), get(head + 48, 8)},
+        .final = flags & 1,
+        .idle = flags & 2,
+        .coded = get(head + 56, 8),
+        .decoded = get(head + 64, 8),
+        .group = get32(head + 72),
+        .seat = get32(head + 76),
+    };
+    return KOFN_OK;
+}
+
+bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes)
+{
+    return get(head + BODY_SUM_AT, 8) ==
+           (bytes ? XXH3_64bits(body, bytes) : 0);
+}
+
+/* ---- bodies --------------------------------------------------------------------- */
+
+size_t kf_note_bytes(const kofn_note *note)
+{
+    return note->type == KOFN_NOTE_EPOCH    ? note->members * KF_NOTE_MEMBER
+           : note->type == KOFN_NOTE_DECIDE ? note->listed * 4
+                                            : 0;
+}
+
+void kf_note_pack(const kofn_note *note, unsigned char *body)
+{
+    if (note->type == KOFN_NOTE_EPOCH)
+        for (size_t r = 0; r < note->members; r++, body += KF_NOTE_MEMBER) {
+            put(body, note->member[r].life, 8);
+            put(body + 8, note->member[r].seat, 4);
+            put(body + 12, note->member[r].prompt, 4);
+        }
+    else if (note->type == KOFN_NOTE_DECIDE)
+        for (size_t i = 0; i < note->listed; i++)
+            put(body + 4 * i, note->list[i], 4);
+}
+
+static kofn_status unpack_members(kofn_note *note, const unsigned char *body,
+                                  size_t bytes, void **room)
+{
+    kofn_member *m = kf_new(bytes / KF_NOTE_MEMBER, sizeof *m);
+
+    *room = m;
+    if (!m)
+        return KOFN_NOMEM;
+    note->member = m;
+    note->members = bytes / KF_NOTE_MEMBER;
+    for (size_t r = 0; r < note->members; r++, body += KF_NOTE_MEMBER)
+        m[r] = (kofn_member){get(body, 8), get32(body + 8),
+                             get32(body + 12) != 0};
+    return KOFN_OK;
+}
+
+static kofn_status unpack_list(kofn_note *note, const unsigned char *body,
+                               size_t bytes, void **room)
+{
+    uint32_t *list = kf_new(bytes / 4, sizeof *list);
+
+    *room = list;
+    if (!list)
+        return KOFN_NOMEM;
+    note->list = list;
+    note->listed = bytes / 4;
+    for (size_t i = 0; i < note->listed; i++)
+        list[i] = get32(body + 4 * i);
+    return KOFN_OK;
+}
+
+kofn_status kf_note_unpack(kofn_note *note, const unsigned char *body,
+                           size_t bytes, void **room)
+{
+    size_t unit = note->type == KOFN_NOTE_EPOCH    ? KF_NOTE_MEMBER
+                  : note->type == KOFN_NOTE_DECIDE ? 4
+                                                   : 0;
+
+    *room = NULL;
+    if (unit ? bytes % unit : bytes > 0)
+        return kf_fail(KOFN_FORMAT, "a note of type %d with a body of %zu "
+                       "bytes", (int)note->type, bytes);
+    if (note->type == KOFN_NOTE_EPOCH)
+        return unpack_members(note, body, bytes, room);
+    if (note->type == KOFN_NOTE_DECIDE)
+        return unpack_list(note, body, bytes, room);
+    return KOFN_OK;
+}

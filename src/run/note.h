@@ -1,0 +1,49 @@
+/* note.h -- notes between the nodes of a mesh, as bytes.
+ *
+ * Little-endian.  The head, KF_NOTE_HEAD bytes:
+ *
+ *      0  u32  "kofn"              48  u64  line of the iterate
+ *      4  u16  version             56  u64  groups, coded
+ *      6  u16  type                64  u64  groups, decoded
+ *      8  u64  job                 72  u32  group
+ *     16  u64  the sender's life   76  u32  seat
+ *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle
+ *     32  u64  epoch: proposer     84  u32  low half of XXH3 of the head,
+ *     40  u64  number of the                with zeros here
+ *              iterate             88  u64  XXH3 of the body
+ *
+ * The body: EPOCH, per member u64 life, u32 seat, u32 prompt; DECIDE, u32 as
+ * the note's list; PIECE, float64 lanes x strips of a coded piece, wants x
+ * strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
+ * vector; else none.
+ */
+#ifndef KF_RUN_NOTE_H
+#define KF_RUN_NOTE_H
+
+#include <kofn/peer.h>
+
+#include "run.h"
+
+#define KF_NOTE_VERSION 1
+#define KF_NOTE_HEAD 96
+#define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
+
+/* Writes the head; `body` is what it will be sent with. */
+void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kofn_note *note,
+                   uint64_t job, const void *body, size_t body_bytes);
+/* Reads the head.  KOFN_FORMAT, with a message, for what is not a whole note
+ * of this version and job. */
+kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
+                         size_t head_bytes, uint64_t job);
+/* The body is the one that the head was written for. */
+bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
+
+/* Bodies of EPOCH and DECIDE: their size, and into and out of bytes. */
+size_t kf_note_bytes(const kofn_note *note);
+void kf_note_pack(const kofn_note *note, unsigned char *body);
+/* *room is for what the note's pointers point to and is the caller's to free;
+ * KOFN_FORMAT when the bytes cannot be such a body. */
+kofn_status kf_note_unpack(kofn_note *note, const unsigned char *body,
+                           size_t bytes, void **room);
+
+#endif

@@ -1,0 +1,510 @@
+/* mesh_sim.h -- a mesh in one thread on a clock of its own: real nodes with
+ * real data over a network that loses, delays, repeats and reorders, whose
+ * nodes die, stop, are cut off, are slow and join; all drawn from a seed.
+ *
+ * It watches what must never happen: a vector that is not the plain
+ * iteration's, and two vectors under one mark.
+ */
+#ifndef KF_TEST_MESH_SIM_H
+#define KF_TEST_MESH_SIM_H
+
+#include "rig.h"
+
+#include "base/heap.h"
+#include "run/host.h"
+
+#define SIM_NODES 12
+#define SIM_STEPS 64
+#define MS (KOFN_SECOND / 1000)
+
+enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT };
+
+typedef struct sim_packet {
+    kofn_packet p;
+    unsigned char *body;
+    size_t to, from;
+    unsigned from_life; /* of the sender, when it was sent */
+} sim_packet;
+
+typedef struct sim_node {
+    kofn_transport t;
+    struct sim *sim;
+    size_t id;
+    kf_host *host;
+    bool up, over;
+    unsigned lives; /* it had before this one */
+    kofn_status status;
+    kofn_time busy, stopped, wakes;
+    double slow;
+    uint32_t peer[SIM_NODES]; /* number of each other, as of now  */
+    uint32_t peers;
+    size_t who[4096];         /* and back                          */
+    sim_packet **inbox;
+    size_t in, in_cap;
+    kofn_mark seen; /* last checked */
+} sim_node;
+
+typedef struct sim {
+    kf_heap heap;
+    kofn_time now;
+    uint64_t seed;
+    kf_rng rng;
+    sim_node node[SIM_NODES];
+    size_t nodes;
+    kofn_plan *plan;
+    kofn_matrix A, v0;
+    size_t steps; /* iterations wanted */
+    double *ref;  /* (steps + 1) x rows: the plain iteration */
+    kofn_peer_options opt;
+    kofn_iteration it;
+    sim_packet **packet;
+    size_t packets, packet_cap;
+
+    double lose, repeat, reorder; /* chances  */
+    kofn_time latency;
+    bool cut[SIM_NODES][SIM_NODES];
+    bool tell; /* deaths are noticed by the network */
+    bool exits; /* who is over goes, as a process does */
+    kofn_time compute;
+    size_t delivered;                  /* packets so far                    */
+    void (*inject)(struct sim *s);     /* before each of them, or NULL      */
+    void *inject_ud;
+    const unsigned char *order; /* of the first `orders` packets, which of */
+    size_t orders;              /* those under way comes next              */
+
+    struct {
+        kofn_mark at;
+        double *v;
+    } *known; /* every vector that anybody ever had */
+    size_t knowns, known_cap;
+    double worst; /* deviation from the plain iteration */
+} sim;
+
+static inline kofn_time sim_clock(void *ud)
+{
+    return ((sim *)ud)->now;
+}
+
+static inline double sim_draw(sim *s)
+{
+    return kf_rng_uniform(&s->rng);
+}
+
+static inline kofn_time sim_delay(sim *s)
+{
+    return (kofn_time)((double)s->latency * (0.5 + sim_draw(s)));
+}
+
+static inline void sim_at(sim *s, kofn_time when, uint32_t kind, size_t node,
+                          size_t what)
+{
+    assert_ok(kf_heap_push(&s->heap, (kf_heap_entry){
+                                         .time = when,
+                                         .kind = kind,
+                                         .worker = (uint32_t)node,
+                                         .task = (uint32_t)what}));
+}
+
+static inline void sim_wake(sim *s, size_t id, kofn_time when)
+{
+    sim_node *n = &s->node[id];
+
+    when = when < n->busy ? n->busy : when;
+    when = when < n->stopped ? n->stopped : when;
+    when = when < s->now ? s->now : when;
+    if (n->wakes <= when && n->wakes > s->now)
+        return; /* it will, earlier */
+    n->wakes = when;
+    sim_at(s, when, SIM_WAKE, id, 0);
+}
+
+/* ---- the network ---------------------------------------------------------------- */
+
+static inline void sim_free_packet(sim_packet *p)
+{
+    kf_free(p->body);
+    kf_free(p);
+}
+
+static inline void sim_put(sim *s, sim_packet *p, kofn_time after)
+{
+    assert_ok(kf_grow(&s->packet, &s->packet_cap, s->packets,
+                      sizeof *s->packet));
+    s->packet[s->packets] = p;
+    sim_at(s, s->now + after, SIM_DELIVER, p->to, s->packets++);
+}
+
+static inline sim_packet *sim_copy(size_t from, size_t to, unsigned life,
+                                   const void *head, size_t head_bytes,
+                                   const void *body, size_t body_bytes)
+{
+    sim_packet *p = numbers(1, sizeof *p);
+
+    p->p.what = KOFN_PACKET;
+    p->from = from;
+    p->to = to;
+    p->from_life = life;
+    p->p.head_bytes = head_bytes;
+    memcpy(p->p.head, head, head_bytes);
+    p->body = numbers(body_bytes + 1, 1);
+    if (body_bytes)
+        memcpy(p->body, body, body_bytes);
+    p->p.body_bytes = body_bytes;
+    return p;
+}
+
+static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
+                                   const void *head, size_t head_bytes,
+                                   const void *body, size_t body_bytes,
+                                   bool urgent, void (*done)(void *), void *ud)
+{
+    sim_node *n = (sim_node *)t;
+    sim *s = n->sim;
+    size_t to;
+
+    (void)urgent;
+    assert_true(peer < n->peers);
+    to = n->who[peer];
+    if (sim_draw(s) < 0.002)
+        return KOFN_AGAIN;
+    if (n->peer[to] == peer && !s->cut[n->id][to] &&
+        !(s->lose > 0 && sim_draw(s) < s->lose)) {
+        int copies = 1 + (s->repeat > 0 && sim_draw(s) < s->repeat);
+
+        while (copies-- > 0) {
+            kofn_time delay = sim_delay(s);
+
+            if (s->reorder > 0 && sim_draw(s) < s->reorder)
+                delay *= 20;
+            sim_put(s, sim_copy(n->id, to, n->lives, head, head_bytes, body,
+                                body_bytes), delay);
+        }
+    }
+    if (done)
+        done(ud);
+    return KOFN_OK;
+}
+
+static inline kofn_status sim_wait(kofn_transport *t, kofn_time atmost,
+                                   kofn_packet *out)
+{
+    sim_node *n = (sim_node *)t;
+    sim_packet *p;
+
+    (void)atmost;
+    if (n->in == 0)
+        return KOFN_AGAIN;
+    p = n->inbox[0];
+    memmove(n->inbox, n->inbox + 1, --n->in * sizeof *n->inbox);
+    *out = p->p;
+    out->body = out->body_bytes ? p->body : NULL;
+    out->own = p;
+    if (p->p.what == KOFN_PACKET)
+        out->peer = n->peer[p->from];
+    return KOFN_OK;
+}
+
+static inline void sim_release(kofn_transport *t, void *own)
+{
+    (void)t;
+    sim_free_packet(own);
+}
+
+/* A way between two nodes, under new numbers; told after some time. */
+static inline void sim_link(sim *s, size_t a, size_t b, kofn_arrival what)
+{
+    sim_node *n = &s->node[a];
+    sim_packet *p;
+
+    if (!n->up || a == b)
+        return;
+    p = sim_copy(b, a, s->node[b].lives, "", 0, NULL, 0);
+    p->p.what = what;
+    p->p.peer = n->peer[b];
+    if (what == KOFN_CAME) {
+        p->p.peer = n->peers;
+        n->peer[b] = n->peers;
+        n->who[n->peers++] = b;
+        assert_true(n->peers < 4096);
+    }
+    sim_put(s, p, sim_delay(s));
+}
+
+/* ---- life --------------------------------------------------------------------------- */
+
+static inline kofn_status sim_update(void *ud, uint64_t t, size_t rows,
+                                     double *v, double *next,
+                                     double scalar[KOFN_SCALARS], bool *final)
+{
+    sim *s = ud;
+    double sum = 0;
+
+    for (size_t i = 0; i < rows; i++)
+        sum += next[i] * next[i];
+    for (size_t i = 0; i < rows; i++)
+        v[i] = next[i] / sqrt(sum);
+    scalar[0] = (double)t;
+    *final = t >= s->steps;
+    return KOFN_OK;
+}
+
+static inline void sim_start(sim *s, size_t id, bool prepared)
+{
+    sim_node *n = &s->node[id];
+    kofn_peer_options o = s->opt;
+
+    o.life = 1 + kf_rng_u64(&s->rng) / 2;
+    o.seat = prepared ? (uint32_t)id : KOFN_NO_SEAT;
+    n->t = (kofn_transport){.name = "sim",
+                            .send = sim_send,
+                            .wait = sim_wait,
+                            .release = sim_release};
+    n->sim = s;
+    n->id = id;
+    n->up = true;
+    n->over = false;
+    n->slow = 1;
+    n->busy = n->stopped = 0;
+    n->wakes = -1;
+    n->seen = (kofn_mark){0, 0};
+    n->status = KOFN_OK;
+    assert_ok(kf_host_new(&n->host, &n->t, s->plan, &s->A, NULL, &s->it, &o,
+                          &s->v0, sim_clock, s));
+    for (size_t i = 0; i < s->nodes; i++)
+        if (i != id && s->node[i].up) {
+            sim_link(s, id, i, KOFN_CAME);
+            sim_link(s, i, id, KOFN_CAME);
+        }
+    sim_wake(s, id, s->now);
+}
+
+static inline void sim_stop(sim *s, size_t id)
+{
+    sim_node *n = &s->node[id];
+
+    n->up = false;
+    n->lives++;
+    kf_host_free(n->host);
+    n->host = NULL;
+    while (n->in > 0)
+        sim_free_packet(n->inbox[--n->in]);
+    if (s->tell)
+        for (size_t i = 0; i < s->nodes; i++)
+            sim_link(s, i, id, KOFN_WENT);
+}
+
+/* ---- what must hold ------------------------------------------------------------------ */
+
+static inline void sim_check(sim *s, sim_node *n)
+{
+    size_t rows = s->v0.rows;
+    const double *v = n->host->v->m.data;
+    kofn_mark at = n->host->at;
+    kofn_node_view view;
+    double error = 0;
+
+    kofn_node_look(n->host->node, &view);
+    assert_int_equal(view.at.t, at.t);
+    assert_true(view.at.line == at.line);
+    if (at.t == n->seen.t && at.line == n->seen.line)
+        return;
+    assert_true(at.t >= n->seen.t); /* never back */
+    n->seen = at;
+    assert_true(at.t <= s->steps);
+    for (size_t i = 0; i < rows; i++)
+        error = fmax(error, fabs(v[i] - s->ref[at.t * rows + i]));
+    s->worst = fmax(s->worst, error);
+    if (!(error <= 1e-9))
+        fail_msg("seed %llu: iterate %llu is off by %g",
+                 (unsigned long long)s->seed, (unsigned long long)at.t, error);
+    for (size_t k = 0; k < s->knowns; k++)
+        if (s->known[k].at.t == at.t && s->known[k].at.line == at.line) {
+            if (memcmp(v, s->known[k].v, rows * sizeof *v) != 0)
+                fail_msg("seed %llu: two iterates %llu under one mark",
+                         (unsigned long long)s->seed,
+                         (unsigned long long)at.t);
+            return;
+        }
+    assert_ok(kf_grow(&s->known, &s->known_cap, s->knowns, sizeof *s->known));
+    s->known[s->knowns].at = at;
+    s->known[s->knowns].v = numbers(rows, sizeof *v);
+    memcpy(s->known[s->knowns++].v, v, rows * sizeof *v);
+}
+
+/* ---- time ------------------------------------------------------------------------------ */
+
+static inline void sim_turn(sim *s, size_t id)
+{
+    sim_node *n = &s->node[id];
+    kofn_node_view view;
+    bool worked;
+
+    if (!n->up || (n->over && s->exits) || n->status)
+        return;
+    if (n->stopped > s->now || n->busy > s->now) {
+        sim_wake(s, id, s->now);
+        return;
+    }
+    n->wakes = -1;
+    n->status = kf_host_turn(n->host, &worked);
+    if (n->status)
+        return;
+    sim_check(s, n);
+    kofn_node_look(n->host->node, &view);
+    n->over |= view.over;
+    if (view.over && s->exits) {
+        for (size_t i = 0; i < s->nodes; i++)
+            sim_link(s, i, id, KOFN_WENT);
+        return;
+    }
+    if (worked) {
+        double cost = (double)s->compute * (0.5 + sim_draw(s)) * n->slow;
+
+        if (n->host->task.type != KOFN_TASK_COMPUTE)
+            cost /= 4;
+        n->busy = s->now + (kofn_time)cost;
+        sim_wake(s, id, n->busy);
+    } else {
+        sim_wake(s, id, kofn_node_alarm(n->host->node));
+    }
+}
+
+static inline void sim_deliver(sim *s, size_t to, size_t index)
+{
+    sim_packet *p = s->packet[index];
+    sim_node *n = &s->node[to];
+
+    s->packet[index] = NULL;
+    /* those of a former life went with the connection */
+    if (!n->up || (p->p.what == KOFN_PACKET &&
+                   p->from_life != s->node[p->from].lives)) {
+        sim_free_packet(p);
+        return;
+    }
+    assert_ok(kf_grow(&n->inbox, &n->in_cap, n->in, sizeof *n->inbox));
+    n->inbox[n->in++] = p;
+    sim_wake(s, to, s->now);
+}
+
+/* The heap's top, or another packet in its place, which then overtakes. */
+static inline kf_heap_entry sim_next(sim *s)
+{
+    kf_heap_entry e = kf_heap_pop(&s->heap), passed[8];
+    size_t skip = 0, n = 0;
+
+    if (e.kind == SIM_DELIVER && s->delivered < s->orders)
+        skip = s->order[s->delivered];
+    while (skip > 0 && s->heap.count && n < 8) {
+        if (e.kind == SIM_DELIVER)
+            skip--;
+        passed[n++] = e;
+        e = kf_heap_pop(&s->heap);
+    }
+    for (size_t i = 0; i < n; i++) {
+        passed[i].time = e.time;
+        assert_ok(kf_heap_push(&s->heap, passed[i]));
+    }
+    return e;
+}
+
+/* Until that time or until `fault` says that it is enough; false: nothing can
+ * happen any more. */
+static inline bool sim_run(sim *s, kofn_time until,
+                           void (*fault)(sim *, size_t))
+{
+    while (s->heap.count && s->heap.entry[0].time <= until) {
+        kf_heap_entry e = sim_next(s);
+
+        s->now = e.time;
+        if (e.kind == SIM_DELIVER) {
+            s->delivered++;
+            if (s->inject)
+                s->inject(s);
+        }
+        if (e.kind == SIM_WAKE)
+            sim_turn(s, e.worker);
+        else if (e.kind == SIM_DELIVER)
+            sim_deliver(s, e.worker, e.task);
+        else
+            fault(s, e.task);
+    }
+    if (s->now < until)
+        s->now = until;
+    return s->heap.count > 0;
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+static inline void sim_reference(sim *s)
+{
+    size_t rows = s->v0.rows;
+    double *next = numbers(rows, sizeof *next), scalar[KOFN_SCALARS];
+    bool final;
+
+    s->ref = numbers((s->steps + 1) * rows, sizeof *s->ref);
+    memcpy(s->ref, s->v0.data, rows * sizeof *s->ref);
+    for (size_t t = 1; t <= s->steps; t++) {
+        double *v = s->ref + t * rows;
+
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)rows, (int)rows, 1,
+                    s->A.data, (int)rows, v - rows, 1, 0, next, 1);
+        sim_update(s, t, rows, v, next, scalar, &final);
+    }
+    kf_free(next);
+}
+
+/* A symmetric, so that the iteration is not chaotic. */
+static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
+                          size_t steps, uint64_t seed)
+{
+    kofn_problem pb = {KOFN_MATVEC, rows, rows, 1, KOFN_F64, false};
+    double *a;
+
+    memset(s, 0, sizeof *s);
+    s->rng = kf_rng_stream(seed, KF_FOR_SAMPLE, 77, 0);
+    s->seed = seed;
+    s->nodes = nodes;
+    s->steps = steps;
+    s->latency = MS;
+    s->compute = MS;
+    s->tell = true;
+    s->A = random_matrix(rows, rows, KOFN_F64, 5);
+    a = s->A.data;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < i; j++)
+            a[i * rows + j] = a[j * rows + i];
+    s->v0 = random_matrix(rows, 1, KOFN_F64, 6);
+    sim_reference(s);
+    assert_ok(kofn_plan_new(&s->plan, &pb, spec, nodes, 3));
+    s->it = (kofn_iteration){sim_update, s, steps};
+    s->opt = (kofn_peer_options){.size = sizeof s->opt,
+                                 .nodes = nodes,
+                                 .decoding = KOFN_DECODE_REPLICATED,
+                                 .beat = 10 * MS,
+                                 .linger = KOFN_SECOND};
+}
+
+static inline void sim_down(sim *s)
+{
+    for (size_t i = 0; i < SIM_NODES; i++) {
+        if (s->node[i].host) {
+            s->tell = false;
+            sim_stop(s, i);
+        }
+        kf_free(s->node[i].inbox);
+    }
+    for (size_t i = 0; i < s->packets; i++)
+        if (s->packet[i])
+            sim_free_packet(s->packet[i]);
+    for (size_t k = 0; k < s->knowns; k++)
+        kf_free(s->known[k].v);
+    kf_free(s->known);
+    kf_free(s->packet);
+    kf_free(s->heap.entry);
+    kf_free(s->ref);
+    kf_free(s->A.data);
+    kf_free(s->v0.data);
+    kofn_plan_free(s->plan);
+}
+
+#endif
