@@ -109,6 +109,44 @@ static void gradients_of_every_live_set(void **state)
     }
 }
 
+/* ---- what is sent back ------------------------------------------------------------ */
+
+/* SPEC-A A11, A10: L R margins, that is the padded rows of X, and d numbers from
+ * each of the n live; of A B with A cut into columns one product from each. */
+static void sums_are_answered_once(void **state)
+{
+    kofn_regress_options o = {.size = sizeof o, .step = 1, .max_iterations = 1};
+    data d = make_data(103, 7, KOFN_LOSS_SQUARES, 5);
+
+    (void)state;
+    for (size_t n = 1; n <= 9; n++)
+        for (size_t k = 1; k <= n; k++)
+            for (int sim = 0; sim < 2; sim++) {
+                char spec[60];
+                fleet crew = {spec, n, sim, NULL, NULL};
+                rig_kind kind = {.spec = spec, .workers = n, .m = 11, .n = 97,
+                                 .p = 3, .sim = sim};
+                kofn_report rep;
+                fit f;
+                rig r;
+
+                snprintf(spec, sizeof spec, "elastic:k=%zu,basis=gauss", k);
+                assert_ok(fit_up(&f, &d, &o, &crew));
+                assert_ok(kofn_regress(f.r, &f.w, &f.res));
+                assert_int_equal(f.res.rounds.scalars,
+                                 (103 + k - 1) / k * k + 7 * n);
+                fit_down(&f);
+                strcat(spec, ",cut=columns");
+                rig_up(&r, &kind);
+                assert_ok(rig_round(&r, &rep));
+                assert_at_most(rig_error(&r), 1e-12);
+                assert_int_equal(rep.messages, n);
+                assert_int_equal(rep.scalars, n * 11 * 3);
+                rig_down(&r);
+            }
+    data_free(&d);
+}
+
 /* ---- T4: changes within both phases ---------------------------------------------- */
 
 #define STEPS 16
@@ -361,6 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_every_live_set),
+        cmocka_unit_test(sums_are_answered_once),
         cmocka_unit_test(changes_within_gradients),
         cmocka_unit_test(wrong_rounds_are_harmless),
         cmocka_unit_test(wrong_matrices_are_harmless),

@@ -857,7 +857,7 @@ static void define_batch(const data *d, size_t S, size_t b, size_t B, double *g)
 static void batches_are_strips(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "elastic:k=3,basis=gauss",
-                                       "elastic:k=2,deal=speed"};
+                                       "elastic:k=2"};
     data d = make_data(211, 5, KOFN_LOSS_SQUARES, 6);
     const size_t B = 6;
 

@@ -48,7 +48,8 @@ typedef enum kofn_how {
     KOFN_INNER,     /* columns of each lane times rows of `in`, where those
                        of the lanes stand below each other, added up       */
     KOFN_LEFT_INNER,  /* columns of `in`, where those of the lanes stand side
-                       by side, times rows of each lane, added up          */
+                       by side, times rows of each lane, added up; in both
+                       strips beyond the last are the first ones again     */
     KOFN_TWICE,     /* the transpose of each lane times the lane times `in` */
     KOFN_TURN       /* one mixture of what f makes of the block's parts    */
 } kofn_how;

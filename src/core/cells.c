@@ -30,6 +30,21 @@ size_t kf_cells_find(const kf_ledger *l, size_t strip)
     return lo;
 }
 
+/* The cell after cell i among those of strips [lo, hi); l->count: none.  Where hi
+ * is beyond the last strip they go on at the first. */
+size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi)
+{
+    size_t span = l->cell[l->count - 1].hi;
+    bool again = l->cell[i].lo < lo;
+
+    if (++i == l->count && hi > span && !again) {
+        again = true;
+        i = 0;
+    }
+    return i < l->count && l->cell[i].lo < (again ? hi - span : hi) ? i
+                                                                    : l->count;
+}
+
 /* Make `at` the boundary of two cells. */
 kofn_status kf_cells_split(kf_ledger *l, size_t at)
 {

@@ -113,7 +113,7 @@ static kofn_status result(kofn_core *c, const kofn_event *ev)
 {
     kf_ledger *l;
     kf_task *t;
-    size_t index, from, to;
+    size_t index, group, from;
     bool useful = false;
 
     if (!find_task(c, ev, &index) || c->task[index].state == KF_TASK_DONE) {
@@ -128,15 +128,18 @@ static kofn_status result(kofn_core *c, const kofn_event *ev)
     kf_end_task(c, index, KF_TASK_DONE);
     measure_speed(&c->worker[t->worker], t->hi - t->lo, c->now, ev->took);
     set_deadline(c, &c->worker[t->worker]);
-    l = &c->ledger[kf_group(c->plan, t->seat)];
+    group = kf_group(c->plan, t->seat);
+    l = &c->ledger[group];
     from = kf_cells_find(l, t->lo);
-    for (to = from; to < l->count && l->cell[to].lo < t->hi; to++)
-        if (!l->cell[to].settled) {
-            TRY(kf_cell_add(&l->cell[to], (uint32_t)index));
+    for (size_t i = from; i < l->count; i = kf_cells_next(l, i, t->lo, t->hi))
+        if (!l->cell[i].settled) {
+            TRY(kf_cell_add(&l->cell[i], (uint32_t)index));
             useful = true;
         }
     c->late += !useful;
-    return kf_settle(c, kf_group(c->plan, t->seat), from, to);
+    if (t->hi > c->plan->span)
+        return kf_settle(c, group, 0, l->count);
+    return kf_settle(c, group, from, kf_cells_find(l, t->hi - 1) + 1);
 }
 
 static kofn_status failed(kofn_core *c, const kofn_event *ev)

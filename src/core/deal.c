@@ -46,8 +46,8 @@ static kofn_status ask_turn(kofn_core *c, size_t group, uint32_t worker,
     }
     c->asked += c->rows[worker] == 0;
     c->rows[worker] += hi - lo;
-    for (size_t i = kf_cells_find(l, lo); i < l->count && l->cell[i].lo < hi;
-         i++)
+    for (size_t i = kf_cells_find(l, lo); i < l->count;
+         i = kf_cells_next(l, i, lo, hi))
         l->cell[i].pending++;
     return KOFN_OK;
 }
@@ -65,8 +65,8 @@ static void uncount(kofn_core *c, const kf_task *t)
 {
     kf_ledger *l = &c->ledger[kf_group(c->plan, t->seat)];
 
-    for (size_t i = kf_cells_find(l, t->lo);
-         i < l->count && l->cell[i].lo < t->hi; i++)
+    for (size_t i = kf_cells_find(l, t->lo); i < l->count;
+         i = kf_cells_next(l, i, t->lo, t->hi))
         *(t->state == KF_TASK_LATE ? &l->cell[i].slow
                                    : &l->cell[i].pending) -= 1;
 }
@@ -104,8 +104,8 @@ void kf_late_task(kofn_core *c, size_t index)
     if (t->state != KF_TASK_OUT)
         return;
     t->state = KF_TASK_LATE;
-    for (size_t i = kf_cells_find(l, t->lo);
-         i < l->count && l->cell[i].lo < t->hi; i++) {
+    for (size_t i = kf_cells_find(l, t->lo); i < l->count;
+         i = kf_cells_next(l, i, t->lo, t->hi)) {
         l->cell[i].pending--;
         l->cell[i].slow++;
     }
@@ -227,12 +227,27 @@ static kofn_status ask_in_pieces(kofn_core *c, size_t group, uint32_t worker,
     return KOFN_OK;
 }
 
+/* Answers of an adjoint code are sums, as large for some strips as for all: one
+ * for each member, whose strips may be those at the end and at the beginning. */
+static kofn_status ask_for_sums(kofn_core *c, const kofn_deals *d)
+{
+    for (size_t k = 0; k < d->count; k++) {
+        kofn_deal one = d->deal[k];
+        const kofn_deal *next = &d->deal[k + 1];
+
+        if (k + 1 < d->count && next->who == one.who && next->lo == 0 &&
+            one.hi == c->plan->span) {
+            one.hi += next->hi;
+            k++;
+        }
+        TRY(ask(c, 0, c->live_worker[one.who], one.lo, one.hi));
+    }
+    return KOFN_OK;
+}
+
 static kofn_status ask_deals(kofn_core *c, size_t group, const kofn_deals *d)
 {
-    /* answers of an adjoint code are as large for a part of the strips as for
-     * all of them */
-    const kofn_layout *L = &c->plan->layout;
-    size_t pieces = L->adjoint || L->whole ? 1 : c->opt.pieces;
+    size_t pieces = c->plan->layout.whole ? 1 : c->opt.pieces;
 
     for (size_t k = 0; k < d->count;) {
         size_t who = d->deal[k].who, share = 0, end = k;
@@ -281,7 +296,8 @@ kofn_status kf_deal_open(kofn_core *c, size_t group)
     else if (!st && !c->plan->layout.whole)
         st = split_evenly(c, l);
     if (!st && c->state != KF_ROUND_IDLE)
-        st = ask_deals(c, group, &real);
+        st = c->plan->layout.adjoint ? ask_for_sums(c, &real)
+                                     : ask_deals(c, group, &real);
     kf_free(d.deal);
     kf_free(real.deal);
     return st;

@@ -26,7 +26,7 @@ typedef struct kf_task {
     uint32_t worker, seat; /* seat of the plan */
     uint32_t turn;
     kf_task_state state;
-    size_t lo, hi;
+    size_t lo, hi; /* of an adjoint code they may go on at the first strip */
 } kf_task;
 
 typedef struct kf_cell {
@@ -172,6 +172,7 @@ kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state);
 kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span);
 kofn_status kf_cells_split(kf_ledger *l, size_t at);
 size_t kf_cells_find(const kf_ledger *l, size_t strip);
+size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi);
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task);
 void kf_cell_blame(kf_cell *cell, uint32_t task);
 void kf_cells_free(kf_ledger *l);

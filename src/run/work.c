@@ -199,15 +199,14 @@ kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
 
 /* ---- sums over strips ------------------------------------------------------------ */
 
-/* The lanes of the input stand one behind the other, `span` strips each. */
-static kofn_status sum_dense(const kofn_block *b, bool left,
-                             const kofn_matrix *in, size_t lo, size_t hi,
-                             kofn_matrix *out, bool (*stopped)(void *),
-                             void *ud)
+/* Those of strips [lo, hi); *begun when there is something to add to.  The lanes
+ * of the input stand one behind the other, `span` strips each. */
+static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
+                              const kofn_matrix *in, size_t lo, size_t hi,
+                              kofn_matrix *out, bool *begun,
+                              bool (*stopped)(void *), void *ud)
 {
-    size_t span = (left ? in->cols : in->rows) / b->lanes;
     size_t step = stride((double)out->rows * (double)out->cols, true);
-    bool begun = false;
 
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t at = lo; at < hi; at += step) {
@@ -216,7 +215,7 @@ static kofn_status sum_dense(const kofn_block *b, bool left,
 
             if (b->lane[l].rows == 0)
                 continue;
-            if (begun && is_stopped(stopped, ud))
+            if (*begun && is_stopped(stopped, ud))
                 return KOFN_AGAIN;
             if (left) {
                 x = some_cols(in, l * span + at, l * span + end);
@@ -225,9 +224,26 @@ static kofn_status sum_dense(const kofn_block *b, bool left,
                 x = some_cols(&b->lane[l], at, end);
                 y = some_rows(in, l * span + at, l * span + end);
             }
-            kf_multiply(&x, &y, begun, out->data);
-            begun = true;
+            kf_multiply(&x, &y, *begun, out->data);
+            *begun = true;
         }
+    return KOFN_OK;
+}
+
+/* Strips beyond the last are the first ones. */
+static kofn_status sum_dense(const kofn_block *b, bool left,
+                             const kofn_matrix *in, size_t lo, size_t hi,
+                             kofn_matrix *out, bool (*stopped)(void *),
+                             void *ud)
+{
+    size_t span = (left ? in->cols : in->rows) / b->lanes;
+    bool begun = false;
+
+    TRY(add_strips(b, left, span, in, lo, kf_min(hi, span), out, &begun,
+                   stopped, ud));
+    if (hi > span)
+        TRY(add_strips(b, left, span, in, 0, hi - span, out, &begun, stopped,
+                       ud));
     if (!begun)
         memset(out->data, 0,
                out->rows * out->cols * kf_dtype_size(out->dtype));
