@@ -4,16 +4,22 @@
  */
 #include "support.h"
 
-#include <kofn/zmq.h>
+#include "zmq/inside.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <zmq.h>
 
 #define MILLI INT64_C(1000000)
 #define LIMIT (20 * KOFN_SECOND) /* nothing here may take longer */
@@ -157,6 +163,114 @@ static void packets_arrive(void **state)
     free(big);
 }
 
+/* ---- a full way -------------------------------------------------------- */
+
+#define MEGA ((size_t)1 << 20)
+
+/* What is sent while nobody listens is bounded, and nothing of it is lost. */
+static void a_full_way_is_told(void **state)
+{
+    const kofn_zmq_options o = {
+        .body_max = MEGA, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+    pair m = meet(addresses[0], &o);
+    atomic_long done = 0;
+    unsigned sent = 0, got = 0;
+    kofn_status st;
+
+    (void)state;
+    do {
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
+                       count_done, &done);
+        sent += st == KOFN_OK;
+        if (st == KOFN_AGAIN)
+            nap(100 * MILLI); /* the kernel's buffers fill, too */
+    } while (st == KOFN_OK && sent < 1000);
+    assert_int_equal(st, KOFN_AGAIN);
+    assert_true(sent < 100 && done <= (long)sent);
+    for (unsigned more = sent + 20; sent < more || got < sent;) {
+        kofn_packet p;
+
+        if (got < sent) {
+            p = next_of(m.b, NULL);
+            assert_int_equal(p.what, KOFN_PACKET);
+            assert_int_equal(p.head_bytes, sizeof got);
+            assert_memory_equal(p.head, &got, sizeof got);
+            assert_int_equal(p.body_bytes, MEGA);
+            m.b->release(m.b, p.own);
+            got++;
+        }
+        assert_int_equal(m.a->wait(m.a, 0, &p), KOFN_AGAIN);
+        if (sent == more)
+            continue;
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
+                       count_done, &done);
+        assert_true(st == KOFN_OK || st == KOFN_AGAIN);
+        sent += st == KOFN_OK;
+    }
+    part(&m);
+    assert_int_equal(done, sent);
+    free(body);
+}
+
+/* Waiting ends early when a way that was full has room. */
+static void room_wakes_up(void **state)
+{
+    const kofn_zmq_options o = {
+        .body_max = MEGA, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+    pair m = meet(addresses[0], &o);
+    kofn_time start = clock_now();
+    kofn_packet p;
+
+    (void)state;
+    for (int again = 0; again < 3; again++) {
+        while (!m.a->send(m.a, m.of_b, "x", 1, body, MEGA, false, NULL, NULL))
+            again = 0;
+        nap(50 * MILLI);
+    }
+    for (int i = 0; i < 12; i++) {
+        p = next_of(m.b, NULL);
+        assert_int_equal(p.what, KOFN_PACKET);
+        m.b->release(m.b, p.own);
+    }
+    assert_int_equal(m.a->wait(m.a, LIMIT, &p), KOFN_AGAIN);
+    assert_true(clock_now() - start < LIMIT);
+    part(&m);
+    free(body);
+}
+
+/* 64 MiB are on their way when something urgent is said. */
+static void urgent_overtakes(void **state)
+{
+    unsigned char *body = calloc(8 * MEGA, 1);
+    pair m = meet(addresses[0], &patient);
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
+        kofn_peer peer = way ? m.of_b : m.of_a;
+        int before = 0;
+
+        for (int i = 0; i < 8; i++)
+            assert_ok(from->send(from, peer, "bulk", 4, body, 8 * MEGA, false,
+                                 NULL, NULL));
+        assert_ok(from->send(from, peer, "now", 3, NULL, 0, true, NULL, NULL));
+        nap(300 * MILLI);
+        for (int i = 0; i < 9; i++) {
+            kofn_packet p = next_of(to, NULL);
+
+            assert_int_equal(p.what, KOFN_PACKET);
+            if (p.head_bytes == 3)
+                before = i;
+            to->release(to, p.own);
+        }
+        assert_true(before <= 1);
+    }
+    part(&m);
+    free(body);
+}
+
 /* ---- processes ------------------------------------------------------------
  */
 
@@ -286,13 +400,416 @@ static void a_new_listener_is_found(void **state)
     t->close(t, 0);
 }
 
+/* ---- strangers ------------------------------------------------------------
+ */
+
+/* Workers made by hand: sockets of one context that say HELLO. */
+static void *by_hand(void *context, const char *address, char channel,
+                     const unsigned char *token)
+{
+    kf_note hello = {KF_MAGIC, KF_HELLO, {0}};
+    char id[KF_ID] = {'k', channel};
+    void *s = zmq_socket(context, ZMQ_DEALER);
+    const int zero = 0;
+
+    assert_non_null(s);
+    memcpy(id + 2, token, KF_TOKEN);
+    zmq_setsockopt(s, ZMQ_ROUTING_ID, id, sizeof id);
+    zmq_setsockopt(s, ZMQ_LINGER, &zero, sizeof zero);
+    assert_int_equal(zmq_connect(s, address), 0);
+    zmq_send(s, &hello, sizeof hello, 0);
+    return s;
+}
+
+static int raw(const char *address)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    to.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void quiet(kofn_transport *t, kofn_time atmost)
+{
+    kofn_time until = clock_now() + atmost;
+    kofn_packet p;
+
+    while (clock_now() < until)
+        if (t->wait(t, atmost, &p) == KOFN_OK)
+            fail_msg("arrival %d of peer %u", p.what, p.peer);
+}
+
+static void strangers_are_not_heard(void **state)
+{
+    static const unsigned char token[2][KF_TOKEN] = {{1}, {2}};
+    kofn_transport *t = listener(addresses[0], NULL);
+    const char *address = kofn_zmq_endpoint(t);
+    void *context = zmq_ctx_new(), *s[4];
+    char junk[1000];
+    int fd[20];
+    uint64_t before;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof junk; i++)
+        junk[i] = (char)(i * i % 251);
+    for (int i = 0; i < 20; i++) {
+        fd[i] = raw(address);
+        assert_true(write(fd[i], junk + i, sizeof junk - 20) > 0);
+    }
+    quiet(t, 200 * MILLI);
+    for (int i = 0; i < 20; i++)
+        close(fd[i]);
+    quiet(t, 200 * MILLI);
+    assert_true(t->dropped >= 20);
+
+    before = t->dropped;
+    s[0] = by_hand(context, address, KF_BULK, token[0]); /* alone */
+    s[1] = by_hand(context, address, 'x', token[0]);
+    s[2] = by_hand(context, address, KF_BULK, token[1]);
+    s[3] = by_hand(context, address, KF_BULK, token[1]); /* twice */
+    for (int i = 0; i < 4; i++) {
+        zmq_send(s[i], "head", 4, ZMQ_SNDMORE);
+        zmq_send(s[i], "body", 4, 0);
+        zmq_send(s[i], "a", 1, 0);
+    }
+    quiet(t, 300 * MILLI);
+    assert_true(t->dropped >= before + 7);
+    for (int i = 0; i < 4; i++)
+        zmq_close(s[i]);
+    zmq_ctx_term(context);
+    quiet(t, 100 * MILLI);
+    t->close(t, 0);
+}
+
+static void wrong_frames_are_dropped(void **state)
+{
+    static const unsigned char token[KF_TOKEN] = {7};
+    kofn_transport *t = listener(addresses[0], &patient);
+    void *context = zmq_ctx_new(), *b, *u;
+    char head[KOFN_HEAD_MAX + 1] = {0};
+    uint64_t before;
+    kofn_packet p;
+
+    (void)state;
+    b = by_hand(context, kofn_zmq_endpoint(t), KF_BULK, token);
+    u = by_hand(context, kofn_zmq_endpoint(t), KF_URGENT, token);
+    came(t, NULL);
+    before = t->dropped;
+    zmq_send(b, "one", 3, 0);
+    for (int frames = 3; frames < 40; frames += 12) {
+        for (int i = 1; i < frames; i++)
+            zmq_send(b, "more", 4, ZMQ_SNDMORE);
+        zmq_send(b, "last", 4, 0);
+    }
+    zmq_send(b, head, sizeof head, ZMQ_SNDMORE);
+    zmq_send(b, "", 0, 0);
+    zmq_send(b, head, sizeof head - 1, ZMQ_SNDMORE);
+    zmq_send(b, "good", 4, 0);
+    p = next_of(t, NULL);
+    assert_int_equal(p.what, KOFN_PACKET);
+    assert_int_equal(p.head_bytes, KOFN_HEAD_MAX);
+    t->release(t, p.own);
+    assert_int_equal(t->dropped, before + 6);
+    zmq_close(b);
+    zmq_close(u);
+    went(t, 0);
+    zmq_ctx_term(context);
+    t->close(t, 0);
+}
+
+static long memory(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return u.ru_maxrss; /* KiB */
+}
+
+/* Whoever sends what is too long is gone before memory is asked for. */
+static void the_oversized_go(void **state)
+{
+    const kofn_zmq_options o = {.body_max = MEGA, .silence = 10 * KOFN_SECOND};
+    kofn_transport *a = listener(addresses[0], &o), *b = dialler(a, &patient);
+    unsigned char *body = calloc(48 * MEGA, 1);
+    long before;
+
+    (void)state;
+    memset(body, 1, 48 * MEGA);
+    before = memory();
+    for (unsigned life = 0; life < 3; life++) {
+        assert_int_equal(came(a, b), life);
+        assert_int_equal(came(b, a), life);
+        assert_ok(b->send(b, life, "x", 1, body, 48 * MEGA, false, NULL, NULL));
+        went(a, life);
+        went(b, life);
+    }
+    assert_true(memory() - before < 24 * 1024);
+    b->close(b, 0);
+    a->close(a, 0);
+    free(body);
+}
+
+/* ---- keys --------------------------------------------------------------- */
+
+static void erase(const char *dir)
+{
+    static const char *const names[] = {"coordinator.secret", "worker.secret",
+                                        "coordinator.public", "worker.public"};
+    char path[200];
+
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+static void keys_are_kept_well(void **state)
+{
+    char dir[] = "/tmp/kofn-keys-XXXXXX", sub[64], path[100];
+    const kofn_zmq_options o = {.keys = sub};
+    kofn_transport *t;
+    struct stat s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(sub, sizeof sub, "%s/new", dir);
+    assert_ok(kofn_zmq_keygen(sub));
+    assert_int_equal(stat(sub, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0700);
+    snprintf(path, sizeof path, "%s/worker.secret", sub);
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+    assert_status(KOFN_IO, kofn_zmq_keygen(sub));
+    assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
+    assert_ok(kofn_zmq_listen(&t, addresses[0], &o));
+    t->close(t, 0);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_status(KOFN_INVAL, kofn_zmq_connect(&t, "tcp://127.0.0.1:9", &o));
+    assert_non_null(strstr(kofn_errmsg(), "640"));
+    assert_int_equal(unlink(path), 0);
+    assert_status(KOFN_IO, kofn_zmq_connect(&t, "tcp://127.0.0.1:9", &o));
+    erase(sub);
+    rmdir(dir);
+}
+
+static void others_are_kept_out(void **state)
+{
+    char ours[] = "/tmp/kofn-keys-XXXXXX", theirs[] = "/tmp/kofn-keys-XXXXXX";
+    char mixed[] = "/tmp/kofn-keys-XXXXXX", from[100], to[100];
+    kofn_zmq_options o = {.silence = 10 * KOFN_SECOND};
+    kofn_transport *a, *b, *stranger[3];
+    kofn_peer of_b;
+
+    (void)state;
+    assert_non_null(mkdtemp(ours));
+    assert_non_null(mkdtemp(theirs));
+    assert_non_null(mkdtemp(mixed));
+    assert_ok(kofn_zmq_keygen(ours));
+    assert_ok(kofn_zmq_keygen(theirs));
+    /* Who knows the coordinator's key, and has a key that is not listed. */
+    snprintf(from, sizeof from, "%s/coordinator.public", ours);
+    snprintf(to, sizeof to, "%s/coordinator.public", mixed);
+    assert_int_equal(link(from, to), 0);
+    snprintf(from, sizeof from, "%s/worker.secret", theirs);
+    snprintf(to, sizeof to, "%s/worker.secret", mixed);
+    assert_int_equal(link(from, to), 0);
+
+    o.keys = ours;
+    a = listener(addresses[0], &o);
+    stranger[0] = dialler(a, &patient); /* no keys */
+    o.keys = theirs;                    /* other keys */
+    stranger[1] = dialler(a, &o);
+    o.keys = mixed;
+    stranger[2] = dialler(a, &o);
+    for (int i = 0; i < 10; i++) {
+        quiet(a, 50 * MILLI);
+        for (int k = 0; k < 3; k++)
+            quiet(stranger[k], 10 * MILLI);
+    }
+    for (int k = 0; k < 3; k++)
+        assert_true(kofn_zmq_trouble(stranger[k])[0] != 0);
+    assert_non_null(strstr(kofn_zmq_trouble(stranger[2]), "not on its list"));
+    assert_true(a->dropped > 0);
+
+    o.keys = ours;
+    b = dialler(a, &o);
+    of_b = came(a, b);
+    came(b, a);
+    assert_non_null(strstr(a->name_of(a, of_b), "127.0.0.1, key "));
+    for (int k = 0; k < 3; k++)
+        stranger[k]->close(stranger[k], 0);
+    b->close(b, 0);
+    went(a, of_b);
+    a->close(a, 0);
+    erase(ours);
+    erase(theirs);
+    erase(mixed);
+}
+
+static void open_addresses_want_keys(void **state)
+{
+    static const char *const reachable[] = {
+        "tcp://*:*", "tcp://0.0.0.0:*", "tcp://[::]:*", "tcp://127.example:1",
+        "tcp://lo:*"};
+    const kofn_zmq_options insecure = {.insecure = true};
+    kofn_transport *t;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof reachable / sizeof *reachable; i++) {
+        assert_status(KOFN_INVAL, kofn_zmq_listen(&t, reachable[i], NULL));
+        assert_non_null(strstr(kofn_errmsg(), "--insecure"));
+        assert_status(KOFN_INVAL, kofn_zmq_connect(&t, reachable[i], NULL));
+        assert_null(t);
+    }
+    assert_ok(kofn_zmq_listen(&t, "tcp://0.0.0.0:*", &insecure));
+    t->close(t, 0);
+    assert_status(KOFN_INVAL, kofn_zmq_listen(&t, "inproc://x", NULL));
+    assert_status(KOFN_INVAL, kofn_zmq_listen(&t, "tcp://127.0.0.1", NULL));
+    assert_status(KOFN_INVAL, kofn_zmq_connect(&t, "tcp://127.0.0.1:x", NULL));
+}
+
+/* ---- many ------------------------------------------------------------------
+ */
+
+static void many_come_and_go(void **state)
+{
+    enum { MANY = 256, GO = 20 };
+    kofn_transport *t = listener(addresses[0], &patient);
+    void *context = zmq_ctx_new(), *(*s)[2] = calloc(MANY, sizeof *s);
+    char gone[MANY] = {0};
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        const unsigned char token[KF_TOKEN] = {5, (unsigned char)i};
+
+        s[i][0] = by_hand(context, kofn_zmq_endpoint(t), KF_BULK, token);
+        s[i][1] = by_hand(context, kofn_zmq_endpoint(t), KF_URGENT, token);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(came(t, NULL), i);
+    for (unsigned i = 0; i < MANY; i++)
+        say(t, i, "hello");
+    for (int i = 0; i < GO; i++)
+        zmq_close(s[7 * i][i % 2]); /* either is enough */
+    for (int i = 0; i < GO; i++) {
+        kofn_packet p = next_of(t, NULL);
+
+        assert_int_equal(p.what, KOFN_WENT);
+        assert_false(gone[p.peer]);
+        gone[p.peer] = 1;
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        if (!gone[i])
+            say(t, i, "still there");
+    for (int i = 0; i < MANY; i++)
+        for (int k = 0; k < 2; k++)
+            if (i % 7 || i / 7 >= GO || k != i / 7 % 2)
+                zmq_close(s[i][k]);
+    zmq_ctx_term(context);
+    for (int i = 0; i < MANY - GO; i++)
+        assert_int_equal(next_of(t, NULL).what, KOFN_WENT);
+    t->close(t, 0);
+    free(s);
+}
+
+/* ---- a mesh
+ * ------------------------------------------------------------------ */
+
+#define NODES 4
+
+typedef struct node {
+    kofn_transport *t;
+    bool live[64];
+    int peers, heard;
+} node;
+
+static void turn(node *n)
+{
+    kofn_packet p;
+
+    if (n->t->wait(n->t, 5 * MILLI, &p))
+        return;
+    assert_true(p.peer < 64);
+    if (p.what == KOFN_PACKET) {
+        assert_true(n->live[p.peer]);
+        n->heard++;
+        n->t->release(n->t, p.own);
+        return;
+    }
+    assert_true(n->live[p.peer] == (p.what == KOFN_WENT));
+    n->live[p.peer] = p.what == KOFN_CAME;
+    n->peers += p.what == KOFN_CAME ? 1 : -1;
+}
+
+/* Until everybody has so many peers, and a while after that. */
+static void settle(node *n, int nodes, int peers)
+{
+    kofn_time end = clock_now() + LIMIT, calm = clock_now();
+
+    while (clock_now() < end && clock_now() - calm < KOFN_SECOND)
+        for (int i = 0; i < nodes; i++) {
+            turn(&n[i]);
+            if (n[i].peers != peers)
+                calm = clock_now();
+        }
+    assert_true(clock_now() < end);
+}
+
+static void a_pair_is_one_peer(void **state)
+{
+    node n[NODES] = {0};
+    char first[160];
+
+    (void)state;
+    for (int i = 0; i < NODES; i++)
+        assert_ok(kofn_zmq_mesh(&n[i].t, addresses[0], &patient));
+    for (int i = 0; i < NODES; i++)
+        for (int k = 0; k < NODES; k++) /* itself too */
+            assert_ok(n[i].t->reach(n[i].t, kofn_zmq_endpoint(n[k].t)));
+    settle(n, NODES, NODES - 1);
+    for (int i = 0; i < NODES; i++)
+        for (unsigned p = 0; p < 64; p++)
+            if (n[i].live[p])
+                say(n[i].t, p, "one");
+    for (kofn_time end = clock_now() + KOFN_SECOND; clock_now() < end;)
+        for (int i = 0; i < NODES; i++)
+            turn(&n[i]);
+    for (int i = 0; i < NODES; i++)
+        assert_int_equal(n[i].heard, NODES - 1);
+
+    /* One goes, and comes again as another at the same address. */
+    snprintf(first, sizeof first, "%s", kofn_zmq_endpoint(n[0].t));
+    n[0].t->close(n[0].t, 0);
+    settle(n + 1, NODES - 1, NODES - 2);
+    n[0] = (node){0};
+    assert_ok(kofn_zmq_mesh(&n[0].t, first, &patient));
+    settle(n, NODES, NODES - 1);
+    for (int i = 0; i < NODES; i++)
+        n[i].t->close(n[i].t, 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_arrive),
+        cmocka_unit_test(a_full_way_is_told),
+        cmocka_unit_test(room_wakes_up),
+        cmocka_unit_test(urgent_overtakes),
         cmocka_unit_test(the_killed_are_missed),
         cmocka_unit_test(the_stopped_come_back_as_others),
         cmocka_unit_test(a_new_listener_is_found),
+        cmocka_unit_test(strangers_are_not_heard),
+        cmocka_unit_test(wrong_frames_are_dropped),
+        cmocka_unit_test(the_oversized_go),
+        cmocka_unit_test(keys_are_kept_well),
+        cmocka_unit_test(others_are_kept_out),
+        cmocka_unit_test(open_addresses_want_keys),
+        cmocka_unit_test(many_come_and_go),
+        cmocka_unit_test(a_pair_is_one_peer),
     };
 
     if (argc == 3 && strcmp(argv[1], "echo") == 0)

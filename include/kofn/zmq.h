@@ -41,6 +41,14 @@ typedef struct kofn_zmq_options {
     /* How many may be connected that never sent a packet; more are turned
      * away.  Default 1024. */
     size_t strangers;
+    /* A folder as kofn_zmq_keygen makes it: everything is encrypted, and only
+     * listed keys come in.  The coordinator reads coordinator.secret there; a
+     * worker worker.secret and coordinator.public; nodes of a mesh, who all
+     * have one key, worker.secret. */
+    const char *keys;
+    /* Whose keys come in: a list, or a folder of *.public; read once.  Default
+     * worker.public in `keys`. */
+    const char *allow;
     /* Go without encryption and without knowing who comes, where others than
      * this machine's users can reach the address. */
     bool insecure;
@@ -60,6 +68,12 @@ KOFN_API kofn_status kofn_zmq_connect(kofn_transport **out,
  * other, not two. */
 KOFN_API kofn_status kofn_zmq_mesh(kofn_transport **out, const char *address,
                                    const kofn_zmq_options *o);
+
+/* Makes new keys in `dir`: coordinator.secret, coordinator.public,
+ * worker.secret and worker.public.  The folder is made if need be, for its
+ * owner alone.  KOFN_IO: there are keys already, which stay as they are, or it
+ * cannot be written. */
+KOFN_API kofn_status kofn_zmq_keygen(const char *dir);
 
 /* Where it really listens ("tcp://127.0.0.1:40321"), or connects to. */
 KOFN_API const char *kofn_zmq_endpoint(const kofn_transport *t);

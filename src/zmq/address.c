@@ -31,10 +31,11 @@ kofn_status kf_address_check(const char *address, const kf_set *set)
                        "address '%s': addresses are tcp://*:PORT, "
                        "tcp://HOST:PORT or ipc://PATH",
                        address);
-    if (!set->insecure && !is_private(address))
+    if (!set->own.count && !set->insecure && !is_private(address))
         return kf_fail(KOFN_INVAL,
                        "%s can be reached by others: give keys "
-                       "(made by kofn keygen), or say --insecure to go without",
+                       "(made by kofn keygen) with --keys, or say --insecure "
+                       "to go without",
                        address);
     return KOFN_OK;
 }

@@ -41,6 +41,21 @@ void kf_socket_set(void *s, int option, int value)
     zmq_setsockopt(s, option, &value, sizeof value);
 }
 
+static int secure(void *s, const kf_set *set, int type)
+{
+    const int yes = 1;
+    int failed = zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, set->own.secret,
+                                KF_KEY_TEXT + 1);
+
+    if (type == ZMQ_ROUTER)
+        return failed | zmq_setsockopt(s, ZMQ_CURVE_SERVER, &yes, sizeof yes);
+    return failed |
+           zmq_setsockopt(s, ZMQ_CURVE_PUBLICKEY, set->own.key[0].text,
+                          KF_KEY_TEXT + 1) |
+           zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, set->server.key[0].text,
+                          KF_KEY_TEXT + 1);
+}
+
 kofn_status kf_socket(void **out, const kf_set *set, int type,
                       const char *address)
 {
@@ -61,6 +76,11 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
     kf_socket_set(s, ZMQ_CONNECT_TIMEOUT, (int)(PATIENCE / KF_MILLI / 2));
     kf_socket_set(s, ZMQ_RECONNECT_IVL, -1);
     zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &frame, sizeof frame);
+    if (set->own.count && secure(s, set, type)) {
+        zmq_close(s);
+        return kf_fail(KOFN_TRANSPORT, "this libzmq cannot encrypt: it was "
+                                       "built without CURVE");
+    }
     *out = s;
     return KOFN_OK;
 }

@@ -18,70 +18,84 @@
 struct kf_gate {
     void *zap, *watch;
     int wake;
+    const kf_keys *allowed;
     size_t strangers;
     pthread_t thread;
 
     pthread_mutex_t lock;
-    uint64_t *lost; /* by descriptor */
+    uint64_t *lost;  /* by descriptor */
+    uint64_t *spoke; /* by descriptor: who said HELLO there, or 0 */
     bool *open;
-    size_t fds, opened; /* how many are open */
-    uint64_t newest, failed;
-    uint64_t known, heard; /* of those that are open; of all there were */
+    size_t fds, opened, known; /* how many are open, and have spoken */
+    uint64_t newest, heard;    /* let in; of those, have spoken */
+    uint64_t silent;           /* lost before they did */
     bool news, oom;
 };
 
 /* ---- losses ---------------------------------------------------------- */
 
+static bool grow(void *p, size_t was, size_t is, size_t size)
+{
+    void *old, *now = kf_zero(is, size);
+
+    if (!now)
+        return false;
+    memcpy(&old, p, sizeof old);
+    if (was)
+        memcpy(now, old, was * size);
+    kf_free(old);
+    memcpy(p, &now, sizeof now);
+    return true;
+}
+
 static bool room_for(kf_gate *g, size_t fd)
 {
     size_t fds = g->fds ? g->fds : 64;
-    uint64_t *lost;
-    bool *open;
 
     if (fd < g->fds)
         return true;
     while (fds <= fd)
         fds *= 2;
-    lost = kf_zero(fds, sizeof *lost);
-    open = kf_zero(fds, sizeof *open);
-    if (!lost || !open) {
-        kf_free(lost);
-        kf_free(open);
+    if (!grow(&g->lost, g->fds, fds, sizeof *g->lost) ||
+        !grow(&g->spoke, g->fds, fds, sizeof *g->spoke) ||
+        !grow(&g->open, g->fds, fds, sizeof *g->open))
         return false;
-    }
-    if (g->fds) {
-        memcpy(lost, g->lost, g->fds * sizeof *lost);
-        memcpy(open, g->open, g->fds * sizeof *open);
-    }
-    kf_free(g->lost);
-    kf_free(g->open);
-    g->lost = lost;
-    g->open = open;
     g->fds = fds;
     return true;
+}
+
+static void opens(kf_gate *g, size_t fd)
+{
+    g->opened += !g->open[fd];
+    g->open[fd] = true;
+}
+
+static void closes(kf_gate *g, size_t fd)
+{
+    g->opened -= g->open[fd];
+    g->open[fd] = false;
+    if (g->spoke[fd])
+        g->known--;
+    else
+        g->silent++;
+    g->spoke[fd] = 0;
+    g->lost[fd] = g->newest;
 }
 
 static void note(kf_gate *g, int event, int value)
 {
     size_t fd = (size_t)value;
 
-    if (event != ZMQ_EVENT_DISCONNECTED && event != ZMQ_EVENT_ACCEPTED) {
-        g->failed++;
-        return;
-    }
     if (value < 0)
         return;
-    if (!room_for(g, fd)) {
+    if (!room_for(g, fd))
         g->oom = true; /* everybody is as good as lost */
-    } else {
-        bool opens = event == ZMQ_EVENT_ACCEPTED;
-
-        g->opened += (size_t)opens - (size_t)g->open[fd];
-        g->open[fd] = opens;
-        if (opens)
-            return;
-        g->lost[fd] = g->newest;
-    }
+    else if (event == ZMQ_EVENT_ACCEPTED)
+        opens(g, fd);
+    else
+        closes(g, fd);
+    if (event == ZMQ_EVENT_ACCEPTED && !g->oom)
+        return;
     if (!g->news && write(g->wake, "", 1) < 0) {
         /* the pipe is full: it will wake up */
     }
@@ -160,11 +174,32 @@ static bool crowded(kf_gate *g)
     return yes;
 }
 
+static bool is(const request *r, size_t field, const char *text)
+{
+    return r->size[field] == strlen(text) &&
+           memcmp(r->text[field], text, r->size[field]) == 0;
+}
+
+static bool welcome(const kf_gate *g, const request *r)
+{
+    if (!is(r, VERSION, "1.0"))
+        return false;
+    if (!g->allowed)
+        return is(r, MECHANISM, "NULL");
+    return is(r, MECHANISM, "CURVE") && r->size[KEY] == KF_KEY &&
+           kf_keys_have(g->allowed, r->text[KEY]);
+}
+
+/* Who is let in is called by number, address and key. */
 static void decide(kf_gate *g, const request *r)
 {
-    char user[192];
+    char user[192], key[KF_KEY_TEXT + 1] = "";
     uint64_t number;
 
+    if (!welcome(g, r)) {
+        reply(g, r, "400", "not on the list", "");
+        return;
+    }
     if (crowded(g)) {
         reply(g, r, "300", "too many strangers", "");
         return;
@@ -172,8 +207,11 @@ static void decide(kf_gate *g, const request *r)
     pthread_mutex_lock(&g->lock);
     number = ++g->newest;
     pthread_mutex_unlock(&g->lock);
-    snprintf(user, sizeof user, "%llu %.100s", (unsigned long long)number,
-             r->size[ADDRESS] ? (const char *)r->text[ADDRESS] : "ipc");
+    if (g->allowed)
+        zmq_z85_encode(key, r->text[KEY], KF_KEY);
+    snprintf(user, sizeof user, "%llu %.60s%s%s", (unsigned long long)number,
+             r->size[ADDRESS] ? (const char *)r->text[ADDRESS] : "ipc",
+             g->allowed ? ", key " : "", key);
     reply(g, r, "200", "", user);
 }
 
@@ -199,20 +237,18 @@ static void *keep(void *arg)
 /* ---- the transport's side -------------------------------------------- */
 
 kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
-                         size_t strangers, int wake)
+                         const kf_keys *allowed, size_t strangers, int wake)
 {
     kf_gate *g = kf_zero(1, sizeof *g);
 
     if (!g)
         return KOFN_NOMEM;
+    g->allowed = allowed;
     g->strangers = strangers;
     g->wake = wake;
     g->zap = zmq_socket(context, ZMQ_REP);
     g->watch = kf_socket_watch(context, router,
-                               ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_ACCEPTED |
-                                   ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                                   ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                                   ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+                               ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_ACCEPTED);
     pthread_mutex_init(&g->lock, NULL);
     if (!g->zap || !g->watch || zmq_bind(g->zap, "inproc://zeromq.zap.01") ||
         pthread_create(&g->thread, NULL, keep, g)) {
@@ -236,6 +272,7 @@ void kf_gate_close(kf_gate *g)
     pthread_join(g->thread, NULL);
     pthread_mutex_destroy(&g->lock);
     kf_free(g->lost);
+    kf_free(g->spoke);
     kf_free(g->open);
     kf_free(g);
 }
@@ -261,20 +298,27 @@ bool kf_gate_news(kf_gate *g)
     return news;
 }
 
-uint64_t kf_gate_failed(kf_gate *g)
+bool kf_gate_heard(kf_gate *g, int fd, uint64_t number)
+{
+    bool there = false;
+
+    pthread_mutex_lock(&g->lock);
+    if (!g->oom && room_for(g, (size_t)fd) && g->lost[fd] < number) {
+        g->known += !g->spoke[fd];
+        g->heard += !g->spoke[fd];
+        g->spoke[fd] = number;
+        there = true;
+    }
+    pthread_mutex_unlock(&g->lock);
+    return there;
+}
+
+uint64_t kf_gate_silent(kf_gate *g)
 {
     uint64_t n;
 
     pthread_mutex_lock(&g->lock);
-    n = g->failed;
+    n = g->silent;
     pthread_mutex_unlock(&g->lock);
     return n;
-}
-
-void kf_gate_known(kf_gate *g, uint64_t known, uint64_t heard)
-{
-    pthread_mutex_lock(&g->lock);
-    g->known = known;
-    g->heard = heard;
-    pthread_mutex_unlock(&g->lock);
 }

@@ -5,6 +5,7 @@
 #include <kofn/zmq.h>
 
 #include "base/base.h"
+#include "keys.h"
 
 #include <stdatomic.h>
 
@@ -40,19 +41,20 @@ typedef struct kf_note {
  * let in; the number comes along with their packets (User-Id). */
 typedef struct kf_gate kf_gate;
 
-/* Before the router is bound.  A byte is written to `wake` at every loss. */
+/* Before the router is bound.  Keys that are not in `allowed` stay outside;
+ * NULL: nothing is encrypted.  A byte is written to `wake` at every loss. */
 kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
-                         size_t strangers, int wake);
+                         const kf_keys *allowed, size_t strangers, int wake);
 /* After the context was shut down. */
 void kf_gate_close(kf_gate *g);
 /* Is connection `number`, which has descriptor fd, lost? */
 bool kf_gate_lost(kf_gate *g, int fd, uint64_t number);
 /* Has any been lost since the last call? */
 bool kf_gate_news(kf_gate *g);
-/* Connections that never got as far as a packet and failed. */
-uint64_t kf_gate_failed(kf_gate *g);
-/* So many of the open connections have spoken, and so many of all. */
-void kf_gate_known(kf_gate *g, uint64_t known, uint64_t heard);
+/* It said HELLO; false if it is lost already. */
+bool kf_gate_heard(kf_gate *g, int fd, uint64_t number);
+/* So many were lost that never did. */
+uint64_t kf_gate_silent(kf_gate *g);
 
 /* ---- dials: connections that are made again after every loss --------- */
 
@@ -76,6 +78,7 @@ typedef struct kf_set {
     kofn_time silence;
     unsigned char node[KF_TOKEN];
     bool insecure;
+    kf_keys own, server, allowed; /* own.count is 0: no encryption */
 } kf_set;
 
 /* Is this an address, and one that may be used with what is set? */
@@ -166,7 +169,6 @@ typedef struct kf_transport {
     kf_news *news;
     size_t told, news_count, news_cap;
     uint64_t dropped; /* not counting the gate's */
-    uint64_t heard;   /* connections that said HELLO */
     size_t turn;
     struct zmq_pollitem_t *item;
     char endpoint[160], trouble[256];

@@ -48,17 +48,6 @@ static kofn_status come(kf_transport *t, kf_peer *p)
     return KOFN_OK;
 }
 
-static void count_known(kf_transport *t)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < t->peers.count; i++)
-        n += (uint64_t)t->peers.item[i]->bulk.there +
-             (uint64_t)t->peers.item[i]->urgent.there;
-    if (t->gate)
-        kf_gate_known(t->gate, n, t->heard);
-}
-
 static kofn_status bury(kf_transport *t, kf_peer *p)
 {
     kofn_status st = KOFN_OK;
@@ -67,7 +56,6 @@ static kofn_status bury(kf_transport *t, kf_peer *p)
         st = tell(t, KOFN_WENT, p->number);
     t->dying -= p->dying;
     kf_peers_remove(&t->peers, p);
-    count_known(t);
     return st;
 }
 
@@ -173,7 +161,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
         drop(t);
         return KOFN_OK;
     }
-    if (kf_gate_lost(t->gate, fd, number))
+    if (!kf_gate_heard(t->gate, fd, number))
         return KOFN_OK; /* and gone again */
     if (!p) {
         TRY(kf_peers_add(&t->peers, token, &p));
@@ -197,8 +185,6 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
         p->urgent.fd = fd;
         p->urgent.number = number;
     }
-    t->heard++;
-    count_known(t);
     return p->bulk.there && p->urgent.there ? kf_meet_held(t) : KOFN_OK;
 }
 

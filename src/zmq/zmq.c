@@ -249,7 +249,7 @@ static kofn_status transport_wait(kofn_transport *base, kofn_time atmost,
         do
             st = turn(t, p);
         while (st == KOFN_PARTIAL);
-        base->dropped = t->dropped + (t->gate ? kf_gate_failed(t->gate) : 0);
+        base->dropped = t->dropped + (t->gate ? kf_gate_silent(t->gate) : 0);
         if (st != KOFN_AGAIN)
             return st;
         if (nothing_left(t))
@@ -303,6 +303,9 @@ static void transport_close(kofn_transport *base, kofn_time linger)
     for (int i = 0; i < 2; i++)
         if (t->wake[i] >= 0)
             close(t->wake[i]);
+    kf_keys_free(&t->set.own);
+    kf_keys_free(&t->set.server);
+    kf_keys_free(&t->set.allowed);
     kf_peers_free(&t->peers);
     kf_free(t->dial);
     kf_free(t->news);
@@ -358,7 +361,8 @@ static kofn_status open_router(kf_transport *t, const char *address,
     TRY(kf_socket(&t->router, &t->set, ZMQ_ROUTER, address));
     kf_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
-    TRY(kf_gate_open(&t->gate, t->set.context, t->router, strangers,
+    TRY(kf_gate_open(&t->gate, t->set.context, t->router,
+                     t->set.own.count ? &t->set.allowed : NULL, strangers,
                      t->wake[1]));
     if (zmq_bind(t->router, address))
         return kf_fail(zmq_errno() == EINVAL ? KOFN_INVAL : KOFN_TRANSPORT,
@@ -419,6 +423,28 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
 
 typedef enum role { LISTENS = 1, DIALS = 2, BOTH = 3 } role;
 
+static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
+{
+    if (!o->keys)
+        return o->allow ? kf_fail(KOFN_INVAL,
+                                  "a list of keys that may come "
+                                  "(%s), but no keys to be recognised by",
+                                  o->allow)
+                        : KOFN_OK;
+    if (o->insecure)
+        return kf_fail(KOFN_INVAL, "keys (%s) and insecure: say one of them",
+                       o->keys);
+    TRY(kf_keys_secret(&set->own, o->keys,
+                       r == LISTENS ? "coordinator.secret" : "worker.secret"));
+    if (r != LISTENS)
+        TRY(kf_keys_public(&set->server, o->keys,
+                           r == BOTH ? "worker.public" : "coordinator.public"));
+    if (r == DIALS)
+        return KOFN_OK;
+    return o->allow ? kf_keys_listed(&set->allowed, o->allow)
+                    : kf_keys_public(&set->allowed, o->keys, "worker.public");
+}
+
 static kofn_status open_as(kofn_transport **out, role r, const char *address,
                            const kofn_zmq_options *o)
 {
@@ -429,6 +455,8 @@ static kofn_status open_as(kofn_transport **out, role r, const char *address,
     *out = NULL;
     o = o ? o : &usual;
     st = make(&t, o);
+    if (!st)
+        st = read_keys(&t->set, r, o);
     if (!st)
         st = kf_address_check(address, &t->set);
     if (!st && r == BOTH) {
