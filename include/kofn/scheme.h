@@ -56,6 +56,10 @@ typedef struct kofn_layout {
                          GRAM the sub-blocks stand one below the other       */
     bool adjoint;     /* turned round; needs E1 == NULL, W == NULL           */
     bool whole;       /* answers are not to be had strip by strip            */
+    bool everybody;   /* a round takes what all who are live, and not late,
+                         answer; `enough` is the least                       */
+    bool remembers;   /* KOFN_SUM, a part a seat: what a seat last answered
+                         stands in for it when it is missing                 */
     size_t turns;     /* answers a seat sends one after the other in a
                          round, until it is stopped; 1 unless set            */
     kofn_cut cut[2];  /* A, B; {1,1} is whole                                */

@@ -175,7 +175,7 @@ static kofn_status alarm_rang(kofn_core *c)
         c->alarm = c->now + (c->now > c->began ? c->now - c->began : 1);
     for (size_t g = 0; g < c->plan->layout.groups; g++)
         TRY(kf_deal_short(c, g));
-    return KOFN_OK;
+    return kf_settle_all(c); /* the late may be all that is waited for */
 }
 
 static kofn_status dispatch(kofn_core *c, const kofn_event *ev)

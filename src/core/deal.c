@@ -469,10 +469,14 @@ kofn_status kf_deal_short(kofn_core *c, size_t group)
     return st;
 }
 
-/* Ask for whatever is missing: by the scheme's deal where nothing has been
- * asked for yet, else for single results. */
+/* Less may be wanted than before, and be here.  Ask for whatever is missing: by
+ * the scheme's deal where nothing has been asked for yet, else for single
+ * results. */
 kofn_status kf_deal_more(kofn_core *c)
 {
+    TRY(kf_settle_all(c));
+    if (c->state == KF_ROUND_IDLE)
+        return KOFN_OK;
     for (size_t g = 0; g < c->plan->layout.groups; g++) {
         bool plenty = kf_live_count(c, g) * c->plan->layout.turns >=
                       c->plan->layout.enough + kf_spare(c, g);

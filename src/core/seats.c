@@ -215,11 +215,10 @@ static kofn_status redeal(kofn_core *c)
         TRY(kf_drop_all(c));
         forget_open(c);
         return deal_afresh(c);
-    case KOFN_IN_FLIGHT_LEDGER: /* with less to spare, what is here may do */
-        TRY(kf_settle_all(c));
+    case KOFN_IN_FLIGHT_LEDGER:
         break;
     }
-    return c->state == KF_ROUND_IDLE ? KOFN_OK : kf_deal_more(c);
+    return kf_deal_more(c);
 }
 
 /* The worker's seat is free, what it has in hand will not come. */

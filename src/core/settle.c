@@ -57,6 +57,8 @@ static bool complete(const kofn_core *c, size_t group, const kf_cell *cell)
         return false;
     if (c->degraded)
         return cell->pending + cell->slow == 0;
+    if (c->plan->layout.everybody && cell->pending)
+        return false;
     return cell->count >= kf_wanted(c, group, cell);
 }
 
