@@ -36,7 +36,8 @@ extern "C" {
 /* The values are part of the interface and never change. */
 #define KOFN_STATUS_MAP(X)                                                     \
     X(OK, 0, "ok")                                                             \
-    X(PARTIAL, 1, "answered in part: rows of lost blocks are NaN")             \
+    X(PARTIAL, 1, "answered in part: rows of lost blocks are NaN, parts of a " \
+                  "sum are left out")                                          \
     X(AGAIN, 2, "not finished; call again")                                    \
     X(NOMEM, -1, "out of memory")                                              \
     X(INVAL, -2, "invalid argument")                                           \
@@ -308,6 +309,13 @@ typedef struct kofn_report {
                               nothing was checked                             */
     uint64_t sent, received; /* bytes handed to the port, of blocks and of each
                                 task's input; and taken from it, of results   */
+    const double *weights; /* KOFN_SUM: per part j, the answer is the sum of
+                              weights[j] f(j, x): 1, but where a scheme leaves
+                              out who is missing (KOFN_PARTIAL); valid as long
+                              as rows                                         */
+    const unsigned *ages;  /* where a scheme remembers: per part, how many
+                              rounds ago its f was computed; else NULL        */
+    size_t parts;          /* length of weights and ages                      */
 } kofn_report;
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */

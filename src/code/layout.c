@@ -8,14 +8,15 @@
 
 /* ---- the schemes --------------------------------------------------------- */
 
-extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_elastic, kf_g_agc, kf_g_cgc,
-    kf_gc, kf_gpd, kf_ignore, kf_matdot, kf_mds, kf_pcr, kf_polydot,
-    kf_polynomial, kf_product, kf_replication, kf_uncoded;
+extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_distr_bgd, kf_elastic,
+    kf_g_agc, kf_g_cgc, kf_gc, kf_gpd, kf_ignore, kf_matdot, kf_mds, kf_pcr,
+    kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded;
 
 static const kofn_scheme *const schemes[] = {
     &kf_agc,
     &kf_bcc,
     &kf_cgc,
+    &kf_distr_bgd,
     &kf_elastic,
     &kf_g_agc,
     &kf_g_cgc,
@@ -263,6 +264,8 @@ static kofn_status check_layout(const kofn_plan *p)
         !p->parts || !p->parts1 || !L->symbols || !L->wants ||
         !L->turns || L->enough > L->seats * L->turns ||
         L->threshold < L->enough || (L->turns > 1 && !L->whole) ||
+        (L->remembers && (L->wants != 1 || L->lanes != 1 || L->turns != 1 ||
+                          L->max_seats != p->parts)) ||
         (L->whole && (L->groups > 1 || p->parts1 > 1)) ||
         L->wants % L->grid_rows || (!L->W && L->symbols != L->wants))
         return kf_fail(KOFN_INVAL, "scheme %s made an impossible layout",

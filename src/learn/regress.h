@@ -75,6 +75,9 @@ typedef struct kf_descent {
     double curvature;     /* of F along g, for squares                      */
     const double *from;   /* where the line begins                          */
     bool partial;         /* a gradient was of some of the points only      */
+    const double *weights; /* of the last round's sum (kofn_report)         */
+    size_t parts;
+    bool remembers;       /* the scheme has stand-ins for what is missing   */
 } kf_descent;
 
 size_t kf_features(const kf_descent *d);
@@ -95,8 +98,10 @@ kofn_status kf_gram(kf_descent *d, const double *v, double *out);
 /* out = X v, where the way computes such. */
 kofn_status kf_margins(kf_descent *d, const double *v, double *out);
 /* The number after w in the input of KOFN_SUM: 0 for all points, b + 1 for
- * batch b, or this for X' X w. */
+ * batch b, or this for X' X w, or with the loss less its slope along w: what
+ * is left then may stand in for the loss at any w, to first order. */
 #define KF_GRAM (-1)
+#define KF_OFFSET (-2)
 /* The function of KOFN_SUM, whose context is the regression. */
 kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
                                 const kofn_matrix *in, kofn_matrix *out);

@@ -96,6 +96,9 @@ static kofn_status round_of(kf_descent *d, bool left, const kofn_matrix *in,
     if (st < 0)
         return st;
     d->partial |= st == KOFN_PARTIAL;
+    d->weights = rep.weights;
+    d->parts = rep.parts;
+    d->remembers = rep.ages != NULL;
     kf_add_report(&d->sum, &rep);
     return KOFN_OK;
 }
@@ -249,6 +252,8 @@ kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
         st = add_points(r, what == KF_GRAM, some, w, sum, space);
         all.first += most * all.step;
     }
+    if (what == KF_OFFSET)
+        sum[n] -= kf_dot(sum, w, n);
     kf_free(space);
     return st;
 }
@@ -264,17 +269,44 @@ static kofn_status sum_round(kf_descent *d, const double *v, double what)
                       : round_of(d, false, &in, &out);
 }
 
+/* By how much the points of the sum are outnumbered by all of them. */
+static double outnumbered(const kf_descent *d, double what)
+{
+    double all = 0, there = 0;
+
+    for (size_t j = 0; d->job && !d->remembers && j < d->parts; j++) {
+        every p = points_of(d->r, j, d->parts, what);
+        double n = (double)rows_of(&d->r->X, p).rows;
+
+        all += n;
+        there += d->weights[j] * n;
+    }
+    return there > 0 ? all / there : 1;
+}
+
 static kofn_status by_sum(kf_descent *d, const double *w, kf_some which,
                           double *F)
 {
     size_t n = kf_features(d);
-    double what = which.of > 1 ? (double)which.lo + 1 : 0;
-    kofn_status st = sum_round(d, w, what);
+    double what = which.of > 1 ? (double)which.lo + 1
+                  : d->remembers ? KF_OFFSET
+                                 : 0;
+    double more;
 
-    if (st)
-        return st;
+    TRY(sum_round(d, w, what));
+    if (d->remembers && what > 0)
+        return kf_fail(KOFN_UNSUITED, "a scheme that remembers gradients goes "
+                       "with descents over all points, not with batches");
+    if (d->remembers && what == 0) { /* as is known now */
+        what = KF_OFFSET;
+        TRY(sum_round(d, w, what));
+    }
     memcpy(d->g, d->out, n * sizeof *d->g);
-    *F = d->out[n];
+    more = outnumbered(d, what);
+    *F = d->out[n] + (what == KF_OFFSET ? kf_dot(d->g, w, n) : 0);
+    *F *= more;
+    for (size_t j = 0; j < n && more != 1; j++)
+        d->g[j] *= more;
     return KOFN_OK;
 }
 
@@ -303,6 +335,24 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
+/* On this thread. */
+static kofn_status gram_plain(const kf_descent *d, const double *v,
+                              double *out)
+{
+    const kofn_matrix *X = &d->r->X;
+    double *z = kf_new(X->rows, sizeof *z);
+    kofn_matrix in = column(v, X->cols), to = row(out, X->cols);
+    kofn_matrix margins = column(z, X->rows), back = row(z, X->rows);
+    kofn_status st = KOFN_NOMEM;
+
+    if (z)
+        st = kofn_product_plain(X, &in, &margins);
+    if (!st)
+        st = kofn_product_plain(&back, X, &to);
+    kf_free(z);
+    return st;
+}
+
 kofn_status kf_gram(kf_descent *d, const double *v, double *out)
 {
     size_t n = kf_features(d);
@@ -311,6 +361,8 @@ kofn_status kf_gram(kf_descent *d, const double *v, double *out)
 
     if (d->op == KOFN_GRAM)
         return round_of(d, false, &in, &to);
+    if (d->op == KOFN_SUM && d->remembers) /* of gradients only */
+        return gram_plain(d, v, out);
     if (d->op == KOFN_SUM) {
         st = sum_round(d, v, KF_GRAM);
         if (!st)

@@ -206,6 +206,20 @@ static kf_source *sources(const kofn_job *j, const kofn_action *a)
     return source;
 }
 
+static kofn_status decode(kofn_job *j, const kofn_action *a,
+                          const kf_source *source)
+{
+    if (!a->decoder)
+        return kf_add_up(source, a->count, &j->out);
+    if (j->tally.age)
+        return kf_tally_recall(&j->tally, j->use, a->decoder, source, &j->out,
+                               &j->scratch);
+    if (j->tally.parts)
+        TRY(kf_tally_count(&j->tally, kofn_core_code(j->core), a->decoder));
+    return kf_decode(j->use, a->decoder, source, a->group, a->lo, a->hi,
+                     &j->out, &j->scratch);
+}
+
 static kofn_status do_decode(kofn_job *j, const kofn_action *a)
 {
     kf_source *source = sources(j, a);
@@ -214,9 +228,7 @@ static kofn_status do_decode(kofn_job *j, const kofn_action *a)
 
     kf_job_use(j, a);
     if (source)
-        st = a->decoder ? kf_decode(j->use, a->decoder, source, a->group,
-                                    a->lo, a->hi, &j->out, &j->scratch)
-                        : kf_add_up(source, a->count, &j->out);
+        st = decode(j, a, source);
     kf_free(source);
     j->rep.decoding += end_work(j, watch, "decode");
     return st;
@@ -267,6 +279,9 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.lies = j->lies;
     j->rep.corrupt = (unsigned)v.corrupt;
     j->rep.floor = j->guard.floor;
+    j->rep.weights = j->tally.weight;
+    j->rep.ages = j->tally.age;
+    j->rep.parts = j->tally.parts;
     j->rep.workers = v.workers;
     j->dropped_before = v.dropped;
     j->ended = a->status;

@@ -96,6 +96,7 @@ kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
     if (j->plan->layout.problem.op != KOFN_SUM)
         return kf_fail(KOFN_SHAPE, "the plan is for a matrix; call "
                        "kofn_place");
+    TRY(kf_tally_new(&j->tally, j->plan));
     kf_resident_sum(&j->resident, j->plan, f, ctx);
     j->placed = true;
     return KOFN_OK;
@@ -122,6 +123,7 @@ void kofn_close(kofn_job *j)
     kf_journal_close(j->journal);
     kofn_core_free(j->core);
     kf_resident_free(&j->resident);
+    kf_tally_free(&j->tally);
     for (size_t i = 0; i < j->slots; i++)
         kofn_parcel_drop(j->slot[i].result);
     for (size_t i = 0; i < j->spares; i++)
@@ -257,6 +259,9 @@ static void add(kofn_report *t, const kofn_report *r)
     t->lies = r->lies;
     t->states = r->states;
     t->workers = r->workers;
+    t->weights = r->weights;
+    t->ages = r->ages;
+    t->parts = r->parts;
 }
 
 /* One step towards the beginning: everybody who is to come at the start says

@@ -39,6 +39,7 @@ struct kofn_job {
     size_t spares, spare_cap;
     kofn_matrix out;
     kf_scratch scratch;
+    kf_tally tally; /* KOFN_SUM */
 
     uint32_t *owed; /* workers to whom blocks are owed ... */
     size_t *owed_seat; /* ... and of which seats           */

@@ -158,6 +158,26 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
 kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);
 
+/* ---- what a sum is made of (tally.c) -------------------------------------------- */
+
+typedef struct kf_tally {
+    size_t parts;
+    double *weight; /* per part: f(part) is so often in the sum */
+    unsigned *age; /* NULL: nothing is remembered; per part: rounds since
+                      it was computed */
+    bool *known;   /* it ever was                                       */
+    void *value;   /* parts x span: what it was then                    */
+} kf_tally;
+
+kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan);
+void kf_tally_free(kf_tally *t);
+/* The weights that this decoder gives. */
+kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kf_decoder *d);
+/* Remember these results, and sum all that is known into `out`. */
+kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
+                            const kf_decoder *d, const kf_source *source,
+                            kofn_matrix *out, kf_scratch *scratch);
+
 /* ---- wrong results (guard.c) --------------------------------------------------- */
 
 typedef struct kf_verdict {

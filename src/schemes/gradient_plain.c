@@ -5,8 +5,14 @@
  *             (batched coupon's collector): every worker adds up one of
  *             c = ceil(n/r) batches, drawn at random; the first answer of each
  *             counts
- *     ignore  whoever is late is left out and the rest scaled up: another
- *             number, which is why it is delivered as KOFN_PARTIAL
+ *     ignore  whoever is missing is left out and the rest scaled up
+ *     distr-bgd
+ *             whoever is missing counts with what it last answered
+ *             (Narayanamurthy, Weimer, Mahajan, Condie, Sellamanickam,
+ *             Keerthi, "Towards resource-elastic machine learning", 2013)
+ *
+ * The last two give another number than the sum, which is why it is delivered
+ * as KOFN_PARTIAL.
  */
 #include "gradient.h"
 
@@ -151,35 +157,58 @@ const kofn_scheme kf_bcc = {
     .decode = bcc_decode,
 };
 
-/* ---- ignore ----------------------------------------------------------------------- */
+/* ---- whoever is there --------------------------------------------------------------- */
+
+#define WAIT_PARAM                                                             \
+    {                                                                          \
+        "wait", KOFN_AUTO, 1, 1000000,                                         \
+            "answers to wait for; auto: those of all who are live and not "    \
+            "late", NULL                                                       \
+    }
 
 static const kofn_param ignore_params[] = {
-    {"wait", KOFN_AUTO, 1, 1000000,
-     "answers to wait for; auto: three quarters of the workers", NULL},
+    WAIT_PARAM,
+    {"scale", 1, 0, 0,
+     "up: the sum is multiplied by parts/answers, so that it is right on the "
+     "average; none: as it is",
+     "none|up"},
     {0},
 };
 
-static kofn_status ignore_layout(kofn_layout *L)
+static const kofn_param distr_bgd_params[] = {
+    WAIT_PARAM,
+    {0},
+};
+
+static kofn_status wait_layout(kofn_layout *L, const char *who)
 {
     size_t n = kofn_arg_workers(L);
     long wait = kofn_arg(L, "wait");
 
-    if (wait == KOFN_AUTO)
-        wait = (long)(n - n / 4);
-    if ((size_t)wait > n)
-        return kofn_refuse("ignore: wait = %ld answers of %zu workers; ask for "
-                           "wait <= %zu", wait, n, n);
-    kofn_arg_settle(L, "wait", wait);
-    L->seats = L->max_seats = n;
+    if (wait != KOFN_AUTO && (size_t)wait > n)
+        return kofn_refuse("%s: wait = %ld answers of %zu workers; ask for "
+                           "wait <= %zu", who, wait, n, n);
+    L->everybody = wait == KOFN_AUTO;
+    L->enough = L->everybody ? 1 : (size_t)wait;
+    L->seats = L->max_seats = L->symbols = n;
     L->cut[0] = (kofn_cut){n, 1};
     L->wants = 1;
-    L->symbols = n;
-    L->enough = (size_t)wait;
     return KOFN_OK;
 }
 
-static kofn_status ignore_seat(const kofn_layout *L, size_t seat, double *E0,
-                               double *E1, double *G)
+static kofn_status ignore_layout(kofn_layout *L)
+{
+    return wait_layout(L, "ignore");
+}
+
+static kofn_status distr_bgd_layout(kofn_layout *L)
+{
+    L->remembers = true;
+    return wait_layout(L, "distr-bgd");
+}
+
+static kofn_status own_part(const kofn_layout *L, size_t seat, double *E0,
+                            double *E1, double *G)
 {
     (void)L;
     (void)E1;
@@ -187,22 +216,49 @@ static kofn_status ignore_seat(const kofn_layout *L, size_t seat, double *E0,
     return KOFN_OK;
 }
 
+static kofn_status sum_of_some(const kofn_layout *L, size_t n, double weight,
+                               double *D)
+{
+    for (size_t i = 0; i < n; i++)
+        D[i] = weight;
+    return n < L->seats ? KOFN_PARTIAL : KOFN_OK;
+}
+
 static kofn_status ignore_decode(const kofn_layout *L, const uint32_t *seats,
                                  size_t n, double *D)
 {
+    bool up = kofn_arg(L, "scale") == 1;
+
     (void)seats;
-    for (size_t i = 0; i < n; i++)
-        D[i] = (double)L->seats / (double)n;
-    return n < L->seats ? KOFN_PARTIAL : KOFN_OK;
+    return sum_of_some(L, n, up ? (double)L->seats / (double)n : 1, D);
+}
+
+static kofn_status distr_bgd_decode(const kofn_layout *L,
+                                    const uint32_t *seats, size_t n, double *D)
+{
+    (void)seats;
+    return sum_of_some(L, n, 1, D);
 }
 
 const kofn_scheme kf_ignore = {
     .name = "ignore",
-    .summary = "sums of gradients; those who are late are left out",
+    .summary = "sums of gradients; those who are missing are left out",
     .cite = "the baseline of Tandon et al. 2017, arXiv:1612.03301",
     .ops = KOFN_SUM,
     .params = ignore_params,
     .layout = ignore_layout,
-    .seat = ignore_seat,
+    .seat = own_part,
     .decode = ignore_decode,
+};
+
+const kofn_scheme kf_distr_bgd = {
+    .name = "distr-bgd",
+    .summary = "sums of gradients; those who are missing count as last known",
+    .cite = "Narayanamurthy et al. 2013, elastic distributed batch gradient "
+            "descent",
+    .ops = KOFN_SUM,
+    .params = distr_bgd_params,
+    .layout = distr_bgd_layout,
+    .seat = own_part,
+    .decode = distr_bgd_decode,
 };

@@ -1,0 +1,106 @@
+/* tally.c -- what a sum of functions is made of: how often each part is in it
+ * and, where a scheme remembers, the values that stand in for the missing. */
+#include "run.h"
+
+kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan)
+{
+    const kofn_layout *L = &plan->layout;
+    size_t size = kf_dtype_size(L->problem.dtype);
+    kofn_status st = KOFN_NOMEM;
+
+    *t = (kf_tally){.parts = plan->parts};
+    t->weight = kf_zero(t->parts, sizeof *t->weight);
+    if (L->remembers) {
+        t->age = kf_zero(t->parts, sizeof *t->age);
+        t->known = kf_zero(t->parts, sizeof *t->known);
+        t->value = kf_zero(t->parts, plan->span * size);
+    }
+    if (t->weight && (!L->remembers || (t->age && t->known && t->value)))
+        st = KOFN_OK;
+    if (st)
+        kf_tally_free(t);
+    return st;
+}
+
+void kf_tally_free(kf_tally *t)
+{
+    kf_free(t->weight);
+    kf_free(t->age);
+    kf_free(t->known);
+    kf_free(t->value);
+    *t = (kf_tally){0};
+}
+
+/* Of the first piece; all are added up alike. */
+kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kf_decoder *d)
+{
+    const kofn_layout *L = &code->plan->layout;
+
+    for (size_t j = 0; j < t->parts; j++)
+        t->weight[j] = d->whole;
+    for (size_t i = 0; i < d->seats && !d->whole; i++) {
+        const kf_seat *rows;
+
+        TRY(kf_code_seat(code, d->seat[i], &rows));
+        for (size_t l = 0; l < L->lanes; l++)
+            for (size_t e = 0; e < rows->G[l].n; e++)
+                if (rows->G[l].col[e] % L->wants == 0)
+                    t->weight[rows->G[l].col[e] / L->wants] +=
+                        d->D[i * L->lanes + l] * rows->G[l].val[e];
+    }
+    return KOFN_OK;
+}
+
+static kofn_matrix value_of(const kf_tally *t, const kofn_plan *plan, size_t j)
+{
+    kofn_dtype dtype = plan->layout.problem.dtype;
+
+    return (kofn_matrix){(char *)t->value + j * plan->span * kf_dtype_size(dtype),
+                         plan->span, 1, 1, dtype};
+}
+
+static void remember(kf_tally *t, const kofn_plan *plan, const kf_decoder *d,
+                     const kf_source *source)
+{
+    for (size_t j = 0; j < t->parts; j++)
+        t->age[j]++;
+    for (size_t i = 0; i < d->seats; i++) {
+        size_t j = d->seat[i];
+        kofn_matrix to = value_of(t, plan, j);
+
+        memcpy(to.data, source[i].result->data,
+               plan->span * kf_dtype_size(to.dtype));
+        t->known[j] = true;
+        t->age[j] = 0;
+    }
+}
+
+/* Part j is seat j, and a result is its value: so it is laid out. */
+kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
+                            const kf_decoder *d, const kf_source *source,
+                            kofn_matrix *out, kf_scratch *scratch)
+{
+    kofn_matrix *value = kf_new(t->parts, sizeof *value);
+    kf_source *all = kf_new(t->parts, sizeof *all);
+    kf_decoder sum = {.wants = 1, .mixed = 1, .copy = &(int32_t){KF_MIXED},
+                      .D = kf_new(t->parts, sizeof *sum.D)};
+    kofn_status st = KOFN_NOMEM;
+
+    if (value && all && sum.D) {
+        remember(t, plan, d, source);
+        for (size_t j = 0; j < t->parts; j++) {
+            t->weight[j] = t->known[j];
+            if (!t->known[j])
+                continue;
+            value[sum.results] = value_of(t, plan, j);
+            all[sum.results] =
+                (kf_source){&value[sum.results], 0, plan->span};
+            sum.D[sum.results++] = 1;
+        }
+        st = kf_decode(plan, &sum, all, 0, 0, plan->span, out, scratch);
+    }
+    kf_free(value);
+    kf_free(all);
+    kf_free(sum.D);
+    return st;
+}
