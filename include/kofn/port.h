@@ -79,6 +79,8 @@ struct kofn_port {
     const char *name;
     bool simulated; /* its clock is not the wall's            */
     size_t workers; /* that say HELLO of themselves at the start */
+    bool away;      /* workers do not share this memory          */
+    uint64_t dropped; /* messages that made no sense, so far     */
     /* Takes m's block, in and result over, even on failure. */
     kofn_status (*send)(kofn_port *p, kofn_msg *m);
     /* One message; or KOFN_AGAIN when `until` came first, or on a port with a

@@ -70,7 +70,8 @@ struct kofn_transport {
     kofn_status (*fetch)(kofn_transport *t, kofn_packet *p, void *into);
     /* Give a packet's body back, fetched or not; on any thread. */
     void (*release)(kofn_transport *t, void *own);
-    /* Have no more to do with this peer: whatever it sends is dropped. */
+    /* Have no more to do with this peer: whatever it sends is dropped.  It
+     * learns of it where it can, and comes back as another if it wants. */
     void (*forget)(kofn_transport *t, kofn_peer peer);
     /* Sends what is under way, for at most `linger` nanoseconds, and ends. */
     void (*close)(kofn_transport *t, kofn_time linger);
@@ -84,6 +85,77 @@ struct kofn_transport {
      * next call. */
     const char *(*name_of)(kofn_transport *t, kofn_peer peer);
 };
+
+/* ---- the coordinator's port ------------------------------------------------ */
+
+typedef struct kofn_away_options {
+    size_t size;
+    size_t workers; /* that must be there before the first round begins      */
+    uint64_t job;   /* workers that hold blocks of this job keep them over a
+                       restart of the coordinator; 0: a new job              */
+    const char *source; /* name of A's file, for workers that can read it
+                           themselves, or NULL                               */
+    kofn_time silence;  /* who takes nothing of what is waiting for it for so
+                           long is lost; 0: 5 s                              */
+    size_t strangers;   /* peers that have not said who they are; 0: 64      */
+    /* Events files: start a worker, or kill the one with this process number;
+     * NULL: events cannot be staged. */
+    int (*start)(void *ud);
+    int (*kill)(void *ud, uint64_t process);
+    void *ud;
+} kofn_away_options;
+#define KOFN_AWAY_OPTIONS_INIT                                                 \
+    {                                                                          \
+        sizeof(kofn_away_options), 1, 0, NULL, 0, 0, NULL, NULL, NULL          \
+    }
+/* Workers reached over a transport, which the port takes over even on
+ * failure.  A block is encoded while it is sent, some rows at a time. */
+KOFN_API kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
+                                    const kofn_away_options *opt);
+/* The number of the job that workers know it by. */
+KOFN_API uint64_t kofn_port_job(const kofn_port *port);
+
+/* ---- a worker's life -------------------------------------------------------- */
+
+typedef enum kofn_leave { /* what serve_options.leave answers */
+    KOFN_STAY,
+    KOFN_LEAVE_SOON, /* finish what is in hand, then go */
+    KOFN_LEAVE_NOW
+} kofn_leave;
+
+typedef struct kofn_serve_options {
+    size_t size;
+    kofn_part_fn f; /* for sums of a function, with its context */
+    void *ctx;
+    /* The operand of that name, where this machine can read it: its block is
+     * then made here and only coefficients have travelled.  Fills one of both,
+     * which is given back to operand_done; any failure, and the block is sent
+     * instead.  NULL: nothing can be read here. */
+    kofn_status (*operand)(void *ud, const char *name, const kofn_matrix **A,
+                           const kofn_sparse **S);
+    void (*operand_done)(void *ud);
+    size_t memory;         /* bytes that a block may take; 0: no limit   */
+    kofn_time patience;    /* give up when there is no coordinator for so
+                              long; 0: never                             */
+    kofn_time grace;       /* after KOFN_LEAVE_SOON at most so long       */
+    const kofn_weather *weather; /* NULL: fair                           */
+    /* Asked every millisecond or so, and told what happens in words (NULL
+     * otherwise). */
+    kofn_leave (*watch)(void *ud, const char *news);
+    void *ud;
+    bool staged; /* let the coordinator slow and spoil this worker: tests */
+} kofn_serve_options;
+#define KOFN_SERVE_OPTIONS_INIT                                                \
+    {                                                                          \
+        sizeof(kofn_serve_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL,     \
+            NULL, NULL, false                                                  \
+    }
+/* Serves until dismissed (KOFN_OK), asked to leave (KOFN_AGAIN), refused
+ * (KOFN_UNSUITED) or out of patience (KOFN_LATE).  The transport is ended.
+ * One thread computes and listens: while it computes it looks for messages
+ * every millisecond or so. */
+KOFN_API kofn_status kofn_serve(kofn_transport *t,
+                                const kofn_serve_options *opt);
 
 #ifdef __cplusplus
 }

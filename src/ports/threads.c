@@ -88,7 +88,6 @@ typedef struct worker {
     bool started;
     mailbox box;
     kofn_block *block;
-    unsigned round; /* of the last task it took up */
     bool leaves; /* of itself, by the weather, at `until` */
     kofn_time until;
 
@@ -134,14 +133,6 @@ static struct timespec at_time(const port *p, kofn_time t)
     return at;
 }
 
-static kofn_time cpu_time(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
-
 static bool stopped(void *ud)
 {
     worker *w = ud;
@@ -164,8 +155,9 @@ static void report(worker *w, kofn_msg m)
 }
 
 /* Sleep, unless the task is cancelled or the worker is gone. */
-static void dawdle(worker *w, double seconds)
+static void dawdle(void *ud, double seconds)
 {
+    worker *w = ud;
     struct timespec until = at_time(
         w->port, port_now(&w->port->base) + kf_nanoseconds(seconds));
 
@@ -177,10 +169,8 @@ static void dawdle(worker *w, double seconds)
     pthread_mutex_unlock(&w->box.lock);
 }
 
-static void work(worker *w, kofn_msg *m, double factor, bool wrong)
+static void work(worker *w, kf_exposed *x, kofn_msg *m)
 {
-    const kofn_weather *weather = &w->port->weather;
-    kofn_time began = cpu_time();
     kofn_msg answer = {.type = KOFN_MSG_RESULT,
                        .task = m->task,
                        .round = m->round,
@@ -188,26 +178,9 @@ static void work(worker *w, kofn_msg *m, double factor, bool wrong)
                        .hi = m->hi,
                        .result = m->result};
 
-    answer.status =
-        w->block ? kofn_work(w->block, m, stopped, w) : KOFN_STATE;
-    answer.took = cpu_time() - began;
-    if (answer.status == KOFN_OK && (factor != 1 || !w->port->fair)) {
-        double took = (double)answer.took * 1e-9;
-        double wanted = took / kf_weather_speed(weather, w->id) * factor;
-
-        wanted = kf_weather_stretch(weather, w->id, m->round,
-                                    w->round != m->round, wanted);
-        w->round = m->round;
-        if (wanted > took)
-            dawdle(w, wanted - took);
-        answer.took = kf_nanoseconds(wanted);
-        if (stopped(w))
-            answer.status = KOFN_AGAIN;
-    }
+    answer.status = kf_toil(x, w->block, m, &answer.took);
     if (answer.status != KOFN_OK)
         answer.type = KOFN_MSG_FAILED;
-    else if (wrong || kf_weather_corrupts(weather, w->id, m->task))
-        kf_corrupt(weather, w->id, m->task, &m->result->m);
     kofn_parcel_drop(m->in);
     if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */
         kofn_parcel_drop(m->result);
@@ -216,7 +189,7 @@ static void work(worker *w, kofn_msg *m, double factor, bool wrong)
 }
 
 /* The next message; false when the worker is to end. */
-static bool receive(worker *w, kofn_msg *m, double *factor, bool *wrong)
+static bool receive(worker *w, kofn_msg *m, kf_exposed *x)
 {
     pthread_mutex_lock(&w->box.lock);
     w->working = false;
@@ -232,8 +205,8 @@ static bool receive(worker *w, kofn_msg *m, double *factor, bool *wrong)
         w->task = m->task;
         atomic_store(&w->stop, false);
     }
-    *factor = w->factor;
-    *wrong = w->wrong;
+    x->factor = w->factor;
+    x->wrong = w->wrong;
     pthread_mutex_unlock(&w->box.lock);
     return true;
 }
@@ -241,17 +214,20 @@ static bool receive(worker *w, kofn_msg *m, double *factor, bool *wrong)
 static void *live(void *ud)
 {
     worker *w = ud;
-    double factor;
-    bool wrong;
+    kf_exposed x = {.weather = &w->port->weather,
+                    .worker = w->id,
+                    .dawdle = dawdle,
+                    .stopped = stopped,
+                    .ud = w};
     kofn_msg m;
 
-    while (receive(w, &m, &factor, &wrong)) {
+    while (receive(w, &m, &x)) {
         if (m.type == KOFN_MSG_STORE) {
             kofn_block_drop(w->block);
             w->block = m.block;
             report(w, (kofn_msg){.type = KOFN_MSG_STORED});
         } else {
-            work(w, &m, factor, wrong);
+            work(w, &x, &m);
         }
     }
     kofn_block_drop(w->block); /* not only when the port is closed */

@@ -57,7 +57,8 @@ void kf_job_spare(kofn_job *j, kofn_parcel *p)
 {
     if (!p)
         return;
-    if (kf_grow(&j->spare, &j->spare_cap, j->spares, sizeof *j->spare))
+    if (p->capacity == 0 ||
+        kf_grow(&j->spare, &j->spare_cap, j->spares, sizeof *j->spare))
         kofn_parcel_drop(p);
     else
         j->spare[j->spares++] = p;

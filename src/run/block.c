@@ -47,11 +47,17 @@ void kf_resident_free(kf_resident *r)
 
 /* Part j of a group among the parts of all groups, which are numbered down
  * the columns of the whole grid. */
-static size_t part_index(const kofn_plan *p, size_t group, size_t j)
+size_t kf_part_index(const kofn_plan *p, size_t group, size_t j)
 {
     size_t rows = p->layout.cut[0].rows;
 
     return j / rows * rows * p->layout.groups + group * rows + j % rows;
+}
+
+const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
+                                    size_t j)
+{
+    return &r->parts.part[kf_part_index(r->plan, group, j)];
 }
 
 /* ---- references ------------------------------------------------------------ */
@@ -71,6 +77,9 @@ void kofn_block_drop(kofn_block *b)
     kf_free(b->owned);
     kf_free(b->first);
     kf_free(b->weight);
+    kf_free((void *)(uintptr_t)b->own.ptr);
+    kf_free((void *)(uintptr_t)b->own.col);
+    kf_free((void *)(uintptr_t)b->own.val);
     kf_free(b);
 }
 
@@ -114,7 +123,7 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
             for (size_t e = 0; e < rows->E0[l].n; e++) {
                 size_t j = rows->E0[l].col[e];
 
-                b->first[place[j]] = part_index(r->plan, group, j) * b->rows;
+                b->first[place[j]] = kf_part_index(r->plan, group, j) * b->rows;
                 b->weight[l * b->used + place[j]] = rows->E0[l].val[e];
             }
     kf_free(place);
@@ -148,7 +157,7 @@ static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
     }
 }
 
-/* Views for plain lanes, memory for coded ones. */
+/* Views for plain lanes, memory for coded ones unless they are made later. */
 static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
                            size_t group, kofn_block *b, kf_mixed *jobs,
                            size_t *count)
@@ -164,8 +173,11 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
     if (!kf_mul(coded * size, b->rows, &bytes) ||
         !kf_mul(bytes, b->cols, &bytes))
         return kf_nomem(SIZE_MAX);
-    if (coded && !(b->owned = kf_new(bytes, 1)))
+    if (coded && !r->away && !(b->owned = kf_new(bytes, 1)))
         return KOFN_NOMEM;
+    b->from = r;
+    b->group = group;
+    b->coded = rows->E0;
     for (size_t l = 0; l < b->lanes; l++) {
         const kf_row *row = &rows->E0[l];
 
@@ -173,7 +185,10 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
             b->lane[l] = (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
         } else if (inner == 1 && plain_lane(row)) {
             b->lane[l] =
-                r->parts.part[part_index(r->plan, group, row->col[0])];
+                r->parts.part[kf_part_index(r->plan, group, row->col[0])];
+        } else if (r->away) {
+            b->lane[l] = (kofn_matrix){NULL, b->rows, b->cols, b->cols,
+                                       b->dtype};
         } else {
             b->lane[l] = (kofn_matrix){
                 (char *)b->owned + next++ * b->rows * b->cols * size, b->rows,
@@ -193,7 +208,7 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
     kofn_status st = part ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t j = 0; !st && j < p->parts; j++)
-        part[j] = &r->parts.part[part_index(p, group, j)];
+        part[j] = kf_resident_part(r, group, j);
     if (!st)
         st = kf_mix(jobs, n, part, p->parts, r->parts.rows, r->parts.cols);
     kf_free(part);

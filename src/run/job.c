@@ -82,6 +82,7 @@ kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
     TRY(kf_check_finite(A, "A"));
     TRY(kf_resident_dense(&j->resident, j->plan, A));
+    j->resident.away = j->port->away;
     j->placed = true;
     return KOFN_OK;
 }
@@ -98,6 +99,7 @@ kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
                        "kofn_place");
     TRY(kf_tally_new(&j->tally, j->plan));
     kf_resident_sum(&j->resident, j->plan, f, ctx);
+    j->resident.away = j->port->away;
     j->placed = true;
     return KOFN_OK;
 }
@@ -109,6 +111,7 @@ kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     TRY(kf_resident_sparse(&j->resident, j->plan, A));
+    j->resident.away = j->port->away;
     j->placed = true;
     return KOFN_OK;
 }
@@ -118,16 +121,16 @@ void kofn_close(kofn_job *j)
     if (!j)
         return;
     kofn_finish(j);
+    for (size_t i = 0; i < j->slots; i++) /* they may be the port's */
+        kofn_parcel_drop(j->slot[i].result);
+    for (size_t i = 0; i < j->spares; i++)
+        kofn_parcel_drop(j->spare[i]);
     if (j->port)
         j->port->close(j->port);
     kf_journal_close(j->journal);
     kofn_core_free(j->core);
     kf_resident_free(&j->resident);
     kf_tally_free(&j->tally);
-    for (size_t i = 0; i < j->slots; i++)
-        kofn_parcel_drop(j->slot[i].result);
-    for (size_t i = 0; i < j->spares; i++)
-        kofn_parcel_drop(j->spare[i]);
     kf_messages_free(&j->messages);
     kf_guard_free(&j->guard);
     kf_free(j->todo);

@@ -16,6 +16,7 @@ kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
         return KOFN_NOMEM;
     atomic_init(&p->refs, 1);
     p->of = NULL;
+    p->release = NULL;
     p->capacity = bytes;
     p->m = (kofn_matrix){kf_new(bytes, 1), rows, cols, cols, dtype};
     if (!p->m.data) {
@@ -37,6 +38,7 @@ kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
     atomic_init(&p->refs, 1);
     p->m = *part;
     p->capacity = 0;
+    p->release = NULL;
     p->of = kofn_parcel_keep(of);
     return KOFN_OK;
 }
@@ -44,6 +46,23 @@ kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
 size_t kf_parcel_bytes(const kofn_parcel *p)
 {
     return p ? p->m.rows * p->m.cols * kf_dtype_size(p->m.dtype) : 0;
+}
+
+kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
+                             void (*release)(void *from, void *own),
+                             void *from, void *own)
+{
+    kofn_parcel *p = kf_zero(1, sizeof *p);
+
+    *out = p;
+    if (!p)
+        return KOFN_NOMEM;
+    atomic_init(&p->refs, 1);
+    p->m = *m;
+    p->release = release;
+    p->from = from;
+    p->own = own;
+    return KOFN_OK;
 }
 
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
@@ -69,6 +88,8 @@ void kofn_parcel_drop(kofn_parcel *p)
         return;
     if (p->of)
         kofn_parcel_drop(p->of);
+    else if (p->release)
+        p->release(p->from, p->own);
     else
         kf_free(p->m.data);
     kf_free(p);

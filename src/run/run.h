@@ -16,8 +16,10 @@
 struct kofn_parcel {
     atomic_uint refs;
     kofn_matrix m;
-    size_t capacity; /* bytes; 0: they are those of another parcel */
-    kofn_parcel *of; /* ... which this one keeps                   */
+    size_t capacity; /* bytes; 0: they are another's                 */
+    kofn_parcel *of; /* ... parcel's, which this one keeps           */
+    void (*release)(void *from, void *own); /* ... or a transport's  */
+    void *from, *own;
 };
 
 /* rows x cols, contiguous, not initialised. */
@@ -27,6 +29,10 @@ kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
 kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
                            const kofn_matrix *part);
 size_t kf_parcel_bytes(const kofn_parcel *p); /* of its numbers; NULL: 0 */
+/* Around numbers that `release(from, own)` gives back. */
+kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
+                             void (*release)(void *from, void *own),
+                             void *from, void *own);
 /* Give a parcel that nobody else holds another shape; false when too small. */
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype);
@@ -54,6 +60,8 @@ typedef struct kf_resident {
     kofn_sparse view;      /* what A points to                      */
     kofn_part_fn f;        /* sums of a function: that function     */
     void *ctx;
+    bool away; /* blocks go to other machines: coded lanes are made piece by
+                  piece, when they are asked for */
 } kf_resident;
 
 /* The parts of a sum that a seat computes, and how it mixes them. */
@@ -76,11 +84,19 @@ struct kofn_block {
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
 
+    /* For a worker elsewhere: coded lanes are made when they are asked for
+     * (piece.c) and have no data until then. */
+    const struct kf_resident *from;
+    size_t group;
+    const kf_row *coded; /* lanes x inner rows over the group's parts */
+
     kf_share *share;      /* sums of a function */
     const kofn_sparse *A; /* sparse: plain parts, mixed after computing */
     size_t used;          /* how many                                   */
     size_t *first;        /* row of A where each begins                 */
     double *weight;       /* lanes x used                               */
+    kofn_sparse own;      /* at a worker elsewhere: what A points to ... */
+    size_t entries;       /* ... and how many entries it has room for    */
 };
 
 kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
@@ -90,9 +106,18 @@ kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
 void kf_resident_sum(kf_resident *r, const kofn_plan *plan, kofn_part_fn f,
                      void *ctx);
 void kf_resident_free(kf_resident *r);
+/* Part j of a group; one beyond the operand's edge has no rows. */
+const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
+                                    size_t j);
+/* Where it is in the grid of the parts of all groups. */
+size_t kf_part_index(const kofn_plan *p, size_t group, size_t j);
 /* The blocks of several seats at once: all of A is read once. */
 kofn_status kf_encode(const kf_resident *r, kf_code *code,
                       const size_t *seats, size_t n, kofn_block **blocks);
+
+/* Does the work asked for fit this block?  For messages that come from
+ * elsewhere. */
+kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m);
 
 /* Strips [lo, hi) of the block times `in`, as KOFN_ROWS. */
 kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
@@ -224,6 +249,22 @@ void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
                 kofn_matrix *result);
 kofn_time kf_nanoseconds(double seconds);
 bool kf_weather_fair(const kofn_weather *w);
+
+/* A worker under the weather. */
+typedef struct kf_exposed {
+    const kofn_weather *weather;
+    uint32_t worker;
+    double factor; /* as staged by an events file */
+    bool wrong;
+    unsigned round; /* of the last task it took up */
+    /* Sleep, unless the task is cancelled. */
+    void (*dawdle)(void *ud, double seconds);
+    bool (*stopped)(void *ud);
+    void *ud;
+} kf_exposed;
+/* kofn_work as this worker does it; *took is what it made of the time. */
+kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
+                    kofn_time *took);
 
 /* ---- journal (journal.c) ------------------------------------------------------ */
 

@@ -307,3 +307,58 @@ kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
     }
     return kofn_compute(b, in, m->lo, m->hi, out, stopped, ud);
 }
+
+/* ---- messages from elsewhere ------------------------------------------------------ */
+
+static bool shape(const kofn_matrix *a, size_t rows, size_t cols)
+{
+    return a->rows == rows && a->cols == cols;
+}
+
+/* Strips of the lanes of an input that is summed over. */
+static bool within(const kofn_msg *m, size_t strips, size_t lanes, size_t most)
+{
+    return strips % lanes == 0 && m->hi <= strips / lanes && m->hi <= most;
+}
+
+static bool fits(const kofn_block *b, const kofn_msg *m)
+{
+    const kofn_matrix *in = &m->in->m, *out = &m->result->m;
+    size_t strips = m->hi - m->lo;
+
+    if (m->how == KOFN_TURN)
+        return b->share && m->turn < b->share->turns &&
+               shape(out, b->share->lanes * b->share->span, 1);
+    if (b->share || m->lo >= m->hi || (b->A && m->how != KOFN_ROWS))
+        return false;
+    switch (m->how) {
+    case KOFN_ROWS:
+        return m->hi <= b->rows && in->rows == b->cols &&
+               shape(out, b->lanes * strips, in->cols);
+    case KOFN_LEFT_ROWS:
+        return m->hi <= in->rows && in->cols == b->rows &&
+               shape(out, b->lanes * strips, b->cols);
+    case KOFN_INNER:
+        return within(m, in->rows, b->lanes, b->cols) &&
+               shape(out, b->rows, in->cols);
+    case KOFN_LEFT_INNER:
+        return within(m, in->cols, b->lanes, b->rows) &&
+               shape(out, in->rows, b->cols);
+    case KOFN_TWICE:
+        return shape(in, b->cols, 1) && shape(out, b->cols, 1);
+    case KOFN_TURN:
+        break;
+    }
+    return false;
+}
+
+kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m)
+{
+    if (m->in->m.dtype == b->dtype && m->result->m.dtype == b->dtype &&
+        fits(b, m))
+        return KOFN_OK;
+    return kf_fail(KOFN_SHAPE, "task %u, strips [%zu, %zu) with an input of "
+                   "%zu x %zu and a result of %zu x %zu, does not fit the "
+                   "block", m->task, m->lo, m->hi, m->in->m.rows,
+                   m->in->m.cols, m->result->m.rows, m->result->m.cols);
+}

@@ -1,0 +1,290 @@
+/* away.c -- workers on other machines, over any transport: the coordinator's
+ * side of docs/wire.md.
+ *
+ * Nothing that comes from a peer is believed.  A result counts only when its
+ * worker was asked for that task, and its shape, kind and checksum are what
+ * was asked for; one that is damaged ends the connection, and everything else
+ * is dropped and counted.  What is to go to a worker waits in its outbox when
+ * the way there is full; a worker whose outbox does not move for `silence` is
+ * lost, for a transport does not notice a peer that has stopped while its pipe
+ * is full.
+ *
+ * Blocks are pulled: a worker asks for some rows at a time, and gets them
+ * when there is nothing else to do.
+ */
+#include <errno.h>
+#include <sys/random.h>
+
+#include "away.h"
+
+#define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again */
+
+kofn_time kf_away_now(kofn_port *base)
+{
+    port *p = (port *)base;
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (t.tv_sec - p->start.tv_sec) * KOFN_SECOND + t.tv_nsec -
+           p->start.tv_nsec;
+}
+
+void kf_away_drop(kofn_msg *m)
+{
+    kofn_block_drop(m->block);
+    kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->result);
+}
+
+/* ---- what the job is to hear ----------------------------------------------------- */
+
+kofn_status kf_away_tell(port *p, kofn_msg m)
+{
+    if (kf_queue_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
+                   sizeof *p->ready)) {
+        kf_away_drop(&m);
+        return KOFN_NOMEM;
+    }
+    p->ready[p->ready_first + p->readies++] = m;
+    return KOFN_OK;
+}
+
+static void forget_errands(worker *w)
+{
+    for (size_t i = 0; i < w->errands; i++)
+        kofn_parcel_drop(w->errand[i].result);
+    w->errands = 0;
+}
+
+/* It is not there any more, and its memory is not needed. */
+void kf_away_bury(port *p, worker *w)
+{
+    w->gone = true;
+    p->stuck -= w->stuck != 0;
+    w->stuck = 0;
+    forget_errands(w);
+    kf_post_empty(&w->outbox);
+    kofn_block_drop(w->block);
+    w->block = NULL;
+}
+
+kofn_status kf_away_lose(port *p, uint32_t id)
+{
+    if (p->worker[id]->gone)
+        return KOFN_OK;
+    kf_away_bury(p, p->worker[id]);
+    p->of_peer[p->worker[id]->peer] = NOBODY;
+    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_BYE, .worker = id});
+}
+
+/* ---- the port ------------------------------------------------------------------------------------ */
+
+static kofn_time sooner(kofn_time a, kofn_time b)
+{
+    return a < b ? a : b;
+}
+
+/* One packet, or one piece of a block when there is none. */
+static kofn_status turn(port *p, kofn_time atmost)
+{
+    kofn_packet k = {0};
+    kofn_status st;
+
+    TRY(kf_away_flush(p));
+    kf_away_send_away(p);
+    if (p->needs)
+        atmost = 0;
+    else if (p->stuck)
+        atmost = sooner(atmost, RETRY);
+    else if (p->strangers)
+        atmost = sooner(atmost, KOFN_SECOND);
+    st = p->t->wait(p->t, atmost, &k);
+    if (st == KOFN_AGAIN && p->needs)
+        return kf_away_serve(p);
+    if (st)
+        return st == KOFN_AGAIN ? KOFN_OK : st;
+    return kf_away_receive(p, &k);
+}
+
+static kofn_status port_wait(kofn_port *base, kofn_time until,
+                             kofn_time atmost, kofn_msg *m)
+{
+    port *p = (port *)base;
+    kofn_time now = kf_away_now(base);
+
+    if (atmost < KOFN_NEVER - now)
+        until = sooner(until, now + atmost);
+    do {
+        if (p->readies) {
+            *m = p->ready[p->ready_first++];
+            if (--p->readies == 0)
+                p->ready_first = 0;
+            return KOFN_OK;
+        }
+        TRY(turn(p, until == KOFN_NEVER ? KOFN_SECOND
+                                        : until > now ? until - now : 0));
+        now = kf_away_now(base);
+        base->dropped += p->t->dropped - p->transport_dropped;
+        p->transport_dropped = p->t->dropped;
+    } while (p->readies || now < until);
+    return KOFN_AGAIN;
+}
+
+static void port_close(kofn_port *base)
+{
+    port *p = (port *)base;
+
+    for (size_t i = 0; i < p->workers; i++)
+        if (!p->worker[i]->gone) {
+            kf_post_empty(&p->worker[i]->outbox);
+            kf_away_say(p, p->worker[i]->peer, KF_WIRE_DISMISS, 0, NULL);
+        }
+    for (size_t i = 0; i < p->readies; i++)
+        kf_away_drop(&p->ready[p->ready_first + i]);
+    for (size_t i = 0; i < p->workers; i++) {
+        if (!p->worker[i]->gone)
+            kf_away_bury(p, p->worker[i]);
+        kf_post_free(&p->worker[i]->outbox);
+        kf_free(p->worker[i]->errand);
+        kf_free(p->worker[i]);
+    }
+    for (size_t i = 0; i < p->inputs; i++)
+        kofn_parcel_drop(p->input[i].packed);
+    if (p->t)
+        p->t->close(p->t, KOFN_SECOND);
+    kf_free(p->worker);
+    kf_free(p->of_peer);
+    kf_free(p->stranger);
+    kf_free(p->input);
+    kf_free(p->need);
+    kf_free(p->ready);
+    kf_free(p->source);
+    kf_free(p);
+}
+
+/* ---- what an events file asks for ------------------------------------------------------------------ */
+
+/* A new worker says hello within ten seconds, or does not come. */
+static kofn_status port_admit(kofn_port *base, uint32_t *id)
+{
+    port *p = (port *)base;
+    kofn_time end = kf_away_now(base) + HELLO_TIME;
+    size_t had = p->workers;
+
+    if (p->opt.start(p->opt.ud))
+        return kf_fail(KOFN_TRANSPORT, "a worker could not be started");
+    while (p->workers == had) {
+        if (kf_away_now(base) > end)
+            return kf_fail(KOFN_LATE, "a worker was started and did not say "
+                           "hello within ten seconds");
+        TRY(turn(p, KOFN_SECOND / 100));
+    }
+    *id = (uint32_t)had;
+    for (size_t i = p->readies; i-- > 0;) { /* the job knows already */
+        kofn_msg *m = &p->ready[p->ready_first + i];
+
+        if (m->type == KOFN_MSG_HELLO && m->worker == had) {
+            memmove(m, m + 1, (p->readies - i - 1) * sizeof *m);
+            p->readies--;
+        }
+    }
+    return KOFN_OK;
+}
+
+static kofn_status port_remove(kofn_port *base, uint32_t id)
+{
+    port *p = (port *)base;
+    worker *w;
+
+    if (id >= p->workers || p->worker[id]->gone)
+        return KOFN_OK;
+    w = p->worker[id];
+    p->opt.kill(p->opt.ud, w->process);
+    p->t->forget(p->t, w->peer);
+    p->of_peer[w->peer] = NOBODY;
+    kf_away_bury(p, w);
+    return KOFN_OK;
+}
+
+static void stage(port *p, uint32_t id, kf_stage what, double value)
+{
+    kf_head h = {.type = KF_WIRE_STAGE,
+                 .job = p->job,
+                 .turn = what,
+                 .lo = (uint64_t)(value * 1000)};
+
+    if (id < p->workers)
+        kf_away_post(p, id, &h, NULL, 0, NULL, NULL);
+}
+
+static void port_slow(kofn_port *base, uint32_t id, double factor)
+{
+    stage((port *)base, id, KF_STAGE_SLOW, factor);
+}
+
+static void port_corrupt(kofn_port *base, uint32_t id, bool on)
+{
+    stage((port *)base, id, KF_STAGE_CORRUPT, on);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------- */
+
+uint64_t kofn_port_job(const kofn_port *base)
+{
+    return base->away ? ((const port *)base)->job : 0;
+}
+
+static kofn_status draw_job(port *p)
+{
+    p->job = p->opt.job;
+    while (p->job == 0)
+        if (getrandom(&p->job, sizeof p->job, 0) != sizeof p->job)
+            return kf_fail(KOFN_IO, "the system gives no random number: %s",
+                           strerror(errno));
+    return KOFN_OK;
+}
+
+kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
+                           const kofn_away_options *opt)
+{
+    port *p = kf_zero(1, sizeof *p);
+    kofn_status st = KOFN_OK;
+
+    *out = NULL;
+    if (!p) {
+        t->close(t, 0);
+        return KOFN_NOMEM;
+    }
+    p->opt = (kofn_away_options)KOFN_AWAY_OPTIONS_INIT;
+    if (opt)
+        memcpy(&p->opt, opt, kf_min(opt->size, sizeof p->opt));
+    if (p->opt.silence <= 0)
+        p->opt.silence = 5 * KOFN_SECOND;
+    if (p->opt.strangers == 0)
+        p->opt.strangers = 64;
+    p->t = t;
+    p->base = (kofn_port){.name = t->name,
+                          .workers = p->opt.workers,
+                          .away = true,
+                          .send = kf_away_send,
+                          .wait = port_wait,
+                          .now = kf_away_now,
+                          .close = port_close,
+                          .slow = port_slow,
+                          .corrupt = port_corrupt};
+    if (p->opt.start && p->opt.kill) {
+        p->base.admit = port_admit;
+        p->base.remove = port_remove;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &p->start);
+    if (p->opt.source && !(p->source = kf_strdup(p->opt.source)))
+        st = KOFN_NOMEM;
+    if (!st)
+        st = draw_job(p);
+    if (st) {
+        port_close(&p->base);
+        return st;
+    }
+    *out = &p->base;
+    return KOFN_OK;
+}

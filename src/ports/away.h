@@ -1,0 +1,109 @@
+/* away.h -- what the coordinator's port over a transport has in hand, shared
+ * by away.c (its life), away_send.c and away_receive.c. */
+#ifndef KF_PORTS_AWAY_H
+#define KF_PORTS_AWAY_H
+
+#include <time.h>
+
+#include "post.h"
+
+#define HELLO_TIME (10 * KOFN_SECOND)   /* to say who one is           */
+#define UNITS_AT_ONCE ((size_t)4 << 20) /* bytes of a block asked for  */
+#define NOBODY UINT32_MAX
+
+/* Asked of a worker. */
+typedef struct errand {
+    uint32_t task;
+    kofn_parcel *result;
+} errand;
+
+typedef struct worker {
+    kofn_peer peer;
+    bool gone;
+    uint64_t process; /* its number on its machine */
+    kf_outbox outbox;
+    kofn_time stuck; /* since when the outbox does not move; 0: it does */
+    size_t behind;   /* letters that waited then                         */
+    errand *errand;
+    size_t errands, errand_cap;
+    uint64_t known[2]; /* inputs that it has */
+    kofn_block *block;
+    uint64_t block_id;
+    bool stored;
+} worker;
+
+/* An input of the round, as it is sent. */
+typedef struct input {
+    const kofn_parcel *of;
+    kofn_parcel *packed; /* contiguous */
+    uint64_t id, sum;
+} input;
+
+typedef struct stranger {
+    kofn_peer peer;
+    kofn_time since;
+} stranger;
+
+typedef struct need {
+    uint32_t worker;
+    uint64_t id, section, lo, hi;
+} need;
+
+typedef struct port {
+    kofn_port base;
+    kofn_transport *t;
+    kofn_away_options opt;
+    char *source;
+    struct timespec start;
+    uint64_t job, next_input;
+    worker **worker;
+    size_t workers, worker_cap;
+    uint32_t *of_peer; /* worker of each peer, or NOBODY */
+    size_t peers;
+    stranger *stranger;
+    size_t strangers, stranger_cap;
+    input *input;
+    size_t inputs, input_cap;
+    unsigned round; /* of these inputs */
+    need *need;     /* a queue */
+    size_t need_first, needs, need_cap;
+    kofn_msg *ready; /* to be told: a queue */
+    size_t ready_first, readies, ready_cap;
+    size_t stuck; /* workers with a full outbox */
+    uint64_t transport_dropped;
+} port;
+
+/* ---- away.c ---- */
+
+kofn_time kf_away_now(kofn_port *base);
+/* What the job is to hear; takes the payload over. */
+kofn_status kf_away_tell(port *p, kofn_msg m);
+void kf_away_drop(kofn_msg *m); /* its payload */
+/* This worker is not there any more: its memory, and the job told of it. */
+void kf_away_bury(port *p, worker *w);
+kofn_status kf_away_lose(port *p, uint32_t id);
+
+/* ---- away_send.c ---- */
+
+kofn_status kf_away_send(kofn_port *base, kofn_msg *m);
+/* To a worker, behind what waits; takes the body over, even on failure. */
+kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
+                         const void *body, size_t bytes,
+                         void (*done)(void *), void *ud);
+/* Words for a peer who may not be a worker. */
+void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
+                 const char *words);
+kofn_status kf_away_flush(port *p); /* outboxes that are stuck */
+errand *kf_away_errand(worker *w, uint32_t task);
+kofn_parcel *kf_away_end(worker *w, errand *e); /* the room for its result */
+/* A worker asks for a piece of its block; it is sent when there is time. */
+kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
+kofn_status kf_away_serve(port *p);
+
+/* ---- away_receive.c ---- */
+
+kofn_status kf_away_receive(port *p, kofn_packet *k);
+/* Whoever connects and does not say who it is. */
+void kf_away_send_away(port *p);
+
+#endif

@@ -1,0 +1,224 @@
+/* away_receive.c -- what comes from workers elsewhere, none of it believed. */
+#include "away.h"
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+static void discard(port *p, kofn_packet *k)
+{
+    if (k->own)
+        p->t->release(p->t, k->own);
+    k->own = NULL;
+}
+
+/* A packet that makes no sense. */
+static kofn_status refuse(port *p, kofn_packet *k)
+{
+    p->base.dropped++;
+    discard(p, k);
+    return KOFN_OK;
+}
+
+static void not_a_stranger(port *p, kofn_peer peer)
+{
+    for (size_t i = 0; i < p->strangers; i++)
+        if (p->stranger[i].peer == peer) {
+            p->stranger[i] = p->stranger[--p->strangers];
+            return;
+        }
+}
+
+static bool is_stranger(const port *p, kofn_peer peer)
+{
+    for (size_t i = 0; i < p->strangers; i++)
+        if (p->stranger[i].peer == peer)
+            return true;
+    return false;
+}
+
+static kofn_status meet(port *p, kofn_peer peer)
+{
+    while (p->peers <= peer) {
+        size_t had = p->peers;
+
+        TRY(kf_grow(&p->of_peer, &p->peers, p->peers, sizeof *p->of_peer));
+        for (size_t i = had; i < p->peers; i++)
+            p->of_peer[i] = NOBODY;
+    }
+    if (p->strangers >= p->opt.strangers) { /* the oldest makes room */
+        p->t->forget(p->t, p->stranger[0].peer);
+        not_a_stranger(p, p->stranger[0].peer);
+    }
+    TRY(kf_grow(&p->stranger, &p->stranger_cap, p->strangers,
+                sizeof *p->stranger));
+    p->stranger[p->strangers++] = (stranger){peer, kf_away_now(&p->base)};
+    return KOFN_OK;
+}
+
+static void turn_away(port *p, kofn_peer peer, const char *why)
+{
+    kf_away_say(p, peer, KF_WIRE_REFUSED, 0, why);
+    not_a_stranger(p, peer);
+    p->base.dropped++;
+}
+
+static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
+{
+    worker *w = kf_zero(1, sizeof *w);
+
+    if (!w)
+        return KOFN_NOMEM;
+    if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
+        kf_free(w);
+        return KOFN_NOMEM;
+    }
+    not_a_stranger(p, peer);
+    w->peer = peer;
+    w->process = h->lo;
+    p->of_peer[peer] = (uint32_t)p->workers;
+    p->worker[p->workers] = w;
+    kf_away_say(p, peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
+    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_HELLO,
+                              .worker = (uint32_t)p->workers++});
+}
+
+/* Its line is not to be trusted any more.  It will come back on another, and
+ * what it owed is asked for again. */
+static kofn_status hang_up(port *p, uint32_t id)
+{
+    p->base.dropped++;
+    p->t->forget(p->t, p->worker[id]->peer);
+    return kf_away_lose(p, id);
+}
+
+/* The worker's answer to an errand.  `result` is NULL when it failed. */
+static kofn_status answer(port *p, uint32_t id, const kf_head *h,
+                          kofn_parcel *result, kofn_status status)
+{
+    return kf_away_tell(p, (kofn_msg){.type = status ? KOFN_MSG_FAILED
+                                             : KOFN_MSG_RESULT,
+                              .worker = id,
+                              .task = h->task,
+                              .round = h->round,
+                              .result = result,
+                              .status = status,
+                              .took = (kofn_time)h->took});
+}
+
+static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
+                               kofn_packet *k)
+{
+    worker *w = p->worker[id];
+    errand *e = kf_away_errand(w, h->task);
+    kofn_parcel *result;
+    kofn_status st;
+
+    if (!e)
+        return refuse(p, k);
+    result = kf_away_end(w, e);
+    if (h->type == KF_WIRE_FAILED) {
+        discard(p, k);
+        if (h->status == KOFN_AGAIN) { /* cancelled: nobody waits */
+            kofn_parcel_drop(result);
+            return KOFN_OK;
+        }
+        return answer(p, id, h, result,
+                      h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT);
+    }
+    if (h->rows != result->m.rows || h->cols != result->m.cols ||
+        h->dtype != result->m.dtype) {
+        refuse(p, k);
+        return answer(p, id, h, result, KOFN_FORMAT);
+    }
+    st = kf_take_body(p->t, k, h, &result);
+    if (st == KOFN_OK)
+        return answer(p, id, h, result, KOFN_OK);
+    kofn_parcel_drop(result);
+    return st == KOFN_NOMEM ? st : hang_up(p, id);
+}
+
+static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
+                                 kofn_packet *k)
+{
+    kofn_peer peer = k->peer;
+
+    discard(p, k);
+    if (!is_stranger(p, peer)) {
+        p->base.dropped++;
+    } else if (h->version && st) { /* kofn, but another */
+        turn_away(p, peer, kofn_errmsg());
+    } else if (st || h->type != KF_WIRE_HELLO) { /* not kofn, or damaged */
+        p->base.dropped++;
+        not_a_stranger(p, peer);
+        p->t->forget(p->t, peer);
+    } else {
+        return welcome(p, peer, h);
+    }
+    return KOFN_OK;
+}
+
+static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
+                               kofn_packet *k)
+{
+    kofn_msg m = {.worker = id};
+
+    if (h->job != p->job && h->type != KF_WIRE_HELLO)
+        return refuse(p, k);
+    if (h->type == KF_WIRE_RESULT || h->type == KF_WIRE_FAILED)
+        return take_result(p, id, h, k);
+    discard(p, k);
+    switch (h->type) {
+    case KF_WIRE_HELLO: /* again: it has not heard the answer */
+        kf_away_say(p, k->peer, KF_WIRE_WELCOME, id, NULL);
+        return KOFN_OK;
+    case KF_WIRE_NEED:
+        return kf_away_ask(p, id, h);
+    case KF_WIRE_STORED:
+        if (h->id != p->worker[id]->block_id || p->worker[id]->stored)
+            break;
+        p->worker[id]->stored = true;
+        m.type = KOFN_MSG_STORED;
+        return kf_away_tell(p, m);
+    case KF_WIRE_NOTICE:
+        m.type = KOFN_MSG_NOTICE;
+        return kf_away_tell(p, m);
+    case KF_WIRE_BYE:
+        return kf_away_lose(p, id);
+    default:
+        break;
+    }
+    p->base.dropped++;
+    return KOFN_OK;
+}
+
+kofn_status kf_away_receive(port *p, kofn_packet *k)
+{
+    uint32_t id = k->peer < p->peers ? p->of_peer[k->peer] : NOBODY;
+    kofn_status st;
+    kf_head h;
+
+    if (k->what == KOFN_CAME)
+        return meet(p, k->peer);
+    if (k->what == KOFN_WENT) {
+        not_a_stranger(p, k->peer);
+        return id == NOBODY ? KOFN_OK : kf_away_lose(p, id);
+    }
+    st = kf_head_read(&h, k->head, k->head_bytes);
+    if (id == NOBODY)
+        return from_stranger(p, &h, st, k);
+    if (!st)
+        return from_worker(p, id, &h, k);
+    discard(p, k);
+    return hang_up(p, id);
+}
+
+/* Whoever connects and does not say who it is. */
+void kf_away_send_away(port *p)
+{
+    kofn_time now = kf_away_now(&p->base);
+
+    while (p->strangers && now - p->stranger[0].since > HELLO_TIME) {
+        p->t->forget(p->t, p->stranger[0].peer);
+        p->base.dropped++;
+        not_a_stranger(p, p->stranger[0].peer);
+    }
+}

@@ -1,0 +1,363 @@
+/* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks. */
+#include "away.h"
+
+/* ---- sending ----------------------------------------------------------------------- */
+
+/* Whether its outbox moves: one that does not for too long is lost. */
+static kofn_status watch(port *p, uint32_t id, kofn_status posted)
+{
+    worker *w = p->worker[id];
+    kofn_time now = kf_away_now(&p->base);
+
+    if (posted == KOFN_AGAIN && !w->stuck) {
+        w->stuck = now + 1;
+        w->behind = w->outbox.count;
+        p->stuck++;
+    } else if (posted == KOFN_AGAIN && w->outbox.count < w->behind) {
+        w->stuck = now + 1;
+        w->behind = w->outbox.count;
+    } else if (posted == KOFN_AGAIN && now - w->stuck >= p->opt.silence) {
+        p->t->forget(p->t, w->peer);
+        return kf_away_lose(p, id);
+    } else if (posted != KOFN_AGAIN && w->stuck) {
+        w->stuck = 0;
+        p->stuck--;
+    }
+    return posted == KOFN_AGAIN ? KOFN_OK : posted;
+}
+
+kofn_status kf_away_flush(port *p)
+{
+    for (uint32_t i = 0; i < p->workers && p->stuck; i++) {
+        worker *w = p->worker[i];
+
+        if (w->stuck)
+            TRY(watch(p, i, kf_post_flush(&w->outbox, p->t, w->peer)));
+    }
+    return KOFN_OK;
+}
+
+/* Takes the body over, even on failure. */
+kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
+                        const void *body, size_t bytes, void (*done)(void *),
+                        void *ud)
+{
+    worker *w = p->worker[id];
+
+    if (w->gone) {
+        if (done)
+            done(ud);
+        return KOFN_OK;
+    }
+    return watch(p, id,
+                 kf_post(&w->outbox, p->t, w->peer, h, body, bytes, done, ud));
+}
+
+/* Words for a peer who may not be a worker. */
+void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
+                const char *words)
+{
+    size_t n = words ? strlen(words) : 0;
+    kf_head h = {.type = type,
+                 .job = p->job,
+                 .task = number,
+                 .body_sum = n ? kf_checksum(p->job, words, n) : 0};
+    unsigned char head[KF_HEAD];
+    char *copy = n ? kf_strdup(words) : NULL;
+
+    if (n && !copy)
+        return;
+    kf_head_write(head, &h);
+    if (p->t->send(p->t, peer, head, sizeof head, copy, n, false, kf_free,
+                   copy) == KOFN_AGAIN)
+        kf_free(copy);
+}
+
+/* ---- inputs ------------------------------------------------------------------------- */
+
+/* The rows or columns that a task of a sum over strips needs. */
+static kofn_matrix strips(const kofn_msg *m, const kofn_matrix *in, bool left,
+                          size_t span, size_t lane)
+{
+    size_t at = lane * span + m->lo, n = m->hi - m->lo;
+
+    return left ? (kofn_matrix){kf_at(in, 0, at), in->rows, n, in->ld,
+                                in->dtype}
+                : (kofn_matrix){kf_at(in, at, 0), n, in->cols, in->ld,
+                                in->dtype};
+}
+
+static void copy_rows(const kofn_matrix *from, char **to)
+{
+    size_t row = from->cols * kf_dtype_size(from->dtype);
+
+    for (size_t i = 0; i < from->rows; i++, *to += row)
+        memcpy(*to, kf_at(from, i, 0), row);
+}
+
+/* Only the strips of this task, lane after lane. */
+static kofn_status pack_strips(const kofn_msg *m, size_t lanes,
+                               kofn_parcel **out)
+{
+    const kofn_matrix *in = &m->in->m;
+    bool left = m->how == KOFN_LEFT_INNER;
+    size_t span = (left ? in->cols : in->rows) / lanes, n = m->hi - m->lo;
+    char *to;
+
+    TRY(kf_parcel_new(out, left ? in->rows * lanes : n * lanes,
+                      left ? n : in->cols, in->dtype));
+    to = (*out)->m.data;
+    for (size_t l = 0; l < lanes; l++) {
+        kofn_matrix part = strips(m, in, left, span, l);
+
+        copy_rows(&part, &to);
+    }
+    return KOFN_OK;
+}
+
+static kofn_status pack(kofn_parcel *in, kofn_parcel **out)
+{
+    char *to;
+
+    if (in->m.ld == in->m.cols) {
+        *out = kofn_parcel_keep(in);
+        return KOFN_OK;
+    }
+    TRY(kf_parcel_new(out, in->m.rows, in->m.cols, in->m.dtype));
+    to = (*out)->m.data;
+    copy_rows(&in->m, &to);
+    return KOFN_OK;
+}
+
+/* The round's input as it is sent, found or made. */
+static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
+{
+    input *x;
+
+    if (p->round != m->round) {
+        for (size_t i = 0; i < p->inputs; i++)
+            kofn_parcel_drop(p->input[i].packed);
+        p->inputs = 0;
+        p->round = m->round;
+    }
+    for (size_t i = p->inputs; i-- > 0;)
+        if (p->input[i].of == m->in) {
+            *out = &p->input[i];
+            return KOFN_OK;
+        }
+    TRY(kf_grow(&p->input, &p->input_cap, p->inputs, sizeof *p->input));
+    x = &p->input[p->inputs];
+    TRY(pack(m->in, &x->packed));
+    x->of = m->in;
+    x->id = ++p->next_input;
+    x->sum = kf_checksum(p->job, x->packed->m.data, kf_parcel_bytes(x->packed));
+    p->inputs++;
+    *out = x;
+    return KOFN_OK;
+}
+
+/* ---- work ------------------------------------------------------------------------------ */
+
+static kf_head work_head(const port *p, const kofn_msg *m)
+{
+    const kofn_matrix *in = &m->in->m, *out = &m->result->m;
+
+    return (kf_head){.type = KF_WIRE_WORK,
+                     .how = m->how,
+                     .dtype = in->dtype,
+                     .task = m->task,
+                     .round = m->round,
+                     .job = p->job,
+                     .lo = m->lo,
+                     .hi = m->hi,
+                     .turn = m->turn,
+                     .rows = in->rows,
+                     .cols = in->cols,
+                     .out_rows = out->rows,
+                     .out_cols = out->cols};
+}
+
+static kofn_status post_work(port *p, const kofn_msg *m)
+{
+    worker *w = p->worker[m->worker];
+    kf_head h = work_head(p, m);
+    kofn_parcel *body = NULL;
+    const input *x;
+
+    if (m->how == KOFN_INNER || m->how == KOFN_LEFT_INNER) {
+        h.id = ++p->next_input;
+        TRY(pack_strips(m, w->block ? w->block->lanes : 1, &body));
+        h.body_sum = kf_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+    } else {
+        TRY(find_input(p, m, &x));
+        h.id = x->id;
+        if (w->known[0] != x->id && w->known[1] != x->id) {
+            w->known[1] = w->known[0];
+            w->known[0] = x->id;
+            h.body_sum = x->sum;
+            body = kofn_parcel_keep(x->packed);
+        }
+    }
+    return body ? kf_away_post(p, m->worker, &h, body->m.data, kf_parcel_bytes(body),
+                       kf_drop_parcel, body)
+                : kf_away_post(p, m->worker, &h, NULL, 0, NULL, NULL);
+}
+
+/* Takes the result's room over. */
+static kofn_status send_work(port *p, kofn_msg *m)
+{
+    worker *w = p->worker[m->worker];
+    size_t bytes = kf_parcel_bytes(m->result);
+    kofn_status st = kf_grow(&w->errand, &w->errand_cap, w->errands,
+                             sizeof *w->errand);
+
+    if (!st) {
+        w->errand[w->errands++] = (errand){m->task, m->result};
+        p->t->body_max = kf_max(p->t->body_max, bytes);
+        st = post_work(p, m);
+        m->result = NULL;
+    }
+    return st;
+}
+
+static kofn_status send_block(port *p, kofn_msg *m)
+{
+    worker *w = p->worker[m->worker];
+    kf_head h = {.type = KF_WIRE_STORE, .job = p->job};
+    kf_bytes recipe = {0};
+    kofn_status st = kf_recipe_write(m->block, p->source, &recipe);
+
+    if (st) {
+        kf_bytes_free(&recipe);
+        return st;
+    }
+    kofn_block_drop(w->block);
+    w->block = m->block;
+    m->block = NULL;
+    w->stored = false;
+    w->block_id = h.id = kf_checksum(~p->job, recipe.p, recipe.n);
+    h.body_sum = kf_checksum(p->job, recipe.p, recipe.n);
+    return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free, recipe.p);
+}
+
+errand *kf_away_errand(worker *w, uint32_t task)
+{
+    for (size_t i = 0; i < w->errands; i++)
+        if (w->errand[i].task == task)
+            return &w->errand[i];
+    return NULL;
+}
+
+/* The room for its result. */
+kofn_parcel *kf_away_end(worker *w, errand *e)
+{
+    kofn_parcel *result = e->result;
+
+    *e = w->errand[--w->errands];
+    return result;
+}
+
+/* Out of the outbox if it is still there, else after it, past everything. */
+static kofn_status send_cancel(port *p, const kofn_msg *m)
+{
+    worker *w = p->worker[m->worker];
+    kf_head h = {.type = KF_WIRE_CANCEL, .job = p->job, .task = m->task};
+    unsigned char head[KF_HEAD];
+    errand *e = kf_away_errand(w, m->task);
+
+    if (!e)
+        return KOFN_OK;
+    if (kf_post_take_back(&w->outbox, m->task)) {
+        kofn_parcel_drop(kf_away_end(w, e));
+        return KOFN_OK;
+    }
+    kf_head_write(head, &h); /* it only saves time: it may be lost */
+    p->t->send(p->t, w->peer, head, sizeof head, NULL, 0, true, NULL, NULL);
+    return KOFN_OK;
+}
+
+kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
+{
+    port *p = (port *)base;
+    kofn_status st = KOFN_OK;
+
+    if (m->worker < p->workers && !p->worker[m->worker]->gone)
+        switch (m->type) {
+        case KOFN_MSG_STORE:
+            st = send_block(p, m);
+            break;
+        case KOFN_MSG_WORK:
+            st = send_work(p, m);
+            break;
+        case KOFN_MSG_CANCEL:
+            st = send_cancel(p, m);
+            break;
+        default:
+            break;
+        }
+    kf_away_drop(m);
+    return st;
+}
+
+/* ---- pieces of blocks --------------------------------------------------------------------- */
+
+kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
+{
+    TRY(kf_queue_room(&p->need, &p->need_first, p->needs, &p->need_cap,
+                   sizeof *p->need));
+    p->need[p->need_first + p->needs++] =
+        (need){id, h->id, h->turn, h->lo, h->hi};
+    return KOFN_OK;
+}
+
+static kofn_status post_piece(port *p, const need *n)
+{
+    worker *w = p->worker[n->worker];
+    kf_head h = {.type = KF_WIRE_PIECE,
+                 .job = p->job,
+                 .id = n->id,
+                 .turn = n->section,
+                 .lo = n->lo,
+                 .hi = n->hi};
+    kf_bytes made = {0};
+    size_t units, bytes;
+    const void *at;
+    kofn_status st;
+
+    kf_section(w->block, n->section, &units, &bytes);
+    bytes *= n->hi - n->lo;
+    st = kf_piece(w->block, n->section, n->lo, n->hi, &made, &at);
+    if (st) {
+        kf_bytes_free(&made);
+        return st;
+    }
+    h.body_sum = kf_checksum(p->job, at, bytes);
+    if (at != made.p) { /* it lies in A, which is there until the end */
+        kf_bytes_free(&made);
+        return kf_away_post(p, n->worker, &h, at, bytes, NULL, NULL);
+    }
+    return kf_away_post(p, n->worker, &h, made.p, bytes, kf_free, made.p);
+}
+
+/* Serve the one who has waited longest. */
+kofn_status kf_away_serve(port *p)
+{
+    need n = p->need[p->need_first];
+    worker *w = p->worker[n.worker];
+    size_t units, bytes;
+
+    p->need_first++;
+    p->needs--;
+    if (p->needs == 0)
+        p->need_first = 0;
+    if (w->gone || !w->block || w->block_id != n.id)
+        return KOFN_OK;
+    if (n.section < kf_sections(w->block)) {
+        kf_section(w->block, n.section, &units, &bytes);
+        if (n.lo < n.hi && n.hi <= units &&
+            (n.hi - n.lo == 1 || n.hi - n.lo <= UNITS_AT_ONCE / bytes))
+            return post_piece(p, &n);
+    }
+    p->base.dropped++;
+    return KOFN_OK;
+}

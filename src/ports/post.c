@@ -1,0 +1,142 @@
+/* post.c -- letters that wait until the way is free, and bodies that come. */
+#include "post.h"
+
+kofn_status kf_queue_room(void *p, size_t *first, size_t count, size_t *cap,
+                          size_t size)
+{
+    char *queue;
+
+    if (*first && *first + count == *cap) {
+        memcpy(&queue, p, sizeof queue);
+        memmove(queue, queue + *first * size, count * size);
+        *first = 0;
+    }
+    return kf_grow(p, cap, *first + count, size);
+}
+
+void kf_drop_parcel(void *parcel)
+{
+    kofn_parcel_drop(parcel);
+}
+
+/* ---- sending ---------------------------------------------------------------------- */
+
+kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
+{
+    while (b->count > 0) {
+        kf_letter *l = &b->letter[b->first];
+        kofn_status st = t->send(t, peer, l->head, sizeof l->head, l->body,
+                                 l->bytes, false, l->done, l->ud);
+
+        if (st == KOFN_AGAIN)
+            return st;
+        b->first++;
+        b->count--;
+        if (st == KOFN_NOMEM)
+            return st;
+    }
+    b->first = 0;
+    return KOFN_OK;
+}
+
+kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
+                    const kf_head *h, const void *body, size_t bytes,
+                    void (*done)(void *ud), void *ud)
+{
+    kf_letter *l;
+
+    if (kf_queue_room(&b->letter, &b->first, b->count, &b->cap,
+                      sizeof *b->letter)) {
+        if (done)
+            done(ud);
+        return KOFN_NOMEM;
+    }
+    l = &b->letter[b->first + b->count++];
+    *l = (kf_letter){.body = body,
+                     .bytes = bytes,
+                     .done = done,
+                     .ud = ud,
+                     .task = h->task,
+                     .work = h->type == KF_WIRE_WORK};
+    kf_head_write(l->head, h);
+    return kf_post_flush(b, t, peer);
+}
+
+bool kf_post_take_back(kf_outbox *b, uint32_t task)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        kf_letter *l = &b->letter[b->first + i];
+
+        if (!l->work || l->task != task)
+            continue;
+        if (l->bytes)
+            return false;
+        memmove(l, l + 1, (b->count - i - 1) * sizeof *l);
+        b->count--;
+        return true;
+    }
+    return false;
+}
+
+void kf_post_empty(kf_outbox *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        kf_letter *l = &b->letter[b->first + i];
+
+        if (l->done)
+            l->done(l->ud);
+    }
+    b->first = b->count = 0;
+}
+
+void kf_post_free(kf_outbox *b)
+{
+    kf_post_empty(b);
+    kf_free(b->letter);
+    *b = (kf_outbox){0};
+}
+
+/* ---- receiving --------------------------------------------------------------------- */
+
+static void release_body(void *from, void *own)
+{
+    kofn_transport *t = from;
+
+    t->release(t, own);
+}
+
+static kofn_status take(kofn_transport *t, kofn_packet *k, kofn_parcel **into)
+{
+    kofn_matrix m = (*into)->m;
+    kofn_parcel *around;
+
+    if (!k->body)
+        return k->body_bytes ? t->fetch(t, k, m.data) : KOFN_OK;
+    if ((uintptr_t)k->body % kf_dtype_size(m.dtype) != 0) {
+        memcpy(m.data, k->body, k->body_bytes);
+        return KOFN_OK;
+    }
+    m.data = (void *)(uintptr_t)k->body;
+    TRY(kf_parcel_around(&around, &m, release_body, t, k->own));
+    k->own = NULL;
+    kofn_parcel_drop(*into);
+    *into = around;
+    return KOFN_OK;
+}
+
+kofn_status kf_take_body(kofn_transport *t, kofn_packet *k, const kf_head *h,
+                         kofn_parcel **into)
+{
+    size_t bytes = k->body_bytes;
+    kofn_status st;
+
+    if (bytes != kf_parcel_bytes(*into))
+        st = kf_fail(KOFN_FORMAT, "a packet's body has %zu bytes and should "
+                     "have %zu", bytes, kf_parcel_bytes(*into));
+    else
+        st = take(t, k, into);
+    if (k->own)
+        t->release(t, k->own);
+    k->own = NULL;
+    return st ? st : kf_body_check(h, (*into)->m.data, bytes);
+}

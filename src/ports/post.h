@@ -1,0 +1,49 @@
+/* post.h -- what waits to go to a peer. */
+#ifndef KF_PORTS_POST_H
+#define KF_PORTS_POST_H
+
+#include <kofn/transport.h>
+
+#include "run/wire.h"
+
+/* On its way. */
+typedef struct kf_letter {
+    unsigned char head[KF_HEAD];
+    const void *body;
+    size_t bytes;
+    void (*done)(void *ud);
+    void *ud;
+    uint32_t task; /* that may be taken back, where there is no body */
+    bool work;
+} kf_letter;
+
+/* Letters to one peer, in order. */
+typedef struct kf_outbox {
+    kf_letter *letter;
+    size_t first, count, cap;
+} kf_outbox;
+
+/* Send what waits, as far as the way takes it: KOFN_AGAIN when it is full.
+ * What cannot reach anybody counts as sent. */
+kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer);
+/* Behind what waits; takes the body over, even on failure.  `done` may be
+ * NULL.  KOFN_AGAIN: it waits. */
+kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
+                    const kf_head *h, const void *body, size_t bytes,
+                    void (*done)(void *ud), void *ud);
+/* Take back a task that still waits; false when it does not, or brings an
+ * input that others count on. */
+bool kf_post_take_back(kf_outbox *b, uint32_t task);
+void kf_post_empty(kf_outbox *b);
+void kf_post_free(kf_outbox *b);
+
+/* Room for one more behind what waits in a queue of `count` from `*first`. */
+kofn_status kf_queue_room(void *p, size_t *first, size_t count, size_t *cap,
+                          size_t size);
+void kf_drop_parcel(void *parcel);
+/* The packet's body in *into, which has its shape: adopted where it lies well,
+ * else copied or fetched.  The packet's body is given back in any case. */
+kofn_status kf_take_body(kofn_transport *t, kofn_packet *k, const kf_head *h,
+                         kofn_parcel **into);
+
+#endif

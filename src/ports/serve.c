@@ -1,0 +1,528 @@
+/* serve.c -- a worker's whole life: find the coordinator, store a block, work
+ * until dismissed.  The other side of docs/wire.md.
+ *
+ * One thread computes and listens.  Whoever computes asks about every
+ * millisecond whether to go on; that is when messages are taken in, so that a
+ * cancelled task ends at once and the next one's input is there before its
+ * turn comes.
+ *
+ * The block outlives the coordinator: one that comes back with the same job
+ * asks for the same block, and nothing has to be sent again, not even what had
+ * come of a block that was not whole.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve.h"
+
+#define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
+#define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
+#define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
+
+kofn_time kf_serve_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
+}
+
+void kf_serve_finish(server *s, kofn_status st)
+{
+    if (!s->over)
+        s->end = st;
+    s->over = true;
+}
+
+void kf_serve_news(server *s, const char *words)
+{
+    if (s->opt.watch)
+        s->opt.watch(s->opt.ud, words);
+}
+
+void kf_serve_fail(server *s, kofn_status st)
+{
+    if (st == KOFN_NOMEM) {
+        kf_serve_finish(s, st);
+    } else if (st) {
+        s->t->dropped++;
+        kf_serve_news(s, kofn_errmsg());
+    }
+}
+
+/* ---- sending ----------------------------------------------------------------------- */
+
+void kf_serve_post(server *s, const kf_head *h, const void *body, size_t bytes,
+                 void (*done)(void *), void *ud)
+{
+    kofn_status st;
+
+    if (!s->connected) {
+        if (done)
+            done(ud);
+        return;
+    }
+    st = kf_post(&s->outbox, s->t, s->head, h, body, bytes, done, ud);
+    if (st == KOFN_NOMEM)
+        kf_serve_finish(s, st);
+}
+
+static void post_words(server *s, kf_head *h, const char *words)
+{
+    char *copy = kf_strdup(words);
+
+    if (!copy) {
+        kf_serve_finish(s, KOFN_NOMEM);
+        return;
+    }
+    h->body_sum = kf_checksum(h->job, words, strlen(words));
+    kf_serve_post(s, h, copy, strlen(words), kf_free, copy);
+}
+
+void kf_serve_say(server *s, kf_wire type)
+{
+    kf_head h = {.type = type, .job = s->job, .id = s->block_id};
+
+    kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+}
+
+static void say_hello(server *s)
+{
+    kf_head h = {.type = KF_WIRE_HELLO, .lo = (uint64_t)getpid()};
+    char host[128] = "", words[200];
+
+    gethostname(host, sizeof host - 1);
+    snprintf(words, sizeof words, "kofn %s, process %ld on %s", KOFN_VERSION,
+             (long)getpid(), host);
+    post_words(s, &h, words);
+}
+
+/* Takes m's result over. */
+static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
+{
+    kf_head h = {.type = st ? KF_WIRE_FAILED : KF_WIRE_RESULT,
+                 .job = s->job,
+                 .task = m->task,
+                 .round = m->round,
+                 .status = st,
+                 .took = (uint64_t)took};
+    kofn_parcel *p = m->result;
+
+    m->result = NULL;
+    if (st) {
+        kofn_parcel_drop(p);
+        if (st == KOFN_AGAIN)
+            kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+        else
+            post_words(s, &h, kofn_errmsg());
+        return;
+    }
+    h.rows = p->m.rows;
+    h.cols = p->m.cols;
+    h.dtype = p->m.dtype;
+    h.body_sum = kf_checksum(s->job, p->m.data, kf_parcel_bytes(p));
+    kf_serve_post(s, &h, p->m.data, kf_parcel_bytes(p), kf_drop_parcel, p);
+}
+
+/* ---- losing the coordinator --------------------------------------------------------- */
+
+static void forget_inputs(server *s)
+{
+    for (size_t i = 0; i < INPUTS; i++) {
+        kofn_parcel_drop(s->input[i].parcel);
+        s->input[i] = (input){0};
+    }
+}
+
+static void drop_errands(server *s)
+{
+    for (size_t i = 0; i < s->errands; i++) {
+        kofn_parcel_drop(s->errand[s->first + i].msg.in);
+        kofn_parcel_drop(s->errand[s->first + i].msg.result);
+    }
+    s->first = s->errands = 0;
+}
+
+static void disconnected(server *s)
+{
+    if (!s->connected)
+        return;
+    s->connected = s->welcome = false;
+    s->lost = kf_serve_now();
+    drop_errands(s);
+    forget_inputs(s);
+    kf_post_empty(&s->outbox);
+    kf_serve_news(s, "the coordinator is gone; waiting for it");
+}
+
+void kf_serve_hang_up(server *s)
+{
+    s->t->dropped++;
+    s->t->forget(s->t, s->head);
+    disconnected(s);
+}
+
+/* ---- inputs and tasks -------------------------------------------------------------------- */
+
+static void know(server *s, uint64_t id, kofn_parcel *p)
+{
+    kofn_parcel_drop(s->input[INPUTS - 1].parcel);
+    memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
+    s->input[0] = (input){id, kofn_parcel_keep(p)};
+}
+
+/* Only the strips of the task have come: put them where they belong. */
+static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
+                          kofn_parcel **in)
+{
+    bool left = h->how == KOFN_LEFT_INNER;
+    size_t lanes = s->block.recipe.block->lanes, n = h->hi - h->lo, row;
+    size_t strips = left ? h->cols : h->rows, span = strips / lanes;
+    size_t rows = left ? h->rows : n, bytes;
+    const char *from = k->body;
+
+    if (strips % lanes || h->lo >= h->hi || h->hi > span)
+        return kf_fail(KOFN_FORMAT, "an input has %zu strips for %zu lanes",
+                       strips, lanes);
+    row = (left ? n : h->cols) * kf_dtype_size(h->dtype);
+    if (!kf_mul(rows * lanes, row, &bytes) || bytes != k->body_bytes)
+        return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
+    TRY(kf_body_check(h, k->body, k->body_bytes));
+    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
+    for (size_t l = 0; l < lanes; l++)
+        for (size_t i = 0; i < rows; i++, from += row)
+            memcpy(left ? kf_at(&(*in)->m, i, l * span + h->lo)
+                        : kf_at(&(*in)->m, l * span + h->lo + i, 0),
+                   from, row);
+    return KOFN_OK;
+}
+
+static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
+                              kofn_parcel **in)
+{
+    kofn_status st;
+    size_t bytes;
+
+    if (k->body_bytes == 0) {
+        for (size_t i = 0; i < INPUTS; i++)
+            if (s->input[i].parcel && s->input[i].id == h->id) {
+                *in = kofn_parcel_keep(s->input[i].parcel);
+                return KOFN_OK;
+            }
+        return kf_fail(KOFN_STATE, "the input of task %u is not here",
+                       h->task);
+    }
+    if (h->how == KOFN_INNER || h->how == KOFN_LEFT_INNER)
+        return spread(s, h, k, in);
+    if (!kf_mul(h->rows, h->cols, &bytes) ||
+        !kf_mul(bytes, kf_dtype_size(h->dtype), &bytes) ||
+        bytes != k->body_bytes)
+        return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
+                       (size_t)h->rows, (size_t)h->cols, k->body_bytes);
+    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
+    st = kf_take_body(s->t, k, h, in);
+    if (st) {
+        kofn_parcel_drop(*in);
+        *in = NULL;
+        return st;
+    }
+    know(s, h->id, *in);
+    return KOFN_OK;
+}
+
+static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
+                               kofn_msg *m)
+{
+    if (!s->block.whole)
+        return kf_fail(KOFN_STATE, "there is no block to work on");
+    TRY(find_input(s, h, k, &m->in));
+    TRY(kf_parcel_new(&m->result, h->out_rows, h->out_cols, h->dtype));
+    TRY(kf_work_fits(s->block.recipe.block, m));
+    return kf_queue_room(&s->errand, &s->first, s->errands, &s->cap,
+                         sizeof *s->errand);
+}
+
+static void take_work(server *s, const kf_head *h, kofn_packet *k)
+{
+    kofn_msg m = {.type = KOFN_MSG_WORK,
+                  .task = h->task,
+                  .round = h->round,
+                  .how = h->how,
+                  .lo = h->lo,
+                  .hi = h->hi,
+                  .turn = h->turn};
+    kofn_status st = make_errand(s, h, k, &m);
+
+    if (st) {
+        kofn_parcel_drop(m.in);
+        m.in = NULL;
+        answer(s, &m, st, 0);
+        kf_serve_fail(s, st);
+        if (st == KOFN_FORMAT) /* damaged on its way */
+            kf_serve_hang_up(s);
+        return;
+    }
+    s->errand[s->first + s->errands++] = (errand){m, false};
+}
+
+static void cancel(server *s, uint32_t task)
+{
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[s->first + i].msg.task == task)
+            s->errand[s->first + i].cancelled = true;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static void greet(server *s, const kf_head *h)
+{
+    char words[80];
+
+    s->welcome = true;
+    s->job = h->job;
+    s->exposed.worker = h->task;
+    if (s->block.recipe.block && s->block.recipe.block->share)
+        s->block.recipe.block->share->round = 0; /* rounds begin again */
+    snprintf(words, sizeof words, "connected as worker %u", h->task);
+    kf_serve_news(s, words);
+}
+
+static void refused(server *s, const kofn_packet *k)
+{
+    kf_serve_finish(s, kf_fail(KOFN_UNSUITED, "the coordinator refuses this worker: "
+                      "%.*s", (int)kf_min(k->body_bytes, 300),
+                      (const char *)k->body));
+}
+
+static void stage(server *s, const kf_head *h)
+{
+    if (!s->opt.staged)
+        s->t->dropped++;
+    else if (h->turn == KF_STAGE_SLOW)
+        s->exposed.factor = (double)h->lo / 1000;
+    else
+        s->exposed.wrong = h->lo != 0;
+}
+
+static void obey(server *s, const kf_head *h, kofn_packet *k)
+{
+    if (h->type == KF_WIRE_REFUSED)
+        refused(s, k);
+    else if (h->type == KF_WIRE_WELCOME)
+        greet(s, h);
+    else if (h->job != s->job || !s->welcome)
+        s->t->dropped++;
+    else if (h->type == KF_WIRE_STORE)
+        kf_serve_store(s, h, k);
+    else if (h->type == KF_WIRE_PIECE)
+        kf_serve_piece(s, h, k);
+    else if (h->type == KF_WIRE_WORK)
+        take_work(s, h, k);
+    else if (h->type == KF_WIRE_CANCEL)
+        cancel(s, h->task);
+    else if (h->type == KF_WIRE_DISMISS)
+        kf_serve_finish(s, KOFN_OK);
+    else if (h->type == KF_WIRE_STAGE)
+        stage(s, h);
+    else
+        s->t->dropped++;
+}
+
+/* Bodies that are still on their way are taken in here, whatever they are. */
+static kofn_status fetch(server *s, kofn_packet *k, void **room)
+{
+    *room = NULL;
+    if (k->body || k->body_bytes == 0)
+        return KOFN_OK;
+    *room = kf_new(k->body_bytes, 1);
+    if (!*room)
+        return KOFN_NOMEM;
+    TRY(s->t->fetch(s->t, k, *room));
+    k->body = *room;
+    return KOFN_OK;
+}
+
+static void packet(server *s, kofn_packet *k)
+{
+    kf_head h;
+    kofn_status st = kf_head_read(&h, k->head, k->head_bytes);
+    void *room = NULL;
+
+    if (st && h.version) {
+        kf_serve_finish(s, KOFN_UNSUITED); /* another kofn; the message says so */
+    } else if (!st && h.type == KF_WIRE_WORK && h.how != KOFN_INNER &&
+               h.how != KOFN_LEFT_INNER) {
+        obey(s, &h, k); /* its input may be received in place */
+    } else if (!st) {
+        st = fetch(s, k, &room);
+        if (!st)
+            obey(s, &h, k);
+    }
+    if (st && !s->over)
+        kf_serve_hang_up(s);
+    kf_free(room);
+    if (k->own)
+        s->t->release(s->t, k->own);
+}
+
+/* Take in what comes within `atmost`; false when nothing did. */
+static bool listen(server *s, kofn_time atmost)
+{
+    kofn_packet k = {0};
+    kofn_status st = s->t->wait(s->t, atmost, &k);
+
+    if (st == KOFN_AGAIN)
+        return false;
+    if (st) {
+        kf_serve_finish(s, st);
+        return false;
+    }
+    if (k.what == KOFN_CAME) {
+        disconnected(s);
+        s->head = k.peer;
+        s->connected = true;
+        say_hello(s);
+        s->greeted = kf_serve_now();
+    } else if (k.what == KOFN_WENT) {
+        if (k.peer == s->head)
+            disconnected(s);
+    } else {
+        packet(s, &k);
+    }
+    return true;
+}
+
+/* ---- living ---------------------------------------------------------------------------------- */
+
+static void consider_leaving(server *s)
+{
+    kofn_leave want = s->opt.watch ? s->opt.watch(s->opt.ud, NULL) : KOFN_STAY;
+
+    if (want == KOFN_STAY)
+        return;
+    if (!s->leaving) {
+        s->leaving = kf_serve_now();
+        kf_serve_say(s, KF_WIRE_NOTICE);
+    }
+    if (want == KOFN_LEAVE_NOW || !s->connected || s->errands == 0 ||
+        kf_serve_now() - s->leaving >= s->opt.grace) {
+        kf_serve_say(s, KF_WIRE_BYE);
+        kf_serve_finish(s, KOFN_AGAIN);
+    }
+}
+
+static void lose_patience(server *s)
+{
+    if (!s->connected && s->opt.patience && kf_serve_now() - s->lost >= s->opt.patience)
+        kf_serve_finish(s, kf_fail(KOFN_LATE, "no coordinator for %.3g s; is it running, "
+                          "and is the address right?",
+                          (double)s->opt.patience * 1e-9));
+}
+
+/* What is to be done now and then. */
+static void look_up(server *s)
+{
+    making *b = &s->block;
+
+    s->looked = kf_serve_now();
+    if (kf_post_flush(&s->outbox, s->t, s->head) == KOFN_NOMEM)
+        kf_serve_finish(s, KOFN_NOMEM);
+    for (int i = 0; i < 64 && !s->over && listen(s, 0); i++)
+        ;
+    if (!b->whole && b->ahead && s->welcome && kf_serve_now() - b->last > ASK_AGAIN) {
+        b->asked = b->got;
+        b->ahead = 0;
+        kf_serve_ask(s);
+    }
+    if (s->connected && !s->welcome &&
+        kf_serve_now() - s->greeted > ASK_AGAIN)
+        kf_serve_hang_up(s);
+    consider_leaving(s);
+    lose_patience(s);
+}
+
+/* The task in hand is the first of the queue, unless all are gone. */
+static bool stopped(void *ud)
+{
+    server *s = ud;
+
+    if (kf_serve_now() - s->looked >= LOOK_UP)
+        look_up(s);
+    return s->over || s->errands == 0 || s->errand[s->first].cancelled;
+}
+
+static void dawdle(void *ud, double seconds)
+{
+    server *s = ud;
+    kofn_time until = kf_serve_now() + kf_nanoseconds(seconds);
+
+    while (!stopped(s) && kf_serve_now() < until) {
+        kofn_time left = until - kf_serve_now();
+
+        listen(s, left < IDLE ? left : IDLE);
+    }
+}
+
+/* The first task of the queue.  While it is computed messages come in, so the
+ * queue may be another one afterwards. */
+static void work(server *s)
+{
+    kofn_msg m = s->errand[s->first].msg;
+    kofn_block *b = kofn_block_keep(s->block.recipe.block);
+    kofn_parcel *in = kofn_parcel_keep(m.in);
+    kofn_parcel *result = kofn_parcel_keep(m.result);
+    kofn_time took = 0;
+    kofn_status st = KOFN_AGAIN;
+
+    if (!s->errand[s->first].cancelled)
+        st = kf_toil(&s->exposed, b, &m, &took);
+    if (s->errands && s->errand[s->first].msg.result == result) {
+        s->first++;
+        s->errands--;
+        kofn_parcel_drop(m.in);
+        answer(s, &m, st, took); /* takes m.result over */
+    }
+    kofn_block_drop(b);
+    kofn_parcel_drop(in);
+    kofn_parcel_drop(result);
+}
+
+static void live(server *s)
+{
+    s->lost = kf_serve_now();
+    while (!s->over) {
+        if (s->errands == 0)
+            listen(s, s->outbox.count ? LOOK_UP : IDLE);
+        if (kf_serve_now() - s->looked >= LOOK_UP)
+            look_up(s);
+        if (!s->over && s->errands)
+            work(s);
+    }
+}
+
+kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
+{
+    server s = {.t = t, .end = KOFN_OK};
+    kofn_status st;
+
+    s.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;
+    if (opt)
+        memcpy(&s.opt, opt, kf_min(opt->size, sizeof s.opt));
+    s.exposed = (kf_exposed){.weather = s.opt.weather ? s.opt.weather : &s.fair,
+                             .factor = 1,
+                             .dawdle = dawdle,
+                             .stopped = stopped};
+    s.exposed.ud = &s;
+    live(&s);
+    st = s.end;
+    drop_errands(&s);
+    forget_inputs(&s);
+    if (st != KOFN_AGAIN)
+        kf_post_empty(&s.outbox);
+    kf_post_free(&s.outbox);
+    kf_serve_drop_block(&s);
+    t->close(t, KOFN_SECOND);
+    return st;
+}

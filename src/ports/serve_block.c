@@ -1,0 +1,143 @@
+/* serve_block.c -- a worker's block in the making: from its recipe and the
+ * operand, or piece by piece from the coordinator. */
+#include "serve.h"
+
+#define PIECE_BYTES ((size_t)4 << 20) /* asked for at a time         */
+#define AHEAD 3                       /* pieces asked for and not here */
+
+void kf_serve_drop_block(server *s)
+{
+    kf_recipe_free(&s->block.recipe);
+    kofn_block_drop(s->block.recipe.block);
+    s->block = (making){0};
+    s->block_id = 0;
+}
+
+static void block_is_whole(server *s)
+{
+    s->block.whole = true;
+    kf_serve_say(s, KF_WIRE_STORED);
+    kf_serve_news(s, "block stored");
+}
+
+/* Ask for what comes next, a few pieces ahead. */
+void kf_serve_ask(server *s)
+{
+    making *b = &s->block;
+    size_t units, bytes;
+
+    while (!b->whole && b->section < b->recipe.sections && b->ahead < AHEAD) {
+        kf_head h = {.type = KF_WIRE_NEED,
+                     .job = s->job,
+                     .id = s->block_id,
+                     .turn = b->section,
+                     .lo = b->asked};
+
+        kf_section(b->recipe.block, b->section, &units, &bytes);
+        if (b->got == units) { /* sections may be empty */
+            b->section++;
+            b->got = b->asked = 0;
+            continue;
+        }
+        if (b->asked == units)
+            return;
+        h.hi = kf_min(units, b->asked + kf_max(1, PIECE_BYTES / bytes));
+        b->asked = h.hi;
+        b->ahead++;
+        b->last = kf_serve_now();
+        kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+    }
+    if (b->section == b->recipe.sections && !b->whole) {
+        kofn_status st = kf_pieces_check(b->recipe.block);
+
+        if (st) {
+            kf_serve_fail(s, st);
+            kf_serve_drop_block(s);
+        } else {
+            block_is_whole(s);
+        }
+    }
+}
+
+/* Make the block from the operand, where this machine can read it. */
+static bool cook(server *s)
+{
+    const kofn_matrix *A = NULL;
+    const kofn_sparse *S = NULL;
+    kf_recipe *r = &s->block.recipe;
+    kofn_status st;
+
+    if (!s->opt.operand || !*r->source)
+        return false;
+    st = s->opt.operand(s->opt.ud, r->source, &A, &S);
+    if (!st) {
+        st = kf_recipe_cook(r, A, S);
+        s->opt.operand_done(s->opt.ud);
+    }
+    if (st)
+        kf_serve_news(s, kofn_errmsg());
+    return st == KOFN_OK;
+}
+
+void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
+{
+    kofn_status st;
+
+    if (h->id == s->block_id && s->block.recipe.block) { /* as before */
+        s->block.asked = s->block.got;
+        s->block.ahead = 0;
+        if (s->block.whole)
+            block_is_whole(s);
+        else
+            kf_serve_ask(s);
+        return;
+    }
+    kf_serve_drop_block(s);
+    st = kf_body_check(h, k->body, k->body_bytes);
+    if (!st)
+        st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes,
+                            s->opt.memory ? s->opt.memory : SIZE_MAX,
+                            s->opt.f, s->opt.ctx);
+    if (st == KOFN_UNSUITED) { /* it never will */
+        kf_serve_finish(s, st);
+        return;
+    }
+    if (st) { /* damaged, or more than there is room for */
+        kf_serve_fail(s, st);
+        kf_serve_drop_block(s);
+        kf_serve_hang_up(s);
+        return;
+    }
+    s->block_id = h->id;
+    if (cook(s))
+        block_is_whole(s);
+    else
+        kf_serve_ask(s);
+}
+
+void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
+{
+    making *b = &s->block;
+    size_t units, bytes;
+
+    if (!b->recipe.block || b->whole || h->id != s->block_id ||
+        b->ahead == 0) {
+        s->t->dropped++;
+        return;
+    }
+    b->ahead--;
+    b->last = kf_serve_now();
+    kf_section(b->recipe.block, b->section, &units, &bytes);
+    if (h->turn == b->section && h->lo == b->got && h->lo < h->hi &&
+        h->hi <= units && k->body_bytes == (h->hi - h->lo) * bytes &&
+        kf_body_check(h, k->body, k->body_bytes) == KOFN_OK) {
+        memcpy(kf_piece_into(b->recipe.block, b->section, h->lo), k->body,
+               k->body_bytes);
+        b->got = h->hi;
+    } else {
+        s->t->dropped++;
+    }
+    if (b->ahead == 0)
+        b->asked = b->got; /* some were lost or damaged */
+    kf_serve_ask(s);
+}

@@ -1,0 +1,247 @@
+/* piece.c -- the numbers of a block, some at a time.
+ *
+ * A block for a worker elsewhere is never whole at the coordinator: coded
+ * rows are mixed when the worker asks for them, so that the coordinator's
+ * memory does not grow with the number of workers, and plain rows are sent
+ * from where they lie in A.
+ */
+#include "wire.h"
+
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends travel as they "
+               "lie in memory");
+
+enum { ENDS, COLUMNS, VALUES, SPARSE_SECTIONS };
+
+size_t kf_sections(const kofn_block *b)
+{
+    return b->share ? 0 : b->A ? SPARSE_SECTIONS : b->lanes;
+}
+
+/* Entries of the plain parts of a sparse block, of which the last may reach
+ * beyond A. */
+static void part_entries(const kofn_block *b, size_t j, size_t *from,
+                         size_t *to)
+{
+    *from = b->A->ptr[kf_min(b->first[j], b->A->rows)];
+    *to = b->A->ptr[kf_min(b->first[j] + b->rows, b->A->rows)];
+}
+
+static size_t entries(const kofn_block *b)
+{
+    size_t sum = 0;
+
+    for (size_t j = 0; j < b->used; j++) {
+        size_t from, to;
+
+        part_entries(b, j, &from, &to);
+        sum += to - from;
+    }
+    return sum;
+}
+
+void kf_section(const kofn_block *b, size_t section, size_t *units,
+                size_t *bytes)
+{
+    if (!b->A) {
+        *units = b->lane[section].rows;
+        *bytes = b->lane[section].cols * kf_dtype_size(b->dtype);
+    } else if (section == ENDS) {
+        *units = b->used * b->rows;
+        *bytes = sizeof(uint64_t);
+    } else {
+        *units = b->own.ptr ? b->entries : entries(b);
+        *bytes = section == COLUMNS ? sizeof(uint32_t) : sizeof(double);
+    }
+}
+
+static kofn_status room(kf_bytes *b, size_t bytes)
+{
+    if (b->cap >= bytes)
+        return KOFN_OK;
+    kf_free(b->p);
+    b->cap = 0;
+    b->p = kf_new(bytes, 1);
+    if (!b->p)
+        return KOFN_NOMEM;
+    b->cap = bytes;
+    return KOFN_OK;
+}
+
+/* ---- dense ------------------------------------------------------------------- */
+
+/* Sub-block t of a coded lane, rows [lo, hi) of its parts. */
+static kofn_status mix_rows(const kofn_block *b, const kf_row *row, size_t lo,
+                            size_t hi, kofn_matrix into)
+{
+    const kf_resident *r = b->from;
+    size_t parts = r->plan->parts;
+    kofn_matrix *slice = kf_new(parts, sizeof *slice);
+    const kofn_matrix **part = kf_new(parts, sizeof *part);
+    kf_mixed job = {row, into};
+    kofn_status st = slice && part ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t j = 0; j < parts && !st; j++) {
+        slice[j] = *kf_resident_part(r, b->group, j);
+        if (slice[j].rows) {
+            slice[j].data = kf_at(&slice[j], lo, 0);
+            slice[j].rows = hi - lo;
+        }
+        part[j] = &slice[j];
+    }
+    if (!st)
+        st = kf_mix(&job, 1, part, parts, hi - lo, r->parts.cols);
+    kf_free(slice);
+    kf_free(part);
+    return st;
+}
+
+/* Sub-blocks stand side by side, or one below the other (block.c). */
+static kofn_status mix_lane(const kofn_block *b, size_t lane, size_t lo,
+                            size_t hi, void *p)
+{
+    size_t inner = b->from->plan->layout.inner, rows = b->from->parts.rows;
+    kofn_matrix into = {p, 0, b->from->parts.cols, b->cols, b->dtype};
+    bool below = b->rows > rows;
+
+    for (size_t t = 0; t < inner; t++) {
+        const kf_row *row = &b->coded[lane * inner + t];
+        size_t first = below ? kf_max(lo, t * rows) : lo;
+        size_t last = below ? kf_min(hi, (t + 1) * rows) : hi;
+
+        if (first >= last)
+            continue;
+        into.rows = last - first;
+        TRY(mix_rows(b, row, below ? first - t * rows : lo,
+                     below ? last - t * rows : hi, into));
+        into.data = below ? kf_at(&into, last - first, 0)
+                          : kf_at(&into, 0, into.cols);
+    }
+    return KOFN_OK;
+}
+
+static kofn_status dense_piece(const kofn_block *b, size_t lane, size_t lo,
+                               size_t hi, kf_bytes *scratch, const void **at)
+{
+    const kofn_matrix *a = &b->lane[lane];
+    size_t row = b->cols * kf_dtype_size(b->dtype);
+
+    if (a->data && a->ld == a->cols) {
+        *at = kf_at(a, lo, 0);
+        return KOFN_OK;
+    }
+    TRY(room(scratch, (hi - lo) * row));
+    *at = scratch->p;
+    if (!a->data)
+        return mix_lane(b, lane, lo, hi, scratch->p);
+    for (size_t i = lo; i < hi; i++)
+        memcpy(scratch->p + (i - lo) * row, kf_at(a, i, 0), row);
+    return KOFN_OK;
+}
+
+/* ---- sparse ------------------------------------------------------------------- */
+
+/* Ends of rows [lo, hi), counted in the entries of the block's own parts. */
+static void sparse_ends(const kofn_block *b, size_t lo, size_t hi,
+                        uint64_t *out)
+{
+    size_t before = 0;
+
+    for (size_t j = 0; j < b->used; j++) {
+        size_t from, to;
+
+        part_entries(b, j, &from, &to);
+        for (size_t i = 0; i < b->rows; i++) {
+            size_t row = j * b->rows + i;
+            size_t end = kf_min(b->first[j] + i + 1, b->A->rows);
+
+            if (row >= lo && row < hi)
+                out[row - lo] = before + b->A->ptr[end] - from;
+        }
+        before += to - from;
+    }
+}
+
+static void sparse_entries(const kofn_block *b, size_t section, size_t lo,
+                           size_t hi, unsigned char *out)
+{
+    size_t size = section == COLUMNS ? sizeof(uint32_t) : sizeof(double);
+    const char *all = section == COLUMNS ? (const void *)b->A->col
+                                         : (const void *)b->A->val;
+    size_t before = 0;
+
+    for (size_t j = 0; j < b->used; j++) {
+        size_t from, to, first, last;
+
+        part_entries(b, j, &from, &to);
+        first = kf_max(lo, before);
+        last = kf_min(hi, before + to - from);
+        if (first < last)
+            memcpy(out + (first - lo) * size,
+                   all + (from + first - before) * size,
+                   (last - first) * size);
+        before += to - from;
+    }
+}
+
+kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
+                     kf_bytes *scratch, const void **at)
+{
+    size_t units, bytes;
+
+    if (section >= kf_sections(b))
+        return kf_fail(KOFN_INVAL, "a block has %zu sections, not %zu",
+                       kf_sections(b), section + 1);
+    kf_section(b, section, &units, &bytes);
+    if (lo >= hi || hi > units)
+        return kf_fail(KOFN_INVAL, "a section has %zu units, not [%zu, %zu)",
+                       units, lo, hi);
+    if (!b->A)
+        return dense_piece(b, section, lo, hi, scratch, at);
+    TRY(room(scratch, (hi - lo) * bytes));
+    *at = scratch->p;
+    if (section == ENDS)
+        sparse_ends(b, lo, hi, (void *)scratch->p);
+    else
+        sparse_entries(b, section, lo, hi, scratch->p);
+    return KOFN_OK;
+}
+
+/* ---- at the worker --------------------------------------------------------------- */
+
+void *kf_piece_into(const kofn_block *b, size_t section, size_t lo)
+{
+    if (!b->A)
+        return kf_at(&b->lane[section], lo, 0);
+    if (section == ENDS)
+        return (size_t *)(uintptr_t)b->A->ptr + 1 + lo;
+    if (section == COLUMNS)
+        return (uint32_t *)(uintptr_t)b->A->col + lo;
+    return (double *)(uintptr_t)b->A->val + lo;
+}
+
+/* Before anything is read by them: the ends ascend to what there is. */
+static kofn_status check_ends(const kofn_block *b)
+{
+    const kofn_sparse *a = b->A;
+
+    for (size_t i = 0; i < a->rows; i++)
+        if (a->ptr[i + 1] < a->ptr[i])
+            return kf_fail(KOFN_FORMAT, "a sparse block: row %zu ends before "
+                           "it starts", i);
+    if (a->ptr[a->rows] != b->entries)
+        return kf_fail(KOFN_FORMAT, "a sparse block: its rows have %zu entries "
+                       "and %zu were sent", a->ptr[a->rows], b->entries);
+    return KOFN_OK;
+}
+
+kofn_status kf_pieces_check(const kofn_block *b)
+{
+    if (b->A) {
+        TRY(check_ends(b));
+        return kf_check_sparse(b->A, "a sparse block");
+    }
+    for (size_t l = 0; !b->share && l < b->lanes; l++)
+        if (b->lane[l].rows)
+            TRY(kf_check_finite(&b->lane[l], "a block"));
+    return KOFN_OK;
+}

@@ -1,0 +1,41 @@
+/* toil.c -- a worker's work under the weather: slowed, delayed, made wrong. */
+#include "run.h"
+
+#include <time.h>
+
+static kofn_time cpu_time(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
+}
+
+kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
+                    kofn_time *took)
+{
+    kofn_time began = cpu_time();
+    kofn_status st;
+
+    *took = 0;
+    if (!b)
+        return kf_fail(KOFN_STATE, "there is no block to work on");
+    st = kofn_work(b, m, x->stopped, x->ud);
+    *took = cpu_time() - began;
+    if (!st && (x->factor != 1 || !kf_weather_fair(x->weather))) {
+        double real = (double)*took * 1e-9, wanted = real;
+
+        wanted *= x->factor / kf_weather_speed(x->weather, x->worker);
+        wanted = kf_weather_stretch(x->weather, x->worker, m->round,
+                                    x->round != m->round, wanted);
+        x->round = m->round;
+        if (wanted > real)
+            x->dawdle(x->ud, wanted - real);
+        *took = kf_nanoseconds(wanted);
+        if (x->stopped(x->ud))
+            st = KOFN_AGAIN;
+    }
+    if (!st && (x->wrong || kf_weather_corrupts(x->weather, x->worker, m->task)))
+        kf_corrupt(x->weather, x->worker, m->task, &m->result->m);
+    return st;
+}

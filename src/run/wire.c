@@ -1,0 +1,137 @@
+/* wire.c -- heads of packets, and their checksums. */
+#include "wire.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "bodies of packets are sent as they lie in memory: little-endian"
+#endif
+
+static const char magic[4] = {'k', 'o', 'f', 'n'};
+
+/* Where the fields of a head begin. */
+enum {
+    AT_VERSION = 4,
+    AT_TYPE = 6,
+    AT_HOW = 7,
+    AT_DTYPE = 8, /* and three bytes of zero */
+    AT_STATUS = 12,
+    AT_TASK = 16,
+    AT_ROUND = 20,
+    AT_JOB = 24,
+    AT_ID = 32,
+    AT_LO = 40,
+    AT_HI = 48,
+    AT_TURN = 56,
+    AT_TOOK = 64,
+    AT_ROWS = 72,
+    AT_COLS = 80,
+    AT_OUT_ROWS = 88,
+    AT_OUT_COLS = 96,
+    AT_BODY_SUM = 104,
+    AT_HEAD_SUM = 112
+};
+
+/* XXH3 runs at the speed of memory. */
+uint64_t kf_checksum(uint64_t seed, const void *bytes, size_t n)
+{
+    return XXH3_64bits_withSeed(bytes, n, seed);
+}
+
+void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
+{
+    uint16_t version = KF_WIRE_VERSION;
+    int32_t status = h->status;
+    uint64_t sum;
+
+    memset(bytes, 0, KF_HEAD);
+    memcpy(bytes, magic, sizeof magic);
+    bytes[AT_TYPE] = (unsigned char)h->type;
+    bytes[AT_HOW] = (unsigned char)h->how;
+    bytes[AT_DTYPE] = (unsigned char)h->dtype;
+#define PUT(at, value) memcpy(bytes + (at), &(value), sizeof(value))
+    PUT(AT_VERSION, version);
+    PUT(AT_STATUS, status);
+    PUT(AT_TASK, h->task);
+    PUT(AT_ROUND, h->round);
+    PUT(AT_JOB, h->job);
+    PUT(AT_ID, h->id);
+    PUT(AT_LO, h->lo);
+    PUT(AT_HI, h->hi);
+    PUT(AT_TURN, h->turn);
+    PUT(AT_TOOK, h->took);
+    PUT(AT_ROWS, h->rows);
+    PUT(AT_COLS, h->cols);
+    PUT(AT_OUT_ROWS, h->out_rows);
+    PUT(AT_OUT_COLS, h->out_cols);
+    PUT(AT_BODY_SUM, h->body_sum);
+    sum = kf_checksum(0, bytes, AT_HEAD_SUM);
+    PUT(AT_HEAD_SUM, sum);
+#undef PUT
+}
+
+static bool known(unsigned type)
+{
+    return (type >= KF_WIRE_HELLO && type <= KF_WIRE_FAILED) ||
+           (type >= KF_WIRE_WELCOME && type <= KF_WIRE_STAGE);
+}
+
+kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
+{
+    const unsigned char *bytes = p;
+    uint16_t version = 0;
+    int32_t status;
+    uint64_t sum;
+
+    *h = (kf_head){0};
+    if (n < AT_HOW || memcmp(bytes, magic, sizeof magic) != 0)
+        return kf_fail(KOFN_FORMAT, "a packet of %zu bytes is not kofn's", n);
+#define GET(at, value) memcpy(&(value), bytes + (at), sizeof(value))
+    GET(AT_VERSION, version);
+    h->version = version;
+    h->type = bytes[AT_TYPE];
+    if (version != KF_WIRE_VERSION)
+        return kf_fail(KOFN_FORMAT, "the peer speaks version %u of the wire "
+                       "format and this kofn %u; install the same kofn on "
+                       "both", version, KF_WIRE_VERSION);
+    h->version = 0; /* not yet to be believed */
+    if (n != KF_HEAD)
+        return kf_fail(KOFN_FORMAT, "a packet's head has %zu bytes, not %d", n,
+                       KF_HEAD);
+    GET(AT_HEAD_SUM, sum);
+    if (sum != kf_checksum(0, bytes, AT_HEAD_SUM))
+        return kf_fail(KOFN_FORMAT, "a packet's head was damaged on its way");
+    if (!known(bytes[AT_TYPE]) || bytes[AT_HOW] > KOFN_TURN ||
+        bytes[AT_DTYPE] > KOFN_F32)
+        return kf_fail(KOFN_FORMAT, "a packet has type %u, how %u, numbers %u",
+                       bytes[AT_TYPE], bytes[AT_HOW], bytes[AT_DTYPE]);
+    h->version = version;
+    h->how = bytes[AT_HOW];
+    h->dtype = bytes[AT_DTYPE];
+    GET(AT_STATUS, status);
+    h->status = status;
+    GET(AT_TASK, h->task);
+    GET(AT_ROUND, h->round);
+    GET(AT_JOB, h->job);
+    GET(AT_ID, h->id);
+    GET(AT_LO, h->lo);
+    GET(AT_HI, h->hi);
+    GET(AT_TURN, h->turn);
+    GET(AT_TOOK, h->took);
+    GET(AT_ROWS, h->rows);
+    GET(AT_COLS, h->cols);
+    GET(AT_OUT_ROWS, h->out_rows);
+    GET(AT_OUT_COLS, h->out_cols);
+    GET(AT_BODY_SUM, h->body_sum);
+#undef GET
+    return KOFN_OK;
+}
+
+kofn_status kf_body_check(const kf_head *h, const void *body, size_t n)
+{
+    if (h->body_sum != (n ? kf_checksum(h->job, body, n) : 0))
+        return kf_fail(KOFN_FORMAT, "a packet's body of %zu bytes was damaged "
+                       "on its way", n);
+    return KOFN_OK;
+}

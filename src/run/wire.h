@@ -1,0 +1,117 @@
+/* wire.h -- what travels between coordinator and workers; docs/wire.md.
+ *
+ * Every packet is a head of KF_HEAD bytes and a body.  Numbers are
+ * little-endian whatever the machine is.  Both head and body carry a
+ * checksum: they are meant for faults, not for enemies, whom the transport
+ * keeps out.
+ */
+#ifndef KF_RUN_WIRE_H
+#define KF_RUN_WIRE_H
+
+#include "run.h"
+
+#define KF_WIRE_VERSION 1
+#define KF_HEAD 120
+
+typedef enum kf_wire {
+    /* worker to coordinator */
+    KF_WIRE_HELLO = 1, /* here I am; body: what this worker is, in words    */
+    KF_WIRE_NEED,      /* send units [lo, hi) of section `turn` of block id */
+    KF_WIRE_STORED,    /* block id is whole                                 */
+    KF_WIRE_NOTICE,    /* I shall go soon                                   */
+    KF_WIRE_BYE,       /* I go                                              */
+    KF_WIRE_RESULT,    /* of task; body: rows x cols numbers                */
+    KF_WIRE_FAILED,    /* task, status; body: why, in words                 */
+    /* coordinator to worker */
+    KF_WIRE_WELCOME = 32, /* task: the worker's number                      */
+    KF_WIRE_REFUSED,      /* body: why, in words; do not come back          */
+    KF_WIRE_STORE,        /* body: the recipe of block id                   */
+    KF_WIRE_PIECE,        /* units [lo, hi) of section `turn` of block id   */
+    KF_WIRE_WORK,         /* task; body: the input id, unless it was sent   */
+    KF_WIRE_CANCEL,       /* task                                           */
+    KF_WIRE_DISMISS,      /* the job is over                                */
+    KF_WIRE_STAGE         /* tests: be lo/1000 times as slow, or wrong      */
+} kf_wire;
+
+typedef enum kf_stage { KF_STAGE_SLOW, KF_STAGE_CORRUPT } kf_stage; /* turn */
+
+typedef struct kf_head {
+    kf_wire type;
+    unsigned version;
+    kofn_how how;
+    kofn_dtype dtype;
+    int status;
+    uint32_t task, round;
+    uint64_t job; /* which job; drawn by its coordinator            */
+    uint64_t id;  /* of a block or an input                         */
+    uint64_t lo, hi, turn, took;
+    uint64_t rows, cols; /* WORK: of the input; RESULT: of the body */
+    uint64_t out_rows, out_cols; /* WORK: of the result */
+    uint64_t body_sum; /* checksum of the body */
+} kf_head;
+
+/* body_sum is the caller's to fill in; 0 where there is no body. */
+void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
+/* KOFN_FORMAT when this is no head, or one of another version: h->version is
+ * then set, and 0 when it is not even that.  Every number is plausible
+ * afterwards by itself; what it means is for the caller to check. */
+kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
+kofn_status kf_body_check(const kf_head *h, const void *body, size_t n);
+uint64_t kf_checksum(uint64_t seed, const void *bytes, size_t n);
+
+/* ---- recipes (recipe.c) ------------------------------------------------------ */
+
+/* Growing bytes. */
+typedef struct kf_bytes {
+    unsigned char *p;
+    size_t n, cap;
+} kf_bytes;
+void kf_bytes_free(kf_bytes *b);
+
+/* What a block is made of, for those who have the operand, and the shapes of
+ * its sections, for those who do not.  `source` names the operand, or is
+ * NULL. */
+kofn_status kf_recipe_write(const kofn_block *b, const char *source,
+                            kf_bytes *out);
+
+/* A block in the making at a worker. */
+typedef struct kf_recipe {
+    kofn_block *block;   /* its memory is there; its numbers come in pieces */
+    size_t sections;     /* in which they come                              */
+    char source[256];    /* name of the operand; "" when it has none        */
+    size_t A_rows, A_cols;
+    size_t grid_rows, grid_cols; /* how the operand is cut ...              */
+    size_t part_rows, part_cols; /* ... and into parts of which size        */
+    kf_row *row;         /* dense: lanes x inner, over the grid             */
+    size_t rows;
+    void *numbers;       /* that `row` points to                            */
+    size_t *first;       /* sparse: row of the operand where each part begins */
+} kf_recipe;
+/* Checks every number and that the block's memory is at most `cap` bytes
+ * before it is allocated.  f and ctx: for sums of a function. */
+kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
+                           size_t cap, kofn_part_fn f, void *ctx);
+void kf_recipe_free(kf_recipe *r); /* not the block */
+/* Make the block from the operand itself. */
+kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
+                           const kofn_sparse *S);
+
+/* ---- pieces (piece.c) ---------------------------------------------------------- */
+
+/* A block's numbers come in sections of equal units: a dense block has one
+ * section a lane, of rows; a sparse one has three, the ends of its rows, the
+ * columns and the values of its entries. */
+size_t kf_sections(const kofn_block *b);
+/* How many units there are, and bytes in each. */
+void kf_section(const kofn_block *b, size_t section, size_t *units,
+                size_t *bytes);
+/* Units [lo, hi) at the coordinator: *at points to them, in place where they
+ * lie in one piece, else in `scratch`, grown as needed. */
+kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
+                     kf_bytes *scratch, const void **at);
+/* Where units from `lo` on go at a worker. */
+void *kf_piece_into(const kofn_block *b, size_t section, size_t lo);
+/* Everything has come: is it a block that can be computed with? */
+kofn_status kf_pieces_check(const kofn_block *b);
+
+#endif

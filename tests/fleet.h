@@ -1,0 +1,117 @@
+/* fleet.h -- workers behind a transport, each on a thread of this process,
+ * and a job that reaches them by packets only. */
+#ifndef KF_TEST_FLEET_H
+#define KF_TEST_FLEET_H
+
+#include "loop_transport.h"
+
+#include <stdatomic.h>
+
+#define FLEET_MOST 64
+
+typedef struct fleet fleet;
+
+typedef struct member {
+    fleet *of;
+    pthread_t thread;
+    kofn_transport *t;
+    atomic_int leave; /* kofn_leave */
+    kofn_status ended;
+    kofn_weather weather;
+    char news[256]; /* the last */
+    atomic_size_t stored;
+} member;
+
+struct fleet {
+    loop_net net;
+    kofn_serve_options serve; /* of all members */
+    member *member[FLEET_MOST];
+    size_t members;
+};
+
+static inline kofn_leave member_watch(void *ud, const char *news)
+{
+    member *m = ud;
+
+    if (news) {
+        snprintf(m->news, sizeof m->news, "%s", news);
+        if (strcmp(news, "block stored") == 0)
+            atomic_fetch_add(&m->stored, 1);
+    }
+    return (kofn_leave)atomic_load(&m->leave);
+}
+
+static inline void *member_live(void *ud)
+{
+    member *m = ud;
+    kofn_serve_options o = m->of->serve;
+
+    o.watch = member_watch;
+    o.ud = m;
+    m->ended = kofn_serve(m->t, &o);
+    return NULL;
+}
+
+static inline member *fleet_add(fleet *f)
+{
+    member *m = calloc(1, sizeof *m);
+
+    assert_non_null(m);
+    assert_true(f->members < FLEET_MOST);
+    m->of = f;
+    m->t = loop_spoke(&f->net);
+    f->member[f->members++] = m;
+    assert_int_equal(pthread_create(&m->thread, NULL, member_live, m), 0);
+    return m;
+}
+
+static inline int fleet_start(void *ud)
+{
+    fleet_add(ud);
+    return 0;
+}
+
+static inline int fleet_kill(void *ud, uint64_t process)
+{
+    (void)ud; /* threads are not killed: the port forgets it, and it finds the
+                 way no more */
+    (void)process;
+    return 0;
+}
+
+/* Workers come up first; the port that reaches them. */
+static inline kofn_port *fleet_port(fleet *f, size_t workers,
+                                    const kofn_away_options *opt)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_port *port;
+    kofn_transport *hub = loop_hub(&f->net);
+
+    if (opt)
+        o = *opt;
+    o.workers = workers;
+    for (size_t i = 0; i < workers; i++)
+        fleet_add(f);
+    assert_ok(kofn_port_away(&port, hub, &o));
+    return port;
+}
+
+static inline void fleet_init(fleet *f, const loop_faults *faults)
+{
+    *f = (fleet){.serve = KOFN_SERVE_OPTIONS_INIT};
+    loop_net_init(&f->net, faults);
+}
+
+/* Everybody goes home; the job is closed already. */
+static inline void fleet_down(fleet *f)
+{
+    for (size_t i = 0; i < f->members; i++)
+        atomic_store(&f->member[i]->leave, KOFN_LEAVE_NOW);
+    for (size_t i = 0; i < f->members; i++) {
+        pthread_join(f->member[i]->thread, NULL);
+        free(f->member[i]);
+    }
+    pthread_mutex_destroy(&f->net.lock);
+}
+
+#endif
