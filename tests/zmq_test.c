@@ -650,6 +650,44 @@ static void others_are_kept_out(void **state)
     erase(mixed);
 }
 
+/* Connections that come to nothing leave nothing behind, and a peer stays. */
+static void a_flood_runs_off(void **state)
+{
+    char dir[] = "/tmp/kofn-keys-XXXXXX", junk[200];
+    kofn_zmq_options o = {.keys = dir, .silence = 10 * KOFN_SECOND};
+    kofn_transport *a, *b;
+    long before = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_ok(kofn_zmq_keygen(dir));
+    memset(junk, 0xff, sizeof junk);
+    a = listener(addresses[0], &o);
+    b = dialler(a, &o);
+    came(a, b);
+    came(b, a);
+    for (int i = 0; i < 2000; i++) {
+        int fd = raw(kofn_zmq_endpoint(a));
+
+        if (write(fd, junk, sizeof junk) < 0) {
+            /* it was turned away */
+        }
+        close(fd);
+        if (i == 500)
+            before = memory();
+        if (i % 100 == 0) {
+            say(b, 0, "on");
+            hear(a, 0, "on");
+        }
+    }
+    assert_true(memory() - before < 8 * 1024);
+    quiet(a, 200 * MILLI);
+    assert_true(a->dropped >= 1000);
+    b->close(b, 0);
+    a->close(a, 0);
+    erase(dir);
+}
+
 static void open_addresses_want_keys(void **state)
 {
     static const char *const reachable[] = {
@@ -807,6 +845,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_oversized_go),
         cmocka_unit_test(keys_are_kept_well),
         cmocka_unit_test(others_are_kept_out),
+        cmocka_unit_test(a_flood_runs_off),
         cmocka_unit_test(open_addresses_want_keys),
         cmocka_unit_test(many_come_and_go),
         cmocka_unit_test(a_pair_is_one_peer),

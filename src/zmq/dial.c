@@ -85,6 +85,15 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
     return KOFN_OK;
 }
 
+int kf_socket_fd(void *s)
+{
+    int fd = -1;
+    size_t size = sizeof fd;
+
+    zmq_getsockopt(s, ZMQ_FD, &fd, &size);
+    return fd;
+}
+
 void *kf_socket_watch(void *context, void *s, int events)
 {
     static atomic_uint made;
@@ -175,9 +184,15 @@ kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now)
         st = open_one(d, set, KF_BULK, &d->bulk, &d->bulk_watch);
     if (!st)
         st = open_one(d, set, KF_URGENT, &d->urgent, &d->urgent_watch);
-    if (st)
+    if (st) {
         kf_dial_end(d, now);
-    return st;
+        return st;
+    }
+    d->fd[0] = kf_socket_fd(d->bulk);
+    d->fd[1] = kf_socket_fd(d->urgent);
+    d->fd[2] = kf_socket_fd(d->bulk_watch);
+    d->fd[3] = kf_socket_fd(d->urgent_watch);
+    return KOFN_OK;
 }
 
 static bool bad_news(kf_dial *d, void *watch, char *why, size_t room)

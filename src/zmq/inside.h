@@ -62,6 +62,7 @@ typedef struct kf_dial {
     char *address;
     void *bulk, *urgent;     /* NULL between lives */
     void *bulk_watch, *urgent_watch;
+    int fd[4];               /* of the four, see kf_socket_fd */
     unsigned char token[KF_TOKEN];
     unsigned shaken;         /* connections that are made */
     bool welcome, over; /* over: not tried any more */
@@ -100,6 +101,9 @@ void kf_dial_close(kf_dial *d, int linger);
 kofn_status kf_socket(void **out, const kf_set *set, int type,
                       const char *address);
 void kf_socket_set(void *s, int option, int value);
+/* Readable when something may have happened to s since it last had nothing to
+ * be received. */
+int kf_socket_fd(void *s);
 /* A socket that receives `events` of s. */
 void *kf_socket_watch(void *context, void *s, int events);
 /* The next event and its value, or 0. */
@@ -148,12 +152,13 @@ typedef struct kf_news {
     kofn_peer peer;
 } kf_news;
 
-struct zmq_pollitem_t;
+struct pollfd;
 
 typedef struct kf_transport {
     kofn_transport base;
     kf_set set;
     void *router;
+    int router_fd;
     kf_gate *gate;
     kf_dial **dial;
     size_t dials, dials_cap;
@@ -170,7 +175,7 @@ typedef struct kf_transport {
     size_t told, news_count, news_cap;
     uint64_t dropped; /* not counting the gate's */
     size_t turn;
-    struct zmq_pollitem_t *item;
+    struct pollfd *item;
     char endpoint[160], trouble[256];
 } kf_transport;
 
@@ -185,7 +190,8 @@ kofn_status kf_meet_held(kf_transport *t);
 /* Finds out who is lost; their going is told by kf_meet_bury. */
 void kf_meet_lost(kf_transport *t);
 kofn_status kf_meet_bury(kf_transport *t);
-/* Ends the lives of dials that are lost and begins those that are due. */
+/* Ends the lives of dials that are lost and begins those that are due;
+ * KOFN_PARTIAL if there were any. */
 kofn_status kf_meet_dials(kf_transport *t);
 void kf_meet_forget(kofn_transport *base, kofn_peer peer);
 void kf_route_id(char id[KF_ID], const kf_peer *p, char channel);

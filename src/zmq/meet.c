@@ -242,9 +242,10 @@ kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note)
 }
 
 /* Begins lives that are due; a mesh does not dial whom it knows already. */
-static void redial(kf_transport *t, kofn_time now)
+static bool redial(kf_transport *t, kofn_time now)
 {
     static const unsigned char nobody[KF_TOKEN];
+    bool any = false;
 
     for (size_t i = 0; i < t->dials; i++) {
         kf_dial *d = t->dial[i];
@@ -256,7 +257,10 @@ static void redial(kf_transport *t, kofn_time now)
             d->next = now + d->pause;
         else if (kf_dial_open(d, &t->set, now))
             snprintf(t->trouble, sizeof t->trouble, "%s", kofn_errmsg());
+        else
+            any = true;
     }
+    return any;
 }
 
 /* ---- leaving --------------------------------------------------------- */
@@ -287,15 +291,18 @@ kofn_status kf_meet_bury(kf_transport *t)
 kofn_status kf_meet_dials(kf_transport *t)
 {
     kofn_time now = kf_clock();
+    bool any = false;
 
     for (size_t i = 0; i < t->dials; i++) {
         kf_dial *d = t->dial[i];
 
-        if (d->bulk && kf_dial_lost(d, now, t->trouble, sizeof t->trouble))
-            TRY(end_life(t, d));
+        if (!d->bulk || !kf_dial_lost(d, now, t->trouble, sizeof t->trouble))
+            continue;
+        TRY(end_life(t, d));
+        any = true;
     }
-    redial(t, now);
-    return KOFN_OK;
+    any |= redial(t, now);
+    return any ? KOFN_PARTIAL : KOFN_OK;
 }
 
 void kf_meet_forget(kofn_transport *base, kofn_peer peer)

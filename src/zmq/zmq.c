@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -181,27 +183,21 @@ static kofn_time next_duty(const kf_transport *t, kofn_time now)
     return next;
 }
 
+/* Every socket has just had nothing to be received. */
 static void sleep_until(kf_transport *t, kofn_time until, kofn_time now)
 {
-    zmq_pollitem_t *item = t->item;
+    struct pollfd *item = t->item;
     kofn_time ms = until == KOFN_NEVER ? -1 : (until - now) / KF_MILLI + 1;
     char bytes[64];
-    int n = 0;
+    nfds_t n = 0;
 
-    item[n++] = (zmq_pollitem_t){NULL, t->wake[0], ZMQ_POLLIN, 0};
+    item[n++] = (struct pollfd){t->wake[0], POLLIN, 0};
     if (t->router)
-        item[n++] = (zmq_pollitem_t){t->router, 0, ZMQ_POLLIN, 0};
-    for (size_t i = 0; i < t->dials; i++) {
-        const kf_dial *d = t->dial[i];
-
-        if (!d->bulk)
-            continue;
-        item[n++] = (zmq_pollitem_t){d->bulk, 0, ZMQ_POLLIN, 0};
-        item[n++] = (zmq_pollitem_t){d->urgent, 0, ZMQ_POLLIN, 0};
-        item[n++] = (zmq_pollitem_t){d->bulk_watch, 0, ZMQ_POLLIN, 0};
-        item[n++] = (zmq_pollitem_t){d->urgent_watch, 0, ZMQ_POLLIN, 0};
-    }
-    zmq_poll(item, n, ms > INT32_MAX ? INT32_MAX : (long)ms);
+        item[n++] = (struct pollfd){t->router_fd, POLLIN, 0};
+    for (size_t i = 0; i < t->dials; i++)
+        for (int k = 0; k < 4 && t->dial[i]->bulk; k++)
+            item[n++] = (struct pollfd){t->dial[i]->fd[k], POLLIN, 0};
+    poll(item, n, ms > INT_MAX ? INT_MAX : (int)ms);
     if (item[0].revents)
         while (read(t->wake[0], bytes, sizeof bytes) == sizeof bytes)
             ;
@@ -230,11 +226,12 @@ static kofn_status turn(kf_transport *t, kofn_packet *p)
     st = arrive(t, p);
     if (t->dying && (st == KOFN_AGAIN || kf_clock() - t->dying_since > DYING))
         TRY(kf_meet_bury(t));
-    if (st == KOFN_AGAIN)
-        TRY(kf_meet_dials(t));
-    if (st == KOFN_AGAIN && t->told < t->news_count)
-        return KOFN_PARTIAL;
-    return st;
+    if (st != KOFN_AGAIN)
+        return st;
+    st = kf_meet_dials(t);
+    if (st == KOFN_OK && t->told == t->news_count)
+        st = KOFN_AGAIN;
+    return st == KOFN_OK ? KOFN_PARTIAL : st;
 }
 
 static kofn_status transport_wait(kofn_transport *base, kofn_time atmost,
@@ -317,7 +314,7 @@ static void transport_close(kofn_transport *base, kofn_time linger)
 
 static kofn_status add_dial(kf_transport *t, const char *address)
 {
-    zmq_pollitem_t *item;
+    struct pollfd *item;
     kf_dial *d;
     kofn_status st;
 
@@ -364,6 +361,7 @@ static kofn_status open_router(kf_transport *t, const char *address,
     TRY(kf_gate_open(&t->gate, t->set.context, t->router,
                      t->set.own.count ? &t->set.allowed : NULL, strangers,
                      t->wake[1]));
+    t->router_fd = kf_socket_fd(t->router);
     if (zmq_bind(t->router, address))
         return kf_fail(zmq_errno() == EINVAL ? KOFN_INVAL : KOFN_TRANSPORT,
                        "cannot listen at %s: %s; addresses are tcp://*:PORT, "

@@ -1,0 +1,445 @@
+/* transport_bench.c -- the ZeroMQ transport against a plain socket.
+ *
+ *     transport_bench [ROUNDS]
+ *
+ * Two processes on the loopback.  Bulk: messages of 8 MiB from one into the
+ * memory of the other, where a byte of each page is read, in bytes a second;
+ * a plain TCP socket that is read into one buffer of 8 MiB is the measure.
+ * Round trip: 100 bytes there and back, one at a time; the measures are a
+ * plain socket and a bare pair of ZeroMQ sockets.  Each round measures all of
+ * them one after the other; shown are medians, and medians of the ratios of
+ * one round.
+ *
+ * Under a flood, connections are made to the port and sent junk as fast as one
+ * process can while trips of 100 bytes and bulk are measured, encrypted.
+ */
+#include <kofn/zmq.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#define BULK ((size_t)8 << 20)
+#define MESSAGES 32
+#define TRIPS 1000
+#define SMALL 100
+#define MOST 101
+
+static unsigned char *body;
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void must(int good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "transport_bench: %s: %s (%s)\n", what, strerror(errno),
+            kofn_errmsg());
+    exit(1);
+}
+
+static unsigned touch(const unsigned char *p, size_t n)
+{
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < n; i += 4096)
+        sum += p[i];
+    return sum;
+}
+
+/* ---- the other process ----------------------------------------------------
+ *
+ * It sends MESSAGES of BULK when it gets "b", and otherwise sends back what it
+ * gets, until it is killed. */
+
+static pid_t other(void (*life)(const char *), const char *where)
+{
+    pid_t pid = fork();
+
+    must(pid >= 0, "fork");
+    if (pid == 0) {
+        life(where);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* ---- a plain socket ---------------------------------------------------------
+ */
+
+static void read_all(int fd, void *into, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t got = read(fd, (char *)into + at, n - at);
+
+        must(got > 0, "read");
+        at += (size_t)got;
+    }
+}
+
+static void write_all(int fd, const void *from, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t put = write(fd, (const char *)from + at, n - at);
+
+        must(put > 0, "write");
+        at += (size_t)put;
+    }
+}
+
+static int plain_to(const char *port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+
+    to.sin_port = htons((uint16_t)atoi(port));
+    must(connect(fd, (struct sockaddr *)&to, sizeof to) == 0, "connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    return fd;
+}
+
+static void plain_life(const char *port)
+{
+    int fd = plain_to(port);
+    char small[SMALL];
+
+    for (;;) {
+        read_all(fd, small, sizeof small);
+        if (small[0] != 'b')
+            write_all(fd, small, sizeof small);
+        else
+            for (int i = 0; i < MESSAGES; i++)
+                write_all(fd, body, BULK);
+    }
+}
+
+static pid_t plain_open(int *fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    int l = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+    char port[16];
+    pid_t pid;
+
+    must(bind(l, (struct sockaddr *)&at, size) == 0 && listen(l, 1) == 0 &&
+             getsockname(l, (struct sockaddr *)&at, &size) == 0,
+         "listen");
+    snprintf(port, sizeof port, "%d", ntohs(at.sin_port));
+    pid = other(plain_life, port);
+    *fd = accept(l, NULL, NULL);
+    setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    close(l);
+    return pid;
+}
+
+static double plain_bulk(int fd)
+{
+    unsigned char *into = malloc(BULK);
+    char small[SMALL] = "b";
+    double t = seconds();
+    unsigned sum = 0;
+
+    write_all(fd, small, sizeof small);
+    for (int i = 0; i < MESSAGES; i++) {
+        read_all(fd, into, BULK);
+        sum += touch(into, BULK);
+    }
+    t = seconds() - t;
+    must(sum != 1, "sum");
+    free(into);
+    return MESSAGES * (double)BULK / t;
+}
+
+static double plain_trip(int fd)
+{
+    char small[SMALL] = "t";
+    double t = seconds();
+
+    for (int i = 0; i < TRIPS; i++) {
+        write_all(fd, small, sizeof small);
+        read_all(fd, small, sizeof small);
+    }
+    return (seconds() - t) / TRIPS;
+}
+
+/* ---- bare ZeroMQ
+ * --------------------------------------------------------------- */
+
+static void bare_life(const char *address)
+{
+    void *context = zmq_ctx_new(), *s = zmq_socket(context, ZMQ_DEALER);
+    char small[SMALL] = "t";
+
+    must(zmq_connect(s, address) == 0, "zmq_connect");
+    zmq_send(s, small, sizeof small, 0);
+    for (;;) {
+        zmq_recv(s, small, sizeof small, 0);
+        zmq_send(s, small, sizeof small, 0);
+    }
+}
+
+static double bare_trip(void)
+{
+    void *context = zmq_ctx_new(), *s = zmq_socket(context, ZMQ_ROUTER);
+    char address[100], id[100], small[SMALL];
+    size_t size = sizeof address;
+    const int zero = 0;
+    double t;
+    pid_t pid;
+    int n;
+
+    must(zmq_bind(s, "tcp://127.0.0.1:*") == 0, "zmq_bind");
+    zmq_getsockopt(s, ZMQ_LAST_ENDPOINT, address, &size);
+    pid = other(bare_life, address);
+    n = zmq_recv(s, id, sizeof id, 0);
+    zmq_recv(s, small, sizeof small, 0);
+    t = seconds();
+    for (int i = 0; i < TRIPS; i++) {
+        zmq_send(s, id, (size_t)n, ZMQ_SNDMORE);
+        zmq_send(s, small, sizeof small, 0);
+        zmq_recv(s, id, sizeof id, 0);
+        zmq_recv(s, small, sizeof small, 0);
+    }
+    t = (seconds() - t) / TRIPS;
+    end(pid);
+    zmq_setsockopt(s, ZMQ_LINGER, &zero, sizeof zero);
+    zmq_close(s);
+    zmq_ctx_term(context);
+    return t;
+}
+
+/* ---- the transport
+ * ------------------------------------------------------------- */
+
+static kofn_zmq_options options = {.silence = 10 * KOFN_SECOND};
+
+static kofn_packet packet(kofn_transport *t)
+{
+    kofn_packet p;
+    kofn_status st;
+
+    while ((st = t->wait(t, 30 * KOFN_SECOND, &p)) == KOFN_AGAIN)
+        ;
+    must(st == KOFN_OK, "wait");
+    return p;
+}
+
+static void ours_life(const char *address)
+{
+    kofn_transport *t;
+    kofn_peer peer;
+
+    must(!kofn_zmq_connect(&t, address, &options), "connect");
+    peer = packet(t).peer;
+    for (;;) {
+        kofn_packet p = packet(t);
+
+        if (p.head[0] != 'b') {
+            t->send(t, peer, p.head, p.head_bytes, NULL, 0, false, NULL, NULL);
+            continue;
+        }
+        for (int i = 0; i < MESSAGES;) {
+            kofn_status st =
+                t->send(t, peer, "b", 1, body, BULK, false, NULL, NULL);
+
+            must(st >= 0, "send");
+            i += st == KOFN_OK;
+            if (st == KOFN_AGAIN)
+                t->wait(t, KOFN_SECOND, &p);
+        }
+    }
+}
+
+typedef struct line {
+    kofn_transport *t;
+    kofn_peer peer;
+    pid_t pid;
+} line;
+
+static line ours_open(const char *address)
+{
+    line l;
+
+    must(!kofn_zmq_listen(&l.t, address, &options), "listen");
+    l.pid = other(ours_life, kofn_zmq_endpoint(l.t));
+    l.peer = packet(l.t).peer;
+    return l;
+}
+
+static void ours_close(line *l)
+{
+    end(l->pid);
+    l->t->close(l->t, 0);
+}
+
+static double ours_bulk(line *l)
+{
+    double t = seconds();
+    unsigned sum = 0;
+
+    l->t->send(l->t, l->peer, "b", 1, NULL, 0, false, NULL, NULL);
+    for (int i = 0; i < MESSAGES; i++) {
+        kofn_packet p = packet(l->t);
+
+        must(p.what == KOFN_PACKET && p.body_bytes == BULK, "bulk");
+        sum += touch(p.body, BULK);
+        l->t->release(l->t, p.own);
+    }
+    t = seconds() - t;
+    must(sum != 1, "sum");
+    return MESSAGES * (double)BULK / t;
+}
+
+static double ours_trip(line *l)
+{
+    char small[SMALL] = "t";
+    double t = seconds();
+
+    for (int i = 0; i < TRIPS; i++) {
+        l->t->send(l->t, l->peer, small, sizeof small, NULL, 0, false, NULL,
+                   NULL);
+        must(packet(l->t).what == KOFN_PACKET, "trip");
+    }
+    return (seconds() - t) / TRIPS;
+}
+
+/* ---- a flood
+ * --------------------------------------------------------------------- */
+
+static void flood_life(const char *address)
+{
+    char junk[200];
+
+    memset(junk, 0xff, sizeof junk);
+    for (;;) {
+        int fd = plain_to(strrchr(address, ':') + 1);
+
+        if (write(fd, junk, sizeof junk) < 0) {
+            /* it was turned away */
+        }
+        close(fd);
+    }
+}
+
+/* ---- report
+ * ---------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(const double *x, size_t n)
+{
+    double y[MOST];
+
+    memcpy(y, x, n * sizeof *y);
+    qsort(y, n, sizeof *y, by_value);
+    return n % 2 ? y[n / 2] : (y[n / 2 - 1] + y[n / 2]) / 2;
+}
+
+static double ratio(const double *x, const double *y, size_t n)
+{
+    double r[MOST];
+
+    for (size_t i = 0; i < n; i++)
+        r[i] = x[i] / y[i];
+    return median(r, n);
+}
+
+enum { PLAIN, OURS, IPC, CURVE, FLOODED, KINDS };
+
+static double bulk[KINDS][MOST], trip[KINDS][MOST], bare[MOST];
+
+static void measure(size_t i, const char *keys)
+{
+    static const char *const address[] = {NULL, "tcp://127.0.0.1:*",
+                                          "ipc:///tmp/kofn-bench.sock",
+                                          "tcp://127.0.0.1:*", NULL};
+    int fd;
+    pid_t pid = plain_open(&fd);
+
+    bulk[PLAIN][i] = plain_bulk(fd);
+    trip[PLAIN][i] = plain_trip(fd);
+    end(pid);
+    close(fd);
+    bare[i] = bare_trip();
+    for (int kind = OURS; kind <= CURVE; kind++) {
+        line l;
+
+        options.keys = kind == CURVE ? keys : NULL;
+        l = ours_open(address[kind]);
+        bulk[kind][i] = ours_bulk(&l);
+        trip[kind][i] = ours_trip(&l);
+        if (kind == CURVE) {
+            pid = other(flood_life, kofn_zmq_endpoint(l.t));
+            bulk[FLOODED][i] = ours_bulk(&l);
+            trip[FLOODED][i] = ours_trip(&l);
+            end(pid);
+        }
+        ours_close(&l);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const name[] = {"plain TCP socket", "kofn, TCP",
+                                       "kofn, Unix socket", "kofn, encrypted",
+                                       "  under a flood"};
+    static const char *const made[] = {"coordinator.secret", "worker.secret",
+                                       "coordinator.public", "worker.public"};
+    char keys[] = "/tmp/kofn-bench-XXXXXX", path[100];
+    size_t rounds = argc > 1 ? (size_t)atoi(argv[1]) : 5;
+
+    must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
+    must(mkdtemp(keys) != NULL && !kofn_zmq_keygen(keys), "keys");
+    body = malloc(BULK);
+    must(body != NULL, "memory");
+    memset(body, 7, BULK);
+    for (size_t i = 0; i < rounds; i++)
+        measure(i, keys);
+    printf("%zu rounds; 8 MiB messages, and %d bytes there and back\n\n",
+           rounds, SMALL);
+    printf("%-18s %10s %8s %12s %8s %8s\n", "", "MB/s", "ratio", "us/trip",
+           "/plain", "/zmq");
+    for (int k = 0; k < KINDS; k++)
+        printf(
+            "%-18s %10.0f %8.2f %12.1f %8.2f %8.2f\n", name[k],
+            median(bulk[k], rounds) / 1e6, ratio(bulk[k], bulk[PLAIN], rounds),
+            median(trip[k], rounds) * 1e6, ratio(trip[k], trip[PLAIN], rounds),
+            ratio(trip[k], bare, rounds));
+    printf("%-18s %10s %8s %12.1f %8.2f %8.2f\n", "bare ZeroMQ", "", "",
+           median(bare, rounds) * 1e6, ratio(bare, trip[PLAIN], rounds), 1.0);
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", keys, made[i]);
+        unlink(path);
+    }
+    rmdir(keys);
+    return 0;
+}
