@@ -75,18 +75,6 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
 
 /* ---- inputs ------------------------------------------------------------------------- */
 
-/* The rows or columns that a task of a sum over strips needs. */
-static kofn_matrix strips(const kofn_msg *m, const kofn_matrix *in, bool left,
-                          size_t span, size_t lane)
-{
-    size_t at = lane * span + m->lo, n = m->hi - m->lo;
-
-    return left ? (kofn_matrix){kf_at(in, 0, at), in->rows, n, in->ld,
-                                in->dtype}
-                : (kofn_matrix){kf_at(in, at, 0), n, in->cols, in->ld,
-                                in->dtype};
-}
-
 static void copy_rows(const kofn_matrix *from, char **to)
 {
     size_t row = from->cols * kf_dtype_size(from->dtype);
@@ -95,23 +83,30 @@ static void copy_rows(const kofn_matrix *from, char **to)
         memcpy(*to, kf_at(from, i, 0), row);
 }
 
-/* Only the strips of this task, lane after lane. */
+/* Only the strips of this task, lane after lane; strips beyond the last are
+ * the first ones. */
 static kofn_status pack_strips(const kofn_msg *m, size_t lanes,
                                kofn_parcel **out)
 {
     const kofn_matrix *in = &m->in->m;
     bool left = m->how == KOFN_LEFT_INNER;
     size_t span = (left ? in->cols : in->rows) / lanes, n = m->hi - m->lo;
+    size_t end = kf_min(m->hi, span);
     char *to;
 
     TRY(kf_parcel_new(out, left ? in->rows * lanes : n * lanes,
                       left ? n : in->cols, in->dtype));
     to = (*out)->m.data;
-    for (size_t l = 0; l < lanes; l++) {
-        kofn_matrix part = strips(m, in, left, span, l);
+    for (size_t l = 0; l < lanes; l++)
+        for (size_t i = 0; i < (left ? in->rows : 1); i++) {
+            kofn_matrix last = kf_strips(in, left, i, l * span + m->lo,
+                                         l * span + end);
+            kofn_matrix first = kf_strips(in, left, i, l * span,
+                                          l * span + m->hi - end);
 
-        copy_rows(&part, &to);
-    }
+            copy_rows(&last, &to);
+            copy_rows(&first, &to);
+        }
     return KOFN_OK;
 }
 

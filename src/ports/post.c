@@ -19,6 +19,14 @@ void kf_drop_parcel(void *parcel)
     kofn_parcel_drop(parcel);
 }
 
+kofn_matrix kf_strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
+                      size_t hi)
+{
+    return left ? (kofn_matrix){kf_at(in, i, lo), 1, hi - lo, in->ld, in->dtype}
+                : (kofn_matrix){kf_at(in, lo, 0), hi - lo, in->cols, in->ld,
+                                in->dtype};
+}
+
 /* ---- sending ---------------------------------------------------------------------- */
 
 kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)

@@ -173,29 +173,45 @@ static void know(server *s, uint64_t id, kofn_parcel *p)
     s->input[0] = (input){id, kofn_parcel_keep(p)};
 }
 
+static void put_rows(const kofn_matrix *to, const char **from)
+{
+    size_t row = to->cols * kf_dtype_size(to->dtype);
+
+    for (size_t i = 0; i < to->rows; i++, *from += row)
+        memcpy(kf_at(to, i, 0), *from, row);
+}
+
 /* Only the strips of the task have come: put them where they belong. */
 static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
                           kofn_parcel **in)
 {
     bool left = h->how == KOFN_LEFT_INNER;
-    size_t lanes = s->block.recipe.block->lanes, n = h->hi - h->lo, row;
-    size_t strips = left ? h->cols : h->rows, span = strips / lanes;
-    size_t rows = left ? h->rows : n, bytes;
+    size_t lanes = s->block.recipe.block->lanes, end, bytes;
+    size_t span = (left ? h->cols : h->rows) / lanes;
+    size_t wide = left ? h->rows : h->cols;
     const char *from = k->body;
 
-    if (strips % lanes || h->lo >= h->hi || h->hi > span)
-        return kf_fail(KOFN_FORMAT, "an input has %zu strips for %zu lanes",
-                       strips, lanes);
-    row = (left ? n : h->cols) * kf_dtype_size(h->dtype);
-    if (!kf_mul(rows * lanes, row, &bytes) || bytes != k->body_bytes)
+    if ((left ? h->cols : h->rows) % lanes || h->lo >= span ||
+        h->lo >= h->hi || h->hi - h->lo > span)
+        return kf_fail(KOFN_FORMAT, "an input for %zu lanes has strips %zu "
+                       "to %zu of %zu", lanes, (size_t)h->lo, (size_t)h->hi,
+                       span);
+    if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
+        !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
     TRY(kf_body_check(h, k->body, k->body_bytes));
     TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
+    end = kf_min(h->hi, span);
     for (size_t l = 0; l < lanes; l++)
-        for (size_t i = 0; i < rows; i++, from += row)
-            memcpy(left ? kf_at(&(*in)->m, i, l * span + h->lo)
-                        : kf_at(&(*in)->m, l * span + h->lo + i, 0),
-                   from, row);
+        for (size_t i = 0; i < (left ? h->rows : 1); i++) {
+            kofn_matrix last = kf_strips(&(*in)->m, left, i, l * span + h->lo,
+                                         l * span + end);
+            kofn_matrix first = kf_strips(&(*in)->m, left, i, l * span,
+                                          l * span + h->hi - end);
+
+            put_rows(&last, &from);
+            put_rows(&first, &from);
+        }
     return KOFN_OK;
 }
 

@@ -315,10 +315,14 @@ static bool shape(const kofn_matrix *a, size_t rows, size_t cols)
     return a->rows == rows && a->cols == cols;
 }
 
-/* Strips of the lanes of an input that is summed over. */
+/* Strips of the lanes of an input that is summed over; they may go on at the
+ * first one. */
 static bool within(const kofn_msg *m, size_t strips, size_t lanes, size_t most)
 {
-    return strips % lanes == 0 && m->hi <= strips / lanes && m->hi <= most;
+    size_t span = strips / lanes;
+
+    return strips % lanes == 0 && m->lo < span && m->hi - m->lo <= span &&
+           kf_min(m->hi, span) <= most;
 }
 
 static bool fits(const kofn_block *b, const kofn_msg *m)
