@@ -10,8 +10,9 @@
  *     long   likewise, but bodies longer than HALF are not wanted
  *     full   short packets only, and the others do not listen for a while: rank 0's way
  *            to them must be full after a bounded number of packets
- *     kill   a mesh, and rank 0 kills another in the midst of it
- *     stop   likewise, but stops it, and lets it go on when all have lost it
+ *     kill   rank 0 kills another in the midst of it; a star if SEED is odd,
+ *            else a mesh
+ *     stop   likewise, but stops it, and lets it go on when it has lost it
  *
  * Ends with a line "rank R: ok, L lost" and 0, or says what was wrong.
  */
@@ -289,7 +290,7 @@ static void exchange(const char *mode)
     for (unsigned r = 0; r < info.ranks; r++)
         if (is_peer(r) && !all_from(r) && !(went[r] && victim))
             wrong("not all has come from rank %u", r);
-    while (victim && !went[victim] && victim != info.rank) {
+    while (victim && is_peer(victim) && !went[victim]) {
         st = t->wait(t, KOFN_SECOND / 10, &p);
         if (st == KOFN_OK)
             take(&p);
@@ -345,23 +346,23 @@ int main(int argc, char **argv)
 {
     kofn_mpi_options opt = KOFN_MPI_OPTIONS_INIT;
     const char *mode = argc > 2 ? argv[1] : "";
+    bool harmful;
 
     if (argc != 3)
         wrong("use: exchange star|mesh|long|full|kill|stop SEED");
     seed = (uint32_t)atoi(argv[2]);
     full = !strcmp(mode, "full");
     too_long = !strcmp(mode, "long");
-    opt.mesh = mesh = strcmp(mode, "star") != 0;
-    opt.silence = strcmp(mode, "kill") && strcmp(mode, "stop")
-                      ? 10 * KOFN_SECOND
-                      : KOFN_SECOND;
+    harmful = !strcmp(mode, "kill") || !strcmp(mode, "stop");
+    opt.mesh = mesh = strcmp(mode, "star") && !(harmful && seed % 2);
+    opt.silence = harmful ? KOFN_SECOND : 10 * KOFN_SECOND;
     if (kofn_mpi_open(&t, &opt, &info))
         wrong("open: %s", kofn_errmsg());
     if (info.ranks > MOST)
         wrong("%u ranks are too many", info.ranks);
     if (too_long)
         t->body_max = HALF;
-    if (!strcmp(mode, "kill") || !strcmp(mode, "stop"))
+    if (harmful)
         victim = 1 + mix(seed, 5) % (info.ranks - 1);
     if (!info.rank)
         printf("%s\n", info.survival);

@@ -7,8 +7,9 @@ setup() {
     flags=
     [ "$MPI" = openmpi ] && flags="--oversubscribe"
     [ "$MPI" = openmpi ] && [ "$(id -u)" = 0 ] && flags="$flags --allow-run-as-root"
-    # Leaks of MPI itself are not ours.
-    export ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS"
+    # Leaks of MPI itself are not ours; its stacks are long.
+    export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/leaks.supp:print_suppressions=0"
+    export ASAN_OPTIONS="fast_unwind_on_malloc=0:symbolize=0"
 }
 
 job() { # job RANKS MODE SEED
@@ -25,6 +26,7 @@ ended() {
 @test "what rank 0 and the others send each other arrives in order and whole" {
     job 4 star 1
     ended 4
+    [[ "$output" == *"if any rank is lost"* ]]
 }
 
 @test "what everybody sends everybody arrives in order and whole" {
@@ -42,24 +44,15 @@ ended() {
     ended 3
 }
 
-@test "what the MPI at hand survives is said at the start" {
-    job 2 star 5
-    [[ "${lines[0]}" == *"if any rank is lost"* ]]
-    if [ "$MPI" = openmpi ]; then
-        flags="$flags --enable-recovery"
-        job 2 star 5
-        [[ "$output" == *"under --enable-recovery ranks may be lost"* ]]
-    fi
-}
-
 # Rank 0 kills one of the others: the rest learn of it, get what they are owed
 # by each other and end well.  The job itself may not: one was killed.
 @test "a rank that is killed is missed, and nobody hangs" {
     [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
     flags="$flags --enable-recovery"
-    for seed in $(seq "${KOFN_TEST_SCALE:-1}" | head -20) 100 101; do
+    for seed in $(seq $((2 * ${KOFN_TEST_SCALE:-1}))); do
         run timeout -k 2 50 mpirun.openmpi $flags -n 4 "$EXCHANGE" kill "$seed"
         ended 3
+        [[ "$output" == *"under --enable-recovery ranks may be lost"* ]]
     done
 }
 
@@ -68,7 +61,7 @@ ended() {
 @test "a rank that was stopped for too long is out for good, and ends" {
     [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
     flags="$flags --enable-recovery"
-    run timeout -k 2 50 mpirun.openmpi $flags -n 4 "$EXCHANGE" stop 1
+    run timeout -k 2 50 mpirun.openmpi $flags -n 4 "$EXCHANGE" stop 2
     ended 4
 }
 
