@@ -48,17 +48,20 @@ static void library_name(char *out, size_t room)
     snprintf(out, room, "%s %s", name, number);
 }
 
+/* Not MPI_Init_thread, though others than this thread may compute: Open MPI
+ * 4.1 would take locks, one of them twice when a TCP connection breaks, and
+ * stand still (mca_btl_tcp_endpoint_close). */
 kofn_status kf_mpi_begin(const kf_mpi_host *host, kf_mpi_world *w)
 {
     char machine[MPI_MAX_PROCESSOR_NAME] = "";
-    int was = 0, level = 0, error, n = 0, found = 0, *top = NULL;
+    int was = 0, error, n = 0, found = 0, *top = NULL;
 
     table.host = host;
     MPI_Initialized(&was);
     if (was)
         return host->fail(KOFN_STATE, "MPI has been started in this process "
                           "already; kofn starts and ends it itself");
-    error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    error = MPI_Init(NULL, NULL);
     if (error)
         return failed("MPI does not start", error);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

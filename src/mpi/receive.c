@@ -112,10 +112,7 @@ void kf_mpi_lose(peer *q)
 
     if (q->lost)
         return;
-    /* Should it be alive after all it had better know. */
     q->lost = q->t->broken = true;
-    for (int l = 0; l < LANES; l++)
-        kf_mpi_post(&q->lane[l], BROKEN, NULL, 0, NULL, 0, NULL, NULL);
     if (!q->live)
         return;
     a = arrival_new(q, NULL, KOFN_WENT);
@@ -253,6 +250,16 @@ static kofn_status understand(lane *l, const frame *f)
     }
 }
 
+/* One who was lost lives after all, and had better know.  Nothing is sent to
+ * the lost who say nothing: Open MPI would try to connect to the dead for
+ * ever. */
+static void disown(peer *q)
+{
+    q->bye = true;
+    for (int l = 0; l < LANES; l++)
+        kf_mpi_post(&q->lane[l], BROKEN, NULL, 0, NULL, 0, NULL, NULL);
+}
+
 static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
 {
     lane *l = (lane *)op;
@@ -268,6 +275,8 @@ static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
         return;
     }
     q->heard = t->listened;
+    if (q->lost && !q->bye)
+        disown(q);
     if (!well_formed(&l->in.frame, bytes)) {
         t->base.dropped++;
     } else if ((st = understand(l, &l->in.frame))) {

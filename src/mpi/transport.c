@@ -31,16 +31,19 @@ kofn_time kf_mpi_now(void)
 
 /* ---- time ---------------------------------------------------------------------------- */
 
-/* Tell who was not spoken to for a while that we live, and judge who was not
- * heard of. */
+/* Tell who was not spoken to for a while that we live, unless it looks dead
+ * itself, and judge who was not heard of. */
 static void beat(transport *t, kofn_time at)
 {
     for (size_t i = 0; i < t->peers; i++) {
         peer *q = &t->peer[i];
 
-        if (at - q->spoken >= t->beat && !(q->bye && t->closed))
+        kofn_time silent = t->listened - q->heard;
+
+        if (at - q->spoken >= t->beat && silent <= 3 * t->beat &&
+            !(q->bye && t->closed))
             kf_mpi_say(&q->lane[URGENT], ALIVE);
-        if (t->listened - q->heard > q->patience && (q->live || !q->bye))
+        if (silent > q->patience && (q->live || !q->bye))
             kf_mpi_lose(q);
     }
     t->next_beat = at + t->beat / 4;
