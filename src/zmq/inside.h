@@ -8,6 +8,7 @@
 #include "keys.h"
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #define KF_MILLI INT64_C(1000000)
 
@@ -177,6 +178,7 @@ typedef struct kf_transport {
     size_t turn;
     struct pollfd *item;
     char endpoint[160], trouble[256];
+    ino_t file; /* of a Unix socket */
 } kf_transport;
 
 /* The next coming or going that is to be told. */

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -278,6 +279,22 @@ static const char *transport_name_of(kofn_transport *base, kofn_peer peer)
     return p ? p->name : "who is gone";
 }
 
+/* ZeroMQ leaves the file of a Unix socket behind.  It may be another's by
+ * now: whoever binds a path takes it. */
+static bool our_file(const kf_transport *t, struct stat *s)
+{
+    return strncmp(t->endpoint, "ipc:///", 7) == 0 &&
+           lstat(t->endpoint + 6, s) == 0 && S_ISSOCK(s->st_mode);
+}
+
+static void remove_file(const kf_transport *t)
+{
+    struct stat s;
+
+    if (t->router && our_file(t, &s) && s.st_ino == t->file)
+        unlink(t->endpoint + 6);
+}
+
 static void transport_close(kofn_transport *base, kofn_time linger)
 {
     kf_transport *t = (kf_transport *)base;
@@ -288,6 +305,7 @@ static void transport_close(kofn_transport *base, kofn_time linger)
         kf_dial_close(t->dial[i], wait);
         kf_free(t->dial[i]);
     }
+    remove_file(t);
     if (t->router) {
         kf_socket_set(t->router, ZMQ_LINGER, wait);
         zmq_close(t->router);
@@ -354,6 +372,7 @@ static kofn_status open_router(kf_transport *t, const char *address,
                                size_t strangers)
 {
     size_t size = sizeof t->endpoint;
+    struct stat s;
 
     TRY(kf_socket(&t->router, &t->set, ZMQ_ROUTER, address));
     kf_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
@@ -368,6 +387,8 @@ static kofn_status open_router(kf_transport *t, const char *address,
                        "tcp://HOST:PORT or ipc://PATH",
                        address, zmq_strerror(zmq_errno()));
     zmq_getsockopt(t->router, ZMQ_LAST_ENDPOINT, t->endpoint, &size);
+    if (our_file(t, &s))
+        t->file = s.st_ino;
     return KOFN_OK;
 }
 
