@@ -107,9 +107,9 @@ static void survival(const flavour *f, kofn_mpi_info *info)
     info->survives = false;
     if (f == &flavours[0] && recovery && strcmp(recovery, "0")) {
         info->survives = true;
-        text = "under --enable-recovery ranks may be lost, but not rank 0, and "
-               "not a machine with all its ranks: mpirun then never ends by "
-               "itself";
+        text = "under --enable-recovery ranks may be lost, between machines "
+               "with --mca pml ucx only, but not rank 0; when a machine is "
+               "lost with all its ranks mpirun never ends by itself";
     } else if (f == &flavours[0]) {
         text = "if any rank is lost the whole job dies; mpirun "
                "--enable-recovery makes it survive the loss of ranks other "

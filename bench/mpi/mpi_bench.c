@@ -1,0 +1,215 @@
+/* mpi_bench.c -- the MPI transport against bare MPI_Send and MPI_Recv.
+ *
+ *     mpirun -n 2 mpi_bench [REPETITIONS]
+ *
+ * 1. round trip of a packet whose head has 8 bytes, against one of 8 bytes;
+ * 2. bytes a second in packets with bodies of 8 MiB, the next sent as soon as
+ *    the last is the sender's again, against sends of as many.
+ *
+ * Both in turn, on the same ranks; the ratio is taken turn by turn and its
+ * median is shown.
+ */
+#include <kofn/mpi.h>
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define TRIPS 2000
+#define BODY ((size_t)8 << 20)
+#define BODIES 24
+#define MOST 101
+
+static kofn_transport *t;
+static unsigned rank;
+static unsigned char *body;
+
+static double now(void)
+{
+    struct timespec s;
+
+    clock_gettime(CLOCK_MONOTONIC, &s);
+    return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(const double *x, int n)
+{
+    double y[MOST];
+
+    memcpy(y, x, (size_t)n * sizeof *y);
+    qsort(y, (size_t)n, sizeof *y, by_value);
+    return n % 2 ? y[n / 2] : (y[n / 2 - 1] + y[n / 2]) / 2;
+}
+
+static void need(bool ok)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "mpi_bench: %s\n", kofn_errmsg());
+    exit(1);
+}
+
+/* ---- the transport ----------------------------------------------------------- */
+
+static unsigned arrived; /* and not yet asked for */
+
+static kofn_status look(kofn_time atmost)
+{
+    kofn_packet p;
+    kofn_status st = t->wait(t, atmost, &p);
+
+    need(st >= 0 && (st != KOFN_OK || p.what != KOFN_WENT));
+    if (st == KOFN_OK && p.what == KOFN_PACKET) {
+        t->release(t, p.own);
+        arrived++;
+    }
+    return st;
+}
+
+static void get(void)
+{
+    while (!arrived)
+        need(look(10 * KOFN_SECOND) == KOFN_OK);
+    arrived--;
+}
+
+static void done(void *ud)
+{
+    *(bool *)ud = true;
+}
+
+static void put(const void *b, size_t bytes)
+{
+    uint64_t head = bytes;
+    bool given_back = false;
+    kofn_status st;
+
+    while ((st = t->send(t, 0, &head, sizeof head, b, bytes, false, done,
+                         &given_back)) == KOFN_AGAIN)
+        look(KOFN_SECOND / 1000);
+    need(st == KOFN_OK);
+    while (!given_back)
+        look(KOFN_SECOND / 1000);
+}
+
+static double trip(void)
+{
+    double began = now();
+
+    for (int i = 0; i < TRIPS; i++) {
+        if (rank == 0)
+            put(NULL, 0);
+        get();
+        if (rank == 1)
+            put(NULL, 0);
+    }
+    return (now() - began) / TRIPS;
+}
+
+static double bulk(void)
+{
+    double began = now();
+
+    for (int i = 0; i < BODIES; i++) {
+        if (rank == 0)
+            put(body, BODY);
+        else
+            get();
+    }
+    if (rank == 0)
+        get();
+    else
+        put(NULL, 0);
+    return (double)BODIES * (double)BODY / (now() - began);
+}
+
+/* ---- bare MPI ------------------------------------------------------------------ */
+
+static void bare_get(size_t bytes)
+{
+    MPI_Recv(body, (int)bytes, MPI_BYTE, 1 - (int)rank, 9999, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+}
+
+static void bare_put(size_t bytes)
+{
+    MPI_Send(body, (int)bytes, MPI_BYTE, 1 - (int)rank, 9999, MPI_COMM_WORLD);
+}
+
+static double bare_trip(void)
+{
+    double began = now();
+
+    for (int i = 0; i < TRIPS; i++) {
+        if (rank == 0)
+            bare_put(8);
+        bare_get(8);
+        if (rank == 1)
+            bare_put(8);
+    }
+    return (now() - began) / TRIPS;
+}
+
+static double bare_bulk(void)
+{
+    double began = now();
+
+    for (int i = 0; i < BODIES; i++) {
+        if (rank == 0)
+            bare_put(BODY);
+        else
+            bare_get(BODY);
+    }
+    if (rank == 0)
+        bare_get(8);
+    else
+        bare_put(8);
+    return (double)BODIES * (double)BODY / (now() - began);
+}
+
+int main(int argc, char **argv)
+{
+    int reps = argc > 1 ? atoi(argv[1]) : 9;
+    double ours[2][MOST], bare[2][MOST], ratio[2][MOST];
+    kofn_mpi_options opt = KOFN_MPI_OPTIONS_INIT;
+    kofn_mpi_info info;
+
+    reps = reps < 1 ? 1 : reps > MOST ? MOST : reps;
+    opt.silence = 60 * KOFN_SECOND; /* bare MPI says nothing of us */
+    need(kofn_mpi_open(&t, &opt, &info) == KOFN_OK);
+    rank = info.rank;
+    body = calloc(1, BODY);
+    need(body && info.ranks == 2);
+    for (int i = -1; i < reps; i++) {
+        int at = i < 0 ? 0 : i; /* the first turn does not count */
+
+        bare[0][at] = bare_trip();
+        ours[0][at] = trip();
+        bare[1][at] = bare_bulk();
+        ours[1][at] = bulk();
+        for (int k = 0; k < 2; k++)
+            ratio[k][at] = ours[k][at] / bare[k][at];
+    }
+    if (rank == 0) {
+        printf("%s, two ranks, medians of %d turns\n", info.library, reps);
+        printf("  %-24s %10s %10s %8s\n", "", "transport", "bare MPI", "ratio");
+        printf("  %-24s %10.2f %10.2f %8.2f\n", "round trip (us)",
+               1e6 * median(ours[0], reps), 1e6 * median(bare[0], reps),
+               median(ratio[0], reps));
+        printf("  %-24s %10.0f %10.0f %8.2f\n", "8 MiB bodies (MB/s)",
+               1e-6 * median(ours[1], reps), 1e-6 * median(bare[1], reps),
+               median(ratio[1], reps));
+    }
+    t->close(t, KOFN_SECOND);
+    free(body);
+    return kofn_mpi_end(0);
+}
