@@ -81,7 +81,8 @@ struct peer {
     int rank;
     bool live;      /* packets go to and fro */
     bool forgotten; /* nothing of it is told any more */
-    bool bye;       /* it has closed */
+    bool bye;       /* it has closed, and nothing more can come */
+    unsigned byes;  /* lanes that say so */
     bool lost;      /* it is silent, or MPI failed */
     kofn_time heard; /* by the clock of t->listened */
     kofn_time spoken;
@@ -97,6 +98,7 @@ typedef struct outgoing {
     struct outgoing *prev, *next;
     peer *peer;
     size_t left; /* requests */
+    bool apart;
     void (*done)(void *ud);
     void *ud;
 } outgoing;
@@ -112,6 +114,7 @@ struct transport {
     peer *peer;
     queue ready[LANES];
     outgoing *outs;
+    size_t moving; /* bodies apart from their frames, in and out */
     kofn_time listened, polled, beat, next_beat;
     kofn_status failure; /* found where it cannot be returned */
 };

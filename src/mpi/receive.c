@@ -142,6 +142,7 @@ static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
     if (t->ended)
         return;
     a->missing--;
+    t->moving -= !a->missing;
     a->received += bytes;
     a->peer->heard = t->listened;
     if (!ok || (!a->missing && !a->drop && a->received != a->p.body_bytes)) {
@@ -173,6 +174,7 @@ static kofn_status receive_apart(lane *l, arrival *a, int tag)
     a->missing = kf_mpi_parts(a->p.body_bytes);
     a->large = true;
     l->large++;
+    a->peer->t->moving++;
     TRY(kf_mpi_reserve(a->missing));
     return kf_mpi_receive(l->peer->rank, tag, a->p.own, a->p.body_bytes,
                           &a->op);
@@ -238,7 +240,8 @@ static kofn_status understand(lane *l, const frame *f)
     case FORGOTTEN:
     case BYE:
     case BROKEN:
-        q->bye = f->kind != FORGOTTEN;
+        q->byes += f->kind != FORGOTTEN;
+        q->bye = q->byes >= LANES;
         q->t->broken = q->t->broken || f->kind == BROKEN;
         a = arrival_new(q, l, KOFN_WENT);
         if (!a)

@@ -15,6 +15,7 @@ static void sent(kf_mpi_op *op, size_t bytes, bool ok)
         kf_mpi_lose(o->peer);
     if (--o->left)
         return;
+    t->moving -= o->apart;
     if (o->prev)
         o->prev->next = o->next;
     else
@@ -81,6 +82,8 @@ kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
     t->outs = o;
     q->spoken = kf_mpi_now();
     if (apart) {
+        o->apart = true;
+        t->moving++;
         o->done = done;
         o->ud = ud;
         if (kf_mpi_send(q->rank, (int)f.body_tag, body, body_bytes, &o->op))
@@ -97,8 +100,8 @@ void kf_mpi_say(lane *l, kind k)
     const char *machine = t->world.machine;
     kofn_status st;
 
-    if (l->peer->lost)
-        return;
+    if (l->peer->lost || (k == ALIVE && t->closed))
+        return; /* a lane's last frame is its goodbye */
     st = kf_mpi_post(l, k, machine, k == HELLO ? strlen(machine) : 0, NULL, 0,
                      NULL, NULL);
     if (st)

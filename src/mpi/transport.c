@@ -40,8 +40,7 @@ static void beat(transport *t, kofn_time at)
 
         kofn_time silent = t->listened - q->heard;
 
-        if (at - q->spoken >= t->beat && silent <= 3 * t->beat &&
-            !(q->bye && t->closed))
+        if (at - q->spoken >= t->beat && silent <= 3 * t->beat)
             kf_mpi_say(&q->lane[URGENT], ALIVE);
         if (silent > q->patience && (q->live || !q->bye))
             kf_mpi_lose(q);
@@ -64,10 +63,12 @@ static kofn_status turn(transport *t)
     return st;
 }
 
-/* Leave the processor to others, the longer the longer nothing has come. */
-static void nap(kofn_time idle, kofn_time atmost)
+/* Leave the processor to others, the longer the longer nothing has come; but
+ * not long while bodies are on their way, which MPI moves only when asked. */
+static void nap(const transport *t, kofn_time idle, kofn_time atmost)
 {
-    kofn_time ns = idle / 8 < MILLISECOND ? idle / 8 : MILLISECOND;
+    kofn_time most = t->moving ? MILLISECOND / 50 : MILLISECOND;
+    kofn_time ns = idle / 8 < most ? idle / 8 : most;
     struct timespec s = {0, (long)(ns < atmost ? ns : atmost)};
 
     if (idle > MILLISECOND / 20 && atmost > 0)
@@ -132,7 +133,7 @@ static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
         idle = kf_mpi_now() - began;
         if (idle >= atmost)
             return KOFN_AGAIN;
-        nap(idle, atmost - idle);
+        nap(t, idle, atmost - idle);
     }
 }
 
@@ -175,13 +176,13 @@ static void say_goodbye(transport *t)
 {
     kofn_packet none;
 
+    t->closed = true;
     for (size_t i = 0; i < t->peers; i++) {
         kf_mpi_say_last(&t->peer[i], t->broken ? BROKEN : BYE);
         kf_mpi_hush(&t->peer[i]);
     }
     while (kf_mpi_next(t, &none))
         ; /* throws all away: nothing is told of whom we forget */
-    t->closed = true;
 }
 
 /* Bodies become the caller's again, perhaps while they are still read for
@@ -197,7 +198,7 @@ static void mpi_close(kofn_transport *base, kofn_time linger)
     say_goodbye(t);
     while (sending(t) && idle < linger && turn(t) >= 0) {
         idle = kf_mpi_now() - began;
-        nap(idle, linger - idle);
+        nap(t, idle, linger - idle);
     }
     for (outgoing *o = t->outs; o; o = o->next) {
         if (!o->done)
@@ -250,7 +251,7 @@ static int mpi_end(int code)
         return code;
     mpi_close(&t->base, KOFN_SECOND);
     while (!t->frozen && !(all_gone(t) && !sending(t)) && turn(t) >= 0)
-        nap(kf_mpi_now() - began, KOFN_NEVER);
+        nap(t, kf_mpi_now() - began, KOFN_NEVER);
     fflush(NULL);
     t->ended = true;
     if (!t->broken && !t->frozen && all_gone(t) && finalize(t, code))
