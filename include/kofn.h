@@ -333,6 +333,10 @@ typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
                                     const kofn_matrix *in, kofn_matrix *out);
 KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f,
                                       void *ctx);
+/* What f takes for all parts together, in multiply-adds, for the simulator's
+ * modelled clock; until that is said, as many as there are numbers in its
+ * answers.  After kofn_place_parts and before the first round. */
+KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
 /* One round: out = A in.  in is n x p, out m x p.  rep may be NULL. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);

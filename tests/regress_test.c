@@ -478,6 +478,71 @@ static void by_a_sum_of_ones_own(void **state)
     data_free(&d);
 }
 
+/* On the simulator's modelled clock a step takes what the busiest worker's share
+ * of 2 m n multiply-adds does, whichever way it is computed, so that schemes
+ * can be compared by it; a batch of ten takes a tenth. */
+static void steps_take_what_they_cost(void **state)
+{
+    static const struct {
+        const char *spec;
+        double share;
+    } code[] = {{"uncoded", 1.0 / 8}, {"gc:d=2", 2.0 / 8}, {"cgc:d=4", 4.0 / 8},
+                {"bcc:r=2", 2.0 / 8}, {"pcr:r=2", 2.0 / 8},
+                {"elastic:k=4", 1.0 / 8}};
+    data d = make_data(960, 40, KOFN_LOSS_SQUARES, 2);
+
+    (void)state;
+    for (size_t s = 0; s < sizeof code / sizeof *code; s++)
+        for (int sgd = 0; sgd < 2; sgd++) {
+            kofn_regress_options o = {.size = sizeof o, .step = 0.1,
+                                      .max_iterations = 1};
+            fleet k = {code[s].spec, 8, true, NULL, NULL};
+            double want = 2 * 960 * 40 * code[s].share * (sgd ? 0.1 : 1), took;
+            fit f;
+
+            o.descent = sgd ? KOFN_DESCENT_SGD : KOFN_DESCENT_GD;
+            if (fit_up(&f, &d, &o, &k) == KOFN_OK) {
+                assert_ok(kofn_regress(f.r, &f.w, &f.res));
+                took = (double)f.res.rounds.took; /* a nanosecond each */
+                /* strips are whole, and values are mixed */
+                assert_at_most(want, took * (sgd ? 1.3 : 1.0001));
+                assert_at_most(took, want * (sgd ? 1.7 : 1.05) + 100);
+            } else {
+                assert_true(sgd && s == 4);
+            }
+            fit_down(&f);
+        }
+    data_free(&d);
+}
+
+static void work_is_said_in_time(void **state)
+{
+    kofn_problem pb = {KOFN_SUM, 17, 17, 1, KOFN_F64, false};
+    data d = make_data(203, 17, KOFN_LOSS_SQUARES, 3);
+    kofn_matrix w = column(17), g = column(17);
+    kofn_plan *plan;
+    kofn_port *port;
+    kofn_job *job;
+
+    (void)state;
+    assert_ok(kofn_plan_new(&plan, &pb, "gc", 6, 3));
+    assert_ok(kofn_port_sim(&port, 6, NULL));
+    assert_ok(kofn_open(&job, plan, port, NULL));
+    assert_status(KOFN_STATE, kofn_parts_work(job, 1));
+    assert_ok(kofn_place_parts(job, own_gradient, &d));
+    assert_status(KOFN_INVAL, kofn_parts_work(job, 0));
+    assert_status(KOFN_INVAL, kofn_parts_work(job, INFINITY));
+    assert_ok(kofn_parts_work(job, 2 * 203 * 17));
+    assert_ok(kofn_round(job, &w, &g, NULL));
+    assert_status(KOFN_STATE, kofn_parts_work(job, 1));
+    assert_ok(kofn_round(job, &w, &g, NULL));
+    kofn_close(job);
+    kofn_plan_free(plan);
+    kf_free(w.data);
+    kf_free(g.data);
+    data_free(&d);
+}
+
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 static const double fig1[6][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1},
@@ -1404,6 +1469,8 @@ int main(void)
         cmocka_unit_test(california),
         cmocka_unit_test(california_fitted),
         cmocka_unit_test(by_a_sum_of_ones_own),
+        cmocka_unit_test(steps_take_what_they_cost),
+        cmocka_unit_test(work_is_said_in_time),
         cmocka_unit_test(fact_worked_gradient),
         cmocka_unit_test(fact_iterations),
         cmocka_unit_test(gradients_are_derivatives),

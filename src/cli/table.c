@@ -145,7 +145,8 @@ const cli_command cli_commands[] = {
      "Gradient descent whose gradients come from coded workers: margins and "
      "then their combination under elastic, X' X w under pcr, or sums of "
      "gradients of parts under gc, cgc, agc, g-cgc, g-agc, bcc, replication "
-     "and uncoded, or of what parts there are under ignore and distr-bgd.",
+     "and uncoded, or of what parts there are, which is not exact, under ignore "
+     "and distr-bgd. Labels may stand in a row or in a column.",
      "kofn regress X.npy y.npy -o w.npy --loss logistic --l2 1e-3  "
      "elastic: any four of eight may vanish\n"
      "kofn regress X.npy y.npy -o w.npy -s pcr:r=4 --optimizer nesterov  "

@@ -214,8 +214,16 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
     TRY(check_way(r, op));
     if (op == KOFN_GRAM)
         TRY(know_Xy(r));
-    TRY(op == KOFN_SUM ? kofn_place_parts(job, kf_gradient_of_part, r)
-                       : kofn_place(job, &r->X));
+    if (op == KOFN_SUM) {
+        double points = (double)r->X.rows;
+
+        if (r->opt.descent == KOFN_DESCENT_SGD)
+            points = fmax(1, points / r->opt.batches);
+        TRY(kofn_place_parts(job, kf_gradient_of_part, r));
+        TRY(kofn_parts_work(job, 2 * points * (double)r->X.cols));
+    } else {
+        TRY(kofn_place(job, &r->X));
+    }
     r->job = job;
     r->op = op;
     r->strips = op == KOFN_MATVEC ? kofn_strips(job) : 0;

@@ -104,6 +104,20 @@ kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
     return KOFN_OK;
 }
 
+kofn_status kofn_parts_work(kofn_job *j, double work)
+{
+    if (!j->resident.f)
+        return kf_fail(KOFN_STATE, "no function was placed; call "
+                       "kofn_place_parts");
+    if (j->greeted)
+        return kf_fail(KOFN_STATE, "the parts are with the workers; say what "
+                       "they take before the first round");
+    if (!(work > 0 && work - work == 0))
+        return kf_fail(KOFN_INVAL, "work = %g is not a number > 0", work);
+    j->resident.work = work;
+    return KOFN_OK;
+}
+
 kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
 {
     TRY(kf_check_sparse(A, "A"));

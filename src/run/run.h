@@ -62,6 +62,7 @@ typedef struct kf_resident {
     void *ctx;
     bool away; /* blocks go to other machines: coded lanes are made piece by
                   piece, when they are asked for */
+    double work; /* that it takes for all parts; 0: not known */
 } kf_resident;
 
 /* The parts of a sum that a seat computes, and how it mixes them. */
@@ -72,6 +73,7 @@ typedef struct kf_share {
     size_t *part;      /* which                        */
     size_t length, pieces, span; /* of f: in all, as it is cut    */
     size_t turns, lanes;
+    double work;       /* that f takes for a part      */
     double *mix;       /* turns lanes x parts pieces   */
     void *value;       /* parts x (pieces span): what f made of `round` */
     unsigned round;    /* 0: nothing yet               */

@@ -81,6 +81,7 @@ kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
     s->ctx = r->ctx;
     s->of = r->plan->parts;
     s->length = L->problem.m;
+    s->work = r->work > 0 ? r->work / (double)s->of : (double)s->length;
     s->pieces = L->wants;
     s->span = r->plan->span;
     s->turns = L->turns;

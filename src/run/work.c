@@ -65,9 +65,8 @@ double kofn_work_size(const kofn_block *b, const kofn_msg *m)
     switch (m->how) {
     case KOFN_TWICE:
         return 2 * full_lanes(b) * (double)b->rows * cols;
-    case KOFN_TURN: /* what f costs is not known; its values are written */
-        return (m->turn == 0 ? (double)b->share->parts : 0) *
-                   (double)b->share->length +
+    case KOFN_TURN: /* f, the first time, and its values mixed */
+        return (m->turn == 0 ? (double)b->share->parts : 0) * b->share->work +
                (double)(b->share->lanes * b->share->span);
     case KOFN_LEFT_ROWS:
         return full_lanes(b) * strips * (double)b->rows * cols;
