@@ -121,7 +121,7 @@ typedef struct kofn_node_options {
                           next one leads; 0: 5 beats.  Also 4 times as long
                           as iterations took so far, where that is longer  */
     kofn_time linger;   /* the longest that one who has the result serves
-                          those who do not; 0: 5 s                         */
+                          those who do not; 0: 2 s                         */
     kofn_time give_up;  /* KOFN_TOOFEW after so long below the quorum; 0:
                           never                                            */
 } kofn_node_options;
@@ -232,7 +232,7 @@ typedef struct kofn_iteration {
                           double *next, double scalar[KOFN_SCALARS],
                           bool *final);
     void *ud;
-    uint64_t job; /* digest of what `update` depends on: options, data */
+    uint64_t job; /* digest of what `update` depends on besides: options */
 } kofn_iteration;
 
 typedef struct kofn_peer_options {
@@ -263,6 +263,35 @@ KOFN_API kofn_status kofn_peer_run(kofn_transport *t, const kofn_plan *plan,
                                    kofn_matrix *v,
                                    double scalar[KOFN_SCALARS],
                                    kofn_node_view *end);
+
+/* The same for power iteration and PageRank, with what kofn_power and
+ * kofn_pagerank say of their arguments; opt's watch is not used.  v holds the
+ * start (power) and the result. */
+KOFN_API kofn_status kofn_power_peers(kofn_transport *t, const kofn_plan *plan,
+                                      const kofn_matrix *A, kofn_matrix *v,
+                                      const kofn_iterate_options *opt,
+                                      const kofn_peer_options *peers,
+                                      kofn_iterate_result *res,
+                                      kofn_node_view *end);
+KOFN_API kofn_status kofn_pagerank_peers(kofn_transport *t,
+                                         const kofn_plan *plan,
+                                         const kofn_sparse *M,
+                                         const uint8_t *dangling,
+                                         kofn_matrix *v,
+                                         const kofn_iterate_options *opt,
+                                         const kofn_peer_options *peers,
+                                         kofn_iterate_result *res,
+                                         kofn_node_view *end);
+
+/* ---- a mesh of threads of this process ------------------------------------------------ */
+
+typedef struct kofn_mesh kofn_mesh;
+KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);
+/* One more node's end, which reaches all that are there and to come; for one
+ * thread, which closes it.  On any thread. */
+KOFN_API kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out);
+/* All ends were closed. */
+KOFN_API void kofn_mesh_free(kofn_mesh *m);
 
 #ifdef __cplusplus
 }

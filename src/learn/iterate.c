@@ -8,6 +8,8 @@
  */
 #include "io/io.h"
 
+#include <kofn/peer.h>
+
 #include <math.h>
 
 #define TENTH (KOFN_SECOND / 10)
@@ -27,6 +29,14 @@ static kofn_iterate_options settle_options(const kofn_iterate_options *opt)
     return o;
 }
 
+/* Instead of a job: this node's place in a mesh. */
+typedef struct mesh {
+    kofn_transport *transport;
+    const kofn_plan *plan;
+    const kofn_peer_options *opt;
+    kofn_node_view *end;
+} mesh;
+
 typedef struct iteration {
     kofn_job *job; /* or, without one, a plain matrix */
     const kofn_matrix *dense;
@@ -35,6 +45,7 @@ typedef struct iteration {
     kofn_iterate_result *res;
     kofn_matrix *v;
     const uint8_t *dangling;
+    const mesh *mesh;
     /* From the product in `next` make the new v and say how far it moved. */
     double (*update)(struct iteration *it, double *next);
 } iteration;
@@ -109,6 +120,61 @@ static kofn_status check_resume(const kofn_iterate_result *r)
     return KOFN_OK;
 }
 
+/* ---- without a master ---------------------------------------------------------- */
+
+enum { CHANGE, EIGENVALUE }; /* what goes with the vector */
+
+static kofn_status mesh_update(void *ud, uint64_t t, size_t rows, double *v,
+                               double *next, double scalar[KOFN_SCALARS],
+                               bool *final)
+{
+    iteration *it = ud;
+    kofn_matrix own = {v, rows, 1, 1, KOFN_F64}, *result = it->v;
+
+    it->v = &own;
+    scalar[CHANGE] = it->update(it, next);
+    it->v = result;
+    scalar[EIGENVALUE] = it->res->eigenvalue;
+    if (!(scalar[CHANGE] - scalar[CHANGE] == 0))
+        return kf_fail(KOFN_NONFINITE, "iteration %llu: the vector is not "
+                       "finite", (unsigned long long)t);
+    *final = scalar[CHANGE] < it->opt.tolerance ||
+             t >= it->opt.max_iterations;
+    return KOFN_OK;
+}
+
+static uint64_t option_bits(const iteration *it)
+{
+    double x[2] = {it->opt.tolerance, it->opt.damping};
+    uint64_t bits[2];
+
+    memcpy(bits, x, sizeof bits);
+    return (bits[0] * 31 + bits[1]) * 31 + it->opt.max_iterations;
+}
+
+static kofn_status run_mesh(iteration *it)
+{
+    kofn_iteration what = {mesh_update, it, option_bits(it)};
+    double scalar[KOFN_SCALARS];
+    kofn_node_view view;
+    kofn_status st;
+
+    if (it->opt.resume)
+        return kf_fail(KOFN_UNSUITED, "a mesh begins at the start; those who "
+                       "join it later go on with the others anyway");
+    st = kofn_peer_run(it->mesh->transport, it->mesh->plan, it->dense,
+                       it->sparse, &what, it->mesh->opt, it->v, scalar, &view);
+    if (st < 0 && view.at.t == 0)
+        return st;
+    it->res->iterations = (unsigned)view.at.t;
+    it->res->change = scalar[CHANGE];
+    it->res->eigenvalue = scalar[EIGENVALUE];
+    it->res->converged = !st && scalar[CHANGE] < it->opt.tolerance;
+    if (it->mesh->end)
+        *it->mesh->end = view;
+    return st;
+}
+
 /* The vector was checked. */
 static kofn_status run(iteration *it, kofn_iterate_result *res)
 {
@@ -122,7 +188,7 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
         return KOFN_NOMEM;
     it->res = res ? res : &own;
     *it->res = resume ? *resume : (kofn_iterate_result){.change = HUGE_VAL};
-    st = iterate(it, next);
+    st = it->mesh ? run_mesh(it) : iterate(it, next);
     kf_free(next);
     return st;
 }
@@ -197,6 +263,17 @@ kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
     return power((iteration){.dense = A, .v = v}, opt, res);
 }
 
+kofn_status kofn_power_peers(kofn_transport *t, const kofn_plan *plan,
+                             const kofn_matrix *A, kofn_matrix *v,
+                             const kofn_iterate_options *opt,
+                             const kofn_peer_options *peers,
+                             kofn_iterate_result *res, kofn_node_view *end)
+{
+    mesh m = {t, plan, peers, end};
+
+    return power((iteration){.dense = A, .v = v, .mesh = &m}, opt, res);
+}
+
 /* ---- PageRank ------------------------------------------------------------------ */
 
 static double pagerank_update(iteration *it, double *next)
@@ -247,6 +324,21 @@ kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
 {
     return pagerank((iteration){.sparse = M, .v = v, .dangling = dangling}, opt,
                     res);
+}
+
+kofn_status kofn_pagerank_peers(kofn_transport *t, const kofn_plan *plan,
+                                const kofn_sparse *M, const uint8_t *dangling,
+                                kofn_matrix *v,
+                                const kofn_iterate_options *opt,
+                                const kofn_peer_options *peers,
+                                kofn_iterate_result *res, kofn_node_view *end)
+{
+    mesh m = {t, plan, peers, end};
+
+    return pagerank((iteration){.sparse = M,
+                                .v = v,
+                                .dangling = dangling,
+                                .mesh = &m}, opt, res);
 }
 
 /* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */

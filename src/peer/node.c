@@ -424,7 +424,7 @@ static void settle(kofn_node_options *o, size_t enough)
     if (o->patience <= 0)
         o->patience = 5 * o->beat;
     if (o->linger <= 0)
-        o->linger = 5 * KOFN_SECOND;
+        o->linger = 2 * KOFN_SECOND;
 }
 
 static kofn_status check_options(const kofn_plan *plan,
@@ -505,7 +505,9 @@ void kofn_node_free(kofn_node *n)
 
 /* ---- looking ----------------------------------------------------------------------- */
 
-/* Nobody who can be reached is without the result. */
+/* Nobody who can be reached is without the result.  Those who have fallen
+ * silent, but were not seen to go, may be stopped: they get the time there is
+ * to come back. */
 static bool over(const kofn_node *n)
 {
     if (!n->final)
@@ -513,7 +515,8 @@ static bool over(const kofn_node *n)
     if (n->now - n->finished >= n->opt.linger)
         return true;
     for (size_t i = 0; i < n->others; i++)
-        if (kf_live(n, &n->other[i]) && !n->other[i].final)
+        if (!n->other[i].left && n->other[i].heard != KF_LONG_AGO &&
+            !n->other[i].final)
             return false;
     return true;
 }

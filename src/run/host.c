@@ -268,24 +268,25 @@ kofn_status kf_host_turn(kf_host *h, bool *worked)
 
 /* ---- life ------------------------------------------------------------------------- */
 
-static uint64_t digest(uint64_t h, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * UINT64_C(1099511628211);
-    return h;
-}
-
 /* What must be the same on all nodes. */
-static uint64_t job_of(const kf_host *h)
+static uint64_t job_of(const kf_host *h, const kofn_matrix *dense,
+                       const kofn_sparse *sparse, const kofn_matrix *v)
 {
-    uint64_t all[5] = {h->plan->layout.problem.m, h->plan->layout.seed,
-                       h->groups, h->opt.decoding, h->it.job};
+    uint64_t few[4] = {h->plan->layout.seed, h->groups, h->opt.decoding,
+                       h->it.job};
+    uint64_t d = kf_digest(0, h->plan->spec, strlen(h->plan->spec));
 
-    return digest(digest(UINT64_C(14695981039346656037), h->plan->spec,
-                         strlen(h->plan->spec)),
-                  all, sizeof all);
+    d = kf_digest(d, few, sizeof few);
+    d = kf_digest(d, v->data, v->rows * sizeof(double));
+    for (size_t i = 0; dense && i < dense->rows; i++)
+        d = kf_digest(d, kf_at(dense, i, 0), dense->cols * sizeof(double));
+    if (!sparse)
+        return d;
+    d = kf_digest(d, sparse->ptr, (sparse->rows + 1) * sizeof *sparse->ptr);
+    d = kf_digest(d, sparse->col,
+                  sparse->ptr[sparse->rows] * sizeof *sparse->col);
+    return kf_digest(d, sparse->val,
+                     sparse->ptr[sparse->rows] * sizeof *sparse->val);
 }
 
 static kofn_status check(const kofn_plan *plan, const kofn_matrix *v,
@@ -399,7 +400,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
     h->clock_ud = clock_ud;
     h->seat = KOFN_NO_SEAT;
     settle(h, opt);
-    h->job = job_of(h);
+    h->job = job_of(h, dense, sparse, v);
     st = make(h, dense, sparse, v);
     if (st) {
         kf_host_free(h);
@@ -478,6 +479,10 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_plan *plan,
     kf_host *h;
     kofn_status st;
 
+    if (end)
+        *end = (kofn_node_view){.seat = KOFN_NO_SEAT};
+    if (scalar)
+        memset(scalar, 0, KOFN_SCALARS * sizeof *scalar);
     TRY(kf_host_new(&h, t, plan, dense, sparse, it, opt, v, wall_clock, NULL));
     st = live(h);
     if (scalar)

@@ -121,6 +121,11 @@ bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes)
            (bytes ? XXH3_64bits(body, bytes) : 0);
 }
 
+uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n)
+{
+    return XXH3_64bits_withSeed(bytes, n, seed);
+}
+
 /* ---- bodies --------------------------------------------------------------------- */
 
 size_t kf_note_bytes(const kofn_note *note)

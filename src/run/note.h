@@ -38,6 +38,9 @@ kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
 /* The body is the one that the head was written for. */
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
 
+/* XXH3 of n bytes, seeded. */
+uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n);
+
 /* Bodies of EPOCH and DECIDE: their size, and into and out of bytes. */
 size_t kf_note_bytes(const kofn_note *note);
 void kf_note_pack(const kofn_note *note, unsigned char *body);

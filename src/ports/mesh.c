@@ -1,0 +1,307 @@
+/* mesh.c -- a mesh of threads of this process: packets handed over by pointer.
+ *
+ * One lock for all, held for as long as it takes to link a packet; every end
+ * has its own queue and bell.  A peer's number is that of its end.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <kofn/peer.h>
+
+#include "base/base.h"
+
+#define MOST_QUEUED 65536
+
+typedef struct letter {
+    kofn_packet p;
+    void (*done)(void *ud);
+    void *ud;
+    struct letter *next;
+} letter;
+
+typedef struct end {
+    kofn_transport base;
+    kofn_mesh *mesh;
+    kofn_peer number;
+    bool closed;
+    pthread_cond_t bell;
+    letter *first, *last;
+    size_t queued;
+    bool *forgotten; /* by peer */
+    size_t forgotten_cap;
+} end;
+
+struct kofn_mesh {
+    pthread_mutex_t lock;
+    end **end;
+    size_t ends, cap;
+};
+
+/* ---- queues; with the lock held ------------------------------------------------ */
+
+static void enqueue(end *e, letter *l)
+{
+    l->next = NULL;
+    *(e->last ? &e->last->next : &e->first) = l;
+    e->last = l;
+    e->queued++;
+    pthread_cond_signal(&e->bell);
+}
+
+static letter *dequeue(end *e)
+{
+    letter *l = e->first;
+
+    if (!l)
+        return NULL;
+    e->first = l->next;
+    if (!e->first)
+        e->last = NULL;
+    e->queued--;
+    return l;
+}
+
+static kofn_status announce(end *to, kofn_peer peer, kofn_arrival what)
+{
+    letter *l = kf_zero(1, sizeof *l);
+
+    if (!l)
+        return KOFN_NOMEM;
+    l->p.what = what;
+    l->p.peer = peer;
+    enqueue(to, l);
+    return KOFN_OK;
+}
+
+/* Without the lock: `done` is the sender's. */
+static void burn(letter *l)
+{
+    if (l->done)
+        l->done(l->ud);
+    kf_free(l);
+}
+
+/* ---- the transport's entries ------------------------------------------------------ */
+
+static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
+                             const void *head, size_t head_bytes,
+                             const void *body, size_t body_bytes, bool urgent,
+                             void (*done)(void *ud), void *ud)
+{
+    end *e = (end *)t, *to;
+    kofn_mesh *m = e->mesh;
+    letter *l = kf_zero(1, sizeof *l);
+    kofn_status st = KOFN_OK;
+
+    (void)urgent; /* nothing is ever behind bulk here */
+    if (!l || head_bytes > KOFN_HEAD_MAX) {
+        kf_free(l);
+        if (done)
+            done(ud);
+        return l ? kf_fail(KOFN_INVAL, "a head of %zu bytes; at most %d",
+                           head_bytes, KOFN_HEAD_MAX)
+                 : KOFN_NOMEM;
+    }
+    *l = (letter){.p = {.what = KOFN_PACKET,
+                        .peer = e->number,
+                        .head_bytes = head_bytes,
+                        .body = body,
+                        .body_bytes = body_bytes},
+                  .done = done,
+                  .ud = ud};
+    memcpy(l->p.head, head, head_bytes);
+    pthread_mutex_lock(&m->lock);
+    to = peer < m->ends ? m->end[peer] : NULL;
+    if (!to || to->closed)
+        st = KOFN_TRANSPORT;
+    else if (to->queued >= MOST_QUEUED)
+        st = KOFN_AGAIN;
+    else
+        enqueue(to, l);
+    pthread_mutex_unlock(&m->lock);
+    if (st == KOFN_AGAIN)
+        kf_free(l);
+    else if (st)
+        burn(l);
+    return st == KOFN_TRANSPORT
+               ? kf_fail(st, "node %u has left the mesh", peer)
+               : st;
+}
+
+static struct timespec from_now(kofn_time atmost)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (atmost > 1000000 * KOFN_SECOND)
+        atmost = 1000000 * KOFN_SECOND;
+    t.tv_sec += (time_t)(atmost / KOFN_SECOND);
+    t.tv_nsec += (long)(atmost % KOFN_SECOND);
+    if (t.tv_nsec >= KOFN_SECOND) {
+        t.tv_nsec -= KOFN_SECOND;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+static bool to_be_dropped(const end *e, const letter *l)
+{
+    return (l->p.peer < e->forgotten_cap && e->forgotten[l->p.peer]) ||
+           l->p.body_bytes > e->base.body_max;
+}
+
+static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
+                             kofn_packet *p)
+{
+    end *e = (end *)t;
+    struct timespec until = {0};
+    letter *l;
+    int late = 0;
+
+    if (atmost > 0)
+        until = from_now(atmost);
+    for (;;) {
+        pthread_mutex_lock(&e->mesh->lock);
+        while (!e->first && atmost > 0 && late != ETIMEDOUT)
+            late = pthread_cond_timedwait(&e->bell, &e->mesh->lock, &until);
+        l = dequeue(e);
+        pthread_mutex_unlock(&e->mesh->lock);
+        if (!l)
+            return KOFN_AGAIN;
+        if (!to_be_dropped(e, l))
+            break;
+        e->base.dropped++;
+        burn(l);
+    }
+    *p = l->p;
+    p->own = NULL;
+    if (l->p.body_bytes)
+        p->own = l;
+    else
+        burn(l);
+    return KOFN_OK;
+}
+
+static void mesh_release(kofn_transport *t, void *own)
+{
+    (void)t;
+    burn(own);
+}
+
+static void mesh_forget(kofn_transport *t, kofn_peer peer)
+{
+    end *e = (end *)t;
+
+    while (e->forgotten_cap <= peer) {
+        size_t used = e->forgotten_cap;
+
+        if (kf_grow(&e->forgotten, &e->forgotten_cap, used,
+                    sizeof *e->forgotten))
+            return;
+        for (size_t i = used; i < e->forgotten_cap; i++)
+            e->forgotten[i] = false;
+    }
+    e->forgotten[peer] = true;
+}
+
+static void mesh_close(kofn_transport *t, kofn_time linger)
+{
+    end *e = (end *)t;
+    kofn_mesh *m = e->mesh;
+    letter *l;
+
+    (void)linger; /* what was sent is there already */
+    pthread_mutex_lock(&m->lock);
+    e->closed = true;
+    for (size_t i = 0; i < m->ends; i++)
+        if (!m->end[i]->closed)
+            (void)announce(m->end[i], e->number, KOFN_WENT);
+    l = e->first;
+    e->first = e->last = NULL;
+    pthread_mutex_unlock(&m->lock);
+    while (l) {
+        letter *next = l->next;
+
+        burn(l);
+        l = next;
+    }
+}
+
+/* ---- the mesh ------------------------------------------------------------------------- */
+
+kofn_status kofn_mesh_new(kofn_mesh **out)
+{
+    kofn_mesh *m = kf_zero(1, sizeof *m);
+
+    *out = m;
+    if (!m)
+        return KOFN_NOMEM;
+    pthread_mutex_init(&m->lock, NULL);
+    return KOFN_OK;
+}
+
+static kofn_status introduce(kofn_mesh *m, end *e)
+{
+    TRY(kf_grow(&m->end, &m->cap, m->ends, sizeof *m->end));
+    for (size_t i = 0; i < m->ends; i++)
+        if (!m->end[i]->closed) {
+            TRY(announce(e, m->end[i]->number, KOFN_CAME));
+            TRY(announce(m->end[i], e->number, KOFN_CAME));
+        }
+    m->end[m->ends++] = e;
+    return KOFN_OK;
+}
+
+static void end_free(end *e)
+{
+    while (e->first)
+        burn(dequeue(e));
+    pthread_cond_destroy(&e->bell);
+    kf_free(e->forgotten);
+    kf_free(e);
+}
+
+kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out)
+{
+    end *e = kf_zero(1, sizeof *e);
+    pthread_condattr_t attr;
+    kofn_status st;
+
+    *out = NULL;
+    if (!e)
+        return KOFN_NOMEM;
+    e->base = (kofn_transport){.name = "threads",
+                               .send = mesh_send,
+                               .wait = mesh_wait,
+                               .release = mesh_release,
+                               .forget = mesh_forget,
+                               .close = mesh_close,
+                               .body_max = SIZE_MAX};
+    e->mesh = m;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->bell, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_lock(&m->lock);
+    e->number = (kofn_peer)m->ends;
+    st = introduce(m, e);
+    pthread_mutex_unlock(&m->lock);
+    if (st) {
+        end_free(e);
+        return st;
+    }
+    *out = &e->base;
+    return KOFN_OK;
+}
+
+void kofn_mesh_free(kofn_mesh *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->ends; i++)
+        end_free(m->end[i]);
+    kf_free(m->end);
+    pthread_mutex_destroy(&m->lock);
+    kf_free(m);
+}
