@@ -438,6 +438,123 @@ static void orders(void **state)
     print_message("%zu runs\n", runs);
 }
 
+/* ---- why somebody decides -------------------------------------------------------- */
+
+enum { D_NODES = 8, D_K = 5, D_ROWS = 40, D_STEPS = 60 };
+
+static void random_set(kf_rng *r, uint32_t set[D_K])
+{
+    bool in[D_NODES] = {false};
+
+    for (size_t k = 0; k < D_K;) {
+        size_t i = kf_rng_below(r, D_NODES);
+
+        k += !in[i];
+        in[i] = true;
+    }
+    for (uint32_t i = 0, k = 0; i < D_NODES; i++)
+        if (in[i])
+            set[k++] = i;
+}
+
+/* How far apart two of the nodes' iterates are at most, after all steps, when
+ * each decodes from seats of its own, or all from the same; in either case
+ * with an error of one rounding of its own, as unlike machines make. */
+static double drift(const char *spec, bool same, uint64_t seed)
+{
+    kofn_problem pb = {KOFN_MATVEC, D_ROWS, D_ROWS, 1, KOFN_F64, false};
+    kofn_matrix A = random_matrix(D_ROWS, D_ROWS, KOFN_F64, 5);
+    kofn_matrix v[D_NODES], piece[D_NODES], next = {numbers(D_ROWS, 8), D_ROWS,
+                                                    1, 1, KOFN_F64};
+    kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 79, 0);
+    kofn_block *block[D_NODES];
+    kofn_plan *plan;
+    kf_resident res;
+    kf_code *code;
+    kf_cache *cache;
+    kf_scratch scratch = {0};
+    double *a = A.data, worst = 0, scalar[KOFN_SCALARS];
+    size_t seats[D_NODES];
+    sim s = {.steps = D_STEPS};
+
+    for (size_t i = 0; i < D_ROWS; i++)
+        for (size_t j = 0; j < i; j++)
+            a[i * D_ROWS + j] = a[j * D_ROWS + i];
+    assert_ok(kofn_plan_new(&plan, &pb, spec, D_NODES, 3));
+    assert_ok(kf_code_new(&code, plan));
+    assert_ok(kf_cache_new(&cache, code, 1 << 20));
+    assert_ok(kf_resident_dense(&res, plan, &A));
+    for (size_t i = 0; i < D_NODES; i++)
+        seats[i] = i;
+    assert_ok(kf_encode(&res, code, seats, D_NODES, block));
+    for (size_t i = 0; i < D_NODES; i++) {
+        size_t rows = plan->span * plan->layout.lanes;
+
+        v[i] = random_matrix(D_ROWS, 1, KOFN_F64, 6);
+        piece[i] = (kofn_matrix){numbers(rows, 8), rows, 1, 1, KOFN_F64};
+    }
+    for (uint64_t t = 1; t <= D_STEPS; t++) {
+        uint32_t set[D_K];
+
+        random_set(&r, set);
+        for (size_t i = 0; i < D_NODES; i++)
+            assert_ok(kofn_compute(block[i], &v[i], 0, plan->span, &piece[i],
+                                   NULL, NULL));
+        for (size_t i = 0; i < D_NODES; i++) {
+            const kf_decoder *d;
+            kf_source source[D_K];
+            double *x = v[i].data;
+            bool final;
+
+            if (!same)
+                random_set(&r, set);
+            assert_ok(kf_cache_get(cache, set, D_K, false, &d));
+            for (size_t k = 0; k < D_K; k++)
+                source[k] = (kf_source){&piece[set[k]], 0, plan->span};
+            assert_ok(kf_decode(plan, d, source, 0, 0, plan->span, &next,
+                                &scratch));
+            assert_ok(sim_update(&s, t, D_ROWS, x, next.data, scalar, &final));
+            for (size_t e = 0; e < D_ROWS; e++)
+                x[e] *= 1 + (kf_rng_uniform(&r) - 0.5) * 0x1p-52;
+        }
+    }
+    for (size_t i = 1; i < D_NODES; i++)
+        worst = fmax(worst, relative_error(v[i].data, v[0].data, D_ROWS));
+    for (size_t i = 0; i < D_NODES; i++) {
+        kofn_block_drop(block[i]);
+        kf_free(v[i].data);
+        kf_free(piece[i].data);
+    }
+    kf_scratch_free(&scratch);
+    kf_resident_free(&res);
+    kf_cache_free(cache);
+    kf_code_free(code);
+    kofn_plan_free(plan);
+    kf_free(next.data);
+    kf_free(A.data);
+    return worst;
+}
+
+static void drifting(void **state)
+{
+    static const char *const spec[] = {"mds:k=5", "mds:k=5,basis=gauss_sys",
+                                       "mds:k=5,basis=harmonic"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        double apart = 0, same = 0;
+
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            apart = fmax(apart, drift(spec[i], false, seed));
+            same = fmax(same, drift(spec[i], true, seed));
+        }
+        print_message("%-24s %d iterations: own seats %.2g, the same %.2g\n",
+                      spec[i], D_STEPS, apart, same);
+        assert_at_most(same, 1e-15); /* one rounding, never more */
+        assert_true(apart > 100 * same);
+    }
+}
+
 /* ---- threads, in real time ------------------------------------------------------- */
 
 enum { THREADS = 6 };
@@ -598,6 +715,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fair),
+        cmocka_unit_test(drifting),
         cmocka_unit_test(one_blow),
         cmocka_unit_test(two_blows),
         cmocka_unit_test(orders),

@@ -290,7 +290,14 @@ KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);
 /* One more node's end, which reaches all that are there and to come; for one
  * thread, which closes it.  On any thread. */
 KOFN_API kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out);
-/* All ends were closed. */
+/* The same on a thread of its own, which ends with `life`; the end is closed
+ * then.  On any thread that is not done itself. */
+KOFN_API kofn_status kofn_mesh_start(kofn_mesh *m,
+                                     void (*life)(void *ud, kofn_transport *t),
+                                     void *ud);
+/* Until all that were started have ended. */
+KOFN_API void kofn_mesh_wait(kofn_mesh *m);
+/* All ends were closed, and all threads waited for. */
 KOFN_API void kofn_mesh_free(kofn_mesh *m);
 
 #ifdef __cplusplus

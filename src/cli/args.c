@@ -62,6 +62,12 @@ static int word(const char *choices, const char *text)
     return -1;
 }
 
+static bool is_address(const char *text)
+{
+    return strncmp(text, "tcp://", 6) == 0 || strncmp(text, "ipc://", 6) == 0 ||
+           strcmp(text, "mpi") == 0;
+}
+
 static int set_size(const cli_option *o, const char *text, size_t min,
                     size_t max, size_t *out)
 {
@@ -98,7 +104,9 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         return 0;
     case 'p':
         a->port = text;
-        return word(o->arg, text) >= 0 ? 0 : wrong(o, text, "give threads or sim");
+        return word(o->arg, text) >= 0 || is_address(text)
+                   ? 0
+                   : wrong(o, text, "give threads or sim");
     case 'r':
         return set_size(o, text, 1, 1000000000, &a->rounds);
     case 'd':
@@ -233,6 +241,17 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1052:
         a->stale = 1 + word(o->arg, text);
         return a->stale ? 0 : wrong(o, text, "give fifo, latest or reset");
+    case 1090:
+        a->masterless = true;
+        return 0;
+    case 1091:
+        a->decode = word(o->arg, text);
+        return a->decode >= 0
+                   ? 0
+                   : wrong(o, text, "give auto, replicated or distributed");
+    case 1092:
+        a->reach = text;
+        return 0;
     case 'v':
         a->verify = true;
         return 0;
@@ -297,6 +316,24 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
                    c->name, word, c->name);
 }
 
+/* Options that need each other. */
+static int check_port(const cli_args *a)
+{
+    if (a->masterless && strcmp(a->port, "sim") == 0)
+        return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "
+                       "ipc:// and mpi, not on the simulator");
+    if (!a->masterless && is_address(a->port))
+        return cli_say(EXIT_USAGE, "--port %s: give threads or sim, or "
+                       "--masterless", a->port);
+    if (!a->masterless && (a->reach || a->decode))
+        return cli_say(EXIT_USAGE, "--%s is for --masterless",
+                       a->reach ? "reach" : "decode");
+    if (a->reach && strncmp(a->port, "tcp:", 4) && strncmp(a->port, "ipc:", 4))
+        return cli_say(EXIT_USAGE, "--reach needs an address of its own to "
+                       "listen at; give --port tcp://HOST:PORT");
+    return 0;
+}
+
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
 {
     struct option longs[MAX_OPTIONS + 1];
@@ -331,5 +368,5 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             a->operand[a->operands] = argv[optind];
         a->operands++;
     }
-    return check_operands(c, a);
+    return a->port && check_port(a) ? EXIT_USAGE : check_operands(c, a);
 }

@@ -39,6 +39,9 @@ typedef struct cli_args {
     const char *dtype;
     bool verify, json, quiet, help, show, resume;
     const char *checkpoint; /* folder */
+    bool masterless;
+    int decode;        /* kofn_decoding */
+    const char *reach; /* addresses */
     kofn_aet_params model;
     const char *model_option; /* one of those that was given, or NULL */
     size_t scenario; /* bench; 0: all                           */
@@ -204,6 +207,14 @@ void session_round(session *s, const kofn_report *rep, double change);
 int session_write(const session *s, const kofn_matrix *out, unsigned dims);
 /* Report, free everything, and give the exit code. */
 int session_close(session *s, int code);
+
+/* ---- without a master (masterless.c) ------------------------------------------------ */
+
+/* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked
+ * for.  The exit code. */
+int masterless_run(const cli_args *a, const kofn_matrix *A,
+                   const kofn_sparse *M, const uint8_t *dangling,
+                   kofn_matrix *v);
 
 /* ||a - b||_F / ||b||_F; b is float64, a what it may be. */
 double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);

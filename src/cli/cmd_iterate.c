@@ -146,13 +146,17 @@ int cmd_pagerank(cli_args *a)
     kofn_problem pb = {KOFN_MATVEC, 0, 0, 1, KOFN_F64, true};
     int code = load_graph(&r, a->operand[0]);
 
-    if (!code) {
-        pb.m = pb.n = r.M->rows;
-        code = session_open(&s, a, &pb, most(a));
+    if (!code && a->masterless) {
+        code = masterless_run(a, NULL, r.M, r.dangling, &r.v);
+    } else {
+        if (!code) {
+            pb.m = pb.n = r.M->rows;
+            code = session_open(&s, a, &pb, most(a));
+        }
+        if (!code)
+            code = run_pagerank(&s, &r);
+        code = session_close(&s, code);
     }
-    if (!code)
-        code = run_pagerank(&s, &r);
-    code = session_close(&s, code);
     if (code < 128) {
         kofn_file_free(r.file);
         kofn_sparse_free(r.M);
@@ -232,14 +236,19 @@ int cmd_power(cli_args *a)
         pb.m = pb.n = A->rows;
         v = (kofn_matrix){malloc(A->rows * sizeof(double)), A->rows, 1, 1,
                           KOFN_F64};
-        code = v.data ? session_open(&s, a, &pb, most(a))
-                      : cli_say(EXIT_FAILED, "out of memory");
+        code = v.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
     }
-    if (!code) {
+    if (!code)
         seed_vector(&v, a->seed);
-        code = run_power(&s, A, &v);
+    if (!code && a->masterless) {
+        code = masterless_run(a, A, NULL, NULL, &v);
+    } else {
+        if (!code)
+            code = session_open(&s, a, &pb, most(a));
+        if (!code)
+            code = run_power(&s, A, &v);
+        code = session_close(&s, code);
     }
-    code = session_close(&s, code);
     if (code < 128) {
         kofn_file_free(file);
         free(v.data);

@@ -9,7 +9,8 @@ const cli_option cli_options[] = {
     {'s', "scheme", "NAME[:key=value,...]",
      "the code (elastic); see kofn schemes", IN_RUN},
     {'p', "port", "threads|sim",
-     "threads of this process, or a simulated fleet (threads)", IN_RUN},
+     "threads of this process, or a simulated fleet (threads); --masterless: "
+     "threads, mpi, or tcp://HOST:PORT or ipc://PATH to listen at", IN_RUN},
     {'r', "rounds", "R", "do the product this many times (1)", IN_PRODUCT},
     {'d', "damping", "D", "chance of following an arc (0.85)", IN_PAGERANK},
     {'t', "tol", "T",
@@ -31,6 +32,14 @@ const cli_option cli_options[] = {
      "a line of CSV an iteration: objective, gradient, seconds, ...",
      IN_REGRESS},
     {'m', "max-iter", "N", "iterations at most (200)", IN_ITERATE},
+    {1090, "masterless", NULL,
+     "nodes among equals: each decodes for itself and has the result, and none "
+     "is in charge; docs/masterless.md", IN_ITERATE},
+    {1091, "decode", "auto|replicated|distributed",
+     "masterless: every node decodes everything, or its groups for all (auto: "
+     "what is estimated to be faster)", IN_ITERATE},
+    {1092, "reach", "ADDRESS,...",
+     "masterless, with a --port to listen at: nodes to begin with", IN_ITERATE},
     {'e', "events", "FILE",
      "who leaves, joins, slows down or lies, and when", IN_RUN},
     {'w', "weather", "key=value,...",
@@ -132,14 +141,18 @@ const cli_command cli_commands[] = {
     {"power", "X", "the dominant eigenvector of X",
      "Power iteration from a seeded random vector: one coded product an "
      "iteration.",
-     "kofn power X.npy -o v.npy --tol 1e-12  with the eigenvalue in the report",
+     "kofn power X.npy -o v.npy --tol 1e-12  with the eigenvalue in the report\n"
+     "kofn power X.npy -o v.npy --masterless -n 3 --port tcp://127.0.0.1:5001 "
+     "--reach tcp://127.0.0.1:5002,tcp://127.0.0.1:5003  one node of three",
      IN_POWER, 1, 1, cmd_power},
     {"pagerank", "G", "PageRank of a graph",
      "G is a Matrix Market file with an entry (i, j) for each arc from i to j; "
      "values are weights. Nodes without arcs out count as pointing everywhere.",
      "kofn pagerank G.mtx -o rank.npy  ranks in the order of the nodes\n"
      "kofn pagerank G.mtx -o rank.npy -n 12 -s elastic:k=9 -e events.txt "
-     "--verify  under an elastic trace",
+     "--verify  under an elastic trace\n"
+     "kofn pagerank G.mtx -o rank.npy --masterless  nodes among equals, each "
+     "of which ends with the ranks",
      IN_PAGERANK, 1, 1, cmd_pagerank},
     {"regress", "X y", "fit a linear model of y by the rows of X",
      "Gradient descent whose gradients come from coded workers: margins and "

@@ -48,7 +48,7 @@ kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out)
         o = &n->other[n->others++];
     }
     *o = (kf_other){.life = life,
-                    .heard = n->now,
+                    .heard = KF_LONG_AGO,
                     .wish = KOFN_NO_SEAT,
                     .rank = KF_NONE};
     *out = o;

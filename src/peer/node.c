@@ -171,6 +171,7 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
 static kofn_status hear(kofn_node *n, const kofn_note *note)
 {
     kf_other *o;
+    bool back;
 
     if (note->from == n->opt.life || note->from == 0) {
         n->dropped++;
@@ -181,9 +182,12 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
         n->dropped++;
         return KOFN_OK;
     }
+    back = o->heard == KF_LONG_AGO;
     o->heard = n->now;
     if (note->epoch.number > n->top)
         n->top = note->epoch.number;
+    if (back) /* it was not there to be asked */
+        TRY(kf_ask_pieces(n, false));
     switch (note->type) {
     case KOFN_NOTE_BEAT:
         return hear_beat(n, o, note);
@@ -370,8 +374,10 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         break;
     case KOFN_NODE_WENT:
         o = kf_find(n, ev->life);
-        if (o)
+        if (o) {
             o->heard = KF_LONG_AGO;
+            o->asked_coded = o->asked_decoded = 0;
+        }
         break;
     case KOFN_NODE_NOTE:
         TRY(hear(n, ev->note));

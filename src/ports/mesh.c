@@ -9,7 +9,7 @@
 
 #include <kofn/peer.h>
 
-#include "base/base.h"
+#include "run/run.h"
 
 #define MOST_QUEUED 65536
 
@@ -32,10 +32,20 @@ typedef struct end {
     size_t forgotten_cap;
 } end;
 
+typedef struct runner {
+    pthread_t thread;
+    void (*life)(void *ud, kofn_transport *t);
+    void *ud;
+    kofn_transport *t;
+    struct runner *next;
+} runner;
+
 struct kofn_mesh {
     pthread_mutex_t lock;
     end **end;
     size_t ends, cap;
+    runner *running; /* to be waited for */
+    int blas_threads; /* to be restored */
 };
 
 /* ---- queues; with the lock held ------------------------------------------------ */
@@ -238,6 +248,7 @@ kofn_status kofn_mesh_new(kofn_mesh **out)
     if (!m)
         return KOFN_NOMEM;
     pthread_mutex_init(&m->lock, NULL);
+    m->blas_threads = kf_blas_single();
     return KOFN_OK;
 }
 
@@ -295,10 +306,68 @@ kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out)
     return KOFN_OK;
 }
 
+static void *run(void *ud)
+{
+    runner *r = ud;
+
+    r->life(r->ud, r->t);
+    r->t->close(r->t, 0);
+    return NULL;
+}
+
+kofn_status kofn_mesh_start(kofn_mesh *m,
+                            void (*life)(void *ud, kofn_transport *t),
+                            void *ud)
+{
+    runner *r = kf_zero(1, sizeof *r);
+    kofn_status st;
+    int error;
+
+    if (!r)
+        return KOFN_NOMEM;
+    *r = (runner){.life = life, .ud = ud};
+    st = kofn_mesh_join(m, &r->t);
+    if (st) {
+        kf_free(r);
+        return st;
+    }
+    pthread_mutex_lock(&m->lock);
+    error = pthread_create(&r->thread, NULL, run, r);
+    if (!error) {
+        r->next = m->running;
+        m->running = r;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (!error)
+        return KOFN_OK;
+    r->t->close(r->t, 0);
+    kf_free(r);
+    return kf_fail(KOFN_TRANSPORT, "cannot start a thread: %s",
+                   strerror(error));
+}
+
+void kofn_mesh_wait(kofn_mesh *m)
+{
+    for (;;) {
+        runner *r;
+
+        pthread_mutex_lock(&m->lock);
+        r = m->running;
+        if (r)
+            m->running = r->next;
+        pthread_mutex_unlock(&m->lock);
+        if (!r)
+            return;
+        pthread_join(r->thread, NULL);
+        kf_free(r);
+    }
+}
+
 void kofn_mesh_free(kofn_mesh *m)
 {
     if (!m)
         return;
+    kf_blas_restore(m->blas_threads);
     for (size_t i = 0; i < m->ends; i++)
         end_free(m->end[i]);
     kf_free(m->end);

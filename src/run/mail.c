@@ -365,6 +365,21 @@ static kofn_status went(kf_host *h, kofn_peer peer)
                                               .life = life});
 }
 
+/* Nobody is there any more, and nobody can come. */
+static kofn_status lose_all(kf_host *h)
+{
+    kofn_node_view view;
+
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].here)
+            TRY(went(h, (kofn_peer)i));
+    kofn_node_look(h->node, &view);
+    if (view.final)
+        return KOFN_OK;
+    return kf_fail_in(KOFN_TRANSPORT, "iteration %llu is the last that this "
+                      "node has", (unsigned long long)view.at.t);
+}
+
 kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)
 {
     /* No more at a time than may be here: the alarm must be heard too. */
@@ -374,6 +389,8 @@ kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)
 
         if (st == KOFN_AGAIN)
             break;
+        if (st == KOFN_TRANSPORT)
+            return lose_all(h);
         TRY(st);
         if (p.what == KOFN_CAME)
             TRY(came(h, p.peer));

@@ -1,0 +1,113 @@
+load helpers
+
+@test "every node of a mesh of threads has the ranks" {
+    kofn gen graph 500 4000 -o G.mtx --seed 2
+    for d in auto replicated distributed; do
+        kofn pagerank G.mtx --masterless --decode $d -o r.npy --verify --json >out.json
+        json "o['status'] == 'ok' and o['rel_error'] <= 1e-12 and o['finished'] == 8 \
+and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$d')" <out.json
+        kofn pagerank G.mtx -o want.npy -q
+        py "assert abs(np.load('r.npy') - np.load('want.npy')).max() <= 1e-12"
+    done
+}
+
+@test "nodes leave and join; too few of them is an error" {
+    kofn gen graph 500 4000 -o G.mtx --seed 2
+    printf '3 leave 0\n5 leave 7\n6 join\n9 leave 3\n' >events.txt
+    kofn pagerank G.mtx --masterless -e events.txt --verify --json >out.json
+    json "o['rel_error'] <= 1e-12 and o['finished'] == 6 and o['spread'] == 0" <out.json
+    printf '3 leave 0\n4 leave 1\n' >many.txt
+    run kofn pagerank G.mtx --masterless -e many.txt -n 3 -s mds:k=2 --patience 0.5
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"1 of the 2 nodes"* ]]
+    printf '3 slow 0 5\n' >slow.txt
+    run kofn pagerank G.mtx --masterless -e slow.txt
+    refused slow.txt "leave and join"
+}
+
+@test "power iteration without a master" {
+    py "
+rng = np.random.default_rng(3); Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
+X = Q @ np.diag([-5] + list(np.linspace(1, 3, 59))) @ Q.T; np.save('X.npy', X)
+np.save('q.npy', Q[:, 0])"
+    kofn power X.npy --masterless -n 5 -s mds:k=3 -o v.npy --tol 1e-12 --verify --json >out.json
+    json "abs(o['eigenvalue'] + 5) < 1e-10 and o['rel_error'] <= 1e-11" <out.json
+    py "assert abs(abs(np.load('v.npy') @ np.load('q.npy')) - 1) < 1e-10"
+}
+
+# node I OPTION...: one process of the mesh below, in the background.
+node() {
+    local i=$1 reach=
+    shift
+    for j in 1 2 3 4 5; do
+        [ "$j" = "$i" ] || reach="$reach,ipc://$BATS_TEST_TMPDIR/s$j"
+    done
+    "$KOFN" pagerank G.mtx --masterless -n 4 -s mds:k=2 -t 1e-300 -m 1500 \
+        --patience 30 --port "ipc://$BATS_TEST_TMPDIR/s$i" --reach "${reach#,}" \
+        -o "r$i.npy" --json "$@" >"o$i.json" 2>"e$i" 3>&- &
+    pid[$i]=$!
+}
+
+@test "processes: one is killed, one is stopped and goes on, one comes late" {
+    kofn gen graph 20000 100000 -o G.mtx --seed 3
+    for i in 1 2 3 4; do node $i; done
+    sleep 1
+    kill -9 "${pid[1]}"
+    kill -STOP "${pid[2]}"
+    node 5
+    sleep 1.5
+    kill -CONT "${pid[2]}"
+    for i in 2 3 4 5; do
+        wait "${pid[$i]}" || { cat "e$i" "o$i.json"; return 1; }
+        json "o['status'] == 'ok' and o['iterations'] == 1500" <"o$i.json"
+        cmp "r$i.npy" r2.npy
+    done
+    kofn pagerank G.mtx -t 1e-300 -m 1500 -q -o want.npy
+    py "
+r = np.load('r2.npy'); w = np.load('want.npy')
+assert np.linalg.norm(r - w) <= 1e-12 * np.linalg.norm(w)"
+}
+
+@test "nodes that do not agree on what is to be done do not mix" {
+    kofn gen graph 200 1000 -o G.mtx --seed 3
+    kofn gen graph 200 1000 -o H.mtx --seed 4
+    a="ipc://$BATS_TEST_TMPDIR/a" b="ipc://$BATS_TEST_TMPDIR/b"
+    "$KOFN" pagerank H.mtx --masterless -n 2 -s mds:k=2 --patience 2 \
+        --port "$b" --reach "$a" 2>e 3>&- &
+    run kofn pagerank G.mtx --masterless -n 2 -s mds:k=2 --patience 2 \
+        --port "$a" --reach "$b"
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"1 of the 2 nodes"* ]]
+    wait $! && return 1
+    true
+}
+
+@test "ranks of MPI without a master" {
+    command -v mpirun.openmpi || skip "no Open MPI"
+    kofn gen graph 500 4000 -o G.mtx --seed 2
+    run timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 \
+        "$KOFN" pagerank G.mtx --masterless -n 3 -s mds:k=2 --port mpi -o r.npy -q
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    kofn pagerank G.mtx -o want.npy -q
+    py "assert abs(np.load('r.npy') - np.load('want.npy')).max() <= 1e-12"
+}
+
+@test "what a mesh does not do is refused" {
+    kofn gen graph 20 100 -o G.mtx
+    run kofn pagerank G.mtx --masterless --port sim
+    refused sim
+    run kofn pagerank G.mtx --masterless --journal j
+    refused journal
+    run kofn pagerank G.mtx --masterless -w straggle=0.1
+    refused weather
+    run kofn pagerank G.mtx --port tcp://127.0.0.1:1
+    refused tcp --masterless
+    run kofn pagerank G.mtx --decode replicated
+    refused decode
+    run kofn pagerank G.mtx --masterless --reach tcp://127.0.0.1:1
+    refused reach
+    run kofn pagerank G.mtx --masterless -s elastic:groups=2
+    refused elastic
+    run kofn pagerank G.mtx --masterless --decode best
+    refused best
+}
