@@ -78,6 +78,8 @@ typedef struct kf_decoder {
     int32_t *copy;    /* result, KF_MIXED or KF_LOST, per want          */
     size_t mixed;     /* rows of D                                      */
     double *D;        /* mixed x results                                */
+    uint32_t *run;    /* per row of D: where to end, if rows are made in
+                         runs of those made of the same results, with it */
     double noise;     /* ||D diag(|E0| |E1|)||_F / sqrt(terms wants)    */
     double predicted; /* relative error: c u noise                      */
     double condition; /* of the system that was solved: 1-norm, or about */

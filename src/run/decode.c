@@ -2,7 +2,8 @@
  *
  * Plain wants are copied and mixed ones combined tile by tile, so that the
  * results are read from memory once for both; the tile's outputs are written
- * straight into the caller's matrix unless they fall over its edge.
+ * straight into the caller's matrix unless they fall over its edge.  Where all
+ * are mixed and none falls over there is no need for tiles.
  */
 #include "run.h"
 
@@ -119,6 +120,20 @@ static bool direct(const job *j, const place *at, size_t lo, size_t hi)
            j->out->ld == j->width;
 }
 
+/* The engine takes all sources for all outputs; groups of outputs that are made
+ * of different ones have a turn each. */
+static void combine_rows(const job *j, size_t length)
+{
+    const kf_decoder *d = j->d;
+
+    for (size_t row = 0, end; row < d->mixed; row = end) {
+        end = d->run ? d->run[row] : d->mixed;
+        kf_combine(end - row, d->results, d->D + row * d->results, d->results,
+                   j->scratch->src, j->scratch->dst + row, length,
+                   j->out->dtype);
+    }
+}
+
 static void combine_mixed(const job *j, size_t lo, size_t hi)
 {
     const kf_decoder *d = j->d;
@@ -138,8 +153,7 @@ static void combine_mixed(const job *j, size_t lo, size_t hi)
                                  : spare + m * length * size;
         m++;
     }
-    kf_combine(m, d->results, d->D, d->results, j->scratch->src,
-               j->scratch->dst, length, j->out->dtype);
+    combine_rows(j, length);
     m = 0;
     for (size_t w = 0; w < d->wants; w++) {
         place at = place_of(j->plan, j->group, w, lo, hi, j->out);
@@ -150,6 +164,22 @@ static void combine_mixed(const job *j, size_t lo, size_t hi)
             put_rows(j->out, &at, j->scratch->dst[m], j->width);
         m++;
     }
+}
+
+/* How far from `at` on all wants are mixed straight into the output. */
+static size_t straight(const job *j, size_t at, size_t hi)
+{
+    size_t end = hi;
+
+    for (size_t w = 0; w < j->d->wants; w++) {
+        place to = place_of(j->plan, j->group, w, at, hi, j->out);
+
+        if (j->d->copy[w] != KF_MIXED || to.cols != j->width ||
+            j->out->ld != j->width)
+            return at;
+        end = kf_min(end, at + to.rows);
+    }
+    return end;
 }
 
 kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
@@ -167,9 +197,8 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     TRY(room(&scratch->dst, &scratch->dsts, d->mixed + 1, sizeof(void *)));
     TRY(room(&scratch->p, &scratch->bytes,
              kf_min(step, hi - lo) * j.width * size * (d->mixed + 1), 1));
-    for (size_t at = lo; at < hi; at += step) {
-        size_t end = kf_min(at + step, hi);
-
+    for (size_t at = lo, end; at < hi; at = end) {
+        end = kf_max(kf_min(at + step, hi), straight(&j, at, hi));
         copy_plain(&j, at, end);
         if (d->mixed)
             combine_mixed(&j, at, end);

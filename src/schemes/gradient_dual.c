@@ -18,6 +18,8 @@
 
 /* D' K may differ from the identity by this; more is no solution. */
 #define OFF 1e-6
+/* Less than this share of the largest number is rounding. */
+#define ROUNDING 4e-15
 
 /* Columns and rows of M. */
 static size_t deep(const kf_dual *u)
@@ -450,6 +452,21 @@ static bool inverts(const double *V, const double *K, size_t n, size_t rows)
     return true;
 }
 
+/* Numbers that are there by rounding alone become 0, so that units that have
+ * nothing to do with a turn do not read its answers. */
+static void tidy(double *V, size_t n, size_t rows)
+{
+    for (size_t a = 0; a < n; a++) {
+        double *row = V + a * rows, most = 0;
+
+        for (size_t r = 0; r < rows; r++)
+            most = fmax(most, fabs(row[r]));
+        for (size_t r = 0; r < rows; r++)
+            if (fabs(row[r]) < ROUNDING * most)
+                row[r] = 0;
+    }
+}
+
 /* V = K^+: units x rows. */
 static kofn_status solve_units(const kf_dual *u, const pool *p, size_t count,
                                double *V)
@@ -468,6 +485,8 @@ static kofn_status solve_units(const kf_dual *u, const pool *p, size_t count,
         if (!st && !inverts(V, K, n, p->rows))
             st = too_few(u, count);
     }
+    if (!st)
+        tidy(V, n, p->rows);
     kofn_free(K);
     kofn_free(I);
     return st;
