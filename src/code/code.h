@@ -95,6 +95,8 @@ typedef struct kf_decoder {
 kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
                            size_t n, bool partial);
 void kf_decoder_free(kf_decoder *d);
+/* Sets d->run; NULL where rows are made of everything (runs.c). */
+kofn_status kf_decoder_runs(kf_decoder *d);
 
 /* Decoders by survivor set, the least recently used dropped beyond a budget.
  * What it hands out lives until kf_cache_trim. */

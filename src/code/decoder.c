@@ -37,11 +37,6 @@
  * not: there is nothing but rounding in the answer. */
 #define NOTHING 1e10
 
-/* Rows that may be tried as one run; and multiplications that take as long as
- * to read a number from memory. */
-#define LONGEST 64
-#define READING 3
-
 /* The survivors' rows sorted into what is known and what is asked. */
 typedef struct sift {
     size_t symbols, results, unknown, rows;
@@ -643,64 +638,6 @@ static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
     return check(d, L, s, off);
 }
 
-/* What rows [i, end) cost together: each result that is in one of them is read
- * once, which takes as long as to multiply it READING times, and is multiplied
- * for all.  `used` is of rows [i, end-1). */
-static double cost_with(const kf_decoder *d, size_t i, size_t end, bool *used,
-                        size_t *count)
-{
-    const double *row = d->D + (end - 1) * d->results;
-
-    for (size_t r = 0; r < d->results; r++)
-        if (row[r] != 0 && !used[r]) {
-            used[r] = true;
-            ++*count;
-        }
-    return (double)(READING + end - i) * (double)*count;
-}
-
-/* The cheapest runs, from the last row back. */
-static kofn_status find_runs(kf_decoder *d)
-{
-    size_t m = d->mixed;
-    bool *used = kf_new(d->results, sizeof *used);
-    double *cost = kf_new(m + 1, sizeof *cost);
-    kofn_status st = KOFN_NOMEM;
-
-    d->run = kf_new(m, sizeof *d->run);
-    if (used && cost && d->run) {
-        cost[m] = 0;
-        for (size_t i = m; i-- > 0;) {
-            size_t count = 0;
-
-            memset(used, 0, d->results * sizeof *used);
-            cost[i] = HUGE_VAL;
-            for (size_t end = i + 1; end <= m && end - i <= LONGEST; end++) {
-                double c = cost_with(d, i, end, used, &count) + cost[end];
-
-                if (c <= cost[i]) {
-                    cost[i] = c;
-                    d->run[i] = (uint32_t)end;
-                }
-            }
-        }
-        st = KOFN_OK;
-    }
-    kf_free(used);
-    kf_free(cost);
-    return st;
-}
-
-/* Rows that are all made of everything are made together. */
-static kofn_status choose_runs(kf_decoder *d)
-{
-    bool zero = false;
-
-    for (size_t e = 0; e < d->mixed * d->results; e++)
-        zero |= d->D[e] == 0;
-    return zero && d->mixed <= LONGEST ? find_runs(d) : KOFN_OK;
-}
-
 kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
                            size_t n, bool partial)
 {
@@ -721,7 +658,7 @@ kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
         st = build(d, &s, c, partial);
     }
     if (!st)
-        st = choose_runs(d);
+        st = kf_decoder_runs(d);
     sift_free(&s);
     if (st) {
         kf_decoder_free(d);
