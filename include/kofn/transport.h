@@ -60,10 +60,11 @@ struct kofn_transport {
                         size_t head_bytes, const void *body, size_t body_bytes,
                         bool urgent, void (*done)(void *ud), void *ud);
     /* The next arrival, or KOFN_AGAIN after `atmost` nanoseconds (0: only
-     * what is there already), or KOFN_TRANSPORT when nothing can ever come
-     * again.  Comings and goings are told before packets that arrived with
-     * them, and nothing is told of a peer after KOFN_WENT.  Packets whose
-     * head or body is longer than allowed are dropped and counted. */
+     * what is there already) or earlier where a way that was full has room
+     * again, or KOFN_TRANSPORT when nothing can ever come again.  A peer's
+     * coming is told before its packets, and nothing of it after KOFN_WENT,
+     * which comes after what it had sent.  Packets whose head or body is
+     * longer than allowed are dropped and counted. */
     kofn_status (*wait)(kofn_transport *t, kofn_time atmost, kofn_packet *p);
     /* Bodies that were not delivered with their packet: receive it into
      * `into` (body_bytes long).  NULL where bodies always come along. */
@@ -71,12 +72,13 @@ struct kofn_transport {
     /* Give a packet's body back, fetched or not; on any thread. */
     void (*release)(kofn_transport *t, void *own);
     /* Have no more to do with this peer: whatever it sends is dropped.  It
-     * learns of it where it can, and comes back as another if it wants. */
+     * learns of it where it can, and may come back as another.  A worker that
+     * forgets the coordinator connects again, as another. */
     void (*forget)(kofn_transport *t, kofn_peer peer);
     /* Sends what is under way, for at most `linger` nanoseconds, and ends. */
     void (*close)(kofn_transport *t, kofn_time linger);
-    /* The longest body that is received; larger ones are dropped.  Adjusted
-     * by the users of the transport. */
+    /* The longest body that is received; larger ones are dropped.  May be
+     * lowered by the transport's user, not raised. */
     size_t body_max;
     uint64_t dropped; /* packets, so far: too long, foreign, malformed */
     /* May be NULL: reach one more peer (meshes only), which then comes. */

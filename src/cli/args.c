@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPTIONS 60
+#define MAX_OPTIONS 80
 
 static int wrong(const cli_option *o, const char *text, const char *want)
 {
@@ -62,12 +62,6 @@ static int word(const char *choices, const char *text)
     return -1;
 }
 
-static bool is_address(const char *text)
-{
-    return strncmp(text, "tcp://", 6) == 0 || strncmp(text, "ipc://", 6) == 0 ||
-           strcmp(text, "mpi") == 0;
-}
-
 static int set_size(const cli_option *o, const char *text, size_t min,
                     size_t max, size_t *out)
 {
@@ -104,9 +98,11 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         return 0;
     case 'p':
         a->port = text;
-        return word(o->arg, text) >= 0 || is_address(text)
+        return cli_is_address(text) ||
+                       word("threads|sim|processes|mpi", text) >= 0
                    ? 0
-                   : wrong(o, text, "give threads or sim");
+                   : wrong(o, text, "give threads, sim, processes, mpi, "
+                                    "tcp://*:PORT or ipc://PATH");
     case 'r':
         return set_size(o, text, 1, 1000000000, &a->rounds);
     case 'd':
@@ -119,6 +115,7 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         a->events = text;
         return 0;
     case 'w':
+        a->weather_text = text;
         return kofn_weather_parse(&a->weather, text)
                    ? cli_say(EXIT_USAGE, "--%s", kofn_errmsg())
                    : 0;
@@ -167,6 +164,24 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         return *text ? 0 : wrong(o, "\"\"", "give a folder");
     case 1063:
         a->resume = true;
+        return 0;
+    case 1070:
+        return set_size(o, text, 1, 1000000, &a->least);
+    case 1071:
+        a->keys = text;
+        return *text ? 0 : wrong(o, "\"\"", "give a folder");
+    case 1072:
+        a->insecure = true;
+        return 0;
+    case 1073:
+        return set_real(o, text, 0, 1e9, &a->grace);
+    case 1074:
+        a->data_path = text;
+        return *text ? 0 : wrong(o, "\"\"", "give a folder");
+    case 1075:
+        return set_size(o, text, 1, SIZE_MAX / 2, &a->memory);
+    case 1076:
+        a->staged = true;
         return 0;
     case 1008:
         a->dtype = text;
@@ -319,12 +334,10 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
 /* Options that need each other. */
 static int check_port(const cli_args *a)
 {
-    if (a->masterless && strcmp(a->port, "sim") == 0)
+    if (a->masterless && (!strcmp(a->port, "sim") ||
+                          !strcmp(a->port, "processes")))
         return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "
                        "ipc:// and mpi, not on the simulator");
-    if (!a->masterless && is_address(a->port))
-        return cli_say(EXIT_USAGE, "--port %s: give threads or sim, or "
-                       "--masterless", a->port);
     if (!a->masterless && (a->reach || a->decode))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",
                        a->reach ? "reach" : "decode");

@@ -49,6 +49,13 @@ typedef struct cli_args {
     int stale;       /* bench: 1 + fifo, latest, reset; 0: fifo */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
+    const char *weather_text; /* as it was given */
+    size_t least;             /* workers that are enough to begin; 0: all */
+    const char *keys, *data_path;
+    size_t memory;
+    double grace; /* seconds */
+    bool insecure, staged;
+    struct kofn_transport *mpi; /* that was started already */
     const char *operand[8];
     int operands;
 } cli_args;
@@ -65,6 +72,8 @@ enum {
     IN_MODEL = 1 << 7,
     IN_BENCH = 1 << 8,
     IN_REGRESS = 1 << 9,
+    IN_WORKER = 1 << 10,
+    IN_KEYGEN = 1 << 11,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
     IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS
@@ -141,6 +150,19 @@ int cmd_replay(cli_args *a);
 int cmd_model(cli_args *a);
 int cmd_bench(cli_args *a);
 int cmd_regress(cli_args *a);
+int cmd_worker(cli_args *a);
+int cmd_keygen(cli_args *a);
+
+/* ---- ports (ports.c, cmd_worker.c) ------------------------------------------------- */
+
+bool cli_is_address(const char *port);
+/* The port of --port; 0, or the exit code after a message. */
+int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
+                  kofn_port **out);
+void cli_ports_end(void); /* processes that were started, at the very end */
+/* --port mpi, before anything is read: every rank runs this command, and all
+ * but the first are workers whose whole life this is. */
+int cli_mpi_start(cli_args *a, bool *is_worker);
 
 /* ---- checkpoints (checkpoint.c) ----------------------------------------------- */
 

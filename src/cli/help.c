@@ -119,7 +119,7 @@ void cli_version(FILE *f)
             KOFN_VERSION, m.simd, m.blas);
     if (*m.advice)
         fprintf(f, "advice: %s\n", m.advice);
-    fprintf(f, "ports: threads, sim\nformats: npy, mtx, csv\n");
+    fprintf(f, "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv\n");
 }
 
 /* ---- the manual page -------------------------------------------------------------- */

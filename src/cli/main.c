@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include <kofn/mpi.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -167,7 +169,16 @@ static int run(const cli_command *c, int argc, char **argv)
         return EXIT_EXACT;
     }
     a.weather.seed = a.seed;
+    if (c->bit & IN_RUN && !strcmp(a.port, "mpi") && !a.masterless) {
+        bool is_worker;
+
+        code = cli_mpi_start(&a, &is_worker);
+        if (!code && !is_worker)
+            code = c->run(&a);
+        return kofn_mpi_end(code);
+    }
     code = c->run(&a);
+    cli_ports_end();
     /* Workers may be in the middle of something; nothing of it is wanted. */
     if (code >= 128)
         _exit(code);

@@ -204,7 +204,9 @@ static kofn_status open_transport(const run *r, kofn_transport **t,
 {
     kofn_mpi_options mpi = KOFN_MPI_OPTIONS_INIT;
     kofn_mpi_info info;
-    kofn_zmq_options zmq = {.body_max = (r->v->rows + 8192) * 8};
+    kofn_zmq_options zmq = {.body_max = (r->v->rows + 8192) * 8,
+                            .keys = r->a->keys,
+                            .insecure = r->a->insecure};
     kofn_status st;
 
     *seat = KOFN_NO_SEAT;

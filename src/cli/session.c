@@ -63,11 +63,10 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     code = checkpoint_open(&s->checkpoint, a, pb, info.spec);
     if (code)
         return code;
-    st = strcmp(a->port, "sim") == 0
-             ? kofn_port_sim(&port, a->workers, &a->weather)
-             : kofn_port_threads(&port, a->workers, &a->weather);
-    if (!st)
-        st = kofn_open(&s->job, s->plan, port, &o);
+    code = cli_port_open(a, pb, checkpoint_job(s->checkpoint), &port);
+    if (code)
+        return code;
+    st = kofn_open(&s->job, s->plan, port, &o);
     return st ? cli_fail(st) : 0;
 }
 
@@ -319,9 +318,14 @@ int session_close(session *s, int code)
         else if (!s->args->quiet && code == EXIT_EXACT)
             report_text(s, &total, &info);
     }
+    if (cli_caught() && (!strcmp(s->args->port, "threads") ||
+                         !strcmp(s->args->port, "sim")))
+        return 128 + cli_caught(); /* threads may be in the middle of a task */
+    if (!cli_caught() || !s->args->checkpoint)
+        kofn_close(s->job); /* dismisses workers elsewhere */
+    cli_ports_end();
     if (cli_caught())
         return 128 + cli_caught();
-    kofn_close(s->job);
     kofn_plan_free(s->plan);
     kofn_events_free(s->events);
     checkpoint_free(s->checkpoint);

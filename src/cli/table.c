@@ -8,9 +8,30 @@ const cli_option cli_options[] = {
     {'n', "workers", "N", "workers at the start (8)", IN_RUN | IN_SCHEMES},
     {'s', "scheme", "NAME[:key=value,...]",
      "the code (elastic); see kofn schemes", IN_RUN},
-    {'p', "port", "threads|sim",
-     "threads of this process, or a simulated fleet (threads); --masterless: "
-     "threads, mpi, or tcp://HOST:PORT or ipc://PATH to listen at", IN_RUN},
+    {'p', "port", "threads|sim|processes|mpi|ADDRESS",
+     "where the workers are: threads here, a deterministic simulator, processes "
+     "of this machine, the other ranks under mpirun or srun, or whoever comes "
+     "to tcp://*:PORT or ipc://PATH by kofn worker; --masterless: threads, mpi, "
+     "or the ADDRESS to listen at (threads)", IN_RUN},
+    {1070, "min-workers", "K",
+     "with an ADDRESS begin as soon as so many have come (all of --workers)",
+     IN_RUN},
+    {1071, "keys", "DIR",
+     "with an ADDRESS: keys made by kofn keygen; everything is encrypted, and "
+     "only listed workers come in", IN_RUN | IN_WORKER},
+    {1072, "insecure", NULL,
+     "let anybody come to an ADDRESS that others can reach, and do not encrypt",
+     IN_RUN | IN_WORKER},
+    {1073, "grace", "SECONDS",
+     "asked to end by a signal, finish work in hand for at most so long (0)",
+     IN_WORKER},
+    {1074, "data-path", "DIR",
+     "a folder with the coordinator's input files: blocks are made from them "
+     "here and not sent", IN_WORKER},
+    {1075, "memory", "BYTES", "that a block may take (no limit)", IN_WORKER},
+    {1076, "staged", NULL,
+     "let the coordinator's events file slow or spoil this worker: for tests",
+     IN_WORKER},
     {'r', "rounds", "R", "do the product this many times (1)", IN_PRODUCT},
     {'d', "damping", "D", "chance of following an arc (0.85)", IN_PAGERANK},
     {'t', "tol", "T",
@@ -45,7 +66,7 @@ const cli_option cli_options[] = {
     {'w', "weather", "key=value,...",
      "what goes wrong by chance: spread, straggle, factor, delay, leave, join, "
      "corrupt; simulator: clock=modelled|measured, work, latency, bandwidth",
-     IN_RUN},
+     IN_RUN | IN_WORKER},
     {1000, "in-flight", "ledger|keep|abort",
      "work in hand when somebody leaves: keep all results, decoded strips, or "
      "nothing (ledger)", IN_RUN},
@@ -53,7 +74,7 @@ const cli_option cli_options[] = {
      "when fewer workers are left than are needed: fail, wait for joiners, or "
      "deliver the plain blocks that are left (refuse)", IN_RUN},
     {1002, "patience", "SECONDS", "how long --below pause waits (for ever)",
-     IN_RUN},
+     IN_RUN | IN_WORKER},
     {1003, "late", "FACTOR",
      "ask others for what takes this many times the median (0: never)",
      IN_RUN},
@@ -72,7 +93,7 @@ const cli_option cli_options[] = {
      "with float32, name more liars than can be told apart for certain",
      IN_RUN},
     {1006, "seed", "S", "of coefficients, weather and generated data (1)",
-     IN_RUN | IN_GEN | IN_SCHEMES | IN_BENCH},
+     IN_RUN | IN_GEN | IN_SCHEMES | IN_BENCH | IN_WORKER},
     {1007, "journal", "FILE", "record the run for kofn replay", IN_RUN},
     {1060, "metrics", "FILE",
      "keep figures there while it runs, for Prometheus and the like "
@@ -111,7 +132,8 @@ const cli_option cli_options[] = {
      "compute the plain answer as well and report the relative error", IN_RUN},
     {'j', "json", NULL, "one JSON object on stdout; schemes without a name: a list of them",
      IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH},
-    {'q', "quiet", NULL, "no report, no progress", IN_RUN | IN_GEN | IN_REPLAY},
+    {'q', "quiet", NULL, "no report, no progress",
+     IN_RUN | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN},
     {'h', "help", NULL, "this text", ~0u},
     {0, NULL, NULL, NULL, 0},
 };
@@ -127,7 +149,11 @@ const cli_command cli_commands[] = {
      "kofn matvec X.npy w.npy -p sim -n 1000 -r 100 --json  "
      "a simulated fleet of a thousand\n"
      "kofn matvec X.npy w.npy -r 9 -e events.txt -o y.npy  "
-     "with leaves and joins from a file",
+     "with leaves and joins from a file\n"
+     "kofn matvec X.npy w.npy -o y.npy -p tcp://0.0.0.0:5555 --keys keys  "
+     "eight machines that run kofn worker tcp://HERE:5555\n"
+     "mpirun -n 9 kofn matvec X.npy w.npy -o y.npy -p mpi  the ranks of an "
+     "MPI job",
      IN_MATVEC, 2, 2, cmd_product},
     {"matmul", "A B", "C = A B, the left operand coded and resident",
      "Multiplies two matrices. A is cut, coded and handed out; B goes to every "
@@ -185,6 +211,28 @@ const cli_command cli_commands[] = {
      "kofn schemes gpd:m=2,n=2,p=2  with as many workers as it needs\n"
      "kofn schemes --json  the same for machines",
      IN_SCHEMES, 0, 1, cmd_schemes},
+    {"worker", "ADDRESS", "work for the coordinator at this address",
+     "Comes to a computing command that was started with --port and its own "
+     "address, stores a coded block and works until it is dismissed. May be "
+     "started before the coordinator, and at any time while it runs; connects "
+     "again by itself when the connection is lost, and keeps its block over a "
+     "restart of the coordinator with --checkpoint and --resume. SIGTERM asks "
+     "it to go. One BLAS thread a core unless OPENBLAS_NUM_THREADS says "
+     "otherwise.",
+     "kofn worker tcp://head:5555 --keys keys  until dismissed\n"
+     "kofn worker tcp://head:5555 --keys keys --grace 20  on a machine that is "
+     "taken away with a notice\n"
+     "kofn worker tcp://head:5555 --insecure --data-path /data  the input "
+     "files are on a shared disk\n"
+     "kofn worker ipc:///tmp/kofn.sock  on the coordinator's machine",
+     IN_WORKER, 1, 1, cmd_worker},
+    {"keygen", "DIR", "keys for a coordinator and its workers",
+     "Makes coordinator.secret, coordinator.public, worker.secret and "
+     "worker.public in the folder, readable by their owner only. The "
+     "coordinator needs the folder as it is; workers need worker.secret and "
+     "coordinator.public. Keys that are there already are never replaced.",
+     "kofn keygen keys  then --port tcp://0.0.0.0:5555 --keys keys",
+     IN_KEYGEN, 1, 1, cmd_keygen},
     {"replay", "JOURNAL", "run the coordinator again from a journal",
      "Feeds the recorded events to a fresh coordinator and compares what it "
      "decides with what was decided, down to the coefficients.",

@@ -202,13 +202,11 @@ static kofn_status post_work(port *p, const kofn_msg *m)
 static kofn_status send_work(port *p, kofn_msg *m)
 {
     worker *w = p->worker[m->worker];
-    size_t bytes = kf_parcel_bytes(m->result);
     kofn_status st = kf_grow(&w->errand, &w->errand_cap, w->errands,
                              sizeof *w->errand);
 
     if (!st) {
         w->errand[w->errands++] = (errand){m->task, m->result};
-        p->t->body_max = kf_max(p->t->body_max, bytes);
         st = post_work(p, m);
         m->result = NULL;
     }

@@ -295,10 +295,14 @@ static void cancel(server *s, uint32_t task)
 static void greet(server *s, const kf_head *h)
 {
     char words[80];
+    double stay;
 
     s->welcome = true;
     s->job = h->job;
     s->exposed.worker = h->task;
+    stay = kf_weather_leave(s->exposed.weather, h->task);
+    if (stay < 9e9 && s->vanish == KOFN_NEVER)
+        s->vanish = kf_serve_now() + kf_nanoseconds(stay);
     if (s->block.recipe.block && s->block.recipe.block->share)
         s->block.recipe.block->share->round = 0; /* rounds begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
@@ -416,7 +420,9 @@ static void consider_leaving(server *s)
 {
     kofn_leave want = s->opt.watch ? s->opt.watch(s->opt.ud, NULL) : KOFN_STAY;
 
-    if (want == KOFN_STAY)
+    if (kf_serve_now() >= s->vanish) /* without a word */
+        kf_serve_finish(s, KOFN_AGAIN);
+    if (want == KOFN_STAY || s->over)
         return;
     if (!s->leaving) {
         s->leaving = kf_serve_now();
@@ -520,7 +526,7 @@ static void live(server *s)
 
 kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
 {
-    server s = {.t = t, .end = KOFN_OK};
+    server s = {.t = t, .end = KOFN_OK, .vanish = KOFN_NEVER};
     kofn_status st;
 
     s.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;

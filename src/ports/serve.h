@@ -42,6 +42,7 @@ typedef struct server {
     kf_outbox outbox;
     kf_exposed exposed;
     kofn_weather fair;
+    kofn_time vanish; /* by the weather; KOFN_NEVER: it stays */
     kofn_time looked, leaving; /* leaving: since when; 0: staying */
     bool over;
     kofn_status end;

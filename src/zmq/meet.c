@@ -314,7 +314,7 @@ void kf_meet_forget(kofn_transport *base, kofn_peer peer)
         return;
     p->forgotten = true;
     if (p->dial) {
-        p->dial->over = true;
+        p->dial->over = t->mesh; /* a worker tries again, as another */
         (void)end_life(t, p->dial);
     } else {
         answer(t, p, KF_GO);

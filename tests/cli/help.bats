@@ -24,7 +24,8 @@ load helpers
     kofn gen graph 50 300 -o G.mtx -q
     echo "2 leave 1" >events.txt
     for c in matvec matmul pagerank schemes; do
-        kofn $c --help | grep "^  kofn $c" | while read -r _ line; do
+        # those with an address wait for workers: worker.bats
+        kofn $c --help | grep "^  kofn $c" | grep -v '://' | while read -r _ line; do
             timeout 60 "$KOFN" $line >/dev/null 2>&1 || { echo "kofn $line"; exit 1; }
         done
     done

@@ -1,0 +1,135 @@
+/* cmd_worker.c -- kofn worker and kofn keygen; and the ranks of an MPI job
+ * that are workers. */
+#include "cli.h"
+
+#include <kofn/mpi.h>
+#include <kofn/transport.h>
+#include <kofn/zmq.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct life {
+    const cli_args *args;
+    kofn_file *file; /* the operand, while a block is made of it */
+} life;
+
+/* The first signal asks to leave, and work in hand is finished as far as
+ * --grace allows; the second ends the process. */
+static kofn_leave watch(void *ud, const char *news)
+{
+    const life *l = ud;
+
+    if (news && !l->args->quiet)
+        fprintf(stderr, "%s\n", news);
+    return cli_caught() ? KOFN_LEAVE_SOON : KOFN_STAY;
+}
+
+/* Only a name in the folder, wherever the coordinator has the file. */
+static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
+                           const kofn_sparse **S)
+{
+    life *l = ud;
+    char path[4096];
+    kofn_status st;
+
+    if (strchr(name, '/') || !strcmp(name, "..") ||
+        (size_t)snprintf(path, sizeof path, "%s/%s", l->args->data_path,
+                         name) >= sizeof path)
+        return KOFN_UNSUITED;
+    st = kofn_file_open(&l->file, path);
+    if (st)
+        return st;
+    *A = kofn_file_dense(l->file);
+    *S = kofn_file_sparse(l->file);
+    return KOFN_OK;
+}
+
+static void operand_done(void *ud)
+{
+    life *l = ud;
+
+    kofn_file_free(l->file);
+    l->file = NULL;
+}
+
+static int serve(const cli_args *a, kofn_transport *t)
+{
+    life l = {.args = a};
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kofn_status st;
+
+    o.memory = a->memory;
+    o.patience = a->job.patience;
+    o.grace = (kofn_time)(a->grace * 1e9);
+    o.weather = &a->weather;
+    o.watch = watch;
+    o.ud = &l;
+    o.staged = a->staged;
+    if (a->data_path) {
+        o.operand = operand;
+        o.operand_done = operand_done;
+    }
+    cli_guard(true);
+    st = kofn_serve(t, &o);
+    cli_guard(false);
+    if (cli_caught())
+        return 128 + cli_caught();
+    return st == KOFN_AGAIN ? EXIT_EXACT : st ? cli_fail(st) : EXIT_EXACT;
+}
+
+int cmd_worker(cli_args *a)
+{
+    kofn_zmq_options z = {.body_max = (size_t)1 << 40,
+                          .keys = a->keys,
+                          .insecure = a->insecure};
+    kofn_transport *t;
+    kofn_status st;
+
+    if (!cli_is_address(a->operand[0]))
+        return cli_say(EXIT_USAGE, "%s is no address; give tcp://HOST:PORT or "
+                       "ipc://PATH, as the coordinator says at its start",
+                       a->operand[0]);
+    st = kofn_zmq_connect(&t, a->operand[0], &z);
+    return st ? cli_fail(st) : serve(a, t);
+}
+
+int cmd_keygen(cli_args *a)
+{
+    kofn_status st = kofn_zmq_keygen(a->operand[0]);
+
+    if (st)
+        return cli_fail(st);
+    if (!a->quiet)
+        fprintf(stderr,
+                "%s: keys of the coordinator and of its workers\n"
+                "coordinator: kofn COMMAND ... --port tcp://0.0.0.0:5555 --keys %s\n"
+                "workers: copy worker.secret and coordinator.public to a "
+                "folder there, and\n"
+                "         kofn worker tcp://HOST:5555 --keys FOLDER\n",
+                a->operand[0], a->operand[0]);
+    return EXIT_EXACT;
+}
+
+int cli_mpi_start(cli_args *a, bool *is_worker)
+{
+    kofn_mpi_options o = KOFN_MPI_OPTIONS_INIT;
+    kofn_mpi_info info;
+    kofn_transport *t;
+    kofn_status st = kofn_mpi_open(&t, &o, &info);
+
+    *is_worker = false;
+    if (st)
+        return cli_fail(st);
+    if (info.rank > 0) {
+        *is_worker = true;
+        return serve(a, t);
+    }
+    if (!a->quiet)
+        fprintf(stderr, "%s, %u ranks: %s\n", info.library, info.ranks,
+                info.survival);
+    a->mpi = t;
+    if (!a->workers_given)
+        a->workers = info.ranks - 1;
+    return 0;
+}

@@ -1,0 +1,248 @@
+/* ports.c -- --port: threads, the simulator, processes of this machine, or
+ * whoever comes to an address. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <kofn/mpi.h>
+#include <kofn/transport.h>
+#include <kofn/zmq.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool cli_is_address(const char *port)
+{
+    return !strncmp(port, "tcp://", 6) || !strncmp(port, "ipc://", 6);
+}
+
+/* ---- processes of this machine ------------------------------------------------- */
+
+/* Workers that this process started, over a socket in a folder of their own. */
+typedef struct family {
+    char folder[64], address[96];
+    const cli_args *args;
+    pid_t *child;
+    size_t children, room;
+} family;
+
+static family kin;
+
+static void become_worker(const family *f)
+{
+    char seed[32];
+    const char *argv[16] = {"kofn", "worker", f->address, "--staged", "-q",
+                            "--patience", "10", "--seed", seed};
+
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)f->args->seed);
+    if (f->args->weather_text) {
+        argv[9] = "--weather";
+        argv[10] = f->args->weather_text;
+    }
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* as many processes as cores */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us */
+    execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+    _exit(127);
+}
+
+static int start_child(void *ud)
+{
+    family *f = ud;
+    pid_t pid;
+
+    if (f->children == f->room) {
+        size_t room = f->room ? 2 * f->room : 16;
+        pid_t *now = realloc(f->child, room * sizeof *now);
+
+        if (!now)
+            return -1;
+        f->child = now;
+        f->room = room;
+    }
+    pid = fork();
+    if (pid < 0)
+        return -1;
+    if (pid == 0)
+        become_worker(f);
+    f->child[f->children++] = pid;
+    return 0;
+}
+
+static int kill_child(void *ud, uint64_t process)
+{
+    const family *f = ud;
+
+    for (size_t i = 0; i < f->children; i++)
+        if ((uint64_t)f->child[i] == process)
+            return kill(f->child[i], SIGKILL);
+    return -1; /* none of ours */
+}
+
+static int make_folder(family *f)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (!tmp || strlen(tmp) > 40)
+        tmp = "/tmp";
+    snprintf(f->folder, sizeof f->folder, "%s/kofn.XXXXXX", tmp);
+    if (!mkdtemp(f->folder))
+        return cli_say(EXIT_FAILED, "%s: %s; set TMPDIR to a folder that can "
+                       "be written", f->folder, strerror(errno));
+    snprintf(f->address, sizeof f->address, "ipc://%s/socket", f->folder);
+    return 0;
+}
+
+/* Dismissed workers go by themselves within a second or so. */
+void cli_ports_end(void)
+{
+    for (int i = 0; i < 200 && kin.children; i++) {
+        size_t left = 0;
+
+        for (size_t k = 0; k < kin.children; k++)
+            if (waitpid(kin.child[k], NULL, WNOHANG) == 0)
+                kin.child[left++] = kin.child[k];
+        kin.children = left;
+        if (left)
+            usleep(10000);
+    }
+    for (size_t k = 0; k < kin.children; k++) {
+        kill(kin.child[k], SIGKILL);
+        waitpid(kin.child[k], NULL, 0);
+    }
+    free(kin.child);
+    if (*kin.folder) {
+        unlink(kin.address + strlen("ipc://"));
+        rmdir(kin.folder);
+    }
+    kin = (family){.child = NULL};
+}
+
+/* ---- opening ---------------------------------------------------------------------- */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes of the longest result that can come: that of a whole output, and its
+ * padding. */
+static size_t longest_body(const kofn_problem *pb)
+{
+    double numbers = (double)larger(pb->m, pb->n) *
+                     (double)larger(pb->p, pb->op == KOFN_LEFT ? pb->n : 1);
+
+    return numbers > 1e15 ? (size_t)1 << 53
+                          : larger((size_t)(9 * numbers) + ((size_t)1 << 16),
+                                   (size_t)8 << 20);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* What the workers have of A on their own disks is called what it is here. */
+static const char *source(const cli_args *a)
+{
+    bool as_it_is =
+        a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) && !a->kernel;
+
+    return as_it_is ? base_name(a->operand[0]) : NULL;
+}
+
+static int listen_at(const cli_args *a, const char *address,
+                     const kofn_problem *pb, kofn_transport **t)
+{
+    kofn_zmq_options z = {.body_max = longest_body(pb),
+                          .keys = a->keys,
+                          .insecure = a->insecure};
+    kofn_status st = kofn_zmq_listen(t, address, &z);
+
+    if (st)
+        return cli_fail(st);
+    if (!a->quiet && address == a->port)
+        fprintf(stderr, "listening on %s for %zu worker%s%s\n",
+                kofn_zmq_endpoint(*t), a->least ? a->least : a->workers,
+                (a->least ? a->least : a->workers) == 1 ? "" : "s",
+                a->insecure ? ", not encrypted, whoever they are" : "");
+    return 0;
+}
+
+static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
+                     bool staged, kofn_port **out)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_status st;
+
+    o.workers = a->least ? a->least : a->workers;
+    o.job = job;
+    o.source = source(a);
+    if (staged) {
+        o.start = start_child;
+        o.kill = kill_child;
+        o.ud = &kin;
+    }
+    st = kofn_port_away(out, t, &o);
+    return st ? cli_fail(st) : 0;
+}
+
+static int open_processes(const cli_args *a, const kofn_problem *pb,
+                          uint64_t job, kofn_port **out)
+{
+    kofn_transport *t;
+    int code = make_folder(&kin);
+
+    kin.args = a;
+    if (!code)
+        code = listen_at(a, kin.address, pb, &t);
+    if (!code)
+        code = open_away(a, t, job, true, out);
+    for (size_t i = 0; i < a->workers && !code; i++)
+        if (start_child(&kin)) {
+            code = cli_say(EXIT_FAILED, "worker %zu could not be started: %s",
+                           i, strerror(errno));
+            kofn_port_close(*out);
+        }
+    return code;
+}
+
+int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
+                  kofn_port **out)
+{
+    kofn_transport *t;
+    kofn_status st;
+    int code;
+
+    bool far = cli_is_address(a->port) || !strcmp(a->port, "mpi");
+
+    if (a->least && !cli_is_address(a->port))
+        return cli_say(EXIT_USAGE, "--min-workers is for --port tcp:// and "
+                       "ipc://: elsewhere all workers are there at once");
+    if (a->weather_text && far)
+        return cli_say(EXIT_USAGE, "--weather with --port %s: give it to the "
+                       "workers", a->port);
+    if (a->weather.join > 0 && !strcmp(a->port, "processes"))
+        return cli_say(EXIT_USAGE, "--weather join is for threads and sim; let "
+                       "processes join by an events file");
+    if (a->least > a->workers)
+        return cli_say(EXIT_USAGE, "--min-workers %zu: of %zu (--workers)",
+                       a->least, a->workers);
+    if (!strcmp(a->port, "processes"))
+        return open_processes(a, pb, job, out);
+    if (!strcmp(a->port, "mpi"))
+        return open_away(a, a->mpi, job, false, out);
+    if (cli_is_address(a->port)) {
+        code = listen_at(a, a->port, pb, &t);
+        return code ? code : open_away(a, t, job, false, out);
+    }
+    st = strcmp(a->port, "sim") == 0
+             ? kofn_port_sim(out, a->workers, &a->weather)
+             : kofn_port_threads(out, a->workers, &a->weather);
+    return st ? cli_fail(st) : 0;
+}

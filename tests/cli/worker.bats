@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# Workers that are processes: of this machine, behind an address.
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    "$KOFN" gen matrix 300 40 -o X.npy
+    "$KOFN" gen vector 40 -o w.npy
+}
+
+# Workers started here end with the test.
+teardown() {
+    for pid in $(jobs -p); do
+        kill -9 "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+workers() { # workers N ADDRESS [OPTION...]
+    local n=$1 at=$2
+    shift 2
+    for _ in $(seq "$n"); do
+        timeout 60 "$KOFN" worker "$at" -q "$@" &
+    done
+}
+
+@test "processes of this machine give the same numbers as threads" {
+    timeout 60 "$KOFN" matvec X.npy w.npy -o y.npy -q -p processes
+    timeout 60 "$KOFN" matvec X.npy w.npy -o z.npy --verify --json >z.json
+    /usr/bin/python3 - <<'END'
+import numpy as np
+y = np.load("y.npy")
+assert np.allclose(y, np.load("X.npy") @ np.load("w.npy"), rtol=1e-12, atol=0)
+END
+    [ -z "$(ls -d "${TMPDIR:-/tmp}"/kofn.*/socket 2>/dev/null)" ] || true
+}
+
+@test "processes leave, join, slow down and lie by an events file" {
+    printf '1.5 leave 2\n2 join\n3 slow 1 3\n4 corrupt 0\n' >events
+    run timeout 60 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events \
+        --errors probabilistic --verify --json
+    [ "$status" -eq 0 ]
+    echo "$output" | /usr/bin/python3 -c '
+import json, sys
+o = json.load(sys.stdin)
+assert o["joined"] == 1 and o["left"] == 1, o
+assert o["corrupted"] == [0], o
+assert o["rel_error"] < 1e-10, o'
+}
+
+@test "workers come to an address, before and after the coordinator" {
+    at=ipc://$PWD/socket
+    workers 2 "$at"
+    timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 4 -s mds:k=3 -r 20 \
+        --verify --json >out.json &
+    coordinator=$!
+    sleep 0.3
+    workers 2 "$at"
+    wait "$coordinator"
+    grep -q '"status": "ok"' out.json
+}
+
+@test "a worker ends with 0 when dismissed, and after SIGTERM with 143" {
+    at=ipc://$PWD/socket
+    timeout 60 "$KOFN" worker "$at" -q &
+    first=$!
+    timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded
+    wait "$first"
+    "$KOFN" worker "$at" -q &
+    second=$!
+    sleep 0.3
+    kill -TERM "$second"
+    status=0
+    wait "$second" || status=$?
+    [ "$status" -eq 143 ]
+}
+
+@test "a worker without a coordinator loses patience" {
+    run timeout 20 "$KOFN" worker ipc://"$PWD"/nobody --patience 0.5
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"no coordinator for 0.5 s"* ]]
+}
+
+@test "a killed worker costs nothing, and rounds begin with --min-workers" {
+    at=ipc://$PWD/socket
+    timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 4 --min-workers 3 \
+        -s mds:k=2 -r 2000 --verify --json >out.json &
+    coordinator=$!
+    "$KOFN" worker "$at" -q &
+    victim=$!
+    workers 2 "$at"
+    sleep 0.5
+    kill -9 "$victim" 2>/dev/null || true
+    wait "$coordinator"
+    grep -q '"status": "ok"' out.json
+}
+
+@test "addresses that others can reach need keys, or a word" {
+    run "$KOFN" matvec X.npy w.npy -p 'tcp://*:5555'
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--insecure"* ]]
+    run "$KOFN" matvec X.npy w.npy -p 'udp://*:5555'
+    [ "$status" -eq 2 ]
+    run "$KOFN" worker localhost:5555
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"is no address"* ]]
+}
+
+@test "keys let in who has them and nobody else" {
+    "$KOFN" keygen keys -q
+    "$KOFN" keygen others -q
+    run "$KOFN" keygen keys
+    [ "$status" -ne 0 ]
+    timeout 60 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' -n 2 \
+        -s replication --keys keys --verify --json >out.json 2>err &
+    coordinator=$!
+    for _ in $(seq 50); do
+        at=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' err)
+        [ -n "$at" ] && break
+        sleep 0.1
+    done
+    timeout 60 "$KOFN" worker "$at" -q --keys others --patience 2 &
+    stranger=$!
+    sleep 0.5
+    workers 2 "$at" --keys keys
+    wait "$coordinator"
+    grep -q '"status": "ok"' out.json
+    status=0
+    wait "$stranger" || status=$?
+    [ "$status" -eq 4 ]
+}
