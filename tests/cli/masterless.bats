@@ -100,7 +100,6 @@ assert np.linalg.norm(r - w) <= 1e-12 * np.linalg.norm(w)"
     refused journal
     run kofn pagerank G.mtx --masterless -w straggle=0.1
     refused weather
-    run kofn pagerank G.mtx --port tcp://127.0.0.1:1
     run kofn pagerank G.mtx --decode replicated
     refused decode
     run kofn pagerank G.mtx --masterless --reach tcp://127.0.0.1:1
