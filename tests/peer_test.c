@@ -438,6 +438,204 @@ static void orders(void **state)
     print_message("%zu runs\n", runs);
 }
 
+/* ---- particular misfortunes ---------------------------------------------------- */
+
+/* A node that is heard but hears too little, for good: as leader, as one who
+ * decodes for others, or as neither. */
+static void go_deaf(sim *s)
+{
+    size_t deaf = (size_t)(uintptr_t)s->inject_ud;
+
+    if (s->delivered == 200)
+        for (size_t i = 0; i < s->nodes; i++)
+            s->cut[i][deaf] = i != deaf && i != (deaf + 1) % s->nodes;
+}
+
+static void deaf(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 10; i++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 20, 40 + i / 5);
+        if (i >= 5)
+            s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        s.inject = go_deaf;
+        s.inject_ud = (void *)(uintptr_t)(i % 5);
+        for (size_t n = 0; n < 5; n++)
+            sim_start(&s, n, true);
+        all_have_it(&s, 6 * KOFN_SECOND, NULL, "deaf", i);
+        assert_true(s.delivered > 200);
+        sim_down(&s);
+    }
+}
+
+/* Hears everything, and answers beats, but what it sends of the results that
+ * it owes is lost: nothing but its being slow shows. */
+static void owing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 20, seed);
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        s.mute = 1 + seed % 5;
+        for (size_t n = 0; n < 5; n++)
+            sim_start(&s, n, true);
+        all_have_it(&s, 10 * KOFN_SECOND, NULL, "owing", seed);
+        sim_down(&s);
+    }
+}
+
+static uint64_t t_of(const sim *s, size_t i)
+{
+    kofn_node_view v;
+
+    kofn_node_look(s->node[i].host->node, &v);
+    return v.at.t;
+}
+
+/* Two halves of four, two of whom decode: both go on, and meet again; with a
+ * quorum of three neither does, after a silence. */
+static void halves(void **state)
+{
+    (void)state;
+    for (int quorum = 0; quorum < 2; quorum++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            uint64_t before[4];
+            bool moved = false;
+            sim s;
+
+            sim_up(&s, "mds:k=2", 4, 19, 2000, seed);
+            s.opt.quorum = quorum ? 3 : 0;
+            if (seed % 2)
+                s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+            for (size_t n = 0; n < 4; n++)
+                sim_start(&s, n, true);
+            sim_run(&s, 200 * MS, NULL);
+            assert_true(t_of(&s, 0) > 5);
+            for (size_t i = 0; i < 4; i++)
+                for (size_t j = 0; j < 4; j++)
+                    s.cut[i][j] = i / 2 != j / 2;
+            sim_run(&s, 700 * MS, NULL);
+            for (size_t i = 0; i < 4; i++)
+                before[i] = t_of(&s, i);
+            sim_run(&s, 1200 * MS, NULL);
+            for (size_t i = 0; i < 4; i++) {
+                moved |= t_of(&s, i) > before[i];
+                assert_true(quorum || t_of(&s, i) > before[i] + 10);
+            }
+            assert_true(moved == !quorum);
+            heal(&s);
+            sim_run(&s, 1800 * MS, NULL);
+            for (size_t i = 0; i < 4; i++) {
+                assert_true(t_of(&s, i) > before[i] + 10);
+                assert_true(t_of(&s, i) + 5 > t_of(&s, 0));
+            }
+            sim_down(&s);
+        }
+}
+
+/* Processes that go when they are done leave nobody behind. */
+static void exits(void **state)
+{
+    size_t n = often(60);
+
+    (void)state;
+    for (uint64_t seed = 0; seed < n; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 6, 19, 10 + seed % 9, seed);
+        s.exits = true;
+        s.tell = seed % 2;
+        if (seed % 3 == 0)
+            s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        for (size_t i = 0; i < 6; i++)
+            sim_start(&s, i, seed % 5 > 0);
+        for (size_t i = 0; i < 3; i++) /* at most, of which slow is one kind */
+            sim_at(&s, (kofn_time)(sim_draw(&s) * 120 * (double)MS), SIM_FAULT,
+                   0, 1);
+        all_have_it(&s, 6 * KOFN_SECOND, misfortune, "exits", seed);
+        sim_down(&s);
+    }
+}
+
+/* Below the quorum it is told, and nothing is answered. */
+static void too_few(void **state)
+{
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=3", 4, 19, 50, 1);
+    s.opt.give_up = KOFN_SECOND;
+    for (size_t i = 0; i < 4; i++)
+        sim_start(&s, i, true);
+    sim_run(&s, 100 * MS, NULL);
+    sim_stop(&s, 0);
+    sim_stop(&s, 1);
+    sim_run(&s, 3 * KOFN_SECOND, NULL);
+    assert_int_equal(s.node[2].status, KOFN_TOOFEW);
+    assert_int_equal(s.node[3].status, KOFN_TOOFEW);
+    assert_non_null(strstr(kofn_errmsg(), "2 of the 3 nodes"));
+    assert_true(t_of(&s, 2) < 50);
+    sim_down(&s);
+}
+
+/* What cannot be is refused, with the value. */
+static void refusals(void **state)
+{
+    kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
+    kofn_problem wide = {KOFN_MATVEC, 20, 21, 1, KOFN_F64, false};
+    kofn_node_options o = {.life = 1,
+                           .nodes = 3,
+                           .groups = 3,
+                           .wish = KOFN_NO_SEAT,
+                           .decoding = KOFN_DECODE_REPLICATED};
+    kofn_plan *p;
+    kofn_node *n;
+
+    (void)state;
+    assert_ok(kofn_plan_new(&p, &wide, "mds:k=2", 3, 1));
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, p, &o, 0));
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&p, &pb, "elastic:k=2,groups=2", 4, 1));
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, p, &o, 0));
+    assert_null(n);
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&p, &pb, "mds:k=2", 3, 1));
+    o.groups = 65;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
+    assert_non_null(strstr(kofn_errmsg(), "65"));
+    o.groups = 3;
+    o.life = 0;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
+    o.life = 1;
+    o.decoding = KOFN_DECODE_AUTO;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
+    kofn_plan_free(p);
+}
+
+/* A14: (1 - 1/n) k N multiply-adds against (k-1) N/(k n) numbers and a trip. */
+static void costs(void **state)
+{
+    kofn_problem pb = {KOFN_MATVEC, 1000, 1000, 1, KOFN_F64, false};
+    kofn_plan *p;
+
+    (void)state;
+    assert_ok(kofn_plan_new(&p, &pb, "mds:k=4", 8, 1));
+    /* saved 3500 multiply-adds, moved 93.75 numbers more */
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 37, 1),
+                     KOFN_DECODE_DISTRIBUTED);
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 38, 1),
+                     KOFN_DECODE_REPLICATED);
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 1, 3400),
+                     KOFN_DECODE_DISTRIBUTED);
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 1, 3410),
+                     KOFN_DECODE_REPLICATED);
+    kofn_plan_free(p);
+}
+
 /* ---- why somebody decides -------------------------------------------------------- */
 
 enum { D_NODES = 8, D_K = 5, D_ROWS = 40, D_STEPS = 60 };
@@ -720,6 +918,13 @@ int main(void)
         cmocka_unit_test(two_blows),
         cmocka_unit_test(orders),
         cmocka_unit_test(histories),
+        cmocka_unit_test(deaf),
+        cmocka_unit_test(owing),
+        cmocka_unit_test(halves),
+        cmocka_unit_test(exits),
+        cmocka_unit_test(too_few),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(costs),
         cmocka_unit_test(threads),
     };
 

@@ -107,9 +107,10 @@ typedef struct kofn_node_options {
     kofn_life life;
     uint64_t job;     /* line of the start; nodes of other jobs never mix  */
     size_t nodes;     /* that will found the mesh                          */
-    size_t quorum;    /* nodes without which no epoch is proposed; 0: as
-                         many as decode.  More than half of all nodes keeps
-                         two parts of a cut network from both going on     */
+    size_t quorum;    /* nodes without which nothing is proposed or decided;
+                         0: as many as decode.  With more than half of all
+                         nodes two parts of a cut network do not both go on
+                         for longer than a silence                         */
     size_t groups;    /* 1..64, the same on all nodes                      */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
     uint32_t wish;    /* seat, or KOFN_NO_SEAT                             */

@@ -314,8 +314,10 @@ static kofn_status check_quorum(kofn_node *n)
     size_t live = kf_count_live(n);
 
     if (live >= n->opt.quorum || n->final) {
+        if (n->starved == KF_LONG_AGO)
+            return KOFN_OK;
         n->starved = KF_LONG_AGO;
-        return KOFN_OK;
+        return kf_decide_all(n);
     }
     if (n->starved == KF_LONG_AGO)
         n->starved = n->now;

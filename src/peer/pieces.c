@@ -381,7 +381,8 @@ static kofn_status try_decide(kofn_node *n, size_t group)
     kf_cluster *c = &n->cluster[group];
 
     if (c->decoder || c->count < n->plan->layout.enough ||
-        !(n->mine & kf_bit(group)))
+        !(n->mine & kf_bit(group)) || n->final ||
+        kf_count_live(n) < n->opt.quorum)
         return KOFN_OK;
     /* With liars about, this is where more pieces than decode are waited for,
      * and checked, before one goes on. */
