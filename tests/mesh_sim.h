@@ -32,6 +32,7 @@ typedef struct sim_node {
     size_t id;
     kf_host *host;
     bool up, over;
+    size_t steps; /* it takes for the last */
     unsigned lives; /* it had before this one */
     kofn_status status;
     kofn_time busy, stopped, wakes;
@@ -66,6 +67,7 @@ typedef struct sim {
     bool tell; /* deaths are noticed by the network */
     bool exits; /* who is over goes, as a process does */
     kofn_time compute;
+    size_t hasty; /* 1 + a node that finds one iterate less enough, or 0 */
     size_t mute; /* 1 + a node whose results are lost, or 0 */
     size_t delivered;                  /* packets so far                    */
     void (*inject)(struct sim *s);     /* before each of them, or NULL      */
@@ -248,7 +250,7 @@ static inline kofn_status sim_update(void *ud, uint64_t t, size_t rows,
                                      double *v, double *next,
                                      double scalar[KOFN_SCALARS], bool *final)
 {
-    sim *s = ud;
+    const sim_node *n = ud;
     double sum = 0;
 
     for (size_t i = 0; i < rows; i++)
@@ -256,7 +258,7 @@ static inline kofn_status sim_update(void *ud, uint64_t t, size_t rows,
     for (size_t i = 0; i < rows; i++)
         v[i] = next[i] / sqrt(sum);
     scalar[0] = (double)t;
-    *final = t >= s->steps;
+    *final = t >= n->steps;
     return KOFN_OK;
 }
 
@@ -264,7 +266,10 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
 {
     sim_node *n = &s->node[id];
     kofn_peer_options o = s->opt;
+    kofn_iteration it = s->it;
 
+    it.ud = n;
+    n->steps = s->steps - (id + 1 == s->hasty);
     o.life = 1 + kf_rng_u64(&s->rng) / 2;
     o.seat = prepared ? (uint32_t)id : KOFN_NO_SEAT;
     n->t = (kofn_transport){.name = "sim",
@@ -280,7 +285,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     n->wakes = -1;
     n->seen = (kofn_mark){0, 0};
     n->status = KOFN_OK;
-    assert_ok(kf_host_new(&n->host, &n->t, s->plan, &s->A, NULL, &s->it, &o,
+    assert_ok(kf_host_new(&n->host, &n->t, s->plan, &s->A, NULL, &it, &o,
                           &s->v0, sim_clock, s));
     for (size_t i = 0; i < s->nodes; i++)
         if (i != id && s->node[i].up) {
@@ -451,6 +456,7 @@ static inline void sim_reference(sim *s)
 {
     size_t rows = s->v0.rows;
     double *next = numbers(rows, sizeof *next), scalar[KOFN_SCALARS];
+    sim_node any = {.steps = s->steps};
     bool final;
 
     s->ref = numbers((s->steps + 1) * rows, sizeof *s->ref);
@@ -460,7 +466,7 @@ static inline void sim_reference(sim *s)
 
         cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)rows, (int)rows, 1,
                     s->A.data, (int)rows, v - rows, 1, 0, next, 1);
-        sim_update(s, t, rows, v, next, scalar, &final);
+        sim_update(&any, t, rows, v, next, scalar, &final);
     }
     kf_free(next);
 }
@@ -488,7 +494,7 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     s->v0 = random_matrix(rows, 1, KOFN_F64, 6);
     sim_reference(s);
     assert_ok(kofn_plan_new(&s->plan, &pb, spec, nodes, 3));
-    s->it = (kofn_iteration){sim_update, s, steps};
+    s->it = (kofn_iteration){.update = sim_update, .job = steps};
     s->opt = (kofn_peer_options){.size = sizeof s->opt,
                                  .nodes = nodes,
                                  .decoding = KOFN_DECODE_REPLICATED,
