@@ -212,9 +212,12 @@ static inline kofn_status sim_wait(kofn_transport *t, kofn_time atmost,
     memmove(n->inbox, n->inbox + 1, --n->in * sizeof *n->inbox);
     *out = p->p;
     out->body = out->body_bytes ? p->body : NULL;
-    out->own = p;
-    if (p->p.what == KOFN_PACKET)
+    if (p->p.what == KOFN_PACKET) {
         out->peer = n->peer[p->from];
+        out->own = p;
+    } else {
+        sim_free_packet(p);
+    }
     return KOFN_OK;
 }
 
