@@ -1,0 +1,214 @@
+/* fuzz_note.c -- what other nodes may send a node of a mesh.
+ *
+ * An input is a row of notes, a few bytes each, from a handful of lives about
+ * a handful of iterates and epochs, so that they mean something; each becomes
+ * bytes and a note again, sometimes damaged on its way.
+ * fuzz-iterations: 150000 */
+#include "run/note.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MUST(rule)                                                             \
+    do {                                                                       \
+        if (!(rule))                                                           \
+            abort();                                                           \
+    } while (0)
+
+#define JOB 77
+#define GROUPS 4
+
+typedef struct reader {
+    const uint8_t *data;
+    size_t left;
+} reader;
+
+static unsigned next(reader *r, unsigned below)
+{
+    unsigned x = r->left ? *r->data : 0;
+
+    if (r->left) {
+        r->data++;
+        r->left--;
+    }
+    return x % below;
+}
+
+static kofn_mark mark(reader *r, const kofn_node *n, const kofn_mark *seen)
+{
+    kofn_node_view v;
+    unsigned how = next(r, 8);
+
+    kofn_node_look(n, &v);
+    if (how < 4)
+        return v.at;
+    if (how < 6)
+        return *seen;
+    return (kofn_mark){v.at.t + next(r, 4), next(r, 3)};
+}
+
+/* Through bytes and back; false: it was damaged, and that was found out. */
+static bool travel(reader *r, kofn_note *note, void **room)
+{
+    unsigned char head[KF_NOTE_HEAD], *body;
+    size_t bytes = kf_note_bytes(note), at = next(r, 255);
+    kofn_note back;
+    bool whole;
+
+    *room = NULL;
+    body = malloc(bytes + 1);
+    MUST(body);
+    kf_note_pack(note, body);
+    kf_note_write(head, note, JOB, body, bytes);
+    if (at < KF_NOTE_HEAD && next(r, 8) == 0) {
+        head[at] ^= (unsigned char)(1 + next(r, 255));
+        MUST(kf_note_read(&back, head, sizeof head, JOB) == KOFN_FORMAT);
+        free(body);
+        return false;
+    }
+    MUST(kf_note_read(&back, head, sizeof head, JOB) == KOFN_OK);
+    MUST(kf_note_read(&back, head, sizeof head, JOB + 1) == KOFN_FORMAT);
+    MUST(kf_note_read(&back, head, at % KF_NOTE_HEAD, JOB) == KOFN_FORMAT);
+    MUST(kf_note_read(&back, head, sizeof head, JOB) == KOFN_OK);
+    whole = kf_note_whole(head, body, bytes);
+    MUST(whole);
+    MUST(kf_note_unpack(&back, body, bytes, room) == KOFN_OK);
+    MUST(back.type == note->type && back.from == note->from &&
+         back.at.t == note->at.t && back.at.line == note->at.line &&
+         back.epoch.number == note->epoch.number &&
+         back.coded == note->coded && back.decoded == note->decoded &&
+         back.final == note->final && back.idle == note->idle &&
+         back.group == note->group && back.seat == note->seat &&
+         back.members == note->members && back.listed == note->listed);
+    free(body);
+    *note = back;
+    return true;
+}
+
+static void drain(kofn_node *n)
+{
+    for (kofn_node_action a; kofn_node_next(n, &a);) {
+        MUST(a.type == KOFN_NODE_SEND || a.type == KOFN_NODE_TAKE);
+        MUST(a.note.type >= KOFN_NOTE_BEAT && a.note.type <= KOFN_NOTE_BYE);
+        if (a.note.type == KOFN_NOTE_PIECE)
+            MUST(a.note.group < GROUPS);
+        if (a.note.type == KOFN_NOTE_EPOCH && a.note.epoch.number)
+            MUST(a.note.members && a.note.member);
+    }
+}
+
+/* What it wants done must make sense; and it is done. */
+static void work(kofn_node *n, kofn_time now, bool final)
+{
+    kofn_task t;
+
+    kofn_node_work(n, &t);
+    if (t.type == KOFN_TASK_NONE)
+        return;
+    MUST(t.group < GROUPS || t.type == KOFN_TASK_ENCODE);
+    MUST(t.type != KOFN_TASK_DECODE || t.decoder);
+    MUST(t.type == KOFN_TASK_ENCODE || t.type == KOFN_TASK_UPDATE ||
+         kofn_node_wanted(n, &t));
+    MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_DONE,
+                                              .now = now,
+                                              .task = &t,
+                                              .final = final}) == KOFN_OK);
+    drain(n);
+}
+
+static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
+{
+    kofn_member member[4];
+    uint32_t list[16];
+    kofn_note note = {.type = (kofn_note_type)(1 + next(r, KOFN_NOTE_BYE)),
+                      .from = next(r, 6),
+                      .epoch = {next(r, 8), next(r, 6)},
+                      .member = member,
+                      .list = list};
+    void *room;
+
+    note.at = mark(r, n, seen);
+    note.coded = next(r, 32);
+    note.decoded = next(r, 32);
+    note.final = next(r, 16) == 0;
+    note.idle = next(r, 2);
+    note.group = next(r, GROUPS + 1);
+    note.seat = next(r, 8) ? next(r, 6) : KOFN_NO_SEAT;
+    if (note.type == KOFN_NOTE_EPOCH)
+        note.members = next(r, 5);
+    for (size_t i = 0; i < note.members; i++)
+        member[i] = (kofn_member){next(r, 6), (uint32_t)i + next(r, 2),
+                                  next(r, 2)};
+    if (note.type == KOFN_NOTE_DECIDE)
+        note.listed = next(r, 17);
+    for (size_t i = 0; i < note.listed; i++)
+        list[i] = next(r, 5);
+    *seen = note.at;
+    if (!travel(r, &note, &room))
+        return;
+    MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_NOTE,
+                                              .now = now,
+                                              .note = &note}) == KOFN_OK);
+    drain(n);
+    kf_free(room);
+}
+
+static void run(reader *r, const kofn_plan *plan)
+{
+    kofn_node_options o = {.life = 1 + next(r, 5),
+                           .job = JOB,
+                           .nodes = 3,
+                           .groups = GROUPS,
+                           .wish = next(r, 2) ? 0 : KOFN_NO_SEAT,
+                           .decoding = next(r, 2) ? KOFN_DECODE_REPLICATED
+                                                  : KOFN_DECODE_DISTRIBUTED};
+    kofn_mark seen = {0, JOB};
+    kofn_time now = 0;
+    uint64_t t = 0;
+    kofn_node *n;
+
+    MUST(kofn_node_new(&n, plan, &o, 0) == KOFN_OK);
+    while (r->left) {
+        kofn_node_view v;
+
+        now += next(r, 64) == 0 ? KOFN_SECOND : 1000000 * next(r, 60);
+        switch (next(r, 8)) {
+        case 0:
+            MUST(kofn_node_step(n, &(kofn_node_event){
+                                       .type = KOFN_NODE_TICK, .now = now}) ==
+                 KOFN_OK);
+            break;
+        case 1:
+            MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_WENT,
+                                                      .now = now,
+                                                      .life = next(r, 6)}) ==
+                 KOFN_OK);
+            break;
+        case 2:
+        case 3:
+            work(n, now, next(r, 16) == 0);
+            break;
+        default:
+            hear(r, n, now, &seen);
+        }
+        drain(n);
+        kofn_node_look(n, &v);
+        MUST(v.at.t >= t && v.live >= 1);
+        t = v.at.t;
+    }
+    kofn_node_free(n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static kofn_plan *plan;
+    kofn_problem pb = {KOFN_MATVEC, 16, 16, 1, KOFN_F64, false};
+    reader r = {data, size};
+
+    if (!plan)
+        MUST(kofn_plan_new(&plan, &pb, "mds:k=2,basis=gauss_sys", 4, 1) ==
+             KOFN_OK);
+    run(&r, plan);
+    return 0;
+}
