@@ -126,6 +126,7 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1001:
         i = word(o->arg, text);
         a->job.below = (kofn_below)i;
+        a->below_given = true;
         return i >= 0 ? 0 : wrong(o, text, "give refuse, pause or degrade");
     case 1002:
         if (set_real(o, text, 1e-6, 1e9, &seconds))
@@ -331,9 +332,11 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
                    c->name, word, c->name);
 }
 
-/* Options that need each other. */
-static int check_port(const cli_args *a)
+/* Options that need each other, and defaults that go with a port. */
+static int check_port(cli_args *a)
 {
+    if (cli_is_address(a->port) && !a->below_given)
+        a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
     if (a->masterless && (!strcmp(a->port, "sim") ||
                           !strcmp(a->port, "processes")))
         return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "

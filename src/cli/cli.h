@@ -54,7 +54,7 @@ typedef struct cli_args {
     const char *keys, *data_path;
     size_t memory;
     double grace; /* seconds */
-    bool insecure, staged;
+    bool insecure, staged, below_given;
     struct kofn_transport *mpi; /* that was started already */
     const char *operand[8];
     int operands;

@@ -72,8 +72,10 @@ const cli_option cli_options[] = {
      "nothing (ledger)", IN_RUN},
     {1001, "below", "refuse|pause|degrade",
      "when fewer workers are left than are needed: fail, wait for joiners, or "
-     "deliver the plain blocks that are left (refuse)", IN_RUN},
-    {1002, "patience", "SECONDS", "how long --below pause waits (for ever)",
+     "deliver the plain blocks that are left (refuse; with an ADDRESS pause)",
+     IN_RUN},
+    {1002, "patience", "SECONDS",
+     "how long --below pause waits, and a worker for its coordinator (for ever)",
      IN_RUN | IN_WORKER},
     {1003, "late", "FACTOR",
      "ask others for what takes this many times the median (0: never)",

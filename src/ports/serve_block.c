@@ -93,19 +93,15 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
         return;
     }
     kf_serve_drop_block(s);
-    st = kf_body_check(h, k->body, k->body_bytes);
-    if (!st)
-        st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes,
-                            s->opt.memory ? s->opt.memory : SIZE_MAX,
-                            s->opt.f, s->opt.ctx);
-    if (st == KOFN_UNSUITED) { /* it never will */
-        kf_serve_finish(s, st);
+    if (kf_body_check(h, k->body, k->body_bytes)) {
+        kf_serve_hang_up(s);
         return;
     }
-    if (st) { /* damaged, or more than there is room for */
-        kf_serve_fail(s, st);
-        kf_serve_drop_block(s);
-        kf_serve_hang_up(s);
+    st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes,
+                        s->opt.memory ? s->opt.memory : SIZE_MAX, s->opt.f,
+                        s->opt.ctx);
+    if (st) { /* coming back would not help */
+        kf_serve_finish(s, st);
         return;
     }
     s->block_id = h->id;

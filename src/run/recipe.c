@@ -117,7 +117,8 @@ kofn_status kf_recipe_write(const kofn_block *b, const char *source,
 typedef struct reader {
     const unsigned char *p;
     size_t left;
-    size_t cap;   /* memory that may be spent */
+    size_t cap;      /* memory that may be spent    */
+    size_t short_of; /* that, by so much; 0: it is not */
     bool broken;
 } reader;
 
@@ -152,25 +153,37 @@ static bool finite(const double *x, size_t n)
     return kf_first_odd(x, n, KOFN_F64) == n;
 }
 
+static bool spend(reader *r, size_t bytes)
+{
+    if (bytes > r->cap) {
+        r->short_of = bytes - r->cap;
+        return false;
+    }
+    r->cap -= bytes;
+    return true;
+}
+
 /* n things of `size` bytes, if they may be had and at least `each` bytes of
  * the recipe stand for one; each == 0: nothing stands for them. */
 static void *make(reader *r, size_t n, size_t size, size_t each)
 {
     size_t bytes;
 
-    if (r->broken || !kf_mul(n, size, &bytes) || bytes > r->cap ||
-        (each && n > r->left / each)) {
+    if (r->broken || !kf_mul(n, size, &bytes) ||
+        (each && n > r->left / each) || !spend(r, bytes)) {
         r->broken = true;
         return NULL;
     }
-    r->cap -= bytes;
     return kf_zero(n, size);
 }
 
-static kofn_status malformed(void)
+static kofn_status malformed(const reader *r)
 {
-    return kf_fail(KOFN_FORMAT, "the recipe of a block makes no sense, or asks "
-                   "for more memory than is allowed");
+    if (r->short_of)
+        return kf_fail(KOFN_UNSUITED, "a block takes %zu bytes more than this "
+                       "worker may spend; give it more memory, or have A cut "
+                       "finer", r->short_of);
+    return kf_fail(KOFN_FORMAT, "the recipe of a block makes no sense");
 }
 
 /* Rows of coefficients over the grid. */
@@ -184,7 +197,7 @@ static kofn_status read_rows(reader *r, kf_recipe *out, size_t n)
     out->row = make(r, n, sizeof *out->row, sizeof(uint64_t));
     out->numbers = make(r, r->left / 16 + 1, 12, 0);
     if (!out->row || !out->numbers)
-        return r->broken ? malformed() : KOFN_NOMEM;
+        return r->broken ? malformed(r) : KOFN_NOMEM;
     out->rows = n;
     val = out->numbers;
     col = (uint32_t *)(val + r->left / 16 + 1);
@@ -201,7 +214,7 @@ static kofn_status read_rows(reader *r, kf_recipe *out, size_t n)
             r->broken = true;
         held += row->n;
     }
-    return r->broken ? malformed() : KOFN_OK;
+    return r->broken ? malformed(r) : KOFN_OK;
 }
 
 /* Parts beyond the operand's edge are zero, and so are lanes made of them. */
@@ -226,7 +239,7 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
     inner = number(r, UINT16_MAX);
     if (r->broken || !out->A_rows || !out->A_cols || !out->grid_rows ||
         !out->grid_cols || !inner)
-        return malformed();
+        return malformed(r);
     out->part_rows = kf_ceil_div(out->A_rows, out->grid_rows);
     out->part_cols = kf_ceil_div(out->A_cols, out->grid_cols);
     /* the sub-blocks of a lane stand side by side or below each other */
@@ -234,11 +247,11 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
           b->cols / inner == out->part_cols) &&
         !(b->cols == out->part_cols && b->rows % inner == 0 &&
           b->rows / inner == out->part_rows))
-        return malformed();
+        return malformed(r);
     TRY(read_rows(r, out, b->lanes * inner));
     b->lane = make(r, b->lanes, sizeof *b->lane, 0);
     if (!b->lane)
-        return r->broken ? malformed() : KOFN_NOMEM;
+        return r->broken ? malformed(r) : KOFN_NOMEM;
     for (size_t l = 0; l < b->lanes; l++) {
         bool zero = inner == 1 && zero_lane(out, &out->row[l]);
 
@@ -247,8 +260,8 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
         full += !zero;
     }
     if (!kf_mul(full, b->rows, &units) || !kf_mul(units, b->cols, &units) ||
-        !kf_mul(units, kf_dtype_size(b->dtype), &bytes) || bytes > r->cap)
-        return malformed();
+        !kf_mul(units, kf_dtype_size(b->dtype), &bytes) || !spend(r, bytes))
+        return malformed(r);
     b->owned = kf_new(bytes, 1);
     if (!b->owned)
         return KOFN_NOMEM;
@@ -270,17 +283,17 @@ static kofn_status read_sparse(reader *r, kf_recipe *out)
     if (r->broken || !b->cols || b->cols > UINT32_MAX || !b->rows ||
         b->rows > out->A_rows || !kf_mul(b->used, b->rows, &rows) ||
         !kf_mul(b->lanes, b->used, &weights))
-        return malformed();
+        return malformed(r);
     b->first = make(r, b->used, sizeof *b->first, sizeof(uint64_t));
     b->weight = make(r, weights, sizeof *b->weight, sizeof(double));
     b->own.ptr = make(r, rows + 1, sizeof *b->own.ptr, 0);
     b->own.col = make(r, b->entries, sizeof *b->own.col, 0);
     b->own.val = make(r, b->entries, sizeof *b->own.val, 0);
     if (!b->first || !b->weight || !b->own.ptr || !b->own.col || !b->own.val)
-        return r->broken ? malformed() : KOFN_NOMEM;
+        return r->broken ? malformed(r) : KOFN_NOMEM;
     out->first = make(r, b->used, sizeof *out->first, 0);
     if (!out->first)
-        return r->broken ? malformed() : KOFN_NOMEM;
+        return r->broken ? malformed(r) : KOFN_NOMEM;
     for (size_t j = 0; j < b->used; j++) {
         out->first[j] = number(r, SIZE_MAX / 2);
         b->first[j] = j * b->rows; /* here they stand one below the other */
@@ -289,7 +302,7 @@ static kofn_status read_sparse(reader *r, kf_recipe *out)
     b->own.rows = rows;
     b->own.cols = b->cols;
     b->A = &b->own;
-    return r->broken || !finite(b->weight, weights) ? malformed() : KOFN_OK;
+    return r->broken || !finite(b->weight, weights) ? malformed(r) : KOFN_OK;
 }
 
 static kofn_status read_sum(reader *r, kf_recipe *out, kofn_part_fn f,
@@ -301,7 +314,7 @@ static kofn_status read_sum(reader *r, kf_recipe *out, kofn_part_fn f,
 
     b->share = s;
     if (!s)
-        return r->broken ? malformed() : KOFN_NOMEM;
+        return r->broken ? malformed(r) : KOFN_NOMEM;
     if (!f)
         return kf_fail(KOFN_UNSUITED, "the job is a sum of a function that "
                        "this worker does not have; start a worker program "
@@ -320,16 +333,16 @@ static kofn_status read_sum(reader *r, kf_recipe *out, kofn_part_fn f,
         !kf_mul(s->parts, s->pieces, &wide) ||
         !kf_mul(wide, s->turns * s->lanes, &mixes) ||
         !kf_mul(wide, s->span, &values))
-        return malformed();
+        return malformed(r);
     s->part = make(r, s->parts, sizeof *s->part, sizeof(uint64_t));
     s->mix = make(r, mixes, sizeof *s->mix, sizeof(double));
     s->value = make(r, values, sizeof(double), 0);
     if (!s->part || !s->mix || !s->value)
-        return r->broken ? malformed() : KOFN_NOMEM;
+        return r->broken ? malformed(r) : KOFN_NOMEM;
     for (size_t k = 0; k < s->parts; k++)
         s->part[k] = number(r, s->of - 1);
     get(r, s->mix, mixes * sizeof *s->mix);
-    return r->broken || !finite(s->mix, mixes) ? malformed() : KOFN_OK;
+    return r->broken || !finite(s->mix, mixes) ? malformed(r) : KOFN_OK;
 }
 
 static void read_source(reader *r, kf_recipe *out)
@@ -353,12 +366,12 @@ static kofn_status read_block(reader *r, kf_recipe *out, kofn_part_fn f,
     b->cols = number(r, SIZE_MAX / 16);
     read_source(r, out);
     if (r->broken || b->lanes == 0)
-        return malformed();
+        return malformed(r);
     TRY(kind == SUM      ? read_sum(r, out, f, ctx)
         : kind == SPARSE ? read_sparse(r, out)
                          : read_dense(r, out));
     if (r->left > 0)
-        return malformed();
+        return malformed(r);
     out->sections = kf_sections(b);
     return KOFN_OK;
 }
@@ -366,7 +379,7 @@ static kofn_status read_block(reader *r, kf_recipe *out, kofn_part_fn f,
 kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
                            size_t cap, kofn_part_fn f, void *ctx)
 {
-    reader r = {bytes, n, cap, false};
+    reader r = {bytes, n, cap, 0, false};
     kofn_status st;
 
     *out = (kf_recipe){.block = kf_zero(1, sizeof *out->block)};

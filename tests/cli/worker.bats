@@ -128,3 +128,29 @@ assert o["rel_error"] < 1e-10, o'
     wait "$stranger" || status=$?
     [ "$status" -eq 4 ]
 }
+
+@test "an elastic fleet waits for more when too few are left" {
+    at=ipc://$PWD/socket
+    timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 2 -s mds:k=2 \
+        -r 3000 --verify --json >out.json &
+    coordinator=$!
+    workers 1 "$at"
+    "$KOFN" worker "$at" -q &
+    victim=$!
+    sleep 0.4
+    kill -9 "$victim" 2>/dev/null || true
+    sleep 0.2
+    workers 1 "$at"
+    wait "$coordinator"
+    grep -q '"status": "ok"' out.json
+}
+
+@test "a block that is too large for a worker ends the worker, and says so" {
+    at=ipc://$PWD/socket
+    timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded &
+    run timeout 20 "$KOFN" worker "$at" --memory 1k
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"more than this worker may spend"* ]]
+    workers 1 "$at"
+    wait %1
+}
