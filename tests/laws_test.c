@@ -162,9 +162,12 @@ static void over_the_grid(law *f, size_t each, size_t wide, uint32_t name)
              w++) {
             kf_rng r =
                 kf_rng_stream(name, KF_FOR_DATA, (uint32_t)i, (uint32_t)w);
-            size_t met = 0;
+            size_t met = 0, most = each;
 
-            for (size_t k = 0; k < 30 * each && met < each; k++) {
+            /* sanitizers meet the same code in all of these */
+            if (SLOWED > 1 && !(s->ops & (KOFN_MATVEC | KOFN_MATMUL)))
+                most = kf_max(1, each / 4);
+            for (size_t k = 0; k < 30 * each && met < most; k++) {
                 point at = {.scheme = s, .workers = fleets[w]};
                 kofn_plan *p;
 
@@ -179,7 +182,7 @@ static void over_the_grid(law *f, size_t each, size_t wide, uint32_t name)
                 f(&at, p, &r);
                 kofn_plan_free(p);
             }
-            assert_true(met == each);
+            assert_true(met == most);
         }
     print_message("%zu plans\n", plans);
 }
