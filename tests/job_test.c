@@ -262,6 +262,40 @@ static void pausing(void **state)
     }
 }
 
+/* Where answers are whole a round waits for who takes the seat of a leaver. */
+static void pausing_for_whole_answers(void **state)
+{
+    static const kofn_happening events[] = {{1, 0.2, KOFN_EVENT_LEAVE, 0, 0},
+                                            {1, 0.2, KOFN_EVENT_LEAVE, 1, 0},
+                                            {1, 0.2, KOFN_EVENT_LEAVE, 2, 0},
+                                            {1, 0.2, KOFN_EVENT_JOIN, 0, 0}};
+    static const char *const whole[] = {"gc:d=3", "cgc:d=3"};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    rig_kind k = {.workers = 6,
+                  .m = 60,
+                  .n = 10,
+                  .p = 1,
+                  .op = KOFN_SUM,
+                  .sim = true,
+                  .opt = &o};
+
+    (void)state;
+    o.events = events;
+    o.event_count = 4;
+    o.below = KOFN_BELOW_PAUSE;
+    o.patience = KOFN_SECOND;
+    for (int mode = 0; mode < 6; mode++) {
+        rig r;
+
+        k.spec = whole[mode % 2];
+        o.in_flight = (kofn_in_flight)(mode / 2);
+        rig_up(&r, &k);
+        assert_ok(rig_round(&r, NULL));
+        assert_at_most(rig_error(&r), 1e-12);
+        rig_down(&r);
+    }
+}
+
 static void tolerance(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -425,6 +459,7 @@ int main(void)
         cmocka_unit_test(reports),
         cmocka_unit_test(degraded_answers),
         cmocka_unit_test(pausing),
+        cmocka_unit_test(pausing_for_whole_answers),
         cmocka_unit_test(tolerance),
         cmocka_unit_test(wrong_matrices),
         cmocka_unit_test(broken_jobs),

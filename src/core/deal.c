@@ -449,6 +449,44 @@ static bool untouched(const kf_ledger *l)
     return open == 1 && asked == 0;
 }
 
+/* Has this answer of the seat come, or is it on its way? */
+static bool counted_on(const kofn_core *c, const kf_cell *cell, size_t seat,
+                       uint32_t turn)
+{
+    for (size_t h = 0; h < cell->count + cell->lied; h++) {
+        const kf_task *task = &c->task[cell->have[h]];
+
+        if (task->seat == seat && task->turn == turn)
+            return true;
+    }
+    for (size_t t = 0; t < c->tasks; t++) {
+        const kf_task *task = &c->task[t];
+
+        if (kf_in_hand(task) && task->seat == seat && task->turn == turn &&
+            task->lo <= cell->lo && task->hi >= cell->hi)
+            return true;
+    }
+    return false;
+}
+
+/* Where answers are whole all were asked for all there is, but for those who
+ * took the seats of others since. */
+static kofn_status ask_newcomers(kofn_core *c, size_t group, size_t n)
+{
+    const kf_ledger *l = &c->ledger[group];
+
+    for (size_t i = 0; i < l->count; i++)
+        for (size_t k = 0; k < n && !l->cell[i].settled; k++)
+            for (uint32_t t = 0; t < c->plan->layout.turns; t++) {
+                uint32_t who = c->live_worker[k];
+
+                if (!counted_on(c, &l->cell[i], c->worker[who].seat, t))
+                    TRY(ask_turn(c, group, who, t, l->cell[i].lo,
+                                 l->cell[i].hi));
+            }
+    return KOFN_OK;
+}
+
 kofn_status kf_deal_short(kofn_core *c, size_t group)
 {
     member *m;
@@ -459,7 +497,7 @@ kofn_status kf_deal_short(kofn_core *c, size_t group)
     if (n == 0)
         return KOFN_OK;
     if (c->plan->layout.whole && !untouched(&c->ledger[group]))
-        return KOFN_OK; /* all were asked for all there is */
+        return ask_newcomers(c, group, n);
     TRY(split_short(c, group, n));
     m = kf_zero(n, sizeof *m);
     if (!m)
