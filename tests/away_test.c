@@ -59,7 +59,8 @@ static void run_away(const trial *t, const loop_faults *faults)
         if (!(rig_error(&r) <= t->most))
             fail_msg("%s, trial %d, round %d: error %g", t->kind.spec, (int)(t - trials), (int)round, rig_error(&r));
     }
-    rig_down(&r);
+    kofn_close(r.job);
+    r.job = NULL;
     for (size_t i = 0; i < f.members; i++) /* all are dismissed */
         pthread_join(f.member[i]->thread, NULL);
     for (size_t i = 0; i < f.members; i++) {
@@ -67,6 +68,7 @@ static void run_away(const trial *t, const loop_faults *faults)
         free(f.member[i]);
     }
     pthread_mutex_destroy(&f.net.lock);
+    rig_down(&r); /* workers read it until they are gone */
 }
 
 static void every_operation(void **state)
@@ -143,8 +145,10 @@ static void faults_on_the_way(void **state)
         }
         kofn_job_totals(r.job, &total);
         dropped += total.dropped;
-        rig_down(&r);
+        kofn_close(r.job);
+        r.job = NULL;
         fleet_down(&f);
+        rig_down(&r);
     }
     print_message("%zu rounds, %zu could not be ended, %zu packets dropped\n",
                   rounds, failed, dropped);

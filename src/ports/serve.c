@@ -540,6 +540,7 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
     live(&s);
     st = s.end;
     drop_errands(&s);
+    kf_free(s.errand);
     forget_inputs(&s);
     if (st != KOFN_AGAIN)
         kf_post_empty(&s.outbox);
