@@ -162,7 +162,11 @@ static int listen_at(const cli_args *a, const char *address,
     kofn_zmq_options z = {.body_max = longest_body(pb),
                           .keys = a->keys,
                           .insecure = a->insecure};
-    kofn_status st = kofn_zmq_listen(t, address, &z);
+    kofn_status st;
+
+    if (address != a->port) /* the death of our own is known at once */
+        z.silence = 10 * KOFN_SECOND;
+    st = kofn_zmq_listen(t, address, &z);
 
     if (st)
         return cli_fail(st);

@@ -68,8 +68,9 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
     if (n && !copy)
         return;
     kf_head_write(head, &h);
-    if (p->t->send(p->t, peer, head, sizeof head, copy, n, false, kf_free,
-                   copy) == KOFN_AGAIN)
+    /* the end overtakes everything; a welcome must come before the block */
+    if (p->t->send(p->t, peer, head, sizeof head, copy, n,
+                   type == KF_WIRE_DISMISS, kf_free, copy) == KOFN_AGAIN)
         kf_free(copy);
 }
 
