@@ -89,6 +89,7 @@ typedef struct run {
     size_t hands, events, needed;
     char address[108];
     bool quiet; /* nothing more happens */
+    kofn_time deaf; /* only the port notices silence, of so long; 0: both do */
     kofn_options opt;
     kofn_happening happen[4];
     kofn_time until; /* nothing else happens before */
@@ -263,7 +264,10 @@ static void begin(run *r, uint64_t seed)
 
 static void open_run(run *r, const char *address, size_t workers)
 {
-    kofn_zmq_options z = {.silence = SILENCE, .insecure = true};
+    kofn_zmq_options z = {.silence = r->deaf ? 60 * KOFN_SECOND : SILENCE,
+                          .body_max = (size_t)8 << 20,
+                          .peer_bytes = (size_t)32 << 20,
+                          .insecure = true};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_transport *t;
     kofn_port *port;
@@ -272,6 +276,7 @@ static void open_run(run *r, const char *address, size_t workers)
     o.start = start;
     o.kill = end_by_number;
     o.ud = r;
+    o.silence = r->deaf;
     assert_ok(kofn_zmq_listen(&t, address, &z));
     snprintf(r->life.address, sizeof r->life.address, "%s",
              kofn_zmq_endpoint(t));
@@ -491,6 +496,56 @@ static void two_hundred_and_fifty_six(void **state)
     yard_end(20 * KOFN_SECOND * SLACK);
 }
 
+/* ---- back-pressure ------------------------------------------------------------------ */
+
+/* A stopped worker whose transport notices nothing: its pipe is full of large
+ * inputs, and what it is to get waits with the coordinator, but not for ever,
+ * nor the inputs of rounds that are over. */
+static void full_pipes(void **state)
+{
+    const rig_kind k = {.spec = "mds:k=2", .workers = 3, .m = 2, .n = 100000,
+                        .p = 5};
+    kofn_time began;
+    kofn_report rep;
+    run *r = calloc(1, sizeof *r);
+    size_t before, most = 0, played = 0;
+
+    (void)state;
+    r->r = kf_rng_stream(3, KF_FOR_DATA, 6, 6);
+    rig_inputs(&r->x, &k);
+    r->opt = (kofn_options)KOFN_OPTIONS_INIT;
+    r->quiet = true;
+    r->life.kind = k;
+    r->life.kind.spec = NULL;
+    r->life.patience = 3 * KOFN_SECOND;
+    r->life.silence = 60 * KOFN_SECOND;
+    r->deaf = 2 * KOFN_SECOND;
+    snprintf(r->address, sizeof r->address, "ipc://%s/full", folder);
+    open_run(r, r->address, 3);
+    assert_ok(play(r, &rep));
+    before = atomic_load(&held);
+    yard_signal(r->hand[0].pid, SIGSTOP);
+    r->hand[0].stopped = KOFN_NEVER;
+    began = yard_now();
+    for (rep.left = 0; rep.left == 0; played++) {
+        assert_ok(play(r, NULL));
+        most = kf_max(most, atomic_load(&held));
+        kofn_job_totals(r->x.job, &rep);
+        if (yard_now() - began > 20 * KOFN_SECOND * SLACK)
+            fail_msg("a full pipe is not noticed in %zu rounds", played);
+    }
+    assert_at_most(rig_error(&r->x), 1e-12);
+    print_message("noticed after %.1f s and %zu rounds; %.1f inputs were held\n",
+                  (double)(yard_now() - began) * 1e-9, played,
+                  (double)(most - before) / 4e6);
+    /* what the pipe takes, and little more, however many rounds there were */
+    assert_at_most((double)(most - before), 20 * 4e6);
+    finish(r);
+    unlink(r->address + strlen("ipc://"));
+    free(r);
+    yard_end(20 * KOFN_SECOND * SLACK);
+}
+
 /* ---- networks of their own -------------------------------------------------------- */
 
 /* The coordinator has a network of its own, too, so that nothing of this meets
@@ -608,6 +663,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(anything_happens),
         cmocka_unit_test(cables_are_cut),
         cmocka_unit_test(memory_stays),
+        cmocka_unit_test(full_pipes),
         cmocka_unit_test(two_hundred_and_fifty_six),
     };
     const kofn_alloc weighed = {weigh, NULL};

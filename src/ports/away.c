@@ -57,11 +57,9 @@ static void forget_errands(worker *w)
 }
 
 /* It is not there any more, and its memory is not needed. */
-void kf_away_bury(port *p, worker *w)
+void kf_away_bury(worker *w)
 {
     w->gone = true;
-    p->stuck -= w->stuck != 0;
-    w->stuck = 0;
     forget_errands(w);
     kf_post_empty(&w->outbox);
     kofn_block_drop(w->block);
@@ -72,7 +70,7 @@ kofn_status kf_away_lose(port *p, uint32_t id)
 {
     if (p->worker[id]->gone)
         return KOFN_OK;
-    kf_away_bury(p, p->worker[id]);
+    kf_away_bury(p->worker[id]);
     p->of_peer[p->worker[id]->peer] = NOBODY;
     return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_BYE, .worker = id});
 }
@@ -94,7 +92,7 @@ static kofn_status turn(port *p, kofn_time atmost)
     kf_away_send_away(p);
     if (p->needs)
         atmost = 0;
-    else if (p->stuck)
+    else if (p->waiting)
         atmost = sooner(atmost, RETRY);
     else if (p->strangers)
         atmost = sooner(atmost, KOFN_SECOND);
@@ -143,7 +141,7 @@ static void port_close(kofn_port *base)
         kf_away_drop(&p->ready[p->ready_first + i]);
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
-            kf_away_bury(p, p->worker[i]);
+            kf_away_bury(p->worker[i]);
         kf_post_free(&p->worker[i]->outbox);
         kf_free(p->worker[i]->errand);
         kf_free(p->worker[i]);
@@ -202,7 +200,7 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     p->opt.kill(p->opt.ud, w->process);
     p->t->forget(p->t, w->peer);
     p->of_peer[w->peer] = NOBODY;
-    kf_away_bury(p, w);
+    kf_away_bury(w);
     return KOFN_OK;
 }
 

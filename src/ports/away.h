@@ -23,7 +23,7 @@ typedef struct worker {
     uint64_t process; /* its number on its machine */
     kf_outbox outbox;
     kofn_time stuck; /* since when the outbox does not move; 0: it does */
-    size_t behind;   /* letters that waited then                         */
+    uint64_t behind; /* letters that were sent then                     */
     errand *errand;
     size_t errands, errand_cap;
     uint64_t known[2]; /* inputs that it has */
@@ -69,7 +69,7 @@ typedef struct port {
     size_t need_first, needs, need_cap;
     kofn_msg *ready; /* to be told: a queue */
     size_t ready_first, readies, ready_cap;
-    size_t stuck; /* workers with a full outbox */
+    size_t waiting; /* outboxes that were found full */
     uint64_t transport_dropped;
 } port;
 
@@ -80,7 +80,7 @@ kofn_time kf_away_now(kofn_port *base);
 kofn_status kf_away_tell(port *p, kofn_msg m);
 void kf_away_drop(kofn_msg *m); /* its payload */
 /* This worker is not there any more: its memory, and the job told of it. */
-void kf_away_bury(port *p, worker *w);
+void kf_away_bury(worker *w);
 kofn_status kf_away_lose(port *p, uint32_t id);
 
 /* ---- away_send.c ---- */
@@ -93,7 +93,7 @@ kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
 /* Words for a peer who may not be a worker. */
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
                  const char *words);
-kofn_status kf_away_flush(port *p); /* outboxes that are stuck */
+kofn_status kf_away_flush(port *p); /* what waits in outboxes */
 errand *kf_away_errand(worker *w, uint32_t task);
 kofn_parcel *kf_away_end(worker *w, errand *e); /* the room for its result */
 /* A worker asks for a piece of its block; it is sent when there is time. */

@@ -3,35 +3,38 @@
 
 /* ---- sending ----------------------------------------------------------------------- */
 
-/* Whether its outbox moves: one that does not for too long is lost. */
+/* Whether its outbox moves: one that does not for too long is lost.  What is
+ * taken back from it has not moved. */
 static kofn_status watch(port *p, uint32_t id, kofn_status posted)
 {
     worker *w = p->worker[id];
     kofn_time now = kf_away_now(&p->base);
+    bool moved = w->outbox.sent != w->behind;
 
-    if (posted == KOFN_AGAIN && !w->stuck) {
-        w->stuck = now + 1;
-        w->behind = w->outbox.count;
-        p->stuck++;
-    } else if (posted == KOFN_AGAIN && w->outbox.count < w->behind) {
-        w->stuck = now + 1;
-        w->behind = w->outbox.count;
-    } else if (posted == KOFN_AGAIN && now - w->stuck >= p->opt.silence) {
-        p->t->forget(p->t, w->peer);
-        return kf_away_lose(p, id);
-    } else if (posted != KOFN_AGAIN && w->stuck) {
-        w->stuck = 0;
-        p->stuck--;
+    w->behind = w->outbox.sent;
+    p->waiting += posted == KOFN_AGAIN;
+    if (posted != KOFN_AGAIN) {
+        if (moved)
+            w->stuck = 0;
+        return posted;
     }
-    return posted == KOFN_AGAIN ? KOFN_OK : posted;
+    if (moved || !w->stuck)
+        w->stuck = now + 1;
+    if (now - w->stuck < p->opt.silence)
+        return KOFN_OK;
+    p->t->forget(p->t, w->peer);
+    return kf_away_lose(p, id);
 }
 
 kofn_status kf_away_flush(port *p)
 {
-    for (uint32_t i = 0; i < p->workers && p->stuck; i++) {
+    if (!p->waiting)
+        return KOFN_OK;
+    p->waiting = 0;
+    for (uint32_t i = 0; i < p->workers; i++) {
         worker *w = p->worker[i];
 
-        if (w->stuck)
+        if (w->outbox.count)
             TRY(watch(p, i, kf_post_flush(&w->outbox, p->t, w->peer)));
     }
     return KOFN_OK;
@@ -258,10 +261,17 @@ static kofn_status send_cancel(port *p, const kofn_msg *m)
     kf_head h = {.type = KF_WIRE_CANCEL, .job = p->job, .task = m->task};
     unsigned char head[KF_HEAD];
     errand *e = kf_away_errand(w, m->task);
+    uint64_t lost;
 
     if (!e)
         return KOFN_OK;
-    if (kf_post_take_back(&w->outbox, m->task)) {
+    if (kf_post_take_back(&w->outbox, m->task, &lost)) {
+        if (lost && w->known[0] == lost) {
+            w->known[0] = w->known[1];
+            w->known[1] = 0; /* what it has there is not remembered */
+        } else if (lost && w->known[1] == lost) {
+            w->known[1] = 0;
+        }
         kofn_parcel_drop(kf_away_end(w, e));
         return KOFN_OK;
     }

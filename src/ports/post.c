@@ -40,6 +40,7 @@ kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
             return st;
         b->first++;
         b->count--;
+        b->sent++;
         if (st == KOFN_NOMEM)
             return st;
     }
@@ -65,25 +66,71 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                      .done = done,
                      .ud = ud,
                      .task = h->task,
+                     .input = h->id,
                      .work = h->type == KF_WIRE_WORK};
     kf_head_write(l->head, h);
     return kf_post_flush(b, t, peer);
 }
 
-bool kf_post_take_back(kf_outbox *b, uint32_t task)
+/* The next letter that counts on the input that this one brings; NULL: none.
+ * `turned`: another input would then come before it, that came after it. */
+static kf_letter *heir(kf_outbox *b, size_t i, bool *turned)
 {
-    for (size_t i = 0; i < b->count; i++) {
-        kf_letter *l = &b->letter[b->first + i];
+    const kf_letter *from = &b->letter[b->first + i];
 
-        if (!l->work || l->task != task)
-            continue;
-        if (l->bytes)
-            return false;
-        memmove(l, l + 1, (b->count - i - 1) * sizeof *l);
-        b->count--;
-        return true;
+    *turned = false;
+    for (size_t k = i + 1; k < b->count; k++) {
+        kf_letter *l = &b->letter[b->first + k];
+
+        if (l->work && !l->bytes && l->input == from->input)
+            return l;
+        *turned |= l->work && l->bytes;
     }
-    return false;
+    return NULL;
+}
+
+static void inherit(kf_letter *l, const kf_letter *from)
+{
+    kf_head h, with;
+
+    kf_head_read(&with, from->head, KF_HEAD); /* both are our own */
+    kf_head_read(&h, l->head, KF_HEAD);
+    h.body_sum = with.body_sum;
+    kf_head_write(l->head, &h);
+    l->body = from->body;
+    l->bytes = from->bytes;
+    l->done = from->done;
+    l->ud = from->ud;
+}
+
+bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
+{
+    size_t i = 0;
+    kf_letter *l, *next;
+    bool turned;
+
+    *lost = 0;
+    while (i < b->count && !(b->letter[b->first + i].work &&
+                             b->letter[b->first + i].task == task))
+        i++;
+    if (i == b->count)
+        return false;
+    l = &b->letter[b->first + i];
+    if (l->bytes) {
+        next = heir(b, i, &turned);
+        if (next && turned)
+            return false;
+        if (next) {
+            inherit(next, l);
+        } else {
+            *lost = l->input;
+            if (l->done)
+                l->done(l->ud);
+        }
+    }
+    memmove(l, l + 1, (b->count - i - 1) * sizeof *l);
+    b->count--;
+    return true;
 }
 
 void kf_post_empty(kf_outbox *b)

@@ -13,7 +13,8 @@ typedef struct kf_letter {
     size_t bytes;
     void (*done)(void *ud);
     void *ud;
-    uint32_t task; /* that may be taken back, where there is no body */
+    uint32_t task; /* that may be taken back ... */
+    uint64_t input; /* ... and its input */
     bool work;
 } kf_letter;
 
@@ -21,6 +22,7 @@ typedef struct kf_letter {
 typedef struct kf_outbox {
     kf_letter *letter;
     size_t first, count, cap;
+    uint64_t sent; /* letters, ever */
 } kf_outbox;
 
 /* Send what waits, as far as the way takes it: KOFN_AGAIN when it is full.
@@ -31,9 +33,10 @@ kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer);
 kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                     const kf_head *h, const void *body, size_t bytes,
                     void (*done)(void *ud), void *ud);
-/* Take back a task that still waits; false when it does not, or brings an
- * input that others count on. */
-bool kf_post_take_back(kf_outbox *b, uint32_t task);
+/* Take back a task that still waits; false when it cannot be.  An input that it
+ * brings goes with the next task that counts on it; where none does it is not
+ * sent, and *lost is its number (else 0). */
+bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost);
 void kf_post_empty(kf_outbox *b);
 void kf_post_free(kf_outbox *b);
 
