@@ -85,23 +85,25 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     uint64_t sum;
 
     *h = (kf_head){0};
-    if (n < AT_HOW || memcmp(bytes, magic, sizeof magic) != 0)
+    if (n < AT_HOW + sizeof sum || memcmp(bytes, magic, sizeof magic) != 0)
         return kf_fail(KOFN_FORMAT, "a packet of %zu bytes is not kofn's", n);
+    /* the checksum ends the head in every version: a damaged head is never
+     * taken for one of another kofn */
+    memcpy(&sum, bytes + n - sizeof sum, sizeof sum);
+    if (sum != kf_checksum(0, bytes, n - sizeof sum))
+        return kf_fail(KOFN_FORMAT, "a packet's head was damaged on its way");
 #define GET(at, value) memcpy(&(value), bytes + (at), sizeof(value))
     GET(AT_VERSION, version);
-    h->version = version;
     h->type = bytes[AT_TYPE];
-    if (version != KF_WIRE_VERSION)
+    if (version != KF_WIRE_VERSION) {
+        h->version = version;
         return kf_fail(KOFN_FORMAT, "the peer speaks version %u of the wire "
                        "format and this kofn %u; install the same kofn on "
                        "both", version, KF_WIRE_VERSION);
-    h->version = 0; /* not yet to be believed */
+    }
     if (n != KF_HEAD)
         return kf_fail(KOFN_FORMAT, "a packet's head has %zu bytes, not %d", n,
                        KF_HEAD);
-    GET(AT_HEAD_SUM, sum);
-    if (sum != kf_checksum(0, bytes, AT_HEAD_SUM))
-        return kf_fail(KOFN_FORMAT, "a packet's head was damaged on its way");
     if (!known(bytes[AT_TYPE]) || bytes[AT_HOW] > KOFN_TURN ||
         bytes[AT_DTYPE] > KOFN_F32)
         return kf_fail(KOFN_FORMAT, "a packet has type %u, how %u, numbers %u",
