@@ -9,6 +9,7 @@
 
 #define HELLO_TIME (10 * KOFN_SECOND)   /* to say who one is           */
 #define UNITS_AT_ONCE ((size_t)4 << 20) /* bytes of a block asked for  */
+#define NEEDS_MOST 16                   /* pieces asked for at once    */
 #define NOBODY UINT32_MAX
 
 /* Asked of a worker. */
@@ -29,6 +30,7 @@ typedef struct worker {
     uint64_t known[2]; /* inputs that it has */
     kofn_block *block;
     uint64_t block_id;
+    size_t asked; /* pieces that it waits for */
     bool stored;
 } worker;
 

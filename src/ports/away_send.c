@@ -307,10 +307,15 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
 
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
 {
+    if (p->worker[id]->asked >= NEEDS_MOST) { /* it asks again */
+        p->base.dropped++;
+        return KOFN_OK;
+    }
     TRY(kf_queue_room(&p->need, &p->need_first, p->needs, &p->need_cap,
                    sizeof *p->need));
     p->need[p->need_first + p->needs++] =
         (need){id, h->id, h->turn, h->lo, h->hi};
+    p->worker[id]->asked++;
     return KOFN_OK;
 }
 
@@ -350,6 +355,7 @@ kofn_status kf_away_serve(port *p)
     worker *w = p->worker[n.worker];
     size_t units, bytes;
 
+    w->asked--;
     p->need_first++;
     p->needs--;
     if (p->needs == 0)

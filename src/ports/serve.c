@@ -17,6 +17,7 @@
 
 #include "serve.h"
 
+#define WAITING 256                  /* tasks, at most                     */
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
 #define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
@@ -136,7 +137,7 @@ static void forget_inputs(server *s)
     }
 }
 
-static void drop_errands(server *s)
+void kf_serve_drop_tasks(server *s)
 {
     for (size_t i = 0; i < s->errands; i++) {
         kofn_parcel_drop(s->errand[s->first + i].msg.in);
@@ -151,7 +152,7 @@ static void disconnected(server *s)
         return;
     s->connected = s->welcome = false;
     s->lost = kf_serve_now();
-    drop_errands(s);
+    kf_serve_drop_tasks(s);
     forget_inputs(s);
     kf_post_empty(&s->outbox);
     kf_serve_news(s, "the coordinator is gone; waiting for it");
@@ -215,21 +216,28 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     return KOFN_OK;
 }
 
+static kofn_status known_input(server *s, const kf_head *h, kofn_parcel **in)
+{
+    for (size_t i = 0; i < INPUTS; i++) {
+        kofn_parcel *p = s->input[i].parcel;
+
+        if (p && s->input[i].id == h->id && p->m.rows == h->rows &&
+            p->m.cols == h->cols && p->m.dtype == h->dtype) {
+            *in = kofn_parcel_keep(p);
+            return KOFN_OK;
+        }
+    }
+    return kf_fail(KOFN_STATE, "the input of task %u is not here", h->task);
+}
+
 static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
                               kofn_parcel **in)
 {
     kofn_status st;
     size_t bytes;
 
-    if (k->body_bytes == 0) {
-        for (size_t i = 0; i < INPUTS; i++)
-            if (s->input[i].parcel && s->input[i].id == h->id) {
-                *in = kofn_parcel_keep(s->input[i].parcel);
-                return KOFN_OK;
-            }
-        return kf_fail(KOFN_STATE, "the input of task %u is not here",
-                       h->task);
-    }
+    if (k->body_bytes == 0)
+        return known_input(s, h, in);
     if (h->how == KOFN_INNER || h->how == KOFN_LEFT_INNER)
         return spread(s, h, k, in);
     if (!kf_mul(h->rows, h->cols, &bytes) ||
@@ -248,14 +256,20 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
     return KOFN_OK;
 }
 
+/* Nothing is allocated for what does not fit the block. */
 static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
                                kofn_msg *m)
 {
+    kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
+    kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
+
     if (!s->block.whole)
         return kf_fail(KOFN_STATE, "there is no block to work on");
+    if (s->errands >= WAITING)
+        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
+    TRY(kf_work_fits(s->block.recipe.block, m, &in, &out));
     TRY(find_input(s, h, k, &m->in));
     TRY(kf_parcel_new(&m->result, h->out_rows, h->out_cols, h->dtype));
-    TRY(kf_work_fits(s->block.recipe.block, m));
     return kf_queue_room(&s->errand, &s->first, s->errands, &s->cap,
                          sizeof *s->errand);
 }
@@ -505,6 +519,8 @@ static void work(server *s)
         s->errands--;
         kofn_parcel_drop(m.in);
         answer(s, &m, st, took); /* takes m.result over */
+    } else if (b->share) {
+        b->share->round = 0; /* of another job's round, perhaps */
     }
     kofn_block_drop(b);
     kofn_parcel_drop(in);
@@ -539,13 +555,13 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
     s.exposed.ud = &s;
     live(&s);
     st = s.end;
-    drop_errands(&s);
-    kf_free(s.errand);
+    kf_serve_drop_tasks(&s);
     forget_inputs(&s);
     if (st != KOFN_AGAIN)
         kf_post_empty(&s.outbox);
     kf_post_free(&s.outbox);
     kf_serve_drop_block(&s);
+    kf_free(s.errand);
     t->close(t, KOFN_SECOND);
     return st;
 }

@@ -320,13 +320,13 @@ static bool within(const kofn_msg *m, size_t strips, size_t lanes, size_t most)
 {
     size_t span = strips / lanes;
 
-    return strips % lanes == 0 && m->lo < span && m->hi - m->lo <= span &&
-           kf_min(m->hi, span) <= most;
+    return strips % lanes == 0 && span <= most && m->lo < span &&
+           m->hi - m->lo <= span;
 }
 
-static bool fits(const kofn_block *b, const kofn_msg *m)
+static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
+                 const kofn_matrix *out)
 {
-    const kofn_matrix *in = &m->in->m, *out = &m->result->m;
     size_t strips = m->hi - m->lo;
 
     if (m->how == KOFN_TURN)
@@ -355,13 +355,13 @@ static bool fits(const kofn_block *b, const kofn_msg *m)
     return false;
 }
 
-kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m)
+kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
+                         const kofn_matrix *in, const kofn_matrix *out)
 {
-    if (m->in->m.dtype == b->dtype && m->result->m.dtype == b->dtype &&
-        fits(b, m))
+    if (in->dtype == b->dtype && out->dtype == b->dtype && fits(b, m, in, out))
         return KOFN_OK;
     return kf_fail(KOFN_SHAPE, "task %u, strips [%zu, %zu) with an input of "
                    "%zu x %zu and a result of %zu x %zu, does not fit the "
-                   "block", m->task, m->lo, m->hi, m->in->m.rows,
-                   m->in->m.cols, m->result->m.rows, m->result->m.cols);
+                   "block", m->task, m->lo, m->hi, in->rows, in->cols,
+                   out->rows, out->cols);
 }
