@@ -333,9 +333,34 @@ typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
                                     const kofn_matrix *in, kofn_matrix *out);
 KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f,
                                       void *ctx);
+/* The same of a matrix that is cut into parts by rows, with a number y for
+ * each row: part j of P is rows j m / P up to (j + 1) m / P of m.  Workers
+ * elsewhere are sent the rows of their parts and know the function by its
+ * name. */
+typedef struct kofn_rows {
+    kofn_matrix X;   /* those of a part, float64; there may be none */
+    const double *y; /* one for each                                */
+    size_t first;    /* the number of the first among all           */
+} kofn_rows;
+#define KOFN_FORMULA_ARGS 4
+typedef struct kofn_formula {
+    const char *name; /* NULL ends a list */
+    /* As kofn_part_fn.  On a worker elsewhere `arg` and `in` are what came:
+     * check them. */
+    kofn_status (*f)(const double arg[KOFN_FORMULA_ARGS],
+                     const kofn_rows *part, const kofn_matrix *in,
+                     kofn_matrix *out);
+} kofn_formula;
+/* Borrows the formula, X and y until kofn_close; copies arg. */
+KOFN_API kofn_status kofn_place_rows(kofn_job *job,
+                                     const kofn_formula *formula,
+                                     const double arg[KOFN_FORMULA_ARGS],
+                                     const kofn_matrix *X, const double *y);
+/* Those that every worker has: what kofn_regression_place places. */
+extern KOFN_API const kofn_formula kofn_formulas[];
 /* What f takes for all parts together, in multiply-adds, for the simulator's
  * modelled clock; until that is said, as many as there are numbers in its
- * answers.  After kofn_place_parts and before the first round. */
+ * answers.  After the function was placed and before the first round. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
 /* One round: out = A in.  in is n x p, out m x p.  rep may be NULL. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,

@@ -48,6 +48,8 @@ typedef struct loop_net {
     loop_end *hub, *spoke[600]; /* spoke of each peer of the hub */
     kofn_peer peers;
     bool down; /* nobody can connect */
+    size_t sent[64], bytes[64]; /* packets of each type, and in their bodies */
+    size_t cut_type, cut_at; /* the connection breaks behind that many of it */
 } loop_net;
 
 static inline void loop_put(loop_end *to, loop_item *item, bool front)
@@ -149,6 +151,10 @@ static inline kofn_status loop_send(kofn_transport *t, kofn_peer peer,
         to = from->is_hub ? spoke : net->hub;
         if (net->faults.room && to->under_way > net->faults.room && !urgent)
             st = KOFN_AGAIN;
+        if (!st && head_bytes > 6) {
+            net->sent[((const unsigned char *)head)[6] % 64]++;
+            net->bytes[((const unsigned char *)head)[6] % 64] += body_bytes;
+        }
         copies = st ? 0 : 1 + loop_chance(net, net->faults.twice);
         for (size_t i = 0; i < copies; i++) {
             loop_item *item = loop_item_new(
@@ -171,7 +177,10 @@ static inline kofn_status loop_send(kofn_transport *t, kofn_peer peer,
             }
             loop_put(to, item, urgent);
         }
-        if (!st && loop_chance(net, net->faults.cut)) {
+        if (!st && (loop_chance(net, net->faults.cut) ||
+                    (net->cut_at && head_bytes > 6 &&
+                     ((const unsigned char *)head)[6] == net->cut_type &&
+                     net->sent[net->cut_type] == net->cut_at))) {
             loop_break(net, spoke);
             loop_join(net, spoke);
         }

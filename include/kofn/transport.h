@@ -105,10 +105,12 @@ typedef struct kofn_away_options {
     int (*start)(void *ud);
     int (*kill)(void *ud, uint64_t process);
     void *ud;
+    /* Told who was turned away, and why; or NULL. */
+    void (*news)(void *ud, const char *words);
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \
     {                                                                          \
-        sizeof(kofn_away_options), 1, 0, NULL, 0, 0, NULL, NULL, NULL          \
+        sizeof(kofn_away_options), 1, 0, NULL, 0, 0, NULL, NULL, NULL, NULL    \
     }
 /* Workers reached over a transport, which the port takes over even on
  * failure.  A block is encoded while it is sent, some rows at a time. */
@@ -146,11 +148,12 @@ typedef struct kofn_serve_options {
     kofn_leave (*watch)(void *ud, const char *news);
     void *ud;
     bool staged; /* let the coordinator slow and spoil this worker: tests */
+    const kofn_formula *formulas; /* for sums over rows; ends with a NULL name */
 } kofn_serve_options;
 #define KOFN_SERVE_OPTIONS_INIT                                                \
     {                                                                          \
         sizeof(kofn_serve_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL,     \
-            NULL, NULL, false                                                  \
+            NULL, NULL, false, kofn_formulas                                   \
     }
 /* Serves until dismissed (KOFN_OK), asked to leave (KOFN_AGAIN), refused
  * (KOFN_UNSUITED) or out of patience (KOFN_LATE).  The transport is ended.

@@ -178,6 +178,12 @@ static int listen_at(const cli_args *a, const char *address,
     return 0;
 }
 
+static void news(void *ud, const char *words)
+{
+    (void)ud;
+    fprintf(stderr, "a worker was turned away: %s\n", words);
+}
+
 static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
                      bool staged, kofn_port **out)
 {
@@ -186,7 +192,8 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
 
     o.workers = a->least ? a->least : a->workers;
     o.job = job;
-    o.source = source(a);
+    o.source = staged ? NULL : source(a); /* those of ours read nothing */
+    o.news = a->quiet ? NULL : news;
     if (staged) {
         o.start = start_child;
         o.kill = kill_child;

@@ -27,7 +27,8 @@ const cli_option cli_options[] = {
      IN_WORKER},
     {1074, "data-path", "DIR",
      "a folder with the coordinator's input files: blocks are made from them "
-     "here and not sent", IN_WORKER},
+     "here and not sent, if every number of them is the coordinator's",
+     IN_WORKER},
     {1075, "memory", "BYTES", "that a block may take (no limit)", IN_WORKER},
     {1076, "staged", NULL,
      "let the coordinator's events file slow or spoil this worker: for tests",

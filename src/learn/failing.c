@@ -105,8 +105,7 @@ static kofn_status add_part(kf_failing *f, size_t p, const kofn_matrix *in,
     if (gone && f->how.missing == KOFN_MISSING_IGNORED)
         return KOFN_OK;
     if (!gone)
-        st = kf_gradient_of_part((void *)(uintptr_t)f->r, p, f->how.parts, in,
-                                 &value);
+        st = kf_gradient_of_part(f->r, p, f->how.parts, in, &value);
     if (st)
         return st;
     if (!gone && !gram && f->fresh) {

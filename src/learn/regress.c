@@ -215,11 +215,12 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
     if (op == KOFN_GRAM)
         TRY(know_Xy(r));
     if (op == KOFN_SUM) {
-        double points = (double)r->X.rows;
+        double points = (double)r->X.rows, arg[KOFN_FORMULA_ARGS];
 
         if (r->opt.descent == KOFN_DESCENT_SGD)
             points = fmax(1, points / r->opt.batches);
-        TRY(kofn_place_parts(job, kf_gradient_of_part, r));
+        kf_gradient_args(r, arg);
+        TRY(kofn_place_rows(job, kofn_formulas, arg, &r->X, r->y));
         TRY(kofn_parts_work(job, 2 * points * (double)r->X.cols));
     } else {
         TRY(kofn_place(job, &r->X));

@@ -102,9 +102,12 @@ kofn_status kf_margins(kf_descent *d, const double *v, double *out);
  * is left then may stand in for the loss at any w, to first order. */
 #define KF_GRAM (-1)
 #define KF_OFFSET (-2)
-/* The function of KOFN_SUM, whose context is the regression. */
-kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
-                                const kofn_matrix *in, kofn_matrix *out);
+/* What the first of kofn_formulas, the function of KOFN_SUM, is placed with. */
+void kf_gradient_args(const kofn_regression *r, double arg[KOFN_FORMULA_ARGS]);
+/* What it makes of a part. */
+kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
+                                size_t parts, const kofn_matrix *in,
+                                kofn_matrix *out);
 
 /* ---- steps.c ---------------------------------------------------------------------- */
 

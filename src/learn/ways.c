@@ -11,7 +11,8 @@
  *   KOFN_SUM     the gradient of a part of the points, summed over parts
  *                (Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding",
  *                2017; SPEC-A C11).  The loss is summed along with it, and
- *                what is asked for is told in a number after w.
+ *                what is asked for is told in a number after w.  Workers get
+ *                the rows of their parts and nothing else of the regression.
  *
  * Without a job the first way is gone on this thread: what the coded ones are
  * compared with.
@@ -195,13 +196,23 @@ static kofn_matrix rows_of(const kofn_matrix *X, every p)
                          p.step * X->ld, KOFN_F64};
 }
 
+/* Of a part's points those asked for: all, or those of a batch, which is the
+ * same on every worker. */
+static every points_of(size_t first, size_t count, double batches, double what)
+{
+    size_t step = what > 0 ? (size_t)batches : 1;
+    size_t batch = what > 0 ? (size_t)what - 1 : 0;
+
+    return (every){(batch + step - first % step) % step, step, count};
+}
+
 /* out += the gradient of these points, and their loss behind it; room: as
  * many as there are of them, and n. */
-static kofn_status add_points(const kofn_regression *r, bool gram,
+static kofn_status add_points(const kofn_rows *part, kofn_loss loss, bool gram,
                               every which, const double *w, double *out,
                               double *space)
 {
-    kofn_matrix rows = rows_of(&r->X, which);
+    kofn_matrix rows = rows_of(&part->X, which);
     size_t n = rows.cols;
     double *z = space, *g = space + rows.rows;
     kofn_matrix in = column(w, n), margins = column(z, rows.rows);
@@ -209,7 +220,7 @@ static kofn_status add_points(const kofn_regression *r, bool gram,
 
     TRY(kofn_product_plain(&rows, &in, &margins));
     for (size_t k = 0; k < rows.rows && !gram; k++)
-        out[n] += kf_loss(r->opt.loss, z[k], r->y[which.first + k * which.step],
+        out[n] += kf_loss(loss, z[k], part->y[which.first + k * which.step],
                           &z[k]);
     TRY(kofn_product_plain(&derivatives, &rows, &to));
     for (size_t j = 0; j < n; j++)
@@ -217,29 +228,43 @@ static kofn_status add_points(const kofn_regression *r, bool gram,
     return KOFN_OK;
 }
 
-/* Points of a part among all, or those of a batch: the same on every worker. */
-static every points_of(const kofn_regression *r, size_t part, size_t parts,
-                       double what)
+/* What is asked for by whoever it is. */
+static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
+                                  const kofn_matrix *in, const kofn_matrix *out)
 {
-    size_t m = r->X.rows, step = what > 0 ? r->opt.batches : 1;
-    size_t lo = part * m / parts, batch = what > 0 ? (size_t)what - 1 : 0;
+    size_t n = X->cols;
+    double what;
 
-    return (every){lo + (batch + step - lo % step) % step, step,
-                   (part + 1) * m / parts};
+    if (in->rows != n + 1 || in->cols != 1 || out->rows != n + 1)
+        return kf_fail(KOFN_SHAPE, "the gradient over rows of %zu numbers "
+                       "makes %zu numbers of %zu, not %zu of %zu", n, n + 1,
+                       n + 1, out->rows, in->rows * in->cols);
+    if (!(arg[0] == KOFN_LOSS_SQUARES || arg[0] == KOFN_LOSS_LOGISTIC ||
+          arg[0] == KOFN_LOSS_POISSON) ||
+        !(arg[1] >= 1 && arg[1] <= UINT32_MAX))
+        return kf_fail(KOFN_INVAL, "there is no loss %g, or not in %g batches",
+                       arg[0], arg[1]);
+    what = ((const double *)in->data)[n];
+    if (what != KF_GRAM && what != KF_OFFSET && !(what >= 0 && what <= arg[1]))
+        return kf_fail(KOFN_INVAL, "there is no batch %g of %g", what, arg[1]);
+    return KOFN_OK;
 }
 
-kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
-                                const kofn_matrix *in, kofn_matrix *out)
+/* arg: the loss, the batches; out: the gradient and the loss. */
+static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
+                                 const kofn_matrix *in, kofn_matrix *out)
 {
-    const kofn_regression *r = ctx;
     const double *w = in->data;
-    size_t n = r->X.cols, most = kf_max(1, CACHED / (n * sizeof *w));
-    double what = w[n], *sum = out->data, *space;
-    every all = points_of(r, part, parts, what);
+    size_t n = part->X.cols, most = kf_max(1, CACHED / (n * sizeof *w));
+    double what, *sum = out->data, *space;
     kofn_status st = KOFN_OK;
+    every all;
 
+    TRY(check_gradient(arg, &part->X, in, out));
+    what = w[n];
+    all = points_of(part->first, part->X.rows, arg[1], what);
     memset(sum, 0, (n + 1) * sizeof *sum);
-    most = kf_min(most, rows_of(&r->X, all).rows);
+    most = kf_min(most, rows_of(&part->X, all).rows);
     if (most == 0)
         return KOFN_OK;
     space = kf_new(most + n, sizeof *space);
@@ -249,13 +274,43 @@ kofn_status kf_gradient_of_part(void *ctx, size_t part, size_t parts,
         every some = all;
 
         some.end = kf_min(all.end, all.first + most * all.step);
-        st = add_points(r, what == KF_GRAM, some, w, sum, space);
+        st = add_points(part, (kofn_loss)arg[0], what == KF_GRAM, some, w, sum,
+                        space);
         all.first += most * all.step;
     }
     if (what == KF_OFFSET)
         sum[n] -= kf_dot(sum, w, n);
     kf_free(space);
     return st;
+}
+
+const kofn_formula kofn_formulas[] = {{"loss-gradient", loss_gradient},
+                                      {NULL, NULL}};
+
+void kf_gradient_args(const kofn_regression *r, double arg[KOFN_FORMULA_ARGS])
+{
+    memset(arg, 0, KOFN_FORMULA_ARGS * sizeof *arg);
+    arg[0] = r->opt.loss;
+    arg[1] = r->opt.batches;
+}
+
+static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
+{
+    return part * r->X.rows / parts;
+}
+
+kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
+                                size_t parts, const kofn_matrix *in,
+                                kofn_matrix *out)
+{
+    size_t from = begin_of(r, part, parts);
+    kofn_rows rows = {r->X, r->y + from, from};
+    double arg[KOFN_FORMULA_ARGS];
+
+    rows.X.data = (double *)r->X.data + from * r->X.ld;
+    rows.X.rows = begin_of(r, part + 1, parts) - from;
+    kf_gradient_args(r, arg);
+    return loss_gradient(arg, &rows, in, out);
 }
 
 static kofn_status sum_round(kf_descent *d, const double *v, double what)
@@ -275,7 +330,9 @@ static double outnumbered(const kf_descent *d, double what)
     double all = 0, there = 0;
 
     for (size_t j = 0; d->job && !d->remembers && j < d->parts; j++) {
-        every p = points_of(d->r, j, d->parts, what);
+        size_t from = begin_of(d->r, j, d->parts);
+        every p = points_of(from, begin_of(d->r, j + 1, d->parts) - from,
+                            d->r->opt.batches, what);
         double n = (double)rows_of(&d->r->X, p).rows;
 
         all += n;

@@ -56,6 +56,8 @@ static kofn_status meet(port *p, kofn_peer peer)
 
 static void turn_away(port *p, kofn_peer peer, const char *why)
 {
+    if (p->opt.news)
+        p->opt.news(p->opt.ud, why);
     kf_away_say(p, peer, KF_WIRE_REFUSED, 0, why);
     not_a_stranger(p, peer);
     p->base.dropped++;
@@ -101,7 +103,8 @@ static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                               .round = h->round,
                               .result = result,
                               .status = status,
-                              .took = (kofn_time)h->took});
+                              .took = (kofn_time)kf_min(h->took,
+                                                        KOFN_NEVER)});
 }
 
 static kofn_status take_result(port *p, uint32_t id, const kf_head *h,

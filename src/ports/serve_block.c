@@ -7,6 +7,7 @@
 
 void kf_serve_drop_block(server *s)
 {
+    kf_serve_drop_tasks(s);
     kf_recipe_free(&s->block.recipe);
     kofn_block_drop(s->block.recipe.block);
     s->block = (making){0};
@@ -59,8 +60,9 @@ void kf_serve_ask(server *s)
     }
 }
 
-/* Make the block from the operand, where this machine can read it. */
-static bool cook(server *s)
+/* Make what can be made of the block from the operand, where this machine can
+ * read it. */
+static void cook(server *s)
 {
     const kofn_matrix *A = NULL;
     const kofn_sparse *S = NULL;
@@ -68,15 +70,15 @@ static bool cook(server *s)
     kofn_status st;
 
     if (!s->opt.operand || !*r->source)
-        return false;
+        return;
     st = s->opt.operand(s->opt.ud, r->source, &A, &S);
     if (!st) {
         st = kf_recipe_cook(r, A, S);
         s->opt.operand_done(s->opt.ud);
     }
-    if (st)
-        kf_serve_news(s, kofn_errmsg());
-    return st == KOFN_OK;
+    if (!st)
+        s->block.section = r->cooked;
+    kf_serve_news(s, st ? kofn_errmsg() : "block made from a file here");
 }
 
 void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
@@ -92,23 +94,19 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
             kf_serve_ask(s);
         return;
     }
-    kf_serve_drop_block(s);
     if (kf_body_check(h, k->body, k->body_bytes)) {
         kf_serve_hang_up(s);
         return;
     }
-    st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes,
-                        s->opt.memory ? s->opt.memory : SIZE_MAX, s->opt.f,
-                        s->opt.ctx);
+    kf_serve_drop_block(s);
+    st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes, &s->opt);
     if (st) { /* coming back would not help */
         kf_serve_finish(s, st);
         return;
     }
     s->block_id = h->id;
-    if (cook(s))
-        block_is_whole(s);
-    else
-        kf_serve_ask(s);
+    cook(s);
+    kf_serve_ask(s);
 }
 
 void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)

@@ -33,15 +33,24 @@ kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
     return KOFN_OK;
 }
 
-void kf_resident_sum(kf_resident *r, const kofn_plan *plan, kofn_part_fn f,
-                     void *ctx)
+void kf_resident_sum(kf_resident *r, const kofn_plan *plan)
 {
-    *r = (kf_resident){.plan = plan, .f = f, .ctx = ctx};
+    *r = (kf_resident){.plan = plan};
+}
+
+kofn_status kf_resident_away(kf_resident *r)
+{
+    r->away = true;
+    r->digest = kf_zero(r->plan->parts, r->plan->layout.groups *
+                                            sizeof *r->digest);
+    return r->digest ? KOFN_OK : KOFN_NOMEM;
 }
 
 void kf_resident_free(kf_resident *r)
 {
     kf_parts_free(&r->parts);
+    kf_free(r->digest);
+    r->digest = NULL;
     r->A = NULL;
 }
 
@@ -83,7 +92,8 @@ void kofn_block_drop(kofn_block *b)
     kf_free(b);
 }
 
-static kofn_status block_new(kofn_block **out, const kf_resident *r)
+static kofn_status block_new(kofn_block **out, const kf_resident *r,
+                             size_t group)
 {
     const kofn_layout *L = &r->plan->layout;
     kofn_block *b = kf_zero(1, sizeof *b);
@@ -92,6 +102,8 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r)
     if (!b)
         return KOFN_NOMEM;
     atomic_init(&b->refs, 1);
+    b->from = r;
+    b->group = group;
     b->lanes = L->lanes;
     b->rows = r->A ? r->plan->span : r->parts.rows;
     b->cols = r->A ? L->problem.n : r->parts.cols;
@@ -175,8 +187,6 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
         return kf_nomem(SIZE_MAX);
     if (coded && !r->away && !(b->owned = kf_new(bytes, 1)))
         return KOFN_NOMEM;
-    b->from = r;
-    b->group = group;
     b->coded = rows->E0;
     for (size_t l = 0; l < b->lanes; l++) {
         const kf_row *row = &rows->E0[l];
@@ -227,8 +237,8 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code,
 
         if (kf_group(p, seats[i]) != g)
             continue;
-        TRY(block_new(&blocks[i], r));
-        if (r->f) {
+        TRY(block_new(&blocks[i], r, g));
+        if (p->layout.problem.op == KOFN_SUM) {
             TRY(kf_share_new(&blocks[i]->share, r, code, seats[i]));
             continue;
         }
@@ -236,7 +246,7 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code,
         TRY(r->A ? sparse_block(r, rows, g, blocks[i])
                  : lay_out(r, rows, g, blocks[i], jobs, &count));
     }
-    return r->f ? KOFN_OK : combine_lanes(r, g, jobs, count);
+    return count ? combine_lanes(r, g, jobs, count) : KOFN_OK;
 }
 
 kofn_status kf_encode(const kf_resident *r, kf_code *code,

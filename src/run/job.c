@@ -64,13 +64,22 @@ static kofn_status check_place(const kofn_job *j, size_t rows, size_t cols,
                        "another job for another matrix");
     if (pb->op == KOFN_SUM)
         return kf_fail(KOFN_SHAPE, "the plan is for a sum of functions; call "
-                       "kofn_place_parts");
+                       "kofn_place_parts or kofn_place_rows");
     if (sparse != pb->sparse)
         return kf_fail(KOFN_SHAPE, "the plan is for a %s matrix",
                        pb->sparse ? "sparse" : "dense");
     if (rows != pb->m || cols != pb->n)
         return kf_fail(KOFN_SHAPE, "A is %zu x %zu and the plan is for "
                        "%zu x %zu", rows, cols, pb->m, pb->n);
+    return KOFN_OK;
+}
+
+/* The operand is known: its parts can be handed out. */
+static kofn_status placed(kofn_job *j)
+{
+    if (j->port->away)
+        TRY(kf_resident_away(&j->resident));
+    j->placed = true;
     return KOFN_OK;
 }
 
@@ -82,14 +91,12 @@ kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
     TRY(kf_check_finite(A, "A"));
     TRY(kf_resident_dense(&j->resident, j->plan, A));
-    j->resident.away = j->port->away;
-    j->placed = true;
-    return KOFN_OK;
+    return placed(j);
 }
 
-kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
+static kofn_status check_sum(const kofn_job *j, bool there)
 {
-    if (!f)
+    if (!there)
         return kf_fail(KOFN_INVAL, "the function is missing");
     if (j->placed)
         return kf_fail(KOFN_STATE, "the job has its function already; open "
@@ -97,18 +104,51 @@ kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
     if (j->plan->layout.problem.op != KOFN_SUM)
         return kf_fail(KOFN_SHAPE, "the plan is for a matrix; call "
                        "kofn_place");
-    TRY(kf_tally_new(&j->tally, j->plan));
-    kf_resident_sum(&j->resident, j->plan, f, ctx);
-    j->resident.away = j->port->away;
-    j->placed = true;
     return KOFN_OK;
+}
+
+kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
+{
+    TRY(check_sum(j, f != NULL));
+    TRY(kf_tally_new(&j->tally, j->plan));
+    kf_resident_sum(&j->resident, j->plan);
+    j->resident.f = f;
+    j->resident.ctx = ctx;
+    return placed(j);
+}
+
+kofn_status kofn_place_rows(kofn_job *j, const kofn_formula *formula,
+                            const double arg[KOFN_FORMULA_ARGS],
+                            const kofn_matrix *X, const double *y)
+{
+    kf_resident *r = &j->resident;
+    size_t n;
+
+    TRY(check_sum(j, formula && formula->name && formula->f));
+    TRY(kf_check_matrix(X, "X"));
+    if (X->dtype != KOFN_F64 || j->plan->layout.problem.dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "sums over rows are of float64");
+    if (!y || !arg || !kf_mul(X->rows, j->plan->parts, &n))
+        return kf_fail(KOFN_INVAL, "y or arg is missing, or X has too many "
+                       "rows, %zu, for %zu parts", X->rows, j->plan->parts);
+    TRY(kf_check_finite(X, "X"));
+    n = kf_first_odd(y, X->rows, KOFN_F64);
+    if (n < X->rows)
+        return kf_fail(KOFN_NONFINITE, "y: element %zu is NaN or infinite", n);
+    TRY(kf_tally_new(&j->tally, j->plan));
+    kf_resident_sum(r, j->plan);
+    r->formula = formula;
+    memcpy(r->arg, arg, sizeof r->arg);
+    r->X = *X;
+    r->y = y;
+    return placed(j);
 }
 
 kofn_status kofn_parts_work(kofn_job *j, double work)
 {
-    if (!j->resident.f)
+    if (!j->resident.f && !j->resident.formula)
         return kf_fail(KOFN_STATE, "no function was placed; call "
-                       "kofn_place_parts");
+                       "kofn_place_parts or kofn_place_rows");
     if (j->greeted)
         return kf_fail(KOFN_STATE, "the parts are with the workers; say what "
                        "they take before the first round");
@@ -125,9 +165,7 @@ kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     TRY(kf_resident_sparse(&j->resident, j->plan, A));
-    j->resident.away = j->port->away;
-    j->placed = true;
-    return KOFN_OK;
+    return placed(j);
 }
 
 void kofn_close(kofn_job *j)

@@ -11,10 +11,13 @@ _Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends travel as they "
                "lie in memory");
 
 enum { ENDS, COLUMNS, VALUES, SPARSE_SECTIONS };
+enum { ROWS, NUMBERS, ROW_SECTIONS }; /* of a sum over rows: X and y */
 
 size_t kf_sections(const kofn_block *b)
 {
-    return b->share ? 0 : b->A ? SPARSE_SECTIONS : b->lanes;
+    if (b->share)
+        return b->share->formula ? ROW_SECTIONS : 0;
+    return b->A ? SPARSE_SECTIONS : b->lanes;
 }
 
 /* Entries of the plain parts of a sparse block, of which the last may reach
@@ -42,7 +45,10 @@ static size_t entries(const kofn_block *b)
 void kf_section(const kofn_block *b, size_t section, size_t *units,
                 size_t *bytes)
 {
-    if (!b->A) {
+    if (b->share) {
+        *units = b->share->held;
+        *bytes = (section == ROWS ? b->share->X.cols : 1) * sizeof(double);
+    } else if (!b->A) {
         *units = b->lane[section].rows;
         *bytes = b->lane[section].cols * kf_dtype_size(b->dtype);
     } else if (section == ENDS) {
@@ -183,6 +189,40 @@ static void sparse_entries(const kofn_block *b, size_t section, size_t lo,
     }
 }
 
+/* ---- rows of a sum --------------------------------------------------------------- */
+
+static kofn_matrix rows_or_numbers(const kf_share *s, size_t section)
+{
+    return section == ROWS
+               ? s->X
+               : (kofn_matrix){s->y, s->X.rows, 1, 1, KOFN_F64};
+}
+
+static kofn_status share_piece(const kf_share *s, size_t section, size_t lo,
+                               size_t hi, kf_bytes *scratch, const void **at)
+{
+    kofn_matrix m = rows_or_numbers(s, section);
+    size_t row = m.cols * sizeof(double), before = 0;
+
+    for (size_t k = 0; k < s->parts; k++) {
+        size_t n = kf_part_begin(s->points, s->part[k] + 1, s->of) -
+                   kf_part_begin(s->points, s->part[k], s->of);
+        size_t first = kf_max(lo, before), last = kf_min(hi, before + n);
+
+        if (first < last && hi - lo == last - first && m.ld == m.cols) {
+            *at = kf_at(&m, s->at[k] + first - before, 0);
+            return KOFN_OK;
+        }
+        TRY(room(scratch, (hi - lo) * row));
+        for (size_t i = first; i < last; i++)
+            memcpy(scratch->p + (i - lo) * row,
+                   kf_at(&m, s->at[k] + i - before, 0), row);
+        before += n;
+    }
+    *at = scratch->p;
+    return KOFN_OK;
+}
+
 kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
                      kf_bytes *scratch, const void **at)
 {
@@ -195,6 +235,8 @@ kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
     if (lo >= hi || hi > units)
         return kf_fail(KOFN_INVAL, "a section has %zu units, not [%zu, %zu)",
                        units, lo, hi);
+    if (b->share)
+        return share_piece(b->share, section, lo, hi, scratch, at);
     if (!b->A)
         return dense_piece(b, section, lo, hi, scratch, at);
     TRY(room(scratch, (hi - lo) * bytes));
@@ -210,6 +252,9 @@ kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
 
 void *kf_piece_into(const kofn_block *b, size_t section, size_t lo)
 {
+    if (b->share)
+        return section == ROWS ? kf_at(&b->share->X, lo, 0)
+                               : b->share->y + lo;
     if (!b->A)
         return kf_at(&b->lane[section], lo, 0);
     if (section == ENDS)
@@ -234,13 +279,25 @@ static kofn_status check_ends(const kofn_block *b)
     return KOFN_OK;
 }
 
+static kofn_status check_rows(const kf_share *s)
+{
+    kofn_matrix y = rows_or_numbers(s, NUMBERS);
+
+    if (!s->formula || s->held == 0)
+        return KOFN_OK;
+    TRY(kf_check_finite(&s->X, "rows of a sum"));
+    return kf_check_finite(&y, "numbers of a sum");
+}
+
 kofn_status kf_pieces_check(const kofn_block *b)
 {
+    if (b->share)
+        return check_rows(b->share);
     if (b->A) {
         TRY(check_ends(b));
         return kf_check_sparse(b->A, "a sparse block");
     }
-    for (size_t l = 0; !b->share && l < b->lanes; l++)
+    for (size_t l = 0; l < b->lanes; l++)
         if (b->lane[l].rows)
             TRY(kf_check_finite(&b->lane[l], "a block"));
     return KOFN_OK;

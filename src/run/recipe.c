@@ -8,6 +8,8 @@
 
 enum { DENSE, SPARSE, SUM };
 
+#define SOURCE_MOST (sizeof((kf_recipe *)0)->source - 1)
+
 /* ---- writing ------------------------------------------------------------------- */
 
 void kf_bytes_free(kf_bytes *b)
@@ -81,7 +83,15 @@ static kofn_status write_sparse(const kofn_block *b, kf_bytes *out)
 static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
 {
     const kf_share *s = b->share;
+    size_t name = s->formula ? strlen(s->formula->name) : 0;
 
+    TRY(put_number(out, name));
+    if (name) {
+        TRY(put(out, s->formula->name, name));
+        TRY(put(out, s->arg, sizeof s->arg));
+        TRY(put_number(out, s->points));
+        TRY(put_number(out, s->X.cols));
+    }
     TRY(put_number(out, s->of));
     TRY(put_number(out, s->length));
     TRY(put_number(out, s->pieces));
@@ -94,11 +104,55 @@ static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
                                 sizeof *s->mix);
 }
 
+/* Parts of the operand that the block is made of, as far as there are such. */
+static void mark_used(const kofn_block *b, const kf_operand *o, bool *used)
+{
+    const kf_resident *r = b->from;
+
+    for (size_t k = 0; b->share && k < b->share->parts; k++)
+        used[b->share->part[k]] = true;
+    for (size_t j = 0; b->A && j < b->used; j++)
+        if (b->first[j] / b->rows < o->parts)
+            used[b->first[j] / b->rows] = true;
+    for (size_t i = 0; o->part && i < b->lanes * r->plan->layout.inner; i++)
+        for (size_t e = 0; e < b->coded[i].n; e++)
+            used[kf_part_index(r->plan, b->group, b->coded[i].col[e])] = true;
+}
+
+static kofn_status put_digest(const kofn_block *b, kf_bytes *out)
+{
+    const kf_resident *r = b->from;
+    kf_operand o = {.digest = r->digest};
+    uint64_t digest;
+    bool *used;
+
+    if (b->share)
+        o.X = &r->X;
+    else if (b->A)
+        o.sparse = b->A;
+    else
+        o.part = r->parts.part;
+    o.span = b->rows;
+    o.parts = b->share ? b->share->of
+              : b->A   ? kf_ceil_div(b->A->rows, b->rows)
+                       : r->parts.count;
+    used = kf_zero(o.parts, sizeof *used);
+    if (!used)
+        return KOFN_NOMEM;
+    mark_used(b, &o, used);
+    digest = kf_digest_parts(&o, used);
+    kf_free(used);
+    return put_number(out, digest);
+}
+
 kofn_status kf_recipe_write(const kofn_block *b, const char *source,
                             kf_bytes *out)
 {
-    size_t length = source ? strlen(source) : 0;
+    bool operand = !b->share || b->share->formula;
+    size_t length = source && operand ? strlen(source) : 0;
 
+    if (length > SOURCE_MOST)
+        length = 0; /* the workers have no such name */
     out->n = 0;
     TRY(put_number(out, b->share ? SUM : b->A ? SPARSE : DENSE));
     TRY(put_number(out, b->dtype));
@@ -107,6 +161,8 @@ kofn_status kf_recipe_write(const kofn_block *b, const char *source,
     TRY(put_number(out, b->cols));
     TRY(put_number(out, length));
     TRY(put(out, source, length));
+    if (length)
+        TRY(put_digest(b, out));
     return b->share ? write_sum(b, out)
            : b->A   ? write_sparse(b, out)
                     : write_dense(b, out);
@@ -232,13 +288,14 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
     kofn_block *b = out->block;
     size_t inner, full = 0, units, bytes;
 
-    out->A_rows = number(r, SIZE_MAX);
-    out->A_cols = number(r, SIZE_MAX);
+    out->A_rows = number(r, SIZE_MAX / 16);
+    out->A_cols = number(r, SIZE_MAX / 16);
     out->grid_rows = number(r, UINT16_MAX);
     out->grid_cols = number(r, UINT16_MAX);
     inner = number(r, UINT16_MAX);
     if (r->broken || !out->A_rows || !out->A_cols || !out->grid_rows ||
-        !out->grid_cols || !inner)
+        !out->grid_cols || !inner ||
+        out->grid_rows * out->grid_cols > r->cap / sizeof(kofn_matrix))
         return malformed(r);
     out->part_rows = kf_ceil_div(out->A_rows, out->grid_rows);
     out->part_cols = kf_ceil_div(out->A_cols, out->grid_cols);
@@ -305,8 +362,64 @@ static kofn_status read_sparse(reader *r, kf_recipe *out)
     return r->broken || !finite(b->weight, weights) ? malformed(r) : KOFN_OK;
 }
 
-static kofn_status read_sum(reader *r, kf_recipe *out, kofn_part_fn f,
-                            void *ctx)
+/* The function of that name, or the caller's own. */
+static kofn_status find_function(reader *r, kf_share *s,
+                                 const kofn_serve_options *opt)
+{
+    char name[64] = "";
+    size_t n = number(r, sizeof name - 1);
+
+    get(r, name, n);
+    s->f = opt->f;
+    s->ctx = opt->ctx;
+    for (const kofn_formula *k = opt->formulas; n && k && k->name; k++)
+        if (!strcmp(k->name, name))
+            s->formula = k;
+    for (size_t i = 0; i < n; i++) /* it may be said to people */
+        r->broken |= name[i] <= ' ' || name[i] > '~';
+    if (r->broken)
+        return malformed(r);
+    if (n ? !s->formula : !s->f)
+        return kf_fail(KOFN_UNSUITED, "the job is a sum of a function%s%s that "
+                       "this worker does not have; start a worker program "
+                       "that gives it to kofn_serve", n ? " " : "",
+                       name);
+    if (n) {
+        get(r, s->arg, sizeof s->arg);
+        s->points = number(r, SIZE_MAX / 16);
+        s->X.cols = s->X.ld = number(r, SIZE_MAX / 16);
+    }
+    return KOFN_OK;
+}
+
+/* Room for the rows of its parts, which are known. */
+static kofn_status make_rows(reader *r, kf_recipe *out, kf_share *s)
+{
+    const kofn_block *b = out->block;
+    size_t most, bytes;
+
+    out->A_rows = s->points;
+    out->A_cols = s->X.cols;
+    if (!s->formula)
+        return KOFN_OK;
+    if (b->dtype != KOFN_F64 || !s->points || !s->X.cols ||
+        !kf_mul(s->points, s->of, &most) ||
+        !spend(r, s->parts * sizeof *s->at))
+        return malformed(r);
+    TRY(kf_share_rows(s, true));
+    if (!kf_mul(s->held, s->X.cols + 1, &bytes))
+        return malformed(r);
+    s->own = make(r, bytes, sizeof(double), 0);
+    if (!s->own)
+        return r->broken ? malformed(r) : KOFN_NOMEM;
+    s->X.data = s->own;
+    s->X.rows = s->held;
+    s->y = (double *)s->own + s->held * s->X.cols;
+    return KOFN_OK;
+}
+
+static kofn_status read_sum(reader *r, kf_recipe *out,
+                            const kofn_serve_options *opt)
 {
     kofn_block *b = out->block;
     kf_share *s = make(r, 1, sizeof *s, 0);
@@ -315,14 +428,9 @@ static kofn_status read_sum(reader *r, kf_recipe *out, kofn_part_fn f,
     b->share = s;
     if (!s)
         return r->broken ? malformed(r) : KOFN_NOMEM;
-    if (!f)
-        return kf_fail(KOFN_UNSUITED, "the job is a sum of a function that "
-                       "this worker does not have; start a worker program "
-                       "that gives it to kofn_serve");
-    s->f = f;
-    s->ctx = ctx;
+    TRY(find_function(r, s, opt));
     s->lanes = b->lanes;
-    s->of = number(r, UINT32_MAX);
+    s->of = number(r, kf_min(UINT32_MAX, r->cap));
     s->length = number(r, SIZE_MAX / 16);
     s->pieces = number(r, UINT16_MAX);
     s->span = number(r, SIZE_MAX / 16);
@@ -342,20 +450,26 @@ static kofn_status read_sum(reader *r, kf_recipe *out, kofn_part_fn f,
     for (size_t k = 0; k < s->parts; k++)
         s->part[k] = number(r, s->of - 1);
     get(r, s->mix, mixes * sizeof *s->mix);
-    return r->broken || !finite(s->mix, mixes) ? malformed(r) : KOFN_OK;
+    if (r->broken || !finite(s->mix, mixes) ||
+        !finite(s->arg, KOFN_FORMULA_ARGS))
+        return malformed(r);
+    return make_rows(r, out, s);
 }
 
 static void read_source(reader *r, kf_recipe *out)
 {
-    size_t n = number(r, sizeof out->source - 1);
+    size_t n = number(r, SOURCE_MOST);
 
     get(r, out->source, n);
-    if (memchr(out->source, 0, n))
-        r->broken = true;
+    if (n)
+        get(r, &out->digest, sizeof out->digest);
+    for (size_t i = 0; i < n; i++) /* it may be said to people */
+        r->broken |= (unsigned char)out->source[i] < ' ' ||
+                     out->source[i] == 0x7f;
 }
 
-static kofn_status read_block(reader *r, kf_recipe *out, kofn_part_fn f,
-                              void *ctx)
+static kofn_status read_block(reader *r, kf_recipe *out,
+                              const kofn_serve_options *opt)
 {
     kofn_block *b = out->block;
     size_t kind = number(r, SUM);
@@ -367,7 +481,7 @@ static kofn_status read_block(reader *r, kf_recipe *out, kofn_part_fn f,
     read_source(r, out);
     if (r->broken || b->lanes == 0)
         return malformed(r);
-    TRY(kind == SUM      ? read_sum(r, out, f, ctx)
+    TRY(kind == SUM      ? read_sum(r, out, opt)
         : kind == SPARSE ? read_sparse(r, out)
                          : read_dense(r, out));
     if (r->left > 0)
@@ -377,16 +491,16 @@ static kofn_status read_block(reader *r, kf_recipe *out, kofn_part_fn f,
 }
 
 kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
-                           size_t cap, kofn_part_fn f, void *ctx)
+                           const kofn_serve_options *opt)
 {
-    reader r = {bytes, n, cap, 0, false};
+    reader r = {bytes, n, opt->memory ? opt->memory : SIZE_MAX, 0, false};
     kofn_status st;
 
     *out = (kf_recipe){.block = kf_zero(1, sizeof *out->block)};
     if (!out->block)
         return KOFN_NOMEM;
     atomic_init(&out->block->refs, 1);
-    st = read_block(&r, out, f, ctx);
+    st = read_block(&r, out, opt);
     if (st) {
         kofn_block_drop(out->block);
         kf_recipe_free(out);
@@ -407,22 +521,42 @@ void kf_recipe_free(kf_recipe *r)
 
 /* ---- making a block from the operand --------------------------------------------- */
 
-static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
+static kofn_status other_numbers(void)
 {
-    kofn_block *b = r->block;
-    size_t inner = r->rows / b->lanes;
-    bool below = b->rows > r->part_rows;
-    size_t parts = r->grid_rows * r->grid_cols, n = 0;
-    kf_mixed *jobs = kf_new(r->rows, sizeof *jobs);
-    const kofn_matrix **part = kf_new(parts, sizeof *part);
-    kf_parts grid = {0};
-    kofn_status st = jobs && part ? KOFN_OK : KOFN_NOMEM;
+    return kf_fail(KOFN_SHAPE, "the operand's file is not what the coordinator "
+                   "has: other numbers");
+}
 
-    if (!st)
-        st = kf_parts_new(&grid, A, r->grid_rows, r->grid_cols);
-    for (size_t j = 0; j < parts && !st; j++)
-        part[j] = &grid.part[j];
-    for (size_t i = 0; i < r->rows && !st; i++) {
+/* Parts that the rows name, or those of a sum. */
+static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
+{
+    const kofn_block *b = r->block;
+    bool *used = kf_zero(o->parts, sizeof *used);
+    uint64_t digest;
+
+    if (!used)
+        return KOFN_NOMEM;
+    for (size_t k = 0; b->share && k < b->share->parts; k++)
+        used[b->share->part[k]] = true;
+    for (size_t j = 0; b->A && j < b->used; j++)
+        if (r->first[j] / b->rows < o->parts)
+            used[r->first[j] / b->rows] = true;
+    for (size_t i = 0; o->part && i < r->rows; i++)
+        for (size_t e = 0; e < r->row[i].n; e++)
+            used[r->row[i].col[e]] = true;
+    digest = kf_digest_parts(o, used);
+    kf_free(used);
+    return digest == r->digest ? KOFN_OK : other_numbers();
+}
+
+/* The sub-blocks of all lanes that are not zero. */
+static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
+{
+    const kofn_block *b = r->block;
+    size_t inner = r->rows / b->lanes, n = 0;
+    bool below = b->rows > r->part_rows;
+
+    for (size_t i = 0; i < r->rows; i++) {
         kofn_matrix *lane = &b->lane[i / inner], sub = *lane;
         size_t t = i % inner;
 
@@ -434,40 +568,88 @@ static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
                          : kf_at(lane, 0, t * sub.cols);
         jobs[n++] = (kf_mixed){&r->row[i], sub};
     }
+    return n;
+}
+
+static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
+{
+    size_t parts = r->grid_rows * r->grid_cols;
+    kf_mixed *jobs = kf_new(r->rows, sizeof *jobs);
+    const kofn_matrix **part = kf_new(parts, sizeof *part);
+    kf_parts grid = {0};
+    kofn_status st = jobs && part ? KOFN_OK : KOFN_NOMEM;
+
     if (!st)
-        st = kf_mix(jobs, n, part, parts, r->part_rows, r->part_cols);
+        st = kf_parts_new(&grid, A, r->grid_rows, r->grid_cols);
+    if (!st)
+        st = check_digest(r, &(kf_operand){.parts = parts, .part = grid.part});
+    for (size_t j = 0; j < parts && !st; j++)
+        part[j] = &grid.part[j];
+    if (!st)
+        st = kf_mix(jobs, list_mixtures(r, jobs), part, parts, r->part_rows,
+                    r->part_cols);
     kf_parts_free(&grid);
     kf_free(jobs);
     kf_free(part);
+    r->cooked = r->sections;
     return st;
 }
 
-/* The parts of S as pieces of a block at the coordinator, put where they go. */
-static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
+/* Sections [0, n) as pieces of a block at the coordinator, put where they
+ * go. */
+static kofn_status copy_sections(kf_recipe *r, const kofn_block *whole,
+                                 size_t n)
 {
-    kofn_block *b = r->block, whole = *b;
-
-    whole.A = S;
-    whole.first = r->first;
-    whole.own = (kofn_sparse){0};
-    for (size_t section = 0; section < kf_sections(b); section++) {
+    for (size_t section = 0; section < n; section++) {
         kf_bytes scratch = {0};
         size_t units, bytes, there;
         const void *at;
+        kofn_status st;
 
-        kf_section(b, section, &units, &bytes);
-        kf_section(&whole, section, &there, &bytes);
+        kf_section(r->block, section, &units, &bytes);
+        kf_section(whole, section, &there, &bytes);
         if (there != units)
-            return kf_fail(KOFN_SHAPE, "the operand's file is not what the "
-                           "coordinator has: %zu entries, not %zu", there,
-                           units);
+            return other_numbers();
         if (units == 0)
             continue;
-        TRY(kf_piece(&whole, section, 0, units, &scratch, &at));
-        memcpy(kf_piece_into(b, section, 0), at, units * bytes);
+        st = kf_piece(whole, section, 0, units, &scratch, &at);
+        if (!st)
+            memcpy(kf_piece_into(r->block, section, 0), at, units * bytes);
         kf_bytes_free(&scratch);
+        TRY(st);
     }
-    return kf_pieces_check(b);
+    r->cooked = n;
+    return KOFN_OK;
+}
+
+static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
+{
+    kofn_block whole = *r->block;
+
+    TRY(check_digest(r, &(kf_operand){
+                            .parts = kf_ceil_div(S->rows, whole.rows),
+                            .sparse = S,
+                            .span = whole.rows}));
+    whole.A = S;
+    whole.first = r->first;
+    whole.own = (kofn_sparse){0};
+    TRY(copy_sections(r, &whole, r->sections));
+    return kf_pieces_check(r->block);
+}
+
+/* Rows of X; the numbers that go with them still have to come. */
+static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
+{
+    kf_share share = *r->block->share;
+    kofn_block whole = {.share = &share};
+    kofn_status st;
+
+    TRY(check_digest(r, &(kf_operand){.parts = share.of, .X = X}));
+    share.X = *X;
+    TRY(kf_share_rows(&share, false));
+    st = copy_sections(r, &whole, 1);
+    kf_free(share.at);
+    return st;
 }
 
 kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
@@ -475,13 +657,17 @@ kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
 {
     kofn_block *b = r->block;
 
-    if (b->share || !(b->A ? (const void *)S : (const void *)A))
+    if (!(b->A ? (const void *)S : (const void *)A) ||
+        (b->share && !b->share->formula))
         return kf_fail(KOFN_SHAPE, "the operand is not of the kind that the "
                        "recipe is for");
     if (b->A ? S->rows != r->A_rows || S->cols != r->A_cols
              : A->rows != r->A_rows || A->cols != r->A_cols ||
                    A->dtype != b->dtype)
-        return kf_fail(KOFN_SHAPE, "the operand is not %zu x %zu numbers of "
-                       "the recipe's type", r->A_rows, r->A_cols);
-    return b->A ? cook_sparse(r, S) : cook_dense(r, A);
+        return kf_fail(KOFN_SHAPE, "the operand's file is not what the "
+                       "coordinator has: %zu x %zu numbers of its type",
+                       r->A_rows, r->A_cols);
+    return b->share ? cook_rows(r, A)
+           : b->A   ? cook_sparse(r, S)
+                    : cook_dense(r, A);
 }

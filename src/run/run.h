@@ -58,8 +58,13 @@ typedef struct kf_resident {
     kf_parts parts;        /* dense: of all groups, row bands first */
     const kofn_sparse *A;  /* sparse: parts are row ranges of it    */
     kofn_sparse view;      /* what A points to                      */
-    kofn_part_fn f;        /* sums of a function: that function     */
+    kofn_part_fn f;        /* sums of a function: that function ...  */
     void *ctx;
+    const kofn_formula *formula; /* ... or this one of rows of a matrix */
+    double arg[KOFN_FORMULA_ARGS];
+    kofn_matrix X;
+    const double *y;
+    uint64_t *digest; /* away: of each part; 0: not known yet */
     bool away; /* blocks go to other machines: coded lanes are made piece by
                   piece, when they are asked for */
     double work; /* that it takes for all parts; 0: not known */
@@ -69,6 +74,15 @@ typedef struct kf_resident {
 typedef struct kf_share {
     kofn_part_fn f;
     void *ctx;
+    const kofn_formula *formula; /* or NULL: f */
+    double arg[KOFN_FORMULA_ARGS];
+    size_t points;     /* rows of all parts            */
+    kofn_matrix X;     /* where they lie: all of them, or at a worker
+                          elsewhere those of its parts */
+    double *y;
+    void *own;         /* there: what both live in     */
+    size_t *at;        /* row of X where each part begins */
+    size_t held;       /* rows in all of its parts     */
     size_t parts, of;  /* how many, of how many        */
     size_t *part;      /* which                        */
     size_t length, pieces, span; /* of f: in all, as it is cut    */
@@ -105,8 +119,9 @@ kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
                               const kofn_matrix *A);
 kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
                                const kofn_sparse *A);
-void kf_resident_sum(kf_resident *r, const kofn_plan *plan, kofn_part_fn f,
-                     void *ctx);
+void kf_resident_sum(kf_resident *r, const kofn_plan *plan);
+/* Its blocks are for workers elsewhere. */
+kofn_status kf_resident_away(kf_resident *r);
 void kf_resident_free(kf_resident *r);
 /* Part j of a group; one beyond the operand's edge has no rows. */
 const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
@@ -117,9 +132,10 @@ size_t kf_part_index(const kofn_plan *p, size_t group, size_t j);
 kofn_status kf_encode(const kf_resident *r, kf_code *code,
                       const size_t *seats, size_t n, kofn_block **blocks);
 
-/* Does the work asked for fit this block?  For messages that come from
- * elsewhere. */
-kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m);
+/* Does the work asked for, of an input and a result of these shapes, fit this
+ * block?  For messages that come from elsewhere. */
+kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
+                         const kofn_matrix *in, const kofn_matrix *out);
 
 /* Strips [lo, hi) of the block times `in`, as KOFN_ROWS. */
 kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
@@ -131,6 +147,13 @@ kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
 kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
                          size_t seat);
 void kf_share_free(kf_share *s);
+/* Where the rows of part `part` of `parts` begin, of `rows`. */
+static inline size_t kf_part_begin(size_t rows, size_t part, size_t parts)
+{
+    return part * rows / parts;
+}
+/* Sets `at` and `held`. */
+kofn_status kf_share_rows(kf_share *s, bool elsewhere);
 /* The answer of one turn. */
 kofn_status kf_share_turn(kf_share *s, const kofn_msg *m,
                           bool (*stopped)(void *), void *ud);

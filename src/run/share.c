@@ -8,6 +8,8 @@ void kf_share_free(kf_share *s)
 {
     if (!s)
         return;
+    kf_free(s->own);
+    kf_free(s->at);
     kf_free(s->part);
     kf_free(s->mix);
     kf_free(s->value);
@@ -22,6 +24,23 @@ static kofn_status list_parts(kf_share *s, const kf_row *held)
         return KOFN_NOMEM;
     for (size_t e = 0; e < held->n; e++)
         s->part[e] = held->col[e];
+    return KOFN_OK;
+}
+
+kofn_status kf_share_rows(kf_share *s, bool elsewhere)
+{
+    s->held = 0;
+    s->at = kf_new(s->parts, sizeof *s->at);
+    if (!s->at)
+        return KOFN_NOMEM;
+    for (size_t k = 0; k < s->parts; k++) {
+        size_t from = kf_part_begin(s->points, s->part[k], s->of);
+        size_t to = kf_part_begin(s->points, s->part[k] + 1, s->of);
+
+        s->at[k] = elsewhere ? s->held : from;
+        if (!kf_add(s->held, to - from, &s->held))
+            return kf_nomem(SIZE_MAX);
+    }
     return KOFN_OK;
 }
 
@@ -79,6 +98,11 @@ kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
         return KOFN_NOMEM;
     s->f = r->f;
     s->ctx = r->ctx;
+    s->formula = r->formula;
+    memcpy(s->arg, r->arg, sizeof s->arg);
+    s->points = r->X.rows;
+    s->X = r->X;
+    s->y = (double *)(uintptr_t)r->y;
     s->of = r->plan->parts;
     s->length = L->problem.m;
     s->work = r->work > 0 ? r->work / (double)s->of : (double)s->length;
@@ -87,6 +111,8 @@ kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
     s->turns = L->turns;
     s->lanes = L->lanes;
     st = fill(s, code, seat);
+    if (!st && s->formula)
+        st = kf_share_rows(s, false);
     if (st) {
         kf_share_free(s);
         return st;
@@ -100,6 +126,21 @@ static char *value_of(const kf_share *s, size_t k, kofn_dtype dtype)
     return (char *)s->value + k * s->pieces * s->span * kf_dtype_size(dtype);
 }
 
+static kofn_status evaluate_part(const kf_share *s, size_t k,
+                                 const kofn_matrix *in, kofn_matrix *out)
+{
+    size_t from = kf_part_begin(s->points, s->part[k], s->of);
+    size_t to = kf_part_begin(s->points, s->part[k] + 1, s->of);
+    kofn_rows rows = {.X = s->X, .first = from};
+
+    if (!s->formula)
+        return s->f(s->ctx, s->part[k], s->of, in, out);
+    rows.X.data = kf_at(&s->X, s->at[k], 0);
+    rows.X.rows = to - from;
+    rows.y = s->y + s->at[k];
+    return s->formula->f(s->arg, &rows, in, out);
+}
+
 static kofn_status evaluate(kf_share *s, const kofn_msg *m,
                             bool (*stopped)(void *), void *ud)
 {
@@ -111,7 +152,7 @@ static kofn_status evaluate(kf_share *s, const kofn_msg *m,
 
         if (k && stopped && stopped(ud))
             return KOFN_AGAIN;
-        TRY(s->f(s->ctx, s->part[k], s->of, &m->in->m, &out));
+        TRY(evaluate_part(s, k, &m->in->m, &out));
     }
     s->round = m->round;
     return KOFN_OK;

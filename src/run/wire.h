@@ -8,6 +8,8 @@
 #ifndef KF_RUN_WIRE_H
 #define KF_RUN_WIRE_H
 
+#include <kofn/transport.h>
+
 #include "run.h"
 
 #define KF_WIRE_VERSION 1
@@ -53,7 +55,8 @@ typedef struct kf_head {
 /* body_sum is the caller's to fill in; 0 where there is no body. */
 void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
 /* KOFN_FORMAT when this is no head, or one of another version: h->version is
- * then set, and 0 when it is not even that.  Every number is plausible
+ * then set, and 0 when it is not even that, or damaged.  Every number is
+ * plausible
  * afterwards by itself; what it means is for the caller to check. */
 kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
 kofn_status kf_body_check(const kf_head *h, const void *body, size_t n);
@@ -79,6 +82,8 @@ typedef struct kf_recipe {
     kofn_block *block;   /* its memory is there; its numbers come in pieces */
     size_t sections;     /* in which they come                              */
     char source[256];    /* name of the operand; "" when it has none        */
+    uint64_t digest;     /* ... and of its parts that the block is made of  */
+    size_t cooked;       /* sections that were made of it                   */
     size_t A_rows, A_cols;
     size_t grid_rows, grid_cols; /* how the operand is cut ...              */
     size_t part_rows, part_cols; /* ... and into parts of which size        */
@@ -87,14 +92,32 @@ typedef struct kf_recipe {
     void *numbers;       /* that `row` points to                            */
     size_t *first;       /* sparse: row of the operand where each part begins */
 } kf_recipe;
-/* Checks every number and that the block's memory is at most `cap` bytes
- * before it is allocated.  f and ctx: for sums of a function. */
+/* Checks every number, and that the block's memory is at most what the options
+ * allow before it is allocated.  Of them are the functions of sums, too. */
 kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
-                           size_t cap, kofn_part_fn f, void *ctx);
+                           const kofn_serve_options *opt);
 void kf_recipe_free(kf_recipe *r); /* not the block */
-/* Make the block from the operand itself. */
+/* Make the first `cooked` sections of the block from the operand itself, if it
+ * is the coordinator's to the last number: KOFN_SHAPE when it is not. */
 kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                            const kofn_sparse *S);
+
+/* ---- digests (digest.c) -------------------------------------------------------- */
+
+/* An operand in parts: rows of a sparse matrix, `span` each; matrices; or rows
+ * of X, as those of a sum. */
+typedef struct kf_operand {
+    size_t parts;
+    const kofn_sparse *sparse;
+    size_t span;
+    const kofn_matrix *part;
+    const kofn_matrix *X;
+    uint64_t *digest; /* known ones, or 0; NULL: none is kept */
+} kf_operand;
+uint64_t kf_digest_dense(const kofn_matrix *part);
+uint64_t kf_digest_sparse(const kofn_sparse *A, size_t lo, size_t hi);
+/* Of the parts that are used, with their places. */
+uint64_t kf_digest_parts(const kf_operand *o, const bool *used);
 
 /* ---- pieces (piece.c) ---------------------------------------------------------- */
 

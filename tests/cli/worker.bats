@@ -10,7 +10,7 @@ setup() {
 # Workers started here end with the test.
 teardown() {
     for pid in $(jobs -p); do
-        kill -9 "$pid" 2>/dev/null || true
+        kill "$pid" 2>/dev/null || true
     done
     wait || true
 }
@@ -153,4 +153,64 @@ assert o["rel_error"] < 1e-10, o'
     [[ "$output" == *"more than this worker may spend"* ]]
     workers 1 "$at"
     wait %1
+}
+
+from_file() { # from_file DIR COMMAND...: by three workers with that --data-path
+    local dir=$1 at=ipc://$PWD/socket
+    shift
+    rm -f news.*
+    timeout 60 "$KOFN" "$@" -q -p "$at" -n 3 --verify --json >out.json &
+    local coordinator=$!
+    for i in 1 2 3; do
+        timeout 60 "$KOFN" worker "$at" --data-path "$dir" --patience 2 2>"news.$i" 3>&- &
+    done
+    wait "$coordinator"
+    wait || true
+    grep -q '"status": "ok"' out.json
+    /usr/bin/python3 -c '
+import json
+assert json.load(open("out.json"))["rel_error"] < 1e-9'
+}
+
+@test "blocks are made from a worker's file only if it is the coordinator's" {
+    mkdir same other none
+    cp X.npy same
+    printf '%%%%MatrixMarket matrix coordinate real general\n40 40 80\n' >S.mtx
+    for i in $(seq 40); do echo "$i $i $i.5"; echo "$i $((i % 40 + 1)) 1"; done >>S.mtx
+    cp S.mtx same
+    sed 's/^7 7 7.5/7 7 7.25/' S.mtx >other/S.mtx
+    /usr/bin/python3 -c '
+import numpy as np
+X = np.load("X.npy"); X[123, 4] = np.nextafter(X[123, 4], 9)
+np.save("other/X.npy", X)'
+    for f in X.npy S.mtx; do
+        from_file same matvec $f w.npy -s mds:k=2
+        [ "$(cat news.* | grep -c 'made from a file here')" -eq 3 ]
+        from_file other matvec $f w.npy -s mds:k=2
+        cat news.* | grep -q 'not what the coordinator has: other numbers'
+        from_file none matvec $f w.npy -s mds:k=2
+        [ "$(cat news.* | grep -c 'made from a file here')" -eq 0 ]
+        [ "$(cat news.* | grep -c 'block stored')" -ge 2 ]
+    done
+}
+
+@test "sums of gradients go to processes and come from files" {
+    "$KOFN" gen vector 300 -o y.npy
+    mkdir same
+    cp X.npy same
+    for s in gc:d=2 cgc:d=2 agc:d=2 distr-bgd:wait=4 replication; do
+        timeout 60 "$KOFN" regress X.npy y.npy -s $s -n 4 -p processes -q \
+            --iterations 10 --tol 1e-14 -o w1.npy --verify --json >out.json
+        timeout 60 "$KOFN" regress X.npy y.npy -s $s -n 4 -q \
+            --iterations 10 --tol 1e-14 -o w2.npy
+        /usr/bin/python3 -c '
+import numpy as np
+a, b = np.load("w1.npy"), np.load("w2.npy")
+assert np.abs(a - b).max() <= 1e-12 * np.abs(b).max(), "'$s'"'
+    done
+    timeout 60 "$KOFN" regress X.npy y.npy -s gc:d=2 -n 4 -p processes -q \
+        --kernel rbf:s=9 --l2 0.1 --iterations 5 --verify --json >out.json
+    grep -q '"status": "ok"' out.json
+    from_file same regress X.npy y.npy -s gc:d=2 --iterations 10
+    [ "$(cat news.* | grep -c 'made from a file here')" -eq 3 ]
 }

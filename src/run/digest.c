@@ -1,0 +1,79 @@
+/* digest.c -- checksums of the parts of an operand, by which a worker that
+ * has it in a file of its own knows that its numbers are the coordinator's.
+ * They do not depend on how rows lie in memory. */
+#include "wire.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+uint64_t kf_digest_dense(const kofn_matrix *part)
+{
+    size_t row = part->cols * kf_dtype_size(part->dtype);
+    bool together = part->ld == part->cols;
+    XXH3_state_t state;
+
+    XXH3_64bits_reset(&state);
+    if (together && part->rows)
+        XXH3_64bits_update(&state, part->data, part->rows * row);
+    for (size_t i = 0; i < part->rows && !together; i++)
+        XXH3_64bits_update(&state, kf_at(part, i, 0), row);
+    return XXH3_64bits_digest(&state);
+}
+
+uint64_t kf_digest_sparse(const kofn_sparse *A, size_t lo, size_t hi)
+{
+    size_t first = kf_min(lo, A->rows), end = kf_min(hi, A->rows);
+    size_t from = A->ptr[first], n = A->ptr[end] - from;
+    XXH3_state_t state;
+
+    XXH3_64bits_reset(&state);
+    for (size_t i = first; i < end; i++) {
+        uint64_t entries = A->ptr[i + 1] - from;
+
+        XXH3_64bits_update(&state, &entries, sizeof entries);
+    }
+    if (n) {
+        XXH3_64bits_update(&state, A->col + from, n * sizeof *A->col);
+        XXH3_64bits_update(&state, A->val + from, n * sizeof *A->val);
+    }
+    return XXH3_64bits_digest(&state);
+}
+
+/* ---- of a block ---------------------------------------------------------------- */
+
+static uint64_t digest_part(const kf_operand *o, size_t part)
+{
+    uint64_t known = o->digest ? o->digest[part] : 0, made;
+    kofn_matrix rows;
+
+    if (known)
+        return known;
+    if (o->sparse) {
+        made = kf_digest_sparse(o->sparse, part * o->span,
+                                (part + 1) * o->span);
+    } else if (o->part) {
+        made = kf_digest_dense(&o->part[part]);
+    } else {
+        rows = *o->X;
+        rows.data = kf_at(o->X, kf_part_begin(o->X->rows, part, o->parts), 0);
+        rows.rows = kf_part_begin(o->X->rows, part + 1, o->parts) -
+                    kf_part_begin(o->X->rows, part, o->parts);
+        made = kf_digest_dense(&rows);
+    }
+    if (o->digest)
+        o->digest[part] = made;
+    return made;
+}
+
+uint64_t kf_digest_parts(const kf_operand *o, const bool *used)
+{
+    uint64_t sum = 0;
+
+    for (size_t j = 0; j < o->parts; j++)
+        if (used[j]) {
+            uint64_t part = digest_part(o, j);
+
+            sum = kf_checksum(sum + j, &part, sizeof part);
+        }
+    return sum;
+}
