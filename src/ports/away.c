@@ -128,15 +128,38 @@ static kofn_status port_wait(kofn_port *base, kofn_time until,
     return KOFN_AGAIN;
 }
 
-static void port_close(kofn_port *base)
+/* Workers go when they are dismissed.  A transport that ended before them might
+ * be noticed first, and they would wait for another coordinator. */
+static void dismiss(port *p)
 {
-    port *p = (port *)base;
+    kofn_time end = kf_away_now(&p->base) + KOFN_SECOND, now;
+    size_t there = 0;
 
     for (size_t i = 0; i < p->workers; i++)
         if (!p->worker[i]->gone) {
             kf_post_empty(&p->worker[i]->outbox);
             kf_away_say(p, p->worker[i]->peer, KF_WIRE_DISMISS, 0, NULL);
+            there++;
         }
+    while (there && (now = kf_away_now(&p->base)) < end) {
+        kofn_packet k = {0};
+        kofn_status st = p->t->wait(p->t, end - now, &k);
+
+        if (st && st != KOFN_AGAIN)
+            return;
+        if (st == KOFN_OK && k.what == KOFN_WENT)
+            there -= k.peer < p->peers && p->of_peer[k.peer] != NOBODY;
+        if (st == KOFN_OK && k.own)
+            p->t->release(p->t, k.own);
+    }
+}
+
+static void port_close(kofn_port *base)
+{
+    port *p = (port *)base;
+
+    if (p->t)
+        dismiss(p);
     for (size_t i = 0; i < p->readies; i++)
         kf_away_drop(&p->ready[p->ready_first + i]);
     for (size_t i = 0; i < p->workers; i++) {
