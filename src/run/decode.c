@@ -65,6 +65,11 @@ static void put_rows(kofn_matrix *out, const place *at, const char *from,
 {
     size_t size = kf_dtype_size(out->dtype);
 
+    if (at->rows && stride == at->cols && out->ld == at->cols) {
+        memcpy(kf_at(out, at->row, at->col), from,
+               at->rows * at->cols * size);
+        return;
+    }
     for (size_t i = 0; i < at->rows; i++)
         memcpy(kf_at(out, at->row + i, at->col), from + i * stride * size,
                at->cols * size);
