@@ -9,6 +9,10 @@
  * lost, for a transport does not notice a peer that has stopped while its pipe
  * is full.
  *
+ * Workers of a coordinator that is started again hold blocks.  A job that may
+ * have such therefore waits with its blocks until all are there, and gives
+ * every worker the number, and with it the seat, whose block it holds.
+ *
  * Blocks are pulled: a worker asks for some rows at a time, and gets them
  * when there is nothing else to do.
  */
@@ -162,6 +166,8 @@ static void port_close(kofn_port *base)
         dismiss(p);
     for (size_t i = 0; i < p->readies; i++)
         kf_away_drop(&p->ready[p->ready_first + i]);
+    for (size_t i = 0; i < p->stores; i++)
+        kf_away_drop(&p->store[i]);
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
             kf_away_bury(p->worker[i]);
@@ -178,6 +184,7 @@ static void port_close(kofn_port *base)
     kf_free(p->stranger);
     kf_free(p->input);
     kf_free(p->need);
+    kf_free(p->store);
     kf_free(p->ready);
     kf_free(p->source);
     kf_free(p);

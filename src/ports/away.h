@@ -30,6 +30,7 @@ typedef struct worker {
     uint64_t known[2]; /* inputs that it has */
     kofn_block *block;
     uint64_t block_id;
+    uint64_t holds; /* the block of this job that it came with, or 0 */
     size_t asked; /* pieces that it waits for */
     bool stored;
 } worker;
@@ -69,6 +70,8 @@ typedef struct port {
     unsigned round; /* of these inputs */
     need *need;     /* a queue */
     size_t need_first, needs, need_cap;
+    kofn_msg *store; /* blocks that wait until it is known who holds which */
+    size_t stores, store_cap;
     kofn_msg *ready; /* to be told: a queue */
     size_t ready_first, readies, ready_cap;
     size_t waiting; /* outboxes that were found full */
@@ -96,6 +99,8 @@ kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
                  const char *words);
 kofn_status kf_away_flush(port *p); /* what waits in outboxes */
+/* Blocks that have waited, once all are there who are to be at the start. */
+kofn_status kf_away_store(port *p);
 errand *kf_away_errand(worker *w, uint32_t task);
 kofn_parcel *kf_away_end(worker *w, errand *e); /* the room for its result */
 /* A worker asks for a piece of its block; it is sent when there is time. */

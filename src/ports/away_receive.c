@@ -76,11 +76,13 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     not_a_stranger(p, peer);
     w->peer = peer;
     w->process = h->lo;
+    w->holds = h->job == p->job ? h->id : 0;
     p->of_peer[peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;
     kf_away_say(p, peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
-    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_HELLO,
-                              .worker = (uint32_t)p->workers++});
+    TRY(kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_HELLO,
+                                   .worker = (uint32_t)p->workers++}));
+    return kf_away_store(p);
 }
 
 /* Its line is not to be trusted any more.  It will come back on another, and

@@ -217,6 +217,35 @@ static kofn_status send_work(port *p, kofn_msg *m)
     return st;
 }
 
+static void be(port *p, uint32_t id, kofn_peer peer, uint64_t process,
+               uint64_t holds)
+{
+    worker *w = p->worker[id];
+
+    w->peer = peer;
+    w->process = process;
+    w->holds = holds;
+    p->of_peer[peer] = id;
+    kf_away_say(p, peer, KF_WIRE_WELCOME, id, NULL);
+}
+
+/* Whoever holds the block is to be the worker that gets it: two who have not
+ * been given any yet change numbers. */
+static void take_seat(port *p, uint32_t id, uint64_t block)
+{
+    const worker w = *p->worker[id];
+
+    for (uint32_t i = 0; i < p->workers && w.holds != block; i++) {
+        const worker v = *p->worker[i];
+
+        if (i == id || v.gone || v.block || v.holds != block)
+            continue;
+        be(p, i, w.peer, w.process, w.holds);
+        be(p, id, v.peer, v.process, v.holds);
+        return;
+    }
+}
+
 static kofn_status send_block(port *p, kofn_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -228,13 +257,49 @@ static kofn_status send_block(port *p, kofn_msg *m)
         kf_bytes_free(&recipe);
         return st;
     }
+    h.id = kf_checksum(~p->job, recipe.p, recipe.n);
+    if (!w->block)
+        take_seat(p, m->worker, h.id);
     kofn_block_drop(w->block);
     w->block = m->block;
     m->block = NULL;
     w->stored = false;
-    w->block_id = h.id = kf_checksum(~p->job, recipe.p, recipe.n);
+    w->block_id = h.id;
     h.body_sum = kf_checksum(p->job, recipe.p, recipe.n);
     return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free, recipe.p);
+}
+
+/* A job that is new has nobody who holds anything. */
+static bool may_be_held(const port *p)
+{
+    return p->opt.job != 0 && p->workers < p->opt.workers;
+}
+
+kofn_status kf_away_store(port *p)
+{
+    kofn_status st = KOFN_OK;
+
+    if (may_be_held(p))
+        return KOFN_OK;
+    for (size_t i = 0; i < p->stores; i++) {
+        kofn_msg *m = &p->store[i];
+
+        if (!st && !p->worker[m->worker]->gone)
+            st = send_block(p, m);
+        kf_away_drop(m);
+    }
+    p->stores = 0;
+    return st;
+}
+
+static kofn_status store(port *p, kofn_msg *m)
+{
+    if (!may_be_held(p))
+        return send_block(p, m);
+    TRY(kf_grow(&p->store, &p->store_cap, p->stores, sizeof *p->store));
+    p->store[p->stores++] = *m;
+    m->block = NULL;
+    return KOFN_OK;
 }
 
 errand *kf_away_errand(worker *w, uint32_t task)
@@ -288,7 +353,7 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
     if (m->worker < p->workers && !p->worker[m->worker]->gone)
         switch (m->type) {
         case KOFN_MSG_STORE:
-            st = send_block(p, m);
+            st = store(p, m);
             break;
         case KOFN_MSG_WORK:
             st = send_work(p, m);

@@ -91,7 +91,10 @@ void kf_serve_say(server *s, kf_wire type)
 
 static void say_hello(server *s)
 {
-    kf_head h = {.type = KF_WIRE_HELLO, .lo = (uint64_t)getpid()};
+    kf_head h = {.type = KF_WIRE_HELLO,
+                 .job = s->job,
+                 .id = s->block_id,
+                 .lo = (uint64_t)getpid()};
     char host[128] = "", words[200];
 
     gethostname(host, sizeof host - 1);
