@@ -1,0 +1,416 @@
+/* away_bench.c -- workers that are processes, against the bare network and
+ * against ScaLAPACK.
+ *
+ *     away_bench [ROUNDS]
+ *
+ * 1. Answers of 8 MiB from one worker into the coordinator's memory, in bytes a
+ *    second, encoded and decoded by a scheme that does neither; against as many
+ *    bytes through a plain socket of the loopback.
+ * 2. Rounds of 8 workers with next to no work, against packets of the size of
+ *    a task there and back between the coordinator and 8 such processes over
+ *    the transport alone.
+ * 3. The product of two matrices of 4096 x 4096 on four workers, any three of
+ *    which are enough: without a fault, with a worker that is stopped in every
+ *    round, and with one that was killed; and by ScaLAPACK's pdgemm on four
+ *    ranks, who finish together or not at all.
+ *
+ * Each round measures everything once, one after the other; shown are medians,
+ * and medians of the ratios of one round.
+ */
+#define _GNU_SOURCE
+#include <kofn/transport.h>
+#include <kofn/zmq.h>
+
+#include "mat/mat.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BULK ((size_t)8 << 20)
+#define BULKS 24
+#define TRIPS 300
+#define WORKERS 8
+#define SIDE ((size_t)4096)
+#define MOST 101
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void must(int good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "away_bench: %s: %s (%s)\n", what, strerror(errno),
+            kofn_errmsg());
+    exit(1);
+}
+
+static pid_t child(void (*life)(const char *), const char *where)
+{
+    pid_t pid = fork();
+
+    must(pid >= 0, "fork");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        life(where);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static kofn_matrix matrix(size_t m, size_t n)
+{
+    kofn_matrix a = {malloc(m * n * 8), m, n, n, KOFN_F64};
+
+    must(a.data != NULL, "memory");
+    for (size_t i = 0; i < m * n; i++)
+        ((double *)a.data)[i] = (double)(i * 7919 % 1000) / 1000 - 0.5;
+    return a;
+}
+
+/* ---- a plain socket ---------------------------------------------------------- */
+
+static void plain_life(const char *port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    char *body = calloc(1, BULK), go;
+
+    to.sin_port = htons((uint16_t)atoi(port));
+    must(body && connect(fd, (struct sockaddr *)&to, sizeof to) == 0,
+         "connect");
+    while (read(fd, &go, 1) == 1)
+        for (size_t at = 0; at < BULK;) {
+            ssize_t n = write(fd, body + at, BULK - at);
+
+            must(n > 0, "write");
+            at += (size_t)n;
+        }
+}
+
+/* Asked for one by one, as rounds are. */
+static double plain_bulk(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    int l = socket(AF_INET, SOCK_STREAM, 0), fd;
+    char port[16], *into = malloc(BULK);
+    double t = 0;
+    pid_t pid;
+
+    must(into && bind(l, (struct sockaddr *)&at, size) == 0 &&
+             listen(l, 1) == 0 &&
+             getsockname(l, (struct sockaddr *)&at, &size) == 0,
+         "listen");
+    snprintf(port, sizeof port, "%d", ntohs(at.sin_port));
+    pid = child(plain_life, port);
+    fd = accept(l, NULL, NULL);
+    for (int i = 0; i <= BULKS; i++) {
+        if (i == 1) /* the first makes the pages */
+            t = seconds();
+        must(write(fd, "g", 1) == 1, "write");
+        for (size_t k = 0; k < BULK;) {
+            ssize_t n = read(fd, into + k, BULK - k);
+
+            must(n > 0, "read");
+            k += (size_t)n;
+        }
+    }
+    t = seconds() - t;
+    end(pid);
+    close(fd);
+    close(l);
+    free(into);
+    return BULKS * (double)BULK / t;
+}
+
+/* ---- the transport alone ------------------------------------------------------ */
+
+static const kofn_zmq_options zmq = {.silence = 10 * KOFN_SECOND};
+
+static kofn_packet packet(kofn_transport *t)
+{
+    kofn_packet p;
+    kofn_status st;
+
+    while ((st = t->wait(t, 30 * KOFN_SECOND, &p)) == KOFN_AGAIN)
+        ;
+    must(st == KOFN_OK, "wait");
+    return p;
+}
+
+static void echo_life(const char *address)
+{
+    kofn_transport *t;
+    kofn_peer peer;
+
+    must(!kofn_zmq_connect(&t, address, &zmq), "connect");
+    peer = packet(t).peer;
+    for (;;) {
+        kofn_packet p = packet(t);
+
+        t->send(t, peer, p.head, p.head_bytes, NULL, 0, false, NULL, NULL);
+        t->release(t, p.own);
+    }
+}
+
+/* A packet of a task's size to each of them, and back. */
+static double bare_round(void)
+{
+    kofn_transport *t;
+    kofn_peer peer[WORKERS];
+    pid_t pid[WORKERS];
+    char head[120] = "t";
+    double took = 0;
+
+    must(!kofn_zmq_listen(&t, "tcp://127.0.0.1:*", &zmq), "listen");
+    for (int i = 0; i < WORKERS; i++)
+        pid[i] = child(echo_life, kofn_zmq_endpoint(t));
+    for (int i = 0; i < WORKERS; i++)
+        peer[i] = packet(t).peer;
+    for (int k = 0; k < TRIPS + 20; k++) {
+        if (k == 20)
+            took = seconds();
+        for (int i = 0; i < WORKERS; i++)
+            t->send(t, peer[i], head, sizeof head, NULL, 0, false, NULL, NULL);
+        for (int i = 0; i < WORKERS; i++)
+            t->release(t, packet(t).own);
+    }
+    took = (seconds() - took) / TRIPS;
+    for (int i = 0; i < WORKERS; i++)
+        end(pid[i]);
+    t->close(t, 0);
+    return took;
+}
+
+/* ---- jobs ----------------------------------------------------------------------- */
+
+static void worker_life(const char *address)
+{
+    kofn_zmq_options z = zmq;
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kofn_transport *t;
+
+    z.body_max = (size_t)1 << 30;
+    kf_blas_single();
+    must(!kofn_zmq_connect(&t, address, &z), "connect");
+    o.patience = 5 * KOFN_SECOND;
+    kofn_serve(t, &o);
+}
+
+typedef struct work {
+    kofn_plan *plan;
+    kofn_job *job;
+    kofn_matrix A, x, y;
+    pid_t pid[WORKERS];
+    size_t workers;
+} work;
+
+static void open_work(work *w, const char *spec, size_t workers, size_t m,
+                      size_t n, size_t p, double late)
+{
+    kofn_problem pb = {p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64,
+                       false};
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_options jo = KOFN_OPTIONS_INIT;
+    kofn_zmq_options z = zmq;
+    kofn_transport *t;
+    kofn_port *port;
+
+    *w = (work){.A = matrix(m, n), .x = matrix(n, p), .y = matrix(m, p)};
+    w->workers = workers;
+    z.body_max = (size_t)1 << 30;
+    jo.pieces = workers == 1 ? 1 : 0; /* one answer of 8 MiB */
+    jo.late = late;
+    o.workers = workers;
+    must(!kofn_plan_new(&w->plan, &pb, spec, workers, 1), "plan");
+    must(!kofn_zmq_listen(&t, "tcp://127.0.0.1:*", &z), "listen");
+    for (size_t i = 0; i < workers; i++)
+        w->pid[i] = child(worker_life, kofn_zmq_endpoint(t));
+    must(!kofn_port_away(&port, t, &o), "port");
+    must(!kofn_open(&w->job, w->plan, port, &jo), "open");
+    must(!kofn_place(w->job, &w->A), "place");
+}
+
+static double play(work *w, int times)
+{
+    double t = seconds();
+
+    for (int i = 0; i < times; i++)
+        must(!kofn_round(w->job, &w->x, &w->y, NULL), "round");
+    return (seconds() - t) / times;
+}
+
+static void close_work(work *w)
+{
+    kofn_close(w->job);
+    kofn_plan_free(w->plan);
+    for (size_t i = 0; i < w->workers; i++)
+        end(w->pid[i]);
+    free(w->A.data);
+    free(w->x.data);
+    free(w->y.data);
+}
+
+static double job_bulk(void)
+{
+    work w;
+    double t;
+
+    open_work(&w, "uncoded", 1, BULK / 8, 1, 1, 0);
+    play(&w, 3);
+    t = play(&w, BULKS);
+    close_work(&w);
+    return (double)BULK / t;
+}
+
+static double job_round(void)
+{
+    work w;
+    double t;
+
+    open_work(&w, "uncoded", WORKERS, WORKERS, 1, 1, 0);
+    play(&w, 20);
+    t = play(&w, TRIPS);
+    close_work(&w);
+    return t;
+}
+
+/* ---- the product ---------------------------------------------------------------- */
+
+enum { FINE, STOPPED, KILLED, PDGEMM, PRODUCTS };
+
+static double product[PRODUCTS][MOST];
+
+static void products(size_t i)
+{
+    work w;
+
+    open_work(&w, "mds:k=3", 4, SIDE, SIDE, SIDE, 0);
+    play(&w, 1);
+    product[FINE][i] = play(&w, 1);
+    kill(w.pid[1], SIGSTOP);
+    product[STOPPED][i] = play(&w, 1);
+    kill(w.pid[1], SIGCONT);
+    play(&w, 1);
+    kill(w.pid[1], SIGKILL);
+    product[KILLED][i] = play(&w, 1);
+    close_work(&w);
+}
+
+/* A program in a folder beside this one, where it was built (it cannot be run
+ * alone, so it is not among the benches); its last line is a time. */
+static bool scalapack(const char *self, size_t i, const char **why)
+{
+    char command[4096], line[200];
+    const char *slash = strrchr(self, '/');
+    int n = slash ? (int)(slash - self) : 1;
+    FILE *f;
+
+    snprintf(command, sizeof command, "%.*s/scalapack/pdgemm_bench", n,
+             slash ? self : ".");
+    *why = "it was not built: that takes libscalapack-openmpi-dev";
+    if (access(command, X_OK))
+        return false;
+    snprintf(command, sizeof command,
+             "OPENBLAS_NUM_THREADS=1 mpirun.openmpi --oversubscribe %s "
+             "--bind-to none -n 4 %.*s/scalapack/pdgemm_bench %zu 2>/dev/null",
+             geteuid() == 0 ? "--allow-run-as-root" : "", n,
+             slash ? self : ".", SIDE);
+    *why = "mpirun.openmpi failed";
+    f = popen(command, "r");
+    if (!f)
+        return false;
+    product[PDGEMM][i] = 0;
+    while (fgets(line, sizeof line, f))
+        product[PDGEMM][i] = atof(line);
+    return pclose(f) == 0 && product[PDGEMM][i] > 0;
+}
+
+/* ---- report ---------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(const double *x, size_t n)
+{
+    double y[MOST];
+
+    memcpy(y, x, n * sizeof *y);
+    qsort(y, n, sizeof *y, by_value);
+    return n % 2 ? y[n / 2] : (y[n / 2 - 1] + y[n / 2]) / 2;
+}
+
+static double ratio(const double *x, const double *y, size_t n)
+{
+    double r[MOST];
+
+    for (size_t i = 0; i < n; i++)
+        r[i] = x[i] / y[i];
+    return median(r, n);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const name[] = {"no fault", "one stopped", "one killed",
+                                       "pdgemm"};
+    static double plain[MOST], ours[MOST], bare[MOST], empty[MOST];
+    size_t rounds = argc > 1 ? (size_t)atoi(argv[1]) : 5;
+    const char *why = NULL;
+    bool with = true;
+
+    must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
+    kf_blas_single();
+    for (size_t i = 0; i < rounds; i++) {
+        plain[i] = plain_bulk();
+        ours[i] = job_bulk();
+        bare[i] = bare_round();
+        empty[i] = job_round();
+        products(i);
+        with = with && scalapack(argv[0], i, &why);
+    }
+    printf("%zu rounds\n\n", rounds);
+    printf("answers of 8 MiB: %.0f MB/s, a plain socket %.0f: %.2f\n",
+           median(ours, rounds) / 1e6, median(plain, rounds) / 1e6,
+           ratio(ours, plain, rounds));
+    printf("rounds of %d without work: %.0f us, bare packets %.0f us: %.2f\n",
+           WORKERS, median(empty, rounds) * 1e6, median(bare, rounds) * 1e6,
+           ratio(empty, bare, rounds));
+    printf("\n%zu x %zu by %zu x %zu on 4 workers, any 3 enough\n", SIDE, SIDE,
+           SIDE, SIDE);
+    printf("%-14s %8s %8s\n", "", "seconds", "ratio");
+    for (int k = 0; k < PRODUCTS - !with; k++)
+        printf("%-14s %8.2f %8.2f\n", name[k], median(product[k], rounds),
+               ratio(product[k], product[FINE], rounds));
+    if (!with)
+        printf("pdgemm: skipped, %s\n", why);
+    return 0;
+}
