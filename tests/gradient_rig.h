@@ -106,7 +106,9 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
     make_parts(f, f->plan->parts);
     f->answer = numbers(n * f->L->turns, sizeof(kofn_parcel *));
     f->out = (kofn_matrix){numbers(p, kf_dtype_size(dtype)), p, 1, 1, dtype};
-    kf_resident_sum(&r, f->plan, stored_part, f);
+    kf_resident_sum(&r, f->plan);
+    r.f = stored_part;
+    r.ctx = f;
     assert_ok(kf_parcel_new(&in, 1, 1, dtype));
     memset(in->m.data, 0, kf_dtype_size(dtype));
     for (size_t i = 0; i < n; i++)
