@@ -72,11 +72,16 @@ static inline int fleet_start(void *ud)
     return 0;
 }
 
+/* Threads are not killed: the port forgets it now, and it finds the way no
+ * more. */
 static inline int fleet_kill(void *ud, uint64_t process)
 {
-    (void)ud; /* threads are not killed: the port forgets it, and it finds the
-                 way no more */
+    fleet *f = ud;
+
     (void)process;
+    pthread_mutex_lock(&f->net.lock);
+    f->net.banish = true;
+    pthread_mutex_unlock(&f->net.lock);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* laws_test.c -- what every scheme in kofn_scheme_at() must obey, over a grid
  * of the parameters it declares (DESIGN section 10).  A new scheme is put to
  * all of it without a line here. */
-#include "rig.h"
+#include "fleet.h"
 #include "walk.h"
 
 #include "cli/replay.c" /* part of the command, not of the library */
@@ -872,8 +872,12 @@ static size_t random_happenings(kofn_happening *h, size_t workers, kf_rng *r)
     return n;
 }
 
-static kofn_weather random_weather(bool sim, kf_rng *r)
+/* Where the workers are. */
+typedef enum place_of { SIMULATED, ON_THREADS, AWAY } place_of;
+
+static kofn_weather random_weather(place_of port, kf_rng *r)
 {
+    bool sim = port == SIMULATED;
     double fast = sim ? 1e4 : 20; /* rounds last that much less */
     kofn_weather w = {.seed = kf_rng_u64(r)};
 
@@ -885,7 +889,7 @@ static kofn_weather random_weather(bool sim, kf_rng *r)
         w.delay = sim ? 1e-5 : 1e-3;
     if (kf_rng_below(r, 3) == 0)
         w.leave = fast;
-    if (kf_rng_below(r, 3) == 0)
+    if (kf_rng_below(r, 3) == 0 && port != AWAY)
         w.join = fast;
     if (sim && kf_rng_below(r, 2)) {
         w.latency = 1e-6;
@@ -1024,12 +1028,28 @@ static void replays(const char *path, unsigned rounds, kf_rng *r)
     kf_free(text);
 }
 
+/* Workers behind packets: the weather is theirs. */
+static kofn_port *away(fleet *f, const rig *x, size_t workers,
+                       const kofn_weather *weather)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+
+    f->serve.f = rig_part;
+    f->serve.ctx = (void *)(uintptr_t)x;
+    f->serve.weather = weather;
+    f->serve.staged = true;
+    o.start = fleet_start;
+    o.kill = fleet_kill;
+    o.ud = f;
+    return fleet_port(f, workers, &o);
+}
+
 /* Whatever the weather: the right answer, or a status with a message. */
 static void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
-                        bool sim)
+                        place_of where_to)
 {
     kofn_happening events[HAPPENINGS];
-    kofn_weather weather = random_weather(sim, r);
+    kofn_weather weather = random_weather(where_to, r);
     kofn_options o = random_options(p, r);
     char path[] = "laws_test.XXXXXX";
     int fd = mkstemp(path);
@@ -1037,6 +1057,7 @@ static void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
     rig_kind kind;
     rig x;
     kofn_port *port;
+    fleet f;
     bool broken = false;
 
     assert_true(fd >= 0);
@@ -1047,8 +1068,13 @@ static void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
     if (o.errors != KOFN_ERRORS_NONE && kf_rng_below(r, 2))
         weather.corrupt = 0.1;
     job_inputs(&x, at, &kind);
-    assert_ok(sim ? kofn_port_sim(&port, at->workers, &weather)
-                  : kofn_port_threads(&port, at->workers, &weather));
+    fleet_init(&f, NULL);
+    if (where_to == AWAY)
+        port = away(&f, &x, at->workers, &weather);
+    else
+        assert_ok(where_to == SIMULATED
+                      ? kofn_port_sim(&port, at->workers, &weather)
+                      : kofn_port_threads(&port, at->workers, &weather));
     assert_ok(kofn_open(&x.job, p, port, &o));
     place(&x, at);
     for (uint64_t round = 0; round < ROUNDS && !broken; round++) {
@@ -1070,6 +1096,9 @@ static void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
         broken = st == KOFN_LATE && strstr(kofn_errmsg(), "can come");
         delivered += !broken;
     }
+    kofn_close(x.job);
+    x.job = NULL;
+    fleet_down(&f); /* before what its members read */
     rig_down(&x);
     replays(path, delivered, r);
     unlink(path);
@@ -1077,12 +1106,17 @@ static void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
 
 static void on_the_simulator(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    any_weather(at, p, r, true);
+    any_weather(at, p, r, SIMULATED);
 }
 
 static void on_threads(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    any_weather(at, p, r, false);
+    any_weather(at, p, r, ON_THREADS);
+}
+
+static void behind_packets(const point *at, const kofn_plan *p, kf_rng *r)
+{
+    any_weather(at, p, r, AWAY);
 }
 
 static void weather_and_replay_simulated(void **state)
@@ -1097,7 +1131,13 @@ static void weather_and_replay_on_threads(void **state)
     over_the_grid(on_threads, often(24), 3, 9);
 }
 
-int main(void)
+static void weather_and_replay_behind_packets(void **state)
+{
+    (void)state;
+    over_the_grid(behind_packets, often(1), 3, 10);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meaning_and_noise),
@@ -1107,8 +1147,11 @@ int main(void)
         cmocka_unit_test(order),
         cmocka_unit_test(weather_and_replay_simulated),
         cmocka_unit_test(weather_and_replay_on_threads),
+        cmocka_unit_test(weather_and_replay_behind_packets),
     };
 
+    if (argc > 1) /* only tests of that name, with asterisks */
+        cmocka_set_test_filter(argv[1]);
     rig_begin();
     return cmocka_run_group_tests_name("laws", tests, NULL, NULL);
 }

@@ -48,6 +48,7 @@ typedef struct loop_net {
     loop_end *hub, *spoke[600]; /* spoke of each peer of the hub */
     kofn_peer peers;
     bool down; /* nobody can connect */
+    bool banish; /* whom the hub forgets next does not come back */
     size_t sent[64], bytes[64]; /* packets of each type, and in their bodies */
     size_t cut_type, cut_at; /* the connection breaks behind that many of it */
 } loop_net;
@@ -258,8 +259,10 @@ static inline void loop_forget(kofn_transport *t, kofn_peer peer)
     spoke = end->is_hub ? peer < net->peers ? net->spoke[peer] : NULL : end;
     if (spoke && peer == (end->is_hub ? spoke->hub_peer : spoke->lives)) {
         loop_break(net, spoke);
+        spoke->gone |= end->is_hub && net->banish;
         loop_join(net, spoke);
     }
+    net->banish = net->banish && !end->is_hub;
     pthread_mutex_unlock(&net->lock);
 }
 
