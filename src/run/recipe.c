@@ -294,8 +294,8 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
     out->grid_cols = number(r, UINT16_MAX);
     inner = number(r, UINT16_MAX);
     if (r->broken || !out->A_rows || !out->A_cols || !out->grid_rows ||
-        !out->grid_cols || !inner ||
-        out->grid_rows * out->grid_cols > r->cap / sizeof(kofn_matrix))
+        !out->grid_cols || !inner || /* with room to make the block here: */
+        !spend(r, out->grid_rows * out->grid_cols * sizeof(kofn_matrix)))
         return malformed(r);
     out->part_rows = kf_ceil_div(out->A_rows, out->grid_rows);
     out->part_cols = kf_ceil_div(out->A_cols, out->grid_cols);
@@ -430,13 +430,13 @@ static kofn_status read_sum(reader *r, kf_recipe *out,
         return r->broken ? malformed(r) : KOFN_NOMEM;
     TRY(find_function(r, s, opt));
     s->lanes = b->lanes;
-    s->of = number(r, kf_min(UINT32_MAX, r->cap));
+    s->of = number(r, UINT32_MAX);
     s->length = number(r, SIZE_MAX / 16);
     s->pieces = number(r, UINT16_MAX);
     s->span = number(r, SIZE_MAX / 16);
     s->turns = number(r, UINT16_MAX);
     s->parts = number(r, s->of);
-    if (r->broken || !s->pieces || !s->turns || !s->span ||
+    if (r->broken || !spend(r, s->of) || !s->pieces || !s->turns || !s->span ||
         s->span != kf_ceil_div(s->length, s->pieces) ||
         !kf_mul(s->parts, s->pieces, &wide) ||
         !kf_mul(wide, s->turns * s->lanes, &mixes) ||
