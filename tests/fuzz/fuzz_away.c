@@ -1,0 +1,237 @@
+/* fuzz_away.c -- the coordinator's port and what peers may send it: greetings,
+ * requests for pieces, results and failures, in any order, with odd fields,
+ * all with right checksums.  A job stores blocks and hands out tasks all the
+ * while.  fuzz-iterations: 60000 */
+#include "packets.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define PEERS 6
+#define TASKS 16
+
+/* The peers that are made of an input. */
+typedef struct crowd {
+    kofn_transport base;
+    draw d;
+    bool there[PEERS]; /* peers come once */
+    kofn_peer next;
+    uint64_t job;
+    kf_head work, store; /* sent last */
+    size_t out;
+    size_t results; /* that the job was told */
+    uint8_t body[512];
+} crowd;
+
+static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
+                              const void *head, size_t head_bytes,
+                              const void *body, size_t body_bytes, bool urgent,
+                              void (*done)(void *ud), void *ud)
+{
+    crowd *c = (crowd *)t;
+    kf_head h;
+
+    MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
+    MUST(kf_body_check(&h, body, body_bytes) == KOFN_OK);
+    MUST(h.type >= KF_WIRE_WELCOME);
+    if (!urgent && c->d.left && c->d.data[0] % 8 == 5)
+        return KOFN_AGAIN; /* the way is full */
+    c->job = h.job;
+    if (h.type == KF_WIRE_WORK)
+        c->work = h;
+    if (h.type == KF_WIRE_STORE)
+        c->store = h;
+    if (done)
+        done(ud);
+    return peer < PEERS && c->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
+}
+
+static size_t result(crowd *c, kf_head *h)
+{
+    size_t n;
+
+    h->task = next(&c->d, 4) ? c->work.task : next(&c->d, TASKS);
+    h->rows = c->work.out_rows;
+    h->cols = 1;
+    if (next(&c->d, 4) == 0) {
+        h->rows = size_of(&c->d, h->rows);
+        h->cols = size_of(&c->d, h->cols);
+    }
+    h->dtype = next(&c->d, 8) ? KOFN_F64 : KOFN_F32;
+    h->took = size_of(&c->d, 100);
+    n = h->rows <= 8 && h->cols <= 8 ? h->rows * h->cols * 8
+                                     : next(&c->d, 256);
+    if (next(&c->d, 8) == 0)
+        n = next(&c->d, 256);
+    for (size_t i = 0; i < n; i++)
+        c->body[i] = (uint8_t)next(&c->d, 256);
+    return n;
+}
+
+static size_t compose(crowd *c, kf_head *h)
+{
+    static const kf_wire often[] = {
+        KF_WIRE_HELLO, KF_WIRE_HELLO, KF_WIRE_NEED,   KF_WIRE_NEED,
+        KF_WIRE_NEED,  KF_WIRE_STORED, KF_WIRE_NOTICE, KF_WIRE_BYE,
+        KF_WIRE_RESULT, KF_WIRE_RESULT, KF_WIRE_RESULT, KF_WIRE_FAILED,
+        KF_WIRE_WELCOME, KF_WIRE_WORK};
+
+    h->type = often[next(&c->d, 14)];
+    h->job = c->job + (next(&c->d, 64) == 1);
+    h->id = next(&c->d, 16) ? c->store.id : next(&c->d, 4);
+    h->hi = 1 + next(&c->d, 4);
+    if (next(&c->d, 2)) {
+        h->turn = size_of(&c->d, 0);
+        h->lo = size_of(&c->d, 0);
+        h->hi = size_of(&c->d, 4);
+    }
+    h->status = h->type == KF_WIRE_FAILED ? (int)next(&c->d, 32) - 16 : 0;
+    if (h->type == KF_WIRE_FAILED)
+        h->task = next(&c->d, TASKS);
+    return h->type == KF_WIRE_RESULT ? result(c, h)
+                                     : next(&c->d, 8) ? 0 : next(&c->d, 99);
+}
+
+static void deliver(crowd *c, kofn_packet *k, kofn_peer peer)
+{
+    kf_head h = {.type = KF_WIRE_HELLO};
+    size_t n = compose(c, &h);
+
+    h.body_sum = n ? kf_checksum(h.job, c->body, n) : 0;
+    h.body_sum ^= n && next(&c->d, 64) == 1;
+    *k = (kofn_packet){.what = KOFN_PACKET, .peer = peer,
+                       .head_bytes = KF_HEAD, .body_bytes = n};
+    kf_head_write(k->head, &h);
+    k->head[next(&c->d, KF_HEAD)] ^= next(&c->d, 100) == 1;
+    if (n == 0)
+        return;
+    k->own = malloc(n);
+    MUST(k->own);
+    memcpy(k->own, c->body, n);
+    k->body = next(&c->d, 2) ? k->own : NULL;
+    c->out++;
+}
+
+static kofn_status crowd_wait(kofn_transport *t, kofn_time atmost,
+                              kofn_packet *k)
+{
+    crowd *c = (crowd *)t;
+    kofn_peer peer = next(&c->d, PEERS);
+
+    (void)atmost;
+    if (!c->d.left)
+        return kf_fail(KOFN_TRANSPORT, "that is all");
+    if (next(&c->d, 8) == 7)
+        return KOFN_AGAIN;
+    if (c->next < PEERS && peer >= c->next) {
+        *k = (kofn_packet){.what = KOFN_CAME, .peer = c->next};
+        c->there[c->next++] = true;
+        return KOFN_OK;
+    }
+    if (!c->there[peer])
+        return KOFN_AGAIN;
+    if (next(&c->d, 50) == 1) {
+        *k = (kofn_packet){.what = KOFN_WENT, .peer = peer};
+        c->there[peer] = false;
+        return KOFN_OK;
+    }
+    deliver(c, k, peer);
+    return KOFN_OK;
+}
+
+static kofn_status crowd_fetch(kofn_transport *t, kofn_packet *k, void *into)
+{
+    (void)t;
+    memcpy(into, k->own, k->body_bytes);
+    return KOFN_OK;
+}
+
+static void crowd_release(kofn_transport *t, void *own)
+{
+    MUST(((crowd *)t)->out-- > 0);
+    free(own);
+}
+
+static void crowd_forget(kofn_transport *t, kofn_peer peer)
+{
+    MUST(peer < PEERS);
+    ((crowd *)t)->there[peer] = false;
+}
+
+static void crowd_close(kofn_transport *t, kofn_time linger)
+{
+    (void)linger;
+    MUST(((crowd *)t)->out == 0);
+}
+
+/* ---- a job --------------------------------------------------------------------- */
+
+static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
+{
+    kofn_block *b = samples()[worker % BLOCKS].block;
+    kofn_msg m = {.type = type, .worker = worker, .task = task, .round = 1};
+
+    if (type == KOFN_MSG_STORE)
+        m.block = kofn_block_keep(b);
+    if (type == KOFN_MSG_WORK) {
+        m.how = b->share ? KOFN_TURN : KOFN_ROWS;
+        m.hi = 4;
+        MUST(kf_parcel_new(&m.in, 6, 1, KOFN_F64) == KOFN_OK);
+        memset(m.in->m.data, 0, 48);
+        MUST(kf_parcel_new(&m.result, 4, 1, KOFN_F64) == KOFN_OK);
+    }
+    MUST(port->send(port, &m) == KOFN_OK);
+}
+
+static void hear(crowd *c, kofn_port *port, kofn_msg *m)
+{
+    MUST(m->type <= KOFN_MSG_FAILED && m->worker < PEERS && m->took >= 0);
+    if (m->type == KOFN_MSG_HELLO)
+        give(port, m->worker, KOFN_MSG_STORE, 0);
+    if (m->type == KOFN_MSG_RESULT) {
+        MUST(m->result && m->result->m.rows == 4 && m->result->m.cols == 1 &&
+             m->result->m.dtype == KOFN_F64 && m->task < TASKS);
+        c->results++;
+    }
+    MUST(m->type != KOFN_MSG_FAILED || m->status < 0);
+    kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->result);
+    kofn_block_drop(m->block);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    crowd c = {.base = {.name = "fuzz", .send = crowd_send, .wait = crowd_wait,
+                        .fetch = crowd_fetch, .release = crowd_release,
+                        .forget = crowd_forget, .close = crowd_close},
+               .d = {data, size}};
+    kofn_away_options opt = KOFN_AWAY_OPTIONS_INIT;
+    kofn_port *port;
+    kofn_msg m;
+    size_t before, given = 0;
+
+    watch_memory();
+    samples();
+    before = held;
+    most = held + ((size_t)4 << 20);
+    opt.job = 5;
+    opt.source = "A.npy";
+    opt.strangers = 4;
+    MUST(kofn_port_away(&port, &c.base, &opt) == KOFN_OK);
+    c.job = opt.job;
+    while (c.d.left) {
+        kofn_status st = port->wait(port, 0, 0, &m);
+
+        MUST(st == KOFN_OK || st == KOFN_AGAIN || !c.d.left);
+        if (st == KOFN_OK)
+            hear(&c, port, &m);
+        else if (given < TASKS && next(&c.d, 2) == 0)
+            give(port, next(&c.d, PEERS), KOFN_MSG_WORK, (uint32_t)given++);
+        else if (next(&c.d, 16) == 0)
+            give(port, next(&c.d, PEERS), KOFN_MSG_CANCEL, next(&c.d, TASKS));
+    }
+    MUST(c.results <= given);
+    port->close(port);
+    MUST(held == before);
+    most = SIZE_MAX;
+    return 0;
+}

@@ -1,0 +1,286 @@
+/* fuzz_serve.c -- a worker and what a coordinator may send it: blocks and
+ * their pieces, tasks, cancellations, in any order, with odd fields, all with
+ * right checksums.  fuzz-iterations: 60000 */
+#include "packets.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MEMORY ((size_t)64 << 10)
+#define BODY_MOST 4096
+
+/* A coordinator that is made of an input. */
+typedef struct head_office {
+    kofn_transport base;
+    draw d;
+    kofn_peer life;
+    bool there, greeted, stored;
+    uint64_t job;
+    const sample *block; /* that was stored last */
+    kf_head asked;       /* the last NEED        */
+    uint8_t body[BODY_MOST]; /* in the making */
+    size_t out;              /* bodies that were not given back */
+} head_office;
+
+static kofn_status office_send(kofn_transport *t, kofn_peer peer,
+                               const void *head, size_t head_bytes,
+                               const void *body, size_t body_bytes, bool urgent,
+                               void (*done)(void *ud), void *ud)
+{
+    head_office *o = (head_office *)t;
+    kf_head h;
+
+    (void)urgent;
+    MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
+    MUST(kf_body_check(&h, body, body_bytes) == KOFN_OK);
+    MUST(h.type <= KF_WIRE_FAILED);
+    if (o->there && peer == o->life && o->d.left && o->d.data[0] % 16 == 9)
+        return KOFN_AGAIN; /* the way is full */
+    if (h.type == KF_WIRE_NEED)
+        o->asked = h;
+    if (done)
+        done(ud);
+    return o->there && peer == o->life ? KOFN_OK : KOFN_TRANSPORT;
+}
+
+/* A recipe of which some bytes may be others. */
+static size_t recipe(head_office *o, kf_head *h)
+{
+    const sample *s = &samples()[next(&o->d, BLOCKS)];
+    unsigned changes = next(&o->d, 8);
+
+    o->block = s;
+    memcpy(o->body, s->recipe.p, s->recipe.n);
+    for (unsigned i = 4; i < changes; i++) {
+        size_t at = (next(&o->d, 256) + 256 * next(&o->d, 4)) % s->recipe.n;
+
+        o->body[at] = (uint8_t)next(&o->d, 256);
+    }
+    h->id = kf_checksum(~o->job, o->body, s->recipe.n) + (changes == 3);
+    return s->recipe.n;
+}
+
+/* What was asked for. */
+static size_t right_piece(head_office *o, kf_head *h)
+{
+    const kofn_block *b = o->block->block;
+    kf_bytes made = {0};
+    size_t units, bytes;
+    const void *at;
+
+    h->id = o->asked.id;
+    h->turn = o->asked.turn;
+    h->lo = o->asked.lo;
+    h->hi = o->asked.hi;
+    if (h->turn >= kf_sections(b))
+        return 0;
+    kf_section(b, h->turn, &units, &bytes);
+    if (h->lo >= h->hi || h->hi > units || units * bytes > BODY_MOST)
+        return 0;
+    MUST(kf_piece(b, h->turn, h->lo, h->hi, &made, &at) == KOFN_OK);
+    memcpy(o->body, at, (h->hi - h->lo) * bytes);
+    kf_bytes_free(&made);
+    return (h->hi - h->lo) * bytes;
+}
+
+/* Or nearly that. */
+static size_t piece(head_office *o, kf_head *h)
+{
+    size_t n = o->block ? right_piece(o, h) : 0;
+
+    if (next(&o->d, 4))
+        return n;
+    h->turn = size_of(&o->d, h->turn);
+    h->lo = size_of(&o->d, h->lo);
+    h->hi = size_of(&o->d, h->hi);
+    for (unsigned i = next(&o->d, 8); n && i > 0; i--)
+        o->body[next(&o->d, 256) % n] = (uint8_t)next(&o->d, 256);
+    return next(&o->d, 2) ? n : next(&o->d, 256);
+}
+
+/* A task that the block is for. */
+static void right_work(const kofn_block *b, kf_head *h)
+{
+    h->how = b->share ? KOFN_TURN : KOFN_ROWS;
+    h->hi = b->share ? 0 : b->rows;
+    h->rows = b->share ? b->share->X.cols + 1 : b->cols;
+    h->out_rows = b->share ? b->share->lanes * b->share->span
+                           : b->lanes * b->rows;
+    h->cols = h->out_cols = 1;
+}
+
+static size_t work(head_office *o, kf_head *h)
+{
+    size_t bytes;
+
+    h->task = next(&o->d, 8);
+    h->round = next(&o->d, 3);
+    h->id = next(&o->d, 4);
+    if (o->block)
+        right_work(o->block->block, h);
+    if (next(&o->d, 2)) {
+        h->how = (kofn_how)next(&o->d, 6);
+        h->dtype = next(&o->d, 8) ? KOFN_F64 : KOFN_F32;
+        h->lo = size_of(&o->d, h->lo);
+        h->hi = size_of(&o->d, h->hi);
+        h->turn = size_of(&o->d, h->turn);
+        h->rows = size_of(&o->d, h->rows);
+        h->cols = size_of(&o->d, h->cols);
+        h->out_rows = size_of(&o->d, h->out_rows);
+        h->out_cols = size_of(&o->d, h->out_cols);
+    }
+    if (next(&o->d, 8) == 0 || h->rows > 64 || h->cols > 64)
+        return next(&o->d, 3) ? 0 : next(&o->d, 256);
+    bytes = h->rows * h->cols * (h->dtype == KOFN_F64 ? 8 : 4);
+    if (bytes > BODY_MOST)
+        return 0;
+    for (size_t i = 0; i < bytes; i++)
+        o->body[i] = (uint8_t)(next(&o->d, 4) ? 0 : next(&o->d, 256));
+    return bytes;
+}
+
+static size_t words(head_office *o)
+{
+    size_t n = next(&o->d, 40);
+
+    for (size_t i = 0; i < n; i++)
+        o->body[i] = (uint8_t)next(&o->d, 256);
+    return n;
+}
+
+static size_t compose(head_office *o, kf_head *h)
+{
+    static const kf_wire often[] = {
+        KF_WIRE_STORE, KF_WIRE_PIECE,   KF_WIRE_PIECE,  KF_WIRE_PIECE,
+        KF_WIRE_WORK,  KF_WIRE_WORK,    KF_WIRE_WORK,   KF_WIRE_CANCEL,
+        KF_WIRE_STAGE, KF_WIRE_WELCOME, KF_WIRE_REFUSED, KF_WIRE_DISMISS,
+        KF_WIRE_HELLO, KF_WIRE_RESULT};
+    unsigned which = next(&o->d, 64);
+
+    if (!o->greeted || !o->stored) { /* it begins well, most often */
+        bool well = next(&o->d, 16) != 1;
+
+        which = well ? o->greeted ? 0 : 9 : which;
+        o->stored = o->greeted;
+        o->greeted = true;
+    }
+    h->type = which < 14 ? often[which] : which % 2 ? KF_WIRE_PIECE
+                                                    : KF_WIRE_WORK;
+    if ((h->type == KF_WIRE_DISMISS || h->type == KF_WIRE_REFUSED) &&
+        next(&o->d, 4))
+        h->type = KF_WIRE_STORE;
+    h->job = o->job + (next(&o->d, 64) == 1);
+    switch (h->type) {
+    case KF_WIRE_STORE:
+        return recipe(o, h);
+    case KF_WIRE_PIECE:
+        return piece(o, h);
+    case KF_WIRE_WORK:
+        return work(o, h);
+    case KF_WIRE_CANCEL:
+        h->task = next(&o->d, 8);
+        return 0;
+    case KF_WIRE_STAGE:
+        h->turn = next(&o->d, 3);
+        h->lo = next(&o->d, 4); /* no slower: there is no time to wait */
+        return 0;
+    case KF_WIRE_WELCOME:
+        h->job = o->job += next(&o->d, 2);
+        return 0;
+    default:
+        return words(o);
+    }
+}
+
+static void deliver(head_office *o, kofn_packet *k, kf_head h, size_t n)
+{
+    h.body_sum = n ? kf_checksum(h.job, o->body, n) : 0;
+    h.body_sum ^= n && next(&o->d, 128) == 1;
+    *k = (kofn_packet){.what = KOFN_PACKET, .peer = o->life,
+                       .head_bytes = KF_HEAD, .body_bytes = n};
+    kf_head_write(k->head, &h);
+    if (n == 0)
+        return;
+    k->own = malloc(n); /* as long as it is, for the sanitizer */
+    MUST(k->own);
+    memcpy(k->own, o->body, n);
+    k->body = next(&o->d, 2) ? k->own : NULL; /* or it is to be fetched */
+    o->out++;
+}
+
+static kofn_status office_wait(kofn_transport *t, kofn_time atmost,
+                               kofn_packet *k)
+{
+    head_office *o = (head_office *)t;
+    kf_head h = {.type = KF_WIRE_WELCOME};
+    size_t n;
+
+    (void)atmost;
+    if (!o->there) {
+        o->there = true;
+        o->greeted = o->stored = false;
+        *k = (kofn_packet){.what = KOFN_CAME, .peer = ++o->life};
+        return KOFN_OK;
+    }
+    if (!o->d.left)
+        return kf_fail(KOFN_TRANSPORT, "that is all");
+    if (next(&o->d, 100) == 1) {
+        o->there = false;
+        *k = (kofn_packet){.what = KOFN_WENT, .peer = o->life};
+        return KOFN_OK;
+    }
+    if (next(&o->d, 8) == 7)
+        return KOFN_AGAIN;
+    n = compose(o, &h);
+    deliver(o, k, h, n);
+    return KOFN_OK;
+}
+
+static kofn_status office_fetch(kofn_transport *t, kofn_packet *k, void *into)
+{
+    (void)t;
+    memcpy(into, k->own, k->body_bytes);
+    return KOFN_OK;
+}
+
+static void office_release(kofn_transport *t, void *own)
+{
+    MUST(((head_office *)t)->out-- > 0);
+    free(own);
+}
+
+static void office_forget(kofn_transport *t, kofn_peer peer)
+{
+    if (peer == ((head_office *)t)->life)
+        ((head_office *)t)->there = false;
+}
+
+static void office_close(kofn_transport *t, kofn_time linger)
+{
+    (void)linger;
+    MUST(((head_office *)t)->out == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    head_office o = {.base = {.name = "fuzz", .send = office_send,
+                              .wait = office_wait, .fetch = office_fetch,
+                              .release = office_release,
+                              .forget = office_forget, .close = office_close},
+                     .d = {data, size},
+                     .job = 5};
+    kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
+    size_t before;
+    kofn_status st;
+
+    watch_memory();
+    samples();
+    before = held;
+    most = held + ((size_t)8 << 20);
+    opt.memory = MEMORY;
+    opt.staged = true;
+    st = kofn_serve(&o.base, &opt);
+    MUST(st == KOFN_OK || *kofn_errmsg());
+    MUST(held == before);
+    most = SIZE_MAX;
+    return 0;
+}
