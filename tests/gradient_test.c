@@ -960,6 +960,94 @@ static void rounds_are_refused(void **state)
     }
 }
 
+/* ---- decoders as products of two matrices -------------------------------------- */
+
+/* Every output of the two is D times the sources, added in double, up to one
+ * rounding. */
+static void compare_factor(const kf_decoder *d, size_t len, kofn_dtype dtype)
+{
+    size_t size = kf_dtype_size(dtype);
+    char *from = numbers(d->results * len, size);
+    char *to = numbers(d->mixed * len, size);
+    const void **src = numbers(d->results, sizeof *src);
+    void **dst = numbers(d->mixed, sizeof *dst);
+    void *scratch = numbers(kf_factor_room(d->factor, len), 1);
+    double u = dtype == KOFN_F32 ? 0x1p-24 : 0x1p-53;
+    kf_rng r = kf_rng_stream(3, KF_FOR_DATA, 0, 0);
+
+    for (size_t i = 0; i < d->results * len; i++) {
+        double x = kf_rng_uniform(&r) - 0.5;
+
+        if (dtype == KOFN_F64)
+            ((double *)(void *)from)[i] = x;
+        else
+            ((float *)(void *)from)[i] = (float)x;
+    }
+    for (size_t i = 0; i < d->results; i++)
+        src[i] = from + i * len * size;
+    for (size_t w = 0; w < d->mixed; w++)
+        dst[w] = to + w * len * size;
+    kf_factor_apply(d->factor, src, dst, len, dtype, scratch);
+    for (size_t w = 0; w < d->mixed; w++)
+        for (size_t t = 0; t < len; t += t < 40 || t + 40 > len ? 1 : 37) {
+            double want = 0, terms = 0;
+
+            for (size_t i = 0; i < d->results; i++) {
+                double x = d->D[w * d->results + i] *
+                           number_at(from, i * len + t, dtype);
+
+                want += x;
+                terms += fabs(x);
+            }
+            assert_at_most(fabs(number_at(dst[w], t, dtype) - want),
+                           1.01 * u * fabs(want) + 1e-13 * terms);
+        }
+    kf_free(from);
+    kf_free(to);
+    kf_free(src);
+    kf_free(dst);
+    kf_free(scratch);
+}
+
+/* Stragglers are neighbours, those of a group; `factor`: it takes fewer
+ * multiplications than D as it is. */
+static void products_are_the_decoder(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t n, out, turns;
+        bool factor;
+    } t[] = {{"gc:d=3", 20, 2, 1, false},      {"cgc:d=4,m=2", 20, 2, 1, true},
+             {"cgc:d=8,m=4", 20, 1, 1, true},  {"cgc:d=8,m=4", 21, 4, 1, true},
+             {"agc:d=3", 20, 0, 2, true},      {"agc:d=3", 20, 2, 6, true},
+             {"agc:d=4", 20, 3, 12, true},     {"agc:d=4", 20, 1, 12, true},
+             {"g-agc:d=3", 21, 0, 2, true},    {"g-agc:d=4", 40, 2, 6, true},
+             {"g-agc:d=4", 4, 3, 12, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        for (kofn_dtype dtype = KOFN_F64; dtype <= KOFN_F32; dtype++) {
+            uint32_t answers[400];
+            bool out[40] = {false};
+            kf_decoder *d;
+            fleet f;
+
+            for (size_t k = 0; k < t[i].out; k++)
+                out[k] = true;
+            fleet_plan(&f, t[i].spec, t[i].n, 480, dtype);
+            assert_ok(kf_decoder_new(
+                &d, f.code, answers,
+                answers_of(&f, out, t[i].turns, answers), false));
+            assert_int_equal(d->factor != NULL, t[i].factor);
+            if (d->factor) {
+                compare_factor(d, 77, dtype);
+                compare_factor(d, 9001 / SLOWED, dtype);
+            }
+            kf_decoder_free(d);
+            fleet_down(&f);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -974,6 +1062,7 @@ int main(void)
         cmocka_unit_test(cyclic_by_hand),
         cmocka_unit_test(progress_by_hand),
         cmocka_unit_test(duals_are_the_papers),
+        cmocka_unit_test(products_are_the_decoder),
         cmocka_unit_test(holders),
         cmocka_unit_test(groups_share),
         cmocka_unit_test(special_cases),

@@ -89,7 +89,10 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
         }
         e->hash = h;
         e->partial = partial;
-        e->bytes = sizeof *e + e->decoder->mixed * e->decoder->results * 8 +
+        /* factors are no larger than two of D */
+        e->bytes = sizeof *e +
+                   (e->decoder->factor ? 3 : 1) * e->decoder->mixed *
+                       e->decoder->results * 8 +
                    n * 4 + e->decoder->wants * 4;
         e->next = cache->bucket[h % BUCKETS];
         cache->bucket[h % BUCKETS] = e;

@@ -70,6 +70,8 @@ kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
 
 /* ---- decoding ------------------------------------------------------------ */
 
+typedef struct kf_factor kf_factor;
+
 /* What turns the results of some seats into the wants of their group: want w
  * is result copy[w] as it stands, or the next row of D times all results. */
 typedef struct kf_decoder {
@@ -80,6 +82,7 @@ typedef struct kf_decoder {
     double *D;        /* mixed x results                                */
     uint32_t *run;    /* per row of D: where to end, if rows are made in
                          runs of those made of the same results, with it */
+    kf_factor *factor; /* D as a product, where that is quicker  */
     double noise;     /* ||D diag(|E0| |E1|)||_F / sqrt(terms wants)    */
     double predicted; /* relative error: c u noise                      */
     double condition; /* of the system that was solved: 1-norm, or about */
@@ -97,6 +100,16 @@ kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
 void kf_decoder_free(kf_decoder *d);
 /* Sets d->run; NULL where rows are made of everything (runs.c). */
 kofn_status kf_decoder_runs(kf_decoder *d);
+
+/* Sets d->factor; NULL where D itself is quicker (factor.c). */
+kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t turns);
+void kf_factor_free(kf_factor *f);
+/* Bytes of scratch for vectors of len numbers. */
+size_t kf_factor_room(const kf_factor *f, size_t len);
+/* dst = D src. */
+void kf_factor_apply(const kf_factor *f, const void *const *src,
+                     void *const *dst, size_t len, kofn_dtype dtype,
+                     void *scratch);
 
 /* Decoders by survivor set, the least recently used dropped beyond a budget.
  * What it hands out lives until kf_cache_trim. */

@@ -99,8 +99,8 @@ typedef struct call {
     size_t ldd;
     const void *const *src;
     void *const *dst;
-    kofn_dtype dtype;
-    size_t size; /* of an element */
+    int kernel;  /* dtype, or KF_ROUNDED */
+    size_t size; /* of an element that is read */
     size_t ahead;
     bool stream;
 } call;
@@ -163,10 +163,10 @@ static void sweep(const call *c, kf_combine_block b, const used *u, size_t row,
 
             if (b.k)
                 b.D = c->D + (row + done) * c->ldd;
-            b.dst = c->dst + row + done;
+            b.dst = b.last ? c->dst + row + done : NULL;
             b.acc = acc ? acc + done * b.ldacc : NULL;
             b.ahead = done ? 0 : c->ahead;
-            c->simd->kernel[c->dtype][rows - 1](&b, t, kf_min(t + width, to));
+            c->simd->kernel[c->kernel][rows - 1](&b, t, kf_min(t + width, to));
             done += rows;
         }
     }
@@ -237,7 +237,8 @@ void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
     size_t bytes = (m + k) * len * size, head = 0;
-    call c = {simd_in_force(), m, k, D, ldd, src, dst, dtype, size, 0, false};
+    call c = {simd_in_force(), m, k, D, ldd, src, dst, (int)dtype, size, 0,
+              false};
 
     if (m == 0 || len == 0)
         return;
@@ -252,6 +253,42 @@ void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
     combine_columns(&c, head, len);
     if (c.stream)
         c.simd->fence();
+}
+
+void kf_combine_sums(size_t m, size_t k, const double *D, size_t ldd,
+                     const void *const *src, double *sums, size_t ld,
+                     size_t len, kofn_dtype dtype, bool far)
+{
+    size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
+    call c = {simd_in_force(), m, k, D, ldd, src, NULL, (int)dtype, size,
+              far ? AHEAD : 0, false};
+    kf_combine_block b = {.first = true, .acc = sums, .ldacc = ld};
+    size_t most = m > c.simd->rows ? CHUNK : len * size < BURST ? STREAMS
+                                                                : FOLLOWED;
+    size_t chunk = kf_ceil_div(k, kf_ceil_div(k, most));
+    used u;
+
+    for (size_t j = 0; j < k; j += chunk, b.first = false) {
+        find_used(&u, &c, j, kf_min(chunk, k - j));
+        sweep(&c, b, &u, 0, m, 0, len);
+    }
+}
+
+void kf_combine_rounded(size_t m, size_t k, const double *D, size_t ldd,
+                        const void *const *sums, void *const *dst, size_t len,
+                        kofn_dtype dtype, bool far)
+{
+    call c = {simd_in_force(), m, k, D, ldd, sums, dst,
+              dtype == KOFN_F32 ? KF_ROUNDED : (int)dtype, sizeof(double), 0,
+              far};
+
+    if (m > 0 && len > 0)
+        combine_columns(&c, 0, len);
+}
+
+void kf_combine_done(void)
+{
+    simd_in_force()->fence();
 }
 
 /* ---- checks ------------------------------------------------------------- */

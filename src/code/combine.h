@@ -18,6 +18,17 @@ void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
                 const void *const *src, void *const *dst, size_t len,
                 kofn_dtype dtype);
 
+/* The two halves of a product V Z that is made tile by tile: sums that stay in
+ * double, row i from sums + i ld on, and from such the outputs.  `far`: the
+ * tiles together are larger than the caches; kf_combine_done comes last. */
+void kf_combine_sums(size_t m, size_t k, const double *D, size_t ldd,
+                     const void *const *src, double *sums, size_t ld,
+                     size_t len, kofn_dtype dtype, bool far);
+void kf_combine_rounded(size_t m, size_t k, const double *D, size_t ldd,
+                        const void *const *sums, void *const *dst, size_t len,
+                        kofn_dtype dtype, bool far);
+void kf_combine_done(void);
+
 /* The level of SIMD in force: "avx512", "avx2" or "plain".  It is the best
  * that there is, or what KOFN_SIMD says where that is lower. */
 const char *kf_combine_level(void);
@@ -29,6 +40,7 @@ bool kf_combine_use(const char *level);
 
 #define KF_COMBINE_ROWS 6  /* outputs of any kernel, at most */
 #define KF_COMBINE_LINE 64 /* bytes in a line of the cache */
+#define KF_ROUNDED 2       /* kernel[]: from doubles to floats */
 
 /* Some outputs from some sources.  With w_i[t] = acc[i*ldacc + t - begin],
  *
@@ -58,7 +70,8 @@ typedef struct kf_combine_simd {
     const char *name;
     size_t rows;         /* outputs of the largest kernel */
     void (*fence)(void); /* after streaming */
-    kf_combine_kernel *kernel[2][KF_COMBINE_ROWS]; /* [dtype][outputs - 1] */
+    kf_combine_kernel *kernel[3][KF_COMBINE_ROWS]; /* [dtype, or KF_ROUNDED]
+                                                      [outputs - 1] */
 } kf_combine_simd;
 
 /* NULL where processor or compiler cannot. */

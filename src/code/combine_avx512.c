@@ -85,7 +85,8 @@ static const kf_combine_simd simd = {
     6,
     fence,
     {{f64_1, f64_2, f64_3, f64_4, f64_5, f64_6},
-     {f32_1, f32_2, f32_3, f32_4, f32_5, f32_6}}};
+     {f32_1, f32_2, f32_3, f32_4, f32_5, f32_6},
+     {round_1, round_2, round_3, round_4, round_5, round_6}}};
 
 const kf_combine_simd *kf_combine_avx512(void)
 {

@@ -16,7 +16,8 @@
  * once.  Each sum takes its terms in the order of b->src, wherever its column
  * lies and whichever group it falls in.
  *
- * rows, vecs, f32 and part are constants wherever this is inlined.
+ * rows, vecs, part, and whether floats are read (in32) and written (out32) are
+ * constants wherever this is inlined.
  */
 #define VECS 4 /* in a group, at most */
 #define LINE KF_COMBINE_LINE
@@ -82,9 +83,9 @@ INLINE void give_sums(vec sum[][VECS], const kf_combine_block *b, size_t t,
 }
 
 INLINE void group(const kf_combine_block *b, size_t t, size_t n, size_t rows,
-                  size_t vecs, bool f32, bool part)
+                  size_t vecs, bool in32, bool out32, bool part)
 {
-    const size_t size = f32 ? sizeof(float) : sizeof(double);
+    const size_t size = in32 ? sizeof(float) : sizeof(double);
     vec sum[KF_COMBINE_ROWS][VECS], c[KF_COMBINE_ROWS];
 
     if (b->first)
@@ -101,14 +102,14 @@ INLINE void group(const kf_combine_block *b, size_t t, size_t n, size_t rows,
         UNROLL for (size_t i = 0; i < rows; i++)
             c[i] = splat(d[i * b->ldd]);
         UNROLL for (size_t v = 0; v < vecs; v++) {
-            vec x = part ? get_some(s, f32, n) : get(s + v * W * size, f32);
+            vec x = part ? get_some(s, in32, n) : get(s + v * W * size, in32);
 
             UNROLL for (size_t i = 0; i < rows; i++)
                 sum[i][v] = madd(c[i], x, sum[i][v]);
         }
     }
     if (b->last)
-        give_sums(sum, b, t, n, rows, vecs, f32, part);
+        give_sums(sum, b, t, n, rows, vecs, out32, part);
     else
         keep_sums(sum, b, t, n, rows, vecs, part);
 }
@@ -116,22 +117,21 @@ INLINE void group(const kf_combine_block *b, size_t t, size_t n, size_t rows,
 /* clang-format on */
 
 INLINE void columns(const kf_combine_block *b, size_t t, size_t to, size_t rows,
-                    size_t vecs, bool f32)
+                    size_t vecs, bool in32, bool out32)
 {
     for (; t + vecs * W <= to; t += vecs * W)
-        group(b, t, W, rows, vecs, f32, false);
+        group(b, t, W, rows, vecs, in32, out32, false);
     for (; t < to; t += W)
-        group(b, t, kf_min(W, to - t), rows, 1, f32, true);
+        group(b, t, kf_min(W, to - t), rows, 1, in32, out32, true);
 }
 
-#define KERNEL(rows, vecs)                                                     \
-    TARGET static void f64_##rows(const kf_combine_block *b, size_t from,      \
-                                  size_t to)                                   \
+#define KERNEL_OF(name, rows, vecs, in32, out32)                               \
+    TARGET static void name##_##rows(const kf_combine_block *b, size_t from,   \
+                                     size_t to)                                \
     {                                                                          \
-        columns(b, from, to, rows, vecs, false);                               \
-    }                                                                          \
-    TARGET static void f32_##rows(const kf_combine_block *b, size_t from,      \
-                                  size_t to)                                   \
-    {                                                                          \
-        columns(b, from, to, rows, vecs, true);                                \
+        columns(b, from, to, rows, vecs, in32, out32);                         \
     }
+#define KERNEL(rows, vecs)                                                     \
+    KERNEL_OF(f64, rows, vecs, false, false)                                   \
+    KERNEL_OF(f32, rows, vecs, true, true)                                     \
+    KERNEL_OF(round, rows, vecs, false, true)

@@ -659,6 +659,8 @@ kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
     }
     if (!st)
         st = kf_decoder_runs(d);
+    if (!st && c->plan->layout.problem.op == KOFN_SUM)
+        st = kf_decoder_factor(d, c->plan->layout.lanes, c->plan->layout.turns);
     sift_free(&s);
     if (st) {
         kf_decoder_free(d);
@@ -676,6 +678,7 @@ void kf_decoder_free(kf_decoder *d)
     kf_free(d->copy);
     kf_free(d->D);
     kf_free(d->run);
+    kf_factor_free(d->factor);
     kf_free(d->H);
     kf_free(d);
 }

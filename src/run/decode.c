@@ -38,6 +38,7 @@ void kf_scratch_free(kf_scratch *s)
     kf_free(s->p);
     kf_free((void *)(uintptr_t)s->src);
     kf_free(s->dst);
+    kf_free(s->sums);
 }
 
 /* Where a want goes: rows [row, ...) of the output as far as there are any. */
@@ -131,6 +132,11 @@ static void combine_rows(const job *j, size_t length)
 {
     const kf_decoder *d = j->d;
 
+    if (d->factor) {
+        kf_factor_apply(d->factor, j->scratch->src, j->scratch->dst, length,
+                        j->out->dtype, j->scratch->sums);
+        return;
+    }
     for (size_t row = 0, end; row < d->mixed; row = end) {
         end = d->run ? d->run[row] : d->mixed;
         kf_combine(end - row, d->results, d->D + row * d->results, d->results,
@@ -202,6 +208,9 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     TRY(room(&scratch->dst, &scratch->dsts, d->mixed + 1, sizeof(void *)));
     TRY(room(&scratch->p, &scratch->bytes,
              kf_min(step, hi - lo) * j.width * size * (d->mixed + 1), 1));
+    if (d->factor)
+        TRY(room(&scratch->sums, &scratch->sums_bytes,
+                 kf_factor_room(d->factor, (hi - lo) * j.width), 1));
     for (size_t at = lo, end; at < hi; at = end) {
         end = kf_max(kf_min(at + step, hi), straight(&j, at, hi));
         copy_plain(&j, at, end);

@@ -200,6 +200,8 @@ typedef struct kf_scratch {
     const void **src;
     void **dst;
     size_t srcs, dsts;
+    void *sums; /* of a decoder in factors */
+    size_t sums_bytes;
 } kf_scratch;
 kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       const kf_source *sources, size_t group, size_t lo,

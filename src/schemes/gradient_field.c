@@ -5,6 +5,9 @@
  * ordered so that the last s columns are consecutive for every s.  Any d rows
  * are independent, as those of a Vandermonde matrix are, and all runs of d
  * seats are alike; the stride is the one that makes them best conditioned.
+ * With every frequency there is its opposite, so that the same columns are
+ * combinations of cosines and sines, and so are those that vanish where nobody
+ * answered: decoders can multiply by real numbers first (factor.c).
  *
  * Quaternions: orthonormal columns at random, the best of several draws.  A
  * set of rows that is nearly singular is much rarer than with real or complex
@@ -31,12 +34,13 @@ static size_t gcd(size_t a, size_t b)
 
 /* ---- complex ------------------------------------------------------------------ */
 
-/* .., 2, -1, 1, 0 modulo n, at the end. */
+/* .., 2, -1, 1, 0 at the end, less 1/2 where d is even; twice that modulo
+ * 2 n. */
 static size_t frequency(size_t q, size_t n, size_t d)
 {
-    size_t e = d - 1 - q, half = (e + 1) / 2;
+    size_t e = d - 1 - q, f = e % 2 ? e + 1 : 2 * n - e % (2 * n);
 
-    return e % 2 ? half % n : (n - half % n) % n;
+    return (f + (d % 2 ? 0 : 2 * n - 1)) % (2 * n);
 }
 
 static void dft_entry(size_t at, size_t n, double scale, size_t wide,
@@ -57,8 +61,9 @@ static void dft_rows(size_t n, size_t d, size_t stride, size_t rows, double *M)
 
     for (size_t i = 0; i < rows; i++)
         for (size_t q = 0; q < d; q++)
-            dft_entry(frequency(q, n, d) * (stride * i % n) % n, n,
-                      1 / sqrt((double)d), wide, M + 2 * i * wide + 2 * q);
+            dft_entry(frequency(q, n, d) * (stride * i % (2 * n)) % (2 * n),
+                      2 * n, 1 / sqrt((double)d), wide,
+                      M + 2 * i * wide + 2 * q);
 }
 
 /* |inverse| of d seats in a row, which is the same for all. */

@@ -1,0 +1,405 @@
+/* factor.c -- D as a product V Z of two matrices with fewer multiplications.
+ *
+ * Messages that are a fraction as long as the vector are multiplied for as many
+ * outputs more, and adding up the bytes that came is no longer bound by memory.
+ * But for codes of sums D has structure.  Seen as a matrix over the answers of
+ * one turn, with a row for each want and lane, it is of low rank: a message
+ * says no more than one number for each straggler less than d, and where the
+ * code's columns are cosines and sines these are real, while D is complex
+ * (gradient_field.c).  In groups that miss the same seats it has the same
+ * column for the same seat of each, and those messages can be added up first.
+ *
+ * So Z has a block for each turn, or for each set of answers with the same
+ * column, that is applied to all lanes alike; V mixes what Z makes.  That waits
+ * in double precision, and both are done tile by tile: messages are read once
+ * and outputs written once, and no digit is lost.
+ */
+#include "code.h"
+
+#include "combine.h"
+
+#include <math.h>
+
+/* Multiplications that take as long as to read a number from memory, and as to
+ * keep one in the cache. */
+#define READING 3
+#define KEEPING 4
+/* Less than this share of the largest row is rounding. */
+#define ROUNDING 1e-14
+/* Fewer outputs than this are bound by memory. */
+#define FEWEST 4
+/* Bytes that wait, and columns at a time at least. */
+#define WAITING ((size_t)1 << 20)
+#define STEP 32
+#define NARROWEST 256
+#define TOGETHER 4 /* outputs of the same kind, made of the same sums */
+#define NEAR ((size_t)1 << 20)
+
+typedef struct block {
+    size_t first, count; /* answers     */
+    size_t row, rank;    /* rows of Z   */
+    double *Z;           /* rank x count */
+} block;
+
+struct kf_factor {
+    size_t lanes, mixed, answers, rows, blocks;
+    uint32_t *answer; /* of all blocks, one after the other */
+    block *block;
+    double *V; /* mixed x (rows x lanes) */
+};
+
+void kf_factor_free(kf_factor *f)
+{
+    if (!f)
+        return;
+    for (size_t b = 0; b < f->blocks; b++)
+        kf_free(f->block[b].Z);
+    kf_free(f->block);
+    kf_free(f->answer);
+    kf_free(f->V);
+    kf_free(f);
+}
+
+/* ---- columns ---------------------------------------------------------------- */
+
+/* What D makes of a number in a lane of an answer, of the first want. */
+static const double *column(const kf_decoder *d, const kf_factor *f, size_t a,
+                            size_t lane)
+{
+    return d->D + a * f->lanes + lane;
+}
+
+static bool same_column(const kf_decoder *d, const kf_factor *f, size_t a,
+                        size_t b)
+{
+    for (size_t w = 0; w < d->mixed; w++)
+        if (memcmp(column(d, f, a, 0) + w * d->results,
+                   column(d, f, b, 0) + w * d->results,
+                   f->lanes * sizeof(double)))
+            return false;
+    return true;
+}
+
+static bool is_nothing(const kf_decoder *d, const kf_factor *f, size_t a)
+{
+    for (size_t w = 0; w < d->mixed; w++)
+        for (size_t l = 0; l < f->lanes; l++)
+            if (column(d, f, a, l)[w * d->results] != 0)
+                return false;
+    return true;
+}
+
+/* ---- blocks ----------------------------------------------------------------- */
+
+/* Outputs kept for it and mixed from there cost as much as reading them. */
+static double cost_of(const kf_factor *f, size_t count, size_t rank)
+{
+    return (double)f->lanes *
+           ((double)count * (double)(READING + rank) +
+            (double)rank * (double)(KEEPING + f->mixed));
+}
+
+/* Answers with the same column become neighbours; end[k] is where the k-th
+ * such set ends. */
+static size_t gather(const kf_decoder *d, const kf_factor *f, uint32_t *answer,
+                     size_t count, size_t *end)
+{
+    size_t sets = 0, at = 0;
+
+    while (at < count) {
+        size_t first = at++;
+
+        for (size_t k = at; k < count; k++)
+            if (same_column(d, f, answer[first], answer[k])) {
+                uint32_t other = answer[at];
+
+                answer[at++] = answer[k];
+                answer[k] = other;
+            }
+        end[sets++] = at;
+    }
+    return sets;
+}
+
+static kofn_status add_block(kf_factor *f, size_t first, size_t count,
+                             size_t rank)
+{
+    block *b = &f->block[f->blocks];
+
+    *b = (block){first, count, f->rows, rank, kf_new(rank * count, sizeof *b->Z)};
+    if (!b->Z)
+        return KOFN_NOMEM;
+    for (size_t e = 0; e < rank * count; e++)
+        b->Z[e] = 1;
+    f->blocks++;
+    f->rows += rank;
+    return KOFN_OK;
+}
+
+/* Row r of A less what it has in common with z. */
+static void take_off(double *A, size_t r, const double *z, size_t count)
+{
+    double *row = A + r * count, dot = 0;
+
+    for (size_t c = 0; c < count; c++)
+        dot += row[c] * z[c];
+    for (size_t c = 0; c < count; c++)
+        row[c] -= dot * z[c];
+}
+
+static double square(const double *row, size_t count)
+{
+    double sum = 0;
+
+    for (size_t c = 0; c < count; c++)
+        sum += row[c] * row[c];
+    return sum;
+}
+
+/* An orthonormal basis Z of the rows of A (rows x count), as long as it has no
+ * more than `most`; from the largest row left each time, by Gram and Schmidt.
+ * The rank, or most + 1. */
+static size_t basis(double *A, size_t rows, size_t count, size_t most,
+                    double *Z)
+{
+    double top = 0;
+
+    for (size_t rank = 0;; rank++) {
+        double *z = Z + rank * count, largest = 0;
+        size_t best = 0;
+
+        for (size_t r = 0; r < rows; r++) {
+            double s = square(A + r * count, count);
+
+            if (s > largest) {
+                largest = s;
+                best = r;
+            }
+        }
+        top = rank ? top : largest;
+        if (!(largest > ROUNDING * ROUNDING * top))
+            return rank;
+        if (rank == most)
+            return most + 1;
+        memcpy(z, A + best * count, count * sizeof *z);
+        for (size_t b = 0; b < rank; b++)
+            take_off(z, 0, Z + b * count, count);
+        largest = sqrt(square(z, count));
+        for (size_t c = 0; c < count; c++)
+            z[c] /= largest;
+        for (size_t r = 0; r < rows; r++)
+            take_off(A, r, z, count);
+    }
+}
+
+/* A row for each want and lane. */
+static void fill(const kf_decoder *d, const kf_factor *f,
+                 const uint32_t *answer, size_t count, double *A)
+{
+    for (size_t w = 0; w < d->mixed; w++)
+        for (size_t l = 0; l < f->lanes; l++)
+            for (size_t c = 0; c < count; c++)
+                *A++ = column(d, f, answer[c], l)[w * d->results];
+}
+
+/* The blocks of answers first .. first+count-1, which are of one turn; what
+ * they cost is added to *cost. */
+static kofn_status add_turn(const kf_decoder *d, kf_factor *f, size_t first,
+                            size_t count, double *cost)
+{
+    size_t rows = d->mixed * f->lanes, most = kf_min(d->mixed - 1, count);
+    size_t rank, sets;
+    size_t *end = kf_new(count, sizeof *end);
+    double *A = kf_new(rows * count, sizeof *A);
+    double *Z = kf_new(most * count, sizeof *Z), apart;
+    kofn_status st = end && A && Z ? KOFN_OK : KOFN_NOMEM;
+
+    if (!st) {
+        sets = gather(d, f, f->answer + first, count, end);
+        fill(d, f, f->answer + first, count, A);
+        rank = basis(A, rows, count, most, Z);
+        apart = cost_of(f, count, 1) + cost_of(f, 0, sets - 1);
+        if (rank <= most && cost_of(f, count, rank) <= apart) {
+            *cost += cost_of(f, count, rank);
+            st = add_block(f, first, count, rank);
+            if (!st)
+                memcpy(f->block[f->blocks - 1].Z, Z,
+                       rank * count * sizeof *Z);
+        } else {
+            *cost += apart;
+            for (size_t k = 0, at = 0; k < sets && !st; at = end[k++])
+                st = add_block(f, first + at, end[k] - at, 1);
+        }
+    }
+    kf_free(end);
+    kf_free(A);
+    kf_free(Z);
+    return st;
+}
+
+/* V = D Z', and D times a single set's column over how often it is there. */
+static void fill_V(const kf_decoder *d, const kf_factor *f, const block *b)
+{
+    for (size_t w = 0; w < d->mixed; w++)
+        for (size_t r = 0; r < b->rank; r++) {
+            const double *z = b->Z + r * b->count;
+            double scale = 1 / square(z, b->count);
+
+            for (size_t l = 0; l < f->lanes; l++) {
+                double sum = 0;
+
+                for (size_t c = 0; c < b->count; c++)
+                    sum += z[c] * column(d, f, f->answer[b->first + c],
+                                         l)[w * d->results];
+                f->V[(w * f->rows + b->row + r) * f->lanes + l] = sum * scale;
+            }
+        }
+}
+
+/* ---- is it quicker? ------------------------------------------------------------ */
+
+/* Of D as it is, made in runs (runs.c). */
+static double plain_cost(const kf_decoder *d)
+{
+    double cost = 0;
+
+    for (size_t row = 0, end; row < d->mixed; row = end) {
+        size_t used = 0;
+
+        end = d->run ? d->run[row] : d->mixed;
+        for (size_t r = 0; r < d->results; r++)
+            for (size_t w = row; w < end; w++)
+                if (d->D[w * d->results + r] != 0) {
+                    used++;
+                    break;
+                }
+        cost += (double)used * (double)(READING + end - row);
+    }
+    return cost;
+}
+
+/* Answers by turns, but for those that are not used. */
+static kofn_status add_turns(const kf_decoder *d, kf_factor *f, size_t turns,
+                             double *cost)
+{
+    kofn_status st = KOFN_OK;
+
+    for (size_t t = 0; t < turns && !st; t++) {
+        size_t first = f->answers;
+
+        for (size_t a = 0; a < d->seats; a++)
+            if (d->seat[a] % turns == t && !is_nothing(d, f, a))
+                f->answer[f->answers++] = (uint32_t)a;
+        if (f->answers > first)
+            st = add_turn(d, f, first, f->answers - first, cost);
+    }
+    return st;
+}
+
+kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t turns)
+{
+    kf_factor *f;
+    double cost = 0;
+    kofn_status st = KOFN_NOMEM;
+
+    if (d->mixed < FEWEST)
+        return KOFN_OK;
+    f = kf_zero(1, sizeof *f);
+    if (!f)
+        return KOFN_NOMEM;
+    f->lanes = lanes;
+    f->mixed = d->mixed;
+    f->answer = kf_new(d->seats, sizeof *f->answer);
+    f->block = kf_new(d->seats, sizeof *f->block);
+    if (f->answer && f->block)
+        st = add_turns(d, f, turns, &cost);
+    if (!st && cost < plain_cost(d)) {
+        f->V = kf_new(d->mixed * f->rows, lanes * sizeof *f->V);
+        if (f->V) {
+            for (size_t b = 0; b < f->blocks; b++)
+                fill_V(d, f, &f->block[b]);
+            d->factor = f;
+            return KOFN_OK;
+        }
+        st = KOFN_NOMEM;
+    }
+    kf_factor_free(f);
+    return st;
+}
+
+/* ---- use ------------------------------------------------------------------------ */
+
+static size_t width_of(const kf_factor *f, size_t len)
+{
+    size_t row = f->rows * f->lanes * sizeof(double);
+
+    return kf_min(len, kf_max(WAITING / row / STEP * STEP, NARROWEST));
+}
+
+size_t kf_factor_room(const kf_factor *f, size_t len)
+{
+    size_t waiting = f->rows * f->lanes;
+
+    return waiting * width_of(f, len) * sizeof(double) + KF_COMBINE_LINE +
+           (f->answers + waiting + f->mixed) * sizeof(void *);
+}
+
+typedef struct use {
+    const kf_factor *f;
+    const void *const *src;
+    kofn_dtype dtype;
+    size_t size, width;
+    bool far;
+    double *sums;
+    const void **from; /* of a block */
+    const void **wait; /* the sums   */
+    void **to;
+} use;
+
+static void apply_block(const use *u, const block *b, size_t at, size_t len)
+{
+    const kf_factor *f = u->f;
+
+    for (size_t l = 0; l < f->lanes; l++) {
+        for (size_t c = 0; c < b->count; c++)
+            u->from[c] =
+                (const char *)u->src[f->answer[b->first + c] * f->lanes + l] +
+                at * u->size;
+        kf_combine_sums(b->rank, b->count, b->Z, b->count, u->from,
+                        u->sums + (b->row * f->lanes + l) * u->width,
+                        f->lanes * u->width, len, u->dtype, u->far);
+    }
+}
+
+void kf_factor_apply(const kf_factor *f, const void *const *src,
+                     void *const *dst, size_t len, kofn_dtype dtype,
+                     void *scratch)
+{
+    size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
+    size_t waiting = f->rows * f->lanes, width = width_of(f, len);
+    char *line = (char *)scratch +
+                 -(uintptr_t)scratch % KF_COMBINE_LINE;
+    use u = {f, src, dtype, size, width,
+             (f->answers * f->lanes + f->mixed) * len * size > NEAR,
+             (double *)(void *)line, NULL, NULL, NULL};
+
+    u.to = (void **)(void *)(u.sums + waiting * width);
+    u.from = (const void **)(void *)(u.to + f->mixed);
+    u.wait = u.from + f->answers;
+    for (size_t r = 0; r < waiting; r++)
+        u.wait[r] = u.sums + r * width;
+    for (size_t at = 0; at < len; at += width) {
+        size_t n = kf_min(width, len - at);
+
+        for (size_t b = 0; b < f->blocks; b++)
+            apply_block(&u, &f->block[b], at, n);
+        for (size_t w = 0; w < f->mixed; w++)
+            u.to[w] = (char *)dst[w] + at * size;
+        for (size_t w = 0; w < f->mixed; w += TOGETHER)
+            kf_combine_rounded(kf_min(TOGETHER, f->mixed - w), waiting,
+                               f->V + w * waiting, waiting, u.wait, u.to + w,
+                               n, dtype, u.far);
+    }
+    if (u.far)
+        kf_combine_done();
+}
