@@ -1,9 +1,10 @@
 /* seats.c -- workers come, sit down, and go.
  *
- * A joiner takes the lowest empty seat of the group with the fewest members,
- * which makes the code whole again; when none is empty, the next fresh row of
- * the code; when there is none, it stands by.  It works from the next round
- * on, or at once when the round cannot be finished without it.
+ * A joiner takes the lowest empty seat of the group with the fewest members, of
+ * which the round still wants something where there is one, which makes the
+ * code whole again; when none is empty, the next fresh row of the code; when
+ * there is none, it stands by.  It works from the next round on, or at once
+ * when the round cannot be finished without it.
  */
 #include "state.h"
 
@@ -68,14 +69,31 @@ static size_t members(const kofn_core *c, size_t group)
     return n;
 }
 
-/* The lowest empty seat of a group; beyond the last when all are taken. */
+/* Has this seat answered in the round that is under way? */
+static bool answered(const kofn_core *c, size_t seat)
+{
+    for (size_t t = 0; t < c->tasks; t++)
+        if (c->task[t].seat == seat && c->task[t].state == KF_TASK_DONE)
+            return true;
+    return false;
+}
+
+/* The lowest empty seat of a group; beyond the last when all are taken.  Where
+ * answers are whole one that has answered in this round, before its worker
+ * left, is taken last: nothing more can come of it. */
 static size_t empty_seat(const kofn_core *c, size_t group)
 {
-    size_t s = group;
+    bool whole = c->plan->layout.whole && c->state != KF_ROUND_IDLE;
+    size_t spent = SIZE_MAX, s = group;
 
-    while (s < c->seats && c->seat[s] != KF_NOBODY)
-        s += c->plan->layout.groups;
-    return s;
+    for (; s < c->seats; s += c->plan->layout.groups) {
+        if (c->seat[s] != KF_NOBODY)
+            continue;
+        if (!whole || !answered(c, s))
+            return s;
+        spent = kf_min(spent, s);
+    }
+    return kf_min(spent, s);
 }
 
 static bool choose_seat(const kofn_core *c, size_t *seat)
