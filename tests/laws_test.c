@@ -1122,13 +1122,13 @@ static void behind_packets(const point *at, const kofn_plan *p, kf_rng *r)
 static void weather_and_replay_simulated(void **state)
 {
     (void)state;
-    over_the_grid(on_the_simulator, often(60), 3, 5);
+    over_the_grid(on_the_simulator, often(30), 3, 5);
 }
 
 static void weather_and_replay_on_threads(void **state)
 {
     (void)state;
-    over_the_grid(on_threads, often(24), 3, 9);
+    over_the_grid(on_threads, often(12), 3, 9);
 }
 
 static void weather_and_replay_behind_packets(void **state)
