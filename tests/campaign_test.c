@@ -629,19 +629,12 @@ static void mend_cables(bool all)
         }
 }
 
-static void cables_are_cut(void **state)
+static KF_UNUSED void cables_are_cut(void **state)
 {
     tally t = {0};
     run *r = calloc(1, sizeof *r);
 
     (void)state;
-    if (SLOWED > 1) {
-        free(r);
-        print_message("in the plain build alone: under a sanitizer one run in "
-                      "about twenty waits for a result that does not come, "
-                      "which is not understood yet\n");
-        skip();
-    }
     if (!nets_up()) {
         nets_down();
         free(r);
@@ -669,7 +662,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(anything_happens),
+#if SLOWED == 1 /* under ASan one run in about twenty waits for a result that
+                   does not come, which is not understood yet */
         cmocka_unit_test(cables_are_cut),
+#endif
         cmocka_unit_test(memory_stays),
         cmocka_unit_test(full_pipes),
         cmocka_unit_test(two_hundred_and_fifty_six),
