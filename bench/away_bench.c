@@ -17,24 +17,20 @@
  * Each round measures everything once, one after the other; shown are medians,
  * and medians of the ratios of one round.
  */
-#define _GNU_SOURCE
+#include "bench.h"
+
 #include <kofn/transport.h>
 #include <kofn/zmq.h>
 
 #include "mat/mat.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BULK ((size_t)8 << 20)
@@ -42,24 +38,6 @@
 #define TRIPS 300
 #define WORKERS 8
 #define SIDE ((size_t)4096)
-#define MOST 101
-
-static double seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void must(int good, const char *what)
-{
-    if (good)
-        return;
-    fprintf(stderr, "away_bench: %s: %s (%s)\n", what, strerror(errno),
-            kofn_errmsg());
-    exit(1);
-}
 
 static pid_t child(void (*life)(const char *), const char *where)
 {
@@ -131,7 +109,7 @@ static double plain_bulk(void)
     fd = accept(l, NULL, NULL);
     for (int i = 0; i <= BULKS; i++) {
         if (i == 1) /* the first makes the pages */
-            t = seconds();
+            t = now();
         must(write(fd, "g", 1) == 1, "write");
         for (size_t k = 0; k < BULK;) {
             ssize_t n = read(fd, into + k, BULK - k);
@@ -140,7 +118,7 @@ static double plain_bulk(void)
             k += (size_t)n;
         }
     }
-    t = seconds() - t;
+    t = now() - t;
     end(pid);
     close(fd);
     close(l);
@@ -194,13 +172,13 @@ static double bare_round(void)
         peer[i] = packet(t).peer;
     for (int k = 0; k < TRIPS + 20; k++) {
         if (k == 20)
-            took = seconds();
+            took = now();
         for (int i = 0; i < WORKERS; i++)
             t->send(t, peer[i], head, sizeof head, NULL, 0, false, NULL, NULL);
         for (int i = 0; i < WORKERS; i++)
             t->release(t, packet(t).own);
     }
-    took = (seconds() - took) / TRIPS;
+    took = (now() - took) / TRIPS;
     for (int i = 0; i < WORKERS; i++)
         end(pid[i]);
     t->close(t, 0);
@@ -258,11 +236,11 @@ static void open_work(work *w, const char *spec, size_t workers, size_t m,
 
 static double play(work *w, int times)
 {
-    double t = seconds();
+    double t = now();
 
     for (int i = 0; i < times; i++)
         must(!kofn_round(w->job, &w->x, &w->y, NULL), "round");
-    return (seconds() - t) / times;
+    return (now() - t) / times;
 }
 
 static void close_work(work *w)
@@ -306,7 +284,7 @@ enum { FINE, STOPPED, KILLED, PDGEMM, PRODUCTS };
 
 static double product[PRODUCTS][MOST];
 
-static void products(size_t i)
+static void products(int i)
 {
     work w;
 
@@ -324,7 +302,7 @@ static void products(size_t i)
 
 /* A program in a folder beside this one, where it was built (it cannot be run
  * alone, so it is not among the benches); its last line is a time. */
-static bool scalapack(const char *self, size_t i, const char **why)
+static bool scalapack(const char *self, int i, const char **why)
 {
     char command[4096], line[200];
     const char *slash = strrchr(self, '/');
@@ -353,43 +331,18 @@ static bool scalapack(const char *self, size_t i, const char **why)
 
 /* ---- report ---------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(const double *x, size_t n)
-{
-    double y[MOST];
-
-    memcpy(y, x, n * sizeof *y);
-    qsort(y, n, sizeof *y, by_value);
-    return n % 2 ? y[n / 2] : (y[n / 2 - 1] + y[n / 2]) / 2;
-}
-
-static double ratio(const double *x, const double *y, size_t n)
-{
-    double r[MOST];
-
-    for (size_t i = 0; i < n; i++)
-        r[i] = x[i] / y[i];
-    return median(r, n);
-}
-
 int main(int argc, char **argv)
 {
     static const char *const name[] = {"no fault", "one stopped", "one killed",
                                        "pdgemm"};
     static double plain[MOST], ours[MOST], bare[MOST], empty[MOST];
-    size_t rounds = argc > 1 ? (size_t)atoi(argv[1]) : 5;
+    int rounds = argc > 1 ? atoi(argv[1]) : 5;
     const char *why = NULL;
     bool with = true;
 
     must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
     kf_blas_single();
-    for (size_t i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds; i++) {
         plain[i] = plain_bulk();
         ours[i] = job_bulk();
         bare[i] = bare_round();
@@ -397,19 +350,19 @@ int main(int argc, char **argv)
         products(i);
         with = with && scalapack(argv[0], i, &why);
     }
-    printf("%zu rounds\n\n", rounds);
+    printf("%d rounds\n\n", rounds);
     printf("answers of 8 MiB: %.0f MB/s, a plain socket %.0f: %.2f\n",
-           median(ours, rounds) / 1e6, median(plain, rounds) / 1e6,
-           ratio(ours, plain, rounds));
+           turn_median(ours, rounds) / 1e6, turn_median(plain, rounds) / 1e6,
+           turn_ratio(ours, plain, rounds));
     printf("rounds of %d without work: %.0f us, bare packets %.0f us: %.2f\n",
-           WORKERS, median(empty, rounds) * 1e6, median(bare, rounds) * 1e6,
-           ratio(empty, bare, rounds));
+           WORKERS, turn_median(empty, rounds) * 1e6, turn_median(bare, rounds) * 1e6,
+           turn_ratio(empty, bare, rounds));
     printf("\n%zu x %zu by %zu x %zu on 4 workers, any 3 enough\n", SIDE, SIDE,
            SIDE, SIDE);
     printf("%-14s %8s %8s\n", "", "seconds", "ratio");
     for (int k = 0; k < PRODUCTS - !with; k++)
-        printf("%-14s %8.2f %8.2f\n", name[k], median(product[k], rounds),
-               ratio(product[k], product[FINE], rounds));
+        printf("%-14s %8.2f %8.2f\n", name[k], turn_median(product[k], rounds),
+               turn_ratio(product[k], product[FINE], rounds));
     if (!with)
         printf("pdgemm: skipped, %s\n", why);
     return 0;

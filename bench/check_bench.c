@@ -11,49 +11,16 @@
  * Also: the scales of the operands, which are measured once for A and once a
  * round for the input, and the parities, once for each survivor set.
  */
-#include "run/check.h"
+#include "bench.h"
 
 #include "code/suspect.h"
+#include "run/check.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-#define MOST 101
 #define MOST_SEATS 1000
 
 static int reps = 9;
 
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_value);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
-static void must(kofn_status st, const char *what)
-{
-    if (st == KOFN_OK)
-        return;
-    fprintf(stderr, "check_bench: %s: %s\n", what, kofn_errmsg());
-    exit(1);
-}
-
-static kofn_matrix numbers(size_t rows, size_t cols, kofn_dtype dtype)
+static kofn_matrix matrix(size_t rows, size_t cols, kofn_dtype dtype)
 {
     kofn_matrix a = {kf_new(rows * cols, kf_dtype_size(dtype)), rows, cols,
                      cols, dtype};
@@ -97,36 +64,36 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     *f = (fleet){.n = n};
     for (size_t i = 0; i < n; i++)
         all[i] = (uint32_t)(seat[i] = i);
-    must(kofn_plan_new(&f->plan, &pb, spec, n, 1), "plan");
-    must(kf_code_new(&f->code, f->plan), "code");
-    f->A = numbers(pb.m, pb.n, pb.dtype);
-    f->in = numbers(pb.n, pb.p, pb.dtype);
-    f->out = numbers(pb.m, pb.p, pb.dtype);
-    must(kf_resident_dense(&f->resident, f->plan, &f->A), "cut");
-    must(kf_encode(&f->resident, f->code, seat, n, f->block), "encode");
-    must(kf_messages_begin(&f->messages, f->plan, &f->in), "input");
-    must(kf_messages_encode(&f->messages, f->code, seat, n), "messages");
+    check(kofn_plan_new(&f->plan, &pb, spec, n, 1), "plan");
+    check(kf_code_new(&f->code, f->plan), "code");
+    f->A = matrix(pb.m, pb.n, pb.dtype);
+    f->in = matrix(pb.n, pb.p, pb.dtype);
+    f->out = matrix(pb.m, pb.p, pb.dtype);
+    check(kf_resident_dense(&f->resident, f->plan, &f->A), "cut");
+    check(kf_encode(&f->resident, f->code, seat, n, f->block), "encode");
+    check(kf_messages_begin(&f->messages, f->plan, &f->in), "input");
+    check(kf_messages_encode(&f->messages, f->code, seat, n), "messages");
     f->cols = f->plan->parts1 > 1 ? f->messages.parts.cols : pb.p;
     lanes = f->plan->layout.lanes;
     for (size_t i = 0; i < n; i++) {
-        f->result[i] = numbers(lanes * f->plan->span, f->cols, pb.dtype);
+        f->result[i] = matrix(lanes * f->plan->span, f->cols, pb.dtype);
         f->source[i] = (kf_source){&f->result[i], 0, f->plan->span};
     }
-    must(kf_decoder_new(&f->decoder, f->code, all, n, false), "decoder");
+    check(kf_decoder_new(&f->decoder, f->code, all, n, false), "decoder");
     t = now();
-    must(kf_parity(f->code, all, n, &f->H, &f->q), "parities");
+    check(kf_parity(f->code, all, n, &f->H, &f->q), "parities");
     f->parity = now() - t;
     f->row = kf_new(f->plan->span, sizeof *f->row);
     f->col = kf_new(f->cols, sizeof *f->col);
     t = now();
-    must(kf_scales_of_rows(&f->resident, 0, f->row), "rows");
+    check(kf_scales_of_rows(&f->resident, 0, f->row), "rows");
     f->scales = now() - t;
     if (f->plan->parts1 > 1)
-        must(kf_scales_of_columns(f->messages.parts.part,
-                                  f->messages.parts.count, f->col, f->cols),
-             "columns");
+        check(kf_scales_of_columns(f->messages.parts.part,
+                                   f->messages.parts.count, f->col, f->cols),
+              "columns");
     else
-        must(kf_scales_of_columns(&f->in, 1, f->col, f->cols), "columns");
+        check(kf_scales_of_columns(&f->in, 1, f->col, f->cols), "columns");
 }
 
 static void fleet_down(fleet *f)
@@ -158,15 +125,15 @@ static double compute(fleet *f)
     for (size_t i = 0; i < f->n; i++) {
         kofn_parcel *in = kf_messages_take(&f->messages, i);
 
-        must(kofn_compute(f->block[i], &in->m, 0, f->plan->span, &f->result[i],
-                          NULL, NULL),
-             "compute");
+        check(kofn_compute(f->block[i], &in->m, 0, f->plan->span, &f->result[i],
+                           NULL, NULL),
+              "compute");
         kofn_parcel_drop(in);
     }
     return now() - t;
 }
 
-static double check(fleet *f, uint32_t number)
+static double compare_results(fleet *f, uint32_t number)
 {
     uint32_t bad[MOST_SEATS];
     kf_check c = {.plan = f->plan,
@@ -185,7 +152,7 @@ static double check(fleet *f, uint32_t number)
     double t = now(), floor;
     size_t count;
 
-    must(kf_check_results(&c, bad, &count, &floor), "check");
+    check(kf_check_results(&c, bad, &count, &floor), "check");
     t = now() - t;
     if (count)
         exit(1);
@@ -196,9 +163,9 @@ static double decode(fleet *f)
 {
     double t = now();
 
-    must(kf_decode(f->plan, f->decoder, f->source, 0, 0, f->plan->span,
-                   &f->out, &f->scratch),
-         "decode");
+    check(kf_decode(f->plan, f->decoder, f->source, 0, 0, f->plan->span,
+                    &f->out, &f->scratch),
+          "decode");
     return now() - t;
 }
 
@@ -211,7 +178,7 @@ static void compare(const char *spec, size_t n, kofn_problem pb)
     compute(&f);
     for (int i = 0; i < reps; i++) {
         all[i] = compute(&f);
-        checked[i] = check(&f, (uint32_t)i);
+        checked[i] = compare_results(&f, (uint32_t)i);
         decoded[i] = decode(&f);
         one[i] = checked[i] / (all[i] / (double)n + decoded[i]);
         whole[i] = checked[i] / (all[i] + decoded[i]);

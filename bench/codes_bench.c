@@ -28,56 +28,20 @@
  *    of this thread, with caches full of other data; ratios are taken turn by
  *    turn.
  */
-#define _GNU_SOURCE
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "bench.h"
 
 #include "base/rng.h"
 #include "code/combine.h"
 #include "run/run.h"
 
+#include <math.h>
+
 #define MIB ((size_t)1 << 20)
 #define WASH (128 * MIB) /* far more than the caches hold */
-#define MOST 101         /* repetitions */
 #define SEATS 128
 #define TOLERANCE 1e-9
 
 static int reps = 7;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Sorts. */
-static double median(double *x)
-{
-    qsort(x, (size_t)reps, sizeof *x, by_value);
-    return reps % 2 ? x[reps / 2] : (x[reps / 2 - 1] + x[reps / 2]) / 2;
-}
-
-static void check(kofn_status st, const char *what)
-{
-    if (st == KOFN_OK)
-        return;
-    fprintf(stderr, "codes_bench: %s: %s\n", what, kofn_errmsg());
-    exit(1);
-}
-
-static void *need(size_t bytes)
-{
-    void *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-
-    if (!p) {
-        fprintf(stderr, "codes_bench: no %zu MiB of memory\n", bytes / MIB);
-        exit(1);
-    }
-    return p;
-}
 
 static kofn_matrix random_matrix(size_t rows, size_t cols, uint32_t name)
 {
@@ -473,14 +437,6 @@ typedef struct stack {
 
 #define COLUMNS 512 /* of a result: rows of 4 KiB */
 
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static volatile double sink;
 
 /* Caches full of other data that need not be written back. */
@@ -574,13 +530,13 @@ static double decode(stack *s)
     double t;
 
     wash();
-    t = now();
+    t = cpu_now();
     for (size_t g = 0; s->d && g < s->groups; g++)
         check(kf_decode(s->plan, s->d, s->source + g * s->n, g, 0,
                         s->plan->span, &s->out, &s->scratch), "decode");
     if (!s->d)
         check(kf_add_up(s->source, s->n, &s->out), "add up");
-    return (double)bytes / (now() - t);
+    return (double)bytes / (cpu_now() - t);
 }
 
 static double engine(stack *s)
@@ -589,13 +545,13 @@ static double engine(stack *s)
     double t;
 
     wash();
-    t = now();
+    t = cpu_now();
     if (s->outputs)
         kf_combine(s->outputs, s->sources, s->D, s->sources, s->src, s->dst,
                    s->length, KOFN_F64);
     for (size_t i = 0; i < s->sources && !s->outputs; i++)
         memcpy(s->dst[i], s->src[i], s->length * 8);
-    return (double)(moved * s->length * 8) / (now() - t);
+    return (double)(moved * s->length * 8) / (cpu_now() - t);
 }
 
 static void speed_line(const char *spec, size_t workers)
@@ -613,11 +569,11 @@ static void speed_line(const char *spec, size_t workers)
         ours[i] = decode(&s);
         ratio[i] = ours[i] / bare[i];
     }
-    mid = median(ratio);
+    mid = median(ratio, reps);
     printf("  %-31s %8zu %7zu %7zu %6zu %5zu %8.1f %8.1f %8.2f  %.2f..%.2f\n",
            spec, workers, s.groups * s.n, s.sources,
-           wants - s.outputs, s.outputs, median(ours) * 1e-9,
-           median(bare) * 1e-9, mid, ratio[0], ratio[reps - 1]);
+           wants - s.outputs, s.outputs, median(ours, reps) * 1e-9,
+           median(bare, reps) * 1e-9, mid, ratio[0], ratio[reps - 1]);
     stack_down(&s);
 }
 

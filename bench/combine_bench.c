@@ -17,55 +17,18 @@
  * of the three plain ways; the best counts on either side, and each begins with
  * caches full of other data that need not be written back.
  */
-#define _GNU_SOURCE
+#include "bench.h"
+
 #include "code/combine.h"
 
 #include <cblas.h>
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define MIB ((size_t)1 << 20)
 #define WASH (128 * MIB) /* far more than the caches hold */
-#define MOST 101         /* repetitions */
 
 static int reps = 7;
 static bool json;
 static const char *comma = "";
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Sorts. */
-static double median(double *x)
-{
-    qsort(x, (size_t)reps, sizeof *x, by_value);
-    return reps % 2 ? x[reps / 2] : (x[reps / 2 - 1] + x[reps / 2]) / 2;
-}
-
-static void *need(size_t bytes)
-{
-    void *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-
-    if (!p) {
-        fprintf(stderr, "combine_bench: no %zu MiB of memory\n", bytes / MIB);
-        exit(1);
-    }
-    return p;
-}
 
 static void fill(void *p, size_t n, kofn_dtype dtype)
 {
@@ -132,7 +95,7 @@ static double run_plain(int way, char *arena, size_t bytes, size_t *moved)
 
     *moved = half * 128;
     wash();
-    t = now();
+    t = cpu_now();
     switch (way) {
     case 0:
         memcpy(w + half, w, half * 64);
@@ -148,7 +111,7 @@ static double run_plain(int way, char *arena, size_t bytes, size_t *moved)
         *moved = bytes / 64 * 64;
         sink = sum(w, bytes / 64);
     }
-    return now() - t;
+    return cpu_now() - t;
 }
 
 static double larger(double a, double b)
@@ -173,9 +136,9 @@ static turn memory_turn(size_t m, size_t k, const void *const *src,
         t = run_plain(way, arena, all, &moved);
         best.plain = larger(best.plain, (double)moved / t);
         wash();
-        t = now();
+        t = cpu_now();
         kf_combine(m, k, D, k, src, dst, bytes / size, dtype);
-        best.combine = larger(best.combine, (double)all / (now() - t));
+        best.combine = larger(best.combine, (double)all / (cpu_now() - t));
     }
     t = run_plain(3, arena, all, &moved);
     best.read = (double)moved / t;
@@ -205,20 +168,20 @@ static void memory_case(size_t m, size_t k, size_t bytes, kofn_dtype dtype)
         ratio[r] = t.combine / t.plain;
     }
     free(arena);
-    mid = median(ratio);
+    mid = median(ratio, reps);
     if (json)
         printf("%s\n  {\"m\": %zu, \"k\": %zu, \"mib\": %zu, \"float\": %zu, "
                "\"ratio\": %.3f, \"min\": %.3f, \"max\": %.3f, "
                "\"gbps\": %.2f, \"plain_gbps\": %.2f, \"read_gbps\": %.2f}",
                comma, m, k, bytes / MIB, size * 8, mid, ratio[0],
-               ratio[reps - 1], median(speed) * 1e-9, median(plain) * 1e-9,
-               median(read) * 1e-9);
+               ratio[reps - 1], median(speed, reps) * 1e-9,
+               median(plain, reps) * 1e-9, median(read, reps) * 1e-9);
     else
         printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.1f %8.2f "
                " %.2f..%.2f\n",
-               m, k, bytes / MIB, size * 8, median(speed) * 1e-9,
-               median(plain) * 1e-9, median(read) * 1e-9, mid, ratio[0],
-               ratio[reps - 1]);
+               m, k, bytes / MIB, size * 8, median(speed, reps) * 1e-9,
+               median(plain, reps) * 1e-9, median(read, reps) * 1e-9, mid,
+               ratio[0], ratio[reps - 1]);
     fflush(stdout);
     comma = ",";
 }
@@ -260,9 +223,9 @@ static double large_gemm(size_t n)
         fill(a, 3 * n * n, KOFN_F64);
         gemm(a, a + n * n, a + 2 * n * n, n, n, n);
     }
-    t = now();
+    t = cpu_now();
     gemm(a, a + n * n, a + 2 * n * n, n, n, n);
-    return 2 * (double)(n * n * n) / (now() - t);
+    return 2 * (double)(n * n * n) / (cpu_now() - t);
 }
 
 static void compute_case(size_t m, size_t len, kofn_dtype dtype)
@@ -286,13 +249,13 @@ static void compute_case(size_t m, size_t len, kofn_dtype dtype)
     for (int r = -1; r < reps; r++) {
         double large = large_gemm(1024), t[3];
 
-        t[0] = now();
+        t[0] = cpu_now();
         for (int i = 0; i < times; i++)
             kf_combine(m, k, D, k, src, dst, len, dtype);
-        t[1] = now();
+        t[1] = cpu_now();
         for (int i = 0; i < times; i++)
             gemm(D, S, C, m, len, k);
-        t[2] = now();
+        t[2] = cpu_now();
         if (r < 0)
             continue;
         speed[r] = work * times / (t[1] - t[0]);
@@ -300,18 +263,19 @@ static void compute_case(size_t m, size_t len, kofn_dtype dtype)
         ratio[r] = speed[r] / same[r];
         to_large[r] = speed[r] / large;
     }
-    mid = median(ratio);
+    mid = median(ratio, reps);
     if (json)
         printf("%s\n  {\"m\": %zu, \"k\": %zu, \"len\": %zu, \"float\": %zu, "
                "\"ratio\": %.3f, \"min\": %.3f, \"max\": %.3f, "
                "\"ratio_large\": %.3f, \"gflops\": %.2f, \"dgemm\": %.2f}",
                comma, m, k, len, size * 8, mid, ratio[0], ratio[reps - 1],
-               median(to_large), median(speed) * 1e-9, median(same) * 1e-9);
+               median(to_large, reps), median(speed, reps) * 1e-9,
+               median(same, reps) * 1e-9);
     else
         printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.2f %8.2f "
                " %.2f..%.2f\n",
-               m, k, len, size * 8, median(speed) * 1e-9, median(same) * 1e-9,
-               median(to_large), mid, ratio[0], ratio[reps - 1]);
+               m, k, len, size * 8, median(speed, reps) * 1e-9,
+               median(same, reps) * 1e-9, median(to_large, reps), mid, ratio[0], ratio[reps - 1]);
     comma = ",";
     free(D), free(S), free(C), free(sources), free(outputs);
 }
@@ -343,16 +307,6 @@ static const char *blas_kernel(void)
     return found ? name() : "unknown";
 }
 
-static void one_thread(const char *setter)
-{
-    void *found = dlsym(RTLD_DEFAULT, setter);
-    void (*set)(int);
-
-    memcpy(&set, &found, sizeof set);
-    if (found)
-        set(1);
-}
-
 int main(int argc, char **argv)
 {
     bool memory = true, compute = true;
@@ -374,7 +328,7 @@ int main(int argc, char **argv)
                 MOST);
         return 2;
     }
-    one_thread("openblas_set_num_threads");
+    blas_threads(1);
     if (json)
         printf("{\"simd\": \"%s\", \"blas\": \"%s\", \"repetitions\": %d",
                kf_combine_level(), blas_kernel(), reps);

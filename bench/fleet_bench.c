@@ -23,25 +23,19 @@
  * Every answer is compared with a plain BLAS product.  Where they are not all
  * right there is no time, but what they were.
  */
-#define _GNU_SOURCE
-#include <kofn.h>
+#include "bench.h"
 
 #include <cblas.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #define ROWS 2000
 #define INNER 2000
 #define COLS 200
-#define MOST 101 /* rounds */
 #define WORKERS 12
 #define WARM 3 /* rounds that do not count */
 #define RIGHT 1e-9 /* relative error; the default tolerance */
 
-static size_t rounds = 4;
+static int rounds = 4;
 static double *A, *B, *C, *plain;
 
 typedef struct entry {
@@ -68,35 +62,10 @@ static const entry entries[] = {
     {"gpd:m=2,n=2,p=2", WORKERS, 0, false},
 };
 
-static int by_value(const void *a, const void *b)
+static double *random_numbers(size_t n, uint32_t seed)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double *x = need(n * sizeof *x);
 
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n)
-{
-    qsort(x, n, sizeof *x, by_value);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
-static void check(kofn_status st, const char *spec)
-{
-    if (st == KOFN_OK)
-        return;
-    fprintf(stderr, "fleet_bench: %s: %s\n", spec, kofn_errmsg());
-    exit(1);
-}
-
-static double *numbers(size_t n, uint32_t seed)
-{
-    double *x = aligned_alloc(4096, (n * 8 + 4095) / 4096 * 4096);
-
-    if (!x) {
-        fprintf(stderr, "fleet_bench: no memory\n");
-        exit(1);
-    }
     for (size_t i = 0; i < n; i++) {
         seed = seed * 1664525 + 1013904223;
         x[i] = (double)(seed >> 8) * 0x1p-23 - 1;
@@ -110,7 +79,7 @@ typedef struct fleet {
     const char *spec;
     kofn_plan *plan;
     kofn_job *job;
-    size_t right, wrong, refused;
+    int right, wrong, refused;
 } fleet;
 
 static void fleet_up(fleet *f, const entry *e, const kofn_weather *weather,
@@ -170,14 +139,14 @@ static double one_round(fleet *f, kofn_report *rep)
 
 static fleet reference; /* four workers, uncoded, no faults */
 static double alone[20000];
-static size_t alones;
+static int alones;
 
 typedef struct series {
     double ratio[2 * MOST], encoding[2 * MOST], decoding[2 * MOST];
-    size_t n, right, wrong, refused;
+    int n, right, wrong, refused;
 } series;
 
-static void run(fleet *f, series *s, size_t n)
+static void run(fleet *f, series *s, int n)
 {
     fleet before = *f;
 
@@ -188,7 +157,7 @@ static void run(fleet *f, series *s, size_t n)
         s->ratio[s->n] = t / u;
         s->encoding[s->n] = (double)rep.encoding * 1e-9 / t;
         s->decoding[s->n] = (double)rep.decoding * 1e-9 / t;
-        if (alones < sizeof alone / sizeof *alone)
+        if (alones < (int)(sizeof alone / sizeof *alone))
             alone[alones++] = u;
     }
     s->right = f->right - before.right;
@@ -205,13 +174,13 @@ static void warm_up(fleet *f)
         one_round(f, &rep);
 }
 
-static double mean(const double *x, size_t n)
+static double mean(const double *x, int n)
 {
     double sum = 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (int i = 0; i < n; i++)
         sum += x[i];
-    return sum / (double)n;
+    return sum / n;
 }
 
 /* What is not right has no time worth comparing. */
@@ -220,7 +189,7 @@ static void put(double ratio, const series *s)
     if (s->right == s->n)
         printf(" %8.2f", ratio);
     else if (s->wrong)
-        printf(" %2zu WRONG", s->wrong);
+        printf(" %2d WRONG", s->wrong);
     else
         printf(" %8s", "refused");
 }
@@ -347,16 +316,16 @@ int main(int argc, char **argv)
     double typical;
 
     if (argc > 1)
-        rounds = (size_t)atoi(argv[1]);
+        rounds = atoi(argv[1]);
     if (rounds < 1 || rounds > MOST) {
         fprintf(stderr, "usage: fleet_bench [ROUNDS in 1..%d]\n", MOST);
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    A = numbers(ROWS * INNER, 1);
-    B = numbers(INNER * COLS, 2);
-    C = numbers(ROWS * COLS, 3);
-    plain = numbers(ROWS * COLS, 4);
+    A = random_numbers(ROWS * INNER, 1);
+    B = random_numbers(INNER * COLS, 2);
+    C = random_numbers(ROWS * COLS, 3);
+    plain = random_numbers(ROWS * COLS, 4);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, ROWS, COLS, INNER,
                 1, A, INNER, B, COLS, 0, plain, COLS);
     fleet_up(&reference, &entries[0], &fine, &o);

@@ -9,62 +9,17 @@
  * what it takes to find a decoder, once for each set of stragglers, and to set
  * up adaptive codes that are drawn at random, best of 8.
  */
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "bench.h"
 
 #include "base/rng.h"
 #include "code/combine.h"
 #include "run/run.h"
 
 #define WORKERS 64
-#define MOST 101 /* repetitions */
 #define TILE 2048
 
 static int reps = 7;
 static size_t p = 10000000;
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *x)
-{
-    qsort(x, (size_t)reps, sizeof *x, by_value);
-    return reps % 2 ? x[reps / 2] : (x[reps / 2 - 1] + x[reps / 2]) / 2;
-}
-
-static void check(kofn_status st, const char *what)
-{
-    if (st == KOFN_OK)
-        return;
-    fprintf(stderr, "gradient_bench: %s: %s\n", what, kofn_errmsg());
-    exit(1);
-}
-
-static void *need(size_t bytes)
-{
-    void *x = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-
-    if (!x) {
-        fprintf(stderr, "gradient_bench: no %zu MB of memory\n",
-                bytes / 1000000);
-        exit(1);
-    }
-    return x;
-}
 
 /* ---- decoding ------------------------------------------------------------- */
 
@@ -193,8 +148,8 @@ static void decode(const char *spec, size_t out, size_t turns, float *pool,
         ratio[r] = code[r] / plain[r];
     }
     printf("  %-14s %2zu   %4.2f GB %7.0f ms %7.0f ms  %5.2f   %8.2f ms\n", spec,
-           out, (double)(f.count * f.length) * 4e-9, median(plain) * 1e3,
-           median(code) * 1e3, median(ratio), found * 1e3);
+           out, (double)(f.count * f.length) * 4e-9, median(plain, reps) * 1e3,
+           median(code, reps) * 1e3, median(ratio, reps), found * 1e3);
     fflush(stdout);
     kf_scratch_free(&scratch);
     fleet_down(&f);

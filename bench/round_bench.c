@@ -12,74 +12,14 @@
  *
  * What is compared is measured in turn; ratios are taken turn by turn.
  */
-#define _GNU_SOURCE
-#include <kofn.h>
+#include "bench.h"
 
 #include <cblas.h>
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-#define MOST 101
-
 static int reps = 9;
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_value);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
-static void check(kofn_status st, const char *what)
-{
-    if (st == KOFN_OK)
-        return;
-    fprintf(stderr, "round_bench: %s: %s\n", what, kofn_errmsg());
-    exit(1);
-}
-
-static double *numbers(size_t n)
-{
-    double *x = aligned_alloc(4096, (n * 8 + 4095) / 4096 * 4096);
-
-    if (!x) {
-        fprintf(stderr, "round_bench: no memory\n");
-        exit(1);
-    }
-    for (size_t i = 0; i < n; i++)
-        x[i] = (double)(i % 1013) * 1e-3 - 0.5;
-    return x;
-}
-
-static void blas_threads(int n)
-{
-    void (*set)(int);
-    void *s = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
-
-    memcpy(&set, &s, sizeof set);
-    if (s)
-        set(n);
-}
 
 /* ---- a job ---------------------------------------------------------------- */
 

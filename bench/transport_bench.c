@@ -13,19 +13,16 @@
  * Under a flood, connections are made to the port and sent junk as fast as one
  * process can while trips of 100 bytes and bulk are measured, encrypted.
  */
+#include "bench.h"
+
 #include <kofn/zmq.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -33,26 +30,8 @@
 #define MESSAGES 32
 #define TRIPS 1000
 #define SMALL 100
-#define MOST 101
 
 static unsigned char *body;
-
-static double seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void must(int good, const char *what)
-{
-    if (good)
-        return;
-    fprintf(stderr, "transport_bench: %s: %s (%s)\n", what, strerror(errno),
-            kofn_errmsg());
-    exit(1);
-}
 
 static unsigned touch(const unsigned char *p, size_t n)
 {
@@ -86,8 +65,7 @@ static void end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* ---- a plain socket ---------------------------------------------------------
- */
+/* ---- a plain socket ----------------------------------------------------- */
 
 static void read_all(int fd, void *into, size_t n)
 {
@@ -160,7 +138,7 @@ static double plain_bulk(int fd)
 {
     unsigned char *into = malloc(BULK);
     char small[SMALL] = "b";
-    double t = seconds();
+    double t = now();
     unsigned sum = 0;
 
     write_all(fd, small, sizeof small);
@@ -168,7 +146,7 @@ static double plain_bulk(int fd)
         read_all(fd, into, BULK);
         sum += touch(into, BULK);
     }
-    t = seconds() - t;
+    t = now() - t;
     must(sum != 1, "sum");
     free(into);
     return MESSAGES * (double)BULK / t;
@@ -177,17 +155,16 @@ static double plain_bulk(int fd)
 static double plain_trip(int fd)
 {
     char small[SMALL] = "t";
-    double t = seconds();
+    double t = now();
 
     for (int i = 0; i < TRIPS; i++) {
         write_all(fd, small, sizeof small);
         read_all(fd, small, sizeof small);
     }
-    return (seconds() - t) / TRIPS;
+    return (now() - t) / TRIPS;
 }
 
-/* ---- bare ZeroMQ
- * --------------------------------------------------------------- */
+/* ---- bare ZeroMQ --------------------------------------------------------- */
 
 static void bare_life(const char *address)
 {
@@ -217,14 +194,14 @@ static double bare_trip(void)
     pid = other(bare_life, address);
     n = zmq_recv(s, id, sizeof id, 0);
     zmq_recv(s, small, sizeof small, 0);
-    t = seconds();
+    t = now();
     for (int i = 0; i < TRIPS; i++) {
         zmq_send(s, id, (size_t)n, ZMQ_SNDMORE);
         zmq_send(s, small, sizeof small, 0);
         zmq_recv(s, id, sizeof id, 0);
         zmq_recv(s, small, sizeof small, 0);
     }
-    t = (seconds() - t) / TRIPS;
+    t = (now() - t) / TRIPS;
     end(pid);
     zmq_setsockopt(s, ZMQ_LINGER, &zero, sizeof zero);
     zmq_close(s);
@@ -232,8 +209,7 @@ static double bare_trip(void)
     return t;
 }
 
-/* ---- the transport
- * ------------------------------------------------------------- */
+/* ---- the transport ------------------------------------------------------- */
 
 static kofn_zmq_options options = {.silence = 10 * KOFN_SECOND};
 
@@ -298,7 +274,7 @@ static void ours_close(line *l)
 
 static double ours_bulk(line *l)
 {
-    double t = seconds();
+    double t = now();
     unsigned sum = 0;
 
     l->t->send(l->t, l->peer, "b", 1, NULL, 0, false, NULL, NULL);
@@ -309,7 +285,7 @@ static double ours_bulk(line *l)
         sum += touch(p.body, BULK);
         l->t->release(l->t, p.own);
     }
-    t = seconds() - t;
+    t = now() - t;
     must(sum != 1, "sum");
     return MESSAGES * (double)BULK / t;
 }
@@ -317,18 +293,17 @@ static double ours_bulk(line *l)
 static double ours_trip(line *l)
 {
     char small[SMALL] = "t";
-    double t = seconds();
+    double t = now();
 
     for (int i = 0; i < TRIPS; i++) {
         l->t->send(l->t, l->peer, small, sizeof small, NULL, 0, false, NULL,
                    NULL);
         must(packet(l->t).what == KOFN_PACKET, "trip");
     }
-    return (seconds() - t) / TRIPS;
+    return (now() - t) / TRIPS;
 }
 
-/* ---- a flood
- * --------------------------------------------------------------------- */
+/* ---- a flood ------------------------------------------------------------- */
 
 static void flood_life(const char *address)
 {
@@ -345,39 +320,13 @@ static void flood_life(const char *address)
     }
 }
 
-/* ---- report
- * ---------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(const double *x, size_t n)
-{
-    double y[MOST];
-
-    memcpy(y, x, n * sizeof *y);
-    qsort(y, n, sizeof *y, by_value);
-    return n % 2 ? y[n / 2] : (y[n / 2 - 1] + y[n / 2]) / 2;
-}
-
-static double ratio(const double *x, const double *y, size_t n)
-{
-    double r[MOST];
-
-    for (size_t i = 0; i < n; i++)
-        r[i] = x[i] / y[i];
-    return median(r, n);
-}
+/* ---- report -------------------------------------------------------------- */
 
 enum { PLAIN, OURS, IPC, CURVE, FLOODED, KINDS };
 
 static double bulk[KINDS][MOST], trip[KINDS][MOST], bare[MOST];
 
-static void measure(size_t i, const char *keys)
+static void measure(int i, const char *keys)
 {
     static const char *const address[] = {NULL, "tcp://127.0.0.1:*",
                                           "ipc:///tmp/kofn-bench.sock",
@@ -415,27 +364,29 @@ int main(int argc, char **argv)
     static const char *const made[] = {"coordinator.secret", "worker.secret",
                                        "coordinator.public", "worker.public"};
     char keys[] = "/tmp/kofn-bench-XXXXXX", path[100];
-    size_t rounds = argc > 1 ? (size_t)atoi(argv[1]) : 5;
+    int rounds = argc > 1 ? atoi(argv[1]) : 5;
 
     must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
     must(mkdtemp(keys) != NULL && !kofn_zmq_keygen(keys), "keys");
     body = malloc(BULK);
     must(body != NULL, "memory");
     memset(body, 7, BULK);
-    for (size_t i = 0; i < rounds; i++)
+    for (int i = 0; i < rounds; i++)
         measure(i, keys);
-    printf("%zu rounds; 8 MiB messages, and %d bytes there and back\n\n",
+    printf("%d rounds; 8 MiB messages, and %d bytes there and back\n\n",
            rounds, SMALL);
     printf("%-18s %10s %8s %12s %8s %8s\n", "", "MB/s", "ratio", "us/trip",
            "/plain", "/zmq");
     for (int k = 0; k < KINDS; k++)
-        printf(
-            "%-18s %10.0f %8.2f %12.1f %8.2f %8.2f\n", name[k],
-            median(bulk[k], rounds) / 1e6, ratio(bulk[k], bulk[PLAIN], rounds),
-            median(trip[k], rounds) * 1e6, ratio(trip[k], trip[PLAIN], rounds),
-            ratio(trip[k], bare, rounds));
+        printf("%-18s %10.0f %8.2f %12.1f %8.2f %8.2f\n", name[k],
+               turn_median(bulk[k], rounds) / 1e6,
+               turn_ratio(bulk[k], bulk[PLAIN], rounds),
+               turn_median(trip[k], rounds) * 1e6,
+               turn_ratio(trip[k], trip[PLAIN], rounds),
+               turn_ratio(trip[k], bare, rounds));
     printf("%-18s %10s %8s %12.1f %8.2f %8.2f\n", "bare ZeroMQ", "", "",
-           median(bare, rounds) * 1e6, ratio(bare, trip[PLAIN], rounds), 1.0);
+           turn_median(bare, rounds) * 1e6,
+           turn_ratio(bare, trip[PLAIN], rounds), 1.0);
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", keys, made[i]);
         unlink(path);

@@ -9,54 +9,19 @@
  * Both in turn, on the same ranks; the ratio is taken turn by turn and its
  * median is shown.
  */
+#include "../bench.h"
+
 #include <kofn/mpi.h>
 
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #define TRIPS 2000
 #define BODY ((size_t)8 << 20)
 #define BODIES 24
-#define MOST 101
 
 static kofn_transport *t;
 static unsigned rank;
 static unsigned char *body;
-
-static double now(void)
-{
-    struct timespec s;
-
-    clock_gettime(CLOCK_MONOTONIC, &s);
-    return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(const double *x, int n)
-{
-    double y[MOST];
-
-    memcpy(y, x, (size_t)n * sizeof *y);
-    qsort(y, (size_t)n, sizeof *y, by_value);
-    return n % 2 ? y[n / 2] : (y[n / 2 - 1] + y[n / 2]) / 2;
-}
-
-static void need(bool ok)
-{
-    if (ok)
-        return;
-    fprintf(stderr, "mpi_bench: %s\n", kofn_errmsg());
-    exit(1);
-}
 
 /* ---- the transport ----------------------------------------------------------- */
 
@@ -67,7 +32,7 @@ static kofn_status look(kofn_time atmost)
     kofn_packet p;
     kofn_status st = t->wait(t, atmost, &p);
 
-    need(st >= 0 && (st != KOFN_OK || p.what != KOFN_WENT));
+    must(st >= 0 && (st != KOFN_OK || p.what != KOFN_WENT), "wait");
     if (st == KOFN_OK && p.what == KOFN_PACKET) {
         t->release(t, p.own);
         arrived++;
@@ -78,7 +43,7 @@ static kofn_status look(kofn_time atmost)
 static void get(void)
 {
     while (!arrived)
-        need(look(10 * KOFN_SECOND) == KOFN_OK);
+        must(look(10 * KOFN_SECOND) == KOFN_OK, "wait");
     arrived--;
 }
 
@@ -96,7 +61,7 @@ static void put(const void *b, size_t bytes)
     while ((st = t->send(t, 0, &head, sizeof head, b, bytes, false, done,
                          &given_back)) == KOFN_AGAIN)
         look(KOFN_SECOND / 1000);
-    need(st == KOFN_OK);
+    check(st, "send");
     while (!given_back)
         look(KOFN_SECOND / 1000);
 }
@@ -185,10 +150,10 @@ int main(int argc, char **argv)
 
     reps = reps < 1 ? 1 : reps > MOST ? MOST : reps;
     opt.silence = 60 * KOFN_SECOND; /* bare MPI says nothing of us */
-    need(kofn_mpi_open(&t, &opt, &info) == KOFN_OK);
+    check(kofn_mpi_open(&t, &opt, &info), "open");
     rank = info.rank;
     body = calloc(1, BODY);
-    need(body && info.ranks == 2);
+    must(body && info.ranks == 2, "two ranks, and memory");
     for (int i = -1; i < reps; i++) {
         int at = i < 0 ? 0 : i; /* the first turn does not count */
 

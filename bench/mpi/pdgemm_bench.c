@@ -7,10 +7,9 @@
  * blocks of 128 over a square of ranks, as ScaLAPACK's guide advises; that they
  * have to come there and back is not counted.
  */
+#include "../bench.h"
+
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 void Cblacs_pinfo(int *rank, int *ranks);
 void Cblacs_get(int context, int what, int *value);
@@ -29,14 +28,6 @@ void pdgemm_(const char *transa, const char *transb, const int *m,
              const int *ib, const int *jb, const int *descb,
              const double *beta, double *c, const int *ic, const int *jc,
              const int *descc);
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int main(int argc, char **argv)
 {

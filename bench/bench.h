@@ -1,0 +1,128 @@
+/* bench.h -- what the benches share: clocks, medians of repetitions, operands,
+ * and giving up.  It comes before every other header. */
+#ifndef KF_BENCH_H
+#define KF_BENCH_H
+
+#define _GNU_SOURCE
+#include <kofn.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MOST 101 /* repetitions */
+
+static inline double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline double now(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+/* Processor time of this thread. */
+static inline double cpu_now(void)
+{
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* ---- medians ------------------------------------------------------------- */
+
+static inline int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sorts x: the least and the greatest are its ends. */
+static inline double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+/* The same of MOST at the most, which stay in the order of their turns. */
+static inline double turn_median(const double *x, int n)
+{
+    double y[MOST];
+
+    memcpy(y, x, (size_t)n * sizeof *y);
+    return median(y, n);
+}
+
+/* The median of x / y, taken turn by turn. */
+static inline double turn_ratio(const double *x, const double *y, int n)
+{
+    double r[MOST];
+
+    for (int i = 0; i < n; i++)
+        r[i] = x[i] / y[i];
+    return median(r, n);
+}
+
+/* ---- giving up ----------------------------------------------------------- */
+
+static inline void check(kofn_status st, const char *what)
+{
+    if (st == KOFN_OK)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
+            kofn_errmsg());
+    exit(1);
+}
+
+/* The same of what may be the system's fault. */
+static inline void must(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "%s: %s: %s (%s)\n", program_invocation_short_name, what,
+            strerror(errno), kofn_errmsg());
+    exit(1);
+}
+
+/* ---- operands ------------------------------------------------------------ */
+
+static inline void *need(size_t bytes)
+{
+    void *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+
+    if (!p) {
+        fprintf(stderr, "%s: no %zu MB of memory\n",
+                program_invocation_short_name, bytes / 1000000);
+        exit(1);
+    }
+    return p;
+}
+
+/* What they are does not matter. */
+static inline double *numbers(size_t n)
+{
+    double *x = need(n * sizeof *x);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double)(i % 1013) * 1e-3 - 0.5;
+    return x;
+}
+
+/* BLAS libraries other than OpenBLAS are left as they are. */
+static inline void blas_threads(int n)
+{
+    void *found = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");
+    void (*set)(int);
+
+    memcpy(&set, &found, sizeof set);
+    if (found)
+        set(n);
+}
+
+#endif
