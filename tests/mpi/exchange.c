@@ -173,6 +173,14 @@ static uint32_t next_number(uint32_t from, bool urgent)
     return n;
 }
 
+/* Open MPI fetches long bodies out of the sender's process; where that is gone,
+ * killed or because it gave up who was stopped, it leaves what lay there and
+ * says that all has come.  That is what a body's checksum is for. */
+static bool may_be_garbage(unsigned from)
+{
+    return victim && (from == victim || info.rank == victim);
+}
+
 static void check_packet(const kofn_packet *p)
 {
     const unsigned char *b = p->body;
@@ -194,7 +202,7 @@ static void check_packet(const kofn_packet *p)
         p->body_bytes != h.bytes || !b != !p->body_bytes)
         wrong("%zu bytes instead of %zu", p->body_bytes, (size_t)h.bytes);
     key = key_of(&h);
-    for (size_t i = 0; i < p->body_bytes; i++)
+    for (size_t i = 0; i < p->body_bytes && !may_be_garbage(from); i++)
         if (b[i] != (unsigned char)(key + i * 31 + (i >> 8)))
             wrong("byte %zu of %zu from %u is not what was sent", i,
                   p->body_bytes, from);
