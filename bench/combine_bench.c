@@ -275,7 +275,8 @@ static void compute_case(size_t m, size_t len, kofn_dtype dtype)
         printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.2f %8.2f "
                " %.2f..%.2f\n",
                m, k, len, size * 8, median(speed, reps) * 1e-9,
-               median(same, reps) * 1e-9, median(to_large, reps), mid, ratio[0], ratio[reps - 1]);
+               median(same, reps) * 1e-9, median(to_large, reps), mid,
+               ratio[0], ratio[reps - 1]);
     comma = ",";
     free(D), free(S), free(C), free(sources), free(outputs);
 }
