@@ -13,7 +13,7 @@
  *                                    the_papers_example, both_layouts
  *   T17  gradient codes              the tests gradient_*
  *   T18  batched coupons             experiment_test collectors
- *   T19  iteration counts            regress_test fact_iterations
+ *   T19  iteration counts            regress_facts_test fact_iterations
  *   T20  ratios of scenarios         experiment_test tables_III_to_VI,
  *                                    sleepers_slow_*, the_law_of_sleep
  *   A19, C16  refusals: here, and

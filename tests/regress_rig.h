@@ -1,9 +1,12 @@
 /* regress_rig.h -- what tests of regression share: points with labels, a
- * regression on workers and one without. */
+ * regression on workers and one without, and how well points are met. */
 #ifndef KF_TEST_REGRESS_RIG_H
 #define KF_TEST_REGRESS_RIG_H
 
 #include "rig.h"
+
+#include <kofn/scheme.h>
+#include <lapacke.h>
 
 /* Seconds of a task are modelled, so that some straggle in each round. */
 static const kofn_weather stormy = {.spread = 0.3,
@@ -12,7 +15,7 @@ static const kofn_weather stormy = {.spread = 0.3,
                                     .latency = 1e-4,
                                     .seed = 5};
 
-/* ---- data ----------------------------------------------------------------------- */
+/* ---- data ---------------------------------------------------------------- */
 
 typedef struct data {
     kofn_matrix X, y;
@@ -59,7 +62,7 @@ static inline data make_data(size_t m, size_t n, kofn_loss loss, uint64_t seed)
     return d;
 }
 
-/* ---- a regression on workers ------------------------------------------------------- */
+/* ---- a regression on workers --------------------------------------------- */
 
 typedef struct fit {
     kofn_regression *r;
@@ -79,8 +82,8 @@ typedef struct fleet {
 } fleet;
 
 /* KOFN_UNSUITED when the scheme is not for such a regression. */
-static inline kofn_status fit_up(fit *f, const data *d, const kofn_regress_options *o,
-                          const fleet *k)
+static inline kofn_status fit_up(fit *f, const data *d,
+                                 const kofn_regress_options *o, const fleet *k)
 {
     kofn_port *port;
     kofn_status st;
@@ -110,7 +113,7 @@ static inline void fit_down(fit *f)
 
 /* The plain descent's w. */
 static inline double *plain(const data *d, const kofn_regress_options *o,
-                     kofn_regress_result *res)
+                            kofn_regress_result *res)
 {
     kofn_matrix w = column(d->X.cols);
     kofn_regression *r;
@@ -119,6 +122,41 @@ static inline double *plain(const data *d, const kofn_regress_options *o,
     assert_ok(kofn_regress_plain(r, &w, res));
     kofn_regression_free(r);
     return w.data;
+}
+
+/* Of |X w - y|^2 / m + ridge |w|^2. */
+static inline double *least_squares(const data *d, double ridge)
+{
+    size_t m = d->X.rows, n = d->X.cols;
+    double *A = numbers((m + n) * n, 8), *b = numbers(m + n, 8), *sv;
+    lapack_int rank;
+
+    memcpy(A, d->X.data, m * n * 8);
+    memcpy(b, d->y.data, m * 8);
+    for (size_t j = 0; j < n; j++)
+        A[(m + j) * n + j] = sqrt(ridge * (double)m);
+    sv = numbers(n, 8);
+    assert_int_equal(LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)(m + n),
+                                    (lapack_int)n, 1, A, (lapack_int)n, b, 1,
+                                    sv, 1e-14, &rank), 0);
+    assert_int_equal(rank, n);
+    kf_free(A);
+    kf_free(sv);
+    return b;
+}
+
+static inline double mean_square(const data *d, const double *w)
+{
+    size_t m = d->X.rows, n = d->X.cols;
+    const double *X = d->X.data, *y = d->y.data;
+    double sum = 0;
+
+    for (size_t i = 0; i < m; i++) {
+        double e = dot(X + i * n, w, n) - y[i];
+
+        sum += e * e;
+    }
+    return sum / (double)m;
 }
 
 #endif
