@@ -2,7 +2,8 @@
  * polynomially coded regression, as far as no other test asks it:
  *
  *   T3   exact for every live set    left_test every_live_set (A B and B A),
- *                                    laws_test enough (A x), here (gradients)
+ *                                    laws_codes_test enough (A x), here
+ *                                    (gradients)
  *        traces, data never moved    elastic_test traces_*
  *   T4   work in hand, three modes   core_faults_test in_flight_modes,
  *                                    elastic_test traces_* (A x), left_test
