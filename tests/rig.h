@@ -130,8 +130,7 @@ static inline kofn_matrix sparse_as_dense(const kofn_sparse *s)
     return a;
 }
 
-/* ---- a job with its inputs and the answer
- * ------------------------------------- */
+/* ---- a job with its inputs and the answer -------------------------------- */
 
 typedef struct rig {
     kofn_plan *plan;
@@ -152,6 +151,17 @@ typedef struct rig_kind {
     const kofn_weather *weather;
     const kofn_options *opt;
 } rig_kind;
+
+/* The defaults, and this happens. */
+static inline kofn_options with_events(const kofn_happening *events,
+                                       size_t count)
+{
+    kofn_options o = KOFN_OPTIONS_INIT;
+
+    o.events = events;
+    o.event_count = count;
+    return o;
+}
 
 static inline double *rig_product(const rig *r)
 {
