@@ -22,8 +22,9 @@
  *        singular sets               code_test singular_sets_are_refused
  *        foreign, stale, duplicate   core_test what_does_not_fit_is_dropped,
  *                                    laws_test order
- *        sizes and parameters        plan_test junk_is_refused, pcr_test
- *                                    refusals, the tests gradient_*
+ *        sizes and parameters        plan_test junk_is_refused,
+ *                                    pcr_rounds_test refusals, the tests
+ *                                    gradient_*
  *        fewer than K answers        pcr_test every_survivor_set
  */
 #include "regress_rig.h"
