@@ -1,5 +1,6 @@
 /* iterate_test.c -- power iteration and PageRank: published numbers, closed
  * forms, and the same iterates whatever happens to the workers. */
+#include "portable.h"
 #include "rig.h"
 
 #include <kofn/io.h>
@@ -9,18 +10,9 @@
 /* ---- the portable random numbers of SPEC-A 0.3
  * ---------------------------------- */
 
-static uint64_t splitmix64(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
 static uint32_t below(uint64_t *state, uint32_t k)
 {
-    return (uint32_t)((double)(splitmix64(state) >> 11) * 0x1p-53 * k);
+    return (uint32_t)(uniform(state) * k);
 }
 
 /* Fact prng.splitmix64. */

@@ -5,6 +5,7 @@
  * quoted by their names.
  */
 #include "pcr_rig.h"
+#include "portable.h"
 
 #include <lapacke.h>
 
@@ -262,23 +263,6 @@ static const kofn_scheme example = {
     .layout = example_layout,
     .seat = example_seat,
 };
-
-/* The portable random numbers of SPEC-A 0.3. */
-static double uniform(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
-static double normal(uint64_t *state)
-{
-    double u = uniform(state), v = uniform(state);
-
-    return sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v);
-}
 
 static void example_up(herd *h)
 {

@@ -4,25 +4,8 @@
  * Facts are those of the companion table of the specification (facts.json),
  * quoted by their names.
  */
+#include "portable.h"
 #include "regress_rig.h"
-
-/* ---- the portable random numbers of SPEC-A 0.3 --------------------------- */
-
-static double uniform(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
-static double normal(uint64_t *state)
-{
-    double u = uniform(state), v = uniform(state);
-
-    return sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v);
-}
 
 /* SPEC-A C14. */
 static data mixture(size_t m, size_t n, uint64_t seed)
