@@ -1,6 +1,7 @@
 /* code_test.c -- what decodes which results, against LAPACK and published
  * numbers, and the cache of decoders. */
 #include "code_rig.h"
+#include "sets.h"
 
 /* ---- decoders ------------------------------------------------------------ */
 
@@ -30,27 +31,6 @@ static void rig_down(rig *r)
 {
     kf_code_free(r->code);
     kofn_plan_free(r->plan);
-}
-
-/* The next k-subset of 0..n-1 in lexicographic order. */
-static bool next_set(uint32_t *set, size_t k, size_t n)
-{
-    size_t i = k;
-
-    while (i > 0 && set[i - 1] == n - k + i - 1)
-        i--;
-    if (i == 0)
-        return false;
-    set[i - 1]++;
-    for (; i < k; i++)
-        set[i] = set[i - 1] + 1;
-    return true;
-}
-
-static void first_set(uint32_t *set, size_t k)
-{
-    for (size_t i = 0; i < k; i++)
-        set[i] = (uint32_t)i;
 }
 
 /* Rows of G of the survivors, results x symbols. */

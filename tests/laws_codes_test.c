@@ -1,6 +1,7 @@
 /* laws_codes_test.c -- what every scheme's code and deal must obey, over a grid
  * of the parameters it declares: laws 1, 2, 3, 7 and 8. */
 #include "laws_rig.h"
+#include "sets.h"
 #include "walk.h"
 
 #include "run/run.h"
@@ -14,45 +15,6 @@ static double binomial(size_t n, size_t k)
     for (size_t i = 0; i < k; i++)
         c = c * (double)(n - i) / (double)(i + 1);
     return c;
-}
-
-static void first_set(uint32_t *set, size_t k)
-{
-    for (size_t i = 0; i < k; i++)
-        set[i] = (uint32_t)i;
-}
-
-/* In lexicographic order; false after the last. */
-static bool next_set(uint32_t *set, size_t k, size_t n)
-{
-    size_t i = k;
-
-    while (i > 0 && set[i - 1] == n - k + i - 1)
-        i--;
-    if (i == 0)
-        return false;
-    set[i - 1]++;
-    for (; i < k; i++)
-        set[i] = set[i - 1] + 1;
-    return true;
-}
-
-static void random_set(uint32_t *set, size_t k, size_t n, kf_rng *r)
-{
-    for (size_t i = 0, taken = 0; taken < k; i++)
-        if (kf_rng_below(r, n - i) < k - taken)
-            set[taken++] = (uint32_t)i;
-}
-
-/* Seats at, at + 1, ... round the circle of n. */
-static void window(uint32_t *set, size_t k, size_t n, size_t at)
-{
-    size_t wrapped = at + k > n ? at + k - n : 0, j = 0;
-
-    for (size_t i = 0; i < wrapped; i++)
-        set[j++] = (uint32_t)i;
-    for (size_t i = at; j < k; i++)
-        set[j++] = (uint32_t)i;
 }
 
 /* ---- law 2: enough ------------------------------------------------------- */
@@ -87,7 +49,7 @@ static void try_sets(kf_code *code, size_t n, size_t k, bool enough, kf_rng *r)
         return;
     }
     for (size_t i = 0; i < 100; i++) {
-        random_set(set, k, n, r);
+        random_set(r, set, k, n);
         try_set(code, set, k, enough);
     }
     for (size_t at = 0; at < n; at++) {
@@ -124,7 +86,7 @@ static void any_enough_decode(const point *at, const kofn_plan *p, kf_rng *r)
     for (size_t i = 0; fresh && i < 30; i++) {
         uint32_t set[64];
 
-        random_set(set, L->threshold, L->seats + fresh, r);
+        random_set(r, set, L->threshold, L->seats + fresh);
         try_set(code, set, L->threshold, true);
     }
     kf_code_free(code);
@@ -327,7 +289,7 @@ static void results_mean_what_G_says(const point *at, const kofn_plan *p,
 
             if (i % 3 == 2)
                 k += kf_rng_below(r, seats - k + 1);
-            random_set(set, k, seats, r);
+            random_set(r, set, k, seats);
             decode_is_the_product(&h, g, set, k);
         }
     }

@@ -4,6 +4,7 @@
 #define KF_TEST_PCR_RIG_H
 
 #include "rig.h"
+#include "sets.h"
 
 #include "run/run.h"
 
@@ -127,23 +128,6 @@ static inline double error_of(const herd *h, const kf_decoder *d)
     e = relative_error(y, h->want, h->d);
     kf_free(y);
     return e;
-}
-
-/* ---- sets ---------------------------------------------------------------- */
-
-static inline void random_set(kf_rng *r, uint32_t *set, size_t k, size_t n)
-{
-    for (size_t i = 0, taken = 0; taken < k; i++)
-        if (kf_rng_below(r, n - i) < k - taken)
-            set[taken++] = (uint32_t)i;
-}
-
-/* A window of k of n seats from `at` on. */
-static inline void window(uint32_t *set, size_t k, size_t n, size_t at)
-{
-    for (size_t i = 0, j = 0; i < n; i++)
-        if ((i + n - at) % n < k)
-            set[j++] = (uint32_t)i;
 }
 
 static inline size_t blocks_of(size_t n, size_t r)

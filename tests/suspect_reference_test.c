@@ -1,6 +1,7 @@
 /* suspect_reference_test.c -- who lied, beside other ways to tell: Algorithm 1
  * of the project's specification (E.9), the smallest explanation of one column
  * by trying all, and its L1 relaxation by GLPK. */
+#include "sets.h"
 #include "suspect_rig.h"
 
 #include <glpk.h>
@@ -13,7 +14,7 @@ static void syndrome(const cell *c, double *s)
 }
 
 /* Does s lie in the span of these columns of H?  Least squares by LAPACK. */
-static bool explains(const cell *c, const double *s, const size_t *nodes,
+static bool explains(const cell *c, const double *s, const uint32_t *nodes,
                      size_t t)
 {
     double A[MOST_NODES * MOST_NODES], b[MOST_NODES];
@@ -38,30 +39,15 @@ static bool explains(const cell *c, const double *s, const size_t *nodes,
     return sqrt(rest) <= 1e-10 * sqrt(all) + 1e-13;
 }
 
-static bool next_set(size_t *set, size_t k, size_t n)
-{
-    size_t i = k;
-
-    while (i > 0 && set[i - 1] == n - k + i - 1)
-        i--;
-    if (i == 0)
-        return false;
-    set[i - 1]++;
-    for (; i < k; i++)
-        set[i] = set[i - 1] + 1;
-    return true;
-}
-
 /* The size of the smallest explanation, in nodes[]; MOST_NODES: there is none
  * with a parity to spare. */
-static size_t algorithm1(const cell *c, size_t *nodes)
+static size_t algorithm1(const cell *c, uint32_t *nodes)
 {
     double s[MOST_NODES];
 
     syndrome(c, s);
     for (size_t t = 0; t < c->q; t++) {
-        for (size_t i = 0; i < t; i++)
-            nodes[i] = i;
+        first_set(nodes, t);
         do
             if (explains(c, s, nodes, t))
                 return t;
@@ -82,7 +68,8 @@ static void like_algorithm_1(void **state)
             for (size_t i = 0; i < effort(20); i++) {
                 kf_rng r = kf_rng_stream(300 + 10 * z + family, KF_FOR_SAMPLE,
                                          (uint32_t)i, 0);
-                size_t t = i % (P - K + 2), nodes[MOST_NODES], least;
+                size_t t = i % (P - K + 2), least;
+                uint32_t nodes[MOST_NODES];
                 cell c;
 
                 survive(&c, &f, 0, &r);
