@@ -1,6 +1,7 @@
 /* code_test.c -- what decodes which results, against LAPACK and published
  * numbers, and the cache of decoders. */
 #include "code_rig.h"
+#include "figure1.h"
 #include "sets.h"
 
 /* ---- decoders ------------------------------------------------------------ */
@@ -501,29 +502,10 @@ static void cache_survives_no_budget(void **state)
 
 /* ---- a scheme of one's own: figure 1 of the paper ------------------------ */
 
-static const double fig1[6][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1},
-                                  {1, 1, 1}, {1, 2, 3}, {1, 4, 9}};
-static const kofn_param no_params[] = {{0}};
-
-static kofn_status fig1_layout(kofn_layout *L)
-{
-    L->seats = L->max_seats = 6;
-    L->enough = L->cut[0].rows = 3;
-    return KOFN_OK;
-}
-
-static kofn_status fig1_seat(const kofn_layout *L, size_t seat, double *E0,
-                             double *E1, double *G)
-{
-    (void)L, (void)E1, (void)G;
-    memcpy(E0, fig1[seat], sizeof fig1[seat]);
-    return KOFN_OK;
-}
-
 static const kofn_scheme fig1_scheme = {
     .name = "fig1",
     .ops = KOFN_MATVEC | KOFN_MATMUL,
-    .params = no_params,
+    .params = fig1_no_params,
     .layout = fig1_layout,
     .seat = fig1_seat,
 };

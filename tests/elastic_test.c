@@ -1,6 +1,7 @@
 /* elastic_test.c -- coded elastic computing against its paper and SPEC-A: data
  * that never move, shares that follow the live set, traces of joins and leaves,
  * work in hand, groups, speeds. */
+#include "figure1.h"
 #include "rig.h"
 #include "walk.h"
 
@@ -454,25 +455,6 @@ static const kofn_param fig1_params[] = {
     {"deal", 0, 0, 0, "shares of the work", "equal|speed"},
     {0},
 };
-
-static kofn_status fig1_layout(kofn_layout *L)
-{
-    L->seats = L->max_seats = 6;
-    L->enough = 3;
-    L->cut[0].rows = 3;
-    return KOFN_OK;
-}
-
-static kofn_status fig1_seat(const kofn_layout *L, size_t seat, double *E0,
-                             double *E1, double *G)
-{
-    static const double rows[6][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1},
-                                      {1, 1, 1}, {1, 2, 3}, {1, 4, 9}};
-
-    (void)L, (void)E1, (void)G;
-    memcpy(E0, rows[seat], sizeof rows[seat]);
-    return KOFN_OK;
-}
 
 /* What came: per worker and strip. */
 typedef struct fig1_seen {

@@ -4,6 +4,7 @@
  * Facts are those of the companion table of the specification (facts.json),
  * quoted by their names.
  */
+#include "figure1.h"
 #include "portable.h"
 #include "regress_rig.h"
 
@@ -78,27 +79,6 @@ static void it_finds_the_minimum(void **state)
 
 /* ---- facts --------------------------------------------------------------- */
 
-static const double fig1[6][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1},
-                                  {1, 1, 1}, {1, 2, 3}, {1, 4, 9}};
-
-static const kofn_param no_params[] = {{0}};
-
-static kofn_status fig1_layout(kofn_layout *L)
-{
-    L->seats = L->max_seats = 6;
-    L->enough = L->cut[0].rows = 3;
-    L->adjoint = L->problem.op == KOFN_LEFT;
-    return KOFN_OK;
-}
-
-static kofn_status fig1_seat(const kofn_layout *L, size_t seat, double *E0,
-                             double *E1, double *G)
-{
-    (void)L, (void)E1, (void)G;
-    memcpy(E0, fig1[seat], sizeof fig1[seat]);
-    return KOFN_OK;
-}
-
 /* SPEC-A H1. */
 static kofn_status fig1_deal(const kofn_layout *L, const kofn_live *live,
                              size_t n, size_t cover, size_t span,
@@ -120,7 +100,7 @@ static kofn_status fig1_deal(const kofn_layout *L, const kofn_live *live,
 static const kofn_scheme fig1_scheme = {
     .name = "fig1",
     .ops = KOFN_MATVEC | KOFN_LEFT,
-    .params = no_params,
+    .params = fig1_no_params,
     .layout = fig1_layout,
     .seat = fig1_seat,
     .deal = fig1_deal,
