@@ -3,19 +3,11 @@
  * What is accepted is written again in the only form there is, which must be
  * the file without its comment.
  */
+#include "watch.h"
+
 #include "zmq/keys.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <zmq.h>
-
-#define MUST(condition)                                                        \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

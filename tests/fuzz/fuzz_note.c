@@ -4,17 +4,11 @@
  * a handful of iterates and epochs, so that they mean something; each becomes
  * bytes and a note again, sometimes damaged on its way.
  * fuzz-iterations: 150000 */
+#include "watch.h"
+
 #include "run/note.h"
 
-#include <stdlib.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MUST(rule)                                                             \
-    do {                                                                       \
-        if (!(rule))                                                           \
-            abort();                                                           \
-    } while (0)
 
 #define JOB 77
 #define GROUPS 4

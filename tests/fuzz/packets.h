@@ -1,55 +1,12 @@
-/* packets.h -- what the targets of the wire share: an allocator that watches,
- * numbers drawn from the input, and a transport that delivers what the target
- * makes of them, with right checksums, so that the fuzzing goes deep. */
+/* packets.h -- what the targets of the wire share: numbers drawn from the
+ * input, and a transport that delivers what the target makes of them, with
+ * right checksums, so that the fuzzing goes deep. */
 #ifndef KF_FUZZ_PACKETS_H
 #define KF_FUZZ_PACKETS_H
 
+#include "watch.h"
+
 #include "run/wire.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-#define MUST(condition)                                                        \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n  message: %s\n", __FILE__, __LINE__,  \
-                    #condition, kofn_errmsg());                                \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-/* ---- memory -------------------------------------------------------------------- */
-
-static size_t held, most = SIZE_MAX; /* bytes; more is a finding */
-
-static inline void *watching(void *ud, void *p, size_t want)
-{
-    unsigned char *block;
-    size_t size;
-
-    (void)ud;
-    if (want == 0) {
-        if (p) {
-            memcpy(&size, (unsigned char *)p - 64, sizeof size);
-            held -= size;
-            free((unsigned char *)p - 64);
-        }
-        return NULL;
-    }
-    held += want;
-    MUST(held <= most);
-    block = aligned_alloc(64, 64 + (want + 63) / 64 * 64);
-    MUST(block);
-    memcpy(block, &want, sizeof want);
-    return block + 64;
-}
-
-static inline void watch_memory(void)
-{
-    static const kofn_alloc watch = {watching, NULL};
-
-    kofn_set_alloc(&watch);
-}
 
 /* ---- numbers ------------------------------------------------------------------- */
 

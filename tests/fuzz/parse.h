@@ -1,58 +1,13 @@
-/* parse.h -- what the targets of kofn_file_parse share: an allocator that
- * watches, and the rules every answer keeps. */
+/* parse.h -- what the targets of kofn_file_parse share: the rules every answer
+ * keeps. */
 #ifndef KF_FUZZ_PARSE_H
 #define KF_FUZZ_PARSE_H
+
+#include "watch.h"
 
 #include "io/io.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-/* Not assert: that is gone with NDEBUG. */
-#define MUST(condition)                                                        \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n  message: %s\n", __FILE__, __LINE__,  \
-                    #condition, kofn_errmsg());                                \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-/* ---- memory ------------------------------------------------------------- */
-
-static size_t most;  /* bytes that may be held at once */
-static size_t held;  /* bytes held now */
-static long blocks;  /* allocations held now */
-static long made;    /* allocations since failing was set */
-static long failing; /* this allocation fails; 0: none */
-
-static void *watching(void *ud, void *p, size_t want)
-{
-    unsigned char *block;
-
-    (void)ud;
-    if (want == 0) {
-        if (p) {
-            size_t size;
-
-            memcpy(&size, (unsigned char *)p - 64, sizeof size);
-            held -= size;
-            blocks--;
-            free((unsigned char *)p - 64);
-        }
-        return NULL;
-    }
-    if (++made == failing)
-        return NULL;
-    held += want;
-    blocks++;
-    MUST(want <= most && held <= most);
-    block = aligned_alloc(64, 64 + (want + 63) / 64 * 64);
-    MUST(block);
-    memcpy(block, &want, sizeof want);
-    return block + 64;
-}
 
 /* ---- rules -------------------------------------------------------------- */
 
@@ -100,8 +55,8 @@ static void parse_without_memory(const uint8_t *data, size_t size,
 {
     kofn_file *f = (kofn_file *)(uintptr_t)1;
 
-    failing = 1 + (long)(size % (size_t)made);
-    made = 0;
+    failing = 1 + (long)(size % (size_t)allocated);
+    allocated = 0;
     MUST(kofn_file_parse(&f, data, size, name) == KOFN_NOMEM);
     MUST(!f && blocks == 0 && held == 0);
     failing = 0;
@@ -110,14 +65,13 @@ static void parse_without_memory(const uint8_t *data, size_t size,
 /* Parse, check every rule; the file, or NULL when it was refused. */
 static kofn_file *parse(const uint8_t *data, size_t size, const char *name)
 {
-    const kofn_alloc watch = {watching, NULL};
     kofn_file *f = (kofn_file *)(uintptr_t)1;
     kofn_status st;
 
-    kofn_set_alloc(&watch);
+    watch_memory();
     /* Rows may be empty, up to 64 for each entry; see mtx.c. */
     most = ((size_t)1 << 25) + 65536 + 160 * size;
-    made = 0;
+    allocated = 0;
     st = kofn_file_parse(&f, data, size, name);
     if (st != KOFN_OK) {
         MUST(st == KOFN_FORMAT || st == KOFN_NONFINITE);
