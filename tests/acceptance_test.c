@@ -4,10 +4,11 @@
  *   T3   exact for every live set    left_test every_live_set (A B and B A),
  *                                    laws_codes_test enough (A x), here
  *                                    (gradients)
- *        traces, data never moved    elastic_test traces_*
+ *        traces, data never moved    elastic_traces_test traces_*
  *   T4   work in hand, three modes   core_faults_test in_flight_modes,
- *                                    elastic_test traces_* (A x), left_test
- *                                    changes_inside_rounds, here (gradients)
+ *                                    elastic_traces_test traces_* (A x),
+ *                                    left_test changes_inside_rounds, here
+ *                                    (gradients)
  *   T5   PageRank's iterations       iterate_test fact_pagerank
  *   T6   survival of groups          elastic_test groups_survive_*
  *   T16  pcr, every survivor set     pcr_test every_survivor_set,

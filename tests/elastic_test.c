@@ -1,281 +1,11 @@
-/* elastic_test.c -- coded elastic computing against its paper and SPEC-A: data
- * that never move, shares that follow the live set, traces of joins and leaves,
- * work in hand, groups, speeds. */
+/* elastic_test.c -- coded elastic computing against its paper and SPEC-A:
+ * shares that follow the live set, groups, speeds. */
+#include "elastic_rig.h"
 #include "figure1.h"
-#include "rig.h"
-#include "walk.h"
-
-#include "run/run.h"
-
-#include <unistd.h>
 
 #define L_MOST 8 /* of a threshold here */
 
-/* ---- a port that watches another
- * ---------------------------------------------- */
-
-typedef struct watcher {
-    kofn_port base, *inner;
-    kofn_block *block[WALKERS]; /* what each worker was given */
-    uint64_t hash[WALKERS];
-    size_t stores, results;
-    void (*seen)(void *ud, const kofn_msg *m); /* a result */
-    void *ud;
-} watcher;
-
-static uint64_t hash_words(uint64_t h, const void *p, size_t n)
-{
-    const unsigned char *at = p;
-
-    for (size_t i = 0; i < n; i++) {
-        uint64_t x;
-
-        memcpy(&x, at + i * sizeof x, sizeof x);
-        h = (h ^ x ^ x >> 32) * UINT64_C(1099511628211);
-    }
-    return h;
-}
-
-static uint64_t hash_block(const kofn_block *b)
-{
-    uint64_t h = UINT64_C(14695981039346656037);
-
-    for (size_t l = 0; b->lane && l < b->lanes; l++)
-        for (size_t i = 0; i < b->lane[l].rows; i++)
-            h = hash_words(h, kf_at(&b->lane[l], i, 0), b->cols);
-    if (b->A) {
-        h = hash_words(h, b->first, b->used);
-        h = hash_words(h, b->weight, b->lanes * b->used);
-    }
-    return h;
-}
-
-/* Nothing that was handed out has changed since (invariant I1). */
-static void audit_blocks(const watcher *w)
-{
-    for (size_t i = 0; i < WALKERS; i++)
-        if (w->block[i] && hash_block(w->block[i]) != w->hash[i])
-            fail_msg("the block of worker %zu has changed", i);
-}
-
-static kofn_status watch_send(kofn_port *base, kofn_msg *m)
-{
-    watcher *w = (watcher *)base;
-
-    if (m->type == KOFN_MSG_STORE) {
-        assert_true(m->worker < WALKERS && !w->block[m->worker]);
-        w->block[m->worker] = kofn_block_keep(m->block);
-        w->hash[m->worker] = hash_block(m->block);
-        w->stores++;
-    }
-    return w->inner->send(w->inner, m);
-}
-
-static kofn_status watch_wait(kofn_port *base, kofn_time until,
-                              kofn_time atmost, kofn_msg *m)
-{
-    watcher *w = (watcher *)base;
-    kofn_status st = w->inner->wait(w->inner, until, atmost, m);
-
-    if (st == KOFN_OK && m->type == KOFN_MSG_RESULT) {
-        w->results++;
-        if (w->seen)
-            w->seen(w->ud, m);
-    }
-    return st;
-}
-
-static kofn_time watch_now(kofn_port *base)
-{
-    watcher *w = (watcher *)base;
-
-    return w->inner->now(w->inner);
-}
-
-static kofn_status watch_admit(kofn_port *base, uint32_t *worker)
-{
-    watcher *w = (watcher *)base;
-
-    audit_blocks(w);
-    return w->inner->admit(w->inner, worker);
-}
-
-static kofn_status watch_remove(kofn_port *base, uint32_t worker)
-{
-    watcher *w = (watcher *)base;
-
-    audit_blocks(w);
-    return w->inner->remove(w->inner, worker);
-}
-
-static void watch_close(kofn_port *base)
-{
-    watcher *w = (watcher *)base;
-
-    audit_blocks(w);
-    w->inner->close(w->inner);
-    for (size_t i = 0; i < WALKERS; i++)
-        kofn_block_drop(w->block[i]);
-    kf_free(w);
-}
-
-static watcher *watch_port(bool sim, size_t workers,
-                           const kofn_weather *weather)
-{
-    watcher *w = numbers(1, sizeof *w);
-
-    assert_ok(sim ? kofn_port_sim(&w->inner, workers, weather)
-                  : kofn_port_threads(&w->inner, workers, weather));
-    w->base = (kofn_port){.name = "watched",
-                          .simulated = w->inner->simulated,
-                          .workers = w->inner->workers,
-                          .send = watch_send,
-                          .wait = watch_wait,
-                          .now = watch_now,
-                          .close = watch_close,
-                          .admit = watch_admit,
-                          .remove = watch_remove};
-    return w;
-}
-
-static watcher *rig_watch(rig *r, const rig_kind *k)
-{
-    watcher *w;
-
-    rig_inputs(r, k);
-    w = watch_port(k->sim, k->workers, k->weather);
-    assert_ok(kofn_open(&r->job, r->plan, &w->base, k->opt));
-    assert_ok(k->sparse ? kofn_place_sparse(r->job, &r->sparse)
-                        : kofn_place(r->job, &r->A));
-    return w;
-}
-
-/* ---- traces of joins and leaves
- * -------------------------------------------------- */
-
-static const struct {
-    size_t P, L;
-} sizes[] = {{6, 3}, {7, 4}, {5, 5}, {6, 1}, {8, 3}, {12, 6}};
-#define SIZES (sizeof sizes / sizeof *sizes)
-
-#define EVENTS 60
-#define ROUNDS 24
-
-static int by_time(const void *a, const void *b)
-{
-    const kofn_happening *x = a, *y = b;
-
-    return x->round != y->round
-               ? (x->round > y->round ? 1 : -1)
-               : (x->fraction > y->fraction) - (x->fraction < y->fraction);
-}
-
-/* Sixty events over the rounds, most of them in the middle of one.  At least L
- * are live at any time, and sometimes more than P. */
-static kofn_happening *make_trace(size_t P, size_t L, uint64_t seed)
-{
-    kofn_happening *h = numbers(EVENTS, sizeof *h);
-    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 60, 0);
-    bool gone[WALKERS] = {false};
-    size_t there = P, live = P, most = P;
-
-    for (size_t i = 0; i < EVENTS; i++)
-        h[i] = (kofn_happening){
-            .round = 1 + (unsigned)(i * ROUNDS / EVENTS),
-            .fraction = kf_rng_below(&r, 3) ? kf_rng_uniform(&r) : 0};
-    qsort(h, EVENTS, sizeof *h, by_time);
-    for (size_t i = 0; i < EVENTS; i++) {
-        uint32_t who = (uint32_t)kf_rng_below(&r, there);
-
-        if (live <= L || gone[who] || kf_rng_below(&r, 5) == 0) {
-            h[i].kind = KOFN_EVENT_JOIN;
-            there++;
-            live++;
-        } else {
-            h[i].kind = KOFN_EVENT_LEAVE;
-            h[i].worker = who;
-            gone[who] = true;
-            live--;
-        }
-        most = kf_max(live, most);
-    }
-    assert_true(most > P);
-    return h;
-}
-
-/* One trace; `outputs` takes what all rounds gave. */
-static void run_trace(const rig_kind *kind, const kofn_happening *events,
-                      kofn_in_flight mode, double *outputs)
-{
-    kofn_options o = KOFN_OPTIONS_INIT;
-    rig_kind k = *kind;
-    watcher *w;
-    rig r;
-
-    o.in_flight = mode;
-    o.events = events;
-    o.event_count = EVENTS;
-    k.opt = &o;
-    w = rig_watch(&r, &k);
-    for (uint64_t round = 0; round < ROUNDS; round++) {
-        kofn_report rep;
-
-        rig_next(&r, 100 + round);
-        assert_ok(rig_round(&r, &rep));
-        assert_at_most(rig_error(&r), 1e-12);
-        assert_at_most(rig_error(&r), rep.predicted);
-        memcpy(outputs + round * k.m, r.y.data, k.m * 8);
-        audit_blocks(w);
-    }
-    /* the initial blocks once, and one for each joiner */
-    assert_true(w->stores > k.workers);
-    rig_down(&r);
-}
-
-static void traces(bool sim, bool sparse, uint64_t seed)
-{
-    for (size_t i = 0; i < SIZES; i++) {
-        size_t P = sizes[i].P, L = sizes[i].L, m = 211; /* a prime */
-        kofn_happening *h = make_trace(P, L, seed + i);
-        double *y[3];
-        char spec[80];
-        rig_kind k = {.spec = spec,
-                      .workers = P,
-                      .m = m,
-                      .n = 53,
-                      .p = 1,
-                      .sim = sim,
-                      .sparse = sparse};
-
-        snprintf(spec, sizeof spec, "elastic:k=%zu%s", L,
-                 (seed + i) % 3 ? "" : ",deal=speed");
-        for (int mode = 0; mode < 3; mode++) {
-            y[mode] = numbers(ROUNDS * m, 8);
-            run_trace(&k, h, (kofn_in_flight)mode, y[mode]);
-            assert_at_most(relative_error(y[mode], y[0], ROUNDS * m), 1e-13);
-        }
-        for (int mode = 0; mode < 3; mode++)
-            kf_free(y[mode]);
-        kf_free(h);
-    }
-}
-
-static void traces_on_the_simulator(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 0; seed < often(24); seed++)
-        traces(true, seed % 4 == 3, 10 * seed);
-}
-
-static void traces_on_threads(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 0; seed < often(8); seed++)
-        traces(false, seed % 4 == 3, 7 * seed + 3);
-}
-
-/* ---- what is asked
- * ------------------------------------------------------------------ */
+/* ---- what is asked ------------------------------------------------------- */
 
 static kofn_plan *core_plan(const char *spec, size_t workers, size_t m)
 {
@@ -448,8 +178,7 @@ static void rows_are_well_conditioned(void **state)
     }
 }
 
-/* ---- the paper's figure 1, worked
- * ------------------------------------------------------ */
+/* ---- the paper's figure 1, worked ---------------------------------------- */
 
 static const kofn_param fig1_params[] = {
     {"deal", 0, 0, 0, "shares of the work", "equal|speed"},
@@ -528,8 +257,7 @@ static void figure_1_worked(void **state)
     kofn_plan_free(p);
 }
 
-/* ---- groups (A13)
- * ------------------------------------------------------------------------- */
+/* ---- groups (A13) -------------------------------------------------------- */
 
 static double choose(size_t n, size_t k)
 {
@@ -611,8 +339,7 @@ static void groups_survive_as_often_as_they_should(void **state)
     }
 }
 
-/* ---- unequal speeds (A12)
- * ------------------------------------------------------------------- */
+/* ---- unequal speeds (A12) ------------------------------------------------ */
 
 /* Fact cec.hetero.example: rows and segments for speeds 1 1 4 2 8. */
 static void unequal_speeds_example(void **state)
@@ -717,8 +444,6 @@ int main(void)
         cmocka_unit_test(groups_survive_as_often_as_they_should),
         cmocka_unit_test(unequal_speeds_example),
         cmocka_unit_test(shares_follow_the_speeds),
-        cmocka_unit_test(traces_on_the_simulator),
-        cmocka_unit_test(traces_on_threads),
     };
 
     rig_begin();

@@ -1,0 +1,152 @@
+/* elastic_rig.h -- a port that watches another: data that are handed out never
+ * move, and what comes is seen. */
+#ifndef KF_TEST_ELASTIC_RIG_H
+#define KF_TEST_ELASTIC_RIG_H
+
+#include "rig.h"
+#include "walk.h"
+
+#include "run/run.h"
+
+typedef struct watcher {
+    kofn_port base, *inner;
+    kofn_block *block[WALKERS]; /* what each worker was given */
+    uint64_t hash[WALKERS];
+    size_t stores, results;
+    void (*seen)(void *ud, const kofn_msg *m); /* a result */
+    void *ud;
+} watcher;
+
+static inline uint64_t hash_words(uint64_t h, const void *p, size_t n)
+{
+    const unsigned char *at = p;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t x;
+
+        memcpy(&x, at + i * sizeof x, sizeof x);
+        h = (h ^ x ^ x >> 32) * UINT64_C(1099511628211);
+    }
+    return h;
+}
+
+static inline uint64_t hash_block(const kofn_block *b)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+
+    for (size_t l = 0; b->lane && l < b->lanes; l++)
+        for (size_t i = 0; i < b->lane[l].rows; i++)
+            h = hash_words(h, kf_at(&b->lane[l], i, 0), b->cols);
+    if (b->A) {
+        h = hash_words(h, b->first, b->used);
+        h = hash_words(h, b->weight, b->lanes * b->used);
+    }
+    return h;
+}
+
+/* Nothing that was handed out has changed since (invariant I1). */
+static inline void audit_blocks(const watcher *w)
+{
+    for (size_t i = 0; i < WALKERS; i++)
+        if (w->block[i] && hash_block(w->block[i]) != w->hash[i])
+            fail_msg("the block of worker %zu has changed", i);
+}
+
+static inline kofn_status watch_send(kofn_port *base, kofn_msg *m)
+{
+    watcher *w = (watcher *)base;
+
+    if (m->type == KOFN_MSG_STORE) {
+        assert_true(m->worker < WALKERS && !w->block[m->worker]);
+        w->block[m->worker] = kofn_block_keep(m->block);
+        w->hash[m->worker] = hash_block(m->block);
+        w->stores++;
+    }
+    return w->inner->send(w->inner, m);
+}
+
+static inline kofn_status watch_wait(kofn_port *base, kofn_time until,
+                                     kofn_time atmost, kofn_msg *m)
+{
+    watcher *w = (watcher *)base;
+    kofn_status st = w->inner->wait(w->inner, until, atmost, m);
+
+    if (st == KOFN_OK && m->type == KOFN_MSG_RESULT) {
+        w->results++;
+        if (w->seen)
+            w->seen(w->ud, m);
+    }
+    return st;
+}
+
+static inline kofn_time watch_now(kofn_port *base)
+{
+    watcher *w = (watcher *)base;
+
+    return w->inner->now(w->inner);
+}
+
+static inline kofn_status watch_admit(kofn_port *base, uint32_t *worker)
+{
+    watcher *w = (watcher *)base;
+
+    audit_blocks(w);
+    return w->inner->admit(w->inner, worker);
+}
+
+static inline kofn_status watch_remove(kofn_port *base, uint32_t worker)
+{
+    watcher *w = (watcher *)base;
+
+    audit_blocks(w);
+    return w->inner->remove(w->inner, worker);
+}
+
+static inline void watch_close(kofn_port *base)
+{
+    watcher *w = (watcher *)base;
+
+    audit_blocks(w);
+    w->inner->close(w->inner);
+    for (size_t i = 0; i < WALKERS; i++)
+        kofn_block_drop(w->block[i]);
+    kf_free(w);
+}
+
+static inline watcher *watch_port(bool sim, size_t workers,
+                                  const kofn_weather *weather)
+{
+    watcher *w = numbers(1, sizeof *w);
+
+    assert_ok(sim ? kofn_port_sim(&w->inner, workers, weather)
+                  : kofn_port_threads(&w->inner, workers, weather));
+    w->base = (kofn_port){.name = "watched",
+                          .simulated = w->inner->simulated,
+                          .workers = w->inner->workers,
+                          .send = watch_send,
+                          .wait = watch_wait,
+                          .now = watch_now,
+                          .close = watch_close,
+                          .admit = watch_admit,
+                          .remove = watch_remove};
+    return w;
+}
+
+static inline watcher *rig_watch(rig *r, const rig_kind *k)
+{
+    watcher *w;
+
+    rig_inputs(r, k);
+    w = watch_port(k->sim, k->workers, k->weather);
+    assert_ok(kofn_open(&r->job, r->plan, &w->base, k->opt));
+    assert_ok(k->sparse ? kofn_place_sparse(r->job, &r->sparse)
+                        : kofn_place(r->job, &r->A));
+    return w;
+}
+
+static const struct {
+    size_t P, L;
+} sizes[] = {{6, 3}, {7, 4}, {5, 5}, {6, 1}, {8, 3}, {12, 6}};
+#define SIZES (sizeof sizes / sizeof *sizes)
+
+#endif
