@@ -40,15 +40,6 @@ static inline double *normals(size_t n, uint32_t tag)
     return x;
 }
 
-static inline double frobenius(const double *a, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += a[i] * a[i];
-    return sqrt(sum);
-}
-
 static const kofn_problem matvec = {KOFN_MATVEC, 120, 7, 1, KOFN_F64, false};
 
 static inline int setup(void **state)

@@ -34,6 +34,15 @@ static void rig_down(rig *r)
     kofn_plan_free(r->plan);
 }
 
+static double frobenius(const double *a, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += a[i] * a[i];
+    return sqrt(sum);
+}
+
 /* Rows of G of the survivors, results x symbols. */
 static double *survivor_rows(rig *r, const uint32_t *set, size_t n)
 {

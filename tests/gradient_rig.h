@@ -1,7 +1,6 @@
 /* gradient_rig.h -- codes for sums of vectors without the rest of the house:
  * the parts are random vectors, every seat's answers are computed as a worker
- * does, and decoded as the coordinator does; and the rule that says when what
- * has come makes the sum. */
+ * does, and decoded as the coordinator does. */
 #ifndef KF_TEST_GRADIENT_RIG_H
 #define KF_TEST_GRADIENT_RIG_H
 
@@ -182,53 +181,14 @@ static inline double error_without(fleet *f, const bool *out, size_t turns)
     return e;
 }
 
-/* ---- when the sum is there (SPEC-B D.5.4) -------------------------------- */
+/* ---- what has come ------------------------------------------------------- */
 
 #define LENGTH 241 /* a prime: nothing divides it */
 
 /* Sanitizers look at memory, and there is nothing new in more. */
 #define LARGEST (SLOWED > 1 ? (size_t)5 : 8)
 
-typedef struct code_kind {
-    size_t n, d, units; /* units: pieces of a vector, before any field */
-    bool grouped;
-} code_kind;
-
-/* Where the group of a seat begins and ends (SPEC-B D.7.1). */
-static inline void group_of_seat(const code_kind *k, size_t seat, size_t *from,
-                                 size_t *to)
-{
-    size_t groups = k->grouped ? k->n / k->d : 1;
-    size_t h = seat / k->d < groups ? seat / k->d : groups - 1;
-
-    *from = k->grouped ? h * k->d : 0;
-    *to = h + 1 == groups ? k->n : *from + k->d;
-}
-
 /* Worker i has sent turns 0..count[i]-1. */
-static inline bool decodable(const code_kind *k, const size_t *count)
-{
-    for (size_t from = 0, to; from < k->n; from = to) {
-        size_t sum = 0, most = 0, begin;
-
-        group_of_seat(k, from, &begin, &to);
-        assert_int_equal(begin, from);
-        for (size_t i = from; i < to; i++)
-            most = count[i] > most ? count[i] : most;
-        for (size_t t = 0; t < most; t++) {
-            size_t sent = 0;
-
-            for (size_t i = from; i < to; i++)
-                sent += count[i] > t;
-            if (sent + k->d > to - from)
-                sum += sent + k->d - (to - from);
-        }
-        if (sum < k->units)
-            return false;
-    }
-    return true;
-}
-
 static inline double error_after(fleet *f, const size_t *count)
 {
     uint32_t *answers = numbers(f->n * f->L->turns, sizeof *answers);

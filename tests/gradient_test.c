@@ -2,6 +2,48 @@
  * decoders as products of two matrices. */
 #include "gradient_rig.h"
 
+/* ---- when the sum is there (SPEC-B D.5.4) -------------------------------- */
+
+typedef struct code_kind {
+    size_t n, d, units; /* units: pieces of a vector, before any field */
+    bool grouped;
+} code_kind;
+
+/* Where the group of a seat begins and ends (SPEC-B D.7.1). */
+static void group_of_seat(const code_kind *k, size_t seat, size_t *from,
+                          size_t *to)
+{
+    size_t groups = k->grouped ? k->n / k->d : 1;
+    size_t h = seat / k->d < groups ? seat / k->d : groups - 1;
+
+    *from = k->grouped ? h * k->d : 0;
+    *to = h + 1 == groups ? k->n : *from + k->d;
+}
+
+/* Worker i has sent turns 0..count[i]-1. */
+static bool decodable(const code_kind *k, const size_t *count)
+{
+    for (size_t from = 0, to; from < k->n; from = to) {
+        size_t sum = 0, most = 0, begin;
+
+        group_of_seat(k, from, &begin, &to);
+        assert_int_equal(begin, from);
+        for (size_t i = from; i < to; i++)
+            most = count[i] > most ? count[i] : most;
+        for (size_t t = 0; t < most; t++) {
+            size_t sent = 0;
+
+            for (size_t i = from; i < to; i++)
+                sent += count[i] > t;
+            if (sent + k->d > to - from)
+                sum += sent + k->d - (to - from);
+        }
+        if (sum < k->units)
+            return false;
+    }
+    return true;
+}
+
 /* ---- all survivor sets --------------------------------------------------- */
 
 /* One message each: all sets. */
