@@ -2,17 +2,22 @@
  *
  * Peers that are to die, stop or come back are processes of their own.
  */
+#define _GNU_SOURCE /* a network of one's own */
 #include "support.h"
 
 #include "zmq/inside.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -399,6 +404,59 @@ static void a_new_listener_is_found(void **state)
     assert_int_equal(came(t, NULL), 0);
     end(pid);
     t->close(t, 0);
+}
+
+/* ---- a cut cable ----------------------------------------------------------
+ */
+
+static bool loopback(bool up)
+{
+    struct ifreq lo = {.ifr_name = "lo"};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    bool done;
+
+    lo.ifr_flags = up ? IFF_UP : 0;
+    done = ioctl(fd, SIOCSIFFLAGS, &lo) == 0;
+    close(fd);
+    return done;
+}
+
+static int home; /* the network that we come from */
+
+static int leave_home(void **state)
+{
+    (void)state;
+    home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return home < 0;
+}
+
+static int go_home(void **state)
+{
+    (void)state;
+    setns(home, CLONE_NEWNET); /* fails only where we never left */
+    return close(home);
+}
+
+/* Nothing is under way to the peer when the cable is cut, and no heartbeat of
+ * its has come yet: neither its silence nor a packet that does not arrive tells
+ * that it is lost. */
+static void the_cut_off_are_missed(void **state)
+{
+    const kofn_zmq_options o = {.silence = KOFN_SECOND};
+    pair m;
+
+    (void)state;
+    if (unshare(CLONE_NEWNET)) {
+        print_message("no network can be made here: that takes root\n");
+        skip();
+    }
+    assert_true(loopback(true));
+    m = meet(addresses[0], &o);
+    nap(60 * MILLI); /* all that was sent is acknowledged */
+    assert_true(loopback(false));
+    went(m.b, m.of_a);
+    went(m.a, m.of_b);
+    part(&m);
 }
 
 /* ---- strangers ------------------------------------------------------------
@@ -841,6 +899,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_killed_are_missed),
         cmocka_unit_test(the_stopped_come_back_as_others),
         cmocka_unit_test(a_new_listener_is_found),
+        cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
+                                        go_home),
         cmocka_unit_test(strangers_are_not_heard),
         cmocka_unit_test(wrong_frames_are_dropped),
         cmocka_unit_test(the_oversized_go),

@@ -9,6 +9,8 @@
  * A packet is a head of at most KOFN_HEAD_MAX bytes and a body.  Within one
  * peer's life packets that were not sent as urgent arrive in the order in
  * which they were sent, whole or not at all; urgent ones may overtake.
+ * Where one does not arrive the life ends, and a life that ends at one side ends
+ * at the other, even if nothing more is sent: nobody asks again for what is lost.
  * A transport is used by one thread.
  */
 #ifndef KOFN_TRANSPORT_H

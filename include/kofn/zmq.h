@@ -35,8 +35,9 @@ typedef struct kofn_zmq_options {
      * bodies of body_max as fit, but at least 4.  Default 512 MiB. */
     size_t peer_bytes;
     /* A peer that is silent for so long is lost; at least 0.1 s, default
-     * 0.8 s.  Not noticed: who stops dead, connections and all, less than
-     * 0.2 s after it came or sent an urgent packet. */
+     * 0.8 s.  Whose machine or network goes less than 0.2 s after it came or
+     * sent an urgent packet is missed within three seconds more.  Not noticed:
+     * a process that is stopped then, though its machine goes on. */
     kofn_time silence;
     /* How many may be connected that never sent a packet; more are turned
      * away.  Default 1024. */

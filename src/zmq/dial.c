@@ -56,6 +56,18 @@ static int secure(void *s, const kf_set *set, int type)
                           KF_KEY_TEXT + 1);
 }
 
+/* A connection whose other end is not there any more ends, although nothing is
+ * being sent and before heartbeats have begun: the system asks the other end
+ * after a silence and then every second, and ZMQ_TCP_MAXRT is how long it may
+ * take to answer.  Whole seconds are all that can be said. */
+static void keep_alive(void *s, const kf_set *set)
+{
+    kf_socket_set(s, ZMQ_TCP_KEEPALIVE, 1);
+    kf_socket_set(s, ZMQ_TCP_KEEPALIVE_IDLE,
+                  (int)((set->silence + KOFN_SECOND - 1) / KOFN_SECOND));
+    kf_socket_set(s, ZMQ_TCP_KEEPALIVE_INTVL, 1);
+}
+
 kofn_status kf_socket(void **out, const kf_set *set, int type,
                       const char *address)
 {
@@ -71,6 +83,7 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
     kf_socket_set(s, ZMQ_RCVHWM, (int)set->ahead);
     kf_socket_set(s, ZMQ_IPV6, !kf_address_v4(address));
     kf_socket_set(s, ZMQ_TCP_MAXRT, 2000);
+    keep_alive(s, set);
     kf_socket_set(s, ZMQ_BACKLOG, 1024);
     kf_socket_set(s, ZMQ_HANDSHAKE_IVL, (int)(PATIENCE / KF_MILLI));
     kf_socket_set(s, ZMQ_CONNECT_TIMEOUT, (int)(PATIENCE / KF_MILLI / 2));
