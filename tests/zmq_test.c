@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -404,6 +405,42 @@ static void a_new_listener_is_found(void **state)
     assert_int_equal(came(t, NULL), 0);
     end(pid);
     t->close(t, 0);
+}
+
+/* ---- signals --------------------------------------------------------------
+ */
+
+static void nothing(int sig)
+{
+    (void)sig;
+}
+
+/* Whoever handles signals, calls of libzmq are interrupted by them. */
+static void signals_lose_nothing(void **state)
+{
+    const struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
+    const struct sigaction act = {.sa_handler = nothing};
+    struct sigaction was;
+    pair m = meet(addresses[1], &patient);
+    kofn_time enough = clock_now() + KOFN_SECOND;
+
+    (void)state;
+    sigaction(SIGALRM, &act, &was);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (uint32_t got = 0, sent = 0; clock_now() < enough; got++) {
+        kofn_packet p;
+
+        for (; sent < got + 8; sent++)
+            assert_ok(m.a->send(m.a, m.of_b, &sent, sizeof sent, "body", 4,
+                                false, NULL, NULL));
+        p = next_of(m.b, m.a);
+        assert_int_equal(p.what, KOFN_PACKET);
+        assert_memory_equal(p.head, &got, sizeof got);
+        m.b->release(m.b, p.own);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &was, NULL);
+    part(&m);
 }
 
 /* ---- a cut cable ----------------------------------------------------------
@@ -899,6 +936,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_killed_are_missed),
         cmocka_unit_test(the_stopped_come_back_as_others),
         cmocka_unit_test(a_new_listener_is_found),
+        cmocka_unit_test(signals_lose_nothing),
         cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
                                         go_home),
         cmocka_unit_test(strangers_are_not_heard),

@@ -7,6 +7,7 @@
  */
 #include "inside.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -126,6 +127,26 @@ void *kf_socket_watch(void *context, void *s, int events)
     return watch;
 }
 
+int kf_socket_send(void *s, const void *frame, size_t bytes, int flags)
+{
+    int n;
+
+    do
+        n = zmq_send(s, frame, bytes, flags | ZMQ_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+int kf_socket_receive(void *s, void *frame, size_t room)
+{
+    int n;
+
+    do
+        n = zmq_recv(s, frame, room, ZMQ_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* Two frames: event and value in the machine's byte order, and an address. */
 int kf_socket_event(void *watch, int *value)
 {
@@ -133,10 +154,10 @@ int kf_socket_event(void *watch, int *value)
     uint16_t event = 0;
     uint32_t v = 0;
 
-    if (zmq_recv(watch, frame, sizeof frame, ZMQ_DONTWAIT) == sizeof frame) {
+    if (kf_socket_receive(watch, frame, sizeof frame) == sizeof frame) {
         memcpy(&event, frame, sizeof event);
         memcpy(&v, frame + sizeof event, sizeof v);
-        zmq_recv(watch, NULL, 0, ZMQ_DONTWAIT);
+        kf_socket_receive(watch, NULL, 0);
     }
     *value = (int)v;
     return event;
@@ -182,7 +203,7 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
                        "tcp://HOST:PORT or ipc://PATH",
                        d->address, zmq_strerror(zmq_errno()));
     memcpy(hello.node, set->node, KF_TOKEN);
-    zmq_send(*out, &hello, sizeof hello, ZMQ_DONTWAIT);
+    kf_socket_send(*out, &hello, sizeof hello, 0);
     return KOFN_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "inside.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -221,7 +222,10 @@ static void *keep(void *arg)
     zmq_pollitem_t item[] = {{g->watch, 0, ZMQ_POLLIN, 0},
                              {g->zap, 0, ZMQ_POLLIN, 0}};
     request r;
+    sigset_t all;
 
+    sigfillset(&all); /* signals are for others: no call is interrupted here */
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
     while (zmq_poll(item, 2, -1) >= 0) { /* until the context is shut down */
         drain(g);
         if (receive(g, &r)) {

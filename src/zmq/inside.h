@@ -102,6 +102,10 @@ void kf_dial_close(kf_dial *d, int linger);
 kofn_status kf_socket(void **out, const kf_set *set, int type,
                       const char *address);
 void kf_socket_set(void *s, int option, int value);
+/* As zmq_send and zmq_recv without waiting, and again when a signal has
+ * interrupted them: in the middle of a packet it would be lost. */
+int kf_socket_send(void *s, const void *frame, size_t bytes, int flags);
+int kf_socket_receive(void *s, void *frame, size_t room);
 /* Readable when something may have happened to s since it last had nothing to
  * be received. */
 int kf_socket_fd(void *s);

@@ -75,8 +75,8 @@ static void answer(kf_transport *t, const kf_peer *p, kf_word word)
 
     memcpy(note.node, t->set.node, KF_TOKEN);
     kf_route_id(id, p, KF_BULK);
-    if (zmq_send(t->router, id, sizeof id, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
-        zmq_send(t->router, &note, sizeof note, ZMQ_DONTWAIT);
+    if (kf_socket_send(t->router, id, sizeof id, ZMQ_SNDMORE) >= 0)
+        kf_socket_send(t->router, &note, sizeof note, 0);
 }
 
 static bool lost(kf_transport *t, const kf_peer *p)

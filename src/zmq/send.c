@@ -51,7 +51,7 @@ static kofn_status begin(kf_transport *t, void *s, const void *frame,
                          size_t bytes)
 {
     for (int i = 0; i < 2; i++) {
-        if (zmq_send(s, frame, bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+        if (kf_socket_send(s, frame, bytes, ZMQ_SNDMORE) >= 0)
             return KOFN_OK;
         if (errno != EAGAIN)
             return KOFN_TRANSPORT;
@@ -59,6 +59,17 @@ static kofn_status begin(kf_transport *t, void *s, const void *frame,
         atomic_store(&t->refused, true);
     }
     return KOFN_AGAIN;
+}
+
+/* Again when a signal has interrupted it. */
+static int send_body(zmq_msg_t *body, void *s)
+{
+    int n;
+
+    do
+        n = zmq_msg_send(body, s, ZMQ_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
 }
 
 static kofn_status send_frames(kf_transport *t, const kf_peer *p,
@@ -76,11 +87,10 @@ static kofn_status send_frames(kf_transport *t, const kf_peer *p,
 
         kf_route_id(id, p, urgent ? KF_URGENT : KF_BULK);
         st = begin(t, s, id, sizeof id);
-        if (!st &&
-            zmq_send(s, head, head_bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+        if (!st && kf_socket_send(s, head, head_bytes, ZMQ_SNDMORE) < 0)
             st = KOFN_TRANSPORT;
     }
-    if (!st && zmq_msg_send(body, s, ZMQ_DONTWAIT) < 0)
+    if (!st && send_body(body, s) < 0)
         st = KOFN_TRANSPORT;
     return st;
 }

@@ -21,6 +21,17 @@
 
 /* ---- arriving -------------------------------------------------------- */
 
+/* Again when a signal has interrupted it. */
+static int receive_frame(zmq_msg_t *m, void *s)
+{
+    int n;
+
+    do
+        n = zmq_msg_recv(m, s, ZMQ_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* A message of at most `most` frames; how many it had, 0 if there is none. */
 static size_t receive(void *s, zmq_msg_t *frame, size_t most)
 {
@@ -34,7 +45,7 @@ static size_t receive(void *s, zmq_msg_t *frame, size_t most)
 
         if (m == &spare)
             zmq_msg_init(m);
-        if (zmq_msg_recv(m, s, ZMQ_DONTWAIT) < 0)
+        if (receive_frame(m, s) < 0)
             break;
         more = zmq_msg_more(m);
         if (m == &spare)
