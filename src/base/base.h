@@ -9,10 +9,8 @@
 
 #if defined(__GNUC__)
 #define KF_PRINTF(a, b) __attribute__((format(printf, a, b)))
-#define KF_UNUSED __attribute__((unused))
 #else
 #define KF_PRINTF(a, b)
-#define KF_UNUSED
 #endif
 
 /* KOFN_API marks what the libraries beside libkofn use too. */
