@@ -553,6 +553,7 @@ static void full_pipes(void **state)
  * anybody else, and all of it is gone with the last process. */
 typedef struct nets {
     int home;
+    char home_name[64];
     pid_t house[2];
     kofn_time cut[2]; /* until when; 0: it is whole */
 } nets;
@@ -568,18 +569,24 @@ static bool run_ip(const char *form, long a, long b)
     return system(command) == 0;
 }
 
+static bool net_name(const char *path, char name[64])
+{
+    ssize_t n = readlink(path, name, 63);
+
+    name[n < 0 ? 0 : n] = 0;
+    return n > 0;
+}
+
 /* A cable to each house, 10.77.HOUSE.1 here and 10.77.HOUSE.2 there. */
 static bool cable(long i)
 {
     pid_t house = yard_house();
-    char mine[64], theirs[64], path[64], command[200];
-    ssize_t n = readlink("/proc/self/ns/net", mine, sizeof mine);
+    char name[64], path[64], command[200];
 
     net.house[i] = house;
     snprintf(path, sizeof path, "/proc/%ld/ns/net", (long)house);
     for (int k = 0; k < 100; k++) { /* until it has moved in */
-        if (readlink(path, theirs, sizeof theirs) == n &&
-            memcmp(mine, theirs, (size_t)n))
+        if (net_name(path, name) && strcmp(name, net.home_name) != 0)
             break;
         yard_nap(10 * MILLI);
     }
@@ -595,7 +602,8 @@ static bool cable(long i)
 static bool nets_up(void)
 {
     net.home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    return net.home >= 0 && unshare(CLONE_NEWNET) == 0 &&
+    return net.home >= 0 && net_name("/proc/self/ns/net", net.home_name) &&
+           unshare(CLONE_NEWNET) == 0 &&
            run_ip("link set lo up", 0, 0) && cable(0) && cable(1);
 }
 
