@@ -16,8 +16,8 @@
  * once.  Each sum takes its terms in the order of b->src, wherever its column
  * lies and whichever group it falls in.
  *
- * rows, vecs, part, and whether floats are read (in32) and written (out32) are
- * constants wherever this is inlined.
+ * rows, vecs, part, far, and whether floats are read (in32) and written (out32)
+ * are constants wherever this is inlined.
  */
 #define VECS 4 /* in a group, at most */
 #define LINE KF_COMBINE_LINE
@@ -83,7 +83,7 @@ INLINE void give_sums(vec sum[][VECS], const kf_combine_block *b, size_t t,
 }
 
 INLINE void group(const kf_combine_block *b, size_t t, size_t n, size_t rows,
-                  size_t vecs, bool in32, bool out32, bool part)
+                  size_t vecs, bool in32, bool out32, bool part, bool far)
 {
     const size_t size = in32 ? sizeof(float) : sizeof(double);
     vec sum[KF_COMBINE_ROWS][VECS], c[KF_COMBINE_ROWS];
@@ -96,7 +96,7 @@ INLINE void group(const kf_combine_block *b, size_t t, size_t n, size_t rows,
         const double *d = b->D + b->col[j];
         const char *s = b->src[j] + t * size;
 
-        if (!part && b->ahead)
+        if (far)
             UNROLL for (size_t i = 0; i < vecs * W * size; i += LINE)
                 __builtin_prefetch(s + b->ahead + i, 0, 2);
         UNROLL for (size_t i = 0; i < rows; i++)
@@ -119,10 +119,14 @@ INLINE void group(const kf_combine_block *b, size_t t, size_t n, size_t rows,
 INLINE void columns(const kf_combine_block *b, size_t t, size_t to, size_t rows,
                     size_t vecs, bool in32, bool out32)
 {
+    /* To ask for every source whether it is far takes a tenth of the time. */
+    if (b->ahead)
+        for (; t + vecs * W <= to; t += vecs * W)
+            group(b, t, W, rows, vecs, in32, out32, false, true);
     for (; t + vecs * W <= to; t += vecs * W)
-        group(b, t, W, rows, vecs, in32, out32, false);
+        group(b, t, W, rows, vecs, in32, out32, false, false);
     for (; t < to; t += W)
-        group(b, t, kf_min(W, to - t), rows, 1, in32, out32, true);
+        group(b, t, kf_min(W, to - t), rows, 1, in32, out32, true, false);
 }
 
 #define KERNEL_OF(name, rows, vecs, in32, out32)                               \
