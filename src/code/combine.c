@@ -24,8 +24,9 @@
 #include <stdlib.h>
 
 #define CHUNK 256         /* sources in a chunk, at most */
-#define STREAMS 32        /* ... where reading them is what takes the time */
+#define STREAMS 64        /* ... where reading them is what takes the time */
 #define FOLLOWED 12       /* ... streams that hardware follows */
+#define BUSY 4            /* outputs, where multiplying takes as long */
 #define BURST (32 << 10)  /* bytes, so long that to start streams is nothing */
 #define TILE 8192         /* sums that wait between chunks */
 #define STEP 32           /* columns: a multiple of every kernel's group */
@@ -263,8 +264,9 @@ void kf_combine_sums(size_t m, size_t k, const double *D, size_t ldd,
     call c = {simd_in_force(), m, k, D, ldd, src, NULL, (int)dtype, size,
               far ? AHEAD : 0, false};
     kf_combine_block b = {.first = true, .acc = sums, .ldacc = ld};
-    size_t most = m > c.simd->rows ? CHUNK : len * size < BURST ? STREAMS
-                                                                : FOLLOWED;
+    size_t most = m > c.simd->rows                  ? CHUNK
+                  : m >= BUSY || len * size < BURST ? STREAMS
+                                                    : FOLLOWED;
     size_t chunk = kf_ceil_div(k, kf_ceil_div(k, most));
     used u;
 

@@ -29,7 +29,7 @@
 /* Fewer outputs than this are bound by memory. */
 #define FEWEST 4
 /* Bytes that wait, and columns at a time at least. */
-#define WAITING ((size_t)1 << 20)
+#define WAITING ((size_t)2 << 20)
 #define STEP 32
 #define NARROWEST 256
 #define TOGETHER 4 /* outputs of the same kind, made of the same sums */
