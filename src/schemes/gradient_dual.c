@@ -213,7 +213,7 @@ double kf_dual_spread(const kf_dual *u)
 typedef struct heard {
     size_t *at;   /* t n + i: the answer, 1 for the first; 0: none */
     size_t *have; /* per turn: answers                             */
-    size_t gain;  /* equations on the wanted units, of the field   */
+    size_t turns; /* the first so many are used                    */
 } heard;
 
 /* Answers of turns that build on others count from the first on without a
@@ -223,7 +223,7 @@ static kofn_status hear(const kf_dual *u, const uint32_t *answers,
 {
     h->at = room(u->turns * u->n, sizeof *h->at);
     h->have = room(u->turns, sizeof *h->have);
-    h->gain = 0;
+    h->turns = u->turns;
     if (!h->at || !h->have)
         return KOFN_NOMEM;
     for (size_t a = 0; a < count; a++) {
@@ -238,10 +238,30 @@ static kofn_status hear(const kf_dual *u, const uint32_t *answers,
                 h->at[t * u->n + i] = 0;
             h->have[t] += h->at[t * u->n + i] > 0;
         }
-        if (h->have[t] + u->d > u->n)
-            h->gain += h->have[t] + u->d - u->n;
     }
     return KOFN_OK;
+}
+
+/* Equations on the wanted units, of the field, in the first `turns`. */
+static size_t gain_of(const kf_dual *u, const heard *h, size_t turns)
+{
+    size_t gain = 0;
+
+    for (size_t t = 0; t < turns; t++)
+        if (h->have[t] + u->d > u->n)
+            gain += h->have[t] + u->d - u->n;
+    return gain;
+}
+
+/* Later turns than these are not read: in groups those go on that miss
+ * nobody, while others wait for what takes the place of a straggler. */
+static size_t enough_turns(const kf_dual *u, const heard *h)
+{
+    size_t turns = u->linked ? u->turns : 0;
+
+    while (turns < u->turns && gain_of(u, h, turns) < u->units)
+        turns++;
+    return turns;
 }
 
 static void heard_free(heard *h)
@@ -418,11 +438,11 @@ static kofn_status all_equations(const kf_dual *u, const heard *h, pool *p)
     size_t full = 0;
     kofn_status st = KOFN_OK;
 
-    while (full < u->turns && h->have[full] + u->d > u->n)
+    while (full < h->turns && h->have[full] + u->d > u->n)
         full++;
     if (u->linked)
         return add_equations(u, h, 0, full, p);
-    for (size_t t = 0; t < u->turns && !st; t++)
+    for (size_t t = 0; t < h->turns && !st; t++)
         if (h->have[t] + u->d > u->n)
             st = add_equations(u, h, t, t + 1, p);
     return st;
@@ -512,28 +532,42 @@ static void apply(const kf_dual *u, const heard *h, const pool *p,
     }
 }
 
-kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
-                           size_t count, uint32_t base, double *D, size_t wide)
+/* By the turns that are used. */
+static kofn_status decode_heard(const kf_dual *u, const heard *h, size_t count,
+                                double *D, size_t wide)
 {
-    heard h;
+    size_t gain = gain_of(u, h, h->turns);
     pool p = {0};
     double *V = NULL;
-    kofn_status st = hear(u, answers, count, base, &h);
+    kofn_status st = gain < u->units ? too_few(u, count) : pool_new(&p, u, gain);
 
-    if (!st && h.gain < u->units)
-        st = too_few(u, count);
     if (!st)
-        st = pool_new(&p, u, h.gain);
-    if (!st)
-        st = all_equations(u, &h, &p);
+        st = all_equations(u, h, &p);
     if (!st && !(V = kofn_layout_table(u->units * u->field, p.rows)))
         st = KOFN_NOMEM;
     if (!st)
         st = solve_units(u, &p, count, V);
     if (!st)
-        apply(u, &h, &p, V, D, wide);
+        apply(u, h, &p, V, D, wide);
     kofn_free(V);
     pool_free(&p);
+    return st;
+}
+
+kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
+                           size_t count, uint32_t base, double *D, size_t wide)
+{
+    heard h;
+    kofn_status st = hear(u, answers, count, base, &h);
+
+    if (!st) {
+        h.turns = enough_turns(u, &h);
+        st = decode_heard(u, &h, count, D, wide);
+    }
+    if (st == KOFN_TOOFEW && h.turns < u->turns) {
+        h.turns = u->turns;
+        st = decode_heard(u, &h, count, D, wide);
+    }
     heard_free(&h);
     return st;
 }
