@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Pieces of a sum that are longer than this begin on a line of the cache, of so
+ * many float32 numbers. */
+#define LONG_PIECE 4096
+#define LINE 16
+
 /* ---- the schemes --------------------------------------------------------- */
 
 extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_distr_bgd, kf_elastic,
@@ -284,6 +289,15 @@ static kofn_status check_layout(const kofn_plan *p)
 
 /* Strips run along the rows of a result, which are those of the first factor;
  * in an adjoint code along the side that is summed. */
+/* The last piece is still the only one of which something is cut off. */
+static size_t piece_of(size_t length, size_t pieces)
+{
+    size_t span = kf_ceil_div(length, pieces);
+    bool pays = span >= LONG_PIECE && span / LINE >= pieces;
+
+    return pays ? kf_ceil_div(span, LINE) * LINE : span;
+}
+
 static size_t span_of(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
@@ -291,7 +305,7 @@ static size_t span_of(const kofn_plan *p)
     size_t rows = kf_ceil_div(pb->m, L->groups * L->cut[0].rows);
 
     if (pb->op == KOFN_SUM)
-        return kf_ceil_div(pb->m, L->wants);
+        return piece_of(pb->m, L->wants);
     if (pb->op == KOFN_GRAM)
         return pb->n;
     if (pb->op == KOFN_LEFT)

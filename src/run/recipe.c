@@ -437,7 +437,7 @@ static kofn_status read_sum(reader *r, kf_recipe *out,
     s->turns = number(r, UINT16_MAX);
     s->parts = number(r, s->of);
     if (r->broken || !spend(r, s->of) || !s->pieces || !s->turns || !s->span ||
-        s->span != kf_ceil_div(s->length, s->pieces) ||
+        s->span < kf_ceil_div(s->length, s->pieces) ||
         !kf_mul(s->parts, s->pieces, &wide) ||
         !kf_mul(wide, s->turns * s->lanes, &mixes) ||
         !kf_mul(wide, s->span, &values))
