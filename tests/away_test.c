@@ -32,6 +32,8 @@ static const trial trials[] = {
       .op = KOFN_SUM}, 1e-10},
     {{.spec = "cgc", .workers = 6, .m = 90, .n = 20, .p = 1,
       .op = KOFN_SUM}, 1e-10},
+    {{.spec = "cgc:d=3,m=2", .workers = 6, .m = 9, .n = 30001, .p = 1,
+      .op = KOFN_SUM}, 1e-10},
 };
 #define TRIALS (sizeof trials / sizeof *trials)
 

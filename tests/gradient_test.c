@@ -340,6 +340,73 @@ static void products_are_the_decoder(void **state)
         }
 }
 
+/* Who is in a group that misses nobody has said all in lam/d turns. */
+static void groups_read_what_they_need(void **state)
+{
+    const size_t n = 16, d = 4, lam = 12;
+    bool out[40] = {true}; /* of the first group */
+    uint32_t answers[400];
+    kf_decoder *dec;
+    size_t lanes;
+    fleet f;
+
+    (void)state;
+    fleet_plan(&f, "g-agc:d=4", n, 480, KOFN_F64);
+    assert_int_equal(f.L->turns, lam);
+    lanes = f.L->lanes;
+    assert_ok(kf_decoder_new(&dec, f.code, answers,
+                             answers_of(&f, out, lam, answers), false));
+    for (size_t a = 0; a < dec->seats; a++) {
+        size_t seat = dec->seat[a] / lam, turn = dec->seat[a] % lam;
+        double most = 0;
+
+        for (size_t w = 0; w < dec->mixed; w++)
+            for (size_t l = 0; l < lanes; l++)
+                most = fmax(most,
+                            fabs(dec->D[w * dec->results + a * lanes + l]));
+        /* the first group needs lam/(d-1) */
+        assert_true((most > 0) == (turn < lam / (seat < d ? d - 1 : d)));
+    }
+    kf_decoder_free(dec);
+    fleet_down(&f);
+}
+
+/* Pieces of long vectors begin on lines of the cache; none is empty. */
+static void long_pieces_begin_on_lines(void **state)
+{
+    static const char *const spec[] = {"gc:d=3", "cgc:d=3,m=2", "agc:d=4",
+                                       "g-agc:d=3"};
+    const size_t n = 9;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
+        for (size_t p = 60; p < 400000; p = p * 7 + 2) {
+            size_t span, wants;
+            fleet f;
+
+            fleet_plan(&f, spec[i], n, p, KOFN_F32);
+            span = f.plan->span;
+            wants = f.L->wants;
+            assert_true(span * wants >= p);
+            if ((p + wants - 1) / wants < 4096)
+                assert_int_equal(span, (p + wants - 1) / wants);
+            else
+                assert_true(span % 16 == 0 && span * (wants - 1) < p &&
+                            span - p / wants <= 16);
+            fleet_down(&f);
+        }
+    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++) {
+        size_t count[40];
+        fleet f;
+
+        fleet_up(&f, spec[i], n, 150001, KOFN_F64);
+        for (size_t k = 0; k < n; k++)
+            count[k] = f.L->turns;
+        assert_at_most(error_after(&f, count), 1e-13);
+        fleet_down(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +416,8 @@ int main(void)
         cmocka_unit_test(agc_by_all_sets),
         cmocka_unit_test(any_progress),
         cmocka_unit_test(products_are_the_decoder),
+        cmocka_unit_test(groups_read_what_they_need),
+        cmocka_unit_test(long_pieces_begin_on_lines),
     };
 
     rig_begin();
