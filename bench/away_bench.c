@@ -3,15 +3,16 @@
  *
  *     away_bench [ROUNDS]
  *
- * 1. Answers of 8 MiB from one worker into the coordinator's memory, in bytes a
- *    second, encoded and decoded by a scheme that does neither; against as many
- *    bytes through a plain socket of the loopback.
+ * 1. Rounds of answers of 8 MiB from one worker, computed, checked at both ends
+ *    and copied into the result, in bytes a second; against as many bytes
+ *    through a plain socket of the loopback, whose ends keep two cores busy.
+ *    (transport_bench measures packets alone, straight into decode buffers.)
  * 2. Rounds of 8 workers with next to no work, against packets of the size of
  *    a task there and back between the coordinator and 8 such processes over
  *    the transport alone.
  * 3. The product of two matrices of 4096 x 4096 on four workers, any three of
- *    which are enough: without a fault, with a worker that is stopped in every
- *    round, and with one that was killed; and by ScaLAPACK's pdgemm on four
+ *    which are enough: without a fault, with a worker that is stopped for
+ *    10 s, and with one that was killed; and by ScaLAPACK's pdgemm on four
  *    ranks, who finish together or not at all.
  *
  * Each round measures everything once, one after the other; shown are medians,
@@ -19,44 +20,22 @@
  */
 #include "bench.h"
 
-#include <kofn/transport.h>
+#include "net.h"
+
 #include <kofn/zmq.h>
 
 #include "mat/mat.h"
 
-#include <arpa/inet.h>
+#include <limits.h>
+#include <malloc.h>
 #include <math.h>
-#include <netinet/in.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define BULK ((size_t)8 << 20)
-#define BULKS 24
+#define BULKS 24 /* of them in a round */
+#define PLAYS 4  /* rounds of them     */
 #define TRIPS 300
 #define WORKERS 8
 #define SIDE ((size_t)4096)
-
-static pid_t child(void (*life)(const char *), const char *where)
-{
-    pid_t pid = fork();
-
-    must(pid >= 0, "fork");
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        life(where);
-        _exit(0);
-    }
-    return pid;
-}
-
-static void end(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-}
 
 static kofn_matrix matrix(size_t m, size_t n)
 {
@@ -72,74 +51,40 @@ static kofn_matrix matrix(size_t m, size_t n)
 
 static void plain_life(const char *port)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = plain_to(port);
     char *body = calloc(1, BULK), go;
 
-    to.sin_port = htons((uint16_t)atoi(port));
-    must(body && connect(fd, (struct sockaddr *)&to, sizeof to) == 0,
-         "connect");
+    must(body != NULL, "memory");
     while (read(fd, &go, 1) == 1)
-        for (size_t at = 0; at < BULK;) {
-            ssize_t n = write(fd, body + at, BULK - at);
-
-            must(n > 0, "write");
-            at += (size_t)n;
-        }
+        for (int i = 0; i < BULKS; i++)
+            write_all(fd, body, BULK);
 }
 
-/* Asked for one by one, as rounds are. */
 static double plain_bulk(void)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof at;
-    int l = socket(AF_INET, SOCK_STREAM, 0), fd;
-    char port[16], *into = malloc(BULK);
+    char *into = malloc(BULKS * BULK);
     double t = 0;
     pid_t pid;
+    int fd;
 
-    must(into && bind(l, (struct sockaddr *)&at, size) == 0 &&
-             listen(l, 1) == 0 &&
-             getsockname(l, (struct sockaddr *)&at, &size) == 0,
-         "listen");
-    snprintf(port, sizeof port, "%d", ntohs(at.sin_port));
-    pid = child(plain_life, port);
-    fd = accept(l, NULL, NULL);
-    for (int i = 0; i <= BULKS; i++) {
+    must(into != NULL, "memory");
+    pid = plain_open(plain_life, &fd);
+    for (int i = 0; i <= PLAYS; i++) {
         if (i == 1) /* the first makes the pages */
             t = now();
-        must(write(fd, "g", 1) == 1, "write");
-        for (size_t k = 0; k < BULK;) {
-            ssize_t n = read(fd, into + k, BULK - k);
-
-            must(n > 0, "read");
-            k += (size_t)n;
-        }
+        write_all(fd, "g", 1);
+        read_all(fd, into, BULKS * BULK);
     }
     t = now() - t;
     end(pid);
     close(fd);
-    close(l);
     free(into);
-    return BULKS * (double)BULK / t;
+    return PLAYS * BULKS * (double)BULK / t;
 }
 
 /* ---- the transport alone ------------------------------------------------------ */
 
 static const kofn_zmq_options zmq = {.silence = 10 * KOFN_SECOND};
-
-static kofn_packet packet(kofn_transport *t)
-{
-    kofn_packet p;
-    kofn_status st;
-
-    while ((st = t->wait(t, 30 * KOFN_SECOND, &p)) == KOFN_AGAIN)
-        ;
-    must(st == KOFN_OK, "wait");
-    return p;
-}
 
 static void echo_life(const char *address)
 {
@@ -151,7 +96,7 @@ static void echo_life(const char *address)
     for (;;) {
         kofn_packet p = packet(t);
 
-        t->send(t, peer, p.head, p.head_bytes, NULL, 0, false, NULL, NULL);
+        deliver(t, peer, p.head, p.head_bytes);
         t->release(t, p.own);
     }
 }
@@ -174,7 +119,7 @@ static double bare_round(void)
         if (k == 20)
             took = now();
         for (int i = 0; i < WORKERS; i++)
-            t->send(t, peer[i], head, sizeof head, NULL, 0, false, NULL, NULL);
+            deliver(t, peer[i], head, sizeof head);
         for (int i = 0; i < WORKERS; i++)
             t->release(t, packet(t).own);
     }
@@ -222,7 +167,7 @@ static void open_work(work *w, const char *spec, size_t workers, size_t m,
     *w = (work){.A = matrix(m, n), .x = matrix(n, p), .y = matrix(m, p)};
     w->workers = workers;
     z.body_max = (size_t)1 << 30;
-    jo.pieces = workers == 1 ? 1 : 0; /* one answer of 8 MiB */
+    jo.pieces = workers == 1 ? BULKS : 0; /* answers of 8 MiB */
     jo.late = late;
     o.workers = workers;
     must(!kofn_plan_new(&w->plan, &pb, spec, workers, 1), "plan");
@@ -259,11 +204,11 @@ static double job_bulk(void)
     work w;
     double t;
 
-    open_work(&w, "uncoded", 1, BULK / 8, 1, 1, 0);
-    play(&w, 3);
-    t = play(&w, BULKS);
+    open_work(&w, "uncoded", 1, BULKS * BULK / 8, 1, 1, 0);
+    play(&w, 1);
+    t = play(&w, PLAYS);
     close_work(&w);
-    return (double)BULK / t;
+    return BULKS * (double)BULK / t;
 }
 
 static double job_round(void)
@@ -286,13 +231,17 @@ static double product[PRODUCTS][MOST];
 
 static void products(int i)
 {
+    double stopped;
     work w;
 
     open_work(&w, "mds:k=3", 4, SIDE, SIDE, SIDE, 0);
     play(&w, 1);
     product[FINE][i] = play(&w, 1);
     kill(w.pid[1], SIGSTOP);
+    stopped = now();
     product[STOPPED][i] = play(&w, 1);
+    while (now() - stopped < 10)
+        usleep(10000);
     kill(w.pid[1], SIGCONT);
     play(&w, 1);
     kill(w.pid[1], SIGKILL);
@@ -329,6 +278,14 @@ static bool scalapack(const char *self, int i, const char **why)
     return pclose(f) == 0 && product[PDGEMM][i] > 0;
 }
 
+/* As the command does (src/cli/main.c). */
+static void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, INT_MAX);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_ARENA_MAX, 1);
+}
+
 /* ---- report ---------------------------------------------------------------------- */
 
 int main(int argc, char **argv)
@@ -342,6 +299,7 @@ int main(int argc, char **argv)
 
     must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
     kf_blas_single();
+    keep_memory();
     for (int i = 0; i < rounds; i++) {
         plain[i] = plain_bulk();
         ours[i] = job_bulk();

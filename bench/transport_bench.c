@@ -15,15 +15,10 @@
  */
 #include "bench.h"
 
+#include "net.h"
+
 #include <kofn/zmq.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #define BULK ((size_t)8 << 20)
@@ -42,62 +37,10 @@ static unsigned touch(const unsigned char *p, size_t n)
     return sum;
 }
 
-/* ---- the other process ----------------------------------------------------
+/* ---- a plain socket -------------------------------------------------------
  *
  * It sends MESSAGES of BULK when it gets "b", and otherwise sends back what it
  * gets, until it is killed. */
-
-static pid_t other(void (*life)(const char *), const char *where)
-{
-    pid_t pid = fork();
-
-    must(pid >= 0, "fork");
-    if (pid == 0) {
-        life(where);
-        _exit(0);
-    }
-    return pid;
-}
-
-static void end(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-}
-
-/* ---- a plain socket ----------------------------------------------------- */
-
-static void read_all(int fd, void *into, size_t n)
-{
-    for (size_t at = 0; at < n;) {
-        ssize_t got = read(fd, (char *)into + at, n - at);
-
-        must(got > 0, "read");
-        at += (size_t)got;
-    }
-}
-
-static void write_all(int fd, const void *from, size_t n)
-{
-    for (size_t at = 0; at < n;) {
-        ssize_t put = write(fd, (const char *)from + at, n - at);
-
-        must(put > 0, "write");
-        at += (size_t)put;
-    }
-}
-
-static int plain_to(const char *port)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
-
-    to.sin_port = htons((uint16_t)atoi(port));
-    must(connect(fd, (struct sockaddr *)&to, sizeof to) == 0, "connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    return fd;
-}
 
 static void plain_life(const char *port)
 {
@@ -112,26 +55,6 @@ static void plain_life(const char *port)
             for (int i = 0; i < MESSAGES; i++)
                 write_all(fd, body, BULK);
     }
-}
-
-static pid_t plain_open(int *fd)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof at;
-    int l = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
-    char port[16];
-    pid_t pid;
-
-    must(bind(l, (struct sockaddr *)&at, size) == 0 && listen(l, 1) == 0 &&
-             getsockname(l, (struct sockaddr *)&at, &size) == 0,
-         "listen");
-    snprintf(port, sizeof port, "%d", ntohs(at.sin_port));
-    pid = other(plain_life, port);
-    *fd = accept(l, NULL, NULL);
-    setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    close(l);
-    return pid;
 }
 
 static double plain_bulk(int fd)
@@ -191,7 +114,7 @@ static double bare_trip(void)
 
     must(zmq_bind(s, "tcp://127.0.0.1:*") == 0, "zmq_bind");
     zmq_getsockopt(s, ZMQ_LAST_ENDPOINT, address, &size);
-    pid = other(bare_life, address);
+    pid = child(bare_life, address);
     n = zmq_recv(s, id, sizeof id, 0);
     zmq_recv(s, small, sizeof small, 0);
     t = now();
@@ -213,17 +136,6 @@ static double bare_trip(void)
 
 static kofn_zmq_options options = {.silence = 10 * KOFN_SECOND};
 
-static kofn_packet packet(kofn_transport *t)
-{
-    kofn_packet p;
-    kofn_status st;
-
-    while ((st = t->wait(t, 30 * KOFN_SECOND, &p)) == KOFN_AGAIN)
-        ;
-    must(st == KOFN_OK, "wait");
-    return p;
-}
-
 static void ours_life(const char *address)
 {
     kofn_transport *t;
@@ -235,7 +147,7 @@ static void ours_life(const char *address)
         kofn_packet p = packet(t);
 
         if (p.head[0] != 'b') {
-            t->send(t, peer, p.head, p.head_bytes, NULL, 0, false, NULL, NULL);
+            deliver(t, peer, p.head, p.head_bytes);
             continue;
         }
         for (int i = 0; i < MESSAGES;) {
@@ -261,7 +173,7 @@ static line ours_open(const char *address)
     line l;
 
     must(!kofn_zmq_listen(&l.t, address, &options), "listen");
-    l.pid = other(ours_life, kofn_zmq_endpoint(l.t));
+    l.pid = child(ours_life, kofn_zmq_endpoint(l.t));
     l.peer = packet(l.t).peer;
     return l;
 }
@@ -277,7 +189,7 @@ static double ours_bulk(line *l)
     double t = now();
     unsigned sum = 0;
 
-    l->t->send(l->t, l->peer, "b", 1, NULL, 0, false, NULL, NULL);
+    deliver(l->t, l->peer, "b", 1);
     for (int i = 0; i < MESSAGES; i++) {
         kofn_packet p = packet(l->t);
 
@@ -296,8 +208,7 @@ static double ours_trip(line *l)
     double t = now();
 
     for (int i = 0; i < TRIPS; i++) {
-        l->t->send(l->t, l->peer, small, sizeof small, NULL, 0, false, NULL,
-                   NULL);
+        deliver(l->t, l->peer, small, sizeof small);
         must(packet(l->t).what == KOFN_PACKET, "trip");
     }
     return (now() - t) / TRIPS;
@@ -332,7 +243,7 @@ static void measure(int i, const char *keys)
                                           "ipc:///tmp/kofn-bench.sock",
                                           "tcp://127.0.0.1:*", NULL};
     int fd;
-    pid_t pid = plain_open(&fd);
+    pid_t pid = plain_open(plain_life, &fd);
 
     bulk[PLAIN][i] = plain_bulk(fd);
     trip[PLAIN][i] = plain_trip(fd);
@@ -347,7 +258,7 @@ static void measure(int i, const char *keys)
         bulk[kind][i] = ours_bulk(&l);
         trip[kind][i] = ours_trip(&l);
         if (kind == CURVE) {
-            pid = other(flood_life, kofn_zmq_endpoint(l.t));
+            pid = child(flood_life, kofn_zmq_endpoint(l.t));
             bulk[FLOODED][i] = ours_bulk(&l);
             trip[FLOODED][i] = ours_trip(&l);
             end(pid);

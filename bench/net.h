@@ -1,0 +1,127 @@
+/* net.h -- what the benches of networks share: other processes, a plain socket
+ * of the loopback, and packets that must arrive.  It comes after bench.h. */
+#ifndef KF_BENCH_NET_H
+#define KF_BENCH_NET_H
+
+#include <kofn/transport.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- processes ----------------------------------------------------------- */
+
+/* It lives until it is killed, or this process ends. */
+static inline pid_t child(void (*life)(const char *), const char *where)
+{
+    pid_t pid = fork();
+
+    must(pid >= 0, "fork");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        life(where);
+        _exit(0);
+    }
+    return pid;
+}
+
+static inline void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* ---- a plain socket ------------------------------------------------------ */
+
+static inline void read_all(int fd, void *into, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t got = read(fd, (char *)into + at, n - at);
+
+        must(got > 0, "read");
+        at += (size_t)got;
+    }
+}
+
+static inline void write_all(int fd, const void *from, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t put = write(fd, (const char *)from + at, n - at);
+
+        must(put > 0, "write");
+        at += (size_t)put;
+    }
+}
+
+static inline void at_once(int fd)
+{
+    int yes = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+static inline int plain_to(const char *port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    to.sin_port = htons((uint16_t)atoi(port));
+    must(connect(fd, (struct sockaddr *)&to, sizeof to) == 0, "connect");
+    at_once(fd);
+    return fd;
+}
+
+/* A child that connects to here. */
+static inline pid_t plain_open(void (*life)(const char *), int *fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    int l = socket(AF_INET, SOCK_STREAM, 0);
+    char port[16];
+    pid_t pid;
+
+    must(bind(l, (struct sockaddr *)&at, size) == 0 && listen(l, 1) == 0 &&
+             getsockname(l, (struct sockaddr *)&at, &size) == 0,
+         "listen");
+    snprintf(port, sizeof port, "%d", ntohs(at.sin_port));
+    pid = child(life, port);
+    *fd = accept(l, NULL, NULL);
+    at_once(*fd);
+    close(l);
+    return pid;
+}
+
+/* ---- packets ------------------------------------------------------------- */
+
+static inline kofn_packet packet(kofn_transport *t)
+{
+    kofn_packet p;
+    kofn_status st = t->wait(t, 30 * KOFN_SECOND, &p);
+
+    must(st != KOFN_AGAIN, "a packet did not come within 30 s");
+    check(st, "wait");
+    return p;
+}
+
+/* A packet without a body, as soon as there is room on the way; nothing is
+ * expected before. */
+static inline void deliver(kofn_transport *t, kofn_peer peer, const void *head,
+                           size_t bytes)
+{
+    kofn_status st;
+    kofn_packet p;
+
+    while ((st = t->send(t, peer, head, bytes, NULL, 0, false, NULL, NULL)) ==
+           KOFN_AGAIN)
+        must(t->wait(t, KOFN_SECOND / 1000, &p) == KOFN_AGAIN, "out of turn");
+    check(st, "send");
+}
+
+#endif
