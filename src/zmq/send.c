@@ -46,11 +46,18 @@ static kofn_status lend(zmq_msg_t *m, loan **out, const void *body,
     return KOFN_OK;
 }
 
-/* The first frame decides; KOFN_AGAIN when the way is full. */
+/* The first frame decides; KOFN_AGAIN when the way is full.  ZeroMQ hears that
+ * there is room again only now and then as it sends, but always when it is
+ * asked for events. */
 static kofn_status begin(kf_transport *t, void *s, const void *frame,
                          size_t bytes)
 {
     for (int i = 0; i < 2; i++) {
+        int events;
+        size_t size = sizeof events;
+
+        if (i)
+            zmq_getsockopt(s, ZMQ_EVENTS, &events, &size);
         if (kf_socket_send(s, frame, bytes, ZMQ_SNDMORE) >= 0)
             return KOFN_OK;
         if (errno != EAGAIN)
