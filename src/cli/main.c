@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,10 +226,21 @@ static void fill_descriptors(void)
         close(fd);
 }
 
+/* Messages of megabytes come and go, on a thread here and on another there.
+ * The allocator would give each back to the system, whose pages cost more than
+ * to fill them. */
+static void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, INT_MAX);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_ARENA_MAX, 1);
+}
+
 int main(int argc, char **argv)
 {
     int code;
 
+    keep_memory();
     fill_descriptors();
     start_again_if_slow(argv);
     cli_signals();
