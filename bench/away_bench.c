@@ -26,8 +26,6 @@
 
 #include "mat/mat.h"
 
-#include <limits.h>
-#include <malloc.h>
 #include <math.h>
 
 #define BULK ((size_t)8 << 20)
@@ -276,14 +274,6 @@ static bool scalapack(const char *self, int i, const char **why)
     while (fgets(line, sizeof line, f))
         product[PDGEMM][i] = atof(line);
     return pclose(f) == 0 && product[PDGEMM][i] > 0;
-}
-
-/* As the command does (src/cli/main.c). */
-static void keep_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, INT_MAX);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_ARENA_MAX, 1);
 }
 
 /* ---- report ---------------------------------------------------------------------- */

@@ -278,6 +278,7 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
 
     must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
+    keep_memory();
     must(mkdtemp(keys) != NULL && !kofn_zmq_keygen(keys), "keys");
     body = malloc(BULK);
     must(body != NULL, "memory");
@@ -298,6 +299,9 @@ int main(int argc, char **argv)
     printf("%-18s %10s %8s %12.1f %8.2f %8.2f\n", "bare ZeroMQ", "", "",
            turn_median(bare, rounds) * 1e6,
            turn_ratio(bare, trip[PLAIN], rounds), 1.0);
+    printf("\nunder a flood: bulk %.2f of without, trips %.2f\n",
+           turn_ratio(bulk[FLOODED], bulk[CURVE], rounds),
+           turn_ratio(trip[FLOODED], trip[CURVE], rounds));
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", keys, made[i]);
         unlink(path);
