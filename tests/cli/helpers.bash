@@ -18,7 +18,7 @@ kofn() {
         " mat"* | " power"* | " pagerank"* | " regress"*) port=(-p "$KOFN_PORT") ;;
         esac
     fi
-    timeout 60 "$KOFN" "${words[@]}" "${port[@]}"
+    timeout 60 "$KOFN" "${words[@]:0:1}" "${port[@]}" "${words[@]:1}"
 }
 
 # refused WHAT...: the last run ended with 2 and one line that has every WHAT.
