@@ -10,8 +10,8 @@
  * them one after the other; shown are medians, and medians of the ratios of
  * one round.
  *
- * Under a flood, connections are made to the port and sent junk as fast as one
- * process can while trips of 100 bytes and bulk are measured, encrypted; also
+ * Under a flood, connections are made to the port and sent junk, 5000 a second
+ * or as fast as one process can, while trips of 100 bytes and bulk are measured, encrypted; also
  * while the same flood goes to a port of another process, for it keeps a core
  * busy wherever it goes.
  */
@@ -27,6 +27,7 @@
 #define MESSAGES 32
 #define TRIPS 1000
 #define SMALL 100
+#define BOUND 5000 /* connections a second */
 
 static unsigned char *body;
 
@@ -218,19 +219,32 @@ static double ours_trip(line *l)
 
 /* ---- a flood ------------------------------------------------------------- */
 
-static void flood_life(const char *address)
+static void pour(const char *address, double each)
 {
+    double next = now();
     char junk[200];
 
     memset(junk, 0xff, sizeof junk);
-    for (;;) {
+    for (;; next += each) {
         int fd = plain_to(strrchr(address, ':') + 1);
 
         if (write(fd, junk, sizeof junk) < 0) {
             /* it was turned away */
         }
         close(fd);
+        while (now() < next)
+            usleep(100);
     }
+}
+
+static void flood_life(const char *address)
+{
+    pour(address, 0);
+}
+
+static void bounded_life(const char *address)
+{
+    pour(address, 1.0 / BOUND);
 }
 
 /* A port that takes a flood as cheaply as can be: the flood itself costs the
@@ -271,13 +285,14 @@ static pid_t sink_open(char *address, size_t room)
 
 /* ---- report -------------------------------------------------------------- */
 
-enum { PLAIN, OURS, IPC, CURVE, BESIDE, FLOODED, KINDS };
+enum { PLAIN, OURS, IPC, CURVE, BOUNDED, BESIDE, FLOODED, KINDS };
 
 static double bulk[KINDS][MOST], trip[KINDS][MOST], bare[MOST];
 
-static void measure_flooded(int i, int kind, line *l, const char *address)
+static void measure_flooded(int i, int kind, line *l,
+                            void (*life)(const char *), const char *address)
 {
-    pid_t pid = child(flood_life, address);
+    pid_t pid = child(life, address);
 
     bulk[kind][i] = ours_bulk(l);
     trip[kind][i] = ours_trip(l);
@@ -308,19 +323,30 @@ static void measure(int i, const char *keys)
             char elsewhere[40];
             pid_t sink = sink_open(elsewhere, sizeof elsewhere);
 
-            measure_flooded(i, BESIDE, &l, elsewhere);
+            measure_flooded(i, BESIDE, &l, flood_life, elsewhere);
             end(sink);
-            measure_flooded(i, FLOODED, &l, kofn_zmq_endpoint(l.t));
+            measure_flooded(i, FLOODED, &l, flood_life, kofn_zmq_endpoint(l.t));
+            measure_flooded(i, BOUNDED, &l, bounded_life,
+                            kofn_zmq_endpoint(l.t));
         }
         ours_close(&l);
     }
+}
+
+static void compare(const char *what, int kind, int with, int rounds)
+{
+    printf("%s%s", kind == BOUNDED ? "\n" : "", what);
+    printf(": bulk %.2f, trips %.2f\n",
+           turn_ratio(bulk[kind], bulk[with], rounds),
+           turn_ratio(trip[kind], trip[with], rounds));
 }
 
 int main(int argc, char **argv)
 {
     static const char *const name[] = {"plain TCP socket", "kofn, TCP",
                                        "kofn, Unix socket", "kofn, encrypted",
-                                       "  flood elsewhere", "  under a flood"};
+                                       "  bounded flood", "  flood elsewhere",
+                                       "  flood"};
     static const char *const made[] = {"coordinator.secret", "worker.secret",
                                        "coordinator.public", "worker.public"};
     char keys[] = "/tmp/kofn-bench-XXXXXX", path[100];
@@ -348,12 +374,9 @@ int main(int argc, char **argv)
     printf("%-18s %10s %8s %12.1f %8.2f %8.2f\n", "bare ZeroMQ", "", "",
            turn_median(bare, rounds) * 1e6,
            turn_ratio(bare, trip[PLAIN], rounds), 1.0);
-    for (int k = CURVE; k <= BESIDE; k++)
-        printf("%sunder a flood, of %s: bulk %.2f, trips %.2f\n",
-               k == CURVE ? "\n" : "",
-               k == CURVE ? "without one" : "one that goes elsewhere",
-               turn_ratio(bulk[FLOODED], bulk[k], rounds),
-               turn_ratio(trip[FLOODED], trip[k], rounds));
+    compare("5000 connections a second", BOUNDED, CURVE, rounds);
+    compare("as many as can be", FLOODED, CURVE, rounds);
+    compare("... of as many elsewhere", FLOODED, BESIDE, rounds);
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", keys, made[i]);
         unlink(path);
