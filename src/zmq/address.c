@@ -1,5 +1,15 @@
-/* address.c -- who can reach an address. */
+/* address.c -- whether an address is one, who can reach it, and whether it may
+ * be taken. */
 #include "inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* ---- reaching ------------------------------------------------------------ */
 
 bool kf_address_v4(const char *address)
 {
@@ -23,7 +33,49 @@ static bool is_private(const char *address)
     return strncmp(address, "tcp://127.", 10) == 0 && kf_address_v4(address);
 }
 
-kofn_status kf_address_check(const char *address, const kf_set *set)
+/* ---- form ---------------------------------------------------------------- */
+
+/* ZeroMQ takes ports modulo 65536, and no port for a hidden one. */
+static bool is_port(const char *text, bool listens)
+{
+    size_t digits = strspn(text, "0123456789");
+
+    if (listens && (!strcmp(text, "*") || !strcmp(text, "0")))
+        return true;
+    return digits && digits <= 5 && !text[digits] && atoi(text) > 0 &&
+           atoi(text) <= 65535;
+}
+
+static kofn_status check_tcp(const char *address, bool listens)
+{
+    const char *host = address + 6, *colon = strrchr(host, ':');
+    const char *bracket = strrchr(host, ']');
+
+    if (!colon || (bracket && colon < bracket))
+        return kf_fail(KOFN_INVAL,
+                       "address %s has no port; a port is a number behind a "
+                       "colon, as in tcp://%s:5555",
+                       address, *host ? host : "HOST");
+    if (!is_port(colon + 1, listens))
+        return kf_fail(KOFN_INVAL,
+                       "address %s: \"%s\" is no port; ports are 1 to 65535%s",
+                       address, colon + 1,
+                       listens ? ", or * for any that is free" : "");
+    if (colon == host)
+        return kf_fail(KOFN_INVAL, "address %s has no host; give %s%s", address,
+                       listens ? "* for every interface, tcp://*"
+                               : "the coordinator's, tcp://HOST",
+                       colon);
+    if (!listens && *host == '*')
+        return kf_fail(KOFN_INVAL,
+                       "address %s: * is where one listens; give the "
+                       "coordinator's host, tcp://HOST%s",
+                       address, colon);
+    return KOFN_OK;
+}
+
+kofn_status kf_address_check(const char *address, bool listens,
+                             const kf_set *set)
 {
     if (strncmp(address, "ipc://", 6) != 0 &&
         strncmp(address, "tcp://", 6) != 0)
@@ -31,6 +83,11 @@ kofn_status kf_address_check(const char *address, const kf_set *set)
                        "address '%s': addresses are tcp://*:PORT, "
                        "tcp://HOST:PORT or ipc://PATH",
                        address);
+    if (!address[6] && *address == 'i')
+        return kf_fail(KOFN_INVAL, "address ipc:// has no path; give "
+                                   "ipc://PATH");
+    if (*address == 't')
+        TRY(check_tcp(address, listens));
     if (!set->own.count && !set->insecure && !is_private(address))
         return kf_fail(KOFN_INVAL,
                        "%s can be reached by others: give keys "
@@ -38,4 +95,64 @@ kofn_status kf_address_check(const char *address, const kf_set *set)
                        "to go without",
                        address);
     return KOFN_OK;
+}
+
+/* ---- taking -------------------------------------------------------------- */
+
+static bool somebody_listens(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    size_t n = strlen(path);
+    bool yes;
+
+    if (s < 0 || n >= sizeof at.sun_path) {
+        if (s >= 0)
+            close(s);
+        return false;
+    }
+    memcpy(at.sun_path, path, n);
+    yes = connect(s, (const struct sockaddr *)&at, sizeof at) == 0 ||
+          errno == EAGAIN; /* so many come that it has no time */
+    close(s);
+    return yes;
+}
+
+kofn_status kf_address_vacant(const char *address)
+{
+    const char *path = address + 6;
+    struct stat s;
+
+    if (*address != 'i' || *path == '@' || lstat(path, &s))
+        return KOFN_OK;
+    if (!S_ISSOCK(s.st_mode))
+        return kf_fail(KOFN_INVAL,
+                       "cannot listen at %s: there is something else already; "
+                       "name a path where nothing is",
+                       address);
+    return somebody_listens(path)
+               ? kf_fail(KOFN_TRANSPORT,
+                         "cannot listen at %s: somebody does already; name "
+                         "another path",
+                         address)
+               : KOFN_OK;
+}
+
+const char *kf_address_advice(int error)
+{
+    switch (error) {
+    case EADDRINUSE:
+        return "take another port, or * for any that is free";
+    case ENODEV: /* as ZeroMQ calls a name that is not this machine's */
+    case EADDRNOTAVAIL:
+        return "this machine has no such address; tcp://*:PORT is all it has";
+    case ENAMETOOLONG:
+        return "paths of sockets have at most 107 characters";
+    case ENOENT:
+        return "make its folder first";
+    case EACCES:
+        return "it is not for this user";
+    default:
+        return "addresses are tcp://*:PORT, tcp://HOST:PORT or ipc://PATH";
+    }
 }

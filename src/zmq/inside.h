@@ -83,8 +83,14 @@ typedef struct kf_set {
     kf_keys own, server, allowed; /* own.count is 0: no encryption */
 } kf_set;
 
-/* Is this an address, and one that may be used with what is set? */
-kofn_status kf_address_check(const char *address, const kf_set *set);
+/* Is this an address, to listen at or to connect to, and one that may be used
+ * with what is set? */
+kofn_status kf_address_check(const char *address, bool listens,
+                             const kf_set *set);
+/* ZeroMQ removes what has the name of its socket, whatever it is: may it? */
+kofn_status kf_address_vacant(const char *address);
+/* What to do where one cannot listen. */
+const char *kf_address_advice(int error);
 /* Is its host given as four numbers? */
 bool kf_address_v4(const char *address);
 

@@ -291,7 +291,7 @@ static const char *transport_name_of(kofn_transport *base, kofn_peer peer)
 }
 
 /* ZeroMQ leaves the file of a Unix socket behind.  It may be another's by
- * now: whoever binds a path takes it. */
+ * now, if ours was removed. */
 static bool our_file(const kf_transport *t, struct stat *s)
 {
     return strncmp(t->endpoint, "ipc:///", 7) == 0 &&
@@ -375,7 +375,7 @@ static kofn_status transport_reach(kofn_transport *base, const char *address)
     for (size_t i = 0; i < t->dials; i++)
         if (strcmp(t->dial[i]->address, address) == 0)
             return KOFN_OK;
-    TRY(kf_address_check(address, &t->set));
+    TRY(kf_address_check(address, false, &t->set));
     return add_dial(t, address);
 }
 
@@ -392,11 +392,14 @@ static kofn_status open_router(kf_transport *t, const char *address,
                      t->set.own.count ? &t->set.allowed : NULL, strangers,
                      t->wake[1]));
     t->router_fd = kf_socket_fd(t->router);
-    if (zmq_bind(t->router, address))
-        return kf_fail(zmq_errno() == EINVAL ? KOFN_INVAL : KOFN_TRANSPORT,
-                       "cannot listen at %s: %s; addresses are tcp://*:PORT, "
-                       "tcp://HOST:PORT or ipc://PATH",
-                       address, zmq_strerror(zmq_errno()));
+    TRY(kf_address_vacant(address));
+    if (zmq_bind(t->router, address)) {
+        int error = zmq_errno();
+
+        return kf_fail(error == EINVAL ? KOFN_INVAL : KOFN_TRANSPORT,
+                       "cannot listen at %s: %s; %s", address,
+                       zmq_strerror(error), kf_address_advice(error));
+    }
     zmq_getsockopt(t->router, ZMQ_LAST_ENDPOINT, t->endpoint, &size);
     if (our_file(t, &s))
         t->file = s.st_ino;
@@ -488,7 +491,7 @@ static kofn_status open_as(kofn_transport **out, role r, const char *address,
     if (!st)
         st = read_keys(&t->set, r, o);
     if (!st)
-        st = kf_address_check(address, &t->set);
+        st = kf_address_check(address, r & LISTENS, &t->set);
     if (!st && r == BOTH) {
         t->mesh = true;
         t->base.reach = transport_reach;

@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# Addresses: what is none is told, and what is somebody's is left alone.
+
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    "$KOFN" gen matrix 30 4 -o X.npy -q
+    "$KOFN" gen vector 4 -o w.npy -q
+}
+
+teardown() {
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+serve() { # serve ADDRESS [OPTION...]
+    local at=$1
+    shift
+    run timeout 5 "$KOFN" matvec X.npy w.npy -n 2 -p "$at" "$@"
+}
+
+@test "an address that is none is told with the reason, to both sides" {
+    while read -r at what; do
+        run timeout 5 "$KOFN" worker "$at"
+        refused "$at" "$what"
+    done <<'END'
+tcp://127.0.0.1 no port
+tcp:// no port
+tcp://[::1] no port
+tcp://127.0.0.1: no port
+tcp://127.0.0.1:0 "0" is no port
+tcp://127.0.0.1:65536 "65536" is no port
+tcp://127.0.0.1:7x "7x" is no port
+tcp://:5555 no host
+tcp://*:5555 tcp://HOST:5555
+ipc:// no path
+END
+    while read -r at what; do
+        serve "$at"
+        refused "$at" "$what"
+    done <<'END'
+tcp://127.0.0.1 no port
+tcp://* no port
+tcp://127.0.0.1:65536 "65536" is no port
+tcp://127.0.0.1:-1 "-1" is no port
+tcp://:5555 tcp://*:5555
+ipc:// no path
+END
+}
+
+@test "where nobody can listen it is said what to do" {
+    serve ipc://"$PWD"/nowhere/socket
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"make its folder first"* ]]
+    serve tcp://no.such.host.invalid:5555 --insecure
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"no such address"* ]]
+    /usr/bin/python3 -c '
+import socket, subprocess, sys
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+r = subprocess.run(sys.argv[1:] + ["tcp://127.0.0.1:%d" % s.getsockname()[1]],
+                   capture_output=True, text=True, timeout=5)
+assert r.returncode == 1 and "take another port" in r.stderr, r' \
+        "$KOFN" matvec X.npy w.npy -p
+}
+
+@test "a file and the socket of another are not taken, one left behind is" {
+    cp X.npy before.npy
+    serve ipc://"$PWD"/X.npy
+    refused X.npy "something else"
+    cmp X.npy before.npy
+    at=ipc://$PWD/socket
+    "$KOFN" matvec X.npy w.npy -n 2 -p "$at" -o y.npy -q &
+    first=$!
+    for _ in $(seq 50); do [ -S socket ] && break; sleep 0.05; done
+    serve "$at"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"somebody does already"* ]]
+    kill -KILL "$first"
+    wait "$first" || true
+    [ -S socket ]
+    "$KOFN" matvec X.npy w.npy -n 1 -s uncoded -p "$at" -o y.npy -q &
+    second=$!
+    timeout 5 "$KOFN" worker "$at" -q
+    wait "$second"
+    [ -s y.npy ]
+}
