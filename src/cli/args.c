@@ -332,9 +332,28 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
                    c->name, word, c->name);
 }
 
+/* An option that only means something where others come to an address. */
+static const char *needs_address(const cli_args *a)
+{
+    return a->least      ? "min-workers"
+           : a->keys     ? "keys"
+           : a->insecure ? "insecure"
+                         : NULL;
+}
+
 /* Options that need each other, and defaults that go with a port. */
 static int check_port(cli_args *a)
 {
+    const char *lonely = needs_address(a);
+
+    if (lonely && !cli_is_address(a->port))
+        return cli_say(EXIT_USAGE, "--%s is for workers who come to an "
+                       "address; give --port tcp://*:PORT or ipc://PATH as "
+                       "well", lonely);
+    if (a->least > a->workers)
+        return cli_say(EXIT_USAGE, "--min-workers %zu is more than the %zu of "
+                       "--workers, who are all; give a larger --workers",
+                       a->least, a->workers);
     if (cli_is_address(a->port) && !a->below_given)
         a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
     if (a->masterless && (!strcmp(a->port, "sim") ||
@@ -384,5 +403,5 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             a->operand[a->operands] = argv[optind];
         a->operands++;
     }
-    return a->port && check_port(a) ? EXIT_USAGE : check_operands(c, a);
+    return c->bit & IN_RUN && check_port(a) ? EXIT_USAGE : check_operands(c, a);
 }

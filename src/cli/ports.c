@@ -232,18 +232,12 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
 
     bool far = cli_is_address(a->port) || !strcmp(a->port, "mpi");
 
-    if (a->least && !cli_is_address(a->port))
-        return cli_say(EXIT_USAGE, "--min-workers is for --port tcp:// and "
-                       "ipc://: elsewhere all workers are there at once");
     if (a->weather_text && far)
         return cli_say(EXIT_USAGE, "--weather with --port %s: give it to the "
                        "workers", a->port);
     if (a->weather.join > 0 && !strcmp(a->port, "processes"))
         return cli_say(EXIT_USAGE, "--weather join is for threads and sim; let "
                        "processes join by an events file");
-    if (a->least > a->workers)
-        return cli_say(EXIT_USAGE, "--min-workers %zu: of %zu (--workers)",
-                       a->least, a->workers);
     if (!strcmp(a->port, "processes"))
         return open_processes(a, pb, job, out);
     if (!strcmp(a->port, "mpi"))

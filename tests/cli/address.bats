@@ -90,3 +90,12 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     wait "$second"
     [ -s y.npy ]
 }
+
+@test "options for an address are refused without one" {
+    for words in "--keys keys" --insecure "--min-workers 1"; do
+        run "$KOFN" matvec X.npy w.npy $words
+        refused "${words%% *}" "--port tcp://"
+    done
+    serve 'tcp://127.0.0.1:*' --min-workers 3
+    refused "--min-workers 3" "2 of --workers"
+}
