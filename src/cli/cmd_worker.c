@@ -6,20 +6,40 @@
 #include <kofn/transport.h>
 #include <kofn/zmq.h>
 
+#include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct life {
     const cli_args *args;
+    const kofn_transport *zmq; /* NULL: another */
     kofn_file *file; /* the operand, while a block is made of it */
+    char trouble[256]; /* the last, that has been told */
 } life;
+
+/* Why nobody is reached: once, until something else is in the way. */
+static void tell_trouble(life *l)
+{
+    const char *now = kofn_zmq_trouble(l->zmq);
+
+    if (!strcmp(now, l->trouble))
+        return;
+    snprintf(l->trouble, sizeof l->trouble, "%s", now);
+    if (*now && !l->args->quiet)
+        fprintf(stderr, "%s; trying again\n", now);
+}
 
 /* The first signal asks to leave, and work in hand is finished as far as
  * --grace allows; the second ends the process. */
 static kofn_leave watch(void *ud, const char *news)
 {
-    const life *l = ud;
+    life *l = ud;
 
+    if (l->zmq)
+        tell_trouble(l);
     if (news && !l->args->quiet)
         fprintf(stderr, "%s\n", news);
     return cli_caught() ? KOFN_LEAVE_SOON : KOFN_STAY;
@@ -53,9 +73,9 @@ static void operand_done(void *ud)
     l->file = NULL;
 }
 
-static int serve(const cli_args *a, kofn_transport *t)
+static int serve(const cli_args *a, kofn_transport *t, bool zmq)
 {
-    life l = {.args = a};
+    life l = {.args = a, .zmq = zmq ? t : NULL};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_status st;
 
@@ -75,7 +95,45 @@ static int serve(const cli_args *a, kofn_transport *t)
     cli_guard(false);
     if (cli_caught())
         return 128 + cli_caught();
+    if (st == KOFN_LATE && *l.trouble)
+        return cli_say(EXIT_TOOFEW, "%s (%s)", kofn_errmsg(), l.trouble);
     return st == KOFN_AGAIN ? EXIT_EXACT : st ? cli_fail(st) : EXIT_EXACT;
+}
+
+/* A name that nobody knows may be known later, when its machine is up; but who
+ * mistyped it should be told. */
+static void tell_unknown_host(const char *address)
+{
+    const char *host = address + strlen("tcp://");
+    size_t n = strcspn(host, ":");
+    struct addrinfo *found = NULL;
+    char name[256];
+    int why;
+
+    if (strncmp(address, "tcp://", 6) != 0 || *host == '[' || n >= sizeof name)
+        return;
+    memcpy(name, host, n);
+    name[n] = 0;
+    why = getaddrinfo(name, NULL, NULL, &found);
+    if (why)
+        fprintf(stderr, "%s: %s; trying again\n", name, gai_strerror(why));
+    else
+        freeaddrinfo(found);
+}
+
+/* 0, or the exit code after a message. */
+static int check_folder(const char *path)
+{
+    struct stat st;
+    int why = stat(path, &st)              ? errno
+              : !S_ISDIR(st.st_mode)       ? ENOTDIR
+              : access(path, R_OK | X_OK) ? errno
+                                           : 0;
+
+    return why ? cli_say(EXIT_USAGE, "--data-path %s: %s; give the folder that "
+                         "has the coordinator's input files, or leave it out",
+                         path, strerror(why))
+               : 0;
 }
 
 int cmd_worker(cli_args *a)
@@ -92,8 +150,14 @@ int cmd_worker(cli_args *a)
         return cli_say(EXIT_USAGE, "%s is no address; give tcp://HOST:PORT or "
                        "ipc://PATH, as the coordinator says at its start",
                        a->operand[0]);
+    if (a->data_path && check_folder(a->data_path))
+        return EXIT_USAGE;
     st = kofn_zmq_connect(&t, a->operand[0], &z);
-    return st ? cli_fail(st) : serve(a, t);
+    if (st)
+        return cli_fail(st);
+    if (!a->quiet)
+        tell_unknown_host(a->operand[0]);
+    return serve(a, t, true);
 }
 
 int cmd_keygen(cli_args *a)
@@ -125,7 +189,7 @@ int cli_mpi_start(cli_args *a, bool *is_worker)
         return cli_fail(st);
     if (info.rank > 0) {
         *is_worker = true;
-        return serve(a, t);
+        return serve(a, t, false);
     }
     if (!a->quiet)
         fprintf(stderr, "%s, %u ranks: %s\n", info.library, info.ranks,

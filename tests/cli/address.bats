@@ -99,3 +99,30 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     serve 'tcp://127.0.0.1:*' --min-workers 3
     refused "--min-workers 3" "2 of --workers"
 }
+
+@test "a worker says why nobody is reached" {
+    run timeout 5 "$KOFN" worker ipc://"$PWD"/nobody --patience 0.3
+    [ "$status" -eq 4 ]
+    [[ "${lines[0]}" == "nobody answers at ipc://$PWD/nobody"* ]]
+    [[ "${lines[1]}" == *"no coordinator for 0.3 s"*"nobody answers"* ]]
+    run timeout 5 "$KOFN" worker tcp://no..host:5555 --insecure \
+        --patience 0.1
+    [[ "${lines[0]}" == "no..host: "* ]]
+    for folder in keys others; do "$KOFN" keygen $folder -q; done
+    cp keys/coordinator.public others
+    at=ipc://$PWD/socket
+    "$KOFN" matvec X.npy w.npy -p "$at" --keys keys -q &
+    for _ in $(seq 50); do [ -S socket ] && break; sleep 0.05; done
+    run timeout 5 "$KOFN" worker "$at" --keys others --patience 0.3 -q
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"not on its list"* ]]
+    run timeout 5 "$KOFN" worker "$at" --patience 0.3 -q
+    [[ "$output" == *"has other keys"* ]]
+}
+
+@test "a worker's folder of input files must be one" {
+    for folder in nowhere X.npy; do
+        run timeout 5 "$KOFN" worker ipc://"$PWD"/nobody --data-path $folder
+        refused "--data-path $folder"
+    done
+}
