@@ -18,6 +18,7 @@
 #define PAUSE_MAX (5 * KOFN_SECOND)
 #define PATIENCE (10 * KOFN_SECOND) /* for a connection to be made */
 #define BEAT_MAX (160 * KF_MILLI)
+#define ANSWER (2 * KOFN_SECOND)    /* for a system to answer another */
 #define AHEAD 16 /* packets that may be queued for sending */
 
 /* ---- sockets --------------------------------------------------------- */
@@ -73,6 +74,7 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
                       const char *address)
 {
     void *s = zmq_socket(set->context, type);
+    kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
     size_t most = kf_max(set->body_max, KOFN_HEAD_MAX);
     int64_t frame = most > INT64_MAX ? INT64_MAX : (int64_t)most;
 
@@ -83,7 +85,7 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
     kf_socket_set(s, ZMQ_SNDHWM, AHEAD);
     kf_socket_set(s, ZMQ_RCVHWM, (int)set->ahead);
     kf_socket_set(s, ZMQ_IPV6, !kf_address_v4(address));
-    kf_socket_set(s, ZMQ_TCP_MAXRT, 2000);
+    kf_socket_set(s, ZMQ_TCP_MAXRT, (int)(answer / KF_MILLI));
     keep_alive(s, set);
     kf_socket_set(s, ZMQ_BACKLOG, 1024);
     kf_socket_set(s, ZMQ_HANDSHAKE_IVL, (int)(PATIENCE / KF_MILLI));
