@@ -127,6 +127,10 @@ void cli_print_json(json_t *o);
 json_t *cli_error_json(void);
 /* With --json, an object for a failure before there was anything to report. */
 void cli_print_failure(const cli_args *a);
+/* 0 if no file that is to be written is one that is read, or written for
+ * something else; else the exit code after a message.  Inputs are mapped: one
+ * that became shorter would end the process. */
+int cli_check_names(const cli_args *a);
 /* Before any work is done: 0 if --output can be written to, as far as one can
  * tell, else the exit code after a message. */
 int cli_check_output(const cli_args *a, bool sparse);

@@ -162,6 +162,8 @@ static int run(const cli_command *c, int argc, char **argv)
 
     a.command = c;
     code = cli_parse(c, argc, argv, &a);
+    if (!code && !a.help && c->bit & IN_RUN)
+        code = cli_check_names(&a);
     if (code) {
         cli_print_failure(&a);
         return code;

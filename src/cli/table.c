@@ -231,7 +231,8 @@ const cli_command cli_commands[] = {
      IN_WORKER, 1, 1, cmd_worker},
     {"keygen", "DIR", "keys for a coordinator and its workers",
      "Makes coordinator.secret, coordinator.public, worker.secret and "
-     "worker.public in the folder, readable by their owner only. The "
+     "worker.public in the folder, the secret ones readable by their owner "
+     "only. The "
      "coordinator needs the folder as it is; workers need worker.secret and "
      "coordinator.public. Keys that are there already are never replaced.",
      "kofn keygen keys  then --port tcp://0.0.0.0:5555 --keys keys",

@@ -1,0 +1,26 @@
+#!/usr/bin/env bats
+# Files that are written are none of those that are read, and not each other.
+
+load helpers
+
+@test "no input is written over, and no two results to one file" {
+    "$KOFN" gen matrix 300 4 -o X.npy -q
+    "$KOFN" gen vector 300 -o y.npy -q
+    cp X.npy X-before.npy
+    cp y.npy y-before.npy
+    ln X.npy link.npy
+    for option in --output --history --journal --metrics --trace; do
+        for file in X.npy link.npy ./y.npy; do
+            run timeout 5 "$KOFN" regress X.npy y.npy $option $file
+            refused "$option $file" "to be read"
+        done
+    done
+    run timeout 5 "$KOFN" regress X.npy y.npy --test link.npy y.npy --trace X.npy
+    refused "--trace X.npy"
+    run timeout 5 "$KOFN" regress X.npy y.npy -o w.npy --trace w.npy --json
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--output is written there"* ]]
+    cmp X.npy X-before.npy
+    cmp y.npy y-before.npy
+    [ ! -e w.npy ]
+}
