@@ -153,8 +153,8 @@ int cmd_worker(cli_args *a)
     if (a->data_path && check_folder(a->data_path))
         return EXIT_USAGE;
     st = kofn_zmq_connect(&t, a->operand[0], &z);
-    if (st)
-        return cli_fail(st);
+    if (st) /* all that is read are keys */
+        return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     if (!a->quiet)
         tell_unknown_host(a->operand[0]);
     return serve(a, t, true);
@@ -162,8 +162,11 @@ int cmd_worker(cli_args *a)
 
 int cmd_keygen(cli_args *a)
 {
-    kofn_status st = kofn_zmq_keygen(a->operand[0]);
+    kofn_status st;
 
+    if (!*a->operand[0])
+        return cli_say(EXIT_USAGE, "keygen \"\": give a folder");
+    st = kofn_zmq_keygen(a->operand[0]);
     if (st)
         return cli_fail(st);
     if (!a->quiet)

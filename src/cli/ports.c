@@ -167,9 +167,8 @@ static int listen_at(const cli_args *a, const char *address,
     if (address != a->port) /* the death of our own is known at once */
         z.silence = 10 * KOFN_SECOND;
     st = kofn_zmq_listen(t, address, &z);
-
-    if (st)
-        return cli_fail(st);
+    if (st) /* all that is read are keys */
+        return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     if (!a->quiet && address == a->port)
         fprintf(stderr, "listening on %s for %zu worker%s%s\n",
                 kofn_zmq_endpoint(*t), a->least ? a->least : a->workers,

@@ -124,6 +124,14 @@ static kofn_status read_all(int fd, const char *path, char **out, size_t *size)
     return KOFN_OK;
 }
 
+static const char *advice(int error)
+{
+    return error == ENOENT    ? "; make keys with kofn keygen"
+           : error == ENOTDIR ? "; give the folder that kofn keygen made"
+           : error == EACCES  ? "; keys are for their owner only"
+                              : "";
+}
+
 static kofn_status read_file(kf_keys *k, const char *path, bool secret)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -137,8 +145,8 @@ static kofn_status read_file(kf_keys *k, const char *path, bool secret)
 
         if (fd >= 0)
             close(fd);
-        return kf_fail(KOFN_IO, "%s: %s; make keys with kofn keygen", path,
-                       strerror(error));
+        return kf_fail(KOFN_IO, "%s: %s%s", path, strerror(error),
+                       advice(error));
     }
     if (secret && (s.st_mode & 077)) {
         close(fd);

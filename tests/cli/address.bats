@@ -126,3 +126,18 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
         refused "--data-path $folder"
     done
 }
+
+@test "keys that cannot be read are bad input, to both sides" {
+    "$KOFN" keygen keys -q
+    run timeout 5 "$KOFN" worker ipc://"$PWD"/nobody --keys nowhere
+    refused nowhere/worker.secret "make keys with kofn keygen"
+    serve ipc://"$PWD"/socket --keys nowhere
+    refused nowhere/coordinator.secret "make keys with kofn keygen"
+    run timeout 5 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.secret
+    refused "give the folder"
+    chmod 640 keys/coordinator.secret
+    serve ipc://"$PWD"/socket --keys keys
+    refused keys/coordinator.secret "mode 640" "chmod 600"
+    run "$KOFN" keygen ''
+    refused "give a folder"
+}
