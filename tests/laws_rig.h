@@ -187,4 +187,33 @@ static inline void over_the_grid(law *f, size_t each, size_t wide,
     print_message("%zu plans\n", plans);
 }
 
+static inline void job_inputs(rig *x, const point *at, rig_kind *kind)
+{
+    *kind = (rig_kind){.workers = at->workers,
+                       .m = at->problem.m,
+                       .n = at->problem.n,
+                       .p = at->problem.p,
+                       .dtype = at->problem.dtype,
+                       .sparse = at->problem.sparse,
+                       .op = at->problem.op};
+    if (kind->op == KOFN_SUM) /* rows of A are shared out among the parts */
+        kind->m = 53;
+    rig_inputs(x, kind);
+}
+
+/* The plain product, as far as rounding and the code allow.  What is predicted
+ * holds for many numbers; four times that for few. */
+static inline void check_answer(const rig *x, const kofn_report *rep)
+{
+    double room = x->y.dtype == KOFN_F64 ? 1e-12 : 1e-5;
+
+    /* lies below the floor may have passed, and are amplified like rounding */
+    room = fmax(room, 4 * rep->predicted) +
+           10 * sqrt((double)x->A.cols) * rep->floor * rep->noise;
+    if (!(rig_error(x) <= room))
+        print_message("error %.2e predicted %.2e floor %.2e noise %.2e\n",
+                      rig_error(x), rep->predicted, rep->floor, rep->noise);
+    check(rig_error(x) <= room);
+}
+
 #endif
