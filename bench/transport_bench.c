@@ -10,7 +10,7 @@
  * them one after the other; shown are medians, and medians of the ratios of
  * one round.
  *
- * Under a flood, connections are made to the port and sent junk, 5000 a second
+ * Under a flood, connections are made to the port and sent junk, 1000 a second
  * or as fast as one process can, while trips of 100 bytes and bulk are measured, encrypted; also
  * while the same flood goes to a port of another process, for it keeps a core
  * busy wherever it goes.
@@ -27,7 +27,7 @@
 #define MESSAGES 32
 #define TRIPS 1000
 #define SMALL 100
-#define BOUND 5000 /* connections a second */
+#define BOUND 1000 /* connections a second */
 
 static unsigned char *body;
 
@@ -374,7 +374,7 @@ int main(int argc, char **argv)
     printf("%-18s %10s %8s %12.1f %8.2f %8.2f\n", "bare ZeroMQ", "", "",
            turn_median(bare, rounds) * 1e6,
            turn_ratio(bare, trip[PLAIN], rounds), 1.0);
-    compare("5000 connections a second", BOUNDED, CURVE, rounds);
+    compare("1000 connections a second", BOUNDED, CURVE, rounds);
     compare("as many as can be", FLOODED, CURVE, rounds);
     compare("... of as many elsewhere", FLOODED, BESIDE, rounds);
     for (int i = 0; i < 4; i++) {
