@@ -89,21 +89,28 @@ static inline int plain_to(const char *port)
     return fd;
 }
 
-/* A child that connects to here. */
-static inline pid_t plain_open(void (*life)(const char *), int *fd)
+/* A socket that listens on the loopback, and its port as text. */
+static inline int plain_listen(char port[16])
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof at;
     int l = socket(AF_INET, SOCK_STREAM, 0);
-    char port[16];
-    pid_t pid;
 
-    must(bind(l, (struct sockaddr *)&at, size) == 0 && listen(l, 1) == 0 &&
+    must(bind(l, (struct sockaddr *)&at, size) == 0 && listen(l, 100) == 0 &&
              getsockname(l, (struct sockaddr *)&at, &size) == 0,
          "listen");
-    snprintf(port, sizeof port, "%d", ntohs(at.sin_port));
-    pid = child(life, port);
+    snprintf(port, 16, "%d", ntohs(at.sin_port));
+    return l;
+}
+
+/* A child that connects to here. */
+static inline pid_t plain_open(void (*life)(const char *), int *fd)
+{
+    char port[16];
+    int l = plain_listen(port);
+    pid_t pid = child(life, port);
+
     *fd = accept(l, NULL, NULL);
     at_once(*fd);
     close(l);

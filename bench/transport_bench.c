@@ -266,17 +266,11 @@ static void sink_life(const char *fd)
 
 static pid_t sink_open(char *address, size_t room)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof at;
-    int l = socket(AF_INET, SOCK_STREAM, 0);
-    char fd[16];
+    char port[16], fd[16];
+    int l = plain_listen(port);
     pid_t pid;
 
-    must(bind(l, (struct sockaddr *)&at, size) == 0 && listen(l, 100) == 0 &&
-             getsockname(l, (struct sockaddr *)&at, &size) == 0,
-         "listen");
-    snprintf(address, room, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    snprintf(address, room, "tcp://127.0.0.1:%s", port);
     snprintf(fd, sizeof fd, "%d", l);
     pid = child(sink_life, fd);
     close(l);
