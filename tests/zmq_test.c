@@ -1,121 +1,17 @@
-/* zmq_test.c -- the ZeroMQ transport: packets, comings and goings, strangers.
+/* zmq_test.c -- the ZeroMQ transport: packets, comings and goings.
  *
  * Peers that are to die, stop or come back are processes of their own.
  */
 #define _GNU_SOURCE /* a network of one's own */
-#include "support.h"
+#include "zmq_rig.h"
 
-#include "zmq/inside.h"
-
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-#include <zmq.h>
-
-#define MILLI INT64_C(1000000)
-#define LIMIT (20 * KOFN_SECOND) /* nothing here may take longer */
-
-static kofn_time clock_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
-
-static void nap(kofn_time t)
-{
-    const struct timespec s = {t / KOFN_SECOND, t % KOFN_SECOND};
-
-    nanosleep(&s, NULL);
-}
-
-/* Under a sanitizer and on a loaded machine threads may sleep for long; only
- * the tests of silence itself are strict. */
-static const kofn_zmq_options patient = {.silence = 10 * KOFN_SECOND};
-
-static kofn_transport *listener(const char *address, const kofn_zmq_options *o)
-{
-    kofn_transport *t;
-
-    assert_ok(kofn_zmq_listen(&t, address, o));
-    return t;
-}
-
-static kofn_transport *dialler(const kofn_transport *l,
-                               const kofn_zmq_options *o)
-{
-    kofn_transport *t;
-
-    assert_ok(kofn_zmq_connect(&t, kofn_zmq_endpoint(l), o));
-    return t;
-}
-
-/* The next arrival at t; the others are kept going meanwhile. */
-static kofn_packet next_of(kofn_transport *t, kofn_transport *other)
-{
-    kofn_time end = clock_now() + LIMIT;
-    kofn_packet p;
-    kofn_status st;
-
-    do {
-        if (other) {
-            st = other->wait(other, 0, &p);
-            if (st != KOFN_AGAIN)
-                fail_msg("the other side got %d (%s)", st, kofn_errmsg());
-        }
-        st = t->wait(t, other ? MILLI : 100 * MILLI, &p);
-    } while (st == KOFN_AGAIN && clock_now() < end);
-    if (st)
-        fail_msg("nothing comes: %s; %s", kofn_strerror(st),
-                 kofn_zmq_trouble(t));
-    return p;
-}
-
-static kofn_peer came(kofn_transport *t, kofn_transport *other)
-{
-    kofn_packet p = next_of(t, other);
-
-    assert_int_equal(p.what, KOFN_CAME);
-    return p.peer;
-}
-
-typedef struct pair {
-    kofn_transport *a, *b; /* listens, dials */
-    kofn_peer of_b, of_a;  /* b's number at a */
-} pair;
-
-static pair meet(const char *address, const kofn_zmq_options *o)
-{
-    pair m;
-
-    m.a = listener(address, o);
-    m.b = dialler(m.a, o);
-    m.of_b = came(m.a, m.b);
-    m.of_a = came(m.b, m.a);
-    return m;
-}
-
-static void part(pair *m)
-{
-    m->b->close(m->b, 0);
-    m->a->close(m->a, 0);
-}
 
 static void count_done(void *ud)
 {
@@ -124,9 +20,6 @@ static void count_done(void *ud)
 
 /* ---- order and sizes
  * ---------------------------------------------------------- */
-
-static char unix_socket[64]; /* builds are tested side by side */
-static const char *const addresses[] = {"tcp://127.0.0.1:*", unix_socket};
 
 static void packets_arrive(void **state)
 {
@@ -171,8 +64,6 @@ static void packets_arrive(void **state)
 }
 
 /* ---- a full way -------------------------------------------------------- */
-
-#define MEGA ((size_t)1 << 20)
 
 /* What is sent while nobody listens is bounded, and nothing of it is lost. */
 static void a_full_way_is_told(void **state)
@@ -311,36 +202,6 @@ static pid_t spawn(const char *what, const char *address)
     }
     assert_true(pid > 0);
     return pid;
-}
-
-static void end(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-}
-
-static void say(kofn_transport *t, kofn_peer peer, const char *text)
-{
-    assert_ok(t->send(t, peer, text, strlen(text), NULL, 0, false, NULL, NULL));
-}
-
-static void hear(kofn_transport *t, kofn_peer peer, const char *text)
-{
-    kofn_packet p = next_of(t, NULL);
-
-    assert_int_equal(p.what, KOFN_PACKET);
-    assert_int_equal(p.peer, peer);
-    assert_int_equal(p.head_bytes, strlen(text));
-    assert_memory_equal(p.head, text, p.head_bytes);
-    t->release(t, p.own);
-}
-
-static void went(kofn_transport *t, kofn_peer peer)
-{
-    kofn_packet p = next_of(t, NULL);
-
-    assert_int_equal(p.what, KOFN_WENT);
-    assert_int_equal(p.peer, peer);
 }
 
 static void the_killed_are_missed(void **state)
@@ -496,316 +357,6 @@ static void the_cut_off_are_missed(void **state)
     part(&m);
 }
 
-/* ---- strangers ------------------------------------------------------------
- */
-
-/* Workers made by hand: sockets of one context that say HELLO. */
-static void *by_hand(void *context, const char *address, char channel,
-                     const unsigned char *token)
-{
-    kf_note hello = {KF_MAGIC, KF_HELLO, {0}};
-    char id[KF_ID] = {'k', channel};
-    void *s = zmq_socket(context, ZMQ_DEALER);
-    const int zero = 0;
-
-    assert_non_null(s);
-    memcpy(id + 2, token, KF_TOKEN);
-    zmq_setsockopt(s, ZMQ_ROUTING_ID, id, sizeof id);
-    zmq_setsockopt(s, ZMQ_LINGER, &zero, sizeof zero);
-    assert_int_equal(zmq_connect(s, address), 0);
-    zmq_send(s, &hello, sizeof hello, 0);
-    return s;
-}
-
-static int raw(const char *address)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    to.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    return fd;
-}
-
-static void quiet(kofn_transport *t, kofn_time atmost)
-{
-    kofn_time until = clock_now() + atmost;
-    kofn_packet p;
-
-    while (clock_now() < until)
-        if (t->wait(t, atmost, &p) == KOFN_OK)
-            fail_msg("arrival %d of peer %u", p.what, p.peer);
-}
-
-static void strangers_are_not_heard(void **state)
-{
-    static const unsigned char token[2][KF_TOKEN] = {{1}, {2}};
-    kofn_transport *t = listener(addresses[0], NULL);
-    const char *address = kofn_zmq_endpoint(t);
-    void *context = zmq_ctx_new(), *s[4];
-    char junk[1000];
-    int fd[20];
-    uint64_t before;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof junk; i++)
-        junk[i] = (char)(i * i % 251);
-    for (int i = 0; i < 20; i++) {
-        fd[i] = raw(address);
-        assert_true(write(fd[i], junk + i, sizeof junk - 20) > 0);
-    }
-    quiet(t, 200 * MILLI);
-    for (int i = 0; i < 20; i++)
-        close(fd[i]);
-    quiet(t, 200 * MILLI);
-    assert_true(t->dropped >= 20);
-
-    before = t->dropped;
-    s[0] = by_hand(context, address, KF_BULK, token[0]); /* alone */
-    s[1] = by_hand(context, address, 'x', token[0]);
-    s[2] = by_hand(context, address, KF_BULK, token[1]);
-    s[3] = by_hand(context, address, KF_BULK, token[1]); /* twice */
-    for (int i = 0; i < 4; i++) {
-        zmq_send(s[i], "head", 4, ZMQ_SNDMORE);
-        zmq_send(s[i], "body", 4, 0);
-        zmq_send(s[i], "a", 1, 0);
-    }
-    quiet(t, 300 * MILLI);
-    assert_true(t->dropped >= before + 7);
-    for (int i = 0; i < 4; i++)
-        zmq_close(s[i]);
-    zmq_ctx_term(context);
-    quiet(t, 100 * MILLI);
-    t->close(t, 0);
-}
-
-static void wrong_frames_are_dropped(void **state)
-{
-    static const unsigned char token[KF_TOKEN] = {7};
-    kofn_transport *t = listener(addresses[0], &patient);
-    void *context = zmq_ctx_new(), *b, *u;
-    char head[KOFN_HEAD_MAX + 1] = {0};
-    uint64_t before;
-    kofn_packet p;
-
-    (void)state;
-    b = by_hand(context, kofn_zmq_endpoint(t), KF_BULK, token);
-    u = by_hand(context, kofn_zmq_endpoint(t), KF_URGENT, token);
-    came(t, NULL);
-    before = t->dropped;
-    zmq_send(b, "one", 3, 0);
-    for (int frames = 3; frames < 40; frames += 12) {
-        for (int i = 1; i < frames; i++)
-            zmq_send(b, "more", 4, ZMQ_SNDMORE);
-        zmq_send(b, "last", 4, 0);
-    }
-    zmq_send(b, head, sizeof head, ZMQ_SNDMORE);
-    zmq_send(b, "", 0, 0);
-    zmq_send(b, head, sizeof head - 1, ZMQ_SNDMORE);
-    zmq_send(b, "good", 4, 0);
-    p = next_of(t, NULL);
-    assert_int_equal(p.what, KOFN_PACKET);
-    assert_int_equal(p.head_bytes, KOFN_HEAD_MAX);
-    t->release(t, p.own);
-    assert_int_equal(t->dropped, before + 6);
-    zmq_close(b);
-    zmq_close(u);
-    went(t, 0);
-    zmq_ctx_term(context);
-    t->close(t, 0);
-}
-
-static long memory(void)
-{
-    struct rusage u;
-
-    getrusage(RUSAGE_SELF, &u);
-    return u.ru_maxrss; /* KiB */
-}
-
-/* Whoever sends what is too long is gone before memory is asked for. */
-static void the_oversized_go(void **state)
-{
-    const kofn_zmq_options o = {.body_max = MEGA, .silence = 10 * KOFN_SECOND};
-    kofn_transport *a = listener(addresses[0], &o), *b = dialler(a, &patient);
-    unsigned char *body = calloc(48 * MEGA, 1);
-    long before;
-
-    (void)state;
-    memset(body, 1, 48 * MEGA);
-    before = memory();
-    for (unsigned life = 0; life < 3; life++) {
-        assert_int_equal(came(a, b), life);
-        assert_int_equal(came(b, a), life);
-        assert_ok(b->send(b, life, "x", 1, body, 48 * MEGA, false, NULL, NULL));
-        went(a, life);
-        went(b, life);
-    }
-    assert_true(memory() - before < 24 * 1024);
-    b->close(b, 0);
-    a->close(a, 0);
-    free(body);
-}
-
-/* ---- keys --------------------------------------------------------------- */
-
-static void erase(const char *dir)
-{
-    static const char *const names[] = {"coordinator.secret", "worker.secret",
-                                        "coordinator.public", "worker.public"};
-    char path[200];
-
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        unlink(path);
-    }
-    rmdir(dir);
-}
-
-static void keys_are_kept_well(void **state)
-{
-    char dir[] = "/tmp/kofn-keys-XXXXXX", sub[64], path[100];
-    const kofn_zmq_options o = {.keys = sub};
-    kofn_transport *t;
-    struct stat s;
-
-    (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(sub, sizeof sub, "%s/new", dir);
-    assert_ok(kofn_zmq_keygen(sub));
-    assert_int_equal(stat(sub, &s), 0);
-    assert_int_equal(s.st_mode & 0777, 0700);
-    snprintf(path, sizeof path, "%s/worker.secret", sub);
-    assert_int_equal(stat(path, &s), 0);
-    assert_int_equal(s.st_mode & 0777, 0600);
-    assert_status(KOFN_IO, kofn_zmq_keygen(sub));
-    assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
-    assert_ok(kofn_zmq_listen(&t, addresses[0], &o));
-    t->close(t, 0);
-    assert_int_equal(chmod(path, 0640), 0);
-    assert_status(KOFN_INVAL, kofn_zmq_connect(&t, "tcp://127.0.0.1:9", &o));
-    assert_non_null(strstr(kofn_errmsg(), "640"));
-    assert_int_equal(unlink(path), 0);
-    assert_status(KOFN_IO, kofn_zmq_connect(&t, "tcp://127.0.0.1:9", &o));
-    erase(sub);
-    rmdir(dir);
-}
-
-static void others_are_kept_out(void **state)
-{
-    char ours[] = "/tmp/kofn-keys-XXXXXX", theirs[] = "/tmp/kofn-keys-XXXXXX";
-    char mixed[] = "/tmp/kofn-keys-XXXXXX", from[100], to[100];
-    kofn_zmq_options o = {.silence = 10 * KOFN_SECOND};
-    kofn_transport *a, *b, *stranger[3];
-    kofn_peer of_b;
-
-    (void)state;
-    assert_non_null(mkdtemp(ours));
-    assert_non_null(mkdtemp(theirs));
-    assert_non_null(mkdtemp(mixed));
-    assert_ok(kofn_zmq_keygen(ours));
-    assert_ok(kofn_zmq_keygen(theirs));
-    /* Who knows the coordinator's key, and has a key that is not listed. */
-    snprintf(from, sizeof from, "%s/coordinator.public", ours);
-    snprintf(to, sizeof to, "%s/coordinator.public", mixed);
-    assert_int_equal(link(from, to), 0);
-    snprintf(from, sizeof from, "%s/worker.secret", theirs);
-    snprintf(to, sizeof to, "%s/worker.secret", mixed);
-    assert_int_equal(link(from, to), 0);
-
-    o.keys = ours;
-    a = listener(addresses[0], &o);
-    stranger[0] = dialler(a, &patient); /* no keys */
-    o.keys = theirs;                    /* other keys */
-    stranger[1] = dialler(a, &o);
-    o.keys = mixed;
-    stranger[2] = dialler(a, &o);
-    for (int i = 0; i < 10; i++) {
-        quiet(a, 50 * MILLI);
-        for (int k = 0; k < 3; k++)
-            quiet(stranger[k], 10 * MILLI);
-    }
-    for (int k = 0; k < 3; k++)
-        assert_true(kofn_zmq_trouble(stranger[k])[0] != 0);
-    assert_non_null(strstr(kofn_zmq_trouble(stranger[2]), "not on its list"));
-    assert_true(a->dropped > 0);
-
-    o.keys = ours;
-    b = dialler(a, &o);
-    of_b = came(a, b);
-    came(b, a);
-    assert_non_null(strstr(a->name_of(a, of_b), "127.0.0.1, key "));
-    for (int k = 0; k < 3; k++)
-        stranger[k]->close(stranger[k], 0);
-    b->close(b, 0);
-    went(a, of_b);
-    a->close(a, 0);
-    erase(ours);
-    erase(theirs);
-    erase(mixed);
-}
-
-/* Connections that come to nothing leave nothing behind, and a peer stays. */
-static void a_flood_runs_off(void **state)
-{
-    char dir[] = "/tmp/kofn-keys-XXXXXX", junk[200];
-    kofn_zmq_options o = {.keys = dir, .silence = 10 * KOFN_SECOND};
-    kofn_transport *a, *b;
-    long before = 0;
-
-    (void)state;
-    assert_non_null(mkdtemp(dir));
-    assert_ok(kofn_zmq_keygen(dir));
-    memset(junk, 0xff, sizeof junk);
-    a = listener(addresses[0], &o);
-    b = dialler(a, &o);
-    came(a, b);
-    came(b, a);
-    for (int i = 0; i < 2000; i++) {
-        int fd = raw(kofn_zmq_endpoint(a));
-
-        if (write(fd, junk, sizeof junk) < 0) {
-            /* it was turned away */
-        }
-        close(fd);
-        if (i == 500)
-            before = memory();
-        if (i % 100 == 0) {
-            say(b, 0, "on");
-            hear(a, 0, "on");
-        }
-    }
-    assert_true(memory() - before < 8 * 1024);
-    quiet(a, 200 * MILLI);
-    assert_true(a->dropped >= 1000);
-    b->close(b, 0);
-    a->close(a, 0);
-    erase(dir);
-}
-
-static void open_addresses_want_keys(void **state)
-{
-    static const char *const reachable[] = {
-        "tcp://*:*", "tcp://0.0.0.0:*", "tcp://[::]:*", "tcp://127.example:1",
-        "tcp://lo:*"};
-    const kofn_zmq_options insecure = {.insecure = true};
-    kofn_transport *t;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof reachable / sizeof *reachable; i++) {
-        assert_status(KOFN_INVAL, kofn_zmq_listen(&t, reachable[i], NULL));
-        assert_non_null(strstr(kofn_errmsg(), "--insecure"));
-        assert_status(KOFN_INVAL, kofn_zmq_connect(&t, reachable[i], NULL));
-        assert_null(t);
-    }
-    assert_ok(kofn_zmq_listen(&t, "tcp://0.0.0.0:*", &insecure));
-    t->close(t, 0);
-    assert_status(KOFN_INVAL, kofn_zmq_listen(&t, "inproc://x", NULL));
-    assert_status(KOFN_INVAL, kofn_zmq_listen(&t, "tcp://127.0.0.1", NULL));
-    assert_status(KOFN_INVAL, kofn_zmq_connect(&t, "tcp://127.0.0.1:x", NULL));
-}
-
 /* ---- many ------------------------------------------------------------------
  */
 
@@ -939,20 +490,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(signals_lose_nothing),
         cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
                                         go_home),
-        cmocka_unit_test(strangers_are_not_heard),
-        cmocka_unit_test(wrong_frames_are_dropped),
-        cmocka_unit_test(the_oversized_go),
-        cmocka_unit_test(keys_are_kept_well),
-        cmocka_unit_test(others_are_kept_out),
-        cmocka_unit_test(a_flood_runs_off),
-        cmocka_unit_test(open_addresses_want_keys),
         cmocka_unit_test(many_come_and_go),
         cmocka_unit_test(a_pair_is_one_peer),
     };
 
     if (argc == 3 && strcmp(argv[1], "echo") == 0)
         return echo(argv[2], NULL);
-    snprintf(unix_socket, sizeof unix_socket, "ipc:///tmp/kofn-zmq-%ld.sock",
-             (long)getpid());
+    name_socket();
     return cmocka_run_group_tests_name("zmq", tests, NULL, NULL);
 }
