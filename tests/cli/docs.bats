@@ -1,0 +1,23 @@
+load helpers
+
+# docs/security.md names tests as `FILE_test: FUNCTION` and `FILE.bats: TITLE`.
+@test "every test that docs/security.md names is there" {
+    doc=$KOFN_SOURCE/docs/security.md
+    named=0
+    while IFS= read -r name; do
+        file=${name%%: *} test=${name#*: }
+        named=$((named + 1))
+        case $file in
+        *.bats) grep -rqF "@test \"$test\"" "$KOFN_SOURCE"/tests --include="$file" ;;
+        *) grep -q "cmocka_unit_test[a-z_]*($test[,)]" "$KOFN_SOURCE/tests/$file.c" ;;
+        esac || { echo "no such test: $name"; return 1; }
+    done < <(grep -o '`[a-z_]*\(_test\|\.bats\): [^`]*`' "$doc" | tr -d '`')
+    [ "$named" -ge 15 ]
+}
+
+@test "every row of docs/security.md names a test" {
+    # tables of sentences have the heading "held by"
+    awk '/^\| what \| held by \|/ { t = 1; next } !/^\|/ { t = 0 }
+         t && !/^\|---/ && !/`[a-z_]*(_test|\.bats): / { print; bad = 1 }
+         END { exit bad }' "$KOFN_SOURCE/docs/security.md"
+}
