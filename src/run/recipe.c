@@ -331,7 +331,7 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
 static kofn_status read_sparse(reader *r, kf_recipe *out)
 {
     kofn_block *b = out->block;
-    size_t rows, weights;
+    size_t rows, ends, weights;
 
     out->A_rows = number(r, SIZE_MAX / 2);
     out->A_cols = b->cols;
@@ -339,11 +339,11 @@ static kofn_status read_sparse(reader *r, kf_recipe *out)
     b->used = number(r, r->left / sizeof(uint64_t));
     if (r->broken || !b->cols || b->cols > UINT32_MAX || !b->rows ||
         b->rows > out->A_rows || !kf_mul(b->used, b->rows, &rows) ||
-        !kf_mul(b->lanes, b->used, &weights))
+        !kf_add(rows, 1, &ends) || !kf_mul(b->lanes, b->used, &weights))
         return malformed(r);
     b->first = make(r, b->used, sizeof *b->first, sizeof(uint64_t));
     b->weight = make(r, weights, sizeof *b->weight, sizeof(double));
-    b->own.ptr = make(r, rows + 1, sizeof *b->own.ptr, 0);
+    b->own.ptr = make(r, ends, sizeof *b->own.ptr, 0);
     b->own.col = make(r, b->entries, sizeof *b->own.col, 0);
     b->own.val = make(r, b->entries, sizeof *b->own.val, 0);
     if (!b->first || !b->weight || !b->own.ptr || !b->own.col || !b->own.val)
@@ -423,7 +423,7 @@ static kofn_status read_sum(reader *r, kf_recipe *out,
 {
     kofn_block *b = out->block;
     kf_share *s = make(r, 1, sizeof *s, 0);
-    size_t wide, mixes, values;
+    size_t wide, mixes, values, answer;
 
     b->share = s;
     if (!s)
@@ -440,7 +440,9 @@ static kofn_status read_sum(reader *r, kf_recipe *out,
         s->span < kf_ceil_div(s->length, s->pieces) ||
         !kf_mul(s->parts, s->pieces, &wide) ||
         !kf_mul(wide, s->turns * s->lanes, &mixes) ||
-        !kf_mul(wide, s->span, &values))
+        !kf_mul(wide, s->span, &values) ||
+        !kf_mul(s->pieces, s->span, &answer) ||
+        !kf_mul(s->lanes, s->span, &answer))
         return malformed(r);
     s->part = make(r, s->parts, sizeof *s->part, sizeof(uint64_t));
     s->mix = make(r, mixes, sizeof *s->mix, sizeof(double));
@@ -472,14 +474,14 @@ static kofn_status read_block(reader *r, kf_recipe *out,
                               const kofn_serve_options *opt)
 {
     kofn_block *b = out->block;
-    size_t kind = number(r, SUM);
+    size_t kind = number(r, SUM), strips;
 
     b->dtype = number(r, KOFN_F32) == KOFN_F32 ? KOFN_F32 : KOFN_F64;
     b->lanes = number(r, UINT16_MAX);
     b->rows = number(r, SIZE_MAX / 16);
     b->cols = number(r, SIZE_MAX / 16);
     read_source(r, out);
-    if (r->broken || b->lanes == 0)
+    if (r->broken || b->lanes == 0 || !kf_mul(b->lanes, b->rows, &strips))
         return malformed(r);
     TRY(kind == SUM      ? read_sum(r, out, opt)
         : kind == SPARSE ? read_sparse(r, out)

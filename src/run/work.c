@@ -314,6 +314,14 @@ static bool shape(const kofn_matrix *a, size_t rows, size_t cols)
     return a->rows == rows && a->cols == cols;
 }
 
+/* n of them in each lane, one lane below the other. */
+static bool stacked(const kofn_matrix *a, size_t lanes, size_t n, size_t cols)
+{
+    size_t rows;
+
+    return kf_mul(lanes, n, &rows) && shape(a, rows, cols);
+}
+
 /* Strips of the lanes of an input that is summed over; they may go on at the
  * first one. */
 static bool within(const kofn_msg *m, size_t strips, size_t lanes, size_t most)
@@ -331,16 +339,16 @@ static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
 
     if (m->how == KOFN_TURN)
         return b->share && m->turn < b->share->turns &&
-               shape(out, b->share->lanes * b->share->span, 1);
+               stacked(out, b->share->lanes, b->share->span, 1);
     if (b->share || m->lo >= m->hi || (b->A && m->how != KOFN_ROWS))
         return false;
     switch (m->how) {
     case KOFN_ROWS:
         return m->hi <= b->rows && in->rows == b->cols &&
-               shape(out, b->lanes * strips, in->cols);
+               stacked(out, b->lanes, strips, in->cols);
     case KOFN_LEFT_ROWS:
         return m->hi <= in->rows && in->cols == b->rows &&
-               shape(out, b->lanes * strips, b->cols);
+               stacked(out, b->lanes, strips, b->cols);
     case KOFN_INNER:
         return within(m, in->rows, b->lanes, b->cols) &&
                shape(out, b->rows, in->cols);
