@@ -1,7 +1,9 @@
 /* net.h -- what the benches of networks share: other processes, a plain socket
- * of the loopback, and packets that must arrive.  It comes after bench.h. */
+ * of the loopback, and packets that must arrive. */
 #ifndef KF_BENCH_NET_H
 #define KF_BENCH_NET_H
+
+#include "bench.h"
 
 #include <kofn/transport.h>
 

@@ -6,6 +6,7 @@
 #include "loop_transport.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #define FLEET_MOST 64
 
