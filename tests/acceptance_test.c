@@ -1,4 +1,4 @@
-/* acceptance_test.c -- what SPEC-A asks of coded elastic computing and of
+/* acceptance_test.c -- what docs/math asks of coded elastic computing and of
  * polynomially coded regression, as far as no other test asks it:
  *
  *   T3   exact for every live set    left_test every_live_set (A B and B A),
@@ -18,7 +18,7 @@
  *   T19  iteration counts            regress_facts_test fact_iterations
  *   T20  ratios of scenarios         experiment_test tables_III_to_VI,
  *                                    sleepers_slow_*, the_law_of_sleep
- *   A19, C16  refusals: here, and
+ *   refusals: here, and
  *        duplicate live row          core_test seats_are_reused_lowest_first
  *        singular sets               code_test singular_sets_are_refused
  *        foreign, stale, duplicate   core_test what_does_not_fit_is_dropped,
@@ -32,7 +32,7 @@
 
 #include <stdio.h>
 
-/* ---- T3: the gradient of every live set ---------------------------------------- */
+/* ---- T3: the gradient of every live set ---------------------------------- */
 
 /* 1/m X' z + ridge w, straight from the definition. */
 static void define_gradient(const data *d, kofn_loss loss, double ridge,
@@ -112,10 +112,11 @@ static void gradients_of_every_live_set(void **state)
     }
 }
 
-/* ---- what is sent back ------------------------------------------------------------ */
+/* ---- what is sent back --------------------------------------------------- */
 
-/* SPEC-A A11, A10: L R margins, that is the padded rows of X, and d numbers from
- * each of the n live; of A B with A cut into columns one product from each. */
+/* math/elastic.md 11, 10: L R margins, that is the padded rows of X, and d
+ * numbers from each of the n live; of A B with A cut into columns one product
+ * from each. */
 static void sums_are_answered_once(void **state)
 {
     kofn_regress_options o = {.size = sizeof o, .step = 1, .max_iterations = 1};
@@ -150,7 +151,7 @@ static void sums_are_answered_once(void **state)
     data_free(&d);
 }
 
-/* ---- T4: changes within both phases ---------------------------------------------- */
+/* ---- T4: changes within both phases -------------------------------------- */
 
 #define STEPS 16
 
@@ -216,7 +217,7 @@ static void changes_within_gradients(void **state)
     data_free(&d);
 }
 
-/* ---- A19, C16: what is refused, and nothing is the worse for it --------------------- */
+/* ---- what is refused, and nothing is the worse for it -------------------- */
 
 /* A code for each operation. */
 static const struct job_kind {

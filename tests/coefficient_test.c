@@ -15,8 +15,8 @@ static double *basis_rows(kofn_basis b, size_t i, size_t n, size_t k, size_t w,
     return rows;
 }
 
-/* Every 4 x 4 block is L(q) as NUMERICS 2.1 prints it, with components of 16
- * random bits, so that L(q)^T L(q) = |q|^2 I holds exactly. */
+/* Every 4 x 4 block is L(q) as math/numerics.md 2.1 prints it, with components
+ * of 16 random bits, so that L(q)^T L(q) = |q|^2 I holds exactly. */
 static void quaternion_rows(void **state)
 {
     static const double sign[4][4] = {
@@ -249,8 +249,8 @@ static void turns(void **state)
         }
 }
 
-/* NUMERICS 2.5: columns floor(i k/n) .. + w-1, cyclically; a joiner beyond
- * the first n mixes all. */
+/* math/numerics.md 2.5: columns floor(i k/n) .. + w-1, cyclically; a joiner
+ * beyond the first n mixes all. */
 static void light_rows_have_their_support(void **state)
 {
     static const size_t shapes[][3] = {{6, 4, 2}, {20, 16, 4}, {40, 30, 9},

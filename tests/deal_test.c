@@ -200,7 +200,7 @@ static void unequal_example_is_dealt(void **state)
     floor_down(&f);
 }
 
-/* SPEC-A A3: cuts floor(j R/n), rank p on the k groups from p on. */
+/* math/elastic.md 3: cuts floor(j R/n), rank p on the k groups from p on. */
 static void equal_deals(void **state)
 {
     kf_rng r = kf_rng_stream(6, KF_FOR_DATA, 0, 0);

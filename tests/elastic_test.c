@@ -1,4 +1,4 @@
-/* elastic_test.c -- coded elastic computing against its paper and SPEC-A:
+/* elastic_test.c -- coded elastic computing against its paper, math/elastic.md:
  * shares that follow the live set, groups, speeds. */
 #include "elastic_rig.h"
 #include "figure1.h"
@@ -56,9 +56,9 @@ static void shares_follow_the_live_set(void **state)
         }
 }
 
-/* A5: inside a round there is no redundancy.  When all others have answered,
- * losing one machine leaves exactly its L groups open, and what is asked again
- * is one more result for each of their strips. */
+/* math/elastic.md 5.6: inside a round there is no redundancy.  When all others
+ * have answered, losing one machine leaves exactly its L groups open, and what
+ * is asked again is one more result for each of their strips. */
 static void one_loss_opens_L_groups(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void figure_1_worked(void **state)
     kofn_plan_free(p);
 }
 
-/* ---- groups (A13) -------------------------------------------------------- */
+/* ---- groups (math/elastic.md 13) ----------------------------------------- */
 
 static double choose(size_t n, size_t k)
 {
@@ -339,7 +339,7 @@ static void groups_survive_as_often_as_they_should(void **state)
     }
 }
 
-/* ---- unequal speeds (A12) ------------------------------------------------ */
+/* ---- unequal speeds (math/elastic.md 12) --------------------------------- */
 
 /* Fact cec.hetero.example: rows and segments for speeds 1 1 4 2 8. */
 static void unequal_speeds_example(void **state)

@@ -1,5 +1,5 @@
 /* elastic_traces_test.c -- coded elastic computing under traces of joins and
- * leaves (SPEC-A): data that never move, and work in hand. */
+ * leaves: data that never move, and work in hand. */
 #include "elastic_rig.h"
 
 #define EVENTS 60

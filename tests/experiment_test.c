@@ -1,13 +1,13 @@
 /* experiment_test.c -- published experiments in simulated time: what is
- * expected of them (SPEC-A C15, A18; SPEC-B D.11, D.12), by counts and seeded
- * draws, never by a clock. */
+ * expected of them (math/regression.md 15, elastic.md 18, gradients.md 11, 12),
+ * by counts and seeded draws, never by a clock. */
 #include "rig.h"
 
 #include "cli/experiment.h" /* part of the command, not of the library */
 
 /* ---- dice ---------------------------------------------------------------- */
 
-/* Facts prng.splitmix64; uniform and normal as SPEC-A 0.3 has them. */
+/* Facts prng.splitmix64; uniform and normal as math/README.md has them. */
 static void dice_are_portable(void **state)
 {
     static const uint64_t first[] = {
@@ -93,7 +93,7 @@ static void run_scenario(size_t k, pcr_stale stale, bool clogged, size_t runs,
 
 static void tables_III_to_VI(void **state)
 {
-    /* SPEC-A's own simulation: uncoded/PCR and GC/PCR. */
+    /* An independent simulation: uncoded/PCR and GC/PCR. */
     static const double reference[PCR_SCENARIOS][2] = {
         {4.9, 2.45}, {11.2, 2.90}, {4.5, 2.10}, {10.4, 2.41}};
 
@@ -165,7 +165,7 @@ static void the_law_of_sleep(void **state)
     }
 }
 
-/* SPEC-A 0.6: results nobody waits for must not occupy the link. */
+/* math/regression.md 15: results nobody waits for must not occupy the link. */
 static void stale_results_take_the_advantage_away(void **state)
 {
     pcr_mean mean[PCR_SCHEMES];
@@ -291,7 +291,7 @@ static void sizes_are_shares_of_the_published(void **state)
     assert_int_equal(elastic_size(1e-9, 30000, 240), 240);
 }
 
-/* E-A1: whoever is live does 1/n of the product. */
+/* Figure 2a: whoever is live does 1/n of the product. */
 static void matvec_shares(void **state)
 {
     matvec_result r;
@@ -306,7 +306,7 @@ static void matvec_shares(void **state)
     assert_at_most(r.worst, 1e-12);
 }
 
-/* E-A2: the busiest worker's multiplications. */
+/* Figure 2b: the busiest worker's multiplications. */
 static void bars(void **state)
 {
     static const size_t live[BARS] = {20, 20, 10};
@@ -329,8 +329,8 @@ static double last(const descent_result *r, descent_kind k, size_t i)
     return r->mse[k][i][DESCENT_ITERATIONS - 1];
 }
 
-/* E-A3: the three orderings, and that coded is the plain iteration until
- * rounding has grown (SPEC-A A11). */
+/* Figure 2c: the three orderings, and that coded is the plain iteration until
+ * rounding has grown (math/elastic.md 11). */
 static void descents(void **state)
 {
     descent_result *r = numbers(1, sizeof *r);

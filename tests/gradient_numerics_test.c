@@ -1,6 +1,6 @@
 /* gradient_numerics_test.c -- how exact sums of gradients are at scale
- * (NUMERICS 4 and 7.5): worst of straggler sets that are clustered, contiguous
- * at any stride, random, and climbed to.
+ * (math/numerics.md 4 and 7.5): worst of straggler sets that are clustered,
+ * contiguous at any stride, random, and climbed to.
  *
  * Each number of a sum is made of the same number of each answer, so the error
  * relative to the norm does not depend on how long the vectors are once there
@@ -228,7 +228,8 @@ static void groups(void **state)
 }
 
 /* What the worker count leaves over makes the last group larger than d, and
- * going back through the turns multiplies what that costs (NUMERICS 4.1). */
+ * going back through the turns multiplies what that costs
+ * (math/numerics.md 4.1). */
 static void groups_in_turns(void **state)
 {
     static const struct {

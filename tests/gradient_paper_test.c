@@ -1,5 +1,5 @@
 /* gradient_paper_test.c -- gradient codes against their papers: worked examples
- * and the invariants of gradient coding (SPEC-B D.8). */
+ * and the invariants of gradient coding (math/gradients.md 8). */
 #include "gradient_rig.h"
 
 #include "schemes/gradient.h"
@@ -38,7 +38,7 @@ static void assert_close(const double *a, const double *b, size_t n,
             fail_msg("entry %zu: %.17g, not %.17g", i, a[i], b[i]);
 }
 
-/* SPEC-B D.7A, D.fixture.agc.n3d2lam2. */
+/* math/gradients.md 5. */
 static void adaptive_by_hand(void **state)
 {
     static const double V[] = {1, 0, 1, 0, 0, 1, 1, 0, 1, -1, 1,  0,
@@ -84,8 +84,8 @@ static void adaptive_by_hand(void **state)
     kf_dual_free(&u);
 }
 
-/* SPEC-B D.6.5: powers of points that are all distinct, and yet singular; not
- * so with one point moved. */
+/* math/gradients.md 6.5: powers of points that are all distinct, and yet
+ * singular; not so with one point moved. */
 static void powers_may_be_singular(void **state)
 {
     static const uint32_t answer[] = {0, 1, 2, 3}; /* of seats 0 and 1 */
@@ -105,7 +105,7 @@ static void powers_may_be_singular(void **state)
     }
 }
 
-/* SPEC-B D.4, D.fixture.cgc.n4d3m2; the scheme has the same points. */
+/* math/gradients.md 4; the scheme has the same points. */
 static void vandermonde_by_hand(void **state)
 {
     static const double x[] = {-1.5, -1, 1, 1.5};
@@ -132,7 +132,7 @@ static void vandermonde_by_hand(void **state)
     fleet_down(&f);
 }
 
-/* SPEC-B D.3, D.fixture.gc.n3s1: the example everybody gives.  Its first row
+/* math/gradients.md 3: the example everybody gives.  Its first row
  * is printed at half the scale. */
 static void cyclic_by_hand(void **state)
 {
@@ -156,7 +156,7 @@ static void cyclic_by_hand(void **state)
                          &(double){1}, 1, 1e-15);
 }
 
-/* SPEC-B D.decodable: n = 4, d = 3, lam = 6. */
+/* math/gradients.md 5.4: n = 4, d = 3, lam = 6. */
 static void progress_by_hand(void **state)
 {
     static const struct {
@@ -181,7 +181,7 @@ static void progress_by_hand(void **state)
     }
 }
 
-/* ---- invariants (SPEC-B D.8) --------------------------------------------- */
+/* ---- invariants (math/gradients.md 8) ------------------------------------ */
 
 /* S as D.5.1 defines it, by LAPACK; V S and the dual give the same E. */
 static void S_gives_E(size_t n, size_t d, size_t lam)
@@ -291,7 +291,7 @@ static void holders(void **state)
     }
 }
 
-/* SPEC-B D.7.1, D.groups: who shares parts with whom. */
+/* math/gradients.md 7.1: who shares parts with whom. */
 static void groups_share(void **state)
 {
     static const struct {

@@ -37,7 +37,7 @@ static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
     return s;
 }
 
-/* n - s workers send C_s p numbers each: SPEC-B D.9, D.12.3. */
+/* n - s workers send C_s p numbers each: math/gradients.md 9, 12.3. */
 static void lengths_are_the_closed_forms(void **state)
 {
     static const struct {

@@ -2,14 +2,14 @@
  * decoders as products of two matrices. */
 #include "gradient_rig.h"
 
-/* ---- when the sum is there (SPEC-B D.5.4) -------------------------------- */
+/* ---- when the sum is there (math/gradients.md 5.4) ----------------------- */
 
 typedef struct code_kind {
     size_t n, d, units; /* units: pieces of a vector, before any field */
     bool grouped;
 } code_kind;
 
-/* Where the group of a seat begins and ends (SPEC-B D.7.1). */
+/* Where the group of a seat begins and ends (math/gradients.md 7.1). */
 static void group_of_seat(const code_kind *k, size_t seat, size_t *from,
                           size_t *to)
 {
@@ -175,7 +175,8 @@ static void agc_by_all_sets(void **state)
         for (size_t d = 1; d <= n && d <= 4; d++)
             for (size_t c = 0; c < 3; c++)
                 for (size_t g = 0; g < 2; g++) {
-                    /* the staircase loses digits as it grows: SPEC-B D.6.2 */
+                    /* the staircase loses digits as it grows:
+                     * math/gradients.md 6.2 */
                     size_t lam = c == 0  ? lcm[d]
                                  : c == 1 ? (d < 3 ? lcm[d] : 4)
                                           : lcm[d] + 1;

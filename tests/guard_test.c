@@ -1,6 +1,6 @@
 /* guard_test.c -- what the coordinator does about verdicts: how many results
- * it waits for, whom it leaves out, when it gives up (SPEC-B E.8).  An oracle
- * that knows who lies stands in for the arithmetic. */
+ * it waits for, whom it leaves out, when it gives up (docs/errors.md).  An
+ * oracle that knows who lies stands in for the arithmetic. */
 #include "support.h"
 
 #include "base/rng.h"

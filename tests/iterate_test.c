@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- the portable random numbers of SPEC-A 0.3
+/* ---- the portable random numbers of math/README.md
  * ---------------------------------- */
 
 static uint32_t below(uint64_t *state, uint32_t k)

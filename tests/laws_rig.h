@@ -1,5 +1,5 @@
 /* laws_rig.h -- a grid of the parameters that every scheme in kofn_scheme_at()
- * declares, for laws that all must obey (DESIGN section 10).  A new scheme is
+ * declares, for laws that all must obey.  A new scheme is
  * put to all of them without a line here. */
 #ifndef KF_TEST_LAWS_RIG_H
 #define KF_TEST_LAWS_RIG_H

@@ -1,5 +1,5 @@
 /* left_test.c -- codes turned round and left products: what a seat is sent
- * depends on who is live, and answers are sums (SPEC-A A10, A11). */
+ * depends on who is live, and answers are sums (math/elastic.md 10, 11). */
 #include "support.h"
 
 #include "base/rng.h"

@@ -1,5 +1,5 @@
 /* missing_test.c -- sums that leave out who is missing, or remember it: what is
- * in them, and that the report says so (SPEC-A A17). */
+ * in them, and that the report says so (math/elastic.md 17). */
 #include "rig.h"
 
 #define WORKERS 6
@@ -253,7 +253,7 @@ static void exact_sums_say_so(void **state)
     }
 }
 
-/* ---- regression -------------------------------------------------------------- */
+/* ---- regression ---------------------------------------------------------- */
 
 #define POINTS 103 /* parts of different sizes */
 #define MACHINES 10

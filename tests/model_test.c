@@ -95,7 +95,7 @@ static void the_published_table_is_reproduced(void **state)
 }
 
 /* The conclusions of the table survive: its order with the straight numbers,
- * from the least to the greatest (D.11). */
+ * from the least to the greatest (math/gradients.md 11). */
 static void the_table_orders_the_schemes_as_told(void **state)
 {
     static const int order[2][8] = {{16, 8, 14, 6, 2, 0, 12, 10},
@@ -181,7 +181,7 @@ static void check_groups(size_t n, size_t d, const size_t *sizes, size_t count)
     assert_int_equal(kofn_aet_group_size(&q, G_AGC, count), 0);
 }
 
-/* D.groups. */
+/* math/gradients.md 7.1. */
 static void groups_are_those_of_the_paper(void **state)
 {
     (void)state;
@@ -483,7 +483,7 @@ static void at_most(double a, double b)
     assert_at_most(a, b * (1 + 1e-13));
 }
 
-/* D.10.4 (i) to (iv), for one set of parameters. */
+/* math/gradients.md 10.4, for one set of parameters. */
 static void check_dominance(const kofn_aet_params *q)
 {
     double agc = average(q, AGC).time, g_agc = average(q, G_AGC).time;
@@ -539,7 +539,7 @@ static double crossing(double t_cp, double t_cm, kofn_aet_scheme below,
     return low;
 }
 
-/* D.10.5, to the digits told. */
+/* math/gradients.md 10.5, to the digits told. */
 static void curves_cross_where_they_should(void **state)
 {
     (void)state;

@@ -313,9 +313,10 @@ static void adversary_up_to_1000(void **state)
     }
 }
 
-/* P(noise > x median) ~ x^-4 (NUMERICS 0): of random sets at (64,56) one in
- * 62 is beyond 3 medians and one in 15 000 beyond 10; with real coefficients
- * it would be one in 6 and one in 19.  Five standard deviations allowed. */
+/* P(noise > x median) ~ x^-4 (math/numerics.md 0): of random sets at (64,56)
+ * one in 62 is beyond 3 medians and one in 15 000 beyond 10; with real
+ * coefficients it would be one in 6 and one in 19.  Five standard deviations
+ * allowed. */
 static int ascending(const void *a, const void *b)
 {
     double x, y;

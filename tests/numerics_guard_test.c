@@ -257,7 +257,7 @@ static void elastic_deals_once_more(void **state)
     assert_true(rows > 1000 && rows <= 1400);
 }
 
-/* ---- SPEC-A: whatever is left of an elastic fleet ------------------------ */
+/* ---- whatever is left of an elastic fleet ------------------------ */
 
 static double elastic_round(const char *spec, const uint32_t *set, size_t left,
                             size_t workers, size_t m, size_t n, size_t p)

@@ -112,8 +112,8 @@ static void prediction_holds_for_every_basis(void **state)
 
 /* ---- more than enough, joiners, sparse operands -------------------------- */
 
-/* NUMERICS 2.6: each result beyond k calms the noise.  (64,32), worst of
- * random sets: 2e2 with none more, 52 with one, 19 with four; that is of
+/* math/numerics.md 2.6: each result beyond k calms the noise.  (64,32), worst
+ * of random sets: 2e2 with none more, 52 with one, 19 with four; that is of
  * 4000 sets and in the 2-norm, which is never less than our noise. */
 static void surplus_results_heal(void **state)
 {
@@ -148,9 +148,9 @@ static void surplus_results_heal(void **state)
     pair_down(&p);
 }
 
-/* NUMERICS 2.2: rows for up to 200 joiners beside k = 4..64 never changed:
- * contiguous windows (what elastic schedulers select) make noise up to 5e2,
- * random sets up to 3.3e2; the error is that of 2.1. */
+/* math/numerics.md 2.2: rows for up to 200 joiners beside k = 4..64 never
+ * changed: contiguous windows (what elastic schedulers select) make noise up to
+ * 5e2, random sets up to 3.3e2; the error is that of 2.1. */
 static void joiners_are_as_good(void **state)
 {
     static const size_t ks[] = {4, 12, 30, 64};

@@ -1,5 +1,5 @@
 /* pcr_numerics_test.c -- how accurate polynomially coded regression is, and how
- * many answers that takes (NUMERICS 3.4 and 3.6). */
+ * many answers that takes (math/numerics.md 3.4 and 3.6). */
 #include "pcr_rig.h"
 
 /* Where a seat stands, from its row of G: the middle entries are the cosine
@@ -57,8 +57,8 @@ static void measure(const herd *h, const uint32_t *set, size_t k, tally *t)
     kf_decoder_free(d);
 }
 
-/* NUMERICS 3.4: the worst loss of N - K, neighbours in angle, with one digit
- * and of one draw; those of neighbours in number stay with rounding. */
+/* math/numerics.md 3.4: the worst loss of N - K, neighbours in angle, with one
+ * digit and of one draw; those of neighbours in number stay with rounding. */
 static void circle_table(void **state)
 {
     static const size_t lost[] = {1, 2, 3, 4, 5, 6, 8, 10};
@@ -141,8 +141,8 @@ typedef struct figures {
     double mean;              /* answers until 1e-9 is predicted */
 } figures;
 
-/* NUMERICS 3.6, and what the guard makes of it: of a hundred workers some sets
- * of 19 are of no use, but hardly ever do 20 not do. */
+/* math/numerics.md 3.6, and what the guard makes of it: of a hundred workers
+ * some sets of 19 are of no use, but hardly ever do 20 not do. */
 static void many_workers(void **state)
 {
     static const figures table[] = {

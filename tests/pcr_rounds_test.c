@@ -1,5 +1,5 @@
 /* pcr_rounds_test.c -- polynomially coded regression on real rounds: what is
- * received, and what is refused (SPEC-A C16). */
+ * received, and what is refused (math/regression.md 16). */
 #include "pcr_rig.h"
 
 /* ---- jobs ---------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* pcr_test.c -- polynomially coded regression: A' A x from any 2 ceil(n/r) - 1
- * answers (SPEC-A part C).
+ * answers (math/regression.md).
  *
  * Facts are those of the companion table of the specification (facts.json),
  * quoted by their names.
@@ -187,8 +187,8 @@ static void even_sets_are_enough(void **state)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* All of n present: the mean, 1/n each (NUMERICS 3.2).  More than K: LAPACK's
- * minimum norm, for all rows have the same rounding. */
+/* All of n present: the mean, 1/n each (math/numerics.md 3.2).  More than K:
+ * LAPACK's minimum norm, for all rows have the same rounding. */
 static void weights_have_minimum_norm(void **state)
 {
     kf_rng r = kf_rng_stream(4, KF_FOR_SAMPLE, 0, 0);

@@ -202,7 +202,8 @@ static void refusals(void **state)
     kofn_plan_free(p);
 }
 
-/* A14: (1 - 1/n) k N multiply-adds against (k-1) N/(k n) numbers and a trip. */
+/* math/elastic.md 14: (1 - 1/n) k N multiply-adds against (k-1) N/(k n) numbers
+ * and a trip. */
 static void costs(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 1000, 1000, 1, KOFN_F64, false};

@@ -1,5 +1,5 @@
-/* portable.h -- the portable random numbers of SPEC-A 0.3, which the companion
- * table of the specification is made with. */
+/* portable.h -- the portable random numbers of math/README.md, which the
+ * companion table of the specification is made with. */
 #ifndef KF_TEST_PORTABLE_H
 #define KF_TEST_PORTABLE_H
 

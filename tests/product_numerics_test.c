@@ -166,8 +166,8 @@ static size_t gcd(size_t a, size_t b)
     return b ? gcd(b, a % b) : a;
 }
 
-/* NUMERICS 3.2: seat j is at place tau j mod n, tau about 0.618 n.  That the
- * places are these shows in their neighbours being the worst losses. */
+/* math/numerics.md 3.2: seat j is at place tau j mod n, tau about 0.618 n. That
+ * the places are these shows in their neighbours being the worst losses. */
 static size_t step_of(size_t n)
 {
     size_t near = (size_t)(0.6180339887498949 * (double)n + 0.5), d = 0;
@@ -191,8 +191,8 @@ static void without_arc(uint32_t *set, size_t k, size_t n, size_t at)
 static const size_t spare[] = {1, 2, 3, 4, 5, 6, 8, 10};
 #define SPARES (sizeof spare / sizeof *spare)
 
-/* NUMERICS 3.4: worst errors for so many more workers than K, 0 where there is
- * none. */
+/* math/numerics.md 3.4: worst errors for so many more workers than K, 0 where
+ * there is none. */
 typedef struct figures {
     const char *spec;
     size_t K;
@@ -278,7 +278,7 @@ static void circle_code(const figures *t, tally *all, tally *racks)
         assert_at_most(arcs.error[0], at_most(t->f64[s], 0));
         if (t->f32[s] > 0)
             assert_at_most(arcs.error[1], at_most(t->f32[s], 1));
-        assert_at_most(arcs.error[0], sure ? 1e-9 : 1); /* NUMERICS 7.4 */
+        assert_at_most(arcs.error[0], sure ? 1e-9 : 1); /* docs/numerics.md */
         merge(all, &arcs);
         merge(racks, &windows);
         pair_down(&p);
@@ -295,7 +295,7 @@ static void circle_codes(void **state)
         print_message("\n");
         say("  all", &all);
         say("  racks alone", &racks);
-        /* neighbours in number are far apart in angle: NUMERICS 3.2 */
+        /* neighbours in number are far apart in angle: math/numerics.md 3.2 */
         assert_at_most(racks.error[0], 2.4e-14);
         assert_at_most(all.slack, 30);
     }
@@ -364,7 +364,7 @@ static void khatri_rao_code(const char *spec, size_t n, tally *random,
     pair_down(&p);
 }
 
-/* NUMERICS 3.1 and 7.4. */
+/* math/numerics.md 3.1 and 7.4. */
 static void khatri_rao(void **state)
 {
     static const struct {
@@ -428,8 +428,8 @@ static void random_losses(const char *spec, size_t n, size_t left,
     pair_down(&p);
 }
 
-/* NUMERICS 3.5, whose figures (5e-15, 8e-15, 1e-15) are the worst of 60 sets;
- * of more sets some are worse. */
+/* math/numerics.md 3.5, whose figures (5e-15, 8e-15, 1e-15) are the worst of 60
+ * sets; of more sets some are worse. */
 static void replicated_angles(void **state)
 {
     (void)state;

@@ -125,7 +125,7 @@ static void check_code(kofn_op op, const char *spec, size_t K)
     }
 }
 
-/* SPEC-B E.2. */
+/* math/products.md 2. */
 static void every_grid(void **state)
 {
     char s[80];

@@ -8,7 +8,7 @@
 #include "portable.h"
 #include "regress_rig.h"
 
-/* SPEC-A C14. */
+/* math/regression.md 14. */
 static data mixture(size_t m, size_t n, uint64_t seed)
 {
     data d = {{numbers(m * n, 8), m, n, n, KOFN_F64}, column(m), NULL};
@@ -79,7 +79,7 @@ static void it_finds_the_minimum(void **state)
 
 /* ---- facts --------------------------------------------------------------- */
 
-/* SPEC-A H1. */
+/* math/elastic.md 3. */
 static kofn_status fig1_deal(const kofn_layout *L, const kofn_live *live,
                              size_t n, size_t cover, size_t span,
                              kofn_deals *out)
@@ -205,8 +205,8 @@ static void fact_iterations(void **state)
 
 /* ---- machines that fail, and nothing coded ------------------------------- */
 
-/* SPEC-A E-A3: feature k is as large as (1 + k)^-1/2, w* is random, noise has
- * variance 1; rows are scaled after the labels were made. */
+/* math/elastic.md 18: feature k is as large as (1 + k)^-1/2, w* is random,
+ * noise has variance 1; rows are scaled after the labels were made. */
 static data planted(size_t m, size_t n, const double *w, uint64_t seed)
 {
     data d = {random_matrix(m, n, KOFN_F64, seed), column(m), NULL};

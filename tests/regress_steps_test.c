@@ -215,7 +215,8 @@ static void an_epoch_is_all_points(void **state)
 }
 
 /* Batches of a row code are runs of strips: with S of them and S = kofn_strips,
- * batch b of B is the points k S + b S/B .. k S + (b+1) S/B - 1 (SPEC-A A11). */
+ * batch b of B is the points k S + b S/B .. k S + (b+1) S/B - 1
+ * (math/elastic.md 11). */
 static void define_batch(const data *d, size_t S, size_t b, size_t B, double *g)
 {
     size_t m = d->X.rows, n = d->X.cols, count = 0;

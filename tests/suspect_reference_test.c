@@ -1,6 +1,6 @@
 /* suspect_reference_test.c -- who lied, beside other ways to tell: Algorithm 1
- * of the project's specification (E.9), the smallest explanation of one column
- * by trying all, and its L1 relaxation by GLPK. */
+ * of Dutta et al. 2018, the smallest explanation of one column by trying all,
+ * and its L1 relaxation by GLPK. */
 #include "sets.h"
 #include "suspect_rig.h"
 

@@ -6,9 +6,9 @@
  * no clock, no socket, never a matrix.  kofn_peer_run is a node's whole life
  * on a transport.  docs/masterless.md tells the protocol.
  *
- *   - Strips are cut into *groups*, the same for the whole run (SPEC A3; not
- *     the groups of a scheme, of which a mesh has one).  A *piece* is what one
- *     seat's block makes of one group.  Any k pieces of a group, all made of
+ *   - Strips are cut into *groups*, the same for the whole run (math/elastic.md
+ * 3; not the groups of a scheme, of which a mesh has one).  A *piece* is what
+ * one seat's block makes of one group.  Any k pieces of a group, all made of
  *     the same iterate, decode it.
  *   - An iterate is named by its *mark*: its number and a digest of which
  *     epochs made it.  Everything that is sent says of which iterate it
@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-/* ---- words ---------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------- */
 
 /* One life of one node: a number that no other life has; never 0. */
 typedef uint64_t kofn_life;
@@ -59,7 +59,7 @@ typedef struct kofn_member {
 #define KOFN_NO_SEAT UINT32_MAX
 #define KOFN_MAX_GROUPS 64 /* so that a set of groups is a number */
 
-/* ---- what nodes tell each other ---------------------------------------------- */
+/* ---- what nodes tell each other ------------------------------------------ */
 
 typedef enum kofn_note_type {
     KOFN_NOTE_BEAT = 1, /* I stand at `at`; coded: pieces of it I made; seat:
@@ -96,7 +96,7 @@ typedef struct kofn_note {
     size_t listed;
 } kofn_note;
 
-/* ---- the coordinator of one node ------------------------------------------------ */
+/* ---- the coordinator of one node ----------------------------------------- */
 
 typedef enum kofn_decoding {
     KOFN_DECODE_AUTO,       /* kofn_decoding_for                             */
@@ -212,14 +212,15 @@ KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
 /* Groups that `nodes` nodes cut the strips of a plan into. */
 KOFN_API size_t kofn_node_groups(const kofn_plan *plan, size_t nodes);
 
-/* Which way to decode (SPEC A14): distributed decoding saves (1 - 1/n) of the
- * k N multiply-adds and moves (k-1) N / (k n) numbers more, one trip later.
- * Seconds a multiply-add, a number moved, a trip; 0: 0.5 ns, 8 ns, 100 us. */
+/* Which way to decode (math/elastic.md 14): distributed decoding saves (1 -
+ * 1/n) of the k N multiply-adds and moves (k-1) N / (k n) numbers more, one
+ * trip later. Seconds a multiply-add, a number moved, a trip; 0: 0.5 ns, 8 ns,
+ * 100 us. */
 KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
                                          double multiply, double move,
                                          double trip);
 
-/* ---- a node's whole life ------------------------------------------------------------ */
+/* ---- a node's whole life ------------------------------------------------- */
 
 #define KOFN_SCALARS 8
 
@@ -285,7 +286,7 @@ KOFN_API kofn_status kofn_pagerank_peers(kofn_transport *t,
                                          kofn_iterate_result *res,
                                          kofn_node_view *end);
 
-/* ---- a mesh of threads of this process ------------------------------------------------ */
+/* ---- a mesh of threads of this process ----------------------------------- */
 
 typedef struct kofn_mesh kofn_mesh;
 KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);

@@ -16,7 +16,7 @@ static json_t *size_json(size_t rows, size_t cols)
     return json_pack("[I, I]", (json_int_t)rows, (json_int_t)cols);
 }
 
-/* ---- 1: E-A1 ------------------------------------------------------------- */
+/* ---- 1: Figure 2a -------------------------------------------------------- */
 
 #define TRIALS 20
 
@@ -71,7 +71,7 @@ static kofn_status matvec(const cli_args *a, json_t *list)
     return st;
 }
 
-/* ---- 2: E-A2 ------------------------------------------------------------- */
+/* ---- 2: Figure 2b -------------------------------------------------------- */
 
 /* At the decimal that the bands are given with. */
 static bool bar_ok(double ratio, size_t i)
@@ -132,7 +132,7 @@ static kofn_status bars(const cli_args *a, json_t *list)
     return st;
 }
 
-/* ---- 3: E-A3 ------------------------------------------------------------- */
+/* ---- 3: Figure 2c -------------------------------------------------------- */
 
 static json_t *curves_json(const descent_result *r, size_t k)
 {

@@ -177,7 +177,7 @@ kofn_matrix as_matrix(const double *x, size_t rows, size_t cols);
 void transposed_product(const double *X, size_t rows, size_t cols,
                         const double *z, double *g);
 
-/* E-A1: y = X w on 6, 5, 4, 3 workers of which any 3 are enough. */
+/* Figure 2a: y = X w on 6, 5, 4, 3 workers of which any 3 are enough. */
 #define MATVEC_SIZES 4
 typedef struct matvec_result {
     size_t rows, cols, trials;
@@ -195,7 +195,7 @@ typedef struct matvec_result {
 kofn_status elastic_matvec(double scale, size_t trials, uint64_t seed,
                            matvec_result *out);
 
-/* E-A2: a gradient on 20 workers uncoded, 20 coded, 10 coded. */
+/* Figure 2b: a gradient on 20 workers uncoded, 20 coded, 10 coded. */
 #define BARS 3
 typedef struct bars_result {
     size_t rows, cols, trials;
@@ -213,7 +213,7 @@ extern const double bars_band[BARS][2];
 kofn_status elastic_bars(double scale, size_t trials, uint64_t seed,
                          bars_result *out);
 
-/* E-A3: regression on machines that fail. */
+/* Figure 2c: regression on machines that fail. */
 typedef enum descent_kind {
     DESCENT_NOISELESS,   /* no failures                                  */
     DESCENT_CODED,       /* coded elastic computing, through kofn        */

@@ -1,6 +1,6 @@
 /* experiment_descent.c -- linear regression on machines that fail: Figure 2c
  * of "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh,
- * Weimer, 2018); SPEC-A A11, A17, A18.
+ * Weimer, 2018); math/elastic.md 11, 17, 18.
  *
  * 20 machines fail with chance 0.05 an iteration, a replacement is ready ten
  * iterations later.  Steepest descent with a line search over a grid.  The
@@ -220,11 +220,11 @@ static double distance_to(const double *a, const double *b, size_t n)
 }
 
 /* The line search makes rounding grow about tenfold in a few iterations, until
- * runs that are the same but for it part (SPEC-A A11); where they end is then
- * a matter of chance.  So that this does not pass for an effect of coding,
- * every coded realisation has a code of its own, and noiseless realisations
- * but the first have errors, too: a factor of 1 + 2e-15 N(0,1) on each
- * twentieth of a product, which is the size of coded products' errors. */
+ * runs that are the same but for it part (math/elastic.md 11); where they end
+ * is then a matter of chance.  So that this does not pass for an effect of
+ * coding, every coded realisation has a code of its own, and noiseless
+ * realisations but the first have errors, too: a factor of 1 + 2e-15 N(0,1) on
+ * each twentieth of a product, which is the size of coded products' errors. */
 #define JITTER 2e-15
 
 static void jitter(descent *s, double *out)

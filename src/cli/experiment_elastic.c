@@ -1,6 +1,6 @@
 /* experiment_elastic.c -- the timings of "Coded Elastic Computing" (Yang,
- * Interlandi, Grover, Kar, Amizadeh, Weimer, 2018), Figures 2a and 2b; SPEC-A
- * A18.
+ * Interlandi, Grover, Kar, Amizadeh, Weimer, 2018), Figures 2a and 2b;
+ * math/elastic.md 18.
  *
  * Real matrices on kofn's simulator with the measured clock: every task takes
  * the processor time it really took, as if each worker had a machine of its
@@ -303,7 +303,7 @@ static double share(const bench *b, size_t s)
     return (double)b->setting[s].rows / (double)b->rows;
 }
 
-/* ---- E-A1 ---------------------------------------------------------------- */
+/* ---- Figure 2a ----------------------------------------------------------- */
 
 /* A data centre's network, as the simulator has it: every message takes LATENCY
  * and its bytes' time.  Added to rounds that ran without, so that what workers
@@ -375,7 +375,7 @@ kofn_status elastic_matvec(double scale, size_t trials, uint64_t seed,
     return st;
 }
 
-/* ---- E-A2 ---------------------------------------------------------------- */
+/* ---- Figure 2b ----------------------------------------------------------- */
 
 const double bars_band[BARS][2] = {{1, 1}, {1.0, 1.3}, {1.7, 2.5}};
 

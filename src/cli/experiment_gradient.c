@@ -2,9 +2,9 @@
  * straggle, under nine gradient codes, run by run.
  *
  * "Adaptive Gradient Coding" (Cao, Yan, Tang, Han, 2020), equations 91 and 92
- * with the measurements of its Tables IV and V; SPEC-B D.11, D.12.  Stragglers
- * are drawn and counted here, and kofn's closed form (kofn_agc_table) adds up
- * probabilities: neither knows of the other.
+ * with the measurements of its Tables IV and V; math/gradients.md 11, 12.
+ * Stragglers are drawn and counted here, and kofn's closed form
+ * (kofn_agc_table) adds up probabilities: neither knows of the other.
  *
  * Every scheme meets the same workers: what is drawn is how many epochs on end
  * a worker straggles.

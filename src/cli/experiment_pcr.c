@@ -1,6 +1,6 @@
 /* experiment_pcr.c -- the experiments of "Polynomially Coded Regression:
  * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
- * Soltanolkotabi, Avestimehr, 2018) in simulated time; SPEC-A C15.
+ * Soltanolkotabi, Avestimehr, 2018) in simulated time; math/regression.md 15.
  *
  * A worker computes 1.8 ms a batch, a tenth of that varying; now and then the
  * network delays its message; the master's link takes messages one after

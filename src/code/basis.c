@@ -65,9 +65,9 @@ void kofn_turn(uint64_t num, uint64_t den, double *cosine, double *sine)
     }
 }
 
-/* The rank of frac(i * golden ratio) among i = 0..n-1 (SPEC-A 1.3): spreads
- * neighbouring seats over the interval, since machines that share a rack or
- * a cyclic window are lost together. */
+/* The rank of frac(i * golden ratio) among i = 0..n-1 (math/numerics.md 3.2):
+ * spreads neighbouring seats over the interval, since machines that share a
+ * rack or a cyclic window are lost together. */
 static size_t spread(size_t i, size_t n)
 {
     const double golden = 0.6180339887498949;
@@ -230,7 +230,7 @@ kofn_status kofn_basis_rows(kofn_basis b, size_t i, size_t n, size_t k,
     return KOFN_OK;
 }
 
-/* ---- a slice of a Haar-distributed orthogonal matrix ---------------------- */
+/* ---- a slice of a Haar-distributed orthogonal matrix --------------------- */
 
 /* Orthonormalise the rows of Z (r x k, r <= k) by Gram and Schmidt, twice for
  * accuracy: Gaussian rows give the Haar distribution. */
@@ -289,7 +289,7 @@ kofn_status kofn_basis_prepare(kofn_basis b, size_t n, size_t k, uint64_t seed,
     return KOFN_OK;
 }
 
-/* ---- the whole of a row-cut code ------------------------------------------ */
+/* ---- the whole of a row-cut code ----------------------------------------- */
 
 /* Any k of n rows can only be independent when each block is in n-k+1 of
  * them.  With that alone the loss of neighbours leaves a chain of blocks to be

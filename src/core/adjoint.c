@@ -3,7 +3,8 @@
  *
  * So the survivor set of every strip is chosen before anything is sent, and
  * when one of the chosen does not answer the round begins again without it:
- * the sums of the others hold strips that were mixed for it (SPEC-A A10).
+ * the sums of the others hold strips that were mixed for it (math/elastic.md
+ * 10).
  */
 #include "state.h"
 

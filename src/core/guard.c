@@ -8,7 +8,7 @@
  * but e of n results is the true one as long as at most n - e - enough liars
  * are among those it agrees with.  So e = n - enough - s may be named where s
  * liars have to be survived, and one result more is asked for when that is not
- * enough (SPEC-B E.8).
+ * enough (docs/errors.md).
  */
 #include "state.h"
 
@@ -41,7 +41,7 @@ static size_t most(const kofn_core *c, size_t group, size_t n)
     if (c->opt.errors == KOFN_ERRORS_DETECT || beyond < spare)
         return 0;
     /* single precision leaves too little between rounding and a lie to tell
-     * more (NUMERICS 7.6) */
+     * more (docs/errors.md) */
     if (c->plan->layout.problem.dtype == KOFN_F32 && !c->opt.beyond)
         return kf_min(beyond - spare, beyond / 2);
     return beyond - spare;

@@ -3,7 +3,7 @@
  *
  * The table gives seconds an iteration of nine schemes on 20 workers of which
  * each computes three subsets, from times that were measured (Tables IV, V)
- * put into equations 91 and 92; SPEC-B D.11.  `straight` does that.
+ * put into equations 91 and 92; math/gradients.md 11.  `straight` does that.
  * `as_printed` also makes the paper's two slips, which give all 18 numbers to
  * the digit: rows of grouped schemes are for 11 workers (groups of 3, 3, 5),
  * and AGC takes its time to encode and decode from the wrong rows.

@@ -1,10 +1,10 @@
 /* failing.c -- what descent becomes when machines fail and nothing is coded.
  *
- * Baselines for elastic regression (SPEC-A A17): the points of a machine that
- * is gone are ignored, the others standing for all, or replaced by what their
- * loss was to first order when they were last seen (Narayanamurthy, Weimer,
- * Mahajan, Condie, Sellamanickam, Keerthi, "Towards resource-elastic machine
- * learning", 2013):
+ * Baselines for elastic regression (math/elastic.md 17): the points of a
+ * machine that is gone are ignored, the others standing for all, or replaced by
+ * what their loss was to first order when they were last seen (Narayanamurthy,
+ * Weimer, Mahajan, Condie, Sellamanickam, Keerthi, "Towards resource-elastic
+ * machine learning", 2013):
  *
  *     f_p(w) ~ f_p(w_p) + g_p . (w - w_p).
  */

@@ -2,7 +2,7 @@
  *
  * Only the product is coded; everything else is a pass over the vector here.
  * Under any losses and arrivals the iterates are those of the plain iteration
- * to rounding, so the number of iterations is the same (SPEC A15).
+ * to rounding, so the number of iterations is the same (math/elastic.md 15).
  *
  * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
  */
@@ -120,7 +120,7 @@ static kofn_status check_resume(const kofn_iterate_result *r)
     return KOFN_OK;
 }
 
-/* ---- without a master ---------------------------------------------------------- */
+/* ---- without a master ---------------------------------------------------- */
 
 enum { CHANGE, EIGENVALUE }; /* what goes with the vector */
 
@@ -193,7 +193,7 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
     return st;
 }
 
-/* ---- power iteration -------------------------------------------------------- */
+/* ---- power iteration ----------------------------------------------------- */
 
 static double norm(const double *x, size_t n)
 {
@@ -274,7 +274,7 @@ kofn_status kofn_power_peers(kofn_transport *t, const kofn_plan *plan,
     return power((iteration){.dense = A, .v = v, .mesh = &m}, opt, res);
 }
 
-/* ---- PageRank ------------------------------------------------------------------ */
+/* ---- PageRank ------------------------------------------------------------ */
 
 static double pagerank_update(iteration *it, double *next)
 {

@@ -1,4 +1,5 @@
-/* kernel.c -- kernel matrices, for regression on them (SPEC-A C10). */
+/* kernel.c -- kernel matrices, for regression on them (math/regression.md 10).
+ */
 #include "base/base.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ typedef struct kernel {
     double s, degree, c;
 } kernel;
 
-/* ---- "name:key=value,..." --------------------------------------------------------- */
+/* ---- "name:key=value,..." ------------------------------------------------ */
 
 static double *parameter(kernel *k, const char *name, size_t length)
 {
@@ -66,7 +67,7 @@ static kofn_status parse(kernel *k, const char *text)
     return KOFN_OK;
 }
 
-/* ---- values ----------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 static double value(const kernel *k, const double *x, const double *z, size_t n)
 {

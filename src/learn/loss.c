@@ -1,4 +1,5 @@
-/* loss.c -- losses of generalised linear models, by point (SPEC-A A11). */
+/* loss.c -- losses of generalised linear models, by point (math/elastic.md 11).
+ */
 #include "regress.h"
 
 #include <math.h>

@@ -2,10 +2,10 @@
  * when stragglers are started again, for every gradient scheme.
  *
  * The model and its sums are those of "Adaptive Gradient Coding" (Cao, Yan,
- * Tang, Han, 2020), equations 81 to 84 and 90; SPEC-B D.10.  Lengths and
- * groups are those of D.2, D.4 and D.7.  A worker fails through epoch i with
- * probability p^(i+1), independently of the others, so everything here is a
- * binomial probability.
+ * Tang, Han, 2020), equations 81 to 84 and 90; math/gradients.md 10.  Lengths
+ * and groups are those of D.2, D.4 and D.7.  A worker fails through epoch i
+ * with probability p^(i+1), independently of the others, so everything here is
+ * a binomial probability.
  */
 #include "base/base.h"
 

@@ -4,8 +4,8 @@
  * step the iterates are those of the plain descent to rounding, whatever the
  * workers do.
  *
- * Nesterov's constants t/(t+3) are of SPEC-A C9: w and v begin at the same
- * point, v is what workers get, and
+ * Nesterov's constants t/(t+3) are of math/regression.md 9: w and v begin at
+ * the same point, v is what workers get, and
  *
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
  */
@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* ---- a problem --------------------------------------------------------------------- */
+/* ---- a problem ----------------------------------------------------------- */
 
 static kofn_regress_options settle_options(const kofn_regress_options *opt)
 {
@@ -138,7 +138,7 @@ void kofn_regression_free(kofn_regression *r)
     kf_free(r);
 }
 
-/* ---- which way ------------------------------------------------------------------------ */
+/* ---- which way ----------------------------------------------------------- */
 
 static kofn_problem problem_for(const kofn_regression *r, kofn_op op)
 {
@@ -231,7 +231,7 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
     return KOFN_OK;
 }
 
-/* ---- descents ---------------------------------------------------------------------------- */
+/* ---- descents ------------------------------------------------------------ */
 
 static void descent_free(kf_descent *d)
 {
@@ -264,7 +264,7 @@ static kofn_status descent_new(kf_descent *d)
 
 /* The points of iteration t: all, or a batch; each batch once in an epoch, in
  * an order drawn for it.  Batches are equal runs of strips where workers can do
- * some strips only (SPEC-A A11), else every B-th point. */
+ * some strips only (math/elastic.md 11), else every B-th point. */
 static kf_some points_of(const kofn_regression *r, unsigned t)
 {
     size_t B = r->opt.batches, at = t % B, first = 0;

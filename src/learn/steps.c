@@ -2,7 +2,7 @@
  *
  * Along -g from w least squares is a parabola, which one product more tells;
  * of other losses every trial step costs a pass over the margins where these
- * are known (SPEC-A A11), and a round where they are not.
+ * are known (math/elastic.md 11), and a round where they are not.
  */
 #include "regress.h"
 
@@ -13,7 +13,7 @@
 #define POWER_ITERATIONS 30
 #define POWER_MARGIN 1.02
 
-/* ---- L ----------------------------------------------------------------------------- */
+/* ---- L ------------------------------------------------------------------- */
 
 /* A start with a part in every direction. */
 static void start(double *v, size_t n, uint64_t seed)
@@ -67,7 +67,7 @@ kofn_status kf_lipschitz(kf_descent *d)
     return st;
 }
 
-/* ---- F along the line --------------------------------------------------------------------- */
+/* ---- F along the line ---------------------------------------------------- */
 
 static bool knows_margins(const kf_descent *d)
 {
@@ -174,7 +174,7 @@ static kofn_status change(kf_descent *d, double F, double step, double *out)
     return st;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------ */
+/* ---- rules --------------------------------------------------------------- */
 
 /* A convex function of the step: doubled until it rises, then halved between. */
 static double by_bisection(const kf_descent *d, double first)

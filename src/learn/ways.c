@@ -4,15 +4,15 @@
  *                of point i changes with its margin: two rounds on one
  *                encoding, and 2 m numbers more than a sum would take, but
  *                the master knows every margin (Yang et al., "Coded elastic
- *                computing", 2018; SPEC-A A11)
+ *                computing", 2018; math/elastic.md 11)
  *   KOFN_GRAM    X' X w is the gradient of least squares but for X' y, which
  *                is known once for all (Li et al., "Polynomially coded
- *                regression", 2018; SPEC-A C1)
+ *                regression", 2018; math/regression.md 1)
  *   KOFN_SUM     the gradient of a part of the points, summed over parts
  *                (Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding",
- *                2017; SPEC-A C11).  The loss is summed along with it, and
- *                what is asked for is told in a number after w.  Workers get
- *                the rows of their parts and nothing else of the regression.
+ *                2017; math/regression.md 11).  The loss is summed along with
+ * it, and what is asked for is told in a number after w.  Workers get the rows
+ * of their parts and nothing else of the regression.
  *
  * Without a job the first way is gone on this thread: what the coded ones are
  * compared with.
@@ -37,7 +37,7 @@ double kf_dot(const double *x, const double *y, size_t n)
     return sum;
 }
 
-/* ---- rounds -------------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------- */
 
 void kf_add_report(kofn_report *sum, const kofn_report *r)
 {
@@ -114,7 +114,7 @@ static kofn_matrix row(const double *x, size_t n)
     return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
 }
 
-/* ---- two products ---------------------------------------------------------------- */
+/* ---- two products -------------------------------------------------------- */
 
 kofn_status kf_margins(kf_descent *d, const double *v, double *out)
 {
@@ -160,7 +160,7 @@ static kofn_status by_products(kf_descent *d, const double *w, kf_some which,
     return back(d, d->z, d->g);
 }
 
-/* ---- X' X w -------------------------------------------------------------------------- */
+/* ---- X' X w -------------------------------------------------------------- */
 
 static kofn_status by_gram(kf_descent *d, const double *w, double *F)
 {
@@ -177,7 +177,7 @@ static kofn_status by_gram(kf_descent *d, const double *w, double *F)
     return KOFN_OK;
 }
 
-/* ---- sums over parts --------------------------------------------------------------------- */
+/* ---- sums over parts ----------------------------------------------------- */
 
 /* Some rows at a time, which are still in the cache for their second use. */
 #define CACHED ((size_t)256 << 10)
@@ -367,7 +367,7 @@ static kofn_status by_sum(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
-/* ---- any way ----------------------------------------------------------------------------- */
+/* ---- any way ------------------------------------------------------------- */
 
 kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
                            double *F)

@@ -4,8 +4,9 @@
  * Everybody pulls, and nobody waits for anybody in particular.  Member r of m
  * makes the groups from r g / m on, round about: where all are equally fast,
  * every group has its k pieces when everybody has made k g / m of them, which
- * is the elastic share of A14; where some are slow, dead or stopped, the
- * others go on into their groups for as long as somebody wants them.
+ * is the elastic share of math/elastic.md 14; where some are slow, dead or
+ * stopped, the others go on into their groups for as long as somebody wants
+ * them.
  *
  * A group is decided by the leader (replicated decoding) or by a member of its
  * own (distributed), from the first k pieces that come to it: different
@@ -33,7 +34,7 @@ void kf_clear_iterate(kofn_node *n)
     kf_cache_trim(n->cache);
 }
 
-/* ---- who decides, who computes ------------------------------------------------- */
+/* ---- who decides, who computes ------------------------------------------- */
 
 static size_t rank_of(const kofn_node *n, kofn_life life)
 {
@@ -144,7 +145,7 @@ size_t kf_next_group(const kofn_node *n)
     return KF_NONE;
 }
 
-/* ---- asking ----------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------- */
 
 /* Coded pieces that we lack and would have of this member.  Until it is
  * decided, one who does not decide expects what the shares make it. */
@@ -221,7 +222,7 @@ static kofn_status say_enough(kofn_node *n, size_t group)
     return KOFN_OK;
 }
 
-/* ---- serving ------------------------------------------------------------------------ */
+/* ---- serving ------------------------------------------------------------- */
 
 static kofn_status send_pieces(kofn_node *n, kofn_life to, kofn_mark at,
                                kofn_epoch epoch, uint64_t groups,
@@ -290,7 +291,7 @@ kofn_status kf_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
     return kf_serve(n, o);
 }
 
-/* ---- deciding ----------------------------------------------------------------------- */
+/* ---- deciding ------------------------------------------------------------ */
 
 static kofn_status keep_seat(kf_cluster *c, uint32_t seat)
 {
@@ -402,7 +403,7 @@ kofn_status kf_decide_all(kofn_node *n)
     return KOFN_OK;
 }
 
-/* ---- what comes ------------------------------------------------------------------------ */
+/* ---- what comes ---------------------------------------------------------- */
 
 kofn_status kf_made(kofn_node *n, size_t group)
 {

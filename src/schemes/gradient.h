@@ -35,7 +35,7 @@ typedef struct kf_dual {
 } kf_dual;
 #define KF_NONE SIZE_MAX
 
-/* ---- gradient_dual.c --------------------------------------------------------- */
+/* ---- gradient_dual.c ----------------------------------------------------- */
 
 /* Room for M, P or slots, and norms of 1, once the sizes are set. */
 kofn_status kf_dual_new(kf_dual *u, bool slots);
@@ -60,7 +60,7 @@ kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
  * `scratch` holds a row. */
 void kf_eliminate(double *T, size_t w, size_t wide, size_t c, double *scratch);
 
-/* ---- gradient_field.c: the matrices M ---------------------------------------- */
+/* ---- gradient_field.c: the matrices M ------------------------------------ */
 
 /* The field that serves best: 1 for d = 1, complex numbers for d <= 8, else
  * quaternions. */
@@ -86,7 +86,7 @@ static inline uint64_t kf_hash(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* ---- gradient_layout.c: plans of one code or of several ----------------------- */
+/* ---- gradient_layout.c: plans of one code or of several ------------------ */
 
 /* Codes side by side, on `d` seats each and the last on those that are left
  * over besides.  All but the last are the same. */
@@ -113,7 +113,7 @@ kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
 #define KF_D_PARAM                                                             \
     {"d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL}
 
-/* ---- gradient_plain.c ------------------------------------------------------------------ */
+/* ---- gradient_plain.c ---------------------------------------------------- */
 
 /* Answers that are sums of a class of parts, 0..classes-1, the same from every
  * seat of the class: the first of each counts. */
@@ -121,7 +121,7 @@ kofn_status kf_first_of_each(const kofn_layout *L, size_t classes,
                              size_t (*class_of)(const kofn_layout *, size_t),
                              const uint32_t *seats, size_t n, double *D);
 
-/* ---- gradient_paper.c: as they were published ----------------------------------- */
+/* ---- gradient_paper.c: as they were published ---------------------------- */
 
 /* Seats x parts (x m pieces); KOFN_UNSTABLE where a draw is singular.  H is
  * d-1 x n, its rows add up to 0. */
@@ -130,7 +130,7 @@ kofn_status kf_paper_cyclic(size_t n, size_t d, uint64_t seed, double *E);
 /* At the points x, one for each seat. */
 kofn_status kf_paper_polynomial(size_t n, size_t d, size_t m, const double *x,
                                 double *E);
-/* ---- gradient_linked.c ------------------------------------------------------------ */
+/* ---- gradient_linked.c --------------------------------------------------- */
 
 /* The code of a V, (turns n) x (units + turns (n-d)), rows t n + i: in turn t
  * only the first units + (t+1) (n-d) columns of it matter.  `u` is linked, of
@@ -139,11 +139,11 @@ kofn_status kf_dual_of(kf_dual *u, const double *V);
 /* A Gaussian V. */
 double *kf_gaussian_V(const kf_dual *u, uint64_t seed);
 
-/* ---- gradient_turns.c ---------------------------------------------------------------- */
+/* ---- gradient_turns.c ---------------------------------------------------- */
 
 /* The largest row norm of D over sqrt(n) for the worst of all, or of many,
  * sets of up to d-1 missing seats, the others having sent as much as it takes
- * (SPEC-B D.6.1); only one of `every` of them is looked at. */
+ * (math/gradients.md 6.1); only one of `every` of them is looked at. */
 kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
                          double *gain);
 

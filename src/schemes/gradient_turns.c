@@ -52,7 +52,7 @@ typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
 static const kofn_param agc_params[] = {TURNS_PARAMS, {0}};
 static const kofn_param g_agc_params[] = {TURNS_PARAMS, {0}};
 
-/* ---- sequential --------------------------------------------------------------------- */
+/* ---- sequential ---------------------------------------------------------- */
 
 /* The pieces of round r, one of each turn before, those of later turns of
  * round 0 first: what comes late is what most workers are missing. */
@@ -101,7 +101,7 @@ static kofn_status make_sequential(const kofn_layout *L, kf_dual *u,
     return st ? st : kf_dual_level(u);
 }
 
-/* ---- random --------------------------------------------------------------------------- */
+/* ---- random -------------------------------------------------------------- */
 
 static kofn_status draw_staircase(kf_dual *u, uint64_t seed)
 {
@@ -121,7 +121,7 @@ static kofn_status draw(kf_dual *u, uint64_t seed)
     return st ? st : kf_dual_level(u);
 }
 
-/* ---- how good a draw is (SPEC-B D.6.1) ------------------------------------------------- */
+/* ---- how good a draw is (math/gradients.md 6.1) -------------------------- */
 
 /* Sets of `count` of n seats: all in order, or some. */
 typedef struct sets {
@@ -301,7 +301,7 @@ static kofn_status make_random(const kofn_layout *L, kf_dual *u, uint64_t seed)
     return st ? st : draw(u, kf_draw(seed, best));
 }
 
-/* ---- plans -------------------------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------- */
 
 static size_t lcm_up_to(size_t d)
 {
