@@ -17,6 +17,8 @@ typedef struct body {
     kofn_core_options opt;
     size_t workers, k;
     bool liar[MOST], gone[MOST];
+    uint32_t principal[MOST];
+    bool conspire; /* liars agree on what k - 1 honest results allow */
     struct {
         uint32_t worker, task;
         bool out;
@@ -100,10 +102,14 @@ static void answer_check(body *b)
     kofn_action a = b->ask[--b->asks];
     uint32_t bad[MOST];
     kofn_event ev = {.type = KOFN_EV_VERDICT, .task = a.task, .bad = bad};
-    size_t liars = liars_among(b, &a);
+    size_t liars = liars_among(b, &a), honest = a.count - liars;
 
     b->most_seen = a.most > b->most_seen ? a.most : b->most_seen;
-    if (liars > a.most || (liars && a.count - liars <= b->k)) {
+    if (b->conspire && liars && honest <= a.most + b->k - 1) {
+        for (uint32_t i = 0; i < a.count; i++)
+            if (!b->liar[worker_of(b, a.tasks[i])] && honest-- > b->k - 1)
+                bad[ev.bad_count++] = i;
+    } else if (liars > a.most || (liars && a.count - liars <= b->k)) {
         ev.status = KOFN_CORRUPT;
     } else {
         for (uint32_t i = 0; i < a.count; i++)
@@ -120,6 +126,29 @@ static void say(body *b, kofn_event ev)
         answer_check(b);
 }
 
+static void join(body *b, uint32_t worker, uint32_t principal)
+{
+    b->principal[worker] = principal;
+    say(b, (kofn_event){.type = KOFN_EV_JOINED,
+                        .worker = worker,
+                        .principal = principal});
+    say(b, (kofn_event){.type = KOFN_EV_STORED, .worker = worker});
+}
+
+static void join_all(body *b)
+{
+    for (uint32_t i = 0; i < b->workers; i++)
+        join(b, i, b->principal[i]);
+}
+
+/* The same plan, another coordinator, with b->opt. */
+static void begin_anew(body *b)
+{
+    kofn_core_free(b->core);
+    assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
+    join_all(b);
+}
+
 static void up(body *b, const char *spec, size_t workers, kofn_errors errors,
                kofn_dtype dtype)
 {
@@ -131,10 +160,7 @@ static void up(body *b, const char *spec, size_t workers, kofn_errors errors,
     assert_ok(kofn_plan_new(&b->plan, &pb, spec, workers, 1));
     b->k = b->plan->layout.enough;
     assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
-    for (uint32_t i = 0; i < workers; i++) {
-        say(b, (kofn_event){.type = KOFN_EV_JOINED, .worker = i});
-        say(b, (kofn_event){.type = KOFN_EV_STORED, .worker = i});
-    }
+    join_all(b);
 }
 
 static void down(body *b)
@@ -150,10 +176,10 @@ static void begin(body *b)
     say(b, (kofn_event){.type = KOFN_EV_BEGIN});
 }
 
-/* Answers come in random order until the round is over. */
-static void finish(body *b, kf_rng *r)
+/* So many answers come in random order while the round goes on. */
+static void some(body *b, kf_rng *r, size_t many)
 {
-    while (b->running) {
+    while (b->running && many-- > 0) {
         size_t n = 0, pick = SIZE_MAX;
 
         for (size_t i = 0; i < b->tasks; i++)
@@ -167,6 +193,11 @@ static void finish(body *b, kf_rng *r)
                             .worker = b->task[pick].worker,
                             .task = b->task[pick].task});
     }
+}
+
+static void finish(body *b, kf_rng *r)
+{
+    some(b, r, SIZE_MAX);
 }
 
 static size_t named(const body *b)
@@ -299,13 +330,8 @@ static void float32_names_fewer(void **state)
         body b;
 
         up(&b, "mds:k=4", 10, KOFN_ERRORS_PROBABILISTIC, KOFN_F32);
-        kofn_core_free(b.core);
         b.opt.beyond = beyond;
-        assert_ok(kofn_core_new(&b.core, b.plan, &b.opt));
-        for (uint32_t i = 0; i < 10; i++) {
-            say(&b, (kofn_event){.type = KOFN_EV_JOINED, .worker = i});
-            say(&b, (kofn_event){.type = KOFN_EV_STORED, .worker = i});
-        }
+        begin_anew(&b);
         choose_liars(&b, 5, &r);
         begin(&b);
         finish(&b, &r);
@@ -451,6 +477,178 @@ static void foreign_verdicts(void **state)
     }
 }
 
+/* ---- principals ---------------------------------------------------------- */
+
+/* Liars are whole principals, as many as the coordinator says may lie. */
+static size_t choose_principals(body *b, size_t principals, kf_rng *r)
+{
+    kofn_core_view v;
+    size_t t;
+
+    kofn_core_look(b->core, &v);
+    assert_true(v.liars >= 1);
+    t = v.liars < principals ? v.liars : principals;
+    for (size_t i = 0; i < b->workers; i++)
+        b->liar[i] = false;
+    for (size_t left = t; left > 0;) {
+        uint32_t p = 1 + (uint32_t)kf_rng_below(r, principals);
+        bool fresh = false;
+
+        for (size_t i = 0; i < b->workers; i++)
+            if (b->principal[i] == p && !b->liar[i])
+                b->liar[i] = fresh = true;
+        left -= fresh;
+    }
+    return t;
+}
+
+/* A liar has answered, leaves, and comes back to whatever seat is free. */
+static void come_back(body *b, kf_rng *r)
+{
+    uint32_t i = (uint32_t)kf_rng_below(r, b->workers);
+
+    some(b, r, kf_rng_below(r, 20));
+    if (!b->liar[i] || b->gone[i] || b->workers == MOST || !b->running)
+        return;
+    b->gone[i] = b->liar[b->workers] = true;
+    say(b, (kofn_event){.type = KOFN_EV_LEFT, .worker = i});
+    join(b, (uint32_t)b->workers++, b->principal[i]);
+}
+
+/* Whoever the liars are among the principals, and whatever they agree on with
+ * all their seats: a lie is never decoded, nobody honest is named. */
+static void principals_lie_together(void **state)
+{
+    static const kofn_errors modes[] = {KOFN_ERRORS_DETECT,
+                                        KOFN_ERRORS_PROBABILISTIC,
+                                        KOFN_ERRORS_ADVERSARIAL};
+    size_t together = 0, ok = 0;
+
+    (void)state;
+    for (uint32_t trial = 0; trial < 1500; trial++) {
+        kf_rng r = kf_rng_stream(15, KF_FOR_SAMPLE, trial, 0);
+        size_t n = 8 + (size_t)kf_rng_below(&r, 9);
+        size_t principals = 3 + (size_t)kf_rng_below(&r, n - 2), t;
+        body b;
+
+        up(&b, trial % 2 ? "elastic:k=3" : "mds:k=3", n, modes[trial % 3],
+           KOFN_F64);
+        for (size_t i = 0; i < n; i++)
+            b.principal[i] = 1 + (uint32_t)(i < principals
+                                                ? i
+                                                : kf_rng_below(&r, principals));
+        begin_anew(&b);
+        begin(&b); /* who holds what is known from here */
+        t = choose_principals(&b, principals, &r);
+        assert_true(modes[trial % 3] == KOFN_ERRORS_ADVERSARIAL || t == 1);
+        together += t > 1;
+        b.conspire = true;
+        for (size_t i = kf_rng_below(&r, 20); i > 0; i--)
+            come_back(&b, &r);
+        finish(&b, &r);
+        ok += b.ended == KOFN_OK;
+        assert_true(b.ended == KOFN_OK || b.ended == KOFN_CORRUPT ||
+                    b.ended == KOFN_TOOFEW);
+        named(&b);
+        down(&b);
+    }
+    print_message("%zu of 1500 rounds delivered, %zu with liars of several "
+                  "principals\n", ok, together);
+    assert_true(together > 100 && ok > 300);
+}
+
+/* Seven honest keys, and one with as many seats as it could get. */
+static void many_seats_for_one(void **state)
+{
+    for (size_t seats = 1; seats <= 20; seats++) {
+        kf_rng r = kf_rng_stream(16, KF_FOR_SAMPLE, (uint32_t)seats, 0);
+        body b;
+
+        (void)state;
+        up(&b, "mds:k=4", 7 + seats, KOFN_ERRORS_ADVERSARIAL, KOFN_F64);
+        for (uint32_t i = 0; i < b.workers; i++) {
+            b.liar[i] = i >= 7;
+            b.principal[i] = i < 7 ? i + 1 : 8;
+        }
+        b.conspire = true;
+        begin_anew(&b);
+        begin(&b);
+        finish(&b, &r);
+        assert_int_equal(b.ended, seats <= 3   ? KOFN_OK
+                                  : b.checks   ? KOFN_CORRUPT
+                                               : KOFN_TOOFEW);
+        named(&b);
+        down(&b);
+    }
+}
+
+/* It may stand by with as many workers as it will. */
+static void seats_are_limited(void **state)
+{
+    body b;
+
+    (void)state;
+    up(&b, "elastic:k=4", 6, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
+    b.opt.seats = 2;
+    for (uint32_t i = 0; i < 6; i++)
+        b.principal[i] = i < 4 ? 1 : 2;
+    begin_anew(&b);
+    for (uint32_t i = 0; i < 6; i++) {
+        bool more = i == 2 || i == 3;
+
+        assert_int_equal(kofn_core_worker(b.core, i), more ? 'b' : 'l');
+        assert_int_equal(kofn_core_crowded(b.core, i), more);
+    }
+    /* the other's seat is not for it, but its own is */
+    say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = 4});
+    assert_int_equal(kofn_core_worker(b.core, 2), 'b');
+    say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = 0});
+    assert_int_equal(kofn_core_worker(b.core, 2), 's');
+    assert_int_equal(kofn_core_worker(b.core, 3), 'b');
+    join(&b, 6, 0); /* who answers for itself is nobody's */
+    join(&b, 7, 0);
+    join(&b, 8, 0);
+    for (uint32_t i = 6; i < 9; i++)
+        assert_int_equal(kofn_core_worker(b.core, i), 'l');
+    down(&b);
+}
+
+/* A new number does not help: it is the key that was named. */
+static void principals_are_quarantined(void **state)
+{
+    kf_rng r = kf_rng_stream(17, KF_FOR_SAMPLE, 0, 0);
+    body b;
+
+    (void)state;
+    up(&b, "elastic:k=4", 8, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
+    for (uint32_t i = 0; i < 8; i++)
+        b.principal[i] = i + 1;
+    begin_anew(&b);
+    b.liar[2] = true;
+    for (uint32_t round = 0; round < 3; round++) {
+        uint32_t now = round ? 7 + round : 2;
+
+        begin(&b);
+        finish(&b, &r);
+        assert_int_equal(b.ended, KOFN_OK);
+        assert_int_equal(kofn_core_worker(b.core, now), 'l');
+        b.gone[now] = b.liar[8 + round] = true;
+        say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = now});
+        join(&b, 8 + round, 3);
+    }
+    assert_int_equal(kofn_core_worker(b.core, 10), 'q');
+    assert_int_equal(b.core->seat[2], KF_NOBODY);
+    begin(&b);
+    finish(&b, &r);
+    assert_int_equal(b.ended, KOFN_OK);
+    /* a wild number is none */
+    say(&b, (kofn_event){.type = KOFN_EV_JOINED,
+                         .worker = 11,
+                         .principal = UINT32_MAX});
+    assert_int_equal(kofn_core_worker(b.core, 11), '?');
+    down(&b);
+}
+
 static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 40, 10, 1, KOFN_F64, false};
@@ -482,6 +680,10 @@ int main(void)
         cmocka_unit_test(too_few_to_compare),
         cmocka_unit_test(liars_are_quarantined),
         cmocka_unit_test(foreign_verdicts),
+        cmocka_unit_test(principals_lie_together),
+        cmocka_unit_test(many_seats_for_one),
+        cmocka_unit_test(seats_are_limited),
+        cmocka_unit_test(principals_are_quarantined),
         cmocka_unit_test(refusals),
     };
 

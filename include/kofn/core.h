@@ -34,6 +34,9 @@ typedef struct kofn_event {
     kofn_event_type type;
     kofn_time now;
     uint32_t worker, task;
+    /* JOINED: who answers for this worker, a key or a host, and perhaps for
+     * others too: numbers from 1, given out in order; 0: nobody but itself. */
+    uint32_t principal;
     kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
     bool left;      /* BEGIN: a round of the left product                */
     size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
@@ -90,6 +93,7 @@ typedef struct kofn_core_options {
     kofn_errors errors;
     unsigned quarantine; /* 0: 3 */
     bool beyond;
+    size_t seats; /* that a principal may have; 0: no limit */
 } kofn_core_options;
 
 /* Borrows the plan. */
@@ -112,6 +116,8 @@ typedef struct kofn_core_view {
     unsigned round;
     bool running;
     size_t live, storing, standby; /* workers */
+    size_t liars; /* principals that may lie together and make no wrong answer
+                     pass, whatever they know; with errors */
     size_t awaited;                /* workers with a task in hand */
     double done;    /* share of the round's strips that has come */
     size_t dropped; /* events that did not fit, since the beginning */
@@ -124,6 +130,8 @@ typedef struct kofn_core_view {
 /* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, 'q'uarantined,
  * '?' never seen. */
 KOFN_API char kofn_core_worker(const kofn_core *c, uint32_t worker);
+/* Does it stand by because its principal has all the seats it may have? */
+KOFN_API bool kofn_core_crowded(const kofn_core *c, uint32_t worker);
 KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
 
 #ifdef __cplusplus

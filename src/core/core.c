@@ -182,7 +182,7 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
 {
     switch (ev->type) {
     case KOFN_EV_JOINED:
-        return kf_join(c, ev->worker);
+        return kf_join(c, ev->worker, ev->principal);
     case KOFN_EV_STORED:
         return kf_stored(c, ev->worker);
     case KOFN_EV_LEAVING:
@@ -310,6 +310,7 @@ void kofn_core_free(kofn_core *c)
         kf_code_free(c->use[u].code);
     }
     kf_free(c->worker);
+    kf_free(c->principal);
     kf_free(c->seat);
     kf_free(c->task);
     kf_free(c->rows);
@@ -361,10 +362,20 @@ char kofn_core_worker(const kofn_core *c, uint32_t worker)
     return worker < c->workers ? "?bslngq"[c->worker[worker].state] : '?';
 }
 
+static size_t fewest_liars(const kofn_core *c)
+{
+    size_t fewest = SIZE_MAX;
+
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        fewest = kf_min(fewest, c->ledger[g].liars);
+    return fewest;
+}
+
 void kofn_core_look(const kofn_core *c, kofn_core_view *v)
 {
     *v = (kofn_core_view){.round = c->round,
                           .running = c->state != KF_ROUND_IDLE,
+                          .liars = fewest_liars(c),
                           .awaited = c->busy,
                           .done = share_done(c),
                           .dropped = c->dropped,

@@ -5,27 +5,105 @@
  * comparing itself is arithmetic on matrices and done by the body.
  *
  * With s results beyond those that decode, any codeword that agrees with all
- * but e of n results is the true one as long as at most n - e - enough liars
+ * but e of n results is the true one as long as at most n - e - enough lies
  * are among those it agrees with.  So e = n - enough - s may be named where s
- * liars have to be survived, and one result more is asked for when that is not
+ * lies have to be survived, and one result more is asked for when that is not
  * enough (docs/errors.md).
+ *
+ * Who lies is a principal: a key or a host may have many workers, and what they
+ * say may be one lie.  So s is never less than what one principal can say.
  */
 #include "state.h"
 
-/* Faults that do not conspire never agree on a wrong codeword: one result to
- * spare shows them.  Liars who conspire are assumed to be as many as can be
- * corrected with everybody's results. */
+/* ---- principals ---------------------------------------------------------- */
+
+/* One seat more of this worker's principal; 1 if it has none but itself. */
+static size_t add_share(kofn_core *c, const kf_worker *w)
+{
+    if (w->principal)
+        c->principal[w->principal].seats++;
+    return w->principal == 0;
+}
+
+/* Whoever may answer in this group, and whoever has and may not any more. */
+static size_t share_all(kofn_core *c, size_t group, const uint32_t *tasks,
+                        size_t n, size_t *seats)
+{
+    size_t alone = 0;
+
+    *seats = 0;
+    for (size_t p = 0; p < c->principals; p++)
+        c->principal[p].seats = 0;
+    for (size_t s = group; s < c->seats; s += c->plan->layout.groups)
+        if (c->seat[s] != KF_NOBODY &&
+            kf_can_work(c, &c->worker[c->seat[s]])) {
+            alone += add_share(c, &c->worker[c->seat[s]]);
+            ++*seats;
+        }
+    for (size_t i = 0; i < n; i++) {
+        const kf_worker *w = &c->worker[c->task[tasks[i]].worker];
+
+        if (!kf_can_work(c, w)) {
+            alone += add_share(c, w);
+            ++*seats;
+        }
+    }
+    return alone;
+}
+
+static size_t largest_share(const kofn_core *c, size_t alone)
+{
+    size_t most = alone > 0;
+
+    for (size_t p = 0; p < c->principals; p++)
+        most = kf_max(most, c->principal[p].seats);
+    return most;
+}
+
+/* So many principals, whichever they are, have at most `seats` seats. */
+static size_t principals_within(const kofn_core *c, size_t alone, size_t seats)
+{
+    size_t who = 0;
+
+    for (size_t each = largest_share(c, alone); each > 0; each--) {
+        size_t n = each == 1 ? alone : 0, fit = seats / each;
+
+        for (size_t p = 0; p < c->principals; p++)
+            n += c->principal[p].seats == each;
+        who += kf_min(n, fit);
+        if (fit < n)
+            break;
+        seats -= n * each;
+    }
+    return who;
+}
+
+/* ---- how many more ------------------------------------------------------- */
+
+/* Principals that do not conspire never agree on a wrong codeword: as many
+ * results to spare as one of them can give show it.  Liars who conspire are
+ * assumed to be as many as can be corrected with everybody's results, those of
+ * the n tasks among them whose workers have left since. */
+size_t kf_vouch(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
+{
+    size_t enough = c->plan->layout.enough, seats, alone, spare;
+
+    if (c->opt.errors == KOFN_ERRORS_NONE)
+        return 0;
+    alone = share_all(c, group, tasks, n, &seats);
+    spare = kf_max(1, largest_share(c, alone));
+    if (c->opt.errors == KOFN_ERRORS_ADVERSARIAL && seats > enough)
+        spare = kf_max(spare, (seats - enough) / 2);
+    c->ledger[group].liars = c->opt.errors == KOFN_ERRORS_ADVERSARIAL
+                                 ? principals_within(c, alone, spare)
+                                 : 1;
+    return spare;
+}
+
 void kf_set_spare(kofn_core *c)
 {
-    size_t enough = c->plan->layout.enough;
-
-    for (size_t g = 0; g < c->plan->layout.groups; g++) {
-        size_t live = kf_live_count(c, g), *spare = &c->ledger[g].spare;
-
-        *spare = c->opt.errors != KOFN_ERRORS_NONE;
-        if (c->opt.errors == KOFN_ERRORS_ADVERSARIAL && live > enough + 1)
-            *spare = (live - enough) / 2;
-    }
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        c->ledger[g].spare = kf_vouch(c, g, NULL, 0);
 }
 
 size_t kf_spare(const kofn_core *c, size_t group)
@@ -33,10 +111,11 @@ size_t kf_spare(const kofn_core *c, size_t group)
     return c->ledger[group].spare;
 }
 
-/* Liars that may be named among n results. */
-static size_t most(const kofn_core *c, size_t group, size_t n)
+/* Liars that may be named among these results. */
+static size_t most(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
 {
-    size_t beyond = n - c->plan->layout.enough, spare = kf_spare(c, group);
+    size_t beyond = n - c->plan->layout.enough;
+    size_t spare = kf_vouch(c, group, tasks, n);
 
     if (c->opt.errors == KOFN_ERRORS_DETECT || beyond < spare)
         return 0;
@@ -68,7 +147,7 @@ kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
                                    .decoder = d,
                                    .first = c->pooled,
                                    .count = n,
-                                   .most = most(c, group, n)});
+                                   .most = most(c, group, tasks, n)});
 }
 
 /* ---- verdicts ------------------------------------------------------------ */
@@ -82,6 +161,10 @@ static void name(kofn_core *c, const kf_asked *a, uint32_t task)
     if (w->named != c->round) {
         w->named = c->round;
         c->lies[c->task[task].worker]++;
+    }
+    if (w->principal && c->principal[w->principal].named != c->round) {
+        c->principal[w->principal].named = c->round;
+        c->principal[w->principal].lies++;
     }
     for (size_t i = kf_cells_find(l, a->lo);
          i < l->count && l->cell[i].lo < a->hi; i++)
@@ -152,14 +235,22 @@ kofn_status kf_unsure(kofn_core *c, size_t count)
 
 /* ---- quarantine ---------------------------------------------------------- */
 
-/* Whoever was named too often gets no more work: its seat is free for others. */
+bool kf_banned(const kofn_core *c, uint32_t worker)
+{
+    uint32_t p = c->worker[worker].principal;
+
+    return (p ? c->principal[p].lies : c->lies[worker]) >= c->opt.quarantine;
+}
+
+/* Whoever was named too often gets no more work, under whatever number: its
+ * seats are free for others. */
 kofn_status kf_quarantine(kofn_core *c)
 {
     for (size_t i = 0; i < c->workers; i++) {
-        kf_worker *w = &c->worker[i];
+        kf_worker_state state = c->worker[i].state;
 
-        if ((w->state == KF_WORKER_LIVE || w->state == KF_WORKER_LEAVING) &&
-            c->lies[i] >= c->opt.quarantine)
+        if (state != KF_WORKER_UNKNOWN && state != KF_WORKER_GONE &&
+            state != KF_WORKER_QUARANTINED && kf_banned(c, (uint32_t)i))
             TRY(kf_vacate(c, (uint32_t)i, KF_WORKER_QUARANTINED));
     }
     return KOFN_OK;

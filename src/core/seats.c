@@ -112,13 +112,37 @@ static bool choose_seat(const kofn_core *c, size_t *seat)
     return fewest != SIZE_MAX;
 }
 
+/* Does its principal have all the seats that it may have? */
+static bool has_its_seats(const kofn_core *c, uint32_t principal)
+{
+    size_t n = 0;
+
+    if (!principal || !c->opt.seats)
+        return false;
+    for (size_t s = 0; s < c->seats; s++)
+        n += c->seat[s] != KF_NOBODY &&
+             c->worker[c->seat[s]].principal == principal;
+    return n >= c->opt.seats;
+}
+
+bool kofn_core_crowded(const kofn_core *c, uint32_t worker)
+{
+    return worker < c->workers &&
+           c->worker[worker].state == KF_WORKER_STANDBY &&
+           has_its_seats(c, c->worker[worker].principal);
+}
+
 static kofn_status sit(kofn_core *c, uint32_t worker)
 {
     kf_worker *w = &c->worker[worker];
     const kf_seat *rows;
     size_t seat;
 
-    if (!choose_seat(c, &seat)) {
+    if (kf_banned(c, worker)) {
+        w->state = KF_WORKER_QUARANTINED;
+        return KOFN_OK;
+    }
+    if (has_its_seats(c, w->principal) || !choose_seat(c, &seat)) {
         w->state = KF_WORKER_STANDBY;
         return KOFN_OK;
     }
@@ -135,7 +159,7 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
                                    .seat = seat});
 }
 
-static kofn_status know(kofn_core *c, uint32_t worker)
+static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
 {
     while (c->workers <= worker) {
         TRY(kf_grow(&c->worker, &c->worker_cap, c->workers, sizeof *c->worker));
@@ -145,19 +169,25 @@ static kofn_status know(kofn_core *c, uint32_t worker)
         c->lies[c->workers] = 0;
         c->worker[c->workers++] = (kf_worker){.seat = KF_NOBODY};
     }
+    while (principal && c->principals <= principal) {
+        TRY(kf_grow(&c->principal, &c->principal_cap, c->principals,
+                    sizeof *c->principal));
+        c->principal[c->principals++] = (kf_principal){.seats = 0};
+    }
     return KOFN_OK;
 }
 
-kofn_status kf_join(kofn_core *c, uint32_t worker)
+kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal)
 {
     /* Numbers are given out in order; a wild one must not cost memory. */
-    if (worker > c->workers + 65536 ||
+    if (worker > c->workers + 65536 || principal > c->principals + 65536 ||
         (worker < c->workers &&
          c->worker[worker].state != KF_WORKER_UNKNOWN)) {
         c->dropped++;
         return KOFN_OK;
     }
-    TRY(know(c, worker));
+    TRY(know(c, worker, principal));
+    c->worker[worker].principal = principal;
     return sit(c, worker);
 }
 
@@ -182,7 +212,9 @@ kofn_status kf_stored(kofn_core *c, uint32_t worker)
 static kofn_status next_in_line(kofn_core *c)
 {
     for (size_t i = 0; i < c->workers; i++)
-        if (c->worker[i].state == KF_WORKER_STANDBY)
+        if (c->worker[i].state == KF_WORKER_STANDBY &&
+            !has_its_seats(c, c->worker[i].principal) &&
+            !kf_banned(c, (uint32_t)i))
             return sit(c, (uint32_t)i);
     return KOFN_OK;
 }

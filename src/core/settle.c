@@ -148,10 +148,12 @@ static kofn_status settle_run(kofn_core *c, size_t group, size_t from,
 
     TRY(survivors(c, cell[from].have, n, &tasks, &seats));
     TRY(kf_find_decoder(c, seats, n, &d));
-    if (d && c->opt.errors != KOFN_ERRORS_NONE)
-        return have_checked(c, group, from, to, d, tasks, n);
-    if (d)
+    if (d && c->opt.errors == KOFN_ERRORS_NONE)
         return finish(c, group, from, to, d, tasks, n);
+    if (d && n >= c->plan->layout.enough +
+                      kf_vouch(c, group, cell[from].have, n))
+        return have_checked(c, group, from, to, d, tasks, n);
+    c->unsure |= d != NULL;
     for (size_t i = from; i < to; i++)
         want_more(c, group, &cell[i], n);
     return KOFN_OK;

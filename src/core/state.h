@@ -44,6 +44,7 @@ typedef struct kf_ledger {
     kf_cell *cell;
     size_t count, cap;
     size_t spare; /* results wanted of every strip beyond `enough` */
+    size_t liars; /* principals that hold no more seats together   */
 } kf_ledger;
 
 typedef enum kf_worker_state {
@@ -56,9 +57,16 @@ typedef enum kf_worker_state {
     KF_WORKER_QUARANTINED
 } kf_worker_state;
 
+/* Who answers for one worker or for several: what they say may be one lie. */
+typedef struct kf_principal {
+    unsigned named, lies; /* the last round in which one was; rounds */
+    size_t seats;         /* scratch */
+} kf_principal;
+
 typedef struct kf_worker {
     kf_worker_state state;
     uint32_t seat;
+    uint32_t principal; /* 0: its own */
     unsigned from; /* the first round it takes part in       */
     unsigned failed; /* the last round it failed in          */
     unsigned named;  /* the last round it was found to lie in */
@@ -96,6 +104,8 @@ struct kofn_core {
 
     kf_worker *worker;
     size_t workers, worker_cap;
+    kf_principal *principal; /* by number; the first is nobody */
+    size_t principals, principal_cap;
     uint32_t *seat; /* worker on each seat of the plan, or KF_NOBODY */
     size_t seats, seat_cap;
 
@@ -144,8 +154,11 @@ kofn_status kf_deliver(kofn_core *c, kofn_status st);
 /* Results wanted of every strip beyond those that decode it. */
 size_t kf_spare(const kofn_core *c, size_t group);
 void kf_set_spare(kofn_core *c);
+/* The same where these tasks have come, whoever has left since. */
+size_t kf_vouch(kofn_core *c, size_t group, const uint32_t *tasks, size_t n);
 kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
                          const kf_decoder *d, const uint32_t *tasks, size_t n);
+bool kf_banned(const kofn_core *c, uint32_t worker);
 kofn_status kf_hear(kofn_core *c, const kofn_event *ev);
 kofn_status kf_quarantine(kofn_core *c);
 kofn_status kf_corrupt_beyond(kofn_core *c);
@@ -158,7 +171,7 @@ kofn_status kf_adjoint_restart(kofn_core *c);
 kofn_status kf_adjoint_without_late(kofn_core *c);
 
 /* seats.c */
-kofn_status kf_join(kofn_core *c, uint32_t worker);
+kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal);
 kofn_status kf_stored(kofn_core *c, uint32_t worker);
 kofn_status kf_leaving(kofn_core *c, uint32_t worker);
 kofn_status kf_left(kofn_core *c, uint32_t worker);
