@@ -103,12 +103,16 @@ static kofn_status set_up(state *s, const kf_evidence *e)
 static kofn_status set_up_search(state *s)
 {
     s->accused = kf_new(s->nodes, 1);
-    s->power = kf_new(s->nodes, sizeof *s->power);
+    s->power = kf_zero(s->nodes, sizeof *s->power);
     s->order = kf_new(s->nodes, sizeof *s->order);
     s->pick = kf_new(s->nodes, sizeof *s->pick);
     s->best = kf_new(s->nodes, sizeof *s->best);
     s->v = kf_new(s->e->q, sizeof *s->v);
     s->remained = kf_new(s->e->columns, sizeof *s->remained);
+    /* An order even of those who were never ranked: what is small enough to be
+     * let be is let be before anybody is. */
+    for (uint32_t n = 0; s->order && n < s->nodes; n++)
+        s->order[n] = n;
     TRY(kf_syndromes_new(&s->work, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->trial, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->extra, s->e, s->allowance));
