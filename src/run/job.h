@@ -38,6 +38,9 @@ struct kofn_job {
     kofn_parcel **spare; /* result parcels for reuse */
     size_t spares, spare_cap;
     kofn_matrix out;
+    double back;     /* results are multiplied by it */
+    kofn_status odd; /* the first thing wrong with what was decoded ... */
+    char why_odd[160]; /* ... in words                                  */
     kf_scratch scratch;
     kf_tally tally; /* KOFN_SUM */
 
