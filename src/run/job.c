@@ -229,6 +229,17 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
     return KOFN_OK;
 }
 
+kofn_status kofn_step(kofn_job *j, unsigned step)
+{
+    if (step == 0 || step < j->step)
+        return kf_fail(KOFN_INVAL, "step %u: steps count from 1 and ascend, "
+                       "and the last was %u", step, j->step);
+    if (j->ended == KOFN_AGAIN)
+        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
+    j->step = step;
+    return KOFN_OK;
+}
+
 /* ---- rounds ------------------------------------------------------------------------ */
 
 static kofn_status check_round(const kofn_job *j, const kofn_plan *use,
@@ -334,7 +345,7 @@ static void add(kofn_report *t, const kofn_report *r)
  * those who come by that are served as well. */
 static kofn_status get_ready(kofn_job *j, kofn_time atmost)
 {
-    unsigned round = j->rounds + 1;
+    unsigned count = kf_job_count(j);
     kofn_event ev = {.type = KOFN_EV_BEGIN};
     kofn_core_view v;
 
@@ -342,10 +353,10 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     if (j->greeted < j->port->workers || v.storing > 0)
         return kf_job_turn(j, atmost);
     if (j->next_event < j->opt.event_count &&
-        (j->opt.events[j->next_event].round < round ||
-         (j->opt.events[j->next_event].round == round &&
+        (j->opt.events[j->next_event].round < count ||
+         (j->opt.events[j->next_event].round == count &&
           j->opt.events[j->next_event].fraction <= 0)))
-        return kf_job_stage(j, round, 0);
+        return kf_job_stage(j, count, 0);
     j->slots = 0;
     j->first_task = j->next_task;
     j->began = kf_job_now(j);
