@@ -81,7 +81,7 @@ static void wrong_frames_are_dropped(void **state)
     static const unsigned char token[KF_TOKEN] = {7};
     kofn_transport *t = listener(addresses[0], &patient);
     void *context = zmq_ctx_new(), *b, *u;
-    char head[KOFN_HEAD_MAX + 1] = {0};
+    char lead[KF_LEAD + 1] = {0}, long_one[KF_LEAD] = {9}, good[KF_LEAD] = {4};
     uint64_t before;
     kofn_packet p;
 
@@ -96,15 +96,21 @@ static void wrong_frames_are_dropped(void **state)
             zmq_send(b, "more", 4, ZMQ_SNDMORE);
         zmq_send(b, "last", 4, 0);
     }
-    zmq_send(b, head, sizeof head, ZMQ_SNDMORE);
+    zmq_send(b, lead, sizeof lead, ZMQ_SNDMORE); /* too long */
     zmq_send(b, "", 0, 0);
-    zmq_send(b, head, sizeof head - 1, ZMQ_SNDMORE);
+    zmq_send(b, lead, 7, ZMQ_SNDMORE); /* too short */
+    zmq_send(b, "", 0, 0);
+    zmq_send(b, "", 0, ZMQ_SNDMORE); /* goes on with nothing */
+    zmq_send(b, "piece", 5, 0);
+    zmq_send(b, long_one, sizeof long_one, ZMQ_SNDMORE); /* of 9 bytes? */
+    zmq_send(b, "piece", 5, 0);
+    zmq_send(b, good, sizeof good, ZMQ_SNDMORE);
     zmq_send(b, "good", 4, 0);
     p = next_of(t, NULL);
     assert_int_equal(p.what, KOFN_PACKET);
     assert_int_equal(p.head_bytes, KOFN_HEAD_MAX);
     t->release(t, p.own);
-    assert_int_equal(t->dropped, before + 6);
+    assert_int_equal(t->dropped, before + 9);
     zmq_close(b);
     zmq_close(u);
     went(t, 0);
@@ -302,6 +308,18 @@ static void open_addresses_want_keys(void **state)
     assert_status(KOFN_INVAL, kofn_zmq_connect(&t, "tcp://127.0.0.1:x", NULL));
 }
 
+/* Who may write to a Unix socket may connect: nobody else. */
+static void sockets_are_for_their_owner(void **state)
+{
+    kofn_transport *t = listener(addresses[1], NULL);
+    struct stat s;
+
+    (void)state;
+    assert_int_equal(stat(unix_socket + 6, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+    t->close(t, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +330,7 @@ int main(void)
         cmocka_unit_test(others_are_kept_out),
         cmocka_unit_test(a_flood_runs_off),
         cmocka_unit_test(open_addresses_want_keys),
+        cmocka_unit_test(sockets_are_for_their_owner),
     };
 
     name_socket();

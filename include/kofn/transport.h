@@ -88,6 +88,14 @@ struct kofn_transport {
     /* May be NULL: who a peer is, for messages to people; valid until the
      * next call. */
     const char *(*name_of)(kofn_transport *t, kofn_peer peer);
+    /* May be NULL: whom the transport itself turned away or dropped since the
+     * last call, and why, in words, or NULL; valid until the next call. */
+    const char *(*news)(kofn_transport *t);
+    /* Set by the transport's user, or NULL: is a long body wanted?  Asked
+     * before memory is; where it is not the packet comes without its body. */
+    bool (*wanted)(void *ud, kofn_peer peer, const void *head,
+                   size_t head_bytes, size_t body_bytes);
+    void *wanted_ud;
 };
 
 /* ---- the coordinator's port ------------------------------------------------ */
@@ -107,7 +115,7 @@ typedef struct kofn_away_options {
     int (*start)(void *ud);
     int (*kill)(void *ud, uint64_t process);
     void *ud;
-    /* Told who was turned away, and why; or NULL. */
+    /* Told who was turned away or dropped, and why; or NULL. */
     void (*news)(void *ud, const char *words);
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \

@@ -27,20 +27,21 @@ extern "C" {
 
 /* 0 and NULL mean the default everywhere. */
 typedef struct kofn_zmq_options {
-    /* The longest body that is received; a longer one ends its sender's
-     * connection before memory is asked for.  Default 64 MiB.  The
+    /* The longest body that is received; who sends a longer one is
+     * disconnected before memory is asked for.  Default 64 MiB.  The
      * transport's body_max starts there and may be lowered. */
     size_t body_max;
-    /* What packets of one peer may hold before they are waited for: as many
-     * bodies of body_max as fit, but at least 4.  Default 512 MiB. */
+    /* What may come from one connection before it is waited for: as many
+     * pieces of a MiB as fit, but at least 4.  Default 32 MiB. */
     size_t peer_bytes;
     /* A peer that is silent for so long is lost; at least 0.1 s, default
      * 0.8 s.  Whose machine or network goes less than 0.2 s after it came or
      * sent an urgent packet is missed within three seconds more.  Not noticed:
      * a process that is stopped then, though its machine goes on. */
     kofn_time silence;
-    /* How many may be connected that never sent a packet; more are turned
-     * away.  Default 1024. */
+    /* How many connections may be open that belong to no peer yet; more are
+     * turned away.  Who sends more than 64 KiB before it is a peer, or is none
+     * after 10 s, is turned away, too.  Default 1024. */
     size_t strangers;
     /* A folder as kofn_zmq_keygen makes it: everything is encrypted, and only
      * listed keys come in.  The coordinator reads coordinator.secret there; a

@@ -11,7 +11,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define DESCRIPTORS 65536 /* of more nobody has use */
 
 /* ---- failing --------------------------------------------------------------- */
 
@@ -238,12 +241,25 @@ static void keep_memory(void)
     mallopt(M_ARENA_MAX, 1);
 }
 
+/* Two connections a worker: the usual limit of 1024 is soon reached, and may be
+ * raised by anybody up to the hard one. */
+static void raise_descriptors(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= DESCRIPTORS)
+        return;
+    files.rlim_cur = files.rlim_max < DESCRIPTORS ? files.rlim_max : DESCRIPTORS;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int argc, char **argv)
 {
     int code;
 
     keep_memory();
     fill_descriptors();
+    raise_descriptors();
     start_again_if_slow(argv);
     cli_signals();
     code = dispatch(argc, argv);

@@ -180,7 +180,7 @@ static int listen_at(const cli_args *a, const char *address,
 static void news(void *ud, const char *words)
 {
     (void)ud;
-    fprintf(stderr, "a worker was turned away: %s\n", words);
+    fprintf(stderr, "%s\n", words);
 }
 
 static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,

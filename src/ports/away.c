@@ -17,6 +17,8 @@
  * when there is nothing else to do.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/random.h>
 
 #include "away.h"
@@ -51,6 +53,19 @@ kofn_status kf_away_tell(port *p, kofn_msg m)
     }
     p->ready[p->ready_first + p->readies++] = m;
     return KOFN_OK;
+}
+
+void kf_away_news(port *p, const char *format, ...)
+{
+    char words[400];
+    va_list args;
+
+    if (!p->opt.news)
+        return;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    p->opt.news(p->opt.ud, words);
 }
 
 static void forget_errands(worker *w)
@@ -92,6 +107,10 @@ static kofn_status turn(port *p, kofn_time atmost)
     kofn_packet k = {0};
     kofn_status st;
 
+    const char *news = p->t->news ? p->t->news(p->t) : NULL;
+
+    if (news)
+        kf_away_news(p, "%s", news);
     TRY(kf_away_flush(p));
     kf_away_send_away(p);
     if (p->needs)

@@ -84,6 +84,9 @@ kofn_time kf_away_now(kofn_port *base);
 /* What the job is to hear; takes the payload over. */
 kofn_status kf_away_tell(port *p, kofn_msg m);
 void kf_away_drop(kofn_msg *m); /* its payload */
+/* For people: who was turned away or dropped. */
+void kf_away_news(port *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* This worker is not there any more: its memory, and the job told of it. */
 void kf_away_bury(worker *w);
 kofn_status kf_away_lose(port *p, uint32_t id);

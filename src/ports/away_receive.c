@@ -56,8 +56,7 @@ static kofn_status meet(port *p, kofn_peer peer)
 
 static void turn_away(port *p, kofn_peer peer, const char *why)
 {
-    if (p->opt.news)
-        p->opt.news(p->opt.ud, why);
+    kf_away_news(p, "a worker was turned away: %s", why);
     kf_away_say(p, peer, KF_WIRE_REFUSED, 0, why);
     not_a_stranger(p, peer);
     p->base.dropped++;

@@ -19,6 +19,7 @@
 #define PATIENCE (10 * KOFN_SECOND) /* for a connection to be made */
 #define BEAT_MAX (160 * KF_MILLI)
 #define ANSWER (2 * KOFN_SECOND)    /* for a system to answer another */
+#define DESCRIPTORS 12 /* of a life */
 #define AHEAD 16 /* packets that may be queued for sending */
 
 /* ---- sockets --------------------------------------------------------- */
@@ -75,8 +76,7 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
 {
     void *s = zmq_socket(set->context, type);
     kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
-    size_t most = kf_max(set->body_max, KOFN_HEAD_MAX);
-    int64_t frame = most > INT64_MAX ? INT64_MAX : (int64_t)most;
+    const int64_t frame = KF_PIECE + KF_LEAD;
 
     if (!s)
         return kf_fail(KOFN_TRANSPORT, "no socket: %s; raise ulimit -n",
@@ -211,10 +211,12 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
 
 kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now)
 {
-    kofn_status st = kf_random(d->token, KF_TOKEN);
+    kofn_status st = kf_descriptors(set->any, DESCRIPTORS);
 
+    if (!st)
+        st = kf_random(d->token, KF_TOKEN);
     d->shaken = 0;
-    d->welcome = false;
+    d->welcome = d->spent = false;
     d->until = now + PATIENCE;
     if (!st)
         st = open_one(d, set, KF_BULK, &d->bulk, &d->bulk_watch);
@@ -267,6 +269,11 @@ bool kf_dial_lost(kf_dial *d, kofn_time now, char *why, size_t room)
     if (bad_news(d, d->urgent_watch, why, room) ||
         bad_news(d, d->bulk_watch, why, room))
         return true;
+    if (d->spent) {
+        snprintf(why, room, "%s sent a body that is longer than allowed",
+                 d->address);
+        return true;
+    }
     if (d->shaken < 2 && now >= d->until) {
         snprintf(why, room, "nobody answers at %s", d->address);
         return true;

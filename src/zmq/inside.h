@@ -17,23 +17,72 @@
  * Who connects draws a token for each life and connects two DEALER sockets
  * whose routing ids are "kb" + token (bulk) and "ku" + token (urgent).  Nobody
  * else can know the token, so nobody can put himself in another's place.
- * A packet is two frames, head and body.  Notes of the transport itself are
- * one frame: HELLO on both connections, answered by WELCOME on the bulk one;
- * GO tells the other end that it is not wanted. */
+ * A packet is one message or more, each of two frames: in the first message
+ * the length of the body (8 bytes, little-endian) and the head, then as much
+ * of the body as a piece holds; in those that follow an empty frame and the
+ * next piece.  So the longest message is known, and no stranger may send a
+ * longer one.  Notes of the transport itself are one frame: HELLO on both
+ * connections, answered by WELCOME on the bulk one; GO tells the other end
+ * that it is not wanted. */
 #define KF_TOKEN 16
 #define KF_ID (2 + KF_TOKEN)
 #define KF_BULK 'b'
 #define KF_URGENT 'u'
+#define KF_PIECE ((size_t)1 << 20)
+#define KF_LEAD (8 + KOFN_HEAD_MAX) /* the longest first frame */
 
 typedef enum kf_word { KF_HELLO = 'H', KF_WELCOME = 'W', KF_GO = 'G' } kf_word;
 
 typedef struct kf_note {
-    char magic[7]; /* "kofnz01": the version is in it */
+    char magic[7]; /* "kofnz02": the version is in it */
     char word;
     unsigned char node[KF_TOKEN]; /* who says it; zero but in a mesh */
 } kf_note;
 
-#define KF_MAGIC "kofnz01"
+#define KF_MAGIC "kofnz02"
+
+/* ---- the doors: who is connected to us, by descriptor (doors.c) -------- */
+
+/* Used by the gate's thread and the transport's. */
+typedef struct kf_doors kf_doors;
+
+/* Connections that were ended or lost, and why. */
+typedef struct kf_turned {
+    uint64_t silent; /* lost before they belonged to a peer       */
+    uint64_t full;   /* hardly any descriptors are left           */
+    uint64_t crowd;  /* too many strangers                        */
+    uint64_t flood;  /* more bytes without a message than allowed */
+    uint64_t mute;   /* did not say HELLO                         */
+    uint64_t away;   /* kf_doors_end                              */
+} kf_turned;
+
+/* peer_bytes: what a peer may have sent since its last whole message.  NULL: no
+ * memory. */
+kf_doors *kf_doors_new(size_t strangers, size_t peer_bytes);
+void kf_doors_free(kf_doors *d);
+/* A connection was accepted on fd, or lost; true: there are news, and there
+ * were none. */
+bool kf_doors_event(kf_doors *d, bool accepted, int fd, kofn_time now);
+/* The number of the next connection that is let in. */
+uint64_t kf_doors_let_in(kf_doors *d);
+/* Ends those who cost too much; how soon to look again. */
+kofn_time kf_doors_look(kf_doors *d, kofn_time now);
+/* Is connection `number`, which has descriptor fd, lost? */
+bool kf_doors_lost(kf_doors *d, int fd, uint64_t number);
+/* Has any been lost since the last call? */
+bool kf_doors_news(kf_doors *d);
+/* It belongs to a peer and is no stranger any more. */
+void kf_doors_peer(kf_doors *d, int fd, uint64_t number);
+/* A whole message came over it. */
+void kf_doors_heard(kf_doors *d, int fd);
+/* Everything that has come was received. */
+void kf_doors_listened(kf_doors *d, kofn_time now);
+/* End it at the time. */
+void kf_doors_end(kf_doors *d, int fd, uint64_t number, kofn_time when);
+kf_turned kf_doors_turned(kf_doors *d);
+/* Are `need` descriptors left?  ZeroMQ ends the process where it gets none.
+ * `like` is one of any kind. */
+kofn_status kf_descriptors(int like, size_t need);
 
 /* ---- the gate: who may come in, and who is gone ---------------------- */
 
@@ -45,17 +94,9 @@ typedef struct kf_gate kf_gate;
 /* Before the router is bound.  Keys that are not in `allowed` stay outside;
  * NULL: nothing is encrypted.  A byte is written to `wake` at every loss. */
 kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
-                         const kf_keys *allowed, size_t strangers, int wake);
+                         const kf_keys *allowed, kf_doors *doors, int wake);
 /* After the context was shut down. */
 void kf_gate_close(kf_gate *g);
-/* Is connection `number`, which has descriptor fd, lost? */
-bool kf_gate_lost(kf_gate *g, int fd, uint64_t number);
-/* Has any been lost since the last call? */
-bool kf_gate_news(kf_gate *g);
-/* It said HELLO; false if it is lost already. */
-bool kf_gate_heard(kf_gate *g, int fd, uint64_t number);
-/* So many were lost that never did. */
-uint64_t kf_gate_silent(kf_gate *g);
 
 /* ---- dials: connections that are made again after every loss --------- */
 
@@ -67,6 +108,7 @@ typedef struct kf_dial {
     unsigned char token[KF_TOKEN];
     unsigned shaken;         /* connections that are made */
     bool welcome, over; /* over: not tried any more */
+    bool spent;         /* it sent what may not be sent */
     kofn_peer peer;          /* once welcome */
     unsigned char node[KF_TOKEN]; /* who answered there last (mesh) */
     kofn_time pause, next;   /* between lives: until when */
@@ -76,7 +118,8 @@ typedef struct kf_dial {
 /* What sockets are made with. */
 typedef struct kf_set {
     void *context;
-    size_t body_max, ahead; /* ahead: packets received before they are wanted */
+    int any; /* a descriptor */
+    size_t body_max, ahead; /* ahead: messages received before they are wanted */
     kofn_time silence;
     unsigned char node[KF_TOKEN];
     bool insecure;
@@ -124,6 +167,28 @@ kofn_time kf_clock(void);
 
 /* ---- peers ----------------------------------------------------------- */
 
+/* A body that is lent to ZeroMQ, by pieces. */
+typedef struct kf_loan kf_loan;
+
+/* One of the two connections of a peer. */
+typedef struct kf_way {
+    bool there; /* and of those who connected to us: */
+    int fd;
+    uint64_t number; /* the gate's */
+    struct {
+        kf_loan *loan; /* NULL: nothing is on its way */
+        const char *body;
+        size_t at, bytes;
+    } out;
+    struct {
+        size_t left; /* bytes that are still to come; 0: none */
+        size_t at;
+        char *room; /* NULL: nobody wants them */
+        unsigned char head[KOFN_HEAD_MAX];
+        size_t head_bytes;
+    } in;
+} kf_way;
+
 /* One life of somebody. */
 typedef struct kf_peer {
     unsigned char token[KF_TOKEN], node[KF_TOKEN];
@@ -131,11 +196,7 @@ typedef struct kf_peer {
     kofn_peer number;
     bool came, dying, forgotten;
     kofn_time since;
-    struct {
-        bool there;
-        int fd;
-        uint64_t number; /* the gate's */
-    } bulk, urgent;
+    kf_way bulk, urgent;
     char name[112]; /* address and key */
 } kf_peer;
 
@@ -171,23 +232,29 @@ typedef struct kf_transport {
     void *router;
     int router_fd;
     kf_gate *gate;
+    kf_doors *doors;
     kf_dial **dial;
     size_t dials, dials_cap;
     bool mesh;
     int wake[2]; /* a pipe: losses, and room where there was none */
     atomic_bool refused, room;
+    size_t strangers;
 
     kf_peers peers;
     kofn_peer next;
     size_t dying;
     kofn_time dying_since;
-    size_t held; /* whole, but not yet let in */
+    size_t held;    /* whole, but not yet let in                */
+    size_t pushing; /* ways on which a body is going out        */
+    bool full;      /* somebody was told so since the last wait */
     kf_news *news;
     size_t told, news_count, news_cap;
     uint64_t dropped; /* not counting the gate's */
     size_t turn;
     struct pollfd *item;
-    char endpoint[160], trouble[256];
+    char endpoint[160], trouble[256], words[200];
+    kf_turned known;   /* that have been told ... */
+    kofn_time told_at; /* ... and when            */
     ino_t file; /* of a Unix socket */
 } kf_transport;
 
@@ -211,5 +278,14 @@ void kf_route_id(char id[KF_ID], const kf_peer *p, char channel);
 kofn_status kf_send(kofn_transport *base, kofn_peer peer, const void *head,
                     size_t head_bytes, const void *body, size_t body_bytes,
                     bool urgent, void (*done)(void *ud), void *ud);
+/* Sends on what is on its way, as far as there is room. */
+void kf_send_on(kf_transport *t);
+/* What is on its way to and from it is wanted no more. */
+void kf_way_clear(kf_transport *t, kf_way *w);
+
+/* Takes one message: KOFN_OK with a packet, KOFN_PARTIAL if it was something
+ * else, KOFN_AGAIN if there is none. */
+kofn_status kf_arrive(kf_transport *t, kofn_packet *p);
+void kf_arrival_release(kofn_transport *base, void *own);
 
 #endif

@@ -10,6 +10,7 @@
 #include <zmq.h>
 
 #define HOLD (500 * KF_MILLI) /* that a mesh waits for its own dials */
+#define GRACE KOFN_SECOND     /* to go when told to                  */
 
 /* ---- news ------------------------------------------------------------ */
 
@@ -55,6 +56,8 @@ static kofn_status bury(kf_transport *t, kf_peer *p)
     if (p->came && !p->forgotten)
         st = tell(t, KOFN_WENT, p->number);
     t->dying -= p->dying;
+    kf_way_clear(t, &p->bulk);
+    kf_way_clear(t, &p->urgent);
     kf_peers_remove(&t->peers, p);
     return st;
 }
@@ -79,12 +82,23 @@ static void answer(kf_transport *t, const kf_peer *p, kf_word word)
         kf_socket_send(t->router, &note, sizeof note, 0);
 }
 
+/* Its connections, which the gate ends in case it does not do so itself. */
+static void end_of(kf_transport *t, const kf_peer *p)
+{
+    kofn_time when = kf_clock() + GRACE;
+
+    if (p->bulk.there)
+        kf_doors_end(t->doors, p->bulk.fd, p->bulk.number, when);
+    if (p->urgent.there)
+        kf_doors_end(t->doors, p->urgent.fd, p->urgent.number, when);
+}
+
 static bool lost(kf_transport *t, const kf_peer *p)
 {
     return (p->bulk.there &&
-            kf_gate_lost(t->gate, p->bulk.fd, p->bulk.number)) ||
+            kf_doors_lost(t->doors, p->bulk.fd, p->bulk.number)) ||
            (p->urgent.there &&
-            kf_gate_lost(t->gate, p->urgent.fd, p->urgent.number));
+            kf_doors_lost(t->doors, p->urgent.fd, p->urgent.number));
 }
 
 static kf_peer *same_node(const kf_transport *t, const unsigned char *node)
@@ -116,6 +130,7 @@ static kofn_status let_in(kf_transport *t, kf_peer *p, kofn_time since)
     if (t->mesh) {
         if (same_node(t, p->node)) {
             answer(t, p, KF_GO);
+            end_of(t, p);
             p->forgotten = true;
             return KOFN_OK;
         }
@@ -124,6 +139,8 @@ static kofn_status let_in(kf_transport *t, kf_peer *p, kofn_time since)
             return KOFN_AGAIN;
     }
     TRY(come(t, p));
+    kf_doors_peer(t->doors, p->bulk.fd, p->bulk.number);
+    kf_doors_peer(t->doors, p->urgent.fd, p->urgent.number);
     answer(t, p, KF_WELCOME);
     return KOFN_OK;
 }
@@ -161,7 +178,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
         drop(t);
         return KOFN_OK;
     }
-    if (!kf_gate_heard(t->gate, fd, number))
+    if (kf_doors_lost(t->doors, fd, number))
         return KOFN_OK; /* and gone again */
     if (!p) {
         TRY(kf_peers_add(&t->peers, token, &p));
@@ -214,6 +231,8 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
     if (p) {
         TRY(tell(t, KOFN_WENT, p->number));
         p->forgotten = true;
+        kf_way_clear(t, &p->bulk);
+        kf_way_clear(t, &p->urgent);
     }
     TRY(kf_peers_add(&t->peers, d->token, &p));
     memcpy(p->node, note->node, KF_TOKEN);
@@ -267,7 +286,7 @@ static bool redial(kf_transport *t, kofn_time now)
 
 void kf_meet_lost(kf_transport *t)
 {
-    if (!t->gate || !kf_gate_news(t->gate))
+    if (!t->gate || !kf_doors_news(t->doors))
         return;
     for (size_t i = 0; i < t->peers.count; i++) {
         kf_peer *p = t->peers.item[i];
@@ -313,11 +332,14 @@ void kf_meet_forget(kofn_transport *base, kofn_peer peer)
     if (!p)
         return;
     p->forgotten = true;
+    kf_way_clear(t, &p->bulk);
+    kf_way_clear(t, &p->urgent);
     if (p->dial) {
         p->dial->over = t->mesh; /* a worker tries again, as another */
         (void)end_life(t, p->dial);
     } else {
         answer(t, p, KF_GO);
+        end_of(t, p);
     }
     for (size_t i = t->told; i < t->news_count; i++)
         if (t->news[i].peer == peer) {

@@ -2,48 +2,65 @@
 #include "inside.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <unistd.h>
 #include <zmq.h>
 
-/* A body on its way. */
-typedef struct loan {
-    kf_transport *t;
+/* A body that is lent; it is given back when nobody holds any of it. */
+struct kf_loan {
+    kf_transport *t;       /* NULL: it was not sent */
+    atomic_size_t holders; /* pieces under way, and who sends them */
+    zmq_msg_t piece;       /* the next one ... */
+    bool cut;              /* ... if it is made */
     void (*done)(void *ud);
     void *ud;
-} loan;
+};
+
+static void let_go(kf_loan *l)
+{
+    if (atomic_fetch_sub(&l->holders, 1) > 1)
+        return;
+    if (l->done)
+        l->done(l->ud);
+    kf_free(l);
+}
 
 /* On an I/O thread, or wherever the message ends. */
 static void give_back(void *data, void *hint)
 {
-    loan l = *(loan *)hint;
+    kf_loan *l = hint;
+    kf_transport *t = l->t;
 
     (void)data;
-    kf_free(hint);
-    if (l.done)
-        l.done(l.ud);
-    if (l.t && atomic_exchange(&l.t->refused, false)) {
-        atomic_store(&l.t->room, true);
-        if (write(l.t->wake[1], "", 1) < 0) {
+    let_go(l);
+    if (t && atomic_exchange(&t->refused, false)) {
+        atomic_store(&t->room, true);
+        if (write(t->wake[1], "", 1) < 0) {
             /* the pipe is full: it will wake up */
         }
     }
 }
 
-static kofn_status lend(zmq_msg_t *m, loan **out, const void *body,
-                        size_t bytes)
+static kofn_status cut(kf_loan *l, const char *body, size_t bytes)
 {
-    loan *l = kf_zero(1, sizeof *l);
     void *data;
 
-    if (!l)
-        return KOFN_NOMEM;
+    if (l->cut)
+        return KOFN_OK;
     memcpy(&data, &body, sizeof data); /* it is only read */
-    if (zmq_msg_init_data(m, data, bytes, give_back, l)) {
-        kf_free(l);
+    if (zmq_msg_init_data(&l->piece, data, bytes, give_back, l))
         return kf_nomem(bytes);
-    }
-    *out = l;
+    atomic_fetch_add(&l->holders, 1);
+    l->cut = true;
     return KOFN_OK;
+}
+
+/* Who sends it has no more of it to send. */
+static void end_loan(kf_loan *l)
+{
+    if (l->cut)
+        zmq_msg_close(&l->piece);
+    let_go(l);
 }
 
 /* The first frame decides; KOFN_AGAIN when the way is full.  ZeroMQ hears that
@@ -80,25 +97,101 @@ static int send_body(zmq_msg_t *body, void *s)
 }
 
 static kofn_status send_frames(kf_transport *t, const kf_peer *p,
-                               const void *head, size_t head_bytes,
-                               zmq_msg_t *body, bool urgent)
+                               const void *lead, size_t lead_bytes,
+                               zmq_msg_t *piece, bool urgent)
 {
     void *s = t->router;
     kofn_status st;
 
     if (p->dial) {
         s = urgent ? p->dial->urgent : p->dial->bulk;
-        st = begin(t, s, head, head_bytes);
+        st = begin(t, s, lead, lead_bytes);
     } else {
         char id[KF_ID];
 
         kf_route_id(id, p, urgent ? KF_URGENT : KF_BULK);
         st = begin(t, s, id, sizeof id);
-        if (!st && kf_socket_send(s, head, head_bytes, ZMQ_SNDMORE) < 0)
+        if (!st && kf_socket_send(s, lead, lead_bytes, ZMQ_SNDMORE) < 0)
             st = KOFN_TRANSPORT;
     }
-    if (!st && send_body(body, s) < 0)
+    if (!st && send_body(piece, s) < 0)
         st = KOFN_TRANSPORT;
+    return st;
+}
+
+/* The next piece of what is on its way there. */
+static kofn_status send_piece(kf_transport *t, const kf_peer *p, kf_way *w,
+                              const void *lead, size_t lead_bytes)
+{
+    size_t n = kf_min(w->out.bytes - w->out.at, KF_PIECE);
+    kf_loan *l = w->out.loan;
+    kofn_status st;
+
+    TRY(cut(l, w->out.body + w->out.at, n));
+    st = send_frames(t, p, lead, lead_bytes, &l->piece, w == &p->urgent);
+    if (!st) {
+        w->out.at += n;
+        l->cut = false; /* it is ZeroMQ's */
+    }
+    return st;
+}
+
+static void is_sent(kf_transport *t, kf_way *w)
+{
+    end_loan(w->out.loan);
+    w->out.loan = NULL;
+    t->pushing--;
+}
+
+void kf_way_clear(kf_transport *t, kf_way *w)
+{
+    if (w->out.loan)
+        is_sent(t, w);
+    kf_free(w->in.room);
+    w->in.room = NULL;
+    w->in.left = 0;
+}
+
+/* What is lost on its way goes with its peer, who is told of in time. */
+static void push(kf_transport *t, const kf_peer *p, kf_way *w)
+{
+    kofn_status st = KOFN_OK;
+
+    while (!st && w->out.at < w->out.bytes)
+        st = send_piece(t, p, w, "", 0);
+    if (st != KOFN_AGAIN)
+        is_sent(t, w);
+}
+
+void kf_send_on(kf_transport *t)
+{
+    for (size_t i = 0; i < t->peers.count && t->pushing; i++) {
+        kf_peer *p = t->peers.item[i];
+
+        if (p->bulk.out.loan)
+            push(t, p, &p->bulk);
+        if (p->urgent.out.loan)
+            push(t, p, &p->urgent);
+    }
+}
+
+/* The first piece decides. */
+static kofn_status send_first(kf_transport *t, const kf_peer *p, kf_way *w,
+                              const void *head, size_t head_bytes)
+{
+    unsigned char lead[KF_LEAD];
+
+    for (int i = 0; i < 8; i++)
+        lead[i] = (unsigned char)((uint64_t)w->out.bytes >> 8 * i);
+    if (head_bytes)
+        memcpy(lead + 8, head, head_bytes);
+    return send_piece(t, p, w, lead, 8 + head_bytes);
+}
+
+static kofn_status refuse(kofn_status st, void (*done)(void *ud), void *ud)
+{
+    if (done)
+        done(ud);
     return st;
 }
 
@@ -107,35 +200,48 @@ kofn_status kf_send(kofn_transport *base, kofn_peer peer, const void *head,
                     bool urgent, void (*done)(void *ud), void *ud)
 {
     kf_transport *t = (kf_transport *)base;
-    const kf_peer *p = kf_peers_by_number(&t->peers, peer);
-    kofn_status st = KOFN_OK;
-    zmq_msg_t m;
-    loan *l = NULL;
+    kf_peer *p = kf_peers_by_number(&t->peers, peer);
+    kofn_status st;
+    kf_loan *l;
+    kf_way *w;
 
     if (head_bytes > KOFN_HEAD_MAX)
-        st = kf_fail(KOFN_INVAL, "a head of %zu bytes: at most %d", head_bytes,
-                     KOFN_HEAD_MAX);
-    else if (!p || p->dying || p->forgotten)
-        st = kf_fail(KOFN_TRANSPORT, "peer %u is not there any more", peer);
-    else
-        st = lend(&m, &l, body, body_bytes);
-    if (st) {
-        if (done)
-            done(ud);
-        return st;
+        return refuse(kf_fail(KOFN_INVAL, "a head of %zu bytes: at most %d",
+                              head_bytes, KOFN_HEAD_MAX), done, ud);
+    if (!p || p->dying || p->forgotten)
+        return refuse(kf_fail(KOFN_TRANSPORT, "peer %u is not there any more",
+                              peer), done, ud);
+    w = urgent ? &p->urgent : &p->bulk;
+    if (w->out.loan)
+        push(t, p, w);
+    if (w->out.loan) {
+        t->full = true;
+        return KOFN_AGAIN;
     }
-    l->done = done;
-    l->ud = ud;
+    l = kf_zero(1, sizeof *l);
+    if (!l)
+        return refuse(KOFN_NOMEM, done, ud);
     l->t = t;
-    st = send_frames(t, p, head, head_bytes, &m, urgent);
+    atomic_init(&l->holders, 1);
+    w->out.loan = l;
+    w->out.body = body;
+    w->out.at = 0;
+    w->out.bytes = body_bytes;
+    t->pushing++;
+    st = send_first(t, p, w, head, head_bytes);
+    t->full |= st == KOFN_AGAIN;
     if (st == KOFN_AGAIN) { /* the body stays the caller's */
-        l->done = NULL;
         l->t = NULL;
+    } else {
+        l->done = done;
+        l->ud = ud;
     }
-    if (st) {
-        zmq_msg_close(&m);
-        if (st < 0)
-            kf_fail(st, "peer %u (%s) is not there any more", peer, p->name);
-    }
-    return st;
+    if (st)
+        is_sent(t, w);
+    else
+        push(t, p, w);
+    return st < 0 && st != KOFN_NOMEM
+               ? kf_fail(st, "peer %u (%s) is not there any more", peer,
+                         p->name)
+               : st;
 }

@@ -16,167 +16,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#define UNREAD                                                                 \
+    ((size_t)64 << 20) /* of a connection, in the system's own buffers */
+#define NEWS (10 * KOFN_SECOND) /* between words about strangers */
+#define DESCRIPTORS 20 /* of a context, its threads and a pair of sockets */
 #define DYING                                                                  \
     (50 * KF_MILLI) /* the most that a loss is kept back for packets */
-
-/* ---- arriving -------------------------------------------------------- */
-
-/* Again when a signal has interrupted it. */
-static int receive_frame(zmq_msg_t *m, void *s)
-{
-    int n;
-
-    do
-        n = zmq_msg_recv(m, s, ZMQ_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    return n;
-}
-
-/* A message of at most `most` frames; how many it had, 0 if there is none. */
-static size_t receive(void *s, zmq_msg_t *frame, size_t most)
-{
-    size_t n = 0;
-    int more = 1;
-
-    for (size_t i = 0; i < most; i++)
-        zmq_msg_init(&frame[i]);
-    while (more) {
-        zmq_msg_t spare, *m = n < most ? &frame[n] : &spare;
-
-        if (m == &spare)
-            zmq_msg_init(m);
-        if (receive_frame(m, s) < 0)
-            break;
-        more = zmq_msg_more(m);
-        if (m == &spare)
-            zmq_msg_close(m);
-        n++;
-    }
-    return n;
-}
-
-static bool is_note(zmq_msg_t *m)
-{
-    return zmq_msg_size(m) == sizeof(kf_note) &&
-           memcmp(zmq_msg_data(m), KF_MAGIC, sizeof KF_MAGIC - 1) == 0;
-}
-
-/* KOFN_AGAIN: it was no good. */
-static kofn_status packet(kf_transport *t, kofn_peer peer, zmq_msg_t *head,
-                          zmq_msg_t *body, kofn_packet *p)
-{
-    zmq_msg_t *own = NULL;
-
-    if (zmq_msg_size(head) > KOFN_HEAD_MAX ||
-        zmq_msg_size(body) > t->base.body_max) {
-        t->dropped++;
-        return KOFN_AGAIN;
-    }
-    *p = (kofn_packet){.what = KOFN_PACKET,
-                       .peer = peer,
-                       .head_bytes = zmq_msg_size(head),
-                       .body_bytes = zmq_msg_size(body)};
-    memcpy(p->head, zmq_msg_data(head), p->head_bytes);
-    if (p->body_bytes) {
-        own = kf_new(1, sizeof *own);
-        if (!own)
-            return KOFN_NOMEM;
-        zmq_msg_init(own);
-        zmq_msg_move(own, body);
-        p->body = zmq_msg_data(own);
-    }
-    p->own = own;
-    return KOFN_OK;
-}
-
-static void close_all(zmq_msg_t *frame, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        zmq_msg_close(&frame[i]);
-}
-
-/* Each of these takes one message: KOFN_OK with a packet, KOFN_PARTIAL if it
- * was something else, KOFN_AGAIN if there is none. */
-static kofn_status from_router(kf_transport *t, kofn_packet *out)
-{
-    zmq_msg_t f[3];
-    size_t n = receive(t->router, f, 3);
-    const char *id = n ? zmq_msg_data(&f[0]) : NULL;
-    kofn_status st = n ? KOFN_PARTIAL : KOFN_AGAIN;
-    bool ours = n && zmq_msg_size(&f[0]) == KF_ID && id[0] == 'k' &&
-                (id[1] == KF_BULK || id[1] == KF_URGENT);
-
-    if (ours && n == 2 && is_note(&f[1])) {
-        kofn_status got = kf_meet_hello(t, id, &f[1]);
-
-        st = got < 0 ? got : KOFN_PARTIAL;
-    } else if (ours && n == 3) {
-        kf_peer *p =
-            kf_peers_by_token(&t->peers, (const unsigned char *)id + 2);
-
-        if (!p || !p->came) {
-            t->dropped += !p || !p->forgotten;
-        } else if (!p->forgotten) {
-            st = packet(t, p->number, &f[1], &f[2], out);
-            st = st == KOFN_AGAIN ? KOFN_PARTIAL : st;
-        }
-    } else if (n) {
-        t->dropped++;
-    }
-    close_all(f, 3);
-    return st;
-}
-
-static kofn_status from_dial(kf_transport *t, kf_dial *d, kofn_packet *out)
-{
-    void *order[2] = {d->urgent, d->bulk};
-    kofn_status st = KOFN_AGAIN;
-
-    for (int i = 0; i < 2 && d->bulk && st == KOFN_AGAIN; i++) {
-        zmq_msg_t f[2];
-        size_t n = receive(order[i], f, 2);
-
-        if (n == 0)
-            continue;
-        st = KOFN_PARTIAL;
-        if (n == 1 && is_note(&f[0])) {
-            kofn_status got;
-            kf_note note;
-
-            memcpy(&note, zmq_msg_data(&f[0]), sizeof note);
-            got = kf_meet_note(t, d, &note);
-            st = got < 0 ? got : st;
-        } else if (n == 2 && d->welcome) {
-            st = packet(t, d->peer, &f[0], &f[1], out);
-            st = st == KOFN_AGAIN ? KOFN_PARTIAL : st;
-        } else {
-            t->dropped++;
-        }
-        close_all(f, 2);
-    }
-    return st;
-}
-
-/* Takes turns, so that nobody is heard more often than others. */
-static kofn_status arrive(kf_transport *t, kofn_packet *p)
-{
-    size_t n = t->dials + 1;
-
-    for (size_t k = 0; k < n; k++) {
-        size_t i = (t->turn + k) % n;
-        kofn_status st = KOFN_AGAIN;
-
-        if (i < t->dials)
-            st = from_dial(t, t->dial[i], p);
-        else if (t->router)
-            st = from_router(t, p);
-        if (st != KOFN_AGAIN) {
-            t->turn = i + 1;
-            return st;
-        }
-    }
-    return KOFN_AGAIN;
-}
 
 /* ---- waiting --------------------------------------------------------- */
 
@@ -230,12 +75,16 @@ static kofn_status turn(kf_transport *t, kofn_packet *p)
 {
     kofn_status st;
 
+    if (t->pushing)
+        kf_send_on(t);
     kf_meet_lost(t);
     if (kf_meet_news(t, p))
         return KOFN_OK;
     if (t->held)
         TRY(kf_meet_held(t));
-    st = arrive(t, p);
+    st = kf_arrive(t, p);
+    if (st == KOFN_AGAIN && t->doors)
+        kf_doors_listened(t->doors, kf_clock());
     if (t->dying && (st == KOFN_AGAIN || kf_clock() - t->dying_since > DYING))
         TRY(kf_meet_bury(t));
     if (st != KOFN_AGAIN)
@@ -253,20 +102,28 @@ static kofn_status transport_wait(kofn_transport *base, kofn_time atmost,
     kofn_time now = kf_clock(), next;
     kofn_time until = atmost < KOFN_NEVER - now ? now + atmost : KOFN_NEVER;
     kofn_status st;
+    bool room;
 
     for (;;) {
         do
             st = turn(t, p);
         while (st == KOFN_PARTIAL);
-        base->dropped = t->dropped + (t->gate ? kf_gate_silent(t->gate) : 0);
+        base->dropped = t->dropped;
+        if (t->doors)
+            base->dropped += kf_doors_turned(t->doors).silent;
         if (st != KOFN_AGAIN)
             return st;
         if (nothing_left(t))
             return kf_fail(KOFN_TRANSPORT, "%s",
                            t->trouble[0] ? t->trouble : "nobody is reached");
         now = kf_clock();
-        if (now >= until || atomic_exchange(&t->room, false))
+        room = atomic_exchange(&t->room, false);
+        if (now >= until || (room && t->full)) {
+            t->full = false;
             return KOFN_AGAIN;
+        }
+        if (room) /* for what is on its way */
+            continue;
         next = next_duty(t, now);
         sleep_until(t, next < until ? next : until, now);
     }
@@ -274,20 +131,46 @@ static kofn_status transport_wait(kofn_transport *base, kofn_time atmost,
 
 /* ---- the rest of the interface --------------------------------------- */
 
-static void transport_release(kofn_transport *base, void *own)
-{
-    (void)base;
-    if (own) {
-        zmq_msg_close(own);
-        kf_free(own);
-    }
-}
-
 static const char *transport_name_of(kofn_transport *base, kofn_peer peer)
 {
     const kf_peer *p = kf_peers_by_number(&((kf_transport *)base)->peers, peer);
 
     return p ? p->name : "who is gone";
+}
+
+/* Whom the doors have ended since it was told last, at most every ten
+ * seconds. */
+static const char *transport_news(kofn_transport *base)
+{
+    kf_transport *t = (kf_transport *)base;
+    kofn_time now = kf_clock();
+    kf_turned is;
+    uint64_t n;
+
+    if (!t->doors || (t->told_at && now - t->told_at < NEWS))
+        return NULL;
+    is = kf_doors_turned(t->doors);
+    if ((n = is.full - t->known.full))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: file descriptors run out; "
+                 "raise ulimit -n", (unsigned long long)n);
+    else if ((n = is.flood - t->known.flood))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: they sent more than a message "
+                 "may have", (unsigned long long)n);
+    else if ((n = is.crowd - t->known.crowd))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: there were more than %zu of "
+                 "strangers", (unsigned long long)n, t->strangers);
+    else if ((n = is.mute - t->known.mute))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: they did not say who they are",
+                 (unsigned long long)n);
+    else
+        return NULL;
+    t->known = is;
+    t->told_at = now;
+    return t->words;
 }
 
 /* ZeroMQ leaves the file of a Unix socket behind.  It may be another's by
@@ -306,12 +189,29 @@ static void remove_file(const kf_transport *t)
         unlink(t->endpoint + 6);
 }
 
+/* Bodies of which a part is ZeroMQ's already. */
+static void finish_sending(kf_transport *t, kofn_time linger)
+{
+    kofn_time now = kf_clock();
+    kofn_time until = linger < KOFN_NEVER - now ? now + linger : KOFN_NEVER;
+
+    for (kf_send_on(t); t->pushing && now < until; kf_send_on(t)) {
+        poll(&(struct pollfd){t->wake[0], POLLIN, 0}, 1, 1);
+        now = kf_clock();
+    }
+}
+
 static void transport_close(kofn_transport *base, kofn_time linger)
 {
     kf_transport *t = (kf_transport *)base;
     kofn_time ms = linger / KF_MILLI;
     int wait = ms > INT32_MAX ? -1 : (int)ms;
 
+    finish_sending(t, linger);
+    for (size_t i = 0; i < t->peers.count; i++) {
+        kf_way_clear(t, &t->peers.item[i]->bulk);
+        kf_way_clear(t, &t->peers.item[i]->urgent);
+    }
     for (size_t i = 0; i < t->dials; i++) {
         kf_dial_close(t->dial[i], wait);
         kf_free(t->dial[i]);
@@ -326,6 +226,7 @@ static void transport_close(kofn_transport *base, kofn_time linger)
         kf_gate_close(t->gate);
         zmq_ctx_term(t->set.context);
     }
+    kf_doors_free(t->doors);
     for (int i = 0; i < 2; i++)
         if (t->wake[i] >= 0)
             close(t->wake[i]);
@@ -388,8 +289,12 @@ static kofn_status open_router(kf_transport *t, const char *address,
     TRY(kf_socket(&t->router, &t->set, ZMQ_ROUTER, address));
     kf_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
+    t->strangers = strangers;
+    t->doors = kf_doors_new(strangers, t->set.ahead * KF_PIECE + UNREAD);
+    if (!t->doors)
+        return KOFN_NOMEM;
     TRY(kf_gate_open(&t->gate, t->set.context, t->router,
-                     t->set.own.count ? &t->set.allowed : NULL, strangers,
+                     t->set.own.count ? &t->set.allowed : NULL, t->doors,
                      t->wake[1]));
     t->router_fd = kf_socket_fd(t->router);
     TRY(kf_address_vacant(address));
@@ -401,15 +306,20 @@ static kofn_status open_router(kf_transport *t, const char *address,
                        zmq_strerror(error), kf_address_advice(error));
     }
     zmq_getsockopt(t->router, ZMQ_LAST_ENDPOINT, t->endpoint, &size);
-    if (our_file(t, &s))
+    if (our_file(t, &s)) {
         t->file = s.st_ino;
+        if (chmod(t->endpoint + 6, 0600))
+            return kf_fail(KOFN_TRANSPORT, "cannot keep others from %s: %s",
+                           address, strerror(errno));
+    }
     return KOFN_OK;
 }
 
 static kofn_status open_wake(kf_transport *t)
 {
     if (pipe(t->wake))
-        return kf_fail(KOFN_TRANSPORT, "no pipe: %s", strerror(errno));
+        return kf_fail(KOFN_TRANSPORT, "no pipe: %s; raise ulimit -n",
+                       strerror(errno));
     for (int i = 0; i < 2; i++) {
         fcntl(t->wake[i], F_SETFL, O_NONBLOCK);
         fcntl(t->wake[i], F_SETFD, FD_CLOEXEC);
@@ -420,21 +330,22 @@ static kofn_status open_wake(kf_transport *t)
 static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
 {
     kf_transport *t = kf_zero(1, sizeof *t);
-    size_t peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)512 << 20;
+    size_t peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;
 
     if (!t)
         return KOFN_NOMEM;
     t->base = (kofn_transport){.name = "zmq",
                                .send = kf_send,
                                .wait = transport_wait,
-                               .release = transport_release,
+                               .release = kf_arrival_release,
                                .forget = kf_meet_forget,
                                .close = transport_close,
-                               .name_of = transport_name_of};
+                               .name_of = transport_name_of,
+                               .news = transport_news};
     t->wake[0] = t->wake[1] = -1;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
     t->set.body_max = t->base.body_max;
-    t->set.ahead = kf_max(4, kf_min(1000, peer_bytes / t->set.body_max));
+    t->set.ahead = kf_max(4, kf_min(1000, peer_bytes / KF_PIECE));
     t->set.silence = o->silence ? o->silence : 800 * KF_MILLI;
     t->set.insecure = o->insecure;
     atomic_init(&t->refused, false);
@@ -443,15 +354,16 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
     if (t->set.silence < 100 * KF_MILLI || t->set.silence > 3600 * KOFN_SECOND)
         return kf_fail(KOFN_INVAL, "silence of %g s: 0.1 s to an hour",
                        (double)t->set.silence / 1e9);
+    TRY(open_wake(t));
+    t->set.any = t->wake[0];
+    TRY(kf_descriptors(t->set.any, DESCRIPTORS));
     t->set.context = zmq_ctx_new();
     if (!t->set.context)
         return kf_fail(KOFN_TRANSPORT, "no ZeroMQ context: %s",
                        zmq_strerror(zmq_errno()));
     zmq_ctx_set(t->set.context, ZMQ_MAX_SOCKETS, 65536);
     t->item = kf_new(2, sizeof *t->item);
-    if (!t->item)
-        return KOFN_NOMEM;
-    return open_wake(t);
+    return t->item ? KOFN_OK : KOFN_NOMEM;
 }
 
 typedef enum role { LISTENS = 1, DIALS = 2, BOTH = 3 } role;
