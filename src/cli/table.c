@@ -99,8 +99,8 @@ const cli_option cli_options[] = {
      IN_RUN | IN_GEN | IN_SCHEMES | IN_BENCH | IN_WORKER},
     {1007, "journal", "FILE", "record the run for kofn replay", IN_RUN},
     {1060, "metrics", "FILE",
-     "keep figures there while it runs, for Prometheus and the like "
-     "(OpenMetrics)", IN_RUN},
+     "keep figures there while it runs, in the text format of Prometheus",
+     IN_RUN},
     {1061, "trace", "FILE",
      "draw the run for ui.perfetto.dev or chrome://tracing: who did what, and "
      "what for", IN_RUN},

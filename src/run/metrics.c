@@ -1,5 +1,5 @@
 /* metrics.c -- figures of a running job, for a collector that looks at a file:
- * OpenMetrics 1.0 text, docs/operate.md.
+ * the text format of Prometheus (0.0.4), docs/operate.md.
  *
  * The file takes its name whole, at most once a second of real time and at the
  * end.  Figures that --json tells as well are the same ones here.
@@ -24,35 +24,35 @@ typedef struct metrics {
 
 /* ---- the format --------------------------------------------------------- */
 
-/* The lines before a family's samples; unit "" has none. */
+/* The lines before a family's samples. */
 static kofn_status family(kf_out *o, const char *name, const char *type,
-                          const char *unit, const char *help)
+                          const char *help)
 {
-    TRY(kf_out_text(o, "# TYPE %s %s\n", name, type));
-    if (*unit)
-        TRY(kf_out_text(o, "# UNIT %s %s\n", name, unit));
-    return kf_out_text(o, "# HELP %s %s\n", name, help);
+    TRY(kf_out_text(o, "# HELP %s %s\n", name, help));
+    return kf_out_text(o, "# TYPE %s %s\n", name, type);
 }
 
-static kofn_status gauge(kf_out *o, const char *name, const char *unit,
-                         const char *help, double value)
+static kofn_status gauge(kf_out *o, const char *name, const char *help,
+                         double value)
 {
-    TRY(family(o, name, "gauge", unit, help));
-    return kf_out_text(o, "%s %.17g\n", name, value);
+    TRY(family(o, name, "gauge", help));
+    if (value - value == 0)
+        return kf_out_text(o, "%s %.17g\n", name, value);
+    return kf_out_text(o, "%s %s\n", name, value > 0 ? "+Inf" : "NaN");
 }
 
-static kofn_status counter(kf_out *o, const char *name, const char *unit,
-                           const char *help, uint64_t value)
+static kofn_status counter(kf_out *o, const char *name, const char *help,
+                           uint64_t value)
 {
-    TRY(family(o, name, "counter", unit, help));
-    return kf_out_text(o, "%s_total %" PRIu64 "\n", name, value);
+    TRY(family(o, name, "counter", help));
+    return kf_out_text(o, "%s %" PRIu64 "\n", name, value);
 }
 
 static kofn_status seconds(kf_out *o, const char *name, const char *help,
                            kofn_time value)
 {
-    TRY(family(o, name, "counter", "seconds", help));
-    return kf_out_text(o, "%s_total %.9f\n", name, (double)value * 1e-9);
+    TRY(family(o, name, "counter", help));
+    return kf_out_text(o, "%s %.9f\n", name, (double)value * 1e-9);
 }
 
 static kofn_status quoted(kf_out *o, const char *text)
@@ -70,12 +70,13 @@ static kofn_status quoted(kf_out *o, const char *text)
 
 static kofn_status put_job(kf_out *o, const kofn_job *j)
 {
-    TRY(family(o, "kofn_job", "info", "", "What is computed, and where."));
-    TRY(kf_out_text(o, "kofn_job_info{version=\"" KOFN_VERSION
-                       "\",port=\"%s\",scheme=\"", j->port->name));
+    TRY(family(o, "kofn_job_info", "gauge", "What is computed, and where."));
+    TRY(kf_out_text(
+        o, "kofn_job_info{version=\"" KOFN_VERSION "\",port=\"%s\",scheme=\"",
+        j->port->name));
     TRY(quoted(o, j->plan->spec));
     TRY(kf_out_text(o, "\"} 1\n"));
-    return gauge(o, "kofn_clock_seconds", "seconds",
+    return gauge(o, "kofn_clock_seconds",
                  "Time on the port's clock; of a simulated port not real.",
                  (double)kf_job_now(j) * 1e-9);
 }
@@ -84,7 +85,7 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
                                const kofn_progress *p)
 {
     static const char letter[] = "lsbnqg";
-    static const char *const state[] = {"live",   "storing",     "standby",
+    static const char *const state[] = {"live",    "storing",     "standby",
                                         "leaving", "quarantined", "gone"};
     size_t count[6] = {0};
     kofn_core_view v;
@@ -93,72 +94,71 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
     for (size_t i = 0; i < v.workers; i++)
         for (size_t k = 0; k < 6; k++)
             count[k] += kofn_core_worker(j->core, (uint32_t)i) == letter[k];
-    TRY(family(o, "kofn_workers", "gauge", "", "Workers by what they do."));
+    TRY(family(o, "kofn_workers", "gauge", "Workers by what they do."));
     for (size_t k = 0; k < 6; k++)
         TRY(kf_out_text(o, "kofn_workers{state=\"%s\"} %zu\n", state[k],
                         count[k]));
-    TRY(counter(o, "kofn_workers_joined", "",
+    TRY(counter(o, "kofn_workers_joined_total",
                 "Workers that came after the beginning.", p->joined));
-    return counter(o, "kofn_workers_lost", "", "Workers that went.", p->left);
+    return counter(o, "kofn_workers_lost_total", "Workers that went.", p->left);
 }
 
 static kofn_status put_round(kf_out *o, const metrics *x,
                              const kofn_progress *p)
 {
-    TRY(gauge(o, "kofn_round", "", "The round that is under way or was last.",
+    TRY(gauge(o, "kofn_round", "The round that is under way or was last.",
               p->round));
-    TRY(gauge(o, "kofn_round_done_ratio", "ratio",
+    TRY(gauge(o, "kofn_round_done_ratio",
               "The share of its strips that has come.", p->done));
-    TRY(gauge(o, "kofn_strips_outstanding", "",
+    TRY(gauge(o, "kofn_strips_outstanding",
               "Strips that workers were asked for and owe.",
               (double)p->outstanding));
-    TRY(gauge(o, "kofn_workers_awaited", "", "Workers with a task in hand.",
+    TRY(gauge(o, "kofn_workers_awaited", "Workers with a task in hand.",
               (double)p->awaited));
-    TRY(family(o, "kofn_round_seconds", "summary", "seconds",
+    TRY(family(o, "kofn_round_seconds", "summary",
                "Rounds that were delivered, and how long they took."));
-    return kf_out_text(o, "kofn_round_seconds_count %u\n"
-                       "kofn_round_seconds_sum %.9f\n", x->rounds,
-                       (double)x->round_time * 1e-9);
+    return kf_out_text(o,
+                       "kofn_round_seconds_count %u\n"
+                       "kofn_round_seconds_sum %.9f\n",
+                       x->rounds, (double)x->round_time * 1e-9);
 }
 
 static kofn_status put_tasks(kf_out *o, const metrics *x, const kofn_report *t)
 {
     static const char *const name[KF_FATES] = {
-        [KF_FATE_OUT] = "unfinished",
-        [KF_FATE_CAME] = "wasted",
-        [KF_FATE_USED] = "used",
-        [KF_FATE_WRONG] = "wrong",
-        [KF_FATE_CANCELLED] = "cancelled",
-        [KF_FATE_FAILED] = "failed",
+        [KF_FATE_OUT] = "unfinished",      [KF_FATE_CAME] = "wasted",
+        [KF_FATE_USED] = "used",           [KF_FATE_WRONG] = "wrong",
+        [KF_FATE_CANCELLED] = "cancelled", [KF_FATE_FAILED] = "failed",
         [KF_FATE_LOST] = "lost",
     };
 
-    TRY(family(o, "kofn_tasks", "counter", "",
+    TRY(family(o, "kofn_tasks_total", "counter",
                "Tasks of rounds that are over by what became of them."));
     for (size_t k = 0; k < KF_FATES; k++)
         TRY(kf_out_text(o, "kofn_tasks_total{fate=\"%s\"} %" PRIu64 "\n",
                         name[k], x->fate[k]));
-    TRY(counter(o, "kofn_results_late", "",
+    TRY(counter(o, "kofn_results_late_total",
                 "Results that were not needed any more.", t->late));
-    TRY(counter(o, "kofn_results_corrupt", "",
+    TRY(counter(o, "kofn_results_corrupt_total",
                 "Results that were found wrong.", t->corrupt));
-    return counter(o, "kofn_messages_dropped", "",
+    return counter(o, "kofn_messages_dropped_total",
                    "Foreign, stale and duplicate messages.", t->dropped);
 }
 
 static kofn_status put_work(kf_out *o, const kofn_report *t)
 {
-    TRY(counter(o, "kofn_sent_bytes", "bytes",
+    TRY(counter(o, "kofn_sent_bytes_total",
                 "Blocks and inputs of tasks, as the port was given them.",
                 t->sent));
-    TRY(counter(o, "kofn_received_bytes", "bytes", "Results.", t->received));
-    TRY(seconds(o, "kofn_encode_seconds", "Spent on encoding.", t->encoding));
-    TRY(seconds(o, "kofn_wait_seconds", "Spent on waiting.", t->waiting));
-    TRY(seconds(o, "kofn_decode_seconds", "Spent on decoding and checking.",
-                t->decoding));
-    TRY(gauge(o, "kofn_noise_ratio", "ratio",
+    TRY(counter(o, "kofn_received_bytes_total", "Results.", t->received));
+    TRY(seconds(o, "kofn_encode_seconds_total", "Spent on encoding.",
+                t->encoding));
+    TRY(seconds(o, "kofn_wait_seconds_total", "Spent on waiting.", t->waiting));
+    TRY(seconds(o, "kofn_decode_seconds_total",
+                "Spent on decoding and checking.", t->decoding));
+    TRY(gauge(o, "kofn_noise_ratio",
               "Amplification of rounding by the worst decoding.", t->noise));
-    return gauge(o, "kofn_predicted_error_ratio", "ratio",
+    return gauge(o, "kofn_predicted_error_ratio",
                  "The relative error expected from it.", t->predicted);
 }
 
@@ -173,8 +173,7 @@ static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
     TRY(put_workers(o, j, &p));
     TRY(put_round(o, x, &p));
     TRY(put_tasks(o, x, &t));
-    TRY(put_work(o, &t));
-    return kf_out_text(o, "# EOF\n");
+    return put_work(o, &t);
 }
 
 static kofn_status write_file(metrics *x, const kofn_job *j)

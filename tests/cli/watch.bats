@@ -7,7 +7,7 @@ inputs() {
 
 # metrics FILE EXPRESSION
 metrics() {
-    $PYTHON "$KOFN_SOURCE/tests/cli/openmetrics.py" "$@"
+    $PYTHON "$KOFN_SOURCE/tests/cli/prometheus.py" "$@"
 }
 
 # The drawing t.json and the report out.json of one run agree: EXTRA holds too.
@@ -51,7 +51,7 @@ assert eval(os.environ['EXTRA']), (os.environ['EXTRA'], c, instant)
 PY
 }
 
-@test "metrics are OpenMetrics and tell what --json tells" {
+@test "metrics are in the format of Prometheus and tell what --json tells" {
     inputs
     printf '2 leave 0\n3.5 join\n4.3 leave 2\n' >events.txt
     for port in sim threads; do
@@ -68,6 +68,14 @@ abs(m['kofn_round_seconds_sum', ''] - o['seconds']) < 1e-6 and \
 m['kofn_tasks_total', 'fate=\"wasted\"'] + m['kofn_tasks_total', 'fate=\"cancelled\"'] \
 == o['late'])(__import__('json').loads(__import__('os').environ['OUT']))"
     done
+}
+
+@test "promtool has nothing to say against the metrics" {
+    command -v promtool >/dev/null || skip "promtool is not installed"
+    inputs
+    kofn matvec X.npy w.npy -s mds:k=4 -r 3 -w straggle=0.3 --metrics m.txt -q
+    run promtool check metrics <m.txt
+    [ "$status" -eq 0 ] && [ -z "$output" ]
 }
 
 @test "bytes are those of blocks, of each task's input, and of results" {
