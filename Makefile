@@ -2,6 +2,7 @@
 #
 #   make demo      PageRank on workers that straggle, vanish and arrive
 #   make test      everything, in three builds: plain, address+undefined, thread
+#   make python    the Python package in python/, in place
 #   make bench     ratios against real alternatives, measured in one run
 #   make install   PREFIX=/usr/local DESTDIR=
 #   make clean
@@ -26,6 +27,11 @@ bench:
 	@scripts/need build
 	@scripts/bench
 
+python: build
+	@scripts/need python
+	@$(or $(PYTHON),/usr/bin/python3) python/kofn/_build.py
+	@echo "PYTHONPATH=$(CURDIR)/python python3 -c 'import kofn'"
+
 demo: build
 	@scripts/demo
 
@@ -35,4 +41,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test bench demo install clean
+.PHONY: all build test bench python demo install clean

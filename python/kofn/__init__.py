@@ -1,0 +1,24 @@
+"""Any k of n workers are enough.
+
+Products, sums, regressions and iterations on workers of which some are late,
+gone or wrong: the answers of any k of n give the exact result.
+
+>>> import numpy as np, kofn
+>>> X, w = np.random.default_rng(1).random((60, 5)), np.ones(5)
+>>> with kofn.Matrix(X, scheme="elastic:k=4", workers=6) as A:
+...     bool(np.allclose(A @ w, X @ w))
+True
+"""
+from ._fleet import serve
+from ._iterate import Iterated, pagerank, power
+from ._job import Report, plan_info, schemes
+from ._lib import (Corrupt, Error, Invalid, Late, TooFewWorkers,
+                   TransportFailed, Unstable, Unsuited)
+from ._matrix import Matrix, matmul
+from ._regression import Regression
+from ._sum import Sum
+
+__all__ = ["Corrupt", "Error", "Invalid", "Iterated", "Late", "Matrix",
+           "Regression", "Report", "Sum", "TooFewWorkers", "TransportFailed",
+           "Unstable", "Unsuited", "matmul", "pagerank", "plan_info", "power",
+           "schemes", "serve"]

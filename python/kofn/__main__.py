@@ -1,0 +1,47 @@
+"""python -m kofn worker ADDRESS [--module FILE] [--keys DIR]"""
+import argparse
+import importlib.util
+import sys
+
+from . import Error, serve
+
+
+def load(path):
+    """The function `part` of a Python file."""
+    spec = importlib.util.spec_from_file_location("kofn_worker_module", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "part", None)):
+        sys.exit(f"{path} has no function part(part, parts, x)")
+    return module.part
+
+
+def main():
+    p = argparse.ArgumentParser(
+        prog="python -m kofn",
+        description="A worker with functions written in Python.",
+        epilog="example: python -m kofn worker tcp://HEAD:5555 "
+               "--module job.py, where job.py has part(part, parts, x)")
+    sub = p.add_subparsers(dest="command", required=True)
+    w = sub.add_parser("worker", help="serve whoever listens at an address")
+    w.add_argument("address", help="tcp://HOST:PORT or ipc://PATH")
+    w.add_argument("--module", metavar="FILE",
+                   help="a Python file with part(part, parts, x), of which "
+                        "sums are made")
+    w.add_argument("--keys", metavar="DIR", help="as of kofn worker")
+    w.add_argument("--insecure", action="store_true",
+                   help="without encryption where others can listen")
+    w.add_argument("--patience", type=float, metavar="SECONDS",
+                   help="give up without a coordinator for so long")
+    a = p.parse_args()
+    try:
+        serve(a.address, load(a.module) if a.module else None, keys=a.keys,
+              insecure=a.insecure, patience=a.patience)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (Error, OSError) as e:
+        sys.exit(f"kofn: {e}")
+
+
+if __name__ == "__main__":
+    main()

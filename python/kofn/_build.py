@@ -1,0 +1,93 @@
+"""Builds kofn._kofn, the library's C interface for Python.
+
+The declarations are not written down again: the C preprocessor reads the
+public headers, and what they declare is given to cffi.  In API mode the C
+compiler then checks every struct and signature against the same headers.
+
+Where the library is: KOFN_BUILD (a build folder of the checkout that this file
+is in) or KOFN_PREFIX (an installation), else that checkout's build folder, else
+what pkg-config says.
+
+    python3 kofn/_build.py [FOLDER]   into FOLDER/kofn, else in place
+"""
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+from cffi import FFI
+
+HERE = pathlib.Path(__file__).resolve().parent
+CHECKOUT = HERE.parent.parent
+HEADERS = ["kofn.h", "kofn/scheme.h", "kofn/port.h", "kofn/transport.h",
+           "kofn/peer.h", "kofn/zmq.h", "kofn/io.h"]
+
+# What Python does when the library calls back.
+CALLBACKS = """
+extern "Python" kofn_status kofn_py_part(void *, size_t, size_t,
+                                         const kofn_matrix *, kofn_matrix *);
+extern "Python" int kofn_py_iterate(void *, unsigned, double,
+                                    const kofn_report *);
+extern "Python" int kofn_py_regress(void *, const kofn_regress_step *,
+                                    const kofn_report *);
+extern "Python" kofn_leave kofn_py_serve(void *, const char *);
+extern "Python" void kofn_py_news(void *, const char *);
+"""
+
+
+def where():
+    """(include folders, library folders) of the library."""
+    prefix = os.environ.get("KOFN_PREFIX")
+    if prefix:
+        libs = [p for p in pathlib.Path(prefix).glob("lib*/**")
+                if list(p.glob("libkofn.so*"))]
+        if not libs:
+            raise SystemExit(f"KOFN_PREFIX={prefix} has no libkofn.so; build "
+                             "it with: make install PREFIX=...")
+        return [f"{prefix}/include"], [str(libs[0])]
+    for folder in (os.environ.get("KOFN_BUILD"), CHECKOUT / "build/plain",
+                   CHECKOUT / "build/test/plain"):
+        if folder and pathlib.Path(folder, "libkofn.so").exists():
+            return [str(CHECKOUT / "include")], [str(folder)]
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "kofn-zmq",
+                            "kofn"], capture_output=True, text=True)
+    if flags.returncode:
+        raise SystemExit("libkofn is not found; `make` in the checkout builds "
+                         "it, or set KOFN_PREFIX to where it is installed")
+    words = shlex.split(flags.stdout)
+    return ([w[2:] for w in words if w.startswith("-I")],
+            [w[2:] for w in words if w.startswith("-L")])
+
+
+def declarations(include):
+    """What the public headers declare, as the preprocessor leaves it."""
+    source = "".join(f"#include <{h}>\n" for h in HEADERS)
+    out = subprocess.run(
+        [os.environ.get("CC", "cc"), "-E", "-D__attribute__(x)=", "-x", "c",
+         *[f"-I{i}" for i in include], "-"],
+        input=source, capture_output=True, text=True, check=True).stdout
+    kept, ours = [], False
+    for line in out.splitlines():
+        marker = re.match(r'# \d+ "([^"]*)"', line)
+        if marker:
+            ours = bool(re.search(r"(^|/)kofn(/\w+)?\.h$", marker.group(1)))
+        elif ours:
+            kept.append(line)
+    text = re.sub(r"\b_Bool\b", "bool", "\n".join(kept))
+    text = re.sub(r"\(9223372036854775807L?L?\)", "9223372036854775807", text)
+    return text
+
+
+ffi = FFI()
+_include, _libraries = where()
+ffi.cdef(declarations(_include) + CALLBACKS)
+ffi.set_source(
+    "kofn._kofn", "".join(f"#include <{h}>\n" for h in HEADERS),
+    include_dirs=_include, library_dirs=_libraries,
+    runtime_library_dirs=[os.path.abspath(p) for p in _libraries],
+    libraries=["kofn-zmq", "kofn"])
+
+if __name__ == "__main__":
+    ffi.compile(tmpdir=sys.argv[1] if sys.argv[1:] else str(HERE.parent))

@@ -1,0 +1,131 @@
+"""Where the workers are: ports, from a few words."""
+import os
+import signal
+import tempfile
+
+from ._lib import Invalid, SECOND, check, ffi, lib, new
+
+# Workers that are waited for while they say hello.
+GRACE = 10
+
+
+def weather(words):
+    """A kofn_weather from "straggle=0.1,delay=0.05", a dict, or NULL."""
+    if not words:
+        return ffi.NULL
+    if isinstance(words, dict):
+        words = ",".join(f"{k}={v}" for k, v in words.items())
+    w = ffi.new("kofn_weather *")
+    check(lib.kofn_weather_parse(w, words.encode()))
+    return w
+
+
+def zmq_options(keys, insecure):
+    """Options of the network, and what they borrow."""
+    o = ffi.new("kofn_zmq_options *")
+    folder = ffi.new("char[]", os.fsencode(keys)) if keys else ffi.NULL
+    o.keys = folder
+    o.insecure = insecure
+    return o, folder
+
+
+@ffi.def_extern()
+def kofn_py_news(ud, words):
+    ffi.from_handle(ud).news.append(ffi.string(words).decode(errors="replace"))
+
+
+class Port:
+    """A port to `workers` workers: "threads" of this process, "sim" (a
+    deterministic simulator), "processes" of this machine, or whoever comes to
+    an address."""
+
+    def __init__(self, where, workers, weather_words, keys, insecure, serve):
+        self.where = where
+        self.news = []
+        self.children = []
+        self.folder = None
+        self.keep = []
+        self.weather = weather(weather_words)
+        if where == "threads":
+            self.port = new(lib.kofn_port_threads, workers, self.weather)
+        elif where == "sim":
+            self.port = new(lib.kofn_port_sim, workers, self.weather)
+        elif where == "processes":
+            self._processes(workers, serve)
+        elif "://" in where:
+            self._listen(where, workers, keys, insecure)
+        else:
+            raise Invalid(f'where={where!r} is none of "threads", "sim", '
+                          '"processes" and an address such as '
+                          '"tcp://127.0.0.1:5555"')
+
+    def _listen(self, address, workers, keys, insecure):
+        options, folder = zmq_options(keys, insecure)
+        transport = new(lib.kofn_zmq_listen, address.encode(), options)
+        self.endpoint = ffi.string(lib.kofn_zmq_endpoint(transport)).decode()
+        away = ffi.new("kofn_away_options *")
+        away.size = ffi.sizeof("kofn_away_options")
+        away.workers = workers
+        away.news = lib.kofn_py_news
+        away.ud = ffi.new_handle(self)
+        self.keep += [options, folder, away, away.ud]
+        self.port = new(lib.kofn_port_away, transport, away)
+
+    def _processes(self, workers, serve):
+        self.folder = tempfile.mkdtemp(prefix="kofn.")
+        address = f"ipc://{self.folder}/socket"
+        for _ in range(workers):
+            child = os.fork()
+            if child == 0:
+                self._live(address, serve)
+            self.children.append(child)
+        self._listen(address, workers, None, False)
+
+    @staticmethod
+    def _live(address, serve):
+        """A child's whole life."""
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            serve(address)
+        finally:
+            os._exit(0)
+
+    def close(self):
+        """After the job has been closed, which closes the port."""
+        for child in self.children:
+            try:
+                os.kill(child, signal.SIGTERM)
+                os.waitpid(child, 0)
+            except (ProcessLookupError, ChildProcessError):
+                pass
+        self.children = []
+        if self.folder:
+            for name in os.listdir(self.folder):
+                os.unlink(os.path.join(self.folder, name))
+            os.rmdir(self.folder)
+            self.folder = None
+
+
+def serve(address, f=None, keys=None, insecure=False, patience=None,
+          weather_words=None):
+    """A worker's whole life at that address.
+
+    `f(part, parts, x, out)` is what sums are made of; without one the worker
+    computes products and regressions.  Ends when it is dismissed, or has found
+    no coordinator for `patience` seconds.
+    """
+    options, folder = zmq_options(keys, insecure)
+    transport = new(lib.kofn_zmq_connect, address.encode(), options)
+    o = ffi.new("kofn_serve_options *")
+    o.size = ffi.sizeof("kofn_serve_options")
+    o.formulas = lib.kofn_formulas
+    sky = weather(weather_words)
+    o.weather = sky
+    handle = None
+    if f is not None:
+        handle = ffi.new_handle(f)
+        o.f = lib.kofn_py_part
+        o.ctx = handle
+    o.patience = int(patience * SECOND) if patience else 0
+    check(lib.kofn_serve(transport, o))
+    del folder, handle, sky

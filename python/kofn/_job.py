@@ -1,0 +1,215 @@
+"""A plan, a port and a job together, and rounds that Ctrl-C can stop."""
+import dataclasses
+import weakref
+
+import numpy as np
+
+from ._fleet import Port
+from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
+
+ERRORS = {None: lib.KOFN_ERRORS_NONE, "none": lib.KOFN_ERRORS_NONE,
+          "detect": lib.KOFN_ERRORS_DETECT,
+          "adversarial": lib.KOFN_ERRORS_ADVERSARIAL,
+          "probabilistic": lib.KOFN_ERRORS_PROBABILISTIC}
+BELOW = {"refuse": lib.KOFN_BELOW_REFUSE, "pause": lib.KOFN_BELOW_PAUSE,
+         "degrade": lib.KOFN_BELOW_DEGRADE}
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What became of one round, or of all of them (`Job.totals`)."""
+
+    rounds: int
+    seconds: float
+    live: int
+    joined: int
+    left: int
+    late: int
+    corrupt: int
+    liars: tuple      # workers that were located as corrupt so far
+    noise: float      # amplification of rounding by the worst decoding
+    predicted: float  # relative error expected from it
+    floor: float      # errors below it may pass; 0: nothing was checked
+    sent: int         # bytes
+    received: int
+    partial: bool     # not exact: rows are NaN, or parts are left out
+
+    @classmethod
+    def of(cls, r, status=0):
+        liars = tuple(i for i in range(r.workers) if r.lies and r.lies[i])
+        return cls(r.rounds, r.took / SECOND, r.live, r.joined, r.left, r.late,
+                   r.corrupt, liars, r.noise, r.predicted, r.floor, r.sent,
+                   r.received, status == lib.KOFN_PARTIAL)
+
+    def _repr_html_(self):
+        """A table, in Jupyter."""
+        rows = "".join(f"<tr><th>{f.name}</th><td>{getattr(self, f.name)}</td>"
+                       "</tr>" for f in dataclasses.fields(self))
+        return f"<table>{rows}</table>"
+
+
+def _end(handles):
+    """Close what there is, in order.  Runs at most once."""
+    if handles.get("job"):
+        lib.kofn_close(handles["job"])
+    elif handles.get("port"):
+        lib.kofn_port_close(handles["port"])
+    if handles.get("plan"):
+        lib.kofn_plan_free(handles["plan"])
+    if handles.get("fleet"):
+        handles["fleet"].close()
+    handles.clear()
+
+
+class Job:
+    """Rounds of one problem on one fleet.  Matrix and Sum stand on it."""
+
+    def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
+                 serve=None, errors=None, below=None, tolerance=0.0,
+                 late=None, weather=None, events=None, keys=None,
+                 insecure=False, journal=None, metrics=None, trace=None):
+        if errors not in ERRORS:
+            raise Invalid(f"errors={errors!r} is none of "
+                          f"{', '.join(map(repr, ERRORS))}")
+        if below is not None and below not in BELOW:
+            raise Invalid(f"below={below!r} is none of "
+                          f"{', '.join(map(repr, BELOW))}")
+        self._handles = {}
+        self._final = weakref.finalize(self, _end, self._handles)
+        self._keep = []      # what C borrows until the end
+        self._running = None  # what a round that goes on borrows
+        plan = new(lib.kofn_plan_new, problem, scheme.encode(), workers, seed)
+        self._handles["plan"] = self.plan = plan
+        self.serves_left = left > 0 and \
+            lib.kofn_plan_serve_left(plan, left) == lib.KOFN_OK
+        fleet = Port(where, workers, weather, keys, insecure, serve)
+        self._handles["fleet"] = self.fleet = fleet
+        opt = self._options(errors, below, tolerance, late, journal, metrics,
+                            trace)
+        self._events(opt, events, workers)
+        out = ffi.new("kofn_job **")
+        st = lib.kofn_open(out, plan, fleet.port, opt)  # takes the port over
+        if st < 0:
+            raise_for(st)
+        self._handles["job"] = self.job = out[0]
+        self.report = None
+
+    def _options(self, errors, below, tolerance, late, journal, metrics,
+                 trace):
+        o = ffi.new("kofn_options *")
+        o.size = ffi.sizeof("kofn_options")
+        o.errors = ERRORS[errors]
+        o.below = BELOW[below or "refuse"]
+        o.tolerance = tolerance
+        if late is not None:
+            o.late = late
+        for name, path in (("journal", journal), ("metrics", metrics),
+                           ("trace", trace)):
+            if path is not None:
+                text = ffi.new("char[]", str(path).encode())
+                self._keep.append(text)
+                setattr(o, name, text)
+        self._keep.append(o)
+        return o
+
+    def _events(self, o, events, workers):
+        """Lines of an events file: "3.5 leave 2", ..."""
+        if not events:
+            return
+        text = events if isinstance(events, str) else "\n".join(events)
+        data = text.encode()
+        out, count = ffi.new("kofn_happening **"), ffi.new("size_t *")
+        check(lib.kofn_events_parse(out, count, data, len(data), b"events",
+                                    workers, 2**31))
+        self._keep.append(ffi.gc(out[0], lib.kofn_events_free))
+        o.events, o.event_count = out[0], count[0]
+
+    def borrow(self, *things):
+        """Keep these as long as the job."""
+        self._keep += things
+
+    @property
+    def closed(self):
+        return not self._handles
+
+    def close(self):
+        """End the job and its workers.  Again is allowed."""
+        self._final()
+
+    def round(self, begin, in_, out, keep):
+        """One round: begin(job, in, out), and then its end.
+
+        Ctrl-C leaves within a tenth of a second; the round goes on, and its
+        end is waited for before the next one begins."""
+        if self.closed:
+            raise Error("it has been closed")
+        self._finish()
+        check(begin(self.job, in_, out))
+        self._running = (in_, out, keep)
+        return self._finish()
+
+    def _finish(self):
+        if self._running is None:
+            return None
+        rep = ffi.new("kofn_report *")
+        while (st := lib.kofn_pump(self.job, SECOND // 10, rep)) == \
+                lib.KOFN_AGAIN:
+            pass
+        self._running = None
+        self.report = Report.of(rep, st)
+        check(st)
+        return self.report
+
+    @property
+    def totals(self):
+        """The report of all rounds so far."""
+        rep = ffi.new("kofn_report *")
+        lib.kofn_job_totals(self.job, rep)
+        return Report.of(rep)
+
+
+def problem(op, m, n, p, dtype=np.float64, is_sparse=False):
+    """A kofn_problem."""
+    kind = lib.KOFN_F32 if np.dtype(dtype) == np.float32 else lib.KOFN_F64
+    return ffi.new("kofn_problem *", (op, m, n, p, kind, is_sparse))
+
+
+def schemes():
+    """The codes there are: a dict of name to what it is.
+
+    >>> import kofn
+    >>> kofn.schemes()["mds"]
+    'any k of n answers; stragglers are not waited for'
+    """
+    out, i = {}, 0
+    while (s := lib.kofn_scheme_at(i)) != ffi.NULL:
+        out[ffi.string(s.name).decode()] = ffi.string(s.summary).decode()
+        i += 1
+    return out
+
+
+def plan_info(scheme, workers, shape, *, columns=1, op="product",
+              dtype=np.float64, noise=False, seed=1):
+    """What a scheme needs and costs: threshold, storage, load, ...
+
+    >>> import kofn
+    >>> kofn.plan_info("mds:k=6", 8, (1000, 100))["threshold"]
+    6
+    """
+    m, n = shape
+    ops = {"product": lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL,
+           "left": lib.KOFN_LEFT, "gram": lib.KOFN_GRAM, "sum": lib.KOFN_SUM}
+    if op not in ops:
+        raise Invalid(f"op={op!r} is none of {', '.join(ops)}")
+    plan = ffi.gc(new(lib.kofn_plan_new,
+                      problem(ops[op], m, n, columns, dtype), scheme.encode(),
+                      workers, seed), lib.kofn_plan_free)
+    info = ffi.new("kofn_plan_info *")
+    check(lib.kofn_plan_describe(plan, noise, info))
+    out = {}
+    for name, field in ffi.typeof("kofn_plan_info").fields:
+        value = getattr(info, name)
+        out[name] = (ffi.string(value).decode()
+                     if field.type.cname == "char *" or "char" in
+                     field.type.cname else value)
+    return out

@@ -1,0 +1,174 @@
+"""Statuses as exceptions, and arrays as the library's matrices."""
+import numpy as np
+
+from ._kofn import ffi, lib
+
+NEVER = 2**63 - 1
+SECOND = 10**9
+
+
+class Error(Exception):
+    """The library's answer where it is not success.
+
+    `status` is the name of the kofn_status, the text what was wrong, with the
+    offending value, and what to do.
+    """
+
+    status = "?"
+
+
+class TooFewWorkers(Error):
+    """Fewer workers are left than are needed to decode."""
+
+
+class Late(Error, TimeoutError):
+    """Patience ran out before enough results had come."""
+
+
+class Corrupt(Error):
+    """More results are wrong than the code can correct."""
+
+
+class Unstable(Error, ArithmeticError):
+    """The error predicted exceeds the tolerance."""
+
+
+class Invalid(Error, ValueError):
+    """An argument, a shape or a number that cannot be."""
+
+
+class Unsuited(Error, NotImplementedError):
+    """The scheme does not serve this operation."""
+
+
+class TransportFailed(Error, ConnectionError):
+    """The network cannot be had, or failed."""
+
+
+_CLASS = {
+    "TOOFEW": TooFewWorkers, "LATE": Late, "CORRUPT": Corrupt,
+    "UNSTABLE": Unstable, "INVAL": Invalid, "SHAPE": Invalid,
+    "NOSCHEME": Invalid, "NONFINITE": Invalid, "FORMAT": Invalid,
+    "STATE": Error, "UNSUITED": Unsuited, "TRANSPORT": TransportFailed,
+    "IO": type("FileFailed", (Error, OSError), {}),
+    "NOMEM": type("OutOfMemory", (Error, MemoryError), {}),
+}
+_NAME = {value: name.removeprefix("KOFN_") for value, name in
+         ffi.typeof("kofn_status").elements.items()}
+
+
+def raise_for(st):
+    """Raise what a failed status stands for."""
+    name = _NAME.get(st, str(st))
+    words = ffi.string(lib.kofn_errmsg()).decode(errors="replace")
+    error = _CLASS.get(name, Error)(
+        words or ffi.string(lib.kofn_strerror(st)).decode())
+    error.status = name
+    raise error
+
+
+def check(st):
+    """The status where it is not a failure: 0, PARTIAL or AGAIN."""
+    if st < 0:
+        raise_for(st)
+    return st
+
+
+def new(make, *args):
+    """The handle that make(&handle, ...) makes."""
+    out = ffi.new(ffi.typeof(make).args[0].item.cname + " *")
+    check(make(out, *args))
+    return out[0]
+
+
+# An exception in a function that the library calls, Ctrl-C among them.  It
+# cannot pass through C: it stops the call, which then raises it.
+_raised = []
+
+
+def stop_and_raise(kind, value, trace):
+    """For def_extern(onerror=...)."""
+    _raised.append(value)
+
+
+def call(f, *args):
+    """f(*args), with what was raised in a callback raised here."""
+    _raised.clear()
+    st = f(*args)
+    if _raised:
+        raise _raised.pop()
+    return check(st)
+
+
+# ---- arrays -------------------------------------------------------------------
+
+_DTYPE = {np.dtype(np.float64): lib.KOFN_F64, np.dtype(np.float32): lib.KOFN_F32}
+
+
+def array(x, dtype=None, name="array"):
+    """x as a NumPy array that the library reads: without a copy where its
+    numbers are float64 or float32 (and of `dtype`, if given) and its rows
+    contiguous; else by one copy.  Whatever has __dlpack__ or the buffer
+    protocol will do; what lies on a GPU is refused."""
+    if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack_device__"):
+        if x.__dlpack_device__()[0] != 1:
+            raise Invalid(f"{name} does not lie in this machine's memory; "
+                          "bring it here first, in PyTorch with .cpu()")
+        x = np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
+    a = np.asarray(x)
+    if a.dtype.kind not in "fiub":
+        raise Invalid(f"{name} has numbers of type {a.dtype}; kofn computes "
+                      "with float64 and float32")
+    if a.dtype not in _DTYPE:
+        a = a.astype(np.float64)
+    if dtype is not None and a.dtype != dtype:
+        a = a.astype(dtype)
+    if a.ndim not in (1, 2):
+        raise Invalid(f"{name} has {a.ndim} dimensions; 1 or 2 are needed")
+    size = a.itemsize
+    whole_rows = a.shape[-1] <= 1 or a.strides[-1] == size
+    if a.ndim == 2 and a.shape[0] > 1:
+        whole_rows &= a.strides[0] >= size * a.shape[1] and \
+            a.strides[0] % size == 0
+    elif a.ndim == 1 and not whole_rows:
+        # a column of a matrix: n x 1 with a longer way from row to row
+        whole_rows = a.strides[0] > 0 and a.strides[0] % size == 0
+    return a if whole_rows else np.ascontiguousarray(a)
+
+
+def view(a, row=False):
+    """A kofn_matrix of an array from array(): of a vector one column, or one
+    row.  It borrows: keep the array."""
+    size = a.itemsize
+    if a.ndim == 1 and row:
+        a = np.ascontiguousarray(a)
+        rows, cols, ld = 1, a.shape[0], a.shape[0]
+    elif a.ndim == 1:
+        rows, cols = a.shape[0], 1
+        ld = a.strides[0] // size if rows > 1 else 1
+    else:
+        rows, cols = a.shape
+        ld = a.strides[0] // size if rows > 1 else cols
+    address = a.__array_interface__["data"][0]
+    return ffi.new("kofn_matrix *", (ffi.cast("void *", address), rows, cols,
+                                     max(ld, cols), _DTYPE[a.dtype]))
+
+
+def sparse(A):
+    """A kofn_sparse of a SciPy sparse matrix, and what it borrows."""
+    A = A.tocsr()
+    A.sum_duplicates()
+    ptr = A.indptr.astype(np.uint64)
+    col = A.indices.astype(np.uint32)
+    val = np.ascontiguousarray(A.data, np.float64)
+    s = ffi.new("kofn_sparse *")
+    s.rows, s.cols = A.shape
+    s.ptr = ffi.cast("size_t *", ptr.ctypes.data)
+    s.col = ffi.cast("uint32_t *", col.ctypes.data)
+    s.val = ffi.cast("double *", val.ctypes.data)
+    return s, (ptr, col, val)
+
+
+def is_sparse(A):
+    """Whether it is one of SciPy's sparse matrices."""
+    return hasattr(A, "tocsr")

@@ -1,0 +1,227 @@
+"""Matrices whose products coded workers compute."""
+import numpy as np
+
+from . import _lib
+from ._fleet import serve
+from ._job import Job, problem
+from ._lib import Invalid, Unsuited, check, lib
+
+
+class Matrix:
+    """A matrix, coded and handed out to workers; `A @ x` is then a round.
+
+    A        m x n: a NumPy array, a CPU tensor, a SciPy sparse matrix.  float64
+             and float32 with contiguous rows are not copied; keep it
+             unchanged.
+    where    "threads" (the default), "sim", "processes", or an address such as
+             "tcp://0.0.0.0:5555" that workers come to: `kofn worker
+             tcp://HOST:5555` or `python -m kofn worker tcp://HOST:5555`.
+    scheme   which code, see kofn.schemes().
+    workers  how many there are at the start.
+    columns  of the inputs that are to come; workers elsewhere compute so many at
+             a time, those of this machine as many as an input has.
+    errors   "detect", "adversarial" or "probabilistic": look for wrong results.
+    below, tolerance, late, weather, events, keys, insecure, journal, metrics,
+    trace, seed: as the options of the kofn command.
+
+    Raises kofn.TooFewWorkers, kofn.Corrupt, kofn.Unstable, ... with what was
+    wrong and what to do.
+
+    >>> import numpy as np, kofn
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> with kofn.Matrix(X, scheme="elastic:k=3", workers=4) as A:
+    ...     y = A @ [1.0, 10.0]
+    >>> y
+    array([ 10.,  32.,  54.,  76.,  98., 120.])
+    """
+
+    __array_priority__ = 100  # ndarray @ Matrix comes to us
+
+    def __init__(self, A, where="threads", *, scheme="elastic", workers=8,
+                 columns=1, **options):
+        self._sparse = _lib.is_sparse(A)
+        self._options = dict(where=where, scheme=scheme, workers=workers,
+                             **options)
+        self._jobs = {}  # columns of the input: the job for it
+        self.report = None
+        if self._sparse:
+            self._operand, self._borrowed = _lib.sparse(A)
+            self.dtype = np.dtype(np.float64)
+        else:
+            self._borrowed = _lib.array(A, name="A")
+            if self._borrowed.ndim != 2:
+                raise Invalid("A has one dimension; 2 are needed")
+            self._operand = _lib.view(self._borrowed)
+            self.dtype = self._borrowed.dtype
+        self.shape = (self._operand.rows, self._operand.cols)
+        self._job(columns)
+
+    def _job(self, columns):
+        """The job for inputs of so many columns.  Workers elsewhere hold one
+        job's blocks: there is one for them, and inputs are cut to it."""
+        if columns in self._jobs:
+            return self._jobs[columns]
+        if self._options["where"] != "threads" and self._jobs:
+            return next(iter(self._jobs.values()))
+        m, n = self.shape
+        op = lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL
+        o = dict(self._options)
+        job = Job(problem(op, m, n, columns, self.dtype, self._sparse),
+                  o.pop("scheme"), o.pop("workers"), o.pop("where"),
+                  left=0 if self._sparse else columns, serve=serve, **o)
+        job.columns = columns
+        place = lib.kofn_place_sparse if self._sparse else lib.kofn_place
+        check(place(job.job, self._operand))
+        job.borrow(self._borrowed, self._operand)
+        self._jobs[columns] = job
+        return job
+
+    def _product(self, x, rows, row, begin):
+        """begin's product of x, which has this many rows (`row`: columns)."""
+        x = _lib.array(x, self.dtype, "the other factor")
+        side = x.shape[-1] if row else x.shape[0]
+        if side != rows:
+            raise Invalid(f"A is {self.shape[0]} x {self.shape[1]} and the "
+                          f"other factor has {side} {'columns' if row else 'rows'}"
+                          f"; {rows} are needed")
+        other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
+        job = self._job(other)
+        if row and not job.serves_left:
+            raise Unsuited(f"scheme {self._options['scheme']} does not serve "
+                           "products from the left; elastic and polynomial do")
+        length = self.shape[1] if row else self.shape[0]
+        if job.columns == other:
+            out = self._round(job, x, length, row, begin)
+        else:
+            out = self._in_pieces(job, x, length, row, begin)
+        self.report = job.report
+        return out
+
+    def _round(self, job, x, length, row, begin):
+        other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
+        shape = (other, length) if row else (length, other)
+        out = np.empty(shape, self.dtype)
+        job.round(begin, _lib.view(x, row), _lib.view(out), (x, out))
+        return out.ravel() if x.ndim == 1 else out
+
+    def _in_pieces(self, job, x, length, row, begin):
+        """As many columns (rows) at a time as the job is for."""
+        x = x if x.ndim == 2 else x.reshape((1, -1) if row else (-1, 1))
+        parts = []
+        count = x.shape[0] if row else x.shape[1]
+        for at in range(0, count, job.columns):
+            piece = x[at:at + job.columns] if row else x[:, at:at + job.columns]
+            part = self._round(job, np.ascontiguousarray(piece), length, row,
+                               begin)
+            parts.append(part)
+        return np.concatenate(parts, axis=0 if row else 1)
+
+    def __matmul__(self, x):
+        """A @ x: a vector of n or a matrix of n rows."""
+        return self._product(x, self.shape[1], False, lib.kofn_begin)
+
+    def __rmatmul__(self, x):
+        """x @ A: a vector of m or a matrix of m columns, on the same blocks."""
+        return self._product(x, self.shape[0], True, lib.kofn_begin_left)
+
+    @property
+    def T(self):
+        """The transpose, which workers multiply with on the same blocks.
+
+        >>> import numpy as np, kofn
+        >>> with kofn.Matrix(np.ones((6, 2)), scheme="elastic:k=3",
+        ...                  workers=4) as A:
+        ...     A.T @ np.arange(6.0)
+        array([15., 15.])
+        """
+        return _Transposed(self)
+
+    @property
+    def totals(self):
+        """The report of all rounds so far."""
+        return next(iter(self._jobs.values())).totals
+
+    @property
+    def news(self):
+        """Who was turned away, and why; of workers elsewhere."""
+        return [n for j in self._jobs.values() for n in j.fleet.news]
+
+    @property
+    def processes(self):
+        """Process numbers of the workers, where they are processes of ours."""
+        return [c for j in self._jobs.values() for c in j.fleet.children]
+
+    def aslinearoperator(self):
+        """A scipy.sparse.linalg.LinearOperator, for svds, lsqr, eigsh, cg.
+
+        >>> import numpy as np, kofn
+        >>> from scipy.sparse.linalg import svds
+        >>> with kofn.Matrix(np.diag([3.0, 2, 1, 0.5]), scheme="elastic:k=2",
+        ...                  workers=3) as A:
+        ...     s = svds(A.aslinearoperator(), k=1)[1]
+        >>> round(float(s[0]), 9)
+        3.0
+        """
+        from scipy.sparse.linalg import LinearOperator
+
+        return LinearOperator(
+            self.shape, dtype=self.dtype,
+            matvec=lambda x: self @ np.ravel(x),
+            rmatvec=lambda x: np.ravel(x) @ self,
+            matmat=lambda X: self @ X,
+            rmatmat=lambda X: (np.ascontiguousarray(X.T) @ self).T)
+
+    def close(self):
+        """End the workers.  Again is allowed."""
+        for job in self._jobs.values():
+            job.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        o = self._options
+        return (f"kofn.Matrix({self.shape[0]} x {self.shape[1]} {self.dtype}, "
+                f"{o['scheme']} on {o['workers']} workers, {o['where']})")
+
+
+class _Transposed:
+    """What Matrix.T is."""
+
+    __array_priority__ = 100
+
+    def __init__(self, A):
+        self._A = A
+        self.shape = A.shape[::-1]
+        self.dtype = A.dtype
+        self.T = A
+
+    def __matmul__(self, x):
+        x = _lib.array(x, self.dtype, "the other factor")
+        if x.ndim == 1:
+            return x @ self._A
+        return (np.ascontiguousarray(x.T) @ self._A).T
+
+    def __rmatmul__(self, x):
+        x = _lib.array(x, self.dtype, "the other factor")
+        if x.ndim == 1:
+            return self._A @ x
+        return (self._A @ np.ascontiguousarray(x.T)).T
+
+
+def matmul(A, B, where="threads", *, scheme="elastic", workers=8, **options):
+    """A B once, both coded as the scheme says: gpd, polynomial, matdot, ...
+
+    >>> import numpy as np, kofn
+    >>> A, B = np.arange(16.0).reshape(4, 4), np.eye(4)
+    >>> np.allclose(kofn.matmul(A, B, scheme="gpd:m=2,n=2,p=2", workers=12), A)
+    True
+    """
+    B = _lib.array(B, name="B")
+    columns = 1 if B.ndim == 1 else B.shape[1]
+    with Matrix(A, where, scheme=scheme, workers=workers, columns=columns,
+                **options) as M:
+        return M @ B

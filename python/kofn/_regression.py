@@ -1,0 +1,158 @@
+"""Linear models by descent on coded workers, with scikit-learn's manners."""
+import numpy as np
+
+from . import _lib
+from ._fleet import serve
+from ._job import Job, Report
+from ._lib import Error, Invalid, check, ffi, lib, new
+
+_LOSS = {"squares": lib.KOFN_LOSS_SQUARES, "logistic": lib.KOFN_LOSS_LOGISTIC,
+         "poisson": lib.KOFN_LOSS_POISSON}
+_DESCENT = {"gd": lib.KOFN_DESCENT_GD, "nesterov": lib.KOFN_DESCENT_NESTEROV,
+            "sgd": lib.KOFN_DESCENT_SGD}
+_RULE = {"fixed": lib.KOFN_STEP_FIXED, "exact": lib.KOFN_STEP_EXACT,
+         "armijo": lib.KOFN_STEP_ARMIJO, "grid": lib.KOFN_STEP_GRID}
+
+
+@ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
+def kofn_py_regress(ud, now, report):
+    box = ffi.from_handle(ud)
+    if report != ffi.NULL and now != ffi.NULL:
+        box["history"].append((now.iteration, now.objective, now.gradient))
+    return 0
+
+
+class Regression:
+    """A linear model of y by the rows of X (and, with `intercept`, of 1).
+
+    loss          "squares", "logistic" (labels 0, 1 or -1, 1) or "poisson".
+    scheme        elastic, pcr, gc, agc, ...: docs/regression.md says which.
+    ridge, descent, rule, step, tolerance, iterations, batches, seed: as there.
+
+    After fit: coef_, intercept_, n_iter_, converged_, objective_, history_ (rows
+    of iteration, objective, norm of the gradient) and report_.
+
+    >>> import numpy as np, kofn
+    >>> X = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]])
+    >>> model = kofn.Regression(scheme="elastic:k=2", workers=3,
+    ...                         intercept=False, iterations=500)
+    >>> model.fit(X, X @ [2.0, -1.0]).coef_.round(4)
+    array([ 2., -1.])
+    """
+
+    _PARAMS = ("loss", "scheme", "workers", "where", "ridge", "descent",
+               "rule", "step", "tolerance", "iterations", "batches",
+               "intercept", "seed", "options")
+
+    def __init__(self, *, loss="squares", scheme="elastic", workers=8,
+                 where="threads", ridge=0.0, descent="nesterov", rule="fixed",
+                 step=0.0, tolerance=0.0, iterations=100, batches=0,
+                 intercept=True, seed=1, options=None):
+        self.loss, self.scheme, self.workers = loss, scheme, workers
+        self.where, self.ridge, self.descent = where, ridge, descent
+        self.rule, self.step, self.tolerance = rule, step, tolerance
+        self.iterations, self.batches = iterations, batches
+        self.intercept, self.seed, self.options = intercept, seed, options
+
+    # scikit-learn's conventions, without needing it
+    def get_params(self, deep=True):
+        return {name: getattr(self, name) for name in self._PARAMS}
+
+    def set_params(self, **params):
+        for name, value in params.items():
+            if name not in self._PARAMS:
+                raise Invalid(f"Regression has no parameter {name!r}")
+            setattr(self, name, value)
+        return self
+
+    @property
+    def _estimator_type(self):
+        return "classifier" if self.loss == "logistic" else "regressor"
+
+    def _choice(self, table, name):
+        value = getattr(self, name)
+        if value not in table:
+            raise Invalid(f"{name}={value!r} is none of "
+                          f"{', '.join(map(repr, table))}")
+        return table[value]
+
+    def _design(self, X):
+        X = _lib.array(X, np.float64, "X")
+        if X.ndim != 2:
+            raise Invalid("X has one dimension; 2 are needed")
+        if self.intercept:
+            X = np.hstack([np.ones((X.shape[0], 1)), X])
+        return X
+
+    def _labels(self, y):
+        y = np.asarray(y)
+        if self.loss != "logistic":
+            return np.ascontiguousarray(y, np.float64)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) != 2:
+            raise Invalid(f"logistic regression takes 2 classes, not "
+                          f"{len(self.classes_)}")
+        return (y == self.classes_[1]).astype(np.float64)
+
+    def fit(self, X, y):
+        loss = self._choice(_LOSS, "loss")
+        X, y = self._design(X), self._labels(y)
+        box = {"history": []}
+        handle = ffi.new_handle(box)
+        o = ffi.new("kofn_regress_options *")
+        o.size = ffi.sizeof("kofn_regress_options")
+        o.loss = loss
+        o.descent = self._choice(_DESCENT, "descent")
+        o.rule = self._choice(_RULE, "rule")
+        o.step, o.ridge, o.tolerance = self.step, self.ridge, self.tolerance
+        o.max_iterations, o.batches = self.iterations, self.batches
+        o.seed = self.seed
+        o.watch, o.watch_ud = lib.kofn_py_regress, handle
+        xv, yv = _lib.view(X), _lib.view(y)
+        r = ffi.gc(new(lib.kofn_regression_new, xv, yv, o),
+                   lib.kofn_regression_free)
+        pb = ffi.new("kofn_problem *")
+        check(lib.kofn_regression_problem(r, self.scheme.encode(),
+                                          self.workers, pb))
+        job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
+                  left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=serve,
+                  **(self.options or {}))
+        try:
+            check(lib.kofn_regression_place(r, job.job, pb.op))
+            w = np.zeros(X.shape[1])
+            res = ffi.new("kofn_regress_result *")
+            _lib.call(lib.kofn_regress, r, _lib.view(w), res)
+            self.report_ = Report.of(res.rounds)
+        finally:
+            job.close()
+        self.coef_ = w[1:] if self.intercept else w
+        self.intercept_ = float(w[0]) if self.intercept else 0.0
+        self.n_iter_ = res.iterations
+        self.converged_ = bool(res.converged)
+        self.objective_ = res.objective
+        self.history_ = np.array(box["history"], float).reshape(-1, 3)
+        return self
+
+    def decision_function(self, X):
+        """Margins X w + intercept."""
+        if not hasattr(self, "coef_"):
+            raise Error("the model is not fitted; call fit first")
+        return np.asarray(X, float) @ self.coef_ + self.intercept_
+
+    def predict(self, X):
+        t = self.decision_function(X)
+        if self.loss == "logistic":
+            return self.classes_[(t > 0).astype(int)]
+        return np.exp(t) if self.loss == "poisson" else t
+
+    def predict_proba(self, X):
+        """Of both classes; logistic only."""
+        p = 1 / (1 + np.exp(-self.decision_function(X)))
+        return np.column_stack([1 - p, p])
+
+    def score(self, X, y):
+        """Accuracy (logistic) or R^2."""
+        y, p = np.asarray(y), self.predict(X)
+        if self.loss == "logistic":
+            return float(np.mean(y == p))
+        return float(1 - np.sum((y - p) ** 2) / np.sum((y - y.mean()) ** 2))

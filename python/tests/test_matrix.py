@@ -1,0 +1,176 @@
+"""Products against NumPy and SciPy."""
+import gc
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import lsqr, svds
+
+import kofn
+
+rng = np.random.default_rng(7)
+X = rng.standard_normal((90, 12))
+
+
+def close(a, b, dtype=np.float64):
+    scale = np.abs(b).max() + 1e-300
+    return np.abs(np.asarray(a) - b).max() <= scale * (
+        1e-11 if dtype == np.float64 else 1e-3)
+
+
+@pytest.mark.parametrize("scheme", ["elastic:k=3", "mds:k=4", "uncoded",
+                                    "replication:k=3"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products(scheme, dtype):
+    A = X.astype(dtype)
+    w, W = rng.standard_normal(12).astype(dtype), \
+        rng.standard_normal((12, 5)).astype(dtype)
+    with kofn.Matrix(A, scheme=scheme, workers=6) as M:
+        assert close(M @ w, A @ w, dtype)
+        assert close(M @ W, A @ W, dtype)
+        assert (M @ w).dtype == dtype and (M @ w).shape == (90,)
+
+
+def test_both_sides_on_one_encoding():
+    v, V = rng.standard_normal(90), rng.standard_normal((4, 90))
+    with kofn.Matrix(X, scheme="elastic:k=3", workers=5) as M:
+        assert close(v @ M, v @ X)
+        assert close(M.T @ v, X.T @ v)
+        assert close(V @ M, V @ X)
+        assert close(M.T @ V.T, X.T @ V.T)
+    with kofn.Matrix(X, scheme="mds:k=3", workers=5) as M:
+        with pytest.raises(kofn.Unsuited, match="from the left"):
+            v @ M
+
+
+def test_orders_and_strides_without_surprise():
+    w = rng.standard_normal(12)
+    wide = rng.standard_normal((90, 40))
+    columns = wide[:, 5:17]                    # a view: rows contiguous
+    for A in (np.asfortranarray(X), columns, X[::-1], X[::2], X.T.copy().T,
+              X.tolist(), (100 * X).astype(int)):
+        with kofn.Matrix(A, scheme="elastic:k=3", workers=5) as M:
+            assert close(M @ w, np.asarray(A, float) @ w)
+    with kofn.Matrix(X, scheme="elastic:k=3", workers=5) as M:
+        assert close(M @ wide[:12, 3], X @ wide[:12, 3])
+        assert close(M @ wide[:12, ::2], X @ wide[:12, ::2])
+        assert close(M @ w[::-1], X @ w[::-1])
+
+
+def test_nothing_is_copied_on_the_way_in_and_out(monkeypatch):
+    A = np.ones((400, 300))
+    with kofn.Matrix(A, scheme="elastic:k=4", workers=4) as M:
+        assert M._borrowed is A
+        assert kofn._lib.array(A) is A
+        view = kofn._lib.view(A[:, 10:20])
+        assert view.ld == 300 and view.cols == 10
+        assert int(kofn._lib.ffi.cast("uintptr_t", view.data)) == \
+            A.ctypes.data + 80
+
+
+def test_sparse():
+    S = sp.random(120, 30, 0.2, random_state=3, format="coo")
+    w = rng.standard_normal(30)
+    with kofn.Matrix(S, scheme="elastic:k=3", workers=5) as M:
+        assert close(M @ w, S @ w)
+
+
+def test_scipy_solvers():
+    with kofn.Matrix(X, scheme="elastic:k=3", workers=5,
+                     events=["4 leave 1", "9 join", "20 leave 3"]) as M:
+        op = M.aslinearoperator()
+        assert close(np.sort(svds(op, k=3)[1]),
+                     np.sort(np.linalg.svd(X)[1])[-3:])
+        b = rng.standard_normal(90)
+        assert np.allclose(lsqr(op, b, atol=1e-13, btol=1e-13)[0],
+                           np.linalg.lstsq(X, b, rcond=None)[0], atol=1e-8)
+        assert M.totals.left == 2 and M.totals.joined >= 1
+
+
+@pytest.mark.parametrize("scheme", ["gpd:m=2,n=2,p=2", "polynomial:m=3,p=2",
+                                    "matdot:n=4"])
+def test_matmul(scheme):
+    A, B = rng.standard_normal((24, 16)), rng.standard_normal((16, 18))
+    assert close(kofn.matmul(A, B, scheme=scheme, workers=13), A @ B)
+
+
+def test_liars_are_located():
+    with kofn.Matrix(X, scheme="mds:k=4", workers=9, errors="adversarial",
+                     events=["1 corrupt 2", "1 corrupt 5"]) as M:
+        assert close(M @ np.ones(12), X @ np.ones(12))
+        assert M.report.liars == (2, 5) and M.report.floor > 0
+        assert "<table>" in M.report._repr_html_()
+
+
+def test_processes_and_kills():
+    import os
+
+    w = rng.standard_normal(12)
+    with kofn.Matrix(X, "processes", scheme="elastic:k=2", workers=4) as M:
+        assert close(M @ w, X @ w)
+        os.kill(M.processes[1], signal.SIGKILL)
+        for _ in range(3):
+            assert close(M @ w, X @ w)
+        assert close(M @ rng.standard_normal((12, 3)) * 0, np.zeros((90, 3)))
+
+
+def test_what_is_refused():
+    with pytest.raises(kofn.Invalid, match="no scheme"):
+        kofn.Matrix(X, scheme="nonsense")
+    with pytest.raises(kofn.Invalid, match="carrier pigeon"):
+        kofn.Matrix(X, "carrier pigeon")
+    with pytest.raises(kofn.Invalid, match="complex128"):
+        kofn.Matrix(X + 1j)
+    with pytest.raises(ValueError, match=r"\[3, 4\]|NaN"):
+        Y = X.copy()
+        Y[3, 4] = np.nan
+        kofn.Matrix(Y)
+    with pytest.raises(kofn.Invalid, match="errors='sometimes'"):
+        kofn.Matrix(X, errors="sometimes")
+    with kofn.Matrix(X, scheme="elastic:k=3", workers=5) as M:
+        with pytest.raises(kofn.Invalid, match="12 are needed"):
+            M @ np.ones(13)
+    with pytest.raises(kofn.Error, match="closed"):
+        M @ np.ones(12)
+    with kofn.Matrix(X, scheme="elastic:k=4", workers=4,
+                     events="1 leave 0") as M:
+        with pytest.raises(kofn.TooFewWorkers) as e:
+            M @ np.ones(12)
+        assert e.value.status == "TOOFEW"
+
+
+def test_ctrl_c_stops_a_round_promptly():
+    with kofn.Matrix(X, scheme="uncoded", workers=3,
+                     weather="straggle=1,delay=1.5") as M:
+        main = threading.main_thread().ident
+        timer = threading.Timer(0.2, signal.pthread_kill,
+                                (main, signal.SIGINT))
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            M @ np.ones(12)
+        assert time.monotonic() - began < 1.4
+        timer.join()
+        # the round that goes on is waited for, and the next one is right
+        assert close(M @ np.ones(12), X @ np.ones(12))
+
+
+def test_handles_end_when_they_are_collected():
+    before = threading.active_count()
+    for _ in range(50):
+        M = kofn.Matrix(X, scheme="elastic:k=2", workers=3)
+        M @ np.ones(12)
+    job = M._job(1)
+    del M
+    gc.collect()
+    assert not job.closed
+    del job
+    gc.collect()
+    assert threading.active_count() == before
+    with open("/proc/self/status") as f:
+        threads = [int(line.split()[1]) for line in f
+                   if line.startswith("Threads:")]
+    assert threads[0] < 40

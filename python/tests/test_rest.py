@@ -1,0 +1,127 @@
+"""Sums, iterations, regression, workers elsewhere."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kofn
+
+rng = np.random.default_rng(5)
+
+
+def squares(part, parts, x):
+    return (part + 1.0) * x ** 2
+
+
+@pytest.mark.parametrize("scheme", ["gc:d=2", "agc:d=3", "cgc:d=3,s=1",
+                                    "uncoded"])
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_sums(scheme, where):
+    x = rng.standard_normal(24)
+    with kofn.Sum(squares, 24, scheme=scheme, workers=6, where=where) as S:
+        weight = sum(range(1, S.parts + 1))
+        assert np.allclose(S(x), weight * x ** 2, rtol=1e-9)
+        assert np.allclose(S(2 * x), weight * 4 * x ** 2, rtol=1e-9)
+
+
+def test_a_function_that_fails_is_told(capfd):
+    def fails(part, parts, x):
+        raise RuntimeError("out of luck")
+
+    with kofn.Sum(fails, 4, scheme="gc:d=2", workers=4) as S:
+        with pytest.raises(kofn.Error):
+            S(np.ones(4))
+    assert "out of luck" in capfd.readouterr().err
+
+
+def test_power_and_pagerank():
+    B = rng.standard_normal((40, 40))
+    B = B @ B.T
+    top = np.linalg.eigvalsh(B)[-1]
+    r = kofn.power(B, scheme="elastic:k=3", workers=5, tolerance=1e-12,
+                   iterations=20000)
+    assert r.converged and abs(r.eigenvalue - top) < 1e-6 * top
+    G = sp.random(200, 200, 0.03, random_state=1, format="csr")
+    G.data[:] = 1
+    p = kofn.pagerank(G, scheme="elastic:k=3", workers=5, tolerance=1e-12)
+    out = np.asarray(G.sum(axis=1)).ravel()
+    v = np.full(200, 1 / 200)
+    for _ in range(p.iterations):
+        share = np.divide(v, out, out=np.zeros_like(v), where=out > 0)
+        v = 0.85 * (G.T @ share + v[out == 0].sum() / 200) + 0.15 / 200
+    assert np.abs(p.vector - v).max() < 1e-12
+
+
+def test_ctrl_c_stops_an_iteration():
+    B = np.diag(np.r_[2.0, np.full(9, 1.99999)])
+    timer = threading.Timer(0.3, signal.pthread_kill,
+                            (threading.main_thread().ident, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        kofn.power(B, scheme="uncoded", workers=2, tolerance=1e-300,
+                   iterations=10**9)
+    timer.join()
+
+
+def test_regression_squares():
+    X = rng.standard_normal((200, 6))
+    y = X @ np.arange(6.0) + 3 + 0.1 * rng.standard_normal(200)
+    exact = np.linalg.lstsq(np.c_[np.ones(200), X], y, rcond=None)[0]
+    for scheme in ("elastic:k=3", "pcr:r=3", "gc:d=2"):
+        m = kofn.Regression(scheme=scheme, workers=6, iterations=3000,
+                            tolerance=1e-10).fit(X, y)
+        assert m.converged_
+        assert np.allclose(np.r_[m.intercept_, m.coef_], exact, atol=1e-7)
+        assert m.score(X, y) > 0.99
+        assert len(m.history_) >= m.n_iter_
+
+
+def test_regression_logistic_and_parameters():
+    X = rng.standard_normal((300, 4))
+    y = np.where(X @ [2, -1, 0.5, 0] + 0.3 > 0, "yes", "no")
+    m = kofn.Regression(loss="logistic", scheme="elastic:k=3", workers=5,
+                        iterations=400, ridge=1e-3).fit(X, y)
+    assert m.score(X, y) > 0.97
+    assert set(m.predict(X)) == {"yes", "no"}
+    assert np.allclose(m.predict_proba(X).sum(axis=1), 1)
+    assert kofn.Regression(**m.get_params()).get_params() == m.get_params()
+    with pytest.raises(kofn.Invalid, match="'hinge'"):
+        kofn.Regression(loss="hinge").fit(X, y)
+    with pytest.raises(kofn.Error, match="fit"):
+        kofn.Regression().predict(X)
+
+
+def test_workers_of_their_own():
+    """python -m kofn worker with a module, at a Unix socket."""
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    with tempfile.TemporaryDirectory() as folder:
+        module = pathlib.Path(folder, "job.py")
+        module.write_text("def part(part, parts, x):\n"
+                          "    return (part + 1.0) * x ** 2\n")
+        address = f"ipc://{folder}/socket"
+        workers = [subprocess.Popen(
+            [sys.executable, "-m", "kofn", "worker", address, "--module",
+             str(module), "--patience", "20"], env=env) for _ in range(3)]
+        try:
+            with kofn.Sum(squares, 5, scheme="gc:d=2", workers=3,
+                          where=address) as S:
+                assert np.allclose(S(np.ones(5)), 6.0)
+        finally:
+            for w in workers:
+                w.terminate()
+                w.wait()
+
+
+def test_the_command_line_says_what_is_wrong():
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    r = subprocess.run([sys.executable, "-m", "kofn", "worker", "nowhere"],
+                       env=env, capture_output=True, text=True)
+    assert r.returncode == 1 and "kofn: " in r.stderr
+    assert "Traceback" not in r.stderr
