@@ -2,6 +2,8 @@
 #
 #   make demo      PageRank on workers that straggle, vanish and arrive
 #   make test      everything, in three builds: plain, address+undefined, thread
+#   make check     one build, without the tests that take long
+#   make coverage  which lines of src these reach
 #   make python    the Python package in python/, in place
 #   make bench     ratios against real alternatives, measured in one run
 #   make install   PREFIX=/usr/local DESTDIR=
@@ -23,6 +25,14 @@ test:
 	@scripts/need test
 	@scripts/test
 
+check:
+	@scripts/need test
+	@scripts/test quick
+
+coverage:
+	@scripts/need coverage
+	@scripts/test coverage
+
 bench:
 	@scripts/need build
 	@scripts/bench
@@ -41,4 +51,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test bench python demo install clean
+.PHONY: all build test check coverage bench python demo install clean
