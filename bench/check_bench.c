@@ -71,7 +71,7 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     f->out = matrix(pb.m, pb.p, pb.dtype);
     check(kf_resident_dense(&f->resident, f->plan, &f->A), "cut");
     check(kf_encode(&f->resident, f->code, seat, n, f->block), "encode");
-    check(kf_messages_begin(&f->messages, f->plan, &f->in), "input");
+    check(kf_messages_begin(&f->messages, f->plan, &f->in, 1), "input");
     check(kf_messages_encode(&f->messages, f->code, seat, n), "messages");
     f->cols = f->plan->parts1 > 1 ? f->messages.parts.cols : pb.p;
     lanes = f->plan->layout.lanes;
@@ -90,10 +90,11 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     f->scales = now() - t;
     if (f->plan->parts1 > 1)
         check(kf_scales_of_columns(f->messages.parts.part,
-                                   f->messages.parts.count, f->col, f->cols),
+                                   f->messages.parts.count, 1, f->col,
+                                   f->cols),
               "columns");
     else
-        check(kf_scales_of_columns(&f->in, 1, f->col, f->cols), "columns");
+        check(kf_scales_of_columns(&f->in, 1, 1, f->col, f->cols), "columns");
 }
 
 static void fleet_down(fleet *f)

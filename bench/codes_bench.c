@@ -116,7 +116,7 @@ static void fleet_up(fleet *f, const char *spec, size_t workers, size_t m,
     check(kf_code_new(&f->code, f->plan), spec);
     check(kf_resident_dense(&f->resident, f->plan, &f->A), spec);
     check(kf_encode(&f->resident, f->code, seat, workers, f->block), spec);
-    check(kf_messages_begin(&f->messages, f->plan, &f->B), spec);
+    check(kf_messages_begin(&f->messages, f->plan, &f->B, 1), spec);
     check(kf_messages_encode(&f->messages, f->code, seat, workers), spec);
     f->k = f->plan->layout.threshold;
     work(f);

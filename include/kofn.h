@@ -175,7 +175,7 @@ typedef struct kofn_happening {
 
 /* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
  * normal W | corrupt W` a line, # comments.  Checks workers and rounds against
- * `workers` at the start and `rounds` in all.  *out is freed with
+ * `workers` at the start and `rounds` in all; kofn_step says what is counted.  *out is freed with
  * kofn_events_free. */
 KOFN_API kofn_status kofn_events_read(kofn_happening **out, size_t *count,
                                       const char *path, size_t workers,
@@ -383,6 +383,11 @@ KOFN_API kofn_status kofn_pump(kofn_job *job, kofn_time atmost,
  * kofn_limit answers KOFN_UNSUITED, where the answers of a code are whole. */
 KOFN_API size_t kofn_strips(const kofn_job *job);
 KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
+
+/* The rounds from here on are of step `step` of the caller's, which events
+ * count instead: what is to happen before it happens before its first round,
+ * fractions are of any of them.  Steps ascend. */
+KOFN_API kofn_status kofn_step(kofn_job *job, unsigned step);
 
 typedef struct kofn_progress {
     unsigned round;

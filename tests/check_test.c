@@ -52,11 +52,11 @@ static void scales(fleet *f, const kf_resident *r, const kf_messages *m)
 
     if (is_left(f->k)) {
         assert_ok(kf_scales_of_part_rows(part, parts, rows, part->rows));
-        assert_ok(kf_scales_of_columns(r->parts.part, r->parts.count, cols,
-                                       r->parts.cols));
+        assert_ok(kf_scales_of_columns(r->parts.part, r->parts.count, 1,
+                                       cols, r->parts.cols));
     } else {
         assert_ok(kf_scales_of_rows(r, 0, rows));
-        assert_ok(kf_scales_of_columns(part, parts, cols, part->cols));
+        assert_ok(kf_scales_of_columns(part, parts, 1, cols, part->cols));
     }
     f->row = rows;
     f->col = cols;
@@ -108,7 +108,7 @@ static void fleet_work(fleet *f)
         assert_ok(kf_resident_sparse(&r, f->plan, &f->sparse));
     else
         assert_ok(kf_resident_dense(&r, f->plan, &f->A));
-    assert_ok(kf_messages_begin(&m, f->plan, &f->in));
+    assert_ok(kf_messages_begin(&m, f->plan, &f->in, 1));
     compute(f, &r, &m);
     scales(f, &r, &m);
     kf_messages_free(&m);
@@ -756,7 +756,7 @@ static void norms_are_norms(void **state)
                     put(&part[p], i * 37 + j,
                         get(&part[p], i * 37 + j) * units[u]);
         assert_ok(kf_scales_of_part_rows(part, 3, row, 5));
-        assert_ok(kf_scales_of_columns(part, 3, col, 37));
+        assert_ok(kf_scales_of_columns(part, 3, 1, col, 37));
         for (size_t i = 0; i < 5; i++) {
             long double sum = 0;
 

@@ -154,7 +154,7 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
     for (size_t i = 0; i < h->seats; i++)
         seat[i] = i;
     assert_ok(kf_encode(&h->resident, h->code, seat, h->seats, h->block));
-    assert_ok(kf_messages_begin(&h->messages, p, &h->r.x));
+    assert_ok(kf_messages_begin(&h->messages, p, &h->r.x, 1));
     assert_ok(kf_messages_encode(&h->messages, h->code, seat, h->seats));
     for (size_t i = 0; i < h->seats; i++)
         harvest_one(h, i, kind.op == KOFN_LEFT);

@@ -54,6 +54,12 @@ static inline size_t kf_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* The larger, and NaN if either is: fmax passes over it. */
+static inline double kf_larger(double a, double b)
+{
+    return a > b || a != a ? a : b;
+}
+
 static inline size_t kf_ceil_div(size_t a, size_t b)
 {
     return a / b + (a % b != 0);

@@ -242,6 +242,9 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
                    const kofn_sparse *M, const uint8_t *dangling,
                    kofn_matrix *v);
 
+/* --verify: keep the relative error of a, which should be b.  0, or the exit
+ * code after a message when there is no such number. */
+int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b);
 /* ||a - b||_F / ||b||_F; b is float64, a what it may be. */
 double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
 

@@ -106,19 +106,18 @@ static int verify_rank(session *s, const rank *r)
     kofn_matrix want = r->v;
     kofn_iterate_result res;
     kofn_status st;
+    int code;
 
     want.data = malloc(want.rows * sizeof(double));
     if (!want.data)
         return cli_say(EXIT_FAILED, "out of memory for --verify");
     st = kofn_pagerank_plain(r->M, r->dangling, &want, &o, &res);
-    if (!st) {
-        s->rel_error = cli_relative_error(&r->v, &want);
-        if (res.iterations != s->iterations)
-            cli_say(0, "the plain iteration took %u iterations, this one %u",
-                    res.iterations, s->iterations);
-    }
+    code = st ? cli_fail(st) : session_verified(s, &r->v, &want);
+    if (!st && res.iterations != s->iterations)
+        cli_say(0, "the plain iteration took %u iterations, this one %u",
+                res.iterations, s->iterations);
     free(want.data);
-    return st ? cli_fail(st) : 0;
+    return code;
 }
 
 static int run_pagerank(session *s, rank *r)
@@ -208,9 +207,8 @@ static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)
             return cli_say(EXIT_FAILED, "out of memory for --verify");
         seed_vector(&want, s->args->seed);
         st = kofn_power_plain(A, &want, &o, &plain);
-        s->rel_error = cli_relative_error(v, &want);
+        code = st ? cli_fail(st) : session_verified(s, v, &want);
         free(want.data);
-        code = st ? cli_fail(st) : 0;
     }
     return code ? code : session_write(s, v, 1);
 }

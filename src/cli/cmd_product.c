@@ -118,6 +118,7 @@ static int verify(session *s, const product *p)
 {
     kofn_matrix want = {NULL, p->out.rows, p->out.cols, p->out.cols, KOFN_F64};
     kofn_status st;
+    int code;
 
     want.data = malloc(want.rows * want.cols * sizeof(double));
     if (!want.data)
@@ -125,10 +126,9 @@ static int verify(session *s, const product *p)
     st = kofn_file_dense(p->A)
              ? kofn_product_plain(kofn_file_dense(p->A), &p->in, &want)
              : kofn_product_plain_sparse(kofn_file_sparse(p->A), &p->in, &want);
-    if (!st)
-        s->rel_error = cli_relative_error(&p->out, &want);
+    code = st ? cli_fail(st) : session_verified(s, &p->out, &want);
     free(want.data);
-    return st ? cli_fail(st) : 0;
+    return code;
 }
 
 static int place(session *s, product *p, const kofn_problem *pb)

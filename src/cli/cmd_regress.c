@@ -294,16 +294,18 @@ static int verify(fit *f)
     kofn_matrix want = f->w;
     kofn_regress_result res;
     kofn_status st;
+    int code;
 
     want.data = calloc(want.rows, sizeof(double));
     if (!want.data)
         return cli_say(EXIT_FAILED, "out of memory for --verify");
     f->verifying = true;
     st = kofn_regress_plain(f->regression, &want, &res);
-    if (!st)
-        f->session->rel_error = cli_relative_error(&f->w, &want);
+    code = st == KOFN_AGAIN ? 128 + cli_caught()
+           : st           ? cli_fail(st)
+                          : session_verified(f->session, &f->w, &want);
     free(want.data);
-    return st == KOFN_AGAIN ? 128 + cli_caught() : st ? cli_fail(st) : 0;
+    return code;
 }
 
 static int conclude(session *s, kofn_status st, const kofn_regress_result *res)

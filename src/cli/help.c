@@ -249,7 +249,10 @@ void cli_manual(FILE *f)
           "ROUND[.FRACTION] slow W FACTOR\nROUND[.FRACTION] normal W\n"
           "ROUND[.FRACTION] corrupt W\n.fi\n.PP\n"
           "Rounds count from 1. A fraction places the event inside the round: "
-          "3.5 is when half of round 3's strips have arrived. Workers count "
+          "3.5 is when half of round 3's strips have arrived. Of power, "
+          "pagerank and regress iterations are counted, however many rounds "
+          "one takes: 3.5 is in the first of them that gets so far. Workers "
+          "count "
           "from 0; joiners are numbered on.\n"
           ".SH WEATHER\nThe keys of \\-\\-weather; all are 0 unless it says "
           "otherwise.\n", f);

@@ -6,6 +6,7 @@
 #include <kofn/peer.h>
 #include <kofn/zmq.h>
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +279,9 @@ static int verify(run *r)
     if (st)
         return cli_fail(st);
     r->rel_error = cli_relative_error(&r->best->v, want);
+    if (!(r->rel_error < (double)INFINITY))
+        return cli_say(EXIT_FAILED, "--verify: the result or the plain one is "
+                       "not finite, so that there is no relative error");
     if (res.iterations != r->best->res.iterations)
         cli_say(0, "the plain iteration took %u iterations, this one %u",
                 res.iterations, r->best->res.iterations);

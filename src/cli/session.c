@@ -277,18 +277,47 @@ static double element(const kofn_matrix *a, size_t i, size_t j)
                : (double)((const float *)a->data)[i * a->ld + j];
 }
 
+/* The largest magnitude; NaN if there is one. */
+static double largest(const kofn_matrix *a)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            double x = fabs(element(a, i, j));
+
+            if (x > most || isnan(x))
+                most = x;
+            if (isnan(most))
+                return most;
+        }
+    return most;
+}
+
 double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
 {
-    double top = 0, bottom = 0;
+    double unit = largest(b), top = 0, bottom = 0; /* unit: squares stay finite */
 
+    if (unit == 0)
+        return largest(a) == 0 ? 0 : (double)INFINITY;
     for (size_t i = 0; i < b->rows; i++)
         for (size_t j = 0; j < b->cols; j++) {
-            double d = element(a, i, j) - element(b, i, j);
+            double want = element(b, i, j) / unit;
+            double d = element(a, i, j) / unit - want;
 
             top += d * d;
-            bottom += element(b, i, j) * element(b, i, j);
+            bottom += want * want;
         }
-    return bottom > 0 ? sqrt(top / bottom) : top == 0 ? 0 : INFINITY;
+    return sqrt(top / bottom);
+}
+
+int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b)
+{
+    s->rel_error = cli_relative_error(a, b);
+    return s->rel_error < (double)INFINITY
+               ? 0
+               : cli_say(EXIT_FAILED, "--verify: the result or the plain one is "
+                         "not finite, so that there is no relative error");
 }
 
 /* The drawing and the figures are not worth an answer, but a word. */

@@ -199,7 +199,7 @@ static double norm1(const double *P, size_t rows, size_t cols, size_t ld)
 
         for (size_t i = 0; i < rows; i++)
             sum += fabs(P[i * ld + j]);
-        top = fmax(top, sum);
+        top = kf_larger(top, sum);
     }
     return top;
 }
@@ -365,7 +365,7 @@ static kofn_status mixed_noise(const kf_decoder *d, const sift *s, double *sum)
             together += row[r] * row[r];
     }
     kf_free(row);
-    *sum += fmax(apart, together);
+    *sum += kf_larger(apart, together);
     return KOFN_OK;
 }
 
@@ -411,7 +411,7 @@ static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
                                             : BOUND_F32 * 0x1p-23;
 
     TRY(measure_noise(d, s, L));
-    d->predicted = c * growth(d, L) * fmax(d->noise, 1);
+    d->predicted = c * growth(d, L) * kf_larger(d->noise, 1);
     return KOFN_OK;
 }
 
@@ -572,7 +572,7 @@ static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
 {
     bool solved = L->W ? off <= OFF + 1000 * d->predicted : isfinite(off);
 
-    d->predicted = fmax(d->predicted, off);
+    d->predicted = kf_larger(d->predicted, off);
     if (d->seats < L->threshold && (!(d->noise < NOTHING) || !solved))
         return undetermined(d, L);
     if (!solved)

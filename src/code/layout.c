@@ -542,7 +542,7 @@ static double largest_norm(const double *rows, size_t lanes, size_t each)
 
         for (size_t i = 0; i < each; i++)
             sum += rows[l * each + i] * rows[l * each + i];
-        top = fmax(top, sqrt(sum));
+        top = kf_larger(top, sqrt(sum));
     }
     return top;
 }

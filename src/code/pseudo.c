@@ -235,7 +235,7 @@ static double spread_of(const both *b)
     double top = 0, low = HUGE_VAL;
 
     for (size_t i = 0; i < b->first.rank; i++) {
-        top = fmax(top, fabs(f->A[i * f->n + i]));
+        top = kf_larger(top, fabs(f->A[i * f->n + i]));
         low = fmin(low, fabs(f->A[i * f->n + i]));
     }
     return b->first.rank ? top / low : 1;

@@ -8,7 +8,6 @@
  */
 #include "state.h"
 
-#include <math.h>
 
 /* The seats that `d` deals this cell to, ascending, at the end of the pool. */
 static kofn_status users(kofn_core *c, const kofn_deals *d,
@@ -49,8 +48,8 @@ kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d)
                         "tolerance", c->refused, c->opt.tolerance);
                 return kf_deliver(c, KOFN_UNSTABLE);
             }
-            c->noise = fmax(c->noise, now->noise);
-            c->predicted = fmax(c->predicted, now->predicted);
+            c->noise = kf_larger(c->noise, now->noise);
+            c->predicted = kf_larger(c->predicted, now->predicted);
         }
         if (was && now != was) {
             TRY(kf_act(c, (kofn_action){.type = KOFN_DO_MIX,

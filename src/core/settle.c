@@ -100,8 +100,8 @@ static kofn_status finish(kofn_core *c, size_t group, size_t from, size_t to,
 {
     kf_cell *cell = c->ledger[group].cell;
 
-    c->noise = fmax(c->noise, d->noise);
-    c->predicted = fmax(c->predicted, d->predicted);
+    c->noise = kf_larger(c->noise, d->noise);
+    c->predicted = kf_larger(c->predicted, d->predicted);
     c->lost |= !d->whole;
     for (size_t i = from; i < to; i++) {
         cell[i].settled = true;

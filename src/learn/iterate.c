@@ -200,8 +200,8 @@ static double norm(const double *x, size_t n)
     double top = 0, sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        top = fmax(top, fabs(x[i]));
-    if (!(top > 0) || isinf(top))
+        top = kf_larger(top, fabs(x[i]));
+    if (!(top > 0 && top < HUGE_VAL)) /* 0, infinite or NaN: so is the norm */
         return top;
     for (size_t i = 0; i < n; i++)
         sum += x[i] / top * (x[i] / top);
@@ -213,11 +213,12 @@ static double power_update(iteration *it, double *next)
     double *v = it->v->data, value = 0, length, change = 0;
     size_t n = it->v->rows;
 
-    for (size_t i = 0; i < n; i++)
-        value += v[i] * next[i];
     length = norm(next, n);
-    if (isinf(length)) /* dividing by it would make zeros of everything */
+    if (!(length < HUGE_VAL)) /* dividing by it would make zeros of everything */
         return HUGE_VAL;
+    for (size_t i = 0; i < n; i++) /* no larger than the length */
+        value += v[i] * (length > 0 ? next[i] / length : 0);
+    value *= length;
     /* The vector may turn sign each time: its direction is what converges. */
     for (size_t i = 0; i < n; i++) {
         double now = length > 0 ? next[i] / length : 0;
@@ -238,7 +239,7 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
 
     TRY(check_vector(v));
     length = norm(v->data, v->rows);
-    if (!(length > 0) || isinf(length))
+    if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                        "is not zero to start from");
     it.opt = settle_options(opt);

@@ -335,6 +335,8 @@ static kofn_status iterate(kf_descent *d, double *w, double *v,
 
     if (d->failing)
         st = kf_failing_begin(d->failing, now->iteration);
+    if (d->job) /* however many rounds it takes */
+        st = kofn_step(d->job, now->iteration - d->done);
     if (!st)
         st = kf_gradient_at(d, v, points_of(d->r, now->iteration - 1),
                             &now->objective);
@@ -401,6 +403,7 @@ static kofn_status check_start(const kofn_regression *r, const kofn_matrix *w)
 static bool go_on(kf_descent *d, double *v)
 {
     d->now = *d->r->opt.resume;
+    d->done = d->now.iteration;
     d->lipschitz = d->now.lipschitz;
     d->partial = d->now.partial;
     memcpy(v, d->now.v, kf_features(d) * sizeof *v);

@@ -74,6 +74,7 @@ typedef struct kf_descent {
     double lipschitz;     /* 0: not known                                   */
     double curvature;     /* of F along g, for squares                      */
     const double *from;   /* where the line begins                          */
+    unsigned done;        /* iterations before this start                   */
     bool partial;         /* a gradient was of some of the points only      */
     const double *weights; /* of the last round's sum (kofn_report)         */
     size_t parts;

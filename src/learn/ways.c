@@ -381,6 +381,9 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
     st = d->op == KOFN_GRAM  ? by_gram(d, w, F)
          : d->op == KOFN_SUM ? by_sum(d, w, which, F)
                              : by_products(d, w, which, F);
+    if (st == KOFN_NONFINITE)
+        return kf_fail_in(st, "iteration %u: the loss is not finite; the step "
+                          "was too long", d->now.iteration);
     if (st)
         return st;
     *F = *F / count + ridge / 2 * kf_dot(w, w, n);

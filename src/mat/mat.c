@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <math.h>
 
 /* ---- checks -------------------------------------------------------------- */
 
@@ -55,39 +56,43 @@ kofn_status kf_check_sparse(const kofn_sparse *a, const char *name)
     return KOFN_OK;
 }
 
-/* NaN and infinity are the numbers whose exponent bits are all one, so that
- * one more in the lowest of them carries into the sign's place.  Whole blocks
- * of a fixed size are what the compiler turns into vector code. */
+/* Numbers as large as a power of two are those whose exponent bits, read as an
+ * integer, are at least its own: what is missing from there to the sign's place
+ * carries into it when it is added.  NaN and infinity are the largest.  Whole
+ * blocks of a fixed size are what the compiler turns into vector code. */
 #define BLOCK 1024
+#define UP_TO_SIGN_F64(power) ((uint64_t)(1025 - (power)) << 52)
+#define UP_TO_SIGN_F32(power) ((uint32_t)(129 - (power)) << 23)
 
-#define FIRST_ODD(name, type, bits, unit)                                      \
-    static bool name##_block(const unsigned char *p, size_t n)                 \
+#define FIRST_AS_LARGE(name, type, bits)                                       \
+    static bool name##_block(const unsigned char *p, size_t n, type missing)   \
     {                                                                          \
         type odd = 0;                                                          \
                                                                                \
         for (size_t i = 0; i < n; i++) {                                       \
             type x;                                                            \
             memcpy(&x, p + i * sizeof x, sizeof x);                            \
-            odd |= (type)((x & ~((type)1 << (bits - 1))) + (unit));            \
+            odd |= (type)((x & ~((type)1 << (bits - 1))) + missing);           \
         }                                                                      \
         return odd >> (bits - 1);                                              \
     }                                                                          \
-    static size_t name(const unsigned char *p, size_t n)                       \
+    static size_t name(const unsigned char *p, size_t n, type missing)         \
     {                                                                          \
         size_t at = 0, size = sizeof(type);                                    \
                                                                                \
-        while (n - at >= BLOCK && !name##_block(p + at * size, BLOCK))         \
+        while (n - at >= BLOCK && !name##_block(p + at * size, BLOCK, missing)) \
             at += BLOCK;                                                       \
-        while (at < n && !name##_block(p + at * size, 1))                      \
+        while (at < n && !name##_block(p + at * size, 1, missing))             \
             at++;                                                              \
         return at;                                                             \
     }
-FIRST_ODD(first_odd64, uint64_t, 64, (uint64_t)1 << 52)
-FIRST_ODD(first_odd32, uint32_t, 32, (uint32_t)1 << 23)
+FIRST_AS_LARGE(first_as_large64, uint64_t, 64)
+FIRST_AS_LARGE(first_as_large32, uint32_t, 32)
 
 size_t kf_first_odd(const void *x, size_t n, kofn_dtype dtype)
 {
-    return dtype == KOFN_F64 ? first_odd64(x, n) : first_odd32(x, n);
+    return dtype == KOFN_F64 ? first_as_large64(x, n, UP_TO_SIGN_F64(1024))
+                             : first_as_large32(x, n, UP_TO_SIGN_F32(128));
 }
 
 kofn_status kf_check_finite(const kofn_matrix *a, const char *name)
@@ -99,6 +104,37 @@ kofn_status kf_check_finite(const kofn_matrix *a, const char *name)
             return kf_fail(KOFN_NONFINITE, "%s: element [%zu, %zu] is NaN or "
                            "infinite", name, i, j);
     }
+    return KOFN_OK;
+}
+
+/* Far from the end: three such numbers and their sums can be multiplied. */
+#define FAR_F64 300
+#define FAR_F32 30
+
+static bool is_far(const void *x, size_t n, kofn_dtype dtype)
+{
+    return n == (dtype == KOFN_F64
+                     ? first_as_large64(x, n, UP_TO_SIGN_F64(FAR_F64))
+                     : first_as_large32(x, n, UP_TO_SIGN_F32(FAR_F32)));
+}
+
+kofn_status kf_check_range(const kofn_matrix *a, const char *name,
+                           double *most)
+{
+    bool far = true;
+
+    *most = a->dtype == KOFN_F64 ? ldexp(1, FAR_F64) : ldexp(1, FAR_F32);
+    for (size_t i = 0; i < a->rows && far; i++)
+        far = is_far(kf_at(a, i, 0), a->cols, a->dtype);
+    if (far)
+        return KOFN_OK;
+    TRY(kf_check_finite(a, name));
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            *most = kf_larger(*most,
+                              a->dtype == KOFN_F64
+                                  ? fabs(*(const double *)kf_at(a, i, j))
+                                  : fabs((double)*(const float *)kf_at(a, i, j)));
     return KOFN_OK;
 }
 

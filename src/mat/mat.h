@@ -20,6 +20,10 @@ kofn_status kf_check_matrix(const kofn_matrix *a, const char *name);
 kofn_status kf_check_sparse(const kofn_sparse *a, const char *name);
 /* No NaN, no infinity. */
 kofn_status kf_check_finite(const kofn_matrix *a, const char *name);
+/* The same, and how large elements are: none is larger than *most, which is
+ * the largest of them unless they are all far from the end of the range. */
+kofn_status kf_check_range(const kofn_matrix *a, const char *name,
+                           double *most);
 /* Index of the first element that is NaN or infinite; n when none is.  Runs
  * at the speed of memory. */
 size_t kf_first_odd(const void *x, size_t n, kofn_dtype dtype);

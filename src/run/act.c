@@ -210,15 +210,39 @@ static kf_source *sources(const kofn_job *j, const kofn_action *a)
 static kofn_status decode(kofn_job *j, const kofn_action *a,
                           const kf_source *source)
 {
-    if (!a->decoder)
-        return kf_add_up(source, a->count, &j->out);
+    if (!a->decoder) {
+        TRY(kf_add_up(source, a->count, &j->out));
+        return kf_range_restore(&j->out, j->back);
+    }
     if (j->tally.age)
         return kf_tally_recall(&j->tally, j->use, a->decoder, source, &j->out,
                                &j->scratch);
     if (j->tally.parts)
         TRY(kf_tally_count(&j->tally, kofn_core_code(j->core), a->decoder));
-    return kf_decode(j->use, a->decoder, source, a->group, a->lo, a->hi,
-                     &j->out, &j->scratch);
+    TRY(kf_decode(j->use, a->decoder, source, a->group, a->lo, a->hi, &j->out,
+                  &j->scratch));
+    return kf_restore(j->use, a->decoder, a->group, a->lo, a->hi, j->back,
+                      &j->out);
+}
+
+/* What is no number spoils this round, not the next: say it when the round is
+ * over, and whose answers it is from. */
+static void note_odd(kofn_job *j, const kofn_action *a,
+                     const kf_source *source)
+{
+    if (j->odd)
+        return;
+    j->odd = KOFN_NONFINITE;
+    snprintf(j->why_odd, sizeof j->why_odd, "%s", kofn_errmsg());
+    for (size_t i = 0; i < a->count; i++) {
+        if (!kf_check_finite(source[i].result, "an answer"))
+            continue;
+        if (j->plan->layout.problem.op != KOFN_SUM) /* products have room */
+            j->odd = KOFN_CORRUPT;
+        snprintf(j->why_odd, sizeof j->why_odd, "worker %u answered NaN or "
+                 "infinity; have wrong answers found (option errors)",
+                 j->slot[a->tasks[i] - j->first_task].worker);
+    }
 }
 
 static kofn_status do_decode(kofn_job *j, const kofn_action *a)
@@ -230,6 +254,10 @@ static kofn_status do_decode(kofn_job *j, const kofn_action *a)
     kf_job_use(j, a);
     if (source)
         st = decode(j, a, source);
+    if (st == KOFN_NONFINITE) {
+        note_odd(j, a, source);
+        st = KOFN_OK;
+    }
     kf_free(source);
     j->rep.decoding += end_work(j, watch, "decode");
     return st;
@@ -285,8 +313,9 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.parts = j->tally.parts;
     j->rep.workers = v.workers;
     j->dropped_before = v.dropped;
-    j->ended = a->status;
-    kf_tell_round(j, a->status);
+    j->ended = a->status >= 0 && j->odd ? kf_fail(j->odd, "%s", j->why_odd)
+                                        : a->status;
+    kf_tell_round(j, j->ended);
     j->rep.messages = 0;
     j->rep.scalars = 0;
     for (size_t i = 0; i < j->slots; i++) {

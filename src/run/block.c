@@ -9,6 +9,8 @@
  */
 #include "run.h"
 
+#include <math.h>
+
 /* ---- the resident operand ------------------------------------------------- */
 
 kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
@@ -16,7 +18,7 @@ kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
 {
     const kofn_layout *L = &plan->layout;
 
-    *r = (kf_resident){.plan = plan};
+    *r = (kf_resident){.plan = plan, .by = 1};
     return kf_parts_new(&r->parts, A, L->groups * L->cut[0].rows,
                         L->cut[0].cols);
 }
@@ -24,7 +26,9 @@ kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
 kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
                                const kofn_sparse *A)
 {
-    *r = (kf_resident){.plan = plan, .view = *A};
+    *r = (kf_resident){.plan = plan, .view = *A, .by = 1};
+    for (size_t e = 0; e < A->ptr[A->rows]; e++)
+        r->most = kf_larger(r->most, fabs(A->val[e]));
     if (plan->layout.cut[0].cols != 1)
         return kf_fail(KOFN_UNSUITED, "scheme %s cuts columns, which a sparse "
                        "matrix does not allow; choose another scheme or a "
@@ -35,7 +39,7 @@ kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
 
 void kf_resident_sum(kf_resident *r, const kofn_plan *plan)
 {
-    *r = (kf_resident){.plan = plan};
+    *r = (kf_resident){.plan = plan, .by = 1};
 }
 
 kofn_status kf_resident_away(kf_resident *r)
@@ -144,9 +148,9 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
 
 /* ---- dense: view or combine ------------------------------------------------- */
 
-static bool plain_lane(const kf_row *row)
+static bool plain_lane(const kf_resident *r, const kf_row *row)
 {
-    return row->n == 0 || (row->n == 1 && row->val[0] == 1);
+    return row->n == 0 || (row->n == 1 && row->val[0] == 1 && r->by == 1);
 }
 
 /* Where the products of a lane are summed its sub-blocks stand side by side,
@@ -165,7 +169,7 @@ static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
                          : kf_at(lane, 0, t * r->parts.cols);
         sub.rows = r->parts.rows;
         sub.cols = r->parts.cols;
-        jobs[(*count)++] = (kf_mixed){&rows->E0[l * inner + t], sub};
+        jobs[(*count)++] = (kf_mixed){&rows->E0[l * inner + t], sub, r->by};
     }
 }
 
@@ -181,7 +185,9 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
     if (!b->lane)
         return KOFN_NOMEM;
     for (size_t l = 0; l < b->lanes; l++)
-        coded += inner > 1 || !plain_lane(&rows->E0[l]);
+        coded += inner > 1 || !plain_lane(r, &rows->E0[l]);
+    for (size_t i = 0; i < b->lanes * inner; i++)
+        TRY(kf_range_row(r, &rows->E0[i]));
     if (!kf_mul(coded * size, b->rows, &bytes) ||
         !kf_mul(bytes, b->cols, &bytes))
         return kf_nomem(SIZE_MAX);
@@ -193,7 +199,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
 
         if (inner == 1 && row->n == 0) {
             b->lane[l] = (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
-        } else if (inner == 1 && plain_lane(row)) {
+        } else if (inner == 1 && plain_lane(r, row)) {
             b->lane[l] =
                 r->parts.part[kf_part_index(r->plan, group, row->col[0])];
         } else if (r->away) {

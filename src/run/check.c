@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "code/suspect.h"
 
+#include <float.h>
 #include <math.h>
 
 #define BUCKETS 256
@@ -169,7 +170,7 @@ static kofn_status scale_rows(sketch *s)
 
         TRY(kf_code_seat(s->c->code, d->seat[i], &seat));
         weight = seat->weight > 0 ? seat->weight : 1;
-        s->heaviest = fmax(s->heaviest, weight);
+        s->heaviest = kf_larger(s->heaviest, weight);
         for (size_t k = 0; k < s->buckets; k++) {
             double n = (double)in_bucket(s, k), f = 1 / weight;
 
@@ -382,15 +383,16 @@ static double entry(const kofn_matrix *a, size_t i, size_t j)
 SQUARES(squares_f64, double)
 SQUARES(squares_f32, float)
 
-static double norm(const void *x, size_t n, kofn_dtype dtype)
+/* Of numbers multiplied by a power of two.  It stays finite. */
+static double norm(const void *x, size_t n, double by, kofn_dtype dtype)
 {
     double s = dtype == KOFN_F64 ? squares_f64(x, n) : squares_f32(x, n);
-    double top = 0;
+    double top = 0, length;
 
     if (fits(s) || dtype == KOFN_F32)
-        return sqrt(s);
+        return by * sqrt(s);
     for (size_t i = 0; i < n; i++)
-        top = fmax(top, fabs(((const double *)x)[i]));
+        top = kf_larger(top, fabs(((const double *)x)[i]));
     if (top == 0)
         return 0;
     s = 0;
@@ -399,14 +401,23 @@ static double norm(const void *x, size_t n, kofn_dtype dtype)
 
         s += y * y;
     }
-    return top * sqrt(s);
+    length = by * top * sqrt(s);
+    return isinf(length) ? DBL_MAX : length;
 }
 
-static void add_row_norms(const kofn_matrix *part, double *out)
+/* Norms of several rows together; no greater than a double can be. */
+static double together(double a, double b)
+{
+    double length = hypot(a, b);
+
+    return isinf(length) ? DBL_MAX : length;
+}
+
+static void add_row_norms(const kofn_matrix *part, double by, double *out)
 {
     for (size_t i = 0; i < part->rows; i++)
-        out[i] = hypot(out[i],
-                       norm(kf_at(part, i, 0), part->cols, part->dtype));
+        out[i] = together(out[i], norm(kf_at(part, i, 0), part->cols, by,
+                                       part->dtype));
 }
 
 kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
@@ -414,7 +425,7 @@ kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
 {
     memset(row, 0, rows * sizeof *row);
     for (size_t j = 0; j < parts; j++)
-        add_row_norms(&part[j], row);
+        add_row_norms(&part[j], 1, row);
     return KOFN_OK;
 }
 
@@ -429,8 +440,9 @@ static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
     for (size_t i = kf_min(first, A->rows); i < last; i++) {
         double *out = &row[(i - first) % p->span];
 
-        *out = hypot(*out, norm(A->val + A->ptr[i], A->ptr[i + 1] - A->ptr[i],
-                                KOFN_F64));
+        *out = together(*out, norm(A->val + A->ptr[i],
+                                   A->ptr[i + 1] - A->ptr[i], r->by,
+                                   KOFN_F64));
     }
 }
 
@@ -445,7 +457,7 @@ kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row)
     /* The parts of all groups are numbered down the columns of one grid. */
     for (size_t j = 0; !r->A && j < r->plan->parts; j++)
         add_row_norms(&r->parts.part[j / high * high * L->groups +
-                                     group * high + j % high], row);
+                                     group * high + j % high], r->by, row);
     return KOFN_OK;
 }
 
@@ -470,7 +482,7 @@ static void add_column_squares(const kofn_matrix *a, double *sum)
 
 /* With columns divided by their largest entry. */
 static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
-                                   double *col, size_t cols)
+                                   double by, double *col, size_t cols)
 {
     double *top = kf_zero(cols, sizeof *top);
 
@@ -479,7 +491,7 @@ static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
     for (size_t j = 0; j < parts; j++)
         for (size_t i = 0; i < part[j].rows; i++)
             for (size_t c = 0; c < cols; c++)
-                top[c] = fmax(top[c], fabs(entry(&part[j], i, c)));
+                top[c] = kf_larger(top[c], fabs(entry(&part[j], i, c)));
     memset(col, 0, cols * sizeof *col);
     for (size_t j = 0; j < parts; j++)
         for (size_t i = 0; i < part[j].rows; i++)
@@ -489,13 +501,13 @@ static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
                 col[c] += x * x;
             }
     for (size_t c = 0; c < cols; c++)
-        col[c] = top[c] * sqrt(col[c]);
+        col[c] = together(by * top[c] * sqrt(col[c]), 0);
     kf_free(top);
     return KOFN_OK;
 }
 
 kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
-                                 double *col, size_t cols)
+                                 double by, double *col, size_t cols)
 {
     bool all_fit = true;
 
@@ -505,8 +517,8 @@ kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
     for (size_t c = 0; c < cols; c++)
         all_fit &= fits(col[c]);
     if (!all_fit)
-        return careful_columns(part, parts, col, cols);
+        return careful_columns(part, parts, by, col, cols);
     for (size_t c = 0; c < cols; c++)
-        col[c] = sqrt(col[c]);
+        col[c] = by * sqrt(col[c]);
     return KOFN_OK;
 }

@@ -43,9 +43,11 @@ kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count,
  * beyond the range of a double are allowed. */
 kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
                                    double *row, size_t rows);
+/* Of columns multiplied by a power of two. */
 kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
-                                 double *col, size_t cols);
-/* Of the rows of the parts of A that belong to a group, `span` of them. */
+                                 double by, double *col, size_t cols);
+/* Of the rows of the parts of A that belong to a group, `span` of them, as
+ * blocks have them (kf_resident.by). */
 kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row);
 
 #endif

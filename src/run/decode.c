@@ -220,6 +220,22 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     return KOFN_OK;
 }
 
+kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d,
+                       size_t group, size_t lo, size_t hi, double back,
+                       const kofn_matrix *out)
+{
+    for (size_t w = 0; w < d->wants; w++) {
+        place at = place_of(plan, group, w, lo, hi, out);
+        kofn_matrix part = {NULL, at.rows, at.cols, out->ld, out->dtype};
+
+        if (d->copy[w] == KF_LOST || !at.rows || !at.cols)
+            continue;
+        part.data = kf_at(out, at.row, at.col);
+        TRY(kf_range_restore(&part, back));
+    }
+    return KOFN_OK;
+}
+
 kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out)
 {
     double *ones = kf_new(n, sizeof *ones);

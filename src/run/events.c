@@ -67,8 +67,9 @@ static kofn_status parse_when(const reader *r, const char *word,
         return wrong(r, "not a ROUND or ROUND.FRACTION:", word);
     round = strtoul(word, NULL, 10);
     if (round < 1 || round > rounds)
-        return kf_fail(KOFN_FORMAT, "%s, line %zu: round %lu is outside 1..%zu; "
-                       "see --rounds", r->name, r->line, round, rounds);
+        return kf_fail(KOFN_FORMAT, "%s, line %zu: there are rounds or "
+                       "iterations 1..%zu, and none is %lu", r->name, r->line,
+                       rounds, round);
     h->round = (unsigned)round;
     h->fraction = part ? strtod(word + whole, NULL) : 0;
     return KOFN_OK;

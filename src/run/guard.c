@@ -63,7 +63,7 @@ static kofn_status know_resident(kf_guard *g, const kf_resident *r,
     if (!g->resident[group])
         return KOFN_NOMEM;
     if (left)
-        return kf_scales_of_columns(r->parts.part, r->parts.count,
+        return kf_scales_of_columns(r->parts.part, r->parts.count, r->by,
                                     g->resident[group], r->parts.cols);
     return kf_scales_of_rows(r, group, g->resident[group]);
 }
@@ -86,7 +86,7 @@ static kofn_status know_input(kf_guard *g, const kf_messages *m)
         return KOFN_NOMEM;
     g->known_input = true;
     return left ? kf_scales_of_part_rows(part, parts, g->input, rows)
-                : kf_scales_of_columns(part, parts, g->input, cols);
+                : kf_scales_of_columns(part, parts, 1, g->input, cols);
 }
 
 /* ---- checks -------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
     if (v.status == KOFN_OK && !(floor <= most_hidden(use)))
         v.status = KOFN_AGAIN;
     if (v.status == KOFN_OK)
-        g->floor = fmax(g->floor, floor);
+        g->floor = kf_larger(g->floor, floor);
     if (v.status == KOFN_NOMEM) {
         kf_free(v.bad);
         return KOFN_NOMEM;

@@ -192,6 +192,9 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
     if (!st)
         st = kf_decode(h->plan, d, source, 0, lo, lo + strips, &h->next->m,
                        &h->scratch);
+    if (!st)
+        st = kf_restore(h->plan, d, 0, lo, lo + strips, 1 / h->resident.by,
+                        &h->next->m);
     kf_free(source);
     TRY(st);
     if (h->opt.decoding == KOFN_DECODE_DISTRIBUTED)
@@ -359,6 +362,11 @@ static kofn_status make(kf_host *h, const kofn_matrix *dense,
 
     TRY(dense ? kf_resident_dense(&h->resident, h->plan, dense)
               : kf_resident_sparse(&h->resident, h->plan, sparse));
+    if (dense) /* with room for sums of a row: the vector is as it is */
+        TRY(kf_check_range(dense, "the matrix", &h->resident.most));
+    if (dense)
+        h->resident.by = kf_range_resident(h->resident.most, (double)rows,
+                                           KOFN_F64);
     TRY(kf_code_new(&h->code, h->plan));
     TRY(kf_parcel_new(&h->v, rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, rows * sizeof(double));

@@ -85,12 +85,16 @@ static kofn_status placed(kofn_job *j)
 
 kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
 {
+    double most;
+
     TRY(kf_check_matrix(A, "A"));
     TRY(check_place(j, A->rows, A->cols, false));
     if (A->dtype != j->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_check_finite(A, "A"));
+    TRY(kf_check_range(A, "A", &most));
     TRY(kf_resident_dense(&j->resident, j->plan, A));
+    j->resident.most = most;
+    j->resident.by = kf_range_resident(most, 1, A->dtype);
     return placed(j);
 }
 
@@ -225,10 +229,22 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
     return KOFN_OK;
 }
 
+kofn_status kofn_step(kofn_job *j, unsigned step)
+{
+    if (step == 0 || step < j->step)
+        return kf_fail(KOFN_INVAL, "step %u: steps count from 1 and ascend, "
+                       "and the last was %u", step, j->step);
+    if (j->ended == KOFN_AGAIN)
+        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
+    j->step = step;
+    return KOFN_OK;
+}
+
 /* ---- rounds ------------------------------------------------------------------------ */
 
 static kofn_status check_round(const kofn_job *j, const kofn_plan *use,
-                               const kofn_matrix *in, const kofn_matrix *out)
+                               const kofn_matrix *in, const kofn_matrix *out,
+                               double *most)
 {
     const kofn_problem *pb;
     size_t in_rows, in_cols, out_rows, out_cols;
@@ -262,14 +278,19 @@ static kofn_status check_round(const kofn_job *j, const kofn_plan *use,
                        out_cols);
     if (in->dtype != pb->dtype || out->dtype != pb->dtype)
         return kf_fail(KOFN_SHAPE, "input and output must be of A's type");
-    return kf_check_finite(in, "the round's input");
+    return kf_check_range(in, "the round's input", most);
 }
 
 static kofn_status begin(kofn_job *j, const kofn_plan *use,
                          const kofn_matrix *in, kofn_matrix *out)
 {
-    TRY(check_round(j, use, in, out));
-    TRY(kf_messages_begin(&j->messages, use, in));
+    double most, by;
+
+    TRY(check_round(j, use, in, out, &most));
+    by = kf_range_input(use, &j->resident, most);
+    TRY(kf_messages_begin(&j->messages, use, in, by));
+    j->back = kf_range_back(use, &j->resident, by);
+    j->odd = KOFN_OK;
     kf_guard_round(&j->guard);
     j->use = use;
     j->out = *out;
@@ -324,7 +345,7 @@ static void add(kofn_report *t, const kofn_report *r)
  * those who come by that are served as well. */
 static kofn_status get_ready(kofn_job *j, kofn_time atmost)
 {
-    unsigned round = j->rounds + 1;
+    unsigned count = kf_job_count(j);
     kofn_event ev = {.type = KOFN_EV_BEGIN};
     kofn_core_view v;
 
@@ -332,10 +353,10 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     if (j->greeted < j->port->workers || v.storing > 0)
         return kf_job_turn(j, atmost);
     if (j->next_event < j->opt.event_count &&
-        (j->opt.events[j->next_event].round < round ||
-         (j->opt.events[j->next_event].round == round &&
+        (j->opt.events[j->next_event].round < count ||
+         (j->opt.events[j->next_event].round == count &&
           j->opt.events[j->next_event].fraction <= 0)))
-        return kf_job_stage(j, round, 0);
+        return kf_job_stage(j, count, 0);
     j->slots = 0;
     j->first_task = j->next_task;
     j->began = kf_job_now(j);

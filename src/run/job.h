@@ -38,6 +38,9 @@ struct kofn_job {
     kofn_parcel **spare; /* result parcels for reuse */
     size_t spares, spare_cap;
     kofn_matrix out;
+    double back;     /* results are multiplied by it */
+    kofn_status odd; /* the first thing wrong with what was decoded ... */
+    char why_odd[160]; /* ... in words                                  */
     kf_scratch scratch;
     kf_tally tally; /* KOFN_SUM */
 
@@ -58,6 +61,7 @@ struct kofn_job {
     unsigned *lies;
     size_t lies_cap;
     unsigned rounds;
+    unsigned step; /* what events count; 0: rounds */
 
     kf_observer *observer[2]; /* who watches; see observe.h */
     size_t observers;
@@ -67,6 +71,12 @@ struct kofn_job {
 static inline kofn_time kf_job_now(const kofn_job *j)
 {
     return j->port->now(j->port);
+}
+
+/* What events count of the round that is under way or comes next. */
+static inline unsigned kf_job_count(const kofn_job *j)
+{
+    return j->step ? j->step : j->rounds + 1;
 }
 
 /* Real time, whatever clock the port keeps. */
@@ -88,7 +98,7 @@ kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
 /* Wait for one message or the alarm.  KOFN_AGAIN: `atmost` has passed. */
 kofn_status kf_job_turn(kofn_job *j, kofn_time atmost);
 /* What is due once this share of the round has come. */
-kofn_status kf_job_stage(kofn_job *j, unsigned round, double done);
+kofn_status kf_job_stage(kofn_job *j, unsigned count, double done);
 kofn_status kf_job_stage_now(kofn_job *j);
 
 #endif

@@ -147,12 +147,12 @@ static kofn_status happen(kofn_job *j, const kofn_happening *h)
     return KOFN_OK;
 }
 
-kofn_status kf_job_stage(kofn_job *j, unsigned round, double done)
+kofn_status kf_job_stage(kofn_job *j, unsigned count, double done)
 {
     while (j->next_event < j->opt.event_count) {
         const kofn_happening *h = &j->opt.events[j->next_event];
 
-        if (h->round > round || (h->round == round && h->fraction > done))
+        if (h->round > count || (h->round == count && h->fraction > done))
             break;
         j->next_event++;
         TRY(happen(j, h));
@@ -165,8 +165,8 @@ kofn_status kf_job_stage_now(kofn_job *j)
     kofn_core_view v;
 
     if (j->next_event == j->opt.event_count ||
-        j->opt.events[j->next_event].round > j->rounds + 1)
+        j->opt.events[j->next_event].round > kf_job_count(j))
         return KOFN_OK;
     kofn_core_look(j->core, &v);
-    return kf_job_stage(j, j->rounds + 1, v.done);
+    return kf_job_stage(j, kf_job_count(j), v.done);
 }

@@ -61,7 +61,7 @@ static kofn_status put_away(kf_messages *m)
 }
 
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
-                              const kofn_matrix *in)
+                              const kofn_matrix *in, double by)
 {
     const kofn_layout *L = &plan->layout;
     size_t size = kf_dtype_size(in->dtype);
@@ -72,6 +72,7 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
     TRY(take(m, in->rows, in->cols, in->dtype, &m->plain));
     for (size_t i = 0; i < in->rows; i++)
         memcpy(kf_at(&m->plain->m, i, 0), kf_at(in, i, 0), in->cols * size);
+    kf_range_multiply(&m->plain->m, by);
     if (!coded(plan))
         return KOFN_OK;
     /* turned round, the parts of the input face those of A */
@@ -152,7 +153,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *seats,
 
             into.data = kf_at(&(*p)->m, t * rows, 0);
             into.rows = rows;
-            jobs[(*count)++] = (kf_mixed){&s->E1[t], into};
+            jobs[(*count)++] = (kf_mixed){&s->E1[t], into, 1};
         }
     }
     return KOFN_OK;

@@ -42,7 +42,8 @@ static kofn_status mixing_new(mixing *x, const kf_mixed *mixed,
             size_t j = mixed[i].row->col[e];
 
             if (part[j]->rows)
-                x->D[i * x->parts + x->column[j]] = mixed[i].row->val[e];
+                x->D[i * x->parts + x->column[j]] =
+                    mixed[i].by * mixed[i].row->val[e];
         }
     return KOFN_OK;
 }

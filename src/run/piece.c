@@ -83,7 +83,7 @@ static kofn_status mix_rows(const kofn_block *b, const kf_row *row, size_t lo,
     size_t parts = r->plan->parts;
     kofn_matrix *slice = kf_new(parts, sizeof *slice);
     const kofn_matrix **part = kf_new(parts, sizeof *part);
-    kf_mixed job = {row, into};
+    kf_mixed job = {row, into, r->by};
     kofn_status st = slice && part ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t j = 0; j < parts && !st; j++) {

@@ -62,7 +62,11 @@ static kofn_status write_dense(const kofn_block *b, kf_bytes *out)
         for (size_t e = 0; e < row->n; e++)
             TRY(put_number(out,
                            kf_part_index(r->plan, b->group, row->col[e])));
-        TRY(put(out, row->val, row->n * sizeof *row->val));
+        for (size_t e = 0; e < row->n; e++) {
+            double val = r->by * row->val[e];
+
+            TRY(put(out, &val, sizeof val));
+        }
     }
     return KOFN_OK;
 }
@@ -568,7 +572,7 @@ static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
             continue;
         sub.data = below ? kf_at(lane, t * sub.rows, 0)
                          : kf_at(lane, 0, t * sub.cols);
-        jobs[n++] = (kf_mixed){&r->row[i], sub};
+        jobs[n++] = (kf_mixed){&r->row[i], sub, 1};
     }
     return n;
 }

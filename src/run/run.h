@@ -39,10 +39,11 @@ bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
 
 /* ---- mixtures (mix.c) ------------------------------------------------------ */
 
-/* into = sum_j row[j] part_j */
+/* into = by sum_j row[j] part_j */
 typedef struct kf_mixed {
     const kf_row *row;
     kofn_matrix into;
+    double by; /* a power of two */
 } kf_mixed;
 /* n mixtures of parts of rows x cols in one pass over them.  A part without
  * rows counts as zero. */
@@ -56,6 +57,8 @@ kofn_status kf_mix(const kf_mixed *mixed, size_t n,
 typedef struct kf_resident {
     const kofn_plan *plan;
     kf_parts parts;        /* dense: of all groups, row bands first */
+    double most, by;       /* no element is larger; a power of two that blocks
+                              are multiplied by: range.c */
     const kofn_sparse *A;  /* sparse: parts are row ranges of it    */
     kofn_sparse view;      /* what A points to                      */
     kofn_part_fn f;        /* sums of a function: that function ...  */
@@ -158,6 +161,21 @@ kofn_status kf_share_rows(kf_share *s, bool elsewhere);
 kofn_status kf_share_turn(kf_share *s, const kofn_msg *m,
                           bool (*stopped)(void *), void *ud);
 
+/* ---- the end of the range (range.c) -------------------------------------------- */
+
+/* Powers of two: what to multiply an operand by whose elements, so many of
+ * which are added up, are at most `most`; what to multiply a round's input by;
+ * and what then to multiply the result by. */
+double kf_range_resident(double most, double terms, kofn_dtype dtype);
+double kf_range_input(const kofn_plan *use, const kf_resident *r, double most);
+double kf_range_back(const kofn_plan *use, const kf_resident *r, double by);
+/* Do mixtures with these coefficients fit? */
+kofn_status kf_range_row(const kf_resident *r, const kf_row *row);
+void kf_range_multiply(const kofn_matrix *a, double by);
+/* A result multiplied back: KOFN_NONFINITE when it is not a number, or no
+ * longer. */
+kofn_status kf_range_restore(const kofn_matrix *out, double back);
+
 /* ---- what is sent with the work (message.c) --------------------------------- */
 
 /* The round's input as the seats get it: one for all, or coded for each. */
@@ -171,9 +189,9 @@ typedef struct kf_messages {
     size_t keeping, kept_cap;
 } kf_messages;
 
-/* A new round of this plan; copies `in`. */
+/* A new round of this plan; copies `in`, multiplied by a power of two. */
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
-                              const kofn_matrix *in);
+                              const kofn_matrix *in, double by);
 /* See that these seats have their coded input. */
 kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
                                const size_t *seats, size_t n);
@@ -206,6 +224,11 @@ typedef struct kf_scratch {
 kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       const kf_source *sources, size_t group, size_t lo,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch);
+/* What kf_decode wrote there, and is not lost, multiplied by a power of two:
+ * KOFN_NONFINITE when that leaves anything that is not a number. */
+kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d,
+                       size_t group, size_t lo, size_t hi, double back,
+                       const kofn_matrix *out);
 /* Adjoint codes: out = sum of n results. */
 kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);

@@ -59,9 +59,12 @@ static kofn_matrix value_of(const kf_tally *t, const kofn_plan *plan, size_t j)
                          plan->span, 1, 1, dtype};
 }
 
-static void remember(kf_tally *t, const kofn_plan *plan, const kf_decoder *d,
-                     const kf_source *source)
+/* All of them or, when one is no number, none. */
+static kofn_status remember(kf_tally *t, const kofn_plan *plan,
+                            const kf_decoder *d, const kf_source *source)
 {
+    for (size_t i = 0; i < d->seats; i++)
+        TRY(kf_range_restore(source[i].result, 1));
     for (size_t j = 0; j < t->parts; j++)
         t->age[j]++;
     for (size_t i = 0; i < d->seats; i++) {
@@ -73,6 +76,7 @@ static void remember(kf_tally *t, const kofn_plan *plan, const kf_decoder *d,
         t->known[j] = true;
         t->age[j] = 0;
     }
+    return KOFN_OK;
 }
 
 /* Part j is seat j, and a result is its value: so it is laid out. */
@@ -86,8 +90,9 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
                       .D = kf_new(t->parts, sizeof *sum.D)};
     kofn_status st = KOFN_NOMEM;
 
-    if (value && all && sum.D) {
-        remember(t, plan, d, source);
+    if (value && all && sum.D)
+        st = remember(t, plan, d, source);
+    if (!st) {
         for (size_t j = 0; j < t->parts; j++) {
             t->weight[j] = t->known[j];
             if (!t->known[j])
@@ -99,6 +104,8 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
         }
         st = kf_decode(plan, &sum, all, 0, 0, plan->span, out, scratch);
     }
+    if (!st)
+        st = kf_range_restore(out, 1);
     kf_free(value);
     kf_free(all);
     kf_free(sum.D);

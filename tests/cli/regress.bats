@@ -169,3 +169,25 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
         json "o['rel_error'] <= 1e-10 and o['left'] == 2" <out.json
     done
 }
+
+@test "events count iterations, however many rounds one takes" {
+    inputs
+    printf '5 leave 4\n7 join\n' >events.txt
+    while read -r words; do
+        kofn regress X.npy y.npy -n 6 -p sim -e events.txt --iterations 8 \
+            --tol 1e-300 $words --json >out.json
+        json "[r['live'] for r in o['per_round']] == [6] * 4 + [5] * 2 + [6] * 2" <out.json
+    done <<'WORDS'
+-s elastic:k=3
+-s elastic:k=3 --optimizer nesterov
+-s elastic:k=3 --line-search armijo
+-s elastic:k=3 --optimizer sgd
+-s pcr:r=3
+-s pcr:r=3 --line-search exact
+-s gc:d=3
+-s gc:d=3 --line-search armijo
+WORDS
+    printf '9 leave 4\n' >events.txt
+    run kofn regress X.npy y.npy -e events.txt --iterations 8
+    refused "1..8" 9
+}

@@ -1,0 +1,118 @@
+/* range.c -- numbers near the end of their range.
+ *
+ * A code mixes numbers, and a mixture may be larger than anything in the plain
+ * product.  Where that could leave the range, operands are multiplied by powers
+ * of two, and what is decoded is multiplied back: exact, but for elements so
+ * small beside the largest that no mixture keeps them.
+ *
+ * Coefficients that add up to more than there are units of rounding in 1 leave
+ * no digit of anything.  So that much room, ROOM, is enough for any code worth
+ * decoding, and what the plain product can hold the coded one can.
+ */
+#include "run.h"
+
+#include <float.h>
+#include <math.h>
+
+#define ROOM_F64 54 /* binary digits */
+#define ROOM_F32 25
+#define TOP_F64 (DBL_MAX_EXP - ROOM_F64)
+#define TOP_F32 (FLT_MAX_EXP - ROOM_F32)
+
+/* x <= 2^e */
+static int exponent(double x)
+{
+    int e;
+
+    frexp(x, &e);
+    return e;
+}
+
+static double down(int by)
+{
+    return ldexp(1, by > 0 ? -by : 0);
+}
+
+double kf_range_resident(double most, double terms, kofn_dtype dtype)
+{
+    return down(exponent(most) + exponent(terms) -
+                (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
+}
+
+double kf_range_input(const kofn_plan *use, const kf_resident *r, double most)
+{
+    const kofn_problem *pb = &use->layout.problem;
+    bool wide = pb->dtype == KOFN_F64, gram = pb->op == KOFN_GRAM;
+    int top = wide ? TOP_F64 : TOP_F32, room = wide ? ROOM_F64 : ROOM_F32;
+    int A = exponent(r->most * r->by), in = exponent(most);
+    int terms = exponent(pb->op == KOFN_LEFT ? (double)pb->m : (double)pb->n);
+    int product = A + in + terms;
+
+    if (pb->op == KOFN_SUM) /* not linear in its input */
+        return 1;
+    if (gram)
+        product += A + exponent((double)pb->m);
+    /* more than the plain product can hold need not fit */
+    if (product - top > room)
+        product = top + room;
+    return down((in > product ? in : product) - top);
+}
+
+double kf_range_back(const kofn_plan *use, const kf_resident *r, double by)
+{
+    return 1 / (use->layout.problem.op == KOFN_GRAM ? r->by * r->by * by
+                                                    : r->by * by);
+}
+
+kofn_status kf_range_row(const kf_resident *r, const kf_row *row)
+{
+    bool wide = r->plan->layout.problem.dtype == KOFN_F64;
+    double sum = 0;
+
+    for (size_t e = 0; e < row->n; e++)
+        sum += fabs(row->val[e]);
+    if (sum * (r->most * r->by) < (wide ? DBL_MAX : FLT_MAX) / 2)
+        return KOFN_OK;
+    return kf_fail(KOFN_NONFINITE, "the coefficients of a block add up to %g, "
+                   "and A has elements up to %g: mixtures may not fit into "
+                   "float%d; divide A by a power of two", sum, r->most,
+                   wide ? 64 : 32);
+}
+
+void kf_range_multiply(const kofn_matrix *a, double by)
+{
+    for (size_t i = 0; i < a->rows && by != 1; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            if (a->dtype == KOFN_F64)
+                *(double *)kf_at(a, i, j) *= by;
+            else
+                *(float *)kf_at(a, i, j) *= (float)by;
+        }
+}
+
+static bool some_odd(const kofn_matrix *a)
+{
+    size_t rows = a->ld == a->cols ? 1 : a->rows;
+    size_t n = a->ld == a->cols ? a->rows * a->cols : a->cols;
+
+    for (size_t i = 0; i < rows; i++)
+        if (kf_first_odd(kf_at(a, i, 0), n, a->dtype) < n)
+            return true;
+    return false;
+}
+
+kofn_status kf_range_restore(const kofn_matrix *out, double back)
+{
+    bool odd = some_odd(out);
+
+    if (!odd && back == 1)
+        return KOFN_OK;
+    if (odd)
+        return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");
+    kf_range_multiply(out, back);
+    return some_odd(out)
+               ? kf_fail(KOFN_NONFINITE, "the result has elements that float%d "
+                         "cannot hold; divide an operand by a power of two",
+                         out->dtype == KOFN_F64 ? 64 : 32)
+               : KOFN_OK;
+}
