@@ -114,7 +114,20 @@ static inline double *numbers(size_t n)
     return x;
 }
 
-/* BLAS libraries other than OpenBLAS are left as they are. */
+/* ---- the BLAS ------------------------------------------------------------ */
+
+/* Every bench says what computes before it says how fast; figures of a slow
+ * BLAS speak for themselves only to who knows that it is slow. */
+__attribute__((constructor)) static void say_blas(void)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    fprintf(stderr, "%s: %s%s%s\n", program_invocation_short_name, m.blas,
+            *m.advice ? ": " : "", m.advice);
+}
+
+/* OpenBLAS alone is told: others are left as they are. */
 static inline void blas_threads(int n)
 {
     void *found = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");

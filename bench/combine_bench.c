@@ -298,19 +298,10 @@ static void compute_cases(void)
 
 /* ---- the machine -------------------------------------------------------- */
 
-/* BLAS libraries other than OpenBLAS lack these. */
-static const char *blas_kernel(void)
-{
-    void *found = dlsym(RTLD_DEFAULT, "openblas_get_corename");
-    char *(*name)(void);
-
-    memcpy(&name, &found, sizeof name);
-    return found ? name() : "unknown";
-}
-
 int main(int argc, char **argv)
 {
     bool memory = true, compute = true;
+    kofn_machine m;
 
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
@@ -330,12 +321,13 @@ int main(int argc, char **argv)
         return 2;
     }
     blas_threads(1);
+    kofn_machine_info(&m);
     if (json)
         printf("{\"simd\": \"%s\", \"blas\": \"%s\", \"repetitions\": %d",
-               kf_combine_level(), blas_kernel(), reps);
+               m.simd, m.blas, reps);
     else
-        printf("SIMD %s, BLAS kernel %s on one thread, median of %d\n",
-               kf_combine_level(), blas_kernel(), reps);
+        printf("SIMD %s, %s on one thread, median of %d\n",
+               m.simd, m.blas, reps);
     if (memory) {
         printf(json ? ",\n " : "\n");
         memory_cases();

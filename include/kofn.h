@@ -689,9 +689,11 @@ KOFN_API kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
 
 typedef struct kofn_machine {
     const char *simd;     /* of kofn's own kernels: avx512, avx2, plain      */
-    const char *blas;     /* the BLAS kernel in force, e.g. OpenBLAS Haswell */
-    const char *advice;   /* "" or what to set to get a faster BLAS          */
+    const char *blas;     /* the BLAS in force, e.g. OpenBLAS Haswell        */
+    const char *advice;   /* "" or why it is slow, and the line that mends it */
     const char *coretype; /* value for OPENBLAS_CORETYPE, or NULL            */
+    int blas_threads;     /* of each worker: 1, or 0 when this BLAS does not
+                             let itself be told */
 } kofn_machine;
 /* Looks at the processor and at the BLAS that is loaded. */
 KOFN_API void kofn_machine_info(kofn_machine *m);

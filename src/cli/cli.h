@@ -143,6 +143,16 @@ void cli_signals(void);
 void cli_guard(bool on);
 int cli_caught(void); /* 0 or the signal */
 
+/* ---- the BLAS ------------------------------------------------------------------ */
+
+/* Starts the command again where OpenBLAS chose kernels that are too slow. */
+void cli_fast_blas(char **argv);
+/* At the start of what computes: is it slow, and what mends that? */
+void cli_tell_blas(const cli_args *a);
+/* The same at the end, and what it is. */
+void cli_report_blas(const cli_args *a);
+void cli_put_blas(const cli_args *a, json_t *o);
+
 /* ---- commands (the run part of the table) ---------------------------------------- */
 
 int cmd_product(cli_args *a); /* matvec and matmul */

@@ -155,6 +155,7 @@ int cmd_worker(cli_args *a)
     st = kofn_zmq_connect(&t, a->operand[0], &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
+    cli_tell_blas(a);
     if (!a->quiet)
         tell_unknown_host(a->operand[0]);
     return serve(a, t, true);

@@ -115,8 +115,8 @@ void cli_version(FILE *f)
     kofn_machine m;
 
     kofn_machine_info(&m);
-    fprintf(f, "kofn %s\nkernels: %s\nblas: %s, one thread a worker\n",
-            KOFN_VERSION, m.simd, m.blas);
+    fprintf(f, "kofn %s\nkernels: %s\nblas: %s%s\n", KOFN_VERSION, m.simd,
+            m.blas, m.blas_threads == 1 ? ", one thread a worker" : "");
     if (*m.advice)
         fprintf(f, "advice: %s\n", m.advice);
     fprintf(f, "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv\n");
@@ -223,7 +223,10 @@ static const char *const json_keys[] = {
     "job, resumed_after, checkpoint_seconds, checkpoint_failures",
     "of \\-\\-checkpoint: the job's number, rounds or iterations that were "
     "done before, and what keeping took",
-    "blas, blas_threads, simd", "the kernels in force",
+    "blas, simd", "the kernels in force here",
+    "blas_threads", "of each worker, null where they are on other machines or "
+                    "the BLAS does not let itself be told",
+    "blas_advice", "why this BLAS is slow and what mends that, or null",
     NULL,
 };
 

@@ -85,21 +85,6 @@ int cli_caught(void)
     return caught;
 }
 
-/* ---- the right BLAS ------------------------------------------------------------ */
-
-/* OpenBLAS chooses its kernels when it is loaded, before main: the only way
- * to another choice is to start again with the variable set. */
-static void start_again_if_slow(char **argv)
-{
-    kofn_machine m;
-
-    kofn_machine_info(&m);
-    if (!m.coretype || getenv("OPENBLAS_CORETYPE"))
-        return;
-    if (setenv("OPENBLAS_CORETYPE", m.coretype, 1) == 0)
-        execv("/proc/self/exe", argv);
-}
-
 /* ---- dispatch -------------------------------------------------------------------- */
 
 static const cli_command *find(const char *name)
@@ -260,7 +245,7 @@ int main(int argc, char **argv)
     keep_memory();
     fill_descriptors();
     raise_descriptors();
-    start_again_if_slow(argv);
+    cli_fast_blas(argv);
     cli_signals();
     code = dispatch(argc, argv);
     if (fflush(stdout) || ferror(stdout))

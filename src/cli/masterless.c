@@ -317,6 +317,7 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
     PUT("converged", json_boolean(n->res.converged));
     PUT("port", json_string(r->a->port));
     PUT("seed", json_integer((json_int_t)r->a->seed));
+    cli_put_blas(r->a, o);
 #undef PUT
     cli_print_json(o);
 }
@@ -340,6 +341,7 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
     if (r->A)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
                 n->res.eigenvalue, n->res.iterations);
+    cli_report_blas(r->a);
     if (!n->res.converged)
         cli_say(0, "not converged after %u iterations: the change is %.3g; "
                 "raise --max-iter or --tol", n->res.iterations, n->res.change);
@@ -434,6 +436,7 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
     int code = prepare(&r);
 
     if (!code) {
+        cli_tell_blas(a);
         r.seconds = -wall();
         cli_guard(true);
         code = strcmp(a->port, "threads") ? run_one(&r) : run_threads(&r);

@@ -43,7 +43,10 @@ static void become_worker(const family *f)
         argv[9] = "--weather";
         argv[10] = f->args->weather_text;
     }
-    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* as many processes as cores */
+    /* as many processes as cores */
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    setenv("BLIS_NUM_THREADS", "1", 1);
+    setenv("MKL_NUM_THREADS", "1", 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us */
     execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
     _exit(127);

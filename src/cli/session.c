@@ -63,6 +63,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     code = checkpoint_open(&s->checkpoint, a, pb, info.spec);
     if (code)
         return code;
+    cli_tell_blas(a);
     code = cli_port_open(a, pb, checkpoint_job(s->checkpoint), &port);
     if (code)
         return code;
@@ -156,10 +157,8 @@ static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
     const cli_args *a = s->args;
-    kofn_machine m;
     json_t *o = json_object();
 
-    kofn_machine_info(&m);
 #define PUT(key, value) json_object_set_new(o, key, value)
     PUT("status", json_string(status_word(s->status, code)));
     if (code != EXIT_EXACT)
@@ -209,9 +208,7 @@ static void report_json(const session *s, const kofn_report *t,
                              : a->weather.clock             ? "measured"
                                                             : "modelled"));
     PUT("seed", json_integer((json_int_t)a->seed));
-    PUT("blas", json_string(m.blas));
-    PUT("blas_threads", json_integer(1));
-    PUT("simd", json_string(m.simd));
+    cli_put_blas(a, o);
     PUT("per_round", json_incref(s->per_round));
 #undef PUT
     cli_print_json(o);
@@ -236,9 +233,6 @@ static void report_errors(const kofn_report *t)
 static void report_text(const session *s, const kofn_report *t,
                         const kofn_plan_info *info)
 {
-    kofn_machine m;
-
-    kofn_machine_info(&m);
     fprintf(stderr, "%s  any %zu of %zu  %u round%s in %.3g s%s", info->spec,
             info->threshold, s->args->workers, t->rounds,
             t->rounds == 1 ? "" : "s", seconds(t->took),
@@ -252,10 +246,8 @@ static void report_text(const session *s, const kofn_report *t,
         fprintf(stderr, "  relative error %.2g", s->rel_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
         report_errors(t);
-    fprintf(stderr, "\nkernels %s, %s, one BLAS thread a worker\n", m.simd,
-            m.blas);
-    if (*m.advice)
-        fprintf(stderr, "%s\n", m.advice);
+    fprintf(stderr, "\n");
+    cli_report_blas(s->args);
 }
 
 int session_write(const session *s, const kofn_matrix *out, unsigned dims)

@@ -220,8 +220,9 @@ const cli_command cli_commands[] = {
      "started before the coordinator, and at any time while it runs; connects "
      "again by itself when the connection is lost, and keeps its block over a "
      "restart of the coordinator with --checkpoint and --resume. SIGTERM asks "
-     "it to go. One BLAS thread a core unless OPENBLAS_NUM_THREADS says "
-     "otherwise.",
+     "it to go. Its BLAS computes on threads of its own, OpenBLAS on one a "
+     "core, unless OPENBLAS_NUM_THREADS (BLIS_NUM_THREADS, MKL_NUM_THREADS) "
+     "says otherwise.",
      "kofn worker tcp://head:5555 --keys keys  until dismissed\n"
      "kofn worker tcp://head:5555 --keys keys --grace 20  on a machine that is "
      "taken away with a notice\n"

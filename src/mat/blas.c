@@ -1,83 +1,143 @@
-/* blas.c -- which BLAS is it, is it the right one, and one thread each.
+/* blas.c -- which BLAS is it, is it a fast one, and one thread each.
+ *
+ * Which library computes is known at run time only: Debian's alternatives, the
+ * loader's path and LD_PRELOAD all have a say after linking.  So the library
+ * that holds cblas_dgemm is looked at, and what it offers beyond CBLAS is
+ * looked up in it, so that any other BLAS links as well.
  *
  * OpenBLAS chooses its kernels when it is loaded.  Builds older than the
  * processor fall back to kernels of another age and lose a factor of up to
  * five without a word (OpenBLAS 0.3.21 on Intel server cores since 2021).
- * What OpenBLAS offers beyond CBLAS is looked up at run time, so that any
- * other BLAS links as well.
  */
 #define _GNU_SOURCE
 #include "mat.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-/* ISO C has no cast from an object pointer to a function. */
+/* ---- the library ----------------------------------------------------------- */
+
+/* The file of the BLAS, "" where it is linked statically. */
+static const char *file_of_blas(void)
+{
+    void *p = dlsym(RTLD_DEFAULT, "cblas_dgemm");
+    Dl_info info;
+
+    return p && dladdr(p, &info) && info.dli_fname ? info.dli_fname : "";
+}
+
+/* A symbol of the BLAS or of what it is made on, NULL when it has none. */
 static void *symbol(const char *name)
 {
-    return dlsym(RTLD_DEFAULT, name);
+    void *library = dlopen(file_of_blas(), RTLD_LAZY | RTLD_NOLOAD);
+    void *p = dlsym(library ? library : RTLD_DEFAULT, name);
+
+    if (library)
+        dlclose(library); /* it stays: it is in use */
+    return p;
 }
 
-static const char *core_name(void)
+/* ISO C has no cast from an object pointer to a function. */
+#define LOOK_UP(f, name)                                                       \
+    do {                                                                       \
+        void *look_up_ = symbol(name);                                         \
+                                                                               \
+        memcpy(&(f), &look_up_, sizeof(f));                                    \
+    } while (0)
+
+/* ---- threads --------------------------------------------------------------- */
+
+typedef struct counts {
+    const char *get, *set;
+    bool wide; /* counts are of type long */
+} counts;
+
+static const counts makes[] = {
+    {"openblas_get_num_threads", "openblas_set_num_threads", false},
+    {"bli_thread_get_num_threads", "bli_thread_set_num_threads", true},
+    {"MKL_Get_Max_Threads", "MKL_Set_Num_Threads", false},
+};
+
+static const counts *make_of_blas(void)
 {
-    char *(*f)(void);
-    void *p = symbol("openblas_get_corename");
-
-    if (!p)
-        return NULL;
-    memcpy(&f, &p, sizeof f);
-    return f();
+    for (size_t i = 0; i < sizeof makes / sizeof *makes; i++)
+        if (symbol(makes[i].get) && symbol(makes[i].set))
+            return &makes[i];
+    return NULL;
 }
 
-int kf_blas_single(void)
+static int get_threads(const counts *c)
 {
     int (*get)(void);
-    void (*set)(int);
-    void *g = symbol("openblas_get_num_threads");
-    void *s = symbol("openblas_set_num_threads");
-    int before;
+    long (*get_wide)(void);
 
-    if (!g || !s)
-        return 0;
-    memcpy(&get, &g, sizeof get);
-    memcpy(&set, &s, sizeof set);
-    before = get();
-    if (before != 1)
-        set(1);
+    if (!c->wide) {
+        LOOK_UP(get, c->get);
+        return get();
+    }
+    LOOK_UP(get_wide, c->get);
+    return get_wide() < 1 ? 1 : (int)get_wide(); /* -1: never set, and one */
+}
+
+static void set_threads(const counts *c, int n)
+{
+    void (*set)(int);
+    void (*set_wide)(long);
+
+    if (c->wide) {
+        LOOK_UP(set_wide, c->set);
+        set_wide(n);
+    } else {
+        LOOK_UP(set, c->set);
+        set(n);
+    }
+}
+
+/* Set even when it is one already: where OpenMP keeps the count each thread
+ * has its own, and shows that of another. */
+int kf_blas_single(void)
+{
+    const counts *c = make_of_blas();
+    int before = c ? get_threads(c) : 0;
+
+    if (c)
+        set_threads(c, 1);
     return before;
 }
 
 void kf_blas_restore(int threads)
 {
-    void (*set)(int);
-    void *s = symbol("openblas_set_num_threads");
+    const counts *c = make_of_blas();
 
-    if (!s || threads <= 1)
-        return;
-    memcpy(&set, &s, sizeof set);
-    set(threads);
+    if (c && threads > 1)
+        set_threads(c, threads);
 }
 
-/* ---- the right kernel ---------------------------------------------------- */
+/* ---- its kernels ----------------------------------------------------------- */
 
-/* Kernels by the widest vectors they use: 1 none to speak of, 2 AVX2 with
- * fused multiply-add, 3 AVX-512. */
+/* Kernels of OpenBLAS by the widest vectors they use: 1 narrower than AVX2, 2
+ * AVX2 with fused multiply-add, 3 AVX-512 and whatever is not known here. */
 static int kernel_rank(const char *core)
 {
-    static const char *const avx512[] = {"SkylakeX", "Cooperlake",
-                                         "SapphireRapids", NULL};
-    static const char *const avx2[] = {"Haswell", "Zen", "Excavator", NULL};
+    static const char *const narrow[] = {
+        "Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Sandybridge",
+        "Atom", "Nano", "Athlon", "Opteron", "Opteron_SSE3", "Barcelona",
+        "Bobcat", "Bulldozer", "Piledriver", "Steamroller", "Katmai",
+        "Coppermine", "Northwood", "Banias", "Unknown"};
+    static const char *const avx2[] = {"Haswell", "Zen", "Excavator"};
 
-    for (size_t i = 0; avx512[i]; i++)
-        if (!strcmp(core, avx512[i]))
-            return 3;
-    for (size_t i = 0; avx2[i]; i++)
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        if (!strcmp(core, narrow[i]))
+            return 1;
+    for (size_t i = 0; i < sizeof avx2 / sizeof *avx2; i++)
         if (!strcmp(core, avx2[i]))
             return 2;
-    return 1;
+    return 3;
 }
 
-/* What this processor deserves.  AMD's first 512-bit cores gain little over
- * the 256-bit kernels, so those count as right there. */
+/* The widest that this processor has: AMD's as well as Intel's, as OpenBLAS
+ * itself chooses for processors that it knows. */
 static int processor_rank(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -85,7 +145,7 @@ static int processor_rank(void)
     if (__builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && !__builtin_cpu_is("amd"))
+        __builtin_cpu_supports("avx512vl"))
         return 3;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return 2;
@@ -95,16 +155,87 @@ static int processor_rank(void)
 #endif
 }
 
-static const char *best_core(int rank)
+/* What OPENBLAS_CORETYPE should have been, NULL when the kernels are right, or
+ * this OpenBLAS was told and does not have them. */
+static const char *better_core(const char *core)
 {
-    return rank == 3 ? "SkylakeX" : rank == 2 ? "Haswell" : NULL;
+    int rank = processor_rank();
+    const char *best = rank == 3 ? "SkylakeX" : rank == 2 ? "Haswell" : NULL;
+    const char *told = getenv("OPENBLAS_CORETYPE");
+
+    return best && kernel_rank(core) < rank && !(told && !strcmp(told, best))
+               ? best
+               : NULL;
 }
 
-const char *kf_blas_core(const char **better)
-{
-    const char *core = core_name();
-    int rank = processor_rank();
+/* ---- its name -------------------------------------------------------------- */
 
-    *better = core && kernel_rank(core) < rank ? best_core(rank) : NULL;
-    return core;
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Netlib's: its wrapper of the Fortran routines has this variable, and so do
+ * others made from it, which are not called so. */
+static bool is_reference(const char *file)
+{
+    return symbol("RowMajorStrg") && (!strncmp(file, "libblas.", 8) ||
+                                      !strncmp(file, "libcblas.", 9));
+}
+
+#define SLOW                                                                   \
+    "many times slower than OpenBLAS; as root: apt-get install -y "            \
+    "libopenblas-dev; or, where that is: export LD_PRELOAD=libopenblas.so.0"
+
+/* For a processor that is younger than itself it has plain C. */
+static void look_at_blis(kf_blas *b)
+{
+    int (*query)(void);
+    char *(*string)(int);
+    const char *kernel = "";
+
+    LOOK_UP(query, "bli_arch_query_id");
+    LOOK_UP(string, "bli_arch_string");
+    if (query && string)
+        kernel = string(query());
+    snprintf(b->name, sizeof b->name, "BLIS %s", kernel);
+    if (!strcmp(kernel, "generic") && processor_rank() > 1)
+        b->slow = SLOW;
+}
+
+/* Where the file really is says most: names are those of alternatives. */
+static void name_stranger(char *name, size_t size)
+{
+    const char *file = file_of_blas();
+    char *real = realpath(file, NULL);
+
+    snprintf(name, size, "a BLAS that kofn does not know, %s",
+             real ? real : *file ? file : "linked statically");
+    free(real);
+}
+
+void kf_blas_look(kf_blas *b)
+{
+    const char *file = last_part(file_of_blas());
+    const counts *c = make_of_blas();
+    char *(*core)(void);
+
+    *b = (kf_blas){.threads = c ? 1 : 0};
+    if (c == &makes[0]) {
+        LOOK_UP(core, "openblas_get_corename");
+        snprintf(b->name, sizeof b->name, "OpenBLAS %s", core ? core() : "");
+        b->better = core ? better_core(core()) : NULL;
+    } else if (c == &makes[1]) {
+        look_at_blis(b);
+    } else if (c == &makes[2]) {
+        snprintf(b->name, sizeof b->name, "MKL");
+    } else if (is_reference(file)) {
+        snprintf(b->name, sizeof b->name, "the reference BLAS");
+        b->threads = 1; /* it has no others */
+        b->slow = SLOW;
+    } else {
+        name_stranger(b->name, sizeof b->name);
+    }
 }

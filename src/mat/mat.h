@@ -54,11 +54,18 @@ void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                         const kofn_matrix *b, double *c);
 
 /* One BLAS thread per caller from now on; the number before, or 0 when the
- * BLAS at hand has no way to say. */
+ * BLAS at hand has no way to say.  A thread that computes calls it as well:
+ * where OpenMP or BLIS keep the number for each thread that is its own. */
 int kf_blas_single(void);
 void kf_blas_restore(int threads);
-/* OpenBLAS' name for the kernels it chose, NULL when the BLAS does not tell;
- * *better is what OPENBLAS_CORETYPE should have been set to, or NULL. */
-const char *kf_blas_core(const char **better);
+
+typedef struct kf_blas {
+    char name[160];     /* of the library and its kernels, for people        */
+    const char *better; /* what OPENBLAS_CORETYPE should have been, or NULL  */
+    const char *slow;   /* "many times slower ..." and what mends it, or NULL */
+    int threads;        /* 1 when kf_blas_single sees to it, 0: not known    */
+} kf_blas;
+/* Looks at the BLAS that computes. */
+void kf_blas_look(kf_blas *b);
 
 #endif

@@ -310,6 +310,7 @@ static void *run(void *ud)
 {
     runner *r = ud;
 
+    kf_blas_single();
     r->life(r->ud, r->t);
     r->t->close(r->t, 0);
     return NULL;

@@ -221,6 +221,7 @@ static void *live(void *ud)
                     .ud = w};
     kofn_msg m;
 
+    kf_blas_single();
     while (receive(w, &m, &x)) {
         if (m.type == KOFN_MSG_STORE) {
             kofn_block_drop(w->block);

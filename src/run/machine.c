@@ -8,17 +8,17 @@
 
 void kofn_machine_info(kofn_machine *m)
 {
-    static _Thread_local char blas[80], advice[160];
-    const char *better, *core = kf_blas_core(&better);
+    static _Thread_local char advice[200];
+    static _Thread_local kf_blas b;
 
-    *m = (kofn_machine){kf_combine_level(), blas, advice, better};
+    kf_blas_look(&b);
+    *m = (kofn_machine){kf_combine_level(), b.name, advice, b.better,
+                        b.threads};
     advice[0] = 0;
-    if (core)
-        snprintf(blas, sizeof blas, "OpenBLAS %s", core);
-    else
-        snprintf(blas, sizeof blas, "a BLAS that does not tell its kernel");
-    if (better)
+    if (b.slow)
+        snprintf(advice, sizeof advice, "%s", b.slow);
+    else if (b.better)
         snprintf(advice, sizeof advice,
                  "this processor can run faster kernels: set "
-                 "OPENBLAS_CORETYPE=%s before the program starts", better);
+                 "OPENBLAS_CORETYPE=%s before the program starts", b.better);
 }

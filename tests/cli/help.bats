@@ -77,17 +77,6 @@ load helpers
     [[ "$output" == *threads*sim* && "$output" == *npy*mtx*csv* ]]
 }
 
-@test "a BLAS that is slower than the processor is put right and shown" {
-    run kofn --version
-    if [[ "$output" != *OpenBLAS* ]]; then skip "not OpenBLAS"; fi
-    fair=$(kofn --version | grep '^blas')
-    OPENBLAS_CORETYPE=Prescott run kofn --version
-    if grep -qE 'avx2' /proc/cpuinfo; then
-        [[ "$output" == *Prescott* && "$output" == *OPENBLAS_CORETYPE=* ]]
-        [[ "$fair" != *Prescott* ]]
-    fi
-}
-
 @test "the manual is valid roff and has every command" {
     command -v man >/dev/null || skip "no man"
     kofn --manual >kofn.1

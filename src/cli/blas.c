@@ -1,0 +1,61 @@
+/* blas.c -- which BLAS computes: put right where that can be done, and told. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* OpenBLAS chooses its kernels when it is loaded, before main: the only way
+ * to another choice is to start again with the variable set. */
+void cli_fast_blas(char **argv)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    if (!m.coretype || getenv("OPENBLAS_CORETYPE"))
+        return;
+    if (setenv("OPENBLAS_CORETYPE", m.coretype, 1) == 0)
+        execv("/proc/self/exe", argv);
+}
+
+void cli_tell_blas(const cli_args *a)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    if (*m.advice && !a->quiet)
+        fprintf(stderr, "%s: %s\n", m.blas, m.advice);
+}
+
+/* Is it one BLAS thread a worker?  Those of a `kofn worker` are as many as it
+ * was told where it was started. */
+static bool single(const cli_args *a, const kofn_machine *m)
+{
+    return m->blas_threads == 1 &&
+           (!strcmp(a->port, "threads") || !strcmp(a->port, "sim") ||
+            !strcmp(a->port, "processes"));
+}
+
+void cli_report_blas(const cli_args *a)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    fprintf(stderr, "kernels %s, %s%s\n", m.simd, m.blas,
+            single(a, &m) ? ", one BLAS thread a worker" : "");
+    if (*m.advice)
+        fprintf(stderr, "%s: %s\n", m.blas, m.advice);
+}
+
+void cli_put_blas(const cli_args *a, json_t *o)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    json_object_set_new(o, "blas", json_string(m.blas));
+    json_object_set_new(o, "blas_threads",
+                        single(a, &m) ? json_integer(1) : json_null());
+    json_object_set_new(o, "blas_advice",
+                        *m.advice ? json_string(m.advice) : json_null());
+    json_object_set_new(o, "simd", json_string(m.simd));
+}
