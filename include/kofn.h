@@ -276,11 +276,15 @@ typedef struct kofn_options {
                             answers beyond k, at the risk of naming wrong  */
     const char *metrics; /* file to keep figures in while it runs, or NULL */
     const char *trace;   /* file to draw the run in, or NULL               */
+    size_t seats; /* that one principal, a key or a host, may have; more of its
+                     workers stand by; 0: no limit                         */
+    kofn_time start_within; /* fail when there are not enough workers for the
+                               first round after so long; 0: wait for ever */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
         sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
-            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL        \
+            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL, 0, 0  \
     }
 
 /* One round, or all since kofn_open for kofn_job_totals. */
@@ -304,6 +308,9 @@ typedef struct kofn_report {
     unsigned messages;     /* results that had come when the round ended      */
     uint64_t scalars;      /* numbers in them                                 */
     unsigned corrupt;      /* results that were found wrong                   */
+    size_t liars;          /* so many principals may lie together, whatever they
+                              know, and no wrong answer passes; 0 where nothing
+                              is checked; in totals the fewest of any round   */
     double floor;          /* wrong by less than this, in units of row norm of
                               A times column norm of the input, may pass; 0:
                               nothing was checked                             */
@@ -396,8 +403,16 @@ typedef struct kofn_progress {
     size_t joined, left;  /* workers, since the beginning               */
     size_t outstanding;   /* strips that workers were asked for and owe */
     uint64_t sent, received; /* bytes, since the beginning              */
+    size_t here, expected; /* workers that have come for the start, and how many
+                              are to come before it                          */
+    size_t crowd;  /* workers that stand by because their principal has all the
+                      seats it may have                                      */
+    size_t needed; /* the round waits until so many are live; 0: it does not */
 } kofn_progress;
 KOFN_API void kofn_job_progress(const kofn_job *job, kofn_progress *p);
+/* Who answers for a worker: a key's name, or a host; "" where it is nobody but
+ * the worker.  Valid until the next call. */
+KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
 KOFN_API void kofn_job_totals(const kofn_job *job, kofn_report *rep);
 /* Complete the files of options.metrics and options.trace; no round can follow.
  * KOFN_IO when one of them could not be written, now or before: the rounds do

@@ -273,6 +273,7 @@ static void open_run(run *r, const char *address, size_t workers)
     kofn_port *port;
 
     o.workers = workers;
+    o.alone = true;
     o.start = start;
     o.kill = end_by_number;
     o.ud = r;

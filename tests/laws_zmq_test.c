@@ -36,6 +36,7 @@ static kofn_port *processes(const rig *x, const rig_kind *kind,
 
     (void)x; /* each makes its own */
     o.workers = kind->workers;
+    o.alone = true;
     o.start = start;
     o.kill = end;
     life = (yard_life){.kind = *kind,

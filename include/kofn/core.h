@@ -27,14 +27,16 @@ typedef enum kofn_event_type {
     KOFN_EV_RESULT,     /* worker, task: the result is here               */
     KOFN_EV_FAILED,     /* worker, task: it could not compute             */
     KOFN_EV_ALARM,      /* kofn_core_alarm() has come                     */
-    KOFN_EV_VERDICT     /* task, status, bad: what a check found          */
+    KOFN_EV_VERDICT,    /* task, status, bad: what a check found          */
+    KOFN_EV_MOVED       /* worker, principal: who answers for it, before it
+                           has stored a block                             */
 } kofn_event_type;
 
 typedef struct kofn_event {
     kofn_event_type type;
     kofn_time now;
     uint32_t worker, task;
-    /* JOINED: who answers for this worker, a key or a host, and perhaps for
+    /* JOINED, MOVED: who answers for this worker, a key or a host, and perhaps for
      * others too: numbers from 1, given out in order; 0: nobody but itself. */
     uint32_t principal;
     kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
@@ -115,6 +117,7 @@ KOFN_API struct kf_cache *kofn_core_cache(kofn_core *c);
 typedef struct kofn_core_view {
     unsigned round;
     bool running;
+    size_t needed; /* a starved round: live workers that it waits for; else 0 */
     size_t live, storing, standby; /* workers */
     size_t liars; /* principals that may lie together and make no wrong answer
                      pass, whatever they know; with errors */

@@ -33,6 +33,8 @@ typedef enum kofn_msg_type {
     KOFN_MSG_BYE,       /* worker is gone                          */
     KOFN_MSG_RESULT,    /* worker, task, result                    */
     KOFN_MSG_FAILED,    /* worker, task, status; result comes back */
+    KOFN_MSG_MOVED,     /* worker, principal: who answers for it, before it has
+                           stored a block: its number was another's        */
     /* coordinator to worker */
     KOFN_MSG_STORE,  /* worker, block: keep it                        */
     KOFN_MSG_WORK,   /* worker, task, lo, hi, in, result to be filled */
@@ -64,6 +66,8 @@ typedef struct kofn_msg {
     kofn_parcel *in, *result;
     kofn_status status;
     kofn_time took; /* RESULT: what the worker's own work took; 0: unknown */
+    uint32_t principal; /* HELLO, MOVED: who answers for the worker; see
+                           kofn_event                                     */
 } kofn_msg;
 
 /* The worker's whole work: fills the result of a KOFN_MSG_WORK.  `stopped` is
@@ -98,6 +102,9 @@ struct kofn_port {
     kofn_status (*remove)(kofn_port *p, uint32_t worker); /* without BYE   */
     void (*slow)(kofn_port *p, uint32_t worker, double factor);
     void (*corrupt)(kofn_port *p, uint32_t worker, bool on);
+
+    /* Who answers for a worker, for messages to people; "": nobody else. */
+    const char *(*name_of)(kofn_port *p, uint32_t worker);
 };
 
 #ifdef __cplusplus

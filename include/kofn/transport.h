@@ -96,6 +96,10 @@ struct kofn_transport {
     bool (*wanted)(void *ud, kofn_peer peer, const void *head,
                    size_t head_bytes, size_t body_bytes);
     void *wanted_ud;
+    /* May be NULL: who answers for a peer, a key or, where there are none, a
+     * host; valid until the next call.  All peers of one name may be one
+     * enemy.  NULL: every peer answers for itself. */
+    const char *(*principal_of)(kofn_transport *t, kofn_peer peer);
 };
 
 /* ---- the coordinator's port ------------------------------------------------ */
@@ -110,6 +114,9 @@ typedef struct kofn_away_options {
     kofn_time silence;  /* who takes nothing of what is waiting for it for so
                            long is lost; 0: 5 s                              */
     size_t strangers;   /* peers that have not said who they are; 0: 64      */
+    size_t crowd;       /* workers that one principal may have at a time; more
+                           are sent away; 0: no limit                        */
+    bool alone;         /* every worker answers for itself, whoever it is of */
     /* Events files: start a worker, or kill the one with this process number;
      * NULL: events cannot be staged. */
     int (*start)(void *ud);
@@ -120,7 +127,8 @@ typedef struct kofn_away_options {
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \
     {                                                                          \
-        sizeof(kofn_away_options), 1, 0, NULL, 0, 0, NULL, NULL, NULL, NULL    \
+        sizeof(kofn_away_options), 1, 0, NULL, 0, 0, 0, false, NULL, NULL,     \
+            NULL, NULL                                                         \
     }
 /* Workers reached over a transport, which the port takes over even on
  * failure.  A block is encoded while it is sent, some rows at a time. */

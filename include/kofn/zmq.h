@@ -48,8 +48,9 @@ typedef struct kofn_zmq_options {
      * worker worker.secret and coordinator.public; nodes of a mesh, who all
      * have one key, worker.secret. */
     const char *keys;
-    /* Whose keys come in: a list, or a folder of *.public; read once.  Default
-     * worker.public in `keys`. */
+    /* Whose keys come in: a list, or a folder of NAME.public; looked at again
+     * every second, and who is not listed any more is lost.  Default `keys`,
+     * where coordinator.public does not count; of a mesh worker.public in it. */
     const char *allow;
     /* Go without encryption and without knowing who comes, where others than
      * this machine's users can reach the address. */
@@ -77,6 +78,14 @@ KOFN_API kofn_status kofn_zmq_mesh(kofn_transport **out, const char *address,
  * cannot be written. */
 KOFN_API kofn_status kofn_zmq_keygen(const char *dir);
 
+/* A key for one worker, or for those who trust each other and are to count as
+ * one: NAME.public in `dir`, which lists it, and a folder `dir`/NAME for the
+ * worker.  The coordinator's keys are made if there are none.  A name is 1 to
+ * 50 letters, digits and ._- and begins with a letter or a digit. */
+KOFN_API kofn_status kofn_zmq_keygen_worker(const char *dir, const char *name);
+
+/* How many keys may come in now; 0: anybody, or it does not listen. */
+KOFN_API size_t kofn_zmq_listed(const kofn_transport *t);
 /* Where it really listens ("tcp://127.0.0.1:40321"), or connects to. */
 KOFN_API const char *kofn_zmq_endpoint(const kofn_transport *t);
 /* Why the last connection was not made or not kept, in words; "" when nothing

@@ -174,6 +174,17 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1072:
         a->insecure = true;
         return 0;
+    case 1077:
+        a->worker = text;
+        return 0;
+    case 1078:
+        a->seats_given = true;
+        return set_size(o, text, 0, 1000000, &a->job.seats);
+    case 1079:
+        if (set_real(o, text, 1e-3, 1e9, &seconds))
+            return EXIT_USAGE;
+        a->job.start_within = (kofn_time)(seconds * 1e9);
+        return 0;
     case 1073:
         return set_real(o, text, 0, 1e9, &a->grace);
     case 1074:
@@ -335,10 +346,11 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
 /* An option that only means something where others come to an address. */
 static const char *needs_address(const cli_args *a)
 {
-    return a->least      ? "min-workers"
-           : a->keys     ? "keys"
-           : a->insecure ? "insecure"
-                         : NULL;
+    return a->least         ? "min-workers"
+           : a->keys        ? "keys"
+           : a->insecure    ? "insecure"
+           : a->seats_given ? "seats-per-key"
+                            : NULL;
 }
 
 /* Options that need each other, and defaults that go with a port. */
@@ -356,6 +368,8 @@ static int check_port(cli_args *a)
                        a->least, a->workers);
     if (cli_is_address(a->port) && !a->below_given)
         a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
+    if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
+        a->job.seats = 1;
     if (a->masterless && (!strcmp(a->port, "sim") ||
                           !strcmp(a->port, "processes")))
         return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "

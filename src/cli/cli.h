@@ -52,9 +52,10 @@ typedef struct cli_args {
     const char *weather_text; /* as it was given */
     size_t least;             /* workers that are enough to begin; 0: all */
     const char *keys, *data_path;
+    const char *worker; /* keygen: whose key; NULL: everybody's */
     size_t memory;
     double grace; /* seconds */
-    bool insecure, staged, below_given;
+    bool insecure, staged, below_given, seats_given;
     struct kofn_transport *mpi; /* that was started already */
     const char *operand[8];
     int operands;

@@ -167,10 +167,17 @@ int cmd_keygen(cli_args *a)
 
     if (!*a->operand[0])
         return cli_say(EXIT_USAGE, "keygen \"\": give a folder");
-    st = kofn_zmq_keygen(a->operand[0]);
+    st = a->worker ? kofn_zmq_keygen_worker(a->operand[0], a->worker)
+                   : kofn_zmq_keygen(a->operand[0]);
     if (st)
         return cli_fail(st);
-    if (!a->quiet)
+    if (!a->quiet && a->worker)
+        fprintf(stderr,
+                "%s/%s.public lists it; take it away to revoke it\n"
+                "worker: move the folder %s/%s there, and\n"
+                "        kofn worker tcp://HOST:5555 --keys %s\n",
+                a->operand[0], a->worker, a->operand[0], a->worker, a->worker);
+    else if (!a->quiet)
         fprintf(stderr,
                 "%s: keys of the coordinator and of its workers\n"
                 "coordinator: kofn COMMAND ... --port tcp://0.0.0.0:5555 --keys %s\n"

@@ -20,6 +20,8 @@ bool cli_is_address(const char *port)
     return !strncmp(port, "tcp://", 6) || !strncmp(port, "ipc://", 6);
 }
 
+#define STAND_BY 4 /* workers of one key beyond those it has seats for */
+
 /* ---- processes of this machine ------------------------------------------------- */
 
 /* Workers that this process started, over a socket in a folder of their own. */
@@ -159,6 +161,32 @@ static const char *source(const cli_args *a)
     return as_it_is ? base_name(a->operand[0]) : NULL;
 }
 
+/* Workers that have to be there before the first round. */
+static size_t needed(const cli_args *a)
+{
+    return a->least ? a->least : a->workers;
+}
+
+/* Can so many come, each of a principal that has a seat for it?  Whoever is
+ * told apart by nothing but an address of this machine is one. */
+static int check_seats(const cli_args *a, const kofn_transport *t)
+{
+    size_t keys = kofn_zmq_listed(t), seats = a->job.seats;
+
+    if (a->insecure || (keys ? keys : 1) * seats >= needed(a))
+        return 0;
+    if (keys)
+        return cli_say(EXIT_USAGE, "%zu workers are to come, %zu key%s listed "
+                       "and may have %zu each: who has one key could be all of "
+                       "them; make every worker its own, kofn keygen %s "
+                       "--worker NAME, or see --seats-per-key", needed(a), keys,
+                       keys == 1 ? " is" : "s are", seats, a->keys);
+    return cli_say(EXIT_USAGE, "without keys all workers at %s count as one, "
+                   "which may have %zu of %zu seats: with --errors give keys, "
+                   "kofn keygen DIR --worker NAME, or use --port processes, or "
+                   "see --seats-per-key", a->port, seats, needed(a));
+}
+
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
@@ -172,10 +200,13 @@ static int listen_at(const cli_args *a, const char *address,
     st = kofn_zmq_listen(t, address, &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
+    if (address == a->port && a->job.seats && check_seats(a, *t)) {
+        (*t)->close(*t, 0);
+        return EXIT_USAGE;
+    }
     if (!a->quiet && address == a->port)
         fprintf(stderr, "listening on %s for %zu worker%s%s\n",
-                kofn_zmq_endpoint(*t), a->least ? a->least : a->workers,
-                (a->least ? a->least : a->workers) == 1 ? "" : "s",
+                kofn_zmq_endpoint(*t), needed(a), needed(a) == 1 ? "" : "s",
                 a->insecure ? ", not encrypted, whoever they are" : "");
     return 0;
 }
@@ -192,11 +223,14 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_status st;
 
-    o.workers = a->least ? a->least : a->workers;
+    o.workers = needed(a);
     o.job = job;
     o.source = staged ? NULL : source(a); /* those of ours read nothing */
     o.news = a->quiet ? NULL : news;
+    o.alone = a->seats_given && a->job.seats == 0;
+    o.crowd = a->job.seats ? a->job.seats + STAND_BY : 0;
     if (staged) {
+        o.alone = true;
         o.start = start_child;
         o.kill = kill_child;
         o.ud = &kin;

@@ -96,7 +96,7 @@ static bool unsigned_text(const json_t *o, const char *key, int base,
 static bool read_later_fields(const json_t *o, kofn_core_options *opt,
                               json_int_t *left)
 {
-    json_int_t quarantine = 0;
+    json_int_t quarantine = 0, seats = 0;
     int errors = 0;
 
     *left = 0;
@@ -106,8 +106,11 @@ static bool read_later_fields(const json_t *o, kofn_core_options *opt,
                &errors)) ||
         (json_object_get(o, "quarantine") &&
          !whole(o, "quarantine", 0, UINT32_MAX, &quarantine)) ||
-        (json_object_get(o, "left") && !whole(o, "left", 0, MAX_SIZE, left)))
+        (json_object_get(o, "left") && !whole(o, "left", 0, MAX_SIZE, left)) ||
+        (json_object_get(o, "seats") &&
+         !whole(o, "seats", 0, MAX_SIZE, &seats)))
         return false;
+    opt->seats = (size_t)seats;
     opt->errors = (kofn_errors)errors;
     opt->quarantine = (unsigned)quarantine;
     return true;
@@ -186,12 +189,12 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
 
 static int read_event(player *p, const json_t *o, kofn_event *ev)
 {
-    json_int_t t, w = 0, k = 0, d = 0, lo = 0, hi = 0;
+    json_int_t t, w = 0, who = 0, k = 0, d = 0, lo = 0, hi = 0;
     int type;
 
     if (!whole(o, "t", 0, INT64_MAX, &t) ||
         !word(o, "ev", "joined|stored|leaving|left|begin|result|failed|alarm|"
-                        "verdict", &type))
+                        "verdict|moved", &type))
         return stop(p, NOT_A_JOURNAL, "not an event of a kofn journal");
     ev->type = (kofn_event_type)(type + 1);
     ev->now = t;
@@ -199,6 +202,8 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
     if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_ALARM &&
         ev->type != KOFN_EV_VERDICT && !whole(o, "w", 0, 2 * MAX_WORKERS, &w))
         return stop(p, NOT_A_JOURNAL, "\"w\" is not a worker's number");
+    if (json_object_get(o, "p") && !whole(o, "p", 1, 2 * MAX_WORKERS, &who))
+        return stop(p, NOT_A_JOURNAL, "\"p\" is not a principal's number");
     if ((ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED ||
          ev->type == KOFN_EV_VERDICT) &&
         !whole(o, "k", 0, UINT32_MAX, &k))
@@ -212,6 +217,7 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
     ev->hi = (size_t)hi;
     ev->took = d;
     ev->worker = (uint32_t)w;
+    ev->principal = (uint32_t)who;
     ev->task = (uint32_t)k;
     return ev->type == KOFN_EV_VERDICT ? read_verdict(p, o, ev) : SAME;
 }

@@ -142,14 +142,16 @@ static const char *status_word(kofn_status st, int code)
     return code == EXIT_EXACT ? "ok" : st == KOFN_PARTIAL ? "partial" : "failed";
 }
 
-/* Workers that were named as corrupt. */
-static json_t *liars(const kofn_report *t)
+/* Workers that were named as corrupt: their numbers, or who they are of. */
+static json_t *liars(const session *s, const kofn_report *t, bool names)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < t->workers; i++)
         if (t->lies[i])
-            json_array_append_new(list, json_integer((json_int_t)i));
+            json_array_append_new(
+                list, names ? json_string(kofn_job_name(s->job, i))
+                            : json_integer((json_int_t)i));
     return list;
 }
 
@@ -179,7 +181,9 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("received_bytes", json_integer((json_int_t)t->received));
     PUT("late", json_integer(t->late));
     PUT("dropped", json_integer(t->dropped));
-    PUT("corrupted", liars(t));
+    PUT("corrupted", liars(s, t, false));
+    PUT("corrupted_names", liars(s, t, true));
+    PUT("may_lie", json_integer((json_int_t)t->liars));
     PUT("corrupt_results", json_integer(t->corrupt));
     PUT("floor", number(t->floor));
     PUT("noise", number(t->noise));
@@ -214,7 +218,7 @@ static void report_json(const session *s, const kofn_report *t,
     cli_print_json(o);
 }
 
-static void report_errors(const kofn_report *t)
+static void report_errors(const session *s, const kofn_report *t)
 {
     const char *before = "of workers";
 
@@ -222,7 +226,10 @@ static void report_errors(const kofn_report *t)
             t->corrupt == 1 ? "" : "s");
     for (size_t i = 0; i < t->workers; i++)
         if (t->lies[i]) {
-            fprintf(stderr, " %s %zu%s", before, i,
+            const char *name = kofn_job_name(s->job, i);
+
+            fprintf(stderr, " %s %zu%s%s%s%s", before, i, *name ? " (" : "",
+                    name, *name ? ")" : "",
                     t->states[i] == 'q' ? " (quarantined)" : "");
             before = "and";
         }
@@ -245,7 +252,7 @@ static void report_text(const session *s, const kofn_report *t,
     if (s->rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", s->rel_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
-        report_errors(t);
+        report_errors(s, t);
     fprintf(stderr, "\n");
     cli_report_blas(s->args);
 }

@@ -19,6 +19,18 @@ const cli_option cli_options[] = {
     {1071, "keys", "DIR",
      "with an ADDRESS: keys made by kofn keygen; everything is encrypted, and "
      "only listed workers come in", IN_RUN | IN_WORKER},
+    {1078, "seats-per-key", "N",
+     "with an ADDRESS: workers that one key, or where there are none one host, "
+     "may have at work; more stand by; 0: no limit, and with --errors every "
+     "worker counts for itself, which tells faults but no enemies apart (with "
+     "--errors 1)",
+     IN_RUN},
+    {1079, "start-within", "SECONDS",
+     "fail when there are not enough workers for the first round by then "
+     "(wait for ever)", IN_RUN},
+    {1077, "worker", "NAME",
+     "a key for one worker, listed as NAME.public until that file is taken "
+     "away; without it one key for all of them", IN_KEYGEN},
     {1072, "insecure", NULL,
      "let anybody come to an ADDRESS that others can reach, and do not encrypt",
      IN_RUN | IN_WORKER},
@@ -233,10 +245,13 @@ const cli_command cli_commands[] = {
     {"keygen", "DIR", "keys for a coordinator and its workers",
      "Makes coordinator.secret, coordinator.public, worker.secret and "
      "worker.public in the folder, the secret ones readable by their owner "
-     "only. The "
-     "coordinator needs the folder as it is; workers need worker.secret and "
-     "coordinator.public. Keys that are there already are never replaced.",
-     "kofn keygen keys  then --port tcp://0.0.0.0:5555 --keys keys",
+     "only. The coordinator needs the folder as it is; workers need "
+     "worker.secret and coordinator.public. Who has the one key of all workers "
+     "can be as many of them as it likes: with --errors give every worker its "
+     "own by --worker. Keys that are there already are never replaced.",
+     "kofn keygen keys  then --port tcp://0.0.0.0:5555 --keys keys\n"
+     "kofn keygen keys --worker anna  folder keys/anna is for her machine\n"
+     "rm keys/anna.public  revokes that, also while a coordinator runs",
      IN_KEYGEN, 1, 1, cmd_keygen},
     {"replay", "JOURNAL", "run the coordinator again from a journal",
      "Feeds the recorded events to a fresh coordinator and compares what it "

@@ -183,6 +183,8 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     switch (ev->type) {
     case KOFN_EV_JOINED:
         return kf_join(c, ev->worker, ev->principal);
+    case KOFN_EV_MOVED:
+        return kf_moved(c, ev->worker, ev->principal);
     case KOFN_EV_STORED:
         return kf_stored(c, ev->worker);
     case KOFN_EV_LEAVING:
@@ -362,6 +364,17 @@ char kofn_core_worker(const kofn_core *c, uint32_t worker)
     return worker < c->workers ? "?bslngq"[c->worker[worker].state] : '?';
 }
 
+static size_t needed(const kofn_core *c)
+{
+    size_t spare = 0;
+
+    if (c->state != KF_ROUND_STARVED)
+        return 0;
+    for (size_t g = 0; g < c->plan->layout.groups; g++)
+        spare = kf_max(spare, kf_spare(c, g));
+    return (c->plan->layout.enough + spare) * c->plan->layout.groups;
+}
+
 static size_t fewest_liars(const kofn_core *c)
 {
     size_t fewest = SIZE_MAX;
@@ -375,6 +388,7 @@ void kofn_core_look(const kofn_core *c, kofn_core_view *v)
 {
     *v = (kofn_core_view){.round = c->round,
                           .running = c->state != KF_ROUND_IDLE,
+                          .needed = needed(c),
                           .liars = fewest_liars(c),
                           .awaited = c->busy,
                           .done = share_done(c),

@@ -191,6 +191,19 @@ kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal)
     return sit(c, worker);
 }
 
+kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal)
+{
+    if (worker >= c->workers || principal > c->principals + 65536 ||
+        (c->worker[worker].state != KF_WORKER_STORING &&
+         c->worker[worker].state != KF_WORKER_STANDBY)) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    TRY(know(c, worker, principal));
+    c->worker[worker].principal = principal;
+    return KOFN_OK;
+}
+
 kofn_status kf_stored(kofn_core *c, uint32_t worker)
 {
     kf_worker *w;

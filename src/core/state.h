@@ -172,6 +172,7 @@ kofn_status kf_adjoint_without_late(kofn_core *c);
 
 /* seats.c */
 kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal);
+kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal);
 kofn_status kf_stored(kofn_core *c, uint32_t worker);
 kofn_status kf_leaving(kofn_core *c, uint32_t worker);
 kofn_status kf_left(kofn_core *c, uint32_t worker);

@@ -76,9 +76,11 @@ static void forget_errands(worker *w)
 }
 
 /* It is not there any more, and its memory is not needed. */
-void kf_away_bury(worker *w)
+void kf_away_bury(port *p, worker *w)
 {
     w->gone = true;
+    if (w->principal)
+        p->principal[w->principal - 1].workers--;
     forget_errands(w);
     kf_post_empty(&w->outbox);
     kofn_block_drop(w->block);
@@ -89,7 +91,7 @@ kofn_status kf_away_lose(port *p, uint32_t id)
 {
     if (p->worker[id]->gone)
         return KOFN_OK;
-    kf_away_bury(p->worker[id]);
+    kf_away_bury(p, p->worker[id]);
     p->of_peer[p->worker[id]->peer] = NOBODY;
     return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_BYE, .worker = id});
 }
@@ -189,7 +191,7 @@ static void port_close(kofn_port *base)
         kf_away_drop(&p->store[i]);
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
-            kf_away_bury(p->worker[i]);
+            kf_away_bury(p, p->worker[i]);
         kf_post_free(&p->worker[i]->outbox);
         kf_free(p->worker[i]->errand);
         kf_free(p->worker[i]);
@@ -199,6 +201,9 @@ static void port_close(kofn_port *base)
     if (p->t)
         p->t->close(p->t, KOFN_SECOND);
     kf_free(p->worker);
+    for (size_t i = 0; i < p->principals; i++)
+        kf_free(p->principal[i].name);
+    kf_free(p->principal);
     kf_free(p->of_peer);
     kf_free(p->stranger);
     kf_free(p->input);
@@ -207,6 +212,14 @@ static void port_close(kofn_port *base)
     kf_free(p->ready);
     kf_free(p->source);
     kf_free(p);
+}
+
+static const char *port_name_of(kofn_port *base, uint32_t id)
+{
+    const port *p = (const port *)base;
+    uint32_t who = id < p->workers ? p->worker[id]->principal : 0;
+
+    return who ? p->principal[who - 1].name : "";
 }
 
 /* ---- what an events file asks for ------------------------------------------------------------------ */
@@ -249,7 +262,7 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     p->opt.kill(p->opt.ud, w->process);
     p->t->forget(p->t, w->peer);
     p->of_peer[w->peer] = NOBODY;
-    kf_away_bury(w);
+    kf_away_bury(p, w);
     return KOFN_OK;
 }
 
@@ -318,7 +331,8 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
                           .now = kf_away_now,
                           .close = port_close,
                           .slow = port_slow,
-                          .corrupt = port_corrupt};
+                          .corrupt = port_corrupt,
+                          .name_of = port_name_of};
     if (p->opt.start && p->opt.kill) {
         p->base.admit = port_admit;
         p->base.remove = port_remove;

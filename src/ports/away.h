@@ -18,8 +18,15 @@ typedef struct errand {
     kofn_parcel *result;
 } errand;
 
+/* Who answers for some of the workers; their number in the core is one more. */
+typedef struct principal {
+    char *name;
+    size_t workers; /* that are there */
+} principal;
+
 typedef struct worker {
     kofn_peer peer;
+    uint32_t principal; /* 0: it answers for itself */
     bool gone;
     uint64_t process; /* its number on its machine */
     kf_outbox outbox;
@@ -61,6 +68,8 @@ typedef struct port {
     uint64_t job, next_input;
     worker **worker;
     size_t workers, worker_cap;
+    principal *principal;
+    size_t principals, principal_cap;
     uint32_t *of_peer; /* worker of each peer, or NOBODY */
     size_t peers;
     stranger *stranger;
@@ -88,7 +97,7 @@ void kf_away_drop(kofn_msg *m); /* its payload */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* This worker is not there any more: its memory, and the job told of it. */
-void kf_away_bury(worker *w);
+void kf_away_bury(port *p, worker *w);
 kofn_status kf_away_lose(port *p, uint32_t id);
 
 /* ---- away_send.c ---- */

@@ -62,10 +62,52 @@ static void turn_away(port *p, kofn_peer peer, const char *why)
     p->base.dropped++;
 }
 
+/* The number of whoever answers for the peer; 0: nobody but itself. */
+static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
+{
+    const char *name = p->t->principal_of && !p->opt.alone
+                           ? p->t->principal_of(p->t, peer)
+                           : NULL;
+    char *copy;
+
+    *number = 0;
+    if (!name)
+        return KOFN_OK;
+    while (*number < p->principals &&
+           strcmp(p->principal[*number].name, name) != 0)
+        ++*number;
+    if (*number == p->principals) {
+        TRY(kf_grow(&p->principal, &p->principal_cap, p->principals,
+                    sizeof *p->principal));
+        if (!(copy = kf_strdup(name)))
+            return KOFN_NOMEM;
+        p->principal[p->principals++] = (principal){copy, 0};
+    }
+    ++*number;
+    return KOFN_OK;
+}
+
+/* It comes back, perhaps when others have gone: a line that was lost may not
+ * have been missed yet. */
+static kofn_status crowded_out(port *p, kofn_peer peer, const char *name)
+{
+    kf_away_news(p, "a worker of %.64s was sent away: %zu of it are here, as "
+                 "many as may be", name, p->opt.crowd);
+    not_a_stranger(p, peer);
+    p->base.dropped++;
+    p->t->forget(p->t, peer);
+    return KOFN_OK;
+}
+
 static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
 {
-    worker *w = kf_zero(1, sizeof *w);
+    uint32_t who;
+    worker *w;
 
+    TRY(who_answers(p, peer, &who));
+    if (who && p->opt.crowd && p->principal[who - 1].workers >= p->opt.crowd)
+        return crowded_out(p, peer, p->principal[who - 1].name);
+    w = kf_zero(1, sizeof *w);
     if (!w)
         return KOFN_NOMEM;
     if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
@@ -74,13 +116,17 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     }
     not_a_stranger(p, peer);
     w->peer = peer;
+    w->principal = who;
+    if (who)
+        p->principal[who - 1].workers++;
     w->process = h->lo;
     w->holds = h->job == p->job ? h->id : 0;
     p->of_peer[peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;
     kf_away_say(p, peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
     TRY(kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_HELLO,
-                                   .worker = (uint32_t)p->workers++}));
+                                   .worker = (uint32_t)p->workers++,
+                                   .principal = who}));
     return kf_away_store(p);
 }
 

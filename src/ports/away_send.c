@@ -217,33 +217,48 @@ static kofn_status send_work(port *p, kofn_msg *m)
     return st;
 }
 
-static void be(port *p, uint32_t id, kofn_peer peer, uint64_t process,
-               uint64_t holds)
+static kofn_status be(port *p, uint32_t id, const worker *who)
 {
     worker *w = p->worker[id];
+    bool moved = w->principal != who->principal;
 
-    w->peer = peer;
-    w->process = process;
-    w->holds = holds;
-    p->of_peer[peer] = id;
-    kf_away_say(p, peer, KF_WIRE_WELCOME, id, NULL);
+    w->peer = who->peer;
+    w->process = who->process;
+    w->holds = who->holds;
+    w->principal = who->principal;
+    p->of_peer[w->peer] = id;
+    kf_away_say(p, w->peer, KF_WIRE_WELCOME, id, NULL);
+    return moved ? kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_MOVED,
+                                              .worker = id,
+                                              .principal = w->principal})
+                 : KOFN_OK;
+}
+
+static bool waits_for_its_block(const port *p, uint32_t id)
+{
+    for (size_t i = 0; i < p->stores; i++)
+        if (p->store[i].worker == id)
+            return true;
+    return false;
 }
 
 /* Whoever holds the block is to be the worker that gets it: two who have not
- * been given any yet change numbers. */
-static void take_seat(port *p, uint32_t id, uint64_t block)
+ * been given any yet change numbers.  Nobody's principal comes to more seats
+ * by that. */
+static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
 {
     const worker w = *p->worker[id];
 
     for (uint32_t i = 0; i < p->workers && w.holds != block; i++) {
         const worker v = *p->worker[i];
 
-        if (i == id || v.gone || v.block || v.holds != block)
+        if (i == id || v.gone || v.block || v.holds != block ||
+            (v.principal != w.principal && !waits_for_its_block(p, i)))
             continue;
-        be(p, i, w.peer, w.process, w.holds);
-        be(p, id, v.peer, v.process, v.holds);
-        return;
+        TRY(be(p, i, &w));
+        return be(p, id, &v);
     }
+    return KOFN_OK;
 }
 
 static kofn_status send_block(port *p, kofn_msg *m)
@@ -253,13 +268,13 @@ static kofn_status send_block(port *p, kofn_msg *m)
     kf_bytes recipe = {0};
     kofn_status st = kf_recipe_write(m->block, p->source, &recipe);
 
+    h.id = st ? 0 : kf_checksum(~p->job, recipe.p, recipe.n);
+    if (!st && !w->block)
+        st = take_seat(p, m->worker, h.id);
     if (st) {
         kf_bytes_free(&recipe);
         return st;
     }
-    h.id = kf_checksum(~p->job, recipe.p, recipe.n);
-    if (!w->block)
-        take_seat(p, m->worker, h.id);
     kofn_block_drop(w->block);
     w->block = m->block;
     m->block = NULL;

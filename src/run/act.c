@@ -307,6 +307,7 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.rows = j->rows;
     j->rep.lies = j->lies;
     j->rep.corrupt = (unsigned)v.corrupt;
+    j->rep.liars = v.liars;
     j->rep.floor = j->guard.floor;
     j->rep.weights = j->tally.weight;
     j->rep.ages = j->tally.age;

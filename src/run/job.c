@@ -15,7 +15,8 @@ static kofn_status open_parts(kofn_job *j)
                            .pieces = j->opt.pieces,
                            .errors = j->opt.errors,
                            .quarantine = j->opt.quarantine,
-                           .beyond = j->opt.beyond};
+                           .beyond = j->opt.beyond,
+                           .seats = j->opt.seats};
 
     if (!(o.late == 0 || o.late >= 1))
         return kf_fail(KOFN_INVAL, "late = %g is neither 0 nor >= 1", o.late);
@@ -328,6 +329,7 @@ static void add(kofn_report *t, const kofn_report *r)
     t->messages += r->messages;
     t->scalars += r->scalars;
     t->corrupt += r->corrupt;
+    t->liars = t->rounds && t->liars < r->liars ? t->liars : r->liars;
     t->floor = t->floor > r->floor ? t->floor : r->floor;
     t->sent += r->sent;
     t->received += r->received;
@@ -379,6 +381,31 @@ kofn_time kf_wall(void)
     return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
 }
 
+/* Until there are enough for the first round: no longer than is allowed, and
+ * what is left of it in *atmost. */
+static kofn_status check_start(kofn_job *j, kofn_time *atmost)
+{
+    kofn_time now = kf_wall(), left;
+    kofn_progress p;
+
+    if (j->started || j->opt.start_within <= 0)
+        return KOFN_OK;
+    kofn_job_progress(j, &p);
+    j->started = j->begun && p.needed == 0;
+    j->asked = j->asked ? j->asked : now;
+    left = j->opt.start_within - (now - j->asked);
+    *atmost = left < *atmost ? left : *atmost;
+    if (j->started || left > 0)
+        return KOFN_OK;
+    if (j->begun)
+        return kf_fail(KOFN_LATE, "%zu workers are live after %.3g s and %zu "
+                       "are needed; start more workers", p.live,
+                       (double)(now - j->asked) * 1e-9, p.needed);
+    return kf_fail(KOFN_LATE, "%zu of %zu workers came within %.3g s; start "
+                   "more workers", p.here, p.expected,
+                   (double)(now - j->asked) * 1e-9);
+}
+
 static kofn_status pump(kofn_job *j, kofn_time atmost)
 {
     kofn_time start = kf_wall();
@@ -388,7 +415,7 @@ static kofn_status pump(kofn_job *j, kofn_time atmost)
 
         if (kf_wall() - start >= atmost)
             return KOFN_AGAIN;
-
+        TRY(check_start(j, &atmost));
         if (!j->begun)
             st = get_ready(j, atmost);
         else
@@ -447,6 +474,9 @@ void kofn_job_progress(const kofn_job *j, kofn_progress *p)
                          .live = v.live,
                          .awaited = v.awaited,
                          .done = v.done,
+                         .needed = v.needed,
+                         .here = j->greeted,
+                         .expected = j->port->workers,
                          .joined = j->total.joined + j->rep.joined,
                          .left = j->total.left + j->rep.left,
                          .sent = j->total.sent + j->rep.sent,
@@ -454,6 +484,15 @@ void kofn_job_progress(const kofn_job *j, kofn_progress *p)
     for (size_t i = 0; i < j->slots; i++)
         if (j->slot[i].fate == KF_FATE_OUT)
             p->outstanding += j->slot[i].hi - j->slot[i].lo;
+    for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
+        p->crowd += kofn_core_crowded(j->core, i);
+}
+
+const char *kofn_job_name(const kofn_job *j, size_t worker)
+{
+    return j->port->name_of && worker <= UINT32_MAX
+               ? j->port->name_of(j->port, (uint32_t)worker)
+               : "";
 }
 
 void kf_job_sum(const kofn_job *j, kofn_report *sum)

@@ -47,7 +47,9 @@ struct kofn_job {
     uint32_t *owed; /* workers to whom blocks are owed ... */
     size_t *owed_seat; /* ... and of which seats           */
     size_t owing, owed_cap, owed_seat_cap;
-    size_t greeted; /* HELLOs so far */
+    size_t greeted; /* workers that said HELLO and may have a seat */
+    kofn_time asked; /* when the first round was, on the wall; 0: it is not */
+    bool started;    /* there were enough workers for it */
 
     size_t lo, hi; /* strips that rounds are limited to; hi == 0: all */
     bool begun; /* the core knows of the round */

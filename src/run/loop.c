@@ -23,16 +23,20 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     return j->journal ? kf_journal_step(j->journal) : KOFN_OK;
 }
 
+/* At the start blocks are handed out together, once everybody is there. */
+static kofn_status hand_out(kofn_job *j)
+{
+    return j->owing && j->greeted >= j->port->workers ? kf_job_hand_out(j)
+                                                      : KOFN_OK;
+}
+
 /* A step, and those that its questions lead to. */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev)
 {
     TRY(one_step(j, ev));
     while (kf_guard_next(&j->guard, ev))
         TRY(one_step(j, ev));
-    /* At the start blocks are handed out together, once everybody is there. */
-    if (j->owing && j->greeted >= j->port->workers)
-        TRY(kf_job_hand_out(j));
-    return KOFN_OK;
+    return hand_out(j);
 }
 
 static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
@@ -57,15 +61,20 @@ static void file_result(kofn_job *j, const kofn_msg *m)
 
 static kofn_status handle(kofn_job *j, kofn_msg *m)
 {
-    kofn_event ev = {
-        .worker = m->worker, .task = m->task, .took = m->took};
+    kofn_event ev = {.worker = m->worker,
+                     .task = m->task,
+                     .principal = m->principal,
+                     .took = m->took};
     bool late_comer = j->greeted >= j->port->workers;
+    uint32_t worker = m->worker;
 
     switch (m->type) {
     case KOFN_MSG_HELLO:
         ev.type = KOFN_EV_JOINED;
         j->rep.joined += late_comer;
-        j->greeted++;
+        break;
+    case KOFN_MSG_MOVED:
+        ev.type = KOFN_EV_MOVED;
         break;
     case KOFN_MSG_STORED:
         ev.type = KOFN_EV_STORED;
@@ -92,7 +101,12 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     }
     kofn_parcel_drop(m->in);
     kofn_block_drop(m->block);
-    return kf_job_step(j, &ev);
+    TRY(kf_job_step(j, &ev));
+    /* Who has no seat because others have its principal's is not waited for. */
+    if (m->type != KOFN_MSG_HELLO || kofn_core_crowded(j->core, worker))
+        return KOFN_OK;
+    j->greeted++;
+    return hand_out(j);
 }
 
 kofn_status kf_job_turn(kofn_job *j, kofn_time atmost)

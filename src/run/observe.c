@@ -78,6 +78,7 @@ void kf_job_note(kofn_job *j, const kofn_event *ev)
     case KOFN_EV_BEGIN:
     case KOFN_EV_ALARM:
     case KOFN_EV_VERDICT:
+    case KOFN_EV_MOVED:
         break;
     }
 }

@@ -16,10 +16,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#define LOOK 1000 /* milliseconds */
+
 struct kf_gate {
     void *zap, *watch;
     int wake;
-    const kf_keys *allowed;
+    kf_list *allowed;
     kf_doors *doors;
     pthread_t thread;
 };
@@ -92,33 +94,53 @@ static bool is(const request *r, size_t field, const char *text)
            memcmp(r->text[field], text, r->size[field]) == 0;
 }
 
-static bool welcome(const kf_gate *g, const request *r)
+static bool welcome(const kf_gate *g, const request *r,
+                    char name[KF_KEY_NAME])
 {
     if (!is(r, VERSION, "1.0"))
         return false;
     if (!g->allowed)
         return is(r, MECHANISM, "NULL");
     return is(r, MECHANISM, "CURVE") && r->size[KEY] == KF_KEY &&
-           kf_keys_have(g->allowed, r->text[KEY]);
+           kf_list_find(g->allowed, r->text[KEY], name);
 }
 
-/* Who is let in is called by number, address and key. */
+/* Who is let in is called by number, address, key and the key's name. */
 static void decide(kf_gate *g, const request *r)
 {
-    char user[192], key[KF_KEY_TEXT + 1] = "";
+    char user[192], key[KF_KEY_TEXT + 1] = "-", name[KF_KEY_NAME] = "-";
     uint64_t number;
 
-    if (!welcome(g, r)) {
+    if (!welcome(g, r, name)) {
         reply(g, r, "400", "not on the list", "");
         return;
     }
     number = kf_doors_let_in(g->doors);
     if (g->allowed)
         zmq_z85_encode(key, r->text[KEY], KF_KEY);
-    snprintf(user, sizeof user, "%llu %.60s%s%s", (unsigned long long)number,
-             r->size[ADDRESS] ? (const char *)r->text[ADDRESS] : "ipc",
-             g->allowed ? ", key " : "", key);
+    snprintf(user, sizeof user, "%llu %.60s %s %s", (unsigned long long)number,
+             r->size[ADDRESS] ? (const char *)r->text[ADDRESS] : "-", key,
+             name);
     reply(g, r, "200", "", user);
+}
+
+/* Now and then at whose keys come in. */
+static void look(kf_gate *g, kofn_time *looked)
+{
+    if (!g->allowed || kf_clock() - *looked < LOOK * KF_MILLI)
+        return;
+    if (kf_list_look(g->allowed) && write(g->wake, "", 1) < 0) {
+        /* the pipe is full: it will wake up */
+    }
+    *looked = kf_clock();
+}
+
+/* Milliseconds that it may sleep. */
+static long pause_of(const kf_gate *g, kofn_time next)
+{
+    if (next == KOFN_NEVER)
+        return g->allowed ? LOOK : -1;
+    return g->allowed && next > LOOK * KF_MILLI ? LOOK : (long)(next / KF_MILLI);
 }
 
 static void *keep(void *arg)
@@ -126,16 +148,16 @@ static void *keep(void *arg)
     kf_gate *g = arg;
     zmq_pollitem_t item[] = {{g->watch, 0, ZMQ_POLLIN, 0},
                              {g->zap, 0, ZMQ_POLLIN, 0}};
-    kofn_time next = KOFN_NEVER;
+    kofn_time looked = kf_clock(), next = KOFN_NEVER;
     request r;
     sigset_t all;
 
     sigfillset(&all); /* signals are for others: no call is interrupted here */
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     /* Until the context is shut down. */
-    while (zmq_poll(item, 2, next == KOFN_NEVER ? -1 : (long)(next / KF_MILLI))
-           >= 0) {
+    while (zmq_poll(item, 2, pause_of(g, next)) >= 0) {
         drain(g);
+        look(g, &looked);
         next = kf_doors_look(g->doors, kf_clock());
         if (receive(g, &r)) {
             drain(g); /* what it had before the request was made */
@@ -150,7 +172,7 @@ static void *keep(void *arg)
 /* ---- the transport's side -------------------------------------------- */
 
 kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
-                         const kf_keys *allowed, kf_doors *doors, int wake)
+                         kf_list *allowed, kf_doors *doors, int wake)
 {
     kf_gate *g = kf_zero(1, sizeof *g);
 

@@ -94,7 +94,7 @@ typedef struct kf_gate kf_gate;
 /* Before the router is bound.  Keys that are not in `allowed` stay outside;
  * NULL: nothing is encrypted.  A byte is written to `wake` at every loss. */
 kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
-                         const kf_keys *allowed, kf_doors *doors, int wake);
+                         kf_list *allowed, kf_doors *doors, int wake);
 /* After the context was shut down. */
 void kf_gate_close(kf_gate *g);
 
@@ -123,7 +123,8 @@ typedef struct kf_set {
     kofn_time silence;
     unsigned char node[KF_TOKEN];
     bool insecure;
-    kf_keys own, server, allowed; /* own.count is 0: no encryption */
+    kf_keys own, server; /* own.count is 0: no encryption */
+    kf_list *allowed;    /* of those who listen; NULL: anybody */
 } kf_set;
 
 /* Is this an address, to listen at or to connect to, and one that may be used
@@ -197,7 +198,9 @@ typedef struct kf_peer {
     bool came, dying, forgotten;
     kofn_time since;
     kf_way bulk, urgent;
-    char name[112]; /* address and key */
+    char name[136];              /* address and key, for people */
+    char key[KF_KEY_TEXT + 1];   /* of who connected to us, or "-" */
+    char principal[KF_KEY_NAME]; /* the key's name, or the address */
 } kf_peer;
 
 /* Found by token and by number. */

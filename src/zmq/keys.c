@@ -34,6 +34,12 @@ static bool is_z85(const char *p)
     return true;
 }
 
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
 /* "WORD KEY\n" at p, of which n bytes are there. */
 static bool is_line(const char *p, size_t n, const char *word)
 {
@@ -95,6 +101,26 @@ kofn_status kf_keys_parse(kf_keys *k, const char *text, size_t size,
     return KOFN_OK;
 }
 
+/* Whose the keys from `first` on are is told by the name of their file; what
+ * is odd in it is not for a terminal. */
+static void name_them(kf_keys *k, size_t first, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base) - (kf_keys_is_public(base) ? 7 : 0);
+
+    n = kf_min(n, KF_KEY_NAME - 12);
+    for (size_t i = first; i < k->count; i++) {
+        char *name = k->key[i].name;
+
+        snprintf(name, KF_KEY_NAME, "%.*s", (int)n, base);
+        for (char *c = name; *c; c++)
+            if (!is_plain(*c))
+                *c = '_';
+        if (i > first)
+            snprintf(name + n, KF_KEY_NAME - n, "#%zu", i - first + 1);
+    }
+}
+
 /* The file's text; its descriptor is closed. */
 static kofn_status read_all(int fd, const char *path, char **out, size_t *size)
 {
@@ -138,7 +164,7 @@ static kofn_status read_file(kf_keys *k, const char *path, bool secret)
     struct stat s;
     kofn_status st;
     char *text = NULL;
-    size_t size = 0;
+    size_t size = 0, had = k->count;
 
     if (fd < 0 || fstat(fd, &s)) {
         int error = errno;
@@ -159,6 +185,7 @@ static kofn_status read_file(kf_keys *k, const char *path, bool secret)
     st = kf_keys_parse(k, text, size, path);
     memset(text, 0, size);
     kf_free(text);
+    name_them(k, had, path);
     return st;
 }
 
@@ -192,14 +219,31 @@ kofn_status kf_keys_public(kf_keys *k, const char *dir, const char *name)
     return read_file(k, path, false);
 }
 
-static bool ends_in_public(const char *name)
+bool kf_keys_is_public(const char *name)
 {
     size_t n = strlen(name);
 
     return name[0] != '.' && n > 7 && strcmp(name + n - 7, ".public") == 0;
 }
 
-kofn_status kf_keys_listed(kf_keys *k, const char *path)
+/* One file of a list. */
+static kofn_status add_listed(kf_keys *k, const char *dir, const char *name,
+                              bool strict)
+{
+    size_t had = k->count;
+    kofn_status st = kf_keys_public(k, dir, name);
+    char path[PATH];
+
+    if (!st || strict)
+        return st;
+    k->count = had;
+    return st == KOFN_FORMAT ||
+                   (!join(path, dir, name) && access(path, F_OK))
+               ? KOFN_OK
+               : st;
+}
+
+kofn_status kf_keys_listed(kf_keys *k, const char *path, bool strict)
 {
     DIR *dir = opendir(path);
     kofn_status st = KOFN_OK;
@@ -210,10 +254,11 @@ kofn_status kf_keys_listed(kf_keys *k, const char *path)
     if (!dir)
         return read_file(k, path, false);
     while (!st && (e = readdir(dir)))
-        if (ends_in_public(e->d_name))
-            st = kf_keys_public(k, path, e->d_name);
+        if (kf_keys_is_public(e->d_name) &&
+            strcmp(e->d_name, "coordinator.public") != 0)
+            st = add_listed(k, path, e->d_name, strict);
     closedir(dir);
-    if (!st && k->count == 0)
+    if (!st && k->count == 0 && strict)
         st = kf_fail(KOFN_FORMAT,
                      "%s: nobody's key is in there: names end in "
                      ".public",
@@ -221,12 +266,12 @@ kofn_status kf_keys_listed(kf_keys *k, const char *path)
     return st;
 }
 
-bool kf_keys_have(const kf_keys *k, const void *bits)
+const kf_key *kf_keys_find(const kf_keys *k, const void *bits)
 {
     for (size_t i = 0; i < k->count; i++)
         if (memcmp(k->key[i].bits, bits, KF_KEY) == 0)
-            return true;
-    return false;
+            return &k->key[i];
+    return NULL;
 }
 
 void kf_keys_free(kf_keys *k)
@@ -269,31 +314,53 @@ static kofn_status write_file(const char *path, mode_t mode, const char *text)
     return KOFN_OK;
 }
 
-static kofn_status write_pair(const char *dir, const char *who,
-                              const char *tell)
+static kofn_status write_text(const char *dir, const char *name, mode_t mode,
+                              const char *text)
 {
-    char public[KF_KEY_TEXT + 1], secret[KF_KEY_TEXT + 1];
-    char path[PATH], name[32], text[256];
+    char path[PATH];
+
+    TRY(join(path, dir, name));
+    return write_file(path, mode, text);
+}
+
+static kofn_status write_public(const char *dir, const char *who,
+                                const char *public)
+{
+    char name[KF_KEY_NAME + 8], text[256];
+
+    snprintf(name, sizeof name, "%s.public", who);
+    snprintf(text, sizeof text,
+             "# kofn %s, public: anybody may know it\n"
+             "public %s\n",
+             who, public);
+    return write_text(dir, name, 0644, text);
+}
+
+/* What is given is who's; `public` is for whoever lists it. */
+static kofn_status write_secret(const char *dir, const char *who,
+                                const char *tell, char public[KF_KEY_TEXT + 1])
+{
+    char secret[KF_KEY_TEXT + 1], name[32], text[256];
     kofn_status st;
 
     if (zmq_curve_keypair(public, secret))
         return kf_fail(KOFN_TRANSPORT, "no keys: %s", zmq_strerror(errno));
     snprintf(name, sizeof name, "%s.secret", who);
-    st = join(path, dir, name);
     snprintf(text, sizeof text, "# kofn %s, secret: %s\npublic %s\nsecret %s\n",
              who, tell, public, secret);
-    if (!st)
-        st = write_file(path, 0600, text);
+    st = write_text(dir, name, 0600, text);
     memset(text, 0, sizeof text);
     memset(secret, 0, sizeof secret);
-    TRY(st);
-    snprintf(name, sizeof name, "%s.public", who);
-    TRY(join(path, dir, name));
-    snprintf(text, sizeof text,
-             "# kofn %s, public: anybody may know it\n"
-             "public %s\n",
-             who, public);
-    return write_file(path, 0644, text);
+    return st;
+}
+
+static kofn_status write_pair(const char *dir, const char *who,
+                              const char *tell)
+{
+    char public[KF_KEY_TEXT + 1];
+
+    TRY(write_secret(dir, who, tell, public));
+    return write_public(dir, who, public);
 }
 
 static kofn_status none_there(const char *dir)
@@ -314,18 +381,102 @@ static kofn_status none_there(const char *dir)
     return KOFN_OK;
 }
 
-kofn_status kofn_zmq_keygen(const char *dir)
+static kofn_status make_folder(const char *dir)
 {
-    int fd, bad;
+    return mkdir(dir, 0700) && errno != EEXIST
+               ? kf_fail(KOFN_IO, "%s: %s", dir, strerror(errno))
+               : KOFN_OK;
+}
 
-    if (mkdir(dir, 0700) && errno != EEXIST)
-        return kf_fail(KOFN_IO, "%s: %s", dir, strerror(errno));
-    TRY(none_there(dir));
-    TRY(write_pair(dir, "coordinator", "stays where the coordinator runs"));
-    TRY(write_pair(dir, "worker", "goes to the workers and nobody else"));
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bad = fd < 0 || fsync(fd);
+/* Its files are there, also after a crash. */
+static kofn_status keep(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int bad = fd < 0 || fsync(fd);
+
     if (fd >= 0)
         close(fd);
     return bad ? kf_fail(KOFN_IO, "%s: %s", dir, strerror(errno)) : KOFN_OK;
+}
+
+#define OF_COORDINATOR "stays where the coordinator runs"
+#define OF_WORKER "goes to the workers and nobody else"
+
+kofn_status kofn_zmq_keygen(const char *dir)
+{
+    TRY(make_folder(dir));
+    TRY(none_there(dir));
+    TRY(write_pair(dir, "coordinator", OF_COORDINATOR));
+    TRY(write_pair(dir, "worker", OF_WORKER));
+    return keep(dir);
+}
+
+/* ---- a key for one ------------------------------------------------------- */
+
+static kofn_status check_name(const char *name)
+{
+    size_t n = strlen(name), i = 0;
+
+    while (i < n && is_plain(name[i]))
+        i++;
+    if (n == 0 || i < n || n > KF_KEY_NAME - 14 || strchr("._-", name[0]))
+        return kf_fail(KOFN_INVAL,
+                       "worker's name '%.60s': give 1 to %d letters, digits "
+                       "and ._-, the first a letter or a digit",
+                       name, KF_KEY_NAME - 14);
+    if (strcmp(name, "coordinator") == 0 || strcmp(name, "worker") == 0)
+        return kf_fail(KOFN_INVAL, "%s is no name for a worker: %s.public is "
+                       "made by keygen without a name", name, name);
+    return KOFN_OK;
+}
+
+static kofn_status is_free(const char *dir, const char *name)
+{
+    char path[PATH];
+    struct stat s;
+
+    TRY(join(path, dir, name));
+    return lstat(path, &s) ? KOFN_OK
+                           : kf_fail(KOFN_IO,
+                                     "%s is there already; keys are never "
+                                     "overwritten, give another name",
+                                     path);
+}
+
+/* It is listed last, when all of it is there. */
+static kofn_status write_worker(const char *dir, const char *name)
+{
+    char own[PATH], public[KF_KEY_TEXT + 1], text[256];
+    kf_keys head = {0};
+    kofn_status st;
+
+    TRY(join(own, dir, name));
+    TRY(make_folder(own));
+    st = kf_keys_public(&head, dir, "coordinator.public");
+    if (!st)
+        snprintf(text, sizeof text, "# kofn coordinator, public\npublic %s\n",
+                 head.key[0].text);
+    kf_keys_free(&head);
+    TRY(st);
+    TRY(write_text(own, "coordinator.public", 0644, text));
+    TRY(write_secret(own, "worker", "goes to this worker and nobody else",
+                     public));
+    TRY(keep(own));
+    return write_public(dir, name, public);
+}
+
+kofn_status kofn_zmq_keygen_worker(const char *dir, const char *name)
+{
+    char listed[KF_KEY_NAME + 8], path[PATH];
+
+    TRY(check_name(name));
+    snprintf(listed, sizeof listed, "%s.public", name);
+    TRY(make_folder(dir));
+    TRY(is_free(dir, listed));
+    TRY(is_free(dir, name));
+    TRY(join(path, dir, "coordinator.secret"));
+    if (access(path, F_OK))
+        TRY(write_pair(dir, "coordinator", OF_COORDINATOR));
+    TRY(write_worker(dir, name));
+    return keep(dir);
 }

@@ -162,6 +162,35 @@ kofn_status kf_meet_held(kf_transport *t)
     return KOFN_OK;
 }
 
+/* As the gate called who connected to us: the connection's number, an address,
+ * a key and its name. */
+static bool read_user(const char *user, unsigned long long *number, kf_peer *p)
+{
+    char address[64], name[KF_KEY_NAME];
+    bool here;
+
+    if (!user ||
+        sscanf(user, "%llu %63s %40s %63s", number, address, p->key, name) != 4)
+        return false;
+    here = strcmp(address, "-") == 0;
+    snprintf(p->name, sizeof p->name, "%s%s%s", here ? "ipc" : address,
+             *p->key == '-' ? "" : ", key ", *p->key == '-' ? "" : name);
+    snprintf(p->principal, sizeof p->principal, "%s",
+             *p->key != '-' ? name
+             : here         ? "this machine"
+                            : address);
+    return true;
+}
+
+/* Keys may be revoked after they have come in. */
+static bool is_listed(const kf_transport *t, const kf_peer *p)
+{
+    unsigned char bits[KF_KEY];
+
+    return !t->set.allowed || (zmq_z85_decode(bits, p->key) &&
+                               kf_list_find(t->set.allowed, bits, NULL));
+}
+
 kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
 {
     const char *user = zmq_msg_gets(m, "User-Id");
@@ -169,12 +198,12 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
     int fd = zmq_msg_get(m, ZMQ_SRCFD);
     kf_peer *p = kf_peers_by_token(&t->peers, token);
     unsigned long long number;
+    kf_peer who = {0};
     kf_note note;
-    int from;
 
     memcpy(&note, zmq_msg_data(m), sizeof note);
-    if (note.word != KF_HELLO || !user || fd < 0 ||
-        sscanf(user, "%llu %n", &number, &from) != 1) {
+    if (note.word != KF_HELLO || fd < 0 || !read_user(user, &number, &who) ||
+        !is_listed(t, &who)) {
         drop(t);
         return KOFN_OK;
     }
@@ -182,13 +211,15 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
         return KOFN_OK; /* and gone again */
     if (!p) {
         TRY(kf_peers_add(&t->peers, token, &p));
-        snprintf(p->name, sizeof p->name, "%s", user + from);
+        memcpy(p->name, who.name, sizeof p->name);
+        memcpy(p->key, who.key, sizeof p->key);
+        memcpy(p->principal, who.principal, sizeof p->principal);
         memcpy(p->node, note.node, KF_TOKEN);
         p->since = kf_clock();
     }
     /* Both connections must be of the same owner. */
     if ((id[1] == KF_BULK ? p->bulk.there : p->urgent.there) ||
-        strncmp(p->name, user + from, sizeof p->name - 1) != 0 ||
+        strcmp(p->name, who.name) != 0 || strcmp(p->key, who.key) != 0 ||
         memcmp(p->node, note.node, KF_TOKEN) != 0) {
         drop(t);
         return KOFN_OK;
@@ -237,6 +268,7 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
     TRY(kf_peers_add(&t->peers, d->token, &p));
     memcpy(p->node, note->node, KF_TOKEN);
     snprintf(p->name, sizeof p->name, "%s", d->address);
+    snprintf(p->principal, sizeof p->principal, "%.63s", d->address);
     p->dial = d;
     TRY(come(t, p));
     d->peer = p->number;
@@ -286,13 +318,20 @@ static bool redial(kf_transport *t, kofn_time now)
 
 void kf_meet_lost(kf_transport *t)
 {
-    if (!t->gate || !kf_doors_news(t->doors))
+    bool keys = t->set.allowed && kf_list_changed(t->set.allowed);
+
+    if (!t->gate || (!kf_doors_news(t->doors) && !keys))
         return;
     for (size_t i = 0; i < t->peers.count; i++) {
         kf_peer *p = t->peers.item[i];
+        bool revoked = keys && !p->dial && !is_listed(t, p);
 
-        if (p->dial || p->dying || !lost(t, p))
+        if (p->dial || p->dying || !(revoked || lost(t, p)))
             continue;
+        if (revoked) {
+            answer(t, p, KF_GO);
+            end_of(t, p);
+        }
         p->dying = true;
         if (t->dying++ == 0)
             t->dying_since = kf_clock();

@@ -173,6 +173,13 @@ static const char *transport_news(kofn_transport *base)
     return t->words;
 }
 
+static const char *transport_principal_of(kofn_transport *base, kofn_peer peer)
+{
+    const kf_peer *p = kf_peers_by_number(&((kf_transport *)base)->peers, peer);
+
+    return p ? p->principal : "who is gone";
+}
+
 /* ZeroMQ leaves the file of a Unix socket behind.  It may be another's by
  * now, if ours was removed. */
 static bool our_file(const kf_transport *t, struct stat *s)
@@ -232,7 +239,7 @@ static void transport_close(kofn_transport *base, kofn_time linger)
             close(t->wake[i]);
     kf_keys_free(&t->set.own);
     kf_keys_free(&t->set.server);
-    kf_keys_free(&t->set.allowed);
+    kf_list_free(t->set.allowed);
     kf_peers_free(&t->peers);
     kf_free(t->dial);
     kf_free(t->news);
@@ -294,7 +301,7 @@ static kofn_status open_router(kf_transport *t, const char *address,
     if (!t->doors)
         return KOFN_NOMEM;
     TRY(kf_gate_open(&t->gate, t->set.context, t->router,
-                     t->set.own.count ? &t->set.allowed : NULL, t->doors,
+                     t->set.allowed, t->doors,
                      t->wake[1]));
     t->router_fd = kf_socket_fd(t->router);
     TRY(kf_address_vacant(address));
@@ -341,7 +348,8 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
                                .forget = kf_meet_forget,
                                .close = transport_close,
                                .name_of = transport_name_of,
-                               .news = transport_news};
+                               .news = transport_news,
+                               .principal_of = transport_principal_of};
     t->wake[0] = t->wake[1] = -1;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
     t->set.body_max = t->base.body_max;
@@ -370,6 +378,8 @@ typedef enum role { LISTENS = 1, DIALS = 2, BOTH = 3 } role;
 
 static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
 {
+    char path[4096];
+
     if (!o->keys)
         return o->allow ? kf_fail(KOFN_INVAL,
                                   "a list of keys that may come "
@@ -386,8 +396,12 @@ static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
                            r == BOTH ? "worker.public" : "coordinator.public"));
     if (r == DIALS)
         return KOFN_OK;
-    return o->allow ? kf_keys_listed(&set->allowed, o->allow)
-                    : kf_keys_public(&set->allowed, o->keys, "worker.public");
+    if (o->allow || r == LISTENS)
+        return kf_list_open(&set->allowed, o->allow ? o->allow : o->keys);
+    if (snprintf(path, sizeof path, "%s/worker.public", o->keys) >=
+        (int)sizeof path)
+        return kf_fail(KOFN_INVAL, "%.80s...: the path is too long", o->keys);
+    return kf_list_open(&set->allowed, path);
 }
 
 static kofn_status open_as(kofn_transport **out, role r, const char *address,
@@ -445,6 +459,13 @@ kofn_status kofn_zmq_mesh(kofn_transport **out, const char *address,
 const char *kofn_zmq_endpoint(const kofn_transport *t)
 {
     return ((const kf_transport *)t)->endpoint;
+}
+
+size_t kofn_zmq_listed(const kofn_transport *t)
+{
+    kf_list *l = ((const kf_transport *)t)->set.allowed;
+
+    return l ? kf_list_count(l) : 0;
 }
 
 const char *kofn_zmq_trouble(const kofn_transport *t)

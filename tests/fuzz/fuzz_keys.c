@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         MUST(zmq_z85_encode(again, k.key[i].bits, 32));
         MUST(strcmp(again, k.key[i].text) == 0);
-        MUST(kf_keys_have(&k, k.key[i].bits));
+        MUST(kf_keys_find(&k, k.key[i].bits));
         p = line(p, "public ", k.key[i].text);
         if (i == 0 && k.secret[0])
             p = line(p, "secret ", k.secret);

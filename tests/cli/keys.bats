@@ -1,0 +1,109 @@
+load helpers
+# Keys of workers: one for each, listed and revoked one by one.
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    PYTHON=/usr/bin/python3
+    "$KOFN" gen matrix 300 40 -o X.npy -q
+    "$KOFN" gen vector 40 -o w.npy -q
+    for name in anna bert carl dora; do
+        "$KOFN" keygen keys --worker $name -q
+    done
+}
+
+teardown() {
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+# The coordinator in the background; $at is where it listens.
+coordinate() {
+    timeout 60 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' "$@" >out.json 2>err &
+    coordinator=$!
+    for _ in $(seq 100); do
+        at=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' err)
+        [ -z "$at" ] || return 0
+        sleep 0.1
+    done
+    cat err
+    return 1
+}
+
+works() { # works NAME [OPTION...]
+    local name=$1
+    shift
+    timeout 60 "$KOFN" worker "$at" -q --keys keys/"$name" "$@" &
+}
+
+@test "a worker is known by its key's name, and named by it when it lies" {
+    coordinate --keys keys -n 4 -s mds:k=2 --errors adversarial -r 5 --verify --json \
+        --journal run.jsonl
+    for name in anna carl dora; do works $name; done
+    works bert --weather corrupt=1
+    wait "$coordinator"
+    json 'o["corrupted_names"] == ["bert"] and o["may_lie"] == 1 and o["rel_error"] < 1e-9' <out.json
+    kofn replay run.jsonl
+    grep -q '"p":4' run.jsonl
+    grep -q '"seats":1' run.jsonl
+}
+
+@test "a key that is revoked is out, and whoever is added comes in" {
+    coordinate --keys keys -n 4 -s mds:k=2 -r 20000 --json
+    for name in anna bert carl; do works $name; done
+    timeout 60 "$KOFN" worker "$at" --keys keys/dora 2>dora &
+    dora=$!
+    wait_for grep -q "block stored" dora
+    rm keys/dora.public
+    wait_for grep -q "not on its list" dora
+    "$KOFN" keygen keys --worker emil -q
+    timeout 60 "$KOFN" worker "$at" --keys keys/emil 2>emil &
+    wait_for grep -q "connected as worker" emil
+    kill $coordinator
+}
+
+wait_for() {
+    for _ in $(seq 200); do "$@" && return; sleep 0.05; done
+    echo "in vain: $*"
+    return 1
+}
+
+@test "with --errors one key does not make several workers" {
+    run kofn matvec X.npy w.npy -p 'tcp://127.0.0.1:*' --keys keys -n 5 --errors probabilistic
+    refused "4 keys are listed" "keygen keys --worker"
+    run kofn matvec X.npy w.npy -p 'tcp://127.0.0.1:*' -n 5 --errors probabilistic
+    refused "count as one" "--port processes"
+    run kofn matvec X.npy w.npy --seats-per-key 2
+    refused seats-per-key "--port"
+    # the same worker twice: one works, the other stands by
+    coordinate --keys keys -n 4 -s mds:k=2 --errors detect --json
+    for name in anna anna anna anna bert carl; do works $name; done
+    sleep 1
+    [ ! -s out.json ]
+    works dora
+    wait "$coordinator"
+    json 'o["status"] == "ok"' <out.json
+}
+
+@test "one key for all is enough where workers are trusted, or only faults feared" {
+    "$KOFN" keygen shared -q
+    coordinate --keys shared -n 4 -s mds:k=2 --errors probabilistic --seats-per-key 0 --json
+    for _ in 1 2 3 4; do
+        timeout 60 "$KOFN" worker "$at" -q --keys shared &
+    done
+    wait "$coordinator"
+    json 'o["status"] == "ok"' <out.json
+}
+
+@test "keys are made for those who have a name, and not twice" {
+    run kofn keygen keys --worker anna
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"never overwritten"* ]]
+    run kofn keygen keys --worker ../anna
+    [ "$status" -eq 2 ]
+    run kofn keygen new --worker anna
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"new/anna.public"* ]]
+    [ ! -e new/worker.secret ]
+}
