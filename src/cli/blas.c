@@ -23,7 +23,7 @@ void cli_tell_blas(const cli_args *a)
     kofn_machine m;
 
     kofn_machine_info(&m);
-    if (*m.advice && !a->quiet)
+    if (*m.advice && !m.coretype && !a->quiet)
         fprintf(stderr, "%s: %s\n", m.blas, m.advice);
 }
 

@@ -148,9 +148,10 @@ int cli_caught(void); /* 0 or the signal */
 
 /* Starts the command again where OpenBLAS chose kernels that are too slow. */
 void cli_fast_blas(char **argv);
-/* At the start of what computes: is it slow, and what mends that? */
+/* At the start of what computes: is it many times too slow, and what mends
+ * that? */
 void cli_tell_blas(const cli_args *a);
-/* The same at the end, and what it is. */
+/* At the end: what it is, whether another would be faster. */
 void cli_report_blas(const cli_args *a);
 void cli_put_blas(const cli_args *a, json_t *o);
 

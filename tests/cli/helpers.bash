@@ -30,6 +30,11 @@ refused() {
     done
 }
 
+# Without the line that a slow BLAS is told by at the start.
+besides_blas() {
+    grep -v 'many times slower than OpenBLAS'
+}
+
 # json EXPRESSION: evaluate with `o` bound to the object on stdin.
 json() {
     $PYTHON -c "import json,sys; o=json.load(sys.stdin); sys.exit(0 if ($1) else (print(str(o)[:600]) or 1))"
