@@ -63,10 +63,10 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     code = checkpoint_open(&s->checkpoint, a, pb, info.spec);
     if (code)
         return code;
-    cli_tell_blas(a);
     code = cli_port_open(a, pb, checkpoint_job(s->checkpoint), &port);
     if (code)
         return code;
+    cli_tell_blas(a);
     st = kofn_open(&s->job, s->plan, port, &o);
     return st ? cli_fail(st) : 0;
 }

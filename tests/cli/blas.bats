@@ -63,7 +63,7 @@ and o['blas_threads'] == 1" <<<"$output"
     kofn gen matrix 40 30 -o X.npy -q
     kofn gen vector 30 -o w.npy -q
     run kofn matvec X.npy w.npy -o y.npy -p processes
-    if [[ "$(kofn --version)" == *"OpenBLAS"* ]]; then
+    if [[ "$(kofn --version)" == *"blas: OpenBLAS"* ]]; then
         [[ "$output" == *"one BLAS thread a worker"* ]]
     fi
     "$KOFN" worker "ipc://$PWD/s" -q --patience 20 &
@@ -80,7 +80,7 @@ has() { # has FLAG...: does the processor?
 
 @test "OpenBLAS kernels narrower than the processor are put right, or told where they are forced" {
     run kofn --version
-    [[ "$output" == *OpenBLAS* ]] || skip "not OpenBLAS"
+    [[ "$output" == *"blas: OpenBLAS"* ]] || skip "not OpenBLAS"
     best=
     has avx2 fma && best=Haswell
     has avx512f avx512dq avx512bw avx512vl && best=SkylakeX
