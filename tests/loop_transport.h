@@ -250,12 +250,33 @@ static inline void loop_release(kofn_transport *t, void *own)
     free(item);
 }
 
+/* With the lock held: what that peer sent and nobody has taken yet. */
+static inline void loop_discard(loop_end *end, kofn_peer peer)
+{
+    loop_item **at = &end->first;
+
+    while (*at) {
+        loop_item *item = *at;
+
+        if (item->what == KOFN_PACKET && item->peer == peer) {
+            *at = item->next;
+            end->under_way -= item->body_bytes;
+            free(item->body);
+            free(item);
+        } else {
+            at = &item->next;
+        }
+    }
+    end->last = at;
+}
+
 static inline void loop_forget(kofn_transport *t, kofn_peer peer)
 {
     loop_end *end = (loop_end *)t, *spoke;
     loop_net *net = end->net;
 
     pthread_mutex_lock(&net->lock);
+    loop_discard(end, peer);
     spoke = end->is_hub ? peer < net->peers ? net->spoke[peer] : NULL : end;
     if (spoke && peer == (end->is_hub ? spoke->hub_peer : spoke->lives)) {
         loop_break(net, spoke);

@@ -223,7 +223,7 @@ kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now)
     if (!st)
         st = open_one(d, set, KF_URGENT, &d->urgent, &d->urgent_watch);
     if (st) {
-        kf_dial_end(d, now);
+        kf_dial_end(d, now, 0);
         return st;
     }
     d->fd[0] = kf_socket_fd(d->bulk);
@@ -301,11 +301,11 @@ static void end_socket(void **s, void **watch, int linger)
 }
 
 /* Pauses double, and are spread so that a fleet does not come all at once. */
-void kf_dial_end(kf_dial *d, kofn_time now)
+void kf_dial_end(kf_dial *d, kofn_time now, int linger)
 {
     uint32_t spread = 0;
 
-    end_socket(&d->bulk, &d->bulk_watch, 0);
+    end_socket(&d->bulk, &d->bulk_watch, linger);
     end_socket(&d->urgent, &d->urgent_watch, 0);
     d->pause = d->welcome || !d->pause ? PAUSE_MIN : 2 * d->pause;
     if (d->pause > PAUSE_MAX)

@@ -23,7 +23,9 @@
  * next piece.  So the longest message is known, and no stranger may send a
  * longer one.  Notes of the transport itself are one frame: HELLO on both
  * connections, answered by WELCOME on the bulk one; GO tells the other end
- * that it is not wanted. */
+ * that it is not wanted.  Who closes says BYE on the bulk connection and waits
+ * for it to be said in return: ZeroMQ loses what its other end has not read
+ * when a connection ends. */
 #define KF_TOKEN 16
 #define KF_ID (2 + KF_TOKEN)
 #define KF_BULK 'b'
@@ -31,7 +33,12 @@
 #define KF_PIECE ((size_t)1 << 20)
 #define KF_LEAD (8 + KOFN_HEAD_MAX) /* the longest first frame */
 
-typedef enum kf_word { KF_HELLO = 'H', KF_WELCOME = 'W', KF_GO = 'G' } kf_word;
+typedef enum kf_word {
+    KF_HELLO = 'H',
+    KF_WELCOME = 'W',
+    KF_GO = 'G',
+    KF_BYE = 'B'
+} kf_word;
 
 typedef struct kf_note {
     char magic[7]; /* "kofnz02": the version is in it */
@@ -144,7 +151,7 @@ bool kf_dial_lost(kf_dial *d, kofn_time now, char *why, size_t room);
 /* When there is something to be done; KOFN_NEVER: not before it is lost. */
 kofn_time kf_dial_due(const kf_dial *d);
 /* Ends a life; the next one begins after a pause. */
-void kf_dial_end(kf_dial *d, kofn_time now);
+void kf_dial_end(kf_dial *d, kofn_time now, int linger);
 void kf_dial_close(kf_dial *d, int linger);
 
 /* ---- sockets --------------------------------------------------------- */
@@ -196,6 +203,7 @@ typedef struct kf_peer {
     kf_dial *dial; /* NULL: he connected to us */
     kofn_peer number;
     bool came, dying, forgotten;
+    bool bid; /* BYE was said to it */
     kofn_time since;
     kf_way bulk, urgent;
     char name[136];              /* address and key, for people */
@@ -250,6 +258,7 @@ typedef struct kf_transport {
     size_t held;    /* whole, but not yet let in                */
     size_t pushing; /* ways on which a body is going out        */
     bool full;      /* somebody was told so since the last wait */
+    bool closing;
     kf_news *news;
     size_t told, news_count, news_cap;
     uint64_t dropped; /* not counting the gate's */
@@ -272,6 +281,8 @@ kofn_status kf_meet_held(kf_transport *t);
 /* Finds out who is lost; their going is told by kf_meet_bury. */
 void kf_meet_lost(kf_transport *t);
 kofn_status kf_meet_bury(kf_transport *t);
+/* Says BYE to everybody; how many have not said it in return. */
+size_t kf_meet_bid(kf_transport *t);
 /* Ends the lives of dials that are lost and begins those that are due;
  * KOFN_PARTIAL if there were any. */
 kofn_status kf_meet_dials(kf_transport *t);

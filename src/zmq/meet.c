@@ -62,6 +62,17 @@ static kofn_status bury(kf_transport *t, kf_peer *p)
     return st;
 }
 
+/* What was said last is still sent. */
+#define LAST_WORD 200 /* ms */
+
+static kofn_status end_life(kf_transport *t, kf_dial *d)
+{
+    kf_peer *p = d->welcome ? kf_peers_by_number(&t->peers, d->peer) : NULL;
+
+    kf_dial_end(d, kf_clock(), p && p->bid ? LAST_WORD : 0);
+    return p ? bury(t, p) : KOFN_OK;
+}
+
 /* ---- those who connect to us ----------------------------------------- */
 
 void kf_route_id(char id[KF_ID], const kf_peer *p, char channel)
@@ -71,15 +82,17 @@ void kf_route_id(char id[KF_ID], const kf_peer *p, char channel)
     memcpy(id + 2, p->token, KF_TOKEN);
 }
 
-static void answer(kf_transport *t, const kf_peer *p, kf_word word)
+/* On the bulk connection; false: there is no room. */
+static bool say(kf_transport *t, const kf_peer *p, kf_word word)
 {
+    void *s = p->dial ? p->dial->bulk : t->router;
     kf_note note = {KF_MAGIC, (char)word, {0}};
     char id[KF_ID];
 
     memcpy(note.node, t->set.node, KF_TOKEN);
     kf_route_id(id, p, KF_BULK);
-    if (kf_socket_send(t->router, id, sizeof id, ZMQ_SNDMORE) >= 0)
-        kf_socket_send(t->router, &note, sizeof note, 0);
+    return (p->dial || kf_socket_send(s, id, sizeof id, ZMQ_SNDMORE) >= 0) &&
+           kf_socket_send(s, &note, sizeof note, 0) >= 0;
 }
 
 /* Its connections, which the gate ends in case it does not do so itself. */
@@ -129,7 +142,7 @@ static kofn_status let_in(kf_transport *t, kf_peer *p, kofn_time since)
 {
     if (t->mesh) {
         if (same_node(t, p->node)) {
-            answer(t, p, KF_GO);
+            say(t, p, KF_GO);
             end_of(t, p);
             p->forgotten = true;
             return KOFN_OK;
@@ -141,7 +154,7 @@ static kofn_status let_in(kf_transport *t, kf_peer *p, kofn_time since)
     TRY(come(t, p));
     kf_doors_peer(t->doors, p->bulk.fd, p->bulk.number);
     kf_doors_peer(t->doors, p->urgent.fd, p->urgent.number);
-    answer(t, p, KF_WELCOME);
+    say(t, p, KF_WELCOME);
     return KOFN_OK;
 }
 
@@ -191,6 +204,29 @@ static bool is_listed(const kf_transport *t, const kf_peer *p)
                                kf_list_find(t->set.allowed, bits, NULL));
 }
 
+/* All that p had to say has come; it may close now. */
+static kofn_status part(kf_transport *t, kf_peer *p)
+{
+    if (!t->closing)
+        p->bid = say(t, p, KF_BYE);
+    return p->dial ? end_life(t, p->dial) : bury(t, p);
+}
+
+size_t kf_meet_bid(kf_transport *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->peers.count; i++) {
+        kf_peer *p = t->peers.item[i];
+
+        if (!p->came || p->forgotten || p->dying)
+            continue;
+        p->bid = p->bid || say(t, p, KF_BYE);
+        n++;
+    }
+    return n;
+}
+
 kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
 {
     const char *user = zmq_msg_gets(m, "User-Id");
@@ -202,6 +238,9 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
     kf_note note;
 
     memcpy(&note, zmq_msg_data(m), sizeof note);
+    if (note.word == KF_BYE && id[1] == KF_BULK && p && p->came &&
+        !p->forgotten)
+        return part(t, p);
     if (note.word != KF_HELLO || fd < 0 || !read_user(user, &number, &who) ||
         !is_listed(t, &who)) {
         drop(t);
@@ -238,14 +277,6 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
 
 /* ---- those whom we connect to ---------------------------------------- */
 
-static kofn_status end_life(kf_transport *t, kf_dial *d)
-{
-    kf_peer *p = d->welcome ? kf_peers_by_number(&t->peers, d->peer) : NULL;
-
-    kf_dial_end(d, kf_clock());
-    return p ? bury(t, p) : KOFN_OK;
-}
-
 static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
 {
     kf_peer *p = t->mesh ? same_node(t, note->node) : NULL;
@@ -281,6 +312,8 @@ kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note)
 {
     if (note->word == KF_WELCOME && !d->welcome)
         return welcomed(t, d, note);
+    if (note->word == KF_BYE && d->welcome)
+        return part(t, kf_peers_by_number(&t->peers, d->peer));
     if (note->word == KF_GO) {
         memcpy(d->node, note->node, KF_TOKEN);
         if (!t->mesh || !same_node(t, note->node))
@@ -329,7 +362,7 @@ void kf_meet_lost(kf_transport *t)
         if (p->dial || p->dying || !(revoked || lost(t, p)))
             continue;
         if (revoked) {
-            answer(t, p, KF_GO);
+            say(t, p, KF_GO);
             end_of(t, p);
         }
         p->dying = true;
@@ -377,7 +410,7 @@ void kf_meet_forget(kofn_transport *base, kofn_peer peer)
         p->dial->over = t->mesh; /* a worker tries again, as another */
         (void)end_life(t, p->dial);
     } else {
-        answer(t, p, KF_GO);
+        say(t, p, KF_GO);
         end_of(t, p);
     }
     for (size_t i = t->told; i < t->news_count; i++)

@@ -197,24 +197,45 @@ static void remove_file(const kf_transport *t)
 }
 
 /* Bodies of which a part is ZeroMQ's already. */
-static void finish_sending(kf_transport *t, kofn_time linger)
+static void finish_sending(kf_transport *t, kofn_time until)
 {
-    kofn_time now = kf_clock();
-    kofn_time until = linger < KOFN_NEVER - now ? now + linger : KOFN_NEVER;
-
-    for (kf_send_on(t); t->pushing && now < until; kf_send_on(t)) {
+    for (kf_send_on(t); t->pushing && kf_clock() < until; kf_send_on(t))
         poll(&(struct pollfd){t->wake[0], POLLIN, 0}, 1, 1);
-        now = kf_clock();
+}
+
+/* Until everybody has all that was sent to it, and says so. */
+static void take_leave(kf_transport *t, kofn_time until)
+{
+    kofn_packet p;
+    kofn_status st = KOFN_OK;
+
+    t->closing = true;
+    for (size_t i = 0; i < t->dials; i++)
+        t->dial[i]->over = true;
+    while (st >= 0 && kf_meet_bid(t) && kf_clock() < until) {
+        st = kf_arrive(t, &p);
+        if (st == KOFN_OK)
+            kf_arrival_release(&t->base, p.own);
+        if (st != KOFN_AGAIN)
+            continue;
+        kf_meet_lost(t);
+        st = kf_meet_bury(t);
+        if (!st)
+            st = kf_meet_dials(t);
+        poll(&(struct pollfd){t->wake[0], POLLIN, 0}, 1, 1);
     }
 }
 
 static void transport_close(kofn_transport *base, kofn_time linger)
 {
     kf_transport *t = (kf_transport *)base;
-    kofn_time ms = linger / KF_MILLI;
+    kofn_time ms = linger / KF_MILLI, now = kf_clock();
+    kofn_time until = linger < KOFN_NEVER - now ? now + linger : KOFN_NEVER;
     int wait = ms > INT32_MAX ? -1 : (int)ms;
 
-    finish_sending(t, linger);
+    finish_sending(t, until);
+    if (!t->pushing && linger > 0)
+        take_leave(t, until);
     for (size_t i = 0; i < t->peers.count; i++) {
         kf_way_clear(t, &t->peers.item[i]->bulk);
         kf_way_clear(t, &t->peers.item[i]->urgent);

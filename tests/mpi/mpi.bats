@@ -1,8 +1,9 @@
 # mpi.bats -- the MPI transport between real ranks.  MPI is openmpi or mpich,
-# EXCHANGE one rank of a job.  Every job is bounded in time from outside, since
+# EXCHANGE and CONFORM one rank of a job.  Every job is bounded in time from outside, since
 # it is the nature of MPI to hang.
 setup() {
-    : "${MPI:?openmpi or mpich}" "${EXCHANGE:?the program of a rank}"
+    : "${MPI:?openmpi or mpich}" "${EXCHANGE:?the program of a rank}" \
+        "${CONFORM:?the program of a rank}"
     cd "$BATS_TEST_TMPDIR" || exit 1
     flags=
     [ "$MPI" = openmpi ] && flags="--oversubscribe"
@@ -31,6 +32,12 @@ ended() {
 
 @test "what everybody sends everybody arrives in order and whole" {
     job 4 mesh 2
+    ended 4
+}
+
+@test "the laws of transports hold" {
+    run timeout -k 2 100 "mpirun.$MPI" $flags -n 4 "$CONFORM" 6
+    [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
     ended 4
 }
 

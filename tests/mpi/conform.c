@@ -1,0 +1,27 @@
+/* conform.c SEED -- one rank of an MPI job that is held to the laws of
+ * transports (conform.h).  Ends with "rank R: ok" and 0, or says what was
+ * wrong. */
+#include "../conform.h"
+
+#include <kofn/mpi.h>
+
+int main(int argc, char **argv)
+{
+    kofn_mpi_options opt = KOFN_MPI_OPTIONS_INIT;
+    kofn_mpi_info info;
+    conform_end end = {.fills = true, .bounded = true, .longest = 8 << 20};
+    const char *why;
+
+    opt.silence = 10 * KOFN_SECOND;
+    if (argc != 2 || kofn_mpi_open(&end.t, &opt, &info)) {
+        fprintf(stderr, "%s\n", argc != 2 ? "use: conform SEED"
+                                          : kofn_errmsg());
+        return 1;
+    }
+    end.me = info.rank;
+    end.ends = info.ranks;
+    end.seed = (uint32_t)atoi(argv[1]);
+    why = conform(&end);
+    printf("rank %u: %s\n", info.rank, why ? why : "ok");
+    return kofn_mpi_end(why != NULL);
+}
