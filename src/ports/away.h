@@ -40,6 +40,7 @@ typedef struct worker {
     uint64_t holds; /* the block of this job that it came with, or 0 */
     size_t asked; /* pieces that it waits for */
     bool stored;
+    bool staged; /* it may be slowed and spoiled */
 } worker;
 
 /* An input of the round, as it is sent. */
