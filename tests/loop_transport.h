@@ -20,6 +20,7 @@ typedef struct loop_faults {
     uint64_t seed;
     size_t room; /* bytes under way to one end before it is full; 0: no limit */
     bool fetching; /* bodies come separately */
+    bool babble; /* whenever nothing comes to the hub, junk of nobody does */
 } loop_faults;
 
 typedef struct loop_item {
@@ -205,6 +206,11 @@ static inline kofn_status loop_wait(kofn_transport *t, kofn_time atmost,
     until.tv_sec += atmost / KOFN_SECOND;
     until.tv_nsec = atmost % KOFN_SECOND;
     pthread_mutex_lock(&end->net->lock);
+    if (!end->first && end->is_hub && end->net->faults.babble) {
+        pthread_mutex_unlock(&end->net->lock);
+        *k = (kofn_packet){.what = KOFN_PACKET, .peer = UINT32_MAX - 1};
+        return KOFN_OK;
+    }
     while (!end->first && !error && atmost > 0)
         error = pthread_cond_timedwait(&end->filled, &end->net->lock, &until);
     item = end->first;

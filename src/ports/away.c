@@ -14,7 +14,7 @@
  * every worker the number, and with it the seat, whose block it holds.
  *
  * Blocks are pulled: a worker asks for some rows at a time, and gets them
- * when there is nothing else to do.
+ * when there is nothing else to do, or nobody got any for a while.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -23,7 +23,8 @@
 
 #include "away.h"
 
-#define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again */
+#define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again          */
+#define TURN (KOFN_SECOND / 50)    /* pieces do not wait for packets longer */
 
 kofn_time kf_away_now(kofn_port *base)
 {
@@ -75,12 +76,30 @@ static void forget_errands(worker *w)
     w->errands = 0;
 }
 
+double kf_away_level(port *p, kf_bucket *b, double rate)
+{
+    kofn_time now = kf_away_now(&p->base);
+
+    b->level -= (double)(now - b->since) * 1e-9 * rate;
+    if (b->level < 0)
+        b->level = 0;
+    b->since = now;
+    return b->level;
+}
+
+kf_bucket *kf_away_fleeting(port *p, uint32_t who)
+{
+    return who ? &p->principal[who - 1].fleeting : &p->fleeting;
+}
+
 /* It is not there any more, and its memory is not needed. */
 void kf_away_bury(port *p, worker *w)
 {
     w->gone = true;
     if (w->principal)
         p->principal[w->principal - 1].workers--;
+    p->needs -= w->asked;
+    w->asked = 0;
     forget_errands(w);
     kf_post_empty(&w->outbox);
     kofn_block_drop(w->block);
@@ -89,8 +108,13 @@ void kf_away_bury(port *p, worker *w)
 
 kofn_status kf_away_lose(port *p, uint32_t id)
 {
-    if (p->worker[id]->gone)
+    const worker *w = p->worker[id];
+    kf_bucket *b = kf_away_fleeting(p, w->principal);
+
+    if (w->gone)
         return KOFN_OK;
+    if (!w->useful && kf_away_level(p, b, FLEETING_RATE) < FLEETING)
+        b->level++;
     kf_away_bury(p, p->worker[id]);
     p->of_peer[p->worker[id]->peer] = NOBODY;
     return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_BYE, .worker = id});
@@ -103,30 +127,32 @@ static kofn_time sooner(kofn_time a, kofn_time b)
     return a < b ? a : b;
 }
 
-/* One packet, or one piece of a block when there is none. */
+/* One packet; or one piece of a block when there is none, or none was sent for
+ * a while: whoever floods us with packets does not keep blocks back. */
 static kofn_status turn(port *p, kofn_time atmost)
 {
+    const char *news = p->t->news ? p->t->news(p->t) : NULL;
     kofn_packet k = {0};
     kofn_status st;
-
-    const char *news = p->t->news ? p->t->news(p->t) : NULL;
+    uint32_t next;
 
     if (news)
         kf_away_news(p, "%s", news);
     TRY(kf_away_flush(p));
     kf_away_send_away(p);
-    if (p->needs)
+    next = kf_away_next(p);
+    if (next != NOBODY && kf_away_now(&p->base) - p->served > TURN)
+        return kf_away_serve(p, next);
+    if (next != NOBODY)
         atmost = 0;
     else if (p->waiting)
         atmost = sooner(atmost, RETRY);
     else if (p->strangers)
         atmost = sooner(atmost, KOFN_SECOND);
     st = p->t->wait(p->t, atmost, &k);
-    if (st == KOFN_AGAIN && p->needs)
-        return kf_away_serve(p);
-    if (st)
-        return st == KOFN_AGAIN ? KOFN_OK : st;
-    return kf_away_receive(p, &k);
+    if (st == KOFN_AGAIN)
+        return next == NOBODY ? KOFN_OK : kf_away_serve(p, next);
+    return st ? st : kf_away_receive(p, &k);
 }
 
 static kofn_status port_wait(kofn_port *base, kofn_time until,
@@ -207,7 +233,6 @@ static void port_close(kofn_port *base)
     kf_free(p->of_peer);
     kf_free(p->stranger);
     kf_free(p->input);
-    kf_free(p->need);
     kf_free(p->store);
     kf_free(p->ready);
     kf_free(p->source);
@@ -273,12 +298,7 @@ static void stage(port *p, uint32_t id, kf_stage what, double value)
                  .turn = what,
                  .lo = (uint64_t)(value * 1000)};
 
-    if (id >= p->workers || p->worker[id]->gone)
-        return;
-    if (!p->worker[id]->staged)
-        kf_away_news(p, "worker %u goes on as it is: the events of this run are "
-                     "for workers that were started with --staged", id);
-    else
+    if (id < p->workers)
         kf_away_post(p, id, &h, NULL, 0, NULL, NULL);
 }
 
@@ -328,7 +348,9 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
     if (p->opt.strangers == 0)
         p->opt.strangers = 64;
     p->t = t;
-    p->base = (kofn_port){.name = p->opt.name ? p->opt.name : t->name,
+    t->wanted = kf_away_wanted;
+    t->wanted_ud = p;
+    p->base = (kofn_port){.name = t->name,
                           .workers = p->opt.workers,
                           .away = true,
                           .send = kf_away_send,

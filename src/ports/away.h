@@ -10,24 +10,44 @@
 #define HELLO_TIME (10 * KOFN_SECOND)   /* to say who one is           */
 #define UNITS_AT_ONCE ((size_t)4 << 20) /* bytes of a block asked for  */
 #define NEEDS_MOST 16                   /* pieces asked for at once    */
+#define PIECE_COST 65536                /* of any piece, in bytes      */
 #define NOBODY UINT32_MAX
+
+/* Workers that came and went and answered nothing: so many are borne at once,
+ * and so many a second. */
+#define FLEETING 64
+#define FLEETING_RATE 8
+
+/* What is borne for a while: it runs out by itself. */
+typedef struct kf_bucket {
+    double level;
+    kofn_time since;
+} kf_bucket;
 
 /* Asked of a worker. */
 typedef struct errand {
     uint32_t task;
     kofn_parcel *result;
+    kofn_time since;
 } errand;
 
 /* Who answers for some of the workers; their number in the core is one more. */
 typedef struct principal {
     char *name;
     size_t workers; /* that are there */
+    kf_bucket fleeting;
 } principal;
+
+/* A piece of its block that a worker asks for. */
+typedef struct need {
+    uint64_t id, section, lo, hi;
+} need;
 
 typedef struct worker {
     kofn_peer peer;
     uint32_t principal; /* 0: it answers for itself */
-    bool gone;
+    bool gone, useful; /* useful: it has answered a task */
+    bool noticed;      /* it will go                     */
     uint64_t process; /* its number on its machine */
     kf_outbox outbox;
     kofn_time stuck; /* since when the outbox does not move; 0: it does */
@@ -38,9 +58,11 @@ typedef struct worker {
     kofn_block *block;
     uint64_t block_id;
     uint64_t holds; /* the block of this job that it came with, or 0 */
-    size_t asked; /* pieces that it waits for */
+    need need[NEEDS_MOST]; /* a ring */
+    size_t need_first, asked;
+    uint64_t served; /* bytes of its block, with what each piece costs */
+    kf_bucket strikes;
     bool stored;
-    bool staged; /* it may be slowed and spoiled */
 } worker;
 
 /* An input of the round, as it is sent. */
@@ -52,13 +74,9 @@ typedef struct input {
 
 typedef struct stranger {
     kofn_peer peer;
+    bool refused;
     kofn_time since;
 } stranger;
-
-typedef struct need {
-    uint32_t worker;
-    uint64_t id, section, lo, hi;
-} need;
 
 typedef struct port {
     kofn_port base;
@@ -78,8 +96,10 @@ typedef struct port {
     input *input;
     size_t inputs, input_cap;
     unsigned round; /* of these inputs */
-    need *need;     /* a queue */
-    size_t need_first, needs, need_cap;
+    size_t needs;     /* pieces that workers wait for */
+    uint32_t server;  /* who is served next           */
+    kofn_time served; /* when somebody was            */
+    kf_bucket fleeting;
     kofn_msg *store; /* blocks that wait until it is known who holds which */
     size_t stores, store_cap;
     kofn_msg *ready; /* to be told: a queue */
@@ -100,6 +120,10 @@ void kf_away_news(port *p, const char *format, ...)
 /* This worker is not there any more: its memory, and the job told of it. */
 void kf_away_bury(port *p, worker *w);
 kofn_status kf_away_lose(port *p, uint32_t id);
+/* How full it is, when `rate` a second run out. */
+double kf_away_level(port *p, kf_bucket *b, double rate);
+/* Of fleeting workers of this principal, or of those who have none. */
+kf_bucket *kf_away_fleeting(port *p, uint32_t who);
 
 /* ---- away_send.c ---- */
 
@@ -118,11 +142,18 @@ errand *kf_away_errand(worker *w, uint32_t task);
 kofn_parcel *kf_away_end(worker *w, errand *e); /* the room for its result */
 /* A worker asks for a piece of its block; it is sent when there is time. */
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
-kofn_status kf_away_serve(port *p);
+/* Who is to be served next and has room on the way; NOBODY: nobody. */
+uint32_t kf_away_next(const port *p);
+kofn_status kf_away_serve(port *p, uint32_t id);
 
 /* ---- away_receive.c ---- */
 
 kofn_status kf_away_receive(port *p, kofn_packet *k);
+/* It sent what nobody asked for, which is borne now and then. */
+kofn_status kf_away_strike(port *p, uint32_t id);
+/* Whether a long body is, before there is memory for it. */
+bool kf_away_wanted(void *port, kofn_peer peer, const void *head,
+                    size_t head_bytes, size_t body_bytes);
 /* Whoever connects and does not say who it is. */
 void kf_away_send_away(port *p);
 

@@ -1,6 +1,11 @@
 /* away_receive.c -- what comes from workers elsewhere, none of it believed. */
 #include "away.h"
 
+/* Packets of a worker that nobody asked for: so many are borne at once, and so
+ * many a second. */
+#define STRIKES 256
+#define STRIKES_RATE 64
+
 /* ---- receiving ------------------------------------------------------------------------------- */
 
 static void discard(port *p, kofn_packet *k)
@@ -27,12 +32,12 @@ static void not_a_stranger(port *p, kofn_peer peer)
         }
 }
 
-static bool is_stranger(const port *p, kofn_peer peer)
+static stranger *find_stranger(const port *p, kofn_peer peer)
 {
     for (size_t i = 0; i < p->strangers; i++)
         if (p->stranger[i].peer == peer)
-            return true;
-    return false;
+            return &p->stranger[i];
+    return NULL;
 }
 
 static kofn_status meet(port *p, kofn_peer peer)
@@ -50,15 +55,16 @@ static kofn_status meet(port *p, kofn_peer peer)
     }
     TRY(kf_grow(&p->stranger, &p->stranger_cap, p->strangers,
                 sizeof *p->stranger));
-    p->stranger[p->strangers++] = (stranger){peer, kf_away_now(&p->base)};
+    p->stranger[p->strangers++] = (stranger){peer, false, kf_away_now(&p->base)};
     return KOFN_OK;
 }
 
+/* It goes by itself when it has heard, or is sent away later. */
 static void turn_away(port *p, kofn_peer peer, const char *why)
 {
     kf_away_news(p, "a worker was turned away: %s", why);
     kf_away_say(p, peer, KF_WIRE_REFUSED, 0, why);
-    not_a_stranger(p, peer);
+    find_stranger(p, peer)->refused = true;
     p->base.dropped++;
 }
 
@@ -81,7 +87,7 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
                     sizeof *p->principal));
         if (!(copy = kf_strdup(name)))
             return KOFN_NOMEM;
-        p->principal[p->principals++] = (principal){copy, 0};
+        p->principal[p->principals++] = (principal){.name = copy};
     }
     ++*number;
     return KOFN_OK;
@@ -99,12 +105,27 @@ static kofn_status crowded_out(port *p, kofn_peer peer, const char *name)
     return KOFN_OK;
 }
 
+/* Workers that come and go and answer nothing cost numbers, seats and
+ * lines in the journal: when there were many the next ones have to wait. */
+static bool too_many_fleeting(port *p, kofn_peer peer, uint32_t who)
+{
+    if (kf_away_level(p, kf_away_fleeting(p, who), FLEETING_RATE) <
+        FLEETING - 1)
+        return false;
+    p->base.dropped++;
+    not_a_stranger(p, peer);
+    p->t->forget(p->t, peer); /* it comes again */
+    return true;
+}
+
 static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
 {
     uint32_t who;
     worker *w;
 
     TRY(who_answers(p, peer, &who));
+    if (too_many_fleeting(p, peer, who))
+        return KOFN_OK;
     if (who && p->opt.crowd && p->principal[who - 1].workers >= p->opt.crowd)
         return crowded_out(p, peer, p->principal[who - 1].name);
     w = kf_zero(1, sizeof *w);
@@ -120,7 +141,6 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     if (who)
         p->principal[who - 1].workers++;
     w->process = h->lo;
-    w->staged = h->turn != 0;
     w->holds = h->job == p->job ? h->id : 0;
     p->of_peer[peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;
@@ -138,6 +158,43 @@ static kofn_status hang_up(port *p, uint32_t id)
     p->base.dropped++;
     p->t->forget(p->t, p->worker[id]->peer);
     return kf_away_lose(p, id);
+}
+
+kofn_status kf_away_strike(port *p, uint32_t id)
+{
+    worker *w = p->worker[id];
+
+    p->base.dropped++;
+    if (w->gone || kf_away_level(p, &w->strikes, STRIKES_RATE) < STRIKES) {
+        w->strikes.level++;
+        return KOFN_OK;
+    }
+    kf_away_news(p, "worker %u (%s) was dropped: it sends what nobody asked "
+                 "for", id,
+                 p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
+    return hang_up(p, id);
+}
+
+static kofn_status unasked(port *p, uint32_t id, kofn_packet *k)
+{
+    discard(p, k);
+    return kf_away_strike(p, id);
+}
+
+/* Of a body that is longer than a piece: only a result that is waited for. */
+bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
+                    size_t head_bytes, size_t body_bytes)
+{
+    const port *p = ud;
+    uint32_t id = peer < p->peers ? p->of_peer[peer] : NOBODY;
+    const errand *e;
+    kf_head h;
+
+    if (id == NOBODY || kf_head_read(&h, head, head_bytes) ||
+        h.type != KF_WIRE_RESULT || h.job != p->job)
+        return false;
+    e = kf_away_errand(p->worker[id], h.task);
+    return e && body_bytes == kf_parcel_bytes(e->result);
 }
 
 /* The worker's answer to an errand.  `result` is NULL when it failed. */
@@ -160,11 +217,16 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
 {
     worker *w = p->worker[id];
     errand *e = kf_away_errand(w, h->task);
+    kf_head bounded = *h;
     kofn_parcel *result;
     kofn_status st;
 
     if (!e)
-        return refuse(p, k);
+        return unasked(p, id, k);
+    w->useful = true;
+    bounded.took = kf_min(
+        h->took, (uint64_t)(kf_away_now(&p->base) - e->since));
+    h = &bounded;
     result = kf_away_end(w, e);
     if (h->type == KF_WIRE_FAILED) {
         discard(p, k);
@@ -191,9 +253,10 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
                                  kofn_packet *k)
 {
     kofn_peer peer = k->peer;
+    const stranger *s = find_stranger(p, peer);
 
     discard(p, k);
-    if (!is_stranger(p, peer)) {
+    if (!s || s->refused) {
         p->base.dropped++;
     } else if (h->version && st) { /* kofn, but another */
         turn_away(p, peer, kofn_errmsg());
@@ -207,39 +270,20 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     return KOFN_OK;
 }
 
-/* What it says it goes for, as far as that may be shown on a terminal. */
-static void tell_why(port *p, uint32_t id, const kf_head *h,
-                     const kofn_packet *k)
-{
-    const char *name = p->base.name_of(&p->base, id), *from = k->body;
-    char words[201];
-    size_t n = kf_min(k->body_bytes, sizeof words - 1);
-
-    if (!k->body || !n || kf_body_check(h, k->body, k->body_bytes))
-        return;
-    for (size_t i = 0; i < n; i++)
-        words[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-    words[n] = 0;
-    kf_away_news(p, "worker %u%s%s%s went: %s", id, *name ? " (" : "", name,
-                 *name ? ")" : "", words);
-}
-
 static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
     kofn_msg m = {.worker = id};
 
     if (h->job != p->job && h->type != KF_WIRE_HELLO)
-        return refuse(p, k);
+        return unasked(p, id, k);
     if (h->type == KF_WIRE_RESULT || h->type == KF_WIRE_FAILED)
         return take_result(p, id, h, k);
-    if (h->type == KF_WIRE_BYE)
-        tell_why(p, id, h, k);
     discard(p, k);
     switch (h->type) {
     case KF_WIRE_HELLO: /* again: it has not heard the answer */
         kf_away_say(p, k->peer, KF_WIRE_WELCOME, id, NULL);
-        return KOFN_OK;
+        return kf_away_strike(p, id);
     case KF_WIRE_NEED:
         return kf_away_ask(p, id, h);
     case KF_WIRE_STORED:
@@ -249,6 +293,9 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
         m.type = KOFN_MSG_STORED;
         return kf_away_tell(p, m);
     case KF_WIRE_NOTICE:
+        if (p->worker[id]->noticed)
+            break;
+        p->worker[id]->noticed = true;
         m.type = KOFN_MSG_NOTICE;
         return kf_away_tell(p, m);
     case KF_WIRE_BYE:
@@ -256,8 +303,7 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
     default:
         break;
     }
-    p->base.dropped++;
-    return KOFN_OK;
+    return kf_away_strike(p, id);
 }
 
 kofn_status kf_away_receive(port *p, kofn_packet *k)

@@ -210,7 +210,8 @@ static kofn_status send_work(port *p, kofn_msg *m)
                              sizeof *w->errand);
 
     if (!st) {
-        w->errand[w->errands++] = (errand){m->task, m->result};
+        w->errand[w->errands++] = (errand){m->task, m->result,
+                                         kf_away_now(&p->base)};
         st = post_work(p, m);
         m->result = NULL;
     }
@@ -225,7 +226,6 @@ static kofn_status be(port *p, uint32_t id, const worker *who)
     w->peer = who->peer;
     w->process = who->process;
     w->holds = who->holds;
-    w->staged = who->staged;
     w->principal = who->principal;
     p->of_peer[w->peer] = id;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, id, NULL);
@@ -280,6 +280,7 @@ static kofn_status send_block(port *p, kofn_msg *m)
     w->block = m->block;
     m->block = NULL;
     w->stored = false;
+    w->served = 0;
     w->block_id = h.id;
     h.body_sum = kf_checksum(p->job, recipe.p, recipe.n);
     return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free, recipe.p);
@@ -386,23 +387,49 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
 
 /* ---- pieces of blocks --------------------------------------------------------------------- */
 
+/* Bytes of its block that it may be sent, a few times over. */
+static uint64_t enough(const kofn_block *b)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < kf_sections(b); i++) {
+        size_t units, bytes;
+
+        kf_section(b, i, &units, &bytes);
+        sum += (uint64_t)units * bytes;
+    }
+    return 4 * sum + 1024 * PIECE_COST;
+}
+
+/* Is it a piece of the block that it was told to store? */
+static bool is_piece(const worker *w, const need *n)
+{
+    size_t units, bytes;
+
+    if (!w->block || w->block_id != n->id ||
+        n->section >= kf_sections(w->block))
+        return false;
+    kf_section(w->block, n->section, &units, &bytes);
+    return n->lo < n->hi && n->hi <= units &&
+           (n->hi - n->lo == 1 || n->hi - n->lo <= UNITS_AT_ONCE / bytes);
+}
+
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
 {
-    if (p->worker[id]->asked >= NEEDS_MOST) { /* it asks again */
-        p->base.dropped++;
-        return KOFN_OK;
-    }
-    TRY(kf_queue_room(&p->need, &p->need_first, p->needs, &p->need_cap,
-                   sizeof *p->need));
-    p->need[p->need_first + p->needs++] =
-        (need){id, h->id, h->turn, h->lo, h->hi};
-    p->worker[id]->asked++;
+    worker *w = p->worker[id];
+    const need n = {h->id, h->turn, h->lo, h->hi};
+
+    if (w->asked == NEEDS_MOST || !is_piece(w, &n)) /* it asks again */
+        return kf_away_strike(p, id);
+    w->need[(w->need_first + w->asked) % NEEDS_MOST] = n;
+    w->asked++;
+    p->needs++;
     return KOFN_OK;
 }
 
-static kofn_status post_piece(port *p, const need *n)
+static kofn_status post_piece(port *p, uint32_t id, const need *n)
 {
-    worker *w = p->worker[n->worker];
+    worker *w = p->worker[id];
     kf_head h = {.type = KF_WIRE_PIECE,
                  .job = p->job,
                  .id = n->id,
@@ -416,6 +443,9 @@ static kofn_status post_piece(port *p, const need *n)
 
     kf_section(w->block, n->section, &units, &bytes);
     bytes *= n->hi - n->lo;
+    w->served += bytes + PIECE_COST;
+    if (w->served > enough(w->block))
+        return kf_away_strike(p, id);
     st = kf_piece(w->block, n->section, n->lo, n->hi, &made, &at);
     if (st) {
         kf_bytes_free(&made);
@@ -424,31 +454,36 @@ static kofn_status post_piece(port *p, const need *n)
     h.body_sum = kf_checksum(p->job, at, bytes);
     if (at != made.p) { /* it lies in A, which is there until the end */
         kf_bytes_free(&made);
-        return kf_away_post(p, n->worker, &h, at, bytes, NULL, NULL);
+        return kf_away_post(p, id, &h, at, bytes, NULL, NULL);
     }
-    return kf_away_post(p, n->worker, &h, made.p, bytes, kf_free, made.p);
+    return kf_away_post(p, id, &h, made.p, bytes, kf_free, made.p);
 }
 
-/* Serve the one who has waited longest. */
-kofn_status kf_away_serve(port *p)
+/* Workers take turns, and get a piece only when what they got before is on its
+ * way: who takes nothing has one piece in its outbox, however many it asks
+ * for. */
+uint32_t kf_away_next(const port *p)
 {
-    need n = p->need[p->need_first];
-    worker *w = p->worker[n.worker];
-    size_t units, bytes;
+    for (size_t k = 0; k < p->workers && p->needs; k++) {
+        uint32_t id = (uint32_t)((p->server + k) % p->workers);
+        const worker *w = p->worker[id];
 
-    w->asked--;
-    p->need_first++;
-    p->needs--;
-    if (p->needs == 0)
-        p->need_first = 0;
-    if (w->gone || !w->block || w->block_id != n.id)
-        return KOFN_OK;
-    if (n.section < kf_sections(w->block)) {
-        kf_section(w->block, n.section, &units, &bytes);
-        if (n.lo < n.hi && n.hi <= units &&
-            (n.hi - n.lo == 1 || n.hi - n.lo <= UNITS_AT_ONCE / bytes))
-            return post_piece(p, &n);
+        if (!w->gone && w->asked && w->outbox.count == 0)
+            return id;
     }
-    p->base.dropped++;
-    return KOFN_OK;
+    return NOBODY;
+}
+
+kofn_status kf_away_serve(port *p, uint32_t id)
+{
+    worker *w = p->worker[id];
+    need n = w->need[w->need_first];
+
+    w->need_first = (w->need_first + 1) % NEEDS_MOST;
+    w->asked--;
+    p->needs--;
+    p->server = id + 1;
+    p->served = kf_away_now(&p->base);
+    /* Its block may be another one by now. */
+    return is_piece(w, &n) ? post_piece(p, id, &n) : KOFN_OK;
 }

@@ -89,21 +89,12 @@ void kf_serve_say(server *s, kf_wire type)
     kf_serve_post(s, &h, NULL, 0, NULL, NULL);
 }
 
-void kf_serve_refuse(server *s, kofn_status st)
-{
-    kf_head h = {.type = KF_WIRE_BYE, .job = s->job, .id = s->block_id};
-
-    post_words(s, &h, kofn_errmsg());
-    kf_serve_finish(s, st);
-}
-
 static void say_hello(server *s)
 {
     kf_head h = {.type = KF_WIRE_HELLO,
                  .job = s->job,
                  .id = s->block_id,
-                 .lo = (uint64_t)getpid(),
-                 .turn = s->opt.staged};
+                 .lo = (uint64_t)getpid()};
     char host[128] = "", words[200];
 
     gethostname(host, sizeof host - 1);
@@ -268,9 +259,19 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
     return KOFN_OK;
 }
 
-/* Nothing is allocated for what does not fit the block. */
-static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
-                               kofn_msg *m)
+static kofn_msg task_of(const kf_head *h)
+{
+    return (kofn_msg){.type = KOFN_MSG_WORK,
+                      .task = h->task,
+                      .round = h->round,
+                      .how = h->how,
+                      .lo = h->lo,
+                      .hi = h->hi,
+                      .turn = h->turn};
+}
+
+static kofn_status can_do(const server *s, const kf_head *h,
+                          const kofn_msg *m)
 {
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
@@ -279,7 +280,14 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
         return kf_fail(KOFN_STATE, "there is no block to work on");
     if (s->errands >= WAITING)
         return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
-    TRY(kf_work_fits(s->block.recipe.block, m, &in, &out));
+    return kf_work_fits(s->block.recipe.block, m, &in, &out);
+}
+
+/* Nothing is allocated for what does not fit the block. */
+static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
+                               kofn_msg *m)
+{
+    TRY(can_do(s, h, m));
     TRY(find_input(s, h, k, &m->in));
     TRY(kf_parcel_new(&m->result, h->out_rows, h->out_cols, h->dtype));
     return kf_queue_room(&s->errand, &s->first, s->errands, &s->cap,
@@ -288,13 +296,7 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
 
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
 {
-    kofn_msg m = {.type = KOFN_MSG_WORK,
-                  .task = h->task,
-                  .round = h->round,
-                  .how = h->how,
-                  .lo = h->lo,
-                  .hi = h->hi,
-                  .turn = h->turn};
+    kofn_msg m = task_of(h);
     kofn_status st = make_errand(s, h, k, &m);
 
     if (st) {
@@ -388,6 +390,28 @@ static kofn_status fetch(server *s, kofn_packet *k, void **room)
     TRY(s->t->fetch(s->t, k, *room));
     k->body = *room;
     return KOFN_OK;
+}
+
+/* Whether a body of more than a piece is one, before there is memory for it. */
+static bool wanted(void *ud, kofn_peer peer, const void *head,
+                   size_t head_bytes, size_t bytes)
+{
+    const server *s = ud;
+    size_t numbers;
+    kofn_msg m;
+    kf_head h;
+
+    if (peer != s->head || kf_head_read(&h, head, head_bytes) || !s->welcome ||
+        h.job != s->job)
+        return false;
+    if (h.type == KF_WIRE_STORE)
+        return !s->opt.memory || bytes <= s->opt.memory;
+    if (h.type == KF_WIRE_PIECE)
+        return kf_serve_waits_for(s, &h, bytes);
+    m = task_of(&h);
+    return h.type == KF_WIRE_WORK && can_do(s, &h, &m) == KOFN_OK &&
+           kf_mul(h.rows, h.cols, &numbers) &&
+           bytes / kf_dtype_size(h.dtype) <= numbers;
 }
 
 static void packet(server *s, kofn_packet *k)
@@ -565,6 +589,8 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
                              .dawdle = dawdle,
                              .stopped = stopped};
     s.exposed.ud = &s;
+    t->wanted = wanted;
+    t->wanted_ud = &s;
     live(&s);
     st = s.end;
     kf_serve_drop_tasks(&s);

@@ -61,14 +61,14 @@ void kf_serve_hang_up(server *s);
 void kf_serve_post(server *s, const kf_head *h, const void *body, size_t bytes,
                    void (*done)(void *), void *ud);
 void kf_serve_say(server *s, kf_wire type);
-/* Go, and tell the coordinator why: the message is there. */
-void kf_serve_refuse(server *s, kofn_status st);
 /* Tasks are of the block that there was. */
 void kf_serve_drop_tasks(server *s);
 
 /* ---- serve_block.c ---- */
 
 void kf_serve_store(server *s, const kf_head *h, kofn_packet *k);
+/* Is it the next piece, as it was asked for? */
+bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes);
 void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k);
 /* Ask for what comes next of it. */
 void kf_serve_ask(server *s);

@@ -101,7 +101,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     kf_serve_drop_block(s);
     st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes, &s->opt);
     if (st) { /* coming back would not help */
-        kf_serve_refuse(s, st);
+        kf_serve_finish(s, st);
         return;
     }
     s->block_id = h->id;
@@ -109,10 +109,23 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     kf_serve_ask(s);
 }
 
+bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes)
+{
+    const making *b = &s->block;
+    size_t units, bytes;
+
+    if (!b->recipe.block || b->whole || h->id != s->block_id ||
+        b->ahead == 0 || h->turn != b->section)
+        return false;
+    kf_section(b->recipe.block, b->section, &units, &bytes);
+    return h->lo == b->got && h->lo < h->hi && h->hi <= units &&
+           body_bytes == (h->hi - h->lo) * bytes;
+}
+
 void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
 {
     making *b = &s->block;
-    size_t units, bytes;
+    bool as_asked = kf_serve_waits_for(s, h, k->body_bytes);
 
     if (!b->recipe.block || b->whole || h->id != s->block_id ||
         b->ahead == 0) {
@@ -121,10 +134,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     }
     b->ahead--;
     b->last = kf_serve_now();
-    kf_section(b->recipe.block, b->section, &units, &bytes);
-    if (h->turn == b->section && h->lo == b->got && h->lo < h->hi &&
-        h->hi <= units && k->body_bytes == (h->hi - h->lo) * bytes &&
-        kf_body_check(h, k->body, k->body_bytes) == KOFN_OK) {
+    if (as_asked && kf_body_check(h, k->body, k->body_bytes) == KOFN_OK) {
         memcpy(kf_piece_into(b->recipe.block, b->section, h->lo), k->body,
                k->body_bytes);
         b->got = h->hi;
