@@ -500,6 +500,7 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     s->it = (kofn_iteration){.update = sim_update, .job = steps};
     s->opt = (kofn_peer_options){.size = sizeof s->opt,
                                  .nodes = nodes,
+                                 .confirm = 1, /* nobody is hostile */
                                  .decoding = KOFN_DECODE_REPLICATED,
                                  .beat = 10 * MS,
                                  .linger = KOFN_SECOND};

@@ -74,9 +74,11 @@ typedef enum kofn_note_type {
                            any more                                        */
     KOFN_NOTE_PIECE,    /* body: seat's piece of a group of `at`; without a
                            seat the group's result, decoded in `epoch`     */
-    KOFN_NOTE_ASK,      /* send me the iterate you have                    */
+    KOFN_NOTE_ASK,      /* send me the iterate you have; with a key in
+                           `coded`, only its fingerprint under that key    */
     KOFN_NOTE_VECTOR,   /* body: the iterate `at`                          */
-    KOFN_NOTE_BYE       /* I am leaving                                    */
+    KOFN_NOTE_BYE,      /* I am leaving                                    */
+    KOFN_NOTE_PRINT     /* coded: fingerprint of the iterate `at`          */
 } kofn_note_type;
 
 typedef struct kofn_note {
@@ -84,7 +86,7 @@ typedef struct kofn_note {
     kofn_life from;
     kofn_epoch epoch;        /* the sender's; PIECE: in which it was made */
     kofn_mark at;
-    bool final;              /* BEAT, VECTOR: `at` is the last iterate     */
+    bool final;              /* BEAT, VECTOR, PRINT: `at` is the last one  */
     bool idle;               /* BEAT: nothing is left to be made of `at`   */
     uint64_t coded, decoded; /* sets of groups: bit j is group j           */
     uint32_t group, seat;
@@ -112,6 +114,10 @@ typedef struct kofn_node_options {
                          0: as many as decode.  With more than half of all
                          nodes two parts of a cut network do not both go on
                          for longer than a silence                         */
+    size_t confirm;   /* others that must say the same before this node
+                         takes their word for what it cannot check: f + 1
+                         where f of them may be hostile; 1 believes each;
+                         0: more than half of the other nodes              */
     size_t groups;    /* 1..64, the same on all nodes                      */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
     uint32_t wish;    /* seat, or KOFN_NO_SEAT                             */
@@ -151,7 +157,8 @@ typedef enum kofn_node_event_type {
     KOFN_NODE_WENT,     /* life cannot be reached any more               */
     KOFN_NODE_NOTE,     /* note                                          */
     KOFN_NODE_DONE,     /* task; UPDATE: final says that it is the last   */
-    KOFN_NODE_LEAVE     /* this node is going to leave                   */
+    KOFN_NODE_LEAVE,    /* this node is going to leave                   */
+    KOFN_NODE_LIAR      /* life sent what is wrong: no more is heard of it */
 } kofn_node_event_type;
 
 typedef struct kofn_node_event {
@@ -206,9 +213,12 @@ typedef struct kofn_node_view {
     bool over;            /* everybody who can be reached has the result */
     uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
                                           others; events that did not fit */
+    uint64_t liars; /* lives whose pieces were found wrong */
 } kofn_node_view;
 KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
 
+/* Others that must confirm an iterate, of so many nodes, unless told. */
+KOFN_API size_t kofn_node_confirm(size_t nodes);
 /* Groups that `nodes` nodes cut the strips of a plan into. */
 KOFN_API size_t kofn_node_groups(const kofn_plan *plan, size_t nodes);
 
@@ -244,6 +254,7 @@ typedef struct kofn_peer_options {
     uint32_t seat;           /* to prepare for before anybody is met, or
                                 KOFN_NO_SEAT: whichever is free            */
     size_t quorum;           /* as in kofn_node_options, and so the rest   */
+    size_t confirm;
     kofn_decoding decoding;
     kofn_time beat, silence, hedge, patience, linger, give_up;
     kofn_life life;          /* 0: a random one */

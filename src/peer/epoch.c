@@ -6,6 +6,12 @@
  * pieces, and a leader that does not get enough of them decides nothing.
  * Whoever was taken for gone wrongly finds itself outside, goes on beating,
  * and is let in again as a new member.
+ *
+ * A leader may be hostile: decide nothing, or leave out who should be in.  It
+ * cannot be told from one that is unlucky, but whoever proposes in vain is
+ * followed again only after twice as long as the time before, so that what it
+ * costs grows with the logarithm of the time at most; and who finds himself
+ * outside for long proposes himself.
  */
 #include "node.h"
 
@@ -25,22 +31,18 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
 {
     n->epoch = e;
     n->epochs++;
-    if (e.number > n->top)
-        n->top = e.number;
     n->rank = KF_NONE;
     for (size_t i = 0; i < n->others; i++)
         n->other[i].rank = KF_NONE;
     for (size_t r = 0; r < n->members; r++) {
-        kf_other *o;
+        kf_other *o = kf_find(n, n->member[r].life);
 
         if (n->member[r].life == n->opt.life) {
             n->rank = r;
             n->seat = n->member[r].seat;
-            continue;
-        }
-        TRY(kf_meet(n, n->member[r].life, &o));
-        if (o)
+        } else if (o) { /* who was never heard is met when it is */
             o->rank = r;
+        }
     }
     n->proposed = n->now;
     n->stalled = n->leaderless = KF_LONG_AGO;
@@ -50,26 +52,101 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
     return kf_ask_pieces(n, true);
 }
 
+/* Everybody has a seat and a life of its own, the proposer too. */
 static bool sound(const kofn_node *n, const kofn_note *note)
 {
-    if (note->epoch.proposer == 0 || note->members == 0)
+    const kofn_member *m = note->member;
+    bool leads = false;
+
+    if (note->members > KF_MOST_LIVES + 1)
         return false;
-    for (size_t r = 0; r < note->members; r++)
-        if (note->member[r].life == 0 ||
-            note->member[r].seat >= n->plan->layout.max_seats ||
-            note->member[r].seat == KOFN_NO_SEAT ||
-            (r > 0 && note->member[r].seat <= note->member[r - 1].seat))
+    for (size_t r = 0; r < note->members; r++) {
+        if (m[r].life == 0 || m[r].seat >= n->plan->layout.max_seats ||
+            m[r].seat == KOFN_NO_SEAT || (r > 0 && m[r].seat <= m[r - 1].seat))
             return false;
-    return true;
+        for (size_t q = 0; q < r; q++)
+            if (m[q].life == m[r].life)
+                return false;
+        leads |= m[r].life == note->epoch.proposer;
+    }
+    return leads;
 }
 
-kofn_status kf_hear_epoch(kofn_node *n, const kofn_note *note)
+static uint64_t number_of_epoch(const kf_other *o)
 {
+    return o->epoch.number;
+}
+
+/* The number that every new epoch exceeds.  One node alone cannot push it. */
+static uint64_t top(const kofn_node *n)
+{
+    return kf_max(n->epoch.number, kf_common(n, number_of_epoch));
+}
+
+static uint64_t roster_of(const kofn_note *note)
+{
+    uint64_t sum = note->members;
+
+    for (size_t r = 0; r < note->members; r++) {
+        sum = kf_stir(sum ^ note->member[r].life);
+        sum = kf_stir(sum ^ note->member[r].seat ^
+                      (uint64_t)note->member[r].prompt << 32);
+    }
+    return sum;
+}
+
+/* An epoch is believed of the one who proposed it, or when enough others tell
+ * the same of it. */
+static bool vouched(const kofn_node *n, const kofn_note *note)
+{
+    uint64_t roster = roster_of(note);
+    size_t say = 0;
+
+    if (note->from == note->epoch.proposer)
+        return true;
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        say += kf_live(n, o) && kf_same_epoch(o->epoch, note->epoch) &&
+               o->roster == roster;
+    }
+    return note->epoch.proposer != n->opt.life && say >= n->opt.confirm;
+}
+
+/* Has its proposer had its way too often lately, and nothing came of it?  It
+ * takes half the time itself, so that who is honest is never refused. */
+static bool too_soon(kofn_node *n, kf_other *leader)
+{
+    return leader && leader->vain &&
+           n->now - leader->led < kf_longer(n->opt.beat / 4, leader->vain);
+}
+
+void kf_praise_leader(kofn_node *n)
+{
+    kf_other *leader = kf_find(n, n->epoch.proposer);
+
+    n->vain = 0;
+    if (leader)
+        leader->vain = 0;
+}
+
+kofn_status kf_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
+{
+    kf_other *leader = kf_find(n, note->epoch.proposer);
+
     if (kf_before(note->epoch, n->epoch))
         return kf_send(n, note->from, (kofn_note){.type = KOFN_NOTE_EPOCH});
-    if (!kf_before(n->epoch, note->epoch) || !sound(n, note)) {
+    if (kf_same_epoch(o->epoch, note->epoch))
+        o->roster = roster_of(note);
+    if (!kf_before(n->epoch, note->epoch) ||
+        note->epoch.number > top(n) + KF_FAR || !vouched(n, note) ||
+        (leader && leader->liar) || too_soon(n, leader) || !sound(n, note)) {
         n->dropped += !kf_same_epoch(n->epoch, note->epoch);
         return KOFN_OK;
+    }
+    if (leader) {
+        leader->vain++;
+        leader->led = n->now;
     }
     while (n->member_cap < note->members)
         TRY(kf_grow(&n->member, &n->member_cap, n->member_cap,
@@ -176,6 +253,7 @@ static kofn_status propose(kofn_node *n, bool stalled)
     for (size_t i = 0; i < count; i++)
         seated |= m[i].life == n->opt.life;
     if (st || !seated) { /* who has no seat can only watch */
+        n->proposed = n->now;
         kf_free(m);
         return st;
     }
@@ -183,7 +261,8 @@ static kofn_status propose(kofn_node *n, bool stalled)
     n->member = m;
     n->member_cap = n->members + n->others + 1;
     n->members = count;
-    TRY(enter(n, (kofn_epoch){n->top + 1, n->opt.life}));
+    n->vain++;
+    TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.life}));
     for (size_t i = 0; i < n->others; i++)
         if (kf_live(n, &n->other[i]))
             TRY(kf_send(n, n->other[i].life,
@@ -257,6 +336,18 @@ static kofn_time wait_turn(const kofn_node *n, kofn_time first)
     return first + (kofn_time)kf_min(slots, 4096) * n->opt.hedge;
 }
 
+/* Nothing comes of this epoch, or it leaves us out. */
+static bool overdue(kofn_node *n)
+{
+    kofn_time first = n->rank == KF_NONE ? n->opt.silence : 16 * patience(n);
+    kofn_time since = n->proposed > n->began ? n->proposed : n->began;
+
+    if (first > KOFN_NEVER >> 16)
+        first = KOFN_NEVER >> 16;
+    first = kf_longer(first, n->failed);
+    return kf_due(n, since, wait_turn(n, first));
+}
+
 static kofn_status take_over(kofn_node *n)
 {
     const kf_other *leader = kf_find(n, n->epoch.proposer);
@@ -264,13 +355,13 @@ static kofn_status take_over(kofn_node *n)
 
     if (leader && kf_live(n, leader)) {
         n->leaderless = KF_LONG_AGO;
-        if (!all_ready(n)) {
+        if (!all_ready(n))
             n->stalled = KF_LONG_AGO;
-            return KOFN_OK;
-        }
-        if (n->stalled == KF_LONG_AGO)
+        else if (n->stalled == KF_LONG_AGO)
             n->stalled = n->now;
-        due = kf_due(n, n->stalled, wait_turn(n, 2 * patience(n)));
+        due = n->stalled == KF_LONG_AGO
+                  ? overdue(n)
+                  : kf_due(n, n->stalled, wait_turn(n, 2 * patience(n)));
     } else {
         if (n->leaderless == KF_LONG_AGO)
             n->leaderless = n->now;
@@ -290,7 +381,7 @@ static kofn_status lead(kofn_node *n)
     if (n->decided == n->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* told already: this iterate is as good as made */
     if (changed(n)) {
-        if (kf_due(n, n->proposed, n->opt.beat / 2))
+        if (kf_due(n, n->proposed, kf_longer(n->opt.beat / 4, n->vain + 1)))
             return propose(n, false);
         return KOFN_OK;
     }

@@ -6,8 +6,6 @@
  */
 #include "node.h"
 
-#define MOST_LIVES 65536
-
 kf_other *kf_find(kofn_node *n, kofn_life life)
 {
     for (size_t i = 0; i < n->others; i++)
@@ -42,7 +40,7 @@ kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out)
     }
     *out = NULL;
     if (!o) {
-        if (n->others == MOST_LIVES)
+        if (n->others == KF_MOST_LIVES)
             return KOFN_OK;
         TRY(kf_grow(&n->other, &n->other_cap, n->others, sizeof *n->other));
         o = &n->other[n->others++];
@@ -50,7 +48,11 @@ kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out)
     *o = (kf_other){.life = life,
                     .heard = KF_LONG_AGO,
                     .wish = KOFN_NO_SEAT,
-                    .rank = KF_NONE};
+                    .rank = KF_NONE,
+                    .led = n->now};
+    for (size_t r = 0; r < n->members; r++)
+        if (n->member[r].life == life)
+            o->rank = r;
     *out = o;
     return KOFN_OK;
 }
@@ -64,21 +66,72 @@ size_t kf_count_live(const kofn_node *n)
     return live;
 }
 
+/* ---- what enough of them say ------------------------------------------------- */
+
+uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o))
+{
+    uint64_t common = UINT64_MAX;
+    size_t agree = 0;
+
+    for (;;) {
+        uint64_t next = 0;
+        size_t more = 0;
+
+        for (size_t i = 0; i < n->others; i++) {
+            const kf_other *o = &n->other[i];
+            uint64_t v = value(o);
+
+            if (!kf_live(n, o) || (agree && v >= common) || v < next)
+                continue;
+            more = v > next ? 1 : more + 1;
+            next = v;
+        }
+        if (more == 0)
+            return 0;
+        agree += more;
+        common = next;
+        if (agree >= n->opt.confirm)
+            return common;
+    }
+}
+
+static uint64_t number_of_iterate(const kf_other *o)
+{
+    return o->at.t;
+}
+
+/* Do enough of them stand at this iterate? */
+static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
+{
+    size_t say = 0;
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        say += kf_live(n, o) && kf_same_mark(o->at, at) &&
+               (o->final || !final);
+    }
+    return say >= n->opt.confirm;
+}
+
 /* ---- catching up ------------------------------------------------------------- */
 
-/* Is there no way from our iterate to theirs, or not soon enough? */
+/* Is there no way from our iterate to theirs, or not soon enough?  What fewer
+ * say than must confirm it is no reason to stop working. */
 static bool out_of_reach(kofn_node *n, const kf_other *o)
 {
     kofn_mark child = kf_child(n->epoch, n->at);
 
-    if (o->final && o->at.t >= n->at.t)
+    if (o->at.t > n->agreed || o->at.t < n->at.t)
+        return false;
+    if (kf_same_mark(o->at, n->at))
+        return o->final && agreed_on(n, o->at, true);
+    if (o->final && agreed_on(n, o->at, true))
         return true;
     if (o->at.t == n->at.t)
-        return o->life == n->epoch.proposer && !kf_same_mark(o->at, n->at);
-    if (o->at.t < n->at.t)
-        return false;
+        return o->life == n->epoch.proposer && agreed_on(n, o->at, false);
     if (!kf_same_mark(o->at, child))
-        return true;
+        return o->at.t > n->at.t + 1 || agreed_on(n, o->at, false);
     /* ours to be, once the pieces that others had have come here */
     if (n->ahead == KF_LONG_AGO)
         n->ahead = n->now;
@@ -114,10 +167,27 @@ static kf_other *whom_to_ask(kofn_node *n)
     return NULL;
 }
 
+/* Most of the time nobody is, and there is nothing to be counted. */
+static bool somebody_ahead(const kofn_node *n)
+{
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (o->at.t > n->at.t ||
+            (o->at.t == n->at.t && (o->final || !kf_same_mark(o->at, n->at))))
+            return true;
+    }
+    return false;
+}
+
 kofn_status kf_catch_up(kofn_node *n)
 {
-    kf_other *o = n->final ? NULL : whom_to_ask(n);
+    kf_other *o = NULL;
 
+    if (!n->final && somebody_ahead(n)) {
+        n->agreed = kf_common(n, number_of_iterate);
+        o = whom_to_ask(n);
+    }
     if (!o) {
         n->asked = 0;
         return KOFN_OK;

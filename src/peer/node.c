@@ -3,6 +3,7 @@
 #include "node.h"
 
 #define CACHE_BYTES ((size_t)64 << 20)
+#define FARTHEST (UINT64_MAX / 4) /* so that nothing that is counted wraps */
 
 /* ---- actions -------------------------------------------------------------- */
 
@@ -70,7 +71,7 @@ kofn_note kf_beat(const kofn_node *n)
                        .at = n->at,
                        .final = n->final,
                        .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                               todo.type == KOFN_TASK_NONE && !n->final,
+                               todo.type == KOFN_TASK_NONE,
                        .coded = n->made,
                        .seat = n->holds != KOFN_NO_SEAT ? n->holds
                                                         : n->opt.wish};
@@ -92,7 +93,7 @@ kofn_status kf_beat_all(kofn_node *n)
     return KOFN_OK;
 }
 
-static uint64_t stir(uint64_t x)
+uint64_t kf_stir(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9); /* splitmix64 */
     x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
@@ -102,10 +103,10 @@ static uint64_t stir(uint64_t x)
 /* What an epoch makes of an iterate.  It decides once, so there is one. */
 kofn_mark kf_child(kofn_epoch e, kofn_mark at)
 {
-    uint64_t line = stir(at.line + UINT64_C(0x9E3779B97F4A7C15));
+    uint64_t line = kf_stir(at.line + UINT64_C(0x9E3779B97F4A7C15));
 
-    line = stir(line ^ e.number);
-    return (kofn_mark){at.t + 1, stir(line ^ e.proposer)};
+    line = kf_stir(line ^ e.number);
+    return (kofn_mark){at.t + 1, kf_stir(line ^ e.proposer)};
 }
 
 kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
@@ -121,6 +122,7 @@ kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
     n->before_epoch = n->epoch;
     n->made_before = n->made;
     n->done_before = n->done;
+    kf_praise_leader(n);
     n->told[1] = n->told[0];
     n->told[0] = told;
     n->told[0].groups = 0;
@@ -156,7 +158,6 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
         o->final |= note->final;
         o->idle = note->idle;
     }
-    o->epoch = note->epoch;
     o->wish = note->seat;
     if (kf_before(note->epoch, n->epoch))
         return kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_EPOCH});
@@ -173,7 +174,8 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
     kf_other *o;
     bool back;
 
-    if (note->from == n->opt.life || note->from == 0) {
+    if (note->from == n->opt.life || note->from == 0 ||
+        note->at.t > FARTHEST || note->epoch.number > FARTHEST) {
         n->dropped++;
         return KOFN_OK;
     }
@@ -184,15 +186,17 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
     }
     back = o->heard == KF_LONG_AGO;
     o->heard = n->now;
-    if (note->epoch.number > n->top)
-        n->top = note->epoch.number;
+    if (note->type != KOFN_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
+        o->epoch = note->epoch;
+        o->roster = 0;
+    }
     if (back) /* it was not there to be asked */
         TRY(kf_ask_pieces(n, false));
     switch (note->type) {
     case KOFN_NOTE_BEAT:
         return hear_beat(n, o, note);
     case KOFN_NOTE_EPOCH:
-        return kf_hear_epoch(n, note);
+        return kf_hear_epoch(n, o, note);
     case KOFN_NOTE_DECIDE:
         if (note->at.t > n->at.t)
             place(o, note);
@@ -208,14 +212,20 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
         return kf_hear_piece(n, note);
     case KOFN_NOTE_ASK:
         place(o, note);
-        return kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_VECTOR,
-                                               .at = n->at,
-                                               .final = n->final});
+        return kf_send(n, o->life,
+                       (kofn_note){.type = note->coded ? KOFN_NOTE_PRINT
+                                                       : KOFN_NOTE_VECTOR,
+                                   .at = n->at,
+                                   .coded = note->coded,
+                                   .final = n->final});
     case KOFN_NOTE_VECTOR:
         place(o, note);
         return kf_hear_vector(n, o, note);
     case KOFN_NOTE_BYE:
         o->left = true;
+        return KOFN_OK;
+    case KOFN_NOTE_PRINT: /* is for the host */
+        place(o, note);
         return KOFN_OK;
     }
     n->dropped++;
@@ -229,13 +239,11 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
     size_t group;
 
     *out = (kofn_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->final)
-        return;
-    if (n->done == n->all) {
+    if (n->done == n->all && !n->final) {
         out->type = KOFN_TASK_UPDATE;
         return;
     }
-    for (group = 0; group < n->opt.groups; group++) {
+    for (group = 0; group < n->opt.groups && !n->final; group++) {
         const kf_cluster *c = &n->cluster[group];
 
         if (n->done & kf_bit(group) || !kf_complete(c))
@@ -245,7 +253,7 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
         out->decoder = c->decoder;
         return;
     }
-    if (n->rank != KF_NONE && n->seat != n->holds) {
+    if (n->rank != KF_NONE && n->seat != n->holds && !n->final) {
         out->type = KOFN_TASK_ENCODE;
         return;
     }
@@ -262,14 +270,14 @@ bool kofn_node_wanted(const kofn_node *n, const kofn_task *t)
         return n->rank != KF_NONE && n->seat == t->seat && !n->final;
     if (t->type != KOFN_TASK_COMPUTE)
         return true;
-    return kf_same_mark(t->at, n->at) && !n->final && t->seat == n->holds &&
+    return kf_same_mark(t->at, n->at) && t->seat == n->holds &&
            !(n->made & kf_bit(t->group)) && !n->asked &&
            kf_piece_wanted(n, t->group);
 }
 
 static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
 {
-    bool now = kf_same_mark(t->at, n->at) && !n->final;
+    bool now = kf_same_mark(t->at, n->at);
 
     switch (t->type) {
     case KOFN_TASK_ENCODE:
@@ -282,12 +290,12 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
             return kf_made(n, t->group);
         break;
     case KOFN_TASK_DECODE:
-        if (now && kf_same_epoch(t->epoch, n->epoch) &&
+        if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
             t->group < n->opt.groups)
             return kf_decoded(n, t->group);
         break;
     case KOFN_TASK_UPDATE:
-        if (now && n->done == n->all)
+        if (now && n->done == n->all && !n->final)
             return kf_advance(n, kf_child(n->epoch, n->at), final);
         break;
     case KOFN_TASK_NONE:
@@ -389,6 +397,13 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         break;
     case KOFN_NODE_LEAVE:
         return leave(n);
+    case KOFN_NODE_LIAR:
+        o = kf_find(n, ev->life);
+        if (o && !o->liar) {
+            o->left = o->liar = true;
+            n->liars++;
+        }
+        break;
     }
     return tend(n);
 }
@@ -421,6 +436,8 @@ static void settle(kofn_node_options *o, size_t enough)
 {
     if (o->quorum < enough)
         o->quorum = enough;
+    if (o->confirm == 0)
+        o->confirm = kofn_node_confirm(o->nodes);
     if (!(o->tolerance > 0))
         o->tolerance = 1e-9;
     if (o->beat <= 0)
@@ -541,7 +558,14 @@ void kofn_node_look(const kofn_node *n, kofn_node_view *v)
                           .over = over(n),
                           .epochs = n->epochs,
                           .adopted = n->adopted,
-                          .dropped = n->dropped};
+                          .dropped = n->dropped,
+                          .liars = n->liars};
+}
+
+/* f + 1, where fewer than half of the others, f, may be hostile. */
+size_t kofn_node_confirm(size_t nodes)
+{
+    return nodes > 1 ? (nodes - 1) / 2 + 1 : 1;
 }
 
 size_t kofn_node_groups(const kofn_plan *plan, size_t nodes)

@@ -8,13 +8,18 @@
 
 #define KF_NONE SIZE_MAX
 #define KF_LONG_AGO INT64_MIN
+#define KF_MOST_LIVES 1024 /* others that are remembered */
+#define KF_FAR (UINT64_C(1) << 20) /* epochs, beyond what is known */
 
 /* Another life, as far as it has told. */
 typedef struct kf_other {
     kofn_life life;
     kofn_time heard;   /* KF_LONG_AGO: lost                     */
-    bool left;         /* said so, or another took its place    */
-    kofn_epoch epoch;
+    bool left, liar;   /* said so; was found to lie             */
+    kofn_epoch epoch;  /* the highest that it said it is in     */
+    uint64_t roster;   /* ... and a digest of its members       */
+    unsigned vain;     /* epochs of its own without an iterate  */
+    kofn_time led;     /* when the last of them was entered     */
     kofn_mark at;
     bool final, idle;
     uint32_t wish;
@@ -54,13 +59,14 @@ struct kofn_node {
     kf_other *other;
     size_t others, other_cap;
     kofn_epoch epoch;
-    uint64_t top; /* highest number of an epoch that was heard of */
     kofn_member *member;
     size_t members, member_cap;
     size_t rank;   /* among the members, or KF_NONE   */
     uint32_t seat; /* ... and our seat there          */
     uint32_t holds; /* seat whose block is here       */
-    unsigned failed; /* proposals since the last progress */
+    unsigned failed; /* proposals since the last progress ... */
+    unsigned vain;   /* ... so that who is new has to wait    */
+    uint64_t agreed; /* the farthest that enough others say they are */
 
     /* The iterate. */
     kofn_mark at, before; /* before: the one that pieces are kept of too */
@@ -87,7 +93,7 @@ struct kofn_node {
     size_t actions, action_cap, next_action;
     uint32_t *scratch;
     size_t scratch_cap;
-    uint64_t epochs, adopted, dropped;
+    uint64_t epochs, adopted, dropped, liars;
 };
 
 static inline bool kf_same_mark(kofn_mark a, kofn_mark b)
@@ -148,19 +154,25 @@ kofn_status kf_beat_all(kofn_node *n);
 /* Our iterate is another one now. */
 kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final);
 kofn_mark kf_child(kofn_epoch e, kofn_mark at);
+uint64_t kf_stir(uint64_t x);
 
 /* lives.c */
 kf_other *kf_find(kofn_node *n, kofn_life life);
 /* NULL when there is no room for more. */
 kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out);
 size_t kf_count_live(const kofn_node *n);
-/* Whose iterate should be ours, or NULL. */
+/* The largest `value` that `confirm` of those who are live reach, and so at
+ * least one who is honest; 0: none. */
+uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o));
+/* Takes the iterate of those who are ahead. */
 kofn_status kf_catch_up(kofn_node *n);
 kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note);
 
 /* epoch.c */
 kofn_status kf_tend_epoch(kofn_node *n);
-kofn_status kf_hear_epoch(kofn_node *n, const kofn_note *note);
+kofn_status kf_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note);
+/* An iterate was made: whoever leads is good for something. */
+void kf_praise_leader(kofn_node *n);
 
 /* pieces.c */
 void kf_clear_iterate(kofn_node *n);

@@ -104,7 +104,7 @@ bool kf_complete(const kf_cluster *c)
  * left to decide; but of groups that are decided only where it is on us. */
 static uint64_t wanted(const kofn_node *n)
 {
-    uint64_t set = n->mine | share(n, n->rank);
+    uint64_t set = n->final ? 0 : n->mine | share(n, n->rank);
 
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
@@ -420,11 +420,18 @@ kofn_status kf_decoded(kofn_node *n, size_t group)
     return serve_all(n);
 }
 
-static bool seat_of_member(const kofn_node *n, uint32_t seat)
+/* Coded pieces come from who has the seat, results from who decides. */
+static bool is_theirs(const kofn_node *n, const kofn_note *note)
 {
-    for (size_t r = 0; r < n->members; r++)
-        if (n->member[r].seat == seat)
-            return true;
+    size_t r = n->decider[note->group];
+
+    if (note->seat == KOFN_NO_SEAT)
+        return n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
+               kf_same_epoch(note->epoch, n->epoch) && r != KF_NONE &&
+               n->member[r].life == note->from;
+    for (r = 0; r < n->members; r++)
+        if (n->member[r].seat == note->seat)
+            return n->member[r].life == note->from;
     return false;
 }
 
@@ -433,21 +440,17 @@ kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note)
     kf_cluster *c;
 
     if (!kf_same_mark(note->at, n->at) || n->final ||
-        note->group >= n->opt.groups || n->done & kf_bit(note->group)) {
+        note->group >= n->opt.groups || n->done & kf_bit(note->group) ||
+        !is_theirs(n, note)) {
         n->dropped++;
         return KOFN_OK;
     }
     c = &n->cluster[note->group];
     if (note->seat == KOFN_NO_SEAT) {
-        if (n->opt.decoding == KOFN_DECODE_REPLICATED ||
-            !kf_same_epoch(note->epoch, n->epoch)) {
-            n->dropped++;
-            return KOFN_OK;
-        }
         n->done |= kf_bit(note->group);
         return kf_take(n, note);
     }
-    if (has(c, note->seat) || !seat_of_member(n, note->seat) ||
+    if (has(c, note->seat) ||
         (c->decoder && !decodes(c->decoder, note->seat))) {
         n->dropped++;
         return KOFN_OK;
@@ -477,7 +480,8 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
 
 kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note)
 {
-    size_t at = 0;
+    /* members, and who was one when the pieces were made */
+    size_t at = 0, most = 2 * (n->members + n->plan->layout.enough);
     bool sound = true;
 
     if (!kf_same_epoch(note->epoch, n->epoch) ||
@@ -492,7 +496,8 @@ kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note)
         if (!(note->coded & kf_bit(g)))
             continue;
         count = at < note->listed ? note->list[at++] : 0;
-        sound = count >= n->plan->layout.enough && count <= note->listed - at;
+        sound = count >= n->plan->layout.enough && count <= most &&
+                count <= note->listed - at;
         if (sound)
             TRY(follow(n, g, note->list + at, count, &sound));
         at += count;

@@ -7,6 +7,7 @@
  */
 #include "host.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
@@ -43,7 +44,7 @@ kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
 
 /* Takes the parcel. */
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_parcel *data)
+                         kofn_life from, kofn_parcel *data)
 {
     kf_pieces *p = &h->now[group];
     kofn_status st = KOFN_OK;
@@ -51,7 +52,7 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
     for (size_t i = 0; i < p->count; i++)
         if (p->piece[i].seat == seat) {
             kofn_parcel_drop(p->piece[i].data);
-            p->piece[i].data = data;
+            p->piece[i] = (kf_piece){seat, from, data};
             return KOFN_OK;
         }
     st = kf_grow(&p->piece, &p->cap, p->count, sizeof *p->piece);
@@ -59,7 +60,7 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
         kofn_parcel_drop(data);
         return st;
     }
-    p->piece[p->count++] = (kf_piece){seat, data};
+    p->piece[p->count++] = (kf_piece){seat, from, data};
     return KOFN_OK;
 }
 
@@ -81,6 +82,9 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     h->now = p;
     h->at = at;
     drop_pieces(h, h->now);
+    kofn_parcel_drop(h->packed);
+    h->packed = NULL;
+    h->audit.noise = 0;
 }
 
 /* ---- tasks --------------------------------------------------------------------- */
@@ -148,7 +152,7 @@ static kofn_status compute(kf_host *h, const kofn_task *t)
         kofn_parcel_drop(out);
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
-    TRY(kf_host_keep(h, t->group, h->seat, out));
+    TRY(kf_host_keep(h, t->group, h->seat, 0, out));
     return done(h, t, false);
 }
 
@@ -171,7 +175,7 @@ static kofn_status keep_result(kf_host *h, size_t group)
             memcpy(to + w * strips, from + row,
                    kf_min(strips, rows - row) * sizeof *to);
     }
-    return kf_host_keep(h, group, KOFN_NO_SEAT, p);
+    return kf_host_keep(h, group, KOFN_NO_SEAT, 0, p);
 }
 
 static kofn_status decode(kf_host *h, const kofn_task *t)
@@ -197,6 +201,7 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
                         &h->next->m);
     kf_free(source);
     TRY(st);
+    h->audit.noise = fmax(h->audit.noise, d->predicted);
     if (h->opt.decoding == KOFN_DECODE_DISTRIBUTED)
         TRY(keep_result(h, t->group));
     return done(h, t, false);
@@ -207,6 +212,7 @@ static kofn_status update(kf_host *h, const kofn_task *t)
     kofn_node_view view;
     bool final = false;
 
+    TRY(kf_audit_next(h));
     TRY(h->it.update(h->it.ud, t->at.t + 1, h->v->m.rows, h->v->m.data,
                      h->next->m.data, h->scalar, &final));
     /* Pieces are handed over with the mark, before anything is asked for. */
@@ -220,7 +226,7 @@ static kofn_status update(kf_host *h, const kofn_task *t)
     h->at = view.at;
     for (kofn_node_action a; kofn_node_next(h->node, &a);)
         TRY(kf_mail_send(h, a.to, &a.note));
-    return KOFN_OK;
+    return kf_audit_tell(h);
 }
 
 static kofn_status work(kf_host *h, bool *worked)
@@ -329,6 +335,14 @@ static void settle(kf_host *h, const kofn_peer_options *opt)
     if (o->decoding == KOFN_DECODE_AUTO)
         o->decoding = kofn_decoding_for(h->plan, o->nodes, 0, 0, 0);
     h->groups = kofn_node_groups(h->plan, o->nodes);
+    h->confirm = o->confirm ? o->confirm : kofn_node_confirm(o->nodes);
+}
+
+kofn_status kf_host_random(void *into, size_t bytes)
+{
+    if (getrandom(into, bytes, 0) != (ssize_t)bytes)
+        return kf_fail(KOFN_IO, "the system has no random numbers to give");
+    return KOFN_OK;
 }
 
 static kofn_status make_node(kf_host *h)
@@ -338,6 +352,7 @@ static kofn_status make_node(kf_host *h)
                            .job = h->job,
                            .nodes = o->nodes,
                            .quorum = o->quorum,
+                           .confirm = h->confirm,
                            .groups = h->groups,
                            .decoding = o->decoding,
                            .wish = o->seat,
@@ -349,9 +364,7 @@ static kofn_status make_node(kf_host *h)
                            .give_up = o->give_up};
 
     while (n.life == 0)
-        if (getrandom(&n.life, sizeof n.life, 0) != (ssize_t)sizeof n.life)
-            return kf_fail(KOFN_IO, "the system has no random numbers to "
-                           "give");
+        TRY(kf_host_random(&n.life, sizeof n.life));
     return kofn_node_new(&h->node, h->plan, &n, h->clock(h->clock_ud));
 }
 
@@ -376,6 +389,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *dense,
     if (!h->now || !h->before)
         return KOFN_NOMEM;
     h->at = h->before_at = (kofn_mark){0, h->job};
+    TRY(kf_audit_new(h, dense, sparse));
     TRY(make_node(h));
     if (h->opt.seat == KOFN_NO_SEAT)
         return KOFN_OK;
@@ -426,6 +440,9 @@ void kf_host_free(kf_host *h)
     if (!h)
         return;
     kf_mail_free(h);
+    kf_claim_drop(h);
+    kf_audit_free(&h->audit);
+    kofn_parcel_drop(h->packed);
     drop_pieces(h, h->now);
     drop_pieces(h, h->before);
     for (size_t g = 0; g < h->groups; g++) {

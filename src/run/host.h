@@ -8,6 +8,7 @@
 /* One piece of a group; seat KOFN_NO_SEAT: its result. */
 typedef struct kf_piece {
     uint32_t seat;
+    kofn_life from;
     kofn_parcel *data;
 } kf_piece;
 
@@ -16,11 +17,38 @@ typedef struct kf_pieces {
     size_t count, cap;
 } kf_pieces;
 
-/* Whom a transport's peer turned out to be; 0: it has not said yet. */
+/* A connection.  It is of one life as long as it lasts, the first that it
+ * names, and no other may have that name; 0: it has not said yet. */
 typedef struct kf_route {
+    kofn_peer peer;
     kofn_life life;
-    bool here;
+    uint64_t key; /* for the fingerprints that it makes for us */
+    kofn_mark at; /* of which the last was ...                 */
+    bool final;
+    uint64_t print;
 } kf_route;
+
+/* An iterate that came and is not confirmed. */
+typedef struct kf_claim {
+    kofn_life asked; /* who was asked last: of nobody else it is taken */
+    kofn_note note;
+    kofn_parcel *body; /* NULL: none came */
+} kf_claim;
+
+#define KF_MOST_LIARS 16 /* that are found in one iterate */
+
+/* A secret row times A: whoever does not know it finds no wrong A v, but with
+ * the chance of a guess, that it does not show. */
+typedef struct kf_audit {
+    kofn_matrix dense;
+    const kofn_sparse *sparse; /* or NULL */
+    double *row;               /* by row of A: +- 1/2 to 1    */
+    double *times;             /* row A                       */
+    double *most;              /* |row| |A|                   */
+    double noise;              /* of what the next is made of */
+    kofn_life liar[KF_MOST_LIARS]; /* found, and not told yet */
+    size_t liars;
+} kf_audit;
 
 /* A packet for which the way was full. */
 typedef struct kf_waiting {
@@ -49,17 +77,22 @@ typedef struct kf_host {
 
     kofn_mark at;                 /* of v            */
     kofn_parcel *v, *next;        /* rows x 1        */
+    kofn_parcel *packed;          /* v as it is sent, or NULL */
+    size_t confirm;
+    kf_claim claim;
+    kf_audit audit;
     double scalar[KOFN_SCALARS];
     kf_pieces *now, *before;      /* by group        */
     kofn_mark before_at;
     kf_scratch scratch;
 
-    kf_route *route; /* by peer */
+    kf_route *route;
     size_t routes, route_cap;
     kf_waiting *waiting;
     size_t waits, wait_cap;
     kofn_time greeted;
-    uint64_t foreign;   /* packets that were not notes of this job */
+    uint64_t foreign;   /* packets that were not notes of this job, or spoke
+                           for another                            */
     kofn_status status; /* what went wrong while it was computing  */
     kofn_task task;     /* in hand                                 */
 } kf_host;
@@ -80,11 +113,41 @@ size_t kf_host_strips(const kf_host *h, size_t group, size_t *lo);
 /* NULL when it is not here. */
 kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_parcel *data);
+                         kofn_life from, kofn_parcel *data);
+kofn_status kf_host_random(void *into, size_t bytes);
 /* The vector is another one now: pieces of the old one are `before`. */
 void kf_host_advance(kf_host *h, kofn_mark at);
 
+/* audit.c */
+kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
+                         const kofn_sparse *sparse);
+/* Is `next` A v?  Where it is not it is made so, and whoever sent what made it
+ * wrong is to be told. */
+kofn_status kf_audit_next(kf_host *h);
+/* Tells the coordinator, when the iterate is made. */
+kofn_status kf_audit_tell(kf_host *h);
+/* Some of it was decoded by others. */
+void kf_audit_widen(kf_host *h);
+void kf_audit_free(kf_audit *a);
+
+/* claim.c */
+/* Our own fingerprint. */
+uint64_t kf_claim_own(const kf_host *h, uint64_t key);
+/* `life` was asked for its iterate: all others are for its fingerprint. */
+kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask);
+/* What comes of it.  Takes over the body of a VECTOR that was asked for. */
+void kf_claim_print(kf_route *r, const kofn_note *note);
+void kf_claim_vector(kf_host *h, const kofn_note *note, kofn_parcel *body);
+/* Have enough others confirmed it?  Then it is handed over. */
+bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body);
+void kf_claim_drop(kf_host *h);
+
 /* mail.c */
+/* The connection of that life, or NULL. */
+kf_route *kf_mail_route(const kf_host *h, kofn_life life);
+kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note);
+/* Has no more to do with it. */
+void kf_mail_shun(kf_host *h, kofn_life life);
 kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note);
 /* Hears everything that is there, waiting for it at most so long. */
 kofn_status kf_mail_hear(kf_host *h, kofn_time atmost);

@@ -3,29 +3,45 @@
 #include "host.h"
 
 #define MOST_WAITING 4096
+#define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */
 #define GREET (KOFN_SECOND / 4)
 
 /* ---- whom a peer is -------------------------------------------------------- */
 
-static kofn_status route_of(kf_host *h, kofn_peer peer, kf_route **out)
+static kf_route *route_of(const kf_host *h, kofn_peer peer)
 {
-    while (h->routes <= peer) {
-        TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
-        h->route[h->routes++] = (kf_route){0};
-    }
-    *out = &h->route[peer];
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].peer == peer)
+            return &h->route[i];
+    return NULL;
+}
+
+static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
+{
+    *out = route_of(h, peer);
+    if (*out)
+        return KOFN_OK;
+    TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
+    *out = &h->route[h->routes++];
+    **out = (kf_route){.peer = peer};
     return KOFN_OK;
 }
 
-/* The newest way to it. */
-static bool find_peer(const kf_host *h, kofn_life life, kofn_peer *peer)
+kf_route *kf_mail_route(const kf_host *h, kofn_life life)
 {
-    for (size_t i = h->routes; i-- > 0;)
-        if (h->route[i].here && h->route[i].life == life) {
-            *peer = (kofn_peer)i;
-            return true;
-        }
-    return false;
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].life == life)
+            return &h->route[i];
+    return NULL;
+}
+
+/* May this connection speak for that life?  Who comes back is heard once the
+ * connection that was lost is known to be. */
+static bool speaks_for(const kf_host *h, kf_route *r, kofn_life life)
+{
+    if (r->life == 0 && life != 0 && !kf_mail_route(h, life))
+        r->life = life;
+    return r->life == life;
 }
 
 /* ---- out ---------------------------------------------------------------------- */
@@ -50,12 +66,13 @@ static kofn_status try_send(kf_host *h, const kf_waiting *w)
     return st;
 }
 
-static bool waits_for(const kf_host *h, kofn_peer peer, size_t before)
+static size_t waits_for(const kf_host *h, kofn_peer peer, size_t before)
 {
+    size_t n = 0;
+
     for (size_t i = 0; i < before; i++)
-        if (h->waiting[i].peer == peer)
-            return true;
-    return false;
+        n += h->waiting[i].peer == peer;
+    return n;
 }
 
 /* Those for whom the way is free again, in order. */
@@ -78,10 +95,11 @@ static void send_waiting(kf_host *h)
  * somebody wants is asked for again. */
 static kofn_status post(kf_host *h, kf_waiting w)
 {
-    kofn_status st = waits_for(h, w.peer, h->waits) ? KOFN_AGAIN
-                                                    : try_send(h, &w);
+    size_t before = waits_for(h, w.peer, h->waits);
+    kofn_status st = before ? KOFN_AGAIN : try_send(h, &w);
 
-    if (st != KOFN_AGAIN || h->waits == MOST_WAITING) {
+    if (st != KOFN_AGAIN || h->waits == MOST_WAITING ||
+        before == MOST_FOR_ONE) {
         kofn_parcel_drop(w.body);
         return KOFN_OK;
     }
@@ -105,16 +123,20 @@ static kofn_status bytes_body(const kofn_note *note, kofn_parcel **body,
     return KOFN_OK;
 }
 
-static kofn_status vector_body(const kf_host *h, kofn_parcel **body,
-                               size_t *bytes)
+/* One for all who ask. */
+static kofn_status vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
 {
     size_t rows = h->v->m.rows;
+    char *to;
 
-    TRY(kf_parcel_new(body, rows + KOFN_SCALARS, 1, KOFN_F64));
-    memcpy((*body)->m.data, h->scalar, sizeof h->scalar);
-    memcpy((char *)(*body)->m.data + sizeof h->scalar, h->v->m.data,
-           rows * sizeof(double));
     *bytes = sizeof h->scalar + rows * sizeof(double);
+    if (!h->packed) {
+        TRY(kf_parcel_new(&h->packed, rows + KOFN_SCALARS, 1, KOFN_F64));
+        to = h->packed->m.data;
+        memcpy(to, h->scalar, sizeof h->scalar);
+        memcpy(to + sizeof h->scalar, h->v->m.data, rows * sizeof(double));
+    }
+    *body = kofn_parcel_keep(h->packed);
     return KOFN_OK;
 }
 
@@ -132,7 +154,7 @@ static kofn_parcel *piece_body(const kf_host *h, const kofn_note *note)
     return p ? kofn_parcel_keep(p) : NULL;
 }
 
-static kofn_status body_of(const kf_host *h, const kofn_note *note,
+static kofn_status body_of(kf_host *h, const kofn_note *note,
                            kofn_parcel **body, size_t *bytes)
 {
     *body = NULL;
@@ -148,26 +170,39 @@ static kofn_status body_of(const kf_host *h, const kofn_note *note,
     return KOFN_OK;
 }
 
-static kofn_status send_to(kf_host *h, kofn_peer peer, const kofn_note *note)
+kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note)
 {
+    kofn_note out = *note;
     kf_waiting w = {.peer = peer};
     kofn_status st = body_of(h, note, &w.body, &w.bytes);
 
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
+    if (note->type == KOFN_NOTE_PRINT) /* `coded` was the key to make it with */
+        out.coded = kf_claim_own(h, note->coded);
     w.urgent = note->type == KOFN_NOTE_DECIDE ||
                note->type == KOFN_NOTE_ENOUGH ||
                note->type == KOFN_NOTE_EPOCH;
-    kf_note_write(w.head, note, h->job, w.body ? w.body->m.data : NULL,
+    kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
                   w.bytes);
     return post(h, w);
 }
 
 kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note)
 {
-    kofn_peer peer;
+    const kf_route *r = kf_mail_route(h, to);
 
-    return find_peer(h, to, &peer) ? send_to(h, peer, note) : KOFN_OK;
+    if (note->type == KOFN_NOTE_ASK)
+        TRY(kf_claim_ask(h, to, note));
+    return r ? kf_mail_to(h, r->peer, note) : KOFN_OK;
+}
+
+void kf_mail_shun(kf_host *h, kofn_life life)
+{
+    const kf_route *r = kf_mail_route(h, life);
+
+    if (r && h->t->forget)
+        h->t->forget(h->t, r->peer);
 }
 
 /* ---- in -------------------------------------------------------------------------- */
@@ -268,9 +303,12 @@ static kofn_status keep(kf_host *h, const kofn_note *note, kofn_parcel *body)
 {
     if (note->type == KOFN_NOTE_VECTOR)
         return keep_vector(h, note, body);
-    if (note->seat == KOFN_NO_SEAT)
+    if (note->seat == KOFN_NO_SEAT) {
         put_result(h, note->group, body->m.data);
-    return kf_host_keep(h, note->group, note->seat, kofn_parcel_keep(body));
+        kf_audit_widen(h);
+    }
+    return kf_host_keep(h, note->group, note->seat, note->from,
+                        kofn_parcel_keep(body));
 }
 
 /* KOFN_AGAIN: it is dropped. */
@@ -295,13 +333,54 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
     return KOFN_OK;
 }
 
+static kofn_status hear_note(kf_host *h, const kofn_note *note,
+                             kofn_parcel *body)
+{
+    bool take;
+
+    TRY(tell_node(h, note, &take));
+    return take ? keep(h, note, body) : KOFN_OK;
+}
+
+/* An iterate is handed over only when it is confirmed. */
+static kofn_status hear_claim(kf_host *h, kf_route *r, const kofn_note *note,
+                              kofn_parcel *body)
+{
+    kofn_note ready;
+    kofn_parcel *its;
+    kofn_status st;
+
+    if (note->type == KOFN_NOTE_VECTOR)
+        kf_claim_vector(h, note, body);
+    else
+        kf_claim_print(r, note);
+    if (!kf_claim_ready(h, &ready, &its))
+        return KOFN_OK;
+    st = hear_note(h, &ready, its);
+    kofn_parcel_drop(its);
+    return st;
+}
+
+static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
+                             kofn_parcel *body)
+{
+    kf_route *r;
+
+    TRY(add_route(h, peer, &r));
+    if (!speaks_for(h, r, note->from)) {
+        h->foreign++;
+        return KOFN_OK;
+    }
+    if (note->type == KOFN_NOTE_VECTOR || note->type == KOFN_NOTE_PRINT)
+        return hear_claim(h, r, note, body);
+    return hear_note(h, note, body);
+}
+
 static kofn_status hear_packet(kf_host *h, kofn_packet *p)
 {
     kofn_note note;
     kofn_parcel *body = NULL;
     void *room = NULL;
-    kf_route *r;
-    bool take;
     kofn_status st = read_packet(h, p, &note, &body, &room);
 
     if (p->own)
@@ -310,29 +389,27 @@ static kofn_status hear_packet(kf_host *h, kofn_packet *p)
         h->foreign++;
         st = KOFN_OK;
     } else if (!st) {
-        st = route_of(h, p->peer, &r);
-        if (!st) {
-            r->life = note.from;
-            r->here = true;
-            st = tell_node(h, &note, &take);
-        }
-        if (!st && take)
-            st = keep(h, &note, body);
+        st = hear_from(h, p->peer, &note, body);
     }
     kofn_parcel_drop(body);
     kf_free(room);
     return st;
 }
 
-static kofn_status came(kf_host *h, kofn_peer peer)
+static kofn_status greet(kf_host *h, kofn_peer peer)
 {
     kofn_note hello;
+
+    kofn_node_greet(h->node, &hello);
+    return kf_mail_to(h, peer, &hello);
+}
+
+static kofn_status came(kf_host *h, kofn_peer peer)
+{
     kf_route *r;
 
-    TRY(route_of(h, peer, &r));
-    r->here = true;
-    kofn_node_greet(h->node, &hello);
-    return send_to(h, peer, &hello);
+    TRY(add_route(h, peer, &r));
+    return greet(h, peer);
 }
 
 /* Two of whom neither knows who the other is would wait for ever. */
@@ -344,21 +421,19 @@ kofn_status kf_mail_greet(kf_host *h)
         return KOFN_OK;
     h->greeted = now;
     for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].here && h->route[i].life == 0)
-            TRY(came(h, (kofn_peer)i));
+        if (h->route[i].life == 0)
+            TRY(greet(h, h->route[i].peer));
     return KOFN_OK;
 }
 
 static kofn_status went(kf_host *h, kofn_peer peer)
 {
-    kf_route *r;
-    kofn_life life;
-    kofn_peer other;
+    kf_route *r = route_of(h, peer);
+    kofn_life life = r ? r->life : 0;
 
-    TRY(route_of(h, peer, &r));
-    life = r->life;
-    *r = (kf_route){0};
-    if (life == 0 || find_peer(h, life, &other))
+    if (r)
+        *r = h->route[--h->routes];
+    if (life == 0)
         return KOFN_OK;
     return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_WENT,
                                               .now = h->clock(h->clock_ud),
@@ -370,9 +445,8 @@ static kofn_status lose_all(kf_host *h)
 {
     kofn_node_view view;
 
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].here)
-            TRY(went(h, (kofn_peer)i));
+    while (h->routes > 0)
+        TRY(went(h, h->route[0].peer));
     kofn_node_look(h->node, &view);
     if (view.final)
         return KOFN_OK;

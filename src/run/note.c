@@ -96,7 +96,7 @@ kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
 
     TRY(check_head(head, head_bytes, job));
     type = get(head + 6, 2);
-    if (type < KOFN_NOTE_BEAT || type > KOFN_NOTE_BYE)
+    if (type < KOFN_NOTE_BEAT || type > KOFN_NOTE_PRINT)
         return kf_fail(KOFN_FORMAT, "a note of type %u, which there is not",
                        (unsigned)type);
     flags = get32(head + 80);
@@ -124,6 +124,24 @@ bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes)
 uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n)
 {
     return XXH3_64bits_withSeed(bytes, n, seed);
+}
+
+__extension__ typedef unsigned __int128 wide;
+
+uint64_t kf_note_print(uint64_t key, uint64_t sum, const void *bytes,
+                       size_t n)
+{
+    const uint64_t p = (UINT64_C(1) << 61) - 1;
+    const unsigned char *at = bytes;
+    uint64_t x = key % p;
+
+    for (size_t i = 0; i + 4 <= n; i += 4) {
+        wide y = (wide)sum * x + get32(at + i) + 1;
+
+        sum = (uint64_t)(y & p) + (uint64_t)(y >> 61);
+        sum -= sum >= p ? p : 0;
+    }
+    return sum;
 }
 
 /* ---- bodies --------------------------------------------------------------------- */

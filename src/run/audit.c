@@ -1,0 +1,266 @@
+/* audit.c -- is the next vector A v?
+ *
+ * A node has A, so it can tell, at the price of two products of vectors: with a
+ * row x that nobody else knows, x (A v) is (x A) v, and x A is made once.  A
+ * wrong entry, of an error e, changes the left side by x_i e; the entries of
+ * +- x are drawn from [1/2, 1], so the chance that what others sent together
+ * comes within t of nothing is at most 2 t / e (Freivalds' check, over the
+ * reals).
+ *
+ * What does not pass is made from A alone.  Then the pieces are looked at, each
+ * made again: who sent one that differs by more than rounding and decoding may
+ * make a difference has lied.  No node is told of it: each finds out itself,
+ * so nobody can accuse anybody.
+ */
+#include "host.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "mat/mat.h"
+
+#define UNIT (DBL_EPSILON / 2)
+/* What is decoded by others may be off by so much, relatively: the tolerance
+ * of kofn_node_options. */
+#define MAY_DIFFER 1e-9
+
+/* ---- the row -------------------------------------------------------------- */
+
+static void add_row(kf_audit *a, size_t i, size_t j, double x)
+{
+    a->times[j] += a->row[i] * x;
+    a->most[j] += fabs(a->row[i] * x);
+}
+
+static void multiply(kf_audit *a, size_t rows)
+{
+    for (size_t i = 0; i < rows && !a->sparse; i++) {
+        const double *from = kf_at(&a->dense, i, 0);
+
+        for (size_t j = 0; j < rows; j++)
+            add_row(a, i, j, from[j]);
+    }
+    for (size_t i = 0; i < rows && a->sparse; i++)
+        for (int64_t e = (int64_t)a->sparse->ptr[i];
+             e < (int64_t)a->sparse->ptr[i + 1]; e++)
+            add_row(a, i, (size_t)a->sparse->col[e], a->sparse->val[e]);
+}
+
+kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
+                         const kofn_sparse *sparse)
+{
+    kf_audit *a = &h->audit;
+    size_t rows = h->v->m.rows;
+
+    if (dense)
+        a->dense = *dense;
+    a->sparse = sparse;
+    a->row = kf_new(rows, sizeof *a->row);
+    a->times = kf_zero(rows, sizeof *a->times);
+    a->most = kf_zero(rows, sizeof *a->most);
+    if (!a->row || !a->times || !a->most)
+        return KOFN_NOMEM;
+    TRY(kf_host_random(a->row, rows * sizeof *a->row));
+    for (size_t i = 0; i < rows; i++) {
+        uint64_t bits;
+
+        memcpy(&bits, &a->row[i], sizeof bits);
+        a->row[i] = (0.5 + (double)(bits >> 12) * 0x1p-53) *
+                    (bits & 1 ? 1 : -1);
+    }
+    multiply(a, rows);
+    return KOFN_OK;
+}
+
+void kf_audit_free(kf_audit *a)
+{
+    kf_free(a->row);
+    kf_free(a->times);
+    kf_free(a->most);
+    *a = (kf_audit){0};
+}
+
+void kf_audit_widen(kf_host *h)
+{
+    h->audit.noise = fmax(h->audit.noise, MAY_DIFFER);
+}
+
+/* ---- who it was -------------------------------------------------------------- */
+
+/* |row| |A| |v|: at least half of any entry of |A| |v|, and of their sum. */
+static double weight(const kf_host *h)
+{
+    const double *v = h->v->m.data;
+    double sum = 0;
+
+    for (size_t j = 0; j < h->v->m.rows; j++)
+        sum += h->audit.most[j] * fabs(v[j]);
+    return sum;
+}
+
+/* Of which each entry of `next` is made. */
+static double terms(const kf_host *h)
+{
+    return (double)h->v->m.rows + (double)h->plan->layout.enough;
+}
+
+static bool right(const kf_host *h)
+{
+    const kf_audit *a = &h->audit;
+    const double *v = h->v->m.data, *next = h->next->m.data;
+    double sum = 0, room = a->noise + terms(h) * UNIT;
+
+    for (size_t i = 0; i < h->v->m.rows; i++)
+        sum += a->row[i] * next[i] - a->times[i] * v[i];
+    return fabs(sum) <= 2 * (double)h->plan->layout.wants * room * weight(h);
+}
+
+static void make_again(kf_host *h)
+{
+    const kf_audit *a = &h->audit;
+    double *next = h->next->m.data;
+
+    if (a->sparse)
+        kf_multiply_sparse(a->sparse, 0, h->v->m.rows, &h->v->m, next);
+    else
+        kf_multiply(&a->dense, &h->v->m, false, next);
+}
+
+/* It is told when the iterate is made.  Who finds no room lies again. */
+static void accuse(kf_audit *a, kofn_life life)
+{
+    for (size_t i = 0; i < a->liars; i++)
+        if (a->liar[i] == life)
+            return;
+    if (a->liars < KF_MOST_LIARS)
+        a->liar[a->liars++] = life;
+}
+
+kofn_status kf_audit_tell(kf_host *h)
+{
+    kf_audit *a = &h->audit;
+
+    while (a->liars > 0) {
+        kofn_node_event ev = {.type = KOFN_NODE_LIAR,
+                              .now = h->clock(h->clock_ud),
+                              .life = a->liar[--a->liars]};
+
+        kf_mail_shun(h, ev.life);
+        TRY(kf_host_step(h, &ev));
+    }
+    return KOFN_OK;
+}
+
+static bool differ(const double *x, const double *y, size_t n, double room)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(x[i] - y[i]) <= room))
+            return true;
+    return false;
+}
+
+/* A result, against the rows of A v, which `next` is now. */
+static bool wrong_result(kf_host *h, size_t group, const double *from)
+{
+    double room = 2 * (double)h->plan->layout.wants * MAY_DIFFER * weight(h);
+    size_t lo, strips = kf_host_strips(h, group, &lo), rows = h->v->m.rows;
+    const double *next = h->next->m.data;
+
+    for (size_t w = 0; w < h->plan->layout.wants; w++) {
+        size_t row = w * h->plan->span + lo;
+
+        if (row < rows && differ(from + w * strips, next + row,
+                                 kf_min(strips, rows - row), room))
+            return true;
+    }
+    return false;
+}
+
+/* Sum of the magnitudes of what a seat's block is made with. */
+static kofn_status mixed_with(kf_host *h, size_t seat, double *sum)
+{
+    const kf_seat *rows;
+
+    *sum = 0;
+    TRY(kf_code_seat(h->code, seat, &rows));
+    for (size_t l = 0; l < h->plan->layout.lanes; l++)
+        for (size_t e = 0; e < rows->E0[l].n; e++)
+            *sum += fabs(rows->E0[l].val[e]);
+    return KOFN_OK;
+}
+
+static kofn_status wrong_piece(kf_host *h, const kofn_block *block,
+                               size_t group, const kofn_parcel *piece,
+                               double room, bool *wrong)
+{
+    size_t lo, strips = kf_host_strips(h, group, &lo);
+    kofn_parcel *again;
+    kofn_status st;
+
+    TRY(kf_parcel_new(&again, strips * block->lanes, 1, KOFN_F64));
+    st = kofn_compute(block, &h->v->m, lo, lo + strips, &again->m, NULL, NULL);
+    *wrong = differ(piece->m.data, again->m.data, strips * block->lanes, room);
+    kofn_parcel_drop(again);
+    return st;
+}
+
+/* All pieces of that seat that came from somebody else. */
+static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_life from)
+{
+    size_t which = seat;
+    bool wrong = false;
+    kofn_block *block;
+    kofn_status st;
+    double mixed;
+
+    TRY(mixed_with(h, seat, &mixed));
+    TRY(kf_encode(&h->resident, h->code, &which, 1, &block));
+    st = KOFN_OK;
+    for (size_t g = 0; g < h->groups && !wrong && !st; g++)
+        for (size_t i = 0; i < h->now[g].count && !wrong && !st; i++) {
+            const kf_piece *p = &h->now[g].piece[i];
+
+            if (p->seat == seat && p->from == from)
+                st = wrong_piece(h, block, g, p->data,
+                                 4 * MAY_DIFFER * mixed * weight(h), &wrong);
+        }
+    kofn_block_drop(block);
+    if (wrong && !st)
+        accuse(&h->audit, from);
+    return st;
+}
+
+/* Was it looked at with an earlier group? */
+static bool seen(const kf_host *h, size_t group, const kf_piece *p)
+{
+    for (size_t g = 0; g < group; g++)
+        for (size_t i = 0; i < h->now[g].count; i++)
+            if (h->now[g].piece[i].seat == p->seat &&
+                h->now[g].piece[i].from == p->from)
+                return true;
+    return false;
+}
+
+static kofn_status find_liars(kf_host *h)
+{
+    for (size_t g = 0; g < h->groups; g++)
+        for (size_t i = 0; i < h->now[g].count; i++) {
+            kf_piece p = h->now[g].piece[i];
+
+            if (p.from == 0)
+                continue;
+            if (p.seat != KOFN_NO_SEAT && !seen(h, g, &p))
+                TRY(try_seat(h, p.seat, p.from));
+            if (p.seat == KOFN_NO_SEAT && wrong_result(h, g, p.data->m.data))
+                accuse(&h->audit, p.from);
+        }
+    return KOFN_OK;
+}
+
+kofn_status kf_audit_next(kf_host *h)
+{
+    if (right(h))
+        return KOFN_OK;
+    make_again(h);
+    return find_liars(h);
+}
