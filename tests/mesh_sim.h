@@ -13,11 +13,11 @@
 #include "base/heap.h"
 #include "run/host.h"
 
-#define SIM_NODES 12
+#define SIM_NODES 16
 #define SIM_STEPS 64
 #define MS (KOFN_SECOND / 1000)
 
-enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT };
+enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT, SIM_EVIL };
 
 typedef struct sim_packet {
     kofn_packet p;
@@ -32,6 +32,7 @@ typedef struct sim_node {
     size_t id;
     kf_host *host;
     bool up, over;
+    bool turncoat; /* what it sends is changed on its way */
     size_t steps; /* it takes for the last */
     unsigned lives; /* it had before this one */
     kofn_status status;
@@ -40,6 +41,7 @@ typedef struct sim_node {
     uint32_t peer[SIM_NODES]; /* number of each other, as of now  */
     uint32_t peers;
     size_t who[4096];         /* and back                          */
+    bool forgot[4096];        /* of whom no more is heard          */
     sim_packet **inbox;
     size_t in, in_cap;
     kofn_mark seen; /* last checked */
@@ -72,6 +74,12 @@ typedef struct sim {
     size_t delivered;                  /* packets so far                    */
     void (*inject)(struct sim *s);     /* before each of them, or NULL      */
     void *inject_ud;
+    /* Hostile nodes, see mesh_evil.h; NULL: none. */
+    void *evil;
+    void (*twist)(struct sim *s, sim_packet *p); /* sent by one of them      */
+    void (*listen)(struct sim *s, const sim_packet *p); /* by anybody        */
+    void (*act)(struct sim *s, size_t id);
+    void (*blamed)(struct sim *s, size_t by, size_t who);
     const unsigned char *order; /* of the first `orders` packets, which of */
     size_t orders;              /* those under way comes next              */
 
@@ -188,10 +196,16 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
         while (copies-- > 0) {
             kofn_time delay = sim_delay(s);
 
+            sim_packet *p = sim_copy(n->id, to, n->lives, head, head_bytes,
+                                     body, body_bytes);
+
             if (s->reorder > 0 && sim_draw(s) < s->reorder)
                 delay *= 20;
-            sim_put(s, sim_copy(n->id, to, n->lives, head, head_bytes, body,
-                                body_bytes), delay);
+            if (s->listen)
+                s->listen(s, p);
+            if (s->twist && n->turncoat)
+                s->twist(s, p);
+            sim_put(s, p, delay);
         }
     }
     if (done)
@@ -206,19 +220,32 @@ static inline kofn_status sim_wait(kofn_transport *t, kofn_time atmost,
     sim_packet *p;
 
     (void)atmost;
-    if (n->in == 0)
-        return KOFN_AGAIN;
-    p = n->inbox[0];
-    memmove(n->inbox, n->inbox + 1, --n->in * sizeof *n->inbox);
+    for (;;) {
+        if (n->in == 0)
+            return KOFN_AGAIN;
+        p = n->inbox[0];
+        memmove(n->inbox, n->inbox + 1, --n->in * sizeof *n->inbox);
+        if (p->p.what != KOFN_PACKET || !n->forgot[p->p.peer])
+            break;
+        sim_free_packet(p);
+    }
     *out = p->p;
     out->body = out->body_bytes ? p->body : NULL;
     if (p->p.what == KOFN_PACKET) {
-        out->peer = n->peer[p->from];
         out->own = p;
     } else {
         sim_free_packet(p);
     }
     return KOFN_OK;
+}
+
+static inline void sim_forget(kofn_transport *t, kofn_peer peer)
+{
+    sim_node *n = (sim_node *)t;
+
+    n->forgot[peer] = true;
+    if (n->sim->blamed && !n->turncoat)
+        n->sim->blamed(n->sim, n->id, n->who[peer]);
 }
 
 static inline void sim_release(kofn_transport *t, void *own)
@@ -233,7 +260,7 @@ static inline void sim_link(sim *s, size_t a, size_t b, kofn_arrival what)
     sim_node *n = &s->node[a];
     sim_packet *p;
 
-    if (!n->up || a == b)
+    if (!n->up || a == b || !n->host)
         return;
     p = sim_copy(b, a, s->node[b].lives, "", 0, NULL, 0);
     p->p.what = what;
@@ -278,7 +305,8 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     n->t = (kofn_transport){.name = "sim",
                             .send = sim_send,
                             .wait = sim_wait,
-                            .release = sim_release};
+                            .release = sim_release,
+                            .forget = sim_forget};
     n->sim = s;
     n->id = id;
     n->up = true;
@@ -339,7 +367,7 @@ static inline void sim_check(sim *s, sim_node *n)
                  (unsigned long long)s->seed, (unsigned long long)at.t, error);
     for (size_t k = 0; k < s->knowns; k++)
         if (s->known[k].at.t == at.t && s->known[k].at.line == at.line) {
-            if (memcmp(v, s->known[k].v, rows * sizeof *v) != 0)
+            if (!s->evil && memcmp(v, s->known[k].v, rows * sizeof *v) != 0)
                 fail_msg("seed %llu: two iterates %llu under one mark",
                          (unsigned long long)s->seed,
                          (unsigned long long)at.t);
@@ -369,7 +397,8 @@ static inline void sim_turn(sim *s, size_t id)
     n->status = kf_host_turn(n->host, &worked);
     if (n->status)
         return;
-    sim_check(s, n);
+    if (!n->turncoat)
+        sim_check(s, n);
     kofn_node_look(n->host->node, &view);
     n->over |= view.over;
     if (view.over && s->exits) {
@@ -396,11 +425,13 @@ static inline void sim_deliver(sim *s, size_t to, size_t index)
 
     s->packet[index] = NULL;
     /* those of a former life went with the connection */
-    if (!n->up || (p->p.what == KOFN_PACKET &&
+    if (!n->up || !n->host || (p->p.what == KOFN_PACKET &&
                    p->from_life != s->node[p->from].lives)) {
         sim_free_packet(p);
         return;
     }
+    if (p->p.what == KOFN_PACKET) /* of the connection it came by */
+        p->p.peer = n->peer[p->from];
     assert_ok(kf_grow(&n->inbox, &n->in_cap, n->in, sizeof *n->inbox));
     n->inbox[n->in++] = p;
     sim_wake(s, to, s->now);
@@ -445,6 +476,8 @@ static inline bool sim_run(sim *s, kofn_time until,
             sim_turn(s, e.worker);
         else if (e.kind == SIM_DELIVER)
             sim_deliver(s, e.worker, e.task);
+        else if (e.kind == SIM_EVIL)
+            s->act(s, e.worker);
         else
             fault(s, e.task);
     }
@@ -570,7 +603,7 @@ static inline void sim_finish(sim *s, kofn_time by,
         bool all = true;
 
         for (size_t i = 0; i < s->nodes; i++)
-            if (s->node[i].up) {
+            if (s->node[i].host && !s->node[i].turncoat) {
                 kofn_node_view v;
 
                 if (s->node[i].status)

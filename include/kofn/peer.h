@@ -78,7 +78,7 @@ typedef enum kofn_note_type {
                            `coded`, only its fingerprint under that key    */
     KOFN_NOTE_VECTOR,   /* body: the iterate `at`                          */
     KOFN_NOTE_BYE,      /* I am leaving                                    */
-    KOFN_NOTE_PRINT     /* coded: fingerprint of the iterate `at`          */
+    KOFN_NOTE_PRINT     /* coded: fingerprint of the iterate `at`, float64  */
 } kofn_note_type;
 
 typedef struct kofn_note {
@@ -139,7 +139,8 @@ typedef enum kofn_task_type {
     KOFN_TASK_ENCODE,  /* make the block of `seat`                          */
     KOFN_TASK_COMPUTE, /* own piece of `group`                              */
     KOFN_TASK_DECODE,  /* `group` from the pieces of the decoder's seats    */
-    KOFN_TASK_UPDATE   /* all groups are there: make the next iterate       */
+    KOFN_TASK_UPDATE,  /* all groups are there: make the next iterate       */
+    KOFN_TASK_ALONE    /* make the next iterate from A itself               */
 } kofn_task_type;
 
 struct kf_decoder;
@@ -156,9 +157,11 @@ typedef enum kofn_node_event_type {
     KOFN_NODE_TICK = 1, /* time has passed                               */
     KOFN_NODE_WENT,     /* life cannot be reached any more               */
     KOFN_NODE_NOTE,     /* note                                          */
-    KOFN_NODE_DONE,     /* task; UPDATE: final says that it is the last   */
+    KOFN_NODE_DONE,     /* task; final: the iterate made is the last      */
     KOFN_NODE_LEAVE,    /* this node is going to leave                   */
-    KOFN_NODE_LIAR      /* life sent what is wrong: no more is heard of it */
+    KOFN_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
+    KOFN_NODE_DOUBT     /* another may have spoken for life: what it said
+                           of itself counts no more until it is said again */
 } kofn_node_event_type;
 
 typedef struct kofn_node_event {
@@ -194,8 +197,8 @@ KOFN_API kofn_status kofn_node_new(kofn_node **out, const kofn_plan *plan,
 KOFN_API kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev);
 /* The next action of the last step; drain them before the next step. */
 KOFN_API bool kofn_node_next(kofn_node *n, kofn_node_action *out);
-/* What to work on; answer with KOFN_NODE_DONE.  DECODE and UPDATE are done
- * before the next event; the others may be interrupted by events, and given
+/* What to work on; answer with KOFN_NODE_DONE.  DECODE, UPDATE and ALONE are
+ * done before the next event; the others may be interrupted by events, and given
  * up where kofn_node_wanted says that nobody needs them any more. */
 KOFN_API void kofn_node_work(const kofn_node *n, kofn_task *out);
 KOFN_API bool kofn_node_wanted(const kofn_node *n, const kofn_task *task);
@@ -214,6 +217,7 @@ typedef struct kofn_node_view {
     uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
                                           others; events that did not fit */
     uint64_t liars; /* lives whose pieces were found wrong */
+    uint64_t alone; /* iterates that were made alone       */
 } kofn_node_view;
 KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
 

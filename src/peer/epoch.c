@@ -140,7 +140,7 @@ kofn_status kf_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
         o->roster = roster_of(note);
     if (!kf_before(n->epoch, note->epoch) ||
         note->epoch.number > top(n) + KF_FAR || !vouched(n, note) ||
-        (leader && leader->liar) || too_soon(n, leader) || !sound(n, note)) {
+        too_soon(n, leader) || !sound(n, note)) {
         n->dropped += !kf_same_epoch(n->epoch, note->epoch);
         return KOFN_OK;
     }

@@ -88,7 +88,7 @@ kofn_status kf_beat_all(kofn_node *n)
 
     n->beat_at = n->now;
     for (size_t i = 0; i < n->others; i++)
-        if (!n->other[i].left && n->other[i].heard != KF_LONG_AGO)
+        if (n->other[i].heard != KF_LONG_AGO)
             TRY(kf_send(n, n->other[i].life, beat));
     return KOFN_OK;
 }
@@ -131,7 +131,8 @@ kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
     n->began = n->now;
     n->asked = 0;
     n->tries = n->failed = n->repeats = 0;
-    n->stalled = n->ahead = KF_LONG_AGO;
+    n->stalled = n->ahead = n->idled = KF_LONG_AGO;
+    n->lonely = false;
     kf_clear_iterate(n);
     if (!final)
         return kf_ask_pieces(n, false);
@@ -169,6 +170,22 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
     return KOFN_OK;
 }
 
+static void doubt(kf_other *o)
+{
+    o->at = (kofn_mark){0, 0};
+    o->epoch = (kofn_epoch){0, 0};
+    o->roster = 0;
+    o->final = o->idle = false;
+}
+
+/* Until it is heard again, if it is. */
+static void lose(kf_other *o)
+{
+    doubt(o);
+    o->heard = KF_LONG_AGO;
+    o->asked_coded = o->asked_decoded = 0;
+}
+
 static kofn_status hear(kofn_node *n, const kofn_note *note)
 {
     kf_other *o;
@@ -180,7 +197,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
         return KOFN_OK;
     }
     TRY(kf_meet(n, note->from, &o));
-    if (!o || o->left) {
+    if (!o) {
         n->dropped++;
         return KOFN_OK;
     }
@@ -222,7 +239,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
         place(o, note);
         return kf_hear_vector(n, o, note);
     case KOFN_NOTE_BYE:
-        o->left = true;
+        lose(o);
         return KOFN_OK;
     case KOFN_NOTE_PRINT: /* is for the host */
         place(o, note);
@@ -258,8 +275,11 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
         return;
     }
     group = n->asked ? KF_NONE : kf_next_group(n);
-    if (group == KF_NONE)
+    if (group == KF_NONE) {
+        if (n->lonely)
+            out->type = KOFN_TASK_ALONE;
         return;
+    }
     out->type = KOFN_TASK_COMPUTE;
     out->group = (uint32_t)group;
 }
@@ -295,9 +315,19 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
             return kf_decoded(n, t->group);
         break;
     case KOFN_TASK_UPDATE:
-        if (now && n->done == n->all && !n->final)
+        if (now && n->done == n->all && !n->final) {
+            n->single = 0;
             return kf_advance(n, kf_child(n->epoch, n->at), final);
+        }
         break;
+    case KOFN_TASK_ALONE:
+        if (!now || n->final)
+            break;
+        n->alone++;
+        n->single++;
+        return kf_advance(n, kf_child((kofn_epoch){~n->epoch.number,
+                                                   n->opt.life}, n->at),
+                          final);
     case KOFN_TASK_NONE:
         break;
     }
@@ -313,7 +343,7 @@ static void forgive(kofn_node *n)
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].heard != KF_LONG_AGO)
             n->other[i].heard = n->now;
-    n->stalled = n->leaderless = n->starved = KF_LONG_AGO;
+    n->stalled = n->leaderless = n->starved = n->idled = KF_LONG_AGO;
     n->began = n->now;
 }
 
@@ -336,6 +366,28 @@ static kofn_status check_quorum(kofn_node *n)
                    live, n->opt.quorum, (double)n->opt.give_up * 1e-9);
 }
 
+/* Nobody who can be believed has an iterate to give, and too few of those who
+ * say that they are at ours help to make the next: hostile nodes can bring
+ * that about, and it can be that the honest ones are at one iterate each.
+ * Then each goes on alone, those who are behind first, and faster each time. */
+static void despair(kofn_node *n)
+{
+    kofn_time wait = 16 * n->opt.patience;
+    kofn_task todo;
+
+    if (n->opt.confirm < 2 || n->final || n->lonely ||
+        kf_count_live(n) < n->opt.quorum)
+        return;
+    kofn_node_work(n, &todo);
+    if (todo.type != KOFN_TASK_NONE)
+        return;
+    if (n->idled == KF_LONG_AGO)
+        n->idled = n->now;
+    wait += 16 * (n->idled - n->began);
+    wait = (kf_behind(n) ? wait : 4 * wait) >> (n->single < 8 ? n->single : 8);
+    n->lonely = kf_due(n, n->idled, wait);
+}
+
 static kofn_status tend(kofn_node *n)
 {
     n->alarm = KOFN_NEVER;
@@ -348,6 +400,7 @@ static kofn_status tend(kofn_node *n)
         TRY(kf_ask_pieces(n, true));
         kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats));
     }
+    despair(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
         TRY(kf_beat_all(n));
         kf_due(n, n->beat_at, n->opt.beat);
@@ -358,7 +411,7 @@ static kofn_status tend(kofn_node *n)
 static kofn_status leave(kofn_node *n)
 {
     for (size_t i = 0; i < n->others; i++)
-        if (!n->other[i].left)
+        if (n->other[i].heard != KF_LONG_AGO)
             TRY(kf_send(n, n->other[i].life,
                         (kofn_note){.type = KOFN_NOTE_BYE}));
     return KOFN_OK;
@@ -384,10 +437,8 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         break;
     case KOFN_NODE_WENT:
         o = kf_find(n, ev->life);
-        if (o) {
-            o->heard = KF_LONG_AGO;
-            o->asked_coded = o->asked_decoded = 0;
-        }
+        if (o)
+            lose(o);
         break;
     case KOFN_NODE_NOTE:
         TRY(hear(n, ev->note));
@@ -399,10 +450,14 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         return leave(n);
     case KOFN_NODE_LIAR:
         o = kf_find(n, ev->life);
-        if (o && !o->liar) {
-            o->left = o->liar = true;
-            n->liars++;
-        }
+        n->liars++;
+        if (o)
+            lose(o);
+        break;
+    case KOFN_NODE_DOUBT:
+        o = kf_find(n, ev->life);
+        if (o)
+            doubt(o);
         break;
     }
     return tend(n);
@@ -481,7 +536,8 @@ static kofn_status make(kofn_node *n, const kofn_plan *plan,
     n->seat = n->holds = KOFN_NO_SEAT;
     n->at = n->before = (kofn_mark){0, opt->job};
     n->all = opt->groups == 64 ? UINT64_MAX : kf_bit(opt->groups) - 1;
-    n->leaderless = n->stalled = n->ahead = n->starved = KF_LONG_AGO;
+    n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
+        KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
     TRY(kf_code_new(&n->code, plan));
     TRY(kf_cache_new(&n->cache, n->code, CACHE_BYTES));
@@ -540,8 +596,7 @@ static bool over(const kofn_node *n)
     if (n->now - n->finished >= n->opt.linger)
         return true;
     for (size_t i = 0; i < n->others; i++)
-        if (!n->other[i].left && n->other[i].heard != KF_LONG_AGO &&
-            !n->other[i].final)
+        if (n->other[i].heard != KF_LONG_AGO && !n->other[i].final)
             return false;
     return true;
 }
@@ -559,7 +614,8 @@ void kofn_node_look(const kofn_node *n, kofn_node_view *v)
                           .epochs = n->epochs,
                           .adopted = n->adopted,
                           .dropped = n->dropped,
-                          .liars = n->liars};
+                          .liars = n->liars,
+                          .alone = n->alone};
 }
 
 /* f + 1, where fewer than half of the others, f, may be hostile. */

@@ -14,8 +14,7 @@
 /* Another life, as far as it has told. */
 typedef struct kf_other {
     kofn_life life;
-    kofn_time heard;   /* KF_LONG_AGO: lost                     */
-    bool left, liar;   /* said so; was found to lie             */
+    kofn_time heard;   /* KF_LONG_AGO: lost, or it has left     */
     kofn_epoch epoch;  /* the highest that it said it is in     */
     uint64_t roster;   /* ... and a digest of its members       */
     unsigned vain;     /* epochs of its own without an iterate  */
@@ -72,6 +71,7 @@ struct kofn_node {
     kofn_mark at, before; /* before: the one that pieces are kept of too */
     kofn_epoch before_epoch;
     bool final;
+    bool lonely; /* the next is to be made alone */
     uint64_t all;                  /* groups */
     uint64_t made, decided, done;  /* of `at` */
     uint64_t made_before, done_before;
@@ -93,7 +93,9 @@ struct kofn_node {
     size_t actions, action_cap, next_action;
     uint32_t *scratch;
     size_t scratch_cap;
-    uint64_t epochs, adopted, dropped, liars;
+    unsigned single; /* iterates that we made alone, in succession */
+    kofn_time idled; /* when there first was nothing to do       */
+    uint64_t epochs, adopted, dropped, liars, alone;
 };
 
 static inline bool kf_same_mark(kofn_mark a, kofn_mark b)
@@ -124,8 +126,7 @@ static inline bool kf_leads(const kofn_node *n)
 
 static inline bool kf_live(const kofn_node *n, const kf_other *o)
 {
-    return !o->left && o->heard != KF_LONG_AGO &&
-           n->now - o->heard < n->opt.silence;
+    return o->heard != KF_LONG_AGO && n->now - o->heard < n->opt.silence;
 }
 
 /* `t`, doubled for every time that it was too short. */
@@ -161,6 +162,8 @@ kf_other *kf_find(kofn_node *n, kofn_life life);
 /* NULL when there is no room for more. */
 kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out);
 size_t kf_count_live(const kofn_node *n);
+/* Does anybody say that he is ahead of us? */
+bool kf_behind(const kofn_node *n);
 /* The largest `value` that `confirm` of those who are live reach, and so at
  * least one who is honest; 0: none. */
 uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o));

@@ -188,7 +188,7 @@ kofn_status kf_ask_pieces(kofn_node *n, bool again)
         kf_other *o = &n->other[i];
         uint64_t coded, decoded;
 
-        if (o->rank == KF_NONE || o->left || o->heard == KF_LONG_AGO)
+        if (o->rank == KF_NONE || o->heard == KF_LONG_AGO)
             continue;
         coded = lacking(n, o) & ~(again ? 0 : o->asked_coded);
         decoded = results(n, o) & ~(again ? 0 : o->asked_decoded);
@@ -372,7 +372,8 @@ static kofn_status tell_members(kofn_node *n)
     n->told_so_far = n->decided;
     TRY(kf_compose(n));
     for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].rank != KF_NONE && !n->other[i].left)
+        if (n->other[i].rank != KF_NONE &&
+            n->other[i].heard != KF_LONG_AGO)
             TRY(kf_tell_one(n, &n->told[0], n->other[i].life));
     return KOFN_OK;
 }
@@ -427,7 +428,7 @@ static bool is_theirs(const kofn_node *n, const kofn_note *note)
 
     if (note->seat == KOFN_NO_SEAT)
         return n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
-               kf_same_epoch(note->epoch, n->epoch) && r != KF_NONE &&
+               kf_same_epoch(note->epoch, n->epoch) && r < n->members &&
                n->member[r].life == note->from;
     for (r = 0; r < n->members; r++)
         if (n->member[r].seat == note->seat)

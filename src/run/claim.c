@@ -1,27 +1,54 @@
 /* claim.c -- the iterate of another, which a node has no means to check itself:
  * it is taken when enough others have the same.
  *
- * One is asked for the vector, all others for a fingerprint of theirs.  Each
- * gets a key of its own, which nobody else knows, so who makes up a vector
- * cannot make it fit the fingerprints of honest nodes; and with f hostile
- * nodes, f + 1 that agree are not all hostile.  Nodes go on in the meantime,
- * so that fingerprints may be of other iterates than the vector; then all are
- * asked again, by and by.
+ * One is asked for the vector, all others for a fingerprint of theirs: its
+ * product with a row that follows from a key, another one for each of them,
+ * which nobody else knows.  So who makes up a vector cannot make it fit the
+ * fingerprints of honest nodes: a wrong entry, of an error e, comes within t
+ * of nothing with a chance of 2 t / e at most.  They need not be the same bit
+ * for bit, for honest nodes may have come to one iterate on different ways.
+ * And with f hostile nodes, f + 1 that agree are not all hostile.
+ *
+ * Nodes go on in the meantime, so that fingerprints may be of other iterates
+ * than the vector; then all are asked again, by and by.
  */
 #include "host.h"
 
-static uint64_t print_of(uint64_t key, const double *scalar, const double *v,
-                         size_t rows)
-{
-    uint64_t sum = kf_note_print(key, 1, scalar,
-                                 KOFN_SCALARS * sizeof *scalar);
+#include <math.h>
 
-    return kf_note_print(key, sum, v, rows * sizeof *v);
+#include "base/rng.h"
+
+/* Of the magnitude of all entries.  Honest nodes may differ by more where the
+ * code is noisy: then nobody confirms, and nothing is taken. */
+#define MAY_DIFFER 1e-11
+
+/* *most: how large it could be. */
+static double print_of(uint64_t key, const double *scalar, const double *v,
+                       size_t rows, double *most)
+{
+    kf_rng r = kf_rng_stream(key, KF_FOR_PRINT, 0, 0);
+    double sum = 0;
+
+    *most = 0;
+    for (size_t i = 0; i < KOFN_SCALARS + rows; i++) {
+        double x = 0.5 + 0.5 * kf_rng_uniform(&r);
+        double y = i < KOFN_SCALARS ? scalar[i] : v[i - KOFN_SCALARS];
+
+        y *= kf_rng_below(&r, 2) ? x : -x;
+        sum += y;
+        *most += fabs(y);
+    }
+    return sum;
 }
 
 uint64_t kf_claim_own(const kf_host *h, uint64_t key)
 {
-    return print_of(key, h->scalar, h->v->m.data, h->v->m.rows);
+    double most, print = print_of(key, h->scalar, h->v->m.data, h->v->m.rows,
+                                  &most);
+    uint64_t bits;
+
+    memcpy(&bits, &print, sizeof bits);
+    return bits;
 }
 
 kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask)
@@ -31,7 +58,7 @@ kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask)
         kf_route *r = &h->route[i];
         kofn_note note = *ask;
 
-        if (r->life == 0 || r->life == life)
+        if (r->life == 0 || r->over || r->life == life)
             continue;
         while (r->key == 0)
             TRY(kf_host_random(&r->key, sizeof r->key));
@@ -45,7 +72,7 @@ void kf_claim_print(kf_route *r, const kofn_note *note)
 {
     r->at = note->at;
     r->final = note->final;
-    r->print = note->coded;
+    memcpy(&r->print, &note->coded, sizeof r->print);
 }
 
 void kf_claim_vector(kf_host *h, const kofn_note *note, kofn_parcel *body)
@@ -61,12 +88,13 @@ static bool confirms(const kf_host *h, const kf_route *r)
 {
     const kf_claim *c = &h->claim;
     const double *body = c->body->m.data;
+    double most, print;
 
-    return r->life && r->key && r->life != c->note.from &&
-           r->at.t == c->note.at.t && r->at.line == c->note.at.line &&
-           r->final == c->note.final &&
-           r->print == print_of(r->key, body, body + KOFN_SCALARS,
-                                h->v->m.rows);
+    if (!r->life || r->over || !r->key || r->life == c->note.from ||
+        r->at.t != c->note.at.t || r->final != c->note.final)
+        return false;
+    print = print_of(r->key, body, body + KOFN_SCALARS, h->v->m.rows, &most);
+    return fabs(print - r->print) <= MAY_DIFFER * most && isfinite(most);
 }
 
 bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body)

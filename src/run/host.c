@@ -44,7 +44,7 @@ kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
 
 /* Takes the parcel. */
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_life from, kofn_parcel *data)
+                         kofn_peer from, kofn_parcel *data)
 {
     kf_pieces *p = &h->now[group];
     kofn_status st = KOFN_OK;
@@ -152,7 +152,7 @@ static kofn_status compute(kf_host *h, const kofn_task *t)
         kofn_parcel_drop(out);
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
-    TRY(kf_host_keep(h, t->group, h->seat, 0, out));
+    TRY(kf_host_keep(h, t->group, h->seat, KF_OURS, out));
     return done(h, t, false);
 }
 
@@ -175,7 +175,7 @@ static kofn_status keep_result(kf_host *h, size_t group)
             memcpy(to + w * strips, from + row,
                    kf_min(strips, rows - row) * sizeof *to);
     }
-    return kf_host_keep(h, group, KOFN_NO_SEAT, 0, p);
+    return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
 }
 
 static kofn_status decode(kf_host *h, const kofn_task *t)
@@ -212,7 +212,10 @@ static kofn_status update(kf_host *h, const kofn_task *t)
     kofn_node_view view;
     bool final = false;
 
-    TRY(kf_audit_next(h));
+    if (t->type == KOFN_TASK_ALONE)
+        kf_audit_make(h);
+    else
+        TRY(kf_audit_next(h));
     TRY(h->it.update(h->it.ud, t->at.t + 1, h->v->m.rows, h->v->m.data,
                      h->next->m.data, h->scalar, &final));
     /* Pieces are handed over with the mark, before anything is asked for. */
@@ -244,6 +247,7 @@ static kofn_status work(kf_host *h, bool *worked)
     case KOFN_TASK_DECODE:
         return decode(h, t);
     case KOFN_TASK_UPDATE:
+    case KOFN_TASK_ALONE:
         return update(h, t);
     case KOFN_TASK_NONE:
         break;

@@ -5,10 +5,12 @@
 
 #include "note.h"
 
+#define KF_OURS UINT32_MAX
+
 /* One piece of a group; seat KOFN_NO_SEAT: its result. */
 typedef struct kf_piece {
     uint32_t seat;
-    kofn_life from;
+    kofn_peer from; /* KF_OURS: made here */
     kofn_parcel *data;
 } kf_piece;
 
@@ -18,14 +20,16 @@ typedef struct kf_pieces {
 } kf_pieces;
 
 /* A connection.  It is of one life as long as it lasts, the first that it
- * names, and no other may have that name; 0: it has not said yet. */
+ * names; 0: it has not said yet.  Two may name the same, one of them wrongly
+ * perhaps, so what one does is held against the connection, not the life. */
 typedef struct kf_route {
     kofn_peer peer;
     kofn_life life;
+    bool over; /* it said that it leaves, or lied */
     uint64_t key; /* for the fingerprints that it makes for us */
     kofn_mark at; /* of which the last was ...                 */
     bool final;
-    uint64_t print;
+    double print;
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -46,7 +50,7 @@ typedef struct kf_audit {
     double *times;             /* row A                       */
     double *most;              /* |row| |A|                   */
     double noise;              /* of what the next is made of */
-    kofn_life liar[KF_MOST_LIARS]; /* found, and not told yet */
+    kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet */
     size_t liars;
 } kf_audit;
 
@@ -113,7 +117,7 @@ size_t kf_host_strips(const kf_host *h, size_t group, size_t *lo);
 /* NULL when it is not here. */
 kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_life from, kofn_parcel *data);
+                         kofn_peer from, kofn_parcel *data);
 kofn_status kf_host_random(void *into, size_t bytes);
 /* The vector is another one now: pieces of the old one are `before`. */
 void kf_host_advance(kf_host *h, kofn_mark at);
@@ -124,6 +128,8 @@ kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
 /* Is `next` A v?  Where it is not it is made so, and whoever sent what made it
  * wrong is to be told. */
 kofn_status kf_audit_next(kf_host *h);
+/* Makes `next` from A alone. */
+void kf_audit_make(kf_host *h);
 /* Tells the coordinator, when the iterate is made. */
 kofn_status kf_audit_tell(kf_host *h);
 /* Some of it was decoded by others. */
@@ -131,7 +137,7 @@ void kf_audit_widen(kf_host *h);
 void kf_audit_free(kf_audit *a);
 
 /* claim.c */
-/* Our own fingerprint. */
+/* Our own fingerprint, as it travels. */
 uint64_t kf_claim_own(const kf_host *h, uint64_t key);
 /* `life` was asked for its iterate: all others are for its fingerprint. */
 kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask);
@@ -143,11 +149,9 @@ bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body);
 void kf_claim_drop(kf_host *h);
 
 /* mail.c */
-/* The connection of that life, or NULL. */
-kf_route *kf_mail_route(const kf_host *h, kofn_life life);
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note);
-/* Has no more to do with it. */
-void kf_mail_shun(kf_host *h, kofn_life life);
+/* Has no more to do with it; a liar, if it was one. */
+kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
 kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note);
 /* Hears everything that is there, waiting for it at most so long. */
 kofn_status kf_mail_hear(kf_host *h, kofn_time atmost);

@@ -27,21 +27,20 @@ static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
     return KOFN_OK;
 }
 
-kf_route *kf_mail_route(const kf_host *h, kofn_life life)
+/* May this connection speak for that life? */
+static bool speaks_for(kf_route *r, kofn_life life)
 {
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].life == life)
-            return &h->route[i];
-    return NULL;
+    if (r->life == 0)
+        r->life = life;
+    return life != 0 && r->life == life && !r->over;
 }
 
-/* May this connection speak for that life?  Who comes back is heard once the
- * connection that was lost is known to be. */
-static bool speaks_for(const kf_host *h, kf_route *r, kofn_life life)
+static bool can_reach(const kf_host *h, kofn_life life)
 {
-    if (r->life == 0 && life != 0 && !kf_mail_route(h, life))
-        r->life = life;
-    return r->life == life;
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].life == life && !h->route[i].over)
+            return true;
+    return false;
 }
 
 /* ---- out ---------------------------------------------------------------------- */
@@ -190,19 +189,12 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note)
 
 kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note)
 {
-    const kf_route *r = kf_mail_route(h, to);
-
     if (note->type == KOFN_NOTE_ASK)
         TRY(kf_claim_ask(h, to, note));
-    return r ? kf_mail_to(h, r->peer, note) : KOFN_OK;
-}
-
-void kf_mail_shun(kf_host *h, kofn_life life)
-{
-    const kf_route *r = kf_mail_route(h, life);
-
-    if (r && h->t->forget)
-        h->t->forget(h->t, r->peer);
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].life == to && !h->route[i].over)
+            TRY(kf_mail_to(h, h->route[i].peer, note));
+    return KOFN_OK;
 }
 
 /* ---- in -------------------------------------------------------------------------- */
@@ -299,7 +291,8 @@ static kofn_status keep_vector(kf_host *h, const kofn_note *note,
     return KOFN_OK;
 }
 
-static kofn_status keep(kf_host *h, const kofn_note *note, kofn_parcel *body)
+static kofn_status keep(kf_host *h, kofn_peer from, const kofn_note *note,
+                        kofn_parcel *body)
 {
     if (note->type == KOFN_NOTE_VECTOR)
         return keep_vector(h, note, body);
@@ -307,7 +300,7 @@ static kofn_status keep(kf_host *h, const kofn_note *note, kofn_parcel *body)
         put_result(h, note->group, body->m.data);
         kf_audit_widen(h);
     }
-    return kf_host_keep(h, note->group, note->seat, note->from,
+    return kf_host_keep(h, note->group, note->seat, from,
                         kofn_parcel_keep(body));
 }
 
@@ -333,19 +326,20 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
     return KOFN_OK;
 }
 
-static kofn_status hear_note(kf_host *h, const kofn_note *note,
+static kofn_status hear_note(kf_host *h, kofn_peer from, const kofn_note *note,
                              kofn_parcel *body)
 {
     bool take;
 
     TRY(tell_node(h, note, &take));
-    return take ? keep(h, note, body) : KOFN_OK;
+    return take ? keep(h, from, note, body) : KOFN_OK;
 }
 
 /* An iterate is handed over only when it is confirmed. */
 static kofn_status hear_claim(kf_host *h, kf_route *r, const kofn_note *note,
                               kofn_parcel *body)
 {
+    kofn_peer from = r->peer;
     kofn_note ready;
     kofn_parcel *its;
     kofn_status st;
@@ -356,7 +350,7 @@ static kofn_status hear_claim(kf_host *h, kf_route *r, const kofn_note *note,
         kf_claim_print(r, note);
     if (!kf_claim_ready(h, &ready, &its))
         return KOFN_OK;
-    st = hear_note(h, &ready, its);
+    st = hear_note(h, from, &ready, its);
     kofn_parcel_drop(its);
     return st;
 }
@@ -367,13 +361,19 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
     kf_route *r;
 
     TRY(add_route(h, peer, &r));
-    if (!speaks_for(h, r, note->from)) {
+    if (!speaks_for(r, note->from)) {
         h->foreign++;
         return KOFN_OK;
     }
-    if (note->type == KOFN_NOTE_VECTOR || note->type == KOFN_NOTE_PRINT)
+    switch (note->type) {
+    case KOFN_NOTE_VECTOR:
+    case KOFN_NOTE_PRINT:
         return hear_claim(h, r, note, body);
-    return hear_note(h, note, body);
+    case KOFN_NOTE_BYE:
+        return kf_mail_shun(h, peer, false);
+    default:
+        return hear_note(h, peer, note, body);
+    }
 }
 
 static kofn_status hear_packet(kf_host *h, kofn_packet *p)
@@ -426,18 +426,38 @@ kofn_status kf_mail_greet(kf_host *h)
     return KOFN_OK;
 }
 
+/* If there is another way to it, one of both may not have been its own. */
+static kofn_status lose(kf_host *h, kofn_life life, kofn_node_event_type how)
+{
+    if (life == 0)
+        return KOFN_OK;
+    if (can_reach(h, life))
+        how = KOFN_NODE_DOUBT;
+    return kf_host_step(h, &(kofn_node_event){.type = how,
+                                              .now = h->clock(h->clock_ud),
+                                              .life = life});
+}
+
 static kofn_status went(kf_host *h, kofn_peer peer)
 {
     kf_route *r = route_of(h, peer);
-    kofn_life life = r ? r->life : 0;
+    kofn_life life = r && !r->over ? r->life : 0;
 
     if (r)
         *r = h->route[--h->routes];
-    if (life == 0)
+    return lose(h, life, KOFN_NODE_WENT);
+}
+
+kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
+{
+    kf_route *r = route_of(h, peer);
+
+    if (!r || r->over)
         return KOFN_OK;
-    return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_WENT,
-                                              .now = h->clock(h->clock_ud),
-                                              .life = life});
+    r->over = true;
+    if (liar && h->t->forget)
+        h->t->forget(h->t, peer);
+    return lose(h, r->life, liar ? KOFN_NODE_LIAR : KOFN_NODE_WENT);
 }
 
 /* Nobody is there any more, and nobody can come. */

@@ -126,24 +126,6 @@ uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n)
     return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
-__extension__ typedef unsigned __int128 wide;
-
-uint64_t kf_note_print(uint64_t key, uint64_t sum, const void *bytes,
-                       size_t n)
-{
-    const uint64_t p = (UINT64_C(1) << 61) - 1;
-    const unsigned char *at = bytes;
-    uint64_t x = key % p;
-
-    for (size_t i = 0; i + 4 <= n; i += 4) {
-        wide y = (wide)sum * x + get32(at + i) + 1;
-
-        sum = (uint64_t)(y & p) + (uint64_t)(y >> 61);
-        sum -= sum >= p ? p : 0;
-    }
-    return sum;
-}
-
 /* ---- bodies --------------------------------------------------------------------- */
 
 size_t kf_note_bytes(const kofn_note *note)

@@ -40,12 +40,6 @@ bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
 
 /* XXH3 of n bytes, seeded. */
 uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n);
-/* A fingerprint of n bytes, a multiple of 4, after those of `sum`: their 32-bit
- * words as a polynomial, at a point that the key is, modulo 2^61 - 1.  Two
- * different vectors of N numbers have the same for at most 2 N + 16 of 2^61
- * keys, whoever chose them, as long as he did not know the key. */
-uint64_t kf_note_print(uint64_t key, uint64_t sum, const void *bytes,
-                       size_t n);
 
 /* Bodies of EPOCH and DECIDE: their size, and into and out of bytes. */
 size_t kf_note_bytes(const kofn_note *note);
