@@ -84,7 +84,7 @@ static void drain(kofn_node *n)
 {
     for (kofn_node_action a; kofn_node_next(n, &a);) {
         MUST(a.type == KOFN_NODE_SEND || a.type == KOFN_NODE_TAKE);
-        MUST(a.note.type >= KOFN_NOTE_BEAT && a.note.type <= KOFN_NOTE_BYE);
+        MUST(a.note.type >= KOFN_NOTE_BEAT && a.note.type <= KOFN_NOTE_PRINT);
         if (a.note.type == KOFN_NOTE_PIECE)
             MUST(a.note.group < GROUPS);
         if (a.note.type == KOFN_NOTE_EPOCH && a.note.epoch.number)
@@ -103,6 +103,7 @@ static void work(kofn_node *n, kofn_time now, bool final)
     MUST(t.group < GROUPS || t.type == KOFN_TASK_ENCODE);
     MUST(t.type != KOFN_TASK_DECODE || t.decoder);
     MUST(t.type == KOFN_TASK_ENCODE || t.type == KOFN_TASK_UPDATE ||
+         t.type == KOFN_TASK_ALONE ||
          kofn_node_wanted(n, &t));
     MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_DONE,
                                               .now = now,
@@ -115,7 +116,7 @@ static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
 {
     kofn_member member[4];
     uint32_t list[16];
-    kofn_note note = {.type = (kofn_note_type)(1 + next(r, KOFN_NOTE_BYE)),
+    kofn_note note = {.type = (kofn_note_type)(1 + next(r, KOFN_NOTE_PRINT)),
                       .from = next(r, 6),
                       .epoch = {next(r, 8), next(r, 6)},
                       .member = member,
@@ -150,6 +151,8 @@ static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
 
 static void run(reader *r, const kofn_plan *plan)
 {
+    static const kofn_node_event_type went[] = {KOFN_NODE_WENT, KOFN_NODE_LIAR,
+                                                KOFN_NODE_DOUBT};
     kofn_node_options o = {.life = 1 + next(r, 5),
                            .job = JOB,
                            .nodes = 3,
@@ -174,7 +177,7 @@ static void run(reader *r, const kofn_plan *plan)
                  KOFN_OK);
             break;
         case 1:
-            MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_WENT,
+            MUST(kofn_node_step(n, &(kofn_node_event){.type = went[next(r, 3)],
                                                       .now = now,
                                                       .life = next(r, 6)}) ==
                  KOFN_OK);
