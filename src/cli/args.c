@@ -279,6 +279,8 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1092:
         a->reach = text;
         return 0;
+    case 1093:
+        return set_size(o, text, 1, 4096, &a->confirm);
     case 'v':
         a->verify = true;
         return 0;
@@ -374,9 +376,11 @@ static int check_port(cli_args *a)
                           !strcmp(a->port, "processes")))
         return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "
                        "ipc:// and mpi, not on the simulator");
-    if (!a->masterless && (a->reach || a->decode))
+    if (!a->masterless && (a->reach || a->decode || a->confirm))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",
-                       a->reach ? "reach" : "decode");
+                       a->reach    ? "reach"
+                       : a->decode ? "decode"
+                                   : "confirm");
     if (a->reach && strncmp(a->port, "tcp:", 4) && strncmp(a->port, "ipc:", 4))
         return cli_say(EXIT_USAGE, "--reach needs an address of its own to "
                        "listen at; give --port tcp://HOST:PORT");

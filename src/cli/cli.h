@@ -41,6 +41,7 @@ typedef struct cli_args {
     const char *checkpoint; /* folder */
     bool masterless;
     int decode;        /* kofn_decoding */
+    size_t confirm;    /* as in kofn_peer_options; 0: not told */
     const char *reach; /* addresses */
     kofn_aet_params model;
     const char *model_option; /* one of those that was given, or NULL */

@@ -139,6 +139,12 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
     return cli_caught() || (!view->final && happen(ud, view->at.t));
 }
 
+/* Nodes that were started together are not hostile to each other. */
+static size_t confirm(const cli_args *a)
+{
+    return a->confirm ? a->confirm : !cli_is_address(a->port);
+}
+
 static kofn_peer_options peer_options(const run *r, node *n)
 {
     kofn_time patience = r->a->job.patience;
@@ -147,6 +153,7 @@ static kofn_peer_options peer_options(const run *r, node *n)
         .size = sizeof(kofn_peer_options),
         .nodes = r->nodes,
         .seat = n->seat,
+        .confirm = confirm(r->a),
         .decoding = r->decoding,
         .give_up = patience  ? patience
                    : r->mesh ? 5 * KOFN_SECOND
@@ -307,6 +314,8 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
     PUT("epochs", json_integer((json_int_t)n->end.epoch.number));
     PUT("adopted", json_integer((json_int_t)n->end.adopted));
     PUT("dropped", json_integer((json_int_t)n->end.dropped));
+    PUT("liars", json_integer((json_int_t)n->end.liars));
+    PUT("alone", json_integer((json_int_t)n->end.alone));
     PUT("finished", json_integer((json_int_t)have));
     PUT("spread", json_real(r->spread));
     if (r->a->verify)

@@ -111,4 +111,8 @@ assert np.linalg.norm(r - w) <= 1e-12 * np.linalg.norm(w)"
     refused elastic
     run kofn pagerank G.mtx --masterless --decode best
     refused best
+    run kofn pagerank G.mtx --confirm 2
+    refused confirm
+    run kofn pagerank G.mtx --masterless --confirm 0
+    refused confirm
 }
