@@ -606,6 +606,9 @@ typedef struct kofn_regress_step {
     double first;       /* norm of the first gradient                   */
     double lipschitz;   /* L, where it was estimated; or 0              */
     bool partial;       /* some gradients were of some points only      */
+    const kofn_report *setup; /* what it took to find L, in the iteration that
+                                 did; or NULL.  It is not in that iteration's
+                                 report                                  */
 } kofn_regress_step;
 
 /* Called after every iteration with what its rounds were together, and with
@@ -633,6 +636,8 @@ typedef struct kofn_regress_options {
      * break; w is in the caller's w.  Read when kofn_regress is called, and for
      * it alone.  NULL, or of iteration 0: begin. */
     const kofn_regress_step *resume;
+    bool intercept; /* the last column of X is all ones; the ridge is not of
+                       its weight                                          */
 } kofn_regress_options;
 
 typedef struct kofn_regress_result {
@@ -692,6 +697,21 @@ KOFN_API kofn_status kofn_regress_failing(kofn_regression *r,
                                           kofn_matrix *w,
                                           kofn_regress_result *res);
 KOFN_API void kofn_regression_free(kofn_regression *r);
+
+/* What a model says of the rows of X (float64): the mean of y, which is x . w
+ * for squares, the chance of label 1 for logistic regression, e^(x . w) for
+ * Poisson's.  Where w is longer than rows by one its end is an intercept.
+ * out is m x 1, contiguous. */
+KOFN_API kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
+                                  const kofn_matrix *w, kofn_loss loss);
+typedef struct kofn_fit {
+    double loss;  /* mean, without any ridge                                */
+    double share; /* explained: R^2 of squares, of the deviance of counts (NaN
+                     where y is constant); of labels that are told right     */
+} kofn_fit;
+KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, const kofn_matrix *X,
+                                 const kofn_matrix *y, const kofn_matrix *w,
+                                 kofn_loss loss);
 
 /* K[i][j] = k(x_i, z_j) over the rows of X and Z (float64) for k = "linear":
  * x.z, "rbf:s=S": exp(-|x-z|^2 / (2 S^2)), or "poly:degree=D,c=C": (x.z + C)^D.

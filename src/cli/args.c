@@ -261,6 +261,23 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1028:
         a->history = text;
         return *text ? 0 : wrong(o, "\"\"", "give a file name");
+    case 1029:
+        if (set_size(o, text, 1, 1000000000, &n))
+            return EXIT_USAGE;
+        a->regress.batches = (unsigned)n;
+        return 0;
+    case 1030:
+        a->regress.intercept = true;
+        return 0;
+    case 1031:
+        a->standardise = true;
+        return 0;
+    case 1032:
+        a->labels = text;
+        return 0;
+    case 1033:
+        a->points = text;
+        return 0;
     case 1050:
         return set_size(o, text, 1, 4, &a->scenario);
     case 1051:

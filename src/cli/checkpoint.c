@@ -128,6 +128,9 @@ static void say_regress(json_t *o, const cli_args *a)
     say_text(o, "--kernel", a->kernel);
     say_real(o, "--l2", r->ridge);
     say_real(o, "--step", r->step);
+    say_real(o, "--batches", r->batches);
+    say_real(o, "--intercept", r->intercept);
+    say_real(o, "--scale", a->standardise);
 }
 
 /* All that the numbers depend on: key to string. */

@@ -50,6 +50,8 @@ typedef struct cli_args {
     int stale;       /* bench: 1 + fifo, latest, reset; 0: fifo */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
+    bool standardise;            /* --scale of regress */
+    const char *labels, *points; /* predict */
     const char *weather_text; /* as it was given */
     size_t least;             /* workers that are enough to begin; 0: all */
     const char *keys, *data_path;
@@ -76,6 +78,7 @@ enum {
     IN_REGRESS = 1 << 9,
     IN_WORKER = 1 << 10,
     IN_KEYGEN = 1 << 11,
+    IN_PREDICT = 1 << 12,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
     IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS
@@ -123,6 +126,8 @@ int cli_fail_input(kofn_status st);
 /* The line of progress on stderr: drawn anew, and gone. */
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_erase(void);
+/* null where it is not finite. */
+json_t *cli_number(double x);
 /* On stdout, and freed. */
 void cli_print_json(json_t *o);
 /* What cli_say last gave as the reason of a failure. */
@@ -167,6 +172,7 @@ int cmd_replay(cli_args *a);
 int cmd_model(cli_args *a);
 int cmd_bench(cli_args *a);
 int cmd_regress(cli_args *a);
+int cmd_predict(cli_args *a);
 int cmd_worker(cli_args *a);
 int cmd_keygen(cli_args *a);
 
@@ -223,7 +229,9 @@ typedef struct session {
     unsigned iterations;
     double rel_error; /* < 0: not verified */
     double eigenvalue, change; /* of an iteration */
-    double objective, test_objective, gradient; /* of the last one */
+    double objective, test_objective, gradient; /* of a regression, ... */
+    double share, test_share;                   /* ... at its end       */
+    json_t *setup; /* what it took to find the step, or NULL */
     bool converged;
     kofn_status status;
     double started, drawn; /* wall clock; when progress was last drawn */
@@ -242,10 +250,43 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds);
 /* A round is over, or goes on (rep == NULL); draws progress. */
 void session_round(session *s, const kofn_report *rep, double change);
+/* Does a regression descend by batches, so that its figures are of those? */
+bool session_batched(const session *s);
 /* Write the result unless --output was not given. */
 int session_write(const session *s, const kofn_matrix *out, unsigned dims);
 /* Report, free everything, and give the exit code. */
 int session_close(session *s, int code);
+
+/* ---- regression: files and points (cmd_predict.c, points.c) ---------------------------- */
+
+/* The dense matrix in a file; a copy in double precision if it is not that. */
+typedef struct input {
+    kofn_file *file;
+    double *copy;
+} input;
+int input_matrix(input *in, kofn_matrix *out, const char *path);
+/* A row or a column of labels, one for each row of X. */
+int input_labels(input *in, kofn_matrix *y, const char *path,
+                 const kofn_matrix *X, const char *X_path);
+void input_free(input *in);
+/* What kofn_fit.share is called of this loss. */
+const char *cli_share_name(kofn_loss loss);
+
+/* Columns as they were in the points that a model is fitted to. */
+typedef struct points {
+    size_t columns;
+    bool intercept, scale;
+    double *mean, *deviation;
+} points;
+int points_know(points *p, const kofn_matrix *X, bool intercept, bool scale);
+/* Points as they are fitted to, in memory of their own. */
+int points_prepare(const points *p, const kofn_matrix *X, kofn_matrix *out);
+/* Weights for points as they were before; the intercept is the last. */
+void points_undo(const points *p, const double *w, double *out);
+/* How many times as widely one column is spread as another; 1 when they were
+ * scaled. */
+double points_spread(const points *p);
+void points_free(points *p);
 
 /* ---- without a master (masterless.c) ------------------------------------------------ */
 

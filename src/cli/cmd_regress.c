@@ -7,75 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The dense matrix in a file; a copy in double precision if it is not that. */
-typedef struct input {
-    kofn_file *file;
-    double *copy;
-} input;
-
 typedef struct fit {
     input file[4];  /* X, y and the held-out ones */
     kofn_matrix K[2]; /* the kernel's values, in the place of both X */
+    points points;    /* or what else is fitted to in that place ...  */
+    kofn_matrix own[2]; /* ... and in whose memory                    */
     kofn_matrix X, y, test_X, test_y, w;
     kofn_regression *regression;
     session *session;
     kofn_regress_step resume;
     double *both; /* w and where the next gradient is taken: a checkpoint */
     FILE *history;
+    double first;   /* norm of the first gradient */
     int spoiled;    /* why the history could not be written, or 0 */
     bool verifying; /* without workers */
 } fit;
 
 /* ---- inputs ---------------------------------------------------------------- */
-
-static void copy_floats(double *to, const kofn_matrix *a)
-{
-    const float *from = a->data;
-
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            to[i * a->cols + j] = (double)from[i * a->ld + j];
-}
-
-static int read_matrix(input *in, kofn_matrix *out, const char *path)
-{
-    kofn_status st = kofn_file_open(&in->file, path);
-    const kofn_matrix *a = st ? NULL : kofn_file_dense(in->file);
-
-    if (st)
-        return cli_fail_input(st);
-    if (!a)
-        return cli_say(EXIT_USAGE, "%s is sparse; regression takes dense "
-                       "matrices", path);
-    *out = *a;
-    if (a->dtype == KOFN_F64)
-        return 0;
-    in->copy = malloc(a->rows * a->cols * sizeof *in->copy);
-    if (!in->copy)
-        return cli_say(EXIT_FAILED, "out of memory for %s", path);
-    copy_floats(in->copy, a);
-    *out = (kofn_matrix){in->copy, a->rows, a->cols, a->cols, KOFN_F64};
-    return 0;
-}
-
-/* A row or a column of labels, one for each row of X. */
-static int read_labels(input *in, kofn_matrix *y, const char *path,
-                       const kofn_matrix *X, const char *X_path)
-{
-    int code = read_matrix(in, y, path);
-
-    if (code)
-        return code;
-    if (y->rows == 1 && y->cols == X->rows) {
-        y->rows = y->cols;
-        y->cols = y->ld = 1;
-    }
-    if (y->rows == X->rows && y->cols == 1)
-        return 0;
-    return cli_say(EXIT_USAGE, "%s is %zu x %zu; %s, %zu x %zu, needs %zu "
-                   "labels", path, y->rows, y->cols, X_path, X->rows, X->cols,
-                   X->rows);
-}
 
 /* From points to the kernel's values between them and those fitted to. */
 static int apply_kernel(fit *f, const char *kernel)
@@ -92,23 +40,40 @@ static int apply_kernel(fit *f, const char *kernel)
     return 0;
 }
 
+/* With a column of ones, or columns on one scale; held-out points likewise. */
+static int prepare(fit *f, const cli_args *a)
+{
+    int code = points_know(&f->points, &f->X, a->regress.intercept,
+                           a->standardise);
+
+    if (code || !(a->regress.intercept || a->standardise))
+        return code;
+    code = points_prepare(&f->points, &f->X, &f->own[0]);
+    if (!code && f->test_X.data)
+        code = points_prepare(&f->points, &f->test_X, &f->own[1]);
+    f->X = f->own[0];
+    if (f->test_X.data)
+        f->test_X = f->own[1];
+    return code;
+}
+
 static int load(fit *f, const cli_args *a)
 {
-    int code = read_matrix(&f->file[0], &f->X, a->operand[0]);
+    int code = input_matrix(&f->file[0], &f->X, a->operand[0]);
 
     if (!code)
-        code = read_labels(&f->file[1], &f->y, a->operand[1], &f->X,
+        code = input_labels(&f->file[1], &f->y, a->operand[1], &f->X,
                            a->operand[0]);
     if (!code && a->test_X)
-        code = read_matrix(&f->file[2], &f->test_X, a->test_X);
+        code = input_matrix(&f->file[2], &f->test_X, a->test_X);
     if (!code && a->test_X)
-        code = read_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
+        code = input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
                            a->test_X);
     if (!code && a->test_X && f->test_X.cols != f->X.cols)
         code = cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
                        f->test_X.cols, a->operand[0], f->X.cols);
-    if (!code && a->kernel)
-        code = apply_kernel(f, a->kernel);
+    if (!code)
+        code = a->kernel ? apply_kernel(f, a->kernel) : prepare(f, a);
     if (code)
         return code;
     f->w = (kofn_matrix){calloc(f->X.cols, sizeof(double)), f->X.cols, 1, 1,
@@ -119,10 +84,11 @@ static int load(fit *f, const cli_args *a)
 static void release(fit *f)
 {
     kofn_regression_free(f->regression);
-    for (size_t i = 0; i < 4; i++) {
-        kofn_file_free(f->file[i].file);
-        free(f->file[i].copy);
-    }
+    for (size_t i = 0; i < 4; i++)
+        input_free(&f->file[i]);
+    for (size_t i = 0; i < 2; i++)
+        free(f->own[i].data);
+    points_free(&f->points);
     kofn_free(f->K[0].data);
     kofn_free(f->K[1].data);
     free(f->w.data);
@@ -133,9 +99,21 @@ static void release(fit *f)
 
 /* ---- iterations -------------------------------------------------------------- */
 
-static json_t *number(double x)
+/* What the workers did before the first step, to find how long it may be. */
+static void keep_setup(fit *f, const kofn_report *rep)
 {
-    return x - x == 0 ? json_real(x) : json_null();
+    double seconds = (double)rep->took * 1e-9;
+
+    if (f->history &&
+        fprintf(f->history, "0,nan,nan,nan,0,%.9g,%u,%u,%llu\n", seconds,
+                rep->late, rep->messages,
+                (unsigned long long)rep->scalars) < 0)
+        f->spoiled = errno;
+    if (f->session->args->json && !f->session->setup)
+        f->session->setup =
+            json_pack("{s:i, s:f, s:i, s:I}", "rounds", (int)rep->rounds,
+                      "seconds", seconds, "stragglers", (int)rep->late,
+                      "scalars_received", (json_int_t)rep->scalars);
 }
 
 static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
@@ -152,9 +130,10 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
     if (s->args->json)
         json_array_append_new(
             s->per_iteration,
-            json_pack("{s:o, s:o, s:f, s:i, s:I}", "objective",
-                      number(now->objective), "test_objective",
-                      number(now->test), "seconds", seconds, "stragglers",
+            json_pack("{s:o, s:o, s:f, s:i, s:I}",
+                      session_batched(s) ? "batch_objective" : "objective",
+                      cli_number(now->objective), "test_objective",
+                      cli_number(now->test), "seconds", seconds, "stragglers",
                       (int)rep->late, "scalars_received",
                       (json_int_t)rep->scalars));
 }
@@ -170,9 +149,9 @@ static void save(fit *f, const kofn_regress_step *now)
     memcpy(f->both + n, now->v, n * sizeof(double));
     checkpoint_save(f->session->checkpoint, now->iteration, &both,
                     json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}",
-                              "objective", number(now->objective), "gradient",
-                              number(now->gradient), "test", number(now->test),
-                              "step", now->step, "first", now->first,
+                              "objective", cli_number(now->objective),
+                              "gradient", cli_number(now->gradient), "test",
+                              cli_number(now->test), "step", now->step, "first", now->first,
                               "lipschitz", now->lipschitz, "partial",
                               (double)now->partial));
 }
@@ -204,6 +183,7 @@ static int resume(fit *f, const cli_args *a)
         .first = checkpoint_number(c, "first"),
         .lipschitz = checkpoint_number(c, "lipschitz"),
         .partial = checkpoint_number(c, "partial") != 0};
+    f->first = f->resume.first;
     return code;
 }
 
@@ -216,6 +196,9 @@ static int watch(void *ud, const kofn_regress_step *now,
         return cli_caught();
     if (rep) {
         f->session->iterations = now->iteration;
+        f->first = now->first;
+        if (now->setup)
+            keep_setup(f, now->setup);
         keep(f, now, rep);
         save(f, now);
     }
@@ -253,8 +236,10 @@ static int open_history(fit *f, const char *path)
     if (!f->history)
         return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
     setvbuf(f->history, NULL, _IOLBF, 0); /* whole lines, to be watched */
-    fputs("iteration,objective,gradient_norm,test_objective,step,seconds,"
-          "stragglers,messages,scalars_received\n", f->history);
+    fprintf(f->history, "iteration,%sobjective,%sgradient_norm,test_objective,"
+            "step,seconds,stragglers,messages,scalars_received\n",
+            session_batched(f->session) ? "batch_" : "",
+            session_batched(f->session) ? "batch_" : "");
     return 0;
 }
 
@@ -308,8 +293,83 @@ static int verify(fit *f)
     return code;
 }
 
-static int conclude(session *s, kofn_status st, const kofn_regress_result *res)
+/* F of all points at the end, and how well the model fits. */
+static kofn_status judge(fit *f, const kofn_regress_options *o)
 {
+    session *s = f->session;
+    const double *w = f->w.data;
+    kofn_fit found;
+    kofn_status st = kofn_fit_of(&found, &f->X, &f->y, &f->w, o->loss);
+
+    if (st)
+        return st;
+    s->objective = found.loss;
+    for (size_t j = 0; j < f->w.rows - o->intercept; j++)
+        s->objective += o->ridge / 2 * w[j] * w[j];
+    s->share = found.share;
+    if (!f->test_X.data)
+        return KOFN_OK;
+    st = kofn_fit_of(&found, &f->test_X, &f->test_y, &f->w, o->loss);
+    s->test_objective = found.loss;
+    s->test_share = found.share;
+    return st;
+}
+
+static void tell(const fit *f, const kofn_regress_result *res)
+{
+    const session *s = f->session;
+    const cli_args *a = s->args;
+    const char *name = cli_share_name(a->regress.loss);
+
+    fprintf(stderr, "%s after %u iterations: objective %.9g, %s %.2e, %s %.4g",
+            session_batched(s) ? "stopped"
+            : res->converged   ? "converged"
+                               : "not converged",
+            res->iterations, s->objective,
+            session_batched(s) ? "gradient of the last batch" : "gradient",
+            res->gradient, name, s->share);
+    if (f->test_X.data)
+        fprintf(stderr, "; held-out points: loss %.9g, %s %.4g",
+                s->test_objective, name, s->test_share);
+    fputc('\n', stderr);
+}
+
+static bool quicker(const cli_args *a)
+{
+    return a->regress.descent == KOFN_DESCENT_GD &&
+           a->regress.rule == KOFN_STEP_FIXED &&
+           a->regress.loss != KOFN_LOSS_POISSON;
+}
+
+/* What is likely to help, the most likely first. */
+static void advise(const fit *f, const kofn_regress_result *res)
+{
+    const cli_args *a = f->session->args;
+    double spread = f->points.columns ? points_spread(&f->points) : 1;
+    char scale[120] = "";
+
+    if (res->converged || session_batched(f->session) || a->quiet)
+        return;
+    if (!(res->gradient < f->first)) {
+        cli_say(0, "not converged after %u iterations: the gradient has grown "
+                "%.2g times; try a shorter --step, or --line-search armijo",
+                res->iterations, res->gradient / f->first);
+        return;
+    }
+    if (spread > 10)
+        snprintf(scale, sizeof scale, "--scale (one column varies %.2g times "
+                 "as much as another), ", spread);
+    cli_say(0, "not converged after %u iterations: the gradient is %.2g of the "
+            "first; try %s%s--iterations %u, or a larger --tol",
+            res->iterations, res->gradient / f->first, scale,
+            quicker(a) ? "--optimizer nesterov, " : "", 10 * res->iterations);
+}
+
+static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
+{
+    session *s = f->session;
+    kofn_status judged = KOFN_OK;
+
     s->status = st;
     s->iterations = res->iterations;
     s->objective = res->objective;
@@ -318,17 +378,35 @@ static int conclude(session *s, kofn_status st, const kofn_regress_result *res)
     s->converged = res->converged;
     if (cli_caught())
         return 128 + cli_caught();
-    if (st < 0)
-        return cli_fail(st);
+    if (st >= 0)
+        judged = judge(f, &s->args->regress);
+    if (st < 0 || judged)
+        return cli_fail(st < 0 ? st : judged);
     cli_erase();
     if (!s->args->quiet && !s->args->json)
-        fprintf(stderr, "%s after %u iterations: objective %.9g, gradient "
-                "%.2e\n", res->converged ? "converged" : "not converged",
-                res->iterations, res->objective, res->gradient);
+        tell(f, res);
+    advise(f, res);
     return st == KOFN_PARTIAL
                ? cli_say(EXIT_TOOFEW, "gradients were of the points of those "
                          "who answered; that is what the scheme is for")
                : 0;
+}
+
+/* The weights are for X as it was read. */
+static int write_weights(fit *f, const cli_args *a)
+{
+    kofn_matrix w = f->w;
+    int code;
+
+    if (a->kernel)
+        return session_write(f->session, &w, 1);
+    w.data = malloc(w.rows * sizeof(double));
+    if (!w.data)
+        return cli_say(EXIT_FAILED, "out of memory for the weights");
+    points_undo(&f->points, f->w.data, w.data);
+    code = session_write(f->session, &w, 1);
+    free(w.data);
+    return code;
 }
 
 static int descend(fit *f, const cli_args *a, kofn_op op)
@@ -341,17 +419,29 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
         return cli_fail(st);
     cli_guard(true);
     st = kofn_regress(f->regression, &f->w, &res);
-    code = f->spoiled ? 0 : conclude(f->session, st, &res);
+    code = f->spoiled ? 0 : conclude(f, st, &res);
     if (!code && !f->spoiled && a->verify)
         code = verify(f);
     cli_guard(false);
     if (f->spoiled)
         return 0; /* for close_history to tell */
     if (!code || st == KOFN_PARTIAL) {
-        wrote = session_write(f->session, &f->w, 1);
+        wrote = write_weights(f, a);
         code = wrote ? wrote : code;
     }
     return code;
+}
+
+/* Options that do not go together. */
+static int check(const cli_args *a)
+{
+    if (a->kernel && (a->regress.intercept || a->standardise))
+        return cli_say(EXIT_USAGE, "--%s is of the columns of X, which "
+                       "--kernel replaces; scale the points beforehand",
+                       a->standardise ? "scale" : "intercept");
+    if (a->regress.batches && a->regress.descent != KOFN_DESCENT_SGD)
+        return cli_say(EXIT_USAGE, "--batches is for --optimizer sgd");
+    return 0;
 }
 
 int cmd_regress(cli_args *a)
@@ -360,9 +450,11 @@ int cmd_regress(cli_args *a)
     fit f = {.session = &s};
     kofn_regress_options o;
     kofn_problem pb = {0};
-    int code = load(&f, a);
+    int code = check(a);
     kofn_status st = KOFN_OK;
 
+    if (!code)
+        code = load(&f, a);
     if (!code) {
         o = options(&f, a);
         st = kofn_regression_new(&f.regression, &f.X, &f.y, &o);

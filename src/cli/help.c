@@ -205,7 +205,7 @@ static const char *const json_keys[] = {
     "command, scheme, workers, seed, port", "what was run, with all defaults",
     "threshold", "any this many answers decode",
     "rounds", "how often the product was computed",
-    "iterations", "of power and pagerank; else 0",
+    "iterations", "of power, pagerank and regress; else 0",
     "seconds", "of all rounds; clock says whether they are real, modelled or "
                "measured",
     "encode_seconds, wait_seconds, decode_seconds", "where they went",
@@ -218,6 +218,22 @@ static const char *const json_keys[] = {
     "predicted_error", "the relative error expected from it",
     "rel_error", "the relative error found by \\-\\-verify",
     "eigenvalue, change, converged", "of an iteration",
+    "objective", "of regress: what is minimised, over all points, at the end",
+    "r2, accuracy, explained_deviance", "how well the model fits, by \\-\\-loss: "
+        "1 less the squares that are left by those around the mean; the share "
+        "of labels told right; as r2, with the deviance of counts",
+    "test_objective, test_r2, ...", "the same of the points of \\-\\-test",
+    "gradient_norm, batch_gradient_norm",
+        "of the last gradient, with sgd of its batch; converged says whether it "
+        "is below \\-\\-tol times the first one",
+    "setup", "of regress: rounds, seconds and numbers received for the length "
+             "of steps, before the first; absent where nothing was measured",
+    "per_iteration", "of regress: objective (sgd: batch_objective) where the "
+                     "gradient was taken, test_objective after the step, "
+                     "seconds, stragglers, scalars_received",
+    "messages, scalars_received, recovery_threshold",
+        "of regress: results that came, numbers in them, and how many answers "
+        "decode",
     "per_round", "for each round live workers, the rows of its block that each "
                  "worker was given, and seconds",
     "job, resumed_after, checkpoint_seconds, checkpoint_failures",
@@ -264,7 +280,9 @@ void cli_manual(FILE *f)
           "failure before there were workers there are status, command "
           "and error only.\n", f);
     man_list(f, json_keys);
-    fputs(".SH EXIT STATUS\n.TP\n0\nanswered exactly\n.TP\n1\nfailed\n.TP\n2\n"
-          "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\ncorrupt beyond "
-          "correction\n.TP\n128+n\nended by signal n\n", f);
+    fputs(".SH EXIT STATUS\n.TP\n0\nanswered exactly; of "
+          "an iteration that stopped at its limit, too: a remark and converged "
+          "in \\-\\-json tell\n.TP\n1\nfailed\n.TP\n2\n"
+          "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\nwrong "
+          "answers that could not be left out\n.TP\n128+n\nended by signal n\n", f);
 }

@@ -68,6 +68,11 @@ json_t *cli_error_json(void)
     return json_string(said);
 }
 
+json_t *cli_number(double x)
+{
+    return x - x == 0 ? json_real(x) : json_null();
+}
+
 void cli_print_json(json_t *o)
 {
     json_dumpf(o, stdout, JSON_REAL_PRECISION(17));
@@ -106,7 +111,7 @@ int cli_check_names(const cli_args *a)
                {"metrics", a->job.metrics},
                {"trace", a->job.trace}};
     const char *in[] = {a->operand[0], a->operand[1], a->test_X, a->test_y,
-                        a->events};
+                        a->events, a->labels, a->points};
 
     for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
         for (size_t k = 0; k < sizeof in / sizeof *in && out[i].path; k++)

@@ -156,7 +156,8 @@ static const char *base_name(const char *path)
 static const char *source(const cli_args *a)
 {
     bool as_it_is =
-        a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) && !a->kernel;
+        a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) && !a->kernel &&
+        !a->regress.intercept && !a->standardise;
 
     return as_it_is ? base_name(a->operand[0]) : NULL;
 }

@@ -132,14 +132,23 @@ void session_round(session *s, const kofn_report *rep, double change)
 
 /* ---- the report ------------------------------------------------------------------- */
 
-static json_t *number(double x)
-{
-    return x - x == 0 ? json_real(x) : json_null();
-}
-
 static const char *status_word(kofn_status st, int code)
 {
     return code == EXIT_EXACT ? "ok" : st == KOFN_PARTIAL ? "partial" : "failed";
+}
+
+bool session_batched(const session *s)
+{
+    return s->args->regress.descent == KOFN_DESCENT_SGD;
+}
+
+static void put_share(json_t *o, const cli_args *a, const char *prefix,
+                      double share)
+{
+    char key[40];
+
+    snprintf(key, sizeof key, "%s%s", prefix, cli_share_name(a->regress.loss));
+    json_object_set_new(o, key, cli_number(share));
 }
 
 /* Workers that were named as corrupt: their numbers, or who they are of. */
@@ -171,10 +180,10 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("threshold", json_integer((json_int_t)info->threshold));
     PUT("rounds", json_integer(t->rounds));
     PUT("iterations", json_integer(s->iterations));
-    PUT("seconds", number(seconds(t->took)));
-    PUT("encode_seconds", number(seconds(t->encoding)));
-    PUT("wait_seconds", number(seconds(t->waiting)));
-    PUT("decode_seconds", number(seconds(t->decoding)));
+    PUT("seconds", cli_number(seconds(t->took)));
+    PUT("encode_seconds", cli_number(seconds(t->encoding)));
+    PUT("wait_seconds", cli_number(seconds(t->waiting)));
+    PUT("decode_seconds", cli_number(seconds(t->decoding)));
     PUT("joined", json_integer(t->joined));
     PUT("left", json_integer(t->left));
     PUT("sent_bytes", json_integer((json_int_t)t->sent));
@@ -185,22 +194,28 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("corrupted_names", liars(s, t, true));
     PUT("may_lie", json_integer((json_int_t)t->liars));
     PUT("corrupt_results", json_integer(t->corrupt));
-    PUT("floor", number(t->floor));
-    PUT("noise", number(t->noise));
-    PUT("predicted_error", number(t->predicted));
+    PUT("floor", cli_number(t->floor));
+    PUT("noise", cli_number(t->noise));
+    PUT("predicted_error", cli_number(t->predicted));
     if (a->verify)
-        PUT("rel_error", number(s->rel_error < 0 ? NAN : s->rel_error));
+        PUT("rel_error", cli_number(s->rel_error < 0 ? NAN : s->rel_error));
     if (a->command->bit == IN_POWER)
-        PUT("eigenvalue", number(s->eigenvalue));
+        PUT("eigenvalue", cli_number(s->eigenvalue));
     if (a->command->bit & IN_ITERATE) {
-        PUT("change", number(s->change));
+        PUT("change", cli_number(s->change));
         PUT("converged", json_boolean(s->converged));
     }
     if (a->command->bit == IN_REGRESS) {
-        PUT("objective", number(s->objective));
-        PUT("test_objective", number(s->test_objective));
-        PUT("gradient_norm", number(s->gradient));
+        PUT("objective", cli_number(s->objective));
+        PUT("test_objective", cli_number(s->test_objective));
+        put_share(o, a, "", s->share);
+        if (a->test_X)
+            put_share(o, a, "test_", s->test_share);
+        PUT(session_batched(s) ? "batch_gradient_norm" : "gradient_norm",
+            cli_number(s->gradient));
         PUT("converged", json_boolean(s->converged));
+        if (s->setup)
+            PUT("setup", json_incref(s->setup));
         PUT("messages", json_integer(t->messages));
         PUT("scalars_received", json_integer((json_int_t)t->scalars));
         PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
@@ -295,7 +310,8 @@ static double largest(const kofn_matrix *a)
 
 double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
 {
-    double unit = largest(b), top = 0, bottom = 0; /* unit: squares stay finite */
+    double unit = largest(b); /* so that squares stay finite */
+    double top = 0, bottom = 0;
 
     if (unit == 0)
         return largest(a) == 0 ? 0 : (double)INFINITY;
@@ -359,5 +375,6 @@ int session_close(session *s, int code)
     checkpoint_free(s->checkpoint);
     json_decref(s->per_round);
     json_decref(s->per_iteration);
+    json_decref(s->setup);
     return code;
 }

@@ -4,7 +4,7 @@
 const cli_option cli_options[] = {
     {'o', "output", "FILE",
      "write the result there (.npy, .csv or .mtx by its suffix)",
-     IN_RUN | IN_GEN},
+     IN_RUN | IN_GEN | IN_PREDICT},
     {'n', "workers", "N", "workers at the start (8)", IN_RUN | IN_SCHEMES},
     {'s', "scheme", "NAME[:key=value,...]",
      "the code (elastic); see kofn schemes", IN_RUN},
@@ -50,21 +50,36 @@ const cli_option cli_options[] = {
     {'t', "tol", "T",
      "stop when the change is below it (1e-10); regress: the gradient, as a "
      "share of the first (1e-8)", IN_ITERATE | IN_REGRESS},
-    {1020, "loss", "ls|logistic|poisson", "what is minimised (ls)",
-     IN_REGRESS},
+    {1020, "loss", "ls|logistic|poisson",
+     "what is minimised: least squares, for labels 0 and 1 or -1 and 1, for "
+     "counts (ls)", IN_REGRESS | IN_PREDICT},
     {1021, "l2", "LAMBDA", "weight of |w|^2/2 (0)", IN_REGRESS},
     {1022, "kernel", "linear|rbf:s=S|poly:degree=D,c=C",
-     "regress on the kernel matrix of X instead of X", IN_REGRESS},
+     "regress on the kernel matrix of X instead of X",
+     IN_REGRESS | IN_PREDICT},
     {1023, "optimizer", "gd|nesterov|sgd", "how to descend (gd)", IN_REGRESS},
     {1024, "line-search", "none|exact|armijo|grid",
      "none: fixed steps of 1/L, L measured on the workers (none)", IN_REGRESS},
     {1025, "step", "S", "length of fixed steps", IN_REGRESS},
     {1026, "iterations", "N", "at most (100)", IN_REGRESS},
+    {1029, "batches", "B",
+     "sgd: a step for each of so many batches of the points (10)", IN_REGRESS},
+    {1030, "intercept", NULL,
+     "fit a constant as well; it is the last weight, and --l2 is not of it",
+     IN_REGRESS},
+    {1031, "scale", NULL,
+     "fit to columns divided by their standard deviation, with --intercept "
+     "less their mean; the weights that are written are for X as it is",
+     IN_REGRESS},
+    {1032, "labels", "FILE", "what y was: say how well it is predicted",
+     IN_PREDICT},
+    {1033, "points", "FILE", "with --kernel, the X that was fitted to",
+     IN_PREDICT},
     {1027, "test", "Xt yt", "two files with points that were held out",
      IN_REGRESS},
     {1028, "history", "FILE",
-     "a line of CSV an iteration: objective, gradient, seconds, ...",
-     IN_REGRESS},
+     "a line of CSV an iteration: objective, gradient, seconds, ...; line 0 is "
+     "of what came before the first step", IN_REGRESS},
     {'m', "max-iter", "N", "iterations at most (200)", IN_ITERATE},
     {1090, "masterless", NULL,
      "nodes among equals: each decodes for itself and has the result, and none "
@@ -150,9 +165,9 @@ const cli_option cli_options[] = {
     {'v', "verify", NULL,
      "compute the plain answer as well and report the relative error", IN_RUN},
     {'j', "json", NULL, "one JSON object on stdout; schemes without a name: a list of them",
-     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH},
+     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH | IN_PREDICT},
     {'q', "quiet", NULL, "no report, no progress",
-     IN_RUN | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN},
+     IN_RUN | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT},
     {'h', "help", NULL, "this text", ~0u},
     {0, NULL, NULL, NULL, 0},
 };
@@ -200,13 +215,22 @@ const cli_command cli_commands[] = {
      "of which ends with the ranks",
      IN_PAGERANK, 1, 1, cmd_pagerank},
     {"regress", "X y", "fit a linear model of y by the rows of X",
-     "Gradient descent whose gradients come from coded workers: margins and "
-     "then their combination under elastic, X' X w under pcr, or sums of "
-     "gradients of parts under gc, cgc, agc, g-cgc, g-agc, bcc, replication "
-     "and uncoded, or of what parts there are, which is not exact, under ignore "
-     "and distr-bgd. Labels may stand in a row or in a column.",
+     "Gradient descent; coded workers compute the gradients. Under elastic "
+     "each answers twice an iteration: for X w, and then for X' times what the "
+     "loss makes of it. Under pcr it answers once, for X' X w, of least squares "
+     "only; under gc, cgc, agc, g-cgc, g-agc, bcc, replication and uncoded "
+     "once, with sums of the gradients of its parts of the points. ignore and "
+     "distr-bgd make do with the parts that there are, which is not exact. "
+     "Labels may stand in a row or in a column. The end is reported with R^2, "
+     "accuracy or explained deviance. Descent that has not converged is no "
+     "failure: a remark says what to try, converged in --json is false, and "
+     "the weights are written. sgd stops after --iterations.",
      "kofn regress X.npy y.npy -o w.npy --loss logistic --l2 1e-3  "
      "elastic: any four of eight may vanish\n"
+     "kofn regress X.npy y.npy -o w.npy --intercept --scale --test Xt.npy "
+     "yt.npy  columns of different units, and points held out\n"
+     "kofn regress X.npy y.npy -o w.npy --optimizer sgd --batches 20 "
+     "--iterations 200  ten times through the points\n"
      "kofn regress X.npy y.npy -o w.npy -s pcr:r=4 --optimizer nesterov  "
      "least squares, the fewest answers\n"
      "kofn regress X.npy y.npy -s gc:d=3 -w straggle=0.1 --verify "
@@ -214,6 +238,17 @@ const cli_command cli_commands[] = {
      "kofn regress X.npy y.npy -s agc:d=3 -w straggle=0.1  messages as short "
      "as the stragglers of the round allow",
      IN_REGRESS, 2, 2, cmd_regress},
+    {"predict", "X w", "what a model that regress made says of the rows of X",
+     "The mean of y for each row: x w for least squares, the chance of label 1 "
+     "for logistic regression, the expected count for Poisson's. Weights that "
+     "are longer than a row by one end with an intercept. Computed here, "
+     "without workers.",
+     "kofn predict X.npy w.npy -o y.npy  a number a row\n"
+     "kofn predict Xt.npy w.npy --loss logistic --labels yt.npy  how many of "
+     "these are told right\n"
+     "kofn predict Xt.npy a.npy --kernel rbf:s=3 --points X.npy -o y.npy  with "
+     "the kernel and the points that were fitted to",
+     IN_PREDICT, 2, 2, cmd_predict},
     {"gen", "matrix|vector|graph|uniform SIZE...", "inputs to try things on",
      "matrix ROWS COLS and vector N hold normal numbers, uniform ROWS COLS "
      "numbers in [0, 1); graph NODES ARCS is an R-MAT graph. Sizes may end in "

@@ -52,7 +52,7 @@ static kofn_status check_options(const kofn_regress_options *o, size_t m)
     return KOFN_OK;
 }
 
-static kofn_status check_shape(const kofn_matrix *X, const char *name)
+kofn_status kf_regress_shape(const kofn_matrix *X, const char *name)
 {
     if (!X || !X->data || X->rows == 0 || X->cols == 0 || X->ld < X->cols)
         return kf_fail(KOFN_SHAPE, "%s is missing or empty", name);
@@ -61,7 +61,7 @@ static kofn_status check_shape(const kofn_matrix *X, const char *name)
     return KOFN_OK;
 }
 
-static kofn_status check_finite(const kofn_matrix *X, const char *name)
+kofn_status kf_regress_finite(const kofn_matrix *X, const char *name)
 {
     const double *x = X->data;
 
@@ -73,18 +73,26 @@ static kofn_status check_finite(const kofn_matrix *X, const char *name)
     return KOFN_OK;
 }
 
-static kofn_status points(const kofn_matrix *X, const kofn_matrix *y,
-                          const char *what, kofn_loss loss, double **labels)
+kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
+                              const char *what, kofn_loss loss, double **labels)
 {
-    TRY(check_shape(X, what));
-    TRY(check_shape(y, "y"));
+    kofn_status st;
+
+    *labels = NULL;
+    TRY(kf_regress_shape(X, what));
+    TRY(kf_regress_shape(y, "y"));
     if (y->cols != 1 || y->rows != X->rows)
         return kf_fail(KOFN_SHAPE, "y is %zu x %zu and must be %zu x 1: a "
                        "label for each row of %s", y->rows, y->cols, X->rows,
                        what);
-    TRY(check_finite(X, what));
+    TRY(kf_regress_finite(X, what));
     *labels = kf_new(y->rows, sizeof **labels);
-    return *labels ? kf_loss_labels(loss, y, "y", *labels) : KOFN_NOMEM;
+    st = *labels ? kf_loss_labels(loss, y, "y", *labels) : KOFN_NOMEM;
+    if (st) {
+        kf_free(*labels);
+        *labels = NULL;
+    }
+    return st;
 }
 
 static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
@@ -92,7 +100,7 @@ static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
 {
     const kofn_regress_options *o = &r->opt;
 
-    TRY(points(X, y, "X", o->loss, &r->y));
+    TRY(kf_regress_points(X, y, "X", o->loss, &r->y));
     TRY(check_options(o, X->rows));
     r->X = *X;
     if (o->descent == KOFN_DESCENT_SGD && X->ld > INT32_MAX / o->batches)
@@ -100,7 +108,8 @@ static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
                        "far apart", o->batches, X->ld);
     if (!o->test_X)
         return KOFN_OK;
-    TRY(points(o->test_X, o->test_y, "the held-out X", o->loss, &r->test_y));
+    TRY(kf_regress_points(o->test_X, o->test_y, "the held-out X", o->loss,
+                          &r->test_y));
     r->test = *o->test_X;
     if (r->test.cols != X->cols)
         return kf_fail(KOFN_SHAPE, "the held-out X has %zu columns and X %zu",
@@ -363,7 +372,8 @@ static kofn_status iterate(kf_descent *d, double *w, double *v,
 
 static void add_up(kofn_report *all, kofn_report *sum)
 {
-    kf_add_report(all, sum);
+    if (sum->rounds)
+        kf_add_report(all, sum);
     *sum = (kofn_report){0};
 }
 
@@ -379,10 +389,13 @@ static kofn_status descend(kf_descent *d, double *w, double *v, bool *converged)
         st = iterate(d, w, v, converged);
         if (st) {
             d->now.iteration--;
+            add_up(&d->all, &d->setup);
             add_up(&d->all, &d->sum);
             return st;
         }
         stop = o->watch && o->watch(o->watch_ud, &d->now, &d->sum);
+        add_up(&d->all, &d->setup);
+        d->now.setup = NULL;
         add_up(&d->all, &d->sum);
         if (stop)
             return KOFN_AGAIN;
@@ -396,7 +409,7 @@ static kofn_status check_start(const kofn_regression *r, const kofn_matrix *w)
         w->dtype != KOFN_F64 || w->rows != r->X.cols)
         return kf_fail(KOFN_SHAPE, "w must be %zu x 1, contiguous, float64",
                        r->X.cols);
-    return check_finite(w, "w");
+    return kf_regress_finite(w, "w");
 }
 
 /* After the step that the options tell of; was it the last? */

@@ -32,6 +32,15 @@ static inline size_t kf_count(kf_some p, size_t m)
     return m / p.of * (p.hi - p.lo) + rest;
 }
 
+/* ---- regress.c ---------------------------------------------------------------- */
+
+kofn_status kf_regress_shape(const kofn_matrix *X, const char *name);
+kofn_status kf_regress_finite(const kofn_matrix *X, const char *name);
+/* Are they points and labels?  The labels as kf_loss takes them. */
+kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
+                              const char *what, kofn_loss loss,
+                              double **labels);
+
 /* ---- loss.c ----------------------------------------------------------------- */
 
 /* The loss of one point; *z is its derivative by the margin t = x . w. */
@@ -64,7 +73,8 @@ typedef struct kf_descent {
     kofn_op op;
     kf_failing *failing; /* what stands for the job then, or NULL */
     kofn_regress_step now;
-    kofn_report sum, all; /* of this iteration's rounds; of the others      */
+    kofn_report sum, setup, all; /* of this iteration's rounds; of those that
+                             were to find L; of the others                  */
     double *g;            /* the gradient at the point under consideration  */
     double *margin;       /* m: there                                       */
     double *line;         /* m: X g, of a line search                       */
@@ -82,6 +92,8 @@ typedef struct kf_descent {
 } kf_descent;
 
 size_t kf_features(const kf_descent *d);
+/* How many of them, the first ones, the ridge is of. */
+size_t kf_penalised(const kf_descent *d);
 double kf_dot(const double *x, const double *y, size_t n);
 
 /* What both were together; what is of one moment is that of the latter. */

@@ -47,8 +47,36 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
     return KOFN_OK;
 }
 
+/* What its rounds take is told apart from the iteration's; who is there is
+ * known best from the last of them. */
+static void begin_setup(kf_descent *d, kofn_report *before)
+{
+    *before = d->sum;
+    d->sum = (kofn_report){0};
+}
+
+static void end_setup(kf_descent *d, const kofn_report *before)
+{
+    kofn_report now = d->sum;
+
+    d->setup = d->sum;
+    d->now.setup = &d->setup;
+    d->sum = *before;
+    if (!now.rounds)
+        return;
+    d->sum.live = now.live;
+    d->sum.rows = now.rows;
+    d->sum.lies = now.lies;
+    d->sum.states = now.states;
+    d->sum.workers = now.workers;
+    d->sum.weights = now.weights;
+    d->sum.ages = now.ages;
+    d->sum.parts = now.parts;
+}
+
 kofn_status kf_lipschitz(kf_descent *d)
 {
+    kofn_report before;
     double most = kf_loss_curvature(d->r->opt.loss), value = 0;
     double *v;
     kofn_status st;
@@ -58,7 +86,9 @@ kofn_status kf_lipschitz(kf_descent *d)
     v = kf_new(kf_features(d), sizeof *v);
     if (!v)
         return KOFN_NOMEM;
+    begin_setup(d, &before);
     st = largest(d, v, d->t, &value);
+    end_setup(d, &before);
     kf_free(v);
     if (!st)
         d->lipschitz = POWER_MARGIN * value / (double)d->r->X.rows *
@@ -96,7 +126,7 @@ static kofn_status line_begin(kf_descent *d, const double *w)
         st = kf_gram(d, d->g, d->t);
         sum = st ? 0 : kf_dot(d->g, d->t, n);
     }
-    d->curvature = sum / (double)m + r->opt.ridge * kf_dot(d->g, d->g, n);
+    d->curvature = sum / (double)m + r->opt.ridge * kf_dot(d->g, d->g, kf_penalised(d));
     return st;
 }
 
@@ -105,7 +135,7 @@ static double penalty(const kf_descent *d, double step)
 {
     double sum = 0;
 
-    for (size_t j = 0; j < kf_features(d); j++) {
+    for (size_t j = 0; j < kf_penalised(d); j++) {
         double x = d->from[j] - step * d->g[j];
 
         sum += x * x;
@@ -118,7 +148,7 @@ static double by_margins(const kf_descent *d, double step, double *slope)
 {
     const kofn_regression *r = d->r;
     double F = 0, z, n = (double)r->X.rows;
-    size_t features = r->X.cols;
+    size_t ridged = kf_penalised(d);
 
     *slope = 0;
     for (size_t i = 0; i < r->X.rows; i++) {
@@ -127,8 +157,8 @@ static double by_margins(const kf_descent *d, double step, double *slope)
         *slope -= z * d->line[i];
     }
     *slope = *slope / n - r->opt.ridge *
-                              (kf_dot(d->from, d->g, features) -
-                               step * kf_dot(d->g, d->g, features));
+                              (kf_dot(d->from, d->g, ridged) -
+                               step * kf_dot(d->g, d->g, ridged));
     return F / n + penalty(d, step);
 }
 

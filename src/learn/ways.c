@@ -28,6 +28,11 @@ size_t kf_features(const kf_descent *d)
     return d->r->X.cols;
 }
 
+size_t kf_penalised(const kf_descent *d)
+{
+    return d->r->X.cols - d->r->opt.intercept;
+}
+
 double kf_dot(const double *x, const double *y, size_t n)
 {
     double sum = 0;
@@ -372,7 +377,7 @@ static kofn_status by_sum(kf_descent *d, const double *w, kf_some which,
 kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
                            double *F)
 {
-    size_t n = kf_features(d);
+    size_t n = kf_features(d), ridged = kf_penalised(d);
     double count = (double)kf_count(which, d->r->X.rows);
     double ridge = d->r->opt.ridge;
     kofn_status st;
@@ -386,9 +391,9 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
                           "was too long", d->now.iteration);
     if (st)
         return st;
-    *F = *F / count + ridge / 2 * kf_dot(w, w, n);
+    *F = *F / count + ridge / 2 * kf_dot(w, w, ridged);
     for (size_t j = 0; j < n; j++)
-        d->g[j] = d->g[j] / count + ridge * w[j];
+        d->g[j] = d->g[j] / count + (j < ridged ? ridge * w[j] : 0);
     if (!(*F - *F == 0))
         return kf_fail(KOFN_NONFINITE, "iteration %u: the loss is not finite; "
                        "the step was too long", d->now.iteration);

@@ -55,7 +55,7 @@ assert np.abs(y - want).max() <= 1e-14 * np.abs(want).max()"
         json "o['corrupted'] == [] and o['rel_error'] < 1e-14" <out.json
     done
     printf '1 corrupt 3\n' >events.txt
-    kofn matvec A.npy x.npy -n 8 -s mds:k=3 --errors probabilistic -r 3 \
+    kofn matvec A.npy x.npy -p sim -n 8 -s elastic:k=3 --errors probabilistic -r 3 \
         -e events.txt --verify --json >out.json
     json "o['corrupted'] == [3] and o['rel_error'] < 1e-14" <out.json
 }

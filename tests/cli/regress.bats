@@ -91,14 +91,15 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     # number more, for gc takes its numbers by twos
     kofn regress X.npy y.npy -s pcr:r=4 -p sim --json >out.json
     json "o['recovery_threshold'] == 3" <out.json
-    json "all(i['scalars_received'] == 36 for i in o['per_iteration'][1:])" <out.json
+    json "all(i['scalars_received'] == 36 for i in o['per_iteration'])" <out.json
     kofn regress X.npy y.npy -s gc:d=3 -p sim --json >out.json
     json "o['recovery_threshold'] == 6" <out.json
-    json "all(i['scalars_received'] == 6 * 14 for i in o['per_iteration'][1:])" <out.json
+    json "all(i['scalars_received'] == 6 * 14 for i in o['per_iteration'])" <out.json
     json "set(o['per_iteration'][0]) >= {'objective', 'seconds', 'stragglers', 'scalars_received'}" <out.json
     json "all(a['objective'] > b['objective'] - 1e-14 for a, b in zip(o['per_iteration'], o['per_iteration'][1:]))" <out.json
-    json "o['objective'] == o['per_iteration'][-1]['objective']" <out.json
-    json "sum(i['scalars_received'] for i in o['per_iteration']) == o['scalars_received']" <out.json
+    # it has converged, so that no step came after the last gradient
+    json "abs(o['objective'] - o['per_iteration'][-1]['objective']) < 1e-14" <out.json
+    json "sum(i['scalars_received'] for i in [o['setup']] + o['per_iteration']) == o['scalars_received']" <out.json
     json "o['test_objective'] is None and o['gradient_norm'] > 0" <out.json
 }
 
@@ -108,8 +109,9 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     $PYTHON -c "
 import csv, json
 o = json.load(open('out.json')); h = list(csv.DictReader(open('h.csv')))
-assert len(h) == o['iterations']
-for row, i in zip(h, o['per_iteration']):
+assert len(h) == 1 + o['iterations']
+assert int(h[0]['scalars_received']) == o['setup']['scalars_received']
+for row, i in zip(h[1:], o['per_iteration']):
     assert float(row['objective']) == i['objective']
     assert float(row['test_objective']) == i['test_objective']
     assert int(row['scalars_received']) == i['scalars_received']
@@ -190,4 +192,172 @@ WORDS
     printf '9 leave 4\n' >events.txt
     run kofn regress X.npy y.npy -e events.txt --iterations 8
     refused "1..8" 9
+}
+
+# Columns of very different units, and held-out points; labels of three kinds.
+units() {
+    py "
+r = np.random.default_rng(7)
+scale = np.array([1e-3, 1, 40, 1, 500])
+def some(m):
+    X = r.normal(size=(m, 5)) * scale + np.array([0, 3, -100, 0, 1e3])
+    X[:, 3] = 2.5 # constant
+    t = ((X - X.mean(0)) / scale) @ np.array([1, -.5, .25, 0, .7]) + .4
+    return X, t
+for name, m in ('', 300), ('t', 120):
+    X, t = some(m)
+    np.save(f'U{name}.npy', X)
+    np.save(f'ls{name}.npy', t + .3 * r.normal(size=m))
+    np.save(f'logistic{name}.npy', (r.uniform(size=m) < 1 / (1 + np.exp(-t))).astype(float))
+    np.save(f'poisson{name}.npy', r.poisson(np.exp(t / 2)).astype(float))"
+}
+
+@test "an intercept and scaled columns: the weights are those of closed forms" {
+    units
+    for s in elastic:k=3 pcr:r=3 gc:d=3; do
+        kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s $s -n 6 -o w.npy --json \
+            --iterations 1000 --tol 1e-12 >out.json
+        json "o['converged']" <out.json
+        py "
+X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+m, d = X.mean(0), X.std(0); d[3] = 1
+Z = (X - m) / d
+v = np.linalg.solve(Z.T @ Z / len(y) + .1 * np.eye(5), Z.T @ (y - y.mean()) / len(y))
+want = np.append(v / d, y.mean() - (v / d) @ m)
+assert w.shape == (6,) and np.abs(w - want).max() <= 1e-9 * np.abs(want).max(), (w, want)"
+    done
+    kofn regress U.npy ls.npy --intercept -s pcr:r=3 -n 6 -o w.npy --json --scale \
+        --optimizer nesterov --iterations 2000 --tol 1e-12 --verify >out.json
+    json "o['rel_error'] < 1e-9" <out.json
+    py "
+X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+p = np.c_[X, np.ones(len(y))] @ w
+best = np.c_[X, np.ones(len(y))] @ np.linalg.lstsq(np.c_[X, np.ones(len(y))], y, rcond=None)[0]
+assert np.abs(p - best).max() < 1e-8"
+    # without an intercept columns keep their mean
+    kofn regress U.npy ls.npy --scale -n 6 -o w.npy --json --iterations 3000 \
+        --line-search exact --tol 1e-11 >out.json
+    json "o['converged']" <out.json
+    py "
+X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+want = np.linalg.lstsq(X, y, rcond=None)[0]
+assert w.shape == (5,) and np.abs(X @ w - X @ want).max() < 1e-7"
+}
+
+@test "logistic and Poisson regression end where Newton's method does" {
+    units
+    for loss in logistic poisson; do
+        for s in elastic:k=3 gc:d=3; do
+            kofn regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.05 -s $s \
+                -n 6 --line-search armijo --iterations 3000 --tol 1e-9 -o w.npy -q
+            LOSS=$loss py "
+import os
+loss = os.environ['LOSS']
+X, y, w = np.load('U.npy'), np.load(f'{loss}.npy'), np.load('w.npy')
+m, d = X.mean(0), X.std(0); d[3] = 1
+Z = np.c_[(X - m) / d, np.ones(len(y))]
+R = .05 * np.diag([1] * 5 + [0])
+v = np.zeros(6)
+for _ in range(60):
+    t = Z @ v
+    mu = np.exp(t) if loss == 'poisson' else 1 / (1 + np.exp(-t))
+    h = mu if loss == 'poisson' else mu * (1 - mu)
+    v -= np.linalg.solve(Z.T @ (Z * h[:, None]) / len(y) + R, Z.T @ (mu - y) / len(y) + R @ v)
+u = np.append(v[:5] / d, v[5] - (v[:5] / d) @ m)
+assert np.abs(w - u).max() <= 1e-6 * np.abs(u).max(), (w, u)"
+        done
+    done
+}
+
+@test "predict says what NumPy says, and how well the model fits" {
+    units
+    for loss in ls logistic poisson; do
+        kofn regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.01 -n 6 \
+            --line-search armijo --iterations 200 -o w.npy --test Ut.npy ${loss}t.npy --json >out.json
+        kofn predict Ut.npy w.npy --loss $loss -o p.npy --labels ${loss}t.npy --json >p.json
+        LOSS=$loss py "
+import os, json
+loss = os.environ['LOSS']
+X, y, w, p = (np.load(n) for n in ('Ut.npy', f'{loss}t.npy', 'w.npy', 'p.npy'))
+t = X @ w[:-1] + w[-1]
+mu = {'ls': t, 'logistic': 1 / (1 + np.exp(-t)), 'poisson': np.exp(t)}[loss]
+assert p.shape == (120,) and np.abs(p - mu).max() <= 1e-10 * np.abs(mu).max()
+def dev(y, m):
+    return (y * np.log(np.where(y > 0, y, 1) / m) - (y - m)).sum()
+name, want = {'ls': ('r2', 1 - ((y - mu)**2).sum() / ((y - y.mean())**2).sum()),
+    'logistic': ('accuracy', ((t > 0) == (y > .5)).mean()),
+    'poisson': ('explained_deviance', 1 - dev(y, mu) / dev(y, y.mean()))}[loss]
+o, q = json.load(open('out.json')), json.load(open('p.json'))
+assert abs(q[name] - want) < 1e-9 and abs(o['test_' + name] - want) < 1e-9, (q, want)
+assert abs(q['loss'] - o['test_objective']) < 1e-9
+assert q['rows'] == 120 and 0 < o[name] <= 1"
+    done
+    # with a kernel
+    kofn regress U.npy ls.npy --kernel rbf:s=300 --l2 0.1 --iterations 20 -o a.npy -q
+    kofn predict Ut.npy a.npy --kernel rbf:s=300 --points U.npy -o p.npy
+    py "
+X, T, a, p = (np.load(n) for n in ('U.npy', 'Ut.npy', 'a.npy', 'p.npy'))
+K = np.exp(-((T[:, None] - X[None])**2).sum(2) / (2 * 300**2))
+assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
+    run kofn predict Ut.npy a.npy -o p.npy
+    refused "300 x 1" "5 columns"
+    run kofn predict Ut.npy w.npy
+    refused --output
+    run kofn predict Ut.npy w.npy --kernel rbf -o p.npy
+    refused --points
+    run kofn predict Ut.npy w.npy -o Ut.npy
+    refused Ut.npy
+}
+
+@test "whether it has converged is said, and what to try" {
+    units
+    run kofn regress U.npy ls.npy -n 6 --iterations 5
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
+    [[ "$output" == *"try --scale"*"--optimizer nesterov, --iterations 50"* ]]
+    run kofn regress U.npy ls.npy -n 6 --intercept --scale
+    [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *try* ]]
+    run kofn regress U.npy ls.npy -n 6 --intercept --scale --step 3 --iterations 9
+    [[ "$output" == *"gradient has grown"*"shorter --step"* ]]
+    run kofn regress U.npy ls.npy -n 6 --iterations 5 -q
+    [ -z "$output" ]
+}
+
+@test "batches: their figures are called theirs, and the end is of all points" {
+    units
+    kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s gc:d=3 -n 6 --optimizer sgd \
+        --batches 6 --iterations 31 -o w.npy --history h.csv --json >out.json
+    head -1 h.csv | grep -q '^iteration,batch_objective,batch_gradient_norm,'
+    json "'batch_objective' in o['per_iteration'][0] and 'gradient_norm' not in o" <out.json
+    py "
+import json
+o = json.load(open('out.json'))
+X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+d = X.std(0); d[3] = 1
+F = ((X @ w[:-1] + w[-1] - y)**2).mean() / 2 + .05 * ((w[:-1] * d)**2).sum()
+assert abs(F - o['objective']) < 1e-9 * F, (F, o['objective'])"
+    run kofn regress U.npy ls.npy --batches 5
+    refused sgd
+    run kofn regress U.npy ls.npy --optimizer sgd --batches 301
+    refused 301
+    run kofn regress U.npy ls.npy --kernel rbf --intercept
+    refused intercept
+}
+
+@test "the history's line 0 is what it took to find the step" {
+    inputs
+    kofn regress X.npy y.npy -s pcr:r=4 -p sim --iterations 4 --tol 1e-300 \
+        --history h.csv --json >out.json
+    py "
+import json
+o = json.load(open('out.json'))
+h = [l.split(',') for l in open('h.csv').read().split('\n')[1:-1]]
+assert [int(l[0]) for l in h] == [0, 1, 2, 3, 4]
+assert h[0][1] == 'nan' and int(h[0][7]) == 30 * int(h[1][7]), h
+assert o['setup']['rounds'] == 30 and o['rounds'] == 34
+assert abs(sum(float(l[5]) for l in h) - o['seconds']) < 1e-6
+assert len(o['per_iteration']) == 4
+assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration']) - o['seconds']) < 1e-6"
+    kofn regress X.npy y.npy -s pcr:r=4 -p sim --iterations 4 --step 0.1 --history h.csv -q
+    [ "$(sed -n 2p h.csv | cut -d, -f1)" = 1 ]
 }

@@ -1,0 +1,65 @@
+/* input.c -- points and labels from files, in double precision. */
+#include "cli.h"
+
+#include <stdlib.h>
+
+static void copy_floats(double *to, const kofn_matrix *a)
+{
+    const float *from = a->data;
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            to[i * a->cols + j] = (double)from[i * a->ld + j];
+}
+
+int input_matrix(input *in, kofn_matrix *out, const char *path)
+{
+    kofn_status st = kofn_file_open(&in->file, path);
+    const kofn_matrix *a = st ? NULL : kofn_file_dense(in->file);
+
+    if (st)
+        return cli_fail_input(st);
+    if (!a)
+        return cli_say(EXIT_USAGE, "%s is sparse; regression takes dense "
+                       "matrices", path);
+    *out = *a;
+    if (a->dtype == KOFN_F64)
+        return 0;
+    in->copy = malloc(a->rows * a->cols * sizeof *in->copy);
+    if (!in->copy)
+        return cli_say(EXIT_FAILED, "out of memory for %s", path);
+    copy_floats(in->copy, a);
+    *out = (kofn_matrix){in->copy, a->rows, a->cols, a->cols, KOFN_F64};
+    return 0;
+}
+
+int input_labels(input *in, kofn_matrix *y, const char *path,
+                 const kofn_matrix *X, const char *X_path)
+{
+    int code = input_matrix(in, y, path);
+
+    if (code)
+        return code;
+    if (y->rows == 1 && y->cols == X->rows) {
+        y->rows = y->cols;
+        y->cols = y->ld = 1;
+    }
+    if (y->rows == X->rows && y->cols == 1)
+        return 0;
+    return cli_say(EXIT_USAGE, "%s is %zu x %zu; %s, %zu x %zu, needs %zu "
+                   "labels", path, y->rows, y->cols, X_path, X->rows, X->cols,
+                   X->rows);
+}
+
+void input_free(input *in)
+{
+    kofn_file_free(in->file);
+    free(in->copy);
+}
+
+const char *cli_share_name(kofn_loss loss)
+{
+    return loss == KOFN_LOSS_LOGISTIC  ? "accuracy"
+           : loss == KOFN_LOSS_POISSON ? "explained_deviance"
+                                       : "r2";
+}

@@ -1,0 +1,105 @@
+/* points.c -- what regress makes of points before it fits a model to them: a
+ * column of ones for the intercept, columns brought to a standard scale; and
+ * the same undone in the weights. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double element(const kofn_matrix *X, size_t i, size_t j)
+{
+    return ((const double *)X->data)[i * X->ld + j];
+}
+
+/* Mean and standard deviation of column j, told from its first element: of a
+ * column that does not vary it is 0 to the last bit. */
+static void know_column(points *p, const kofn_matrix *X, size_t j)
+{
+    double m = (double)X->rows, first = element(X, 0, j), off = 0, squares = 0;
+
+    for (size_t i = 0; i < X->rows; i++)
+        off += (element(X, i, j) - first) / m;
+    for (size_t i = 0; i < X->rows; i++) {
+        double d = element(X, i, j) - first - off;
+
+        squares += d * d / m;
+    }
+    p->mean[j] = first + off;
+    p->deviation[j] = sqrt(squares);
+}
+
+int points_know(points *p, const kofn_matrix *X, bool intercept, bool scale)
+{
+    *p = (points){.columns = X->cols, .intercept = intercept, .scale = scale};
+    p->mean = calloc(X->cols, sizeof *p->mean);
+    p->deviation = calloc(X->cols, sizeof *p->deviation);
+    if (!p->mean || !p->deviation)
+        return cli_say(EXIT_FAILED, "out of memory");
+    for (size_t j = 0; j < X->cols; j++)
+        know_column(p, X, j);
+    return 0;
+}
+
+/* Without an intercept columns keep their mean: a model without one fitted to
+ * centred columns would be another model. */
+static double origin(const points *p, size_t j)
+{
+    return p->scale && p->intercept ? p->mean[j] : 0;
+}
+
+static double unit(const points *p, size_t j)
+{
+    return p->scale && p->deviation[j] > 0 ? p->deviation[j] : 1;
+}
+
+int points_prepare(const points *p, const kofn_matrix *X, kofn_matrix *out)
+{
+    size_t n = p->columns, wide = n + p->intercept;
+    double *x;
+
+    *out = (kofn_matrix){NULL, X->rows, wide, wide, KOFN_F64};
+    if (!__builtin_mul_overflow(X->rows, wide, &n))
+        out->data = calloc(n, sizeof *x);
+    if (!out->data)
+        return cli_say(EXIT_FAILED, "out of memory for %zu x %zu points",
+                       X->rows, wide);
+    x = out->data;
+    for (size_t i = 0; i < X->rows; i++, x += wide) {
+        for (size_t j = 0; j < p->columns; j++)
+            x[j] = (element(X, i, j) - origin(p, j)) / unit(p, j);
+        if (p->intercept)
+            x[p->columns] = 1;
+    }
+    return 0;
+}
+
+void points_undo(const points *p, const double *w, double *out)
+{
+    double before = p->intercept ? w[p->columns] : 0;
+
+    for (size_t j = 0; j < p->columns; j++) {
+        out[j] = w[j] / unit(p, j);
+        before -= out[j] * origin(p, j);
+    }
+    if (p->intercept)
+        out[p->columns] = before;
+}
+
+double points_spread(const points *p)
+{
+    double least = HUGE_VAL, most = 0;
+
+    for (size_t j = 0; j < p->columns && !p->scale; j++)
+        if (p->deviation[j] > 0) {
+            least = fmin(least, p->deviation[j]);
+            most = fmax(most, p->deviation[j]);
+        }
+    return most > 0 ? most / least : 1;
+}
+
+void points_free(points *p)
+{
+    free(p->mean);
+    free(p->deviation);
+    *p = (points){0};
+}

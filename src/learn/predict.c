@@ -1,0 +1,125 @@
+/* predict.c -- what a fitted model says of points, and how well that fits.
+ *
+ * The share that a model explains: of the squares of y around their mean (R^2),
+ * of the deviance of counts around theirs, or, of classes, the share that is
+ * told right.
+ */
+#include "regress.h"
+
+#include <math.h>
+
+/* ---- predictions ------------------------------------------------------------- */
+
+static kofn_status check(const kofn_matrix *X, const kofn_matrix *w)
+{
+    TRY(kf_regress_shape(X, "X"));
+    TRY(kf_regress_shape(w, "w"));
+    if (w->cols != 1 || (w->rows != X->cols && w->rows != X->cols + 1))
+        return kf_fail(KOFN_SHAPE, "w is %zu x %zu, and X has %zu columns: w "
+                       "must be %zu x 1, or %zu x 1 with an intercept at its "
+                       "end", w->rows, w->cols, X->cols, X->cols, X->cols + 1);
+    TRY(kf_regress_finite(X, "X"));
+    return kf_regress_finite(w, "w");
+}
+
+/* x . w, and the intercept where there is one, of every row. */
+static kofn_status margins(const kofn_matrix *X, const kofn_matrix *w,
+                           double *t)
+{
+    size_t n = X->cols;
+    double *weight = kf_new(n, sizeof *weight), last = 0;
+    kofn_matrix in = {weight, n, 1, 1, KOFN_F64};
+    kofn_matrix out = {t, X->rows, 1, 1, KOFN_F64};
+    kofn_status st;
+
+    if (!weight)
+        return KOFN_NOMEM;
+    for (size_t j = 0; j < n; j++)
+        weight[j] = ((const double *)w->data)[j * w->ld];
+    if (w->rows > n)
+        last = ((const double *)w->data)[n * w->ld];
+    st = kofn_product_plain(X, &in, &out);
+    kf_free(weight);
+    for (size_t i = 0; i < X->rows && !st; i++)
+        t[i] += last;
+    return st;
+}
+
+static double mean_of(kofn_loss loss, double t)
+{
+    double z;
+
+    kf_loss(loss, t, 0, &z); /* the slope at y = 0: the mean itself */
+    return z;
+}
+
+kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
+                         const kofn_matrix *w, kofn_loss loss)
+{
+    double *t;
+
+    TRY(check(X, w));
+    if (!out || !out->data || out->rows != X->rows || out->cols != 1 ||
+        out->ld != 1 || out->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "the predictions must be %zu x 1, "
+                       "contiguous, float64", X->rows);
+    t = out->data;
+    TRY(margins(X, w, t));
+    for (size_t i = 0; i < X->rows; i++)
+        t[i] = mean_of(loss, t[i]);
+    return kf_regress_finite(out, "the predictions");
+}
+
+/* ---- how well they fit -------------------------------------------------------- */
+
+/* Half of what a point adds to the deviance when m is predicted. */
+static double deviance(kofn_loss loss, double y, double m)
+{
+    if (loss == KOFN_LOSS_POISSON)
+        return (y > 0 ? y * log(y / m) : 0) - (y - m);
+    return (y - m) * (y - m) / 2;
+}
+
+static double share(kofn_loss loss, const double *t, const double *y, size_t n)
+{
+    double left = 0, all = 0, middle = 0, right = 0;
+
+    for (size_t i = 0; i < n; i++)
+        middle += y[i] / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        right += (t[i] > 0) == (y[i] > 0.5);
+        left += deviance(loss, y[i], mean_of(loss, t[i]));
+        all += deviance(loss, y[i], middle);
+    }
+    if (loss == KOFN_LOSS_LOGISTIC)
+        return right / (double)n;
+    return all > 0 ? 1 - left / all : (double)NAN; /* y is constant */
+}
+
+static kofn_status fit(kofn_fit *f, const kofn_matrix *X, const double *y,
+                       const kofn_matrix *w, kofn_loss loss)
+{
+    double *t = kf_new(X->rows, sizeof *t), z;
+    kofn_status st = t ? margins(X, w, t) : KOFN_NOMEM;
+
+    *f = (kofn_fit){0};
+    for (size_t i = 0; i < X->rows && !st; i++)
+        f->loss += kf_loss(loss, t[i], y[i], &z) / (double)X->rows;
+    if (!st)
+        f->share = share(loss, t, y, X->rows);
+    kf_free(t);
+    return st;
+}
+
+kofn_status kofn_fit_of(kofn_fit *f, const kofn_matrix *X, const kofn_matrix *y,
+                        const kofn_matrix *w, kofn_loss loss)
+{
+    double *labels;
+    kofn_status st;
+
+    TRY(check(X, w));
+    TRY(kf_regress_points(X, y, "X", loss, &labels));
+    st = fit(f, X, labels, w, loss);
+    kf_free(labels);
+    return st;
+}
