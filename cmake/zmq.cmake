@@ -8,9 +8,10 @@ set_target_properties(kofn_zmq_objects PROPERTIES
   POSITION_INDEPENDENT_CODE ON)
 target_include_directories(kofn_zmq_objects PUBLIC include PRIVATE src)
 target_include_directories(kofn_zmq_objects SYSTEM PRIVATE ${KOFN_ZMQ_INCLUDE})
-add_library(kofn_zmq SHARED $<TARGET_OBJECTS:kofn_zmq_objects>)
+add_library(kofn_zmq $<TARGET_OBJECTS:kofn_zmq_objects>)
 set_target_properties(kofn_zmq PROPERTIES OUTPUT_NAME kofn-zmq
-  VERSION ${PROJECT_VERSION} SOVERSION 0)
+  VERSION ${PROJECT_VERSION} SOVERSION 0
+  INSTALL_RPATH "$ORIGIN") # where libkofn is
 target_link_libraries(kofn_zmq PUBLIC kofn PRIVATE ${KOFN_ZMQ}
   Threads::Threads)
 add_library(kofn_zmq_inside STATIC EXCLUDE_FROM_ALL

@@ -118,11 +118,12 @@ static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
     if (whole)
         printf("%-12s %s\n", "", s->cite);
     if (i->parts)
-        printf("%-12s with %zu workers: any %zu decode; of %zu parts each "
-               "computes %s\n%-12s and answers %s of a vector a round;\n",
-               "", i->workers, i->threshold, i->parts, load, "", answer);
+        printf("%-12s with %zu workers: any %zu answers are enough; the data "
+               "is cut into %zu\n%-12s parts, each worker computes %s of them "
+               "and sends %s of a vector;\n",
+               "", i->workers, i->threshold, i->parts, "", load, answer);
     else
-        printf("%-12s with %zu workers: any %zu answers decode; each stores "
+        printf("%-12s with %zu workers: any %zu answers are enough; each stores "
                "%s of A,\n%-12s is sent %s of B, does %s of a product and "
                "answers %s of it a round;\n", "", i->workers, i->threshold,
                storage, "", upload, load, answer);

@@ -90,7 +90,7 @@ static void draw(session *s)
 {
     double now = wall(), past = now - s->started, eta;
     kofn_progress p;
-    char left[40] = "", fleet[80] = "", rate[20];
+    char left[40] = "", fleet[80] = "", owed[80] = "", rate[20];
 
     if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
         return;
@@ -103,9 +103,11 @@ static void draw(session *s)
     if (p.joined || p.left)
         snprintf(fleet, sizeof fleet, ", %zu joined, %zu lost", p.joined,
                  p.left);
-    cli_draw("round %u of %zu  %zu workers live%s  %zu strips from %zu "
-             "outstanding  %s  %3.0f %%%s", p.round, s->expected_rounds, p.live,
-             fleet, p.outstanding, p.awaited,
+    if (p.outstanding)
+        snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
+                 p.outstanding, p.awaited);
+    cli_draw("round %u of %zu  %zu workers live%s%s  %s  %3.0f %%%s", p.round,
+             s->expected_rounds, p.live, fleet, owed,
              bytes_a_second(rate, p.sent + p.received - s->moved,
                             now - s->drawn), 100 * p.done, left);
     s->moved = p.sent + p.received;
@@ -248,8 +250,8 @@ static void report_errors(const session *s, const kofn_report *t)
                     t->states[i] == 'q' ? " (quarantined)" : "");
             before = "and";
         }
-    fprintf(stderr, "  wrong by less than %.1e of |row||column| may pass",
-            t->floor);
+    fprintf(stderr, "\nnot looked for: errors below %.1e times the norms of an "
+            "entry's row of A and column of the input", t->floor);
 }
 
 static void report_text(const session *s, const kofn_report *t,

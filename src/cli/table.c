@@ -124,7 +124,8 @@ const cli_option cli_options[] = {
      "rounds in which a worker may be named before it gets no more work (3)",
      IN_RUN},
     {1013, "beyond", NULL,
-     "with float32, name more liars than can be told apart for certain",
+     "with float32 name more liars than half of the answers beyond the "
+     "threshold, at the risk of naming the wrong ones",
      IN_RUN},
     {1006, "seed", "S", "of coefficients, weather and generated data (1)",
      IN_RUN | IN_GEN | IN_SCHEMES | IN_BENCH | IN_WORKER},

@@ -32,11 +32,14 @@
      "row blocks of A; auto: what three quarters of the workers decode, on "    \
      "points at most 100 answers", 0}
 #define N_PARAM                                                                \
-    {"n", KOFN_AUTO, SIZES, "column blocks of A; auto: likewise", 0}
+    {"n", KOFN_AUTO, SIZES,                                                    \
+     "column blocks of A; auto: what three quarters of the workers decode, "   \
+     "on points at most 100 answers", 0}
 #define P_PARAM                                                                \
     {"p", KOFN_AUTO, SIZES,                                                    \
-     "column blocks of the input, row blocks in left products; auto: "         \
-     "likewise, 1 for a vector", 0}
+     "column blocks of the input, row blocks in left products; auto: what "    \
+     "three quarters of the workers decode together with the blocks of A, 1 "  \
+     "for a vector", 0}
 #define ANGLES_PARAM                                                           \
     {"angles", KOFN_AUTO, 1, 1000000,                                          \
      "different points of basis=circle; auto: one for each worker, or K+6 "    \

@@ -289,7 +289,7 @@ kofn_status kf_meet_dials(kf_transport *t);
 void kf_meet_forget(kofn_transport *base, kofn_peer peer);
 void kf_route_id(char id[KF_ID], const kf_peer *p, char channel);
 
-kofn_status kf_send(kofn_transport *base, kofn_peer peer, const void *head,
+kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer, const void *head,
                     size_t head_bytes, const void *body, size_t body_bytes,
                     bool urgent, void (*done)(void *ud), void *ud);
 /* Sends on what is on its way, as far as there is room. */

@@ -195,7 +195,7 @@ static kofn_status refuse(kofn_status st, void (*done)(void *ud), void *ud)
     return st;
 }
 
-kofn_status kf_send(kofn_transport *base, kofn_peer peer, const void *head,
+kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer, const void *head,
                     size_t head_bytes, const void *body, size_t body_bytes,
                     bool urgent, void (*done)(void *ud), void *ud)
 {

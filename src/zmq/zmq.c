@@ -363,7 +363,7 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
     if (!t)
         return KOFN_NOMEM;
     t->base = (kofn_transport){.name = "zmq",
-                               .send = kf_send,
+                               .send = kf_packet_send,
                                .wait = transport_wait,
                                .release = kf_arrival_release,
                                .forget = kf_meet_forget,

@@ -31,6 +31,16 @@ load helpers
     done
 }
 
+@test "no phrase that only its author understands" {
+    for command in matvec regress worker keygen; do kofn $command --help; done >texts
+    for scheme in $(kofn schemes --json | $PYTHON -c 'import json, sys
+print(*[s["name"] for s in json.load(sys.stdin)])'); do
+        kofn schemes $scheme -n 12
+    done >>texts
+    [ "$(grep -c workers texts)" -ge 20 ]
+    if grep -iE 'likewise|decode; of|told apart for certain|spoil' texts; then return 1; fi
+}
+
 @test "unknown command, option, missing value" {
     run kofn frobnicate
     refused frobnicate matvec

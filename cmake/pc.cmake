@@ -1,0 +1,25 @@
+# pc.cmake -- what the files of pkg-config say.  A shared library brings what it
+# needs; with static ones whoever links them has to name it.
+
+# "-LDIRECTORY -lNAME" for each library that was found.
+function(kofn_pc_flags out)
+  set(flags "")
+  foreach(path IN LISTS ARGN)
+    get_filename_component(dir "${path}" DIRECTORY)
+    get_filename_component(name "${path}" NAME_WE)
+    string(REGEX REPLACE "^lib" "" name "${name}")
+    string(APPEND flags " -L${dir} -l${name}")
+  endforeach()
+  set(${out} "${flags}" PARENT_SCOPE)
+endfunction()
+
+kofn_pc_flags(KOFN_PC_PRIVATE ${KOFN_CBLAS})
+string(APPEND KOFN_PC_PRIVATE " -lpthread -lm -ldl")
+kofn_pc_flags(KOFN_PC_ZMQ_PRIVATE ${KOFN_ZMQ})
+string(APPEND KOFN_PC_ZMQ_PRIVATE " -lpthread")
+set(KOFN_PC_PUBLIC "")
+set(KOFN_PC_ZMQ_PUBLIC "")
+if(NOT BUILD_SHARED_LIBS) # there are no others
+  set(KOFN_PC_PUBLIC "${KOFN_PC_PRIVATE}")
+  set(KOFN_PC_ZMQ_PUBLIC "${KOFN_PC_ZMQ_PRIVATE}")
+endif()
