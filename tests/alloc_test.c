@@ -1,84 +1,11 @@
 /* alloc_test.c -- memory runs out at every place in turn, once for good and
  * once for a moment: a status, never a crash, a leak or a hang. */
+#include "alloc_rig.h"
 #include "rig.h"
 
 #include <kofn/scheme.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
-
-/* ---- an allocator that fails once
- * ---------------------------------------------- */
-
-static atomic_long calls, held, fails_at;
-
-static void *fail_once(void *ud, void *p, size_t want)
-{
-    (void)ud;
-    if (want == 0) {
-        if (p)
-            atomic_fetch_sub(&held, 1);
-        free(p);
-        return NULL;
-    }
-    if (atomic_fetch_add(&calls, 1) + 1 == atomic_load(&fails_at))
-        return NULL;
-    atomic_fetch_add(&held, 1);
-    return aligned_alloc(64, (want + 63) / 64 * 64);
-}
-
-/* ---- the life that is cut short
- * --------------------------------------------------- */
-
-/* What one life may come to. */
-typedef kofn_status life(const void *ud);
-
-/* Memory runs out at the n-th allocation, for n = 1, 2, ... until a life is
- * over before: for good or only there.  `may` is another status that a life
- * can end with when it is not its own memory that ran out. */
-static void every_allocation(life *f, const void *ud, bool for_good,
-                             kofn_status may, size_t step)
-{
-    size_t nomem = 0;
-
-    for (long n = 1; n < 100000; n += (long)step) {
-        long before = for_good ? allocated() : atomic_load(&held), made;
-        kofn_status st;
-
-        if (for_good) {
-            fail_allocation(n);
-        } else {
-            atomic_store(&calls, 0);
-            atomic_store(&fails_at, n);
-        }
-        st = f(ud);
-        made = for_good ? allocations() : atomic_load(&calls);
-        fail_allocation(0);
-        atomic_store(&fails_at, 0);
-        assert_int_equal(for_good ? allocated() : atomic_load(&held), before);
-        if (st != KOFN_OK && st != KOFN_NOMEM && st != may)
-            fail_msg("allocation %ld of %ld: %s (%s)", n, made,
-                     kofn_strerror(st), kofn_errmsg());
-        nomem += st == KOFN_NOMEM;
-        if (made < n) {
-            assert_int_equal(st, KOFN_OK);
-            assert_true(nomem > 0);
-            return;
-        }
-    }
-    fail_msg("there is no end of allocations");
-}
-
-static void both_ways(life *f, const void *ud, kofn_status may, size_t step)
-{
-    kofn_alloc once = {fail_once, NULL};
-
-    count_allocations();
-    every_allocation(f, ud, true, may, step);
-    kofn_set_alloc(&once);
-    every_allocation(f, ud, false, may, step);
-    kofn_set_alloc(NULL);
-}
 
 /* ---- rounds
  * ------------------------------------------------------------------------- */

@@ -1,8 +1,6 @@
 /* wrap_test.c -- a coordinator that sends sizes whose products and sums wrap
  * round: its worker refuses them, and touches nothing that is not its own. */
-#include "rig.h"
-
-#include "run/wire.h"
+#include "office.h"
 
 enum { DENSE, SPARSE, SUM }; /* as recipe.c has them */
 
@@ -161,130 +159,31 @@ static void tasks(void **state)
 
 /* ---- a worker ---------------------------------------------------------------------- */
 
-/* A transport whose other end says WELCOME, STORE, whatever is asked for and
- * then WORK. */
-typedef struct office {
-    kofn_transport base;
-    note recipe;
-    kf_head asked, work;
-    unsigned char body[1 << 16];
-    int said;
-    bool refused; /* the worker ended without doing the work */
-} office;
-
-static kofn_status office_send(kofn_transport *t, kofn_peer peer,
-                               const void *head, size_t head_bytes,
-                               const void *body, size_t body_bytes, bool urgent,
-                               void (*done)(void *ud), void *ud)
+static void refuses(const note *recipe, kf_head work)
 {
-    office *o = (office *)t;
-    kf_head h;
+    static office o;
 
-    (void)peer, (void)body, (void)body_bytes, (void)urgent;
-    assert_ok(kf_head_read(&h, head, head_bytes));
-    if (h.type == KF_WIRE_NEED)
-        o->asked = h;
-    o->refused &= h.type != KF_WIRE_RESULT;
-    if (done)
-        done(ud);
-    return KOFN_OK;
-}
-
-/* What comes next: 64 KiB of 'A' where a piece is asked for. */
-static size_t say(office *o, kf_head *h)
-{
-    switch (o->said++) {
-    case 1:
-        h->type = KF_WIRE_WELCOME;
-        return 0;
-    case 2:
-        h->type = KF_WIRE_STORE;
-        memcpy(o->body, o->recipe.p, o->recipe.n);
-        h->id = kf_checksum(~h->job, o->body, o->recipe.n);
-        return o->recipe.n;
-    case 3:
-        h->type = KF_WIRE_PIECE;
-        h->id = o->asked.id;
-        h->turn = o->asked.turn;
-        h->hi = sizeof o->body / 8;
-        memset(o->body, 'A', sizeof o->body);
-        return sizeof o->body;
-    case 4:
-        *h = o->work;
-        memset(o->body, 0, sizeof o->body);
-        return h->rows * h->cols * 8;
-    default:
-        h->type = KF_WIRE_DISMISS;
-        return 0;
-    }
-}
-
-static kofn_status office_wait(kofn_transport *t, kofn_time atmost,
-                               kofn_packet *k)
-{
-    office *o = (office *)t;
-    kf_head h = {.job = 5};
-
-    (void)atmost;
-    *k = (kofn_packet){.what = KOFN_CAME, .peer = 1};
-    if (o->said == 0) {
-        o->said++;
-        return KOFN_OK;
-    }
-    k->what = KOFN_PACKET;
-    k->body_bytes = say(o, &h);
-    h.job = 5;
-    if (k->body_bytes) {
-        k->body = o->body;
-        h.body_sum = kf_checksum(h.job, o->body, k->body_bytes);
-    }
-    k->head_bytes = KF_HEAD;
-    kf_head_write(k->head, &h);
-    return KOFN_OK;
-}
-
-static void office_forget(kofn_transport *t, kofn_peer peer)
-{
-    (void)t, (void)peer;
-}
-
-static void office_close(kofn_transport *t, kofn_time linger)
-{
-    (void)t, (void)linger;
-}
-
-static kofn_status serve(office *o)
-{
-    kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
-
-    o->base = (kofn_transport){.name = "test", .send = office_send,
-                               .wait = office_wait, .forget = office_forget,
-                               .close = office_close};
-    o->refused = true;
-    opt.memory = (size_t)1 << 20;
-    return kofn_serve(&o->base, &opt);
+    o = (office){.work = work};
+    memcpy(o.recipe, recipe->p, recipe->n);
+    o.recipe_bytes = recipe->n;
+    assert_int_equal(office_serve(&o, (size_t)1 << 20), KOFN_FORMAT);
+    assert_int_equal(o.results, 0);
 }
 
 static void workers(void **state)
 {
-    static office o;
+    note b;
 
     (void)state;
-    sparse(&o.recipe, 1, ALL / 17, 17);
-    assert_int_equal(serve(&o), KOFN_FORMAT);
-
-    o = (office){.work = {.type = KF_WIRE_WORK, .how = KOFN_TURN, .rows = 4,
-                          .cols = 1, .out_rows = 16, .out_cols = 1}};
-    sum(&o.recipe, 17, 1, ALL / 17 + 1);
-    assert_int_equal(serve(&o), KOFN_FORMAT);
-    assert_true(o.refused);
-
-    o = (office){.work = {.type = KF_WIRE_WORK, .how = KOFN_ROWS, .rows = 1,
+    sparse(&b, 1, ALL / 17, 17);
+    refuses(&b, (kf_head){0});
+    sum(&b, 17, 1, ALL / 17 + 1);
+    refuses(&b, (kf_head){.type = KF_WIRE_WORK, .how = KOFN_TURN, .rows = 4,
+                          .cols = 1, .out_rows = 16, .out_cols = 1});
+    zeros(&b, 17, ALL / 17 + 1);
+    refuses(&b, (kf_head){.type = KF_WIRE_WORK, .how = KOFN_ROWS, .rows = 1,
                           .cols = 1, .hi = ALL / 17 + 1, .out_rows = 16,
-                          .out_cols = 1}};
-    zeros(&o.recipe, 17, ALL / 17 + 1);
-    assert_int_equal(serve(&o), KOFN_FORMAT);
-    assert_true(o.refused);
+                          .out_cols = 1});
 }
 
 int main(void)

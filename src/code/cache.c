@@ -33,7 +33,7 @@ kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget)
     return KOFN_OK;
 }
 
-static uint64_t hash_set(const uint32_t *seats, size_t n)
+KF_WRAPS static uint64_t hash_set(const uint32_t *seats, size_t n)
 {
     uint64_t h = UINT64_C(14695981039346656037);
 

@@ -127,7 +127,7 @@ static bool same_row(const kf_row *a, const kf_row *b)
            !memcmp(a->col, b->col, a->n * sizeof *a->col);
 }
 
-static size_t hash_row(const kf_row *row)
+KF_WRAPS static size_t hash_row(const kf_row *row)
 {
     uint64_t h = UINT64_C(14695981039346656037), bits;
 

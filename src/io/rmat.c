@@ -51,7 +51,7 @@ static uint64_t draw(kf_rng *r, unsigned levels)
     const uint32_t abc = (uint32_t)(0.95 * 0x1p32);
     uint64_t i = 0, j = 0;
 
-    while (levels--) {
+    for (; levels > 0; levels--) {
         uint32_t u = kf_rng_u32(r);
         unsigned quadrant =
             (unsigned)(u >= a) + (unsigned)(u >= ab) + (unsigned)(u >= abc);

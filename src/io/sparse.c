@@ -96,9 +96,9 @@ static void sort_row(uint32_t *col, double *val, size_t n)
         insertion_sort(col, val, n);
         return;
     }
-    for (size_t i = n / 2; i-- > 0;)
-        sift(col, val, i, n);
-    for (size_t i = n; i-- > 1;) {
+    for (size_t i = n / 2; i > 0; i--)
+        sift(col, val, i - 1, n);
+    for (size_t i = n - 1; i > 0; i--) {
         swap(col, val, 0, i);
         sift(col, val, 0, i);
     }

@@ -131,6 +131,8 @@ typedef struct decimal {
     bool any;
 } decimal;
 
+/* Of more than DIGITS digits w is not used. */
+KF_WRAPS
 static const char *take_digits(const char *p, const char *end, decimal *d)
 {
     const char *first = p;

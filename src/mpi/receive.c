@@ -170,12 +170,17 @@ static void make_room(arrival *a)
 
 static kofn_status receive_apart(lane *l, arrival *a, int tag)
 {
+    size_t parts = kf_mpi_parts(a->p.body_bytes);
+
+    if (kf_mpi_reserve(parts)) { /* nothing will come */
+        a->drop = true;
+        return KOFN_NOMEM;
+    }
     a->op.finish = part_came;
-    a->missing = kf_mpi_parts(a->p.body_bytes);
+    a->missing = parts;
     a->large = true;
     l->large++;
     a->peer->t->moving++;
-    TRY(kf_mpi_reserve(a->missing));
     return kf_mpi_receive(l->peer->rank, tag, a->p.own, a->p.body_bytes,
                           &a->op);
 }

@@ -93,7 +93,7 @@ kofn_status kf_beat_all(kofn_node *n)
     return KOFN_OK;
 }
 
-uint64_t kf_stir(uint64_t x)
+KF_WRAPS uint64_t kf_stir(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9); /* splitmix64 */
     x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);

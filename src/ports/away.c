@@ -265,11 +265,11 @@ static kofn_status port_admit(kofn_port *base, uint32_t *id)
         TRY(turn(p, KOFN_SECOND / 100));
     }
     *id = (uint32_t)had;
-    for (size_t i = p->readies; i-- > 0;) { /* the job knows already */
-        kofn_msg *m = &p->ready[p->ready_first + i];
+    for (size_t i = p->readies; i > 0; i--) { /* the job knows already */
+        kofn_msg *m = &p->ready[p->ready_first + i - 1];
 
         if (m->type == KOFN_MSG_HELLO && m->worker == had) {
-            memmove(m, m + 1, (p->readies - i - 1) * sizeof *m);
+            memmove(m, m + 1, (p->readies - i) * sizeof *m);
             p->readies--;
         }
     }

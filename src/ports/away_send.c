@@ -139,9 +139,9 @@ static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
         p->inputs = 0;
         p->round = m->round;
     }
-    for (size_t i = p->inputs; i-- > 0;)
-        if (p->input[i].of == m->in) {
-            *out = &p->input[i];
+    for (size_t i = p->inputs; i > 0; i--)
+        if (p->input[i - 1].of == m->in) {
+            *out = &p->input[i - 1];
             return KOFN_OK;
         }
     TRY(kf_grow(&p->input, &p->input_cap, p->inputs, sizeof *p->input));

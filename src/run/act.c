@@ -44,10 +44,10 @@ static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
 static kofn_status take_spare(kofn_job *j, size_t rows, size_t cols,
                               kofn_dtype dtype, kofn_parcel **out)
 {
-    for (size_t i = j->spares; i-- > 0;)
-        if (kf_parcel_reshape(j->spare[i], rows, cols, dtype)) {
-            *out = j->spare[i];
-            j->spare[i] = j->spare[--j->spares];
+    for (size_t i = j->spares; i > 0; i--)
+        if (kf_parcel_reshape(j->spare[i - 1], rows, cols, dtype)) {
+            *out = j->spare[i - 1];
+            j->spare[i - 1] = j->spare[--j->spares];
             return KOFN_OK;
         }
     return kf_parcel_new(out, rows, cols, dtype);

@@ -20,7 +20,7 @@ struct kf_journal {
 #define FNV_START UINT64_C(14695981039346656037)
 #define FNV_PRIME UINT64_C(1099511628211)
 
-static uint64_t mix(uint64_t h, uint64_t x)
+KF_WRAPS static uint64_t mix(uint64_t h, uint64_t x)
 {
     for (int i = 0; i < 8; i++)
         h = (h ^ ((x >> (8 * i)) & 255)) * FNV_PRIME;

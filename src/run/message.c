@@ -39,13 +39,16 @@ static kofn_status keep(kf_messages *m, kofn_parcel **from)
 static kofn_status take(kf_messages *m, size_t rows, size_t cols,
                         kofn_dtype dtype, kofn_parcel **out)
 {
-    for (size_t i = m->keeping; i-- > 0;)
-        if (atomic_load(&m->kept[i]->refs) == 1 &&
-            kf_parcel_reshape(m->kept[i], rows, cols, dtype)) {
-            *out = m->kept[i];
-            m->kept[i] = m->kept[--m->keeping];
+    for (size_t i = m->keeping; i > 0; i--) {
+        kofn_parcel **p = &m->kept[i - 1];
+
+        if (atomic_load(&(*p)->refs) == 1 &&
+            kf_parcel_reshape(*p, rows, cols, dtype)) {
+            *out = *p;
+            *p = m->kept[--m->keeping];
             return KOFN_OK;
         }
+    }
     return kf_parcel_new(out, rows, cols, dtype);
 }
 

@@ -92,7 +92,7 @@ static size_t stride(double each, bool many)
 
 static double work_a_strip(const kofn_block *b)
 {
-    return (double)b->A->ptr[b->A->rows] / (double)b->A->rows *
+    return (double)b->A->ptr[b->A->rows] / (double)kf_max(1, b->A->rows) *
            (double)b->used;
 }
 
@@ -175,15 +175,18 @@ static kofn_status rows_dense(const kofn_block *b, bool left,
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t at = lo; at < hi; at += step) {
             size_t end = kf_min(at + step, hi);
-            kofn_matrix strips = some_rows(left ? in : &b->lane[l], at, end);
+            const kofn_matrix *lane = &b->lane[l];
             char *to = kf_at(out, l * (hi - lo) + at - lo, 0);
+            kofn_matrix strips;
 
             if ((l > 0 || at > lo) && is_stopped(stopped, ud))
                 return KOFN_AGAIN;
-            if (b->lane[l].rows == 0)
+            if (lane->rows == 0) {
                 memset(to, 0, (end - at) * out->cols * size);
-            else
-                kf_multiply(&strips, left ? &b->lane[l] : in, false, to);
+                continue;
+            }
+            strips = some_rows(left ? in : lane, at, end);
+            kf_multiply(&strips, left ? lane : in, false, to);
         }
     return KOFN_OK;
 }
@@ -335,13 +338,14 @@ static bool within(const kofn_msg *m, size_t strips, size_t lanes, size_t most)
 static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
                  const kofn_matrix *out)
 {
-    size_t strips = m->hi - m->lo;
+    size_t strips;
 
     if (m->how == KOFN_TURN)
         return b->share && m->turn < b->share->turns &&
                stacked(out, b->share->lanes, b->share->span, 1);
     if (b->share || m->lo >= m->hi || (b->A && m->how != KOFN_ROWS))
         return false;
+    strips = m->hi - m->lo;
     switch (m->how) {
     case KOFN_ROWS:
         return m->hi <= b->rows && in->rows == b->cols &&

@@ -373,9 +373,9 @@ void kf_meet_lost(kf_transport *t)
 
 kofn_status kf_meet_bury(kf_transport *t)
 {
-    for (size_t i = t->peers.count; i-- > 0;)
-        if (t->peers.item[i]->dying)
-            TRY(bury(t, t->peers.item[i]));
+    for (size_t i = t->peers.count; i > 0; i--)
+        if (t->peers.item[i - 1]->dying)
+            TRY(bury(t, t->peers.item[i - 1]));
     return KOFN_OK;
 }
 

@@ -40,6 +40,9 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
+                               unsigned int seed); /* mutate.c */
 
 #define LARGEST ((size_t)1 << 20) /* bytes of an input, at most */
 #define PATIENCE 60               /* seconds for one input */
@@ -375,7 +378,7 @@ static size_t repeat_line(unsigned char *p, size_t n)
     return splice(p, n, draw() & 1 ? from : below(n + 1), 0, line, size);
 }
 
-static size_t mutate(unsigned char *p, size_t n)
+size_t LLVMFuzzerMutate(uint8_t *p, size_t n, size_t most)
 {
     static size_t (*const all[])(unsigned char *, size_t) = {
         change_byte,    change_byte,  change_binary,  change_decimal,
@@ -386,7 +389,7 @@ static size_t mutate(unsigned char *p, size_t n)
 
     for (size_t k = 1 + below(draw() & 1 ? 2 : 8); k > 0; k--)
         n = all[below(COUNT(all))](p, n);
-    return n;
+    return n < most ? n : most;
 }
 
 /* ---- running ------------------------------------------------------------ */
@@ -425,7 +428,8 @@ static void child(uint64_t seed, unsigned long iterations)
         in = &corpus[below(corpus_count)];
         n = in->size < max_size ? in->size : max_size;
         memcpy(shared->data, in->data, n);
-        run_shared(mutate(shared->data, n));
+        run_shared(LLVMFuzzerCustomMutator(shared->data, n, max_size,
+                                           (unsigned)draw()));
     }
 }
 

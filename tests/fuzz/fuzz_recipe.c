@@ -1,6 +1,7 @@
-/* fuzz_recipe.c -- recipes of blocks: those of the input, and a good one of
- * which the input changes some bytes.  fuzz-iterations: 1000000 */
-#include "packets.h"
+/* fuzz_recipe.c -- recipes of blocks: those of the input, a good one of which
+ * the input changes some bytes, and one that is made up; and a task for what is
+ * taken.  fuzz-iterations: 400000 */
+#include "forge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,7 +33,33 @@ static void cook(kf_recipe *r)
     MUST(st == KOFN_OK || st == KOFN_SHAPE || st == KOFN_NOMEM);
 }
 
-static void read(const uint8_t *bytes, size_t n)
+/* What fits must do so without wrapping round; what is small is computed. */
+static void work(const kofn_block *b, const kf_head *h)
+{
+    __extension__ typedef unsigned __int128 wide;
+    kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
+    kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
+    kofn_msg m = {.how = h->how, .lo = h->lo, .hi = h->hi, .turn = h->turn,
+                  .round = 1};
+
+    if (kf_work_fits(b, &m, &in, &out))
+        return;
+    if (b->share)
+        MUST((wide)b->share->lanes * b->share->span == out.rows);
+    else if (m.how <= KOFN_LEFT_ROWS)
+        MUST(m.lo < m.hi && (wide)b->lanes * (m.hi - m.lo) == out.rows);
+    most = SIZE_MAX;
+    if (in.rows > 256 || in.cols > 256 || out.rows > 256 || out.cols > 256)
+        return;
+    MUST(kf_parcel_new(&m.in, in.rows, in.cols, in.dtype) == KOFN_OK);
+    MUST(kf_parcel_new(&m.result, out.rows, out.cols, out.dtype) == KOFN_OK);
+    memset(m.in->m.data, 0, kf_parcel_bytes(m.in));
+    kofn_work(b, &m, NULL, NULL);
+    kofn_parcel_drop(m.in);
+    kofn_parcel_drop(m.result);
+}
+
+static void read(const uint8_t *bytes, size_t n, const kf_head *task)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     size_t before = held;
@@ -47,6 +74,8 @@ static void read(const uint8_t *bytes, size_t n)
         fill(&r);
         most += 4 * MEMORY;
         cook(&r);
+        if (task && kf_pieces_check(r.block) == KOFN_OK)
+            work(r.block, task);
         kf_recipe_free(&r);
         kofn_block_drop(r.block);
     }
@@ -57,11 +86,17 @@ static void read(const uint8_t *bytes, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     draw d = {data, size};
+    kf_head task = {0};
     const sample *s;
     uint8_t *copy;
+    forged f;
 
     watch_memory();
-    read(data, size);
+    read(data, size, NULL);
+    forge(&f, &d);
+    forge_task(&f, &d, &task);
+    read(f.p, f.n, &task);
+    d = (draw){data, size};
     s = &samples()[next(&d, BLOCKS)];
     copy = malloc(s->recipe.n);
     MUST(copy);
@@ -71,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         copy[at] = (uint8_t)next(&d, 256);
     }
-    read(copy, s->recipe.n);
+    read(copy, s->recipe.n, NULL);
     free(copy);
     return 0;
 }

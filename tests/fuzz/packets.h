@@ -1,42 +1,10 @@
-/* packets.h -- what the targets of the wire share: numbers drawn from the
- * input, and a transport that delivers what the target makes of them, with
- * right checksums, so that the fuzzing goes deep. */
+/* packets.h -- what the targets of the wire share: blocks and their recipes. */
 #ifndef KF_FUZZ_PACKETS_H
 #define KF_FUZZ_PACKETS_H
 
-#include "watch.h"
+#include "draw.h"
 
 #include "run/wire.h"
-
-/* ---- numbers ------------------------------------------------------------------- */
-
-typedef struct draw {
-    const uint8_t *data;
-    size_t left;
-} draw;
-
-static inline unsigned next(draw *d, unsigned below)
-{
-    unsigned x = d->left ? *d->data : 0;
-
-    if (d->left) {
-        d->data++;
-        d->left--;
-    }
-    return x % below;
-}
-
-/* Small most often; sometimes what overflows. */
-static inline uint64_t size_of(draw *d, uint64_t fair)
-{
-    static const uint64_t odd[] = {0, UINT64_MAX, 1ull << 63, 1ull << 61,
-                                   1ull << 32, 1ull << 20};
-    unsigned how = next(d, 16);
-
-    return how < 9    ? fair
-           : how < 15 ? next(d, 64)
-                      : odd[next(d, 6)];
-}
 
 /* ---- blocks -------------------------------------------------------------------- */
 

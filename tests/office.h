@@ -1,0 +1,182 @@
+/* office.h -- a coordinator in a test that says what its script says: a
+ * transport whose other end sends WELCOME, STORE, whatever is asked for, WORK
+ * and DISMISS, one after the other, without a thread. */
+#ifndef KF_TEST_OFFICE_H
+#define KF_TEST_OFFICE_H
+
+#include "rig.h"
+
+#include "run/wire.h"
+
+#define OFFICE_BODY ((size_t)1 << 16)
+
+typedef struct office {
+    kofn_transport base;
+    unsigned char recipe[4096];
+    size_t recipe_bytes;
+    struct {
+        unsigned char p[4096];
+        size_t unit; /* bytes; 0: not what is asked for, but 64 KiB of 'A' */
+    } section[4];
+    kf_head work;            /* the task, or all 0: none */
+    kf_head asked[16];       /* pieces that were not sent yet */
+    size_t first, asks;
+    unsigned char body[OFFICE_BODY];
+    int said;
+    size_t results, failures;
+} office;
+
+static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
+                                      const void *head, size_t head_bytes,
+                                      const void *body, size_t body_bytes,
+                                      bool urgent, void (*done)(void *ud),
+                                      void *ud)
+{
+    office *o = (office *)t;
+    kf_head h;
+
+    (void)peer, (void)body, (void)body_bytes, (void)urgent;
+    assert_ok(kf_head_read(&h, head, head_bytes));
+    if (h.type == KF_WIRE_NEED) {
+        assert_true(o->asks < 16);
+        o->asked[o->asks++] = h;
+    }
+    o->results += h.type == KF_WIRE_RESULT;
+    o->failures += h.type == KF_WIRE_FAILED;
+    if (done)
+        done(ud);
+    return KOFN_OK;
+}
+
+static inline size_t office_piece(office *o, kf_head *h)
+{
+    kf_head need = o->asked[o->first++];
+    size_t unit = o->section[need.turn % 4].unit, bytes;
+
+    h->type = KF_WIRE_PIECE;
+    h->id = need.id;
+    h->turn = need.turn;
+    h->lo = need.lo;
+    h->hi = need.hi;
+    if (!unit) {
+        h->hi = OFFICE_BODY / 8;
+        memset(o->body, 'A', OFFICE_BODY);
+        return OFFICE_BODY;
+    }
+    bytes = unit * (need.hi - need.lo);
+    assert_true(need.turn < 4 && need.hi * unit <= sizeof o->section[0].p);
+    memcpy(o->body, o->section[need.turn].p + need.lo * unit, bytes);
+    return bytes;
+}
+
+/* It sends this block. */
+static inline void office_offer(office *o, const kofn_block *b)
+{
+    kf_bytes recipe = {0};
+
+    assert_ok(kf_recipe_write(b, NULL, &recipe));
+    assert_true(recipe.n <= sizeof o->recipe);
+    memcpy(o->recipe, recipe.p, recipe.n);
+    o->recipe_bytes = recipe.n;
+    kf_bytes_free(&recipe);
+    for (size_t s = 0; s < kf_sections(b); s++) {
+        kf_bytes made = {0};
+        size_t units, bytes;
+        const void *at;
+
+        assert_true(s < 4);
+        kf_section(b, s, &units, &bytes);
+        o->section[s].unit = bytes;
+        assert_true(units * bytes <= sizeof o->section[s].p);
+        if (units) {
+            assert_ok(kf_piece(b, s, 0, units, &made, &at));
+            memcpy(o->section[s].p, at, units * bytes);
+        }
+        kf_bytes_free(&made);
+    }
+}
+
+/* What comes next, and the length of its body. */
+static inline size_t office_says(office *o, kf_head *h)
+{
+    if (o->said == 1) {
+        o->said++;
+        h->type = KF_WIRE_WELCOME;
+        return 0;
+    }
+    if (o->said == 2) {
+        o->said++;
+        h->type = KF_WIRE_STORE;
+        memcpy(o->body, o->recipe, o->recipe_bytes);
+        h->id = kf_checksum(~h->job, o->body, o->recipe_bytes);
+        return o->recipe_bytes;
+    }
+    if (o->first < o->asks)
+        return office_piece(o, h);
+    h->type = KF_WIRE_DISMISS;
+    if (o->said++ > 3 || !o->work.type)
+        return 0;
+    *h = o->work;
+    memset(o->body, 0, sizeof o->body);
+    return h->rows * h->cols * 8;
+}
+
+static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
+                                      kofn_packet *k)
+{
+    office *o = (office *)t;
+    kf_head h = {.type = KF_WIRE_DISMISS};
+
+    *k = (kofn_packet){.what = KOFN_CAME, .peer = 1};
+    if (o->said == 0) {
+        o->said++;
+        return KOFN_OK;
+    }
+    if (o->said == 4 && atmost == 0)
+        return KOFN_AGAIN; /* it is not dismissed from its work */
+    h.job = 5;
+    k->what = KOFN_PACKET;
+    k->body_bytes = office_says(o, &h);
+    h.job = 5;
+    h.body_sum = 0;
+    if (k->body_bytes) {
+        k->body = o->body;
+        h.body_sum = kf_checksum(h.job, o->body, k->body_bytes);
+    }
+    k->head_bytes = KF_HEAD;
+    kf_head_write(k->head, &h);
+    return KOFN_OK;
+}
+
+static inline void office_forget(kofn_transport *t, kofn_peer peer)
+{
+    (void)t, (void)peer;
+}
+
+static inline void office_release(kofn_transport *t, void *own)
+{
+    (void)t, (void)own;
+}
+
+static inline void office_close(kofn_transport *t, kofn_time linger)
+{
+    (void)t, (void)linger;
+}
+
+/* A worker's whole life with it. */
+static inline kofn_status office_serve(office *o, size_t memory)
+{
+    kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
+
+    o->base = (kofn_transport){.name = "test", .send = office_send,
+                               .wait = office_wait,
+                               .release = office_release,
+                               .forget = office_forget,
+                               .close = office_close};
+    o->said = 0;
+    o->first = o->asks = o->results = o->failures = 0;
+    opt.memory = memory;
+    return kofn_serve(&o->base, &opt);
+}
+
+#endif
