@@ -3,6 +3,7 @@
 #   make demo      PageRank on workers that straggle, vanish and arrive
 #   make test      everything, in three builds: plain, address+undefined, thread
 #   make check     one build, without the tests that take long
+#   make fuzz      every parser and both ends of the wire, SECONDS=60 each
 #   make coverage  which lines of src these reach
 #   make python    the Python package in python/, in place
 #   make bench     ratios against real alternatives, measured in one run
@@ -29,6 +30,12 @@ check:
 	@scripts/need test
 	@scripts/test quick
 
+SECONDS = 60
+
+fuzz:
+	@scripts/need fuzz
+	@scripts/fuzz $(SECONDS) $(TARGETS)
+
 coverage:
 	@scripts/need coverage
 	@scripts/test coverage
@@ -51,4 +58,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test check coverage bench python demo install clean
+.PHONY: all build test check fuzz coverage bench python demo install clean

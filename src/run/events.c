@@ -72,6 +72,8 @@ static kofn_status parse_when(const reader *r, const char *word,
                        rounds, round);
     h->round = (unsigned)round;
     h->fraction = part ? strtod(word + whole, NULL) : 0;
+    if (h->fraction >= 1) /* so many nines */
+        h->fraction = 1 - 0x1p-53;
     return KOFN_OK;
 }
 

@@ -13,8 +13,8 @@
  *
  * CMakeLists.txt finds both and adds the test fuzz_NAME, which runs the whole
  * corpus and then N mutations of it.  Mutations depend on the seed and their
- * number only.  With clang and -DKOFN_LIBFUZZER=ON the same file is linked
- * with libFuzzer instead: fuzz_NAME corpus/NAME.
+ * number only.  Where clang is there `make fuzz` links the same file with
+ * libFuzzer instead.
  *
  *   fuzz_NAME [--iterations N] [--seed S] [--max-size BYTES] FOLDER...
  *   fuzz_NAME FILE...          these inputs only, in this process
