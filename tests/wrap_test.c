@@ -157,6 +157,26 @@ static void tasks(void **state)
     assert_ok(kf_work_fits(&left, &m, &in, &out));
 }
 
+/* Half of a batch would begin before the first point. */
+static void batches(void **state)
+{
+    double X[12] = {0}, y[4] = {0}, w[4] = {0, 0, 0, 0.5}, g[4];
+    double arg[KOFN_FORMULA_ARGS] = {0, 2};
+    const kofn_rows part = {.X = {X, 4, 3, 3, KOFN_F64}, .y = y};
+    const kofn_matrix in = {w, 4, 1, 1, KOFN_F64};
+    kofn_matrix out = {g, 4, 1, 1, KOFN_F64};
+
+    (void)state;
+    assert_int_equal(kofn_formulas[0].f(arg, &part, &in, &out), KOFN_INVAL);
+    w[3] = 1;
+    assert_ok(kofn_formulas[0].f(arg, &part, &in, &out));
+    arg[1] = 2.5;
+    assert_int_equal(kofn_formulas[0].f(arg, &part, &in, &out), KOFN_INVAL);
+    arg[1] = UINT32_MAX; /* no two points are so far apart */
+    w[3] = 3;
+    assert_ok(kofn_formulas[0].f(arg, &part, &in, &out));
+}
+
 /* ---- a worker ---------------------------------------------------------------------- */
 
 static void refuses(const note *recipe, kf_head work)
@@ -191,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recipes),
         cmocka_unit_test(tasks),
+        cmocka_unit_test(batches),
         cmocka_unit_test(workers),
     };
 

@@ -192,13 +192,14 @@ typedef struct every {
     size_t first, step, end;
 } every;
 
-/* They are rows of X, and a view of it. */
+/* They are rows of X, and a view of it.  Where there are no two of them the
+ * step may reach far beyond it. */
 static kofn_matrix rows_of(const kofn_matrix *X, every p)
 {
     size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
 
-    return (kofn_matrix){(double *)X->data + p.first * X->ld, n, X->cols,
-                         p.step * X->ld, KOFN_F64};
+    return (kofn_matrix){(double *)X->data + (n ? p.first : 0) * X->ld, n,
+                         X->cols, (n > 1 ? p.step : 1) * X->ld, KOFN_F64};
 }
 
 /* Of a part's points those asked for: all, or those of a batch, which is the
@@ -246,11 +247,12 @@ static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
                        n + 1, out->rows, in->rows * in->cols);
     if (!(arg[0] == KOFN_LOSS_SQUARES || arg[0] == KOFN_LOSS_LOGISTIC ||
           arg[0] == KOFN_LOSS_POISSON) ||
-        !(arg[1] >= 1 && arg[1] <= UINT32_MAX))
+        !(arg[1] >= 1 && arg[1] <= UINT32_MAX && arg[1] == floor(arg[1])))
         return kf_fail(KOFN_INVAL, "there is no loss %g, or not in %g batches",
                        arg[0], arg[1]);
     what = ((const double *)in->data)[n];
-    if (what != KF_GRAM && what != KF_OFFSET && !(what >= 0 && what <= arg[1]))
+    if (what != KF_GRAM && what != KF_OFFSET &&
+        !(what >= 0 && what <= arg[1] && what == floor(what)))
         return kf_fail(KOFN_INVAL, "there is no batch %g of %g", what, arg[1]);
     return KOFN_OK;
 }
