@@ -101,7 +101,7 @@ KF_WRAPS uint64_t kf_stir(uint64_t x)
 }
 
 /* What an epoch makes of an iterate.  It decides once, so there is one. */
-kofn_mark kf_child(kofn_epoch e, kofn_mark at)
+KF_WRAPS kofn_mark kf_child(kofn_epoch e, kofn_mark at)
 {
     uint64_t line = kf_stir(at.line + UINT64_C(0x9E3779B97F4A7C15));
 
