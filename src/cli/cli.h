@@ -182,6 +182,13 @@ bool cli_is_address(const char *port);
 /* The port of --port; 0, or the exit code after a message. */
 int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out);
+/* A folder for a socket, and what removes it (folder.c). */
+typedef struct cli_folder {
+    char path[64];
+    int lock;
+} cli_folder;
+int cli_folder_make(cli_folder *f); /* 0, or an exit code after a message */
+void cli_folder_remove(cli_folder *f);
 void cli_ports_end(void); /* processes that were started, at the very end */
 /* --port mpi, before anything is read: every rank runs this command, and all
  * but the first are workers whose whole life this is. */

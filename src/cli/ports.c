@@ -26,7 +26,8 @@ bool cli_is_address(const char *port)
 
 /* Workers that this process started, over a socket in a folder of their own. */
 typedef struct family {
-    char folder[64], address[96];
+    cli_folder folder;
+    char address[96];
     const cli_args *args;
     pid_t *child;
     size_t children, room;
@@ -87,20 +88,6 @@ static int kill_child(void *ud, uint64_t process)
     return -1; /* none of ours */
 }
 
-static int make_folder(family *f)
-{
-    const char *tmp = getenv("TMPDIR");
-
-    if (!tmp || strlen(tmp) > 40)
-        tmp = "/tmp";
-    snprintf(f->folder, sizeof f->folder, "%s/kofn.XXXXXX", tmp);
-    if (!mkdtemp(f->folder))
-        return cli_say(EXIT_FAILED, "%s: %s; set TMPDIR to a folder that can "
-                       "be written", f->folder, strerror(errno));
-    snprintf(f->address, sizeof f->address, "ipc://%s/socket", f->folder);
-    return 0;
-}
-
 /* Dismissed workers go by themselves within a second or so. */
 void cli_ports_end(void)
 {
@@ -119,10 +106,7 @@ void cli_ports_end(void)
         waitpid(kin.child[k], NULL, 0);
     }
     free(kin.child);
-    if (*kin.folder) {
-        unlink(kin.address + strlen("ipc://"));
-        rmdir(kin.folder);
-    }
+    cli_folder_remove(&kin.folder);
     kin = (family){.child = NULL};
 }
 
@@ -244,9 +228,11 @@ static int open_processes(const cli_args *a, const kofn_problem *pb,
                           uint64_t job, kofn_port **out)
 {
     kofn_transport *t;
-    int code = make_folder(&kin);
+    int code = cli_folder_make(&kin.folder);
 
     kin.args = a;
+    snprintf(kin.address, sizeof kin.address, "ipc://%s/socket",
+             kin.folder.path);
     if (!code)
         code = listen_at(a, kin.address, pb, &t);
     if (!code)

@@ -34,6 +34,52 @@ END
     [ -z "$(ls -d "${TMPDIR:-/tmp}"/kofn.*/socket 2>/dev/null)" ] || true
 }
 
+# begins NAME: a run on processes that lasts, once its folder is there.
+begins() {
+    local before
+    before=$(ls "$TMPDIR" | wc -l)
+    timeout 60 "$KOFN" matvec X.npy w.npy -q -p processes -n 2 -r 1000000 &
+    eval "$1=$!"
+    for _ in $(seq 200); do
+        [ "$(ls "$TMPDIR"/kofn.*/socket 2>/dev/null | wc -l)" -le "$before" ] ||
+            return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+@test "folders of those who were killed are swept, and those of others stay" {
+    export TMPDIR=$PWD/tmp
+    mkdir tmp
+    begins killed
+    mine=$(ls tmp)
+    begins alive
+    # timeout's child is the coordinator
+    kill -9 "$(pgrep -P "$killed")"
+    wait "$killed" || true
+    [ -S "tmp/$mine/socket" ]
+    mkdir tmp/kofn.nolock elsewhere
+    touch tmp/kofn.nolock/file elsewhere/lock elsewhere/socket
+    ln -s "$PWD/elsewhere" tmp/kofn.ablink
+    timeout 60 "$KOFN" matvec X.npy w.npy -q -p processes -n 2
+    [ ! -e "tmp/$mine" ]
+    [ "$(ls -d tmp/kofn.*/socket | wc -l)" -eq 2 ] # of who is alive, and the link's
+    [ -e tmp/kofn.nolock/file ]
+    [ -e elsewhere/lock ]
+    [ -e elsewhere/socket ]
+    kill "$(pgrep -P "$alive")"
+    wait "$alive" || true
+}
+
+@test "the limit on descriptors is raised, and too few are told of" {
+    # eight workers have sixteen connections
+    (ulimit -S -n 30
+     timeout 60 "$KOFN" matvec X.npy w.npy -q -p processes -n 8)
+    run bash -c "ulimit -n 20; '$KOFN' matvec X.npy w.npy -q -p processes"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"of 20 file descriptors are left"*"raise ulimit -n"* ]]
+}
+
 @test "processes leave, join, slow down and lie by an events file" {
     printf '1.5 leave 2\n2 join\n3 slow 1 3\n4 corrupt 0\n' >events
     run timeout 60 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events \

@@ -1,0 +1,121 @@
+/* folder.c -- a folder of this process's own for a socket, in the temporary
+ * one; and those that others left there when they were killed.
+ *
+ * Whoever has a folder holds a lock on a file in it, which ends with the
+ * process however that ends.  A folder whose lock can be had is nobody's.  One
+ * that has no such file may be about to get it, and is left alone.
+ */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME "kofn.XXXXXX"
+#define TRIES 10
+
+static bool lock(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_SETLK, &whole) == 0;
+}
+
+/* ---- of others --------------------------------------------------------------- */
+
+static void sweep_one(int tmp, const char *name)
+{
+    int dir = openat(tmp, name, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), held;
+    struct stat s;
+
+    if (dir < 0)
+        return;
+    held = fstat(dir, &s) || s.st_uid != geteuid()
+               ? -1
+               : openat(dir, "lock",
+                        O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (held >= 0 && lock(held)) {
+        unlinkat(dir, "socket", 0);
+        unlinkat(dir, "lock", 0);
+        unlinkat(tmp, name, AT_REMOVEDIR);
+    }
+    if (held >= 0)
+        close(held);
+    close(dir);
+}
+
+/* Before there is one of our own: closing its lock here would give it up. */
+static void sweep(const char *path)
+{
+    DIR *tmp = opendir(path);
+    const struct dirent *e;
+
+    while (tmp && (e = readdir(tmp)))
+        if (strlen(e->d_name) == strlen(NAME) &&
+            strncmp(e->d_name, NAME, strlen("kofn.")) == 0)
+            sweep_one(dirfd(tmp), e->d_name);
+    if (tmp)
+        closedir(tmp);
+}
+
+/* ---- of our own -------------------------------------------------------------- */
+
+/* Whoever sweeps may have had the lock before us, and has removed it then.
+ * Where there is no lock nobody sweeps. */
+static bool claim(cli_folder *f)
+{
+    char path[80];
+    struct stat s;
+
+    snprintf(path, sizeof path, "%s/lock", f->path);
+    f->lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (f->lock < 0)
+        return true;
+    if (lock(f->lock))
+        return fstat(f->lock, &s) == 0 && s.st_nlink > 0;
+    if (errno == EACCES || errno == EAGAIN)
+        return false;
+    unlink(path);
+    return true;
+}
+
+int cli_folder_make(cli_folder *f)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (!tmp || strlen(tmp) > 40)
+        tmp = "/tmp";
+    sweep(tmp);
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(f->path, sizeof f->path, "%s/" NAME, tmp);
+        if (!mkdtemp(f->path))
+            break;
+        if (claim(f))
+            return 0;
+        close(f->lock);
+    }
+    return cli_say(EXIT_FAILED, "%s: %s; set TMPDIR to a folder that can be "
+                   "written", f->path, strerror(errno));
+}
+
+void cli_folder_remove(cli_folder *f)
+{
+    static const char *const name[] = {"socket", "lock"};
+    char path[80];
+
+    for (int i = 0; i < 2 && *f->path; i++) {
+        snprintf(path, sizeof path, "%s/%s", f->path, name[i]);
+        unlink(path);
+    }
+    if (!*f->path)
+        return;
+    rmdir(f->path);
+    if (f->lock >= 0)
+        close(f->lock);
+    *f->path = 0;
+}
