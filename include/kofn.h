@@ -393,7 +393,7 @@ KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
 
 /* The rounds from here on are of step `step` of the caller's, which events
  * count instead: what is to happen before it happens before its first round,
- * fractions are of any of them.  Steps ascend. */
+ * fractions are of any of them.  Steps count from 1. */
 KOFN_API kofn_status kofn_step(kofn_job *job, unsigned step);
 
 typedef struct kofn_progress {

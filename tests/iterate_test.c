@@ -461,9 +461,10 @@ static void vectors_are_checked_first(void **state)
 
 static void graphs_are_checked(void **state)
 {
-    size_t ptr[] = {0, 1, 2}, back[] = {0, 2, 1};
+    size_t ptr[] = {0, 1, 2}, back[] = {0, 2, 1}, two[] = {0, 2, 2};
     uint32_t col[] = {1, 0}, out[] = {1, 7};
     double val[] = {1, 1}, minus[] = {1, -1}, nan[] = {1, NAN};
+    double large[] = {1.7e308, 1.7e308}; /* each is finite, both are not */
     const struct {
         kofn_status want;
         kofn_sparse graph;
@@ -473,6 +474,7 @@ static void graphs_are_checked(void **state)
         {KOFN_INVAL, {2, 2, back, col, val}},
         {KOFN_INVAL, {2, 2, ptr, col, minus}},
         {KOFN_NONFINITE, {2, 2, ptr, col, nan}},
+        {KOFN_NONFINITE, {2, 2, two, col, large}},
         {KOFN_INVAL, {2, 2, NULL, col, val}},
     };
     kofn_sparse *M;

@@ -126,12 +126,38 @@ static void runs_are_checked(void **state)
     data_free(&d);
 }
 
+/* Squares of X that are no numbers any more, or none: no fit is claimed. */
+static void points_out_of_all_proportion(void **state)
+{
+    static const double by[] = {1e-200, 1e-170, 1e170, 1e300};
+    static const char *const spec[] = {"elastic:k=4", "pcr:r=3", "gc:d=2"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        for (size_t s = 0; s < 3; s++) {
+            data d = make_data(30, 4, KOFN_LOSS_SQUARES, 1);
+            kofn_regress_options o = {.size = sizeof o, .max_iterations = 10};
+            fleet k = {spec[s], 6, true, NULL, NULL};
+            double w[4] = {0};
+            kofn_matrix W = {w, 4, 1, 1, KOFN_F64};
+            fit f;
+
+            for (size_t e = 0; e < 120; e++)
+                ((double *)d.X.data)[e] *= by[i];
+            assert_ok(fit_up(&f, &d, &o, &k));
+            assert_true(kofn_regress(f.r, &W, &f.res) < 0);
+            assert_false(f.res.converged);
+            fit_down(&f);
+            data_free(&d);
+        }
+}
+
 /* Too few workers are left in the third iteration: two steps were made. */
 static void too_few_workers(void **state)
 {
-    static const kofn_happening gone[] = {{5, 0, KOFN_EVENT_LEAVE, 0, 0},
-                                          {5, 0.3, KOFN_EVENT_LEAVE, 1, 0},
-                                          {5, 0.3, KOFN_EVENT_LEAVE, 2, 0}};
+    static const kofn_happening gone[] = {{3, 0, KOFN_EVENT_LEAVE, 0, 0},
+                                          {3, 0.3, KOFN_EVENT_LEAVE, 1, 0},
+                                          {3, 0.3, KOFN_EVENT_LEAVE, 2, 0}};
     data d = make_data(30, 4, KOFN_LOSS_SQUARES, 1);
     kofn_regress_options o = {.size = sizeof o, .step = 0.1};
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -253,6 +279,7 @@ int main(void)
         cmocka_unit_test(ways_are_checked),
         cmocka_unit_test(runs_are_checked),
         cmocka_unit_test(too_few_workers),
+        cmocka_unit_test(points_out_of_all_proportion),
         cmocka_unit_test(every_allocation),
     };
 

@@ -74,8 +74,7 @@ static kofn_op same_descent(const data *d, const char *spec, size_t workers,
         return 0;
     w = column(d->X.cols);
     opt.events = events;
-    opt.event_count = make_trace(events, workers, threshold,
-                                 op == KOFN_MATVEC ? 200 : 100, &r);
+    opt.event_count = make_trace(events, workers, threshold, 100, &r);
     opt.late = 3;
     k.opt = &opt;
     assert_ok(fit_up(&f, d, &o, &k));

@@ -266,7 +266,8 @@ static size_t gather(run *r)
         if (!r->best)
             r->best = n;
         d = cli_relative_error(&n->v, &r->best->v);
-        r->spread = d > r->spread ? d : r->spread;
+        if (d > r->spread || isnan(d)) /* which stays */
+            r->spread = d;
     }
     return have;
 }

@@ -6,6 +6,8 @@
  *
  * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
  */
+#include "vector.h"
+
 #include "io/io.h"
 
 #include <kofn/peer.h>
@@ -195,25 +197,12 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
 
 /* ---- power iteration ----------------------------------------------------- */
 
-static double norm(const double *x, size_t n)
-{
-    double top = 0, sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        top = kf_larger(top, fabs(x[i]));
-    if (!(top > 0 && top < HUGE_VAL)) /* 0, infinite or NaN: so is the norm */
-        return top;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i] / top * (x[i] / top);
-    return top * sqrt(sum);
-}
-
 static double power_update(iteration *it, double *next)
 {
     double *v = it->v->data, value = 0, length, change = 0;
     size_t n = it->v->rows;
 
-    length = norm(next, n);
+    length = kf_norm(next, n);
     if (!(length < HUGE_VAL)) /* dividing by it would make zeros of everything */
         return HUGE_VAL;
     for (size_t i = 0; i < n; i++) /* no larger than the length */
@@ -238,7 +227,7 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     double length;
 
     TRY(check_vector(v));
-    length = norm(v->data, v->rows);
+    length = kf_norm(v->data, v->rows);
     if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                        "is not zero to start from");
@@ -349,12 +338,21 @@ static kofn_status check_graph(const kofn_sparse *g)
     if (g->rows != g->cols)
         return kf_fail(KOFN_SHAPE, "the graph's matrix is %zu x %zu, not "
                        "square", g->rows, g->cols);
-    for (size_t i = 0; i < g->rows; i++)
-        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
+    for (size_t i = 0; i < g->rows; i++) {
+        double sum = 0;
+
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
             if (!(g->val[e] >= 0 && g->val[e] - g->val[e] == 0))
                 return kf_fail(KOFN_INVAL, "arc %zu -> %u has weight %g; "
                                "PageRank needs weights >= 0", i + 1,
                                g->col[e] + 1, g->val[e]);
+            sum += g->val[e];
+        }
+        if (!(sum < HUGE_VAL))
+            return kf_fail(KOFN_NONFINITE, "the weights of the arcs from %zu "
+                           "add up to more than float64 can hold; divide them",
+                           i + 1);
+    }
     return KOFN_OK;
 }
 

@@ -10,6 +10,7 @@
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
  */
 #include "regress.h"
+#include "vector.h"
 
 #include "base/rng.h"
 
@@ -351,7 +352,11 @@ static kofn_status iterate(kf_descent *d, double *w, double *v,
                             &now->objective);
     if (st)
         return st;
-    now->gradient = sqrt(kf_dot(d->g, d->g, n));
+    now->gradient = kf_norm(d->g, n);
+    if (!(now->gradient < HUGE_VAL))
+        return kf_fail(KOFN_NONFINITE, "iteration %u: the gradient is not "
+                       "finite; X is too large, or the step was too long",
+                       now->iteration);
     if (now->iteration == 1)
         now->first = now->gradient;
     now->step = 0;

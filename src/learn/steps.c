@@ -5,6 +5,7 @@
  * are known (math/elastic.md 11), and a round where they are not.
  */
 #include "regress.h"
+#include "vector.h"
 
 #include "base/rng.h"
 
@@ -31,7 +32,7 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
 
     start(v, n, d->r->opt.seed);
     for (int k = 0; k < POWER_ITERATIONS; k++) {
-        double length = sqrt(kf_dot(v, v, n));
+        double length = kf_norm(v, n);
         kofn_status st;
 
         for (size_t i = 0; i < n; i++)
@@ -39,9 +40,13 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
         st = kf_gram(d, v, t);
         if (st)
             return st;
-        *value = sqrt(kf_dot(t, t, n));
+        *value = kf_norm(t, n);
         if (!(*value > 0))
-            return kf_fail(KOFN_INVAL, "X is zero; there is nothing to fit");
+            return kf_fail(KOFN_INVAL, "X is zero, or its squares are; there "
+                           "is nothing to fit");
+        if (!(*value < HUGE_VAL))
+            return kf_fail(KOFN_NONFINITE, "the squares of X are more than "
+                           "float64 can hold; scale it");
         memcpy(v, t, n * sizeof *v);
     }
     return KOFN_OK;

@@ -232,9 +232,8 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
 
 kofn_status kofn_step(kofn_job *j, unsigned step)
 {
-    if (step == 0 || step < j->step)
-        return kf_fail(KOFN_INVAL, "step %u: steps count from 1 and ascend, "
-                       "and the last was %u", step, j->step);
+    if (step == 0)
+        return kf_fail(KOFN_INVAL, "step 0: steps count from 1");
     if (j->ended == KOFN_AGAIN)
         return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
     j->step = step;

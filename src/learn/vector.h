@@ -1,0 +1,23 @@
+/* vector.h -- what iterations do with vectors. */
+#ifndef KF_LEARN_VECTOR_H
+#define KF_LEARN_VECTOR_H
+
+#include "base/base.h"
+
+#include <math.h>
+
+/* The length of x, also where squares leave the range; NaN if there is one. */
+static inline double kf_norm(const double *x, size_t n)
+{
+    double top = 0, sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        top = kf_larger(top, fabs(x[i]));
+    if (!(top > 0 && top < HUGE_VAL)) /* 0, infinite or NaN: so is the norm */
+        return top;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] / top * (x[i] / top);
+    return top * sqrt(sum);
+}
+
+#endif
