@@ -74,6 +74,8 @@ typedef struct sim {
     size_t delivered;                  /* packets so far                    */
     void (*inject)(struct sim *s);     /* before each of them, or NULL      */
     void *inject_ud;
+    bool lenient; /* wrong iterates are counted, no more */
+    size_t wrong;
     /* Hostile nodes, see mesh_evil.h; NULL: none. */
     void *evil;
     void (*twist)(struct sim *s, sim_packet *p); /* sent by one of them      */
@@ -358,11 +360,16 @@ static inline void sim_check(sim *s, sim_node *n)
         return;
     assert_true(at.t >= n->seen.t); /* never back */
     n->seen = at;
+    if (s->lenient && at.t > s->steps) {
+        s->wrong++;
+        return;
+    }
     assert_true(at.t <= s->steps);
     for (size_t i = 0; i < rows; i++)
         error = fmax(error, fabs(v[i] - s->ref[at.t * rows + i]));
     s->worst = fmax(s->worst, error);
-    if (!(error <= 1e-9))
+    s->wrong += s->lenient && !(error <= 1e-9);
+    if (!s->lenient && !(error <= 1e-9))
         fail_msg("seed %llu: iterate %llu is off by %g",
                  (unsigned long long)s->seed, (unsigned long long)at.t, error);
     for (size_t k = 0; k < s->knowns; k++)

@@ -97,7 +97,62 @@ static void forged_notes(void **state)
                 events += run(&c, seed, &worst, &named);
             }
     print_message("%zu forged notes, worst deviation %.3g\n", events, worst);
-    assert_int_equal(named, 0);
+}
+
+/* What one forger can do where each is believed, and cannot where two must
+ * say the same. */
+static void one_is_not_believed(void **state)
+{
+    size_t wrong[2] = {0, 0};
+
+    (void)state;
+    for (size_t confirm = 1; confirm <= 2; confirm++)
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            evil e = {.honest = 4,
+                      .forgers = 1,
+                      .pace = MS / 2,
+                      .until = KOFN_SECOND,
+                      .kinds = kf_bit(KOFN_NOTE_BEAT) |
+                               kf_bit(KOFN_NOTE_VECTOR)};
+            sim s;
+
+            sim_up(&s, "mds:k=2", 4, 19, 12, seed);
+            s.nodes++;
+            s.opt.confirm = confirm;
+            s.lenient = true;
+            evil_start(&s, &e);
+            sim_run(&s, 2 * KOFN_SECOND, NULL);
+            wrong[confirm - 1] += s.wrong;
+            for (size_t i = 0; i < 4 && confirm == 2; i++) {
+                kofn_node_view v;
+
+                kofn_node_look(s.node[i].host->node, &v);
+                assert_true(v.final && v.at.t == s.steps);
+            }
+            sim_down(&s);
+        }
+    print_message("%zu wrong iterates where each is believed\n", wrong[0]);
+    assert_true(wrong[0] > 0);
+    assert_int_equal(wrong[1], 0);
+}
+
+/* One of five whose every piece is wrong is sent away by the others, and the
+ * result is right. */
+static void who_lies_is_named(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const hostile c = {.spec = seed % 2 ? "mds:k=3" : "mds:k=2",
+                           .honest = 4,
+                           .turncoats = 1,
+                           .confirm = 2,
+                           .change = 1};
+        uint64_t named = 0;
+        double worst = 0;
+
+        run(&c, seed, &worst, &named);
+        assert_true(named > 0);
+    }
 }
 
 static void histories(void **state)
@@ -137,6 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_notes),
+        cmocka_unit_test(one_is_not_believed),
+        cmocka_unit_test(who_lies_is_named),
         cmocka_unit_test(histories),
     };
     const kofn_alloc weighed = {weigh, NULL};

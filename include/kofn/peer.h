@@ -19,9 +19,8 @@
  *     pieces decode a group: so all have the same iterate, bit for bit.  A
  *     higher epoch ends a lower one wherever it becomes known.
  *
- * Where liars will go: the node that decides a group waits for more pieces
- * than decode it, has them checked (as KOFN_DO_CHECK is) before it decides,
- * and leaves the liars' lives out of the next epoch.  Where products with the
+ * Others may be hostile: what they say is checked by the host, or believed of
+ * `confirm` of them, see docs/masterless.md.  Where products with the
  * transpose will go: each of the two products of a step is an iterate of its
  * own, told apart by the parity of the mark's number.
  */

@@ -167,14 +167,6 @@ static kf_other *whom_to_ask(kofn_node *n)
     return NULL;
 }
 
-bool kf_behind(const kofn_node *n)
-{
-    for (size_t i = 0; i < n->others; i++)
-        if (kf_live(n, &n->other[i]) && n->other[i].at.t > n->at.t)
-            return true;
-    return false;
-}
-
 /* Most of the time nobody is, and there is nothing to be counted. */
 static bool somebody_ahead(const kofn_node *n)
 {

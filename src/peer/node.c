@@ -369,10 +369,10 @@ static kofn_status check_quorum(kofn_node *n)
 /* Nobody who can be believed has an iterate to give, and too few of those who
  * say that they are at ours help to make the next: hostile nodes can bring
  * that about, and it can be that the honest ones are at one iterate each.
- * Then each goes on alone, those who are behind first, and faster each time. */
+ * Then each goes on alone, and faster each time. */
 static void despair(kofn_node *n)
 {
-    kofn_time wait = 16 * n->opt.patience;
+    kofn_time wait = 64 * n->opt.patience;
     kofn_task todo;
 
     if (n->opt.confirm < 2 || n->final || n->lonely ||
@@ -384,8 +384,7 @@ static void despair(kofn_node *n)
     if (n->idled == KF_LONG_AGO)
         n->idled = n->now;
     wait += 16 * (n->idled - n->began);
-    wait = (kf_behind(n) ? wait : 4 * wait) >> (n->single < 8 ? n->single : 8);
-    n->lonely = kf_due(n, n->idled, wait);
+    n->lonely = kf_due(n, n->idled, wait >> (n->single < 8 ? n->single : 8));
 }
 
 static kofn_status tend(kofn_node *n)

@@ -162,8 +162,6 @@ kf_other *kf_find(kofn_node *n, kofn_life life);
 /* NULL when there is no room for more. */
 kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out);
 size_t kf_count_live(const kofn_node *n);
-/* Does anybody say that he is ahead of us? */
-bool kf_behind(const kofn_node *n);
 /* The largest `value` that `confirm` of those who are live reach, and so at
  * least one who is honest; 0: none. */
 uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o));

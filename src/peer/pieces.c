@@ -386,8 +386,6 @@ static kofn_status try_decide(kofn_node *n, size_t group)
         !(n->mine & kf_bit(group)) || n->final ||
         kf_count_live(n) < n->opt.quorum)
         return KOFN_OK;
-    /* With liars about, this is where more pieces than decode are waited for,
-     * and checked, before one goes on. */
     TRY(find_decoder(n, c->have, c->count, &c->decoder));
     if (!c->decoder)
         return check_hopeless(n, c);

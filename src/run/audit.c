@@ -117,7 +117,7 @@ static bool right(const kf_host *h)
     return fabs(sum) <= 2 * (double)h->plan->layout.wants * room * weight(h);
 }
 
-void kf_audit_make(kf_host *h)
+kofn_status kf_audit_make(kf_host *h)
 {
     const kf_audit *a = &h->audit;
     double *next = h->next->m.data;
@@ -126,6 +126,7 @@ void kf_audit_make(kf_host *h)
         kf_multiply_sparse(a->sparse, 0, h->v->m.rows, &h->v->m, next);
     else
         kf_multiply(&a->dense, &h->v->m, false, next);
+    return kf_check_finite(&h->next->m, "A v");
 }
 
 /* It is told when the iterate is made.  Who finds no room lies again. */
@@ -201,7 +202,8 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 
             if (p->seat == seat && p->from == from)
                 st = wrong_piece(h, block, g, p->data,
-                                 4 * MAY_DIFFER * mixed * weight(h), &wrong);
+                                 4 * MAY_DIFFER * mixed * h->resident.by *
+                                     weight(h), &wrong);
         }
     kofn_block_drop(block);
     if (wrong && !st)
@@ -236,8 +238,8 @@ static kofn_status find_liars(kf_host *h)
 
 kofn_status kf_audit_next(kf_host *h)
 {
-    if (right(h))
+    if (!h->audit.odd && right(h))
         return KOFN_OK;
-    kf_audit_make(h);
+    TRY(kf_audit_make(h));
     return find_liars(h);
 }

@@ -9,8 +9,8 @@
  * for bit, for honest nodes may have come to one iterate on different ways.
  * And with f hostile nodes, f + 1 that agree are not all hostile.
  *
- * Nodes go on in the meantime, so that fingerprints may be of other iterates
- * than the vector; then all are asked again, by and by.
+ * Nodes go on in the meantime, so fingerprints may be of earlier iterates than
+ * the vector: those who were asked send them of some that follow, too.
  */
 #include "host.h"
 
@@ -68,11 +68,41 @@ kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask)
     return KOFN_OK;
 }
 
+void kf_claim_asked(kf_route *r, uint64_t key)
+{
+    r->theirs = key;
+    r->more = KF_PRINTS;
+}
+
+kofn_status kf_claim_tell(kf_host *h)
+{
+    kofn_node_view view;
+
+    kofn_node_look(h->node, &view);
+    for (size_t i = 0; i < h->routes; i++) {
+        kf_route *r = &h->route[i];
+        kofn_note note = {.type = KOFN_NOTE_PRINT,
+                          .from = h->opt.life,
+                          .epoch = view.epoch,
+                          .at = view.at,
+                          .coded = r->theirs,
+                          .final = view.final};
+
+        if (r->over || r->more == 0)
+            continue;
+        r->more--;
+        TRY(kf_mail_to(h, r->peer, &note));
+    }
+    return KOFN_OK;
+}
+
 void kf_claim_print(kf_route *r, const kofn_note *note)
 {
-    r->at = note->at;
-    r->final = note->final;
-    memcpy(&r->print, &note->coded, sizeof r->print);
+    size_t i = r->prints++ % KF_PRINTS;
+
+    r->print[i].t = note->at.t;
+    r->print[i].final = note->final;
+    memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
 }
 
 void kf_claim_vector(kf_host *h, const kofn_note *note, kofn_parcel *body)
@@ -90,11 +120,19 @@ static bool confirms(const kf_host *h, const kf_route *r)
     const double *body = c->body->m.data;
     double most, print;
 
-    if (!r->life || r->over || !r->key || r->life == c->note.from ||
-        r->at.t != c->note.at.t || r->final != c->note.final)
+    if (!r->life || r->over || !r->key || r->life == c->note.from)
         return false;
-    print = print_of(r->key, body, body + KOFN_SCALARS, h->v->m.rows, &most);
-    return fabs(print - r->print) <= MAY_DIFFER * most && isfinite(most);
+    for (size_t i = 0; i < KF_PRINTS && i < r->prints; i++) {
+        if (r->print[i].t != c->note.at.t ||
+            r->print[i].final != c->note.final)
+            continue;
+        print = print_of(r->key, body, body + KOFN_SCALARS, h->v->m.rows,
+                         &most);
+        if (fabs(print - r->print[i].value) <= MAY_DIFFER * most &&
+            isfinite(most))
+            return true;
+    }
+    return false;
 }
 
 bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body)

@@ -85,6 +85,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     kofn_parcel_drop(h->packed);
     h->packed = NULL;
     h->audit.noise = 0;
+    h->audit.odd = false;
 }
 
 /* ---- tasks --------------------------------------------------------------------- */
@@ -200,7 +201,10 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
         st = kf_restore(h->plan, d, 0, lo, lo + strips, 1 / h->resident.by,
                         &h->next->m);
     kf_free(source);
-    TRY(st);
+    if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
+        h->audit.odd = true;
+    else
+        TRY(st);
     h->audit.noise = fmax(h->audit.noise, d->predicted);
     if (h->opt.decoding == KOFN_DECODE_DISTRIBUTED)
         TRY(keep_result(h, t->group));
@@ -213,7 +217,7 @@ static kofn_status update(kf_host *h, const kofn_task *t)
     bool final = false;
 
     if (t->type == KOFN_TASK_ALONE)
-        kf_audit_make(h);
+        TRY(kf_audit_make(h));
     else
         TRY(kf_audit_next(h));
     TRY(h->it.update(h->it.ud, t->at.t + 1, h->v->m.rows, h->v->m.data,
@@ -229,6 +233,7 @@ static kofn_status update(kf_host *h, const kofn_task *t)
     h->at = view.at;
     for (kofn_node_action a; kofn_node_next(h->node, &a);)
         TRY(kf_mail_send(h, a.to, &a.note));
+    TRY(kf_claim_tell(h));
     return kf_audit_tell(h);
 }
 
@@ -369,6 +374,7 @@ static kofn_status make_node(kf_host *h)
 
     while (n.life == 0)
         TRY(kf_host_random(&n.life, sizeof n.life));
+    h->opt.life = n.life;
     return kofn_node_new(&h->node, h->plan, &n, h->clock(h->clock_ud));
 }
 

@@ -19,6 +19,8 @@ typedef struct kf_pieces {
     size_t count, cap;
 } kf_pieces;
 
+#define KF_PRINTS 16
+
 /* A connection.  It is of one life as long as it lasts, the first that it
  * names; 0: it has not said yet.  Two may name the same, one of them wrongly
  * perhaps, so what one does is held against the connection, not the life. */
@@ -26,10 +28,15 @@ typedef struct kf_route {
     kofn_peer peer;
     kofn_life life;
     bool over; /* it said that it leaves, or lied */
-    uint64_t key; /* for the fingerprints that it makes for us */
-    kofn_mark at; /* of which the last was ...                 */
-    bool final;
-    double print;
+    uint64_t key;    /* for the fingerprints that it makes for us ... */
+    uint64_t theirs; /* ... and that we make for it ...               */
+    unsigned more;   /* ... of so many iterates yet                   */
+    struct {
+        uint64_t t;
+        bool final;
+        double value;
+    } print[KF_PRINTS]; /* what came of it */
+    size_t prints;      /* ever            */
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -50,6 +57,7 @@ typedef struct kf_audit {
     double *times;             /* row A                       */
     double *most;              /* |row| |A|                   */
     double noise;              /* of what the next is made of */
+    bool odd;                  /* some of it is not finite    */
     kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet */
     size_t liars;
 } kf_audit;
@@ -129,7 +137,7 @@ kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
  * wrong is to be told. */
 kofn_status kf_audit_next(kf_host *h);
 /* Makes `next` from A alone. */
-void kf_audit_make(kf_host *h);
+kofn_status kf_audit_make(kf_host *h);
 /* Tells the coordinator, when the iterate is made. */
 kofn_status kf_audit_tell(kf_host *h);
 /* Some of it was decoded by others. */
@@ -143,6 +151,10 @@ uint64_t kf_claim_own(const kf_host *h, uint64_t key);
 kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask);
 /* What comes of it.  Takes over the body of a VECTOR that was asked for. */
 void kf_claim_print(kf_route *r, const kofn_note *note);
+/* It asked for fingerprints: of this iterate, and of some that follow. */
+void kf_claim_asked(kf_route *r, uint64_t key);
+/* Our iterate is another one: whoever asked gets its fingerprint. */
+kofn_status kf_claim_tell(kf_host *h);
 void kf_claim_vector(kf_host *h, const kofn_note *note, kofn_parcel *body);
 /* Have enough others confirmed it?  Then it is handed over. */
 bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body);

@@ -365,6 +365,8 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
         h->foreign++;
         return KOFN_OK;
     }
+    if (note->type == KOFN_NOTE_ASK && note->coded)
+        kf_claim_asked(r, note->coded);
     switch (note->type) {
     case KOFN_NOTE_VECTOR:
     case KOFN_NOTE_PRINT:
