@@ -5,6 +5,8 @@
  * zeros from as many connections as it can get. */
 #include "support.h"
 
+#include "core/state.h"
+#include "run/job.h"
 #include "run/wire.h"
 #include "zmq/keys.h"
 
@@ -346,6 +348,115 @@ static void the_enemy_is_real(void **state)
     scene_down(&s);
 }
 
+/* ---- blocks that outlive the coordinator ------------------------------------------- */
+
+/* A worker made by hand: says HELLO, and STORED to whatever it is sent. */
+typedef struct hand {
+    kofn_transport *t;
+    uint64_t job, holds; /* that it says it has, and then is sent */
+    bool stored;
+} hand;
+
+static void hear(hand *h)
+{
+    kf_head hello = {.type = KF_WIRE_HELLO, .job = h->job, .id = h->holds}, in;
+    kofn_packet p;
+
+    while (h->t && h->t->wait(h->t, 0, &p) == KOFN_OK) {
+        if (p.what == KOFN_CAME) {
+            post(h->t, p.peer, hello, NULL, 0);
+        } else if (p.what == KOFN_PACKET) {
+            if (!kf_head_read(&in, p.head, p.head_bytes) &&
+                in.type == KF_WIRE_STORE) {
+                h->holds = in.id;
+                h->job = in.job;
+                h->stored = true;
+                in = (kf_head){.type = KF_WIRE_STORED,
+                               .job = in.job,
+                               .id = in.id};
+                post(h->t, p.peer, in, NULL, 0);
+            }
+            h->t->release(h->t, p.own);
+        }
+    }
+}
+
+/* Two by hand come to a coordinator of job 7, the one after the other. */
+static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
+                        const char *other)
+{
+    kofn_problem pb = {KOFN_MATVEC, 120, 8, 1, KOFN_F64, false};
+    kofn_zmq_options z = {.silence = 10 * KOFN_SECOND, .keys = s->keys.dir};
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_options jo = KOFN_OPTIONS_INIT;
+    kofn_time end = clock_now() + LIMIT;
+    kofn_port *port;
+
+    assert_ok(kofn_zmq_listen(&s->hub, "tcp://127.0.0.1:*", &z));
+    o.workers = 2;
+    o.job = 7;
+    jo.seats = 1;
+    assert_ok(kofn_port_away(&port, s->hub, &o));
+    assert_ok(kofn_plan_new(&s->plan, &pb, "mds:k=2", 2, 1));
+    assert_ok(kofn_open(&s->job, s->plan, port, &jo));
+    assert_ok(kofn_place(s->job, &s->mA));
+    assert_ok(kofn_begin(s->job, &s->mx, &s->my));
+    first->stored = second->stored = false;
+    first->t = connect_as(&s->keys, name, kofn_zmq_endpoint(s->hub));
+    while (clock_now() < end && s->job->core->workers < 2) {
+        kofn_pump(s->job, KOFN_SECOND / 100, NULL);
+        if (s->job->core->workers == 1 && !second->t)
+            second->t = connect_as(&s->keys, other, kofn_zmq_endpoint(s->hub));
+        hear(first);
+        hear(second);
+    }
+    while (clock_now() < end && s->job->next_task == 0) {
+        kofn_pump(s->job, KOFN_SECOND / 100, NULL);
+        hear(first);
+        hear(second);
+    }
+    assert_true(first->stored && second->stored);
+}
+
+static void end_by_hand(scene *s, hand *a, hand *b)
+{
+    a->t->close(a->t, 0);
+    b->t->close(b->t, 0);
+    a->t = b->t = NULL;
+    kofn_close(s->job);
+    kofn_plan_free(s->plan);
+}
+
+/* A new coordinator has the numbers go with the blocks; whose each worker is
+ * goes with the worker. */
+static void numbers_change_hands(void **state)
+{
+    static scene s;
+    hand anna = {NULL, 0, 0, false}, bert = {NULL, 0, 0, false};
+    uint64_t had;
+
+    (void)state;
+    keyring_new(&s.keys);
+    keyring_add(&s.keys, "anna");
+    keyring_add(&s.keys, "bert");
+    fill(&s);
+    run_by_hand(&s, &anna, "anna", &bert, "bert");
+    assert_string_equal(kofn_job_name(s.job, 0), "anna");
+    assert_int_equal(s.job->core->worker[0].principal, 1);
+    end_by_hand(&s, &anna, &bert);
+    had = anna.holds;
+    assert_true(had && bert.holds && had != bert.holds);
+
+    run_by_hand(&s, &bert, "bert", &anna, "anna");
+    assert_true(anna.holds == had);
+    assert_string_equal(kofn_job_name(s.job, 0), "anna");
+    assert_string_equal(kofn_job_name(s.job, 1), "bert");
+    assert_int_equal(s.job->core->worker[0].principal, 2); /* who came second */
+    assert_int_equal(s.job->core->worker[1].principal, 1);
+    end_by_hand(&s, &anna, &bert);
+    keyring_free(&s.keys);
+}
+
 /* ---- keys that come and go --------------------------------------------------------- */
 
 /* The next arrival, or KOFN_AGAIN after `atmost`. */
@@ -476,6 +587,7 @@ int main(void)
         cmocka_unit_test(one_key_is_one_liar),
         cmocka_unit_test(many_seats_make_no_answer),
         cmocka_unit_test(the_enemy_is_real),
+        cmocka_unit_test(numbers_change_hands),
         cmocka_unit_test(keys_come_and_go),
         cmocka_unit_test(names_are_checked),
     };
