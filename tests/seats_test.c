@@ -542,6 +542,33 @@ static void keys_come_and_go(void **state)
     keyring_free(&other);
 }
 
+/* Without keys it is the host, or over a Unix socket the user, however many
+ * processes there are. */
+static void hosts_and_users(void **state)
+{
+    kofn_zmq_options z = {.silence = 10 * KOFN_SECOND};
+    char address[100], user[40];
+
+    (void)state;
+    snprintf(address, sizeof address, "ipc:///tmp/kofn-seats-%ld.sock",
+             (long)getpid());
+    snprintf(user, sizeof user, "user %u", (unsigned)getuid());
+    for (int unix_socket = 0; unix_socket < 2; unix_socket++) {
+        kofn_transport *hub, *t;
+        kofn_peer peer;
+
+        assert_ok(kofn_zmq_listen(
+            &hub, unix_socket ? address : "tcp://127.0.0.1:*", &z));
+        assert_ok(kofn_zmq_connect(&t, kofn_zmq_endpoint(hub), &z));
+        peer = until(hub, t, KOFN_CAME);
+        assert_string_equal(hub->principal_of(hub, peer),
+                            unix_socket ? user : "127.0.0.1");
+        assert_int_equal(kofn_zmq_listed(hub), 0);
+        t->close(t, 0);
+        hub->close(hub, 0);
+    }
+}
+
 static void names_are_checked(void **state)
 {
     static const char *const bad[] = {
@@ -589,6 +616,7 @@ int main(void)
         cmocka_unit_test(the_enemy_is_real),
         cmocka_unit_test(numbers_change_hands),
         cmocka_unit_test(keys_come_and_go),
+        cmocka_unit_test(hosts_and_users),
         cmocka_unit_test(names_are_checked),
     };
 

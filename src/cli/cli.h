@@ -242,6 +242,7 @@ typedef struct session {
     bool converged;
     kofn_status status;
     double started, drawn; /* wall clock; when progress was last drawn */
+    double tell;           /* ... and when to tell what is waited for  */
     uint64_t moved;        /* bytes, until then                        */
     size_t expected_rounds, block_rows;
     size_t events_left; /* of the file, to be shown yet */

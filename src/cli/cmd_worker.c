@@ -198,6 +198,15 @@ int cli_mpi_start(cli_args *a, bool *is_worker)
     *is_worker = false;
     if (st)
         return cli_fail(st);
+    if (a->workers_given && a->workers >= info.ranks) { /* every rank knows */
+        t->close(t, 0);
+        return info.rank ? EXIT_USAGE
+                         : cli_say(EXIT_USAGE, "--workers %zu, and beside this "
+                                   "one the job has %u ranks: start it with "
+                                   "%zu (mpirun -n %zu)", a->workers,
+                                   info.ranks - 1, a->workers + 1,
+                                   a->workers + 1);
+    }
     if (info.rank > 0) {
         *is_worker = true;
         return serve(a, t, false);

@@ -36,6 +36,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                    .rel_error = -1,
                    .started = wall(),
                    .drawn = wall(),
+                   .tell = wall() + 2,
                    .expected_rounds = rounds};
     s->per_round = json_array();
     if (!s->per_round)
@@ -114,10 +115,39 @@ static void draw(session *s)
     s->drawn = now;
 }
 
+/* What is waited for, after two seconds and then every ten. */
+static void tell_waiting(session *s)
+{
+    double now = wall();
+    kofn_progress p;
+    char crowd[100] = "";
+
+    kofn_job_progress(s->job, &p);
+    if (s->args->quiet || (p.here >= p.expected && !p.needed)) {
+        s->tell = now + 2;
+        return;
+    }
+    if (now < s->tell)
+        return;
+    s->tell = now + 10;
+    if (p.crowd)
+        snprintf(crowd, sizeof crowd, "; %zu more stand by, whose keys have all "
+                 "the seats they may have", p.crowd);
+    cli_erase();
+    if (p.here < p.expected)
+        fprintf(stderr, "%zu of %zu workers are here, waiting for the others%s\n",
+                p.here, p.expected, crowd);
+    else
+        fprintf(stderr, "%zu workers are live and %zu are needed, waiting for "
+                "more%s\n", p.live, p.needed, crowd);
+}
+
 void session_round(session *s, const kofn_report *rep, double change)
 {
     json_t *rows;
 
+    if (!rep)
+        tell_waiting(s);
     if (!s->args->show)
         draw(s);
     else if (rep)

@@ -270,6 +270,23 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     return KOFN_OK;
 }
 
+/* What it says it goes for, as far as that may be shown on a terminal. */
+static void tell_why(port *p, uint32_t id, const kf_head *h,
+                     const kofn_packet *k)
+{
+    const char *name = p->base.name_of(&p->base, id), *from = k->body;
+    char words[201];
+    size_t n = kf_min(k->body_bytes, sizeof words - 1);
+
+    if (!k->body || !n || kf_body_check(h, k->body, k->body_bytes))
+        return;
+    for (size_t i = 0; i < n; i++)
+        words[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
+    words[n] = 0;
+    kf_away_news(p, "worker %u%s%s%s went: %s", id, *name ? " (" : "", name,
+                 *name ? ")" : "", words);
+}
+
 static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
@@ -279,6 +296,8 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
         return unasked(p, id, k);
     if (h->type == KF_WIRE_RESULT || h->type == KF_WIRE_FAILED)
         return take_result(p, id, h, k);
+    if (h->type == KF_WIRE_BYE)
+        tell_why(p, id, h, k);
     discard(p, k);
     switch (h->type) {
     case KF_WIRE_HELLO: /* again: it has not heard the answer */

@@ -89,6 +89,14 @@ void kf_serve_say(server *s, kf_wire type)
     kf_serve_post(s, &h, NULL, 0, NULL, NULL);
 }
 
+void kf_serve_refuse(server *s, kofn_status st)
+{
+    kf_head h = {.type = KF_WIRE_BYE, .job = s->job, .id = s->block_id};
+
+    post_words(s, &h, kofn_errmsg());
+    kf_serve_finish(s, st);
+}
+
 static void say_hello(server *s)
 {
     kf_head h = {.type = KF_WIRE_HELLO,

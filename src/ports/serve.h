@@ -61,6 +61,8 @@ void kf_serve_hang_up(server *s);
 void kf_serve_post(server *s, const kf_head *h, const void *body, size_t bytes,
                    void (*done)(void *), void *ud);
 void kf_serve_say(server *s, kf_wire type);
+/* Go, and tell the coordinator why: the message is there. */
+void kf_serve_refuse(server *s, kofn_status st);
 /* Tasks are of the block that there was. */
 void kf_serve_drop_tasks(server *s);
 

@@ -101,7 +101,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     kf_serve_drop_block(s);
     st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes, &s->opt);
     if (st) { /* coming back would not help */
-        kf_serve_finish(s, st);
+        kf_serve_refuse(s, st);
         return;
     }
     s->block_id = h->id;

@@ -175,23 +175,36 @@ kofn_status kf_meet_held(kf_transport *t)
     return KOFN_OK;
 }
 
+/* Who answers for a connection without a key: its host; over a Unix socket,
+ * where ZeroMQ calls it localhost:USER:GROUP:PROCESS, its user. */
+static void principal_of(const char *address, char out[KF_KEY_NAME])
+{
+    unsigned user;
+
+    if (sscanf(address, "localhost:%u:", &user) == 1)
+        snprintf(out, KF_KEY_NAME, "user %u", user);
+    else
+        snprintf(out, KF_KEY_NAME, "%s",
+                 strcmp(address, "-") ? address : "this machine");
+}
+
 /* As the gate called who connected to us: the connection's number, an address,
  * a key and its name. */
 static bool read_user(const char *user, unsigned long long *number, kf_peer *p)
 {
-    char address[64], name[KF_KEY_NAME];
-    bool here;
+    char address[KF_KEY_NAME], name[KF_KEY_NAME];
+    bool key;
 
     if (!user ||
         sscanf(user, "%llu %63s %40s %63s", number, address, p->key, name) != 4)
         return false;
-    here = strcmp(address, "-") == 0;
-    snprintf(p->name, sizeof p->name, "%s%s%s", here ? "ipc" : address,
-             *p->key == '-' ? "" : ", key ", *p->key == '-' ? "" : name);
-    snprintf(p->principal, sizeof p->principal, "%s",
-             *p->key != '-' ? name
-             : here         ? "this machine"
-                            : address);
+    key = strcmp(p->key, "-") != 0;
+    snprintf(p->name, sizeof p->name, "%s%s%s", address, key ? ", key " : "",
+             key ? name : "");
+    if (key)
+        memcpy(p->principal, name, sizeof name);
+    else
+        principal_of(address, p->principal);
     return true;
 }
 

@@ -1,0 +1,66 @@
+load helpers
+# Nobody waits without a word, or for what cannot come.
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    PYTHON=/usr/bin/python3
+    "$KOFN" gen matrix 300 40 -o X.npy -q
+    "$KOFN" gen vector 40 -o w.npy -q
+    at=ipc://$PWD/socket
+}
+
+teardown() {
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+@test "who waits for workers says for how many, and no longer than --start-within" {
+    timeout 60 "$KOFN" worker "$at" -q &
+    run timeout 60 "$KOFN" matvec X.npy w.npy -p "$at" -n 3 --start-within 4
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"1 of 3 workers are here, waiting for the others"* ]]
+    [[ "$output" == *"1 of 3 workers came within"* ]]
+}
+
+@test "workers that have no room for their block say so, and the round waits aloud" {
+    for _ in 1 2; do
+        timeout 60 "$KOFN" worker "$at" -q --memory 10 2>/dev/null &
+    done
+    run timeout 60 "$KOFN" matvec X.npy w.npy -p "$at" -n 2 -s mds:k=2 --start-within 6
+    [ "$status" -eq 4 ]
+    [ "$(grep -c 'worker [01] (user [0-9]*) went: .*memory' <<<"$output")" -eq 2 ]
+    [[ "$output" == *"0 workers are live and 2 are needed, waiting for more"* ]]
+    [[ "$output" == *"0 workers are live after"* ]]
+}
+
+@test "workers of a key that has all its seats are not waited for, and that is said" {
+    "$KOFN" keygen keys --worker anna -q
+    "$KOFN" keygen keys --worker bert -q
+    timeout 60 "$KOFN" matvec X.npy w.npy -p "$at" --keys keys -n 2 -s mds:k=1 \
+        --errors detect --start-within 20 --json >out.json 2>err &
+    coordinator=$!
+    for _ in 1 2; do
+        timeout 60 "$KOFN" worker "$at" -q --keys keys/anna &
+    done
+    for _ in $(seq 100); do
+        grep -q "1 of 2 .*; 1 more stand by" err && break
+        sleep 0.1
+    done
+    grep -q "1 of 2 workers are here, waiting for the others; 1 more stand by" err
+    timeout 60 "$KOFN" worker "$at" -q --keys keys/bert &
+    wait "$coordinator"
+    json 'o["status"] == "ok"' <out.json
+}
+
+@test "more workers than an MPI job has ranks are refused at once" {
+    for mpi in openmpi mpich; do
+        command -v mpirun.$mpi >/dev/null || continue
+        flags=
+        [ $mpi = openmpi ] && flags="--oversubscribe --allow-run-as-root"
+        run timeout -k 2 50 mpirun.$mpi $flags -n 3 "$KOFN" matvec X.npy w.npy -p mpi -n 3
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"beside this one the job has 2 ranks"* ]]
+    done
+}
