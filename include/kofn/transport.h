@@ -116,6 +116,8 @@ typedef struct kofn_away_options {
     size_t strangers;   /* peers that have not said who they are; 0: 64      */
     size_t crowd;       /* workers that one principal may have at a time; more
                            are sent away; 0: no limit                        */
+    const char *name;   /* that the port goes by, until it is closed; NULL: the
+                           transport's                                       */
     bool alone;         /* every worker answers for itself, whoever it is of */
     /* Events files: start a worker, or kill the one with this process number;
      * NULL: events cannot be staged. */
@@ -127,8 +129,8 @@ typedef struct kofn_away_options {
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \
     {                                                                          \
-        sizeof(kofn_away_options), 1, 0, NULL, 0, 0, 0, false, NULL, NULL,     \
-            NULL, NULL                                                         \
+        sizeof(kofn_away_options), 1, 0, NULL, 0, 0, 0, NULL, false, NULL,     \
+            NULL, NULL, NULL                                                   \
     }
 /* Workers reached over a transport, which the port takes over even on
  * failure.  A block is encoded while it is sent, some rows at a time. */

@@ -202,6 +202,12 @@ static void news(void *ud, const char *words)
     fprintf(stderr, "%s\n", words);
 }
 
+/* One word, for messages and figures. */
+static const char *port_name(const char *port)
+{
+    return !cli_is_address(port) ? port : *port == 't' ? "tcp" : "ipc";
+}
+
 static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
                      bool staged, kofn_port **out)
 {
@@ -212,6 +218,7 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
     o.job = job;
     o.source = staged ? NULL : source(a); /* those of ours read nothing */
     o.news = a->quiet ? NULL : news;
+    o.name = port_name(a->port);
     o.alone = a->seats_given && a->job.seats == 0;
     o.crowd = a->job.seats ? a->job.seats + STAND_BY : 0;
     if (staged) {

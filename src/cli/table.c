@@ -43,7 +43,8 @@ const cli_option cli_options[] = {
      IN_WORKER},
     {1075, "memory", "BYTES", "that a block may take (no limit)", IN_WORKER},
     {1076, "staged", NULL,
-     "let the coordinator's events file slow or spoil this worker: for tests",
+     "let the coordinator's events file slow down or corrupt this worker, for "
+     "tests; without it such events are ignored, and the coordinator says so",
      IN_WORKER},
     {'r', "rounds", "R", "do the product this many times (1)", IN_PRODUCT},
     {'d', "damping", "D", "chance of following an arc (0.85)", IN_PAGERANK},

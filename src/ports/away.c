@@ -298,7 +298,12 @@ static void stage(port *p, uint32_t id, kf_stage what, double value)
                  .turn = what,
                  .lo = (uint64_t)(value * 1000)};
 
-    if (id < p->workers)
+    if (id >= p->workers || p->worker[id]->gone)
+        return;
+    if (!p->worker[id]->staged)
+        kf_away_news(p, "worker %u goes on as it is: the events of this run are "
+                     "for workers that were started with --staged", id);
+    else
         kf_away_post(p, id, &h, NULL, 0, NULL, NULL);
 }
 
@@ -348,9 +353,13 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
     if (p->opt.strangers == 0)
         p->opt.strangers = 64;
     p->t = t;
+<<<<<<< HEAD
     t->wanted = kf_away_wanted;
     t->wanted_ud = p;
     p->base = (kofn_port){.name = t->name,
+=======
+    p->base = (kofn_port){.name = p->opt.name ? p->opt.name : t->name,
+>>>>>>> 9bf35d1 (Obey events over an address, call ports by their names, keep the coordinator's secret)
                           .workers = p->opt.workers,
                           .away = true,
                           .send = kf_away_send,

@@ -63,6 +63,7 @@ typedef struct worker {
     uint64_t served; /* bytes of its block, with what each piece costs */
     kf_bucket strikes;
     bool stored;
+    bool staged; /* it may be slowed and spoiled */
 } worker;
 
 /* An input of the round, as it is sent. */

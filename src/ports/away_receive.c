@@ -141,6 +141,7 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     if (who)
         p->principal[who - 1].workers++;
     w->process = h->lo;
+    w->staged = h->turn != 0;
     w->holds = h->job == p->job ? h->id : 0;
     p->of_peer[peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;

@@ -226,6 +226,7 @@ static kofn_status be(port *p, uint32_t id, const worker *who)
     w->peer = who->peer;
     w->process = who->process;
     w->holds = who->holds;
+    w->staged = who->staged;
     w->principal = who->principal;
     p->of_peer[w->peer] = id;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, id, NULL);

@@ -102,7 +102,8 @@ static void say_hello(server *s)
     kf_head h = {.type = KF_WIRE_HELLO,
                  .job = s->job,
                  .id = s->block_id,
-                 .lo = (uint64_t)getpid()};
+                 .lo = (uint64_t)getpid(),
+                 .turn = s->opt.staged};
     char host[128] = "", words[200];
 
     gethostname(host, sizeof host - 1);

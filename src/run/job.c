@@ -5,6 +5,26 @@
 
 /* ---- life -------------------------------------------------------------------------- */
 
+/* Workers that nobody here has started come and go by themselves. */
+static kofn_status check_events(const kofn_job *j)
+{
+    for (size_t i = 0; i < j->opt.event_count; i++) {
+        kofn_event_kind kind = j->opt.events[i].kind;
+        bool can = kind == KOFN_EVENT_JOIN    ? j->port->admit != NULL
+                   : kind == KOFN_EVENT_LEAVE ? j->port->remove != NULL
+                                              : j->port->slow && j->port->corrupt;
+
+        if (!can)
+            return kf_fail(KOFN_UNSUITED, "port %s has nobody %s in round %u as "
+                           "the events say: its workers come and go by "
+                           "themselves; start or end one",
+                           j->port->name,
+                           kind == KOFN_EVENT_JOIN ? "join" : "leave",
+                           j->opt.events[i].round);
+    }
+    return KOFN_OK;
+}
+
 static kofn_status open_parts(kofn_job *j)
 {
     kofn_core_options o = {.in_flight = j->opt.in_flight,
@@ -20,9 +40,7 @@ static kofn_status open_parts(kofn_job *j)
 
     if (!(o.late == 0 || o.late >= 1))
         return kf_fail(KOFN_INVAL, "late = %g is neither 0 nor >= 1", o.late);
-    if (j->opt.event_count && !j->port->admit)
-        return kf_fail(KOFN_UNSUITED, "port %s cannot stage events",
-                       j->port->name);
+    TRY(check_events(j));
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed));
     TRY(kofn_core_new(&j->core, j->plan, &o));
     if (j->opt.journal)

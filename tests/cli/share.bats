@@ -68,3 +68,36 @@ wait_for() {
         [ -x "$f" ]
     done
 }
+
+@test "kubernetes: no worker is given the coordinator's secret" {
+    /usr/bin/python3 - "$KOFN_SOURCE/share/k8s/kofn.yaml" <<'END'
+import re, sys
+text = open(sys.argv[1]).read()
+made = {}
+for name, files in re.findall(r"create secret generic (\S+)((?: \\\n#\s+| *--from-file=\S+)+)", text):
+    made[name] = re.findall(r"--from-file=keys/?(\S*)", files)
+parts = text.split("\n---\n")
+used = {}
+for part in parts:
+    kind = re.search(r"^metadata:\n  name: (\S+)", part, re.M).group(1)
+    used[kind] = re.findall(r"secretName: (\S+)", part)
+print(made, used)
+assert used["kofn-head"] == ["kofn-coordinator"], used
+assert used["kofn-workers"] == ["kofn-worker"], used
+assert sorted(made["kofn-worker"]) == ["coordinator.public", "worker.secret"], made
+assert "coordinator.secret" in made["kofn-coordinator"], made
+assert "worker.public" in made["kofn-coordinator"], made
+assert "worker.secret" not in made["kofn-coordinator"], made
+END
+    # and what is in them is enough for both
+    cd "$BATS_TEST_TMPDIR"
+    "$KOFN" keygen keys -q
+    mkdir -m 700 head worker
+    mv keys/coordinator.secret keys/worker.public head
+    mv keys/worker.secret keys/coordinator.public worker
+    "$KOFN" gen matrix 30 4 -o X.npy -q
+    "$KOFN" gen vector 4 -o w.npy -q
+    timeout 60 "$KOFN" worker ipc://"$PWD"/s --keys worker -q &
+    timeout 60 "$KOFN" matvec X.npy w.npy -p ipc://"$PWD"/s --keys head -n 1 -s uncoded -q
+    wait
+}
