@@ -138,6 +138,7 @@ static kofn_status turn(port *p, kofn_time atmost)
 
     if (news)
         kf_away_news(p, "%s", news);
+    TRY(kf_away_store(p));
     TRY(kf_away_flush(p));
     kf_away_send_away(p);
     next = kf_away_next(p);
@@ -353,13 +354,9 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
     if (p->opt.strangers == 0)
         p->opt.strangers = 64;
     p->t = t;
-<<<<<<< HEAD
     t->wanted = kf_away_wanted;
     t->wanted_ud = p;
-    p->base = (kofn_port){.name = t->name,
-=======
     p->base = (kofn_port){.name = p->opt.name ? p->opt.name : t->name,
->>>>>>> 9bf35d1 (Obey events over an address, call ports by their names, keep the coordinator's secret)
                           .workers = p->opt.workers,
                           .away = true,
                           .send = kf_away_send,

@@ -312,7 +312,7 @@ kofn_status kf_away_store(port *p)
 
 static kofn_status store(port *p, kofn_msg *m)
 {
-    if (!may_be_held(p))
+    if (p->opt.job == 0)
         return send_block(p, m);
     TRY(kf_grow(&p->store, &p->store_cap, p->stores, sizeof *p->store));
     p->store[p->stores++] = *m;
