@@ -72,7 +72,9 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     return kf_deal_round(c);
 }
 
-/* The task an event speaks of, if it is one that this worker was given. */
+/* The task an event speaks of, if it is one that this worker was given.
+ * Numbers of tasks begin again at 0 when there are no more. */
+KF_WRAPS
 static bool find_task(const kofn_core *c, const kofn_event *ev, size_t *index)
 {
     uint32_t i = ev->task - c->first_task;

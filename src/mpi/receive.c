@@ -137,19 +137,21 @@ void kf_mpi_lose_by(peer *q, kofn_status st)
 static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
 {
     arrival *a = (arrival *)op;
-    transport *t = a->peer->t;
+    lane *l = a->lane;
+    peer *q = a->peer;
+    transport *t = q->t;
 
     if (t->ended)
         return;
     a->missing--;
     t->moving -= !a->missing;
     a->received += bytes;
-    a->peer->heard = t->listened;
+    q->heard = t->listened;
     if (!ok || (!a->missing && !a->drop && a->received != a->p.body_bytes)) {
         a->drop = true;
-        kf_mpi_lose(a->peer);
+        kf_mpi_lose(q); /* which may be the end of a */
     }
-    advance(a->lane);
+    advance(l);
 }
 
 /* Where the body goes; without memory it is thrown away like one that is too
