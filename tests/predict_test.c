@@ -73,6 +73,48 @@ static void the_ridge_is_not_of_the_intercept(void **state)
     data_free(&d);
 }
 
+/* F after a step of this length along the first gradient. */
+static double F_after(const data *d, double step, const double *w)
+{
+    kofn_matrix at = column(6);
+    kofn_fit found;
+    double F;
+
+    for (size_t j = 0; j < 6; j++)
+        ((double *)at.data)[j] = step * w[j];
+    assert_ok(kofn_fit_of(&found, &d->X, &d->y, &at, KOFN_LOSS_SQUARES));
+    F = found.loss + 5 * dot(at.data, at.data, 5); /* ridge 10 */
+    kf_free(at.data);
+    return F;
+}
+
+/* An exact step from 0 ends where F is least along it. */
+static void an_exact_step_is_exact(void **state)
+{
+    static const char *const spec[] = {"elastic:k=3", "pcr:r=3", "gc:d=3"};
+    data d = with_ones(90, 6, KOFN_LOSS_SQUARES);
+
+    (void)state;
+    for (size_t s = 0; s < 3; s++) {
+        kofn_regress_options o = {.size = sizeof o, .ridge = 10,
+                                  .rule = KOFN_STEP_EXACT,
+                                  .max_iterations = 1, .intercept = true};
+        fleet crew = {spec[s], 6, true, NULL, NULL};
+        double least, off;
+        fit f;
+
+        assert_ok(fit_up(&f, &d, &o, &crew));
+        assert_ok(kofn_regress(f.r, &f.w, &f.res));
+        least = F_after(&d, 1, f.w.data);
+        for (off = 0.01; off < 0.2; off *= 2) {
+            assert_true(F_after(&d, 1 + off, f.w.data) > least);
+            assert_true(F_after(&d, 1 - off, f.w.data) > least);
+        }
+        fit_down(&f);
+    }
+    data_free(&d);
+}
+
 /* Where bisection and Armijo look at F along a line: at the end its slope is
  * 0 in every direction. */
 static void other_losses_end_at_a_minimum(void **state)
@@ -210,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ridge_is_not_of_the_intercept),
+        cmocka_unit_test(an_exact_step_is_exact),
         cmocka_unit_test(other_losses_end_at_a_minimum),
         cmocka_unit_test(by_hand),
         cmocka_unit_test(what_makes_no_sense),

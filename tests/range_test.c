@@ -84,6 +84,13 @@ static int top_of_result(const rig *r)
     return exponent_of(most);
 }
 
+/* What is predicted of these answers; who is the first of the simulated fleet
+ * is not the same each time. */
+static double allowed(const kofn_report *rep)
+{
+    return fmax(1e-13, rep->predicted);
+}
+
 /* With A times 2^a and x times 2^b there is the same answer, times 2^(a + b). */
 static void check_shifted(const rig_kind *k, int a, int b, int answer,
                           kofn_errors errors)
@@ -105,7 +112,7 @@ static void check_shifted(const rig_kind *k, int a, int b, int answer,
     shift(&r.A, -a);
     shift(&r.x, -b);
     shift(&r.y, -answer);
-    if (!(rig_error(&r) <= (k->dtype == KOFN_F64 ? 1e-13 : 3e-6)))
+    if (!(rig_error(&r) <= allowed(&rep)))
         fail_msg("%s, A 2^%d, x 2^%d: error %g", k->spec, a, b, rig_error(&r));
     rig_down(&r);
 }
@@ -134,7 +141,7 @@ static void what_the_plain_product_can_hold(void **state)
         all = end - 3 - top_of_result(&r);
         a[0] = end - top_of(&r.A);
         if (times == 2) /* for x to be a normal number */
-            a[0] = (all + 900) / 2;
+            a[0] = (all + 990) / 2;
         a[1] = (all - (end - top_of(&r.x))) / times;
         a[2] = all / 2 / times;
         rig_down(&r);
@@ -156,6 +163,7 @@ static void what_it_cannot_hold(void **state)
         rig_kind k = kind_of(&codes[i]);
         int end = k.dtype == KOFN_F64 ? DBL_MAX_EXP : FLT_MAX_EXP;
         int times = k.op == KOFN_GRAM ? 2 : 1, half, by;
+        kofn_report rep;
         rig r;
 
         rig_inputs(&r, &k);
@@ -168,10 +176,10 @@ static void what_it_cannot_hold(void **state)
         assert_status(KOFN_NONFINITE, rig_round(&r, NULL));
         assert_non_null(strstr(kofn_errmsg(), "cannot hold"));
         shift(&r.x, -by);
-        assert_ok(rig_round(&r, NULL));
+        assert_ok(rig_round(&r, &rep));
         shift(&r.A, -half);
         shift(&r.y, -times * half);
-        assert_at_most(rig_error(&r), k.dtype == KOFN_F64 ? 1e-13 : 3e-6);
+        assert_at_most(rig_error(&r), allowed(&rep));
         rig_down(&r);
     }
 }
@@ -235,6 +243,7 @@ static void a_worker_that_answers_no_numbers(void **state)
     for (size_t i = 0; i < sizeof all_needed / sizeof *all_needed; i++)
         for (size_t o = 0; o < 3; o++) {
             rig_kind k = kind_of(&all_needed[i]);
+            kofn_report rep;
             kofn_status st;
             rig r;
 
@@ -249,13 +258,37 @@ static void a_worker_that_answers_no_numbers(void **state)
                 fail_msg("%s: %s, %s", k.spec, kofn_strerror(st),
                          kofn_errmsg());
             lies = false; /* a round later nothing is left of it */
-            assert_ok(rig_round(&r, NULL));
-            assert_at_most(rig_error(&r), k.dtype == KOFN_F64 ? 1e-12 : 1e-5);
+            assert_ok(rig_round(&r, &rep));
+            assert_at_most(rig_error(&r), allowed(&rep));
             rig_down(&r);
         }
 }
 
-/* ---- the mesh, and iterations -------------------------------------------------------------- */
+/* What a scheme remembers of workers is no NaN: it is gone before a good
+ * answer has come. */
+static void nothing_odd_is_remembered(void **state)
+{
+    static const kofn_happening gone[] = {{2, 0, KOFN_EVENT_LEAVE, 1, 0}};
+    kofn_options o = with_events(gone, 1);
+    rig_kind k = kind_of(&all_needed[11]);
+    rig r;
+
+    (void)state;
+    k.workers = 4;
+    k.opt = &o;
+    rig_inputs(&r, &k);
+    open_lying(&r, &k);
+    answered = NAN;
+    lies = true;
+    assert_status(KOFN_NONFINITE, rig_round(&r, NULL));
+    lies = false;
+    assert_int_equal(rig_round(&r, NULL), KOFN_PARTIAL);
+    for (size_t i = 0; i < r.y.rows; i++)
+        assert_true(isfinite(((double *)r.y.data)[i]));
+    rig_down(&r);
+}
+
+/* ---- iterations ------------------------------------------------------------------------ */
 
 /* A symmetric matrix whose largest eigenvalue is known: 2^e (I + 1 1'/n). */
 static kofn_matrix ones_and_identity(size_t n, int e)
@@ -298,21 +331,25 @@ static void power_iteration_at_the_end(void **state)
     }
 }
 
-/* NaN in a product is no vector, whatever else there is. */
+/* NaN in a product is no vector, be it in one element or in all. */
 static void power_iteration_of_no_numbers(void **state)
 {
-    kofn_matrix A = ones_and_identity(8, 0);
-    kofn_matrix v = random_matrix(8, 1, KOFN_F64, 2);
-    kofn_iterate_result res;
-
     (void)state;
-    ((double *)A.data)[3 * 8 + 5] = NAN;
-    assert_status(KOFN_NONFINITE, kofn_power_plain(&A, &v, NULL, &res));
-    assert_false(res.converged);
-    ((double *)v.data)[2] = NAN;
-    assert_status(KOFN_INVAL, kofn_power_plain(&A, &v, NULL, &res));
-    kf_free(A.data);
-    kf_free(v.data);
+    for (size_t all = 0; all < 2; all++) {
+        kofn_matrix A = ones_and_identity(8, 0);
+        kofn_matrix v = random_matrix(8, 1, KOFN_F64, 2);
+        kofn_iterate_result res;
+
+        for (size_t i = 0; i < (all ? 64 : 1); i++)
+            ((double *)A.data)[(i + 29) % 64] = NAN;
+        assert_status(KOFN_NONFINITE, kofn_power_plain(&A, &v, NULL, &res));
+        assert_false(res.converged);
+        for (size_t i = 0; i < (all ? 8 : 1); i++)
+            ((double *)v.data)[i] = NAN;
+        assert_status(KOFN_INVAL, kofn_power_plain(&A, &v, NULL, &res));
+        kf_free(A.data);
+        kf_free(v.data);
+    }
 }
 
 int main(void)
@@ -321,6 +358,7 @@ int main(void)
         cmocka_unit_test(what_the_plain_product_can_hold),
         cmocka_unit_test(what_it_cannot_hold),
         cmocka_unit_test(a_worker_that_answers_no_numbers),
+        cmocka_unit_test(nothing_odd_is_remembered),
         cmocka_unit_test(power_iteration_at_the_end),
         cmocka_unit_test(power_iteration_of_no_numbers),
     };

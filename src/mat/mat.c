@@ -118,6 +118,19 @@ static bool is_far(const void *x, size_t n, kofn_dtype dtype)
                      : first_as_large32(x, n, UP_TO_SIGN_F32(FAR_F32)));
 }
 
+double kf_most(const kofn_matrix *a)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            most = kf_larger(most,
+                             a->dtype == KOFN_F64
+                                 ? fabs(*(const double *)kf_at(a, i, j))
+                                 : fabs((double)*(const float *)kf_at(a, i, j)));
+    return most;
+}
+
 kofn_status kf_check_range(const kofn_matrix *a, const char *name,
                            double *most)
 {
@@ -129,12 +142,7 @@ kofn_status kf_check_range(const kofn_matrix *a, const char *name,
     if (far)
         return KOFN_OK;
     TRY(kf_check_finite(a, name));
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            *most = kf_larger(*most,
-                              a->dtype == KOFN_F64
-                                  ? fabs(*(const double *)kf_at(a, i, j))
-                                  : fabs((double)*(const float *)kf_at(a, i, j)));
+    *most = kf_most(a);
     return KOFN_OK;
 }
 

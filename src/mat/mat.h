@@ -24,6 +24,8 @@ kofn_status kf_check_finite(const kofn_matrix *a, const char *name);
  * the largest of them unless they are all far from the end of the range. */
 kofn_status kf_check_range(const kofn_matrix *a, const char *name,
                            double *most);
+/* The largest magnitude; NaN if there is one. */
+double kf_most(const kofn_matrix *a);
 /* Index of the first element that is NaN or infinite; n when none is.  Runs
  * at the speed of memory. */
 size_t kf_first_odd(const void *x, size_t n, kofn_dtype dtype);

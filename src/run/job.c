@@ -306,6 +306,8 @@ static kofn_status begin(kofn_job *j, const kofn_plan *use,
 
     TRY(check_round(j, use, in, out, &most));
     by = kf_range_input(use, &j->resident, most);
+    if (by != 1) /* it may be much smaller: what is tiny should not vanish */
+        by = kf_range_input(use, &j->resident, kf_most(in));
     TRY(kf_messages_begin(&j->messages, use, in, by));
     j->back = kf_range_back(use, &j->resident, by);
     j->odd = KOFN_OK;
