@@ -90,7 +90,7 @@ static void fleet_up(fleet *f, const entry *e, const kofn_weather *weather,
     kofn_port *port;
 
     *f = (fleet){.spec = e->spec};
-    o->late = e->late;
+    o->late = e->late > 0 ? e->late : -1; /* never */
     check(kofn_plan_new(&f->plan, &pb, e->spec, e->workers, 1), e->spec);
     check(kofn_port_sim(&port, e->workers, weather), e->spec);
     check(kofn_open(&f->job, f->plan, port, o), e->spec);

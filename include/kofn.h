@@ -263,8 +263,10 @@ typedef struct kofn_options {
     kofn_time patience; /* PAUSE: how long to wait; 0: for ever            */
     double tolerance;   /* refuse to decode where the predicted relative
                            error exceeds it; 0: 1e-9, float32 1e-4         */
-    double late;        /* ask others for a task that has taken this many
-                           times as long as the round's median; 0: never   */
+    double late;        /* ask others as well for what is still owed when
+                           this many times as long has passed as half of the
+                           workers took, counted on from the last of them
+                           that got ready; 0: 1.5, below 0: never          */
     unsigned pieces;    /* results a worker's share is sent in; 0: 4       */
     const kofn_happening *events; /* borrowed until kofn_close             */
     size_t event_count;
@@ -280,11 +282,15 @@ typedef struct kofn_options {
                      workers stand by; 0: no limit                         */
     kofn_time start_within; /* fail when there are not enough workers for the
                                first round after so long; 0: wait for ever */
+    kofn_time lease; /* give up a worker that has owed an answer for so long,
+                        and 50 times as long as others took; 0: 30 s, below 0:
+                        never                                              */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
         sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
-            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL, 0, 0  \
+            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL, 0, 0, \
+            0                                                                  \
     }
 
 /* One round, or all since kofn_open for kofn_job_totals. */
@@ -300,8 +306,8 @@ typedef struct kofn_report {
     const size_t *rows;    /* per worker id: rows of its block it was asked
                               for; valid until the next round                 */
     const char *states;    /* per worker id: 'l'ive, 's'toring, stand'b'y,
-                              'n'otice given, 'g'one, 'q'uarantined; valid as
-                              long as rows                                    */
+                              'n'otice given, 'g'one, 'q'uarantined, 'm'ute
+                              and given up; valid as long as rows             */
     const unsigned *lies;  /* per worker id: rounds in which it was named as
                               corrupt, since the beginning                    */
     size_t workers;        /* length of rows, states and lies                 */
@@ -656,6 +662,13 @@ KOFN_API kofn_status kofn_regression_new(kofn_regression **out,
                                          const kofn_matrix *X,
                                          const kofn_matrix *y,
                                          const kofn_regress_options *opt);
+/* A scheme for it on so many workers, of which half may vanish or straggle, at
+ * most 16, into `out` and returned.  Where X is small messages take longer than
+ * work, and there are fewest under pcr (least squares) or gc; else elastic,
+ * which does no work twice. */
+KOFN_API const char *kofn_regression_scheme(const kofn_regression *r,
+                                            size_t workers, char *out,
+                                            size_t size);
 /* What the plan for it must be made for under this scheme: KOFN_GRAM, X' X w
  * (squares only); KOFN_SUM, the sum of the gradients of parts of the points;
  * or KOFN_MATVEC, X w and then z' X, for which kofn_plan_serve_left(plan, 1)

@@ -22,8 +22,9 @@ enum { OUT, CAME, CANCELLED, LOST, FAILED };
 
 typedef struct man {
     int state;
-    size_t seat;
+    size_t seat, out; /* errands in hand                               */
     bool failed;
+    kofn_time heard; /* its last answer, or being asked when it was idle */
 } man;
 
 typedef struct errand {
@@ -52,7 +53,8 @@ typedef struct body {
     bool lost;
     unsigned decodes;
 
-    bool running;
+    bool running, was_degraded; /* before the event */
+    unsigned given_up;          /* in this round    */
     kofn_status ended;
     double predicted;
     unsigned rounds, asked_of_late;
@@ -188,6 +190,8 @@ static inline void take_work(body *b, const kofn_action *a)
         kf_grow(&b->errand, &b->errand_cap, b->errands, sizeof *b->errand));
     b->errand[b->errands++] =
         (errand){a->worker, a->seat, a->group, a->lo, a->hi, OUT, b->deals};
+    if (m->out++ == 0)
+        m->heard = b->now;
 }
 
 static inline errand *errand_of(body *b, uint32_t task)
@@ -203,6 +207,45 @@ static inline void take_cancel(body *b, const kofn_action *a)
     check(b, e->worker == a->worker && e->state == OUT);
     check(b, b->man[a->worker].state != GONE);
     e->state = CANCELLED;
+    b->man[a->worker].out--;
+}
+
+/* What a worker had in hand will not come. */
+static inline void lose_errands(body *b, uint32_t worker)
+{
+    for (size_t i = 0; i < b->errands; i++)
+        if (b->errand[i].worker == worker && b->errand[i].state == OUT)
+            b->errand[i].state = LOST;
+    b->man[worker].out = 0;
+    b->man[worker].state = GONE;
+}
+
+/* Whoever took part in the round takes what had come with it. */
+static inline void take_back(body *b)
+{
+    if (b->was_degraded || b->opt.in_flight == KOFN_IN_FLIGHT_LEDGER)
+        return;
+    b->deals++;
+    if (b->opt.in_flight == KOFN_IN_FLIGHT_ABORT)
+        memset(b->decoded, 0, b->plan->layout.groups * b->plan->span);
+}
+
+/* Only of one that owes something for so long, and in a round of which some
+ * has come: what the work takes is known. */
+static inline void take_give_up(body *b, const kofn_action *a)
+{
+    const man *m = &b->man[a->worker];
+    size_t came = 0;
+
+    check(b, b->running && b->opt.lease > 0 && a->worker < b->men);
+    check(b, m->state == LIVE || m->state == LEAVING);
+    check(b, m->out > 0 && b->now - m->heard >= b->opt.lease);
+    for (size_t i = 0; i < b->errands; i++)
+        came += b->errand[i].state == CAME;
+    check(b, came > 0);
+    lose_errands(b, a->worker);
+    take_back(b);
+    b->given_up++;
 }
 
 static inline void take_decode(body *b, const kofn_action *a)
@@ -288,6 +331,9 @@ static inline void take(body *b, const kofn_action *a)
         break;
     case KOFN_DO_DELIVER:
         take_deliver(b, a);
+        break;
+    case KOFN_DO_GIVE_UP:
+        take_give_up(b, a);
         break;
     case KOFN_DO_MIX:
     case KOFN_DO_CHECK:
@@ -453,16 +499,9 @@ static inline void note_left(body *b, man *m, uint32_t worker)
     bool in_round =
         (m->state == LIVE || m->state == LEAVING) && w->from <= b->core->round;
 
-    for (size_t i = 0; i < b->errands; i++)
-        if (b->errand[i].worker == worker && b->errand[i].state == OUT)
-            b->errand[i].state = LOST;
-    m->state = GONE;
-    if (b->core->state != KF_ROUND_RUNNING || !in_round || b->core->degraded ||
-        b->opt.in_flight == KOFN_IN_FLIGHT_LEDGER)
-        return;
-    b->deals++;
-    if (b->opt.in_flight == KOFN_IN_FLIGHT_ABORT)
-        memset(b->decoded, 0, groups(b) * b->plan->span);
+    lose_errands(b, worker);
+    if (b->core->state == KF_ROUND_RUNNING && in_round)
+        take_back(b);
 }
 
 static inline void note_begin(body *b)
@@ -472,7 +511,9 @@ static inline void note_begin(body *b)
     b->running = true;
     b->first += (uint32_t)b->errands;
     b->errands = 0;
-    b->deals = b->decodes = 0;
+    for (uint32_t w = 0; w < b->men; w++)
+        b->man[w].out = 0;
+    b->deals = b->decodes = b->given_up = 0;
     b->lost = false;
     b->from = b->lo;
     b->to = b->hi ? b->hi : b->plan->span;
@@ -490,9 +531,9 @@ static inline void note(body *b, const kofn_event *ev)
     if (ev->type == KOFN_EV_BEGIN)
         note_begin(b);
     else if (ev->type == KOFN_EV_RESULT && e)
-        e->state = CAME;
+        e->state = CAME, m->out--, m->heard = b->now;
     else if (ev->type == KOFN_EV_FAILED && e)
-        e->state = FAILED, m->failed = true;
+        e->state = FAILED, m->failed = true, m->out--;
     if (!m)
         return;
     if (ev->type == KOFN_EV_JOINED && m->state == ABSENT) {
@@ -502,8 +543,8 @@ static inline void note(body *b, const kofn_event *ev)
         m->state = LIVE;
     } else if (ev->type == KOFN_EV_LEAVING && m->state == LIVE) {
         m->state = LEAVING;
-    } else if (ev->type == KOFN_EV_LEFT && m->state > ABSENT &&
-               m->state < GONE) {
+    } else if ((ev->type == KOFN_EV_LEFT || ev->type == KOFN_EV_MUTE) &&
+               m->state > ABSENT && m->state < GONE) {
         note_left(b, m, ev->worker);
     }
 }
@@ -519,6 +560,7 @@ static inline void tell(body *b, kofn_event ev)
     }
     assert_ok(kf_grow(&b->event, &b->event_cap, b->events, sizeof *b->event));
     b->event[b->events++] = ev;
+    b->was_degraded = b->core->degraded;
     note(b, &ev);
     check(b, kofn_core_step(b->core, &ev) == KOFN_OK);
     while (kofn_core_next(b->core, &a))

@@ -82,6 +82,7 @@ static void take(body *b, const kofn_action *a)
         break;
     case KOFN_DO_STORE:
     case KOFN_DO_MIX:
+    case KOFN_DO_GIVE_UP:
         break;
     }
 }

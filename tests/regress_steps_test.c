@@ -249,7 +249,8 @@ static void batches_are_strips(void **state)
         size_t found = 0;
 
         for (size_t seed = 0; seed < 40; seed++) {
-            fleet k = {spec[s], 6, seed % 2, NULL, NULL};
+            kofn_options late = {.size = sizeof late, .late = -1};
+            fleet k = {spec[s], 6, seed % 2, NULL, &late};
             double g[5], got[5];
             size_t S, drawn = B, answers;
             fit f;

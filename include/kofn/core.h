@@ -28,8 +28,9 @@ typedef enum kofn_event_type {
     KOFN_EV_FAILED,     /* worker, task: it could not compute             */
     KOFN_EV_ALARM,      /* kofn_core_alarm() has come                     */
     KOFN_EV_VERDICT,    /* task, status, bad: what a check found          */
-    KOFN_EV_MOVED       /* worker, principal: who answers for it, before it
+    KOFN_EV_MOVED,      /* worker, principal: who answers for it, before it
                            has stored a block                             */
+    KOFN_EV_MUTE        /* worker answers nothing: it is given up         */
 } kofn_event_type;
 
 typedef struct kofn_event {
@@ -58,9 +59,10 @@ typedef enum kofn_action_type {
     KOFN_DO_DELIVER,   /* status, noise, predicted: the round is over     */
     KOFN_DO_MIX,       /* group, lo, hi, decoder: adjoint codes, what these
                           strips of the input become for these seats      */
-    KOFN_DO_CHECK      /* task, group, lo, hi, decoder, tasks, most: do these
+    KOFN_DO_CHECK,     /* task, group, lo, hi, decoder, tasks, most: do these
                           results agree; answer with KOFN_EV_VERDICT of the
                           same number before anything else                */
+    KOFN_DO_GIVE_UP    /* worker: it answers nothing; have no more of it  */
 } kofn_action_type;
 
 struct kf_decoder; /* which results make which wants; src/code/code.h */
@@ -91,6 +93,9 @@ typedef struct kofn_core_options {
     kofn_time patience; /* 0: for ever                */
     double tolerance;   /* 0: the default of the type */
     double late;        /* 0: never                   */
+    kofn_time late_least; /* nobody is late before so long after others    */
+    kofn_time lease; /* whoever owes an answer for so long, and 50 times as
+                        long as others took, is given up; 0: nobody is     */
     unsigned pieces;    /* 0: 4                       */
     kofn_errors errors;
     unsigned quarantine; /* 0: 3 */
@@ -130,8 +135,8 @@ typedef struct kofn_core_view {
     size_t corrupt;       /* results of this round found wrong            */
     size_t workers;     /* length of rows */
 } kofn_core_view;
-/* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, 'q'uarantined,
- * '?' never seen. */
+/* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, 'q'uarantined, 'm'ute
+ * and given up, '?' never seen. */
 KOFN_API char kofn_core_worker(const kofn_core *c, uint32_t worker);
 /* Does it stand by because its principal has all the seats it may have? */
 KOFN_API bool kofn_core_crowded(const kofn_core *c, uint32_t worker);

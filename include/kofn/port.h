@@ -38,7 +38,10 @@ typedef enum kofn_msg_type {
     /* coordinator to worker */
     KOFN_MSG_STORE,  /* worker, block: keep it                        */
     KOFN_MSG_WORK,   /* worker, task, lo, hi, in, result to be filled */
-    KOFN_MSG_CANCEL  /* worker, task                                  */
+    KOFN_MSG_CANCEL, /* worker, task                                  */
+    /* about one that is there and answers nothing */
+    KOFN_MSG_MUTE,   /* to the coordinator: worker is given up, as if gone */
+    KOFN_MSG_GIVE_UP /* to the port: worker is given up; without a BYE     */
 } kofn_msg_type;
 
 /* What a worker does with its block, whose lanes are matrices of one shape,

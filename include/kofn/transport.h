@@ -112,7 +112,9 @@ typedef struct kofn_away_options {
     const char *source; /* name of A's file, for workers that can read it
                            themselves, or NULL                               */
     kofn_time silence;  /* who takes nothing of what is waiting for it for so
-                           long is lost; 0: 5 s                              */
+                           long is lost, and who answers nothing for six times
+                           as long, while 64 tasks were cancelled, is given
+                           up; 0: 5 s                                        */
     size_t strangers;   /* peers that have not said who they are; 0: 64      */
     size_t crowd;       /* workers that one principal may have at a time; more
                            are sent away; 0: no limit                        */
@@ -124,7 +126,7 @@ typedef struct kofn_away_options {
     int (*start)(void *ud);
     int (*kill)(void *ud, uint64_t process);
     void *ud;
-    /* Told who was turned away or dropped, and why; or NULL. */
+    /* Told who was turned away, dropped or given up, and why; or NULL. */
     void (*news)(void *ud, const char *words);
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \

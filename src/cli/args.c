@@ -95,6 +95,7 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         return set_size(o, text, 1, 1000000, &a->workers);
     case 's':
         a->scheme = text;
+        a->scheme_given = true;
         return 0;
     case 'p':
         a->port = text;
@@ -136,9 +137,15 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     case 1003:
         if (set_real(o, text, 0, 1e9, &a->job.late))
             return EXIT_USAGE;
-        return a->job.late == 0 || a->job.late >= 1
-                   ? 0
-                   : wrong(o, text, "give 0 or a factor of at least 1");
+        if (a->job.late > 0 && a->job.late < 1)
+            return wrong(o, text, "give 0 or a factor of at least 1");
+        a->job.late = a->job.late > 0 ? a->job.late : -1;
+        return 0;
+    case 1014:
+        if (set_real(o, text, 0, 1e9, &seconds))
+            return EXIT_USAGE;
+        a->job.lease = seconds > 0 ? 1 + (kofn_time)(seconds * 1e9) : -1;
+        return 0;
     case 1004:
         if (set_size(o, text, 1, 10000, &n))
             return EXIT_USAGE;

@@ -30,8 +30,9 @@ struct cli_command;
 typedef struct cli_args {
     const struct cli_command *command;
     const char *output, *scheme, *port, *events, *journal;
+    char suited[40]; /* the scheme, where it was left to us */
     size_t workers, rounds, max_iter, rows;
-    bool workers_given;
+    bool scheme_given, workers_given;
     kofn_weather weather;
     kofn_options job;
     uint64_t seed;

@@ -458,6 +458,9 @@ int cmd_regress(cli_args *a)
     if (!code) {
         o = options(&f, a);
         st = kofn_regression_new(&f.regression, &f.X, &f.y, &o);
+        if (!st && !a->scheme_given)
+            a->scheme = kofn_regression_scheme(f.regression, a->workers,
+                                               a->suited, sizeof a->suited);
         if (!st)
             st = kofn_regression_problem(f.regression, a->scheme, a->workers,
                                          &pb);

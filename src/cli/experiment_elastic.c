@@ -60,11 +60,13 @@ kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
                        const kofn_weather *weather)
 {
     kofn_problem pb = {KOFN_MATVEC, A->rows, A->cols, 1, KOFN_F64, false};
+    kofn_options published = opt ? *opt : (kofn_options)KOFN_OPTIONS_INIT;
     kofn_port *port;
     kofn_status st;
     char spec[40];
 
     *f = (fleet){NULL, NULL};
+    published.late = -1; /* there all who are there are waited for */
     snprintf(spec, sizeof spec, "elastic:k=%zu", k);
     st = kofn_plan_new(&f->plan, &pb, spec, n, seed);
     if (!st)
@@ -72,7 +74,7 @@ kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
     if (!st)
         st = kofn_port_sim(&port, n, weather);
     if (!st)
-        st = kofn_open(&f->job, f->plan, port, opt);
+        st = kofn_open(&f->job, f->plan, port, &published);
     return st ? st : kofn_place(f->job, A);
 }
 

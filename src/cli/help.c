@@ -211,6 +211,7 @@ static const char *const json_keys[] = {
     "encode_seconds, wait_seconds, decode_seconds", "where they went",
     "joined, left", "workers",
     "sent_bytes, received_bytes", "blocks and the inputs of tasks; results",
+    "given_up", "workers that were there and answered nothing",
     "late", "results that were not needed any more",
     "dropped", "messages that were stale or came twice",
     "corrupted", "workers whose results were found wrong",

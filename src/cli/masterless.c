@@ -66,7 +66,8 @@ static int check_options(const cli_args *a)
                        : a->show                ? "show"
                        : a->job.errors          ? "errors"
                        : a->job.in_flight       ? "in-flight"
-                       : a->job.late > 0        ? "late"
+                       : a->job.late != 0       ? "late"
+                       : a->job.lease != 0      ? "lease"
                        : w->spread > 0 || w->straggle > 0 || w->leave > 0 ||
                                w->join > 0 || w->corrupt > 0
                            ? "weather"

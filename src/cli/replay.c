@@ -96,7 +96,7 @@ static bool unsigned_text(const json_t *o, const char *key, int base,
 static bool read_later_fields(const json_t *o, kofn_core_options *opt,
                               json_int_t *left)
 {
-    json_int_t quarantine = 0, seats = 0;
+    json_int_t quarantine = 0, seats = 0, late_least = 0, lease = 0;
     int errors = 0;
 
     *left = 0;
@@ -106,6 +106,10 @@ static bool read_later_fields(const json_t *o, kofn_core_options *opt,
                &errors)) ||
         (json_object_get(o, "quarantine") &&
          !whole(o, "quarantine", 0, UINT32_MAX, &quarantine)) ||
+        (json_object_get(o, "late_least") &&
+         !whole(o, "late_least", 0, INT64_MAX, &late_least)) ||
+        (json_object_get(o, "lease") &&
+         !whole(o, "lease", 0, INT64_MAX, &lease)) ||
         (json_object_get(o, "left") && !whole(o, "left", 0, MAX_SIZE, left)) ||
         (json_object_get(o, "seats") &&
          !whole(o, "seats", 0, MAX_SIZE, &seats)))
@@ -113,6 +117,8 @@ static bool read_later_fields(const json_t *o, kofn_core_options *opt,
     opt->seats = (size_t)seats;
     opt->errors = (kofn_errors)errors;
     opt->quarantine = (unsigned)quarantine;
+    opt->late_least = late_least;
+    opt->lease = lease;
     return true;
 }
 
@@ -194,7 +200,7 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
 
     if (!whole(o, "t", 0, INT64_MAX, &t) ||
         !word(o, "ev", "joined|stored|leaving|left|begin|result|failed|alarm|"
-                        "verdict|moved", &type))
+                        "verdict|moved|mute", &type))
         return stop(p, NOT_A_JOURNAL, "not an event of a kofn journal");
     ev->type = (kofn_event_type)(type + 1);
     ev->now = t;

@@ -196,6 +196,25 @@ static json_t *liars(const session *s, const kofn_report *t, bool names)
     return list;
 }
 
+/* Workers that were given up, for they answered nothing. */
+static json_t *mute(const kofn_report *t)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < t->workers; i++)
+        if (t->states[i] == 'm')
+            json_array_append_new(list, json_integer((json_int_t)i));
+    return list;
+}
+
+static void report_mute(const kofn_report *t)
+{
+    for (size_t i = 0; i < t->workers; i++)
+        if (t->states[i] == 'm')
+            fprintf(stderr, "\nworker %zu was given up: it was there and "
+                    "answered nothing", i);
+}
+
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
@@ -220,6 +239,7 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("left", json_integer(t->left));
     PUT("sent_bytes", json_integer((json_int_t)t->sent));
     PUT("received_bytes", json_integer((json_int_t)t->received));
+    PUT("given_up", mute(t));
     PUT("late", json_integer(t->late));
     PUT("dropped", json_integer(t->dropped));
     PUT("corrupted", liars(s, t, false));
@@ -300,6 +320,7 @@ static void report_text(const session *s, const kofn_report *t,
         fprintf(stderr, "  relative error %.2g", s->rel_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
         report_errors(s, t);
+    report_mute(t);
     fprintf(stderr, "\n");
     cli_report_blas(s->args);
 }

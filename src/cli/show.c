@@ -15,8 +15,8 @@ static void put_share(FILE *f, const session *s, size_t rows, char state,
     int eighths = (int)(share * 8 + 0.999);
 
     if (rows == 0)
-        fputc(state == 'g'   ? (bars ? ' ' : '-')
-              : state == 'q' ? 'x'
+        fputc(state == 'g'                   ? (bars ? ' ' : '-')
+              : state == 'q' || state == 'm' ? 'x'
                              : '.', f);
     else if (bars)
         fputs(bar[eighths > 8 ? 8 : eighths], f);

@@ -7,7 +7,8 @@ const cli_option cli_options[] = {
      IN_RUN | IN_GEN | IN_PREDICT},
     {'n', "workers", "N", "workers at the start (8)", IN_RUN | IN_SCHEMES},
     {'s', "scheme", "NAME[:key=value,...]",
-     "the code (elastic); see kofn schemes", IN_RUN},
+     "the code; see kofn schemes (elastic; regress: pcr or gc where X is small)",
+     IN_RUN},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "where the workers are: threads here, a deterministic simulator, processes "
      "of this machine, the other ranks under mpirun or srun, or whoever comes "
@@ -111,8 +112,11 @@ const cli_option cli_options[] = {
      "how long --below pause waits, and a worker for its coordinator (for ever)",
      IN_RUN | IN_WORKER},
     {1003, "late", "FACTOR",
-     "ask others for what takes this many times the median (0: never)",
-     IN_RUN},
+     "ask others as well for what is still owed when this many times as long has "
+     "passed as half of the workers took (1.5; 0: never)", IN_RUN},
+    {1014, "lease", "SECONDS",
+     "give up a worker that has owed an answer for so long, and 50 times as long "
+     "as others took (30; 0: never)", IN_RUN},
     {1004, "pieces", "N", "results in which a worker sends its share (4)",
      IN_RUN},
     {1005, "max-error", "E",

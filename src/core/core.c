@@ -57,12 +57,13 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     c->cache = use->cache;
     kf_cache_trim(c->cache);
     TRY(kf_quarantine(c));
+    kf_late_round(c);
     c->round++;
     c->state = KF_ROUND_RUNNING;
-    c->began = c->now;
     c->alarm = KOFN_NEVER;
     c->first_task += (uint32_t)c->tasks;
-    c->tasks = c->asked = c->ready = c->late = 0;
+    c->tasks = c->late = 0;
+    c->mutes = 0;
     c->first_check += (uint32_t)c->checks;
     c->checks = c->evidences = c->corrupt = 0;
     c->noise = c->predicted = c->refused = 0;
@@ -97,20 +98,6 @@ static void measure_speed(kf_worker *w, size_t strips, kofn_time now,
     w->speed = w->speed > 0 ? 0.7 * w->speed + 0.3 * speed : speed;
 }
 
-/* Half of those asked are ready: a worker that takes `late` times as long as
- * they did is not waited for. */
-static void set_deadline(kofn_core *c, const kf_worker *w)
-{
-    double span = (double)(c->now - c->began) * c->opt.late;
-
-    c->ready += w->out == 0;
-    if (c->state == KF_ROUND_STARVED) /* the alarm is for patience */
-        return;
-    if (c->opt.late > 0 && c->alarm == KOFN_NEVER && 2 * c->ready >= c->asked &&
-        span < 9e18 - (double)c->began)
-        c->alarm = c->began + (kofn_time)span;
-}
-
 static kofn_status result(kofn_core *c, const kofn_event *ev)
 {
     kf_ledger *l;
@@ -129,7 +116,8 @@ static kofn_status result(kofn_core *c, const kofn_event *ev)
     }
     kf_end_task(c, index, KF_TASK_DONE);
     measure_speed(&c->worker[t->worker], t->hi - t->lo, c->now, ev->took);
-    set_deadline(c, &c->worker[t->worker]);
+    if (c->worker[t->worker].out == 0)
+        kf_late_ready(c, t->worker);
     group = kf_group(c->plan, t->seat);
     l = &c->ledger[group];
     from = kf_cells_find(l, t->lo);
@@ -157,29 +145,6 @@ static kofn_status failed(kofn_core *c, const kofn_event *ev)
     return c->plan->layout.adjoint ? kf_adjoint_restart(c) : kf_deal_more(c);
 }
 
-static kofn_status alarm_rang(kofn_core *c)
-{
-    if (c->now < c->alarm || c->state == KF_ROUND_IDLE)
-        return KOFN_OK;
-    c->alarm = KOFN_NEVER;
-    if (c->state == KF_ROUND_STARVED) {
-        kf_fail(KOFN_LATE, "patience ran out after %.3g s with fewer than %zu "
-                "workers; start more workers",
-                (double)(c->now - c->starved) * 1e-9, c->plan->layout.enough);
-        return kf_deliver(c, KOFN_LATE);
-    }
-    if (c->plan->layout.adjoint)
-        return kf_adjoint_without_late(c);
-    for (size_t i = 0; i < c->tasks; i++)
-        kf_late_task(c, i);
-    /* Those asked now may be late as well. */
-    if (c->now - c->began < KOFN_NEVER / 2 - c->now)
-        c->alarm = c->now + (c->now > c->began ? c->now - c->began : 1);
-    for (size_t g = 0; g < c->plan->layout.groups; g++)
-        TRY(kf_deal_short(c, g));
-    return kf_settle_all(c); /* the late may be all that is waited for */
-}
-
 static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
 {
     switch (ev->type) {
@@ -192,7 +157,9 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_LEAVING:
         return kf_leaving(c, ev->worker);
     case KOFN_EV_LEFT:
-        return kf_left(c, ev->worker);
+        return kf_left(c, ev->worker, KF_WORKER_GONE);
+    case KOFN_EV_MUTE:
+        return kf_left(c, ev->worker, KF_WORKER_MUTE);
     case KOFN_EV_BEGIN:
         return begin(c, ev);
     case KOFN_EV_RESULT:
@@ -200,7 +167,7 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_FAILED:
         return failed(c, ev);
     case KOFN_EV_ALARM:
-        return alarm_rang(c);
+        return kf_alarm_rang(c);
     case KOFN_EV_VERDICT:
         return kf_hear(c, ev);
     }
@@ -363,7 +330,7 @@ static double share_done(const kofn_core *c)
 
 char kofn_core_worker(const kofn_core *c, uint32_t worker)
 {
-    return worker < c->workers ? "?bslngq"[c->worker[worker].state] : '?';
+    return worker < c->workers ? "?bslngqm"[c->worker[worker].state] : '?';
 }
 
 static size_t needed(const kofn_core *c)

@@ -44,7 +44,6 @@ static kofn_status ask_turn(kofn_core *c, size_t group, uint32_t worker,
         c->busy++;
         w->last = c->now;
     }
-    c->asked += c->rows[worker] == 0;
     c->rows[worker] += hi - lo;
     for (size_t i = kf_cells_find(l, lo); i < l->count;
          i = kf_cells_next(l, i, lo, hi))
@@ -124,7 +123,9 @@ static kofn_status collect(kofn_core *c, size_t group, size_t n,
                            kofn_deals *d)
 {
     const kofn_plan *p = c->plan;
-    size_t cover = p->layout.enough + kf_spare(c, group);
+    size_t cover = c->generous > 0 && !p->layout.adjoint
+                       ? n
+                       : p->layout.enough + kf_spare(c, group);
 
     d->members = n;
     if (p->scheme->deal)
@@ -308,6 +309,7 @@ kofn_status kf_deal_round(kofn_core *c)
 {
     size_t groups = c->plan->layout.groups;
 
+    kf_late_begin(c);
     c->unsettled = groups * (c->hi - c->lo);
     for (size_t g = 0; g < groups; g++)
         TRY(kf_cells_reset(&c->ledger[g], c->lo, c->hi, c->plan->span));
@@ -337,27 +339,35 @@ typedef struct member {
     bool late;           /* with a task: a last resort              */
 } member;
 
-static void bar_seats(const kofn_core *c, size_t group, const kf_cell *cell,
-                      member *m, size_t n)
+/* Which of the n it is; n when it is none of them. */
+static size_t place_of(const kofn_core *c, uint32_t worker, size_t n)
+{
+    size_t i = worker == KF_NOBODY ? n : c->worker[worker].place;
+
+    return i < n && c->live_worker[i] == worker ? i : n;
+}
+
+static void bar_seats(const kofn_core *c, const kf_cell *cell, member *m,
+                      size_t n)
 {
     for (size_t i = 0; i < n; i++)
         m[i].barred = m[i].late = false;
     for (size_t t = 0; t < c->tasks; t++) {
         const kf_task *task = &c->task[t];
+        size_t i = kf_in_hand(task) ? place_of(c, task->worker, n) : n;
 
-        if (!kf_in_hand(task) || kf_group(c->plan, task->seat) != group)
+        if (i == n)
             continue;
-        for (size_t i = 0; i < n; i++) {
-            if (c->live_worker[i] != task->worker)
-                continue;
-            m[i].barred |= task->lo <= cell->lo && task->hi >= cell->hi;
-            m[i].late |= task->state == KF_TASK_LATE;
-        }
+        m[i].barred |= task->lo <= cell->lo && task->hi >= cell->hi;
+        m[i].late |= task->state == KF_TASK_LATE;
     }
-    for (size_t h = 0; h < cell->count + cell->lied; h++)
-        for (size_t i = 0; i < n; i++)
-            m[i].barred |= c->live[i].seat ==
-                           kf_local(c->plan, c->task[cell->have[h]].seat);
+    for (size_t h = 0; h < cell->count + cell->lied; h++) {
+        uint32_t seat = c->task[cell->have[h]].seat;
+        size_t i = place_of(c, c->seat[seat], n);
+
+        if (i < n)
+            m[i].barred = true;
+    }
 }
 
 static kofn_status give(kofn_core *c, size_t group, member *m, size_t who,
@@ -398,7 +408,7 @@ static kofn_status fill_short(kofn_core *c, size_t group, member *m, size_t n)
         size_t missing = shortage(c, group, cell);
 
         if (missing)
-            bar_seats(c, group, cell, m, n);
+            bar_seats(c, cell, m, n);
         for (; missing > 0; missing--) {
             size_t best = least_loaded(m, n, false);
 
@@ -515,6 +525,7 @@ kofn_status kf_deal_more(kofn_core *c)
     TRY(kf_settle_all(c));
     if (c->state == KF_ROUND_IDLE)
         return KOFN_OK;
+    kf_late_put_off(c);
     for (size_t g = 0; g < c->plan->layout.groups; g++) {
         bool plenty = kf_live_count(c, g) * c->plan->layout.turns >=
                       c->plan->layout.enough + kf_spare(c, g);

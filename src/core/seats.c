@@ -47,6 +47,7 @@ kofn_status kf_live_members(kofn_core *c, size_t group, size_t *n)
         w = &c->worker[c->seat[s]];
         if (!kf_can_work(c, w))
             continue;
+        c->worker[c->seat[s]].place = (uint32_t)*n;
         c->live_worker[*n] = c->seat[s];
         c->live[(*n)++] = (kofn_live){kf_local(c->plan, s), w->speed};
         mean += w->speed;
@@ -298,26 +299,38 @@ kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state)
     return next_in_line(c);
 }
 
-kofn_status kf_left(kofn_core *c, uint32_t worker)
+/* Somebody who worked in this round does not any more. */
+kofn_status kf_lost(kofn_core *c)
 {
-    kf_worker *w;
+    if (c->state == KF_ROUND_STARVED)
+        return kf_starve_if_short(c);
+    return c->plan->layout.adjoint ? kf_adjoint_restart(c) : redeal(c);
+}
+
+/* Gone, or mute: whoever was given up stays so. */
+kofn_status kf_left(kofn_core *c, uint32_t worker, kf_worker_state state)
+{
+    kf_worker *w = worker < c->workers ? &c->worker[worker] : NULL;
     bool was_live, had_work;
 
-    if (worker >= c->workers || c->worker[worker].state == KF_WORKER_GONE ||
-        c->worker[worker].state == KF_WORKER_UNKNOWN) {
+    if (!w || w->state == KF_WORKER_GONE || w->state == KF_WORKER_MUTE ||
+        w->state == KF_WORKER_UNKNOWN) {
         c->dropped++;
         return KOFN_OK;
     }
-    w = &c->worker[worker];
     was_live = w->state == KF_WORKER_LIVE || w->state == KF_WORKER_LEAVING;
     had_work = w->out > 0;
-    TRY(kf_vacate(c, worker, KF_WORKER_GONE));
+    TRY(kf_vacate(c, worker, state));
+    if (state == KF_WORKER_MUTE) {
+        c->mutes++;
+        c->mute = worker;
+    }
     if (c->state == KF_ROUND_IDLE)
         return KOFN_OK;
-    if (c->state == KF_ROUND_STARVED)
-        return kf_starve_if_short(c);
-    if (c->plan->layout.adjoint)
-        return had_work ? kf_adjoint_restart(c) : KOFN_OK;
-    return was_live && c->worker[worker].from <= c->round ? redeal(c)
-                                                          : KOFN_OK;
+    if (c->state == KF_ROUND_STARVED ||
+        (c->plan->layout.adjoint
+             ? had_work
+             : was_live && c->worker[worker].from <= c->round))
+        return kf_lost(c);
+    return KOFN_OK;
 }

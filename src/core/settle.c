@@ -8,6 +8,7 @@
 #include "state.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- survivor sets ------------------------------------------------------- */
 
@@ -322,6 +323,24 @@ static size_t fewest_live(const kofn_core *c)
     return fewest;
 }
 
+static void say_too_few(const kofn_core *c, size_t spare)
+{
+    size_t answers = c->plan->layout.enough + spare;
+    size_t needed = kf_ceil_div(answers, c->plan->layout.turns);
+    char mute[100] = "";
+
+    if (c->mutes > 1)
+        snprintf(mute, sizeof mute, "; worker %u and %u more were given up, for "
+                 "they answered nothing", c->mute, c->mutes - 1);
+    else if (c->mutes)
+        snprintf(mute, sizeof mute, "; worker %u was given up, for it answered "
+                 "nothing", c->mute);
+    kf_fail(KOFN_TOOFEW, "%zu workers are left%s and answers of at least %zu are "
+            "needed%s%s; start more workers", fewest_live(c),
+            c->plan->layout.groups > 1 ? " for a group of the code" : "",
+            needed, spare ? " to find errors" : "", mute);
+}
+
 kofn_status kf_starve_if_short(kofn_core *c)
 {
     const kf_cell *cell = starving_cell(c);
@@ -332,9 +351,8 @@ kofn_status kf_starve_if_short(kofn_core *c)
     if (c->degraded)
         return kf_settle_all(c);
     if (!cell) {
-        if (c->state == KF_ROUND_STARVED)
-            c->alarm = KOFN_NEVER;
         c->state = KF_ROUND_RUNNING;
+        kf_late_alarm(c);
         return KOFN_OK;
     }
     if (call_reserves(c))
@@ -364,10 +382,6 @@ kofn_status kf_starve_if_short(kofn_core *c)
                 cell->count, c->plan->layout.threshold);
         return kf_deliver(c, KOFN_TOOFEW);
     }
-    kf_fail(KOFN_TOOFEW, "%zu workers are live%s and %zu are needed%s; "
-            "start more workers", fewest_live(c),
-            c->plan->layout.groups > 1 ? " in the smallest group" : "",
-            c->plan->layout.enough + spare,
-            spare ? " to find errors" : "");
+    say_too_few(c, spare);
     return kf_deliver(c, KOFN_TOOFEW);
 }

@@ -54,7 +54,8 @@ typedef enum kf_worker_state {
     KF_WORKER_LIVE,
     KF_WORKER_LEAVING,
     KF_WORKER_GONE,
-    KF_WORKER_QUARANTINED
+    KF_WORKER_QUARANTINED,
+    KF_WORKER_MUTE /* given up, for it left its tasks unanswered */
 } kf_worker_state;
 
 /* Who answers for one worker or for several: what they say may be one lie. */
@@ -67,6 +68,7 @@ typedef struct kf_worker {
     kf_worker_state state;
     uint32_t seat;
     uint32_t principal; /* 0: its own */
+    uint32_t place; /* among c->live_worker, where that is it  */
     unsigned from; /* the first round it takes part in       */
     unsigned failed; /* the last round it failed in          */
     unsigned named;  /* the last round it was found to lie in */
@@ -113,15 +115,23 @@ struct kofn_core {
     kf_round_state state;
     bool degraded; /* deliver what is plain */
     bool lost;     /* some wants are lost   */
-    kofn_time now, began, starved, alarm;
+    kofn_time now, starved, alarm;
+    kofn_time began, pace; /* of this deal; what half of the workers took  */
+    kofn_time slack;       /* after another is ready: nobody is late before */
+    kofn_time late_at, lease_at; /* when to look who is late; who is mute  */
+    size_t ready;                /* workers that have finished their share */
+    bool half, hedged; /* half of all have; others were asked as well      */
+    size_t generous;   /* rounds in which everybody is asked for everything */
+    size_t generosity; /* ... and how many that were the last time          */
+    unsigned mutes;    /* workers given up in this round ...               */
+    uint32_t mute;     /* ... and the last of them                         */
     kf_ledger *ledger; /* per group */
     kf_task *task;     /* of this round */
     size_t tasks, task_cap;
     uint32_t first_task; /* its number */
-    size_t busy;         /* workers with tasks in hand         */
-    size_t asked, ready; /* workers asked; those that finished */
-    size_t lo, hi;       /* strips that the round is of        */
-    size_t unsettled;    /* of them, over all groups           */
+    size_t busy;         /* workers with tasks in hand   */
+    size_t lo, hi;       /* strips that the round is of  */
+    size_t unsettled;    /* of them, over all groups     */
     double noise, predicted, refused; /* the last one that was too large */
     size_t *rows;   /* per worker                            */
     unsigned *lies; /* per worker: rounds it was named in    */
@@ -164,6 +174,14 @@ kofn_status kf_quarantine(kofn_core *c);
 kofn_status kf_corrupt_beyond(kofn_core *c);
 kofn_status kf_unsure(kofn_core *c, size_t count);
 
+/* late.c */
+void kf_late_round(kofn_core *c);
+void kf_late_begin(kofn_core *c);
+void kf_late_ready(kofn_core *c, uint32_t worker);
+void kf_late_put_off(kofn_core *c);
+void kf_late_alarm(kofn_core *c);
+kofn_status kf_alarm_rang(kofn_core *c);
+
 /* adjoint.c */
 kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d);
 kofn_status kf_adjoint_sum(kofn_core *c);
@@ -175,7 +193,8 @@ kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal);
 kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal);
 kofn_status kf_stored(kofn_core *c, uint32_t worker);
 kofn_status kf_leaving(kofn_core *c, uint32_t worker);
-kofn_status kf_left(kofn_core *c, uint32_t worker);
+kofn_status kf_left(kofn_core *c, uint32_t worker, kf_worker_state state);
+kofn_status kf_lost(kofn_core *c);
 /* Fills c->live with the group's members that can be asked; *n of them. */
 kofn_status kf_live_members(kofn_core *c, size_t group, size_t *n);
 size_t kf_live_count(const kofn_core *c, size_t group);

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- a problem ----------------------------------------------------------- */
 
@@ -177,6 +178,26 @@ static kofn_status check_way(const kofn_regression *r, kofn_op op)
                        "margins, which a sum of gradients does not tell; use "
                        "scheme elastic or another rule");
     return KOFN_OK;
+}
+
+#define SMALL ((size_t)1 << 20) /* numbers of X: 8 MB */
+
+const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
+                                   char *out, size_t size)
+{
+    size_t spare = kf_min(workers / 2, 16);
+    size_t parts = (workers - spare + 1) / 2; /* pcr: 2 parts - 1 decode */
+
+    if (workers < 3 || workers > 16 || r->X.rows < workers ||
+        r->X.rows > SMALL / r->X.cols)
+        snprintf(out, size, "elastic");
+    else if (check_way(r, KOFN_GRAM) == KOFN_OK)
+        snprintf(out, size, "pcr:r=%zu", kf_ceil_div(workers, parts));
+    else if (check_way(r, KOFN_SUM) == KOFN_OK)
+        snprintf(out, size, "gc:d=%zu", spare + 1);
+    else
+        snprintf(out, size, "elastic");
+    return out;
 }
 
 kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,

@@ -120,6 +120,20 @@ kofn_status kf_away_lose(port *p, uint32_t id)
     return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_BYE, .worker = id});
 }
 
+void kf_away_give_up(port *p, uint32_t id)
+{
+    worker *w = p->worker[id];
+    char words[100];
+
+    snprintf(words, sizeof words, "worker %u is given up: it is connected and "
+             "answers nothing", id);
+    if (p->opt.news)
+        p->opt.news(p->opt.ud, words);
+    kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
+    kf_away_bury(p, w);
+    p->of_peer[w->peer] = NOBODY;
+}
+
 /* ---- the port ------------------------------------------------------------------------------------ */
 
 static kofn_time sooner(kofn_time a, kofn_time b)

@@ -11,6 +11,8 @@
 #define UNITS_AT_ONCE ((size_t)4 << 20) /* bytes of a block asked for  */
 #define NEEDS_MOST 16                   /* pieces asked for at once    */
 #define PIECE_COST 65536                /* of any piece, in bytes      */
+#define CANCELLED_MOST 64               /* tasks left without a word   */
+#define REMEMBERED 1024                 /* of these; others never were */
 #define NOBODY UINT32_MAX
 
 /* Workers that came and went and answered nothing: so many are borne at once,
@@ -27,7 +29,8 @@ typedef struct kf_bucket {
 /* Asked of a worker. */
 typedef struct errand {
     uint32_t task;
-    kofn_parcel *result;
+    size_t bytes;        /* of its result                           */
+    kofn_parcel *result; /* the room for it; NULL: it was cancelled */
     kofn_time since;
 } errand;
 
@@ -54,6 +57,8 @@ typedef struct worker {
     uint64_t behind; /* letters that were sent then                     */
     errand *errand;
     size_t errands, errand_cap;
+    size_t cancelled; /* tasks that it was told to leave, and has not said so */
+    kofn_time heard;  /* its last answer, or the first of these               */
     uint64_t known[2]; /* inputs that it has */
     kofn_block *block;
     uint64_t block_id;
@@ -125,6 +130,8 @@ kofn_status kf_away_lose(port *p, uint32_t id);
 double kf_away_level(port *p, kf_bucket *b, double rate);
 /* Of fleeting workers of this principal, or of those who have none. */
 kf_bucket *kf_away_fleeting(port *p, uint32_t who);
+/* It is there and answers nothing: it is told that it is given up. */
+void kf_away_give_up(port *p, uint32_t id);
 
 /* ---- away_send.c ---- */
 

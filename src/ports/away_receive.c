@@ -195,7 +195,7 @@ bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
         h.type != KF_WIRE_RESULT || h.job != p->job)
         return false;
     e = kf_away_errand(p->worker[id], h.task);
-    return e && body_bytes == kf_parcel_bytes(e->result);
+    return e && body_bytes == e->bytes;
 }
 
 /* The worker's answer to an errand.  `result` is NULL when it failed. */
@@ -225,16 +225,18 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     if (!e)
         return unasked(p, id, k);
     w->useful = true;
-    bounded.took = kf_min(
-        h->took, (uint64_t)(kf_away_now(&p->base) - e->since));
+    w->heard = kf_away_now(&p->base);
+    if (!e->result) { /* cancelled: nobody waits */
+        kf_away_end(w, e);
+        w->cancelled--;
+        discard(p, k);
+        return KOFN_OK;
+    }
+    bounded.took = kf_min(h->took, (uint64_t)(w->heard - e->since));
     h = &bounded;
     result = kf_away_end(w, e);
     if (h->type == KF_WIRE_FAILED) {
         discard(p, k);
-        if (h->status == KOFN_AGAIN) { /* cancelled: nobody waits */
-            kofn_parcel_drop(result);
-            return KOFN_OK;
-        }
         return answer(p, id, h, result,
                       h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT);
     }

@@ -210,8 +210,9 @@ static kofn_status send_work(port *p, kofn_msg *m)
                              sizeof *w->errand);
 
     if (!st) {
-        w->errand[w->errands++] = (errand){m->task, m->result,
-                                         kf_away_now(&p->base)};
+        w->errand[w->errands++] = (errand){
+            m->task, kf_parcel_bytes(m->result), m->result,
+            kf_away_now(&p->base)};
         st = post_work(p, m);
         m->result = NULL;
     }
@@ -337,6 +338,34 @@ kofn_parcel *kf_away_end(worker *w, errand *e)
     return result;
 }
 
+static void forget_cancelled(worker *w)
+{
+    size_t i = 0;
+
+    while (w->errand[i].result)
+        i++;
+    kf_away_end(w, &w->errand[i]);
+    w->cancelled--;
+}
+
+/* A worker that computes says of a cancelled task that it has left it, or
+ * answers it all the same.  One that does neither, for many of them and for
+ * long, is as good as gone. */
+static kofn_status leave_unanswered(port *p, uint32_t id)
+{
+    worker *w = p->worker[id];
+    kofn_time now = kf_away_now(&p->base);
+
+    if (w->cancelled++ == 0)
+        w->heard = now;
+    if (w->cancelled > REMEMBERED)
+        forget_cancelled(w);
+    if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
+        return KOFN_OK;
+    kf_away_give_up(p, id);
+    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_MUTE, .worker = id});
+}
+
 /* Out of the outbox if it is still there, else after it, past everything. */
 static kofn_status send_cancel(port *p, const kofn_msg *m)
 {
@@ -358,9 +387,11 @@ static kofn_status send_cancel(port *p, const kofn_msg *m)
         kofn_parcel_drop(kf_away_end(w, e));
         return KOFN_OK;
     }
+    kofn_parcel_drop(e->result); /* that it was asked for is remembered */
+    e->result = NULL;
     kf_head_write(head, &h); /* it only saves time: it may be lost */
     p->t->send(p->t, w->peer, head, sizeof head, NULL, 0, true, NULL, NULL);
-    return KOFN_OK;
+    return leave_unanswered(p, m->worker);
 }
 
 kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
@@ -378,6 +409,9 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
             break;
         case KOFN_MSG_CANCEL:
             st = send_cancel(p, m);
+            break;
+        case KOFN_MSG_GIVE_UP:
+            kf_away_give_up(p, m->worker);
             break;
         default:
             break;

@@ -301,6 +301,8 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         drop_payload(m);
         return KOFN_OK;
     }
+    if (m->type == KOFN_MSG_GIVE_UP)
+        return port_remove(base, m->worker);
     if (m->type == KOFN_MSG_CANCEL)
         return cancel(p, m->worker, m->task);
     if (new_slot(p, m, &slot)) {

@@ -11,6 +11,8 @@
 
 #include "run/run.h"
 
+#define MUTE (30 * KOFN_SECOND) /* without looking up, and nobody waits for it */
+
 /* ---- mailboxes ----------------------------------------------------------- */
 
 typedef struct mailbox {
@@ -93,7 +95,9 @@ typedef struct worker {
 
     /* Under the box's lock. */
     bool working, dead, wrong;
-    uint32_t task; /* in hand */
+    uint32_t task;   /* in hand                                         */
+    size_t missed;   /* tasks cancelled since it was to leave that one, */
+    kofn_time since; /* which was then                                  */
     double factor;
     atomic_bool stop; /* give up the task in hand */
 } worker;
@@ -193,6 +197,7 @@ static bool receive(worker *w, kofn_msg *m, kf_exposed *x)
 {
     pthread_mutex_lock(&w->box.lock);
     w->working = false;
+    w->missed = 0;
     while (!w->dead && w->box.count == 0)
         pthread_cond_wait(&w->box.filled, &w->box.lock);
     if (w->dead) {
@@ -345,10 +350,24 @@ static kofn_status change(port *p, kofn_msg *m)
 
 /* ---- the port ---------------------------------------------------------------- */
 
+/* A task was cancelled.  Does the worker still compute what it was to leave
+ * many tasks ago, and long ago?  With the lock held. */
+static bool left_long_ago(worker *w)
+{
+    kofn_time now = port_now(&w->port->base);
+
+    if (!stopped(w) || !w->working)
+        return false;
+    if (w->missed++ == 0)
+        w->since = now;
+    return w->missed >= 64 && now - w->since >= MUTE;
+}
+
 /* Take a task out of the worker's box, or have it give up the one in hand. */
 static kofn_status cancel(worker *w, uint32_t task)
 {
     mailbox *b = &w->box;
+    bool mute;
     size_t n;
 
     pthread_mutex_lock(&b->lock);
@@ -365,7 +384,12 @@ static kofn_status cancel(worker *w, uint32_t task)
         atomic_store(&w->stop, true);
         pthread_cond_signal(&b->filled); /* it may be asleep */
     }
+    mute = left_long_ago(w);
     pthread_mutex_unlock(&b->lock);
+    if (mute) {
+        dismiss(w);
+        report(w, (kofn_msg){.type = KOFN_MSG_MUTE});
+    }
     return KOFN_OK;
 }
 
@@ -380,6 +404,8 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         return KOFN_OK; /* as to any machine that is not there */
     }
     w = p->worker[m->worker];
+    if (m->type == KOFN_MSG_GIVE_UP)
+        return port_remove(base, m->worker);
     if (m->type == KOFN_MSG_CANCEL)
         return cancel(w, m->task);
     pthread_mutex_lock(&w->box.lock);
@@ -445,7 +471,8 @@ static kofn_status port_wait(kofn_port *base, kofn_time until,
         st = receive_until(p, next < until ? next : until, m);
         if (st == KOFN_OK && m->type == KOFN_MSG_HELLO) {
             p->unheard--;
-        } else if (st == KOFN_OK && from_the_dead(p, m)) {
+        } else if (st == KOFN_OK && m->type != KOFN_MSG_MUTE &&
+                   from_the_dead(p, m)) {
             drop_payload(m);
             continue;
         }

@@ -194,6 +194,15 @@ static kofn_status do_cancel(kofn_job *j, const kofn_action *a)
     return j->port->send(j->port, &m);
 }
 
+static kofn_status do_give_up(kofn_job *j, const kofn_action *a)
+{
+    kofn_msg m = {.type = KOFN_MSG_GIVE_UP, .worker = a->worker};
+
+    kf_job_lose(j, a->worker);
+    j->rep.left++;
+    return j->port->send(j->port, &m);
+}
+
 /* The results of the tasks of an action. */
 static kf_source *sources(const kofn_job *j, const kofn_action *a)
 {
@@ -347,6 +356,8 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
         return do_mix(j, a);
     case KOFN_DO_CHECK:
         return do_check(j, a);
+    case KOFN_DO_GIVE_UP:
+        return do_give_up(j, a);
     }
     return KOFN_OK;
 }

@@ -25,21 +25,43 @@ static kofn_status check_events(const kofn_job *j)
     return KOFN_OK;
 }
 
+#define LATE 1.5                        /* times as long as half of the others */
+#define LATE_LEAST (KOFN_SECOND / 1000) /* the noise of a machine's scheduling */
+#define LEASE (30 * KOFN_SECOND)
+
+/* Codes that leave out who is late do so where it is asked for only. */
+static double late(const kofn_job *j)
+{
+    if (j->opt.late != 0)
+        return j->opt.late > 0 ? j->opt.late : 0;
+    return j->plan->layout.everybody ? 0 : LATE;
+}
+
+static kofn_time lease(const kofn_job *j)
+{
+    if (j->opt.lease != 0)
+        return j->opt.lease > 0 ? j->opt.lease : 0;
+    return LEASE;
+}
+
 static kofn_status open_parts(kofn_job *j)
 {
     kofn_core_options o = {.in_flight = j->opt.in_flight,
                            .below = j->opt.below,
                            .patience = j->opt.patience,
                            .tolerance = j->opt.tolerance,
-                           .late = j->opt.late,
+                           .late = late(j),
+                           .late_least = j->port->simulated ? 0 : LATE_LEAST,
+                           .lease = lease(j),
                            .pieces = j->opt.pieces,
                            .errors = j->opt.errors,
                            .quarantine = j->opt.quarantine,
                            .beyond = j->opt.beyond,
                            .seats = j->opt.seats};
 
-    if (!(o.late == 0 || o.late >= 1))
-        return kf_fail(KOFN_INVAL, "late = %g is neither 0 nor >= 1", o.late);
+    if (!(o.late == 0 || (o.late >= 1 && o.late <= 1e300)))
+        return kf_fail(KOFN_INVAL, "late = %g: give a factor of at least 1, 0 "
+                       "for the default, or one below 0 for never", o.late);
     TRY(check_events(j));
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed));
     TRY(kofn_core_new(&j->core, j->plan, &o));

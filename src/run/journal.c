@@ -89,13 +89,14 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
             "\"dtype\":\"%s\",\"sparse\":%s,\"in_flight\":\"%s\","
             "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
             "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
-            "\"quarantine\":%u,\"beyond\":%s,\"left\":%zu,\"seats\":%zu}\n",
+            "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
+            "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu}\n",
             KOFN_VERSION, p->spec, p->workers, p->layout.seed, (int)pb->op,
             pb->m, pb->n, pb->p, pb->dtype == KOFN_F64 ? "f64" : "f32",
             pb->sparse ? "true" : "false", in_flight_name(o->in_flight),
             below_name(o->below), o->patience, o->tolerance, o->late,
             o->pieces, errors_name(o->errors), o->quarantine,
-            o->beyond ? "true" : "false",
+            o->beyond ? "true" : "false", o->late_least, o->lease,
             p->left ? p->left->layout.problem.p : 0, o->seats);
 }
 
@@ -137,6 +138,7 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
 static const char *const names[] = {
     "",      "joined", "stored", "leaving", "left",
     "begin", "result", "failed", "alarm",   "verdict", "moved",
+    "mute",
 };
 
 static void verdict(FILE *f, const kofn_event *ev)
@@ -155,7 +157,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
     fprintf(j->file, "{\"t\":%" PRId64 ",\"ev\":\"%s\"", ev->now,
             names[ev->type]);
     if (ev->type <= KOFN_EV_LEFT || ev->type == KOFN_EV_RESULT ||
-        ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_MOVED)
+        ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_MOVED ||
+        ev->type == KOFN_EV_MUTE)
         fprintf(j->file, ",\"w\":%u", ev->worker);
     if (ev->principal)
         fprintf(j->file, ",\"p\":%u", ev->principal);

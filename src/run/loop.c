@@ -83,7 +83,8 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
         ev.type = KOFN_EV_LEAVING;
         break;
     case KOFN_MSG_BYE:
-        ev.type = KOFN_EV_LEFT;
+    case KOFN_MSG_MUTE:
+        ev.type = m->type == KOFN_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_MUTE;
         j->rep.left++;
         break;
     case KOFN_MSG_RESULT:
@@ -96,6 +97,7 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     case KOFN_MSG_STORE:
     case KOFN_MSG_WORK:
     case KOFN_MSG_CANCEL:
+    case KOFN_MSG_GIVE_UP:
         return kf_fail(KOFN_TRANSPORT, "port %s delivered a message that only "
                        "workers receive", j->port->name);
     }

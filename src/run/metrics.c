@@ -84,18 +84,19 @@ static kofn_status put_job(kf_out *o, const kofn_job *j)
 static kofn_status put_workers(kf_out *o, const kofn_job *j,
                                const kofn_progress *p)
 {
-    static const char letter[] = "lsbnqg";
+    static const char letter[] = "lsbnqgm";
     static const char *const state[] = {"live",    "storing",     "standby",
-                                        "leaving", "quarantined", "gone"};
-    size_t count[6] = {0};
+                                        "leaving", "quarantined", "gone",
+                                        "mute"};
+    size_t count[7] = {0};
     kofn_core_view v;
 
     kofn_core_look(j->core, &v);
     for (size_t i = 0; i < v.workers; i++)
-        for (size_t k = 0; k < 6; k++)
+        for (size_t k = 0; k < 7; k++)
             count[k] += kofn_core_worker(j->core, (uint32_t)i) == letter[k];
     TRY(family(o, "kofn_workers", "gauge", "Workers by what they do."));
-    for (size_t k = 0; k < 6; k++)
+    for (size_t k = 0; k < 7; k++)
         TRY(kf_out_text(o, "kofn_workers{state=\"%s\"} %zu\n", state[k],
                         count[k]));
     TRY(counter(o, "kofn_workers_joined_total",

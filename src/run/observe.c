@@ -39,7 +39,7 @@ static void came(kofn_job *j, const kofn_event *ev)
 
 /* With KOFN_IN_FLIGHT_ABORT nobody's work of this round is of use any more
  * when one of those who take part in it goes. */
-static void lose_tasks(kofn_job *j, uint32_t worker)
+void kf_job_lose(kofn_job *j, uint32_t worker)
 {
     char was = kofn_core_worker(j->core, worker);
     bool all = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT &&
@@ -68,7 +68,8 @@ void kf_job_note(kofn_job *j, const kofn_event *ev)
         kf_tell_worker(j, KF_LEAVING, ev->worker);
         break;
     case KOFN_EV_LEFT:
-        lose_tasks(j, ev->worker);
+    case KOFN_EV_MUTE:
+        kf_job_lose(j, ev->worker);
         kf_tell_worker(j, KF_LEFT, ev->worker);
         break;
     case KOFN_EV_RESULT:

@@ -61,7 +61,7 @@ and o['rounds'] == 5 * $each and 0 <= $finished - $at * $each <= $each" <out.jso
     kofn gen matrix 300 9 -o X.npy --seed 3 -q
     kofn gen vector 300 -o y.npy --seed 4 -q
     while read -r rounds words; do
-        words="regress X.npy y.npy --tol 1e-300 $words --iterations"
+        words="regress X.npy y.npy -s elastic --tol 1e-300 $words --iterations"
         rm -rf C h.csv
         killed 3 $words 1000000 --history h.csv
         kofn $words $((at + 5)) -o whole.npy -q

@@ -154,7 +154,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
         json "o['rel_error'] <= 1e-12 and o['iterations'] == 40" <out.json
         kofn replay run.jsonl -q
     done
-    kofn regress X.npy y.npy --optimizer sgd --iterations 40 -p sim --journal j --json >out.json
+    kofn regress X.npy y.npy -s elastic --optimizer sgd --iterations 40 -p sim --journal j --json >out.json
     # 400 margins and 8 answers of 12 would be 496
     json "all(i['scalars_received'] < 496 / 2 for i in o['per_iteration'][1:])" <out.json
     grep -q '"lo":' j

@@ -123,7 +123,7 @@ WORDS
     # what is thrown away when somebody leaves in mid-round
     printf '2.8 leave 0\n' >events.txt
     for mode in ledger keep abort; do
-        kofn matvec X.npy w.npy -p sim -s elastic:k=4 -r 3 -e events.txt -w spread=0.5 \
+        kofn matvec X.npy w.npy -p sim -s elastic:k=4 -r 3 -e events.txt -w spread=0.5 --late 0 \
             --in-flight $mode --trace t-$mode.json -q
     done
     $PYTHON -c "
