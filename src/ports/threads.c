@@ -11,7 +11,7 @@
 
 #include "run/run.h"
 
-#define MUTE (30 * KOFN_SECOND) /* without looking up, and nobody waits for it */
+#define MUTE (5 * KOFN_SECOND) /* at a task that nobody waits for any more */
 
 /* ---- mailboxes ----------------------------------------------------------- */
 
