@@ -127,8 +127,7 @@ void kf_away_give_up(port *p, uint32_t id)
 
     snprintf(words, sizeof words, "worker %u is given up: it is connected and "
              "answers nothing", id);
-    if (p->opt.news)
-        p->opt.news(p->opt.ud, words);
+    kf_away_news(p, "%s", words);
     kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
     kf_away_bury(p, w);
     p->of_peer[w->peer] = NOBODY;
