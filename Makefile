@@ -3,6 +3,7 @@
 #   make demo      PageRank on workers that straggle, vanish and arrive
 #   make test      everything, in three builds: plain, address+undefined, thread
 #   make check     one build, without the tests that take long
+#   make campaign  honest faults and hostile packets, EVENTS=20000 of them
 #   make fuzz      every parser and both ends of the wire, SECONDS=60 each
 #   make coverage  which lines of src these reach
 #   make python    the Python package in python/, in place
@@ -32,6 +33,10 @@ check:
 
 SECONDS = 60
 
+campaign:
+	@scripts/need test
+	@scripts/campaign $(EVENTS)
+
 fuzz:
 	@scripts/need fuzz
 	@scripts/fuzz $(SECONDS) $(TARGETS)
@@ -58,4 +63,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test check fuzz coverage bench python demo install clean
+.PHONY: all build test check campaign fuzz coverage bench python demo install clean

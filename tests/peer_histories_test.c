@@ -58,10 +58,14 @@ static void flap(sim *s)
     sim_link(s, b, a, KOFN_CAME);
 }
 
+static size_t befallen; /* misfortunes so far */
+
 static void misfortune(sim *s, size_t gentle)
 {
     kofn_time length = (kofn_time)((double)(400 * MS) * sim_draw(s));
     size_t i = pick(s, true);
+
+    befallen++;
 
     switch (kf_rng_below(&s->rng, gentle ? 2 : 8)) {
     case 0:
@@ -164,8 +168,9 @@ static void histories(void **state)
     first = one ? strtoull(one, NULL, 10) : 0;
     for (uint64_t seed = first; seed < first + n; seed++)
         history(seed, &worst, &adopted);
-    print_message("%zu histories, worst deviation %.3g, %llu vectors adopted\n",
-                  n, worst, (unsigned long long)adopted);
+    print_message("EVENTS %zu misfortunes in %zu histories: worst deviation "
+                  "%.3g, %llu vectors adopted\n", befallen, n, worst,
+                  (unsigned long long)adopted);
 }
 
 /* Processes that go when they are done leave nobody behind. */
