@@ -295,7 +295,7 @@ static void every_rest_of_an_elastic_fleet(void **state)
             first_set(set, left);
             do {
                 /* a prime, more than the parts; a few rows, fewer than them */
-                if (count++ % EVERY)
+                if (count++ % every())
                     continue;
                 worst = fmax(worst, elastic_round(spec, set, left, workers, 103,
                                                   29, 1));

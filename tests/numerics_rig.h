@@ -32,6 +32,12 @@
 
 static size_t length = 64; /* of dot products, hence columns of A */
 
+/* Of all sets one in so many. */
+static inline size_t every(void)
+{
+    return (size_t)ceil(EVERY / fmin(test_scale(), 1));
+}
+
 /* So many searches, samples, trials; a fraction of them under sanitizers. */
 static inline size_t effort(double n)
 {
@@ -190,6 +196,7 @@ static inline void fleet_down(fleet *f)
 
 typedef struct error {
     double whole, block; /* of everything, of the worst of the k blocks */
+    double mean;         /* of that block, if it were as large as all are */
 } error;
 
 static inline error decode(fleet *f, const kf_decoder *d)
@@ -197,7 +204,7 @@ static inline error decode(fleet *f, const kf_decoder *d)
     kf_source *source = kf_new(d->seats, sizeof *source);
     size_t entries = f->out.rows / f->k * WIDTH;
     long double off = 0, all = 0;
-    error e = {0, 0};
+    error e = {0};
 
     assert_non_null(source);
     for (size_t i = 0; i < d->seats; i++)
@@ -213,10 +220,12 @@ static inline error decode(fleet *f, const kf_decoder *d)
             bottom += f->want[i] * f->want[i];
         }
         e.block = fmax(e.block, sqrt((double)(top / bottom)));
+        e.mean = fmax(e.mean, (double)top);
         off += top;
         all += bottom;
     }
     e.whole = sqrt((double)(off / all));
+    e.mean = sqrt(e.mean / (double)all * (double)f->k);
     kf_free(source);
     return e;
 }
@@ -230,7 +239,9 @@ typedef struct pair {
 typedef struct tally {
     size_t sets, refused, above; /* the float32 guard would refuse; > 5e-5 */
     error f64, f32;              /* worst */
-    double noise, ratio64, ratio32; /* worst; error / predicted */
+    double noise, block; /* worst, of all and of a block by itself */
+    error most64, most32;    /* the largest predictions */
+    double ratio64, ratio32; /* worst error / predicted */
 } tally;
 
 static inline void pair_up(pair *p, const char *spec, size_t n, size_t seats,
@@ -251,21 +262,57 @@ static inline void pair_down(pair *p)
 #define HOPELESS 1e-2
 
 static inline double count_error(error *worst, double *ratio, error e,
-                                 double predicted)
+                                 error predicted)
 {
     worst->whole = fmax(worst->whole, e.whole);
     worst->block = fmax(worst->block, e.block);
-    if (predicted <= HOPELESS) {
-        *ratio = fmax(*ratio, e.whole / predicted);
-        assert_at_most(e.whole, predicted);
+    if (predicted.whole <= HOPELESS) {
+        *ratio = fmax(*ratio, e.whole / predicted.whole);
+        assert_at_most(e.whole, predicted.whole);
+        assert_at_most(e.mean, predicted.block);
     }
     return e.whole;
 }
 
-/* What a decoder for float32 says (code_test). */
+/* What a decoder for float32 says of a product with a matrix (code_test). */
 static inline double predicted32(double noise)
 {
-    return 3 * 0x1p-23 * noise * sqrt(fmax(1, (double)length / 1024));
+    return 0x1p-24 * noise * sqrt(6.5 + 0.8 * (double)length);
+}
+
+/* The noise of the worst block by itself: the norms of the block's own rows of
+ * D, with the rounding of each result as large as its row of E0. */
+static inline double block_noise(const fleet *f, const kf_decoder *d)
+{
+    size_t lanes = f->plan->layout.lanes, row = 0;
+    double *weight = kf_new(d->results, sizeof *weight), worst = 1;
+
+    assert_non_null(weight);
+    for (size_t r = 0; r < d->results; r++) {
+        const kf_seat *s;
+        double sum = 0;
+
+        assert_ok(kf_code_seat(f->code, d->seat[r / lanes], &s));
+        for (size_t e = 0; e < s->E0[r % lanes].n; e++)
+            sum += pow(s->E0[r % lanes].val[e], 2);
+        weight[r] = sqrt(sum);
+    }
+    for (size_t w = 0; w < d->wants;) {
+        double sum = 0;
+
+        do {
+            if (d->copy[w] >= 0) {
+                sum += pow(weight[d->copy[w]], 2);
+                continue;
+            }
+            for (size_t r = 0; r < d->results; r++)
+                sum += pow(d->D[row * d->results + r] * weight[r], 2);
+            row++;
+        } while (++w % lanes);
+        worst = fmax(worst, sqrt(sum / (double)lanes));
+    }
+    kf_free(weight);
+    return worst;
 }
 
 /* Decode from this set in both types; a decoder depends on the type only in
@@ -273,22 +320,31 @@ static inline double predicted32(double noise)
 static inline void try_set(pair *p, const uint32_t *set, size_t n, tally *t)
 {
     kf_decoder *d;
+    error p64, p32;
+    double block;
 
     assert_ok(kf_decoder_new(&d, p->f64.code, set, n, false));
+    block = block_noise(&p->f64, d);
+    p64 = (error){d->predicted, d->predicted / fmax(d->noise, 1) * block, 0};
+    p32 = (error){predicted32(fmax(d->noise, 1)), predicted32(block), 0};
     t->sets++;
     t->noise = fmax(t->noise, d->noise);
-    count_error(&t->f64, &t->ratio64, decode(&p->f64, d), d->predicted);
-    t->above += count_error(&t->f32, &t->ratio32, decode(&p->f32, d),
-                            predicted32(d->noise)) > 5e-5;
+    t->block = fmax(t->block, block);
+    t->most64 = (error){fmax(t->most64.whole, p64.whole),
+                        fmax(t->most64.block, p64.block), 0};
+    t->most32 = (error){fmax(t->most32.whole, p32.whole),
+                        fmax(t->most32.block, p32.block), 0};
+    count_error(&t->f64, &t->ratio64, decode(&p->f64, d), p64);
+    t->above += count_error(&t->f32, &t->ratio32, decode(&p->f32, d), p32) > 5e-5;
     t->refused += predicted32(d->noise) > 1e-4;
     kf_decoder_free(d);
 }
 
 static inline void say(const char *what, const tally *t)
 {
-    print_message("    %-24s %6zu sets: noise %6.1f  f64 %.1e block %.1e  "
-                  "f32 %.1e block %.1e  of predicted %.2f %.2f", what, t->sets,
-                  t->noise, t->f64.whole, t->f64.block, t->f32.whole,
+    print_message("    %-24s %6zu sets: noise %6.1f block %6.1f  f64 %.1e "
+                  "block %.1e  f32 %.1e block %.1e  of predicted %.2f %.2f", what,
+                  t->sets, t->noise, t->block, t->f64.whole, t->f64.block, t->f32.whole,
                   t->f32.block, t->ratio64, t->ratio32);
     if (t->refused)
         print_message("  (f32 guard: no to %zu)", t->refused);

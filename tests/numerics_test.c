@@ -4,6 +4,12 @@
 
 /* ---- item 1: every survivor set ------------------------------------------ */
 
+/* Every error is held against its prediction (try_set), which holds for sums in
+ * any order; and the predictions, which no BLAS has a part in, against what
+ * docs/numerics.md promises. */
+#define PROMISED32 6e-5
+#define PROMISED32_BLOCK 1.5e-4
+
 static void every_set(size_t n, size_t k, uint64_t seed)
 {
     uint32_t set[24];
@@ -16,14 +22,14 @@ static void every_set(size_t n, size_t k, uint64_t seed)
     pair_up(&p, spec, n, n, seed);
     first_set(set, k);
     do {
-        if (count++ % EVERY == 0)
+        if (count++ % every() == 0)
             try_set(&p, set, k, &t);
     } while (next_set(set, k, n));
     snprintf(spec, sizeof spec, "(%zu,%zu) seed %d", n, k, (int)seed);
     say(spec, &t);
-    assert_at_most(t.f64.whole, 1e-12);
-    assert_at_most(t.f32.whole, 1e-5);
-    assert_at_most(t.f32.block, 2e-5);
+    assert_at_most(t.most64.block, 1e-12);
+    assert_at_most(t.most32.whole, PROMISED32);
+    assert_at_most(t.most32.block, PROMISED32_BLOCK);
     pair_down(&p);
 }
 
@@ -77,6 +83,34 @@ static void long_rows(void **state)
         pair_down(&p);
     }
     length = 64;
+}
+
+/* What a vector is multiplied by is added up in panels of 4096, so that the
+ * rounding is that of so many terms and of one for each panel, however the
+ * BLAS does it. */
+static void rows_times_a_vector_are_added_in_panels(void **state)
+{
+    enum { ROWS = 200, TERMS = 1 << 17 };
+    kofn_matrix a = random_matrix(ROWS, TERMS, KOFN_F32, 6, 1);
+    kofn_matrix x = random_matrix(TERMS, 1, KOFN_F32, 7, 1);
+    kofn_matrix y = matrix(ROWS, 1, KOFN_F32);
+    long double off = 0, all = 0;
+
+    (void)state;
+    kf_multiply(&a, &x, false, y.data);
+    for (size_t i = 0; i < ROWS; i++) {
+        long double want = 0;
+
+        for (size_t j = 0; j < TERMS; j++)
+            want += (long double)get(&a, i, j) * get(&x, j, 0);
+        off += (get(&y, i, 0) - want) * (get(&y, i, 0) - want);
+        all += want * want;
+    }
+    assert_at_most(sqrt((double)(off / all)),
+                   0x1p-24 * sqrt(6.5 + 0.8 * (4096 + TERMS / 4096)));
+    kf_free(a.data);
+    kf_free(x.data);
+    kf_free(y.data);
 }
 
 /* The prediction holds for families that it mostly speaks against, too, with
@@ -140,7 +174,7 @@ static void surplus_results_heal(void **state)
 
         first_set(set, n);
         do {
-            if (count++ % EVERY == 0)
+            if (count++ % every() == 0)
                 try_set(&p, set, n, &t);
         } while (next_set(set, n, 12));
         assert_at_most(t.f64.whole, 1e-12);
@@ -185,7 +219,8 @@ static void try_light(fleet *f, const uint32_t *set, tally *t)
     assert_ok(kf_decoder_new(&d, f->code, set, f->k, false));
     t->sets++;
     t->noise = fmax(t->noise, d->noise);
-    count_error(&t->f64, &t->ratio64, decode(f, d), d->predicted);
+    count_error(&t->f64, &t->ratio64, decode(f, d),
+                (error){d->predicted, HUGE_VAL, 0});
     assert_at_most(d->predicted, 1e-10);
     kf_decoder_free(d);
 }
@@ -222,7 +257,7 @@ static void every_set_of_light_codes(void **state)
         light_up(&f, codes[c][0], codes[c][1]);
         first_set(set, f.k);
         do {
-            if (count++ % EVERY == 0)
+            if (count++ % every() == 0)
                 try_light(&f, set, &t);
         } while (next_set(set, f.k, f.seats));
         say_light(&f, &t);
@@ -313,6 +348,8 @@ static void beside_the_published(void **state)
                                       {24, 20}, {40, 30}, {64, 56}};
 
     (void)state;
+    if (test_scale() < 1)
+        skip();
     for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
         print_message("    noise (%zu,%zu)", codes[c][0], codes[c][1]);
         for (size_t b = 0; b < sizeof bases / sizeof *bases; b++)
@@ -328,6 +365,7 @@ int main(void)
         cmocka_unit_test(every_set_of_small_codes),
         cmocka_unit_test(random_losses_of_1000),
         cmocka_unit_test(long_rows),
+        cmocka_unit_test(rows_times_a_vector_are_added_in_panels),
         cmocka_unit_test(prediction_holds_for_every_basis),
         cmocka_unit_test(surplus_results_heal),
         cmocka_unit_test(joiners_are_as_good),

@@ -10,8 +10,8 @@
 
 #include "base/rng.h"
 #include "code/code.h"
+#include "mat/mat.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,34 +95,35 @@ static inline double *mixed(const fleet *f, int w, const kf_row *row)
     return x;
 }
 
-/* out += X Y in the type of the data. */
+/* The same numbers in the type of the data, or back in double. */
+static inline kofn_matrix typed(const fleet *f, const double *x, size_t rows,
+                                size_t cols)
+{
+    kofn_matrix a = {room(rows * cols, sizeof *x), rows, cols, cols, f->dtype};
+
+    for (size_t i = 0; i < rows * cols; i++)
+        if (f->dtype == KOFN_F64)
+            ((double *)a.data)[i] = x[i];
+        else
+            ((float *)a.data)[i] = (float)x[i];
+    return a;
+}
+
+/* out += X Y in the type of the data, as workers do it. */
 static inline void multiply(const fleet *f, const double *X, const double *Y,
                             double *out)
 {
-    size_t r = f->s.rows, n = f->s.len, c = f->s.cols;
-    float *x, *y, *z;
+    kofn_matrix x = typed(f, X, f->s.rows, f->s.len);
+    kofn_matrix y = typed(f, Y, f->s.len, f->s.cols);
+    kofn_matrix z = typed(f, out, f->s.rows, f->s.cols);
 
-    if (f->dtype == KOFN_F64) {
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)r, (int)c,
-                    (int)n, 1, X, (int)n, Y, (int)c, 1, out, (int)c);
-        return;
-    }
-    x = room(r * n, sizeof *x);
-    y = room(n * c, sizeof *y);
-    z = room(r * c, sizeof *z);
-    for (size_t i = 0; i < r * n; i++)
-        x[i] = (float)X[i];
-    for (size_t i = 0; i < n * c; i++)
-        y[i] = (float)Y[i];
-    for (size_t i = 0; i < r * c; i++)
-        z[i] = (float)out[i];
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)r, (int)c,
-                (int)n, 1, x, (int)n, y, (int)c, 1, z, (int)c);
-    for (size_t i = 0; i < r * c; i++)
-        out[i] = (double)z[i];
-    kf_free(x);
-    kf_free(y);
-    kf_free(z);
+    kf_multiply(&x, &y, true, z.data);
+    for (size_t i = 0; i < z.rows * z.cols; i++)
+        out[i] = f->dtype == KOFN_F64 ? ((double *)z.data)[i]
+                                      : (double)((float *)z.data)[i];
+    kf_free(x.data);
+    kf_free(y.data);
+    kf_free(z.data);
 }
 
 static inline void compute(fleet *f, size_t seat)

@@ -52,6 +52,9 @@ static inline bool kf_add(size_t a, size_t b, size_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
+/* Numbers of float32 that a BLAS adds up at a time in a row times a vector. */
+#define KF_PANEL 4096
+
 static inline size_t kf_min(size_t a, size_t b)
 {
     return a < b ? a : b;

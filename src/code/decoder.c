@@ -21,13 +21,15 @@
 
 #include <math.h>
 
-/* Upper bound of error / (u * noise) over all measurements: 12 in double and
- * 3 in single precision, for sums of up to LONG_SUM terms; the rounding of
- * longer ones grows with the square root.  docs/numerics.md tells how they
- * were found. */
-#define BOUND_F64 12
-#define BOUND_F32 3
-#define LONG_SUM 1024
+/* A rounding changes a number by at most 0.42 u of it, root mean square, and
+ * the sum of t numbers, added in whatever order, by sqrt(t / 2) times that:
+ * three standard deviations are u sqrt(0.8 t).  docs/numerics.md derives it. */
+#define EACH_TERM 0.8
+/* Beside the sums: what is encoded, taken in and given out is rounded once each,
+ * and so is a product; in double it is the numbers of D that count, 24 u in all
+ * measurements. */
+#define START_F32 6.5
+#define START_F64 (24.0 * 24)
 /* D G may differ from W by this, as a share of W, beside the rounding that is
  * predicted; more is no solution. */
 #define OFF 1e-6
@@ -388,30 +390,40 @@ static kofn_status measure_noise(kf_decoder *d, const sift *s,
     return KOFN_OK;
 }
 
-/* A worker sums the columns of a part of A (of a sparse A few of them; the
- * rows in B A), decoding the results; in double always, so that it shows in
- * double only. */
-static double growth(const kf_decoder *d, const kofn_layout *L)
+/* So many numbers a worker adds up for one of its results, as if one after
+ * another; for a vector of float32 in panels (kf_multiply). */
+static double terms_of(const kofn_layout *L)
 {
     const kofn_problem *pb = &L->problem;
-    double terms = pb->op == KOFN_LEFT
-                       ? (double)pb->m / (double)L->cut[0].rows
-                       : (double)pb->n / (double)L->cut[0].cols;
+    double rows = (double)pb->m / (double)L->cut[0].rows;
+    double cols = (double)pb->n / (double)L->cut[0].cols;
 
-    terms = pb->sparse ? 1 : terms * (double)L->inner;
-    if (pb->dtype == KOFN_F64)
-        terms = fmax(terms, (double)d->results);
-    return terms > LONG_SUM ? sqrt(terms / LONG_SUM) : 1;
+    if (pb->dtype == KOFN_F32 && pb->p == 1 && cols > KF_PANEL)
+        cols = KF_PANEL + cols / KF_PANEL;
+    switch (pb->op) {
+    case KOFN_SUM: /* what f adds up is its own affair */
+        return 1;
+    case KOFN_LEFT:
+        return rows * (double)L->inner;
+    case KOFN_GRAM:
+        return cols + rows;
+    default:
+        return cols * (double)L->inner;
+    }
 }
 
-/* However many results are averaged, the answer is rounded once. */
+/* However many results are averaged, the answer is rounded once.  Decoding adds
+ * up in double always, so that it shows in double only. */
 static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
 {
-    double c = L->problem.dtype == KOFN_F64 ? BOUND_F64 * 0x1p-52
-                                            : BOUND_F32 * 0x1p-23;
+    double terms = terms_of(L), c;
 
+    if (L->problem.dtype == KOFN_F64)
+        c = 0x1p-53 * sqrt(START_F64 + EACH_TERM * (terms + (double)d->results));
+    else
+        c = 0x1p-24 * sqrt(START_F32 + EACH_TERM * terms);
     TRY(measure_noise(d, s, L));
-    d->predicted = c * growth(d, L) * kf_larger(d->noise, 1);
+    d->predicted = c * kf_larger(d->noise, 1);
     return KOFN_OK;
 }
 

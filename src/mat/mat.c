@@ -240,14 +240,26 @@ static void multiply_f64(int m, int n, int k, const kofn_matrix *a,
                     a->data, lda, b->data, ldb, add, c, n);
 }
 
+/* A BLAS may add up a long row number by number, whose rounding then grows with
+ * its length; in panels that hardly grow with it. */
+static void rows_f32(int m, int k, const kofn_matrix *a, const kofn_matrix *b,
+                     float add, float *c)
+{
+    const float *x = a->data, *y = b->data;
+
+    for (int at = 0; at == 0 || at < k; at += KF_PANEL, add = 1)
+        cblas_sgemv(CblasRowMajor, CblasNoTrans, m,
+                    k - at < KF_PANEL ? k - at : KF_PANEL, 1, x + at,
+                    (int)a->ld, y + (size_t)at * b->ld, (int)b->ld, add, c, 1);
+}
+
 static void multiply_f32(int m, int n, int k, const kofn_matrix *a,
                          const kofn_matrix *b, float add, float *c)
 {
     int lda = (int)a->ld, ldb = (int)b->ld;
 
     if (n == 1)
-        cblas_sgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda,
-                    b->data, ldb, add, c, 1);
+        rows_f32(m, k, a, b, add, c);
     else if (m == 1)
         cblas_sgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
                     1, add, c, 1);
