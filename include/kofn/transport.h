@@ -3,7 +3,7 @@
  *
  * A transport moves packets between *peers* and tells who comes and goes; it
  * knows nothing of codes, blocks or tasks.  The coordinator's port over a
- * transport (kofn_port_far), a worker's whole life (kofn_serve) and a node of
+ * transport (kofn_port_away), a worker's whole life (kofn_serve) and a node of
  * a masterless run stand on it, each once for all networks.
  *
  * A packet is a head of at most KOFN_HEAD_MAX bytes and a body.  Within one

@@ -103,15 +103,3 @@ abs(o['storage'] - 1/6) < 1e-12 and abs(o['load'] - 1/12) < 1e-12 and o['noise']
     run kofn schemes mds:k=99 -n 8
     refused 99
 }
-
-@test "the README's example compiles as printed and runs" {
-    awk '/^```c$/{on=1; next} /^```$/{on=0} on' "$KOFN_SOURCE/README.md" >example.c
-    [ "$(wc -l <example.c)" -lt 30 ]
-    [ -n "$KOFN_CC" ] || skip "no compiler given"
-    $KOFN_CC -I"$KOFN_SOURCE/include" example.c -L"$(dirname "$KOFN")" -lkofn \
-        -Wl,-rpath,"$(dirname "$KOFN")" -o example
-    run ./example
-    [ "$status" -eq 0 ]
-    # sum over j < 50 of ((999*50 + j) mod 7) j
-    [ "$output" = "y[999] = $($PYTHON -c 'print(sum((49950 + j) % 7 * j for j in range(50)))')" ]
-}
