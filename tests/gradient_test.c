@@ -408,6 +408,35 @@ static void long_pieces_begin_on_lines(void **state)
     }
 }
 
+/* The staircase is refused at once where no draw of it decodes; lcm(1..7)
+ * pieces, with which agc is optimal for d = 7, are not. */
+static void pieces_that_can_be_had(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t workers;
+        kofn_status st;
+    } t[] = {{"agc:d=5,form=staircase", 8, KOFN_INVAL},
+             {"agc:d=6,form=staircase", 20, KOFN_INVAL},
+             {"agc:d=5,form=staircase,lam=30", 6, KOFN_INVAL},
+             {"g-agc:d=5,form=staircase", 12, KOFN_INVAL},
+             {"agc:d=5,form=staircase,lam=5,draws=1", 6, KOFN_OK},
+             {"agc:d=4,form=staircase,draws=1", 6, KOFN_OK},
+             {"agc:d=7,lam=420,draws=1", 7, KOFN_OK},
+             {"agc:d=8,lam=840", 8, KOFN_INVAL}};
+    kofn_problem pb = {KOFN_SUM, 840, 840, 1, KOFN_F64, false};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        kofn_plan *p = NULL;
+        kofn_status st = kofn_plan_new(&p, &pb, t[i].spec, t[i].workers, 1);
+
+        kofn_plan_free(p);
+        if (st != t[i].st)
+            fail_msg("%s: %s", t[i].spec, st ? kofn_errmsg() : "taken");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +448,7 @@ int main(void)
         cmocka_unit_test(products_are_the_decoder),
         cmocka_unit_test(groups_read_what_they_need),
         cmocka_unit_test(long_pieces_begin_on_lines),
+        cmocka_unit_test(pieces_that_can_be_had),
     };
 
     rig_begin();

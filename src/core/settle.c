@@ -325,8 +325,9 @@ static size_t fewest_live(const kofn_core *c)
 
 static void say_too_few(const kofn_core *c, size_t spare)
 {
-    size_t answers = c->plan->layout.enough + spare;
-    size_t needed = kf_ceil_div(answers, c->plan->layout.turns);
+    const kofn_layout *L = &c->plan->layout;
+    size_t answers = L->whole ? L->threshold : L->enough + spare;
+    size_t needed = kf_ceil_div(answers, L->turns);
     char mute[100] = "";
 
     if (c->mutes > 1)
@@ -335,7 +336,7 @@ static void say_too_few(const kofn_core *c, size_t spare)
     else if (c->mutes)
         snprintf(mute, sizeof mute, "; worker %u was given up, for it answered "
                  "nothing", c->mute);
-    kf_fail(KOFN_TOOFEW, "%zu workers are left%s and answers of at least %zu are "
+    kf_fail(KOFN_TOOFEW, "%zu workers are left%s and the answers of %zu are "
             "needed%s%s; start more workers", fewest_live(c),
             c->plan->layout.groups > 1 ? " for a group of the code" : "",
             needed, spare ? " to find errors" : "", mute);

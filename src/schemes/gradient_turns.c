@@ -25,9 +25,12 @@
 #define DRAWS 8
 #define COMPARING 2e8
 /* Real unknowns of one system that decodes: seconds of work. */
-#define UNKNOWNS 500
+#define UNKNOWNS 900
 /* Pieces by default where there is a choice. */
 #define PIECES 60
+/* Turns that the staircase can link where there are more than d workers to a
+ * code: with each rounding errors grow, a thousandfold in five to ten. */
+#define LINKED 24
 /* Sets of seats that are all tried, or else how many at random. */
 #define ALL_SETS 2000
 #define SOME_SETS 50
@@ -358,11 +361,14 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
 
 /* V and M of the staircase grow with the square of lam and of the workers. */
 static kofn_status check_staircase(const kofn_layout *L, const char *who,
-                                   size_t d, size_t lam)
+                                   size_t d, size_t lam, bool groups)
 {
     size_t n = kofn_arg_workers(L);
     double size = (double)lam * (double)lam * (double)n * (double)n;
 
+    if (lam > LINKED && (groups ? n % d != 0 : n > d))
+        return kofn_refuse("%s: form=staircase loses all digits with lam = %zu; "
+                           "ask for form=decoupled, or for lam <= 12", who, lam);
     if (size * (double)(d + 1) <= 4e7)
         return KOFN_OK;
     return kofn_refuse("%s: form=staircase with lam = %zu on %zu workers is "
@@ -392,7 +398,7 @@ static kofn_status layout(kofn_layout *L, const char *who, bool groups)
     if (!st)
         st = choose_lam(L, who, d, f, &lam);
     if (!st && f == STAIRCASE)
-        st = check_staircase(L, who, d, lam);
+        st = check_staircase(L, who, d, lam, groups);
     if (!st && !(g = kf_gradient_new(L, d, groups)))
         st = KOFN_NOMEM;
     if (st)

@@ -45,7 +45,7 @@ for r in o['per_round'] for x in r['rows'] if x)" <out.json
     printf '2 leave 0\n2 leave 1\n' >two.txt
     run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e two.txt -o y.npy
     [ "$status" -eq 4 ]
-    [[ "$output" == *"2 workers are left"* && "$output" == *"at least 3 are needed"* ]]
+    [[ "$output" == *"2 workers are left"* && "$output" == *"the answers of 3 are needed"* ]]
     [ ! -e y.npy ]
     printf '2.2 leave 0\n2.3 leave 1\n' >mid.txt
     run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e mid.txt
