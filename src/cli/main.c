@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -238,6 +239,28 @@ static void raise_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* OpenBLAS asks for its buffers until it gets them, on threads that it has
+ * begun before main and waits for at the end: a process that has no room for
+ * them would hang. */
+static void demand_room(void)
+{
+    const size_t buffers = (size_t)2 << 27; /* of two threads */
+    struct rlimit space;
+    void *p;
+
+    if (getrlimit(RLIMIT_AS, &space) || space.rlim_cur == RLIM_INFINITY)
+        return;
+    p = mmap(NULL, buffers, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED) {
+        munmap(p, buffers);
+        return;
+    }
+    cli_say(EXIT_FAILED, "the limit of %zu KiB of address space leaves no room "
+            "for the BLAS, which takes 128 MiB a thread; say ulimit -v "
+            "1000000, or unlimited", (size_t)space.rlim_cur / 1024);
+    _exit(EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
     int code;
@@ -245,6 +268,7 @@ int main(int argc, char **argv)
     keep_memory();
     fill_descriptors();
     raise_descriptors();
+    demand_room();
     cli_fast_blas(argv);
     cli_signals();
     code = dispatch(argc, argv);
