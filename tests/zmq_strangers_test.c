@@ -81,7 +81,7 @@ static void wrong_frames_are_dropped(void **state)
     static const unsigned char token[KF_TOKEN] = {7};
     kofn_transport *t = listener(addresses[0], &patient);
     void *context = zmq_ctx_new(), *b, *u;
-    char lead[KF_LEAD + 1] = {0}, long_one[KF_LEAD] = {9}, good[KF_LEAD] = {4};
+    char lead[KF_LEAD + 1] = {0}, short_one[KF_LEAD] = {3}, good[KF_LEAD] = {4};
     uint64_t before;
     kofn_packet p;
 
@@ -102,7 +102,7 @@ static void wrong_frames_are_dropped(void **state)
     zmq_send(b, "", 0, 0);
     zmq_send(b, "", 0, ZMQ_SNDMORE); /* goes on with nothing */
     zmq_send(b, "piece", 5, 0);
-    zmq_send(b, long_one, sizeof long_one, ZMQ_SNDMORE); /* of 9 bytes? */
+    zmq_send(b, short_one, sizeof short_one, ZMQ_SNDMORE); /* of 3 bytes? */
     zmq_send(b, "piece", 5, 0);
     zmq_send(b, good, sizeof good, ZMQ_SNDMORE);
     zmq_send(b, "good", 4, 0);

@@ -138,6 +138,11 @@ kofn_status kf_address_vacant(const char *address)
                : KOFN_OK;
 }
 
+size_t kf_address_piece(const char *address)
+{
+    return *address == 'i' ? KF_PIECE_UNIX : KF_PIECE;
+}
+
 const char *kf_address_advice(int error)
 {
     switch (error) {

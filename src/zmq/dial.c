@@ -76,7 +76,7 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
 {
     void *s = zmq_socket(set->context, type);
     kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
-    const int64_t frame = KF_PIECE + KF_LEAD;
+    const int64_t frame = (int64_t)(kf_address_piece(address) + KF_LEAD);
 
     if (!s)
         return kf_fail(KOFN_TRANSPORT, "no socket: %s; raise ulimit -n",

@@ -31,6 +31,7 @@
 #define KF_BULK 'b'
 #define KF_URGENT 'u'
 #define KF_PIECE ((size_t)1 << 20)
+#define KF_PIECE_UNIX ((size_t)16 << 20) /* of this user's own processes */
 #define KF_LEAD (8 + KOFN_HEAD_MAX) /* the longest first frame */
 
 typedef enum kf_word {
@@ -142,6 +143,8 @@ kofn_status kf_address_check(const char *address, bool listens,
 kofn_status kf_address_vacant(const char *address);
 /* What to do where one cannot listen. */
 const char *kf_address_advice(int error);
+/* How much of a body one message holds there. */
+size_t kf_address_piece(const char *address);
 /* Is its host given as four numbers? */
 bool kf_address_v4(const char *address);
 
@@ -206,6 +209,7 @@ typedef struct kf_peer {
     bool bid; /* BYE was said to it */
     kofn_time since;
     kf_way bulk, urgent;
+    size_t piece;
     char name[136];              /* address and key, for people */
     char key[KF_KEY_TEXT + 1];   /* of who connected to us, or "-" */
     char principal[KF_KEY_NAME]; /* the key's name, or the address */

@@ -268,6 +268,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
         memcpy(p->principal, who.principal, sizeof p->principal);
         memcpy(p->node, note.node, KF_TOKEN);
         p->since = kf_clock();
+        p->piece = kf_address_piece(t->endpoint);
     }
     /* Both connections must be of the same owner. */
     if ((id[1] == KF_BULK ? p->bulk.there : p->urgent.there) ||
@@ -314,6 +315,7 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
     snprintf(p->name, sizeof p->name, "%s", d->address);
     snprintf(p->principal, sizeof p->principal, "%.63s", d->address);
     p->dial = d;
+    p->piece = kf_address_piece(d->address);
     TRY(come(t, p));
     d->peer = p->number;
     d->welcome = true;

@@ -141,7 +141,7 @@ static kofn_status go_on(kf_transport *t, const kf_peer *p, kf_way *w,
     char *room = w->in.room;
     kofn_status st;
 
-    if (w->in.left == 0 || n != kf_min(w->in.left, KF_PIECE))
+    if (n == 0 || n > w->in.left)
         return useless(t);
     if (room)
         memcpy(room + w->in.at, zmq_msg_data(piece), n);
@@ -176,7 +176,7 @@ static kofn_status packet(kf_transport *t, kf_peer *p, kf_way *w, zmq_msg_t *f,
             kf_doors_end(t->doors, w->fd, w->number, 0);
         return useless(t);
     }
-    if (n != kf_min((size_t)bytes, KF_PIECE))
+    if (n > bytes || (n == 0 && bytes))
         return useless(t);
     w->in.head_bytes = lead_bytes - 8;
     memcpy(w->in.head, lead + 8, w->in.head_bytes);

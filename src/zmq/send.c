@@ -123,7 +123,7 @@ static kofn_status send_frames(kf_transport *t, const kf_peer *p,
 static kofn_status send_piece(kf_transport *t, const kf_peer *p, kf_way *w,
                               const void *lead, size_t lead_bytes)
 {
-    size_t n = kf_min(w->out.bytes - w->out.at, KF_PIECE);
+    size_t n = kf_min(w->out.bytes - w->out.at, p->piece);
     kf_loan *l = w->out.loan;
     kofn_status st;
 
