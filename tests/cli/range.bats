@@ -80,3 +80,30 @@ x = np.ones(4); x[1] = np.nan; np.save('x.npy', x)"
     run kofn matvec B.npy x.npy
     refused x.npy "[1]"
 }
+
+@test "blocks that workers make from their own file are in range, too" {
+    inputs
+    timeout 60 "$KOFN" matvec A.npy x.npy -p "ipc://$PWD/socket" -n 3 -s mds:k=2 -q \
+        --verify --json >out.json &
+    for i in 1 2 3; do
+        timeout 60 "$KOFN" worker "ipc://$PWD/socket" --data-path . --patience 2 \
+            2>"news.$i" 3>&- &
+    done
+    wait %1
+    wait || true
+    json "o['status'] == 'ok' and o['rel_error'] < 1e-14" <out.json
+    grep -q 'made from a file here' news.1
+}
+
+@test "--verify fails where there is nothing to compare with" {
+    # the sum is 0, and no order of adding it up gets there
+    py "
+A = np.full((6, 256), 1.7e308); A[:, 128:] *= -1; A[1:] /= 1e10
+np.save('A.npy', A); np.save('x.npy', np.ones(256))"
+    run kofn matvec A.npy x.npy -n 6 -s mds:k=3 --verify -o y.npy
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"--verify"*"not finite"* ]]
+    [ ! -e y.npy ]
+    kofn matvec A.npy x.npy -n 6 -s mds:k=3 -o y.npy -q
+    py "assert np.abs(np.load('y.npy')).max() < 1e308 * 1e-12"
+}
