@@ -642,11 +642,23 @@ static void principals_are_quarantined(void **state)
     begin(&b);
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);
+    /* whoever was given up has no seat to lose: another has it */
+    say(&b, (kofn_event){.type = KOFN_EV_MUTE, .worker = 0});
+    join(&b, 11, 0);
+    join(&b, 12, 0);
+    assert_int_equal(b.core->seat[0], 11);
+    b.core->principal[1].lies = 3;
+    begin(&b);
+    assert_int_equal(b.core->seat[0], 11);
+    assert_int_equal(kofn_core_worker(b.core, 0), 'm');
+    b.gone[0] = true;
+    finish(&b, &r);
+    assert_int_equal(b.ended, KOFN_OK);
     /* a wild number is none */
     say(&b, (kofn_event){.type = KOFN_EV_JOINED,
-                         .worker = 11,
+                         .worker = 13,
                          .principal = UINT32_MAX});
-    assert_int_equal(kofn_core_worker(b.core, 11), '?');
+    assert_int_equal(kofn_core_worker(b.core, 13), '?');
     down(&b);
 }
 

@@ -249,8 +249,9 @@ kofn_status kf_quarantine(kofn_core *c)
     for (size_t i = 0; i < c->workers; i++) {
         kf_worker_state state = c->worker[i].state;
 
-        if (state != KF_WORKER_UNKNOWN && state != KF_WORKER_GONE &&
-            state != KF_WORKER_QUARANTINED && kf_banned(c, (uint32_t)i))
+        if ((state == KF_WORKER_LIVE || state == KF_WORKER_LEAVING ||
+             state == KF_WORKER_STORING || state == KF_WORKER_STANDBY) &&
+            kf_banned(c, (uint32_t)i))
             TRY(kf_vacate(c, (uint32_t)i, KF_WORKER_QUARANTINED));
     }
     return KOFN_OK;
