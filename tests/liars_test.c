@@ -104,12 +104,18 @@ static void survived(const kind *k, kofn_errors mode, size_t limit, bool sim)
     }
 }
 
+/* Strips of a vector say little about who lied: no more than half of the results
+ * over are always told. */
 static void probabilistic(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        survived(&kinds[i], KOFN_ERRORS_PROBABILISTIC, kinds[i].spare, true);
-        survived(&kinds[i], KOFN_ERRORS_PROBABILISTIC, kinds[i].spare, false);
+        const kind *k = &kinds[i];
+        size_t limit = k->op == KOFN_MATVEC ? k->spare / 2 + 1 : k->spare;
+
+        limit = kf_min(limit, k->spare);
+        survived(k, KOFN_ERRORS_PROBABILISTIC, limit, true);
+        survived(k, KOFN_ERRORS_PROBABILISTIC, limit, false);
     }
 }
 

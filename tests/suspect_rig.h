@@ -159,13 +159,34 @@ static inline void cell_free(cell *c)
     kf_free(c->honest);
 }
 
+/* The worst that hides in a result behind parities of length one. */
+static inline double most_hidden(const cell *c)
+{
+    size_t n = 0, q, lanes = c->f->lanes, few;
+    uint32_t seat[MOST_NODES];
+    double *H, worst = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (c->st != KOFN_OK || !c->bad[i])
+            seat[n++] = c->seat[i];
+    assert_ok(kf_parity(c->f->code, seat, n, &H, &q));
+    few = kf_min((c->n - c->f->k) / 2, q / lanes);
+    if (q > 0)
+        assert_ok(kf_hidden(H, q, n, lanes, NULL, 0, few, &worst));
+    kf_free(H);
+    return worst;
+}
+
 static inline void ask(cell *c, size_t most)
 {
     kf_evidence e = {c->n, c->f->lanes, c->f->lanes == 4, c->q, c->H,
-                     c->columns, c->Y, NOISE, ALARM, 3};
+                     c->columns, c->Y, NOISE, ALARM, 3,
+                     c->n - c->f->k, (c->n - c->f->k) / 2,
+                     c->n - c->f->k - 1};
 
     c->st = kf_suspect(&e, most, c->bad, &c->count, &c->floor);
     assert_int_not_equal(c->st, KOFN_NOMEM);
+    c->floor *= most_hidden(c);
 }
 
 /* The largest lie of a node; HUGE_VAL when it is no number. */
@@ -188,8 +209,8 @@ static inline bool judge(const cell *c, const char *what)
     size_t named = 0;
 
     for (size_t i = 0; i < c->n; i++) {
-        named += c->bad[i];
-        if (c->bad[i] && !c->lied[i])
+        named += c->bad[i] == KF_LIED;
+        if (c->bad[i] == KF_LIED && !c->lied[i])
             fail_msg("%s: node %zu was named and is honest", what, i);
         if (c->st == KOFN_OK && !c->bad[i] && lie(c, i) > c->floor)
             fail_msg("%s: a lie of %g passed, the floor is %g", what,

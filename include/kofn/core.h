@@ -48,6 +48,8 @@ typedef struct kofn_event {
     kofn_status status;
     const uint32_t *bad;
     size_t bad_count;
+    size_t doubted; /* so many of the last of bad are left out only: that they
+                       lied is not certain                                   */
 } kofn_event;
 
 typedef enum kofn_action_type {
@@ -78,7 +80,10 @@ typedef struct kofn_action {
     size_t first, count;   /* tasks: how many; first is the core's own        */
     kofn_status status;
     double noise, predicted;
-    size_t most; /* CHECK: liars that may be named */
+    size_t most;  /* CHECK: results that may be left out as wrong        */
+    size_t liars; /* CHECK: nobody is named whom so many could blame ... */
+    size_t promised; /* ... nor, but by accident, whom so many could that do
+                        not conspire                                         */
 } kofn_action;
 
 /* A running digest of actions, from h = 0: equal digests, equal actions.  Call

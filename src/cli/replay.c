@@ -171,6 +171,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
 {
     static const kofn_status meaning[] = {KOFN_OK, KOFN_AGAIN, KOFN_CORRUPT};
     const json_t *bad = json_object_get(o, "bad");
+    json_int_t doubted = 0;
     int status;
 
     if (!word(o, "s", "ok|again|corrupt", &status) || !json_is_array(bad))
@@ -190,6 +191,10 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
         p->bad[i] = (uint32_t)x;
     }
     ev->bad = p->bad;
+    if (json_object_get(o, "doubted") &&
+        !whole(o, "doubted", 1, (json_int_t)ev->bad_count, &doubted))
+        return stop(p, NOT_A_JOURNAL, "\"doubted\" is not a part of \"bad\"");
+    ev->doubted = (size_t)doubted;
     return SAME;
 }
 

@@ -103,15 +103,23 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
     return KOFN_OK;
 }
 
-kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
-                            const double **H, size_t *q)
+static kofn_status entry_of(kf_cache *cache, const kf_decoder *d, entry **out)
 {
     entry *e = cache->bucket[hash_set(d->seat, d->seats) % BUCKETS];
 
     while (e && e->decoder != d)
         e = e->next;
-    if (!e)
-        return kf_fail(KOFN_STATE, "a decoder that is not of this cache");
+    *out = e;
+    return e ? KOFN_OK
+             : kf_fail(KOFN_STATE, "a decoder that is not of this cache");
+}
+
+kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
+                            const double **H, size_t *q)
+{
+    entry *e;
+
+    TRY(entry_of(cache, d, &e));
     if (!e->asked) {
         kf_decoder *mine = e->decoder;
 
@@ -123,6 +131,24 @@ kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
     }
     *H = d->H;
     *q = d->q;
+    return KOFN_OK;
+}
+
+kofn_status kf_cache_hidden(kf_cache *cache, const kf_decoder *d, size_t few,
+                            double *hidden)
+{
+    const double *H;
+    entry *e;
+    size_t q;
+
+    TRY(entry_of(cache, d, &e));
+    TRY(kf_cache_parity(cache, d, &H, &q));
+    few = kf_max(few, 1);
+    if (e->decoder->few != few) {
+        TRY(kf_hidden_of(cache->code, d, H, q, few, &e->decoder->hidden));
+        e->decoder->few = few;
+    }
+    *hidden = d->hidden;
     return KOFN_OK;
 }
 

@@ -61,9 +61,16 @@ typedef struct kf_code {
     const kofn_plan *plan;
     kf_seat **seat;
     size_t cap;
+    bool uneven;
 } kf_code;
 
 kofn_status kf_code_new(kf_code **out, const kofn_plan *plan);
+/* From now on the rows of every seat that is not plain are enlarged by a number
+ * of its own, from 1 to 2, before anybody has asked for any, unless the scheme
+ * decodes by itself.  It makes no
+ * difference to what is decoded; but points that stand evenly have parities that
+ * are equal or opposite, in which equal errors of two seats would cancel. */
+void kf_code_uneven(kf_code *c);
 void kf_code_free(kf_code *c);
 /* Rows of seat `local`, below layout.max_seats. */
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
@@ -89,6 +96,8 @@ typedef struct kf_decoder {
     bool whole;       /* nothing is lost                                */
     size_t q;         /* parities, once asked for                       */
     double *H;        /* q x results                                    */
+    double hidden;    /* by so few results, once asked for (suspect.h)  */
+    size_t few;
 } kf_decoder;
 #define KF_MIXED (-1)
 #define KF_LOST (-2)
@@ -122,6 +131,9 @@ void kf_cache_trim(kf_cache *cache);
  * H G = 0, orthonormal rows.  *q may be 0. */
 kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
                             const double **H, size_t *q);
+/* kf_hidden_of it, kept with it, for as few results as that. */
+kofn_status kf_cache_hidden(kf_cache *cache, const kf_decoder *d, size_t few,
+                            double *hidden);
 void kf_cache_free(kf_cache *cache);
 
 /* ---- small dense systems (solve.c) --------------------------------------- */

@@ -460,6 +460,11 @@ kofn_status kf_code_new(kf_code **out, const kofn_plan *plan)
     return KOFN_OK;
 }
 
+void kf_code_uneven(kf_code *c)
+{
+    c->uneven = true;
+}
+
 static void free_rows(kf_row *rows, size_t n)
 {
     for (size_t i = 0; rows && i < n; i++)
@@ -547,6 +552,45 @@ static double largest_norm(const double *rows, size_t lanes, size_t each)
     return top;
 }
 
+/* Rows that are symbols as they stand. */
+static bool plain_rows(const double *rows, size_t n, size_t cols)
+{
+    bool plain = true;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t terms = 0;
+
+        for (size_t j = 0; j < cols; j++)
+            terms += rows[i * cols + j] != 0;
+        for (size_t j = 0; j < cols; j++)
+            plain &= rows[i * cols + j] == 0 || rows[i * cols + j] == 1;
+        plain &= terms == 1;
+    }
+    return plain;
+}
+
+/* By multiples of 1/1024 in the order of the golden section. */
+static void enlarge(size_t local, double *rows, size_t n)
+{
+    double by = 1 + (double)(local % 1024 * 633 % 1024) / 1024;
+
+    for (size_t i = 0; rows && i < n; i++)
+        rows[i] *= by;
+}
+
+static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
+{
+    const kofn_layout *L = &p->layout;
+    size_t rows = L->lanes * L->inner;
+
+    if (p->scheme->decode) /* which knows the rows by itself */
+        return;
+    if (plain_rows(G ? G : E0, L->lanes, G ? L->symbols : p->parts))
+        return;
+    enlarge(local, E0, rows * p->parts);
+    enlarge(local, G, L->lanes * L->symbols);
+}
+
 static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
                              double *E1, double *G)
 {
@@ -555,6 +599,8 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
     size_t rows = L->lanes * L->inner;
 
     TRY(p->scheme->seat(L, local, E0, E1, G));
+    if (c->uneven)
+        make_uneven(p, local, E0, G);
     TRY(finite_rows(p, local, E0, rows * p->parts));
     TRY(compress_rows(&s->E0, E0, rows, p->parts));
     s->weight = largest_norm(E0, L->lanes, L->inner * p->parts);

@@ -21,9 +21,9 @@
  *      reduce them (decoding by information sets).
  *
  * Who is suspended is not yet guilty.  Every one is let back in unless that
- * makes the results disagree, and in the end nobody else may do as well in the
- * place of those who are named.  Only what passes that is a verdict: it does
- * not rest on how the suspicion arose.
+ * makes the results disagree, and then it is proved that they lied (certain.c).
+ * Only what passes that is a verdict: it does not rest on how the suspicion
+ * arose.
  *
  * The span of S is what finds the directions of radio sources, by its rank
  * (Schmidt, "Multiple emitter location and signal parameter estimation", 1986)
@@ -42,20 +42,13 @@
 #define ROUNDING (8 * 0x1p-52)
 /* A node stands out whose lie is this share of what raises the alarm. */
 #define STANDS_OUT 0.5
-/* Somebody else does as well when the results then disagree by no more than
- * so many times the usual noise beyond what they do already. */
-#define AS_WELL 8
-/* The second attempt's alarm. */
+/* Each attempt's alarm, by the one before; and attempts. */
 #define SLACK 8
-/* Whoever is named must be rarer by accident than this, by a count that takes
- * noise for several times what it is; no more than half of the results over,
- * where exactly there is only one choice, than that. */
-#define ACCIDENT 1e-5
-#define ACCIDENT_HALF 1e-3
-#define NEVER 1e-15
+#define ATTEMPTS 4
 /* Columns that are guessed at; multiply-adds that may go into guesses, and into
- * one column of what is left of them; and guesses for each set that there is,
- * so that none is likely missed. */
+ * one column of what is left of them; and guesses for each that is needed to
+ * have all of as many liars in it as the evidence can tell, so that none is
+ * likely missed. */
 #define COLUMNS_TRIED 4
 #define GUESSING 6e8
 #define STRIKE 1000 /* takes as long as so many of them at least */
@@ -65,21 +58,23 @@
 typedef struct state {
     const kf_evidence *e;
     size_t nodes, lanes;
-    kf_syndromes base, work, trial, extra, small;
+    kf_syndromes base, work, trial, small;
     const double *Y;       /* wild rows are zero                      */
     double *tame;          /* where they had to be made so            */
     double alarm;          /* of this attempt                         */
     double *allowance;     /* per column: alarm, and rounding         */
     uint8_t *wild, *held;  /* per node; who is suspended              */
-    uint8_t *accused;
+    uint8_t *accused, *certain;
     size_t wilds;
     kf_spectrum spectrum;
+    kf_proof proof;
     double *power;         /* per node: how strongly it may have lied */
     uint32_t *order;       /* nodes, largest power first              */
     uint32_t *pick, *best; /* nodes of a guess, then the others       */
-    double *v, *remained;  /* q; columns                              */
+    double *v;             /* q                                       */
     kf_rng rng;
     double budget;         /* for guesses                             */
+    size_t told;           /* liars that so much evidence can tell    */
 } state;
 
 /* ---- setting up -------------------------------------------------------- */
@@ -103,23 +98,23 @@ static kofn_status set_up(state *s, const kf_evidence *e)
 static kofn_status set_up_search(state *s)
 {
     s->accused = kf_new(s->nodes, 1);
+    s->certain = kf_zero(s->nodes, 1);
     s->power = kf_zero(s->nodes, sizeof *s->power);
     s->order = kf_new(s->nodes, sizeof *s->order);
     s->pick = kf_new(s->nodes, sizeof *s->pick);
     s->best = kf_new(s->nodes, sizeof *s->best);
     s->v = kf_new(s->e->q, sizeof *s->v);
-    s->remained = kf_new(s->e->columns, sizeof *s->remained);
     /* An order even of those who were never ranked: what is small enough to be
      * let be is let be before anybody is. */
     for (uint32_t n = 0; s->order && n < s->nodes; n++)
         s->order[n] = n;
     TRY(kf_syndromes_new(&s->work, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->trial, s->e, s->allowance));
-    TRY(kf_syndromes_new(&s->extra, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->small, s->e, s->allowance));
     TRY(kf_spectrum_new(&s->spectrum, s->e));
-    return s->accused && s->power && s->order && s->pick &&
-                   s->best && s->v && s->remained
+    TRY(kf_proof_new(&s->proof, s->e));
+    return s->accused && s->certain && s->power && s->order && s->pick &&
+                   s->best && s->v
                ? KOFN_OK
                : KOFN_NOMEM;
 }
@@ -129,20 +124,20 @@ static void tear_down(state *s)
     kf_syndromes_free(&s->base);
     kf_syndromes_free(&s->work);
     kf_syndromes_free(&s->trial);
-    kf_syndromes_free(&s->extra);
     kf_syndromes_free(&s->small);
     kf_spectrum_free(&s->spectrum);
+    kf_proof_free(&s->proof);
     kf_free(s->tame);
     kf_free(s->allowance);
     kf_free(s->wild);
     kf_free(s->held);
     kf_free(s->accused);
+    kf_free(s->certain);
     kf_free(s->power);
     kf_free(s->order);
     kf_free(s->pick);
     kf_free(s->best);
     kf_free(s->v);
-    kf_free(s->remained);
 }
 
 /* What is not a number, or larger than any honest result can be, needs no
@@ -186,6 +181,15 @@ static kofn_status fill_base(state *s)
         s->allowance[c] =
             s->e->alarm + ROUNDING * kf_view(t, t->rows + c);
     return KOFN_OK;
+}
+
+static double loudest_allowance(const state *s)
+{
+    double top = 0;
+
+    for (size_t c = 0; c < s->e->columns; c++)
+        top = fmax(top, s->allowance[c]);
+    return top;
 }
 
 static bool agree(const kf_syndromes *t)
@@ -332,8 +336,9 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     size_t q = t->q, want = room(t), least = 0;
     double one = sqrt((double)q) + KF_TAIL, limit = s->allowance[c] * one;
     double cost = (double)(want * s->lanes * (q * want * s->lanes + STRIKE));
-    double spend = fmin(GUESSING_SHARE * s->budget,
-                        TIMES_OVER * cost * choose(alive, want));
+    size_t few = kf_min(s->told, want);
+    double sets = choose(alive, want) / choose(alive - few, want - few);
+    double spend = fmin(GUESSING_SHARE * s->budget, TIMES_OVER * cost * sets);
     double best = HUGE_VAL;
 
     s->budget -= spend;
@@ -415,15 +420,18 @@ static bool suspend_by_columns(state *s)
 static kofn_status suspend(state *s)
 {
     kf_spectrum *p = &s->spectrum;
+    size_t rank;
 
     kf_syndromes_copy(&s->work, &s->base);
     while (s->work.q == 0 || !agree(&s->work)) {
         if (room(&s->work) == 0)
             return KOFN_CORRUPT;
         kf_spectrum_of(p, &s->work, s->e, s->Y);
-        if (kf_spectrum_above(p, kf_spectrum_level(p, s->e->alarm)) >
-            room(&s->work) * s->lanes)
+        rank = kf_spectrum_above(p, kf_spectrum_level(p, s->e->alarm));
+        if (rank > room(&s->work) * s->lanes)
             return KOFN_CORRUPT; /* so many lie that nobody is left to tell */
+        s->told = kf_max(s->e->over, s->e->liars + 1) - s->e->liars +
+                  rank / s->lanes;
         rank_nodes(s);
         if (!suspend_strongest(s) && !suspend_by_columns(s))
             return KOFN_CORRUPT;
@@ -459,169 +467,122 @@ static size_t acquit(state *s)
     return n;
 }
 
-/* Who would do as well in the place of `node`; s->nodes when nobody. */
-static size_t double_of(state *s, size_t node)
-{
-    double noise = AS_WELL * s->e->noise / s->e->alarm, limit;
-
-    strike_held(s, &s->trial, node);
-    kf_syndromes_copy(&s->extra, &s->trial);
-    kf_syndromes_strike(&s->extra, node);
-    limit = kf_misfit(&s->extra) + noise * noise;
-    for (size_t i = 0; i < s->nodes; i++) {
-        if (struck(s, i))
-            continue;
-        kf_syndromes_copy(&s->extra, &s->trial);
-        kf_syndromes_strike(&s->extra, i);
-        if (kf_misfit(&s->extra) < limit)
-            return i;
-    }
-    return s->nodes;
-}
-
-/* Nodes that are held, those who matter least first, to pick[]. */
-static void sort_held(state *s)
+/* Who is held goes to pick[]. */
+static void list_held(state *s)
 {
     size_t n = 0;
 
     for (uint32_t i = 0; i < s->nodes; i++)
-        if (s->held[i]) {
-            size_t j = n++;
-
-            for (; j > 0 && s->power[s->pick[j - 1]] > s->power[i]; j--)
-                s->pick[j] = s->pick[j - 1];
-            s->pick[j] = i;
-        }
+        if (s->held[i])
+            s->pick[n++] = i;
 }
 
-/* Loudness of what has remained[] of the columns that were loud. */
-static double rest_of_loud(const kf_syndromes *t, const double *remained)
-{
-    double top = 0;
-
-    for (size_t c = 0; c < t->columns; c++)
-        if (kf_column_loudness(t, c) > 1)
-            top = fmax(top, remained[c]);
-    return top;
-}
-
-/* Could the weakest few who are named be others by accident?  With those who
- * are not in question struck, a random set of so many explains the syndromes
- * if all of their directions are near enough to its span; times the number of
- * sets.  (One in the place of another is double_of's business.) */
-static bool by_chance(state *s, size_t liars)
+/* Could those who are only doubted explain what the others leave by accident,
+ * that is, do so many random nodes come near enough to all its directions? */
+static bool by_accident(state *s, size_t doubted)
 {
     kf_spectrum *p = &s->spectrum;
-    kf_syndromes *t = &s->trial;
-    size_t alive = s->nodes - s->wilds;
-    double rare = 2 * liars * s->lanes <= s->base.q ? ACCIDENT_HALF : ACCIDENT;
-    double dims, chance = 1;
+    double level, dims, chance;
 
-    sort_held(s);
-    strike_held(s, t, s->nodes);
-    dims = (double)t->q / (s->e->closed ? 4 : 1);
-    for (size_t c = 0; c < t->columns; c++)
-        s->remained[c] = kf_column_loudness(t, c);
-    for (size_t n = 2; n <= liars && chance > NEVER; n++) {
-        double level;
-
-        kf_syndromes_copy(t, &s->base);
-        for (size_t i = n; i < liars; i++)
-            kf_syndromes_strike(t, s->pick[i]);
-        kf_spectrum_of(p, t, s->e, s->Y);
-        level = kf_spectrum_level(
-            p, fmax(s->e->noise, s->alarm * rest_of_loud(t, s->remained)));
-        chance = choose(alive - (liars - n), n);
-        for (size_t i = 0; i < p->q; i++)
-            chance *= p->value[i] > level ? pow(level / p->value[i], dims) : 1;
-        if (chance > rare)
-            return true;
-    }
-    return false;
-}
-
-/* Name those who are needed, if nobody could be in their place.  Where somebody
- * could and fewer are needed then, take those. */
-static kofn_status convict(state *s, size_t *count)
-{
-    *count = acquit(s);
-    for (size_t n = 0; n < s->nodes; n++) {
-        size_t other, fewer;
-
-        if (!s->held[n])
-            continue;
-        other = double_of(s, n);
-        if (other == s->nodes)
-            continue;
-        s->held[n] = 0;
-        s->held[other] = 1;
-        fewer = acquit(s);
-        if (fewer >= *count)
-            return KOFN_CORRUPT;
-        *count = fewer;
-        n = SIZE_MAX; /* from the beginning */
-    }
-    return by_chance(s, *count) ? KOFN_CORRUPT : KOFN_OK;
-}
-
-/* An entry wrong by less than this may be among what is left. */
-static double least_seen(const state *s, const kf_syndromes *t)
-{
-    const double *views = kf_views(t);
-    double view = HUGE_VAL, allowed = 0;
-
+    strike_held(s, &s->trial, s->nodes);
+    dims = (double)s->trial.q / (s->e->closed ? 4 : 1);
+    kf_syndromes_copy(&s->trial, &s->base);
     for (size_t n = 0; n < s->nodes; n++)
-        for (size_t l = 0; l < s->lanes && !struck(s, n); l++)
-            view = fmin(view, views[n * s->lanes + l]);
-    for (size_t c = 0; c < s->e->columns; c++)
-        allowed = fmax(allowed, s->allowance[c]);
-    return allowed * (sqrt((double)t->q) + KF_TAIL) / view;
+        if (s->certain[n])
+            kf_syndromes_strike(&s->trial, n);
+    kf_spectrum_of(p, &s->trial, s->e, s->Y);
+    level = kf_spectrum_level(p, loudest_allowance(s));
+    chance = choose(s->nodes, doubted);
+    for (size_t i = 0; i < p->q; i++)
+        chance *= p->value[i] > level ? pow(level / p->value[i], dims) : 1;
+    return chance > KF_ACCIDENT;
+}
+
+/* Name those who are needed and certain to lie, whoever the liars are, as long
+ * as there are no more of them than are held or may do as they like.  The others
+ * who are held are only left out, for which there must be results enough: those
+ * left have to show the lies of all liars who are not named. */
+static kofn_status convict(state *s, size_t most, size_t *count)
+{
+    kf_spectrum *p = &s->spectrum;
+    size_t n = acquit(s), m, liars, over = s->e->over - s->wilds;
+    size_t promised = s->e->promised - kf_min(s->e->promised, s->wilds);
+    double level;
+
+    *count = 0;
+    memset(s->certain, 0, s->nodes);
+    if (n == 0)
+        return KOFN_OK;
+    if (s->wilds + n > most)
+        return KOFN_CORRUPT;
+    list_held(s);
+    liars = kf_max(s->wilds + n, s->e->liars) - s->wilds;
+    kf_spectrum_turn(p, &s->base, s->e, s->Y, &m);
+    level = kf_spectrum_level(p, loudest_allowance(s));
+    if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
+        return KOFN_CORRUPT;
+    for (size_t j = 0; j < n; j++)
+        if (kf_proof_certain(&s->proof, s->pick, n, j, liars,
+                             promised, over, level)) {
+            s->certain[s->pick[j]] = 1;
+            ++*count;
+        }
+    if (*count == n)
+        return KOFN_OK;
+    if (n - *count + liars > over ||
+        (n - *count + promised > over && by_accident(s, n - *count)))
+        return KOFN_CORRUPT;
+    return KOFN_OK;
+}
+
+/* What a column of parities may come to and pass. */
+static double unseen(const state *s, const kf_syndromes *t)
+{
+    return loudest_allowance(s) * (sqrt((double)t->q) + KF_TAIL);
 }
 
 /* Liars who are more than half of the results over, and agree on something,
  * could as well be the honest ones: workers that return zeros, or the answer
  * of the round before, are right about another input.  So the accused are
  * heard: nobody is named when some K + 1 of them agree. */
-static kofn_status hear_accused(state *s, size_t liars)
+static kofn_status hear_accused(state *s)
 {
-    if (2 * liars * s->lanes <= s->base.q)
-        return KOFN_OK;
-    kf_syndromes_copy(&s->extra, &s->base);
+    kofn_status st;
+    size_t liars = 0;
+
     for (size_t n = 0; n < s->nodes; n++)
-        if (!s->held[n])
-            kf_syndromes_strike(&s->extra, n);
-    if (s->extra.q == 0)
+        liars += s->held[n];
+    if (2 * liars * s->lanes <= s->base.q)
         return KOFN_OK;
     for (size_t n = 0; n < s->nodes; n++) {
         s->accused[n] = s->held[n];
+        if (!s->held[n] && !s->wild[n])
+            kf_syndromes_strike(&s->base, n);
         s->wild[n] |= !s->held[n];
         s->held[n] = 0;
     }
-    kf_syndromes_copy(&s->base, &s->extra);
-    if (suspend(s) == KOFN_OK)
-        return KOFN_CORRUPT;
+    st = s->base.q == 0 ? KOFN_CORRUPT : suspend(s);
     memcpy(s->held, s->accused, s->nodes);
-    return KOFN_OK;
+    return st == KOFN_OK ? KOFN_CORRUPT : KOFN_OK;
 }
 
 static kofn_status attempt(state *s, size_t most, size_t *liars)
 {
     memset(s->held, 0, s->nodes);
     TRY(suspend(s));
-    TRY(convict(s, liars));
-    return s->wilds + *liars > most ? KOFN_CORRUPT : KOFN_OK;
+    return convict(s, most, liars);
 }
 
 /* Lies hardly above the alarm may show and not give their workers away.  Rather
- * than fail for their sake a second attempt lets them be, and says so: the
- * floor is that much higher. */
-static kofn_status search(state *s, size_t most, size_t *liars, double *floor)
+ * than fail for their sake further attempts let them be, and say so: the floor
+ * is that much higher. */
+static kofn_status search(state *s, size_t most, size_t *liars, double *level)
 {
     kofn_status st;
 
     TRY(set_up_search(s));
     st = attempt(s, most, liars);
-    if (st == KOFN_CORRUPT) {
+    for (int i = 1; i < ATTEMPTS && st == KOFN_CORRUPT; i++) {
         s->alarm *= SLACK;
         for (size_t c = 0; c < s->e->columns; c++)
             s->allowance[c] *= SLACK;
@@ -630,17 +591,18 @@ static kofn_status search(state *s, size_t most, size_t *liars, double *floor)
     if (st)
         return st;
     strike_held(s, &s->trial, s->nodes);
-    *floor = least_seen(s, &s->trial);
-    return hear_accused(s, *liars);
+    *level = unseen(s, &s->trial);
+    return hear_accused(s);
 }
 
 static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
-                           double *floor)
+                           double *level)
 {
     size_t liars = 0;
 
     TRY(find_wild(s));
-    memcpy(bad, s->wild, s->nodes);
+    for (size_t n = 0; n < s->nodes; n++)
+        bad[n] = s->wild[n] ? KF_LIED : KF_HONEST;
     *count = s->wilds;
     if (s->wilds > most)
         return KOFN_CORRUPT;
@@ -648,29 +610,30 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
     if (s->base.q == 0)
         return s->wilds ? KOFN_CORRUPT : KOFN_OK;
     if (agree(&s->base)) {
-        *floor = least_seen(s, &s->base);
+        *level = unseen(s, &s->base);
         return KOFN_OK;
     }
     if (s->wilds == most)
         return KOFN_CORRUPT;
-    TRY(search(s, most, &liars, floor));
+    TRY(search(s, most, &liars, level));
     *count += liars;
     for (size_t n = 0; n < s->nodes; n++)
-        bad[n] |= s->held[n];
+        if (s->held[n])
+            bad[n] = s->certain[n] ? KF_LIED : KF_DOUBTED;
     return KOFN_OK;
 }
 
 kofn_status kf_suspect(const kf_evidence *e, size_t most, uint8_t *bad,
-                       size_t *count, double *floor)
+                       size_t *count, double *level)
 {
     kofn_status st;
     state s;
 
     *count = 0;
-    *floor = HUGE_VAL;
+    *level = HUGE_VAL;
     st = set_up(&s, e);
     if (!st)
-        st = examine(&s, most, bad, count, floor);
+        st = examine(&s, most, bad, count, level);
     tear_down(&s);
     return st;
 }

@@ -18,18 +18,38 @@ typedef struct kf_evidence {
     double noise;        /* usual rounding of an entry of Y                */
     double alarm;        /* rounding that no honest entry reaches          */
     double bound;        /* no honest entry is larger; HUGE_VAL: unknown   */
+    size_t over;         /* results beyond those that surely decode        */
+    size_t liars;        /* as many as this may lie as they like           */
+    size_t promised;     /* as many as this in ways that do not conspire   */
 } kf_evidence;
 
-/* Marks the nodes that lied in bad[] (nodes flags) and counts them.
+enum {
+    KF_HONEST,
+    KF_DOUBTED, /* left out, for all that is known for no reason */
+    KF_LIED     /* for certain: named                            */
+};
+
+/* What is found of each node goes to found[] (nodes of them); *count are named.
  *
- * KOFN_OK: what is left agrees, with at least one parity over to say so; an
- * entry that is wrong by less than *floor can be among it.  Without parities
- * nothing disagrees, and *floor is HUGE_VAL.
- * KOFN_CORRUPT: something disagrees and nobody can be named for certain, or
- * more than `most` nodes would have to be; bad[] then holds those of whom it
- * is sure.  With most = 0 this is said without looking for them. */
-kofn_status kf_suspect(const kf_evidence *e, size_t most, uint8_t *bad,
-                       size_t *count, double *floor);
+ * KOFN_OK: what is left agrees, with at least one parity over to say so; what is
+ * wrong with it leaves no more than *unseen, in length, in its parities of any
+ * column (kf_hidden).  Without parities nothing disagrees, and *unseen is
+ * HUGE_VAL.
+ * KOFN_CORRUPT: something disagrees and cannot be sorted out, or more than
+ * `most` nodes would have to be left out; found[] then names those of whom it is
+ * sure.  With most = 0 this is said without looking for them. */
+kofn_status kf_suspect(const kf_evidence *e, size_t most, uint8_t *found,
+                       size_t *count, double *unseen);
+
+/* The worst that at most `few` nodes, wrong by H E of length 1 in all their
+ * parities together, make of an output D y; of y itself without D.  H is
+ * q x (nodes lanes), D wants x (nodes lanes). */
+kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
+                      const double *D, size_t wants, size_t few, double *worst);
+/* The same of a decoder, whose parities these are, for results divided by the
+ * weights of their seats. */
+kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
+                         size_t q, size_t few, double *worst);
 
 /* The parities of a survivor set: *H is *q x (n lanes) with orthonormal rows
  * such that H y = 0 for honest results y, each divided by the weight of its

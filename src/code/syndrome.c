@@ -314,6 +314,14 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t,
         p->value[i] = sqrt(kf_dot(p->C + i * m, p->C + i * m, m));
 }
 
+void kf_spectrum_turn(kf_spectrum *p, const kf_syndromes *t,
+                      const kf_evidence *e, const double *Y, size_t *columns)
+{
+    p->q = t->q;
+    fill(p, t, e, Y);
+    *columns = compress(p);
+}
+
 double kf_spectrum_level(const kf_spectrum *p, double size)
 {
     return size * (sqrt((double)p->columns) + sqrt((double)p->q) + KF_TAIL);

@@ -7,6 +7,10 @@
 /* A norm of n entries of noise is below sqrt(n) + KF_TAIL for good. */
 #define KF_TAIL 6
 
+/* What is less likely does not happen, in rounds in which more lie than may lie
+ * as they like. */
+#define KF_ACCIDENT 1e-9
+
 /* Parities and syndromes [H | S], S = H Y up to its sign, from which nodes can
  * be struck: what is left then does not depend on their results. */
 typedef struct kf_syndromes {
@@ -59,6 +63,66 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t,
 /* A value that noise of this size in every entry does not reach. */
 double kf_spectrum_level(const kf_spectrum *p, double size);
 size_t kf_spectrum_above(const kf_spectrum *p, double level);
+
+/* The columns of S, right multiples and all, turned so that there are no more
+ * than q: rows keep their products with each other.  They go to p->C, *columns
+ * wide. */
+void kf_spectrum_turn(kf_spectrum *p, const kf_syndromes *t,
+                      const kf_evidence *e, const double *Y, size_t *columns);
+
+/* ---- sets of nodes ------------------------------------------------------- */
+
+/* Take n orthonormal directions out of v; how long it is then. */
+double kf_take_out(const double *Q, size_t n, size_t len, double *v);
+/* One direction more, for which there is room, unless v depends on the n that
+ * there are; how many there are then. */
+size_t kf_add_direction(double *Q, size_t n, size_t len, const double *v);
+
+/* Columns of H, node by node, and those of them that others come nearest to. */
+typedef struct kf_rivals {
+    size_t nodes, lanes, q;
+    double *H;     /* columns one after the other, q each                 */
+    double *W;     /* what those struck leave of them                     */
+    double *own;   /* scratch: lanes + 1 directions                       */
+    uint8_t *used; /* nodes that are no choice                            */
+} kf_rivals;
+
+kofn_status kf_rivals_new(kf_rivals *r, size_t nodes, size_t lanes, size_t q);
+void kf_rivals_free(kf_rivals *r);
+/* Of these q parities, no more than at first. */
+void kf_rivals_of(kf_rivals *r, size_t q, const double *H, size_t ld);
+const double *kf_rivals_column(const kf_rivals *r, size_t node, size_t lane);
+/* Nobody is struck or used. */
+void kf_rivals_begin(kf_rivals *r);
+/* The node that would take most of g; r->nodes: none would take anything. */
+size_t kf_rivals_next(kf_rivals *r, const double *g);
+/* Take a node out of g and out of what is left of the others. */
+void kf_rivals_strike(kf_rivals *r, size_t node, double *g);
+
+/* What shows that a node must have lied (certain.c). */
+typedef struct kf_proof {
+    size_t nodes, lanes, q, m;
+    kf_rivals rivals;
+    double *Q, *R;    /* of those held: H_T = Q R                         */
+    double *X;        /* lies of those held, as they seem: count lanes, m */
+    double *B, *x;    /* directions, m each; 2 lanes of them              */
+    double *g, *y;    /* q; lanes                                         */
+    uint32_t *order;
+    double *overlap;
+    uint8_t *used;
+} kf_proof;
+
+kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e);
+void kf_proof_free(kf_proof *p);
+/* Of these nodes, with syndromes S of m columns, turned as above.  False: they
+ * depend on each other. */
+bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
+                 const uint32_t *held, size_t count);
+/* Has held[j] lied?  For certain when no more than `liars` nodes have, of which
+ * there are `over` beyond those that surely decode; when no more than `promised`
+ * have, for certain or but for an accident.  Noise stays below `level`. */
+bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
+                      size_t liars, size_t promised, size_t over, double level);
 
 /* ---- small vectors ----------------------------------------------------- */
 

@@ -224,12 +224,15 @@ static kofn_status check_options(const kofn_plan *p,
                    (L->enough + 1) * L->groups, (each - 1) * L->groups);
 }
 
-static kofn_status make_use(kf_use *u, const kofn_plan *plan)
+static kofn_status make_use(kf_use *u, const kofn_plan *plan,
+                            kofn_errors errors)
 {
     u->plan = plan;
     if (!plan)
         return KOFN_OK;
     TRY(kf_code_new(&u->code, plan));
+    if (errors != KOFN_ERRORS_NONE)
+        kf_code_uneven(u->code);
     return kf_cache_new(&u->cache, u->code, CACHE_BYTES);
 }
 
@@ -253,9 +256,9 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
         c->opt.tolerance = plan->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-4;
     st = check_options(plan, &c->opt);
     if (!st)
-        st = make_use(&c->use[0], plan);
+        st = make_use(&c->use[0], plan, c->opt.errors);
     if (!st)
-        st = make_use(&c->use[1], plan->left);
+        st = make_use(&c->use[1], plan->left, c->opt.errors);
     c->plan = plan;
     c->code = c->use[0].code;
     c->cache = c->use[0].cache;

@@ -126,12 +126,38 @@ static size_t most(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
     return beyond - spare;
 }
 
+/* Nobody is named who may be honest when so many are not, whatever they do: half
+ * of the results that could come beyond those that decode.  That all but one of
+ * those are wrong is promised where they do not conspire. */
+static void set_promise(kofn_core *c, size_t group, const uint32_t *tasks,
+                        size_t n, kofn_action *a)
+{
+    size_t spare = kf_vouch(c, group, tasks, n), seats, beyond;
+
+    share_all(c, group, tasks, n, &seats);
+    seats = kf_max(seats, n);
+    beyond = seats - kf_min(seats, c->plan->layout.threshold);
+    a->liars = a->promised = kf_max(spare, beyond / 2);
+    if (c->opt.errors != KOFN_ERRORS_ADVERSARIAL)
+        a->promised = kf_max(a->promised, beyond - kf_min(beyond, 1));
+}
+
 kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
                          const kf_decoder *d, const uint32_t *tasks, size_t n)
 {
     kf_asked a = {group, lo, hi, c->evidences, n, true};
     uint32_t number = c->first_check + (uint32_t)c->checks;
+    kofn_action ask = {.type = KOFN_DO_CHECK,
+                       .task = number,
+                       .group = group,
+                       .lo = lo,
+                       .hi = hi,
+                       .decoder = d,
+                       .first = c->pooled,
+                       .count = n,
+                       .most = most(c, group, tasks, n)};
 
+    set_promise(c, group, tasks, n, &ask);
     TRY(kf_grow(&c->check, &c->check_cap, c->checks, sizeof *c->check));
     while (c->evidence_cap < c->evidences + n)
         TRY(kf_grow(&c->evidence, &c->evidence_cap, c->evidence_cap,
@@ -139,22 +165,13 @@ kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
     memcpy(c->evidence + c->evidences, tasks, n * sizeof *tasks);
     c->evidences += n;
     c->check[c->checks++] = a;
-    return kf_act(c, (kofn_action){.type = KOFN_DO_CHECK,
-                                   .task = number,
-                                   .group = group,
-                                   .lo = lo,
-                                   .hi = hi,
-                                   .decoder = d,
-                                   .first = c->pooled,
-                                   .count = n,
-                                   .most = most(c, group, tasks, n)});
+    return kf_act(c, ask);
 }
 
 /* ---- verdicts ------------------------------------------------------------ */
 
-static void name(kofn_core *c, const kf_asked *a, uint32_t task)
+static void name(kofn_core *c, uint32_t task)
 {
-    kf_ledger *l = &c->ledger[a->group];
     kf_worker *w = &c->worker[c->task[task].worker];
 
     c->corrupt++;
@@ -166,20 +183,29 @@ static void name(kofn_core *c, const kf_asked *a, uint32_t task)
         c->principal[w->principal].named = c->round;
         c->principal[w->principal].lies++;
     }
+}
+
+static void leave_out(kofn_core *c, const kf_asked *a, uint32_t task)
+{
+    kf_ledger *l = &c->ledger[a->group];
+
     for (size_t i = kf_cells_find(l, a->lo);
          i < l->count && l->cell[i].lo < a->hi; i++)
         kf_cell_blame(&l->cell[i], task);
 }
 
-/* Take those found wrong out of the evidence; *n is what is left of it. */
-static void name_all(kofn_core *c, const kf_asked *a, const kofn_event *ev,
+/* Take those found wrong out of the evidence, and name those who are certain to
+ * be; *n is what is left of it. */
+static void take_out(kofn_core *c, const kf_asked *a, const kofn_event *ev,
                      size_t *n)
 {
     uint32_t *task = c->evidence + a->first;
 
     for (size_t i = 0; i < ev->bad_count; i++)
         if (ev->bad[i] < a->count && task[ev->bad[i]] != UINT32_MAX) {
-            name(c, a, task[ev->bad[i]]);
+            leave_out(c, a, task[ev->bad[i]]);
+            if (i + ev->doubted < ev->bad_count)
+                name(c, task[ev->bad[i]]);
             task[ev->bad[i]] = UINT32_MAX;
         }
     *n = 0;
@@ -205,7 +231,7 @@ kofn_status kf_hear(kofn_core *c, const kofn_event *ev)
     a->open = false;
     n = a->count;
     if (sure)
-        name_all(c, a, ev, &n);
+        take_out(c, a, ev, &n);
     else
         *(ev->status == KOFN_CORRUPT ? &c->disagree : &c->unsure) = true;
     if (c->disagree && c->opt.errors == KOFN_ERRORS_DETECT)

@@ -58,7 +58,6 @@ typedef struct sketch {
     const kf_check *c;
     size_t width, length, buckets, rows; /* of results, lane by lane    */
     double least;   /* scales below it are taken for it                 */
-    double heaviest; /* weight of a seat                                */
     double *over;   /* 1 / col, width                                   */
     double *weight; /* TILE                                             */
     double *factor; /* TILE: weight / scale                             */
@@ -170,7 +169,6 @@ static kofn_status scale_rows(sketch *s)
 
         TRY(kf_code_seat(s->c->code, d->seat[i], &seat));
         weight = seat->weight > 0 ? seat->weight : 1;
-        s->heaviest = kf_larger(s->heaviest, weight);
         for (size_t k = 0; k < s->buckets; k++) {
             double n = (double)in_bucket(s, k), f = 1 / weight;
 
@@ -292,8 +290,68 @@ static void set_levels(kf_evidence *e, const kf_check *c)
                (unit * (usual + NOISE_LINEAR * terms) + parity);
 }
 
+size_t kf_check_over(const kofn_plan *p, size_t n)
+{
+    return n - kf_min(n, p->layout.threshold);
+}
+
+/* As many results as may be wrong unseen among n. */
+static size_t few(const kf_check *c, size_t n)
+{
+    return kf_min(c->liars, kf_check_over(c->plan, n));
+}
+
+/* kf_hidden_of the seats that are left, which are decoded by themselves if they
+ * decode. */
+static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
+                                  double *hidden)
+{
+    const kf_decoder *all = c->decoder;
+    uint32_t *seat = kf_new(all->seats, sizeof *seat);
+    kf_decoder *d = NULL;
+    double *H = NULL;
+    size_t n = 0, q;
+    kofn_status st = KOFN_OK;
+
+    if (!seat)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < all->seats; i++)
+        if (!flag[i])
+            seat[n++] = all->seat[i];
+    st = kf_decoder_new(&d, c->code, seat, n, false);
+    if (st == KOFN_TOOFEW || st == KOFN_UNSTABLE)
+        *hidden = HUGE_VAL;
+    else if (!st)
+        st = kf_parity(c->code, seat, n, &H, &q);
+    if (!st)
+        st = kf_hidden_of(c->code, d, H, q, few(c, n), hidden);
+    if (st != KOFN_NOMEM)
+        st = KOFN_OK;
+    kf_free(H);
+    kf_decoder_free(d);
+    kf_free(seat);
+    return st;
+}
+
+/* From a length of parities to an entry of the output. */
+static kofn_status to_output(const kf_check *c, const sketch *s,
+                             const uint8_t *flag, size_t left_out,
+                             double *floor)
+{
+    double hidden = c->hidden;
+
+    if (*floor == HUGE_VAL)
+        return KOFN_OK;
+    if (left_out)
+        TRY(hidden_in_rest(c, flag, &hidden));
+    *floor *= hidden;
+    if (s->length > BUCKETS)
+        *floor *= sqrt((double)in_bucket(s, 0) * MEAN_SQUARE) / LEAST_WEIGHT;
+    return KOFN_OK;
+}
+
 static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
-                         size_t *count, double *floor)
+                         double *unseen)
 {
     double crowd = s->length > BUCKETS ? (double)in_bucket(s, 0) : 1;
     double mean_square = s->length > BUCKETS ? MEAN_SQUARE : 1;
@@ -303,44 +361,55 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
                      .H = c->H,
                      .columns = s->buckets,
                      .Y = s->Y,
-                     .bound = 1.01 * sqrt(crowd / mean_square)};
+                     .bound = 1.01 * sqrt(crowd / mean_square),
+                     .over = kf_check_over(c->plan, c->decoder->seats),
+                     .liars = c->liars,
+                     .promised = c->promised};
     kofn_status st;
+    size_t count;
 
     set_levels(&e, c);
     /* Clean nearly always: who lied is asked only when somebody did. */
-    st = kf_suspect(&e, 0, flag, count, floor);
+    st = kf_suspect(&e, 0, flag, &count, unseen);
     if (st == KOFN_CORRUPT && c->most > 0) {
         TRY(is_closed(c, &e.closed));
-        st = kf_suspect(&e, c->most, flag, count, floor);
+        st = kf_suspect(&e, c->most, flag, &count, unseen);
     }
-    *floor *= s->heaviest;
-    if (s->length > BUCKETS)
-        *floor *= sqrt(crowd * MEAN_SQUARE) / LEAST_WEIGHT;
     return st;
 }
 
-kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count,
-                             double *floor)
+/* Those with this flag come next. */
+static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
+                 kf_found *found)
 {
-    size_t seats = c->decoder->seats, named = 0;
+    for (uint32_t i = 0; i < c->decoder->seats; i++)
+        if (flag[i] == which)
+            found->bad[found->count++] = i;
+}
+
+kofn_status kf_check_results(const kf_check *c, kf_found *found)
+{
+    size_t seats = c->decoder->seats, named;
     uint8_t *flag = kf_zero(seats, 1);
     sketch s = {0};
     kofn_status st = flag ? make_sketch(&s, c) : KOFN_NOMEM;
 
-    *count = 0;
-    *floor = HUGE_VAL;
+    *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
     if (!st)
-        st = judge(c, &s, flag, count, floor);
-    if (st == KOFN_OK || st == KOFN_CORRUPT)
-        for (uint32_t i = 0; i < seats; i++)
-            if (flag[i])
-                bad[named++] = i;
-    *count = named;
-    if (st == KOFN_CORRUPT)
-        kf_fail(st, "strips %zu to %zu: the %zu results disagree, and %zu of "
-                "them are surely wrong, but not which others; with %zu "
-                "parities at most %zu can be named", c->lo, c->hi, seats,
-                named, c->q, c->most);
+        st = judge(c, &s, flag, &found->floor);
+    if (st == KOFN_OK || st == KOFN_CORRUPT) {
+        list(c, flag, KF_LIED, found);
+        named = found->count;
+        list(c, flag, KF_DOUBTED, found);
+        found->doubted = found->count - named;
+        if (st == KOFN_CORRUPT)
+            kf_fail(st, "strips %zu to %zu: the %zu results disagree, and %zu "
+                    "of them are surely wrong, but not which others; with %zu "
+                    "parities at most %zu can be left out", c->lo, c->hi,
+                    seats, named, c->q, c->most);
+    }
+    if (st == KOFN_OK)
+        st = to_output(c, &s, flag, found->count, &found->floor);
     free_sketch(&s);
     kf_free(flag);
     return st;

@@ -16,9 +16,12 @@ typedef struct kf_check {
     const kf_decoder *decoder; /* whose seats answered                      */
     const double *H;           /* their parities, q x results: kf_parity    */
     size_t q;
+    double hidden;             /* of decoder and H, kf_hidden_of, with `few` */
     const kf_source *source;   /* one per seat of the decoder               */
     size_t lo, hi;
     size_t most;               /* seats that may be named; 0: detect only   */
+    size_t liars;              /* seats that may lie as they like           */
+    size_t promised;           /* ... in ways that do not conspire          */
     const double *row;         /* per strip of a block, `span` of them      */
     const double *col;         /* per column of a result                    */
     size_t terms;              /* products summed in an entry, at most; 0:
@@ -27,14 +30,22 @@ typedef struct kf_check {
     uint32_t number;           /* of the cell: fresh weights for each       */
 } kf_check;
 
-/* KOFN_OK: all agree but those in bad[] (indices into decoder->seat, with
- * room for all), *count of them, which is 0 when the cell is clean.
+typedef struct kf_found {
+    uint32_t *bad;  /* indices into decoder->seat, with room for all: first
+                       those who are named, then those only left out      */
+    size_t count;   /* of both; 0: clean                                  */
+    size_t doubted; /* left out                                           */
+    double floor;   /* entry (i, c) of the output may be wrong by less than
+                       that times row[i] col[c]; HUGE_VAL: there was nothing
+                       to compare with                                    */
+} kf_found;
+
+/* Results beyond those that surely decode, whichever they are. */
+size_t kf_check_over(const kofn_plan *p, size_t n);
+/* KOFN_OK: all agree but those in bad[].
  * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
- * whom it is sure.
- * An entry that is wrong by less than *floor row[i] col[c] may have passed;
- * HUGE_VAL: there was nothing to compare with. */
-kofn_status kf_check_results(const kf_check *c, uint32_t *bad, size_t *count,
-                             double *floor);
+ * whom it is sure. */
+kofn_status kf_check_results(const kf_check *c, kf_found *found);
 
 /* ---- scales ------------------------------------------------------------ */
 

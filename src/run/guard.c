@@ -121,24 +121,31 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
                   .lo = a->lo,
                   .hi = a->hi,
                   .most = a->most,
+                  .liars = a->liars,
+                  .promised = a->promised,
                   .secret = g->secret,
                   .number = a->task};
     kf_verdict v = {.number = a->task};
-    double floor = 0;
+    kf_found found;
 
     TRY(know_resident(g, r, use, a->group));
     TRY(know_input(g, m));
     c.row = left ? g->input : g->resident[a->group];
     c.col = left ? g->resident[a->group + use->layout.groups] : g->input;
     TRY(kf_cache_parity(kofn_core_cache(core), a->decoder, &c.H, &c.q));
-    v.bad = kf_new(a->decoder->seats, sizeof *v.bad);
+    TRY(kf_cache_hidden(kofn_core_cache(core), a->decoder,
+                        kf_min(a->liars, kf_check_over(use, a->count)),
+                        &c.hidden));
+    found.bad = v.bad = kf_new(a->decoder->seats, sizeof *v.bad);
     if (!v.bad)
         return KOFN_NOMEM;
-    v.status = kf_check_results(&c, v.bad, &v.count, &floor);
-    if (v.status == KOFN_OK && !(floor <= most_hidden(use)))
+    v.status = kf_check_results(&c, &found);
+    v.count = found.count;
+    v.doubted = found.doubted;
+    if (v.status == KOFN_OK && !(found.floor <= most_hidden(use)))
         v.status = KOFN_AGAIN;
     if (v.status == KOFN_OK)
-        g->floor = kf_larger(g->floor, floor);
+        g->floor = kf_larger(g->floor, found.floor);
     if (v.status == KOFN_NOMEM) {
         kf_free(v.bad);
         return KOFN_NOMEM;
@@ -160,6 +167,7 @@ bool kf_guard_next(kf_guard *g, kofn_event *ev)
                        .task = v->number,
                        .status = v->status,
                        .bad = v->bad,
-                       .bad_count = v->count};
+                       .bad_count = v->count,
+                       .doubted = v->doubted};
     return true;
 }

@@ -150,6 +150,8 @@ static void verdict(FILE *f, const kofn_event *ev)
     for (size_t i = 0; i < ev->bad_count; i++)
         fprintf(f, "%s%u", i ? "," : "", ev->bad[i]);
     fputc(']', f);
+    if (ev->doubted)
+        fprintf(f, ",\"doubted\":%zu", ev->doubted);
 }
 
 void kf_journal_event(kf_journal *j, const kofn_event *ev)

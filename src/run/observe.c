@@ -99,7 +99,7 @@ void kf_job_blame(kofn_job *j, const kofn_action *a)
 {
     const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
 
-    for (size_t i = 0; i < v->count; i++) {
+    for (size_t i = 0; i + v->doubted < v->count; i++) {
         slot *s = find(j, a->tasks[v->bad[i]]);
 
         if (s)

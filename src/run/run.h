@@ -258,8 +258,8 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
 typedef struct kf_verdict {
     uint32_t number;
     kofn_status status;
-    uint32_t *bad;
-    size_t count;
+    uint32_t *bad; /* the last `doubted` of them are only left out */
+    size_t count, doubted;
 } kf_verdict;
 
 typedef struct kf_guard {

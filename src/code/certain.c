@@ -1,0 +1,245 @@
+/* certain.c -- is a suspect needed in every explanation?
+ *
+ * Those held, T, explain the syndromes up to noise: S = H_T X + R.  So do the
+ * liars, T*, of whom there are at most e: S = H_T* E + N.  For any direction v
+ * of the columns, of length one,
+ *
+ *     sum over i in T of H_i X_i v  -  sum over i in T* of H_i E_i v
+ *         = N v - R v,
+ *
+ * which is no longer than twice the level that honest rounding stays below.
+ * Choose v such that the X_i v of some of T vanish, F of them.  If node j is
+ * in T and honest, then H_j X_j v is that near to the span of those of
+ * T - F - j and of e others.  It is named only if it is farther from it,
+ * whoever the e are; docs/errors.md says what that proves.
+ *
+ * Which e come nearest is found greedily, not by trying all sets: MARGIN is
+ * for that.
+ */
+#include "syndrome.h"
+
+#include <math.h>
+
+#define MARGIN 4
+/* A column of which less is left depends on others. */
+#define DEPENDENT 1e-10
+/* What choosing v may leave of X_j, as a share of it: the more, the fewer of T
+ * vanish. */
+static const double kept[] = {0.3, 1e-2, 1e-4};
+
+kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e)
+{
+    size_t m = e->q;
+
+    *p = (kf_proof){.nodes = e->nodes, .lanes = e->lanes};
+    TRY(kf_rivals_new(&p->rivals, e->nodes, e->lanes, e->q));
+    p->Q = kf_new((e->q + 1) * e->q, sizeof *p->Q);
+    p->R = kf_new(e->q * e->q, sizeof *p->R);
+    p->X = kf_new(e->q * m, sizeof *p->X);
+    p->B = kf_new((m + 1) * m, sizeof *p->B);
+    p->x = kf_new(2 * e->lanes * m, sizeof *p->x);
+    p->g = kf_new(e->q, sizeof *p->g);
+    p->y = kf_new(e->lanes, sizeof *p->y);
+    p->order = kf_new(e->nodes, sizeof *p->order);
+    p->overlap = kf_new(e->nodes, sizeof *p->overlap);
+    p->used = kf_new(e->nodes, 1);
+    return p->Q && p->R && p->X && p->B && p->x && p->g &&
+                   p->y && p->order && p->overlap && p->used
+               ? KOFN_OK
+               : KOFN_NOMEM;
+}
+
+void kf_proof_free(kf_proof *p)
+{
+    kf_rivals_free(&p->rivals);
+    kf_free(p->Q);
+    kf_free(p->R);
+    kf_free(p->X);
+    kf_free(p->B);
+    kf_free(p->x);
+    kf_free(p->g);
+    kf_free(p->y);
+    kf_free(p->order);
+    kf_free(p->overlap);
+    kf_free(p->used);
+}
+
+/* ---- what everybody held has to answer for ------------------------------- */
+
+/* H_T = Q R, and R X = Q' S. */
+bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
+                 const uint32_t *held, size_t count)
+{
+    size_t n = count * p->lanes, q = t->q;
+
+    p->q = q;
+    p->m = m;
+    kf_rivals_of(&p->rivals, q, t->first, t->ld);
+    if (n > q)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const double *h = kf_rivals_column(&p->rivals, held[i / p->lanes],
+                                           i % p->lanes);
+
+        if (kf_add_direction(p->Q, i, q, h) == i)
+            return false;
+        for (size_t k = 0; k <= i; k++)
+            p->R[k * q + i] = kf_dot(p->Q + k * q, h, q);
+        memset(p->X + i * m, 0, m * sizeof *p->X);
+        for (size_t k = 0; k < q; k++)
+            kf_axpy(m, p->Q[i * q + k], S + k * m, p->X + i * m);
+    }
+    for (size_t i = n; i-- > 0;) {
+        for (size_t k = i + 1; k < n; k++)
+            kf_axpy(m, -p->R[i * q + k], p->X + k * m, p->X + i * m);
+        for (size_t c = 0; c < m; c++)
+            p->X[i * m + c] /= p->R[i * q + i];
+    }
+    return true;
+}
+
+/* ---- the direction ------------------------------------------------------- */
+
+/* How much the lies of i and j have in common, as a share of i's. */
+static double overlap(const kf_proof *p, size_t i, size_t j)
+{
+    double in_common = 0, all = 0;
+
+    for (size_t k = 0; k < p->lanes; k++) {
+        const double *x = p->X + (i * p->lanes + k) * p->m;
+
+        all += kf_dot(x, x, p->m);
+        for (size_t l = 0; l < p->lanes; l++) {
+            double d = kf_dot(x, p->X + (j * p->lanes + l) * p->m, p->m);
+
+            in_common += d * d;
+        }
+    }
+    return all > 0 ? in_common / all : 0;
+}
+
+/* Others than j, whose lies have least in common with its own first. */
+static void sort_others(kf_proof *p, size_t j, size_t count)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        size_t at = n;
+
+        if (i == j)
+            continue;
+        p->overlap[i] = overlap(p, i, j);
+        for (; at > 0 && p->overlap[p->order[at - 1]] > p->overlap[i]; at--)
+            p->order[at] = p->order[at - 1];
+        p->order[at] = i;
+        n++;
+    }
+}
+
+static double length(const double *x, size_t n)
+{
+    return sqrt(kf_dot(x, x, n));
+}
+
+/* v such that as many as can be of the others vanish and `keep` of X_j stays;
+ * used[] marks those who do not, of `count`.  What X_j v is goes to y. */
+static size_t choose_direction(kf_proof *p, size_t j, size_t count, double keep,
+                               double *y)
+{
+    size_t lanes = p->lanes, m = p->m, n = 0, others = 0, top = 0;
+    double *x = p->x, *next = p->x + lanes * m;
+    double least = keep * length(p->X + j * lanes * m, lanes * m);
+
+    memcpy(x, p->X + j * lanes * m, lanes * m * sizeof *x);
+    memset(p->used, 0, p->nodes);
+    for (size_t i = 0; i + 1 < count; i++) {
+        size_t node = p->order[i], more = n;
+
+        for (size_t l = 0; l < lanes && more < m; l++)
+            more = kf_add_direction(p->B, more, m,
+                                 p->X + (node * lanes + l) * m);
+        memcpy(next, x, lanes * m * sizeof *x);
+        for (size_t l = 0; l < lanes; l++)
+            kf_take_out(p->B, more, m, next + l * m);
+        p->used[node] = !(length(next, lanes * m) > least);
+        others += p->used[node];
+        if (p->used[node])
+            continue;
+        memcpy(x, next, lanes * m * sizeof *x);
+        n = more;
+    }
+    for (size_t l = 1; l < lanes; l++)
+        if (length(x + l * m, m) > length(x + top * m, m))
+            top = l;
+    for (size_t l = 0; l < lanes; l++)
+        y[l] = kf_dot(x + l * m, x + top * m, m) / length(x + top * m, m);
+    return others;
+}
+
+/* ---- whoever else -------------------------------------------------------- */
+
+/* What at least the nearest e of others leave of g. */
+static double nearest(kf_rivals *r, size_t e, double *g, double enough)
+{
+    double left = length(g, r->q);
+
+    while (e-- > 0 && left > enough) {
+        size_t node = kf_rivals_next(r, g);
+
+        if (node == r->nodes)
+            break;
+        kf_rivals_strike(r, node, g);
+        left = length(g, r->q);
+    }
+    return left;
+}
+
+/* Could as many columns of others by accident come as near to g as the level is
+ * to what j has of it? */
+static bool by_accident(const kf_proof *p, size_t many, double level,
+                        double left)
+{
+    double chance = 1;
+
+    for (size_t i = 0; i < many; i++)
+        chance *= (double)(p->nodes - i) / (double)(i + 1);
+    return chance * pow(level / left, (double)(p->q - many * p->lanes)) >
+           KF_ACCIDENT;
+}
+
+/* The vector that only j and those others that the direction does not spare
+ * make; others are struck from it. */
+static void vector(kf_proof *p, const uint32_t *held, size_t count, size_t j)
+{
+    memset(p->g, 0, p->q * sizeof *p->g);
+    for (size_t l = 0; l < p->lanes; l++)
+        kf_axpy(p->q, p->y[l], kf_rivals_column(&p->rivals, held[j], l), p->g);
+    kf_rivals_begin(&p->rivals);
+    for (size_t i = 0; i < count; i++)
+        if (p->used[i])
+            kf_rivals_strike(&p->rivals, held[i], p->g);
+    p->rivals.used[held[j]] = 1;
+}
+
+bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
+                      size_t liars, size_t promised, size_t over, double level)
+{
+    double enough = MARGIN * 2 * level, left;
+
+    sort_others(p, j, count);
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
+        size_t many = 1 + choose_direction(p, j, count, kept[k], p->y);
+
+        if (many + liars > over)
+            continue;
+        vector(p, held, count, j);
+        left = length(p->g, p->q);
+        if (!(nearest(&p->rivals, liars, p->g, enough) > enough))
+            continue;
+        if (promised <= liars || !by_accident(p, many, 2 * level, left) ||
+            (many + promised <= over &&
+             nearest(&p->rivals, promised - liars, p->g, enough) > enough))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,184 @@
+/* hidden.c -- what errors that parities do not see make of the output.
+ *
+ * If the results of the nodes U are wrong, their parities are H_U E_U.  Where
+ * those are no longer than a level, what the output is wrong by,
+ *
+ *     D_U E_U = (D_U H_U^+) (H_U E_U),
+ *
+ * is no larger than |D_U H_U^+| times that level.  U may be any few of the
+ * nodes: with each for a start those are added that hide it best.
+ */
+#include "syndrome.h"
+
+#include <math.h>
+
+/* Of the nodes that hide most by themselves. */
+#define STARTS 4
+
+typedef struct hidden {
+    kf_rivals rivals;
+    const double *D; /* wants x (nodes lanes); NULL: results as they are */
+    size_t wants, q;
+    uint32_t *U;
+    double *Q, *R, *z, *g, *alone;
+} hidden;
+
+static double entry(const hidden *h, size_t want, size_t result)
+{
+    size_t results = h->rivals.nodes * h->rivals.lanes;
+
+    return h->D ? h->D[want * results + result] : want == result;
+}
+
+/* |D_U H_U^+| of the first n of U, the worst want: with H_U = Q R it is the
+ * length of z, z R = D_U. */
+static double gain(hidden *h, size_t n)
+{
+    size_t lanes = h->rivals.lanes, all = n * lanes, q = h->q;
+    double worst = 0;
+
+    for (size_t i = 0; i < all; i++) {
+        const double *c =
+            kf_rivals_column(&h->rivals, h->U[i / lanes], i % lanes);
+
+        if (i == q || kf_add_direction(h->Q, i, q, c) == i)
+            return HUGE_VAL;
+        for (size_t k = 0; k <= i; k++)
+            h->R[k * q + i] = kf_dot(h->Q + k * q, c, q);
+    }
+    for (size_t w = 0; w < h->wants; w++) {
+        for (size_t i = 0; i < all; i++) {
+            h->z[i] = entry(h, w, h->U[i / lanes] * lanes + i % lanes);
+            for (size_t k = 0; k < i; k++)
+                h->z[i] -= h->z[k] * h->R[k * q + i];
+            h->z[i] /= h->R[i * q + i];
+        }
+        worst = fmax(worst, kf_dot(h->z, h->z, all));
+    }
+    return sqrt(worst);
+}
+
+/* The lane of a node that the parities see worst: a vector for others to come
+ * near to. */
+static void start(hidden *h, uint32_t node)
+{
+    const kf_rivals *r = &h->rivals;
+    double least = HUGE_VAL;
+
+    h->U[0] = node;
+    for (size_t l = 0; l < r->lanes; l++) {
+        const double *c = kf_rivals_column(r, node, l);
+
+        if (kf_dot(c, c, h->q) >= least)
+            continue;
+        least = kf_dot(c, c, h->q);
+        memcpy(h->g, c, h->q * sizeof *c);
+    }
+}
+
+/* Beginning with the node that hides most of all by itself. */
+static double hide_behind(hidden *h, size_t few)
+{
+    kf_rivals *r = &h->rivals;
+    uint32_t node = 0;
+    size_t n = 1;
+
+    for (uint32_t i = 1; i < r->nodes; i++)
+        if (h->alone[i] > h->alone[node])
+            node = i;
+    h->alone[node] = -1;
+    kf_rivals_begin(r);
+    start(h, node);
+    r->used[node] = 1;
+    for (; n < few; n++) {
+        size_t next = kf_rivals_next(r, h->g);
+
+        if (next == r->nodes)
+            break;
+        h->U[n] = (uint32_t)next;
+        kf_rivals_strike(r, next, h->g);
+    }
+    return gain(h, n);
+}
+
+static kofn_status set_up(hidden *h, size_t nodes, size_t lanes)
+{
+    TRY(kf_rivals_new(&h->rivals, nodes, lanes, h->q));
+    h->U = kf_new(nodes, sizeof *h->U);
+    h->alone = kf_new(nodes, sizeof *h->alone);
+    h->Q = kf_new((h->q + 1) * h->q, sizeof *h->Q);
+    h->R = kf_new(h->q * h->q, sizeof *h->R);
+    h->z = kf_new(nodes * lanes, sizeof *h->z);
+    h->g = kf_new(h->q, sizeof *h->g);
+    return h->U && h->alone && h->Q && h->R && h->z && h->g ? KOFN_OK
+                                                            : KOFN_NOMEM;
+}
+
+static void tear_down(hidden *h)
+{
+    kf_rivals_free(&h->rivals);
+    kf_free(h->U);
+    kf_free(h->alone);
+    kf_free(h->Q);
+    kf_free(h->R);
+    kf_free(h->z);
+    kf_free(h->g);
+}
+
+kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
+                      const double *D, size_t wants, size_t few, double *worst)
+{
+    hidden h = {.D = D, .wants = D ? wants : nodes * lanes, .q = q};
+    kofn_status st = set_up(&h, nodes, lanes);
+
+    *worst = 0;
+    if (!st) {
+        kf_rivals_of(&h.rivals, q, H, nodes * lanes);
+        for (uint32_t i = 0; i < nodes; i++) {
+            h.U[0] = i;
+            h.alone[i] = gain(&h, 1);
+            *worst = fmax(*worst, h.alone[i]);
+        }
+        for (size_t k = 0; k < kf_min(STARTS, nodes) && few > 1; k++)
+            *worst = fmax(*worst, hide_behind(&h, few));
+    }
+    tear_down(&h);
+    return st;
+}
+
+/* ---- a decoder ----------------------------------------------------------- */
+
+/* Wants in terms of results divided by the weights of their seats. */
+static kofn_status spread(kf_code *c, const kf_decoder *d, double *D)
+{
+    size_t lanes = d->results / d->seats;
+
+    for (size_t w = 0, row = 0; w < d->wants; w++) {
+        double *to = D + w * d->results;
+
+        if (d->copy[w] >= 0)
+            to[d->copy[w]] = 1;
+        else if (d->copy[w] == KF_MIXED)
+            memcpy(to, d->D + row++ * d->results, d->results * sizeof *to);
+        for (size_t r = 0; r < d->results; r++) {
+            const kf_seat *seat;
+
+            TRY(kf_code_seat(c, d->seat[r / lanes], &seat));
+            to[r] *= seat->weight > 0 ? seat->weight : 1;
+        }
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
+                         size_t q, size_t few, double *worst)
+{
+    double *D = kofn_layout_table(d->wants, d->results);
+    kofn_status st = D ? spread(c, d, D) : KOFN_NOMEM;
+
+    if (!st)
+        st = kf_hidden(H, q, d->seats, d->results / d->seats, D, d->wants, few,
+                       worst);
+    kf_free(D);
+    return st;
+}

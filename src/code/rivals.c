@@ -1,0 +1,121 @@
+/* rivals.c -- which nodes together come nearest to a vector of parities.
+ *
+ * Found greedily, one node after the other, each the one that takes most of
+ * what those before it left; not by trying all sets.
+ */
+#include "syndrome.h"
+
+#include <math.h>
+
+/* A direction of which less is left depends on others. */
+#define DEPENDENT 1e-10
+
+/* ---- orthonormal sets ---------------------------------------------------- */
+
+/* Twice, against rounding. */
+double kf_take_out(const double *Q, size_t n, size_t len, double *v)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < n; i++)
+            kf_axpy(len, -kf_dot(Q + i * len, v, len), Q + i * len, v);
+    return sqrt(kf_dot(v, v, len));
+}
+
+size_t kf_add_direction(double *Q, size_t n, size_t len, const double *v)
+{
+    double *to = Q + n * len, was = sqrt(kf_dot(v, v, len)), is;
+
+    memcpy(to, v, len * sizeof *v);
+    is = kf_take_out(Q, n, len, to);
+    if (!(is > DEPENDENT * was))
+        return n;
+    for (size_t k = 0; k < len; k++)
+        to[k] /= is;
+    return n + 1;
+}
+
+/* ---- nodes --------------------------------------------------------------- */
+
+kofn_status kf_rivals_new(kf_rivals *r, size_t nodes, size_t lanes, size_t q)
+{
+    *r = (kf_rivals){.nodes = nodes, .lanes = lanes, .q = q};
+    r->H = kf_new(nodes * lanes * q, sizeof *r->H);
+    r->W = kf_new(nodes * lanes * q, sizeof *r->W);
+    r->own = kf_new((lanes + 1) * q, sizeof *r->own);
+    r->used = kf_zero(nodes, 1);
+    return r->H && r->W && r->own && r->used ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_rivals_free(kf_rivals *r)
+{
+    kf_free(r->H);
+    kf_free(r->W);
+    kf_free(r->own);
+    kf_free(r->used);
+}
+
+void kf_rivals_of(kf_rivals *r, size_t q, const double *H, size_t ld)
+{
+    r->q = q;
+    for (size_t j = 0; j < r->nodes * r->lanes; j++)
+        for (size_t i = 0; i < q; i++)
+            r->H[j * q + i] = H[i * ld + j];
+}
+
+void kf_rivals_begin(kf_rivals *r)
+{
+    memcpy(r->W, r->H, r->nodes * r->lanes * r->q * sizeof *r->W);
+    memset(r->used, 0, r->nodes);
+}
+
+const double *kf_rivals_column(const kf_rivals *r, size_t node, size_t lane)
+{
+    return r->H + (node * r->lanes + lane) * r->q;
+}
+
+/* Directions of what is left of a node. */
+static size_t own_directions(kf_rivals *r, size_t node)
+{
+    size_t n = 0;
+
+    for (size_t l = 0; l < r->lanes; l++) {
+        const double *w = r->W + (node * r->lanes + l) * r->q;
+
+        if (kf_dot(w, w, r->q) > DEPENDENT * DEPENDENT)
+            n = kf_add_direction(r->own, n, r->q, w);
+    }
+    return n;
+}
+
+size_t kf_rivals_next(kf_rivals *r, const double *g)
+{
+    size_t best = r->nodes;
+    double most = 0;
+
+    for (size_t i = 0; i < r->nodes; i++) {
+        size_t n = r->used[i] ? 0 : own_directions(r, i);
+        double all = 0;
+
+        for (size_t k = 0; k < n; k++) {
+            double d = kf_dot(r->own + k * r->q, g, r->q);
+
+            all += d * d;
+        }
+        if (all > most) {
+            most = all;
+            best = i;
+        }
+    }
+    return best;
+}
+
+void kf_rivals_strike(kf_rivals *r, size_t node, double *g)
+{
+    size_t n = own_directions(r, node);
+
+    r->used[node] = 1;
+    kf_take_out(r->own, n, r->q, g);
+    for (size_t j = 0; j < r->nodes; j++)
+        for (size_t l = 0; l < r->lanes && !r->used[j]; l++)
+            kf_take_out(r->own, n, r->q, r->W + (j * r->lanes + l) * r->q);
+}

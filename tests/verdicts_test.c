@@ -1,0 +1,534 @@
+/* verdicts_test.c -- a campaign of wrong results against the verdicts on them.
+ *
+ * Rounds of every scheme with redundancy, few columns wide or many, in which
+ * some of the workers err in every way that is thought of; answers come in a
+ * random order and are asked for as the coordinator asks.  Whatever happens:
+ * nobody honest is named, and what is delivered is as near to what honest
+ * workers would have made of it as the floor says.
+ *
+ * The short form is a matter of seconds; KOFN_TEST_SCALE=1000 is the campaign
+ * of docs/errors.md, whose tables are what this prints. */
+#include "support.h"
+
+#include "base/rng.h"
+#include "code/suspect.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define EVERY 20
+#else
+#define EVERY 1
+#endif
+
+#define MOST_NODES 18
+#define MOST_COLUMNS 64
+/* Where more than this may hide one answer more is wanted, as in guard.c. */
+#define HIDDEN_F64 1e-6
+#define HIDDEN_F32 1e-2
+
+static const struct {
+    const char *spec;
+    size_t nodes;
+    bool copies; /* seats with the same rows */
+} codes[] = {
+    {"mds:k=4", 9, false},
+    {"mds:k=9", 18, false},
+    {"mds:k=5,basis=harmonic", 9, false},
+    {"mds:k=9,basis=harmonic", 18, false},
+    {"mds:k=9,basis=gauss_sys", 18, false},
+    {"mds:k=5,basis=gauss", 10, false},
+    {"elastic:k=4", 8, false},
+    {"elastic:k=5,basis=gauss_sys", 10, false},
+    {"replication:k=2", 8, true},
+    {"polynomial:m=2,p=2", 9, false},
+    {"polynomial:m=2,p=2,basis=circle", 9, false},
+    {"matdot:n=3", 8, false},
+    {"matdot:n=2,angles=5", 12, true},
+    {"polydot:m=2,n=1,p=2", 8, false},
+    {"gpd:m=2,n=2,p=1", 10, false},
+    {"gpd:m=2,n=2,p=2", 14, false},
+};
+
+#define CODES (sizeof codes / sizeof *codes)
+
+static const size_t widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 64};
+
+#define WIDTHS (sizeof widths / sizeof *widths)
+
+typedef enum way {
+    FLIP, EXPONENT, DENSE, CONSTANT, DOUBLED, STALE, ZEROS, SWAPPED, WAYS
+} way;
+
+static const char *const way_names[] = {
+    "one flipped bit", "flipped exponent", "0.1 to 1e6 alarms",
+    "the same constant", "scaled by two", "of the round before", "zeros",
+    "two swapped"};
+
+typedef enum mode { PROBABILISTIC, ADVERSARIAL, DETECT, MODES } mode;
+
+static const char *const mode_names[] = {"probabilistic", "adversarial",
+                                         "detect"};
+
+/* ---- a fleet and its round ----------------------------------------------- */
+
+typedef struct fleet {
+    kofn_plan *plan;
+    kf_code *code;
+    kf_cache *cache;
+    size_t nodes, k, enough, lanes, rows, symbols;
+    double *G; /* rows x symbols, in units of the weights */
+    double weight[MOST_NODES];
+} fleet;
+
+typedef struct trial {
+    const fleet *f;
+    kf_rng r;
+    size_t columns, liars;
+    way way;
+    mode mode;
+    bool wide; /* double precision */
+    double *sent, *honest;
+    bool lied[MOST_NODES];
+    uint32_t order[MOST_NODES]; /* in which answers come */
+} trial;
+
+typedef enum end { RIGHT, DECLARED, ENDS } end;
+
+static void fleet_up(fleet *f, size_t which)
+{
+    kofn_problem pb = {KOFN_MATMUL, 1000, 96, 1000, KOFN_F64, false};
+
+    *f = (fleet){.nodes = codes[which].nodes};
+    assert_ok(kofn_plan_new(&f->plan, &pb, codes[which].spec, f->nodes, 5));
+    assert_ok(kf_code_new(&f->code, f->plan));
+    kf_code_uneven(f->code);
+    assert_ok(kf_cache_new(&f->cache, f->code, 100 << 20));
+    f->k = f->plan->layout.threshold;
+    f->enough = f->plan->layout.enough;
+    f->lanes = f->plan->layout.lanes;
+    f->nodes /= f->plan->layout.groups;
+    f->rows = f->nodes * f->lanes;
+    f->symbols = f->plan->layout.symbols;
+    f->G = kofn_layout_table(f->rows, f->symbols);
+    assert_non_null(f->G);
+    for (size_t r = 0; r < f->rows; r++) {
+        const kf_row *g;
+        const kf_seat *s;
+
+        assert_ok(kf_code_seat(f->code, r / f->lanes, &s));
+        f->weight[r / f->lanes] = s->weight;
+        g = &s->G[r % f->lanes];
+        for (size_t e = 0; e < g->n; e++)
+            f->G[r * f->symbols + g->col[e]] = g->val[e] / s->weight;
+    }
+}
+
+static void fleet_down(fleet *f)
+{
+    kf_free(f->G);
+    kf_cache_free(f->cache);
+    kf_code_free(f->code);
+    kofn_plan_free(f->plan);
+}
+
+static double unit(const trial *t)
+{
+    return t->wide ? 0x1p-52 : 0x1p-23;
+}
+
+/* As check.c has it for sums of about a hundred terms. */
+static double noise(const trial *t)
+{
+    return 1.5 * unit(t);
+}
+
+static double alarm_level(const trial *t)
+{
+    return (t->wide ? 64 : 6) * 1.8 * unit(t);
+}
+
+/* As a worker rounds. */
+static double rounded(const trial *t, double x)
+{
+    return t->wide ? x : (double)(float)x;
+}
+
+static void honest_results(trial *t, double *Y)
+{
+    const fleet *f = t->f;
+    size_t m = t->columns;
+    double *X = kf_new(f->symbols * m, sizeof *X);
+
+    assert_non_null(X);
+    for (size_t i = 0; i < f->symbols * m; i++)
+        X[i] = 0.1 * kf_rng_normal(&t->r);
+    for (size_t i = 0; i < f->rows; i++)
+        for (size_t c = 0; c < m; c++) {
+            double y = 0.5 * unit(t) * kf_rng_normal(&t->r);
+
+            for (size_t s = 0; s < f->symbols; s++)
+                y += f->G[i * f->symbols + s] * X[s * m + c];
+            Y[i * m + c] = rounded(t, y);
+        }
+    kf_free(X);
+}
+
+static void shuffle(uint32_t *x, size_t n, kf_rng *r)
+{
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = i;
+    for (size_t i = 0; i < n; i++) {
+        size_t j = i + kf_rng_below(r, n - i);
+        uint32_t t = x[i];
+
+        x[i] = x[j];
+        x[j] = t;
+    }
+}
+
+/* ---- ways to err ---------------------------------------------------------- */
+
+static double flipped(trial *t, double x, size_t first, size_t bits)
+{
+    size_t bit = first + kf_rng_below(&t->r, bits);
+
+    if (t->wide) {
+        uint64_t b;
+
+        memcpy(&b, &x, sizeof b);
+        b ^= UINT64_C(1) << bit;
+        memcpy(&x, &b, sizeof x);
+        return x;
+    }
+    {
+        float y = (float)x;
+        uint32_t b;
+
+        memcpy(&b, &y, sizeof b);
+        b ^= UINT32_C(1) << bit;
+        memcpy(&y, &b, sizeof y);
+        return (double)y;
+    }
+}
+
+static void flip(trial *t, double *y, size_t n, bool exponent)
+{
+    double *one = y + kf_rng_below(&t->r, n);
+    size_t bits = t->wide ? 64 : 32, mantissa = t->wide ? 52 : 23;
+
+    *one = exponent ? flipped(t, *one, mantissa, bits - 1 - mantissa)
+                    : flipped(t, *one, 0, bits);
+}
+
+static void err(trial *t, size_t node, const double *other, double constant)
+{
+    size_t n = t->f->lanes * t->columns;
+    double *y = t->sent + node * n;
+    double size = alarm_level(t) * pow(10, 7 * kf_rng_uniform(&t->r) - 1);
+
+    switch (t->way) {
+    case FLIP:
+    case EXPONENT:
+        flip(t, y, n, t->way == EXPONENT);
+        break;
+    case DENSE:
+        for (size_t i = 0; i < n; i++)
+            y[i] = rounded(t, y[i] + size * kf_rng_normal(&t->r));
+        break;
+    case CONSTANT:
+        for (size_t i = 0; i < n; i++)
+            y[i] = rounded(t, y[i] + constant / t->f->weight[node]);
+        break;
+    case DOUBLED:
+        for (size_t i = 0; i < n; i++)
+            y[i] *= 2;
+        break;
+    case STALE:
+        memcpy(y, other + node * n, n * sizeof *y);
+        break;
+    case ZEROS:
+        memset(y, 0, n * sizeof *y);
+        break;
+    case SWAPPED:
+    case WAYS:
+        break;
+    }
+}
+
+/* Each sends what the next one of them should, as far as numbers go. */
+static void swap_results(trial *t, const uint32_t *liar)
+{
+    size_t n = t->f->lanes * t->columns;
+
+    for (size_t i = 0; i < t->liars; i++) {
+        size_t from = liar[(i ^ 1) < t->liars ? i ^ 1 : i], to = liar[i];
+        double f = t->f->weight[from] / t->f->weight[to];
+
+        for (size_t k = 0; k < n; k++)
+            t->sent[to * n + k] = rounded(t, t->honest[from * n + k] * f);
+    }
+}
+
+static void spoil(trial *t)
+{
+    size_t n = t->f->lanes * t->columns;
+    uint32_t liar[MOST_NODES];
+    double *other = kf_new(t->f->rows * t->columns, sizeof *other);
+    double constant = pow(10, 3 * kf_rng_uniform(&t->r) - 3);
+
+    assert_non_null(other);
+    honest_results(t, other);
+    shuffle(liar, t->f->nodes, &t->r);
+    for (size_t i = 0; i < t->liars && t->way != SWAPPED; i++)
+        err(t, liar[i], other, constant);
+    if (t->way == SWAPPED)
+        swap_results(t, liar);
+    for (size_t i = 0; i < t->f->nodes; i++)
+        t->lied[i] = memcmp(t->sent + i * n, t->honest + i * n,
+                            n * sizeof *other) != 0;
+    kf_free(other);
+}
+
+/* ---- a verdict, as the coordinator asks for it ---------------------------- */
+
+typedef struct verdict {
+    kofn_status st;
+    uint32_t seat[MOST_NODES];
+    size_t n, count;
+    uint8_t found[MOST_NODES];
+    double floor;
+} verdict;
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* NULL: these do not decode. */
+static const kf_decoder *decoder(const fleet *f, const uint32_t *seat, size_t n)
+{
+    const kf_decoder *d;
+    kofn_status st;
+
+    kf_cache_trim(f->cache);
+    st = kf_cache_get(f->cache, seat, n, false, &d);
+    assert_int_not_equal(st, KOFN_NOMEM);
+    return st ? NULL : d;
+}
+
+static size_t half(const fleet *f)
+{
+    return (f->nodes - f->k) / 2;
+}
+
+static void left_over(const verdict *v, uint32_t *seat, size_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < v->n; i++)
+        if (!v->found[i])
+            seat[(*n)++] = v->seat[i];
+}
+
+/* The first n answers. */
+static void ask(const trial *t, size_t n, verdict *v)
+{
+    const fleet *f = t->f;
+    size_t each = f->lanes * t->columns, over = n - kf_min(n, f->k);
+    size_t spare = t->mode == ADVERSARIAL ? kf_max(half(f), 1) : 1;
+    size_t most = t->mode == DETECT ? 0 : n - f->enough - spare, rest;
+    double *Y = kf_new(n * each, sizeof *Y), hidden = 0;
+    const kf_decoder *d;
+    kf_evidence e = {.nodes = n, .lanes = f->lanes, .closed = f->lanes == 4,
+                     .columns = t->columns, .Y = Y, .noise = noise(t),
+                     .alarm = alarm_level(t), .bound = 3, .over = over,
+                     .liars = kf_max(half(f), spare),
+                     .promised = t->mode == ADVERSARIAL
+                                     ? kf_max(half(f), spare)
+                                     : f->nodes - f->k - 1};
+    uint32_t seat[MOST_NODES];
+
+    assert_non_null(Y);
+    v->n = n;
+    memcpy(v->seat, t->order, n * sizeof *seat);
+    qsort(v->seat, n, sizeof *seat, by_number);
+    for (size_t i = 0; i < n; i++)
+        memcpy(Y + i * each, t->sent + v->seat[i] * each, each * sizeof *Y);
+    if (!t->wide)
+        most = kf_min(most, (n - f->enough) / 2);
+    v->st = KOFN_AGAIN;
+    memset(v->found, 0, sizeof v->found);
+    d = decoder(f, v->seat, n);
+    if (d) {
+        assert_ok(kf_cache_parity(f->cache, d, &e.H, &e.q));
+        v->st = kf_suspect(&e, most, v->found, &v->count, &v->floor);
+        assert_int_not_equal(v->st, KOFN_NOMEM);
+    }
+    kf_free(Y);
+    if (v->st)
+        return;
+    left_over(v, seat, &rest);
+    d = decoder(f, seat, rest);
+    if (d)
+        assert_ok(kf_cache_hidden(f->cache, d,
+                                  kf_min(e.liars, rest - kf_min(rest, f->k)),
+                                  &hidden));
+    v->floor *= hidden;
+    if (!d || !(v->floor <= (t->wide ? HIDDEN_F64 : HIDDEN_F32)))
+        v->st = KOFN_AGAIN;
+}
+
+/* ---- what must hold -------------------------------------------------------- */
+
+static void describe(const trial *t, const char *what)
+{
+    fail_msg("%s of %zu, %s, %zu columns, float%d, %zu liars, %s: %s",
+             t->f->plan->spec, t->f->nodes, mode_names[t->mode], t->columns,
+             t->wide ? 64 : 32, t->liars, way_names[t->way], what);
+}
+
+static void nobody_honest(const trial *t, const verdict *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (v->found[i] == KF_LIED && !t->lied[v->seat[i]])
+            describe(t, "somebody honest was named");
+}
+
+/* Every entry of what is delivered, beside what it would have been. */
+static void near_enough(const trial *t, const verdict *v)
+{
+    const fleet *f = t->f;
+    uint32_t seat[MOST_NODES];
+    const kf_decoder *d;
+    size_t n, m = t->columns;
+
+    left_over(v, seat, &n);
+    d = decoder(f, seat, n);
+    for (size_t w = 0, row = 0; w < d->wants; w++) {
+        const double *D = d->D + row * d->results;
+
+        row += d->copy[w] == KF_MIXED;
+        for (size_t c = 0; c < m; c++) {
+            double off = 0;
+
+            for (size_t r = 0; r < d->results; r++) {
+                size_t node = seat[r / f->lanes];
+                size_t at = (node * f->lanes + r % f->lanes) * m + c;
+                double by = d->copy[w] == KF_MIXED ? D[r]
+                            : d->copy[w] == (int32_t)r;
+
+                if (t->lied[node])
+                    off += by * f->weight[node] * (t->sent[at] - t->honest[at]);
+            }
+            if (!(fabs(off) <= v->floor))
+                describe(t, "a wrong result was delivered");
+        }
+    }
+}
+
+static end run(trial *t)
+{
+    const fleet *f = t->f;
+    size_t spare = t->mode == ADVERSARIAL ? kf_max(half(f), 1) : 1, n;
+    end e = DECLARED;
+
+    t->sent = kf_new(f->rows * t->columns, sizeof *t->sent);
+    t->honest = kf_new(f->rows * t->columns, sizeof *t->honest);
+    assert_true(t->sent && t->honest);
+    honest_results(t, t->honest);
+    memcpy(t->sent, t->honest, f->rows * t->columns * sizeof *t->sent);
+    spoil(t);
+    shuffle(t->order, f->nodes, &t->r);
+    for (n = f->enough + spare; n <= f->nodes; n++) {
+        verdict v;
+
+        ask(t, n, &v);
+        nobody_honest(t, &v);
+        if (v.st == KOFN_OK) {
+            near_enough(t, &v);
+            e = RIGHT;
+            break;
+        }
+        if (t->mode == DETECT && v.st == KOFN_CORRUPT)
+            break;
+    }
+    kf_free(t->sent);
+    kf_free(t->honest);
+    return e;
+}
+
+/* ---- the campaign ----------------------------------------------------------- */
+
+typedef struct tally {
+    size_t rounds, declared;
+} tally;
+
+static size_t most_liars(const fleet *f, mode m)
+{
+    return m == ADVERSARIAL ? half(f)
+           : m == DETECT    ? f->nodes - f->k - 1
+                            : f->nodes - f->k - 1;
+}
+
+static void print_table(tally table[MODES][2][WIDTHS])
+{
+    print_message("    declared failures by width; up to half, and beyond\n");
+    for (size_t m = 0; m < DETECT; m++)
+        for (size_t b = 0; b < 2; b++) {
+            print_message("    %-13s %s", mode_names[m], b ? ">" : "<=");
+            for (size_t w = 0; w < WIDTHS; w++)
+                print_message("  %zu: %zu/%zu", widths[w],
+                              table[m][b][w].declared, table[m][b][w].rounds);
+            print_message("\n");
+        }
+}
+
+static void campaign(void **state)
+{
+    static tally table[MODES][2][WIDTHS];
+    size_t rounds = (size_t)ceil(test_scale() / EVERY), all = 0;
+
+    (void)state;
+    for (size_t z = 0; z < CODES; z++) {
+        fleet f;
+
+        fleet_up(&f, z);
+        for (size_t i = 0; i < rounds * WIDTHS * WAYS * MODES; i++) {
+            trial t = {.f = &f,
+                       .r = kf_rng_stream(1, KF_FOR_SAMPLE, (uint32_t)z,
+                                          (uint32_t)i)};
+            size_t w = i % WIDTHS;
+            tally *to;
+
+            t.columns = widths[w];
+            t.way = (way)(i / WIDTHS % WAYS);
+            t.mode = (mode)(i / WIDTHS / WAYS % MODES);
+            t.wide = kf_rng_below(&t.r, 2);
+            t.liars = most_liars(&f, t.mode);
+            /* copies that fail alike are right about it */
+            if (t.way >= CONSTANT && codes[z].copies && t.mode != ADVERSARIAL)
+                t.liars = 1;
+            if (t.liars)
+                t.liars = 1 + kf_rng_below(&t.r, t.liars);
+            to = &table[t.mode][t.liars > half(&f)][w];
+            to->rounds++;
+            to->declared += run(&t) == DECLARED;
+            all++;
+        }
+        fleet_down(&f);
+    }
+    print_message("    %zu rounds: nobody honest named, nothing wrong "
+                  "delivered\n", all);
+    print_table(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(campaign)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
