@@ -146,6 +146,7 @@ static void reports(void **state)
     (void)state;
     o.events = events;
     o.event_count = 4;
+    o.late = -1; /* on a busy machine others would be asked as well */
     for (int sim = 0; sim < 2; sim++) {
         kofn_report rep, total;
         kofn_time took = 0;
