@@ -445,6 +445,50 @@ static void only_the_rest_is_sent(void **state)
     fleet_down(&f);
 }
 
+/* ---- who never stores ----------------------------------------------------------------- */
+
+/* It says hello and then nothing: it holds up no more than one round, and that
+ * for no longer than the lease. */
+static void a_joiner_that_never_stores(void **state)
+{
+    kofn_options o = KOFN_OPTIONS_INIT;
+    rig_kind k = {.spec = "mds:k=2", .workers = 3, .m = 60, .n = 8, .p = 1,
+                  .opt = &o};
+    const kf_head hello = {.type = KF_WIRE_HELLO};
+    unsigned char head[KF_HEAD];
+    kofn_transport *spoke;
+    kofn_packet p;
+    kofn_report rep;
+    fleet f;
+    rig r;
+
+    (void)state;
+    o.lease = KOFN_SECOND / 5;
+    rig_inputs(&r, &k);
+    fleet_init(&f, NULL);
+    assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, 3, NULL), &o));
+    assert_ok(rig_place(&r));
+    assert_ok(rig_round(&r, NULL));
+    spoke = loop_spoke(&f.net);
+    assert_ok(spoke->wait(spoke, KOFN_SECOND, &p));
+    assert_int_equal(p.what, KOFN_CAME);
+    kf_head_write(head, &hello);
+    assert_ok(spoke->send(spoke, p.peer, head, sizeof head, NULL, 0, false,
+                          NULL, NULL));
+    for (int round = 0; round < 4; round++) {
+        rig_next(&r, (uint64_t)round);
+        assert_ok(kofn_begin(r.job, &r.x, &r.y));
+        assert_int_equal(kofn_pump(r.job, 20 * KOFN_SECOND, &rep), KOFN_OK);
+        assert_true(rig_error(&r) <= 1e-12);
+    }
+    assert_int_equal(rep.workers, 4);
+    assert_int_equal(rep.states[3], 's');
+    assert_int_equal(rep.live, 3);
+    spoke->close(spoke, 0);
+    rig_down(&r);
+    fleet_down(&f);
+}
+
 /* ---- another version ------------------------------------------------------------------ */
 
 /* Such a head as kofn `version` might send. */
@@ -546,6 +590,7 @@ int main(void)
         cmocka_unit_test(narrow_pipes),
         cmocka_unit_test(files_of_workers),
         cmocka_unit_test(only_the_rest_is_sent),
+        cmocka_unit_test(a_joiner_that_never_stores),
         cmocka_unit_test(a_worker_of_another_version),
         cmocka_unit_test(a_coordinator_of_another_version),
         cmocka_unit_test(gradients_by_name),

@@ -383,6 +383,34 @@ static void add(kofn_report *t, const kofn_report *r)
     t->parts = r->parts;
 }
 
+/* So many answers of the workers at the start that any such set is enough. */
+static size_t enough(const kofn_plan *p)
+{
+    const kofn_layout *L = &p->layout;
+    size_t seats = kf_ceil_div(L->threshold, L->turns);
+
+    return p->workers - (p->workers / L->groups - seats);
+}
+
+/* Who is given a block is waited for.  But where the others are enough, nobody
+ * is for longer than the lease after any of them had its own: a joiner that
+ * never stores would hold every round. */
+static bool wait_for_blocks(kofn_job *j, const kofn_core_view *v,
+                            kofn_time *atmost)
+{
+    kofn_time now = kf_wall(), most = lease(j), left;
+
+    if (j->storing != v->storing) {
+        j->storing = v->storing;
+        j->storing_since = now;
+    }
+    if (v->storing == 0 || most == 0 || v->live < enough(j->plan))
+        return v->storing > 0;
+    left = j->storing_since + most - now;
+    *atmost = *atmost < left ? *atmost : left;
+    return left > 0;
+}
+
 /* One step towards the beginning: everybody who is to come at the start says
  * hello and gets a block, what is to happen before the round happens, and
  * those who come by that are served as well. */
@@ -393,7 +421,7 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     kofn_core_view v;
 
     kofn_core_look(j->core, &v);
-    if (j->greeted < j->port->workers || v.storing > 0)
+    if (wait_for_blocks(j, &v, &atmost) || j->greeted < j->port->workers)
         return kf_job_turn(j, atmost);
     if (j->next_event < j->opt.event_count &&
         (j->opt.events[j->next_event].round < count ||

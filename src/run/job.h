@@ -48,6 +48,8 @@ struct kofn_job {
     size_t *owed_seat; /* ... and of which seats           */
     size_t owing, owed_cap, owed_seat_cap;
     size_t greeted; /* workers that said HELLO and may have a seat */
+    size_t storing; /* workers with a block on its way ...         */
+    kofn_time storing_since; /* ... as many as that, by the wall   */
     kofn_time asked; /* when the first round was, on the wall; 0: it is not */
     bool started;    /* there were enough workers for it */
 
