@@ -317,9 +317,9 @@ typedef struct kofn_report {
     size_t liars;          /* so many principals may lie together, whatever they
                               know, and no wrong answer passes; 0 where nothing
                               is checked; in totals the fewest of any round   */
-    double floor;          /* wrong by less than this, in units of row norm of
-                              A times column norm of the input, may pass; 0:
-                              nothing was checked                             */
+    double floor;          /* an entry of the output may be wrong by less than
+                              this, in units of row norm of A times column
+                              norm of the input; 0: nothing was checked       */
     uint64_t sent, received; /* bytes handed to the port, of blocks and of each
                                 task's input; and taken from it, of results   */
     const double *weights; /* KOFN_SUM: per part j, the answer is the sum of
