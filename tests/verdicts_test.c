@@ -510,7 +510,7 @@ static void campaign(void **state)
             t.wide = kf_rng_below(&t.r, 2);
             t.liars = most_liars(&f, t.mode);
             /* copies that fail alike are right about it */
-            if (t.way >= CONSTANT && codes[z].copies && t.mode != ADVERSARIAL)
+            if (t.way != DENSE && codes[z].copies && t.mode != ADVERSARIAL)
                 t.liars = 1;
             if (t.liars)
                 t.liars = 1 + kf_rng_below(&t.r, t.liars);
