@@ -429,6 +429,28 @@ static inline void audit_view(const body *b)
         check(b, v.rows[w] == rows[w]);
 }
 
+/* What is remembered so that seats need not be looked through. */
+static inline void audit_seats(const body *b)
+{
+    const kofn_core *c = b->core;
+    size_t in_state[KF_WORKER_STATES] = {0};
+
+    for (size_t g = 0; g < groups(b); g++) {
+        size_t members = 0;
+
+        for (size_t s = g; s < c->seats; s += groups(b)) {
+            members += c->seat[s] != KF_NOBODY;
+            check(b, c->seat[s] != KF_NOBODY ||
+                         s / groups(b) >= c->ledger[g].taken);
+        }
+        check(b, c->ledger[g].members == members);
+        check(b, members >= c->fewest + (g < c->fuller));
+    }
+    for (size_t w = 0; w < c->workers; w++)
+        in_state[c->worker[w].state]++;
+    check(b, memcmp(in_state, c->in_state, sizeof in_state) == 0);
+}
+
 /* A seat that could still say something about this cell. */
 static inline bool can_help(const body *b, const kf_cell *cell, const man *m)
 {
@@ -479,6 +501,7 @@ static inline void audit(const body *b)
     bool room = false;
 
     audit_view(b);
+    audit_seats(b);
     audit_waiting(b);
     for (size_t g = 0; g < groups(b); g++) {
         room |= !full(b, g);

@@ -326,6 +326,48 @@ static void groups_stand_side_by_side(void **state)
     kofn_plan_free(p);
 }
 
+/* Tell a core without a body. */
+static void tell_alone(kofn_core *c, kofn_event_type type, size_t worker)
+{
+    kofn_event ev = {.type = type, .worker = (uint32_t)worker};
+    kofn_action a;
+
+    assert_ok(kofn_core_step(c, &ev));
+    while (kofn_core_next(c, &a))
+        continue;
+}
+
+/* However many groups and seats there are, each joiner looks at a few. */
+static void many_find_their_seats(void **state)
+{
+    static const char *const spec[] = {"uncoded", "replication:k=1000",
+                                       "elastic:k=2", "elastic:k=8,groups=4"};
+    enum { N = 3000 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++) {
+        kofn_plan *p = make_plan(spec[i], N, 2);
+        kofn_core *c;
+
+        assert_ok(kofn_core_new(&c, p, NULL));
+        for (size_t w = 0; w < N; w++)
+            tell_alone(c, KOFN_EV_JOINED, w);
+        assert_int_equal(kofn_core_storing(c), N);
+        assert_in_range(c->looked, 0, 4 * N);
+        c->looked = 0;
+        for (size_t w = N; w-- > 0;) /* a seat is left, and found at once */
+            tell_alone(c, KOFN_EV_LEFT, w);
+        for (size_t w = N; w < 2 * N; w++)
+            tell_alone(c, KOFN_EV_JOINED, w);
+        assert_int_equal(kofn_core_storing(c), N);
+        for (size_t s = 0; s < N; s++)
+            assert_int_equal(c->seat[s], N + s);
+        assert_in_range(c->looked, 0, 4 * N);
+        kofn_core_free(c);
+        kofn_plan_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +380,7 @@ int main(void)
         cmocka_unit_test(seats_are_reused_lowest_first),
         cmocka_unit_test(without_a_seat_one_stands_by),
         cmocka_unit_test(groups_stand_side_by_side),
+        cmocka_unit_test(many_find_their_seats),
     };
 
     return cmocka_run_group_tests_name("core", tests, NULL, NULL);

@@ -336,6 +336,16 @@ char kofn_core_worker(const kofn_core *c, uint32_t worker)
     return worker < c->workers ? "?bslngqm"[c->worker[worker].state] : '?';
 }
 
+size_t kofn_core_live(const kofn_core *c)
+{
+    return c->in_state[KF_WORKER_LIVE] + c->in_state[KF_WORKER_LEAVING];
+}
+
+size_t kofn_core_storing(const kofn_core *c)
+{
+    return c->in_state[KF_WORKER_STORING];
+}
+
 static size_t needed(const kofn_core *c)
 {
     size_t spare = 0;
@@ -367,13 +377,10 @@ void kofn_core_look(const kofn_core *c, kofn_core_view *v)
                           .dropped = c->dropped,
                           .late = c->late,
                           .rows = c->rows,
+                          .live = kofn_core_live(c),
+                          .storing = kofn_core_storing(c),
+                          .standby = c->in_state[KF_WORKER_STANDBY],
                           .lies = c->lies,
                           .corrupt = c->corrupt,
                           .workers = c->workers};
-    for (size_t i = 0; i < c->workers; i++) {
-        v->live += c->worker[i].state == KF_WORKER_LIVE ||
-                   c->worker[i].state == KF_WORKER_LEAVING;
-        v->storing += c->worker[i].state == KF_WORKER_STORING;
-        v->standby += c->worker[i].state == KF_WORKER_STANDBY;
-    }
 }

@@ -8,6 +8,13 @@
  */
 #include "state.h"
 
+static void set_state(kofn_core *c, uint32_t worker, kf_worker_state state)
+{
+    c->in_state[c->worker[worker].state]--;
+    c->in_state[state]++;
+    c->worker[worker].state = state;
+}
+
 bool kf_can_work(const kofn_core *c, const kf_worker *w)
 {
     return w->state == KF_WORKER_LIVE && w->from <= c->round &&
@@ -61,15 +68,6 @@ kofn_status kf_live_members(kofn_core *c, size_t group, size_t *n)
 
 /* ---- sitting down -------------------------------------------------------- */
 
-static size_t members(const kofn_core *c, size_t group)
-{
-    size_t n = 0;
-
-    for (size_t s = group; s < c->seats; s += c->plan->layout.groups)
-        n += c->seat[s] != KF_NOBODY;
-    return n;
-}
-
 /* Has this seat answered in the round that is under way? */
 static bool answered(const kofn_core *c, size_t seat)
 {
@@ -82,14 +80,18 @@ static bool answered(const kofn_core *c, size_t seat)
 /* The lowest empty seat of a group; beyond the last when all are taken.  Where
  * answers are whole one that has answered in this round, before its worker
  * left, is taken last: nothing more can come of it. */
-static size_t empty_seat(const kofn_core *c, size_t group)
+static size_t empty_seat(kofn_core *c, size_t group)
 {
     bool whole = c->plan->layout.whole && c->state != KF_ROUND_IDLE;
-    size_t spent = SIZE_MAX, s = group;
+    size_t groups = c->plan->layout.groups, spent = SIZE_MAX, s;
+    size_t *taken = &c->ledger[group].taken;
 
-    for (; s < c->seats; s += c->plan->layout.groups) {
-        if (c->seat[s] != KF_NOBODY)
+    for (s = group + *taken * groups; s < c->seats; s += groups) {
+        c->looked++;
+        if (c->seat[s] != KF_NOBODY) {
+            *taken += s == group + *taken * groups;
             continue;
+        }
         if (!whole || !answered(c, s))
             return s;
         spent = kf_min(spent, s);
@@ -97,20 +99,51 @@ static size_t empty_seat(const kofn_core *c, size_t group)
     return kf_min(spent, s);
 }
 
-static bool choose_seat(const kofn_core *c, size_t *seat)
+/* The first of the groups with the fewest members. */
+static size_t smallest_group(kofn_core *c)
 {
-    const kofn_plan *p = c->plan;
-    size_t fewest = SIZE_MAX;
+    size_t groups = c->plan->layout.groups;
 
-    for (size_t g = 0; g < p->layout.groups; g++) {
-        size_t s = empty_seat(c, g), n = members(c, g);
-
-        if (kf_local(p, s) < p->layout.max_seats && n < fewest) {
-            fewest = n;
-            *seat = s;
+    while (c->ledger[c->fuller].members > c->fewest) {
+        c->looked++;
+        if (++c->fuller == groups) {
+            c->fuller = 0;
+            c->fewest++;
         }
     }
-    return fewest != SIZE_MAX;
+    return c->fuller;
+}
+
+static bool choose_seat(kofn_core *c, size_t *seat)
+{
+    size_t group = smallest_group(c);
+
+    if (c->ledger[group].members >= c->plan->layout.max_seats)
+        return false;
+    *seat = empty_seat(c, group);
+    return true;
+}
+
+static void take_seat(kofn_core *c, uint32_t worker, size_t seat)
+{
+    c->seat[seat] = worker;
+    c->worker[worker].seat = (uint32_t)seat;
+    c->ledger[kf_group(c->plan, seat)].members++;
+}
+
+static void free_seat(kofn_core *c, size_t seat)
+{
+    size_t group = kf_group(c->plan, seat);
+    kf_ledger *l = &c->ledger[group];
+
+    c->seat[seat] = KF_NOBODY;
+    l->members--;
+    l->taken = kf_min(l->taken, kf_local(c->plan, seat));
+    if (l->members < c->fewest ||
+        (l->members == c->fewest && group < c->fuller)) {
+        c->fewest = l->members;
+        c->fuller = group;
+    }
 }
 
 /* Does its principal have all the seats that it may have? */
@@ -135,16 +168,15 @@ bool kofn_core_crowded(const kofn_core *c, uint32_t worker)
 
 static kofn_status sit(kofn_core *c, uint32_t worker)
 {
-    kf_worker *w = &c->worker[worker];
     const kf_seat *rows;
     size_t seat;
 
     if (kf_banned(c, worker)) {
-        w->state = KF_WORKER_QUARANTINED;
+        set_state(c, worker, KF_WORKER_QUARANTINED);
         return KOFN_OK;
     }
-    if (has_its_seats(c, w->principal) || !choose_seat(c, &seat)) {
-        w->state = KF_WORKER_STANDBY;
+    if (has_its_seats(c, c->worker[worker].principal) || !choose_seat(c, &seat)) {
+        set_state(c, worker, KF_WORKER_STANDBY);
         return KOFN_OK;
     }
     TRY(kf_code_seat(c->code, kf_local(c->plan, seat), &rows));
@@ -152,9 +184,8 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
         TRY(kf_grow(&c->seat, &c->seat_cap, c->seats, sizeof *c->seat));
         c->seat[c->seats++] = KF_NOBODY;
     }
-    c->seat[seat] = worker;
-    w->seat = (uint32_t)seat;
-    w->state = KF_WORKER_STORING;
+    take_seat(c, worker, seat);
+    set_state(c, worker, KF_WORKER_STORING);
     return kf_act(c, (kofn_action){.type = KOFN_DO_STORE,
                                    .worker = worker,
                                    .seat = seat});
@@ -169,6 +200,7 @@ static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
         c->rows[c->workers] = 0;
         c->lies[c->workers] = 0;
         c->worker[c->workers++] = (kf_worker){.seat = KF_NOBODY};
+        c->in_state[KF_WORKER_UNKNOWN]++;
     }
     while (principal && c->principals <= principal) {
         TRY(kf_grow(&c->principal, &c->principal_cap, c->principals,
@@ -215,7 +247,7 @@ kofn_status kf_stored(kofn_core *c, uint32_t worker)
         return KOFN_OK;
     }
     w = &c->worker[worker];
-    w->state = KF_WORKER_LIVE;
+    set_state(c, worker, KF_WORKER_LIVE);
     w->from = c->round + (c->state == KF_ROUND_RUNNING);
     /* Perhaps it is the one that was missed. */
     return c->state == KF_ROUND_STARVED ? kf_deal_more(c) : KOFN_OK;
@@ -225,7 +257,7 @@ kofn_status kf_stored(kofn_core *c, uint32_t worker)
 
 static kofn_status next_in_line(kofn_core *c)
 {
-    for (size_t i = 0; i < c->workers; i++)
+    for (size_t i = 0; c->in_state[KF_WORKER_STANDBY] && i < c->workers; i++)
         if (c->worker[i].state == KF_WORKER_STANDBY &&
             !has_its_seats(c, c->worker[i].principal) &&
             !kf_banned(c, (uint32_t)i))
@@ -240,7 +272,7 @@ kofn_status kf_leaving(kofn_core *c, uint32_t worker)
         return KOFN_OK;
     }
     /* What it has in hand it may finish; nothing more is dealt to it. */
-    c->worker[worker].state = KF_WORKER_LEAVING;
+    set_state(c, worker, KF_WORKER_LEAVING);
     return KOFN_OK;
 }
 
@@ -291,8 +323,8 @@ kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state)
     kf_worker *w = &c->worker[worker];
 
     if (w->state != KF_WORKER_STANDBY && w->state != KF_WORKER_QUARANTINED)
-        c->seat[w->seat] = KF_NOBODY;
-    w->state = state;
+        free_seat(c, w->seat);
+    set_state(c, worker, state);
     for (size_t i = 0; i < c->tasks; i++)
         if (c->task[i].worker == worker)
             TRY(kf_drop_task(c, i, false));

@@ -247,14 +247,6 @@ static const kf_cell *starving_cell(const kofn_core *c)
     return NULL;
 }
 
-static bool somebody_comes(const kofn_core *c)
-{
-    for (size_t i = 0; i < c->workers; i++)
-        if (c->worker[i].state == KF_WORKER_STORING)
-            return true;
-    return false;
-}
-
 kofn_status kf_settle_all(kofn_core *c)
 {
     for (size_t g = 0; g < c->plan->layout.groups; g++)
@@ -361,7 +353,7 @@ kofn_status kf_starve_if_short(kofn_core *c)
     /* Once every seat there can be has answered, nobody can add to it. */
     if ((cell->count + cell->lied) / c->plan->layout.turns <
             c->plan->layout.max_seats &&
-        (somebody_comes(c) || c->opt.below == KOFN_BELOW_PAUSE))
+        (c->in_state[KF_WORKER_STORING] > 0 || c->opt.below == KOFN_BELOW_PAUSE))
         return pause(c);
     if (c->opt.below == KOFN_BELOW_DEGRADE)
         return degrade(c);

@@ -45,6 +45,8 @@ typedef struct kf_ledger {
     size_t count, cap;
     size_t spare; /* results wanted of every strip beyond `enough` */
     size_t liars; /* principals that hold no more seats together   */
+    size_t members; /* seats that are taken                        */
+    size_t taken;   /* of the group's seats, all before this local one are */
 } kf_ledger;
 
 typedef enum kf_worker_state {
@@ -55,7 +57,8 @@ typedef enum kf_worker_state {
     KF_WORKER_LEAVING,
     KF_WORKER_GONE,
     KF_WORKER_QUARANTINED,
-    KF_WORKER_MUTE /* given up, for it left its tasks unanswered */
+    KF_WORKER_MUTE, /* given up, for it left its tasks unanswered */
+    KF_WORKER_STATES
 } kf_worker_state;
 
 /* Who answers for one worker or for several: what they say may be one lie. */
@@ -106,10 +109,14 @@ struct kofn_core {
 
     kf_worker *worker;
     size_t workers, worker_cap;
+    size_t in_state[KF_WORKER_STATES]; /* how many workers */
     kf_principal *principal; /* by number; the first is nobody */
     size_t principals, principal_cap;
     uint32_t *seat; /* worker on each seat of the plan, or KF_NOBODY */
     size_t seats, seat_cap;
+    size_t fewest, fuller; /* no group has fewer members; groups before this
+                              one have more */
+    size_t looked; /* groups and seats looked at to find empty seats */
 
     unsigned round;
     kf_round_state state;

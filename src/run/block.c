@@ -231,18 +231,18 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
     return st;
 }
 
+/* Those of group g are seats[i], seats[next[i]] and so on, up to seats[n]. */
 static kofn_status encode_group(const kf_resident *r, kf_code *code,
-                                size_t g, const size_t *seats, size_t n,
+                                size_t g, const size_t *seats, size_t i,
+                                const size_t *next, size_t n,
                                 kofn_block **blocks, kf_mixed *jobs)
 {
     const kofn_plan *p = r->plan;
     size_t count = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (; i < n; i = next[i]) {
         const kf_seat *rows;
 
-        if (kf_group(p, seats[i]) != g)
-            continue;
         TRY(block_new(&blocks[i], r, g));
         if (p->layout.problem.op == KOFN_SUM) {
             TRY(kf_share_new(&blocks[i]->share, r, code, seats[i]));
@@ -255,18 +255,41 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code,
     return count ? combine_lanes(r, g, jobs, count) : KOFN_OK;
 }
 
+/* The first seat of each group, and for each seat the next of its group; n
+ * where there is none. */
+static void chain_groups(const kofn_plan *p, const size_t *seats, size_t n,
+                         size_t *first, size_t *next)
+{
+    for (size_t g = 0; g < p->layout.groups; g++)
+        first[g] = n;
+    for (size_t i = n; i-- > 0;) {
+        size_t *of = &first[kf_group(p, seats[i])];
+
+        next[i] = *of;
+        *of = i;
+    }
+}
+
 kofn_status kf_encode(const kf_resident *r, kf_code *code,
                       const size_t *seats, size_t n, kofn_block **blocks)
 {
     const kofn_layout *L = &r->plan->layout;
     kf_mixed *jobs = kf_new(n * L->lanes, L->inner * sizeof *jobs);
-    kofn_status st = jobs ? KOFN_OK : KOFN_NOMEM;
+    size_t *first = kf_new(L->groups, sizeof *first);
+    size_t *next = kf_new(n, sizeof *next);
+    kofn_status st = jobs && first && next ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < n; i++)
         blocks[i] = NULL;
+    if (!st)
+        chain_groups(r->plan, seats, n, first, next);
     for (size_t g = 0; g < L->groups && !st; g++)
-        st = encode_group(r, code, g, seats, n, blocks, jobs);
+        if (first[g] < n)
+            st = encode_group(r, code, g, seats, first[g], next, n, blocks,
+                              jobs);
     kf_free(jobs);
+    kf_free(first);
+    kf_free(next);
     for (size_t i = 0; st && i < n; i++) {
         kofn_block_drop(blocks[i]);
         blocks[i] = NULL;

@@ -395,17 +395,18 @@ static size_t enough(const kofn_plan *p)
 /* Who is given a block is waited for.  But where the others are enough, nobody
  * is for longer than the lease after any of them had its own: a joiner that
  * never stores would hold every round. */
-static bool wait_for_blocks(kofn_job *j, const kofn_core_view *v,
-                            kofn_time *atmost)
+static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 {
     kofn_time now = kf_wall(), most = lease(j), left;
+    size_t storing = kofn_core_storing(j->core);
 
-    if (j->storing != v->storing) {
-        j->storing = v->storing;
+    if (j->storing != storing) {
+        j->storing = storing;
         j->storing_since = now;
     }
-    if (v->storing == 0 || most == 0 || v->live < enough(j->plan))
-        return v->storing > 0;
+    if (storing == 0 || most == 0 ||
+        kofn_core_live(j->core) < enough(j->plan))
+        return storing > 0;
     left = j->storing_since + most - now;
     *atmost = *atmost < left ? *atmost : left;
     return left > 0;
@@ -418,10 +419,8 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
 {
     unsigned count = kf_job_count(j);
     kofn_event ev = {.type = KOFN_EV_BEGIN};
-    kofn_core_view v;
 
-    kofn_core_look(j->core, &v);
-    if (wait_for_blocks(j, &v, &atmost) || j->greeted < j->port->workers)
+    if (wait_for_blocks(j, &atmost) || j->greeted < j->port->workers)
         return kf_job_turn(j, atmost);
     if (j->next_event < j->opt.event_count &&
         (j->opt.events[j->next_event].round < count ||
