@@ -21,6 +21,7 @@ typedef struct evil {
     kofn_time until;
     double change;  /* chance of a note of a turncoat      */
     uint64_t kinds; /* bit: only notes of that type, 0 all */
+    bool stay;      /* each with one connection            */
     kofn_life heard[EVIL_LIVES];
     size_t lives;
     kofn_mark at; /* the farthest that honest ones said */
@@ -276,7 +277,7 @@ static inline void evil_act(sim *s, size_t id)
     for (size_t i = 0; i < e->honest && e->job; i++)
         if (s->node[i].up)
             evil_send(s, id, i);
-    if (kf_rng_below(&s->rng, 100) == 0)
+    if (kf_rng_below(&s->rng, 100) == 0 && !e->stay)
         evil_reborn(s, id);
     sim_at(s, s->now + 1 + (kofn_time)((double)e->pace * 2 * sim_draw(s)),
            SIM_EVIL, id, 0);
@@ -329,6 +330,23 @@ static inline void evil_blamed(sim *s, size_t by, size_t who)
                  (unsigned long long)s->seed, by, who);
 }
 
+/* What waits for one peer is bounded, whatever it asks for. */
+static inline void evil_weigh(const kf_host *h, kofn_peer peer)
+{
+    size_t letters = 0, vectors = 0, bytes = 0;
+
+    for (size_t i = 0; i < h->waits; i++)
+        if (h->waiting[i].peer == peer) {
+            letters++;
+            vectors += h->waiting[i].head[6] == KOFN_NOTE_VECTOR;
+            bytes += h->waiting[i].bytes;
+        }
+    assert_true(letters <= 512);
+    assert_true(vectors <= 1);
+    assert_true(bytes <= 65536 + 5 * (h->v->m.rows + KOFN_SCALARS) *
+                                     sizeof(double));
+}
+
 /* In the end honest nodes know each other: none was taken for gone. */
 static inline void evil_check(sim *s)
 {
@@ -339,6 +357,8 @@ static inline void evil_check(sim *s)
 
         assert_true(n->others <= KF_MOST_LIVES);
         assert_true(s->node[i].host->waits <= 4096);
+        for (uint32_t p = 0; p < s->node[i].peers; p++)
+            evil_weigh(s->node[i].host, p);
         for (size_t j = 0; j < e->honest; j++) {
             kofn_life life = s->node[j].host->node->opt.life;
             const kf_other *o = kf_find(n, life);

@@ -33,6 +33,7 @@ typedef struct sim_node {
     kf_host *host;
     bool up, over;
     bool turncoat; /* what it sends is changed on its way */
+    bool deaf;     /* takes nothing                       */
     size_t steps; /* it takes for the last */
     unsigned lives; /* it had before this one */
     kofn_status status;
@@ -184,7 +185,7 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
     (void)urgent;
     assert_true(peer < n->peers);
     to = n->who[peer];
-    if (sim_draw(s) < 0.002)
+    if (s->node[to].deaf || sim_draw(s) < 0.002)
         return KOFN_AGAIN;
     if (s->mute == n->id + 1 && sim_is_result(head)) {
         if (done)

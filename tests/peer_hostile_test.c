@@ -27,7 +27,7 @@ typedef struct hostile {
     size_t honest, turncoats, forgers, confirm;
     uint64_t kinds;
     kofn_time pace;
-    bool distributed;
+    bool distributed, deaf;
     double change;
 } hostile;
 
@@ -44,7 +44,8 @@ static size_t run(const hostile *c, uint64_t seed, double *worst,
               .pace = c->pace,
               .until = 3 * KOFN_SECOND,
               .change = c->change,
-              .kinds = c->kinds};
+              .kinds = c->kinds,
+              .stay = c->deaf};
     size_t events;
     sim s;
 
@@ -53,6 +54,8 @@ static size_t run(const hostile *c, uint64_t seed, double *worst,
     s.opt.confirm = c->confirm;
     if (c->distributed)
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    for (size_t i = 0; c->deaf && i < c->forgers; i++)
+        s.node[s.nodes - 1 - i].deaf = true;
     evil_start(&s, &e);
     for (size_t i = 0; i < seed % 3; i++)
         sim_at(&s, (kofn_time)(sim_draw(&s) * 80 * (double)MS), SIM_FAULT, 0,
@@ -98,6 +101,225 @@ static void forged_notes(void **state)
             }
     print_message("%zu forged notes, worst deviation %.3g\n", events, worst);
 }
+
+/* Who asks for everything, again and again, and takes nothing. */
+static void who_takes_nothing(void **state)
+{
+    uint64_t named = 0;
+    double worst = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        const hostile c = {.spec = "mds:k=2",
+                           .honest = 4,
+                           .forgers = 1,
+                           .confirm = 2,
+                           .kinds = kf_bit(KOFN_NOTE_ASK) |
+                                    kf_bit(KOFN_NOTE_WANT) |
+                                    kf_bit(KOFN_NOTE_BEAT),
+                           .pace = MS / 10,
+                           .distributed = seed % 2,
+                           .deaf = true};
+
+        run(&c, seed, &worst, &named);
+    }
+    assert_int_equal(named, 0);
+}
+
+/* ---- one node, and what it is sent --------------------------------------- */
+
+#define ONE_PEER 7
+#define ANOTHER 8
+
+/* A way over which one note comes again and again, so many times; ONE_PEER
+ * takes nothing. */
+typedef struct lane {
+    kofn_transport t;
+    kofn_packet p;
+    size_t left, forgotten[16], vectors;
+    kofn_time now;
+} lane;
+
+static kofn_time lane_clock(void *ud)
+{
+    return ((lane *)ud)->now;
+}
+
+static kofn_status lane_send(kofn_transport *t, kofn_peer peer,
+                             const void *head, size_t head_bytes,
+                             const void *body, size_t body_bytes, bool urgent,
+                             void (*done)(void *), void *ud)
+{
+    (void)head_bytes;
+    (void)body;
+    (void)body_bytes;
+    (void)urgent;
+    if (peer == ONE_PEER)
+        return KOFN_AGAIN;
+    ((lane *)t)->vectors += ((const unsigned char *)head)[6] ==
+                            KOFN_NOTE_VECTOR;
+    if (done)
+        done(ud);
+    return KOFN_OK;
+}
+
+static kofn_status lane_wait(kofn_transport *t, kofn_time atmost,
+                             kofn_packet *p)
+{
+    lane *l = (lane *)t;
+
+    (void)atmost;
+    if (l->left == 0)
+        return KOFN_AGAIN;
+    l->left--;
+    *p = l->p;
+    return KOFN_OK;
+}
+
+static void lane_forget(kofn_transport *t, kofn_peer peer)
+{
+    ((lane *)t)->forgotten[peer]++;
+}
+
+static kf_host *one_node(lane *l, const sim *s)
+{
+    kofn_peer_options o = s->opt;
+    kf_host *h;
+
+    o.life = 1;
+    o.confirm = 2;
+    *l = (lane){.t = {.name = "lane",
+                      .send = lane_send,
+                      .wait = lane_wait,
+                      .forget = lane_forget},
+                .now = KOFN_SECOND};
+    assert_ok(kf_host_new(&h, &l->t, s->plan, &s->A, NULL, &s->it, &o, &s->v0,
+                          lane_clock, l));
+    return h;
+}
+
+/* `times` notes of a peer are heard. */
+static void hear_times(lane *l, kf_host *h, kofn_peer peer, kofn_note_type type,
+                       size_t times)
+{
+    const kofn_note note = {.type = type, .from = 1000 + peer};
+
+    l->p = (kofn_packet){.what = KOFN_PACKET,
+                         .peer = peer,
+                         .head_bytes = KF_NOTE_HEAD};
+    kf_note_write(l->p.head, &note, h->job, NULL, 0);
+    for (l->left = times; l->left > 0;)
+        assert_ok(kf_mail_hear(h, 0));
+}
+
+/* The vector is another one after each time that it is asked for: those that
+ * wait for one who takes nothing do not add up. */
+static void vectors_that_wait(void **state)
+{
+    lane l;
+    sim s;
+    kf_host *h;
+    size_t before;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 256, 2, 1);
+    h = one_node(&l, &s);
+    before = held;
+    for (uint64_t t = 1; t <= 600; t++) {
+        hear_times(&l, h, ONE_PEER, KOFN_NOTE_ASK, 2);
+        l.now += MS;
+        kf_host_advance(h, (kofn_mark){t, 1});
+    }
+    evil_weigh(h, ONE_PEER);
+    assert_true(h->waits > 0);
+    assert_true(held - before < 256 << 10);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* Nor do notes of which each says something else. */
+static void bytes_that_wait(void **state)
+{
+    static uint32_t list[4096];
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    for (uint64_t t = 1; t <= 600; t++)
+        assert_ok(kf_mail_to(h, ONE_PEER,
+                             &(kofn_note){.type = KOFN_NOTE_DECIDE,
+                                          .from = 1,
+                                          .at = {t, 1},
+                                          .list = list,
+                                          .listed = 4096}));
+    evil_weigh(h, ONE_PEER);
+    assert_in_range(h->waits, 1, 16);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* Who asks for the same vector all the time has it sent now and then. */
+static void vectors_that_are_sent(void **state)
+{
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    for (int i = 0; i < 1000; i++) {
+        hear_times(&l, h, ANOTHER, KOFN_NOTE_ASK, 10);
+        l.now += MS;
+    }
+    assert_in_range(l.vectors, 10, 50);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* Who sends notes without end is heard no more, and then forgotten; who sends
+ * as many as there are iterates is not, nor who sent many at once. */
+static void floods(void **state)
+{
+    kofn_node_view v;
+    uint64_t foreign;
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    for (uint64_t t = 1; t <= 2000; t++) {
+        hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 300);
+        kf_host_advance(h, (kofn_mark){t, 1});
+    }
+    assert_int_equal(h->foreign, 0);
+    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 100000);
+    assert_in_range(h->foreign, 1, 99999);
+    l.now += 20 * KOFN_SECOND;
+    foreign = h->foreign;
+    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 10000);
+    assert_int_equal(h->foreign, foreign);
+    assert_int_equal(l.forgotten[ANOTHER], 0);
+    hear_times(&l, h, ONE_PEER, KOFN_NOTE_ASK, 1);
+    assert_int_equal(h->waits, 1);
+    hear_times(&l, h, ONE_PEER, KOFN_NOTE_BEAT, 1000000);
+    assert_int_equal(l.forgotten[ONE_PEER], 1);
+    kofn_node_look(h->node, &v);
+    assert_int_equal(v.liars, 0); /* it did not lie */
+    for (size_t i = 0; i < h->waits; i++)
+        assert_int_not_equal(h->waiting[i].peer, ONE_PEER);
+    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 10);
+    assert_int_equal(l.forgotten[ANOTHER], 0);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* ---- and more of them ---------------------------------------------------- */
 
 /* What one forger can do where each is believed, and cannot where two must
  * say the same. */
@@ -191,6 +413,11 @@ static void histories(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors_that_wait),
+        cmocka_unit_test(bytes_that_wait),
+        cmocka_unit_test(vectors_that_are_sent),
+        cmocka_unit_test(floods),
+        cmocka_unit_test(who_takes_nothing),
         cmocka_unit_test(forged_notes),
         cmocka_unit_test(one_is_not_believed),
         cmocka_unit_test(who_lies_is_named),

@@ -37,6 +37,13 @@ typedef struct kf_route {
         double value;
     } print[KF_PRINTS]; /* what came of it */
     size_t prints;      /* ever            */
+    struct {
+        kofn_mark at;
+        kofn_time when;
+    } told[2];      /* our iterate, its fingerprint: the last that were sent */
+    int64_t credit; /* notes that it may send yet                            */
+    uint64_t t;     /* iterates, ...                                         */
+    kofn_time since; /* ... and time, that it got credit for                 */
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -65,6 +72,7 @@ typedef struct kf_audit {
 /* A packet for which the way was full. */
 typedef struct kf_waiting {
     kofn_peer peer;
+    kofn_note_type type;
     unsigned char head[KF_NOTE_HEAD];
     kofn_parcel *body; /* or NULL */
     size_t bytes;
@@ -104,7 +112,7 @@ typedef struct kf_host {
     size_t waits, wait_cap;
     kofn_time greeted;
     uint64_t foreign;   /* packets that were not notes of this job, or spoke
-                           for another                            */
+                           for another, or were too many          */
     kofn_status status; /* what went wrong while it was computing  */
     kofn_task task;     /* in hand                                 */
 } kf_host;

@@ -4,7 +4,16 @@
 
 #define MOST_WAITING 4096
 #define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */
+#define MOST_SMALL 65536 /* bytes for one peer, beside vectors and pieces */
 #define GREET (KOFN_SECOND / 4)
+#define SOON (KOFN_SECOND / 50)
+
+/* Notes that are heard of one peer: those of an iterate are a few for each of
+ * at most 64 groups. */
+#define BURST 65536
+#define FLOOD (4 * BURST) /* beyond what it may send: it is hostile */
+#define PER_ITERATE 512
+#define PER_SECOND 16384
 
 /* ---- whom a peer is -------------------------------------------------------- */
 
@@ -23,7 +32,10 @@ static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
         return KOFN_OK;
     TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
     *out = &h->route[h->routes++];
-    **out = (kf_route){.peer = peer};
+    **out = (kf_route){.peer = peer,
+                       .credit = BURST,
+                       .t = h->at.t,
+                       .since = h->clock(h->clock_ud)};
     return KOFN_OK;
 }
 
@@ -74,6 +86,18 @@ static size_t waits_for(const kf_host *h, kofn_peer peer, size_t before)
     return n;
 }
 
+static void drop_waiting(kf_host *h, kofn_peer peer)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < h->waits; i++)
+        if (h->waiting[i].peer != peer)
+            h->waiting[kept++] = h->waiting[i];
+        else
+            kofn_parcel_drop(h->waiting[i].body);
+    h->waits = kept;
+}
+
 /* Those for whom the way is free again, in order. */
 static void send_waiting(kf_host *h)
 {
@@ -90,25 +114,67 @@ static void send_waiting(kf_host *h)
     h->waits = kept;
 }
 
+static size_t vector_bytes(const kf_host *h)
+{
+    return (h->v->m.rows + KOFN_SCALARS) * sizeof(double);
+}
+
+/* Does it say all that one says that waits?  The first three tell a state, of
+ * which the newest is enough. */
+static bool replaces(const kf_waiting *w, const kf_waiting *old)
+{
+    if (w->peer != old->peer || w->type != old->type)
+        return false;
+    return w->type == KOFN_NOTE_VECTOR || w->type == KOFN_NOTE_EPOCH ||
+           w->type == KOFN_NOTE_BEAT ||
+           memcmp(w->head, old->head, sizeof w->head) == 0;
+}
+
+/* *out: the one that it replaces, or a place for one more; NULL: too much waits
+ * for this peer, which may be asking for ever or take nothing.  The vector, and
+ * the pieces of two iterates, coded and decoded, are five vectors at most. */
+static kofn_status find_place(kf_host *h, const kf_waiting *w,
+                              kf_waiting **out)
+{
+    size_t letters = 0, bytes = w->bytes;
+
+    *out = NULL;
+    for (size_t i = 0; i < h->waits; i++) {
+        kf_waiting *x = &h->waiting[i];
+
+        if (replaces(w, x)) {
+            *out = x;
+        } else if (x->peer == w->peer) {
+            letters++;
+            bytes += x->bytes;
+        }
+    }
+    if (letters >= MOST_FOR_ONE || bytes > 5 * vector_bytes(h) + MOST_SMALL)
+        *out = NULL;
+    else if (!*out && h->waits < MOST_WAITING) {
+        TRY(kf_grow(&h->waiting, &h->wait_cap, h->waits, sizeof *h->waiting));
+        *out = &h->waiting[h->waits++];
+        (*out)->body = NULL;
+    }
+    return KOFN_OK;
+}
+
 /* Takes the body.  What cannot be sent is lost: notes are repeated, and what
  * somebody wants is asked for again. */
 static kofn_status post(kf_host *h, kf_waiting w)
 {
-    size_t before = waits_for(h, w.peer, h->waits);
-    kofn_status st = before ? KOFN_AGAIN : try_send(h, &w);
+    kf_waiting *place = NULL;
+    kofn_status st = waits_for(h, w.peer, h->waits) ? KOFN_AGAIN
+                                                    : try_send(h, &w);
 
-    if (st != KOFN_AGAIN || h->waits == MOST_WAITING ||
-        before == MOST_FOR_ONE) {
-        kofn_parcel_drop(w.body);
-        return KOFN_OK;
-    }
-    st = kf_grow(&h->waiting, &h->wait_cap, h->waits, sizeof *h->waiting);
-    if (st) {
-        kofn_parcel_drop(w.body);
-        return st;
-    }
-    h->waiting[h->waits++] = w;
-    return KOFN_OK;
+    if (st == KOFN_AGAIN)
+        st = find_place(h, &w, &place);
+    else
+        st = KOFN_OK;
+    kofn_parcel_drop(place ? place->body : w.body);
+    if (place)
+        *place = w;
+    return st;
 }
 
 static kofn_status bytes_body(const kofn_note *note, kofn_parcel **body,
@@ -128,7 +194,7 @@ static kofn_status vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
     size_t rows = h->v->m.rows;
     char *to;
 
-    *bytes = sizeof h->scalar + rows * sizeof(double);
+    *bytes = vector_bytes(h);
     if (!h->packed) {
         TRY(kf_parcel_new(&h->packed, rows + KOFN_SCALARS, 1, KOFN_F64));
         to = h->packed->m.data;
@@ -169,12 +235,34 @@ static kofn_status body_of(kf_host *h, const kofn_note *note,
     return KOFN_OK;
 }
 
+/* An iterate and a fingerprint of it cost a pass over the vector.  Whoever asks
+ * for them again at once has them under way, or only wants to cost time. */
+static bool too_soon(kf_host *h, kofn_peer peer, const kofn_note *note)
+{
+    kofn_time now = h->clock(h->clock_ud);
+    bool print = note->type == KOFN_NOTE_PRINT;
+    kf_route *r = route_of(h, peer);
+
+    if (!r || (!print && note->type != KOFN_NOTE_VECTOR))
+        return false;
+    if (r->told[print].when && now - r->told[print].when < SOON &&
+        r->told[print].at.t == note->at.t &&
+        r->told[print].at.line == note->at.line)
+        return true;
+    r->told[print].at = note->at;
+    r->told[print].when = now;
+    return false;
+}
+
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note)
 {
     kofn_note out = *note;
-    kf_waiting w = {.peer = peer};
-    kofn_status st = body_of(h, note, &w.body, &w.bytes);
+    kf_waiting w = {.peer = peer, .type = note->type};
+    kofn_status st;
 
+    if (too_soon(h, peer, note))
+        return KOFN_OK;
+    st = body_of(h, note, &w.body, &w.bytes);
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     if (note->type == KOFN_NOTE_PRINT) /* `coded` was the key to make it with */
@@ -195,6 +283,42 @@ kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note)
         if (h->route[i].life == to && !h->route[i].over)
             TRY(kf_mail_to(h, h->route[i].peer, note));
     return KOFN_OK;
+}
+
+/* ---- who is gone --------------------------------------------------------- */
+
+/* If there is another way to it, one of both may not have been its own. */
+static kofn_status lose(kf_host *h, kofn_life life, kofn_node_event_type how)
+{
+    if (life == 0)
+        return KOFN_OK;
+    if (can_reach(h, life))
+        how = KOFN_NODE_DOUBT;
+    return kf_host_step(h, &(kofn_node_event){.type = how,
+                                              .now = h->clock(h->clock_ud),
+                                              .life = life});
+}
+
+/* Nothing is sent to it any more, and nothing of it is heard. */
+static kofn_status part(kf_host *h, kf_route *r, bool forget,
+                        kofn_node_event_type how)
+{
+    if (r->over)
+        return KOFN_OK;
+    r->over = true;
+    drop_waiting(h, r->peer);
+    if (forget && h->t->forget)
+        h->t->forget(h->t, r->peer);
+    return lose(h, r->life, how);
+}
+
+kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
+{
+    kf_route *r = route_of(h, peer);
+
+    if (!r)
+        return KOFN_OK;
+    return part(h, r, liar, liar ? KOFN_NODE_LIAR : KOFN_NODE_WENT);
 }
 
 /* ---- in -------------------------------------------------------------------------- */
@@ -245,7 +369,7 @@ static size_t body_bytes(const kf_host *h, const kofn_note *note)
 
     switch (note->type) {
     case KOFN_NOTE_VECTOR:
-        return (h->v->m.rows + KOFN_SCALARS) * sizeof(double);
+        return vector_bytes(h);
     case KOFN_NOTE_PIECE:
         if (note->group >= h->groups)
             return 0;
@@ -378,13 +502,47 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
     }
 }
 
+/* What others have to say grows with the iterates, and a little with time. */
+static void give_credit(kf_host *h, kf_route *r)
+{
+    kofn_time each = KOFN_SECOND / PER_SECOND;
+    kofn_time notes = (h->clock(h->clock_ud) - r->since) / each;
+    uint64_t iterates = kf_min(h->at.t - r->t, (BURST + FLOOD) / PER_ITERATE);
+
+    r->since += notes * each;
+    r->t = h->at.t;
+    if (notes > BURST + FLOOD)
+        notes = BURST + FLOOD;
+    r->credit += notes + (int64_t)iterates * PER_ITERATE;
+    if (r->credit > BURST)
+        r->credit = BURST;
+}
+
+/* Is one more of its packets to be looked at?  Who goes on when nothing of it
+ * is heard any more is forgotten. */
+static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
+{
+    kf_route *r;
+
+    TRY(add_route(h, peer, &r));
+    *heard = !r->over;
+    if (r->over || h->confirm < 2) /* nobody is hostile */
+        return KOFN_OK;
+    give_credit(h, r);
+    *heard = --r->credit >= 0;
+    return r->credit > -FLOOD ? KOFN_OK : part(h, r, true, KOFN_NODE_WENT);
+}
+
 static kofn_status hear_packet(kf_host *h, kofn_packet *p)
 {
     kofn_note note;
     kofn_parcel *body = NULL;
     void *room = NULL;
-    kofn_status st = read_packet(h, p, &note, &body, &room);
+    bool heard = false;
+    kofn_status st = admit(h, p->peer, &heard);
 
+    if (!st)
+        st = heard ? read_packet(h, p, &note, &body, &room) : KOFN_AGAIN;
     if (p->own)
         h->t->release(h->t, p->own);
     if (st == KOFN_AGAIN) {
@@ -428,38 +586,15 @@ kofn_status kf_mail_greet(kf_host *h)
     return KOFN_OK;
 }
 
-/* If there is another way to it, one of both may not have been its own. */
-static kofn_status lose(kf_host *h, kofn_life life, kofn_node_event_type how)
-{
-    if (life == 0)
-        return KOFN_OK;
-    if (can_reach(h, life))
-        how = KOFN_NODE_DOUBT;
-    return kf_host_step(h, &(kofn_node_event){.type = how,
-                                              .now = h->clock(h->clock_ud),
-                                              .life = life});
-}
-
 static kofn_status went(kf_host *h, kofn_peer peer)
 {
     kf_route *r = route_of(h, peer);
     kofn_life life = r && !r->over ? r->life : 0;
 
+    drop_waiting(h, peer);
     if (r)
         *r = h->route[--h->routes];
     return lose(h, life, KOFN_NODE_WENT);
-}
-
-kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
-{
-    kf_route *r = route_of(h, peer);
-
-    if (!r || r->over)
-        return KOFN_OK;
-    r->over = true;
-    if (liar && h->t->forget)
-        h->t->forget(h->t, peer);
-    return lose(h, r->life, liar ? KOFN_NODE_LIAR : KOFN_NODE_WENT);
 }
 
 /* Nobody is there any more, and nobody can come. */
