@@ -121,15 +121,17 @@ static void sums_are_answered_once(void **state)
 {
     kofn_regress_options o = {.size = sizeof o, .step = 1, .max_iterations = 1};
     data d = make_data(103, 7, KOFN_LOSS_SQUARES, 5);
+    /* nobody is asked twice */
+    kofn_options opt = {.size = sizeof opt, .late = -1};
 
     (void)state;
     for (size_t n = 1; n <= 9; n++)
         for (size_t k = 1; k <= n; k++)
             for (int sim = 0; sim < 2; sim++) {
                 char spec[60];
-                fleet crew = {spec, n, sim, NULL, NULL};
+                fleet crew = {spec, n, sim, NULL, &opt};
                 rig_kind kind = {.spec = spec, .workers = n, .m = 11, .n = 97,
-                                 .p = 3, .sim = sim};
+                                 .p = 3, .sim = sim, .opt = &opt};
                 kofn_report rep;
                 fit f;
                 rig r;
