@@ -157,7 +157,7 @@ static void a_job(void **state)
 static kofn_status talk(kofn_transport *const end[2])
 {
     static const char words[WORDS + 1][8] = {"one", "two", "three", ""};
-    unsigned char body[5000] = {0};
+    static unsigned char body[5000]; /* lent, perhaps for longer than this */
     size_t heard[2] = {0}, said[2] = {0};
     kofn_peer peer[2] = {0};
     bool there[2] = {false, false};
