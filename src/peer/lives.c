@@ -161,8 +161,11 @@ static kf_other *whom_to_ask(kofn_node *n)
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
-        if (kf_live(n, o) && o->at.t == t && out_of_reach(n, o) && skip-- == 0)
+        if (!kf_live(n, o) || o->at.t != t || !out_of_reach(n, o))
+            continue;
+        if (skip == 0)
             return o;
+        skip--;
     }
     return NULL;
 }

@@ -55,9 +55,15 @@ void kf_set_deciders(kofn_node *n)
     for (size_t g = 0; g < n->opt.groups; g++) {
         size_t nth = g * prompt / n->opt.groups, who = leader;
 
-        for (size_t r = 0; r < n->members && !replicated && prompt; r++)
-            if (n->member[r].prompt && nth-- == 0)
+        for (size_t r = 0; r < n->members && !replicated && prompt; r++) {
+            if (!n->member[r].prompt)
+                continue;
+            if (nth == 0) {
                 who = r;
+                break;
+            }
+            nth--;
+        }
         n->decider[g] = who;
         if (who == n->rank && who != KF_NONE)
             n->mine |= kf_bit(g);

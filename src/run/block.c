@@ -262,11 +262,11 @@ static void chain_groups(const kofn_plan *p, const size_t *seats, size_t n,
 {
     for (size_t g = 0; g < p->layout.groups; g++)
         first[g] = n;
-    for (size_t i = n; i-- > 0;) {
-        size_t *of = &first[kf_group(p, seats[i])];
+    for (size_t i = n; i > 0; i--) {
+        size_t *of = &first[kf_group(p, seats[i - 1])];
 
-        next[i] = *of;
-        *of = i;
+        next[i - 1] = *of;
+        *of = i - 1;
     }
 }
 
