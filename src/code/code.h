@@ -16,8 +16,11 @@ struct kofn_args {
     long value[KF_MAX_PARAMS];
 };
 
+struct kf_operation; /* operation.h */
+
 struct kofn_plan {
     kofn_layout layout;
+    const struct kf_operation *op;
     const kofn_scheme *scheme;
     kofn_args args;
     size_t workers;

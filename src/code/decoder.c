@@ -18,6 +18,7 @@
 #include "code.h"
 
 #include "base/rng.h"
+#include "operation.h"
 
 #include <math.h>
 
@@ -110,7 +111,7 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
             size_t r = i * L->lanes + l;
 
             s->row[r] = &seat->G[l];
-            s->weight[r] = L->problem.op == KOFN_SUM
+            s->weight[r] = c->plan->op->factors == 0
                                ? sqrt(squares(s->row[r], 1))
                                : weight_of(seat, l, L->inner);
             if (is_unit(s->row[r]) && s->from[s->row[r]->col[0]] < 0)
@@ -378,7 +379,7 @@ static kofn_status mixed_noise(const kf_decoder *d, const sift *s, double *sum)
 static kofn_status measure_noise(kf_decoder *d, const sift *s,
                                  const kofn_layout *L)
 {
-    bool rows = L->problem.op & (KOFN_LEFT | KOFN_GRAM | KOFN_SUM);
+    bool rows = kf_of(L)->over & KF_OVER_ROWS;
     size_t terms = L->adjoint ? 1 : rows ? L->cut[0].rows : L->cut[0].cols;
     double sum = 0;
 
@@ -395,21 +396,18 @@ static kofn_status measure_noise(kf_decoder *d, const sift *s,
 static double terms_of(const kofn_layout *L)
 {
     const kofn_problem *pb = &L->problem;
+    const kf_operation *op = kf_of(L);
     double rows = (double)pb->m / (double)L->cut[0].rows;
     double cols = (double)pb->n / (double)L->cut[0].cols;
+    double terms;
 
     if (pb->dtype == KOFN_F32 && pb->p == 1 && cols > KF_PANEL)
         cols = KF_PANEL + cols / KF_PANEL;
-    switch (pb->op) {
-    case KOFN_SUM: /* what f adds up is its own affair */
+    if (op->factors == 0) /* what f adds up is its own affair */
         return 1;
-    case KOFN_LEFT:
-        return rows * (double)L->inner;
-    case KOFN_GRAM:
-        return cols + rows;
-    default:
-        return cols * (double)L->inner;
-    }
+    terms = (op->over & KF_OVER_COLS ? cols : 0) +
+            (op->over & KF_OVER_ROWS ? rows : 0);
+    return op->below ? terms : terms * (double)L->inner;
 }
 
 /* However many results are averaged, the answer is rounded once.  Decoding adds
@@ -671,7 +669,7 @@ kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
     }
     if (!st)
         st = kf_decoder_runs(d);
-    if (!st && c->plan->layout.problem.op == KOFN_SUM)
+    if (!st && c->plan->op->factors == 0) /* codes of sums have such D */
         st = kf_decoder_factor(d, c->plan->layout.lanes, c->plan->layout.turns);
     sift_free(&s);
     if (st) {

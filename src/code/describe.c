@@ -3,6 +3,7 @@
 #include "code.h"
 
 #include "base/rng.h"
+#include "operation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -117,7 +118,7 @@ static kofn_status measure_noise(const kofn_plan *p, kofn_plan_info *info)
 static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
-    bool left = L->problem.op == KOFN_LEFT;
+    bool left = p->op->left;
     double products = (double)(L->lanes * L->inner);
     double blocks = (double)(L->groups * p->parts);
     /* parts of the side of the input, and of A, that the output keeps */
@@ -132,7 +133,7 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     info->upload = L->adjoint ? dealt / blocks
                               : (double)L->inner / (double)p->parts1;
     info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
-    if (L->problem.op == KOFN_GRAM)
+    if (p->op->whole)
         info->upload = info->answer = 1;
 }
 
@@ -165,14 +166,14 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
                                kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
-    bool gram = L->problem.op == KOFN_GRAM;
+    size_t rows, cols;
 
+    kf_block_shape(L, &rows, &cols);
     *info = (kofn_plan_info){
         .scheme = p->scheme->name,
         .spec = p->spec,
         .workers = p->workers,
-        .block_rows = L->lanes * (gram ? L->inner : 1) *
-                      kf_ceil_div(L->problem.m, L->groups * L->cut[0].rows),
+        .block_rows = L->lanes * rows,
         /* Losing more than this from the smallest group is losing it. */
         .threshold =
             p->workers - (p->workers / L->groups - seats_enough(L)),
@@ -181,7 +182,7 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .noise50 = NAN,
         .noise99 = NAN,
     };
-    if (L->problem.op == KOFN_SUM)
+    if (p->op->factors == 0)
         TRY(measure_sum(p, info));
     else
         measure_shares(p, info);

@@ -2,14 +2,11 @@
  * rows of seats made on demand. */
 #include "code.h"
 
+#include "operation.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Pieces of a sum that are longer than this begin on a line of the cache, of so
- * many float32 numbers. */
-#define LONG_PIECE 4096
-#define LINE 16
 
 /* ---- the schemes --------------------------------------------------------- */
 
@@ -227,23 +224,25 @@ static void spell(kofn_plan *p)
 static kofn_status check_problem(const kofn_problem *pb,
                                  const kofn_scheme *scheme, size_t workers)
 {
-    size_t bytes;
+    const kf_operation *op = kf_operation_of(pb->op);
+    size_t bytes, wide;
 
+    if (!op)
+        return kf_fail(KOFN_INVAL, "no operation has number %d; see kofn_op",
+                       (int)pb->op);
     if (pb->m == 0 || pb->n == 0 || pb->p == 0)
         return kf_fail(KOFN_SHAPE, "a %zu x %zu matrix times %zu columns: "
                        "every size must be at least 1", pb->m, pb->n, pb->p);
-    if ((pb->op == KOFN_MATVEC || pb->op == KOFN_GRAM) && pb->p != 1)
-        return kf_fail(KOFN_SHAPE, "a matvec takes 1 column, not %zu; "
-                       "use matmul", pb->p);
-    if (pb->sparse && pb->op != KOFN_MATVEC && pb->op != KOFN_MATMUL)
-        return kf_fail(KOFN_UNSUITED, "a sparse matrix is served from the "
-                       "left side of products only");
+    if (op->vector && pb->p != 1)
+        return kf_fail(KOFN_SHAPE, "%s takes 1 column, not %zu; for a vector "
+                       "of more use matmul", op->name, pb->p);
+    if (pb->sparse && !op->sparse)
+        return kf_fail(KOFN_UNSUITED, "%s is not computed with a sparse "
+                       "matrix; use a dense one", op->name);
     /* BLAS counts in 32-bit integers. */
-    if (pb->n > INT32_MAX || pb->p > INT32_MAX)
-        return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1",
-                       kf_max(pb->n, pb->p));
-    if (pb->op == KOFN_LEFT && pb->m > INT32_MAX)
-        return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1", pb->m);
+    wide = kf_max(kf_max(pb->n, pb->p), kf_size_of(pb, op->in.cols));
+    if (wide > INT32_MAX)
+        return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1", wide);
     if (!kf_mul(pb->m, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
         !kf_mul(pb->n, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
         (!pb->sparse && (!kf_mul(pb->m, pb->n, &bytes) ||
@@ -254,8 +253,8 @@ static kofn_status check_problem(const kofn_problem *pb,
         return kf_fail(KOFN_INVAL, "workers = %zu is outside 1..1000000",
                        workers);
     if (!(scheme->ops & (unsigned)pb->op))
-        return kf_fail(KOFN_UNSUITED, "scheme %s does not serve this operation",
-                       scheme->name);
+        return kf_fail(KOFN_UNSUITED, "scheme %s does not serve %s",
+                       scheme->name, op->name);
     return KOFN_OK;
 }
 
@@ -263,7 +262,6 @@ static kofn_status check_problem(const kofn_problem *pb,
 static kofn_status check_layout(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
-    bool left = L->problem.op == KOFN_LEFT;
 
     if (!L->groups || !L->seats || !L->enough || !L->lanes || !L->inner ||
         !p->parts || !p->parts1 || !L->symbols || !L->wants ||
@@ -279,38 +277,12 @@ static kofn_status check_layout(const kofn_plan *p)
                        L->inner > 1 || L->groups > 1))
         return kf_fail(KOFN_INVAL, "scheme %s turns a code round that is not "
                        "a plain one", p->scheme->name);
-    if (L->problem.sparse && (L->adjoint || left || L->inner > 1 ||
-                              L->cut[0].cols > 1))
+    if (L->problem.sparse &&
+        (L->adjoint || p->op->left || L->inner > 1 || L->cut[0].cols > 1))
         return kf_fail(KOFN_UNSUITED, "scheme %s does not serve sparse "
                        "matrices in this operation; choose another scheme or "
                        "a dense matrix", p->scheme->name);
     return KOFN_OK;
-}
-
-/* Strips run along the rows of a result, which are those of the first factor;
- * in an adjoint code along the side that is summed. */
-/* The last piece is still the only one of which something is cut off. */
-static size_t piece_of(size_t length, size_t pieces)
-{
-    size_t span = kf_ceil_div(length, pieces);
-    bool pays = span >= LONG_PIECE && span / LINE >= pieces;
-
-    return pays ? kf_ceil_div(span, LINE) * LINE : span;
-}
-
-static size_t span_of(const kofn_plan *p)
-{
-    const kofn_layout *L = &p->layout;
-    const kofn_problem *pb = &L->problem;
-    size_t rows = kf_ceil_div(pb->m, L->groups * L->cut[0].rows);
-
-    if (pb->op == KOFN_SUM)
-        return piece_of(pb->m, L->wants);
-    if (pb->op == KOFN_GRAM)
-        return pb->n;
-    if (pb->op == KOFN_LEFT)
-        return L->adjoint ? rows : kf_ceil_div(pb->p, L->cut[1].rows);
-    return L->adjoint ? kf_ceil_div(pb->n, L->cut[0].cols) : rows;
 }
 
 /* Want z is the sum of symbols z, z + wants, ... */
@@ -337,9 +309,9 @@ static kofn_status make_layout(kofn_plan *p)
     L->max_seats = SIZE_MAX;
     L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
     TRY(p->scheme->layout(L));
-    if (L->problem.op == KOFN_SUM)
+    if (p->op->factors == 0)
         TRY(sum_of_parts(L));
-    L->whole |= L->problem.op == KOFN_GRAM;
+    L->whole |= p->op->whole;
     p->parts = L->cut[0].rows * L->cut[0].cols;
     p->parts1 = L->cut[1].rows * L->cut[1].cols;
     p->mixes_parts = L->symbols == 0;
@@ -350,7 +322,7 @@ static kofn_status make_layout(kofn_plan *p)
     if (L->threshold == 0)
         L->threshold = L->enough;
     TRY(check_layout(p));
-    p->span = span_of(p);
+    p->span = p->op->span(L);
     return KOFN_OK;
 }
 
@@ -369,6 +341,7 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
     p->scheme = scheme;
     p->workers = p->args.workers = workers;
     p->layout.problem = *pb;
+    p->op = kf_operation_of(pb->op);
     p->layout.seed = seed;
     st = parse_args(scheme, args, &p->args);
     if (!st)
@@ -388,7 +361,7 @@ kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p)
     const kofn_layout *L = &plan->layout, *M;
     const char *args = strchr(plan->spec, ':');
 
-    if (plan->left || pb.op == KOFN_LEFT)
+    if (plan->left || plan->op->left)
         return kf_fail(KOFN_STATE, "the plan serves left products already");
     pb.op = KOFN_LEFT;
     pb.p = p;

@@ -1,6 +1,8 @@
 /* core.c -- the round coordinator: events in, actions out. */
 #include "state.h"
 
+#include "code/operation.h"
+
 #define CACHE_BYTES ((size_t)256 << 20)
 
 kofn_status kf_act(kofn_core *c, kofn_action a)
@@ -202,9 +204,9 @@ static kofn_status check_options(const kofn_plan *p,
                        p->scheme->name);
     if (o->errors == KOFN_ERRORS_NONE)
         return KOFN_OK;
-    if (L->whole)
+    if (L->whole || !p->op->checked)
         return kf_fail(KOFN_UNSUITED, "errors cannot be told from rounding in "
-                       "sums of functions and in A' A x");
+                       "%s", p->op->name);
     if (o->below == KOFN_BELOW_DEGRADE)
         return kf_fail(KOFN_UNSUITED, "below=degrade delivers blocks that "
                        "nothing checks; with errors use refuse or pause");

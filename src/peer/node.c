@@ -2,6 +2,8 @@
  * where it stands, and which of its parts an event is for. */
 #include "node.h"
 
+#include "code/operation.h"
+
 #define CACHE_BYTES ((size_t)64 << 20)
 #define FARTHEST (UINT64_MAX / 4) /* so that nothing that is counted wraps */
 
@@ -474,7 +476,8 @@ static kofn_status check_plan(const kofn_plan *p)
     const kofn_layout *L = &p->layout;
     const kofn_problem *pb = &L->problem;
 
-    if (pb->op != KOFN_MATVEC || pb->m != pb->n || pb->dtype != KOFN_F64)
+    if (p->op->over != KF_OVER_COLS || pb->p != 1 || pb->m != pb->n ||
+        pb->dtype != KOFN_F64)
         return kf_fail(KOFN_UNSUITED, "a mesh iterates a product of a square "
                        "matrix and a vector in float64; the plan is for "
                        "something else");

@@ -1,6 +1,8 @@
 /* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks. */
 #include "away.h"
 
+#include "run/kernel.h"
+
 /* ---- sending ----------------------------------------------------------------------- */
 
 /* Whether its outbox moves: one that does not for too long is lost.  What is
@@ -93,7 +95,7 @@ static kofn_status pack_strips(const kofn_msg *m, size_t lanes,
                                kofn_parcel **out)
 {
     const kofn_matrix *in = &m->in->m;
-    bool left = m->how == KOFN_LEFT_INNER;
+    bool left = kf_kernel_of(m->how)->left;
     size_t span = (left ? in->cols : in->rows) / lanes, n = m->hi - m->lo;
     size_t end = kf_min(m->hi, span);
     char *to;
@@ -183,7 +185,7 @@ static kofn_status post_work(port *p, const kofn_msg *m)
     kofn_parcel *body = NULL;
     const input *x;
 
-    if (m->how == KOFN_INNER || m->how == KOFN_LEFT_INNER) {
+    if (kf_kernel_of(m->how)->inner) {
         h.id = ++p->next_input;
         TRY(pack_strips(m, w->block ? w->block->lanes : 1, &body));
         h.body_sum = kf_checksum(p->job, body->m.data, kf_parcel_bytes(body));

@@ -17,6 +17,8 @@
 
 #include "serve.h"
 
+#include "run/kernel.h"
+
 #define WAITING 256                  /* tasks, at most                     */
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
@@ -198,7 +200,7 @@ static void put_rows(const kofn_matrix *to, const char **from)
 static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
                           kofn_parcel **in)
 {
-    bool left = h->how == KOFN_LEFT_INNER;
+    bool left = kf_kernel_of(h->how)->left;
     size_t lanes = s->block.recipe.block->lanes, end, bytes;
     size_t span = (left ? h->cols : h->rows) / lanes;
     size_t wide = left ? h->rows : h->cols;
@@ -250,7 +252,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
 
     if (k->body_bytes == 0)
         return known_input(s, h, in);
-    if (h->how == KOFN_INNER || h->how == KOFN_LEFT_INNER)
+    if (kf_kernel_of(h->how)->inner)
         return spread(s, h, k, in);
     if (!kf_mul(h->rows, h->cols, &bytes) ||
         !kf_mul(bytes, kf_dtype_size(h->dtype), &bytes) ||
@@ -431,8 +433,7 @@ static void packet(server *s, kofn_packet *k)
 
     if (st && h.version) {
         kf_serve_finish(s, KOFN_UNSUITED); /* another kofn; the message says so */
-    } else if (!st && h.type == KF_WIRE_WORK && h.how != KOFN_INNER &&
-               h.how != KOFN_LEFT_INNER) {
+    } else if (!st && h.type == KF_WIRE_WORK && !kf_kernel_of(h.how)->inner) {
         obey(s, &h, k); /* its input may be received in place */
     } else if (!st) {
         st = fetch(s, k, &room);

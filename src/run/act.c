@@ -2,6 +2,9 @@
  * check, decode, deliver. */
 #include "job.h"
 
+#include "code/operation.h"
+#include "kernel.h"
+
 #include <time.h>
 
 /* ---- the clock ------------------------------------------------------------- */
@@ -113,45 +116,28 @@ kofn_status kf_job_hand_out(kofn_job *j)
     return st;
 }
 
-static kofn_how how(const kofn_plan *p)
-{
-    bool left = p->layout.problem.op == KOFN_LEFT;
-
-    if (p->layout.problem.op == KOFN_SUM)
-        return KOFN_TURN;
-    if (p->layout.problem.op == KOFN_GRAM)
-        return KOFN_TWICE;
-    if (p->layout.adjoint)
-        return left ? KOFN_LEFT_INNER : KOFN_INNER;
-    return left ? KOFN_LEFT_ROWS : KOFN_ROWS;
-}
-
 /* Room for what comes of strips [lo, hi). */
-static kofn_status take_result(kofn_job *j, const kofn_parcel *in, size_t lo,
-                               size_t hi, kofn_parcel **out)
+static kofn_status take_result(kofn_job *j, const kf_kernel *k,
+                               const kofn_msg *m, kofn_parcel **out)
 {
-    const kofn_layout *L = &j->use->layout;
-    size_t rows = L->lanes * (hi - lo), cols = in->m.cols;
+    kf_extent block = kf_extent_of(j->use);
+    kf_work w = {.in = &m->in->m, .lo = m->lo, .hi = m->hi};
+    size_t rows, cols;
 
-    if (L->adjoint) {
-        rows = j->out.rows;
-        cols = j->out.cols;
-    } else if (L->problem.op == KOFN_LEFT) {
-        cols = kf_ceil_div(L->problem.n, L->cut[0].cols);
-    } else if (L->problem.op == KOFN_SUM) {
-        cols = 1;
-    }
-    return take_spare(j, rows, cols, L->problem.dtype, out);
+    if (!k->gives(&block, &w, &rows, &cols))
+        return kf_nomem(SIZE_MAX);
+    return take_spare(j, rows, cols, j->use->layout.problem.dtype, out);
 }
 
 static kofn_status do_work(kofn_job *j, const kofn_action *a)
 {
+    const kf_kernel *kernel = kf_kernel_for(j->use);
     size_t index = a->task - j->first_task;
     kofn_msg m = {.type = KOFN_MSG_WORK,
                   .worker = a->worker,
                   .task = a->task,
                   .round = j->rounds + 1,
-                  .how = how(j->use),
+                  .how = kernel->how,
                   .lo = a->lo,
                   .hi = a->hi,
                   .turn = a->turn};
@@ -167,7 +153,7 @@ static kofn_status do_work(kofn_job *j, const kofn_action *a)
                                      .sent = kf_job_now(j)};
     }
     m.in = kf_messages_take(&j->messages, a->seat);
-    st = take_result(j, m.in, a->lo, a->hi, &m.result);
+    st = take_result(j, kernel, &m, &m.result);
     if (st) {
         kofn_parcel_drop(m.in);
         return st;
@@ -246,7 +232,7 @@ static void note_odd(kofn_job *j, const kofn_action *a,
     for (size_t i = 0; i < a->count; i++) {
         if (!kf_check_finite(source[i].result, "an answer"))
             continue;
-        if (j->plan->layout.problem.op != KOFN_SUM) /* products have room */
+        if (j->plan->op->factors > 0) /* products have room */
             j->odd = KOFN_CORRUPT;
         snprintf(j->why_odd, sizeof j->why_odd, "worker %u answered NaN or "
                  "infinity; have wrong answers found (option errors)",

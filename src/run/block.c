@@ -9,6 +9,8 @@
  */
 #include "run.h"
 
+#include "code/operation.h"
+
 #include <math.h>
 
 /* ---- the resident operand ------------------------------------------------- */
@@ -109,9 +111,8 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r,
     b->from = r;
     b->group = group;
     b->lanes = L->lanes;
-    b->rows = r->A ? r->plan->span : r->parts.rows;
-    b->cols = r->A ? L->problem.n : r->parts.cols;
-    *(L->problem.op == KOFN_GRAM ? &b->rows : &b->cols) *= L->inner;
+    if (r->plan->op->factors > 0)
+        kf_block_shape(L, &b->rows, &b->cols);
     b->dtype = L->problem.dtype;
     return KOFN_OK;
 }
@@ -160,7 +161,7 @@ static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
                                size_t *count)
 {
     size_t inner = r->plan->layout.inner;
-    bool below = r->plan->layout.problem.op == KOFN_GRAM;
+    bool below = r->plan->op->below;
 
     for (size_t t = 0; t < inner; t++) {
         kofn_matrix sub = *lane;
@@ -244,7 +245,7 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code,
         const kf_seat *rows;
 
         TRY(block_new(&blocks[i], r, g));
-        if (p->layout.problem.op == KOFN_SUM) {
+        if (p->op->factors == 0) {
             TRY(kf_share_new(&blocks[i]->share, r, code, seats[i]));
             continue;
         }

@@ -14,6 +14,7 @@
 #include "check.h"
 
 #include "base/rng.h"
+#include "code/operation.h"
 #include "code/suspect.h"
 
 #include <float.h>
@@ -278,7 +279,7 @@ static void set_levels(kf_evidence *e, const kf_check *c)
 {
     const kofn_problem *pb = &c->plan->layout.problem;
     bool wide = pb->dtype == KOFN_F64;
-    size_t length = pb->op == KOFN_LEFT ? pb->m : pb->n;
+    size_t length = c->plan->op->over & KF_OVER_ROWS ? pb->m : pb->n;
     double terms = (double)((c->terms ? c->terms : length) + c->plan->parts);
     double unit = wide ? 0x1p-52 : 0x1p-23;
     double usual = NOISE_START + NOISE_ROOT * sqrt(terms);

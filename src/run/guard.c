@@ -4,6 +4,7 @@
 #include "run.h"
 
 #include "check.h"
+#include "code/operation.h"
 
 #include <math.h>
 #include <sys/random.h>
@@ -47,7 +48,7 @@ void kf_guard_free(kf_guard *g)
 static kofn_status know_resident(kf_guard *g, const kf_resident *r,
                                  const kofn_plan *use, size_t group)
 {
-    bool left = use->layout.problem.op == KOFN_LEFT;
+    bool left = use->op->left;
 
     if (!g->resident) {
         g->resident = kf_zero(2 * use->layout.groups, sizeof *g->resident);
@@ -72,7 +73,7 @@ static kofn_status know_resident(kf_guard *g, const kf_resident *r,
 static kofn_status know_input(kf_guard *g, const kf_messages *m)
 {
     const kofn_plan *use = m->plan;
-    bool left = use->layout.problem.op == KOFN_LEFT, cut = use->parts1 > 1;
+    bool left = use->op->left, cut = use->parts1 > 1;
     const kofn_matrix *part = cut ? m->parts.part : &m->plain->m;
     size_t parts = cut ? m->parts.count : 1;
     size_t rows = cut ? m->parts.rows : m->plain->m.rows;
@@ -113,7 +114,7 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
                            const kofn_action *a, const kf_source *source)
 {
     const kofn_plan *use = m->plan;
-    bool left = use->layout.problem.op == KOFN_LEFT;
+    bool left = use->op->left;
     kf_check c = {.plan = use,
                   .code = kofn_core_code(core),
                   .decoder = a->decoder,

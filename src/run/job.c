@@ -1,6 +1,8 @@
 /* job.c -- a job's life and its rounds. */
 #include "job.h"
 
+#include "code/operation.h"
+
 #include <time.h>
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -103,7 +105,7 @@ static kofn_status check_place(const kofn_job *j, size_t rows, size_t cols,
     if (j->placed)
         return kf_fail(KOFN_STATE, "the job holds a matrix already; open "
                        "another job for another matrix");
-    if (pb->op == KOFN_SUM)
+    if (j->plan->op->factors == 0)
         return kf_fail(KOFN_SHAPE, "the plan is for a sum of functions; call "
                        "kofn_place_parts or kofn_place_rows");
     if (sparse != pb->sparse)
@@ -146,7 +148,7 @@ static kofn_status check_sum(const kofn_job *j, bool there)
     if (j->placed)
         return kf_fail(KOFN_STATE, "the job has its function already; open "
                        "another job for another");
-    if (j->plan->layout.problem.op != KOFN_SUM)
+    if (j->plan->op->factors > 0)
         return kf_fail(KOFN_SHAPE, "the plan is for a matrix; call "
                        "kofn_place");
     return KOFN_OK;
@@ -248,9 +250,7 @@ size_t kofn_strips(const kofn_job *j)
 {
     const kofn_layout *L = &j->plan->layout;
 
-    return L->adjoint || L->whole || L->problem.op == KOFN_LEFT
-               ? 0
-               : j->plan->span;
+    return L->adjoint || L->whole || j->plan->op->left ? 0 : j->plan->span;
 }
 
 kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
@@ -282,13 +282,8 @@ kofn_status kofn_step(kofn_job *j, unsigned step)
 
 /* ---- rounds ------------------------------------------------------------------------ */
 
-static kofn_status check_round(const kofn_job *j, const kofn_plan *use,
-                               const kofn_matrix *in, const kofn_matrix *out,
-                               double *most)
+static kofn_status check_state(const kofn_job *j, const kofn_plan *use)
 {
-    const kofn_problem *pb;
-    size_t in_rows, in_cols, out_rows, out_cols;
-
     if (j->broken)
         return kf_fail(KOFN_STATE, "the job has failed before (%s); open "
                        "another", kofn_strerror(j->broken));
@@ -299,13 +294,19 @@ static kofn_status check_round(const kofn_job *j, const kofn_plan *use,
     if (!use)
         return kf_fail(KOFN_STATE, "the plan does not serve left products; "
                        "call kofn_plan_serve_left before kofn_open");
-    pb = &use->layout.problem;
-    in_rows = pb->op == KOFN_LEFT ? pb->p : pb->n;
-    in_cols = pb->op == KOFN_LEFT ? pb->m : pb->p;
-    out_rows = pb->op == KOFN_LEFT   ? pb->p
-               : pb->op == KOFN_GRAM ? pb->n
-                                     : pb->m;
-    out_cols = pb->op == KOFN_LEFT ? pb->n : pb->op == KOFN_SUM ? 1 : pb->p;
+    return KOFN_OK;
+}
+
+static kofn_status check_round(const kofn_plan *use, const kofn_matrix *in,
+                               const kofn_matrix *out, double *most)
+{
+    const kofn_problem *pb = &use->layout.problem;
+    const kf_operation *op = use->op;
+    size_t in_rows = kf_size_of(pb, op->in.rows);
+    size_t in_cols = kf_size_of(pb, op->in.cols);
+    size_t out_rows = kf_size_of(pb, op->out.rows);
+    size_t out_cols = kf_size_of(pb, op->out.cols);
+
     TRY(kf_check_matrix(in, "the round's input"));
     TRY(kf_check_matrix(out, "the round's output"));
     if (in->rows != in_rows || in->cols != in_cols)
@@ -326,7 +327,8 @@ static kofn_status begin(kofn_job *j, const kofn_plan *use,
 {
     double most, by;
 
-    TRY(check_round(j, use, in, out, &most));
+    TRY(check_state(j, use));
+    TRY(check_round(use, in, out, &most));
     by = kf_range_input(use, &j->resident, most);
     if (by != 1) /* it may be much smaller: what is tiny should not vanish */
         by = kf_range_input(use, &j->resident, kf_most(in));
@@ -349,9 +351,7 @@ kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)
 kofn_status kofn_begin_left(kofn_job *j, const kofn_matrix *in,
                             kofn_matrix *out)
 {
-    return begin(j, j->plan->layout.problem.op == KOFN_LEFT ? j->plan
-                                                            : j->plan->left,
-                 in, out);
+    return begin(j, j->plan->op->left ? j->plan : j->plan->left, in, out);
 }
 
 static void add(kofn_report *t, const kofn_report *r)

@@ -7,6 +7,7 @@
 #include "run.h"
 
 #include "code/combine.h"
+#include "code/operation.h"
 
 static bool coded(const kofn_plan *p)
 {
@@ -79,7 +80,7 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
     if (!coded(plan))
         return KOFN_OK;
     /* turned round, the parts of the input face those of A */
-    if (L->adjoint && L->problem.op == KOFN_LEFT)
+    if (L->adjoint && plan->op->left)
         cut = (kofn_cut){1, L->cut[0].rows};
     else if (L->adjoint)
         cut = (kofn_cut){L->cut[0].cols, 1};
@@ -206,7 +207,7 @@ static void transpose(const kf_decoder *d, double *V)
 static kofn_status make_room(kf_messages *m, const kf_decoder *d)
 {
     size_t lanes = m->plan->layout.lanes;
-    bool left = m->plan->layout.problem.op == KOFN_LEFT;
+    bool left = m->plan->op->left;
 
     for (size_t i = 0; i < d->seats; i++) {
         TRY(know_seat(m, d->seat[i]));
@@ -227,7 +228,7 @@ static void *at_strip(const kofn_matrix *x, bool left, size_t i, size_t strip)
 static void mix_strips(kf_messages *m, const kf_decoder *d, const double *V,
                        size_t lo, size_t hi, const void **src, void **dst)
 {
-    bool left = m->plan->layout.problem.op == KOFN_LEFT;
+    bool left = m->plan->op->left;
     size_t lanes = m->plan->layout.lanes, span = m->plan->span;
     size_t times = left ? m->parts.rows : 1;
     size_t length = (hi - lo) * (left ? 1 : m->parts.cols);

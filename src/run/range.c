@@ -11,6 +11,8 @@
  */
 #include "run.h"
 
+#include "code/operation.h"
+
 #include <float.h>
 #include <math.h>
 
@@ -42,16 +44,18 @@ double kf_range_resident(double most, double terms, kofn_dtype dtype)
 double kf_range_input(const kofn_plan *use, const kf_resident *r, double most)
 {
     const kofn_problem *pb = &use->layout.problem;
-    bool wide = pb->dtype == KOFN_F64, gram = pb->op == KOFN_GRAM;
+    const kf_operation *op = use->op;
+    bool wide = pb->dtype == KOFN_F64;
     int top = wide ? TOP_F64 : TOP_F32, room = wide ? ROOM_F64 : ROOM_F32;
     int A = exponent(r->most * r->by), in = exponent(most);
-    int terms = exponent(pb->op == KOFN_LEFT ? (double)pb->m : (double)pb->n);
-    int product = A + in + terms;
+    int product = (int)op->factors * A + in;
 
-    if (pb->op == KOFN_SUM) /* not linear in its input */
+    if (op->factors == 0) /* not linear in its input */
         return 1;
-    if (gram)
-        product += A + exponent((double)pb->m);
+    if (op->over & KF_OVER_COLS)
+        product += exponent((double)pb->n);
+    if (op->over & KF_OVER_ROWS)
+        product += exponent((double)pb->m);
     /* more than the plain product can hold need not fit */
     if (product - top > room)
         product = top + room;
@@ -60,8 +64,9 @@ double kf_range_input(const kofn_plan *use, const kf_resident *r, double most)
 
 double kf_range_back(const kofn_plan *use, const kf_resident *r, double by)
 {
-    return 1 / (use->layout.problem.op == KOFN_GRAM ? r->by * r->by * by
-                                                    : r->by * by);
+    for (unsigned i = 0; i < use->op->factors; i++)
+        by *= r->by;
+    return 1 / by;
 }
 
 kofn_status kf_range_row(const kf_resident *r, const kf_row *row)

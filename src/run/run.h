@@ -157,9 +157,6 @@ static inline size_t kf_part_begin(size_t rows, size_t part, size_t parts)
 }
 /* Sets `at` and `held`. */
 kofn_status kf_share_rows(kf_share *s, bool elsewhere);
-/* The answer of one turn. */
-kofn_status kf_share_turn(kf_share *s, const kofn_msg *m,
-                          bool (*stopped)(void *), void *ud);
 
 /* ---- the end of the range (range.c) -------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* share.c -- a worker's share of a sum of functions: the values of f for its
  * parts, computed once a round, and mixtures of their pieces, one a turn. */
-#include "run.h"
+#include "kernel.h"
 
 #include "code/combine.h"
 
@@ -141,40 +141,39 @@ static kofn_status evaluate_part(const kf_share *s, size_t k,
     return s->formula->f(s->arg, &rows, in, out);
 }
 
-static kofn_status evaluate(kf_share *s, const kofn_msg *m,
-                            bool (*stopped)(void *), void *ud)
+static kofn_status evaluate(kf_share *s, const kf_work *w)
 {
-    kofn_dtype dtype = m->result->m.dtype;
+    kofn_dtype dtype = w->out->dtype;
 
     s->round = 0;
     for (size_t k = 0; k < s->parts; k++) {
         kofn_matrix out = {value_of(s, k, dtype), s->length, 1, 1, dtype};
 
-        if (k && stopped && stopped(ud))
+        if (k && kf_is_stopped(w))
             return KOFN_AGAIN;
-        TRY(evaluate_part(s, k, &m->in->m, &out));
+        TRY(evaluate_part(s, k, w->in, &out));
     }
-    s->round = m->round;
+    s->round = w->round;
     return KOFN_OK;
 }
 
-kofn_status kf_share_turn(kf_share *s, const kofn_msg *m,
-                          bool (*stopped)(void *), void *ud)
+kofn_status kf_share_turn(const kofn_block *b, const kf_work *w)
 {
-    const kofn_matrix *out = &m->result->m;
+    kf_share *s = b->share;
+    const kofn_matrix *out = w->out;
     size_t n = s->parts * s->pieces, size = kf_dtype_size(out->dtype);
     const void **src = kf_new(n, sizeof *src);
     void **dst = kf_new(s->lanes, sizeof *dst);
     kofn_status st = src && dst ? KOFN_OK : KOFN_NOMEM;
 
-    if (!st && s->round != m->round)
-        st = evaluate(s, m, stopped, ud);
+    if (!st && s->round != w->round)
+        st = evaluate(s, w);
     if (!st) {
         for (size_t i = 0; i < n; i++)
             src[i] = (char *)s->value + i * s->span * size;
         for (size_t l = 0; l < s->lanes; l++)
             dst[l] = kf_at(out, l * s->span, 0);
-        kf_combine(s->lanes, n, s->mix + m->turn * s->lanes * n, n, src, dst,
+        kf_combine(s->lanes, n, s->mix + w->turn * s->lanes * n, n, src, dst,
                    s->span, out->dtype);
     }
     kf_free(src);

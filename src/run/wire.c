@@ -1,6 +1,8 @@
 /* wire.c -- heads of packets, and their checksums. */
 #include "wire.h"
 
+#include "kernel.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -104,7 +106,7 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     if (n != KF_HEAD)
         return kf_fail(KOFN_FORMAT, "a packet's head has %zu bytes, not %d", n,
                        KF_HEAD);
-    if (!known(bytes[AT_TYPE]) || bytes[AT_HOW] > KOFN_TURN ||
+    if (!known(bytes[AT_TYPE]) || !kf_kernel_of(bytes[AT_HOW]) ||
         bytes[AT_DTYPE] > KOFN_F32)
         return kf_fail(KOFN_FORMAT, "a packet has type %u, how %u, numbers %u",
                        bytes[AT_TYPE], bytes[AT_HOW], bytes[AT_DTYPE]);

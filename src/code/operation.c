@@ -1,0 +1,139 @@
+/* operation.c -- the table of operations. */
+#include "operation.h"
+
+/* Pieces of a sum that are longer than this begin on a line of the cache, of so
+ * many float32 numbers. */
+#define LONG_PIECE 4096
+#define LINE 16
+
+/* ---- strips -------------------------------------------------------------- */
+
+/* Strips run along the rows of a result, which are those of the first factor;
+ * in an adjoint code along the side that is summed. */
+static size_t rows_of_part(const kofn_layout *L)
+{
+    return kf_ceil_div(L->problem.m, L->groups * L->cut[0].rows);
+}
+
+static size_t along_A(const kofn_layout *L)
+{
+    return L->adjoint ? kf_ceil_div(L->problem.n, L->cut[0].cols)
+                      : rows_of_part(L);
+}
+
+static size_t along_input(const kofn_layout *L)
+{
+    return L->adjoint ? rows_of_part(L)
+                      : kf_ceil_div(L->problem.p, L->cut[1].rows);
+}
+
+static size_t all_columns(const kofn_layout *L)
+{
+    return L->problem.n;
+}
+
+/* The last piece is still the only one of which something is cut off. */
+static size_t along_piece(const kofn_layout *L)
+{
+    size_t span = kf_ceil_div(L->problem.m, L->wants);
+    bool pays = span >= LONG_PIECE && span / LINE >= L->wants;
+
+    return pays ? kf_ceil_div(span, LINE) * LINE : span;
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+static const kf_operation operations[] = {
+    {
+        .op = KOFN_MATVEC,
+        .name = "A x",
+        .in = {KF_N, KF_P},
+        .out = {KF_M, KF_P},
+        .factors = 1,
+        .over = KF_OVER_COLS,
+        .vector = true,
+        .sparse = true,
+        .checked = true,
+        .span = along_A,
+    },
+    {
+        .op = KOFN_MATMUL,
+        .name = "A B",
+        .in = {KF_N, KF_P},
+        .out = {KF_M, KF_P},
+        .factors = 1,
+        .over = KF_OVER_COLS,
+        .sparse = true,
+        .checked = true,
+        .span = along_A,
+    },
+    {
+        .op = KOFN_LEFT,
+        .name = "B A",
+        .in = {KF_P, KF_M},
+        .out = {KF_P, KF_N},
+        .factors = 1,
+        .over = KF_OVER_ROWS,
+        .left = true,
+        .checked = true,
+        .span = along_input,
+    },
+    {
+        .op = KOFN_GRAM,
+        .name = "A' A x",
+        .in = {KF_N, KF_P},
+        .out = {KF_N, KF_P},
+        .factors = 2,
+        .over = KF_OVER_COLS | KF_OVER_ROWS,
+        .vector = true,
+        .whole = true,
+        .below = true,
+        .span = all_columns,
+    },
+    {
+        .op = KOFN_SUM,
+        .name = "a sum of functions",
+        .in = {KF_N, KF_P},
+        .out = {KF_M, KF_ONE},
+        .over = KF_OVER_ROWS,
+        .whole = true,
+        .span = along_piece,
+    },
+};
+
+const kf_operation *kf_operation_of(kofn_op op)
+{
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        if (operations[i].op == op)
+            return &operations[i];
+    return NULL;
+}
+
+const kf_operation *kf_of(const kofn_layout *L)
+{
+    return kf_operation_of(L->problem.op);
+}
+
+/* ---- shapes -------------------------------------------------------------- */
+
+size_t kf_size_of(const kofn_problem *pb, kf_size size)
+{
+    switch (size) {
+    case KF_ONE:
+        break;
+    case KF_M:
+        return pb->m;
+    case KF_N:
+        return pb->n;
+    case KF_P:
+        return pb->p;
+    }
+    return 1;
+}
+
+void kf_block_shape(const kofn_layout *L, size_t *rows, size_t *cols)
+{
+    *rows = rows_of_part(L);
+    *cols = kf_ceil_div(L->problem.n, L->cut[0].cols);
+    *(kf_of(L)->below ? rows : cols) *= L->inner;
+}

@@ -1,0 +1,46 @@
+/* operation.h -- what is computed with the resident operand: one row each. */
+#ifndef KF_CODE_OPERATION_H
+#define KF_CODE_OPERATION_H
+
+#include <kofn/scheme.h>
+
+#include "base/base.h"
+
+/* A number of rows or columns, by its name in kofn_problem. */
+typedef enum kf_size { KF_ONE, KF_M, KF_N, KF_P } kf_size;
+typedef struct kf_shape {
+    kf_size rows, cols;
+} kf_shape;
+
+/* What is added up for an entry of the output. */
+enum { KF_OVER_COLS = 1, KF_OVER_ROWS = 2 }; /* of A; parts of a sum are rows */
+
+typedef struct kf_operation {
+    kofn_op op;
+    const char *name; /* as people read it */
+    kf_shape in, out;
+    unsigned factors; /* so often A is a factor of the output; 0: there is no A
+                         but a function of the input                          */
+    unsigned over;    /* KF_OVER_*                                            */
+    bool left;        /* the input stands to the left of A                    */
+    bool vector;      /* the input has one column                             */
+    bool sparse;      /* of a sparse A too: its kernel in src/run computes it */
+    bool whole;       /* answers are not to be had strip by strip             */
+    bool below;       /* sub-blocks of a lane (layout.inner) stand one below the
+                         other, not side by side                              */
+    bool checked;     /* wrong answers can be told from rounding              */
+    /* Strips of a block, for a code that is turned round or not. */
+    size_t (*span)(const kofn_layout *L);
+} kf_operation;
+
+/* NULL when there is none. */
+const kf_operation *kf_operation_of(kofn_op op);
+/* The same of an operation that is known to be one. */
+const kf_operation *kf_of(const kofn_layout *L);
+
+size_t kf_size_of(const kofn_problem *pb, kf_size size);
+
+/* Rows and columns of a lane of a block, with its sub-blocks. */
+void kf_block_shape(const kofn_layout *L, size_t *rows, size_t *cols);
+
+#endif

@@ -1,0 +1,80 @@
+/* kernel.h -- what workers compute with a block: one row a kernel. */
+#ifndef KF_RUN_KERNEL_H
+#define KF_RUN_KERNEL_H
+
+#include "run.h"
+
+/* A KOFN_MSG_WORK, as a kernel sees it. */
+typedef struct kf_work {
+    const kofn_matrix *in;
+    kofn_matrix *out;
+    size_t lo, hi, turn;
+    unsigned round;
+    bool (*stopped)(void *); /* asked now and then; may be NULL */
+    void *ud;
+} kf_work;
+
+static inline bool kf_is_stopped(const kf_work *w)
+{
+    return w->stopped && w->stopped(w->ud);
+}
+
+/* Lanes of a block, and rows and columns of each. */
+typedef struct kf_extent {
+    size_t lanes, rows, cols;
+} kf_extent;
+
+/* KOFN_AGAIN when it was stopped. */
+typedef kofn_status kf_kernel_fn(const kofn_block *b, const kf_work *w);
+
+typedef struct kf_kernel {
+    kofn_how how;
+    /* The rounds whose work it is: of these operations, in codes that are
+     * turned round or in those that are not. */
+    unsigned ops;
+    bool adjoint;
+    bool left;  /* the input stands to the left of the block             */
+    bool inner; /* of each lane of the input only strips [lo, hi) matter */
+    /* With blocks of a kind; NULL: it has no such.  An operation that is `sparse`
+     * (operation.h) needs sparse ones where its codes are served. */
+    kf_kernel_fn *dense, *sparse, *sum;
+    /* Does it take this input?  Nothing of it is known to be true. */
+    bool (*takes)(const kf_extent *b, const kf_work *w);
+    /* Rows and columns of the result; false where they do not fit a size_t. */
+    bool (*gives)(const kf_extent *b, const kf_work *w, size_t *rows,
+                  size_t *cols);
+    double (*cost)(const kofn_block *b, const kf_work *w); /* multiply-adds */
+} kf_kernel;
+
+/* NULL for a number that is none. */
+const kf_kernel *kf_kernel_of(kofn_how how);
+/* What workers compute in a round of this plan. */
+const kf_kernel *kf_kernel_for(const kofn_plan *use);
+/* Of the blocks of a plan. */
+kf_extent kf_extent_of(const kofn_plan *p);
+
+/* ---- kernels (dense.c, sparse.c, share.c) --------------------------------- */
+
+kf_kernel_fn kf_rows_dense, kf_left_rows_dense, kf_inner_dense,
+    kf_left_inner_dense, kf_twice_dense;
+kf_kernel_fn kf_rows_sparse;
+kf_kernel_fn kf_share_turn;
+
+/* Entries of the plain parts in strips [lo, hi). */
+double kf_sparse_entries(const kofn_block *b, size_t lo, size_t hi);
+
+/* A worker looks up from its work after about this much of it, so that a
+ * cancelled task ends within a millisecond or so; but BLAS is fast only with
+ * so many rows at a time. */
+#define KF_LOOK_UP_WORK 2e6
+#define KF_LOOK_UP_ROWS 64
+
+/* Strips to do at a time, each of which is so much work. */
+static inline size_t kf_stride(double each, bool many)
+{
+    double n = KF_LOOK_UP_WORK / (each + 1), least = many ? KF_LOOK_UP_ROWS : 1;
+
+    return n < least ? (size_t)least : (size_t)n;
+}
+
+#endif
