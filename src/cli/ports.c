@@ -121,8 +121,7 @@ static size_t larger(size_t a, size_t b)
  * padding. */
 static size_t longest_body(const kofn_problem *pb)
 {
-    double numbers = (double)larger(pb->m, pb->n) *
-                     (double)larger(pb->p, pb->op == KOFN_LEFT ? pb->n : 1);
+    double numbers = (double)larger(pb->m, pb->n) * (double)pb->p;
 
     return numbers > 1e15 ? (size_t)1 << 53
                           : larger((size_t)(9 * numbers) + ((size_t)1 << 16),

@@ -45,8 +45,10 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     if (code)
         return code;
     st = kofn_plan_new(&s->plan, pb, a->scheme, a->workers, a->seed);
-    if (!st && a->command->bit == IN_REGRESS && pb->op == KOFN_MATVEC)
-        st = kofn_plan_serve_left(s->plan, 1);
+    if (!st && a->command->bit == IN_REGRESS) {
+        st = kofn_plan_serve_left(s->plan, 1); /* if X' z is how it goes */
+        st = st == KOFN_UNSUITED ? KOFN_OK : st;
+    }
     if (st)
         return cli_fail(st);
     if (a->events) {

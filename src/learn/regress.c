@@ -151,35 +151,6 @@ void kofn_regression_free(kofn_regression *r)
 
 /* ---- which way ----------------------------------------------------------- */
 
-static kofn_problem problem_for(const kofn_regression *r, kofn_op op)
-{
-    kofn_problem pb = {op, r->X.rows, r->X.cols, 1, KOFN_F64, false};
-
-    if (op == KOFN_SUM)
-        pb.m = pb.n = r->X.cols + 1;
-    return pb;
-}
-
-static kofn_status check_way(const kofn_regression *r, kofn_op op)
-{
-    const kofn_regress_options *o = &r->opt;
-
-    if (op == KOFN_GRAM && o->loss != KOFN_LOSS_SQUARES)
-        return kf_fail(KOFN_UNSUITED, "the scheme computes X' X w, of which "
-                       "only the gradient of least squares is made; use a "
-                       "gradient code or scheme elastic");
-    if (op == KOFN_GRAM && o->descent == KOFN_DESCENT_SGD)
-        return kf_fail(KOFN_UNSUITED, "the scheme mixes all points before "
-                       "anything is known of them, so that there are no "
-                       "batches; use a gradient code or scheme elastic");
-    if (op == KOFN_SUM && o->rule == KOFN_STEP_EXACT &&
-        o->loss != KOFN_LOSS_SQUARES)
-        return kf_fail(KOFN_UNSUITED, "an exact step of this loss needs the "
-                       "margins, which a sum of gradients does not tell; use "
-                       "scheme elastic or another rule");
-    return KOFN_OK;
-}
-
 #define SMALL ((size_t)1 << 20) /* numbers of X: 8 MB */
 
 const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
@@ -191,9 +162,9 @@ const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
     if (workers < 3 || workers > 16 || r->X.rows < workers ||
         r->X.rows > SMALL / r->X.cols)
         snprintf(out, size, "elastic");
-    else if (check_way(r, KOFN_GRAM) == KOFN_OK)
+    else if (kf_way_check(kf_way_by(KOFN_GRAM), r) == KOFN_OK)
         snprintf(out, size, "pcr:r=%zu", kf_ceil_div(workers, parts));
-    else if (check_way(r, KOFN_SUM) == KOFN_OK)
+    else if (kf_way_check(&kf_by_sum, r) == KOFN_OK)
         snprintf(out, size, "gc:d=%zu", spare + 1);
     else
         snprintf(out, size, "elastic");
@@ -203,62 +174,35 @@ const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
 kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
                                     size_t workers, kofn_problem *pb)
 {
-    static const kofn_op way[] = {KOFN_GRAM, KOFN_SUM, KOFN_MATVEC};
-    kofn_status st = KOFN_OK;
-
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; kf_ways[i]; i++) {
         kofn_plan *plan;
+        kofn_status st;
 
-        *pb = problem_for(r, way[i]);
+        *pb = kf_ways[i]->problem(r);
         st = kofn_plan_new(&plan, pb, spec, workers, 0);
-        if (!st && way[i] == KOFN_MATVEC)
+        if (!st && kf_ways[i]->left)
             st = kofn_plan_serve_left(plan, 1);
         kofn_plan_free(plan);
         if (st != KOFN_UNSUITED)
-            return st ? st : check_way(r, way[i]);
+            return st ? st : kf_way_check(kf_ways[i], r);
     }
     return kf_fail(KOFN_UNSUITED, "scheme %.*s computes neither X' X w nor "
                    "sums of gradients nor z' X beside X w; scheme elastic "
                    "does", (int)strcspn(spec, ":"), spec);
 }
 
-/* X' y and y' y, once for all. */
-static kofn_status know_Xy(kofn_regression *r)
-{
-    kofn_matrix y = {r->y, 1, r->X.rows, r->X.rows, KOFN_F64}, Xy;
-
-    if (r->Xy)
-        return KOFN_OK;
-    r->Xy = kf_new(r->X.cols, sizeof *r->Xy);
-    if (!r->Xy)
-        return KOFN_NOMEM;
-    Xy = (kofn_matrix){r->Xy, 1, r->X.cols, r->X.cols, KOFN_F64};
-    r->yy = kf_dot(r->y, r->y, r->X.rows);
-    return kofn_product_plain(&y, &r->X, &Xy);
-}
-
 kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
 {
-    if (op != KOFN_GRAM && op != KOFN_SUM && op != KOFN_MATVEC)
+    const kf_way *way = kf_way_by(op);
+
+    if (!way)
         return kf_fail(KOFN_INVAL, "a regression is computed by KOFN_GRAM, "
                        "KOFN_SUM or KOFN_MATVEC; see kofn_regression_problem");
-    TRY(check_way(r, op));
-    if (op == KOFN_GRAM)
-        TRY(know_Xy(r));
-    if (op == KOFN_SUM) {
-        double points = (double)r->X.rows, arg[KOFN_FORMULA_ARGS];
-
-        if (r->opt.descent == KOFN_DESCENT_SGD)
-            points = fmax(1, points / r->opt.batches);
-        kf_gradient_args(r, arg);
-        TRY(kofn_place_rows(job, kofn_formulas, arg, &r->X, r->y));
-        TRY(kofn_parts_work(job, 2 * points * (double)r->X.cols));
-    } else {
-        TRY(kofn_place(job, &r->X));
-    }
+    TRY(kf_way_check(way, r));
+    r->strips = 0;
+    TRY(way->place(r, job));
     r->job = job;
-    r->op = op;
-    r->strips = op == KOFN_MATVEC ? kofn_strips(job) : 0;
+    r->way = way;
     return KOFN_OK;
 }
 
@@ -279,7 +223,7 @@ static kofn_status descent_new(kf_descent *d)
 {
     const kofn_regression *r = d->r;
     size_t m = r->X.rows, n = r->X.cols;
-    bool margins = d->op != KOFN_GRAM && d->op != KOFN_SUM;
+    bool margins = d->way->margins;
 
     d->g = kf_new(n, sizeof *d->g);
     d->t = kf_new(n, sizeof *d->t);
@@ -492,13 +436,13 @@ kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
     if (!r->job)
         return kf_fail(KOFN_STATE, "the data is not with any workers; call "
                        "kofn_regression_place");
-    return run((kf_descent){.r = r, .job = r->job, .op = r->op}, w, res);
+    return run((kf_descent){.r = r, .job = r->job, .way = r->way}, w, res);
 }
 
 kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                kofn_regress_result *res)
 {
-    return run((kf_descent){.r = r, .op = KOFN_MATVEC}, w, res);
+    return run((kf_descent){.r = r, .way = &kf_by_products}, w, res);
 }
 
 kofn_status kofn_regress_failing(kofn_regression *r,
@@ -508,9 +452,9 @@ kofn_status kofn_regress_failing(kofn_regression *r,
     kf_failing *f;
     kofn_status st;
 
-    TRY(check_way(r, KOFN_SUM));
+    TRY(kf_way_check(&kf_by_sum, r));
     TRY(kf_failing_new(&f, r, failures));
-    st = run((kf_descent){.r = r, .op = KOFN_SUM, .failing = f}, w, res);
+    st = run((kf_descent){.r = r, .way = &kf_by_sum, .failing = f}, w, res);
     kf_failing_free(f);
     return st;
 }

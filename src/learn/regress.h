@@ -12,9 +12,9 @@ struct kofn_regression {
     double *test_y; /* NULL: no held-out points */
     kofn_regress_options opt;
     kofn_job *job; /* that it was placed on */
-    kofn_op op;
+    const struct kf_way *way;
     size_t strips; /* of that job, if its rounds can be of some of them; or 0 */
-    double *Xy, yy; /* X' y and y' y, for KOFN_GRAM */
+    double *Xy, yy; /* X' y and y' y, where they were needed */
 };
 
 /* Points k of + lo .. k of + hi - 1 for k = 0, 1, ...: of every `of` points
@@ -70,7 +70,7 @@ kofn_status kf_failing_sum(kf_failing *f, const kofn_matrix *in,
 typedef struct kf_descent {
     const kofn_regression *r;
     kofn_job *job; /* NULL: all on this thread */
-    kofn_op op;
+    const struct kf_way *way;
     kf_failing *failing; /* what stands for the job then, or NULL */
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
@@ -99,7 +99,32 @@ double kf_dot(const double *x, const double *y, size_t n);
 /* What both were together; what is of one moment is that of the latter. */
 void kf_add_report(kofn_report *sum, const kofn_report *r);
 
-/* ---- ways.c ------------------------------------------------------------------ */
+/* ---- ways.c, by_sum.c ---------------------------------------------------------- */
+
+/* A way to have workers compute the gradient. */
+typedef struct kf_way {
+    kofn_op op;
+    bool left;    /* rounds from the left belong to it   */
+    bool margins; /* X w is known to the master          */
+    kofn_problem (*problem)(const kofn_regression *r);
+    /* Is this regression to be had so?  NULL: any is. */
+    kofn_status (*check)(const kofn_regression *r);
+    kofn_status (*place)(kofn_regression *r, kofn_job *job);
+    /* The sum of the losses at w, and of their gradients in d->g. */
+    kofn_status (*gradient)(kf_descent *d, const double *w, kf_some which,
+                            double *F);
+    kofn_status (*gram)(kf_descent *d, const double *v, double *out);
+} kf_way;
+
+extern const kf_way kf_by_products, kf_by_sum;
+extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
+const kf_way *kf_way_by(kofn_op op); /* NULL: there is none */
+kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
+/* One round, with a look at the watch now and then. */
+kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
+                        kofn_matrix *out);
+kofn_matrix kf_column(const double *x, size_t n);
+kofn_matrix kf_row_of(const double *x, size_t n);
 
 /* F at w over these points (all of them but in SGD), its gradient in d->g. */
 kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
@@ -115,9 +140,7 @@ kofn_status kf_margins(kf_descent *d, const double *v, double *out);
  * is left then may stand in for the loss at any w, to first order. */
 #define KF_GRAM (-1)
 #define KF_OFFSET (-2)
-/* What the first of kofn_formulas, the function of KOFN_SUM, is placed with. */
-void kf_gradient_args(const kofn_regression *r, double arg[KOFN_FORMULA_ARGS]);
-/* What it makes of a part. */
+/* What the first of kofn_formulas, the function of KOFN_SUM, makes of a part. */
 kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
                                 size_t parts, const kofn_matrix *in,
                                 kofn_matrix *out);

@@ -106,7 +106,7 @@ kofn_status kf_lipschitz(kf_descent *d)
 
 static bool knows_margins(const kf_descent *d)
 {
-    return d->op != KOFN_GRAM && d->op != KOFN_SUM;
+    return d->way->margins;
 }
 
 /* Not of the points that are there now and the gradients of others. */

@@ -9,10 +9,7 @@
  *                is known once for all (Li et al., "Polynomially coded
  *                regression", 2018; math/regression.md 1)
  *   KOFN_SUM     the gradient of a part of the points, summed over parts
- *                (Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding",
- *                2017; math/regression.md 11).  The loss is summed along with
- * it, and what is asked for is told in a number after w.  Workers get the rows
- * of their parts and nothing else of the regression.
+ *                (by_sum.c)
  *
  * Without a job the first way is gone on this thread: what the coded ones are
  * compared with.
@@ -82,8 +79,8 @@ static bool has_holes(const kofn_matrix *a)
 }
 
 /* With a look at the watch now and then. */
-static kofn_status round_of(kf_descent *d, bool left, const kofn_matrix *in,
-                            kofn_matrix *out)
+kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
+                        kofn_matrix *out)
 {
     const kofn_regress_options *o = &d->r->opt;
     kofn_report rep = {0};
@@ -109,12 +106,12 @@ static kofn_status round_of(kf_descent *d, bool left, const kofn_matrix *in,
     return KOFN_OK;
 }
 
-static kofn_matrix column(const double *x, size_t n)
+kofn_matrix kf_column(const double *x, size_t n)
 {
     return (kofn_matrix){(void *)(uintptr_t)x, n, 1, 1, KOFN_F64};
 }
 
-static kofn_matrix row(const double *x, size_t n)
+kofn_matrix kf_row_of(const double *x, size_t n)
 {
     return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
 }
@@ -124,9 +121,9 @@ static kofn_matrix row(const double *x, size_t n)
 kofn_status kf_margins(kf_descent *d, const double *v, double *out)
 {
     const kofn_matrix *X = &d->r->X;
-    kofn_matrix in = column(v, X->cols), to = column(out, X->rows);
+    kofn_matrix in = kf_column(v, X->cols), to = kf_column(out, X->rows);
 
-    return d->job ? round_of(d, false, &in, &to)
+    return d->job ? kf_round_of(d, false, &in, &to)
                   : kofn_product_plain(X, &in, &to);
 }
 
@@ -134,9 +131,9 @@ kofn_status kf_margins(kf_descent *d, const double *v, double *out)
 static kofn_status back(kf_descent *d, const double *z, double *out)
 {
     const kofn_matrix *X = &d->r->X;
-    kofn_matrix in = row(z, X->rows), to = row(out, X->cols);
+    kofn_matrix in = kf_row_of(z, X->rows), to = kf_row_of(out, X->cols);
 
-    return d->job ? round_of(d, true, &in, &to)
+    return d->job ? kf_round_of(d, true, &in, &to)
                   : kofn_product_plain(&in, X, &to);
 }
 
@@ -150,8 +147,15 @@ kofn_status kf_limit(kf_descent *d, kf_some which)
                   : KOFN_OK;
 }
 
-static kofn_status by_products(kf_descent *d, const double *w, kf_some which,
-                               double *F)
+static kofn_status place_products(kofn_regression *r, kofn_job *job)
+{
+    TRY(kofn_place(job, &r->X));
+    r->strips = kofn_strips(job);
+    return KOFN_OK;
+}
+
+static kofn_status gradient_of_products(kf_descent *d, const double *w,
+                                        kf_some which, double *F)
 {
     const kofn_regression *r = d->r;
     size_t m = r->X.rows;
@@ -165,15 +169,84 @@ static kofn_status by_products(kf_descent *d, const double *w, kf_some which,
     return back(d, d->z, d->g);
 }
 
+static kofn_status gram_of_products(kf_descent *d, const double *v,
+                                    double *out)
+{
+    kofn_status st = kf_limit(d, KF_ALL);
+
+    if (!st)
+        st = kf_margins(d, v, d->z);
+    return st ? st : back(d, d->z, out);
+}
+
+static kofn_problem problem_of_products(const kofn_regression *r)
+{
+    return (kofn_problem){KOFN_MATVEC, r->X.rows, r->X.cols, 1, KOFN_F64,
+                          false};
+}
+
+const kf_way kf_by_products = {
+    .op = KOFN_MATVEC,
+    .left = true,
+    .margins = true,
+    .problem = problem_of_products,
+    .place = place_products,
+    .gradient = gradient_of_products,
+    .gram = gram_of_products,
+};
+
 /* ---- X' X w -------------------------------------------------------------- */
 
-static kofn_status by_gram(kf_descent *d, const double *w, double *F)
+static kofn_status check_gram(const kofn_regression *r)
+{
+    if (r->opt.loss != KOFN_LOSS_SQUARES)
+        return kf_fail(KOFN_UNSUITED, "the scheme computes X' X w, of which "
+                       "only the gradient of least squares is made; use a "
+                       "gradient code or scheme elastic");
+    if (r->opt.descent == KOFN_DESCENT_SGD)
+        return kf_fail(KOFN_UNSUITED, "the scheme mixes all points before "
+                       "anything is known of them, so that there are no "
+                       "batches; use a gradient code or scheme elastic");
+    return KOFN_OK;
+}
+
+/* X' y and y' y, once for all. */
+static kofn_status know_Xy(kofn_regression *r)
+{
+    kofn_matrix y = kf_row_of(r->y, r->X.rows), Xy;
+
+    if (r->Xy)
+        return KOFN_OK;
+    r->Xy = kf_new(r->X.cols, sizeof *r->Xy);
+    if (!r->Xy)
+        return KOFN_NOMEM;
+    Xy = kf_row_of(r->Xy, r->X.cols);
+    r->yy = kf_dot(r->y, r->y, r->X.rows);
+    return kofn_product_plain(&y, &r->X, &Xy);
+}
+
+static kofn_status place_gram(kofn_regression *r, kofn_job *job)
+{
+    TRY(know_Xy(r));
+    return kofn_place(job, &r->X);
+}
+
+static kofn_status gram(kf_descent *d, const double *v, double *out)
+{
+    kofn_matrix in = kf_column(v, kf_features(d));
+    kofn_matrix to = kf_column(out, kf_features(d));
+
+    return kf_round_of(d, false, &in, &to);
+}
+
+static kofn_status gradient_of_gram(kf_descent *d, const double *w,
+                                    kf_some which, double *F)
 {
     const kofn_regression *r = d->r;
     size_t n = r->X.cols;
-    kofn_matrix in = column(w, n), out = column(d->g, n);
-    kofn_status st = round_of(d, false, &in, &out);
+    kofn_status st = gram(d, w, d->g);
 
+    (void)which; /* of all points */
     if (st)
         return st;
     *F = (kf_dot(w, d->g, n) - 2 * kf_dot(w, r->Xy, n) + r->yy) / 2;
@@ -182,199 +255,36 @@ static kofn_status by_gram(kf_descent *d, const double *w, double *F)
     return KOFN_OK;
 }
 
-/* ---- sums over parts ----------------------------------------------------- */
-
-/* Some rows at a time, which are still in the cache for their second use. */
-#define CACHED ((size_t)256 << 10)
-
-/* Points first, first + step, ... below `end`. */
-typedef struct every {
-    size_t first, step, end;
-} every;
-
-/* They are rows of X, and a view of it.  Where there are no two of them the
- * step may reach far beyond it. */
-static kofn_matrix rows_of(const kofn_matrix *X, every p)
+static kofn_problem problem_of_gram(const kofn_regression *r)
 {
-    size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
-
-    return (kofn_matrix){(double *)X->data + (n ? p.first : 0) * X->ld, n,
-                         X->cols, (n > 1 ? p.step : 1) * X->ld, KOFN_F64};
+    return (kofn_problem){KOFN_GRAM, r->X.rows, r->X.cols, 1, KOFN_F64, false};
 }
 
-/* Of a part's points those asked for: all, or those of a batch, which is the
- * same on every worker. */
-static every points_of(size_t first, size_t count, double batches, double what)
-{
-    size_t step = what > 0 ? (size_t)batches : 1;
-    size_t batch = what > 0 ? (size_t)what - 1 : 0;
-
-    return (every){(batch + step - first % step) % step, step, count};
-}
-
-/* out += the gradient of these points, and their loss behind it; room: as
- * many as there are of them, and n. */
-static kofn_status add_points(const kofn_rows *part, kofn_loss loss, bool gram,
-                              every which, const double *w, double *out,
-                              double *space)
-{
-    kofn_matrix rows = rows_of(&part->X, which);
-    size_t n = rows.cols;
-    double *z = space, *g = space + rows.rows;
-    kofn_matrix in = column(w, n), margins = column(z, rows.rows);
-    kofn_matrix derivatives = row(z, rows.rows), to = row(g, n);
-
-    TRY(kofn_product_plain(&rows, &in, &margins));
-    for (size_t k = 0; k < rows.rows && !gram; k++)
-        out[n] += kf_loss(loss, z[k], part->y[which.first + k * which.step],
-                          &z[k]);
-    TRY(kofn_product_plain(&derivatives, &rows, &to));
-    for (size_t j = 0; j < n; j++)
-        out[j] += g[j];
-    return KOFN_OK;
-}
-
-/* What is asked for by whoever it is. */
-static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
-                                  const kofn_matrix *in, const kofn_matrix *out)
-{
-    size_t n = X->cols;
-    double what;
-
-    if (in->rows != n + 1 || in->cols != 1 || out->rows != n + 1)
-        return kf_fail(KOFN_SHAPE, "the gradient over rows of %zu numbers "
-                       "makes %zu numbers of %zu, not %zu of %zu", n, n + 1,
-                       n + 1, out->rows, in->rows * in->cols);
-    if (!(arg[0] == KOFN_LOSS_SQUARES || arg[0] == KOFN_LOSS_LOGISTIC ||
-          arg[0] == KOFN_LOSS_POISSON) ||
-        !(arg[1] >= 1 && arg[1] <= UINT32_MAX && arg[1] == floor(arg[1])))
-        return kf_fail(KOFN_INVAL, "there is no loss %g, or not in %g batches",
-                       arg[0], arg[1]);
-    what = ((const double *)in->data)[n];
-    if (what != KF_GRAM && what != KF_OFFSET &&
-        !(what >= 0 && what <= arg[1] && what == floor(what)))
-        return kf_fail(KOFN_INVAL, "there is no batch %g of %g", what, arg[1]);
-    return KOFN_OK;
-}
-
-/* arg: the loss, the batches; out: the gradient and the loss. */
-static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
-                                 const kofn_matrix *in, kofn_matrix *out)
-{
-    const double *w = in->data;
-    size_t n = part->X.cols, most = kf_max(1, CACHED / (n * sizeof *w));
-    double what, *sum = out->data, *space;
-    kofn_status st = KOFN_OK;
-    every all;
-
-    TRY(check_gradient(arg, &part->X, in, out));
-    what = w[n];
-    all = points_of(part->first, part->X.rows, arg[1], what);
-    memset(sum, 0, (n + 1) * sizeof *sum);
-    most = kf_min(most, rows_of(&part->X, all).rows);
-    if (most == 0)
-        return KOFN_OK;
-    space = kf_new(most + n, sizeof *space);
-    if (!space)
-        return KOFN_NOMEM;
-    while (all.first < all.end && !st) {
-        every some = all;
-
-        some.end = kf_min(all.end, all.first + most * all.step);
-        st = add_points(part, (kofn_loss)arg[0], what == KF_GRAM, some, w, sum,
-                        space);
-        all.first += most * all.step;
-    }
-    if (what == KF_OFFSET)
-        sum[n] -= kf_dot(sum, w, n);
-    kf_free(space);
-    return st;
-}
-
-const kofn_formula kofn_formulas[] = {{"loss-gradient", loss_gradient},
-                                      {NULL, NULL}};
-
-void kf_gradient_args(const kofn_regression *r, double arg[KOFN_FORMULA_ARGS])
-{
-    memset(arg, 0, KOFN_FORMULA_ARGS * sizeof *arg);
-    arg[0] = r->opt.loss;
-    arg[1] = r->opt.batches;
-}
-
-static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
-{
-    return part * r->X.rows / parts;
-}
-
-kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
-                                size_t parts, const kofn_matrix *in,
-                                kofn_matrix *out)
-{
-    size_t from = begin_of(r, part, parts);
-    kofn_rows rows = {r->X, r->y + from, from};
-    double arg[KOFN_FORMULA_ARGS];
-
-    rows.X.data = (double *)r->X.data + from * r->X.ld;
-    rows.X.rows = begin_of(r, part + 1, parts) - from;
-    kf_gradient_args(r, arg);
-    return loss_gradient(arg, &rows, in, out);
-}
-
-static kofn_status sum_round(kf_descent *d, const double *v, double what)
-{
-    size_t n = kf_features(d);
-    kofn_matrix in = column(d->in, n + 1), out = column(d->out, n + 1);
-
-    memcpy(d->in, v, n * sizeof *v);
-    d->in[n] = what;
-    return d->failing ? kf_failing_sum(d->failing, &in, &out)
-                      : round_of(d, false, &in, &out);
-}
-
-/* By how much the points of the sum are outnumbered by all of them. */
-static double outnumbered(const kf_descent *d, double what)
-{
-    double all = 0, there = 0;
-
-    for (size_t j = 0; d->job && !d->remembers && j < d->parts; j++) {
-        size_t from = begin_of(d->r, j, d->parts);
-        every p = points_of(from, begin_of(d->r, j + 1, d->parts) - from,
-                            d->r->opt.batches, what);
-        double n = (double)rows_of(&d->r->X, p).rows;
-
-        all += n;
-        there += d->weights[j] * n;
-    }
-    return there > 0 ? all / there : 1;
-}
-
-static kofn_status by_sum(kf_descent *d, const double *w, kf_some which,
-                          double *F)
-{
-    size_t n = kf_features(d);
-    double what = which.of > 1 ? (double)which.lo + 1
-                  : d->remembers ? KF_OFFSET
-                                 : 0;
-    double more;
-
-    TRY(sum_round(d, w, what));
-    if (d->remembers && what > 0)
-        return kf_fail(KOFN_UNSUITED, "a scheme that remembers gradients goes "
-                       "with descents over all points, not with batches");
-    if (d->remembers && what == 0) { /* as is known now */
-        what = KF_OFFSET;
-        TRY(sum_round(d, w, what));
-    }
-    memcpy(d->g, d->out, n * sizeof *d->g);
-    more = outnumbered(d, what);
-    *F = d->out[n] + (what == KF_OFFSET ? kf_dot(d->g, w, n) : 0);
-    *F *= more;
-    for (size_t j = 0; j < n && more != 1; j++)
-        d->g[j] *= more;
-    return KOFN_OK;
-}
+static const kf_way by_gram = {
+    .op = KOFN_GRAM,
+    .problem = problem_of_gram,
+    .check = check_gram,
+    .place = place_gram,
+    .gradient = gradient_of_gram,
+    .gram = gram,
+};
 
 /* ---- any way ------------------------------------------------------------- */
+
+const kf_way *const kf_ways[] = {&by_gram, &kf_by_sum, &kf_by_products, NULL};
+
+const kf_way *kf_way_by(kofn_op op)
+{
+    for (size_t i = 0; kf_ways[i]; i++)
+        if (kf_ways[i]->op == op)
+            return kf_ways[i];
+    return NULL;
+}
+
+kofn_status kf_way_check(const kf_way *way, const kofn_regression *r)
+{
+    return way->check ? way->check(r) : KOFN_OK;
+}
 
 kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
                            double *F)
@@ -385,9 +295,7 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
     kofn_status st;
 
     *F = 0;
-    st = d->op == KOFN_GRAM  ? by_gram(d, w, F)
-         : d->op == KOFN_SUM ? by_sum(d, w, which, F)
-                             : by_products(d, w, which, F);
+    st = d->way->gradient(d, w, which, F);
     if (st == KOFN_NONFINITE)
         return kf_fail_in(st, "iteration %u: the loss is not finite; the step "
                           "was too long", d->now.iteration);
@@ -402,42 +310,7 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
-/* On this thread. */
-static kofn_status gram_plain(const kf_descent *d, const double *v,
-                              double *out)
-{
-    const kofn_matrix *X = &d->r->X;
-    double *z = kf_new(X->rows, sizeof *z);
-    kofn_matrix in = column(v, X->cols), to = row(out, X->cols);
-    kofn_matrix margins = column(z, X->rows), back = row(z, X->rows);
-    kofn_status st = KOFN_NOMEM;
-
-    if (z)
-        st = kofn_product_plain(X, &in, &margins);
-    if (!st)
-        st = kofn_product_plain(&back, X, &to);
-    kf_free(z);
-    return st;
-}
-
 kofn_status kf_gram(kf_descent *d, const double *v, double *out)
 {
-    size_t n = kf_features(d);
-    kofn_matrix in = column(v, n), to = column(out, n);
-    kofn_status st;
-
-    if (d->op == KOFN_GRAM)
-        return round_of(d, false, &in, &to);
-    if (d->op == KOFN_SUM && d->remembers) /* of gradients only */
-        return gram_plain(d, v, out);
-    if (d->op == KOFN_SUM) {
-        st = sum_round(d, v, KF_GRAM);
-        if (!st)
-            memcpy(out, d->out, n * sizeof *out);
-        return st;
-    }
-    st = kf_limit(d, KF_ALL);
-    if (!st)
-        st = kf_margins(d, v, d->z);
-    return st ? st : back(d, d->z, out);
+    return d->way->gram(d, v, out);
 }

@@ -1,0 +1,270 @@
+/* by_sum.c -- the gradient of a part of the points, summed over parts (Tandon,
+ * Lei, Dimakis, Karampatziakis, "Gradient coding", 2017; math/regression.md 11).
+ *
+ * The loss is summed along with it, and what is asked for is told in a number
+ * after w.  Workers get the rows of their parts and nothing else of the
+ * regression.
+ */
+#include "regress.h"
+
+#include <math.h>
+
+/* ---- what a worker computes ---------------------------------------------- */
+
+/* Some rows at a time, which are still in the cache for their second use. */
+#define CACHED ((size_t)256 << 10)
+
+/* Points first, first + step, ... below `end`. */
+typedef struct every {
+    size_t first, step, end;
+} every;
+
+/* They are rows of X, and a view of it.  Where there are no two of them the
+ * step may reach far beyond it. */
+static kofn_matrix rows_of(const kofn_matrix *X, every p)
+{
+    size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
+
+    return (kofn_matrix){(double *)X->data + (n ? p.first : 0) * X->ld, n,
+                         X->cols, (n > 1 ? p.step : 1) * X->ld, KOFN_F64};
+}
+
+/* Of a part's points those asked for: all, or those of a batch, which is the
+ * same on every worker. */
+static every points_of(size_t first, size_t count, double batches, double what)
+{
+    size_t step = what > 0 ? (size_t)batches : 1;
+    size_t batch = what > 0 ? (size_t)what - 1 : 0;
+
+    return (every){(batch + step - first % step) % step, step, count};
+}
+
+/* out += the gradient of these points, and their loss behind it; room: as
+ * many as there are of them, and n. */
+static kofn_status add_points(const kofn_rows *part, kofn_loss loss, bool gram,
+                              every which, const double *w, double *out,
+                              double *space)
+{
+    kofn_matrix rows = rows_of(&part->X, which);
+    size_t n = rows.cols;
+    double *z = space, *g = space + rows.rows;
+    kofn_matrix in = kf_column(w, n), margins = kf_column(z, rows.rows);
+    kofn_matrix derivatives = kf_row_of(z, rows.rows), to = kf_row_of(g, n);
+
+    TRY(kofn_product_plain(&rows, &in, &margins));
+    for (size_t k = 0; k < rows.rows && !gram; k++)
+        out[n] += kf_loss(loss, z[k], part->y[which.first + k * which.step],
+                          &z[k]);
+    TRY(kofn_product_plain(&derivatives, &rows, &to));
+    for (size_t j = 0; j < n; j++)
+        out[j] += g[j];
+    return KOFN_OK;
+}
+
+/* What is asked for by whoever it is. */
+static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
+                                  const kofn_matrix *in, const kofn_matrix *out)
+{
+    size_t n = X->cols;
+    double what;
+
+    if (in->rows != n + 1 || in->cols != 1 || out->rows != n + 1)
+        return kf_fail(KOFN_SHAPE, "the gradient over rows of %zu numbers "
+                       "makes %zu numbers of %zu, not %zu of %zu", n, n + 1,
+                       n + 1, out->rows, in->rows * in->cols);
+    if (!(arg[0] == KOFN_LOSS_SQUARES || arg[0] == KOFN_LOSS_LOGISTIC ||
+          arg[0] == KOFN_LOSS_POISSON) ||
+        !(arg[1] >= 1 && arg[1] <= UINT32_MAX && arg[1] == floor(arg[1])))
+        return kf_fail(KOFN_INVAL, "there is no loss %g, or not in %g batches",
+                       arg[0], arg[1]);
+    what = ((const double *)in->data)[n];
+    if (what != KF_GRAM && what != KF_OFFSET &&
+        !(what >= 0 && what <= arg[1] && what == floor(what)))
+        return kf_fail(KOFN_INVAL, "there is no batch %g of %g", what, arg[1]);
+    return KOFN_OK;
+}
+
+/* arg: the loss, the batches; out: the gradient and the loss. */
+static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
+                                 const kofn_matrix *in, kofn_matrix *out)
+{
+    const double *w = in->data;
+    size_t n = part->X.cols, most = kf_max(1, CACHED / (n * sizeof *w));
+    double what, *sum = out->data, *space;
+    kofn_status st = KOFN_OK;
+    every all;
+
+    TRY(check_gradient(arg, &part->X, in, out));
+    what = w[n];
+    all = points_of(part->first, part->X.rows, arg[1], what);
+    memset(sum, 0, (n + 1) * sizeof *sum);
+    most = kf_min(most, rows_of(&part->X, all).rows);
+    if (most == 0)
+        return KOFN_OK;
+    space = kf_new(most + n, sizeof *space);
+    if (!space)
+        return KOFN_NOMEM;
+    while (all.first < all.end && !st) {
+        every some = all;
+
+        some.end = kf_min(all.end, all.first + most * all.step);
+        st = add_points(part, (kofn_loss)arg[0], what == KF_GRAM, some, w, sum,
+                        space);
+        all.first += most * all.step;
+    }
+    if (what == KF_OFFSET)
+        sum[n] -= kf_dot(sum, w, n);
+    kf_free(space);
+    return st;
+}
+
+const kofn_formula kofn_formulas[] = {{"loss-gradient", loss_gradient},
+                                      {NULL, NULL}};
+
+static void gradient_args(const kofn_regression *r,
+                          double arg[KOFN_FORMULA_ARGS])
+{
+    memset(arg, 0, KOFN_FORMULA_ARGS * sizeof *arg);
+    arg[0] = r->opt.loss;
+    arg[1] = r->opt.batches;
+}
+
+static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
+{
+    return part * r->X.rows / parts;
+}
+
+kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
+                                size_t parts, const kofn_matrix *in,
+                                kofn_matrix *out)
+{
+    size_t from = begin_of(r, part, parts);
+    kofn_rows rows = {r->X, r->y + from, from};
+    double arg[KOFN_FORMULA_ARGS];
+
+    rows.X.data = (double *)r->X.data + from * r->X.ld;
+    rows.X.rows = begin_of(r, part + 1, parts) - from;
+    gradient_args(r, arg);
+    return loss_gradient(arg, &rows, in, out);
+}
+
+/* ---- rounds -------------------------------------------------------------- */
+
+static kofn_status sum_round(kf_descent *d, const double *v, double what)
+{
+    size_t n = kf_features(d);
+    kofn_matrix in = kf_column(d->in, n + 1), out = kf_column(d->out, n + 1);
+
+    memcpy(d->in, v, n * sizeof *v);
+    d->in[n] = what;
+    return d->failing ? kf_failing_sum(d->failing, &in, &out)
+                      : kf_round_of(d, false, &in, &out);
+}
+
+/* By how much the points of the sum are outnumbered by all of them. */
+static double outnumbered(const kf_descent *d, double what)
+{
+    double all = 0, there = 0;
+
+    for (size_t j = 0; d->job && !d->remembers && j < d->parts; j++) {
+        size_t from = begin_of(d->r, j, d->parts);
+        every p = points_of(from, begin_of(d->r, j + 1, d->parts) - from,
+                            d->r->opt.batches, what);
+        double n = (double)rows_of(&d->r->X, p).rows;
+
+        all += n;
+        there += d->weights[j] * n;
+    }
+    return there > 0 ? all / there : 1;
+}
+
+static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
+                            double *F)
+{
+    size_t n = kf_features(d);
+    double what = which.of > 1 ? (double)which.lo + 1
+                  : d->remembers ? KF_OFFSET
+                                 : 0;
+    double more;
+
+    TRY(sum_round(d, w, what));
+    if (d->remembers && what > 0)
+        return kf_fail(KOFN_UNSUITED, "a scheme that remembers gradients goes "
+                       "with descents over all points, not with batches");
+    if (d->remembers && what == 0) { /* as is known now */
+        what = KF_OFFSET;
+        TRY(sum_round(d, w, what));
+    }
+    memcpy(d->g, d->out, n * sizeof *d->g);
+    more = outnumbered(d, what);
+    *F = d->out[n] + (what == KF_OFFSET ? kf_dot(d->g, w, n) : 0);
+    *F *= more;
+    for (size_t j = 0; j < n && more != 1; j++)
+        d->g[j] *= more;
+    return KOFN_OK;
+}
+
+/* On this thread. */
+static kofn_status gram_plain(const kf_descent *d, const double *v,
+                              double *out)
+{
+    const kofn_matrix *X = &d->r->X;
+    double *z = kf_new(X->rows, sizeof *z);
+    kofn_matrix in = kf_column(v, X->cols), to = kf_row_of(out, X->cols);
+    kofn_matrix margins = kf_column(z, X->rows), back = kf_row_of(z, X->rows);
+    kofn_status st = KOFN_NOMEM;
+
+    if (z)
+        st = kofn_product_plain(X, &in, &margins);
+    if (!st)
+        st = kofn_product_plain(&back, X, &to);
+    kf_free(z);
+    return st;
+}
+
+static kofn_status gram(kf_descent *d, const double *v, double *out)
+{
+    if (d->remembers) /* of gradients only */
+        return gram_plain(d, v, out);
+    TRY(sum_round(d, v, KF_GRAM));
+    memcpy(out, d->out, kf_features(d) * sizeof *out);
+    return KOFN_OK;
+}
+
+/* ---- the way ------------------------------------------------------------- */
+
+static kofn_problem problem(const kofn_regression *r)
+{
+    size_t n = r->X.cols + 1;
+
+    return (kofn_problem){KOFN_SUM, n, n, 1, KOFN_F64, false};
+}
+
+static kofn_status check(const kofn_regression *r)
+{
+    if (r->opt.rule == KOFN_STEP_EXACT && r->opt.loss != KOFN_LOSS_SQUARES)
+        return kf_fail(KOFN_UNSUITED, "an exact step of this loss needs the "
+                       "margins, which a sum of gradients does not tell; use "
+                       "scheme elastic or another rule");
+    return KOFN_OK;
+}
+
+static kofn_status place(kofn_regression *r, kofn_job *job)
+{
+    double points = (double)r->X.rows, arg[KOFN_FORMULA_ARGS];
+
+    if (r->opt.descent == KOFN_DESCENT_SGD)
+        points = fmax(1, points / r->opt.batches);
+    gradient_args(r, arg);
+    TRY(kofn_place_rows(job, kofn_formulas, arg, &r->X, r->y));
+    return kofn_parts_work(job, 2 * points * (double)r->X.cols);
+}
+
+const kf_way kf_by_sum = {
+    .op = KOFN_SUM,
+    .problem = problem,
+    .check = check,
+    .place = place,
+    .gradient = gradient,
+    .gram = gram,
+};
