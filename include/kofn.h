@@ -282,9 +282,9 @@ typedef struct kofn_options {
                      workers stand by; 0: no limit                         */
     kofn_time start_within; /* fail when there are not enough workers for the
                                first round after so long; 0: wait for ever */
-    kofn_time lease; /* give up a worker that has owed an answer for so long,
-                        and 50 times as long as others took; 0: 30 s, below 0:
-                        never                                              */
+    kofn_time lease; /* give up a worker that has owed an answer, or been at its
+                        block, for so long, and 50 times as long as others
+                        took; 0: 30 s, below 0: never                      */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \

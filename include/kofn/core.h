@@ -148,6 +148,7 @@ KOFN_API bool kofn_core_crowded(const kofn_core *c, uint32_t worker);
 /* What a look says of `live` and `storing`, without the cost of one. */
 KOFN_API size_t kofn_core_live(const kofn_core *c);
 KOFN_API size_t kofn_core_storing(const kofn_core *c);
+KOFN_API size_t kofn_core_known(const kofn_core *c); /* who ever came */
 /* Looks at all groups and cells. */
 KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
 

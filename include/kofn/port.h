@@ -108,6 +108,9 @@ struct kofn_port {
 
     /* Who answers for a worker, for messages to people; "": nobody else. */
     const char *(*name_of)(kofn_port *p, uint32_t worker);
+    /* How long it has been at its block, not counting what it waited for us and
+     * what such a block may take; 0 and below: it is in time. */
+    kofn_time (*storing)(kofn_port *p, uint32_t worker);
 };
 
 #ifdef __cplusplus

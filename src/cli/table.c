@@ -115,8 +115,8 @@ const cli_option cli_options[] = {
      "ask others as well for what is still owed when this many times as long has "
      "passed as half of the workers took (1.5; 0: never)", IN_RUN},
     {1014, "lease", "SECONDS",
-     "give up a worker that has owed an answer for so long, and 50 times as long "
-     "as others took (30; 0: never)", IN_RUN},
+     "give up a worker that has owed an answer, or been at its block, for so long, "
+     "and 50 times as long as others took (30; 0: never)", IN_RUN},
     {1004, "pieces", "N", "results in which a worker sends its share (4)",
      IN_RUN},
     {1005, "max-error", "E",

@@ -32,6 +32,7 @@ kofn_status kf_deliver(kofn_core *c, kofn_status st)
     for (size_t i = 0; i < c->tasks; i++)
         c->late += kf_in_hand(&c->task[i]);
     TRY(kf_drop_all(c));
+    c->mutes = 0;
     c->state = KF_ROUND_IDLE;
     c->alarm = KOFN_NEVER;
     return kf_act(c, (kofn_action){.type = KOFN_DO_DELIVER,
@@ -65,7 +66,6 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     c->alarm = KOFN_NEVER;
     c->first_task += (uint32_t)c->tasks;
     c->tasks = c->late = 0;
-    c->mutes = 0;
     c->first_check += (uint32_t)c->checks;
     c->checks = c->evidences = c->corrupt = 0;
     c->noise = c->predicted = c->refused = 0;
@@ -346,6 +346,11 @@ size_t kofn_core_live(const kofn_core *c)
 size_t kofn_core_storing(const kofn_core *c)
 {
     return c->in_state[KF_WORKER_STORING];
+}
+
+size_t kofn_core_known(const kofn_core *c)
+{
+    return c->workers;
 }
 
 static size_t needed(const kofn_core *c)

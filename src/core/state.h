@@ -130,7 +130,7 @@ struct kofn_core {
     bool half, hedged; /* half of all have; others were asked as well      */
     size_t generous;   /* rounds in which everybody is asked for everything */
     size_t generosity; /* ... and how many that were the last time          */
-    unsigned mutes;    /* workers given up in this round ...               */
+    unsigned mutes;    /* workers given up since the last one was over ... */
     uint32_t mute;     /* ... and the last of them                         */
     kf_ledger *ledger; /* per group */
     kf_task *task;     /* of this round */

@@ -261,6 +261,17 @@ static const char *port_name_of(kofn_port *base, uint32_t id)
     return who ? p->principal[who - 1].name : "";
 }
 
+kofn_time kf_away_storing(kofn_port *base, uint32_t id)
+{
+    const port *p = (const port *)base;
+    const worker *w = id < p->workers ? p->worker[id] : NULL;
+
+    if (!w || !w->block)
+        return 0;
+    return w->storing +
+           (w->stored || w->asked ? 0 : kf_away_now(base) - w->alone);
+}
+
 /* ---- what an events file asks for ------------------------------------------------------------------ */
 
 /* A new worker says hello within ten seconds, or does not come. */
@@ -378,7 +389,8 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
                           .close = port_close,
                           .slow = port_slow,
                           .corrupt = port_corrupt,
-                          .name_of = port_name_of};
+                          .name_of = port_name_of,
+                          .storing = kf_away_storing};
     if (p->opt.start && p->opt.kill) {
         p->base.admit = port_admit;
         p->base.remove = port_remove;

@@ -11,6 +11,7 @@
 #define UNITS_AT_ONCE ((size_t)4 << 20) /* bytes of a block asked for  */
 #define NEEDS_MOST 16                   /* pieces asked for at once    */
 #define PIECE_COST 65536                /* of any piece, in bytes      */
+#define SLOWEST 1048576.0               /* bytes of a block a second   */
 #define CANCELLED_MOST 64               /* tasks left without a word   */
 #define REMEMBERED 1024                 /* of these; others never were */
 #define NOBODY UINT32_MAX
@@ -66,6 +67,8 @@ typedef struct worker {
     need need[NEEDS_MOST]; /* a ring */
     size_t need_first, asked;
     uint64_t served; /* bytes of its block, with what each piece costs */
+    kofn_time storing; /* that it was at its block without us; see port.h ... */
+    kofn_time alone;   /* ... before it had all that it asked for, at last    */
     kf_bucket strikes;
     bool stored;
     bool staged; /* it may be slowed and spoiled */
@@ -117,6 +120,7 @@ typedef struct port {
 /* ---- away.c ---- */
 
 kofn_time kf_away_now(kofn_port *base);
+kofn_time kf_away_storing(kofn_port *base, uint32_t id);
 /* What the job is to hear; takes the payload over. */
 kofn_status kf_away_tell(port *p, kofn_msg m);
 void kf_away_drop(kofn_msg *m); /* its payload */

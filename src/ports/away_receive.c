@@ -311,6 +311,7 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
     case KF_WIRE_STORED:
         if (h->id != p->worker[id]->block_id || p->worker[id]->stored)
             break;
+        p->worker[id]->storing = kf_away_storing(&p->base, id);
         p->worker[id]->stored = true;
         m.type = KOFN_MSG_STORED;
         return kf_away_tell(p, m);

@@ -285,6 +285,9 @@ static kofn_status send_block(port *p, kofn_msg *m)
     m->block = NULL;
     w->stored = false;
     w->served = 0;
+    w->storing = -(kofn_time)((double)kofn_block_bytes(w->block) / SLOWEST *
+                              (double)KOFN_SECOND);
+    w->alone = kf_away_now(&p->base);
     w->block_id = h.id;
     h.body_sum = kf_checksum(p->job, recipe.p, recipe.n);
     return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free, recipe.p);
@@ -459,7 +462,8 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     if (w->asked == NEEDS_MOST || !is_piece(w, &n)) /* it asks again */
         return kf_away_strike(p, id);
     w->need[(w->need_first + w->asked) % NEEDS_MOST] = n;
-    w->asked++;
+    if (w->asked++ == 0)
+        w->storing += kf_away_now(&p->base) - w->alone;
     p->needs++;
     return KOFN_OK;
 }
@@ -520,7 +524,7 @@ kofn_status kf_away_serve(port *p, uint32_t id)
     w->asked--;
     p->needs--;
     p->server = id + 1;
-    p->served = kf_away_now(&p->base);
+    p->served = w->alone = kf_away_now(&p->base);
     /* Its block may be another one by now. */
     return is_piece(w, &n) ? post_piece(p, id, &n) : KOFN_OK;
 }

@@ -94,6 +94,7 @@ static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
         }
         j->rep.sent += kofn_block_bytes(blocks[i]);
         kf_tell_worker(j, KF_STORING, m.worker);
+        j->look_at = 0;
         st = j->port->send(j->port, &m);
     }
     return st;

@@ -29,7 +29,6 @@ static kofn_status check_events(const kofn_job *j)
 
 #define LATE 1.5                        /* times as long as half of the others */
 #define LATE_LEAST (KOFN_SECOND / 1000) /* the noise of a machine's scheduling */
-#define LEASE (30 * KOFN_SECOND)
 
 /* Codes that leave out who is late do so where it is asked for only. */
 static double late(const kofn_job *j)
@@ -37,13 +36,6 @@ static double late(const kofn_job *j)
     if (j->opt.late != 0)
         return j->opt.late > 0 ? j->opt.late : 0;
     return j->plan->layout.everybody ? 0 : LATE;
-}
-
-static kofn_time lease(const kofn_job *j)
-{
-    if (j->opt.lease != 0)
-        return j->opt.lease > 0 ? j->opt.lease : 0;
-    return LEASE;
 }
 
 static kofn_status open_parts(kofn_job *j)
@@ -54,7 +46,7 @@ static kofn_status open_parts(kofn_job *j)
                            .tolerance = j->opt.tolerance,
                            .late = late(j),
                            .late_least = j->port->simulated ? 0 : LATE_LEAST,
-                           .lease = lease(j),
+                           .lease = kf_job_lease(j),
                            .pieces = j->opt.pieces,
                            .errors = j->opt.errors,
                            .quarantine = j->opt.quarantine,
@@ -397,7 +389,7 @@ static size_t enough(const kofn_plan *p)
  * never stores would hold every round. */
 static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 {
-    kofn_time now = kf_wall(), most = lease(j), left;
+    kofn_time now = kf_wall(), most = kf_job_lease(j), left;
     size_t storing = kofn_core_storing(j->core);
 
     if (j->storing != storing) {
@@ -479,17 +471,21 @@ static kofn_status pump(kofn_job *j, kofn_time atmost)
     kofn_time start = kf_wall();
 
     while (j->ended == KOFN_AGAIN) {
+        kofn_time turn = atmost;
         kofn_status st = KOFN_OK;
 
         if (kf_wall() - start >= atmost)
             return KOFN_AGAIN;
-        TRY(check_start(j, &atmost));
+        TRY(check_start(j, &turn));
+        TRY(kf_lease_look(j, &turn));
+        if (j->ended != KOFN_AGAIN) /* it waited for who was given up */
+            break;
         if (!j->begun)
-            st = get_ready(j, atmost);
+            st = get_ready(j, turn);
         else
             TRY(kf_job_stage_now(j));
         if (!st && j->begun && j->ended == KOFN_AGAIN)
-            st = kf_job_turn(j, atmost);
+            st = kf_job_turn(j, turn);
         if (st < 0)
             return st;
     }

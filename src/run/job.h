@@ -50,6 +50,8 @@ struct kofn_job {
     size_t greeted; /* workers that said HELLO and may have a seat */
     size_t storing; /* workers with a block on its way ...         */
     kofn_time storing_since; /* ... as many as that, by the wall   */
+    kofn_time look_at; /* for who is long at its block; 0: at once  */
+    kofn_time pace;    /* of half of those who were given theirs    */
     kofn_time asked; /* when the first round was, on the wall; 0: it is not */
     bool started;    /* there were enough workers for it */
 
@@ -96,6 +98,13 @@ kofn_status kf_job_gather(kofn_job *j, size_t *n);
 /* Encode the blocks that are owed, all in one pass over A, and send them. */
 kofn_status kf_job_hand_out(kofn_job *j);
 void kf_job_spare(kofn_job *j, kofn_parcel *p);
+
+/* lease.c */
+kofn_time kf_job_lease(const kofn_job *j);
+/* A worker has stored its block. */
+void kf_lease_stored(kofn_job *j, uint32_t worker);
+/* Give up those who do not; *atmost: until it is time to look again. */
+kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost);
 
 /* loop.c */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);

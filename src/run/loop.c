@@ -78,6 +78,7 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
         break;
     case KOFN_MSG_STORED:
         ev.type = KOFN_EV_STORED;
+        kf_lease_stored(j, m->worker);
         break;
     case KOFN_MSG_NOTICE:
         ev.type = KOFN_EV_LEAVING;
