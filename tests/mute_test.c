@@ -236,7 +236,7 @@ static void try_silence(const silence *c)
     kofn_port *base;
     kofn_status st;
 
-    o.lease = KOFN_SECOND / 50;
+    o.lease = KOFN_SECOND / 10;
     o.below = c->below;
     away.workers = k.workers;
     away.news = hear;

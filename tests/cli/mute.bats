@@ -1,0 +1,117 @@
+load helpers
+# Workers that are there, with signs of life, and answer nothing: over TCP, and
+# among the processes that kofn has started itself.
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    PYTHON=/usr/bin/python3
+    "$KOFN" gen matrix 300 40 -o X.npy -q
+    "$KOFN" gen vector 40 -o w.npy -q
+    py 'np.save("y.npy", np.load("X.npy") @ np.load("w.npy"))'
+}
+
+teardown() {
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+right() {
+    py 'a, b = np.load("got.npy"), np.load("y.npy")
+assert np.abs(a - b).max() <= 1e-9 * np.abs(b).max()'
+}
+
+# Port 0 is any that is free; the coordinator says which.
+listening() {
+    for _ in $(seq 300); do
+        at=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err)
+        [ -z "$at" ] || return 0
+        sleep 0.1
+    done
+    cat err
+    return 1
+}
+
+# tcp FLAGS...: a product with its workers over TCP, in the background.
+tcp() {
+    timeout 120 "$KOFN" matvec X.npy w.npy -o got.npy -p 'tcp://127.0.0.1:*' \
+        "$@" 2>err &
+    coordinator=$!
+    listening
+}
+
+honest() {
+    for _ in $(seq "$1"); do
+        timeout 120 "$KOFN" worker "$at" -q &
+    done
+}
+
+@test "one that never answers is done without over TCP, or named where it cannot be" {
+    tcp -n 3 -s mds:k=2 --below refuse --lease 5
+    honest 2
+    timeout 120 "$KOFN_MUTE" "$at" 100 work >mute &
+    wait "$coordinator"
+    right
+
+    tcp -n 3 -s uncoded --below refuse --lease 1
+    honest 2
+    timeout 120 "$KOFN_MUTE" "$at" 100 work >mute &
+    status=0
+    wait "$coordinator" || status=$?
+    [ "$status" -eq 4 ]
+    grep -q "is given up: it is connected and answers nothing" err
+    grep -q "are needed; worker [0-2] was given up, for it answered nothing" err
+    grep -q refused mute
+}
+
+@test "one that never stores its block is done without over TCP, or named where it cannot be" {
+    tcp -n 3 -s mds:k=2 --below refuse --lease 3
+    honest 2
+    timeout 120 "$KOFN_MUTE" "$at" 100 store >mute &
+    wait "$coordinator"
+    right
+
+    tcp -n 3 -s mds:k=2 --below refuse --lease 0.5
+    honest 1
+    timeout 120 "$KOFN_MUTE" "$at" 100 store 2 >mute &
+    status=0
+    wait "$coordinator" || status=$?
+    [ "$status" -eq 4 ]
+    [ "$(grep -c "is given up: it is connected and answers nothing" err)" -ge 2 ]
+    grep -q "worker [0-2] and [12] more were given up" err
+    [ "$(grep -c refused mute)" -eq 2 ]
+}
+
+@test "a round that pauses goes on when somebody comes in the place of who is mute" {
+    tcp -n 3 -s mds:k=2 --lease 1
+    honest 1
+    timeout 120 "$KOFN_MUTE" "$at" 100 store 2 >mute &
+    for _ in $(seq 600); do
+        [ "$(grep -c "is given up" err)" -lt 2 ] || break
+        sleep 0.1
+    done
+    honest 1
+    wait "$coordinator"
+    right
+}
+
+@test "who is mute among the processes of this machine is given up" {
+    export TMPDIR=$PWD
+    for how in work store; do
+        # Whoever comes by its socket is a joiner as any other.
+        timeout 120 "$KOFN" matvec X.npy w.npy -o got.npy -p processes -n 3 \
+            -s mds:k=3 --rounds 30 --lease 3 -w straggle=1,delay=0.1 \
+            --json >out.json 2>err &
+        coordinator=$!
+        for _ in $(seq 300); do
+            at=$(ls -d kofn.*/socket 2>/dev/null) && break
+            sleep 0.1
+        done
+        timeout 120 "$KOFN_MUTE" "ipc://$PWD/$at" 100 "$how" >mute
+        wait "$coordinator"
+        right
+        json 'o["status"] == "ok" and o["joined"] >= 1' <out.json
+        grep -Eq "refused|dismissed" mute
+    done
+}
