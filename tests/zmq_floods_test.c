@@ -379,6 +379,28 @@ static void more_than_there_are_descriptors(void **state)
     }
 }
 
+/* As many at once as the system takes, where there are few descriptors: on a
+ * Unix socket ZeroMQ would end the process. */
+static void bursts(void **state)
+{
+    (void)state;
+    for (int w = 0; w < 2; w++) {
+        house h = open_house(addresses[w], &patient, 64);
+
+        for (int turn = 0; turn < 20; turn++) {
+            int fd[500];
+
+            for (int i = 0; i < 500; i++)
+                fd[i] = plain(h.address);
+            for (int i = 0; i < 500; i++)
+                if (fd[i] >= 0)
+                    close(fd[i]);
+        }
+        visit(&h, &patient);
+        assert_true(close_house(&h).file);
+    }
+}
+
 static void too_few_descriptors(void **state)
 {
     int tell[2], status;
@@ -558,6 +580,7 @@ int main(void)
         cmocka_unit_test(endless_messages_of_peers),
         cmocka_unit_test(long_handshakes),
         cmocka_unit_test(more_than_there_are_descriptors),
+        cmocka_unit_test(bursts),
         cmocka_unit_test(too_few_descriptors),
         cmocka_unit_test(the_doors),
 #ifndef __SANITIZE_THREAD__

@@ -71,27 +71,6 @@ void kf_doors_free(kf_doors *d)
     kf_free(d);
 }
 
-/* ---- descriptors --------------------------------------------------------- */
-
-kofn_status kf_descriptors(int like, size_t need)
-{
-    struct rlimit files = {0};
-    int fd[64];
-    size_t n = 0;
-
-    while (n < kf_min(need, 64) && (fd[n] = dup(like)) >= 0)
-        n++;
-    for (size_t i = 0; i < n; i++)
-        close(fd[i]);
-    if (n >= need)
-        return KOFN_OK;
-    getrlimit(RLIMIT_NOFILE, &files);
-    return kf_fail(KOFN_TRANSPORT,
-                   "%zu of %llu file descriptors are left, and ZeroMQ needs "
-                   "%zu; raise ulimit -n",
-                   n, (unsigned long long)files.rlim_cur, need);
-}
-
 /* ---- comings and goings, as the gate hears of them ------------------------ */
 
 static bool room_for(kf_doors *d, size_t fd)
@@ -116,8 +95,7 @@ static bool room_for(kf_doors *d, size_t fd)
 
 /* The lowest free descriptor is what the system gives: one so high means that
  * those below are taken.  The rest is for files, and for those whom ZeroMQ
- * accepts before we hear of them: on a Unix socket it ends the process where it
- * gets no descriptor.  More connections than there were then are too many,
+ * accepts before we hear of them.  More connections than there were then are too many,
  * until half of them are gone. */
 static bool too_many(kf_doors *d, int fd)
 {

@@ -80,6 +80,43 @@ begins() {
     [[ "$output" == *"of 20 file descriptors are left"*"raise ulimit -n"* ]]
 }
 
+@test "bursts of connections where there are few descriptors end nothing" {
+    [ -z "$KOFN_SANITIZE" ] || skip "what stands in for accept4 there is its own"
+    for at in "ipc://$PWD/socket" 'tcp://127.0.0.1:*'; do
+        (ulimit -n 64
+         exec timeout 100 "$KOFN" matvec X.npy w.npy -o y.npy -p "$at" -n 2 2>err) &
+        coordinator=$!
+        for _ in $(seq 300); do
+            bound=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err 2>/dev/null) || true
+            [ -z "$bound" ] || break
+            sleep 0.1
+        done
+        /usr/bin/python3 - "$bound" <<'END'
+import socket, sys, time
+at, end = sys.argv[1], time.monotonic() + 20
+kind, where = (socket.AF_UNIX, at[6:])
+if at[0] == "t":
+    host, port = at[6:].rsplit(":", 1)
+    kind, where = socket.AF_INET, (host, int(port))
+for turn in range(20):
+    all = []
+    for i in range(500 if time.monotonic() < end else 0):
+        s = socket.socket(kind)
+        s.settimeout(0.1)
+        try:
+            s.connect(where)
+        except OSError:
+            pass
+        all.append(s)
+    for s in all:
+        s.close()
+END
+        workers 2 "$bound"
+        wait "$coordinator"
+    done
+    grep -q "file descriptors run out; raise ulimit -n" err
+}
+
 @test "processes leave, join, slow down and lie by an events file" {
     printf '1.5 leave 2\n2 join\n3 slow 1 3\n4 corrupt 0\n' >events
     run timeout 60 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events \
