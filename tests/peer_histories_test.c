@@ -197,6 +197,84 @@ static void exits(void **state)
     }
 }
 
+/* Says that it leaves, and goes. */
+static void leave(sim *s, size_t id)
+{
+    const kofn_node_event bye = {.type = KOFN_NODE_LEAVE, .now = s->now};
+
+    assert_ok(kf_host_step(s->node[id].host, &bye));
+    sim_stop(s, id);
+}
+
+/* The leader leaves at any moment, or two nodes do, and those that are left are
+ * at two iterates; of each there are fewer than must confirm one.  Few iterates
+ * are made alone until they are together again, and whoever ends first leaves
+ * nobody behind. */
+static void leavers(void **state)
+{
+    size_t n = often(200);
+    kofn_time longest = 0;
+    uint64_t most = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < n; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 40, seed);
+        s.opt.confirm = 0; /* as it is by default */
+        s.opt.linger = 20 * MS;
+        s.exits = s.tell = true;
+        if (seed % 3 == 0)
+            s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        for (size_t i = 0; i < 5; i++)
+            sim_start(&s, i, seed % 5 > 0);
+        for (size_t i = 0; i < 1 + seed % 2; i++)
+            sim_at(&s, (kofn_time)(sim_draw(&s) * 60 * (double)MS), SIM_FAULT,
+                   0, i);
+        sim_finish(&s, 4 * KOFN_SECOND, leave, "leavers", seed);
+        longest = s.now > longest ? s.now : longest;
+        for (size_t i = 2; i < 5; i++) {
+            kofn_node_view v;
+
+            kofn_node_look(s.node[i].host->node, &v);
+            most = v.alone > most ? v.alone : most;
+        }
+        sim_down(&s);
+    }
+    print_message("the longest took %.3g s, %llu iterates alone\n",
+                  (double)longest * 1e-9, (unsigned long long)most);
+    assert_true(most <= 4);
+}
+
+static void sleep_long(sim *s, size_t id)
+{
+    s->node[id].stopped = s->now + 400 * MS;
+}
+
+/* Who sleeps until the others have the result, and are gone, makes it alone,
+ * though the quorum is not there any more. */
+static void sleepers(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 8, seed);
+        s.opt.confirm = seed % 2;
+        s.opt.linger = 20 * MS;
+        s.exits = s.tell = true;
+        for (size_t i = 0; i < 5; i++)
+            sim_start(&s, i, true);
+        for (size_t i = 3; i < 5; i++)
+            sim_at(&s, 20 * MS + (kofn_time)(sim_draw(&s) * 10 * (double)MS),
+                   SIM_FAULT, 0, i);
+        sim_run(&s, 300 * MS, sleep_long);
+        assert_true(s.node[0].over && !s.node[3].over && !s.node[4].over);
+        sim_finish(&s, 4 * KOFN_SECOND, sleep_long, "sleepers", seed);
+        sim_down(&s);
+    }
+}
+
 /* ---- every moment, every order ------------------------------------------- */
 
 enum { DIE, PAUSE, APART, RETURN, BREAK, KINDS };
@@ -389,6 +467,8 @@ int main(void)
         cmocka_unit_test(orders),
         cmocka_unit_test(histories),
         cmocka_unit_test(exits),
+        cmocka_unit_test(leavers),
+        cmocka_unit_test(sleepers),
     };
 
     rig_begin();

@@ -66,6 +66,18 @@ size_t kf_count_live(const kofn_node *n)
     return live;
 }
 
+bool kf_have_quorum(const kofn_node *n)
+{
+    size_t there = 1;
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        there += kf_live(n, o) || o->final || o->ended;
+    }
+    return there >= n->opt.quorum;
+}
+
 /* ---- what enough of them say ------------------------------------------------- */
 
 uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o))
@@ -117,11 +129,15 @@ static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
 /* ---- catching up ------------------------------------------------------------- */
 
 /* Is there no way from our iterate to theirs, or not soon enough?  What fewer
- * say than must confirm it is no reason to stop working. */
-static bool out_of_reach(kofn_node *n, const kf_other *o)
+ * say than must confirm it is no reason to stop working.  Who has nothing to do
+ * tries the leader's, where that is ours on another way: they can be compared. */
+static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
 {
     kofn_mark child = kf_child(n->epoch, n->at);
 
+    if (idle && o->at.t == n->at.t && !kf_same_mark(o->at, n->at) &&
+        o->life == n->epoch.proposer)
+        return true;
     if (o->at.t > n->agreed || o->at.t < n->at.t)
         return false;
     if (kf_same_mark(o->at, n->at))
@@ -142,13 +158,14 @@ static bool out_of_reach(kofn_node *n, const kf_other *o)
  * not everybody asks the same. */
 static kf_other *whom_to_ask(kofn_node *n)
 {
+    bool idle = kf_idle(n);
     size_t ahead = 0, skip;
     uint64_t t = 0;
 
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (!kf_live(n, o) || !out_of_reach(n, o) || o->at.t < t)
+        if (!kf_live(n, o) || !out_of_reach(n, o, idle) || o->at.t < t)
             continue;
         if (o->at.t > t)
             ahead = 0;
@@ -161,7 +178,7 @@ static kf_other *whom_to_ask(kofn_node *n)
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
-        if (!kf_live(n, o) || o->at.t != t || !out_of_reach(n, o))
+        if (!kf_live(n, o) || o->at.t != t || !out_of_reach(n, o, idle))
             continue;
         if (skip == 0)
             return o;
@@ -171,16 +188,21 @@ static kf_other *whom_to_ask(kofn_node *n)
 }
 
 /* Most of the time nobody is, and there is nothing to be counted. */
-static bool somebody_ahead(const kofn_node *n)
+static bool somebody_ahead(kofn_node *n)
 {
+    kofn_mark child = kf_child(n->epoch, n->at);
+    bool ahead = false;
+
+    n->behind = false;
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (o->at.t > n->at.t ||
-            (o->at.t == n->at.t && (o->final || !kf_same_mark(o->at, n->at))))
-            return true;
+        n->behind |= o->at.t > n->at.t && !kf_same_mark(o->at, child);
+        ahead |= o->at.t > n->at.t ||
+                 (o->at.t == n->at.t &&
+                  (o->final || !kf_same_mark(o->at, n->at)));
     }
-    return false;
+    return ahead;
 }
 
 kofn_status kf_catch_up(kofn_node *n)

@@ -62,18 +62,23 @@ bool kofn_node_next(kofn_node *n, kofn_node_action *out)
 
 /* ---- where we stand ----------------------------------------------------------- */
 
-kofn_note kf_beat(const kofn_node *n)
+bool kf_idle(const kofn_node *n)
 {
     kofn_task todo;
 
     kofn_node_work(n, &todo);
+    return todo.type == KOFN_TASK_NONE;
+}
+
+kofn_note kf_beat(const kofn_node *n)
+{
     return (kofn_note){.type = KOFN_NOTE_BEAT,
                        .from = n->opt.life,
                        .epoch = n->epoch,
                        .at = n->at,
                        .final = n->final,
                        .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                               todo.type == KOFN_TASK_NONE,
+                               kf_idle(n),
                        .coded = n->made,
                        .seat = n->holds != KOFN_NO_SEAT ? n->holds
                                                         : n->opt.wish};
@@ -183,6 +188,7 @@ static void doubt(kf_other *o)
 /* Until it is heard again, if it is. */
 static void lose(kf_other *o)
 {
+    o->ended |= o->final;
     doubt(o);
     o->heard = KF_LONG_AGO;
     o->asked_coded = o->asked_decoded = 0;
@@ -205,6 +211,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
     }
     back = o->heard == KF_LONG_AGO;
     o->heard = n->now;
+    o->ended = false;
     if (note->type != KOFN_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
         o->epoch = note->epoch;
         o->roster = 0;
@@ -351,9 +358,7 @@ static void forgive(kofn_node *n)
 
 static kofn_status check_quorum(kofn_node *n)
 {
-    size_t live = kf_count_live(n);
-
-    if (live >= n->opt.quorum || n->final) {
+    if (kf_have_quorum(n) || n->final) {
         if (n->starved == KF_LONG_AGO)
             return KOFN_OK;
         n->starved = KF_LONG_AGO;
@@ -365,28 +370,41 @@ static kofn_status check_quorum(kofn_node *n)
         return KOFN_OK;
     return kf_fail(KOFN_TOOFEW, "%zu of the %zu nodes that are needed could be "
                    "reached in %.3g s; start more nodes, or wait longer",
-                   live, n->opt.quorum, (double)n->opt.give_up * 1e-9);
+                   kf_count_live(n), n->opt.quorum,
+                   (double)n->opt.give_up * 1e-9);
+}
+
+/* At once where too few are left because the others have the result.  Who is
+ * behind waits for less than who is not, so that they meet. */
+static kofn_time alone_after(const kofn_node *n, bool deserted)
+{
+    kofn_time busy = 4 * (n->idled - n->began);
+    kofn_time wait = (4 * n->opt.patience + busy) >>
+                     (n->single < 8 ? n->single : 8);
+
+    if (n->asked)
+        return wait;
+    if (deserted)
+        return 0;
+    if (n->behind)
+        return n->opt.beat + busy;
+    return wait > 4 * n->opt.beat ? wait : 4 * n->opt.beat;
 }
 
 /* Nobody who can be believed has an iterate to give, and too few of those who
  * say that they are at ours help to make the next: hostile nodes can bring
- * that about, and it can be that the honest ones are at one iterate each.
- * Then each goes on alone, and faster each time. */
+ * that about, and so can a leader that goes, when it leaves the honest ones at
+ * two iterates.  Then each goes on alone, until they are at one again. */
 static void despair(kofn_node *n)
 {
-    kofn_time wait = 64 * n->opt.patience;
-    kofn_task todo;
+    bool deserted = kf_count_live(n) < n->opt.quorum;
 
-    if (n->opt.confirm < 2 || n->final || n->lonely ||
-        kf_count_live(n) < n->opt.quorum)
-        return;
-    kofn_node_work(n, &todo);
-    if (todo.type != KOFN_TASK_NONE)
+    if ((n->opt.confirm < 2 && !deserted) || n->final || n->lonely ||
+        !kf_have_quorum(n) || !kf_idle(n))
         return;
     if (n->idled == KF_LONG_AGO)
         n->idled = n->now;
-    wait += 16 * (n->idled - n->began);
-    n->lonely = kf_due(n, n->idled, wait >> (n->single < 8 ? n->single : 8));
+    n->lonely = kf_due(n, n->idled, alone_after(n, deserted));
 }
 
 static kofn_status tend(kofn_node *n)
@@ -452,8 +470,10 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
     case KOFN_NODE_LIAR:
         o = kf_find(n, ev->life);
         n->liars++;
-        if (o)
+        if (o) {
             lose(o);
+            o->ended = false;
+        }
         break;
     case KOFN_NODE_DOUBT:
         o = kf_find(n, ev->life);

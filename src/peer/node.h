@@ -21,6 +21,7 @@ typedef struct kf_other {
     kofn_time led;     /* when the last of them was entered     */
     kofn_mark at;
     bool final, idle;
+    bool ended; /* it went, and had the result */
     uint32_t wish;
     size_t rank;       /* among the members, or KF_NONE         */
     /* What it wants of us ... */
@@ -72,6 +73,7 @@ struct kofn_node {
     kofn_epoch before_epoch;
     bool final;
     bool lonely; /* the next is to be made alone */
+    bool behind; /* somebody says that he is ahead, on another way */
     uint64_t all;                  /* groups */
     uint64_t made, decided, done;  /* of `at` */
     uint64_t made_before, done_before;
@@ -162,6 +164,10 @@ kf_other *kf_find(kofn_node *n, kofn_life life);
 /* NULL when there is no room for more. */
 kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out);
 size_t kf_count_live(const kofn_node *n);
+/* Is the quorum there, or was it until some had the result and went? */
+bool kf_have_quorum(const kofn_node *n);
+/* All that could be done of our iterate is done. */
+bool kf_idle(const kofn_node *n);
 /* The largest `value` that `confirm` of those who are live reach, and so at
  * least one who is honest; 0: none. */
 uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o));

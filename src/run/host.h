@@ -51,6 +51,7 @@ typedef struct kf_claim {
     kofn_life asked; /* who was asked last: of nobody else it is taken */
     kofn_note note;
     kofn_parcel *body; /* NULL: none came */
+    uint64_t merged;   /* the last that was like ours, and taken for that */
 } kf_claim;
 
 #define KF_MOST_LIARS 16 /* that are found in one iterate */
