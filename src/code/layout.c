@@ -277,8 +277,10 @@ static kofn_status check_layout(const kofn_plan *p)
                        L->inner > 1 || L->groups > 1))
         return kf_fail(KOFN_INVAL, "scheme %s turns a code round that is not "
                        "a plain one", p->scheme->name);
+    /* a sparse A is cut into rows, and its strips are rows */
     if (L->problem.sparse &&
-        (L->adjoint || p->op->left || L->inner > 1 || L->cut[0].cols > 1))
+        (L->cut[0].cols > 1 || (L->inner > 1 && !p->op->below) ||
+         (L->adjoint && !p->op->left)))
         return kf_fail(KOFN_UNSUITED, "scheme %s does not serve sparse "
                        "matrices in this operation; choose another scheme or "
                        "a dense matrix", p->scheme->name);

@@ -302,6 +302,19 @@ void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
         multiply_row(a, i, b->data, b->ld, b->cols, c + (i - lo) * b->cols);
 }
 
+void kf_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
+                           size_t lo, double *c)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        const double *x = kf_at(b, r, 0);
+        double *to = c + r * a->cols;
+
+        for (size_t i = 0; i < b->cols; i++)
+            for (size_t e = a->ptr[lo + i]; e < a->ptr[lo + i + 1]; e++)
+                to[a->col[e]] += x[i] * a->val[e];
+    }
+}
+
 /* ---- the plain answer ------------------------------------------------------ */
 
 static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,

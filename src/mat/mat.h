@@ -54,6 +54,10 @@ void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add, void *c);
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
 void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                         const kofn_matrix *b, double *c);
+/* c += b times rows lo, lo + 1, ... of a sparse a, as many as b has columns;
+ * float64, c contiguous. */
+void kf_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
+                           size_t lo, double *c);
 
 /* One BLAS thread per caller from now on; the number before, or 0 when the
  * BLAS at hand has no way to say.  A thread that computes calls it as well:

@@ -119,14 +119,18 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r,
 
 /* ---- sparse: choose the parts ---------------------------------------------- */
 
+/* Sub-blocks that stand one below the other are lanes here, whose rows are those
+ * of a part. */
 static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
                                 size_t group, kofn_block *b)
 {
-    size_t parts = r->plan->parts;
+    size_t parts = r->plan->parts, inner = r->plan->layout.inner;
     size_t *place = kf_new(parts, sizeof *place);
 
     if (!place)
         return KOFN_NOMEM;
+    b->lanes *= inner;
+    b->rows /= inner;
     memset(place, 0xff, parts * sizeof *place);
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t e = 0; e < rows->E0[l].n; e++)

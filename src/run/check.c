@@ -592,3 +592,17 @@ kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
         col[c] = by * sqrt(col[c]);
     return KOFN_OK;
 }
+
+kofn_status kf_scales_of_resident_columns(const kf_resident *r, double *col,
+                                          size_t cols)
+{
+    const kofn_sparse *A = r->A;
+
+    if (!A)
+        return kf_scales_of_columns(r->parts.part, r->parts.count, r->by, col,
+                                    cols);
+    memset(col, 0, cols * sizeof *col);
+    for (size_t e = 0; e < A->ptr[A->rows]; e++)
+        col[A->col[e]] = together(col[A->col[e]], r->by * A->val[e]);
+    return KOFN_OK;
+}

@@ -57,6 +57,9 @@ kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
 /* Of columns multiplied by a power of two. */
 kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
                                  double by, double *col, size_t cols);
+/* Of the columns of A, of which there are so many in a part. */
+kofn_status kf_scales_of_resident_columns(const kf_resident *r, double *col,
+                                          size_t cols);
 /* Of the rows of the parts of A that belong to a group, `span` of them, as
  * blocks have them (kf_resident.by). */
 kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row);

@@ -49,6 +49,7 @@ static kofn_status know_resident(kf_guard *g, const kf_resident *r,
                                  const kofn_plan *use, size_t group)
 {
     bool left = use->op->left;
+    size_t cols = r->A ? r->A->cols : r->parts.cols;
 
     if (!g->resident) {
         g->resident = kf_zero(2 * use->layout.groups, sizeof *g->resident);
@@ -59,13 +60,11 @@ static kofn_status know_resident(kf_guard *g, const kf_resident *r,
     group += left ? use->layout.groups : 0;
     if (g->resident[group])
         return KOFN_OK;
-    g->resident[group] = kf_new(left ? r->parts.cols : use->span,
-                                sizeof **g->resident);
+    g->resident[group] = kf_new(left ? cols : use->span, sizeof **g->resident);
     if (!g->resident[group])
         return KOFN_NOMEM;
     if (left)
-        return kf_scales_of_columns(r->parts.part, r->parts.count, r->by,
-                                    g->resident[group], r->parts.cols);
+        return kf_scales_of_resident_columns(r, g->resident[group], cols);
     return kf_scales_of_rows(r, group, g->resident[group]);
 }
 
