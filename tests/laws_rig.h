@@ -95,7 +95,7 @@ static inline void random_problem(point *at, size_t wide, kf_rng *r)
         at->problem.dtype = KOFN_F32;
         break;
     case 1:
-        at->problem.sparse = op & (KOFN_MATVEC | KOFN_MATMUL);
+        at->problem.sparse = op != KOFN_SUM;
         break;
     }
 }

@@ -125,9 +125,6 @@ static void refusals(void **state)
         pb.op = other[i];
         assert_status(KOFN_UNSUITED, kofn_plan_new(&plan, &pb, "pcr", 6, 1));
     }
-    pb = gram;
-    pb.sparse = true;
-    assert_status(KOFN_UNSUITED, kofn_plan_new(&plan, &pb, "pcr", 6, 1));
 }
 
 /* Fewer than K: an error, the output as it was, and no answer after. */

@@ -57,7 +57,8 @@ kf_extent kf_extent_of(const kofn_plan *p);
 
 kf_kernel_fn kf_rows_dense, kf_left_rows_dense, kf_inner_dense,
     kf_left_inner_dense, kf_twice_dense;
-kf_kernel_fn kf_rows_sparse;
+kf_kernel_fn kf_rows_sparse, kf_left_rows_sparse, kf_left_inner_sparse,
+    kf_twice_sparse;
 kf_kernel_fn kf_share_turn;
 
 /* Entries of the plain parts in strips [lo, hi). */

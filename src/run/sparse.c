@@ -77,3 +77,154 @@ kofn_status kf_rows_sparse(const kofn_block *b, const kf_work *w)
     kf_free(dst);
     return st;
 }
+
+/* ---- the input on the left -------------------------------------------------------- */
+
+/* In `mixed`, by rows: the sum over lanes of weight times strips [lo, hi) of the
+ * lane's input, for part j.  Lanes stand `apart` columns from each other. */
+static void mix_input(const kofn_block *b, size_t j, const kofn_matrix *in,
+                      size_t apart, size_t lo, size_t hi, double *mixed)
+{
+    memset(mixed, 0, in->rows * (hi - lo) * sizeof *mixed);
+    for (size_t l = 0; l < b->lanes; l++) {
+        double weight = b->weight[l * b->used + j];
+
+        for (size_t r = 0; r < in->rows && weight != 0; r++) {
+            const double *x = kf_at(in, r, l * apart + lo);
+
+            for (size_t i = 0; i < hi - lo; i++)
+                mixed[r * (hi - lo) + i] += weight * x[i];
+        }
+    }
+}
+
+/* out += strips [lo, hi) of the input, as mixed for each part, times those of the
+ * part, as far as there are any. */
+static void add_left(const kofn_block *b, const kofn_matrix *in, size_t apart,
+                     size_t lo, size_t hi, double *mixed, double *out)
+{
+    for (size_t j = 0; j < b->used; j++) {
+        kofn_matrix x = {mixed, in->rows, 0, hi - lo, KOFN_F64};
+        size_t from, to;
+
+        part_rows(b, j, lo, hi, &from, &to);
+        x.cols = to - from;
+        if (x.cols == 0)
+            continue;
+        mix_input(b, j, in, apart, lo, hi, mixed);
+        kf_multiply_by_sparse(&x, b->A, from, out);
+    }
+}
+
+/* Strips of the block, beyond the last of which are the first. */
+static kofn_status add_strips(const kofn_block *b, const kf_work *w,
+                              size_t lo, size_t hi, size_t step, double *mixed)
+{
+    size_t apart = w->in->cols / b->lanes;
+
+    for (size_t at = lo; at < hi; at += step) {
+        if (at > lo && kf_is_stopped(w))
+            return KOFN_AGAIN;
+        add_left(b, w->in, apart, at, kf_min(at + step, hi), mixed,
+                 w->out->data);
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_left_inner_sparse(const kofn_block *b, const kf_work *w)
+{
+    size_t span = w->in->cols / b->lanes;
+    size_t step = kf_min(kf_stride(work_a_strip(b) * (double)w->in->rows, false),
+                         w->hi - w->lo);
+    double *mixed = kf_new(w->in->rows * step, sizeof *mixed);
+    kofn_status st = mixed ? KOFN_OK : KOFN_NOMEM;
+
+    memset(w->out->data, 0, w->out->rows * w->out->cols * sizeof *mixed);
+    if (!st)
+        st = add_strips(b, w, w->lo, kf_min(w->hi, span), step, mixed);
+    if (!st && w->hi > span)
+        st = add_strips(b, w, 0, w->hi - span, step, mixed);
+    kf_free(mixed);
+    return st;
+}
+
+/* Row by row of the input, all of each lane: lane l has the weights of row l. */
+kofn_status kf_left_rows_sparse(const kofn_block *b, const kf_work *w)
+{
+    size_t strips = w->hi - w->lo;
+    double *mixed = kf_new(b->rows, sizeof *mixed);
+    kofn_status st = mixed ? KOFN_OK : KOFN_NOMEM;
+
+    memset(w->out->data, 0, w->out->rows * w->out->cols * sizeof *mixed);
+    for (size_t l = 0; l < b->lanes && !st; l++)
+        for (size_t i = 0; i < strips && !st; i++) {
+            kofn_block lane = *b;
+            kofn_matrix row = {kf_at(w->in, w->lo + i, 0), 1, w->in->cols,
+                               w->in->ld, KOFN_F64};
+
+            lane.lanes = 1;
+            lane.weight = b->weight + l * b->used;
+            if (i + l > 0 && kf_is_stopped(w))
+                st = KOFN_AGAIN;
+            else
+                add_left(&lane, &row, 0, 0, b->rows, mixed,
+                         kf_at(w->out, l * strips + i, 0));
+        }
+    kf_free(mixed);
+    return st;
+}
+
+/* ---- A' A x ----------------------------------------------------------------------- */
+
+/* Both products of some strips, summed over lanes. */
+typedef struct twice {
+    double *each;  /* used x strips: products of the plain parts */
+    double *mixed; /* lanes x strips                             */
+    const void **src;
+    void **dst;
+} twice;
+
+static void add_twice(const kofn_block *b, const kf_work *w, size_t lo,
+                      size_t hi, const twice *t)
+{
+    kofn_matrix margins = {t->mixed, 1, b->lanes * (hi - lo),
+                           b->lanes * (hi - lo), KOFN_F64};
+
+    for (size_t l = 0; l < b->lanes; l++)
+        t->dst[l] = t->mixed + l * (hi - lo);
+    mix_rows(b, w->in, lo, hi, t->each, t->src, t->dst);
+    /* the lanes stand side by side, so that they are added up */
+    for (size_t j = 0; j < b->used; j++) {
+        kofn_matrix x = {t->each, 1, 0, hi - lo, KOFN_F64};
+        size_t from, to;
+
+        part_rows(b, j, lo, hi, &from, &to);
+        x.cols = to - from;
+        mix_input(b, j, &margins, hi - lo, 0, hi - lo, t->each);
+        kf_multiply_by_sparse(&x, b->A, from, w->out->data);
+    }
+}
+
+kofn_status kf_twice_sparse(const kofn_block *b, const kf_work *w)
+{
+    size_t step = kf_min(kf_stride(2 * work_a_strip(b), false), b->rows);
+    twice t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),
+               .mixed = kf_new(b->lanes * step, sizeof *t.mixed),
+               .src = kf_new(b->used, sizeof *t.src),
+               .dst = kf_new(b->lanes, sizeof *t.dst)};
+    kofn_status st =
+        t.each && t.mixed && t.src && t.dst ? KOFN_OK : KOFN_NOMEM;
+
+    memset(w->out->data, 0, w->out->rows * sizeof *t.each);
+    for (size_t at = 0; at < b->rows && !st; at += step) {
+        if (at > 0 && kf_is_stopped(w))
+            st = KOFN_AGAIN;
+        else
+            add_twice(b, w, at, kf_min(at + step, b->rows), &t);
+    }
+    kf_free(t.each);
+    kf_free(t.mixed);
+    kf_free(t.src);
+    kf_free(t.dst);
+    return st;
+}

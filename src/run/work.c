@@ -126,9 +126,11 @@ static double cost_rows(const kofn_block *b, const kf_work *w)
     return numbers(b, w->lo, w->hi) * (double)w->in->cols;
 }
 
+/* Plain parts are gone through for each lane. */
 static double cost_left_rows(const kofn_block *b, const kf_work *w)
 {
-    return numbers(b, 0, b->rows) * (double)(w->hi - w->lo);
+    return numbers(b, 0, b->rows) * (double)(b->A ? b->lanes : 1) *
+           (double)(w->hi - w->lo);
 }
 
 static double cost_inner(const kofn_block *b, const kf_work *w)
@@ -174,6 +176,7 @@ static const kf_kernel kernels[] = {
         .ops = KOFN_LEFT,
         .left = true,
         .dense = kf_left_rows_dense,
+        .sparse = kf_left_rows_sparse,
         .takes = takes_left_rows,
         .gives = gives_left_rows,
         .cost = cost_left_rows,
@@ -195,6 +198,7 @@ static const kf_kernel kernels[] = {
         .left = true,
         .inner = true,
         .dense = kf_left_inner_dense,
+        .sparse = kf_left_inner_sparse,
         .takes = takes_left_inner,
         .gives = gives_left_inner,
         .cost = cost_left_inner,
@@ -203,6 +207,7 @@ static const kf_kernel kernels[] = {
         .how = KOFN_TWICE,
         .ops = KOFN_GRAM,
         .dense = kf_twice_dense,
+        .sparse = kf_twice_sparse,
         .takes = takes_vector,
         .gives = gives_vector,
         .cost = cost_twice,
