@@ -301,7 +301,7 @@ typedef struct kofn_report {
     double predicted; /* relative error expected from it                      */
     unsigned live;    /* workers at the round's end                           */
     unsigned joined, left; /* workers                                         */
-    unsigned late;         /* results that were not needed any more           */
+    unsigned late;         /* results that were not needed, come or not       */
     unsigned dropped;      /* foreign, stale and duplicate messages           */
     const size_t *rows;    /* per worker id: rows of its block it was asked
                               for; valid until the next round                 */

@@ -134,7 +134,6 @@ typedef struct kofn_core_view {
     size_t awaited;                /* workers with a task in hand */
     double done;    /* share of the round's strips that has come */
     size_t dropped; /* events that did not fit, since the beginning */
-    size_t late;    /* results of this round that were not needed */
     const size_t *rows; /* per worker: strips it was asked for this round */
     const unsigned *lies; /* per worker: rounds in which it was named     */
     size_t corrupt;       /* results of this round found wrong            */

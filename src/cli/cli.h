@@ -180,6 +180,8 @@ int cmd_keygen(cli_args *a);
 /* ---- ports (ports.c, cmd_worker.c) ------------------------------------------------- */
 
 bool cli_is_address(const char *port);
+/* After which a peer of that address is taken to be gone; 0: the default. */
+kofn_time cli_silence(const char *address);
 /* The port of --port; 0, or the exit code after a message. */
 int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out);

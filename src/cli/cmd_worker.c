@@ -144,8 +144,8 @@ int cmd_worker(cli_args *a)
     kofn_transport *t;
     kofn_status st;
 
-    if (a->staged)
-        z.silence = 10 * KOFN_SECOND; /* tests run on loaded machines */
+    z.silence = a->staged ? 10 * KOFN_SECOND /* tests run on loaded machines */
+                          : cli_silence(a->operand[0]);
     if (!cli_is_address(a->operand[0]))
         return cli_say(EXIT_USAGE, "%s is no address; give tcp://HOST:PORT or "
                        "ipc://PATH, as the coordinator says at its start",

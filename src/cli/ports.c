@@ -15,6 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* On one machine a death is known at once, and a long silence is that of a
+ * machine with much to do. */
+kofn_time cli_silence(const char *address)
+{
+    return *address == 'i' ? 10 * KOFN_SECOND : 0;
+}
+
 bool cli_is_address(const char *port)
 {
     return !strncmp(port, "tcp://", 6) || !strncmp(port, "ipc://", 6);
@@ -179,8 +186,7 @@ static int listen_at(const cli_args *a, const char *address,
                           .insecure = a->insecure};
     kofn_status st;
 
-    if (address != a->port) /* the death of our own is known at once */
-        z.silence = 10 * KOFN_SECOND;
+    z.silence = cli_silence(address);
     st = kofn_zmq_listen(t, address, &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);

@@ -29,8 +29,6 @@ kofn_time kofn_core_alarm(const kofn_core *c)
 
 kofn_status kf_deliver(kofn_core *c, kofn_status st)
 {
-    for (size_t i = 0; i < c->tasks; i++)
-        c->late += kf_in_hand(&c->task[i]);
     TRY(kf_drop_all(c));
     c->mutes = 0;
     c->state = KF_ROUND_IDLE;
@@ -65,7 +63,7 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     c->state = KF_ROUND_RUNNING;
     c->alarm = KOFN_NEVER;
     c->first_task += (uint32_t)c->tasks;
-    c->tasks = c->late = 0;
+    c->tasks = 0;
     c->first_check += (uint32_t)c->checks;
     c->checks = c->evidences = c->corrupt = 0;
     c->noise = c->predicted = c->refused = 0;
@@ -105,17 +103,14 @@ static kofn_status result(kofn_core *c, const kofn_event *ev)
     kf_ledger *l;
     kf_task *t;
     size_t index, group, from;
-    bool useful = false;
 
     if (!find_task(c, ev, &index) || c->task[index].state == KF_TASK_DONE) {
         c->dropped++;
         return KOFN_OK;
     }
     t = &c->task[index];
-    if (!kf_in_hand(t) || c->state == KF_ROUND_IDLE) {
-        c->late++;
-        return KOFN_OK;
-    }
+    if (!kf_in_hand(t) || c->state == KF_ROUND_IDLE)
+        return KOFN_OK; /* it was cancelled */
     kf_end_task(c, index, KF_TASK_DONE);
     measure_speed(&c->worker[t->worker], t->hi - t->lo, c->now, ev->took);
     if (c->worker[t->worker].out == 0)
@@ -124,11 +119,8 @@ static kofn_status result(kofn_core *c, const kofn_event *ev)
     l = &c->ledger[group];
     from = kf_cells_find(l, t->lo);
     for (size_t i = from; i < l->count; i = kf_cells_next(l, i, t->lo, t->hi))
-        if (!l->cell[i].settled) {
+        if (!l->cell[i].settled)
             TRY(kf_cell_add(&l->cell[i], (uint32_t)index));
-            useful = true;
-        }
-    c->late += !useful;
     if (t->hi > c->plan->span)
         return kf_settle(c, group, 0, l->count);
     return kf_settle(c, group, from, kf_cells_find(l, t->hi - 1) + 1);
@@ -382,7 +374,6 @@ void kofn_core_look(const kofn_core *c, kofn_core_view *v)
                           .awaited = c->busy,
                           .done = share_done(c),
                           .dropped = c->dropped,
-                          .late = c->late,
                           .rows = c->rows,
                           .live = kofn_core_live(c),
                           .storing = kofn_core_storing(c),

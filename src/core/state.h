@@ -142,7 +142,7 @@ struct kofn_core {
     double noise, predicted, refused; /* the last one that was too large */
     size_t *rows;   /* per worker                            */
     unsigned *lies; /* per worker: rounds it was named in    */
-    size_t row_cap, lies_cap, late, dropped, corrupt;
+    size_t row_cap, lies_cap, dropped, corrupt;
 
     kf_asked *check; /* of this round */
     size_t checks, check_cap;

@@ -298,7 +298,7 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.noise = a->noise;
     j->rep.predicted = a->predicted;
     j->rep.live = (unsigned)v.live;
-    j->rep.late = (unsigned)v.late;
+    j->rep.late = kf_job_late(j);
     j->rep.dropped = (unsigned)(v.dropped - j->dropped_before);
     j->rep.rows = j->rows;
     j->rep.lies = j->lies;

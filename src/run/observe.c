@@ -107,6 +107,16 @@ void kf_job_blame(kofn_job *j, const kofn_action *a)
     }
 }
 
+unsigned kf_job_late(const kofn_job *j)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; j->begun && i < j->slots; i++)
+        n += j->slot[i].fate == KF_FATE_CAME ||
+             j->slot[i].fate == KF_FATE_CANCELLED;
+    return n;
+}
+
 /* ---- telling ------------------------------------------------------------ */
 
 void kf_tell(const kofn_job *j, const kf_moment *m)

@@ -35,6 +35,31 @@ besides_blas() {
     grep -v 'many times slower than OpenBLAS'
 }
 
+# wait_for COMMAND...: until it succeeds, as long as a machine with much else to
+# do may need.
+wait_for() {
+    for _ in $(seq 600); do "$@" && return; sleep 0.1; done
+    echo "in vain: $*"
+    return 1
+}
+
+# under_way FILE: the run that keeps these metrics is in a round.
+under_way() {
+    grep -q '^kofn_round [1-9]' "$1" 2>/dev/null
+}
+
+# with_time OPTION WHAT COMMAND...: run with so many seconds that WHAT is said.
+with_time() {
+    local option=$1 what=$2 seconds
+    shift 2
+    for seconds in 0.5 4 30; do
+        run timeout 90 "$@" "$option" $seconds
+        [[ "$output" != *"$what"* ]] || return 0
+    done
+    echo "no \"$what\" in: $output"
+    return 1
+}
+
 # json EXPRESSION: evaluate with `o` bound to the object on stdin.
 json() {
     $PYTHON -c "import json,sys; o=json.load(sys.stdin); sys.exit(0 if ($1) else (print(str(o)[:600]) or 1))"

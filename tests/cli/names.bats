@@ -11,13 +11,13 @@ load helpers
     ln X.npy link.npy
     for option in --output --history --journal --metrics --trace; do
         for file in X.npy link.npy ./y.npy; do
-            run timeout 5 "$KOFN" regress X.npy y.npy $option $file
+            run timeout 60 "$KOFN" regress X.npy y.npy $option $file
             refused "$option $file" "to be read"
         done
     done
-    run timeout 5 "$KOFN" regress X.npy y.npy --test link.npy y.npy --trace X.npy
+    run timeout 60 "$KOFN" regress X.npy y.npy --test link.npy y.npy --trace X.npy
     refused "--trace X.npy"
-    run timeout 5 "$KOFN" regress X.npy y.npy -o w.npy --trace w.npy --json
+    run timeout 60 "$KOFN" regress X.npy y.npy -o w.npy --trace w.npy --json
     [ "$status" -eq 2 ]
     [[ "$output" == *"--output is written there"* ]]
     cmp X.npy X-before.npy

@@ -137,7 +137,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     "$KOFN" regress X.npy y.npy -o w.npy --history h.csv --step 1e-9 --tol 1e-300 \
         --iterations 100000000 -q &
     pid=$!
-    sleep 0.7
+    wait_for eval '[ "$(wc -l <h.csv)" -gt 2 ]'
     kill -INT $pid
     wait $pid || code=$?
     [ "$code" -eq 130 ]

@@ -17,6 +17,10 @@ done_rounds() {
     echo "${n:-0}"
 }
 
+three_done() {
+    [ "$(done_rounds)" -ge 3 ]
+}
+
 # Bytes that have gone over the loopback of this network.
 bytes() {
     sed -n 's/^ *lo: *\([0-9]*\).*/\1/p' /proc/net/dev
@@ -31,10 +35,7 @@ restart() { # in a network of its own
     done
     "$KOFN" $common -r 1000000 -q &
     first=$!
-    for _ in $(seq 1000); do
-        [ "$(done_rounds)" -ge 3 ] && break
-        sleep 0.01
-    done
+    wait_for three_done
     kill -KILL $first
     wait $first 2>/dev/null || true
     [ "$(done_rounds)" -ge 3 ]
@@ -44,7 +45,7 @@ restart() { # in a network of its own
     after=$(bytes)
     json "o['rel_error'] <= 1e-12 and o['rounds'] == 3" <out.json
     for i in 1 2 3; do # each has told of its block twice
-        [ "$(grep -c 'block stored' worker.$i)" -eq 2 ]
+        [ "$(grep -c 'block stored' worker.$i)" -ge 2 ]
     done
     echo "$before bytes before the coordinator died, $((after - before)) after"
     # the blocks are 12 MB, everything else is not a tenth of that
@@ -58,7 +59,7 @@ restart() { # in a network of its own
     kofn gen matrix 4000 250 -o X.npy -q
     kofn gen vector 250 -o w.npy -q
     export KOFN PYTHON
-    export -f restart done_rounds bytes json
+    export -f restart done_rounds three_done wait_for bytes json
     run timeout 100 unshare -n bash -eEuo pipefail -c restart
     echo "$output"
     [ "$status" -eq 0 ]

@@ -24,12 +24,6 @@ began() {
     [ "$(wc -l <began 2>/dev/null)" = "$1" ]
 }
 
-wait_for() {
-    for _ in $(seq 200); do "$@" && return; sleep 0.05; done
-    echo "in vain: $*"
-    return 1
-}
-
 @test "workers over ssh: all begin, who falls over begins again, the dismissed do not" {
     pretend
     printf 'one # the first\n\n# none\ntwo\ntwo\nthree\n' >hosts

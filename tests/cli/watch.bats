@@ -120,12 +120,18 @@ WORDS
     kofn matvec X.npy w.npy -p sim -s mds:k=4 -r 9 -w straggle=0.3 \
         --trace t.json --json >out.json
     drawing "c['wasted'] > 0 and c['cancelled'] > 0"
-    # what is thrown away when somebody leaves in mid-round
+    # what is thrown away when somebody leaves in mid-round, or is too late for
+    # a sum that everybody is needed for
     printf '2.8 leave 0\n' >events.txt
     for mode in ledger keep abort; do
         kofn matvec X.npy w.npy -p sim -s elastic:k=4 -r 3 -e events.txt -w spread=0.5 --late 0 \
-            --in-flight $mode --trace t-$mode.json -q
+            --in-flight $mode --trace t.json --json >out.json
+        drawing
+        mv t.json t-$mode.json
     done
+    kofn matvec X.npy w.npy -p sim -s elastic:k=4,cut=columns -r 9 -w straggle=0.3,factor=30 \
+        --trace t.json --json >out.json
+    drawing "c['wasted'] > 0 and c['cancelled'] > 0"
     $PYTHON -c "
 import json, collections
 n = [collections.Counter(e['name'] for e in json.load(open(f't-{m}.json'))['traceEvents']
@@ -150,8 +156,7 @@ assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
     "$KOFN" matvec X.npy w.npy -r 1000000 -w straggle=1,delay=0.01 -q \
         --trace t.json --metrics m.txt &
     pid=$!
-    for _ in $(seq 100); do [ -s m.txt ] && break; sleep 0.05; done
-    sleep 0.3
+    wait_for under_way m.txt
     kill -TERM $pid
     wait $pid && status=0 || status=$?
     [ "$status" -eq 143 ]
@@ -164,8 +169,7 @@ assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
     "$KOFN" matvec X.npy w.npy -r 1000000 -w straggle=1,delay=0.01 -q \
         --trace t.json --metrics m.txt &
     pid=$!
-    for _ in $(seq 100); do [ -s m.txt ] && break; sleep 0.05; done
-    sleep 0.2
+    wait_for under_way m.txt
     metrics m.txt "True"
     kill -KILL $pid
     wait $pid || true

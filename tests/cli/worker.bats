@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # Workers that are processes: of this machine, behind an address.
 
+load helpers
+
 setup() {
     cd "$BATS_TEST_TMPDIR"
     "$KOFN" gen matrix 300 40 -o X.npy
@@ -40,12 +42,11 @@ begins() {
     before=$(ls "$TMPDIR" | wc -l)
     timeout 60 "$KOFN" matvec X.npy w.npy -q -p processes -n 2 -r 1000000 &
     eval "$1=$!"
-    for _ in $(seq 200); do
-        [ "$(ls "$TMPDIR"/kofn.*/socket 2>/dev/null | wc -l)" -le "$before" ] ||
-            return 0
-        sleep 0.05
-    done
-    return 1
+    wait_for more_than "$before"
+}
+
+more_than() {
+    [ "$(ls "$TMPDIR"/kofn.*/socket 2>/dev/null | wc -l)" -gt "$1" ]
 }
 
 @test "folders of those who were killed are swept, and those of others stay" {
@@ -119,7 +120,8 @@ END
 
 @test "processes leave, join, slow down and lie by an events file" {
     printf '1.5 leave 2\n2 join\n3 slow 1 3\n4 corrupt 0\n' >events
-    run timeout 60 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events \
+    # all have to answer, so that what is wrong is seen
+    run timeout 60 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events --late 0 \
         --errors probabilistic --verify --json
     [ "$status" -eq 0 ]
     echo "$output" | /usr/bin/python3 -c '
@@ -148,9 +150,9 @@ assert o["rel_error"] < 1e-10, o'
     first=$!
     timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded
     wait "$first"
-    "$KOFN" worker "$at" -q &
+    "$KOFN" worker "$at" 2>news &
     second=$!
-    sleep 0.3
+    wait_for grep -q "nobody answers" news
     kill -TERM "$second"
     status=0
     wait "$second" || status=$?
@@ -158,7 +160,7 @@ assert o["rel_error"] < 1e-10, o'
 }
 
 @test "a worker without a coordinator loses patience" {
-    run timeout 20 "$KOFN" worker ipc://"$PWD"/nobody --patience 0.5
+    run timeout 60 "$KOFN" worker ipc://"$PWD"/nobody --patience 0.5
     [ "$status" -eq 4 ]
     [[ "$output" == *"no coordinator for 0.5 s"* ]]
 }
@@ -168,10 +170,10 @@ assert o["rel_error"] < 1e-10, o'
     timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 4 --min-workers 3 \
         -s mds:k=2 -r 2000 --verify --json >out.json &
     coordinator=$!
-    "$KOFN" worker "$at" -q &
+    "$KOFN" worker "$at" 2>news &
     victim=$!
     workers 2 "$at"
-    sleep 0.5
+    wait_for grep -q "block stored" news
     kill -9 "$victim" 2>/dev/null || true
     wait "$coordinator"
     grep -q '"status": "ok"' out.json
@@ -196,11 +198,8 @@ assert o["rel_error"] < 1e-10, o'
     timeout 60 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' -n 2 \
         -s replication --keys keys --verify --json >out.json 2>err &
     coordinator=$!
-    for _ in $(seq 50); do
-        at=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' err)
-        [ -n "$at" ] && break
-        sleep 0.1
-    done
+    wait_for grep -q 'listening on tcp:' err
+    at=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' err)
     timeout 60 "$KOFN" worker "$at" -q --keys others --patience 2 &
     stranger=$!
     sleep 0.5
@@ -218,9 +217,9 @@ assert o["rel_error"] < 1e-10, o'
         -r 3000 --verify --json >out.json &
     coordinator=$!
     workers 1 "$at"
-    "$KOFN" worker "$at" -q &
+    "$KOFN" worker "$at" 2>news &
     victim=$!
-    sleep 0.4
+    wait_for grep -q "block stored" news
     kill -9 "$victim" 2>/dev/null || true
     sleep 0.2
     workers 1 "$at"
@@ -231,7 +230,7 @@ assert o["rel_error"] < 1e-10, o'
 @test "a block that is too large for a worker ends the worker, and says so" {
     at=ipc://$PWD/socket
     timeout 60 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded &
-    run timeout 20 "$KOFN" worker "$at" --memory 1k
+    run timeout 60 "$KOFN" worker "$at" --memory 1k
     [ "$status" -eq 2 ]
     [[ "$output" == *"more than this worker may spend"* ]]
     workers 1 "$at"
@@ -245,7 +244,7 @@ from_file() { # from_file DIR COMMAND...: by three workers with that --data-path
     timeout 60 "$KOFN" "$@" -q -p "$at" -n 3 --verify --json >out.json &
     local coordinator=$!
     for i in 1 2 3; do
-        timeout 60 "$KOFN" worker "$at" --data-path "$dir" --patience 2 2>"news.$i" 3>&- &
+        timeout 60 "$KOFN" worker "$at" --data-path "$dir" --patience 20 2>"news.$i" 3>&- &
     done
     wait "$coordinator"
     wait || true
