@@ -61,12 +61,13 @@ node() {
     for i in 2 3 4 5; do
         wait "${pid[$i]}" || { cat "e$i" "o$i.json"; return 1; }
         json "o['status'] == 'ok' and o['iterations'] == 1500" <"o$i.json"
-        cmp "r$i.npy" r2.npy
     done
     kofn pagerank G.mtx -t 1e-300 -m 1500 -q -o want.npy
+    # who has to make an iterate again does so with rounding of its own
     py "
-r = np.load('r2.npy'); w = np.load('want.npy')
-assert np.linalg.norm(r - w) <= 1e-12 * np.linalg.norm(w)"
+w = np.load('want.npy')
+for i in 2, 3, 4, 5:
+    assert np.linalg.norm(np.load(f'r{i}.npy') - w) <= 1e-12 * np.linalg.norm(w), i"
 }
 
 @test "nodes that do not agree on what is to be done do not mix" {
