@@ -33,8 +33,9 @@ works() { # works NAME [OPTION...]
 }
 
 @test "a worker is known by its key's name, and named by it when it lies" {
-    coordinate --keys keys -n 4 -s mds:k=2 --errors adversarial -r 5 --verify --json \
-        --journal run.jsonl
+    # all have to answer, so that what is wrong is seen
+    coordinate --keys keys -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 5 --verify \
+        --json --journal run.jsonl
     for name in anna carl dora; do works $name; done
     works bert --weather corrupt=1
     wait "$coordinator"
