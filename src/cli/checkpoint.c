@@ -35,6 +35,7 @@ struct checkpoint {
     unsigned resumed, done, failures;
     unsigned turn; /* of the next state file */
     bool behind;   /* the last one could not be kept */
+    size_t lost;   /* of JSON, so far: see cli_json_lost */
     double seconds;
 };
 
@@ -44,6 +45,16 @@ static char *path_in(char out[PATH], const checkpoint *c, const char *name)
 {
     snprintf(out, PATH, "%s/%s", c->folder, name);
     return out;
+}
+
+/* For want of memory something is missing of what was put into JSON, or of its
+ * text: it must not be taken for all there is. */
+static bool loses(checkpoint *c)
+{
+    size_t before = c->lost;
+
+    c->lost = cli_json_lost();
+    return c->lost != before;
 }
 
 /* ---- the fingerprint ---------------------------------------------------- */
@@ -158,8 +169,10 @@ static int take_fingerprint(checkpoint *c, const cli_args *a,
     if (code)
         return code;
     text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!text)
+    if (!text || loses(c)) {
+        free(text);
         return cli_say(EXIT_FAILED, "out of memory");
+    }
     c->job = XXH3_64bits(text, strlen(text));
     c->job += c->job == 0;
     free(text);
@@ -298,12 +311,14 @@ static int claim(checkpoint *c)
                          strerror(errno));
 }
 
-static bool write_index(checkpoint *c, const char *state, const char *hash,
-                        json_t *numbers)
+/* NULL, or why it could not be written; so does save. */
+static const char *write_index(checkpoint *c, const char *state,
+                               const char *hash, json_t *numbers)
 {
     json_t *o = json_object();
     char path[PATH], *text;
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st = KOFN_OK;
+    bool lacks;
 
     json_object_set_new(o, "kofn", json_string(KOFN_VERSION));
     json_object_set_new(o, "job", json_sprintf("%016" PRIx64, c->job));
@@ -316,17 +331,19 @@ static bool write_index(checkpoint *c, const char *state, const char *hash,
         json_object_set(o, "numbers", numbers);
     json_object_set(o, "fingerprint", c->fingerprint);
     text = o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
-    if (text)
+    lacks = loses(c) || !text;
+    if (!lacks)
         st = kofn_write_bytes(path_in(path, c, "checkpoint.json"), text,
                               strlen(text));
     json_decref(o);
     free(text);
-    return st == KOFN_OK;
+    return lacks ? "out of memory" : st ? kofn_errmsg() : NULL;
 }
 
 int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
                     const char *spec)
 {
+    const char *why;
     checkpoint *c;
     int code;
 
@@ -338,15 +355,15 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
     if (!c)
         return cli_say(EXIT_FAILED, "out of memory");
     c->folder = a->checkpoint;
+    c->lost = cli_json_lost();
     c->lock = -1;
     code = claim(c);
     if (!code)
         code = take_fingerprint(c, a, pb, spec);
     if (!code)
         code = find_kept(c, a);
-    if (!code && !c->kept && !write_index(c, NULL, NULL, NULL))
-        code = cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder,
-                       kofn_errmsg());
+    if (!code && !c->kept && (why = write_index(c, NULL, NULL, NULL)))
+        code = cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder, why);
     return code;
 }
 
@@ -395,15 +412,18 @@ static double wall(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool save(checkpoint *c, const kofn_matrix *state, json_t *numbers)
+static const char *save(checkpoint *c, const kofn_matrix *state,
+                        json_t *numbers)
 {
     char name[] = "state-0.npy", path[PATH], found[17];
     uint64_t bytes, hash;
 
     name[6] = (char)('0' + c->turn);
     path_in(path, c, name);
-    if (kofn_write_npy(path, state, 2) || !digest(path, &bytes, &hash))
-        return false;
+    if (kofn_write_npy(path, state, 2))
+        return kofn_errmsg();
+    if (!digest(path, &bytes, &hash))
+        return "the state that was written cannot be read";
     snprintf(found, sizeof found, "%016" PRIx64, hash);
     return write_index(c, name, found, numbers);
 }
@@ -412,6 +432,7 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
                      json_t *numbers)
 {
     double start = wall();
+    const char *why;
     unsigned was;
 
     if (!c) {
@@ -420,14 +441,14 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
     }
     was = c->done;
     c->done = done;
-    if (save(c, state, numbers)) {
+    why = save(c, state, numbers);
+    if (!why) {
         c->turn = !c->turn;
         c->behind = false;
     } else {
         if (!c->behind)
             cli_say(0, "--checkpoint %s: %s; what %u of them made is not kept, "
-                    "what %u made still is", c->folder, kofn_errmsg(), done,
-                    was);
+                    "what %u made still is", c->folder, why, done, was);
         c->done = was;
         c->behind = true;
         c->failures++;

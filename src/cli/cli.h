@@ -131,6 +131,10 @@ void cli_erase(void);
 json_t *cli_number(double x);
 /* On stdout, and freed. */
 void cli_print_json(json_t *o);
+/* At the start.  Jansson 2.14 may leave out a key for want of memory and say
+ * nothing: so many of its allocations have failed. */
+void cli_json_begin(void);
+size_t cli_json_lost(void);
 /* What cli_say last gave as the reason of a failure. */
 json_t *cli_error_json(void);
 /* With --json, an object for a failure before there was anything to report. */

@@ -271,7 +271,10 @@ int main(int argc, char **argv)
     demand_room();
     cli_fast_blas(argv);
     cli_signals();
+    cli_json_begin();
     code = dispatch(argc, argv);
+    if (!code && cli_json_lost())
+        code = cli_say(EXIT_FAILED, "out of memory for the report");
     if (fflush(stdout) || ferror(stdout))
         code = cli_say(code ? code : EXIT_FAILED, "stdout: %s",
                        strerror(errno));

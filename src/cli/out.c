@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,10 +74,33 @@ json_t *cli_number(double x)
     return x - x == 0 ? json_real(x) : json_null();
 }
 
+static size_t lost;
+
+static void *json_room(size_t n)
+{
+    void *p = malloc(n);
+
+    lost += !p;
+    return p;
+}
+
+void cli_json_begin(void)
+{
+    json_set_alloc_funcs(json_room, free);
+}
+
+size_t cli_json_lost(void)
+{
+    return lost;
+}
+
 void cli_print_json(json_t *o)
 {
-    json_dumpf(o, stdout, JSON_REAL_PRECISION(17));
-    fputc('\n', stdout);
+    char *text = json_dumps(o, JSON_REAL_PRECISION(17));
+
+    puts(text && !lost ? text
+                       : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
+    free(text);
     json_decref(o);
     printed = true;
 }

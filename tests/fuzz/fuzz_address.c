@@ -1,0 +1,60 @@
+/* fuzz_address.c -- addresses to listen at and to connect to, as they are given
+ * on the command line and in lists of nodes.  fuzz-iterations: 1000000
+ *
+ * Nothing is opened.  What is let through without keys is this machine's own.
+ */
+#include "watch.h"
+
+#include "zmq/inside.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void check_taken(const char *text, bool listens, bool private)
+{
+    const char *colon = strrchr(text, ':');
+
+    MUST(starts(text, "tcp://") || starts(text, "ipc://"));
+    if (private)
+        MUST(starts(text, "ipc://") || starts(text, "tcp://localhost:") ||
+             starts(text, "tcp://[::1]:") || starts(text, "tcp://127."));
+    if (*text == 'i') {
+        MUST(text[6]);
+        return;
+    }
+    MUST(colon > text + 5);
+    if (listens && (!strcmp(colon, ":*") || !strcmp(colon, ":0")))
+        return;
+    MUST(atol(colon + 1) >= 1 && atol(colon + 1) <= 65535);
+    MUST(strspn(colon + 1, "0123456789") == strlen(colon + 1));
+    MUST(listens || text[6] != '*');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+
+    MUST(text);
+    memcpy(text, data, size);
+    text[size] = 0;
+    for (int how = 0; how < 4; how++) {
+        kf_set set = {.insecure = how & 1};
+        bool listens = how & 2;
+        kofn_status st = kf_address_check(text, listens, &set);
+
+        MUST(st == KOFN_OK || st == KOFN_INVAL);
+        if (st)
+            MUST(strlen(kofn_errmsg()) > 10);
+        else
+            check_taken(text, listens, !set.insecure);
+        MUST(kf_address_piece(text) >= KF_PIECE);
+        if (!starts(text, "ipc://")) /* of those the file is looked at */
+            MUST(st || kf_address_vacant(text) == KOFN_OK);
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,154 @@
+/* fuzz_args.c -- command lines.  fuzz-iterations: 300000
+ *
+ * Words are ended by line feeds, the first is the command.  What is taken is
+ * within the limits that the messages tell; what is not gets one message.
+ */
+#include "watch.h"
+
+#include "cli/args.c" /* part of the command, not of the library */
+#include "cli/table.c"
+
+#include <math.h>
+#include <stdarg.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- what the rest of the command is to these two ------------------------- */
+
+static int messages;
+
+int cli_say(int code, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    MUST(vsnprintf(text, sizeof text, fmt, ap) > 5);
+    va_end(ap);
+    MUST(code == EXIT_USAGE);
+    messages++;
+    return code;
+}
+
+bool cli_is_address(const char *port)
+{
+    return !strncmp(port, "tcp://", 6) || !strncmp(port, "ipc://", 6);
+}
+
+#define NEVER_RUN(name)                                                        \
+    int name(cli_args *a)                                                      \
+    {                                                                          \
+        (void)a;                                                               \
+        abort();                                                               \
+    }
+NEVER_RUN(cmd_product)
+NEVER_RUN(cmd_power)
+NEVER_RUN(cmd_pagerank)
+NEVER_RUN(cmd_gen)
+NEVER_RUN(cmd_schemes)
+NEVER_RUN(cmd_replay)
+NEVER_RUN(cmd_model)
+NEVER_RUN(cmd_bench)
+NEVER_RUN(cmd_regress)
+NEVER_RUN(cmd_predict)
+NEVER_RUN(cmd_worker)
+NEVER_RUN(cmd_keygen)
+
+/* ---- rules ------------------------------------------------------------------ */
+
+static void check_numbers(const cli_args *a)
+{
+    MUST(a->workers >= 1 && a->workers <= 1000000);
+    MUST(a->rounds >= 1 && a->rounds <= 1000000000);
+    MUST(a->rows >= 1 && a->least <= 1000000);
+    MUST(a->damping >= 0 && a->damping < 1 && a->tol >= 0 && a->tol <= 1e300);
+    MUST(a->job.patience >= 0 && a->job.start_within >= 0);
+    MUST(a->job.late < 0 || a->job.late == 0 || a->job.late >= 1);
+    MUST(a->job.lease >= -1 && a->job.pieces <= 10000);
+    MUST(a->job.tolerance >= 0 && a->job.tolerance <= 1);
+    MUST((int)a->job.errors >= 0 && (int)a->job.errors <= 3);
+    MUST((int)a->job.below >= 0 && (int)a->job.below <= 2);
+    MUST((int)a->job.in_flight >= 0 && (int)a->job.in_flight <= 2);
+    MUST((int)a->regress.loss >= 0 && (int)a->regress.loss <= 2);
+    MUST((int)a->regress.descent >= 0 && (int)a->regress.descent <= 2);
+    MUST((int)a->regress.rule >= 0 && (int)a->regress.rule <= 3);
+    MUST(a->regress.ridge >= 0 && isfinite(a->regress.ridge));
+    MUST(a->model.n >= 1 && a->model.n <= KOFN_AET_MOST_N);
+    MUST(a->model.d >= 1 && a->model.d <= KOFN_AET_MOST_N);
+    MUST(a->model.p >= 0 && a->model.p <= KOFN_AET_MOST_P);
+    MUST(a->grace >= 0 && a->grace <= 1e9 && a->scenario <= 4);
+    MUST(a->scale >= 0 && a->scale <= 1000 && a->stale >= 0 && a->stale <= 3);
+    MUST(a->decode >= 0 && a->decode <= 2 && a->confirm <= 4096);
+}
+
+static void check(const cli_command *c, const cli_args *a)
+{
+    check_numbers(a);
+    if (a->help)
+        return;
+    MUST(a->operands >= c->least && a->operands <= c->most);
+    for (int i = 0; i < a->operands; i++)
+        MUST(a->operand[i]);
+    if (c->bit & IN_RUN)
+        MUST(a->least <= a->workers);
+}
+
+/* ---- the target --------------------------------------------------------------- */
+
+enum { WORDS = 40 };
+
+/* In a program the words are read once; here getopt begins again. */
+static void begin_again(void)
+{
+    char name[] = "kofn", *argv[] = {name, NULL};
+
+    optind = 0;
+    getopt_long(1, argv, "", (struct option[]){{0}}, NULL);
+}
+
+static int split(char *text, char *argv[WORDS + 1])
+{
+    int argc = 0;
+
+    for (char *at = text; at && argc < WORDS; argc++) {
+        char *end = strchr(at, '\n');
+
+        argv[argc] = at;
+        if (end)
+            *end++ = 0;
+        at = end;
+    }
+    argv[argc] = NULL;
+    return argc;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    cli_args a = {.scheme = "elastic", .port = "threads", .workers = 8,
+                  .rounds = 1, .rows = 100000, .seed = 1, .dtype = "f8",
+                  .model = {20, 3, 0.05, 1, 1, 0},
+                  .regress = {.size = sizeof(kofn_regress_options)},
+                  .job = KOFN_OPTIONS_INIT};
+    char *text = malloc(size + 1), *argv[WORDS + 1];
+    const cli_command *c = cli_commands;
+    int argc, code;
+
+    MUST(text);
+    memcpy(text, data, size);
+    text[size] = 0;
+    argc = split(text, argv);
+    while (c->name && strcmp(c->name, argv[0]) != 0)
+        c++;
+    if (c->name) {
+        a.command = c;
+        messages = 0;
+        begin_again();
+        code = cli_parse(c, argc, argv, &a);
+        MUST(code == 0 || code == EXIT_USAGE);
+        MUST(messages == (code != 0));
+        if (!code)
+            check(c, &a);
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,119 @@
+/* fuzz_checkpoint.c -- a checkpoint.json that was tampered with or damaged,
+ * beside states that are whole.  fuzz-iterations: 20000
+ *
+ * A job goes on with a state that was written and with nothing else.
+ */
+#include "watch.h"
+
+#include "cli/checkpoint.c" /* part of the command, not of the library */
+
+#include <stdarg.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int messages;
+
+int cli_say(int code, const char *fmt, ...)
+{
+    char text[2048];
+    va_list ap;
+
+    va_start(ap, fmt);
+    MUST(vsnprintf(text, sizeof text, fmt, ap) > 5);
+    va_end(ap);
+    MUST(code == EXIT_USAGE);
+    messages++;
+    return code;
+}
+
+size_t cli_json_lost(void)
+{
+    return 0;
+}
+
+/* ---- a folder with two states ------------------------------------------------ */
+
+static char folder[] = "/tmp/kofn-fuzz-XXXXXX";
+
+static void leave(void)
+{
+    static const char *const names[] = {"checkpoint.json", "state-0.npy",
+                                        "state-1.npy", "lock"};
+    char path[100];
+
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+static void put(const char *name, const void *bytes, size_t n)
+{
+    char path[100];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    unlink(path); /* cheaper than a file that is made shorter */
+    f = fopen(path, "wb");
+    MUST(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+static void enter(void)
+{
+    double x[6] = {1, 2, 3, 4, 5, 6};
+    char path[100];
+
+    MUST(mkdtemp(folder));
+    atexit(leave);
+    for (int i = 0; i < 2; i++) {
+        const kofn_matrix m = {x, (size_t)(2 + i), 2, 2, KOFN_F64};
+
+        snprintf(path, sizeof path, "%s/state-%d.npy", folder, i);
+        MUST(kofn_write_npy(path, &m, 2) == KOFN_OK);
+    }
+}
+
+/* ---- the target --------------------------------------------------------------- */
+
+static void check(checkpoint *c)
+{
+    double room[6] = {0};
+    kofn_matrix out = {room, 2, 2, 2, KOFN_F64};
+    double change = checkpoint_number(c, "change");
+    int code;
+
+    MUST(change != change || checkpoint_number(c, "change") == change);
+    if (checkpoint_done(c) == 0)
+        return;
+    MUST(c->state);
+    messages = 0;
+    code = checkpoint_state(c, &out);
+    MUST(messages == (code != 0));
+    MUST(room[0] == (code ? 0 : 1) && room[3] == (code ? 0 : 4));
+    MUST(room[4] == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const cli_command product = {.name = "matvec", .bit = IN_MATVEC};
+    const cli_args a = {.command = &product, .workers = 3, .checkpoint = folder,
+                        .resume = true, .quiet = true};
+    const kofn_problem pb = {KOFN_MATVEC, 2, 2, 1, KOFN_F64, false};
+    static bool entered;
+    checkpoint *c = NULL;
+    int code;
+
+    if (!entered)
+        enter();
+    entered = true;
+    put("checkpoint.json", data, size);
+    messages = 0;
+    code = checkpoint_open(&c, &a, &pb, "uncoded");
+    MUST(code == 0 || code == EXIT_USAGE);
+    MUST(messages == (code != 0) && c);
+    if (!code)
+        check(c);
+    checkpoint_free(c);
+    return 0;
+}
