@@ -280,6 +280,9 @@ typedef struct input {
     double *copy;
 } input;
 int input_matrix(input *in, kofn_matrix *out, const char *path);
+/* The same, or *sparse points to what is in the file, which has no data then. */
+int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
+                 const char *path);
 /* A row or a column of labels, one for each row of X. */
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);
@@ -291,11 +294,17 @@ const char *cli_share_name(kofn_loss loss);
 typedef struct points {
     size_t columns;
     bool intercept, scale;
-    double *mean, *deviation;
+    double *mean, *deviation; /* NULL: not known */
+    size_t *ptr;              /* sparse ones with a column of ones */
+    uint32_t *col;
+    double *val;
 } points;
 int points_know(points *p, const kofn_matrix *X, bool intercept, bool scale);
 /* Points as they are fitted to, in memory of their own. */
 int points_prepare(const points *p, const kofn_matrix *X, kofn_matrix *out);
+/* The same of sparse points, which cannot be scaled; *out lives as long as p. */
+int points_prepare_sparse(points *p, const kofn_sparse *X, bool intercept,
+                          kofn_sparse *out);
 /* Weights for points as they were before; the intercept is the last. */
 void points_undo(const points *p, const double *w, double *out);
 /* How many times as widely one column is spread as another; 1 when they were

@@ -13,6 +13,7 @@ typedef struct fit {
     points points;    /* or what else is fitted to in that place ...  */
     kofn_matrix own[2]; /* ... and in whose memory                    */
     kofn_matrix X, y, test_X, test_y, w;
+    kofn_sparse S; /* in the place of X, which has no data then; or no rows */
     kofn_regression *regression;
     session *session;
     kofn_regress_step resume;
@@ -57,9 +58,31 @@ static int prepare(fit *f, const cli_args *a)
     return code;
 }
 
+/* Sparse ones: what would fill them is refused. */
+static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
+{
+    int code;
+
+    if (a->kernel || a->standardise)
+        return cli_say(EXIT_USAGE, "%s is sparse, and --%s would fill it; leave "
+                       "that out, or give a dense matrix", a->operand[0],
+                       a->kernel ? "kernel" : "scale");
+    if (f->test_X.data && a->regress.intercept) {
+        f->points = (points){.columns = X->cols, .intercept = true};
+        code = points_prepare(&f->points, &f->test_X, &f->own[1]);
+        if (code)
+            return code;
+        f->test_X = f->own[1];
+    }
+    code = points_prepare_sparse(&f->points, X, a->regress.intercept, &f->S);
+    f->X.cols = f->S.cols;
+    return code;
+}
+
 static int load(fit *f, const cli_args *a)
 {
-    int code = input_matrix(&f->file[0], &f->X, a->operand[0]);
+    const kofn_sparse *sparse = NULL;
+    int code = input_points(&f->file[0], &f->X, &sparse, a->operand[0]);
 
     if (!code)
         code = input_labels(&f->file[1], &f->y, a->operand[1], &f->X,
@@ -73,7 +96,9 @@ static int load(fit *f, const cli_args *a)
         code = cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
                        f->test_X.cols, a->operand[0], f->X.cols);
     if (!code)
-        code = a->kernel ? apply_kernel(f, a->kernel) : prepare(f, a);
+        code = sparse      ? prepare_sparse(f, a, sparse)
+               : a->kernel ? apply_kernel(f, a->kernel)
+                           : prepare(f, a);
     if (code)
         return code;
     f->w = (kofn_matrix){calloc(f->X.cols, sizeof(double)), f->X.cols, 1, 1,
@@ -299,7 +324,7 @@ static kofn_status judge(fit *f, const kofn_regress_options *o)
     session *s = f->session;
     const double *w = f->w.data;
     kofn_fit found;
-    kofn_status st = kofn_fit_of(&found, &f->X, &f->y, &f->w, o->loss);
+    kofn_status st = kofn_regression_fit(&found, f->regression, &f->w);
 
     if (st)
         return st;
@@ -457,7 +482,9 @@ int cmd_regress(cli_args *a)
         code = load(&f, a);
     if (!code) {
         o = options(&f, a);
-        st = kofn_regression_new(&f.regression, &f.X, &f.y, &o);
+        st = f.S.rows ? kofn_regression_new_sparse(&f.regression, &f.S, &f.y,
+                                                   &o)
+                      : kofn_regression_new(&f.regression, &f.X, &f.y, &o);
         if (!st && !a->scheme_given)
             a->scheme = kofn_regression_scheme(f.regression, a->workers,
                                                a->suited, sizeof a->suited);

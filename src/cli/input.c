@@ -12,16 +12,20 @@ static void copy_floats(double *to, const kofn_matrix *a)
             to[i * a->cols + j] = (double)from[i * a->ld + j];
 }
 
-int input_matrix(input *in, kofn_matrix *out, const char *path)
+int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
+                 const char *path)
 {
     kofn_status st = kofn_file_open(&in->file, path);
     const kofn_matrix *a = st ? NULL : kofn_file_dense(in->file);
 
     if (st)
         return cli_fail_input(st);
-    if (!a)
-        return cli_say(EXIT_USAGE, "%s is sparse; regression takes dense "
-                       "matrices", path);
+    if (!a) {
+        *sparse = kofn_file_sparse(in->file);
+        *out = (kofn_matrix){NULL, (*sparse)->rows, (*sparse)->cols,
+                             (*sparse)->cols, KOFN_F64};
+        return 0;
+    }
     *out = *a;
     if (a->dtype == KOFN_F64)
         return 0;
@@ -31,6 +35,17 @@ int input_matrix(input *in, kofn_matrix *out, const char *path)
     copy_floats(in->copy, a);
     *out = (kofn_matrix){in->copy, a->rows, a->cols, a->cols, KOFN_F64};
     return 0;
+}
+
+int input_matrix(input *in, kofn_matrix *out, const char *path)
+{
+    const kofn_sparse *sparse = NULL;
+    int code = input_points(in, out, &sparse, path);
+
+    return code || !sparse
+               ? code
+               : cli_say(EXIT_USAGE, "%s is sparse, and is to be dense here; "
+                         "write it as .npy or .csv", path);
 }
 
 int input_labels(input *in, kofn_matrix *y, const char *path,

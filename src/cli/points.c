@@ -89,7 +89,7 @@ double points_spread(const points *p)
 {
     double least = HUGE_VAL, most = 0;
 
-    for (size_t j = 0; j < p->columns && !p->scale; j++)
+    for (size_t j = 0; p->deviation && j < p->columns && !p->scale; j++)
         if (p->deviation[j] > 0) {
             least = fmin(least, p->deviation[j]);
             most = fmax(most, p->deviation[j]);
@@ -97,9 +97,42 @@ double points_spread(const points *p)
     return most > 0 ? most / least : 1;
 }
 
+int points_prepare_sparse(points *p, const kofn_sparse *X, bool intercept,
+                          kofn_sparse *out)
+{
+    size_t n = X->ptr[X->rows] + X->rows, *ptr;
+    uint32_t *col;
+    double *val;
+
+    *p = (points){.columns = X->cols, .intercept = intercept};
+    *out = *X;
+    if (!intercept)
+        return 0;
+    out->cols++;
+    out->ptr = p->ptr = ptr = calloc(X->rows + 1, sizeof *ptr);
+    out->col = p->col = col = calloc(n, sizeof *col);
+    out->val = p->val = val = calloc(n, sizeof *val);
+    if (!ptr || !col || !val)
+        return cli_say(EXIT_FAILED, "out of memory for %zu x %zu points",
+                       X->rows, X->cols + 1);
+    for (size_t i = 0, e = 0; i < X->rows; i++) {
+        for (; e < X->ptr[i + 1]; e++) {
+            col[e + i] = X->col[e];
+            val[e + i] = X->val[e];
+        }
+        col[e + i] = (uint32_t)X->cols;
+        val[e + i] = 1;
+        ptr[i + 1] = e + i + 1;
+    }
+    return 0;
+}
+
 void points_free(points *p)
 {
     free(p->mean);
     free(p->deviation);
+    free(p->ptr);
+    free(p->col);
+    free(p->val);
     *p = (points){0};
 }

@@ -227,6 +227,7 @@ const cli_command cli_commands[] = {
      "only; under gc, cgc, agc, g-cgc, g-agc, bcc, replication and uncoded "
      "once, with sums of the gradients of its parts of the points. ignore and "
      "distr-bgd make do with the parts that there are, which is not exact. "
+     "A sparse X (.mtx) stays so under pcr and elastic. "
      "Labels may stand in a row or in a column. The end is reported with R^2, "
      "accuracy or explained deviance. Descent that has not converged is no "
      "failure: a remark says what to try, converged in --json is false, and "

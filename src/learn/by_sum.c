@@ -242,6 +242,9 @@ static kofn_problem problem(const kofn_regression *r)
 
 static kofn_status check(const kofn_regression *r)
 {
+    if (r->S.rows)
+        return kf_fail(KOFN_UNSUITED, "sums of gradients are over rows of a "
+                       "dense X, and this is sparse; use scheme pcr or elastic");
     if (r->opt.rule == KOFN_STEP_EXACT && r->opt.loss != KOFN_LOSS_SQUARES)
         return kf_fail(KOFN_UNSUITED, "an exact step of this loss needs the "
                        "margins, which a sum of gradients does not tell; use "

@@ -96,30 +96,54 @@ static double share(kofn_loss loss, const double *t, const double *y, size_t n)
     return all > 0 ? 1 - left / all : (double)NAN; /* y is constant */
 }
 
-static kofn_status fit(kofn_fit *f, const kofn_matrix *X, const double *y,
-                       const kofn_matrix *w, kofn_loss loss)
+static void fit(kofn_fit *f, const double *t, const double *y, size_t n,
+                kofn_loss loss)
 {
-    double *t = kf_new(X->rows, sizeof *t), z;
-    kofn_status st = t ? margins(X, w, t) : KOFN_NOMEM;
+    double z;
 
     *f = (kofn_fit){0};
-    for (size_t i = 0; i < X->rows && !st; i++)
-        f->loss += kf_loss(loss, t[i], y[i], &z) / (double)X->rows;
-    if (!st)
-        f->share = share(loss, t, y, X->rows);
-    kf_free(t);
-    return st;
+    for (size_t i = 0; i < n; i++)
+        f->loss += kf_loss(loss, t[i], y[i], &z) / (double)n;
+    f->share = share(loss, t, y, n);
 }
 
 kofn_status kofn_fit_of(kofn_fit *f, const kofn_matrix *X, const kofn_matrix *y,
                         const kofn_matrix *w, kofn_loss loss)
 {
-    double *labels;
-    kofn_status st;
+    double *labels, *t;
+    kofn_status st = KOFN_NOMEM;
 
+    *f = (kofn_fit){0};
     TRY(check(X, w));
     TRY(kf_regress_points(X, y, "X", loss, &labels));
-    st = fit(f, X, labels, w, loss);
+    t = kf_new(X->rows, sizeof *t);
+    if (t)
+        st = margins(X, w, t);
+    if (!st)
+        fit(f, t, labels, X->rows, loss);
+    kf_free(t);
     kf_free(labels);
+    return st;
+}
+
+kofn_status kofn_regression_fit(kofn_fit *f, const kofn_regression *r,
+                                const kofn_matrix *w)
+{
+    double *t;
+    kofn_matrix out = {NULL, r->X.rows, 1, 1, KOFN_F64};
+    kofn_status st = KOFN_NOMEM;
+
+    *f = (kofn_fit){0};
+    TRY(kf_regress_shape(w, "w"));
+    if (w->rows != r->X.cols || w->cols != 1)
+        return kf_fail(KOFN_SHAPE, "w is %zu x %zu and X, %zu x %zu, takes %zu "
+                       "x 1", w->rows, w->cols, r->X.rows, r->X.cols, r->X.cols);
+    TRY(kf_regress_finite(w, "w"));
+    t = out.data = kf_new(r->X.rows, sizeof *t);
+    if (t)
+        st = kf_points_times(r, w, &out);
+    if (!st)
+        fit(f, t, r->y, r->X.rows, r->opt.loss);
+    kf_free(t);
     return st;
 }

@@ -13,6 +13,7 @@
 #include "vector.h"
 
 #include "base/rng.h"
+#include "io/io.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,19 +76,18 @@ kofn_status kf_regress_finite(const kofn_matrix *X, const char *name)
     return KOFN_OK;
 }
 
-kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
-                              const char *what, kofn_loss loss, double **labels)
+/* A label for each of the rows, as kf_loss takes them. */
+static kofn_status take_labels(const kofn_matrix *y, size_t rows,
+                               const char *what, kofn_loss loss,
+                               double **labels)
 {
     kofn_status st;
 
-    *labels = NULL;
-    TRY(kf_regress_shape(X, what));
     TRY(kf_regress_shape(y, "y"));
-    if (y->cols != 1 || y->rows != X->rows)
+    if (y->cols != 1 || y->rows != rows)
         return kf_fail(KOFN_SHAPE, "y is %zu x %zu and must be %zu x 1: a "
-                       "label for each row of %s", y->rows, y->cols, X->rows,
+                       "label for each row of %s", y->rows, y->cols, rows,
                        what);
-    TRY(kf_regress_finite(X, what));
     *labels = kf_new(y->rows, sizeof **labels);
     st = *labels ? kf_loss_labels(loss, y, "y", *labels) : KOFN_NOMEM;
     if (st) {
@@ -97,31 +97,58 @@ kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
     return st;
 }
 
+kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
+                              const char *what, kofn_loss loss, double **labels)
+{
+    *labels = NULL;
+    TRY(kf_regress_shape(X, what));
+    TRY(kf_regress_finite(X, what));
+    return take_labels(y, X->rows, what, loss, labels);
+}
+
+static kofn_status fill_dense(kofn_regression *r, const kofn_matrix *X,
+                              const kofn_matrix *y)
+{
+    TRY(kf_regress_points(X, y, "X", r->opt.loss, &r->y));
+    r->X = *X;
+    if (r->opt.descent == KOFN_DESCENT_SGD &&
+        X->ld > INT32_MAX / r->opt.batches)
+        return kf_fail(KOFN_INVAL, "%u batches of rows of %zu numbers are too "
+                       "far apart", r->opt.batches, X->ld);
+    return KOFN_OK;
+}
+
+static kofn_status fill_sparse(kofn_regression *r, const kofn_sparse *X,
+                               const kofn_matrix *y)
+{
+    TRY(kf_check_sparse(X, "X"));
+    TRY(take_labels(y, X->rows, "X", r->opt.loss, &r->y));
+    r->S = *X;
+    r->X = (kofn_matrix){NULL, X->rows, X->cols, X->cols, KOFN_F64};
+    return KOFN_OK;
+}
+
 static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
-                        const kofn_matrix *y)
+                        const kofn_sparse *S, const kofn_matrix *y)
 {
     const kofn_regress_options *o = &r->opt;
 
-    TRY(kf_regress_points(X, y, "X", o->loss, &r->y));
-    TRY(check_options(o, X->rows));
-    r->X = *X;
-    if (o->descent == KOFN_DESCENT_SGD && X->ld > INT32_MAX / o->batches)
-        return kf_fail(KOFN_INVAL, "%u batches of rows of %zu numbers are too "
-                       "far apart", o->batches, X->ld);
+    TRY(S ? fill_sparse(r, S, y) : fill_dense(r, X, y));
+    TRY(check_options(o, r->X.rows));
     if (!o->test_X)
         return KOFN_OK;
     TRY(kf_regress_points(o->test_X, o->test_y, "the held-out X", o->loss,
                           &r->test_y));
     r->test = *o->test_X;
-    if (r->test.cols != X->cols)
+    if (r->test.cols != r->X.cols)
         return kf_fail(KOFN_SHAPE, "the held-out X has %zu columns and X %zu",
-                       r->test.cols, X->cols);
+                       r->test.cols, r->X.cols);
     return KOFN_OK;
 }
 
-kofn_status kofn_regression_new(kofn_regression **out, const kofn_matrix *X,
-                                const kofn_matrix *y,
-                                const kofn_regress_options *opt)
+static kofn_status make(kofn_regression **out, const kofn_matrix *X,
+                        const kofn_sparse *S, const kofn_matrix *y,
+                        const kofn_regress_options *opt)
 {
     kofn_regression *r = kf_zero(1, sizeof *r);
     kofn_status st;
@@ -130,13 +157,30 @@ kofn_status kofn_regression_new(kofn_regression **out, const kofn_matrix *X,
     if (!r)
         return KOFN_NOMEM;
     r->opt = settle_options(opt);
-    st = fill(r, X, y);
+    st = fill(r, X, S, y);
     if (st) {
         kofn_regression_free(r);
         return st;
     }
     *out = r;
     return KOFN_OK;
+}
+
+kofn_status kofn_regression_new(kofn_regression **out, const kofn_matrix *X,
+                                const kofn_matrix *y,
+                                const kofn_regress_options *opt)
+{
+    return make(out, X, NULL, y, opt);
+}
+
+kofn_status kofn_regression_new_sparse(kofn_regression **out,
+                                       const kofn_sparse *X,
+                                       const kofn_matrix *y,
+                                       const kofn_regress_options *opt)
+{
+    if (!X)
+        return kf_fail(KOFN_INVAL, "X is missing");
+    return make(out, NULL, X, y, opt);
 }
 
 void kofn_regression_free(kofn_regression *r)
@@ -147,6 +191,32 @@ void kofn_regression_free(kofn_regression *r)
     kf_free(r->test_y);
     kf_free(r->Xy);
     kf_free(r);
+}
+
+/* ---- products on this thread --------------------------------------------- */
+
+kofn_status kf_points_times(const kofn_regression *r, const kofn_matrix *in,
+                            kofn_matrix *out)
+{
+    return r->S.rows ? kofn_product_plain_sparse(&r->S, in, out)
+                     : kofn_product_plain(&r->X, in, out);
+}
+
+/* Of a sparse X of one row, which is contiguous. */
+kofn_status kf_times_points(const kofn_regression *r, const kofn_matrix *in,
+                            kofn_matrix *out)
+{
+    const kofn_sparse *S = &r->S;
+    const double *x = in->data;
+    double *to = out->data;
+
+    if (S->rows == 0)
+        return kofn_product_plain(in, &r->X, out);
+    memset(to, 0, S->cols * sizeof *to);
+    for (size_t i = 0; i < S->rows; i++)
+        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
+            to[S->col[e]] += x[i] * S->val[e];
+    return KOFN_OK;
 }
 
 /* ---- which way ----------------------------------------------------------- */

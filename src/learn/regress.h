@@ -6,7 +6,8 @@
 #include "base/base.h"
 
 struct kofn_regression {
-    kofn_matrix X;
+    kofn_matrix X;  /* without data where it is sparse: */
+    kofn_sparse S;  /* rows == 0: it is dense           */
     double *y; /* as the loss takes them: 0 and 1 in logistic regression */
     kofn_matrix test;
     double *test_y; /* NULL: no held-out points */
@@ -40,6 +41,12 @@ kofn_status kf_regress_finite(const kofn_matrix *X, const char *name);
 kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss,
                               double **labels);
+
+/* out = X in, and out = in X, on this thread. */
+kofn_status kf_points_times(const kofn_regression *r, const kofn_matrix *in,
+                            kofn_matrix *out);
+kofn_status kf_times_points(const kofn_regression *r, const kofn_matrix *in,
+                            kofn_matrix *out);
 
 /* ---- loss.c ----------------------------------------------------------------- */
 

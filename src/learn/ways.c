@@ -124,7 +124,7 @@ kofn_status kf_margins(kf_descent *d, const double *v, double *out)
     kofn_matrix in = kf_column(v, X->cols), to = kf_column(out, X->rows);
 
     return d->job ? kf_round_of(d, false, &in, &to)
-                  : kofn_product_plain(X, &in, &to);
+                  : kf_points_times(d->r, &in, &to);
 }
 
 /* out = X' z */
@@ -134,7 +134,7 @@ static kofn_status back(kf_descent *d, const double *z, double *out)
     kofn_matrix in = kf_row_of(z, X->rows), to = kf_row_of(out, X->cols);
 
     return d->job ? kf_round_of(d, true, &in, &to)
-                  : kofn_product_plain(&in, X, &to);
+                  : kf_times_points(d->r, &in, &to);
 }
 
 kofn_status kf_limit(kf_descent *d, kf_some which)
@@ -147,9 +147,14 @@ kofn_status kf_limit(kf_descent *d, kf_some which)
                   : KOFN_OK;
 }
 
+static kofn_status place_points(const kofn_regression *r, kofn_job *job)
+{
+    return r->S.rows ? kofn_place_sparse(job, &r->S) : kofn_place(job, &r->X);
+}
+
 static kofn_status place_products(kofn_regression *r, kofn_job *job)
 {
-    TRY(kofn_place(job, &r->X));
+    TRY(place_points(r, job));
     r->strips = kofn_strips(job);
     return KOFN_OK;
 }
@@ -182,7 +187,7 @@ static kofn_status gram_of_products(kf_descent *d, const double *v,
 static kofn_problem problem_of_products(const kofn_regression *r)
 {
     return (kofn_problem){KOFN_MATVEC, r->X.rows, r->X.cols, 1, KOFN_F64,
-                          false};
+                          r->S.rows > 0};
 }
 
 const kf_way kf_by_products = {
@@ -222,13 +227,13 @@ static kofn_status know_Xy(kofn_regression *r)
         return KOFN_NOMEM;
     Xy = kf_row_of(r->Xy, r->X.cols);
     r->yy = kf_dot(r->y, r->y, r->X.rows);
-    return kofn_product_plain(&y, &r->X, &Xy);
+    return kf_times_points(r, &y, &Xy);
 }
 
 static kofn_status place_gram(kofn_regression *r, kofn_job *job)
 {
     TRY(know_Xy(r));
-    return kofn_place(job, &r->X);
+    return place_points(r, job);
 }
 
 static kofn_status gram(kf_descent *d, const double *v, double *out)
@@ -257,7 +262,8 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
 
 static kofn_problem problem_of_gram(const kofn_regression *r)
 {
-    return (kofn_problem){KOFN_GRAM, r->X.rows, r->X.cols, 1, KOFN_F64, false};
+    return (kofn_problem){KOFN_GRAM, r->X.rows, r->X.cols, 1, KOFN_F64,
+                          r->S.rows > 0};
 }
 
 static const kf_way by_gram = {

@@ -24,6 +24,33 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     done
 }
 
+@test "sparse points are fitted to as they are, with an intercept too" {
+    inputs
+    py "r=np.random.default_rng(5); X=np.load('X.npy')*(r.random((400,12)) < 0.2); X[7]=0
+np.save('D.npy', X); i, j = X.nonzero()
+print('%%MatrixMarket matrix coordinate real general\n400 12', len(i))
+for a, b in zip(i, j): print(a+1, b+1, repr(float(X[a, b])))" >S.mtx
+    for s in pcr:r=3 pcr:r=3,layout=paper elastic:k=4; do
+        for extra in "" --intercept; do
+            kofn regress S.mtx y.npy -o w.npy -s $s $extra --tol 1e-10 --iterations 2000 --verify --json >out.json
+            json "o['rel_error'] <= 1e-10 and o['converged']" <out.json
+            py "X=np.load('D.npy'); y=np.load('y.npy'); w=np.load('w.npy')
+X=np.c_[X, np.ones(400)] if '$extra' else X
+assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
+        done
+    done
+    kofn regress S.mtx y.npy -s pcr:r=3 --json --test D.npy y.npy >sparse.json
+    kofn regress D.npy y.npy -s pcr:r=3 --json --test D.npy y.npy >dense.json
+    py "import json; a, b = json.load(open('sparse.json')), json.load(open('dense.json'))
+assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objective', 'r2'))"
+    kofn regress S.mtx labels.npy --loss logistic -s elastic:k=4 --verify -q
+    for bad in "-s gc:d=3" --scale "--kernel rbf:s=3" "--test S.mtx y.npy"; do
+        run "$KOFN" regress S.mtx y.npy $bad -q
+        [ "$status" -eq 2 ]
+        [[ "$output" == *sparse* ]]
+    done
+}
+
 @test "losses, descents, searches, kernels, held-out points, history" {
     inputs
     kofn regress X.npy labels.npy --loss logistic --l2 0.1 -o w.npy -q
