@@ -198,6 +198,8 @@ typedef enum kofn_clock {
 typedef struct kofn_weather {
     double spread;   /* worker speed drawn from [1-spread, 1+spread]        */
     double straggle; /* chance that a worker straggles in a round           */
+    double burst;    /* ... which is drawn anew in one of so many rounds, and
+                        else is as in the round before; 0: in every round   */
     double factor;   /* ... and then takes this many times as long; 0: 5    */
     double delay;    /* ... or instead this many seconds longer             */
     double leave;    /* departures per worker-second                        */
@@ -266,7 +268,8 @@ typedef struct kofn_options {
     double late;        /* ask others as well for what is still owed when
                            this many times as long has passed as half of the
                            workers took, counted on from the last of them
-                           that got ready; 0: 1.5, below 0: never          */
+                           that got ready, and sooner where that proved
+                           right; 0: 1.5, below 0: never                   */
     unsigned pieces;    /* results a worker's share is sent in; 0: 4       */
     const kofn_happening *events; /* borrowed until kofn_close             */
     size_t event_count;

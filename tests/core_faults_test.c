@@ -488,6 +488,37 @@ static void a_larger_share_takes_longer(void **state)
     kofn_plan_free(p);
 }
 
+/* How long others are waited for after the last of them is ready: less, the
+ * more often who was late answered nothing, and again more when it did. */
+static void haste_follows_experience(void **state)
+{
+    static const kofn_time slack[] = {500, 250, 125, 125, 125, 250, 500, 250};
+    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 16);
+    kofn_core_options opt = {.late = 2};
+    body b;
+
+    (void)state;
+    body_open(&b, p, &opt);
+    populate(&b, 4);
+    for (int round = 0; round < 8; round++) {
+        bool in_vain = round == 4 || round == 5;
+
+        say(&b, KOFN_EV_BEGIN, 0);
+        b.now += 500;
+        for (uint32_t w = 0; w < 3; w++)
+            answer_worker(&b, w);
+        assert_int_equal(kofn_core_alarm(b.core) - b.now, slack[round]);
+        b.now = kofn_core_alarm(b.core);
+        say(&b, KOFN_EV_ALARM, 0);
+        answer_worker(&b, in_vain ? 3 : 0);
+        for (uint32_t w = 1; w < 3 && b.running; w++)
+            answer_worker(&b, w);
+        assert_false(b.running);
+    }
+    body_close(&b);
+    kofn_plan_free(p);
+}
+
 /* Where a share takes less than late_least everybody is asked for everything
  * after somebody was late, and a straggler is not waited for at all; after
  * that many rounds it is tried again. */
@@ -635,6 +666,7 @@ int main(void)
         cmocka_unit_test(the_late_are_a_last_resort),
         cmocka_unit_test(who_waits_for_a_core_is_not_late),
         cmocka_unit_test(a_larger_share_takes_longer),
+        cmocka_unit_test(haste_follows_experience),
         cmocka_unit_test(small_shares_are_dealt_generously),
         cmocka_unit_test(the_mute_are_given_up_and_named),
         cmocka_unit_test(others_take_the_seats_of_the_mute),

@@ -514,6 +514,37 @@ static void real_weather(void **state)
     rig_down(&r);
 }
 
+static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
+{
+    return kf_weather_stretch(w, worker, round, true, 1) > 1;
+}
+
+/* As many rounds straggle in bursts as without; how often that changes is 2 p
+ * (1 - p) in one of `burst` rounds.  100,000 draws, of which those in bursts are
+ * worth a twentieth: 3 sigma are 0.02. */
+static void bursts(void **state)
+{
+    static const double length[] = {0, 1, 10};
+    bool was[3][100][1000];
+
+    (void)state;
+    for (int b = 0; b < 3; b++) {
+        kofn_weather w = {.straggle = 0.2, .burst = length[b], .seed = 3};
+        double share = 0, changes = 0, each = b == 2 ? 0.032 : 0.32;
+
+        for (uint32_t i = 0; i < 100; i++)
+            for (unsigned r = 1; r <= 1000; r++) {
+                bool now = was[b][i][r - 1] = straggles(&w, i, r);
+
+                share += now * 1e-5;
+                changes += (r > 1 && was[b][i][r - 2] != now) * 1e-5;
+            }
+        assert_at_most(fabs(share - 0.2), 0.02);
+        assert_at_most(fabs(changes - each), each / 10);
+    }
+    assert_memory_equal(was[0], was[1], sizeof *was);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +565,7 @@ int main(void)
         cmocka_unit_test(pumped_in_helpings),
         cmocka_unit_test(corruption_is_not_noticed),
         cmocka_unit_test(real_weather),
+        cmocka_unit_test(bursts),
     };
 
     rig_begin();

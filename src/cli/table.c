@@ -98,7 +98,7 @@ const cli_option cli_options[] = {
     {'e', "events", "FILE",
      "who leaves, joins, slows down or lies, and when", IN_RUN},
     {'w', "weather", "key=value,...",
-     "what goes wrong by chance: spread, straggle, factor, delay, leave, join, "
+     "what goes wrong by chance: spread, straggle, burst, factor, delay, leave, join, "
      "corrupt; simulator: clock=modelled|measured, work, latency, bandwidth",
      IN_RUN | IN_WORKER},
     {1000, "in-flight", "ledger|keep|abort",
@@ -113,7 +113,8 @@ const cli_option cli_options[] = {
      IN_RUN | IN_WORKER},
     {1003, "late", "FACTOR",
      "ask others as well for what is still owed when this many times as long has "
-     "passed as half of the workers took (1.5; 0: never)", IN_RUN},
+     "passed as half of the workers took (1.5, sooner where that has proved right; "
+     "0: never)", IN_RUN},
     {1014, "lease", "SECONDS",
      "give up a worker that has owed an answer, or been at its block, for so long, "
      "and 50 times as long as others took (30; 0: never)", IN_RUN},

@@ -29,6 +29,7 @@ kofn_time kofn_core_alarm(const kofn_core *c)
 
 kofn_status kf_deliver(kofn_core *c, kofn_status st)
 {
+    kf_late_learn(c);
     TRY(kf_drop_all(c));
     c->mutes = 0;
     c->state = KF_ROUND_IDLE;
@@ -240,6 +241,7 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
     if (!c)
         return KOFN_NOMEM;
     c->alarm = KOFN_NEVER;
+    c->haste = 1;
     if (opt)
         c->opt = *opt;
     if (c->opt.pieces == 0)

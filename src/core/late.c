@@ -2,10 +2,13 @@
  *
  * Once half of the workers are ready, and then no other has become so for
  * (late - 1) times as long as that took (longer where shares are not equal),
- * those still at work are *late*: what they owe is asked of others as well, the idle first, and whichever answer
- * comes first counts.  Each worker that becomes ready puts this off, for where
- * there are fewer cores than workers they finish one after the other and none
- * of them is late.
+ * those still at work are *late*: what they owe is asked of others as well, the
+ * idle first, and whichever answer comes first counts.  Each worker that becomes
+ * ready puts this off, for where there are fewer cores than workers they finish
+ * one after the other and none of them is late.  Who was late and answered
+ * nothing until the round was over would better have been waited for less: the
+ * next time it is half of that, down to a quarter, and twice as much again when
+ * the late answered after all.
  *
  * A worker that owes an answer for `lease`, and for many times as long as
  * others took, is *given up*: its seat is free for another, and a round that
@@ -30,6 +33,8 @@ static kofn_time times(kofn_time t, double by)
     return product < 9e18 ? (kofn_time)product : KOFN_NEVER;
 }
 
+#define HASTE 0.25
+
 /* ---- what is known ------------------------------------------------------- */
 
 /* A round begins.  Where a share takes less than anybody is waited for before
@@ -51,6 +56,18 @@ static void be_generous(kofn_core *c)
         return;
     c->generosity = c->generosity ? kf_min(2 * c->generosity, 64) : 4;
     c->generous = c->generosity;
+}
+
+/* The round is over.  Was it right to ask others for what was late? */
+void kf_late_learn(kofn_core *c)
+{
+    bool right = false;
+
+    if (!c->hedged)
+        return;
+    for (size_t i = 0; i < c->tasks; i++)
+        right |= c->task[i].state == KF_TASK_LATE;
+    c->haste = right ? fmax(c->haste / 2, HASTE) : fmin(c->haste * 2, 1);
 }
 
 /* Work was dealt from the beginning. */
@@ -92,7 +109,9 @@ static double largest(const kofn_core *c, uint32_t worker)
 
 static void know_slack(kofn_core *c, uint32_t worker)
 {
-    c->slack = times(c->pace, c->opt.late * largest(c, worker) - 1);
+    double share = largest(c, worker);
+
+    c->slack = times(c->pace, share - 1 + c->haste * (c->opt.late - 1) * share);
     if (c->slack < c->opt.late_least)
         c->slack = c->opt.late_least;
 }

@@ -127,6 +127,7 @@ struct kofn_core {
     kofn_time slack;       /* after another is ready: nobody is late before */
     kofn_time late_at, lease_at; /* when to look who is late; who is mute  */
     size_t ready;                /* workers that have finished their share */
+    double haste;          /* in (0, 1]: how much of that, by experience */
     bool half, hedged; /* half of all have; others were asked as well      */
     size_t generous;   /* rounds in which everybody is asked for everything */
     size_t generosity; /* ... and how many that were the last time          */
@@ -183,6 +184,7 @@ kofn_status kf_unsure(kofn_core *c, size_t count);
 
 /* late.c */
 void kf_late_round(kofn_core *c);
+void kf_late_learn(kofn_core *c);
 void kf_late_begin(kofn_core *c);
 void kf_late_ready(kofn_core *c, uint32_t worker);
 void kf_late_put_off(kofn_core *c);

@@ -32,12 +32,22 @@ double kf_weather_speed(const kofn_weather *w, uint32_t worker)
     return w->spread > 0 ? 1 + w->spread * (2 * kf_rng_uniform(&r) - 1) : 1;
 }
 
+/* In bursts: anew in one of so many rounds, and as the round before in others. */
+static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
+{
+    for (;; round--) {
+        kf_rng r = kf_rng_stream(w->seed, KF_FOR_STRAGGLE, worker, round);
+        bool drawn = kf_rng_uniform(&r) < w->straggle;
+
+        if (round <= 1 || !(w->burst > 1) || kf_rng_uniform(&r) * w->burst < 1)
+            return drawn;
+    }
+}
+
 double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
                           unsigned round, bool first, double seconds)
 {
-    kf_rng r = kf_rng_stream(w->seed, KF_FOR_STRAGGLE, worker, round);
-
-    if (!(w->straggle > 0) || kf_rng_uniform(&r) >= w->straggle)
+    if (!(w->straggle > 0) || !straggles(w, worker, round))
         return seconds;
     if (w->delay > 0)
         return first ? seconds + w->delay : seconds;
@@ -130,6 +140,7 @@ typedef struct field {
 static const field fields[] = {
     {"spread", offsetof(kofn_weather, spread), 0.999},
     {"straggle", offsetof(kofn_weather, straggle), 1},
+    {"burst", offsetof(kofn_weather, burst), 1e4},
     {"factor", offsetof(kofn_weather, factor), 1e6},
     {"delay", offsetof(kofn_weather, delay), 1e6},
     {"leave", offsetof(kofn_weather, leave), 1e9},
@@ -175,8 +186,8 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
         return KOFN_OK;
     }
     return kf_fail(KOFN_INVAL, "weather has no \"%.*s\"; it takes spread, "
-                   "straggle, factor, delay, leave, join, corrupt, clock, "
-                   "work, latency, bandwidth", (int)kf_min(k, 40), key);
+                   "straggle, burst, factor, delay, leave, join, corrupt, "
+                   "clock, work, latency, bandwidth", (int)kf_min(k, 40), key);
 }
 
 kofn_status kofn_weather_parse(kofn_weather *w, const char *text)
