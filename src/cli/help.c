@@ -188,7 +188,7 @@ static void man_list(FILE *f, const char *const *pair)
 static const char *const weather_keys[] = {
     "spread", "worker speeds are drawn from 1\\-spread to 1+spread",
     "straggle", "chance that a worker straggles in a round",
-    "burst", "... drawn anew in one of so many rounds, else as before (1)",
+    "burst", "it is drawn anew in one of so many rounds, else as before (1)",
     "factor", "a straggler takes this many times as long (5)",
     "delay", "or, instead, this many seconds longer",
     "leave", "departures per worker and second",
