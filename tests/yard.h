@@ -5,6 +5,7 @@
 #define KF_TEST_YARD_H
 
 #define _GNU_SOURCE
+#include "plague.h"
 #include "rig.h"
 
 #include <kofn/transport.h>
@@ -16,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -29,6 +31,7 @@ typedef struct yard_life {
     kofn_time patience, silence; /* silence: of its transport */
     bool staged;
     pid_t net; /* whose network it lives in; 0: ours */
+    uint64_t hostile; /* it sends anything at any time; a seed, or 0: not */
 } yard_life;
 
 typedef enum yard_word { YARD_START, YARD_HOUSE, YARD_SIGNAL, YARD_END } yard_word;
@@ -49,6 +52,7 @@ typedef struct yard_ends {
 } yard_ends;
 
 static int yard_line = -1;
+static atomic_size_t *yard_sent; /* packets, by those who are hostile */
 
 static inline kofn_time yard_now(void)
 {
@@ -77,6 +81,26 @@ static inline bool yard_move(pid_t net)
     return fd >= 0 && setns(fd, CLONE_NEWNET) == 0 && close(fd) == 0;
 }
 
+/* Until there has been no coordinator for so long. */
+static inline int yard_plague(const yard_life *life)
+{
+    kofn_zmq_options z = {.silence = life->silence, .insecure = true};
+    hostile h = {.r = kf_rng_stream(life->hostile, KF_FOR_DATA, 31, 0)};
+    kofn_time seen = yard_now();
+    size_t told = 0;
+
+    if (kofn_zmq_connect(&h.t, life->address, &z))
+        return 4;
+    while (yard_now() - seen < life->patience) {
+        plague_turn(&h);
+        seen = h.here ? yard_now() : seen;
+        atomic_fetch_add(yard_sent, h.sent - told);
+        told = h.sent;
+    }
+    h.t->close(h.t, 0);
+    return 0;
+}
+
 static inline int yard_live(const yard_life *life)
 {
     kofn_zmq_options z = {.silence = life->silence, .insecure = true};
@@ -88,8 +112,10 @@ static inline int yard_live(const yard_life *life)
     if (life->net && !yard_move(life->net))
         return 3;
     rig_inputs(&r, &life->kind);
-    if (kofn_zmq_connect(&t, life->address, &z))
+    if (kofn_zmq_connect(&t, life->address, &z)) {
+        rig_down(&r);
         return 4;
+    }
     o.f = rig_part;
     o.ctx = &r;
     o.weather = &life->weather;
@@ -113,7 +139,8 @@ static inline pid_t yard_fork(const yard_ask *ask)
     if (getppid() != nursery)
         _exit(1);
     if (ask->word == YARD_START)
-        exit(yard_live(&ask->life));
+        exit(ask->life.hostile ? yard_plague(&ask->life)
+                               : yard_live(&ask->life));
     if (unshare(CLONE_NEWNET))
         _exit(0);
     for (;;)
@@ -198,7 +225,10 @@ static inline void yard_open(void)
     int line[2];
     pid_t pid;
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, line))
+    yard_sent = mmap(NULL, sizeof *yard_sent, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (yard_sent == MAP_FAILED ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET, 0, line))
         abort();
     pid = fork();
     if (pid < 0)
