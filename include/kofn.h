@@ -344,7 +344,8 @@ KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
 /* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
  * out (m x 1) and is called from the workers' threads, several at a time but
  * never two for one block; the same part and input must give the same numbers
- * on every worker.  A status other than KOFN_OK fails the task. */
+ * on every worker.  A status other than KOFN_OK fails the task.  It must return:
+ * kofn_close waits for it where the worker is a thread. */
 typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
                                     const kofn_matrix *in, kofn_matrix *out);
 KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f,
@@ -427,6 +428,11 @@ KOFN_API void kofn_job_totals(const kofn_job *job, kofn_report *rep);
  * KOFN_IO when one of them could not be written, now or before: the rounds do
  * not suffer from it.  kofn_close does the same but cannot tell. */
 KOFN_API kofn_status kofn_finish(kofn_job *job);
+/* Dismisses the workers and waits for those that are threads, which use what was
+ * placed.  So a function of the caller's (kofn_place_parts, kofn_place_rows) that
+ * does not return keeps kofn_close from returning, also where its worker was
+ * given up (options.lease) and the rounds went on: what may hang belongs into
+ * processes. */
 KOFN_API void kofn_close(kofn_job *job);
 
 /* ---- iterations: users of the rounds above ----------------------------- */
