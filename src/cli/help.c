@@ -213,7 +213,7 @@ static const char *const json_keys[] = {
     "joined, left", "workers",
     "sent_bytes, received_bytes", "blocks and the inputs of tasks; results",
     "given_up", "workers that were there and answered nothing",
-    "late", "results that were not needed any more",
+    "late", "results that were not needed, come or not",
     "dropped", "messages that were stale or came twice",
     "corrupted", "workers whose results were found wrong",
     "noise", "amplification of rounding by the worst decoding",

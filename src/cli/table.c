@@ -234,7 +234,7 @@ const cli_command cli_commands[] = {
      "failure: a remark says what to try, converged in --json is false, and "
      "the weights are written. sgd stops after --iterations.",
      "kofn regress X.npy y.npy -o w.npy --loss logistic --l2 1e-3  "
-     "elastic: any four of eight may vanish\n"
+     "any four of eight may vanish\n"
      "kofn regress X.npy y.npy -o w.npy --intercept --scale --test Xt.npy "
      "yt.npy  columns of different units, and points held out\n"
      "kofn regress X.npy y.npy -o w.npy --optimizer sgd --batches 20 "

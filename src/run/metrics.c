@@ -139,7 +139,7 @@ static kofn_status put_tasks(kf_out *o, const metrics *x, const kofn_report *t)
         TRY(kf_out_text(o, "kofn_tasks_total{fate=\"%s\"} %" PRIu64 "\n",
                         name[k], x->fate[k]));
     TRY(counter(o, "kofn_results_late_total",
-                "Results that were not needed any more.", t->late));
+                "Results that were not needed, come or not.", t->late));
     TRY(counter(o, "kofn_results_corrupt_total",
                 "Results that were found wrong.", t->corrupt));
     return counter(o, "kofn_messages_dropped_total",
