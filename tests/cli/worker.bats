@@ -122,7 +122,7 @@ END
     printf '1.5 leave 2\n2 join\n3 slow 1 3\n4 corrupt 0\n' >events
     # all have to answer, so that what is wrong is seen
     run timeout 60 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events --late 0 \
-        --errors probabilistic --verify --json
+        --errors probabilistic --verify --json -q
     [ "$status" -eq 0 ]
     echo "$output" | /usr/bin/python3 -c '
 import json, sys
