@@ -11,27 +11,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define MOST 101 /* repetitions */
 
-static inline double seconds_of(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static inline double now(void)
 {
-    return seconds_of(CLOCK_MONOTONIC);
+    return kf_clock_seconds();
 }
 
 /* Processor time of this thread. */
 static inline double cpu_now(void)
 {
-    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    return 1e-9 * (double)kf_cpu_time();
 }
 
 /* ---- medians ------------------------------------------------------------- */

@@ -161,7 +161,7 @@ static hand *anyone(run *r)
 
 static void go_on(run *r, bool all)
 {
-    kofn_time now = yard_now();
+    kofn_time now = kf_clock();
 
     for (size_t i = 0; i < r->hands; i++)
         if (!r->hand[i].dead && r->hand[i].stopped &&
@@ -179,10 +179,10 @@ static void happen(run *r)
     hand *h = anyone(r);
     bool spare = able(r) > r->needed || kf_rng_below(&r->r, 30) == 0;
 
-    if (yard_now() < r->until || r->left == 0)
+    if (kf_clock() < r->until || r->left == 0)
         return;
     r->left--;
-    r->until = yard_now() + (kofn_time)kf_rng_below(&r->r, 8) * MILLI;
+    r->until = kf_clock() + (kofn_time)kf_rng_below(&r->r, 8) * MILLI;
     switch (kf_rng_below(&r->r, r->more ? 4 : 3)) {
     case 0:
         if (!spare || !h)
@@ -192,7 +192,7 @@ static void happen(run *r)
     case 1:
         if (!spare || !h)
             return;
-        h->stopped = yard_now() +
+        h->stopped = kf_clock() +
                      8 * MILLI * (kofn_time)(kf_rng_below(&r->r, 9) *
                                               kf_rng_below(&r->r, 9));
         yard_signal(h->pid, SIGSTOP);
@@ -306,7 +306,7 @@ static void check(const run *r, const kofn_report *rep)
 /* One round, while things happen. */
 static kofn_status play(run *r, kofn_report *rep)
 {
-    kofn_time began = yard_now();
+    kofn_time began = kf_clock();
     kofn_progress seen;
     kofn_status st;
 
@@ -320,13 +320,13 @@ static kofn_status play(run *r, kofn_report *rep)
             r->tend(false);
         if (!r->quiet && seen.round) /* all were there once */
             happen(r);
-        if (yard_now() - began > DEADLINE)
+        if (kf_clock() - began > DEADLINE)
             fail_msg("run %d (%s): a round hangs, %zu of %zu workers live",
                      (int)r->seed, kinds[r->seed % KINDS].spec, seen.live,
                      able(r));
     }
-    if (yard_now() - began > r->longest)
-        r->longest = yard_now() - began;
+    if (kf_clock() - began > r->longest)
+        r->longest = kf_clock() - began;
     return st;
 }
 
@@ -532,17 +532,17 @@ static void full_pipes(void **state)
     before = atomic_load(&held);
     yard_signal(r->hand[0].pid, SIGSTOP);
     r->hand[0].stopped = KOFN_NEVER;
-    began = yard_now();
+    began = kf_clock();
     for (rep.left = 0; rep.left == 0; played++) {
         assert_ok(play(r, NULL));
         most = kf_max(most, atomic_load(&held));
         kofn_job_totals(r->x.job, &rep);
-        if (yard_now() - began > 20 * KOFN_SECOND * SLACK)
+        if (kf_clock() - began > 20 * KOFN_SECOND * SLACK)
             fail_msg("a full pipe is not noticed in %zu rounds", played);
     }
     assert_at_most(rig_error(&r->x), 1e-12);
     print_message("noticed after %.1f s and %zu rounds; %.1f inputs were held\n",
-                  (double)(yard_now() - began) * 1e-9, played,
+                  (double)(kf_clock() - began) * 1e-9, played,
                   (double)(most - before) / 4e6);
     /* what the pipe takes, and little more, however many rounds there were */
     assert_at_most((double)(most - before), 20 * 4e6);
@@ -629,14 +629,14 @@ static bool cut_cable(run *r)
 
     if (net.cut[i] || !run_ip("link set cable%ld down", i, 0))
         return false;
-    net.cut[i] = yard_now() + 2 * SILENCE * (kofn_time)kf_rng_below(&r->r, 10) / 10;
+    net.cut[i] = kf_clock() + 2 * SILENCE * (kofn_time)kf_rng_below(&r->r, 10) / 10;
     return true;
 }
 
 static void mend_cables(bool all)
 {
     for (long i = 0; i < 2; i++)
-        if (net.cut[i] && (all || yard_now() >= net.cut[i])) {
+        if (net.cut[i] && (all || kf_clock() >= net.cut[i])) {
             net.cut[i] = 0;
             assert_true(run_ip("link set cable%ld up", i, 0));
         }

@@ -25,14 +25,14 @@ static inline uint64_t hash_words(uint64_t h, const void *p, size_t n)
         uint64_t x;
 
         memcpy(&x, at + i * sizeof x, sizeof x);
-        h = (h ^ x ^ x >> 32) * UINT64_C(1099511628211);
+        h = kf_fnv(h, x ^ x >> 32);
     }
     return h;
 }
 
 static inline uint64_t hash_block(const kofn_block *b)
 {
-    uint64_t h = UINT64_C(14695981039346656037);
+    uint64_t h = KF_FNV;
 
     for (size_t l = 0; b->lane && l < b->lanes; l++)
         for (size_t i = 0; i < b->lane[l].rows; i++)

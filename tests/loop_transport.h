@@ -9,7 +9,8 @@
 #include <kofn/transport.h>
 
 #include <pthread.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 /* Chances, per packet. */
 typedef struct loop_faults {
@@ -197,14 +198,12 @@ static inline kofn_status loop_wait(kofn_transport *t, kofn_time atmost,
                                     kofn_packet *k)
 {
     loop_end *end = (loop_end *)t;
-    struct timespec until;
+    kofn_time most = KOFN_NEVER / 2;
+    struct timespec until =
+        kf_timespec(kf_clock() + (atmost < most ? atmost : most));
     loop_item *item;
     int error = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    atmost += until.tv_nsec;
-    until.tv_sec += atmost / KOFN_SECOND;
-    until.tv_nsec = atmost % KOFN_SECOND;
     pthread_mutex_lock(&end->net->lock);
     if (!end->first && end->is_hub && end->net->faults.babble) {
         pthread_mutex_unlock(&end->net->lock);

@@ -3,10 +3,9 @@
  * threads and by packets, and nothing of what they owe is kept. */
 #include "fleet.h"
 
+#include "base/clock.h"
 #include "ports/away.h"
 #include "run/wire.h"
-
-#include <time.h>
 
 #define N 4
 #define AT_MOST (60 * KOFN_SECOND) /* far beyond what a test takes */
@@ -30,14 +29,6 @@ static kofn_status sticky(void *ctx, size_t part, size_t parts,
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     return rig_part(&t->r, part, parts, in, out);
-}
-
-static kofn_time wall(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
 }
 
 typedef struct stuck {
@@ -138,8 +129,8 @@ static void rounds_go_on_and_keep_nothing(void **state)
         stuck s;
 
         stuck_up(&s, "gc:d=2", packets);
-        end = wall() + AT_MOST;
-        while (named == 0 && wall() < end) {
+        end = kf_clock() + AT_MOST;
+        while (named == 0 && kf_clock() < end) {
             kofn_report rep;
 
             assert_ok(next_round(&s, &rep));
@@ -209,12 +200,12 @@ static void mute_turn(mute *m, bool asks)
 static kofn_status silent_round(stuck *s, const silence *c, mute *m,
                                 kofn_report *rep)
 {
-    kofn_time end = wall() + AT_MOST;
+    kofn_time end = kf_clock() + AT_MOST;
     kofn_status st = KOFN_AGAIN;
     size_t came = 0;
 
     assert_ok(kofn_begin(s->t.r.job, &s->t.r.x, &s->t.r.y));
-    while (st == KOFN_AGAIN && wall() < end) {
+    while (st == KOFN_AGAIN && kf_clock() < end) {
         for (size_t i = 0; i < c->mute; i++)
             mute_turn(&m[i], c->asks);
         st = kofn_pump(s->t.r.job, KOFN_SECOND / 200, rep);

@@ -5,6 +5,7 @@
  * zeros from as many connections as it can get. */
 #include "support.h"
 
+#include "base/clock.h"
 #include "core/state.h"
 #include "run/job.h"
 #include "run/wire.h"
@@ -21,14 +22,6 @@
 #define HONEST 7
 #define MANY 30
 #define LIMIT (30 * KOFN_SECOND)
-
-static kofn_time clock_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
 
 /* ---- a folder of keys ------------------------------------------------------ */
 
@@ -390,7 +383,7 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
     kofn_zmq_options z = {.silence = 10 * KOFN_SECOND, .keys = s->keys.dir};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_options jo = KOFN_OPTIONS_INIT;
-    kofn_time end = clock_now() + LIMIT;
+    kofn_time end = kf_clock() + LIMIT;
     kofn_port *port;
 
     assert_ok(kofn_zmq_listen(&s->hub, "tcp://127.0.0.1:*", &z));
@@ -404,14 +397,14 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
     assert_ok(kofn_begin(s->job, &s->mx, &s->my));
     first->stored = second->stored = false;
     first->t = connect_as(&s->keys, name, kofn_zmq_endpoint(s->hub));
-    while (clock_now() < end && s->job->core->workers < 2) {
+    while (kf_clock() < end && s->job->core->workers < 2) {
         kofn_pump(s->job, KOFN_SECOND / 100, NULL);
         if (s->job->core->workers == 1 && !second->t)
             second->t = connect_as(&s->keys, other, kofn_zmq_endpoint(s->hub));
         hear(first);
         hear(second);
     }
-    while (clock_now() < end && s->job->next_task == 0) {
+    while (kf_clock() < end && s->job->next_task == 0) {
         kofn_pump(s->job, KOFN_SECOND / 100, NULL);
         hear(first);
         hear(second);
@@ -470,10 +463,10 @@ static kofn_status next(kofn_transport *t, kofn_time atmost, kofn_packet *p)
 static kofn_peer until(kofn_transport *a, kofn_transport *b,
                        kofn_arrival what)
 {
-    kofn_time end = clock_now() + LIMIT;
+    kofn_time end = kf_clock() + LIMIT;
     kofn_packet p;
 
-    while (clock_now() < end) {
+    while (kf_clock() < end) {
         next(b, 0, &p);
         if (next(a, KOFN_SECOND / 100, &p) == KOFN_OK && p.what == what)
             return p.peer;
@@ -520,8 +513,8 @@ static void keys_come_and_go(void **state)
     revoke(&k, "anna");
     assert_int_equal(until(hub, anna, KOFN_WENT), 0);
     assert_int_equal(kofn_zmq_listed(hub), 1);
-    end = clock_now() + KOFN_SECOND;
-    while (clock_now() < end) {
+    end = kf_clock() + KOFN_SECOND;
+    while (kf_clock() < end) {
         kofn_packet p;
 
         next(anna, 0, &p);

@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 /* What a worker is to be. */
 typedef struct yard_life {
     char address[108];
@@ -53,14 +55,6 @@ typedef struct yard_ends {
 
 static int yard_line = -1;
 static atomic_size_t *yard_sent; /* packets, by those who are hostile */
-
-static inline kofn_time yard_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
 
 static inline void yard_nap(kofn_time t)
 {
@@ -173,12 +167,12 @@ static inline bool yard_look(yard_ends *ends)
 /* All of them within so long; who does not is counted, and killed. */
 static inline void yard_clear(yard_ends *ends, kofn_time atmost)
 {
-    kofn_time end = yard_now() + atmost;
+    kofn_time end = kf_clock() + atmost;
     char path[64];
     FILE *f;
     long pid;
 
-    while (yard_look(ends) && yard_now() < end)
+    while (yard_look(ends) && kf_clock() < end)
         yard_nap(KOFN_SECOND / 100);
     snprintf(path, sizeof path, "/proc/self/task/%ld/children",
              (long)getpid());

@@ -28,14 +28,6 @@ static inline void name_socket(void)
              (long)getpid());
 }
 
-static inline kofn_time clock_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
-
 static inline void nap(kofn_time t)
 {
     const struct timespec s = {t / KOFN_SECOND, t % KOFN_SECOND};
@@ -68,7 +60,7 @@ static inline kofn_transport *dialler(const kofn_transport *l,
 /* The next arrival at t; the others are kept going meanwhile. */
 static inline kofn_packet next_of(kofn_transport *t, kofn_transport *other)
 {
-    kofn_time end = clock_now() + LIMIT;
+    kofn_time end = kf_clock() + LIMIT;
     kofn_packet p;
     kofn_status st;
 
@@ -79,7 +71,7 @@ static inline kofn_packet next_of(kofn_transport *t, kofn_transport *other)
                 fail_msg("the other side got %d (%s)", st, kofn_errmsg());
         }
         st = t->wait(t, other ? MILLI : 100 * MILLI, &p);
-    } while (st == KOFN_AGAIN && clock_now() < end);
+    } while (st == KOFN_AGAIN && kf_clock() < end);
     if (st)
         fail_msg("nothing comes: %s; %s", kofn_strerror(st),
                  kofn_zmq_trouble(t));

@@ -26,10 +26,10 @@ static int raw(const char *address)
 
 static void quiet(kofn_transport *t, kofn_time atmost)
 {
-    kofn_time until = clock_now() + atmost;
+    kofn_time until = kf_clock() + atmost;
     kofn_packet p;
 
-    while (clock_now() < until)
+    while (kf_clock() < until)
         if (t->wait(t, atmost, &p) == KOFN_OK)
             fail_msg("arrival %d of peer %u", p.what, p.peer);
 }

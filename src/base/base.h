@@ -7,18 +7,12 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/mix.h"
+
 #if defined(__GNUC__)
 #define KF_PRINTF(a, b) __attribute__((format(printf, a, b)))
 #else
 #define KF_PRINTF(a, b)
-#endif
-
-/* Hashes and generators compute modulo 2^64; elsewhere unsigned numbers that
- * wrap round are faults, which the fuzz build looks for. */
-#if defined(__clang__)
-#define KF_WRAPS __attribute__((no_sanitize("unsigned-integer-overflow")))
-#else
-#define KF_WRAPS
 #endif
 
 /* KOFN_API marks what the libraries beside libkofn use too. */

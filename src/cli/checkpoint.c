@@ -11,6 +11,8 @@
  */
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -404,14 +405,6 @@ double checkpoint_number(const checkpoint *c, const char *name)
 
 /* ---- keeping ------------------------------------------------------------ */
 
-static double wall(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static const char *save(checkpoint *c, const kofn_matrix *state,
                         json_t *numbers)
 {
@@ -431,7 +424,7 @@ static const char *save(checkpoint *c, const kofn_matrix *state,
 void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
                      json_t *numbers)
 {
-    double start = wall();
+    double start = kf_clock_seconds();
     const char *why;
     unsigned was;
 
@@ -454,7 +447,7 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
         c->failures++;
     }
     json_decref(numbers);
-    c->seconds += wall() - start;
+    c->seconds += kf_clock_seconds() - start;
 }
 
 void checkpoint_report(const checkpoint *c, json_t *o)

@@ -1,6 +1,8 @@
 /* cmd_gen.c -- kofn gen: inputs to try things on. */
 #include "cli.h"
 
+#include "base/mix.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,12 +12,7 @@
  * finaliser over (seed, index). */
 static uint64_t hash(uint64_t seed, uint64_t i)
 {
-    uint64_t z = seed * UINT64_C(0xD1B54A32D192ED03) +
-                 (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
+    return kf_mix64(kf_state64(seed * UINT64_C(0xD1B54A32D192ED03), i + 1));
 }
 
 static double uniform(uint64_t seed, uint64_t i)

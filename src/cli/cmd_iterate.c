@@ -1,6 +1,8 @@
 /* cmd_iterate.c -- kofn pagerank, kofn power. */
 #include "cli.h"
 
+#include "base/mix.h"
+
 #include <stdlib.h>
 
 /* An iteration that is watched. */
@@ -172,13 +174,8 @@ static void seed_vector(kofn_matrix *v, uint64_t seed)
 {
     uint64_t x = seed;
 
-    for (size_t i = 0; i < v->rows; i++) {
-        uint64_t z = x += UINT64_C(0x9E3779B97F4A7C15); /* splitmix64 */
-
-        z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-        z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-        ((double *)v->data)[i] = (double)((z ^ z >> 31) >> 11) * 0x1p-53 + 0.5;
-    }
+    for (size_t i = 0; i < v->rows; i++)
+        ((double *)v->data)[i] = (double)(kf_next64(&x) >> 11) * 0x1p-53 + 0.5;
 }
 
 static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)

@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+#include "base/mix.h"
+
 /* ---- dice ---------------------------------------------------------------- */
 
 /* splitmix64 (Steele, Lea, Flood, 2014). */
@@ -21,11 +23,7 @@ typedef struct dice {
 
 static inline uint64_t dice_roll(dice *d)
 {
-    uint64_t z = d->state += UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
+    return kf_next64(&d->state);
 }
 
 static inline dice dice_for(uint64_t seed, uint64_t i, uint64_t j)

@@ -2,6 +2,8 @@
  * of this process, or this process as one node of many. */
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <kofn/mpi.h>
 #include <kofn/peer.h>
 #include <kofn/zmq.h>
@@ -10,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define MOST_NODES 1024
 
@@ -44,14 +45,6 @@ typedef struct run {
     double seconds, rel_error, spread;
     const node *best;
 } run;
-
-static double wall(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what cannot be had of a mesh ------------------------------------------------ */
 
@@ -448,11 +441,11 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
 
     if (!code) {
         cli_tell_blas(a);
-        r.seconds = -wall();
+        r.seconds = -kf_clock_seconds();
         cli_guard(true);
         code = strcmp(a->port, "threads") ? run_one(&r) : run_threads(&r);
         cli_guard(false);
-        r.seconds += wall();
+        r.seconds += kf_clock_seconds();
     }
     if (!code)
         code = conclude(&r);

@@ -2,19 +2,12 @@
  * while it runs, a report when it is over. */
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double wall(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double seconds(kofn_time t)
 {
@@ -34,9 +27,9 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
 
     *s = (session){.args = a,
                    .rel_error = -1,
-                   .started = wall(),
-                   .drawn = wall(),
-                   .tell = wall() + 2,
+                   .started = kf_clock_seconds(),
+                   .drawn = kf_clock_seconds(),
+                   .tell = kf_clock_seconds() + 2,
                    .expected_rounds = rounds};
     s->per_round = json_array();
     if (!s->per_round)
@@ -91,7 +84,7 @@ static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
 
 static void draw(session *s)
 {
-    double now = wall(), past = now - s->started, eta;
+    double now = kf_clock_seconds(), past = now - s->started, eta;
     kofn_progress p;
     char left[40] = "", fleet[80] = "", owed[80] = "", rate[20];
 
@@ -120,7 +113,7 @@ static void draw(session *s)
 /* What is waited for, after two seconds and then every ten. */
 static void tell_waiting(session *s)
 {
-    double now = wall();
+    double now = kf_clock_seconds();
     kofn_progress p;
     char crowd[100] = "";
 

@@ -33,12 +33,12 @@ kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget)
     return KOFN_OK;
 }
 
-KF_WRAPS static uint64_t hash_set(const uint32_t *seats, size_t n)
+static uint64_t hash_set(const uint32_t *seats, size_t n)
 {
-    uint64_t h = UINT64_C(14695981039346656037);
+    uint64_t h = KF_FNV;
 
     for (size_t i = 0; i < n; i++)
-        h = (h ^ seats[i]) * UINT64_C(1099511628211);
+        h = kf_fnv(h, seats[i]);
     return h;
 }
 

@@ -130,13 +130,13 @@ static bool same_row(const kf_row *a, const kf_row *b)
            !memcmp(a->col, b->col, a->n * sizeof *a->col);
 }
 
-KF_WRAPS static size_t hash_row(const kf_row *row)
+static size_t hash_row(const kf_row *row)
 {
-    uint64_t h = UINT64_C(14695981039346656037), bits;
+    uint64_t h = KF_FNV, bits;
 
     for (size_t e = 0; e < row->n; e++) {
         memcpy(&bits, &row->val[e], sizeof bits);
-        h = (h ^ bits ^ row->col[e]) * UINT64_C(1099511628211);
+        h = kf_fnv(h, bits ^ row->col[e]);
     }
     return (size_t)(h ^ h >> 32);
 }

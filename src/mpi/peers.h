@@ -150,6 +150,5 @@ void kf_mpi_lose_by(peer *q, kofn_status st);
 
 /* ---- transport.c ---- */
 
-kofn_time kf_mpi_now(void);
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "peers.h"
 
+#include "base/clock.h"
+
 static void sent(kf_mpi_op *op, size_t bytes, bool ok)
 {
     outgoing *o = (outgoing *)op;
@@ -80,7 +82,7 @@ kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
     if (t->outs)
         t->outs->prev = o;
     t->outs = o;
-    q->spoken = kf_mpi_now();
+    q->spoken = kf_clock();
     if (apart) {
         o->apart = true;
         t->moving++;

@@ -12,6 +12,8 @@
 
 #include "peers.h"
 
+#include "base/clock.h"
+
 #define TICK (KOFN_SECOND / 100)
 #define MILLISECOND (KOFN_SECOND / 1000)
 #define SILENCE (5 * KOFN_SECOND)
@@ -20,14 +22,6 @@
 
 /* MPI is one in a process and can be started once. */
 static transport *the_transport;
-
-kofn_time kf_mpi_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
 
 /* ---- time ---------------------------------------------------------------------------- */
 
@@ -50,7 +44,7 @@ static void beat(transport *t, kofn_time at)
 
 static kofn_status turn(transport *t)
 {
-    kofn_time at = kf_mpi_now(), gone = at - t->polled;
+    kofn_time at = kf_clock(), gone = at - t->polled;
     kofn_status st;
 
     t->polled = at;
@@ -120,7 +114,7 @@ static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
                             kofn_packet *p)
 {
     transport *t = (transport *)base;
-    kofn_time began = kf_mpi_now(), idle = 0;
+    kofn_time began = kf_clock(), idle = 0;
 
     for (;;) {
         if (kf_mpi_next(t, p))
@@ -130,7 +124,7 @@ static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
             return KOFN_OK;
         if (!t->live)
             return t->host->fail(KOFN_TRANSPORT, "all other ranks are gone");
-        idle = kf_mpi_now() - began;
+        idle = kf_clock() - began;
         if (idle >= atmost)
             return KOFN_AGAIN;
         nap(t, idle, atmost - idle);
@@ -191,13 +185,13 @@ static void say_goodbye(transport *t)
 static void mpi_close(kofn_transport *base, kofn_time linger)
 {
     transport *t = (transport *)base;
-    kofn_time began = kf_mpi_now(), idle = 0;
+    kofn_time began = kf_clock(), idle = 0;
 
     if (t->closed)
         return;
     say_goodbye(t);
     while (sending(t) && idle < linger && turn(t) >= 0) {
-        idle = kf_mpi_now() - began;
+        idle = kf_clock() - began;
         nap(t, idle, linger - idle);
     }
     for (outgoing *o = t->outs; o; o = o->next) {
@@ -245,13 +239,13 @@ static bool finalize(transport *t, int code)
 static int mpi_end(int code)
 {
     transport *t = the_transport;
-    kofn_time began = kf_mpi_now();
+    kofn_time began = kf_clock();
 
     if (!t)
         return code;
     mpi_close(&t->base, KOFN_SECOND);
     while (!t->frozen && !(all_gone(t) && !sending(t)) && turn(t) >= 0)
-        nap(t, kf_mpi_now() - began, KOFN_NEVER);
+        nap(t, kf_clock() - began, KOFN_NEVER);
     fflush(NULL);
     t->ended = true;
     if (!t->broken && !t->frozen && all_gone(t) && finalize(t, code))
@@ -335,7 +329,7 @@ static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
         return host->fail(KOFN_INVAL, "this job has one rank; start at least "
                           "two, as with mpirun -n 2");
     t->beat = silence / 10 < KOFN_SECOND ? silence / 10 : KOFN_SECOND;
-    t->polled = kf_mpi_now();
+    t->polled = kf_clock();
     t->peers = opt->mesh || !t->world.rank ? (size_t)t->world.ranks : 1;
     t->peers -= !opt->mesh && !t->world.rank;
     t->peer = host->make(t->peers, sizeof *t->peer);

@@ -88,8 +88,8 @@ static uint64_t roster_of(const kofn_note *note)
     uint64_t sum = note->members;
 
     for (size_t r = 0; r < note->members; r++) {
-        sum = kf_stir(sum ^ note->member[r].life);
-        sum = kf_stir(sum ^ note->member[r].seat ^
+        sum = kf_mix64(sum ^ note->member[r].life);
+        sum = kf_mix64(sum ^ note->member[r].seat ^
                       (uint64_t)note->member[r].prompt << 32);
     }
     return sum;

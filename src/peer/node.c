@@ -100,20 +100,13 @@ kofn_status kf_beat_all(kofn_node *n)
     return KOFN_OK;
 }
 
-KF_WRAPS uint64_t kf_stir(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9); /* splitmix64 */
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
 /* What an epoch makes of an iterate.  It decides once, so there is one. */
-KF_WRAPS kofn_mark kf_child(kofn_epoch e, kofn_mark at)
+kofn_mark kf_child(kofn_epoch e, kofn_mark at)
 {
-    uint64_t line = kf_stir(at.line + UINT64_C(0x9E3779B97F4A7C15));
+    uint64_t line = kf_mix64(kf_state64(at.line, 1));
 
-    line = kf_stir(line ^ e.number);
-    return (kofn_mark){at.t + 1, kf_stir(line ^ e.proposer)};
+    line = kf_mix64(line ^ e.number);
+    return (kofn_mark){at.t + 1, kf_mix64(line ^ e.proposer)};
 }
 
 kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)

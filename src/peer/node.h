@@ -157,7 +157,6 @@ kofn_status kf_beat_all(kofn_node *n);
 /* Our iterate is another one now. */
 kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final);
 kofn_mark kf_child(kofn_epoch e, kofn_mark at);
-uint64_t kf_stir(uint64_t x);
 
 /* lives.c */
 kf_other *kf_find(kofn_node *n, kofn_life life);

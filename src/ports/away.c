@@ -23,17 +23,14 @@
 
 #include "away.h"
 
+#include "base/clock.h"
+
 #define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again          */
 #define TURN (KOFN_SECOND / 50)    /* pieces do not wait for packets longer */
 
 kofn_time kf_away_now(kofn_port *base)
 {
-    port *p = (port *)base;
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (t.tv_sec - p->start.tv_sec) * KOFN_SECOND + t.tv_nsec -
-           p->start.tv_nsec;
+    return kf_clock() - ((port *)base)->start;
 }
 
 void kf_away_drop(kofn_msg *m)
@@ -395,7 +392,7 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
         p->base.admit = port_admit;
         p->base.remove = port_remove;
     }
-    clock_gettime(CLOCK_MONOTONIC, &p->start);
+    p->start = kf_clock();
     if (p->opt.source && !(p->source = kf_strdup(p->opt.source)))
         st = KOFN_NOMEM;
     if (!st)

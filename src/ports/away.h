@@ -3,7 +3,6 @@
 #ifndef KF_PORTS_AWAY_H
 #define KF_PORTS_AWAY_H
 
-#include <time.h>
 
 #include "post.h"
 
@@ -92,7 +91,7 @@ typedef struct port {
     kofn_transport *t;
     kofn_away_options opt;
     char *source;
-    struct timespec start;
+    kofn_time start; /* of kf_clock */
     uint64_t job, next_input;
     worker **worker;
     size_t workers, worker_cap;

@@ -9,6 +9,7 @@
 
 #include <kofn/peer.h>
 
+#include "base/clock.h"
 #include "run/run.h"
 
 #define MOST_QUEUED 65536
@@ -141,18 +142,9 @@ static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
 
 static struct timespec from_now(kofn_time atmost)
 {
-    struct timespec t;
+    kofn_time most = 1000000 * KOFN_SECOND;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    if (atmost > 1000000 * KOFN_SECOND)
-        atmost = 1000000 * KOFN_SECOND;
-    t.tv_sec += (time_t)(atmost / KOFN_SECOND);
-    t.tv_nsec += (long)(atmost % KOFN_SECOND);
-    if (t.tv_nsec >= KOFN_SECOND) {
-        t.tv_nsec -= KOFN_SECOND;
-        t.tv_sec++;
-    }
-    return t;
+    return kf_timespec(kf_clock() + (atmost < most ? atmost : most));
 }
 
 static bool to_be_dropped(const end *e, const letter *l)

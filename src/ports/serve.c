@@ -12,25 +12,17 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "serve.h"
 
+#include "base/clock.h"
 #include "run/kernel.h"
 
 #define WAITING 256                  /* tasks, at most                     */
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
 #define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
-
-kofn_time kf_serve_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
 
 void kf_serve_finish(server *s, kofn_status st)
 {
@@ -165,7 +157,7 @@ static void disconnected(server *s)
     if (!s->connected)
         return;
     s->connected = s->welcome = false;
-    s->lost = kf_serve_now();
+    s->lost = kf_clock();
     kf_serve_drop_tasks(s);
     forget_inputs(s);
     kf_post_empty(&s->outbox);
@@ -341,7 +333,7 @@ static void greet(server *s, const kf_head *h)
     s->exposed.worker = h->task;
     stay = kf_weather_leave(s->exposed.weather, h->task);
     if (stay < 9e9 && s->vanish == KOFN_NEVER)
-        s->vanish = kf_serve_now() + kf_nanoseconds(stay);
+        s->vanish = kf_clock() + kf_nanoseconds(stay);
     if (s->block.recipe.block && s->block.recipe.block->share)
         s->block.recipe.block->share->round = 0; /* rounds begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
@@ -464,7 +456,7 @@ static bool listen(server *s, kofn_time atmost)
         s->head = k.peer;
         s->connected = true;
         say_hello(s);
-        s->greeted = kf_serve_now();
+        s->greeted = kf_clock();
     } else if (k.what == KOFN_WENT) {
         if (k.peer == s->head)
             disconnected(s);
@@ -480,16 +472,16 @@ static void consider_leaving(server *s)
 {
     kofn_leave want = s->opt.watch ? s->opt.watch(s->opt.ud, NULL) : KOFN_STAY;
 
-    if (kf_serve_now() >= s->vanish) /* without a word */
+    if (kf_clock() >= s->vanish) /* without a word */
         kf_serve_finish(s, KOFN_AGAIN);
     if (want == KOFN_STAY || s->over)
         return;
     if (!s->leaving) {
-        s->leaving = kf_serve_now();
+        s->leaving = kf_clock();
         kf_serve_say(s, KF_WIRE_NOTICE);
     }
     if (want == KOFN_LEAVE_NOW || !s->connected || s->errands == 0 ||
-        kf_serve_now() - s->leaving >= s->opt.grace) {
+        kf_clock() - s->leaving >= s->opt.grace) {
         kf_serve_say(s, KF_WIRE_BYE);
         kf_serve_finish(s, KOFN_AGAIN);
     }
@@ -497,7 +489,7 @@ static void consider_leaving(server *s)
 
 static void lose_patience(server *s)
 {
-    if (!s->connected && s->opt.patience && kf_serve_now() - s->lost >= s->opt.patience)
+    if (!s->connected && s->opt.patience && kf_clock() - s->lost >= s->opt.patience)
         kf_serve_finish(s, kf_fail(KOFN_LATE, "no coordinator for %.3g s; is it running, "
                           "and is the address right?",
                           (double)s->opt.patience * 1e-9));
@@ -508,18 +500,18 @@ static void look_up(server *s)
 {
     making *b = &s->block;
 
-    s->looked = kf_serve_now();
+    s->looked = kf_clock();
     if (kf_post_flush(&s->outbox, s->t, s->head) == KOFN_NOMEM)
         kf_serve_finish(s, KOFN_NOMEM);
     for (int i = 0; i < 64 && !s->over && listen(s, 0); i++)
         ;
-    if (!b->whole && b->ahead && s->welcome && kf_serve_now() - b->last > ASK_AGAIN) {
+    if (!b->whole && b->ahead && s->welcome && kf_clock() - b->last > ASK_AGAIN) {
         b->asked = b->got;
         b->ahead = 0;
         kf_serve_ask(s);
     }
     if (s->connected && !s->welcome &&
-        kf_serve_now() - s->greeted > ASK_AGAIN)
+        kf_clock() - s->greeted > ASK_AGAIN)
         kf_serve_hang_up(s);
     consider_leaving(s);
     lose_patience(s);
@@ -530,7 +522,7 @@ static bool stopped(void *ud)
 {
     server *s = ud;
 
-    if (kf_serve_now() - s->looked >= LOOK_UP)
+    if (kf_clock() - s->looked >= LOOK_UP)
         look_up(s);
     return s->over || s->errands == 0 || s->errand[s->first].cancelled;
 }
@@ -538,10 +530,10 @@ static bool stopped(void *ud)
 static void dawdle(void *ud, double seconds)
 {
     server *s = ud;
-    kofn_time until = kf_serve_now() + kf_nanoseconds(seconds);
+    kofn_time until = kf_clock() + kf_nanoseconds(seconds);
 
-    while (!stopped(s) && kf_serve_now() < until) {
-        kofn_time left = until - kf_serve_now();
+    while (!stopped(s) && kf_clock() < until) {
+        kofn_time left = until - kf_clock();
 
         listen(s, left < IDLE ? left : IDLE);
     }
@@ -575,11 +567,11 @@ static void work(server *s)
 
 static void live(server *s)
 {
-    s->lost = kf_serve_now();
+    s->lost = kf_clock();
     while (!s->over) {
         if (s->errands == 0)
             listen(s, s->outbox.count ? LOOK_UP : IDLE);
-        if (kf_serve_now() - s->looked >= LOOK_UP)
+        if (kf_clock() - s->looked >= LOOK_UP)
             look_up(s);
         if (!s->over && s->errands)
             work(s);

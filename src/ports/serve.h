@@ -50,7 +50,6 @@ typedef struct server {
 
 /* ---- serve.c ---- */
 
-kofn_time kf_serve_now(void);
 void kf_serve_finish(server *s, kofn_status st);
 void kf_serve_news(server *s, const char *words);
 /* Something that came was of no use: the message is there. */

@@ -2,6 +2,8 @@
  * operand, or piece by piece from the coordinator. */
 #include "serve.h"
 
+#include "base/clock.h"
+
 #define PIECE_BYTES ((size_t)4 << 20) /* asked for at a time         */
 #define AHEAD 3                       /* pieces asked for and not here */
 
@@ -45,7 +47,7 @@ void kf_serve_ask(server *s)
         h.hi = kf_min(units, b->asked + kf_max(1, PIECE_BYTES / bytes));
         b->asked = h.hi;
         b->ahead++;
-        b->last = kf_serve_now();
+        b->last = kf_clock();
         kf_serve_post(s, &h, NULL, 0, NULL, NULL);
     }
     if (b->section == b->recipe.sections && !b->whole) {
@@ -133,7 +135,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
         return;
     }
     b->ahead--;
-    b->last = kf_serve_now();
+    b->last = kf_clock();
     if (as_asked && kf_body_check(h, k->body, k->body_bytes) == KOFN_OK) {
         memcpy(kf_piece_into(b->recipe.block, b->section, h->lo), k->body,
                k->body_bytes);

@@ -7,8 +7,8 @@
  * had a machine of its own.  Results are real on both.
  */
 #include <math.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "run/run.h"
 
@@ -116,14 +116,6 @@ static double matrix_bytes(const kofn_parcel *x)
            (double)kf_dtype_size(x->m.dtype);
 }
 
-static kofn_time cpu_time(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
-
 /* ---- a worker's life ----------------------------------------------------------- */
 
 static kofn_status compute(worker *w, kofn_msg *m)
@@ -147,10 +139,10 @@ static kofn_status take_up(port *p, uint32_t id)
     w->busy = true;
     s = &p->slot[w->slot];
     if (p->weather.clock == KOFN_CLOCK_MEASURED) {
-        kofn_time before = cpu_time();
+        kofn_time before = kf_cpu_time();
 
         s->m.status = compute(w, &s->m);
-        seconds = (double)(cpu_time() - before) * 1e-9;
+        seconds = (double)(kf_cpu_time() - before) * 1e-9;
     } else if (w->block) {
         double rate = p->weather.work > 0 ? p->weather.work : 1;
 

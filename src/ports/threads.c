@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "run/run.h"
 
 #define MUTE (5 * KOFN_SECOND) /* at a task that nobody waits for any more */
@@ -107,7 +108,7 @@ struct port {
     kofn_weather weather;
     bool fair;
     int blas_threads; /* to be restored */
-    struct timespec start;
+    kofn_time start; /* of kf_clock */
     mailbox box;
     bool lost; /* a message for the coordinator found no memory */
     worker **worker;
@@ -119,22 +120,14 @@ struct port {
 
 static kofn_time port_now(kofn_port *base)
 {
-    port *p = (port *)base;
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (t.tv_sec - p->start.tv_sec) * KOFN_SECOND + t.tv_nsec -
-           p->start.tv_nsec;
+    return kf_clock() - ((port *)base)->start;
 }
 
 static struct timespec at_time(const port *p, kofn_time t)
 {
-    kofn_time ns = p->start.tv_nsec + t % KOFN_SECOND;
-    struct timespec at;
+    kofn_time most = KOFN_NEVER - p->start;
 
-    at.tv_sec = p->start.tv_sec + t / KOFN_SECOND + ns / KOFN_SECOND;
-    at.tv_nsec = ns % KOFN_SECOND;
-    return at;
+    return kf_timespec(p->start + (t < most ? t : most));
 }
 
 static bool stopped(void *ud)
@@ -525,7 +518,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
     if (weather)
         p->weather = *weather;
     p->fair = kf_weather_fair(&p->weather);
-    clock_gettime(CLOCK_MONOTONIC, &p->start);
+    p->start = kf_clock();
     mailbox_init(&p->box);
     p->blas_threads = kf_blas_single();
     p->next_join = kf_nanoseconds(kf_weather_gap(&p->weather, 0));

@@ -2,20 +2,12 @@
  * check, decode, deliver. */
 #include "job.h"
 
+#include "base/clock.h"
 #include "code/operation.h"
 #include "kernel.h"
 
-#include <time.h>
 
 /* ---- the clock ------------------------------------------------------------- */
-
-static kofn_time cpu_time(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
 
 /* The coordinator's own work: on a simulated port it costs simulated time. */
 typedef struct stopwatch {
@@ -24,7 +16,7 @@ typedef struct stopwatch {
 
 static stopwatch start_work(const kofn_job *j)
 {
-    return (stopwatch){kf_job_now(j), j->port->spend ? cpu_time() : 0};
+    return (stopwatch){kf_job_now(j), j->port->spend ? kf_cpu_time() : 0};
 }
 
 static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
@@ -32,7 +24,7 @@ static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
     kofn_time now;
 
     if (j->port->spend)
-        j->port->spend(j->port, cpu_time() - w.cpu);
+        j->port->spend(j->port, kf_cpu_time() - w.cpu);
     now = kf_job_now(j);
     if (j->observers)
         kf_tell(j, &(kf_moment){.type = KF_SPENT,

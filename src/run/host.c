@@ -7,10 +7,11 @@
  */
 #include "host.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 kofn_status kf_host_step(kf_host *h, const kofn_node_event *ev)
 {
@@ -475,11 +476,8 @@ void kf_host_free(kf_host *h)
 
 static kofn_time wall_clock(void *ud)
 {
-    struct timespec t;
-
     (void)ud;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
+    return kf_clock();
 }
 
 #define WAY_MAY_BE_FREE (KOFN_SECOND / 1000)

@@ -1,9 +1,9 @@
 /* job.c -- a job's life and its rounds. */
 #include "job.h"
 
+#include "base/clock.h"
 #include "code/operation.h"
 
-#include <time.h>
 
 /* ---- life -------------------------------------------------------------------------- */
 
@@ -389,7 +389,7 @@ static size_t enough(const kofn_plan *p)
  * never stores would hold every round. */
 static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 {
-    kofn_time now = kf_wall(), most = kf_job_lease(j), left;
+    kofn_time now = kf_clock(), most = kf_job_lease(j), left;
     size_t storing = kofn_core_storing(j->core);
 
     if (j->storing != storing) {
@@ -433,19 +433,11 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     return kf_job_step(j, &ev);
 }
 
-kofn_time kf_wall(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
-
 /* Until there are enough for the first round: no longer than is allowed, and
  * what is left of it in *atmost. */
 static kofn_status check_start(kofn_job *j, kofn_time *atmost)
 {
-    kofn_time now = kf_wall(), left;
+    kofn_time now = kf_clock(), left;
     kofn_progress p;
 
     if (j->started || j->opt.start_within <= 0)
@@ -468,13 +460,13 @@ static kofn_status check_start(kofn_job *j, kofn_time *atmost)
 
 static kofn_status pump(kofn_job *j, kofn_time atmost)
 {
-    kofn_time start = kf_wall();
+    kofn_time start = kf_clock();
 
     while (j->ended == KOFN_AGAIN) {
         kofn_time turn = atmost;
         kofn_status st = KOFN_OK;
 
-        if (kf_wall() - start >= atmost)
+        if (kf_clock() - start >= atmost)
             return KOFN_AGAIN;
         TRY(check_start(j, &turn));
         TRY(kf_lease_look(j, &turn));

@@ -85,8 +85,6 @@ static inline unsigned kf_job_count(const kofn_job *j)
     return j->step ? j->step : j->rounds + 1;
 }
 
-/* Real time, whatever clock the port keeps. */
-kofn_time kf_wall(void);
 /* All rounds and what is of none yet. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
 

@@ -17,13 +17,10 @@ struct kf_journal {
     bool round_over;
 };
 
-#define FNV_START UINT64_C(14695981039346656037)
-#define FNV_PRIME UINT64_C(1099511628211)
-
-KF_WRAPS static uint64_t mix(uint64_t h, uint64_t x)
+static uint64_t mix(uint64_t h, uint64_t x)
 {
     for (int i = 0; i < 8; i++)
-        h = (h ^ ((x >> (8 * i)) & 255)) * FNV_PRIME;
+        h = kf_fnv(h, x >> (8 * i) & 255);
     return h;
 }
 
@@ -38,7 +35,7 @@ static uint64_t bits(double x)
 /* Order and content of actions, down to the coefficients of decoders. */
 uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
 {
-    h = mix(h ? h : FNV_START, (uint64_t)a->type);
+    h = mix(h ? h : KF_FNV, (uint64_t)a->type);
     h = mix(h, a->worker);
     h = mix(h, a->task);
     h = mix(h, a->seat);

@@ -7,6 +7,8 @@
  */
 #include "job.h"
 
+#include "base/clock.h"
+
 #define LEASE (30 * KOFN_SECOND)
 #define MANY 50 /* times as long as others took                          */
 #define FEW 10  /* leases that it lasts before half of them have a block */
@@ -75,7 +77,7 @@ static kofn_status look(kofn_job *j, kofn_time now)
 
 kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost)
 {
-    kofn_time now = kf_wall(), left;
+    kofn_time now = kf_clock(), left;
 
     if (!j->port->storing || kf_job_lease(j) == 0 ||
         kofn_core_storing(j->core) == 0)

@@ -7,6 +7,7 @@
 #include "job.h"
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "io/out.h"
 
 #include <inttypes.h>
@@ -209,7 +210,7 @@ static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
         x->rounds++;
         x->round_time += m->to - m->from;
     }
-    now = kf_wall();
+    now = kf_clock();
     if (now < x->due)
         return;
     x->due = now + KOFN_SECOND;
@@ -245,7 +246,7 @@ kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
         kf_free(x);
         return st;
     }
-    x->due = kf_wall() + KOFN_SECOND;
+    x->due = kf_clock() + KOFN_SECOND;
     *out = &x->base;
     return KOFN_OK;
 }

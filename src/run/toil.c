@@ -1,27 +1,20 @@
 /* toil.c -- a worker's work under the weather: slowed, delayed, made wrong. */
 #include "run.h"
 
-#include <time.h>
+#include "base/clock.h"
 
-static kofn_time cpu_time(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
 
 kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
                     kofn_time *took)
 {
-    kofn_time began = cpu_time();
+    kofn_time began = kf_cpu_time();
     kofn_status st;
 
     *took = 0;
     if (!b)
         return kf_fail(KOFN_STATE, "there is no block to work on");
     st = kofn_work(b, m, x->stopped, x->ud);
-    *took = cpu_time() - began;
+    *took = kf_cpu_time() - began;
     if (!st && (x->factor != 1 || !kf_weather_fair(x->weather))) {
         double real = (double)*took * 1e-9, wanted = real;
 

@@ -93,7 +93,7 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
     if (!st)
         st = make_dual(L, &g->code[1], m, field, L->seed);
     if (!st && g->codes > 1)
-        st = make_dual(L, &g->code[0], m, field, kf_draw(L->seed, 1000));
+        st = make_dual(L, &g->code[0], m, field, kf_state64(L->seed, 1000));
     if (st)
         return st;
     L->threshold = L->seats - (d - m);

@@ -14,6 +14,8 @@
 
 #include <math.h>
 
+#include "base/mix.h"
+
 /* One code by its dual: a matrix M with a row for each seat and d columns such
  * that for every part j and turn t
  *
@@ -70,21 +72,6 @@ size_t kf_best_field(size_t d);
 kofn_status kf_dual_fill(kf_dual *u, long draws, uint64_t seed);
 /* Gaussian numbers of the field. */
 kofn_status kf_dual_random_P(kf_dual *u, uint64_t seed);
-
-/* The seed of draw k. */
-static inline uint64_t kf_draw(uint64_t seed, size_t k)
-{
-    return seed + UINT64_C(0x9e3779b97f4a7c15) * k;
-}
-
-/* Good enough to choose sets and places (Steele, Lea, Flood, "Fast splittable
- * pseudorandom number generators", 2014). */
-static inline uint64_t kf_hash(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
 
 /* ---- gradient_layout.c: plans of one code or of several ------------------ */
 

@@ -208,7 +208,7 @@ static kofn_status best_orthonormal_M(kf_dual *u, size_t draws, uint64_t seed)
     kofn_status st = KOFN_OK;
 
     for (size_t k = 0; k < draws && draws > 1 && !st; k++) {
-        st = orthonormal_M(u, kf_draw(seed, k));
+        st = orthonormal_M(u, kf_state64(seed, k));
         if (!st)
             st = kf_dual_encode(u);
         if (!st && kf_dual_spread(u) < best) {
@@ -218,7 +218,7 @@ static kofn_status best_orthonormal_M(kf_dual *u, size_t draws, uint64_t seed)
         if (st == KOFN_UNSTABLE) /* singular: the next */
             st = KOFN_OK;
     }
-    return st ? st : orthonormal_M(u, kf_draw(seed, chosen));
+    return st ? st : orthonormal_M(u, kf_state64(seed, chosen));
 }
 
 /* ---- which ------------------------------------------------------------------------- */

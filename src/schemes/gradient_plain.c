@@ -59,7 +59,7 @@ static size_t batch_of(const kofn_layout *L, size_t seat)
 {
     const placement *p = L->state;
 
-    return (size_t)(kf_hash(kf_draw(p->seed, seat + 1)) % p->batches);
+    return (size_t)(kf_mix64(kf_state64(p->seed, seat + 1)) % p->batches);
 }
 
 /* Seats of the rarest batch. */
@@ -87,7 +87,7 @@ static kofn_status place(kofn_layout *L, size_t r)
     if (!count)
         return KOFN_NOMEM;
     for (size_t k = 0; k < PLACEMENTS && p->fewest == 0; k++) {
-        p->seed = kf_hash(kf_draw(L->seed, k + 1));
+        p->seed = kf_mix64(kf_state64(L->seed, k + 1));
         p->fewest = rarest(L, count);
     }
     kofn_free(count);

@@ -156,7 +156,7 @@ static size_t sets_of(const kf_dual *u, bool *all)
 
 static size_t below(sets *s, size_t n)
 {
-    return (size_t)(kf_hash(s->state++) % n);
+    return (size_t)(kf_mix64(s->state++) % n);
 }
 
 static void random_seats(sets *s)
@@ -291,7 +291,7 @@ static kofn_status make_random(const kofn_layout *L, kf_dual *u, uint64_t seed)
         st = kf_dual_fill(u, KOFN_AUTO, seed);
 
     for (size_t k = 0; k < draws && draws > 1 && !st; k++) {
-        st = draw(u, kf_draw(seed, k));
+        st = draw(u, kf_state64(seed, k));
         if (!st)
             st = kf_dual_gain(u, seed, every, &gain);
         if (!st && gain < least) {
@@ -301,7 +301,7 @@ static kofn_status make_random(const kofn_layout *L, kf_dual *u, uint64_t seed)
         if (st == KOFN_UNSTABLE) /* singular: the next */
             st = KOFN_OK;
     }
-    return st ? st : draw(u, kf_draw(seed, best));
+    return st ? st : draw(u, kf_state64(seed, best));
 }
 
 /* ---- plans --------------------------------------------------------------- */
@@ -408,7 +408,7 @@ static kofn_status layout(kofn_layout *L, const char *who, bool groups)
     if (!st)
         st = make_code(L, &g->code[1], f, field, L->seed);
     if (!st && g->codes > 1)
-        st = make_code(L, &g->code[0], f, field, kf_draw(L->seed, 1000));
+        st = make_code(L, &g->code[0], f, field, kf_state64(L->seed, 1000));
     if (st)
         return st;
     /* turns in which every seat cancels a straggler bring the most */

@@ -25,6 +25,8 @@
  */
 #include "polynomial.h"
 
+#include "base/mix.h"
+
 #define BASES "circle|complex|chebyshev|monomial|vandermonde"
 #define SIZES 1, 10000
 #define M_PARAM                                                                \
@@ -332,7 +334,7 @@ static kofn_status real_row(const kofn_layout *L, size_t seat, size_t p,
     for (size_t b = 0; b < p && !st; b += 4) {
         double q[16];
         uint64_t seed =
-            L->seed + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(b / 4 + 1);
+            kf_state64(L->seed, (uint64_t)(b / 4 + 1));
 
         st = kofn_basis_rows(KOFN_BASIS_QUATERNION, seat, L->seats, 1, 0, seed,
                              NULL, q);

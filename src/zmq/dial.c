@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/random.h>
-#include <time.h>
 #include <zmq.h>
 
 #define PAUSE_MIN (50 * KF_MILLI)
@@ -23,14 +22,6 @@
 #define AHEAD 16 /* packets that may be queued for sending */
 
 /* ---- sockets --------------------------------------------------------- */
-
-kofn_time kf_clock(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * KOFN_SECOND + t.tv_nsec;
-}
 
 kofn_status kf_random(void *into, size_t bytes)
 {

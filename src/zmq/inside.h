@@ -5,6 +5,7 @@
 #include <kofn/zmq.h>
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "keys.h"
 
 #include <stdatomic.h>
@@ -174,7 +175,6 @@ void *kf_socket_watch(void *context, void *s, int events);
 /* The next event and its value, or 0. */
 int kf_socket_event(void *watch, int *value);
 kofn_status kf_random(void *into, size_t bytes);
-kofn_time kf_clock(void);
 
 /* ---- peers ----------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ struct kf_list {
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
-    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    h = (h ^ x) * KF_STEP64;
     return h ^ h >> 29;
 }
 

@@ -15,7 +15,7 @@ static size_t at_token(const kf_peers *ps, const unsigned char *token)
 
 static size_t at_number(const kf_peers *ps, kofn_peer number)
 {
-    return (size_t)((number * UINT64_C(0x9e3779b97f4a7c15) >> 32) &
+    return (size_t)((number * KF_STEP64 >> 32) &
                     (ps->slots - 1));
 }
 

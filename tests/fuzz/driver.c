@@ -39,6 +39,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mix.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
@@ -84,11 +86,7 @@ static uint64_t state;
 
 static uint64_t draw(void)
 {
-    uint64_t z = state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    return kf_next64(&state);
 }
 
 static size_t below(size_t n)

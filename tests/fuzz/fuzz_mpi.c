@@ -21,11 +21,6 @@ typedef struct pending {
 static pending begun[BODIES * 64];
 static size_t begins;
 
-kofn_time kf_mpi_now(void)
-{
-    return 0;
-}
-
 size_t kf_mpi_parts(size_t bytes)
 {
     return kf_ceil_div(bytes, PART);

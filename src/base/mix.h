@@ -1,0 +1,46 @@
+/* mix.h -- numbers mixed until nothing can be seen of them: hashes, and random
+ * numbers good enough to choose sets and places. */
+#ifndef KF_MIX_H
+#define KF_MIX_H
+
+#include <stdint.h>
+
+/* Hashes and generators compute modulo 2^64; elsewhere unsigned numbers that
+ * wrap round are faults, which the fuzz build looks for. */
+#if defined(__clang__)
+#define KF_WRAPS __attribute__((no_sanitize("unsigned-integer-overflow")))
+#else
+#define KF_WRAPS
+#endif
+
+/* splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+ * generators", 2014): the step of its state, and what it makes of a state. */
+#define KF_STEP64 UINT64_C(0x9e3779b97f4a7c15)
+
+KF_WRAPS static inline uint64_t kf_mix64(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* Number k of the stream of a seed; 0 is the state itself. */
+KF_WRAPS static inline uint64_t kf_state64(uint64_t seed, uint64_t k)
+{
+    return seed + KF_STEP64 * k;
+}
+
+KF_WRAPS static inline uint64_t kf_next64(uint64_t *state)
+{
+    return kf_mix64(*state += KF_STEP64);
+}
+
+/* FNV-1a, of words or of bytes. */
+#define KF_FNV UINT64_C(14695981039346656037)
+
+KF_WRAPS static inline uint64_t kf_fnv(uint64_t h, uint64_t x)
+{
+    return (h ^ x) * UINT64_C(1099511628211);
+}
+
+#endif
