@@ -301,7 +301,8 @@ typedef struct kofn_report {
     unsigned rounds;
     kofn_time took, encoding, waiting, decoding; /* on the port's clock       */
     double noise;     /* amplification of the worst strip decoded             */
-    double predicted; /* relative error expected from it                      */
+    double predicted; /* relative error expected from it, and from lies as
+                         large as the floor                                   */
     unsigned live;    /* workers at the round's end                           */
     unsigned joined, left; /* workers                                         */
     unsigned late;         /* results that were not needed, come or not       */

@@ -295,8 +295,7 @@ static void check(const run *r, const kofn_report *rep)
 {
     double room = r->x.y.dtype == KOFN_F64 ? 1e-12 : 1e-5;
 
-    room = fmax(room, 4 * rep->predicted) +
-           10 * sqrt((double)r->x.A.cols) * rep->floor * rep->noise;
+    room = fmax(room, 4 * rep->predicted);
     if (!(rig_error(&r->x) <= room))
         fail_msg("run %d (%s): error %g, predicted %g, floor %g",
                  (int)r->seed, kinds[r->seed % KINDS].spec, rig_error(&r->x),

@@ -202,7 +202,8 @@ static verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
     c.promised = n - kf_min(n, f->enough + 1);
     assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
     assert_ok(kf_parity(f->code, seat, n, &H, &c.q));
-    assert_ok(kf_hidden_of(f->code, d, H, c.q, c.liars, &c.hidden));
+    assert_ok(kf_hidden_of(f->code, d, H, c.q, kf_check_few(&c, n, 0),
+                           &c.hidden));
     for (size_t i = 0; i < n; i++)
         source[i] = (kf_source){&f->sent[seat[i]], 0, f->plan->span};
     c.decoder = d;

@@ -32,24 +32,25 @@
 static const struct {
     const char *spec;
     size_t nodes;
-    bool copies; /* seats with the same rows */
 } codes[] = {
-    {"mds:k=4", 9, false},
-    {"mds:k=9", 18, false},
-    {"mds:k=5,basis=harmonic", 9, false},
-    {"mds:k=9,basis=harmonic", 18, false},
-    {"mds:k=9,basis=gauss_sys", 18, false},
-    {"mds:k=5,basis=gauss", 10, false},
-    {"elastic:k=4", 8, false},
-    {"elastic:k=5,basis=gauss_sys", 10, false},
-    {"replication:k=2", 8, true},
-    {"polynomial:m=2,p=2", 9, false},
-    {"polynomial:m=2,p=2,basis=circle", 9, false},
-    {"matdot:n=3", 8, false},
-    {"matdot:n=2,angles=5", 12, true},
-    {"polydot:m=2,n=1,p=2", 8, false},
-    {"gpd:m=2,n=2,p=1", 10, false},
-    {"gpd:m=2,n=2,p=2", 14, false},
+    {"mds:k=4", 9},
+    {"mds:k=9", 18},
+    {"mds:k=5,basis=harmonic", 9},
+    {"mds:k=9,basis=harmonic", 18},
+    {"mds:k=9,basis=gauss_sys", 18},
+    {"mds:k=5,basis=gauss", 10},
+    {"elastic:k=4", 8},
+    {"elastic:k=5,basis=gauss_sys", 10},
+    {"replication:k=2", 8},
+    {"replication:k=2", 15},
+    {"mds:k=1", 6},
+    {"polynomial:m=2,p=2", 9},
+    {"polynomial:m=2,p=2,basis=circle", 9},
+    {"matdot:n=3", 8},
+    {"matdot:n=2,angles=5", 12},
+    {"polydot:m=2,n=1,p=2", 8},
+    {"gpd:m=2,n=2,p=1", 10},
+    {"gpd:m=2,n=2,p=2", 14},
 };
 
 #define CODES (sizeof codes / sizeof *codes)
@@ -81,6 +82,7 @@ typedef struct fleet {
     size_t nodes, k, enough, lanes, rows, symbols;
     double *G; /* rows x symbols, in units of the weights */
     double weight[MOST_NODES];
+    bool copies; /* some seats have the rows of others */
 } fleet;
 
 typedef struct trial {
@@ -108,6 +110,7 @@ static void fleet_up(fleet *f, size_t which)
     assert_ok(kf_cache_new(&f->cache, f->code, 100 << 20));
     f->k = f->plan->layout.threshold;
     f->enough = f->plan->layout.enough;
+    f->copies = f->enough == 1 || f->k > f->enough;
     f->lanes = f->plan->layout.lanes;
     f->nodes /= f->plan->layout.groups;
     f->rows = f->nodes * f->lanes;
@@ -326,6 +329,29 @@ static size_t half(const fleet *f)
     return (f->nodes - f->k) / 2;
 }
 
+/* Liars may do as they like, and answers are waited for that show it. */
+static bool may_conspire(const trial *t)
+{
+    return t->mode == ADVERSARIAL || (t->mode == PROBABILISTIC && t->f->copies);
+}
+
+static size_t spare_answers(const trial *t)
+{
+    return may_conspire(t) ? kf_max(half(t->f), 1) : 1;
+}
+
+/* As guard.c of the core has it. */
+static void promise(const trial *t, kf_evidence *e)
+{
+    const fleet *f = t->f;
+    size_t spare = spare_answers(t);
+
+    e->liars = t->mode == DETECT ? spare : kf_max(half(f), spare);
+    e->promised = e->liars;
+    if (t->mode != ADVERSARIAL && !f->copies)
+        e->promised = kf_max(e->liars, f->nodes - f->k - 1);
+}
+
 static void left_over(const verdict *v, uint32_t *seat, size_t *n)
 {
     *n = 0;
@@ -339,20 +365,20 @@ static void ask(const trial *t, size_t n, verdict *v)
 {
     const fleet *f = t->f;
     size_t each = f->lanes * t->columns, over = n - kf_min(n, f->k);
-    size_t spare = t->mode == ADVERSARIAL ? kf_max(half(f), 1) : 1;
-    size_t most = t->mode == DETECT ? 0 : n - f->enough - spare, rest;
+    size_t most = t->mode == DETECT ? 0
+                  : n - f->enough -
+                        (t->mode == ADVERSARIAL ? spare_answers(t) : 1);
+    size_t rest, few, q;
     double *Y = kf_new(n * each, sizeof *Y), hidden = 0;
     const kf_decoder *d;
+    const double *H;
     kf_evidence e = {.nodes = n, .lanes = f->lanes, .closed = f->lanes == 4,
                      .columns = t->columns, .Y = Y, .noise = noise(t),
-                     .alarm = alarm_level(t), .bound = 3, .over = over,
-                     .liars = kf_max(half(f), spare),
-                     .promised = t->mode == ADVERSARIAL
-                                     ? kf_max(half(f), spare)
-                                     : f->nodes - f->k - 1};
+                     .alarm = alarm_level(t), .bound = 3, .over = over};
     uint32_t seat[MOST_NODES];
 
     assert_non_null(Y);
+    promise(t, &e);
     v->n = n;
     memcpy(v->seat, t->order, n * sizeof *seat);
     qsort(v->seat, n, sizeof *seat, by_number);
@@ -373,11 +399,13 @@ static void ask(const trial *t, size_t n, verdict *v)
         return;
     left_over(v, seat, &rest);
     d = decoder(f, seat, rest);
-    if (d)
-        assert_ok(kf_cache_hidden(f->cache, d,
-                                  kf_min(e.liars, rest - kf_min(rest, f->k)),
-                                  &hidden));
-    v->floor *= hidden;
+    few = kf_may_hide(e.liars, e.promised, v->count,
+                      rest - kf_min(rest, f->k));
+    if (d) {
+        assert_ok(kf_cache_parity(f->cache, d, &H, &q));
+        assert_ok(kf_cache_hidden(f->cache, d, few, &hidden));
+        v->floor = kf_floor(v->floor, hidden, q, v->count + few < e.promised);
+    }
     if (!d || !(v->floor <= (t->wide ? HIDDEN_F64 : HIDDEN_F32)))
         v->st = KOFN_AGAIN;
 }
@@ -433,8 +461,8 @@ static void near_enough(const trial *t, const verdict *v)
 static end run(trial *t)
 {
     const fleet *f = t->f;
-    size_t spare = t->mode == ADVERSARIAL ? kf_max(half(f), 1) : 1, n;
     end e = DECLARED;
+    size_t n;
 
     t->sent = kf_new(f->rows * t->columns, sizeof *t->sent);
     t->honest = kf_new(f->rows * t->columns, sizeof *t->honest);
@@ -443,7 +471,7 @@ static end run(trial *t)
     memcpy(t->sent, t->honest, f->rows * t->columns * sizeof *t->sent);
     spoil(t);
     shuffle(t->order, f->nodes, &t->r);
-    for (n = f->enough + spare; n <= f->nodes; n++) {
+    for (n = f->enough + spare_answers(t); n <= f->nodes; n++) {
         verdict v;
 
         ask(t, n, &v);
@@ -467,11 +495,15 @@ typedef struct tally {
     size_t rounds, declared;
 } tally;
 
-static size_t most_liars(const fleet *f, mode m)
+/* Copies that fail alike are right about each other: there no more than half are
+ * promised to be found, and one to be seen. */
+static size_t most_liars(const trial *t)
 {
-    return m == ADVERSARIAL ? half(f)
-           : m == DETECT    ? f->nodes - f->k - 1
-                            : f->nodes - f->k - 1;
+    const fleet *f = t->f;
+
+    if (t->mode == DETECT && f->copies)
+        return 1;
+    return may_conspire(t) ? half(f) : f->nodes - f->k - 1;
 }
 
 static void print_table(tally table[MODES][2][WIDTHS])
@@ -508,10 +540,7 @@ static void campaign(void **state)
             t.way = (way)(i / WIDTHS % WAYS);
             t.mode = (mode)(i / WIDTHS / WAYS % MODES);
             t.wide = kf_rng_below(&t.r, 2);
-            t.liars = most_liars(&f, t.mode);
-            /* copies that fail alike are right about it */
-            if (t.way != DENSE && codes[z].copies && t.mode != ADVERSARIAL)
-                t.liars = 1;
+            t.liars = most_liars(&t);
             if (t.liars)
                 t.liars = 1 + kf_rng_below(&t.r, t.liars);
             to = &table[t.mode][t.liars > half(&f)][w];

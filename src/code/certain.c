@@ -7,22 +7,23 @@
  *     sum over i in T of H_i X_i v  -  sum over i in T* of H_i E_i v
  *         = N v - R v,
  *
- * which is no longer than twice the level that honest rounding stays below.
- * Choose v such that the X_i v of some of T vanish, F of them.  If node j is
- * in T and honest, then H_j X_j v is that near to the span of those of
- * T - F - j and of e others.  It is named only if it is farther from it,
- * whoever the e are; docs/errors.md says what that proves.
- *
- * Which e come nearest is found greedily, not by trying all sets: MARGIN is
- * for that.
+ * which is no longer than honest rounding and R together.  Choose v such that
+ * the X_i v of some of T vanish, F of them.  If node j is in T and honest, then
+ * H_j X_j v is that near to the span of those of T - F - j and of e others.  It
+ * is named only if it is farther from it, whoever the e are: all sets of them
+ * are tried, many at once in sets that are larger.  Where that takes too long
+ * nobody is certain, unless faults are taken not to conspire: then those e are
+ * tried that come nearest one after the other.  docs/math/errors.md says what
+ * that proves.
  */
 #include "syndrome.h"
 
 #include <math.h>
 
+/* What is left is known but for rounding. */
+#define SAFETY 1.01
+/* Where not all sets are tried nobody may come as near as so many times that. */
 #define MARGIN 4
-/* A column of which less is left depends on others. */
-#define DEPENDENT 1e-10
 /* What choosing v may leave of X_j, as a share of it: the more, the fewer of T
  * vanish. */
 static const double kept[] = {0.3, 1e-2, 1e-4};
@@ -39,6 +40,11 @@ kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e)
     p->B = kf_new((m + 1) * m, sizeof *p->B);
     p->x = kf_new(2 * e->lanes * m, sizeof *p->x);
     p->g = kf_new(e->q, sizeof *p->g);
+    p->try = kf_new(e->q, sizeof *p->try);
+    p->whole = kf_new(e->q, sizeof *p->whole);
+    p->tries = kf_new((e->nodes + 1) * e->q, sizeof *p->tries);
+    p->S = kf_new((e->q + 1) * e->q, sizeof *p->S);
+    p->candidate = kf_new(e->nodes, sizeof *p->candidate);
     p->y = kf_new(e->lanes, sizeof *p->y);
     p->order = kf_new(e->nodes, sizeof *p->order);
     p->overlap = kf_new(e->nodes, sizeof *p->overlap);
@@ -58,6 +64,11 @@ void kf_proof_free(kf_proof *p)
     kf_free(p->B);
     kf_free(p->x);
     kf_free(p->g);
+    kf_free(p->try);
+    kf_free(p->whole);
+    kf_free(p->tries);
+    kf_free(p->S);
+    kf_free(p->candidate);
     kf_free(p->y);
     kf_free(p->order);
     kf_free(p->overlap);
@@ -178,20 +189,83 @@ static size_t choose_direction(kf_proof *p, size_t j, size_t count, double keep,
 
 /* ---- whoever else -------------------------------------------------------- */
 
-/* What at least the nearest e of others leave of g. */
-static double nearest(kf_rivals *r, size_t e, double *g, double enough)
+/* One node after the other, each the one that takes most: how near do they
+ * come?  Quick, and no proof that nobody comes nearer. */
+static double nearest(kf_proof *p, size_t e)
 {
-    double left = length(g, r->q);
+    kf_rivals *r = &p->rivals;
 
-    while (e-- > 0 && left > enough) {
-        size_t node = kf_rivals_next(r, g);
+    memcpy(p->try, p->g, p->q * sizeof *p->try);
+    while (e-- > 0 && length(p->try, p->q) > p->enough) {
+        size_t node = kf_rivals_next(r, p->try);
 
         if (node == r->nodes)
             break;
-        kf_rivals_strike(r, node, g);
-        left = length(g, r->q);
+        kf_rivals_strike(r, node, p->try);
     }
-    return left;
+    return length(p->try, p->q);
+}
+
+/* Choose more groups of candidates from `from` on: is there a choice whose span
+ * comes near to what those chosen leave of g, at level `depth` of p->tries?  Of
+ * those chosen p->S holds `n` directions. */
+static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e, size_t n)
+{
+    const double *left = p->tries + depth * p->q;
+    double *next = p->tries + (depth + 1) * p->q;
+    size_t groups = kf_ceil_div(p->candidates, p->each);
+
+    if (!(length(left, p->q) > p->enough))
+        return true;
+    for (size_t i = from; i < groups && depth < e; i++) {
+        size_t more = n, end = kf_min((i + 1) * p->each, p->candidates);
+
+        for (size_t k = i * p->each; k < end; k++)
+            for (size_t l = 0; l < p->lanes && more < p->q; l++)
+                more = kf_add_direction(
+                    p->S, more, p->q,
+                    kf_rivals_column(&p->rivals, p->candidate[k], l));
+        memcpy(next, left, p->q * sizeof *next);
+        kf_take_out(p->S + n * p->q, more - n, p->q, next);
+        if (any_near(p, i + 1, depth + 1, e, more))
+            return true;
+    }
+    return false;
+}
+
+static double sets(size_t n, size_t k)
+{
+    double x = 1;
+
+    for (size_t i = 0; i < k; i++)
+        x *= (double)(n - i) / (double)(i + 1);
+    return x;
+}
+
+/* Could e of the others come near to g, of which there is room for `most`
+ * together?  Groups of them are tried first, which are larger sets and come
+ * nearer; where one does, nodes one by one. */
+static bool may_come_near(kf_proof *p, size_t e, size_t most)
+{
+    double wide = (double)(kf_max(most, e) * p->lanes + p->fixed);
+    double near = nearest(p, e);
+
+    if (!(near > p->enough) || (!p->strict && e > p->conspire))
+        return !(near > MARGIN * p->enough);
+    for (p->each = kf_max(most / kf_max(e, 1), 1);; p->each = 1) {
+        size_t groups = kf_ceil_div(p->candidates, p->each);
+        double cost = 8 * sets(groups, kf_min(e, groups)) * wide *
+                      (double)(p->each * p->lanes * p->q);
+
+        if (cost > p->budget)
+            return p->strict || !(near > MARGIN * p->enough);
+        p->budget -= cost;
+        memcpy(p->tries, p->whole, p->q * sizeof *p->tries);
+        if (!any_near(p, 0, 0, kf_min(e, groups), p->fixed))
+            return false;
+        if (p->each == 1)
+            return true;
+    }
 }
 
 /* Could as many columns of others by accident come as near to g as the level is
@@ -208,24 +282,38 @@ static bool by_accident(const kf_proof *p, size_t many, double level,
 }
 
 /* The vector that only j and those others that the direction does not spare
- * make; others are struck from it. */
+ * make: those are taken out of it, everybody else is a candidate. */
 static void vector(kf_proof *p, const uint32_t *held, size_t count, size_t j)
 {
-    memset(p->g, 0, p->q * sizeof *p->g);
+    size_t q = p->q;
+
+    memset(p->whole, 0, q * sizeof *p->whole);
     for (size_t l = 0; l < p->lanes; l++)
-        kf_axpy(p->q, p->y[l], kf_rivals_column(&p->rivals, held[j], l), p->g);
+        kf_axpy(q, p->y[l], kf_rivals_column(&p->rivals, held[j], l),
+                p->whole);
+    memcpy(p->g, p->whole, q * sizeof *p->g);
     kf_rivals_begin(&p->rivals);
-    for (size_t i = 0; i < count; i++)
-        if (p->used[i])
-            kf_rivals_strike(&p->rivals, held[i], p->g);
+    p->fixed = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!p->used[i])
+            continue;
+        kf_rivals_strike(&p->rivals, held[i], p->g);
+        for (size_t l = 0; l < p->lanes && p->fixed < q; l++)
+            p->fixed = kf_add_direction(
+                p->S, p->fixed, q, kf_rivals_column(&p->rivals, held[i], l));
+    }
     p->rivals.used[held[j]] = 1;
+    kf_take_out(p->S, p->fixed, q, p->whole);
+    p->candidates = 0;
+    for (uint32_t i = 0; i < p->nodes; i++)
+        if (!p->rivals.used[i])
+            p->candidate[p->candidates++] = i;
 }
 
 bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
-                      size_t liars, size_t promised, size_t over, double level)
+                      size_t liars, size_t promised, size_t over, double apart)
 {
-    double enough = MARGIN * 2 * level, left;
-
+    p->enough = SAFETY * apart;
     sort_others(p, j, count);
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
         size_t many = 1 + choose_direction(p, j, count, kept[k], p->y);
@@ -233,12 +321,14 @@ bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
         if (many + liars > over)
             continue;
         vector(p, held, count, j);
-        left = length(p->g, p->q);
-        if (!(nearest(&p->rivals, liars, p->g, enough) > enough))
+        if (may_come_near(p, liars, over - many))
             continue;
-        if (promised <= liars || !by_accident(p, many, 2 * level, left) ||
-            (many + promised <= over &&
-             nearest(&p->rivals, promised - liars, p->g, enough) > enough))
+        if (promised <= liars ||
+            !by_accident(p, many, apart, length(p->whole, p->q)))
+            return true;
+        vector(p, held, count, j);
+        if (many + promised <= over &&
+            !may_come_near(p, promised, over - many))
             return true;
     }
     return false;

@@ -6,7 +6,8 @@
  *     D_U E_U = (D_U H_U^+) (H_U E_U),
  *
  * is no larger than |D_U H_U^+| times that level.  U may be any few of the
- * nodes: with each for a start those are added that hide it best.
+ * nodes: all are tried, or, where that takes too long, those are added to a few
+ * that hide most by themselves that hide it best.
  */
 #include "syndrome.h"
 
@@ -14,6 +15,9 @@
 
 /* Of the nodes that hide most by themselves. */
 #define STARTS 4
+/* Multiply-adds that trying all sets may take: some milliseconds, once for each
+ * survivor set. */
+#define TRYING_ALL 2e7
 
 typedef struct hidden {
     kf_rivals rivals;
@@ -30,32 +34,67 @@ static double entry(const hidden *h, size_t want, size_t result)
     return h->D ? h->D[want * results + result] : want == result;
 }
 
-/* |D_U H_U^+| of the first n of U, the worst want: with H_U = Q R it is the
- * length of z, z R = D_U. */
-static double gain(hidden *h, size_t n)
+/* With H_U = Q R a row of D_U H_U^+ is as long as z, z R = D_U.  One node more,
+ * U[n]; false: the parities see less than all of U. */
+static bool extend(hidden *h, size_t n)
 {
-    size_t lanes = h->rivals.lanes, all = n * lanes, q = h->q;
-    double worst = 0;
+    size_t lanes = h->rivals.lanes, q = h->q;
 
-    for (size_t i = 0; i < all; i++) {
-        const double *c =
-            kf_rivals_column(&h->rivals, h->U[i / lanes], i % lanes);
+    for (size_t i = n * lanes; i < (n + 1) * lanes; i++) {
+        const double *c = kf_rivals_column(&h->rivals, h->U[n], i % lanes);
 
         if (i == q || kf_add_direction(h->Q, i, q, c) == i)
-            return HUGE_VAL;
-        for (size_t k = 0; k <= i; k++)
-            h->R[k * q + i] = kf_dot(h->Q + k * q, c, q);
-    }
-    for (size_t w = 0; w < h->wants; w++) {
-        for (size_t i = 0; i < all; i++) {
-            h->z[i] = entry(h, w, h->U[i / lanes] * lanes + i % lanes);
-            for (size_t k = 0; k < i; k++)
-                h->z[i] -= h->z[k] * h->R[k * q + i];
-            h->z[i] /= h->R[i * q + i];
+            return false;
+        for (size_t k = 0; k <= i; k++) /* column by column */
+            h->R[i * q + k] = kf_dot(h->Q + k * q, c, q);
+        for (size_t w = 0; w < h->wants; w++) {
+            double *z = h->z + w * q;
+
+            z[i] = entry(h, w, h->U[n] * lanes + i % lanes) -
+                   kf_dot(z, h->R + i * q, i);
+            z[i] /= h->R[i * q + i];
         }
-        worst = fmax(worst, kf_dot(h->z, h->z, all));
     }
+    return true;
+}
+
+/* |D_U H_U^+| of the n nodes of U, the worst want. */
+static double gain(const hidden *h, size_t n)
+{
+    double worst = 0;
+
+    for (size_t w = 0; w < h->wants; w++)
+        worst = fmax(worst, kf_dot(h->z + w * h->q, h->z + w * h->q,
+                                   n * h->rivals.lanes));
     return sqrt(worst);
+}
+
+/* Of all sets of `few` that begin with these n, the others from `from` on. */
+static double worst_set(hidden *h, size_t n, size_t from, size_t few)
+{
+    double worst = 0;
+
+    if (n == few)
+        return gain(h, n);
+    for (size_t i = from; i + few <= h->rivals.nodes + n; i++) {
+        h->U[n] = (uint32_t)i;
+        worst = fmax(worst, extend(h, n) ? worst_set(h, n + 1, i + 1, few)
+                                         : HUGE_VAL);
+    }
+    return worst;
+}
+
+/* What worst_set takes. */
+static double cost(const hidden *h, size_t few)
+{
+    double lanes = (double)h->rivals.lanes, sum = 0, sets = 1;
+
+    for (size_t n = 1; n <= kf_min(few, h->rivals.nodes); n++) {
+        sets *= (double)(h->rivals.nodes - n + 1) / (double)n;
+        sum += sets * lanes * lanes * (double)n *
+               (double)(5 * h->q + 2 * h->wants);
+    }
+    return sum;
 }
 
 /* The lane of a node that the parities see worst: a vector for others to come
@@ -98,7 +137,26 @@ static double hide_behind(hidden *h, size_t few)
         h->U[n] = (uint32_t)next;
         kf_rivals_strike(r, next, h->g);
     }
+    for (size_t i = 0; i < n; i++)
+        if (!extend(h, i))
+            return HUGE_VAL;
     return gain(h, n);
+}
+
+static double worst_few(hidden *h, size_t few)
+{
+    double worst = 0;
+
+    if (cost(h, few) <= TRYING_ALL)
+        return worst_set(h, 0, 0, few);
+    for (uint32_t i = 0; i < h->rivals.nodes; i++) {
+        h->U[0] = i;
+        h->alone[i] = extend(h, 0) ? gain(h, 1) : HUGE_VAL;
+        worst = fmax(worst, h->alone[i]);
+    }
+    for (size_t k = 0; k < kf_min(STARTS, h->rivals.nodes) && few > 1; k++)
+        worst = fmax(worst, hide_behind(h, few));
+    return worst;
 }
 
 static kofn_status set_up(hidden *h, size_t nodes, size_t lanes)
@@ -108,7 +166,7 @@ static kofn_status set_up(hidden *h, size_t nodes, size_t lanes)
     h->alone = kf_new(nodes, sizeof *h->alone);
     h->Q = kf_new((h->q + 1) * h->q, sizeof *h->Q);
     h->R = kf_new(h->q * h->q, sizeof *h->R);
-    h->z = kf_new(nodes * lanes, sizeof *h->z);
+    h->z = kofn_layout_table(h->wants, h->q);
     h->g = kf_new(h->q, sizeof *h->g);
     return h->U && h->alone && h->Q && h->R && h->z && h->g ? KOFN_OK
                                                             : KOFN_NOMEM;
@@ -134,16 +192,26 @@ kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
     *worst = 0;
     if (!st) {
         kf_rivals_of(&h.rivals, q, H, nodes * lanes);
-        for (uint32_t i = 0; i < nodes; i++) {
-            h.U[0] = i;
-            h.alone[i] = gain(&h, 1);
-            *worst = fmax(*worst, h.alone[i]);
-        }
-        for (size_t k = 0; k < kf_min(STARTS, nodes) && few > 1; k++)
-            *worst = fmax(*worst, hide_behind(&h, few));
+        *worst = worst_few(&h, kf_min(few, nodes));
     }
     tear_down(&h);
     return st;
+}
+
+/* ---- how many, and by how much ------------------------------------------- */
+
+size_t kf_may_hide(size_t liars, size_t promised, size_t named, size_t over)
+{
+    size_t rest = liars - kf_min(named, liars);
+
+    return kf_max(promised > liars ? kf_min(rest, over) : rest, 1);
+}
+
+/* Lies x times as long as what shows are seen in none of q independent parities
+ * with a chance of x to the -q. */
+double kf_floor(double unseen, double gains, size_t q, bool more)
+{
+    return unseen * gains * (more ? pow(KF_MISSED, -1 / (double)q) : 1);
 }
 
 /* ---- a decoder ----------------------------------------------------------- */

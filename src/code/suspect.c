@@ -51,14 +51,20 @@
  * likely missed. */
 #define COLUMNS_TRIED 4
 #define GUESSING 6e8
-#define STRIKE 1000 /* takes as long as so many of them at least */
+#define STRIKE 100 /* takes as long as so many of them at least */
 #define GUESSING_SHARE 0.8
-#define TIMES_OVER 20
+#define TIMES_OVER 10
+/* Multiply-adds that may go into proofs of an attempt, where nobody is named
+ * without one, and where somebody may be. */
+#define PROVING 2e9
+#define TRYING 3e7
+/* A column of H of which less is left depends on those before it. */
+#define DEPENDENT 1e-12
 
 typedef struct state {
     const kf_evidence *e;
     size_t nodes, lanes;
-    kf_syndromes base, work, trial, small;
+    kf_syndromes base, work, trial;
     const double *Y;       /* wild rows are zero                      */
     double *tame;          /* where they had to be made so            */
     double alarm;          /* of this attempt                         */
@@ -72,6 +78,8 @@ typedef struct state {
     uint32_t *order;       /* nodes, largest power first              */
     uint32_t *pick, *best; /* nodes of a guess, then the others       */
     double *v;             /* q                                       */
+    double *columns;       /* of H, q each                            */
+    double *left;          /* q, and room for q directions            */
     kf_rng rng;
     double budget;         /* for guesses                             */
     size_t told;           /* liars that so much evidence can tell    */
@@ -104,17 +112,18 @@ static kofn_status set_up_search(state *s)
     s->pick = kf_new(s->nodes, sizeof *s->pick);
     s->best = kf_new(s->nodes, sizeof *s->best);
     s->v = kf_new(s->e->q, sizeof *s->v);
+    s->columns = kf_new(s->nodes * s->lanes * s->e->q, sizeof *s->columns);
+    s->left = kf_new((s->e->q + 2) * s->e->q, sizeof *s->left);
     /* An order even of those who were never ranked: what is small enough to be
      * let be is let be before anybody is. */
     for (uint32_t n = 0; s->order && n < s->nodes; n++)
         s->order[n] = n;
     TRY(kf_syndromes_new(&s->work, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->trial, s->e, s->allowance));
-    TRY(kf_syndromes_new(&s->small, s->e, s->allowance));
     TRY(kf_spectrum_new(&s->spectrum, s->e));
     TRY(kf_proof_new(&s->proof, s->e));
     return s->accused && s->certain && s->power && s->order && s->pick &&
-                   s->best && s->v
+                   s->best && s->v && s->columns && s->left
                ? KOFN_OK
                : KOFN_NOMEM;
 }
@@ -124,7 +133,6 @@ static void tear_down(state *s)
     kf_syndromes_free(&s->base);
     kf_syndromes_free(&s->work);
     kf_syndromes_free(&s->trial);
-    kf_syndromes_free(&s->small);
     kf_spectrum_free(&s->spectrum);
     kf_proof_free(&s->proof);
     kf_free(s->tame);
@@ -138,6 +146,8 @@ static void tear_down(state *s)
     kf_free(s->pick);
     kf_free(s->best);
     kf_free(s->v);
+    kf_free(s->columns);
+    kf_free(s->left);
 }
 
 /* What is not a number, or larger than any honest result can be, needs no
@@ -262,28 +272,38 @@ static bool suspend_strongest(state *s)
 
 /* ---- guessing ---------------------------------------------------------- */
 
-/* What the columns of n nodes leave of column c of the syndromes. */
-static double left_of(state *s, const kf_syndromes *from, size_t c,
-                      const uint32_t *nodes, size_t n)
+/* The columns of a table one after the other, and column c of its syndromes. */
+static void lay_out(state *s, const kf_syndromes *t, size_t c)
 {
-    kf_syndromes *t = &s->small;
-    size_t lanes = s->lanes, ld = n * lanes + 1;
+    for (size_t j = 0; j < t->rows; j++)
+        kf_get_column(t, j, s->columns + j * t->q);
+    kf_get_column(t, t->rows + c, s->v);
+}
 
-    t->first = t->memory;
-    t->q = from->q;
-    t->rows = n * lanes;
-    t->ld = ld;
-    for (size_t i = 0; i < t->q; i++) {
-        const double *row = from->first + i * from->ld;
+/* What the columns of n nodes leave of what was laid out, by the modified
+ * method of Gram and Schmidt, which is as stable for what is left as
+ * Householder's. */
+static double left_of(state *s, size_t q, const uint32_t *nodes, size_t n)
+{
+    double *v = s->left, *to = s->left + q;
 
-        for (size_t k = 0; k < n; k++)
-            memcpy(t->first + i * ld + k * lanes, row + nodes[k] * lanes,
-                   lanes * sizeof *row);
-        t->first[i * ld + n * lanes] = row[from->rows + c];
+    memcpy(v, s->v, q * sizeof *v);
+    for (size_t i = 0; i < n * s->lanes; i++) {
+        size_t j = nodes[i / s->lanes] * s->lanes + i % s->lanes;
+        double norm;
+
+        memcpy(to, s->columns + j * q, q * sizeof *to);
+        for (double *u = s->left + q; u < to; u += q)
+            kf_axpy(q, -kf_dot(u, to, q), u, to);
+        norm = sqrt(kf_dot(to, to, q));
+        if (!(norm > DEPENDENT))
+            continue;
+        for (size_t k = 0; k < q; k++)
+            to[k] /= norm;
+        kf_axpy(q, -kf_dot(to, v, q), to, v);
+        to += q;
     }
-    for (size_t k = 0; k < n; k++)
-        kf_syndromes_strike(t, k);
-    return kf_view(t, n * lanes);
+    return sqrt(kf_dot(v, v, q));
 }
 
 static void swap(uint32_t *nodes, size_t i, size_t j)
@@ -302,12 +322,11 @@ static void shuffle(state *s, size_t n, size_t want)
 }
 
 /* Of the first n picked leave out whoever is not needed. */
-static size_t reduce(state *s, const kf_syndromes *t, size_t c, size_t n,
-                     double limit)
+static size_t reduce(state *s, size_t q, size_t n, double limit)
 {
     for (size_t i = n; i-- > 0;) {
         swap(s->pick, i, n - 1);
-        if (left_of(s, t, c, s->pick, n - 1) <= limit)
+        if (left_of(s, q, s->pick, n - 1) <= limit)
             n--;
         else
             swap(s->pick, i, n - 1);
@@ -342,15 +361,16 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     double best = HUGE_VAL;
 
     s->budget -= spend;
+    lay_out(s, t, c);
     for (; spend > 0 && want < alive; spend -= cost) {
         double left;
         size_t n;
 
         shuffle(s, alive, want);
-        if (left_of(s, t, c, s->pick, want) > limit)
+        if (left_of(s, q, s->pick, want) > limit)
             continue;
-        n = reduce(s, t, c, want, limit);
-        left = left_of(s, t, c, s->pick, n);
+        n = reduce(s, q, want, limit);
+        left = left_of(s, q, s->pick, n);
         spend -= (double)want * cost;
         if (least == 0 || n < least || (n == least && left < best)) {
             memcpy(s->best, s->pick, n * sizeof *s->best);
@@ -416,6 +436,16 @@ static bool suspend_by_columns(state *s)
 
 /* ---- the verdict ------------------------------------------------------- */
 
+/* Liars that can be named when what they send spans so many directions: t are
+ * where t - directions + 1 + max(t, liars) <= over (math/errors.md 2.3). */
+static size_t can_tell(const state *s, size_t directions)
+{
+    size_t over = s->e->over + kf_max(directions, 1) - 1;
+    size_t alone = over - kf_min(over, s->e->liars);
+
+    return kf_max(alone <= s->e->liars ? alone : over / 2, 1);
+}
+
 /* Suspend until the rest agree. */
 static kofn_status suspend(state *s)
 {
@@ -430,8 +460,7 @@ static kofn_status suspend(state *s)
         rank = kf_spectrum_above(p, kf_spectrum_level(p, s->e->alarm));
         if (rank > room(&s->work) * s->lanes)
             return KOFN_CORRUPT; /* so many lie that nobody is left to tell */
-        s->told = kf_max(s->e->over, s->e->liars + 1) - s->e->liars +
-                  rank / s->lanes;
+        s->told = can_tell(s, kf_ceil_div(rank, s->lanes));
         rank_nodes(s);
         if (!suspend_strongest(s) && !suspend_by_columns(s))
             return KOFN_CORRUPT;
@@ -498,6 +527,21 @@ static bool by_accident(state *s, size_t doubted)
     return chance > KF_ACCIDENT;
 }
 
+/* What those who are held leave of all columns together, which bounds what they
+ * leave of any combination of them. */
+static double unexplained(state *s)
+{
+    double all = 0;
+
+    strike_held(s, &s->trial, s->nodes);
+    for (size_t c = 0; c < s->e->columns; c++) {
+        double left = kf_view(&s->trial, s->trial.rows + c);
+
+        all += left * left;
+    }
+    return sqrt(s->e->closed ? 4 * all : all);
+}
+
 /* Name those who are needed and certain to lie, whoever the liars are, as long
  * as there are no more of them than are held or may do as they like.  The others
  * who are held are only left out, for which there must be results enough: those
@@ -507,7 +551,7 @@ static kofn_status convict(state *s, size_t most, size_t *count)
     kf_spectrum *p = &s->spectrum;
     size_t n = acquit(s), m, liars, over = s->e->over - s->wilds;
     size_t promised = s->e->promised - kf_min(s->e->promised, s->wilds);
-    double level;
+    double apart;
 
     *count = 0;
     memset(s->certain, 0, s->nodes);
@@ -516,14 +560,17 @@ static kofn_status convict(state *s, size_t most, size_t *count)
     if (s->wilds + n > most)
         return KOFN_CORRUPT;
     list_held(s);
+    s->proof.conspire = s->e->liars;
+    s->proof.strict = s->e->promised <= s->e->liars;
+    s->proof.budget = s->proof.strict ? PROVING : TRYING;
     liars = kf_max(s->wilds + n, s->e->liars) - s->wilds;
     kf_spectrum_turn(p, &s->base, s->e, s->Y, &m);
-    level = kf_spectrum_level(p, loudest_allowance(s));
+    apart = kf_spectrum_level(p, loudest_allowance(s)) + unexplained(s);
     if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
         return KOFN_CORRUPT;
     for (size_t j = 0; j < n; j++)
         if (kf_proof_certain(&s->proof, s->pick, n, j, liars,
-                             promised, over, level)) {
+                             promised, over, apart)) {
             s->certain[s->pick[j]] = 1;
             ++*count;
         }

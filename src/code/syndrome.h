@@ -11,6 +11,10 @@
  * as they like. */
 #define KF_ACCIDENT 1e-9
 
+/* ... and with this chance the errors of more than may lie as they like cancel
+ * each other in all parities, to within what rounding hides. */
+#define KF_MISSED 1e-5
+
 /* Parities and syndromes [H | S], S = H Y up to its sign, from which nodes can
  * be struck: what is left then does not depend on their results. */
 typedef struct kf_syndromes {
@@ -107,6 +111,18 @@ typedef struct kf_proof {
     double *X;        /* lies of those held, as they seem: count lanes, m */
     double *B, *x;    /* directions, m each; 2 lanes of them              */
     double *g, *y;    /* q; lanes                                         */
+    double *try;      /* q                                                */
+    /* who else could have: p->candidate, in groups of `each` */
+    uint32_t *candidate;
+    size_t candidates, each;
+    size_t fixed;     /* directions of S that are of those held            */
+    double *S;        /* directions, q each                               */
+    double *whole;    /* q: what they leave of the vector                 */
+    double *tries;    /* what those chosen leave of it, q each            */
+    double enough;    /* what comes so near explains it                   */
+    double budget;    /* multiply-adds that are left for proofs           */
+    size_t conspire;  /* up to so many others a proof tries all           */
+    bool strict;      /* ... and beyond, or nobody is certain             */
     uint32_t *order;
     double *overlap;
     uint8_t *used;
@@ -118,11 +134,12 @@ void kf_proof_free(kf_proof *p);
  * depend on each other. */
 bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
                  const uint32_t *held, size_t count);
-/* Has held[j] lied?  For certain when no more than `liars` nodes have, of which
+/* Has held[j] lied?  For certain when no more than `liars` nodes have, where
  * there are `over` beyond those that surely decode; when no more than `promised`
- * have, for certain or but for an accident.  Noise stays below `level`. */
+ * have, for certain or but for an accident.  Noise and what those held leave are
+ * no longer than `apart` together, in any direction. */
 bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
-                      size_t liars, size_t promised, size_t over, double level);
+                      size_t liars, size_t promised, size_t over, double apart);
 
 /* ---- small vectors ----------------------------------------------------- */
 

@@ -80,23 +80,35 @@ static size_t principals_within(const kofn_core *c, size_t alone, size_t seats)
 
 /* ---- how many more ------------------------------------------------------- */
 
-/* Principals that do not conspire never agree on a wrong codeword: as many
+/* Where not every few of the seats decode, some are copies of others, and what is
+ * wrong in all copies of a row conspires, by whatever accident. */
+static bool has_copies(const kofn_plan *p)
+{
+    return p->layout.enough == 1 || p->layout.threshold > p->layout.enough;
+}
+
+static bool may_conspire(const kofn_core *c)
+{
+    return c->opt.errors == KOFN_ERRORS_ADVERSARIAL ||
+           (c->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(c->plan));
+}
+
+/* Principals that do not conspire hardly ever agree on a wrong codeword: as many
  * results to spare as one of them can give show it.  Liars who conspire are
  * assumed to be as many as can be corrected with everybody's results, those of
  * the n tasks among them whose workers have left since. */
 size_t kf_vouch(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
 {
-    size_t enough = c->plan->layout.enough, seats, alone, spare;
+    size_t surely = c->plan->layout.threshold, seats, alone, spare;
 
     if (c->opt.errors == KOFN_ERRORS_NONE)
         return 0;
     alone = share_all(c, group, tasks, n, &seats);
     spare = kf_max(1, largest_share(c, alone));
-    if (c->opt.errors == KOFN_ERRORS_ADVERSARIAL && seats > enough)
-        spare = kf_max(spare, (seats - enough) / 2);
-    c->ledger[group].liars = c->opt.errors == KOFN_ERRORS_ADVERSARIAL
-                                 ? principals_within(c, alone, spare)
-                                 : 1;
+    if (may_conspire(c) && seats > surely)
+        spare = kf_max(spare, (seats - surely) / 2);
+    c->ledger[group].liars =
+        may_conspire(c) ? principals_within(c, alone, spare) : 1;
     return spare;
 }
 
@@ -111,14 +123,18 @@ size_t kf_spare(const kofn_core *c, size_t group)
     return c->ledger[group].spare;
 }
 
-/* Liars that may be named among these results. */
+/* Liars that may be named among these results: all but what one principal can
+ * say, or as many as may conspire. */
 static size_t most(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
 {
-    size_t beyond = n - c->plan->layout.enough;
+    size_t beyond = n - c->plan->layout.enough, seats;
     size_t spare = kf_vouch(c, group, tasks, n);
 
     if (c->opt.errors == KOFN_ERRORS_DETECT || beyond < spare)
         return 0;
+    if (c->opt.errors == KOFN_ERRORS_PROBABILISTIC)
+        spare = kf_max(
+            1, largest_share(c, share_all(c, group, tasks, n, &seats)));
     /* single precision leaves too little between rounding and a lie to tell
      * more (docs/errors.md) */
     if (c->plan->layout.problem.dtype == KOFN_F32 && !c->opt.beyond)
@@ -128,7 +144,8 @@ static size_t most(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
 
 /* Nobody is named who may be honest when so many are not, whatever they do: half
  * of the results that could come beyond those that decode.  That all but one of
- * those are wrong is promised where they do not conspire. */
+ * those are wrong is promised where they do not conspire.  To detect, one
+ * principal that is wrong is enough. */
 static void set_promise(kofn_core *c, size_t group, const uint32_t *tasks,
                         size_t n, kofn_action *a)
 {
@@ -137,8 +154,9 @@ static void set_promise(kofn_core *c, size_t group, const uint32_t *tasks,
     share_all(c, group, tasks, n, &seats);
     seats = kf_max(seats, n);
     beyond = seats - kf_min(seats, c->plan->layout.threshold);
-    a->liars = a->promised = kf_max(spare, beyond / 2);
-    if (c->opt.errors != KOFN_ERRORS_ADVERSARIAL)
+    a->liars = a->promised =
+        c->opt.errors == KOFN_ERRORS_DETECT ? spare : kf_max(spare, beyond / 2);
+    if (!may_conspire(c) && !has_copies(c->plan))
         a->promised = kf_max(a->promised, beyond - kf_min(beyond, 1));
 }
 
@@ -254,8 +272,9 @@ kofn_status kf_corrupt_beyond(kofn_core *c)
 
 kofn_status kf_unsure(kofn_core *c, size_t count)
 {
-    kf_fail(KOFN_TOOFEW, "%zu results agree, but some of them not with any "
-            "that could tell if they were wrong; start more workers", count);
+    kf_fail(KOFN_TOOFEW, "%zu results agree, but are too few to tell if some "
+            "were wrong by more than the tolerance; start more workers or "
+            "allow a larger tolerance", count);
     return kf_deliver(c, KOFN_TOOFEW);
 }
 

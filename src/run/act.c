@@ -288,7 +288,7 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.states = j->states;
     j->rep.took = kf_job_now(j) - j->began;
     j->rep.noise = a->noise;
-    j->rep.predicted = a->predicted;
+    j->rep.predicted = a->predicted + j->guard.error;
     j->rep.live = (unsigned)v.live;
     j->rep.late = kf_job_late(j);
     j->rep.dropped = (unsigned)(v.dropped - j->dropped_before);

@@ -296,22 +296,22 @@ size_t kf_check_over(const kofn_plan *p, size_t n)
     return n - kf_min(n, p->layout.threshold);
 }
 
-/* As many results as may be wrong unseen among n. */
-static size_t few(const kf_check *c, size_t n)
+size_t kf_check_few(const kf_check *c, size_t n, size_t named)
 {
-    return kf_min(c->liars, kf_check_over(c->plan, n));
+    return kf_may_hide(c->liars, c->promised, named,
+                       kf_check_over(c->plan, n));
 }
 
 /* kf_hidden_of the seats that are left, which are decoded by themselves if they
  * decode. */
 static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
-                                  double *hidden)
+                                  size_t few, double *hidden, size_t *q)
 {
     const kf_decoder *all = c->decoder;
     uint32_t *seat = kf_new(all->seats, sizeof *seat);
     kf_decoder *d = NULL;
     double *H = NULL;
-    size_t n = 0, q;
+    size_t n = 0;
     kofn_status st = KOFN_OK;
 
     if (!seat)
@@ -323,9 +323,9 @@ static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
     if (st == KOFN_TOOFEW || st == KOFN_UNSTABLE)
         *hidden = HUGE_VAL;
     else if (!st)
-        st = kf_parity(c->code, seat, n, &H, &q);
+        st = kf_parity(c->code, seat, n, &H, q);
     if (!st)
-        st = kf_hidden_of(c->code, d, H, q, few(c, n), hidden);
+        st = kf_hidden_of(c->code, d, H, *q, few, hidden);
     if (st != KOFN_NOMEM)
         st = KOFN_OK;
     kf_free(H);
@@ -336,16 +336,18 @@ static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
 
 /* From a length of parities to an entry of the output. */
 static kofn_status to_output(const kf_check *c, const sketch *s,
-                             const uint8_t *flag, size_t left_out,
+                             const uint8_t *flag, const kf_found *found,
                              double *floor)
 {
+    size_t named = found->count - found->doubted, q = c->q;
+    size_t few = kf_check_few(c, c->decoder->seats - found->count, named);
     double hidden = c->hidden;
 
     if (*floor == HUGE_VAL)
         return KOFN_OK;
-    if (left_out)
-        TRY(hidden_in_rest(c, flag, &hidden));
-    *floor *= hidden;
+    if (found->count)
+        TRY(hidden_in_rest(c, flag, few, &hidden, &q));
+    *floor = kf_floor(*floor, hidden, q, named + few < c->promised);
     if (s->length > BUCKETS)
         *floor *= sqrt((double)in_bucket(s, 0) * MEAN_SQUARE) / LEAST_WEIGHT;
     return KOFN_OK;
@@ -410,7 +412,7 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
                     seats, named, c->q, c->most);
     }
     if (st == KOFN_OK)
-        st = to_output(c, &s, flag, found->count, &found->floor);
+        st = to_output(c, &s, flag, found, &found->floor);
     free_sketch(&s);
     kf_free(flag);
     return st;

@@ -16,7 +16,8 @@ typedef struct kf_check {
     const kf_decoder *decoder; /* whose seats answered                      */
     const double *H;           /* their parities, q x results: kf_parity    */
     size_t q;
-    double hidden;             /* of decoder and H, kf_hidden_of, with `few` */
+    double hidden;             /* of decoder and H: kf_hidden_of, with
+                                  kf_check_few of all, nobody named         */
     const kf_source *source;   /* one per seat of the decoder               */
     size_t lo, hi;
     size_t most;               /* seats that may be named; 0: detect only   */
@@ -42,6 +43,9 @@ typedef struct kf_found {
 
 /* Results beyond those that surely decode, whichever they are. */
 size_t kf_check_over(const kofn_plan *p, size_t n);
+/* As many of n results as may be wrong together, whatever they do, and have to
+ * show, when `named` are known. */
+size_t kf_check_few(const kf_check *c, size_t n, size_t named);
 /* KOFN_OK: all agree but those in bad[].
  * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
  * whom it is sure. */

@@ -10,14 +10,16 @@
 #include <sys/random.h>
 
 /* Results that hide larger lies than this, relative to the operands, do not
- * vouch for each other: one more is wanted. */
+ * vouch for each other: one more is wanted.  Or more than the tolerance, if one
+ * was asked for. */
 #define HIDDEN_F64 1e-6
 #define HIDDEN_F32 1e-2
 
 /* Weights that a worker could foresee would let it lie where they are blind. */
-kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed)
+kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
+                          double tolerance)
 {
-    *g = (kf_guard){.secret = seed};
+    *g = (kf_guard){.secret = seed, .tolerance = tolerance};
     if (!repeatable && getrandom(&g->secret, sizeof g->secret, 0) !=
                            (ssize_t)sizeof g->secret)
         return kf_fail(KOFN_IO, "the system has no random numbers to give");
@@ -27,7 +29,7 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed)
 void kf_guard_round(kf_guard *g)
 {
     g->known_input = false;
-    g->floor = 0;
+    g->floor = g->error = 0;
 }
 
 void kf_guard_free(kf_guard *g)
@@ -103,9 +105,22 @@ static kofn_status push(kf_guard *g, kf_verdict v)
     return KOFN_OK;
 }
 
-static double most_hidden(const kofn_plan *use)
+/* The relative error of an output that is wrong by as much in every entry, when
+ * entries are as large as those of random numbers. */
+static double as_error(const kofn_plan *use, double floor)
 {
-    return use->layout.problem.dtype == KOFN_F64 ? HIDDEN_F64 : HIDDEN_F32;
+    const kofn_problem *pb = &use->layout.problem;
+
+    return floor * sqrt((double)(pb->op == KOFN_LEFT ? pb->m : pb->n));
+}
+
+static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
+{
+    bool wide = use->layout.problem.dtype == KOFN_F64;
+
+    if (g->tolerance > 0)
+        return as_error(use, floor) <= g->tolerance;
+    return floor <= (wide ? HIDDEN_F64 : HIDDEN_F32);
 }
 
 kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
@@ -134,18 +149,19 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
     c.col = left ? g->resident[a->group + use->layout.groups] : g->input;
     TRY(kf_cache_parity(kofn_core_cache(core), a->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(kofn_core_cache(core), a->decoder,
-                        kf_min(a->liars, kf_check_over(use, a->count)),
-                        &c.hidden));
+                        kf_check_few(&c, a->count, 0), &c.hidden));
     found.bad = v.bad = kf_new(a->decoder->seats, sizeof *v.bad);
     if (!v.bad)
         return KOFN_NOMEM;
     v.status = kf_check_results(&c, &found);
     v.count = found.count;
     v.doubted = found.doubted;
-    if (v.status == KOFN_OK && !(found.floor <= most_hidden(use)))
+    if (v.status == KOFN_OK && !tolerable(g, use, found.floor))
         v.status = KOFN_AGAIN;
-    if (v.status == KOFN_OK)
+    if (v.status == KOFN_OK) {
         g->floor = kf_larger(g->floor, found.floor);
+        g->error = kf_larger(g->error, as_error(use, found.floor));
+    }
     if (v.status == KOFN_NOMEM) {
         kf_free(v.bad);
         return KOFN_NOMEM;

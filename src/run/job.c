@@ -57,7 +57,8 @@ static kofn_status open_parts(kofn_job *j)
         return kf_fail(KOFN_INVAL, "late = %g: give a factor of at least 1, 0 "
                        "for the default, or one below 0 for never", o.late);
     TRY(check_events(j));
-    TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed));
+    TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed,
+                      j->opt.tolerance));
     TRY(kofn_core_new(&j->core, j->plan, &o));
     if (j->opt.journal)
         TRY(kf_journal_open(&j->journal, j->opt.journal, j->plan, &o));

@@ -264,13 +264,15 @@ typedef struct kf_guard {
     double **resident, *input; /* scales; see check.h                      */
     size_t groups;
     bool known_input;
-    double floor; /* of the round */
+    double tolerance; /* asked for; 0: was not */
+    double floor, error; /* of the round, and what that may come to in it */
     kf_verdict *verdict; /* not yet told to the core */
     size_t next, count, cap;
     uint32_t *spent; /* of the verdict told last */
 } kf_guard;
 
-kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed);
+kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
+                          double tolerance);
 void kf_guard_round(kf_guard *g);
 /* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
 kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
