@@ -268,33 +268,39 @@ static void adversarial_limit(void **state)
 }
 
 /* Just as many results as the mode needs are waited for, and no more. */
+static void waits_for(const char *spec, size_t workers, kofn_errors mode,
+                      size_t want)
+{
+    for (size_t came = 0; came < want; came++) {
+        body b;
+
+        up(&b, spec, workers, mode, KOFN_F64);
+        begin(&b);
+        for (size_t i = 0; i < b.tasks && b.running; i++)
+            if (b.task[i].worker <= came && b.task[i].out) {
+                b.task[i].out = false;
+                say(&b, (kofn_event){.type = KOFN_EV_RESULT,
+                                     .worker = b.task[i].worker,
+                                     .task = b.task[i].task});
+            }
+        assert_true(b.running == (came + 1 < want));
+        down(&b);
+    }
+}
+
 static void waits_for_what_it_needs(void **state)
 {
-    static const struct {
-        kofn_errors mode;
-        size_t want;
-    } modes[] = {{KOFN_ERRORS_NONE, 4},
-                 {KOFN_ERRORS_DETECT, 5},
-                 {KOFN_ERRORS_PROBABILISTIC, 5},
-                 {KOFN_ERRORS_ADVERSARIAL, 6}}; /* (9 - 4) / 2 more */
+    static const kofn_errors mode[] = {
+        KOFN_ERRORS_NONE, KOFN_ERRORS_DETECT, KOFN_ERRORS_PROBABILISTIC,
+        KOFN_ERRORS_ADVERSARIAL};
+    static const size_t rows[] = {4, 5, 5, 6}; /* (9 - 4) / 2 more at last */
+    static const size_t copies[] = {1, 2, 4, 4}; /* which may fail alike */
 
     (void)state;
-    for (size_t m = 0; m < 4; m++)
-        for (size_t came = 0; came < modes[m].want; came++) {
-            body b;
-
-            up(&b, "mds:k=4", 9, modes[m].mode, KOFN_F64);
-            begin(&b);
-            for (size_t i = 0; i < b.tasks && b.running; i++)
-                if (b.task[i].worker <= came && b.task[i].out) {
-                    b.task[i].out = false;
-                    say(&b, (kofn_event){.type = KOFN_EV_RESULT,
-                                         .worker = b.task[i].worker,
-                                         .task = b.task[i].task});
-                }
-            assert_true(b.running == (came + 1 < modes[m].want));
-            down(&b);
-        }
+    for (size_t m = 0; m < 4; m++) {
+        waits_for("mds:k=4", 9, mode[m], rows[m]);
+        waits_for("replication:k=1", 7, mode[m], copies[m]);
+    }
 }
 
 static void detect_fails_at_once(void **state)

@@ -33,6 +33,32 @@ inputs() {
     json "o['corrupted'] and o['corrupt_results'] > 0" <out.json
 }
 
+# What is small enough to be let be was let be before anybody was ranked.
+@test "two liars of a product whose lies hardly show do no harm" {
+    kofn gen matrix 12 8 -o A8.npy -q
+    kofn gen matrix 8 3 --seed 2 -o B8.npy -q
+    printf '1 corrupt 0\n1 corrupt 3\n' >two.txt
+    kofn matmul A8.npy B8.npy -s gpd:m=2,n=2,p=1 -n 10 -p sim -e two.txt \
+        --errors probabilistic -r 200 --quarantine 1000000 --seed 115 \
+        --verify --json >out.json
+    json "o['status'] == 'ok' and set(o['corrupted']) <= {0, 3}" <out.json
+    json "o['rel_error'] <= o['predicted_error'] < 1e-5" <out.json
+}
+
+# One of the honest was named.
+@test "six liars of a vector, or a declared failure" {
+    kofn gen matrix 96 40 -o M8.npy -q
+    kofn gen vector 40 -o x8.npy -q
+    printf '1 corrupt %d\n' 1 2 3 13 15 17 >six.txt
+    code=0
+    kofn matvec M8.npy x8.npy -s mds:k=9 -n 18 -p sim -e six.txt \
+        --errors probabilistic -r 20 --quarantine 1000000 --seed 3 \
+        --verify --json >out.json || code=$?
+    [ "$code" -eq 0 ] || [ "$code" -eq 5 ]
+    json "set(o['corrupted']) <= {1, 2, 3, 13, 15, 17}" <out.json
+    [ "$code" -eq 5 ] || json "o['rel_error'] <= o['predicted_error']" <out.json
+}
+
 @test "quarantine ends a liar's work" {
     inputs
     kofn matmul A.npy B.npy -s elastic:k=4 -n 10 -r 6 -e liars.txt -p sim \
