@@ -9,12 +9,42 @@ typedef struct tally {
     size_t trials, sorted;
 } tally;
 
-/* Single entries may meet in a column, and then say less: evidence of as many
- * directions as liars is only sure where there are many columns for few. */
-static bool suffices(const cell *c, size_t t, way w)
+/* The only column in which a node is wrong; SIZE_MAX if there are more. */
+static size_t only_column(const cell *c, size_t node)
 {
-    return w == DENSE || w == MIXED || 2 * t <= c->n - c->f->k ||
-           c->columns > 2 * t;
+    size_t n = 0, column = SIZE_MAX;
+
+    for (size_t k = 0; k < c->columns; k++)
+        for (size_t l = 0; l < c->f->lanes; l++) {
+            size_t at = (node * c->f->lanes + l) * c->columns + k;
+
+            if (c->Y[at] == c->honest[at] || column == k)
+                continue;
+            column = k;
+            n++;
+        }
+    return n == 1 ? column : SIZE_MAX;
+}
+
+/* There is a combination of columns in which a liar is wrong and no other but
+ * those who are wrong in the same column only.  With as many more as may lie in
+ * another explanation those have to be no more than what is over
+ * (docs/math/errors.md 2.3). */
+static bool suffices(const cell *c, size_t t)
+{
+    size_t over = c->n - c->f->k, column[MOST_NODES], met[MOST_NODES] = {0};
+
+    if (2 * t <= over)
+        return true;
+    for (size_t i = 0; i < c->n; i++)
+        column[i] = c->lied[i] ? only_column(c, i) : SIZE_MAX;
+    for (size_t i = 0; i < c->n; i++) {
+        for (size_t j = 0; j < c->n; j++)
+            met[i] += column[i] != SIZE_MAX && column[i] == column[j];
+        if (met[i] + t > over)
+            return false;
+    }
+    return true;
 }
 
 /* Some nodes lost, t liars: sorted out where the evidence suffices, but for some
@@ -31,7 +61,7 @@ static void try_liars(const fleet *f, size_t t, way w, kf_rng *r,
     some_lie(&c, f, t, lost, w, r);
     ask(&c, c.n - f->k - 1);
     sorted = judge(&c, way_names[w]);
-    if (suffices(&c, t, w)) {
+    if (suffices(&c, t)) {
         if (!sorted && to == within)
             fail_msg("%s less %zu: %zu lies %s were not sorted out",
                      f->plan->spec, lost, t, way_names[w]);
@@ -72,7 +102,7 @@ static void up_to_the_limit(void **state)
     }
     print_message("    all %zu and %zu of %zu\n", all.trials, edges.sorted,
                   edges.trials);
-    assert_true((double)edges.sorted >= 0.9 * (double)edges.trials);
+    assert_true((double)edges.sorted >= 0.99 * (double)edges.trials);
 }
 
 /* ---- beyond it ----------------------------------------------------------- */
