@@ -111,7 +111,8 @@ static double as_error(const kofn_plan *use, double floor)
 {
     const kofn_problem *pb = &use->layout.problem;
 
-    return floor * sqrt((double)(pb->op == KOFN_LEFT ? pb->m : pb->n));
+    return floor *
+           sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
 static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
