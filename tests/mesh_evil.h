@@ -22,6 +22,7 @@ typedef struct evil {
     double change;  /* chance of a note of a turncoat      */
     uint64_t kinds; /* bit: only notes of that type, 0 all */
     bool stay;      /* each with one connection            */
+    bool hurry;     /* ... or with another one every other note */
     kofn_life heard[EVIL_LIVES];
     size_t lives;
     kofn_mark at; /* the farthest that honest ones said */
@@ -277,7 +278,7 @@ static inline void evil_act(sim *s, size_t id)
     for (size_t i = 0; i < e->honest && e->job; i++)
         if (s->node[i].up)
             evil_send(s, id, i);
-    if (kf_rng_below(&s->rng, 100) == 0 && !e->stay)
+    if (kf_rng_below(&s->rng, e->hurry ? 2 : 100) == 0 && !e->stay)
         evil_reborn(s, id);
     sim_at(s, s->now + 1 + (kofn_time)((double)e->pace * 2 * sim_draw(s)),
            SIM_EVIL, id, 0);

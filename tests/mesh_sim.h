@@ -43,6 +43,7 @@ typedef struct sim_node {
     uint32_t peers;
     size_t who[4096];         /* and back                          */
     bool forgot[4096];        /* of whom no more is heard          */
+    char name[32];            /* that was asked for last           */
     sim_packet **inbox;
     size_t in, in_cap;
     kofn_mark seen; /* last checked */
@@ -257,6 +258,15 @@ static inline void sim_release(kofn_transport *t, void *own)
     sim_free_packet(own);
 }
 
+/* Each node has a key of its own, whatever its connections. */
+static inline const char *sim_principal(kofn_transport *t, kofn_peer peer)
+{
+    sim_node *n = (sim_node *)t;
+
+    snprintf(n->name, sizeof n->name, "node %zu", n->who[peer]);
+    return n->name;
+}
+
 /* A way between two nodes, under new numbers; told after some time. */
 static inline void sim_link(sim *s, size_t a, size_t b, kofn_arrival what)
 {
@@ -309,6 +319,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
                             .send = sim_send,
                             .wait = sim_wait,
                             .release = sim_release,
+                            .principal_of = sim_principal,
                             .forget = sim_forget};
     n->sim = s;
     n->id = id;

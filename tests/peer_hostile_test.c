@@ -212,6 +212,79 @@ static void hear_times(lane *l, kf_host *h, kofn_peer peer, kofn_note_type type,
         assert_ok(kf_mail_hear(h, 0));
 }
 
+/* Two of one key, two of another, and two without. */
+static const char *lane_principal(kofn_transport *t, kofn_peer peer)
+{
+    static const char *const name[] = {"one", "one", "another", "another"};
+
+    (void)t;
+    return peer - ANOTHER < 4 ? name[peer - ANOTHER] : NULL;
+}
+
+static kf_route *lane_route(kf_host *h, kofn_peer peer)
+{
+    size_t i = 0;
+
+    while (i < h->routes && h->route[i].peer != peer)
+        i++;
+    assert_true(i < h->routes);
+    return &h->route[i];
+}
+
+/* Its fingerprint of our own vector, which is what the one who was asked sent;
+ * does that do? */
+static bool agrees(kf_host *h, kofn_peer peer)
+{
+    kf_route *r = lane_route(h, peer);
+    kofn_note ready;
+    kofn_parcel *body;
+
+    assert_true(r->key != 0);
+    kf_claim_print(r, &(kofn_note){.type = KOFN_NOTE_PRINT,
+                                   .from = r->life,
+                                   .at = {1, 1},
+                                   .coded = kf_claim_own(h, r->key)});
+    if (!kf_claim_ready(h, &ready, &body))
+        return false;
+    kofn_parcel_drop(body);
+    return true;
+}
+
+/* Fingerprints of the key that sent the iterate confirm nothing, and two of one
+ * key no more than one; who has no key answers for himself. */
+static void one_key_confirms_once(void **state)
+{
+    const kofn_note ask = {.type = KOFN_NOTE_ASK, .from = 1};
+    const kofn_note vector = {.type = KOFN_NOTE_VECTOR,
+                              .from = 1000 + ANOTHER,
+                              .at = {1, 1}};
+
+    kofn_parcel *body;
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 8, 19, 2, 1);
+    h = one_node(&l, &s);
+    h->confirm = 4;
+    l.t.principal_of = lane_principal;
+    for (kofn_peer peer = ANOTHER; peer < ANOTHER + 6; peer++)
+        hear_times(&l, h, peer, KOFN_NOTE_BEAT, 1);
+    assert_ok(kf_claim_ask(h, vector.from, &ask));
+    assert_ok(kf_parcel_new(&body, KOFN_SCALARS + s.v0.rows, 1, KOFN_F64));
+    memset(body->m.data, 0, KOFN_SCALARS * sizeof(double));
+    memcpy((double *)body->m.data + KOFN_SCALARS, s.v0.data,
+           s.v0.rows * sizeof(double));
+    kf_claim_vector(h, lane_route(h, ANOTHER), &vector, body);
+    kofn_parcel_drop(body);
+    for (kofn_peer peer = ANOTHER + 1; peer < ANOTHER + 5; peer++)
+        assert_false(agrees(h, peer));
+    assert_true(agrees(h, ANOTHER + 5));
+    kf_host_free(h);
+    sim_down(&s);
+}
+
 /* The vector is another one after each time that it is asked for: those that
  * wait for one who takes nothing do not add up. */
 static void vectors_that_wait(void **state)
@@ -358,6 +431,47 @@ static void one_is_not_believed(void **state)
     assert_int_equal(wrong[1], 0);
 }
 
+/* Who comes again and again, with another life and over another connection or
+ * in the name of others, is one all the same: where two must say the same it
+ * does not end the run early. */
+static void who_comes_again(void **state)
+{
+    size_t sent = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < often(240); seed++) {
+        evil e = {.honest = 4,
+                  .forgers = 1,
+                  .pace = (kofn_time)(1 + seed % 4) * MS / 2,
+                  .until = KOFN_SECOND / 5,
+                  .kinds = kf_bit(KOFN_NOTE_BEAT) |
+                           (seed % 2 ? kf_bit(KOFN_NOTE_VECTOR) |
+                                           kf_bit(KOFN_NOTE_PRINT) : 0),
+                  .hurry = true};
+        sim s;
+
+        sim_up(&s, "mds:k=2", 4, 19, 12, seed);
+        s.nodes++;
+        s.opt.confirm = 2;
+        s.compute = 4 * MS;
+        evil_start(&s, &e);
+        sim_finish(&s, 20 * KOFN_SECOND, NULL, "comes again", seed);
+        evil_check(&s);
+        for (size_t i = 0; i < 4; i++) {
+            kofn_node_view v;
+
+            kofn_node_look(s.node[i].host->node, &v);
+            if (v.at.t != s.steps)
+                fail_msg("seed %llu: node %zu ended at iterate %llu",
+                         (unsigned long long)seed, i,
+                         (unsigned long long)v.at.t);
+        }
+        sent += e.sent;
+        sim_down(&s);
+    }
+    print_message("EVENTS %zu notes of one who comes again\n", sent);
+}
+
 /* One of five whose every piece is wrong is sent away by the others, and the
  * result is right. */
 static void who_lies_is_named(void **state)
@@ -420,6 +534,8 @@ int main(void)
         cmocka_unit_test(who_takes_nothing),
         cmocka_unit_test(forged_notes),
         cmocka_unit_test(one_is_not_believed),
+        cmocka_unit_test(one_key_confirms_once),
+        cmocka_unit_test(who_comes_again),
         cmocka_unit_test(who_lies_is_named),
         cmocka_unit_test(histories),
     };

@@ -116,7 +116,8 @@ typedef struct kofn_node_options {
     size_t confirm;   /* others that must say the same before this node
                          takes their word for what it cannot check: f + 1
                          where f of them may be hostile; 1 believes each;
-                         0: more than half of the other nodes              */
+                         0: more than half of the other nodes.  All lives of
+                         one principal are one of them                     */
     size_t groups;    /* 1..64, the same on all nodes                      */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
     uint32_t wish;    /* seat, or KOFN_NO_SEAT                             */
@@ -158,9 +159,7 @@ typedef enum kofn_node_event_type {
     KOFN_NODE_NOTE,     /* note                                          */
     KOFN_NODE_DONE,     /* task; final: the iterate made is the last      */
     KOFN_NODE_LEAVE,    /* this node is going to leave                   */
-    KOFN_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
-    KOFN_NODE_DOUBT     /* another may have spoken for life: what it said
-                           of itself counts no more until it is said again */
+    KOFN_NODE_LIAR      /* as WENT, for what it sent was wrong           */
 } kofn_node_event_type;
 
 typedef struct kofn_node_event {
@@ -168,6 +167,8 @@ typedef struct kofn_node_event {
     kofn_time now;
     kofn_life life;
     const kofn_note *note;
+    uint64_t principal; /* NOTE: who answers for the sender, and perhaps for
+                           other lives; 0: the life itself                */
     const kofn_task *task;
     bool final;
 } kofn_node_event;

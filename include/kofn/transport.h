@@ -98,7 +98,7 @@ struct kofn_transport {
     void *wanted_ud;
     /* May be NULL: who answers for a peer, a key or, where there are none, a
      * host; valid until the next call.  All peers of one name may be one
-     * enemy.  NULL: every peer answers for itself. */
+     * enemy.  NULL, also as the answer: the peer answers for itself. */
     const char *(*principal_of)(kofn_transport *t, kofn_peer peer);
 };
 

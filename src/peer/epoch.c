@@ -31,19 +31,11 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
 {
     n->epoch = e;
     n->epochs++;
-    n->rank = KF_NONE;
     for (size_t i = 0; i < n->others; i++)
-        n->other[i].rank = KF_NONE;
-    for (size_t r = 0; r < n->members; r++) {
-        kf_other *o = kf_find(n, n->member[r].life);
-
-        if (n->member[r].life == n->opt.life) {
-            n->rank = r;
-            n->seat = n->member[r].seat;
-        } else if (o) { /* who was never heard is met when it is */
-            o->rank = r;
-        }
-    }
+        n->other[i].rank = kf_rank_of(n, n->other[i].life);
+    n->rank = kf_rank_of(n, n->opt.life);
+    if (n->rank != KF_NONE)
+        n->seat = n->member[n->rank].seat;
     n->proposed = n->now;
     n->stalled = n->leaderless = KF_LONG_AGO;
     kf_set_deciders(n);
@@ -72,15 +64,16 @@ static bool sound(const kofn_node *n, const kofn_note *note)
     return leads;
 }
 
-static uint64_t number_of_epoch(const kf_other *o)
+static uint64_t number_of_epoch(const kf_other *o, const void *of)
 {
+    (void)of;
     return o->epoch.number;
 }
 
 /* The number that every new epoch exceeds.  One node alone cannot push it. */
 static uint64_t top(const kofn_node *n)
 {
-    return kf_max(n->epoch.number, kf_common(n, number_of_epoch));
+    return kf_max(n->epoch.number, kf_common(n, number_of_epoch, NULL));
 }
 
 static uint64_t roster_of(const kofn_note *note)
@@ -95,22 +88,26 @@ static uint64_t roster_of(const kofn_note *note)
     return sum;
 }
 
+typedef struct roster {
+    kofn_epoch epoch;
+    uint64_t members;
+} roster;
+
+static uint64_t tells(const kf_other *o, const void *of)
+{
+    const roster *r = of;
+
+    return kf_same_epoch(o->epoch, r->epoch) && o->roster == r->members;
+}
+
 /* An epoch is believed of the one who proposed it, or when enough others tell
  * the same of it. */
 static bool vouched(const kofn_node *n, const kofn_note *note)
 {
-    uint64_t roster = roster_of(note);
-    size_t say = 0;
+    roster r = {note->epoch, roster_of(note)};
 
-    if (note->from == note->epoch.proposer)
-        return true;
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
-        say += kf_live(n, o) && kf_same_epoch(o->epoch, note->epoch) &&
-               o->roster == roster;
-    }
-    return note->epoch.proposer != n->opt.life && say >= n->opt.confirm;
+    return note->from == note->epoch.proposer ||
+           (note->epoch.proposer != n->opt.life && kf_common(n, tells, &r) > 0);
 }
 
 /* Has its proposer had its way too often lately, and nothing came of it?  It
@@ -233,7 +230,7 @@ static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (o->rank == KF_NONE && kf_live(n, o))
+        if (o->rank == KF_NONE && kf_is_new(n, i))
             TRY(admit(n, m, count, o->life, o->wish));
     }
     qsort(m, *count, sizeof *m, by_seat);
@@ -283,7 +280,7 @@ static bool changed(kofn_node *n)
     size_t members = n->rank != KF_NONE, joiners = 0;
 
     for (size_t i = 0; i < n->others; i++)
-        if (kf_live(n, &n->other[i]))
+        if (kf_is_new(n, i))
             *(n->other[i].rank == KF_NONE ? &joiners : &members) += 1;
     return members < n->members || (joiners > 0 && room_for_more(n));
 }

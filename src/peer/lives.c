@@ -8,8 +8,24 @@
 
 kf_other *kf_find(kofn_node *n, kofn_life life)
 {
+    kf_other *any = NULL;
+
+    for (size_t i = 0; i < n->others; i++) {
+        kf_other *o = &n->other[i];
+
+        if (o->life != life)
+            continue;
+        if (!o->twin || kf_live(n, o))
+            return o;
+        any = o;
+    }
+    return any;
+}
+
+kf_other *kf_find_one(kofn_node *n, kofn_life life, uint64_t principal)
+{
     for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].life == life)
+        if (n->other[i].life == life && n->other[i].principal == principal)
             return &n->other[i];
     return NULL;
 }
@@ -20,25 +36,33 @@ static kf_other *reuse(kofn_node *n)
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
-        if (o->rank == KF_NONE && !kf_live(n, o) &&
-            (o->heard == KF_LONG_AGO ||
-             (n->now - o->heard) / 16 > n->opt.silence))
+        if (o->heard == KF_LONG_AGO
+                ? o->rank == KF_NONE || o->twin
+                : o->rank == KF_NONE && !kf_live(n, o) &&
+                      (n->now - o->heard) / 16 > n->opt.silence)
             return o;
     }
     return NULL;
 }
 
-kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out)
+/* Finds the rank of a new one, and its twins. */
+static void place_among(kofn_node *n, kf_other *new)
 {
-    kf_other *o = kf_find(n, life);
+    new->rank = kf_rank_of(n, new->life);
+    for (size_t i = 0; i < n->others; i++)
+        if (&n->other[i] != new && n->other[i].life == new->life)
+            n->other[i].twin = new->twin = true;
+}
 
-    if (!o)
-        o = reuse(n);
-    else {
-        *out = o;
+kofn_status kf_meet(kofn_node *n, kofn_life life, uint64_t principal,
+                    kf_other **out)
+{
+    kf_other *o = kf_find_one(n, life, principal);
+
+    *out = o;
+    if (o)
         return KOFN_OK;
-    }
-    *out = NULL;
+    o = reuse(n);
     if (!o) {
         if (n->others == KF_MOST_LIVES)
             return KOFN_OK;
@@ -46,15 +70,35 @@ kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out)
         o = &n->other[n->others++];
     }
     *o = (kf_other){.life = life,
+                    .principal = principal,
                     .heard = KF_LONG_AGO,
                     .wish = KOFN_NO_SEAT,
-                    .rank = KF_NONE,
                     .led = n->now};
-    for (size_t r = 0; r < n->members; r++)
-        if (n->member[r].life == life)
-            o->rank = r;
+    place_among(n, o);
     *out = o;
     return KOFN_OK;
+}
+
+static bool is_there(const kofn_node *n, const kf_other *o, bool or_ended)
+{
+    return kf_live(n, o) || (or_ended && (o->final || o->ended));
+}
+
+/* Is it there, and no twin of one before it? */
+static bool is_another(const kofn_node *n, size_t i, bool or_ended)
+{
+    const kf_other *o = &n->other[i];
+
+    for (size_t j = 0; o->twin && j < i; j++)
+        if (n->other[j].life == o->life &&
+            is_there(n, &n->other[j], or_ended))
+            return false;
+    return is_there(n, o, or_ended);
+}
+
+bool kf_is_new(const kofn_node *n, size_t i)
+{
+    return is_another(n, i, false);
 }
 
 size_t kf_count_live(const kofn_node *n)
@@ -62,7 +106,7 @@ size_t kf_count_live(const kofn_node *n)
     size_t live = 1;
 
     for (size_t i = 0; i < n->others; i++)
-        live += kf_live(n, &n->other[i]);
+        live += kf_is_new(n, i);
     return live;
 }
 
@@ -70,60 +114,70 @@ bool kf_have_quorum(const kofn_node *n)
 {
     size_t there = 1;
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
-        there += kf_live(n, o) || o->final || o->ended;
-    }
+    for (size_t i = 0; i < n->others; i++)
+        there += is_another(n, i, true);
     return there >= n->opt.quorum;
 }
 
 /* ---- what enough of them say ------------------------------------------------- */
 
-uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o))
+/* Of those heard so far: that of the same principal, or a free one, or the
+ * least, which is the one to be replaced. */
+static kf_voice *voice_of(const kofn_node *n, size_t heard, uint64_t principal)
 {
-    uint64_t common = UINT64_MAX;
-    size_t agree = 0;
+    kf_voice *least = n->voice;
 
-    for (;;) {
-        uint64_t next = 0;
-        size_t more = 0;
-
-        for (size_t i = 0; i < n->others; i++) {
-            const kf_other *o = &n->other[i];
-            uint64_t v = value(o);
-
-            if (!kf_live(n, o) || (agree && v >= common) || v < next)
-                continue;
-            more = v > next ? 1 : more + 1;
-            next = v;
-        }
-        if (more == 0)
-            return 0;
-        agree += more;
-        common = next;
-        if (agree >= n->opt.confirm)
-            return common;
+    for (size_t i = 0; i < heard; i++) {
+        if (n->voice[i].principal == principal)
+            return &n->voice[i];
+        if (n->voice[i].value < least->value)
+            least = &n->voice[i];
     }
+    return heard < n->opt.confirm ? &n->voice[heard] : least;
 }
 
-static uint64_t number_of_iterate(const kf_other *o)
+uint64_t kf_common(const kofn_node *n,
+                   uint64_t (*value)(const kf_other *o, const void *of),
+                   const void *of)
 {
+    uint64_t common = UINT64_MAX;
+    size_t heard = 0;
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+        uint64_t v = kf_live(n, o) ? value(o, of) : 0;
+        kf_voice *voice = voice_of(n, heard, o->principal);
+        bool another = voice == &n->voice[heard] && heard < n->opt.confirm;
+
+        if (v > 0 && (another || v > voice->value))
+            *voice = (kf_voice){o->principal, v};
+        heard += v > 0 && another;
+    }
+    for (size_t i = 0; i < heard; i++)
+        common = n->voice[i].value < common ? n->voice[i].value : common;
+    return heard < n->opt.confirm ? 0 : common;
+}
+
+static uint64_t number_of_iterate(const kf_other *o, const void *of)
+{
+    (void)of;
     return o->at.t;
+}
+
+static uint64_t stands_at(const kf_other *o, const void *of)
+{
+    return kf_same_mark(o->at, *(const kofn_mark *)of);
+}
+
+static uint64_t ends_at(const kf_other *o, const void *of)
+{
+    return o->final && stands_at(o, of);
 }
 
 /* Do enough of them stand at this iterate? */
 static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
 {
-    size_t say = 0;
-
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
-        say += kf_live(n, o) && kf_same_mark(o->at, at) &&
-               (o->final || !final);
-    }
-    return say >= n->opt.confirm;
+    return kf_common(n, final ? ends_at : stands_at, &at) > 0;
 }
 
 /* ---- catching up ------------------------------------------------------------- */
@@ -210,7 +264,7 @@ kofn_status kf_catch_up(kofn_node *n)
     kf_other *o = NULL;
 
     if (!n->final && somebody_ahead(n)) {
-        n->agreed = kf_common(n, number_of_iterate);
+        n->agreed = kf_common(n, number_of_iterate, NULL);
         o = whom_to_ask(n);
     }
     if (!o) {

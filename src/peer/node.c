@@ -170,24 +170,20 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
     return KOFN_OK;
 }
 
-static void doubt(kf_other *o)
-{
-    o->at = (kofn_mark){0, 0};
-    o->epoch = (kofn_epoch){0, 0};
-    o->roster = 0;
-    o->final = o->idle = false;
-}
-
 /* Until it is heard again, if it is. */
 static void lose(kf_other *o)
 {
     o->ended |= o->final;
-    doubt(o);
+    o->at = (kofn_mark){0, 0};
+    o->epoch = (kofn_epoch){0, 0};
+    o->roster = 0;
+    o->final = o->idle = false;
     o->heard = KF_LONG_AGO;
     o->asked_coded = o->asked_decoded = 0;
 }
 
-static kofn_status hear(kofn_node *n, const kofn_note *note)
+static kofn_status hear(kofn_node *n, const kofn_note *note,
+                        uint64_t principal)
 {
     kf_other *o;
     bool back;
@@ -197,7 +193,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note)
         n->dropped++;
         return KOFN_OK;
     }
-    TRY(kf_meet(n, note->from, &o));
+    TRY(kf_meet(n, note->from, principal, &o));
     if (!o) {
         n->dropped++;
         return KOFN_OK;
@@ -431,7 +427,10 @@ static kofn_status leave(kofn_node *n)
 
 kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
 {
-    kf_other *o;
+    uint64_t principal = ev->principal ? ev->principal
+                         : ev->note    ? ev->note->from
+                                       : ev->life;
+    kf_other *who = NULL;
 
     if (n->next_action < n->actions)
         return kf_fail(KOFN_STATE, "%zu actions of the last step were not "
@@ -444,16 +443,17 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         if (away)
             forgive(n);
     }
+    if (ev->life)
+        who = kf_find_one(n, ev->life, principal);
     switch (ev->type) {
     case KOFN_NODE_TICK:
         break;
     case KOFN_NODE_WENT:
-        o = kf_find(n, ev->life);
-        if (o)
-            lose(o);
+        if (who)
+            lose(who);
         break;
     case KOFN_NODE_NOTE:
-        TRY(hear(n, ev->note));
+        TRY(hear(n, ev->note, principal));
         break;
     case KOFN_NODE_DONE:
         TRY(finished(n, ev->task, ev->final));
@@ -461,17 +461,11 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
     case KOFN_NODE_LEAVE:
         return leave(n);
     case KOFN_NODE_LIAR:
-        o = kf_find(n, ev->life);
         n->liars++;
-        if (o) {
-            lose(o);
-            o->ended = false;
+        if (who) {
+            lose(who);
+            who->ended = false;
         }
-        break;
-    case KOFN_NODE_DOUBT:
-        o = kf_find(n, ev->life);
-        if (o)
-            doubt(o);
         break;
     }
     return tend(n);
@@ -557,7 +551,8 @@ static kofn_status make(kofn_node *n, const kofn_plan *plan,
     TRY(kf_code_new(&n->code, plan));
     TRY(kf_cache_new(&n->cache, n->code, CACHE_BYTES));
     n->cluster = kf_zero(opt->groups, sizeof *n->cluster);
-    return n->cluster ? KOFN_OK : KOFN_NOMEM;
+    n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);
+    return n->cluster && n->voice ? KOFN_OK : KOFN_NOMEM;
 }
 
 kofn_status kofn_node_new(kofn_node **out, const kofn_plan *plan,
@@ -593,6 +588,7 @@ void kofn_node_free(kofn_node *n)
     kf_cache_free(n->cache);
     kf_code_free(n->code);
     kf_free(n->other);
+    kf_free(n->voice);
     kf_free(n->member);
     kf_free(n->action);
     kf_free(n->scratch);

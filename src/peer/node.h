@@ -11,9 +11,12 @@
 #define KF_MOST_LIVES 1024 /* others that are remembered */
 #define KF_FAR (UINT64_C(1) << 20) /* epochs, beyond what is known */
 
-/* Another life, as far as it has told. */
+/* Another life, as far as it has told.  Where two principals say that they are
+ * the same life, one of them wrongly, these are two others, *twins*. */
 typedef struct kf_other {
     kofn_life life;
+    uint64_t principal;
+    bool twin;
     kofn_time heard;   /* KF_LONG_AGO: lost, or it has left     */
     kofn_epoch epoch;  /* the highest that it said it is in     */
     uint64_t roster;   /* ... and a digest of its members       */
@@ -31,6 +34,11 @@ typedef struct kf_other {
     /* ... and what it was asked for, of our iterate. */
     uint64_t asked_coded, asked_decoded;
 } kf_other;
+
+/* The most that one principal says. */
+typedef struct kf_voice {
+    uint64_t principal, value;
+} kf_voice;
 
 /* A group of our iterate. */
 typedef struct kf_cluster {
@@ -58,6 +66,7 @@ struct kofn_node {
     /* Lives and epochs. */
     kf_other *other;
     size_t others, other_cap;
+    kf_voice *voice; /* `confirm` of them, see kf_common */
     kofn_epoch epoch;
     kofn_member *member;
     size_t members, member_cap;
@@ -159,17 +168,24 @@ kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final);
 kofn_mark kf_child(kofn_epoch e, kofn_mark at);
 
 /* lives.c */
+/* Of twins one who is live, if any is. */
 kf_other *kf_find(kofn_node *n, kofn_life life);
+kf_other *kf_find_one(kofn_node *n, kofn_life life, uint64_t principal);
 /* NULL when there is no room for more. */
-kofn_status kf_meet(kofn_node *n, kofn_life life, kf_other **out);
+kofn_status kf_meet(kofn_node *n, kofn_life life, uint64_t principal,
+                    kf_other **out);
+/* Is it live, and no twin of one that comes before it? */
+bool kf_is_new(const kofn_node *n, size_t i);
 size_t kf_count_live(const kofn_node *n);
 /* Is the quorum there, or was it until some had the result and went? */
 bool kf_have_quorum(const kofn_node *n);
 /* All that could be done of our iterate is done. */
 bool kf_idle(const kofn_node *n);
-/* The largest `value` that `confirm` of those who are live reach, and so at
- * least one who is honest; 0: none. */
-uint64_t kf_common(const kofn_node *n, uint64_t (*value)(const kf_other *o));
+/* The largest `value` that `confirm` principals of those who are live reach, and
+ * so at least one who is honest; 0: none. */
+uint64_t kf_common(const kofn_node *n,
+                   uint64_t (*value)(const kf_other *o, const void *of),
+                   const void *of);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_catch_up(kofn_node *n);
 kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note);
@@ -199,6 +215,8 @@ size_t kf_next_group(const kofn_node *n);
 bool kf_piece_wanted(const kofn_node *n, size_t group);
 /* All seats whose pieces decode a group are here. */
 bool kf_complete(const kf_cluster *c);
+/* Among the members, or KF_NONE. */
+size_t kf_rank_of(const kofn_node *n, kofn_life life);
 /* Share the deciding out among the members of a new epoch. */
 void kf_set_deciders(kofn_node *n);
 /* Decide what can be decided from what is here. */

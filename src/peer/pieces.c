@@ -36,7 +36,7 @@ void kf_clear_iterate(kofn_node *n)
 
 /* ---- who decides, who computes ------------------------------------------- */
 
-static size_t rank_of(const kofn_node *n, kofn_life life)
+size_t kf_rank_of(const kofn_node *n, kofn_life life)
 {
     for (size_t r = 0; r < n->members; r++)
         if (n->member[r].life == life)
@@ -46,7 +46,7 @@ static size_t rank_of(const kofn_node *n, kofn_life life)
 
 void kf_set_deciders(kofn_node *n)
 {
-    size_t prompt = 0, leader = rank_of(n, n->epoch.proposer);
+    size_t prompt = 0, leader = kf_rank_of(n, n->epoch.proposer);
     bool replicated = n->opt.decoding == KOFN_DECODE_REPLICATED;
 
     for (size_t r = 0; r < n->members; r++)

@@ -105,11 +105,13 @@ void kf_claim_print(kf_route *r, const kofn_note *note)
     memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
 }
 
-void kf_claim_vector(kf_host *h, const kofn_note *note, kofn_parcel *body)
+void kf_claim_vector(kf_host *h, const kf_route *r, const kofn_note *note,
+                     kofn_parcel *body)
 {
     if (note->from != h->claim.asked || !body)
         return;
     kofn_parcel_drop(h->claim.body);
+    h->claim.sender = *r;
     h->claim.note = *note;
     h->claim.body = kofn_parcel_keep(body);
 }
@@ -120,7 +122,7 @@ static bool confirms(const kf_host *h, const kf_route *r)
     const double *body = c->body->m.data;
     double most, print;
 
-    if (!r->life || r->over || !r->key || r->life == c->note.from)
+    if (!r->life || r->over || !r->key)
         return false;
     for (size_t i = 0; i < KF_PRINTS && i < r->prints; i++) {
         if (r->print[i].t != c->note.at.t ||
@@ -165,15 +167,29 @@ static bool like_ours(const kf_host *h)
                  MAY_DIFFER * greatest(h->scalar, KOFN_SCALARS, most));
 }
 
-bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body)
+/* Principals that agree, that of the one who sent it first. */
+static size_t count_agreeing(kf_host *h)
 {
     size_t say = 1;
 
+    for (size_t i = 0; i < h->routes; i++) {
+        kf_route *r = &h->route[i];
+        bool again = r->principal == h->claim.sender.principal;
+
+        for (size_t j = 0; j < i && !again; j++)
+            again = h->route[j].agrees &&
+                    h->route[j].principal == r->principal;
+        r->agrees = !again && confirms(h, r);
+        say += r->agrees;
+    }
+    return say;
+}
+
+bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body)
+{
     if (!h->claim.body)
         return false;
-    for (size_t i = 0; i < h->routes; i++)
-        say += confirms(h, &h->route[i]);
-    if (say < h->confirm) {
+    if (count_agreeing(h) < h->confirm) {
         if (!like_ours(h))
             return false;
         h->claim.merged = h->at.t;

@@ -23,10 +23,12 @@ typedef struct kf_pieces {
 
 /* A connection.  It is of one life as long as it lasts, the first that it
  * names; 0: it has not said yet.  Two may name the same, one of them wrongly
- * perhaps, so what one does is held against the connection, not the life. */
+ * perhaps, so what one does is held against the connection and its principal,
+ * not the life. */
 typedef struct kf_route {
     kofn_peer peer;
     kofn_life life;
+    uint64_t principal;
     bool over; /* it said that it leaves, or lied */
     uint64_t key;    /* for the fingerprints that it makes for us ... */
     uint64_t theirs; /* ... and that we make for it ...               */
@@ -37,6 +39,7 @@ typedef struct kf_route {
         double value;
     } print[KF_PRINTS]; /* what came of it */
     size_t prints;      /* ever            */
+    bool agrees;        /* with the iterate that is to be confirmed */
     struct {
         kofn_mark at;
         kofn_time when;
@@ -49,6 +52,7 @@ typedef struct kf_route {
 /* An iterate that came and is not confirmed. */
 typedef struct kf_claim {
     kofn_life asked; /* who was asked last: of nobody else it is taken */
+    kf_route sender;   /* who sent it, as it was then              */
     kofn_note note;
     kofn_parcel *body; /* NULL: none came */
     uint64_t merged;   /* the last that was like ours, and taken for that */
@@ -164,7 +168,8 @@ void kf_claim_print(kf_route *r, const kofn_note *note);
 void kf_claim_asked(kf_route *r, uint64_t key);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_claim_tell(kf_host *h);
-void kf_claim_vector(kf_host *h, const kofn_note *note, kofn_parcel *body);
+void kf_claim_vector(kf_host *h, const kf_route *r, const kofn_note *note,
+                     kofn_parcel *body);
 /* Have enough others confirmed it?  Then it is handed over. */
 bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body);
 void kf_claim_drop(kf_host *h);

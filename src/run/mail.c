@@ -4,6 +4,7 @@
 
 #define MOST_WAITING 4096
 #define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */
+#define MOST_LIVES 8 /* of one principal that has a name */
 #define MOST_SMALL 65536 /* bytes for one peer, beside vectors and pieces */
 #define GREET (KOFN_SECOND / 4)
 #define SOON (KOFN_SECOND / 50)
@@ -25,6 +26,16 @@ static kf_route *route_of(const kf_host *h, kofn_peer peer)
     return NULL;
 }
 
+/* Who answers for it: of two that have a name the same, if it is one. */
+static uint64_t principal_of(const kf_host *h, kofn_peer peer)
+{
+    const uint64_t itself = UINT64_C(1) << 63;
+    const char *name = h->t->principal_of ? h->t->principal_of(h->t, peer)
+                                          : NULL;
+
+    return name ? kf_digest(0, name, strlen(name)) & ~itself : itself | peer;
+}
+
 static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
 {
     *out = route_of(h, peer);
@@ -33,26 +44,32 @@ static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
     TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
     *out = &h->route[h->routes++];
     **out = (kf_route){.peer = peer,
+                       .principal = principal_of(h, peer),
                        .credit = BURST,
                        .t = h->at.t,
                        .since = h->clock(h->clock_ud)};
     return KOFN_OK;
 }
 
-/* May this connection speak for that life? */
-static bool speaks_for(kf_route *r, kofn_life life)
+/* May its principal have one more? */
+static bool may_live(const kf_host *h, const kf_route *r)
 {
-    if (r->life == 0)
-        r->life = life;
-    return life != 0 && r->life == life && !r->over;
+    size_t lives = 0;
+
+    for (size_t i = 0; i < h->routes; i++)
+        lives += h->route[i].life != 0 && !h->route[i].over &&
+                 h->route[i].principal == r->principal;
+    return lives < MOST_LIVES;
 }
 
-static bool can_reach(const kf_host *h, kofn_life life)
+/* May this connection speak for that life? */
+static bool speaks_for(const kf_host *h, kf_route *r, kofn_life life)
 {
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].life == life && !h->route[i].over)
-            return true;
-    return false;
+    if (r->over || life == 0)
+        return false;
+    if (r->life == 0 && may_live(h, r))
+        r->life = life;
+    return r->life == life;
 }
 
 /* ---- out ---------------------------------------------------------------------- */
@@ -287,16 +304,25 @@ kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note)
 
 /* ---- who is gone --------------------------------------------------------- */
 
-/* If there is another way to it, one of both may not have been its own. */
-static kofn_status lose(kf_host *h, kofn_life life, kofn_node_event_type how)
+/* Has it another connection? */
+static bool can_reach(const kf_host *h, const kf_route *r)
 {
-    if (life == 0)
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].life == r->life && !h->route[i].over &&
+            h->route[i].principal == r->principal)
+            return true;
+    return false;
+}
+
+static kofn_status lose(kf_host *h, const kf_route *r,
+                        kofn_node_event_type how)
+{
+    if (r->life == 0 || (how == KOFN_NODE_WENT && can_reach(h, r)))
         return KOFN_OK;
-    if (can_reach(h, life))
-        how = KOFN_NODE_DOUBT;
     return kf_host_step(h, &(kofn_node_event){.type = how,
                                               .now = h->clock(h->clock_ud),
-                                              .life = life});
+                                              .life = r->life,
+                                              .principal = r->principal});
 }
 
 /* Nothing is sent to it any more, and nothing of it is heard. */
@@ -309,7 +335,7 @@ static kofn_status part(kf_host *h, kf_route *r, bool forget,
     drop_waiting(h, r->peer);
     if (forget && h->t->forget)
         h->t->forget(h->t, r->peer);
-    return lose(h, r->life, how);
+    return lose(h, r, how);
 }
 
 kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
@@ -323,11 +349,13 @@ kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
 
 /* ---- in -------------------------------------------------------------------------- */
 
-static kofn_status tell_node(kf_host *h, const kofn_note *note, bool *take)
+static kofn_status tell_node(kf_host *h, const kf_route *from,
+                             const kofn_note *note, bool *take)
 {
     kofn_node_event ev = {.type = KOFN_NODE_NOTE,
                           .now = h->clock(h->clock_ud),
-                          .note = note};
+                          .note = note,
+                          .principal = from->principal};
     kofn_node_action a;
 
     *take = false;
@@ -450,31 +478,31 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
     return KOFN_OK;
 }
 
-static kofn_status hear_note(kf_host *h, kofn_peer from, const kofn_note *note,
-                             kofn_parcel *body)
+static kofn_status hear_note(kf_host *h, const kf_route *from,
+                             const kofn_note *note, kofn_parcel *body)
 {
+    kofn_peer peer = from->peer;
     bool take;
 
-    TRY(tell_node(h, note, &take));
-    return take ? keep(h, from, note, body) : KOFN_OK;
+    TRY(tell_node(h, from, note, &take));
+    return take ? keep(h, peer, note, body) : KOFN_OK;
 }
 
 /* An iterate is handed over only when it is confirmed. */
 static kofn_status hear_claim(kf_host *h, kf_route *r, const kofn_note *note,
                               kofn_parcel *body)
 {
-    kofn_peer from = r->peer;
     kofn_note ready;
     kofn_parcel *its;
     kofn_status st;
 
     if (note->type == KOFN_NOTE_VECTOR)
-        kf_claim_vector(h, note, body);
+        kf_claim_vector(h, r, note, body);
     else
         kf_claim_print(r, note);
     if (!kf_claim_ready(h, &ready, &its))
         return KOFN_OK;
-    st = hear_note(h, from, &ready, its);
+    st = hear_note(h, &h->claim.sender, &ready, its);
     kofn_parcel_drop(its);
     return st;
 }
@@ -485,7 +513,7 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
     kf_route *r;
 
     TRY(add_route(h, peer, &r));
-    if (!speaks_for(r, note->from)) {
+    if (!speaks_for(h, r, note->from)) {
         h->foreign++;
         return KOFN_OK;
     }
@@ -498,7 +526,7 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
     case KOFN_NOTE_BYE:
         return kf_mail_shun(h, peer, false);
     default:
-        return hear_note(h, peer, note, body);
+        return hear_note(h, r, note, body);
     }
 }
 
@@ -588,13 +616,14 @@ kofn_status kf_mail_greet(kf_host *h)
 
 static kofn_status went(kf_host *h, kofn_peer peer)
 {
-    kf_route *r = route_of(h, peer);
-    kofn_life life = r && !r->over ? r->life : 0;
+    kf_route *r = route_of(h, peer), was;
 
     drop_waiting(h, peer);
-    if (r)
-        *r = h->route[--h->routes];
-    return lose(h, life, KOFN_NODE_WENT);
+    if (!r)
+        return KOFN_OK;
+    was = *r;
+    *r = h->route[--h->routes];
+    return was.over ? KOFN_OK : lose(h, &was, KOFN_NODE_WENT);
 }
 
 /* Nobody is there any more, and nobody can come. */
