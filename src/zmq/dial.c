@@ -35,7 +35,7 @@ void kf_socket_set(void *s, int option, int value)
     zmq_setsockopt(s, option, &value, sizeof value);
 }
 
-static int secure(void *s, const kf_set *set, int type)
+static int secure(void *s, const kf_set *set, int type, const char *server)
 {
     const int yes = 1;
     int failed = zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, set->own.secret,
@@ -46,8 +46,7 @@ static int secure(void *s, const kf_set *set, int type)
     return failed |
            zmq_setsockopt(s, ZMQ_CURVE_PUBLICKEY, set->own.key[0].text,
                           KF_KEY_TEXT + 1) |
-           zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, set->server.key[0].text,
-                          KF_KEY_TEXT + 1);
+           zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, server, KF_KEY_TEXT + 1);
 }
 
 /* A connection whose other end is not there any more ends, although nothing is
@@ -63,7 +62,7 @@ static void keep_alive(void *s, const kf_set *set)
 }
 
 kofn_status kf_socket(void **out, const kf_set *set, int type,
-                      const char *address)
+                      const char *address, const char *server)
 {
     void *s = zmq_socket(set->context, type);
     kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
@@ -83,7 +82,7 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
     kf_socket_set(s, ZMQ_CONNECT_TIMEOUT, (int)(PATIENCE / KF_MILLI / 2));
     kf_socket_set(s, ZMQ_RECONNECT_IVL, -1);
     zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &frame, sizeof frame);
-    if (set->own.count && secure(s, set, type)) {
+    if (set->own.count && secure(s, set, type, server)) {
         zmq_close(s);
         return kf_fail(KOFN_TRANSPORT, "this libzmq cannot encrypt: it was "
                                        "built without CURVE");
@@ -170,7 +169,7 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
     kf_note hello = {KF_MAGIC, KF_HELLO, {0}};
     int ms = (int)(set->silence / KF_MILLI);
 
-    TRY(kf_socket(out, set, ZMQ_DEALER, d->address));
+    TRY(kf_socket(out, set, ZMQ_DEALER, d->address, d->server));
     memcpy(id + 2, d->token, KF_TOKEN);
     zmq_setsockopt(*out, ZMQ_ROUTING_ID, id, sizeof id);
     if (channel == KF_URGENT) {

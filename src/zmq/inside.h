@@ -111,6 +111,8 @@ void kf_gate_close(kf_gate *g);
 
 typedef struct kf_dial {
     char *address;
+    char server[KF_KEY_TEXT + 1]; /* whose key is expected there, ... */
+    char who[KF_KEY_NAME];        /* ... its name; "": the common one */
     void *bulk, *urgent;     /* NULL between lives */
     void *bulk_watch, *urgent_watch;
     int fd[4];               /* of the four, see kf_socket_fd */
@@ -132,7 +134,9 @@ typedef struct kf_set {
     kofn_time silence;
     unsigned char node[KF_TOKEN];
     bool insecure;
-    kf_keys own, server; /* own.count is 0: no encryption */
+    kf_keys own;    /* own.count is 0: no encryption                   */
+    kf_keys server; /* expected of those who are reached; empty: each
+                       has one of his own                              */
     kf_list *allowed;    /* of those who listen; NULL: anybody */
 } kf_set;
 
@@ -160,8 +164,9 @@ void kf_dial_close(kf_dial *d, int linger);
 
 /* ---- sockets --------------------------------------------------------- */
 
+/* server: the key that is expected there, or NULL. */
 kofn_status kf_socket(void **out, const kf_set *set, int type,
-                      const char *address);
+                      const char *address, const char *server);
 void kf_socket_set(void *s, int option, int value);
 /* As zmq_send and zmq_recv without waiting, and again when a signal has
  * interrupted them: in the middle of a packet it would be lost. */
@@ -212,7 +217,8 @@ typedef struct kf_peer {
     size_t piece;
     char name[136];              /* address and key, for people */
     char key[KF_KEY_TEXT + 1];   /* of who connected to us, or "-" */
-    char principal[KF_KEY_NAME]; /* the key's name, or the address */
+    char principal[KF_KEY_NAME]; /* the key's name, or the host; in a mesh
+                                    "" of those without keys of their own */
 } kf_peer;
 
 /* Found by token and by number. */

@@ -9,6 +9,7 @@
 #define KF_KEY 32                         /* bytes */
 #define KF_KEY_TEXT 40                    /* characters of Z85 */
 #define KF_KEY_NAME 64
+#define KF_COMMON "worker" /* the name of a key that many share */
 #define KF_KEY_LINE (7 + KF_KEY_TEXT + 1) /* "public " KEY "\n" */
 
 typedef struct kf_key {
@@ -50,6 +51,8 @@ bool kf_list_look(kf_list *l);
 bool kf_list_changed(kf_list *l);
 /* Is this key listed, and whose is it?  name may be NULL. */
 bool kf_list_find(kf_list *l, const void *bits, char name[KF_KEY_NAME]);
+/* The key of that name; false: there is none. */
+bool kf_list_key(kf_list *l, const char *name, kf_key *out);
 size_t kf_list_count(kf_list *l);
 void kf_list_free(kf_list *l);
 

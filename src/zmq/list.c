@@ -132,6 +132,20 @@ bool kf_list_find(kf_list *l, const void *bits, char name[KF_KEY_NAME])
     return k != NULL;
 }
 
+bool kf_list_key(kf_list *l, const char *name, kf_key *out)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < l->keys.count && !found; i++)
+        if (strcmp(l->keys.key[i].name, name) == 0) {
+            *out = l->keys.key[i];
+            found = true;
+        }
+    pthread_mutex_unlock(&l->lock);
+    return found;
+}
+
 size_t kf_list_count(kf_list *l)
 {
     size_t n;

@@ -114,13 +114,16 @@ static bool lost(kf_transport *t, const kf_peer *p)
             kf_doors_lost(t->doors, p->urgent.fd, p->urgent.number));
 }
 
-static kf_peer *same_node(const kf_transport *t, const unsigned char *node)
+/* Who has another key is another, whatever he says. */
+static kf_peer *same_node(const kf_transport *t, const unsigned char *node,
+                          const char *principal)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
         kf_peer *p = t->peers.item[i];
 
         if (p->came && !p->forgotten && !p->dying &&
-            memcmp(p->node, node, KF_TOKEN) == 0)
+            memcmp(p->node, node, KF_TOKEN) == 0 &&
+            strcmp(p->principal, principal) == 0)
             return p;
     }
     return NULL;
@@ -141,7 +144,7 @@ static bool dialling(const kf_transport *t)
 static kofn_status let_in(kf_transport *t, kf_peer *p, kofn_time since)
 {
     if (t->mesh) {
-        if (same_node(t, p->node)) {
+        if (same_node(t, p->node, p->principal)) {
             say(t, p, KF_GO);
             end_of(t, p);
             p->forgotten = true;
@@ -266,6 +269,8 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
         memcpy(p->name, who.name, sizeof p->name);
         memcpy(p->key, who.key, sizeof p->key);
         memcpy(p->principal, who.principal, sizeof p->principal);
+        if (t->mesh && (!strcmp(p->key, "-") || !strcmp(p->principal, KF_COMMON)))
+            p->principal[0] = 0; /* it answers for itself */
         memcpy(p->node, note.node, KF_TOKEN);
         p->since = kf_clock();
         p->piece = kf_address_piece(t->endpoint);
@@ -293,7 +298,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
 
 static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
 {
-    kf_peer *p = t->mesh ? same_node(t, note->node) : NULL;
+    kf_peer *p = t->mesh ? same_node(t, note->node, d->who) : NULL;
 
     memcpy(d->node, note->node, KF_TOKEN);
     if (t->mesh && memcmp(note->node, t->set.node, KF_TOKEN) == 0) {
@@ -313,7 +318,8 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
     TRY(kf_peers_add(&t->peers, d->token, &p));
     memcpy(p->node, note->node, KF_TOKEN);
     snprintf(p->name, sizeof p->name, "%s", d->address);
-    snprintf(p->principal, sizeof p->principal, "%.63s", d->address);
+    snprintf(p->principal, sizeof p->principal, "%.63s",
+             t->mesh ? d->who : d->address);
     p->dial = d;
     p->piece = kf_address_piece(d->address);
     TRY(come(t, p));
@@ -331,7 +337,7 @@ kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note)
         return part(t, kf_peers_by_number(&t->peers, d->peer));
     if (note->word == KF_GO) {
         memcpy(d->node, note->node, KF_TOKEN);
-        if (!t->mesh || !same_node(t, note->node))
+        if (!t->mesh || !same_node(t, note->node, d->who))
             snprintf(t->trouble, sizeof t->trouble, "%s sent us away",
                      d->address);
         return end_life(t, d);
@@ -352,7 +358,7 @@ static bool redial(kf_transport *t, kofn_time now)
         if (d->bulk || d->over || now < d->next)
             continue;
         if (t->mesh && memcmp(d->node, nobody, KF_TOKEN) != 0 &&
-            same_node(t, d->node))
+            same_node(t, d->node, d->who))
             d->next = now + d->pause;
         else if (kf_dial_open(d, &t->set, now))
             snprintf(t->trouble, sizeof t->trouble, "%s", kofn_errmsg());

@@ -177,7 +177,9 @@ static const char *transport_principal_of(kofn_transport *base, kofn_peer peer)
 {
     const kf_peer *p = kf_peers_by_number(&((kf_transport *)base)->peers, peer);
 
-    return p ? p->principal : "who is gone";
+    if (!p)
+        return "who is gone";
+    return p->principal[0] ? p->principal : NULL;
 }
 
 /* ZeroMQ leaves the file of a Unix socket behind.  It may be another's by
@@ -270,7 +272,9 @@ static void transport_close(kofn_transport *base, kofn_time linger)
 
 /* ---- opening --------------------------------------------------------- */
 
-static kofn_status add_dial(kf_transport *t, const char *address)
+/* `key`: of who is there; NULL: the common one, if there are keys. */
+static kofn_status add_dial(kf_transport *t, const char *address,
+                            const kf_key *key)
 {
     struct pollfd *item;
     kf_dial *d;
@@ -287,6 +291,11 @@ static kofn_status add_dial(kf_transport *t, const char *address)
         kf_free(d);
         return KOFN_NOMEM;
     }
+    if (key)
+        memcpy(d->who, key->name, sizeof d->who);
+    if (t->set.own.count)
+        memcpy(d->server, key ? key->text : t->set.server.key[0].text,
+               sizeof d->server);
     st = kf_dial_open(d, &t->set, kf_clock());
     if (st) {
         kf_dial_close(d, 0);
@@ -297,15 +306,43 @@ static kofn_status add_dial(kf_transport *t, const char *address)
     return KOFN_OK;
 }
 
+/* NAME@ADDRESS: whose key is expected there.  *key: NULL without a name. */
+static kofn_status read_name(const kf_transport *t, const char **address,
+                             kf_key *room, const kf_key **key)
+{
+    const char *at = strchr(*address, '@'), *scheme = strstr(*address, "://");
+    char name[KF_KEY_NAME];
+
+    *key = NULL;
+    if (!at || !scheme || at > scheme)
+        return t->set.own.count && !t->set.server.count
+                   ? kf_fail(KOFN_INVAL, "%s: nodes have keys of their own: "
+                             "say whose is expected there, NAME@%s, of "
+                             "NAME.public", *address, *address)
+                   : KOFN_OK;
+    snprintf(name, sizeof name, "%.*s", (int)kf_min((size_t)(at - *address), KF_KEY_NAME),
+             *address);
+    if (!t->set.allowed || !kf_list_key(t->set.allowed, name, room))
+        return kf_fail(KOFN_INVAL, "%s: there is no key %s.public among those "
+                       "that come in", *address, name);
+    kf_list_find(t->set.allowed, room->bits, room->name); /* its first name */
+    *key = room;
+    *address = at + 1;
+    return KOFN_OK;
+}
+
 static kofn_status transport_reach(kofn_transport *base, const char *address)
 {
     kf_transport *t = (kf_transport *)base;
+    const kf_key *key;
+    kf_key room;
 
+    TRY(read_name(t, &address, &room, &key));
     for (size_t i = 0; i < t->dials; i++)
         if (strcmp(t->dial[i]->address, address) == 0)
             return KOFN_OK;
     TRY(kf_address_check(address, false, &t->set));
-    return add_dial(t, address);
+    return add_dial(t, address, key);
 }
 
 static kofn_status open_router(kf_transport *t, const char *address,
@@ -314,7 +351,7 @@ static kofn_status open_router(kf_transport *t, const char *address,
     size_t size = sizeof t->endpoint;
     struct stat s;
 
-    TRY(kf_socket(&t->router, &t->set, ZMQ_ROUTER, address));
+    TRY(kf_socket(&t->router, &t->set, ZMQ_ROUTER, address, NULL));
     kf_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
     t->strangers = strangers;
@@ -397,10 +434,23 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
 
 typedef enum role { LISTENS = 1, DIALS = 2, BOTH = 3 } role;
 
-static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
+/* Nodes of a mesh have one in common, unless each has its own. */
+static kofn_status read_server(kf_set *set, role r, const char *dir)
 {
     char path[4096];
 
+    if (r == DIALS)
+        return kf_keys_public(&set->server, dir, "coordinator.public");
+    if (snprintf(path, sizeof path, "%s/" KF_COMMON ".public", dir) >=
+        (int)sizeof path)
+        return kf_fail(KOFN_INVAL, "%.80s...: the path is too long", dir);
+    return access(path, F_OK) ? KOFN_OK
+                              : kf_keys_public(&set->server, dir,
+                                               KF_COMMON ".public");
+}
+
+static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
+{
     if (!o->keys)
         return o->allow ? kf_fail(KOFN_INVAL,
                                   "a list of keys that may come "
@@ -413,16 +463,10 @@ static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
     TRY(kf_keys_secret(&set->own, o->keys,
                        r == LISTENS ? "coordinator.secret" : "worker.secret"));
     if (r != LISTENS)
-        TRY(kf_keys_public(&set->server, o->keys,
-                           r == BOTH ? "worker.public" : "coordinator.public"));
-    if (r == DIALS)
-        return KOFN_OK;
-    if (o->allow || r == LISTENS)
-        return kf_list_open(&set->allowed, o->allow ? o->allow : o->keys);
-    if (snprintf(path, sizeof path, "%s/worker.public", o->keys) >=
-        (int)sizeof path)
-        return kf_fail(KOFN_INVAL, "%.80s...: the path is too long", o->keys);
-    return kf_list_open(&set->allowed, path);
+        TRY(read_server(set, r, o->keys));
+    return r == DIALS ? KOFN_OK
+                      : kf_list_open(&set->allowed,
+                                     o->allow ? o->allow : o->keys);
 }
 
 static kofn_status open_as(kofn_transport **out, role r, const char *address,
@@ -448,7 +492,7 @@ static kofn_status open_as(kofn_transport **out, role r, const char *address,
         st = open_router(t, address, o->strangers ? o->strangers : 1024);
     if (!st && r == DIALS) {
         snprintf(t->endpoint, sizeof t->endpoint, "%s", address);
-        st = add_dial(t, address);
+        st = add_dial(t, address, NULL);
     }
     if (st) {
         if (t)
