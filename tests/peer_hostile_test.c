@@ -285,6 +285,32 @@ static void one_key_confirms_once(void **state)
     sim_down(&s);
 }
 
+static const char *lane_one(kofn_transport *t, kofn_peer peer)
+{
+    (void)t;
+    (void)peer;
+    return "one";
+}
+
+/* Of one key not more than a few are heard. */
+static void lives_of_a_key(void **state)
+{
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    l.t.principal_of = lane_one;
+    for (kofn_peer peer = ANOTHER; peer < ANOTHER + 100; peer++)
+        hear_times(&l, h, peer, KOFN_NOTE_BEAT, 1);
+    assert_int_equal(h->node->others, 8);
+    assert_int_equal(h->foreign, 92);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
 /* The vector is another one after each time that it is asked for: those that
  * wait for one who takes nothing do not add up. */
 static void vectors_that_wait(void **state)
@@ -535,6 +561,7 @@ int main(void)
         cmocka_unit_test(forged_notes),
         cmocka_unit_test(one_is_not_believed),
         cmocka_unit_test(one_key_confirms_once),
+        cmocka_unit_test(lives_of_a_key),
         cmocka_unit_test(who_comes_again),
         cmocka_unit_test(who_lies_is_named),
         cmocka_unit_test(histories),

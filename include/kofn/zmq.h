@@ -46,12 +46,12 @@ typedef struct kofn_zmq_options {
     size_t strangers;
     /* A folder as kofn_zmq_keygen makes it: everything is encrypted, and only
      * listed keys come in.  The coordinator reads coordinator.secret there; a
-     * worker worker.secret and coordinator.public; nodes of a mesh, who all
-     * have one key, worker.secret. */
+     * worker worker.secret and coordinator.public; a node of a mesh
+     * worker.secret, and worker.public where all nodes have that one key. */
     const char *keys;
     /* Whose keys come in: a list, or a folder of NAME.public; looked at again
      * every second, and who is not listed any more is lost.  Default `keys`,
-     * where coordinator.public does not count; of a mesh worker.public in it. */
+     * where coordinator.public does not count. */
     const char *allow;
     /* Go without encryption and without knowing who comes, where others than
      * this machine's users can reach the address. */
@@ -69,7 +69,9 @@ KOFN_API kofn_status kofn_zmq_connect(kofn_transport **out,
                                       const kofn_zmq_options *o);
 /* A node among equals: listens at `address`, and reaches others with `reach`,
  * which keeps trying.  Two nodes that reach each other are one peer to each
- * other, not two. */
+ * other, not two.  Where each node has a key of its own, as kofn_zmq_keygen_worker
+ * makes them, the one that is expected at an address is named: NAME@ADDRESS, of
+ * a NAME.public that is listed. */
 KOFN_API kofn_status kofn_zmq_mesh(kofn_transport **out, const char *address,
                                    const kofn_zmq_options *o);
 

@@ -90,11 +90,12 @@ const cli_option cli_options[] = {
      "masterless: every node decodes everything, or its groups for all (auto: "
      "what is estimated to be faster)", IN_ITERATE},
     {1092, "reach", "ADDRESS,...",
-     "masterless, with a --port to listen at: nodes to begin with", IN_ITERATE},
+     "masterless, with a --port to listen at: nodes to begin with; NAME@ADDRESS "
+     "where each has a key of its own", IN_ITERATE},
     {1093, "confirm", "N",
      "masterless: other nodes that must have the same before an iterate is "
-     "taken from them, one more than may be hostile (more than half of the "
-     "others; threads and mpi: 1)", IN_ITERATE},
+     "taken from them, one more than may be hostile, all of one key being one "
+     "(more than half of the others; threads and mpi: 1)", IN_ITERATE},
     {'e', "events", "FILE",
      "who leaves, joins, slows down or lies, and when", IN_RUN},
     {'w', "weather", "key=value,...",
