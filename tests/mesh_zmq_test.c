@@ -80,11 +80,13 @@ static kofn_transport *open_node(const char *name)
     return t;
 }
 
-static void reach(kofn_transport *t, const char *name, const kofn_transport *to)
+static char where[NODES][160]; /* nodes listen */
+
+static void reach(kofn_transport *t, size_t node)
 {
     char address[250];
 
-    snprintf(address, sizeof address, "%s@%s", name, kofn_zmq_endpoint(to));
+    snprintf(address, sizeof address, "%s@%s", names[node], where[node]);
     assert_ok(t->reach(t, address));
 }
 
@@ -151,7 +153,6 @@ typedef struct face {
 
 typedef struct hostile {
     face face[FACES];
-    honest *others;
     harm harm;
     uint64_t job;
     kofn_mark at; /* the farthest of which was heard */
@@ -163,8 +164,8 @@ typedef struct hostile {
 static void face_up(hostile *e, face *f)
 {
     *f = (face){.t = open_node("evil"), .life = ++e->next};
-    for (int i = 0; i < NODES; i++)
-        reach(f->t, names[i], e->others[i].t);
+    for (size_t i = 0; i < NODES; i++)
+        reach(f->t, i);
 }
 
 static void say(hostile *e, face *f, kofn_peer to, kofn_note n)
@@ -349,10 +350,12 @@ static void suffer(harm what, const char *name)
                         .v = {v[i], ROWS, 1, 1, KOFN_F64},
                         .acts = &acts,
                         .over = &over};
-    for (int i = 0; i < NODES; i++)
-        for (int j = 0; j < i; j++)
-            reach(h[i].t, names[j], h[j].t);
-    e = (hostile){.others = h, .harm = what, .next = 1000};
+    for (size_t i = 0; i < NODES; i++) {
+        snprintf(where[i], sizeof where[i], "%s", kofn_zmq_endpoint(h[i].t));
+        for (size_t j = 0; j < i; j++)
+            reach(h[i].t, j);
+    }
+    e = (hostile){.harm = what, .next = 1000};
     for (int i = 0; i < NODES; i++)
         assert_int_equal(pthread_create(&h[i].thread, NULL, live, &h[i]), 0);
     be_hostile(&e, &acts, &over);
