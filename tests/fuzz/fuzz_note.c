@@ -144,15 +144,16 @@ static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
         return;
     MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_NOTE,
                                               .now = now,
-                                              .note = &note}) == KOFN_OK);
+                                              .note = &note,
+                                              .principal = next(r, 3)}) ==
+         KOFN_OK);
     drain(n);
     kf_free(room);
 }
 
 static void run(reader *r, const kofn_plan *plan)
 {
-    static const kofn_node_event_type went[] = {KOFN_NODE_WENT, KOFN_NODE_LIAR,
-                                                KOFN_NODE_DOUBT};
+    static const kofn_node_event_type went[] = {KOFN_NODE_WENT, KOFN_NODE_LIAR};
     kofn_node_options o = {.life = 1 + next(r, 5),
                            .job = JOB,
                            .nodes = 3,
@@ -177,9 +178,11 @@ static void run(reader *r, const kofn_plan *plan)
                  KOFN_OK);
             break;
         case 1:
-            MUST(kofn_node_step(n, &(kofn_node_event){.type = went[next(r, 3)],
+            MUST(kofn_node_step(n, &(kofn_node_event){.type = went[next(r, 2)],
                                                       .now = now,
-                                                      .life = next(r, 6)}) ==
+                                                      .life = next(r, 6),
+                                                      .principal =
+                                                          next(r, 3)}) ==
                  KOFN_OK);
             break;
         case 2:
