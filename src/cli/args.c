@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,244 +81,152 @@ static int set_real(const cli_option *o, const char *text, double min,
                    text, min, max);
 }
 
-static int set(cli_args *a, const cli_option *o, const char *text)
+/* "give a, b or c" */
+static int set_word(const cli_option *o, const char *text, int *place)
+{
+    char want[100] = "give ";
+
+    *place = word(o->arg, text);
+    if (*place >= 0)
+        return 0;
+    for (const char *p = o->arg; *p;) {
+        size_t n = strcspn(p, "|"), had = strlen(want);
+        const char *next = p + n + (p[n] == '|');
+
+        snprintf(want + had, sizeof want - had, "%.*s%s", (int)n, p,
+                 !*next               ? ""
+                 : strchr(next, '|') ? ", "
+                                      : " or ");
+        p = next;
+    }
+    return wrong(o, text, want);
+}
+
+static int set_seconds(const cli_option *o, const char *text, kofn_time *out)
 {
     double seconds = 0;
-    size_t n;
-    int i;
 
-    switch (o->key) {
-    case 'o':
-        a->output = text;
-        return *text ? 0 : wrong(o, "\"\"", "give a file name");
-    case 'n':
-        a->workers_given = true;
-        return set_size(o, text, 1, 1000000, &a->workers);
-    case 's':
-        a->scheme = text;
-        a->scheme_given = true;
+    if (set_real(o, text, o->least, o->most, &seconds))
+        return EXIT_USAGE;
+    *out = (kofn_time)(seconds * 1e9);
+    return 0;
+}
+
+static int set_number(const cli_option *o, const char *text, size_t *out)
+{
+    return set_size(o, text, (size_t)o->least,
+                    o->most > 0 ? (size_t)o->most : INT64_MAX, out);
+}
+
+static int set_choice(const cli_option *o, const char *text, int *out)
+{
+    if (set_word(o, text, out))
+        return EXIT_USAGE;
+    *out += (int)o->least;
+    return 0;
+}
+
+static int set_unsigned(const cli_option *o, const char *text, unsigned *out)
+{
+    size_t n;
+
+    if (set_number(o, text, &n))
+        return EXIT_USAGE;
+    *out = (unsigned)n;
+    return 0;
+}
+
+static int set_value(cli_args *a, const cli_option *o, const char *text)
+{
+    void *at = (char *)a + o->at;
+    int place;
+
+    switch (o->kind) {
+    case CLI_FLAG:
+        *(bool *)at = true;
         return 0;
-    case 'p':
-        a->port = text;
-        return cli_is_address(text) ||
-                       word("threads|sim|processes|mpi", text) >= 0
-                   ? 0
-                   : wrong(o, text, "give threads, sim, processes, mpi, "
-                                    "tcp://*:PORT or ipc://PATH");
-    case 'r':
-        return set_size(o, text, 1, 1000000000, &a->rounds);
-    case 'd':
-        return set_real(o, text, 1e-6, 1 - 1e-6, &a->damping);
-    case 't':
-        return set_real(o, text, 1e-300, 1e300, &a->tol);
-    case 'm':
-        return set_size(o, text, 1, 1000000000, &a->max_iter);
-    case 'e':
-        a->events = text;
-        return 0;
-    case 'w':
-        a->weather_text = text;
-        return kofn_weather_parse(&a->weather, text)
-                   ? cli_say(EXIT_USAGE, "--%s", kofn_errmsg())
-                   : 0;
-    case 1000:
-        i = word(o->arg, text);
-        a->job.in_flight = (kofn_in_flight)i;
-        return i >= 0 ? 0 : wrong(o, text, "give ledger, keep or abort");
-    case 1001:
-        i = word(o->arg, text);
-        a->job.below = (kofn_below)i;
-        a->below_given = true;
-        return i >= 0 ? 0 : wrong(o, text, "give refuse, pause or degrade");
-    case 1002:
-        if (set_real(o, text, 1e-6, 1e9, &seconds))
+    case CLI_WORD:
+        if (set_word(o, text, &place))
             return EXIT_USAGE;
-        a->job.patience = (kofn_time)(seconds * 1e9);
-        return 0;
-    case 1003:
-        if (set_real(o, text, 0, 1e9, &a->job.late))
-            return EXIT_USAGE;
-        if (a->job.late > 0 && a->job.late < 1)
-            return wrong(o, text, "give 0 or a factor of at least 1");
-        a->job.late = a->job.late > 0 ? a->job.late : -1;
-        return 0;
-    case 1014:
-        if (set_real(o, text, 0, 1e9, &seconds))
-            return EXIT_USAGE;
-        a->job.lease = seconds > 0 ? 1 + (kofn_time)(seconds * 1e9) : -1;
-        return 0;
-    case 1004:
-        if (set_size(o, text, 1, 10000, &n))
-            return EXIT_USAGE;
-        a->job.pieces = (unsigned)n;
-        return 0;
-    case 1005:
-        return set_real(o, text, 1e-300, 1, &a->job.tolerance);
-    case 1006:
-        if (set_size(o, text, 0, INT64_MAX, &n))
-            return EXIT_USAGE;
-        a->seed = n;
-        return 0;
-    case 1007:
-        a->job.journal = text;
-        return 0;
-    case 1060:
-        a->job.metrics = text;
-        return *text ? 0 : wrong(o, "\"\"", "give a file name");
-    case 1061:
-        a->job.trace = text;
-        return *text ? 0 : wrong(o, "\"\"", "give a file name");
-    case 1062:
-        a->checkpoint = text;
-        return *text ? 0 : wrong(o, "\"\"", "give a folder");
-    case 1063:
-        a->resume = true;
-        return 0;
-    case 1070:
-        return set_size(o, text, 1, 1000000, &a->least);
-    case 1071:
-        a->keys = text;
-        return *text ? 0 : wrong(o, "\"\"", "give a folder");
-    case 1072:
-        a->insecure = true;
-        return 0;
-    case 1077:
-        a->worker = text;
-        return 0;
-    case 1078:
-        a->seats_given = true;
-        return set_size(o, text, 0, 1000000, &a->job.seats);
-    case 1079:
-        if (set_real(o, text, 1e-3, 1e9, &seconds))
-            return EXIT_USAGE;
-        a->job.start_within = (kofn_time)(seconds * 1e9);
-        return 0;
-    case 1073:
-        return set_real(o, text, 0, 1e9, &a->grace);
-    case 1074:
-        a->data_path = text;
-        return *text ? 0 : wrong(o, "\"\"", "give a folder");
-    case 1075:
-        return set_size(o, text, 1, SIZE_MAX / 2, &a->memory);
-    case 1076:
-        a->staged = true;
-        return 0;
-    case 1008:
-        a->dtype = text;
-        return word(o->arg, text) >= 0 ? 0 : wrong(o, text, "give f8 or f4");
-    case 1009:
-        return set_size(o, text, 1, 1000000000, &a->rows);
-    case 1010:
-        a->show = true;
-        return 0;
-    case 1011:
-        i = word(o->arg, text);
-        a->job.errors = (kofn_errors)i;
-        return i >= 0 ? 0 : wrong(o, text, "give none, detect, adversarial or "
-                                           "probabilistic");
-    case 1012:
-        if (set_size(o, text, 1, 1000000000, &n))
-            return EXIT_USAGE;
-        a->job.quarantine = (unsigned)n;
-        return 0;
-    case 1013:
-        a->job.beyond = true;
-        return 0;
-    case 1040:
-        a->model_option = o->name;
-        return set_size(o, text, 1, KOFN_AET_MOST_N, &a->model.n);
-    case 1041:
-        a->model_option = o->name;
-        return set_size(o, text, 1, KOFN_AET_MOST_N, &a->model.d);
-    case 1042:
-        a->model_option = o->name;
-        return set_real(o, text, 0, KOFN_AET_MOST_P, &a->model.p);
-    case 1043:
-        a->model_option = o->name;
-        return set_real(o, text, 0, 1e100, &a->model.t_cp);
-    case 1044:
-        a->model_option = o->name;
-        return set_real(o, text, 0, 1e100, &a->model.t_cm);
-    case 1020:
-        i = word(o->arg, text);
-        a->regress.loss = (kofn_loss)i;
-        return i >= 0 ? 0 : wrong(o, text, "give ls, logistic or poisson");
-    case 1021:
-        return set_real(o, text, 0, 1e100, &a->regress.ridge);
-    case 1022:
-        a->kernel = text;
-        return 0;
-    case 1023:
-        i = word(o->arg, text);
-        a->regress.descent = (kofn_descent)i;
-        return i >= 0 ? 0 : wrong(o, text, "give gd, nesterov or sgd");
-    case 1024:
-        i = word(o->arg, text);
-        a->regress.rule = (kofn_step_rule)i;
-        return i >= 0 ? 0 : wrong(o, text, "give none, exact, armijo or grid");
-    case 1025:
-        return set_real(o, text, 1e-300, 1e300, &a->regress.step);
-    case 1026:
-        if (set_size(o, text, 1, 1000000000, &n))
-            return EXIT_USAGE;
-        a->regress.max_iterations = (unsigned)n;
-        return 0;
-    case 1027:
-        a->test_X = text;
-        return 0;
-    case 1028:
-        a->history = text;
-        return *text ? 0 : wrong(o, "\"\"", "give a file name");
-    case 1029:
-        if (set_size(o, text, 1, 1000000000, &n))
-            return EXIT_USAGE;
-        a->regress.batches = (unsigned)n;
-        return 0;
-    case 1030:
-        a->regress.intercept = true;
-        return 0;
-    case 1031:
-        a->standardise = true;
-        return 0;
-    case 1032:
-        a->labels = text;
-        return 0;
-    case 1033:
-        a->points = text;
-        return 0;
-    case 1050:
-        return set_size(o, text, 1, 4, &a->scenario);
-    case 1051:
-        return set_real(o, text, 0.001, 1000, &a->scale);
-    case 1052:
-        a->stale = 1 + word(o->arg, text);
-        return a->stale ? 0 : wrong(o, text, "give fifo, latest or reset");
-    case 1090:
-        a->masterless = true;
-        return 0;
-    case 1091:
-        a->decode = word(o->arg, text);
-        return a->decode >= 0
-                   ? 0
-                   : wrong(o, text, "give auto, replicated or distributed");
-    case 1092:
-        a->reach = text;
-        return 0;
-    case 1093:
-        return set_size(o, text, 1, 4096, &a->confirm);
-    case 'v':
-        a->verify = true;
-        return 0;
-    case 'j':
-        a->json = true;
-        return 0;
-    case 'q':
-        a->quiet = true;
-        return 0;
-    default:
-        a->help = true;
-        return 0;
+        break;
+    case CLI_FILE:
+        if (!*text)
+            return wrong(o, "\"\"", "give a file name");
+        break;
+    case CLI_DIR:
+        if (!*text)
+            return wrong(o, "\"\"", "give a folder");
+        break;
+    case CLI_CHOICE:
+        return set_choice(o, text, at);
+    case CLI_SIZE:
+        return set_number(o, text, at);
+    case CLI_UNSIGNED:
+        return set_unsigned(o, text, at);
+    case CLI_REAL:
+        return set_real(o, text, o->least, o->most, at);
+    case CLI_SECONDS:
+        return set_seconds(o, text, at);
+    case CLI_TEXT:
+    case CLI_PAIR:
+        break;
     }
+    *(const char **)at = text;
+    return 0;
+}
+
+static int set(cli_args *a, const cli_option *o, const char *text)
+{
+    int code = set_value(a, o, text);
+
+    if (!code && o->given && o->kind != CLI_PAIR)
+        *(bool *)((char *)a + o->given) = true;
+    if (o->in == IN_MODEL)
+        a->model_option = o->name;
+    return !code && o->check ? o->check(a, o, text) : code;
+}
+
+/* ---- what a few of them have to check beside ------------------------------ */
+
+int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
+{
+    (void)a;
+    return cli_is_address(text) || word("threads|sim|processes|mpi", text) >= 0
+               ? 0
+               : wrong(o, text, "give threads, sim, processes, mpi, "
+                                "tcp://*:PORT or ipc://PATH");
+}
+
+int cli_read_weather(cli_args *a, const cli_option *o, const char *text)
+{
+    (void)o;
+    return kofn_weather_parse(&a->weather, text)
+               ? cli_say(EXIT_USAGE, "--%s", kofn_errmsg())
+               : 0;
+}
+
+/* 0 is never; in the library that is below 0. */
+int cli_check_late(cli_args *a, const cli_option *o, const char *text)
+{
+    if (a->job.late > 0 && a->job.late < 1)
+        return wrong(o, text, "give 0 or a factor of at least 1");
+    a->job.late = a->job.late > 0 ? a->job.late : -1;
+    return 0;
+}
+
+int cli_check_lease(cli_args *a, const cli_option *o, const char *text)
+{
+    (void)o;
+    a->job.lease = strtod(text, NULL) > 0 ? 1 + a->job.lease : -1;
+    return 0;
+}
+
+/* ---- the parser ----------------------------------------------------------- */
+
+/* What getopt_long is to answer: the letter, or a number above all letters. */
+static int key_of(const cli_option *o)
+{
+    return o->letter ? o->letter : UCHAR_MAX + 1 + (int)(o - cli_options);
 }
 
 /* The table as getopt_long wants it. */
@@ -327,13 +236,14 @@ static void getopt_tables(const cli_command *c, struct option *longs,
     size_t n = 0;
 
     *shorts++ = ':';
-    for (const cli_option *o = cli_options; o->key; o++) {
+    for (const cli_option *o = cli_options; o->name; o++) {
         if (!(o->in & c->bit))
             continue;
-        longs[n++] = (struct option){
-            o->name, o->arg ? required_argument : no_argument, NULL, o->key};
-        if (o->key < 256) {
-            *shorts++ = (char)o->key;
+        longs[n++] =
+            (struct option){o->name, o->arg ? required_argument : no_argument,
+                            NULL, key_of(o)};
+        if (o->letter) {
+            *shorts++ = o->letter;
             if (o->arg)
                 *shorts++ = ':';
         }
@@ -357,9 +267,9 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
 {
     const cli_option *o = cli_options;
 
-    while (o->key && (o->key != optopt || !(o->in & c->bit)))
+    while (o->name && (key_of(o) != optopt || !(o->in & c->bit)))
         o++;
-    if (o->key)
+    if (o->name)
         return cli_say(EXIT_USAGE, "--%s %s; see kofn %s --help", o->name,
                        bare ? "needs a value" : "takes no value", c->name);
     if (optopt)
@@ -426,14 +336,14 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
 
         if (key == ':' || key == '?')
             return bad_option(c, key == ':', argv[optind - 1]);
-        while (o->key != key)
+        while (key_of(o) != key)
             o++;
         code = set(a, o, optarg);
-        if (!code && o->key == 1027) { /* the one option with two values */
+        if (!code && o->kind == CLI_PAIR) {
             if (optind >= argc)
-                return cli_say(EXIT_USAGE, "--test needs two files, points "
-                               "and their labels");
-            a->test_y = argv[optind++];
+                return cli_say(EXIT_USAGE, "--%s needs two files, points and "
+                               "their labels", o->name);
+            *(const char **)((char *)a + o->given) = argv[optind++];
         }
         if (code)
             return code;

@@ -85,10 +85,31 @@ enum {
     IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS
 };
 
+/* What an option's value becomes. */
+typedef enum cli_kind {
+    CLI_FLAG,     /* bool: it was given                          */
+    CLI_TEXT,     /* const char *                                */
+    CLI_FILE,     /* ... that is not empty                       */
+    CLI_DIR,
+    CLI_WORD,     /* ... one of the words of `arg`               */
+    CLI_PAIR,     /* ... and the argument after it, to `given`   */
+    CLI_CHOICE,   /* int or enum: `least` and the word's place   */
+    CLI_SIZE,     /* size_t or uint64_t; most 0: 2^63 - 1        */
+    CLI_UNSIGNED, /* unsigned                                    */
+    CLI_REAL,     /* double                                      */
+    CLI_SECONDS   /* kofn_time                                   */
+} cli_kind;
+
 typedef struct cli_option {
-    int key; /* a letter where there is a short form */
+    char letter; /* of a short form, or 0 */
     const char *name, *arg, *help;
     unsigned in;
+    cli_kind kind;
+    double least, most; /* of numbers                                   */
+    size_t at;          /* where it goes in cli_args                    */
+    size_t given;       /* a bool there that says it was; 0: there is none */
+    /* What there is to do beside; NULL: nothing. */
+    int (*check)(cli_args *a, const struct cli_option *o, const char *text);
 } cli_option;
 
 typedef struct cli_command {
@@ -99,9 +120,14 @@ typedef struct cli_command {
     int (*run)(cli_args *a);
 } cli_command;
 
-extern const cli_option cli_options[]; /* ends with key 0 */
+extern const cli_option cli_options[]; /* ends with a NULL name */
 extern const cli_command cli_commands[]; /* ends with a NULL name */
 
+/* Checks of options in the table: 0, or the exit code after a message. */
+int cli_check_port_name(cli_args *a, const cli_option *o, const char *text);
+int cli_read_weather(cli_args *a, const cli_option *o, const char *text);
+int cli_check_late(cli_args *a, const cli_option *o, const char *text);
+int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
 

@@ -33,8 +33,8 @@ static void option_names(const cli_option *o, char *out, size_t size)
 {
     size_t n = 0;
 
-    if (o->key < 256)
-        n = (size_t)snprintf(out, size, "-%c, ", o->key);
+    if (o->letter)
+        n = (size_t)snprintf(out, size, "-%c, ", o->letter);
     else
         n = (size_t)snprintf(out, size, "    ");
     snprintf(out + n, size - n, "--%s%s%s", o->name, o->arg ? " " : "",
@@ -47,7 +47,7 @@ static void help_options(FILE *f, const cli_command *c)
 {
     char names[80];
 
-    for (const cli_option *o = cli_options; o->key; o++) {
+    for (const cli_option *o = cli_options; o->name; o++) {
         if (!(o->in & c->bit))
             continue;
         option_names(o, names, sizeof names);
@@ -168,7 +168,7 @@ static void man_options(FILE *f)
 {
     fputs(".SH OPTIONS\nEach command takes those that apply to it; "
           "its \\-\\-help lists them.\n", f);
-    for (const cli_option *o = cli_options; o->key; o++) {
+    for (const cli_option *o = cli_options; o->name; o++) {
         char names[80];
 
         option_names(o, names, sizeof names);
