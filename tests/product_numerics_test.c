@@ -75,8 +75,13 @@ static double try_set(pair *p, const uint32_t *set, size_t k, tally *t)
     t->sets++;
     for (int type = 0; type < 2; type++) {
         kf_decoder *d;
+        kofn_status st = kf_decoder_new(&d, p->f[type].code, set, k, false);
 
-        assert_ok(kf_decoder_new(&d, p->f[type].code, set, k, false));
+        if (st == KOFN_TOOFEW && k < p->f[type].plan->layout.threshold) {
+            t->refused += type == 1; /* not any so many are enough, and it says so */
+            continue;
+        }
+        assert_ok(st);
         count(t, type, error_of(&p->f[type], d), d);
         t->refused += type == 1 && d->predicted > 1e-4;
         noise = d->noise;
@@ -393,7 +398,8 @@ static void khatri_rao(void **state)
     assert_at_most(random.error[1], 1e-4);
     assert_at_most(racks.error[0], 1e-12);
     assert_at_most(sought.error[0], 1e-10);
-    assert_at_most(sought.error[1], 2e-3);
+    /* what is predicted for a noise of 2e4, beyond which no search has come */
+    assert_at_most(sought.error[1], 6e-8 * 2e4 * sqrt(6.5 + 0.8 * 64));
     assert_at_most(sought.slack, 60);
 }
 

@@ -5,10 +5,10 @@
  * those still at work are *late*: what they owe is asked of others as well, the
  * idle first, and whichever answer comes first counts.  Each worker that becomes
  * ready puts this off, for where there are fewer cores than workers they finish
- * one after the other and none of them is late.  Who was late and answered
- * nothing until the round was over would better have been waited for less: the
+ * one after the other and none of them is late.  Where something late had not
+ * come when the round was over, it would better have been waited for less: the
  * next time it is half of that, down to a quarter, and twice as much again when
- * the late answered after all.
+ * all of it came after all.
  *
  * A worker that owes an answer for `lease`, and for many times as long as
  * others took, is *given up*: its seat is free for another, and a round that
