@@ -13,6 +13,7 @@ typedef enum mode {
     NEEDS,      /* of a piece, as fast as it can, reading all */
     WRONG,      /* needs of what there is not                 */
     RESULTS,    /* that nobody asked for, long ones           */
+    POLITE,     /* of a piece, when it has the last, for ever */
     GREEDY,     /* asks now and then, and takes nothing       */
     FLEETING_ONES /* comes and goes                           */
 } mode;
@@ -25,7 +26,7 @@ typedef struct hostile {
     atomic_size_t sent;
     kofn_peer head;
     uint64_t job, block;
-    bool welcome, gone;
+    bool welcome, gone, has; /* has: what it asked for */
 } hostile;
 
 static void say(hostile *h, kf_head head, size_t body_bytes)
@@ -62,6 +63,7 @@ static bool listen(hostile *h, kofn_time atmost)
     } else if (!kf_head_read(&head, k.head, k.head_bytes)) {
         h->welcome |= head.type == KF_WIRE_WELCOME;
         h->job = head.job;
+        h->has |= head.type == KF_WIRE_PIECE || head.type == KF_WIRE_STORE;
         if (head.type == KF_WIRE_STORE) { /* rounds wait for it */
             h->block = head.id;
             say(h, (kf_head){.type = KF_WIRE_STORED, .id = head.id}, 0);
@@ -90,6 +92,11 @@ static void annoy(hostile *h)
     case GREEDY:
         if (h->block)
             say(h, piece, 0);
+        break;
+    case POLITE:
+        if (h->block && h->has)
+            say(h, piece, 0);
+        h->has = h->has && !h->block;
         break;
     case WRONG:
         say(h, wrong, 0);
@@ -279,6 +286,29 @@ static void pieces_that_are_not_taken(void **state)
     free(c);
 }
 
+/* Who asks for its block over and over gets it a few times. */
+static void pieces_without_end(void **state)
+{
+    case_of *c = calloc(1, sizeof *c);
+    const port *p;
+    size_t all;
+
+    (void)state;
+    assert_non_null(c);
+    begin(c, POLITE, NULL);
+    p = (const port *)c->port;
+    for (uint64_t i = 0; p->workers < 4 || !p->worker[3]->block; i++)
+        right_round(c, i);
+    all = 4 * kofn_block_bytes(p->worker[3]->block) + 1024 * PIECE_COST;
+    for (uint64_t i = 0; p->worker[3]->served <= all; i++)
+        right_round(c, i);
+    for (uint64_t i = 0; i < 300; i++)
+        right_round(c, i);
+    assert_true(p->worker[3]->served <= all + 65536 + PIECE_COST);
+    finish(c);
+    free(c);
+}
+
 /* Who comes and goes gets a number each time; how many is bounded by time. */
 static void those_who_come_and_go(void **state)
 {
@@ -296,6 +326,42 @@ static void those_who_come_and_go(void **state)
     spent = c->port->now(c->port) - start;
     assert_true((double)p->workers <=
                 5 + FLEETING + FLEETING_RATE * (1 + (double)spent * 1e-9));
+    finish(c);
+    free(c);
+}
+
+static bool wants(const case_of *c, uint32_t id, kf_head h, size_t bytes)
+{
+    port *p = (port *)c->port;
+    unsigned char head[KF_HEAD];
+
+    h.job = p->job;
+    kf_head_write(head, &h);
+    return kf_away_wanted(p, id < p->workers ? p->worker[id]->peer : 4711, head,
+                          sizeof head, bytes);
+}
+
+/* Of a long body nothing is kept that is not the result of a task in hand. */
+static void long_bodies_that_nobody_wants(void **state)
+{
+    kf_head result = {.type = KF_WIRE_RESULT, .task = 4711};
+    case_of *c = calloc(1, sizeof *c);
+    worker *w;
+
+    (void)state;
+    assert_non_null(c);
+    begin(c, 0, NULL);
+    w = ((port *)c->port)->worker[0];
+    assert_false(wants(c, 0, result, 8 << 20));
+    assert_ok(kf_grow(&w->errand, &w->errand_cap, w->errands, sizeof *w->errand));
+    w->errand[w->errands++] = (errand){.task = 4711, .bytes = 8 << 20};
+    assert_true(wants(c, 0, result, 8 << 20));
+    assert_false(wants(c, 0, result, 9 << 20));
+    assert_false(wants(c, 1, result, 8 << 20));
+    assert_false(wants(c, UINT32_MAX, result, 8 << 20));
+    result.type = KF_WIRE_NEED;
+    assert_false(wants(c, 0, result, 8 << 20));
+    w->errands--;
     finish(c);
     free(c);
 }
@@ -326,7 +392,9 @@ int main(void)
         cmocka_unit_test(needs_of_nothing),
         cmocka_unit_test(results),
         cmocka_unit_test(pieces_that_are_not_taken),
+        cmocka_unit_test(pieces_without_end),
         cmocka_unit_test(those_who_come_and_go),
+        cmocka_unit_test(long_bodies_that_nobody_wants),
         cmocka_unit_test(blocks_are_not_kept_back),
     };
 

@@ -647,6 +647,29 @@ static void long_work_is_no_silence(void **state)
     kofn_plan_free(p);
 }
 
+/* While fewer than half have answered it lasts ten times as long: what the work
+ * takes is not yet known. */
+static void one_answer_is_not_the_rule(void **state)
+{
+    kofn_plan *p = make_plan("uncoded", 4, 8);
+    body b;
+
+    (void)state;
+    body_open(&b, p, &leasing);
+    populate(&b, 4);
+    say(&b, KOFN_EV_BEGIN, 0);
+    b.now = 10;
+    answer_worker(&b, 0);
+    for (b.now = 1000; b.now < 10000; b.now += 100)
+        say(&b, KOFN_EV_ALARM, 0);
+    assert_true(b.running);
+    b.now = 10010;
+    say(&b, KOFN_EV_ALARM, 0);
+    assert_int_equal(b.ended, KOFN_TOOFEW);
+    body_close(&b);
+    kofn_plan_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -671,6 +694,7 @@ int main(void)
         cmocka_unit_test(the_mute_are_given_up_and_named),
         cmocka_unit_test(others_take_the_seats_of_the_mute),
         cmocka_unit_test(long_work_is_no_silence),
+        cmocka_unit_test(one_answer_is_not_the_rule),
     };
 
     return cmocka_run_group_tests_name("core_faults", tests, NULL, NULL);

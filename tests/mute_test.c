@@ -151,6 +151,26 @@ static void rounds_go_on_and_keep_nothing(void **state)
     }
 }
 
+/* However many of its tasks are cancelled before it is given up, a bounded
+ * number is remembered. */
+static void what_is_remembered_is_bounded(void **state)
+{
+    size_t most = 0;
+    stuck s;
+
+    (void)state;
+    stuck_up(&s, "gc:d=2", true);
+    s.p->opt.silence = 100 * KOFN_SECOND; /* which is long to give it up */
+    for (size_t round = 0; round < 1100; round++) {
+        assert_ok(next_round(&s, NULL));
+        for (size_t i = 0; i < N; i++)
+            most = kf_max(most, s.p->worker[i]->errands);
+    }
+    assert_true(atomic_load(&s.t.sprung));
+    assert_in_range(most, 1000, 1025);
+    stuck_down(&s);
+}
+
 /* ---- who never stores ------------------------------------------------------------- */
 
 typedef struct silence {
@@ -276,6 +296,150 @@ static void who_never_stores_is_given_up(void **state)
         try_silence(&cases[i]);
 }
 
+/* ---- how long a block may take ------------------------------------------------------ */
+
+/* A port whose workers come at once; how long each has been at its block, and
+ * whether it has it, is the test's to say. */
+typedef struct stage {
+    kofn_port base;
+    kofn_msg queue[64];
+    size_t first, count;
+    kofn_time spent[N]; /* at its block */
+    bool stores[N];
+    unsigned given_up;  /* a bit for each */
+} stage;
+
+static kofn_status stage_send(kofn_port *base, kofn_msg *m)
+{
+    stage *p = (stage *)base;
+
+    if (m->type == KOFN_MSG_STORE && p->stores[m->worker])
+        p->queue[p->count++] = (kofn_msg){.type = KOFN_MSG_STORED,
+                                          .worker = m->worker};
+    if (m->type == KOFN_MSG_GIVE_UP)
+        p->given_up |= 1u << m->worker;
+    kofn_block_drop(m->block);
+    kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->result);
+    return KOFN_OK;
+}
+
+static kofn_status stage_wait(kofn_port *base, kofn_time until,
+                              kofn_time atmost, kofn_msg *m)
+{
+    stage *p = (stage *)base;
+
+    (void)until;
+    (void)atmost;
+    if (p->first == p->count)
+        return KOFN_AGAIN;
+    *m = p->queue[p->first++];
+    return KOFN_OK;
+}
+
+static kofn_time stage_now(kofn_port *base)
+{
+    (void)base;
+    return wall();
+}
+
+static void stage_close(kofn_port *base)
+{
+    free(base);
+}
+
+static kofn_time stage_storing(kofn_port *base, uint32_t id)
+{
+    return ((stage *)base)->spent[id];
+}
+
+/* Who is given up, where the lease is a second. */
+static unsigned given_up(const kofn_time spent[N], unsigned stores)
+{
+    const rig_kind k = {.spec = "mds:k=4", .workers = N, .m = 40, .n = 9, .p = 1};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    stage *p = calloc(1, sizeof *p);
+    unsigned who;
+    rig r;
+
+    p->base = (kofn_port){.name = "stage", .workers = N, .send = stage_send,
+                          .wait = stage_wait, .now = stage_now,
+                          .close = stage_close, .storing = stage_storing};
+    for (uint32_t i = 0; i < N; i++) {
+        p->queue[p->count++] = (kofn_msg){.type = KOFN_MSG_HELLO, .worker = i};
+        p->spent[i] = spent[i];
+        p->stores[i] = stores >> i & 1;
+    }
+    o.lease = KOFN_SECOND;
+    o.below = KOFN_BELOW_PAUSE;
+    rig_inputs(&r, &k);
+    assert_ok(kofn_open(&r.job, r.plan, &p->base, &o));
+    assert_ok(rig_place(&r));
+    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 20, NULL), KOFN_AGAIN);
+    who = p->given_up;
+    rig_down(&r);
+    return who;
+}
+
+#define MS (KOFN_SECOND / 1000)
+
+static void what_others_took_counts(void **state)
+{
+    (void)state;
+    /* Before half of them have a block: ten leases. */
+    assert_int_equal(given_up((kofn_time[]){9000 * MS, 0, 0, 0}, 0), 0);
+    assert_int_equal(given_up((kofn_time[]){11000 * MS, 0, 0, 0}, 0), 1);
+    assert_int_equal(given_up((kofn_time[]){11000 * MS, 0, 0, 0}, 8), 1);
+    /* Then one, and 50 times what half of them took. */
+    assert_int_equal(given_up((kofn_time[]){900 * MS, 0, 1, 1}, 12), 0);
+    assert_int_equal(given_up((kofn_time[]){1100 * MS, 0, 1, 1}, 12), 1);
+    assert_int_equal(given_up((kofn_time[]){4000 * MS, 0, 100 * MS, 100 * MS},
+                              12), 0);
+    assert_int_equal(given_up((kofn_time[]){6000 * MS, 5500 * MS, 100 * MS,
+                                            100 * MS}, 12), 3);
+}
+
+/* A second for each MiB, and what the worker waits for us. */
+static void what_does_not_count(void **state)
+{
+    const rig_kind k = {.spec = "uncoded", .workers = 1, .m = 1024, .n = 512,
+                        .p = 1};
+    kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
+    kofn_port *base;
+    kofn_time at;
+    worker *w;
+    mute m;
+    fleet f;
+    rig r;
+
+    (void)state;
+    away.workers = 1;
+    rig_inputs(&r, &k);
+    fleet_init(&f, NULL);
+    assert_ok(kofn_port_away(&base, loop_hub(&f.net), &away));
+    assert_ok(kofn_open(&r.job, r.plan, base, NULL));
+    assert_ok(rig_place(&r));
+    m = (mute){.t = loop_spoke(&f.net)};
+    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    while (((port *)base)->workers == 0 || !((port *)base)->worker[0]->block) {
+        mute_turn(&m, false);
+        assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 1000, NULL), KOFN_AGAIN);
+    }
+    w = ((port *)base)->worker[0];
+    assert_int_equal(w->storing, -4 * KOFN_SECOND);
+    at = kf_away_storing(base, 0);
+    assert_true(at >= -4 * KOFN_SECOND);
+    w->alone -= 10 * KOFN_SECOND;
+    assert_true(kf_away_storing(base, 0) >= at + 10 * KOFN_SECOND);
+    w->asked = 1; /* for a piece, and has none yet */
+    assert_int_equal(kf_away_storing(base, 0), w->storing);
+    w->asked = 0;
+    m.t->close(m.t, 0);
+    rig_down(&r);
+    fleet_down(&f);
+}
+
 /* Nobody comes: the round says so when the time for that is over. */
 static void nobody_comes(void **state)
 {
@@ -304,7 +468,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_round_ends_and_names_it),
         cmocka_unit_test(rounds_go_on_and_keep_nothing),
+        cmocka_unit_test(what_is_remembered_is_bounded),
         cmocka_unit_test(who_never_stores_is_given_up),
+        cmocka_unit_test(what_others_took_counts),
+        cmocka_unit_test(what_does_not_count),
         cmocka_unit_test(nobody_comes),
     };
 
