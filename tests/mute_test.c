@@ -46,7 +46,7 @@ static void hear(void *ud, const char *words)
     s->told += strstr(words, "answers nothing") != NULL;
 }
 
-static void stuck_up(stuck *s, const char *spec, bool packets)
+static void stuck_up(stuck *s, const char *spec, bool packets, kofn_time lease)
 {
     rig_kind k = {.spec = spec, .workers = N, .m = 40, .n = 9, .p = 1,
                   .op = KOFN_SUM};
@@ -55,7 +55,7 @@ static void stuck_up(stuck *s, const char *spec, bool packets)
     kofn_port *base;
 
     *s = (stuck){.packets = packets, .t.caught = ATOMIC_FLAG_INIT};
-    o.lease = KOFN_SECOND / 5;
+    o.lease = lease;
     away.silence = KOFN_SECOND / 20;
     away.news = hear;
     away.ud = s;
@@ -98,7 +98,7 @@ static void the_round_ends_and_names_it(void **state)
         kofn_report rep;
         stuck s;
 
-        stuck_up(&s, "uncoded", packets);
+        stuck_up(&s, "uncoded", packets, KOFN_SECOND / 5);
         assert_int_equal(next_round(&s, &rep), KOFN_TOOFEW);
         assert_true(atomic_load(&s.t.sprung));
         assert_non_null(strstr(kofn_errmsg(), "worker 2 was given up"));
@@ -128,7 +128,7 @@ static void rounds_go_on_and_keep_nothing(void **state)
         kofn_time end;
         stuck s;
 
-        stuck_up(&s, "gc:d=2", packets);
+        stuck_up(&s, "gc:d=2", packets, KOFN_SECOND / 5);
         end = kf_clock() + AT_MOST;
         while (named == 0 && kf_clock() < end) {
             kofn_report rep;
@@ -159,7 +159,7 @@ static void what_is_remembered_is_bounded(void **state)
     stuck s;
 
     (void)state;
-    stuck_up(&s, "gc:d=2", true);
+    stuck_up(&s, "gc:d=2", true, -1);
     s.p->opt.silence = 100 * KOFN_SECOND; /* which is long to give it up */
     for (size_t round = 0; round < 1100; round++) {
         assert_ok(next_round(&s, NULL));
@@ -340,7 +340,7 @@ static kofn_status stage_wait(kofn_port *base, kofn_time until,
 static kofn_time stage_now(kofn_port *base)
 {
     (void)base;
-    return wall();
+    return kf_clock();
 }
 
 static void stage_close(kofn_port *base)
