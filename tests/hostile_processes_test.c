@@ -105,7 +105,7 @@ static void happen(run *r, tally *t)
 {
     size_t who = (size_t)kf_rng_below(&r->r, HONEST);
 
-    if (r->stopped && yard_now() >= r->go_on) {
+    if (r->stopped && kf_clock() >= r->go_on) {
         yard_signal(r->stopped, SIGCONT);
         r->stopped = 0;
     }
@@ -113,7 +113,7 @@ static void happen(run *r, tally *t)
         return;
     if (kf_rng_below(&r->r, 2) && !r->stopped) {
         r->stopped = r->honest[who];
-        r->go_on = yard_now() + 8 * MILLI * (kofn_time)kf_rng_below(&r->r, 80);
+        r->go_on = kf_clock() + 8 * MILLI * (kofn_time)kf_rng_below(&r->r, 80);
         yard_signal(r->stopped, SIGSTOP);
     } else if (r->honest[who] != r->stopped && r->hands < MOST) {
         yard_signal(r->honest[who], SIGKILL);
@@ -127,18 +127,18 @@ static void happen(run *r, tally *t)
 
 static kofn_status play(run *r, tally *t)
 {
-    kofn_time began = yard_now();
+    kofn_time began = kf_clock();
     kofn_status st;
 
     rig_spoil(&r->x);
     assert_ok(kofn_begin(r->x.job, &r->x.x, &r->x.y));
     while ((st = kofn_pump(r->x.job, MILLI, NULL)) == KOFN_AGAIN) {
         happen(r, t);
-        if (yard_now() - began > 100 * KOFN_SECOND * SLACK)
+        if (kf_clock() - began > 100 * KOFN_SECOND * SLACK)
             fail_msg("run %d: a round hangs", (int)r->seed);
     }
-    if (yard_now() - began > t->longest)
-        t->longest = yard_now() - began;
+    if (kf_clock() - began > t->longest)
+        t->longest = kf_clock() - began;
     return st;
 }
 

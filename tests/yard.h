@@ -80,14 +80,14 @@ static inline int yard_plague(const yard_life *life)
 {
     kofn_zmq_options z = {.silence = life->silence, .insecure = true};
     hostile h = {.r = kf_rng_stream(life->hostile, KF_FOR_DATA, 31, 0)};
-    kofn_time seen = yard_now();
+    kofn_time seen = kf_clock();
     size_t told = 0;
 
     if (kofn_zmq_connect(&h.t, life->address, &z))
         return 4;
-    while (yard_now() - seen < life->patience) {
+    while (kf_clock() - seen < life->patience) {
         plague_turn(&h);
-        seen = h.here ? yard_now() : seen;
+        seen = h.here ? kf_clock() : seen;
         atomic_fetch_add(yard_sent, h.sent - told);
         told = h.sent;
     }
