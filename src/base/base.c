@@ -125,13 +125,11 @@ char *kf_strdup(const char *s)
     return p;
 }
 
-kofn_status kf_grow(void *p, size_t *cap, size_t used, size_t size)
+kofn_status kf_grow_now(void *p, size_t *cap, size_t used, size_t size)
 {
     size_t want = *cap ? *cap : 8;
     void *old, *now;
 
-    if (used < *cap)
-        return KOFN_OK;
     if (want > SIZE_MAX / 2)
         return kf_nomem(SIZE_MAX);
     want *= *cap ? 2 : 1;

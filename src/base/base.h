@@ -81,6 +81,11 @@ KOFN_API char *kf_strdup(const char *s);
 
 /* Make room for one more element behind `*p`, of which `used` are in use and
  * `*cap` exist; grows by doubling. */
-KOFN_API kofn_status kf_grow(void *p, size_t *cap, size_t used, size_t size);
+KOFN_API kofn_status kf_grow_now(void *p, size_t *cap, size_t used, size_t size);
+static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
+                                  size_t size)
+{
+    return used < *cap ? KOFN_OK : kf_grow_now(p, cap, used, size);
+}
 
 #endif
