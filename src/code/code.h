@@ -139,6 +139,23 @@ kofn_status kf_cache_hidden(kf_cache *cache, const kf_decoder *d, size_t few,
                             double *hidden);
 void kf_cache_free(kf_cache *cache);
 
+/* ---- what the answers so far come to (answers.c) ---------------------------- */
+
+typedef struct kf_answers {
+    const kf_decoder *decoder; /* within the tolerance, or NULL: one answer
+                                  more is wanted ...                         */
+    bool hopeless;  /* ... and there is none that could come                 */
+    double refused; /* its predicted error, if that was all that was wrong;
+                       HUGE_VAL: there is no decoder of so many; else 0      */
+} kf_answers;
+
+/* The answers of these n rows, which ascend. */
+kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
+                             const uint32_t *rows, size_t n, double tolerance,
+                             kf_answers *out);
+/* Are n answers all that there can be? */
+bool kf_all_answered(const kofn_plan *p, size_t n);
+
 /* ---- small dense systems (solve.c) --------------------------------------- */
 
 /* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE

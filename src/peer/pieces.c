@@ -311,27 +311,20 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat)
     return KOFN_OK;
 }
 
-/* The decoder of these seats if they are enough, and accurate enough. */
-static kofn_status find_decoder(kofn_node *n, const uint32_t *seats,
-                                size_t count, const kf_decoder **out)
+/* What pieces of these seats come to; a mesh has no use for less than all. */
+static kofn_status judge(const kofn_node *n, const uint32_t *seats,
+                         size_t count, kf_answers *a)
 {
-    const kf_decoder *d;
-    kofn_status st = kf_cache_get(n->cache, seats, count, false, &d);
-
-    *out = NULL;
-    if (st == KOFN_TOOFEW || st == KOFN_UNSTABLE)
-        return KOFN_OK;
-    TRY(st);
-    if (d->whole && d->predicted <= n->opt.tolerance)
-        *out = d;
+    TRY(kf_answers_judge(n->cache, n->plan, seats, count, n->opt.tolerance,
+                         a));
+    if (a->decoder && !a->decoder->whole)
+        a->decoder = NULL;
     return KOFN_OK;
 }
 
 /* All that can come has come and does not do. */
-static kofn_status check_hopeless(const kofn_node *n, const kf_cluster *c)
+static kofn_status hopeless(const kofn_node *n, const kf_cluster *c)
 {
-    if (c->count < n->plan->layout.max_seats)
-        return KOFN_OK;
     return kf_fail(KOFN_UNSTABLE, "the pieces of all %zu seats do not decode "
                    "within %g; choose another basis or a larger tolerance",
                    c->count, n->opt.tolerance);
@@ -387,14 +380,16 @@ static kofn_status tell_members(kofn_node *n)
 static kofn_status try_decide(kofn_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
+    kf_answers a;
 
     if (c->decoder || c->count < n->plan->layout.enough ||
         !(n->mine & kf_bit(group)) || n->final ||
         kf_count_live(n) < n->opt.quorum)
         return KOFN_OK;
-    TRY(find_decoder(n, c->have, c->count, &c->decoder));
+    TRY(judge(n, c->have, c->count, &a));
+    c->decoder = a.decoder;
     if (!c->decoder)
-        return check_hopeless(n, c);
+        return a.hopeless ? hopeless(n, c) : KOFN_OK;
     n->decided |= kf_bit(group);
     if (n->opt.decoding == KOFN_DECODE_REPLICATED)
         return tell_members(n);
@@ -470,13 +465,15 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
     kf_cluster *c = &n->cluster[group];
+    kf_answers a;
 
     for (size_t i = 0; i < count; i++)
         *sound &= seats[i] < n->plan->layout.max_seats &&
                   (i == 0 || seats[i] > seats[i - 1]);
     if (!*sound || c->decoder)
         return KOFN_OK;
-    TRY(find_decoder(n, seats, count, &c->decoder));
+    TRY(judge(n, seats, count, &a));
+    c->decoder = a.decoder;
     *sound = c->decoder != NULL;
     if (c->decoder)
         n->decided |= kf_bit(group);

@@ -1,0 +1,32 @@
+/* answers.c -- what the answers so far come to: asked by the coordinator of
+ * rounds and by every node of a mesh, and answered here for both. */
+#include "code.h"
+
+#include <math.h>
+
+bool kf_all_answered(const kofn_plan *p, size_t n)
+{
+    return n / p->layout.turns >= p->layout.max_seats;
+}
+
+kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
+                             const uint32_t *rows, size_t n, double tolerance,
+                             kf_answers *out)
+{
+    const kf_decoder *d = NULL;
+    kofn_status st = KOFN_TOOFEW;
+
+    *out = (kf_answers){.decoder = NULL};
+    if (n >= p->layout.enough)
+        st = kf_cache_get(cache, rows, n, false, &d);
+    if (st == KOFN_OK && d->predicted <= tolerance)
+        out->decoder = d;
+    else if (st == KOFN_OK)
+        out->refused = d->predicted;
+    else if (st == KOFN_UNSTABLE) /* not to be solved at all */
+        out->refused = HUGE_VAL;
+    else if (st == KOFN_NOMEM)
+        return st;
+    out->hopeless = !out->decoder && kf_all_answered(p, n);
+    return KOFN_OK;
+}
