@@ -38,7 +38,8 @@ static void post(posting *p, const rig_kind *k)
     assert_ok(kf_code_new(&p->code, p->r.plan));
     assert_ok(kf_encode(&p->resident, p->code, &seat, 1, &p->block));
     office_offer(&p->o, p->block);
-    p->o.work = (kf_head){.type = KF_WIRE_WORK, .task = 1, .round = 1,
+    p->o.work = (kf_head){.type = KF_WIRE_WORK, .task = 1, .row = 7,
+                          .round = 1, .product = 1,
                           .cols = 1, .out_cols = 1};
     if (k->op == KOFN_SUM) {
         p->o.work.how = KOFN_TURN;

@@ -65,8 +65,8 @@ static bool listen(hostile *h, kofn_time atmost)
         h->job = head.job;
         h->has |= head.type == KF_WIRE_PIECE || head.type == KF_WIRE_STORE;
         if (head.type == KF_WIRE_STORE) { /* rounds wait for it */
-            h->block = head.id;
-            say(h, (kf_head){.type = KF_WIRE_STORED, .id = head.id}, 0);
+            h->block = head.block;
+            say(h, (kf_head){.type = KF_WIRE_STORED, .block = head.block}, 0);
         }
     }
     if (k.own)
@@ -77,7 +77,7 @@ static bool listen(hostile *h, kofn_time atmost)
 static void annoy(hostile *h)
 {
     const kf_head piece = {
-        .type = KF_WIRE_NEED, .id = h->block, .lo = 0, .hi = 1};
+        .type = KF_WIRE_NEED, .block = h->block, .lo = 0, .hi = 1};
     kf_head wrong = piece;
 
     wrong.hi = UINT64_MAX;

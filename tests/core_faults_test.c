@@ -308,10 +308,8 @@ static void degraded_rounds_give_all_there_is(void **state)
     for (int mode = 0; mode < 3; mode++) {
         kofn_core_options opt = {.below = KOFN_BELOW_DEGRADE,
                                  .in_flight = (kofn_in_flight)mode};
-        kofn_event ev = {.type = KOFN_EV_BEGIN};
-        struct {
-            uint32_t worker, task;
-        } work[200];
+        kofn_event ev;
+        kofn_action work[200];
         size_t works = 0, plain = 0;
         kofn_core *c;
         kofn_action a;
@@ -326,21 +324,23 @@ static void degraded_rounds_give_all_there_is(void **state)
         }
         for (int e = 0; e < 3; e++) { /* begin; 1 leaves; 2 leaves */
             ev = (kofn_event){.type = e ? KOFN_EV_LEFT : KOFN_EV_BEGIN,
-                              .worker = (uint32_t)e};
+                              .worker = (uint32_t)e,
+                              .product = 1};
             assert_ok(kofn_core_step(c, &ev));
             while (kofn_core_next(c, &a)) {
                 assert_true(a.type != KOFN_DO_DELIVER);
                 if (a.type == KOFN_DO_WORK && a.worker == 0) {
                     assert_true(works < 200);
-                    work[works].worker = a.worker;
-                    work[works++].task = a.task;
+                    work[works++] = a;
                 }
             }
         }
         for (size_t i = 0; i < works; i++) {
             ev = (kofn_event){.type = KOFN_EV_RESULT,
                               .worker = work[i].worker,
-                              .task = work[i].task};
+                              .product = 1,
+                              .task = work[i].task,
+                              .row = (uint32_t)work[i].row};
             assert_ok(kofn_core_step(c, &ev));
             plain += plain_strips(c, 0);
         }

@@ -60,7 +60,9 @@ static void wild_event(body *b, kf_rng *r)
     kofn_event ev = {
         .type = (kofn_event_type)kf_rng_below(r, 12),
         .worker = (uint32_t)kf_rng_below(r, b->men + 2),
+        .product = b->product + 1 - (uint32_t)(3 * kf_rng_below(r, 8) / 7),
         .task = b->first + (uint32_t)kf_rng_below(r, b->errands + 3),
+        .row = (uint32_t)kf_rng_below(r, 4),
         .took = kf_rng_below(r, 3) ? 0 : (kofn_time)kf_rng_below(r, 1000),
     };
 
@@ -71,7 +73,7 @@ static void wild_event(body *b, kf_rng *r)
     /* The account ends at MEN; the core is meant to take such a number. */
     if (ev.type == KOFN_EV_JOINED &&
         (ev.worker > b->men + 3 || ev.worker >= MEN - 1) &&
-        ev.worker <= b->core->workers + 65536)
+        ev.worker <= b->core->fleet.workers + 65536)
         ev.worker = UINT32_MAX;
     tell(b, ev);
 }

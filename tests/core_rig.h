@@ -28,8 +28,8 @@ typedef struct man {
 } man;
 
 typedef struct errand {
-    uint32_t worker;
-    size_t seat, group, lo, hi;
+    uint32_t worker, task;
+    size_t row, group, lo, hi;
     int state;
     unsigned deal; /* how many times work had been taken back before */
 } errand;
@@ -45,7 +45,7 @@ typedef struct body {
     uint32_t men; /* numbers given out */
     errand *errand;
     size_t errands, errand_cap;
-    uint32_t first;
+    uint32_t first, product; /* its first task; its number */
     unsigned deals;   /* times that what had come was forgotten this round */
     uint8_t *decoded; /* per group and strip, in this round */
     size_t lo, hi;    /* strips that a round is asked for; hi == 0: all */
@@ -121,6 +121,22 @@ static inline double tolerance(const body *b)
     return b->opt.tolerance > 0 ? b->opt.tolerance : 1e-9;
 }
 
+static inline const kf_round *newest(const body *b)
+{
+    return kf_newest(b->core);
+}
+
+static inline const kf_ledger *ledger(const body *b, size_t group)
+{
+    return &newest(b)->p.ledger[group];
+}
+
+/* The row that whoever sits on this seat answers. */
+static inline size_t row_of(const body *b, size_t seat)
+{
+    return seat / groups(b);
+}
+
 /* ---- actions against the account ----------------------------------------- */
 
 static inline size_t members(const body *b, size_t group)
@@ -174,22 +190,24 @@ static inline void take_work(body *b, const kofn_action *a)
 
     check(b, b->running);
     check(b, a->worker < b->men && m->state == LIVE && !m->failed);
-    check(b, a->seat == m->seat && a->group == a->seat % groups(b));
+    check(b, a->product == b->product);
+    check(b, a->row == row_of(b, m->seat) && a->group == m->seat % groups(b));
     check(b, b->from <= a->lo && a->lo < a->hi && a->hi <= b->to);
     check(b, a->task == b->first + b->errands);
     for (size_t i = 0; i < b->errands; i++) {
         const errand *e = &b->errand[i];
 
-        if (e->seat != a->seat || !overlap(e, a))
+        if (e->row != a->row || !overlap(e, a))
             continue;
         check(b, e->state != OUT);
-        /* a seat says the same thing twice: only when it was not kept */
+        /* a row says the same thing twice: only when it was not kept */
         check(b, e->state != CAME || e->deal < b->deals);
     }
     assert_ok(
         kf_grow(&b->errand, &b->errand_cap, b->errands, sizeof *b->errand));
     b->errand[b->errands++] =
-        (errand){a->worker, a->seat, a->group, a->lo, a->hi, OUT, b->deals};
+        (errand){a->worker, a->task, a->row, a->group,
+                 a->lo,     a->hi,   OUT,    b->deals};
     if (m->out++ == 0)
         m->heard = b->now;
 }
@@ -259,7 +277,7 @@ static inline void take_decode(body *b, const kofn_action *a)
 
         check(b, e->state == CAME && e->group == a->group);
         check(b, e->lo <= a->lo && e->hi >= a->hi);
-        check(b, e->seat / groups(b) == d->seat[i]);
+        check(b, e->row == d->seat[i]);
         check(b, i == 0 || d->seat[i] > d->seat[i - 1]);
     }
     if (d->whole) {
@@ -343,44 +361,13 @@ static inline void take(body *b, const kofn_action *a)
 
 /* ---- what must agree after every step ------------------------------------ */
 
-static inline void audit_ledger(const body *b, size_t group)
-{
-    const kofn_core *c = b->core;
-    const kf_ledger *l = &c->ledger[group];
-    size_t at = 0;
-
-    for (size_t i = 0; i < l->count; i++) {
-        const kf_cell *cell = &l->cell[i];
-        size_t pending = 0, slow = 0;
-
-        check(b, cell->lo == at && cell->hi > cell->lo);
-        at = cell->hi;
-        for (size_t t = 0; t < c->tasks; t++) {
-            const kf_task *task = &c->task[t];
-            bool on = task->lo < cell->hi && task->hi > cell->lo &&
-                      kf_group(b->plan, task->seat) == group;
-
-            on &= kf_in_hand(task);
-            check(b, !on || (task->lo <= cell->lo && task->hi >= cell->hi));
-            pending += on && task->state == KF_TASK_OUT;
-            slow += on && task->state == KF_TASK_LATE;
-        }
-        check(b, cell->pending == pending && cell->slow == slow);
-        for (size_t h = 0; h < cell->count; h++)
-            for (size_t k = 0; k < h; k++)
-                check(b, c->task[cell->have[h]].seat !=
-                             c->task[cell->have[k]].seat);
-    }
-    check(b, at == b->plan->span);
-}
-
 static inline size_t open_strips(const body *b)
 {
     size_t open = 0;
 
     for (size_t g = 0; g < groups(b); g++)
-        for (size_t i = 0; i < b->core->ledger[g].count; i++) {
-            const kf_cell *cell = &b->core->ledger[g].cell[i];
+        for (size_t i = 0; i < ledger(b, g)->count; i++) {
+            const kf_cell *cell = &ledger(b, g)->cell[i];
 
             open += cell->settled ? 0 : cell->hi - cell->lo;
         }
@@ -429,35 +416,13 @@ static inline void audit_view(const body *b)
         check(b, v.rows[w] == rows[w]);
 }
 
-/* What is remembered so that seats need not be looked through. */
-static inline void audit_seats(const body *b)
-{
-    const kofn_core *c = b->core;
-    size_t in_state[KF_WORKER_STATES] = {0};
-
-    for (size_t g = 0; g < groups(b); g++) {
-        size_t members = 0;
-
-        for (size_t s = g; s < c->seats; s += groups(b)) {
-            members += c->seat[s] != KF_NOBODY;
-            check(b, c->seat[s] != KF_NOBODY ||
-                         s / groups(b) >= c->ledger[g].taken);
-        }
-        check(b, c->ledger[g].members == members);
-        check(b, members >= c->fewest + (g < c->fuller));
-    }
-    for (size_t w = 0; w < c->workers; w++)
-        in_state[c->worker[w].state]++;
-    check(b, memcmp(in_state, c->in_state, sizeof in_state) == 0);
-}
-
 /* A seat that could still say something about this cell. */
 static inline bool can_help(const body *b, const kf_cell *cell, const man *m)
 {
     if (m->state != LIVE || m->failed)
         return false;
     for (size_t h = 0; h < cell->count; h++)
-        if (b->core->task[cell->have[h]].seat == m->seat)
+        if (newest(b)->p.task[cell->have[h]].row == row_of(b, m->seat))
             return false;
     return true;
 }
@@ -466,8 +431,8 @@ static inline bool can_help(const body *b, const kf_cell *cell, const man *m)
 static inline bool in_need(const body *b)
 {
     for (size_t g = 0; g < groups(b); g++)
-        for (size_t i = 0; i < b->core->ledger[g].count; i++) {
-            const kf_cell *cell = &b->core->ledger[g].cell[i];
+        for (size_t i = 0; i < ledger(b, g)->count; i++) {
+            const kf_cell *cell = &ledger(b, g)->cell[i];
             size_t hope = cell->count;
 
             for (uint32_t w = 0; w < b->men; w++)
@@ -482,7 +447,7 @@ static inline bool in_need(const body *b)
 /* The core never waits for nothing (law 8). */
 static inline void audit_waiting(const body *b)
 {
-    bool waits = b->core->state == KF_ROUND_STARVED;
+    bool waits = newest(b)->state == KF_ROUND_STARVED;
     bool coming = count_men(b, STORING) > 0;
 
     if (!b->running)
@@ -491,7 +456,7 @@ static inline void audit_waiting(const body *b)
     if (!waits)
         return;
     check(b, coming || b->opt.below == KOFN_BELOW_PAUSE);
-    check(b, b->core->degraded || in_need(b));
+    check(b, newest(b)->p.degraded || in_need(b));
     check(b, (kofn_core_alarm(b->core) != KOFN_NEVER) ==
                  (b->opt.below == KOFN_BELOW_PAUSE && b->opt.patience > 0));
 }
@@ -500,16 +465,17 @@ static inline void audit(const body *b)
 {
     bool room = false;
 
+    const char *wrong = kf_core_check(b->core);
+
+    if (wrong)
+        fail_msg("%s, seed %llu, event %zu: %s", b->plan->spec,
+                 (unsigned long long)b->seed, b->events, wrong);
     audit_view(b);
-    audit_seats(b);
     audit_waiting(b);
-    for (size_t g = 0; g < groups(b); g++) {
+    for (size_t g = 0; g < groups(b); g++)
         room |= !full(b, g);
-        if (b->running)
-            audit_ledger(b, g);
-    }
     check(b, !room || count_men(b, STANDBY) == 0);
-    check(b, !b->running || b->core->unsettled == open_strips(b));
+    check(b, !b->running || newest(b)->p.unsettled == open_strips(b));
     check(b, b->running || kofn_core_alarm(b->core) == KOFN_NEVER);
 }
 
@@ -518,12 +484,12 @@ static inline void audit(const body *b)
 /* What the account makes of an event before the core hears of it. */
 static inline void note_left(body *b, man *m, uint32_t worker)
 {
-    const kf_worker *w = &b->core->worker[worker];
+    const kf_worker *w = &b->core->fleet.worker[worker];
     bool in_round =
-        (m->state == LIVE || m->state == LEAVING) && w->from <= b->core->round;
+        (m->state == LIVE || m->state == LEAVING) && w->from <= newest(b)->p.number;
 
     lose_errands(b, worker);
-    if (b->core->state == KF_ROUND_RUNNING && in_round)
+    if (newest(b)->state == KF_ROUND_RUNNING && in_round)
         take_back(b);
 }
 
@@ -532,6 +498,7 @@ static inline void note_begin(body *b)
     if (b->running)
         return;
     b->running = true;
+    b->product++;
     b->first += (uint32_t)b->errands;
     b->errands = 0;
     for (uint32_t w = 0; w < b->men; w++)
@@ -549,7 +516,8 @@ static inline void note(body *b, const kofn_event *ev)
     size_t index = ev->task - b->first;
     errand *e = index < b->errands ? &b->errand[index] : NULL;
 
-    if (e && (e->worker != ev->worker || e->state != OUT || !b->running))
+    if (e && (e->worker != ev->worker || e->row != ev->row ||
+              ev->product != b->product || e->state != OUT || !b->running))
         e = NULL;
     if (ev->type == KOFN_EV_BEGIN)
         note_begin(b);
@@ -578,12 +546,13 @@ static inline void tell(body *b, kofn_event ev)
 
     ev.now = b->now;
     if (ev.type == KOFN_EV_BEGIN) {
+        ev.product = b->product + 1;
         ev.lo = b->lo;
         ev.hi = b->hi;
     }
     assert_ok(kf_grow(&b->event, &b->event_cap, b->events, sizeof *b->event));
     b->event[b->events++] = ev;
-    b->was_degraded = b->core->degraded;
+    b->was_degraded = newest(b)->p.degraded;
     note(b, &ev);
     check(b, kofn_core_step(b->core, &ev) == KOFN_OK);
     while (kofn_core_next(b->core, &a))
@@ -600,7 +569,9 @@ static inline void answer(body *b, size_t i, kofn_event_type type)
 {
     tell(b, (kofn_event){.type = type,
                          .worker = b->errand[i].worker,
-                         .task = b->first + (uint32_t)i,
+                         .product = b->product,
+                         .task = b->errand[i].task,
+                         .row = (uint32_t)b->errand[i].row,
                          .took = b->took});
 }
 

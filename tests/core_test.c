@@ -58,6 +58,9 @@ static void undrained_actions_are_refused(void **state)
     kofn_plan_free(p);
 }
 
+#define ABOUT(what, who, of, k, r)                                             \
+    {.type = what, .worker = who, .product = of, .task = k, .row = r}
+
 /* Stale, foreign, duplicate and senseless events change nothing and count. */
 static void what_does_not_fit_is_dropped(void **state)
 {
@@ -71,7 +74,8 @@ static void what_does_not_fit_is_dropped(void **state)
     say(&b, KOFN_EV_BEGIN, 0);
     answer_all(&b);
     say(&b, KOFN_EV_BEGIN, 0);
-    uint32_t first = b.first, worker = b.errand[0].worker;
+    uint32_t first = b.first, worker = b.errand[0].worker, now = b.product;
+    uint32_t row = (uint32_t)b.errand[0].row;
     uint64_t before = b.digest;
     const kofn_event wild[] = {
         {.type = KOFN_EV_BEGIN},
@@ -83,11 +87,19 @@ static void what_does_not_fit_is_dropped(void **state)
         {.type = KOFN_EV_STORED, .worker = 400},
         {.type = KOFN_EV_LEFT, .worker = 77},
         {.type = KOFN_EV_LEAVING, .worker = 77},
-        {.type = KOFN_EV_RESULT, .worker = worker, .task = first - 1},
-        {.type = KOFN_EV_RESULT, .worker = worker + 1, .task = first},
-        {.type = KOFN_EV_RESULT, .worker = 400, .task = first + 9999},
-        {.type = KOFN_EV_FAILED, .worker = worker, .task = first - 1},
-        {.type = KOFN_EV_FAILED, .worker = worker + 1, .task = first},
+        ABOUT(KOFN_EV_RESULT, worker, now, first - 1, row),
+        ABOUT(KOFN_EV_RESULT, worker + 1, now, first, row),
+        ABOUT(KOFN_EV_RESULT, worker, now, first, row + 1),
+        ABOUT(KOFN_EV_RESULT, worker, now + 1, first, row),
+        ABOUT(KOFN_EV_RESULT, worker, now - 1, first, row),
+        ABOUT(KOFN_EV_RESULT, worker, 0, first, row),
+        ABOUT(KOFN_EV_RESULT, 400, now, first + 9999, row),
+        ABOUT(KOFN_EV_FAILED, worker, now, first - 1, row),
+        ABOUT(KOFN_EV_FAILED, worker + 1, now, first, row),
+        ABOUT(KOFN_EV_FAILED, worker, now, first, row + 1),
+        ABOUT(KOFN_EV_FAILED, worker, now + 1, first, row),
+        {.type = KOFN_EV_VERDICT, .product = now},
+        {.type = KOFN_EV_VERDICT, .product = now + 1},
     };
     size_t n = sizeof wild / sizeof *wild;
     for (size_t i = 0; i < n; i++)
@@ -117,7 +129,7 @@ static void some_strips_only(void **state)
     body_open(&b, p, NULL);
     populate(&b, 4);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        kofn_event ev = {.type = KOFN_EV_BEGIN, .lo = bad[i][0],
+        kofn_event ev = {.type = KOFN_EV_BEGIN, .product = 1, .lo = bad[i][0],
                          .hi = bad[i][1]};
         kofn_action a;
 
@@ -353,16 +365,16 @@ static void many_find_their_seats(void **state)
         for (size_t w = 0; w < N; w++)
             tell_alone(c, KOFN_EV_JOINED, w);
         assert_int_equal(kofn_core_storing(c), N);
-        assert_in_range(c->looked, 0, 4 * N);
-        c->looked = 0;
+        assert_in_range(c->fleet.looked, 0, 4 * N);
+        c->fleet.looked = 0;
         for (size_t w = N; w-- > 0;) /* a seat is left, and found at once */
             tell_alone(c, KOFN_EV_LEFT, w);
         for (size_t w = N; w < 2 * N; w++)
             tell_alone(c, KOFN_EV_JOINED, w);
         assert_int_equal(kofn_core_storing(c), N);
         for (size_t s = 0; s < N; s++)
-            assert_int_equal(c->seat[s], N + s);
-        assert_in_range(c->looked, 0, 4 * N);
+            assert_int_equal(c->fleet.seat[s], N + s);
+        assert_in_range(c->fleet.looked, 0, 4 * N);
         kofn_core_free(c);
         kofn_plan_free(p);
     }

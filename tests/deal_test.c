@@ -10,6 +10,7 @@ typedef struct floor {
     kofn_core *core;
     kofn_action work[400];
     size_t works;
+    uint32_t product; /* its number */
     bool delivered;
 } floor_t;
 
@@ -60,7 +61,7 @@ static void begin(floor_t *f)
 {
     f->works = 0;
     f->delivered = false;
-    tell(f, (kofn_event){.type = KOFN_EV_BEGIN});
+    tell(f, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++f->product});
 }
 
 /* The time that the core, which counts 1e-9 s, reads as exactly `seconds`. */
@@ -84,7 +85,9 @@ static void answer(floor_t *f, const double *speed)
 
         tell(f, (kofn_event){.type = KOFN_EV_RESULT,
                              .worker = a->worker,
+                             .product = a->product,
                              .task = a->task,
+                             .row = (uint32_t)a->row,
                              .took = exactly((double)(a->hi - a->lo) * 0x1p20 /
                                              speed[a->worker])});
     }

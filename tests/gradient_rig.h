@@ -74,8 +74,9 @@ static inline void answer_of(fleet *f, const kf_resident *r, kofn_parcel *in,
 
     assert_ok(kf_encode(r, f->code, &seat, 1, &block));
     for (size_t t = 0; t < f->L->turns; t++) {
-        kofn_msg m = {.how = KOFN_TURN, .hi = f->plan->span, .round = 1,
-                      .in = in, .turn = t};
+        kofn_msg m = {.how = KOFN_TURN, .hi = f->plan->span, .product = 1,
+                      .row = (uint32_t)(seat * f->L->turns + t),
+                      .in = in};
 
         assert_ok(kf_parcel_new(&m.result, f->L->lanes * f->plan->span, 1,
                                 f->dtype));

@@ -20,9 +20,10 @@ typedef struct body {
     uint32_t principal[MOST];
     bool conspire; /* liars agree on what k - 1 honest results allow */
     struct {
-        uint32_t worker, task;
+        uint32_t worker, task, row;
         bool out;
     } task[4096];
+    uint32_t product; /* its number */
     size_t tasks, checks, most_seen;
     bool running;
     kofn_status ended;
@@ -56,6 +57,7 @@ static void take(body *b, const kofn_action *a)
         assert_true(b->tasks < sizeof b->task / sizeof *b->task);
         b->task[b->tasks].worker = a->worker;
         b->task[b->tasks].task = a->task;
+        b->task[b->tasks].row = (uint32_t)a->row;
         b->task[b->tasks++].out = true;
         break;
     case KOFN_DO_CANCEL:
@@ -92,6 +94,7 @@ static void say_one(body *b, kofn_event ev)
     kofn_action a;
 
     assert_ok(kofn_core_step(b->core, &ev));
+    assert_null(kf_core_check(b->core));
     while (kofn_core_next(b->core, &a))
         take(b, &a);
 }
@@ -102,7 +105,10 @@ static void answer_check(body *b)
 {
     kofn_action a = b->ask[--b->asks];
     uint32_t bad[MOST];
-    kofn_event ev = {.type = KOFN_EV_VERDICT, .task = a.task, .bad = bad};
+    kofn_event ev = {.type = KOFN_EV_VERDICT,
+                     .product = a.product,
+                     .task = a.task,
+                     .bad = bad};
     size_t liars = liars_among(b, &a), honest = a.count - liars;
 
     b->most_seen = a.most > b->most_seen ? a.most : b->most_seen;
@@ -174,7 +180,7 @@ static void begin(body *b)
 {
     b->tasks = b->checks = b->most_seen = 0;
     b->running = true;
-    say(b, (kofn_event){.type = KOFN_EV_BEGIN});
+    say(b, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++b->product});
 }
 
 /* So many answers come in random order while the round goes on. */
@@ -192,7 +198,9 @@ static void some(body *b, kf_rng *r, size_t many)
         b->task[pick].out = false;
         say(b, (kofn_event){.type = KOFN_EV_RESULT,
                             .worker = b->task[pick].worker,
-                            .task = b->task[pick].task});
+                            .product = b->product,
+                            .task = b->task[pick].task,
+                            .row = b->task[pick].row});
     }
 }
 
@@ -281,7 +289,9 @@ static void waits_for(const char *spec, size_t workers, kofn_errors mode,
                 b.task[i].out = false;
                 say(&b, (kofn_event){.type = KOFN_EV_RESULT,
                                      .worker = b.task[i].worker,
-                                     .task = b.task[i].task});
+                                     .product = b.product,
+                                     .task = b.task[i].task,
+                                     .row = b.task[i].row});
             }
         assert_true(b.running == (came + 1 < want));
         down(&b);
@@ -390,7 +400,9 @@ static void last_answers_before_leaves(void **state)
         if (b.task[i].worker < 2)
             say(&b, (kofn_event){.type = KOFN_EV_RESULT,
                                  .worker = b.task[i].worker,
-                                 .task = b.task[i].task});
+                                 .product = b.product,
+                                 .task = b.task[i].task,
+                                 .row = b.task[i].row});
     assert_true(b.running);
     for (uint32_t i = 2; i < 5; i++)
         say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = i});
@@ -440,9 +452,9 @@ static void liars_are_quarantined(void **state)
      * will */
     say(&b, (kofn_event){.type = KOFN_EV_JOINED, .worker = 8});
     say(&b, (kofn_event){.type = KOFN_EV_STORED, .worker = 8});
-    assert_int_equal(b.core->seat[2], 8);
+    assert_int_equal(b.core->fleet.seat[2], 8);
     say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = 2});
-    assert_int_equal(b.core->seat[2], 8);
+    assert_int_equal(b.core->fleet.seat[2], 8);
     begin(&b);
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);
@@ -468,6 +480,7 @@ static void foreign_verdicts(void **state)
 
                 say(&b, (kofn_event){
                             .type = KOFN_EV_VERDICT,
+                            .product = b.product,
                             .task = (uint32_t)kf_rng_below(&r, 20) +
                                     (kf_rng_below(&r, 4) ? 0 : UINT32_MAX - 9),
                             .status = kf_rng_below(&r, 2) ? KOFN_OK
@@ -476,7 +489,9 @@ static void foreign_verdicts(void **state)
                             .bad_count = (size_t)kf_rng_below(&r, 6)});
                 say(&b, (kofn_event){.type = KOFN_EV_RESULT,
                                      .worker = b.task[i].worker,
-                                     .task = b.task[i].task});
+                                     .product = b.product,
+                                     .task = b.task[i].task,
+                                     .row = b.task[i].row});
             }
             assert_int_equal(b.ended, KOFN_OK);
         }
@@ -644,7 +659,7 @@ static void principals_are_quarantined(void **state)
         join(&b, 8 + round, 3);
     }
     assert_int_equal(kofn_core_worker(b.core, 10), 'q');
-    assert_int_equal(b.core->seat[2], KF_NOBODY);
+    assert_int_equal(b.core->fleet.seat[2], KF_NOBODY);
     begin(&b);
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);
@@ -652,10 +667,10 @@ static void principals_are_quarantined(void **state)
     say(&b, (kofn_event){.type = KOFN_EV_MUTE, .worker = 0});
     join(&b, 11, 0);
     join(&b, 12, 0);
-    assert_int_equal(b.core->seat[0], 11);
-    b.core->principal[1].lies = 3;
+    assert_int_equal(b.core->fleet.seat[0], 11);
+    b.core->fleet.principal[1].lies = 3;
     begin(&b);
-    assert_int_equal(b.core->seat[0], 11);
+    assert_int_equal(b.core->fleet.seat[0], 11);
     assert_int_equal(kofn_core_worker(b.core, 0), 'm');
     b.gone[0] = true;
     finish(&b, &r);

@@ -6,7 +6,8 @@
 
 #include "laws_rig.h"
 
-#include "cli/replay.c" /* part of the command, not of the library */
+#include "cli/replay.c" /* parts of the command, not of the library */
+#include "cli/steps.c"
 
 #include <unistd.h>
 
@@ -140,7 +141,7 @@ static inline int replay_edited(const char *text, size_t n, size_t at,
     memcpy(copy, text, at);
     memcpy(copy + at, instead, strlen(instead));
     memcpy(copy + at + strlen(instead), text + at + cut, n - at - cut);
-    code = replay(copy, n - cut + strlen(instead), "edited", &res);
+    code = replay(copy, n - cut + strlen(instead), "edited", NULL, &res);
     check(code == SAME || (res.line > 0 && *res.error));
     kf_free(copy);
     return code;
@@ -190,7 +191,7 @@ static inline void replays(const char *path, unsigned rounds, kf_rng *r)
     replay_result res;
     size_t n;
     char *text = read_all(path, &n);
-    int code = replay(text, n, path, &res);
+    int code = replay(text, n, path, NULL, &res);
 
     if (code)
         fail_msg("%s:%s: %s", where->scheme->name, where->args, res.error);

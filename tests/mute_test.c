@@ -208,7 +208,7 @@ static void mute_turn(mute *m, bool asks)
         if (h.type == KF_WIRE_STORE && asks && !m->asked) {
             m->asked = true;
             mute_say(m, p.peer, &(kf_head){.type = KF_WIRE_NEED, .job = h.job,
-                                           .id = h.id, .hi = 1});
+                                           .block = h.block, .hi = 1});
         }
         if (p.own)
             m->t->release(m->t, p.own);

@@ -33,7 +33,7 @@ static bool obey(kofn_transport *t, const kofn_packet *k, bool stores)
         return false;
     if (h.type == KF_WIRE_STORE && stores)
         say(t, k->peer, &(kf_head){.type = KF_WIRE_STORED, .job = h.job,
-                                   .id = h.id});
+                                   .block = h.block});
     if (h.type == KF_WIRE_REFUSED)
         printf("refused: %.*s\n", (int)k->body_bytes, (const char *)k->body);
     if (h.type == KF_WIRE_DISMISS)

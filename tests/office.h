@@ -51,11 +51,11 @@ static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
 static inline size_t office_piece(office *o, kf_head *h)
 {
     kf_head need = o->asked[o->first++];
-    size_t unit = o->section[need.turn % 4].unit, bytes;
+    size_t unit = o->section[need.which % 4].unit, bytes;
 
     h->type = KF_WIRE_PIECE;
-    h->id = need.id;
-    h->turn = need.turn;
+    h->block = need.block;
+    h->which = need.which;
     h->lo = need.lo;
     h->hi = need.hi;
     if (!unit) {
@@ -64,8 +64,8 @@ static inline size_t office_piece(office *o, kf_head *h)
         return OFFICE_BODY;
     }
     bytes = unit * (need.hi - need.lo);
-    assert_true(need.turn < 4 && need.hi * unit <= sizeof o->section[0].p);
-    memcpy(o->body, o->section[need.turn].p + need.lo * unit, bytes);
+    assert_true(need.which < 4 && need.hi * unit <= sizeof o->section[0].p);
+    memcpy(o->body, o->section[need.which].p + need.lo * unit, bytes);
     return bytes;
 }
 
@@ -108,7 +108,8 @@ static inline size_t office_says(office *o, kf_head *h)
         o->said++;
         h->type = KF_WIRE_STORE;
         memcpy(o->body, o->recipe, o->recipe_bytes);
-        h->id = kf_checksum(~h->job, o->body, o->recipe_bytes);
+        h->block = kf_checksum(~h->job, o->body, o->recipe_bytes);
+        h->row = o->work.row;
         return o->recipe_bytes;
     }
     if (o->first < o->asks)
@@ -117,6 +118,7 @@ static inline size_t office_says(office *o, kf_head *h)
     if (o->said++ > 3 || !o->work.type)
         return 0;
     *h = o->work;
+    h->block = kf_checksum(~(uint64_t)5, o->recipe, o->recipe_bytes);
     memset(o->body, 0, sizeof o->body);
     return h->rows * h->cols * 8;
 }

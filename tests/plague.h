@@ -61,11 +61,13 @@ static inline void answer(hostile *h, const kf_head *w)
     kf_head head = {.type = KF_WIRE_RESULT,
                     .task = w->task,
                     .round = w->round,
+                    .product = w->product,
+                    .row = w->row,
                     .dtype = w->dtype,
                     .rows = w->out_rows,
                     .cols = w->out_cols};
 
-    switch (kf_rng_below(&h->r, 10)) {
+    switch (kf_rng_below(&h->r, 12)) {
     case 0: /* never */
         return;
     case 1:
@@ -89,6 +91,12 @@ static inline void answer(hostile *h, const kf_head *w)
     case 6:
         say(h, head, bytes); /* and once more */
         break;
+    case 7:
+        head.product += 1 + (uint32_t)kf_rng_below(&h->r, 2);
+        break;
+    case 8:
+        head.row += 1 + (uint32_t)kf_rng_below(&h->r, 2);
+        break;
     default:
         break;
     }
@@ -101,11 +109,11 @@ static inline void babble(hostile *h)
     kf_head head = {.type = (kf_wire)(1 + kf_rng_below(&h->r, 50)),
                     .task = (uint32_t)kf_rng_below(&h->r, 1000),
                     .round = h->work.round,
-                    .id = h->store.id,
+                    .block = h->store.block,
                     .lo = kf_rng_below(&h->r, 4),
                     .hi = kf_rng_below(&h->r, 2) ? kf_rng_u64(&h->r)
                                                  : kf_rng_below(&h->r, 8),
-                    .turn = kf_rng_below(&h->r, 4),
+                    .which = kf_rng_below(&h->r, 4),
                     .rows = kf_rng_below(&h->r, 8),
                     .cols = kf_rng_below(&h->r, 8)};
 
@@ -140,7 +148,7 @@ static inline void hear(hostile *h, const kofn_packet *k)
     case KF_WIRE_STORE:
         h->store = head;
         if (h->stores) /* it has nothing */
-            say(h, (kf_head){.type = KF_WIRE_STORED, .id = head.id}, 0);
+            say(h, (kf_head){.type = KF_WIRE_STORED, .block = head.block}, 0);
         break;
     case KF_WIRE_WORK:
         if (kf_rng_below(&h->r, 4) == 0)

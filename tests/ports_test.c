@@ -4,6 +4,7 @@
 
 #include "run/run.h"
 
+#include <math.h>
 #include <unistd.h>
 
 /* ---- both ---------------------------------------------------------------- */
@@ -79,6 +80,70 @@ static void failed_jobs_close_their_port(void **state)
             assert_int_equal(allocated(), before);
         }
     kofn_set_alloc(NULL);
+}
+
+/* The answer of row 4 of the code, part by part. */
+static void answer_of_row(const rig *r, kf_code *code, double *want)
+{
+    const kf_seat *rows;
+    size_t span = r->plan->span;
+
+    assert_ok(kf_code_seat(code, 4, &rows));
+    for (size_t i = 0; i < span; i++) {
+        want[i] = 0;
+        for (size_t e = 0; e < rows->E0[0].n; e++)
+            for (size_t j = 0; j < r->A.cols; j++)
+                want[i] += rows->E0[0].val[e] *
+                           *(double *)kf_at(&r->A,
+                                            rows->E0[0].col[e] * span + i, j) *
+                           *(double *)kf_at(&r->x, j, 0);
+    }
+}
+
+/* A worker answers a row whose block comes with the task, having none. */
+static void a_task_may_bring_its_block(void **state)
+{
+    const size_t seat = 4;
+    rig_kind k = {.spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40,
+                  .n = 5, .p = 1};
+
+    (void)state;
+    for (int sim = 0; sim < 2; sim++) {
+        kf_resident resident = {0};
+        kofn_msg m, work = {.type = KOFN_MSG_WORK, .product = 7, .task = 9,
+                            .row = 4, .round = 1, .how = KOFN_ROWS, .hi = 20};
+        double want[20];
+        kofn_port *port;
+        kf_code *code;
+        rig r;
+
+        rig_inputs(&r, &k);
+        assert_ok(kf_code_new(&code, r.plan));
+        assert_ok(kf_resident_dense(&resident, r.plan, &r.A));
+        assert_int_equal(r.plan->span, 20);
+        answer_of_row(&r, code, want);
+        assert_ok(kf_encode(&resident, code, &seat, 1, &work.block));
+        assert_ok(kf_parcel_new(&work.in, 5, 1, KOFN_F64));
+        memcpy(work.in->m.data, r.x.data, 5 * sizeof(double));
+        assert_ok(kf_parcel_new(&work.result, 20, 1, KOFN_F64));
+        assert_ok(new_port(&port, sim, 1, NULL));
+        assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+        assert_int_equal(m.type, KOFN_MSG_HELLO);
+        assert_ok(port->send(port, &work));
+        assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+        assert_int_equal(m.type, KOFN_MSG_RESULT);
+        assert_true(m.product == 7 && m.task == 9 && m.row == 4);
+        for (size_t i = 0; i < 20; i++)
+            assert_true(fabs(((double *)m.result->m.data)[i] - want[i]) <=
+                        1e-12);
+        kofn_parcel_drop(m.in);
+        kofn_parcel_drop(m.result);
+        kofn_block_drop(m.block);
+        kofn_port_close(port);
+        kf_resident_free(&resident);
+        kf_code_free(code);
+        rig_down(&r);
+    }
 }
 
 static void a_port_without_workers(void **state)
@@ -551,6 +616,7 @@ int main(void)
         cmocka_unit_test(ports_close_unused),
         cmocka_unit_test(blas_threads_are_restored),
         cmocka_unit_test(failed_jobs_close_their_port),
+        cmocka_unit_test(a_task_may_bring_its_block),
         cmocka_unit_test(a_port_without_workers),
         cmocka_unit_test(all_leave_at_once),
         cmocka_unit_test(the_gone_hold_no_memory),

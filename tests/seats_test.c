@@ -147,7 +147,7 @@ static void post(kofn_transport *t, kofn_peer peer, kf_head h, void *body,
 static void answer(enemy *e, kofn_transport *t, kofn_peer peer,
                    const kf_head *h)
 {
-    kf_head a = {.job = h->job, .id = h->id};
+    kf_head a = {.job = h->job, .block = h->block};
     size_t n = h->out_rows * h->out_cols;
 
     if (h->type == KF_WIRE_STORE) {
@@ -158,6 +158,8 @@ static void answer(enemy *e, kofn_transport *t, kofn_peer peer,
         a.type = KF_WIRE_RESULT;
         a.task = h->task;
         a.round = h->round;
+        a.product = h->product;
+        a.row = h->row;
         a.rows = h->out_rows;
         a.cols = h->out_cols;
         a.dtype = h->dtype;
@@ -353,7 +355,7 @@ typedef struct hand {
 
 static void hear(hand *h)
 {
-    kf_head hello = {.type = KF_WIRE_HELLO, .job = h->job, .id = h->holds}, in;
+    kf_head hello = {.type = KF_WIRE_HELLO, .job = h->job, .block = h->holds}, in;
     kofn_packet p;
 
     while (h->t && h->t->wait(h->t, 0, &p) == KOFN_OK) {
@@ -362,12 +364,12 @@ static void hear(hand *h)
         } else if (p.what == KOFN_PACKET) {
             if (!kf_head_read(&in, p.head, p.head_bytes) &&
                 in.type == KF_WIRE_STORE) {
-                h->holds = in.id;
+                h->holds = in.block;
                 h->job = in.job;
                 h->stored = true;
                 in = (kf_head){.type = KF_WIRE_STORED,
                                .job = in.job,
-                               .id = in.id};
+                               .block = in.block};
                 post(h->t, p.peer, in, NULL, 0);
             }
             h->t->release(h->t, p.own);
@@ -397,9 +399,9 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
     assert_ok(kofn_begin(s->job, &s->mx, &s->my));
     first->stored = second->stored = false;
     first->t = connect_as(&s->keys, name, kofn_zmq_endpoint(s->hub));
-    while (kf_clock() < end && s->job->core->workers < 2) {
+    while (kf_clock() < end && s->job->core->fleet.workers < 2) {
         kofn_pump(s->job, KOFN_SECOND / 100, NULL);
-        if (s->job->core->workers == 1 && !second->t)
+        if (s->job->core->fleet.workers == 1 && !second->t)
             second->t = connect_as(&s->keys, other, kofn_zmq_endpoint(s->hub));
         hear(first);
         hear(second);
@@ -436,7 +438,7 @@ static void numbers_change_hands(void **state)
     fill(&s);
     run_by_hand(&s, &anna, "anna", &bert, "bert");
     assert_string_equal(kofn_job_name(s.job, 0), "anna");
-    assert_int_equal(s.job->core->worker[0].principal, 1);
+    assert_int_equal(s.job->core->fleet.worker[0].principal, 1);
     end_by_hand(&s, &anna, &bert);
     had = anna.holds;
     assert_true(had && bert.holds && had != bert.holds);
@@ -445,8 +447,8 @@ static void numbers_change_hands(void **state)
     assert_true(anna.holds == had);
     assert_string_equal(kofn_job_name(s.job, 0), "anna");
     assert_string_equal(kofn_job_name(s.job, 1), "bert");
-    assert_int_equal(s.job->core->worker[0].principal, 2); /* who came second */
-    assert_int_equal(s.job->core->worker[1].principal, 1);
+    assert_int_equal(s.job->core->fleet.worker[0].principal, 2); /* who came second */
+    assert_int_equal(s.job->core->fleet.worker[1].principal, 1);
     end_by_hand(&s, &anna, &bert);
     keyring_free(&s.keys);
 }

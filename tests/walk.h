@@ -11,7 +11,7 @@
 #define WALKERS 96
 
 typedef struct walk_task {
-    uint32_t worker, task;
+    uint32_t worker, task, row;
     size_t seat, lo, hi;
     bool out;
 } walk_task;
@@ -25,6 +25,7 @@ typedef struct walk {
     size_t seat[WALKERS];
     walk_task *task; /* of this round */
     size_t tasks, cap;
+    uint32_t product; /* its number */
     bool running;
     kofn_status ended;
 } walk;
@@ -45,7 +46,8 @@ static inline void walk_act(walk *w, const kofn_action *a)
     case KOFN_DO_WORK:
         assert_ok(kf_grow(&w->task, &w->cap, w->tasks, sizeof *w->task));
         w->task[w->tasks++] =
-            (walk_task){a->worker, a->task, a->seat, a->lo, a->hi, true};
+            (walk_task){a->worker, a->task, (uint32_t)a->row,
+                        w->seat[a->worker], a->lo, a->hi, true};
         break;
     case KOFN_DO_CANCEL:
         for (size_t i = 0; i < w->tasks; i++)
@@ -70,6 +72,7 @@ static inline void walk_say(walk *w, kofn_event ev)
 
     ev.now = w->now;
     walk_check(w, kofn_core_step(w->core, &ev) == KOFN_OK);
+    walk_check(w, kf_core_check(w->core) == NULL);
     while (kofn_core_next(w->core, &a))
         walk_act(w, &a);
 }
@@ -112,7 +115,7 @@ static inline void walk_begin(walk *w)
 {
     w->tasks = 0;
     w->running = true;
-    walk_say(w, (kofn_event){.type = KOFN_EV_BEGIN});
+    walk_say(w, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++w->product});
 }
 
 static inline void walk_answer(walk *w, size_t i, kofn_time took)
@@ -120,7 +123,9 @@ static inline void walk_answer(walk *w, size_t i, kofn_time took)
     w->task[i].out = false;
     walk_say(w, (kofn_event){.type = KOFN_EV_RESULT,
                              .worker = w->task[i].worker,
+                             .product = w->product,
                              .task = w->task[i].task,
+                             .row = w->task[i].row,
                              .took = took});
 }
 

@@ -39,9 +39,9 @@ static const kofn_alloc watch = {watching, NULL};
 static kf_head random_head(uint64_t seed)
 {
     kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 0, 0);
-    uint64_t any[12];
+    uint64_t any[15];
 
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 15; i++)
         any[i] = kf_rng_below(&r, UINT64_MAX);
     return (kf_head){.type = seed % 2 ? KF_WIRE_RESULT : KF_WIRE_PIECE,
                      .version = KF_WIRE_VERSION,
@@ -50,8 +50,12 @@ static kf_head random_head(uint64_t seed)
                      .status = -(int)(seed % 9),
                      .task = (uint32_t)any[0],
                      .round = (uint32_t)any[1],
-                     .job = any[2], .id = any[3], .lo = any[4], .hi = any[5],
-                     .turn = any[6], .took = any[7], .rows = any[8],
+                     .product = (uint32_t)any[12],
+                     .row = (uint32_t)any[13],
+                     .job = any[2], .block = any[3], .input = any[14],
+                     .updates = any[12] ^ any[13],
+                     .lo = any[4], .hi = any[5], .which = any[6],
+                     .took = any[7], .rows = any[8],
                      .cols = any[9], .out_rows = any[10], .out_cols = any[11],
                      .body_sum = any[2] ^ any[3]};
 }
@@ -61,8 +65,10 @@ static bool same_head(const kf_head *a, const kf_head *b)
     return a->type == b->type && a->version == b->version &&
            a->how == b->how && a->dtype == b->dtype &&
            a->status == b->status && a->task == b->task &&
-           a->round == b->round && a->job == b->job && a->id == b->id &&
-           a->lo == b->lo && a->hi == b->hi && a->turn == b->turn &&
+           a->round == b->round && a->product == b->product &&
+           a->row == b->row && a->job == b->job && a->block == b->block &&
+           a->input == b->input && a->updates == b->updates &&
+           a->lo == b->lo && a->hi == b->hi && a->which == b->which &&
            a->took == b->took && a->rows == b->rows && a->cols == b->cols &&
            a->out_rows == b->out_rows && a->out_cols == b->out_cols &&
            a->body_sum == b->body_sum;

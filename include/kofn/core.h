@@ -1,9 +1,9 @@
-/* core.h -- the round coordinator as a pure state machine: events in, actions
- * out.
+/* core.h -- the coordinator as a pure state machine: events in, actions out.
  *
  * No clock, no thread, no socket, no file, no randomness, and never a matrix:
- * it handles names (worker, seat, task) and the few numbers needed to decide
- * what is enough.  The same core runs over threads, the simulator and any
+ * it handles names (worker, seat, product, task, row) and the few numbers
+ * needed to decide what is enough.  A task is a row of the code that some
+ * worker is to answer; which worker that is, is the coordinator's choice.  The same core runs over threads, the simulator and any
  * transport to come, and re-runs a journal.
  *
  * Whatever event comes, in whatever order, the core stays consistent: what
@@ -23,11 +23,11 @@ typedef enum kofn_event_type {
     KOFN_EV_STORED,     /* worker holds the block of its seat             */
     KOFN_EV_LEAVING,    /* worker will go: give it nothing more           */
     KOFN_EV_LEFT,       /* worker is gone                                 */
-    KOFN_EV_BEGIN,      /* a round is wanted                              */
-    KOFN_EV_RESULT,     /* worker, task: the result is here               */
-    KOFN_EV_FAILED,     /* worker, task: it could not compute             */
+    KOFN_EV_BEGIN,      /* product, use: it is wanted                     */
+    KOFN_EV_RESULT,     /* worker, product, task, row: its answer is here */
+    KOFN_EV_FAILED,     /* likewise: the worker could not compute it      */
     KOFN_EV_ALARM,      /* kofn_core_alarm() has come                     */
-    KOFN_EV_VERDICT,    /* task, status, bad: what a check found          */
+    KOFN_EV_VERDICT,    /* product, task, status, bad: what a check found */
     KOFN_EV_MOVED,      /* worker, principal: who answers for it, before it
                            has stored a block                             */
     KOFN_EV_MUTE        /* worker answers nothing: it is given up         */
@@ -36,12 +36,15 @@ typedef enum kofn_event_type {
 typedef struct kofn_event {
     kofn_event_type type;
     kofn_time now;
-    uint32_t worker, task;
+    uint32_t worker;
+    /* Products have numbers from 1 that ascend, given by whoever begins them;
+     * tasks and checks are numbered by the core. */
+    uint32_t product, task, row;
     /* JOINED, MOVED: who answers for this worker, a key or a host, and perhaps for
      * others too: numbers from 1, given out in order; 0: nobody but itself. */
     uint32_t principal;
     kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
-    bool left;      /* BEGIN: a round of the left product                */
+    uint32_t use;   /* BEGIN: 0 the plan's own operation, 1 the left product */
     size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
     /* VERDICT on check number `task`: KOFN_OK when without the results in bad
      * (indices into the check's tasks) the rest agrees, else KOFN_CORRUPT. */
@@ -54,16 +57,19 @@ typedef struct kofn_event {
 
 typedef enum kofn_action_type {
     KOFN_DO_STORE = 1, /* worker, seat: hand that block to it             */
-    KOFN_DO_WORK,      /* worker, task, seat, lo, hi: have it compute     */
-    KOFN_DO_CANCEL,    /* worker, task: not needed any more               */
-    KOFN_DO_DECODE,    /* group, lo, hi, decoder, tasks: write these rows;
-                          adjoint codes, no decoder: add these results up */
-    KOFN_DO_DELIVER,   /* status, noise, predicted: the round is over     */
-    KOFN_DO_MIX,       /* group, lo, hi, decoder: adjoint codes, what these
-                          strips of the input become for these seats      */
-    KOFN_DO_CHECK,     /* task, group, lo, hi, decoder, tasks, most: do these
-                          results agree; answer with KOFN_EV_VERDICT of the
-                          same number before anything else                */
+    KOFN_DO_WORK,      /* worker, product, task, group, row, lo, hi: have
+                          that row computed                               */
+    KOFN_DO_CANCEL,    /* worker, product, task: not needed any more      */
+    KOFN_DO_DECODE,    /* product, group, lo, hi, decoder, tasks: write these
+                          strips; adjoint codes, no decoder: add these
+                          results up                                      */
+    KOFN_DO_DELIVER,   /* product, status, noise, predicted: it is over   */
+    KOFN_DO_MIX,       /* product, group, lo, hi, decoder: adjoint codes, what
+                          these strips of the input become for these rows */
+    KOFN_DO_CHECK,     /* product, task, group, lo, hi, decoder, tasks, most:
+                          do these results agree; answer with
+                          KOFN_EV_VERDICT of the same numbers before anything
+                          else                                            */
     KOFN_DO_GIVE_UP    /* worker: it answers nothing; have no more of it  */
 } kofn_action_type;
 
@@ -71,12 +77,12 @@ struct kf_decoder; /* which results make which wants; src/code/code.h */
 
 typedef struct kofn_action {
     kofn_action_type type;
-    uint32_t worker, task;
-    size_t seat; /* of the plan */
-    size_t turn; /* WORK: which of the seat's answers */
-    size_t group, lo, hi;
-    const struct kf_decoder *decoder; /* until the next KOFN_EV_BEGIN         */
-    const uint32_t *tasks; /* one per seat of the decoder, until the next step */
+    uint32_t worker, product, task;
+    size_t seat; /* STORE: of the plan */
+    size_t group, row, lo, hi; /* row: of that group's code */
+    const struct kf_decoder *decoder; /* until its product is over and another
+                                         one begins                            */
+    const uint32_t *tasks; /* one per row of the decoder, until the next step */
     size_t first, count;   /* tasks: how many; first is the core's own        */
     kofn_status status;
     double noise, predicted;
@@ -85,6 +91,9 @@ typedef struct kofn_action {
     size_t promised; /* ... nor, but by accident, whom so many could that do
                         not conspire                                         */
 } kofn_action;
+
+/* Of the format of journals (docs/journal.md). */
+#define KOFN_JOURNAL_VERSION 2
 
 /* A running digest of actions, from h = 0: equal digests, equal actions.  Call
  * it for each action as it is taken. */
@@ -106,6 +115,7 @@ typedef struct kofn_core_options {
     unsigned quarantine; /* 0: 3 */
     bool beyond;
     size_t seats; /* that a principal may have; 0: no limit */
+    unsigned open; /* products at once; 0: 1 */
 } kofn_core_options;
 
 /* Borrows the plan. */
@@ -117,26 +127,27 @@ KOFN_API bool kofn_core_next(kofn_core *c, kofn_action *out);
 /* When to send KOFN_EV_ALARM unless something else happens before. */
 KOFN_API kofn_time kofn_core_alarm(const kofn_core *c);
 KOFN_API void kofn_core_free(kofn_core *c);
-/* The rows of the seats, which it shares with whoever encodes. */
+/* The rows of the code of a use, which it shares with whoever encodes. */
 struct kf_code;
-KOFN_API struct kf_code *kofn_core_code(kofn_core *c);
-/* The decoders of the round's use, for those who answer KOFN_DO_CHECK. */
+KOFN_API struct kf_code *kofn_core_code(kofn_core *c, uint32_t use);
+/* Its decoders, for those who answer KOFN_DO_CHECK. */
 struct kf_cache;
-KOFN_API struct kf_cache *kofn_core_cache(kofn_core *c);
+KOFN_API struct kf_cache *kofn_core_cache(kofn_core *c, uint32_t use);
 
+/* `rows`, `done` and `corrupt` are of the product that began last. */
 typedef struct kofn_core_view {
-    unsigned round;
+    unsigned round; /* the number of that product */
     bool running;
-    size_t needed; /* a starved round: live workers that it waits for; else 0 */
+    size_t needed; /* a starved one: live workers that it waits for; else 0 */
     size_t live, storing, standby; /* workers */
     size_t liars; /* principals that may lie together and make no wrong answer
                      pass, whatever they know; with errors */
     size_t awaited;                /* workers with a task in hand */
-    double done;    /* share of the round's strips that has come */
+    double done;    /* share of its strips that has come */
     size_t dropped; /* events that did not fit, since the beginning */
-    const size_t *rows; /* per worker: strips it was asked for this round */
-    const unsigned *lies; /* per worker: rounds in which it was named     */
-    size_t corrupt;       /* results of this round found wrong            */
+    const size_t *rows; /* per worker: strips it was asked for          */
+    const unsigned *lies; /* per worker: products in which it was named   */
+    size_t corrupt;       /* results found wrong                          */
     size_t workers;     /* length of rows */
 } kofn_core_view;
 /* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, 'q'uarantined, 'm'ute
@@ -150,6 +161,10 @@ KOFN_API size_t kofn_core_storing(const kofn_core *c);
 KOFN_API size_t kofn_core_known(const kofn_core *c); /* who ever came */
 /* Looks at all groups and cells. */
 KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
+/* Where the products that are open stand, in lines of words for people. */
+KOFN_API void kofn_core_tell(const kofn_core *c,
+                             void (*line)(void *ud, const char *words),
+                             void *ud);
 
 #ifdef __cplusplus
 }

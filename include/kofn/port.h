@@ -31,13 +31,14 @@ typedef enum kofn_msg_type {
     KOFN_MSG_STORED,    /* worker holds the block                  */
     KOFN_MSG_NOTICE,    /* worker will go soon                     */
     KOFN_MSG_BYE,       /* worker is gone                          */
-    KOFN_MSG_RESULT,    /* worker, task, result                    */
-    KOFN_MSG_FAILED,    /* worker, task, status; result comes back */
+    KOFN_MSG_RESULT,    /* worker, product, task, row, result      */
+    KOFN_MSG_FAILED,    /* likewise, status; result comes back     */
     KOFN_MSG_MOVED,     /* worker, principal: who answers for it, before it has
                            stored a block: its number was another's        */
     /* coordinator to worker */
     KOFN_MSG_STORE,  /* worker, block: keep it                        */
-    KOFN_MSG_WORK,   /* worker, task, lo, hi, in, result to be filled */
+    KOFN_MSG_WORK,   /* worker, product, task, row, lo, hi, in, result to
+                        be filled                                      */
     KOFN_MSG_CANCEL, /* worker, task                                  */
     /* about one that is there and answers nothing */
     KOFN_MSG_MUTE,   /* to the coordinator: worker is given up, as if gone */
@@ -61,11 +62,13 @@ typedef enum kofn_how {
 
 typedef struct kofn_msg {
     kofn_msg_type type;
-    uint32_t worker, task;
+    uint32_t worker;
+    uint32_t product, task, row; /* as kofn_event and kofn_action have them */
     unsigned round;
-    size_t lo, hi, turn;
+    size_t lo, hi;
     kofn_how how;
-    kofn_block *block;
+    kofn_block *block; /* STORE; WORK: to compute with, and then to forget;
+                          NULL: with the one that is stored                 */
     kofn_parcel *in, *result;
     kofn_status status;
     kofn_time took; /* RESULT: what the worker's own work took; 0: unknown */

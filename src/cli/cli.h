@@ -38,7 +38,7 @@ typedef struct cli_args {
     uint64_t seed;
     double damping, tol;
     const char *dtype;
-    bool verify, json, quiet, help, show, resume;
+    bool verify, json, quiet, help, show, resume, step, state;
     const char *checkpoint; /* folder */
     bool masterless;
     int decode;        /* kofn_decoding */

@@ -55,14 +55,24 @@ static void report_json(const replay_result *r, int code)
 int cmd_replay(cli_args *a)
 {
     const char *path = a->operand[0];
+    const replay_show show = {.steps = a->step ? stdout : NULL,
+                              .state = a->state};
     replay_result r = {0};
     size_t n;
     char *text;
-    int code = read_all(path, &text, &n);
+    int code;
+
+    if (a->step && a->json)
+        return cli_say(EXIT_USAGE, "--step is for people to read; leave out "
+                       "--json");
+    if (a->state && !a->step)
+        return cli_say(EXIT_USAGE, "--state is shown with --step");
+    code = read_all(path, &text, &n);
 
     if (!code)
-        code = replay(text, n, path, &r);
+        code = replay(text, n, path, &show, &r);
     free(text);
+    fflush(stdout); /* steps come before what is wrong with them */
     if (code && *r.error)
         cli_say(code, "%s", r.error);
     if (a->json)

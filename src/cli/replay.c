@@ -1,5 +1,6 @@
 /* replay.c -- see replay.h. */
 #include "replay.h"
+#include "steps.h"
 
 #include <kofn/core.h>
 
@@ -11,12 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order of their numbers, from 1. */
+#define EVENTS                                                                 \
+    "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|mute"
+
 enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
 
 typedef struct player {
     const char *name, *at, *end;
     kofn_plan *plan;
     kofn_core *core;
+    replay_show show;
     replay_result *r;
     uint32_t *bad;    /* of a verdict */
     char foreign[80]; /* what to say if another version wrote it */
@@ -92,72 +98,83 @@ static bool unsigned_text(const json_t *o, const char *key, int base,
 #define MAX_SIZE ((json_int_t)1 << 40)
 #define MAX_WORKERS 100000
 
-/* Fields that journals of earlier versions do not have. */
-static bool read_later_fields(const json_t *o, kofn_core_options *opt,
-                              json_int_t *left)
+static bool read_options(const json_t *o, kofn_core_options *opt)
 {
-    json_int_t quarantine = 0, seats = 0, late_least = 0, lease = 0;
-    int errors = 0;
+    json_int_t quarantine, seats, late_least, lease, patience, pieces, open;
+    int errors, in_flight, below;
 
-    *left = 0;
-    opt->beyond = json_is_true(json_object_get(o, "beyond"));
-    if ((json_object_get(o, "errors") &&
-         !word(o, "errors", "none|detect|adversarial|probabilistic",
-               &errors)) ||
-        (json_object_get(o, "quarantine") &&
-         !whole(o, "quarantine", 0, UINT32_MAX, &quarantine)) ||
-        (json_object_get(o, "late_least") &&
-         !whole(o, "late_least", 0, INT64_MAX, &late_least)) ||
-        (json_object_get(o, "lease") &&
-         !whole(o, "lease", 0, INT64_MAX, &lease)) ||
-        (json_object_get(o, "left") && !whole(o, "left", 0, MAX_SIZE, left)) ||
-        (json_object_get(o, "seats") &&
-         !whole(o, "seats", 0, MAX_SIZE, &seats)))
+    if (!word(o, "in_flight", "ledger|keep|abort", &in_flight) ||
+        !word(o, "below", "refuse|pause|degrade", &below) ||
+        !word(o, "errors", "none|detect|adversarial|probabilistic", &errors) ||
+        !whole(o, "patience", 0, INT64_MAX, &patience) ||
+        !whole(o, "late_least", 0, INT64_MAX, &late_least) ||
+        !whole(o, "lease", 0, INT64_MAX, &lease) ||
+        !whole(o, "pieces", 0, 10000, &pieces) ||
+        !whole(o, "quarantine", 0, UINT32_MAX, &quarantine) ||
+        !whole(o, "seats", 0, MAX_SIZE, &seats) ||
+        !whole(o, "open", 0, MAX_WORKERS, &open) ||
+        !json_is_boolean(json_object_get(o, "beyond")) ||
+        !real(o, "tolerance", &opt->tolerance) || !real(o, "late", &opt->late))
         return false;
-    opt->seats = (size_t)seats;
+    opt->in_flight = (kofn_in_flight)in_flight;
+    opt->below = (kofn_below)below;
     opt->errors = (kofn_errors)errors;
-    opt->quarantine = (unsigned)quarantine;
+    opt->patience = patience;
     opt->late_least = late_least;
     opt->lease = lease;
+    opt->pieces = (unsigned)pieces;
+    opt->quarantine = (unsigned)quarantine;
+    opt->seats = (size_t)seats;
+    opt->open = (unsigned)open;
+    opt->beyond = json_is_true(json_object_get(o, "beyond"));
     return true;
+}
+
+/* Is it of the format of this kofn?  Journals of the first say nothing of it. */
+static int check_version(player *p, const json_t *o)
+{
+    const char *kofn = json_string_value(json_object_get(o, "kofn"));
+    json_int_t version = 1;
+
+    if (!kofn)
+        return stop(p, NOT_A_JOURNAL, "not the first line of a kofn journal");
+    if (json_object_get(o, "journal") &&
+        !whole(o, "journal", 1, UINT32_MAX, &version))
+        return stop(p, NOT_A_JOURNAL, "\"journal\" is not a version");
+    if (version != KOFN_JOURNAL_VERSION)
+        return stop(p, NOT_A_JOURNAL, "kofn %.20s wrote this journal, in "
+                    "version %" PRId64 " of the format, and this kofn, %s, "
+                    "reads version %d", kofn, (int64_t)version, KOFN_VERSION,
+                    KOFN_JOURNAL_VERSION);
+    if (strcmp(kofn, KOFN_VERSION) != 0)
+        snprintf(p->foreign, sizeof p->foreign, "; kofn %.20s wrote this "
+                 "journal, and this is %s", kofn, KOFN_VERSION);
+    return SAME;
 }
 
 static int read_header(player *p, const json_t *o)
 {
-    json_int_t workers, op, m, n, cols, patience, pieces, left;
+    json_int_t workers, op, m, n, cols, left;
     const char *spec = json_string_value(json_object_get(o, "scheme"));
-    const char *version = json_string_value(json_object_get(o, "kofn"));
-    int type, in_flight, below;
+    int type, code = check_version(p, o);
     kofn_core_options opt = {0};
     kofn_problem pb = {0};
     uint64_t seed;
 
-    if (!version)
-        return stop(p, NOT_A_JOURNAL, "not the first line of a kofn journal");
-    if (strcmp(version, KOFN_VERSION) != 0)
-        snprintf(p->foreign, sizeof p->foreign, "; kofn %.20s wrote this "
-                 "journal, and this is %s", version, KOFN_VERSION);
+    if (code)
+        return code;
     if (!spec || !whole(o, "workers", 1, MAX_WORKERS, &workers) ||
         !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 16, &op) ||
         !whole(o, "m", 1, MAX_SIZE, &m) || !whole(o, "n", 1, MAX_SIZE, &n) ||
         !whole(o, "p", 1, MAX_SIZE, &cols) ||
         !word(o, "dtype", "f64|f32", &type) ||
         !json_is_boolean(json_object_get(o, "sparse")) ||
-        !word(o, "in_flight", "ledger|keep|abort", &in_flight) ||
-        !word(o, "below", "refuse|pause|degrade", &below) ||
-        !whole(o, "patience", 0, INT64_MAX, &patience) ||
-        !real(o, "tolerance", &opt.tolerance) || !real(o, "late", &opt.late) ||
-        !whole(o, "pieces", 0, 10000, &pieces) ||
-        !read_later_fields(o, &opt, &left))
+        !whole(o, "left", 0, MAX_SIZE, &left) || !read_options(o, &opt))
         return stop(p, NOT_A_JOURNAL, "the header lacks a field or one is out "
                     "of range; see docs/journal.md%s", p->foreign);
     pb = (kofn_problem){(kofn_op)op, (size_t)m, (size_t)n, (size_t)cols,
                         type ? KOFN_F32 : KOFN_F64,
                         json_is_true(json_object_get(o, "sparse"))};
-    opt.in_flight = (kofn_in_flight)in_flight;
-    opt.below = (kofn_below)below;
-    opt.patience = patience;
-    opt.pieces = (unsigned)pieces;
     if (kofn_plan_new(&p->plan, &pb, spec, (size_t)workers, seed) ||
         (left && kofn_plan_serve_left(p->plan, (size_t)left)) ||
         kofn_core_new(&p->core, p->plan, &opt))
@@ -198,39 +215,75 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
     return SAME;
 }
 
-static int read_event(player *p, const json_t *o, kofn_event *ev)
+/* Which worker an event is about, and who answers for it. */
+static int read_worker(player *p, const json_t *o, kofn_event *ev)
 {
-    json_int_t t, w = 0, who = 0, k = 0, d = 0, lo = 0, hi = 0;
-    int type;
+    json_int_t w = 0, who = 0;
 
-    if (!whole(o, "t", 0, INT64_MAX, &t) ||
-        !word(o, "ev", "joined|stored|leaving|left|begin|result|failed|alarm|"
-                        "verdict|moved|mute", &type))
-        return stop(p, NOT_A_JOURNAL, "not an event of a kofn journal");
-    ev->type = (kofn_event_type)(type + 1);
-    ev->now = t;
-    ev->left = json_is_true(json_object_get(o, "left"));
     if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_ALARM &&
         ev->type != KOFN_EV_VERDICT && !whole(o, "w", 0, 2 * MAX_WORKERS, &w))
         return stop(p, NOT_A_JOURNAL, "\"w\" is not a worker's number");
     if (json_object_get(o, "p") && !whole(o, "p", 1, 2 * MAX_WORKERS, &who))
         return stop(p, NOT_A_JOURNAL, "\"p\" is not a principal's number");
-    if ((ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED ||
-         ev->type == KOFN_EV_VERDICT) &&
-        !whole(o, "k", 0, UINT32_MAX, &k))
-        return stop(p, NOT_A_JOURNAL, "\"k\" is not a task's number");
-    if (ev->type == KOFN_EV_RESULT && !whole(o, "d", 0, INT64_MAX, &d))
-        return stop(p, NOT_A_JOURNAL, "\"d\" is not a duration");
+    ev->worker = (uint32_t)w;
+    ev->principal = (uint32_t)who;
+    return SAME;
+}
+
+static int read_begin(player *p, const json_t *o, kofn_event *ev)
+{
+    json_int_t use = 0, lo = 0, hi = 0;
+
+    if (json_object_get(o, "use") && !whole(o, "use", 1, UINT32_MAX, &use))
+        return stop(p, NOT_A_JOURNAL, "\"use\" is not the number of a use");
     if (json_object_get(o, "hi") && (!whole(o, "lo", 0, MAX_SIZE, &lo) ||
                                      !whole(o, "hi", 1, MAX_SIZE, &hi)))
         return stop(p, NOT_A_JOURNAL, "\"lo\" and \"hi\" are not strips");
+    ev->use = (uint32_t)use;
     ev->lo = (size_t)lo;
     ev->hi = (size_t)hi;
-    ev->took = d;
-    ev->worker = (uint32_t)w;
-    ev->principal = (uint32_t)who;
+    return SAME;
+}
+
+/* A task of a product and the row that answers it, or a check. */
+static int read_task(player *p, const json_t *o, kofn_event *ev)
+{
+    bool answer = ev->type != KOFN_EV_VERDICT;
+    json_int_t k, r = 0, d = 0;
+
+    if (!whole(o, "k", 0, UINT32_MAX, &k))
+        return stop(p, NOT_A_JOURNAL, "\"k\" is not a task's number");
+    if (answer && !whole(o, "r", 0, UINT32_MAX, &r))
+        return stop(p, NOT_A_JOURNAL, "\"r\" is not the number of a row");
+    if (ev->type == KOFN_EV_RESULT && !whole(o, "d", 0, INT64_MAX, &d))
+        return stop(p, NOT_A_JOURNAL, "\"d\" is not a duration");
     ev->task = (uint32_t)k;
-    return ev->type == KOFN_EV_VERDICT ? read_verdict(p, o, ev) : SAME;
+    ev->row = (uint32_t)r;
+    ev->took = d;
+    return answer ? SAME : read_verdict(p, o, ev);
+}
+
+static int read_event(player *p, const json_t *o, kofn_event *ev)
+{
+    bool of_product;
+    json_int_t t, n = 0;
+    int type, code;
+
+    if (!whole(o, "t", 0, INT64_MAX, &t) ||
+        !word(o, "ev", EVENTS, &type))
+        return stop(p, NOT_A_JOURNAL, "not an event of a kofn journal");
+    ev->type = (kofn_event_type)(type + 1);
+    ev->now = t;
+    of_product = ev->type == KOFN_EV_BEGIN || ev->type == KOFN_EV_RESULT ||
+                 ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT;
+    if (of_product && !whole(o, "n", 1, UINT32_MAX, &n))
+        return stop(p, NOT_A_JOURNAL, "\"n\" is not a product's number");
+    ev->product = (uint32_t)n;
+    code = read_worker(p, o, ev);
+    if (code || !of_product)
+        return code;
+    return ev->type == KOFN_EV_BEGIN ? read_begin(p, o, ev)
+                                     : read_task(p, o, ev);
 }
 
 static int play(player *p, const json_t *o)
@@ -242,12 +295,18 @@ static int play(player *p, const json_t *o)
 
     if (code)
         return code;
+    if (p->show.steps)
+        show_event(p->show.steps, p->r->line, &ev);
     if (kofn_core_step(p->core, &ev))
         return stop(p, DIFFERENT, "%s", kofn_errmsg());
     while (kofn_core_next(p->core, &a)) {
+        if (p->show.steps)
+            show_action(p->show.steps, &a);
         digest = kofn_action_digest(digest, &a);
         p->r->rounds += a.type == KOFN_DO_DELIVER;
     }
+    if (p->show.steps && p->show.state)
+        show_state(p->show.steps, p->core);
     if (json_object_get(o, "h") && !unsigned_text(o, "h", 16, &recorded))
         return stop(p, NOT_A_JOURNAL, "\"h\" is not a digest");
     p->r->events++;
@@ -277,9 +336,13 @@ static int play_line(player *p, size_t n)
 }
 
 int replay(const char *text, size_t length, const char *name,
-           replay_result *r)
+           const replay_show *show, replay_result *r)
 {
-    player p = {.name = name, .at = text, .end = text + length, .r = r};
+    player p = {.name = name,
+                .at = text,
+                .end = text + length,
+                .show = show ? *show : (replay_show){.steps = NULL},
+                .r = r};
     int code = SAME;
 
     *r = (replay_result){0};

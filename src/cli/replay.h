@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 typedef struct replay_result {
     size_t events, line; /* line of the first difference or fault; 0: none */
@@ -12,8 +13,15 @@ typedef struct replay_result {
     char error[600];
 } replay_result;
 
+/* What is to be seen of it. */
+typedef struct replay_show {
+    FILE *steps; /* every event and what came of it; NULL: nothing */
+    bool state;  /* ... and where the products then stand          */
+} replay_show;
+
 /* An exit code: 0 all decisions are the same, 1 they differ, 2 not a journal. */
+/* `show` may be NULL. */
 int replay(const char *text, size_t length, const char *name,
-           replay_result *r);
+           const replay_show *show, replay_result *r);
 
 #endif

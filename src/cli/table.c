@@ -239,6 +239,12 @@ const cli_option cli_options[] = {
      "pcr: who is late works through its backlog, goes on with the newest, or "
      "drops everything at once (fifo)", IN_BENCH,
      CLI_CHOICE, 1, 0, AT(stale), 0, NULL},
+    {0, "step", NULL,
+     "print every event and what the coordinator did about it", IN_REPLAY,
+     CLI_FLAG, 0, 0, AT(step), 0, NULL},
+    {0, "state", NULL,
+     "with --step: and where the products that are open stand then", IN_REPLAY,
+     CLI_FLAG, 0, 0, AT(state), 0, NULL},
     {'v', "verify", NULL,
      "compute the plain answer as well and report the relative error", IN_RUN,
      CLI_FLAG, 0, 0, AT(verify), 0, NULL},
@@ -377,7 +383,8 @@ const cli_command cli_commands[] = {
     {"replay", "JOURNAL", "run the coordinator again from a journal",
      "Feeds the recorded events to a fresh coordinator and compares what it "
      "decides with what was decided, down to the coefficients.",
-     "kofn replay run.jsonl  says where the first difference is, if any",
+     "kofn replay run.jsonl  says where the first difference is, if any\n"
+     "kofn replay run.jsonl --step --state  every decision, and what it rests on",
      IN_REPLAY, 1, 1, cmd_replay},
     {"model", "aet|agc-table", "what gradient codes take on the average",
      "aet: the average execution time of an iteration under every gradient "

@@ -28,9 +28,10 @@ static kofn_status users(kofn_core *c, const kofn_deals *d,
 }
 
 /* Tell the body what to mix, cell by cell, before the work is handed out. */
-kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d)
+kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
-    const kf_ledger *l = &c->ledger[0];
+    kf_product *p = &r->p;
+    const kf_ledger *l = &p->ledger[0];
     const kf_decoder *was = NULL;
     size_t from = 0;
 
@@ -41,18 +42,19 @@ kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d)
 
         if (i < l->count && !l->cell[i].settled) {
             TRY(users(c, d, &l->cell[i], &seats, &n));
-            TRY(kf_find_decoder(c, seats, n, &now));
+            TRY(kf_find_decoder(c, p, seats, n, &now));
             if (!now) {
                 kf_fail(KOFN_UNSTABLE, "predicted relative error %.1e exceeds "
                         "the tolerance %.1e; use another basis or a larger "
-                        "tolerance", c->refused, c->opt.tolerance);
-                return kf_deliver(c, KOFN_UNSTABLE);
+                        "tolerance", p->refused, c->opt.tolerance);
+                return kf_deliver(c, r, KOFN_UNSTABLE);
             }
-            c->noise = kf_larger(c->noise, now->noise);
-            c->predicted = kf_larger(c->predicted, now->predicted);
+            p->noise = kf_larger(p->noise, now->noise);
+            p->predicted = kf_larger(p->predicted, now->predicted);
         }
         if (was && now != was) {
             TRY(kf_act(c, (kofn_action){.type = KOFN_DO_MIX,
+                                        .product = p->number,
                                         .lo = l->cell[from].lo,
                                         .hi = l->cell[i - 1].hi,
                                         .decoder = was}));
@@ -65,45 +67,35 @@ kofn_status kf_adjoint_mix(kofn_core *c, const kofn_deals *d)
 }
 
 /* Everything has come: have it added up. */
-kofn_status kf_adjoint_sum(kofn_core *c)
+kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r)
 {
+    const kf_product *p = &r->p;
     kofn_action a = {.type = KOFN_DO_DECODE,
-                     .hi = c->plan->span,
+                     .product = p->number,
+                     .hi = p->use->plan->span,
                      .first = c->pooled};
 
-    for (size_t i = 0; i < c->tasks; i++) {
-        if (c->task[i].state != KF_TASK_DONE)
+    for (size_t i = 0; i < p->tasks; i++) {
+        if (p->task[i].state != KF_TASK_DONE)
             continue;
         TRY(kf_grow(&c->pool, &c->pool_cap, c->pooled, sizeof *c->pool));
-        c->pool[c->pooled++] = c->first_task + (uint32_t)i;
+        c->pool[c->pooled++] = p->task[i].number;
         a.count++;
     }
     return kf_act(c, a);
 }
 
-/* Begin again with those who can still work. */
-kofn_status kf_adjoint_restart(kofn_core *c)
-{
-    TRY(kf_drop_all(c));
-    for (size_t i = 0; i < c->tasks; i++)
-        if (c->task[i].state == KF_TASK_DONE)
-            c->task[i].state = KF_TASK_DROPPED;
-    c->noise = c->predicted = 0;
-    return kf_deal_round(c);
-}
-
 /* Those who have not answered by now are done without, if there are enough
  * others. */
-kofn_status kf_adjoint_without_late(kofn_core *c)
+void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
 {
     size_t idle = 0;
 
-    for (size_t i = 0; i < c->workers; i++)
-        idle += kf_can_work(c, &c->worker[i]) && c->worker[i].out == 0;
-    if (idle < c->plan->layout.enough)
-        return KOFN_OK;
-    for (size_t i = 0; i < c->workers; i++)
-        if (c->worker[i].out > 0)
-            c->worker[i].failed = c->round;
-    return kf_adjoint_restart(c);
+    for (uint32_t i = 0; i < r->workers; i++)
+        idle += kf_can_work(c, r, i) && r->load[i].out == 0;
+    if (idle < kf_layout(&r->p)->enough)
+        return;
+    for (size_t i = 0; i < r->workers; i++)
+        r->load[i].failed |= r->load[i].out > 0;
+    r->back = true;
 }

@@ -1,5 +1,5 @@
 /* cells.c -- the ledger: runs of strips with the same history. */
-#include "state.h"
+#include "product.h"
 
 static void cell_free(kf_cell *cell)
 {

@@ -3,14 +3,9 @@
 
 #include "code/operation.h"
 
-#define CACHE_BYTES ((size_t)256 << 20)
+#include <assert.h>
 
-kofn_status kf_act(kofn_core *c, kofn_action a)
-{
-    TRY(kf_grow(&c->action, &c->action_cap, c->actions, sizeof *c->action));
-    c->action[c->actions++] = a;
-    return KOFN_OK;
-}
+#define CACHE_BYTES ((size_t)256 << 20)
 
 bool kofn_core_next(kofn_core *c, kofn_action *out)
 {
@@ -24,123 +19,190 @@ bool kofn_core_next(kofn_core *c, kofn_action *out)
 
 kofn_time kofn_core_alarm(const kofn_core *c)
 {
-    return c->alarm;
+    kofn_time first = KOFN_NEVER;
+
+    for (size_t i = 0; i < c->rounds; i++)
+        if (c->round[i]->alarm < first)
+            first = c->round[i]->alarm;
+    return first;
 }
 
-kofn_status kf_deliver(kofn_core *c, kofn_status st)
+kofn_status kf_deliver(kofn_core *c, kf_round *r, kofn_status st)
 {
-    kf_late_learn(c);
-    TRY(kf_drop_all(c));
+    const kf_product *p = &r->p;
+
+    kf_late_learn(c, r);
+    TRY(kf_round_drop_all(c, r));
     c->mutes = 0;
-    c->state = KF_ROUND_IDLE;
-    c->alarm = KOFN_NEVER;
+    r->state = KF_ROUND_IDLE;
+    r->alarm = KOFN_NEVER;
+    r->back = r->resolve = false;
     return kf_act(c, (kofn_action){.type = KOFN_DO_DELIVER,
+                                   .product = p->number,
                                    .status = st,
-                                   .noise = c->noise,
-                                   .predicted = c->predicted});
+                                   .noise = p->noise,
+                                   .predicted = p->predicted});
+}
+
+/* ---- products ------------------------------------------------------------- */
+
+static kf_round *find_round(const kofn_core *c, uint32_t product)
+{
+    for (size_t i = c->rounds; i > 0; i--)
+        if (c->round[i - 1]->p.number == product)
+            return c->round[i - 1];
+    return NULL;
+}
+
+static size_t open_rounds(const kofn_core *c, const kf_use *use)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->rounds; i++)
+        n += kf_is_open(c->round[i]) && (!use || c->round[i]->p.use == use);
+    return n;
+}
+
+/* Those that are over are forgotten; the memory of one is kept. */
+static void forget_over(kofn_core *c)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < c->rounds; i++) {
+        kf_round *r = c->round[i];
+
+        if (kf_is_open(r)) {
+            c->round[kept++] = r;
+            continue;
+        }
+        kf_round_free(c->spare);
+        c->spare = r;
+    }
+    c->rounds = kept;
+}
+
+/* The newest is a new round now. */
+static kofn_status add_round(kofn_core *c)
+{
+    kf_round *r = c->spare;
+
+    c->spare = NULL;
+    if (!r)
+        TRY(kf_round_new(&r, c->fleet.groups));
+    if (kf_round_know(r, c->fleet.workers) ||
+        kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round)) {
+        c->spare = r;
+        return KOFN_NOMEM;
+    }
+    for (size_t i = 0; i < r->workers; i++) {
+        r->rows[i] = 0;
+        r->load[i] = (kf_load){.out = 0};
+    }
+    c->round[c->rounds++] = r;
+    return KOFN_OK;
+}
+
+static bool can_begin(const kofn_core *c, const kofn_event *ev)
+{
+    const kf_use *use = ev->use < KF_USES ? &c->use[ev->use] : NULL;
+
+    return use && use->plan && ev->product > kf_newest(c)->p.number &&
+           open_rounds(c, NULL) < c->opt.open &&
+           ev->lo < (ev->hi ? ev->hi : use->plan->span) &&
+           ev->hi <= use->plan->span;
+}
+
+static kofn_status begin(kofn_core *c, const kofn_event *ev)
+{
+    const kf_use *use = &c->use[ev->use];
+    kf_round *r;
+
+    if (!can_begin(c, ev)) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    if (!open_rounds(c, use)) /* nobody has a decoder of it any more */
+        kf_cache_trim(use->cache);
+    TRY(kf_quarantine(c));
+    kf_late_round(c, kf_newest(c));
+    forget_over(c);
+    TRY(add_round(c));
+    r = kf_newest(c);
+    r->state = KF_ROUND_RUNNING;
+    kf_product_begin(&r->p, ev->product, use, ev->lo,
+                     ev->hi ? ev->hi : use->plan->span);
+    return kf_round_restart(c, r);
+}
+
+/* ---- answers --------------------------------------------------------------- */
+
+/* The task an event speaks of, if it is one that this worker was given. */
+static bool find_task(const kf_round *r, const kofn_event *ev, size_t *index)
+{
+    return r && kf_product_find(&r->p, ev->task, index) &&
+           r->p.task[*index].worker == ev->worker &&
+           r->p.task[*index].row == ev->row;
+}
+
+static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    const kf_task *t;
+    size_t index;
+
+    if (!find_task(r, ev, &index) ||
+        r->p.task[index].state == KF_TASK_DONE) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    t = &r->p.task[index];
+    if (!kf_in_hand(t) || !kf_is_open(r))
+        return KOFN_OK; /* it was cancelled */
+    kf_round_end(c, r, index, KF_TASK_DONE);
+    kf_fleet_measure(&c->fleet, t->worker, t->hi - t->lo, c->now, ev->took);
+    if (r->load[t->worker].out == 0)
+        kf_late_ready(c, r, t->worker);
+    TRY(kf_product_came(&r->p, index));
+    r->resolve |= r->p.ledger[t->group].owed != KF_OWED_NOTHING;
+    return KOFN_OK;
+}
+
+static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    size_t index;
+
+    if (!find_task(r, ev, &index) || !kf_in_hand(&r->p.task[index])) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    r->load[ev->worker].failed = true;
+    kf_round_end(c, r, index, KF_TASK_DROPPED);
+    if (kf_layout(&r->p)->adjoint)
+        r->back = true;
+    else
+        kf_round_more(c, r);
+    return KOFN_OK;
 }
 
 /* ---- events -------------------------------------------------------------- */
 
-static kofn_status begin(kofn_core *c, const kofn_event *ev)
+static kofn_status verdict(kofn_core *c, const kofn_event *ev)
 {
-    const kf_use *use = &c->use[ev->left];
-    size_t hi = ev->hi || !use->plan ? ev->hi : use->plan->span;
+    kf_round *r = find_round(c, ev->product);
 
-    if (c->state != KF_ROUND_IDLE || !use->plan || ev->lo >= hi ||
-        hi > use->plan->span) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    c->plan = use->plan;
-    c->lo = ev->lo;
-    c->hi = hi;
-    c->code = use->code;
-    c->cache = use->cache;
-    kf_cache_trim(c->cache);
-    TRY(kf_quarantine(c));
-    kf_late_round(c);
-    c->round++;
-    c->state = KF_ROUND_RUNNING;
-    c->alarm = KOFN_NEVER;
-    c->first_task += (uint32_t)c->tasks;
-    c->tasks = 0;
-    c->first_check += (uint32_t)c->checks;
-    c->checks = c->evidences = c->corrupt = 0;
-    c->noise = c->predicted = c->refused = 0;
-    c->degraded = c->lost = c->disagree = c->unsure = false;
-    for (size_t i = 0; i < c->workers; i++)
-        c->rows[i] = 0;
-    return kf_deal_round(c);
+    if (r)
+        return kf_hear(c, r, ev);
+    c->dropped++;
+    return KOFN_OK;
 }
 
-/* The task an event speaks of, if it is one that this worker was given.
- * Numbers of tasks begin again at 0 when there are no more. */
-KF_WRAPS
-static bool find_task(const kofn_core *c, const kofn_event *ev, size_t *index)
+static kofn_status alarm(kofn_core *c)
 {
-    uint32_t i = ev->task - c->first_task;
-
-    *index = i;
-    return i < c->tasks && c->task[i].worker == ev->worker;
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(kf_alarm_rang(c, c->round[i]));
+    return KOFN_OK;
 }
 
-/* The worker's own time where it tells: on a machine that is shared, time on
- * the wall would measure the share it was given and not its speed. */
-static void measure_speed(kf_worker *w, size_t strips, kofn_time now,
-                          kofn_time took)
-{
-    double seconds = (double)(took > 0 ? took : now - w->last) * 1e-9, speed;
-
-    w->last = now;
-    if (!(seconds > 0))
-        return;
-    speed = (double)strips / seconds;
-    w->speed = w->speed > 0 ? 0.7 * w->speed + 0.3 * speed : speed;
-}
-
-static kofn_status result(kofn_core *c, const kofn_event *ev)
-{
-    kf_ledger *l;
-    kf_task *t;
-    size_t index, group, from;
-
-    if (!find_task(c, ev, &index) || c->task[index].state == KF_TASK_DONE) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    t = &c->task[index];
-    if (!kf_in_hand(t) || c->state == KF_ROUND_IDLE)
-        return KOFN_OK; /* it was cancelled */
-    kf_end_task(c, index, KF_TASK_DONE);
-    measure_speed(&c->worker[t->worker], t->hi - t->lo, c->now, ev->took);
-    if (c->worker[t->worker].out == 0)
-        kf_late_ready(c, t->worker);
-    group = kf_group(c->plan, t->seat);
-    l = &c->ledger[group];
-    from = kf_cells_find(l, t->lo);
-    for (size_t i = from; i < l->count; i = kf_cells_next(l, i, t->lo, t->hi))
-        if (!l->cell[i].settled)
-            TRY(kf_cell_add(&l->cell[i], (uint32_t)index));
-    if (t->hi > c->plan->span)
-        return kf_settle(c, group, 0, l->count);
-    return kf_settle(c, group, from, kf_cells_find(l, t->hi - 1) + 1);
-}
-
-static kofn_status failed(kofn_core *c, const kofn_event *ev)
-{
-    size_t index;
-
-    if (!find_task(c, ev, &index) || !kf_in_hand(&c->task[index])) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    c->worker[ev->worker].failed = c->round;
-    kf_end_task(c, index, KF_TASK_DROPPED);
-    return c->plan->layout.adjoint ? kf_adjoint_restart(c) : kf_deal_more(c);
-}
-
-static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
+static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
     switch (ev->type) {
     case KOFN_EV_JOINED:
@@ -158,13 +220,13 @@ static kofn_status dispatch(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_BEGIN:
         return begin(c, ev);
     case KOFN_EV_RESULT:
-        return result(c, ev);
+        return result(c, find_round(c, ev->product), ev);
     case KOFN_EV_FAILED:
-        return failed(c, ev);
+        return failed(c, find_round(c, ev->product), ev);
     case KOFN_EV_ALARM:
-        return kf_alarm_rang(c);
+        return alarm(c);
     case KOFN_EV_VERDICT:
-        return kf_hear(c, ev);
+        return verdict(c, ev);
     }
     c->dropped++;
     return KOFN_OK;
@@ -178,7 +240,11 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
     c->actions = c->next_action = c->pooled = 0;
     if (ev->now > c->now)
         c->now = ev->now;
-    return dispatch(c, ev);
+    TRY(apply(c, ev));
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(kf_round_go_on(c, c->round[i]));
+    assert(!kf_core_check(c));
+    return KOFN_OK;
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -231,6 +297,17 @@ static kofn_status make_use(kf_use *u, const kofn_plan *plan,
     return kf_cache_new(&u->cache, u->code, CACHE_BYTES);
 }
 
+/* There is always a newest round: at first one that is over. */
+static kofn_status make_fleet(kofn_core *c)
+{
+    const kofn_layout *L = &c->use[0].plan->layout;
+
+    TRY(kf_fleet_open(&c->fleet, L->groups, L->max_seats, c->opt.seats));
+    TRY(add_round(c));
+    kf_product_begin(&kf_newest(c)->p, 0, &c->use[0], 0, c->use[0].plan->span);
+    return KOFN_OK;
+}
+
 kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
                           const kofn_core_options *opt)
 {
@@ -240,12 +317,13 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
     *out = NULL;
     if (!c)
         return KOFN_NOMEM;
-    c->alarm = KOFN_NEVER;
     c->haste = 1;
     if (opt)
         c->opt = *opt;
     if (c->opt.pieces == 0)
         c->opt.pieces = 4;
+    if (c->opt.open == 0)
+        c->opt.open = 1;
     if (c->opt.quarantine == 0)
         c->opt.quarantine = 3;
     if (!(c->opt.tolerance > 0))
@@ -255,11 +333,8 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
         st = make_use(&c->use[0], plan, c->opt.errors);
     if (!st)
         st = make_use(&c->use[1], plan->left, c->opt.errors);
-    c->plan = plan;
-    c->code = c->use[0].code;
-    c->cache = c->use[0].cache;
-    if (!st && !(c->ledger = kf_zero(plan->layout.groups, sizeof *c->ledger)))
-        st = KOFN_NOMEM;
+    if (!st)
+        st = make_fleet(c);
     if (st) {
         kofn_core_free(c);
         return st;
@@ -272,115 +347,88 @@ void kofn_core_free(kofn_core *c)
 {
     if (!c)
         return;
-    for (size_t g = 0; c->ledger && g < c->plan->layout.groups; g++)
-        kf_cells_free(&c->ledger[g]);
-    kf_free(c->ledger);
-    for (size_t u = 0; u < 2; u++) {
+    for (size_t i = 0; i < c->rounds; i++)
+        kf_round_free(c->round[i]);
+    kf_round_free(c->spare);
+    kf_free(c->round);
+    kf_fleet_close(&c->fleet);
+    for (size_t u = 0; u < KF_USES; u++) {
         kf_cache_free(c->use[u].cache);
         kf_code_free(c->use[u].code);
     }
-    kf_free(c->worker);
-    kf_free(c->principal);
-    kf_free(c->seat);
-    kf_free(c->task);
-    kf_free(c->rows);
-    kf_free(c->lies);
-    kf_free(c->check);
-    kf_free(c->evidence);
     kf_free(c->action);
     kf_free(c->pool);
-    kf_free(c->by_seat);
+    kf_free(c->by_row);
     kf_free(c->live);
     kf_free(c->live_worker);
     kf_free(c);
 }
 
-kf_code *kofn_core_code(kofn_core *c)
+kf_code *kofn_core_code(kofn_core *c, uint32_t use)
 {
-    return c->code;
+    return c->use[use].code;
 }
 
-kf_cache *kofn_core_cache(kofn_core *c)
+kf_cache *kofn_core_cache(kofn_core *c, uint32_t use)
 {
-    return c->cache;
+    return c->use[use].cache;
 }
 
 /* ---- looking ------------------------------------------------------------- */
 
-static double share_done(const kofn_core *c)
-{
-    size_t enough = c->plan->layout.enough;
-    double came = 0, all = (double)(c->hi - c->lo) * (double)enough *
-                           (double)c->plan->layout.groups;
-
-    if (c->round == 0)
-        return 0;
-    for (size_t g = 0; g < c->plan->layout.groups; g++)
-        for (size_t i = 0; i < c->ledger[g].count; i++) {
-            const kf_cell *cell = &c->ledger[g].cell[i];
-            size_t n = cell->settled ? enough : kf_min(cell->count, enough);
-
-            if (cell->lo < c->lo || cell->hi > c->hi)
-                continue;
-            came += (double)n * (double)(cell->hi - cell->lo);
-        }
-    return came / all;
-}
-
 char kofn_core_worker(const kofn_core *c, uint32_t worker)
 {
-    return worker < c->workers ? "?bslngqm"[c->worker[worker].state] : '?';
+    return "?bslngqm"[kf_fleet_state(&c->fleet, worker)];
 }
 
 size_t kofn_core_live(const kofn_core *c)
 {
-    return c->in_state[KF_WORKER_LIVE] + c->in_state[KF_WORKER_LEAVING];
+    return c->fleet.in_state[KF_WORKER_LIVE] +
+           c->fleet.in_state[KF_WORKER_LEAVING];
 }
 
 size_t kofn_core_storing(const kofn_core *c)
 {
-    return c->in_state[KF_WORKER_STORING];
+    return c->fleet.in_state[KF_WORKER_STORING];
 }
 
 size_t kofn_core_known(const kofn_core *c)
 {
-    return c->workers;
+    return c->fleet.workers;
 }
 
-static size_t needed(const kofn_core *c)
+static size_t needed(const kf_round *r)
 {
-    size_t spare = 0;
-
-    if (c->state != KF_ROUND_STARVED)
+    if (r->state != KF_ROUND_STARVED)
         return 0;
-    for (size_t g = 0; g < c->plan->layout.groups; g++)
-        spare = kf_max(spare, kf_spare(c, g));
-    return (c->plan->layout.enough + spare) * c->plan->layout.groups;
+    return (kf_layout(&r->p)->enough + kf_most_spare(&r->p)) * r->p.groups;
 }
 
-static size_t fewest_liars(const kofn_core *c)
+static size_t fewest_liars(const kf_product *p)
 {
     size_t fewest = SIZE_MAX;
 
-    for (size_t g = 0; g < c->plan->layout.groups; g++)
-        fewest = kf_min(fewest, c->ledger[g].liars);
+    for (size_t g = 0; g < p->groups; g++)
+        fewest = kf_min(fewest, p->ledger[g].liars);
     return fewest;
 }
 
 void kofn_core_look(const kofn_core *c, kofn_core_view *v)
 {
-    *v = (kofn_core_view){.round = c->round,
-                          .running = c->state != KF_ROUND_IDLE,
-                          .needed = needed(c),
-                          .liars = fewest_liars(c),
-                          .awaited = c->busy,
-                          .done = share_done(c),
+    const kf_round *r = kf_newest(c);
+
+    *v = (kofn_core_view){.round = r->p.number,
+                          .running = kf_is_open(r),
+                          .needed = needed(r),
+                          .liars = fewest_liars(&r->p),
+                          .awaited = c->fleet.busy,
+                          .done = r->p.number ? kf_product_done(&r->p) : 0,
                           .dropped = c->dropped,
-                          .rows = c->rows,
+                          .rows = r->rows,
                           .live = kofn_core_live(c),
                           .storing = kofn_core_storing(c),
-                          .standby = c->in_state[KF_WORKER_STANDBY],
-                          .lies = c->lies,
-                          .corrupt = c->corrupt,
-                          .workers = c->workers};
+                          .standby = c->fleet.in_state[KF_WORKER_STANDBY],
+                          .lies = c->fleet.lies,
+                          .corrupt = r->p.corrupt,
+                          .workers = c->fleet.workers};
 }

@@ -18,58 +18,60 @@
 /* ---- principals ---------------------------------------------------------- */
 
 /* One seat more of this worker's principal; 1 if it has none but itself. */
-static size_t add_share(kofn_core *c, const kf_worker *w)
+static size_t add_share(kf_fleet *f, uint32_t worker)
 {
-    if (w->principal)
-        c->principal[w->principal].seats++;
-    return w->principal == 0;
+    uint32_t principal = f->worker[worker].principal;
+
+    if (principal)
+        f->principal[principal].seats++;
+    return principal == 0;
 }
 
 /* Whoever may answer in this group, and whoever has and may not any more. */
-static size_t share_all(kofn_core *c, size_t group, const uint32_t *tasks,
-                        size_t n, size_t *seats)
+static size_t share_all(kofn_core *c, const kf_round *r, size_t group,
+                        const uint32_t *tasks, size_t n, size_t *seats)
 {
+    kf_fleet *f = &c->fleet;
     size_t alone = 0;
 
     *seats = 0;
-    for (size_t p = 0; p < c->principals; p++)
-        c->principal[p].seats = 0;
-    for (size_t s = group; s < c->seats; s += c->plan->layout.groups)
-        if (c->seat[s] != KF_NOBODY &&
-            kf_can_work(c, &c->worker[c->seat[s]])) {
-            alone += add_share(c, &c->worker[c->seat[s]]);
+    for (size_t p = 0; p < f->principals; p++)
+        f->principal[p].seats = 0;
+    for (size_t s = group; s < f->seats; s += f->groups)
+        if (f->seat[s] != KF_NOBODY && kf_can_work(c, r, f->seat[s])) {
+            alone += add_share(f, f->seat[s]);
             ++*seats;
         }
     for (size_t i = 0; i < n; i++) {
-        const kf_worker *w = &c->worker[c->task[tasks[i]].worker];
+        uint32_t worker = r->p.task[tasks[i]].worker;
 
-        if (!kf_can_work(c, w)) {
-            alone += add_share(c, w);
+        if (!kf_can_work(c, r, worker)) {
+            alone += add_share(f, worker);
             ++*seats;
         }
     }
     return alone;
 }
 
-static size_t largest_share(const kofn_core *c, size_t alone)
+static size_t largest_share(const kf_fleet *f, size_t alone)
 {
     size_t most = alone > 0;
 
-    for (size_t p = 0; p < c->principals; p++)
-        most = kf_max(most, c->principal[p].seats);
+    for (size_t p = 0; p < f->principals; p++)
+        most = kf_max(most, f->principal[p].seats);
     return most;
 }
 
 /* So many principals, whichever they are, have at most `seats` seats. */
-static size_t principals_within(const kofn_core *c, size_t alone, size_t seats)
+static size_t principals_within(const kf_fleet *f, size_t alone, size_t seats)
 {
     size_t who = 0;
 
-    for (size_t each = largest_share(c, alone); each > 0; each--) {
+    for (size_t each = largest_share(f, alone); each > 0; each--) {
         size_t n = each == 1 ? alone : 0, fit = seats / each;
 
-        for (size_t p = 0; p < c->principals; p++)
-            n += c->principal[p].seats == each;
+        for (size_t p = 0; p < f->principals; p++)
+            n += f->principal[p].seats == each;
         who += kf_min(n, fit);
         if (fit < n)
             break;
@@ -82,62 +84,61 @@ static size_t principals_within(const kofn_core *c, size_t alone, size_t seats)
 
 /* Where not every few of the seats decode, some are copies of others, and what is
  * wrong in all copies of a row conspires, by whatever accident. */
-static bool has_copies(const kofn_plan *p)
+static bool has_copies(const kofn_layout *L)
 {
-    return p->layout.enough == 1 || p->layout.threshold > p->layout.enough;
+    return L->enough == 1 || L->threshold > L->enough;
 }
 
-static bool may_conspire(const kofn_core *c)
+static bool may_conspire(const kofn_core *c, const kofn_layout *L)
 {
     return c->opt.errors == KOFN_ERRORS_ADVERSARIAL ||
-           (c->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(c->plan));
+           (c->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(L));
 }
 
 /* Principals that do not conspire hardly ever agree on a wrong codeword: as many
  * results to spare as one of them can give show it.  Liars who conspire are
  * assumed to be as many as can be corrected with everybody's results, those of
  * the n tasks among them whose workers have left since. */
-size_t kf_vouch(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
+size_t kf_vouch(kofn_core *c, kf_round *r, size_t group, const uint32_t *tasks,
+                size_t n)
 {
-    size_t surely = c->plan->layout.threshold, seats, alone, spare;
+    const kofn_layout *L = kf_layout(&r->p);
+    size_t surely = L->threshold, seats, alone, spare;
 
     if (c->opt.errors == KOFN_ERRORS_NONE)
         return 0;
-    alone = share_all(c, group, tasks, n, &seats);
-    spare = kf_max(1, largest_share(c, alone));
-    if (may_conspire(c) && seats > surely)
+    alone = share_all(c, r, group, tasks, n, &seats);
+    spare = kf_max(1, largest_share(&c->fleet, alone));
+    if (may_conspire(c, L) && seats > surely)
         spare = kf_max(spare, (seats - surely) / 2);
-    c->ledger[group].liars =
-        may_conspire(c) ? principals_within(c, alone, spare) : 1;
+    r->p.ledger[group].liars =
+        may_conspire(c, L) ? principals_within(&c->fleet, alone, spare) : 1;
     return spare;
 }
 
-void kf_set_spare(kofn_core *c)
+void kf_set_spare(kofn_core *c, kf_round *r)
 {
-    for (size_t g = 0; g < c->plan->layout.groups; g++)
-        c->ledger[g].spare = kf_vouch(c, g, NULL, 0);
-}
-
-size_t kf_spare(const kofn_core *c, size_t group)
-{
-    return c->ledger[group].spare;
+    for (size_t g = 0; g < r->p.groups; g++)
+        r->p.ledger[g].spare = kf_vouch(c, r, g, NULL, 0);
 }
 
 /* Liars that may be named among these results: all but what one principal can
  * say, or as many as may conspire. */
-static size_t most(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
+static size_t most(kofn_core *c, kf_round *r, size_t group,
+                   const uint32_t *tasks, size_t n)
 {
-    size_t beyond = n - c->plan->layout.enough, seats;
-    size_t spare = kf_vouch(c, group, tasks, n);
+    const kofn_layout *L = kf_layout(&r->p);
+    size_t beyond = n - L->enough, seats;
+    size_t spare = kf_vouch(c, r, group, tasks, n);
 
     if (c->opt.errors == KOFN_ERRORS_DETECT || beyond < spare)
         return 0;
     if (c->opt.errors == KOFN_ERRORS_PROBABILISTIC)
-        spare = kf_max(
-            1, largest_share(c, share_all(c, group, tasks, n, &seats)));
+        spare = kf_max(1, largest_share(&c->fleet, share_all(c, r, group, tasks,
+                                                             n, &seats)));
     /* single precision leaves too little between rounding and a lie to tell
      * more (docs/errors.md) */
-    if (c->plan->layout.problem.dtype == KOFN_F32 && !c->opt.beyond)
+    if (L->problem.dtype == KOFN_F32 && !c->opt.beyond)
         return kf_min(beyond - spare, beyond / 2);
     return beyond - spare;
 }
@@ -146,66 +147,78 @@ static size_t most(kofn_core *c, size_t group, const uint32_t *tasks, size_t n)
  * of the results that could come beyond those that decode.  That all but one of
  * those are wrong is promised where they do not conspire.  To detect, one
  * principal that is wrong is enough. */
-static void set_promise(kofn_core *c, size_t group, const uint32_t *tasks,
-                        size_t n, kofn_action *a)
+static void set_promise(kofn_core *c, kf_round *r, size_t group,
+                        const uint32_t *tasks, size_t n, kofn_action *a)
 {
-    size_t spare = kf_vouch(c, group, tasks, n), seats, beyond;
+    const kofn_layout *L = kf_layout(&r->p);
+    size_t spare = kf_vouch(c, r, group, tasks, n), seats, beyond;
 
-    share_all(c, group, tasks, n, &seats);
+    share_all(c, r, group, tasks, n, &seats);
     seats = kf_max(seats, n);
-    beyond = seats - kf_min(seats, c->plan->layout.threshold);
+    beyond = seats - kf_min(seats, L->threshold);
     a->liars = a->promised =
         c->opt.errors == KOFN_ERRORS_DETECT ? spare : kf_max(spare, beyond / 2);
-    if (!may_conspire(c) && !has_copies(c->plan))
+    if (!may_conspire(c, L) && !has_copies(L))
         a->promised = kf_max(a->promised, beyond - kf_min(beyond, 1));
 }
 
-kofn_status kf_ask_check(kofn_core *c, size_t group, size_t lo, size_t hi,
-                         const kf_decoder *d, const uint32_t *tasks, size_t n)
+KF_WRAPS kofn_status kf_ask_check(kofn_core *c, kf_round *r, size_t group,
+                                  size_t lo, size_t hi, const kf_decoder *d,
+                                  const uint32_t *tasks, size_t n)
 {
-    kf_asked a = {group, lo, hi, c->evidences, n, true};
-    uint32_t number = c->first_check + (uint32_t)c->checks;
+    kf_asked asked = {.number = c->next_check,
+                      .group = group,
+                      .lo = lo,
+                      .hi = hi,
+                      .count = n,
+                      .open = true};
     kofn_action ask = {.type = KOFN_DO_CHECK,
-                       .task = number,
+                       .product = r->p.number,
+                       .task = c->next_check,
                        .group = group,
                        .lo = lo,
                        .hi = hi,
                        .decoder = d,
                        .first = c->pooled,
                        .count = n,
-                       .most = most(c, group, tasks, n)};
+                       .most = most(c, r, group, tasks, n)};
 
-    set_promise(c, group, tasks, n, &ask);
-    TRY(kf_grow(&c->check, &c->check_cap, c->checks, sizeof *c->check));
-    while (c->evidence_cap < c->evidences + n)
-        TRY(kf_grow(&c->evidence, &c->evidence_cap, c->evidence_cap,
-                    sizeof *c->evidence));
-    memcpy(c->evidence + c->evidences, tasks, n * sizeof *tasks);
-    c->evidences += n;
-    c->check[c->checks++] = a;
+    set_promise(c, r, group, tasks, n, &ask);
+    TRY(kf_product_check(&r->p, asked, tasks));
+    c->next_check++;
     return kf_act(c, ask);
 }
 
 /* ---- verdicts ------------------------------------------------------------ */
 
-static void name(kofn_core *c, uint32_t task)
+/* Was one of this principal named in this round? */
+static bool is_known_liar(const kf_fleet *f, const kf_round *r,
+                          uint32_t principal)
 {
-    kf_worker *w = &c->worker[c->task[task].worker];
-
-    c->corrupt++;
-    if (w->named != c->round) {
-        w->named = c->round;
-        c->lies[c->task[task].worker]++;
-    }
-    if (w->principal && c->principal[w->principal].named != c->round) {
-        c->principal[w->principal].named = c->round;
-        c->principal[w->principal].lies++;
-    }
+    for (size_t i = 0; i < f->workers; i++)
+        if (r->load[i].named && f->worker[i].principal == principal)
+            return true;
+    return false;
 }
 
-static void leave_out(kofn_core *c, const kf_asked *a, uint32_t task)
+static void name(kofn_core *c, kf_round *r, uint32_t task)
 {
-    kf_ledger *l = &c->ledger[a->group];
+    kf_fleet *f = &c->fleet;
+    uint32_t worker = r->p.task[task].worker;
+    uint32_t principal = f->worker[worker].principal;
+
+    r->p.corrupt++;
+    if (r->load[worker].named)
+        return;
+    if (principal && !is_known_liar(f, r, principal))
+        f->principal[principal].lies++;
+    r->load[worker].named = true;
+    f->lies[worker]++;
+}
+
+static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
+{
+    kf_ledger *l = &p->ledger[a->group];
 
     for (size_t i = kf_cells_find(l, a->lo);
          i < l->count && l->cell[i].lo < a->hi; i++)
@@ -214,16 +227,16 @@ static void leave_out(kofn_core *c, const kf_asked *a, uint32_t task)
 
 /* Take those found wrong out of the evidence, and name those who are certain to
  * be; *n is what is left of it. */
-static void take_out(kofn_core *c, const kf_asked *a, const kofn_event *ev,
-                     size_t *n)
+static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
+                     const kofn_event *ev, size_t *n)
 {
-    uint32_t *task = c->evidence + a->first;
+    uint32_t *task = r->p.evidence + a->first;
 
     for (size_t i = 0; i < ev->bad_count; i++)
         if (ev->bad[i] < a->count && task[ev->bad[i]] != UINT32_MAX) {
-            leave_out(c, a, task[ev->bad[i]]);
+            leave_out(&r->p, a, task[ev->bad[i]]);
             if (i + ev->doubted < ev->bad_count)
-                name(c, task[ev->bad[i]]);
+                name(c, r, task[ev->bad[i]]);
             task[ev->bad[i]] = UINT32_MAX;
         }
     *n = 0;
@@ -232,32 +245,31 @@ static void take_out(kofn_core *c, const kf_asked *a, const kofn_event *ev,
             task[(*n)++] = task[i];
 }
 
-kofn_status kf_hear(kofn_core *c, const kofn_event *ev)
+kofn_status kf_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
-    uint32_t number = ev->task - c->first_check;
     bool sure = ev->status == KOFN_OK;
+    size_t index, n;
     kf_asked *a;
-    size_t n;
 
-    if (c->state == KF_ROUND_IDLE || number >= c->checks ||
-        !c->check[number].open ||
-        (sure && ev->bad_count > c->check[number].count)) {
+    if (!kf_is_open(r) || !kf_product_find_check(&r->p, ev->task, &index) ||
+        !r->p.check[index].open ||
+        (sure && ev->bad_count > r->p.check[index].count)) {
         c->dropped++;
         return KOFN_OK;
     }
-    a = &c->check[number];
+    a = &r->p.check[index];
     a->open = false;
     n = a->count;
     if (sure)
-        take_out(c, a, ev, &n);
+        take_out(c, r, a, ev, &n);
     else
-        *(ev->status == KOFN_CORRUPT ? &c->disagree : &c->unsure) = true;
-    if (c->disagree && c->opt.errors == KOFN_ERRORS_DETECT)
-        return kf_corrupt_beyond(c);
-    return kf_settle_checked(c, *a, n, sure);
+        *(ev->status == KOFN_CORRUPT ? &r->p.disagree : &r->p.unsure) = true;
+    if (r->p.disagree && c->opt.errors == KOFN_ERRORS_DETECT)
+        return kf_corrupt_beyond(c, r);
+    return kf_settle_checked(c, r, a, n, sure);
 }
 
-kofn_status kf_corrupt_beyond(kofn_core *c)
+kofn_status kf_corrupt_beyond(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors == KOFN_ERRORS_DETECT)
         kf_fail(KOFN_CORRUPT, "results of different workers disagree; run "
@@ -266,33 +278,34 @@ kofn_status kf_corrupt_beyond(kofn_core *c)
     else
         kf_fail(KOFN_CORRUPT, "results disagree, and with those of all "
                 "workers it cannot be told whose are wrong; use more workers "
-                "or a smaller threshold than %zu", c->plan->layout.enough);
-    return kf_deliver(c, KOFN_CORRUPT);
+                "or a smaller threshold than %zu", kf_layout(&r->p)->enough);
+    return kf_deliver(c, r, KOFN_CORRUPT);
 }
 
-kofn_status kf_unsure(kofn_core *c, size_t count)
+kofn_status kf_unsure(kofn_core *c, kf_round *r, size_t count)
 {
     kf_fail(KOFN_TOOFEW, "%zu results agree, but are too few to tell if some "
             "were wrong by more than the tolerance; start more workers or "
             "allow a larger tolerance", count);
-    return kf_deliver(c, KOFN_TOOFEW);
+    return kf_deliver(c, r, KOFN_TOOFEW);
 }
 
 /* ---- quarantine ---------------------------------------------------------- */
 
 bool kf_banned(const kofn_core *c, uint32_t worker)
 {
-    uint32_t p = c->worker[worker].principal;
+    const kf_fleet *f = &c->fleet;
+    uint32_t p = f->worker[worker].principal;
 
-    return (p ? c->principal[p].lies : c->lies[worker]) >= c->opt.quarantine;
+    return (p ? f->principal[p].lies : f->lies[worker]) >= c->opt.quarantine;
 }
 
 /* Whoever was named too often gets no more work, under whatever number: its
  * seats are free for others. */
 kofn_status kf_quarantine(kofn_core *c)
 {
-    for (size_t i = 0; i < c->workers; i++) {
-        kf_worker_state state = c->worker[i].state;
+    for (size_t i = 0; i < c->fleet.workers; i++) {
+        kf_worker_state state = c->fleet.worker[i].state;
 
         if ((state == KF_WORKER_LIVE || state == KF_WORKER_LEAVING ||
              state == KF_WORKER_STORING || state == KF_WORKER_STANDBY) &&

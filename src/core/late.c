@@ -41,175 +41,170 @@ static kofn_time times(kofn_time t, double by)
  * being late, work is cheaper than waiting: after somebody was late everybody
  * is asked for everything, for some rounds, and for more each time that this
  * proves right. */
-void kf_late_round(kofn_core *c)
+void kf_late_round(kofn_core *c, const kf_round *last)
 {
     if (c->generous > 0)
         c->generous--;
-    else if (!c->hedged)
+    else if (!last->hedged)
         c->generosity /= 2;
-    c->hedged = false;
 }
 
-static void be_generous(kofn_core *c)
+static void be_generous(kofn_core *c, const kf_round *r)
 {
-    if (c->plan->layout.adjoint || c->pace >= c->opt.late_least)
+    if (kf_layout(&r->p)->adjoint || r->pace >= c->opt.late_least)
         return;
     c->generosity = c->generosity ? kf_min(2 * c->generosity, 64) : 4;
     c->generous = c->generosity;
 }
 
 /* The round is over.  Was it right to ask others for what was late? */
-void kf_late_learn(kofn_core *c)
+void kf_late_learn(kofn_core *c, const kf_round *r)
 {
     bool right = false;
 
-    if (!c->hedged)
+    if (!r->hedged)
         return;
-    for (size_t i = 0; i < c->tasks; i++)
-        right |= c->task[i].state == KF_TASK_LATE;
+    for (size_t i = 0; i < r->p.tasks; i++)
+        right |= r->p.task[i].state == KF_TASK_LATE;
     c->haste = right ? fmax(c->haste / 2, HASTE) : fmin(c->haste * 2, 1);
 }
 
 /* Work was dealt from the beginning. */
-void kf_late_begin(kofn_core *c)
+void kf_late_begin(const kofn_core *c, kf_round *r)
 {
-    c->began = c->now;
-    c->pace = c->slack = 0;
-    c->ready = 0;
-    c->half = c->hedged = false;
-    c->late_at = c->lease_at = KOFN_NEVER;
+    r->began = c->now;
+    r->pace = r->slack = 0;
+    r->ready = 0;
+    r->half = r->hedged = false;
+    r->late_at = r->lease_at = KOFN_NEVER;
 }
 
 /* While the round is starved the alarm is for patience. */
-void kf_late_alarm(kofn_core *c)
+void kf_late_alarm(kf_round *r)
 {
-    if (c->state == KF_ROUND_RUNNING)
-        c->alarm = c->late_at < c->lease_at ? c->late_at : c->lease_at;
+    if (r->state == KF_ROUND_RUNNING)
+        r->alarm = r->late_at < r->lease_at ? r->late_at : r->lease_at;
 }
 
 /* Somebody became ready, or was given more to do. */
-void kf_late_put_off(kofn_core *c)
+void kf_late_put_off(const kofn_core *c, kf_round *r)
 {
-    if (c->half && !c->hedged && c->opt.late > 0)
-        c->late_at = later(c->now, c->slack);
-    kf_late_alarm(c);
+    if (r->half && !r->hedged && c->opt.late > 0)
+        r->late_at = later(c->now, r->slack);
+    kf_late_alarm(r);
 }
 
 /* How many times as much as this worker another has to do; where strips are few
  * that may be twice as much. */
-static double largest(const kofn_core *c, uint32_t worker)
+static double largest(const kf_round *r, uint32_t worker)
 {
-    size_t most = c->rows[worker];
+    size_t most = r->rows[worker];
 
-    for (size_t i = 0; i < c->workers; i++)
-        if (c->worker[i].out > 0)
-            most = kf_max(most, c->rows[i]);
-    return fmin(2, (double)most / (double)c->rows[worker]);
+    for (size_t i = 0; i < r->workers; i++)
+        if (r->load[i].out > 0)
+            most = kf_max(most, r->rows[i]);
+    return fmin(2, (double)most / (double)r->rows[worker]);
 }
 
-static void know_slack(kofn_core *c, uint32_t worker)
+static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
 {
-    double share = largest(c, worker);
+    double share = largest(r, worker);
 
-    c->slack = times(c->pace, share - 1 + c->haste * (c->opt.late - 1) * share);
-    if (c->slack < c->opt.late_least)
-        c->slack = c->opt.late_least;
+    r->slack = times(r->pace, share - 1 + c->haste * (c->opt.late - 1) * share);
+    if (r->slack < c->opt.late_least)
+        r->slack = c->opt.late_least;
 }
 
 /* A worker has answered all that it was asked for. */
-void kf_late_ready(kofn_core *c, uint32_t worker)
+void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker)
 {
-    c->ready++;
-    if (!c->half) {
-        c->pace = c->now - c->began;
-        c->half = c->ready >= c->busy;
-        if (c->half && c->opt.late > 0)
-            know_slack(c, worker);
+    r->ready++;
+    if (!r->half) {
+        r->pace = c->now - r->began;
+        r->half = r->ready >= r->busy;
+        if (r->half && c->opt.late > 0)
+            know_slack(c, r, worker);
     }
-    if (c->lease_at == KOFN_NEVER && c->opt.lease > 0)
-        c->lease_at = later(c->now, c->opt.lease);
-    kf_late_put_off(c);
+    if (r->lease_at == KOFN_NEVER && c->opt.lease > 0)
+        r->lease_at = later(c->now, c->opt.lease);
+    kf_late_put_off(c, r);
 }
 
 /* ---- late ------------------------------------------------------------------ */
 
 /* What is in hand may come yet, but it is not waited for alone. */
-static kofn_status hedge(kofn_core *c)
+static void hedge(kofn_core *c, kf_round *r)
 {
-    kofn_time past = c->now - c->began;
+    kofn_time past = c->now - r->began;
 
-    c->hedged = true;
-    be_generous(c);
-    c->late_at = later(c->now, past > 0 ? past : 1); /* they may be late, too */
-    if (c->plan->layout.adjoint)
-        return kf_adjoint_without_late(c);
-    for (size_t i = 0; i < c->tasks; i++)
-        kf_late_task(c, i);
+    r->hedged = true;
+    be_generous(c, r);
+    r->late_at = later(c->now, past > 0 ? past : 1); /* they may be late, too */
+    if (kf_layout(&r->p)->adjoint) {
+        kf_adjoint_without_late(c, r);
+        return;
+    }
+    for (size_t i = 0; i < r->p.tasks; i++)
+        kf_product_late(&r->p, i);
     /* Where answers are whole everybody was asked for all there is. */
-    for (size_t g = 0; !c->plan->layout.whole && g < c->plan->layout.groups;
-         g++)
-        TRY(kf_deal_short(c, g));
-    return kf_settle_all(c); /* the late may be all that is waited for */
+    for (size_t g = 0; !kf_layout(&r->p)->whole && g < r->p.groups; g++)
+        kf_product_owe(&r->p, g, KF_OWED_SHORT);
+    kf_product_all_news(&r->p); /* the late may be all that is waited for */
 }
 
 /* ---- mute ------------------------------------------------------------------ */
 
-static kofn_time lease(const kofn_core *c)
+static kofn_time lease(const kofn_core *c, const kf_round *r)
 {
-    kofn_time least = times(c->opt.lease, c->half ? 1 : FEW);
-    kofn_time many = times(c->pace, MANY);
+    kofn_time least = times(c->opt.lease, r->half ? 1 : FEW);
+    kofn_time many = times(r->pace, MANY);
 
     return many > least ? many : least;
 }
 
-static kofn_status give_up(kofn_core *c, uint32_t worker)
-{
-    TRY(kf_act(c, (kofn_action){.type = KOFN_DO_GIVE_UP, .worker = worker}));
-    c->mutes++;
-    c->mute = worker;
-    return kf_vacate(c, worker, KF_WORKER_MUTE);
-}
-
 /* Nobody is given up before somebody has shown what the work takes. */
-static kofn_status give_up_mute(kofn_core *c)
+static kofn_status give_up_mute(kofn_core *c, kf_round *r)
 {
-    kofn_time enough = lease(c), next = KOFN_NEVER;
-    unsigned before = c->mutes;
+    kofn_time enough = lease(c, r), next = KOFN_NEVER;
 
-    for (size_t i = 0; i < c->workers; i++) {
-        kofn_time due = later(c->worker[i].last, enough);
+    for (size_t i = 0; i < c->fleet.workers; i++) {
+        kofn_time due = later(c->fleet.worker[i].last, enough);
 
-        if (c->worker[i].out == 0)
+        if (r->load[i].out == 0)
             continue;
-        if (due <= c->now)
-            TRY(give_up(c, (uint32_t)i));
-        else if (due < next)
+        if (due <= c->now) {
+            TRY(kf_act(c, (kofn_action){.type = KOFN_DO_GIVE_UP,
+                                        .worker = (uint32_t)i}));
+            TRY(kf_vacate(c, (uint32_t)i, KF_WORKER_MUTE));
+        } else if (due < next) {
             next = due;
+        }
     }
-    c->lease_at = next;
-    return c->mutes > before ? kf_lost(c) : KOFN_OK;
+    r->lease_at = next;
+    return KOFN_OK;
 }
 
 /* ---- the alarm --------------------------------------------------------------- */
 
-static kofn_status out_of_patience(kofn_core *c)
+static kofn_status out_of_patience(kofn_core *c, kf_round *r)
 {
     kf_fail(KOFN_LATE, "patience ran out after %.3g s with too few workers; "
-            "start more workers", (double)(c->now - c->starved) * 1e-9);
-    return kf_deliver(c, KOFN_LATE);
+            "start more workers", (double)(c->now - r->starved) * 1e-9);
+    return kf_deliver(c, r, KOFN_LATE);
 }
 
-kofn_status kf_alarm_rang(kofn_core *c)
+kofn_status kf_alarm_rang(kofn_core *c, kf_round *r)
 {
-    if (c->now < c->alarm || c->state == KF_ROUND_IDLE)
+    if (c->now < r->alarm || !kf_is_open(r))
         return KOFN_OK;
-    c->alarm = KOFN_NEVER;
-    if (c->state == KF_ROUND_STARVED)
-        return out_of_patience(c);
-    if (c->now >= c->late_at)
-        TRY(hedge(c));
-    if (c->state == KF_ROUND_RUNNING && c->now >= c->lease_at)
-        TRY(give_up_mute(c));
-    kf_late_alarm(c);
+    r->alarm = KOFN_NEVER;
+    if (r->state == KF_ROUND_STARVED)
+        return out_of_patience(c, r);
+    if (c->now >= r->late_at)
+        hedge(c, r);
+    TRY(kf_round_go_on(c, r)); /* whoever is asked now is not mute yet */
+    if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
+        TRY(give_up_mute(c, r));
+    kf_late_alarm(r);
     return KOFN_OK;
 }

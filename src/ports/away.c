@@ -317,7 +317,7 @@ static void stage(port *p, uint32_t id, kf_stage what, double value)
 {
     kf_head h = {.type = KF_WIRE_STAGE,
                  .job = p->job,
-                 .turn = what,
+                 .which = what,
                  .lo = (uint64_t)(value * 1000)};
 
     if (id >= p->workers || p->worker[id]->gone)

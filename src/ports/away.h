@@ -28,7 +28,7 @@ typedef struct kf_bucket {
 
 /* Asked of a worker. */
 typedef struct errand {
-    uint32_t task;
+    uint32_t product, task, row;
     size_t bytes;        /* of its result                           */
     kofn_parcel *result; /* the room for it; NULL: it was cancelled */
     kofn_time since;
@@ -103,7 +103,7 @@ typedef struct port {
     size_t strangers, stranger_cap;
     input *input;
     size_t inputs, input_cap;
-    unsigned round; /* of these inputs */
+    uint32_t product; /* of these inputs */
     size_t needs;     /* pieces that workers wait for */
     uint32_t server;  /* who is served next           */
     kofn_time served; /* when somebody was            */

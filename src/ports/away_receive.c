@@ -141,8 +141,8 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     if (who)
         p->principal[who - 1].workers++;
     w->process = h->lo;
-    w->staged = h->turn != 0;
-    w->holds = h->job == p->job ? h->id : 0;
+    w->staged = h->which != 0;
+    w->holds = h->job == p->job ? h->block : 0;
     p->of_peer[peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;
     kf_away_say(p, peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
@@ -205,7 +205,9 @@ static kofn_status answer(port *p, uint32_t id, const kf_head *h,
     return kf_away_tell(p, (kofn_msg){.type = status ? KOFN_MSG_FAILED
                                              : KOFN_MSG_RESULT,
                               .worker = id,
+                              .product = h->product,
                               .task = h->task,
+                              .row = h->row,
                               .round = h->round,
                               .result = result,
                               .status = status,
@@ -220,6 +222,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     errand *e = kf_away_errand(w, h->task);
     kf_head bounded = *h;
     kofn_parcel *result;
+    bool as_asked;
     kofn_status st;
 
     if (!e)
@@ -232,6 +235,9 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
         discard(p, k);
         return KOFN_OK;
     }
+    as_asked = h->product == e->product && h->row == e->row;
+    bounded.product = e->product;
+    bounded.row = e->row;
     bounded.took = kf_min(h->took, (uint64_t)(w->heard - e->since));
     h = &bounded;
     result = kf_away_end(w, e);
@@ -240,7 +246,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
         return answer(p, id, h, result,
                       h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT);
     }
-    if (h->rows != result->m.rows || h->cols != result->m.cols ||
+    if (!as_asked || h->rows != result->m.rows || h->cols != result->m.cols ||
         h->dtype != result->m.dtype) {
         refuse(p, k);
         return answer(p, id, h, result, KOFN_FORMAT);
@@ -309,7 +315,7 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
     case KF_WIRE_NEED:
         return kf_away_ask(p, id, h);
     case KF_WIRE_STORED:
-        if (h->id != p->worker[id]->block_id || p->worker[id]->stored)
+        if (h->block != p->worker[id]->block_id || p->worker[id]->stored)
             break;
         p->worker[id]->storing = kf_away_storing(&p->base, id);
         p->worker[id]->stored = true;

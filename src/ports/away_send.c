@@ -130,16 +130,16 @@ static kofn_status pack(kofn_parcel *in, kofn_parcel **out)
     return KOFN_OK;
 }
 
-/* The round's input as it is sent, found or made. */
+/* The product's input as it is sent, found or made. */
 static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
 {
     input *x;
 
-    if (p->round != m->round) {
+    if (p->product != m->product) {
         for (size_t i = 0; i < p->inputs; i++)
             kofn_parcel_drop(p->input[i].packed);
         p->inputs = 0;
-        p->round = m->round;
+        p->product = m->product;
     }
     for (size_t i = p->inputs; i > 0; i--)
         if (p->input[i - 1].of == m->in) {
@@ -168,10 +168,12 @@ static kf_head work_head(const port *p, const kofn_msg *m)
                      .dtype = in->dtype,
                      .task = m->task,
                      .round = m->round,
+                     .product = m->product,
+                     .row = m->row,
                      .job = p->job,
+                     .block = p->worker[m->worker]->block_id,
                      .lo = m->lo,
                      .hi = m->hi,
-                     .turn = m->turn,
                      .rows = in->rows,
                      .cols = in->cols,
                      .out_rows = out->rows,
@@ -186,12 +188,12 @@ static kofn_status post_work(port *p, const kofn_msg *m)
     const input *x;
 
     if (kf_kernel_of(m->how)->inner) {
-        h.id = ++p->next_input;
+        h.input = ++p->next_input;
         TRY(pack_strips(m, w->block ? w->block->lanes : 1, &body));
         h.body_sum = kf_checksum(p->job, body->m.data, kf_parcel_bytes(body));
     } else {
         TRY(find_input(p, m, &x));
-        h.id = x->id;
+        h.input = x->id;
         if (w->known[0] != x->id && w->known[1] != x->id) {
             w->known[1] = w->known[0];
             w->known[0] = x->id;
@@ -211,10 +213,13 @@ static kofn_status send_work(port *p, kofn_msg *m)
     kofn_status st = kf_grow(&w->errand, &w->errand_cap, w->errands,
                              sizeof *w->errand);
 
+    if (m->block)
+        return kf_fail(KOFN_UNSUITED, "port %s sends no blocks with the work",
+                       p->base.name);
     if (!st) {
-        w->errand[w->errands++] = (errand){
-            m->task, kf_parcel_bytes(m->result), m->result,
-            kf_away_now(&p->base)};
+        w->errand[w->errands++] =
+            (errand){m->product, m->task, m->row, kf_parcel_bytes(m->result),
+                     m->result, kf_away_now(&p->base)};
         st = post_work(p, m);
         m->result = NULL;
     }
@@ -269,13 +274,15 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
 static kofn_status send_block(port *p, kofn_msg *m)
 {
     worker *w = p->worker[m->worker];
-    kf_head h = {.type = KF_WIRE_STORE, .job = p->job};
+    kf_head h = {.type = KF_WIRE_STORE,
+                 .row = (uint32_t)m->block->row,
+                 .job = p->job};
     kf_bytes recipe = {0};
     kofn_status st = kf_recipe_write(m->block, p->source, &recipe);
 
-    h.id = st ? 0 : kf_checksum(~p->job, recipe.p, recipe.n);
+    h.block = st ? 0 : kf_checksum(~p->job, recipe.p, recipe.n);
     if (!st && !w->block)
-        st = take_seat(p, m->worker, h.id);
+        st = take_seat(p, m->worker, h.block);
     if (st) {
         kf_bytes_free(&recipe);
         return st;
@@ -288,7 +295,7 @@ static kofn_status send_block(port *p, kofn_msg *m)
     w->storing = -(kofn_time)((double)kofn_block_bytes(w->block) / SLOWEST *
                               (double)KOFN_SECOND);
     w->alone = kf_away_now(&p->base);
-    w->block_id = h.id;
+    w->block_id = h.block;
     h.body_sum = kf_checksum(p->job, recipe.p, recipe.n);
     return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free, recipe.p);
 }
@@ -457,7 +464,7 @@ static bool is_piece(const worker *w, const need *n)
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
 {
     worker *w = p->worker[id];
-    const need n = {h->id, h->turn, h->lo, h->hi};
+    const need n = {h->block, h->which, h->lo, h->hi};
 
     if (w->asked == NEEDS_MOST || !is_piece(w, &n)) /* it asks again */
         return kf_away_strike(p, id);
@@ -473,8 +480,8 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
     worker *w = p->worker[id];
     kf_head h = {.type = KF_WIRE_PIECE,
                  .job = p->job,
-                 .id = n->id,
-                 .turn = n->section,
+                 .block = n->id,
+                 .which = n->section,
                  .lo = n->lo,
                  .hi = n->hi};
     kf_bytes made = {0};

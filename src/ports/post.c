@@ -66,7 +66,7 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                      .done = done,
                      .ud = ud,
                      .task = h->task,
-                     .input = h->id,
+                     .input = h->input,
                      .work = h->type == KF_WIRE_WORK};
     kf_head_write(l->head, h);
     return kf_post_flush(b, t, peer);

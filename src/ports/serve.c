@@ -78,14 +78,14 @@ static void post_words(server *s, kf_head *h, const char *words)
 
 void kf_serve_say(server *s, kf_wire type)
 {
-    kf_head h = {.type = type, .job = s->job, .id = s->block_id};
+    kf_head h = {.type = type, .job = s->job, .block = s->block_id};
 
     kf_serve_post(s, &h, NULL, 0, NULL, NULL);
 }
 
 void kf_serve_refuse(server *s, kofn_status st)
 {
-    kf_head h = {.type = KF_WIRE_BYE, .job = s->job, .id = s->block_id};
+    kf_head h = {.type = KF_WIRE_BYE, .job = s->job, .block = s->block_id};
 
     post_words(s, &h, kofn_errmsg());
     kf_serve_finish(s, st);
@@ -95,9 +95,9 @@ static void say_hello(server *s)
 {
     kf_head h = {.type = KF_WIRE_HELLO,
                  .job = s->job,
-                 .id = s->block_id,
+                 .block = s->block_id,
                  .lo = (uint64_t)getpid(),
-                 .turn = s->opt.staged};
+                 .which = s->opt.staged};
     char host[128] = "", words[200];
 
     gethostname(host, sizeof host - 1);
@@ -113,6 +113,8 @@ static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
                  .job = s->job,
                  .task = m->task,
                  .round = m->round,
+                 .product = m->product,
+                 .row = m->row,
                  .status = st,
                  .took = (uint64_t)took};
     kofn_parcel *p = m->result;
@@ -227,7 +229,7 @@ static kofn_status known_input(server *s, const kf_head *h, kofn_parcel **in)
     for (size_t i = 0; i < INPUTS; i++) {
         kofn_parcel *p = s->input[i].parcel;
 
-        if (p && s->input[i].id == h->id && p->m.rows == h->rows &&
+        if (p && s->input[i].id == h->input && p->m.rows == h->rows &&
             p->m.cols == h->cols && p->m.dtype == h->dtype) {
             *in = kofn_parcel_keep(p);
             return KOFN_OK;
@@ -258,7 +260,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
         *in = NULL;
         return st;
     }
-    know(s, h->id, *in);
+    know(s, h->input, *in);
     return KOFN_OK;
 }
 
@@ -267,10 +269,11 @@ static kofn_msg task_of(const kf_head *h)
     return (kofn_msg){.type = KOFN_MSG_WORK,
                       .task = h->task,
                       .round = h->round,
+                      .product = h->product,
+                      .row = h->row,
                       .how = h->how,
                       .lo = h->lo,
-                      .hi = h->hi,
-                      .turn = h->turn};
+                      .hi = h->hi};
 }
 
 static kofn_status can_do(const server *s, const kf_head *h,
@@ -281,6 +284,9 @@ static kofn_status can_do(const server *s, const kf_head *h,
 
     if (!s->block.whole)
         return kf_fail(KOFN_STATE, "there is no block to work on");
+    if (h->block != s->block_id || h->updates != 0)
+        return kf_fail(KOFN_STATE, "task %u is of another block than the one "
+                       "that is here", h->task);
     if (s->errands >= WAITING)
         return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
     return kf_work_fits(s->block.recipe.block, m, &in, &out);
@@ -335,7 +341,7 @@ static void greet(server *s, const kf_head *h)
     if (stay < 9e9 && s->vanish == KOFN_NEVER)
         s->vanish = kf_clock() + kf_nanoseconds(stay);
     if (s->block.recipe.block && s->block.recipe.block->share)
-        s->block.recipe.block->share->round = 0; /* rounds begin again */
+        s->block.recipe.block->share->product = 0; /* they begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
     kf_serve_news(s, words);
 }
@@ -351,7 +357,7 @@ static void stage(server *s, const kf_head *h)
 {
     if (!s->opt.staged)
         s->t->dropped++;
-    else if (h->turn == KF_STAGE_SLOW)
+    else if (h->which == KF_STAGE_SLOW)
         s->exposed.factor = (double)h->lo / 1000;
     else
         s->exposed.wrong = h->lo != 0;
@@ -558,7 +564,7 @@ static void work(server *s)
         kofn_parcel_drop(m.in);
         answer(s, &m, st, took); /* takes m.result over */
     } else if (b->share) {
-        b->share->round = 0; /* of another job's round, perhaps */
+        b->share->product = 0; /* of another job, perhaps */
     }
     kofn_block_drop(b);
     kofn_parcel_drop(in);

@@ -32,8 +32,8 @@ void kf_serve_ask(server *s)
     while (!b->whole && b->section < b->recipe.sections && b->ahead < AHEAD) {
         kf_head h = {.type = KF_WIRE_NEED,
                      .job = s->job,
-                     .id = s->block_id,
-                     .turn = b->section,
+                     .block = s->block_id,
+                     .which = b->section,
                      .lo = b->asked};
 
         kf_section(b->recipe.block, b->section, &units, &bytes);
@@ -87,7 +87,8 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
 {
     kofn_status st;
 
-    if (h->id == s->block_id && s->block.recipe.block) { /* as before */
+    if (h->block == s->block_id && s->block.recipe.block) { /* as before */
+        s->block.recipe.block->row = h->row;
         s->block.asked = s->block.got;
         s->block.ahead = 0;
         if (s->block.whole)
@@ -106,7 +107,8 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
         kf_serve_refuse(s, st);
         return;
     }
-    s->block_id = h->id;
+    s->block_id = h->block;
+    s->block.recipe.block->row = h->row;
     cook(s);
     kf_serve_ask(s);
 }
@@ -116,8 +118,8 @@ bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes)
     const making *b = &s->block;
     size_t units, bytes;
 
-    if (!b->recipe.block || b->whole || h->id != s->block_id ||
-        b->ahead == 0 || h->turn != b->section)
+    if (!b->recipe.block || b->whole || h->block != s->block_id ||
+        b->ahead == 0 || h->which != b->section)
         return false;
     kf_section(b->recipe.block, b->section, &units, &bytes);
     return h->lo == b->got && h->lo < h->hi && h->hi <= units &&
@@ -129,7 +131,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     making *b = &s->block;
     bool as_asked = kf_serve_waits_for(s, h, k->body_bytes);
 
-    if (!b->recipe.block || b->whole || h->id != s->block_id ||
+    if (!b->recipe.block || b->whole || h->block != s->block_id ||
         b->ahead == 0) {
         s->t->dropped++;
         return;

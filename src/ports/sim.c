@@ -118,11 +118,17 @@ static double matrix_bytes(const kofn_parcel *x)
 
 /* ---- a worker's life ----------------------------------------------------------- */
 
-static kofn_status compute(worker *w, kofn_msg *m)
+/* What a task is of: a block that came with it, or the one that is stored. */
+static const kofn_block *block_of(const worker *w, const kofn_msg *m)
 {
-    if (!w->block)
-        return KOFN_STATE;
-    return kofn_work(w->block, m, NULL, NULL);
+    return m->block ? m->block : w->block;
+}
+
+static kofn_status compute(const worker *w, kofn_msg *m)
+{
+    const kofn_block *b = block_of(w, m);
+
+    return b ? kofn_work(b, m, NULL, NULL) : KOFN_STATE;
 }
 
 /* Take up the next task in line. */
@@ -143,10 +149,10 @@ static kofn_status take_up(port *p, uint32_t id)
 
         s->m.status = compute(w, &s->m);
         seconds = (double)(kf_cpu_time() - before) * 1e-9;
-    } else if (w->block) {
+    } else if (block_of(w, &s->m)) {
         double rate = p->weather.work > 0 ? p->weather.work : 1;
 
-        seconds = kofn_work_size(w->block, &s->m) * 1e-9 * rate;
+        seconds = kofn_work_size(block_of(w, &s->m), &s->m) * 1e-9 * rate;
     }
     seconds = kf_weather_stretch(&p->weather, id, s->m.round,
                                  w->round != s->m.round,
@@ -301,10 +307,10 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         drop_payload(m);
         return KOFN_NOMEM;
     }
-    if (m->type == KOFN_MSG_STORE)
-        bytes = (double)kofn_block_bytes(m->block);
-    else
-        bytes = matrix_bytes(m->in);
+    if (m->block)
+        bytes += (double)kofn_block_bytes(m->block);
+    if (m->in)
+        bytes += matrix_bytes(m->in);
     return schedule(p, travel(p, bytes), ARRIVE, m->worker, slot);
 }
 

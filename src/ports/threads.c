@@ -169,16 +169,20 @@ static void dawdle(void *ud, double seconds)
 static void work(worker *w, kf_exposed *x, kofn_msg *m)
 {
     kofn_msg answer = {.type = KOFN_MSG_RESULT,
+                       .product = m->product,
                        .task = m->task,
+                       .row = m->row,
                        .round = m->round,
                        .lo = m->lo,
                        .hi = m->hi,
                        .result = m->result};
 
-    answer.status = kf_toil(x, w->block, m, &answer.took);
+    answer.status =
+        kf_toil(x, m->block ? m->block : w->block, m, &answer.took);
     if (answer.status != KOFN_OK)
         answer.type = KOFN_MSG_FAILED;
     kofn_parcel_drop(m->in);
+    kofn_block_drop(m->block);
     if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */
         kofn_parcel_drop(m->result);
     else

@@ -99,7 +99,7 @@ kofn_status kf_job_hand_out(kofn_job *j)
     kofn_status st = KOFN_NOMEM;
 
     if (blocks)
-        st = kf_encode(&j->resident, kofn_core_code(j->core), j->owed_seat,
+        st = kf_encode(&j->resident, kofn_core_code(j->core, 0), j->owed_seat,
                        j->owing, blocks);
     j->rep.encoding += end_work(j, watch, "encode");
     if (!st)
@@ -122,18 +122,25 @@ static kofn_status take_result(kofn_job *j, const kf_kernel *k,
     return take_spare(j, rows, cols, j->use->layout.problem.dtype, out);
 }
 
+/* As seats of all groups are numbered. */
+static size_t row_in_plan(const kofn_job *j, const kofn_action *a)
+{
+    return a->row * j->use->layout.groups + a->group;
+}
+
 static kofn_status do_work(kofn_job *j, const kofn_action *a)
 {
     const kf_kernel *kernel = kf_kernel_for(j->use);
     size_t index = a->task - j->first_task;
     kofn_msg m = {.type = KOFN_MSG_WORK,
                   .worker = a->worker,
+                  .product = a->product,
                   .task = a->task,
+                  .row = (uint32_t)a->row,
                   .round = j->rounds + 1,
                   .how = kernel->how,
                   .lo = a->lo,
-                  .hi = a->hi,
-                  .turn = a->turn};
+                  .hi = a->hi};
     kofn_status st;
 
     j->next_task = a->task + 1;
@@ -142,10 +149,11 @@ static kofn_status do_work(kofn_job *j, const kofn_action *a)
         j->slot[j->slots++] = (slot){.worker = a->worker,
                                      .lo = a->lo,
                                      .hi = a->hi,
-                                     .seat = a->seat,
+                                     .group = a->group,
+                                     .row = (uint32_t)a->row,
                                      .sent = kf_job_now(j)};
     }
-    m.in = kf_messages_take(&j->messages, a->seat);
+    m.in = kf_messages_take(&j->messages, row_in_plan(j, a));
     st = take_result(j, kernel, &m, &m.result);
     if (st) {
         kofn_parcel_drop(m.in);
@@ -166,8 +174,10 @@ static kofn_status do_mix(kofn_job *j, const kofn_action *a)
 
 static kofn_status do_cancel(kofn_job *j, const kofn_action *a)
 {
-    kofn_msg m = {
-        .type = KOFN_MSG_CANCEL, .worker = a->worker, .task = a->task};
+    kofn_msg m = {.type = KOFN_MSG_CANCEL,
+                  .worker = a->worker,
+                  .product = a->product,
+                  .task = a->task};
 
     kf_job_over(j, a->task, KF_FATE_CANCELLED);
     return j->port->send(j->port, &m);
@@ -206,7 +216,9 @@ static kofn_status decode(kofn_job *j, const kofn_action *a,
         return kf_tally_recall(&j->tally, j->use, a->decoder, source, &j->out,
                                &j->scratch);
     if (j->tally.parts)
-        TRY(kf_tally_count(&j->tally, kofn_core_code(j->core), a->decoder));
+        TRY(kf_tally_count(&j->tally,
+                           kofn_core_code(j->core, kf_job_use_number(j)),
+                           a->decoder));
     TRY(kf_decode(j->use, a->decoder, source, a->group, a->lo, a->hi, &j->out,
                   &j->scratch));
     return kf_restore(j->use, a->decoder, a->group, a->lo, a->hi, j->back,
@@ -259,8 +271,8 @@ static kofn_status do_check(kofn_job *j, const kofn_action *a)
 
     kf_job_use(j, a);
     if (source)
-        st = kf_guard_check(&j->guard, &j->resident, &j->messages, j->core, a,
-                            source);
+        st = kf_guard_check(&j->guard, &j->resident, &j->messages, j->core,
+                            kf_job_use_number(j), a, source);
     kf_free(source);
     j->rep.decoding += end_work(j, watch, "check");
     if (!st)
@@ -345,7 +357,7 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
 
 kofn_status kf_job_gather(kofn_job *j, size_t *n)
 {
-    size_t *seats = NULL, count = 0;
+    size_t *rows = NULL, count = 0;
     stopwatch watch;
     kofn_status st;
 
@@ -355,16 +367,17 @@ kofn_status kf_job_gather(kofn_job *j, size_t *n)
     while (kofn_core_next(j->core, &j->todo[*n]) && ++*n);
     if (*n == 0 || j->use->parts1 <= 1)
         return KOFN_OK;
-    seats = kf_new(*n, sizeof *seats);
-    if (!seats)
+    rows = kf_new(*n, sizeof *rows);
+    if (!rows)
         return KOFN_NOMEM;
     for (size_t i = 0; i < *n; i++)
         if (j->todo[i].type == KOFN_DO_WORK)
-            seats[count++] = j->todo[i].seat;
+            rows[count++] = row_in_plan(j, &j->todo[i]);
     watch = start_work(j);
-    st = kf_messages_encode(&j->messages, kofn_core_code(j->core), seats,
-                            count);
+    st = kf_messages_encode(&j->messages,
+                            kofn_core_code(j->core, kf_job_use_number(j)),
+                            rows, count);
     j->rep.encoding += end_work(j, watch, "encode");
-    kf_free(seats);
+    kf_free(rows);
     return st;
 }

@@ -249,6 +249,7 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code,
         const kf_seat *rows;
 
         TRY(block_new(&blocks[i], r, g));
+        blocks[i]->row = kf_local(p, seats[i]) * p->layout.turns;
         if (p->op->factors == 0) {
             TRY(kf_share_new(&blocks[i]->share, r, code, seats[i]));
             continue;

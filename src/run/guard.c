@@ -126,12 +126,13 @@ static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
 
 kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
                            const kf_messages *m, kofn_core *core,
-                           const kofn_action *a, const kf_source *source)
+                           uint32_t number, const kofn_action *a,
+                           const kf_source *source)
 {
     const kofn_plan *use = m->plan;
     bool left = use->op->left;
     kf_check c = {.plan = use,
-                  .code = kofn_core_code(core),
+                  .code = kofn_core_code(core, number),
                   .decoder = a->decoder,
                   .source = source,
                   .lo = a->lo,
@@ -141,15 +142,15 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
                   .promised = a->promised,
                   .secret = g->secret,
                   .number = a->task};
-    kf_verdict v = {.number = a->task};
+    kf_verdict v = {.product = a->product, .number = a->task};
     kf_found found;
 
     TRY(know_resident(g, r, use, a->group));
     TRY(know_input(g, m));
     c.row = left ? g->input : g->resident[a->group];
     c.col = left ? g->resident[a->group + use->layout.groups] : g->input;
-    TRY(kf_cache_parity(kofn_core_cache(core), a->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(kofn_core_cache(core), a->decoder,
+    TRY(kf_cache_parity(kofn_core_cache(core, number), a->decoder, &c.H, &c.q));
+    TRY(kf_cache_hidden(kofn_core_cache(core, number), a->decoder,
                         kf_check_few(&c, a->count, 0), &c.hidden));
     found.bad = v.bad = kf_new(a->decoder->seats, sizeof *v.bad);
     if (!v.bad)
@@ -181,6 +182,7 @@ bool kf_guard_next(kf_guard *g, kofn_event *ev)
     v = &g->verdict[g->next++];
     g->spent = v->bad;
     *ev = (kofn_event){.type = KOFN_EV_VERDICT,
+                       .product = v->product,
                        .task = v->number,
                        .status = v->status,
                        .bad = v->bad,

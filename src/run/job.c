@@ -51,7 +51,8 @@ static kofn_status open_parts(kofn_job *j)
                            .errors = j->opt.errors,
                            .quarantine = j->opt.quarantine,
                            .beyond = j->opt.beyond,
-                           .seats = j->opt.seats};
+                           .seats = j->opt.seats,
+                           .open = 1};
 
     if (!(o.late == 0 || (o.late >= 1 && o.late <= 1e300)))
         return kf_fail(KOFN_INVAL, "late = %g: give a factor of at least 1, 0 "
@@ -426,8 +427,9 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     j->rep.waiting = j->rep.decoding = 0;
     j->begun = true;
     j->shown = false;
-    ev.left = j->use != j->plan;
-    if (kofn_strips(j) && (!ev.left || j->use->layout.adjoint)) {
+    ev.product = kf_job_product(j);
+    ev.use = kf_job_use_number(j);
+    if (kofn_strips(j) && (!ev.use || j->use->layout.adjoint)) {
         ev.lo = j->lo;
         ev.hi = j->hi;
     }

@@ -6,11 +6,11 @@
 #include "observe.h"
 #include "run.h"
 
-/* A task of this round and, once it has come, its result. */
+/* A task of the product and, once it has come, its result. */
 typedef struct slot {
     kofn_parcel *result;
-    uint32_t worker;
-    size_t lo, hi, seat;
+    uint32_t worker, row;
+    size_t group, lo, hi;
     kofn_time sent, over, took; /* over: when its fate was known; took: the
                                    worker's own work                        */
     kf_fate fate;
@@ -73,6 +73,18 @@ struct kofn_job {
     size_t observers;
     bool shown; /* the round, to them */
 };
+
+/* The number of the product that is under way or comes next. */
+static inline uint32_t kf_job_product(const kofn_job *j)
+{
+    return j->rounds + 1;
+}
+
+/* What it uses the resident operand for, as kofn_event has it. */
+static inline uint32_t kf_job_use_number(const kofn_job *j)
+{
+    return j->use != j->plan;
+}
 
 static inline kofn_time kf_job_now(const kofn_job *j)
 {

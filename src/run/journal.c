@@ -37,15 +37,16 @@ uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
 {
     h = mix(h ? h : KF_FNV, (uint64_t)a->type);
     h = mix(h, a->worker);
+    h = mix(h, a->product);
     h = mix(h, a->task);
     h = mix(h, a->seat);
     h = mix(h, a->group);
+    h = mix(h, a->row);
     h = mix(h, a->lo);
     h = mix(h, a->hi);
     h = mix(h, (uint64_t)(int64_t)a->status);
     h = mix(h, bits(a->noise));
     h = mix(h, a->most);
-    h = mix(h, a->turn);
     for (size_t i = 0; i < a->count; i++)
         h = mix(h, a->tasks[i]);
     for (size_t i = 0;
@@ -81,20 +82,20 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
     const kofn_problem *pb = &p->layout.problem;
 
     fprintf(f,
-            "{\"kofn\":\"%s\",\"scheme\":\"%s\",\"workers\":%zu,"
+            "{\"kofn\":\"%s\",\"journal\":%d,\"scheme\":\"%s\",\"workers\":%zu,"
             "\"seed\":\"%" PRIu64 "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
             "\"dtype\":\"%s\",\"sparse\":%s,\"in_flight\":\"%s\","
             "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
             "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
             "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
-            "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu}\n",
-            KOFN_VERSION, p->spec, p->workers, p->layout.seed, (int)pb->op,
-            pb->m, pb->n, pb->p, pb->dtype == KOFN_F64 ? "f64" : "f32",
+            "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u}\n",
+            KOFN_VERSION, KOFN_JOURNAL_VERSION, p->spec, p->workers,
+            p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p, pb->dtype == KOFN_F64 ? "f64" : "f32",
             pb->sparse ? "true" : "false", in_flight_name(o->in_flight),
             below_name(o->below), o->patience, o->tolerance, o->late,
             o->pieces, errors_name(o->errors), o->quarantine,
             o->beyond ? "true" : "false", o->late_least, o->lease,
-            p->left ? p->left->layout.problem.p : 0, o->seats);
+            p->left ? p->left->layout.problem.p : 0, o->seats, o->open);
 }
 
 static kofn_status bad(kf_journal *j)
@@ -140,7 +141,7 @@ static const char *const names[] = {
 
 static void verdict(FILE *f, const kofn_event *ev)
 {
-    fprintf(f, ",\"k\":%u,\"s\":\"%s\",\"bad\":[", ev->task,
+    fprintf(f, ",\"s\":\"%s\",\"bad\":[",
             ev->status == KOFN_OK      ? "ok"
             : ev->status == KOFN_AGAIN ? "again"
                                        : "corrupt");
@@ -149,6 +150,12 @@ static void verdict(FILE *f, const kofn_event *ev)
     fputc(']', f);
     if (ev->doubted)
         fprintf(f, ",\"doubted\":%zu", ev->doubted);
+}
+
+static bool about_product(const kofn_event *ev)
+{
+    return ev->type == KOFN_EV_BEGIN || ev->type == KOFN_EV_RESULT ||
+           ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT;
 }
 
 void kf_journal_event(kf_journal *j, const kofn_event *ev)
@@ -161,12 +168,16 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"w\":%u", ev->worker);
     if (ev->principal)
         fprintf(j->file, ",\"p\":%u", ev->principal);
-    if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
+    if (about_product(ev))
+        fprintf(j->file, ",\"n\":%u", ev->product);
+    if (about_product(ev) && ev->type != KOFN_EV_BEGIN)
         fprintf(j->file, ",\"k\":%u", ev->task);
+    if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
+        fprintf(j->file, ",\"r\":%u", ev->row);
     if (ev->type == KOFN_EV_RESULT)
         fprintf(j->file, ",\"d\":%" PRId64, ev->took);
-    if (ev->type == KOFN_EV_BEGIN && ev->left)
-        fputs(",\"left\":true", j->file);
+    if (ev->type == KOFN_EV_BEGIN && ev->use)
+        fprintf(j->file, ",\"use\":%u", ev->use);
     if (ev->type == KOFN_EV_BEGIN && ev->hi)
         fprintf(j->file, ",\"lo\":%zu,\"hi\":%zu", ev->lo, ev->hi);
     if (ev->type == KOFN_EV_VERDICT)

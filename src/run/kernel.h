@@ -8,8 +8,9 @@
 typedef struct kf_work {
     const kofn_matrix *in;
     kofn_matrix *out;
-    size_t lo, hi, turn;
-    unsigned round;
+    size_t lo, hi;
+    size_t submessage; /* which of the rows that the block answers */
+    uint32_t product;
     bool (*stopped)(void *); /* asked now and then; may be NULL */
     void *ud;
 } kf_work;

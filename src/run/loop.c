@@ -62,7 +62,9 @@ static void file_result(kofn_job *j, const kofn_msg *m)
 static kofn_status handle(kofn_job *j, kofn_msg *m)
 {
     kofn_event ev = {.worker = m->worker,
+                     .product = m->product,
                      .task = m->task,
+                     .row = m->row,
                      .principal = m->principal,
                      .took = m->took};
     bool late_comer = j->greeted >= j->port->workers;

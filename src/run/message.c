@@ -1,8 +1,8 @@
-/* message.c -- the round's input as the seats get it.
+/* message.c -- a product's input as it is sent.
  *
  * Codes that cut only A send everybody the same.  Where the input is cut too
- * each seat gets a mixture of its parts, which depends on the seat alone; in
- * an adjoint code it depends on the other seats as well, strip by strip.
+ * a mixture of its parts goes with each row, which depends on the row alone; in
+ * an adjoint code it depends on the other rows as well, strip by strip.
  */
 #include "run.h"
 
@@ -57,8 +57,8 @@ static kofn_status take(kf_messages *m, size_t rows, size_t cols,
  * them unless they are free by the next time. */
 static kofn_status put_away(kf_messages *m)
 {
-    for (size_t i = 0; i < m->seats; i++)
-        TRY(keep(m, &m->seat[i]));
+    for (size_t i = 0; i < m->rows; i++)
+        TRY(keep(m, &m->row[i]));
     TRY(keep(m, &m->plain));
     kf_parts_free(&m->parts);
     return KOFN_OK;
@@ -89,33 +89,33 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
 
 void kf_messages_free(kf_messages *m)
 {
-    for (size_t i = 0; i < m->seats; i++)
-        kofn_parcel_drop(m->seat[i]);
+    for (size_t i = 0; i < m->rows; i++)
+        kofn_parcel_drop(m->row[i]);
     for (size_t i = 0; i < m->keeping; i++)
         kofn_parcel_drop(m->kept[i]);
     kofn_parcel_drop(m->plain);
     kf_parts_free(&m->parts);
-    kf_free(m->seat);
+    kf_free(m->row);
     kf_free(m->kept);
 }
 
-static kofn_status know_seat(kf_messages *m, size_t seat)
+static kofn_status know_row(kf_messages *m, size_t row)
 {
-    while (m->seats <= seat) {
-        size_t had = m->seats;
+    while (m->rows <= row) {
+        size_t had = m->rows;
 
-        TRY(kf_grow(&m->seat, &m->seats, m->seats, sizeof *m->seat));
-        memset(m->seat + had, 0, (m->seats - had) * sizeof *m->seat);
+        TRY(kf_grow(&m->row, &m->rows, m->rows, sizeof *m->row));
+        memset(m->row + had, 0, (m->rows - had) * sizeof *m->row);
     }
     return KOFN_OK;
 }
 
-kofn_parcel *kf_messages_take(const kf_messages *m, size_t seat)
+kofn_parcel *kf_messages_take(const kf_messages *m, size_t row)
 {
-    return kofn_parcel_keep(coded(m->plan) ? m->seat[seat] : m->plain);
+    return kofn_parcel_keep(coded(m->plan) ? m->row[row] : m->plain);
 }
 
-/* ---- mixtures that depend on the seat -------------------------------------------- */
+/* ---- mixtures that depend on the row --------------------------------------------- */
 
 /* The message is a part of the input as it stands, which lies inside it. */
 static bool plain_part(const kf_messages *m, const kf_row *row)
@@ -131,8 +131,8 @@ static bool plain_part(const kf_messages *m, const kf_row *row)
            at < from + in->rows * in->cols * kf_dtype_size(in->dtype);
 }
 
-/* Parcels for the seats that have none, and what is to be mixed into them. */
-static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *seats,
+/* Parcels for the rows that have none, and what is to be mixed into them. */
+static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
                            size_t n, kf_mixed *jobs, size_t *count)
 {
     size_t inner = m->plan->layout.inner, rows = m->parts.rows;
@@ -141,11 +141,11 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *seats,
         const kf_seat *s;
         kofn_parcel **p;
 
-        TRY(know_seat(m, seats[i]));
-        p = &m->seat[seats[i]];
+        TRY(know_row(m, row[i]));
+        p = &m->row[row[i]];
         if (*p)
             continue;
-        TRY(kf_code_seat(code, kf_local(m->plan, seats[i]), &s));
+        TRY(kf_code_seat(code, kf_local(m->plan, row[i]), &s));
         if (plain_part(m, &s->E1[0])) {
             TRY(kf_parcel_view(p, m->plain,
                                &m->parts.part[s->E1[0].col[0]]));
@@ -164,7 +164,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *seats,
 }
 
 kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
-                               const size_t *seats, size_t n)
+                               const size_t *rows, size_t n)
 {
     kf_mixed *jobs;
     const kofn_matrix **part;
@@ -178,7 +178,7 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
     if (jobs && part) {
         for (size_t j = 0; j < m->parts.count; j++)
             part[j] = &m->parts.part[j];
-        st = lay_out(m, code, seats, n, jobs, &count);
+        st = lay_out(m, code, rows, n, jobs, &count);
     }
     if (!st)
         st = kf_mix(jobs, count, part, m->parts.count, m->parts.rows,
@@ -210,11 +210,11 @@ static kofn_status make_room(kf_messages *m, const kf_decoder *d)
     bool left = m->plan->op->left;
 
     for (size_t i = 0; i < d->seats; i++) {
-        TRY(know_seat(m, d->seat[i]));
-        if (!m->seat[d->seat[i]])
+        TRY(know_row(m, d->seat[i]));
+        if (!m->row[d->seat[i]])
             TRY(take(m, left ? m->parts.rows : lanes * m->parts.rows,
                      left ? lanes * m->parts.cols : m->parts.cols,
-                     m->plain->m.dtype, &m->seat[d->seat[i]]));
+                     m->plain->m.dtype, &m->row[d->seat[i]]));
     }
     return KOFN_OK;
 }
@@ -237,7 +237,7 @@ static void mix_strips(kf_messages *m, const kf_decoder *d, const double *V,
         for (size_t w = 0; w < d->wants; w++)
             src[w] = at_strip(&m->parts.part[w], left, i, lo);
         for (size_t r = 0; r < d->results; r++)
-            dst[r] = at_strip(&m->seat[d->seat[r / lanes]]->m, left, i,
+            dst[r] = at_strip(&m->row[d->seat[r / lanes]]->m, left, i,
                               r % lanes * span + lo);
         kf_combine(d->results, d->wants, V, d->wants, src, dst, length,
                    m->plain->m.dtype);

@@ -154,7 +154,8 @@ void kf_tell_round(kofn_job *j, kofn_status st)
                                 .worker = s->worker,
                                 .task = j->first_task + (uint32_t)i,
                                 .fate = s->fate,
-                                .seat = s->seat,
+                                .group = s->group,
+                                .row = s->row,
                                 .lo = s->lo,
                                 .hi = s->hi,
                                 .took = s->took});

@@ -40,7 +40,7 @@ typedef struct kf_moment {
     unsigned round;
     uint32_t worker, task;
     kf_fate fate;
-    size_t seat, lo, hi;
+    size_t group, row, lo, hi;
     kofn_time took; /* the worker's own work; 0: unknown */
 } kf_moment;
 

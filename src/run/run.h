@@ -92,14 +92,16 @@ typedef struct kf_share {
     size_t turns, lanes;
     double work;       /* that f takes for a part      */
     double *mix;       /* turns lanes x parts pieces   */
-    void *value;       /* parts x (pieces span): what f made of `round` */
-    unsigned round;    /* 0: nothing yet               */
+    void *value;       /* parts x (pieces span): what f made of the input
+                          of `product`                */
+    uint32_t product;  /* 0: nothing yet               */
 } kf_share;
 
 struct kofn_block {
     atomic_uint refs;
     size_t lanes, rows, cols; /* of each lane */
     kofn_dtype dtype;
+    size_t row; /* the first of its group's code that it answers */
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
 
@@ -175,13 +177,14 @@ kofn_status kf_range_restore(const kofn_matrix *out, double back);
 
 /* ---- what is sent with the work (message.c) --------------------------------- */
 
-/* The round's input as the seats get it: one for all, or coded for each. */
+/* A product's input as it is sent: one for all, or coded for each row of the
+ * code.  Here rows have numbers in the plan, as seats have. */
 typedef struct kf_messages {
     const kofn_plan *plan;
     kofn_parcel *plain;   /* the input itself         */
     kf_parts parts;       /* as it is cut             */
-    kofn_parcel **seat;   /* message of each seat, so far */
-    size_t seats;
+    kofn_parcel **row;    /* message of each row, so far */
+    size_t rows;
     kofn_parcel **kept;   /* of former rounds, for reuse */
     size_t keeping, kept_cap;
 } kf_messages;
@@ -189,19 +192,19 @@ typedef struct kf_messages {
 /* A new round of this plan; copies `in`, multiplied by a power of two. */
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
                               const kofn_matrix *in, double by);
-/* See that these seats have their coded input. */
+/* See that these rows have their coded input. */
 kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
-                               const size_t *seats, size_t n);
-/* Adjoint codes: strips [lo, hi) for the seats of the decoder. */
+                               const size_t *rows, size_t n);
+/* Adjoint codes: strips [lo, hi) for the rows of the decoder. */
 kofn_status kf_messages_mix(kf_messages *m, const kf_decoder *d, size_t lo,
                             size_t hi);
-/* What goes to this seat; a reference of the caller's own. */
-kofn_parcel *kf_messages_take(const kf_messages *m, size_t seat);
+/* What goes to whoever answers this row; a reference of the caller's own. */
+kofn_parcel *kf_messages_take(const kf_messages *m, size_t row);
 void kf_messages_free(kf_messages *m);
 
 /* ---- decoding (decode.c) ---------------------------------------------------- */
 
-/* Results of one seat for strips [lo, hi): lanes x (hi - lo) rows. */
+/* Results of one row for strips [lo, hi): lanes x (hi - lo) rows. */
 typedef struct kf_source {
     const kofn_matrix *result;
     size_t lo, hi;
@@ -253,7 +256,7 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
 /* ---- wrong results (guard.c) --------------------------------------------------- */
 
 typedef struct kf_verdict {
-    uint32_t number;
+    uint32_t product, number;
     kofn_status status;
     uint32_t *bad; /* the last `doubted` of them are only left out */
     size_t count, doubted;
@@ -277,7 +280,8 @@ void kf_guard_round(kf_guard *g);
 /* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
 kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
                            const kf_messages *m, kofn_core *core,
-                           const kofn_action *a, const kf_source *source);
+                           uint32_t use, const kofn_action *a,
+                           const kf_source *source);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
 

@@ -145,7 +145,7 @@ static kofn_status evaluate(kf_share *s, const kf_work *w)
 {
     kofn_dtype dtype = w->out->dtype;
 
-    s->round = 0;
+    s->product = 0;
     for (size_t k = 0; k < s->parts; k++) {
         kofn_matrix out = {value_of(s, k, dtype), s->length, 1, 1, dtype};
 
@@ -153,7 +153,7 @@ static kofn_status evaluate(kf_share *s, const kf_work *w)
             return KOFN_AGAIN;
         TRY(evaluate_part(s, k, w->in, &out));
     }
-    s->round = w->round;
+    s->product = w->product;
     return KOFN_OK;
 }
 
@@ -166,14 +166,14 @@ kofn_status kf_share_turn(const kofn_block *b, const kf_work *w)
     void **dst = kf_new(s->lanes, sizeof *dst);
     kofn_status st = src && dst ? KOFN_OK : KOFN_NOMEM;
 
-    if (!st && s->round != w->round)
+    if (!st && s->product != w->product)
         st = evaluate(s, w);
     if (!st) {
         for (size_t i = 0; i < n; i++)
             src[i] = (char *)s->value + i * s->span * size;
         for (size_t l = 0; l < s->lanes; l++)
             dst[l] = kf_at(out, l * s->span, 0);
-        kf_combine(s->lanes, n, s->mix + w->turn * s->lanes * n, n, src, dst,
+        kf_combine(s->lanes, n, s->mix + w->submessage * s->lanes * n, n, src, dst,
                    s->span, out->dtype);
     }
     kf_free(src);

@@ -130,8 +130,9 @@ static kofn_status put_task(trace *x, const kf_moment *m)
     TRY(kf_out_text(&x->out, ",\"cat\":\"%s\",\"cname\":\"%s\"",
                     look[m->fate].name, look[m->fate].colour));
     return kf_out_text(&x->out, ",\"args\":{\"round\":%u,\"task\":%u,"
-                       "\"seat\":%zu,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
-                       ",\"took\":%" PRId64 "}}", m->round, m->task, m->seat,
+                       "\"group\":%zu,\"row\":%zu,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
+                       ",\"took\":%" PRId64 "}}", m->round, m->task, m->group,
+                       m->row,
                        m->lo, m->hi - (m->hi > m->lo), m->from, m->took);
 }
 

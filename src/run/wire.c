@@ -21,18 +21,22 @@ enum {
     AT_STATUS = 12,
     AT_TASK = 16,
     AT_ROUND = 20,
-    AT_JOB = 24,
-    AT_ID = 32,
-    AT_LO = 40,
-    AT_HI = 48,
-    AT_TURN = 56,
-    AT_TOOK = 64,
-    AT_ROWS = 72,
-    AT_COLS = 80,
-    AT_OUT_ROWS = 88,
-    AT_OUT_COLS = 96,
-    AT_BODY_SUM = 104,
-    AT_HEAD_SUM = 112
+    AT_PRODUCT = 24,
+    AT_ROW = 28,
+    AT_JOB = 32,
+    AT_BLOCK = 40,
+    AT_INPUT = 48,
+    AT_UPDATES = 56,
+    AT_LO = 64,
+    AT_HI = 72,
+    AT_WHICH = 80,
+    AT_TOOK = 88,
+    AT_ROWS = 96,
+    AT_COLS = 104,
+    AT_OUT_ROWS = 112,
+    AT_OUT_COLS = 120,
+    AT_BODY_SUM = 128,
+    AT_HEAD_SUM = 136
 };
 
 /* XXH3 runs at the speed of memory. */
@@ -57,11 +61,15 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
     PUT(AT_STATUS, status);
     PUT(AT_TASK, h->task);
     PUT(AT_ROUND, h->round);
+    PUT(AT_PRODUCT, h->product);
+    PUT(AT_ROW, h->row);
     PUT(AT_JOB, h->job);
-    PUT(AT_ID, h->id);
+    PUT(AT_BLOCK, h->block);
+    PUT(AT_INPUT, h->input);
+    PUT(AT_UPDATES, h->updates);
     PUT(AT_LO, h->lo);
     PUT(AT_HI, h->hi);
-    PUT(AT_TURN, h->turn);
+    PUT(AT_WHICH, h->which);
     PUT(AT_TOOK, h->took);
     PUT(AT_ROWS, h->rows);
     PUT(AT_COLS, h->cols);
@@ -117,11 +125,15 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     h->status = status;
     GET(AT_TASK, h->task);
     GET(AT_ROUND, h->round);
+    GET(AT_PRODUCT, h->product);
+    GET(AT_ROW, h->row);
     GET(AT_JOB, h->job);
-    GET(AT_ID, h->id);
+    GET(AT_BLOCK, h->block);
+    GET(AT_INPUT, h->input);
+    GET(AT_UPDATES, h->updates);
     GET(AT_LO, h->lo);
     GET(AT_HI, h->hi);
-    GET(AT_TURN, h->turn);
+    GET(AT_WHICH, h->which);
     GET(AT_TOOK, h->took);
     GET(AT_ROWS, h->rows);
     GET(AT_COLS, h->cols);

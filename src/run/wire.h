@@ -12,30 +12,32 @@
 
 #include "run.h"
 
-#define KF_WIRE_VERSION 1
-#define KF_HEAD 120
+#define KF_WIRE_VERSION 2
+#define KF_HEAD 144
 
 typedef enum kf_wire {
     /* worker to coordinator */
     KF_WIRE_HELLO = 1, /* here I am; body: what this worker is, in words    */
-    KF_WIRE_NEED,      /* send units [lo, hi) of section `turn` of block id */
-    KF_WIRE_STORED,    /* block id is whole                                 */
+    KF_WIRE_NEED,      /* send units [lo, hi) of section `which` of block */
+    KF_WIRE_STORED,    /* that block is whole                               */
     KF_WIRE_NOTICE,    /* I shall go soon                                   */
     KF_WIRE_BYE,       /* I go                                              */
-    KF_WIRE_RESULT,    /* of task; body: rows x cols numbers                */
-    KF_WIRE_FAILED,    /* task, status; body: why, in words                 */
+    KF_WIRE_RESULT,    /* of task, row; body: rows x cols numbers           */
+    KF_WIRE_FAILED,    /* task, row, status; body: why, in words            */
     /* coordinator to worker */
     KF_WIRE_WELCOME = 32, /* task: the worker's number                      */
     KF_WIRE_REFUSED,      /* body: why, in words; do not come back          */
-    KF_WIRE_STORE,        /* body: the recipe of block id                   */
-    KF_WIRE_PIECE,        /* units [lo, hi) of section `turn` of block id   */
-    KF_WIRE_WORK,         /* task; body: the input id, unless it was sent   */
+    KF_WIRE_STORE,        /* block, row: the first that it answers; body: its
+                             recipe                                         */
+    KF_WIRE_PIECE,        /* units [lo, hi) of section `which` of block     */
+    KF_WIRE_WORK,         /* task, row; operands: block, input; body: the
+                             input, unless it was sent before               */
     KF_WIRE_CANCEL,       /* task                                           */
     KF_WIRE_DISMISS,      /* the job is over                                */
     KF_WIRE_STAGE         /* tests: be lo/1000 times as slow, or wrong      */
 } kf_wire;
 
-typedef enum kf_stage { KF_STAGE_SLOW, KF_STAGE_CORRUPT } kf_stage; /* turn */
+typedef enum kf_stage { KF_STAGE_SLOW, KF_STAGE_CORRUPT } kf_stage; /* which */
 
 typedef struct kf_head {
     kf_wire type;
@@ -43,10 +45,12 @@ typedef struct kf_head {
     kofn_how how;
     kofn_dtype dtype;
     int status;
-    uint32_t task, round;
+    uint32_t task, round, product, row;
     uint64_t job; /* which job; drawn by its coordinator            */
-    uint64_t id;  /* of a block or an input                         */
-    uint64_t lo, hi, turn, took;
+    uint64_t block, input; /* operands: a resident one, one that is sent; 0:
+                              none                                  */
+    uint64_t updates; /* of that block, since it was stored         */
+    uint64_t lo, hi, which, took;
     uint64_t rows, cols; /* WORK: of the input; RESULT: of the body */
     uint64_t out_rows, out_cols; /* WORK: of the result */
     uint64_t body_sum; /* checksum of the body */

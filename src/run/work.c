@@ -155,7 +155,7 @@ static double cost_turn(const kofn_block *b, const kf_work *w)
 {
     const kf_share *s = b->share;
 
-    return (w->turn == 0 ? (double)s->parts : 0) * s->work +
+    return (w->submessage == 0 ? (double)s->parts : 0) * s->work +
            (double)(s->lanes * s->span);
 }
 
@@ -278,20 +278,21 @@ size_t kofn_block_bytes(const kofn_block *b)
 
 /* ---- messages ---------------------------------------------------------------------- */
 
-static kf_work work_of(const kofn_msg *m, const kofn_matrix *in,
-                       kofn_matrix *out)
+/* Whether the block answers the row at all is for `fits` to ask. */
+KF_WRAPS static kf_work work_of(const kofn_block *b, const kofn_msg *m,
+                                const kofn_matrix *in, kofn_matrix *out)
 {
     return (kf_work){.in = in,
                      .out = out,
                      .lo = m->lo,
                      .hi = m->hi,
-                     .turn = m->turn,
-                     .round = m->round};
+                     .submessage = m->row - b->row,
+                     .product = m->product};
 }
 
 double kofn_work_size(const kofn_block *b, const kofn_msg *m)
 {
-    kf_work w = work_of(m, &m->in->m, NULL);
+    kf_work w = work_of(b, m, &m->in->m, NULL);
 
     return kf_kernel_of(m->how)->cost(b, &w);
 }
@@ -299,7 +300,7 @@ double kofn_work_size(const kofn_block *b, const kofn_msg *m)
 kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
                       bool (*stopped)(void *), void *ud)
 {
-    kf_work w = work_of(m, &m->in->m, &m->result->m);
+    kf_work w = work_of(b, m, &m->in->m, &m->result->m);
 
     w.stopped = stopped;
     w.ud = ud;
@@ -319,13 +320,14 @@ static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
                  const kofn_matrix *out)
 {
     const kf_kernel *k = kf_kernel_of(m->how);
-    kf_work w = work_of(m, in, NULL);
+    kf_work w = work_of(b, m, in, NULL);
     kf_extent e = extent_of_block(b);
     size_t rows, cols;
 
     if (!k || !function_for(k, b))
         return false;
-    if (b->share ? m->turn >= b->share->turns : m->lo >= m->hi)
+    if (w.submessage >= (b->share ? b->share->turns : 1) ||
+        (!b->share && m->lo >= m->hi))
         return false;
     return k->takes(&e, &w) && k->gives(&e, &w, &rows, &cols) &&
            out->rows == rows && out->cols == cols;
@@ -336,8 +338,8 @@ kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
 {
     if (in->dtype == b->dtype && out->dtype == b->dtype && fits(b, m, in, out))
         return KOFN_OK;
-    return kf_fail(KOFN_SHAPE, "task %u, strips [%zu, %zu) with an input of "
+    return kf_fail(KOFN_SHAPE, "task %u, row %u and strips [%zu, %zu) with an input of "
                    "%zu x %zu and a result of %zu x %zu, does not fit the "
-                   "block", m->task, m->lo, m->hi, in->rows, in->cols,
+                   "block", m->task, m->row, m->lo, m->hi, in->rows, in->cols,
                    out->rows, out->cols);
 }

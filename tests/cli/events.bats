@@ -152,6 +152,12 @@ CASES
     run kofn replay foreign
     [ "$status" -eq 1 ]
     [[ "$output" == *"9.9.9 wrote"* ]]
+    sed '1s/"journal":2/"journal":3/; 1s/"kofn":"[^"]*"/"kofn":"9.9.9"/' j >other
+    run kofn replay other
+    refused other "9.9.9 wrote" "version 3" "reads version 2"
+    sed '1s/"journal":2,//' j >other # as those of version 1
+    run kofn replay other
+    refused other "version 1"
     for junk in '' 'x' '{}' '{"kofn":"1"}' '[1]'; do
         printf '%s\n' "$junk" >junk
         run kofn replay junk
@@ -197,4 +203,33 @@ CASES
     done
     run timeout 60 "$KOFN" matvec A.npy v.npy -p processes -n 2 -r 2 -q --metrics m.txt
     grep -q 'kofn_job_info.*port="processes"' m.txt
+}
+
+@test "replay: step by step, with where the products stand" {
+    inputs
+    printf '1.5 leave 0\n2 join\n' >events.txt
+    kofn matvec X.npy w.npy -n 4 -s elastic:k=2 -r 2 -e events.txt -p sim --journal j -q
+    kofn replay j --step -q >steps
+    # every event, in order, by the line of the journal that it is on
+    [ "$(grep -c '^line ' steps)" -eq "$(($(wc -l <j) - 1))" ]
+    grep -q '^line 10, .* s: begin product 1$' steps
+    grep -q '^line .* s: worker 0 left$' steps
+    grep -q '^line .* s: result of task 0 of product 1, row 0, from worker 0$' steps
+    # what was decided stands below it
+    [ "$(sed -n '/begin product 2/,/^line/p' steps | grep -c '^  work for worker .* of product 2, row ')" -ge 4 ]
+    [ "$(grep -c '^  deliver product [12]: ' steps)" -eq 2 ]
+    ! grep -q '^  |' steps
+    kofn replay j --step --state -q >states
+    grep -v '^  |' states | cmp - steps
+    grep -q '^  | product 1: running; .* strips open; 4 workers have tasks$' states
+    grep -q '^  |   strips 0-.*: 1 of 2 results, rows 0; 1 in hand$' states
+    # what differs is shown before it is said
+    sed 's/"h":"[0-9a-f]*"}$/"h":"0123456789abcdef"}/' j >forged
+    run kofn replay forged --step
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"line 2, "*"line 2: the coordinator decides otherwise"* ]]
+    run kofn replay j --state
+    refused --step
+    run kofn replay j --step --json
+    refused --json
 }

@@ -124,7 +124,7 @@ static inline void forge_task(const forged *f, draw *d, kf_head *h)
 
     h->how = f->sum ? KOFN_TURN : (kofn_how)next(d, 4);
     h->dtype = next(d, 8) == 1 ? KOFN_F32 : KOFN_F64;
-    h->turn = next(d, 3);
+    h->row = next(d, 3);
     h->lo = size_of(d, 0);
     h->hi = size_times(d, strips, f->lanes);
     h->rows = size_times(d, f->cols, f->lanes);

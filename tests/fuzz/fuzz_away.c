@@ -50,6 +50,8 @@ static size_t result(crowd *c, kf_head *h)
     size_t n;
 
     h->task = next(&c->d, 4) ? c->work.task : next(&c->d, TASKS);
+    h->product = c->work.product + (next(&c->d, 16) == 1);
+    h->row = c->work.row + (next(&c->d, 16) == 1);
     h->rows = c->work.out_rows;
     h->cols = 1;
     if (next(&c->d, 4) == 0) {
@@ -77,10 +79,10 @@ static size_t compose(crowd *c, kf_head *h)
 
     h->type = often[next(&c->d, 14)];
     h->job = c->job + (next(&c->d, 64) == 1);
-    h->id = next(&c->d, 16) ? c->store.id : next(&c->d, 4);
+    h->block = next(&c->d, 16) ? c->store.block : next(&c->d, 4);
     h->hi = 1 + next(&c->d, 4);
     if (next(&c->d, 2)) {
-        h->turn = size_of(&c->d, 0);
+        h->which = size_of(&c->d, 0);
         h->lo = size_of(&c->d, 0);
         h->hi = size_of(&c->d, 4);
     }
@@ -168,7 +170,12 @@ static void crowd_close(kofn_transport *t, kofn_time linger)
 static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
 {
     kofn_block *b = samples()[worker % BLOCKS].block;
-    kofn_msg m = {.type = type, .worker = worker, .task = task, .round = 1};
+    kofn_msg m = {.type = type,
+                  .worker = worker,
+                  .product = 1,
+                  .task = task,
+                  .row = task % 3,
+                  .round = 1};
 
     if (type == KOFN_MSG_STORE)
         m.block = kofn_block_keep(b);

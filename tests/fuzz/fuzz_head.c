@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (n >= 16) {
         memcpy(bytes, "kofn", 4);
         if (size % 4)
-            memcpy(bytes + 4, "\1", 2);
+            memcpy(bytes + 4, "\2", 2);
         sum = kf_checksum(0, bytes, n - 8);
         memcpy(bytes + n - 8, &sum, 8);
         check(bytes, n);

@@ -15,7 +15,8 @@ typedef struct head_office {
     kofn_peer life;
     bool there, greeted, stored;
     uint64_t job;
-    const sample *block; /* that was stored last */
+    const sample *block; /* that was stored last ... */
+    uint64_t block_id;
     kf_head asked;       /* the last NEED        */
     uint8_t body[BODY_MOST]; /* in the making */
     size_t out;              /* bodies that were not given back */
@@ -55,7 +56,9 @@ static size_t recipe(head_office *o, kf_head *h)
 
         o->body[at] = (uint8_t)next(&o->d, 256);
     }
-    h->id = kf_checksum(~o->job, o->body, s->recipe.n) + (changes == 3);
+    h->block = kf_checksum(~o->job, o->body, s->recipe.n) + (changes == 3);
+    o->block_id = h->block;
+    h->row = next(&o->d, 3);
     return s->recipe.n;
 }
 
@@ -67,16 +70,16 @@ static size_t right_piece(head_office *o, kf_head *h)
     size_t units, bytes;
     const void *at;
 
-    h->id = o->asked.id;
-    h->turn = o->asked.turn;
+    h->block = o->asked.block;
+    h->which = o->asked.which;
     h->lo = o->asked.lo;
     h->hi = o->asked.hi;
-    if (h->turn >= kf_sections(b))
+    if (h->which >= kf_sections(b))
         return 0;
-    kf_section(b, h->turn, &units, &bytes);
+    kf_section(b, h->which, &units, &bytes);
     if (h->lo >= h->hi || h->hi > units || units * bytes > BODY_MOST)
         return 0;
-    MUST(kf_piece(b, h->turn, h->lo, h->hi, &made, &at) == KOFN_OK);
+    MUST(kf_piece(b, h->which, h->lo, h->hi, &made, &at) == KOFN_OK);
     memcpy(o->body, at, (h->hi - h->lo) * bytes);
     kf_bytes_free(&made);
     return (h->hi - h->lo) * bytes;
@@ -89,7 +92,7 @@ static size_t piece(head_office *o, kf_head *h)
 
     if (next(&o->d, 4))
         return n;
-    h->turn = size_of(&o->d, h->turn);
+    h->which = size_of(&o->d, h->which);
     h->lo = size_of(&o->d, h->lo);
     h->hi = size_of(&o->d, h->hi);
     for (unsigned i = next(&o->d, 8); n && i > 0; i--)
@@ -114,7 +117,11 @@ static size_t work(head_office *o, kf_head *h)
 
     h->task = next(&o->d, 8);
     h->round = next(&o->d, 3);
-    h->id = next(&o->d, 4);
+    h->input = next(&o->d, 4);
+    h->product = next(&o->d, 3);
+    h->row = next(&o->d, 4);
+    h->updates = next(&o->d, 16) == 1;
+    h->block = o->block_id + (next(&o->d, 16) == 1);
     if (o->block)
         right_work(o->block->block, h);
     if (next(&o->d, 2)) {
@@ -122,7 +129,7 @@ static size_t work(head_office *o, kf_head *h)
         h->dtype = next(&o->d, 8) ? KOFN_F64 : KOFN_F32;
         h->lo = size_of(&o->d, h->lo);
         h->hi = size_of(&o->d, h->hi);
-        h->turn = size_of(&o->d, h->turn);
+        h->row = (uint32_t)size_of(&o->d, h->row);
         h->rows = size_of(&o->d, h->rows);
         h->cols = size_of(&o->d, h->cols);
         h->out_rows = size_of(&o->d, h->out_rows);
@@ -180,7 +187,7 @@ static size_t compose(head_office *o, kf_head *h)
         h->task = next(&o->d, 8);
         return 0;
     case KF_WIRE_STAGE:
-        h->turn = next(&o->d, 3);
+        h->which = next(&o->d, 3);
         h->lo = next(&o->d, 4); /* no slower: there is no time to wait */
         return 0;
     case KF_WIRE_WELCOME:

@@ -1,0 +1,14 @@
+/* steps.h -- events and actions of the coordinator in words. */
+#ifndef KOFN_STEPS_H
+#define KOFN_STEPS_H
+
+#include <kofn/core.h>
+
+#include <stdio.h>
+
+void show_event(FILE *to, size_t line, const kofn_event *ev);
+void show_action(FILE *to, const kofn_action *a);
+/* Of the products that are open. */
+void show_state(FILE *to, const kofn_core *c);
+
+#endif

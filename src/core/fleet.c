@@ -1,0 +1,210 @@
+/* fleet.c -- workers, seats and principals; see fleet.h. */
+#include "fleet.h"
+
+kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
+                          size_t allowed)
+{
+    *f = (kf_fleet){.groups = groups, .most = most, .allowed = allowed};
+    f->bench = kf_zero(groups, sizeof *f->bench);
+    return f->bench ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_fleet_close(kf_fleet *f)
+{
+    kf_free(f->worker);
+    kf_free(f->lies);
+    kf_free(f->principal);
+    kf_free(f->seat);
+    kf_free(f->bench);
+}
+
+/* ---- workers --------------------------------------------------------------- */
+
+bool kf_fleet_plausible(const kf_fleet *f, uint32_t worker, uint32_t principal)
+{
+    /* a wild number must not cost memory */
+    return worker <= f->workers + 65536 && principal <= f->principals + 65536;
+}
+
+kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal)
+{
+    while (f->workers <= worker) {
+        TRY(kf_grow(&f->worker, &f->worker_cap, f->workers, sizeof *f->worker));
+        TRY(kf_grow(&f->lies, &f->lies_cap, f->workers, sizeof *f->lies));
+        f->lies[f->workers] = 0;
+        f->worker[f->workers++] = (kf_worker){.seat = KF_NOBODY};
+        f->in_state[KF_WORKER_UNKNOWN]++;
+    }
+    while (principal && f->principals <= principal) {
+        TRY(kf_grow(&f->principal, &f->principal_cap, f->principals,
+                    sizeof *f->principal));
+        f->principal[f->principals++] = (kf_principal){.seats = 0};
+    }
+    return KOFN_OK;
+}
+
+void kf_fleet_set(kf_fleet *f, uint32_t worker, kf_worker_state state)
+{
+    f->in_state[f->worker[worker].state]--;
+    f->in_state[state]++;
+    f->worker[worker].state = state;
+}
+
+void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now)
+{
+    kf_worker *w = &f->worker[worker];
+
+    if (w->out++ == 0) {
+        f->busy++;
+        w->last = now;
+    }
+}
+
+void kf_fleet_unask(kf_fleet *f, uint32_t worker)
+{
+    f->busy -= --f->worker[worker].out == 0;
+}
+
+/* The worker's own time where it tells: on a machine that is shared, time on
+ * the wall would measure the share it was given and not its speed. */
+void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
+                      kofn_time now, kofn_time took)
+{
+    kf_worker *w = &f->worker[worker];
+    double seconds = (double)(took > 0 ? took : now - w->last) * 1e-9, speed;
+
+    w->last = now;
+    if (!(seconds > 0))
+        return;
+    speed = (double)strips / seconds;
+    w->speed = w->speed > 0 ? 0.7 * w->speed + 0.3 * speed : speed;
+}
+
+/* ---- seats ----------------------------------------------------------------- */
+
+bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal)
+{
+    size_t n = 0;
+
+    if (!principal || !f->allowed)
+        return false;
+    for (size_t s = 0; s < f->seats; s++)
+        n += f->seat[s] != KF_NOBODY &&
+             f->worker[f->seat[s]].principal == principal;
+    return n >= f->allowed;
+}
+
+/* The lowest empty seat of a group; beyond the last when all are taken. */
+static size_t empty_seat(kf_fleet *f, size_t group,
+                         bool (*spent)(const void *, size_t), const void *ud)
+{
+    size_t last = SIZE_MAX, s, *taken = &f->bench[group].taken;
+
+    for (s = group + *taken * f->groups; s < f->seats; s += f->groups) {
+        f->looked++;
+        if (f->seat[s] != KF_NOBODY) {
+            *taken += s == group + *taken * f->groups;
+            continue;
+        }
+        if (!spent(ud, s))
+            return s;
+        last = kf_min(last, s);
+    }
+    return kf_min(last, s);
+}
+
+/* The first of the groups with the fewest members. */
+static size_t smallest_group(kf_fleet *f)
+{
+    while (f->bench[f->fuller].members > f->fewest) {
+        f->looked++;
+        if (++f->fuller == f->groups) {
+            f->fuller = 0;
+            f->fewest++;
+        }
+    }
+    return f->fuller;
+}
+
+bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *, size_t),
+                     const void *ud, size_t *seat)
+{
+    size_t group = smallest_group(f);
+
+    if (f->bench[group].members >= f->most)
+        return false;
+    *seat = empty_seat(f, group, spent, ud);
+    return true;
+}
+
+kofn_status kf_fleet_sit(kf_fleet *f, uint32_t worker, size_t seat)
+{
+    while (f->seats <= seat) {
+        TRY(kf_grow(&f->seat, &f->seat_cap, f->seats, sizeof *f->seat));
+        f->seat[f->seats++] = KF_NOBODY;
+    }
+    f->seat[seat] = worker;
+    f->worker[worker].seat = (uint32_t)seat;
+    f->bench[seat % f->groups].members++;
+    return KOFN_OK;
+}
+
+void kf_fleet_rise(kf_fleet *f, uint32_t worker)
+{
+    size_t seat = f->worker[worker].seat, group = seat % f->groups;
+    kf_bench *b = &f->bench[group];
+
+    f->seat[seat] = KF_NOBODY;
+    b->members--;
+    b->taken = kf_min(b->taken, seat / f->groups);
+    if (b->members < f->fewest ||
+        (b->members == f->fewest && group < f->fuller)) {
+        f->fewest = b->members;
+        f->fuller = group;
+    }
+}
+
+/* ---- what must hold ---------------------------------------------------------- */
+
+static const char *check_seats(const kf_fleet *f)
+{
+    for (size_t g = 0; g < f->groups; g++) {
+        size_t members = 0;
+
+        for (size_t s = g; s < f->seats; s += f->groups) {
+            members += f->seat[s] != KF_NOBODY;
+            if (f->seat[s] == KF_NOBODY && s / f->groups < f->bench[g].taken)
+                return "an empty seat is passed over";
+            if (f->seat[s] != KF_NOBODY && f->worker[f->seat[s]].seat != s)
+                return "a worker and its seat do not know each other";
+        }
+        if (f->bench[g].members != members)
+            return "a group's members are miscounted";
+        if (members < f->fewest + (g < f->fuller))
+            return "a smaller group is passed over";
+    }
+    return NULL;
+}
+
+const char *kf_fleet_check(const kf_fleet *f)
+{
+    size_t in_state[KF_WORKER_STATES] = {0}, busy = 0;
+
+    for (size_t w = 0; w < f->workers; w++) {
+        const kf_worker *x = &f->worker[w];
+        bool seated = x->state == KF_WORKER_STORING ||
+                      x->state == KF_WORKER_LIVE ||
+                      x->state == KF_WORKER_LEAVING;
+
+        in_state[x->state]++;
+        busy += x->out > 0;
+        if (seated && (x->seat >= f->seats || f->seat[x->seat] != w))
+            return "a worker that works has no seat";
+        if (x->out && x->state != KF_WORKER_LIVE &&
+            x->state != KF_WORKER_LEAVING)
+            return "a worker that does not work has tasks in hand";
+    }
+    if (memcmp(in_state, f->in_state, sizeof in_state) != 0)
+        return "workers of a state are miscounted";
+    return busy != f->busy ? "busy workers are miscounted" : check_seats(f);
+}

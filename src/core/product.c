@@ -1,0 +1,322 @@
+/* product.c -- an open product: asking, what comes, and what is still short;
+ * see product.h. */
+#include "product.h"
+
+kofn_status kf_product_open(kf_product *p, size_t groups)
+{
+    *p = (kf_product){.groups = groups};
+    p->ledger = kf_zero(groups, sizeof *p->ledger);
+    return p->ledger ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_product_close(kf_product *p)
+{
+    for (size_t g = 0; p->ledger && g < p->groups; g++)
+        kf_cells_free(&p->ledger[g]);
+    kf_free(p->ledger);
+    kf_free(p->task);
+    kf_free(p->check);
+    kf_free(p->evidence);
+}
+
+void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
+                      size_t lo, size_t hi)
+{
+    p->number = number;
+    p->use = use;
+    p->lo = lo;
+    p->hi = hi;
+    p->tasks = p->rows = p->checks = p->evidences = 0;
+    p->noise = p->predicted = p->refused = 0;
+    for (size_t g = 0; g < p->groups; g++) {
+        p->ledger[g].news_lo = p->ledger[g].news_hi = 0;
+        p->ledger[g].owed = KF_OWED_NOTHING;
+    }
+    p->marked = p->degraded = p->lost = p->disagree = p->unsure = false;
+    p->corrupt = 0;
+}
+
+kofn_status kf_product_reset(kf_product *p)
+{
+    p->unsettled = p->groups * (p->hi - p->lo);
+    for (size_t g = 0; g < p->groups; g++)
+        TRY(kf_cells_reset(&p->ledger[g], p->lo, p->hi, p->use->plan->span));
+    return KOFN_OK;
+}
+
+void kf_product_forget_open(kf_product *p)
+{
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t i = 0; i < p->ledger[g].count; i++)
+            if (!p->ledger[g].cell[i].settled) {
+                kf_cell *cell = &p->ledger[g].cell[i];
+
+                cell->count = cell->lied = cell->extra = 0;
+            }
+}
+
+/* ---- tasks ------------------------------------------------------------------- */
+
+kofn_status kf_product_ask(kf_product *p, kf_task task)
+{
+    kf_ledger *l = &p->ledger[task.group];
+
+    TRY(kf_grow(&p->task, &p->task_cap, p->tasks, sizeof *p->task));
+    task.state = KF_TASK_OUT;
+    p->task[p->tasks++] = task;
+    p->rows = kf_max(p->rows, task.row + 1);
+    for (size_t i = kf_cells_find(l, task.lo); i < l->count;
+         i = kf_cells_next(l, i, task.lo, task.hi))
+        l->cell[i].pending++;
+    return KOFN_OK;
+}
+
+/* Those of one product have successive numbers unless another one is open, too:
+ * then there are fewer of them before this one. */
+KF_WRAPS bool kf_product_find(const kf_product *p, uint32_t number,
+                              size_t *index)
+{
+    uint32_t first = p->tasks ? p->task[0].number : 0;
+    size_t lo = 0, hi = kf_min(p->tasks, (size_t)(number - first) + 1);
+
+    if (hi && p->task[hi - 1].number == number) {
+        *index = hi - 1;
+        return true;
+    }
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if ((uint32_t)(p->task[mid].number - first) <
+            (uint32_t)(number - first))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    *index = lo;
+    return lo < p->tasks && p->task[lo].number == number;
+}
+
+void kf_product_end(kf_product *p, size_t index, kf_task_state state)
+{
+    kf_task *t = &p->task[index];
+    kf_ledger *l = &p->ledger[t->group];
+
+    for (size_t i = kf_cells_find(l, t->lo); i < l->count;
+         i = kf_cells_next(l, i, t->lo, t->hi))
+        *(t->state == KF_TASK_LATE ? &l->cell[i].slow
+                                   : &l->cell[i].pending) -= 1;
+    t->state = state;
+}
+
+void kf_product_late(kf_product *p, size_t index)
+{
+    kf_task *t = &p->task[index];
+    kf_ledger *l = &p->ledger[t->group];
+
+    if (t->state != KF_TASK_OUT)
+        return;
+    t->state = KF_TASK_LATE;
+    for (size_t i = kf_cells_find(l, t->lo); i < l->count;
+         i = kf_cells_next(l, i, t->lo, t->hi)) {
+        l->cell[i].pending--;
+        l->cell[i].slow++;
+    }
+}
+
+static bool has_row(const kf_product *p, const kf_cell *cell, uint32_t row)
+{
+    for (size_t h = 0; h < cell->count + cell->lied; h++)
+        if (p->task[cell->have[h]].row == row)
+            return true;
+    return false;
+}
+
+/* Where somebody else has answered the row before, what was counted on does not
+ * come. */
+kofn_status kf_product_came(kf_product *p, size_t index)
+{
+    const kf_task *t = &p->task[index];
+    kf_ledger *l = &p->ledger[t->group];
+
+    for (size_t i = kf_cells_find(l, t->lo); i < l->count;
+         i = kf_cells_next(l, i, t->lo, t->hi)) {
+        if (l->cell[i].settled)
+            continue;
+        if (has_row(p, &l->cell[i], t->row)) {
+            kf_product_owe(p, t->group, KF_OWED_SHORT);
+            continue;
+        }
+        TRY(kf_cell_add(&l->cell[i], (uint32_t)index));
+    }
+    if (t->hi > p->use->plan->span)
+        kf_product_news(p, t->group, 0, p->use->plan->span);
+    else
+        kf_product_news(p, t->group, t->lo, t->hi);
+    return KOFN_OK;
+}
+
+/* ---- checks ------------------------------------------------------------------ */
+
+bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index)
+{
+    for (size_t i = p->checks; i > 0; i--)
+        if (p->check[i - 1].number == number) {
+            *index = i - 1;
+            return true;
+        }
+    return false;
+}
+
+kofn_status kf_product_check(kf_product *p, kf_asked asked,
+                             const uint32_t *tasks)
+{
+    asked.first = p->evidences;
+    TRY(kf_grow(&p->check, &p->check_cap, p->checks, sizeof *p->check));
+    while (p->evidence_cap < p->evidences + asked.count)
+        TRY(kf_grow(&p->evidence, &p->evidence_cap, p->evidence_cap,
+                    sizeof *p->evidence));
+    memcpy(p->evidence + p->evidences, tasks, asked.count * sizeof *tasks);
+    p->evidences += asked.count;
+    p->check[p->checks++] = asked;
+    return KOFN_OK;
+}
+
+/* ---- what is short ------------------------------------------------------------- */
+
+void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi)
+{
+    kf_ledger *l = &p->ledger[group];
+
+    p->marked = true;
+    if (l->news_lo == l->news_hi) {
+        l->news_lo = lo;
+        l->news_hi = hi;
+    } else {
+        l->news_lo = kf_min(l->news_lo, lo);
+        l->news_hi = kf_max(l->news_hi, hi);
+    }
+}
+
+void kf_product_all_news(kf_product *p)
+{
+    for (size_t g = 0; g < p->groups; g++)
+        kf_product_news(p, g, 0, p->use->plan->span);
+}
+
+size_t kf_product_wanted(const kf_product *p, size_t group,
+                         const kf_cell *cell)
+{
+    return kf_layout(p)->enough + p->ledger[group].spare + cell->extra;
+}
+
+size_t kf_product_short(const kf_product *p, size_t group, const kf_cell *cell)
+{
+    size_t sure = cell->count + cell->pending;
+    size_t want = kf_product_wanted(p, group, cell);
+
+    return cell->settled || sure >= want ? 0 : want - sure;
+}
+
+size_t kf_product_open_strips(const kf_product *p, size_t group)
+{
+    const kf_ledger *l = &p->ledger[group];
+    size_t open = 0;
+
+    for (size_t i = 0; i < l->count; i++)
+        open += l->cell[i].settled ? 0 : l->cell[i].hi - l->cell[i].lo;
+    return open;
+}
+
+bool kf_product_untouched(const kf_product *p, size_t group)
+{
+    const kf_ledger *l = &p->ledger[group];
+    size_t open = 0, asked = 0;
+
+    for (size_t i = 0; i < l->count; i++) {
+        const kf_cell *cell = &l->cell[i];
+
+        open += !cell->settled;
+        asked += cell->count + cell->pending + cell->slow;
+    }
+    return open == 1 && asked == 0;
+}
+
+double kf_product_done(const kf_product *p)
+{
+    size_t enough = kf_layout(p)->enough;
+    double came = 0, all = (double)(p->hi - p->lo) * (double)enough *
+                           (double)p->groups;
+
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t i = 0; i < p->ledger[g].count; i++) {
+            const kf_cell *cell = &p->ledger[g].cell[i];
+            size_t n = cell->settled ? enough : kf_min(cell->count, enough);
+
+            if (cell->lo < p->lo || cell->hi > p->hi)
+                continue;
+            came += (double)n * (double)(cell->hi - cell->lo);
+        }
+    return came / all;
+}
+
+/* ---- what must hold -------------------------------------------------------------- */
+
+static const char *check_cell(const kf_product *p, size_t group,
+                              const kf_cell *cell)
+{
+    size_t pending = 0, slow = 0, span = p->use->plan->span;
+
+    for (size_t t = 0; t < p->tasks; t++) {
+        const kf_task *x = &p->task[t];
+        size_t again = x->hi > span ? x->hi - span : 0;
+        bool on = kf_in_hand(x) && x->group == group &&
+                  ((x->lo < cell->hi && x->hi > cell->lo) || again > cell->lo);
+        bool whole = (x->lo <= cell->lo && x->hi >= cell->hi) ||
+                     again >= cell->hi;
+
+        if (on && !whole)
+            return "a task covers a part of a cell";
+        pending += on && x->state == KF_TASK_OUT;
+        slow += on && x->state == KF_TASK_LATE;
+    }
+    if (cell->pending != pending || cell->slow != slow)
+        return "tasks in hand of a cell are miscounted";
+    for (size_t h = 0; h < cell->count; h++) {
+        if (cell->have[h] >= p->tasks ||
+            p->task[cell->have[h]].group != group)
+            return "a cell has what was not asked for it";
+        for (size_t k = 0; k < h; k++)
+            if (p->task[cell->have[h]].row == p->task[cell->have[k]].row)
+                return "a cell counts one row twice";
+    }
+    return NULL;
+}
+
+KF_WRAPS const char *kf_product_wrong(const kf_product *p)
+{
+    size_t open = 0;
+
+    for (size_t g = 0; g < p->groups; g++) {
+        const kf_ledger *l = &p->ledger[g];
+        size_t at = 0;
+
+        for (size_t i = 0; i < l->count; i++) {
+            const char *wrong = check_cell(p, g, &l->cell[i]);
+
+            if (wrong)
+                return wrong;
+            if (l->cell[i].lo != at || l->cell[i].hi <= at)
+                return "cells overlap or leave a gap";
+            at = l->cell[i].hi;
+        }
+        if (at != p->use->plan->span)
+            return "cells do not cover all strips";
+        if (l->owed != KF_OWED_NOTHING || l->news_lo != l->news_hi)
+            return "something was left to be done";
+        open += kf_product_open_strips(p, g);
+    }
+    for (size_t t = 1; t < p->tasks; t++)
+        if ((int32_t)(p->task[t].number - p->task[t - 1].number) <= 0)
+            return "numbers of tasks do not ascend";
+    return open != p->unsettled ? "open strips are miscounted" : NULL;
+}

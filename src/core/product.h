@@ -1,0 +1,170 @@
+/* product.h -- what is being computed: an open product, its cells, the answers
+ * it has, what was asked and what is being checked.
+ *
+ * For every group of the code a ledger of *cells*: runs of strips whose
+ * results have the same history.  A cell is split wherever a task begins or
+ * ends inside it, so that every task covers whole cells.  A cell is settled
+ * when results of enough rows have come and the decoder made from them is
+ * accurate enough; until then the ledger knows what is still short.
+ *
+ * A task names the row of the code that it answers.  Who computes it is not
+ * the product's business: `worker` is a name that it keeps for others. */
+#ifndef KF_CORE_PRODUCT_H
+#define KF_CORE_PRODUCT_H
+
+#include <kofn/core.h>
+
+#include "code/code.h"
+
+typedef enum kf_task_state {
+    KF_TASK_OUT = 1, /* asked for                            */
+    KF_TASK_LATE,    /* asked for, and others asked as well  */
+    KF_TASK_DONE,    /* its result is here                   */
+    KF_TASK_DROPPED  /* cancelled, failed, or its worker left */
+} kf_task_state;
+
+typedef struct kf_task {
+    uint32_t number; /* of all products; those of one ascend */
+    uint32_t group, row; /* row of that group's code         */
+    uint32_t worker;
+    kf_task_state state;
+    size_t lo, hi; /* of an adjoint code they may go on at the first strip */
+} kf_task;
+
+static inline bool kf_in_hand(const kf_task *t)
+{
+    return t->state == KF_TASK_OUT || t->state == KF_TASK_LATE;
+}
+
+typedef struct kf_cell {
+    size_t lo, hi;
+    uint32_t *have; /* tasks (indices): `count` whose results count, as they
+                       came, then `lied` whose results were found wrong */
+    size_t count, lied, cap;
+    size_t extra; /* results wanted beyond those that are always needed */
+    size_t pending; /* tasks out that will each bring one more         */
+    size_t slow;    /* ... and tasks that others were asked to replace */
+    bool settled, checking; /* checking: a verdict is awaited */
+} kf_cell;
+
+/* What is to be asked for of a group. */
+typedef enum kf_owed {
+    KF_OWED_NOTHING,
+    KF_OWED_SHORT,  /* single results, where cells are short of them       */
+    KF_OWED_MORE,   /* likewise; all of it, dealt, if nothing was asked yet */
+    KF_OWED_AFRESH  /* all that is open, dealt, if there are enough for it */
+} kf_owed;
+
+typedef struct kf_ledger {
+    kf_cell *cell;
+    size_t count, cap;
+    size_t spare; /* results wanted of every strip beyond `enough` */
+    size_t liars; /* principals that hold no more seats together   */
+    size_t news_lo, news_hi; /* strips of which something is new: none if equal */
+    kf_owed owed;
+} kf_ledger;
+
+/* What a plan is used for: its own operation, or the left product. */
+typedef struct kf_use {
+    const kofn_plan *plan;
+    kf_code *code;
+    kf_cache *cache;
+} kf_use;
+
+/* A question that is out: do the results of these tasks agree? */
+typedef struct kf_asked {
+    uint32_t number; /* of all products; those of one ascend */
+    size_t group, lo, hi;
+    size_t first, count; /* its tasks in the product's evidence (indices) */
+    bool open;
+} kf_asked;
+
+typedef struct kf_product {
+    uint32_t number;
+    const kf_use *use;
+    size_t lo, hi;     /* strips that it is of         */
+    size_t unsettled;  /* of them, over all groups     */
+    kf_ledger *ledger; /* per group */
+    size_t groups;
+    kf_task *task;
+    size_t tasks, task_cap;
+    size_t rows; /* all that were asked for are below */
+    kf_asked *check;
+    size_t checks, check_cap;
+    uint32_t *evidence; /* tasks of the checks */
+    size_t evidences, evidence_cap;
+    double noise, predicted, refused; /* the last one that was too large */
+    bool marked;   /* some ledger has news, or owes something */
+    bool degraded; /* deliver what is plain */
+    bool lost;     /* some wants are lost   */
+    bool disagree; /* some results did, and nobody could be named */
+    bool unsure;   /* some agreed, but not enough to be sure      */
+    size_t corrupt;  /* results that were found wrong */
+} kf_product;
+
+static inline const kofn_layout *kf_layout(const kf_product *p)
+{
+    return &p->use->plan->layout;
+}
+
+/* ---- product.c --------------------------------------------------------------- */
+
+kofn_status kf_product_open(kf_product *p, size_t groups);
+void kf_product_close(kf_product *p);
+/* Another one, of strips [lo, hi), in the memory of the last. */
+void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
+                      size_t lo, size_t hi);
+/* Nothing has come, everything is open. */
+kofn_status kf_product_reset(kf_product *p);
+/* What has come for cells that are not settled no longer counts. */
+void kf_product_forget_open(kf_product *p);
+
+kofn_status kf_product_ask(kf_product *p, kf_task task);
+/* Numbers of tasks begin again at 0 when there are no more. */
+bool kf_product_find(const kf_product *p, uint32_t number, size_t *index);
+/* The task is over, one way or another. */
+void kf_product_end(kf_product *p, size_t index, kf_task_state state);
+/* Nobody counts on it any more, though it may still come. */
+void kf_product_late(kf_product *p, size_t index);
+/* Its result is here. */
+kofn_status kf_product_came(kf_product *p, size_t index);
+
+bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index);
+kofn_status kf_product_check(kf_product *p, kf_asked asked,
+                             const uint32_t *tasks);
+
+/* So much is to be asked for of a group. */
+static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
+{
+    p->ledger[group].owed = owed;
+    p->marked = true;
+}
+
+/* Something is new of these strips. */
+void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi);
+void kf_product_all_news(kf_product *p);
+/* Results that this cell is to have. */
+size_t kf_product_wanted(const kf_product *p, size_t group,
+                         const kf_cell *cell);
+/* ... of which so many have not been asked for. */
+size_t kf_product_short(const kf_product *p, size_t group,
+                        const kf_cell *cell);
+size_t kf_product_open_strips(const kf_product *p, size_t group);
+/* One cell of the group is open and nothing was asked of it. */
+bool kf_product_untouched(const kf_product *p, size_t group);
+/* The share of its results that has come. */
+double kf_product_done(const kf_product *p);
+/* NULL, or what is wrong with it. */
+const char *kf_product_wrong(const kf_product *p);
+
+/* ---- cells.c ------------------------------------------------------------------- */
+
+kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span);
+kofn_status kf_cells_split(kf_ledger *l, size_t at);
+size_t kf_cells_find(const kf_ledger *l, size_t strip);
+size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi);
+kofn_status kf_cell_add(kf_cell *cell, uint32_t task);
+void kf_cell_blame(kf_cell *cell, uint32_t task);
+void kf_cells_free(kf_ledger *l);
+
+#endif

@@ -1,0 +1,170 @@
+/* resolve.c -- when a cell is short of results and nobody has any to give.
+ *
+ * Those who came since are called, or joiners are waited for, or what is plain
+ * is delivered, or the product ends with what is wrong.
+ */
+#include "state.h"
+
+#include <stdio.h>
+
+/* A cell that not even everything in hand will complete. */
+static const kf_cell *starving_cell(const kf_product *p)
+{
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t i = 0; i < p->ledger[g].count; i++) {
+            const kf_cell *cell = &p->ledger[g].cell[i];
+
+            if (!cell->settled && !cell->checking &&
+                cell->count + cell->pending + cell->slow <
+                    kf_product_wanted(p, g, cell))
+                return cell;
+        }
+    return NULL;
+}
+
+/* Everybody left computes everything that is open; what is plain in that is
+ * delivered, the rest marked as lost. */
+static kofn_status degrade(kofn_core *c, kf_round *r)
+{
+    r->p.degraded = true;
+    r->state = KF_ROUND_RUNNING; /* it may have waited for somebody */
+    for (size_t g = 0; g < r->p.groups; g++) {
+        kf_ledger *l = &r->p.ledger[g];
+
+        for (size_t i = 0; i < l->count; i++)
+            l->cell[i].extra = c->fleet.seats;
+        TRY(kf_deal_short(c, r, g));
+    }
+    kf_product_all_news(&r->p);
+    return KOFN_OK;
+}
+
+/* Those who came since it began sit it out, unless they are needed. */
+static bool call_reserves(kofn_core *c, const kf_round *r)
+{
+    kf_fleet *f = &c->fleet;
+    bool any = false;
+
+    for (size_t i = 0; i < f->workers; i++)
+        if (f->worker[i].state == KF_WORKER_LIVE &&
+            f->worker[i].from > r->p.number) {
+            f->worker[i].from = r->p.number;
+            any = true;
+        }
+    return any;
+}
+
+static void pause(const kofn_core *c, kf_round *r)
+{
+    if (r->state != KF_ROUND_STARVED)
+        r->starved = c->now;
+    r->state = KF_ROUND_STARVED;
+    r->alarm = KOFN_NEVER;
+    if (c->opt.below == KOFN_BELOW_PAUSE && c->opt.patience > 0 &&
+        c->opt.patience < KOFN_NEVER - r->starved)
+        r->alarm = r->starved + c->opt.patience;
+}
+
+size_t kf_most_spare(const kf_product *p)
+{
+    size_t spare = 0;
+
+    for (size_t g = 0; g < p->groups; g++)
+        spare = kf_max(spare, p->ledger[g].spare);
+    return spare;
+}
+
+/* ---- what is wrong ------------------------------------------------------- */
+
+static size_t fewest_live(const kofn_core *c, const kf_round *r)
+{
+    size_t fewest = SIZE_MAX;
+
+    for (size_t g = 0; g < r->p.groups; g++)
+        fewest = kf_min(fewest, kf_live_count(c, r, g));
+    return fewest;
+}
+
+static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
+{
+    const kofn_layout *L = kf_layout(&r->p);
+    size_t answers = L->whole ? L->threshold : L->enough + spare;
+    size_t needed = kf_ceil_div(answers, L->turns);
+    char mute[100] = "";
+
+    if (c->mutes > 1)
+        snprintf(mute, sizeof mute, "; worker %u and %u more were given up, for "
+                 "they answered nothing", c->mute, c->mutes - 1);
+    else if (c->mutes)
+        snprintf(mute, sizeof mute, "; worker %u was given up, for it answered "
+                 "nothing", c->mute);
+    kf_fail(KOFN_TOOFEW, "%zu workers are left%s and the answers of %zu are "
+            "needed%s%s; start more workers", fewest_live(c, r),
+            L->groups > 1 ? " for a group of the code" : "", needed,
+            spare ? " to find errors" : "", mute);
+    return kf_deliver(c, r, KOFN_TOOFEW);
+}
+
+static kofn_status unstable(kofn_core *c, kf_round *r, size_t results)
+{
+    kf_fail(KOFN_UNSTABLE,
+            "predicted relative error %.1e exceeds the tolerance %.1e with "
+            "all %zu results that can be had; use more workers, another "
+            "basis or a larger tolerance", r->p.refused, c->opt.tolerance,
+            results);
+    return kf_deliver(c, r, KOFN_UNSTABLE);
+}
+
+static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
+{
+    kf_fail(KOFN_TOOFEW, "%zu results do not determine the answer, for "
+            "some repeat others; any %zu would; start more workers", results,
+            kf_layout(&r->p)->threshold);
+    return kf_deliver(c, r, KOFN_TOOFEW);
+}
+
+/* Nobody will come who could help this cell. */
+static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
+{
+    size_t spare = kf_most_spare(&r->p);
+    bool enough = cell->count >= kf_layout(&r->p)->enough + spare;
+
+    if (r->p.disagree)
+        return kf_corrupt_beyond(c, r);
+    if (enough && r->p.refused > 0)
+        return unstable(c, r, cell->count);
+    if (r->p.unsure)
+        return kf_unsure(c, r, cell->count);
+    if (enough)
+        return undetermined(c, r, cell->count);
+    return too_few(c, r, spare);
+}
+
+kofn_status kf_resolve(kofn_core *c, kf_round *r)
+{
+    const kf_cell *cell = starving_cell(&r->p);
+
+    r->resolve = false;
+    if (r->p.degraded) {
+        kf_product_all_news(&r->p);
+        return KOFN_OK;
+    }
+    if (!cell) {
+        r->state = KF_ROUND_RUNNING;
+        kf_late_alarm(r);
+        return KOFN_OK;
+    }
+    if (call_reserves(c, r)) {
+        kf_round_more(c, r);
+        return KOFN_OK;
+    }
+    if (!kf_all_answered(r->p.use->plan, cell->count + cell->lied) &&
+        (c->fleet.in_state[KF_WORKER_STORING] > 0 ||
+         c->opt.below == KOFN_BELOW_PAUSE)) {
+        pause(c, r);
+        return KOFN_OK;
+    }
+    if (c->opt.below == KOFN_BELOW_DEGRADE)
+        return degrade(c, r);
+    return end(c, r, cell);
+}
