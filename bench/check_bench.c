@@ -14,7 +14,7 @@
 #include "bench.h"
 
 #include "code/suspect.h"
-#include "run/check.h"
+#include "data/check.h"
 
 #define MOST_SEATS 1000
 

@@ -2,7 +2,7 @@
  * answers as by plain BLAS, whatever is lost, damaged or made up on the way. */
 #include "fleet.h"
 
-#include "run/wire.h"
+#include "wire/wire.h"
 
 typedef struct trial {
     rig_kind kind;

@@ -7,7 +7,7 @@
 #include "rig.h"
 
 #include "code/suspect.h"
-#include "run/check.h"
+#include "data/check.h"
 
 #include <float.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * by counts and seeded draws, never by a clock. */
 #include "rig.h"
 
-#include "cli/experiment.h" /* part of the command, not of the library */
+#include "experiments/experiment.h" /* part of the command, not of the library */
 
 /* ---- dice ---------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "rig.h"
 
 #include "base/heap.h"
-#include "run/host.h"
+#include "mesh/host.h"
 
 #define SIM_NODES 16
 #define SIM_STEPS 64

@@ -4,7 +4,7 @@
  * says that he has none. */
 #include "support.h"
 
-#include "run/note.h"
+#include "mesh/note.h"
 
 #include <kofn/zmq.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "ports/away.h"
-#include "run/wire.h"
+#include "wire/wire.h"
 
 #define N 4
 #define AT_MOST (60 * KOFN_SECOND) /* far beyond what a test takes */

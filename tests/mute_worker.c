@@ -4,7 +4,7 @@
 #include <kofn.h>
 #include <kofn/zmq.h>
 
-#include "run/wire.h"
+#include "wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

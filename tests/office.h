@@ -6,7 +6,7 @@
 
 #include "rig.h"
 
-#include "run/wire.h"
+#include "wire/wire.h"
 
 #define OFFICE_BODY ((size_t)1 << 16)
 

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "base/rng.h"
-#include "run/wire.h"
+#include "wire/wire.h"
 
 #include <math.h>
 #include <pthread.h>

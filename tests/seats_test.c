@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "core/state.h"
 #include "run/job.h"
-#include "run/wire.h"
+#include "wire/wire.h"
 #include "zmq/keys.h"
 
 #include <pthread.h>

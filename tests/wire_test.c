@@ -4,7 +4,7 @@
 
 #include <kofn/scheme.h>
 
-#include "run/wire.h"
+#include "wire/wire.h"
 
 /* ---- memory ------------------------------------------------------------------------ */
 

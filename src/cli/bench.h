@@ -3,7 +3,7 @@
 #define KOFN_BENCH_H
 
 #include "cli.h"
-#include "experiment.h"
+#include "experiments/experiment.h"
 
 int bench_pcr(const cli_args *a);
 int bench_elastic(const cli_args *a);

@@ -1,7 +1,7 @@
 /* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks. */
 #include "away.h"
 
-#include "run/kernel.h"
+#include "data/kernel.h"
 
 /* ---- sending ----------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include <kofn/peer.h>
 
 #include "base/clock.h"
-#include "run/run.h"
+#include "weather/weather.h"
 
 #define MOST_QUEUED 65536
 

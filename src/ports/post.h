@@ -4,7 +4,7 @@
 
 #include <kofn/transport.h>
 
-#include "run/wire.h"
+#include "wire/wire.h"
 
 /* On its way. */
 typedef struct kf_letter {

@@ -17,7 +17,7 @@
 #include "serve.h"
 
 #include "base/clock.h"
-#include "run/kernel.h"
+#include "data/kernel.h"
 
 #define WAITING 256                  /* tasks, at most                     */
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */

@@ -4,6 +4,7 @@
 #define KF_PORTS_SERVE_H
 
 #include "post.h"
+#include "weather/weather.h"
 
 #define INPUTS 2 /* that tasks may refer to */
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "run/run.h"
+#include "weather/weather.h"
 
 enum { SAY_HELLO, ARRIVE, FINISH, REPORT, LEAVE, JOIN };
 

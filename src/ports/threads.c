@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "run/run.h"
+#include "weather/weather.h"
 
 #define MUTE (5 * KOFN_SECOND) /* at a task that nobody waits for any more */
 

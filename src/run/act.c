@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "code/operation.h"
-#include "kernel.h"
+#include "data/kernel.h"
 
 
 /* ---- the clock ------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * the way back to it. */
 #include "run.h"
 
-#include "check.h"
+#include "data/check.h"
 #include "code/operation.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * right checksums.  fuzz-iterations: 20000 */
 #include "draw.h"
 
-#include "run/host.h"
+#include "mesh/host.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

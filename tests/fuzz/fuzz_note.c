@@ -6,7 +6,7 @@
  * fuzz-iterations: 150000 */
 #include "watch.h"
 
-#include "run/note.h"
+#include "mesh/note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 
 #include "draw.h"
 
-#include "run/wire.h"
+#include "wire/wire.h"
 
 /* ---- blocks -------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* host.h -- the body of a node of a mesh: its vector, its block, the pieces
  * of others, and the packets they come in. */
-#ifndef KF_RUN_HOST_H
-#define KF_RUN_HOST_H
+#ifndef KF_MESH_HOST_H
+#define KF_MESH_HOST_H
 
 #include "note.h"
 

@@ -7,7 +7,7 @@
  * rows name and mixes their products instead.  For a linear operation the
  * result is the same.
  */
-#include "run.h"
+#include "data.h"
 
 #include "code/operation.h"
 

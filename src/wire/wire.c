@@ -1,7 +1,7 @@
 /* wire.c -- heads of packets, and their checksums. */
 #include "wire.h"
 
-#include "kernel.h"
+#include "data/kernel.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

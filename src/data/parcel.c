@@ -1,5 +1,5 @@
 /* parcel.c -- matrices on their way, owned by whoever holds them. */
-#include "run.h"
+#include "data.h"
 
 kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
                           kofn_dtype dtype)

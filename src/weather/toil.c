@@ -1,5 +1,5 @@
 /* toil.c -- a worker's work under the weather: slowed, delayed, made wrong. */
-#include "run.h"
+#include "weather.h"
 
 #include "base/clock.h"
 

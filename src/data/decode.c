@@ -5,7 +5,7 @@
  * straight into the caller's matrix unless they fall over its edge.  Where all
  * are mixed and none falls over there is no need for tiles.
  */
-#include "run.h"
+#include "data.h"
 
 #include "code/combine.h"
 

@@ -9,7 +9,7 @@
  * no digit of anything.  So that much room, ROOM, is enough for any code worth
  * decoding, and what the plain product can hold the coded one can.
  */
-#include "run.h"
+#include "data.h"
 
 #include "code/operation.h"
 

@@ -17,12 +17,12 @@
  * strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
  * vector; else none.
  */
-#ifndef KF_RUN_NOTE_H
-#define KF_RUN_NOTE_H
+#ifndef KF_MESH_NOTE_H
+#define KF_MESH_NOTE_H
 
 #include <kofn/peer.h>
 
-#include "run.h"
+#include "data/data.h"
 
 #define KF_NOTE_VERSION 2
 #define KF_NOTE_HEAD 96

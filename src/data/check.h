@@ -2,7 +2,7 @@
 #ifndef KF_CHECK_H
 #define KF_CHECK_H
 
-#include "run/run.h"
+#include "data.h"
 
 /* One cell: the results that have come for strips [lo, hi) of one group.
  *

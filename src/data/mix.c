@@ -1,5 +1,5 @@
 /* mix.c -- linear combinations of the parts of an operand. */
-#include "run.h"
+#include "data.h"
 
 #include "code/combine.h"
 

@@ -4,7 +4,7 @@
  * a mixture of its parts goes with each row, which depends on the row alone; in
  * an adjoint code it depends on the other rows as well, strip by strip.
  */
-#include "run.h"
+#include "data.h"
 
 #include "code/combine.h"
 #include "code/operation.h"

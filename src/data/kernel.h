@@ -1,8 +1,8 @@
 /* kernel.h -- what workers compute with a block: one row a kernel. */
-#ifndef KF_RUN_KERNEL_H
-#define KF_RUN_KERNEL_H
+#ifndef KF_DATA_KERNEL_H
+#define KF_DATA_KERNEL_H
 
-#include "run.h"
+#include "data.h"
 
 /* A KOFN_MSG_WORK, as a kernel sees it. */
 typedef struct kf_work {

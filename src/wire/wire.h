@@ -5,12 +5,12 @@
  * checksum: they are meant for faults, not for enemies, whom the transport
  * keeps out.
  */
-#ifndef KF_RUN_WIRE_H
-#define KF_RUN_WIRE_H
+#ifndef KF_WIRE_H
+#define KF_WIRE_H
 
 #include <kofn/transport.h>
 
-#include "run.h"
+#include "data/data.h"
 
 #define KF_WIRE_VERSION 2
 #define KF_HEAD 144

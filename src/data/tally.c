@@ -1,6 +1,6 @@
 /* tally.c -- what a sum of functions is made of: how often each part is in it
  * and, where a scheme remembers, the values that stand in for the missing. */
-#include "run.h"
+#include "data.h"
 
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan)
 {

@@ -4,7 +4,7 @@
  * what was drawn before: the same seed gives a worker the same fate whatever
  * the others do, on the simulator and on real threads.
  */
-#include "run.h"
+#include "weather.h"
 
 #include "base/rng.h"
 

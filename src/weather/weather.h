@@ -1,0 +1,41 @@
+/* weather.h -- floor 4: what goes wrong, as drawn from a model, and workers under it. */
+#ifndef KF_WEATHER_H
+#define KF_WEATHER_H
+
+#include "data/data.h"
+
+/* ---- weather (weather.c) ----------------------------------------------------- */
+
+double kf_weather_speed(const kofn_weather *w, uint32_t worker);
+/* Seconds that `seconds` of work become for this worker in this round.  A
+ * delay comes once, with its first task. */
+double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
+                          unsigned round, bool first, double seconds);
+bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task);
+/* Seconds from its arrival to its departure; HUGE_VAL: stays. */
+double kf_weather_leave(const kofn_weather *w, uint32_t worker);
+/* Seconds between the arrival of joiner i - 1 and of joiner i. */
+double kf_weather_gap(const kofn_weather *w, uint32_t i);
+/* Make a result wrong, the same way for the same (seed, worker, task). */
+void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
+                kofn_matrix *result);
+kofn_time kf_nanoseconds(double seconds);
+bool kf_weather_fair(const kofn_weather *w);
+
+/* A worker under the weather. */
+typedef struct kf_exposed {
+    const kofn_weather *weather;
+    uint32_t worker;
+    double factor; /* as staged by an events file */
+    bool wrong;
+    unsigned round; /* of the last task it took up */
+    /* Sleep, unless the task is cancelled. */
+    void (*dawdle)(void *ud, double seconds);
+    bool (*stopped)(void *ud);
+    void *ud;
+} kf_exposed;
+/* kofn_work as this worker does it; *took is what it made of the time. */
+kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
+                    kofn_time *took);
+
+#endif
