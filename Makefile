@@ -6,6 +6,7 @@
 #   make campaign  honest faults and hostile packets, EVENTS=20000 of them
 #   make fuzz      every parser and both ends of the wire, SECONDS=60 each
 #   make coverage  which lines of src these reach
+#   make format    lay out the C files as .clang-format has it
 #   make python    the Python package in python/, in place
 #   make bench     ratios against real alternatives, measured in one run
 #   make install   PREFIX=/usr/local DESTDIR=
@@ -49,6 +50,9 @@ bench:
 	@scripts/need build
 	@scripts/bench
 
+format:
+	@scripts/format
+
 python: build
 	@scripts/need python
 	@$(or $(PYTHON),/usr/bin/python3) python/kofn/_build.py
@@ -63,4 +67,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test check campaign fuzz coverage bench python demo install clean
+.PHONY: all build test check campaign fuzz coverage bench format python demo install clean

@@ -45,7 +45,7 @@ static kofn_matrix matrix(size_t m, size_t n)
     return a;
 }
 
-/* ---- a plain socket ---------------------------------------------------------- */
+/* ---- a plain socket ------------------------------------------------------ */
 
 static void plain_life(const char *port)
 {
@@ -80,7 +80,7 @@ static double plain_bulk(void)
     return PLAYS * BULKS * (double)BULK / t;
 }
 
-/* ---- the transport alone ------------------------------------------------------ */
+/* ---- the transport alone ------------------------------------------------- */
 
 static const kofn_zmq_options zmq = {.silence = 10 * KOFN_SECOND};
 
@@ -128,7 +128,7 @@ static double bare_round(void)
     return took;
 }
 
-/* ---- jobs ----------------------------------------------------------------------- */
+/* ---- jobs ---------------------------------------------------------------- */
 
 static void worker_life(const char *address)
 {
@@ -154,8 +154,8 @@ typedef struct work {
 static void open_work(work *w, const char *spec, size_t workers, size_t m,
                       size_t n, size_t p, double late)
 {
-    kofn_problem pb = {p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64,
-                       false};
+    kofn_problem pb = {
+        p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64, false};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_options jo = KOFN_OPTIONS_INIT;
     kofn_zmq_options z = zmq;
@@ -221,7 +221,7 @@ static double job_round(void)
     return t;
 }
 
-/* ---- the product ---------------------------------------------------------------- */
+/* ---- the product --------------------------------------------------------- */
 
 enum { FINE, STOPPED, KILLED, PDGEMM, PRODUCTS };
 
@@ -264,8 +264,8 @@ static bool scalapack(const char *self, int i, const char **why)
     snprintf(command, sizeof command,
              "OPENBLAS_NUM_THREADS=1 mpirun.openmpi --oversubscribe %s "
              "--bind-to none -n 4 %.*s/scalapack/pdgemm_bench %zu 2>/dev/null",
-             geteuid() == 0 ? "--allow-run-as-root" : "", n,
-             slash ? self : ".", SIDE);
+             geteuid() == 0 ? "--allow-run-as-root" : "", n, slash ? self : ".",
+             SIDE);
     *why = "mpirun.openmpi failed";
     f = popen(command, "r");
     if (!f)
@@ -276,7 +276,7 @@ static bool scalapack(const char *self, int i, const char **why)
     return pclose(f) == 0 && product[PDGEMM][i] > 0;
 }
 
-/* ---- report ---------------------------------------------------------------------- */
+/* ---- report -------------------------------------------------------------- */
 
 int main(int argc, char **argv)
 {
@@ -303,8 +303,8 @@ int main(int argc, char **argv)
            turn_median(ours, rounds) / 1e6, turn_median(plain, rounds) / 1e6,
            turn_ratio(ours, plain, rounds));
     printf("rounds of %d without work: %.0f us, bare packets %.0f us: %.2f\n",
-           WORKERS, turn_median(empty, rounds) * 1e6, turn_median(bare, rounds) * 1e6,
-           turn_ratio(empty, bare, rounds));
+           WORKERS, turn_median(empty, rounds) * 1e6,
+           turn_median(bare, rounds) * 1e6, turn_ratio(empty, bare, rounds));
     printf("\n%zu x %zu by %zu x %zu on 4 workers, any 3 enough\n", SIDE, SIDE,
            SIDE, SIDE);
     printf("%-14s %8s %8s\n", "", "seconds", "ratio");

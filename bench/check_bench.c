@@ -90,8 +90,7 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     f->scales = now() - t;
     if (f->plan->parts1 > 1)
         check(kf_scales_of_columns(f->messages.parts.part,
-                                   f->messages.parts.count, 1, f->col,
-                                   f->cols),
+                                   f->messages.parts.count, 1, f->col, f->cols),
               "columns");
     else
         check(kf_scales_of_columns(&f->in, 1, 1, f->col, f->cols), "columns");
@@ -117,7 +116,7 @@ static void fleet_down(fleet *f)
     kofn_plan_free(f->plan);
 }
 
-/* ---- what is compared ----------------------------------------------------- */
+/* ---- what is compared ---------------------------------------------------- */
 
 static double compute(fleet *f)
 {
@@ -190,16 +189,16 @@ static void compare(const char *spec, size_t n, kofn_problem pb)
         one[i] = checked[i] / (all[i] / (double)n + decoded[i]);
         whole[i] = checked[i] / (all[i] + decoded[i]);
     }
-    printf("  %-28s %4zu x %6.2f MiB of result, %6.2f MiB of block  %s\n", spec,
-           n,
-           (double)(f.result[0].rows * f.cols * kf_dtype_size(pb.dtype)) /
-               0x1p20,
-           (double)kofn_block_bytes(f.block[n - 1]) / 0x1p20,
-           pb.dtype == KOFN_F64 ? "f64" : "f32");
+    printf(
+        "  %-28s %4zu x %6.2f MiB of result, %6.2f MiB of block  %s\n", spec, n,
+        (double)(f.result[0].rows * f.cols * kf_dtype_size(pb.dtype)) / 0x1p20,
+        (double)kofn_block_bytes(f.block[n - 1]) / 0x1p20,
+        pb.dtype == KOFN_F64 ? "f64" : "f32");
     printf("    check %8.3f ms  decode %8.3f  compute, each %8.3f  ratio to "
-           "decode and one %.3f, all %.4f", 1e3 * median(checked, reps),
-           1e3 * median(decoded, reps), 1e3 * median(all, reps) / (double)n,
-           median(one, reps), median(whole, reps));
+           "decode and one %.3f, all %.4f",
+           1e3 * median(checked, reps), 1e3 * median(decoded, reps),
+           1e3 * median(all, reps) / (double)n, median(one, reps),
+           median(whole, reps));
     printf("  (scales %.2f ms, parities %.2f ms)\n", 1e3 * f.scales,
            1e3 * f.parity);
     fleet_down(&f);

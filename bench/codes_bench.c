@@ -53,7 +53,7 @@ static kofn_matrix random_matrix(size_t rows, size_t cols, uint32_t name)
     return a;
 }
 
-/* ---- a code and the answers of all its workers -------------------------- */
+/* ---- a code and the answers of all its workers --------------------------- */
 
 typedef struct fleet {
     const char *spec;
@@ -92,7 +92,8 @@ static void work(fleet *f)
                       .in = kf_messages_take(&f->messages, i)};
 
         check(kf_parcel_new(&m.result, f->plan->layout.lanes * f->plan->span,
-                            m.in->m.cols, KOFN_F64), f->spec);
+                            m.in->m.cols, KOFN_F64),
+              f->spec);
         check(kofn_work(f->block[i], &m, NULL, NULL), f->spec);
         kofn_parcel_drop(m.in);
         f->result[i] = m.result;
@@ -138,7 +139,7 @@ static void fleet_down(fleet *f)
     free(f->want);
 }
 
-/* ---- 1: how exact ------------------------------------------------------- */
+/* ---- 1: how exact -------------------------------------------------------- */
 
 /* ||G|| by the power method; what it needs of time is nothing. */
 static double norm2(size_t m, size_t n, const double *G)
@@ -286,8 +287,8 @@ static void try_random(fleet *f, finding *out)
         if (try_set(f, set, f->k, out))
             memcpy(worst, set, sizeof worst);
     }
-    out->condition = out->noise < HUGE_VAL ? condition(f, worst, f->k)
-                                           : HUGE_VAL;
+    out->condition =
+        out->noise < HUGE_VAL ? condition(f, worst, f->k) : HUGE_VAL;
 }
 
 static void try_steps(fleet *f, finding *out)
@@ -323,8 +324,7 @@ static double largest(double a, double b, double c)
     return larger(larger(a, b), c);
 }
 
-static void accuracy_line(const char *basis, bool ours, size_t parts,
-                          fleet *f)
+static void accuracy_line(const char *basis, bool ours, size_t parts, fleet *f)
 {
     finding rack = {0}, any = {0}, steps = {0};
     kofn_plan_info info;
@@ -365,15 +365,15 @@ static const size sizes[] = {
 };
 
 /* The first of each is ours. */
-static const char *const mds[] = {"quaternion", "harmonic", "haar",
-                                  "chebyshev", "monomial", "cauchy",
+static const char *const mds[] = {"quaternion",  "harmonic", "haar",
+                                  "chebyshev",   "monomial", "cauchy",
                                   "vandermonde", NULL};
-static const char *const summed[] = {"circle", "complex", "chebyshev",
+static const char *const summed[] = {"circle",   "complex",     "chebyshev",
                                      "monomial", "vandermonde", NULL};
 static const char *const both[] = {"circle", "complex", "monomial",
                                    "vandermonde", NULL};
-static const char *const outer[] = {"quaternion", "circle", "complex",
-                                    "chebyshev", "monomial", "vandermonde",
+static const char *const outer[] = {"quaternion", "circle",   "complex",
+                                    "chebyshev",  "monomial", "vandermonde",
                                     NULL};
 
 /* A is cut into `parts` of them; products are m x n by n x p and decoded from
@@ -406,12 +406,13 @@ static void accuracy(const size *s)
     char args[64];
 
     printf("%3zu workers       from stores  error of:\n%29s     rack   random"
-           "    steps    noise  condit. predict.  refused\n", s->n, "");
+           "    steps    noise  condit. predict.  refused\n",
+           s->n, "");
     snprintf(args, sizeof args, "mds:k=%zu", s->k);
     family(s->n, args, mds, s->k, s->k, 8 * s->k, inner, 4);
     snprintf(args, sizeof args, "matdot:n=%zu", s->parts);
-    family(s->n, args, summed, s->parts, 2 * s->parts - 1, 8,
-           inner * s->parts, 8);
+    family(s->n, args, summed, s->parts, 2 * s->parts - 1, 8, inner * s->parts,
+           8);
     snprintf(args, sizeof args, "gpd:m=%zu,n=%zu,p=%zu", g[0], g[1], g[2]);
     family(s->n, args, both, g[0] * g[1], g[0] * g[1] * g[2] + g[1] - 1,
            8 * g[0], inner * g[1], 4 * g[2]);
@@ -419,7 +420,7 @@ static void accuracy(const size *s)
     family(s->n, args, outer, o[0], o[0] * o[1], 8 * o[0], inner, 4 * o[1]);
 }
 
-/* ---- 2: how fast -------------------------------------------------------- */
+/* ---- 2: how fast --------------------------------------------------------- */
 
 typedef struct stack {
     kofn_plan *plan;
@@ -489,8 +490,8 @@ static void stack_engine(stack *s)
 
 static void stack_up(stack *s, const char *spec, size_t workers)
 {
-    kofn_problem pb = {KOFN_MATMUL, SEATS * SEATS, 4096, SEATS * SEATS,
-                       KOFN_F64, false};
+    kofn_problem pb = {KOFN_MATMUL,   SEATS * SEATS, 4096,
+                       SEATS * SEATS, KOFN_F64,      false};
     const kofn_layout *L;
     size_t rows = 8 * MIB / 8 / COLUMNS;
 
@@ -533,7 +534,8 @@ static double decode(stack *s)
     t = cpu_now();
     for (size_t g = 0; s->d && g < s->groups; g++)
         check(kf_decode(s->plan, s->d, s->source + g * s->n, g, 0,
-                        s->plan->span, &s->out, &s->scratch), "decode");
+                        s->plan->span, &s->out, &s->scratch),
+              "decode");
     if (!s->d)
         check(kf_add_up(s->source, s->n, &s->out), "add up");
     return (double)bytes / (cpu_now() - t);
@@ -571,9 +573,9 @@ static void speed_line(const char *spec, size_t workers)
     }
     mid = median(ratio, reps);
     printf("  %-31s %8zu %7zu %7zu %6zu %5zu %8.1f %8.1f %8.2f  %.2f..%.2f\n",
-           spec, workers, s.groups * s.n, s.sources,
-           wants - s.outputs, s.outputs, median(ours, reps) * 1e-9,
-           median(bare, reps) * 1e-9, mid, ratio[0], ratio[reps - 1]);
+           spec, workers, s.groups * s.n, s.sources, wants - s.outputs,
+           s.outputs, median(ours, reps) * 1e-9, median(bare, reps) * 1e-9, mid,
+           ratio[0], ratio[reps - 1]);
     stack_down(&s);
 }
 
@@ -612,20 +614,24 @@ int main(int argc, char **argv)
             reps = atoi(argv[i]);
     }
     if (reps < 1 || reps > MOST) {
-        fprintf(stderr, "usage: codes_bench [--accuracy | --speed] "
-                "[REPETITIONS in 1..%d]\n", MOST);
+        fprintf(stderr,
+                "usage: codes_bench [--accuracy | --speed] "
+                "[REPETITIONS in 1..%d]\n",
+                MOST);
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (exact)
         printf("relative error of a decoded product, float64, inner side 64; "
-               "* ours; refused above %.0e\n", TOLERANCE);
+               "* ours; refused above %.0e\n",
+               TOLERANCE);
     for (size_t i = 0; exact && i < sizeof sizes / sizeof *sizes; i++)
         accuracy(&sizes[i]);
     if (fast)
         printf("decoding results of 8 MiB, GB/s; SIMD %s, median of %d\n"
                "  %-31s  workers answers sources copied mixed   decode   engine"
-               "    ratio  min..max\n", kf_combine_level(), reps, "");
+               "    ratio  min..max\n",
+               kf_combine_level(), reps, "");
     for (size_t i = 0; fast && i < sizeof speeds / sizeof *speeds; i++)
         speed_line(speeds[i].spec, speeds[i].workers);
     kf_blas_restore(threads);

@@ -42,7 +42,7 @@ static void fill(void *p, size_t n, kofn_dtype dtype)
     }
 }
 
-/* ---- bound by memory ---------------------------------------------------- */
+/* ---- bound by memory ----------------------------------------------------- */
 
 typedef double wide __attribute__((vector_size(64)));
 
@@ -203,7 +203,7 @@ static void memory_cases(void)
         printf("\n ]");
 }
 
-/* ---- bound by arithmetic ------------------------------------------------ */
+/* ---- bound by arithmetic ------------------------------------------------- */
 
 static void gemm(const double *D, const double *S, double *C, size_t m,
                  size_t n, size_t k)
@@ -275,8 +275,8 @@ static void compute_case(size_t m, size_t len, kofn_dtype dtype)
         printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.2f %8.2f "
                " %.2f..%.2f\n",
                m, k, len, size * 8, median(speed, reps) * 1e-9,
-               median(same, reps) * 1e-9, median(to_large, reps), mid,
-               ratio[0], ratio[reps - 1]);
+               median(same, reps) * 1e-9, median(to_large, reps), mid, ratio[0],
+               ratio[reps - 1]);
     comma = ",";
     free(D), free(S), free(C), free(sources), free(outputs);
 }
@@ -296,7 +296,7 @@ static void compute_cases(void)
         printf("\n ]");
 }
 
-/* ---- the machine -------------------------------------------------------- */
+/* ---- the machine --------------------------------------------------------- */
 
 int main(int argc, char **argv)
 {
@@ -326,8 +326,8 @@ int main(int argc, char **argv)
         printf("{\"simd\": \"%s\", \"blas\": \"%s\", \"repetitions\": %d",
                m.simd, m.blas, reps);
     else
-        printf("SIMD %s, %s on one thread, median of %d\n",
-               m.simd, m.blas, reps);
+        printf("SIMD %s, %s on one thread, median of %d\n", m.simd, m.blas,
+               reps);
     if (memory) {
         printf(json ? ",\n " : "\n");
         memory_cases();

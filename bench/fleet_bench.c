@@ -32,7 +32,7 @@
 #define INNER 2000
 #define COLS 200
 #define WORKERS 12
-#define WARM 3 /* rounds that do not count */
+#define WARM 3     /* rounds that do not count */
 #define RIGHT 1e-9 /* relative error; the default tolerance */
 
 static int rounds = 4;
@@ -73,7 +73,7 @@ static double *random_numbers(size_t n, uint32_t seed)
     return x;
 }
 
-/* ---- a fleet and its rounds --------------------------------------------- */
+/* ---- a fleet and its rounds ---------------------------------------------- */
 
 typedef struct fleet {
     const char *spec;
@@ -135,7 +135,7 @@ static double one_round(fleet *f, kofn_report *rep)
     return (double)rep->took * 1e-9;
 }
 
-/* ---- series of rounds, each beside one of the reference ----------------- */
+/* ---- series of rounds, each beside one of the reference ------------------ */
 
 static fleet reference; /* four workers, uncoded, no faults */
 static double alone[20000];
@@ -194,7 +194,7 @@ static void put(double ratio, const series *s)
         printf(" %8s", "refused");
 }
 
-/* ---- kinds of weather --------------------------------------------------- */
+/* ---- kinds of weather ---------------------------------------------------- */
 
 /* No faults, then worker 1 at a fifth of its speed. */
 static void fair_and_slow(const entry *e, series *fair, series *slow)
@@ -216,10 +216,8 @@ static void fair_and_slow(const entry *e, series *fair, series *slow)
 
 static void stragglers(const entry *e, series *s)
 {
-    const kofn_weather w = {.clock = KOFN_CLOCK_MEASURED,
-                            .straggle = 0.1,
-                            .factor = 5,
-                            .seed = 1};
+    const kofn_weather w = {
+        .clock = KOFN_CLOCK_MEASURED, .straggle = 0.1, .factor = 5, .seed = 1};
     kofn_options o = KOFN_OPTIONS_INIT;
     fleet f;
 
@@ -251,7 +249,7 @@ static void liars(const entry *e, series *watched, series *lied)
     fleet_down(&f);
 }
 
-/* ---- a line ------------------------------------------------------------- */
+/* ---- a line -------------------------------------------------------------- */
 
 static void label(const entry *e, char *text, size_t size)
 {
@@ -298,10 +296,11 @@ static void table(void)
 
     kofn_machine_info(&m);
     printf("%d x %d times %d x %d, simulated fleets on the measured clock; "
-           "kernels %s, %s\n", ROWS, INNER, INNER, COLS, m.simd, m.blas);
+           "kernels %s, %s\n",
+           ROWS, INNER, INNER, COLS, m.simd, m.blas);
     printf("%-25s %7s %7s %5s %5s %5s %6s %7s   time of a round: 1 is 4 "
-           "workers uncoded, no faults\n", "", "", "", "", "", "", "part of",
-           "a round");
+           "workers uncoded, no faults\n",
+           "", "", "", "", "", "", "part of", "a round");
     printf("%-25s %7s %7s %5s %5s %5s %6s %7s %8s %8s %8s %8s %8s\n", "",
            "workers", "answers", "work", "sent", "back", "coding", "decod'g",
            "fair", "slow", "straggle", "compare", "liars");
@@ -326,14 +325,15 @@ int main(int argc, char **argv)
     B = random_numbers(INNER * COLS, 2);
     C = random_numbers(ROWS * COLS, 3);
     plain = random_numbers(ROWS * COLS, 4);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, ROWS, COLS, INNER,
-                1, A, INNER, B, COLS, 0, plain, COLS);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, ROWS, COLS, INNER, 1,
+                A, INNER, B, COLS, 0, plain, COLS);
     fleet_up(&reference, &entries[0], &fine, &o);
     warm_up(&reference);
     table();
     typical = median(alone, alones);
     printf("a round of the 4 workers: %.1f ms, %.1f..%.1f nine times out of "
-           "ten\n", 1e3 * typical, 1e3 * alone[alones / 20],
+           "ten\n",
+           1e3 * typical, 1e3 * alone[alones / 20],
            1e3 * alone[alones - 1 - alones / 20]);
     fleet_down(&reference);
     free(A);

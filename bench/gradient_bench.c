@@ -21,7 +21,7 @@
 static int reps = 7;
 static size_t p = 10000000;
 
-/* ---- decoding ------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------ */
 
 /* The messages that came: what is in them does not matter. */
 typedef struct fleet {
@@ -62,8 +62,8 @@ static void fleet_up(fleet *f, const char *spec, size_t out, size_t turns,
     f->message = need(f->count * sizeof *f->message);
     f->source = need(f->count * sizeof *f->source);
     for (size_t k = 0; k < f->count; k++) {
-        f->message[k] = (kofn_matrix){pool + k * f->length, f->length, 1, 1,
-                                      KOFN_F32};
+        f->message[k] =
+            (kofn_matrix){pool + k * f->length, f->length, 1, 1, KOFN_F32};
         f->source[k] = (kf_source){&f->message[k], 0, f->plan->span};
     }
     check(kf_decoder_new(&f->decoder, f->code, f->answer, f->count, false),
@@ -147,15 +147,16 @@ static void decode(const char *spec, size_t out, size_t turns, float *pool,
         code[r] = timed_decode(&f, sum, &scratch);
         ratio[r] = code[r] / plain[r];
     }
-    printf("  %-14s %2zu   %4.2f GB %7.0f ms %7.0f ms  %5.2f   %8.2f ms\n", spec,
-           out, (double)(f.count * f.length) * 4e-9, median(plain, reps) * 1e3,
-           median(code, reps) * 1e3, median(ratio, reps), found * 1e3);
+    printf("  %-14s %2zu   %4.2f GB %7.0f ms %7.0f ms  %5.2f   %8.2f ms\n",
+           spec, out, (double)(f.count * f.length) * 4e-9,
+           median(plain, reps) * 1e3, median(code, reps) * 1e3,
+           median(ratio, reps), found * 1e3);
     fflush(stdout);
     kf_scratch_free(&scratch);
     fleet_down(&f);
 }
 
-/* ---- set-up --------------------------------------------------------------- */
+/* ---- set-up -------------------------------------------------------------- */
 
 static void set_up(const char *spec)
 {
@@ -173,10 +174,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *spec;
         size_t out, turns;
-    } t[] = {{"uncoded", 0, 1},    {"gc:d=3", 2, 1},     {"gc:d=8", 7, 1},
-             {"cgc:d=4,m=2", 2, 1}, {"cgc:d=8,m=4", 4, 1}, {"agc:d=3", 0, 2},
-             {"agc:d=3", 2, 6},    {"agc:d=4", 0, 3},    {"agc:d=4", 3, 12},
-             {"g-cgc:d=4,m=2", 2, 1}, {"g-agc:d=4", 0, 3}, {"g-agc:d=4", 2, 6}};
+    } t[] = {
+        {"uncoded", 0, 1},       {"gc:d=3", 2, 1},      {"gc:d=8", 7, 1},
+        {"cgc:d=4,m=2", 2, 1},   {"cgc:d=8,m=4", 4, 1}, {"agc:d=3", 0, 2},
+        {"agc:d=3", 2, 6},       {"agc:d=4", 0, 3},     {"agc:d=4", 3, 12},
+        {"g-cgc:d=4,m=2", 2, 1}, {"g-agc:d=4", 0, 3},   {"g-agc:d=4", 2, 6}};
     size_t most;
     float *pool;
     kofn_matrix sum;
@@ -195,9 +197,11 @@ int main(int argc, char **argv)
         pool[i] = (float)(i % 1013) * 1e-3f - 0.5f;
     sum = (kofn_matrix){need((p + 1000) * sizeof(float)), p, 1, 1, KOFN_F32};
     printf("gradients of %zu float32 from %d workers, medians of %d, one "
-           "thread, %s\n", p, WORKERS, reps, kf_combine_level());
-    printf("  scheme        out  messages  plain sum    decoding  ratio   finding "
-           "the decoder\n");
+           "thread, %s\n",
+           p, WORKERS, reps, kf_combine_level());
+    printf(
+        "  scheme        out  messages  plain sum    decoding  ratio   finding "
+        "the decoder\n");
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         decode(t[i].spec, t[i].out, t[i].turns, pool, &sum);
     printf("set-up on %d workers\n", WORKERS);

@@ -16,7 +16,7 @@
 
 static int reps = 15;
 
-/* ---- a regression on workers ------------------------------------------------ */
+/* ---- a regression on workers --------------------------------------------- */
 
 typedef struct rig {
     kofn_matrix X, y, w;
@@ -69,7 +69,7 @@ static void rig_down(rig *r)
     free(r->w.data);
 }
 
-/* ---- and without -------------------------------------------------------------- */
+/* ---- and without --------------------------------------------------------- */
 
 typedef struct plain {
     size_t m, n;
@@ -118,9 +118,11 @@ static void against_products(const char *spec, size_t workers, size_t m,
         coded[i] = one_step(&r);
         ratio[i] = coded[i] / alone[i];
     }
-    printf("  %-12s %2zu workers  %6.1f MB of work  step %7.2f ms  two products "
-           "%7.2f ms", spec, workers, (double)(r.rows * n) * 8e-6,
-           1e3 * median(coded, reps), 1e3 * median(alone, reps));
+    printf(
+        "  %-12s %2zu workers  %6.1f MB of work  step %7.2f ms  two products "
+        "%7.2f ms",
+        spec, workers, (double)(r.rows * n) * 8e-6, 1e3 * median(coded, reps),
+        1e3 * median(alone, reps));
     printf("  ratio %.2f", median(ratio, reps));
     printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
     plain_down(&p);

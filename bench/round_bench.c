@@ -21,7 +21,7 @@
 
 static int reps = 9;
 
-/* ---- a job ---------------------------------------------------------------- */
+/* ---- a job --------------------------------------------------------------- */
 
 typedef struct rig {
     kofn_plan *plan;
@@ -42,7 +42,8 @@ static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n,
     r->y = (kofn_matrix){numbers(m), m, 1, 1, KOFN_F64};
     check(kofn_plan_new(&r->plan, &pb, spec, workers, 1), "plan");
     check(sim ? kofn_port_sim(&port, workers, sim)
-              : kofn_port_threads(&port, workers, NULL), "port");
+              : kofn_port_threads(&port, workers, NULL),
+          "port");
     check(kofn_open(&r->job, r->plan, port, &opt), "open");
     check(kofn_place(r->job, &r->A), "place");
 }
@@ -64,7 +65,7 @@ static void rig_down(rig *r)
     free(r->y.data);
 }
 
-/* ---- 1: against dgemv ------------------------------------------------------- */
+/* ---- 1: against dgemv ---------------------------------------------------- */
 
 static void against_dgemv(const char *spec, size_t workers, size_t m, size_t n)
 {
@@ -87,13 +88,14 @@ static void against_dgemv(const char *spec, size_t workers, size_t m, size_t n)
         ratio[i] = coded[i] / plain[i];
     }
     printf("  %-16s %2zu workers  %5zu x %-5zu  coded %7.2f ms  dgemv %7.2f ms"
-           "  ratio %.2f", spec, workers, m, n, 1e3 * median(coded, reps),
+           "  ratio %.2f",
+           spec, workers, m, n, 1e3 * median(coded, reps),
            1e3 * median(plain, reps), median(ratio, reps));
     printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
     rig_down(&r);
 }
 
-/* ---- 2: against a bare hand-over ---------------------------------------------- */
+/* ---- 2: against a bare hand-over ----------------------------------------- */
 
 typedef struct box {
     pthread_mutex_t lock;
@@ -194,7 +196,7 @@ static void against_hand_over(int workers)
     free(p);
 }
 
-/* ---- 3: 1/n on the measured clock ------------------------------------------------ */
+/* ---- 3: 1/n on the measured clock ---------------------------------------- */
 
 static void falls_as_one_over_n(size_t k)
 {
@@ -216,13 +218,14 @@ static void falls_as_one_over_n(size_t k)
         }
         if (n == k)
             at_k = median(t, reps);
-        printf("  n = %zu  %7.2f ms a round  n x time / (k x time at k) = %.3f\n",
-               n, 1e3 * median(t, reps) / (double)n, median(t, reps) / at_k);
+        printf(
+            "  n = %zu  %7.2f ms a round  n x time / (k x time at k) = %.3f\n",
+            n, 1e3 * median(t, reps) / (double)n, median(t, reps) / at_k);
         rig_down(&r);
     }
 }
 
-/* ---- 4: a thousand ---------------------------------------------------------------- */
+/* ---- 4: a thousand ------------------------------------------------------- */
 
 static void a_thousand(const char *spec, double straggle)
 {
@@ -238,8 +241,8 @@ static void a_thousand(const char *spec, double straggle)
     t = now() - t;
     getrusage(RUSAGE_SELF, &use);
     printf("  %-12s straggle %.2f  100 rounds in %.2f s  peak of this process "
-           "so far %.0f MiB\n", spec, straggle, t,
-           (double)use.ru_maxrss / 1024);
+           "so far %.0f MiB\n",
+           spec, straggle, t, (double)use.ru_maxrss / 1024);
 }
 
 int main(int argc, char **argv)
@@ -270,8 +273,9 @@ int main(int argc, char **argv)
     against_dgemv("elastic:k=4", 8, 16000, 4000);
     against_dgemv("elastic:k=6", 8, 16000, 4000);
     against_dgemv("elastic:k=12", 16, 16000, 4000);
-    printf("elastic:k=6 on the simulator's measured clock (wanted: within 10 %% "
-           "of 1)\n");
+    printf(
+        "elastic:k=6 on the simulator's measured clock (wanted: within 10 %% "
+        "of 1)\n");
     falls_as_one_over_n(6);
     return 0;
 }

@@ -337,10 +337,10 @@ static void compare(const char *what, int kind, int with, int rounds)
 
 int main(int argc, char **argv)
 {
-    static const char *const name[] = {"plain TCP socket", "kofn, TCP",
-                                       "kofn, Unix socket", "kofn, encrypted",
-                                       "  bounded flood", "  flood elsewhere",
-                                       "  flood"};
+    static const char *const name[] = {
+        "plain TCP socket", "kofn, TCP",       "kofn, Unix socket",
+        "kofn, encrypted",  "  bounded flood", "  flood elsewhere",
+        "  flood"};
     static const char *const made[] = {"coordinator.secret", "worker.secret",
                                        "coordinator.public", "worker.public"};
     char keys[] = "/tmp/kofn-bench-XXXXXX", path[100];
@@ -354,8 +354,8 @@ int main(int argc, char **argv)
     memset(body, 7, BULK);
     for (int i = 0; i < rounds; i++)
         measure(i, keys);
-    printf("%d rounds; 8 MiB messages, and %d bytes there and back\n\n",
-           rounds, SMALL);
+    printf("%d rounds; 8 MiB messages, and %d bytes there and back\n\n", rounds,
+           SMALL);
     printf("%-18s %10s %8s %12s %8s %8s\n", "", "MB/s", "ratio", "us/trip",
            "/plain", "/zmq");
     for (int k = 0; k < KINDS; k++)

@@ -31,13 +31,14 @@ extern "C" {
 
 #define KOFN_VERSION "0.1.0"
 
-/* ---- status ------------------------------------------------------------ */
+/* ---- status -------------------------------------------------------------- */
 
 /* The values are part of the interface and never change. */
 #define KOFN_STATUS_MAP(X)                                                     \
     X(OK, 0, "ok")                                                             \
-    X(PARTIAL, 1, "answered in part: rows of lost blocks are NaN, parts of a " \
-                  "sum are left out")                                          \
+    X(PARTIAL, 1,                                                              \
+      "answered in part: rows of lost blocks are NaN, parts of a "             \
+      "sum are left out")                                                      \
     X(AGAIN, 2, "not finished; call again")                                    \
     X(NOMEM, -1, "out of memory")                                              \
     X(INVAL, -2, "invalid argument")                                           \
@@ -67,11 +68,12 @@ KOFN_API const char *kofn_strerror(kofn_status st);
  * value.  Valid until that thread's next failure; "" when there was none. */
 KOFN_API const char *kofn_errmsg(void);
 
-typedef int64_t kofn_time; /* nanoseconds; absolute ones since the port opened */
+typedef int64_t
+    kofn_time; /* nanoseconds; absolute ones since the port opened */
 #define KOFN_NEVER INT64_MAX
 #define KOFN_SECOND INT64_C(1000000000)
 
-/* ---- memory ------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------- */
 
 /* p == NULL allocates, want == 0 frees and returns NULL.  Results must be
  * aligned to 64 bytes. */
@@ -84,7 +86,7 @@ typedef struct kofn_alloc {
  * library's.  Call it before anything else and from one thread. */
 KOFN_API void kofn_set_alloc(const kofn_alloc *a);
 
-/* ---- matrices ---------------------------------------------------------- */
+/* ---- matrices ------------------------------------------------------------ */
 
 typedef enum kofn_dtype { KOFN_F64, KOFN_F32 } kofn_dtype;
 
@@ -104,7 +106,7 @@ typedef struct kofn_sparse {
     const double *val;   /* ptr[rows]                        */
 } kofn_sparse;
 
-/* ---- plan: which code, with which numbers ------------------------------ */
+/* ---- plan: which code, with which numbers -------------------------------- */
 
 typedef enum kofn_op {
     KOFN_MATVEC = 1 << 0, /* y = A x    A resident, x per round */
@@ -154,7 +156,7 @@ KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
                                         kofn_plan_info *info);
 KOFN_API void kofn_plan_free(kofn_plan *plan);
 
-/* ---- events and weather: what goes wrong ------------------------------- */
+/* ---- events and weather: what goes wrong --------------------------------- */
 
 typedef enum kofn_event_kind {
     KOFN_EVENT_LEAVE = 1, /* worker vanishes                              */
@@ -216,7 +218,7 @@ typedef struct kofn_weather {
  * what *w holds. */
 KOFN_API kofn_status kofn_weather_parse(kofn_weather *w, const char *text);
 
-/* ---- ports: ways to reach workers -------------------------------------- */
+/* ---- ports: ways to reach workers ---------------------------------------- */
 
 typedef struct kofn_port kofn_port;
 
@@ -230,20 +232,20 @@ KOFN_API kofn_status kofn_port_sim(kofn_port **out, size_t workers,
 /* Only for a port that was never given to kofn_open. */
 KOFN_API void kofn_port_close(kofn_port *port);
 
-/* ---- job: run it ------------------------------------------------------- */
+/* ---- job: run it --------------------------------------------------------- */
 
 typedef struct kofn_job kofn_job;
 
 typedef enum kofn_in_flight { /* work in hand when the live set changes */
-    KOFN_IN_FLIGHT_LEDGER,    /* keep every strip that has come         */
-    KOFN_IN_FLIGHT_KEEP,      /* keep strips that are decoded           */
-    KOFN_IN_FLIGHT_ABORT      /* begin the round again                  */
+                              KOFN_IN_FLIGHT_LEDGER, /* keep every strip that has come         */
+                              KOFN_IN_FLIGHT_KEEP, /* keep strips that are decoded           */
+                              KOFN_IN_FLIGHT_ABORT /* begin the round again                  */
 } kofn_in_flight;
 
 typedef enum kofn_below { /* fewer live workers than the threshold */
-    KOFN_BELOW_REFUSE,    /* fail with KOFN_TOOFEW                 */
-    KOFN_BELOW_PAUSE,     /* wait for joiners, up to `patience`    */
-    KOFN_BELOW_DEGRADE    /* deliver the plain blocks that are left,
+                          KOFN_BELOW_REFUSE, /* fail with KOFN_TOOFEW                 */
+                          KOFN_BELOW_PAUSE, /* wait for joiners, up to `patience`    */
+                          KOFN_BELOW_DEGRADE /* deliver the plain blocks that are left,
                              NaN elsewhere, as KOFN_PARTIAL        */
 } kofn_below;
 
@@ -251,8 +253,8 @@ typedef enum kofn_below { /* fewer live workers than the threshold */
  * results show that there are some; the other modes name whose. */
 typedef enum kofn_errors {
     KOFN_ERRORS_NONE,
-    KOFN_ERRORS_DETECT,      /* KOFN_CORRUPT when results disagree          */
-    KOFN_ERRORS_ADVERSARIAL, /* liars who know the code and each other: up to
+    KOFN_ERRORS_DETECT,       /* KOFN_CORRUPT when results disagree          */
+    KOFN_ERRORS_ADVERSARIAL,  /* liars who know the code and each other: up to
                                 half of the answers beyond k               */
     KOFN_ERRORS_PROBABILISTIC /* faults that do not conspire: up to all
                                 answers beyond k but one                   */
@@ -326,13 +328,13 @@ typedef struct kofn_report {
                               norm of the input; 0: nothing was checked       */
     uint64_t sent, received; /* bytes handed to the port, of blocks and of each
                                 task's input; and taken from it, of results   */
-    const double *weights; /* KOFN_SUM: per part j, the answer is the sum of
+    const double *weights;   /* KOFN_SUM: per part j, the answer is the sum of
                               weights[j] f(j, x): 1, but where a scheme leaves
                               out who is missing (KOFN_PARTIAL); valid as long
                               as rows                                         */
-    const unsigned *ages;  /* where a scheme remembers: per part, how many
+    const unsigned *ages;    /* where a scheme remembers: per part, how many
                               rounds ago its f was computed; else NULL        */
-    size_t parts;          /* length of weights and ages                      */
+    size_t parts; /* length of weights and ages                      */
 } kofn_report;
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */
@@ -349,8 +351,7 @@ KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
  * kofn_close waits for it where the worker is a thread. */
 typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
                                     const kofn_matrix *in, kofn_matrix *out);
-KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f,
-                                      void *ctx);
+KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f, void *ctx);
 /* The same of a matrix that is cut into parts by rows, with a number y for
  * each row: part j of P is rows j m / P up to (j + 1) m / P of m.  Workers
  * elsewhere are sent the rows of their parts and know the function by its
@@ -365,13 +366,11 @@ typedef struct kofn_formula {
     const char *name; /* NULL ends a list */
     /* As kofn_part_fn.  On a worker elsewhere `arg` and `in` are what came:
      * check them. */
-    kofn_status (*f)(const double arg[KOFN_FORMULA_ARGS],
-                     const kofn_rows *part, const kofn_matrix *in,
-                     kofn_matrix *out);
+    kofn_status (*f)(const double arg[KOFN_FORMULA_ARGS], const kofn_rows *part,
+                     const kofn_matrix *in, kofn_matrix *out);
 } kofn_formula;
 /* Borrows the formula, X and y until kofn_close; copies arg. */
-KOFN_API kofn_status kofn_place_rows(kofn_job *job,
-                                     const kofn_formula *formula,
+KOFN_API kofn_status kofn_place_rows(kofn_job *job, const kofn_formula *formula,
                                      const double arg[KOFN_FORMULA_ARGS],
                                      const kofn_matrix *X, const double *y);
 /* Those that every worker has: what kofn_regression_place places. */
@@ -409,10 +408,10 @@ KOFN_API kofn_status kofn_step(kofn_job *job, unsigned step);
 
 typedef struct kofn_progress {
     unsigned round;
-    size_t live, awaited; /* workers; workers with a task in hand */
-    double done;          /* share of this round's strips that has come */
-    size_t joined, left;  /* workers, since the beginning               */
-    size_t outstanding;   /* strips that workers were asked for and owe */
+    size_t live, awaited;    /* workers; workers with a task in hand */
+    double done;             /* share of this round's strips that has come */
+    size_t joined, left;     /* workers, since the beginning               */
+    size_t outstanding;      /* strips that workers were asked for and owe */
     uint64_t sent, received; /* bytes, since the beginning              */
     size_t here, expected; /* workers that have come for the start, and how many
                               are to come before it                          */
@@ -436,7 +435,7 @@ KOFN_API kofn_status kofn_finish(kofn_job *job);
  * processes. */
 KOFN_API void kofn_close(kofn_job *job);
 
-/* ---- iterations: users of the rounds above ----------------------------- */
+/* ---- iterations: users of the rounds above ------------------------------- */
 
 /* Called after every round; a non-zero answer stops the iteration, which then
  * returns KOFN_AGAIN.  While a round lasts it is called with rep == NULL at
@@ -446,7 +445,7 @@ typedef int (*kofn_watch)(void *ud, unsigned iteration, double change,
 
 typedef struct kofn_iterate_options {
     size_t size;
-    double tolerance; /* stop when the change is below it; 0: 1e-10 */
+    double tolerance;        /* stop when the change is below it; 0: 1e-10 */
     unsigned max_iterations; /* 0: 200 */
     double damping;          /* PageRank; 0: 0.85 */
     kofn_watch watch;
@@ -500,7 +499,7 @@ KOFN_API kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
 KOFN_API void kofn_sparse_free(kofn_sparse *s);
 KOFN_API void kofn_free(void *p);
 
-/* ---- model: what gradient schemes take on the average ------------------ */
+/* ---- model: what gradient schemes take on the average -------------------- */
 
 /* The restart model of adaptive gradient coding (docs/model.md).  An epoch is
  * a computation and then a message.  A worker that was started, or started
@@ -577,13 +576,13 @@ KOFN_API const char *kofn_aet_name(kofn_aet_scheme scheme, char *out,
  * without them. */
 typedef struct kofn_agc_row {
     kofn_aet_scheme scheme;
-    double p;                              /* chance of straggling */
+    double p;                             /* chance of straggling */
     double printed, as_printed, straight; /* seconds              */
 } kofn_agc_row;
 #define KOFN_AGC_ROWS 18
 KOFN_API kofn_status kofn_agc_table(kofn_agc_row rows[KOFN_AGC_ROWS]);
 
-/* ---- regression -------------------------------------------------------- */
+/* ---- regression ---------------------------------------------------------- */
 
 /* Linear models of m points, the rows of X, by gradient descent on
  *
@@ -707,8 +706,8 @@ KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
  * parts, one on each machine; a machine fails in an iteration with this
  * probability and is replaced `delay` iterations later, 0: never. */
 typedef enum kofn_missing {
-    KOFN_MISSING_IGNORED,    /* the other points stand for all             */
-    KOFN_MISSING_REMEMBERED  /* to first order, where they last were there */
+    KOFN_MISSING_IGNORED,   /* the other points stand for all             */
+    KOFN_MISSING_REMEMBERED /* to first order, where they last were there */
 } kofn_missing;
 
 typedef struct kofn_failures {
@@ -751,7 +750,7 @@ KOFN_API kofn_status kofn_regression_fit(kofn_fit *fit,
 KOFN_API kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
                                  const kofn_matrix *Z, const char *kernel);
 
-/* ---- the machine ------------------------------------------------------- */
+/* ---- the machine --------------------------------------------------------- */
 
 typedef struct kofn_machine {
     const char *simd;     /* of kofn's own kernels: avx512, avx2, plain      */

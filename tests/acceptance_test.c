@@ -45,8 +45,8 @@ static void define_gradient(const data *d, kofn_loss loss, double ridge,
         g[j] = ridge * w[j];
     for (size_t i = 0; i < m; i++) {
         double t = dot(X + i * n, w, n);
-        double z = loss == KOFN_LOSS_LOGISTIC ? 1 / (1 + exp(-t)) - y[i]
-                                              : t - y[i];
+        double z =
+            loss == KOFN_LOSS_LOGISTIC ? 1 / (1 + exp(-t)) - y[i] : t - y[i];
 
         cblas_daxpy((int)n, z / (double)m, X + i * n, 1, g, 1);
     }
@@ -58,16 +58,19 @@ static size_t missing(unsigned set, size_t n, kofn_happening *gone)
 
     for (size_t i = 0; i < n; i++)
         if (!(set >> i & 1))
-            gone[left++] = (kofn_happening){1, 0, KOFN_EVENT_LEAVE,
-                                            (uint32_t)i, 0};
+            gone[left++] =
+                (kofn_happening){1, 0, KOFN_EVENT_LEAVE, (uint32_t)i, 0};
     return left;
 }
 
 /* A step of length 1 from w and back again is the gradient there. */
 static void check_gradient(const data *d, kofn_loss loss, const fleet *k)
 {
-    kofn_regress_options o = {.size = sizeof o, .loss = loss, .ridge = 0.3,
-                              .step = 1, .max_iterations = 1};
+    kofn_regress_options o = {.size = sizeof o,
+                              .loss = loss,
+                              .ridge = 0.3,
+                              .step = 1,
+                              .max_iterations = 1};
     double w[7], want[7], got[7];
     fit f;
 
@@ -130,8 +133,13 @@ static void sums_are_answered_once(void **state)
             for (int sim = 0; sim < 2; sim++) {
                 char spec[60];
                 fleet crew = {spec, n, sim, NULL, &opt};
-                rig_kind kind = {.spec = spec, .workers = n, .m = 11, .n = 97,
-                                 .p = 3, .sim = sim, .opt = &opt};
+                rig_kind kind = {.spec = spec,
+                                 .workers = n,
+                                 .m = 11,
+                                 .n = 97,
+                                 .p = 3,
+                                 .sim = sim,
+                                 .opt = &opt};
                 kofn_report rep;
                 fit f;
                 rig r;
@@ -169,10 +177,9 @@ static size_t make_changes(kofn_happening *e, size_t workers, size_t k,
 
         if (kf_rng_below(r, 2))
             continue;
-        e[n++] = (kofn_happening){
-            round, kf_rng_uniform(r),
-            leave ? KOFN_EVENT_LEAVE : KOFN_EVENT_JOIN,
-            leave ? (uint32_t)gone : 0, 0};
+        e[n++] = (kofn_happening){round, kf_rng_uniform(r),
+                                  leave ? KOFN_EVENT_LEAVE : KOFN_EVENT_JOIN,
+                                  leave ? (uint32_t)gone : 0, 0};
         gone += leave;
         there += !leave;
         live = there - gone;
@@ -183,8 +190,10 @@ static size_t make_changes(kofn_happening *e, size_t workers, size_t k,
 static void changes_within_gradients(void **state)
 {
     data d = make_data(211, 13, KOFN_LOSS_LOGISTIC, 6);
-    kofn_regress_options o = {.size = sizeof o, .loss = KOFN_LOSS_LOGISTIC,
-                              .step = 1, .max_iterations = STEPS,
+    kofn_regress_options o = {.size = sizeof o,
+                              .loss = KOFN_LOSS_LOGISTIC,
+                              .step = 1,
+                              .max_iterations = STEPS,
                               .tolerance = 1e-300};
     kofn_regress_result res;
     double *want = plain(&d, &o, &res);
@@ -234,8 +243,14 @@ static const struct job_kind {
 
 static rig_kind rig_for(const struct job_kind *kind, const kofn_options *opt)
 {
-    return (rig_kind){.spec = kind->spec, .workers = 6, .m = 24, .n = 10,
-                      .p = 1, .op = kind->op, .sim = true, .opt = opt};
+    return (rig_kind){.spec = kind->spec,
+                      .workers = 6,
+                      .m = 24,
+                      .n = 10,
+                      .p = 1,
+                      .op = kind->op,
+                      .sim = true,
+                      .opt = opt};
 }
 
 static void refuse(kofn_status want, kofn_status got, const char *says)
@@ -360,8 +375,9 @@ static void wrong_plans(void **state)
         kofn_problem pb = {bad[i].op, bad[i].m, bad[i].n, 1, KOFN_F64, false};
         kofn_plan *plan = (kofn_plan *)&pb;
 
-        refuse(bad[i].status, kofn_plan_new(&plan, &pb, bad[i].spec,
-                                            bad[i].workers, 1), bad[i].says);
+        refuse(bad[i].status,
+               kofn_plan_new(&plan, &pb, bad[i].spec, bad[i].workers, 1),
+               bad[i].says);
         assert_null(plan);
     }
 }
@@ -379,8 +395,8 @@ static void searches_from_nowhere(void **state)
     (void)state;
     for (size_t s = 0; s < 3; s++)
         for (size_t i = 0; i < 3; i++) {
-            kofn_regress_options o = {.size = sizeof o, .rule = rule[i],
-                                      .max_iterations = 5};
+            kofn_regress_options o = {
+                .size = sizeof o, .rule = rule[i], .max_iterations = 5};
             fleet k = {spec[s], 6, true, NULL, NULL};
             kofn_regress_result res;
             double *want = plain(&d, &o, &res);

@@ -272,8 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(describing_a_plan), cmocka_unit_test(reading_events),
         cmocka_unit_test(ranking_pages),     cmocka_unit_test(watched),
-        cmocka_unit_test(on_the_simulator),
-        cmocka_unit_test(on_threads),
+        cmocka_unit_test(on_the_simulator),  cmocka_unit_test(on_threads),
     };
 
     rig_begin();

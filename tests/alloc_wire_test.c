@@ -7,7 +7,7 @@
 
 #include <kofn/zmq.h>
 
-/* ---- a worker ---------------------------------------------------------------- */
+/* ---- a worker ------------------------------------------------------------ */
 
 typedef struct posting {
     office o;
@@ -38,9 +38,13 @@ static void post(posting *p, const rig_kind *k)
     assert_ok(kf_code_new(&p->code, p->r.plan));
     assert_ok(kf_encode(&p->resident, p->code, &seat, 1, &p->block));
     office_offer(&p->o, p->block);
-    p->o.work = (kf_head){.type = KF_WIRE_WORK, .task = 1, .row = 7,
-                          .round = 1, .product = 1,
-                          .cols = 1, .out_cols = 1};
+    p->o.work = (kf_head){.type = KF_WIRE_WORK,
+                          .task = 1,
+                          .row = 7,
+                          .round = 1,
+                          .product = 1,
+                          .cols = 1,
+                          .out_cols = 1};
     if (k->op == KOFN_SUM) {
         p->o.work.how = KOFN_TURN;
         p->o.work.rows = p->r.A.cols + 1;
@@ -75,9 +79,17 @@ static void a_worker(void **state)
 {
     static const rig_kind kinds[] = {
         {.spec = "mds:k=2", .workers = 3, .m = 20, .n = 6, .p = 1},
-        {.spec = "elastic:k=2", .workers = 3, .m = 20, .n = 6, .p = 1,
+        {.spec = "elastic:k=2",
+         .workers = 3,
+         .m = 20,
+         .n = 6,
+         .p = 1,
          .sparse = true},
-        {.spec = "gc:d=2", .workers = 3, .m = 20, .n = 6, .p = 1,
+        {.spec = "gc:d=2",
+         .workers = 3,
+         .m = 20,
+         .n = 6,
+         .p = 1,
          .op = KOFN_SUM}};
 
     (void)state;
@@ -92,7 +104,7 @@ static void a_worker(void **state)
     }
 }
 
-/* ---- a coordinator and its workers ------------------------------------------------ */
+/* ---- a coordinator and its workers --------------------------------------- */
 
 /* Who runs out of memory may be anybody: a worker less, or none at all. */
 static kofn_status rounds(const void *ud)
@@ -136,8 +148,8 @@ static kofn_status rounds(const void *ud)
 
 static void a_job(void **state)
 {
-    static const rig_kind kind = {.spec = "mds:k=2", .workers = 4, .m = 40,
-                                  .n = 9, .p = 1};
+    static const rig_kind kind = {
+        .spec = "mds:k=2", .workers = 4, .m = 40, .n = 9, .p = 1};
     kofn_alloc once = {fail_once, NULL};
     rig r;
 
@@ -150,7 +162,7 @@ static void a_job(void **state)
     rig_down(&r);
 }
 
-/* ---- the transport ------------------------------------------------------------------ */
+/* ---- the transport ------------------------------------------------------- */
 
 #define WORDS 3
 

@@ -10,11 +10,11 @@
 typedef enum mode {
     HELLOS = 1, /* again and again                            */
     NOTICES,
-    NEEDS,      /* of a piece, as fast as it can, reading all */
-    WRONG,      /* needs of what there is not                 */
-    RESULTS,    /* that nobody asked for, long ones           */
-    POLITE,     /* of a piece, when it has the last, for ever */
-    GREEDY,     /* asks now and then, and takes nothing       */
+    NEEDS,        /* of a piece, as fast as it can, reading all */
+    WRONG,        /* needs of what there is not                 */
+    RESULTS,      /* that nobody asked for, long ones           */
+    POLITE,       /* of a piece, when it has the last, for ever */
+    GREEDY,       /* asks now and then, and takes nothing       */
     FLEETING_ONES /* comes and goes                           */
 } mode;
 
@@ -102,8 +102,10 @@ static void annoy(hostile *h)
         say(h, wrong, 0);
         break;
     case RESULTS:
-        say(h, (kf_head){.type = KF_WIRE_RESULT, .task = 77, .rows = 100,
-                         .cols = 100}, 80000);
+        say(h,
+            (kf_head){
+                .type = KF_WIRE_RESULT, .task = 77, .rows = 100, .cols = 100},
+            80000);
         break;
     case FLEETING_ONES:
         say(h, (kf_head){.type = KF_WIRE_BYE}, 0);
@@ -137,7 +139,7 @@ static void *plague(void *ud)
     return NULL;
 }
 
-/* ---- a job with one of them -------------------------------------------------- */
+/* ---- a job with one of them ---------------------------------------------- */
 
 typedef struct case_of {
     fleet f;
@@ -207,7 +209,7 @@ static void finish(case_of *c)
     rig_down(&c->r);
 }
 
-/* ---- what they are dropped for --------------------------------------------------- */
+/* ---- what they are dropped for ------------------------------------------- */
 
 static void dropped_and_named(mode m)
 {
@@ -256,7 +258,7 @@ static void results(void **state)
     dropped_and_named(RESULTS);
 }
 
-/* ---- what they can make us keep ------------------------------------------------ */
+/* ---- what they can make us keep ------------------------------------------ */
 
 /* Who asks and takes nothing has one piece waiting, and is not dropped for
  * it: it may just be slow. */
@@ -277,7 +279,8 @@ static void pieces_that_are_not_taken(void **state)
             const kf_outbox *b = &p->worker[w]->outbox;
 
             for (size_t k = 0; k < b->count; k++)
-                pieces += b->letter[b->first + k].bytes && !b->letter[b->first + k].work;
+                pieces += b->letter[b->first + k].bytes &&
+                          !b->letter[b->first + k].work;
             assert_true(pieces <= 1);
         }
     }
@@ -353,7 +356,8 @@ static void long_bodies_that_nobody_wants(void **state)
     begin(c, 0, NULL);
     w = ((port *)c->port)->worker[0];
     assert_false(wants(c, 0, result, 8 << 20));
-    assert_ok(kf_grow(&w->errand, &w->errand_cap, w->errands, sizeof *w->errand));
+    assert_ok(
+        kf_grow(&w->errand, &w->errand_cap, w->errands, sizeof *w->errand));
     w->errand[w->errands++] = (errand){.task = 4711, .bytes = 8 << 20};
     assert_true(wants(c, 0, result, 8 << 20));
     assert_false(wants(c, 0, result, 9 << 20));
@@ -366,7 +370,7 @@ static void long_bodies_that_nobody_wants(void **state)
     free(c);
 }
 
-/* ---- blocks ---------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------- */
 
 /* Blocks are sent although there is always something else that arrives. */
 static void blocks_are_not_kept_back(void **state)

@@ -6,7 +6,7 @@
 
 #include <malloc.h>
 
-/* ---- memory --------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static atomic_size_t held, most;
 
@@ -21,14 +21,14 @@ static void *weigh(void *ud, void *p, size_t want)
     p = want ? aligned_alloc(64, (want + 63) / 64 * 64) : NULL;
     if (!p)
         return NULL;
-    now = atomic_fetch_add(&held, malloc_usable_size(p)) +
-          malloc_usable_size(p);
+    now =
+        atomic_fetch_add(&held, malloc_usable_size(p)) + malloc_usable_size(p);
     while (now > top && !atomic_compare_exchange_weak(&most, &top, now))
         ;
     return p;
 }
 
-/* ---- runs ----------------------------------------------------------------------- */
+/* ---- runs ---------------------------------------------------------------- */
 
 enum { HOSTILE = 2, ROUNDS = 60 };
 
@@ -61,8 +61,8 @@ static void run(uint64_t seed, tally *t)
     opt.late = 3;
     rig_inputs(&r, &kind);
     fleet_init(&f, NULL);
-    assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, kind.workers, NULL),
-                        &opt));
+    assert_ok(
+        kofn_open(&r.job, r.plan, fleet_port(&f, kind.workers, NULL), &opt));
     assert_ok(rig_place(&r));
     for (size_t i = 0; i < HOSTILE; i++) {
         h[i].r = kf_rng_stream(seed, KF_FOR_DATA, 31, (uint32_t)i);
@@ -128,8 +128,8 @@ static void anything_at_any_time(void **state)
                      atomic_load(&held) - before);
     }
     print_message("EVENTS %zu hostile packets in %zu rounds: %zu right, %zu "
-                  "errors; at most %zu KiB held\n", t.sent, t.rounds,
-                  t.right, t.errors,
+                  "errors; at most %zu KiB held\n",
+                  t.sent, t.rounds, t.right, t.errors,
                   atomic_load(&most) >> 10);
     assert_true(t.right >= t.rounds * 3 / 4);
     assert_true(atomic_load(&most) < (size_t)128 << 20);

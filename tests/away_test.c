@@ -15,33 +15,81 @@ static const trial trials[] = {
     {{.spec = "mds:k=3", .workers = 5, .m = 301, .n = 40, .p = 7}, 1e-12},
     {{.spec = "uncoded", .workers = 3, .m = 50, .n = 9, .p = 2}, 1e-14},
     {{.spec = "elastic:k=3", .workers = 5, .m = 301, .n = 40, .p = 3}, 1e-12},
-    {{.spec = "elastic:k=3,cut=columns", .workers = 5, .m = 61, .n = 100,
-      .p = 3}, 1e-12},
-    {{.spec = "elastic:k=3", .workers = 5, .m = 100, .n = 61, .p = 3,
-      .op = KOFN_LEFT}, 1e-12},
-    {{.spec = "mds:k=3", .workers = 5, .m = 300, .n = 40, .p = 2,
-      .dtype = KOFN_F32}, 1e-5},
-    {{.spec = "mds:k=3", .workers = 5, .m = 200, .n = 90, .p = 1,
-      .sparse = true}, 1e-12},
-    {{.spec = "elastic:k=3", .workers = 5, .m = 100, .n = 61, .p = 3,
-      .op = KOFN_LEFT, .sparse = true}, 1e-12},
-    {{.spec = "gpd:m=2,n=1,p=2", .workers = 12, .m = 61, .n = 50, .p = 7,
-      .op = KOFN_LEFT, .sparse = true}, 1e-9},
-    {{.spec = "pcr:r=3", .workers = 9, .m = 91, .n = 20, .p = 1,
-      .op = KOFN_GRAM, .sparse = true}, 1e-9},
-    {{.spec = "pcr:r=3,layout=paper", .workers = 9, .m = 91, .n = 20, .p = 1,
-      .op = KOFN_GRAM, .sparse = true}, 1e-9},
+    {{.spec = "elastic:k=3,cut=columns",
+      .workers = 5,
+      .m = 61,
+      .n = 100,
+      .p = 3},
+     1e-12},
+    {{.spec = "elastic:k=3",
+      .workers = 5,
+      .m = 100,
+      .n = 61,
+      .p = 3,
+      .op = KOFN_LEFT},
+     1e-12},
+    {{.spec = "mds:k=3",
+      .workers = 5,
+      .m = 300,
+      .n = 40,
+      .p = 2,
+      .dtype = KOFN_F32},
+     1e-5},
+    {{.spec = "mds:k=3",
+      .workers = 5,
+      .m = 200,
+      .n = 90,
+      .p = 1,
+      .sparse = true},
+     1e-12},
+    {{.spec = "elastic:k=3",
+      .workers = 5,
+      .m = 100,
+      .n = 61,
+      .p = 3,
+      .op = KOFN_LEFT,
+      .sparse = true},
+     1e-12},
+    {{.spec = "gpd:m=2,n=1,p=2",
+      .workers = 12,
+      .m = 61,
+      .n = 50,
+      .p = 7,
+      .op = KOFN_LEFT,
+      .sparse = true},
+     1e-9},
+    {{.spec = "pcr:r=3",
+      .workers = 9,
+      .m = 91,
+      .n = 20,
+      .p = 1,
+      .op = KOFN_GRAM,
+      .sparse = true},
+     1e-9},
+    {{.spec = "pcr:r=3,layout=paper",
+      .workers = 9,
+      .m = 91,
+      .n = 20,
+      .p = 1,
+      .op = KOFN_GRAM,
+      .sparse = true},
+     1e-9},
     {{.spec = "polynomial", .workers = 6, .m = 60, .n = 30, .p = 40}, 1e-10},
     {{.spec = "matdot", .workers = 6, .m = 60, .n = 30, .p = 40}, 1e-10},
     {{.spec = "gpd", .workers = 12, .m = 60, .n = 30, .p = 40}, 1e-9},
-    {{.spec = "pcr", .workers = 9, .m = 90, .n = 20, .p = 1,
-      .op = KOFN_GRAM}, 1e-9},
-    {{.spec = "gc", .workers = 6, .m = 90, .n = 20, .p = 1,
-      .op = KOFN_SUM}, 1e-10},
-    {{.spec = "cgc", .workers = 6, .m = 90, .n = 20, .p = 1,
-      .op = KOFN_SUM}, 1e-10},
-    {{.spec = "cgc:d=3,m=2", .workers = 6, .m = 9, .n = 30001, .p = 1,
-      .op = KOFN_SUM}, 1e-10},
+    {{.spec = "pcr", .workers = 9, .m = 90, .n = 20, .p = 1, .op = KOFN_GRAM},
+     1e-9},
+    {{.spec = "gc", .workers = 6, .m = 90, .n = 20, .p = 1, .op = KOFN_SUM},
+     1e-10},
+    {{.spec = "cgc", .workers = 6, .m = 90, .n = 20, .p = 1, .op = KOFN_SUM},
+     1e-10},
+    {{.spec = "cgc:d=3,m=2",
+      .workers = 6,
+      .m = 9,
+      .n = 30001,
+      .p = 1,
+      .op = KOFN_SUM},
+     1e-10},
 };
 #define TRIALS (sizeof trials / sizeof *trials)
 
@@ -52,8 +100,8 @@ static void open_away(rig *r, fleet *f, const rig_kind *k,
     fleet_init(f, faults);
     f->serve.f = rig_part;
     f->serve.ctx = r;
-    assert_ok(kofn_open(&r->job, r->plan, fleet_port(f, k->workers, o),
-                        k->opt));
+    assert_ok(
+        kofn_open(&r->job, r->plan, fleet_port(f, k->workers, o), k->opt));
     assert_ok(rig_place(r));
 }
 
@@ -67,7 +115,8 @@ static void run_away(const trial *t, const loop_faults *faults)
         rig_next(&r, 11 + round);
         assert_ok(rig_round(&r, NULL));
         if (!(rig_error(&r) <= t->most))
-            fail_msg("%s, trial %d, round %d: error %g", t->kind.spec, (int)(t - trials), (int)round, rig_error(&r));
+            fail_msg("%s, trial %d, round %d: error %g", t->kind.spec,
+                     (int)(t - trials), (int)round, rig_error(&r));
     }
     kofn_close(r.job);
     r.job = NULL;
@@ -106,7 +155,7 @@ static void narrow_pipes(void **state)
         run_away(&trials[i], &narrow);
 }
 
-/* ---- faults -------------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------- */
 
 /* Whatever happens on the way, a round ends with the right answer or with an
  * error that says that too few are left. */
@@ -165,7 +214,7 @@ static void faults_on_the_way(void **state)
     assert_true(failed <= rounds / 10);
 }
 
-/* ---- blocks from a file of the worker's own --------------------------------------- */
+/* ---- blocks from a file of the worker's own ------------------------------ */
 
 typedef struct disk {
     const kofn_matrix *A;
@@ -209,8 +258,8 @@ static size_t pieces_with(const trial *t, disk *d, const rig *has)
     f.disk = d;
     f.serve.operand = from_disk;
     f.serve.operand_done = disk_done;
-    assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, t->kind.workers, &o),
-                        NULL));
+    assert_ok(
+        kofn_open(&r.job, r.plan, fleet_port(&f, t->kind.workers, &o), NULL));
     assert_ok(rig_place(&r));
     assert_ok(rig_round(&r, NULL));
     if (!(rig_error(&r) <= t->most))
@@ -225,8 +274,8 @@ static size_t pieces_with(const trial *t, disk *d, const rig *has)
 static void change_one(rig *r, uint64_t seed)
 {
     kf_rng g = kf_rng_stream(seed, KF_FOR_DATA, 3, 0);
-    size_t n = r->sparse.ptr ? r->sparse.ptr[r->sparse.rows]
-                             : r->A.rows * r->A.cols;
+    size_t n =
+        r->sparse.ptr ? r->sparse.ptr[r->sparse.rows] : r->A.rows * r->A.cols;
     size_t i = (size_t)kf_rng_below(&g, n);
 
     if (r->sparse.ptr)
@@ -264,7 +313,7 @@ static void files_of_workers(void **state)
     }
 }
 
-/* ---- sums over rows ---------------------------------------------------------------- */
+/* ---- sums over rows ------------------------------------------------------ */
 
 typedef struct points {
     kofn_matrix X, y;
@@ -275,8 +324,12 @@ static points make_points(kofn_loss loss)
 {
     points p = {random_matrix(157, 11, KOFN_F64, 3),
                 random_matrix(157, 1, KOFN_F64, 4),
-                {.size = sizeof p.opt, .loss = loss, .step = 0.02,
-                 .ridge = 0.01, .max_iterations = 12, .tolerance = 1e-14}};
+                {.size = sizeof p.opt,
+                 .loss = loss,
+                 .step = 0.02,
+                 .ridge = 0.01,
+                 .max_iterations = 12,
+                 .tolerance = 1e-14}};
     double *y = p.y.data;
 
     for (size_t i = 0; i < p.y.rows && loss != KOFN_LOSS_SQUARES; i++)
@@ -328,9 +381,10 @@ static double *descend_plainly(const points *p)
             g[j] = p->opt.ridge * w[j];
         for (size_t i = 0; i < m; i++) {
             double u = cblas_ddot((int)n, X + i * n, 1, w, 1);
-            double mean = p->opt.loss == KOFN_LOSS_SQUARES    ? u
-                          : p->opt.loss == KOFN_LOSS_LOGISTIC ? 1 / (1 + exp(-u))
-                                                              : exp(u);
+            double mean = p->opt.loss == KOFN_LOSS_SQUARES ? u
+                          : p->opt.loss == KOFN_LOSS_LOGISTIC
+                              ? 1 / (1 + exp(-u))
+                              : exp(u);
 
             cblas_daxpy((int)n, (mean - y[i]) / (double)m, X + i * n, 1, g, 1);
         }
@@ -351,7 +405,8 @@ static double distance(const double *a, const double *b, size_t n)
 
 static void gradients_by_name(void **state)
 {
-    static const char *const specs[] = {"gc:d=3", "gc:d=4,construction=fractional",
+    static const char *const specs[] = {"gc:d=3",
+                                        "gc:d=4,construction=fractional",
                                         "cgc:d=3", "agc", "distr-bgd:wait=12"};
     const loop_faults fetching = {.fetching = true}, narrow = {.room = 1000};
 
@@ -422,12 +477,12 @@ static void rows_from_files(void **state)
     points_free(&p);
 }
 
-/* ---- a block that is half there ---------------------------------------------------- */
+/* ---- a block that is half there ------------------------------------------ */
 
 static void only_the_rest_is_sent(void **state)
 {
-    const rig_kind kind = {.spec = "uncoded", .workers = 1, .m = 4000,
-                           .n = 640, .p = 1};
+    const rig_kind kind = {
+        .spec = "uncoded", .workers = 1, .m = 4000, .n = 640, .p = 1};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = kind;
     fleet f;
@@ -453,7 +508,7 @@ static void only_the_rest_is_sent(void **state)
     fleet_down(&f);
 }
 
-/* ---- who never stores ----------------------------------------------------------------- */
+/* ---- who never stores ---------------------------------------------------- */
 
 /* Somebody who says hello and then nothing. */
 static kofn_transport *mute_worker(fleet *f)
@@ -475,8 +530,8 @@ static kofn_transport *mute_worker(fleet *f)
 static void a_joiner_that_never_stores(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
-    rig_kind k = {.spec = "mds:k=2", .workers = 3, .m = 60, .n = 8, .p = 1,
-                  .opt = &o};
+    rig_kind k = {
+        .spec = "mds:k=2", .workers = 3, .m = 60, .n = 8, .p = 1, .opt = &o};
     kofn_transport *spoke;
     kofn_report rep;
     fleet f;
@@ -504,7 +559,7 @@ static void a_joiner_that_never_stores(void **state)
     fleet_down(&f);
 }
 
-/* ---- another version ------------------------------------------------------------------ */
+/* ---- another version ----------------------------------------------------- */
 
 /* Such a head as kofn `version` might send. */
 static size_t foreign_head(unsigned char *head, unsigned version, kf_wire type)
@@ -561,8 +616,9 @@ static void a_worker_of_another_version(void **state)
     assert_ok(spoke->send(spoke, k.peer, head,
                           foreign_head(head, 1, KF_WIRE_HELLO), NULL, 0, false,
                           NULL, NULL));
-    assert_int_equal(port->wait(port, port->now(port) + KOFN_SECOND / 20,
-                                KOFN_NEVER, &m), KOFN_AGAIN);
+    assert_int_equal(
+        port->wait(port, port->now(port) + KOFN_SECOND / 20, KOFN_NEVER, &m),
+        KOFN_AGAIN);
     names_both(told, 1);
     assert_ok(spoke->wait(spoke, KOFN_SECOND, &k));
     assert_ok(kf_head_read(&h, k.head, k.head_bytes));

@@ -27,25 +27,54 @@ static const rig_kind kinds[] = {
     {.spec = "replication", .workers = 6, .m = 90, .n = 20, .p = 2},
     {.spec = "elastic:k=3", .workers = 6, .m = 301, .n = 40, .p = 3},
     {.spec = "elastic:k=2,groups=2", .workers = 8, .m = 301, .n = 40, .p = 1},
-    {.spec = "elastic:k=3,cut=columns", .workers = 6, .m = 61, .n = 100, .p = 3},
-    {.spec = "elastic:k=3", .workers = 6, .m = 100, .n = 61, .p = 3,
+    {.spec = "elastic:k=3,cut=columns",
+     .workers = 6,
+     .m = 61,
+     .n = 100,
+     .p = 3},
+    {.spec = "elastic:k=3",
+     .workers = 6,
+     .m = 100,
+     .n = 61,
+     .p = 3,
      .op = KOFN_LEFT},
-    {.spec = "mds:k=3", .workers = 6, .m = 300, .n = 40, .p = 2,
+    {.spec = "mds:k=3",
+     .workers = 6,
+     .m = 300,
+     .n = 40,
+     .p = 2,
      .dtype = KOFN_F32},
-    {.spec = "mds:k=3", .workers = 6, .m = 200, .n = 90, .p = 1,
+    {.spec = "mds:k=3",
+     .workers = 6,
+     .m = 200,
+     .n = 90,
+     .p = 1,
      .sparse = true},
-    {.spec = "elastic:k=3", .workers = 6, .m = 100, .n = 61, .p = 3,
-     .op = KOFN_LEFT, .sparse = true},
-    {.spec = "pcr:r=4", .workers = 8, .m = 90, .n = 20, .p = 1,
-     .op = KOFN_GRAM, .sparse = true},
+    {.spec = "elastic:k=3",
+     .workers = 6,
+     .m = 100,
+     .n = 61,
+     .p = 3,
+     .op = KOFN_LEFT,
+     .sparse = true},
+    {.spec = "pcr:r=4",
+     .workers = 8,
+     .m = 90,
+     .n = 20,
+     .p = 1,
+     .op = KOFN_GRAM,
+     .sparse = true},
     {.spec = "polynomial:m=2,p=2", .workers = 7, .m = 60, .n = 30, .p = 40},
     {.spec = "matdot:n=2", .workers = 6, .m = 60, .n = 30, .p = 40},
     {.spec = "gpd:m=2,n=2,p=1", .workers = 10, .m = 60, .n = 30, .p = 40},
-    {.spec = "pcr:r=4", .workers = 8, .m = 90, .n = 20, .p = 1,
+    {.spec = "pcr:r=4",
+     .workers = 8,
+     .m = 90,
+     .n = 20,
+     .p = 1,
      .op = KOFN_GRAM},
     {.spec = "gc:d=3", .workers = 7, .m = 90, .n = 20, .p = 1, .op = KOFN_SUM},
-    {.spec = "cgc:d=3", .workers = 6, .m = 90, .n = 20, .p = 1,
-     .op = KOFN_SUM},
+    {.spec = "cgc:d=3", .workers = 6, .m = 90, .n = 20, .p = 1, .op = KOFN_SUM},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -58,7 +87,7 @@ static const rig_kind kinds[] = {
 
 static char folder[] = "/tmp/kofn-campaign-XXXXXX";
 
-/* ---- memory ------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static atomic_size_t held; /* bytes, by the library */
 
@@ -74,7 +103,7 @@ static void *weigh(void *ud, void *p, size_t want)
     return p;
 }
 
-/* ---- a run ---------------------------------------------------------------------- */
+/* ---- a run --------------------------------------------------------------- */
 
 typedef struct hand {
     pid_t pid;
@@ -90,16 +119,16 @@ typedef struct run {
     hand hand[MOST];
     size_t hands, events, needed;
     char address[108];
-    bool quiet; /* nothing more happens */
+    bool quiet;     /* nothing more happens */
     kofn_time deaf; /* only the port notices silence, of so long; 0: both do */
     kofn_options opt;
     kofn_happening happen[4];
-    kofn_time until; /* nothing else happens before */
+    kofn_time until;             /* nothing else happens before */
     bool (*more)(struct run *r); /* further faults, or NULL ... */
-    void (*tend)(bool all); /* ... and what ends them in time */
-    pid_t other_net; /* where every other worker lives; 0: none */
-    kofn_time longest; /* round */
-    size_t left; /* of what may happen in this round */
+    void (*tend)(bool all);      /* ... and what ends them in time */
+    pid_t other_net;             /* where every other worker lives; 0: none */
+    kofn_time longest;           /* round */
+    size_t left;                 /* of what may happen in this round */
 } run;
 
 static int start(void *ud)
@@ -192,9 +221,9 @@ static void happen(run *r)
     case 1:
         if (!spare || !h)
             return;
-        h->stopped = kf_clock() +
-                     8 * MILLI * (kofn_time)(kf_rng_below(&r->r, 9) *
-                                              kf_rng_below(&r->r, 9));
+        h->stopped = kf_clock() + 8 * MILLI *
+                                      (kofn_time)(kf_rng_below(&r->r, 9) *
+                                                  kf_rng_below(&r->r, 9));
         yard_signal(h->pid, SIGSTOP);
         break;
     case 2:
@@ -297,9 +326,9 @@ static void check(const run *r, const kofn_report *rep)
 
     room = fmax(room, 4 * rep->predicted);
     if (!(rig_error(&r->x) <= room))
-        fail_msg("run %d (%s): error %g, predicted %g, floor %g",
-                 (int)r->seed, kinds[r->seed % KINDS].spec, rig_error(&r->x),
-                 rep->predicted, rep->floor);
+        fail_msg("run %d (%s): error %g, predicted %g, floor %g", (int)r->seed,
+                 kinds[r->seed % KINDS].spec, rig_error(&r->x), rep->predicted,
+                 rep->floor);
 }
 
 /* One round, while things happen. */
@@ -404,7 +433,7 @@ static void anything_happens(void **state)
     tell(&t);
 }
 
-/* ---- memory, and many --------------------------------------------------------------- */
+/* ---- memory, and many ---------------------------------------------------- */
 
 static size_t resident(void)
 {
@@ -421,8 +450,8 @@ static size_t resident(void)
  * worker that is gone: its number. */
 static void memory_stays(void **state)
 {
-    const rig_kind k = {.spec = "mds:k=2", .workers = 4, .m = 4000, .n = 16,
-                        .p = 16};
+    const rig_kind k = {
+        .spec = "mds:k=2", .workers = 4, .m = 4000, .n = 16, .p = 16};
     const size_t lives = often(30);
     size_t first = SIZE_MAX, last = SIZE_MAX, all = 0;
     run *r = calloc(1, sizeof *r);
@@ -469,8 +498,8 @@ static void memory_stays(void **state)
 static void two_hundred_and_fifty_six(void **state)
 {
     const size_t workers = 256 / SLOWED, change = 20 / SLOWED;
-    const rig_kind k = {.spec = "mds:k=50", .workers = workers,
-                        .m = 640, .n = 8, .p = 1};
+    const rig_kind k = {
+        .spec = "mds:k=50", .workers = workers, .m = 640, .n = 8, .p = 1};
     run *r = calloc(1, sizeof *r);
 
     (void)state;
@@ -483,7 +512,8 @@ static void two_hundred_and_fifty_six(void **state)
     r->life.kind = k;
     r->life.kind.spec = NULL;
     r->life.patience = 5 * KOFN_SECOND;
-    r->life.silence = 10 * KOFN_SECOND; /* so many do not all have a turn soon */
+    r->life.silence =
+        10 * KOFN_SECOND; /* so many do not all have a turn soon */
     snprintf(r->address, sizeof r->address, "ipc://%s/many", folder);
     open_run(r, r->address, workers);
     for (size_t i = 0; i < 3; i++) {
@@ -501,15 +531,15 @@ static void two_hundred_and_fifty_six(void **state)
     yard_end(20 * KOFN_SECOND * SLACK);
 }
 
-/* ---- back-pressure ------------------------------------------------------------------ */
+/* ---- back-pressure ------------------------------------------------------- */
 
 /* A stopped worker whose transport notices nothing: its pipe is full of large
  * inputs, and what it is to get waits with the coordinator, but not for ever,
  * nor the inputs of rounds that are over. */
 static void full_pipes(void **state)
 {
-    const rig_kind k = {.spec = "mds:k=2", .workers = 3, .m = 2, .n = 100000,
-                        .p = 5};
+    const rig_kind k = {
+        .spec = "mds:k=2", .workers = 3, .m = 2, .n = 100000, .p = 5};
     kofn_time began;
     kofn_report rep;
     run *r = calloc(1, sizeof *r);
@@ -540,9 +570,10 @@ static void full_pipes(void **state)
             fail_msg("a full pipe is not noticed in %zu rounds", played);
     }
     assert_at_most(rig_error(&r->x), 1e-12);
-    print_message("noticed after %.1f s and %zu rounds; %.1f inputs were held\n",
-                  (double)(kf_clock() - began) * 1e-9, played,
-                  (double)(most - before) / 4e6);
+    print_message(
+        "noticed after %.1f s and %zu rounds; %.1f inputs were held\n",
+        (double)(kf_clock() - began) * 1e-9, played,
+        (double)(most - before) / 4e6);
     /* what the pipe takes, and little more, however many rounds there were */
     assert_at_most((double)(most - before), 20 * 4e6);
     finish(r);
@@ -551,7 +582,7 @@ static void full_pipes(void **state)
     yard_end(20 * KOFN_SECOND * SLACK);
 }
 
-/* ---- networks of their own -------------------------------------------------------- */
+/* ---- networks of their own ----------------------------------------------- */
 
 /* The coordinator has a network of its own, too, so that nothing of this meets
  * anybody else, and all of it is gone with the last process. */
@@ -596,7 +627,8 @@ static bool cable(long i)
     }
     snprintf(command, sizeof command,
              "nsenter -t %ld -n sh -c 'ip addr add 10.77.%ld.2/24 dev eth0 && "
-             "ip link set eth0 up' >/dev/null 2>&1", (long)house, i);
+             "ip link set eth0 up' >/dev/null 2>&1",
+             (long)house, i);
     return run_ip("link add cable%ld type veth peer name eth0 netns %ld", i,
                   house) &&
            run_ip("addr add 10.77.%ld.1/24 dev cable%ld", i, i) &&
@@ -607,8 +639,8 @@ static bool nets_up(void)
 {
     net.home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     return net.home >= 0 && net_name("/proc/self/ns/net", net.home_name) &&
-           unshare(CLONE_NEWNET) == 0 &&
-           run_ip("link set lo up", 0, 0) && cable(0) && cable(1);
+           unshare(CLONE_NEWNET) == 0 && run_ip("link set lo up", 0, 0) &&
+           cable(0) && cable(1);
 }
 
 static void nets_down(void)
@@ -628,7 +660,8 @@ static bool cut_cable(run *r)
 
     if (net.cut[i] || !run_ip("link set cable%ld down", i, 0))
         return false;
-    net.cut[i] = kf_clock() + 2 * SILENCE * (kofn_time)kf_rng_below(&r->r, 10) / 10;
+    net.cut[i] =
+        kf_clock() + 2 * SILENCE * (kofn_time)kf_rng_below(&r->r, 10) / 10;
     return true;
 }
 

@@ -52,8 +52,8 @@ static void scales(fleet *f, const kf_resident *r, const kf_messages *m)
 
     if (is_left(f->k)) {
         assert_ok(kf_scales_of_part_rows(part, parts, rows, part->rows));
-        assert_ok(kf_scales_of_columns(r->parts.part, r->parts.count, 1,
-                                       cols, r->parts.cols));
+        assert_ok(kf_scales_of_columns(r->parts.part, r->parts.count, 1, cols,
+                                       r->parts.cols));
     } else {
         assert_ok(kf_scales_of_rows(r, 0, rows));
         assert_ok(kf_scales_of_columns(part, parts, 1, cols, part->cols));
@@ -202,8 +202,8 @@ static verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
     c.promised = n - kf_min(n, f->enough + 1);
     assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
     assert_ok(kf_parity(f->code, seat, n, &H, &c.q));
-    assert_ok(kf_hidden_of(f->code, d, H, c.q, kf_check_few(&c, n, 0),
-                           &c.hidden));
+    assert_ok(
+        kf_hidden_of(f->code, d, H, c.q, kf_check_few(&c, n, 0), &c.hidden));
     for (size_t i = 0; i < n; i++)
         source[i] = (kf_source){&f->sent[seat[i]], 0, f->plan->span};
     c.decoder = d;
@@ -247,8 +247,8 @@ static double off(const fleet *f, const double *x)
             double d = fabs(x[i * cols + j] - f->want[i * cols + j]);
 
             if (!(d <= 0))
-                top = fmax(top, d / scale(f, i % f->plan->span * each +
-                                                 j % each));
+                top = fmax(top,
+                           d / scale(f, i % f->plan->span * each + j % each));
         }
     return top;
 }
@@ -279,8 +279,8 @@ static double decode_rest(fleet *f, const verdict *v)
     error = relative_error(x, f->want, f->out.rows * f->out.cols);
     predicted = d->predicted;
     if (off(f, x) > v->floor + predicted)
-        fail_msg("%s: the output is off by %g, the floor is %g",
-                 f->plan->spec, off(f, x), v->floor);
+        fail_msg("%s: the output is off by %g, the floor is %g", f->plan->spec,
+                 off(f, x), v->floor);
     kf_free(x);
     kf_decoder_free(d);
     return error / predicted;
@@ -325,17 +325,17 @@ static void spoil(fleet *f, size_t seat, way w, kf_rng *r)
     size_t bytes = kf_dtype_size(f->k->dtype), e = kf_rng_below(r, f->entries);
     kofn_matrix *to = &f->sent[seat];
     double least = wide ? -6 : -4;
-    double size = weight(f, seat) * pow(10, -2 * least * kf_rng_uniform(r) +
-                                                least) /
+    double size = weight(f, seat) *
+                  pow(10, -2 * least * kf_rng_uniform(r) + least) /
                   sqrt((double)(is_left(f->k) ? f->k->m : f->k->n));
 
     if (w == DENSE)
         for (size_t i = 0; i < f->entries; i++)
             put(to, i, get(to, i) + size * scale(f, i) * kf_rng_normal(r));
     else if (w == ENTRY)
-        put(to, e, get(to, e) + (kf_rng_below(r, 2) ? size : -size) *
-                                    scale(f, e) * sqrt((double)f->entries) *
-                                    (wide ? 1 : 10));
+        put(to, e,
+            get(to, e) + (kf_rng_below(r, 2) ? size : -size) * scale(f, e) *
+                             sqrt((double)f->entries) * (wide ? 1 : 10));
     else if (w == FLIP)
         ((unsigned char *)to->data)[e * bytes + kf_rng_below(r, bytes)] ^=
             (unsigned char)(1u << kf_rng_below(r, 8));
@@ -403,8 +403,8 @@ static void whole_way(void **state)
         most = f.seats - f.enough - 1;
         for (size_t t = 0; t <= most; t++)
             for (size_t n = 0; n < often(2 * WAYS); n++) {
-                kf_rng r = kf_rng_stream(i, KF_FOR_SAMPLE, (uint32_t)t,
-                                         (uint32_t)n);
+                kf_rng r =
+                    kf_rng_stream(i, KF_FOR_SAMPLE, (uint32_t)t, (uint32_t)n);
                 way w = (way)(n % WAYS);
                 bool liar[MOST_SEATS];
                 verdict v;
@@ -498,8 +498,8 @@ static void single_precision(void **state)
         fleet_down(&f);
     }
     print_message("    error at most %.2f of predicted, floor %.1e; of flipped "
-                  "bits %zu of %zu, beyond half %zu of %zu\n", worst, floor,
-                  found, flips, sorted, beyond);
+                  "bits %zu of %zu, beyond half %zu of %zu\n",
+                  worst, floor, found, flips, sorted, beyond);
     assert_at_most(worst, 1);
     assert_true((double)found >= 0.9 * (double)flips);
 }
@@ -512,8 +512,10 @@ static void any_strips(void **state)
     (void)state;
     for (uint32_t n = 0; n < often(200); n++) {
         kf_rng r = kf_rng_stream(3, KF_FOR_SAMPLE, n, 0);
-        kind k = {"mds:k=4", 9, KOFN_MATMUL, 16 * (1 + kf_rng_below(&r, 60)),
-                  20, 1 + kf_rng_below(&r, 70), KOFN_F64, false};
+        kind k = {"mds:k=4",   9,
+                  KOFN_MATMUL, 16 * (1 + kf_rng_below(&r, 60)),
+                  20,          1 + kf_rng_below(&r, 70),
+                  KOFN_F64,    false};
         size_t seats = 0, lo, hi, strip, col;
         uint32_t seat[MOST_SEATS], who;
         kofn_matrix *to;
@@ -563,7 +565,8 @@ static void nothing_cancels(void **state)
     fleet_up(&f, &k);
     for (uint32_t n = 0; n < often(400); n++) {
         kf_rng r = kf_rng_stream(4, KF_FOR_SAMPLE, n, 0);
-        size_t e = kf_rng_below(&r, 256), step = kf_rng_below(&r, 2) ? 256 : 2048;
+        size_t e = kf_rng_below(&r, 256),
+               step = kf_rng_below(&r, 2) ? 256 : 2048;
         double x = 1e-3;
         verdict v;
 
@@ -635,10 +638,16 @@ static void memory_runs_out(void **state)
         long before = allocated();
         double *H;
 
-        c = (kf_check){.plan = f.plan, .code = f.code, .decoder = d,
-                       .source = source, .hi = f.plan->span, .most = 4,
-                       .liars = 2, .promised = 4,
-                       .row = f.row, .col = f.col};
+        c = (kf_check){.plan = f.plan,
+                       .code = f.code,
+                       .decoder = d,
+                       .source = source,
+                       .hi = f.plan->span,
+                       .most = 4,
+                       .liars = 2,
+                       .promised = 4,
+                       .row = f.row,
+                       .col = f.col};
         fail_allocation(n);
         st = kf_parity(f.code, seat, 9, &H, &c.q);
         c.H = H;
@@ -657,32 +666,59 @@ static void memory_runs_out(void **state)
 /* ---- honest results are believed ----------------------------------------- */
 
 typedef enum texture {
-    NORMAL, POSITIVE, TENTHS, NEARLY_EQUAL, CANCELLING, ZERO_ROWS, LADDER,
-    TINY, HUGE_NUMBERS, SPIKES, ALTERNATING, TEXTURES
+    NORMAL,
+    POSITIVE,
+    TENTHS,
+    NEARLY_EQUAL,
+    CANCELLING,
+    ZERO_ROWS,
+    LADDER,
+    TINY,
+    HUGE_NUMBERS,
+    SPIKES,
+    ALTERNATING,
+    TEXTURES
 } texture;
 
-static const char *const texture_names[] = {
-    "normal", "positive", "all equal", "nearly equal", "cancelling",
-    "zero rows and columns", "rows of all sizes", "tiny", "huge", "spikes",
-    "alternating"};
+static const char *const texture_names[] = {"normal",
+                                            "positive",
+                                            "all equal",
+                                            "nearly equal",
+                                            "cancelling",
+                                            "zero rows and columns",
+                                            "rows of all sizes",
+                                            "tiny",
+                                            "huge",
+                                            "spikes",
+                                            "alternating"};
 
 static double entry_of(texture x, size_t i, size_t j, bool wide, kf_rng *r)
 {
     double decades = wide ? 100 : 12;
 
     switch (x) {
-    case POSITIVE: return kf_rng_uniform(r);
-    case TENTHS: return wide ? 0.1 : 0.7;
-    case NEARLY_EQUAL: return 1 + 1e-3 * kf_rng_uniform(r);
-    case CANCELLING: return (j % 2 ? -1 : 1) * (1 + 1e-6 * kf_rng_normal(r));
-    case ZERO_ROWS: return i % 3 && j % 5 ? kf_rng_normal(r) : 0;
+    case POSITIVE:
+        return kf_rng_uniform(r);
+    case TENTHS:
+        return wide ? 0.1 : 0.7;
+    case NEARLY_EQUAL:
+        return 1 + 1e-3 * kf_rng_uniform(r);
+    case CANCELLING:
+        return (j % 2 ? -1 : 1) * (1 + 1e-6 * kf_rng_normal(r));
+    case ZERO_ROWS:
+        return i % 3 && j % 5 ? kf_rng_normal(r) : 0;
     case LADDER:
         return kf_rng_normal(r) * pow(10, decades * ((double)(i % 7) / 3 - 1));
-    case TINY: return kf_rng_normal(r) * (wide ? 1e-155 : 1e-21);
-    case HUGE_NUMBERS: return kf_rng_normal(r) * (wide ? 1e150 : 1e17);
-    case SPIKES: return kf_rng_below(r, 50) ? 1e-6 : kf_rng_normal(r);
-    case ALTERNATING: return (i + j) % 2 ? 0.3 : -0.3;
-    default: return kf_rng_normal(r);
+    case TINY:
+        return kf_rng_normal(r) * (wide ? 1e-155 : 1e-21);
+    case HUGE_NUMBERS:
+        return kf_rng_normal(r) * (wide ? 1e150 : 1e17);
+    case SPIKES:
+        return kf_rng_below(r, 50) ? 1e-6 : kf_rng_normal(r);
+    case ALTERNATING:
+        return (i + j) % 2 ? 0.3 : -0.3;
+    default:
+        return kf_rng_normal(r);
     }
 }
 
@@ -743,7 +779,8 @@ static void the_honest_are_believed(void **state)
         fleet_down(&f);
     }
     print_message("    %zu honest cells; the floor is at most %.1e, in single "
-                  "precision %.1e\n", cells, floor64, floor32);
+                  "precision %.1e\n",
+                  cells, floor64, floor32);
     assert_at_most(floor64, 1e-8);
     assert_at_most(floor32, 1);
 }

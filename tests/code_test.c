@@ -84,8 +84,8 @@ static double *inverse(const double *G, size_t n, double *cond)
     double *W = numbers(n * n);
 
     memcpy(W, G, n * n * sizeof *W);
-    assert_int_equal(LAPACKE_dgetrf(LAPACK_ROW_MAJOR, size, size, W, size,
-                                    pivot), 0);
+    assert_int_equal(
+        LAPACKE_dgetrf(LAPACK_ROW_MAJOR, size, size, W, size, pivot), 0);
     assert_int_equal(LAPACKE_dgetri(LAPACK_ROW_MAJOR, size, W, size, pivot), 0);
     kf_free(pivot);
     *cond = frobenius(G, n * n) * frobenius(W, n * n);
@@ -150,8 +150,7 @@ static int plain_result(const double *G, size_t results, size_t wants, size_t w)
 static void copies_what_is_plain(const double *G, const kf_decoder *d)
 {
     for (size_t w = 0; w < d->wants; w++)
-        assert_int_equal(d->copy[w],
-                         plain_result(G, d->results, d->wants, w));
+        assert_int_equal(d->copy[w], plain_result(G, d->results, d->wants, w));
 }
 
 static void check_exact_set(rig *r, const uint32_t *set, size_t count)
@@ -176,11 +175,11 @@ static void check_exact_set(rig *r, const uint32_t *set, size_t count)
     kf_free(W);
 }
 
-static const char *const bases[] = {
-    "quaternion", "harmonic",  "haar",   "gauss_sys",  "gauss",
-    "chebyshev",  "monomial", "cauchy", "vandermonde"};
-static const size_t shapes[][2] = {{6, 3}, {6, 1}, {5, 5}, {8, 5}, {9, 4},
-                                   {7, 6}};
+static const char *const bases[] = {"quaternion", "harmonic", "haar",
+                                    "gauss_sys",  "gauss",    "chebyshev",
+                                    "monomial",   "cauchy",   "vandermonde"};
+static const size_t shapes[][2] = {{6, 3}, {6, 1}, {5, 5},
+                                   {8, 5}, {9, 4}, {7, 6}};
 
 /* All sets of `count` survivors. */
 static void for_sets(const char *spec, size_t n, size_t count,
@@ -240,7 +239,8 @@ static double *least_squares_decoder(const rig *r, const kf_decoder *d,
     if (cols)
         assert_int_equal(LAPACKE_dgels(LAPACK_ROW_MAJOR, 'N', (lapack_int)rows,
                                        (lapack_int)cols, (lapack_int)m, P,
-                                       (lapack_int)n, B, (lapack_int)m), 0);
+                                       (lapack_int)n, B, (lapack_int)m),
+                         0);
     for (size_t j = 0, c = 0; j < n; j++)
         if (d->copy[j] >= 0)
             F[j * m + (size_t)d->copy[j]] = 1;
@@ -333,8 +333,8 @@ static void partial_decoders(void **state)
 
                 while (at < n && set[at] != w / 4)
                     at++;
-                assert_int_equal(d->copy[w], at < n ? (int)(at * 4 + w % 4)
-                                                    : KF_LOST);
+                assert_int_equal(d->copy[w],
+                                 at < n ? (int)(at * 4 + w % 4) : KF_LOST);
                 plain += at < n;
             }
             assert_at_most(fabs(d->noise - sqrt((double)plain / 20)), 4 * U);

@@ -97,9 +97,8 @@ static void open_rows_do_not_depend_on_n(void **state)
 
 static void systematic_rows_are_units(void **state)
 {
-    static const kofn_basis plain[] = {
-        KOFN_BASIS_QUATERNION, KOFN_BASIS_HAAR, KOFN_BASIS_GAUSS_SYS,
-        KOFN_BASIS_CAUCHY};
+    static const kofn_basis plain[] = {KOFN_BASIS_QUATERNION, KOFN_BASIS_HAAR,
+                                       KOFN_BASIS_GAUSS_SYS, KOFN_BASIS_CAUCHY};
 
     (void)state;
     for (size_t b = 0; b < 4; b++)
@@ -152,8 +151,8 @@ static void harmonic_frame_is_tight(void **state)
 
 static void haar_slice_is_orthonormal(void **state)
 {
-    static const size_t shapes[][2] = {{6, 5}, {9, 5}, {20, 18}, {40, 8},
-                                       {64, 32}, {30, 29}};
+    static const size_t shapes[][2] = {{6, 5},  {9, 5},   {20, 18},
+                                       {40, 8}, {64, 32}, {30, 29}};
 
     (void)state;
     for (size_t c = 0; c < 6; c++) {
@@ -178,10 +177,9 @@ static void haar_slice_is_orthonormal(void **state)
 /* facts nodes.perm: the rank of the node of each seat among cheb(M). */
 static void chebyshev_points_are_spread(void **state)
 {
-    static const size_t perm[3][12] = {
-        {0, 4, 2, 5, 3, 1},
-        {0, 5, 2, 7, 4, 1, 6, 3},
-        {0, 7, 3, 10, 5, 1, 8, 4, 11, 6, 2, 9}};
+    static const size_t perm[3][12] = {{0, 4, 2, 5, 3, 1},
+                                       {0, 5, 2, 7, 4, 1, 6, 3},
+                                       {0, 7, 3, 10, 5, 1, 8, 4, 11, 6, 2, 9}};
     static const size_t M[3] = {6, 8, 12};
     const double pi = acos(-1);
 
@@ -253,8 +251,8 @@ static void turns(void **state)
  * beyond the first n mixes all. */
 static void light_rows_have_their_support(void **state)
 {
-    static const size_t shapes[][3] = {{6, 4, 2}, {20, 16, 4}, {40, 30, 9},
-                                       {12, 9, 9}, {7, 7, 1}};
+    static const size_t shapes[][3] = {
+        {6, 4, 2}, {20, 16, 4}, {40, 30, 9}, {12, 9, 9}, {7, 7, 1}};
 
     (void)state;
     for (size_t c = 0; c < 5; c++)

@@ -49,7 +49,7 @@ static void set_element(void *p, size_t t, kofn_dtype dtype, double x)
         memcpy((char *)p + t * sizeof narrow, &narrow, sizeof narrow);
 }
 
-/* ---- problems ----------------------------------------------------------- */
+/* ---- problems ------------------------------------------------------------ */
 
 typedef struct problem {
     size_t m, k, ldd, len, size;
@@ -187,7 +187,7 @@ static void for_each_level(void (*f)(kofn_dtype dtype))
     }
 }
 
-/* ---- numbers ------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------- */
 
 static void every_length(void **state)
 {
@@ -327,7 +327,7 @@ static void around_the_cache(void **state)
     for_each_level(far);
 }
 
-/* ---- what is touched ---------------------------------------------------- */
+/* ---- what is touched ----------------------------------------------------- */
 
 static size_t page(void)
 {
@@ -453,7 +453,7 @@ static void infinities_and_nan_go_through(void **state)
     for_each_level(check_special);
 }
 
-/* ---- the call ----------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------ */
 
 static void nothing_to_do(void **state)
 {
@@ -559,7 +559,7 @@ static void many_overlaps(void **state)
     kf_free(D);
 }
 
-/* ---- levels and threads ------------------------------------------------- */
+/* ---- levels and threads -------------------------------------------------- */
 
 /* A process that has used no level yet takes the best up to levels[l]. */
 static bool starts_with(const char *variable, size_t l)

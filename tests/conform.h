@@ -72,10 +72,10 @@ typedef struct conform_end {
     kofn_peer of[CONFORM_ENDS]; /* the living peer that is this end */
     bool known[CONFORM_ENDS], lost[CONFORM_ENDS];
     uint32_t sent[CONFORM_ENDS];
-    uint64_t got[CONFORM_ENDS]; /* set of the numbers that came in this law */
-    uint32_t next[CONFORM_ENDS];        /* not urgent: due next            */
+    uint64_t got[CONFORM_ENDS];  /* set of the numbers that came in this law */
+    uint32_t next[CONFORM_ENDS]; /* not urgent: due next            */
     bool reported[CONFORM_ENDS];
-    conform_law law; /* the one that was named last */
+    conform_law law;        /* the one that was named last */
     size_t given, finished; /* bodies lent, bodies given back */
     char why[240];
 } conform_end;
@@ -106,7 +106,7 @@ static inline double conform_clock(void)
 static inline size_t conform_size(const conform_end *c, unsigned from,
                                   uint32_t number)
 {
-    static const size_t sizes[] = {0,    1,    8,    3703,  3704,  3705,
+    static const size_t sizes[] = {0,    1,    8,     3703,  3704,    3705,
                                    4096, 8192, 65536, 65537, 1 << 20, 8 << 20};
     uint32_t x = (c->seed * 31 + from) * 2654435761u + number * 40503u;
     size_t n = sizes[(x >> 13) % (number % 4 ? 10 : 12)];
@@ -161,7 +161,7 @@ static inline kofn_status conform_send(conform_end *c, kofn_peer to,
     return st;
 }
 
-/* ---- what comes ------------------------------------------------------------ */
+/* ---- what comes ---------------------------------------------------------- */
 
 static inline bool conform_data(conform_end *c, const kofn_packet *p,
                                 const conform_head *h, unsigned end)
@@ -192,10 +192,12 @@ static inline bool conform_data(conform_end *c, const kofn_packet *p,
                                   bytes);
     }
     for (size_t i = 0; right && i < bytes; i++)
-        if (b[i] != (unsigned char)((h->number + h->from) * 131 + i * 31 +
-                                    (i >> 8)))
-            right = conform_wrong(c, "byte %zu of %zu from end %u is not what "
-                                  "was sent", i, bytes, end);
+        if (b[i] !=
+            (unsigned char)((h->number + h->from) * 131 + i * 31 + (i >> 8)))
+            right = conform_wrong(c,
+                                  "byte %zu of %zu from end %u is not what "
+                                  "was sent",
+                                  i, bytes, end);
     free(copy);
     return right;
 }
@@ -222,8 +224,9 @@ static inline bool conform_packet(conform_end *c, const kofn_packet *p)
     memcpy(&h, p->head, sizeof h);
     if (!q->came || q->went || q->forgotten)
         return conform_wrong(c, "a packet of peer %u, who %s", p->peer,
-                             !q->came ? "has not come"
-                             : q->went ? "has gone" : "was forgotten");
+                             !q->came  ? "has not come"
+                             : q->went ? "has gone"
+                                       : "was forgotten");
     if (h.what == SAY_HELLO)
         return conform_hello(c, p->peer, &h);
     if (end == CONFORM_ENDS)
@@ -307,7 +310,7 @@ static inline bool conform_listen(conform_end *c, kofn_time atmost)
         }                                                                      \
     } while (0)
 
-/* ---- the laws -------------------------------------------------------------- */
+/* ---- the laws ------------------------------------------------------------ */
 
 static inline bool conform_is_peer(const conform_end *c, unsigned end)
 {
@@ -378,9 +381,8 @@ static inline bool law_full(conform_end *c)
     if (c->me)
         return true;
     for (n = 0; n < 60 && !full; n++) {
-        conform_head h = {.what = SAY_DATA,
-                          .number = n,
-                          .bytes = (uint32_t)c->longest};
+        conform_head h = {
+            .what = SAY_DATA, .number = n, .bytes = (uint32_t)c->longest};
         kofn_status st = conform_send(c, c->of[1], &h);
 
         full = st == KOFN_AGAIN;
@@ -388,8 +390,10 @@ static inline bool law_full(conform_end *c)
             return conform_wrong(c, "send: %s", kofn_errmsg());
     }
     return full || !c->fills ||
-           conform_wrong(c, "%u packets of %zu bytes went to somebody who does "
-                         "not listen", n, c->longest);
+           conform_wrong(c,
+                         "%u packets of %zu bytes went to somebody who does "
+                         "not listen",
+                         n, c->longest);
 }
 
 static inline bool law_idle(conform_end *c)
@@ -433,8 +437,9 @@ static inline bool law_too_long(conform_end *c)
     }
     if (c->me)
         return true;
-    CONFORM_UNTIL(c, c->t->dropped > dropped || c->lost[1],
-                  "a body that is too long is neither dropped nor its end lost");
+    CONFORM_UNTIL(
+        c, c->t->dropped > dropped || c->lost[1],
+        "a body that is too long is neither dropped nor its end lost");
     if (c->ends > 2)
         CONFORM_UNTIL(c, c->got[2], "the others suffer from what is too long");
     return !c->got[1] || conform_wrong(c, "a body that is too long arrived");
@@ -489,7 +494,7 @@ static inline bool law_forgotten(conform_end *c)
     return true;
 }
 
-/* ---- one after the other ---------------------------------------------------- */
+/* ---- one after the other ------------------------------------------------- */
 
 static inline bool conform_do(conform_end *c, conform_law law)
 {

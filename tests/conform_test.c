@@ -63,16 +63,15 @@ static void zmq_with(const char *address, const char *keys, uint32_t seed)
                                 .body_max = 1 << 20,
                                 .peer_bytes = 8 << 20,
                                 .keys = keys};
-    const kofn_zmq_options longer = {.silence = 10 * KOFN_SECOND,
-                                     .keys = keys};
+    const kofn_zmq_options longer = {.silence = 10 * KOFN_SECOND, .keys = keys};
     conform_end end[ENDS] = {0};
 
     for (unsigned i = 0; i < ENDS; i++) {
         if (i == 0)
             assert_ok(kofn_zmq_listen(&end[0].t, address, &o));
         else
-            assert_ok(kofn_zmq_connect(&end[i].t,
-                                       kofn_zmq_endpoint(end[0].t), &longer));
+            assert_ok(kofn_zmq_connect(&end[i].t, kofn_zmq_endpoint(end[0].t),
+                                       &longer));
         end[i].fills = true;
         end[i].bounded = true;
         end[i].longest = 1 << 20;

@@ -11,7 +11,7 @@
 #define OPEN 3
 #define PRODUCTS 12
 
-/* ---- a body that knows what every row comes to ----------------------------- */
+/* ---- a body that knows what every row comes to --------------------------- */
 
 typedef struct errand {
     uint32_t worker, product, task, row;
@@ -48,8 +48,8 @@ static const kofn_plan *plan_of(const body *b, uint32_t product)
 /* The number that symbol s is in this strip of a group. */
 static double symbol(uint32_t product, size_t group, size_t strip, size_t s)
 {
-    kf_rng r = kf_rng_stream(product, KF_FOR_DATA, (uint32_t)group,
-                             (uint32_t)strip);
+    kf_rng r =
+        kf_rng_stream(product, KF_FOR_DATA, (uint32_t)group, (uint32_t)strip);
     double x = 0;
 
     for (size_t i = 0; i <= s; i++)
@@ -65,8 +65,8 @@ static double said(const body *b, uint32_t product, size_t group, size_t strip,
     const kf_row *g;
     double sum = 0;
 
-    assert_ok(kf_code_seat(
-        kofn_core_code(b->core, b->product[product].use), row, &rows));
+    assert_ok(kf_code_seat(kofn_core_code(b->core, b->product[product].use),
+                           row, &rows));
     g = &rows->G[lane];
     for (size_t i = 0; i < g->n; i++)
         sum += g->val[i] * symbol(product, group, strip, g->col[i]);
@@ -147,12 +147,10 @@ static void take(body *b, const kofn_action *a)
     assert_true(p->open);
     if (a->type == KOFN_DO_WORK) {
         assert_true(b->stored[a->worker] && !b->gone[a->worker]);
-        assert_ok(
-            kf_grow(&b->errand, &b->cap, b->errands, sizeof *b->errand));
-        b->errand[b->errands++] =
-            (errand){a->worker, a->product, a->task, (uint32_t)a->row,
-                     a->group,  a->lo,      a->hi,   true,
-                     false};
+        assert_ok(kf_grow(&b->errand, &b->cap, b->errands, sizeof *b->errand));
+        b->errand[b->errands++] = (errand){
+            a->worker, a->product, a->task, (uint32_t)a->row, a->group, a->lo,
+            a->hi,     true,       false};
     } else if (a->type == KOFN_DO_DECODE) {
         b->crossed += open_products(b) > 1;
         for (size_t s = a->lo; s < a->hi; s++) {
@@ -268,7 +266,7 @@ static size_t some_errand(const body *b, kf_rng *r)
     return pick;
 }
 
-/* ---- several products ------------------------------------------------------ */
+/* ---- several products ---------------------------------------------------- */
 
 static void something(body *b, kf_rng *r)
 {
@@ -355,8 +353,8 @@ static void products_do_not_disturb_each_other(void **state)
         calm_down(&b, &r);
         for (uint32_t p = 1; p <= b.products; p++) {
             assert_int_equal(b.product[p].ended, KOFN_OK);
-            for (size_t s = 0;
-                 s < b.plan->layout.groups * plan_of(&b, p)->span; s++)
+            for (size_t s = 0; s < b.plan->layout.groups * plan_of(&b, p)->span;
+                 s++)
                 assert_int_equal(b.product[p].decoded[s], 1);
         }
         most = kf_max(most, b.most_open);
@@ -384,8 +382,8 @@ static void as_many_as_may_be_open(void **state)
         kofn_core_look(b.core, &v);
         assert_int_equal(v.round, may);
         assert_int_equal(v.dropped, 0);
-        tell(&b, (kofn_event){.type = KOFN_EV_BEGIN,
-                              .product = (uint32_t)may + 1});
+        tell(&b,
+             (kofn_event){.type = KOFN_EV_BEGIN, .product = (uint32_t)may + 1});
         while (b.product[1].open)
             answer(&b, some_errand(&b, &(kf_rng){0}));
         tell(&b, (kofn_event){.type = KOFN_EV_BEGIN, .product = 1});
@@ -397,7 +395,7 @@ static void as_many_as_may_be_open(void **state)
     }
 }
 
-/* ---- rows that are not those of the seat ------------------------------------ */
+/* ---- rows that are not those of the seat --------------------------------- */
 
 static size_t of_row(const body *b, uint32_t worker, uint32_t row)
 {
@@ -447,9 +445,9 @@ static void a_row_counts_once(void **state)
     body_open(&b, "mds:k=3,basis=gauss", 4, 6, 0, &opt);
     leave(&b, 3);
     begin(&b, 0);
-    join(&b); /* sits this one out, on seat 3 */
+    join(&b);                /* sits this one out, on seat 3 */
     have_answered(&b, 0, 2); /* the row of worker 2 */
-    leave(&b, 1); /* three tasks are in hand, but of two rows */
+    leave(&b, 1);            /* three tasks are in hand, but of two rows */
     answer(&b, of_row(&b, 0, 0));
     answer(&b, of_row(&b, 0, 2));
     answer(&b, of_row(&b, 2, 2)); /* again */

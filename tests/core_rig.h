@@ -205,9 +205,8 @@ static inline void take_work(body *b, const kofn_action *a)
     }
     assert_ok(
         kf_grow(&b->errand, &b->errand_cap, b->errands, sizeof *b->errand));
-    b->errand[b->errands++] =
-        (errand){a->worker, a->task, a->row, a->group,
-                 a->lo,     a->hi,   OUT,    b->deals};
+    b->errand[b->errands++] = (errand){a->worker, a->task, a->row, a->group,
+                                       a->lo,     a->hi,   OUT,    b->deals};
     if (m->out++ == 0)
         m->heard = b->now;
 }
@@ -485,8 +484,8 @@ static inline void audit(const body *b)
 static inline void note_left(body *b, man *m, uint32_t worker)
 {
     const kf_worker *w = &b->core->fleet.worker[worker];
-    bool in_round =
-        (m->state == LIVE || m->state == LEAVING) && w->from <= newest(b)->p.number;
+    bool in_round = (m->state == LIVE || m->state == LEAVING) &&
+                    w->from <= newest(b)->p.number;
 
     lose_errands(b, worker);
     if (newest(b)->state == KF_ROUND_RUNNING && in_round)

@@ -59,7 +59,9 @@ static void undrained_actions_are_refused(void **state)
 }
 
 #define ABOUT(what, who, of, k, r)                                             \
-    {.type = what, .worker = who, .product = of, .task = k, .row = r}
+    {                                                                          \
+        .type = what, .worker = who, .product = of, .task = k, .row = r        \
+    }
 
 /* Stale, foreign, duplicate and senseless events change nothing and count. */
 static void what_does_not_fit_is_dropped(void **state)
@@ -129,7 +131,9 @@ static void some_strips_only(void **state)
     body_open(&b, p, NULL);
     populate(&b, 4);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        kofn_event ev = {.type = KOFN_EV_BEGIN, .product = 1, .lo = bad[i][0],
+        kofn_event ev = {.type = KOFN_EV_BEGIN,
+                         .product = 1,
+                         .lo = bad[i][0],
                          .hi = bad[i][1]};
         kofn_action a;
 

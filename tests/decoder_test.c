@@ -10,8 +10,8 @@
 
 /* A of so many rows and columns of rank `rank`, columns scaled by powers of
  * `scale`, and `twins` rows that repeat others. */
-static double *random_rows(size_t rows, size_t cols, size_t rank,
-                           double scale, size_t twins, kf_rng *r)
+static double *random_rows(size_t rows, size_t cols, size_t rank, double scale,
+                           size_t twins, kf_rng *r)
 {
     double *A = room(rows * cols, sizeof *A);
     double *L = room(rows * rank, sizeof *L), *R = room(rank * cols, sizeof *R);
@@ -51,7 +51,8 @@ static double *by_lapack(const double *A, size_t rows, size_t cols,
     assert_int_equal(LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)cols,
                                     (lapack_int)rows, (lapack_int)wants, M,
                                     (lapack_int)rows, B, (lapack_int)wants, sv,
-                                    1e-11, &rank), 0);
+                                    1e-11, &rank),
+                     0);
     kf_free(M);
     kf_free(sv);
     return B;
@@ -78,10 +79,10 @@ static void pseudo_inverses(void **state)
 {
     static const struct {
         size_t rows, cols, rank, twins;
-    } shapes[] = {{1, 1, 1, 0},   {5, 5, 5, 0},   {20, 20, 20, 0},
+    } shapes[] = {{1, 1, 1, 0},    {5, 5, 5, 0},    {20, 20, 20, 0},
                   {30, 12, 12, 0}, {12, 30, 12, 0}, {30, 12, 12, 9},
-                  {12, 30, 9, 3}, {20, 20, 11, 0}, {40, 7, 3, 0},
-                  {7, 40, 3, 2},  {60, 50, 50, 5}, {9, 1, 1, 3}};
+                  {12, 30, 9, 3},  {20, 20, 11, 0}, {40, 7, 3, 0},
+                  {7, 40, 3, 2},   {60, 50, 50, 5}, {9, 1, 1, 3}};
     static const double scales[] = {1, 1e3, 1e-2};
 
     (void)state;
@@ -328,8 +329,8 @@ static kofn_status some_layout(kofn_layout *L)
     L->W = kofn_layout_table(2, 3);
     if (!L->W)
         return KOFN_NOMEM;
-    L->W[0] = 1;            /* symbol 0 */
-    L->W[4] = L->W[5] = 1;  /* 1 + 2    */
+    L->W[0] = 1;           /* symbol 0 */
+    L->W[4] = L->W[5] = 1; /* 1 + 2    */
     return KOFN_OK;
 }
 

@@ -402,7 +402,8 @@ static void shares_follow_the_speeds(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
         kofn_weather weather = {.spread = 0.7, .seed = seed};
-        kofn_options o = {.size = sizeof o, .late = -1}; /* the slow are waited for */
+        kofn_options o = {.size = sizeof o,
+                          .late = -1}; /* the slow are waited for */
         rig_kind k = {.opt = &o,
                       .spec = "elastic:k=4,basis=gauss,deal=speed",
                       .workers = n,

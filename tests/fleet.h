@@ -26,7 +26,7 @@ typedef struct member {
 struct fleet {
     loop_net net;
     kofn_serve_options serve; /* of all members */
-    void *disk; /* of all members: the test's */
+    void *disk;               /* of all members: the test's */
     member *member[FLEET_MOST];
     size_t members;
 };

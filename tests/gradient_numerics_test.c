@@ -142,7 +142,8 @@ static double search(const char *spec, size_t n, hunt *h, size_t most,
 }
 
 static const size_t fleets[] = {20, 64, 200};
-#define FLEETS (SLOWED > 1 ? 2 : 3) /* sanitizers look at memory, not at digits */
+#define FLEETS                                                                 \
+    (SLOWED > 1 ? 2 : 3) /* sanitizers look at memory, not at digits */
 
 static void say(const char *spec, const double *worst, kofn_dtype dtype)
 {
@@ -157,7 +158,8 @@ static void single_messages(void **state)
 {
     (void)state;
     for (size_t d = 2; d <= 8; d++)
-        for (size_t m = 1; m < d; m = m == 1 ? kf_max(2, d / 2) : d - (m + 1 < d))
+        for (size_t m = 1; m < d;
+             m = m == 1 ? kf_max(2, d / 2) : d - (m + 1 < d))
             for (int f64 = 0; f64 < 2; f64++) {
                 kofn_dtype dtype = f64 ? KOFN_F64 : KOFN_F32;
                 double worst[3];
@@ -165,8 +167,8 @@ static void single_messages(void **state)
 
                 if (f64 && m > 1 && d < 8)
                     continue;
-                snprintf(spec, sizeof spec, m == 1 ? "gc:d=%zu" : "cgc:d=%zu,m=%zu",
-                         d, m);
+                snprintf(spec, sizeof spec,
+                         m == 1 ? "gc:d=%zu" : "cgc:d=%zu,m=%zu", d, m);
                 for (size_t k = 0; k < FLEETS; k++) {
                     worst[k] = search(spec, fleets[k], &(hunt){.d = d}, d - m,
                                       dtype, often(f64 ? 6 : 20));
@@ -235,9 +237,9 @@ static void groups_in_turns(void **state)
     static const struct {
         size_t d, lam, n[3];
         double limit;
-    } t[] = {{2, 2, {20, 64, 200}, 1e-6}, {3, 6, {20, 64, 200}, 1e-6},
+    } t[] = {{2, 2, {20, 64, 200}, 1e-6},  {3, 6, {20, 64, 200}, 1e-6},
              {4, 12, {20, 64, 200}, 1e-6}, {5, 60, {19, 20, 25}, 1e-6},
-             {6, 60, {6, 12, 18}, 1e-6}, {6, 60, {7, 11, 20}, 3e-5}};
+             {6, 60, {6, 12, 18}, 1e-6},   {6, 60, {7, 11, 20}, 3e-5}};
 
     (void)state;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -287,10 +289,8 @@ static void long_vectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(single_messages),
-        cmocka_unit_test(turns),
-        cmocka_unit_test(groups),
-        cmocka_unit_test(groups_in_turns),
+        cmocka_unit_test(single_messages), cmocka_unit_test(turns),
+        cmocka_unit_test(groups),          cmocka_unit_test(groups_in_turns),
         cmocka_unit_test(long_vectors),
     };
 

@@ -23,8 +23,8 @@ static double *encoding_of(const kf_dual *u)
 static void linked_up(kf_dual *u, size_t n, size_t d, size_t lam,
                       const double *V)
 {
-    *u = (kf_dual){.n = n, .d = d, .units = lam, .turns = lam, .field = 1,
-                   .linked = true};
+    *u = (kf_dual){
+        .n = n, .d = d, .units = lam, .turns = lam, .field = 1, .linked = true};
     assert_ok(kf_dual_new(u, false));
     assert_ok(kf_dual_of(u, V));
     assert_ok(kf_dual_encode(u));
@@ -41,14 +41,12 @@ static void assert_close(const double *a, const double *b, size_t n,
 /* math/gradients.md 5. */
 static void adaptive_by_hand(void **state)
 {
-    static const double V[] = {1, 0, 1, 0, 0, 1, 1, 0, 1, -1, 1,  0,
-                               0, 1, 1, 1, 1, 0, -1, 1, 2, 1, 0, 1};
-    static const double want[] = {1,  -1, 0,  1, 0, 0, /* round 0 */
-                                  0,  0,  -1, 2, -1, 1,
-                                  1,  -2, 0,  0, 0,  -1,
-                                  -1, -1, -3, 1, 0,  0, /* round 1 */
-                                  0,  0,  0,  -2, 3, -1,
-                                  1,  0,  0,  0, 3,  0};
+    static const double V[] = {1, 0, 1, 0, 0, 1, 1,  0, 1, -1, 1, 0,
+                               0, 1, 1, 1, 1, 0, -1, 1, 2, 1,  0, 1};
+    static const double want[] = {1,  -1, 0,  1,  0,  0, /* round 0 */
+                                  0,  0,  -1, 2,  -1, 1,  1, -2, 0, 0, 0, -1,
+                                  -1, -1, -3, 1,  0,  0, /* round 1 */
+                                  0,  0,  0,  -2, 3,  -1, 1, 0,  0, 0, 3, 0};
     static const double g[] = {1, 2, 3, 5, -4, 7};
     static const double message[] = {4, 18, -10, -7, -29, -11};
     kf_dual u;
@@ -59,7 +57,8 @@ static void adaptive_by_hand(void **state)
     E = encoding_of(&u);
     assert_close(E, want, 36, 1e-14);
     for (unsigned set = 1; set < 8; set++) { /* who answers */
-        size_t here = (size_t)__builtin_popcount(set), turns = here == 3 ? 1 : 2;
+        size_t here = (size_t)__builtin_popcount(set),
+               turns = here == 3 ? 1 : 2;
         uint32_t answer[6];
         double D[12] = {0}, sum[2] = {0};
         size_t n = 0;
@@ -72,8 +71,8 @@ static void adaptive_by_hand(void **state)
         assert_int_equal(st, here >= 2 ? KOFN_OK : KOFN_TOOFEW);
         for (size_t a = 0; a < n; a++)
             for (size_t z = 0; z < 2; z++)
-                sum[z] += D[z * n + a] *
-                          message[answer[a] % 2 * 3 + answer[a] / 2];
+                sum[z] +=
+                    D[z * n + a] * message[answer[a] % 2 * 3 + answer[a] / 2];
         if (st == KOFN_OK)
             assert_close(sum, (double[]){0, 14}, 2, 1e-12);
     }
@@ -109,10 +108,10 @@ static void powers_may_be_singular(void **state)
 static void vandermonde_by_hand(void **state)
 {
     static const double x[] = {-1.5, -1, 1, 1.5};
-    static const double want[] = {-0.5, 1.25, -2.5, 1.25, -3, 0, 0, 0,
-                                  0, 0, -2, 0, -2.5, -1.25, 0.5, -1.25,
-                                  2, 0, 0, 0, -0.5, -1.25, 2.5, -1.25,
-                                  2.5, 1.25, 0.5, 1.25, 0, 0, 3, 0};
+    static const double want[] = {
+        -0.5, 1.25,  -2.5,  1.25, -3,    0,    0, 0, 0, 0,    -2,
+        0,    -2.5,  -1.25, 0.5,  -1.25, 2,    0, 0, 0, -0.5, -1.25,
+        2.5,  -1.25, 2.5,   1.25, 0.5,   1.25, 0, 0, 3, 0};
     double E[32] = {0};
     fleet f;
 
@@ -319,10 +318,10 @@ static void groups_share(void **state)
                     assert_ok(kf_code_seat(f.code, i * f.L->turns, &rows));
                     assert_int_equal(rows->E0[0].n, t[k].d);
                     for (size_t e = 0; e < t[k].d; e++)
-                        assert_int_equal(
-                            rows->E0[0].col[e] >= from &&
-                                rows->E0[0].col[e] < from + t[k].sizes[h],
-                            1);
+                        assert_int_equal(rows->E0[0].col[e] >= from &&
+                                             rows->E0[0].col[e] <
+                                                 from + t[k].sizes[h],
+                                         1);
                 }
             assert_int_equal(from, t[k].n);
             fleet_down(&f);

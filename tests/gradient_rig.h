@@ -74,12 +74,14 @@ static inline void answer_of(fleet *f, const kf_resident *r, kofn_parcel *in,
 
     assert_ok(kf_encode(r, f->code, &seat, 1, &block));
     for (size_t t = 0; t < f->L->turns; t++) {
-        kofn_msg m = {.how = KOFN_TURN, .hi = f->plan->span, .product = 1,
+        kofn_msg m = {.how = KOFN_TURN,
+                      .hi = f->plan->span,
+                      .product = 1,
                       .row = (uint32_t)(seat * f->L->turns + t),
                       .in = in};
 
-        assert_ok(kf_parcel_new(&m.result, f->L->lanes * f->plan->span, 1,
-                                f->dtype));
+        assert_ok(
+            kf_parcel_new(&m.result, f->L->lanes * f->plan->span, 1, f->dtype));
         assert_ok(kofn_work(block, &m, NULL, NULL));
         f->answer[seat * f->L->turns + t] = m.result;
     }
@@ -141,8 +143,7 @@ static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
 
     assert_true(st == KOFN_OK || st == KOFN_TOOFEW);
     for (size_t i = 0; i < n; i++)
-        source[i] =
-            (kf_source){&f->answer[answers[i]]->m, 0, f->plan->span};
+        source[i] = (kf_source){&f->answer[answers[i]]->m, 0, f->plan->span};
     if (!st) {
         f->noise = d->noise;
         f->predicted = d->predicted;
@@ -218,7 +219,8 @@ static inline void try_counts(fleet *f, const char *spec, const size_t *count,
         snprintf(text + strlen(text), sizeof text - strlen(text), " %zu",
                  count[i]);
     fail_msg("%s on %zu workers who sent%s: error %g, predicted %g; should%s "
-             "decode", spec, f->n, text, e, f->predicted, whole ? "" : " not");
+             "decode",
+             spec, f->n, text, e, f->predicted, whole ? "" : " not");
 }
 
 static const char *const forms[] = {"sequential", "staircase", "decoupled"};

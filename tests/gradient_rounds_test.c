@@ -17,8 +17,14 @@ static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
 {
     kofn_happening leave[32];
     kofn_options o = KOFN_OPTIONS_INIT;
-    rig_kind k = {.spec = spec, .workers = n, .m = 2 * n + 1, .n = p, .p = 1,
-                  .op = KOFN_SUM, .sim = true, .opt = &o};
+    rig_kind k = {.spec = spec,
+                  .workers = n,
+                  .m = 2 * n + 1,
+                  .n = p,
+                  .p = 1,
+                  .op = KOFN_SUM,
+                  .sim = true,
+                  .opt = &o};
     kofn_report rep = {0};
     rig x;
     sent s;
@@ -73,8 +79,9 @@ static void lengths_are_the_closed_forms(void **state)
             assert_int_equal(a.st, KOFN_OK);
             assert_at_most(a.error, 1e-9);
             /* of all who are there C_s p; cgc and gc stop at n - S answers */
-            assert_int_equal(a.scalars, (t[k].m ? n - (t[k].d - t[k].m) : n - s) *
-                                            p / pieces);
+            assert_int_equal(a.scalars,
+                             (t[k].m ? n - (t[k].d - t[k].m) : n - s) * p /
+                                 pieces);
         }
 }
 
@@ -146,8 +153,13 @@ static void threads_send_between_the_bounds(void **state)
     for (size_t s = 0; s < 3; s++) {
         kofn_happening leave[3];
         kofn_options o = KOFN_OPTIONS_INIT;
-        rig_kind k = {.spec = "agc:d=3", .workers = n, .m = 30, .n = p, .p = 1,
-                      .op = KOFN_SUM, .opt = &o};
+        rig_kind k = {.spec = "agc:d=3",
+                      .workers = n,
+                      .m = 30,
+                      .n = p,
+                      .p = 1,
+                      .op = KOFN_SUM,
+                      .opt = &o};
         rig x;
 
         o.events = leave;
@@ -223,11 +235,13 @@ static void sets_are_refused(void **state)
         size_t n = 0;
 
         fleet_up(&f, spec[k], 6, LENGTH, KOFN_F64);
-        assert_status(KOFN_TOOFEW, kf_decoder_new(&d, f.code, answer, 0, false));
+        assert_status(KOFN_TOOFEW,
+                      kf_decoder_new(&d, f.code, answer, 0, false));
         assert_null(d);
         for (uint32_t a = 0; a < 2 * f.L->turns; a++)
             answer[n++] = a;
-        assert_status(KOFN_TOOFEW, kf_decoder_new(&d, f.code, answer, n, false));
+        assert_status(KOFN_TOOFEW,
+                      kf_decoder_new(&d, f.code, answer, n, false));
         assert_null(d);
         for (uint32_t a = 0; a < 6 * f.L->turns; a++)
             answer[a] = a;
@@ -239,16 +253,22 @@ static void sets_are_refused(void **state)
 /* A round that cannot be had is refused; with somebody back the next is not. */
 static void rounds_are_refused(void **state)
 {
-    static const char *const spec[] = {"gc:d=2", "cgc:d=3,m=2", "agc:d=2",
-                                       "g-cgc:d=2,m=1", "g-agc:d=2", "uncoded",
-                                       "bcc:r=2", "replication:k=2"};
+    static const char *const spec[] = {
+        "gc:d=2",    "cgc:d=3,m=2", "agc:d=2", "g-cgc:d=2,m=1",
+        "g-agc:d=2", "uncoded",     "bcc:r=2", "replication:k=2"};
 
     (void)state;
     for (size_t k = 0; k < sizeof spec / sizeof *spec; k++) {
         kofn_happening events[12];
         kofn_options o = KOFN_OPTIONS_INIT;
-        rig_kind kind = {.spec = spec[k], .workers = 4, .m = 30, .n = 60,
-                         .p = 1, .op = KOFN_SUM, .sim = true, .opt = &o};
+        rig_kind kind = {.spec = spec[k],
+                         .workers = 4,
+                         .m = 30,
+                         .n = 60,
+                         .p = 1,
+                         .op = KOFN_SUM,
+                         .sim = true,
+                         .opt = &o};
         rig x;
 
         o.events = events;

@@ -69,8 +69,8 @@ static double worst_of(size_t construction)
 
 static void gc_by_all_sets(void **state)
 {
-    static const char *const how[] = {"dual",   "dft",        "quaternion",
-                                      "cyclic", "polynomial"};
+    static const char *const how[] = {"dual", "dft", "quaternion", "cyclic",
+                                      "polynomial"};
     char spec[100];
 
     (void)state;
@@ -94,14 +94,15 @@ static void cgc_by_all_sets(void **state)
         for (size_t d = 1; d <= n; d++)
             for (size_t m = 1; m <= d; m++)
                 for (size_t c = 0; c < sizeof how / sizeof *how; c++) {
-                    snprintf(spec, sizeof spec, "cgc:d=%zu,m=%zu,construction=%s",
-                             d, m, how[c]);
+                    snprintf(spec, sizeof spec,
+                             "cgc:d=%zu,m=%zu,construction=%s", d, m, how[c]);
                     all_sets(spec, &(code_kind){n, d, m, false}, worst_of(c));
                     if (c < 3) {
                         snprintf(spec, sizeof spec,
                                  "g-cgc:d=%zu,m=%zu,construction=%s", d, m,
                                  how[c]);
-                        all_sets(spec, &(code_kind){n, d, m, true}, worst_of(c));
+                        all_sets(spec, &(code_kind){n, d, m, true},
+                                 worst_of(c));
                     }
                 }
 }
@@ -177,7 +178,7 @@ static void agc_by_all_sets(void **state)
                 for (size_t g = 0; g < 2; g++) {
                     /* the staircase loses digits as it grows:
                      * math/gradients.md 6.2 */
-                    size_t lam = c == 0  ? lcm[d]
+                    size_t lam = c == 0   ? lcm[d]
                                  : c == 1 ? (d < 3 ? lcm[d] : 4)
                                           : lcm[d] + 1;
 
@@ -310,11 +311,11 @@ static void products_are_the_decoder(void **state)
         const char *spec;
         size_t n, out, turns;
         bool factor;
-    } t[] = {{"gc:d=3", 20, 2, 1, false},      {"cgc:d=4,m=2", 20, 2, 1, true},
-             {"cgc:d=8,m=4", 20, 1, 1, true},  {"cgc:d=8,m=4", 21, 4, 1, true},
-             {"agc:d=3", 20, 0, 2, true},      {"agc:d=3", 20, 2, 6, true},
-             {"agc:d=4", 20, 3, 12, true},     {"agc:d=4", 20, 1, 12, true},
-             {"g-agc:d=3", 21, 0, 2, true},    {"g-agc:d=4", 40, 2, 6, true},
+    } t[] = {{"gc:d=3", 20, 2, 1, false},     {"cgc:d=4,m=2", 20, 2, 1, true},
+             {"cgc:d=8,m=4", 20, 1, 1, true}, {"cgc:d=8,m=4", 21, 4, 1, true},
+             {"agc:d=3", 20, 0, 2, true},     {"agc:d=3", 20, 2, 6, true},
+             {"agc:d=4", 20, 3, 12, true},    {"agc:d=4", 20, 1, 12, true},
+             {"g-agc:d=3", 21, 0, 2, true},   {"g-agc:d=4", 40, 2, 6, true},
              {"g-agc:d=4", 4, 3, 12, false}};
 
     (void)state;
@@ -328,9 +329,9 @@ static void products_are_the_decoder(void **state)
             for (size_t k = 0; k < t[i].out; k++)
                 out[k] = true;
             fleet_plan(&f, t[i].spec, t[i].n, 480, dtype);
-            assert_ok(kf_decoder_new(
-                &d, f.code, answers,
-                answers_of(&f, out, t[i].turns, answers), false));
+            assert_ok(kf_decoder_new(&d, f.code, answers,
+                                     answers_of(&f, out, t[i].turns, answers),
+                                     false));
             assert_int_equal(d->factor != NULL, t[i].factor);
             if (d->factor) {
                 compare_factor(d, 77, dtype);
@@ -363,8 +364,8 @@ static void groups_read_what_they_need(void **state)
 
         for (size_t w = 0; w < dec->mixed; w++)
             for (size_t l = 0; l < lanes; l++)
-                most = fmax(most,
-                            fabs(dec->D[w * dec->results + a * lanes + l]));
+                most =
+                    fmax(most, fabs(dec->D[w * dec->results + a * lanes + l]));
         /* the first group needs lam/(d-1) */
         assert_true((most > 0) == (turn < lam / (seat < d ? d - 1 : d)));
     }

@@ -300,10 +300,10 @@ static void waits_for(const char *spec, size_t workers, kofn_errors mode,
 
 static void waits_for_what_it_needs(void **state)
 {
-    static const kofn_errors mode[] = {
-        KOFN_ERRORS_NONE, KOFN_ERRORS_DETECT, KOFN_ERRORS_PROBABILISTIC,
-        KOFN_ERRORS_ADVERSARIAL};
-    static const size_t rows[] = {4, 5, 5, 6}; /* (9 - 4) / 2 more at last */
+    static const kofn_errors mode[] = {KOFN_ERRORS_NONE, KOFN_ERRORS_DETECT,
+                                       KOFN_ERRORS_PROBABILISTIC,
+                                       KOFN_ERRORS_ADVERSARIAL};
+    static const size_t rows[] = {4, 5, 5, 6};   /* (9 - 4) / 2 more at last */
     static const size_t copies[] = {1, 2, 4, 4}; /* which may fail alike */
 
     (void)state;
@@ -478,15 +478,15 @@ static void foreign_verdicts(void **state)
             while (b.running) {
                 size_t i = (size_t)kf_rng_below(&r, b.tasks);
 
-                say(&b, (kofn_event){
-                            .type = KOFN_EV_VERDICT,
-                            .product = b.product,
-                            .task = (uint32_t)kf_rng_below(&r, 20) +
-                                    (kf_rng_below(&r, 4) ? 0 : UINT32_MAX - 9),
-                            .status = kf_rng_below(&r, 2) ? KOFN_OK
-                                                          : KOFN_CORRUPT,
-                            .bad = wild,
-                            .bad_count = (size_t)kf_rng_below(&r, 6)});
+                say(&b,
+                    (kofn_event){
+                        .type = KOFN_EV_VERDICT,
+                        .product = b.product,
+                        .task = (uint32_t)kf_rng_below(&r, 20) +
+                                (kf_rng_below(&r, 4) ? 0 : UINT32_MAX - 9),
+                        .status = kf_rng_below(&r, 2) ? KOFN_OK : KOFN_CORRUPT,
+                        .bad = wild,
+                        .bad_count = (size_t)kf_rng_below(&r, 6)});
                 say(&b, (kofn_event){.type = KOFN_EV_RESULT,
                                      .worker = b.task[i].worker,
                                      .product = b.product,
@@ -541,9 +541,8 @@ static void come_back(body *b, kf_rng *r)
  * all their seats: a lie is never decoded, nobody honest is named. */
 static void principals_lie_together(void **state)
 {
-    static const kofn_errors modes[] = {KOFN_ERRORS_DETECT,
-                                        KOFN_ERRORS_PROBABILISTIC,
-                                        KOFN_ERRORS_ADVERSARIAL};
+    static const kofn_errors modes[] = {
+        KOFN_ERRORS_DETECT, KOFN_ERRORS_PROBABILISTIC, KOFN_ERRORS_ADVERSARIAL};
     size_t together = 0, ok = 0;
 
     (void)state;
@@ -556,9 +555,9 @@ static void principals_lie_together(void **state)
         up(&b, trial % 2 ? "elastic:k=3" : "mds:k=3", n, modes[trial % 3],
            KOFN_F64);
         for (size_t i = 0; i < n; i++)
-            b.principal[i] = 1 + (uint32_t)(i < principals
-                                                ? i
-                                                : kf_rng_below(&r, principals));
+            b.principal[i] =
+                1 +
+                (uint32_t)(i < principals ? i : kf_rng_below(&r, principals));
         begin_anew(&b);
         begin(&b); /* who holds what is known from here */
         t = choose_principals(&b, principals, &r);
@@ -575,7 +574,8 @@ static void principals_lie_together(void **state)
         down(&b);
     }
     print_message("%zu of 1500 rounds delivered, %zu with liars of several "
-                  "principals\n", ok, together);
+                  "principals\n",
+                  ok, together);
     assert_true(together > 100 && ok > 300);
 }
 
@@ -596,9 +596,9 @@ static void many_seats_for_one(void **state)
         begin_anew(&b);
         begin(&b);
         finish(&b, &r);
-        assert_int_equal(b.ended, seats <= 3   ? KOFN_OK
-                                  : b.checks   ? KOFN_CORRUPT
-                                               : KOFN_TOOFEW);
+        assert_int_equal(b.ended, seats <= 3 ? KOFN_OK
+                                  : b.checks ? KOFN_CORRUPT
+                                             : KOFN_TOOFEW);
         named(&b);
         down(&b);
     }
@@ -676,9 +676,8 @@ static void principals_are_quarantined(void **state)
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);
     /* a wild number is none */
-    say(&b, (kofn_event){.type = KOFN_EV_JOINED,
-                         .worker = 13,
-                         .principal = UINT32_MAX});
+    say(&b, (kofn_event){
+                .type = KOFN_EV_JOINED, .worker = 13, .principal = UINT32_MAX});
     assert_int_equal(kofn_core_worker(b.core, 13), '?');
     down(&b);
 }

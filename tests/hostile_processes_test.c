@@ -18,7 +18,7 @@ enum { HONEST = 8, HOSTILE = 2, ROUNDS = 60, MOST = 400 };
 
 static char folder[] = "/tmp/kofn-hostile-XXXXXX";
 
-/* ---- memory ------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static atomic_size_t held, most;
 
@@ -33,14 +33,14 @@ static void *weigh(void *ud, void *p, size_t want)
     p = want ? aligned_alloc(64, (want + 63) / 64 * 64) : NULL;
     if (!p)
         return NULL;
-    now = atomic_fetch_add(&held, malloc_usable_size(p)) +
-          malloc_usable_size(p);
+    now =
+        atomic_fetch_add(&held, malloc_usable_size(p)) + malloc_usable_size(p);
     if (now > atomic_load(&most)) /* of our thread alone, but for bodies */
         atomic_store(&most, now);
     return p;
 }
 
-/* ---- a run ---------------------------------------------------------------------- */
+/* ---- a run --------------------------------------------------------------- */
 
 typedef struct run {
     uint64_t seed;
@@ -60,9 +60,10 @@ typedef struct tally {
 
 static void open_run(run *r, uint64_t seed)
 {
-    static const rig_kind kind = {.spec = "mds:k=3", .workers = HONEST,
-                                  .m = 301, .n = 40, .p = 1};
-    kofn_zmq_options z = {.silence = 400 * MILLI * SLACK, .insecure = true,
+    static const rig_kind kind = {
+        .spec = "mds:k=3", .workers = HONEST, .m = 301, .n = 40, .p = 1};
+    kofn_zmq_options z = {.silence = 400 * MILLI * SLACK,
+                          .insecure = true,
                           .body_max = (size_t)8 << 20,
                           .peer_bytes = (size_t)32 << 20};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
@@ -72,8 +73,8 @@ static void open_run(run *r, uint64_t seed)
 
     *r = (run){.seed = seed};
     r->r = kf_rng_stream(seed, KF_FOR_DATA, 32, 0);
-    r->life = (yard_life){.kind = kind, .patience = 3 * KOFN_SECOND,
-                          .silence = z.silence};
+    r->life = (yard_life){
+        .kind = kind, .patience = 3 * KOFN_SECOND, .silence = z.silence};
     r->life.kind.spec = NULL;
     rig_inputs(&r->x, &kind);
     opt.errors = KOFN_ERRORS_ADVERSARIAL;
@@ -150,8 +151,8 @@ static void nobody_is_wronged(const run *r)
     kofn_job_totals(r->x.job, &rep);
     for (uint32_t w = 0; w < rep.workers; w++)
         if (rep.lies && rep.lies[w] && r->port->worker[w]->process)
-            fail_msg("run %d: worker %u was named and is honest",
-                     (int)r->seed, w);
+            fail_msg("run %d: worker %u was named and is honest", (int)r->seed,
+                     w);
 }
 
 static void close_run(run *r)
@@ -207,9 +208,9 @@ static void anything_at_any_time(void **state)
     yard_end(20 * KOFN_SECOND * SLACK);
     print_message("EVENTS %zu hostile packets and faults in %zu rounds: %zu "
                   "right, %zu errors; at most %zu KiB held, the longest round "
-                  "took %.2f s\n", atomic_load(yard_sent) + t.faults, t.rounds,
-                  t.right, t.errors, atomic_load(&most) >> 10,
-                  (double)t.longest * 1e-9);
+                  "took %.2f s\n",
+                  atomic_load(yard_sent) + t.faults, t.rounds, t.right,
+                  t.errors, atomic_load(&most) >> 10, (double)t.longest * 1e-9);
     assert_true(t.right >= t.rounds * 3 / 4);
     assert_true(atomic_load(&most) < (size_t)128 << 20);
 }
@@ -225,7 +226,8 @@ int main(void)
     rig_begin();
     if (!mkdtemp(folder))
         return 1;
-    failed = cmocka_run_group_tests_name("hostile_processes", tests, NULL, NULL);
+    failed =
+        cmocka_run_group_tests_name("hostile_processes", tests, NULL, NULL);
     rmdir(folder);
     return failed;
 }

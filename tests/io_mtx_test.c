@@ -202,7 +202,7 @@ static void sparse_round_trips(void **state)
     assert_status(KOFN_INVAL, kofn_write_mtx(path_of("s.mtx"), NULL));
 }
 
-/* ---- graphs ------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------- */
 
 static void rmat(void **state)
 {

@@ -160,7 +160,7 @@ static void npy_not_finite(void **state)
     }
 }
 
-/* ---- NumPy itself ------------------------------------------------------- */
+/* ---- NumPy itself -------------------------------------------------------- */
 
 static bool have_numpy(void)
 {
@@ -259,10 +259,8 @@ static void numpy_reads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npy_variants),
-        cmocka_unit_test(npy_refusals),
-        cmocka_unit_test(npy_not_finite),
-        cmocka_unit_test(numpy_writes),
+        cmocka_unit_test(npy_variants),   cmocka_unit_test(npy_refusals),
+        cmocka_unit_test(npy_not_finite), cmocka_unit_test(numpy_writes),
         cmocka_unit_test(numpy_reads),
     };
 

@@ -15,7 +15,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* ---- files of the test -------------------------------------------------- */
+/* ---- files of the test --------------------------------------------------- */
 
 static char folder[64];
 
@@ -79,7 +79,7 @@ static inline int tear_down(void **state)
     return system(command);
 }
 
-/* ---- expectations ------------------------------------------------------- */
+/* ---- expectations -------------------------------------------------------- */
 
 /* Refused with `want` and a message that has all of the words between '|'. */
 static inline void refused(kofn_status want, const char *name,
@@ -153,7 +153,7 @@ static inline void reads_as(const char *name, const char *text, size_t n,
     kofn_file_free(f);
 }
 
-/* ---- files made here ---------------------------------------------------- */
+/* ---- files made here ----------------------------------------------------- */
 
 #define DICT(descr, order, shape)                                              \
     "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }"

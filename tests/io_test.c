@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------- */
 
 static void round_trips(void **state)
 {
@@ -156,7 +156,7 @@ static void full_disk(void **state)
     signal(SIGXFSZ, SIG_DFL);
 }
 
-/* ---- opening ------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------- */
 
 static void open_fails(const char *name, kofn_status want, const char *word)
 {
@@ -215,7 +215,7 @@ static void opening(void **state)
     assert_null(kofn_file_dense(NULL));
 }
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static kofn_status read_one(const char *name)
 {

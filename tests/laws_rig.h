@@ -71,7 +71,7 @@ static inline void random_args(point *at, kf_rng *r)
 static inline kofn_op random_op(const kofn_scheme *s, size_t wide, kf_rng *r)
 {
     static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATMUL, KOFN_MATMUL,
-                                  KOFN_LEFT, KOFN_GRAM, KOFN_SUM};
+                                  KOFN_LEFT,   KOFN_GRAM,   KOFN_SUM};
 
     for (;;) {
         kofn_op op = ops[kf_rng_below(r, sizeof ops / sizeof *ops)];
@@ -88,8 +88,8 @@ static inline void random_problem(point *at, size_t wide, kf_rng *r)
     kofn_op op = random_op(at->scheme, wide, r);
     bool wider = op == KOFN_MATMUL || op == KOFN_LEFT;
 
-    at->problem = (kofn_problem){op, op == KOFN_SUM ? 37 : 1, 37,
-                                 wider ? wide : 1, KOFN_F64, false};
+    at->problem = (kofn_problem){
+        op, op == KOFN_SUM ? 37 : 1, 37, wider ? wide : 1, KOFN_F64, false};
     switch (kf_rng_below(r, 4)) {
     case 0:
         at->problem.dtype = KOFN_F32;
@@ -157,8 +157,7 @@ static inline void over_the_grid(law *f, size_t each, size_t wide,
     size_t plans = 0;
 
     for (size_t i = 0; (s = kofn_scheme_at(i)); i++)
-        for (size_t w = 0; w < sizeof fleets / sizeof *fleets &&
-                           !leaves_out(s);
+        for (size_t w = 0; w < sizeof fleets / sizeof *fleets && !leaves_out(s);
              w++) {
             kf_rng r =
                 kf_rng_stream(name, KF_FOR_DATA, (uint32_t)i, (uint32_t)w);

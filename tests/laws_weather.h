@@ -111,7 +111,7 @@ static inline void check_partial(const rig *x)
         for (size_t j = 0; j < cols; j++)
             check(isnan(y[i * cols + j]) ||
                   fabs(y[i * cols + j] - x->want[i * cols + j]) <=
-                  (x->y.dtype == KOFN_F64 ? 1e-8 : 1e-2));
+                      (x->y.dtype == KOFN_F64 ? 1e-8 : 1e-2));
     }
     kf_free(y);
 }
@@ -235,8 +235,7 @@ static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
         else if (st == KOFN_PARTIAL)
             check_partial(&x);
         else
-            check(st == KOFN_TOOFEW || st == KOFN_UNSTABLE ||
-                  st == KOFN_LATE ||
+            check(st == KOFN_TOOFEW || st == KOFN_UNSTABLE || st == KOFN_LATE ||
                   (st == KOFN_CORRUPT && weather.corrupt > 0));
         check(st >= 0 || *kofn_errmsg());
         check(st != KOFN_PARTIAL || o.below == KOFN_BELOW_DEGRADE);

@@ -55,7 +55,7 @@ static kofn_port *processes(const rig *x, const rig_kind *kind,
 
 static const site yard = {.staged = true, .open = processes};
 
-/* ---- whoever survives is enough -------------------------------- */
+/* ---- whoever survives is enough ------------------------------------------ */
 
 /* Before the second round all leave but as many of each group as are enough. */
 static size_t leave_enough(const kofn_plan *p, kofn_happening *h, kf_rng *r)
@@ -119,7 +119,7 @@ static void survivors(void **state)
     assert_true(right >= rounds * 9 / 10); /* few sets are refused */
 }
 
-/* ---- laws 5 and 9 -------------------------------- */
+/* ---- laws 5 and 9 -------------------------------------------------------- */
 
 static void in_the_yard(const point *at, const kofn_plan *p, kf_rng *r)
 {

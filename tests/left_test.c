@@ -40,7 +40,7 @@ static void multiply(const double *x, const double *y, double *z, size_t m,
 static void up(fixture *f, kofn_op op, const char *spec, size_t workers,
                const kofn_options *opt, bool threads)
 {
-    kofn_problem pb = {op, f->m, f->n, op == KOFN_LEFT ? f->q : f->p,
+    kofn_problem pb = {op,       f->m, f->n, op == KOFN_LEFT ? f->q : f->p,
                        KOFN_F64, false};
     size_t out = f->m * f->p > f->q * f->n ? f->m * f->p : f->q * f->n;
     kofn_port *port;
@@ -114,8 +114,8 @@ static void every_live_set(void **state)
 
                 for (size_t i = 0; i < code[c].n; i++)
                     if (!(set >> i & 1))
-                        gone[left++] = (kofn_happening){
-                            1, 0, KOFN_EVENT_LEAVE, (uint32_t)i, 0};
+                        gone[left++] = (kofn_happening){1, 0, KOFN_EVENT_LEAVE,
+                                                        (uint32_t)i, 0};
                 if (code[c].n - left < code[c].k)
                     continue;
                 opt.events = gone;
@@ -150,8 +150,7 @@ static void changes_inside_rounds(void **state)
 
             /* workers leave in the order of their numbers */
             what[n] = (kofn_happening){
-                round, share, leave ? KOFN_EVENT_LEAVE : KOFN_EVENT_JOIN,
-                0, 0};
+                round, share, leave ? KOFN_EVENT_LEAVE : KOFN_EVENT_JOIN, 0, 0};
             if (leave) {
                 uint32_t next = 0;
 
@@ -166,8 +165,7 @@ static void changes_inside_rounds(void **state)
         opt.event_count = n;
         opt.in_flight = (kofn_in_flight)(trial % 3);
         snprintf(spec, sizeof spec, "elastic:k=4,cut=%s", cut[trial / 3 % 2]);
-        up(&f, f.p == 1 ? KOFN_MATVEC : KOFN_MATMUL, spec, 8, &opt,
-           trial % 2);
+        up(&f, f.p == 1 ? KOFN_MATVEC : KOFN_MATMUL, spec, 8, &opt, trial % 2);
         for (unsigned round = 0; round < 3; round++) {
             right_round(&f);
             left_round(&f);
@@ -214,10 +212,11 @@ static void some_strips_only(void **state)
     for (unsigned trial = 0; trial < 48; trial++) {
         fixture f = {.m = 203, .n = 31, .p = 1 + trial % 2, .q = 1 + trial % 3};
         kf_rng r = kf_rng_stream(5, KF_FOR_SAMPLE, trial, 0);
-        kofn_happening what[] = {
-            {2, 0.4, KOFN_EVENT_LEAVE, 1, 0}, {3, 0.5, KOFN_EVENT_JOIN, 0, 0},
-            {4, 0.3, KOFN_EVENT_LEAVE, 5, 0}, {5, 0.6, KOFN_EVENT_LEAVE, 2, 0},
-            {6, 0.2, KOFN_EVENT_JOIN, 0, 0}};
+        kofn_happening what[] = {{2, 0.4, KOFN_EVENT_LEAVE, 1, 0},
+                                 {3, 0.5, KOFN_EVENT_JOIN, 0, 0},
+                                 {4, 0.3, KOFN_EVENT_LEAVE, 5, 0},
+                                 {5, 0.6, KOFN_EVENT_LEAVE, 2, 0},
+                                 {6, 0.2, KOFN_EVENT_JOIN, 0, 0}};
         kofn_options opt = KOFN_OPTIONS_INIT;
         double *d;
         size_t S;
@@ -297,8 +296,9 @@ static void refusals(void **state)
     assert_ok(kofn_plan_new(&plan, &pb, "mds:k=3", 5, 1));
     assert_status(KOFN_UNSUITED, kofn_plan_serve_left(plan, 2));
     kofn_plan_free(plan);
-    assert_status(KOFN_INVAL, kofn_plan_new(&plan, &pb,
-                  "elastic:k=4,groups=2,cut=columns", 8, 1));
+    assert_status(
+        KOFN_INVAL,
+        kofn_plan_new(&plan, &pb, "elastic:k=4,groups=2,cut=columns", 8, 1));
     /* sums have nothing to spare, and no block of theirs is plain */
     assert_ok(kofn_plan_new(&plan, &pb, "elastic:k=3,cut=columns", 5, 1));
     opt.errors = KOFN_ERRORS_DETECT;

@@ -166,10 +166,15 @@ static void detect_says_so(void **state)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         kofn_options o = KOFN_OPTIONS_INIT;
         kofn_weather w = {.corrupt = 1, .seed = 5};
-        rig_kind what = {.workers = kinds[i].workers, .m = 100, .n = 61,
-                         .p = 7, .spec = kinds[i].spec, .sim = true,
+        rig_kind what = {.workers = kinds[i].workers,
+                         .m = 100,
+                         .n = 61,
+                         .p = 7,
+                         .spec = kinds[i].spec,
+                         .sim = true,
                          .op = kinds[i].op,
-                         .weather = &w, .opt = &o};
+                         .weather = &w,
+                         .opt = &o};
         rig x;
 
         what.p = kinds[i].op == KOFN_MATVEC ? 1 : 7;

@@ -21,7 +21,7 @@ typedef struct loop_faults {
     uint64_t seed;
     size_t room; /* bytes under way to one end before it is full; 0: no limit */
     bool fetching; /* bodies come separately */
-    bool babble; /* whenever nothing comes to the hub, junk of nobody does */
+    bool babble;   /* whenever nothing comes to the hub, junk of nobody does */
 } loop_faults;
 
 typedef struct loop_item {
@@ -49,7 +49,7 @@ typedef struct loop_net {
     kf_rng r;
     loop_end *hub, *spoke[600]; /* spoke of each peer of the hub */
     kofn_peer peers;
-    bool down; /* nobody can connect */
+    bool down;   /* nobody can connect */
     bool banish; /* whom the hub forgets next does not come back */
     size_t sent[64], bytes[64]; /* packets of each type, and in their bodies */
     size_t cut_type, cut_at; /* the connection breaks behind that many of it */

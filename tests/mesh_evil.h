@@ -15,7 +15,7 @@
 #define EVIL_LIVES 64
 
 typedef struct evil {
-    size_t honest; /* nodes before this one are; all after it are not */
+    size_t honest;  /* nodes before this one are; all after it are not */
     size_t forgers; /* the last ones                       */
     kofn_time pace; /* between two notes of a forger       */
     kofn_time until;
@@ -48,7 +48,7 @@ static inline bool is_forger(const sim *s, size_t id)
     return e && id >= s->nodes - e->forgers;
 }
 
-/* ---- what they know ------------------------------------------------------- */
+/* ---- what they know ------------------------------------------------------ */
 
 static inline void evil_hear(sim *s, const sim_packet *p)
 {
@@ -72,7 +72,7 @@ static inline void evil_hear(sim *s, const sim_packet *p)
         e->heard[e->lives++] = n.from;
 }
 
-/* ---- what they make up ---------------------------------------------------- */
+/* ---- what they make up --------------------------------------------------- */
 
 static inline uint64_t evil_number(sim *s)
 {
@@ -180,8 +180,9 @@ static inline void evil_make(sim *s, evil_note *x, kofn_life own)
     const evil *e = evil_of(s);
 
     do
-        x->n = (kofn_note){.type = (kofn_note_type)(
-                               1 + kf_rng_below(&s->rng, KOFN_NOTE_PRINT))};
+        x->n = (kofn_note){
+            .type =
+                (kofn_note_type)(1 + kf_rng_below(&s->rng, KOFN_NOTE_PRINT))};
     while (e->kinds && !(e->kinds & kf_bit(x->n.type)));
     x->n.from = evil_life(s, own);
     x->n.epoch = evil_epoch(s, own);
@@ -251,8 +252,10 @@ static inline void evil_send(sim *s, size_t from, size_t to)
     kf_note_write(head, &x.n, evil_of(s)->job, body, bytes);
     if (kf_rng_below(&s->rng, 50) == 0)
         head[kf_rng_below(&s->rng, sizeof head)] ^= 1;
-    sim_put(s, sim_copy(from, to, s->node[from].lives, head, sizeof head, body,
-                        bytes), sim_delay(s));
+    sim_put(
+        s,
+        sim_copy(from, to, s->node[from].lives, head, sizeof head, body, bytes),
+        sim_delay(s));
     kf_free(body);
     evil_of(s)->sent++;
 }
@@ -284,7 +287,7 @@ static inline void evil_act(sim *s, size_t id)
            SIM_EVIL, id, 0);
 }
 
-/* ---- turncoats ---------------------------------------------------------------- */
+/* ---- turncoats ----------------------------------------------------------- */
 
 /* Its note, changed: the numbers, or what it says of itself. */
 static inline void evil_twist(sim *s, sim_packet *p)
@@ -321,7 +324,7 @@ static inline void evil_twist(sim *s, sim_packet *p)
     e->sent++;
 }
 
-/* ---- what must hold ------------------------------------------------------------ */
+/* ---- what must hold ------------------------------------------------------ */
 
 /* No honest node is sent away. */
 static inline void evil_blamed(sim *s, size_t by, size_t who)
@@ -344,8 +347,8 @@ static inline void evil_weigh(const kf_host *h, kofn_peer peer)
         }
     assert_true(letters <= 512);
     assert_true(vectors <= 1);
-    assert_true(bytes <= 65536 + 5 * (h->v->m.rows + KOFN_SCALARS) *
-                                     sizeof(double));
+    assert_true(bytes <=
+                65536 + 5 * (h->v->m.rows + KOFN_SCALARS) * sizeof(double));
 }
 
 /* In the end honest nodes know each other: none was taken for gone. */

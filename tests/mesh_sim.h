@@ -32,18 +32,18 @@ typedef struct sim_node {
     size_t id;
     kf_host *host;
     bool up, over;
-    bool turncoat; /* what it sends is changed on its way */
-    bool deaf;     /* takes nothing                       */
-    size_t steps; /* it takes for the last */
+    bool turncoat;  /* what it sends is changed on its way */
+    bool deaf;      /* takes nothing                       */
+    size_t steps;   /* it takes for the last */
     unsigned lives; /* it had before this one */
     kofn_status status;
     kofn_time busy, stopped, wakes;
     double slow;
     uint32_t peer[SIM_NODES]; /* number of each other, as of now  */
     uint32_t peers;
-    size_t who[4096];         /* and back                          */
-    bool forgot[4096];        /* of whom no more is heard          */
-    char name[32];            /* that was asked for last           */
+    size_t who[4096];  /* and back                          */
+    bool forgot[4096]; /* of whom no more is heard          */
+    char name[32];     /* that was asked for last           */
     sim_packet **inbox;
     size_t in, in_cap;
     kofn_mark seen; /* last checked */
@@ -68,13 +68,13 @@ typedef struct sim {
     double lose, repeat, reorder; /* chances  */
     kofn_time latency;
     bool cut[SIM_NODES][SIM_NODES];
-    bool tell; /* deaths are noticed by the network */
+    bool tell;  /* deaths are noticed by the network */
     bool exits; /* who is over goes, as a process does */
     kofn_time compute;
-    size_t hasty; /* 1 + a node that finds one iterate less enough, or 0 */
-    size_t mute; /* 1 + a node whose results are lost, or 0 */
-    size_t delivered;                  /* packets so far                    */
-    void (*inject)(struct sim *s);     /* before each of them, or NULL      */
+    size_t hasty;     /* 1 + a node that finds one iterate less enough, or 0 */
+    size_t mute;      /* 1 + a node whose results are lost, or 0 */
+    size_t delivered; /* packets so far                    */
+    void (*inject)(struct sim *s); /* before each of them, or NULL      */
     void *inject_ud;
     bool lenient; /* wrong iterates are counted, no more */
     size_t wrong;
@@ -90,7 +90,7 @@ typedef struct sim {
     struct {
         kofn_mark at;
         double *v;
-    } *known; /* every vector that anybody ever had */
+    } * known; /* every vector that anybody ever had */
     size_t knowns, known_cap;
     double worst; /* deviation from the plain iteration */
 } sim;
@@ -113,11 +113,10 @@ static inline kofn_time sim_delay(sim *s)
 static inline void sim_at(sim *s, kofn_time when, uint32_t kind, size_t node,
                           size_t what)
 {
-    assert_ok(kf_heap_push(&s->heap, (kf_heap_entry){
-                                         .time = when,
-                                         .kind = kind,
-                                         .worker = (uint32_t)node,
-                                         .task = (uint32_t)what}));
+    assert_ok(kf_heap_push(&s->heap, (kf_heap_entry){.time = when,
+                                                     .kind = kind,
+                                                     .worker = (uint32_t)node,
+                                                     .task = (uint32_t)what}));
 }
 
 static inline void sim_wake(sim *s, size_t id, kofn_time when)
@@ -133,7 +132,7 @@ static inline void sim_wake(sim *s, size_t id, kofn_time when)
     sim_at(s, when, SIM_WAKE, id, 0);
 }
 
-/* ---- the network ---------------------------------------------------------------- */
+/* ---- the network --------------------------------------------------------- */
 
 static inline void sim_free_packet(sim_packet *p)
 {
@@ -143,8 +142,8 @@ static inline void sim_free_packet(sim_packet *p)
 
 static inline void sim_put(sim *s, sim_packet *p, kofn_time after)
 {
-    assert_ok(kf_grow(&s->packet, &s->packet_cap, s->packets,
-                      sizeof *s->packet));
+    assert_ok(
+        kf_grow(&s->packet, &s->packet_cap, s->packets, sizeof *s->packet));
     s->packet[s->packets] = p;
     sim_at(s, s->now + after, SIM_DELIVER, p->to, s->packets++);
 }
@@ -287,7 +286,7 @@ static inline void sim_link(sim *s, size_t a, size_t b, kofn_arrival what)
     sim_put(s, p, sim_delay(s));
 }
 
-/* ---- life --------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 static inline kofn_status sim_update(void *ud, uint64_t t, size_t rows,
                                      double *v, double *next,
@@ -355,7 +354,7 @@ static inline void sim_stop(sim *s, size_t id)
             sim_link(s, i, id, KOFN_WENT);
 }
 
-/* ---- what must hold ------------------------------------------------------------------ */
+/* ---- what must hold ------------------------------------------------------ */
 
 static inline void sim_check(sim *s, sim_node *n)
 {
@@ -388,8 +387,7 @@ static inline void sim_check(sim *s, sim_node *n)
         if (s->known[k].at.t == at.t && s->known[k].at.line == at.line) {
             if (!s->evil && memcmp(v, s->known[k].v, rows * sizeof *v) != 0)
                 fail_msg("seed %llu: two iterates %llu under one mark",
-                         (unsigned long long)s->seed,
-                         (unsigned long long)at.t);
+                         (unsigned long long)s->seed, (unsigned long long)at.t);
             return;
         }
     assert_ok(kf_grow(&s->known, &s->known_cap, s->knowns, sizeof *s->known));
@@ -398,7 +396,7 @@ static inline void sim_check(sim *s, sim_node *n)
     memcpy(s->known[s->knowns++].v, v, rows * sizeof *v);
 }
 
-/* ---- time ------------------------------------------------------------------------------ */
+/* ---- time ---------------------------------------------------------------- */
 
 static inline void sim_turn(sim *s, size_t id)
 {
@@ -444,8 +442,8 @@ static inline void sim_deliver(sim *s, size_t to, size_t index)
 
     s->packet[index] = NULL;
     /* those of a former life went with the connection */
-    if (!n->up || !n->host || (p->p.what == KOFN_PACKET &&
-                   p->from_life != s->node[p->from].lives)) {
+    if (!n->up || !n->host ||
+        (p->p.what == KOFN_PACKET && p->from_life != s->node[p->from].lives)) {
         sim_free_packet(p);
         return;
     }
@@ -505,7 +503,7 @@ static inline bool sim_run(sim *s, kofn_time until,
     return s->heap.count > 0;
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static inline void sim_reference(sim *s)
 {
@@ -608,8 +606,7 @@ static inline void sim_print(const sim *s)
                 (unsigned long long)v.epoch.proposer & 0xffff, (int)v.seat,
                 v.members, v.live, v.leader ? " LEADER" : "",
                 v.final ? " final" : "", n->over ? " over" : "",
-                (unsigned long long)v.adopted,
-                (unsigned long long)v.dropped);
+                (unsigned long long)v.adopted, (unsigned long long)v.dropped);
     }
 }
 
@@ -636,8 +633,8 @@ static inline void sim_finish(sim *s, kofn_time by,
         if (s->now >= by) {
             sim_print(s);
             fail_msg("%s, seed %llu: not everybody has the result after "
-                     "%.3g s", what, (unsigned long long)seed,
-                     (double)s->now * 1e-9);
+                     "%.3g s",
+                     what, (unsigned long long)seed, (double)s->now * 1e-9);
         }
         sim_run(s, s->now + MS, fault);
     }

@@ -127,8 +127,8 @@ static void *live(void *ud)
                                  .watch = wait_for_it,
                                  .watch_ud = h};
 
-    h->status = kofn_power_peers(h->t, h->plan, h->A, &h->v, h->it, &p,
-                                 &h->res, NULL);
+    h->status =
+        kofn_power_peers(h->t, h->plan, h->A, &h->v, h->it, &p, &h->res, NULL);
     h->t->close(h->t, KOFN_SECOND);
     atomic_fetch_add(h->over, 1);
     return NULL;
@@ -137,10 +137,10 @@ static void *live(void *ud)
 /* ---- the hostile --------------------------------------------------------- */
 
 typedef enum harm {
-    FINAL,   /* the iterate that you have is the last, as is one of mine */
-    BYE,     /* everybody leaves                                        */
-    LIVES,   /* I am somebody else, again and again                     */
-    EPOCHS,  /* I lead, far ahead, and nobody else is a member          */
+    FINAL,  /* the iterate that you have is the last, as is one of mine */
+    BYE,    /* everybody leaves                                        */
+    LIVES,  /* I am somebody else, again and again                     */
+    EPOCHS, /* I lead, far ahead, and nobody else is a member          */
     HARMS
 } harm;
 
@@ -200,20 +200,21 @@ static void harm_one(hostile *e, face *f, kofn_peer to)
 
     if (e->harm == BYE && which < e->lives)
         f->life = e->heard[which];
-    say(e, f, to, (kofn_note){.type = KOFN_NOTE_BEAT,
-                              .epoch = e->harm == EPOCHS ? far
-                                                         : (kofn_epoch){0, 0},
-                              .at = e->said % 3 ? e->at : ahead,
-                              .final = e->harm != EPOCHS,
-                              .seat = KOFN_NO_SEAT});
+    say(e, f, to,
+        (kofn_note){.type = KOFN_NOTE_BEAT,
+                    .epoch = e->harm == EPOCHS ? far : (kofn_epoch){0, 0},
+                    .at = e->said % 3 ? e->at : ahead,
+                    .final = e->harm != EPOCHS,
+                    .seat = KOFN_NO_SEAT});
     if (e->harm == BYE)
         say(e, f, to, (kofn_note){.type = KOFN_NOTE_BYE, .at = e->at});
     if (e->harm == EPOCHS)
-        say(e, f, to, (kofn_note){.type = KOFN_NOTE_EPOCH,
-                                  .epoch = far,
-                                  .at = e->at,
-                                  .member = &only,
-                                  .members = 1});
+        say(e, f, to,
+            (kofn_note){.type = KOFN_NOTE_EPOCH,
+                        .epoch = far,
+                        .at = e->at,
+                        .member = &only,
+                        .members = 1});
 }
 
 static void hear(hostile *e, face *f, const kofn_packet *p)
@@ -231,10 +232,10 @@ static void hear(hostile *e, face *f, const kofn_packet *p)
     if (n.from && e->lives < 16)
         e->heard[e->lives++] = n.from;
     if (n.type == KOFN_NOTE_ASK)
-        say(e, f, p->peer, (kofn_note){.type = n.coded ? KOFN_NOTE_PRINT
-                                                       : KOFN_NOTE_VECTOR,
-                                       .at = e->at,
-                                       .final = true});
+        say(e, f, p->peer,
+            (kofn_note){.type = n.coded ? KOFN_NOTE_PRINT : KOFN_NOTE_VECTOR,
+                        .at = e->at,
+                        .final = true});
 }
 
 static void face_turn(hostile *e, face *f)
@@ -321,9 +322,8 @@ static void check(const honest *h, const double *want, const char *what)
 static void suffer(harm what, const char *name)
 {
     const kofn_problem pb = {KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false};
-    const kofn_iterate_options it = {.size = sizeof it,
-                                     .tolerance = 1e-300,
-                                     .max_iterations = STEPS};
+    const kofn_iterate_options it = {
+        .size = sizeof it, .tolerance = 1e-300, .max_iterations = STEPS};
     static double a[ROWS * ROWS], v[NODES + 1][ROWS];
     const kofn_matrix A = {a, ROWS, ROWS, ROWS, KOFN_F64};
     kofn_matrix plain = {v[NODES], ROWS, 1, 1, KOFN_F64};
@@ -395,10 +395,8 @@ static void forged_epochs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_keys),
-        cmocka_unit_test(forged_ends),
-        cmocka_unit_test(forged_byes),
-        cmocka_unit_test(invented_lives),
+        cmocka_unit_test(names_of_keys), cmocka_unit_test(forged_ends),
+        cmocka_unit_test(forged_byes),   cmocka_unit_test(invented_lives),
         cmocka_unit_test(forged_epochs),
     };
 

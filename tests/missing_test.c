@@ -42,8 +42,15 @@ static void check_sum(rig *x, const double *weights, double known[][LENGTH])
 static void up(rig *x, const char *spec, bool sim, kofn_dtype dtype,
                const kofn_options *o)
 {
-    rig_kind k = {.spec = spec, .workers = WORKERS, .m = 50, .n = LENGTH,
-                  .p = 1, .op = KOFN_SUM, .sim = sim, .dtype = dtype, .opt = o};
+    rig_kind k = {.spec = spec,
+                  .workers = WORKERS,
+                  .m = 50,
+                  .n = LENGTH,
+                  .p = 1,
+                  .op = KOFN_SUM,
+                  .sim = sim,
+                  .dtype = dtype,
+                  .opt = o};
 
     rig_up(x, &k);
 }
@@ -89,8 +96,8 @@ static void left_out_until_replaced(void **state)
             if (round == 2 && rep.weights[4] > 0) /* it was quicker */
                 assert_true(rep.weights[1] == 0);
             for (size_t j = 0; j < PARTS; j++)
-                there -= round == 2 && j == 4 ? rep.weights[4] == 0
-                                              : gone[round][j];
+                there -=
+                    round == 2 && j == 4 ? rep.weights[4] == 0 : gone[round][j];
             assert_int_equal(st, there < PARTS ? KOFN_PARTIAL : KOFN_OK);
             for (size_t j = 0; j < PARTS; j++)
                 if (round != 2 || j != 4)
@@ -116,9 +123,15 @@ static void slow_ones_are_left_out(void **state)
     for (int kind = 0; kind < 3; kind++) {
         kofn_weather even = {.seed = 1, .latency = 1e-6};
         kofn_options o = KOFN_OPTIONS_INIT;
-        rig_kind k = {.spec = spec[kind], .workers = WORKERS, .m = 50,
-                      .n = LENGTH, .p = 1, .op = KOFN_SUM, .sim = true,
-                      .weather = &even, .opt = &o};
+        rig_kind k = {.spec = spec[kind],
+                      .workers = WORKERS,
+                      .m = 50,
+                      .n = LENGTH,
+                      .p = 1,
+                      .op = KOFN_SUM,
+                      .sim = true,
+                      .weather = &even,
+                      .opt = &o};
         rig x;
 
         o.events = h;
@@ -235,7 +248,7 @@ static void nobody_is_nothing(void **state)
 /* Every exact scheme says that every part is in the sum once. */
 static void exact_sums_say_so(void **state)
 {
-    static const char *const spec[] = {"gc:d=2", "cgc:d=3", "agc:d=2",
+    static const char *const spec[] = {"gc:d=2",  "cgc:d=3", "agc:d=2",
                                        "uncoded", "bcc:r=2", "g-agc:d=3"};
 
     (void)state;
@@ -285,14 +298,16 @@ static void workers_fail_as_machines_do(void **state)
     (void)state;
     for (int kind = 0; kind < 4; kind++) {
         bool remember = kind % 2;
-        kofn_regress_options o = {.size = sizeof o, .rule = KOFN_STEP_FIXED,
-                                  .step = 0.05, .max_iterations = ITERATIONS,
+        kofn_regress_options o = {.size = sizeof o,
+                                  .rule = KOFN_STEP_FIXED,
+                                  .step = 0.05,
+                                  .max_iterations = ITERATIONS,
                                   .tolerance = 1e-300,
                                   .loss = kind / 2 ? KOFN_LOSS_LOGISTIC
                                                    : KOFN_LOSS_SQUARES};
-        kofn_failures f = {MACHINES, 0.03, 0,
-                           remember ? KOFN_MISSING_REMEMBERED
-                                    : KOFN_MISSING_IGNORED, 8};
+        kofn_failures f = {
+            MACHINES, 0.03, 0,
+            remember ? KOFN_MISSING_REMEMBERED : KOFN_MISSING_IGNORED, 8};
         double a[7] = {0}, b[7] = {0}, labels[POINTS];
         kofn_matrix wa = {a, 7, 1, 1, KOFN_F64}, wb = {b, 7, 1, 1, KOFN_F64};
         kofn_matrix l = {labels, POINTS, 1, 1, KOFN_F64};

@@ -48,8 +48,8 @@ static void hear(void *ud, const char *words)
 
 static void stuck_up(stuck *s, const char *spec, bool packets, kofn_time lease)
 {
-    rig_kind k = {.spec = spec, .workers = N, .m = 40, .n = 9, .p = 1,
-                  .op = KOFN_SUM};
+    rig_kind k = {
+        .spec = spec, .workers = N, .m = 40, .n = 9, .p = 1, .op = KOFN_SUM};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_port *base;
@@ -171,7 +171,7 @@ static void what_is_remembered_is_bounded(void **state)
     stuck_down(&s);
 }
 
-/* ---- who never stores ------------------------------------------------------------- */
+/* ---- who never stores ---------------------------------------------------- */
 
 typedef struct silence {
     const char *spec;
@@ -207,8 +207,11 @@ static void mute_turn(mute *m, bool asks)
         assert_ok(kf_head_read(&h, p.head, p.head_bytes));
         if (h.type == KF_WIRE_STORE && asks && !m->asked) {
             m->asked = true;
-            mute_say(m, p.peer, &(kf_head){.type = KF_WIRE_NEED, .job = h.job,
-                                           .block = h.block, .hi = 1});
+            mute_say(m, p.peer,
+                     &(kf_head){.type = KF_WIRE_NEED,
+                                .job = h.job,
+                                .block = h.block,
+                                .hi = 1});
         }
         if (p.own)
             m->t->release(m->t, p.own);
@@ -237,8 +240,11 @@ static kofn_status silent_round(stuck *s, const silence *c, mute *m,
 
 static void try_silence(const silence *c)
 {
-    rig_kind k = {.spec = c->spec, .workers = (unsigned)(c->honest + c->mute),
-                  .m = 60, .n = 8, .p = 1};
+    rig_kind k = {.spec = c->spec,
+                  .workers = (unsigned)(c->honest + c->mute),
+                  .m = 60,
+                  .n = 8,
+                  .p = 1};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
     kofn_options o = KOFN_OPTIONS_INIT;
     mute m[3] = {{NULL, false}};
@@ -296,7 +302,7 @@ static void who_never_stores_is_given_up(void **state)
         try_silence(&cases[i]);
 }
 
-/* ---- how long a block may take ------------------------------------------------------ */
+/* ---- how long a block may take ------------------------------------------- */
 
 /* A port whose workers come at once; how long each has been at its block, and
  * whether it has it, is the test's to say. */
@@ -306,7 +312,7 @@ typedef struct stage {
     size_t first, count;
     kofn_time spent[N]; /* at its block */
     bool stores[N];
-    unsigned given_up;  /* a bit for each */
+    unsigned given_up; /* a bit for each */
 } stage;
 
 static kofn_status stage_send(kofn_port *base, kofn_msg *m)
@@ -314,8 +320,8 @@ static kofn_status stage_send(kofn_port *base, kofn_msg *m)
     stage *p = (stage *)base;
 
     if (m->type == KOFN_MSG_STORE && p->stores[m->worker])
-        p->queue[p->count++] = (kofn_msg){.type = KOFN_MSG_STORED,
-                                          .worker = m->worker};
+        p->queue[p->count++] =
+            (kofn_msg){.type = KOFN_MSG_STORED, .worker = m->worker};
     if (m->type == KOFN_MSG_GIVE_UP)
         p->given_up |= 1u << m->worker;
     kofn_block_drop(m->block);
@@ -356,15 +362,20 @@ static kofn_time stage_storing(kofn_port *base, uint32_t id)
 /* Who is given up, where the lease is a second. */
 static unsigned given_up(const kofn_time spent[N], unsigned stores)
 {
-    const rig_kind k = {.spec = "mds:k=4", .workers = N, .m = 40, .n = 9, .p = 1};
+    const rig_kind k = {
+        .spec = "mds:k=4", .workers = N, .m = 40, .n = 9, .p = 1};
     kofn_options o = KOFN_OPTIONS_INIT;
     stage *p = calloc(1, sizeof *p);
     unsigned who;
     rig r;
 
-    p->base = (kofn_port){.name = "stage", .workers = N, .send = stage_send,
-                          .wait = stage_wait, .now = stage_now,
-                          .close = stage_close, .storing = stage_storing};
+    p->base = (kofn_port){.name = "stage",
+                          .workers = N,
+                          .send = stage_send,
+                          .wait = stage_wait,
+                          .now = stage_now,
+                          .close = stage_close,
+                          .storing = stage_storing};
     for (uint32_t i = 0; i < N; i++) {
         p->queue[p->count++] = (kofn_msg){.type = KOFN_MSG_HELLO, .worker = i};
         p->spent[i] = spent[i];
@@ -394,17 +405,18 @@ static void what_others_took_counts(void **state)
     /* Then one, and 50 times what half of them took. */
     assert_int_equal(given_up((kofn_time[]){900 * MS, 0, 1, 1}, 12), 0);
     assert_int_equal(given_up((kofn_time[]){1100 * MS, 0, 1, 1}, 12), 1);
-    assert_int_equal(given_up((kofn_time[]){4000 * MS, 0, 100 * MS, 100 * MS},
-                              12), 0);
-    assert_int_equal(given_up((kofn_time[]){6000 * MS, 5500 * MS, 100 * MS,
-                                            100 * MS}, 12), 3);
+    assert_int_equal(
+        given_up((kofn_time[]){4000 * MS, 0, 100 * MS, 100 * MS}, 12), 0);
+    assert_int_equal(
+        given_up((kofn_time[]){6000 * MS, 5500 * MS, 100 * MS, 100 * MS}, 12),
+        3);
 }
 
 /* A second for each MiB, and what the worker waits for us. */
 static void what_does_not_count(void **state)
 {
-    const rig_kind k = {.spec = "uncoded", .workers = 1, .m = 1024, .n = 512,
-                        .p = 1};
+    const rig_kind k = {
+        .spec = "uncoded", .workers = 1, .m = 1024, .n = 512, .p = 1};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *base;
     kofn_time at;
@@ -424,7 +436,8 @@ static void what_does_not_count(void **state)
     assert_ok(kofn_begin(r.job, &r.x, &r.y));
     while (((port *)base)->workers == 0 || !((port *)base)->worker[0]->block) {
         mute_turn(&m, false);
-        assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 1000, NULL), KOFN_AGAIN);
+        assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 1000, NULL),
+                         KOFN_AGAIN);
     }
     w = ((port *)base)->worker[0];
     assert_int_equal(w->storing, -4 * KOFN_SECOND);

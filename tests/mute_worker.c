@@ -32,8 +32,8 @@ static bool obey(kofn_transport *t, const kofn_packet *k, bool stores)
     if (k->what != KOFN_PACKET || kf_head_read(&h, k->head, k->head_bytes))
         return false;
     if (h.type == KF_WIRE_STORE && stores)
-        say(t, k->peer, &(kf_head){.type = KF_WIRE_STORED, .job = h.job,
-                                   .block = h.block});
+        say(t, k->peer,
+            &(kf_head){.type = KF_WIRE_STORED, .job = h.job, .block = h.block});
     if (h.type == KF_WIRE_REFUSED)
         printf("refused: %.*s\n", (int)k->body_bytes, (const char *)k->body);
     if (h.type == KF_WIRE_DISMISS)

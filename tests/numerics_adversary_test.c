@@ -159,10 +159,10 @@ static double noise_without(const prey *h, const bool *lost)
             quat wh = {0, 0, 0, 0}, w = h->W[i * m + q];
 
             for (size_t l = 0; l < m; l++)
-                add(&wh, 1, times(h->W[i * m + l],
-                                  h->H[parity[l] * h->r + parity[q]]));
-            sum += dot(wh, w) +
-                   dot(w, w) * h->H[parity[q] * h->r + parity[q]].a;
+                add(&wh, 1,
+                    times(h->W[i * m + l], h->H[parity[l] * h->r + parity[q]]));
+            sum +=
+                dot(wh, w) + dot(w, w) * h->H[parity[q] * h->r + parity[q]].a;
         }
     return sqrt(sum / (double)h->k);
 }
@@ -286,8 +286,8 @@ static void attack(size_t n, size_t k, size_t starts, size_t budget,
 
 static void adversary_up_to_128(void **state)
 {
-    static const size_t codes[][3] = {{64, 56, 300}, {64, 32, 40},
-                                      {128, 120, 100}};
+    static const size_t codes[][3] = {
+        {64, 56, 300}, {64, 32, 40}, {128, 120, 100}};
 
     (void)state;
     for (size_t c = 0; c < 3; c++) {
@@ -348,10 +348,9 @@ static void tail_falls_with_the_fourth_power(void **state)
         beyond10 += noise[i] > 10 * median;
     }
     print_message("    (64,56) %zu random sets: median noise %.1f, beyond 3 "
-                  "medians %.1e, beyond 10 %.1e, worst %.1f medians\n", sets,
-                  median, (double)beyond3 / (double)sets,
-                  (double)beyond10 / (double)sets,
-                  noise[sets - 1] / median);
+                  "medians %.1e, beyond 10 %.1e, worst %.1f medians\n",
+                  sets, median, (double)beyond3 / (double)sets,
+                  (double)beyond10 / (double)sets, noise[sets - 1] / median);
     expect *= (double)sets;
     assert_at_most((double)beyond3, expect + 5 * sqrt(expect));
     expect = 6.7e-5 * (double)sets;

@@ -18,8 +18,8 @@ static const double untouched = 12345;
 static void job_up(job *j, const char *spec, size_t workers, size_t m, size_t n,
                    size_t p, const kofn_options *opt)
 {
-    kofn_problem pb = {p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64,
-                       false};
+    kofn_problem pb = {
+        p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64, false};
     kofn_port *port;
 
     j->A = random_matrix(m, n, KOFN_F64, 3, 1);
@@ -62,8 +62,7 @@ static size_t leave_all_but(const uint32_t *set, size_t count, size_t n,
         if (i < count && set[i] == w)
             i++;
         else
-            event[events++] =
-                (kofn_happening){1, 0, KOFN_EVENT_LEAVE, w, 0};
+            event[events++] = (kofn_happening){1, 0, KOFN_EVENT_LEAVE, w, 0};
     }
     return events;
 }
@@ -196,8 +195,8 @@ static void one_more_result_is_waited_for(void **state)
             order[at] = i;
         }
         for (uint32_t i = 0; i < N; i++)
-            event[i] = (kofn_happening){1, 0, KOFN_EVENT_SLOW, order[i],
-                                        1 + 0.1 * i};
+            event[i] =
+                (kofn_happening){1, 0, KOFN_EVENT_SLOW, order[i], 1 + 0.1 * i};
         opt.events = event;
         opt.event_count = N;
         opt.pieces = 1;
@@ -257,7 +256,7 @@ static void elastic_deals_once_more(void **state)
     assert_true(rows > 1000 && rows <= 1400);
 }
 
-/* ---- whatever is left of an elastic fleet ------------------------ */
+/* ---- whatever is left of an elastic fleet -------------------------------- */
 
 static double elastic_round(const char *spec, const uint32_t *set, size_t left,
                             size_t workers, size_t m, size_t n, size_t p)
@@ -297,12 +296,12 @@ static void every_rest_of_an_elastic_fleet(void **state)
                 /* a prime, more than the parts; a few rows, fewer than them */
                 if (count++ % every())
                     continue;
-                worst = fmax(worst, elastic_round(spec, set, left, workers, 103,
-                                                  29, 1));
-                worst = fmax(worst, elastic_round(spec, set, left, workers, 103,
-                                                  29, 3));
-                worst = fmax(worst, elastic_round(spec, set, left, workers, 7,
-                                                  5, 3));
+                worst = fmax(
+                    worst, elastic_round(spec, set, left, workers, 103, 29, 1));
+                worst = fmax(
+                    worst, elastic_round(spec, set, left, workers, 103, 29, 3));
+                worst = fmax(worst,
+                             elastic_round(spec, set, left, workers, 7, 5, 3));
                 rounds += 3;
             } while (next_set(set, left, workers));
         }

@@ -148,8 +148,8 @@ static inline void compute_all(fleet *f, bool sparse)
     assert_ok(kf_encode(&resident, f->code, seat, f->seats, block));
     for (size_t i = 0; i < f->seats; i++) {
         f->result[i] = matrix(lanes * SPAN, WIDTH, f->A.dtype);
-        assert_ok(kofn_compute(block[i], &f->x, 0, SPAN, &f->result[i], NULL,
-                               NULL));
+        assert_ok(
+            kofn_compute(block[i], &f->x, 0, SPAN, &f->result[i], NULL, NULL));
         kofn_block_drop(block[i]);
     }
     kf_resident_free(&resident);
@@ -239,9 +239,9 @@ typedef struct pair {
 typedef struct tally {
     size_t sets, refused, above; /* the float32 guard would refuse; > 5e-5 */
     error f64, f32;              /* worst */
-    double noise, block; /* worst, of all and of a block by itself */
-    error most64, most32;    /* the largest predictions */
-    double ratio64, ratio32; /* worst error / predicted */
+    double noise, block;         /* worst, of all and of a block by itself */
+    error most64, most32;        /* the largest predictions */
+    double ratio64, ratio32;     /* worst error / predicted */
 } tally;
 
 static inline void pair_up(pair *p, const char *spec, size_t n, size_t seats,
@@ -335,7 +335,8 @@ static inline void try_set(pair *p, const uint32_t *set, size_t n, tally *t)
     t->most32 = (error){fmax(t->most32.whole, p32.whole),
                         fmax(t->most32.block, p32.block), 0};
     count_error(&t->f64, &t->ratio64, decode(&p->f64, d), p64);
-    t->above += count_error(&t->f32, &t->ratio32, decode(&p->f32, d), p32) > 5e-5;
+    t->above +=
+        count_error(&t->f32, &t->ratio32, decode(&p->f32, d), p32) > 5e-5;
     t->refused += predicted32(d->noise) > 1e-4;
     kf_decoder_free(d);
 }
@@ -343,9 +344,9 @@ static inline void try_set(pair *p, const uint32_t *set, size_t n, tally *t)
 static inline void say(const char *what, const tally *t)
 {
     print_message("    %-24s %6zu sets: noise %6.1f block %6.1f  f64 %.1e "
-                  "block %.1e  f32 %.1e block %.1e  of predicted %.2f %.2f", what,
-                  t->sets, t->noise, t->block, t->f64.whole, t->f64.block, t->f32.whole,
-                  t->f32.block, t->ratio64, t->ratio32);
+                  "block %.1e  f32 %.1e block %.1e  of predicted %.2f %.2f",
+                  what, t->sets, t->noise, t->block, t->f64.whole, t->f64.block,
+                  t->f32.whole, t->f32.block, t->ratio64, t->ratio32);
     if (t->refused)
         print_message("  (f32 guard: no to %zu)", t->refused);
     print_message("\n");

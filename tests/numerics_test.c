@@ -117,9 +117,9 @@ static void rows_times_a_vector_are_added_in_panels(void **state)
  * as many results as blocks and with more. */
 static void prediction_holds_for_every_basis(void **state)
 {
-    static const char *const bases[] = {
-        "quaternion", "harmonic", "haar",     "gauss_sys",
-        "gauss",      "cauchy",   "monomial", "chebyshev"};
+    static const char *const bases[] = {"quaternion", "harmonic", "haar",
+                                        "gauss_sys",  "gauss",    "cauchy",
+                                        "monomial",   "chebyshev"};
 
     (void)state;
     for (size_t b = 0; b < sizeof bases / sizeof *bases; b++) {
@@ -139,7 +139,8 @@ static void prediction_holds_for_every_basis(void **state)
             }
         }
         print_message("    %-26s %6zu sets: noise %.1e  of predicted %.2f "
-                      "%.2f\n", spec, t.sets, t.noise, t.ratio64, t.ratio32);
+                      "%.2f\n",
+                      spec, t.sets, t.noise, t.ratio64, t.ratio32);
         pair_down(&p);
     }
 }
@@ -236,16 +237,17 @@ static void light_up(fleet *f, size_t n, size_t k)
 static void say_light(const fleet *f, const tally *t)
 {
     print_message("    n = %3zu, sparse, %-36s %6zu sets: noise %6.1f  "
-                  "f64 %.1e  of predicted %.2f\n", f->seats, f->plan->spec,
-                  t->sets, t->noise, t->f64.whole, t->ratio64);
+                  "f64 %.1e  of predicted %.2f\n",
+                  f->seats, f->plan->spec, t->sets, t->noise, t->f64.whole,
+                  t->ratio64);
 }
 
 /* A sparse operand gets rows of low weight: for every survivor set the guard,
  * which speaks at 1e-9, is far from speaking, and it would have been right. */
 static void every_set_of_light_codes(void **state)
 {
-    static const size_t codes[][2] = {{6, 4}, {8, 4}, {8, 6}, {12, 6}, {12, 9},
-                                      {16, 8}, {16, 12}, {20, 16}};
+    static const size_t codes[][2] = {{6, 4},  {8, 4},  {8, 6},   {12, 6},
+                                      {12, 9}, {16, 8}, {16, 12}, {20, 16}};
 
     (void)state;
     for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
@@ -298,9 +300,8 @@ static void count_noise(kf_code *code, const uint32_t *set, size_t k,
 {
     kf_decoder *d;
 
-    *worst = fmax(*worst, kf_decoder_new(&d, code, set, k, false)
-                              ? HUGE_VAL
-                              : d->noise);
+    *worst = fmax(*worst, kf_decoder_new(&d, code, set, k, false) ? HUGE_VAL
+                                                                  : d->noise);
     kf_decoder_free(d);
 }
 
@@ -341,8 +342,8 @@ static double worst_noise(const char *basis, size_t n, size_t k)
 
 static void beside_the_published(void **state)
 {
-    static const char *const bases[] = {"vandermonde", "monomial", "chebyshev",
-                                        "cauchy",      "harmonic", "gauss",
+    static const char *const bases[] = {"vandermonde", "monomial",  "chebyshev",
+                                        "cauchy",      "harmonic",  "gauss",
                                         "haar",        "quaternion"};
     static const size_t codes[][2] = {{6, 3},   {12, 6},  {20, 18},
                                       {24, 20}, {40, 30}, {64, 56}};

@@ -18,8 +18,8 @@ typedef struct office {
         unsigned char p[4096];
         size_t unit; /* bytes; 0: not what is asked for, but 64 KiB of 'A' */
     } section[4];
-    kf_head work;            /* the task, or all 0: none */
-    kf_head asked[16];       /* pieces that were not sent yet */
+    kf_head work;      /* the task, or all 0: none */
+    kf_head asked[16]; /* pieces that were not sent yet */
     size_t first, asks;
     unsigned char body[OFFICE_BODY];
     int said;
@@ -170,7 +170,8 @@ static inline kofn_status office_serve(office *o, size_t memory)
 {
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
 
-    o->base = (kofn_transport){.name = "test", .send = office_send,
+    o->base = (kofn_transport){.name = "test",
+                               .send = office_send,
                                .wait = office_wait,
                                .release = office_release,
                                .forget = office_forget,

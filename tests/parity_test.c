@@ -127,8 +127,8 @@ static void parities_of_a_thousand(void **state)
         assert_ok(kf_code_seat(f.code, seat[i], &s));
         for (size_t l = 0; l < 4; l++)
             for (size_t e = 0; e < s->G[l].n; e++)
-                y[4 * i + l] += (s->G[l].col[e] % 2 ? -1 : 1) *
-                                s->G[l].val[e] / s->weight;
+                y[4 * i + l] +=
+                    (s->G[l].col[e] % 2 ? -1 : 1) * s->G[l].val[e] / s->weight;
     }
     cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)q, (int)(4 * n), 1, H,
                 (int)(4 * n), y, 1, 0, sum, 1);

@@ -182,9 +182,9 @@ static void many_workers(void **state)
         answers /= (double)trials;
         print_message("    %-36s n=%zu: arc %.1e  rack %.1e  random %.1e; "
                       "%.2f answers to 1e-9, then %.1e; %zu of %zu arcs "
-                      "hopeless\n", spec, t->n,
-                      arcs.error, racks.error, random.error, answers,
-                      guarded.error, arcs.hopeless, t->n);
+                      "hopeless\n",
+                      spec, t->n, arcs.error, racks.error, random.error,
+                      answers, guarded.error, arcs.hopeless, t->n);
         assert_at_most(arcs.error, t->arc);
         assert_at_most(racks.error, t->rack);
         assert_at_most(random.error, t->random);

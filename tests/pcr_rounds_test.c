@@ -98,9 +98,13 @@ static void refusals(void **state)
         {"pcr:r=2", 1, KOFN_INVAL, {"r = 2", "r = 1 would fit", ""}},
         {"pcr:r=2,angles=4", 6, KOFN_INVAL, {"angles = 4", "5..6", ""}},
         {"pcr:r=2,angles=7", 6, KOFN_INVAL, {"angles = 7", "5..6", ""}},
-        {"pcr:r=3,angles=5,systematic=1", 6, KOFN_INVAL,
+        {"pcr:r=3,angles=5,systematic=1",
+         6,
+         KOFN_INVAL,
          {"angles = 5", "multiple", "2 blocks"}},
-        {"pcr:r=3,basis=lagrange,angles=6", 6, KOFN_INVAL,
+        {"pcr:r=3,basis=lagrange,angles=6",
+         6,
+         KOFN_INVAL,
          {"angles = 6", "basis=circle", ""}},
         {"pcr:systematic=2", 6, KOFN_INVAL, {"systematic=2", "", ""}},
         {"pcr:basis=line", 6, KOFN_INVAL, {"circle|lagrange", "", ""}},
@@ -113,8 +117,8 @@ static void refusals(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_status(bad[i].status, kofn_plan_new(&plan, &gram, bad[i].spec,
-                                                   bad[i].n, 1));
+        assert_status(bad[i].status,
+                      kofn_plan_new(&plan, &gram, bad[i].spec, bad[i].n, 1));
         assert_null(plan);
         for (size_t s = 0; s < 3; s++)
             if (!strstr(kofn_errmsg(), bad[i].says[s]))
@@ -133,8 +137,14 @@ static void too_few_write_nothing(void **state)
     static const kofn_happening gone[] = {{1, 0, KOFN_EVENT_LEAVE, 1, 0},
                                           {1, 0, KOFN_EVENT_LEAVE, 3, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    rig_kind k = {.spec = "pcr:r=2", .workers = 6, .m = 30, .n = 8, .p = 1,
-                  .op = KOFN_GRAM, .sim = true, .opt = &opt};
+    rig_kind k = {.spec = "pcr:r=2",
+                  .workers = 6,
+                  .m = 30,
+                  .n = 8,
+                  .p = 1,
+                  .op = KOFN_GRAM,
+                  .sim = true,
+                  .opt = &opt};
     double nan;
     rig r;
 

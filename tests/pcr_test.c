@@ -39,11 +39,11 @@ static bool determined(const herd *h, const uint32_t *set, size_t k)
         }
         if (with)
             memcpy(G + k * K, h->L->W, K * sizeof *G);
-        assert_int_equal(LAPACKE_dgesdd(LAPACK_ROW_MAJOR, 'N',
-                                        (lapack_int)rows, (lapack_int)K, G,
-                                        (lapack_int)K, sv, &none,
-                                        (lapack_int)rows, &none,
-                                        (lapack_int)K), 0);
+        assert_int_equal(LAPACKE_dgesdd(LAPACK_ROW_MAJOR, 'N', (lapack_int)rows,
+                                        (lapack_int)K, G, (lapack_int)K, sv,
+                                        &none, (lapack_int)rows, &none,
+                                        (lapack_int)K),
+                         0);
         rank[with] = 0;
         while (rank[with] < low && sv[rank[with]] > 1e-10 * sv[0])
             rank[with]++;
@@ -57,8 +57,8 @@ static bool determined(const herd *h, const uint32_t *set, size_t k)
  * code that is not systematic does not try. */
 static void try_set(const herd *h, const uint32_t *set, size_t k)
 {
-    bool can = k >= h->L->threshold ||
-               (k >= h->L->enough && determined(h, set, k));
+    bool can =
+        k >= h->L->threshold || (k >= h->L->enough && determined(h, set, k));
     kf_decoder *d;
     kofn_status st = kf_decoder_new(&d, h->code, set, k, false);
 
@@ -88,11 +88,13 @@ static size_t all_sets(const char *spec, size_t n, size_t c, kofn_dtype dtype)
 
 static void every_survivor_set(void **state)
 {
-    static const char *const form[] = {
-        "pcr:r=%zu", "pcr:r=%zu,systematic=1", "pcr:r=%zu,basis=lagrange",
-        "pcr:r=%zu,basis=lagrange,systematic=1",
-        "pcr:r=%zu,layout=paper", "pcr:r=%zu,layout=paper,systematic=1",
-        "pcr:r=%zu,layout=paper,basis=lagrange"};
+    static const char *const form[] = {"pcr:r=%zu",
+                                       "pcr:r=%zu,systematic=1",
+                                       "pcr:r=%zu,basis=lagrange",
+                                       "pcr:r=%zu,basis=lagrange,systematic=1",
+                                       "pcr:r=%zu,layout=paper",
+                                       "pcr:r=%zu,layout=paper,systematic=1",
+                                       "pcr:r=%zu,layout=paper,basis=lagrange"};
     size_t sets = 0;
     char spec[80];
 
@@ -126,8 +128,8 @@ static size_t plain_seats(const herd *h, uint32_t *set)
 /* c seats store plain blocks, each another, and their answers are added. */
 static void plain_blocks_add_up(void **state)
 {
-    static const size_t sizes[][2] = {{6, 3}, {7, 2}, {40, 10}, {100, 10},
-                                      {11, 3}, {13, 4}, {9, 8}, {50, 2}};
+    static const size_t sizes[][2] = {{6, 3},  {7, 2},  {40, 10}, {100, 10},
+                                      {11, 3}, {13, 4}, {9, 8},   {50, 2}};
     static const char *const basis[] = {"circle", "lagrange"};
 
     (void)state;
@@ -218,7 +220,8 @@ static void weights_have_minimum_norm(void **state)
         b[3] = 1;
         assert_int_equal(LAPACKE_dgelsd(LAPACK_ROW_MAJOR, 7, (lapack_int)k, 1,
                                         F, (lapack_int)k, b, 1, sv, 1e-14,
-                                        &rank), 0);
+                                        &rank),
+                         0);
         assert_int_equal(rank, 7);
         assert_ok(kf_decoder_new(&d, h.code, set, k, false));
         assert_at_most(relative_error(d->D, b, k), 1e-15 * sv[0] / sv[6] * 20);
@@ -345,8 +348,8 @@ static size_t threshold(size_t n, size_t r)
 static void thresholds(void **state)
 {
     static const size_t worse[][2] = {
-        {3, 2}, {4, 3}, {5, 2}, {5, 4}, {6, 5}, {7, 2}, {7, 6}, {8, 7},
-        {9, 2}, {9, 8}, {10, 9}, {11, 2}, {11, 10}, {12, 11}};
+        {3, 2}, {4, 3}, {5, 2}, {5, 4},  {6, 5},  {7, 2},   {7, 6},
+        {8, 7}, {9, 2}, {9, 8}, {10, 9}, {11, 2}, {11, 10}, {12, 11}};
     size_t found = 0;
 
     (void)state;

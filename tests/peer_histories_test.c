@@ -101,8 +101,8 @@ static void misfortune(sim *s, size_t gentle)
 static void history(uint64_t seed, double *worst, uint64_t *adopted)
 {
     static const char *const spec[] = {
-        "mds:k=1", "mds:k=2", "mds:k=3,basis=gauss_sys", "mds:k=4",
-        "mds:k=3", "mds:k=2,basis=gauss"};
+        "mds:k=1", "mds:k=2", "mds:k=3,basis=gauss_sys",
+        "mds:k=4", "mds:k=3", "mds:k=2,basis=gauss"};
     static const size_t needs[] = {1, 2, 3, 4, 3, 2};
     kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 78, 0);
     size_t which = kf_rng_below(&r, 6), k = needs[which];
@@ -141,8 +141,8 @@ static void history(uint64_t seed, double *worst, uint64_t *adopted)
             sim_wake(&s, i, s.now);
     }
     bound = s.now + 2 * KOFN_SECOND +
-            (kofn_time)s.steps * (10 * s.latency +
-                                  8 * (kofn_time)nodes * s.compute);
+            (kofn_time)s.steps *
+                (10 * s.latency + 8 * (kofn_time)nodes * s.compute);
     sim_finish(&s, bound, misfortune, spec[which], seed);
     for (size_t i = 0; i < nodes; i++) {
         kofn_node_view v;
@@ -169,8 +169,8 @@ static void histories(void **state)
     for (uint64_t seed = first; seed < first + n; seed++)
         history(seed, &worst, &adopted);
     print_message("EVENTS %zu misfortunes in %zu histories: worst deviation "
-                  "%.3g, %llu vectors adopted\n", befallen, n, worst,
-                  (unsigned long long)adopted);
+                  "%.3g, %llu vectors adopted\n",
+                  befallen, n, worst, (unsigned long long)adopted);
 }
 
 /* Processes that go when they are done leave nobody behind. */
@@ -350,8 +350,8 @@ static const small smalls[] = {{"mds:k=2,basis=gauss_sys", 3, 2},
                                {"mds:k=3,basis=gauss_sys", 4, 3}};
 
 /* How many packets it took. */
-static size_t small_run(const small *c, bool distributed, bool tell,
-                        blows *all, const unsigned char *order, size_t orders)
+static size_t small_run(const small *c, bool distributed, bool tell, blows *all,
+                        const unsigned char *order, size_t orders)
 {
     char what[96];
     size_t packets;
@@ -375,8 +375,8 @@ static size_t small_run(const small *c, bool distributed, bool tell,
     for (size_t i = 0; all && i < all->count; i++) {
         size_t n = strlen(what);
 
-        snprintf(what + n, sizeof what - n, ", %zu:%zu:%zu",
-                 all->blow[i].when, all->blow[i].node, all->blow[i].kind);
+        snprintf(what + n, sizeof what - n, ", %zu:%zu:%zu", all->blow[i].when,
+                 all->blow[i].node, all->blow[i].kind);
     }
     sim_finish(&s, 4 * KOFN_SECOND, heal_now, what, 0);
     packets = s.delivered;
@@ -428,7 +428,8 @@ static void two_blows(void **state)
                     for (size_t i = runs % 7; i < all * all; i += 7, runs++) {
                         blows b = {{{m, i % all / KINDS, i % KINDS},
                                     {n, i / all / KINDS, i / all % KINDS}},
-                                   2, 0};
+                                   2,
+                                   0};
 
                         small_run(&smalls[c], d, runs % 2, &b, NULL, 0);
                     }
@@ -462,12 +463,9 @@ static void orders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_blow),
-        cmocka_unit_test(two_blows),
-        cmocka_unit_test(orders),
-        cmocka_unit_test(histories),
-        cmocka_unit_test(exits),
-        cmocka_unit_test(leavers),
+        cmocka_unit_test(one_blow), cmocka_unit_test(two_blows),
+        cmocka_unit_test(orders),   cmocka_unit_test(histories),
+        cmocka_unit_test(exits),    cmocka_unit_test(leavers),
         cmocka_unit_test(sleepers),
     };
 

@@ -5,7 +5,7 @@
 
 #include <malloc.h>
 
-/* ---- memory --------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static size_t held, most;
 
@@ -20,7 +20,7 @@ static void *weigh(void *ud, void *p, size_t want)
     return p;
 }
 
-/* ---- a run ------------------------------------------------------------------ */
+/* ---- a run --------------------------------------------------------------- */
 
 typedef struct hostile {
     const char *spec;
@@ -70,8 +70,9 @@ static size_t run(const hostile *c, uint64_t seed, double *worst,
         *named += v.liars;
     }
     if (getenv("SHOW"))
-        fprintf(stderr, "seed %llu kinds %llx d %d: %.3g s, %zu forged\n", (unsigned long long)seed, (unsigned long long)c->kinds, c->distributed,
-               (double)s.now * 1e-9, e.sent);
+        fprintf(stderr, "seed %llu kinds %llx d %d: %.3g s, %zu forged\n",
+                (unsigned long long)seed, (unsigned long long)c->kinds,
+                c->distributed, (double)s.now * 1e-9, e.sent);
     *worst = fmax(*worst, s.worst);
     events = e.sent;
     sim_down(&s);
@@ -156,8 +157,8 @@ static kofn_status lane_send(kofn_transport *t, kofn_peer peer,
     (void)urgent;
     if (peer == ONE_PEER)
         return KOFN_AGAIN;
-    ((lane *)t)->vectors += ((const unsigned char *)head)[6] ==
-                            KOFN_NOTE_VECTOR;
+    ((lane *)t)->vectors +=
+        ((const unsigned char *)head)[6] == KOFN_NOTE_VECTOR;
     if (done)
         done(ud);
     return KOFN_OK;
@@ -204,9 +205,8 @@ static void hear_times(lane *l, kf_host *h, kofn_peer peer, kofn_note_type type,
 {
     const kofn_note note = {.type = type, .from = 1000 + peer};
 
-    l->p = (kofn_packet){.what = KOFN_PACKET,
-                         .peer = peer,
-                         .head_bytes = KF_NOTE_HEAD};
+    l->p = (kofn_packet){
+        .what = KOFN_PACKET, .peer = peer, .head_bytes = KF_NOTE_HEAD};
     kf_note_write(l->p.head, &note, h->job, NULL, 0);
     for (l->left = times; l->left > 0;)
         assert_ok(kf_mail_hear(h, 0));
@@ -255,9 +255,8 @@ static bool agrees(kf_host *h, kofn_peer peer)
 static void one_key_confirms_once(void **state)
 {
     const kofn_note ask = {.type = KOFN_NOTE_ASK, .from = 1};
-    const kofn_note vector = {.type = KOFN_NOTE_VECTOR,
-                              .from = 1000 + ANOTHER,
-                              .at = {1, 1}};
+    const kofn_note vector = {
+        .type = KOFN_NOTE_VECTOR, .from = 1000 + ANOTHER, .at = {1, 1}};
 
     kofn_parcel *body;
     lane l;
@@ -433,8 +432,8 @@ static void one_is_not_believed(void **state)
                       .forgers = 1,
                       .pace = MS / 2,
                       .until = KOFN_SECOND,
-                      .kinds = kf_bit(KOFN_NOTE_BEAT) |
-                               kf_bit(KOFN_NOTE_VECTOR)};
+                      .kinds =
+                          kf_bit(KOFN_NOTE_BEAT) | kf_bit(KOFN_NOTE_VECTOR)};
             sim s;
 
             sim_up(&s, "mds:k=2", 4, 19, 12, seed);
@@ -472,7 +471,8 @@ static void who_comes_again(void **state)
                   .until = KOFN_SECOND / 5,
                   .kinds = kf_bit(KOFN_NOTE_BEAT) |
                            (seed % 2 ? kf_bit(KOFN_NOTE_VECTOR) |
-                                           kf_bit(KOFN_NOTE_PRINT) : 0),
+                                           kf_bit(KOFN_NOTE_PRINT)
+                                     : 0),
                   .hurry = true};
         sim s;
 
@@ -545,7 +545,8 @@ static void histories(void **state)
     }
     print_message("EVENTS %zu hostile notes in %zu histories: %llu times a "
                   "liar was named, worst deviation %.3g, at most %zu KiB "
-                  "held\n", events, n, (unsigned long long)named, worst, most >> 10);
+                  "held\n",
+                  events, n, (unsigned long long)named, worst, most >> 10);
     assert_true(named > 0);
     assert_true(most < (size_t)64 << 20);
 }

@@ -13,8 +13,8 @@ static void fair(void **state)
             sim s;
 
             sim_up(&s, spec[i], 5, 23, 12, i);
-            s.opt.decoding = distributed ? KOFN_DECODE_DISTRIBUTED
-                                         : KOFN_DECODE_REPLICATED;
+            s.opt.decoding =
+                distributed ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
             for (size_t n = 0; n < 5; n++)
                 sim_start(&s, n, true);
             sim_finish(&s, 3 * KOFN_SECOND, NULL, spec[i], i);
@@ -214,8 +214,7 @@ static void costs(void **state)
     /* saved 3500 multiply-adds, moved 93.75 numbers more */
     assert_int_equal(kofn_decoding_for(p, 8, 1, 37, 1),
                      KOFN_DECODE_DISTRIBUTED);
-    assert_int_equal(kofn_decoding_for(p, 8, 1, 38, 1),
-                     KOFN_DECODE_REPLICATED);
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 38, 1), KOFN_DECODE_REPLICATED);
     assert_int_equal(kofn_decoding_for(p, 8, 1, 1, 3400),
                      KOFN_DECODE_DISTRIBUTED);
     assert_int_equal(kofn_decoding_for(p, 8, 1, 1, 3410),
@@ -249,8 +248,8 @@ static double drift(const char *spec, bool same, uint64_t seed)
 {
     kofn_problem pb = {KOFN_MATVEC, D_ROWS, D_ROWS, 1, KOFN_F64, false};
     kofn_matrix A = random_matrix(D_ROWS, D_ROWS, KOFN_F64, 5);
-    kofn_matrix v[D_NODES], piece[D_NODES], next = {numbers(D_ROWS, 8), D_ROWS,
-                                                    1, 1, KOFN_F64};
+    kofn_matrix v[D_NODES], piece[D_NODES],
+        next = {numbers(D_ROWS, 8), D_ROWS, 1, 1, KOFN_F64};
     kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 79, 0);
     kofn_block *block[D_NODES];
     kofn_plan *plan;
@@ -296,9 +295,10 @@ static double drift(const char *spec, bool same, uint64_t seed)
             assert_ok(kf_cache_get(cache, set, D_K, false, &d));
             for (size_t k = 0; k < D_K; k++)
                 source[k] = (kf_source){&piece[set[k]], 0, plan->span};
-            assert_ok(kf_decode(plan, d, source, 0, 0, plan->span, &next,
-                                &scratch));
-            assert_ok(sim_update(&any, t, D_ROWS, x, next.data, scalar, &final));
+            assert_ok(
+                kf_decode(plan, d, source, 0, 0, plan->span, &next, &scratch));
+            assert_ok(
+                sim_update(&any, t, D_ROWS, x, next.data, scalar, &final));
             for (size_t e = 0; e < D_ROWS; e++)
                 x[e] *= 1 + (kf_rng_uniform(&r) - 0.5) * 0x1p-52;
         }
@@ -343,14 +343,10 @@ static void drifting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fair),
-        cmocka_unit_test(drifting),
-        cmocka_unit_test(deaf),
-        cmocka_unit_test(owing),
-        cmocka_unit_test(halves),
-        cmocka_unit_test(verdicts),
-        cmocka_unit_test(too_few),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(fair),    cmocka_unit_test(drifting),
+        cmocka_unit_test(deaf),    cmocka_unit_test(owing),
+        cmocka_unit_test(halves),  cmocka_unit_test(verdicts),
+        cmocka_unit_test(too_few), cmocka_unit_test(refusals),
         cmocka_unit_test(costs),
     };
 

@@ -58,9 +58,8 @@ static int life_watch(void *ud, const kofn_node_view *view, const double *x)
 static void *live_life(void *ud)
 {
     life *l = ud;
-    kofn_iterate_options o = {.size = sizeof o,
-                              .tolerance = 1e-12,
-                              .max_iterations = 400};
+    kofn_iterate_options o = {
+        .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
     kofn_peer_options p = {.size = sizeof p,
                            .nodes = THREADS,
                            .seat = l->seat,
@@ -75,8 +74,8 @@ static void *live_life(void *ud)
     l->status = kofn_mesh_join(l->mesh, &l->t);
     if (l->status)
         return NULL;
-    l->status = kofn_power_peers(l->t, l->plan, l->A, &l->v, &o, &p, &l->res,
-                                 &l->end);
+    l->status =
+        kofn_power_peers(l->t, l->plan, l->A, &l->v, &o, &p, &l->res, &l->end);
     l->t->close(l->t, KOFN_SECOND);
     return NULL;
 }
@@ -92,9 +91,8 @@ static void threads(void **state)
         bool d = kind % 2, trusting = kind / 2;
         kofn_matrix A = random_matrix(ROWS, ROWS, KOFN_F64, 8), plain;
         kofn_matrix start = random_matrix(ROWS, 1, KOFN_F64, 9);
-        kofn_iterate_options o = {.size = sizeof o,
-                                  .tolerance = 1e-12,
-                                  .max_iterations = 400};
+        kofn_iterate_options o = {
+            .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
         kofn_iterate_result want;
         life l[THREADS + 1];
         kofn_plan *plan;
@@ -131,8 +129,8 @@ static void threads(void **state)
 
                 nanosleep(&nap, NULL);
             }
-            assert_int_equal(pthread_create(&l[i].thread, NULL, live_life,
-                                            &l[i]), 0);
+            assert_int_equal(
+                pthread_create(&l[i].thread, NULL, live_life, &l[i]), 0);
         }
         for (size_t i = 0; i <= THREADS; i++)
             pthread_join(l[i].thread, NULL);

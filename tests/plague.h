@@ -46,9 +46,8 @@ static inline void say(hostile *h, kf_head head, size_t body_bytes)
     kf_head_write(bytes, &head);
     if (kf_rng_below(&h->r, 100) == 0)
         bytes[kf_rng_below(&h->r, sizeof bytes)] ^= 4;
-    if (!h->here ||
-        h->t->send(h->t, h->hub, bytes, sizeof bytes, body, body_bytes, false,
-                   free, body) == KOFN_AGAIN)
+    if (!h->here || h->t->send(h->t, h->hub, bytes, sizeof bytes, body,
+                               body_bytes, false, free, body) == KOFN_AGAIN)
         free(body);
     h->sent++;
 }
@@ -56,8 +55,7 @@ static inline void say(hostile *h, kf_head head, size_t body_bytes)
 /* What a worker could say to this work, true or not. */
 static inline void answer(hostile *h, const kf_head *w)
 {
-    size_t bytes = w->out_rows * w->out_cols *
-                   (w->dtype == KOFN_F32 ? 4 : 8);
+    size_t bytes = w->out_rows * w->out_cols * (w->dtype == KOFN_F32 ? 4 : 8);
     kf_head head = {.type = KF_WIRE_RESULT,
                     .task = w->task,
                     .round = w->round,

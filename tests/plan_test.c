@@ -54,9 +54,9 @@ static void defaults_are_spelled_out(void **state)
  * every 48; a dense operand is mixed whole. */
 static void sparse_operands_get_light_rows(void **state)
 {
-    static const size_t codes[][3] = {{6, 4, 2},    {12, 9, 3},  {40, 30, 9},
-                                      {64, 56, 9},  {100, 98, 5}, {5, 5, 1},
-                                      {9, 1, 1},    {200, 196, 9}};
+    static const size_t codes[][3] = {{6, 4, 2},   {12, 9, 3},   {40, 30, 9},
+                                      {64, 56, 9}, {100, 98, 5}, {5, 5, 1},
+                                      {9, 1, 1},   {200, 196, 9}};
     kofn_problem pb = matvec;
 
     (void)state;
@@ -122,15 +122,13 @@ static void every_parameter_is_read(void **state)
             }
             snprintf(spec, sizeof spec, "%s:%s=%ld", s->name, p->name,
                      p->choices ? 0 : p->min - 1);
-            assert_status(KOFN_INVAL,
-                          kofn_plan_new(&plan, &pb, spec, 12, 1));
+            assert_status(KOFN_INVAL, kofn_plan_new(&plan, &pb, spec, 12, 1));
             assert_non_null(strstr(kofn_errmsg(), strchr(spec, ':') + 1));
             if (p->choices)
                 continue;
             snprintf(spec, sizeof spec, "%s:%s=%ld", s->name, p->name,
                      p->max + 1);
-            assert_status(KOFN_INVAL,
-                          kofn_plan_new(&plan, &pb, spec, 12, 1));
+            assert_status(KOFN_INVAL, kofn_plan_new(&plan, &pb, spec, 12, 1));
             assert_non_null(strstr(kofn_errmsg(), strchr(spec, ':') + 1));
         }
 }
@@ -193,8 +191,7 @@ static void junk_is_refused(void **state)
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const refusal *r = &refusals[i];
 
-        assert_status(r->status,
-                      kofn_plan_new(&plan, &matvec, r->spec, 12, 1));
+        assert_status(r->status, kofn_plan_new(&plan, &matvec, r->spec, 12, 1));
         assert_null(plan);
         for (size_t w = 0; w < 3 && r->says[w]; w++)
             if (!strstr(kofn_errmsg(), r->says[w]))

@@ -93,10 +93,10 @@ static void answer_of_row(const rig *r, kf_code *code, double *want)
         want[i] = 0;
         for (size_t e = 0; e < rows->E0[0].n; e++)
             for (size_t j = 0; j < r->A.cols; j++)
-                want[i] += rows->E0[0].val[e] *
-                           *(double *)kf_at(&r->A,
-                                            rows->E0[0].col[e] * span + i, j) *
-                           *(double *)kf_at(&r->x, j, 0);
+                want[i] +=
+                    rows->E0[0].val[e] *
+                    *(double *)kf_at(&r->A, rows->E0[0].col[e] * span + i, j) *
+                    *(double *)kf_at(&r->x, j, 0);
     }
 }
 
@@ -104,14 +104,19 @@ static void answer_of_row(const rig *r, kf_code *code, double *want)
 static void a_task_may_bring_its_block(void **state)
 {
     const size_t seat = 4;
-    rig_kind k = {.spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40,
-                  .n = 5, .p = 1};
+    rig_kind k = {
+        .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
 
     (void)state;
     for (int sim = 0; sim < 2; sim++) {
         kf_resident resident = {0};
-        kofn_msg m, work = {.type = KOFN_MSG_WORK, .product = 7, .task = 9,
-                            .row = 4, .round = 1, .how = KOFN_ROWS, .hi = 20};
+        kofn_msg m, work = {.type = KOFN_MSG_WORK,
+                            .product = 7,
+                            .task = 9,
+                            .row = 4,
+                            .round = 1,
+                            .how = KOFN_ROWS,
+                            .hi = 20};
         double want[20];
         kofn_port *port;
         kf_code *code;

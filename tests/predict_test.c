@@ -2,7 +2,7 @@
  * that fits. */
 #include "regress_rig.h"
 
-/* ---- an intercept --------------------------------------------------------------- */
+/* ---- an intercept -------------------------------------------------------- */
 
 /* The last column is ones. */
 static data with_ones(size_t m, size_t n, kofn_loss loss)
@@ -30,7 +30,8 @@ static double *best_with_intercept(const data *d, double ridge)
     sv = numbers(n, 8);
     assert_int_equal(LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)(m + n),
                                     (lapack_int)n, 1, A, (lapack_int)n, b, 1,
-                                    sv, 1e-14, &rank), 0);
+                                    sv, 1e-14, &rank),
+                     0);
     assert_int_equal(rank, n);
     kf_free(A);
     kf_free(sv);
@@ -54,7 +55,8 @@ static void the_ridge_is_not_of_the_intercept(void **state)
     (void)state;
     for (size_t s = 0; s < 3; s++)
         for (size_t k = 0; k < sizeof way / sizeof *way; k++) {
-            kofn_regress_options o = {.size = sizeof o, .ridge = 0.4,
+            kofn_regress_options o = {.size = sizeof o,
+                                      .ridge = 0.4,
                                       .descent = way[k].descent,
                                       .rule = way[k].rule,
                                       .tolerance = 1e-11,
@@ -96,9 +98,11 @@ static void an_exact_step_is_exact(void **state)
 
     (void)state;
     for (size_t s = 0; s < 3; s++) {
-        kofn_regress_options o = {.size = sizeof o, .ridge = 10,
+        kofn_regress_options o = {.size = sizeof o,
+                                  .ridge = 10,
                                   .rule = KOFN_STEP_EXACT,
-                                  .max_iterations = 1, .intercept = true};
+                                  .max_iterations = 1,
+                                  .intercept = true};
         fleet crew = {spec[s], 6, true, NULL, NULL};
         double least, off;
         fit f;
@@ -125,7 +129,8 @@ static void other_losses_end_at_a_minimum(void **state)
     for (int loss = KOFN_LOSS_LOGISTIC; loss <= KOFN_LOSS_POISSON; loss++)
         for (size_t k = 0; k < 2; k++) {
             data d = with_ones(90, 5, (kofn_loss)loss);
-            kofn_regress_options o = {.size = sizeof o, .ridge = 0.4,
+            kofn_regress_options o = {.size = sizeof o,
+                                      .ridge = 0.4,
                                       .loss = (kofn_loss)loss,
                                       .rule = rule[k],
                                       .step = loss == KOFN_LOSS_POISSON ? 1 : 0,
@@ -143,8 +148,8 @@ static void other_losses_end_at_a_minimum(void **state)
             w = f.w.data;
             for (size_t i = 0; i < 90; i++) {
                 double t = dot(X + i * 5, w, 5);
-                double mean = loss == KOFN_LOSS_POISSON ? exp(t)
-                                                        : 1 / (1 + exp(-t));
+                double mean =
+                    loss == KOFN_LOSS_POISSON ? exp(t) : 1 / (1 + exp(-t));
 
                 for (size_t j = 0; j < 5; j++)
                     g[j] += (mean - y[i]) * X[i * 5 + j] / 90;
@@ -156,11 +161,12 @@ static void other_losses_end_at_a_minimum(void **state)
         }
 }
 
-/* ---- predictions, and how well they fit -------------------------------------------- */
+/* ---- predictions, and how well they fit ---------------------------------- */
 
 static void by_hand(void **state)
 {
-    double x[] = {1, 2, 0, 3, -1, 1, 9, 9}, y[] = {1, 0, 1}, wide[] = {.5, -1, 2};
+    double x[] = {1, 2, 0, 3, -1, 1, 9, 9}, y[] = {1, 0, 1},
+           wide[] = {.5, -1, 2};
     double mean[3];
     kofn_matrix X = {x, 3, 2, 2, KOFN_F64}, Y = {y, 3, 1, 1, KOFN_F64};
     kofn_matrix w = {wide, 3, 1, 1, KOFN_F64}, out = {mean, 3, 1, 1, KOFN_F64};
@@ -196,7 +202,8 @@ static void what_makes_no_sense(void **state)
 {
     double x[] = {1, 2, 3, 4}, y[] = {1, -3}, weight[] = {1, 1, 1, 1}, room[2];
     kofn_matrix X = {x, 2, 2, 2, KOFN_F64}, Y = {y, 2, 1, 1, KOFN_F64};
-    kofn_matrix w = {weight, 4, 1, 1, KOFN_F64}, out = {room, 2, 1, 1, KOFN_F64};
+    kofn_matrix w = {weight, 4, 1, 1, KOFN_F64},
+                out = {room, 2, 1, 1, KOFN_F64};
     kofn_fit found;
 
     (void)state;
@@ -212,14 +219,19 @@ static void what_makes_no_sense(void **state)
     assert_status(KOFN_SHAPE, kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
     out.rows = 2;
     x[3] = 1000; /* e^1003 */
-    assert_status(KOFN_NONFINITE, kofn_predict(&out, &X, &w, KOFN_LOSS_POISSON));
+    assert_status(KOFN_NONFINITE,
+                  kofn_predict(&out, &X, &w, KOFN_LOSS_POISSON));
     x[3] = NAN;
-    assert_status(KOFN_NONFINITE, kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
+    assert_status(KOFN_NONFINITE,
+                  kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
     x[3] = 4;
-    assert_status(KOFN_INVAL, kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_POISSON));
-    assert_status(KOFN_INVAL, kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
+    assert_status(KOFN_INVAL,
+                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_POISSON));
+    assert_status(KOFN_INVAL,
+                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
     Y.rows = 1;
-    assert_status(KOFN_SHAPE, kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
+    assert_status(KOFN_SHAPE,
+                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
 }
 
 static void every_allocation(void **state)

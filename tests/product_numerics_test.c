@@ -78,7 +78,8 @@ static double try_set(pair *p, const uint32_t *set, size_t k, tally *t)
         kofn_status st = kf_decoder_new(&d, p->f[type].code, set, k, false);
 
         if (st == KOFN_TOOFEW && k < p->f[type].plan->layout.threshold) {
-            t->refused += type == 1; /* not any so many are enough, and it says so */
+            t->refused +=
+                type == 1; /* not any so many are enough, and it says so */
             continue;
         }
         assert_ok(st);
@@ -205,30 +206,50 @@ typedef struct figures {
 } figures;
 
 static const figures tables[] = {
-    {"matdot:n=3", 5, {3e-16, 7e-16, 7e-16, 3e-15, 4e-15, 7e-15, 2e-14, 3e-14},
+    {"matdot:n=3",
+     5,
+     {3e-16, 7e-16, 7e-16, 3e-15, 4e-15, 7e-15, 2e-14, 3e-14},
      {0}},
-    {"matdot:n=5", 9, {5e-16, 1e-15, 4e-15, 1e-14, 4e-14, 7e-14, 2e-13, 6e-13},
+    {"matdot:n=5",
+     9,
+     {5e-16, 1e-15, 4e-15, 1e-14, 4e-14, 7e-14, 2e-13, 6e-13},
      {6e-8, 2e-7, 7e-7, 2e-6, 5e-6, 1e-5, 5e-5, 1e-4}},
-    {"matdot:n=10", 19,
-     {6e-16, 4e-15, 2e-14, 1e-13, 5e-13, 1e-12, 9e-12, 6e-11}, {0}},
-    {"matdot:n=20", 39,
+    {"matdot:n=10",
+     19,
+     {6e-16, 4e-15, 2e-14, 1e-13, 5e-13, 1e-12, 9e-12, 6e-11},
+     {0}},
+    {"matdot:n=20",
+     39,
      {9e-16, 1e-14, 1e-13, 1e-12, 5e-12, 6e-11, 1e-9, 1e-8},
      {7e-8, 7e-7, 9e-6, 1e-4, 7e-4, 4e-3, 1e-1, 1}},
-    {"matdot:n=30", 59,
-     {2e-15, 3e-14, 6e-13, 7e-12, 5e-11, 5e-10, 2e-8, 5e-7}, {0}},
-    {"matdot:n=50", 99,
+    {"matdot:n=30",
+     59,
+     {2e-15, 3e-14, 6e-13, 7e-12, 5e-11, 5e-10, 2e-8, 5e-7},
+     {0}},
+    {"matdot:n=50",
+     99,
      {2e-15, 8e-14, 2e-12, 4e-11, 5e-10, 7e-9, 5e-7, 5e-5},
      {4e-8, 3e-6, 7e-5, 2e-3, 2e-2, 3e-1, 0, 0}},
-    {"gpd:m=2,n=2,p=2", 9,
-     {7e-16, 2e-15, 4e-15, 1e-14, 3e-14, 5e-14, 2e-13, 5e-13}, {0}},
-    {"gpd:m=3,n=3,p=3", 29,
-     {1e-15, 7e-15, 5e-14, 3e-13, 2e-12, 8e-12, 9e-11, 8e-10}, {0}},
-    {"gpd:m=4,n=4,p=4", 67,
-     {2e-15, 3e-14, 4e-13, 6e-12, 6e-11, 5e-10, 2e-8, 8e-7}, {0}},
-    {"gpd:m=5,n=3,p=5", 77,
-     {2e-15, 3e-14, 6e-13, 1e-11, 1e-10, 1e-9, 7e-8, 4e-6}, {0}},
-    {"polynomial:m=8,p=8,basis=circle", 64,
-     {2e-15, 3e-14, 4e-13, 5e-12, 5e-11, 3e-10, 1e-8, 5e-7}, {0}},
+    {"gpd:m=2,n=2,p=2",
+     9,
+     {7e-16, 2e-15, 4e-15, 1e-14, 3e-14, 5e-14, 2e-13, 5e-13},
+     {0}},
+    {"gpd:m=3,n=3,p=3",
+     29,
+     {1e-15, 7e-15, 5e-14, 3e-13, 2e-12, 8e-12, 9e-11, 8e-10},
+     {0}},
+    {"gpd:m=4,n=4,p=4",
+     67,
+     {2e-15, 3e-14, 4e-13, 6e-12, 6e-11, 5e-10, 2e-8, 8e-7},
+     {0}},
+    {"gpd:m=5,n=3,p=5",
+     77,
+     {2e-15, 3e-14, 6e-13, 1e-11, 1e-10, 1e-9, 7e-8, 4e-6},
+     {0}},
+    {"polynomial:m=8,p=8,basis=circle",
+     64,
+     {2e-15, 3e-14, 4e-13, 5e-12, 5e-11, 3e-10, 1e-8, 5e-7},
+     {0}},
 };
 
 /* The worst, the usual and the sought losses of one code. */
@@ -314,10 +335,14 @@ static void circle_codes(void **state)
 static void left_products(void **state)
 {
     static const figures left[] = {
-        {"gpd:m=2,n=2,p=2,sub=vum", 9,
-         {7e-16, 2e-15, 4e-15, 1e-14, 3e-14, 5e-14, 2e-13, 5e-13}, {0}},
-        {"gpd:m=3,n=3,p=3,sub=vum", 29,
-         {1e-15, 7e-15, 5e-14, 3e-13, 2e-12, 8e-12, 9e-11, 8e-10}, {0}},
+        {"gpd:m=2,n=2,p=2,sub=vum",
+         9,
+         {7e-16, 2e-15, 4e-15, 1e-14, 3e-14, 5e-14, 2e-13, 5e-13},
+         {0}},
+        {"gpd:m=3,n=3,p=3,sub=vum",
+         29,
+         {1e-15, 7e-15, 5e-14, 3e-13, 2e-12, 8e-12, 9e-11, 8e-10},
+         {0}},
     };
 
     (void)state;
@@ -379,13 +404,12 @@ static void khatri_rao(void **state)
     static const struct {
         const char *spec;
         size_t n;
-    } codes[] = {
-        {"polynomial:m=2,p=2", 8},    {"polynomial:m=3,p=3", 12},
-        {"polynomial:m=4,p=4", 24},   {"polynomial:m=6,p=6", 44},
-        {"polynomial:m=6,p=6", 64},   {"polynomial:m=8,p=8", 72},
-        {"polynomial:m=8,p=8", 96},   {"polynomial:m=4,p=16", 72},
-        {"polynomial:m=16,p=4", 72},  {"polynomial:m=10,p=10", 108},
-        {"polynomial:m=10,p=10", 128}};
+    } codes[] = {{"polynomial:m=2,p=2", 8},    {"polynomial:m=3,p=3", 12},
+                 {"polynomial:m=4,p=4", 24},   {"polynomial:m=6,p=6", 44},
+                 {"polynomial:m=6,p=6", 64},   {"polynomial:m=8,p=8", 72},
+                 {"polynomial:m=8,p=8", 96},   {"polynomial:m=4,p=16", 72},
+                 {"polynomial:m=16,p=4", 72},  {"polynomial:m=10,p=10", 108},
+                 {"polynomial:m=10,p=10", 128}};
     tally random = {0}, racks = {0}, sought = {0};
 
     (void)state;
@@ -406,8 +430,8 @@ static void khatri_rao(void **state)
 /* ---- many more workers than K -------------------------------------------- */
 
 /* So many random losses, which leave enough different angles or are refused. */
-static void random_losses(const char *spec, size_t n, size_t left,
-                          double bound, double share)
+static void random_losses(const char *spec, size_t n, size_t left, double bound,
+                          double share)
 {
     kf_rng r = kf_rng_stream(n, KF_FOR_SAMPLE, 5, (uint32_t)left);
     size_t trials = effort(40), decoded_all = 0;
@@ -556,8 +580,8 @@ static void long_sums(void **state)
 static void predictions_hold(void **state)
 {
     static const char *const specs[] = {
-        "matdot:n=5,basis=",  "matdot:n=12,basis=",
-        "matdot:n=33,basis=", "polynomial:m=4,p=4,basis=",
+        "matdot:n=5,basis=",      "matdot:n=12,basis=",
+        "matdot:n=33,basis=",     "polynomial:m=4,p=4,basis=",
         "gpd:m=2,n=2,p=2,basis=", "gpd:m=3,n=3,p=3,basis="};
     static const char *const bases[] = {"complex", "chebyshev", "monomial",
                                         "vandermonde"};

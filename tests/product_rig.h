@@ -162,17 +162,14 @@ static inline void reference(fleet *f, size_t i, size_t k, long double *out)
             for (size_t c = 0; c < f->s.cols; c++)
                 for (size_t t = 0; t < f->s.len; t++)
                     out[r * f->s.cols + c] +=
-                        (long double)X[r * f->s.len + t] *
-                        Y[t * f->s.cols + c];
+                        (long double)X[r * f->s.len + t] * Y[t * f->s.cols + c];
     }
 }
 
-static inline kofn_status plan_of(kofn_plan **out, kofn_op op,
-                                  const char *spec, size_t n,
-                                  kofn_dtype dtype, uint64_t seed)
+static inline kofn_status plan_of(kofn_plan **out, kofn_op op, const char *spec,
+                                  size_t n, kofn_dtype dtype, uint64_t seed)
 {
-    kofn_problem pb = {op, 100, 100, op == KOFN_MATVEC ? 1 : 100, dtype,
-                       false};
+    kofn_problem pb = {op, 100, 100, op == KOFN_MATVEC ? 1 : 100, dtype, false};
 
     return kofn_plan_new(out, &pb, spec, n, seed);
 }

@@ -8,20 +8,22 @@ static const struct {
     size_t n;
     const char *says[3];
 } refusals[] = {
-    {KOFN_MATMUL, "gpd:m=4,n=4,p=4", 50, {"67 answers", "50 workers",
-                                          "m = 3, n = 4 and p = 3"}},
+    {KOFN_MATMUL,
+     "gpd:m=4,n=4,p=4",
+     50,
+     {"67 answers", "50 workers", "m = 3, n = 4 and p = 3"}},
     {KOFN_MATMUL, "polynomial:m=40,p=4", 50, {"160", "m = 12 and p = 4", 0}},
     {KOFN_MATMUL, "polynomial:m=2,p=300", 50, {"600", "m = 2 and p = 25", 0}},
     {KOFN_MATMUL, "matdot:n=40", 50, {"79", "n = 25", 0}},
-    {KOFN_MATMUL, "matdot:n=40,basis=complex", 39, {"40 answers", "n = 39",
-                                                    0}},
+    {KOFN_MATMUL, "matdot:n=40,basis=complex", 39, {"40 answers", "n = 39", 0}},
     {KOFN_MATVEC, "gpd:p=2", 50, {"p = 2", "p = 1", 0}},
     {KOFN_MATMUL, "matdot:n=5,angles=8", 20, {"angles = 8", "9..20", 0}},
     {KOFN_MATMUL, "matdot:n=5,angles=21", 20, {"angles = 21", "9..20", 0}},
-    {KOFN_MATMUL, "matdot:n=5,angles=9,basis=monomial", 20,
+    {KOFN_MATMUL,
+     "matdot:n=5,angles=9,basis=monomial",
+     20,
      {"angles = 9", "basis=circle", 0}},
-    {KOFN_LEFT, "polynomial:basis=quaternion", 20, {"left", "basis=circle",
-                                                    0}},
+    {KOFN_LEFT, "polynomial:basis=quaternion", 20, {"left", "basis=circle", 0}},
     {KOFN_LEFT, "matdot:basis=complex", 20, {"left", "basis=circle", 0}},
     {KOFN_MATMUL, "product:m2=3,p2=4", 50, {"12", "50 workers", "10 x 5"}},
     {KOFN_MATMUL, "product:m2=60", 50, {"60", "50 workers", "10 x 5"}},
@@ -50,10 +52,9 @@ static void refusals_name_what_fits(void **state)
  * not have. */
 static void defaults_fit(void **state)
 {
-    static const char *const names[] = {"polynomial", "polynomial:basis=circle",
-                                        "matdot", "polydot", "gpd",
-                                        "gpd:sub=vum", "gpd:basis=complex",
-                                        "product"};
+    static const char *const names[] = {
+        "polynomial",  "polynomial:basis=circle", "matdot", "polydot", "gpd",
+        "gpd:sub=vum", "gpd:basis=complex",       "product"};
     static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATMUL, KOFN_LEFT};
 
     (void)state;
@@ -85,7 +86,8 @@ static void defaults_fit(void **state)
 /* The blocks of a plan serve left products as they are. */
 static void left_products_share_blocks(void **state)
 {
-    static const char *const specs[] = {"gpd:m=2,n=3,p=2", "matdot:n=4",
+    static const char *const specs[] = {"gpd:m=2,n=3,p=2",
+                                        "matdot:n=4",
                                         "gpd:m=3,n=2,p=1,sub=vum",
                                         "polydot:m=2,n=2,p=1",
                                         "polynomial:m=3,p=2,basis=circle",

@@ -32,7 +32,8 @@ static size_t rank_of(const double *G, size_t rows, size_t cols)
     assert_int_equal(LAPACKE_dgesdd(LAPACK_ROW_MAJOR, 'N', (lapack_int)rows,
                                     (lapack_int)cols, A, (lapack_int)cols, sv,
                                     &none, (lapack_int)rows, &none,
-                                    (lapack_int)cols), 0);
+                                    (lapack_int)cols),
+                     0);
     while (rank < n && sv[rank] > 1e-10 * sv[0])
         rank++;
     kf_free(A);
@@ -113,7 +114,8 @@ static void check_code(kofn_op op, const char *spec, size_t K)
         fleet_up(&f, op, spec, n, n, s, type ? KOFN_F32 : KOFN_F64, 3);
         assert_int_equal(f.L->enough, K);
         if (strstr(spec, "complex")) /* half decode, but not well */
-            assert_int_equal(f.L->threshold, n < 2 * K - 1 ? n : f.L->threshold);
+            assert_int_equal(f.L->threshold,
+                             n < 2 * K - 1 ? n : f.L->threshold);
         else
             assert_int_equal(f.L->threshold, K);
         assert_int_equal(f.L->max_seats, n);
@@ -212,8 +214,8 @@ static void other_bases(void **state)
 
             snprintf(s, sizeof s, "%s,basis=%s", codes[c].spec, bases[b]);
             if ((b == 1 && !codes[c].chebyshev) || (b == 0 && left)) {
-                assert_status(KOFN_INVAL, plan_of(&p, codes[c].op, s, 12,
-                                                  KOFN_F64, 1));
+                assert_status(KOFN_INVAL,
+                              plan_of(&p, codes[c].op, s, 12, KOFN_F64, 1));
                 assert_non_null(strstr(kofn_errmsg(), "basis=circle"));
                 continue;
             }
@@ -230,8 +232,7 @@ static void check_reals(fleet *f)
         assert_ok(kf_code_seat(f->code, i, &s));
         assert_int_equal(s->E1->n, f->L->cut[1].cols);
         for (size_t e = 0; e < s->E1->n; e++)
-            assert_true(fabs(s->E1->val[e]) > 0.5 &&
-                        fabs(s->E1->val[e]) < 1);
+            assert_true(fabs(s->E1->val[e]) > 0.5 && fabs(s->E1->val[e]) < 1);
     }
 }
 
@@ -239,8 +240,8 @@ static void check_reals(fleet *f)
  * like any. */
 static void khatri_rao(void **state)
 {
-    static const size_t sizes[][2] = {{1, 1}, {1, 3}, {3, 1}, {2, 2}, {3, 4},
-                                      {4, 2}};
+    static const size_t sizes[][2] = {{1, 1}, {1, 3}, {3, 1},
+                                      {2, 2}, {3, 4}, {4, 2}};
 
     (void)state;
     for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++)
@@ -281,7 +282,7 @@ static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
 
     fleet_up(&f, KOFN_MATMUL, spec, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
     assert_int_equal(f.L->enough, K);
-    for (uint32_t bits = 0; bits < 1u << n; bits += EVERY > 1 ? 13 : 1) {
+    for (uint32_t bits = 0; bits<1u << n; bits += EVERY> 1 ? 13 : 1) {
         size_t count = 0, points = 0;
         uint32_t set[16];
         uint32_t seen = 0;
@@ -294,8 +295,7 @@ static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
             }
         for (; seen; seen &= seen - 1)
             points++;
-        if (points < K &&
-            (count < K || !determined(f.code, set, count))) {
+        if (points < K && (count < K || !determined(f.code, set, count))) {
             assert_status(KOFN_TOOFEW,
                           kf_decoder_new(&d, f.code, set, count, false));
             assert_true(count < f.L->threshold);
@@ -326,8 +326,8 @@ static void replicated_angles(void **state)
 
         snprintf(s, sizeof s, "matdot:n=%zu,angles=%zu", (K + 1) / 2, angles);
         every_subset(s, n, K, angles);
-        snprintf(s, sizeof s, "polynomial:m=%zu,p=1,basis=circle,angles=%zu",
-                 K, angles);
+        snprintf(s, sizeof s, "polynomial:m=%zu,p=1,basis=circle,angles=%zu", K,
+                 angles);
         every_subset(s, n, K, angles);
     }
 }
@@ -352,8 +352,8 @@ static void angles_by_themselves(void **state)
         kofn_plan *p;
         char says[40];
 
-        assert_ok(plan_of(&p, KOFN_MATMUL, codes[c].spec, codes[c].n, KOFN_F64,
-                          1));
+        assert_ok(
+            plan_of(&p, KOFN_MATMUL, codes[c].spec, codes[c].n, KOFN_F64, 1));
         snprintf(says, sizeof says, "angles=%zu", codes[c].angles);
         assert_non_null(strstr(p->spec, says));
         assert_int_equal(p->layout.threshold, codes[c].threshold);
@@ -402,7 +402,7 @@ static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
     assert_int_equal(f.L->enough, m * p);
     assert_int_equal(f.L->threshold, n - lost + 1);
     assert_int_equal(f.L->max_seats, n);
-    for (uint32_t bits = 0; bits < 1u << n; bits += EVERY > 1 ? 61 : 1) {
+    for (uint32_t bits = 0; bits<1u << n; bits += EVERY> 1 ? 61 : 1) {
         bool easy = peels(bits, m, m2, p, p2);
         size_t count = 0;
         uint32_t set[32];
@@ -428,8 +428,8 @@ static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
         kf_decoder_free(d);
     }
     assert_true(EVERY > 1 || tight);
-    print_message("    %s: %s\n", s, more ? "also sets that do not peel"
-                                          : "the sets that peel");
+    print_message("    %s: %s\n", s,
+                  more ? "also sets that do not peel" : "the sets that peel");
     fleet_down(&f);
 }
 

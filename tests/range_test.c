@@ -6,7 +6,7 @@
 
 #include <kofn/port.h>
 
-/* ---- as near as can be -------------------------------------------------------- */
+/* ---- as near as can be --------------------------------------------------- */
 
 typedef struct near_end {
     const char *spec;
@@ -119,8 +119,14 @@ static void check_shifted(const rig_kind *k, int a, int b, int answer,
 
 static rig_kind kind_of(const near_end *c)
 {
-    return (rig_kind){.spec = c->spec, .workers = 12, .m = 50, .n = 40,
-                      .p = c->p, .op = c->op, .sim = true, .sparse = c->sparse,
+    return (rig_kind){.spec = c->spec,
+                      .workers = 12,
+                      .m = 50,
+                      .n = 40,
+                      .p = c->p,
+                      .op = c->op,
+                      .sim = true,
+                      .sparse = c->sparse,
                       .dtype = c->dtype};
 }
 
@@ -184,7 +190,7 @@ static void what_it_cannot_hold(void **state)
     }
 }
 
-/* ---- answers that are no numbers ---------------------------------------------------- */
+/* ---- answers that are no numbers ----------------------------------------- */
 
 static kofn_status (*honest_wait)(kofn_port *, kofn_time, kofn_time,
                                   kofn_msg *);
@@ -288,7 +294,7 @@ static void nothing_odd_is_remembered(void **state)
     rig_down(&r);
 }
 
-/* ---- iterations ------------------------------------------------------------------------ */
+/* ---- iterations ---------------------------------------------------------- */
 
 /* A symmetric matrix whose largest eigenvalue is known: 2^e (I + 1 1'/n). */
 static kofn_matrix ones_and_identity(size_t n, int e)
@@ -297,8 +303,7 @@ static kofn_matrix ones_and_identity(size_t n, int e)
 
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
-            ((double *)A.data)[i * n + j] =
-                ldexp((i == j) + 1 / (double)n, e);
+            ((double *)A.data)[i * n + j] = ldexp((i == j) + 1 / (double)n, e);
     return A;
 }
 

@@ -55,9 +55,8 @@ static void it_finds_the_minimum(void **state)
 
     (void)state;
     for (size_t s = 0; s < 3; s++) {
-        kofn_regress_options o = {.size = sizeof o,
-                                  .tolerance = 1e-10,
-                                  .max_iterations = 2000};
+        kofn_regress_options o = {
+            .size = sizeof o, .tolerance = 1e-10, .max_iterations = 2000};
 
         if (s == 2 && !kofn_scheme_find("gc"))
             continue;
@@ -188,8 +187,8 @@ static void fact_iterations(void **state)
                                       .tolerance = 1e-300,
                                       .watch = reached,
                                       .watch_ud = &g};
-            fleet k = {coded == 1 ? "pcr:r=3" : "elastic:k=4", 8, true,
-                       &stormy, NULL};
+            fleet k = {coded == 1 ? "pcr:r=3" : "elastic:k=4", 8, true, &stormy,
+                       NULL};
             fit f;
 
             assert_ok(fit_up(&f, &d, &o, &k));
@@ -308,10 +307,10 @@ static void kernels(void **state)
     const double x[] = {1, 2, 3, -1, 0, 2}, z[] = {0, 1};
     kofn_matrix X = {(void *)(uintptr_t)x, 3, 2, 2, KOFN_F64};
     kofn_matrix Z = {(void *)(uintptr_t)z, 1, 2, 2, KOFN_F64}, K;
-    static const char *const bad[] = {"gauss",      "rbf:s=0",    "rbf:c=1",
-                                      "poly:s=1",   "linear:c=1", "rbf:s",
-                                      "rbf:s=1x",   "poly:degree=1.5",
-                                      "poly:c=nan", "",           "rbf:=2"};
+    static const char *const bad[] = {
+        "gauss",      "rbf:s=0", "rbf:c=1",  "poly:s=1",
+        "linear:c=1", "rbf:s",   "rbf:s=1x", "poly:degree=1.5",
+        "poly:c=nan", "",        "rbf:=2"};
 
     (void)state;
     assert_ok(kofn_kernel(&K, &X, &Z, "linear"));
@@ -319,12 +318,14 @@ static void kernels(void **state)
     assert_at_most(relative_error(K.data, (double[]){2, -1, 2}, 3), 0);
     kofn_free(K.data);
     assert_ok(kofn_kernel(&K, &X, &Z, "poly:degree=3,c=0.5"));
-    assert_at_most(relative_error(K.data, (double[]){15.625, -0.125, 15.625},
-                                  3), 1e-16);
+    assert_at_most(
+        relative_error(K.data, (double[]){15.625, -0.125, 15.625}, 3), 1e-16);
     kofn_free(K.data);
     assert_ok(kofn_kernel(&K, &X, &Z, "rbf:s=2"));
-    assert_at_most(relative_error(K.data, (double[]){exp(-0.25), exp(-1.625),
-                                                     exp(-0.125)}, 3), 1e-15);
+    assert_at_most(
+        relative_error(K.data, (double[]){exp(-0.25), exp(-1.625), exp(-0.125)},
+                       3),
+        1e-15);
     kofn_free(K.data);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_status(KOFN_INVAL, kofn_kernel(&K, &X, &Z, bad[i]));
@@ -363,8 +364,8 @@ static void a_kernel_learns_a_sine(void **state)
     assert_ok(kofn_regress(f.r, &f.w, &f.res));
     assert_ok(kofn_product_plain(&KT, &f.w, &at));
     for (size_t i = 0; i < 21; i++)
-        assert_at_most(fabs(((double *)at.data)[i] -
-                            sin(((double *)T.data)[i])), 0.01);
+        assert_at_most(
+            fabs(((double *)at.data)[i] - sin(((double *)T.data)[i])), 0.01);
     fit_down(&f);
     kofn_free(K.data);
     kofn_free(KT.data);

@@ -38,8 +38,8 @@ static void options_are_checked(void **state)
     narrow.X.dtype = KOFN_F32;
     refuse_new(&narrow, o, KOFN_SHAPE, "float64");
     narrow = make_data(7, 2, KOFN_LOSS_SQUARES, 1);
-    refuse_new(&d, WITH(p.test_X = &narrow.X, p.test_y = &narrow.y),
-               KOFN_SHAPE, "2 columns and X 3");
+    refuse_new(&d, WITH(p.test_X = &narrow.X, p.test_y = &narrow.y), KOFN_SHAPE,
+               "2 columns and X 3");
     data_free(&narrow);
     ((double *)d.y.data)[4] = INFINITY;
     refuse_new(&d, o, KOFN_NONFINITE, "y[4]");
@@ -48,8 +48,7 @@ static void options_are_checked(void **state)
     refuse_new(&d, WITH(p.loss = KOFN_LOSS_LOGISTIC), KOFN_INVAL, "0 and -1");
     for (size_t i = 0; i < 10; i++)
         ((double *)d.y.data)[i] = (double)(i % 3);
-    refuse_new(&d, WITH(p.loss = KOFN_LOSS_POISSON), KOFN_INVAL,
-               "no bound");
+    refuse_new(&d, WITH(p.loss = KOFN_LOSS_POISSON), KOFN_INVAL, "no bound");
     ((double *)d.X.data)[7] = NAN;
     refuse_new(&d, o, KOFN_NONFINITE, "[2, 1]");
 #undef WITH
@@ -77,9 +76,8 @@ static void ways_are_checked(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        kofn_regress_options o = {.size = sizeof o,
-                                  .loss = bad[i].loss,
-                                  .descent = bad[i].descent};
+        kofn_regress_options o = {
+            .size = sizeof o, .loss = bad[i].loss, .descent = bad[i].descent};
         kofn_regression *r;
         kofn_problem pb;
 
@@ -98,8 +96,8 @@ static void ways_are_checked(void **state)
 static void runs_are_checked(void **state)
 {
     data d = make_data(30, 4, KOFN_LOSS_SQUARES, 1);
-    kofn_regress_options o = {.size = sizeof o, .step = 1e200,
-                              .max_iterations = 10};
+    kofn_regress_options o = {
+        .size = sizeof o, .step = 1e200, .max_iterations = 10};
     fleet k = {"elastic:k=4", 6, true, NULL, NULL};
     double w[4] = {1, 2, 3, 4}, wide[8] = {1};
     kofn_matrix W = {w, 4, 1, 1, KOFN_F64}, bad = {wide, 4, 1, 2, KOFN_F64};

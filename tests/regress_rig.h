@@ -9,11 +9,8 @@
 #include <lapacke.h>
 
 /* Seconds of a task are modelled, so that some straggle in each round. */
-static const kofn_weather stormy = {.spread = 0.3,
-                                    .straggle = 0.2,
-                                    .factor = 20,
-                                    .latency = 1e-4,
-                                    .seed = 5};
+static const kofn_weather stormy = {
+    .spread = 0.3, .straggle = 0.2, .factor = 20, .latency = 1e-4, .seed = 5};
 
 /* ---- data ---------------------------------------------------------------- */
 
@@ -138,7 +135,8 @@ static inline double *least_squares(const data *d, double ridge)
     sv = numbers(n, 8);
     assert_int_equal(LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)(m + n),
                                     (lapack_int)n, 1, A, (lapack_int)n, b, 1,
-                                    sv, 1e-14, &rank), 0);
+                                    sv, 1e-14, &rank),
+                     0);
     assert_int_equal(rank, n);
     kf_free(A);
     kf_free(sv);

@@ -35,8 +35,11 @@ static void down(points *p)
 /* On workers that hold sparse blocks, then on this thread from dense points. */
 static void same_descent(const char *spec, kofn_loss loss, bool sim)
 {
-    kofn_regress_options o = {.size = sizeof o, .loss = loss, .ridge = 0.1,
-                              .max_iterations = 40, .tolerance = 1e-14};
+    kofn_regress_options o = {.size = sizeof o,
+                              .loss = loss,
+                              .ridge = 0.1,
+                              .max_iterations = 40,
+                              .tolerance = 1e-14};
     kofn_regress_result with, without;
     kofn_regression *r, *plain;
     kofn_fit a, b;
@@ -102,9 +105,9 @@ static void what_is_refused(void **state)
     assert_ok(kofn_regression_new_sparse(&r, &p.S, &p.y, &o));
     assert_status(KOFN_UNSUITED, kofn_regression_problem(r, "gc:d=3", 9, &pb));
     assert_non_null(strstr(kofn_errmsg(), "sparse"));
-    assert_status(KOFN_UNSUITED,
-                  kofn_regress_failing(r, &(kofn_failures){.parts = 3},
-                                       &p.w[0], NULL));
+    assert_status(
+        KOFN_UNSUITED,
+        kofn_regress_failing(r, &(kofn_failures){.parts = 3}, &p.w[0], NULL));
     assert_status(KOFN_SHAPE, kofn_regression_fit(&found, r, &few));
     kofn_regression_free(r);
     ((double *)(uintptr_t)p.S.val)[5] = NAN;

@@ -45,9 +45,8 @@ static void gradients_are_derivatives(void **state)
     for (int loss = 0; loss < 3; loss++)
         for (int s = 0; s < 2; s++) {
             data d = make_data(57, 9, (kofn_loss)loss, 21);
-            kofn_regress_options o = {.size = sizeof o,
-                                      .loss = (kofn_loss)loss,
-                                      .ridge = 0.2};
+            kofn_regress_options o = {
+                .size = sizeof o, .loss = (kofn_loss)loss, .ridge = 0.2};
             double w[9], g[9], by_difference[9], h = 1e-5;
 
             if (s == 1 && !kofn_scheme_find("gc"))
@@ -121,10 +120,12 @@ static void line_searches(void **state)
                 o.rule = (kofn_step_rule)rule;
                 assert_at_most(fabs(dot(g0, g1, 8)), 1e-9 * dot(g0, g0, 8));
             }
-            assert_true(objective(&d, (kofn_regress_options){
-                                          .size = sizeof o,
-                                          .loss = (kofn_loss)loss,
-                                          .ridge = 0.05}, w) < before);
+            assert_true(
+                objective(&d,
+                          (kofn_regress_options){.size = sizeof o,
+                                                 .loss = (kofn_loss)loss,
+                                                 .ridge = 0.05},
+                          w) < before);
             for (size_t s = 0; s < 3; s++) {
                 fleet k = {spec[s], 6, true, &stormy, NULL};
                 kofn_status st;
@@ -161,8 +162,8 @@ static void lipschitz(void **state)
     assert_int_equal(LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'N', 'U', 8, H, 8, value),
                      0);
     for (size_t s = 0; s < 3; s++) {
-        kofn_regress_options o = {.size = sizeof o, .ridge = 0.5,
-                                  .max_iterations = 2};
+        kofn_regress_options o = {
+            .size = sizeof o, .ridge = 0.5, .max_iterations = 2};
         fleet k = {spec[s], 6, true, NULL, NULL};
         fit f;
 
@@ -270,9 +271,9 @@ static void batches_are_strips(void **state)
             found |= (size_t)1 << drawn;
             /* its margins, with padding, and 5 numbers from each of 6, twice
              * from those whose strips are at both ends */
-            answers = (size_t)f.res.rounds.scalars -
-                      ((drawn + 1) * S / B - drawn * S / B) *
-                          ((211 + S - 1) / S);
+            answers =
+                (size_t)f.res.rounds.scalars -
+                ((drawn + 1) * S / B - drawn * S / B) * ((211 + S - 1) / S);
             assert_true(answers % 5 == 0 && answers >= 30 && answers <= 45);
             fit_down(&f);
         }

@@ -94,10 +94,14 @@ static kofn_op same_descent(const data *d, const char *spec, size_t workers,
     return op;
 }
 
-static const char *const more_specs[] = {
-    "elastic:k=3", "elastic:k=3,cut=columns", "elastic:k=6", "elastic:k=4,deal=speed",
-    "polynomial:basis=circle", "pcr:r=2", "pcr:r=3,systematic=1",
-    "pcr:r=2,basis=lagrange"};
+static const char *const more_specs[] = {"elastic:k=3",
+                                         "elastic:k=3,cut=columns",
+                                         "elastic:k=6",
+                                         "elastic:k=4,deal=speed",
+                                         "polynomial:basis=circle",
+                                         "pcr:r=2",
+                                         "pcr:r=3,systematic=1",
+                                         "pcr:r=2,basis=lagrange"};
 
 /* Baselines that leave out what is late. */
 static bool means_to_be_off(const char *name)
@@ -146,8 +150,8 @@ static void every_scheme_descends_alike(void **state)
             if (SLOWED == 1 || loss == how)
                 all_schemes(&d, o, way);
             print_message("    %s, descent %d: %zu row codes, %zu pcr, %zu "
-                          "gradient codes\n", name[loss], how, way[0], way[1],
-                          way[2]);
+                          "gradient codes\n",
+                          name[loss], how, way[0], way[1], way[2]);
             if (SLOWED == 1) {
                 assert_true(way[0] >= 5);
                 assert_int_equal(way[1] > 0, loss == 0 && how != 2);
@@ -165,8 +169,7 @@ static kofn_file *housing(const char *what, kofn_matrix *out)
     kofn_file *f;
 
     snprintf(full, sizeof full, "%.*s/../../shared/data/housing/%s.npy",
-             slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".",
-             what);
+             slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".", what);
     if (access(full, R_OK) != 0) {
         print_message("%s is not there\n", full);
         skip();
@@ -250,8 +253,8 @@ static kofn_matrix even_columns(const kofn_matrix *X, double *scale)
     double *z = Z.data;
 
     for (size_t j = 0; j < X->cols; j++) {
-        double sum = cblas_ddot((int)X->rows, x + j, (int)X->ld, x + j,
-                                (int)X->ld);
+        double sum =
+            cblas_ddot((int)X->rows, x + j, (int)X->ld, x + j, (int)X->ld);
 
         scale[j] = sqrt(sum / (double)X->rows);
         for (size_t i = 0; i < X->rows; i++)
@@ -300,8 +303,8 @@ static kofn_status own_gradient(void *ctx, size_t part, size_t parts,
 
     memset(g, 0, n * sizeof *g);
     for (size_t i = lo; i < hi; i++)
-        cblas_daxpy((int)n, dot(X + i * n, in->data, n) - y[i], X + i * n, 1,
-                    g, 1);
+        cblas_daxpy((int)n, dot(X + i * n, in->data, n) - y[i], X + i * n, 1, g,
+                    1);
     return KOFN_OK;
 }
 
@@ -311,8 +314,8 @@ static void by_a_sum_of_ones_own(void **state)
 {
     static const char *const spec[] = {"gc", "cgc", "g-cgc"};
     data d = make_data(203, 17, KOFN_LOSS_SQUARES, 3);
-    kofn_regress_options o = {.size = sizeof o, .step = 0.4,
-                              .tolerance = 1e-300};
+    kofn_regress_options o = {
+        .size = sizeof o, .step = 0.4, .tolerance = 1e-300};
     kofn_problem pb = {KOFN_SUM, 17, 17, 1, KOFN_F64, false};
     kofn_regress_result res;
     double *want = plain(&d, &o, &res);
@@ -358,16 +361,16 @@ static void steps_take_what_they_cost(void **state)
     static const struct {
         const char *spec;
         double share;
-    } code[] = {{"uncoded", 1.0 / 8}, {"gc:d=2", 2.0 / 8}, {"cgc:d=4", 4.0 / 8},
-                {"bcc:r=2", 2.0 / 8}, {"pcr:r=2", 2.0 / 8},
-                {"elastic:k=4", 1.0 / 8}};
+    } code[] = {{"uncoded", 1.0 / 8}, {"gc:d=2", 2.0 / 8},
+                {"cgc:d=4", 4.0 / 8}, {"bcc:r=2", 2.0 / 8},
+                {"pcr:r=2", 2.0 / 8}, {"elastic:k=4", 1.0 / 8}};
     data d = make_data(960, 40, KOFN_LOSS_SQUARES, 2);
 
     (void)state;
     for (size_t s = 0; s < sizeof code / sizeof *code; s++)
         for (int sgd = 0; sgd < 2; sgd++) {
-            kofn_regress_options o = {.size = sizeof o, .step = 0.1,
-                                      .max_iterations = 1};
+            kofn_regress_options o = {
+                .size = sizeof o, .step = 0.1, .max_iterations = 1};
             fleet k = {code[s].spec, 8, true, NULL, NULL};
             double want = 2 * 960 * 40 * code[s].share * (sgd ? 0.1 : 1), took;
             fit f;

@@ -6,7 +6,7 @@
 #define POINTS 40
 #define STEPS 9
 
-/* ---- descents ----------------------------------------------------------- */
+/* ---- descents ------------------------------------------------------------ */
 
 typedef struct story {
     kofn_regress_step last;
@@ -124,7 +124,7 @@ static void descents(void **state)
     kf_free(s.y.data);
 }
 
-/* ---- power iteration and PageRank --------------------------------------- */
+/* ---- power iteration and PageRank ---------------------------------------- */
 
 typedef struct breakpoint {
     unsigned at;
@@ -143,8 +143,7 @@ static int stop(void *ud, unsigned iteration, double change,
 
 /* One of the two, from `v` on. */
 static kofn_iterate_result iterate(bool pages, const kofn_matrix *A,
-                                   const kofn_sparse *M, double *v,
-                                   unsigned at,
+                                   const kofn_sparse *M, double *v, unsigned at,
                                    const kofn_iterate_result *resume)
 {
     kofn_matrix to = {v, SIDE, 1, 1, KOFN_F64};

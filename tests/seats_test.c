@@ -23,7 +23,7 @@
 #define MANY 30
 #define LIMIT (30 * KOFN_SECOND)
 
-/* ---- a folder of keys ------------------------------------------------------ */
+/* ---- a folder of keys ---------------------------------------------------- */
 
 typedef struct keyring {
     char dir[64];
@@ -89,7 +89,7 @@ static kofn_transport *connect_as(const keyring *k, const char *name,
 }
 
 #ifndef __SANITIZE_THREAD__
-/* ---- honest workers --------------------------------------------------------- */
+/* ---- honest workers ------------------------------------------------------ */
 
 typedef struct honest {
     kofn_transport *t;
@@ -122,7 +122,7 @@ static void be_honest(honest *h, kofn_transport *t)
     assert_int_equal(pthread_create(&h->thread, NULL, live, h), 0);
 }
 
-/* ---- the enemy ---------------------------------------------------------------- */
+/* ---- the enemy ----------------------------------------------------------- */
 
 typedef struct enemy {
     kofn_transport *t[MANY];
@@ -192,7 +192,7 @@ static void *lie(void *ud)
     return NULL;
 }
 
-/* ---- a job in between ------------------------------------------------------------ */
+/* ---- a job in between ---------------------------------------------------- */
 
 typedef struct scene {
     keyring keys;
@@ -260,8 +260,8 @@ static void scene_up(scene *s, size_t workers, size_t seats, bool alone)
     atomic_init(&s->enemy.over, false);
     atomic_init(&s->enemy.seats, 0);
     for (size_t i = 0; i < MANY; i++)
-        s->enemy.t[i] = connect_as(&s->keys, "mallory",
-                                   kofn_zmq_endpoint(s->hub));
+        s->enemy.t[i] =
+            connect_as(&s->keys, "mallory", kofn_zmq_endpoint(s->hub));
     assert_int_equal(pthread_create(&s->enemy.thread, NULL, lie, &s->enemy), 0);
     o.workers = workers;
     o.alone = alone;
@@ -344,7 +344,7 @@ static void the_enemy_is_real(void **state)
     scene_down(&s);
 }
 
-/* ---- blocks that outlive the coordinator ------------------------------------------- */
+/* ---- blocks that outlive the coordinator --------------------------------- */
 
 /* A worker made by hand: says HELLO, and STORED to whatever it is sent. */
 typedef struct hand {
@@ -355,7 +355,8 @@ typedef struct hand {
 
 static void hear(hand *h)
 {
-    kf_head hello = {.type = KF_WIRE_HELLO, .job = h->job, .block = h->holds}, in;
+    kf_head hello = {.type = KF_WIRE_HELLO, .job = h->job, .block = h->holds},
+            in;
     kofn_packet p;
 
     while (h->t && h->t->wait(h->t, 0, &p) == KOFN_OK) {
@@ -367,9 +368,8 @@ static void hear(hand *h)
                 h->holds = in.block;
                 h->job = in.job;
                 h->stored = true;
-                in = (kf_head){.type = KF_WIRE_STORED,
-                               .job = in.job,
-                               .block = in.block};
+                in = (kf_head){
+                    .type = KF_WIRE_STORED, .job = in.job, .block = in.block};
                 post(h->t, p.peer, in, NULL, 0);
             }
             h->t->release(h->t, p.own);
@@ -447,14 +447,15 @@ static void numbers_change_hands(void **state)
     assert_true(anna.holds == had);
     assert_string_equal(kofn_job_name(s.job, 0), "anna");
     assert_string_equal(kofn_job_name(s.job, 1), "bert");
-    assert_int_equal(s.job->core->fleet.worker[0].principal, 2); /* who came second */
+    assert_int_equal(s.job->core->fleet.worker[0].principal,
+                     2); /* who came second */
     assert_int_equal(s.job->core->fleet.worker[1].principal, 1);
     end_by_hand(&s, &anna, &bert);
     keyring_free(&s.keys);
 }
 #endif
 
-/* ---- keys that come and go --------------------------------------------------------- */
+/* ---- keys that come and go ----------------------------------------------- */
 
 /* The next arrival, or KOFN_AGAIN after `atmost`. */
 static kofn_status next(kofn_transport *t, kofn_time atmost, kofn_packet *p)
@@ -462,8 +463,7 @@ static kofn_status next(kofn_transport *t, kofn_time atmost, kofn_packet *p)
     return t->wait(t, atmost, p);
 }
 
-static kofn_peer until(kofn_transport *a, kofn_transport *b,
-                       kofn_arrival what)
+static kofn_peer until(kofn_transport *a, kofn_transport *b, kofn_arrival what)
 {
     kofn_time end = kf_clock() + LIMIT;
     kofn_packet p;
@@ -569,7 +569,16 @@ static void hosts_and_users(void **state)
 static void names_are_checked(void **state)
 {
     static const char *const bad[] = {
-        "", ".", "..", "a/b", "-x", "_x", "a b", "a\nb", "coordinator", "worker",
+        "",
+        ".",
+        "..",
+        "a/b",
+        "-x",
+        "_x",
+        "a b",
+        "a\nb",
+        "coordinator",
+        "worker",
         "012345678901234567890123456789012345678901234567890"};
     char path[200];
     struct stat s;

@@ -28,8 +28,8 @@ static double entry_scale(int kind, const int *row, const int *col, size_t i,
 static system_t make_system(int kind, size_t m, size_t n, size_t cols)
 {
     system_t s = {m, n, cols, n + 3, cols + 5, NULL, NULL};
-    kf_rng r = kf_rng_stream(3, KF_FOR_DATA, (uint32_t)(m * 1000 + n),
-                             (uint32_t)kind);
+    kf_rng r =
+        kf_rng_stream(3, KF_FOR_DATA, (uint32_t)(m * 1000 + n), (uint32_t)kind);
     int row[256], col[256], none[1] = {0};
 
     for (size_t i = 0; i < 256; i++) {
@@ -133,9 +133,11 @@ static void agrees_with_dgesv(const system_t *s, const double *X, size_t ldx)
     norm = LAPACKE_dlange(LAPACK_ROW_MAJOR, 'I', n, n, t.P, (lapack_int)t.ldp);
     assert_int_equal(LAPACKE_dgesv(LAPACK_ROW_MAJOR, n, (lapack_int)t.cols, t.P,
                                    (lapack_int)t.ldp, pivot, t.B,
-                                   (lapack_int)t.ldb), 0);
+                                   (lapack_int)t.ldb),
+                     0);
     assert_int_equal(LAPACKE_dgecon(LAPACK_ROW_MAJOR, 'I', n, t.P,
-                                    (lapack_int)t.ldp, norm, &rcond), 0);
+                                    (lapack_int)t.ldp, norm, &rcond),
+                     0);
     for (size_t c = 0; c < s->cols; c++)
         for (size_t i = 0; i < s->n; i++) {
             top = fmax(top, fabs(t.B[i * t.ldb + c]));
@@ -249,9 +251,9 @@ static double least_squares_error(const system_t *s, const double *X,
                 norm += pow(s->P[i * s->ldp + j], 2);
                 dot += s->P[i * s->ldp + j] * r[i];
             }
-            worst = fmax(worst, fabs(dot) / sqrt(norm) /
-                                    ((double)(s->m + s->n) * 2 * U *
-                                     (size + sqrt(b))));
+            worst = fmax(
+                worst, fabs(dot) / sqrt(norm) /
+                           ((double)(s->m + s->n) * 2 * U * (size + sqrt(b))));
         }
         kf_free(r);
     }
@@ -268,10 +270,12 @@ static void agrees_with_dgels(const system_t *s, const double *X, size_t ldx)
 
     assert_int_equal(LAPACKE_dgels(LAPACK_ROW_MAJOR, 'N', m, n,
                                    (lapack_int)t.cols, t.P, (lapack_int)t.ldp,
-                                   t.B, (lapack_int)t.ldb), 0);
+                                   t.B, (lapack_int)t.ldb),
+                     0);
     assert_int_equal(LAPACKE_dgesvd(LAPACK_ROW_MAJOR, 'N', 'N', m, n, v.P,
                                     (lapack_int)v.ldp, sigma, NULL, 1, NULL, 1,
-                                    super), 0);
+                                    super),
+                     0);
     kappa = sigma[0] / sigma[s->n - 1];
     for (size_t c = 0; c < s->cols; c++) {
         double b = 0;
@@ -279,8 +283,8 @@ static void agrees_with_dgels(const system_t *s, const double *X, size_t ldx)
         for (size_t i = 0; i < s->m; i++)
             b += s->B[i * s->ldb + c] * s->B[i * s->ldb + c];
         for (size_t i = 0; i < s->n; i++) {
-            top = fmax(top, fabs(t.B[i * t.ldb + c]) +
-                                kappa * sqrt(b) / sigma[0]);
+            top = fmax(top,
+                       fabs(t.B[i * t.ldb + c]) + kappa * sqrt(b) / sigma[0]);
             off = fmax(off, fabs(t.B[i * t.ldb + c] - X[i * ldx + c]));
         }
     }
@@ -342,8 +346,8 @@ static void solutions_repeat(void **state)
             system_t *t = i ? &b : &a;
 
             assert_ok(m == 37 ? kf_solve(37, t->P, t->ldp, 131, t->B, t->ldb)
-                              : kf_least_squares(m, 37, t->P, t->ldp, 131,
-                                                 t->B, t->ldb));
+                              : kf_least_squares(m, 37, t->P, t->ldp, 131, t->B,
+                                                 t->ldb));
         }
         for (size_t c = 0; c < 131; c += 13) {
             system_t t = copy_system(&s);

@@ -27,17 +27,22 @@ static const struct {
 
 static rig_kind kind_of(size_t c, size_t m, size_t n, bool sim)
 {
-    return (rig_kind){.spec = codes[c].spec, .workers = codes[c].workers,
-                      .m = m, .n = n, .p = codes[c].p, .op = codes[c].op,
-                      .sim = sim, .sparse = true};
+    return (rig_kind){.spec = codes[c].spec,
+                      .workers = codes[c].workers,
+                      .m = m,
+                      .n = n,
+                      .p = codes[c].p,
+                      .op = codes[c].op,
+                      .sim = sim,
+                      .sparse = true};
 }
 
 /* A few thousand strips a block, and fewer rows than blocks: some are empty
  * then, and one reaches beyond A. */
 static void every_port(void **state)
 {
-    static const size_t sizes[][2] = {{1, 1}, {2, 40}, {7, 3}, {53, 31},
-                                      {400, 17}, {5003, 6}};
+    static const size_t sizes[][2] = {{1, 1},   {2, 40},   {7, 3},
+                                      {53, 31}, {400, 17}, {5003, 6}};
 
     (void)state;
     for (size_t c = 0; c < CODES; c++)
@@ -59,16 +64,23 @@ static void every_port(void **state)
 /* All are live, then fewer; one joins and has a block made for it. */
 static void they_come_and_go(void **state)
 {
-    static const kofn_happening events[] = {
-        {2, 0, KOFN_EVENT_LEAVE, 1, 0},   {3, 0.5, KOFN_EVENT_LEAVE, 2, 0},
-        {4, 0, KOFN_EVENT_JOIN, 0, 0},    {5, 0.2, KOFN_EVENT_LEAVE, 0, 0},
-        {5, 0.4, KOFN_EVENT_JOIN, 0, 0}};
+    static const kofn_happening events[] = {{2, 0, KOFN_EVENT_LEAVE, 1, 0},
+                                            {3, 0.5, KOFN_EVENT_LEAVE, 2, 0},
+                                            {4, 0, KOFN_EVENT_JOIN, 0, 0},
+                                            {5, 0.2, KOFN_EVENT_LEAVE, 0, 0},
+                                            {5, 0.4, KOFN_EVENT_JOIN, 0, 0}};
     kofn_options o = with_events(events, sizeof events / sizeof *events);
 
     (void)state;
     for (int sim = 0; sim < 2; sim++) {
-        rig_kind k = {.spec = "elastic:k=3", .workers = 6, .m = 301, .n = 40,
-                      .p = 3, .op = KOFN_LEFT, .sparse = true, .sim = sim,
+        rig_kind k = {.spec = "elastic:k=3",
+                      .workers = 6,
+                      .m = 301,
+                      .n = 40,
+                      .p = 3,
+                      .op = KOFN_LEFT,
+                      .sparse = true,
+                      .sim = sim,
                       .opt = &o};
         rig r;
 
@@ -123,8 +135,14 @@ static void liars_are_named(void **state)
 {
     static const kofn_happening liar[] = {{1, 0, KOFN_EVENT_CORRUPT, 3, 0}};
     kofn_options o = with_events(liar, 1);
-    rig_kind k = {.spec = "gpd:m=2,n=1,p=2", .workers = 12, .m = 120, .n = 50,
-                  .p = 8, .op = KOFN_LEFT, .sparse = true, .sim = true,
+    rig_kind k = {.spec = "gpd:m=2,n=1,p=2",
+                  .workers = 12,
+                  .m = 120,
+                  .n = 50,
+                  .p = 8,
+                  .op = KOFN_LEFT,
+                  .sparse = true,
+                  .sim = true,
                   .opt = &o};
     kofn_report rep;
     rig r;
@@ -157,8 +175,13 @@ static kofn_matrix lane_of(const kofn_block *b, const kofn_matrix *A, size_t l)
  * somebody else's may. */
 static void lanes_from_the_left(void **state)
 {
-    rig_kind k = {.spec = "elastic:k=3", .workers = 6, .m = 70, .n = 31,
-                  .p = 5, .op = KOFN_MATMUL, .sparse = true};
+    rig_kind k = {.spec = "elastic:k=3",
+                  .workers = 6,
+                  .m = 70,
+                  .n = 31,
+                  .p = 5,
+                  .op = KOFN_MATMUL,
+                  .sparse = true};
     kf_resident resident;
     kofn_block *block;
     kf_code *code;
@@ -178,7 +201,10 @@ static void lanes_from_the_left(void **state)
     assert_ok(kf_parcel_new(&in, 5, block->rows, KOFN_F64));
     assert_ok(kf_parcel_new(&result, 4 * strips, 31, KOFN_F64));
     memcpy(in->m.data, x.data, 5 * block->rows * sizeof(double));
-    m = (kofn_msg){.how = KOFN_LEFT_ROWS, .lo = 1, .hi = 1 + strips, .in = in,
+    m = (kofn_msg){.how = KOFN_LEFT_ROWS,
+                   .lo = 1,
+                   .hi = 1 + strips,
+                   .in = in,
                    .result = result};
     assert_ok(kf_work_fits(block, &m, &in->m, &result->m));
     assert_ok(kofn_work(block, &m, NULL, NULL));
@@ -187,7 +213,8 @@ static void lanes_from_the_left(void **state)
         double *want = plain_product(&x, &lane);
 
         assert_at_most(relative_error(kf_at(&result->m, l * strips, 0),
-                                      want + 31, strips * 31), 1e-13);
+                                      want + 31, strips * 31),
+                       1e-13);
         kf_free(want);
         kf_free(lane.data);
     }
@@ -216,15 +243,19 @@ static void work_is_counted_and_stopped(void **state)
         kofn_how how;
         size_t workers, rows, p;
     } work[] = {{"pcr:r=1", KOFN_GRAM, KOFN_TWICE, 1, 600000, 1},
-                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KOFN_LEFT_INNER, 1, 600000,
-                 3},
+                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KOFN_LEFT_INNER, 1,
+                 600000, 3},
                 {"gpd:m=1,n=1,p=1", KOFN_LEFT, KOFN_LEFT_ROWS, 1, 6000, 3}};
 
     (void)state;
     for (size_t c = 0; c < sizeof work / sizeof *work; c++) {
-        rig_kind k = {.spec = work[c].spec, .workers = work[c].workers,
-                      .m = work[c].rows, .n = 9, .p = work[c].p,
-                      .op = work[c].op, .sparse = true};
+        rig_kind k = {.spec = work[c].spec,
+                      .workers = work[c].workers,
+                      .m = work[c].rows,
+                      .n = 9,
+                      .p = work[c].p,
+                      .op = work[c].op,
+                      .sparse = true};
         kf_resident resident;
         kofn_block *block;
         kf_code *code;
@@ -243,8 +274,8 @@ static void work_is_counted_and_stopped(void **state)
         assert_ok(kf_parcel_new(&in, r.x.rows, r.x.cols, KOFN_F64));
         assert_ok(kf_parcel_new(&result, r.y.rows, r.y.cols, KOFN_F64));
         memcpy(in->m.data, r.x.data, r.x.rows * r.x.cols * sizeof(double));
-        m = (kofn_msg){.how = work[c].how, .hi = r.plan->span, .in = in,
-                       .result = result};
+        m = (kofn_msg){
+            .how = work[c].how, .hi = r.plan->span, .in = in, .result = result};
         assert_ok(kf_work_fits(block, &m, &in->m, &result->m));
         assert_true(kofn_work_size(block, &m) ==
                     (work[c].op == KOFN_GRAM ? 2 : 3) * entries);

@@ -15,8 +15,8 @@
     do {                                                                       \
         kofn_status assert_ok_status_ = (call);                                \
         if (assert_ok_status_ != KOFN_OK)                                      \
-            fail_msg("%s: %s (%s)", #call,                                     \
-                     kofn_strerror(assert_ok_status_), kofn_errmsg());         \
+            fail_msg("%s: %s (%s)", #call, kofn_strerror(assert_ok_status_),   \
+                     kofn_errmsg());                                           \
     } while (0)
 
 /* Fail unless the call gives `want` and leaves a message. */
@@ -24,9 +24,8 @@
     do {                                                                       \
         kofn_status assert_got_ = (call);                                      \
         if (assert_got_ != (want))                                             \
-            fail_msg("%s: %s, not %s (%s)", #call,                             \
-                     kofn_strerror(assert_got_), kofn_strerror(want),          \
-                     kofn_errmsg());                                           \
+            fail_msg("%s: %s, not %s (%s)", #call, kofn_strerror(assert_got_), \
+                     kofn_strerror(want), kofn_errmsg());                      \
     } while (0)
 
 #define assert_at_most(value, bound)                                           \

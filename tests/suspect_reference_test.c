@@ -130,8 +130,8 @@ static bool by_l1(const cell *c, size_t t)
     how.msg_lev = GLP_MSG_OFF;
     assert_int_equal(glp_simplex(lp, &how), 0);
     for (int j = 0; j < n; j++)
-        size[j] = fabs(glp_get_col_prim(lp, j + 1) -
-                       glp_get_col_prim(lp, n + j + 1));
+        size[j] =
+            fabs(glp_get_col_prim(lp, j + 1) - glp_get_col_prim(lp, n + j + 1));
     glp_delete_prob(lp);
     for (size_t j = 0; j < c->n; j++) {
         size_t larger = 0;
@@ -159,7 +159,8 @@ static void better_than_l1(void **state)
         snprintf(spec, sizeof spec, "mds:k=%zu,basis=chebyshev", K);
         fleet_up(&f, spec, P);
         print_message("    (%zu,%zu) Chebyshev, of %zu columns, t by L1, by "
-                      "kofn:", P, K, columns);
+                      "kofn:",
+                      P, K, columns);
         for (size_t t = 1; t <= (P - K) / 2 + 1; t++) {
             size_t l1 = 0, ours = 0;
 

@@ -179,9 +179,18 @@ static inline double most_hidden(const cell *c)
 
 static inline void ask(cell *c, size_t most)
 {
-    kf_evidence e = {c->n, c->f->lanes, c->f->lanes == 4, c->q, c->H,
-                     c->columns, c->Y, NOISE, ALARM, 3,
-                     c->n - c->f->k, (c->n - c->f->k) / 2,
+    kf_evidence e = {c->n,
+                     c->f->lanes,
+                     c->f->lanes == 4,
+                     c->q,
+                     c->H,
+                     c->columns,
+                     c->Y,
+                     NOISE,
+                     ALARM,
+                     3,
+                     c->n - c->f->k,
+                     (c->n - c->f->k) / 2,
                      c->n - c->f->k - 1};
 
     c->st = kf_suspect(&e, most, c->bad, &c->count, &c->floor);
@@ -213,8 +222,8 @@ static inline bool judge(const cell *c, const char *what)
         if (c->bad[i] == KF_LIED && !c->lied[i])
             fail_msg("%s: node %zu was named and is honest", what, i);
         if (c->st == KOFN_OK && !c->bad[i] && lie(c, i) > c->floor)
-            fail_msg("%s: a lie of %g passed, the floor is %g", what,
-                     lie(c, i), c->floor);
+            fail_msg("%s: a lie of %g passed, the floor is %g", what, lie(c, i),
+                     c->floor);
     }
     assert_int_equal(named, c->count);
     return c->st == KOFN_OK;
@@ -233,8 +242,8 @@ static inline void choose_liars(cell *c, size_t t, kf_rng *r)
 typedef enum way { DENSE, MIXED, ENTRY, FLIP, ODD, ANY, WAYS } way;
 
 static const char *const way_names[] = {
-    "dense", "of sizes 1e-6..1e6", "in one entry", "of one bit",
-    "not finite, or huge", "of all kinds"};
+    "dense",      "of sizes 1e-6..1e6",  "in one entry",
+    "of one bit", "not finite, or huge", "of all kinds"};
 
 static inline void flip_bit(double *x, size_t bit)
 {

@@ -49,8 +49,8 @@ static bool suffices(const cell *c, size_t t)
 
 /* Some nodes lost, t liars: sorted out where the evidence suffices, but for some
  * when there is only one result over. */
-static void try_liars(const fleet *f, size_t t, way w, kf_rng *r,
-                      tally *within, tally *edge)
+static void try_liars(const fleet *f, size_t t, way w, kf_rng *r, tally *within,
+                      tally *edge)
 {
     size_t spare = f->nodes - f->k - 1 - t;
     size_t lost = kf_rng_below(r, 2) * kf_rng_below(r, spare + 1);
@@ -94,7 +94,8 @@ static void up_to_the_limit(void **state)
             fleet_down(&f);
         }
         print_message("    (%zu,%zu) t <= P-K-2: %zu of %zu, t = P-K-1: %zu of "
-                      "%zu\n", P, K, within.sorted, within.trials, edge.sorted,
+                      "%zu\n",
+                      P, K, within.sorted, within.trials, edge.sorted,
                       edge.trials);
         all.trials += within.trials;
         edges.trials += edge.trials;
@@ -119,9 +120,9 @@ static void beyond_the_limit(void **state)
             fleet_of(&f, family, P, K);
             for (size_t t = P - K; t <= P; t++)
                 for (size_t i = 0; i < effort(1); i++) {
-                    kf_rng r = kf_rng_stream(100 + 10 * z + family,
-                                             KF_FOR_SAMPLE, (uint32_t)t,
-                                             (uint32_t)i);
+                    kf_rng r =
+                        kf_rng_stream(100 + 10 * z + family, KF_FOR_SAMPLE,
+                                      (uint32_t)t, (uint32_t)i);
                     cell c;
 
                     some_lie(&c, &f, t, 0, i % 2 ? MIXED : DENSE, &r);
@@ -198,13 +199,13 @@ static void shortest_word(cell *c, const size_t *unseen, double *word,
     size_t rows = (f->k - 1) * f->lanes, m = f->symbols;
     double *A = kofn_layout_table(rows, m), *S = kf_new(rows + 1, sizeof *S);
     double *V = kf_new(m * m, sizeof *V), *x = kf_zero(m, sizeof *x);
-    double *junk = kf_new(rows + 1, sizeof *junk), *row = kf_new(m, sizeof *row);
+    double *junk = kf_new(rows + 1, sizeof *junk),
+           *row = kf_new(m, sizeof *row);
     double none;
 
     assert_true(A && S && V && x && junk && row);
     for (size_t i = 0; i < rows; i++)
-        weighted_row(f, c->seat[unseen[i / f->lanes]], i % f->lanes,
-                     A + i * m);
+        weighted_row(f, c->seat[unseen[i / f->lanes]], i % f->lanes, A + i * m);
     assert_int_equal(LAPACKE_dgesvd(LAPACK_ROW_MAJOR, 'N', 'A',
                                     (lapack_int)rows, (lapack_int)m, A,
                                     (lapack_int)m, S, &none, 1, V,
@@ -268,9 +269,9 @@ static void conspiracies(void **state)
             fleet_of(&f, family, P, K);
             for (size_t t = 1; t <= (P - K) / 2; t++)
                 for (size_t i = 0; i < effort(2); i++, trials++) {
-                    kf_rng r = kf_rng_stream(200 + 10 * z + family,
-                                             KF_FOR_SAMPLE, (uint32_t)t,
-                                             (uint32_t)i);
+                    kf_rng r =
+                        kf_rng_stream(200 + 10 * z + family, KF_FOR_SAMPLE,
+                                      (uint32_t)t, (uint32_t)i);
                     cell c;
 
                     survive(&c, &f, 0, &r);
@@ -359,10 +360,8 @@ static void no_wrong_verdict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(up_to_the_limit),
-        cmocka_unit_test(beyond_the_limit),
-        cmocka_unit_test(detection),
-        cmocka_unit_test(conspiracies),
+        cmocka_unit_test(up_to_the_limit),  cmocka_unit_test(beyond_the_limit),
+        cmocka_unit_test(detection),        cmocka_unit_test(conspiracies),
         cmocka_unit_test(no_wrong_verdict),
     };
 

@@ -3,7 +3,7 @@
 #include "rig.h"
 #include "verdicts_rig.h"
 
-/* ---- a common cause -------------------------------------------------------- */
+/* ---- a common cause ------------------------------------------------------ */
 
 /* Each pair adds the same constant to all it sends, as by the same broken
  * library: named, or declared, and never passed over. */
@@ -74,7 +74,7 @@ static void three_of_polydot(void **state)
     fleet_down(&f);
 }
 
-/* ---- copies ---------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------- */
 
 /* Copies that fail alike: as many as half of those over are found out, whoever
  * answers first. */
@@ -111,7 +111,7 @@ static void copies(void **state)
     copies_alike("mds:k=1", 7);
 }
 
-/* ---- whole rounds in single precision --------------------------------------- */
+/* ---- whole rounds in single precision ------------------------------------ */
 
 /* One liar, and the decoder makes of a small lie a large error: the report says
  * how large. */
@@ -125,8 +125,17 @@ static void single_precision(void **state)
     for (size_t s = 0; s <= seeds; s++) {
         kofn_weather w = {.seed = s ? s : 391};
         kofn_options o = with_events(&h, 1);
-        rig_kind k = {"mds:k=9,basis=harmonic", 18, 72, 46, 1, 0, true, false,
-                      KOFN_F32, &w, &o};
+        rig_kind k = {"mds:k=9,basis=harmonic",
+                      18,
+                      72,
+                      46,
+                      1,
+                      0,
+                      true,
+                      false,
+                      KOFN_F32,
+                      &w,
+                      &o};
         rig x;
 
         o.errors = KOFN_ERRORS_PROBABILISTIC;
@@ -157,8 +166,13 @@ static void tolerance(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof ask / sizeof *ask; i++) {
         kofn_options o = KOFN_OPTIONS_INIT;
-        rig_kind k = {.spec = "mds:k=9,basis=harmonic", .workers = 18, .m = 72,
-                      .n = 46, .p = 1, .sim = true, .dtype = ask[i].dtype,
+        rig_kind k = {.spec = "mds:k=9,basis=harmonic",
+                      .workers = 18,
+                      .m = 72,
+                      .n = 46,
+                      .p = 1,
+                      .sim = true,
+                      .dtype = ask[i].dtype,
                       .opt = &o};
         kofn_report rep;
         kofn_status st;

@@ -20,13 +20,25 @@
 #define HIDDEN_F32 1e-2
 
 typedef enum way {
-    FLIP, EXPONENT, DENSE, CONSTANT, DOUBLED, STALE, ZEROS, SWAPPED, WAYS
+    FLIP,
+    EXPONENT,
+    DENSE,
+    CONSTANT,
+    DOUBLED,
+    STALE,
+    ZEROS,
+    SWAPPED,
+    WAYS
 } way;
 
-static const char *const way_names[] = {
-    "one flipped bit", "flipped exponent", "0.1 to 1e6 alarms",
-    "the same constant", "scaled by two", "of the round before", "zeros",
-    "two swapped"};
+static const char *const way_names[] = {"one flipped bit",
+                                        "flipped exponent",
+                                        "0.1 to 1e6 alarms",
+                                        "the same constant",
+                                        "scaled by two",
+                                        "of the round before",
+                                        "zeros",
+                                        "two swapped"};
 
 typedef enum mode { PROBABILISTIC, ADVERSARIAL, DETECT, MODES } mode;
 
@@ -154,7 +166,7 @@ static inline void shuffle(uint32_t *x, size_t n, kf_rng *r)
     }
 }
 
-/* ---- ways to err ---------------------------------------------------------- */
+/* ---- ways to err --------------------------------------------------------- */
 
 static inline double flipped(trial *t, double x, size_t first, size_t bits)
 {
@@ -250,12 +262,12 @@ static inline void spoil(trial *t)
     if (t->way == SWAPPED)
         swap_results(t);
     for (size_t i = 0; i < t->f->nodes; i++)
-        t->lied[i] = memcmp(t->sent + i * n, t->honest + i * n,
-                            n * sizeof *other) != 0;
+        t->lied[i] =
+            memcmp(t->sent + i * n, t->honest + i * n, n * sizeof *other) != 0;
     kf_free(other);
 }
 
-/* ---- a verdict, as the coordinator asks for it ---------------------------- */
+/* ---- a verdict, as the coordinator asks for it --------------------------- */
 
 typedef struct verdict {
     kofn_status st;
@@ -325,16 +337,23 @@ static inline void ask(const trial *t, size_t n, verdict *v)
 {
     const fleet *f = t->f;
     size_t each = f->lanes * t->columns, over = n - kf_min(n, f->k);
-    size_t most = t->mode == DETECT ? 0
-                  : n - f->enough -
-                        (t->mode == ADVERSARIAL ? spare_answers(t) : 1);
+    size_t most =
+        t->mode == DETECT
+            ? 0
+            : n - f->enough - (t->mode == ADVERSARIAL ? spare_answers(t) : 1);
     size_t rest, few, q;
     double *Y = kf_new(n * each, sizeof *Y), hidden = 0;
     const kf_decoder *d;
     const double *H;
-    kf_evidence e = {.nodes = n, .lanes = f->lanes, .closed = f->lanes == 4,
-                     .columns = t->columns, .Y = Y, .noise = noise(t),
-                     .alarm = alarm_level(t), .bound = 3, .over = over};
+    kf_evidence e = {.nodes = n,
+                     .lanes = f->lanes,
+                     .closed = f->lanes == 4,
+                     .columns = t->columns,
+                     .Y = Y,
+                     .noise = noise(t),
+                     .alarm = alarm_level(t),
+                     .bound = 3,
+                     .over = over};
     uint32_t seat[MOST_NODES];
 
     assert_non_null(Y);
@@ -359,8 +378,7 @@ static inline void ask(const trial *t, size_t n, verdict *v)
         return;
     left_over(v, seat, &rest);
     d = decoder(f, seat, rest);
-    few = kf_may_hide(e.liars, e.promised, v->count,
-                      rest - kf_min(rest, f->k));
+    few = kf_may_hide(e.liars, e.promised, v->count, rest - kf_min(rest, f->k));
     if (d) {
         assert_ok(kf_cache_parity(f->cache, d, &H, &q));
         assert_ok(kf_cache_hidden(f->cache, d, few, &hidden));
@@ -370,7 +388,7 @@ static inline void ask(const trial *t, size_t n, verdict *v)
         v->st = KOFN_AGAIN;
 }
 
-/* ---- what must hold -------------------------------------------------------- */
+/* ---- what must hold ------------------------------------------------------ */
 
 static inline void describe(const trial *t, const char *what)
 {
@@ -406,8 +424,8 @@ static inline void near_enough(const trial *t, const verdict *v)
             for (size_t r = 0; r < d->results; r++) {
                 size_t node = seat[r / f->lanes];
                 size_t at = (node * f->lanes + r % f->lanes) * m + c;
-                double by = d->copy[w] == KF_MIXED ? D[r]
-                            : d->copy[w] == (int32_t)r;
+                double by =
+                    d->copy[w] == KF_MIXED ? D[r] : d->copy[w] == (int32_t)r;
 
                 if (t->lied[node])
                     off += by * f->weight[node] * (t->sent[at] - t->honest[at]);

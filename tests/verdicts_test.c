@@ -47,7 +47,7 @@ static const size_t widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 64};
 
 #define WIDTHS (sizeof widths / sizeof *widths)
 
-/* ---- the campaign ----------------------------------------------------------- */
+/* ---- the campaign -------------------------------------------------------- */
 
 typedef struct tally {
     size_t rounds, declared;
@@ -89,9 +89,9 @@ static void campaign(void **state)
         fleet_up(&f, codes[z].spec, codes[z].nodes);
         for (size_t i = 0; i < rounds * WIDTHS * WAYS * MODES;
              i += EVERY * codes[z].every) {
-            trial t = {.f = &f,
-                       .r = kf_rng_stream(1, KF_FOR_SAMPLE, (uint32_t)z,
-                                          (uint32_t)i)};
+            trial t = {
+                .f = &f,
+                .r = kf_rng_stream(1, KF_FOR_SAMPLE, (uint32_t)z, (uint32_t)i)};
             size_t w = i % WIDTHS;
             tally *to;
 
@@ -112,7 +112,8 @@ static void campaign(void **state)
         fleet_down(&f);
     }
     print_message("    %zu rounds: nobody honest named, nothing wrong "
-                  "delivered\n", all);
+                  "delivered\n",
+                  all);
     print_table(table);
 }
 

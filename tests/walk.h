@@ -45,9 +45,9 @@ static inline void walk_act(walk *w, const kofn_action *a)
         break;
     case KOFN_DO_WORK:
         assert_ok(kf_grow(&w->task, &w->cap, w->tasks, sizeof *w->task));
-        w->task[w->tasks++] =
-            (walk_task){a->worker, a->task, (uint32_t)a->row,
-                        w->seat[a->worker], a->lo, a->hi, true};
+        w->task[w->tasks++] = (walk_task){
+            a->worker, a->task, (uint32_t)a->row, w->seat[a->worker], a->lo,
+            a->hi,     true};
         break;
     case KOFN_DO_CANCEL:
         for (size_t i = 0; i < w->tasks; i++)
@@ -152,8 +152,8 @@ static inline uint32_t walk_spare(const walk *w, kf_rng *r)
 
     size_t alive = walk_alive(w, w->seat[i] % w->plan->layout.groups);
 
-    if (w->gone[i] || (alive - 1) * w->plan->layout.turns <
-                          w->plan->layout.threshold)
+    if (w->gone[i] ||
+        (alive - 1) * w->plan->layout.turns < w->plan->layout.threshold)
         return UINT32_MAX;
     return i;
 }

@@ -6,7 +6,7 @@
 
 #include "wire/wire.h"
 
-/* ---- memory ------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------- */
 
 static size_t held, peak;
 
@@ -34,7 +34,7 @@ static void *watching(void *ud, void *p, size_t want)
 
 static const kofn_alloc watch = {watching, NULL};
 
-/* ---- heads ------------------------------------------------------------------------- */
+/* ---- heads --------------------------------------------------------------- */
 
 static kf_head random_head(uint64_t seed)
 {
@@ -52,26 +52,32 @@ static kf_head random_head(uint64_t seed)
                      .round = (uint32_t)any[1],
                      .product = (uint32_t)any[12],
                      .row = (uint32_t)any[13],
-                     .job = any[2], .block = any[3], .input = any[14],
+                     .job = any[2],
+                     .block = any[3],
+                     .input = any[14],
                      .updates = any[12] ^ any[13],
-                     .lo = any[4], .hi = any[5], .which = any[6],
-                     .took = any[7], .rows = any[8],
-                     .cols = any[9], .out_rows = any[10], .out_cols = any[11],
+                     .lo = any[4],
+                     .hi = any[5],
+                     .which = any[6],
+                     .took = any[7],
+                     .rows = any[8],
+                     .cols = any[9],
+                     .out_rows = any[10],
+                     .out_cols = any[11],
                      .body_sum = any[2] ^ any[3]};
 }
 
 static bool same_head(const kf_head *a, const kf_head *b)
 {
-    return a->type == b->type && a->version == b->version &&
-           a->how == b->how && a->dtype == b->dtype &&
-           a->status == b->status && a->task == b->task &&
-           a->round == b->round && a->product == b->product &&
-           a->row == b->row && a->job == b->job && a->block == b->block &&
-           a->input == b->input && a->updates == b->updates &&
-           a->lo == b->lo && a->hi == b->hi && a->which == b->which &&
-           a->took == b->took && a->rows == b->rows && a->cols == b->cols &&
-           a->out_rows == b->out_rows && a->out_cols == b->out_cols &&
-           a->body_sum == b->body_sum;
+    return a->type == b->type && a->version == b->version && a->how == b->how &&
+           a->dtype == b->dtype && a->status == b->status &&
+           a->task == b->task && a->round == b->round &&
+           a->product == b->product && a->row == b->row && a->job == b->job &&
+           a->block == b->block && a->input == b->input &&
+           a->updates == b->updates && a->lo == b->lo && a->hi == b->hi &&
+           a->which == b->which && a->took == b->took && a->rows == b->rows &&
+           a->cols == b->cols && a->out_rows == b->out_rows &&
+           a->out_cols == b->out_cols && a->body_sum == b->body_sum;
 }
 
 static void heads(void **state)
@@ -121,7 +127,7 @@ static void bodies(void **state)
     assert_ok(kf_body_check(&h, NULL, 0));
 }
 
-/* ---- blocks that travel ------------------------------------------------------------ */
+/* ---- blocks that travel -------------------------------------------------- */
 
 /* An operand, placed for workers that share this memory and for others. */
 typedef struct both {
@@ -220,8 +226,9 @@ static void same_shares(const kf_share *a, const kf_share *b)
     assert_int_equal(a->turns, b->turns);
     assert_int_equal(a->points, b->points);
     assert_memory_equal(a->part, b->part, a->parts * sizeof *a->part);
-    assert_memory_equal(a->mix, b->mix, a->turns * a->lanes * a->parts *
-                                            a->pieces * sizeof *a->mix);
+    assert_memory_equal(a->mix, b->mix,
+                        a->turns * a->lanes * a->parts * a->pieces *
+                            sizeof *a->mix);
     for (size_t k = 0; k < a->parts; k++) {
         size_t from = kf_part_begin(a->points, a->part[k], a->of);
         size_t rows = kf_part_begin(a->points, a->part[k] + 1, a->of) - from;
@@ -264,8 +271,7 @@ static void send_pieces(both *t, const kofn_block *far, const kf_recipe *r,
 
             hi = lo + 1 + (size_t)kf_rng_below(&t->draw, units - lo);
             assert_ok(kf_piece(far, section, lo, hi, &made, &at));
-            memcpy(kf_piece_into(r->block, section, lo), at,
-                   (hi - lo) * bytes);
+            memcpy(kf_piece_into(r->block, section, lo), at, (hi - lo) * bytes);
             kf_bytes_free(&made);
         }
     }
@@ -281,8 +287,8 @@ static void done(kf_recipe *r)
 /* Whatever is wrong with it, no more than is allowed is ever allocated. */
 static void refusals(const kf_bytes *recipe)
 {
-    static const uint64_t odd[] = {0, UINT64_MAX, 1ull << 63, 1ull << 60,
-                                   1ull << 40, 1ull << 31, 65535};
+    static const uint64_t odd[] = {
+        0, UINT64_MAX, 1ull << 63, 1ull << 60, 1ull << 40, 1ull << 31, 65535};
     unsigned char *copy = malloc(recipe->n + 8);
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     size_t before;
@@ -432,7 +438,8 @@ static void blocks_that_travel(void **state)
                           .op = ops[c % 5],
                           .dtype = c / 5 % 3 == 1 ? KOFN_F32 : KOFN_F64,
                           .sparse = c / 5 % 3 == 2};
-            kofn_problem pb = {k.op, k.op == KOFN_SUM ? k.n : k.m, k.n, k.p,
+            kofn_problem pb = {k.op,    k.op == KOFN_SUM ? k.n : k.m,
+                               k.n,     k.p,
                                k.dtype, k.sparse};
             kofn_plan *plan;
 
@@ -448,9 +455,10 @@ static void blocks_that_travel(void **state)
     }
     assert_int_equal(held, 0);
     kofn_set_alloc(NULL);
-    print_message("lanes: %zu plain, %zu coded, %zu zero, %zu side by side, %zu "
-                  "below; %zu sparse, %zu sums\n", m.dense, m.coded, m.zero,
-                  m.beside, m.below, m.sparse, m.sums);
+    print_message(
+        "lanes: %zu plain, %zu coded, %zu zero, %zu side by side, %zu "
+        "below; %zu sparse, %zu sums\n",
+        m.dense, m.coded, m.zero, m.beside, m.below, m.sparse, m.sums);
     assert_true(m.dense && m.coded && m.zero && m.beside && m.below &&
                 m.sparse && m.sums);
 }

@@ -6,7 +6,7 @@ enum { DENSE, SPARSE, SUM }; /* as recipe.c has them */
 
 #define ALL UINT64_MAX
 
-/* ---- what it writes -------------------------------------------------------------- */
+/* ---- what it writes ------------------------------------------------------ */
 
 typedef struct note {
     unsigned char p[4096];
@@ -88,7 +88,7 @@ static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
     number(b, 0); /* parts here */
 }
 
-/* ---- recipes --------------------------------------------------------------------- */
+/* ---- recipes ------------------------------------------------------------- */
 
 static kofn_status read_it(const note *b)
 {
@@ -111,7 +111,7 @@ static void recipes(void **state)
 
     (void)state;
     sparse(&b, 1, 100, 3);
-    assert_ok(read_it(&b)); /* it is its sizes that are wrong below */
+    assert_ok(read_it(&b));      /* it is its sizes that are wrong below */
     sparse(&b, 1, ALL / 17, 17); /* used rows + 1 is 0 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
     sparse(&b, 1, ALL / 51, 51);
@@ -132,7 +132,7 @@ static void recipes(void **state)
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 }
 
-/* ---- tasks ----------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------- */
 
 /* They would fit but for the size of their result. */
 static void tasks(void **state)
@@ -177,7 +177,7 @@ static void batches(void **state)
     assert_ok(kofn_formulas[0].f(arg, &part, &in, &out));
 }
 
-/* ---- a worker ---------------------------------------------------------------------- */
+/* ---- a worker ------------------------------------------------------------ */
 
 static void refuses(const note *recipe, kf_head work)
 {
@@ -198,11 +198,19 @@ static void workers(void **state)
     sparse(&b, 1, ALL / 17, 17);
     refuses(&b, (kf_head){0});
     sum(&b, 17, 1, ALL / 17 + 1);
-    refuses(&b, (kf_head){.type = KF_WIRE_WORK, .how = KOFN_TURN, .rows = 4,
-                          .cols = 1, .out_rows = 16, .out_cols = 1});
+    refuses(&b, (kf_head){.type = KF_WIRE_WORK,
+                          .how = KOFN_TURN,
+                          .rows = 4,
+                          .cols = 1,
+                          .out_rows = 16,
+                          .out_cols = 1});
     zeros(&b, 17, ALL / 17 + 1);
-    refuses(&b, (kf_head){.type = KF_WIRE_WORK, .how = KOFN_ROWS, .rows = 1,
-                          .cols = 1, .hi = ALL / 17 + 1, .out_rows = 16,
+    refuses(&b, (kf_head){.type = KF_WIRE_WORK,
+                          .how = KOFN_ROWS,
+                          .rows = 1,
+                          .cols = 1,
+                          .hi = ALL / 17 + 1,
+                          .out_rows = 16,
                           .out_cols = 1});
 }
 

@@ -32,11 +32,16 @@ typedef struct yard_life {
     kofn_weather weather;
     kofn_time patience, silence; /* silence: of its transport */
     bool staged;
-    pid_t net; /* whose network it lives in; 0: ours */
+    pid_t net;        /* whose network it lives in; 0: ours */
     uint64_t hostile; /* it sends anything at any time; a seed, or 0: not */
 } yard_life;
 
-typedef enum yard_word { YARD_START, YARD_HOUSE, YARD_SIGNAL, YARD_END } yard_word;
+typedef enum yard_word {
+    YARD_START,
+    YARD_HOUSE,
+    YARD_SIGNAL,
+    YARD_END
+} yard_word;
 
 typedef struct yard_ask {
     yard_word word;
@@ -63,7 +68,7 @@ static inline void yard_nap(kofn_time t)
     nanosleep(&s, NULL);
 }
 
-/* ---- a worker ----------------------------------------------------------------- */
+/* ---- a worker ------------------------------------------------------------ */
 
 static inline bool yard_move(pid_t net)
 {
@@ -120,7 +125,7 @@ static inline int yard_live(const yard_life *life)
     return st == KOFN_OK || st == KOFN_AGAIN || st == KOFN_LATE ? 0 : 5;
 }
 
-/* ---- the nursery, another process ------------------------------------------------ */
+/* ---- the nursery, another process ---------------------------------------- */
 
 static inline pid_t yard_fork(const yard_ask *ask)
 {
@@ -174,8 +179,7 @@ static inline void yard_clear(yard_ends *ends, kofn_time atmost)
 
     while (yard_look(ends) && kf_clock() < end)
         yard_nap(KOFN_SECOND / 100);
-    snprintf(path, sizeof path, "/proc/self/task/%ld/children",
-             (long)getpid());
+    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
     f = fopen(path, "r");
     while (f && fscanf(f, "%ld", &pid) == 1) {
         ends->left++;
@@ -211,7 +215,7 @@ static inline void yard_nursery(void)
     _exit(0);
 }
 
-/* ---- the test's side --------------------------------------------------------------- */
+/* ---- the test's side ----------------------------------------------------- */
 
 /* First in main, before there is any thread. */
 static inline void yard_open(void)
@@ -221,8 +225,7 @@ static inline void yard_open(void)
 
     yard_sent = mmap(NULL, sizeof *yard_sent, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (yard_sent == MAP_FAILED ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET, 0, line))
+    if (yard_sent == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, line))
         abort();
     pid = fork();
     if (pid < 0)

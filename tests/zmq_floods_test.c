@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* ---- by hand ----------------------------------------------------------------- */
+/* ---- by hand ------------------------------------------------------------- */
 
 static int plain(const char *address)
 {
@@ -122,7 +122,7 @@ static size_t endless(int fd, size_t most)
     return sent;
 }
 
-/* ---- a transport that listens meanwhile ---------------------------------------- */
+/* ---- a transport that listens meanwhile ---------------------------------- */
 
 static long memory(void)
 {
@@ -240,7 +240,7 @@ static void visit(const house *h, const kofn_zmq_options *o)
     t->close(t, 0);
 }
 
-/* ---- memory ------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------- */
 
 #define LITTLE (100 * 1024) /* KiB; the attacks below offer 512 MiB and more */
 
@@ -344,7 +344,7 @@ static void long_handshakes(void **state)
     free(junk);
 }
 
-/* ---- descriptors ---------------------------------------------------------------------- */
+/* ---- descriptors --------------------------------------------------------- */
 
 /* More come than descriptors are left: the process lives, its peers are served,
  * files can be opened, and who is honest comes in. */
@@ -417,8 +417,9 @@ static void too_few_descriptors(void **state)
         setrlimit(RLIMIT_NOFILE, &few);
         bad |= kofn_zmq_listen(&t, addresses[0], NULL) != KOFN_TRANSPORT;
         bad |= !strstr(kofn_errmsg(), "raise ulimit -n") << 1;
-        bad |= (kofn_zmq_connect(&t, "tcp://127.0.0.1:9", NULL) !=
-                KOFN_TRANSPORT) << 2;
+        bad |=
+            (kofn_zmq_connect(&t, "tcp://127.0.0.1:9", NULL) != KOFN_TRANSPORT)
+            << 2;
         bad |= !strstr(kofn_errmsg(), "of 20 file descriptors") << 3;
         _exit(bad);
     }
@@ -428,7 +429,7 @@ static void too_few_descriptors(void **state)
     close(tell[1]);
 }
 
-/* ---- who says nothing ------------------------------------------------------------------ */
+/* ---- who says nothing ---------------------------------------------------- */
 
 static bool is_ended(int fd)
 {
@@ -485,7 +486,7 @@ static void the_doors(void **state)
     kf_doors_free(d);
 }
 
-/* ---- long bodies --------------------------------------------------------------------- */
+/* ---- long bodies --------------------------------------------------------- */
 
 #ifndef __SANITIZE_THREAD__ /* it takes milliseconds for every number */
 typedef struct taste {

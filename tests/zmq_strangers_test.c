@@ -150,7 +150,7 @@ static void the_oversized_go(void **state)
     free(body);
 }
 
-/* ---- keys --------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------- */
 
 static void erase(const char *dir)
 {

@@ -23,10 +23,10 @@ static void count_done(void *ud)
 
 static void packets_arrive(void **state)
 {
-    static const size_t sizes[] = {
-        0, 1, 7, 33, 64, 255, 256, 1000, 8192,
+    static const size_t sizes[] = {0,     1,       7,      33,   64,
+                                   255,   256,     1000,   8192,
 #ifndef __SANITIZE_THREAD__ /* it takes milliseconds for every number */
-        65536, 1000003, 8 << 20
+                                   65536, 1000003, 8 << 20
 #endif
     };
     unsigned char *big = malloc(8 << 20), head[KOFN_HEAD_MAX];
@@ -67,7 +67,7 @@ static void packets_arrive(void **state)
     free(big);
 }
 
-/* ---- a full way -------------------------------------------------------- */
+/* ---- a full way ---------------------------------------------------------- */
 
 /* What is sent while nobody listens is bounded, and nothing of it is lost. */
 static void a_full_way_is_told(void **state)

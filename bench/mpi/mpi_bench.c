@@ -23,7 +23,7 @@ static kofn_transport *t;
 static unsigned rank;
 static unsigned char *body;
 
-/* ---- the transport ----------------------------------------------------------- */
+/* ---- the transport ------------------------------------------------------- */
 
 static unsigned arrived; /* and not yet asked for */
 
@@ -97,7 +97,7 @@ static double bulk(void)
     return (double)BODIES * (double)BODY / (now() - began);
 }
 
-/* ---- bare MPI ------------------------------------------------------------------ */
+/* ---- bare MPI ------------------------------------------------------------ */
 
 static void bare_get(size_t bytes)
 {

@@ -22,12 +22,11 @@ int numroc_(const int *n, const int *block, const int *at, const int *from,
 void descinit_(int *desc, const int *m, const int *n, const int *mb,
                const int *nb, const int *row, const int *col,
                const int *context, const int *ld, int *info);
-void pdgemm_(const char *transa, const char *transb, const int *m,
-             const int *n, const int *k, const double *alpha, const double *a,
-             const int *ia, const int *ja, const int *desca, const double *b,
-             const int *ib, const int *jb, const int *descb,
-             const double *beta, double *c, const int *ic, const int *jc,
-             const int *descc);
+void pdgemm_(const char *transa, const char *transb, const int *m, const int *n,
+             const int *k, const double *alpha, const double *a, const int *ia,
+             const int *ja, const int *desca, const double *b, const int *ib,
+             const int *jb, const int *descb, const double *beta, double *c,
+             const int *ic, const int *jc, const int *descc);
 
 int main(int argc, char **argv)
 {

@@ -78,16 +78,16 @@ struct kf_decoder; /* which results make which wants; src/code/code.h */
 typedef struct kofn_action {
     kofn_action_type type;
     uint32_t worker, product, task;
-    size_t seat; /* STORE: of the plan */
-    size_t group, row, lo, hi; /* row: of that group's code */
+    size_t seat;                      /* STORE: of the plan */
+    size_t group, row, lo, hi;        /* row: of that group's code */
     const struct kf_decoder *decoder; /* until its product is over and another
                                          one begins                            */
     const uint32_t *tasks; /* one per row of the decoder, until the next step */
     size_t first, count;   /* tasks: how many; first is the core's own        */
     kofn_status status;
     double noise, predicted;
-    size_t most;  /* CHECK: results that may be left out as wrong        */
-    size_t liars; /* CHECK: nobody is named whom so many could blame ... */
+    size_t most;     /* CHECK: results that may be left out as wrong        */
+    size_t liars;    /* CHECK: nobody is named whom so many could blame ... */
     size_t promised; /* ... nor, but by accident, whom so many could that do
                         not conspire                                         */
 } kofn_action;
@@ -104,17 +104,17 @@ typedef struct kofn_core kofn_core;
 typedef struct kofn_core_options {
     kofn_in_flight in_flight;
     kofn_below below;
-    kofn_time patience; /* 0: for ever                */
-    double tolerance;   /* 0: the default of the type */
-    double late;        /* 0: never                   */
+    kofn_time patience;   /* 0: for ever                */
+    double tolerance;     /* 0: the default of the type */
+    double late;          /* 0: never                   */
     kofn_time late_least; /* nobody is late before so long after others    */
-    kofn_time lease; /* whoever owes an answer for so long, and 50 times as
+    kofn_time lease;      /* whoever owes an answer for so long, and 50 times as
                         long as others took, is given up; 0: nobody is     */
-    unsigned pieces;    /* 0: 4                       */
+    unsigned pieces;      /* 0: 4                       */
     kofn_errors errors;
     unsigned quarantine; /* 0: 3 */
     bool beyond;
-    size_t seats; /* that a principal may have; 0: no limit */
+    size_t seats;  /* that a principal may have; 0: no limit */
     unsigned open; /* products at once; 0: 1 */
 } kofn_core_options;
 
@@ -140,15 +140,15 @@ typedef struct kofn_core_view {
     bool running;
     size_t needed; /* a starved one: live workers that it waits for; else 0 */
     size_t live, storing, standby; /* workers */
-    size_t liars; /* principals that may lie together and make no wrong answer
+    size_t liars;   /* principals that may lie together and make no wrong answer
                      pass, whatever they know; with errors */
-    size_t awaited;                /* workers with a task in hand */
+    size_t awaited; /* workers with a task in hand */
     double done;    /* share of its strips that has come */
     size_t dropped; /* events that did not fit, since the beginning */
-    const size_t *rows; /* per worker: strips it was asked for          */
+    const size_t *rows;   /* per worker: strips it was asked for          */
     const unsigned *lies; /* per worker: products in which it was named   */
     size_t corrupt;       /* results found wrong                          */
-    size_t workers;     /* length of rows */
+    size_t workers;       /* length of rows */
 } kofn_core_view;
 /* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, 'q'uarantined, 'm'ute
  * and given up, '?' never seen. */

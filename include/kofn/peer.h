@@ -83,7 +83,7 @@ typedef enum kofn_note_type {
 typedef struct kofn_note {
     kofn_note_type type;
     kofn_life from;
-    kofn_epoch epoch;        /* the sender's; PIECE: in which it was made */
+    kofn_epoch epoch; /* the sender's; PIECE: in which it was made */
     kofn_mark at;
     bool final;              /* BEAT, VECTOR, PRINT: `at` is the last one  */
     bool idle;               /* BEAT: nothing is left to be made of `at`   */
@@ -107,24 +107,24 @@ typedef enum kofn_decoding {
 
 typedef struct kofn_node_options {
     kofn_life life;
-    uint64_t job;     /* line of the start; nodes of other jobs never mix  */
-    size_t nodes;     /* that will found the mesh                          */
-    size_t quorum;    /* nodes without which nothing is proposed or decided;
+    uint64_t job;   /* line of the start; nodes of other jobs never mix  */
+    size_t nodes;   /* that will found the mesh                          */
+    size_t quorum;  /* nodes without which nothing is proposed or decided;
                          0: as many as decode.  With more than half of all
                          nodes two parts of a cut network do not both go on
                          for longer than a silence                         */
-    size_t confirm;   /* others that must say the same before this node
+    size_t confirm; /* others that must say the same before this node
                          takes their word for what it cannot check: f + 1
                          where f of them may be hostile; 1 believes each;
                          0: more than half of the other nodes.  All lives of
                          one principal are one of them                     */
-    size_t groups;    /* 1..64, the same on all nodes                      */
+    size_t groups;  /* 1..64, the same on all nodes                      */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
-    uint32_t wish;    /* seat, or KOFN_NO_SEAT                             */
-    double tolerance; /* of decoding; 0: 1e-9                              */
-    kofn_time beat;    /* how often to tell where one stands; 0: 50 ms     */
-    kofn_time silence; /* who is silent for so long is gone; 0: 20 beats   */
-    kofn_time hedge;   /* ask again, or another, after so long; 0: 2 beats */
+    uint32_t wish;      /* seat, or KOFN_NO_SEAT                             */
+    double tolerance;   /* of decoding; 0: 1e-9                              */
+    kofn_time beat;     /* how often to tell where one stands; 0: 50 ms     */
+    kofn_time silence;  /* who is silent for so long is gone; 0: 20 beats   */
+    kofn_time hedge;    /* ask again, or another, after so long; 0: 2 beats */
     kofn_time patience; /* everybody is ready and nothing is decided: the
                           next one leads; 0: 5 beats.  Also 4 times as long
                           as iterations took so far, where that is longer  */
@@ -189,8 +189,7 @@ typedef struct kofn_node kofn_node;
 /* The plan (borrowed) is of a MATVEC with one group, whose answers decode
  * strip by strip; else KOFN_UNSUITED. */
 KOFN_API kofn_status kofn_node_new(kofn_node **out, const kofn_plan *plan,
-                                   const kofn_node_options *opt,
-                                   kofn_time now);
+                                   const kofn_node_options *opt, kofn_time now);
 /* KOFN_TOOFEW: given up; KOFN_UNSTABLE: all pieces there are do not decode
  * accurately.  Anything that comes late, twice, out of order or malformed is
  * dropped and counted. */
@@ -213,11 +212,11 @@ typedef struct kofn_node_view {
     uint32_t seat;        /* KOFN_NO_SEAT: not a member */
     kofn_mark at;
     bool leader, final;
-    bool over;            /* everybody who can be reached has the result */
+    bool over; /* everybody who can be reached has the result */
     uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
                                           others; events that did not fit */
-    uint64_t liars; /* lives whose pieces were found wrong */
-    uint64_t alone; /* iterates that were made alone       */
+    uint64_t liars;                    /* lives whose pieces were found wrong */
+    uint64_t alone;                    /* iterates that were made alone       */
 } kofn_node_view;
 KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
 
@@ -253,15 +252,15 @@ typedef struct kofn_iteration {
 } kofn_iteration;
 
 typedef struct kofn_peer_options {
-    size_t size; /* sizeof(kofn_peer_options), so that it may grow */
-    size_t nodes;            /* that found the mesh; 0: the plan's workers */
-    uint32_t seat;           /* to prepare for before anybody is met, or
+    size_t size;   /* sizeof(kofn_peer_options), so that it may grow */
+    size_t nodes;  /* that found the mesh; 0: the plan's workers */
+    uint32_t seat; /* to prepare for before anybody is met, or
                                 KOFN_NO_SEAT: whichever is free            */
-    size_t quorum;           /* as in kofn_node_options, and so the rest   */
+    size_t quorum; /* as in kofn_node_options, and so the rest   */
     size_t confirm;
     kofn_decoding decoding;
     kofn_time beat, silence, hedge, patience, linger, give_up;
-    kofn_life life;          /* 0: a random one */
+    kofn_life life; /* 0: a random one */
     /* May be NULL: called after every iterate and now and then; not 0 has
      * this node leave, with KOFN_AGAIN. */
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);
@@ -277,8 +276,7 @@ KOFN_API kofn_status kofn_peer_run(kofn_transport *t, const kofn_plan *plan,
                                    const kofn_matrix *dense,
                                    const kofn_sparse *sparse,
                                    const kofn_iteration *it,
-                                   const kofn_peer_options *opt,
-                                   kofn_matrix *v,
+                                   const kofn_peer_options *opt, kofn_matrix *v,
                                    double scalar[KOFN_SCALARS],
                                    kofn_node_view *end);
 
@@ -291,15 +289,11 @@ KOFN_API kofn_status kofn_power_peers(kofn_transport *t, const kofn_plan *plan,
                                       const kofn_peer_options *peers,
                                       kofn_iterate_result *res,
                                       kofn_node_view *end);
-KOFN_API kofn_status kofn_pagerank_peers(kofn_transport *t,
-                                         const kofn_plan *plan,
-                                         const kofn_sparse *M,
-                                         const uint8_t *dangling,
-                                         kofn_matrix *v,
-                                         const kofn_iterate_options *opt,
-                                         const kofn_peer_options *peers,
-                                         kofn_iterate_result *res,
-                                         kofn_node_view *end);
+KOFN_API kofn_status kofn_pagerank_peers(
+    kofn_transport *t, const kofn_plan *plan, const kofn_sparse *M,
+    const uint8_t *dangling, kofn_matrix *v, const kofn_iterate_options *opt,
+    const kofn_peer_options *peers, kofn_iterate_result *res,
+    kofn_node_view *end);
 
 /* ---- a mesh of threads of this process ----------------------------------- */
 

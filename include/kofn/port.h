@@ -48,16 +48,16 @@ typedef enum kofn_msg_type {
 /* What a worker does with its block, whose lanes are matrices of one shape,
  * and strips [lo, hi). */
 typedef enum kofn_how {
-    KOFN_ROWS,      /* rows of each lane times `in`; the lanes' answers one
+    KOFN_ROWS,       /* rows of each lane times `in`; the lanes' answers one
                        below the other                                     */
-    KOFN_LEFT_ROWS, /* rows of `in` times each lane, likewise              */
-    KOFN_INNER,     /* columns of each lane times rows of `in`, where those
+    KOFN_LEFT_ROWS,  /* rows of `in` times each lane, likewise              */
+    KOFN_INNER,      /* columns of each lane times rows of `in`, where those
                        of the lanes stand below each other, added up       */
-    KOFN_LEFT_INNER,  /* columns of `in`, where those of the lanes stand side
+    KOFN_LEFT_INNER, /* columns of `in`, where those of the lanes stand side
                        by side, times rows of each lane, added up; in both
                        strips beyond the last are the first ones again     */
-    KOFN_TWICE,     /* the transpose of each lane times the lane times `in` */
-    KOFN_TURN       /* one mixture of what f makes of the block's parts    */
+    KOFN_TWICE,      /* the transpose of each lane times the lane times `in` */
+    KOFN_TURN        /* one mixture of what f makes of the block's parts    */
 } kofn_how;
 
 typedef struct kofn_msg {
@@ -87,9 +87,9 @@ KOFN_API double kofn_work_size(const kofn_block *b, const kofn_msg *m);
 /* First member of every port.  Entries after `close` may be NULL. */
 struct kofn_port {
     const char *name;
-    bool simulated; /* its clock is not the wall's            */
-    size_t workers; /* that say HELLO of themselves at the start */
-    bool away;      /* workers do not share this memory          */
+    bool simulated;   /* its clock is not the wall's            */
+    size_t workers;   /* that say HELLO of themselves at the start */
+    bool away;        /* workers do not share this memory          */
     uint64_t dropped; /* messages that made no sense, so far     */
     /* Takes m's block, in and result over, even on failure. */
     kofn_status (*send)(kofn_port *p, kofn_msg *m);

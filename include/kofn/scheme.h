@@ -141,8 +141,8 @@ typedef struct kofn_scheme {
      * KOFN_PARTIAL when D makes the best of what there is, which is then
      * delivered under that status; KOFN_UNSUITED where least squares is best
      * after all. */
-    kofn_status (*decode)(const kofn_layout *L, const uint32_t *seats,
-                          size_t n, double *D);
+    kofn_status (*decode)(const kofn_layout *L, const uint32_t *seats, size_t n,
+                          double *D);
 } kofn_scheme;
 
 /* A plan for a scheme of one's own. */
@@ -155,7 +155,7 @@ KOFN_API kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
 KOFN_API const kofn_scheme *kofn_scheme_at(size_t i);
 KOFN_API const kofn_scheme *kofn_scheme_find(const char *name);
 
-/* ---- helpers for authors ------------------------------------------------ */
+/* ---- helpers for authors ------------------------------------------------- */
 
 /* A zeroed table of rows x cols for W; NULL when memory runs out. */
 KOFN_API double *kofn_layout_table(size_t rows, size_t cols);
@@ -176,8 +176,8 @@ KOFN_API kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B);
 /* D = W G^+: of all D that come closest to D G = W the smallest.  G is
  * results x symbols, W wants x symbols. */
 KOFN_API kofn_status kofn_pseudo(size_t results, size_t symbols,
-                                 const double *G, size_t wants,
-                                 const double *W, double *D);
+                                 const double *G, size_t wants, const double *W,
+                                 double *D);
 
 /* Families of coefficients for "any k of n", docs/numerics.md. */
 #define KOFN_BASES                                                             \
@@ -197,8 +197,8 @@ typedef enum kofn_basis {
 /* The parameters k, basis and weight, for a scheme's table. */
 #define KOFN_BASIS_PARAMS                                                      \
     {"k", KOFN_AUTO, 1, 100000, "threshold: any k answers are enough", NULL},  \
-        {"basis", KOFN_BASIS_QUATERNION, 0, 0, "family of coefficients",       \
-         KOFN_BASES},                                                          \
+        {"basis", KOFN_BASIS_QUATERNION,    0,                                 \
+         0,       "family of coefficients", KOFN_BASES},                       \
     {                                                                          \
         "weight", KOFN_AUTO, 0, 100000,                                        \
             "blocks a seat mixes, 0 for all; fewer where A is sparse", NULL    \

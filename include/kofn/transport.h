@@ -102,7 +102,7 @@ struct kofn_transport {
     const char *(*principal_of)(kofn_transport *t, kofn_peer peer);
 };
 
-/* ---- the coordinator's port ------------------------------------------------ */
+/* ---- the coordinator's port ---------------------------------------------- */
 
 typedef struct kofn_away_options {
     size_t size;
@@ -141,12 +141,12 @@ KOFN_API kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
 /* The number of the job that workers know it by. */
 KOFN_API uint64_t kofn_port_job(const kofn_port *port);
 
-/* ---- a worker's life -------------------------------------------------------- */
+/* ---- a worker's life ----------------------------------------------------- */
 
 typedef enum kofn_leave { /* what serve_options.leave answers */
-    KOFN_STAY,
-    KOFN_LEAVE_SOON, /* finish what is in hand, then go */
-    KOFN_LEAVE_NOW
+                          KOFN_STAY,
+                          KOFN_LEAVE_SOON, /* finish what is in hand, then go */
+                          KOFN_LEAVE_NOW
 } kofn_leave;
 
 typedef struct kofn_serve_options {
@@ -160,17 +160,18 @@ typedef struct kofn_serve_options {
     kofn_status (*operand)(void *ud, const char *name, const kofn_matrix **A,
                            const kofn_sparse **S);
     void (*operand_done)(void *ud);
-    size_t memory;         /* bytes that a block may take; 0: no limit   */
-    kofn_time patience;    /* give up when there is no coordinator for so
+    size_t memory;      /* bytes that a block may take; 0: no limit   */
+    kofn_time patience; /* give up when there is no coordinator for so
                               long; 0: never                             */
-    kofn_time grace;       /* after KOFN_LEAVE_SOON at most so long       */
+    kofn_time grace;    /* after KOFN_LEAVE_SOON at most so long       */
     const kofn_weather *weather; /* NULL: fair                           */
     /* Asked every millisecond or so, and told what happens in words (NULL
      * otherwise). */
     kofn_leave (*watch)(void *ud, const char *news);
     void *ud;
     bool staged; /* let the coordinator slow and spoil this worker: tests */
-    const kofn_formula *formulas; /* for sums over rows; ends with a NULL name */
+    const kofn_formula
+        *formulas; /* for sums over rows; ends with a NULL name */
 } kofn_serve_options;
 #define KOFN_SERVE_OPTIONS_INIT                                                \
     {                                                                          \

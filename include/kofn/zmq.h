@@ -64,8 +64,7 @@ KOFN_API kofn_status kofn_zmq_listen(kofn_transport **out, const char *address,
                                      const kofn_zmq_options *o);
 /* A worker's end: its only peer is whoever listens at the address, and comes
  * as often as a connection is made. */
-KOFN_API kofn_status kofn_zmq_connect(kofn_transport **out,
-                                      const char *address,
+KOFN_API kofn_status kofn_zmq_connect(kofn_transport **out, const char *address,
                                       const kofn_zmq_options *o);
 /* A node among equals: listens at `address`, and reaches others with `reach`,
  * which keeps trying.  Two nodes that reach each other are one peer to each

@@ -18,7 +18,7 @@ const char *kofn_strerror(kofn_status st)
     return "unknown status";
 }
 
-/* ---- failure ------------------------------------------------------------ */
+/* ---- failure ------------------------------------------------------------- */
 
 static _Thread_local char message[512];
 
@@ -57,7 +57,7 @@ kofn_status kf_nomem(size_t bytes)
     return kf_fail(KOFN_NOMEM, "out of memory asking for %zu bytes", bytes);
 }
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static void *libc_alloc(void *ud, void *p, size_t want)
 {

@@ -17,7 +17,7 @@
 
 /* KOFN_API marks what the libraries beside libkofn use too. */
 
-/* ---- failure ------------------------------------------------------------ */
+/* ---- failure ------------------------------------------------------------- */
 
 /* Keep the message for kofn_errmsg and return st: `return kf_fail(...)`. */
 KOFN_API kofn_status kf_fail(kofn_status st, const char *fmt, ...)
@@ -34,7 +34,7 @@ KOFN_API kofn_status kf_nomem(size_t bytes);
             return try_status_;                                                \
     } while (0)
 
-/* ---- sizes -------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------- */
 
 static inline bool kf_mul(size_t a, size_t b, size_t *out)
 {
@@ -70,7 +70,7 @@ static inline size_t kf_ceil_div(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 /* All return NULL on failure or overflow, after keeping the message;
  * n * size == 0 gives a valid pointer.  Aligned to 64 bytes. */
@@ -81,7 +81,8 @@ KOFN_API char *kf_strdup(const char *s);
 
 /* Make room for one more element behind `*p`, of which `used` are in use and
  * `*cap` exist; grows by doubling. */
-KOFN_API kofn_status kf_grow_now(void *p, size_t *cap, size_t used, size_t size);
+KOFN_API kofn_status kf_grow_now(void *p, size_t *cap, size_t used,
+                                 size_t size);
 static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
                                   size_t size)
 {

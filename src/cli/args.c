@@ -94,9 +94,9 @@ static int set_word(const cli_option *o, const char *text, int *place)
         const char *next = p + n + (p[n] == '|');
 
         snprintf(want + had, sizeof want - had, "%.*s%s", (int)n, p,
-                 !*next               ? ""
+                 !*next              ? ""
                  : strchr(next, '|') ? ", "
-                                      : " or ");
+                                     : " or ");
         p = next;
     }
     return wrong(o, text, want);
@@ -186,15 +186,16 @@ static int set(cli_args *a, const cli_option *o, const char *text)
     return !code && o->check ? o->check(a, o, text) : code;
 }
 
-/* ---- what a few of them have to check beside ------------------------------ */
+/* ---- what a few of them have to check beside ----------------------------- */
 
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
 {
     (void)a;
     return cli_is_address(text) || word("threads|sim|processes|mpi", text) >= 0
                ? 0
-               : wrong(o, text, "give threads, sim, processes, mpi, "
-                                "tcp://*:PORT or ipc://PATH");
+               : wrong(o, text,
+                       "give threads, sim, processes, mpi, "
+                       "tcp://*:PORT or ipc://PATH");
 }
 
 int cli_read_weather(cli_args *a, const cli_option *o, const char *text)
@@ -221,7 +222,7 @@ int cli_check_lease(cli_args *a, const cli_option *o, const char *text)
     return 0;
 }
 
-/* ---- the parser ----------------------------------------------------------- */
+/* ---- the parser ---------------------------------------------------------- */
 
 /* What getopt_long is to answer: the letter, or a number above all letters. */
 static int key_of(const cli_option *o)
@@ -239,9 +240,8 @@ static void getopt_tables(const cli_command *c, struct option *longs,
     for (const cli_option *o = cli_options; o->name; o++) {
         if (!(o->in & c->bit))
             continue;
-        longs[n++] =
-            (struct option){o->name, o->arg ? required_argument : no_argument,
-                            NULL, key_of(o)};
+        longs[n++] = (struct option){
+            o->name, o->arg ? required_argument : no_argument, NULL, key_of(o)};
         if (o->letter) {
             *shorts++ = o->letter;
             if (o->arg)
@@ -256,8 +256,10 @@ static int check_operands(const cli_command *c, const cli_args *a)
 {
     if (a->operands >= c->least && a->operands <= c->most)
         return 0;
-    return cli_say(EXIT_USAGE, "%s takes %s, not %d operand%s; see kofn %s "
-                   "--help", c->name, c->operands, a->operands,
+    return cli_say(EXIT_USAGE,
+                   "%s takes %s, not %d operand%s; see kofn %s "
+                   "--help",
+                   c->name, c->operands, a->operands,
                    a->operands == 1 ? "" : "s", c->name);
 }
 
@@ -295,21 +297,24 @@ static int check_port(cli_args *a)
     const char *lonely = needs_address(a);
 
     if (lonely && !cli_is_address(a->port))
-        return cli_say(EXIT_USAGE, "--%s is for workers who come to an "
+        return cli_say(EXIT_USAGE,
+                       "--%s is for workers who come to an "
                        "address; give --port tcp://*:PORT or ipc://PATH as "
-                       "well", lonely);
+                       "well",
+                       lonely);
     if (a->least > a->workers)
-        return cli_say(EXIT_USAGE, "--min-workers %zu is more than the %zu of "
+        return cli_say(EXIT_USAGE,
+                       "--min-workers %zu is more than the %zu of "
                        "--workers, who are all; give a larger --workers",
                        a->least, a->workers);
     if (cli_is_address(a->port) && !a->below_given)
         a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
     if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
         a->job.seats = 1;
-    if (a->masterless && (!strcmp(a->port, "sim") ||
-                          !strcmp(a->port, "processes")))
+    if (a->masterless &&
+        (!strcmp(a->port, "sim") || !strcmp(a->port, "processes")))
         return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "
-                       "ipc:// and mpi, not on the simulator");
+                                   "ipc:// and mpi, not on the simulator");
     if (!a->masterless && (a->reach || a->decode || a->confirm))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",
                        a->reach    ? "reach"
@@ -317,7 +322,7 @@ static int check_port(cli_args *a)
                                    : "confirm");
     if (a->reach && strncmp(a->port, "tcp:", 4) && strncmp(a->port, "ipc:", 4))
         return cli_say(EXIT_USAGE, "--reach needs an address of its own to "
-                       "listen at; give --port tcp://HOST:PORT");
+                                   "listen at; give --port tcp://HOST:PORT");
     return 0;
 }
 
@@ -341,8 +346,10 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
         code = set(a, o, optarg);
         if (!code && o->kind == CLI_PAIR) {
             if (optind >= argc)
-                return cli_say(EXIT_USAGE, "--%s needs two files, points and "
-                               "their labels", o->name);
+                return cli_say(EXIT_USAGE,
+                               "--%s needs two files, points and "
+                               "their labels",
+                               o->name);
             *(const char **)((char *)a + o->given) = argv[optind++];
         }
         if (code)

@@ -58,7 +58,7 @@ static bool loses(checkpoint *c)
     return c->lost != before;
 }
 
-/* ---- the fingerprint ---------------------------------------------------- */
+/* ---- the fingerprint ----------------------------------------------------- */
 
 static void say_text(json_t *o, const char *key, const char *value)
 {
@@ -116,7 +116,8 @@ static int say_inputs(json_t *o, const cli_args *a)
 
         if (stat(a->operand[i], &st) != 0 || !S_ISREG(st.st_mode) ||
             !digest(a->operand[i], &bytes, &hash))
-            return cli_say(EXIT_USAGE, "--checkpoint: %s cannot be read a "
+            return cli_say(EXIT_USAGE,
+                           "--checkpoint: %s cannot be read a "
                            "second time; put it into an ordinary file",
                            a->operand[i]);
         snprintf(key, sizeof key, "input %d, bytes", i + 1);
@@ -159,9 +160,11 @@ static int take_fingerprint(checkpoint *c, const cli_args *a,
     say_text(o, "--scheme", spec);
     say_size(o, "--workers", a->workers);
     say_size(o, "--seed", a->seed);
-    json_object_set_new(o, "problem", json_sprintf(
-        "%d: %zu x %zu x %zu, %s %s", (int)pb->op, pb->m, pb->n, pb->p,
-        pb->sparse ? "sparse" : "dense", pb->dtype == KOFN_F64 ? "f8" : "f4"));
+    json_object_set_new(o, "problem",
+                        json_sprintf("%d: %zu x %zu x %zu, %s %s", (int)pb->op,
+                                     pb->m, pb->n, pb->p,
+                                     pb->sparse ? "sparse" : "dense",
+                                     pb->dtype == KOFN_F64 ? "f8" : "f4"));
     if (a->command->bit == IN_PAGERANK)
         say_real(o, "--damping", a->damping > 0 ? a->damping : 0.85);
     if (a->command->bit == IN_REGRESS)
@@ -186,24 +189,27 @@ static int compare(const checkpoint *c, const json_t *there)
     const char *key;
     json_t *here;
 
-    json_object_foreach(c->fingerprint, key, here) {
+    json_object_foreach(c->fingerprint, key, here)
+    {
         const char *was = json_string_value(json_object_get(there, key));
         const char *is = json_string_value(here);
 
         if (!was || strcmp(was, is) != 0)
-            return cli_say(EXIT_USAGE, "%s holds the checkpoint of another "
+            return cli_say(EXIT_USAGE,
+                           "%s holds the checkpoint of another "
                            "job: %s was \"%s\" and is \"%s\"; give the same "
-                           "job or another folder", c->folder, key,
-                           was ? was : "", is);
+                           "job or another folder",
+                           c->folder, key, was ? was : "", is);
     }
     return 0;
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------- */
 
 static int damaged(const checkpoint *c, const char *name, const char *why)
 {
-    return cli_say(EXIT_USAGE, "%s/%s is damaged: %s; without it there is "
+    return cli_say(EXIT_USAGE,
+                   "%s/%s is damaged: %s; without it there is "
                    "nothing to go on with, remove the folder to begin again",
                    c->folder, name, why);
 }
@@ -252,10 +258,13 @@ static int find_kept(checkpoint *c, const cli_args *a)
     if (access(path, F_OK) != 0)
         return !a->resume || a->quiet
                    ? 0
-                   : cli_say(0, "%s holds no checkpoint yet; beginning at the "
-                             "beginning", c->folder);
+                   : cli_say(0,
+                             "%s holds no checkpoint yet; beginning at the "
+                             "beginning",
+                             c->folder);
     if (!a->resume)
-        return cli_say(EXIT_USAGE, "%s holds a checkpoint already; say "
+        return cli_say(EXIT_USAGE,
+                       "%s holds a checkpoint already; say "
                        "--resume to go on with it, or give another folder",
                        c->folder);
     c->kept = json_load_file(path, 0, &e);
@@ -264,7 +273,7 @@ static int find_kept(checkpoint *c, const cli_args *a)
     return read_kept(c);
 }
 
-/* ---- opening ------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------- */
 
 /* What those who were killed in writing have left: nobody else is here. */
 static void sweep(const checkpoint *c)
@@ -292,12 +301,12 @@ static int claim(checkpoint *c)
 
     if (strlen(c->folder) + 32 > PATH)
         return cli_say(EXIT_USAGE, "--checkpoint: the name of the folder is "
-                       "too long");
+                                   "too long");
     if (mkdir(c->folder, 0777) != 0 && errno != EEXIST)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder,
                        strerror(errno));
-    c->lock = open(path_in(path, c, "lock"), O_RDWR | O_CREAT | O_CLOEXEC,
-                   0666);
+    c->lock =
+        open(path_in(path, c, "lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (c->lock < 0)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", path,
                        strerror(errno));
@@ -306,8 +315,10 @@ static int claim(checkpoint *c)
         return 0;
     }
     return errno == EACCES || errno == EAGAIN
-               ? cli_say(EXIT_FAILED, "--checkpoint %s: another kofn is at "
-                         "work there", c->folder)
+               ? cli_say(EXIT_FAILED,
+                         "--checkpoint %s: another kofn is at "
+                         "work there",
+                         c->folder)
                : cli_say(EXIT_FAILED, "--checkpoint %s: %s", path,
                          strerror(errno));
 }
@@ -350,7 +361,7 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
 
     if (!a->checkpoint)
         return a->resume ? cli_say(EXIT_USAGE, "--resume needs --checkpoint "
-                                   "and the folder")
+                                               "and the folder")
                          : 0;
     *out = c = calloc(1, sizeof *c);
     if (!c)
@@ -368,7 +379,7 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
     return code;
 }
 
-/* ---- looking ------------------------------------------------------------ */
+/* ---- looking ------------------------------------------------------------- */
 
 uint64_t checkpoint_job(const checkpoint *c)
 {
@@ -386,9 +397,10 @@ int checkpoint_state(const checkpoint *c, kofn_matrix *out)
     size_t size = s->dtype == KOFN_F64 ? 8 : 4;
 
     if (s->rows != out->rows || s->cols != out->cols || s->dtype != out->dtype)
-        return cli_say(EXIT_USAGE, "%s: the state is %zu x %zu and should be "
-                       "%zu x %zu", c->folder, s->rows, s->cols, out->rows,
-                       out->cols);
+        return cli_say(EXIT_USAGE,
+                       "%s: the state is %zu x %zu and should be "
+                       "%zu x %zu",
+                       c->folder, s->rows, s->cols, out->rows, out->cols);
     for (size_t i = 0; i < s->rows; i++)
         memcpy((char *)out->data + i * out->ld * size,
                (const char *)s->data + i * s->ld * size, s->cols * size);
@@ -397,13 +409,13 @@ int checkpoint_state(const checkpoint *c, kofn_matrix *out)
 
 double checkpoint_number(const checkpoint *c, const char *name)
 {
-    const json_t *x = json_object_get(json_object_get(c->kept, "numbers"),
-                                      name);
+    const json_t *x =
+        json_object_get(json_object_get(c->kept, "numbers"), name);
 
     return json_is_number(x) ? json_number_value(x) : NAN;
 }
 
-/* ---- keeping ------------------------------------------------------------ */
+/* ---- keeping ------------------------------------------------------------- */
 
 static const char *save(checkpoint *c, const kofn_matrix *state,
                         json_t *numbers)
@@ -440,8 +452,10 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
         c->behind = false;
     } else {
         if (!c->behind)
-            cli_say(0, "--checkpoint %s: %s; what %u of them made is not kept, "
-                    "what %u made still is", c->folder, why, done, was);
+            cli_say(0,
+                    "--checkpoint %s: %s; what %u of them made is not kept, "
+                    "what %u made still is",
+                    c->folder, why, done, was);
         c->done = was;
         c->behind = true;
         c->failures++;
@@ -463,8 +477,10 @@ void checkpoint_report(const checkpoint *c, json_t *o)
 int checkpoint_end(const checkpoint *c, int code)
 {
     if (c && c->behind && !code)
-        code = cli_say(EXIT_FAILED, "--checkpoint %s: the last state could not "
-                       "be kept", c->folder);
+        code = cli_say(EXIT_FAILED,
+                       "--checkpoint %s: the last state could not "
+                       "be kept",
+                       c->folder);
     return code;
 }
 

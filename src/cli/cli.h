@@ -23,7 +23,7 @@ enum {
     /* 128 + n: ended by signal n */
 };
 
-/* ---- options ---------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------- */
 
 struct cli_command;
 
@@ -46,15 +46,15 @@ typedef struct cli_args {
     const char *reach; /* addresses */
     kofn_aet_params model;
     const char *model_option; /* one of those that was given, or NULL */
-    size_t scenario; /* bench; 0: all                           */
-    double scale;    /* bench; 0: as usual                      */
-    int stale;       /* bench: 1 + fifo, latest, reset; 0: fifo */
+    size_t scenario;          /* bench; 0: all                           */
+    double scale;             /* bench; 0: as usual                      */
+    int stale;                /* bench: 1 + fifo, latest, reset; 0: fifo */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
     const char *labels, *points; /* predict */
-    const char *weather_text; /* as it was given */
-    size_t least;             /* workers that are enough to begin; 0: all */
+    const char *weather_text;    /* as it was given */
+    size_t least;                /* workers that are enough to begin; 0: all */
     const char *keys, *data_path;
     const char *worker; /* keygen: whose key; NULL: everybody's */
     size_t memory;
@@ -87,9 +87,9 @@ enum {
 
 /* What an option's value becomes. */
 typedef enum cli_kind {
-    CLI_FLAG,     /* bool: it was given                          */
-    CLI_TEXT,     /* const char *                                */
-    CLI_FILE,     /* ... that is not empty                       */
+    CLI_FLAG, /* bool: it was given                          */
+    CLI_TEXT, /* const char *                                */
+    CLI_FILE, /* ... that is not empty                       */
     CLI_DIR,
     CLI_WORD,     /* ... one of the words of `arg`               */
     CLI_PAIR,     /* ... and the argument after it, to `given`   */
@@ -120,7 +120,7 @@ typedef struct cli_command {
     int (*run)(cli_args *a);
 } cli_command;
 
-extern const cli_option cli_options[]; /* ends with a NULL name */
+extern const cli_option cli_options[];   /* ends with a NULL name */
 extern const cli_command cli_commands[]; /* ends with a NULL name */
 
 /* Checks of options in the table: 0, or the exit code after a message. */
@@ -131,14 +131,14 @@ int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
 
-/* ---- help -------------------------------------------------------------------- */
+/* ---- help ---------------------------------------------------------------- */
 
 void cli_help(FILE *f);
 void cli_help_command(FILE *f, const cli_command *c);
 void cli_manual(FILE *f); /* man page source of all commands */
 void cli_version(FILE *f);
 
-/* ---- failing ------------------------------------------------------------------ */
+/* ---- failing ------------------------------------------------------------- */
 
 /* "kofn: text" on stderr, one line; returns `code`, 0 for a mere remark. */
 int cli_say(int code, const char *fmt, ...)
@@ -148,7 +148,7 @@ int cli_fail(kofn_status st);
 /* The same for a file that was to be read: it is bad input. */
 int cli_fail_input(kofn_status st);
 
-/* ---- going out ---------------------------------------------------------------- */
+/* ---- going out ----------------------------------------------------------- */
 
 /* The line of progress on stderr: drawn anew, and gone. */
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -173,7 +173,7 @@ int cli_check_names(const cli_args *a);
  * tell, else the exit code after a message. */
 int cli_check_output(const cli_args *a, bool sparse);
 
-/* ---- signals ------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------- */
 
 /* SIGINT, SIGTERM and SIGHUP end the process at once until cli_guard(true);
  * from then on they are remembered. */
@@ -181,7 +181,7 @@ void cli_signals(void);
 void cli_guard(bool on);
 int cli_caught(void); /* 0 or the signal */
 
-/* ---- the BLAS ------------------------------------------------------------------ */
+/* ---- the BLAS ------------------------------------------------------------ */
 
 /* Starts the command again where OpenBLAS chose kernels that are too slow. */
 void cli_fast_blas(char **argv);
@@ -192,7 +192,7 @@ void cli_tell_blas(const cli_args *a);
 void cli_report_blas(const cli_args *a);
 void cli_put_blas(const cli_args *a, json_t *o);
 
-/* ---- commands (the run part of the table) ---------------------------------------- */
+/* ---- commands (the run part of the table) -------------------------------- */
 
 int cmd_product(cli_args *a); /* matvec and matmul */
 int cmd_power(cli_args *a);
@@ -207,7 +207,7 @@ int cmd_predict(cli_args *a);
 int cmd_worker(cli_args *a);
 int cmd_keygen(cli_args *a);
 
-/* ---- ports (ports.c, cmd_worker.c) ------------------------------------------------- */
+/* ---- ports (ports.c, cmd_worker.c) --------------------------------------- */
 
 bool cli_is_address(const char *port);
 /* After which a peer of that address is taken to be gone; 0: the default. */
@@ -227,7 +227,7 @@ void cli_ports_end(void); /* processes that were started, at the very end */
  * but the first are workers whose whole life this is. */
 int cli_mpi_start(cli_args *a, bool *is_worker);
 
-/* ---- checkpoints (checkpoint.c) ----------------------------------------------- */
+/* ---- checkpoints (checkpoint.c) ------------------------------------------ */
 
 /* A folder with what a new start of the same job needs to go on; NULL: none is
  * kept.  The file format is told in docs/operate.md. */
@@ -256,7 +256,7 @@ void checkpoint_report(const checkpoint *c, json_t *o);
 int checkpoint_end(const checkpoint *c, int code);
 void checkpoint_free(checkpoint *c);
 
-/* ---- what running commands share (session.c) -------------------------------------- */
+/* ---- what running commands share (session.c) ----------------------------- */
 
 /* A job, its plan, and what is to be told of it in the end. */
 typedef struct session {
@@ -267,8 +267,8 @@ typedef struct session {
     checkpoint *checkpoint;
     json_t *per_round, *per_iteration;
     unsigned iterations;
-    double rel_error; /* < 0: not verified */
-    double eigenvalue, change; /* of an iteration */
+    double rel_error;                           /* < 0: not verified */
+    double eigenvalue, change;                  /* of an iteration */
     double objective, test_objective, gradient; /* of a regression, ... */
     double share, test_share;                   /* ... at its end       */
     json_t *setup; /* what it took to find the step, or NULL */
@@ -298,7 +298,7 @@ int session_write(const session *s, const kofn_matrix *out, unsigned dims);
 /* Report, free everything, and give the exit code. */
 int session_close(session *s, int code);
 
-/* ---- regression: files and points (cmd_predict.c, points.c) ---------------------------- */
+/* ---- regression: files and points (cmd_predict.c, points.c) -------------- */
 
 /* The dense matrix in a file; a copy in double precision if it is not that. */
 typedef struct input {
@@ -338,7 +338,7 @@ void points_undo(const points *p, const double *w, double *out);
 double points_spread(const points *p);
 void points_free(points *p);
 
-/* ---- without a master (masterless.c) ------------------------------------------------ */
+/* ---- without a master (masterless.c) ------------------------------------- */
 
 /* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked
  * for.  The exit code. */

@@ -34,12 +34,19 @@ static int size_of(const char *text, size_t *out)
 
     x = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
     if (x == 0)
-        return cli_say(EXIT_USAGE, "%s is not a size; give a whole number, "
-                       "k, M and G allowed", text);
-    scale = *end == 'k' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 1;
+        return cli_say(EXIT_USAGE,
+                       "%s is not a size; give a whole number, "
+                       "k, M and G allowed",
+                       text);
+    scale = *end == 'k'   ? 1000
+            : *end == 'M' ? 1000000
+            : *end == 'G' ? 1000000000
+                          : 1;
     if (end[scale > 1] || x > 1000000000000ULL / scale)
-        return cli_say(EXIT_USAGE, "%s is not a size; give a whole number up "
-                       "to 1000G", text);
+        return cli_say(EXIT_USAGE,
+                       "%s is not a size; give a whole number up "
+                       "to 1000G",
+                       text);
     *out = (size_t)(x * scale);
     return 0;
 }
@@ -93,11 +100,13 @@ int cmd_gen(cli_args *a)
     int code, want = vector ? 1 : 2;
 
     if (!vector && !graph && !flat && strcmp(kind, "matrix") != 0)
-        return cli_say(EXIT_USAGE, "cannot make \"%s\"; there are matrix, "
-                       "vector, uniform, graph", kind);
+        return cli_say(EXIT_USAGE,
+                       "cannot make \"%s\"; there are matrix, "
+                       "vector, uniform, graph",
+                       kind);
     if (a->operands != want + 1)
-        return cli_say(EXIT_USAGE, "gen %s takes %d size%s, not %d", kind,
-                       want, want == 1 ? "" : "s", a->operands - 1);
+        return cli_say(EXIT_USAGE, "gen %s takes %d size%s, not %d", kind, want,
+                       want == 1 ? "" : "s", a->operands - 1);
     if (!a->output)
         return cli_say(EXIT_USAGE, "gen needs -o FILE");
     for (int i = 0; i < want; i++) {

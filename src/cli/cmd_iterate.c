@@ -43,9 +43,9 @@ static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
 
     if (!checkpoint_done(c))
         return 0;
-    w->resume = (kofn_iterate_result){checkpoint_done(c),
-                                      checkpoint_number(c, "change"),
-                                      checkpoint_number(c, "eigenvalue"), false};
+    w->resume = (kofn_iterate_result){
+        checkpoint_done(c), checkpoint_number(c, "change"),
+        checkpoint_number(c, "eigenvalue"), false};
     o->resume = &w->resume;
     return checkpoint_state(c, v);
 }
@@ -68,12 +68,14 @@ static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
     if (st)
         return cli_fail(st);
     if (!res->converged && !s->args->quiet)
-        cli_say(0, "not converged after %u iterations: the change is %.3g; "
-                "raise --max-iter or --tol", res->iterations, res->change);
+        cli_say(0,
+                "not converged after %u iterations: the change is %.3g; "
+                "raise --max-iter or --tol",
+                res->iterations, res->change);
     return 0;
 }
 
-/* ---- PageRank -------------------------------------------------------------------- */
+/* ---- PageRank ------------------------------------------------------------ */
 
 typedef struct rank {
     kofn_file *file;
@@ -90,8 +92,10 @@ static int load_graph(rank *r, const char *path)
     if (st)
         return cli_fail_input(st);
     if (!g)
-        return cli_say(EXIT_USAGE, "%s is dense; a graph is a Matrix Market "
-                       "file in coordinate format", path);
+        return cli_say(EXIT_USAGE,
+                       "%s is dense; a graph is a Matrix Market "
+                       "file in coordinate format",
+                       path);
     st = kofn_pagerank_matrix(&r->M, &r->dangling, g);
     if (st)
         return cli_fail(st);
@@ -167,7 +171,7 @@ int cmd_pagerank(cli_args *a)
     return code;
 }
 
-/* ---- power iteration ----------------------------------------------------------------- */
+/* ---- power iteration ----------------------------------------------------- */
 
 /* A start with a part in every direction, the same for the same seed. */
 static void seed_vector(kofn_matrix *v, uint64_t seed)
@@ -221,12 +225,16 @@ int cmd_power(cli_args *a)
     int code = st ? cli_fail_input(st) : 0;
 
     if (!code && !A)
-        code = cli_say(EXIT_USAGE, "%s is sparse; power iteration takes a "
-                       "dense matrix", a->operand[0]);
+        code = cli_say(EXIT_USAGE,
+                       "%s is sparse; power iteration takes a "
+                       "dense matrix",
+                       a->operand[0]);
     if (!code && (A->rows != A->cols || A->dtype != KOFN_F64))
-        code = cli_say(EXIT_USAGE, "%s is %zu x %zu float%s; power iteration "
-                       "takes a square float64 matrix", a->operand[0], A->rows,
-                       A->cols, A->dtype == KOFN_F64 ? "64" : "32");
+        code = cli_say(EXIT_USAGE,
+                       "%s is %zu x %zu float%s; power iteration "
+                       "takes a square float64 matrix",
+                       a->operand[0], A->rows, A->cols,
+                       A->dtype == KOFN_F64 ? "64" : "32");
     if (!code) {
         pb.m = pb.n = A->rows;
         v = (kofn_matrix){malloc(A->rows * sizeof(double)), A->rows, 1, 1,

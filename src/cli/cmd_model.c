@@ -63,8 +63,10 @@ static int aet(const cli_args *a)
     json_t *o;
 
     if (q->d > q->n)
-        return cli_say(EXIT_USAGE, "--d %zu: a worker computes 1 to --n %zu "
-                       "subsets", q->d, q->n);
+        return cli_say(EXIT_USAGE,
+                       "--d %zu: a worker computes 1 to --n %zu "
+                       "subsets",
+                       q->d, q->n);
     o = a->json ? json_object() : NULL;
     if (!o) {
         printf("%-10s %12s %12s %12s\n", "scheme", "AET", "epochs", "length");
@@ -84,11 +86,10 @@ static int aet(const cli_args *a)
 
 static json_t *row_json(const kofn_agc_row *r, const char *name)
 {
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "scheme", name,
-                     "p", r->p, "printed", r->printed, "as_printed",
-                     r->as_printed, "as_printed_diff",
-                     r->as_printed - r->printed, "straight", r->straight,
-                     "straight_diff", r->straight - r->printed);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "scheme", name, "p",
+                     r->p, "printed", r->printed, "as_printed", r->as_printed,
+                     "as_printed_diff", r->as_printed - r->printed, "straight",
+                     r->straight, "straight_diff", r->straight - r->printed);
 }
 
 static void row_text(const kofn_agc_row *r, const char *name)
@@ -133,7 +134,9 @@ int cmd_model(cli_args *a)
         return cli_say(EXIT_USAGE, "no model \"%s\"; there are aet, agc-table",
                        what);
     if (a->model_option)
-        return cli_say(EXIT_USAGE, "--%s: agc-table has the numbers of the "
-                       "paper; leave it out", a->model_option);
+        return cli_say(EXIT_USAGE,
+                       "--%s: agc-table has the numbers of the "
+                       "paper; leave it out",
+                       a->model_option);
     return agc_table(a);
 }

@@ -27,7 +27,8 @@ static int apply_kernel(prediction *p, const cli_args *a)
     int code;
 
     if (!a->kernel != !a->points)
-        return cli_say(EXIT_USAGE, "--kernel and --points go together: the "
+        return cli_say(EXIT_USAGE,
+                       "--kernel and --points go together: the "
                        "kernel's values are between X and the points that were "
                        "fitted to");
     if (!a->kernel)
@@ -100,7 +101,7 @@ int cmd_predict(cli_args *a)
         code = cli_check_output(a, false);
     if (!code && !a->output && !a->labels)
         code = cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
-                       "what to compare them with, --labels");
+                                   "what to compare them with, --labels");
     if (!code)
         code = load(&p, a);
     if (!code)

@@ -57,8 +57,10 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
     A = kofn_file_dense(p->A);
     S = kofn_file_sparse(p->A);
     if (!kofn_file_dense(p->B))
-        return cli_say(EXIT_USAGE, "%s: the second operand must be dense; "
-                       "write it as an array", a->operand[1]);
+        return cli_say(EXIT_USAGE,
+                       "%s: the second operand must be dense; "
+                       "write it as an array",
+                       a->operand[1]);
     p->in = *kofn_file_dense(p->B);
     *pb = (kofn_problem){vector ? KOFN_MATVEC : KOFN_MATMUL,
                          A ? A->rows : S->rows,
@@ -71,12 +73,16 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
         p->in.cols = p->in.ld = pb->p = 1;
     }
     if (vector && p->in.cols != 1)
-        return cli_say(EXIT_USAGE, "%s is %zu x %zu, not a vector; use kofn "
-                       "matmul", a->operand[1], p->in.rows, p->in.cols);
-    if (p->in.rows != pb->n)
-        return cli_say(EXIT_USAGE, "%s is %zu x %zu and %s %zu x %zu: the "
-                       "inner sizes do not agree", a->operand[0], pb->m, pb->n,
+        return cli_say(EXIT_USAGE,
+                       "%s is %zu x %zu, not a vector; use kofn "
+                       "matmul",
                        a->operand[1], p->in.rows, p->in.cols);
+    if (p->in.rows != pb->n)
+        return cli_say(EXIT_USAGE,
+                       "%s is %zu x %zu and %s %zu x %zu: the "
+                       "inner sizes do not agree",
+                       a->operand[0], pb->m, pb->n, a->operand[1], p->in.rows,
+                       p->in.cols);
     return convert(p, pb->dtype);
 }
 
@@ -135,8 +141,8 @@ static int place(session *s, product *p, const kofn_problem *pb)
 {
     kofn_status st;
 
-    p->out = (kofn_matrix){calloc(pb->m * pb->p, 8), pb->m, pb->p, pb->p,
-                           pb->dtype};
+    p->out =
+        (kofn_matrix){calloc(pb->m * pb->p, 8), pb->m, pb->p, pb->p, pb->dtype};
     if (!p->out.data)
         return cli_say(EXIT_FAILED, "out of memory for the result");
     st = pb->sparse ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 typedef struct fit {
-    input file[4];  /* X, y and the held-out ones */
-    kofn_matrix K[2]; /* the kernel's values, in the place of both X */
-    points points;    /* or what else is fitted to in that place ...  */
+    input file[4];      /* X, y and the held-out ones */
+    kofn_matrix K[2];   /* the kernel's values, in the place of both X */
+    points points;      /* or what else is fitted to in that place ...  */
     kofn_matrix own[2]; /* ... and in whose memory                    */
     kofn_matrix X, y, test_X, test_y, w;
     kofn_sparse S; /* in the place of X, which has no data then; or no rows */
@@ -24,7 +24,7 @@ typedef struct fit {
     bool verifying; /* without workers */
 } fit;
 
-/* ---- inputs ---------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------- */
 
 /* From points to the kernel's values between them and those fitted to. */
 static int apply_kernel(fit *f, const char *kernel)
@@ -44,8 +44,8 @@ static int apply_kernel(fit *f, const char *kernel)
 /* With a column of ones, or columns on one scale; held-out points likewise. */
 static int prepare(fit *f, const cli_args *a)
 {
-    int code = points_know(&f->points, &f->X, a->regress.intercept,
-                           a->standardise);
+    int code =
+        points_know(&f->points, &f->X, a->regress.intercept, a->standardise);
 
     if (code || !(a->regress.intercept || a->standardise))
         return code;
@@ -64,9 +64,10 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
     int code;
 
     if (a->kernel || a->standardise)
-        return cli_say(EXIT_USAGE, "%s is sparse, and --%s would fill it; leave "
-                       "that out, or give a dense matrix", a->operand[0],
-                       a->kernel ? "kernel" : "scale");
+        return cli_say(EXIT_USAGE,
+                       "%s is sparse, and --%s would fill it; leave "
+                       "that out, or give a dense matrix",
+                       a->operand[0], a->kernel ? "kernel" : "scale");
     if (f->test_X.data && a->regress.intercept) {
         f->points = (points){.columns = X->cols, .intercept = true};
         code = points_prepare(&f->points, &f->test_X, &f->own[1]);
@@ -86,12 +87,12 @@ static int load(fit *f, const cli_args *a)
 
     if (!code)
         code = input_labels(&f->file[1], &f->y, a->operand[1], &f->X,
-                           a->operand[0]);
+                            a->operand[0]);
     if (!code && a->test_X)
         code = input_matrix(&f->file[2], &f->test_X, a->test_X);
     if (!code && a->test_X)
         code = input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
-                           a->test_X);
+                            a->test_X);
     if (!code && a->test_X && f->test_X.cols != f->X.cols)
         code = cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
                        f->test_X.cols, a->operand[0], f->X.cols);
@@ -122,7 +123,7 @@ static void release(fit *f)
         fclose(f->history);
 }
 
-/* ---- iterations -------------------------------------------------------------- */
+/* ---- iterations ---------------------------------------------------------- */
 
 /* What the workers did before the first step, to find how long it may be. */
 static void keep_setup(fit *f, const kofn_report *rep)
@@ -131,8 +132,7 @@ static void keep_setup(fit *f, const kofn_report *rep)
 
     if (f->history &&
         fprintf(f->history, "0,nan,nan,nan,0,%.9g,%u,%u,%llu\n", seconds,
-                rep->late, rep->messages,
-                (unsigned long long)rep->scalars) < 0)
+                rep->late, rep->messages, (unsigned long long)rep->scalars) < 0)
         f->spoiled = errno;
     if (f->session->args->json && !f->session->setup)
         f->session->setup =
@@ -176,9 +176,9 @@ static void save(fit *f, const kofn_regress_step *now)
                     json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}",
                               "objective", cli_number(now->objective),
                               "gradient", cli_number(now->gradient), "test",
-                              cli_number(now->test), "step", now->step, "first", now->first,
-                              "lipschitz", now->lipschitz, "partial",
-                              (double)now->partial));
+                              cli_number(now->test), "step", now->step, "first",
+                              now->first, "lipschitz", now->lipschitz,
+                              "partial", (double)now->partial));
 }
 
 /* Go on after the step that the checkpoint is of. */
@@ -198,22 +198,21 @@ static int resume(fit *f, const cli_args *a)
         return 0;
     code = checkpoint_state(c, &both);
     memcpy(f->w.data, f->both, n * sizeof(double));
-    f->resume = (kofn_regress_step){
-        .iteration = checkpoint_done(c),
-        .objective = checkpoint_number(c, "objective"),
-        .gradient = checkpoint_number(c, "gradient"),
-        .test = checkpoint_number(c, "test"),
-        .step = checkpoint_number(c, "step"),
-        .v = f->both + n,
-        .first = checkpoint_number(c, "first"),
-        .lipschitz = checkpoint_number(c, "lipschitz"),
-        .partial = checkpoint_number(c, "partial") != 0};
+    f->resume =
+        (kofn_regress_step){.iteration = checkpoint_done(c),
+                            .objective = checkpoint_number(c, "objective"),
+                            .gradient = checkpoint_number(c, "gradient"),
+                            .test = checkpoint_number(c, "test"),
+                            .step = checkpoint_number(c, "step"),
+                            .v = f->both + n,
+                            .first = checkpoint_number(c, "first"),
+                            .lipschitz = checkpoint_number(c, "lipschitz"),
+                            .partial = checkpoint_number(c, "partial") != 0};
     f->first = f->resume.first;
     return code;
 }
 
-static int watch(void *ud, const kofn_regress_step *now,
-                 const kofn_report *rep)
+static int watch(void *ud, const kofn_regress_step *now, const kofn_report *rep)
 {
     fit *f = ud;
 
@@ -240,11 +239,12 @@ static int reopen_history(fit *f, const char *path, unsigned iteration)
     while (at != iteration && fgets(line, sizeof line, f->history))
         at = (unsigned)strtoul(line, NULL, 10);
     if (at != iteration)
-        return cli_say(EXIT_USAGE, "--history %s: it has no line of iteration "
-                       "%u, after which this goes on; give another file", path,
-                       iteration);
-    if (fflush(f->history) || ftruncate(fileno(f->history),
-                                        (off_t)ftell(f->history)) != 0)
+        return cli_say(EXIT_USAGE,
+                       "--history %s: it has no line of iteration "
+                       "%u, after which this goes on; give another file",
+                       path, iteration);
+    if (fflush(f->history) ||
+        ftruncate(fileno(f->history), (off_t)ftell(f->history)) != 0)
         return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
     fseek(f->history, 0, SEEK_END);
     return 0;
@@ -261,7 +261,8 @@ static int open_history(fit *f, const char *path)
     if (!f->history)
         return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
     setvbuf(f->history, NULL, _IOLBF, 0); /* whole lines, to be watched */
-    fprintf(f->history, "iteration,%sobjective,%sgradient_norm,test_objective,"
+    fprintf(f->history,
+            "iteration,%sobjective,%sgradient_norm,test_objective,"
             "step,seconds,stragglers,messages,scalars_received\n",
             session_batched(f->session) ? "batch_" : "",
             session_batched(f->session) ? "batch_" : "");
@@ -274,13 +275,12 @@ static int close_history(fit *f, const char *path, int code)
     if (f->history && fclose(f->history) != 0 && !f->spoiled)
         f->spoiled = errno;
     f->history = NULL;
-    return code || !f->spoiled
-               ? code
-               : cli_say(EXIT_FAILED, "--history %s: %s", path,
-                         strerror(f->spoiled));
+    return code || !f->spoiled ? code
+                               : cli_say(EXIT_FAILED, "--history %s: %s", path,
+                                         strerror(f->spoiled));
 }
 
-/* ---- the run ------------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------- */
 
 static kofn_regress_options options(fit *f, const cli_args *a)
 {
@@ -312,8 +312,8 @@ static int verify(fit *f)
     f->verifying = true;
     st = kofn_regress_plain(f->regression, &want, &res);
     code = st == KOFN_AGAIN ? 128 + cli_caught()
-           : st           ? cli_fail(st)
-                          : session_verified(f->session, &f->w, &want);
+           : st             ? cli_fail(st)
+                            : session_verified(f->session, &f->w, &want);
     free(want.data);
     return code;
 }
@@ -376,15 +376,19 @@ static void advise(const fit *f, const kofn_regress_result *res)
     if (res->converged || session_batched(f->session) || a->quiet)
         return;
     if (!(res->gradient < f->first)) {
-        cli_say(0, "not converged after %u iterations: the gradient has grown "
+        cli_say(0,
+                "not converged after %u iterations: the gradient has grown "
                 "%.2g times; try a shorter --step, or --line-search armijo",
                 res->iterations, res->gradient / f->first);
         return;
     }
     if (spread > 10)
-        snprintf(scale, sizeof scale, "--scale (one column varies %.2g times "
-                 "as much as another), ", spread);
-    cli_say(0, "not converged after %u iterations: the gradient is %.2g of the "
+        snprintf(scale, sizeof scale,
+                 "--scale (one column varies %.2g times "
+                 "as much as another), ",
+                 spread);
+    cli_say(0,
+            "not converged after %u iterations: the gradient is %.2g of the "
             "first; try %s%s--iterations %u, or a larger --tol",
             res->iterations, res->gradient / f->first, scale,
             quicker(a) ? "--optimizer nesterov, " : "", 10 * res->iterations);
@@ -412,7 +416,8 @@ static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
         tell(f, res);
     advise(f, res);
     return st == KOFN_PARTIAL
-               ? cli_say(EXIT_TOOFEW, "gradients were of the points of those "
+               ? cli_say(EXIT_TOOFEW,
+                         "gradients were of the points of those "
                          "who answered; that is what the scheme is for")
                : 0;
 }
@@ -461,7 +466,8 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
 static int check(const cli_args *a)
 {
     if (a->kernel && (a->regress.intercept || a->standardise))
-        return cli_say(EXIT_USAGE, "--%s is of the columns of X, which "
+        return cli_say(EXIT_USAGE,
+                       "--%s is of the columns of X, which "
                        "--kernel replaces; scale the points beforehand",
                        a->standardise ? "scale" : "intercept");
     if (a->regress.batches && a->regress.descent != KOFN_DESCENT_SGD)
@@ -482,9 +488,9 @@ int cmd_regress(cli_args *a)
         code = load(&f, a);
     if (!code) {
         o = options(&f, a);
-        st = f.S.rows ? kofn_regression_new_sparse(&f.regression, &f.S, &f.y,
-                                                   &o)
-                      : kofn_regression_new(&f.regression, &f.X, &f.y, &o);
+        st = f.S.rows
+                 ? kofn_regression_new_sparse(&f.regression, &f.S, &f.y, &o)
+                 : kofn_regression_new(&f.regression, &f.X, &f.y, &o);
         if (!st && !a->scheme_given)
             a->scheme = kofn_regression_scheme(f.regression, a->workers,
                                                a->suited, sizeof a->suited);
@@ -494,8 +500,8 @@ int cmd_regress(cli_args *a)
         code = st ? cli_fail(st) : 0;
     }
     if (!code)
-        code = session_open(&s, a, &pb,
-                            o.max_iterations ? o.max_iterations : 100);
+        code =
+            session_open(&s, a, &pb, o.max_iterations ? o.max_iterations : 100);
     if (!code && !(s.per_iteration = json_array()))
         code = cli_say(EXIT_FAILED, "out of memory");
     if (!code)

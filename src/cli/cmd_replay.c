@@ -41,11 +41,10 @@ static int read_all(const char *path, char **text, size_t *n)
 
 static void report_json(const replay_result *r, int code)
 {
-    json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:I, s:b}", "status",
-                          code ? "failed" : "ok", "command", "replay",
-                          "events", (json_int_t)r->events, "rounds",
-                          (json_int_t)r->rounds, "line", (json_int_t)r->line,
-                          "cut", r->cut);
+    json_t *o = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:b}", "status", code ? "failed" : "ok",
+        "command", "replay", "events", (json_int_t)r->events, "rounds",
+        (json_int_t)r->rounds, "line", (json_int_t)r->line, "cut", r->cut);
 
     if (code)
         json_object_set_new(o, "error", cli_error_json());
@@ -64,7 +63,7 @@ int cmd_replay(cli_args *a)
 
     if (a->step && a->json)
         return cli_say(EXIT_USAGE, "--step is for people to read; leave out "
-                       "--json");
+                                   "--json");
     if (a->state && !a->step)
         return cli_say(EXIT_USAGE, "--state is shown with --step");
     code = read_all(path, &text, &n);

@@ -76,8 +76,7 @@ static json_t *scheme_json(const kofn_scheme *s, const kofn_plan_info *i)
     json_object_set_new(o, "source", json_string(s->cite));
     json_object_set_new(o, "spec", json_string(i->spec));
     json_object_set_new(o, "workers", json_integer((json_int_t)i->workers));
-    json_object_set_new(o, "threshold",
-                        json_integer((json_int_t)i->threshold));
+    json_object_set_new(o, "threshold", json_integer((json_int_t)i->threshold));
     json_object_set_new(o, "storage", number(i->storage));
     json_object_set_new(o, "load", number(i->load));
     json_object_set_new(o, "computation", number(i->load));
@@ -123,10 +122,11 @@ static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
                "and sends %s of a vector;\n",
                "", i->workers, i->threshold, i->parts, "", load, answer);
     else
-        printf("%-12s with %zu workers: any %zu answers are enough; each stores "
-               "%s of A,\n%-12s is sent %s of B, does %s of a product and "
-               "answers %s of it a round;\n", "", i->workers, i->threshold,
-               storage, "", upload, load, answer);
+        printf(
+            "%-12s with %zu workers: any %zu answers are enough; each stores "
+            "%s of A,\n%-12s is sent %s of B, does %s of a product and "
+            "answers %s of it a round;\n",
+            "", i->workers, i->threshold, storage, "", upload, load, answer);
     printf("%-12s noise %.2g, in 1 of 100 losses %.2g\n", "", i->noise50,
            i->noise99);
     for (const kofn_param *p = s->params; p->name; p++) {
@@ -173,8 +173,8 @@ int cmd_schemes(cli_args *a)
             code = one(a, s->name, list);
         }
     if (list && !code) {
-        cli_print_json(json_incref(a->operands == 1 ? json_array_get(list, 0)
-                                                    : list));
+        cli_print_json(
+            json_incref(a->operands == 1 ? json_array_get(list, 0) : list));
     }
     json_decref(list);
     return code;

@@ -16,8 +16,8 @@
 typedef struct life {
     const cli_args *args;
     const kofn_transport *zmq; /* NULL: another */
-    kofn_file *file; /* the operand, while a block is made of it */
-    char trouble[256]; /* the last, that has been told */
+    kofn_file *file;           /* the operand, while a block is made of it */
+    char trouble[256];         /* the last, that has been told */
 } life;
 
 /* Why nobody is reached: once, until something else is in the way. */
@@ -125,12 +125,13 @@ static void tell_unknown_host(const char *address)
 static int check_folder(const char *path)
 {
     struct stat st;
-    int why = stat(path, &st)              ? errno
-              : !S_ISDIR(st.st_mode)       ? ENOTDIR
+    int why = stat(path, &st)             ? errno
+              : !S_ISDIR(st.st_mode)      ? ENOTDIR
               : access(path, R_OK | X_OK) ? errno
-                                           : 0;
+                                          : 0;
 
-    return why ? cli_say(EXIT_USAGE, "--data-path %s: %s; give the folder that "
+    return why ? cli_say(EXIT_USAGE,
+                         "--data-path %s: %s; give the folder that "
                          "has the coordinator's input files, or leave it out",
                          path, strerror(why))
                : 0;
@@ -138,16 +139,16 @@ static int check_folder(const char *path)
 
 int cmd_worker(cli_args *a)
 {
-    kofn_zmq_options z = {.body_max = (size_t)1 << 40,
-                          .keys = a->keys,
-                          .insecure = a->insecure};
+    kofn_zmq_options z = {
+        .body_max = (size_t)1 << 40, .keys = a->keys, .insecure = a->insecure};
     kofn_transport *t;
     kofn_status st;
 
     z.silence = a->staged ? 10 * KOFN_SECOND /* tests run on loaded machines */
                           : cli_silence(a->operand[0]);
     if (!cli_is_address(a->operand[0]))
-        return cli_say(EXIT_USAGE, "%s is no address; give tcp://HOST:PORT or "
+        return cli_say(EXIT_USAGE,
+                       "%s is no address; give tcp://HOST:PORT or "
                        "ipc://PATH, as the coordinator says at its start",
                        a->operand[0]);
     if (a->data_path && check_folder(a->data_path))
@@ -178,13 +179,14 @@ int cmd_keygen(cli_args *a)
                 "        kofn worker tcp://HOST:5555 --keys %s\n",
                 a->operand[0], a->worker, a->operand[0], a->worker, a->worker);
     else if (!a->quiet)
-        fprintf(stderr,
-                "%s: keys of the coordinator and of its workers\n"
-                "coordinator: kofn COMMAND ... --port tcp://0.0.0.0:5555 --keys %s\n"
-                "workers: copy worker.secret and coordinator.public to a "
-                "folder there, and\n"
-                "         kofn worker tcp://HOST:5555 --keys FOLDER\n",
-                a->operand[0], a->operand[0]);
+        fprintf(
+            stderr,
+            "%s: keys of the coordinator and of its workers\n"
+            "coordinator: kofn COMMAND ... --port tcp://0.0.0.0:5555 --keys %s\n"
+            "workers: copy worker.secret and coordinator.public to a "
+            "folder there, and\n"
+            "         kofn worker tcp://HOST:5555 --keys FOLDER\n",
+            a->operand[0], a->operand[0]);
     return EXIT_EXACT;
 }
 
@@ -201,10 +203,11 @@ int cli_mpi_start(cli_args *a, bool *is_worker)
     if (a->workers_given && a->workers >= info.ranks) { /* every rank knows */
         t->close(t, 0);
         return info.rank ? EXIT_USAGE
-                         : cli_say(EXIT_USAGE, "--workers %zu, and beside this "
+                         : cli_say(EXIT_USAGE,
+                                   "--workers %zu, and beside this "
                                    "one the job has %u ranks: start it with "
-                                   "%zu (mpirun -n %zu)", a->workers,
-                                   info.ranks - 1, a->workers + 1,
+                                   "%zu (mpirun -n %zu)",
+                                   a->workers, info.ranks - 1, a->workers + 1,
                                    a->workers + 1);
     }
     if (info.rank > 0) {

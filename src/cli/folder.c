@@ -26,7 +26,7 @@ static bool lock(int fd)
     return fcntl(fd, F_SETLK, &whole) == 0;
 }
 
-/* ---- of others --------------------------------------------------------------- */
+/* ---- of others ----------------------------------------------------------- */
 
 static void sweep_one(int tmp, const char *name)
 {
@@ -35,10 +35,10 @@ static void sweep_one(int tmp, const char *name)
 
     if (dir < 0)
         return;
-    held = fstat(dir, &s) || s.st_uid != geteuid()
-               ? -1
-               : openat(dir, "lock",
-                        O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    held =
+        fstat(dir, &s) || s.st_uid != geteuid()
+            ? -1
+            : openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (held >= 0 && lock(held)) {
         unlinkat(dir, "socket", 0);
         unlinkat(dir, "lock", 0);
@@ -63,7 +63,7 @@ static void sweep(const char *path)
         closedir(tmp);
 }
 
-/* ---- of our own -------------------------------------------------------------- */
+/* ---- of our own ---------------------------------------------------------- */
 
 /* Whoever sweeps may have had the lock before us, and has removed it then.
  * Where there is no lock nobody sweeps. */
@@ -99,8 +99,10 @@ int cli_folder_make(cli_folder *f)
             return 0;
         close(f->lock);
     }
-    return cli_say(EXIT_FAILED, "%s: %s; set TMPDIR to a folder that can be "
-                   "written", f->path, strerror(errno));
+    return cli_say(EXIT_FAILED,
+                   "%s: %s; set TMPDIR to a folder that can be "
+                   "written",
+                   f->path, strerror(errno));
 }
 
 void cli_folder_remove(cli_folder *f)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- text -------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
 #define WIDTH 79
 
@@ -119,10 +119,12 @@ void cli_version(FILE *f)
             m.blas, m.blas_threads == 1 ? ", one thread a worker" : "");
     if (*m.advice)
         fprintf(f, "advice: %s\n", m.advice);
-    fprintf(f, "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv\n");
+    fprintf(
+        f,
+        "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv\n");
 }
 
-/* ---- the manual page -------------------------------------------------------------- */
+/* ---- the manual page ----------------------------------------------------- */
 
 /* What roff would take for something else. */
 static void roff(FILE *f, const char *text, size_t n)
@@ -167,7 +169,8 @@ static void man_command(FILE *f, const cli_command *c)
 static void man_options(FILE *f)
 {
     fputs(".SH OPTIONS\nEach command takes those that apply to it; "
-          "its \\-\\-help lists them.\n", f);
+          "its \\-\\-help lists them.\n",
+          f);
     for (const cli_option *o = cli_options; o->name; o++) {
         char names[80];
 
@@ -186,73 +189,113 @@ static void man_list(FILE *f, const char *const *pair)
 }
 
 static const char *const weather_keys[] = {
-    "spread", "worker speeds are drawn from 1\\-spread to 1+spread",
-    "straggle", "chance that a worker straggles in a round",
-    "burst", "it is drawn anew in one of so many rounds, else as before (1)",
-    "factor", "a straggler takes this many times as long (5)",
-    "delay", "or, instead, this many seconds longer",
-    "leave", "departures per worker and second",
-    "join", "arrivals per second",
-    "corrupt", "chance that a result is silently wrong",
-    "clock", "simulator: modelled, or measured: what the work really took",
-    "work", "modelled clock: seconds for 1e9 multiply\\-adds (1)",
-    "latency", "simulator: seconds that a message takes",
-    "bandwidth", "simulator: bytes a second (no limit)",
+    "spread",
+    "worker speeds are drawn from 1\\-spread to 1+spread",
+    "straggle",
+    "chance that a worker straggles in a round",
+    "burst",
+    "it is drawn anew in one of so many rounds, else as before (1)",
+    "factor",
+    "a straggler takes this many times as long (5)",
+    "delay",
+    "or, instead, this many seconds longer",
+    "leave",
+    "departures per worker and second",
+    "join",
+    "arrivals per second",
+    "corrupt",
+    "chance that a result is silently wrong",
+    "clock",
+    "simulator: modelled, or measured: what the work really took",
+    "work",
+    "modelled clock: seconds for 1e9 multiply\\-adds (1)",
+    "latency",
+    "simulator: seconds that a message takes",
+    "bandwidth",
+    "simulator: bytes a second (no limit)",
     NULL,
 };
 
 static const char *const json_keys[] = {
-    "status", "ok, partial or failed; error says why in the last two",
-    "command, scheme, workers, seed, port", "what was run, with all defaults",
-    "threshold", "any this many answers decode",
-    "rounds", "how often the product was computed",
-    "iterations", "of power, pagerank and regress; else 0",
-    "seconds", "of all rounds; clock says whether they are real, modelled or "
-               "measured",
-    "encode_seconds, wait_seconds, decode_seconds", "where they went",
-    "joined, left", "workers",
-    "sent_bytes, received_bytes", "blocks and the inputs of tasks; results",
-    "given_up", "workers that were there and answered nothing",
-    "late", "results that were not needed, come or not",
-    "dropped", "messages that were stale or came twice",
-    "corrupted", "workers whose results were found wrong",
-    "noise", "amplification of rounding by the worst decoding",
-    "predicted_error", "the relative error expected from it",
-    "rel_error", "the relative error found by \\-\\-verify",
-    "eigenvalue, change, converged", "of an iteration",
-    "objective", "of regress: what is minimised, over all points, at the end",
-    "r2, accuracy, explained_deviance", "how well the model fits, by \\-\\-loss: "
-        "1 less the squares that are left by those around the mean; the share "
-        "of labels told right; as r2, with the deviance of counts",
-    "test_objective, test_r2, ...", "the same of the points of \\-\\-test",
+    "status",
+    "ok, partial or failed; error says why in the last two",
+    "command, scheme, workers, seed, port",
+    "what was run, with all defaults",
+    "threshold",
+    "any this many answers decode",
+    "rounds",
+    "how often the product was computed",
+    "iterations",
+    "of power, pagerank and regress; else 0",
+    "seconds",
+    "of all rounds; clock says whether they are real, modelled or "
+    "measured",
+    "encode_seconds, wait_seconds, decode_seconds",
+    "where they went",
+    "joined, left",
+    "workers",
+    "sent_bytes, received_bytes",
+    "blocks and the inputs of tasks; results",
+    "given_up",
+    "workers that were there and answered nothing",
+    "late",
+    "results that were not needed, come or not",
+    "dropped",
+    "messages that were stale or came twice",
+    "corrupted",
+    "workers whose results were found wrong",
+    "noise",
+    "amplification of rounding by the worst decoding",
+    "predicted_error",
+    "the relative error expected from it",
+    "rel_error",
+    "the relative error found by \\-\\-verify",
+    "eigenvalue, change, converged",
+    "of an iteration",
+    "objective",
+    "of regress: what is minimised, over all points, at the end",
+    "r2, accuracy, explained_deviance",
+    "how well the model fits, by \\-\\-loss: "
+    "1 less the squares that are left by those around the mean; the share "
+    "of labels told right; as r2, with the deviance of counts",
+    "test_objective, test_r2, ...",
+    "the same of the points of \\-\\-test",
     "gradient_norm, batch_gradient_norm",
-        "of the last gradient, with sgd of its batch; converged says whether it "
-        "is below \\-\\-tol times the first one",
-    "setup", "of regress: rounds, seconds and numbers received for the length "
-             "of steps, before the first; absent where nothing was measured",
-    "per_iteration", "of regress: objective (sgd: batch_objective) where the "
-                     "gradient was taken, test_objective after the step, "
-                     "seconds, stragglers, scalars_received",
+    "of the last gradient, with sgd of its batch; converged says whether it "
+    "is below \\-\\-tol times the first one",
+    "setup",
+    "of regress: rounds, seconds and numbers received for the length "
+    "of steps, before the first; absent where nothing was measured",
+    "per_iteration",
+    "of regress: objective (sgd: batch_objective) where the "
+    "gradient was taken, test_objective after the step, "
+    "seconds, stragglers, scalars_received",
     "messages, scalars_received, recovery_threshold",
-        "of regress: results that came, numbers in them, and how many answers "
-        "decode",
-    "per_round", "for each round live workers, the rows of its block that each "
-                 "worker was given, and seconds",
+    "of regress: results that came, numbers in them, and how many answers "
+    "decode",
+    "per_round",
+    "for each round live workers, the rows of its block that each "
+    "worker was given, and seconds",
     "job, resumed_after, checkpoint_seconds, checkpoint_failures",
     "of \\-\\-checkpoint: the job's number, rounds or iterations that were "
     "done before, and what keeping took",
-    "blas, simd", "the kernels in force here",
-    "blas_threads", "of each worker, null where they are on other machines or "
-                    "the BLAS does not let itself be told",
-    "blas_advice", "why this BLAS is slow and what mends that, or null",
+    "blas, simd",
+    "the kernels in force here",
+    "blas_threads",
+    "of each worker, null where they are on other machines or "
+    "the BLAS does not let itself be told",
+    "blas_advice",
+    "why this BLAS is slow and what mends that, or null",
     NULL,
 };
 
 void cli_manual(FILE *f)
 {
-    fprintf(f, ".TH KOFN 1 \"\" \"kofn %s\"\n.SH NAME\n"
-               "kofn \\- coded computing: any k of n workers are enough\n"
-               ".SH SYNOPSIS\n", KOFN_VERSION);
+    fprintf(f,
+            ".TH KOFN 1 \"\" \"kofn %s\"\n.SH NAME\n"
+            "kofn \\- coded computing: any k of n workers are enough\n"
+            ".SH SYNOPSIS\n",
+            KOFN_VERSION);
     for (const cli_command *c = cli_commands; c->name; c++) {
         fprintf(f, ".B kofn %s\n", c->name);
         roff(f, c->operands, strlen(c->operands));
@@ -261,7 +304,8 @@ void cli_manual(FILE *f)
     fputs(".SH DESCRIPTION\nA matrix is cut into k blocks and coded into n, so "
           "that the answers of any k workers give the exact product: no "
           "restart, no checkpoint, and no data moved when machines come and "
-          "go.\n", f);
+          "go.\n",
+          f);
     for (const cli_command *c = cli_commands; c->name; c++)
         man_command(f, c);
     man_options(f);
@@ -276,15 +320,18 @@ void cli_manual(FILE *f)
           "count "
           "from 0; joiners are numbered on.\n"
           ".SH WEATHER\nThe keys of \\-\\-weather; all are 0 unless it says "
-          "otherwise.\n", f);
+          "otherwise.\n",
+          f);
     man_list(f, weather_keys);
     fputs(".SH JSON\nThe keys of the object that \\-\\-json prints; of a "
           "failure before there were workers there are status, command "
-          "and error only.\n", f);
+          "and error only.\n",
+          f);
     man_list(f, json_keys);
     fputs(".SH EXIT STATUS\n.TP\n0\nanswered exactly; of "
           "an iteration that stopped at its limit, too: a remark and converged "
           "in \\-\\-json tell\n.TP\n1\nfailed\n.TP\n2\n"
           "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\nwrong "
-          "answers that could not be left out\n.TP\n128+n\nended by signal n\n", f);
+          "answers that could not be left out\n.TP\n128+n\nended by signal n\n",
+          f);
 }

@@ -42,10 +42,11 @@ int input_matrix(input *in, kofn_matrix *out, const char *path)
     const kofn_sparse *sparse = NULL;
     int code = input_points(in, out, &sparse, path);
 
-    return code || !sparse
-               ? code
-               : cli_say(EXIT_USAGE, "%s is sparse, and is to be dense here; "
-                         "write it as .npy or .csv", path);
+    return code || !sparse ? code
+                           : cli_say(EXIT_USAGE,
+                                     "%s is sparse, and is to be dense here; "
+                                     "write it as .npy or .csv",
+                                     path);
 }
 
 int input_labels(input *in, kofn_matrix *y, const char *path,
@@ -61,9 +62,10 @@ int input_labels(input *in, kofn_matrix *y, const char *path,
     }
     if (y->rows == X->rows && y->cols == 1)
         return 0;
-    return cli_say(EXIT_USAGE, "%s is %zu x %zu; %s, %zu x %zu, needs %zu "
-                   "labels", path, y->rows, y->cols, X_path, X->rows, X->cols,
-                   X->rows);
+    return cli_say(EXIT_USAGE,
+                   "%s is %zu x %zu; %s, %zu x %zu, needs %zu "
+                   "labels",
+                   path, y->rows, y->cols, X_path, X->rows, X->cols, X->rows);
 }
 
 void input_free(input *in)

@@ -17,7 +17,7 @@
 
 #define DESCRIPTORS 65536 /* of more nobody has use */
 
-/* ---- failing --------------------------------------------------------------- */
+/* ---- failing ------------------------------------------------------------- */
 
 static int exit_code(kofn_status st)
 {
@@ -53,7 +53,7 @@ int cli_fail_input(kofn_status st)
                    kofn_errmsg());
 }
 
-/* ---- signals ----------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------- */
 
 static volatile sig_atomic_t caught, guarded;
 
@@ -86,7 +86,7 @@ int cli_caught(void)
     return caught;
 }
 
-/* ---- dispatch -------------------------------------------------------------------- */
+/* ---- dispatch ------------------------------------------------------------ */
 
 static const cli_command *find(const char *name)
 {
@@ -235,7 +235,8 @@ static void raise_descriptors(void)
 
     if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= DESCRIPTORS)
         return;
-    files.rlim_cur = files.rlim_max < DESCRIPTORS ? files.rlim_max : DESCRIPTORS;
+    files.rlim_cur =
+        files.rlim_max < DESCRIPTORS ? files.rlim_max : DESCRIPTORS;
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
@@ -255,9 +256,11 @@ static void demand_room(void)
         munmap(p, buffers);
         return;
     }
-    cli_say(EXIT_FAILED, "the limit of %zu KiB of address space leaves no room "
+    cli_say(EXIT_FAILED,
+            "the limit of %zu KiB of address space leaves no room "
             "for the BLAS, which takes 128 MiB a thread; say ulimit -v "
-            "1000000, or unlimited", (size_t)space.rlim_cur / 1024);
+            "1000000, or unlimited",
+            (size_t)space.rlim_cur / 1024);
     _exit(EXIT_FAILED);
 }
 
@@ -276,7 +279,7 @@ int main(int argc, char **argv)
     if (!code && cli_json_lost())
         code = cli_say(EXIT_FAILED, "out of memory for the report");
     if (fflush(stdout) || ferror(stdout))
-        code = cli_say(code ? code : EXIT_FAILED, "stdout: %s",
-                       strerror(errno));
+        code =
+            cli_say(code ? code : EXIT_FAILED, "stdout: %s", strerror(errno));
     return code;
 }

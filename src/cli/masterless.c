@@ -46,21 +46,21 @@ typedef struct run {
     const node *best;
 } run;
 
-/* ---- what cannot be had of a mesh ------------------------------------------------ */
+/* ---- what cannot be had of a mesh ---------------------------------------- */
 
 static int check_options(const cli_args *a)
 {
     const kofn_weather *w = &a->weather;
-    const char *what = a->job.journal           ? "journal"
-                       : a->job.metrics         ? "metrics"
-                       : a->job.trace           ? "trace"
-                       : a->checkpoint          ? "checkpoint"
-                       : a->resume              ? "resume"
-                       : a->show                ? "show"
-                       : a->job.errors          ? "errors"
-                       : a->job.in_flight       ? "in-flight"
-                       : a->job.late != 0       ? "late"
-                       : a->job.lease != 0      ? "lease"
+    const char *what = a->job.journal      ? "journal"
+                       : a->job.metrics    ? "metrics"
+                       : a->job.trace      ? "trace"
+                       : a->checkpoint     ? "checkpoint"
+                       : a->resume         ? "resume"
+                       : a->show           ? "show"
+                       : a->job.errors     ? "errors"
+                       : a->job.in_flight  ? "in-flight"
+                       : a->job.late != 0  ? "late"
+                       : a->job.lease != 0 ? "lease"
                        : w->spread > 0 || w->straggle > 0 || w->leave > 0 ||
                                w->join > 0 || w->corrupt > 0
                            ? "weather"
@@ -71,7 +71,7 @@ static int check_options(const cli_args *a)
         return cli_say(EXIT_USAGE, "--%s does not go with --masterless", what);
     if (a->events && strcmp(a->port, "threads"))
         return cli_say(EXIT_USAGE, "--events with --masterless needs --port "
-                       "threads");
+                                   "threads");
     return 0;
 }
 
@@ -80,12 +80,14 @@ static int check_events(const run *r)
     for (size_t i = 0; i < r->event_count; i++)
         if (r->events[i].kind != KOFN_EVENT_LEAVE &&
             r->events[i].kind != KOFN_EVENT_JOIN)
-            return cli_say(EXIT_USAGE, "%s: on a mesh of threads nodes can "
-                           "leave and join, nothing else", r->a->events);
+            return cli_say(EXIT_USAGE,
+                           "%s: on a mesh of threads nodes can "
+                           "leave and join, nothing else",
+                           r->a->events);
     return 0;
 }
 
-/* ---- a node's life ------------------------------------------------------------------ */
+/* ---- a node's life ------------------------------------------------------- */
 
 static void live(void *ud, kofn_transport *t);
 
@@ -143,17 +145,16 @@ static kofn_peer_options peer_options(const run *r, node *n)
 {
     kofn_time patience = r->a->job.patience;
 
-    return (kofn_peer_options){
-        .size = sizeof(kofn_peer_options),
-        .nodes = r->nodes,
-        .seat = n->seat,
-        .confirm = confirm(r->a),
-        .decoding = r->decoding,
-        .give_up = patience  ? patience
-                   : r->mesh ? 5 * KOFN_SECOND
-                             : 60 * KOFN_SECOND,
-        .watch = watch,
-        .watch_ud = n};
+    return (kofn_peer_options){.size = sizeof(kofn_peer_options),
+                               .nodes = r->nodes,
+                               .seat = n->seat,
+                               .confirm = confirm(r->a),
+                               .decoding = r->decoding,
+                               .give_up = patience  ? patience
+                                          : r->mesh ? 5 * KOFN_SECOND
+                                                    : 60 * KOFN_SECOND,
+                               .watch = watch,
+                               .watch_ud = n};
 }
 
 static void live(void *ud, kofn_transport *t)
@@ -168,13 +169,13 @@ static void live(void *ud, kofn_transport *t)
 
     n->status = r->A ? kofn_power_peers(t, r->plan, r->A, &n->v, &o, &p,
                                         &n->res, &n->end)
-                     : kofn_pagerank_peers(t, r->plan, r->M, r->dangling,
-                                           &n->v, &o, &p, &n->res, &n->end);
+                     : kofn_pagerank_peers(t, r->plan, r->M, r->dangling, &n->v,
+                                           &o, &p, &n->res, &n->end);
     if (n->status < 0)
         n->reason = strdup(kofn_errmsg());
 }
 
-/* ---- threads ---------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 static int run_threads(run *r)
 {
@@ -188,7 +189,7 @@ static int run_threads(run *r)
     return st ? cli_fail(st) : 0;
 }
 
-/* ---- one node of many --------------------------------------------------------------------- */
+/* ---- one node of many ---------------------------------------------------- */
 
 static kofn_status reach_all(kofn_transport *t, const char *list)
 {
@@ -242,7 +243,7 @@ static int run_one(run *r)
     return st ? cli_fail(st) : 0;
 }
 
-/* ---- what came of it ----------------------------------------------------------------------- */
+/* ---- what came of it ----------------------------------------------------- */
 
 /* Nodes that have the result, the first of them, and by how much two of them
  * differ at most. */
@@ -274,15 +275,16 @@ static int verify(run *r)
                               .damping = r->a->damping};
     kofn_iterate_result res;
     kofn_matrix *want = r->v; /* the start is not needed any more */
-    kofn_status st = r->A ? kofn_power_plain(r->A, want, &o, &res)
-                          : kofn_pagerank_plain(r->M, r->dangling, want, &o,
-                                                &res);
+    kofn_status st =
+        r->A ? kofn_power_plain(r->A, want, &o, &res)
+             : kofn_pagerank_plain(r->M, r->dangling, want, &o, &res);
 
     if (st)
         return cli_fail(st);
     r->rel_error = cli_relative_error(&r->best->v, want);
     if (!(r->rel_error < (double)INFINITY))
-        return cli_say(EXIT_FAILED, "--verify: the result or the plain one is "
+        return cli_say(EXIT_FAILED,
+                       "--verify: the result or the plain one is "
                        "not finite, so that there is no relative error");
     if (res.iterations != r->best->res.iterations)
         cli_say(0, "the plain iteration took %u iterations, this one %u",
@@ -301,8 +303,9 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
     PUT("scheme", json_string(info->spec));
     PUT("nodes", json_integer((json_int_t)r->nodes));
     PUT("threshold", json_integer((json_int_t)info->threshold));
-    PUT("decode", json_string(r->decoding == KOFN_DECODE_REPLICATED
-                                  ? "replicated" : "distributed"));
+    PUT("decode",
+        json_string(r->decoding == KOFN_DECODE_REPLICATED ? "replicated"
+                                                          : "distributed"));
     PUT("iterations", json_integer(n->res.iterations));
     PUT("seconds", json_real(r->seconds));
     PUT("members", json_integer((json_int_t)n->end.members));
@@ -330,13 +333,15 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
 {
     const node *n = r->best;
 
-    fprintf(stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
-            info->spec, info->threshold, r->nodes, n->res.iterations,
-            r->seconds, r->decoding == KOFN_DECODE_REPLICATED
-                            ? "replicated" : "distributed");
+    fprintf(
+        stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
+        info->spec, info->threshold, r->nodes, n->res.iterations, r->seconds,
+        r->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed");
     if (r->here > 1)
-        fprintf(stderr, "\n%zu nodes have the result, by which they differ by "
-                "%.2g", have, r->spread);
+        fprintf(stderr,
+                "\n%zu nodes have the result, by which they differ by "
+                "%.2g",
+                have, r->spread);
     fprintf(stderr, "\n%zu members in epoch %llu", n->end.members,
             (unsigned long long)n->end.epoch.number);
     if (r->rel_error >= 0)
@@ -347,8 +352,10 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
                 n->res.eigenvalue, n->res.iterations);
     cli_report_blas(r->a);
     if (!n->res.converged)
-        cli_say(0, "not converged after %u iterations: the change is %.3g; "
-                "raise --max-iter or --tol", n->res.iterations, n->res.change);
+        cli_say(0,
+                "not converged after %u iterations: the change is %.3g; "
+                "raise --max-iter or --tol",
+                n->res.iterations, n->res.change);
 }
 
 /* Nobody has it: why the first who failed did. */
@@ -356,13 +363,13 @@ static int complain(const run *r)
 {
     for (size_t i = 0; i < r->here; i++)
         if (r->node[i].run && r->node[i].status < 0)
-            return cli_say(r->node[i].status == KOFN_TOOFEW ? EXIT_TOOFEW
-                           : r->node[i].status == KOFN_UNSUITED ||
-                                   r->node[i].status == KOFN_INVAL
-                               ? EXIT_USAGE
-                               : EXIT_FAILED,
-                           "%s", r->node[i].reason ? r->node[i].reason
-                                                   : "out of memory");
+            return cli_say(
+                r->node[i].status == KOFN_TOOFEW ? EXIT_TOOFEW
+                : r->node[i].status == KOFN_UNSUITED ||
+                        r->node[i].status == KOFN_INVAL
+                    ? EXIT_USAGE
+                    : EXIT_FAILED,
+                "%s", r->node[i].reason ? r->node[i].reason : "out of memory");
     return cli_say(EXIT_TOOFEW, "no node is left that has the result");
 }
 
@@ -389,13 +396,13 @@ static int conclude(run *r)
     return 0;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static int prepare(run *r)
 {
     const cli_args *a = r->a;
-    kofn_problem pb = {KOFN_MATVEC, r->v->rows, r->v->rows, 1, KOFN_F64,
-                       r->M != NULL};
+    kofn_problem pb = {KOFN_MATVEC, r->v->rows, r->v->rows,
+                       1,           KOFN_F64,   r->M != NULL};
     kofn_status st;
     int code = check_options(a);
 
@@ -404,8 +411,10 @@ static int prepare(run *r)
     if (code)
         return code;
     if (a->workers > MOST_NODES)
-        return cli_say(EXIT_USAGE, "--workers %zu: a mesh has at most %d "
-                       "nodes", a->workers, MOST_NODES);
+        return cli_say(EXIT_USAGE,
+                       "--workers %zu: a mesh has at most %d "
+                       "nodes",
+                       a->workers, MOST_NODES);
     st = kofn_plan_new(&r->plan, &pb, a->scheme, a->workers, a->seed);
     if (st)
         return cli_fail(st);
@@ -420,9 +429,7 @@ static int prepare(run *r)
                             : kofn_decoding_for(r->plan, a->workers, 0, 0, 0);
     r->here = strcmp(a->port, "threads") ? 1 : r->nodes + r->event_count;
     r->node = calloc(r->here, sizeof *r->node);
-    return code        ? code
-           : r->node ? 0
-                       : cli_say(EXIT_FAILED, "out of memory");
+    return code ? code : r->node ? 0 : cli_say(EXIT_FAILED, "out of memory");
 }
 
 int masterless_run(const cli_args *a, const kofn_matrix *A,

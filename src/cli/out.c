@@ -15,7 +15,7 @@
 static char said[1024];
 static bool drawn, printed;
 
-/* ---- messages --------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------ */
 
 int cli_say(int code, const char *fmt, ...)
 {
@@ -35,7 +35,7 @@ int cli_say(int code, const char *fmt, ...)
     return code;
 }
 
-/* ---- progress --------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------ */
 
 void cli_draw(const char *fmt, ...)
 {
@@ -55,7 +55,7 @@ void cli_erase(void)
     drawn = false;
 }
 
-/* ---- JSON ------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------- */
 
 json_t *cli_error_json(void)
 {
@@ -98,8 +98,9 @@ void cli_print_json(json_t *o)
 {
     char *text = json_dumps(o, JSON_REAL_PRECISION(17));
 
-    puts(text && !lost ? text
-                       : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
+    puts(text && !lost
+             ? text
+             : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
     free(text);
     json_decref(o);
     printed = true;
@@ -113,7 +114,7 @@ void cli_print_failure(const cli_args *a)
                                  cli_error_json()));
 }
 
-/* ---- the files that are written --------------------------------------------- */
+/* ---- the files that are written ------------------------------------------ */
 
 /* Devices keep nothing that could be lost. */
 static bool same_file(const char *a, const char *b)
@@ -135,19 +136,21 @@ int cli_check_names(const cli_args *a)
                {"metrics", a->job.metrics},
                {"trace", a->job.trace}};
     const char *in[] = {a->operand[0], a->operand[1], a->test_X, a->test_y,
-                        a->events, a->labels, a->points};
+                        a->events,     a->labels,     a->points};
 
     for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
         for (size_t k = 0; k < sizeof in / sizeof *in && out[i].path; k++)
             if (in[k] && same_file(out[i].path, in[k]))
-                return cli_say(EXIT_USAGE, "--%s %s: that is a file to be "
-                               "read; name another", out[i].option,
-                               out[i].path);
+                return cli_say(EXIT_USAGE,
+                               "--%s %s: that is a file to be "
+                               "read; name another",
+                               out[i].option, out[i].path);
         for (size_t k = 0; k < i && out[i].path; k++)
             if (out[k].path && same_file(out[i].path, out[k].path))
-                return cli_say(EXIT_USAGE, "--%s %s: --%s is written there; "
-                               "name another", out[i].option, out[i].path,
-                               out[k].option);
+                return cli_say(EXIT_USAGE,
+                               "--%s %s: --%s is written there; "
+                               "name another",
+                               out[i].option, out[i].path, out[k].option);
     }
     return 0;
 }
@@ -190,8 +193,10 @@ int cli_check_output(const cli_args *a, bool sparse)
     if (!path)
         return 0;
     if (sparse && !ends_in(path, ".mtx"))
-        return cli_say(EXIT_USAGE, "--output %s: a graph is written as Matrix "
-                       "Market; name it .mtx", path);
+        return cli_say(EXIT_USAGE,
+                       "--output %s: a graph is written as Matrix "
+                       "Market; name it .mtx",
+                       path);
     if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
         !ends_in(path, ".mtx"))
         return cli_say(EXIT_USAGE, "--output %s: name it .npy, .csv or .mtx",

@@ -29,7 +29,7 @@ bool cli_is_address(const char *port)
 
 #define STAND_BY 4 /* workers of one key beyond those it has seats for */
 
-/* ---- processes of this machine ------------------------------------------------- */
+/* ---- processes of this machine ------------------------------------------- */
 
 /* Workers that this process started, over a socket in a folder of their own. */
 typedef struct family {
@@ -45,8 +45,9 @@ static family kin;
 static void become_worker(const family *f)
 {
     char seed[32];
-    const char *argv[16] = {"kofn", "worker", f->address, "--staged", "-q",
-                            "--patience", "10", "--seed", seed};
+    const char *argv[16] = {"kofn",     "worker", f->address,
+                            "--staged", "-q",     "--patience",
+                            "10",       "--seed", seed};
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)f->args->seed);
     if (f->args->weather_text) {
@@ -117,7 +118,7 @@ void cli_ports_end(void)
     kin = (family){.child = NULL};
 }
 
-/* ---- opening ---------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
 static size_t larger(size_t a, size_t b)
 {
@@ -145,9 +146,8 @@ static const char *base_name(const char *path)
 /* What the workers have of A on their own disks is called what it is here. */
 static const char *source(const cli_args *a)
 {
-    bool as_it_is =
-        a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) && !a->kernel &&
-        !a->regress.intercept && !a->standardise;
+    bool as_it_is = a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) &&
+                    !a->kernel && !a->regress.intercept && !a->standardise;
 
     return as_it_is ? base_name(a->operand[0]) : NULL;
 }
@@ -167,23 +167,26 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
     if (a->insecure || (keys ? keys : 1) * seats >= needed(a))
         return 0;
     if (keys)
-        return cli_say(EXIT_USAGE, "%zu workers are to come, %zu key%s listed "
+        return cli_say(EXIT_USAGE,
+                       "%zu workers are to come, %zu key%s listed "
                        "and may have %zu each: who has one key could be all of "
                        "them; make every worker its own, kofn keygen %s "
-                       "--worker NAME, or see --seats-per-key", needed(a), keys,
-                       keys == 1 ? " is" : "s are", seats, a->keys);
-    return cli_say(EXIT_USAGE, "without keys all workers at %s count as one, "
+                       "--worker NAME, or see --seats-per-key",
+                       needed(a), keys, keys == 1 ? " is" : "s are", seats,
+                       a->keys);
+    return cli_say(EXIT_USAGE,
+                   "without keys all workers at %s count as one, "
                    "which may have %zu of %zu seats: with --errors give keys, "
                    "kofn keygen DIR --worker NAME, or use --port processes, or "
-                   "see --seats-per-key", a->port, seats, needed(a));
+                   "see --seats-per-key",
+                   a->port, seats, needed(a));
 }
 
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
-    kofn_zmq_options z = {.body_max = longest_body(pb),
-                          .keys = a->keys,
-                          .insecure = a->insecure};
+    kofn_zmq_options z = {
+        .body_max = longest_body(pb), .keys = a->keys, .insecure = a->insecure};
     kofn_status st;
 
     z.silence = cli_silence(address);
@@ -268,11 +271,13 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
     bool far = cli_is_address(a->port) || !strcmp(a->port, "mpi");
 
     if (a->weather_text && far)
-        return cli_say(EXIT_USAGE, "--weather with --port %s: give it to the "
-                       "workers", a->port);
+        return cli_say(EXIT_USAGE,
+                       "--weather with --port %s: give it to the "
+                       "workers",
+                       a->port);
     if (a->weather.join > 0 && !strcmp(a->port, "processes"))
         return cli_say(EXIT_USAGE, "--weather join is for threads and sim; let "
-                       "processes join by an events file");
+                                   "processes join by an events file");
     if (!strcmp(a->port, "processes"))
         return open_processes(a, pb, job, out);
     if (!strcmp(a->port, "mpi"))

@@ -28,8 +28,8 @@ typedef struct player {
     char foreign[80]; /* what to say if another version wrote it */
 } player;
 
-__attribute__((format(printf, 3, 4))) static int
-stop(player *p, int code, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int stop(player *p, int code,
+                                                      const char *fmt, ...)
 {
     size_t n = (size_t)snprintf(p->r->error, sizeof p->r->error,
                                 "%.160s, line %zu: ", p->name, p->r->line);
@@ -41,7 +41,7 @@ stop(player *p, int code, const char *fmt, ...)
     return code;
 }
 
-/* ---- fields ------------------------------------------------------------------- */
+/* ---- fields -------------------------------------------------------------- */
 
 static bool whole(const json_t *o, const char *key, json_int_t min,
                   json_int_t max, json_int_t *out)
@@ -91,7 +91,7 @@ static bool unsigned_text(const json_t *o, const char *key, int base,
     return !*end && !errno;
 }
 
-/* ---- the header ------------------------------------------------------------------ */
+/* ---- the header ---------------------------------------------------------- */
 
 /* A journal that was tampered with must not ask for more than a coordinator
  * of a real run would. */
@@ -142,13 +142,16 @@ static int check_version(player *p, const json_t *o)
         !whole(o, "journal", 1, UINT32_MAX, &version))
         return stop(p, NOT_A_JOURNAL, "\"journal\" is not a version");
     if (version != KOFN_JOURNAL_VERSION)
-        return stop(p, NOT_A_JOURNAL, "kofn %.20s wrote this journal, in "
+        return stop(p, NOT_A_JOURNAL,
+                    "kofn %.20s wrote this journal, in "
                     "version %" PRId64 " of the format, and this kofn, %s, "
-                    "reads version %d", kofn, (int64_t)version, KOFN_VERSION,
-                    KOFN_JOURNAL_VERSION);
+                    "reads version %d",
+                    kofn, (int64_t)version, KOFN_VERSION, KOFN_JOURNAL_VERSION);
     if (strcmp(kofn, KOFN_VERSION) != 0)
-        snprintf(p->foreign, sizeof p->foreign, "; kofn %.20s wrote this "
-                 "journal, and this is %s", kofn, KOFN_VERSION);
+        snprintf(p->foreign, sizeof p->foreign,
+                 "; kofn %.20s wrote this "
+                 "journal, and this is %s",
+                 kofn, KOFN_VERSION);
     return SAME;
 }
 
@@ -170,9 +173,14 @@ static int read_header(player *p, const json_t *o)
         !word(o, "dtype", "f64|f32", &type) ||
         !json_is_boolean(json_object_get(o, "sparse")) ||
         !whole(o, "left", 0, MAX_SIZE, &left) || !read_options(o, &opt))
-        return stop(p, NOT_A_JOURNAL, "the header lacks a field or one is out "
-                    "of range; see docs/journal.md%s", p->foreign);
-    pb = (kofn_problem){(kofn_op)op, (size_t)m, (size_t)n, (size_t)cols,
+        return stop(p, NOT_A_JOURNAL,
+                    "the header lacks a field or one is out "
+                    "of range; see docs/journal.md%s",
+                    p->foreign);
+    pb = (kofn_problem){(kofn_op)op,
+                        (size_t)m,
+                        (size_t)n,
+                        (size_t)cols,
                         type ? KOFN_F32 : KOFN_F64,
                         json_is_true(json_object_get(o, "sparse"))};
     if (kofn_plan_new(&p->plan, &pb, spec, (size_t)workers, seed) ||
@@ -182,7 +190,7 @@ static int read_header(player *p, const json_t *o)
     return SAME;
 }
 
-/* ---- events ------------------------------------------------------------------------ */
+/* ---- events -------------------------------------------------------------- */
 
 static int read_verdict(player *p, const json_t *o, kofn_event *ev)
 {
@@ -203,8 +211,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
         json_int_t x = json_integer_value(json_array_get(bad, i));
 
         if (x < 0 || x > UINT32_MAX)
-            return stop(p, NOT_A_JOURNAL, "\"bad\" holds %" PRId64,
-                        (int64_t)x);
+            return stop(p, NOT_A_JOURNAL, "\"bad\" holds %" PRId64, (int64_t)x);
         p->bad[i] = (uint32_t)x;
     }
     ev->bad = p->bad;
@@ -269,8 +276,7 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
     json_int_t t, n = 0;
     int type, code;
 
-    if (!whole(o, "t", 0, INT64_MAX, &t) ||
-        !word(o, "ev", EVENTS, &type))
+    if (!whole(o, "t", 0, INT64_MAX, &t) || !word(o, "ev", EVENTS, &type))
         return stop(p, NOT_A_JOURNAL, "not an event of a kofn journal");
     ev->type = (kofn_event_type)(type + 1);
     ev->now = t;
@@ -311,13 +317,14 @@ static int play(player *p, const json_t *o)
         return stop(p, NOT_A_JOURNAL, "\"h\" is not a digest");
     p->r->events++;
     if (digest != recorded)
-        return stop(p, DIFFERENT, "the coordinator decides otherwise now "
+        return stop(p, DIFFERENT,
+                    "the coordinator decides otherwise now "
                     "(digest %016" PRIx64 ", recorded %016" PRIx64 ")%s",
                     digest, recorded, p->foreign);
     return SAME;
 }
 
-/* ---- lines ------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------- */
 
 static int play_line(player *p, size_t n)
 {

@@ -14,7 +14,7 @@ static double seconds(kofn_time t)
     return (double)t * 1e-9;
 }
 
-/* ---- opening -------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds)
@@ -45,8 +45,8 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     if (st)
         return cli_fail(st);
     if (a->events) {
-        st = kofn_events_read(&s->events, &o.event_count, a->events,
-                              a->workers, rounds);
+        st = kofn_events_read(&s->events, &o.event_count, a->events, a->workers,
+                              rounds);
         if (st)
             return cli_fail_input(st);
         o.events = s->next_event = s->events;
@@ -67,7 +67,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     return st ? cli_fail(st) : 0;
 }
 
-/* ---- progress -------------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------ */
 
 /* Three figures and a unit; the first time there is no span to speak of. */
 static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
@@ -102,10 +102,11 @@ static void draw(session *s)
     if (p.outstanding)
         snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
                  p.outstanding, p.awaited);
-    cli_draw("round %u of %zu  %zu workers live%s%s  %s  %3.0f %%%s", p.round,
-             s->expected_rounds, p.live, fleet, owed,
-             bytes_a_second(rate, p.sent + p.received - s->moved,
-                            now - s->drawn), 100 * p.done, left);
+    cli_draw(
+        "round %u of %zu  %zu workers live%s%s  %s  %3.0f %%%s", p.round,
+        s->expected_rounds, p.live, fleet, owed,
+        bytes_a_second(rate, p.sent + p.received - s->moved, now - s->drawn),
+        100 * p.done, left);
     s->moved = p.sent + p.received;
     s->drawn = now;
 }
@@ -126,15 +127,20 @@ static void tell_waiting(session *s)
         return;
     s->tell = now + 10;
     if (p.crowd)
-        snprintf(crowd, sizeof crowd, "; %zu more stand by, whose keys have all "
-                 "the seats they may have", p.crowd);
+        snprintf(crowd, sizeof crowd,
+                 "; %zu more stand by, whose keys have all "
+                 "the seats they may have",
+                 p.crowd);
     cli_erase();
     if (p.here < p.expected)
-        fprintf(stderr, "%zu of %zu workers are here, waiting for the others%s\n",
+        fprintf(stderr,
+                "%zu of %zu workers are here, waiting for the others%s\n",
                 p.here, p.expected, crowd);
     else
-        fprintf(stderr, "%zu workers are live and %zu are needed, waiting for "
-                "more%s\n", p.live, p.needed, crowd);
+        fprintf(stderr,
+                "%zu workers are live and %zu are needed, waiting for "
+                "more%s\n",
+                p.live, p.needed, crowd);
 }
 
 void session_round(session *s, const kofn_report *rep, double change)
@@ -157,11 +163,13 @@ void session_round(session *s, const kofn_report *rep, double change)
                                 "rows", rows, "seconds", seconds(rep->took)));
 }
 
-/* ---- the report ------------------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------- */
 
 static const char *status_word(kofn_status st, int code)
 {
-    return code == EXIT_EXACT ? "ok" : st == KOFN_PARTIAL ? "partial" : "failed";
+    return code == EXIT_EXACT   ? "ok"
+           : st == KOFN_PARTIAL ? "partial"
+                                : "failed";
 }
 
 bool session_batched(const session *s)
@@ -185,9 +193,9 @@ static json_t *liars(const session *s, const kofn_report *t, bool names)
 
     for (size_t i = 0; i < t->workers; i++)
         if (t->lies[i])
-            json_array_append_new(
-                list, names ? json_string(kofn_job_name(s->job, i))
-                            : json_integer((json_int_t)i));
+            json_array_append_new(list,
+                                  names ? json_string(kofn_job_name(s->job, i))
+                                        : json_integer((json_int_t)i));
     return list;
 }
 
@@ -206,8 +214,10 @@ static void report_mute(const kofn_report *t)
 {
     for (size_t i = 0; i < t->workers; i++)
         if (t->states[i] == 'm')
-            fprintf(stderr, "\nworker %zu was given up: it was there and "
-                    "answered nothing", i);
+            fprintf(stderr,
+                    "\nworker %zu was given up: it was there and "
+                    "answered nothing",
+                    i);
 }
 
 static void report_json(const session *s, const kofn_report *t,
@@ -270,9 +280,9 @@ static void report_json(const session *s, const kofn_report *t,
     }
     checkpoint_report(s->checkpoint, o);
     PUT("port", json_string(a->port));
-    PUT("clock", json_string(strcmp(a->port, "sim")         ? "real"
-                             : a->weather.clock             ? "measured"
-                                                            : "modelled"));
+    PUT("clock", json_string(strcmp(a->port, "sim") ? "real"
+                             : a->weather.clock     ? "measured"
+                                                    : "modelled"));
     PUT("seed", json_integer((json_int_t)a->seed));
     cli_put_blas(a, o);
     PUT("per_round", json_incref(s->per_round));
@@ -295,8 +305,10 @@ static void report_errors(const session *s, const kofn_report *t)
                     t->states[i] == 'q' ? " (quarantined)" : "");
             before = "and";
         }
-    fprintf(stderr, "\nnot looked for: errors below %.1e times the norms of an "
-            "entry's row of A and column of the input", t->floor);
+    fprintf(stderr,
+            "\nnot looked for: errors below %.1e times the norms of an "
+            "entry's row of A and column of the input",
+            t->floor);
 }
 
 static void report_text(const session *s, const kofn_report *t,
@@ -379,7 +391,8 @@ int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b)
     s->rel_error = cli_relative_error(a, b);
     return s->rel_error < (double)INFINITY
                ? 0
-               : cli_say(EXIT_FAILED, "--verify: the result or the plain one is "
+               : cli_say(EXIT_FAILED,
+                         "--verify: the result or the plain one is "
                          "not finite, so that there is no relative error");
 }
 
@@ -410,8 +423,8 @@ int session_close(session *s, int code)
         else if (!s->args->quiet && code == EXIT_EXACT)
             report_text(s, &total, &info);
     }
-    if (cli_caught() && (!strcmp(s->args->port, "threads") ||
-                         !strcmp(s->args->port, "sim")))
+    if (cli_caught() &&
+        (!strcmp(s->args->port, "threads") || !strcmp(s->args->port, "sim")))
         return 128 + cli_caught(); /* threads may be in the middle of a task */
     if (!cli_caught() || !s->args->checkpoint)
         kofn_close(s->job); /* dismisses workers elsewhere */

@@ -17,7 +17,8 @@ static void put_share(FILE *f, const session *s, size_t rows, char state,
     if (rows == 0)
         fputc(state == 'g'                   ? (bars ? ' ' : '-')
               : state == 'q' || state == 'm' ? 'x'
-                             : '.', f);
+                                             : '.',
+              f);
     else if (bars)
         fputs(bar[eighths > 8 ? 8 : eighths], f);
     else
@@ -49,7 +50,8 @@ static void put_event(FILE *f, const kofn_happening *h, size_t joiner)
 
 static void heading(FILE *f, const session *s, bool bars, size_t width)
 {
-    fprintf(f, "share of its block each worker is given (%s); nothing: gone\n"
+    fprintf(f,
+            "share of its block each worker is given (%s); nothing: gone\n"
             "round  %-*s      time%s\n",
             bars ? "full bar: all of it" : "eighths", (int)width, "workers",
             s->expected_rounds > 1 ? "     change" : "");

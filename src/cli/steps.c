@@ -44,11 +44,12 @@ static void show_answer(FILE *to, const kofn_event *ev)
 
 void show_event(FILE *to, size_t line, const kofn_event *ev)
 {
-    static const char *const is[] = {
-        [KOFN_EV_JOINED] = "joined",   [KOFN_EV_STORED] = "has its block",
-        [KOFN_EV_LEAVING] = "will go", [KOFN_EV_LEFT] = "left",
-        [KOFN_EV_MOVED] = "has another principal",
-        [KOFN_EV_MUTE] = "answers nothing"};
+    static const char *const is[] = {[KOFN_EV_JOINED] = "joined",
+                                     [KOFN_EV_STORED] = "has its block",
+                                     [KOFN_EV_LEAVING] = "will go",
+                                     [KOFN_EV_LEFT] = "left",
+                                     [KOFN_EV_MOVED] = "has another principal",
+                                     [KOFN_EV_MUTE] = "answers nothing"};
 
     fprintf(to, "line %zu, %.9f s: ", line, (double)ev->now * 1e-9);
     if (ev->type == KOFN_EV_BEGIN)

@@ -117,15 +117,16 @@ static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
         q[i] = ((double)(kf_rng_u32(r) >> 16) + 0.5) / 32768 - 1;
     for (size_t s = 0; s < 4; s++)
         for (size_t t = 0; t < 4; t++)
-            rows[s * 4 * k + 4 * block + t] = sign[s][t] * q[place[s][t]] * scale;
+            rows[s * 4 * k + 4 * block + t] =
+                sign[s][t] * q[place[s][t]] * scale;
 }
 
 /* The random entry of (seat, block): four rows of a quaternion, or a real. */
 static void random_entry(kofn_basis b, double *rows, size_t k, size_t seat,
                          size_t block, uint64_t seed, double scale)
 {
-    kf_rng r = kf_rng_stream(seed, KF_FOR_CODE, (uint32_t)seat,
-                             (uint32_t)block);
+    kf_rng r =
+        kf_rng_stream(seed, KF_FOR_CODE, (uint32_t)seat, (uint32_t)block);
 
     if (b == KOFN_BASIS_QUATERNION)
         quaternion(rows, k, block, &r, scale);
@@ -310,16 +311,18 @@ static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,
 {
     if (k > n)
         return kofn_refuse("%s: k = %zu exceeds the %zu workers; ask for "
-                           "k <= %zu or for more workers", who, k, n, n);
+                           "k <= %zu or for more workers",
+                           who, k, n, n);
     if (w > k)
         return kofn_refuse("%s: weight = %zu exceeds k = %zu", who, w, k);
     if (w > 0 && b != KOFN_BASIS_QUATERNION && b != KOFN_BASIS_GAUSS)
         return kofn_refuse("%s: a weight goes with basis=quaternion or "
-                           "basis=gauss", who);
+                           "basis=gauss",
+                           who);
     if (w > 0 && w < least_weight(n, k))
         return kofn_refuse("%s: with weight = %zu some %zu of %zu workers miss "
-                           "a block; ask for weight >= %zu", who, w, k, n,
-                           least_weight(n, k));
+                           "a block; ask for weight >= %zu",
+                           who, w, k, n, least_weight(n, k));
     return KOFN_OK;
 }
 
@@ -332,7 +335,8 @@ kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
 
     if (n % groups || k % groups)
         return kofn_refuse("groups = %zu must divide the %zu workers and "
-                           "k = %zu", groups, n, k);
+                           "k = %zu",
+                           groups, n, k);
     if (weight != KOFN_AUTO)
         w = (size_t)weight;
     else if (L->problem.sparse && b == KOFN_BASIS_QUATERNION && k <= n)

@@ -61,9 +61,9 @@ static entry *lookup(kf_cache *cache, uint64_t h, const uint32_t *seats,
 {
     entry *e = cache->bucket[h % BUCKETS];
 
-    while (e && (e->hash != h || e->partial != partial ||
-                 e->decoder->seats != n ||
-                 memcmp(e->decoder->seat, seats, n * sizeof *seats) != 0))
+    while (e &&
+           (e->hash != h || e->partial != partial || e->decoder->seats != n ||
+            memcmp(e->decoder->seat, seats, n * sizeof *seats) != 0))
         e = e->next;
     return e;
 }

@@ -49,8 +49,8 @@ kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e)
     p->order = kf_new(e->nodes, sizeof *p->order);
     p->overlap = kf_new(e->nodes, sizeof *p->overlap);
     p->used = kf_new(e->nodes, 1);
-    return p->Q && p->R && p->X && p->B && p->x && p->g &&
-                   p->y && p->order && p->overlap && p->used
+    return p->Q && p->R && p->X && p->B && p->x && p->g && p->y && p->order &&
+                   p->overlap && p->used
                ? KOFN_OK
                : KOFN_NOMEM;
 }
@@ -89,8 +89,8 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
     if (n > q)
         return false;
     for (size_t i = 0; i < n; i++) {
-        const double *h = kf_rivals_column(&p->rivals, held[i / p->lanes],
-                                           i % p->lanes);
+        const double *h =
+            kf_rivals_column(&p->rivals, held[i / p->lanes], i % p->lanes);
 
         if (kf_add_direction(p->Q, i, q, h) == i)
             return false;
@@ -167,8 +167,8 @@ static size_t choose_direction(kf_proof *p, size_t j, size_t count, double keep,
         size_t node = p->order[i], more = n;
 
         for (size_t l = 0; l < lanes && more < m; l++)
-            more = kf_add_direction(p->B, more, m,
-                                 p->X + (node * lanes + l) * m);
+            more =
+                kf_add_direction(p->B, more, m, p->X + (node * lanes + l) * m);
         memcpy(next, x, lanes * m * sizeof *x);
         for (size_t l = 0; l < lanes; l++)
             kf_take_out(p->B, more, m, next + l * m);
@@ -289,8 +289,7 @@ static void vector(kf_proof *p, const uint32_t *held, size_t count, size_t j)
 
     memset(p->whole, 0, q * sizeof *p->whole);
     for (size_t l = 0; l < p->lanes; l++)
-        kf_axpy(q, p->y[l], kf_rivals_column(&p->rivals, held[j], l),
-                p->whole);
+        kf_axpy(q, p->y[l], kf_rivals_column(&p->rivals, held[j], l), p->whole);
     memcpy(p->g, p->whole, q * sizeof *p->g);
     kf_rivals_begin(&p->rivals);
     p->fixed = 0;
@@ -327,8 +326,7 @@ bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
             !by_accident(p, many, apart, length(p->whole, p->q)))
             return true;
         vector(p, held, count, j);
-        if (many + promised <= over &&
-            !may_come_near(p, promised, over - many))
+        if (many + promised <= over && !may_come_near(p, promised, over - many))
             return true;
     }
     return false;

@@ -24,11 +24,12 @@ struct kofn_plan {
     const kofn_scheme *scheme;
     kofn_args args;
     size_t workers;
-    size_t span;    /* strips of a block: rows of a part of A        */
-    size_t parts;   /* of A in one group                             */
-    size_t parts1;  /* of the input                                  */
-    bool mixes_parts; /* G is E0 and W the identity: symbols are the parts of A */
-    char spec[256]; /* with every default spelled out                */
+    size_t span;   /* strips of a block: rows of a part of A        */
+    size_t parts;  /* of A in one group                             */
+    size_t parts1; /* of the input                                  */
+    bool
+        mixes_parts; /* G is E0 and W the identity: symbols are the parts of A */
+    char spec[256];  /* with every default spelled out                */
     kofn_plan *left; /* the same blocks in left products, or NULL     */
 };
 
@@ -53,9 +54,9 @@ typedef struct kf_row {
 } kf_row;
 
 typedef struct kf_seat {
-    kf_row *E0; /* lanes x inner rows over the parts of A */
-    kf_row *E1; /* inner rows over the parts of B, or NULL */
-    kf_row *G;  /* lanes rows over the symbols; may be E0 */
+    kf_row *E0;    /* lanes x inner rows over the parts of A */
+    kf_row *E1;    /* inner rows over the parts of B, or NULL */
+    kf_row *G;     /* lanes rows over the symbols; may be E0 */
     double weight; /* most that its coding can enlarge: |E0| |E1| */
 } kf_seat;
 
@@ -86,20 +87,20 @@ typedef struct kf_factor kf_factor;
  * is result copy[w] as it stands, or the next row of D times all results. */
 typedef struct kf_decoder {
     size_t seats, results, wants;
-    uint32_t *seat;   /* local numbers, ascending                       */
-    int32_t *copy;    /* result, KF_MIXED or KF_LOST, per want          */
-    size_t mixed;     /* rows of D                                      */
-    double *D;        /* mixed x results                                */
-    uint32_t *run;    /* per row of D: where to end, if rows are made in
+    uint32_t *seat;    /* local numbers, ascending                       */
+    int32_t *copy;     /* result, KF_MIXED or KF_LOST, per want          */
+    size_t mixed;      /* rows of D                                      */
+    double *D;         /* mixed x results                                */
+    uint32_t *run;     /* per row of D: where to end, if rows are made in
                          runs of those made of the same results, with it */
     kf_factor *factor; /* D as a product, where that is quicker  */
-    double noise;     /* ||D diag(|E0| |E1|)||_F / sqrt(terms wants)    */
-    double predicted; /* relative error: c u noise                      */
-    double condition; /* of the system that was solved: 1-norm, or about */
-    bool whole;       /* nothing is lost                                */
-    size_t q;         /* parities, once asked for                       */
-    double *H;        /* q x results                                    */
-    double hidden;    /* by so few results, once asked for (suspect.h)  */
+    double noise;      /* ||D diag(|E0| |E1|)||_F / sqrt(terms wants)    */
+    double predicted;  /* relative error: c u noise                      */
+    double condition;  /* of the system that was solved: 1-norm, or about */
+    bool whole;        /* nothing is lost                                */
+    size_t q;          /* parities, once asked for                       */
+    double *H;         /* q x results                                    */
+    double hidden;     /* by so few results, once asked for (suspect.h)  */
     size_t few;
 } kf_decoder;
 #define KF_MIXED (-1)
@@ -139,7 +140,7 @@ kofn_status kf_cache_hidden(kf_cache *cache, const kf_decoder *d, size_t few,
                             double *hidden);
 void kf_cache_free(kf_cache *cache);
 
-/* ---- what the answers so far come to (answers.c) ---------------------------- */
+/* ---- what the answers so far come to (answers.c) ------------------------- */
 
 typedef struct kf_answers {
     const kf_decoder *decoder; /* within the tolerance, or NULL: one answer

@@ -35,7 +35,7 @@
 #define NEAR (1 << 20)    /* bytes that need no prefetching */
 #define AROUND (32 << 20) /* bytes beyond which to write around the cache */
 
-/* ---- level of SIMD ------------------------------------------------------ */
+/* ---- level of SIMD ------------------------------------------------------- */
 
 typedef const kf_combine_simd *find_simd(void);
 
@@ -91,7 +91,7 @@ bool kf_combine_use(const char *level)
     return simd != NULL;
 }
 
-/* ---- blocking ----------------------------------------------------------- */
+/* ---- blocking ------------------------------------------------------------ */
 
 typedef struct call {
     const kf_combine_simd *simd;
@@ -238,8 +238,8 @@ void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
     size_t bytes = (m + k) * len * size, head = 0;
-    call c = {simd_in_force(), m, k, D, ldd, src, dst, (int)dtype, size, 0,
-              false};
+    call c = {simd_in_force(), m,    k, D,    ldd, src, dst,
+              (int)dtype,      size, 0, false};
 
     if (m == 0 || len == 0)
         return;
@@ -261,7 +261,7 @@ void kf_combine_sums(size_t m, size_t k, const double *D, size_t ldd,
                      size_t len, kofn_dtype dtype, bool far)
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    call c = {simd_in_force(), m, k, D, ldd, src, NULL, (int)dtype, size,
+    call c = {simd_in_force(), m,    k, D, ldd, src, NULL, (int)dtype, size,
               far ? AHEAD : 0, false};
     kf_combine_block b = {.first = true, .acc = sums, .ldacc = ld};
     size_t most = m > c.simd->rows                  ? CHUNK
@@ -280,8 +280,16 @@ void kf_combine_rounded(size_t m, size_t k, const double *D, size_t ldd,
                         const void *const *sums, void *const *dst, size_t len,
                         kofn_dtype dtype, bool far)
 {
-    call c = {simd_in_force(), m, k, D, ldd, sums, dst,
-              dtype == KOFN_F32 ? KF_ROUNDED : (int)dtype, sizeof(double), 0,
+    call c = {simd_in_force(),
+              m,
+              k,
+              D,
+              ldd,
+              sums,
+              dst,
+              dtype == KOFN_F32 ? KF_ROUNDED : (int)dtype,
+              sizeof(double),
+              0,
               far};
 
     if (m > 0 && len > 0)
@@ -293,7 +301,7 @@ void kf_combine_done(void)
     simd_in_force()->fence();
 }
 
-/* ---- checks ------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------- */
 
 /* By Shell: mostly there is little to do, outputs being rows of a matrix. */
 static void sort(uintptr_t *a, size_t n)

@@ -36,7 +36,7 @@ const char *kf_combine_level(void);
  * unknown or the processor lacks it. */
 bool kf_combine_use(const char *level);
 
-/* ---- between combine.c and the kernels ---------------------------------- */
+/* ---- between combine.c and the kernels ----------------------------------- */
 
 #define KF_COMBINE_ROWS 6  /* outputs of any kernel, at most */
 #define KF_COMBINE_LINE 64 /* bytes in a line of the cache */

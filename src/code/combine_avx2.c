@@ -85,13 +85,12 @@ static void fence(void)
     _mm_sfence();
 }
 
-static const kf_combine_simd simd = {
-    "avx2",
-    4,
-    fence,
-    {{f64_1, f64_2, f64_3, f64_4},
-     {f32_1, f32_2, f32_3, f32_4},
-     {round_1, round_2, round_3, round_4}}};
+static const kf_combine_simd simd = {"avx2",
+                                     4,
+                                     fence,
+                                     {{f64_1, f64_2, f64_3, f64_4},
+                                      {f32_1, f32_2, f32_3, f32_4},
+                                      {round_1, round_2, round_3, round_4}}};
 
 const kf_combine_simd *kf_combine_avx2(void)
 {

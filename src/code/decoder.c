@@ -43,12 +43,12 @@
 /* The survivors' rows sorted into what is known and what is asked. */
 typedef struct sift {
     size_t symbols, results, unknown, rows;
-    const kf_row **row;  /* per result                              */
-    double *weight;      /* per result: |E0| |E1|, what it enlarges */
-    uint32_t *first;     /* per result: the first with the same row */
-    int32_t *from;       /* per symbol: result that is it, or -1    */
-    uint32_t *place;     /* per symbol not known: its column in P   */
-    uint32_t *use;       /* results that make the system            */
+    const kf_row **row; /* per result                              */
+    double *weight;     /* per result: |E0| |E1|, what it enlarges */
+    uint32_t *first;    /* per result: the first with the same row */
+    int32_t *from;      /* per symbol: result that is it, or -1    */
+    uint32_t *place;    /* per symbol not known: its column in P   */
+    uint32_t *use;      /* results that make the system            */
 } sift;
 
 static void sift_free(sift *s)
@@ -98,8 +98,7 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
     s->from = kf_new(s->symbols, sizeof *s->from);
     s->place = kf_new(s->symbols, sizeof *s->place);
     s->use = kf_new(s->results, sizeof *s->use);
-    if (!s->row || !s->weight || !s->first || !s->from || !s->place ||
-        !s->use)
+    if (!s->row || !s->weight || !s->first || !s->from || !s->place || !s->use)
         return KOFN_NOMEM;
     for (size_t i = 0; i < s->symbols; i++)
         s->from[i] = -1;
@@ -282,8 +281,8 @@ static kofn_status polish(size_t m, size_t n, const double *P, double *W,
 }
 
 /* D = W [-G_QK, I]: unknown x results. */
-static kofn_status solve_unknown(const sift *s, double **out,
-                                 double *condition, double *off)
+static kofn_status solve_unknown(const sift *s, double **out, double *condition,
+                                 double *off)
 {
     double *P = kofn_layout_table(s->rows, s->unknown);
     double *W = kofn_layout_table(s->unknown, s->rows);
@@ -293,9 +292,8 @@ static kofn_status solve_unknown(const sift *s, double **out,
 
     if (P && W && B && D) {
         fill_system(s, P, B);
-        st = s->rows == s->unknown
-                 ? invert(s->unknown, P, W)
-                 : invert_tall(s->rows, s->unknown, P, W);
+        st = s->rows == s->unknown ? invert(s->unknown, P, W)
+                                   : invert_tall(s->rows, s->unknown, P, W);
         if (!st)
             st = polish(s->rows, s->unknown, P, W, off);
     }
@@ -417,7 +415,8 @@ static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
     double terms = terms_of(L), c;
 
     if (L->problem.dtype == KOFN_F64)
-        c = 0x1p-53 * sqrt(START_F64 + EACH_TERM * (terms + (double)d->results));
+        c = 0x1p-53 *
+            sqrt(START_F64 + EACH_TERM * (terms + (double)d->results));
     else
         c = 0x1p-24 * sqrt(START_F32 + EACH_TERM * terms);
     TRY(measure_noise(d, s, L));
@@ -558,21 +557,22 @@ static kofn_status ask_scheme(kf_decoder *d, const kf_code *c)
 
 static kofn_status too_few(const kf_code *c, const sift *s, size_t n)
 {
-    return kf_fail(KOFN_TOOFEW,
-                   "%zu results leave %zu of %zu blocks unknown; any %zu "
-                   "are enough", n,
-                   (s->unknown + c->plan->layout.lanes - 1) /
-                       c->plan->layout.lanes,
-                   s->symbols / c->plan->layout.lanes,
-                   c->plan->layout.threshold);
+    return kf_fail(
+        KOFN_TOOFEW,
+        "%zu results leave %zu of %zu blocks unknown; any %zu "
+        "are enough",
+        n, (s->unknown + c->plan->layout.lanes - 1) / c->plan->layout.lanes,
+        s->symbols / c->plan->layout.lanes, c->plan->layout.threshold);
 }
 
 /* A set that does not decode lacks results if it is smaller than what surely
  * decodes; else the code is at fault. */
 static kofn_status undetermined(const kf_decoder *d, const kofn_layout *L)
 {
-    return kf_fail(KOFN_TOOFEW, "these %zu results do not determine the "
-                   "answer; any %zu are enough", d->seats, L->threshold);
+    return kf_fail(KOFN_TOOFEW,
+                   "these %zu results do not determine the "
+                   "answer; any %zu are enough",
+                   d->seats, L->threshold);
 }
 
 /* What D G - W is off meets the answer as it stands; where nothing is left of
@@ -586,7 +586,8 @@ static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
     if (d->seats < L->threshold && (!(d->noise < NOTHING) || !solved))
         return undetermined(d, L);
     if (!solved)
-        return kf_fail(KOFN_UNSTABLE, "singular system: %zu results for %zu "
+        return kf_fail(KOFN_UNSTABLE,
+                       "singular system: %zu results for %zu "
                        "symbols; choose another basis or fewer parts",
                        s->results, s->symbols);
     return KOFN_OK;

@@ -123,15 +123,14 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     double blocks = (double)(L->groups * p->parts);
     /* parts of the side of the input, and of A, that the output keeps */
     double wide = (double)(left ? L->cut[1].rows : L->cut[1].cols);
-    double tall = left ? (double)L->cut[0].cols
-                       : (double)(L->groups * L->cut[0].rows);
-    double dealt =
-        p->scheme->deal ? (double)L->enough / (double)L->seats : 1;
+    double tall =
+        left ? (double)L->cut[0].cols : (double)(L->groups * L->cut[0].rows);
+    double dealt = p->scheme->deal ? (double)L->enough / (double)L->seats : 1;
 
     info->storage = products / blocks;
     info->load = products / blocks / wide * dealt;
-    info->upload = L->adjoint ? dealt / blocks
-                              : (double)L->inner / (double)p->parts1;
+    info->upload =
+        L->adjoint ? dealt / blocks : (double)L->inner / (double)p->parts1;
     info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
     if (p->op->whole)
         info->upload = info->answer = 1;
@@ -154,8 +153,8 @@ static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
         info->storage = (double)first->E0[0].n / (double)p->parts;
         info->load = info->storage;
         info->upload = 1;
-        info->answer = turns * (double)(L->lanes * p->span) /
-                       (double)L->problem.m;
+        info->answer =
+            turns * (double)(L->lanes * p->span) / (double)L->problem.m;
         info->block_rows = L->lanes * p->span;
     }
     kf_code_free(code);
@@ -175,10 +174,9 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .workers = p->workers,
         .block_rows = L->lanes * rows,
         /* Losing more than this from the smallest group is losing it. */
-        .threshold =
-            p->workers - (p->workers / L->groups - seats_enough(L)),
-        .max_seats = L->max_seats == SIZE_MAX ? SIZE_MAX
-                                              : L->max_seats * L->groups,
+        .threshold = p->workers - (p->workers / L->groups - seats_enough(L)),
+        .max_seats =
+            L->max_seats == SIZE_MAX ? SIZE_MAX : L->max_seats * L->groups,
         .noise50 = NAN,
         .noise99 = NAN,
     };

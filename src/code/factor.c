@@ -60,7 +60,7 @@ void kf_factor_free(kf_factor *f)
     kf_free(f);
 }
 
-/* ---- columns ---------------------------------------------------------------- */
+/* ---- columns ------------------------------------------------------------- */
 
 /* What D makes of a number in a lane of an answer, of the first want. */
 static const double *column(const kf_decoder *d, const kf_factor *f, size_t a,
@@ -89,14 +89,13 @@ static bool is_nothing(const kf_decoder *d, const kf_factor *f, size_t a)
     return true;
 }
 
-/* ---- blocks ----------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------- */
 
 /* Outputs kept for it and mixed from there cost as much as reading them. */
 static double cost_of(const kf_factor *f, size_t count, size_t rank)
 {
-    return (double)f->lanes *
-           ((double)count * (double)(READING + rank) +
-            (double)rank * (double)(KEEPING + f->mixed));
+    return (double)f->lanes * ((double)count * (double)(READING + rank) +
+                               (double)rank * (double)(KEEPING + f->mixed));
 }
 
 /* Answers with the same column become neighbours; end[k] is where the k-th
@@ -126,7 +125,8 @@ static kofn_status add_block(kf_factor *f, size_t first, size_t count,
 {
     block *b = &f->block[f->blocks];
 
-    *b = (block){first, count, f->rows, rank, kf_new(rank * count, sizeof *b->Z)};
+    *b = (block){first, count, f->rows, rank,
+                 kf_new(rank * count, sizeof *b->Z)};
     if (!b->Z)
         return KOFN_NOMEM;
     for (size_t e = 0; e < rank * count; e++)
@@ -223,8 +223,7 @@ static kofn_status add_turn(const kf_decoder *d, kf_factor *f, size_t first,
             *cost += cost_of(f, count, rank);
             st = add_block(f, first, count, rank);
             if (!st)
-                memcpy(f->block[f->blocks - 1].Z, Z,
-                       rank * count * sizeof *Z);
+                memcpy(f->block[f->blocks - 1].Z, Z, rank * count * sizeof *Z);
         } else {
             *cost += apart;
             for (size_t k = 0, at = 0; k < sets && !st; at = end[k++])
@@ -256,7 +255,7 @@ static void fill_V(const kf_decoder *d, const kf_factor *f, const block *b)
         }
 }
 
-/* ---- is it quicker? ------------------------------------------------------------ */
+/* ---- is it quicker? ------------------------------------------------------ */
 
 /* Of D as it is, made in runs (runs.c). */
 static double plain_cost(const kf_decoder *d)
@@ -327,7 +326,7 @@ kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t turns)
     return st;
 }
 
-/* ---- use ------------------------------------------------------------------------ */
+/* ---- use ----------------------------------------------------------------- */
 
 static size_t width_of(const kf_factor *f, size_t len)
 {
@@ -377,11 +376,17 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
     size_t waiting = f->rows * f->lanes, width = width_of(f, len);
-    char *line = (char *)scratch +
-                 -(uintptr_t)scratch % KF_COMBINE_LINE;
-    use u = {f, src, dtype, size, width,
+    char *line = (char *)scratch + -(uintptr_t)scratch % KF_COMBINE_LINE;
+    use u = {f,
+             src,
+             dtype,
+             size,
+             width,
              (f->answers * f->lanes + f->mixed) * len * size > NEAR,
-             (double *)(void *)line, NULL, NULL, NULL};
+             (double *)(void *)line,
+             NULL,
+             NULL,
+             NULL};
 
     u.to = (void **)(void *)(u.sums + waiting * width);
     u.from = (const void **)(void *)(u.to + f->mixed);
@@ -397,8 +402,8 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
             u.to[w] = (char *)dst[w] + at * size;
         for (size_t w = 0; w < f->mixed; w += TOGETHER)
             kf_combine_rounded(kf_min(TOGETHER, f->mixed - w), waiting,
-                               f->V + w * waiting, waiting, u.wait, u.to + w,
-                               n, dtype, u.far);
+                               f->V + w * waiting, waiting, u.wait, u.to + w, n,
+                               dtype, u.far);
     }
     if (u.far)
         kf_combine_done();

@@ -78,8 +78,8 @@ static double worst_set(hidden *h, size_t n, size_t from, size_t few)
         return gain(h, n);
     for (size_t i = from; i + few <= h->rivals.nodes + n; i++) {
         h->U[n] = (uint32_t)i;
-        worst = fmax(worst, extend(h, n) ? worst_set(h, n + 1, i + 1, few)
-                                         : HUGE_VAL);
+        worst = fmax(worst,
+                     extend(h, n) ? worst_set(h, n + 1, i + 1, few) : HUGE_VAL);
     }
     return worst;
 }

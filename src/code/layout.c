@@ -15,24 +15,10 @@ extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_distr_bgd, kf_elastic,
     kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded;
 
 static const kofn_scheme *const schemes[] = {
-    &kf_agc,
-    &kf_bcc,
-    &kf_cgc,
-    &kf_distr_bgd,
-    &kf_elastic,
-    &kf_g_agc,
-    &kf_g_cgc,
-    &kf_gc,
-    &kf_gpd,
-    &kf_ignore,
-    &kf_matdot,
-    &kf_mds,
-    &kf_pcr,
-    &kf_polydot,
-    &kf_polynomial,
-    &kf_product,
-    &kf_replication,
-    &kf_uncoded,
+    &kf_agc,     &kf_bcc,         &kf_cgc,     &kf_distr_bgd, &kf_elastic,
+    &kf_g_agc,   &kf_g_cgc,       &kf_gc,      &kf_gpd,       &kf_ignore,
+    &kf_matdot,  &kf_mds,         &kf_pcr,     &kf_polydot,   &kf_polynomial,
+    &kf_product, &kf_replication, &kf_uncoded,
 };
 
 const kofn_scheme *kofn_scheme_at(size_t i)
@@ -139,9 +125,8 @@ static kofn_status parse_value(const kofn_scheme *s, const kofn_param *p,
         return kf_fail(KOFN_INVAL, "scheme %s: %s=%s is not a whole number",
                        s->name, p->name, number);
     if (*value < p->min || *value > p->max)
-        return kf_fail(KOFN_INVAL,
-                       "scheme %s: %s=%s is outside %ld..%ld (%s)", s->name,
-                       p->name, number, p->min, p->max, p->what);
+        return kf_fail(KOFN_INVAL, "scheme %s: %s=%s is outside %ld..%ld (%s)",
+                       s->name, p->name, number, p->min, p->max, p->what);
     return KOFN_OK;
 }
 
@@ -151,7 +136,8 @@ static kofn_status unknown_param(const kofn_scheme *s, const char *text,
     char known[200] = "";
 
     for (const kofn_param *p = s->params; p->name; p++) {
-        strncat(known, p == s->params ? "" : ", ", sizeof known - 1 - strlen(known));
+        strncat(known, p == s->params ? "" : ", ",
+                sizeof known - 1 - strlen(known));
         strncat(known, p->name, sizeof known - 1 - strlen(known));
     }
     return kf_fail(KOFN_INVAL, "scheme %s has no parameter %.*s; it takes %s",
@@ -231,24 +217,32 @@ static kofn_status check_problem(const kofn_problem *pb,
         return kf_fail(KOFN_INVAL, "no operation has number %d; see kofn_op",
                        (int)pb->op);
     if (pb->m == 0 || pb->n == 0 || pb->p == 0)
-        return kf_fail(KOFN_SHAPE, "a %zu x %zu matrix times %zu columns: "
-                       "every size must be at least 1", pb->m, pb->n, pb->p);
+        return kf_fail(KOFN_SHAPE,
+                       "a %zu x %zu matrix times %zu columns: "
+                       "every size must be at least 1",
+                       pb->m, pb->n, pb->p);
     if (op->vector && pb->p != 1)
-        return kf_fail(KOFN_SHAPE, "%s takes 1 column, not %zu; for a vector "
-                       "of more use matmul", op->name, pb->p);
+        return kf_fail(KOFN_SHAPE,
+                       "%s takes 1 column, not %zu; for a vector "
+                       "of more use matmul",
+                       op->name, pb->p);
     if (pb->sparse && !op->sparse)
-        return kf_fail(KOFN_UNSUITED, "%s is not computed with a sparse "
-                       "matrix; use a dense one", op->name);
+        return kf_fail(KOFN_UNSUITED,
+                       "%s is not computed with a sparse "
+                       "matrix; use a dense one",
+                       op->name);
     /* BLAS counts in 32-bit integers. */
     wide = kf_max(kf_max(pb->n, pb->p), kf_size_of(pb, op->in.cols));
     if (wide > INT32_MAX)
         return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1", wide);
     if (!kf_mul(pb->m, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
         !kf_mul(pb->n, pb->p, &bytes) || !kf_mul(bytes, 16, &bytes) ||
-        (!pb->sparse && (!kf_mul(pb->m, pb->n, &bytes) ||
-                         !kf_mul(bytes, 16, &bytes))))
-        return kf_fail(KOFN_SHAPE, "a %zu x %zu matrix times %zu columns does "
-                       "not fit in memory", pb->m, pb->n, pb->p);
+        (!pb->sparse &&
+         (!kf_mul(pb->m, pb->n, &bytes) || !kf_mul(bytes, 16, &bytes))))
+        return kf_fail(KOFN_SHAPE,
+                       "a %zu x %zu matrix times %zu columns does "
+                       "not fit in memory",
+                       pb->m, pb->n, pb->p);
     if (workers < 1 || workers > 1000000)
         return kf_fail(KOFN_INVAL, "workers = %zu is outside 1..1000000",
                        workers);
@@ -264,9 +258,9 @@ static kofn_status check_layout(const kofn_plan *p)
     const kofn_layout *L = &p->layout;
 
     if (!L->groups || !L->seats || !L->enough || !L->lanes || !L->inner ||
-        !p->parts || !p->parts1 || !L->symbols || !L->wants ||
-        !L->turns || L->enough > L->seats * L->turns ||
-        L->threshold < L->enough || (L->turns > 1 && !L->whole) ||
+        !p->parts || !p->parts1 || !L->symbols || !L->wants || !L->turns ||
+        L->enough > L->seats * L->turns || L->threshold < L->enough ||
+        (L->turns > 1 && !L->whole) ||
         (L->remembers && (L->wants != 1 || L->lanes != 1 || L->turns != 1 ||
                           L->max_seats != p->parts)) ||
         (L->whole && (L->groups > 1 || p->parts1 > 1)) ||
@@ -275,15 +269,19 @@ static kofn_status check_layout(const kofn_plan *p)
                        p->scheme->name);
     if (L->adjoint && (p->parts1 > 1 || L->W || !p->mixes_parts ||
                        L->inner > 1 || L->groups > 1))
-        return kf_fail(KOFN_INVAL, "scheme %s turns a code round that is not "
-                       "a plain one", p->scheme->name);
+        return kf_fail(KOFN_INVAL,
+                       "scheme %s turns a code round that is not "
+                       "a plain one",
+                       p->scheme->name);
     /* a sparse A is cut into rows, and its strips are rows */
     if (L->problem.sparse &&
         (L->cut[0].cols > 1 || (L->inner > 1 && !p->op->below) ||
          (L->adjoint && !p->op->left)))
-        return kf_fail(KOFN_UNSUITED, "scheme %s does not serve sparse "
+        return kf_fail(KOFN_UNSUITED,
+                       "scheme %s does not serve sparse "
                        "matrices in this operation; choose another scheme or "
-                       "a dense matrix", p->scheme->name);
+                       "a dense matrix",
+                       p->scheme->name);
     return KOFN_OK;
 }
 
@@ -377,8 +375,10 @@ kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p)
         return KOFN_OK;
     kofn_plan_free(plan->left);
     plan->left = NULL;
-    return kf_fail(KOFN_UNSUITED, "scheme %s stores other blocks for left "
-                   "products than for this operation", plan->scheme->name);
+    return kf_fail(KOFN_UNSUITED,
+                   "scheme %s stores other blocks for left "
+                   "products than for this operation",
+                   plan->scheme->name);
 }
 
 kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
@@ -497,7 +497,8 @@ static kofn_status finite_rows(const kofn_plan *p, size_t local,
         if (!(rows[i] - rows[i] == 0))
             return kf_fail(KOFN_UNSTABLE,
                            "%s: the coefficients of seat %zu overflow; choose "
-                           "another basis or fewer parts", p->spec, local);
+                           "another basis or fewer parts",
+                           p->spec, local);
     return KOFN_OK;
 }
 

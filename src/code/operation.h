@@ -24,11 +24,11 @@ typedef struct kf_operation {
     unsigned over;    /* KF_OVER_*                                            */
     bool left;        /* the input stands to the left of A                    */
     bool vector;      /* the input has one column                             */
-    bool sparse;      /* of a sparse A too: its kernel in src/data computes it */
-    bool whole;       /* answers are not to be had strip by strip             */
-    bool below;       /* sub-blocks of a lane (layout.inner) stand one below the
+    bool sparse;  /* of a sparse A too: its kernel in src/data computes it */
+    bool whole;   /* answers are not to be had strip by strip             */
+    bool below;   /* sub-blocks of a lane (layout.inner) stand one below the
                          other, not side by side                              */
-    bool checked;     /* wrong answers can be told from rounding              */
+    bool checked; /* wrong answers can be told from rounding              */
     /* Strips of a block, for a code that is turned round or not. */
     size_t (*span)(const kofn_layout *L);
 } kf_operation;

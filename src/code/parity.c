@@ -45,7 +45,7 @@ static void sieve_free(sieve *s)
     kf_free(s->w);
 }
 
-/* ---- known, unknown, and the rest -------------------------------------- */
+/* ---- known, unknown, and the rest ---------------------------------------- */
 
 static kofn_status sift(sieve *s, kf_code *c, const uint32_t *seats, size_t n)
 {
@@ -103,7 +103,7 @@ static kofn_status fill(sieve *s)
     return KOFN_OK;
 }
 
-/* ---- null space -------------------------------------------------------- */
+/* ---- null space ---------------------------------------------------------- */
 
 /* A -= tau v (v' A) on rows j.. of A, n columns of it. */
 static void reflect(const sieve *s, size_t j, double tau, double *A, size_t lda,
@@ -178,7 +178,7 @@ static void null_space(sieve *s, double *N)
     }
 }
 
-/* ---- parities ---------------------------------------------------------- */
+/* ---- parities ------------------------------------------------------------ */
 
 /* B' = [-G_QK, I_Q]' N, results x q. */
 static void combine(const sieve *s, const double *N, double *B)
@@ -195,7 +195,7 @@ static void combine(const sieve *s, const double *N, double *B)
 
             if (from >= 0)
                 kf_axpy(q, -g->val[e] * over * s->weight[from], N + i * q,
-                    B + (size_t)from * q);
+                        B + (size_t)from * q);
         }
     }
 }

@@ -27,7 +27,7 @@
 typedef struct qr {
     size_t m, n, rank;
     double *A, *tau;
-    size_t *pick; /* column that came to j; NULL: in order */
+    size_t *pick;  /* column that came to j; NULL: in order */
     double *v, *w; /* scratch: m; the widest that is reflected */
 } qr;
 
@@ -216,8 +216,7 @@ static void apply(both *b, double *Y, size_t wants, double *X, double *Dt)
 
 /* Y = W' - G' D', with the symbols as scaled in M. */
 static void residual(const both *b, const double *M, const double *scale,
-                     const double *W, size_t wants, const double *Dt,
-                     double *Y)
+                     const double *W, size_t wants, const double *Dt, double *Y)
 {
     size_t symbols = b->first.m, results = b->first.n;
 
@@ -252,8 +251,8 @@ static void fill(size_t results, size_t symbols, const double *G, double *M,
         for (size_t r = 0; r < results; r++)
             top = fmax(top, fabs(G[r * symbols + s]));
         frexp(top, &e);
-        scale[s] = top > 0 && isfinite(top) ? ldexp(1, e < -1000 ? 1000 : -e)
-                                            : 1;
+        scale[s] =
+            top > 0 && isfinite(top) ? ldexp(1, e < -1000 ? 1000 : -e) : 1;
         for (size_t r = 0; r < results; r++)
             A[s * results + r] = M[s * results + r] =
                 G[r * symbols + s] * scale[s];

@@ -91,8 +91,10 @@ static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
         if (best != j)
             swap_rows(n, P + j * ld, P + best * ld);
         if (!(fabs(P[j * ld + j]) > 0))
-            return kf_fail(KOFN_UNSTABLE, "singular system: no pivot in "
-                           "column %zu of %zu", j, n);
+            return kf_fail(KOFN_UNSTABLE,
+                           "singular system: no pivot in "
+                           "column %zu of %zu",
+                           j, n);
         for (size_t i = j + 1; i < n; i++) {
             double f = P[i * ld + j] / P[j * ld + j];
 
@@ -121,8 +123,8 @@ static void substitute(size_t n, const double *P, size_t ldp,
 }
 
 /* Rows of very different size would mislead the choice of pivots. */
-static void equilibrate(size_t n, double *P, size_t ldp, size_t cols,
-                        double *B, size_t ldb)
+static void equilibrate(size_t n, double *P, size_t ldp, size_t cols, double *B,
+                        size_t ldb)
 {
     for (size_t i = 0; i < n; i++) {
         double top = 0, scale;
@@ -162,7 +164,7 @@ kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B)
     return kf_solve(n, P, n, cols, B, cols);
 }
 
-/* ---- overdetermined: Householder QR --------------------------------------- */
+/* ---- overdetermined: Householder QR -------------------------------------- */
 
 /* A -= v w' with w = tau A' v, for rows j..m-1; v[j] = 1 is implied to be
  * stored in v itself.  w is scratch of `cols`. */
@@ -207,8 +209,10 @@ static kofn_status qr_solve(size_t m, size_t n, double *P, size_t ldp,
         double tau = reflector(j, m, P, ldp, v);
 
         if (tau == 0)
-            return kf_fail(KOFN_UNSTABLE, "singular system: column %zu of %zu "
-                           "depends on those before", j, n);
+            return kf_fail(KOFN_UNSTABLE,
+                           "singular system: column %zu of %zu "
+                           "depends on those before",
+                           j, n);
         reflect(j, m, v, tau, n - j, P + j, ldp, w);
         for (size_t c = 0; c < cols; c += PANEL)
             reflect(j, m, v, tau, kf_min(PANEL, cols - c), B + c, ldb, w);

@@ -65,11 +65,11 @@ typedef struct state {
     const kf_evidence *e;
     size_t nodes, lanes;
     kf_syndromes base, work, trial;
-    const double *Y;       /* wild rows are zero                      */
-    double *tame;          /* where they had to be made so            */
-    double alarm;          /* of this attempt                         */
-    double *allowance;     /* per column: alarm, and rounding         */
-    uint8_t *wild, *held;  /* per node; who is suspended              */
+    const double *Y;      /* wild rows are zero                      */
+    double *tame;         /* where they had to be made so            */
+    double alarm;         /* of this attempt                         */
+    double *allowance;    /* per column: alarm, and rounding         */
+    uint8_t *wild, *held; /* per node; who is suspended              */
     uint8_t *accused, *certain;
     size_t wilds;
     kf_spectrum spectrum;
@@ -81,11 +81,11 @@ typedef struct state {
     double *columns;       /* of H, q each                            */
     double *left;          /* q, and room for q directions            */
     kf_rng rng;
-    double budget;         /* for guesses                             */
-    size_t told;           /* liars that so much evidence can tell    */
+    double budget; /* for guesses                             */
+    size_t told;   /* liars that so much evidence can tell    */
 } state;
 
-/* ---- setting up -------------------------------------------------------- */
+/* ---- setting up ---------------------------------------------------------- */
 
 static kofn_status set_up(state *s, const kf_evidence *e)
 {
@@ -188,8 +188,7 @@ static kofn_status fill_base(state *s)
         if (s->wild[n])
             kf_syndromes_strike(t, n);
     for (size_t c = 0; c < s->e->columns; c++)
-        s->allowance[c] =
-            s->e->alarm + ROUNDING * kf_view(t, t->rows + c);
+        s->allowance[c] = s->e->alarm + ROUNDING * kf_view(t, t->rows + c);
     return KOFN_OK;
 }
 
@@ -218,7 +217,7 @@ static bool struck(const state *s, size_t node)
     return s->wild[node] || s->held[node];
 }
 
-/* ---- those who stand out ----------------------------------------------- */
+/* ---- those who stand out ------------------------------------------------- */
 
 static void sort_by_power(state *s)
 {
@@ -258,19 +257,17 @@ static void rank_nodes(state *s)
  * when nobody does. */
 static bool suspend_strongest(state *s)
 {
-    double level = STANDS_OUT * s->alarm *
-                   (sqrt((double)s->work.q) + KF_TAIL);
+    double level = STANDS_OUT * s->alarm * (sqrt((double)s->work.q) + KF_TAIL);
     size_t n = kf_min(room(&s->work), s->nodes), i = 0;
 
-    while (i < n && s->power[s->order[i]] > level * level &&
-           !agree(&s->work)) {
+    while (i < n && s->power[s->order[i]] > level * level && !agree(&s->work)) {
         s->held[s->order[i]] = 1;
         kf_syndromes_strike(&s->work, s->order[i++]);
     }
     return i > 0;
 }
 
-/* ---- guessing ---------------------------------------------------------- */
+/* ---- guessing ------------------------------------------------------------ */
 
 /* The columns of a table one after the other, and column c of its syndromes. */
 static void lay_out(state *s, const kf_syndromes *t, size_t c)
@@ -434,7 +431,7 @@ static bool suspend_by_columns(state *s)
     return false;
 }
 
-/* ---- the verdict ------------------------------------------------------- */
+/* ---- the verdict --------------------------------------------------------- */
 
 /* Liars that can be named when what they send spans so many directions: t are
  * where t - directions + 1 + max(t, liars) <= over (math/errors.md 2.3). */
@@ -569,8 +566,8 @@ static kofn_status convict(state *s, size_t most, size_t *count)
     if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
         return KOFN_CORRUPT;
     for (size_t j = 0; j < n; j++)
-        if (kf_proof_certain(&s->proof, s->pick, n, j, liars,
-                             promised, over, apart)) {
+        if (kf_proof_certain(&s->proof, s->pick, n, j, liars, promised, over,
+                             apart)) {
             s->certain[s->pick[j]] = 1;
             ++*count;
         }

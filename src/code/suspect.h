@@ -14,13 +14,13 @@ typedef struct kf_evidence {
     size_t q;            /* parities                                       */
     const double *H;     /* q x (nodes lanes), orthonormal rows            */
     size_t columns;
-    const double *Y;     /* (nodes lanes) x columns                        */
-    double noise;        /* usual rounding of an entry of Y                */
-    double alarm;        /* rounding that no honest entry reaches          */
-    double bound;        /* no honest entry is larger; HUGE_VAL: unknown   */
-    size_t over;         /* results beyond those that surely decode        */
-    size_t liars;        /* as many as this may lie as they like           */
-    size_t promised;     /* as many as this in ways that do not conspire   */
+    const double *Y; /* (nodes lanes) x columns                        */
+    double noise;    /* usual rounding of an entry of Y                */
+    double alarm;    /* rounding that no honest entry reaches          */
+    double bound;    /* no honest entry is larger; HUGE_VAL: unknown   */
+    size_t over;     /* results beyond those that surely decode        */
+    size_t liars;    /* as many as this may lie as they like           */
+    size_t promised; /* as many as this in ways that do not conspire   */
 } kf_evidence;
 
 enum {

@@ -8,7 +8,7 @@
 /* A column of H that is smaller depends on those that were struck. */
 #define DEPENDENT 1e-12
 
-/* ---- tables ------------------------------------------------------------ */
+/* ---- tables -------------------------------------------------------------- */
 
 kofn_status kf_syndromes_new(kf_syndromes *t, const kf_evidence *e,
                              const double *allowance)
@@ -34,8 +34,7 @@ void kf_syndromes_free(kf_syndromes *t)
     kf_free(t->w);
 }
 
-kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H,
-                              const double *Y)
+kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y)
 {
     const void **from = kf_new(t->rows, sizeof *from);
     void **to = kf_new(t->q, sizeof *to);
@@ -103,7 +102,7 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node)
         strike_column(t, node * t->lanes + l);
 }
 
-/* ---- how much they disagree -------------------------------------------- */
+/* ---- how much they disagree ---------------------------------------------- */
 
 /* Squares of columns from `at` on of [H | S], as many as there are of w. */
 static void square_columns(const kf_syndromes *t, size_t at, size_t n)
@@ -174,7 +173,7 @@ const double *kf_views(const kf_syndromes *t)
     return t->w;
 }
 
-/* ---- spectrum ---------------------------------------------------------- */
+/* ---- spectrum ------------------------------------------------------------ */
 
 kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e)
 {
@@ -182,8 +181,7 @@ kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e)
     p->U = kf_new(e->q * e->q, sizeof *p->U);
     p->value = kf_new(e->q, sizeof *p->value);
     p->C = kf_new(e->q * p->columns, sizeof *p->C);
-    p->all = kf_new(e->closed ? 4 * e->nodes * p->columns : 0,
-                    sizeof *p->all);
+    p->all = kf_new(e->closed ? 4 * e->nodes * p->columns : 0, sizeof *p->all);
     return p->U && p->value && p->C && p->all ? KOFN_OK : KOFN_NOMEM;
 }
 
@@ -292,8 +290,8 @@ static bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j)
 }
 
 /* One-sided Jacobi: rows of C are rotated until they are orthogonal. */
-void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t,
-                    const kf_evidence *e, const double *Y)
+void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
+                    const double *Y)
 {
     bool still = true;
     size_t m;

@@ -54,16 +54,16 @@ void kf_get_column(const kf_syndromes *t, size_t j, double *out);
 typedef struct kf_spectrum {
     size_t q, columns; /* of S; four times as many when closed */
     double *U, *value;
-    double *C;         /* scratch: q x columns */
-    double *all;       /* scratch: Y, closed   */
+    double *C;   /* scratch: q x columns */
+    double *all; /* scratch: Y, closed   */
 } kf_spectrum;
 
 kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e);
 void kf_spectrum_free(kf_spectrum *p);
 /* Y without the rows of nodes that are struck is not needed: their columns of
  * H are zero. */
-void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t,
-                    const kf_evidence *e, const double *Y);
+void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
+                    const double *Y);
 /* A value that noise of this size in every entry does not reach. */
 double kf_spectrum_level(const kf_spectrum *p, double size);
 size_t kf_spectrum_above(const kf_spectrum *p, double level);
@@ -107,22 +107,22 @@ void kf_rivals_strike(kf_rivals *r, size_t node, double *g);
 typedef struct kf_proof {
     size_t nodes, lanes, q, m;
     kf_rivals rivals;
-    double *Q, *R;    /* of those held: H_T = Q R                         */
-    double *X;        /* lies of those held, as they seem: count lanes, m */
-    double *B, *x;    /* directions, m each; 2 lanes of them              */
-    double *g, *y;    /* q; lanes                                         */
-    double *try;      /* q                                                */
+    double *Q, *R; /* of those held: H_T = Q R                         */
+    double *X;     /* lies of those held, as they seem: count lanes, m */
+    double *B, *x; /* directions, m each; 2 lanes of them              */
+    double *g, *y; /* q; lanes                                         */
+    double *try;   /* q                                                */
     /* who else could have: p->candidate, in groups of `each` */
     uint32_t *candidate;
     size_t candidates, each;
-    size_t fixed;     /* directions of S that are of those held            */
-    double *S;        /* directions, q each                               */
-    double *whole;    /* q: what they leave of the vector                 */
-    double *tries;    /* what those chosen leave of it, q each            */
-    double enough;    /* what comes so near explains it                   */
-    double budget;    /* multiply-adds that are left for proofs           */
-    size_t conspire;  /* up to so many others a proof tries all           */
-    bool strict;      /* ... and beyond, or nobody is certain             */
+    size_t fixed;    /* directions of S that are of those held            */
+    double *S;       /* directions, q each                               */
+    double *whole;   /* q: what they leave of the vector                 */
+    double *tries;   /* what those chosen leave of it, q each            */
+    double enough;   /* what comes so near explains it                   */
+    double budget;   /* multiply-adds that are left for proofs           */
+    size_t conspire; /* up to so many others a proof tries all           */
+    bool strict;     /* ... and beyond, or nobody is certain             */
     uint32_t *order;
     double *overlap;
     uint8_t *used;
@@ -141,7 +141,7 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
 bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
                       size_t liars, size_t promised, size_t over, double apart);
 
-/* ---- small vectors ----------------------------------------------------- */
+/* ---- small vectors ------------------------------------------------------- */
 
 /* Eight sums side by side: the order is the same on every machine. */
 static inline double kf_dot(const double *restrict a, const double *restrict b,

@@ -8,10 +8,9 @@
  */
 #include "state.h"
 
-
 /* The seats that `d` deals this cell to, ascending, at the end of the pool. */
-static kofn_status users(kofn_core *c, const kofn_deals *d,
-                         const kf_cell *cell, uint32_t **seats, size_t *n)
+static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
+                         uint32_t **seats, size_t *n)
 {
     while (c->pool_cap <= c->pooled + d->members)
         TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
@@ -44,9 +43,11 @@ kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
             TRY(users(c, d, &l->cell[i], &seats, &n));
             TRY(kf_find_decoder(c, p, seats, n, &now));
             if (!now) {
-                kf_fail(KOFN_UNSTABLE, "predicted relative error %.1e exceeds "
+                kf_fail(KOFN_UNSTABLE,
+                        "predicted relative error %.1e exceeds "
                         "the tolerance %.1e; use another basis or a larger "
-                        "tolerance", p->refused, c->opt.tolerance);
+                        "tolerance",
+                        p->refused, c->opt.tolerance);
                 return kf_deliver(c, r, KOFN_UNSTABLE);
             }
             p->noise = kf_larger(p->noise, now->noise);

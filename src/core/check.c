@@ -31,7 +31,7 @@ static const char *check_round(const kofn_core *c, const kf_round *r)
     if (wrong)
         return wrong;
     if (!kf_is_open(r))
-        return r->busy                   ? "a round that is over has tasks out"
+        return r->busy                  ? "a round that is over has tasks out"
                : r->alarm != KOFN_NEVER ? "a round that is over has an alarm"
                                         : NULL;
     if (r->back || r->resolve)

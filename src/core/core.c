@@ -44,7 +44,7 @@ kofn_status kf_deliver(kofn_core *c, kf_round *r, kofn_status st)
                                    .predicted = p->predicted});
 }
 
-/* ---- products ------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------ */
 
 static kf_round *find_round(const kofn_core *c, uint32_t product)
 {
@@ -134,7 +134,7 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     return kf_round_restart(c, r);
 }
 
-/* ---- answers --------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------- */
 
 /* The task an event speaks of, if it is one that this worker was given. */
 static bool find_task(const kf_round *r, const kofn_event *ev, size_t *index)
@@ -149,8 +149,7 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
     const kf_task *t;
     size_t index;
 
-    if (!find_task(r, ev, &index) ||
-        r->p.task[index].state == KF_TASK_DONE) {
+    if (!find_task(r, ev, &index) || r->p.task[index].state == KF_TASK_DONE) {
         c->dropped++;
         return KOFN_OK;
     }
@@ -235,8 +234,10 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
 kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 {
     if (c->next_action < c->actions)
-        return kf_fail(KOFN_STATE, "%zu actions of the last step were not "
-                       "taken", c->actions - c->next_action);
+        return kf_fail(KOFN_STATE,
+                       "%zu actions of the last step were not "
+                       "taken",
+                       c->actions - c->next_action);
     c->actions = c->next_action = c->pooled = 0;
     if (ev->now > c->now)
         c->now = ev->now;
@@ -250,38 +251,44 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 /* ---- life ---------------------------------------------------------------- */
 
 /* What cannot be had of this plan. */
-static kofn_status check_options(const kofn_plan *p,
-                                 const kofn_core_options *o)
+static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
 {
     const kofn_layout *L = &p->layout;
     size_t each = p->workers / L->groups;
 
     if (o->below == KOFN_BELOW_DEGRADE &&
         (L->adjoint || !p->mixes_parts || p->left))
-        return kf_fail(KOFN_UNSUITED, "no block of scheme %s is a part of the "
+        return kf_fail(KOFN_UNSUITED,
+                       "no block of scheme %s is a part of the "
                        "answer as it stands; below=degrade cannot serve it",
                        p->scheme->name);
     if (o->errors == KOFN_ERRORS_NONE)
         return KOFN_OK;
     if (L->whole || !p->op->checked)
-        return kf_fail(KOFN_UNSUITED, "errors cannot be told from rounding in "
-                       "%s", p->op->name);
+        return kf_fail(KOFN_UNSUITED,
+                       "errors cannot be told from rounding in "
+                       "%s",
+                       p->op->name);
     if (o->below == KOFN_BELOW_DEGRADE)
-        return kf_fail(KOFN_UNSUITED, "below=degrade delivers blocks that "
+        return kf_fail(KOFN_UNSUITED,
+                       "below=degrade delivers blocks that "
                        "nothing checks; with errors use refuse or pause");
     if (L->adjoint || (p->left && p->left->layout.adjoint))
-        return kf_fail(KOFN_UNSUITED, "an adjoint code waits for every answer "
+        return kf_fail(KOFN_UNSUITED,
+                       "an adjoint code waits for every answer "
                        "and has none to spare; errors cannot be found");
     if (each > L->enough)
         return KOFN_OK;
     if (each == 1)
-        return kf_fail(KOFN_INVAL, "one worker%s has nobody to be compared "
+        return kf_fail(KOFN_INVAL,
+                       "one worker%s has nobody to be compared "
                        "with; use at least %zu workers",
                        L->groups > 1 ? " a group" : "", 2 * L->groups);
-    return kf_fail(KOFN_INVAL, "%zu workers%s and a threshold of %zu leave no "
+    return kf_fail(KOFN_INVAL,
+                   "%zu workers%s and a threshold of %zu leave no "
                    "redundancy to find errors with; use at least %zu workers "
-                   "or a threshold of at most %zu", each,
-                   L->groups > 1 ? " a group" : "", L->enough,
+                   "or a threshold of at most %zu",
+                   each, L->groups > 1 ? " a group" : "", L->enough,
                    (L->enough + 1) * L->groups, (each - 1) * L->groups);
 }
 

@@ -7,14 +7,15 @@
  */
 #include "state.h"
 
-
 #include <stdlib.h>
 
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
 {
     if (who >= d->members || hi > d->span || lo > hi)
-        return kf_fail(KOFN_INVAL, "a scheme dealt strips %zu..%zu of %zu to "
-                       "member %zu of %zu", lo, hi, d->span, who, d->members);
+        return kf_fail(KOFN_INVAL,
+                       "a scheme dealt strips %zu..%zu of %zu to "
+                       "member %zu of %zu",
+                       lo, hi, d->span, who, d->members);
     if (lo == hi)
         return KOFN_OK;
     TRY(kf_grow(&d->deal, &d->cap, d->count, sizeof *d->deal));
@@ -202,7 +203,7 @@ static kofn_status deal_open(kofn_core *c, kf_round *r, size_t group)
     return st;
 }
 
-/* ---- what is owed ---------------------------------------------------------- */
+/* ---- what is owed -------------------------------------------------------- */
 
 /* Are there enough for a deal? */
 static bool plenty(const kofn_core *c, const kf_round *r, size_t group)

@@ -18,7 +18,7 @@ void kf_fleet_close(kf_fleet *f)
     kf_free(f->bench);
 }
 
-/* ---- workers --------------------------------------------------------------- */
+/* ---- workers ------------------------------------------------------------- */
 
 bool kf_fleet_plausible(const kf_fleet *f, uint32_t worker, uint32_t principal)
 {
@@ -80,7 +80,7 @@ void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
     w->speed = w->speed > 0 ? 0.7 * w->speed + 0.3 * speed : speed;
 }
 
-/* ---- seats ----------------------------------------------------------------- */
+/* ---- seats --------------------------------------------------------------- */
 
 bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal)
 {
@@ -164,7 +164,7 @@ void kf_fleet_rise(kf_fleet *f, uint32_t worker)
     }
 }
 
-/* ---- what must hold ---------------------------------------------------------- */
+/* ---- what must hold ------------------------------------------------------ */
 
 static const char *check_seats(const kf_fleet *f)
 {

@@ -31,11 +31,11 @@ typedef struct kf_worker {
     kf_worker_state state;
     uint32_t seat;
     uint32_t principal; /* 0: its own */
-    uint32_t place; /* among the live members of its group, where listed */
-    uint32_t from; /* the first product it takes part in */
-    size_t out;    /* tasks in hand                      */
-    double speed;  /* strips per second, smoothed; 0 unknown */
-    kofn_time last; /* result, or being asked when it was idle */
+    uint32_t place;     /* among the live members of its group, where listed */
+    uint32_t from;      /* the first product it takes part in */
+    size_t out;         /* tasks in hand                      */
+    double speed;       /* strips per second, smoothed; 0 unknown */
+    kofn_time last;     /* result, or being asked when it was idle */
 } kf_worker;
 
 /* The seats of one group of the code. */
@@ -50,7 +50,7 @@ typedef struct kf_fleet {
     unsigned *lies; /* per worker: products it was named in */
     size_t workers, worker_cap, lies_cap;
     size_t in_state[KF_WORKER_STATES]; /* how many workers */
-    kf_principal *principal; /* by number; the first is nobody */
+    kf_principal *principal;           /* by number; the first is nobody */
     size_t principals, principal_cap;
     size_t allowed; /* seats that a principal may have; 0: no limit */
     uint32_t *seat; /* worker on each seat, or KF_NOBODY */
@@ -58,8 +58,8 @@ typedef struct kf_fleet {
     kf_bench *bench;       /* per group */
     size_t fewest, fuller; /* no group has fewer members; groups before this
                               one have more */
-    size_t looked; /* groups and seats looked at to find empty seats */
-    size_t busy;   /* workers with tasks in hand */
+    size_t looked;         /* groups and seats looked at to find empty seats */
+    size_t busy;           /* workers with tasks in hand */
 } kf_fleet;
 
 kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
@@ -67,12 +67,10 @@ kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
 void kf_fleet_close(kf_fleet *f);
 /* Make room for a worker and a principal that were not heard of before; false:
  * numbers are given out in order, and these are not the next ones. */
-bool kf_fleet_plausible(const kf_fleet *f, uint32_t worker,
-                        uint32_t principal);
+bool kf_fleet_plausible(const kf_fleet *f, uint32_t worker, uint32_t principal);
 kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal);
 void kf_fleet_set(kf_fleet *f, uint32_t worker, kf_worker_state state);
-static inline kf_worker_state kf_fleet_state(const kf_fleet *f,
-                                             uint32_t worker)
+static inline kf_worker_state kf_fleet_state(const kf_fleet *f, uint32_t worker)
 {
     return worker < f->workers ? f->worker[worker].state : KF_WORKER_UNKNOWN;
 }

@@ -272,21 +272,26 @@ kofn_status kf_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
 kofn_status kf_corrupt_beyond(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors == KOFN_ERRORS_DETECT)
-        kf_fail(KOFN_CORRUPT, "results of different workers disagree; run "
+        kf_fail(KOFN_CORRUPT,
+                "results of different workers disagree; run "
                 "with errors probabilistic or adversarial to find out whose "
                 "are wrong");
     else
-        kf_fail(KOFN_CORRUPT, "results disagree, and with those of all "
+        kf_fail(KOFN_CORRUPT,
+                "results disagree, and with those of all "
                 "workers it cannot be told whose are wrong; use more workers "
-                "or a smaller threshold than %zu", kf_layout(&r->p)->enough);
+                "or a smaller threshold than %zu",
+                kf_layout(&r->p)->enough);
     return kf_deliver(c, r, KOFN_CORRUPT);
 }
 
 kofn_status kf_unsure(kofn_core *c, kf_round *r, size_t count)
 {
-    kf_fail(KOFN_TOOFEW, "%zu results agree, but are too few to tell if some "
+    kf_fail(KOFN_TOOFEW,
+            "%zu results agree, but are too few to tell if some "
             "were wrong by more than the tolerance; start more workers or "
-            "allow a larger tolerance", count);
+            "allow a larger tolerance",
+            count);
     return kf_deliver(c, r, KOFN_TOOFEW);
 }
 

@@ -130,7 +130,7 @@ void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker)
     kf_late_put_off(c, r);
 }
 
-/* ---- late ------------------------------------------------------------------ */
+/* ---- late ---------------------------------------------------------------- */
 
 /* What is in hand may come yet, but it is not waited for alone. */
 static void hedge(kofn_core *c, kf_round *r)
@@ -152,7 +152,7 @@ static void hedge(kofn_core *c, kf_round *r)
     kf_product_all_news(&r->p); /* the late may be all that is waited for */
 }
 
-/* ---- mute ------------------------------------------------------------------ */
+/* ---- mute ---------------------------------------------------------------- */
 
 static kofn_time lease(const kofn_core *c, const kf_round *r)
 {
@@ -184,12 +184,14 @@ static kofn_status give_up_mute(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-/* ---- the alarm --------------------------------------------------------------- */
+/* ---- the alarm ----------------------------------------------------------- */
 
 static kofn_status out_of_patience(kofn_core *c, kf_round *r)
 {
-    kf_fail(KOFN_LATE, "patience ran out after %.3g s with too few workers; "
-            "start more workers", (double)(c->now - r->starved) * 1e-9);
+    kf_fail(KOFN_LATE,
+            "patience ran out after %.3g s with too few workers; "
+            "start more workers",
+            (double)(c->now - r->starved) * 1e-9);
     return kf_deliver(c, r, KOFN_LATE);
 }
 

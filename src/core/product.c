@@ -55,7 +55,7 @@ void kf_product_forget_open(kf_product *p)
             }
 }
 
-/* ---- tasks ------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------- */
 
 kofn_status kf_product_ask(kf_product *p, kf_task task)
 {
@@ -103,8 +103,8 @@ void kf_product_end(kf_product *p, size_t index, kf_task_state state)
 
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
          i = kf_cells_next(l, i, t->lo, t->hi))
-        *(t->state == KF_TASK_LATE ? &l->cell[i].slow
-                                   : &l->cell[i].pending) -= 1;
+        *(t->state == KF_TASK_LATE ? &l->cell[i].slow : &l->cell[i].pending) -=
+            1;
     t->state = state;
 }
 
@@ -155,7 +155,7 @@ kofn_status kf_product_came(kf_product *p, size_t index)
     return KOFN_OK;
 }
 
-/* ---- checks ------------------------------------------------------------------ */
+/* ---- checks -------------------------------------------------------------- */
 
 bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index)
 {
@@ -181,7 +181,7 @@ kofn_status kf_product_check(kf_product *p, kf_asked asked,
     return KOFN_OK;
 }
 
-/* ---- what is short ------------------------------------------------------------- */
+/* ---- what is short ------------------------------------------------------- */
 
 void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi)
 {
@@ -203,8 +203,7 @@ void kf_product_all_news(kf_product *p)
         kf_product_news(p, g, 0, p->use->plan->span);
 }
 
-size_t kf_product_wanted(const kf_product *p, size_t group,
-                         const kf_cell *cell)
+size_t kf_product_wanted(const kf_product *p, size_t group, const kf_cell *cell)
 {
     return kf_layout(p)->enough + p->ledger[group].spare + cell->extra;
 }
@@ -244,8 +243,8 @@ bool kf_product_untouched(const kf_product *p, size_t group)
 double kf_product_done(const kf_product *p)
 {
     size_t enough = kf_layout(p)->enough;
-    double came = 0, all = (double)(p->hi - p->lo) * (double)enough *
-                           (double)p->groups;
+    double came = 0,
+           all = (double)(p->hi - p->lo) * (double)enough * (double)p->groups;
 
     for (size_t g = 0; g < p->groups; g++)
         for (size_t i = 0; i < p->ledger[g].count; i++) {
@@ -259,7 +258,7 @@ double kf_product_done(const kf_product *p)
     return came / all;
 }
 
-/* ---- what must hold -------------------------------------------------------------- */
+/* ---- what must hold ------------------------------------------------------ */
 
 static const char *check_cell(const kf_product *p, size_t group,
                               const kf_cell *cell)
@@ -271,8 +270,8 @@ static const char *check_cell(const kf_product *p, size_t group,
         size_t again = x->hi > span ? x->hi - span : 0;
         bool on = kf_in_hand(x) && x->group == group &&
                   ((x->lo < cell->hi && x->hi > cell->lo) || again > cell->lo);
-        bool whole = (x->lo <= cell->lo && x->hi >= cell->hi) ||
-                     again >= cell->hi;
+        bool whole =
+            (x->lo <= cell->lo && x->hi >= cell->hi) || again >= cell->hi;
 
         if (on && !whole)
             return "a task covers a part of a cell";
@@ -282,8 +281,7 @@ static const char *check_cell(const kf_product *p, size_t group,
     if (cell->pending != pending || cell->slow != slow)
         return "tasks in hand of a cell are miscounted";
     for (size_t h = 0; h < cell->count; h++) {
-        if (cell->have[h] >= p->tasks ||
-            p->task[cell->have[h]].group != group)
+        if (cell->have[h] >= p->tasks || p->task[cell->have[h]].group != group)
             return "a cell has what was not asked for it";
         for (size_t k = 0; k < h; k++)
             if (p->task[cell->have[h]].row == p->task[cell->have[k]].row)

@@ -24,7 +24,7 @@ typedef enum kf_task_state {
 } kf_task_state;
 
 typedef struct kf_task {
-    uint32_t number; /* of all products; those of one ascend */
+    uint32_t number;     /* of all products; those of one ascend */
     uint32_t group, row; /* row of that group's code         */
     uint32_t worker;
     kf_task_state state;
@@ -41,7 +41,7 @@ typedef struct kf_cell {
     uint32_t *have; /* tasks (indices): `count` whose results count, as they
                        came, then `lied` whose results were found wrong */
     size_t count, lied, cap;
-    size_t extra; /* results wanted beyond those that are always needed */
+    size_t extra;   /* results wanted beyond those that are always needed */
     size_t pending; /* tasks out that will each bring one more         */
     size_t slow;    /* ... and tasks that others were asked to replace */
     bool settled, checking; /* checking: a verdict is awaited */
@@ -50,9 +50,9 @@ typedef struct kf_cell {
 /* What is to be asked for of a group. */
 typedef enum kf_owed {
     KF_OWED_NOTHING,
-    KF_OWED_SHORT,  /* single results, where cells are short of them       */
-    KF_OWED_MORE,   /* likewise; all of it, dealt, if nothing was asked yet */
-    KF_OWED_AFRESH  /* all that is open, dealt, if there are enough for it */
+    KF_OWED_SHORT, /* single results, where cells are short of them       */
+    KF_OWED_MORE,  /* likewise; all of it, dealt, if nothing was asked yet */
+    KF_OWED_AFRESH /* all that is open, dealt, if there are enough for it */
 } kf_owed;
 
 typedef struct kf_ledger {
@@ -60,7 +60,8 @@ typedef struct kf_ledger {
     size_t count, cap;
     size_t spare; /* results wanted of every strip beyond `enough` */
     size_t liars; /* principals that hold no more seats together   */
-    size_t news_lo, news_hi; /* strips of which something is new: none if equal */
+    size_t news_lo,
+        news_hi; /* strips of which something is new: none if equal */
     kf_owed owed;
 } kf_ledger;
 
@@ -94,12 +95,12 @@ typedef struct kf_product {
     uint32_t *evidence; /* tasks of the checks */
     size_t evidences, evidence_cap;
     double noise, predicted, refused; /* the last one that was too large */
-    bool marked;   /* some ledger has news, or owes something */
-    bool degraded; /* deliver what is plain */
-    bool lost;     /* some wants are lost   */
-    bool disagree; /* some results did, and nobody could be named */
-    bool unsure;   /* some agreed, but not enough to be sure      */
-    size_t corrupt;  /* results that were found wrong */
+    bool marked;    /* some ledger has news, or owes something */
+    bool degraded;  /* deliver what is plain */
+    bool lost;      /* some wants are lost   */
+    bool disagree;  /* some results did, and nobody could be named */
+    bool unsure;    /* some agreed, but not enough to be sure      */
+    size_t corrupt; /* results that were found wrong */
 } kf_product;
 
 static inline const kofn_layout *kf_layout(const kf_product *p)
@@ -107,7 +108,7 @@ static inline const kofn_layout *kf_layout(const kf_product *p)
     return &p->use->plan->layout;
 }
 
-/* ---- product.c --------------------------------------------------------------- */
+/* ---- product.c ----------------------------------------------------------- */
 
 kofn_status kf_product_open(kf_product *p, size_t groups);
 void kf_product_close(kf_product *p);
@@ -147,8 +148,7 @@ void kf_product_all_news(kf_product *p);
 size_t kf_product_wanted(const kf_product *p, size_t group,
                          const kf_cell *cell);
 /* ... of which so many have not been asked for. */
-size_t kf_product_short(const kf_product *p, size_t group,
-                        const kf_cell *cell);
+size_t kf_product_short(const kf_product *p, size_t group, const kf_cell *cell);
 size_t kf_product_open_strips(const kf_product *p, size_t group);
 /* One cell of the group is open and nothing was asked of it. */
 bool kf_product_untouched(const kf_product *p, size_t group);
@@ -157,7 +157,7 @@ double kf_product_done(const kf_product *p);
 /* NULL, or what is wrong with it. */
 const char *kf_product_wrong(const kf_product *p);
 
-/* ---- cells.c ------------------------------------------------------------------- */
+/* ---- cells.c ------------------------------------------------------------- */
 
 kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span);
 kofn_status kf_cells_split(kf_ledger *l, size_t at);

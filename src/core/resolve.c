@@ -93,15 +93,20 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
     char mute[100] = "";
 
     if (c->mutes > 1)
-        snprintf(mute, sizeof mute, "; worker %u and %u more were given up, for "
-                 "they answered nothing", c->mute, c->mutes - 1);
+        snprintf(mute, sizeof mute,
+                 "; worker %u and %u more were given up, for "
+                 "they answered nothing",
+                 c->mute, c->mutes - 1);
     else if (c->mutes)
-        snprintf(mute, sizeof mute, "; worker %u was given up, for it answered "
-                 "nothing", c->mute);
-    kf_fail(KOFN_TOOFEW, "%zu workers are left%s and the answers of %zu are "
-            "needed%s%s; start more workers", fewest_live(c, r),
-            L->groups > 1 ? " for a group of the code" : "", needed,
-            spare ? " to find errors" : "", mute);
+        snprintf(mute, sizeof mute,
+                 "; worker %u was given up, for it answered "
+                 "nothing",
+                 c->mute);
+    kf_fail(KOFN_TOOFEW,
+            "%zu workers are left%s and the answers of %zu are "
+            "needed%s%s; start more workers",
+            fewest_live(c, r), L->groups > 1 ? " for a group of the code" : "",
+            needed, spare ? " to find errors" : "", mute);
     return kf_deliver(c, r, KOFN_TOOFEW);
 }
 
@@ -110,16 +115,17 @@ static kofn_status unstable(kofn_core *c, kf_round *r, size_t results)
     kf_fail(KOFN_UNSTABLE,
             "predicted relative error %.1e exceeds the tolerance %.1e with "
             "all %zu results that can be had; use more workers, another "
-            "basis or a larger tolerance", r->p.refused, c->opt.tolerance,
-            results);
+            "basis or a larger tolerance",
+            r->p.refused, c->opt.tolerance, results);
     return kf_deliver(c, r, KOFN_UNSTABLE);
 }
 
 static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
 {
-    kf_fail(KOFN_TOOFEW, "%zu results do not determine the answer, for "
-            "some repeat others; any %zu would; start more workers", results,
-            kf_layout(&r->p)->threshold);
+    kf_fail(KOFN_TOOFEW,
+            "%zu results do not determine the answer, for "
+            "some repeat others; any %zu would; start more workers",
+            results, kf_layout(&r->p)->threshold);
     return kf_deliver(c, r, KOFN_TOOFEW);
 }
 

@@ -39,7 +39,7 @@ kofn_status kf_round_know(kf_round *r, size_t workers)
     return KOFN_OK;
 }
 
-/* ---- who can work ------------------------------------------------------------- */
+/* ---- who can work -------------------------------------------------------- */
 
 bool kf_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
 {
@@ -101,7 +101,7 @@ kofn_status kf_live_members(kofn_core *c, const kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* ---- what they are asked --------------------------------------------------------- */
+/* ---- what they are asked ------------------------------------------------- */
 
 KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
                                   size_t group, uint32_t row, size_t lo,
@@ -159,7 +159,7 @@ kofn_status kf_round_drop_all(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-/* ---- from one event to the next ----------------------------------------------------- */
+/* ---- from one event to the next ------------------------------------------ */
 
 static void owe_all(kf_round *r, kf_owed owed)
 {

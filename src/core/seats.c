@@ -52,9 +52,9 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
     TRY(kf_code_seat(c->use[0].code, seat / f->groups, &rows));
     TRY(kf_fleet_sit(f, worker, seat));
     kf_fleet_set(f, worker, KF_WORKER_STORING);
-    return kf_act(c, (kofn_action){.type = KOFN_DO_STORE,
-                                   .worker = worker,
-                                   .seat = seat});
+    return kf_act(
+        c,
+        (kofn_action){.type = KOFN_DO_STORE, .worker = worker, .seat = seat});
 }
 
 static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)

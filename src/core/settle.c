@@ -75,8 +75,8 @@ kofn_status kf_find_decoder(const kofn_core *c, kf_product *p,
     kf_answers a;
     kofn_status st;
 
-    TRY(kf_answers_judge(p->use->cache, p->use->plan, rows, n,
-                         c->opt.tolerance, &a));
+    TRY(kf_answers_judge(p->use->cache, p->use->plan, rows, n, c->opt.tolerance,
+                         &a));
     *out = a.decoder;
     if (!a.decoder && a.refused > 0)
         p->refused = a.refused;
@@ -91,8 +91,7 @@ kofn_status kf_find_decoder(const kofn_core *c, kf_product *p,
 /* One result more than the n that there are. */
 static void want_more(kf_round *r, size_t group, kf_cell *cell, size_t n)
 {
-    cell->extra =
-        n + 1 - kf_layout(&r->p)->enough - r->p.ledger[group].spare;
+    cell->extra = n + 1 - kf_layout(&r->p)->enough - r->p.ledger[group].spare;
     kf_product_owe(&r->p, group, KF_OWED_SHORT);
     r->resolve = true;
 }
@@ -152,8 +151,8 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
     TRY(kf_find_decoder(c, p, rows, n, &d));
     if (d && c->opt.errors == KOFN_ERRORS_NONE)
         return finish(c, p, group, from, to, d, n);
-    if (d && n >= kf_layout(p)->enough +
-                      kf_vouch(c, r, group, cell[from].have, n))
+    if (d &&
+        n >= kf_layout(p)->enough + kf_vouch(c, r, group, cell[from].have, n))
         return have_checked(c, r, group, from, to, d, tasks, n);
     p->unsure |= d != NULL;
     for (size_t i = from; i < to; i++)
@@ -205,8 +204,8 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
         TRY(kf_find_decoder(c, p, rows, n, &d));
     for (size_t i = kf_cells_find(l, a->lo), end;
          i < l->count && l->cell[i].lo < a->hi; i = end) {
-        for (end = i; end < l->count && l->cell[end].lo < a->hi &&
-                      l->cell[end].checking;
+        for (end = i;
+             end < l->count && l->cell[end].lo < a->hi && l->cell[end].checking;
              end++) {
             l->cell[end].checking = false;
             if (!d)

@@ -56,7 +56,8 @@ struct kofn_core {
     kf_round *spare; /* one that is over, for its memory */
     uint32_t next_task, next_check;
     kofn_time now;
-    double haste; /* in (0, 1]: how much of the time that the late are waited for,
+    double
+        haste; /* in (0, 1]: how much of the time that the late are waited for,
                      by experience */
     size_t generous;   /* rounds in which everybody is asked for everything */
     size_t generosity; /* ... and how many that were the last time          */
@@ -70,7 +71,7 @@ struct kofn_core {
     size_t pooled, pool_cap;
     uint32_t *by_row; /* scratch: task of each row of a group */
     size_t by_row_cap;
-    kofn_live *live;     /* scratch: live members of one group ... */
+    kofn_live *live;       /* scratch: live members of one group ... */
     uint32_t *live_worker; /* ... and who they are                 */
     size_t live_cap;
 };
@@ -100,7 +101,7 @@ static inline size_t kf_seat_of_row(const kf_product *p, size_t group,
     return row / kf_layout(p)->turns * p->groups + group;
 }
 
-/* ---- core.c ------------------------------------------------------------------ */
+/* ---- core.c -------------------------------------------------------------- */
 
 static inline kofn_status kf_act(kofn_core *c, kofn_action a)
 {
@@ -110,7 +111,7 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
 }
 kofn_status kf_deliver(kofn_core *c, kf_round *r, kofn_status st);
 
-/* ---- round.c ----------------------------------------------------------------- */
+/* ---- round.c ------------------------------------------------------------- */
 
 kofn_status kf_round_new(kf_round **out, size_t groups);
 void kf_round_free(kf_round *r);
@@ -124,8 +125,7 @@ kofn_status kf_live_members(kofn_core *c, const kf_round *r, size_t group,
 /* Have this worker answer a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
                          size_t group, uint32_t row, size_t lo, size_t hi);
-void kf_round_end(kofn_core *c, kf_round *r, size_t index,
-                  kf_task_state state);
+void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);
 kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel);
 kofn_status kf_round_drop_all(kofn_core *c, kf_round *r);
 /* Everything from the beginning. */
@@ -137,7 +137,7 @@ void kf_round_lost(kf_round *r);
 /* Until there is nothing to do but wait. */
 kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
 
-/* ---- seats.c ----------------------------------------------------------------- */
+/* ---- seats.c ------------------------------------------------------------- */
 
 kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal);
 kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal);
@@ -147,7 +147,7 @@ kofn_status kf_left(kofn_core *c, uint32_t worker, kf_worker_state state);
 /* It goes, or does no more; its seat is for others. */
 kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state);
 
-/* ---- deal.c ------------------------------------------------------------------ */
+/* ---- deal.c -------------------------------------------------------------- */
 
 struct kofn_deals {
     kofn_deal *deal;
@@ -156,7 +156,7 @@ struct kofn_deals {
 };
 kofn_status kf_deal(kofn_core *c, kf_round *r);
 
-/* ---- short.c ----------------------------------------------------------------- */
+/* ---- short.c ------------------------------------------------------------- */
 
 /* All answers of this worker's seat. */
 kofn_status kf_ask_seat(kofn_core *c, kf_round *r, size_t group,
@@ -164,7 +164,7 @@ kofn_status kf_ask_seat(kofn_core *c, kf_round *r, size_t group,
 /* Ask for what this group is short of. */
 kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
 
-/* ---- settle.c ---------------------------------------------------------------- */
+/* ---- settle.c ------------------------------------------------------------ */
 
 kofn_status kf_settle(kofn_core *c, kf_round *r);
 kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
@@ -174,12 +174,12 @@ kofn_status kf_find_decoder(const kofn_core *c, kf_product *p,
                             const uint32_t *rows, size_t n,
                             const kf_decoder **out);
 
-/* ---- resolve.c --------------------------------------------------------------- */
+/* ---- resolve.c ----------------------------------------------------------- */
 
 kofn_status kf_resolve(kofn_core *c, kf_round *r);
 size_t kf_most_spare(const kf_product *p);
 
-/* ---- guard.c ----------------------------------------------------------------- */
+/* ---- guard.c ------------------------------------------------------------- */
 
 void kf_set_spare(kofn_core *c, kf_round *r);
 /* The same where these tasks have come, whoever has left since. */
@@ -194,7 +194,7 @@ kofn_status kf_corrupt_beyond(kofn_core *c, kf_round *r);
 kofn_status kf_unsure(kofn_core *c, kf_round *r, size_t count);
 kofn_status kf_quarantine(kofn_core *c);
 
-/* ---- late.c ------------------------------------------------------------------ */
+/* ---- late.c -------------------------------------------------------------- */
 
 /* After `last` a new round begins. */
 void kf_late_round(kofn_core *c, const kf_round *last);
@@ -205,13 +205,13 @@ void kf_late_put_off(const kofn_core *c, kf_round *r);
 void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
 kofn_status kf_alarm_rang(kofn_core *c, kf_round *r);
 
-/* ---- adjoint.c --------------------------------------------------------------- */
+/* ---- adjoint.c ----------------------------------------------------------- */
 
 kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d);
 kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r);
 void kf_adjoint_without_late(const kofn_core *c, kf_round *r);
 
-/* ---- check.c ----------------------------------------------------------------- */
+/* ---- check.c ------------------------------------------------------------- */
 
 /* What must hold between steps: NULL, or what does not. */
 const char *kf_core_check(const kofn_core *c);

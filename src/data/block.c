@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* ---- the resident operand ------------------------------------------------- */
+/* ---- the resident operand ------------------------------------------------ */
 
 kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
                               const kofn_matrix *A)
@@ -32,9 +32,11 @@ kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
     for (size_t e = 0; e < A->ptr[A->rows]; e++)
         r->most = kf_larger(r->most, fabs(A->val[e]));
     if (plan->layout.cut[0].cols != 1)
-        return kf_fail(KOFN_UNSUITED, "scheme %s cuts columns, which a sparse "
+        return kf_fail(KOFN_UNSUITED,
+                       "scheme %s cuts columns, which a sparse "
                        "matrix does not allow; choose another scheme or a "
-                       "dense matrix", plan->scheme->name);
+                       "dense matrix",
+                       plan->scheme->name);
     r->A = &r->view;
     return KOFN_OK;
 }
@@ -47,8 +49,8 @@ void kf_resident_sum(kf_resident *r, const kofn_plan *plan)
 kofn_status kf_resident_away(kf_resident *r)
 {
     r->away = true;
-    r->digest = kf_zero(r->plan->parts, r->plan->layout.groups *
-                                            sizeof *r->digest);
+    r->digest =
+        kf_zero(r->plan->parts, r->plan->layout.groups * sizeof *r->digest);
     return r->digest ? KOFN_OK : KOFN_NOMEM;
 }
 
@@ -75,7 +77,7 @@ const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
     return &r->parts.part[kf_part_index(r->plan, group, j)];
 }
 
-/* ---- references ------------------------------------------------------------ */
+/* ---- references ---------------------------------------------------------- */
 
 kofn_block *kofn_block_keep(kofn_block *b)
 {
@@ -117,7 +119,7 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r,
     return KOFN_OK;
 }
 
-/* ---- sparse: choose the parts ---------------------------------------------- */
+/* ---- sparse: choose the parts -------------------------------------------- */
 
 /* Sub-blocks that stand one below the other are lanes here, whose rows are those
  * of a part. */
@@ -151,7 +153,7 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
     return b->first && b->weight ? KOFN_OK : KOFN_NOMEM;
 }
 
-/* ---- dense: view or combine ------------------------------------------------- */
+/* ---- dense: view or combine ---------------------------------------------- */
 
 static bool plain_lane(const kf_resident *r, const kf_row *row)
 {
@@ -208,12 +210,12 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
             b->lane[l] =
                 r->parts.part[kf_part_index(r->plan, group, row->col[0])];
         } else if (r->away) {
-            b->lane[l] = (kofn_matrix){NULL, b->rows, b->cols, b->cols,
-                                       b->dtype};
+            b->lane[l] =
+                (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
         } else {
-            b->lane[l] = (kofn_matrix){
-                (char *)b->owned + next++ * b->rows * b->cols * size, b->rows,
-                b->cols, b->cols, b->dtype};
+            b->lane[l] = (kofn_matrix){(char *)b->owned +
+                                           next++ * b->rows * b->cols * size,
+                                       b->rows, b->cols, b->cols, b->dtype};
             lay_out_sub_blocks(r, rows, l, &b->lane[l], jobs, count);
         }
     }
@@ -237,8 +239,8 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
 }
 
 /* Those of group g are seats[i], seats[next[i]] and so on, up to seats[n]. */
-static kofn_status encode_group(const kf_resident *r, kf_code *code,
-                                size_t g, const size_t *seats, size_t i,
+static kofn_status encode_group(const kf_resident *r, kf_code *code, size_t g,
+                                const size_t *seats, size_t i,
                                 const size_t *next, size_t n,
                                 kofn_block **blocks, kf_mixed *jobs)
 {
@@ -276,8 +278,8 @@ static void chain_groups(const kofn_plan *p, const size_t *seats, size_t n,
     }
 }
 
-kofn_status kf_encode(const kf_resident *r, kf_code *code,
-                      const size_t *seats, size_t n, kofn_block **blocks)
+kofn_status kf_encode(const kf_resident *r, kf_code *code, const size_t *seats,
+                      size_t n, kofn_block **blocks)
 {
     const kofn_layout *L = &r->plan->layout;
     kf_mixed *jobs = kf_new(n * L->lanes, L->inner * sizeof *jobs);

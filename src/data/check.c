@@ -49,8 +49,7 @@
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&         \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VECTORS                                                                \
-    __attribute__((target_clones("avx512f", "avx2", "default"),                \
-                   optimize("O3")))
+    __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #else
 #define VECTORS
 #endif
@@ -66,7 +65,7 @@ typedef struct sketch {
     kf_rng rng;
 } sketch;
 
-/* ---- weights ----------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------- */
 
 static double draw_weight(kf_rng *r)
 {
@@ -86,9 +85,9 @@ static void draw_tile(sketch *s)
 }
 
 /* Entries of the same strip: f = weight / max(row col, least). */
-VECTORS static void fill_run(size_t n, double over_row, double top, double whole,
-                     const double *restrict w, const double *restrict over,
-                     double *restrict f)
+VECTORS static void fill_run(size_t n, double over_row, double top,
+                             double whole, const double *restrict w,
+                             const double *restrict over, double *restrict f)
 {
     for (size_t k = 0; k < n; k++) {
         double x = over_row * over[k];
@@ -113,12 +112,13 @@ static void fill_factors(sketch *s, size_t at, size_t n)
     }
 }
 
-/* ---- adding up --------------------------------------------------------- */
+/* ---- adding up ----------------------------------------------------------- */
 
 /* Whole rows of buckets have a length that the compiler knows. */
 #define ADD(name, type)                                                        \
-    VECTORS static void name##_row(double *restrict sum, const double *restrict f,     \
-                           const type *restrict y)                             \
+    VECTORS static void name##_row(double *restrict sum,                       \
+                                   const double *restrict f,                   \
+                                   const type *restrict y)                     \
     {                                                                          \
         for (size_t k = 0; k < BUCKETS; k++)                                   \
             sum[k] += f[k] * (double)y[k];                                     \
@@ -145,11 +145,11 @@ static void add_tile(sketch *s, size_t at, size_t n)
         const char *y = kf_at(from->result, strip, 0);
 
         if (from->result->dtype == KOFN_F64)
-            add_f64(s->Y + r * s->buckets,
-                    s->factor, (const double *)(const void *)y + at, n);
+            add_f64(s->Y + r * s->buckets, s->factor,
+                    (const double *)(const void *)y + at, n);
         else
-            add_f32(s->Y + r * s->buckets,
-                    s->factor, (const float *)(const void *)y + at, n);
+            add_f32(s->Y + r * s->buckets, s->factor,
+                    (const float *)(const void *)y + at, n);
     }
 }
 
@@ -220,7 +220,7 @@ static void free_sketch(sketch *s)
     kf_free(s->Y);
 }
 
-/* ---- the code ---------------------------------------------------------- */
+/* ---- the code ------------------------------------------------------------ */
 
 /* Entry t of row l of L(q), the matrix of a quaternion multiplied from the
  * left, in terms of q, its first column. */
@@ -273,7 +273,7 @@ static kofn_status is_closed(const kf_check *c, bool *closed)
     return KOFN_OK;
 }
 
-/* ---- the verdict ------------------------------------------------------- */
+/* ---- the verdict --------------------------------------------------------- */
 
 static void set_levels(kf_evidence *e, const kf_check *c)
 {
@@ -298,8 +298,7 @@ size_t kf_check_over(const kofn_plan *p, size_t n)
 
 size_t kf_check_few(const kf_check *c, size_t n, size_t named)
 {
-    return kf_may_hide(c->liars, c->promised, named,
-                       kf_check_over(c->plan, n));
+    return kf_may_hide(c->liars, c->promised, named, kf_check_over(c->plan, n));
 }
 
 /* kf_hidden_of the seats that are left, which are decoded by themselves if they
@@ -406,10 +405,11 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
         list(c, flag, KF_DOUBTED, found);
         found->doubted = found->count - named;
         if (st == KOFN_CORRUPT)
-            kf_fail(st, "strips %zu to %zu: the %zu results disagree, and %zu "
+            kf_fail(st,
+                    "strips %zu to %zu: the %zu results disagree, and %zu "
                     "of them are surely wrong, but not which others; with %zu "
-                    "parities at most %zu can be left out", c->lo, c->hi,
-                    seats, named, c->q, c->most);
+                    "parities at most %zu can be left out",
+                    c->lo, c->hi, seats, named, c->q, c->most);
     }
     if (st == KOFN_OK)
         st = to_output(c, &s, flag, found, &found->floor);
@@ -418,7 +418,7 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
     return st;
 }
 
-/* ---- scales ------------------------------------------------------------ */
+/* ---- scales -------------------------------------------------------------- */
 
 /* Sums of squares between these lost nothing to the range of a double. */
 #define SQUARES_LEAST 1e-280
@@ -488,8 +488,8 @@ static double together(double a, double b)
 static void add_row_norms(const kofn_matrix *part, double by, double *out)
 {
     for (size_t i = 0; i < part->rows; i++)
-        out[i] = together(out[i], norm(kf_at(part, i, 0), part->cols, by,
-                                       part->dtype));
+        out[i] = together(out[i],
+                          norm(kf_at(part, i, 0), part->cols, by, part->dtype));
 }
 
 kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
@@ -513,8 +513,7 @@ static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
         double *out = &row[(i - first) % p->span];
 
         *out = together(*out, norm(A->val + A->ptr[i],
-                                   A->ptr[i + 1] - A->ptr[i], r->by,
-                                   KOFN_F64));
+                                   A->ptr[i + 1] - A->ptr[i], r->by, KOFN_F64));
     }
 }
 
@@ -529,7 +528,8 @@ kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row)
     /* The parts of all groups are numbered down the columns of one grid. */
     for (size_t j = 0; !r->A && j < r->plan->parts; j++)
         add_row_norms(&r->parts.part[j / high * high * L->groups +
-                                     group * high + j % high], r->by, row);
+                                     group * high + j % high],
+                      r->by, row);
     return KOFN_OK;
 }
 

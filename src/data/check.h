@@ -16,19 +16,19 @@ typedef struct kf_check {
     const kf_decoder *decoder; /* whose seats answered                      */
     const double *H;           /* their parities, q x results: kf_parity    */
     size_t q;
-    double hidden;             /* of decoder and H: kf_hidden_of, with
+    double hidden;           /* of decoder and H: kf_hidden_of, with
                                   kf_check_few of all, nobody named         */
-    const kf_source *source;   /* one per seat of the decoder               */
+    const kf_source *source; /* one per seat of the decoder               */
     size_t lo, hi;
-    size_t most;               /* seats that may be named; 0: detect only   */
-    size_t liars;              /* seats that may lie as they like           */
-    size_t promised;           /* ... in ways that do not conspire          */
-    const double *row;         /* per strip of a block, `span` of them      */
-    const double *col;         /* per column of a result                    */
-    size_t terms;              /* products summed in an entry, at most; 0:
+    size_t most;       /* seats that may be named; 0: detect only   */
+    size_t liars;      /* seats that may lie as they like           */
+    size_t promised;   /* ... in ways that do not conspire          */
+    const double *row; /* per strip of a block, `span` of them      */
+    const double *col; /* per column of a result                    */
+    size_t terms;      /* products summed in an entry, at most; 0:
                                   as many as the operands are long          */
-    uint64_t secret;           /* of the weights: unknown to workers        */
-    uint32_t number;           /* of the cell: fresh weights for each       */
+    uint64_t secret;   /* of the weights: unknown to workers        */
+    uint32_t number;   /* of the cell: fresh weights for each       */
 } kf_check;
 
 typedef struct kf_found {
@@ -51,7 +51,7 @@ size_t kf_check_few(const kf_check *c, size_t n, size_t named);
  * whom it is sure. */
 kofn_status kf_check_results(const kf_check *c, kf_found *found);
 
-/* ---- scales ------------------------------------------------------------ */
+/* ---- scales -------------------------------------------------------------- */
 
 /* Norms of rows, or of columns, over parts that lie side by side, or one over
  * the other; parts without rows count for nothing.  Entries whose squares are

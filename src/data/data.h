@@ -10,7 +10,7 @@
 #include "code/code.h"
 #include "mat/mat.h"
 
-/* ---- parcels (parcel.c) --------------------------------------------------- */
+/* ---- parcels (parcel.c) -------------------------------------------------- */
 
 struct kofn_parcel {
     atomic_uint refs;
@@ -30,13 +30,13 @@ kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
 size_t kf_parcel_bytes(const kofn_parcel *p); /* of its numbers; NULL: 0 */
 /* Around numbers that `release(from, own)` gives back. */
 kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
-                             void (*release)(void *from, void *own),
-                             void *from, void *own);
+                             void (*release)(void *from, void *own), void *from,
+                             void *own);
 /* Give a parcel that nobody else holds another shape; false when too small. */
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype);
 
-/* ---- mixtures (mix.c) ------------------------------------------------------ */
+/* ---- mixtures (mix.c) ---------------------------------------------------- */
 
 /* into = by sum_j row[j] part_j */
 typedef struct kf_mixed {
@@ -50,24 +50,24 @@ kofn_status kf_mix(const kf_mixed *mixed, size_t n,
                    const kofn_matrix *const *part, size_t parts, size_t rows,
                    size_t cols);
 
-/* ---- blocks (block.c) ------------------------------------------------------ */
+/* ---- blocks (block.c) ---------------------------------------------------- */
 
 /* The resident operand, cut. */
 typedef struct kf_resident {
     const kofn_plan *plan;
-    kf_parts parts;        /* dense: of all groups, row bands first */
-    double most, by;       /* no element is larger; a power of two that blocks
+    kf_parts parts;       /* dense: of all groups, row bands first */
+    double most, by;      /* no element is larger; a power of two that blocks
                               are multiplied by: range.c */
-    const kofn_sparse *A;  /* sparse: parts are row ranges of it    */
-    kofn_sparse view;      /* what A points to                      */
-    kofn_part_fn f;        /* sums of a function: that function ...  */
+    const kofn_sparse *A; /* sparse: parts are row ranges of it    */
+    kofn_sparse view;     /* what A points to                      */
+    kofn_part_fn f;       /* sums of a function: that function ...  */
     void *ctx;
     const kofn_formula *formula; /* ... or this one of rows of a matrix */
     double arg[KOFN_FORMULA_ARGS];
     kofn_matrix X;
     const double *y;
     uint64_t *digest; /* away: of each part; 0: not known yet */
-    bool away; /* blocks go to other machines: coded lanes are made piece by
+    bool away;   /* blocks go to other machines: coded lanes are made piece by
                   piece, when they are asked for */
     double work; /* that it takes for all parts; 0: not known */
 } kf_resident;
@@ -78,29 +78,29 @@ typedef struct kf_share {
     void *ctx;
     const kofn_formula *formula; /* or NULL: f */
     double arg[KOFN_FORMULA_ARGS];
-    size_t points;     /* rows of all parts            */
-    kofn_matrix X;     /* where they lie: all of them, or at a worker
+    size_t points; /* rows of all parts            */
+    kofn_matrix X; /* where they lie: all of them, or at a worker
                           elsewhere those of its parts */
     double *y;
-    void *own;         /* there: what both live in     */
-    size_t *at;        /* row of X where each part begins */
-    size_t held;       /* rows in all of its parts     */
-    size_t parts, of;  /* how many, of how many        */
-    size_t *part;      /* which                        */
+    void *own;                   /* there: what both live in     */
+    size_t *at;                  /* row of X where each part begins */
+    size_t held;                 /* rows in all of its parts     */
+    size_t parts, of;            /* how many, of how many        */
+    size_t *part;                /* which                        */
     size_t length, pieces, span; /* of f: in all, as it is cut    */
     size_t turns, lanes;
-    double work;       /* that f takes for a part      */
-    double *mix;       /* turns lanes x parts pieces   */
-    void *value;       /* parts x (pieces span): what f made of the input
+    double work;      /* that f takes for a part      */
+    double *mix;      /* turns lanes x parts pieces   */
+    void *value;      /* parts x (pieces span): what f made of the input
                           of `product`                */
-    uint32_t product;  /* 0: nothing yet               */
+    uint32_t product; /* 0: nothing yet               */
 } kf_share;
 
 struct kofn_block {
     atomic_uint refs;
     size_t lanes, rows, cols; /* of each lane */
     kofn_dtype dtype;
-    size_t row; /* the first of its group's code that it answers */
+    size_t row;        /* the first of its group's code that it answers */
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
 
@@ -133,8 +133,8 @@ const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
 /* Where it is in the grid of the parts of all groups. */
 size_t kf_part_index(const kofn_plan *p, size_t group, size_t j);
 /* The blocks of several seats at once: all of A is read once. */
-kofn_status kf_encode(const kf_resident *r, kf_code *code,
-                      const size_t *seats, size_t n, kofn_block **blocks);
+kofn_status kf_encode(const kf_resident *r, kf_code *code, const size_t *seats,
+                      size_t n, kofn_block **blocks);
 
 /* Does the work asked for, of an input and a result of these shapes, fit this
  * block?  For messages that come from elsewhere. */
@@ -142,11 +142,11 @@ kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
                          const kofn_matrix *in, const kofn_matrix *out);
 
 /* Strips [lo, hi) of the block times `in`, as KOFN_ROWS. */
-kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in,
-                         size_t lo, size_t hi, kofn_matrix *out,
-                         bool (*stopped)(void *), void *ud);
+kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
+                         size_t hi, kofn_matrix *out, bool (*stopped)(void *),
+                         void *ud);
 
-/* ---- sums of a function (share.c) --------------------------------------------- */
+/* ---- sums of a function (share.c) ---------------------------------------- */
 
 kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
                          size_t seat);
@@ -159,7 +159,7 @@ static inline size_t kf_part_begin(size_t rows, size_t part, size_t parts)
 /* Sets `at` and `held`. */
 kofn_status kf_share_rows(kf_share *s, bool elsewhere);
 
-/* ---- the end of the range (range.c) -------------------------------------------- */
+/* ---- the end of the range (range.c) -------------------------------------- */
 
 /* Powers of two: what to multiply an operand by whose elements, so many of
  * which are added up, are at most `most`; what to multiply a round's input by;
@@ -174,17 +174,17 @@ void kf_range_multiply(const kofn_matrix *a, double by);
  * longer. */
 kofn_status kf_range_restore(const kofn_matrix *out, double back);
 
-/* ---- what is sent with the work (message.c) --------------------------------- */
+/* ---- what is sent with the work (message.c) ------------------------------ */
 
 /* A product's input as it is sent: one for all, or coded for each row of the
  * code.  Here rows have numbers in the plan, as seats have. */
 typedef struct kf_messages {
     const kofn_plan *plan;
-    kofn_parcel *plain;   /* the input itself         */
-    kf_parts parts;       /* as it is cut             */
-    kofn_parcel **row;    /* message of each row, so far */
+    kofn_parcel *plain; /* the input itself         */
+    kf_parts parts;     /* as it is cut             */
+    kofn_parcel **row;  /* message of each row, so far */
     size_t rows;
-    kofn_parcel **kept;   /* of former rounds, for reuse */
+    kofn_parcel **kept; /* of former rounds, for reuse */
     size_t keeping, kept_cap;
 } kf_messages;
 
@@ -201,7 +201,7 @@ kofn_status kf_messages_mix(kf_messages *m, const kf_decoder *d, size_t lo,
 kofn_parcel *kf_messages_take(const kf_messages *m, size_t row);
 void kf_messages_free(kf_messages *m);
 
-/* ---- decoding (decode.c) ---------------------------------------------------- */
+/* ---- decoding (decode.c) ------------------------------------------------- */
 
 /* Results of one row for strips [lo, hi): lanes x (hi - lo) rows. */
 typedef struct kf_source {
@@ -225,22 +225,22 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch);
 /* What kf_decode wrote there, and is not lost, multiplied by a power of two:
  * KOFN_NONFINITE when that leaves anything that is not a number. */
-kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d,
-                       size_t group, size_t lo, size_t hi, double back,
+kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d, size_t group,
+                       size_t lo, size_t hi, double back,
                        const kofn_matrix *out);
 /* Adjoint codes: out = sum of n results. */
 kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);
 
-/* ---- what a sum is made of (tally.c) -------------------------------------------- */
+/* ---- what a sum is made of (tally.c) ------------------------------------- */
 
 typedef struct kf_tally {
     size_t parts;
     double *weight; /* per part: f(part) is so often in the sum */
-    unsigned *age; /* NULL: nothing is remembered; per part: rounds since
+    unsigned *age;  /* NULL: nothing is remembered; per part: rounds since
                       it was computed */
-    bool *known;   /* it ever was                                       */
-    void *value;   /* parts x span: what it was then                    */
+    bool *known;    /* it ever was                                       */
+    void *value;    /* parts x span: what it was then                    */
 } kf_tally;
 
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan);

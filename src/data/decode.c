@@ -46,8 +46,8 @@ typedef struct place {
     size_t row, col, rows, cols;
 } place;
 
-static place place_of(const kofn_plan *p, size_t group, size_t want,
-                      size_t lo, size_t hi, const kofn_matrix *out)
+static place place_of(const kofn_plan *p, size_t group, size_t want, size_t lo,
+                      size_t hi, const kofn_matrix *out)
 {
     const kofn_layout *L = &p->layout;
     size_t width = kf_ceil_div(out->cols, L->wants / L->grid_rows);
@@ -67,8 +67,7 @@ static void put_rows(kofn_matrix *out, const place *at, const char *from,
     size_t size = kf_dtype_size(out->dtype);
 
     if (at->rows && stride == at->cols && out->ld == at->cols) {
-        memcpy(kf_at(out, at->row, at->col), from,
-               at->rows * at->cols * size);
+        memcpy(kf_at(out, at->row, at->col), from, at->rows * at->cols * size);
         return;
     }
     for (size_t i = 0; i < at->rows; i++)
@@ -111,8 +110,8 @@ static void copy_plain(const job *j, size_t lo, size_t hi)
         place at = place_of(j->plan, j->group, w, lo, hi, j->out);
 
         if (j->d->copy[w] >= 0)
-            put_rows(j->out, &at,
-                     result_rows(j, (size_t)j->d->copy[w], lo), j->width);
+            put_rows(j->out, &at, result_rows(j, (size_t)j->d->copy[w], lo),
+                     j->width);
         else if (j->d->copy[w] == KF_LOST)
             put_lost(j->out, &at);
     }
@@ -198,8 +197,8 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch)
 {
     size_t grid_cols = plan->layout.wants / plan->layout.grid_rows;
-    job j = {plan, d, sources, group,
-             kf_ceil_div(out->cols, grid_cols), out, scratch};
+    job j = {plan, d,      sources, group, kf_ceil_div(out->cols, grid_cols),
+             out,  scratch};
     size_t size = kf_dtype_size(out->dtype);
     size_t row = kf_max(1, d->results) * j.width * size;
     size_t step = kf_max(1, TILE / row);
@@ -220,8 +219,8 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     return KOFN_OK;
 }
 
-kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d,
-                       size_t group, size_t lo, size_t hi, double back,
+kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d, size_t group,
+                       size_t lo, size_t hi, double back,
                        const kofn_matrix *out)
 {
     for (size_t w = 0; w < d->wants; w++) {

@@ -12,15 +12,15 @@ static kofn_matrix some_cols(const kofn_matrix *a, size_t lo, size_t hi)
     return (kofn_matrix){kf_at(a, 0, lo), a->rows, hi - lo, a->ld, a->dtype};
 }
 
-/* ---- strips as they are -------------------------------------------------------- */
+/* ---- strips as they are -------------------------------------------------- */
 
 /* Answers of lane l stand in rows l (hi - lo) + [0, hi - lo) of the result. */
 static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
 {
     const kofn_matrix *in = w->in;
-    size_t step = kf_stride((double)b->cols *
-                                (double)(left ? b->rows : in->cols),
-                            left || in->cols > 1);
+    size_t step =
+        kf_stride((double)b->cols * (double)(left ? b->rows : in->cols),
+                  left || in->cols > 1);
     size_t size = kf_dtype_size(b->dtype);
 
     for (size_t l = 0; l < b->lanes; l++)
@@ -52,7 +52,7 @@ kofn_status kf_left_rows_dense(const kofn_block *b, const kf_work *w)
     return rows(b, true, w);
 }
 
-/* ---- sums over strips ------------------------------------------------------------ */
+/* ---- sums over strips ---------------------------------------------------- */
 
 /* Those of strips [lo, hi); *begun when there is something to add to.  The lanes
  * of the input stand one behind the other, `span` strips each. */
@@ -109,7 +109,7 @@ kofn_status kf_left_inner_dense(const kofn_block *b, const kf_work *w)
     return inner(b, true, w);
 }
 
-/* ---- A' A x --------------------------------------------------------------------- */
+/* ---- A' A x -------------------------------------------------------------- */
 
 /* Some rows at a time, which are still in the cache for their second use. */
 #define GRAM_BYTES ((size_t)256 << 10)

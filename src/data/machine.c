@@ -12,13 +12,14 @@ void kofn_machine_info(kofn_machine *m)
     static _Thread_local kf_blas b;
 
     kf_blas_look(&b);
-    *m = (kofn_machine){kf_combine_level(), b.name, advice, b.better,
-                        b.threads};
+    *m =
+        (kofn_machine){kf_combine_level(), b.name, advice, b.better, b.threads};
     advice[0] = 0;
     if (b.slow)
         snprintf(advice, sizeof advice, "%s", b.slow);
     else if (b.better)
         snprintf(advice, sizeof advice,
                  "this processor can run faster kernels: set "
-                 "OPENBLAS_CORETYPE=%s before the program starts", b.better);
+                 "OPENBLAS_CORETYPE=%s before the program starts",
+                 b.better);
 }

@@ -14,7 +14,7 @@ static bool coded(const kofn_plan *p)
     return p->parts1 > 1 || p->layout.adjoint;
 }
 
-/* ---- parcels ----------------------------------------------------------------- */
+/* ---- parcels ------------------------------------------------------------- */
 
 /* Takes the parcel over and clears the pointer, even on failure. */
 static kofn_status keep(kf_messages *m, kofn_parcel **from)
@@ -115,7 +115,7 @@ kofn_parcel *kf_messages_take(const kf_messages *m, size_t row)
     return kofn_parcel_keep(coded(m->plan) ? m->row[row] : m->plain);
 }
 
-/* ---- mixtures that depend on the row --------------------------------------------- */
+/* ---- mixtures that depend on the row ------------------------------------- */
 
 /* The message is a part of the input as it stands, which lies inside it. */
 static bool plain_part(const kf_messages *m, const kf_row *row)
@@ -147,8 +147,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
             continue;
         TRY(kf_code_seat(code, kf_local(m->plan, row[i]), &s));
         if (plain_part(m, &s->E1[0])) {
-            TRY(kf_parcel_view(p, m->plain,
-                               &m->parts.part[s->E1[0].col[0]]));
+            TRY(kf_parcel_view(p, m->plain, &m->parts.part[s->E1[0].col[0]]));
             continue;
         }
         TRY(take(m, inner * rows, m->parts.cols, m->plain->m.dtype, p));
@@ -188,7 +187,7 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
     return st;
 }
 
-/* ---- mixtures that depend on the survivors --------------------------------------- */
+/* ---- mixtures that depend on the survivors ------------------------------- */
 
 /* The transpose of what decodes: row r says how the wants make up for what
  * result r will be multiplied with. */

@@ -49,8 +49,8 @@ size_t kf_parcel_bytes(const kofn_parcel *p)
 }
 
 kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
-                             void (*release)(void *from, void *own),
-                             void *from, void *own)
+                             void (*release)(void *from, void *own), void *from,
+                             void *own)
 {
     kofn_parcel *p = kf_zero(1, sizeof *p);
 

@@ -78,10 +78,11 @@ kofn_status kf_range_row(const kf_resident *r, const kf_row *row)
         sum += fabs(row->val[e]);
     if (sum * (r->most * r->by) < (wide ? DBL_MAX : FLT_MAX) / 2)
         return KOFN_OK;
-    return kf_fail(KOFN_NONFINITE, "the coefficients of a block add up to %g, "
+    return kf_fail(KOFN_NONFINITE,
+                   "the coefficients of a block add up to %g, "
                    "and A has elements up to %g: mixtures may not fit into "
-                   "float%d; divide A by a power of two", sum, r->most,
-                   wide ? 64 : 32);
+                   "float%d; divide A by a power of two",
+                   sum, r->most, wide ? 64 : 32);
 }
 
 void kf_range_multiply(const kofn_matrix *a, double by)
@@ -116,7 +117,8 @@ kofn_status kf_range_restore(const kofn_matrix *out, double back)
         return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");
     kf_range_multiply(out, back);
     return some_odd(out)
-               ? kf_fail(KOFN_NONFINITE, "the result has elements that float%d "
+               ? kf_fail(KOFN_NONFINITE,
+                         "the result has elements that float%d "
                          "cannot hold; divide an operand by a power of two",
                          out->dtype == KOFN_F64 ? 64 : 32)
                : KOFN_OK;

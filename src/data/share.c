@@ -55,8 +55,10 @@ static kofn_status fill_row(const kf_share *s, const kf_row *g, double *row)
         while (k < s->parts && s->part[k] < part)
             k++;
         if (k == s->parts || s->part[k] != part)
-            return kf_fail(KOFN_INVAL, "a scheme mixes part %zu into the "
-                           "answer of a seat that does not compute it", part);
+            return kf_fail(KOFN_INVAL,
+                           "a scheme mixes part %zu into the "
+                           "answer of a seat that does not compute it",
+                           part);
         row[k * s->pieces + piece] = g->val[e];
     }
     return KOFN_OK;
@@ -173,8 +175,8 @@ kofn_status kf_share_turn(const kofn_block *b, const kf_work *w)
             src[i] = (char *)s->value + i * s->span * size;
         for (size_t l = 0; l < s->lanes; l++)
             dst[l] = kf_at(out, l * s->span, 0);
-        kf_combine(s->lanes, n, s->mix + w->submessage * s->lanes * n, n, src, dst,
-                   s->span, out->dtype);
+        kf_combine(s->lanes, n, s->mix + w->submessage * s->lanes * n, n, src,
+                   dst, s->span, out->dtype);
     }
     kf_free(src);
     kf_free(dst);

@@ -31,7 +31,7 @@ static double work_a_strip(const kofn_block *b)
            (double)b->used;
 }
 
-/* ---- rows ----------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 /* temp: used x strips x cols. */
 static void mix_rows(const kofn_block *b, const kofn_matrix *in, size_t lo,
@@ -56,8 +56,8 @@ static void mix_rows(const kofn_block *b, const kofn_matrix *in, size_t lo,
 kofn_status kf_rows_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t cols = w->in->cols, strips = w->hi - w->lo;
-    size_t step = kf_min(kf_stride(work_a_strip(b) * (double)cols, false),
-                         strips);
+    size_t step =
+        kf_min(kf_stride(work_a_strip(b) * (double)cols, false), strips);
     double *temp = kf_new(b->used * step, cols * sizeof *temp);
     const void **src = kf_new(b->used, sizeof *src);
     void **dst = kf_new(b->lanes, sizeof *dst);
@@ -78,7 +78,7 @@ kofn_status kf_rows_sparse(const kofn_block *b, const kf_work *w)
     return st;
 }
 
-/* ---- the input on the left -------------------------------------------------------- */
+/* ---- the input on the left ----------------------------------------------- */
 
 /* In `mixed`, by rows: the sum over lanes of weight times strips [lo, hi) of the
  * lane's input, for part j.  Lanes stand `apart` columns from each other. */
@@ -117,8 +117,8 @@ static void add_left(const kofn_block *b, const kofn_matrix *in, size_t apart,
 }
 
 /* Strips of the block, beyond the last of which are the first. */
-static kofn_status add_strips(const kofn_block *b, const kf_work *w,
-                              size_t lo, size_t hi, size_t step, double *mixed)
+static kofn_status add_strips(const kofn_block *b, const kf_work *w, size_t lo,
+                              size_t hi, size_t step, double *mixed)
 {
     size_t apart = w->in->cols / b->lanes;
 
@@ -134,8 +134,8 @@ static kofn_status add_strips(const kofn_block *b, const kf_work *w,
 kofn_status kf_left_inner_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t span = w->in->cols / b->lanes;
-    size_t step = kf_min(kf_stride(work_a_strip(b) * (double)w->in->rows, false),
-                         w->hi - w->lo);
+    size_t step = kf_min(
+        kf_stride(work_a_strip(b) * (double)w->in->rows, false), w->hi - w->lo);
     double *mixed = kf_new(w->in->rows * step, sizeof *mixed);
     kofn_status st = mixed ? KOFN_OK : KOFN_NOMEM;
 
@@ -174,7 +174,7 @@ kofn_status kf_left_rows_sparse(const kofn_block *b, const kf_work *w)
     return st;
 }
 
-/* ---- A' A x ----------------------------------------------------------------------- */
+/* ---- A' A x -------------------------------------------------------------- */
 
 /* Both products of some strips, summed over lanes. */
 typedef struct twice {
@@ -212,8 +212,7 @@ kofn_status kf_twice_sparse(const kofn_block *b, const kf_work *w)
                .mixed = kf_new(b->lanes * step, sizeof *t.mixed),
                .src = kf_new(b->used, sizeof *t.src),
                .dst = kf_new(b->lanes, sizeof *t.dst)};
-    kofn_status st =
-        t.each && t.mixed && t.src && t.dst ? KOFN_OK : KOFN_NOMEM;
+    kofn_status st = t.each && t.mixed && t.src && t.dst ? KOFN_OK : KOFN_NOMEM;
 
     memset(w->out->data, 0, w->out->rows * sizeof *t.each);
     for (size_t at = 0; at < b->rows && !st; at += step) {

@@ -55,7 +55,8 @@ static kofn_matrix value_of(const kf_tally *t, const kofn_plan *plan, size_t j)
 {
     kofn_dtype dtype = plan->layout.problem.dtype;
 
-    return (kofn_matrix){(char *)t->value + j * plan->span * kf_dtype_size(dtype),
+    return (kofn_matrix){(char *)t->value +
+                             j * plan->span * kf_dtype_size(dtype),
                          plan->span, 1, 1, dtype};
 }
 
@@ -86,7 +87,9 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
 {
     kofn_matrix *value = kf_new(t->parts, sizeof *value);
     kf_source *all = kf_new(t->parts, sizeof *all);
-    kf_decoder sum = {.wants = 1, .mixed = 1, .copy = &(int32_t){KF_MIXED},
+    kf_decoder sum = {.wants = 1,
+                      .mixed = 1,
+                      .copy = &(int32_t){KF_MIXED},
                       .D = kf_new(t->parts, sizeof *sum.D)};
     kofn_status st = KOFN_NOMEM;
 
@@ -98,8 +101,7 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
             if (!t->known[j])
                 continue;
             value[sum.results] = value_of(t, plan, j);
-            all[sum.results] =
-                (kf_source){&value[sum.results], 0, plan->span};
+            all[sum.results] = (kf_source){&value[sum.results], 0, plan->span};
             sum.D[sum.results++] = 1;
         }
         st = kf_decode(plan, &sum, all, 0, 0, plan->span, out, scratch);

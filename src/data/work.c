@@ -4,7 +4,7 @@
 
 #include "code/operation.h"
 
-/* ---- inputs ------------------------------------------------------------------ */
+/* ---- inputs -------------------------------------------------------------- */
 
 /* Strips of the lanes of an input that is summed over; they may go on at the
  * first one. */
@@ -49,7 +49,7 @@ static bool takes_any(const kf_extent *b, const kf_work *w)
     return true;
 }
 
-/* ---- results ----------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------- */
 
 /* Strips of each lane, one lane below the other. */
 static bool gives_rows(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -75,8 +75,8 @@ static bool gives_inner(const kf_extent *b, const kf_work *w, size_t *rows,
     return true;
 }
 
-static bool gives_left_inner(const kf_extent *b, const kf_work *w,
-                             size_t *rows, size_t *cols)
+static bool gives_left_inner(const kf_extent *b, const kf_work *w, size_t *rows,
+                             size_t *cols)
 {
     *rows = w->in->rows;
     *cols = b->cols;
@@ -100,7 +100,7 @@ static bool gives_pieces(const kf_extent *b, const kf_work *w, size_t *rows,
     return kf_mul(b->lanes, b->rows, rows);
 }
 
-/* ---- costs ------------------------------------------------------------------- */
+/* ---- costs --------------------------------------------------------------- */
 
 /* Lanes that are not zero throughout. */
 static double full_lanes(const kofn_block *b)
@@ -159,7 +159,7 @@ static double cost_turn(const kofn_block *b, const kf_work *w)
            (double)(s->lanes * s->span);
 }
 
-/* ---- the table ----------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 static const kf_kernel kernels[] = {
     {
@@ -244,7 +244,7 @@ static kf_kernel_fn *function_for(const kf_kernel *k, const kofn_block *b)
     return b->share ? k->sum : b->A ? k->sparse : k->dense;
 }
 
-/* ---- blocks ---------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------- */
 
 kf_extent kf_extent_of(const kofn_plan *p)
 {
@@ -276,7 +276,7 @@ size_t kofn_block_bytes(const kofn_block *b)
     return bytes;
 }
 
-/* ---- messages ---------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------ */
 
 /* Whether the block answers the row at all is for `fits` to ask. */
 KF_WRAPS static kf_work work_of(const kofn_block *b, const kofn_msg *m,
@@ -338,8 +338,10 @@ kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
 {
     if (in->dtype == b->dtype && out->dtype == b->dtype && fits(b, m, in, out))
         return KOFN_OK;
-    return kf_fail(KOFN_SHAPE, "task %u, row %u and strips [%zu, %zu) with an input of "
+    return kf_fail(KOFN_SHAPE,
+                   "task %u, row %u and strips [%zu, %zu) with an input of "
                    "%zu x %zu and a result of %zu x %zu, does not fit the "
-                   "block", m->task, m->row, m->lo, m->hi, in->rows, in->cols,
-                   out->rows, out->cols);
+                   "block",
+                   m->task, m->row, m->lo, m->hi, in->rows, in->cols, out->rows,
+                   out->cols);
 }

@@ -26,7 +26,7 @@ typedef struct field {
     bool more; /* another follows on the line */
 } field;
 
-/* ---- lines and fields --------------------------------------------------- */
+/* ---- lines and fields ---------------------------------------------------- */
 
 /* To the next line with fields.  kf_next_line passes the blanks before the
  * first field, but where tabs separate one of them may be a separator. */
@@ -108,7 +108,7 @@ static kf_scan scan_field(const field *f, double *value)
     return next == f->to ? found : KF_WORD;
 }
 
-/* ---- rows --------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 static kofn_status field_fail(const kf_text *t, const field *f, size_t column,
                               kf_scan found)
@@ -159,7 +159,7 @@ static kofn_status read_row(const table *tb, kf_text *t, double *out)
     return KOFN_OK;
 }
 
-/* ---- the first line ----------------------------------------------------- */
+/* ---- the first line ------------------------------------------------------ */
 
 static char find_mark(kf_text t)
 {

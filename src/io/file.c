@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- names and messages ------------------------------------------------- */
+/* ---- names and messages -------------------------------------------------- */
 
 void kf_show_path(char name[KF_NAME], const char *path)
 {
@@ -62,7 +62,7 @@ kofn_status kf_errno_fail(const char *verb, const char *path, int error)
     return kf_fail(KOFN_IO, "cannot %s %s: %s", verb, name, why);
 }
 
-/* ---- the result --------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------- */
 
 kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols)
 {
@@ -132,7 +132,7 @@ kofn_status kf_file_finite(const kofn_file *f)
     return KOFN_OK;
 }
 
-/* ---- which format ------------------------------------------------------- */
+/* ---- which format -------------------------------------------------------- */
 
 typedef kofn_status (*reader)(kofn_file *f, const kf_source *in);
 
@@ -195,7 +195,7 @@ static kofn_status parse(kofn_file *f, const kf_source *in)
     return read(f, in);
 }
 
-/* ---- open --------------------------------------------------------------- */
+/* ---- open ---------------------------------------------------------------- */
 
 /* Maps the file; the descriptor is the caller's to close. */
 static kofn_status map_file(int fd, kofn_file *f, kf_source *in)

@@ -13,7 +13,7 @@
 
 #include <kofn/io.h>
 
-/* ---- sparse matrices ---------------------------------------------------- */
+/* ---- sparse matrices ----------------------------------------------------- */
 
 /* Room for `nnz` entries.  The arrays lie in one block behind the object and
  * go with it in kofn_sparse_free, so nobody may point ptr, col or val
@@ -43,7 +43,7 @@ static inline double *kf_sparse_val(const kofn_sparse *s)
  * entries came.  In place.  KOFN_NONFINITE when a sum overflows. */
 kofn_status kf_sparse_tidy(kofn_sparse *s);
 
-/* ---- a file being read -------------------------------------------------- */
+/* ---- a file being read --------------------------------------------------- */
 
 #define KF_NAME 160 /* bytes of a path that are shown in messages */
 

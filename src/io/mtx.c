@@ -24,7 +24,7 @@ typedef struct market {
     size_t size_line; /* where these sizes stand */
 } market;
 
-/* ---- banner ------------------------------------------------------------- */
+/* ---- banner -------------------------------------------------------------- */
 
 /* The next word of the line in lower case, "" when there is none. */
 static const char *word(kf_text *t, char out[32])
@@ -98,7 +98,7 @@ static kofn_status read_banner(market *m, kf_text *t)
     return KOFN_OK;
 }
 
-/* ---- sizes -------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------- */
 
 static kofn_status read_size(kf_text *t, const char *what, size_t *value)
 {
@@ -191,7 +191,7 @@ static kofn_status read_sizes(market *m, kf_text *t)
     return check_plausible(m, t);
 }
 
-/* ---- entries ------------------------------------------------------------ */
+/* ---- entries ------------------------------------------------------------- */
 
 static kofn_status index_fail(const kf_text *t, const char *from,
                               const char *what, size_t limit)
@@ -299,7 +299,7 @@ static kofn_status expect_end(const market *m, kf_text *t)
                    t->line, m->entries, m->size_line);
 }
 
-/* ---- the two formats ---------------------------------------------------- */
+/* ---- the two formats ----------------------------------------------------- */
 
 /* Check all lines and count: ptr[i + 1] gets the entries of row i. */
 static kofn_status count_entries(const market *m, kf_text t, size_t *ptr)

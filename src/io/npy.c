@@ -28,7 +28,7 @@ typedef struct header {
     unsigned seen; /* one bit for each key */
 } header;
 
-/* ---- the dict ----------------------------------------------------------- */
+/* ---- the dict ------------------------------------------------------------ */
 
 static void skip_space(header *h)
 {
@@ -289,7 +289,7 @@ static kofn_status check_size(size_t have, size_t rows, size_t cols,
     return KOFN_OK;
 }
 
-/* ---- copies ------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------- */
 
 static void copy8(unsigned char *to, const unsigned char *from, bool swap)
 {

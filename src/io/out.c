@@ -112,7 +112,7 @@ kofn_status kf_out_open(kf_out *o, const char *path)
     return st;
 }
 
-/* ---- bytes -------------------------------------------------------------- */
+/* ---- bytes --------------------------------------------------------------- */
 
 static kofn_status write_all(kf_out *o, const unsigned char *p, size_t n)
 {
@@ -162,7 +162,7 @@ kofn_status kf_out_text(kf_out *o, const char *fmt, ...)
     return kf_out_put(o, text, (size_t)n);
 }
 
-/* ---- the end ------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------- */
 
 /* Some file systems cannot sync a folder and say EINVAL, and one may write to
  * a folder that one may not read; both have done what they can. */

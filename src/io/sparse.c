@@ -46,7 +46,7 @@ void kofn_sparse_free(kofn_sparse *s)
     kf_free(s);
 }
 
-/* ---- order -------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------- */
 
 /* Entries (col[k], val[k]) come in order of column, then value. */
 static inline bool before(const uint32_t *col, const double *val, size_t a,

@@ -14,7 +14,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------- */
 
 void kf_skip_line(kf_text *t)
 {
@@ -39,7 +39,7 @@ bool kf_next_line(kf_text *t, char comment)
     }
 }
 
-/* ---- decimal to binary -------------------------------------------------- */
+/* ---- decimal to binary --------------------------------------------------- */
 
 #define EXACT 27  /* 5^27 < 2^63 < 5^28 */
 #define DIGITS 19 /* 10^19 < 2^64 */
@@ -251,7 +251,7 @@ kf_scan kf_scan_number(const char *p, const char *end, const char **next,
     return isinf(v) ? KF_TOO_LARGE : KF_NUMBER;
 }
 
-/* ---- for messages ------------------------------------------------------- */
+/* ---- for messages -------------------------------------------------------- */
 
 const char *kf_show(char shown[KF_SHOWN], const char *p, const char *end)
 {
@@ -283,7 +283,7 @@ const char *kf_show_word(char shown[KF_SHOWN], const char *p, const char *end)
     return kf_show(shown, p, to);
 }
 
-/* ---- binary to decimal -------------------------------------------------- */
+/* ---- binary to decimal --------------------------------------------------- */
 
 /* printf writes the locale's radix, which may be several bytes. */
 static size_t put_point(char *s)

@@ -60,7 +60,7 @@ static kofn_status put_number(kf_out *o, double v, bool single, char end)
     return kf_out_put(o, text, n + 1);
 }
 
-/* ---- .npy --------------------------------------------------------------- */
+/* ---- .npy ---------------------------------------------------------------- */
 
 static kofn_status put_swapped(kf_out *o, const unsigned char *p, size_t n,
                                size_t size)
@@ -115,7 +115,7 @@ kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
     return kf_out_close(&o, put_npy(&o, a, dims));
 }
 
-/* ---- CSV ---------------------------------------------------------------- */
+/* ---- CSV ----------------------------------------------------------------- */
 
 static kofn_status put_csv(kf_out *o, const kofn_matrix *a)
 {
@@ -137,7 +137,7 @@ kofn_status kofn_write_csv(const char *path, const kofn_matrix *a)
     return kf_out_close(&o, put_csv(&o, a));
 }
 
-/* ---- Matrix Market ------------------------------------------------------ */
+/* ---- Matrix Market ------------------------------------------------------- */
 
 /* "i j" and `end`, without printf: these are most of a large file. */
 static kofn_status put_place(kf_out *o, size_t i, size_t j, char end)
@@ -198,10 +198,9 @@ static kofn_status put_array(kf_out *o, const kofn_matrix *a)
     return KOFN_OK;
 }
 
-/* ---- anything ----------------------------------------------------------- */
+/* ---- anything ------------------------------------------------------------ */
 
-kofn_status kofn_write_bytes(const char *path, const void *bytes,
-                             size_t length)
+kofn_status kofn_write_bytes(const char *path, const void *bytes, size_t length)
 {
     kf_out o;
 
@@ -209,7 +208,7 @@ kofn_status kofn_write_bytes(const char *path, const void *bytes,
     return kf_out_close(&o, kf_out_put(&o, bytes, length));
 }
 
-/* ---- by suffix ---------------------------------------------------------- */
+/* ---- by suffix ----------------------------------------------------------- */
 
 kofn_status kofn_write(const char *path, const kofn_matrix *a, unsigned dims)
 {

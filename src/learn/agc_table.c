@@ -44,11 +44,18 @@ typedef struct line {
     double as_printed[3]; /* what the printed numbers take for it    */
 } line;
 
-#define ALL(x) {x, x, x}
+#define ALL(x)                                                                 \
+    {                                                                          \
+        x, x, x                                                                \
+    }
 
 /* What is measured of AGC: 0.37 + 0.63, 0.47 + 0.87, 0.92 + 1.67.  Printed as
  * if with one straggler it encoded only, and with two took the time of one. */
-#define AGC_CODES {1.00, 1.34, 2.59}, {1.00, 0.47, 1.34}
+#define AGC_CODES                                                              \
+    {1.00, 1.34, 2.59},                                                        \
+    {                                                                          \
+        1.00, 0.47, 1.34                                                       \
+    }
 
 static const line lines[] = {
     {{KOFN_AET_UNCODED, 0}, {18.39, 19.95}, ALL(0.62), ALL(0.61)},

@@ -53,8 +53,8 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss, bool gram,
 
     TRY(kofn_product_plain(&rows, &in, &margins));
     for (size_t k = 0; k < rows.rows && !gram; k++)
-        out[n] += kf_loss(loss, z[k], part->y[which.first + k * which.step],
-                          &z[k]);
+        out[n] +=
+            kf_loss(loss, z[k], part->y[which.first + k * which.step], &z[k]);
     TRY(kofn_product_plain(&derivatives, &rows, &to));
     for (size_t j = 0; j < n; j++)
         out[j] += g[j];
@@ -69,9 +69,10 @@ static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
     double what;
 
     if (in->rows != n + 1 || in->cols != 1 || out->rows != n + 1)
-        return kf_fail(KOFN_SHAPE, "the gradient over rows of %zu numbers "
-                       "makes %zu numbers of %zu, not %zu of %zu", n, n + 1,
-                       n + 1, out->rows, in->rows * in->cols);
+        return kf_fail(KOFN_SHAPE,
+                       "the gradient over rows of %zu numbers "
+                       "makes %zu numbers of %zu, not %zu of %zu",
+                       n, n + 1, n + 1, out->rows, in->rows * in->cols);
     if (!(arg[0] == KOFN_LOSS_SQUARES || arg[0] == KOFN_LOSS_LOGISTIC ||
           arg[0] == KOFN_LOSS_POISSON) ||
         !(arg[1] >= 1 && arg[1] <= UINT32_MAX && arg[1] == floor(arg[1])))
@@ -182,14 +183,15 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                             double *F)
 {
     size_t n = kf_features(d);
-    double what = which.of > 1 ? (double)which.lo + 1
+    double what = which.of > 1   ? (double)which.lo + 1
                   : d->remembers ? KF_OFFSET
                                  : 0;
     double more;
 
     TRY(sum_round(d, w, what));
     if (d->remembers && what > 0)
-        return kf_fail(KOFN_UNSUITED, "a scheme that remembers gradients goes "
+        return kf_fail(KOFN_UNSUITED,
+                       "a scheme that remembers gradients goes "
                        "with descents over all points, not with batches");
     if (d->remembers && what == 0) { /* as is known now */
         what = KF_OFFSET;
@@ -205,8 +207,7 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
 }
 
 /* On this thread. */
-static kofn_status gram_plain(const kf_descent *d, const double *v,
-                              double *out)
+static kofn_status gram_plain(const kf_descent *d, const double *v, double *out)
 {
     const kofn_matrix *X = &d->r->X;
     double *z = kf_new(X->rows, sizeof *z);
@@ -243,10 +244,13 @@ static kofn_problem problem(const kofn_regression *r)
 static kofn_status check(const kofn_regression *r)
 {
     if (r->S.rows)
-        return kf_fail(KOFN_UNSUITED, "sums of gradients are over rows of a "
-                       "dense X, and this is sparse; use scheme pcr or elastic");
+        return kf_fail(
+            KOFN_UNSUITED,
+            "sums of gradients are over rows of a "
+            "dense X, and this is sparse; use scheme pcr or elastic");
     if (r->opt.rule == KOFN_STEP_EXACT && r->opt.loss != KOFN_LOSS_SQUARES)
-        return kf_fail(KOFN_UNSUITED, "an exact step of this loss needs the "
+        return kf_fail(KOFN_UNSUITED,
+                       "an exact step of this loss needs the "
                        "margins, which a sum of gradients does not tell; use "
                        "scheme elastic or another rule");
     return KOFN_OK;

@@ -38,7 +38,7 @@ kofn_status kf_failing_new(kf_failing **out, const kofn_regression *r,
                        f->probability);
     if (r->opt.descent == KOFN_DESCENT_SGD || r->opt.rule == KOFN_STEP_EXACT)
         return kf_fail(KOFN_UNSUITED, "failing machines go with descents over "
-                       "all points, and not with exact steps");
+                                      "all points, and not with exact steps");
     x = kf_zero(1, sizeof *x);
     if (!x)
         return KOFN_NOMEM;

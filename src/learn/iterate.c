@@ -68,7 +68,7 @@ static kofn_status coded_product(const iteration *it, kofn_matrix *out,
     } while (st == KOFN_AGAIN);
     if (st == KOFN_PARTIAL)
         return kf_fail(KOFN_TOOFEW, "an iteration needs the whole product; "
-                       "degraded answers do not serve it");
+                                    "degraded answers do not serve it");
     return st;
 }
 
@@ -96,11 +96,13 @@ static kofn_status iterate(iteration *it, double *next)
         res->change = it->update(it, next);
         res->iterations++;
         if (!(res->change - res->change == 0))
-            return kf_fail(KOFN_NONFINITE, "iteration %u: the vector is not "
-                           "finite", res->iterations);
+            return kf_fail(KOFN_NONFINITE,
+                           "iteration %u: the vector is not "
+                           "finite",
+                           res->iterations);
         res->converged = res->change < it->opt.tolerance;
-        if (it->opt.watch && it->opt.watch(it->opt.watch_ud, res->iterations,
-                                           res->change, &rep))
+        if (it->opt.watch &&
+            it->opt.watch(it->opt.watch_ud, res->iterations, res->change, &rep))
             return KOFN_AGAIN;
     }
     return KOFN_OK;
@@ -110,15 +112,17 @@ static kofn_status check_vector(const kofn_matrix *v)
 {
     if (!v || !v->data || v->cols != 1 || v->ld != 1 || v->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "the vector must be n x 1, contiguous, "
-                       "float64");
+                                   "float64");
     return KOFN_OK;
 }
 
 static kofn_status check_resume(const kofn_iterate_result *r)
 {
     if (r && !(r->change >= 0))
-        return kf_fail(KOFN_INVAL, "the result to go on after has the change "
-                       "%g", r->change);
+        return kf_fail(KOFN_INVAL,
+                       "the result to go on after has the change "
+                       "%g",
+                       r->change);
     return KOFN_OK;
 }
 
@@ -138,10 +142,11 @@ static kofn_status mesh_update(void *ud, uint64_t t, size_t rows, double *v,
     it->v = result;
     scalar[EIGENVALUE] = it->res->eigenvalue;
     if (!(scalar[CHANGE] - scalar[CHANGE] == 0))
-        return kf_fail(KOFN_NONFINITE, "iteration %llu: the vector is not "
-                       "finite", (unsigned long long)t);
-    *final = scalar[CHANGE] < it->opt.tolerance ||
-             t >= it->opt.max_iterations;
+        return kf_fail(KOFN_NONFINITE,
+                       "iteration %llu: the vector is not "
+                       "finite",
+                       (unsigned long long)t);
+    *final = scalar[CHANGE] < it->opt.tolerance || t >= it->opt.max_iterations;
     return KOFN_OK;
 }
 
@@ -162,7 +167,8 @@ static kofn_status run_mesh(iteration *it)
     kofn_status st;
 
     if (it->opt.resume)
-        return kf_fail(KOFN_UNSUITED, "a mesh begins at the start; those who "
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh begins at the start; those who "
                        "join it later go on with the others anyway");
     st = kofn_peer_run(it->mesh->transport, it->mesh->plan, it->dense,
                        it->sparse, &what, it->mesh->opt, it->v, scalar, &view);
@@ -203,7 +209,8 @@ static double power_update(iteration *it, double *next)
     size_t n = it->v->rows;
 
     length = kf_norm(next, n);
-    if (!(length < HUGE_VAL)) /* dividing by it would make zeros of everything */
+    if (!(length <
+          HUGE_VAL)) /* dividing by it would make zeros of everything */
         return HUGE_VAL;
     for (size_t i = 0; i < n; i++) /* no larger than the length */
         value += v[i] * (length > 0 ? next[i] / length : 0);
@@ -230,7 +237,7 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     length = kf_norm(v->data, v->rows);
     if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
-                       "is not zero to start from");
+                                   "is not zero to start from");
     it.opt = settle_options(opt);
     it.update = power_update;
     TRY(check_resume(it.opt.resume));
@@ -308,8 +315,7 @@ kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
 }
 
 kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
-                                kofn_matrix *v,
-                                const kofn_iterate_options *opt,
+                                kofn_matrix *v, const kofn_iterate_options *opt,
                                 kofn_iterate_result *res)
 {
     return pagerank((iteration){.sparse = M, .v = v, .dangling = dangling}, opt,
@@ -318,17 +324,15 @@ kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
 
 kofn_status kofn_pagerank_peers(kofn_transport *t, const kofn_plan *plan,
                                 const kofn_sparse *M, const uint8_t *dangling,
-                                kofn_matrix *v,
-                                const kofn_iterate_options *opt,
+                                kofn_matrix *v, const kofn_iterate_options *opt,
                                 const kofn_peer_options *peers,
                                 kofn_iterate_result *res, kofn_node_view *end)
 {
     mesh m = {t, plan, peers, end};
 
-    return pagerank((iteration){.sparse = M,
-                                .v = v,
-                                .dangling = dangling,
-                                .mesh = &m}, opt, res);
+    return pagerank(
+        (iteration){.sparse = M, .v = v, .dangling = dangling, .mesh = &m}, opt,
+        res);
 }
 
 /* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */
@@ -336,20 +340,24 @@ static kofn_status check_graph(const kofn_sparse *g)
 {
     TRY(kf_check_sparse(g, "the graph"));
     if (g->rows != g->cols)
-        return kf_fail(KOFN_SHAPE, "the graph's matrix is %zu x %zu, not "
-                       "square", g->rows, g->cols);
+        return kf_fail(KOFN_SHAPE,
+                       "the graph's matrix is %zu x %zu, not "
+                       "square",
+                       g->rows, g->cols);
     for (size_t i = 0; i < g->rows; i++) {
         double sum = 0;
 
         for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
             if (!(g->val[e] >= 0 && g->val[e] - g->val[e] == 0))
-                return kf_fail(KOFN_INVAL, "arc %zu -> %u has weight %g; "
-                               "PageRank needs weights >= 0", i + 1,
-                               g->col[e] + 1, g->val[e]);
+                return kf_fail(KOFN_INVAL,
+                               "arc %zu -> %u has weight %g; "
+                               "PageRank needs weights >= 0",
+                               i + 1, g->col[e] + 1, g->val[e]);
             sum += g->val[e];
         }
         if (!(sum < HUGE_VAL))
-            return kf_fail(KOFN_NONFINITE, "the weights of the arcs from %zu "
+            return kf_fail(KOFN_NONFINITE,
+                           "the weights of the arcs from %zu "
                            "add up to more than float64 can hold; divide them",
                            i + 1);
     }

@@ -34,9 +34,11 @@ static kofn_status parameters(kernel *k, const char *text)
         char *end;
 
         if (!place || text[key] != '=')
-            return kf_fail(KOFN_INVAL, "kernel: \"%.40s\" is not a parameter "
+            return kf_fail(KOFN_INVAL,
+                           "kernel: \"%.40s\" is not a parameter "
                            "with a value; there are rbf:s=S and "
-                           "poly:degree=D,c=C", text);
+                           "poly:degree=D,c=C",
+                           text);
         *place = strtod(text + key + 1, &end);
         if (end == text + key + 1 || (*end && *end != ',') ||
             !(*place - *place == 0))
@@ -55,15 +57,19 @@ static kofn_status parse(kernel *k, const char *text)
     while (i < 3 && (strlen(names[i]) != n || memcmp(names[i], text, n) != 0))
         i++;
     if (i == 3)
-        return kf_fail(KOFN_INVAL, "no kernel \"%.40s\"; there are linear, "
-                       "rbf:s=S and poly:degree=D,c=C", text);
+        return kf_fail(KOFN_INVAL,
+                       "no kernel \"%.40s\"; there are linear, "
+                       "rbf:s=S and poly:degree=D,c=C",
+                       text);
     *k = (kernel){.kind = (kind)i, .s = 1, .degree = 2, .c = 1};
     TRY(parameters(k, text[n] ? text + n + 1 : ""));
     if (!(k->s > 0))
         return kf_fail(KOFN_INVAL, "kernel rbf: s = %g is not > 0", k->s);
     if (!(k->degree >= 1) || k->degree != floor(k->degree) || k->degree > 100)
-        return kf_fail(KOFN_INVAL, "kernel poly: degree = %g is not a whole "
-                       "number in 1..100", k->degree);
+        return kf_fail(KOFN_INVAL,
+                       "kernel poly: degree = %g is not a whole "
+                       "number in 1..100",
+                       k->degree);
     return KOFN_OK;
 }
 
@@ -106,8 +112,10 @@ kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
     TRY(check(X, "X"));
     TRY(check(Z, "Z"));
     if (X->cols != Z->cols)
-        return kf_fail(KOFN_SHAPE, "points of %zu and of %zu features have no "
-                       "kernel", X->cols, Z->cols);
+        return kf_fail(KOFN_SHAPE,
+                       "points of %zu and of %zu features have no "
+                       "kernel",
+                       X->cols, Z->cols);
     TRY(parse(&k, text));
     if (!kf_mul(X->rows, Z->rows, &size))
         return kf_nomem(SIZE_MAX);

@@ -25,7 +25,9 @@ double kf_loss(kofn_loss loss, double t, double y, double *z)
 
 double kf_loss_curvature(kofn_loss loss)
 {
-    return loss == KOFN_LOSS_SQUARES ? 1 : loss == KOFN_LOSS_LOGISTIC ? 0.25 : 0;
+    return loss == KOFN_LOSS_SQUARES    ? 1
+           : loss == KOFN_LOSS_LOGISTIC ? 0.25
+                                        : 0;
 }
 
 /* -1 and 1 are 0 and 1 by other names: log(1 + e^(-y t)) is the same loss. */
@@ -35,15 +37,18 @@ static kofn_status logistic_labels(double *y, size_t n, const char *name)
 
     for (size_t i = 0; i < n; i++) {
         if (y[i] != 0 && y[i] != 1 && y[i] != -1)
-            return kf_fail(KOFN_INVAL, "%s[%zu] = %g; labels of logistic "
-                           "regression are 0 and 1, or -1 and 1", name, i,
-                           y[i]);
+            return kf_fail(KOFN_INVAL,
+                           "%s[%zu] = %g; labels of logistic "
+                           "regression are 0 and 1, or -1 and 1",
+                           name, i, y[i]);
         zero |= y[i] == 0;
         minus |= y[i] == -1;
     }
     if (zero && minus)
-        return kf_fail(KOFN_INVAL, "%s has labels 0 and -1; labels of logistic "
-                       "regression are 0 and 1, or -1 and 1", name);
+        return kf_fail(KOFN_INVAL,
+                       "%s has labels 0 and -1; labels of logistic "
+                       "regression are 0 and 1, or -1 and 1",
+                       name);
     for (size_t i = 0; i < n; i++)
         y[i] = y[i] == 1;
     return KOFN_OK;
@@ -60,8 +65,10 @@ kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
             return kf_fail(KOFN_NONFINITE, "%s[%zu] is NaN or infinite", name,
                            i);
         if (loss == KOFN_LOSS_POISSON && out[i] < 0)
-            return kf_fail(KOFN_INVAL, "%s[%zu] = %g; counts of Poisson "
-                           "regression are not negative", name, i, out[i]);
+            return kf_fail(KOFN_INVAL,
+                           "%s[%zu] = %g; counts of Poisson "
+                           "regression are not negative",
+                           name, i, out[i]);
     }
     return loss == KOFN_LOSS_LOGISTIC ? logistic_labels(out, y->rows, name)
                                       : KOFN_OK;

@@ -135,8 +135,10 @@ static kofn_status check_params(const kofn_aet_params *q)
         return kf_fail(KOFN_INVAL, "n = %zu: give 1 to %d workers", q->n,
                        KOFN_AET_MOST_N);
     if (q->d < 1 || q->d > q->n)
-        return kf_fail(KOFN_INVAL, "d = %zu: a worker computes 1 to n = %zu "
-                       "subsets", q->d, q->n);
+        return kf_fail(KOFN_INVAL,
+                       "d = %zu: a worker computes 1 to n = %zu "
+                       "subsets",
+                       q->d, q->n);
     if (!(q->p >= 0 && q->p <= KOFN_AET_MOST_P))
         return kf_fail(isfinite(q->p) ? KOFN_INVAL : KOFN_NONFINITE,
                        "p = %g: give a probability from 0 to %g", q->p,
@@ -152,8 +154,10 @@ static kofn_status check(const kofn_aet_params *q, kofn_aet_scheme scheme)
     case KOFN_AET_CGC:
     case KOFN_AET_G_CGC:
         if (scheme.s >= q->d)
-            return kf_fail(KOFN_INVAL, "s = %zu: with d = %zu CGC tolerates 0 "
-                           "to %zu stragglers", scheme.s, q->d, q->d - 1);
+            return kf_fail(KOFN_INVAL,
+                           "s = %zu: with d = %zu CGC tolerates 0 "
+                           "to %zu stragglers",
+                           scheme.s, q->d, q->d - 1);
         return KOFN_OK;
     case KOFN_AET_UNCODED:
     case KOFN_AET_GC:
@@ -187,9 +191,10 @@ kofn_status kofn_aet_length(const kofn_aet_params *q, kofn_aet_scheme scheme,
     groups = kofn_aet_groups(q, scheme);
     for (size_t h = 0; h < groups; h++) {
         if (stragglers[h] > tolerance(q, scheme))
-            return kf_fail(KOFN_TOOFEW, "%zu stragglers in group %zu: it can "
-                           "do without %zu", stragglers[h], h,
-                           tolerance(q, scheme));
+            return kf_fail(KOFN_TOOFEW,
+                           "%zu stragglers in group %zu: it can "
+                           "do without %zu",
+                           stragglers[h], h, tolerance(q, scheme));
         most = kf_max(most, stragglers[h]);
     }
     *length = length_with(q, scheme, most);
@@ -320,8 +325,10 @@ kofn_status kofn_aet_with(const kofn_aet_params *q, kofn_aet_scheme scheme,
         left = next;
     }
     if (!isfinite(a.sum.time))
-        return kf_fail(KOFN_NONFINITE, "the average time is %g: an epoch takes "
-                       "too long for a number", a.sum.time);
+        return kf_fail(KOFN_NONFINITE,
+                       "the average time is %g: an epoch takes "
+                       "too long for a number",
+                       a.sum.time);
     *res = a.sum;
     return KOFN_OK;
 }
@@ -379,8 +386,10 @@ kofn_status kofn_aet_best(const kofn_aet_params *q, unsigned among,
 
     TRY(check_params(q));
     if (among & ~known)
-        return kf_fail(KOFN_INVAL, "among = %u: give kinds of schemes or 0 for "
-                       "all", among);
+        return kf_fail(KOFN_INVAL,
+                       "among = %u: give kinds of schemes or 0 for "
+                       "all",
+                       among);
     for (unsigned k = 1; k & known; k <<= 1) {
         bool tunable = k & (KOFN_AET_CGC | KOFN_AET_G_CGC);
 

@@ -8,16 +8,18 @@
 
 #include <math.h>
 
-/* ---- predictions ------------------------------------------------------------- */
+/* ---- predictions --------------------------------------------------------- */
 
 static kofn_status check(const kofn_matrix *X, const kofn_matrix *w)
 {
     TRY(kf_regress_shape(X, "X"));
     TRY(kf_regress_shape(w, "w"));
     if (w->cols != 1 || (w->rows != X->cols && w->rows != X->cols + 1))
-        return kf_fail(KOFN_SHAPE, "w is %zu x %zu, and X has %zu columns: w "
+        return kf_fail(KOFN_SHAPE,
+                       "w is %zu x %zu, and X has %zu columns: w "
                        "must be %zu x 1, or %zu x 1 with an intercept at its "
-                       "end", w->rows, w->cols, X->cols, X->cols, X->cols + 1);
+                       "end",
+                       w->rows, w->cols, X->cols, X->cols, X->cols + 1);
     TRY(kf_regress_finite(X, "X"));
     return kf_regress_finite(w, "w");
 }
@@ -61,8 +63,10 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
     TRY(check(X, w));
     if (!out || !out->data || out->rows != X->rows || out->cols != 1 ||
         out->ld != 1 || out->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "the predictions must be %zu x 1, "
-                       "contiguous, float64", X->rows);
+        return kf_fail(KOFN_SHAPE,
+                       "the predictions must be %zu x 1, "
+                       "contiguous, float64",
+                       X->rows);
     t = out->data;
     TRY(margins(X, w, t));
     for (size_t i = 0; i < X->rows; i++)
@@ -70,7 +74,7 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
     return kf_regress_finite(out, "the predictions");
 }
 
-/* ---- how well they fit -------------------------------------------------------- */
+/* ---- how well they fit --------------------------------------------------- */
 
 /* Half of what a point adds to the deviance when m is predicted. */
 static double deviance(kofn_loss loss, double y, double m)
@@ -136,8 +140,10 @@ kofn_status kofn_regression_fit(kofn_fit *f, const kofn_regression *r,
     *f = (kofn_fit){0};
     TRY(kf_regress_shape(w, "w"));
     if (w->rows != r->X.cols || w->cols != 1)
-        return kf_fail(KOFN_SHAPE, "w is %zu x %zu and X, %zu x %zu, takes %zu "
-                       "x 1", w->rows, w->cols, r->X.rows, r->X.cols, r->X.cols);
+        return kf_fail(KOFN_SHAPE,
+                       "w is %zu x %zu and X, %zu x %zu, takes %zu "
+                       "x 1",
+                       w->rows, w->cols, r->X.rows, r->X.cols, r->X.cols);
     TRY(kf_regress_finite(w, "w"));
     t = out.data = kf_new(r->X.rows, sizeof *t);
     if (t)

@@ -38,16 +38,16 @@ static kofn_regress_options settle_options(const kofn_regress_options *opt)
 static kofn_status check_options(const kofn_regress_options *o, size_t m)
 {
     if (!(o->ridge >= 0 && o->ridge - o->ridge == 0))
-        return kf_fail(KOFN_INVAL, "ridge = %g is not a number >= 0",
-                       o->ridge);
+        return kf_fail(KOFN_INVAL, "ridge = %g is not a number >= 0", o->ridge);
     if (!(o->step >= 0 && o->step - o->step == 0))
         return kf_fail(KOFN_INVAL, "step = %g is not a number >= 0", o->step);
     if (o->descent != KOFN_DESCENT_GD && o->rule != KOFN_STEP_FIXED)
         return kf_fail(KOFN_INVAL, "line searches go with plain gradient "
-                       "descent; the others need a fixed step");
+                                   "descent; the others need a fixed step");
     if (o->rule == KOFN_STEP_FIXED && !(o->step > 0) &&
         o->loss == KOFN_LOSS_POISSON)
-        return kf_fail(KOFN_INVAL, "the curvature of Poisson's loss has no "
+        return kf_fail(KOFN_INVAL,
+                       "the curvature of Poisson's loss has no "
                        "bound, so that 1/L is no step; give one, or use a "
                        "line search");
     if (o->descent == KOFN_DESCENT_SGD && o->batches > m)
@@ -71,8 +71,10 @@ kofn_status kf_regress_finite(const kofn_matrix *X, const char *name)
     for (size_t i = 0; i < X->rows; i++)
         for (size_t j = 0; j < X->cols; j++)
             if (!(x[i * X->ld + j] - x[i * X->ld + j] == 0))
-                return kf_fail(KOFN_NONFINITE, "%s: element [%zu, %zu] is NaN "
-                               "or infinite", name, i, j);
+                return kf_fail(KOFN_NONFINITE,
+                               "%s: element [%zu, %zu] is NaN "
+                               "or infinite",
+                               name, i, j);
     return KOFN_OK;
 }
 
@@ -85,9 +87,10 @@ static kofn_status take_labels(const kofn_matrix *y, size_t rows,
 
     TRY(kf_regress_shape(y, "y"));
     if (y->cols != 1 || y->rows != rows)
-        return kf_fail(KOFN_SHAPE, "y is %zu x %zu and must be %zu x 1: a "
-                       "label for each row of %s", y->rows, y->cols, rows,
-                       what);
+        return kf_fail(KOFN_SHAPE,
+                       "y is %zu x %zu and must be %zu x 1: a "
+                       "label for each row of %s",
+                       y->rows, y->cols, rows, what);
     *labels = kf_new(y->rows, sizeof **labels);
     st = *labels ? kf_loss_labels(loss, y, "y", *labels) : KOFN_NOMEM;
     if (st) {
@@ -113,8 +116,10 @@ static kofn_status fill_dense(kofn_regression *r, const kofn_matrix *X,
     r->X = *X;
     if (r->opt.descent == KOFN_DESCENT_SGD &&
         X->ld > INT32_MAX / r->opt.batches)
-        return kf_fail(KOFN_INVAL, "%u batches of rows of %zu numbers are too "
-                       "far apart", r->opt.batches, X->ld);
+        return kf_fail(KOFN_INVAL,
+                       "%u batches of rows of %zu numbers are too "
+                       "far apart",
+                       r->opt.batches, X->ld);
     return KOFN_OK;
 }
 
@@ -256,9 +261,11 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
         if (st != KOFN_UNSUITED)
             return st ? st : kf_way_check(kf_ways[i], r);
     }
-    return kf_fail(KOFN_UNSUITED, "scheme %.*s computes neither X' X w nor "
+    return kf_fail(KOFN_UNSUITED,
+                   "scheme %.*s computes neither X' X w nor "
                    "sums of gradients nor z' X beside X w; scheme elastic "
-                   "does", (int)strcspn(spec, ":"), spec);
+                   "does",
+                   (int)strcspn(spec, ":"), spec);
 }
 
 kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
@@ -266,7 +273,8 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
     const kf_way *way = kf_way_by(op);
 
     if (!way)
-        return kf_fail(KOFN_INVAL, "a regression is computed by KOFN_GRAM, "
+        return kf_fail(KOFN_INVAL,
+                       "a regression is computed by KOFN_GRAM, "
                        "KOFN_SUM or KOFN_MATVEC; see kofn_regression_problem");
     TRY(kf_way_check(way, r));
     r->strips = 0;
@@ -370,8 +378,7 @@ static void move(const kf_descent *d, double *w, double *v)
 }
 
 /* A gradient and a step. */
-static kofn_status iterate(kf_descent *d, double *w, double *v,
-                           bool *converged)
+static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
@@ -389,14 +396,16 @@ static kofn_status iterate(kf_descent *d, double *w, double *v,
         return st;
     now->gradient = kf_norm(d->g, n);
     if (!(now->gradient < HUGE_VAL))
-        return kf_fail(KOFN_NONFINITE, "iteration %u: the gradient is not "
+        return kf_fail(KOFN_NONFINITE,
+                       "iteration %u: the gradient is not "
                        "finite; X is too large, or the step was too long",
                        now->iteration);
     if (now->iteration == 1)
         now->first = now->gradient;
     now->step = 0;
-    *converged = now->gradient == 0 || (o->descent != KOFN_DESCENT_SGD &&
-                                        now->gradient < o->tolerance * now->first);
+    *converged =
+        now->gradient == 0 || (o->descent != KOFN_DESCENT_SGD &&
+                               now->gradient < o->tolerance * now->first);
     if (!*converged) {
         st = kf_step(d, v, now->objective, &now->step);
         if (st)
@@ -445,8 +454,8 @@ static kofn_status descend(kf_descent *d, double *w, double *v, bool *converged)
 
 static kofn_status check_start(const kofn_regression *r, const kofn_matrix *w)
 {
-    if (!w || !w->data || w->cols != 1 || w->ld != 1 ||
-        w->dtype != KOFN_F64 || w->rows != r->X.cols)
+    if (!w || !w->data || w->cols != 1 || w->ld != 1 || w->dtype != KOFN_F64 ||
+        w->rows != r->X.cols)
         return kf_fail(KOFN_SHAPE, "w must be %zu x 1, contiguous, float64",
                        r->X.cols);
     return kf_regress_finite(w, "w");
@@ -505,7 +514,7 @@ kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
 {
     if (!r->job)
         return kf_fail(KOFN_STATE, "the data is not with any workers; call "
-                       "kofn_regression_place");
+                                   "kofn_regression_place");
     return run((kf_descent){.r = r, .job = r->job, .way = r->way}, w, res);
 }
 

@@ -6,9 +6,9 @@
 #include "base/base.h"
 
 struct kofn_regression {
-    kofn_matrix X;  /* without data where it is sparse: */
-    kofn_sparse S;  /* rows == 0: it is dense           */
-    double *y; /* as the loss takes them: 0 and 1 in logistic regression */
+    kofn_matrix X; /* without data where it is sparse: */
+    kofn_sparse S; /* rows == 0: it is dense           */
+    double *y;     /* as the loss takes them: 0 and 1 in logistic regression */
     kofn_matrix test;
     double *test_y; /* NULL: no held-out points */
     kofn_regress_options opt;
@@ -33,7 +33,7 @@ static inline size_t kf_count(kf_some p, size_t m)
     return m / p.of * (p.hi - p.lo) + rest;
 }
 
-/* ---- regress.c ---------------------------------------------------------------- */
+/* ---- regress.c ----------------------------------------------------------- */
 
 kofn_status kf_regress_shape(const kofn_matrix *X, const char *name);
 kofn_status kf_regress_finite(const kofn_matrix *X, const char *name);
@@ -48,7 +48,7 @@ kofn_status kf_points_times(const kofn_regression *r, const kofn_matrix *in,
 kofn_status kf_times_points(const kofn_regression *r, const kofn_matrix *in,
                             kofn_matrix *out);
 
-/* ---- loss.c ----------------------------------------------------------------- */
+/* ---- loss.c -------------------------------------------------------------- */
 
 /* The loss of one point; *z is its derivative by the margin t = x . w. */
 double kf_loss(kofn_loss loss, double t, double y, double *z);
@@ -58,7 +58,7 @@ double kf_loss_curvature(kofn_loss loss);
 kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
                            const char *name, double *out);
 
-/* ---- failing.c ---------------------------------------------------------------- */
+/* ---- failing.c ----------------------------------------------------------- */
 
 typedef struct kf_failing kf_failing;
 
@@ -72,7 +72,7 @@ kofn_status kf_failing_begin(kf_failing *f, unsigned t);
 kofn_status kf_failing_sum(kf_failing *f, const kofn_matrix *in,
                            kofn_matrix *out);
 
-/* ---- a descent ----------------------------------------------------------------- */
+/* ---- a descent ----------------------------------------------------------- */
 
 typedef struct kf_descent {
     const kofn_regression *r;
@@ -82,20 +82,20 @@ typedef struct kf_descent {
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
                              were to find L; of the others                  */
-    double *g;            /* the gradient at the point under consideration  */
-    double *margin;       /* m: there                                       */
-    double *line;         /* m: X g, of a line search                       */
-    double *z;            /* m: derivatives                                 */
-    double *in, *out;     /* n + 1: of a round of KOFN_SUM                  */
-    double *t;            /* n: scratch                                     */
-    double lipschitz;     /* 0: not known                                   */
-    double curvature;     /* of F along g, for squares                      */
-    const double *from;   /* where the line begins                          */
-    unsigned done;        /* iterations before this start                   */
-    bool partial;         /* a gradient was of some of the points only      */
+    double *g;             /* the gradient at the point under consideration  */
+    double *margin;        /* m: there                                       */
+    double *line;          /* m: X g, of a line search                       */
+    double *z;             /* m: derivatives                                 */
+    double *in, *out;      /* n + 1: of a round of KOFN_SUM                  */
+    double *t;             /* n: scratch                                     */
+    double lipschitz;      /* 0: not known                                   */
+    double curvature;      /* of F along g, for squares                      */
+    const double *from;    /* where the line begins                          */
+    unsigned done;         /* iterations before this start                   */
+    bool partial;          /* a gradient was of some of the points only      */
     const double *weights; /* of the last round's sum (kofn_report)         */
     size_t parts;
-    bool remembers;       /* the scheme has stand-ins for what is missing   */
+    bool remembers; /* the scheme has stand-ins for what is missing   */
 } kf_descent;
 
 size_t kf_features(const kf_descent *d);
@@ -106,7 +106,7 @@ double kf_dot(const double *x, const double *y, size_t n);
 /* What both were together; what is of one moment is that of the latter. */
 void kf_add_report(kofn_report *sum, const kofn_report *r);
 
-/* ---- ways.c, by_sum.c ---------------------------------------------------------- */
+/* ---- ways.c, by_sum.c ---------------------------------------------------- */
 
 /* A way to have workers compute the gradient. */
 typedef struct kf_way {
@@ -125,7 +125,7 @@ typedef struct kf_way {
 
 extern const kf_way kf_by_products, kf_by_sum;
 extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
-const kf_way *kf_way_by(kofn_op op); /* NULL: there is none */
+const kf_way *kf_way_by(kofn_op op);  /* NULL: there is none */
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
 /* One round, with a look at the watch now and then. */
 kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
@@ -152,7 +152,7 @@ kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
                                 size_t parts, const kofn_matrix *in,
                                 kofn_matrix *out);
 
-/* ---- steps.c ---------------------------------------------------------------------- */
+/* ---- steps.c ------------------------------------------------------------- */
 
 /* L, by 30 power iterations the first time. */
 kofn_status kf_lipschitz(kf_descent *d);

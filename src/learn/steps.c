@@ -43,10 +43,10 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
         *value = kf_norm(t, n);
         if (!(*value > 0))
             return kf_fail(KOFN_INVAL, "X is zero, or its squares are; there "
-                           "is nothing to fit");
+                                       "is nothing to fit");
         if (!(*value < HUGE_VAL))
             return kf_fail(KOFN_NONFINITE, "the squares of X are more than "
-                           "float64 can hold; scale it");
+                                           "float64 can hold; scale it");
         memcpy(v, t, n * sizeof *v);
     }
     return KOFN_OK;
@@ -131,7 +131,8 @@ static kofn_status line_begin(kf_descent *d, const double *w)
         st = kf_gram(d, d->g, d->t);
         sum = st ? 0 : kf_dot(d->g, d->t, n);
     }
-    d->curvature = sum / (double)m + r->opt.ridge * kf_dot(d->g, d->g, kf_penalised(d));
+    d->curvature =
+        sum / (double)m + r->opt.ridge * kf_dot(d->g, d->g, kf_penalised(d));
     return st;
 }
 
@@ -157,13 +158,12 @@ static double by_margins(const kf_descent *d, double step, double *slope)
 
     *slope = 0;
     for (size_t i = 0; i < r->X.rows; i++) {
-        F += kf_loss(r->opt.loss, d->margin[i] - step * d->line[i], r->y[i],
-                     &z);
+        F +=
+            kf_loss(r->opt.loss, d->margin[i] - step * d->line[i], r->y[i], &z);
         *slope -= z * d->line[i];
     }
-    *slope = *slope / n - r->opt.ridge *
-                              (kf_dot(d->from, d->g, ridged) -
-                               step * kf_dot(d->g, d->g, ridged));
+    *slope = *slope / n - r->opt.ridge * (kf_dot(d->from, d->g, ridged) -
+                                          step * kf_dot(d->g, d->g, ridged));
     return F / n + penalty(d, step);
 }
 
@@ -204,8 +204,10 @@ static kofn_status change(kf_descent *d, double F, double step, double *out)
         st = by_round(d, step, &there);
     *out = there - F;
     if (!st && isnan(there))
-        return kf_fail(KOFN_NONFINITE, "iteration %u: the loss at the step %g "
-                       "is not a number", d->now.iteration, step);
+        return kf_fail(KOFN_NONFINITE,
+                       "iteration %u: the loss at the step %g "
+                       "is not a number",
+                       d->now.iteration, step);
     return st;
 }
 
@@ -237,7 +239,8 @@ static kofn_status exact_step(kf_descent *d, double *step)
     double gg = kf_dot(d->g, d->g, kf_features(d));
 
     if (!(d->curvature > 0))
-        return kf_fail(KOFN_INVAL, "iteration %u: F falls without end along "
+        return kf_fail(KOFN_INVAL,
+                       "iteration %u: F falls without end along "
                        "the gradient; there is no exact step",
                        d->now.iteration);
     *step = gg / d->curvature;
@@ -286,7 +289,7 @@ kofn_status kf_step(kf_descent *d, const double *w, double F, double *step)
 
     if (!(o->step > 0) && o->rule != KOFN_STEP_EXACT)
         st = kf_lipschitz(d);
-    *step = o->step > 0                    ? o->step
+    *step = o->step > 0                  ? o->step
             : o->rule == KOFN_STEP_FIXED ? 1 / d->lipschitz
                                          : 16 / d->lipschitz;
     if (st || o->rule == KOFN_STEP_FIXED)

@@ -86,16 +86,16 @@ kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
     kofn_report rep = {0};
     kofn_status st;
 
-    TRY(left ? kofn_begin_left(d->job, in, out)
-             : kofn_begin(d->job, in, out));
+    TRY(left ? kofn_begin_left(d->job, in, out) : kofn_begin(d->job, in, out));
     do {
         st = kofn_pump(d->job, o->watch ? TENTH : KOFN_NEVER, &rep);
-        if (st == KOFN_AGAIN && o->watch && o->watch(o->watch_ud, &d->now, NULL))
+        if (st == KOFN_AGAIN && o->watch &&
+            o->watch(o->watch_ud, &d->now, NULL))
             return KOFN_AGAIN;
     } while (st == KOFN_AGAIN);
     if (st == KOFN_PARTIAL && has_holes(out))
         return kf_fail(KOFN_TOOFEW, "a descent needs the whole gradient; "
-                       "degraded answers do not serve it");
+                                    "degraded answers do not serve it");
     if (st < 0)
         return st;
     d->partial |= st == KOFN_PARTIAL;
@@ -174,8 +174,7 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
     return back(d, d->z, d->g);
 }
 
-static kofn_status gram_of_products(kf_descent *d, const double *v,
-                                    double *out)
+static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 {
     kofn_status st = kf_limit(d, KF_ALL);
 
@@ -186,8 +185,8 @@ static kofn_status gram_of_products(kf_descent *d, const double *v,
 
 static kofn_problem problem_of_products(const kofn_regression *r)
 {
-    return (kofn_problem){KOFN_MATVEC, r->X.rows, r->X.cols, 1, KOFN_F64,
-                          r->S.rows > 0};
+    return (kofn_problem){KOFN_MATVEC, r->X.rows, r->X.cols,
+                          1,           KOFN_F64,  r->S.rows > 0};
 }
 
 const kf_way kf_by_products = {
@@ -205,11 +204,13 @@ const kf_way kf_by_products = {
 static kofn_status check_gram(const kofn_regression *r)
 {
     if (r->opt.loss != KOFN_LOSS_SQUARES)
-        return kf_fail(KOFN_UNSUITED, "the scheme computes X' X w, of which "
+        return kf_fail(KOFN_UNSUITED,
+                       "the scheme computes X' X w, of which "
                        "only the gradient of least squares is made; use a "
                        "gradient code or scheme elastic");
     if (r->opt.descent == KOFN_DESCENT_SGD)
-        return kf_fail(KOFN_UNSUITED, "the scheme mixes all points before "
+        return kf_fail(KOFN_UNSUITED,
+                       "the scheme mixes all points before "
                        "anything is known of them, so that there are no "
                        "batches; use a gradient code or scheme elastic");
     return KOFN_OK;
@@ -262,8 +263,8 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
 
 static kofn_problem problem_of_gram(const kofn_regression *r)
 {
-    return (kofn_problem){KOFN_GRAM, r->X.rows, r->X.cols, 1, KOFN_F64,
-                          r->S.rows > 0};
+    return (kofn_problem){KOFN_GRAM, r->X.rows, r->X.cols,
+                          1,         KOFN_F64,  r->S.rows > 0};
 }
 
 static const kf_way by_gram = {
@@ -303,16 +304,20 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
     *F = 0;
     st = d->way->gradient(d, w, which, F);
     if (st == KOFN_NONFINITE)
-        return kf_fail_in(st, "iteration %u: the loss is not finite; the step "
-                          "was too long", d->now.iteration);
+        return kf_fail_in(st,
+                          "iteration %u: the loss is not finite; the step "
+                          "was too long",
+                          d->now.iteration);
     if (st)
         return st;
     *F = *F / count + ridge / 2 * kf_dot(w, w, ridged);
     for (size_t j = 0; j < n; j++)
         d->g[j] = d->g[j] / count + (j < ridged ? ridge * w[j] : 0);
     if (!(*F - *F == 0))
-        return kf_fail(KOFN_NONFINITE, "iteration %u: the loss is not finite; "
-                       "the step was too long", d->now.iteration);
+        return kf_fail(KOFN_NONFINITE,
+                       "iteration %u: the loss is not finite; "
+                       "the step was too long",
+                       d->now.iteration);
     return KOFN_OK;
 }
 

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- the library ----------------------------------------------------------- */
+/* ---- the library --------------------------------------------------------- */
 
 /* The file of the BLAS, "" where it is linked statically. */
 static const char *file_of_blas(void)
@@ -46,7 +46,7 @@ static void *symbol(const char *name)
         memcpy(&(f), &look_up_, sizeof(f));                                    \
     } while (0)
 
-/* ---- threads --------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 typedef struct counts {
     const char *get, *set;
@@ -114,17 +114,18 @@ void kf_blas_restore(int threads)
         set_threads(c, threads);
 }
 
-/* ---- its kernels ----------------------------------------------------------- */
+/* ---- its kernels --------------------------------------------------------- */
 
 /* Kernels of OpenBLAS by the widest vectors they use: 1 narrower than AVX2, 2
  * AVX2 with fused multiply-add, 3 AVX-512 and whatever is not known here. */
 static int kernel_rank(const char *core)
 {
     static const char *const narrow[] = {
-        "Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Sandybridge",
-        "Atom", "Nano", "Athlon", "Opteron", "Opteron_SSE3", "Barcelona",
-        "Bobcat", "Bulldozer", "Piledriver", "Steamroller", "Katmai",
-        "Coppermine", "Northwood", "Banias", "Unknown"};
+        "Prescott",     "Core2",     "Penryn",     "Dunnington", "Nehalem",
+        "Sandybridge",  "Atom",      "Nano",       "Athlon",     "Opteron",
+        "Opteron_SSE3", "Barcelona", "Bobcat",     "Bulldozer",  "Piledriver",
+        "Steamroller",  "Katmai",    "Coppermine", "Northwood",  "Banias",
+        "Unknown"};
     static const char *const avx2[] = {"Haswell", "Zen", "Excavator"};
 
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
@@ -168,7 +169,7 @@ static const char *better_core(const char *core)
                : NULL;
 }
 
-/* ---- its name -------------------------------------------------------------- */
+/* ---- its name ------------------------------------------------------------ */
 
 static const char *last_part(const char *path)
 {
@@ -181,8 +182,8 @@ static const char *last_part(const char *path)
  * others made from it, which are not called so. */
 static bool is_reference(const char *file)
 {
-    return symbol("RowMajorStrg") && (!strncmp(file, "libblas.", 8) ||
-                                      !strncmp(file, "libcblas.", 9));
+    return symbol("RowMajorStrg") &&
+           (!strncmp(file, "libblas.", 8) || !strncmp(file, "libcblas.", 9));
 }
 
 #define SLOW                                                                   \
@@ -212,7 +213,9 @@ static void name_stranger(char *name, size_t size)
     char *real = realpath(file, NULL);
 
     snprintf(name, size, "a BLAS that kofn does not know, %s",
-             real ? real : *file ? file : "linked statically");
+             real    ? real
+             : *file ? file
+                     : "linked statically");
     free(real);
 }
 

@@ -20,8 +20,10 @@ kofn_status kf_check_matrix(const kofn_matrix *a, const char *name)
         return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: empty", name, a->rows,
                        a->cols);
     if (a->ld < a->cols || a->ld > INT_MAX)
-        return kf_fail(KOFN_SHAPE, "%s has leading dimension %zu, which is not "
-                       "in %zu..%d", name, a->ld, a->cols, INT_MAX);
+        return kf_fail(KOFN_SHAPE,
+                       "%s has leading dimension %zu, which is not "
+                       "in %zu..%d",
+                       name, a->ld, a->cols, INT_MAX);
     if (!kf_mul(a->rows, a->ld, &bytes) || !kf_mul(bytes, 8, &bytes))
         return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: too large", name, a->rows,
                        a->cols);
@@ -49,8 +51,10 @@ kofn_status kf_check_sparse(const kofn_sparse *a, const char *name)
                 return kf_fail(KOFN_INVAL, "%s: row %zu has column %u of %zu",
                                name, i, a->col[e], a->cols);
             if (!(a->val[e] - a->val[e] == 0))
-                return kf_fail(KOFN_NONFINITE, "%s: row %zu, column %u is not "
-                               "finite", name, i, a->col[e]);
+                return kf_fail(KOFN_NONFINITE,
+                               "%s: row %zu, column %u is not "
+                               "finite",
+                               name, i, a->col[e]);
         }
     }
     return KOFN_OK;
@@ -80,7 +84,8 @@ kofn_status kf_check_sparse(const kofn_sparse *a, const char *name)
     {                                                                          \
         size_t at = 0, size = sizeof(type);                                    \
                                                                                \
-        while (n - at >= BLOCK && !name##_block(p + at * size, BLOCK, missing)) \
+        while (n - at >= BLOCK &&                                              \
+               !name##_block(p + at * size, BLOCK, missing))                   \
             at += BLOCK;                                                       \
         while (at < n && !name##_block(p + at * size, 1, missing))             \
             at++;                                                              \
@@ -101,8 +106,10 @@ kofn_status kf_check_finite(const kofn_matrix *a, const char *name)
         size_t j = kf_first_odd(kf_at(a, i, 0), a->cols, a->dtype);
 
         if (j < a->cols)
-            return kf_fail(KOFN_NONFINITE, "%s: element [%zu, %zu] is NaN or "
-                           "infinite", name, i, j);
+            return kf_fail(KOFN_NONFINITE,
+                           "%s: element [%zu, %zu] is NaN or "
+                           "infinite",
+                           name, i, j);
     }
     return KOFN_OK;
 }
@@ -124,15 +131,14 @@ double kf_most(const kofn_matrix *a)
 
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++)
-            most = kf_larger(most,
-                             a->dtype == KOFN_F64
-                                 ? fabs(*(const double *)kf_at(a, i, j))
-                                 : fabs((double)*(const float *)kf_at(a, i, j)));
+            most = kf_larger(
+                most, a->dtype == KOFN_F64
+                          ? fabs(*(const double *)kf_at(a, i, j))
+                          : fabs((double)*(const float *)kf_at(a, i, j)));
     return most;
 }
 
-kofn_status kf_check_range(const kofn_matrix *a, const char *name,
-                           double *most)
+kofn_status kf_check_range(const kofn_matrix *a, const char *name, double *most)
 {
     bool far = true;
 
@@ -201,8 +207,7 @@ kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
                 p.part[j] = (kofn_matrix){NULL, 0, p.cols, p.cols, a->dtype};
         }
         if (pass == 0 && edge > 0) {
-            if (!kf_mul(edge, p.rows, &bytes) ||
-                !kf_mul(bytes, p.cols, &bytes))
+            if (!kf_mul(edge, p.rows, &bytes) || !kf_mul(bytes, p.cols, &bytes))
                 bytes = SIZE_MAX / 8;
             p.padded = kf_new(bytes, kf_dtype_size(a->dtype));
             if (!p.padded) {
@@ -230,8 +235,8 @@ static void multiply_f64(int m, int n, int k, const kofn_matrix *a,
     int lda = (int)a->ld, ldb = (int)b->ld;
 
     if (n == 1)
-        cblas_dgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda,
-                    b->data, ldb, add, c, 1);
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda, b->data,
+                    ldb, add, c, 1);
     else if (m == 1)
         cblas_dgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
                     1, add, c, 1);
@@ -315,7 +320,7 @@ void kf_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
     }
 }
 
-/* ---- the plain answer ------------------------------------------------------ */
+/* ---- the plain answer ---------------------------------------------------- */
 
 static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,
                                const kofn_matrix *out)
@@ -324,9 +329,10 @@ static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,
     TRY(kf_check_matrix(out, "the output"));
     if (in->rows != n || out->rows != m || out->cols != in->cols ||
         out->ld != out->cols || out->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "a plain product of %zu x %zu with %zu x "
-                       "%zu needs a contiguous float64 output of %zu x %zu", m,
-                       n, in->rows, in->cols, m, in->cols);
+        return kf_fail(KOFN_SHAPE,
+                       "a plain product of %zu x %zu with %zu x "
+                       "%zu needs a contiguous float64 output of %zu x %zu",
+                       m, n, in->rows, in->cols, m, in->cols);
     return KOFN_OK;
 }
 

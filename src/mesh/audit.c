@@ -26,7 +26,7 @@
 #define MAY_DIFFER 1e-9
 #define SHOULD_DIFFER 1e-13
 
-/* ---- the row -------------------------------------------------------------- */
+/* ---- the row ------------------------------------------------------------- */
 
 static void add_row(kf_audit *a, size_t i, size_t j, double x)
 {
@@ -67,8 +67,8 @@ kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
         uint64_t bits;
 
         memcpy(&bits, &a->row[i], sizeof bits);
-        a->row[i] = (0.5 + (double)(bits >> 12) * 0x1p-53) *
-                    (bits & 1 ? 1 : -1);
+        a->row[i] =
+            (0.5 + (double)(bits >> 12) * 0x1p-53) * (bits & 1 ? 1 : -1);
     }
     multiply(a, rows);
     return KOFN_OK;
@@ -87,7 +87,7 @@ void kf_audit_widen(kf_host *h)
     h->audit.noise = fmax(h->audit.noise, SHOULD_DIFFER);
 }
 
-/* ---- who it was -------------------------------------------------------------- */
+/* ---- who it was ---------------------------------------------------------- */
 
 /* |row| |A| |v|: at least half of any entry of |A| |v|, and of their sum. */
 static double weight(const kf_host *h)
@@ -203,7 +203,8 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
             if (p->seat == seat && p->from == from)
                 st = wrong_piece(h, block, g, p->data,
                                  4 * MAY_DIFFER * mixed * h->resident.by *
-                                     weight(h), &wrong);
+                                     weight(h),
+                                 &wrong);
         }
     kofn_block_drop(block);
     if (wrong && !st)
@@ -229,8 +230,7 @@ static kofn_status find_liars(kf_host *h)
             kf_piece p = h->now[g].piece[i];
 
             /* who decoded a wrong result may have been lied to himself */
-            if (p.from != KF_OURS && p.seat != KOFN_NO_SEAT &&
-                !seen(h, g, &p))
+            if (p.from != KF_OURS && p.seat != KOFN_NO_SEAT && !seen(h, g, &p))
                 TRY(try_seat(h, p.seat, p.from));
         }
     return KOFN_OK;

@@ -43,8 +43,8 @@ static double print_of(uint64_t key, const double *scalar, const double *v,
 
 uint64_t kf_claim_own(const kf_host *h, uint64_t key)
 {
-    double most, print = print_of(key, h->scalar, h->v->m.data, h->v->m.rows,
-                                  &most);
+    double most,
+        print = print_of(key, h->scalar, h->v->m.data, h->v->m.rows, &most);
     uint64_t bits;
 
     memcpy(&bits, &print, sizeof bits);
@@ -125,11 +125,10 @@ static bool confirms(const kf_host *h, const kf_route *r)
     if (!r->life || r->over || !r->key)
         return false;
     for (size_t i = 0; i < KF_PRINTS && i < r->prints; i++) {
-        if (r->print[i].t != c->note.at.t ||
-            r->print[i].final != c->note.final)
+        if (r->print[i].t != c->note.at.t || r->print[i].final != c->note.final)
             continue;
-        print = print_of(r->key, body, body + KOFN_SCALARS, h->v->m.rows,
-                         &most);
+        print =
+            print_of(r->key, body, body + KOFN_SCALARS, h->v->m.rows, &most);
         if (fabs(print - r->print[i].value) <= MAY_DIFFER * most &&
             isfinite(most))
             return true;
@@ -177,8 +176,7 @@ static size_t count_agreeing(kf_host *h)
         bool again = r->principal == h->claim.sender.principal;
 
         for (size_t j = 0; j < i && !again; j++)
-            again = h->route[j].agrees &&
-                    h->route[j].principal == r->principal;
+            again = h->route[j].agrees && h->route[j].principal == r->principal;
         r->agrees = !again && confirms(h, r);
         say += r->agrees;
     }

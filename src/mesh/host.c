@@ -24,7 +24,7 @@ kofn_status kf_host_step(kf_host *h, const kofn_node_event *ev)
     return KOFN_OK;
 }
 
-/* ---- pieces ------------------------------------------------------------------ */
+/* ---- pieces -------------------------------------------------------------- */
 
 size_t kf_host_strips(const kf_host *h, size_t group, size_t *lo)
 {
@@ -89,7 +89,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     h->audit.odd = false;
 }
 
-/* ---- tasks --------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------- */
 
 static kofn_status done(kf_host *h, const kofn_task *t, bool final)
 {
@@ -106,8 +106,8 @@ static kofn_status tick(kf_host *h)
     if (now < kofn_node_alarm(h->node))
         return KOFN_OK;
     TRY(kf_mail_greet(h));
-    return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_TICK,
-                                              .now = now});
+    return kf_host_step(h,
+                        &(kofn_node_event){.type = KOFN_NODE_TICK, .now = now});
 }
 
 static kofn_status look_up(kf_host *h, kofn_time atmost)
@@ -140,13 +140,12 @@ static kofn_status compute(kf_host *h, const kofn_task *t)
 {
     size_t lo, strips = kf_host_strips(h, t->group, &lo);
     kofn_parcel *out, *v = kofn_parcel_keep(h->v); /* it may be replaced */
-    kofn_status st = kf_parcel_new(&out, strips * h->block->lanes, 1,
-                                   KOFN_F64);
+    kofn_status st = kf_parcel_new(&out, strips * h->block->lanes, 1, KOFN_F64);
 
     h->status = KOFN_OK;
     if (!st)
-        st = kofn_compute(h->block, &v->m, lo, lo + strips, &out->m, stopped,
-                          h);
+        st =
+            kofn_compute(h->block, &v->m, lo, lo + strips, &out->m, stopped, h);
     kofn_parcel_drop(v);
     if (h->status)
         st = h->status;
@@ -192,8 +191,10 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
 
         source[i] = (kf_source){p ? &p->m : NULL, lo, lo + strips};
         if (!p)
-            st = kf_fail(KOFN_STATE, "the piece of seat %u, group %u, is not "
-                         "here", d->seat[i], t->group);
+            st = kf_fail(KOFN_STATE,
+                         "the piece of seat %u, group %u, is not "
+                         "here",
+                         d->seat[i], t->group);
     }
     if (!st)
         st = kf_decode(h->plan, d, source, 0, lo, lo + strips, &h->next->m,
@@ -225,11 +226,10 @@ static kofn_status update(kf_host *h, const kofn_task *t)
                      h->next->m.data, h->scalar, &final));
     /* Pieces are handed over with the mark, before anything is asked for. */
     kf_host_advance(h, (kofn_mark){t->at.t + 1, 0});
-    TRY(kofn_node_step(h->node,
-                       &(kofn_node_event){.type = KOFN_NODE_DONE,
-                                          .now = h->clock(h->clock_ud),
-                                          .task = t,
-                                          .final = final}));
+    TRY(kofn_node_step(h->node, &(kofn_node_event){.type = KOFN_NODE_DONE,
+                                                   .now = h->clock(h->clock_ud),
+                                                   .task = t,
+                                                   .final = final}));
     kofn_node_look(h->node, &view);
     h->at = view.at;
     for (kofn_node_action a; kofn_node_next(h->node, &a);)
@@ -285,7 +285,7 @@ kofn_status kf_host_turn(kf_host *h, bool *worked)
     return st ? st : work(h, worked);
 }
 
-/* ---- life ------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 /* What must be the same on all nodes. */
 static uint64_t job_of(const kf_host *h, const kofn_matrix *dense,
@@ -315,19 +315,25 @@ static kofn_status check(const kofn_plan *plan, const kofn_matrix *v,
 
     if (!v || !v->data || v->rows != rows || v->cols != 1 || v->ld != 1 ||
         v->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "the vector of a mesh must be %zu x 1, "
-                       "contiguous, float64", rows);
+        return kf_fail(KOFN_SHAPE,
+                       "the vector of a mesh must be %zu x 1, "
+                       "contiguous, float64",
+                       rows);
     TRY(kf_check_finite(v, "the vector"));
     if (!dense == !sparse)
-        return kf_fail(KOFN_INVAL, "a mesh iterates one matrix, dense or "
-                       "sparse; %s given", dense ? "both are" : "none is");
+        return kf_fail(KOFN_INVAL,
+                       "a mesh iterates one matrix, dense or "
+                       "sparse; %s given",
+                       dense ? "both are" : "none is");
     if (!plan->layout.problem.sparse != !sparse)
         return kf_fail(KOFN_INVAL, "the plan is for a %s matrix",
                        sparse ? "dense" : "sparse");
     if ((dense ? dense->rows : sparse->rows) != rows ||
         (dense ? dense->cols : sparse->cols) != rows)
-        return kf_fail(KOFN_SHAPE, "the matrix is %zu x %zu, the plan's %zu x "
-                       "%zu", dense ? dense->rows : sparse->rows,
+        return kf_fail(KOFN_SHAPE,
+                       "the matrix is %zu x %zu, the plan's %zu x "
+                       "%zu",
+                       dense ? dense->rows : sparse->rows,
                        dense ? dense->cols : sparse->cols, rows, rows);
     return dense ? kf_check_matrix(dense, "the matrix")
                  : kf_check_sparse(sparse, "the matrix");
@@ -389,8 +395,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *dense,
     if (dense) /* with room for sums of a row: the vector is as it is */
         TRY(kf_check_range(dense, "the matrix", &h->resident.most));
     if (dense)
-        h->resident.by = kf_range_resident(h->resident.most, (double)rows,
-                                           KOFN_F64);
+        h->resident.by =
+            kf_range_resident(h->resident.most, (double)rows, KOFN_F64);
     TRY(kf_code_new(&h->code, h->plan));
     TRY(kf_parcel_new(&h->v, rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, rows * sizeof(double));
@@ -408,15 +414,15 @@ static kofn_status make(kf_host *h, const kofn_matrix *dense,
         return kf_fail(KOFN_INVAL, "seat %u of %zu", h->opt.seat,
                        h->plan->layout.max_seats);
     TRY(encode(h, h->opt.seat));
-    return done(h, &(kofn_task){.type = KOFN_TASK_ENCODE,
-                                .seat = h->opt.seat}, false);
+    return done(h, &(kofn_task){.type = KOFN_TASK_ENCODE, .seat = h->opt.seat},
+                false);
 }
 
-kofn_status kf_host_new(kf_host **out, kofn_transport *t,
-                        const kofn_plan *plan, const kofn_matrix *dense,
-                        const kofn_sparse *sparse, const kofn_iteration *it,
-                        const kofn_peer_options *opt, const kofn_matrix *v,
-                        kofn_time (*clock)(void *), void *clock_ud)
+kofn_status kf_host_new(kf_host **out, kofn_transport *t, const kofn_plan *plan,
+                        const kofn_matrix *dense, const kofn_sparse *sparse,
+                        const kofn_iteration *it, const kofn_peer_options *opt,
+                        const kofn_matrix *v, kofn_time (*clock)(void *),
+                        void *clock_ud)
 {
     kf_host *h;
     kofn_status st;
@@ -440,8 +446,8 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
         return st;
     }
     /* The largest body there is. */
-    t->body_max = kf_max(t->body_max, (v->rows + KOFN_SCALARS + 4096) *
-                                          sizeof(double));
+    t->body_max =
+        kf_max(t->body_max, (v->rows + KOFN_SCALARS + 4096) * sizeof(double));
     *out = h;
     return KOFN_OK;
 }

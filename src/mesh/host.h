@@ -29,7 +29,7 @@ typedef struct kf_route {
     kofn_peer peer;
     kofn_life life;
     uint64_t principal;
-    bool over; /* it said that it leaves, or lied */
+    bool over;       /* it said that it leaves, or lied */
     uint64_t key;    /* for the fingerprints that it makes for us ... */
     uint64_t theirs; /* ... and that we make for it ...               */
     unsigned more;   /* ... of so many iterates yet                   */
@@ -43,16 +43,16 @@ typedef struct kf_route {
     struct {
         kofn_mark at;
         kofn_time when;
-    } told[2];      /* our iterate, its fingerprint: the last that were sent */
-    int64_t credit; /* notes that it may send yet                            */
-    uint64_t t;     /* iterates, ...                                         */
+    } told[2];       /* our iterate, its fingerprint: the last that were sent */
+    int64_t credit;  /* notes that it may send yet                            */
+    uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
 typedef struct kf_claim {
     kofn_life asked; /* who was asked last: of nobody else it is taken */
-    kf_route sender;   /* who sent it, as it was then              */
+    kf_route sender; /* who sent it, as it was then              */
     kofn_note note;
     kofn_parcel *body; /* NULL: none came */
     uint64_t merged;   /* the last that was like ours, and taken for that */
@@ -64,12 +64,12 @@ typedef struct kf_claim {
  * the chance of a guess, that it does not show. */
 typedef struct kf_audit {
     kofn_matrix dense;
-    const kofn_sparse *sparse; /* or NULL */
-    double *row;               /* by row of A: +- 1/2 to 1    */
-    double *times;             /* row A                       */
-    double *most;              /* |row| |A|                   */
-    double noise;              /* of what the next is made of */
-    bool odd;                  /* some of it is not finite    */
+    const kofn_sparse *sparse;     /* or NULL */
+    double *row;                   /* by row of A: +- 1/2 to 1    */
+    double *times;                 /* row A                       */
+    double *most;                  /* |row| |A|                   */
+    double noise;                  /* of what the next is made of */
+    bool odd;                      /* some of it is not finite    */
     kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet */
     size_t liars;
 } kf_audit;
@@ -100,14 +100,14 @@ typedef struct kf_host {
     uint32_t seat; /* whose it is */
     size_t groups;
 
-    kofn_mark at;                 /* of v            */
-    kofn_parcel *v, *next;        /* rows x 1        */
-    kofn_parcel *packed;          /* v as it is sent, or NULL */
+    kofn_mark at;          /* of v            */
+    kofn_parcel *v, *next; /* rows x 1        */
+    kofn_parcel *packed;   /* v as it is sent, or NULL */
     size_t confirm;
     kf_claim claim;
     kf_audit audit;
     double scalar[KOFN_SCALARS];
-    kf_pieces *now, *before;      /* by group        */
+    kf_pieces *now, *before; /* by group        */
     kofn_mark before_at;
     kf_scratch scratch;
 
@@ -122,11 +122,11 @@ typedef struct kf_host {
     kofn_task task;     /* in hand                                 */
 } kf_host;
 
-kofn_status kf_host_new(kf_host **out, kofn_transport *t,
-                        const kofn_plan *plan, const kofn_matrix *dense,
-                        const kofn_sparse *sparse, const kofn_iteration *it,
-                        const kofn_peer_options *opt, const kofn_matrix *v,
-                        kofn_time (*clock)(void *), void *clock_ud);
+kofn_status kf_host_new(kf_host **out, kofn_transport *t, const kofn_plan *plan,
+                        const kofn_matrix *dense, const kofn_sparse *sparse,
+                        const kofn_iteration *it, const kofn_peer_options *opt,
+                        const kofn_matrix *v, kofn_time (*clock)(void *),
+                        void *clock_ud);
 void kf_host_free(kf_host *h);
 /* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`
  * wants it to leave. */

@@ -4,7 +4,7 @@
 
 #define MOST_WAITING 4096
 #define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */
-#define MOST_LIVES 8 /* of one principal that has a name */
+#define MOST_LIVES 8     /* of one principal that has a name */
 #define MOST_SMALL 65536 /* bytes for one peer, beside vectors and pieces */
 #define GREET (KOFN_SECOND / 4)
 #define SOON (KOFN_SECOND / 50)
@@ -16,7 +16,7 @@
 #define PER_ITERATE 512
 #define PER_SECOND 16384
 
-/* ---- whom a peer is -------------------------------------------------------- */
+/* ---- whom a peer is ------------------------------------------------------ */
 
 static kf_route *route_of(const kf_host *h, kofn_peer peer)
 {
@@ -30,8 +30,8 @@ static kf_route *route_of(const kf_host *h, kofn_peer peer)
 static uint64_t principal_of(const kf_host *h, kofn_peer peer)
 {
     const uint64_t itself = UINT64_C(1) << 63;
-    const char *name = h->t->principal_of ? h->t->principal_of(h->t, peer)
-                                          : NULL;
+    const char *name =
+        h->t->principal_of ? h->t->principal_of(h->t, peer) : NULL;
 
     return name ? kf_digest(0, name, strlen(name)) & ~itself : itself | peer;
 }
@@ -72,7 +72,7 @@ static bool speaks_for(const kf_host *h, kf_route *r, kofn_life life)
     return r->life == life;
 }
 
-/* ---- out ---------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------- */
 
 static void sent(void *parcel)
 {
@@ -150,8 +150,7 @@ static bool replaces(const kf_waiting *w, const kf_waiting *old)
 /* *out: the one that it replaces, or a place for one more; NULL: too much waits
  * for this peer, which may be asking for ever or take nothing.  The vector, and
  * the pieces of two iterates, coded and decoded, are five vectors at most. */
-static kofn_status find_place(kf_host *h, const kf_waiting *w,
-                              kf_waiting **out)
+static kofn_status find_place(kf_host *h, const kf_waiting *w, kf_waiting **out)
 {
     size_t letters = 0, bytes = w->bytes;
 
@@ -181,8 +180,8 @@ static kofn_status find_place(kf_host *h, const kf_waiting *w,
 static kofn_status post(kf_host *h, kf_waiting w)
 {
     kf_waiting *place = NULL;
-    kofn_status st = waits_for(h, w.peer, h->waits) ? KOFN_AGAIN
-                                                    : try_send(h, &w);
+    kofn_status st =
+        waits_for(h, w.peer, h->waits) ? KOFN_AGAIN : try_send(h, &w);
 
     if (st == KOFN_AGAIN)
         st = find_place(h, &w, &place);
@@ -226,8 +225,8 @@ static kofn_status vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
 static kofn_parcel *piece_body(const kf_host *h, const kofn_note *note)
 {
     bool now = note->at.t == h->at.t && note->at.line == h->at.line;
-    bool before = note->at.t == h->before_at.t &&
-                  note->at.line == h->before_at.line;
+    bool before =
+        note->at.t == h->before_at.t && note->at.line == h->before_at.line;
     kofn_parcel *p;
 
     if (!now && !before)
@@ -285,8 +284,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note)
     if (note->type == KOFN_NOTE_PRINT) /* `coded` was the key to make it with */
         out.coded = kf_claim_own(h, note->coded);
     w.urgent = note->type == KOFN_NOTE_DECIDE ||
-               note->type == KOFN_NOTE_ENOUGH ||
-               note->type == KOFN_NOTE_EPOCH;
+               note->type == KOFN_NOTE_ENOUGH || note->type == KOFN_NOTE_EPOCH;
     kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
                   w.bytes);
     return post(h, w);
@@ -314,8 +312,7 @@ static bool can_reach(const kf_host *h, const kf_route *r)
     return false;
 }
 
-static kofn_status lose(kf_host *h, const kf_route *r,
-                        kofn_node_event_type how)
+static kofn_status lose(kf_host *h, const kf_route *r, kofn_node_event_type how)
 {
     if (r->life == 0 || (how == KOFN_NODE_WENT && can_reach(h, r)))
         return KOFN_OK;
@@ -347,7 +344,7 @@ kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
     return part(h, r, liar, liar ? KOFN_NODE_LIAR : KOFN_NODE_WENT);
 }
 
-/* ---- in -------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------ */
 
 static kofn_status tell_node(kf_host *h, const kf_route *from,
                              const kofn_note *note, bool *take)
@@ -372,8 +369,8 @@ static kofn_status tell_node(kf_host *h, const kf_route *from,
 /* The whole body in memory of our own: it is checked before it counts. */
 static kofn_status fetch(kf_host *h, kofn_packet *p, kofn_parcel **body)
 {
-    kofn_status st = kf_parcel_new(body, kf_ceil_div(p->body_bytes, 8), 1,
-                                   KOFN_F64);
+    kofn_status st =
+        kf_parcel_new(body, kf_ceil_div(p->body_bytes, 8), 1, KOFN_F64);
 
     if (st)
         return st;
@@ -472,8 +469,8 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
     TRY(fetch(h, p, body));
     if (!*body)
         return KOFN_AGAIN;
-    if (want == SIZE_MAX && kf_note_unpack(note, (*body)->m.data,
-                                           p->body_bytes, room))
+    if (want == SIZE_MAX &&
+        kf_note_unpack(note, (*body)->m.data, p->body_bytes, room))
         return KOFN_AGAIN;
     return KOFN_OK;
 }
@@ -636,8 +633,10 @@ static kofn_status lose_all(kf_host *h)
     kofn_node_look(h->node, &view);
     if (view.final)
         return KOFN_OK;
-    return kf_fail_in(KOFN_TRANSPORT, "iteration %llu is the last that this "
-                      "node has", (unsigned long long)view.at.t);
+    return kf_fail_in(KOFN_TRANSPORT,
+                      "iteration %llu is the last that this "
+                      "node has",
+                      (unsigned long long)view.at.t);
 }
 
 kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)

@@ -12,7 +12,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "bodies are little-endian");
 
-/* ---- numbers ---------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------- */
 
 static void put(unsigned char *p, uint64_t x, size_t bytes)
 {
@@ -43,7 +43,7 @@ static uint32_t head_sum(const unsigned char *head)
     return (uint32_t)XXH3_64bits(copy, sizeof copy);
 }
 
-/* ---- heads -------------------------------------------------------------------- */
+/* ---- heads --------------------------------------------------------------- */
 
 void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kofn_note *note,
                    uint64_t job, const void *body, size_t body_bytes)
@@ -70,17 +70,23 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
                               uint64_t job)
 {
     if (bytes < 8 || get32(head) != MAGIC)
-        return kf_fail(KOFN_FORMAT, "a packet that is not kofn's: %zu bytes of "
-                       "head", bytes);
+        return kf_fail(KOFN_FORMAT,
+                       "a packet that is not kofn's: %zu bytes of "
+                       "head",
+                       bytes);
     if (get(head + 4, 2) != KF_NOTE_VERSION)
-        return kf_fail(KOFN_FORMAT, "a node speaks version %u of the mesh, "
+        return kf_fail(KOFN_FORMAT,
+                       "a node speaks version %u of the mesh, "
                        "this one version %d; let all run the same release",
                        (unsigned)get(head + 4, 2), KF_NOTE_VERSION);
     if (bytes != KF_NOTE_HEAD || head_sum(head) != get32(head + SUM_AT))
-        return kf_fail(KOFN_FORMAT, "a note was damaged on its way: head of "
-                       "%zu bytes", bytes);
+        return kf_fail(KOFN_FORMAT,
+                       "a note was damaged on its way: head of "
+                       "%zu bytes",
+                       bytes);
     if (get(head + 8, 8) != job)
-        return kf_fail(KOFN_FORMAT, "a node works on job %016llx, this one on "
+        return kf_fail(KOFN_FORMAT,
+                       "a node works on job %016llx, this one on "
                        "%016llx; give all the same matrix, scheme, nodes, "
                        "seed and options",
                        (unsigned long long)get(head + 8, 8),
@@ -117,8 +123,7 @@ kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
 
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes)
 {
-    return get(head + BODY_SUM_AT, 8) ==
-           (bytes ? XXH3_64bits(body, bytes) : 0);
+    return get(head + BODY_SUM_AT, 8) == (bytes ? XXH3_64bits(body, bytes) : 0);
 }
 
 uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n)
@@ -126,7 +131,7 @@ uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n)
     return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
-/* ---- bodies --------------------------------------------------------------------- */
+/* ---- bodies -------------------------------------------------------------- */
 
 size_t kf_note_bytes(const kofn_note *note)
 {
@@ -159,8 +164,8 @@ static kofn_status unpack_members(kofn_note *note, const unsigned char *body,
     note->member = m;
     note->members = bytes / KF_NOTE_MEMBER;
     for (size_t r = 0; r < note->members; r++, body += KF_NOTE_MEMBER)
-        m[r] = (kofn_member){get(body, 8), get32(body + 8),
-                             get32(body + 12) != 0};
+        m[r] =
+            (kofn_member){get(body, 8), get32(body + 8), get32(body + 12) != 0};
     return KOFN_OK;
 }
 
@@ -188,8 +193,10 @@ kofn_status kf_note_unpack(kofn_note *note, const unsigned char *body,
 
     *room = NULL;
     if (unit ? bytes % unit : bytes > 0)
-        return kf_fail(KOFN_FORMAT, "a note of type %d with a body of %zu "
-                       "bytes", (int)note->type, bytes);
+        return kf_fail(KOFN_FORMAT,
+                       "a note of type %d with a body of %zu "
+                       "bytes",
+                       (int)note->type, bytes);
     if (note->type == KOFN_NOTE_EPOCH)
         return unpack_members(note, body, bytes, room);
     if (note->type == KOFN_NOTE_DECIDE)

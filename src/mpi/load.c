@@ -14,7 +14,7 @@
 typedef struct flavour {
     const char *name, *people;   /* "openmpi", "Open MPI" */
     const char *run, *dev, *lib; /* Debian packages */
-    const char *const *signs;    /* what its launcher puts into the environment */
+    const char *const *signs; /* what its launcher puts into the environment */
 } flavour;
 
 static const char *const openmpi_signs[] = {"OMPI_COMM_WORLD_SIZE",
@@ -28,15 +28,17 @@ static const flavour flavours[] = {
 };
 #define FLAVOURS (sizeof flavours / sizeof *flavours)
 
-/* ---- which --------------------------------------------------------------------- */
+/* ---- which --------------------------------------------------------------- */
 
 static kofn_status no_launcher(void)
 {
     if (getenv("SLURM_PROCID"))
-        return kf_fail(KOFN_STATE, "srun did not start this process as a rank "
+        return kf_fail(KOFN_STATE,
+                       "srun did not start this process as a rank "
                        "of MPI; use srun --mpi=pmi2 for MPICH or --mpi=pmix "
                        "for Open MPI (srun --mpi=list says what there is)");
-    return kf_fail(KOFN_STATE, "this process is not a rank of an MPI job; "
+    return kf_fail(KOFN_STATE,
+                   "this process is not a rank of an MPI job; "
                    "start it by mpirun, as in mpirun -n 5 kofn ...");
 }
 
@@ -51,12 +53,14 @@ static kofn_status choose(const flavour **f, const char *name)
                 return KOFN_OK;
     }
     if (name)
-        return kf_fail(KOFN_INVAL, "no MPI is called \"%s\"; there are openmpi "
-                       "and mpich", name);
+        return kf_fail(KOFN_INVAL,
+                       "no MPI is called \"%s\"; there are openmpi "
+                       "and mpich",
+                       name);
     return no_launcher();
 }
 
-/* ---- load ---------------------------------------------------------------------- */
+/* ---- load ---------------------------------------------------------------- */
 
 /* Beside the library, or the program, that this is part of. */
 static bool beside(char *path, size_t room, const char *file)
@@ -86,10 +90,11 @@ static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
         return kf_fail(KOFN_TRANSPORT, "%s; Debian has %s in the package %s",
                        dlerror(), f->people, f->lib);
     if (!so)
-        return kf_fail(KOFN_TRANSPORT, "this kofn was built without %s, with "
+        return kf_fail(KOFN_TRANSPORT,
+                       "this kofn was built without %s, with "
                        "which the job was started: there is no %s; install "
-                       "the package %s and build kofn again", f->people, file,
-                       f->dev);
+                       "the package %s and build kofn again",
+                       f->people, file, f->dev);
     *plugin = dlsym(so, "kofn_mpi_plugin");
     if (!*plugin || (*plugin)->version != KF_MPI_VERSION)
         return kf_fail(KOFN_TRANSPORT, "%s belongs to another version of kofn",
@@ -97,7 +102,7 @@ static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
     return KOFN_OK;
 }
 
-/* ---- what it survives ------------------------------------------------------------- */
+/* ---- what it survives ---------------------------------------------------- */
 
 static void survival(const flavour *f, kofn_mpi_info *info)
 {
@@ -128,7 +133,7 @@ static void survival(const flavour *f, kofn_mpi_info *info)
              text);
 }
 
-/* ---- the door -------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------ */
 
 static const kf_mpi_plugin *loaded;
 static bool opened;
@@ -147,9 +152,9 @@ kofn_status kofn_mpi_open(kofn_transport **out, const kofn_mpi_options *opt,
     if (opt)
         memcpy(&all, opt, kf_min(opt->size, sizeof all));
     if (all.silence < 0 || all.patience < 0)
-        return kf_fail(KOFN_INVAL, "a silence of %.3g s cannot be waited for",
-                       1e-9 * (double)(all.silence < 0 ? all.silence
-                                                       : all.patience));
+        return kf_fail(
+            KOFN_INVAL, "a silence of %.3g s cannot be waited for",
+            1e-9 * (double)(all.silence < 0 ? all.silence : all.patience));
     if (opened)
         return kf_fail(KOFN_STATE, "MPI can be started only once in a process");
     TRY(choose(&f, all.library));

@@ -14,14 +14,14 @@ static struct {
     const kf_mpi_host *host;
     MPI_Request *request; /* MPI_REQUEST_NULL where spare  */
     kf_mpi_op **op;
-    int *spare;           /* slots, those to be taken last first */
-    int *done;            /* answers of Testsome */
+    int *spare; /* slots, those to be taken last first */
+    int *done;  /* answers of Testsome */
     MPI_Status *status;
     size_t used, spares, cap;
     char *junk; /* PART bytes, for whatever is thrown away */
 } table;
 
-/* ---- start and end ---------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------- */
 
 static kofn_status failed(const char *what, int error)
 {
@@ -59,7 +59,8 @@ kofn_status kf_mpi_begin(const kf_mpi_host *host, kf_mpi_world *w)
     table.host = host;
     MPI_Initialized(&was);
     if (was)
-        return host->fail(KOFN_STATE, "MPI has been started in this process "
+        return host->fail(KOFN_STATE,
+                          "MPI has been started in this process "
                           "already; kofn starts and ends it itself");
     error = MPI_Init(NULL, NULL);
     if (error)
@@ -99,7 +100,7 @@ void kf_mpi_finish(void)
     table.host->drop(table.junk);
 }
 
-/* ---- requests ------------------------------------------------------------------ */
+/* ---- requests ------------------------------------------------------------ */
 
 size_t kf_mpi_parts(size_t bytes)
 {
@@ -142,8 +143,8 @@ kofn_status kf_mpi_reserve(size_t n)
 
 static MPI_Request *slot(kf_mpi_op *op)
 {
-    size_t i = table.spares ? (size_t)table.spare[--table.spares]
-                            : table.used++;
+    size_t i =
+        table.spares ? (size_t)table.spare[--table.spares] : table.used++;
 
     table.op[i] = op;
     table.request[i] = MPI_REQUEST_NULL;
@@ -162,9 +163,9 @@ kofn_status kf_mpi_send(int rank, int tag, const void *from, size_t bytes,
 {
     for (size_t at = 0; at < bytes; at += PART) {
         MPI_Request *r = slot(op);
-        int error = MPI_Isend((const char *)from + at,
-                              (int)kf_min(PART, bytes - at), MPI_BYTE, rank,
-                              tag, MPI_COMM_WORLD, r);
+        int error =
+            MPI_Isend((const char *)from + at, (int)kf_min(PART, bytes - at),
+                      MPI_BYTE, rank, tag, MPI_COMM_WORLD, r);
 
         if (error) {
             give_back((size_t)(r - table.request));

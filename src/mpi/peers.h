@@ -49,8 +49,8 @@ typedef struct arrival {
     kf_mpi_op op; /* the body's parts */
     struct arrival *next;
     peer *peer;
-    lane *lane; /* NULL: CAME, and WENT by silence */
-    size_t missing; /* parts */
+    lane *lane;      /* NULL: CAME, and WENT by silence */
+    size_t missing;  /* parts */
     size_t received; /* bytes */
     bool large, drop;
     kofn_packet p;
@@ -79,11 +79,11 @@ struct lane {
 struct peer {
     transport *t;
     int rank;
-    bool live;      /* packets go to and fro */
-    bool forgotten; /* nothing of it is told any more */
-    bool bye;       /* it has closed, and nothing more can come */
-    unsigned byes;  /* lanes that say so */
-    bool lost;      /* it is silent, or MPI failed */
+    bool live;       /* packets go to and fro */
+    bool forgotten;  /* nothing of it is told any more */
+    bool bye;        /* it has closed, and nothing more can come */
+    unsigned byes;   /* lanes that say so */
+    bool lost;       /* it is silent, or MPI failed */
     kofn_time heard; /* by the clock of t->listened */
     kofn_time spoken;
     kofn_time patience;
@@ -119,7 +119,7 @@ struct transport {
     kofn_status failure; /* found where it cannot be returned */
 };
 
-/* ---- send.c ---- */
+/* ---- send.c -------------------------------------------------------------- */
 
 #define SHORT_BODY (FRAME_MAX - sizeof(frame) - KOFN_HEAD_MAX)
 
@@ -133,7 +133,7 @@ void kf_mpi_say(lane *l, kind k);
 /* The same in all lanes, so that it comes after whatever was sent. */
 void kf_mpi_say_last(peer *q, kind k);
 
-/* ---- receive.c ---- */
+/* ---- receive.c ----------------------------------------------------------- */
 
 void kf_mpi_lane(lane *l, peer *q, int tag);
 /* Receive the lane's next frame, unless it owes us too much already. */
@@ -148,7 +148,6 @@ void kf_mpi_hush(peer *q);
 void kf_mpi_lose(peer *q);
 void kf_mpi_lose_by(peer *q, kofn_status st);
 
-/* ---- transport.c ---- */
-
+/* ---- transport.c --------------------------------------------------------- */
 
 #endif

@@ -317,7 +317,7 @@ void kf_mpi_listen(lane *l)
     l->listening = !st;
 }
 
-/* ---- what is told ------------------------------------------------------------ */
+/* ---- what is told -------------------------------------------------------- */
 
 kofn_status kf_mpi_came(peer *q)
 {

@@ -39,9 +39,9 @@ static frame frame_of(peer *q, kind k, size_t head_bytes, size_t body_bytes)
     for (int l = 0; l < LANES; l++)
         f.taken[l] = q->lane[l].told = q->lane[l].taken;
     if (body_bytes > SHORT_BODY)
-        f.body_tag = (uint32_t)TAG_BODY +
-                     q->bodies++ %
-                         (uint32_t)(q->t->world.top_tag - TAG_BODY + 1);
+        f.body_tag =
+            (uint32_t)TAG_BODY +
+            q->bodies++ % (uint32_t)(q->t->world.top_tag - TAG_BODY + 1);
     return f;
 }
 

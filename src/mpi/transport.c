@@ -17,13 +17,13 @@
 #define TICK (KOFN_SECOND / 100)
 #define MILLISECOND (KOFN_SECOND / 1000)
 #define SILENCE (5 * KOFN_SECOND)
-#define PATIENCE 12 /* times as long with the coordinator */
+#define PATIENCE 12     /* times as long with the coordinator */
 #define FINALIZE_MAX 10 /* seconds */
 
 /* MPI is one in a process and can be started once. */
 static transport *the_transport;
 
-/* ---- time ---------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------- */
 
 /* Tell who was not spoken to for a while that we live, unless it looks dead
  * itself, and judge who was not heard of. */
@@ -69,7 +69,7 @@ static void nap(const transport *t, kofn_time idle, kofn_time atmost)
         nanosleep(&s, NULL);
 }
 
-/* ---- the transport ----------------------------------------------------------------------- */
+/* ---- the transport ------------------------------------------------------- */
 
 static kofn_status no_peer(transport *t, kofn_peer id)
 {
@@ -156,7 +156,7 @@ static const char *mpi_name_of(kofn_transport *base, kofn_peer id)
     return id < t->peers ? t->peer[id].name : "no peer";
 }
 
-/* ---- start and end -------------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------- */
 
 static bool sending(const transport *t)
 {
@@ -327,7 +327,7 @@ static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
     describe(t, info);
     if (t->world.ranks < 2)
         return host->fail(KOFN_INVAL, "this job has one rank; start at least "
-                          "two, as with mpirun -n 2");
+                                      "two, as with mpirun -n 2");
     t->beat = silence / 10 < KOFN_SECOND ? silence / 10 : KOFN_SECOND;
     t->polled = kf_clock();
     t->peers = opt->mesh || !t->world.rank ? (size_t)t->world.ranks : 1;

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-/* ---- entering ---------------------------------------------------------------- */
+/* ---- entering ------------------------------------------------------------ */
 
 static int by_seat(const void *a, const void *b)
 {
@@ -83,7 +83,7 @@ static uint64_t roster_of(const kofn_note *note)
     for (size_t r = 0; r < note->members; r++) {
         sum = kf_mix64(sum ^ note->member[r].life);
         sum = kf_mix64(sum ^ note->member[r].seat ^
-                      (uint64_t)note->member[r].prompt << 32);
+                       (uint64_t)note->member[r].prompt << 32);
     }
     return sum;
 }
@@ -156,7 +156,7 @@ kofn_status kf_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
                : KOFN_OK;
 }
 
-/* ---- proposing ----------------------------------------------------------------- */
+/* ---- proposing ----------------------------------------------------------- */
 
 static bool taken(const kofn_member *m, size_t count, uint32_t seat)
 {
@@ -267,7 +267,7 @@ static kofn_status propose(kofn_node *n, bool stalled)
     return kf_beat_all(n);
 }
 
-/* ---- when to --------------------------------------------------------------------- */
+/* ---- when to ------------------------------------------------------------- */
 
 static bool room_for_more(const kofn_node *n)
 {
@@ -318,8 +318,8 @@ static size_t turn(const kofn_node *n)
 
         if (!kf_live(n, o) || o->life == n->epoch.proposer)
             continue;
-        before += o->rank != n->rank ? o->rank < n->rank
-                                     : o->life < n->opt.life;
+        before +=
+            o->rank != n->rank ? o->rank < n->rank : o->life < n->opt.life;
     }
     return before;
 }

@@ -90,8 +90,7 @@ static bool is_another(const kofn_node *n, size_t i, bool or_ended)
     const kf_other *o = &n->other[i];
 
     for (size_t j = 0; o->twin && j < i; j++)
-        if (n->other[j].life == o->life &&
-            is_there(n, &n->other[j], or_ended))
+        if (n->other[j].life == o->life && is_there(n, &n->other[j], or_ended))
             return false;
     return is_there(n, o, or_ended);
 }
@@ -119,7 +118,7 @@ bool kf_have_quorum(const kofn_node *n)
     return there >= n->opt.quorum;
 }
 
-/* ---- what enough of them say ------------------------------------------------- */
+/* ---- what enough of them say --------------------------------------------- */
 
 /* Of those heard so far: that of the same principal, or a free one, or the
  * least, which is the one to be replaced. */
@@ -180,7 +179,7 @@ static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
     return kf_common(n, final ? ends_at : stands_at, &at) > 0;
 }
 
-/* ---- catching up ------------------------------------------------------------- */
+/* ---- catching up --------------------------------------------------------- */
 
 /* Is there no way from our iterate to theirs, or not soon enough?  What fewer
  * say than must confirm it is no reason to stop working.  Who has nothing to do
@@ -252,9 +251,9 @@ static bool somebody_ahead(kofn_node *n)
         const kf_other *o = &n->other[i];
 
         n->behind |= o->at.t > n->at.t && !kf_same_mark(o->at, child);
-        ahead |= o->at.t > n->at.t ||
-                 (o->at.t == n->at.t &&
-                  (o->final || !kf_same_mark(o->at, n->at)));
+        ahead |=
+            o->at.t > n->at.t ||
+            (o->at.t == n->at.t && (o->final || !kf_same_mark(o->at, n->at)));
     }
     return ahead;
 }
@@ -280,8 +279,7 @@ kofn_status kf_catch_up(kofn_node *n)
     n->asked_at = n->now;
     n->tries++;
     kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1));
-    return kf_send(n, o->life,
-                   (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
+    return kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
 }
 
 kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note)

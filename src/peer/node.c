@@ -7,7 +7,7 @@
 #define CACHE_BYTES ((size_t)64 << 20)
 #define FARTHEST (UINT64_MAX / 4) /* so that nothing that is counted wraps */
 
-/* ---- actions -------------------------------------------------------------- */
+/* ---- actions ------------------------------------------------------------- */
 
 static kofn_status act(kofn_node *n, kofn_node_action a)
 {
@@ -60,7 +60,7 @@ bool kofn_node_next(kofn_node *n, kofn_node_action *out)
     return false;
 }
 
-/* ---- where we stand ----------------------------------------------------------- */
+/* ---- where we stand ------------------------------------------------------ */
 
 bool kf_idle(const kofn_node *n)
 {
@@ -72,16 +72,15 @@ bool kf_idle(const kofn_node *n)
 
 kofn_note kf_beat(const kofn_node *n)
 {
-    return (kofn_note){.type = KOFN_NOTE_BEAT,
-                       .from = n->opt.life,
-                       .epoch = n->epoch,
-                       .at = n->at,
-                       .final = n->final,
-                       .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                               kf_idle(n),
-                       .coded = n->made,
-                       .seat = n->holds != KOFN_NO_SEAT ? n->holds
-                                                        : n->opt.wish};
+    return (kofn_note){
+        .type = KOFN_NOTE_BEAT,
+        .from = n->opt.life,
+        .epoch = n->epoch,
+        .at = n->at,
+        .final = n->final,
+        .idle = n->rank != KF_NONE && n->seat == n->holds && kf_idle(n),
+        .coded = n->made,
+        .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish};
 }
 
 void kofn_node_greet(const kofn_node *n, kofn_note *out)
@@ -140,7 +139,7 @@ kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
     return kf_beat_all(n);
 }
 
-/* ---- notes ---------------------------------------------------------------------- */
+/* ---- notes --------------------------------------------------------------- */
 
 /* Where it stands, unless the note was overtaken by a newer one. */
 static void place(kf_other *o, const kofn_note *note)
@@ -182,14 +181,13 @@ static void lose(kf_other *o)
     o->asked_coded = o->asked_decoded = 0;
 }
 
-static kofn_status hear(kofn_node *n, const kofn_note *note,
-                        uint64_t principal)
+static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
 {
     kf_other *o;
     bool back;
 
-    if (note->from == n->opt.life || note->from == 0 ||
-        note->at.t > FARTHEST || note->epoch.number > FARTHEST) {
+    if (note->from == n->opt.life || note->from == 0 || note->at.t > FARTHEST ||
+        note->epoch.number > FARTHEST) {
         n->dropped++;
         return KOFN_OK;
     }
@@ -247,7 +245,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note,
     return KOFN_OK;
 }
 
-/* ---- work ----------------------------------------------------------------------- */
+/* ---- work ---------------------------------------------------------------- */
 
 void kofn_node_work(const kofn_node *n, kofn_task *out)
 {
@@ -323,9 +321,9 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
             break;
         n->alone++;
         n->single++;
-        return kf_advance(n, kf_child((kofn_epoch){~n->epoch.number,
-                                                   n->opt.life}, n->at),
-                          final);
+        return kf_advance(
+            n, kf_child((kofn_epoch){~n->epoch.number, n->opt.life}, n->at),
+            final);
     case KOFN_TASK_NONE:
         break;
     }
@@ -333,7 +331,7 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
     return KOFN_OK;
 }
 
-/* ---- what time brings ------------------------------------------------------------- */
+/* ---- what time brings ---------------------------------------------------- */
 
 /* Who was away itself, stopped or swapped out, cannot say who was silent. */
 static void forgive(kofn_node *n)
@@ -357,7 +355,8 @@ static kofn_status check_quorum(kofn_node *n)
         n->starved = n->now;
     if (n->opt.give_up == 0 || !kf_due(n, n->starved, n->opt.give_up))
         return KOFN_OK;
-    return kf_fail(KOFN_TOOFEW, "%zu of the %zu nodes that are needed could be "
+    return kf_fail(KOFN_TOOFEW,
+                   "%zu of the %zu nodes that are needed could be "
                    "reached in %.3g s; start more nodes, or wait longer",
                    kf_count_live(n), n->opt.quorum,
                    (double)n->opt.give_up * 1e-9);
@@ -368,8 +367,8 @@ static kofn_status check_quorum(kofn_node *n)
 static kofn_time alone_after(const kofn_node *n, bool deserted)
 {
     kofn_time busy = 4 * (n->idled - n->began);
-    kofn_time wait = (4 * n->opt.patience + busy) >>
-                     (n->single < 8 ? n->single : 8);
+    kofn_time wait =
+        (4 * n->opt.patience + busy) >> (n->single < 8 ? n->single : 8);
 
     if (n->asked)
         return wait;
@@ -433,8 +432,10 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
     kf_other *who = NULL;
 
     if (n->next_action < n->actions)
-        return kf_fail(KOFN_STATE, "%zu actions of the last step were not "
-                       "taken", n->actions - n->next_action);
+        return kf_fail(KOFN_STATE,
+                       "%zu actions of the last step were not "
+                       "taken",
+                       n->actions - n->next_action);
     n->actions = n->next_action = 0;
     if (ev->now > n->now) {
         bool away = ev->now - n->now > n->opt.silence / 2;
@@ -476,7 +477,7 @@ kofn_time kofn_node_alarm(const kofn_node *n)
     return n->alarm;
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 static kofn_status check_plan(const kofn_plan *p)
 {
@@ -485,14 +486,17 @@ static kofn_status check_plan(const kofn_plan *p)
 
     if (p->op->over != KF_OVER_COLS || pb->p != 1 || pb->m != pb->n ||
         pb->dtype != KOFN_F64)
-        return kf_fail(KOFN_UNSUITED, "a mesh iterates a product of a square "
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh iterates a product of a square "
                        "matrix and a vector in float64; the plan is for "
                        "something else");
     if (L->groups != 1 || L->adjoint || L->whole || L->turns != 1 ||
         L->inner != 1 || L->wants != L->grid_rows || p->parts1 != 1)
-        return kf_fail(KOFN_UNSUITED, "answers of scheme %s do not decode "
+        return kf_fail(KOFN_UNSUITED,
+                       "answers of scheme %s do not decode "
                        "strip by strip from any enough seats, which a mesh "
-                       "needs; use mds", p->scheme->name);
+                       "needs; use mds",
+                       p->scheme->name);
     return KOFN_OK;
 }
 
@@ -523,13 +527,16 @@ static kofn_status check_options(const kofn_plan *plan,
         return kf_fail(KOFN_INVAL, "life 0 is nobody's; number lives from 1");
     if (o->groups < 1 || o->groups > KOFN_MAX_GROUPS ||
         o->groups > kf_max(1, plan->span))
-        return kf_fail(KOFN_INVAL, "%zu groups of %zu strips; a mesh has 1 to "
-                       "%d groups, at most one a strip", o->groups,
-                       plan->span, KOFN_MAX_GROUPS);
+        return kf_fail(KOFN_INVAL,
+                       "%zu groups of %zu strips; a mesh has 1 to "
+                       "%d groups, at most one a strip",
+                       o->groups, plan->span, KOFN_MAX_GROUPS);
     if (o->decoding != KOFN_DECODE_REPLICATED &&
         o->decoding != KOFN_DECODE_DISTRIBUTED)
-        return kf_fail(KOFN_INVAL, "decoding %d is neither replicated nor "
-                       "distributed", (int)o->decoding);
+        return kf_fail(KOFN_INVAL,
+                       "decoding %d is neither replicated nor "
+                       "distributed",
+                       (int)o->decoding);
     return KOFN_OK;
 }
 
@@ -545,8 +552,7 @@ static kofn_status make(kofn_node *n, const kofn_plan *plan,
     n->seat = n->holds = KOFN_NO_SEAT;
     n->at = n->before = (kofn_mark){0, opt->job};
     n->all = opt->groups == 64 ? UINT64_MAX : kf_bit(opt->groups) - 1;
-    n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
-        KF_LONG_AGO;
+    n->leaderless = n->stalled = n->ahead = n->starved = n->idled = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
     TRY(kf_code_new(&n->code, plan));
     TRY(kf_cache_new(&n->cache, n->code, CACHE_BYTES));
@@ -595,7 +601,7 @@ void kofn_node_free(kofn_node *n)
     kf_free(n);
 }
 
-/* ---- looking ----------------------------------------------------------------------- */
+/* ---- looking ------------------------------------------------------------- */
 
 /* Nobody who can be reached is without the result.  Those who have fallen
  * silent, but were not seen to go, may be stopped: they get the time there is

@@ -8,7 +8,7 @@
 
 #define KF_NONE SIZE_MAX
 #define KF_LONG_AGO INT64_MIN
-#define KF_MOST_LIVES 1024 /* others that are remembered */
+#define KF_MOST_LIVES 1024         /* others that are remembered */
 #define KF_FAR (UINT64_C(1) << 20) /* epochs, beyond what is known */
 
 /* Another life, as far as it has told.  Where two principals say that they are
@@ -17,16 +17,16 @@ typedef struct kf_other {
     kofn_life life;
     uint64_t principal;
     bool twin;
-    kofn_time heard;   /* KF_LONG_AGO: lost, or it has left     */
-    kofn_epoch epoch;  /* the highest that it said it is in     */
-    uint64_t roster;   /* ... and a digest of its members       */
-    unsigned vain;     /* epochs of its own without an iterate  */
-    kofn_time led;     /* when the last of them was entered     */
+    kofn_time heard;  /* KF_LONG_AGO: lost, or it has left     */
+    kofn_epoch epoch; /* the highest that it said it is in     */
+    uint64_t roster;  /* ... and a digest of its members       */
+    unsigned vain;    /* epochs of its own without an iterate  */
+    kofn_time led;    /* when the last of them was entered     */
     kofn_mark at;
     bool final, idle;
     bool ended; /* it went, and had the result */
     uint32_t wish;
-    size_t rank;       /* among the members, or KF_NONE         */
+    size_t rank; /* among the members, or KF_NONE         */
     /* What it wants of us ... */
     kofn_mark want;
     kofn_epoch want_epoch;
@@ -70,9 +70,9 @@ struct kofn_node {
     kofn_epoch epoch;
     kofn_member *member;
     size_t members, member_cap;
-    size_t rank;   /* among the members, or KF_NONE   */
-    uint32_t seat; /* ... and our seat there          */
-    uint32_t holds; /* seat whose block is here       */
+    size_t rank;     /* among the members, or KF_NONE   */
+    uint32_t seat;   /* ... and our seat there          */
+    uint32_t holds;  /* seat whose block is here       */
     unsigned failed; /* proposals since the last progress ... */
     unsigned vain;   /* ... so that who is new has to wait    */
     uint64_t agreed; /* the farthest that enough others say they are */
@@ -81,20 +81,20 @@ struct kofn_node {
     kofn_mark at, before; /* before: the one that pieces are kept of too */
     kofn_epoch before_epoch;
     bool final;
-    bool lonely; /* the next is to be made alone */
-    bool behind; /* somebody says that he is ahead, on another way */
-    uint64_t all;                  /* groups */
-    uint64_t made, decided, done;  /* of `at` */
+    bool lonely;  /* the next is to be made alone */
+    bool behind;  /* somebody says that he is ahead, on another way */
+    uint64_t all; /* groups */
+    uint64_t made, decided, done; /* of `at` */
     uint64_t made_before, done_before;
     uint64_t told_so_far;
     kf_cluster *cluster;
-    kf_told told[2]; /* of `at`, and of `before` */
+    kf_told told[2];                 /* of `at`, and of `before` */
     size_t decider[KOFN_MAX_GROUPS]; /* rank that decides, or KF_NONE */
     uint64_t mine;                   /* groups that we decide          */
-    kofn_life asked;  /* for its iterate; 0: nobody */
-    unsigned tries;   /* ... in vain so far          */
-    unsigned repeats; /* of what pieces are wanted   */
-    kofn_time took; /* iterations, smoothed */
+    kofn_life asked;                 /* for its iterate; 0: nobody */
+    unsigned tries;                  /* ... in vain so far          */
+    unsigned repeats;                /* of what pieces are wanted   */
+    kofn_time took;                  /* iterations, smoothed */
 
     /* Since when. */
     kofn_time began, proposed, leaderless, stalled, ahead, starved, finished;
@@ -121,8 +121,7 @@ static inline bool kf_same_epoch(kofn_epoch a, kofn_epoch b)
 
 static inline bool kf_before(kofn_epoch a, kofn_epoch b)
 {
-    return a.number != b.number ? a.number < b.number
-                                : a.proposer < b.proposer;
+    return a.number != b.number ? a.number < b.number : a.proposer < b.proposer;
 }
 
 static inline uint64_t kf_bit(size_t group)

@@ -163,8 +163,8 @@ static uint64_t lacking(const kofn_node *n, const kf_other *o)
 
     for (size_t g = 0; g < n->opt.groups; g++) {
         const kf_cluster *c = &n->cluster[g];
-        bool want = c->decoder ? decodes(c->decoder, seat)
-                               : (expect & kf_bit(g)) != 0;
+        bool want =
+            c->decoder ? decodes(c->decoder, seat) : (expect & kf_bit(g)) != 0;
 
         if (want && !(n->done & kf_bit(g)) && !has(c, seat))
             set |= kf_bit(g);
@@ -203,10 +203,11 @@ kofn_status kf_ask_pieces(kofn_node *n, bool again)
         o->asked_coded |= coded;
         o->asked_decoded |= decoded;
         n->wanted_at = n->now;
-        TRY(kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_WANT,
-                                            .at = n->at,
-                                            .coded = coded,
-                                            .decoded = decoded}));
+        TRY(kf_send(n, o->life,
+                    (kofn_note){.type = KOFN_NOTE_WANT,
+                                .at = n->at,
+                                .coded = coded,
+                                .decoded = decoded}));
     }
     return KOFN_OK;
 }
@@ -221,9 +222,10 @@ static kofn_status say_enough(kofn_node *n, size_t group)
             has(&n->cluster[group], n->member[o->rank].seat))
             continue;
         o->asked_coded &= ~kf_bit(group);
-        TRY(kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_ENOUGH,
-                                            .at = n->at,
-                                            .coded = kf_bit(group)}));
+        TRY(kf_send(n, o->life,
+                    (kofn_note){.type = KOFN_NOTE_ENOUGH,
+                                .at = n->at,
+                                .coded = kf_bit(group)}));
     }
     return KOFN_OK;
 }
@@ -231,16 +233,16 @@ static kofn_status say_enough(kofn_node *n, size_t group)
 /* ---- serving ------------------------------------------------------------- */
 
 static kofn_status send_pieces(kofn_node *n, kofn_life to, kofn_mark at,
-                               kofn_epoch epoch, uint64_t groups,
-                               uint32_t seat)
+                               kofn_epoch epoch, uint64_t groups, uint32_t seat)
 {
     for (size_t g = 0; g < n->opt.groups; g++)
         if (groups & kf_bit(g))
-            TRY(kf_send(n, to, (kofn_note){.type = KOFN_NOTE_PIECE,
-                                           .at = at,
-                                           .epoch = epoch,
-                                           .group = (uint32_t)g,
-                                           .seat = seat}));
+            TRY(kf_send(n, to,
+                        (kofn_note){.type = KOFN_NOTE_PIECE,
+                                    .at = at,
+                                    .epoch = epoch,
+                                    .group = (uint32_t)g,
+                                    .seat = seat}));
     return KOFN_OK;
 }
 
@@ -315,8 +317,7 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat)
 static kofn_status judge(const kofn_node *n, const uint32_t *seats,
                          size_t count, kf_answers *a)
 {
-    TRY(kf_answers_judge(n->cache, n->plan, seats, count, n->opt.tolerance,
-                         a));
+    TRY(kf_answers_judge(n->cache, n->plan, seats, count, n->opt.tolerance, a));
     if (a->decoder && !a->decoder->whole)
         a->decoder = NULL;
     return KOFN_OK;
@@ -325,7 +326,8 @@ static kofn_status judge(const kofn_node *n, const uint32_t *seats,
 /* All that can come has come and does not do. */
 static kofn_status hopeless(const kofn_node *n, const kf_cluster *c)
 {
-    return kf_fail(KOFN_UNSTABLE, "the pieces of all %zu seats do not decode "
+    return kf_fail(KOFN_UNSTABLE,
+                   "the pieces of all %zu seats do not decode "
                    "within %g; choose another basis or a larger tolerance",
                    c->count, n->opt.tolerance);
 }
@@ -354,8 +356,8 @@ kofn_status kf_compose(kofn_node *n)
 
 kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_life to)
 {
-    return kf_send(n, to, (kofn_note){.type = KOFN_NOTE_DECIDE,
-                                      .at = told->at});
+    return kf_send(n, to,
+                   (kofn_note){.type = KOFN_NOTE_DECIDE, .at = told->at});
 }
 
 /* What was decided is told a quarter of the groups at a time: others may then
@@ -371,8 +373,7 @@ static kofn_status tell_members(kofn_node *n)
     n->told_so_far = n->decided;
     TRY(kf_compose(n));
     for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].rank != KF_NONE &&
-            n->other[i].heard != KF_LONG_AGO)
+        if (n->other[i].rank != KF_NONE && n->other[i].heard != KF_LONG_AGO)
             TRY(kf_tell_one(n, &n->told[0], n->other[i].life));
     return KOFN_OK;
 }

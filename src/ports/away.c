@@ -40,12 +40,12 @@ void kf_away_drop(kofn_msg *m)
     kofn_parcel_drop(m->result);
 }
 
-/* ---- what the job is to hear ----------------------------------------------------- */
+/* ---- what the job is to hear --------------------------------------------- */
 
 kofn_status kf_away_tell(port *p, kofn_msg m)
 {
     if (kf_queue_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
-                   sizeof *p->ready)) {
+                      sizeof *p->ready)) {
         kf_away_drop(&m);
         return KOFN_NOMEM;
     }
@@ -122,15 +122,17 @@ void kf_away_give_up(port *p, uint32_t id)
     worker *w = p->worker[id];
     char words[100];
 
-    snprintf(words, sizeof words, "worker %u is given up: it is connected and "
-             "answers nothing", id);
+    snprintf(words, sizeof words,
+             "worker %u is given up: it is connected and "
+             "answers nothing",
+             id);
     kf_away_news(p, "%s", words);
     kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
     kf_away_bury(p, w);
     p->of_peer[w->peer] = NOBODY;
 }
 
-/* ---- the port ------------------------------------------------------------------------------------ */
+/* ---- the port ------------------------------------------------------------ */
 
 static kofn_time sooner(kofn_time a, kofn_time b)
 {
@@ -166,8 +168,8 @@ static kofn_status turn(port *p, kofn_time atmost)
     return st ? st : kf_away_receive(p, &k);
 }
 
-static kofn_status port_wait(kofn_port *base, kofn_time until,
-                             kofn_time atmost, kofn_msg *m)
+static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
+                             kofn_msg *m)
 {
     port *p = (port *)base;
     kofn_time now = kf_away_now(base);
@@ -182,7 +184,8 @@ static kofn_status port_wait(kofn_port *base, kofn_time until,
             return KOFN_OK;
         }
         TRY(turn(p, until == KOFN_NEVER ? KOFN_SECOND
-                                        : until > now ? until - now : 0));
+                    : until > now       ? until - now
+                                        : 0));
         now = kf_away_now(base);
         base->dropped += p->t->dropped - p->transport_dropped;
         p->transport_dropped = p->t->dropped;
@@ -269,7 +272,7 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id)
            (w->stored || w->asked ? 0 : kf_away_now(base) - w->alone);
 }
 
-/* ---- what an events file asks for ------------------------------------------------------------------ */
+/* ---- what an events file asks for ---------------------------------------- */
 
 /* A new worker says hello within ten seconds, or does not come. */
 static kofn_status port_admit(kofn_port *base, uint32_t *id)
@@ -283,7 +286,7 @@ static kofn_status port_admit(kofn_port *base, uint32_t *id)
     while (p->workers == had) {
         if (kf_away_now(base) > end)
             return kf_fail(KOFN_LATE, "a worker was started and did not say "
-                           "hello within ten seconds");
+                                      "hello within ten seconds");
         TRY(turn(p, KOFN_SECOND / 100));
     }
     *id = (uint32_t)had;
@@ -323,8 +326,10 @@ static void stage(port *p, uint32_t id, kf_stage what, double value)
     if (id >= p->workers || p->worker[id]->gone)
         return;
     if (!p->worker[id]->staged)
-        kf_away_news(p, "worker %u goes on as it is: the events of this run are "
-                     "for workers that were started with --staged", id);
+        kf_away_news(p,
+                     "worker %u goes on as it is: the events of this run are "
+                     "for workers that were started with --staged",
+                     id);
     else
         kf_away_post(p, id, &h, NULL, 0, NULL, NULL);
 }
@@ -339,7 +344,7 @@ static void port_corrupt(kofn_port *base, uint32_t id, bool on)
     stage((port *)base, id, KF_STAGE_CORRUPT, on);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
 uint64_t kofn_port_job(const kofn_port *base)
 {

@@ -3,7 +3,6 @@
 #ifndef KF_PORTS_AWAY_H
 #define KF_PORTS_AWAY_H
 
-
 #include "post.h"
 
 #define HELLO_TIME (10 * KOFN_SECOND)   /* to say who one is           */
@@ -49,9 +48,9 @@ typedef struct need {
 typedef struct worker {
     kofn_peer peer;
     uint32_t principal; /* 0: it answers for itself */
-    bool gone, useful; /* useful: it has answered a task */
-    bool noticed;      /* it will go                     */
-    uint64_t process; /* its number on its machine */
+    bool gone, useful;  /* useful: it has answered a task */
+    bool noticed;       /* it will go                     */
+    uint64_t process;   /* its number on its machine */
     kf_outbox outbox;
     kofn_time stuck; /* since when the outbox does not move; 0: it does */
     uint64_t behind; /* letters that were sent then                     */
@@ -62,10 +61,10 @@ typedef struct worker {
     uint64_t known[2]; /* inputs that it has */
     kofn_block *block;
     uint64_t block_id;
-    uint64_t holds; /* the block of this job that it came with, or 0 */
+    uint64_t holds;        /* the block of this job that it came with, or 0 */
     need need[NEEDS_MOST]; /* a ring */
     size_t need_first, asked;
-    uint64_t served; /* bytes of its block, with what each piece costs */
+    uint64_t served;   /* bytes of its block, with what each piece costs */
     kofn_time storing; /* that it was at its block without us; see port.h ... */
     kofn_time alone;   /* ... before it had all that it asked for, at last    */
     kf_bucket strikes;
@@ -116,7 +115,7 @@ typedef struct port {
     uint64_t transport_dropped;
 } port;
 
-/* ---- away.c ---- */
+/* ---- away.c -------------------------------------------------------------- */
 
 kofn_time kf_away_now(kofn_port *base);
 kofn_time kf_away_storing(kofn_port *base, uint32_t id);
@@ -136,13 +135,13 @@ kf_bucket *kf_away_fleeting(port *p, uint32_t who);
 /* It is there and answers nothing: it is told that it is given up. */
 void kf_away_give_up(port *p, uint32_t id);
 
-/* ---- away_send.c ---- */
+/* ---- away_send.c --------------------------------------------------------- */
 
 kofn_status kf_away_send(kofn_port *base, kofn_msg *m);
 /* To a worker, behind what waits; takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
-                         const void *body, size_t bytes,
-                         void (*done)(void *), void *ud);
+                         const void *body, size_t bytes, void (*done)(void *),
+                         void *ud);
 /* Words for a peer who may not be a worker. */
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
                  const char *words);
@@ -157,7 +156,7 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
 uint32_t kf_away_next(const port *p);
 kofn_status kf_away_serve(port *p, uint32_t id);
 
-/* ---- away_receive.c ---- */
+/* ---- away_receive.c ------------------------------------------------------ */
 
 kofn_status kf_away_receive(port *p, kofn_packet *k);
 /* It sent what nobody asked for, which is borne now and then. */

@@ -6,7 +6,7 @@
 #define STRIKES 256
 #define STRIKES_RATE 64
 
-/* ---- receiving ------------------------------------------------------------------------------- */
+/* ---- receiving ----------------------------------------------------------- */
 
 static void discard(port *p, kofn_packet *k)
 {
@@ -55,7 +55,8 @@ static kofn_status meet(port *p, kofn_peer peer)
     }
     TRY(kf_grow(&p->stranger, &p->stranger_cap, p->strangers,
                 sizeof *p->stranger));
-    p->stranger[p->strangers++] = (stranger){peer, false, kf_away_now(&p->base)};
+    p->stranger[p->strangers++] =
+        (stranger){peer, false, kf_away_now(&p->base)};
     return KOFN_OK;
 }
 
@@ -97,8 +98,10 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
  * have been missed yet. */
 static kofn_status crowded_out(port *p, kofn_peer peer, const char *name)
 {
-    kf_away_news(p, "a worker of %.64s was sent away: %zu of it are here, as "
-                 "many as may be", name, p->opt.crowd);
+    kf_away_news(p,
+                 "a worker of %.64s was sent away: %zu of it are here, as "
+                 "many as may be",
+                 name, p->opt.crowd);
     not_a_stranger(p, peer);
     p->base.dropped++;
     p->t->forget(p->t, peer);
@@ -170,9 +173,10 @@ kofn_status kf_away_strike(port *p, uint32_t id)
         w->strikes.level++;
         return KOFN_OK;
     }
-    kf_away_news(p, "worker %u (%s) was dropped: it sends what nobody asked "
-                 "for", id,
-                 p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
+    kf_away_news(p,
+                 "worker %u (%s) was dropped: it sends what nobody asked "
+                 "for",
+                 id, p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
     return hang_up(p, id);
 }
 
@@ -202,17 +206,16 @@ bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                           kofn_parcel *result, kofn_status status)
 {
-    return kf_away_tell(p, (kofn_msg){.type = status ? KOFN_MSG_FAILED
-                                             : KOFN_MSG_RESULT,
-                              .worker = id,
-                              .product = h->product,
-                              .task = h->task,
-                              .row = h->row,
-                              .round = h->round,
-                              .result = result,
-                              .status = status,
-                              .took = (kofn_time)kf_min(h->took,
-                                                        KOFN_NEVER)});
+    return kf_away_tell(
+        p, (kofn_msg){.type = status ? KOFN_MSG_FAILED : KOFN_MSG_RESULT,
+                      .worker = id,
+                      .product = h->product,
+                      .task = h->task,
+                      .row = h->row,
+                      .round = h->round,
+                      .result = result,
+                      .status = status,
+                      .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
 }
 
 static kofn_status take_result(port *p, uint32_t id, const kf_head *h,

@@ -3,7 +3,7 @@
 
 #include "data/kernel.h"
 
-/* ---- sending ----------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------- */
 
 /* Whether its outbox moves: one that does not for too long is lost.  What is
  * taken back from it has not moved. */
@@ -44,8 +44,8 @@ kofn_status kf_away_flush(port *p)
 
 /* Takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
-                        const void *body, size_t bytes, void (*done)(void *),
-                        void *ud)
+                         const void *body, size_t bytes, void (*done)(void *),
+                         void *ud)
 {
     worker *w = p->worker[id];
 
@@ -60,7 +60,7 @@ kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
 
 /* Words for a peer who may not be a worker. */
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
-                const char *words)
+                 const char *words)
 {
     size_t n = words ? strlen(words) : 0;
     kf_head h = {.type = type,
@@ -79,7 +79,7 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
         kf_free(copy);
 }
 
-/* ---- inputs ------------------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------- */
 
 static void copy_rows(const kofn_matrix *from, char **to)
 {
@@ -105,10 +105,10 @@ static kofn_status pack_strips(const kofn_msg *m, size_t lanes,
     to = (*out)->m.data;
     for (size_t l = 0; l < lanes; l++)
         for (size_t i = 0; i < (left ? in->rows : 1); i++) {
-            kofn_matrix last = kf_strips(in, left, i, l * span + m->lo,
-                                         l * span + end);
-            kofn_matrix first = kf_strips(in, left, i, l * span,
-                                          l * span + m->hi - end);
+            kofn_matrix last =
+                kf_strips(in, left, i, l * span + m->lo, l * span + end);
+            kofn_matrix first =
+                kf_strips(in, left, i, l * span, l * span + m->hi - end);
 
             copy_rows(&last, &to);
             copy_rows(&first, &to);
@@ -157,7 +157,7 @@ static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
     return KOFN_OK;
 }
 
-/* ---- work ------------------------------------------------------------------------------ */
+/* ---- work ---------------------------------------------------------------- */
 
 static kf_head work_head(const port *p, const kofn_msg *m)
 {
@@ -201,8 +201,8 @@ static kofn_status post_work(port *p, const kofn_msg *m)
             body = kofn_parcel_keep(x->packed);
         }
     }
-    return body ? kf_away_post(p, m->worker, &h, body->m.data, kf_parcel_bytes(body),
-                       kf_drop_parcel, body)
+    return body ? kf_away_post(p, m->worker, &h, body->m.data,
+                               kf_parcel_bytes(body), kf_drop_parcel, body)
                 : kf_away_post(p, m->worker, &h, NULL, 0, NULL, NULL);
 }
 
@@ -210,16 +210,17 @@ static kofn_status post_work(port *p, const kofn_msg *m)
 static kofn_status send_work(port *p, kofn_msg *m)
 {
     worker *w = p->worker[m->worker];
-    kofn_status st = kf_grow(&w->errand, &w->errand_cap, w->errands,
-                             sizeof *w->errand);
+    kofn_status st =
+        kf_grow(&w->errand, &w->errand_cap, w->errands, sizeof *w->errand);
 
     if (m->block)
         return kf_fail(KOFN_UNSUITED, "port %s sends no blocks with the work",
                        p->base.name);
     if (!st) {
         w->errand[w->errands++] =
-            (errand){m->product, m->task, m->row, kf_parcel_bytes(m->result),
-                     m->result, kf_away_now(&p->base)};
+            (errand){m->product, m->task,
+                     m->row,     kf_parcel_bytes(m->result),
+                     m->result,  kf_away_now(&p->base)};
         st = post_work(p, m);
         m->result = NULL;
     }
@@ -274,9 +275,8 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
 static kofn_status send_block(port *p, kofn_msg *m)
 {
     worker *w = p->worker[m->worker];
-    kf_head h = {.type = KF_WIRE_STORE,
-                 .row = (uint32_t)m->block->row,
-                 .job = p->job};
+    kf_head h = {
+        .type = KF_WIRE_STORE, .row = (uint32_t)m->block->row, .job = p->job};
     kf_bytes recipe = {0};
     kofn_status st = kf_recipe_write(m->block, p->source, &recipe);
 
@@ -297,7 +297,8 @@ static kofn_status send_block(port *p, kofn_msg *m)
     w->alone = kf_away_now(&p->base);
     w->block_id = h.block;
     h.body_sum = kf_checksum(p->job, recipe.p, recipe.n);
-    return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free, recipe.p);
+    return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free,
+                        recipe.p);
 }
 
 /* A job that is new has nobody who holds anything. */
@@ -432,7 +433,7 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
     return st;
 }
 
-/* ---- pieces of blocks --------------------------------------------------------------------- */
+/* ---- pieces of blocks ---------------------------------------------------- */
 
 /* Bytes of its block that it may be sent, a few times over. */
 static uint64_t enough(const kofn_block *b)

@@ -45,11 +45,11 @@ struct kofn_mesh {
     pthread_mutex_t lock;
     end **end;
     size_t ends, cap;
-    runner *running; /* to be waited for */
+    runner *running;  /* to be waited for */
     int blas_threads; /* to be restored */
 };
 
-/* ---- queues; with the lock held ------------------------------------------------ */
+/* ---- queues; with the lock held ------------------------------------------ */
 
 static void enqueue(end *e, letter *l)
 {
@@ -93,7 +93,7 @@ static void burn(letter *l)
     kf_free(l);
 }
 
-/* ---- the transport's entries ------------------------------------------------------ */
+/* ---- the transport's entries --------------------------------------------- */
 
 static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
                              const void *head, size_t head_bytes,
@@ -135,9 +135,8 @@ static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
         kf_free(l);
     else if (st)
         burn(l);
-    return st == KOFN_TRANSPORT
-               ? kf_fail(st, "node %u has left the mesh", peer)
-               : st;
+    return st == KOFN_TRANSPORT ? kf_fail(st, "node %u has left the mesh", peer)
+                                : st;
 }
 
 static struct timespec from_now(kofn_time atmost)
@@ -230,7 +229,7 @@ static void mesh_close(kofn_transport *t, kofn_time linger)
     }
 }
 
-/* ---- the mesh ------------------------------------------------------------------------- */
+/* ---- the mesh ------------------------------------------------------------ */
 
 kofn_status kofn_mesh_new(kofn_mesh **out)
 {
@@ -309,8 +308,7 @@ static void *run(void *ud)
 }
 
 kofn_status kofn_mesh_start(kofn_mesh *m,
-                            void (*life)(void *ud, kofn_transport *t),
-                            void *ud)
+                            void (*life)(void *ud, kofn_transport *t), void *ud)
 {
     runner *r = kf_zero(1, sizeof *r);
     kofn_status st;

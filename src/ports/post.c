@@ -27,7 +27,7 @@ kofn_matrix kf_strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
                                 in->dtype};
 }
 
-/* ---- sending ---------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------- */
 
 kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
 {
@@ -151,7 +151,7 @@ void kf_post_free(kf_outbox *b)
     *b = (kf_outbox){0};
 }
 
-/* ---- receiving --------------------------------------------------------------------- */
+/* ---- receiving ----------------------------------------------------------- */
 
 static void release_body(void *from, void *own)
 {
@@ -186,8 +186,10 @@ kofn_status kf_take_body(kofn_transport *t, kofn_packet *k, const kf_head *h,
     kofn_status st;
 
     if (bytes != kf_parcel_bytes(*into))
-        st = kf_fail(KOFN_FORMAT, "a packet's body has %zu bytes and should "
-                     "have %zu", bytes, kf_parcel_bytes(*into));
+        st = kf_fail(KOFN_FORMAT,
+                     "a packet's body has %zu bytes and should "
+                     "have %zu",
+                     bytes, kf_parcel_bytes(*into));
     else
         st = take(t, k, into);
     if (k->own)

@@ -13,7 +13,7 @@ typedef struct kf_letter {
     size_t bytes;
     void (*done)(void *ud);
     void *ud;
-    uint32_t task; /* that may be taken back ... */
+    uint32_t task;  /* that may be taken back ... */
     uint64_t input; /* ... and its input */
     bool work;
 } kf_letter;

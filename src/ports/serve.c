@@ -47,10 +47,10 @@ void kf_serve_fail(server *s, kofn_status st)
     }
 }
 
-/* ---- sending ----------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------- */
 
 void kf_serve_post(server *s, const kf_head *h, const void *body, size_t bytes,
-                 void (*done)(void *), void *ud)
+                   void (*done)(void *), void *ud)
 {
     kofn_status st;
 
@@ -135,7 +135,7 @@ static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
     kf_serve_post(s, &h, p->m.data, kf_parcel_bytes(p), kf_drop_parcel, p);
 }
 
-/* ---- losing the coordinator --------------------------------------------------------- */
+/* ---- losing the coordinator ---------------------------------------------- */
 
 static void forget_inputs(server *s)
 {
@@ -173,7 +173,7 @@ void kf_serve_hang_up(server *s)
     disconnected(s);
 }
 
-/* ---- inputs and tasks -------------------------------------------------------------------- */
+/* ---- inputs and tasks ---------------------------------------------------- */
 
 static void know(server *s, uint64_t id, kofn_parcel *p)
 {
@@ -200,11 +200,12 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     size_t wide = left ? h->rows : h->cols;
     const char *from = k->body;
 
-    if ((left ? h->cols : h->rows) % lanes || h->lo >= span ||
-        h->lo >= h->hi || h->hi - h->lo > span)
-        return kf_fail(KOFN_FORMAT, "an input for %zu lanes has strips %zu "
-                       "to %zu of %zu", lanes, (size_t)h->lo, (size_t)h->hi,
-                       span);
+    if ((left ? h->cols : h->rows) % lanes || h->lo >= span || h->lo >= h->hi ||
+        h->hi - h->lo > span)
+        return kf_fail(KOFN_FORMAT,
+                       "an input for %zu lanes has strips %zu "
+                       "to %zu of %zu",
+                       lanes, (size_t)h->lo, (size_t)h->hi, span);
     if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
         !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
@@ -213,10 +214,10 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     end = kf_min(h->hi, span);
     for (size_t l = 0; l < lanes; l++)
         for (size_t i = 0; i < (left ? h->rows : 1); i++) {
-            kofn_matrix last = kf_strips(&(*in)->m, left, i, l * span + h->lo,
-                                         l * span + end);
-            kofn_matrix first = kf_strips(&(*in)->m, left, i, l * span,
-                                          l * span + h->hi - end);
+            kofn_matrix last =
+                kf_strips(&(*in)->m, left, i, l * span + h->lo, l * span + end);
+            kofn_matrix first =
+                kf_strips(&(*in)->m, left, i, l * span, l * span + h->hi - end);
 
             put_rows(&last, &from);
             put_rows(&first, &from);
@@ -276,8 +277,7 @@ static kofn_msg task_of(const kf_head *h)
                       .hi = h->hi};
 }
 
-static kofn_status can_do(const server *s, const kf_head *h,
-                          const kofn_msg *m)
+static kofn_status can_do(const server *s, const kf_head *h, const kofn_msg *m)
 {
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
@@ -285,8 +285,10 @@ static kofn_status can_do(const server *s, const kf_head *h,
     if (!s->block.whole)
         return kf_fail(KOFN_STATE, "there is no block to work on");
     if (h->block != s->block_id || h->updates != 0)
-        return kf_fail(KOFN_STATE, "task %u is of another block than the one "
-                       "that is here", h->task);
+        return kf_fail(KOFN_STATE,
+                       "task %u is of another block than the one "
+                       "that is here",
+                       h->task);
     if (s->errands >= WAITING)
         return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
     return kf_work_fits(s->block.recipe.block, m, &in, &out);
@@ -327,7 +329,7 @@ static void cancel(server *s, uint32_t task)
             s->errand[s->first + i].cancelled = true;
 }
 
-/* ---- messages ------------------------------------------------------------------------------ */
+/* ---- messages ------------------------------------------------------------ */
 
 static void greet(server *s, const kf_head *h)
 {
@@ -348,9 +350,11 @@ static void greet(server *s, const kf_head *h)
 
 static void refused(server *s, const kofn_packet *k)
 {
-    kf_serve_finish(s, kf_fail(KOFN_UNSUITED, "the coordinator refuses this worker: "
-                      "%.*s", (int)kf_min(k->body_bytes, 300),
-                      (const char *)k->body));
+    kf_serve_finish(s, kf_fail(KOFN_UNSUITED,
+                               "the coordinator refuses this worker: "
+                               "%.*s",
+                               (int)kf_min(k->body_bytes, 300),
+                               (const char *)k->body));
 }
 
 static void stage(server *s, const kf_head *h)
@@ -430,7 +434,8 @@ static void packet(server *s, kofn_packet *k)
     void *room = NULL;
 
     if (st && h.version) {
-        kf_serve_finish(s, KOFN_UNSUITED); /* another kofn; the message says so */
+        kf_serve_finish(s,
+                        KOFN_UNSUITED); /* another kofn; the message says so */
     } else if (!st && h.type == KF_WIRE_WORK && !kf_kernel_of(h.how)->inner) {
         obey(s, &h, k); /* its input may be received in place */
     } else if (!st) {
@@ -472,7 +477,7 @@ static bool listen(server *s, kofn_time atmost)
     return true;
 }
 
-/* ---- living ---------------------------------------------------------------------------------- */
+/* ---- living -------------------------------------------------------------- */
 
 static void consider_leaving(server *s)
 {
@@ -495,10 +500,12 @@ static void consider_leaving(server *s)
 
 static void lose_patience(server *s)
 {
-    if (!s->connected && s->opt.patience && kf_clock() - s->lost >= s->opt.patience)
-        kf_serve_finish(s, kf_fail(KOFN_LATE, "no coordinator for %.3g s; is it running, "
-                          "and is the address right?",
-                          (double)s->opt.patience * 1e-9));
+    if (!s->connected && s->opt.patience &&
+        kf_clock() - s->lost >= s->opt.patience)
+        kf_serve_finish(s, kf_fail(KOFN_LATE,
+                                   "no coordinator for %.3g s; is it running, "
+                                   "and is the address right?",
+                                   (double)s->opt.patience * 1e-9));
 }
 
 /* What is to be done now and then. */
@@ -511,13 +518,13 @@ static void look_up(server *s)
         kf_serve_finish(s, KOFN_NOMEM);
     for (int i = 0; i < 64 && !s->over && listen(s, 0); i++)
         ;
-    if (!b->whole && b->ahead && s->welcome && kf_clock() - b->last > ASK_AGAIN) {
+    if (!b->whole && b->ahead && s->welcome &&
+        kf_clock() - b->last > ASK_AGAIN) {
         b->asked = b->got;
         b->ahead = 0;
         kf_serve_ask(s);
     }
-    if (s->connected && !s->welcome &&
-        kf_clock() - s->greeted > ASK_AGAIN)
+    if (s->connected && !s->welcome && kf_clock() - s->greeted > ASK_AGAIN)
         kf_serve_hang_up(s);
     consider_leaving(s);
     lose_patience(s);

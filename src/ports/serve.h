@@ -43,13 +43,13 @@ typedef struct server {
     kf_outbox outbox;
     kf_exposed exposed;
     kofn_weather fair;
-    kofn_time vanish; /* by the weather; KOFN_NEVER: it stays */
+    kofn_time vanish;          /* by the weather; KOFN_NEVER: it stays */
     kofn_time looked, leaving; /* leaving: since when; 0: staying */
     bool over;
     kofn_status end;
 } server;
 
-/* ---- serve.c ---- */
+/* ---- serve.c ------------------------------------------------------------- */
 
 void kf_serve_finish(server *s, kofn_status st);
 void kf_serve_news(server *s, const char *words);
@@ -66,7 +66,7 @@ void kf_serve_refuse(server *s, kofn_status st);
 /* Tasks are of the block that there was. */
 void kf_serve_drop_tasks(server *s);
 
-/* ---- serve_block.c ---- */
+/* ---- serve_block.c ------------------------------------------------------- */
 
 void kf_serve_store(server *s, const kf_head *h, kofn_packet *k);
 /* Is it the next piece, as it was asked for? */

@@ -26,7 +26,7 @@ typedef struct worker {
     double factor, speed;
     uint32_t *queue; /* slots that have arrived and wait, in order */
     size_t queued, queue_cap;
-    uint32_t slot; /* in hand */
+    uint32_t slot;  /* in hand */
     unsigned round; /* of the last task it took up */
 } worker;
 
@@ -50,7 +50,7 @@ static kofn_time port_now(kofn_port *base)
     return ((port *)base)->clock;
 }
 
-/* ---- slots ------------------------------------------------------------------ */
+/* ---- slots --------------------------------------------------------------- */
 
 static kofn_status new_slot(port *p, const kofn_msg *m, uint32_t *id)
 {
@@ -88,10 +88,10 @@ static void drop_slot(port *p, uint32_t id)
     free_slot(p, id);
 }
 
-/* ---- time -------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------- */
 
-static kofn_status schedule(port *p, kofn_time after, uint32_t kind,
-                            uint32_t w, uint32_t slot)
+static kofn_status schedule(port *p, kofn_time after, uint32_t kind, uint32_t w,
+                            uint32_t slot)
 {
     if (after >= KOFN_NEVER - p->clock)
         return KOFN_OK; /* never */
@@ -116,7 +116,7 @@ static double matrix_bytes(const kofn_parcel *x)
            (double)kf_dtype_size(x->m.dtype);
 }
 
-/* ---- a worker's life ----------------------------------------------------------- */
+/* ---- a worker's life ----------------------------------------------------- */
 
 /* What a task is of: a block that came with it, or the one that is stored. */
 static const kofn_block *block_of(const worker *w, const kofn_msg *m)
@@ -154,9 +154,9 @@ static kofn_status take_up(port *p, uint32_t id)
 
         seconds = kofn_work_size(block_of(w, &s->m), &s->m) * 1e-9 * rate;
     }
-    seconds = kf_weather_stretch(&p->weather, id, s->m.round,
-                                 w->round != s->m.round,
-                                 seconds / w->speed * w->factor);
+    seconds =
+        kf_weather_stretch(&p->weather, id, s->m.round, w->round != s->m.round,
+                           seconds / w->speed * w->factor);
     w->round = s->m.round;
     s->m.took = kf_nanoseconds(seconds);
     return schedule(p, s->m.took, FINISH, id, w->slot);
@@ -205,7 +205,7 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot)
     return take_up(p, id);
 }
 
-/* ---- coming and going ------------------------------------------------------------ */
+/* ---- coming and going ---------------------------------------------------- */
 
 static kofn_status start(port *p, uint32_t *id)
 {
@@ -263,7 +263,7 @@ static void port_corrupt(kofn_port *base, uint32_t id, bool on)
         p->worker[id].wrong = on;
 }
 
-/* ---- the port ---------------------------------------------------------------------- */
+/* ---- the port ------------------------------------------------------------ */
 
 static kofn_status cancel(port *p, uint32_t id, uint32_t task)
 {
@@ -355,8 +355,8 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
     }
 }
 
-static kofn_status port_wait(kofn_port *base, kofn_time until,
-                             kofn_time atmost, kofn_msg *m)
+static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
+                             kofn_msg *m)
 {
     port *p = (port *)base;
 

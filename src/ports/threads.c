@@ -80,7 +80,7 @@ static kofn_msg take(mailbox *b)
     return m;
 }
 
-/* ---- workers -------------------------------------------------------------- */
+/* ---- workers ------------------------------------------------------------- */
 
 typedef struct port port;
 
@@ -108,7 +108,7 @@ struct port {
     kofn_weather weather;
     bool fair;
     int blas_threads; /* to be restored */
-    kofn_time start; /* of kf_clock */
+    kofn_time start;  /* of kf_clock */
     mailbox box;
     bool lost; /* a message for the coordinator found no memory */
     worker **worker;
@@ -155,8 +155,8 @@ static void report(worker *w, kofn_msg m)
 static void dawdle(void *ud, double seconds)
 {
     worker *w = ud;
-    struct timespec until = at_time(
-        w->port, port_now(&w->port->base) + kf_nanoseconds(seconds));
+    struct timespec until =
+        at_time(w->port, port_now(&w->port->base) + kf_nanoseconds(seconds));
 
     pthread_mutex_lock(&w->box.lock);
     while (!stopped(w) && !w->dead &&
@@ -177,8 +177,7 @@ static void work(worker *w, kf_exposed *x, kofn_msg *m)
                        .hi = m->hi,
                        .result = m->result};
 
-    answer.status =
-        kf_toil(x, m->block ? m->block : w->block, m, &answer.took);
+    answer.status = kf_toil(x, m->block ? m->block : w->block, m, &answer.took);
     if (answer.status != KOFN_OK)
         answer.type = KOFN_MSG_FAILED;
     kofn_parcel_drop(m->in);
@@ -238,7 +237,7 @@ static void *live(void *ud)
     return NULL;
 }
 
-/* ---- coming and going ------------------------------------------------------ */
+/* ---- coming and going ---------------------------------------------------- */
 
 static kofn_status start(port *p, uint32_t *id)
 {
@@ -264,8 +263,10 @@ static kofn_status start(port *p, uint32_t *id)
     *id = w->id;
     error = pthread_create(&w->thread, NULL, live, w);
     if (error)
-        return kf_fail(KOFN_TRANSPORT, "worker %u: no thread: %s; ask for "
-                       "fewer workers", w->id, strerror(error));
+        return kf_fail(KOFN_TRANSPORT,
+                       "worker %u: no thread: %s; ask for "
+                       "fewer workers",
+                       w->id, strerror(error));
     w->started = true;
     return KOFN_OK;
 }
@@ -340,12 +341,11 @@ static kofn_status change(port *p, kofn_msg *m)
             return KOFN_OK;
         }
     *m = (kofn_msg){.type = KOFN_MSG_HELLO};
-    p->next_join =
-        t + kf_nanoseconds(kf_weather_gap(&p->weather, ++p->joins));
+    p->next_join = t + kf_nanoseconds(kf_weather_gap(&p->weather, ++p->joins));
     return start(p, &m->worker);
 }
 
-/* ---- the port ---------------------------------------------------------------- */
+/* ---- the port ------------------------------------------------------------ */
 
 /* A task was cancelled.  Does the worker still compute what it was to leave
  * many tasks ago, and long ago?  With the lock held. */
@@ -451,8 +451,8 @@ static kofn_status receive_until(port *p, kofn_time until, kofn_msg *m)
     return got ? KOFN_OK : KOFN_AGAIN;
 }
 
-static kofn_status port_wait(kofn_port *base, kofn_time until,
-                             kofn_time atmost, kofn_msg *m)
+static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
+                             kofn_msg *m)
 {
     port *p = (port *)base;
     kofn_time begin = port_now(base), next;

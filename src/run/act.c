@@ -6,8 +6,7 @@
 #include "code/operation.h"
 #include "data/kernel.h"
 
-
-/* ---- the clock ------------------------------------------------------------- */
+/* ---- the clock ----------------------------------------------------------- */
 
 /* The coordinator's own work: on a simulated port it costs simulated time. */
 typedef struct stopwatch {
@@ -27,14 +26,13 @@ static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
         j->port->spend(j->port, kf_cpu_time() - w.cpu);
     now = kf_job_now(j);
     if (j->observers)
-        kf_tell(j, &(kf_moment){.type = KF_SPENT,
-                                .from = w.start,
-                                .to = now,
-                                .what = what});
+        kf_tell(
+            j, &(kf_moment){
+                   .type = KF_SPENT, .from = w.start, .to = now, .what = what});
     return now - w.start;
 }
 
-/* ---- parcels ----------------------------------------------------------------- */
+/* ---- parcels ------------------------------------------------------------- */
 
 static kofn_status take_spare(kofn_job *j, size_t rows, size_t cols,
                               kofn_dtype dtype, kofn_parcel **out)
@@ -59,7 +57,7 @@ void kf_job_spare(kofn_job *j, kofn_parcel *p)
         j->spare[j->spares++] = p;
 }
 
-/* ---- actions ------------------------------------------------------------------- */
+/* ---- actions ------------------------------------------------------------- */
 
 static kofn_status do_store(kofn_job *j, const kofn_action *a)
 {
@@ -76,9 +74,8 @@ static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
     kofn_status st = KOFN_OK;
 
     for (size_t i = 0; i < j->owing; i++) {
-        kofn_msg m = {.type = KOFN_MSG_STORE,
-                      .worker = j->owed[i],
-                      .block = blocks[i]};
+        kofn_msg m = {
+            .type = KOFN_MSG_STORE, .worker = j->owed[i], .block = blocks[i]};
 
         if (st) {
             kofn_block_drop(blocks[i]);
@@ -227,8 +224,7 @@ static kofn_status decode(kofn_job *j, const kofn_action *a,
 
 /* What is no number spoils this round, not the next: say it when the round is
  * over, and whose answers it is from. */
-static void note_odd(kofn_job *j, const kofn_action *a,
-                     const kf_source *source)
+static void note_odd(kofn_job *j, const kofn_action *a, const kf_source *source)
 {
     if (j->odd)
         return;
@@ -239,7 +235,8 @@ static void note_odd(kofn_job *j, const kofn_action *a,
             continue;
         if (j->plan->op->factors > 0) /* products have room */
             j->odd = KOFN_CORRUPT;
-        snprintf(j->why_odd, sizeof j->why_odd, "worker %u answered NaN or "
+        snprintf(j->why_odd, sizeof j->why_odd,
+                 "worker %u answered NaN or "
                  "infinity; have wrong answers found (option errors)",
                  j->slot[a->tasks[i] - j->first_task].worker);
     }
@@ -353,7 +350,7 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
     return KOFN_OK;
 }
 
-/* ---- a step's actions ------------------------------------------------------------ */
+/* ---- a step's actions ---------------------------------------------------- */
 
 kofn_status kf_job_gather(kofn_job *j, size_t *n)
 {
@@ -375,8 +372,8 @@ kofn_status kf_job_gather(kofn_job *j, size_t *n)
             rows[count++] = row_in_plan(j, &j->todo[i]);
     watch = start_work(j);
     st = kf_messages_encode(&j->messages,
-                            kofn_core_code(j->core, kf_job_use_number(j)),
-                            rows, count);
+                            kofn_core_code(j->core, kf_job_use_number(j)), rows,
+                            count);
     j->rep.encoding += end_work(j, watch, "encode");
     kf_free(rows);
     return st;

@@ -3,8 +3,8 @@
  * the way back to it. */
 #include "run.h"
 
-#include "data/check.h"
 #include "code/operation.h"
+#include "data/check.h"
 
 #include <math.h>
 #include <sys/random.h>
@@ -20,8 +20,8 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double tolerance)
 {
     *g = (kf_guard){.secret = seed, .tolerance = tolerance};
-    if (!repeatable && getrandom(&g->secret, sizeof g->secret, 0) !=
-                           (ssize_t)sizeof g->secret)
+    if (!repeatable &&
+        getrandom(&g->secret, sizeof g->secret, 0) != (ssize_t)sizeof g->secret)
         return kf_fail(KOFN_IO, "the system has no random numbers to give");
     return KOFN_OK;
 }
@@ -44,7 +44,7 @@ void kf_guard_free(kf_guard *g)
     kf_free(g->spent);
 }
 
-/* ---- scales ------------------------------------------------------------------ */
+/* ---- scales -------------------------------------------------------------- */
 
 /* Of the rows of A, group by group; for left products of its columns. */
 static kofn_status know_resident(kf_guard *g, const kf_resident *r,
@@ -91,7 +91,7 @@ static kofn_status know_input(kf_guard *g, const kf_messages *m)
                 : kf_scales_of_columns(part, parts, 1, g->input, cols);
 }
 
-/* ---- checks -------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------- */
 
 static kofn_status push(kf_guard *g, kf_verdict v)
 {
@@ -111,8 +111,7 @@ static double as_error(const kofn_plan *use, double floor)
 {
     const kofn_problem *pb = &use->layout.problem;
 
-    return floor *
-           sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
+    return floor * sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
 static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)

@@ -4,20 +4,21 @@
 #include "base/clock.h"
 #include "code/operation.h"
 
-
-/* ---- life -------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 /* Workers that nobody here has started come and go by themselves. */
 static kofn_status check_events(const kofn_job *j)
 {
     for (size_t i = 0; i < j->opt.event_count; i++) {
         kofn_event_kind kind = j->opt.events[i].kind;
-        bool can = kind == KOFN_EVENT_JOIN    ? j->port->admit != NULL
-                   : kind == KOFN_EVENT_LEAVE ? j->port->remove != NULL
-                                              : j->port->slow && j->port->corrupt;
+        bool can = kind == KOFN_EVENT_JOIN ? j->port->admit != NULL
+                   : kind == KOFN_EVENT_LEAVE
+                       ? j->port->remove != NULL
+                       : j->port->slow && j->port->corrupt;
 
         if (!can)
-            return kf_fail(KOFN_UNSUITED, "port %s has nobody %s in round %u as "
+            return kf_fail(KOFN_UNSUITED,
+                           "port %s has nobody %s in round %u as "
                            "the events say: its workers come and go by "
                            "themselves; start or end one",
                            j->port->name,
@@ -27,8 +28,9 @@ static kofn_status check_events(const kofn_job *j)
     return KOFN_OK;
 }
 
-#define LATE 1.5                        /* times as long as half of the others */
-#define LATE_LEAST (KOFN_SECOND / 1000) /* the noise of a machine's scheduling */
+#define LATE 1.5 /* times as long as half of the others */
+#define LATE_LEAST                                                             \
+    (KOFN_SECOND / 1000) /* the noise of a machine's scheduling */
 
 /* Codes that leave out who is late do so where it is asked for only. */
 static double late(const kofn_job *j)
@@ -55,8 +57,10 @@ static kofn_status open_parts(kofn_job *j)
                            .open = 1};
 
     if (!(o.late == 0 || (o.late >= 1 && o.late <= 1e300)))
-        return kf_fail(KOFN_INVAL, "late = %g: give a factor of at least 1, 0 "
-                       "for the default, or one below 0 for never", o.late);
+        return kf_fail(KOFN_INVAL,
+                       "late = %g: give a factor of at least 1, 0 "
+                       "for the default, or one below 0 for never",
+                       o.late);
     TRY(check_events(j));
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed,
                       j->opt.tolerance));
@@ -98,16 +102,18 @@ static kofn_status check_place(const kofn_job *j, size_t rows, size_t cols,
 
     if (j->placed)
         return kf_fail(KOFN_STATE, "the job holds a matrix already; open "
-                       "another job for another matrix");
+                                   "another job for another matrix");
     if (j->plan->op->factors == 0)
         return kf_fail(KOFN_SHAPE, "the plan is for a sum of functions; call "
-                       "kofn_place_parts or kofn_place_rows");
+                                   "kofn_place_parts or kofn_place_rows");
     if (sparse != pb->sparse)
         return kf_fail(KOFN_SHAPE, "the plan is for a %s matrix",
                        pb->sparse ? "sparse" : "dense");
     if (rows != pb->m || cols != pb->n)
-        return kf_fail(KOFN_SHAPE, "A is %zu x %zu and the plan is for "
-                       "%zu x %zu", rows, cols, pb->m, pb->n);
+        return kf_fail(KOFN_SHAPE,
+                       "A is %zu x %zu and the plan is for "
+                       "%zu x %zu",
+                       rows, cols, pb->m, pb->n);
     return KOFN_OK;
 }
 
@@ -141,10 +147,10 @@ static kofn_status check_sum(const kofn_job *j, bool there)
         return kf_fail(KOFN_INVAL, "the function is missing");
     if (j->placed)
         return kf_fail(KOFN_STATE, "the job has its function already; open "
-                       "another job for another");
+                                   "another job for another");
     if (j->plan->op->factors > 0)
         return kf_fail(KOFN_SHAPE, "the plan is for a matrix; call "
-                       "kofn_place");
+                                   "kofn_place");
     return KOFN_OK;
 }
 
@@ -170,8 +176,10 @@ kofn_status kofn_place_rows(kofn_job *j, const kofn_formula *formula,
     if (X->dtype != KOFN_F64 || j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sums over rows are of float64");
     if (!y || !arg || !kf_mul(X->rows, j->plan->parts, &n))
-        return kf_fail(KOFN_INVAL, "y or arg is missing, or X has too many "
-                       "rows, %zu, for %zu parts", X->rows, j->plan->parts);
+        return kf_fail(KOFN_INVAL,
+                       "y or arg is missing, or X has too many "
+                       "rows, %zu, for %zu parts",
+                       X->rows, j->plan->parts);
     TRY(kf_check_finite(X, "X"));
     n = kf_first_odd(y, X->rows, KOFN_F64);
     if (n < X->rows)
@@ -189,10 +197,10 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
 {
     if (!j->resident.f && !j->resident.formula)
         return kf_fail(KOFN_STATE, "no function was placed; call "
-                       "kofn_place_parts or kofn_place_rows");
+                                   "kofn_place_parts or kofn_place_rows");
     if (j->greeted)
         return kf_fail(KOFN_STATE, "the parts are with the workers; say what "
-                       "they take before the first round");
+                                   "they take before the first round");
     if (!(work > 0 && work - work == 0))
         return kf_fail(KOFN_INVAL, "work = %g is not a number > 0", work);
     j->resident.work = work;
@@ -238,7 +246,7 @@ void kofn_close(kofn_job *j)
     kf_free(j);
 }
 
-/* ---- some strips only ------------------------------------------------------------- */
+/* ---- some strips only ---------------------------------------------------- */
 
 size_t kofn_strips(const kofn_job *j)
 {
@@ -252,11 +260,15 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
     size_t strips = kofn_strips(j);
 
     if (strips == 0)
-        return kf_fail(KOFN_UNSUITED, "rounds of scheme %s in this operation "
-                       "are of all rows or none", j->plan->scheme->name);
+        return kf_fail(KOFN_UNSUITED,
+                       "rounds of scheme %s in this operation "
+                       "are of all rows or none",
+                       j->plan->scheme->name);
     if (lo >= hi || hi > strips)
-        return kf_fail(KOFN_INVAL, "strips %zu..%zu of %zu: give at least one "
-                       "of them", lo, hi, strips);
+        return kf_fail(KOFN_INVAL,
+                       "strips %zu..%zu of %zu: give at least one "
+                       "of them",
+                       lo, hi, strips);
     if (j->ended == KOFN_AGAIN)
         return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
     j->lo = lo;
@@ -274,19 +286,22 @@ kofn_status kofn_step(kofn_job *j, unsigned step)
     return KOFN_OK;
 }
 
-/* ---- rounds ------------------------------------------------------------------------ */
+/* ---- rounds -------------------------------------------------------------- */
 
 static kofn_status check_state(const kofn_job *j, const kofn_plan *use)
 {
     if (j->broken)
-        return kf_fail(KOFN_STATE, "the job has failed before (%s); open "
-                       "another", kofn_strerror(j->broken));
+        return kf_fail(KOFN_STATE,
+                       "the job has failed before (%s); open "
+                       "another",
+                       kofn_strerror(j->broken));
     if (!j->placed)
         return kf_fail(KOFN_STATE, "no matrix was placed; call kofn_place");
     if (j->ended == KOFN_AGAIN)
         return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
     if (!use)
-        return kf_fail(KOFN_STATE, "the plan does not serve left products; "
+        return kf_fail(KOFN_STATE,
+                       "the plan does not serve left products; "
                        "call kofn_plan_serve_left before kofn_open");
     return KOFN_OK;
 }
@@ -304,13 +319,15 @@ static kofn_status check_round(const kofn_plan *use, const kofn_matrix *in,
     TRY(kf_check_matrix(in, "the round's input"));
     TRY(kf_check_matrix(out, "the round's output"));
     if (in->rows != in_rows || in->cols != in_cols)
-        return kf_fail(KOFN_SHAPE, "the round's input is %zu x %zu and A, "
-                       "%zu x %zu, takes %zu x %zu", in->rows, in->cols, pb->m,
-                       pb->n, in_rows, in_cols);
+        return kf_fail(KOFN_SHAPE,
+                       "the round's input is %zu x %zu and A, "
+                       "%zu x %zu, takes %zu x %zu",
+                       in->rows, in->cols, pb->m, pb->n, in_rows, in_cols);
     if (out->rows != out_rows || out->cols != out_cols)
-        return kf_fail(KOFN_SHAPE, "the round's output is %zu x %zu and must "
-                       "be %zu x %zu", out->rows, out->cols, out_rows,
-                       out_cols);
+        return kf_fail(KOFN_SHAPE,
+                       "the round's output is %zu x %zu and must "
+                       "be %zu x %zu",
+                       out->rows, out->cols, out_rows, out_cols);
     if (in->dtype != pb->dtype || out->dtype != pb->dtype)
         return kf_fail(KOFN_SHAPE, "input and output must be of A's type");
     return kf_check_range(in, "the round's input", most);
@@ -398,8 +415,7 @@ static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
         j->storing = storing;
         j->storing_since = now;
     }
-    if (storing == 0 || most == 0 ||
-        kofn_core_live(j->core) < enough(j->plan))
+    if (storing == 0 || most == 0 || kofn_core_live(j->core) < enough(j->plan))
         return storing > 0;
     left = j->storing_since + most - now;
     *atmost = *atmost < left ? *atmost : left;
@@ -453,12 +469,14 @@ static kofn_status check_start(kofn_job *j, kofn_time *atmost)
     if (j->started || left > 0)
         return KOFN_OK;
     if (j->begun)
-        return kf_fail(KOFN_LATE, "%zu workers are live after %.3g s and %zu "
-                       "are needed; start more workers", p.live,
-                       (double)(now - j->asked) * 1e-9, p.needed);
-    return kf_fail(KOFN_LATE, "%zu of %zu workers came within %.3g s; start "
-                   "more workers", p.here, p.expected,
-                   (double)(now - j->asked) * 1e-9);
+        return kf_fail(KOFN_LATE,
+                       "%zu workers are live after %.3g s and %zu "
+                       "are needed; start more workers",
+                       p.live, (double)(now - j->asked) * 1e-9, p.needed);
+    return kf_fail(KOFN_LATE,
+                   "%zu of %zu workers came within %.3g s; start "
+                   "more workers",
+                   p.here, p.expected, (double)(now - j->asked) * 1e-9);
 }
 
 static kofn_status pump(kofn_job *j, kofn_time atmost)
@@ -522,7 +540,7 @@ kofn_status kofn_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
     return kofn_pump(j, KOFN_NEVER, rep);
 }
 
-/* ---- looking ------------------------------------------------------------------------ */
+/* ---- looking ------------------------------------------------------------- */
 
 void kofn_job_progress(const kofn_job *j, kofn_progress *p)
 {

@@ -38,28 +38,28 @@ struct kofn_job {
     kofn_parcel **spare; /* result parcels for reuse */
     size_t spares, spare_cap;
     kofn_matrix out;
-    double back;     /* results are multiplied by it */
-    kofn_status odd; /* the first thing wrong with what was decoded ... */
+    double back;       /* results are multiplied by it */
+    kofn_status odd;   /* the first thing wrong with what was decoded ... */
     char why_odd[160]; /* ... in words                                  */
     kf_scratch scratch;
     kf_tally tally; /* KOFN_SUM */
 
-    uint32_t *owed; /* workers to whom blocks are owed ... */
+    uint32_t *owed;    /* workers to whom blocks are owed ... */
     size_t *owed_seat; /* ... and of which seats           */
     size_t owing, owed_cap, owed_seat_cap;
-    size_t greeted; /* workers that said HELLO and may have a seat */
-    size_t storing; /* workers with a block on its way ...         */
+    size_t greeted;          /* workers that said HELLO and may have a seat */
+    size_t storing;          /* workers with a block on its way ...         */
     kofn_time storing_since; /* ... as many as that, by the wall   */
-    kofn_time look_at; /* for who is long at its block; 0: at once  */
-    kofn_time pace;    /* of half of those who were given theirs    */
+    kofn_time look_at;       /* for who is long at its block; 0: at once  */
+    kofn_time pace;          /* of half of those who were given theirs    */
     kofn_time asked; /* when the first round was, on the wall; 0: it is not */
     bool started;    /* there were enough workers for it */
 
     size_t lo, hi; /* strips that rounds are limited to; hi == 0: all */
-    bool begun; /* the core knows of the round */
+    bool begun;    /* the core knows of the round */
     kofn_time began;
     kofn_status ended; /* of the round; KOFN_AGAIN while it runs */
-    kofn_report rep; /* since the end of the last round */
+    kofn_report rep;   /* since the end of the last round */
     kofn_report total;
     size_t *rows, row_cap, dropped_before;
     char *states;

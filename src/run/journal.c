@@ -90,25 +90,25 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
             "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
             "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u}\n",
             KOFN_VERSION, KOFN_JOURNAL_VERSION, p->spec, p->workers,
-            p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p, pb->dtype == KOFN_F64 ? "f64" : "f32",
+            p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
+            pb->dtype == KOFN_F64 ? "f64" : "f32",
             pb->sparse ? "true" : "false", in_flight_name(o->in_flight),
-            below_name(o->below), o->patience, o->tolerance, o->late,
-            o->pieces, errors_name(o->errors), o->quarantine,
-            o->beyond ? "true" : "false", o->late_least, o->lease,
-            p->left ? p->left->layout.problem.p : 0, o->seats, o->open);
+            below_name(o->below), o->patience, o->tolerance, o->late, o->pieces,
+            errors_name(o->errors), o->quarantine, o->beyond ? "true" : "false",
+            o->late_least, o->lease, p->left ? p->left->layout.problem.p : 0,
+            o->seats, o->open);
 }
 
 static kofn_status bad(kf_journal *j)
 {
     if (!j->failed)
-        j->failed = kf_fail(KOFN_IO, "journal %s: %s", j->path,
-                            strerror(errno));
+        j->failed =
+            kf_fail(KOFN_IO, "journal %s: %s", j->path, strerror(errno));
     return j->failed;
 }
 
 kofn_status kf_journal_open(kf_journal **out, const char *path,
-                            const kofn_plan *plan,
-                            const kofn_core_options *opt)
+                            const kofn_plan *plan, const kofn_core_options *opt)
 {
     kf_journal *j = kf_zero(1, sizeof *j);
     kofn_status st;
@@ -134,9 +134,8 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
 }
 
 static const char *const names[] = {
-    "",      "joined", "stored", "leaving", "left",
-    "begin", "result", "failed", "alarm",   "verdict", "moved",
-    "mute",
+    "",       "joined", "stored", "leaving", "left",  "begin",
+    "result", "failed", "alarm",  "verdict", "moved", "mute",
 };
 
 static void verdict(FILE *f, const kofn_event *ev)

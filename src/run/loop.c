@@ -3,7 +3,7 @@
  * matrices are handled here and only here. */
 #include "job.h"
 
-/* ---- one turn of the loop -------------------------------------------------------- */
+/* ---- one turn of the loop ------------------------------------------------ */
 
 static kofn_status one_step(kofn_job *j, kofn_event *ev)
 {
@@ -101,8 +101,10 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     case KOFN_MSG_WORK:
     case KOFN_MSG_CANCEL:
     case KOFN_MSG_GIVE_UP:
-        return kf_fail(KOFN_TRANSPORT, "port %s delivered a message that only "
-                       "workers receive", j->port->name);
+        return kf_fail(KOFN_TRANSPORT,
+                       "port %s delivered a message that only "
+                       "workers receive",
+                       j->port->name);
     }
     kofn_parcel_drop(m->in);
     kofn_block_drop(m->block);
@@ -132,11 +134,11 @@ kofn_status kf_job_turn(kofn_job *j, kofn_time atmost)
         return tell(j, KOFN_EV_ALARM, 0);
     if (st == KOFN_LATE)
         return kf_fail(KOFN_LATE, "nothing can come any more, and too few "
-                       "workers are left; start more workers");
+                                  "workers are left; start more workers");
     return st;
 }
 
-/* ---- events files ------------------------------------------------------------------ */
+/* ---- events files -------------------------------------------------------- */
 
 static kofn_status happen(kofn_job *j, const kofn_happening *h)
 {

@@ -23,7 +23,7 @@ typedef struct metrics {
     char why[256];
 } metrics;
 
-/* ---- the format --------------------------------------------------------- */
+/* ---- the format ---------------------------------------------------------- */
 
 /* The lines before a family's samples. */
 static kofn_status family(kf_out *o, const char *name, const char *type,
@@ -67,7 +67,7 @@ static kofn_status quoted(kf_out *o, const char *text)
     return KOFN_OK;
 }
 
-/* ---- families ----------------------------------------------------------- */
+/* ---- families ------------------------------------------------------------ */
 
 static kofn_status put_job(kf_out *o, const kofn_job *j)
 {
@@ -86,9 +86,8 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
                                const kofn_progress *p)
 {
     static const char letter[] = "lsbnqgm";
-    static const char *const state[] = {"live",    "storing",     "standby",
-                                        "leaving", "quarantined", "gone",
-                                        "mute"};
+    static const char *const state[] = {
+        "live", "storing", "standby", "leaving", "quarantined", "gone", "mute"};
     size_t count[7] = {0};
     kofn_core_view v;
 
@@ -187,7 +186,7 @@ static kofn_status write_file(metrics *x, const kofn_job *j)
     return kf_out_close(&o, put_all(&o, x, j));
 }
 
-/* ---- an observer -------------------------------------------------------- */
+/* ---- an observer --------------------------------------------------------- */
 
 static void keep_failure(metrics *x, kofn_status st)
 {

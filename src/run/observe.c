@@ -1,7 +1,7 @@
 /* observe.c -- what became of tasks, and telling those who watch. */
 #include "job.h"
 
-/* ---- tasks -------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------- */
 
 /* The slot of a task of this round, or NULL. */
 static slot *find(kofn_job *j, uint32_t task)
@@ -42,8 +42,8 @@ static void came(kofn_job *j, const kofn_event *ev)
 void kf_job_lose(kofn_job *j, uint32_t worker)
 {
     char was = kofn_core_worker(j->core, worker);
-    bool all = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT &&
-               (was == 'l' || was == 'n');
+    bool all =
+        j->opt.in_flight == KOFN_IN_FLIGHT_ABORT && (was == 'l' || was == 'n');
 
     for (size_t i = 0; j->begun && i < j->slots; i++) {
         slot *s = &j->slot[i];
@@ -117,7 +117,7 @@ unsigned kf_job_late(const kofn_job *j)
     return n;
 }
 
-/* ---- telling ------------------------------------------------------------ */
+/* ---- telling ------------------------------------------------------------- */
 
 void kf_tell(const kofn_job *j, const kf_moment *m)
 {
@@ -167,7 +167,7 @@ void kf_tell_round(kofn_job *j, kofn_status st)
                             .round = j->rounds + 1});
 }
 
-/* ---- life --------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 static kofn_status watch(kofn_job *j, const char *path,
                          kofn_status (*make)(kf_observer **, const kofn_job *,

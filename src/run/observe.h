@@ -58,7 +58,7 @@ kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
 kofn_status kf_trace_new(kf_observer **out, const kofn_job *j,
                          const char *path);
 
-/* ---- observe.c ---------------------------------------------------------- */
+/* ---- observe.c ----------------------------------------------------------- */
 
 /* Those that the options ask for. */
 kofn_status kf_observe(kofn_job *j);

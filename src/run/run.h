@@ -10,7 +10,7 @@
 #include "data/data.h"
 #include "weather/weather.h"
 
-/* ---- wrong results (guard.c) --------------------------------------------------- */
+/* ---- wrong results (guard.c) --------------------------------------------- */
 
 typedef struct kf_verdict {
     uint32_t product, number;
@@ -24,7 +24,7 @@ typedef struct kf_guard {
     double **resident, *input; /* scales; see check.h                      */
     size_t groups;
     bool known_input;
-    double tolerance; /* asked for; 0: was not */
+    double tolerance;    /* asked for; 0: was not */
     double floor, error; /* of the round, and what that may come to in it */
     kf_verdict *verdict; /* not yet told to the core */
     size_t next, count, cap;
@@ -36,13 +36,12 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
 void kf_guard_round(kf_guard *g);
 /* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
 kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
-                           const kf_messages *m, kofn_core *core,
-                           uint32_t use, const kofn_action *a,
-                           const kf_source *source);
+                           const kf_messages *m, kofn_core *core, uint32_t use,
+                           const kofn_action *a, const kf_source *source);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
 
-/* ---- journal (journal.c) ------------------------------------------------------ */
+/* ---- journal (journal.c) ------------------------------------------------- */
 
 typedef struct kf_journal kf_journal;
 kofn_status kf_journal_open(kf_journal **out, const char *path,

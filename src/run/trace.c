@@ -48,7 +48,7 @@ static const struct {
     [KF_FATE_LOST] = {"lost", "black"},
 };
 
-/* ---- entries ------------------------------------------------------------ */
+/* ---- entries ------------------------------------------------------------- */
 
 static kofn_status text(trace *x, const char *s)
 {
@@ -89,11 +89,15 @@ static kofn_status slice(trace *x, uint64_t thread, const char *name,
 static kofn_status name_lane(trace *x, uint64_t thread, const char *name)
 {
     TRY(entry(x, 'M', thread));
-    TRY(kf_out_text(&x->out, ",\"name\":\"thread_name\",\"args\":{\"name\":"
-                    "\"%s\"}}", name));
+    TRY(kf_out_text(&x->out,
+                    ",\"name\":\"thread_name\",\"args\":{\"name\":"
+                    "\"%s\"}}",
+                    name));
     TRY(entry(x, 'M', thread));
-    return kf_out_text(&x->out, ",\"name\":\"thread_sort_index\",\"args\":{"
-                       "\"sort_index\":%" PRIu64 "}}", thread);
+    return kf_out_text(&x->out,
+                       ",\"name\":\"thread_sort_index\",\"args\":{"
+                       "\"sort_index\":%" PRIu64 "}}",
+                       thread);
 }
 
 static kofn_status lane_of(trace *x, uint32_t worker, lane **out)
@@ -112,7 +116,7 @@ static kofn_status lane_of(trace *x, uint32_t worker, lane **out)
     return name_lane(x, FIRST_WORKER + (uint64_t)worker, name);
 }
 
-/* ---- moments ------------------------------------------------------------ */
+/* ---- moments ------------------------------------------------------------- */
 
 static kofn_status put_task(trace *x, const kf_moment *m)
 {
@@ -129,11 +133,13 @@ static kofn_status put_task(trace *x, const kf_moment *m)
     l->busy = l->busy > m->to ? l->busy : m->to;
     TRY(kf_out_text(&x->out, ",\"cat\":\"%s\",\"cname\":\"%s\"",
                     look[m->fate].name, look[m->fate].colour));
-    return kf_out_text(&x->out, ",\"args\":{\"round\":%u,\"task\":%u,"
-                       "\"group\":%zu,\"row\":%zu,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
-                       ",\"took\":%" PRId64 "}}", m->round, m->task, m->group,
-                       m->row,
-                       m->lo, m->hi - (m->hi > m->lo), m->from, m->took);
+    return kf_out_text(
+        &x->out,
+        ",\"args\":{\"round\":%u,\"task\":%u,"
+        "\"group\":%zu,\"row\":%zu,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
+        ",\"took\":%" PRId64 "}}",
+        m->round, m->task, m->group, m->row, m->lo, m->hi - (m->hi > m->lo),
+        m->from, m->took);
 }
 
 static kofn_status put_round(trace *x, const kf_moment *m)
@@ -142,8 +148,10 @@ static kofn_status put_round(trace *x, const kf_moment *m)
 
     snprintf(name, sizeof name, "round %u", m->round);
     TRY(slice(x, ROUNDS, name, m->from, m->to));
-    return kf_out_text(&x->out, ",\"cat\":\"round\",\"args\":{\"status\":"
-                       "\"%s\"}}", kofn_strerror(m->status));
+    return kf_out_text(&x->out,
+                       ",\"cat\":\"round\",\"args\":{\"status\":"
+                       "\"%s\"}}",
+                       kofn_strerror(m->status));
 }
 
 static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
@@ -196,7 +204,7 @@ static kofn_status put(trace *x, const kf_moment *m)
     return KOFN_OK;
 }
 
-/* ---- an observer -------------------------------------------------------- */
+/* ---- an observer --------------------------------------------------------- */
 
 /* What cannot be written is not tried again: half a drawing is none. */
 static void keep_failure(trace *x, kofn_status st)
@@ -234,9 +242,11 @@ static kofn_status end(kf_observer *base, const kofn_job *j)
 
 static kofn_status begin(trace *x, const kofn_job *j)
 {
-    TRY(kf_out_text(&x->out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{"
+    TRY(kf_out_text(&x->out,
+                    "{\"displayTimeUnit\":\"ns\",\"otherData\":{"
                     "\"kofn\":\"" KOFN_VERSION "\",\"port\":\"%s\","
-                    "\"scheme\":\"", j->port->name));
+                    "\"scheme\":\"",
+                    j->port->name));
     TRY(text(x, j->plan->spec));
     TRY(text(x, "\"},\n\"traceEvents\":[\n"));
     TRY(entry(x, 'M', 0));
@@ -245,8 +255,7 @@ static kofn_status begin(trace *x, const kofn_job *j)
     return name_lane(x, COORDINATOR, "coordinator");
 }
 
-kofn_status kf_trace_new(kf_observer **out, const kofn_job *j,
-                         const char *path)
+kofn_status kf_trace_new(kf_observer **out, const kofn_job *j, const char *path)
 {
     trace *x = kf_zero(1, sizeof *x);
     kofn_status st;

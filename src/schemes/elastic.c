@@ -44,7 +44,8 @@ static kofn_status layout(kofn_layout *L)
     L->adjoint = columns != (L->problem.op == KOFN_LEFT);
     if (!st && g > 1 && (L->adjoint || columns))
         return kofn_refuse("elastic: groups = %zu goes with products A B and "
-                           "cut=rows only", g);
+                           "cut=rows only",
+                           g);
     return st;
 }
 

@@ -13,8 +13,11 @@
 #include "gradient.h"
 
 #define DRAWS_PARAM                                                            \
-    {"draws", KOFN_AUTO, 1, 10000,                                             \
-     "quaternions: draws of which the best is taken; auto: up to 20", NULL}
+    {                                                                          \
+        "draws", KOFN_AUTO, 1, 10000,                                          \
+            "quaternions: draws of which the best is taken; auto: up to 20",   \
+            NULL                                                               \
+    }
 
 typedef enum construction {
     DUAL,
@@ -61,7 +64,7 @@ static const kofn_param g_cgc_params[] = {
     {0},
 };
 
-/* ---- the accurate codes ------------------------------------------------------------ */
+/* ---- the accurate codes -------------------------------------------------- */
 
 /* The wanted pieces are the first columns of M, so that the last s, which do
  * not matter, can be chosen to cancel whoever is missing. */
@@ -101,7 +104,7 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
     return KOFN_OK;
 }
 
-/* ---- as published -------------------------------------------------------------------- */
+/* ---- as published -------------------------------------------------------- */
 
 /* Chebyshev's points in an order that spreads neighbours, twice as large; or
  * those of the paper, +-(1 + h/2) and 0 where n is odd, ascending. */
@@ -115,8 +118,7 @@ static kofn_status points(const kofn_layout *L, bool chebyshev, double *x)
         kofn_status st = KOFN_OK;
 
         if (chebyshev)
-            st = kofn_basis_rows(KOFN_BASIS_MONOMIAL, i, n, 2, 0, 0, NULL,
-                                 row);
+            st = kofn_basis_rows(KOFN_BASIS_MONOMIAL, i, n, 2, 0, 0, NULL, row);
         if (st)
             return st;
         if (chebyshev)
@@ -187,7 +189,7 @@ static kofn_status random_layout(kofn_layout *L, size_t d, size_t m)
     return st ? st : kf_dual_encode(u);
 }
 
-/* ---- gc ---------------------------------------------------------------------------------- */
+/* ---- gc ------------------------------------------------------------------ */
 
 static kofn_status refuse_fractional(size_t n, size_t d)
 {
@@ -197,7 +199,8 @@ static kofn_status refuse_fractional(size_t n, size_t d)
         less--;
     return kofn_refuse("gc: construction=fractional wants d to divide the "
                        "workers and %zu does not divide %zu; d = %zu does, and "
-                       "the other constructions take any d", d, n, less);
+                       "the other constructions take any d",
+                       d, n, less);
 }
 
 static kofn_status gc_layout(kofn_layout *L)
@@ -240,7 +243,7 @@ static kofn_status gc_decode(const kofn_layout *L, const uint32_t *seats,
                             seats, n, D);
 }
 
-/* ---- cgc --------------------------------------------------------------------------------- */
+/* ---- cgc ----------------------------------------------------------------- */
 
 /* d = s + m, of which any two may be given. */
 static kofn_status split(const kofn_layout *L, const char *who, size_t d,
@@ -256,15 +259,16 @@ static kofn_status split(const kofn_layout *L, const char *who, size_t d,
         *m = d < 2 ? 1 : 2;
     if (*m < 1)
         return kofn_refuse("%s: s = %ld stragglers leave nobody of the %zu "
-                           "who hold a part; ask for s <= %zu", who, s, d,
-                           d - 1);
+                           "who hold a part; ask for s <= %zu",
+                           who, s, d, d - 1);
     if (*m > d)
-        return kofn_refuse("%s: m = %zu exceeds d = %zu; ask for m <= %zu",
-                           who, *m, d, d);
+        return kofn_refuse("%s: m = %zu exceeds d = %zu; ask for m <= %zu", who,
+                           *m, d, d);
     if (s != KOFN_AUTO && (size_t)s + *m > d)
         return kofn_refuse("%s: s = %ld and m = %zu need d >= %zu, not %zu; "
-                           "ask for s <= %zu or m <= %zu", who, s, *m,
-                           (size_t)s + *m, d, d - *m, d - (size_t)s);
+                           "ask for s <= %zu or m <= %zu",
+                           who, s, *m, (size_t)s + *m, d, d - *m,
+                           d - (size_t)s);
     kofn_arg_settle(L, "m", (long)*m);
     kofn_arg_settle(L, "s", (long)(d - *m)); /* less would be a waste */
     return KOFN_OK;

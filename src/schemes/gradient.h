@@ -55,8 +55,7 @@ void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
 /* What the answers seat turns + turn, ascending from `base` on, make of the
  * units; rows of D are `wide` apart.  KOFN_TOOFEW when it is not all. */
 kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
-                           size_t count, uint32_t base, double *D,
-                           size_t wide);
+                           size_t count, uint32_t base, double *D, size_t wide);
 /* Householder's step: rows c.. of T (w x wide) are turned among themselves so
  * that column c is 0 below row c; columns before c are left as they are.
  * `scratch` holds a row. */
@@ -98,7 +97,10 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
 kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
                           size_t *d);
 #define KF_D_PARAM                                                             \
-    {"d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL}
+    {                                                                          \
+        "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3",   \
+            NULL                                                               \
+    }
 
 /* ---- gradient_plain.c ---------------------------------------------------- */
 

@@ -80,7 +80,7 @@ static void add_P(const kf_dual *u, size_t t, size_t r, double x, double *out)
         out[c] += x * u->P[(t * u->d * f + r) * wide + c];
 }
 
-/* ---- encoding ------------------------------------------------------------- */
+/* ---- encoding ------------------------------------------------------------ */
 
 static size_t encoded_cols(const kf_dual *u)
 {
@@ -208,7 +208,7 @@ double kf_dual_spread(const kf_dual *u)
     return most;
 }
 
-/* ---- who answered ----------------------------------------------------------- */
+/* ---- who answered -------------------------------------------------------- */
 
 typedef struct heard {
     size_t *at;   /* t n + i: the answer, 1 for the first; 0: none */
@@ -218,8 +218,8 @@ typedef struct heard {
 
 /* Answers of turns that build on others count from the first on without a
  * gap, as they are sent. */
-static kofn_status hear(const kf_dual *u, const uint32_t *answers,
-                        size_t count, uint32_t base, heard *h)
+static kofn_status hear(const kf_dual *u, const uint32_t *answers, size_t count,
+                        uint32_t base, heard *h)
 {
     h->at = room(u->turns * u->n, sizeof *h->at);
     h->have = room(u->turns, sizeof *h->have);
@@ -270,7 +270,7 @@ static void heard_free(heard *h)
     kofn_free(h->have);
 }
 
-/* ---- equations --------------------------------------------------------------- */
+/* ---- equations ----------------------------------------------------------- */
 
 /* Rows [Z | K] with Z over the seats (of all turns where they are linked) and
  * K over the units: Z y = K v. */
@@ -309,7 +309,8 @@ void kf_eliminate(double *T, size_t w, size_t wide, size_t c, double *dot)
     if (!(norm > 0))
         return;
     alpha = head[c] > 0 ? -sqrt(norm) : sqrt(norm);
-    pivot = head[c] - alpha; /* v = (pivot, T[c+1..][c]), v'v = -2 alpha pivot */
+    pivot =
+        head[c] - alpha; /* v = (pivot, T[c+1..][c]), v'v = -2 alpha pivot */
     for (size_t k = c + 1; k < wide; k++)
         dot[k] = pivot * head[k];
     for (size_t r = c + 1; r < w; r++) {
@@ -393,8 +394,7 @@ static void fill_tableau(const tableau *b, const kf_dual *u, const heard *h)
             }
         }
     for (size_t c = 0; c < b->rows; c++)
-        add_P(u, b->from, c, 1,
-              b->T + c * b->wide + b->wide - u->units * f);
+        add_P(u, b->from, c, 1, b->T + c * b->wide + b->wide - u->units * f);
 }
 
 /* A row of the tableau goes to the pool, its seats where they belong. */
@@ -448,12 +448,13 @@ static kofn_status all_equations(const kf_dual *u, const heard *h, pool *p)
     return st;
 }
 
-/* ---- decoding ------------------------------------------------------------------ */
+/* ---- decoding ------------------------------------------------------------ */
 
 static kofn_status too_few(const kf_dual *u, size_t count)
 {
     kofn_refuse("%zu answers do not determine the sum; those of any %zu "
-                "workers would", count, u->n - u->d + 1);
+                "workers would",
+                count, u->n - u->d + 1);
     return KOFN_TOOFEW;
 }
 
@@ -539,7 +540,8 @@ static kofn_status decode_heard(const kf_dual *u, const heard *h, size_t count,
     size_t gain = gain_of(u, h, h->turns);
     pool p = {0};
     double *V = NULL;
-    kofn_status st = gain < u->units ? too_few(u, count) : pool_new(&p, u, gain);
+    kofn_status st =
+        gain < u->units ? too_few(u, count) : pool_new(&p, u, gain);
 
     if (!st)
         st = all_equations(u, h, &p);

@@ -32,7 +32,7 @@ static size_t gcd(size_t a, size_t b)
     return a;
 }
 
-/* ---- complex ------------------------------------------------------------------ */
+/* ---- complex ------------------------------------------------------------- */
 
 /* .., 2, -1, 1, 0 at the end, less 1/2 where d is even; twice that modulo
  * 2 n. */
@@ -119,7 +119,7 @@ static kofn_status dft_M(kf_dual *u)
     return st;
 }
 
-/* ---- quaternions ---------------------------------------------------------------- */
+/* ---- quaternions --------------------------------------------------------- */
 
 /* Four real numbers as the matrix that multiplies from the left. */
 static void left_matrix(const double *q, size_t wide, double *out)
@@ -221,7 +221,7 @@ static kofn_status best_orthonormal_M(kf_dual *u, size_t draws, uint64_t seed)
     return st ? st : orthonormal_M(u, kf_state64(seed, chosen));
 }
 
-/* ---- which ------------------------------------------------------------------------- */
+/* ---- which --------------------------------------------------------------- */
 
 size_t kf_best_field(size_t d)
 {

@@ -25,8 +25,8 @@ static void free_state(void *state)
 kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
 {
     size_t n = kofn_arg_workers(L), size = sizeof(kf_gradient);
-    kf_gradient *g =
-        (void *)kofn_layout_table((size + sizeof(double) - 1) / sizeof(double), 1);
+    kf_gradient *g = (void *)kofn_layout_table(
+        (size + sizeof(double) - 1) / sizeof(double), 1);
 
     if (!g)
         return NULL;
@@ -56,14 +56,16 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
 
     if (units > L->problem.m)
         return kofn_refuse("%s: a vector of %zu numbers cannot be cut into "
-                           "%zu pieces; ask for at most %zu", who,
-                           L->problem.m, units, L->problem.m);
+                           "%zu pieces; ask for at most %zu",
+                           who, L->problem.m, units, L->problem.m);
     if (wants > TABLE / wants / n)
         return kofn_refuse("%s: %zu pieces of %zu vectors are too many to "
-                           "keep track of; ask for fewer", who, wants, n);
+                           "keep track of; ask for fewer",
+                           who, wants, n);
     if (d * field > CODES / field / n / d)
         return kofn_refuse("%s: with d = %zu there is too much to solve on %zu "
-                           "workers; ask for a smaller d", who, d, n);
+                           "workers; ask for a smaller d",
+                           who, d, n);
     L->seats = L->max_seats = n;
     L->cut[0] = (kofn_cut){n, 1};
     L->lanes = field;
@@ -73,7 +75,7 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
     return KOFN_OK;
 }
 
-/* ---- rows ----------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 static void paper_row(const kofn_layout *L, const double *E, double *E0,
                       double *G)
@@ -125,7 +127,7 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
     return st;
 }
 
-/* ---- choices ---------------------------------------------------------------------- */
+/* ---- choices ------------------------------------------------------------- */
 
 kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
                           size_t *d)

@@ -12,7 +12,7 @@
  */
 #include "gradient.h"
 
-/* ---- null space of a random matrix ---------------------------------------------- */
+/* ---- null space of a random matrix --------------------------------------- */
 
 /* Columns i+1 .. i+s of H into P, minus column i into b. */
 static void window_of(const double *H, size_t s, size_t n, size_t i, double *P,
@@ -51,8 +51,7 @@ kofn_status kf_paper_cyclic(size_t n, size_t d, uint64_t seed, double *E)
     for (size_t r = 0; r + 1 < d && !st; r++) {
         double *row = H + r * n;
 
-        st = kofn_basis_rows(KOFN_BASIS_GAUSS, r, n, n - 1, 0, seed, NULL,
-                             row);
+        st = kofn_basis_rows(KOFN_BASIS_GAUSS, r, n, n - 1, 0, seed, NULL, row);
         for (size_t c = 0; c + 1 < n; c++)
             row[n - 1] -= row[c];
     }
@@ -62,7 +61,7 @@ kofn_status kf_paper_cyclic(size_t n, size_t d, uint64_t seed, double *E)
     return st;
 }
 
-/* ---- polynomials ------------------------------------------------------------------ */
+/* ---- polynomials --------------------------------------------------------- */
 
 /* p_j vanishes at the n-d seats after j.  Its values, and its coefficients
  * from the highest down: 1, a_1, .. a_m. */

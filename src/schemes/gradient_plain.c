@@ -42,7 +42,7 @@ kofn_status kf_first_of_each(const kofn_layout *L, size_t classes,
     return KOFN_TOOFEW;
 }
 
-/* ---- bcc ----------------------------------------------------------------------- */
+/* ---- bcc ----------------------------------------------------------------- */
 
 static const kofn_param bcc_params[] = {
     {"r", KOFN_AUTO, 1, 1000000,
@@ -94,8 +94,8 @@ static kofn_status place(kofn_layout *L, size_t r)
     return p->fewest ? KOFN_OK
                      : kofn_refuse("bcc: of %d placements of %zu batches on "
                                    "%zu workers none gave every batch to "
-                                   "somebody; ask for r > %zu", PLACEMENTS,
-                                   p->batches, L->seats, r);
+                                   "somebody; ask for r > %zu",
+                                   PLACEMENTS, p->batches, L->seats, r);
 }
 
 static kofn_status bcc_layout(kofn_layout *L)
@@ -113,8 +113,8 @@ static kofn_status bcc_layout(kofn_layout *L)
     r = given == KOFN_AUTO ? (n + 3) / 4 : (size_t)given;
     if (r > n)
         return kofn_refuse("bcc: r = %zu parts for each of %zu workers; there "
-                           "are as many parts as workers: ask for r <= %zu", r,
-                           n, n);
+                           "are as many parts as workers: ask for r <= %zu",
+                           r, n, n);
     kofn_arg_settle(L, "r", (long)r);
     p->batches = (n + r - 1) / r;
     L->seats = L->max_seats = n;
@@ -157,13 +157,14 @@ const kofn_scheme kf_bcc = {
     .decode = bcc_decode,
 };
 
-/* ---- whoever is there --------------------------------------------------------------- */
+/* ---- whoever is there ---------------------------------------------------- */
 
 #define WAIT_PARAM                                                             \
     {                                                                          \
         "wait", KOFN_AUTO, 1, 1000000,                                         \
             "answers to wait for; auto: those of all who are live and not "    \
-            "late", NULL                                                       \
+            "late",                                                            \
+            NULL                                                               \
     }
 
 static const kofn_param ignore_params[] = {
@@ -187,7 +188,8 @@ static kofn_status wait_layout(kofn_layout *L, const char *who)
 
     if (wait != KOFN_AUTO && (size_t)wait > n)
         return kofn_refuse("%s: wait = %ld answers of %zu workers; ask for "
-                           "wait <= %zu", who, wait, n, n);
+                           "wait <= %zu",
+                           who, wait, n, n);
     L->everybody = wait == KOFN_AUTO;
     L->enough = L->everybody ? 1 : (size_t)wait;
     L->seats = L->max_seats = L->symbols = n;
@@ -233,8 +235,8 @@ static kofn_status ignore_decode(const kofn_layout *L, const uint32_t *seats,
     return sum_of_some(L, n, up ? (double)L->seats / (double)n : 1, D);
 }
 
-static kofn_status distr_bgd_decode(const kofn_layout *L,
-                                    const uint32_t *seats, size_t n, double *D)
+static kofn_status distr_bgd_decode(const kofn_layout *L, const uint32_t *seats,
+                                    size_t n, double *D)
 {
     (void)seats;
     return sum_of_some(L, n, 1, D);

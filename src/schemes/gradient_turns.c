@@ -39,10 +39,17 @@ typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
 
 #define TURNS_PARAMS                                                           \
     KF_D_PARAM,                                                                \
-        {"lam", KOFN_AUTO, 1, 100000,                                          \
+        {"lam",                                                                \
+         KOFN_AUTO,                                                            \
+         1,                                                                    \
+         100000,                                                               \
          "pieces of a vector, sent one by one; auto: lcm(1..d), if "           \
-         "decoupled 60 at most", NULL},                                        \
-        {"form", KOFN_AUTO, 0, 0,                                              \
+         "decoupled 60 at most",                                               \
+         NULL},                                                                \
+        {"form",                                                               \
+         KOFN_AUTO,                                                            \
+         0,                                                                    \
+         0,                                                                    \
          "sequential: most accurate; staircase: the paper's; decoupled: for "  \
          "any lam; auto: sequential for d <= 6",                               \
          "sequential|staircase|decoupled"},                                    \
@@ -327,7 +334,7 @@ static size_t lcm_up_to(size_t d)
 static form choose_form(const kofn_layout *L, size_t d)
 {
     long given = kofn_arg(L, "form");
-    form f = given != KOFN_AUTO ? (form)given
+    form f = given != KOFN_AUTO       ? (form)given
              : lcm_up_to(d) <= PIECES ? SEQUENTIAL
                                       : DECOUPLED;
 
@@ -346,11 +353,13 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
         *lam = PIECES;
     if (f == SEQUENTIAL && *lam % lcm && *lam < lcm)
         return kofn_refuse("%s: lam = %zu must be divisible by 1..%zu, as %zu "
-                           "is; or ask for form=decoupled", who, *lam, d, lcm);
+                           "is; or ask for form=decoupled",
+                           who, *lam, d, lcm);
     if (f == SEQUENTIAL && *lam % lcm)
         return kofn_refuse("%s: lam = %zu must be divisible by 1..%zu, as %zu "
-                           "and %zu are; or ask for form=decoupled", who, *lam,
-                           d, *lam / lcm * lcm, (*lam / lcm + 1) * lcm);
+                           "and %zu are; or ask for form=decoupled",
+                           who, *lam, d, *lam / lcm * lcm,
+                           (*lam / lcm + 1) * lcm);
     if (*lam * kf_best_field(d) > UNKNOWNS)
         return kofn_refuse("%s: lam = %zu pieces take long to decode; ask for "
                            "form=decoupled with lam <= %zu, or for d <= 6",
@@ -367,8 +376,10 @@ static kofn_status check_staircase(const kofn_layout *L, const char *who,
     double size = (double)lam * (double)lam * (double)n * (double)n;
 
     if (lam > LINKED && (groups ? n % d != 0 : n > d))
-        return kofn_refuse("%s: form=staircase loses all digits with lam = %zu; "
-                           "ask for form=decoupled, or for lam <= 12", who, lam);
+        return kofn_refuse(
+            "%s: form=staircase loses all digits with lam = %zu; "
+            "ask for form=decoupled, or for lam <= 12",
+            who, lam);
     if (size * (double)(d + 1) <= 4e7)
         return KOFN_OK;
     return kofn_refuse("%s: form=staircase with lam = %zu on %zu workers is "
@@ -413,7 +424,8 @@ static kofn_status layout(kofn_layout *L, const char *who, bool groups)
         return st;
     /* turns in which every seat cancels a straggler bring the most */
     L->threshold = (L->seats - d + 1) * lam;
-    L->enough = g->codes * lam + (L->seats - g->codes * d) * ((lam + d - 1) / d);
+    L->enough =
+        g->codes * lam + (L->seats - g->codes * d) * ((lam + d - 1) / d);
     L->whole = true;
     return KOFN_OK;
 }

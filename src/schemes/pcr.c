@@ -36,7 +36,8 @@ enum { CIRCLE, LAGRANGE };
 static const kofn_param params[] = {
     {"r", KOFN_AUTO, 1, 1000000,
      "batches a worker stores, of as many as there are workers; auto: what "
-     "three quarters of the workers decode", 0},
+     "three quarters of the workers decode",
+     0},
     {"basis", CIRCLE, 0, 0, "points on a circle, or on a line as published",
      "circle|lagrange"},
     {"systematic", 0, 0, 1,
@@ -45,11 +46,12 @@ static const kofn_param params[] = {
      "different points of basis=circle; auto: one for each worker", 0},
     {"layout", 0, 0, 0,
      "A is cut into ceil(n/r) blocks, or as published into n batches, a block "
-     "being r of them: never less work", "super|paper"},
+     "being r of them: never less work",
+     "super|paper"},
     {0},
 };
 
-/* ---- sizes ------------------------------------------------------------------ */
+/* ---- sizes --------------------------------------------------------------- */
 
 static size_t ceil_div(size_t a, size_t b)
 {
@@ -108,7 +110,8 @@ static kofn_status settle_r(kofn_layout *L)
 
     if (r > n)
         return kofn_refuse("pcr: r = %zu, but there are only as many batches "
-                           "as workers, %zu; r = %zu would fit", r, n, n);
+                           "as workers, %zu; r = %zu would fit",
+                           r, n, n);
     if (r == 1 && n > 1)
         return kofn_refuse("pcr: r = 1 needs %zu answers and there are %zu "
                            "workers; r = 2 needs %zu, or use scheme uncoded",
@@ -144,16 +147,18 @@ static kofn_status settle_angles(kofn_layout *L)
                                  given);
     if (angles < K || angles > most)
         return kofn_refuse("pcr: angles = %zu must be in %zu..%zu, from the "
-                           "answers needed to the workers", angles, K, most);
+                           "answers needed to the workers",
+                           angles, K, most);
     if (systematic(L) && angles % c)
         return kofn_refuse("pcr: angles = %zu of a systematic circle must be a "
-                           "multiple of its %zu blocks", angles, c);
+                           "multiple of its %zu blocks",
+                           angles, c);
     kofn_arg_settle(L, "angles", (long)angles);
     L->threshold = enough_for_sure(n, angles, K);
     return KOFN_OK;
 }
 
-/* ---- the line ----------------------------------------------------------------- */
+/* ---- the line ------------------------------------------------------------ */
 
 /* Chebyshev's i-th point of n, neighbours spread. */
 static kofn_status spread_point(size_t i, size_t n, double *x)
@@ -266,7 +271,7 @@ static kofn_status line_seat(const kofn_layout *L, size_t seat, double *E0,
     return lagrange(blocks(L), x, E0);
 }
 
-/* ---- the circle ------------------------------------------------------------------ */
+/* ---- the circle ---------------------------------------------------------- */
 
 /* Seat i angles/c stands at the node of block i; the order in which they go
  * round the circle is that of points.c and makes no difference. */
@@ -314,7 +319,7 @@ static void circle_wants(const kofn_layout *L, double *W)
         W[d] *= (double)s.n;
 }
 
-/* ---- fewer than K answers ----------------------------------------------------------- */
+/* ---- fewer than K answers ------------------------------------------------ */
 
 /* The first of the seats that stands at this place, or n. */
 static size_t find(const uint32_t *seats, size_t n, size_t points, size_t place)
@@ -363,7 +368,7 @@ static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
     return KOFN_TOOFEW;
 }
 
-/* ---- the scheme ------------------------------------------------------------------- */
+/* ---- the scheme ---------------------------------------------------------- */
 
 static kofn_status layout(kofn_layout *L)
 {

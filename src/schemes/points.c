@@ -241,16 +241,16 @@ static void circle_seat(const kf_shape *s, size_t seat, double *E0, double *E1,
  * x says conj(x) would say as well.  The roots are therefore turned by a
  * quarter of a step, which makes them and their conjugates 2 n different
  * points, and half of K answers are enough. */
-static void complex_seat(const kf_shape *s, size_t seat, double *E0,
-                         double *E1, double *G)
+static void complex_seat(const kf_shape *s, size_t seat, double *E0, double *E1,
+                         double *G)
 {
     size_t at = place_of(seat, s->points), parts = s->m * s->n;
     size_t inner = E1 ? 2 : 1, inputs = s->sum * s->p;
     grid A = grid_of_A(s), B = grid_of_input(s);
 
     for (size_t j = 0; j < parts; j++) {
-        cplx z = root_power(exponent(&A, j % A.rows, j / A.rows), at,
-                            s->points);
+        cplx z =
+            root_power(exponent(&A, j % A.rows, j / A.rows), at, s->points);
 
         E0[j] = z.re;
         E0[inner * parts + j] = z.im;
@@ -260,8 +260,8 @@ static void complex_seat(const kf_shape *s, size_t seat, double *E0,
         }
     }
     for (size_t j = 0; E1 && j < inputs; j++) {
-        cplx z = root_power(exponent(&B, j % B.rows, j / B.rows), at,
-                            s->points);
+        cplx z =
+            root_power(exponent(&B, j % B.rows, j / B.rows), at, s->points);
 
         E1[j] = z.re;
         E1[inputs + j] = z.im;
@@ -306,8 +306,8 @@ static kofn_status chebyshev_seat(const kofn_layout *L, const kf_shape *s,
                                   size_t seat, double *E0, double *E1,
                                   double *G)
 {
-    kofn_status st = kofn_basis_rows(KOFN_BASIS_CHEBYSHEV, seat, L->seats,
-                                     s->K, 0, L->seed, NULL, G);
+    kofn_status st = kofn_basis_rows(KOFN_BASIS_CHEBYSHEV, seat, L->seats, s->K,
+                                     0, L->seed, NULL, G);
 
     for (size_t d = 1; d < s->K; d++)
         G[d] *= ROOT_TWO;
@@ -351,8 +351,8 @@ void kf_points_wants(const kf_shape *s, double *W)
             W[kf_want(s, f, k) * s->K + kf_wanted(s, f, k)] = 1;
 }
 
-kofn_status kf_points_seat(const kofn_layout *L, const kf_shape *s,
-                           size_t seat, double *E0, double *E1, double *G)
+kofn_status kf_points_seat(const kofn_layout *L, const kf_shape *s, size_t seat,
+                           double *E0, double *E1, double *G)
 {
     kofn_status st = KOFN_OK;
 

@@ -29,23 +29,35 @@
 
 #define BASES "circle|complex|chebyshev|monomial|vandermonde"
 #define SIZES 1, 10000
-#define M_PARAM                                                                \
-    {"m", KOFN_AUTO, SIZES,                                                    \
-     "row blocks of A; auto: what three quarters of the workers decode, on "    \
-     "points at most 100 answers", 0}
-#define N_PARAM                                                                \
-    {"n", KOFN_AUTO, SIZES,                                                    \
-     "column blocks of A; auto: what three quarters of the workers decode, "   \
-     "on points at most 100 answers", 0}
-#define P_PARAM                                                                \
-    {"p", KOFN_AUTO, SIZES,                                                    \
-     "column blocks of the input, row blocks in left products; auto: what "    \
-     "three quarters of the workers decode together with the blocks of A, 1 "  \
-     "for a vector", 0}
-#define ANGLES_PARAM                                                           \
-    {"angles", KOFN_AUTO, 1, 1000000,                                          \
-     "different points of basis=circle; auto: one for each worker, or K+6 "    \
-     "where there are more than K+10", 0}
+#define M_PARAM                                                                     \
+    {                                                                               \
+        "m", KOFN_AUTO, SIZES,                                                      \
+            "row blocks of A; auto: what three quarters of the workers decode, on " \
+            "points at most 100 answers",                                           \
+            0                                                                       \
+    }
+#define N_PARAM                                                                     \
+    {                                                                               \
+        "n", KOFN_AUTO, SIZES,                                                      \
+            "column blocks of A; auto: what three quarters of the workers decode, " \
+            "on points at most 100 answers",                                        \
+            0                                                                       \
+    }
+#define P_PARAM                                                                      \
+    {                                                                                \
+        "p", KOFN_AUTO, SIZES,                                                       \
+            "column blocks of the input, row blocks in left products; auto: what "   \
+            "three quarters of the workers decode together with the blocks of A, 1 " \
+            "for a vector",                                                          \
+            0                                                                        \
+    }
+#define ANGLES_PARAM                                                               \
+    {                                                                              \
+        "angles", KOFN_AUTO, 1, 1000000,                                           \
+            "different points of basis=circle; auto: one for each worker, or K+6 " \
+            "where there are more than K+10",                                      \
+            0                                                                      \
+    }
 
 static const kofn_param polynomial_params[] = {
     M_PARAM,
@@ -74,8 +86,8 @@ static const kofn_param gpd_params[] = {
     M_PARAM,
     N_PARAM,
     P_PARAM,
-    {"sub", 0, 0, 0,
-     "u=v^n: few answers in A B; v=u^m: few answers in B A", "uvn|vum"},
+    {"sub", 0, 0, 0, "u=v^n: few answers in A B; v=u^m: few answers in B A",
+     "uvn|vum"},
     {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
     ANGLES_PARAM,
     {0},
@@ -149,8 +161,8 @@ static kf_shape shape_of(const kofn_layout *L, const kind *k)
 
 /* Step an axis as long as `answers` can still decode; false when that is no
  * more. */
-static bool step(const kofn_layout *L, const kind *k, kf_shape *s,
-                 size_t *axis, size_t answers)
+static bool step(const kofn_layout *L, const kind *k, kf_shape *s, size_t *axis,
+                 size_t answers)
 {
     ++*axis;
     complete(s, vum_of(L, k), k->polydot);
@@ -187,8 +199,8 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_shape *s)
                 least = i;
         if (least == 3)
             break;
-        open[least] = *axis[least] < 10000 &&
-                      step(L, k, s, axis[least], answers);
+        open[least] =
+            *axis[least] < 10000 && step(L, k, s, axis[least], answers);
     }
     for (size_t i = 0; i < 3; i++)
         if (k->cuts[i])
@@ -216,12 +228,12 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
     if (!k->cuts[2])
         return kofn_refuse("%s: m = %zu and p = %zu need %zu answers and there "
                            "are %zu workers; m = %zu and p = %zu would fit, or "
-                           "%zu workers", k->name, s->m, s->p, need, n, t.m,
-                           t.p, need);
+                           "%zu workers",
+                           k->name, s->m, s->p, need, n, t.m, t.p, need);
     return kofn_refuse("%s: m = %zu, n = %zu and p = %zu need %zu answers and "
                        "there are %zu workers; m = %zu, n = %zu and p = %zu "
-                       "would fit, or %zu workers", k->name, s->m, s->n, s->p,
-                       need, n, t.m, t.n, t.p, need);
+                       "would fit, or %zu workers",
+                       k->name, s->m, s->n, s->p, need, n, t.m, t.n, t.p, need);
 }
 
 /* ---- how many are enough ------------------------------------------------- */
@@ -250,8 +262,8 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_shape *s)
         s->points = n - s->K <= 10 ? n : s->K + 6;
     if (s->points < s->K || s->points > n)
         return kofn_refuse("%s: angles = %zu must be in %zu..%zu, from the "
-                           "answers needed to the workers", k->name,
-                           s->points, s->K, n);
+                           "answers needed to the workers",
+                           k->name, s->points, s->K, n);
     kofn_arg_settle(L, "angles", (long)s->points);
     L->threshold = worst_of_angles(n, s->points, s->K);
     return KOFN_OK;
@@ -296,8 +308,8 @@ static kofn_status layout(kofn_layout *L, const kind *k)
 
     if (L->problem.op == KOFN_MATVEC && s.p > 1)
         return kofn_refuse("%s: p = %zu, but the input of a matvec is one "
-                           "column; ask for p = 1 or use matmul", k->name,
-                           s.p);
+                           "column; ask for p = 1 or use matmul",
+                           k->name, s.p);
     choose_sizes(L, k, &s);
     if (kf_answers(&s) > n)
         return refuse_size(L, k, &s);
@@ -333,8 +345,7 @@ static kofn_status real_row(const kofn_layout *L, size_t seat, size_t p,
 
     for (size_t b = 0; b < p && !st; b += 4) {
         double q[16];
-        uint64_t seed =
-            kf_state64(L->seed, (uint64_t)(b / 4 + 1));
+        uint64_t seed = kf_state64(L->seed, (uint64_t)(b / 4 + 1));
 
         st = kofn_basis_rows(KOFN_BASIS_QUATERNION, seat, L->seats, 1, 0, seed,
                              NULL, q);
@@ -373,9 +384,8 @@ static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
 {
     kf_shape s = shape_of(L, k);
 
-    return s.basis == KF_QUATERNION
-               ? khatri_rao_seat(L, &s, seat, E0, E1, G)
-               : kf_points_seat(L, &s, seat, E0, E1, G);
+    return s.basis == KF_QUATERNION ? khatri_rao_seat(L, &s, seat, E0, E1, G)
+                                    : kf_points_seat(L, &s, seat, E0, E1, G);
 }
 
 /* ---- the schemes --------------------------------------------------------- */

@@ -72,7 +72,7 @@ const char *kf_points_refuse(const kf_shape *s);
 /* wants x K, where the wants are not themselves the symbols. */
 void kf_points_wants(const kf_shape *s, double *W);
 /* Rows of a seat, as kofn_scheme.seat. */
-kofn_status kf_points_seat(const kofn_layout *L, const kf_shape *s,
-                           size_t seat, double *E0, double *E1, double *G);
+kofn_status kf_points_seat(const kofn_layout *L, const kf_shape *s, size_t seat,
+                           double *E0, double *E1, double *G);
 
 #endif

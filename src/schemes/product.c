@@ -18,8 +18,7 @@
 
 static const kofn_param params[] = {
     {"m", KOFN_AUTO, 1, 10000,
-     "row blocks of A; auto: of every 8 coded ones, or fewer, one is spare",
-     0},
+     "row blocks of A; auto: of every 8 coded ones, or fewer, one is spare", 0},
     {"m2", KOFN_AUTO, 1, 1000000,
      "coded row blocks; auto: of m2 p2 = workers the nearest to a square", 0},
     {"p", KOFN_AUTO, 1, 10000, "column blocks of B; auto: as m", 0},
@@ -37,8 +36,7 @@ static sizes sizes_of(const kofn_layout *L)
                    (size_t)kofn_arg(L, "p"), (size_t)kofn_arg(L, "p2")};
 }
 
-static void settle_default(const kofn_layout *L, const char *name,
-                           size_t value)
+static void settle_default(const kofn_layout *L, const char *name, size_t value)
 {
     if (kofn_arg(L, name) == KOFN_AUTO)
         kofn_arg_settle(L, name, (long)value);
@@ -68,9 +66,10 @@ static void choose_sizes(const kofn_layout *L)
 
     if (L->problem.p == 1)
         settle_default(L, "p2", 1);
-    settle_default(L, "p2", m2 == KOFN_AUTO        ? divisor(n)
-                            : n / (size_t)m2 == 0 ? 1
-                                                  : n / (size_t)m2);
+    settle_default(L, "p2",
+                   m2 == KOFN_AUTO       ? divisor(n)
+                   : n / (size_t)m2 == 0 ? 1
+                                         : n / (size_t)m2);
     settle_default(L, "m2", n / sizes_of(L).p2 ? n / sizes_of(L).p2 : 1);
     settle_default(L, "m", without_spare(sizes_of(L).m2));
     settle_default(L, "p", without_spare(sizes_of(L).p2));
@@ -83,17 +82,21 @@ static kofn_status check(const kofn_layout *L, const sizes *s)
     if (s->m2 * s->p2 != n)
         return kofn_refuse("product: m2 = %zu times p2 = %zu is %zu and not "
                            "the %zu workers; %zu x %zu would fit, or %zu "
-                           "workers", s->m2, s->p2, s->m2 * s->p2, n,
-                           n / divisor(n), divisor(n), s->m2 * s->p2);
+                           "workers",
+                           s->m2, s->p2, s->m2 * s->p2, n, n / divisor(n),
+                           divisor(n), s->m2 * s->p2);
     if (s->m > s->m2)
         return kofn_refuse("product: m = %zu blocks in m2 = %zu coded ones; "
-                           "ask for m <= %zu", s->m, s->m2, s->m2);
+                           "ask for m <= %zu",
+                           s->m, s->m2, s->m2);
     if (s->p > s->p2)
         return kofn_refuse("product: p = %zu blocks in p2 = %zu coded ones; "
-                           "ask for p <= %zu", s->p, s->p2, s->p2);
+                           "ask for p <= %zu",
+                           s->p, s->p2, s->p2);
     if (L->problem.op == KOFN_MATVEC && s->p2 > 1)
         return kofn_refuse("product: p2 = %zu, but the input of a matvec is "
-                           "one column; ask for p2 = 1 or use matmul", s->p2);
+                           "one column; ask for p2 = 1 or use matmul",
+                           s->p2);
     return KOFN_OK;
 }
 
@@ -134,16 +137,16 @@ static kofn_status real_row(const kofn_layout *L, const sizes *s, size_t k,
         double c, d;
 
         kofn_turn(t, 2 * q, &c, &d);
-        row[j] = s->p2 - s->p == 1 ? sqrt(1 / (double)s->p)
-                                   : sqrt(2 / (double)s->p) *
-                                         (k == s->p ? c : d);
+        row[j] = s->p2 - s->p == 1
+                     ? sqrt(1 / (double)s->p)
+                     : sqrt(2 / (double)s->p) * (k == s->p ? c : d);
     }
     return KOFN_OK;
 }
 
 /* Seat (i, k) is i + m2 k. */
-static kofn_status seat(const kofn_layout *L, size_t at, double *E0,
-                        double *E1, double *G)
+static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
+                        double *G)
 {
     sizes s = sizes_of(L);
     kofn_status st = kofn_basis_rows(KOFN_BASIS_QUATERNION, at % s.m2, s.m2,

@@ -19,7 +19,8 @@ static kofn_status layout(kofn_layout *L)
         k = (long)((n + 1) / 2);
     if ((size_t)k > n)
         return kofn_refuse("replication: k = %ld bands need as many workers, "
-                           "there are %zu; ask for k <= %zu", k, n, n);
+                           "there are %zu; ask for k <= %zu",
+                           k, n, n);
     kofn_arg_settle(L, "k", k);
     if (L->problem.op == KOFN_SUM) {
         L->seats = L->max_seats = n;
@@ -50,8 +51,8 @@ static size_t part_of(const kofn_layout *L, size_t i)
     return i % L->symbols;
 }
 
-static kofn_status decode(const kofn_layout *L, const uint32_t *seats,
-                          size_t n, double *D)
+static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
+                          double *D)
 {
     return L->problem.op == KOFN_SUM
                ? kf_first_of_each(L, L->symbols, part_of, seats, n, D)

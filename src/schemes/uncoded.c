@@ -34,8 +34,8 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
     return KOFN_OK;
 }
 
-static kofn_status decode(const kofn_layout *L, const uint32_t *seats,
-                          size_t n, double *D)
+static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
+                          double *D)
 {
     (void)seats;
     if (L->problem.op != KOFN_SUM)

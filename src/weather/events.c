@@ -28,8 +28,8 @@ static const struct {
     const char *word;
     kofn_event_kind kind;
 } words[] = {
-    {"leave", KOFN_EVENT_LEAVE},   {"join", KOFN_EVENT_JOIN},
-    {"slow", KOFN_EVENT_SLOW},     {"normal", KOFN_EVENT_NORMAL},
+    {"leave", KOFN_EVENT_LEAVE},     {"join", KOFN_EVENT_JOIN},
+    {"slow", KOFN_EVENT_SLOW},       {"normal", KOFN_EVENT_NORMAL},
     {"corrupt", KOFN_EVENT_CORRUPT},
 };
 
@@ -61,15 +61,15 @@ static kofn_status parse_when(const reader *r, const char *word,
     unsigned long round;
 
     part = word[whole] == '.' ? strspn(word + whole + 1, "0123456789") : 0;
-    if (whole == 0 || whole > 9 ||
-        word[whole + (word[whole] == '.') + part] ||
+    if (whole == 0 || whole > 9 || word[whole + (word[whole] == '.') + part] ||
         (word[whole] == '.' && part == 0))
         return wrong(r, "not a ROUND or ROUND.FRACTION:", word);
     round = strtoul(word, NULL, 10);
     if (round < 1 || round > rounds)
-        return kf_fail(KOFN_FORMAT, "%s, line %zu: there are rounds or "
-                       "iterations 1..%zu, and none is %lu", r->name, r->line,
-                       rounds, round);
+        return kf_fail(KOFN_FORMAT,
+                       "%s, line %zu: there are rounds or "
+                       "iterations 1..%zu, and none is %lu",
+                       r->name, r->line, rounds, round);
     h->round = (unsigned)round;
     h->fraction = part ? strtod(word + whole, NULL) : 0;
     if (h->fraction >= 1) /* so many nines */
@@ -84,8 +84,10 @@ static kofn_status parse_worker(const reader *r, const char *word,
 
     if (n == 0 || n > 9 || word[n])
         return *word ? wrong(r, "not a worker number:", word)
-                     : kf_fail(KOFN_FORMAT, "%s, line %zu: a worker number is "
-                               "missing after the event", r->name, r->line);
+                     : kf_fail(KOFN_FORMAT,
+                               "%s, line %zu: a worker number is "
+                               "missing after the event",
+                               r->name, r->line);
     h->worker = (uint32_t)strtoul(word, NULL, 10);
     return KOFN_OK;
 }
@@ -97,8 +99,10 @@ static kofn_status parse_factor(const reader *r, const char *word,
 
     h->factor = strtod(word, &end);
     if (!*word)
-        return kf_fail(KOFN_FORMAT, "%s, line %zu: a factor is missing after "
-                       "the worker", r->name, r->line);
+        return kf_fail(KOFN_FORMAT,
+                       "%s, line %zu: a factor is missing after "
+                       "the worker",
+                       r->name, r->line);
     if (*end || !(h->factor >= 1e-3 && h->factor <= 1e6))
         return wrong(r, "not a factor in 0.001..1000000:", word);
     return KOFN_OK;
@@ -161,9 +165,10 @@ static kofn_status check_workers(const reader *r, size_t workers)
         if (h->kind == KOFN_EVENT_JOIN)
             there++;
         else if (h->worker >= there)
-            st = kf_fail(KOFN_FORMAT, "%s, line %zu: there is no worker %u at "
-                         "that moment; they run from 0 to %zu", r->name,
-                         r->list[i].line, h->worker, there - 1);
+            st = kf_fail(KOFN_FORMAT,
+                         "%s, line %zu: there is no worker %u at "
+                         "that moment; they run from 0 to %zu",
+                         r->name, r->list[i].line, h->worker, there - 1);
         else if (gone[h->worker])
             st = kf_fail(KOFN_FORMAT, "%s, line %zu: worker %u has left before",
                          r->name, r->list[i].line, h->worker);
@@ -193,8 +198,8 @@ static kofn_status parse_all(reader *r, size_t workers, size_t rounds)
 }
 
 kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
-                              const char *text, size_t length,
-                              const char *name, size_t workers, size_t rounds)
+                              const char *text, size_t length, const char *name,
+                              size_t workers, size_t rounds)
 {
     reader r = {.name = name, .at = text, .end = text + length};
     kofn_status st = parse_all(&r, workers, rounds);

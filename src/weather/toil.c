@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 
-
 kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
                     kofn_time *took)
 {
@@ -28,7 +27,8 @@ kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
         if (x->stopped(x->ud))
             st = KOFN_AGAIN;
     }
-    if (!st && (x->wrong || kf_weather_corrupts(x->weather, x->worker, m->task)))
+    if (!st &&
+        (x->wrong || kf_weather_corrupts(x->weather, x->worker, m->task)))
         kf_corrupt(x->weather, x->worker, m->task, &m->result->m);
     return st;
 }

@@ -129,7 +129,7 @@ void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
         set_entry(result, i, j, wild[kf_rng_below(&r, 4)]);
 }
 
-/* ---- "key=value,..." -------------------------------------------------------- */
+/* ---- "key=value,..." ----------------------------------------------------- */
 
 typedef struct field {
     const char *name;
@@ -163,8 +163,10 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
         else if (n == 8 && !memcmp(value, "measured", 8))
             w->clock = KOFN_CLOCK_MEASURED;
         else
-            return kf_fail(KOFN_INVAL, "weather: clock=%.*s is neither "
-                           "modelled nor measured", (int)kf_min(n, 40), value);
+            return kf_fail(KOFN_INVAL,
+                           "weather: clock=%.*s is neither "
+                           "modelled nor measured",
+                           (int)kf_min(n, 40), value);
         return KOFN_OK;
     }
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -185,9 +187,11 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
         memcpy((char *)w + f->offset, &x, sizeof x);
         return KOFN_OK;
     }
-    return kf_fail(KOFN_INVAL, "weather has no \"%.*s\"; it takes spread, "
+    return kf_fail(KOFN_INVAL,
+                   "weather has no \"%.*s\"; it takes spread, "
                    "straggle, burst, factor, delay, leave, join, corrupt, "
-                   "clock, work, latency, bandwidth", (int)kf_min(k, 40), key);
+                   "clock, work, latency, bandwidth",
+                   (int)kf_min(k, 40), key);
 }
 
 kofn_status kofn_weather_parse(kofn_weather *w, const char *text)
@@ -198,8 +202,10 @@ kofn_status kofn_weather_parse(kofn_weather *w, const char *text)
         size_t n = strcspn(text, ","), key = strcspn(text, "=,");
 
         if (key == n)
-            return kf_fail(KOFN_INVAL, "weather: \"%.*s\" is not of the form "
-                           "key=value", (int)kf_min(n, 40), text);
+            return kf_fail(KOFN_INVAL,
+                           "weather: \"%.*s\" is not of the form "
+                           "key=value",
+                           (int)kf_min(n, 40), text);
         TRY(set_field(&now, text, key, text + key + 1, n - key - 1));
         text += n;
         if (*text == ',' && !*++text)

@@ -4,7 +4,7 @@
 
 #include "data/data.h"
 
-/* ---- weather (weather.c) ----------------------------------------------------- */
+/* ---- weather (weather.c) ------------------------------------------------- */
 
 double kf_weather_speed(const kofn_weather *w, uint32_t worker);
 /* Seconds that `seconds` of work become for this worker in this round.  A

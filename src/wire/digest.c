@@ -39,7 +39,7 @@ uint64_t kf_digest_sparse(const kofn_sparse *A, size_t lo, size_t hi)
     return XXH3_64bits_digest(&state);
 }
 
-/* ---- of a block ---------------------------------------------------------------- */
+/* ---- of a block ---------------------------------------------------------- */
 
 static uint64_t digest_part(const kf_operand *o, size_t part)
 {
@@ -49,8 +49,8 @@ static uint64_t digest_part(const kf_operand *o, size_t part)
     if (known)
         return known;
     if (o->sparse) {
-        made = kf_digest_sparse(o->sparse, part * o->span,
-                                (part + 1) * o->span);
+        made =
+            kf_digest_sparse(o->sparse, part * o->span, (part + 1) * o->span);
     } else if (o->part) {
         made = kf_digest_dense(&o->part[part]);
     } else {

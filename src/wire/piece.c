@@ -8,7 +8,7 @@
 #include "wire.h"
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends travel as they "
-               "lie in memory");
+                                                   "lie in memory");
 
 enum { ENDS, COLUMNS, VALUES, SPARSE_SECTIONS };
 enum { ROWS, NUMBERS, ROW_SECTIONS }; /* of a sum over rows: X and y */
@@ -73,7 +73,7 @@ static kofn_status room(kf_bytes *b, size_t bytes)
     return KOFN_OK;
 }
 
-/* ---- dense ------------------------------------------------------------------- */
+/* ---- dense --------------------------------------------------------------- */
 
 /* Sub-block t of a coded lane, rows [lo, hi) of its parts. */
 static kofn_status mix_rows(const kofn_block *b, const kf_row *row, size_t lo,
@@ -119,8 +119,8 @@ static kofn_status mix_lane(const kofn_block *b, size_t lane, size_t lo,
         into.rows = last - first;
         TRY(mix_rows(b, row, below ? first - t * rows : lo,
                      below ? last - t * rows : hi, into));
-        into.data = below ? kf_at(&into, last - first, 0)
-                          : kf_at(&into, 0, into.cols);
+        into.data =
+            below ? kf_at(&into, last - first, 0) : kf_at(&into, 0, into.cols);
     }
     return KOFN_OK;
 }
@@ -144,7 +144,7 @@ static kofn_status dense_piece(const kofn_block *b, size_t lane, size_t lo,
     return KOFN_OK;
 }
 
-/* ---- sparse ------------------------------------------------------------------- */
+/* ---- sparse -------------------------------------------------------------- */
 
 /* Ends of rows [lo, hi), counted in the entries of the block's own parts. */
 static void sparse_ends(const kofn_block *b, size_t lo, size_t hi,
@@ -171,8 +171,8 @@ static void sparse_entries(const kofn_block *b, size_t section, size_t lo,
                            size_t hi, unsigned char *out)
 {
     size_t size = section == COLUMNS ? sizeof(uint32_t) : sizeof(double);
-    const char *all = section == COLUMNS ? (const void *)b->A->col
-                                         : (const void *)b->A->val;
+    const char *all =
+        section == COLUMNS ? (const void *)b->A->col : (const void *)b->A->val;
     size_t before = 0;
 
     for (size_t j = 0; j < b->used; j++) {
@@ -183,19 +183,17 @@ static void sparse_entries(const kofn_block *b, size_t section, size_t lo,
         last = kf_min(hi, before + to - from);
         if (first < last)
             memcpy(out + (first - lo) * size,
-                   all + (from + first - before) * size,
-                   (last - first) * size);
+                   all + (from + first - before) * size, (last - first) * size);
         before += to - from;
     }
 }
 
-/* ---- rows of a sum --------------------------------------------------------------- */
+/* ---- rows of a sum ------------------------------------------------------- */
 
 static kofn_matrix rows_or_numbers(const kf_share *s, size_t section)
 {
-    return section == ROWS
-               ? s->X
-               : (kofn_matrix){s->y, s->X.rows, 1, 1, KOFN_F64};
+    return section == ROWS ? s->X
+                           : (kofn_matrix){s->y, s->X.rows, 1, 1, KOFN_F64};
 }
 
 static kofn_status share_piece(const kf_share *s, size_t section, size_t lo,
@@ -248,13 +246,12 @@ kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
     return KOFN_OK;
 }
 
-/* ---- at the worker --------------------------------------------------------------- */
+/* ---- at the worker ------------------------------------------------------- */
 
 void *kf_piece_into(const kofn_block *b, size_t section, size_t lo)
 {
     if (b->share)
-        return section == ROWS ? kf_at(&b->share->X, lo, 0)
-                               : b->share->y + lo;
+        return section == ROWS ? kf_at(&b->share->X, lo, 0) : b->share->y + lo;
     if (!b->A)
         return kf_at(&b->lane[section], lo, 0);
     if (section == ENDS)
@@ -271,11 +268,15 @@ static kofn_status check_ends(const kofn_block *b)
 
     for (size_t i = 0; i < a->rows; i++)
         if (a->ptr[i + 1] < a->ptr[i])
-            return kf_fail(KOFN_FORMAT, "a sparse block: row %zu ends before "
-                           "it starts", i);
+            return kf_fail(KOFN_FORMAT,
+                           "a sparse block: row %zu ends before "
+                           "it starts",
+                           i);
     if (a->ptr[a->rows] != b->entries)
-        return kf_fail(KOFN_FORMAT, "a sparse block: its rows have %zu entries "
-                       "and %zu were sent", a->ptr[a->rows], b->entries);
+        return kf_fail(KOFN_FORMAT,
+                       "a sparse block: its rows have %zu entries "
+                       "and %zu were sent",
+                       a->ptr[a->rows], b->entries);
     return KOFN_OK;
 }
 

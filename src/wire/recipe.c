@@ -10,7 +10,7 @@ enum { DENSE, SPARSE, SUM };
 
 #define SOURCE_MOST (sizeof((kf_recipe *)0)->source - 1)
 
-/* ---- writing ------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 void kf_bytes_free(kf_bytes *b)
 {
@@ -60,8 +60,7 @@ static kofn_status write_dense(const kofn_block *b, kf_bytes *out)
 
         TRY(put_number(out, row->n));
         for (size_t e = 0; e < row->n; e++)
-            TRY(put_number(out,
-                           kf_part_index(r->plan, b->group, row->col[e])));
+            TRY(put_number(out, kf_part_index(r->plan, b->group, row->col[e])));
         for (size_t e = 0; e < row->n; e++) {
             double val = r->by * row->val[e];
 
@@ -104,8 +103,8 @@ static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
     TRY(put_number(out, s->parts));
     for (size_t k = 0; k < s->parts; k++)
         TRY(put_number(out, s->part[k]));
-    return put(out, s->mix, s->turns * s->lanes * s->parts * s->pieces *
-                                sizeof *s->mix);
+    return put(out, s->mix,
+               s->turns * s->lanes * s->parts * s->pieces * sizeof *s->mix);
 }
 
 /* Parts of the operand that the block is made of, as far as there are such. */
@@ -172,7 +171,7 @@ kofn_status kf_recipe_write(const kofn_block *b, const char *source,
                     : write_dense(b, out);
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 typedef struct reader {
     const unsigned char *p;
@@ -229,8 +228,8 @@ static void *make(reader *r, size_t n, size_t size, size_t each)
 {
     size_t bytes;
 
-    if (r->broken || !kf_mul(n, size, &bytes) ||
-        (each && n > r->left / each) || !spend(r, bytes)) {
+    if (r->broken || !kf_mul(n, size, &bytes) || (each && n > r->left / each) ||
+        !spend(r, bytes)) {
         r->broken = true;
         return NULL;
     }
@@ -240,9 +239,11 @@ static void *make(reader *r, size_t n, size_t size, size_t each)
 static kofn_status malformed(const reader *r)
 {
     if (r->short_of)
-        return kf_fail(KOFN_UNSUITED, "a block takes %zu bytes more than this "
+        return kf_fail(KOFN_UNSUITED,
+                       "a block takes %zu bytes more than this "
                        "worker may spend; give it more memory, or have A cut "
-                       "finer", r->short_of);
+                       "finer",
+                       r->short_of);
     return kf_fail(KOFN_FORMAT, "the recipe of a block makes no sense");
 }
 
@@ -316,8 +317,8 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
     for (size_t l = 0; l < b->lanes; l++) {
         bool zero = inner == 1 && zero_lane(out, &out->row[l]);
 
-        b->lane[l] = (kofn_matrix){NULL, zero ? 0 : b->rows, b->cols, b->cols,
-                                   b->dtype};
+        b->lane[l] =
+            (kofn_matrix){NULL, zero ? 0 : b->rows, b->cols, b->cols, b->dtype};
         full += !zero;
     }
     if (!kf_mul(full, b->rows, &units) || !kf_mul(units, b->cols, &units) ||
@@ -384,10 +385,11 @@ static kofn_status find_function(reader *r, kf_share *s,
     if (r->broken)
         return malformed(r);
     if (n ? !s->formula : !s->f)
-        return kf_fail(KOFN_UNSUITED, "the job is a sum of a function%s%s that "
+        return kf_fail(KOFN_UNSUITED,
+                       "the job is a sum of a function%s%s that "
                        "this worker does not have; start a worker program "
-                       "that gives it to kofn_serve", n ? " " : "",
-                       name);
+                       "that gives it to kofn_serve",
+                       n ? " " : "", name);
     if (n) {
         get(r, s->arg, sizeof s->arg);
         s->points = number(r, SIZE_MAX / 16);
@@ -407,8 +409,7 @@ static kofn_status make_rows(reader *r, kf_recipe *out, kf_share *s)
     if (!s->formula)
         return KOFN_OK;
     if (b->dtype != KOFN_F64 || !s->points || !s->X.cols ||
-        !kf_mul(s->points, s->of, &most) ||
-        !spend(r, s->parts * sizeof *s->at))
+        !kf_mul(s->points, s->of, &most) || !spend(r, s->parts * sizeof *s->at))
         return malformed(r);
     TRY(kf_share_rows(s, true));
     if (!kf_mul(s->held, s->X.cols + 1, &bytes))
@@ -470,8 +471,8 @@ static void read_source(reader *r, kf_recipe *out)
     if (n)
         get(r, &out->digest, sizeof out->digest);
     for (size_t i = 0; i < n; i++) /* it may be said to people */
-        r->broken |= (unsigned char)out->source[i] < ' ' ||
-                     out->source[i] == 0x7f;
+        r->broken |=
+            (unsigned char)out->source[i] < ' ' || out->source[i] == 0x7f;
 }
 
 static kofn_status read_block(reader *r, kf_recipe *out,
@@ -525,12 +526,12 @@ void kf_recipe_free(kf_recipe *r)
     r->first = NULL;
 }
 
-/* ---- making a block from the operand --------------------------------------------- */
+/* ---- making a block from the operand ------------------------------------- */
 
 static kofn_status other_numbers(void)
 {
     return kf_fail(KOFN_SHAPE, "the operand's file is not what the coordinator "
-                   "has: other numbers");
+                               "has: other numbers");
 }
 
 /* Parts that the rows name, or those of a sum. */
@@ -570,8 +571,8 @@ static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
         sub.cols = r->part_cols;
         if (!lane->rows)
             continue;
-        sub.data = below ? kf_at(lane, t * sub.rows, 0)
-                         : kf_at(lane, 0, t * sub.cols);
+        sub.data =
+            below ? kf_at(lane, t * sub.rows, 0) : kf_at(lane, 0, t * sub.cols);
         jobs[n++] = (kf_mixed){&r->row[i], sub, 1};
     }
     return n;
@@ -632,10 +633,9 @@ static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
 {
     kofn_block whole = *r->block;
 
-    TRY(check_digest(r, &(kf_operand){
-                            .parts = kf_ceil_div(S->rows, whole.rows),
-                            .sparse = S,
-                            .span = whole.rows}));
+    TRY(check_digest(r, &(kf_operand){.parts = kf_ceil_div(S->rows, whole.rows),
+                                      .sparse = S,
+                                      .span = whole.rows}));
     whole.A = S;
     whole.first = r->first;
     whole.own = (kofn_sparse){0};
@@ -666,11 +666,12 @@ kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
     if (!(b->A ? (const void *)S : (const void *)A) ||
         (b->share && !b->share->formula))
         return kf_fail(KOFN_SHAPE, "the operand is not of the kind that the "
-                       "recipe is for");
+                                   "recipe is for");
     if (b->A ? S->rows != r->A_rows || S->cols != r->A_cols
              : A->rows != r->A_rows || A->cols != r->A_cols ||
                    A->dtype != b->dtype)
-        return kf_fail(KOFN_SHAPE, "the operand's file is not what the "
+        return kf_fail(KOFN_SHAPE,
+                       "the operand's file is not what the "
                        "coordinator has: %zu x %zu numbers of its type",
                        r->A_rows, r->A_cols);
     return b->share ? cook_rows(r, A)

@@ -107,9 +107,11 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     h->type = bytes[AT_TYPE];
     if (version != KF_WIRE_VERSION) {
         h->version = version;
-        return kf_fail(KOFN_FORMAT, "the peer speaks version %u of the wire "
+        return kf_fail(KOFN_FORMAT,
+                       "the peer speaks version %u of the wire "
                        "format and this kofn %u; install the same kofn on "
-                       "both", version, KF_WIRE_VERSION);
+                       "both",
+                       version, KF_WIRE_VERSION);
     }
     if (n != KF_HEAD)
         return kf_fail(KOFN_FORMAT, "a packet's head has %zu bytes, not %d", n,
@@ -147,7 +149,9 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
 kofn_status kf_body_check(const kf_head *h, const void *body, size_t n)
 {
     if (h->body_sum != (n ? kf_checksum(h->job, body, n) : 0))
-        return kf_fail(KOFN_FORMAT, "a packet's body of %zu bytes was damaged "
-                       "on its way", n);
+        return kf_fail(KOFN_FORMAT,
+                       "a packet's body of %zu bytes was damaged "
+                       "on its way",
+                       n);
     return KOFN_OK;
 }

@@ -46,14 +46,14 @@ typedef struct kf_head {
     kofn_dtype dtype;
     int status;
     uint32_t task, round, product, row;
-    uint64_t job; /* which job; drawn by its coordinator            */
+    uint64_t job;          /* which job; drawn by its coordinator            */
     uint64_t block, input; /* operands: a resident one, one that is sent; 0:
                               none                                  */
-    uint64_t updates; /* of that block, since it was stored         */
+    uint64_t updates;      /* of that block, since it was stored         */
     uint64_t lo, hi, which, took;
-    uint64_t rows, cols; /* WORK: of the input; RESULT: of the body */
+    uint64_t rows, cols;         /* WORK: of the input; RESULT: of the body */
     uint64_t out_rows, out_cols; /* WORK: of the result */
-    uint64_t body_sum; /* checksum of the body */
+    uint64_t body_sum;           /* checksum of the body */
 } kf_head;
 
 /* body_sum is the caller's to fill in; 0 where there is no body. */
@@ -66,7 +66,7 @@ kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
 kofn_status kf_body_check(const kf_head *h, const void *body, size_t n);
 uint64_t kf_checksum(uint64_t seed, const void *bytes, size_t n);
 
-/* ---- recipes (recipe.c) ------------------------------------------------------ */
+/* ---- recipes (recipe.c) -------------------------------------------------- */
 
 /* Growing bytes. */
 typedef struct kf_bytes {
@@ -83,18 +83,18 @@ kofn_status kf_recipe_write(const kofn_block *b, const char *source,
 
 /* A block in the making at a worker. */
 typedef struct kf_recipe {
-    kofn_block *block;   /* its memory is there; its numbers come in pieces */
-    size_t sections;     /* in which they come                              */
-    char source[256];    /* name of the operand; "" when it has none        */
-    uint64_t digest;     /* ... and of its parts that the block is made of  */
-    size_t cooked;       /* sections that were made of it                   */
+    kofn_block *block; /* its memory is there; its numbers come in pieces */
+    size_t sections;   /* in which they come                              */
+    char source[256];  /* name of the operand; "" when it has none        */
+    uint64_t digest;   /* ... and of its parts that the block is made of  */
+    size_t cooked;     /* sections that were made of it                   */
     size_t A_rows, A_cols;
     size_t grid_rows, grid_cols; /* how the operand is cut ...              */
     size_t part_rows, part_cols; /* ... and into parts of which size        */
-    kf_row *row;         /* dense: lanes x inner, over the grid             */
+    kf_row *row; /* dense: lanes x inner, over the grid             */
     size_t rows;
-    void *numbers;       /* that `row` points to                            */
-    size_t *first;       /* sparse: row of the operand where each part begins */
+    void *numbers; /* that `row` points to                            */
+    size_t *first; /* sparse: row of the operand where each part begins */
 } kf_recipe;
 /* Checks every number, and that the block's memory is at most what the options
  * allow before it is allocated.  Of them are the functions of sums, too. */
@@ -106,7 +106,7 @@ void kf_recipe_free(kf_recipe *r); /* not the block */
 kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                            const kofn_sparse *S);
 
-/* ---- digests (digest.c) -------------------------------------------------------- */
+/* ---- digests (digest.c) -------------------------------------------------- */
 
 /* An operand in parts: rows of a sparse matrix, `span` each; matrices; or rows
  * of X, as those of a sum. */
@@ -123,7 +123,7 @@ uint64_t kf_digest_sparse(const kofn_sparse *A, size_t lo, size_t hi);
 /* Of the parts that are used, with their places. */
 uint64_t kf_digest_parts(const kf_operand *o, const bool *used);
 
-/* ---- pieces (piece.c) ---------------------------------------------------------- */
+/* ---- pieces (piece.c) ---------------------------------------------------- */
 
 /* A block's numbers come in sections of equal units: a dense block has one
  * section a lane, of rows; a sparse one has three, the ends of its rows, the

@@ -57,10 +57,9 @@ static kofn_status check_tcp(const char *address, bool listens)
                        "colon, as in tcp://%s:5555",
                        address, *host ? host : "HOST");
     if (!is_port(colon + 1, listens))
-        return kf_fail(KOFN_INVAL,
-                       "address %s: \"%s\" is no port; ports are 1 to 65535%s",
-                       address, colon + 1,
-                       listens ? ", or * for any that is free" : "");
+        return kf_fail(
+            KOFN_INVAL, "address %s: \"%s\" is no port; ports are 1 to 65535%s",
+            address, colon + 1, listens ? ", or * for any that is free" : "");
     if (colon == host)
         return kf_fail(KOFN_INVAL, "address %s has no host; give %s%s", address,
                        listens ? "* for every interface, tcp://*"

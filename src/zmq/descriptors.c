@@ -27,7 +27,7 @@ kofn_status kf_descriptors(int like, size_t need)
                    n, (unsigned long long)files.rlim_cur, need);
 }
 
-/* ---- connections ----------------------------------------------------------- */
+/* ---- connections --------------------------------------------------------- */
 
 KOFN_API int accept4(int listener, struct sockaddr *from, socklen_t *bytes,
                      int flags);

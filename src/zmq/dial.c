@@ -17,11 +17,11 @@
 #define PAUSE_MAX (5 * KOFN_SECOND)
 #define PATIENCE (10 * KOFN_SECOND) /* for a connection to be made */
 #define BEAT_MAX (160 * KF_MILLI)
-#define ANSWER (2 * KOFN_SECOND)    /* for a system to answer another */
-#define DESCRIPTORS 12 /* of a life */
-#define AHEAD 16 /* packets that may be queued for sending */
+#define ANSWER (2 * KOFN_SECOND) /* for a system to answer another */
+#define DESCRIPTORS 12           /* of a life */
+#define AHEAD 16                 /* packets that may be queued for sending */
 
-/* ---- sockets --------------------------------------------------------- */
+/* ---- sockets ------------------------------------------------------------- */
 
 kofn_status kf_random(void *into, size_t bytes)
 {
@@ -155,7 +155,7 @@ int kf_socket_event(void *watch, int *value)
     return event;
 }
 
-/* ---- dials ----------------------------------------------------------- */
+/* ---- dials --------------------------------------------------------------- */
 
 static kofn_time beat(const kf_set *set)
 {

@@ -22,10 +22,10 @@
 
 #define STRANGER_BYTES ((uint64_t)64 << 10) /* greeting and keys: 1 KiB */
 #define STRANGER_WAITING 4096 /* ... of which so much may not be taken in */
-#define STRANGER_TIME (10 * KOFN_SECOND)    /* to say who one is        */
+#define STRANGER_TIME (10 * KOFN_SECOND) /* to say who one is        */
 #define BEATS 1024   /* bytes a second that are no message: heartbeats  */
 #define RESERVE 1024 /* descriptors for others than those who come      */
-#define LOOK (10 * KF_MILLI)   /* while there are strangers */
+#define LOOK (10 * KF_MILLI)    /* while there are strangers */
 #define GLANCE (100 * KF_MILLI) /* at peers                 */
 
 typedef struct door {
@@ -71,7 +71,7 @@ void kf_doors_free(kf_doors *d)
     kf_free(d);
 }
 
-/* ---- comings and goings, as the gate hears of them ------------------------ */
+/* ---- comings and goings, as the gate hears of them ----------------------- */
 
 static bool room_for(kf_doors *d, size_t fd)
 {
@@ -193,7 +193,7 @@ uint64_t kf_doors_let_in(kf_doors *d)
     return number;
 }
 
-/* ---- what they send ---------------------------------------------------------- */
+/* ---- what they send ------------------------------------------------------ */
 
 /* Bytes that have come over it so far; false where the system does not count
  * them, which is so of Unix sockets. */
@@ -254,8 +254,7 @@ kofn_time kf_doors_look(kf_doors *d, kofn_time now)
     for (size_t fd = 0; fd < d->count; fd++) {
         const door *at = &d->door[fd];
 
-        if (at->open && !at->ended &&
-            (!at->peer || now - at->looked >= GLANCE))
+        if (at->open && !at->ended && (!at->peer || now - at->looked >= GLANCE))
             inspect(d, (int)fd, now);
     }
     next = d->opened > d->peers ? LOOK : d->opened ? GLANCE : KOFN_NEVER;
@@ -263,15 +262,14 @@ kofn_time kf_doors_look(kf_doors *d, kofn_time now)
     return next;
 }
 
-/* ---- the transport's side ------------------------------------------------- */
+/* ---- the transport's side ------------------------------------------------ */
 
 bool kf_doors_lost(kf_doors *d, int fd, uint64_t number)
 {
     bool lost;
 
     pthread_mutex_lock(&d->lock);
-    lost = d->oom ||
-           ((size_t)fd < d->count && d->door[fd].lost >= number);
+    lost = d->oom || ((size_t)fd < d->count && d->door[fd].lost >= number);
     pthread_mutex_unlock(&d->lock);
     return lost;
 }

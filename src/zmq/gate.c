@@ -26,7 +26,7 @@ struct kf_gate {
     pthread_t thread;
 };
 
-/* ---- losses ---------------------------------------------------------- */
+/* ---- losses -------------------------------------------------------------- */
 
 static void drain(kf_gate *g)
 {
@@ -40,7 +40,7 @@ static void drain(kf_gate *g)
         }
 }
 
-/* ---- ZAP ------------------------------------------------------------- */
+/* ---- ZAP ----------------------------------------------------------------- */
 
 enum { VERSION, REQUEST, DOMAIN, ADDRESS, ROUTING_ID, MECHANISM, KEY, FIELDS };
 
@@ -94,8 +94,7 @@ static bool is(const request *r, size_t field, const char *text)
            memcmp(r->text[field], text, r->size[field]) == 0;
 }
 
-static bool welcome(const kf_gate *g, const request *r,
-                    char name[KF_KEY_NAME])
+static bool welcome(const kf_gate *g, const request *r, char name[KF_KEY_NAME])
 {
     if (!is(r, VERSION, "1.0"))
         return false;
@@ -140,7 +139,8 @@ static long pause_of(const kf_gate *g, kofn_time next)
 {
     if (next == KOFN_NEVER)
         return g->allowed ? LOOK : -1;
-    return g->allowed && next > LOOK * KF_MILLI ? LOOK : (long)(next / KF_MILLI);
+    return g->allowed && next > LOOK * KF_MILLI ? LOOK
+                                                : (long)(next / KF_MILLI);
 }
 
 static void *keep(void *arg)
@@ -169,7 +169,7 @@ static void *keep(void *arg)
     return NULL;
 }
 
-/* ---- the transport's side -------------------------------------------- */
+/* ---- the transport's side ------------------------------------------------ */
 
 kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
                          kf_list *allowed, kf_doors *doors, int wake)

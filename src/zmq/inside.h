@@ -33,7 +33,7 @@
 #define KF_URGENT 'u'
 #define KF_PIECE ((size_t)1 << 20)
 #define KF_PIECE_UNIX ((size_t)16 << 20) /* of this user's own processes */
-#define KF_LEAD (8 + KOFN_HEAD_MAX) /* the longest first frame */
+#define KF_LEAD (8 + KOFN_HEAD_MAX)      /* the longest first frame */
 
 typedef enum kf_word {
     KF_HELLO = 'H',
@@ -50,7 +50,7 @@ typedef struct kf_note {
 
 #define KF_MAGIC "kofnz02"
 
-/* ---- the doors: who is connected to us, by descriptor (doors.c) -------- */
+/* ---- the doors: who is connected to us, by descriptor (doors.c) ---------- */
 
 /* Used by the gate's thread and the transport's. */
 typedef struct kf_doors kf_doors;
@@ -93,7 +93,7 @@ kf_turned kf_doors_turned(kf_doors *d);
  * `like` is one of any kind. */
 kofn_status kf_descriptors(int like, size_t need);
 
-/* ---- the gate: who may come in, and who is gone ---------------------- */
+/* ---- the gate: who may come in, and who is gone -------------------------- */
 
 /* A thread that answers ZAP requests and watches for lost connections while
  * the transport's own thread computes.  It numbers connections as they are
@@ -107,37 +107,38 @@ kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
 /* After the context was shut down. */
 void kf_gate_close(kf_gate *g);
 
-/* ---- dials: connections that are made again after every loss --------- */
+/* ---- dials: connections that are made again after every loss ------------- */
 
 typedef struct kf_dial {
     char *address;
     char server[KF_KEY_TEXT + 1]; /* whose key is expected there, ... */
     char who[KF_KEY_NAME];        /* ... its name; "": the common one */
-    void *bulk, *urgent;     /* NULL between lives */
+    void *bulk, *urgent;          /* NULL between lives */
     void *bulk_watch, *urgent_watch;
-    int fd[4];               /* of the four, see kf_socket_fd */
+    int fd[4]; /* of the four, see kf_socket_fd */
     unsigned char token[KF_TOKEN];
-    unsigned shaken;         /* connections that are made */
-    bool welcome, over; /* over: not tried any more */
-    bool spent;         /* it sent what may not be sent */
-    kofn_peer peer;          /* once welcome */
+    unsigned shaken;              /* connections that are made */
+    bool welcome, over;           /* over: not tried any more */
+    bool spent;                   /* it sent what may not be sent */
+    kofn_peer peer;               /* once welcome */
     unsigned char node[KF_TOKEN]; /* who answered there last (mesh) */
-    kofn_time pause, next;   /* between lives: until when */
-    kofn_time until;         /* to be connected */
+    kofn_time pause, next;        /* between lives: until when */
+    kofn_time until;              /* to be connected */
 } kf_dial;
 
 /* What sockets are made with. */
 typedef struct kf_set {
     void *context;
     int any; /* a descriptor */
-    size_t body_max, ahead; /* ahead: messages received before they are wanted */
+    size_t body_max,
+        ahead; /* ahead: messages received before they are wanted */
     kofn_time silence;
     unsigned char node[KF_TOKEN];
     bool insecure;
-    kf_keys own;    /* own.count is 0: no encryption                   */
-    kf_keys server; /* expected of those who are reached; empty: each
+    kf_keys own;      /* own.count is 0: no encryption                   */
+    kf_keys server;   /* expected of those who are reached; empty: each
                        has one of his own                              */
-    kf_list *allowed;    /* of those who listen; NULL: anybody */
+    kf_list *allowed; /* of those who listen; NULL: anybody */
 } kf_set;
 
 /* Is this an address, to listen at or to connect to, and one that may be used
@@ -162,7 +163,7 @@ kofn_time kf_dial_due(const kf_dial *d);
 void kf_dial_end(kf_dial *d, kofn_time now, int linger);
 void kf_dial_close(kf_dial *d, int linger);
 
-/* ---- sockets --------------------------------------------------------- */
+/* ---- sockets ------------------------------------------------------------- */
 
 /* server: the key that is expected there, or NULL. */
 kofn_status kf_socket(void **out, const kf_set *set, int type,
@@ -181,7 +182,7 @@ void *kf_socket_watch(void *context, void *s, int events);
 int kf_socket_event(void *watch, int *value);
 kofn_status kf_random(void *into, size_t bytes);
 
-/* ---- peers ----------------------------------------------------------- */
+/* ---- peers --------------------------------------------------------------- */
 
 /* A body that is lent to ZeroMQ, by pieces. */
 typedef struct kf_loan kf_loan;
@@ -238,7 +239,7 @@ kf_peer *kf_peers_by_token(const kf_peers *ps, const unsigned char *token);
 kf_peer *kf_peers_by_number(const kf_peers *ps, kofn_peer number);
 void kf_peers_free(kf_peers *ps);
 
-/* ---- the transport --------------------------------------------------- */
+/* ---- the transport ------------------------------------------------------- */
 
 typedef struct kf_news {
     kofn_arrival what;
@@ -277,7 +278,7 @@ typedef struct kf_transport {
     char endpoint[160], trouble[256], words[200];
     kf_turned known;   /* that have been told ... */
     kofn_time told_at; /* ... and when            */
-    ino_t file; /* of a Unix socket */
+    ino_t file;        /* of a Unix socket */
 } kf_transport;
 
 /* The next coming or going that is to be told. */
@@ -299,9 +300,10 @@ kofn_status kf_meet_dials(kf_transport *t);
 void kf_meet_forget(kofn_transport *base, kofn_peer peer);
 void kf_route_id(char id[KF_ID], const kf_peer *p, char channel);
 
-kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer, const void *head,
-                    size_t head_bytes, const void *body, size_t body_bytes,
-                    bool urgent, void (*done)(void *ud), void *ud);
+kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer,
+                           const void *head, size_t head_bytes,
+                           const void *body, size_t body_bytes, bool urgent,
+                           void (*done)(void *ud), void *ud);
 /* Sends on what is on its way, as far as there is room. */
 void kf_send_on(kf_transport *t);
 /* What is on its way to and from it is wanted no more. */

@@ -237,8 +237,7 @@ static kofn_status add_listed(kf_keys *k, const char *dir, const char *name,
     if (!st || strict)
         return st;
     k->count = had;
-    return st == KOFN_FORMAT ||
-                   (!join(path, dir, name) && access(path, F_OK))
+    return st == KOFN_FORMAT || (!join(path, dir, name) && access(path, F_OK))
                ? KOFN_OK
                : st;
 }
@@ -425,8 +424,10 @@ static kofn_status check_name(const char *name)
                        "and ._-, the first a letter or a digit",
                        name, KF_KEY_NAME - 14);
     if (strcmp(name, "coordinator") == 0 || strcmp(name, "worker") == 0)
-        return kf_fail(KOFN_INVAL, "%s is no name for a worker: %s.public is "
-                       "made by keygen without a name", name, name);
+        return kf_fail(KOFN_INVAL,
+                       "%s is no name for a worker: %s.public is "
+                       "made by keygen without a name",
+                       name, name);
     return KOFN_OK;
 }
 

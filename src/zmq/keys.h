@@ -6,8 +6,8 @@
 
 #include "base/base.h"
 
-#define KF_KEY 32                         /* bytes */
-#define KF_KEY_TEXT 40                    /* characters of Z85 */
+#define KF_KEY 32      /* bytes */
+#define KF_KEY_TEXT 40 /* characters of Z85 */
 #define KF_KEY_NAME 64
 #define KF_COMMON "worker" /* the name of a key that many share */
 #define KF_KEY_LINE (7 + KF_KEY_TEXT + 1) /* "public " KEY "\n" */
@@ -39,7 +39,7 @@ bool kf_keys_is_public(const char *name);
 const kf_key *kf_keys_find(const kf_keys *k, const void *bits);
 void kf_keys_free(kf_keys *k);
 
-/* ---- list.c: whose keys come in ---- */
+/* ---- list.c: whose keys come in ------------------------------------------ */
 
 /* Used by the gate's thread, which looks, and by the transport's. */
 typedef struct kf_list kf_list;

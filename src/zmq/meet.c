@@ -12,7 +12,7 @@
 #define HOLD (500 * KF_MILLI) /* that a mesh waits for its own dials */
 #define GRACE KOFN_SECOND     /* to go when told to                  */
 
-/* ---- news ------------------------------------------------------------ */
+/* ---- news ---------------------------------------------------------------- */
 
 static kofn_status tell(kf_transport *t, kofn_arrival what, kofn_peer peer)
 {
@@ -73,7 +73,7 @@ static kofn_status end_life(kf_transport *t, kf_dial *d)
     return p ? bury(t, p) : KOFN_OK;
 }
 
-/* ---- those who connect to us ----------------------------------------- */
+/* ---- those who connect to us --------------------------------------------- */
 
 void kf_route_id(char id[KF_ID], const kf_peer *p, char channel)
 {
@@ -269,7 +269,8 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
         memcpy(p->name, who.name, sizeof p->name);
         memcpy(p->key, who.key, sizeof p->key);
         memcpy(p->principal, who.principal, sizeof p->principal);
-        if (t->mesh && (!strcmp(p->key, "-") || !strcmp(p->principal, KF_COMMON)))
+        if (t->mesh &&
+            (!strcmp(p->key, "-") || !strcmp(p->principal, KF_COMMON)))
             p->principal[0] = 0; /* it answers for itself */
         memcpy(p->node, note.node, KF_TOKEN);
         p->since = kf_clock();
@@ -294,7 +295,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
     return p->bulk.there && p->urgent.there ? kf_meet_held(t) : KOFN_OK;
 }
 
-/* ---- those whom we connect to ---------------------------------------- */
+/* ---- those whom we connect to -------------------------------------------- */
 
 static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
 {
@@ -368,7 +369,7 @@ static bool redial(kf_transport *t, kofn_time now)
     return any;
 }
 
-/* ---- leaving --------------------------------------------------------- */
+/* ---- leaving ------------------------------------------------------------- */
 
 void kf_meet_lost(kf_transport *t)
 {

@@ -15,8 +15,7 @@ static size_t at_token(const kf_peers *ps, const unsigned char *token)
 
 static size_t at_number(const kf_peers *ps, kofn_peer number)
 {
-    return (size_t)((number * KF_STEP64 >> 32) &
-                    (ps->slots - 1));
+    return (size_t)((number * KF_STEP64 >> 32) & (ps->slots - 1));
 }
 
 static void put(kf_peers *ps, size_t i, kf_peer *p)

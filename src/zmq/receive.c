@@ -15,7 +15,7 @@ typedef struct body {
     char *room; /* NULL: it is the message */
 } body;
 
-/* ---- messages -------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------ */
 
 /* Again when a signal has interrupted it. */
 static int receive_frame(zmq_msg_t *m, void *s)
@@ -63,7 +63,7 @@ static bool is_note(zmq_msg_t *m)
            memcmp(zmq_msg_data(m), KF_MAGIC, sizeof KF_MAGIC - 1) == 0;
 }
 
-/* ---- packets, each of these as kf_arrive ------------------------------- */
+/* ---- packets, each of these as kf_arrive --------------------------------- */
 
 static kofn_status useless(kf_transport *t)
 {
@@ -186,7 +186,7 @@ static kofn_status packet(kf_transport *t, kf_peer *p, kf_way *w, zmq_msg_t *f,
                                     : give(p, w, &f[1], NULL, n, out);
 }
 
-/* ---- where they come from -------------------------------------------- */
+/* ---- where they come from ------------------------------------------------ */
 
 static kofn_status from_router(kf_transport *t, kofn_packet *out)
 {
@@ -196,9 +196,9 @@ static kofn_status from_router(kf_transport *t, kofn_packet *out)
     kofn_status st = n ? KOFN_PARTIAL : KOFN_AGAIN;
     bool ours = n && zmq_msg_size(&f[0]) == KF_ID && id[0] == 'k' &&
                 (id[1] == KF_BULK || id[1] == KF_URGENT);
-    kf_peer *p = ours ? kf_peers_by_token(&t->peers,
-                                          (const unsigned char *)id + 2)
-                      : NULL;
+    kf_peer *p =
+        ours ? kf_peers_by_token(&t->peers, (const unsigned char *)id + 2)
+             : NULL;
 
     if (ours && n == 2 && is_note(&f[1])) {
         kofn_status got = kf_meet_hello(t, id, &f[1]);

@@ -195,9 +195,10 @@ static kofn_status refuse(kofn_status st, void (*done)(void *ud), void *ud)
     return st;
 }
 
-kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer, const void *head,
-                    size_t head_bytes, const void *body, size_t body_bytes,
-                    bool urgent, void (*done)(void *ud), void *ud)
+kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer,
+                           const void *head, size_t head_bytes,
+                           const void *body, size_t body_bytes, bool urgent,
+                           void (*done)(void *ud), void *ud)
 {
     kf_transport *t = (kf_transport *)base;
     kf_peer *p = kf_peers_by_number(&t->peers, peer);
@@ -207,10 +208,12 @@ kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer, const void *hea
 
     if (head_bytes > KOFN_HEAD_MAX)
         return refuse(kf_fail(KOFN_INVAL, "a head of %zu bytes: at most %d",
-                              head_bytes, KOFN_HEAD_MAX), done, ud);
+                              head_bytes, KOFN_HEAD_MAX),
+                      done, ud);
     if (!p || p->dying || p->forgotten)
-        return refuse(kf_fail(KOFN_TRANSPORT, "peer %u is not there any more",
-                              peer), done, ud);
+        return refuse(
+            kf_fail(KOFN_TRANSPORT, "peer %u is not there any more", peer),
+            done, ud);
     w = urgent ? &p->urgent : &p->bulk;
     if (w->out.loan)
         push(t, p, w);

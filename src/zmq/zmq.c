@@ -23,7 +23,7 @@
 #define DYING                                                                  \
     (50 * KF_MILLI) /* the most that a loss is kept back for packets */
 
-/* ---- waiting --------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------- */
 
 /* When something has to be done even if nothing arrives. */
 static kofn_time next_duty(const kf_transport *t, kofn_time now)
@@ -129,7 +129,7 @@ static kofn_status transport_wait(kofn_transport *base, kofn_time atmost,
     }
 }
 
-/* ---- the rest of the interface --------------------------------------- */
+/* ---- the rest of the interface ------------------------------------------- */
 
 static const char *transport_name_of(kofn_transport *base, kofn_peer peer)
 {
@@ -153,15 +153,18 @@ static const char *transport_news(kofn_transport *base)
     if ((n = is.full - t->known.full))
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: file descriptors run out; "
-                 "raise ulimit -n", (unsigned long long)n);
+                 "raise ulimit -n",
+                 (unsigned long long)n);
     else if ((n = is.flood - t->known.flood))
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: they sent more than a message "
-                 "may have", (unsigned long long)n);
+                 "may have",
+                 (unsigned long long)n);
     else if ((n = is.crowd - t->known.crowd))
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: there were more than %zu of "
-                 "strangers", (unsigned long long)n, t->strangers);
+                 "strangers",
+                 (unsigned long long)n, t->strangers);
     else if ((n = is.mute - t->known.mute))
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: they did not say who they are",
@@ -270,7 +273,7 @@ static void transport_close(kofn_transport *base, kofn_time linger)
     kf_free(t);
 }
 
-/* ---- opening --------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
 /* `key`: of who is there; NULL: the common one, if there are keys. */
 static kofn_status add_dial(kf_transport *t, const char *address,
@@ -316,15 +319,19 @@ static kofn_status read_name(const kf_transport *t, const char **address,
     *key = NULL;
     if (!at || !scheme || at > scheme)
         return t->set.own.count && !t->set.server.count
-                   ? kf_fail(KOFN_INVAL, "%s: nodes have keys of their own: "
+                   ? kf_fail(KOFN_INVAL,
+                             "%s: nodes have keys of their own: "
                              "say whose is expected there, NAME@%s, of "
-                             "NAME.public", *address, *address)
+                             "NAME.public",
+                             *address, *address)
                    : KOFN_OK;
-    snprintf(name, sizeof name, "%.*s", (int)kf_min((size_t)(at - *address), KF_KEY_NAME),
-             *address);
+    snprintf(name, sizeof name, "%.*s",
+             (int)kf_min((size_t)(at - *address), KF_KEY_NAME), *address);
     if (!t->set.allowed || !kf_list_key(t->set.allowed, name, room))
-        return kf_fail(KOFN_INVAL, "%s: there is no key %s.public among those "
-                       "that come in", *address, name);
+        return kf_fail(KOFN_INVAL,
+                       "%s: there is no key %s.public among those "
+                       "that come in",
+                       *address, name);
     kf_list_find(t->set.allowed, room->bits, room->name); /* its first name */
     *key = room;
     *address = at + 1;
@@ -358,9 +365,8 @@ static kofn_status open_router(kf_transport *t, const char *address,
     t->doors = kf_doors_new(strangers, t->set.ahead * KF_PIECE + UNREAD);
     if (!t->doors)
         return KOFN_NOMEM;
-    TRY(kf_gate_open(&t->gate, t->set.context, t->router,
-                     t->set.allowed, t->doors,
-                     t->wake[1]));
+    TRY(kf_gate_open(&t->gate, t->set.context, t->router, t->set.allowed,
+                     t->doors, t->wake[1]));
     t->router_fd = kf_socket_fd(t->router);
     TRY(kf_address_vacant(address));
     if (zmq_bind(t->router, address)) {
@@ -444,9 +450,9 @@ static kofn_status read_server(kf_set *set, role r, const char *dir)
     if (snprintf(path, sizeof path, "%s/" KF_COMMON ".public", dir) >=
         (int)sizeof path)
         return kf_fail(KOFN_INVAL, "%.80s...: the path is too long", dir);
-    return access(path, F_OK) ? KOFN_OK
-                              : kf_keys_public(&set->server, dir,
-                                               KF_COMMON ".public");
+    return access(path, F_OK)
+               ? KOFN_OK
+               : kf_keys_public(&set->server, dir, KF_COMMON ".public");
 }
 
 static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
@@ -464,9 +470,9 @@ static kofn_status read_keys(kf_set *set, role r, const kofn_zmq_options *o)
                        r == LISTENS ? "coordinator.secret" : "worker.secret"));
     if (r != LISTENS)
         TRY(read_server(set, r, o->keys));
-    return r == DIALS ? KOFN_OK
-                      : kf_list_open(&set->allowed,
-                                     o->allow ? o->allow : o->keys);
+    return r == DIALS
+               ? KOFN_OK
+               : kf_list_open(&set->allowed, o->allow ? o->allow : o->keys);
 }
 
 static kofn_status open_as(kofn_transport **out, role r, const char *address,

@@ -41,8 +41,8 @@ static inline uint64_t wrapping(draw *d, uint64_t times, uint64_t rest,
 /* Small most often; sometimes what overflows, alone or so many `times`. */
 static inline uint64_t size_times(draw *d, uint64_t fair, uint64_t times)
 {
-    static const uint64_t odd[] = {0, UINT64_MAX, 1ull << 63, 1ull << 61,
-                                   1ull << 32, 1ull << 20};
+    static const uint64_t odd[] = {0,          UINT64_MAX, 1ull << 63,
+                                   1ull << 61, 1ull << 32, 1ull << 20};
     static const uint64_t rest[] = {UINT64_MAX, 0, 1, 8, 16, 64};
     unsigned how = next(d, 16);
     uint64_t x;

@@ -80,7 +80,7 @@ static void *need(void *p)
     return p;
 }
 
-/* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) --------------- */
+/* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---------------- */
 
 static uint64_t state;
 
@@ -94,7 +94,7 @@ static size_t below(size_t n)
     return n ? (size_t)(draw() % n) : 0;
 }
 
-/* ---- corpus ------------------------------------------------------------- */
+/* ---- corpus -------------------------------------------------------------- */
 
 static void add_file(const char *path)
 {
@@ -390,7 +390,7 @@ size_t LLVMFuzzerMutate(uint8_t *p, size_t n, size_t most)
     return n < most ? n : most;
 }
 
-/* ---- running ------------------------------------------------------------ */
+/* ---- running ------------------------------------------------------------- */
 
 /* The target gets a copy of the exact size, so that sanitizers see a read
  * behind it. */

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- what the rest of the command is to these two ------------------------- */
+/* ---- what the rest of the command is to these two ------------------------ */
 
 static int messages;
 
@@ -54,7 +54,7 @@ NEVER_RUN(cmd_predict)
 NEVER_RUN(cmd_worker)
 NEVER_RUN(cmd_keygen)
 
-/* ---- rules ------------------------------------------------------------------ */
+/* ---- rules --------------------------------------------------------------- */
 
 static void check_numbers(const cli_args *a)
 {
@@ -93,7 +93,7 @@ static void check(const cli_command *c, const cli_args *a)
         MUST(a->least <= a->workers);
 }
 
-/* ---- the target --------------------------------------------------------------- */
+/* ---- the target ---------------------------------------------------------- */
 
 enum { WORDS = 40 };
 
@@ -124,8 +124,13 @@ static int split(char *text, char *argv[WORDS + 1])
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    cli_args a = {.scheme = "elastic", .port = "threads", .workers = 8,
-                  .rounds = 1, .rows = 100000, .seed = 1, .dtype = "f8",
+    cli_args a = {.scheme = "elastic",
+                  .port = "threads",
+                  .workers = 8,
+                  .rounds = 1,
+                  .rows = 100000,
+                  .seed = 1,
+                  .dtype = "f8",
                   .model = {20, 3, 0.05, 1, 1, 0},
                   .regress = {.size = sizeof(kofn_regress_options)},
                   .job = KOFN_OPTIONS_INIT};

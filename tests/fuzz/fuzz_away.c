@@ -60,8 +60,7 @@ static size_t result(crowd *c, kf_head *h)
     }
     h->dtype = next(&c->d, 8) ? KOFN_F64 : KOFN_F32;
     h->took = size_of(&c->d, 100);
-    n = h->rows <= 8 && h->cols <= 8 ? h->rows * h->cols * 8
-                                     : next(&c->d, 256);
+    n = h->rows <= 8 && h->cols <= 8 ? h->rows * h->cols * 8 : next(&c->d, 256);
     if (next(&c->d, 8) == 0)
         n = next(&c->d, 256);
     for (size_t i = 0; i < n; i++)
@@ -72,9 +71,9 @@ static size_t result(crowd *c, kf_head *h)
 static size_t compose(crowd *c, kf_head *h)
 {
     static const kf_wire often[] = {
-        KF_WIRE_HELLO, KF_WIRE_HELLO, KF_WIRE_NEED,   KF_WIRE_NEED,
-        KF_WIRE_NEED,  KF_WIRE_STORED, KF_WIRE_NOTICE, KF_WIRE_BYE,
-        KF_WIRE_RESULT, KF_WIRE_RESULT, KF_WIRE_RESULT, KF_WIRE_FAILED,
+        KF_WIRE_HELLO,   KF_WIRE_HELLO,  KF_WIRE_NEED,   KF_WIRE_NEED,
+        KF_WIRE_NEED,    KF_WIRE_STORED, KF_WIRE_NOTICE, KF_WIRE_BYE,
+        KF_WIRE_RESULT,  KF_WIRE_RESULT, KF_WIRE_RESULT, KF_WIRE_FAILED,
         KF_WIRE_WELCOME, KF_WIRE_WORK};
 
     h->type = often[next(&c->d, 14)];
@@ -90,7 +89,8 @@ static size_t compose(crowd *c, kf_head *h)
     if (h->type == KF_WIRE_FAILED)
         h->task = next(&c->d, TASKS);
     return h->type == KF_WIRE_RESULT ? result(c, h)
-                                     : next(&c->d, 8) ? 0 : next(&c->d, 99);
+           : next(&c->d, 8)          ? 0
+                                     : next(&c->d, 99);
 }
 
 static void deliver(crowd *c, kofn_packet *k, kofn_peer peer)
@@ -100,8 +100,10 @@ static void deliver(crowd *c, kofn_packet *k, kofn_peer peer)
 
     h.body_sum = n ? kf_checksum(h.job, c->body, n) : 0;
     h.body_sum ^= n && next(&c->d, 64) == 1;
-    *k = (kofn_packet){.what = KOFN_PACKET, .peer = peer,
-                       .head_bytes = KF_HEAD, .body_bytes = n};
+    *k = (kofn_packet){.what = KOFN_PACKET,
+                       .peer = peer,
+                       .head_bytes = KF_HEAD,
+                       .body_bytes = n};
     kf_head_write(k->head, &h);
     k->head[next(&c->d, KF_HEAD)] ^= next(&c->d, 100) == 1;
     if (n == 0)
@@ -165,7 +167,7 @@ static void crowd_close(kofn_transport *t, kofn_time linger)
     MUST(((crowd *)t)->out == 0);
 }
 
-/* ---- a job --------------------------------------------------------------------- */
+/* ---- a job --------------------------------------------------------------- */
 
 static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
 {
@@ -207,9 +209,13 @@ static void hear(crowd *c, kofn_port *port, kofn_msg *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    crowd c = {.base = {.name = "fuzz", .send = crowd_send, .wait = crowd_wait,
-                        .fetch = crowd_fetch, .release = crowd_release,
-                        .forget = crowd_forget, .close = crowd_close},
+    crowd c = {.base = {.name = "fuzz",
+                        .send = crowd_send,
+                        .wait = crowd_wait,
+                        .fetch = crowd_fetch,
+                        .release = crowd_release,
+                        .forget = crowd_forget,
+                        .close = crowd_close},
                .d = {data, size}};
     kofn_away_options opt = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *port;

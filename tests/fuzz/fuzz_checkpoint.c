@@ -31,7 +31,7 @@ size_t cli_json_lost(void)
     return 0;
 }
 
-/* ---- a folder with two states ------------------------------------------------ */
+/* ---- a folder with two states -------------------------------------------- */
 
 static char folder[] = "/tmp/kofn-fuzz-XXXXXX";
 
@@ -74,7 +74,7 @@ static void enter(void)
     }
 }
 
-/* ---- the target --------------------------------------------------------------- */
+/* ---- the target ---------------------------------------------------------- */
 
 static void check(checkpoint *c)
 {
@@ -97,8 +97,11 @@ static void check(checkpoint *c)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const cli_command product = {.name = "matvec", .bit = IN_MATVEC};
-    const cli_args a = {.command = &product, .workers = 3, .checkpoint = folder,
-                        .resume = true, .quiet = true};
+    const cli_args a = {.command = &product,
+                        .workers = 3,
+                        .checkpoint = folder,
+                        .resume = true,
+                        .quiet = true};
     const kofn_problem pb = {KOFN_MATVEC, 2, 2, 1, KOFN_F64, false};
     static bool entered;
     checkpoint *c = NULL;

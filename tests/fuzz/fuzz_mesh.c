@@ -82,8 +82,8 @@ static kofn_note some_note(street *s)
     if (next(d, 8) == 0)
         n.from = size_of(d, n.from);
     if (next(d, 8) == 0)
-        n.epoch = (kofn_epoch){size_of(d, n.epoch.number + 1),
-                               2 + next(d, PEERS)};
+        n.epoch =
+            (kofn_epoch){size_of(d, n.epoch.number + 1), 2 + next(d, PEERS)};
     if (next(d, 32) == 0)
         n.seat = (uint32_t)size_of(d, 3);
     return n;
@@ -133,8 +133,10 @@ static void deliver(street *s, kofn_packet *k, kofn_peer peer)
     uint8_t body[BODY_MOST];
 
     fill(s, &n, body, bytes);
-    *k = (kofn_packet){.what = KOFN_PACKET, .peer = peer,
-                       .head_bytes = KF_NOTE_HEAD, .body_bytes = bytes};
+    *k = (kofn_packet){.what = KOFN_PACKET,
+                       .peer = peer,
+                       .head_bytes = KF_NOTE_HEAD,
+                       .body_bytes = bytes};
     kf_note_write(k->head, &n, s->host->job, body, bytes);
     k->head[next(&s->d, KF_NOTE_HEAD)] ^= next(&s->d, 100) == 1;
     if (bytes == 0)
@@ -209,14 +211,14 @@ static void run(street *s, const kofn_plan *plan)
     static double numbers_of_A[ROWS * ROWS], start[ROWS];
     const kofn_matrix A = {numbers_of_A, ROWS, ROWS, ROWS, KOFN_F64};
     const kofn_matrix v = {start, ROWS, 1, 1, KOFN_F64};
-    kofn_peer_options o = {.size = sizeof o, .nodes = 3, .life = 1,
-                           .give_up = 60 * KOFN_SECOND};
+    kofn_peer_options o = {
+        .size = sizeof o, .nodes = 3, .life = 1, .give_up = 60 * KOFN_SECOND};
     kofn_iteration it = {halve, NULL, 9};
     kofn_status st = KOFN_OK;
 
     o.seat = next(&s->d, 2) ? 0 : KOFN_NO_SEAT;
-    o.decoding = next(&s->d, 2) ? KOFN_DECODE_REPLICATED
-                                : KOFN_DECODE_DISTRIBUTED;
+    o.decoding =
+        next(&s->d, 2) ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED;
     for (size_t i = 0; i < ROWS * ROWS; i++)
         numbers_of_A[i] = (double)(i % 7) - 3;
     start[0] = 1;
@@ -236,8 +238,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static kofn_plan *plan;
     kofn_problem pb = {KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false};
-    street s = {.base = {.name = "fuzz", .send = street_send,
-                         .wait = street_wait, .fetch = street_fetch,
+    street s = {.base = {.name = "fuzz",
+                         .send = street_send,
+                         .wait = street_wait,
+                         .fetch = street_fetch,
                          .release = street_release,
                          .forget = street_forget},
                 .d = {data, size}};

@@ -37,8 +37,7 @@ kofn_status kf_mpi_receive(int rank, int tag, void *into, size_t bytes,
     MUST(rank > 0 && rank <= RANKS);
     for (size_t at = 0; at < bytes; at += PART)
         begun[begins++] = (pending){op, into ? (char *)into + at : NULL,
-                                    kf_min(PART, bytes - at),
-                                    tag < TAG_BODY};
+                                    kf_min(PART, bytes - at), tag < TAG_BODY};
     return KOFN_OK;
 }
 
@@ -62,7 +61,7 @@ static kofn_status no(kofn_status st, const char *fmt, ...)
     return st;
 }
 
-/* ---- what comes ------------------------------------------------------------ */
+/* ---- what comes ---------------------------------------------------------- */
 
 static size_t some_frame(draw *d, unsigned char *bytes)
 {
@@ -144,8 +143,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const kf_mpi_host host = {no, kf_zero, kf_new, kf_free};
     static peer q[RANKS];
-    transport t = {.base = {.body_max = 64 << 10}, .host = &host,
-                   .peers = RANKS, .peer = q, .live = RANKS};
+    transport t = {.base = {.body_max = 64 << 10},
+                   .host = &host,
+                   .peers = RANKS,
+                   .peer = q,
+                   .live = RANKS};
     draw d = {data, size};
 
     watch_memory();

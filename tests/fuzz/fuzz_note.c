@@ -70,11 +70,11 @@ static bool travel(reader *r, kofn_note *note, void **room)
     MUST(kf_note_unpack(&back, body, bytes, room) == KOFN_OK);
     MUST(back.type == note->type && back.from == note->from &&
          back.at.t == note->at.t && back.at.line == note->at.line &&
-         back.epoch.number == note->epoch.number &&
-         back.coded == note->coded && back.decoded == note->decoded &&
-         back.final == note->final && back.idle == note->idle &&
-         back.group == note->group && back.seat == note->seat &&
-         back.members == note->members && back.listed == note->listed);
+         back.epoch.number == note->epoch.number && back.coded == note->coded &&
+         back.decoded == note->decoded && back.final == note->final &&
+         back.idle == note->idle && back.group == note->group &&
+         back.seat == note->seat && back.members == note->members &&
+         back.listed == note->listed);
     free(body);
     *note = back;
     return true;
@@ -103,8 +103,7 @@ static void work(kofn_node *n, kofn_time now, bool final)
     MUST(t.group < GROUPS || t.type == KOFN_TASK_ENCODE);
     MUST(t.type != KOFN_TASK_DECODE || t.decoder);
     MUST(t.type == KOFN_TASK_ENCODE || t.type == KOFN_TASK_UPDATE ||
-         t.type == KOFN_TASK_ALONE ||
-         kofn_node_wanted(n, &t));
+         t.type == KOFN_TASK_ALONE || kofn_node_wanted(n, &t));
     MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_DONE,
                                               .now = now,
                                               .task = &t,
@@ -133,8 +132,8 @@ static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
     if (note.type == KOFN_NOTE_EPOCH)
         note.members = next(r, 5);
     for (size_t i = 0; i < note.members; i++)
-        member[i] = (kofn_member){next(r, 6), (uint32_t)i + next(r, 2),
-                                  next(r, 2)};
+        member[i] =
+            (kofn_member){next(r, 6), (uint32_t)i + next(r, 2), next(r, 2)};
     if (note.type == KOFN_NOTE_DECIDE)
         note.listed = next(r, 17);
     for (size_t i = 0; i < note.listed; i++)
@@ -173,17 +172,15 @@ static void run(reader *r, const kofn_plan *plan)
         now += next(r, 64) == 0 ? KOFN_SECOND : 1000000 * next(r, 60);
         switch (next(r, 8)) {
         case 0:
-            MUST(kofn_node_step(n, &(kofn_node_event){
-                                       .type = KOFN_NODE_TICK, .now = now}) ==
-                 KOFN_OK);
+            MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_TICK,
+                                                      .now = now}) == KOFN_OK);
             break;
         case 1:
-            MUST(kofn_node_step(n, &(kofn_node_event){.type = went[next(r, 2)],
-                                                      .now = now,
-                                                      .life = next(r, 6),
-                                                      .principal =
-                                                          next(r, 3)}) ==
-                 KOFN_OK);
+            MUST(kofn_node_step(n, &(kofn_node_event){
+                                       .type = went[next(r, 2)],
+                                       .now = now,
+                                       .life = next(r, 6),
+                                       .principal = next(r, 3)}) == KOFN_OK);
             break;
         case 2:
         case 3:

@@ -39,8 +39,8 @@ static void work(const kofn_block *b, const kf_head *h)
     __extension__ typedef unsigned __int128 wide;
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
-    kofn_msg m = {.how = h->how, .lo = h->lo, .hi = h->hi, .row = h->row,
-                  .product = 1};
+    kofn_msg m = {
+        .how = h->how, .lo = h->lo, .hi = h->hi, .row = h->row, .product = 1};
 
     if (kf_work_fits(b, &m, &in, &out))
         return;

@@ -17,7 +17,7 @@ typedef struct head_office {
     uint64_t job;
     const sample *block; /* that was stored last ... */
     uint64_t block_id;
-    kf_head asked;       /* the last NEED        */
+    kf_head asked;           /* the last NEED        */
     uint8_t body[BODY_MOST]; /* in the making */
     size_t out;              /* bodies that were not given back */
 } head_office;
@@ -106,8 +106,8 @@ static void right_work(const kofn_block *b, kf_head *h)
     h->how = b->share ? KOFN_TURN : KOFN_ROWS;
     h->hi = b->share ? 0 : b->rows;
     h->rows = b->share ? b->share->X.cols + 1 : b->cols;
-    h->out_rows = b->share ? b->share->lanes * b->share->span
-                           : b->lanes * b->rows;
+    h->out_rows =
+        b->share ? b->share->lanes * b->share->span : b->lanes * b->rows;
     h->cols = h->out_cols = 1;
 }
 
@@ -157,8 +157,8 @@ static size_t words(head_office *o)
 static size_t compose(head_office *o, kf_head *h)
 {
     static const kf_wire often[] = {
-        KF_WIRE_STORE, KF_WIRE_PIECE,   KF_WIRE_PIECE,  KF_WIRE_PIECE,
-        KF_WIRE_WORK,  KF_WIRE_WORK,    KF_WIRE_WORK,   KF_WIRE_CANCEL,
+        KF_WIRE_STORE, KF_WIRE_PIECE,   KF_WIRE_PIECE,   KF_WIRE_PIECE,
+        KF_WIRE_WORK,  KF_WIRE_WORK,    KF_WIRE_WORK,    KF_WIRE_CANCEL,
         KF_WIRE_STAGE, KF_WIRE_WELCOME, KF_WIRE_REFUSED, KF_WIRE_DISMISS,
         KF_WIRE_HELLO, KF_WIRE_RESULT};
     unsigned which = next(&o->d, 64);
@@ -170,8 +170,9 @@ static size_t compose(head_office *o, kf_head *h)
         o->stored = o->greeted;
         o->greeted = true;
     }
-    h->type = which < 14 ? often[which] : which % 2 ? KF_WIRE_PIECE
-                                                    : KF_WIRE_WORK;
+    h->type = which < 14  ? often[which]
+              : which % 2 ? KF_WIRE_PIECE
+                          : KF_WIRE_WORK;
     if ((h->type == KF_WIRE_DISMISS || h->type == KF_WIRE_REFUSED) &&
         next(&o->d, 4))
         h->type = KF_WIRE_STORE;
@@ -202,8 +203,10 @@ static void deliver(head_office *o, kofn_packet *k, kf_head h, size_t n)
 {
     h.body_sum = n ? kf_checksum(h.job, o->body, n) : 0;
     h.body_sum ^= n && next(&o->d, 128) == 1;
-    *k = (kofn_packet){.what = KOFN_PACKET, .peer = o->life,
-                       .head_bytes = KF_HEAD, .body_bytes = n};
+    *k = (kofn_packet){.what = KOFN_PACKET,
+                       .peer = o->life,
+                       .head_bytes = KF_HEAD,
+                       .body_bytes = n};
     kf_head_write(k->head, &h);
     if (n == 0)
         return;
@@ -269,10 +272,13 @@ static void office_close(kofn_transport *t, kofn_time linger)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    head_office o = {.base = {.name = "fuzz", .send = office_send,
-                              .wait = office_wait, .fetch = office_fetch,
+    head_office o = {.base = {.name = "fuzz",
+                              .send = office_send,
+                              .wait = office_wait,
+                              .fetch = office_fetch,
                               .release = office_release,
-                              .forget = office_forget, .close = office_close},
+                              .forget = office_forget,
+                              .close = office_close},
                      .d = {data, size},
                      .job = 5};
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;

@@ -112,8 +112,8 @@ static size_t put_decimal(uint8_t *data, size_t size, size_t max_size,
                           const number *n, uint64_t x)
 {
     char text[24];
-    size_t length = (size_t)snprintf(text, sizeof text, "%llu",
-                                     (unsigned long long)x);
+    size_t length =
+        (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)x);
 
     if (size - n->length + length > max_size)
         return size;

@@ -6,7 +6,7 @@
 
 #include "wire/wire.h"
 
-/* ---- blocks -------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------- */
 
 #define BLOCKS 3
 
@@ -23,7 +23,8 @@ static double numbers[64];
 
 static inline void make_sample(sample *s, size_t which)
 {
-    static const char *const spec[BLOCKS] = {"mds:k=2", "elastic:k=2", "gc:d=2"};
+    static const char *const spec[BLOCKS] = {"mds:k=2", "elastic:k=2",
+                                             "gc:d=2"};
     static const size_t ptr[] = {0, 2, 3, 3, 6, 7, 8, 9};
     static const uint32_t col[] = {0, 3, 1, 0, 1, 2, 4, 0, 4};
     const kofn_problem pb[BLOCKS] = {{KOFN_MATVEC, 7, 5, 1, KOFN_F64, false},

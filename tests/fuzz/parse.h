@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* ---- rules -------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------- */
 
 static void check_dense(const kofn_file *f, const uint8_t *data, size_t size)
 {

@@ -40,7 +40,8 @@ __attribute__((destructor)) static void end(void)
 {
     const char *name = getenv("KOFN_FAIL_COUNT");
     int fd = name && pid == getpid()
-                 ? open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1;
+                 ? open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600)
+                 : -1;
     char words[32];
 
     if (fd < 0)
@@ -53,9 +54,9 @@ __attribute__((destructor)) static void end(void)
 
 static int counts(const void *caller)
 {
-    static const char *const foreign[] = {"zmq", "stdc++", "blas", "gfortran",
-                                          "blis", "ld-linux", "sodium", "gomp",
-                                          "krb5", "gssapi", "pgm", "norm"};
+    static const char *const foreign[] = {
+        "zmq",    "stdc++", "blas", "gfortran", "blis", "ld-linux",
+        "sodium", "gomp",   "krb5", "gssapi",   "pgm",  "norm"};
     Dl_info in;
 
     if (!dladdr(caller, &in) || !in.dli_fname ||

@@ -14,8 +14,8 @@ int main(int argc, char **argv)
 
     opt.silence = 10 * KOFN_SECOND;
     if (argc != 2 || kofn_mpi_open(&end.t, &opt, &info)) {
-        fprintf(stderr, "%s\n", argc != 2 ? "use: conform SEED"
-                                          : kofn_errmsg());
+        fprintf(stderr, "%s\n",
+                argc != 2 ? "use: conform SEED" : kofn_errmsg());
         return 1;
     }
     end.me = info.rank;

@@ -33,7 +33,7 @@
 
 /* Around every border there is: none, short, apart; and what networks like to
  * treat differently. */
-static const size_t sizes[] = {0,    1,    8,     3703,  3704,  3705,   3712,
+static const size_t sizes[] = {0,    1,    8,     3703,  3704,    3705,   3712,
                                4096, 8192, 65536, 65537, 1 << 20, 8 << 20};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
@@ -73,7 +73,7 @@ static double now(void)
     return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
 }
 
-/* ---- what is sent ---------------------------------------------------------- */
+/* ---- what is sent -------------------------------------------------------- */
 
 static uint32_t mix(uint32_t a, uint32_t b)
 {
@@ -135,8 +135,9 @@ static bool is_peer(unsigned rank)
 /* Sends the next packet to `to` if it takes it. */
 static bool send_next(unsigned to)
 {
-    head h = {info.rank, to, sent[to], is_urgent(sent[to]), (uint32_t)getpid(),
-              size_of(info.rank, to, sent[to])};
+    head h = {info.rank,          to,
+              sent[to],           is_urgent(sent[to]),
+              (uint32_t)getpid(), size_of(info.rank, to, sent[to])};
     kofn_status st;
 
     if (busy[to])
@@ -160,7 +161,7 @@ static bool send_next(unsigned to)
     return st == KOFN_OK;
 }
 
-/* ---- what comes ------------------------------------------------------------- */
+/* ---- what comes ---------------------------------------------------------- */
 
 /* The next number from `from` that is to arrive in one of its lanes. */
 static uint32_t next_number(uint32_t from, bool urgent)
@@ -243,7 +244,7 @@ static void take(const kofn_packet *p)
     }
 }
 
-/* ---- the exchange ------------------------------------------------------------- */
+/* ---- the exchange -------------------------------------------------------- */
 
 static bool over(void)
 {
@@ -317,8 +318,8 @@ static void check_dropped(void)
 
     for (uint32_t n = 0; n < COUNT; n++)
         for (unsigned r = 0; r < info.ranks; r++)
-            expected += too_long && is_peer(r) &&
-                        size_of(r, info.rank, n) > HALF;
+            expected +=
+                too_long && is_peer(r) && size_of(r, info.rank, n) > HALF;
     for (int i = 0; i < 500 && t->dropped < expected; i++)
         if (t->wait(t, KOFN_SECOND / 100, &p) == KOFN_OK)
             take(&p);
