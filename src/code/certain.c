@@ -233,13 +233,16 @@ static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e, size_t n)
     return false;
 }
 
+/* Sets of at most k of n: the search passes through all of them. */
 static double sets(size_t n, size_t k)
 {
-    double x = 1;
+    double of_size = 1, all = 1;
 
-    for (size_t i = 0; i < k; i++)
-        x *= (double)(n - i) / (double)(i + 1);
-    return x;
+    for (size_t i = 0; i < k; i++) {
+        of_size *= (double)(n - i) / (double)(i + 1);
+        all += of_size;
+    }
+    return all;
 }
 
 /* Could e of the others come near to g, of which there is room for `most`
