@@ -12,6 +12,7 @@
 
 #include "base/heap.h"
 #include "mesh/host.h"
+#include "peer/node.h"
 
 #define SIM_NODES 16
 #define SIM_STEPS 64
@@ -414,6 +415,7 @@ static inline void sim_turn(sim *s, size_t id)
     n->status = kf_host_turn(n->host, &worked);
     if (n->status)
         return;
+    assert_null(kf_node_check(n->host->node));
     if (!n->turncoat)
         sim_check(s, n);
     kofn_node_look(n->host->node, &view);

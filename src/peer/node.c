@@ -4,6 +4,8 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
+
 #define CACHE_BYTES ((size_t)64 << 20)
 #define FARTHEST (UINT64_MAX / 4) /* so that nothing that is counted wraps */
 
@@ -469,7 +471,9 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         }
         break;
     }
-    return tend(n);
+    TRY(tend(n));
+    assert(!kf_node_check(n));
+    return KOFN_OK;
 }
 
 kofn_time kofn_node_alarm(const kofn_node *n)

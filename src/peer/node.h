@@ -166,6 +166,9 @@ kofn_status kf_beat_all(kofn_node *n);
 kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final);
 kofn_mark kf_child(kofn_epoch e, kofn_mark at);
 
+/* check.c: what must hold between steps: NULL, or what does not. */
+const char *kf_node_check(const kofn_node *n);
+
 /* lives.c */
 /* Of twins one who is live, if any is. */
 kf_other *kf_find(kofn_node *n, kofn_life life);

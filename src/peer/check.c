@@ -1,0 +1,70 @@
+/* check.c -- what must hold of a node of a mesh between steps. */
+#include "node.h"
+
+static const char *check_members(const kofn_node *n)
+{
+    size_t rank = KF_NONE;
+
+    for (size_t r = 0; r < n->members; r++) {
+        if (r && n->member[r].seat <= n->member[r - 1].seat)
+            return "members do not ascend by seat";
+        if (n->member[r].seat >= n->plan->layout.max_seats)
+            return "a member's seat is not of the code";
+        if (n->member[r].life == n->opt.life)
+            rank = r;
+    }
+    if (rank != n->rank)
+        return "a node does not know its rank";
+    if (rank != KF_NONE && n->member[rank].seat != n->seat)
+        return "a node does not know its seat";
+    return NULL;
+}
+
+static const char *check_others(const kofn_node *n)
+{
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (o->life == 0 || o->life == n->opt.life)
+            return "an other is nobody, or the node itself";
+        if (o->rank != kf_rank_of(n, o->life))
+            return "an other has a rank that is not its own";
+        for (size_t k = 0; k < i; k++) {
+            if (n->other[k].life != o->life)
+                continue;
+            if (n->other[k].principal == o->principal)
+                return "an other is known twice";
+            if (!n->other[k].twin || !o->twin)
+                return "twins are not known to be such";
+        }
+    }
+    return NULL;
+}
+
+static const char *check_group(const kofn_node *n, size_t group)
+{
+    const kf_cluster *c = &n->cluster[group];
+    bool mine = n->rank != KF_NONE && n->decider[group] == n->rank;
+
+    for (size_t i = 1; i < c->count; i++)
+        if (c->have[i] <= c->have[i - 1])
+            return "seats of pieces do not ascend";
+    if (c->decoder && !(n->decided & kf_bit(group)))
+        return "a group has a decoder that nobody decided";
+    if (n->members && mine != ((n->mine & kf_bit(group)) != 0))
+        return "a node does not know which groups it decides";
+    return NULL;
+}
+
+const char *kf_node_check(const kofn_node *n)
+{
+    const char *wrong = check_members(n);
+
+    if (!wrong)
+        wrong = check_others(n);
+    for (size_t g = 0; g < n->opt.groups && !wrong; g++)
+        wrong = check_group(n, g);
+    if (!wrong && (n->made | n->decided | n->done | n->mine) & ~n->all)
+        wrong = "there are marks of groups that are none";
+    return wrong;
+}
