@@ -231,5 +231,6 @@ CASES
     run kofn replay j --state
     refused --step
     run kofn replay j --step --json
-    refused --json
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"leave out --json"* ]]
 }
