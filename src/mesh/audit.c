@@ -1,11 +1,12 @@
 /* audit.c -- is the next vector A v?
  *
- * A node has A, so it can tell, at the price of two products of vectors: with a
- * row x that nobody else knows, x (A v) is (x A) v, and x A is made once.  A
+ * A node has A, so it can tell, at the price of some products of vectors: with
+ * a row x that nobody else knows, x (A v) is (x A) v, and x A is made once.  A
  * wrong entry, of an error e, changes the left side by x_i e; the entries of
  * +- x are drawn from [1/2, 1], so the chance that what others sent together
  * comes within t of nothing is at most 2 t / e (Freivalds' check, over the
- * reals).
+ * reals), and (2 t / e)^KF_AUDITS for so many rows: errors not far above t are
+ * found, too.
  *
  * What does not pass is made from A alone.  Then the pieces are looked at, each
  * made again: who sent one that differs by more than rounding and decoding may
@@ -30,8 +31,9 @@
 
 static void add_row(kf_audit *a, size_t i, size_t j, double x)
 {
-    a->times[j] += a->row[i] * x;
-    a->most[j] += fabs(a->row[i] * x);
+    for (size_t r = 0; r < KF_AUDITS; r++)
+        a->times[j * KF_AUDITS + r] += a->row[i * KF_AUDITS + r] * x;
+    a->most[j] += fabs(a->row[i * KF_AUDITS] * x);
 }
 
 static void multiply(kf_audit *a, size_t rows)
@@ -57,13 +59,13 @@ kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
     if (dense)
         a->dense = *dense;
     a->sparse = sparse;
-    a->row = kf_new(rows, sizeof *a->row);
-    a->times = kf_zero(rows, sizeof *a->times);
+    a->row = kf_new(rows, KF_AUDITS * sizeof *a->row);
+    a->times = kf_zero(rows, KF_AUDITS * sizeof *a->times);
     a->most = kf_zero(rows, sizeof *a->most);
     if (!a->row || !a->times || !a->most)
         return KOFN_NOMEM;
-    TRY(kf_host_random(a->row, rows * sizeof *a->row));
-    for (size_t i = 0; i < rows; i++) {
+    TRY(kf_host_random(a->row, rows * KF_AUDITS * sizeof *a->row));
+    for (size_t i = 0; i < rows * KF_AUDITS; i++) {
         uint64_t bits;
 
         memcpy(&bits, &a->row[i], sizeof bits);
@@ -110,11 +112,17 @@ static bool right(const kf_host *h)
 {
     const kf_audit *a = &h->audit;
     const double *v = h->v->m.data, *next = h->next->m.data;
-    double sum = 0, room = a->noise + terms(h) * UNIT;
+    double sum[KF_AUDITS] = {0}, noise = a->noise + terms(h) * UNIT;
+    double room = 2 * (double)h->plan->layout.wants * noise * weight(h);
 
     for (size_t i = 0; i < h->v->m.rows; i++)
-        sum += a->row[i] * next[i] - a->times[i] * v[i];
-    return fabs(sum) <= 2 * (double)h->plan->layout.wants * room * weight(h);
+        for (size_t r = 0; r < KF_AUDITS; r++)
+            sum[r] += a->row[i * KF_AUDITS + r] * next[i] -
+                      a->times[i * KF_AUDITS + r] * v[i];
+    for (size_t r = 0; r < KF_AUDITS; r++)
+        if (!(fabs(sum[r]) <= 2 * room)) /* a row is up to twice another */
+            return false;
+    return true;
 }
 
 kofn_status kf_audit_make(kf_host *h)

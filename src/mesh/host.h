@@ -60,14 +60,16 @@ typedef struct kf_claim {
 
 #define KF_MOST_LIARS 16 /* that are found in one iterate */
 
-/* A secret row times A: whoever does not know it finds no wrong A v, but with
+#define KF_AUDITS 4 /* rows: what would pass one by chance does not pass all */
+
+/* Secret rows times A: whoever does not know them finds no wrong A v, but with
  * the chance of a guess, that it does not show. */
 typedef struct kf_audit {
     kofn_matrix dense;
     const kofn_sparse *sparse;     /* or NULL */
-    double *row;                   /* by row of A: +- 1/2 to 1    */
-    double *times;                 /* row A                       */
-    double *most;                  /* |row| |A|                   */
+    double *row;                   /* KF_AUDITS by row of A: +- 1/2 to 1 */
+    double *times;                 /* KF_AUDITS by column: row A         */
+    double *most;                  /* of the first: |row| |A|            */
     double noise;                  /* of what the next is made of */
     bool odd;                      /* some of it is not finite    */
     kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet */
