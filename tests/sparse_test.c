@@ -201,7 +201,8 @@ static void lanes_from_the_left(void **state)
     assert_ok(kf_parcel_new(&in, 5, block->rows, KOFN_F64));
     assert_ok(kf_parcel_new(&result, 4 * strips, 31, KOFN_F64));
     memcpy(in->m.data, x.data, 5 * block->rows * sizeof(double));
-    m = (kofn_msg){.how = KOFN_LEFT_ROWS,
+    m = (kofn_msg){.row = (uint32_t)seat,
+                   .how = KOFN_LEFT_ROWS,
                    .lo = 1,
                    .hi = 1 + strips,
                    .in = in,
