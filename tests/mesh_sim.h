@@ -10,6 +10,8 @@
 
 #include "rig.h"
 
+#include <stdio.h>
+
 #include "base/heap.h"
 #include "mesh/host.h"
 #include "peer/node.h"
