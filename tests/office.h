@@ -89,7 +89,7 @@ static inline void office_offer(office *o, const kofn_block *b)
         o->section[s].unit = bytes;
         assert_true(units * bytes <= sizeof o->section[s].p);
         if (units) {
-            assert_ok(kf_piece(b, s, 0, units, &made, &at));
+            assert_ok(kf_piece_from(b, s, 0, units, &made, &at));
             memcpy(o->section[s].p, at, units * bytes);
         }
         kf_bytes_free(&made);

@@ -270,7 +270,7 @@ static void send_pieces(both *t, const kofn_block *far, const kf_recipe *r,
             const void *at;
 
             hi = lo + 1 + (size_t)kf_rng_below(&t->draw, units - lo);
-            assert_ok(kf_piece(far, section, lo, hi, &made, &at));
+            assert_ok(kf_piece_from(far, section, lo, hi, &made, &at));
             memcpy(kf_piece_into(r->block, section, lo), at, (hi - lo) * bytes);
             kf_bytes_free(&made);
         }

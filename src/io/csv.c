@@ -200,7 +200,7 @@ static kofn_status read_first(table *tb, kf_text *t)
     return KOFN_OK;
 }
 
-kofn_status kf_csv_read(kofn_file *f, const kf_source *in)
+kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
 {
     const char *p = (const char *)in->data;
     size_t bom = in->length >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;

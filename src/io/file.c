@@ -134,7 +134,7 @@ kofn_status kf_file_finite(const kofn_file *f)
 
 /* ---- which format -------------------------------------------------------- */
 
-typedef kofn_status (*reader)(kofn_file *f, const kf_source *in);
+typedef kofn_status (*reader)(kofn_file *f, const kf_input *in);
 
 /* What people pass by mistake, and what to do then. */
 static const struct {
@@ -157,12 +157,12 @@ static const struct {
     {"\xfe\xff", 2, "it is UTF-16 text; save it as UTF-8"},
 };
 
-static bool begins(const kf_source *in, const char *magic, size_t n)
+static bool begins(const kf_input *in, const char *magic, size_t n)
 {
     return in->length >= n && alike((const char *)in->data, magic, n);
 }
 
-static kofn_status tell(const kf_source *in, reader *read)
+static kofn_status tell(const kf_input *in, reader *read)
 {
     static const char *const text[] = {".csv", ".tsv", ".txt", ".dat"};
 
@@ -182,7 +182,7 @@ static kofn_status tell(const kf_source *in, reader *read)
                                         ".npy, .mtx and .csv");
 }
 
-static kofn_status parse(kofn_file *f, const kf_source *in)
+static kofn_status parse(kofn_file *f, const kf_input *in)
 {
     reader read;
 
@@ -198,7 +198,7 @@ static kofn_status parse(kofn_file *f, const kf_source *in)
 /* ---- open ---------------------------------------------------------------- */
 
 /* Maps the file; the descriptor is the caller's to close. */
-static kofn_status map_file(int fd, kofn_file *f, kf_source *in)
+static kofn_status map_file(int fd, kofn_file *f, kf_input *in)
 {
     struct stat st;
     void *p;
@@ -227,7 +227,7 @@ static kofn_status map_file(int fd, kofn_file *f, kf_source *in)
     return KOFN_OK;
 }
 
-static kofn_status begin(kofn_file **f, kf_source *in, kofn_file **out)
+static kofn_status begin(kofn_file **f, kf_input *in, kofn_file **out)
 {
     if (!out)
         return kf_fail(KOFN_INVAL, "out is NULL");
@@ -239,7 +239,7 @@ static kofn_status begin(kofn_file **f, kf_source *in, kofn_file **out)
     return *f ? KOFN_OK : KOFN_NOMEM;
 }
 
-static kofn_status finish(kofn_file *f, const kf_source *in, kofn_file **out)
+static kofn_status finish(kofn_file *f, const kf_input *in, kofn_file **out)
 {
     kofn_status st = parse(f, in);
 
@@ -257,7 +257,7 @@ static kofn_status finish(kofn_file *f, const kf_source *in, kofn_file **out)
 
 kofn_status kofn_file_open(kofn_file **out, const char *path)
 {
-    kf_source in = {.path = path};
+    kf_input in = {.path = path};
     kofn_file *f = NULL;
     kofn_status st;
     int fd;
@@ -281,7 +281,7 @@ kofn_status kofn_file_open(kofn_file **out, const char *path)
 kofn_status kofn_file_parse(kofn_file **out, const void *bytes, size_t length,
                             const char *name)
 {
-    kf_source in = {.data = bytes, .length = length, .path = name};
+    kf_input in = {.data = bytes, .length = length, .path = name};
     kofn_file *f = NULL;
 
     if (!bytes)

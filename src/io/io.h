@@ -47,12 +47,12 @@ kofn_status kf_sparse_tidy(kofn_sparse *s);
 
 #define KF_NAME 160 /* bytes of a path that are shown in messages */
 
-typedef struct kf_source {
+typedef struct kf_input {
     const unsigned char *data;
     size_t length;
     const char *path;
     char name[KF_NAME]; /* the path as it stands in messages */
-} kf_source;
+} kf_input;
 
 struct kofn_file {
     kofn_matrix dense; /* data == NULL: the file is sparse */
@@ -65,9 +65,9 @@ struct kofn_file {
 };
 
 /* Each fills *f or leaves what it had allocated in it for kofn_file_free. */
-kofn_status kf_npy_read(kofn_file *f, const kf_source *in);
-kofn_status kf_mtx_read(kofn_file *f, const kf_source *in);
-kofn_status kf_csv_read(kofn_file *f, const kf_source *in);
+kofn_status kf_npy_read(kofn_file *f, const kf_input *in);
+kofn_status kf_mtx_read(kofn_file *f, const kf_input *in);
+kofn_status kf_csv_read(kofn_file *f, const kf_input *in);
 
 /* A rows x cols matrix of doubles, not set, in f->owned and f->dense. */
 kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);

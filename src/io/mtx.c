@@ -406,7 +406,7 @@ static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
     return expect_end(m, t);
 }
 
-kofn_status kf_mtx_read(kofn_file *f, const kf_source *in)
+kofn_status kf_mtx_read(kofn_file *f, const kf_input *in)
 {
     const char *p = (const char *)in->data;
     kf_text t = {p, p, p + in->length, 1};

@@ -233,7 +233,7 @@ static kofn_status take_dict(header *h)
 
 /* ---- where the numbers begin and whether all are there ------------------- */
 
-static kofn_status find_header(header *h, const kf_source *in, size_t *data)
+static kofn_status find_header(header *h, const kf_input *in, size_t *data)
 {
     const unsigned char *p = in->data;
     size_t before, length;
@@ -336,7 +336,7 @@ static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
         }
 }
 
-kofn_status kf_npy_read(kofn_file *f, const kf_source *in)
+kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
 {
     header h = {0};
     size_t data = 0, rows, cols, size;

@@ -495,7 +495,7 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
     w->served += bytes + PIECE_COST;
     if (w->served > enough(w->block))
         return kf_away_strike(p, id);
-    st = kf_piece(w->block, n->section, n->lo, n->hi, &made, &at);
+    st = kf_piece_from(w->block, n->section, n->lo, n->hi, &made, &at);
     if (st) {
         kf_bytes_free(&made);
         return st;

@@ -64,23 +64,23 @@ static size_t blocks(const kofn_layout *L)
 }
 
 /* A' as the left factor, cut along the side that is summed. */
-static kf_shape shape_of(const kofn_layout *L)
+static kf_cut_shape shape_of(const kofn_layout *L)
 {
     size_t c = blocks(L);
 
-    return (kf_shape){.m = 1,
-                      .n = c,
-                      .p = 1,
-                      .eu = c,
-                      .ev = 1,
-                      .ew = c,
-                      .sum = c,
-                      .es = 1,
-                      .kept = 1,
-                      .ek = c,
-                      .K = 2 * c - 1,
-                      .points = (size_t)kofn_arg(L, "angles"),
-                      .basis = KF_CIRCLE};
+    return (kf_cut_shape){.m = 1,
+                          .n = c,
+                          .p = 1,
+                          .eu = c,
+                          .ev = 1,
+                          .ew = c,
+                          .sum = c,
+                          .es = 1,
+                          .kept = 1,
+                          .ek = c,
+                          .K = 2 * c - 1,
+                          .points = (size_t)kofn_arg(L, "angles"),
+                          .basis = KF_CIRCLE};
 }
 
 static bool paper(const kofn_layout *L)
@@ -275,7 +275,7 @@ static kofn_status line_seat(const kofn_layout *L, size_t seat, double *E0,
 
 /* Seat i angles/c stands at the node of block i; the order in which they go
  * round the circle is that of points.c and makes no difference. */
-static kofn_status circle_lagrange(const kofn_layout *L, const kf_shape *s,
+static kofn_status circle_lagrange(const kofn_layout *L, const kf_cut_shape *s,
                                    size_t seat, double *E0, double *G)
 {
     size_t each = s->points / s->n;
@@ -304,7 +304,7 @@ static kofn_status circle_lagrange(const kofn_layout *L, const kf_shape *s,
 static kofn_status circle_seat(const kofn_layout *L, size_t seat, double *E0,
                                double *G)
 {
-    kf_shape s = shape_of(L);
+    kf_cut_shape s = shape_of(L);
 
     return systematic(L) ? circle_lagrange(L, &s, seat, E0, G)
                          : kf_points_seat(L, &s, seat, E0, NULL, G);
@@ -312,7 +312,7 @@ static kofn_status circle_seat(const kofn_layout *L, size_t seat, double *E0,
 
 static void circle_wants(const kofn_layout *L, double *W)
 {
-    kf_shape s = shape_of(L);
+    kf_cut_shape s = shape_of(L);
 
     kf_points_wants(&s, W);
     for (size_t d = 0; d < s.K && systematic(L); d++)

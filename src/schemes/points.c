@@ -116,7 +116,7 @@ static double power(double x, size_t e)
 }
 
 /* The real point of a seat: Chebyshev's, spread, or seat + 1. */
-static kofn_status point_of(const kofn_layout *L, const kf_shape *s,
+static kofn_status point_of(const kofn_layout *L, const kf_cut_shape *s,
                             size_t seat, double *x)
 {
     double row[2];
@@ -138,12 +138,12 @@ typedef struct grid {
     bool back_rows, back_cols; /* the summed axis of the input */
 } grid;
 
-static grid grid_of_A(const kf_shape *s)
+static grid grid_of_A(const kf_cut_shape *s)
 {
     return (grid){s->m, s->n, s->eu, s->ev, false, false};
 }
 
-static grid grid_of_input(const kf_shape *s)
+static grid grid_of_input(const kf_cut_shape *s)
 {
     return s->left ? (grid){s->p, s->m, s->ew, s->eu, false, true}
                    : (grid){s->n, s->p, s->ev, s->ew, true, false};
@@ -181,7 +181,7 @@ static double circle_coefficient(const grid *g, size_t a, size_t b, size_t at,
 
 /* Real coefficients of the product: sqrt2 cos and -sqrt2 sin of the d-th
  * angle from the middle, and 1 in the middle. */
-static void circle_symbols(const kf_shape *s, size_t at, double *G)
+static void circle_symbols(const kf_cut_shape *s, size_t at, double *G)
 {
     size_t D = s->K - 1;
 
@@ -197,7 +197,7 @@ static void circle_symbols(const kf_shape *s, size_t at, double *G)
 }
 
 /* conj(U) on both axes of the product, then U on its coefficients. */
-static void circle_wants(const kf_shape *s, double *W)
+static void circle_wants(const kf_cut_shape *s, double *W)
 {
     for (size_t f = 0; f < s->kept; f++)
         for (size_t k = 0; k < s->p; k++) {
@@ -217,8 +217,8 @@ static void circle_wants(const kf_shape *s, double *W)
         }
 }
 
-static void circle_seat(const kf_shape *s, size_t seat, double *E0, double *E1,
-                        double *G)
+static void circle_seat(const kf_cut_shape *s, size_t seat, double *E0,
+                        double *E1, double *G)
 {
     size_t at = place_of(seat % s->points, s->points);
     grid A = grid_of_A(s), B = grid_of_input(s);
@@ -241,8 +241,8 @@ static void circle_seat(const kf_shape *s, size_t seat, double *E0, double *E1,
  * x says conj(x) would say as well.  The roots are therefore turned by a
  * quarter of a step, which makes them and their conjugates 2 n different
  * points, and half of K answers are enough. */
-static void complex_seat(const kf_shape *s, size_t seat, double *E0, double *E1,
-                         double *G)
+static void complex_seat(const kf_cut_shape *s, size_t seat, double *E0,
+                         double *E1, double *G)
 {
     size_t at = place_of(seat, s->points), parts = s->m * s->n;
     size_t inner = E1 ? 2 : 1, inputs = s->sum * s->p;
@@ -283,7 +283,7 @@ static void complex_seat(const kf_shape *s, size_t seat, double *E0, double *E1,
 
 /* ---- real points --------------------------------------------------------- */
 
-static kofn_status power_seat(const kofn_layout *L, const kf_shape *s,
+static kofn_status power_seat(const kofn_layout *L, const kf_cut_shape *s,
                               size_t seat, double *E0, double *E1, double *G)
 {
     grid A = grid_of_A(s), B = grid_of_input(s);
@@ -302,7 +302,7 @@ static kofn_status power_seat(const kofn_layout *L, const kf_shape *s,
 /* Either the summed axis of both operands has the same orthonormal
  * polynomials, whose products integrate to 1 or 0, or nothing is summed and
  * the degrees of the products are all different. */
-static kofn_status chebyshev_seat(const kofn_layout *L, const kf_shape *s,
+static kofn_status chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
                                   size_t seat, double *E0, double *E1,
                                   double *G)
 {
@@ -320,7 +320,7 @@ static kofn_status chebyshev_seat(const kofn_layout *L, const kf_shape *s,
 
 /* ---- all ----------------------------------------------------------------- */
 
-const char *kf_points_refuse(const kf_shape *s)
+const char *kf_points_refuse(const kf_cut_shape *s)
 {
     if (s->basis == KF_COMPLEX && s->left)
         return "basis=complex does not serve left products; "
@@ -336,7 +336,7 @@ const char *kf_points_refuse(const kf_shape *s)
     return NULL;
 }
 
-void kf_points_wants(const kf_shape *s, double *W)
+void kf_points_wants(const kf_cut_shape *s, double *W)
 {
     if (s->basis == KF_CIRCLE) {
         circle_wants(s, W);
@@ -351,8 +351,8 @@ void kf_points_wants(const kf_shape *s, double *W)
             W[kf_want(s, f, k) * s->K + kf_wanted(s, f, k)] = 1;
 }
 
-kofn_status kf_points_seat(const kofn_layout *L, const kf_shape *s, size_t seat,
-                           double *E0, double *E1, double *G)
+kofn_status kf_points_seat(const kofn_layout *L, const kf_cut_shape *s,
+                           size_t seat, double *E0, double *E1, double *G)
 {
     kofn_status st = KOFN_OK;
 

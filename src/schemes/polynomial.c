@@ -111,7 +111,7 @@ static const kind gpd = {"gpd", {true, true, true}, false};
 
 /* From m, n and p to the rest.  In PolyDot all exponents of A B are different;
  * B A has no use for that. */
-static void complete(kf_shape *s, bool vum, bool dot)
+static void complete(kf_cut_shape *s, bool vum, bool dot)
 {
     s->eu = vum ? 1 : s->n;
     s->ev = vum ? s->m : 1;
@@ -138,10 +138,10 @@ static bool vum_of(const kofn_layout *L, const kind *k)
 }
 
 /* As the arguments have it. */
-static kf_shape shape_of(const kofn_layout *L, const kind *k)
+static kf_cut_shape shape_of(const kofn_layout *L, const kind *k)
 {
     long basis = kofn_arg(L, "basis"), angles = kofn_arg(L, "angles");
-    kf_shape s = {
+    kf_cut_shape s = {
         .m = pieces(L, "m"),
         .n = pieces(L, "n"),
         .p = pieces(L, "p"),
@@ -161,8 +161,8 @@ static kf_shape shape_of(const kofn_layout *L, const kind *k)
 
 /* Step an axis as long as `answers` can still decode; false when that is no
  * more. */
-static bool step(const kofn_layout *L, const kind *k, kf_shape *s, size_t *axis,
-                 size_t answers)
+static bool step(const kofn_layout *L, const kind *k, kf_cut_shape *s,
+                 size_t *axis, size_t answers)
 {
     ++*axis;
     complete(s, vum_of(L, k), k->polydot);
@@ -179,7 +179,7 @@ static bool step(const kofn_layout *L, const kind *k, kf_shape *s, size_t *axis,
 
 /* Cut what was left open, the least cut side first, as fine as can be while
  * three quarters of the workers decode. */
-static void choose_sizes(const kofn_layout *L, const kind *k, kf_shape *s)
+static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
     size_t n = kofn_arg_workers(L), spare = n < 8 ? n / 2 : n / 4;
     size_t answers = n - (spare < 16 ? spare : 16);
@@ -209,10 +209,10 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_shape *s)
 
 /* Names a cut that would do: the finest side coarser until it fits. */
 static kofn_status refuse_size(const kofn_layout *L, const kind *k,
-                               const kf_shape *s)
+                               const kf_cut_shape *s)
 {
     size_t n = kofn_arg_workers(L), need = kf_answers(s);
-    kf_shape t = *s;
+    kf_cut_shape t = *s;
 
     while (kf_answers(&t) > n) {
         size_t *most = t.m >= t.p && t.m >= t.n ? &t.m
@@ -248,7 +248,7 @@ static size_t worst_of_angles(size_t n, size_t angles, size_t K)
     return each * (K - 1) + full + 1;
 }
 
-static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_shape *s)
+static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
     size_t n = kofn_arg_workers(L);
     long given = kofn_arg(L, "angles");
@@ -271,7 +271,7 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_shape *s)
 
 /* ---- a layout ------------------------------------------------------------ */
 
-static kofn_status tables(kofn_layout *L, const kf_shape *s)
+static kofn_status tables(kofn_layout *L, const kf_cut_shape *s)
 {
     size_t inner = s->left ? s->m : s->n;
 
@@ -290,7 +290,7 @@ static kofn_status tables(kofn_layout *L, const kf_shape *s)
 }
 
 /* Four sub-blocks of each row block, four results a seat. */
-static kofn_status khatri_rao(kofn_layout *L, const kf_shape *s)
+static kofn_status khatri_rao(kofn_layout *L, const kf_cut_shape *s)
 {
     L->max_seats = SIZE_MAX;
     L->lanes = 4;
@@ -302,7 +302,7 @@ static kofn_status khatri_rao(kofn_layout *L, const kf_shape *s)
 
 static kofn_status layout(kofn_layout *L, const kind *k)
 {
-    kf_shape s = shape_of(L, k);
+    kf_cut_shape s = shape_of(L, k);
     size_t n = kofn_arg_workers(L);
     const char *why;
 
@@ -357,7 +357,7 @@ static kofn_status real_row(const kofn_layout *L, size_t seat, size_t p,
 
 /* Product (i, k) is at seat i + m k: to lose several products of one row block
  * leaves a system that is real, so they are not neighbours. */
-static kofn_status khatri_rao_seat(const kofn_layout *L, const kf_shape *s,
+static kofn_status khatri_rao_seat(const kofn_layout *L, const kf_cut_shape *s,
                                    size_t seat, double *E0, double *E1,
                                    double *G)
 {
@@ -382,7 +382,7 @@ static kofn_status khatri_rao_seat(const kofn_layout *L, const kf_shape *s,
 static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
                            double *E0, double *E1, double *G)
 {
-    kf_shape s = shape_of(L, k);
+    kf_cut_shape s = shape_of(L, k);
 
     return s.basis == KF_QUATERNION ? khatri_rao_seat(L, &s, seat, E0, E1, G)
                                     : kf_points_seat(L, &s, seat, E0, E1, G);

@@ -26,7 +26,7 @@ typedef enum kf_points {
  *     B A:  part (k, i)     eu (m-1-i) + ew k
  *           product (k, j)  eu (m-1) + ev j + ew k
  */
-typedef struct kf_shape {
+typedef struct kf_cut_shape {
     size_t m, n, p;
     size_t eu, ev, ew;
     bool left;
@@ -35,16 +35,16 @@ typedef struct kf_shape {
     size_t K;        /* coefficients of the product                    */
     size_t points;   /* different ones in use                          */
     kf_points basis;
-} kf_shape;
+} kf_cut_shape;
 
 /* Number of the product (f, k) of part f of the kept axis among the wants. */
-static inline size_t kf_want(const kf_shape *s, size_t f, size_t k)
+static inline size_t kf_want(const kf_cut_shape *s, size_t f, size_t k)
 {
     return s->left ? k + s->p * f : f + s->kept * k;
 }
 
 /* Its exponent. */
-static inline size_t kf_wanted(const kf_shape *s, size_t f, size_t k)
+static inline size_t kf_wanted(const kf_cut_shape *s, size_t f, size_t k)
 {
     return s->ek * f + s->es * (s->sum - 1) + s->ew * k;
 }
@@ -62,17 +62,17 @@ static inline void kf_outer(size_t lanes, size_t rows, size_t cols,
 }
 
 /* Answers that determine the coefficients: a complex one counts twice. */
-static inline size_t kf_answers(const kf_shape *s)
+static inline size_t kf_answers(const kf_cut_shape *s)
 {
     return s->basis == KF_COMPLEX ? (s->K + 1) / 2 : s->K;
 }
 
 /* Why the basis cannot serve this shape, or NULL. */
-const char *kf_points_refuse(const kf_shape *s);
+const char *kf_points_refuse(const kf_cut_shape *s);
 /* wants x K, where the wants are not themselves the symbols. */
-void kf_points_wants(const kf_shape *s, double *W);
+void kf_points_wants(const kf_cut_shape *s, double *W);
 /* Rows of a seat, as kofn_scheme.seat. */
-kofn_status kf_points_seat(const kofn_layout *L, const kf_shape *s, size_t seat,
-                           double *E0, double *E1, double *G);
+kofn_status kf_points_seat(const kofn_layout *L, const kf_cut_shape *s,
+                           size_t seat, double *E0, double *E1, double *G);
 
 #endif

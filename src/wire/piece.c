@@ -221,8 +221,8 @@ static kofn_status share_piece(const kf_share *s, size_t section, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
-                     kf_bytes *scratch, const void **at)
+kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
+                          size_t hi, kf_bytes *scratch, const void **at)
 {
     size_t units, bytes;
 

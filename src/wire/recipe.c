@@ -619,7 +619,7 @@ static kofn_status copy_sections(kf_recipe *r, const kofn_block *whole,
             return other_numbers();
         if (units == 0)
             continue;
-        st = kf_piece(whole, section, 0, units, &scratch, &at);
+        st = kf_piece_from(whole, section, 0, units, &scratch, &at);
         if (!st)
             memcpy(kf_piece_into(r->block, section, 0), at, units * bytes);
         kf_bytes_free(&scratch);

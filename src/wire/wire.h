@@ -134,8 +134,8 @@ void kf_section(const kofn_block *b, size_t section, size_t *units,
                 size_t *bytes);
 /* Units [lo, hi) at the coordinator: *at points to them, in place where they
  * lie in one piece, else in `scratch`, grown as needed. */
-kofn_status kf_piece(const kofn_block *b, size_t section, size_t lo, size_t hi,
-                     kf_bytes *scratch, const void **at);
+kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
+                          size_t hi, kf_bytes *scratch, const void **at);
 /* Where units from `lo` on go at a worker. */
 void *kf_piece_into(const kofn_block *b, size_t section, size_t lo);
 /* Everything has come: is it a block that can be computed with? */

@@ -188,7 +188,7 @@ kofn_status kf_random(void *into, size_t bytes);
 typedef struct kf_loan kf_loan;
 
 /* One of the two connections of a peer. */
-typedef struct kf_way {
+typedef struct kf_zmq_way {
     bool there; /* and of those who connected to us: */
     int fd;
     uint64_t number; /* the gate's */
@@ -204,7 +204,7 @@ typedef struct kf_way {
         unsigned char head[KOFN_HEAD_MAX];
         size_t head_bytes;
     } in;
-} kf_way;
+} kf_zmq_way;
 
 /* One life of somebody. */
 typedef struct kf_peer {
@@ -214,7 +214,7 @@ typedef struct kf_peer {
     bool came, dying, forgotten;
     bool bid; /* BYE was said to it */
     kofn_time since;
-    kf_way bulk, urgent;
+    kf_zmq_way bulk, urgent;
     size_t piece;
     char name[136];              /* address and key, for people */
     char key[KF_KEY_TEXT + 1];   /* of who connected to us, or "-" */
@@ -307,7 +307,7 @@ kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer,
 /* Sends on what is on its way, as far as there is room. */
 void kf_send_on(kf_transport *t);
 /* What is on its way to and from it is wanted no more. */
-void kf_way_clear(kf_transport *t, kf_way *w);
+void kf_way_clear(kf_transport *t, kf_zmq_way *w);
 
 /* Takes one message: KOFN_OK with a packet, KOFN_PARTIAL if it was something
  * else, KOFN_AGAIN if there is none. */

@@ -71,8 +71,9 @@ static kofn_status useless(kf_transport *t)
     return KOFN_PARTIAL;
 }
 
-static kofn_status give(const kf_peer *p, const kf_way *w, zmq_msg_t *message,
-                        char *room, size_t bytes, kofn_packet *out)
+static kofn_status give(const kf_peer *p, const kf_zmq_way *w,
+                        zmq_msg_t *message, char *room, size_t bytes,
+                        kofn_packet *out)
 {
     body *own = bytes ? kf_new(1, sizeof *own) : NULL;
 
@@ -106,7 +107,7 @@ void kf_arrival_release(kofn_transport *base, void *own)
     }
 }
 
-static bool wanted(const kf_transport *t, const kf_peer *p, const kf_way *w,
+static bool wanted(const kf_transport *t, const kf_peer *p, const kf_zmq_way *w,
                    size_t bytes)
 {
     return !t->base.wanted ||
@@ -115,7 +116,7 @@ static bool wanted(const kf_transport *t, const kf_peer *p, const kf_way *w,
 }
 
 /* A body of more than one piece begins. */
-static kofn_status begin(kf_transport *t, const kf_peer *p, kf_way *w,
+static kofn_status begin(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
                          zmq_msg_t *piece, size_t bytes, kofn_packet *out)
 {
     size_t n = zmq_msg_size(piece);
@@ -134,7 +135,7 @@ static kofn_status begin(kf_transport *t, const kf_peer *p, kf_way *w,
     return KOFN_PARTIAL;
 }
 
-static kofn_status go_on(kf_transport *t, const kf_peer *p, kf_way *w,
+static kofn_status go_on(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
                          zmq_msg_t *piece, kofn_packet *out)
 {
     size_t n = zmq_msg_size(piece);
@@ -156,8 +157,8 @@ static kofn_status go_on(kf_transport *t, const kf_peer *p, kf_way *w,
     return st;
 }
 
-static kofn_status packet(kf_transport *t, kf_peer *p, kf_way *w, zmq_msg_t *f,
-                          kofn_packet *out)
+static kofn_status packet(kf_transport *t, kf_peer *p, kf_zmq_way *w,
+                          zmq_msg_t *f, kofn_packet *out)
 {
     const unsigned char *lead = zmq_msg_data(&f[0]);
     size_t lead_bytes = zmq_msg_size(&f[0]), n = zmq_msg_size(&f[1]);
@@ -205,7 +206,7 @@ static kofn_status from_router(kf_transport *t, kofn_packet *out)
 
         st = got < 0 ? got : KOFN_PARTIAL;
     } else if (p && p->came && n == 3) {
-        kf_way *w = id[1] == KF_BULK ? &p->bulk : &p->urgent;
+        kf_zmq_way *w = id[1] == KF_BULK ? &p->bulk : &p->urgent;
 
         if (!p->forgotten) {
             kf_doors_heard(t->doors, w->fd);

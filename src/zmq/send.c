@@ -120,7 +120,7 @@ static kofn_status send_frames(kf_transport *t, const kf_peer *p,
 }
 
 /* The next piece of what is on its way there. */
-static kofn_status send_piece(kf_transport *t, const kf_peer *p, kf_way *w,
+static kofn_status send_piece(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
                               const void *lead, size_t lead_bytes)
 {
     size_t n = kf_min(w->out.bytes - w->out.at, p->piece);
@@ -136,14 +136,14 @@ static kofn_status send_piece(kf_transport *t, const kf_peer *p, kf_way *w,
     return st;
 }
 
-static void is_sent(kf_transport *t, kf_way *w)
+static void is_sent(kf_transport *t, kf_zmq_way *w)
 {
     end_loan(w->out.loan);
     w->out.loan = NULL;
     t->pushing--;
 }
 
-void kf_way_clear(kf_transport *t, kf_way *w)
+void kf_way_clear(kf_transport *t, kf_zmq_way *w)
 {
     if (w->out.loan)
         is_sent(t, w);
@@ -153,7 +153,7 @@ void kf_way_clear(kf_transport *t, kf_way *w)
 }
 
 /* What is lost on its way goes with its peer, who is told of in time. */
-static void push(kf_transport *t, const kf_peer *p, kf_way *w)
+static void push(kf_transport *t, const kf_peer *p, kf_zmq_way *w)
 {
     kofn_status st = KOFN_OK;
 
@@ -176,7 +176,7 @@ void kf_send_on(kf_transport *t)
 }
 
 /* The first piece decides. */
-static kofn_status send_first(kf_transport *t, const kf_peer *p, kf_way *w,
+static kofn_status send_first(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
                               const void *head, size_t head_bytes)
 {
     unsigned char lead[KF_LEAD];
@@ -204,7 +204,7 @@ kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer,
     kf_peer *p = kf_peers_by_number(&t->peers, peer);
     kofn_status st;
     kf_loan *l;
-    kf_way *w;
+    kf_zmq_way *w;
 
     if (head_bytes > KOFN_HEAD_MAX)
         return refuse(kf_fail(KOFN_INVAL, "a head of %zu bytes: at most %d",

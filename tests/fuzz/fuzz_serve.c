@@ -79,7 +79,7 @@ static size_t right_piece(head_office *o, kf_head *h)
     kf_section(b, h->which, &units, &bytes);
     if (h->lo >= h->hi || h->hi > units || units * bytes > BODY_MOST)
         return 0;
-    MUST(kf_piece(b, h->which, h->lo, h->hi, &made, &at) == KOFN_OK);
+    MUST(kf_piece_from(b, h->which, h->lo, h->hi, &made, &at) == KOFN_OK);
     memcpy(o->body, at, (h->hi - h->lo) * bytes);
     kf_bytes_free(&made);
     return (h->hi - h->lo) * bytes;
