@@ -114,6 +114,12 @@ static void annoy(hostile *h)
     }
 }
 
+/* Has it nothing to say before something comes? */
+static bool idle(const hostile *h)
+{
+    return !h->welcome || (h->mode == POLITE && !h->has);
+}
+
 static void *plague(void *ud)
 {
     hostile *h = ud;
@@ -125,7 +131,7 @@ static void *plague(void *ud)
 
         for (int i = 0; i < 100 && more && !(h->mode == GREEDY && h->block);
              i++)
-            more = listen(h, h->welcome ? 0 : KOFN_SECOND / 100);
+            more = listen(h, idle(h) ? KOFN_SECOND / 100 : 0);
         if (!h->welcome)
             continue;
         annoy(h);
@@ -161,6 +167,10 @@ static void keep_words(void *ud, const char *words)
 static const rig_kind kind = {
     .spec = "mds:k=2", .workers = 3, .m = 3000, .n = 400, .p = 1};
 
+/* Short rounds, for what takes hundreds of them. */
+static const rig_kind brief = {
+    .spec = "mds:k=2", .workers = 3, .m = 60, .n = 40, .p = 1};
+
 static void right_round(case_of *c, uint64_t seed)
 {
     kofn_report rep;
@@ -183,7 +193,7 @@ static void begin(case_of *c, mode m, const loop_faults *faults)
     o.news = keep_words;
     o.ud = c;
     o.silence = 300 * KOFN_SECOND; /* patience is not what bounds it */
-    rig_inputs(&c->r, &kind);
+    rig_inputs(&c->r, m >= POLITE ? &brief : &kind);
     fleet_init(&c->f, faults);
     c->port = fleet_port(&c->f, kind.workers, &o);
     assert_ok(kofn_open(&c->r.job, c->r.plan, c->port, NULL));
