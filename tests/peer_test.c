@@ -336,7 +336,8 @@ static void drifting(void **state)
         print_message("%-24s %d iterations: own seats %.2g, the same %.2g\n",
                       spec[i], D_STEPS, apart, same);
         assert_at_most(same, 1e-15); /* one rounding, never more */
-        assert_true(apart > 100 * same);
+        /* roundings of its own in each step: a random walk, at the least */
+        assert_true(apart > sqrt(D_STEPS) * same);
     }
 }
 

@@ -33,7 +33,7 @@ static inline size_t often(size_t n)
  * thread sanitizer does not see how OpenBLAS's own are kept in step. */
 static inline void rig_begin(void)
 {
-    alarm(280);
+    alarm(900);
     kf_blas_single();
 }
 
