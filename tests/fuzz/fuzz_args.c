@@ -3,32 +3,16 @@
  * Words are ended by line feeds, the first is the command.  What is taken is
  * within the limits that the messages tell; what is not gets one message.
  */
-#include "watch.h"
+#include "says.h"
 
 #include "cli/args.c" /* part of the command, not of the library */
 #include "cli/table.c"
 
 #include <math.h>
-#include <stdarg.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- what the rest of the command is to these two ------------------------ */
-
-static int messages;
-
-int cli_say(int code, const char *fmt, ...)
-{
-    char text[1024];
-    va_list ap;
-
-    va_start(ap, fmt);
-    MUST(vsnprintf(text, sizeof text, fmt, ap) > 5);
-    va_end(ap);
-    MUST(code == EXIT_USAGE);
-    messages++;
-    return code;
-}
 
 bool cli_is_address(const char *port)
 {

@@ -3,28 +3,11 @@
  *
  * A job goes on with a state that was written and with nothing else.
  */
-#include "watch.h"
+#include "says.h"
 
 #include "cli/checkpoint.c" /* part of the command, not of the library */
 
-#include <stdarg.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static int messages;
-
-int cli_say(int code, const char *fmt, ...)
-{
-    char text[2048];
-    va_list ap;
-
-    va_start(ap, fmt);
-    MUST(vsnprintf(text, sizeof text, fmt, ap) > 5);
-    va_end(ap);
-    MUST(code == EXIT_USAGE);
-    messages++;
-    return code;
-}
 
 size_t cli_json_lost(void)
 {
