@@ -1,0 +1,391 @@
+/* check_rig.h -- the whole way of a check: A is coded, workers multiply, some of
+ * them spoil what they send, results are sketched, judged and decoded. */
+#ifndef KF_TEST_CHECK_RIG_H
+#define KF_TEST_CHECK_RIG_H
+
+#include "rig.h"
+
+#include "code/suspect.h"
+#include "data/check.h"
+
+#include <float.h>
+#include <stdio.h>
+
+#define MOST_SEATS 24
+
+/* ---- a fleet ------------------------------------------------------------- */
+
+typedef struct kind {
+    const char *spec;
+    size_t seats;
+    kofn_op op;
+    size_t m, n, p;
+    kofn_dtype dtype;
+    bool sparse;
+} kind;
+
+/* All that is known of one round, of its first group. */
+typedef struct fleet {
+    const kind *k;
+    kofn_plan *plan;
+    kf_code *code;
+    kofn_matrix A, in, out, result[MOST_SEATS], sent[MOST_SEATS];
+    kofn_sparse sparse;
+    double *want, *row, *col;
+    size_t seats, enough, entries; /* of a result */
+    kf_scratch scratch;
+    uint32_t checks;
+} fleet;
+
+static inline bool is_left(const kind *k)
+{
+    return k->op == KOFN_LEFT;
+}
+
+static inline void scales(fleet *f, const kf_resident *r, const kf_messages *m)
+{
+    bool cut = f->plan->parts1 > 1;
+    const kofn_matrix *part = cut ? m->parts.part : &m->plain->m;
+    size_t parts = cut ? m->parts.count : 1;
+    double *rows = numbers(2000, 8), *cols = numbers(2000, 8);
+
+    if (is_left(f->k)) {
+        assert_ok(kf_scales_of_part_rows(part, parts, rows, part->rows));
+        assert_ok(kf_scales_of_columns(r->parts.part, r->parts.count, 1, cols,
+                                       r->parts.cols));
+    } else {
+        assert_ok(kf_scales_of_rows(r, 0, rows));
+        assert_ok(kf_scales_of_columns(part, parts, 1, cols, part->cols));
+    }
+    f->row = rows;
+    f->col = cols;
+}
+
+static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
+{
+    size_t groups = f->plan->layout.groups, seat[MOST_SEATS];
+    kofn_block *block[MOST_SEATS];
+
+    for (size_t i = 0; i < f->seats; i++)
+        seat[i] = i * groups;
+    assert_ok(kf_encode(r, f->code, seat, f->seats, block));
+    assert_ok(kf_messages_encode(m, f->code, seat, f->seats));
+    for (size_t i = 0; i < f->seats; i++) {
+        kofn_parcel *in = kf_messages_take(m, seat[i]);
+        size_t rows = f->plan->layout.lanes * f->plan->span;
+        size_t cols = is_left(f->k) ? block[i]->cols : in->m.cols;
+
+        kofn_parcel *to;
+        kofn_msg work = {.how = is_left(f->k) ? KOFN_LEFT_ROWS : KOFN_ROWS,
+                         .in = in,
+                         .lo = 0,
+                         .hi = f->plan->span};
+
+        f->entries = rows * cols;
+        f->result[i] = (kofn_matrix){numbers(f->entries, 8), rows, cols, cols,
+                                     f->k->dtype};
+        f->sent[i] = f->result[i];
+        f->sent[i].data = numbers(f->entries, 8);
+        assert_ok(kf_parcel_new(&to, rows, cols, f->k->dtype));
+        work.result = to;
+        assert_ok(kofn_work(block[i], &work, NULL, NULL));
+        memcpy(f->result[i].data, to->m.data,
+               f->entries * kf_dtype_size(f->k->dtype));
+        kofn_parcel_drop(to);
+        kofn_parcel_drop(in);
+        kofn_block_drop(block[i]);
+    }
+}
+
+/* A and the input are filled in by then. */
+static inline void fleet_work(fleet *f)
+{
+    kf_messages m = {0};
+    kf_resident r;
+
+    if (f->k->sparse)
+        assert_ok(kf_resident_sparse(&r, f->plan, &f->sparse));
+    else
+        assert_ok(kf_resident_dense(&r, f->plan, &f->A));
+    assert_ok(kf_messages_begin(&m, f->plan, &f->in, 1));
+    compute(f, &r, &m);
+    scales(f, &r, &m);
+    kf_messages_free(&m);
+    kf_resident_free(&r);
+    f->want = is_left(f->k) ? plain_product(&f->in, &f->A)
+                            : plain_product(&f->A, &f->in);
+}
+
+static inline void fleet_plan(fleet *f, const kind *k)
+{
+    kofn_problem pb = {k->op, k->m, k->n, k->p, k->dtype, k->sparse};
+
+    *f = (fleet){.k = k};
+    assert_ok(kofn_plan_new(&f->plan, &pb, k->spec, k->seats, 3));
+    assert_ok(kf_code_new(&f->code, f->plan));
+    f->seats = k->seats / f->plan->layout.groups;
+    f->enough = f->plan->layout.threshold;
+    if (k->sparse) {
+        f->sparse = random_sparse(k->m, k->n, 5, 1);
+        f->A = sparse_as_dense(&f->sparse);
+    } else {
+        f->A = random_matrix(k->m, k->n, k->dtype, 1);
+    }
+    f->in = is_left(k) ? random_matrix(k->p, k->m, k->dtype, 2)
+                       : random_matrix(k->n, k->p, k->dtype, 2);
+    f->out = is_left(k) ? random_matrix(k->p, k->n, k->dtype, 4)
+                        : random_matrix(k->m, k->p, k->dtype, 4);
+}
+
+static inline void fleet_up(fleet *f, const kind *k)
+{
+    fleet_plan(f, k);
+    fleet_work(f);
+}
+
+static inline void fleet_down(fleet *f)
+{
+    for (size_t i = 0; i < f->seats; i++) {
+        kf_free(f->result[i].data);
+        kf_free(f->sent[i].data);
+    }
+    kf_free(f->A.data);
+    kf_free(f->in.data);
+    kf_free(f->out.data);
+    sparse_free(&f->sparse);
+    kf_free(f->want);
+    kf_free(f->row);
+    kf_free(f->col);
+    kf_scratch_free(&f->scratch);
+    kf_code_free(f->code);
+    kofn_plan_free(f->plan);
+}
+
+/* ---- a check ------------------------------------------------------------- */
+
+typedef struct verdict {
+    kofn_status st;
+    uint32_t bad[MOST_SEATS];
+    size_t count, doubted;
+    double floor;
+} verdict;
+
+static inline void send_honest(fleet *f)
+{
+    for (size_t i = 0; i < f->seats; i++)
+        memcpy(f->sent[i].data, f->result[i].data,
+               f->entries * kf_dtype_size(f->k->dtype));
+}
+
+/* Strips [lo, hi) of these seats. */
+static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
+                          size_t hi, size_t most, uint64_t secret)
+{
+    kf_source source[MOST_SEATS];
+    kf_check c = {.plan = f->plan,
+                  .code = f->code,
+                  .source = source,
+                  .lo = lo,
+                  .hi = hi,
+                  .most = most,
+                  .row = f->row,
+                  .col = f->col,
+                  .secret = secret,
+                  .number = f->checks++};
+    kf_found found;
+    kf_decoder *d;
+    double *H;
+    verdict v;
+
+    c.liars = (n - f->enough) / 2;
+    c.promised = n - kf_min(n, f->enough + 1);
+    assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
+    assert_ok(kf_parity(f->code, seat, n, &H, &c.q));
+    assert_ok(
+        kf_hidden_of(f->code, d, H, c.q, kf_check_few(&c, n, 0), &c.hidden));
+    for (size_t i = 0; i < n; i++)
+        source[i] = (kf_source){&f->sent[seat[i]], 0, f->plan->span};
+    c.decoder = d;
+    c.H = H;
+    found.bad = v.bad;
+    v.st = kf_check_results(&c, &found);
+    v.count = found.count;
+    v.doubted = found.doubted;
+    v.floor = found.floor;
+    assert_int_not_equal(v.st, KOFN_NOMEM);
+    kf_free(H);
+    kf_decoder_free(d);
+    return v;
+}
+
+static inline verdict ask_all(fleet *f, size_t most, uint64_t secret)
+{
+    uint32_t seat[MOST_SEATS];
+
+    for (uint32_t i = 0; i < f->seats; i++)
+        seat[i] = i;
+    return ask(f, seat, f->seats, 0, f->plan->span, most, secret);
+}
+
+/* The most that entry e of any result can be, but for its seat's weight. */
+static inline double scale(const fleet *f, size_t e)
+{
+    size_t cols = f->result[0].cols;
+
+    return f->row[e / cols % f->plan->span] * f->col[e % cols];
+}
+
+/* How far the output is off in any entry, in the units of the floor. */
+static inline double off(const fleet *f, const double *x)
+{
+    size_t cols = f->out.cols, each = f->result[0].cols;
+    double top = 0;
+
+    for (size_t i = 0; i < f->out.rows; i++)
+        for (size_t j = 0; j < cols; j++) {
+            double d = fabs(x[i * cols + j] - f->want[i * cols + j]);
+
+            if (!(d <= 0))
+                top = fmax(top,
+                           d / scale(f, i % f->plan->span * each + j % each));
+        }
+    return top;
+}
+
+/* What is left after a verdict, decoded; its error by what was predicted. */
+static inline double decode_rest(fleet *f, const verdict *v)
+{
+    kf_source source[MOST_SEATS];
+    uint32_t seat[MOST_SEATS];
+    size_t n = 0;
+    double *x, error, predicted;
+    kf_decoder *d;
+
+    for (uint32_t i = 0; i < f->seats; i++) {
+        bool out = false;
+
+        for (size_t b = 0; b < v->count; b++)
+            out |= v->bad[b] == i;
+        if (out)
+            continue;
+        source[n] = (kf_source){&f->sent[i], 0, f->plan->span};
+        seat[n++] = i;
+    }
+    assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
+    assert_ok(kf_decode(f->plan, d, source, 0, 0, f->plan->span, &f->out,
+                        &f->scratch));
+    x = as_doubles(&f->out);
+    error = relative_error(x, f->want, f->out.rows * f->out.cols);
+    predicted = d->predicted;
+    if (off(f, x) > v->floor + predicted)
+        fail_msg("%s: the output is off by %g, the floor is %g", f->plan->spec,
+                 off(f, x), v->floor);
+    kf_free(x);
+    kf_decoder_free(d);
+    return error / predicted;
+}
+
+/* ---- lies ---------------------------------------------------------------- */
+
+static inline double get(const kofn_matrix *a, size_t e)
+{
+    return a->dtype == KOFN_F64 ? ((const double *)a->data)[e]
+                                : (double)((const float *)a->data)[e];
+}
+
+static inline void put(kofn_matrix *a, size_t e, double x)
+{
+    if (a->dtype == KOFN_F64)
+        ((double *)a->data)[e] = x;
+    else
+        ((float *)a->data)[e] = (float)x;
+}
+
+static inline double weight(const fleet *f, size_t seat)
+{
+    const kf_seat *s;
+
+    assert_ok(kf_code_seat(f->code, seat, &s));
+    return s->weight;
+}
+
+typedef enum way { DENSE, ENTRY, FLIP, ODD, ZERO, WAYS } way;
+
+static const char *const way_names[] = {"all wrong", "one entry", "one bit",
+                                        "not finite or huge", "zeros"};
+
+/* Sizes are relative to what entries are in random data, and at least 1e-6 of
+ * it (1e-4 in single precision); of single entries as much larger as they are
+ * diluted. */
+static inline void spoil(fleet *f, size_t seat, way w, kf_rng *r)
+{
+    static const double odd[] = {NAN, INFINITY, -INFINITY, 1e30, -1e25};
+    bool wide = f->k->dtype == KOFN_F64;
+    size_t bytes = kf_dtype_size(f->k->dtype), e = kf_rng_below(r, f->entries);
+    kofn_matrix *to = &f->sent[seat];
+    double least = wide ? -6 : -4;
+    double size = weight(f, seat) *
+                  pow(10, -2 * least * kf_rng_uniform(r) + least) /
+                  sqrt((double)(is_left(f->k) ? f->k->m : f->k->n));
+
+    if (w == DENSE)
+        for (size_t i = 0; i < f->entries; i++)
+            put(to, i, get(to, i) + size * scale(f, i) * kf_rng_normal(r));
+    else if (w == ENTRY)
+        put(to, e,
+            get(to, e) + (kf_rng_below(r, 2) ? size : -size) * scale(f, e) *
+                             sqrt((double)f->entries) * (wide ? 1 : 10));
+    else if (w == FLIP)
+        ((unsigned char *)to->data)[e * bytes + kf_rng_below(r, bytes)] ^=
+            (unsigned char)(1u << kf_rng_below(r, 8));
+    else if (w == ODD)
+        put(to, e, odd[kf_rng_below(r, 5)]);
+    else
+        memset(to->data, 0, f->entries * bytes);
+}
+
+/* t of the seats. */
+static inline void choose_liars(const fleet *f, bool *liar, size_t t, kf_rng *r)
+{
+    for (size_t i = 0; i < f->seats; i++) {
+        liar[i] = kf_rng_below(r, f->seats - i) < t;
+        t -= liar[i];
+    }
+}
+
+/* What must hold of any verdict; true when the cell was sorted out. */
+static inline bool judge(fleet *f, const verdict *v, const bool *liar,
+                         const char *what)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        if (!liar[v->bad[i]] && i + v->doubted < v->count)
+            fail_msg("%s, %s: seat %u was named and is honest", f->plan->spec,
+                     what, v->bad[i]);
+    }
+    if (v->st == KOFN_OK && f->plan->layout.groups == 1)
+        decode_rest(f, v);
+    return v->st == KOFN_OK;
+}
+
+/* ---- codes --------------------------------------------------------------- */
+
+static const kind kinds[] = {
+    {"mds:k=4", 7, KOFN_MATVEC, 403, 61, 1, KOFN_F64, false},
+    {"mds:k=5", 9, KOFN_MATMUL, 200, 61, 17, KOFN_F64, false},
+    {"mds:k=4", 7, KOFN_MATMUL, 1024, 16, 64, KOFN_F64, false},
+    {"mds:k=9,basis=harmonic", 16, KOFN_MATMUL, 207, 61, 64, KOFN_F64, false},
+    {"mds:k=9,basis=gauss_sys", 18, KOFN_MATVEC, 90, 300, 1, KOFN_F64, false},
+    {"elastic:k=9", 24, KOFN_MATMUL, 288, 48, 40, KOFN_F64, false},
+    {"mds:k=5", 9, KOFN_MATMUL, 500, 400, 3, KOFN_F64, true},
+    {"mds:k=5,basis=harmonic", 14, KOFN_MATVEC, 3000, 900, 1, KOFN_F64, true},
+    {"matdot:n=5", 12, KOFN_MATMUL, 50, 60, 41, KOFN_F64, false},
+    {"matdot:n=5,angles=24", 24, KOFN_MATMUL, 30, 60, 41, KOFN_F64, false},
+    {"polynomial:m=2,p=2", 7, KOFN_MATMUL, 90, 60, 41, KOFN_F64, false},
+    {"polynomial:m=3,p=3,basis=circle,angles=18", 18, KOFN_MATMUL, 90, 60, 51,
+     KOFN_F64, false},
+    {"gpd:m=2,n=2,p=2", 16, KOFN_MATMUL, 90, 60, 41, KOFN_F64, false},
+    {"gpd:m=2,n=2,p=1,sub=vum", 10, KOFN_LEFT, 90, 60, 41, KOFN_F64, false},
+    {"replication:k=2", 12, KOFN_MATMUL, 90, 60, 41, KOFN_F64, false},
+};
+
+#endif

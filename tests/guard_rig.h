@@ -1,0 +1,239 @@
+/* guard_rig.h -- a coordinator whose workers lie, alone: an oracle that knows who
+ * does stands in for the arithmetic. */
+#ifndef KF_TEST_GUARD_RIG_H
+#define KF_TEST_GUARD_RIG_H
+
+#include "support.h"
+
+#include "base/rng.h"
+#include "core/state.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MOST 32
+
+typedef struct body {
+    kofn_plan *plan;
+    kofn_core *core;
+    kofn_core_options opt;
+    size_t workers, k;
+    bool liar[MOST], gone[MOST];
+    uint32_t principal[MOST];
+    bool conspire; /* liars agree on what k - 1 honest results allow */
+    struct {
+        uint32_t worker, task, row;
+        bool out;
+    } task[4096];
+    uint32_t product; /* its number */
+    size_t tasks, checks, most_seen;
+    bool running;
+    kofn_status ended;
+    kofn_action ask[64]; /* checks not yet answered */
+    uint32_t evidence[64][MOST];
+    size_t asks;
+} body;
+
+static inline uint32_t worker_of(const body *b, uint32_t task)
+{
+    for (size_t i = 0; i < b->tasks; i++)
+        if (b->task[i].task == task)
+            return b->task[i].worker;
+    fail_msg("task %u was never given out", task);
+    return 0;
+}
+
+static inline size_t liars_among(const body *b, const kofn_action *a)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->count; i++)
+        n += b->liar[worker_of(b, a->tasks[i])];
+    return n;
+}
+
+static inline void take(body *b, const kofn_action *a)
+{
+    switch (a->type) {
+    case KOFN_DO_WORK:
+        assert_true(b->tasks < sizeof b->task / sizeof *b->task);
+        b->task[b->tasks].worker = a->worker;
+        b->task[b->tasks].task = a->task;
+        b->task[b->tasks].row = (uint32_t)a->row;
+        b->task[b->tasks++].out = true;
+        break;
+    case KOFN_DO_CANCEL:
+        for (size_t i = 0; i < b->tasks; i++)
+            b->task[i].out &= b->task[i].task != a->task;
+        break;
+    case KOFN_DO_CHECK:
+        assert_true(a->count <= MOST && b->asks < 64);
+        assert_int_equal(a->count, a->decoder->seats);
+        b->ask[b->asks] = *a;
+        memcpy(b->evidence[b->asks], a->tasks, a->count * 4);
+        b->ask[b->asks].tasks = b->evidence[b->asks];
+        b->asks++;
+        b->checks++;
+        break;
+    case KOFN_DO_DECODE: /* never from a lie */
+        assert_int_equal(a->count, a->decoder->seats);
+        assert_true(b->opt.errors == KOFN_ERRORS_NONE ||
+                    liars_among(b, a) == 0);
+        break;
+    case KOFN_DO_DELIVER:
+        b->running = false;
+        b->ended = a->status;
+        break;
+    case KOFN_DO_STORE:
+    case KOFN_DO_MIX:
+    case KOFN_DO_GIVE_UP:
+        break;
+    }
+}
+
+static inline void say_one(body *b, kofn_event ev)
+{
+    kofn_action a;
+
+    assert_ok(kofn_core_step(b->core, &ev));
+    assert_null(kf_core_check(b->core));
+    while (kofn_core_next(b->core, &a))
+        take(b, &a);
+}
+
+/* What arithmetic finds: liars are named as long as no more than may be, and
+ * as long as one result more than the honest ones' k is left. */
+static inline void answer_check(body *b)
+{
+    kofn_action a = b->ask[--b->asks];
+    uint32_t bad[MOST];
+    kofn_event ev = {.type = KOFN_EV_VERDICT,
+                     .product = a.product,
+                     .task = a.task,
+                     .bad = bad};
+    size_t liars = liars_among(b, &a), honest = a.count - liars;
+
+    b->most_seen = a.most > b->most_seen ? a.most : b->most_seen;
+    if (b->conspire && liars && honest <= a.most + b->k - 1) {
+        for (uint32_t i = 0; i < a.count; i++)
+            if (!b->liar[worker_of(b, a.tasks[i])] && honest-- > b->k - 1)
+                bad[ev.bad_count++] = i;
+    } else if (liars > a.most || (liars && a.count - liars <= b->k)) {
+        ev.status = KOFN_CORRUPT;
+    } else {
+        for (uint32_t i = 0; i < a.count; i++)
+            if (b->liar[worker_of(b, a.tasks[i])])
+                bad[ev.bad_count++] = i;
+    }
+    say_one(b, ev);
+}
+
+static inline void say(body *b, kofn_event ev)
+{
+    say_one(b, ev);
+    while (b->asks)
+        answer_check(b);
+}
+
+static inline void join(body *b, uint32_t worker, uint32_t principal)
+{
+    b->principal[worker] = principal;
+    say(b, (kofn_event){.type = KOFN_EV_JOINED,
+                        .worker = worker,
+                        .principal = principal});
+    say(b, (kofn_event){.type = KOFN_EV_STORED, .worker = worker});
+}
+
+static inline void join_all(body *b)
+{
+    for (uint32_t i = 0; i < b->workers; i++)
+        join(b, i, b->principal[i]);
+}
+
+/* The same plan, another coordinator, with b->opt. */
+static inline void begin_anew(body *b)
+{
+    kofn_core_free(b->core);
+    assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
+    join_all(b);
+}
+
+static inline void up(body *b, const char *spec, size_t workers,
+                      kofn_errors errors, kofn_dtype dtype)
+{
+    kofn_problem pb = {KOFN_MATVEC, 400, 10, 1, dtype, false};
+
+    *b = (body){.workers = workers};
+    b->opt.errors = errors;
+    b->opt.tolerance = 1e9;
+    assert_ok(kofn_plan_new(&b->plan, &pb, spec, workers, 1));
+    b->k = b->plan->layout.enough;
+    assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
+    join_all(b);
+}
+
+static inline void down(body *b)
+{
+    kofn_core_free(b->core);
+    kofn_plan_free(b->plan);
+}
+
+static inline void begin(body *b)
+{
+    b->tasks = b->checks = b->most_seen = 0;
+    b->running = true;
+    say(b, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++b->product});
+}
+
+/* So many answers come in random order while the round goes on. */
+static inline void some(body *b, kf_rng *r, size_t many)
+{
+    while (b->running && many-- > 0) {
+        size_t n = 0, pick = SIZE_MAX;
+
+        for (size_t i = 0; i < b->tasks; i++)
+            if (b->task[i].out && !b->gone[b->task[i].worker] &&
+                kf_rng_below(r, ++n) == 0)
+                pick = i;
+        if (pick == SIZE_MAX)
+            fail_msg("the coordinator waits for nothing");
+        b->task[pick].out = false;
+        say(b, (kofn_event){.type = KOFN_EV_RESULT,
+                            .worker = b->task[pick].worker,
+                            .product = b->product,
+                            .task = b->task[pick].task,
+                            .row = b->task[pick].row});
+    }
+}
+
+static inline void finish(body *b, kf_rng *r)
+{
+    some(b, r, SIZE_MAX);
+}
+
+static inline size_t named(const body *b)
+{
+    kofn_core_view v;
+    size_t n = 0;
+
+    kofn_core_look(b->core, &v);
+    for (size_t i = 0; i < v.workers; i++) {
+        n += v.lies[i] > 0;
+        assert_true(!v.lies[i] || b->liar[i]); /* nobody is slandered */
+    }
+    return n;
+}
+
+static inline void choose_liars(body *b, size_t t, kf_rng *r)
+{
+    for (size_t i = 0; i < b->workers; i++)
+        b->liar[i] = false;
+    while (t > 0) {
+        size_t i = (size_t)kf_rng_below(r, b->workers);
+
+        t -= !b->liar[i];
+        b->liar[i] = true;
+    }
+}
+
+#endif
