@@ -258,6 +258,30 @@ static void pausing_does_not_heal_instability(void **state)
     kofn_plan_free(p);
 }
 
+/* How many workers a round waits for: one more than there are where what they
+ * answered is refused. */
+static void what_is_needed_is_counted_in_workers(void **state)
+{
+    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 4, 6);
+    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
+    kofn_core_view v;
+    body b;
+
+    (void)state;
+    body_open(&b, p, &opt);
+    populate(&b, 4);
+    say(&b, KOFN_EV_BEGIN, 0);
+    kofn_core_look(b.core, &v);
+    assert_int_equal(v.needed, 0);
+    answer_all(&b);
+    assert_true(b.running);
+    kofn_core_look(b.core, &v);
+    assert_int_equal(v.live, 4);
+    assert_int_equal(v.needed, 5);
+    body_close(&b);
+    kofn_plan_free(p);
+}
+
 /* A systematic code in want of workers hands over the plain blocks. */
 static void degrade(void **state)
 {
@@ -361,6 +385,7 @@ int main(void)
         cmocka_unit_test(pause_and_patience),
         cmocka_unit_test(lateness_is_not_impatience),
         cmocka_unit_test(pausing_does_not_heal_instability),
+        cmocka_unit_test(what_is_needed_is_counted_in_workers),
         cmocka_unit_test(degrade),
         cmocka_unit_test(degraded_rounds_give_all_there_is),
     };

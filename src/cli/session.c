@@ -138,9 +138,8 @@ static void tell_waiting(session *s)
                 p.here, p.expected, crowd);
     else
         fprintf(stderr,
-                "%zu workers are live and %zu are needed, waiting for "
-                "more%s\n",
-                p.live, p.needed, crowd);
+                "%zu worker%s live and %zu are needed, waiting for more%s\n",
+                p.live, p.live == 1 ? " is" : "s are", p.needed, crowd);
 }
 
 void session_round(session *s, const kofn_report *rep, double change)

@@ -408,7 +408,7 @@ static size_t needed(const kf_round *r)
 {
     if (r->state != KF_ROUND_STARVED)
         return 0;
-    return (kf_layout(&r->p)->enough + kf_most_spare(&r->p)) * r->p.groups;
+    return kf_workers_needed(&r->p) * r->p.groups;
 }
 
 static size_t fewest_liars(const kf_product *p)

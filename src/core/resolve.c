@@ -65,7 +65,7 @@ static void pause(const kofn_core *c, kf_round *r)
         r->alarm = r->starved + c->opt.patience;
 }
 
-size_t kf_most_spare(const kf_product *p)
+static size_t most_spare(const kf_product *p)
 {
     size_t spare = 0;
 
@@ -85,11 +85,24 @@ static size_t fewest_live(const kofn_core *c, const kf_round *r)
     return fewest;
 }
 
+/* Each gives `turns` answers. */
+size_t kf_workers_needed(const kf_product *p)
+{
+    const kofn_layout *L = kf_layout(p);
+    size_t answers = L->whole ? L->threshold : 0;
+
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t i = 0; i < p->ledger[g].count; i++)
+            if (!p->ledger[g].cell[i].settled)
+                answers = kf_max(
+                    answers, kf_product_wanted(p, g, &p->ledger[g].cell[i]));
+    return kf_ceil_div(answers, L->turns);
+}
+
 static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
 {
     const kofn_layout *L = kf_layout(&r->p);
-    size_t answers = L->whole ? L->threshold : L->enough + spare;
-    size_t needed = kf_ceil_div(answers, L->turns);
+    size_t fewest = fewest_live(c, r);
     char mute[100] = "";
 
     if (c->mutes > 1)
@@ -103,10 +116,11 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
                  "nothing",
                  c->mute);
     kf_fail(KOFN_TOOFEW,
-            "%zu workers are left%s and the answers of %zu are "
+            "%zu worker%s left%s and the answers of %zu are "
             "needed%s%s; start more workers",
-            fewest_live(c, r), L->groups > 1 ? " for a group of the code" : "",
-            needed, spare ? " to find errors" : "", mute);
+            fewest, fewest == 1 ? " is" : "s are",
+            L->groups > 1 ? " for a group of the code" : "",
+            kf_workers_needed(&r->p), spare ? " to find errors" : "", mute);
     return kf_deliver(c, r, KOFN_TOOFEW);
 }
 
@@ -132,7 +146,7 @@ static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
 /* Nobody will come who could help this cell. */
 static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
 {
-    size_t spare = kf_most_spare(&r->p);
+    size_t spare = most_spare(&r->p);
     bool enough = cell->count >= kf_layout(&r->p)->enough + spare;
 
     if (r->p.disagree)

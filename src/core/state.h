@@ -177,7 +177,7 @@ kofn_status kf_find_decoder(const kofn_core *c, kf_product *p,
 /* ---- resolve.c ----------------------------------------------------------- */
 
 kofn_status kf_resolve(kofn_core *c, kf_round *r);
-size_t kf_most_spare(const kf_product *p);
+size_t kf_workers_needed(const kf_product *p); /* in each group */
 
 /* ---- guard.c ------------------------------------------------------------- */
 

@@ -470,9 +470,10 @@ static kofn_status check_start(kofn_job *j, kofn_time *atmost)
         return KOFN_OK;
     if (j->begun)
         return kf_fail(KOFN_LATE,
-                       "%zu workers are live after %.3g s and %zu "
-                       "are needed; start more workers",
-                       p.live, (double)(now - j->asked) * 1e-9, p.needed);
+                       "%zu worker%s live after %.3g s and %zu are needed; "
+                       "start more workers",
+                       p.live, p.live == 1 ? " is" : "s are",
+                       (double)(now - j->asked) * 1e-9, p.needed);
     return kf_fail(KOFN_LATE,
                    "%zu of %zu workers came within %.3g s; start "
                    "more workers",

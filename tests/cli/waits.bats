@@ -42,6 +42,20 @@ teardown() {
     [[ "$output" == *"0 workers are live after"* ]]
 }
 
+# Under agc a worker answers several times a round.
+@test "what is needed is counted in workers, not in answers" {
+    "$KOFN" gen vector 300 -o y.npy -q
+    for seconds in 4 40; do
+        timeout 60 "$KOFN" worker "$at" -q &
+        run timeout 60 "$KOFN" regress X.npy y.npy -s agc:d=3 -p "$at" -n 8 \
+            --min-workers 1 --start-within $seconds
+        [[ "$output" != *"1 worker is live after"* ]] || break
+    done
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"1 worker is live and 6 are needed, waiting for more"* ]]
+    [[ "$output" == *"1 worker is live after"*" and 6 are needed; start more workers"* ]]
+}
+
 @test "workers of a key that has all its seats are not waited for, and that is said" {
     "$KOFN" keygen keys --worker anna -q
     "$KOFN" keygen keys --worker bert -q
