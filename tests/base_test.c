@@ -1,8 +1,10 @@
-/* base_test.c -- messages, sizes, allocation, random streams, the heap. */
+/* base_test.c -- messages, sizes, allocation, random streams, the heap,
+ * reports. */
 #include "support.h"
 
 #include "base/base.h"
 #include "base/heap.h"
+#include "base/report.h"
 #include "base/rng.h"
 
 static void messages(void **state)
@@ -110,6 +112,41 @@ static void heap_orders_and_breaks_ties(void **state)
     kf_free(h.entry);
 }
 
+/* Floors and errors are those of the worst round, and so is how many may lie
+ * unseen; live workers are those of the last. */
+static void reports_add_up(void **state)
+{
+    kofn_report sum = {0};
+    const kofn_report one = {.rounds = 1,
+                             .took = 5,
+                             .sent = 10,
+                             .noise = 3,
+                             .floor = 1e-9,
+                             .liars = 2,
+                             .live = 7},
+                      two = {.rounds = 1,
+                             .took = 6,
+                             .sent = 1,
+                             .noise = 2,
+                             .floor = 1e-8,
+                             .liars = 4,
+                             .live = 6};
+
+    (void)state;
+    kf_report_add(&sum, &one);
+    assert_int_equal(sum.liars, 2);
+    kf_report_add(&sum, &two);
+    assert_int_equal(sum.rounds, 2);
+    assert_int_equal(sum.took, 11);
+    assert_int_equal(sum.sent, 11);
+    assert_true(sum.noise == 3);
+    assert_true(sum.floor == 1e-8);
+    assert_int_equal(sum.liars, 2);
+    assert_int_equal(sum.live, 6);
+    kf_report_add(&sum, &(kofn_report){.rounds = 1, .liars = 0});
+    assert_int_equal(sum.liars, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +156,7 @@ int main(void)
         cmocka_unit_test(philox_is_philox),
         cmocka_unit_test(streams_are_independent_and_repeat),
         cmocka_unit_test(heap_orders_and_breaks_ties),
+        cmocka_unit_test(reports_add_up),
     };
 
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

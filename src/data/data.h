@@ -36,6 +36,20 @@ kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
 bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype);
 
+/* Parcels to be used again. */
+typedef struct kf_pool {
+    kofn_parcel **parcel;
+    size_t count, cap;
+} kf_pool;
+
+/* One that nobody else holds any more, or a new one. */
+kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
+                         kofn_dtype dtype, kofn_parcel **out);
+/* Takes the reference over; NULL is nothing.  A view, or one that there is no
+ * memory to remember, is dropped. */
+void kf_pool_give(kf_pool *pool, kofn_parcel *p);
+void kf_pool_free(kf_pool *pool);
+
 /* ---- mixtures (mix.c) ---------------------------------------------------- */
 
 /* into = by sum_j row[j] part_j */
@@ -184,8 +198,7 @@ typedef struct kf_messages {
     kf_parts parts;     /* as it is cut             */
     kofn_parcel **row;  /* message of each row, so far */
     size_t rows;
-    kofn_parcel **kept; /* of former rounds, for reuse */
-    size_t keeping, kept_cap;
+    kf_pool pool;
 } kf_messages;
 
 /* A new round of this plan; copies `in`, multiplied by a power of two. */

@@ -14,54 +14,17 @@ static bool coded(const kofn_plan *p)
     return p->parts1 > 1 || p->layout.adjoint;
 }
 
-/* ---- parcels ------------------------------------------------------------- */
-
-/* Takes the parcel over and clears the pointer, even on failure. */
-static kofn_status keep(kf_messages *m, kofn_parcel **from)
-{
-    kofn_parcel *p = *from;
-
-    *from = NULL;
-    if (!p)
-        return KOFN_OK;
-    if (p->of) { /* a view of what is another's */
-        kofn_parcel_drop(p);
-        return KOFN_OK;
-    }
-    if (kf_grow(&m->kept, &m->kept_cap, m->keeping, sizeof *m->kept)) {
-        kofn_parcel_drop(p);
-        return KOFN_NOMEM;
-    }
-    m->kept[m->keeping++] = p;
-    return KOFN_OK;
-}
-
-/* One of a former round that no worker holds any more, or a new one. */
-static kofn_status take(kf_messages *m, size_t rows, size_t cols,
-                        kofn_dtype dtype, kofn_parcel **out)
-{
-    for (size_t i = m->keeping; i > 0; i--) {
-        kofn_parcel **p = &m->kept[i - 1];
-
-        if (atomic_load(&(*p)->refs) == 1 &&
-            kf_parcel_reshape(*p, rows, cols, dtype)) {
-            *out = *p;
-            *p = m->kept[--m->keeping];
-            return KOFN_OK;
-        }
-    }
-    return kf_parcel_new(out, rows, cols, dtype);
-}
-
 /* The messages of the round before; those that workers still hold end with
  * them unless they are free by the next time. */
-static kofn_status put_away(kf_messages *m)
+static void put_away(kf_messages *m)
 {
-    for (size_t i = 0; i < m->rows; i++)
-        TRY(keep(m, &m->row[i]));
-    TRY(keep(m, &m->plain));
+    for (size_t i = 0; i < m->rows; i++) {
+        kf_pool_give(&m->pool, m->row[i]);
+        m->row[i] = NULL;
+    }
+    kf_pool_give(&m->pool, m->plain);
+    m->plain = NULL;
     kf_parts_free(&m->parts);
-    return KOFN_OK;
 }
 
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
@@ -71,9 +34,9 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
     size_t size = kf_dtype_size(in->dtype);
     kofn_cut cut = L->cut[1];
 
-    TRY(put_away(m));
+    put_away(m);
     m->plan = plan;
-    TRY(take(m, in->rows, in->cols, in->dtype, &m->plain));
+    TRY(kf_pool_take(&m->pool, in->rows, in->cols, in->dtype, &m->plain));
     for (size_t i = 0; i < in->rows; i++)
         memcpy(kf_at(&m->plain->m, i, 0), kf_at(in, i, 0), in->cols * size);
     kf_range_multiply(&m->plain->m, by);
@@ -91,12 +54,10 @@ void kf_messages_free(kf_messages *m)
 {
     for (size_t i = 0; i < m->rows; i++)
         kofn_parcel_drop(m->row[i]);
-    for (size_t i = 0; i < m->keeping; i++)
-        kofn_parcel_drop(m->kept[i]);
     kofn_parcel_drop(m->plain);
     kf_parts_free(&m->parts);
     kf_free(m->row);
-    kf_free(m->kept);
+    kf_pool_free(&m->pool);
 }
 
 static kofn_status know_row(kf_messages *m, size_t row)
@@ -150,7 +111,8 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
             TRY(kf_parcel_view(p, m->plain, &m->parts.part[s->E1[0].col[0]]));
             continue;
         }
-        TRY(take(m, inner * rows, m->parts.cols, m->plain->m.dtype, p));
+        TRY(kf_pool_take(&m->pool, inner * rows, m->parts.cols,
+                         m->plain->m.dtype, p));
         for (size_t t = 0; t < inner; t++) {
             kofn_matrix into = (*p)->m;
 
@@ -211,9 +173,10 @@ static kofn_status make_room(kf_messages *m, const kf_decoder *d)
     for (size_t i = 0; i < d->seats; i++) {
         TRY(know_row(m, d->seat[i]));
         if (!m->row[d->seat[i]])
-            TRY(take(m, left ? m->parts.rows : lanes * m->parts.rows,
-                     left ? lanes * m->parts.cols : m->parts.cols,
-                     m->plain->m.dtype, &m->row[d->seat[i]]));
+            TRY(kf_pool_take(&m->pool,
+                             left ? m->parts.rows : lanes * m->parts.rows,
+                             left ? lanes * m->parts.cols : m->parts.cols,
+                             m->plain->m.dtype, &m->row[d->seat[i]]));
     }
     return KOFN_OK;
 }

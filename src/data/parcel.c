@@ -99,3 +99,39 @@ kofn_matrix *kofn_parcel_matrix(kofn_parcel *p)
 {
     return &p->m;
 }
+
+/* ---- pools --------------------------------------------------------------- */
+
+kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
+                         kofn_dtype dtype, kofn_parcel **out)
+{
+    for (size_t i = pool->count; i > 0; i--) {
+        kofn_parcel **p = &pool->parcel[i - 1];
+
+        if (atomic_load(&(*p)->refs) == 1 &&
+            kf_parcel_reshape(*p, rows, cols, dtype)) {
+            *out = *p;
+            *p = pool->parcel[--pool->count];
+            return KOFN_OK;
+        }
+    }
+    return kf_parcel_new(out, rows, cols, dtype);
+}
+
+void kf_pool_give(kf_pool *pool, kofn_parcel *p)
+{
+    if (!p)
+        return;
+    if (p->capacity == 0 ||
+        kf_grow(&pool->parcel, &pool->cap, pool->count, sizeof *pool->parcel))
+        kofn_parcel_drop(p);
+    else
+        pool->parcel[pool->count++] = p;
+}
+
+void kf_pool_free(kf_pool *pool)
+{
+    for (size_t i = 0; i < pool->count; i++)
+        kofn_parcel_drop(pool->parcel[i]);
+    kf_free(pool->parcel);
+}

@@ -6,6 +6,7 @@
  *
  * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
  */
+#include "round.h"
 #include "vector.h"
 
 #include "io/io.h"
@@ -13,8 +14,6 @@
 #include <kofn/peer.h>
 
 #include <math.h>
-
-#define TENTH (KOFN_SECOND / 10)
 
 static kofn_iterate_options settle_options(const kofn_iterate_options *opt)
 {
@@ -52,28 +51,27 @@ typedef struct iteration {
     double (*update)(struct iteration *it, double *next);
 } iteration;
 
-/* One coded product, with a look at the watch now and then. */
-static kofn_status coded_product(const iteration *it, kofn_matrix *out,
+static int look(void *ud)
+{
+    const iteration *it = ud;
+
+    return it->opt.watch(it->opt.watch_ud, it->res->iterations, it->res->change,
+                         NULL);
+}
+
+static kofn_status coded_product(iteration *it, kofn_matrix *out,
                                  kofn_report *rep)
 {
-    const kofn_iterate_options *o = &it->opt;
-    kofn_status st;
+    kofn_status st = kf_learn_round(it->job, false, it->v, out,
+                                    it->opt.watch ? look : NULL, it, rep);
 
-    TRY(kofn_begin(it->job, it->v, out));
-    do {
-        st = kofn_pump(it->job, o->watch ? TENTH : KOFN_NEVER, rep);
-        if (st == KOFN_AGAIN && o->watch &&
-            o->watch(o->watch_ud, it->res->iterations, it->res->change, NULL))
-            return KOFN_AGAIN;
-    } while (st == KOFN_AGAIN);
     if (st == KOFN_PARTIAL)
         return kf_fail(KOFN_TOOFEW, "an iteration needs the whole product; "
                                     "degraded answers do not serve it");
     return st;
 }
 
-static kofn_status product(const iteration *it, kofn_matrix *out,
-                           kofn_report *rep)
+static kofn_status product(iteration *it, kofn_matrix *out, kofn_report *rep)
 {
     if (it->job)
         return coded_product(it, out, rep);

@@ -12,6 +12,7 @@
 #include "regress.h"
 #include "vector.h"
 
+#include "base/report.h"
 #include "base/rng.h"
 #include "io/io.h"
 
@@ -422,7 +423,7 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 static void add_up(kofn_report *all, kofn_report *sum)
 {
     if (sum->rounds)
-        kf_add_report(all, sum);
+        kf_report_add(all, sum);
     *sum = (kofn_report){0};
 }
 

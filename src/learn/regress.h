@@ -103,9 +103,6 @@ size_t kf_features(const kf_descent *d);
 size_t kf_penalised(const kf_descent *d);
 double kf_dot(const double *x, const double *y, size_t n);
 
-/* What both were together; what is of one moment is that of the latter. */
-void kf_add_report(kofn_report *sum, const kofn_report *r);
-
 /* ---- ways.c, by_sum.c ---------------------------------------------------- */
 
 /* A way to have workers compute the gradient. */

@@ -15,10 +15,11 @@
  * compared with.
  */
 #include "regress.h"
+#include "round.h"
+
+#include "base/report.h"
 
 #include <math.h>
-
-#define TENTH (KOFN_SECOND / 10)
 
 size_t kf_features(const kf_descent *d)
 {
@@ -41,31 +42,6 @@ double kf_dot(const double *x, const double *y, size_t n)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-void kf_add_report(kofn_report *sum, const kofn_report *r)
-{
-    kofn_report was = *sum;
-
-    *sum = *r;
-    sum->rounds += was.rounds;
-    sum->took += was.took;
-    sum->encoding += was.encoding;
-    sum->waiting += was.waiting;
-    sum->decoding += was.decoding;
-    sum->noise = was.noise > r->noise ? was.noise : r->noise;
-    sum->predicted =
-        was.predicted > r->predicted ? was.predicted : r->predicted;
-    sum->joined += was.joined;
-    sum->left += was.left;
-    sum->late += was.late;
-    sum->dropped += was.dropped;
-    sum->messages += was.messages;
-    sum->scalars += was.scalars;
-    sum->corrupt += was.corrupt;
-    sum->sent += was.sent;
-    sum->received += was.received;
-    sum->floor = was.floor > r->floor ? was.floor : r->floor;
-}
-
 /* An answer in part has NaN where there was nobody to answer, unless the
  * scheme makes the best of what there is: then there are numbers throughout. */
 static bool has_holes(const kofn_matrix *a)
@@ -78,21 +54,22 @@ static bool has_holes(const kofn_matrix *a)
     return holes;
 }
 
-/* With a look at the watch now and then. */
+static int look(void *ud)
+{
+    const kf_descent *d = ud;
+
+    return d->r->opt.watch(d->r->opt.watch_ud, &d->now, NULL);
+}
+
 kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                         kofn_matrix *out)
 {
-    const kofn_regress_options *o = &d->r->opt;
     kofn_report rep = {0};
-    kofn_status st;
+    kofn_status st = kf_learn_round(d->job, left, in, out,
+                                    d->r->opt.watch ? look : NULL, d, &rep);
 
-    TRY(left ? kofn_begin_left(d->job, in, out) : kofn_begin(d->job, in, out));
-    do {
-        st = kofn_pump(d->job, o->watch ? TENTH : KOFN_NEVER, &rep);
-        if (st == KOFN_AGAIN && o->watch &&
-            o->watch(o->watch_ud, &d->now, NULL))
-            return KOFN_AGAIN;
-    } while (st == KOFN_AGAIN);
+    if (st == KOFN_AGAIN)
+        return st;
     if (st == KOFN_PARTIAL && has_holes(out))
         return kf_fail(KOFN_TOOFEW, "a descent needs the whole gradient; "
                                     "degraded answers do not serve it");
@@ -102,7 +79,7 @@ kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
     d->weights = rep.weights;
     d->parts = rep.parts;
     d->remembers = rep.ages != NULL;
-    kf_add_report(&d->sum, &rep);
+    kf_report_add(&d->sum, &rep);
     return KOFN_OK;
 }
 

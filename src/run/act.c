@@ -32,31 +32,6 @@ static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
     return now - w.start;
 }
 
-/* ---- parcels ------------------------------------------------------------- */
-
-static kofn_status take_spare(kofn_job *j, size_t rows, size_t cols,
-                              kofn_dtype dtype, kofn_parcel **out)
-{
-    for (size_t i = j->spares; i > 0; i--)
-        if (kf_parcel_reshape(j->spare[i - 1], rows, cols, dtype)) {
-            *out = j->spare[i - 1];
-            j->spare[i - 1] = j->spare[--j->spares];
-            return KOFN_OK;
-        }
-    return kf_parcel_new(out, rows, cols, dtype);
-}
-
-void kf_job_spare(kofn_job *j, kofn_parcel *p)
-{
-    if (!p)
-        return;
-    if (p->capacity == 0 ||
-        kf_grow(&j->spare, &j->spare_cap, j->spares, sizeof *j->spare))
-        kofn_parcel_drop(p);
-    else
-        j->spare[j->spares++] = p;
-}
-
 /* ---- actions ------------------------------------------------------------- */
 
 static kofn_status do_store(kofn_job *j, const kofn_action *a)
@@ -116,7 +91,8 @@ static kofn_status take_result(kofn_job *j, const kf_kernel *k,
 
     if (!k->gives(&block, &w, &rows, &cols))
         return kf_nomem(SIZE_MAX);
-    return take_spare(j, rows, cols, j->use->layout.problem.dtype, out);
+    return kf_pool_take(&j->spare, rows, cols, j->use->layout.problem.dtype,
+                        out);
 }
 
 /* As seats of all groups are numbered. */
@@ -321,7 +297,7 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
 
         j->rep.messages += p != NULL;
         j->rep.scalars += p ? p->m.rows * p->m.cols : 0;
-        kf_job_spare(j, j->slot[i].result);
+        kf_pool_give(&j->spare, j->slot[i].result);
         j->slot[i].result = NULL;
     }
     return KOFN_OK;

@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "base/clock.h"
+#include "base/report.h"
 #include "code/operation.h"
 
 /* ---- life ---------------------------------------------------------------- */
@@ -224,8 +225,6 @@ void kofn_close(kofn_job *j)
     kofn_finish(j);
     for (size_t i = 0; i < j->slots; i++) /* they may be the port's */
         kofn_parcel_drop(j->slot[i].result);
-    for (size_t i = 0; i < j->spares; i++)
-        kofn_parcel_drop(j->spare[i]);
     if (j->port)
         j->port->close(j->port);
     kf_journal_close(j->journal);
@@ -236,7 +235,7 @@ void kofn_close(kofn_job *j)
     kf_guard_free(&j->guard);
     kf_free(j->todo);
     kf_free(j->slot);
-    kf_free(j->spare);
+    kf_pool_free(&j->spare);
     kf_free(j->owed);
     kf_free(j->owed_seat);
     kf_free(j->rows);
@@ -363,35 +362,6 @@ kofn_status kofn_begin_left(kofn_job *j, const kofn_matrix *in,
                             kofn_matrix *out)
 {
     return begin(j, j->plan->op->left ? j->plan : j->plan->left, in, out);
-}
-
-static void add(kofn_report *t, const kofn_report *r)
-{
-    t->took += r->took;
-    t->encoding += r->encoding;
-    t->waiting += r->waiting;
-    t->decoding += r->decoding;
-    t->noise = t->noise > r->noise ? t->noise : r->noise;
-    t->predicted = t->predicted > r->predicted ? t->predicted : r->predicted;
-    t->live = r->live;
-    t->joined += r->joined;
-    t->left += r->left;
-    t->late += r->late;
-    t->dropped += r->dropped;
-    t->messages += r->messages;
-    t->scalars += r->scalars;
-    t->corrupt += r->corrupt;
-    t->liars = t->rounds && t->liars < r->liars ? t->liars : r->liars;
-    t->floor = t->floor > r->floor ? t->floor : r->floor;
-    t->sent += r->sent;
-    t->received += r->received;
-    t->rows = r->rows;
-    t->lies = r->lies;
-    t->states = r->states;
-    t->workers = r->workers;
-    t->weights = r->weights;
-    t->ages = r->ages;
-    t->parts = r->parts;
 }
 
 /* So many answers of the workers at the start that any such set is enough. */
@@ -521,8 +491,8 @@ kofn_status kofn_pump(kofn_job *j, kofn_time atmost, kofn_report *rep)
     if (st)
         return st;
     j->rounds++;
-    add(&j->total, &j->rep);
-    j->total.rounds += j->ended >= 0;
+    j->rep.rounds = j->ended >= 0;
+    kf_report_add(&j->total, &j->rep);
     j->rep = (kofn_report){0};
     return j->ended;
 }
@@ -576,7 +546,8 @@ const char *kofn_job_name(const kofn_job *j, size_t worker)
 void kf_job_sum(const kofn_job *j, kofn_report *sum)
 {
     *sum = j->total;
-    add(sum, &j->rep);
+    kf_report_add(sum, &j->rep);
+    sum->rounds = j->total.rounds; /* that are over */
 }
 
 void kofn_job_totals(const kofn_job *j, kofn_report *rep)

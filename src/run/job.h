@@ -35,8 +35,7 @@ struct kofn_job {
     slot *slot; /* by task number - first_task */
     size_t slots, slot_cap;
     uint32_t first_task, next_task;
-    kofn_parcel **spare; /* result parcels for reuse */
-    size_t spares, spare_cap;
+    kf_pool spare; /* of parcels of results */
     kofn_matrix out;
     double back;       /* results are multiplied by it */
     kofn_status odd;   /* the first thing wrong with what was decoded ... */
@@ -107,7 +106,6 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
 kofn_status kf_job_gather(kofn_job *j, size_t *n);
 /* Encode the blocks that are owed, all in one pass over A, and send them. */
 kofn_status kf_job_hand_out(kofn_job *j);
-void kf_job_spare(kofn_job *j, kofn_parcel *p);
 
 /* lease.c */
 kofn_time kf_job_lease(const kofn_job *j);

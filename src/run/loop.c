@@ -56,7 +56,7 @@ static void file_result(kofn_job *j, const kofn_msg *m)
         !j->slot[index].result)
         j->slot[index].result = m->result;
     else
-        kf_job_spare(j, m->result);
+        kf_pool_give(&j->spare, m->result);
 }
 
 static kofn_status handle(kofn_job *j, kofn_msg *m)

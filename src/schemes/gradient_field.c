@@ -13,6 +13,7 @@
  * set of rows that is nearly singular is much rarer than with real or complex
  * numbers (docs/numerics.md).
  */
+#include "gcd.h"
 #include "gradient.h"
 
 /* Up to this d complex numbers are as good as quaternions. */
@@ -20,17 +21,6 @@
 /* Draws, and the multiply-adds that they may take. */
 #define DRAWS 20
 #define DRAWING 4e8
-
-static size_t gcd(size_t a, size_t b)
-{
-    while (b) {
-        size_t t = a % b;
-
-        a = b;
-        b = t;
-    }
-    return a;
-}
 
 /* ---- complex ------------------------------------------------------------- */
 
@@ -94,7 +84,7 @@ static kofn_status best_stride(size_t n, size_t d, size_t *stride)
     for (size_t s = 1; s <= n / 2 && !st; s++) {
         double spread;
 
-        if (gcd(s, n) > 1)
+        if (kf_gcd(s, n) > 1)
             continue;
         st = window_spread(n, d, s, N, X, &spread);
         if (st == KOFN_UNSTABLE)

@@ -22,6 +22,7 @@
  * Where nothing is summed the symbols are the products of parts themselves and
  * G is the outer product of the rows of both operands.
  */
+#include "gcd.h"
 #include "polynomial.h"
 
 #include <math.h>
@@ -57,17 +58,6 @@ static cplx mirror(size_t size, size_t row, size_t col)
 
 /* ---- points -------------------------------------------------------------- */
 
-static size_t gcd(size_t a, size_t b)
-{
-    while (b) {
-        size_t t = a % b;
-
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 /* A point's place on the circle of n: neighbouring seats, which are lost
  * together, are sent about 0.618 of the way round from each other, by the
  * nearest step that is coprime to n. */
@@ -76,9 +66,9 @@ static size_t place_of(size_t seat, size_t n)
     size_t near = (size_t)(0.6180339887498949 * (double)n + 0.5);
 
     for (size_t d = 0; d < near; d++) {
-        if (gcd(near + d, n) == 1)
+        if (kf_gcd(near + d, n) == 1)
             return (near + d) * (seat % n) % n;
-        if (gcd(near - d, n) == 1)
+        if (kf_gcd(near - d, n) == 1)
             return (near - d) * (seat % n) % n;
     }
     return seat % n;

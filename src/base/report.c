@@ -1,0 +1,33 @@
+/* report.c -- reports of rounds added up. */
+#include "report.h"
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+void kf_report_add(kofn_report *sum, const kofn_report *r)
+{
+    kofn_report was = *sum;
+
+    *sum = *r;
+    sum->rounds += was.rounds;
+    sum->took += was.took;
+    sum->encoding += was.encoding;
+    sum->waiting += was.waiting;
+    sum->decoding += was.decoding;
+    sum->noise = larger(was.noise, r->noise);
+    sum->predicted = larger(was.predicted, r->predicted);
+    sum->joined += was.joined;
+    sum->left += was.left;
+    sum->late += was.late;
+    sum->dropped += was.dropped;
+    sum->messages += was.messages;
+    sum->scalars += was.scalars;
+    sum->corrupt += was.corrupt;
+    if (was.rounds && was.liars < r->liars)
+        sum->liars = was.liars;
+    sum->floor = larger(was.floor, r->floor);
+    sum->sent += was.sent;
+    sum->received += was.received;
+}

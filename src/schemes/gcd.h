@@ -1,0 +1,18 @@
+/* gcd.h -- the greatest common divisor. */
+#ifndef KF_GCD_H
+#define KF_GCD_H
+
+#include <stddef.h>
+
+static inline size_t kf_gcd(size_t a, size_t b)
+{
+    while (b) {
+        size_t t = a % b;
+
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+#endif
