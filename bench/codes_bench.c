@@ -87,7 +87,7 @@ static double *product(const kofn_matrix *a, const kofn_matrix *b)
 static void work(fleet *f)
 {
     for (size_t i = 0; i < f->workers; i++) {
-        kofn_msg m = {.how = KOFN_ROWS,
+        kofn_msg m = {.how = KOFN_HOW_ROWS,
                       .hi = f->plan->span,
                       .in = kf_messages_take(&f->messages, i)};
 

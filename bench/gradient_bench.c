@@ -43,7 +43,7 @@ static bool straggles(size_t i, size_t out)
     return false;
 }
 
-static void fleet_up(fleet *f, const char *spec, size_t out, size_t turns,
+static void fleet_up(fleet *f, const char *spec, size_t out, size_t submessages,
                      float *pool, double *found)
 {
     kofn_problem pb = {KOFN_SUM, p, 1, 1, KOFN_F32, false};
@@ -55,10 +55,10 @@ static void fleet_up(fleet *f, const char *spec, size_t out, size_t turns,
     L = &f->plan->layout;
     f->count = 0;
     f->length = L->lanes * f->plan->span;
-    f->answer = need(WORKERS * L->turns * sizeof *f->answer);
+    f->answer = need(WORKERS * L->submessages * sizeof *f->answer);
     for (size_t i = 0; i < WORKERS; i++)
-        for (size_t t = 0; t < turns && !straggles(i, out); t++)
-            f->answer[f->count++] = (uint32_t)(i * L->turns + t);
+        for (size_t t = 0; t < submessages && !straggles(i, out); t++)
+            f->answer[f->count++] = (uint32_t)(i * L->submessages + t);
     f->message = need(f->count * sizeof *f->message);
     f->source = need(f->count * sizeof *f->source);
     for (size_t k = 0; k < f->count; k++) {
@@ -126,14 +126,14 @@ static double timed_decode(fleet *f, kofn_matrix *out, kf_scratch *scratch)
     return now() - start;
 }
 
-static void decode(const char *spec, size_t out, size_t turns, float *pool,
-                   kofn_matrix *sum)
+static void decode(const char *spec, size_t out, size_t submessages,
+                   float *pool, kofn_matrix *sum)
 {
     double code[MOST], plain[MOST], ratio[MOST], found;
     kf_scratch scratch = {0};
     fleet f;
 
-    fleet_up(&f, spec, out, turns, pool, &found);
+    fleet_up(&f, spec, out, submessages, pool, &found);
     timed_decode(&f, sum, &scratch);
     for (int r = 0; r < reps; r++) {
         double start = now(), engine;
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 {
     static const struct {
         const char *spec;
-        size_t out, turns;
+        size_t out, submessages;
     } t[] = {
         {"uncoded", 0, 1},       {"gc:d=3", 2, 1},      {"gc:d=8", 7, 1},
         {"cgc:d=4,m=2", 2, 1},   {"cgc:d=8,m=4", 4, 1}, {"agc:d=3", 0, 2},
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
         "  scheme        out  messages  plain sum    decoding  ratio   finding "
         "the decoder\n");
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
-        decode(t[i].spec, t[i].out, t[i].turns, pool, &sum);
+        decode(t[i].spec, t[i].out, t[i].submessages, pool, &sum);
     printf("set-up on %d workers\n", WORKERS);
     set_up("agc:d=3");
     set_up("agc:d=3,form=staircase,draws=8");

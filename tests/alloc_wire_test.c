@@ -46,11 +46,11 @@ static void post(posting *p, const rig_kind *k)
                           .cols = 1,
                           .out_cols = 1};
     if (k->op == KOFN_SUM) {
-        p->o.work.how = KOFN_TURN;
+        p->o.work.how = KOFN_HOW_SUBMESSAGE;
         p->o.work.rows = p->r.A.cols + 1;
         p->o.work.out_rows = p->block->share->lanes * p->block->share->span;
     } else {
-        p->o.work.how = KOFN_ROWS;
+        p->o.work.how = KOFN_HOW_ROWS;
         p->o.work.hi = p->block->rows;
         p->o.work.rows = p->block->cols;
         p->o.work.out_rows = p->block->lanes * p->block->rows;

@@ -1,5 +1,5 @@
-/* check_rig.h -- the whole way of a check: A is coded, workers multiply, some of
- * them spoil what they send, results are sketched, judged and decoded. */
+/* check_rig.h -- the whole way of a check: A is coded, workers multiply, some
+ * of them spoil what they send, results are sketched, judged and decoded. */
 #ifndef KF_TEST_CHECK_RIG_H
 #define KF_TEST_CHECK_RIG_H
 
@@ -76,7 +76,8 @@ static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
         size_t cols = is_left(f->k) ? block[i]->cols : in->m.cols;
 
         kofn_parcel *to;
-        kofn_msg work = {.how = is_left(f->k) ? KOFN_LEFT_ROWS : KOFN_ROWS,
+        kofn_msg work = {.how =
+                             is_left(f->k) ? KOFN_HOW_LEFT_ROWS : KOFN_HOW_ROWS,
                          .in = in,
                          .lo = 0,
                          .hi = f->plan->span};

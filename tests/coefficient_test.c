@@ -224,7 +224,7 @@ static void closed_forms(void **state)
 
 /* The angle is reduced in integers: exact at the axes, the same after any
  * number of turns, and within an ulp of 1 everywhere. */
-static void turns(void **state)
+static void cosines(void **state)
 {
     double c, s, d, t;
 
@@ -232,17 +232,17 @@ static void turns(void **state)
     for (uint64_t q = 0; q < 8; q++) {
         static const double at[4][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
 
-        kofn_turn(q * 25, 100, &c, &s);
+        kofn_cossin(q * 25, 100, &c, &s);
         assert_true(c == at[q % 4][0] && s == at[q % 4][1]);
     }
     for (uint64_t den = 1; den < 300; den += 7)
         for (uint64_t num = 0; num < den; num++) {
             long double a = 2 * acosl(-1) * (long double)num / (long double)den;
 
-            kofn_turn(num, den, &c, &s);
+            kofn_cossin(num, den, &c, &s);
             assert_at_most((double)fabsl(c - cosl(a)), 2 * U);
             assert_at_most((double)fabsl(s - sinl(a)), 2 * U);
-            kofn_turn(num + 1000000 * den, den, &d, &t);
+            kofn_cossin(num + 1000000 * den, den, &d, &t);
             assert_true(c == d && s == t);
         }
 }
@@ -282,7 +282,7 @@ int main(void)
         cmocka_unit_test(haar_slice_is_orthonormal),
         cmocka_unit_test(chebyshev_points_are_spread),
         cmocka_unit_test(closed_forms),
-        cmocka_unit_test(turns),
+        cmocka_unit_test(cosines),
         cmocka_unit_test(light_rows_have_their_support),
     };
 

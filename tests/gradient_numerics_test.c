@@ -20,7 +20,7 @@ typedef struct hunt {
     kf_rng r;
 } hunt;
 
-static size_t turns_for(const hunt *h, size_t s)
+static size_t submessages_for(const hunt *h, size_t s)
 {
     return h->lam == 0 ? 1 : (h->lam + h->d - s - 1) / (h->d - s);
 }
@@ -33,7 +33,7 @@ static size_t group_end(const hunt *h, size_t from)
 
 static double try_set(hunt *h, const bool *out, size_t s)
 {
-    double e = error_without(&h->f, out, turns_for(h, s));
+    double e = error_without(&h->f, out, submessages_for(h, s));
 
     assert_true(e >= 0); /* it decodes */
     h->worst = fmax(h->worst, e);
@@ -180,8 +180,8 @@ static void single_messages(void **state)
             }
 }
 
-/* Turn by turn, as many turns as the stragglers make it. */
-static void turns(void **state)
+/* Submessage by submessage, as many submessages as the stragglers make it. */
+static void submessages(void **state)
 {
     static const size_t lcm[] = {0, 1, 2, 6, 12};
 
@@ -230,9 +230,9 @@ static void groups(void **state)
 }
 
 /* What the worker count leaves over makes the last group larger than d, and
- * going back through the turns multiplies what that costs
+ * going back through the submessages multiplies what that costs
  * (math/numerics.md 4.1). */
-static void groups_in_turns(void **state)
+static void groups_in_submessages(void **state)
 {
     static const struct {
         size_t d, lam, n[3];
@@ -275,7 +275,7 @@ static void long_vectors(void **state)
         double few = search(t[i].spec, 20, &h, s, KOFN_F32, often(10)), many;
 
         fleet_up(&h.f, t[i].spec, 20, 1000000 / SLOWED, KOFN_F32);
-        many = error_without(&h.f, h.set, turns_for(&h, s));
+        many = error_without(&h.f, h.set, submessages_for(&h, s));
         print_message("%-12s short vectors %.2e, long %.2e\n", t[i].spec, few,
                       many);
         assert_true(many >= 0);
@@ -289,8 +289,10 @@ static void long_vectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(single_messages), cmocka_unit_test(turns),
-        cmocka_unit_test(groups),          cmocka_unit_test(groups_in_turns),
+        cmocka_unit_test(single_messages),
+        cmocka_unit_test(submessages),
+        cmocka_unit_test(groups),
+        cmocka_unit_test(groups_in_submessages),
         cmocka_unit_test(long_vectors),
     };
 

@@ -8,13 +8,13 @@
 
 /* ---- worked examples ----------------------------------------------------- */
 
-/* n x parts x pieces from kf_dual_row, rows turn n + seat. */
+/* n x parts x pieces from kf_dual_row, rows submessage n + seat. */
 static double *encoding_of(const kf_dual *u)
 {
     size_t wide = u->n * u->units;
-    double *E = numbers(u->turns * u->n * wide, sizeof *E);
+    double *E = numbers(u->submessages * u->n * wide, sizeof *E);
 
-    for (size_t t = 0; t < u->turns; t++)
+    for (size_t t = 0; t < u->submessages; t++)
         for (size_t i = 0; i < u->n; i++)
             kf_dual_row(u, i, t, 0, wide, E + (t * u->n + i) * wide);
     return E;
@@ -23,8 +23,12 @@ static double *encoding_of(const kf_dual *u)
 static void linked_up(kf_dual *u, size_t n, size_t d, size_t lam,
                       const double *V)
 {
-    *u = (kf_dual){
-        .n = n, .d = d, .units = lam, .turns = lam, .field = 1, .linked = true};
+    *u = (kf_dual){.n = n,
+                   .d = d,
+                   .units = lam,
+                   .submessages = lam,
+                   .field = 1,
+                   .linked = true};
     assert_ok(kf_dual_new(u, false));
     assert_ok(kf_dual_of(u, V));
     assert_ok(kf_dual_encode(u));
@@ -58,14 +62,14 @@ static void adaptive_by_hand(void **state)
     assert_close(E, want, 36, 1e-14);
     for (unsigned set = 1; set < 8; set++) { /* who answers */
         size_t here = (size_t)__builtin_popcount(set),
-               turns = here == 3 ? 1 : 2;
+               submessages = here == 3 ? 1 : 2;
         uint32_t answer[6];
         double D[12] = {0}, sum[2] = {0};
         size_t n = 0;
         kofn_status st;
 
         for (uint32_t i = 0; i < 3; i++)
-            for (uint32_t t = 0; t < turns && set >> i & 1; t++)
+            for (uint32_t t = 0; t < submessages && set >> i & 1; t++)
                 answer[n++] = i * 2 + t;
         st = kf_dual_decode(&u, answer, n, 0, D, n);
         assert_int_equal(st, here >= 2 ? KOFN_OK : KOFN_TOOFEW);
@@ -186,7 +190,7 @@ static void progress_by_hand(void **state)
 static void S_gives_E(size_t n, size_t d, size_t lam)
 {
     size_t rest = n - d, L = lam + rest * lam, wide = n * lam;
-    kf_dual u = {.n = n, .d = d, .units = lam, .turns = lam};
+    kf_dual u = {.n = n, .d = d, .units = lam, .submessages = lam};
     double *V = kf_gaussian_V(&u, n + 10 * d), *E, *mine, size = 0;
     double *S = numbers(L * wide, sizeof *S), *C = numbers(rest * rest + 1, 8);
     double *B = numbers(rest * lam + 1, 8);
@@ -270,7 +274,7 @@ static void holders(void **state)
         fleet f;
 
         fleet_plan(&f, t[k].spec, t[k].n, LENGTH, KOFN_F64);
-        for (size_t a = 0; a < t[k].n * f.L->turns; a++) {
+        for (size_t a = 0; a < t[k].n * f.L->submessages; a++) {
             bool mine[9] = {false};
             const kf_seat *rows;
 
@@ -278,7 +282,7 @@ static void holders(void **state)
             assert_int_equal(rows->E0[0].n, t[k].each);
             for (size_t e = 0; e < rows->E0[0].n; e++) {
                 mine[rows->E0[0].col[e]] = true;
-                with[rows->E0[0].col[e]] += a % f.L->turns == 0;
+                with[rows->E0[0].col[e]] += a % f.L->submessages == 0;
             }
             for (size_t l = 0; l < f.L->lanes; l++)
                 for (size_t e = 0; e < rows->G[l].n; e++)
@@ -315,7 +319,8 @@ static void groups_share(void **state)
                 for (size_t i = from; i < from + t[k].sizes[h]; i++) {
                     const kf_seat *rows;
 
-                    assert_ok(kf_code_seat(f.code, i * f.L->turns, &rows));
+                    assert_ok(
+                        kf_code_seat(f.code, i * f.L->submessages, &rows));
                     assert_int_equal(rows->E0[0].n, t[k].d);
                     for (size_t e = 0; e < t[k].d; e++)
                         assert_int_equal(rows->E0[0].col[e] >= from &&
@@ -335,7 +340,7 @@ static void same_rows(const char *one, const char *other, size_t n)
     fleet_plan(&a, one, n, LENGTH, KOFN_F64);
     fleet_plan(&b, other, n, LENGTH, KOFN_F64);
     assert_int_equal(a.L->symbols, b.L->symbols);
-    for (size_t i = 0; i < n * a.L->turns; i++) {
+    for (size_t i = 0; i < n * a.L->submessages; i++) {
         const kf_seat *x, *y;
 
         assert_ok(kf_code_seat(a.code, i, &x));
@@ -392,7 +397,8 @@ static void whole_groups(void **state)
             snprintf(spec, sizeof spec, "g-agc:d=%zu", d);
             fleet_up(&f, spec, n, LENGTH, KOFN_F64);
             for (size_t i = 0; i < n; i++) /* the first d - 1 of each group */
-                count[i] = i % d < d - 1 && i / d < n / d ? 0 : f.L->turns;
+                count[i] =
+                    i % d < d - 1 && i / d < n / d ? 0 : f.L->submessages;
             try_counts(&f, spec, count, true, 1e-12);
             fleet_down(&f);
         }

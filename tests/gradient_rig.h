@@ -20,7 +20,7 @@ typedef struct fleet {
     void *part;           /* parts x p                  */
     double *want;         /* their sum, added in double */
     double size;          /* and its norm               */
-    kofn_parcel **answer; /* seat turns + turn          */
+    kofn_parcel **answer; /* seat submessages + submessage          */
     kofn_matrix out;
     double noise, predicted; /* of the last answers that decoded */
     kf_scratch scratch;
@@ -66,24 +66,24 @@ static inline void make_parts(fleet *f, size_t parts)
     f->size = sqrt(f->size);
 }
 
-/* All turns of one seat. */
+/* All submessages of one seat. */
 static inline void answer_of(fleet *f, const kf_resident *r, kofn_parcel *in,
                              size_t seat)
 {
     kofn_block *block;
 
     assert_ok(kf_encode(r, f->code, &seat, 1, &block));
-    for (size_t t = 0; t < f->L->turns; t++) {
-        kofn_msg m = {.how = KOFN_TURN,
+    for (size_t t = 0; t < f->L->submessages; t++) {
+        kofn_msg m = {.how = KOFN_HOW_SUBMESSAGE,
                       .hi = f->plan->span,
                       .product = 1,
-                      .row = (uint32_t)(seat * f->L->turns + t),
+                      .row = (uint32_t)(seat * f->L->submessages + t),
                       .in = in};
 
         assert_ok(
             kf_parcel_new(&m.result, f->L->lanes * f->plan->span, 1, f->dtype));
         assert_ok(kofn_work(block, &m, NULL, NULL));
-        f->answer[seat * f->L->turns + t] = m.result;
+        f->answer[seat * f->L->submessages + t] = m.result;
     }
     kofn_block_drop(block);
 }
@@ -107,7 +107,7 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
 
     fleet_plan(f, spec, n, p, dtype);
     make_parts(f, f->plan->parts);
-    f->answer = numbers(n * f->L->turns, sizeof(kofn_parcel *));
+    f->answer = numbers(n * f->L->submessages, sizeof(kofn_parcel *));
     f->out = (kofn_matrix){numbers(p, kf_dtype_size(dtype)), p, 1, 1, dtype};
     kf_resident_sum(&r, f->plan);
     r.f = stored_part;
@@ -122,7 +122,7 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
 
 static inline void fleet_down(fleet *f)
 {
-    for (size_t i = 0; f->answer && i < f->n * f->L->turns; i++)
+    for (size_t i = 0; f->answer && i < f->n * f->L->submessages; i++)
         kofn_parcel_drop(f->answer[i]);
     kf_free(f->answer);
     kf_free(f->part);
@@ -161,22 +161,23 @@ static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
     return st ? -1 : sqrt(sum) / f->size;
 }
 
-/* The answers to turns 0..turns-1 of those who are not `out`. */
-static inline size_t answers_of(const fleet *f, const bool *out, size_t turns,
-                                uint32_t *answers)
+/* The answers to submessages 0..submessages-1 of those who are not `out`. */
+static inline size_t answers_of(const fleet *f, const bool *out,
+                                size_t submessages, uint32_t *answers)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < f->n; i++)
-        for (size_t t = 0; t < turns && !out[i]; t++)
-            answers[n++] = (uint32_t)(i * f->L->turns + t);
+        for (size_t t = 0; t < submessages && !out[i]; t++)
+            answers[n++] = (uint32_t)(i * f->L->submessages + t);
     return n;
 }
 
-static inline double error_without(fleet *f, const bool *out, size_t turns)
+static inline double error_without(fleet *f, const bool *out,
+                                   size_t submessages)
 {
-    uint32_t *answers = numbers(f->n * f->L->turns, sizeof *answers);
-    size_t n = answers_of(f, out, turns, answers);
+    uint32_t *answers = numbers(f->n * f->L->submessages, sizeof *answers);
+    size_t n = answers_of(f, out, submessages, answers);
     double e = fleet_error(f, answers, n);
 
     kf_free(answers);
@@ -190,16 +191,16 @@ static inline double error_without(fleet *f, const bool *out, size_t turns)
 /* Sanitizers look at memory, and there is nothing new in more. */
 #define LARGEST (SLOWED > 1 ? (size_t)5 : 8)
 
-/* Worker i has sent turns 0..count[i]-1. */
+/* Worker i has sent submessages 0..count[i]-1. */
 static inline double error_after(fleet *f, const size_t *count)
 {
-    uint32_t *answers = numbers(f->n * f->L->turns, sizeof *answers);
+    uint32_t *answers = numbers(f->n * f->L->submessages, sizeof *answers);
     size_t n = 0;
     double e;
 
     for (size_t i = 0; i < f->n; i++)
         for (size_t t = 0; t < count[i]; t++)
-            answers[n++] = (uint32_t)(i * f->L->turns + t);
+            answers[n++] = (uint32_t)(i * f->L->submessages + t);
     e = fleet_error(f, answers, n);
     kf_free(answers);
     return e;

@@ -238,14 +238,15 @@ static void sets_are_refused(void **state)
         assert_status(KOFN_TOOFEW,
                       kf_decoder_new(&d, f.code, answer, 0, false));
         assert_null(d);
-        for (uint32_t a = 0; a < 2 * f.L->turns; a++)
+        for (uint32_t a = 0; a < 2 * f.L->submessages; a++)
             answer[n++] = a;
         assert_status(KOFN_TOOFEW,
                       kf_decoder_new(&d, f.code, answer, n, false));
         assert_null(d);
-        for (uint32_t a = 0; a < 6 * f.L->turns; a++)
+        for (uint32_t a = 0; a < 6 * f.L->submessages; a++)
             answer[a] = a;
-        assert_at_most(fabs(fleet_error(&f, answer, 6 * f.L->turns)), 1e-9);
+        assert_at_most(fabs(fleet_error(&f, answer, 6 * f.L->submessages)),
+                       1e-9);
         fleet_down(&f);
     }
 }

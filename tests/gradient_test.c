@@ -20,7 +20,7 @@ static void group_of_seat(const code_kind *k, size_t seat, size_t *from,
     *to = h + 1 == groups ? k->n : *from + k->d;
 }
 
-/* Worker i has sent turns 0..count[i]-1. */
+/* Worker i has sent submessages 0..count[i]-1. */
 static bool decodable(const code_kind *k, const size_t *count)
 {
     for (size_t from = 0, to; from < k->n; from = to) {
@@ -140,24 +140,26 @@ static void plain_by_all_sets(void **state)
     }
 }
 
-/* Turn by turn: with s missing lam/(d-s) turns of the others, rounded up, are
- * enough and one turn less is not (Theorem 1); with d missing nothing is. */
-static void all_sets_of_turns(const char *spec, const code_kind *k,
-                              double worst)
+/* Submessage by submessage: with s missing lam/(d-s) submessages of the others,
+ * rounded up, are enough and one submessage less is not (Theorem 1); with d
+ * missing nothing is. */
+static void all_sets_of_submessages(const char *spec, const code_kind *k,
+                                    double worst)
 {
     fleet f;
     size_t count[8];
 
     fleet_up(&f, spec, k->n, LENGTH, KOFN_F64);
     for (unsigned set = 0; set < 1u << k->n; set++) {
-        size_t s = 0, turns;
+        size_t s = 0, submessages;
 
         for (size_t i = 0; i < k->n; i++)
             s += !(set >> i & 1);
-        turns = s < k->d ? (k->units + k->d - s - 1) / (k->d - s) : f.L->turns;
-        for (size_t less = 0; less < 2 && less < turns; less++) {
+        submessages = s < k->d ? (k->units + k->d - s - 1) / (k->d - s)
+                               : f.L->submessages;
+        for (size_t less = 0; less < 2 && less < submessages; less++) {
             for (size_t i = 0; i < k->n; i++)
-                count[i] = set >> i & 1 ? turns - less : 0;
+                count[i] = set >> i & 1 ? submessages - less : 0;
             if (!k->grouped)
                 assert_int_equal(decodable(k, count), s < k->d && !less);
             try_counts(&f, spec, count, decodable(k, count), worst);
@@ -184,13 +186,14 @@ static void agc_by_all_sets(void **state)
 
                     snprintf(spec, sizeof spec, "%s:d=%zu,lam=%zu,form=%s",
                              g ? "g-agc" : "agc", d, lam, forms[c]);
-                    all_sets_of_turns(spec, &(code_kind){n, d, lam, g == 1},
-                                      c == 0 ? 1e-13 : 1e-9);
+                    all_sets_of_submessages(spec,
+                                            &(code_kind){n, d, lam, g == 1},
+                                            c == 0 ? 1e-13 : 1e-9);
                 }
 }
 
-/* What a decoder that knows the turns only as full rounds would use: n - s
- * workers who have sent lam/(d-s) turns. */
+/* What a decoder that knows the submessages only as full rounds would use: n -
+ * s workers who have sent lam/(d-s) submessages. */
 static bool in_full_rounds(const code_kind *k, const size_t *count)
 {
     for (size_t from = 0, to; from < k->n; from = to) {
@@ -211,9 +214,9 @@ static bool in_full_rounds(const code_kind *k, const size_t *count)
     return true;
 }
 
-/* Workers that are merely slow: turns that are mixed at random use whatever
- * has come; sequential ones at least what makes full rounds, and what they
- * make of the rest is never wrong. */
+/* Workers that are merely slow: submessages that are mixed at random use
+ * whatever has come; sequential ones at least what makes full rounds, and what
+ * they make of the rest is never wrong. */
 static void any_progress(void **state)
 {
     kf_rng r = kf_rng_stream(41, KF_FOR_SAMPLE, 0, 0);
@@ -250,8 +253,9 @@ static void any_progress(void **state)
         }
         fleet_down(&f);
     }
-    print_message("sequential turns: %zu of %zu sets beyond full rounds\n",
-                  must, may);
+    print_message(
+        "sequential submessages: %zu of %zu sets beyond full rounds\n", must,
+        may);
 }
 
 /* ---- decoders as products of two matrices -------------------------------- */
@@ -309,7 +313,7 @@ static void products_are_the_decoder(void **state)
 {
     static const struct {
         const char *spec;
-        size_t n, out, turns;
+        size_t n, out, submessages;
         bool factor;
     } t[] = {{"gc:d=3", 20, 2, 1, false},     {"cgc:d=4,m=2", 20, 2, 1, true},
              {"cgc:d=8,m=4", 20, 1, 1, true}, {"cgc:d=8,m=4", 21, 4, 1, true},
@@ -329,9 +333,9 @@ static void products_are_the_decoder(void **state)
             for (size_t k = 0; k < t[i].out; k++)
                 out[k] = true;
             fleet_plan(&f, t[i].spec, t[i].n, 480, dtype);
-            assert_ok(kf_decoder_new(&d, f.code, answers,
-                                     answers_of(&f, out, t[i].turns, answers),
-                                     false));
+            assert_ok(kf_decoder_new(
+                &d, f.code, answers,
+                answers_of(&f, out, t[i].submessages, answers), false));
             assert_int_equal(d->factor != NULL, t[i].factor);
             if (d->factor) {
                 compare_factor(d, 77, dtype);
@@ -342,7 +346,7 @@ static void products_are_the_decoder(void **state)
         }
 }
 
-/* Who is in a group that misses nobody has said all in lam/d turns. */
+/* Who is in a group that misses nobody has said all in lam/d submessages. */
 static void groups_read_what_they_need(void **state)
 {
     const size_t n = 16, d = 4, lam = 12;
@@ -354,12 +358,12 @@ static void groups_read_what_they_need(void **state)
 
     (void)state;
     fleet_plan(&f, "g-agc:d=4", n, 480, KOFN_F64);
-    assert_int_equal(f.L->turns, lam);
+    assert_int_equal(f.L->submessages, lam);
     lanes = f.L->lanes;
     assert_ok(kf_decoder_new(&dec, f.code, answers,
                              answers_of(&f, out, lam, answers), false));
     for (size_t a = 0; a < dec->seats; a++) {
-        size_t seat = dec->seat[a] / lam, turn = dec->seat[a] % lam;
+        size_t seat = dec->seat[a] / lam, submessage = dec->seat[a] % lam;
         double most = 0;
 
         for (size_t w = 0; w < dec->mixed; w++)
@@ -367,7 +371,7 @@ static void groups_read_what_they_need(void **state)
                 most =
                     fmax(most, fabs(dec->D[w * dec->results + a * lanes + l]));
         /* the first group needs lam/(d-1) */
-        assert_true((most > 0) == (turn < lam / (seat < d ? d - 1 : d)));
+        assert_true((most > 0) == (submessage < lam / (seat < d ? d - 1 : d)));
     }
     kf_decoder_free(dec);
     fleet_down(&f);
@@ -403,7 +407,7 @@ static void long_pieces_begin_on_lines(void **state)
 
         fleet_up(&f, spec[i], n, 150001, KOFN_F64);
         for (size_t k = 0; k < n; k++)
-            count[k] = f.L->turns;
+            count[k] = f.L->submessages;
         assert_at_most(error_after(&f, count), 1e-13);
         fleet_down(&f);
     }

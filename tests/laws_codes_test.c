@@ -74,7 +74,8 @@ static void any_enough_decode(const point *at, const kofn_plan *p, kf_rng *r)
     kf_code *code;
 
     (void)at;
-    if (L->turns > 1) /* answers of a seat come in order: see the rounds */
+    if (L->submessages >
+        1) /* answers of a seat come in order: see the rounds */
         return;
     assert_ok(kf_code_new(&code, p));
     check(L->enough >= 1 && L->enough <= L->threshold &&
@@ -116,7 +117,7 @@ typedef struct harvest {
 /* The answer of one seat, computed as a worker does. */
 static void harvest_one(harvest *h, size_t i, bool left)
 {
-    kofn_msg m = {.how = left ? KOFN_LEFT_ROWS : KOFN_ROWS,
+    kofn_msg m = {.how = left ? KOFN_HOW_LEFT_ROWS : KOFN_HOW_ROWS,
                   .hi = h->p->span,
                   .in = kf_messages_take(&h->messages, i)};
     size_t cols = left ? h->block[i]->cols : m.in->m.cols;
@@ -374,7 +375,7 @@ static void deals_cover(const point *at, const kofn_plan *p, kf_rng *r)
     walk w;
 
     (void)at;
-    if (p->layout.turns > 1)
+    if (p->layout.submessages > 1)
         return;
     walk_up(&w, p, &o);
     for (int round = 0; round < 4; round++) {

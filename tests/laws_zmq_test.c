@@ -61,7 +61,7 @@ static const site yard = {.staged = true, .open = processes};
 static size_t leave_enough(const kofn_plan *p, kofn_happening *h, kf_rng *r)
 {
     const kofn_layout *L = &p->layout;
-    size_t keep = kf_ceil_div(L->threshold, L->turns), n = 0;
+    size_t keep = kf_ceil_div(L->threshold, L->submessages), n = 0;
 
     for (size_t g = 0; g < L->groups; g++) {
         size_t left = kf_ceil_div(p->workers - g, L->groups);

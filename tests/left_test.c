@@ -1,4 +1,4 @@
-/* left_test.c -- codes turned round and left products: what a seat is sent
+/* left_test.c -- transposed codes and left products: what a seat is sent
  * depends on who is live, and answers are sums (math/elastic.md 10, 11). */
 #include "support.h"
 

@@ -414,7 +414,7 @@ static inline void sim_turn(sim *s, size_t id)
         return;
     }
     n->wakes = -1;
-    n->status = kf_host_turn(n->host, &worked);
+    n->status = kf_host_pass(n->host, &worked);
     if (n->status)
         return;
     assert_null(kf_node_check(n->host->node));

@@ -58,7 +58,7 @@ static inline void ask_all(herd *h)
     assert_ok(kf_resident_dense(&res, h->plan, &h->A));
     assert_ok(kf_encode(&res, h->code, seat, h->n, block));
     for (size_t i = 0; i < h->n; i++) {
-        kofn_msg m = {.how = KOFN_TWICE, .hi = h->d};
+        kofn_msg m = {.how = KOFN_HOW_GRAM, .hi = h->d};
         double *f;
 
         assert_ok(kf_parcel_new(&m.in, h->d, 1, h->A.dtype));

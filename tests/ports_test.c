@@ -115,7 +115,7 @@ static void a_task_may_bring_its_block(void **state)
                             .task = 9,
                             .row = 4,
                             .round = 1,
-                            .how = KOFN_ROWS,
+                            .how = KOFN_HOW_ROWS,
                             .hi = 20};
         double want[20];
         kofn_port *port;
@@ -590,8 +590,8 @@ static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
 }
 
 /* As many rounds straggle in bursts as without; how often that changes is 2 p
- * (1 - p) in one of `burst` rounds.  100,000 draws, of which those in bursts are
- * worth a twentieth: 3 sigma are 0.02. */
+ * (1 - p) in one of `burst` rounds.  100,000 draws, of which those in bursts
+ * are worth a twentieth: 3 sigma are 0.02. */
 static void bursts(void **state)
 {
     static const double length[] = {0, 1, 10};

@@ -1,6 +1,6 @@
-/* sparse_test.c -- A' A x and left products of a sparse A, which is never mixed:
- * against plain dense products by BLAS.  Every scheme and random sizes are in
- * the laws; here is what only a sparse operand has. */
+/* sparse_test.c -- A' A x and left products of a sparse A, which is never
+ * mixed: against plain dense products by BLAS.  Every scheme and random sizes
+ * are in the laws; here is what only a sparse operand has. */
 #include "rig.h"
 
 #include "code/code.h"
@@ -202,7 +202,7 @@ static void lanes_from_the_left(void **state)
     assert_ok(kf_parcel_new(&result, 4 * strips, 31, KOFN_F64));
     memcpy(in->m.data, x.data, 5 * block->rows * sizeof(double));
     m = (kofn_msg){.row = (uint32_t)seat,
-                   .how = KOFN_LEFT_ROWS,
+                   .how = KOFN_HOW_LEFT_ROWS,
                    .lo = 1,
                    .hi = 1 + strips,
                    .in = in,
@@ -243,10 +243,10 @@ static void work_is_counted_and_stopped(void **state)
         kofn_op op;
         kofn_how how;
         size_t workers, rows, p;
-    } work[] = {{"pcr:r=1", KOFN_GRAM, KOFN_TWICE, 1, 600000, 1},
-                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KOFN_LEFT_INNER, 1,
-                 600000, 3},
-                {"gpd:m=1,n=1,p=1", KOFN_LEFT, KOFN_LEFT_ROWS, 1, 6000, 3}};
+    } work[] = {{"pcr:r=1", KOFN_GRAM, KOFN_HOW_GRAM, 1, 600000, 1},
+                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KOFN_HOW_LEFT_INNER,
+                 1, 600000, 3},
+                {"gpd:m=1,n=1,p=1", KOFN_LEFT, KOFN_HOW_LEFT_ROWS, 1, 6000, 3}};
 
     (void)state;
     for (size_t c = 0; c < sizeof work / sizeof *work; c++) {

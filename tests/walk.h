@@ -153,7 +153,7 @@ static inline uint32_t walk_spare(const walk *w, kf_rng *r)
     size_t alive = walk_alive(w, w->seat[i] % w->plan->layout.groups);
 
     if (w->gone[i] ||
-        (alive - 1) * w->plan->layout.turns < w->plan->layout.threshold)
+        (alive - 1) * w->plan->layout.submessages < w->plan->layout.threshold)
         return UINT32_MAX;
     return i;
 }

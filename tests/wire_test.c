@@ -223,11 +223,11 @@ static void same_shares(const kf_share *a, const kf_share *b)
     assert_int_equal(a->of, b->of);
     assert_int_equal(a->length, b->length);
     assert_int_equal(a->pieces, b->pieces);
-    assert_int_equal(a->turns, b->turns);
+    assert_int_equal(a->submessages, b->submessages);
     assert_int_equal(a->points, b->points);
     assert_memory_equal(a->part, b->part, a->parts * sizeof *a->part);
     assert_memory_equal(a->mix, b->mix,
-                        a->turns * a->lanes * a->parts * a->pieces *
+                        a->submessages * a->lanes * a->parts * a->pieces *
                             sizeof *a->mix);
     for (size_t k = 0; k < a->parts; k++) {
         size_t from = kf_part_begin(a->points, a->part[k], a->of);

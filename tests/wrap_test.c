@@ -84,7 +84,7 @@ static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
     number(b, 4); /* length */
     number(b, pieces);
     number(b, span);
-    number(b, 1); /* turns */
+    number(b, 1); /* submessages */
     number(b, 0); /* parts here */
 }
 
@@ -139,17 +139,17 @@ static void tasks(void **state)
 {
     kofn_matrix in = {NULL, 1, 1, 1, KOFN_F64};
     kofn_matrix out = {NULL, 16, 1, 1, KOFN_F64}; /* 17 (ALL / 17 + 1) */
-    kf_share share = {.lanes = 17, .span = ALL / 17 + 1, .turns = 1};
+    kf_share share = {.lanes = 17, .span = ALL / 17 + 1, .submessages = 1};
     kofn_block zero = {.lanes = 17, .rows = ALL / 17 + 1, .cols = 1};
     kofn_block left = {.lanes = 17, .rows = 1, .cols = 1};
-    kofn_block turn = {.share = &share};
-    kofn_msg m = {.how = KOFN_ROWS, .lo = 0, .hi = ALL / 17 + 1};
+    kofn_block submessage = {.share = &share};
+    kofn_msg m = {.how = KOFN_HOW_ROWS, .lo = 0, .hi = ALL / 17 + 1};
 
     (void)state;
     assert_int_equal(kf_work_fits(&zero, &m, &in, &out), KOFN_SHAPE);
-    m.how = KOFN_TURN;
-    assert_int_equal(kf_work_fits(&turn, &m, &in, &out), KOFN_SHAPE);
-    m.how = KOFN_LEFT_ROWS;
+    m.how = KOFN_HOW_SUBMESSAGE;
+    assert_int_equal(kf_work_fits(&submessage, &m, &in, &out), KOFN_SHAPE);
+    m.how = KOFN_HOW_LEFT_ROWS;
     in.rows = m.hi;
     assert_int_equal(kf_work_fits(&left, &m, &in, &out), KOFN_SHAPE);
     m.hi = 3;
@@ -199,14 +199,14 @@ static void workers(void **state)
     refuses(&b, (kf_head){0});
     sum(&b, 17, 1, ALL / 17 + 1);
     refuses(&b, (kf_head){.type = KF_WIRE_WORK,
-                          .how = KOFN_TURN,
+                          .how = KOFN_HOW_SUBMESSAGE,
                           .rows = 4,
                           .cols = 1,
                           .out_rows = 16,
                           .out_cols = 1});
     zeros(&b, 17, ALL / 17 + 1);
     refuses(&b, (kf_head){.type = KF_WIRE_WORK,
-                          .how = KOFN_ROWS,
+                          .how = KOFN_HOW_ROWS,
                           .rows = 1,
                           .cols = 1,
                           .hi = ALL / 17 + 1,

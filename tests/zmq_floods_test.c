@@ -153,7 +153,7 @@ static void keep_house(int ask, int tell, const char *address,
     kofn_transport *t;
     findings f = {0};
     char at[160] = "";
-    kf_turned is;
+    kf_refused is;
     long before;
 
     if (files)
@@ -180,7 +180,7 @@ static void keep_house(int ask, int tell, const char *address,
         }
     }
     f.grown = memory() - before;
-    is = kf_doors_turned(((kf_transport *)t)->doors);
+    is = kf_doors_refused(((kf_transport *)t)->doors);
     f.ended = (unsigned)(is.full + is.crowd + is.flood);
     f.silent = (unsigned)is.silent;
     f.file = open("/dev/null", O_RDONLY) >= 0;
@@ -463,7 +463,7 @@ static void the_doors(void **state)
     for (int i = 0; i < 5; i++)
         gone += is_ended(end[i][1]);
     assert_int_equal(gone, 1);
-    assert_int_equal(kf_doors_turned(d).crowd, 1);
+    assert_int_equal(kf_doors_refused(d).crowd, 1);
     assert_false(is_ended(end[0][1]));
     assert_false(is_ended(end[4][1]));
     /* Ten seconds later everything that had come was received. */

@@ -48,16 +48,21 @@ typedef enum kofn_msg_type {
 /* What a worker does with its block, whose lanes are matrices of one shape,
  * and strips [lo, hi). */
 typedef enum kofn_how {
-    KOFN_ROWS,       /* rows of each lane times `in`; the lanes' answers one
-                       below the other                                     */
-    KOFN_LEFT_ROWS,  /* rows of `in` times each lane, likewise              */
-    KOFN_INNER,      /* columns of each lane times rows of `in`, where those
-                       of the lanes stand below each other, added up       */
-    KOFN_LEFT_INNER, /* columns of `in`, where those of the lanes stand side
-                       by side, times rows of each lane, added up; in both
-                       strips beyond the last are the first ones again     */
-    KOFN_TWICE,      /* the transpose of each lane times the lane times `in` */
-    KOFN_TURN        /* one mixture of what f makes of the block's parts    */
+    /* rows of each lane times `in`; the lanes' answers one below the other */
+    KOFN_HOW_ROWS,
+    /* rows of `in` times each lane, likewise */
+    KOFN_HOW_LEFT_ROWS,
+    /* columns of each lane times rows of `in`, where those of the lanes stand
+     * below each other, added up */
+    KOFN_HOW_INNER,
+    /* columns of `in`, where those of the lanes stand side by side, times rows
+     * of each lane, added up; in both strips beyond the last are the first ones
+     * again */
+    KOFN_HOW_LEFT_INNER,
+    /* the transpose of each lane times the lane times `in` */
+    KOFN_HOW_GRAM,
+    /* one mixture of what f makes of the block's parts */
+    KOFN_HOW_SUBMESSAGE
 } kofn_how;
 
 typedef struct kofn_msg {

@@ -54,15 +54,15 @@ typedef struct kofn_layout {
     size_t lanes;     /* results a seat answers together                     */
     size_t inner;     /* products summed in a result; 1 unless set.  In
                          GRAM the sub-blocks stand one below the other       */
-    bool adjoint;     /* turned round; needs E1 == NULL, W == NULL           */
+    bool adjoint;     /* transposed; needs E1 == NULL, W == NULL           */
     bool whole;       /* answers are not to be had strip by strip            */
     bool everybody;   /* a round takes what all who are live, and not late,
                          answer; `enough` is the least                       */
     bool remembers;   /* KOFN_SUM, a part a seat: what a seat last answered
                          stands in for it when it is missing                 */
-    size_t turns;     /* answers a seat sends one after the other in a
+    size_t submessages; /* answers a seat sends one after the other in a
                          round, until it is stopped; 1 unless set            */
-    kofn_cut cut[2];  /* A, B; {1,1} is whole                                */
+    kofn_cut cut[2]; /* A, B; {1,1} is whole                                */
     size_t symbols, wants;
     size_t grid_rows; /* want w is block (w % grid_rows, w / grid_rows) of
                          the output band                                     */
@@ -77,9 +77,9 @@ typedef struct kofn_layout {
  * pieces, symbol j*wants + z is piece z of f(j, x), and W is left NULL: want z
  * is the sum of symbols z, wants + z, ...
  *
- * With turns > 1 the rows of turn t of seat i are asked for as those of seat
- * i*turns + t, `enough` and `threshold` count answers, and the E0 of all turns
- * of a seat is the same. */
+ * With submessages > 1 the rows of submessage t of seat i are asked for as
+ * those of seat i*submessages + t, `enough` and `threshold` count answers, and
+ * the E0 of all submessages of a seat is the same. */
 
 /* Rows [lo, hi) of a block for the member `who` of the live list. */
 typedef struct kofn_deal {
@@ -136,8 +136,8 @@ typedef struct kofn_scheme {
                         size_t cover, size_t span, kofn_deals *out);
 
     /* Optional.  A better way to decode than least squares: D is wants x
-     * (n lanes), zero on entry, over the answers of these seats (or turns of
-     * seats), ascending.  KOFN_TOOFEW when they do not determine the wants;
+     * (n lanes), zero on entry, over the answers of these seats (or submessages
+     * of seats), ascending.  KOFN_TOOFEW when they do not determine the wants;
      * KOFN_PARTIAL when D makes the best of what there is, which is then
      * delivered under that status; KOFN_UNSUITED where least squares is best
      * after all. */
@@ -167,8 +167,8 @@ KOFN_API kofn_status
 kofn_refuse(const char *fmt, ...);
 
 /* cos and sin of 2 pi num / den with the angle reduced exactly. */
-KOFN_API void kofn_turn(uint64_t num, uint64_t den, double *cosine,
-                        double *sine);
+KOFN_API void kofn_cossin(uint64_t num, uint64_t den, double *cosine,
+                          double *sine);
 
 /* X = P^-1 B in place of B (n x cols); P is n x n and is destroyed.
  * KOFN_UNSTABLE when it is singular. */

@@ -34,9 +34,9 @@ struct checkpoint {
     json_t *kept; /* checkpoint.json as it was found, or NULL */
     kofn_file *state;
     unsigned resumed, done, failures;
-    unsigned turn; /* of the next state file */
-    bool behind;   /* the last one could not be kept */
-    size_t lost;   /* of JSON, so far: see cli_json_lost */
+    unsigned parity; /* of the next state file */
+    bool behind;     /* the last one could not be kept */
+    size_t lost;     /* of JSON, so far: see cli_json_lost */
     double seconds;
 };
 
@@ -230,7 +230,7 @@ static int read_state(checkpoint *c)
         return damaged(c, name, "it is not what was written");
     if (kofn_file_open(&c->state, path))
         return damaged(c, name, kofn_errmsg());
-    c->turn = strcmp(name, "state-0.npy") == 0;
+    c->parity = strcmp(name, "state-0.npy") == 0;
     return kofn_file_dense(c->state) ? 0 : damaged(c, name, "it is sparse");
 }
 
@@ -423,7 +423,7 @@ static const char *save(checkpoint *c, const kofn_matrix *state,
     char name[] = "state-0.npy", path[PATH], found[17];
     uint64_t bytes, hash;
 
-    name[6] = (char)('0' + c->turn);
+    name[6] = (char)('0' + c->parity);
     path_in(path, c, name);
     if (kofn_write_npy(path, state, 2))
         return kofn_errmsg();
@@ -448,7 +448,7 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
     c->done = done;
     why = save(c, state, numbers);
     if (!why) {
-        c->turn = !c->turn;
+        c->parity = !c->parity;
         c->behind = false;
     } else {
         if (!c->behind)

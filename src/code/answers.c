@@ -6,7 +6,7 @@
 
 bool kf_all_answered(const kofn_plan *p, size_t n)
 {
-    return n / p->layout.turns >= p->layout.max_seats;
+    return n / p->layout.submessages >= p->layout.max_seats;
 }
 
 kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,

@@ -40,7 +40,7 @@ static void octant(uint64_t num, uint64_t den, double *c, double *s)
     *s = sin(a);
 }
 
-void kofn_turn(uint64_t num, uint64_t den, double *cosine, double *sine)
+void kofn_cossin(uint64_t num, uint64_t den, double *cosine, double *sine)
 {
     uint64_t eighth = 8 * (num % den) / den, rest = 8 * (num % den) % den;
     double c, s;
@@ -85,7 +85,7 @@ static double chebyshev_point(size_t i, size_t n)
 {
     double c, s;
 
-    kofn_turn(2 * spread(i, n) + 1, 4 * n, &c, &s);
+    kofn_cossin(2 * spread(i, n) + 1, 4 * n, &c, &s);
     return c;
 }
 
@@ -161,7 +161,7 @@ static void harmonic_row(size_t i, size_t n, size_t k, double *row)
         double c, s;
 
         /* frequency f, or f - 1/2 for even k */
-        kofn_turn((odd ? 2 * f : 2 * f - 1) * i, 2 * n, &c, &s);
+        kofn_cossin((odd ? 2 * f : 2 * f - 1) * i, 2 * n, &c, &s);
         row[q] = 1.41421356237309504880 * c;
         row[q + 1] = 1.41421356237309504880 * s;
     }

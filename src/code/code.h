@@ -72,8 +72,9 @@ kofn_status kf_code_new(kf_code **out, const kofn_plan *plan);
 /* From now on the rows of every seat that is not plain are enlarged by a number
  * of its own, from 1 to 2, before anybody has asked for any, unless the scheme
  * decodes by itself.  It makes no
- * difference to what is decoded; but points that stand evenly have parities that
- * are equal or opposite, in which equal errors of two seats would cancel. */
+ * difference to what is decoded; but points that stand evenly have parities
+ * that are equal or opposite, in which equal errors of two seats would
+ * cancel. */
 void kf_code_uneven(kf_code *c);
 void kf_code_free(kf_code *c);
 /* Rows of seat `local`, below layout.max_seats. */
@@ -115,7 +116,7 @@ void kf_decoder_free(kf_decoder *d);
 kofn_status kf_decoder_runs(kf_decoder *d);
 
 /* Sets d->factor; NULL where D itself is quicker (factor.c). */
-kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t turns);
+kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t submessages);
 void kf_factor_free(kf_factor *f);
 /* Bytes of scratch for vectors of len numbers. */
 size_t kf_factor_room(const kf_factor *f, size_t len);
@@ -167,7 +168,8 @@ kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
 kofn_status kf_least_squares(size_t m, size_t n, double *P, size_t ldp,
                              size_t cols, double *B, size_t ldb);
 /* D = W G^+: of all D that come closest to D G = W the smallest, whatever the
- * shape and rank of G (pseudo.c).  G is results x symbols, W wants x symbols. */
+ * shape and rank of G (pseudo.c).  G is results x symbols, W wants x
+ * symbols. */
 kofn_status kf_pseudo(size_t results, size_t symbols, const double *G,
                       size_t wants, const double *W, double *D,
                       double *condition);

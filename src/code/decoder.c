@@ -26,9 +26,9 @@
  * the sum of t numbers, added in whatever order, by sqrt(t / 2) times that:
  * three standard deviations are u sqrt(0.8 t).  docs/numerics.md derives it. */
 #define EACH_TERM 0.8
-/* Beside the sums: what is encoded, taken in and given out is rounded once each,
- * and so is a product; in double it is the numbers of D that count, 24 u in all
- * measurements. */
+/* Beside the sums: what is encoded, taken in and given out is rounded once
+ * each, and so is a product; in double it is the numbers of D that count, 24 u
+ * in all measurements. */
 #define START_F32 6.5
 #define START_F64 (24.0 * 24)
 /* D G may differ from W by this, as a share of W, beside the rounding that is
@@ -671,7 +671,8 @@ kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
     if (!st)
         st = kf_decoder_runs(d);
     if (!st && c->plan->op->factors == 0) /* codes of sums have such D */
-        st = kf_decoder_factor(d, c->plan->layout.lanes, c->plan->layout.turns);
+        st = kf_decoder_factor(d, c->plan->layout.lanes,
+                               c->plan->layout.submessages);
     sift_free(&s);
     if (st) {
         kf_decoder_free(d);

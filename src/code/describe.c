@@ -55,25 +55,26 @@ static kofn_status affordable(const kofn_layout *L, kf_code *code,
     return KOFN_OK;
 }
 
-/* Seats of which any so many decode, with all their turns. */
+/* Seats of which any so many decode, with all their submessages. */
 static size_t seats_enough(const kofn_layout *L)
 {
-    return kf_ceil_div(L->threshold, L->turns);
+    return kf_ceil_div(L->threshold, L->submessages);
 }
 
-/* All turns of seats as answers, in place and from the end. */
-static void all_turns(uint32_t *set, size_t seats, size_t turns)
+/* All submessages of seats as answers, in place and from the end. */
+static void all_submessages(uint32_t *set, size_t seats, size_t submessages)
 {
     for (size_t i = seats; i-- > 0;)
-        for (size_t t = turns; t-- > 0;)
-            set[i * turns + t] = set[i] * (uint32_t)turns + (uint32_t)t;
+        for (size_t t = submessages; t-- > 0;)
+            set[i * submessages + t] =
+                set[i] * (uint32_t)submessages + (uint32_t)t;
 }
 
 static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
                           size_t trials)
 {
     const kofn_layout *L = &p->layout;
-    size_t seats = seats_enough(L), n = seats * L->turns;
+    size_t seats = seats_enough(L), n = seats * L->submessages;
     uint32_t *set = kf_new(n, sizeof *set);
     kofn_status st = set ? KOFN_OK : KOFN_NOMEM;
 
@@ -82,7 +83,7 @@ static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
         kf_decoder *d;
 
         random_subset(&r, set, seats, L->seats);
-        all_turns(set, seats, L->turns);
+        all_submessages(set, seats, L->submessages);
         st = kf_decoder_new(&d, code, set, n, false);
         noise[t] = st ? HUGE_VAL : d->noise;
         kf_decoder_free(d);
@@ -136,12 +137,12 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
         info->upload = info->answer = 1;
 }
 
-/* Shares of the parts, and of a vector; where seats answer in turns, as many
- * turns as it takes when nobody straggles. */
+/* Shares of the parts, and of a vector; where seats answer in submessages, as
+ * many submessages as it takes when nobody straggles. */
 static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
-    double turns = (double)kf_ceil_div(L->enough, L->seats);
+    double submessages = (double)kf_ceil_div(L->enough, L->seats);
     const kf_seat *first;
     kf_code *code;
     kofn_status st = kf_code_new(&code, p);
@@ -154,7 +155,7 @@ static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
         info->load = info->storage;
         info->upload = 1;
         info->answer =
-            turns * (double)(L->lanes * p->span) / (double)L->problem.m;
+            submessages * (double)(L->lanes * p->span) / (double)L->problem.m;
         info->block_rows = L->lanes * p->span;
     }
     kf_code_free(code);

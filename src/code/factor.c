@@ -3,16 +3,17 @@
  * Messages that are a fraction as long as the vector are multiplied for as many
  * outputs more, and adding up the bytes that came is no longer bound by memory.
  * But for codes of sums D has structure.  Seen as a matrix over the answers of
- * one turn, with a row for each want and lane, it is of low rank: a message
- * says no more than one number for each straggler less than d, and where the
- * code's columns are cosines and sines these are real, while D is complex
- * (gradient_field.c).  In groups that miss the same seats it has the same
- * column for the same seat of each, and those messages can be added up first.
+ * one submessage, with a row for each want and lane, it is of low rank: a
+ * message says no more than one number for each straggler less than d, and
+ * where the code's columns are cosines and sines these are real, while D is
+ * complex (gradient_field.c).  In groups that miss the same seats it has the
+ * same column for the same seat of each, and those messages can be added up
+ * first.
  *
- * So Z has a block for each turn, or for each set of answers with the same
- * column, that is applied to all lanes alike; V mixes what Z makes.  That waits
- * in double precision, and both are done tile by tile: messages are read once
- * and outputs written once, and no digit is lost.
+ * So Z has a block for each submessage, or for each set of answers with the
+ * same column, that is applied to all lanes alike; V mixes what Z makes.  That
+ * waits in double precision, and both are done tile by tile: messages are read
+ * once and outputs written once, and no digit is lost.
  */
 #include "code.h"
 
@@ -202,10 +203,10 @@ static void fill(const kf_decoder *d, const kf_factor *f,
                 *A++ = column(d, f, answer[c], l)[w * d->results];
 }
 
-/* The blocks of answers first .. first+count-1, which are of one turn; what
- * they cost is added to *cost. */
-static kofn_status add_turn(const kf_decoder *d, kf_factor *f, size_t first,
-                            size_t count, double *cost)
+/* The blocks of answers first .. first+count-1, which are of one submessage;
+ * what they cost is added to *cost. */
+static kofn_status add_submessage(const kf_decoder *d, kf_factor *f,
+                                  size_t first, size_t count, double *cost)
 {
     size_t rows = d->mixed * f->lanes, most = kf_min(d->mixed - 1, count);
     size_t rank, sets;
@@ -277,25 +278,25 @@ static double plain_cost(const kf_decoder *d)
     return cost;
 }
 
-/* Answers by turns, but for those that are not used. */
-static kofn_status add_turns(const kf_decoder *d, kf_factor *f, size_t turns,
-                             double *cost)
+/* Answers by submessages, but for those that are not used. */
+static kofn_status add_submessages(const kf_decoder *d, kf_factor *f,
+                                   size_t submessages, double *cost)
 {
     kofn_status st = KOFN_OK;
 
-    for (size_t t = 0; t < turns && !st; t++) {
+    for (size_t t = 0; t < submessages && !st; t++) {
         size_t first = f->answers;
 
         for (size_t a = 0; a < d->seats; a++)
-            if (d->seat[a] % turns == t && !is_nothing(d, f, a))
+            if (d->seat[a] % submessages == t && !is_nothing(d, f, a))
                 f->answer[f->answers++] = (uint32_t)a;
         if (f->answers > first)
-            st = add_turn(d, f, first, f->answers - first, cost);
+            st = add_submessage(d, f, first, f->answers - first, cost);
     }
     return st;
 }
 
-kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t turns)
+kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t submessages)
 {
     kf_factor *f;
     double cost = 0;
@@ -311,7 +312,7 @@ kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t turns)
     f->answer = kf_new(d->seats, sizeof *f->answer);
     f->block = kf_new(d->seats, sizeof *f->block);
     if (f->answer && f->block)
-        st = add_turns(d, f, turns, &cost);
+        st = add_submessages(d, f, submessages, &cost);
     if (!st && cost < plain_cost(d)) {
         f->V = kf_new(d->mixed * f->rows, lanes * sizeof *f->V);
         if (f->V) {

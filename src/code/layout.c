@@ -258,11 +258,11 @@ static kofn_status check_layout(const kofn_plan *p)
     const kofn_layout *L = &p->layout;
 
     if (!L->groups || !L->seats || !L->enough || !L->lanes || !L->inner ||
-        !p->parts || !p->parts1 || !L->symbols || !L->wants || !L->turns ||
-        L->enough > L->seats * L->turns || L->threshold < L->enough ||
-        (L->turns > 1 && !L->whole) ||
-        (L->remembers && (L->wants != 1 || L->lanes != 1 || L->turns != 1 ||
-                          L->max_seats != p->parts)) ||
+        !p->parts || !p->parts1 || !L->symbols || !L->wants ||
+        !L->submessages || L->enough > L->seats * L->submessages ||
+        L->threshold < L->enough || (L->submessages > 1 && !L->whole) ||
+        (L->remembers && (L->wants != 1 || L->lanes != 1 ||
+                          L->submessages != 1 || L->max_seats != p->parts)) ||
         (L->whole && (L->groups > 1 || p->parts1 > 1)) ||
         L->wants % L->grid_rows || (!L->W && L->symbols != L->wants))
         return kf_fail(KOFN_INVAL, "scheme %s made an impossible layout",
@@ -270,7 +270,7 @@ static kofn_status check_layout(const kofn_plan *p)
     if (L->adjoint && (p->parts1 > 1 || L->W || !p->mixes_parts ||
                        L->inner > 1 || L->groups > 1))
         return kf_fail(KOFN_INVAL,
-                       "scheme %s turns a code round that is not "
+                       "scheme %s transposes a code that is not "
                        "a plain one",
                        p->scheme->name);
     /* a sparse A is cut into rows, and its strips are rows */
@@ -305,7 +305,8 @@ static kofn_status make_layout(kofn_plan *p)
     kofn_layout *L = &p->layout;
 
     L->args = &p->args;
-    L->groups = L->lanes = L->inner = L->seats = L->grid_rows = L->turns = 1;
+    L->groups = L->lanes = L->inner = L->seats = L->grid_rows = L->submessages =
+        1;
     L->max_seats = SIZE_MAX;
     L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
     TRY(p->scheme->layout(L));

@@ -29,7 +29,7 @@ typedef struct kf_operation {
     bool below;   /* sub-blocks of a lane (layout.inner) stand one below the
                          other, not side by side                              */
     bool checked; /* wrong answers can be told from rounding              */
-    /* Strips of a block, for a code that is turned round or not. */
+    /* Strips of a block, for a transposed code or not. */
     size_t (*span)(const kofn_layout *L);
 } kf_operation;
 

@@ -1,8 +1,8 @@
 /* runs.c -- which rows of D to make together.
  *
  * The engine makes all outputs it is given from all sources.  Where D has many
- * zeros, as turns of adaptive gradient codes give it, that is mostly in vain;
- * but row by row everything would be read again for each.
+ * zeros, as submessages of adaptive gradient codes give it, that is mostly in
+ * vain; but row by row everything would be read again for each.
  */
 #include "code.h"
 

@@ -540,9 +540,9 @@ static double unexplained(state *s)
 }
 
 /* Name those who are needed and certain to lie, whoever the liars are, as long
- * as there are no more of them than are held or may do as they like.  The others
- * who are held are only left out, for which there must be results enough: those
- * left have to show the lies of all liars who are not named. */
+ * as there are no more of them than are held or may do as they like.  The
+ * others who are held are only left out, for which there must be results
+ * enough: those left have to show the lies of all liars who are not named. */
 static kofn_status convict(state *s, size_t most, size_t *count)
 {
     kf_spectrum *p = &s->spectrum;
@@ -561,7 +561,7 @@ static kofn_status convict(state *s, size_t most, size_t *count)
     s->proof.strict = s->e->promised <= s->e->liars;
     s->proof.budget = s->proof.strict ? PROVING : TRYING;
     liars = kf_max(s->wilds + n, s->e->liars) - s->wilds;
-    kf_spectrum_turn(p, &s->base, s->e, s->Y, &m);
+    kf_spectrum_rotate(p, &s->base, s->e, s->Y, &m);
     apart = kf_spectrum_level(p, loudest_allowance(s)) + unexplained(s);
     if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
         return KOFN_CORRUPT;

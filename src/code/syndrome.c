@@ -262,7 +262,8 @@ static size_t compress(kf_spectrum *p)
     return short_m;
 }
 
-static void turn(double *a, double *b, size_t n, double cosine, double sine)
+static void rotate_rows(double *a, double *b, size_t n, double cosine,
+                        double sine)
 {
     for (size_t k = 0; k < n; k++) {
         double x = a[k], y = b[k];
@@ -284,8 +285,8 @@ static bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j)
     zeta = (bb - aa) / (2 * ab);
     t = (zeta >= 0 ? 1 : -1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
     cosine = 1 / sqrt(1 + t * t);
-    turn(a, b, m, cosine, cosine * t);
-    turn(p->U + i * p->q, p->U + j * p->q, p->q, cosine, cosine * t);
+    rotate_rows(a, b, m, cosine, cosine * t);
+    rotate_rows(p->U + i * p->q, p->U + j * p->q, p->q, cosine, cosine * t);
     return true;
 }
 
@@ -312,8 +313,8 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
         p->value[i] = sqrt(kf_dot(p->C + i * m, p->C + i * m, m));
 }
 
-void kf_spectrum_turn(kf_spectrum *p, const kf_syndromes *t,
-                      const kf_evidence *e, const double *Y, size_t *columns)
+void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,
+                        const kf_evidence *e, const double *Y, size_t *columns)
 {
     p->q = t->q;
     fill(p, t, e, Y);

@@ -68,11 +68,11 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
 double kf_spectrum_level(const kf_spectrum *p, double size);
 size_t kf_spectrum_above(const kf_spectrum *p, double level);
 
-/* The columns of S, right multiples and all, turned so that there are no more
+/* The columns of S, right multiples and all, rotated so that there are no more
  * than q: rows keep their products with each other.  They go to p->C, *columns
  * wide. */
-void kf_spectrum_turn(kf_spectrum *p, const kf_syndromes *t,
-                      const kf_evidence *e, const double *Y, size_t *columns);
+void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,
+                        const kf_evidence *e, const double *Y, size_t *columns);
 
 /* ---- sets of nodes ------------------------------------------------------- */
 
@@ -130,14 +130,14 @@ typedef struct kf_proof {
 
 kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e);
 void kf_proof_free(kf_proof *p);
-/* Of these nodes, with syndromes S of m columns, turned as above.  False: they
+/* Of these nodes, with syndromes S of m columns, rotated as above.  False: they
  * depend on each other. */
 bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
                  const uint32_t *held, size_t count);
 /* Has held[j] lied?  For certain when no more than `liars` nodes have, where
- * there are `over` beyond those that surely decode; when no more than `promised`
- * have, for certain or but for an accident.  Noise and what those held leave are
- * no longer than `apart` together, in any direction. */
+ * there are `over` beyond those that surely decode; when no more than
+ * `promised` have, for certain or but for an accident.  Noise and what those
+ * held leave are no longer than `apart` together, in any direction. */
 bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
                       size_t liars, size_t promised, size_t over, double apart);
 

@@ -1,4 +1,4 @@
-/* adjoint.c -- codes turned round: what a seat is sent depends on who else is
+/* adjoint.c -- transposed codes: what a seat is sent depends on who else is
  * live, and the answer is the sum of all answers.
  *
  * So the survivor set of every strip is chosen before anything is sent, and

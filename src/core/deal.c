@@ -136,7 +136,8 @@ static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, size_t group,
 }
 
 /* Answers of an adjoint code are sums, as large for some strips as for all: one
- * for each member, whose strips may be those at the end and at the beginning. */
+ * for each member, whose strips may be those at the end and at the
+ * beginning. */
 static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
     for (size_t k = 0; k < d->count; k++) {
@@ -210,7 +211,7 @@ static bool plenty(const kofn_core *c, const kf_round *r, size_t group)
 {
     const kofn_layout *L = kf_layout(&r->p);
 
-    return kf_live_count(c, r, group) * L->turns >=
+    return kf_live_count(c, r, group) * L->submessages >=
            L->enough + r->p.ledger[group].spare;
 }
 

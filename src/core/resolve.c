@@ -85,7 +85,7 @@ static size_t fewest_live(const kofn_core *c, const kf_round *r)
     return fewest;
 }
 
-/* Each gives `turns` answers. */
+/* Each gives `submessages` answers. */
 size_t kf_workers_needed(const kf_product *p)
 {
     const kofn_layout *L = kf_layout(p);
@@ -96,7 +96,7 @@ size_t kf_workers_needed(const kf_product *p)
             if (!p->ledger[g].cell[i].settled)
                 answers = kf_max(
                     answers, kf_product_wanted(p, g, &p->ledger[g].cell[i]));
-    return kf_ceil_div(answers, L->turns);
+    return kf_ceil_div(answers, L->submessages);
 }
 
 static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)

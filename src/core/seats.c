@@ -139,7 +139,7 @@ kofn_status kf_leaving(kofn_core *c, uint32_t worker)
     return KOFN_OK;
 }
 
-/* Does this product miss it?  A code that is turned round misses only those
+/* Does this product miss it?  A transposed code misses only those
  * who owe it something; the others those who could have been asked. */
 static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
 {

@@ -11,7 +11,7 @@ kofn_status kf_ask_seat(kofn_core *c, kf_round *r, size_t group,
 {
     size_t seat = c->fleet.worker[worker].seat;
 
-    for (size_t t = 0; t < kf_layout(&r->p)->turns; t++)
+    for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++)
         TRY(kf_round_ask(c, r, worker, group, kf_row_of_seat(&r->p, seat, t),
                          lo, hi));
     return KOFN_OK;
@@ -174,7 +174,7 @@ static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
 
     for (size_t i = 0; i < l->count; i++)
         for (size_t k = 0; k < n && !l->cell[i].settled; k++)
-            for (size_t t = 0; t < kf_layout(&r->p)->turns; t++) {
+            for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++) {
                 uint32_t who = c->live_worker[k];
                 uint32_t row =
                     kf_row_of_seat(&r->p, c->fleet.worker[who].seat, t);

@@ -1,5 +1,6 @@
 /* state.h -- what the coordinator remembers: the fleet, the products that are
- * open, and for each of them a *round*: who works on it and how long that takes.
+ * open, and for each of them a *round*: who works on it and how long that
+ * takes.
  *
  * fleet.c and product.c know nothing of each other; the rest of this folder is
  * the policy that gives rows to workers.  Today's gives the worker on a seat
@@ -91,14 +92,14 @@ static inline kf_round *kf_newest(const kofn_core *c)
 static inline uint32_t kf_row_of_seat(const kf_product *p, size_t seat,
                                       size_t submessage)
 {
-    return (uint32_t)(kf_local(p->use->plan, seat) * kf_layout(p)->turns +
+    return (uint32_t)(kf_local(p->use->plan, seat) * kf_layout(p)->submessages +
                       submessage);
 }
 
 static inline size_t kf_seat_of_row(const kf_product *p, size_t group,
                                     size_t row)
 {
-    return row / kf_layout(p)->turns * p->groups + group;
+    return row / kf_layout(p)->submessages * p->groups + group;
 }
 
 /* ---- core.c -------------------------------------------------------------- */

@@ -121,8 +121,8 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r,
 
 /* ---- sparse: choose the parts -------------------------------------------- */
 
-/* Sub-blocks that stand one below the other are lanes here, whose rows are those
- * of a part. */
+/* Sub-blocks that stand one below the other are lanes here, whose rows are
+ * those of a part. */
 static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
                                 size_t group, kofn_block *b)
 {
@@ -251,7 +251,7 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code, size_t g,
         const kf_seat *rows;
 
         TRY(block_new(&blocks[i], r, g));
-        blocks[i]->row = kf_local(p, seats[i]) * p->layout.turns;
+        blocks[i]->row = kf_local(p, seats[i]) * p->layout.submessages;
         if (p->op->factors == 0) {
             TRY(kf_share_new(&blocks[i]->share, r, code, seats[i]));
             continue;

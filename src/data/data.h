@@ -102,9 +102,9 @@ typedef struct kf_share {
     size_t parts, of;            /* how many, of how many        */
     size_t *part;                /* which                        */
     size_t length, pieces, span; /* of f: in all, as it is cut    */
-    size_t turns, lanes;
+    size_t submessages, lanes;
     double work;      /* that f takes for a part      */
-    double *mix;      /* turns lanes x parts pieces   */
+    double *mix;      /* submessages lanes x parts pieces   */
     void *value;      /* parts x (pieces span): what f made of the input
                           of `product`                */
     uint32_t product; /* 0: nothing yet               */
@@ -155,7 +155,7 @@ kofn_status kf_encode(const kf_resident *r, kf_code *code, const size_t *seats,
 kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
                          const kofn_matrix *in, const kofn_matrix *out);
 
-/* Strips [lo, hi) of the block times `in`, as KOFN_ROWS. */
+/* Strips [lo, hi) of the block times `in`, as KOFN_HOW_ROWS. */
 kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
                          size_t hi, kofn_matrix *out, bool (*stopped)(void *),
                          void *ud);

@@ -54,8 +54,8 @@ kofn_status kf_left_rows_dense(const kofn_block *b, const kf_work *w)
 
 /* ---- sums over strips ---------------------------------------------------- */
 
-/* Those of strips [lo, hi); *begun when there is something to add to.  The lanes
- * of the input stand one behind the other, `span` strips each. */
+/* Those of strips [lo, hi); *begun when there is something to add to.  The
+ * lanes of the input stand one behind the other, `span` strips each. */
 static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
                               const kf_work *w, size_t lo, size_t hi,
                               bool *begun)
@@ -114,7 +114,7 @@ kofn_status kf_left_inner_dense(const kofn_block *b, const kf_work *w)
 /* Some rows at a time, which are still in the cache for their second use. */
 #define GRAM_BYTES ((size_t)256 << 10)
 
-kofn_status kf_twice_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_gram_dense(const kofn_block *b, const kf_work *w)
 {
     const kofn_matrix *a = &b->lane[0];
     size_t size = kf_dtype_size(b->dtype);

@@ -31,13 +31,13 @@ typedef kofn_status kf_kernel_fn(const kofn_block *b, const kf_work *w);
 typedef struct kf_kernel {
     kofn_how how;
     /* The rounds whose work it is: of these operations, in codes that are
-     * turned round or in those that are not. */
+     * transposed or in those that are not. */
     unsigned ops;
     bool adjoint;
     bool left;  /* the input stands to the left of the block             */
     bool inner; /* of each lane of the input only strips [lo, hi) matter */
-    /* With blocks of a kind; NULL: it has no such.  An operation that is `sparse`
-     * (operation.h) needs sparse ones where its codes are served. */
+    /* With blocks of a kind; NULL: it has no such.  An operation that is
+     * `sparse` (operation.h) needs sparse ones where its codes are served. */
     kf_kernel_fn *dense, *sparse, *sum;
     /* Does it take this input?  Nothing of it is known to be true. */
     bool (*takes)(const kf_extent *b, const kf_work *w);
@@ -57,10 +57,10 @@ kf_extent kf_extent_of(const kofn_plan *p);
 /* ---- kernels (dense.c, sparse.c, share.c) -------------------------------- */
 
 kf_kernel_fn kf_rows_dense, kf_left_rows_dense, kf_inner_dense,
-    kf_left_inner_dense, kf_twice_dense;
+    kf_left_inner_dense, kf_gram_dense;
 kf_kernel_fn kf_rows_sparse, kf_left_rows_sparse, kf_left_inner_sparse,
-    kf_twice_sparse;
-kf_kernel_fn kf_share_turn;
+    kf_gram_sparse;
+kf_kernel_fn kf_share_submessage;
 
 /* Entries of the plain parts in strips [lo, hi). */
 double kf_sparse_entries(const kofn_block *b, size_t lo, size_t hi);

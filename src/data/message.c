@@ -42,7 +42,7 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
     kf_range_multiply(&m->plain->m, by);
     if (!coded(plan))
         return KOFN_OK;
-    /* turned round, the parts of the input face those of A */
+    /* transposed, the parts of the input face those of A */
     if (L->adjoint && plan->op->left)
         cut = (kofn_cut){1, L->cut[0].rows};
     else if (L->adjoint)

@@ -1,5 +1,6 @@
 /* share.c -- a worker's share of a sum of functions: the values of f for its
- * parts, computed once a round, and mixtures of their pieces, one a turn. */
+ * parts, computed once a round, and mixtures of their pieces, one a
+ * submessage. */
 #include "kernel.h"
 
 #include "code/combine.h"
@@ -68,15 +69,15 @@ static kofn_status fill(kf_share *s, kf_code *code, size_t seat)
 {
     size_t wide, bytes;
 
-    for (size_t t = 0; t < s->turns; t++) {
+    for (size_t t = 0; t < s->submessages; t++) {
         const kf_seat *rows;
 
-        TRY(kf_code_seat(code, seat * s->turns + t, &rows));
+        TRY(kf_code_seat(code, seat * s->submessages + t, &rows));
         if (t == 0)
             TRY(list_parts(s, &rows->E0[0]));
         wide = s->parts * s->pieces;
         if (t == 0)
-            s->mix = kofn_layout_table(s->turns * s->lanes, wide);
+            s->mix = kofn_layout_table(s->submessages * s->lanes, wide);
         if (!s->mix)
             return KOFN_NOMEM;
         for (size_t l = 0; l < s->lanes; l++)
@@ -110,7 +111,7 @@ kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
     s->work = r->work > 0 ? r->work / (double)s->of : (double)s->length;
     s->pieces = L->wants;
     s->span = r->plan->span;
-    s->turns = L->turns;
+    s->submessages = L->submessages;
     s->lanes = L->lanes;
     st = fill(s, code, seat);
     if (!st && s->formula)
@@ -159,7 +160,7 @@ static kofn_status evaluate(kf_share *s, const kf_work *w)
     return KOFN_OK;
 }
 
-kofn_status kf_share_turn(const kofn_block *b, const kf_work *w)
+kofn_status kf_share_submessage(const kofn_block *b, const kf_work *w)
 {
     kf_share *s = b->share;
     const kofn_matrix *out = w->out;

@@ -80,8 +80,9 @@ kofn_status kf_rows_sparse(const kofn_block *b, const kf_work *w)
 
 /* ---- the input on the left ----------------------------------------------- */
 
-/* In `mixed`, by rows: the sum over lanes of weight times strips [lo, hi) of the
- * lane's input, for part j.  Lanes stand `apart` columns from each other. */
+/* In `mixed`, by rows: the sum over lanes of weight times strips [lo, hi) of
+ * the lane's input, for part j.  Lanes stand `apart` columns from each
+ * other. */
 static void mix_input(const kofn_block *b, size_t j, const kofn_matrix *in,
                       size_t apart, size_t lo, size_t hi, double *mixed)
 {
@@ -98,8 +99,8 @@ static void mix_input(const kofn_block *b, size_t j, const kofn_matrix *in,
     }
 }
 
-/* out += strips [lo, hi) of the input, as mixed for each part, times those of the
- * part, as far as there are any. */
+/* out += strips [lo, hi) of the input, as mixed for each part, times those of
+ * the part, as far as there are any. */
 static void add_left(const kofn_block *b, const kofn_matrix *in, size_t apart,
                      size_t lo, size_t hi, double *mixed, double *out)
 {
@@ -148,7 +149,8 @@ kofn_status kf_left_inner_sparse(const kofn_block *b, const kf_work *w)
     return st;
 }
 
-/* Row by row of the input, all of each lane: lane l has the weights of row l. */
+/* Row by row of the input, all of each lane: lane l has the weights of row
+ * l. */
 kofn_status kf_left_rows_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t strips = w->hi - w->lo;
@@ -177,15 +179,15 @@ kofn_status kf_left_rows_sparse(const kofn_block *b, const kf_work *w)
 /* ---- A' A x -------------------------------------------------------------- */
 
 /* Both products of some strips, summed over lanes. */
-typedef struct twice {
+typedef struct gram {
     double *each;  /* used x strips: products of the plain parts */
     double *mixed; /* lanes x strips                             */
     const void **src;
     void **dst;
-} twice;
+} gram;
 
-static void add_twice(const kofn_block *b, const kf_work *w, size_t lo,
-                      size_t hi, const twice *t)
+static void add_gram(const kofn_block *b, const kf_work *w, size_t lo,
+                     size_t hi, const gram *t)
 {
     kofn_matrix margins = {t->mixed, 1, b->lanes * (hi - lo),
                            b->lanes * (hi - lo), KOFN_F64};
@@ -205,13 +207,13 @@ static void add_twice(const kofn_block *b, const kf_work *w, size_t lo,
     }
 }
 
-kofn_status kf_twice_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_gram_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t step = kf_min(kf_stride(2 * work_a_strip(b), false), b->rows);
-    twice t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),
-               .mixed = kf_new(b->lanes * step, sizeof *t.mixed),
-               .src = kf_new(b->used, sizeof *t.src),
-               .dst = kf_new(b->lanes, sizeof *t.dst)};
+    gram t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),
+              .mixed = kf_new(b->lanes * step, sizeof *t.mixed),
+              .src = kf_new(b->used, sizeof *t.src),
+              .dst = kf_new(b->lanes, sizeof *t.dst)};
     kofn_status st = t.each && t.mixed && t.src && t.dst ? KOFN_OK : KOFN_NOMEM;
 
     memset(w->out->data, 0, w->out->rows * sizeof *t.each);
@@ -219,7 +221,7 @@ kofn_status kf_twice_sparse(const kofn_block *b, const kf_work *w)
         if (at > 0 && kf_is_stopped(w))
             st = KOFN_AGAIN;
         else
-            add_twice(b, w, at, kf_min(at + step, b->rows), &t);
+            add_gram(b, w, at, kf_min(at + step, b->rows), &t);
     }
     kf_free(t.each);
     kf_free(t.mixed);

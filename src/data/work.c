@@ -144,14 +144,14 @@ static double cost_left_inner(const kofn_block *b, const kf_work *w)
     return numbers(b, w->lo, w->hi) * (double)w->in->rows;
 }
 
-static double cost_twice(const kofn_block *b, const kf_work *w)
+static double cost_gram(const kofn_block *b, const kf_work *w)
 {
     (void)w;
     return 2 * numbers(b, 0, b->rows);
 }
 
 /* f, the first time, and its values mixed. */
-static double cost_turn(const kofn_block *b, const kf_work *w)
+static double cost_submessage(const kofn_block *b, const kf_work *w)
 {
     const kf_share *s = b->share;
 
@@ -163,7 +163,7 @@ static double cost_turn(const kofn_block *b, const kf_work *w)
 
 static const kf_kernel kernels[] = {
     {
-        .how = KOFN_ROWS,
+        .how = KOFN_HOW_ROWS,
         .ops = KOFN_MATVEC | KOFN_MATMUL,
         .dense = kf_rows_dense,
         .sparse = kf_rows_sparse,
@@ -172,7 +172,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_rows,
     },
     {
-        .how = KOFN_LEFT_ROWS,
+        .how = KOFN_HOW_LEFT_ROWS,
         .ops = KOFN_LEFT,
         .left = true,
         .dense = kf_left_rows_dense,
@@ -182,7 +182,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_left_rows,
     },
     {
-        .how = KOFN_INNER,
+        .how = KOFN_HOW_INNER,
         .ops = KOFN_MATVEC | KOFN_MATMUL,
         .adjoint = true,
         .inner = true,
@@ -192,7 +192,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_inner,
     },
     {
-        .how = KOFN_LEFT_INNER,
+        .how = KOFN_HOW_LEFT_INNER,
         .ops = KOFN_LEFT,
         .adjoint = true,
         .left = true,
@@ -204,21 +204,21 @@ static const kf_kernel kernels[] = {
         .cost = cost_left_inner,
     },
     {
-        .how = KOFN_TWICE,
+        .how = KOFN_HOW_GRAM,
         .ops = KOFN_GRAM,
-        .dense = kf_twice_dense,
-        .sparse = kf_twice_sparse,
+        .dense = kf_gram_dense,
+        .sparse = kf_gram_sparse,
         .takes = takes_vector,
         .gives = gives_vector,
-        .cost = cost_twice,
+        .cost = cost_gram,
     },
     {
-        .how = KOFN_TURN,
+        .how = KOFN_HOW_SUBMESSAGE,
         .ops = KOFN_SUM,
-        .sum = kf_share_turn,
+        .sum = kf_share_submessage,
         .takes = takes_any,
         .gives = gives_pieces,
-        .cost = cost_turn,
+        .cost = cost_submessage,
     },
 };
 
@@ -313,7 +313,7 @@ kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
 {
     kf_work w = {in, out, lo, hi, 0, 0, stopped, ud};
 
-    return function_for(kf_kernel_of(KOFN_ROWS), b)(b, &w);
+    return function_for(kf_kernel_of(KOFN_HOW_ROWS), b)(b, &w);
 }
 
 static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
@@ -326,7 +326,7 @@ static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
 
     if (!k || !function_for(k, b))
         return false;
-    if (w.submessage >= (b->share ? b->share->turns : 1) ||
+    if (w.submessage >= (b->share ? b->share->submessages : 1) ||
         (!b->share && m->lo >= m->hi))
         return false;
     return k->takes(&e, &w) && k->gives(&e, &w, &rows, &cols) &&

@@ -275,7 +275,7 @@ static kofn_status watch(kf_host *h)
     return KOFN_AGAIN;
 }
 
-kofn_status kf_host_turn(kf_host *h, bool *worked)
+kofn_status kf_host_pass(kf_host *h, bool *worked)
 {
     kofn_status st;
 
@@ -493,7 +493,7 @@ static kofn_status live(kf_host *h)
     for (;;) {
         kofn_node_view view;
         bool worked;
-        kofn_status st = kf_host_turn(h, &worked);
+        kofn_status st = kf_host_pass(h, &worked);
         kofn_time atmost;
 
         if (st)

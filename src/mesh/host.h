@@ -132,7 +132,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t, const kofn_plan *plan,
 void kf_host_free(kf_host *h);
 /* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`
  * wants it to leave. */
-kofn_status kf_host_turn(kf_host *h, bool *worked);
+kofn_status kf_host_pass(kf_host *h, bool *worked);
 
 /* host.c */
 kofn_status kf_host_step(kf_host *h, const kofn_node_event *ev);

@@ -81,7 +81,7 @@ bool kf_mpi_withdraw(void)
     for (size_t i = 0; i < table.used; i++)
         if (table.request[i] != MPI_REQUEST_NULL)
             MPI_Cancel(&table.request[i]);
-    for (int turn = 0; turn < 1000; turn++) {
+    for (int pass = 0; pass < 1000; pass++) {
         if (table.spares == table.used)
             return true;
         kf_mpi_poll();

@@ -42,7 +42,7 @@ static void beat(transport *t, kofn_time at)
     t->next_beat = at + t->beat / 4;
 }
 
-static kofn_status turn(transport *t)
+static kofn_status pass(transport *t)
 {
     kofn_time at = kf_clock(), gone = at - t->polled;
     kofn_status st;
@@ -119,7 +119,7 @@ static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
     for (;;) {
         if (kf_mpi_next(t, p))
             return KOFN_OK;
-        TRY(turn(t));
+        TRY(pass(t));
         if (kf_mpi_next(t, p))
             return KOFN_OK;
         if (!t->live)
@@ -190,7 +190,7 @@ static void mpi_close(kofn_transport *base, kofn_time linger)
     if (t->closed)
         return;
     say_goodbye(t);
-    while (sending(t) && idle < linger && turn(t) >= 0) {
+    while (sending(t) && idle < linger && pass(t) >= 0) {
         idle = kf_clock() - began;
         nap(t, idle, linger - idle);
     }
@@ -244,7 +244,7 @@ static int mpi_end(int code)
     if (!t)
         return code;
     mpi_close(&t->base, KOFN_SECOND);
-    while (!t->frozen && !(all_gone(t) && !sending(t)) && turn(t) >= 0)
+    while (!t->frozen && !(all_gone(t) && !sending(t)) && pass(t) >= 0)
         nap(t, kf_clock() - began, KOFN_NEVER);
     fflush(NULL);
     t->ended = true;

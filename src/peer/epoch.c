@@ -309,7 +309,7 @@ static kofn_time patience(const kofn_node *n)
 }
 
 /* How many come before us where the leader is to be replaced. */
-static size_t turn(const kofn_node *n)
+static size_t place_in_line(const kofn_node *n)
 {
     size_t before = 0;
 
@@ -326,9 +326,9 @@ static size_t turn(const kofn_node *n)
 
 /* Each waits a little longer than the one before it, and longer after every
  * proposal that came to nothing, so that one of them has its way. */
-static kofn_time wait_turn(const kofn_node *n, kofn_time first)
+static kofn_time wait_in_line(const kofn_node *n, kofn_time first)
 {
-    size_t slots = turn(n) << (n->failed < 6 ? n->failed : 6);
+    size_t slots = place_in_line(n) << (n->failed < 6 ? n->failed : 6);
 
     return first + (kofn_time)kf_min(slots, 4096) * n->opt.hedge;
 }
@@ -342,7 +342,7 @@ static bool overdue(kofn_node *n)
     if (first > KOFN_NEVER >> 16)
         first = KOFN_NEVER >> 16;
     first = kf_longer(first, n->failed);
-    return kf_due(n, since, wait_turn(n, first));
+    return kf_due(n, since, wait_in_line(n, first));
 }
 
 static kofn_status take_over(kofn_node *n)
@@ -358,14 +358,15 @@ static kofn_status take_over(kofn_node *n)
             n->stalled = n->now;
         due = n->stalled == KF_LONG_AGO
                   ? overdue(n)
-                  : kf_due(n, n->stalled, wait_turn(n, 2 * patience(n)));
+                  : kf_due(n, n->stalled, wait_in_line(n, 2 * patience(n)));
     } else {
         if (n->leaderless == KF_LONG_AGO)
             n->leaderless = n->now;
-        due = founding && kf_count_live(n) >= n->opt.nodes && turn(n) == 0;
+        due = founding && kf_count_live(n) >= n->opt.nodes &&
+              place_in_line(n) == 0;
         if (!due)
             due = kf_due(n, n->leaderless,
-                         wait_turn(n, founding ? n->opt.silence : 0));
+                         wait_in_line(n, founding ? n->opt.silence : 0));
     }
     if (!due)
         return KOFN_OK;

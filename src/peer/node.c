@@ -494,7 +494,7 @@ static kofn_status check_plan(const kofn_plan *p)
                        "a mesh iterates a product of a square "
                        "matrix and a vector in float64; the plan is for "
                        "something else");
-    if (L->groups != 1 || L->adjoint || L->whole || L->turns != 1 ||
+    if (L->groups != 1 || L->adjoint || L->whole || L->submessages != 1 ||
         L->inner != 1 || L->wants != L->grid_rows || p->parts1 != 1)
         return kf_fail(KOFN_UNSUITED,
                        "answers of scheme %s do not decode "

@@ -26,7 +26,7 @@
 #include "base/clock.h"
 
 #define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again          */
-#define TURN (KOFN_SECOND / 50)    /* pieces do not wait for packets longer */
+#define PASS (KOFN_SECOND / 50)    /* pieces do not wait for packets longer */
 
 kofn_time kf_away_now(kofn_port *base)
 {
@@ -141,7 +141,7 @@ static kofn_time sooner(kofn_time a, kofn_time b)
 
 /* One packet; or one piece of a block when there is none, or none was sent for
  * a while: whoever floods us with packets does not keep blocks back. */
-static kofn_status turn(port *p, kofn_time atmost)
+static kofn_status pass(port *p, kofn_time atmost)
 {
     const char *news = p->t->news ? p->t->news(p->t) : NULL;
     kofn_packet k = {0};
@@ -154,7 +154,7 @@ static kofn_status turn(port *p, kofn_time atmost)
     TRY(kf_away_flush(p));
     kf_away_send_away(p);
     next = kf_away_next(p);
-    if (next != NOBODY && kf_away_now(&p->base) - p->served > TURN)
+    if (next != NOBODY && kf_away_now(&p->base) - p->served > PASS)
         return kf_away_serve(p, next);
     if (next != NOBODY)
         atmost = 0;
@@ -183,7 +183,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
                 p->ready_first = 0;
             return KOFN_OK;
         }
-        TRY(turn(p, until == KOFN_NEVER ? KOFN_SECOND
+        TRY(pass(p, until == KOFN_NEVER ? KOFN_SECOND
                     : until > now       ? until - now
                                         : 0));
         now = kf_away_now(base);
@@ -287,7 +287,7 @@ static kofn_status port_admit(kofn_port *base, uint32_t *id)
         if (kf_away_now(base) > end)
             return kf_fail(KOFN_LATE, "a worker was started and did not say "
                                       "hello within ten seconds");
-        TRY(turn(p, KOFN_SECOND / 100));
+        TRY(pass(p, KOFN_SECOND / 100));
     }
     *id = (uint32_t)had;
     for (size_t i = p->readies; i > 0; i--) { /* the job knows already */

@@ -73,18 +73,18 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
 }
 
 /* The next letter that counts on the input that this one brings; NULL: none.
- * `turned`: another input would then come before it, that came after it. */
-static kf_letter *heir(kf_outbox *b, size_t i, bool *turned)
+ * `swapped`: another input would then come before it, that came after it. */
+static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
 {
     const kf_letter *from = &b->letter[b->first + i];
 
-    *turned = false;
+    *swapped = false;
     for (size_t k = i + 1; k < b->count; k++) {
         kf_letter *l = &b->letter[b->first + k];
 
         if (l->work && !l->bytes && l->input == from->input)
             return l;
-        *turned |= l->work && l->bytes;
+        *swapped |= l->work && l->bytes;
     }
     return NULL;
 }
@@ -107,7 +107,7 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
 {
     size_t i = 0;
     kf_letter *l, *next;
-    bool turned;
+    bool swapped;
 
     *lost = 0;
     while (i < b->count && !(b->letter[b->first + i].work &&
@@ -117,8 +117,8 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
         return false;
     l = &b->letter[b->first + i];
     if (l->bytes) {
-        next = heir(b, i, &turned);
-        if (next && turned)
+        next = heir(b, i, &swapped);
+        if (next && swapped)
             return false;
         if (next) {
             inherit(next, l);

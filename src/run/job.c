@@ -368,7 +368,7 @@ kofn_status kofn_begin_left(kofn_job *j, const kofn_matrix *in,
 static size_t enough(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
-    size_t seats = kf_ceil_div(L->threshold, L->turns);
+    size_t seats = kf_ceil_div(L->threshold, L->submessages);
 
     return p->workers - (p->workers / L->groups - seats);
 }
@@ -401,7 +401,7 @@ static kofn_status get_ready(kofn_job *j, kofn_time atmost)
     kofn_event ev = {.type = KOFN_EV_BEGIN};
 
     if (wait_for_blocks(j, &atmost) || j->greeted < j->port->workers)
-        return kf_job_turn(j, atmost);
+        return kf_job_pass(j, atmost);
     if (j->next_event < j->opt.event_count &&
         (j->opt.events[j->next_event].round < count ||
          (j->opt.events[j->next_event].round == count &&
@@ -455,21 +455,21 @@ static kofn_status pump(kofn_job *j, kofn_time atmost)
     kofn_time start = kf_clock();
 
     while (j->ended == KOFN_AGAIN) {
-        kofn_time turn = atmost;
+        kofn_time most = atmost;
         kofn_status st = KOFN_OK;
 
         if (kf_clock() - start >= atmost)
             return KOFN_AGAIN;
-        TRY(check_start(j, &turn));
-        TRY(kf_lease_look(j, &turn));
+        TRY(check_start(j, &most));
+        TRY(kf_lease_look(j, &most));
         if (j->ended != KOFN_AGAIN) /* it waited for who was given up */
             break;
         if (!j->begun)
-            st = get_ready(j, turn);
+            st = get_ready(j, most);
         else
             TRY(kf_job_stage_now(j));
         if (!st && j->begun && j->ended == KOFN_AGAIN)
-            st = kf_job_turn(j, turn);
+            st = kf_job_pass(j, most);
         if (st < 0)
             return st;
     }

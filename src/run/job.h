@@ -1,5 +1,6 @@
 /* job.h -- what the body of the coordinator has in hand, shared by job.c (its
- * life and rounds), loop.c (its turns) and act.c (what the core has it do). */
+ * life and rounds), loop.c (passes of its loop) and act.c (what the core has it
+ * do). */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
@@ -117,7 +118,7 @@ kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost);
 /* loop.c */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
 /* Wait for one message or the alarm.  KOFN_AGAIN: `atmost` has passed. */
-kofn_status kf_job_turn(kofn_job *j, kofn_time atmost);
+kofn_status kf_job_pass(kofn_job *j, kofn_time atmost);
 /* What is due once this share of the round has come. */
 kofn_status kf_job_stage(kofn_job *j, unsigned count, double done);
 kofn_status kf_job_stage_now(kofn_job *j);

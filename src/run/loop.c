@@ -3,7 +3,7 @@
  * matrices are handled here and only here. */
 #include "job.h"
 
-/* ---- one turn of the loop ------------------------------------------------ */
+/* ---- one pass of the loop ------------------------------------------------ */
 
 static kofn_status one_step(kofn_job *j, kofn_event *ev)
 {
@@ -116,14 +116,14 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     return hand_out(j);
 }
 
-kofn_status kf_job_turn(kofn_job *j, kofn_time atmost)
+kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
 {
     kofn_time alarm = kofn_core_alarm(j->core), before = kf_job_now(j);
     kofn_msg m = {0};
     kofn_status st;
 
     if (j->observers) {
-        kf_tell(j, &(kf_moment){.type = KF_TURN});
+        kf_tell(j, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
     st = j->port->wait(j->port, alarm, atmost, &m);

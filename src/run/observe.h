@@ -21,7 +21,7 @@ typedef enum kf_fate {
 } kf_fate;
 
 typedef enum kf_moment_type {
-    KF_TURN,    /* nothing, but time has passed             */
+    KF_PASS,    /* nothing, but time has passed             */
     KF_JOINED,  /* worker is here                           */
     KF_STORING, /* ... its block is on its way              */
     KF_STORED,  /* ... and there                            */

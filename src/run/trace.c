@@ -185,7 +185,7 @@ static kofn_status put_worker(trace *x, const kf_moment *m)
 static kofn_status put(trace *x, const kf_moment *m)
 {
     switch (m->type) {
-    case KF_TURN:
+    case KF_PASS:
         return KOFN_OK;
     case KF_SPENT:
         TRY(slice(x, COORDINATOR, m->what, m->from, m->to));

@@ -40,7 +40,7 @@ static kofn_status layout(kofn_layout *L)
     if (columns)
         L->cut[0] = (kofn_cut){1, L->cut[0].rows};
     /* A B with A cut into columns is a sum over them, and so is B A with A
-     * cut into rows: the code is turned round (math/elastic.md 10, 11). */
+     * cut into rows: the code is transposed (math/elastic.md 10, 11). */
     L->adjoint = columns != (L->problem.op == KOFN_LEFT);
     if (!st && g > 1 && (L->adjoint || columns))
         return kofn_refuse("elastic: groups = %zu goes with products A B and "

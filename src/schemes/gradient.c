@@ -74,7 +74,7 @@ static kofn_status make_dual(const kofn_layout *L, kf_dual *u, size_t m,
     kofn_status st;
 
     u->units = m;
-    u->turns = 1;
+    u->submessages = 1;
     u->field = field;
     st = kf_dual_new(u, true);
     for (size_t q = 0; q < m && !st; q++)
@@ -177,7 +177,7 @@ static kofn_status random_layout(kofn_layout *L, size_t d, size_t m)
         return st;
     L->enough = L->threshold = L->seats - (d - m);
     u->units = m;
-    u->turns = u->field = 1;
+    u->submessages = u->field = 1;
     u->linked = true;
     st = kf_dual_new(u, false);
     V = kf_gaussian_V(u, L->seed);

@@ -17,21 +17,22 @@
 #include "base/mix.h"
 
 /* One code by its dual: a matrix M with a row for each seat and d columns such
- * that for every part j and turn t
+ * that for every part j and submessage t
  *
  *     sum over the seats i that hold j of  M_i' E_(t,i),j = P_t,
  *
- * E what seat i mixes of part j in turn t.  Whoever is missing, the columns of
- * M can be combined so that the rows of the missing vanish, and as many
- * equations on the wanted sum are left as M has columns more than seats are
- * missing. */
+ * E what seat i mixes of part j in submessage t.  Whoever is missing, the
+ * columns of M can be combined so that the rows of the missing vanish, and as
+ * many equations on the wanted sum are left as M has columns more than seats
+ * are missing. */
 typedef struct kf_dual {
-    size_t n, d, units, turns;
+    size_t n, d, units, submessages;
     size_t field; /* real numbers in a unit: 1, 2 or 4                      */
-    bool linked;  /* M has turns n rows and turns d columns: t n + i, t d + q */
+    bool linked;  /* M has a row t n + i and a column t d + q for each
+                    submessage t                                           */
     double *M;    /* rows of seats x columns                                */
     double *X;    /* part j: (M of its holders)^-T; linked: its E           */
-    double *P;    /* of turn t: d x units; NULL:                            */
+    double *P;    /* of submessage t: d x units; NULL:                       */
     size_t *slot; /* t d + q: the unit that is 1 in row q of P_t, or NONE   */
     double *norm; /* t n + i: what the row of E is divided by               */
 } kf_dual;
@@ -42,18 +43,19 @@ typedef struct kf_dual {
 /* Room for M, P or slots, and norms of 1, once the sizes are set. */
 kofn_status kf_dual_new(kf_dual *u, bool slots);
 void kf_dual_free(kf_dual *u);
-/* X from M, and from P where turns are linked. */
+/* X from M, and from P where submessages are linked. */
 kofn_status kf_dual_encode(kf_dual *u);
-/* Rows of E of norm 1 round alike, whatever the turn and the seat. */
+/* Rows of E of norm 1 round alike, whatever the submessage and the seat. */
 kofn_status kf_dual_level(kf_dual *u);
 /* The largest |X_j|: how badly the holders of a part determine it. */
 double kf_dual_spread(const kf_dual *u);
-/* Adds the rows of seat i in turn t to G; the parts of this code begin with
- * part `first`, and rows are `wide` apart. */
+/* Adds the rows of seat i in submessage t to G; the parts of this code begin
+ * with part `first`, and rows are `wide` apart. */
 void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
                  size_t wide, double *G);
-/* What the answers seat turns + turn, ascending from `base` on, make of the
- * units; rows of D are `wide` apart.  KOFN_TOOFEW when it is not all. */
+/* What the answers seat submessages + submessage, ascending from `base` on,
+ * make of the units; rows of D are `wide` apart.  KOFN_TOOFEW when it is not
+ * all. */
 kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base, double *D, size_t wide);
 /* Householder's step: rows c.. of T (w x wide) are turned among themselves so
@@ -87,7 +89,7 @@ typedef struct kf_gradient {
 kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups);
 /* The sizes of the layout, `units` pieces of `field` numbers. */
 kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
-                              size_t field, size_t turns);
+                              size_t field, size_t submessages);
 /* seat() and decode(). */
 kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
                              double *E1, double *G);
@@ -121,14 +123,14 @@ kofn_status kf_paper_polynomial(size_t n, size_t d, size_t m, const double *x,
                                 double *E);
 /* ---- gradient_linked.c --------------------------------------------------- */
 
-/* The code of a V, (turns n) x (units + turns (n-d)), rows t n + i: in turn t
- * only the first units + (t+1) (n-d) columns of it matter.  `u` is linked, of
- * field 1, with room for P. */
+/* The code of a V, (submessages n) x (units + submessages (n-d)), rows t n + i:
+ * in submessage t only the first units + (t+1) (n-d) columns of it matter.  `u`
+ * is linked, of field 1, with room for P. */
 kofn_status kf_dual_of(kf_dual *u, const double *V);
 /* A Gaussian V. */
 double *kf_gaussian_V(const kf_dual *u, uint64_t seed);
 
-/* ---- gradient_turns.c ---------------------------------------------------- */
+/* ---- gradient_agc.c ------------------------------------------------------ */
 
 /* The largest row norm of D over sqrt(n) for the worst of all, or of many,
  * sets of up to d-1 missing seats, the others having sent as much as it takes

@@ -7,7 +7,7 @@
  * columns whose rows vanish where nobody answered.  Both stay as accurate as d
  * rows of M are well conditioned, whatever the number of seats is.
  *
- * With the answers y_i of a turn and such a combination c,
+ * With the answers y_i of a submessage and such a combination c,
  *
  *     sum over i of (M c)_i y_i = c' P_t v,    v the wanted sum of the parts.
  *
@@ -24,7 +24,7 @@
 /* Columns and rows of M. */
 static size_t deep(const kf_dual *u)
 {
-    return u->linked ? u->turns : 1;
+    return u->linked ? u->submessages : 1;
 }
 
 static size_t wide_of(const kf_dual *u)
@@ -39,17 +39,17 @@ static void *room(size_t n, size_t size)
 
 kofn_status kf_dual_new(kf_dual *u, bool slots)
 {
-    size_t f = u->field, rows = u->turns * u->d;
+    size_t f = u->field, rows = u->submessages * u->d;
 
     u->M = kofn_layout_table(deep(u) * u->n * f, wide_of(u));
     if (slots)
         u->slot = room(rows, sizeof *u->slot);
     else
         u->P = kofn_layout_table(rows * f, u->units * f);
-    u->norm = kofn_layout_table(u->turns, u->n);
+    u->norm = kofn_layout_table(u->submessages, u->n);
     if (!u->M || !u->norm || !(slots ? (void *)u->slot : (void *)u->P))
         return KOFN_NOMEM;
-    for (size_t i = 0; i < u->turns * u->n; i++)
+    for (size_t i = 0; i < u->submessages * u->n; i++)
         u->norm[i] = 1;
     for (size_t i = 0; slots && i < rows; i++)
         u->slot[i] = KF_NONE;
@@ -96,7 +96,7 @@ static const double *holder(const kf_dual *u, size_t j, size_t t, size_t q,
     return u->M + (i * u->field + lane) * wide_of(u);
 }
 
-/* X_j = (M of the holders)^-T, times P where turns are linked. */
+/* X_j = (M of the holders)^-T, times P where submessages are linked. */
 static kofn_status encode_part(const kf_dual *u, size_t j, double *N, double *X)
 {
     size_t f = u->field, w = wide_of(u), cols = encoded_cols(u), r = 0;
@@ -127,7 +127,7 @@ static const double *encoded(const kf_dual *u, size_t j, size_t t, size_t q,
     return u->X + (j * wide_of(u) + r) * cols;
 }
 
-/* out += x times what seat i mixes in turn t of its q-th part. */
+/* out += x times what seat i mixes in submessage t of its q-th part. */
 static void add_part(const kf_dual *u, size_t i, size_t t, size_t q,
                      size_t lane, double x, double *out)
 {
@@ -161,7 +161,7 @@ kofn_status kf_dual_level(kf_dual *u)
 
     if (!row)
         return KOFN_NOMEM;
-    for (size_t t = 0; t < u->turns; t++)
+    for (size_t t = 0; t < u->submessages; t++)
         for (size_t i = 0; i < u->n; i++) {
             double sum = 0;
 
@@ -212,27 +212,27 @@ double kf_dual_spread(const kf_dual *u)
 
 typedef struct heard {
     size_t *at;   /* t n + i: the answer, 1 for the first; 0: none */
-    size_t *have; /* per turn: answers                             */
-    size_t turns; /* the first so many are used                    */
+    size_t *have; /* per submessage: answers                             */
+    size_t submessages; /* the first so many are used                    */
 } heard;
 
-/* Answers of turns that build on others count from the first on without a
+/* Answers of submessages that build on others count from the first on without a
  * gap, as they are sent. */
 static kofn_status hear(const kf_dual *u, const uint32_t *answers, size_t count,
                         uint32_t base, heard *h)
 {
-    h->at = room(u->turns * u->n, sizeof *h->at);
-    h->have = room(u->turns, sizeof *h->have);
-    h->turns = u->turns;
+    h->at = room(u->submessages * u->n, sizeof *h->at);
+    h->have = room(u->submessages, sizeof *h->have);
+    h->submessages = u->submessages;
     if (!h->at || !h->have)
         return KOFN_NOMEM;
     for (size_t a = 0; a < count; a++) {
-        size_t i = (answers[a] - base) / u->turns;
-        size_t t = (answers[a] - base) % u->turns;
+        size_t i = (answers[a] - base) / u->submessages;
+        size_t t = (answers[a] - base) % u->submessages;
 
         h->at[t * u->n + i] = a + 1;
     }
-    for (size_t t = 0; t < u->turns; t++) {
+    for (size_t t = 0; t < u->submessages; t++) {
         for (size_t i = 0; i < u->n; i++) {
             if (u->linked && t && !h->at[(t - 1) * u->n + i])
                 h->at[t * u->n + i] = 0;
@@ -242,26 +242,27 @@ static kofn_status hear(const kf_dual *u, const uint32_t *answers, size_t count,
     return KOFN_OK;
 }
 
-/* Equations on the wanted units, of the field, in the first `turns`. */
-static size_t gain_of(const kf_dual *u, const heard *h, size_t turns)
+/* Equations on the wanted units, of the field, in the first `submessages`. */
+static size_t gain_of(const kf_dual *u, const heard *h, size_t submessages)
 {
     size_t gain = 0;
 
-    for (size_t t = 0; t < turns; t++)
+    for (size_t t = 0; t < submessages; t++)
         if (h->have[t] + u->d > u->n)
             gain += h->have[t] + u->d - u->n;
     return gain;
 }
 
-/* Later turns than these are not read: in groups those go on that miss
+/* Later submessages than these are not read: in groups those go on that miss
  * nobody, while others wait for what takes the place of a straggler. */
-static size_t enough_turns(const kf_dual *u, const heard *h)
+static size_t enough_submessages(const kf_dual *u, const heard *h)
 {
-    size_t turns = u->linked ? u->turns : 0;
+    size_t submessages = u->linked ? u->submessages : 0;
 
-    while (turns < u->turns && gain_of(u, h, turns) < u->units)
-        turns++;
-    return turns;
+    while (submessages < u->submessages &&
+           gain_of(u, h, submessages) < u->units)
+        submessages++;
+    return submessages;
 }
 
 static void heard_free(heard *h)
@@ -272,12 +273,12 @@ static void heard_free(heard *h)
 
 /* ---- equations ----------------------------------------------------------- */
 
-/* Rows [Z | K] with Z over the seats (of all turns where they are linked) and
- * K over the units: Z y = K v. */
+/* Rows [Z | K] with Z over the seats (of all submessages where they are linked)
+ * and K over the units: Z y = K v. */
 typedef struct pool {
     size_t seats, wide, rows;
     double *row;
-    size_t *turn; /* of a row */
+    size_t *submessage; /* of a row */
 } pool;
 
 static kofn_status pool_new(pool *p, const kf_dual *u, size_t gain)
@@ -288,14 +289,14 @@ static kofn_status pool_new(pool *p, const kf_dual *u, size_t gain)
     p->wide = p->seats + u->units * f;
     p->rows = 0;
     p->row = kofn_layout_table(gain * f, p->wide);
-    p->turn = room(gain * f, sizeof *p->turn);
-    return p->row && p->turn ? KOFN_OK : KOFN_NOMEM;
+    p->submessage = room(gain * f, sizeof *p->submessage);
+    return p->row && p->submessage ? KOFN_OK : KOFN_NOMEM;
 }
 
 static void pool_free(pool *p)
 {
     kofn_free(p->row);
-    kofn_free(p->turn);
+    kofn_free(p->submessage);
 }
 
 /* By rows, for those lie together. */
@@ -356,7 +357,8 @@ static void orthonormalise(pool *p, size_t first, double *row)
 }
 
 /* What a Householder elimination works on: the columns of M as rows, over the
- * seats that are missing in turns [from, to), those that are not, and units. */
+ * seats that are missing in submessages [from, to), those that are not, and
+ * units. */
 typedef struct tableau {
     size_t from, to, rows, missing, wide;
     double *T;
@@ -411,10 +413,10 @@ static void keep_row(const tableau *b, const kf_dual *u, const heard *h,
     for (size_t c = 0; c < u->units * f; c++)
         row[p->seats + c] = from[at++];
     orthonormalise(p, first, row);
-    p->turn[p->rows++] = b->from;
+    p->submessage[p->rows++] = b->from;
 }
 
-/* What turns [from, to) say. */
+/* What submessages [from, to) say. */
 static kofn_status add_equations(const kf_dual *u, const heard *h, size_t from,
                                  size_t to, pool *p)
 {
@@ -438,11 +440,11 @@ static kofn_status all_equations(const kf_dual *u, const heard *h, pool *p)
     size_t full = 0;
     kofn_status st = KOFN_OK;
 
-    while (full < h->turns && h->have[full] + u->d > u->n)
+    while (full < h->submessages && h->have[full] + u->d > u->n)
         full++;
     if (u->linked)
         return add_equations(u, h, 0, full, p);
-    for (size_t t = 0; t < h->turns && !st; t++)
+    for (size_t t = 0; t < h->submessages && !st; t++)
         if (h->have[t] + u->d > u->n)
             st = add_equations(u, h, t, t + 1, p);
     return st;
@@ -474,7 +476,7 @@ static bool inverts(const double *V, const double *K, size_t n, size_t rows)
 }
 
 /* Numbers that are there by rounding alone become 0, so that units that have
- * nothing to do with a turn do not read its answers. */
+ * nothing to do with a submessage do not read its answers. */
 static void tidy(double *V, size_t n, size_t rows)
 {
     for (size_t a = 0; a < n; a++) {
@@ -521,7 +523,7 @@ static void apply(const kf_dual *u, const heard *h, const pool *p,
 
     for (size_t r = 0; r < p->rows; r++) {
         const double *Z = p->row + r * p->wide;
-        const size_t *at = h->at + p->turn[r] * u->n;
+        const size_t *at = h->at + p->submessage[r] * u->n;
 
         for (size_t c = 0; c < p->seats; c++) {
             size_t answer = at[c / f];
@@ -533,11 +535,11 @@ static void apply(const kf_dual *u, const heard *h, const pool *p,
     }
 }
 
-/* By the turns that are used. */
+/* By the submessages that are used. */
 static kofn_status decode_heard(const kf_dual *u, const heard *h, size_t count,
                                 double *D, size_t wide)
 {
-    size_t gain = gain_of(u, h, h->turns);
+    size_t gain = gain_of(u, h, h->submessages);
     pool p = {0};
     double *V = NULL;
     kofn_status st =
@@ -563,11 +565,11 @@ kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
     kofn_status st = hear(u, answers, count, base, &h);
 
     if (!st) {
-        h.turns = enough_turns(u, &h);
+        h.submessages = enough_submessages(u, &h);
         st = decode_heard(u, &h, count, D, wide);
     }
-    if (st == KOFN_TOOFEW && h.turns < u->turns) {
-        h.turns = u->turns;
+    if (st == KOFN_TOOFEW && h.submessages < u->submessages) {
+        h.submessages = u->submessages;
         st = decode_heard(u, &h, count, D, wide);
     }
     heard_free(&h);

@@ -38,7 +38,7 @@ static void dft_entry(size_t at, size_t n, double scale, size_t wide,
 {
     double c, s;
 
-    kofn_turn(at, n, &c, &s);
+    kofn_cossin(at, n, &c, &s);
     out[0] = out[wide + 1] = c * scale;
     out[1] = -s * scale;
     out[wide] = s * scale;
@@ -245,5 +245,5 @@ kofn_status kf_dual_fill(kf_dual *u, long draws, uint64_t seed)
 
 kofn_status kf_dual_random_P(kf_dual *u, uint64_t seed)
 {
-    return random_rows(u->field, u->turns * u->d, u->units, seed, u->P);
+    return random_rows(u->field, u->submessages * u->d, u->units, seed, u->P);
 }

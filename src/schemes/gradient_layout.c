@@ -49,7 +49,7 @@ static const kf_dual *code_of(const kf_gradient *g, size_t seat, size_t *first)
 }
 
 kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
-                              size_t field, size_t turns)
+                              size_t field, size_t submessages)
 {
     const kf_gradient *g = L->state;
     size_t n = kofn_arg_workers(L), d = g->d, wants = units * field;
@@ -71,7 +71,7 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
     L->lanes = field;
     L->wants = wants;
     L->symbols = n * wants;
-    L->turns = turns;
+    L->submessages = submessages;
     return KOFN_OK;
 }
 
@@ -91,7 +91,7 @@ kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
                              double *E1, double *G)
 {
     const kf_gradient *g = L->state;
-    size_t seat = answer / L->turns, first;
+    size_t seat = answer / L->submessages, first;
     const kf_dual *u = code_of(g, seat, &first);
 
     (void)E1;
@@ -101,7 +101,7 @@ kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
     }
     for (size_t q = 0; q < u->d; q++)
         E0[first + (seat - first + q) % u->n] = 1;
-    kf_dual_row(u, seat - first, answer % L->turns, first, L->symbols, G);
+    kf_dual_row(u, seat - first, answer % L->submessages, first, L->symbols, G);
     return KOFN_OK;
 }
 
@@ -116,9 +116,9 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
         return KOFN_UNSUITED; /* by least squares */
     for (size_t h = 0; h < g->codes && !st; h++) {
         const kf_dual *u = &g->code[h + 1 == g->codes];
-        size_t base = h * g->d * L->turns, end = at;
+        size_t base = h * g->d * L->submessages, end = at;
 
-        while (end < count && answers[end] < base + u->n * L->turns)
+        while (end < count && answers[end] < base + u->n * L->submessages)
             end++;
         st = kf_dual_decode(u, answers + at, end - at, (uint32_t)base,
                             D + at * L->lanes, count * L->lanes);

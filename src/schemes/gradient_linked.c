@@ -1,19 +1,20 @@
 /* gradient_linked.c -- codes given by a staircase V (Cao, Yan, Tang, Han,
  * "Adaptive gradient coding", 2021, section IV).
  *
- *     V_t = [ A_t | C_t0 .. C_tt 0 .. 0 ]    n x (units + turns (n-d))
+ *     V_t = [ A_t | C_t0 .. C_tt 0 .. 0 ]    n x (units + submessages (n-d))
  *
  * and E = V S, where S has the identity on top for every part and below what
  * makes E vanish at the seats that do not hold the part.  Answers are then V
  * times the wanted sum and nuisances; a column of M is what takes the
- * nuisances off: combinations w_t of the answers of each turn with
+ * nuisances off: combinations w_t of the answers of each submessage with
  *
  *     w_b' C_bb + .. + w_t' C_tb = 0    for b = 0..t,
  *
- * that begin at turn t with one of the d solutions of w_t' C_tt = 0 and go
- * back from there by the smallest w_b.  Then M' E = M' A for every part.
+ * that begin at submessage t with one of the d solutions of w_t' C_tt = 0 and
+ * go back from there by the smallest w_b.  Then M' E = M' A for every part.
  *
- * One turn with n - d + units columns is Ye and Abbe's random code (2018).
+ * One submessage with n - d + units columns is Ye and Abbe's random code
+ * (2018).
  */
 #include "gradient.h"
 
@@ -21,7 +22,7 @@ typedef struct stairs {
     const kf_dual *u;
     const double *V;
     size_t rest, wide; /* n - d; of V */
-    double **Q;        /* per turn: [R | Q'] of C_tt, n x (rest + n) */
+    double **Q;        /* per submessage: [R | Q'] of C_tt, n x (rest + n) */
 } stairs;
 
 static const double *stair(const stairs *s, size_t t, size_t i, size_t b)
@@ -31,7 +32,7 @@ static const double *stair(const stairs *s, size_t t, size_t i, size_t b)
 
 static double *entry(const stairs *s, size_t t, size_t i, size_t col)
 {
-    return s->u->M + (t * s->u->n + i) * s->u->turns * s->u->d + col;
+    return s->u->M + (t * s->u->n + i) * s->u->submessages * s->u->d + col;
 }
 
 /* Q' C = [R; 0]: the last d rows of Q' are the solutions of w' C = 0. */
@@ -55,7 +56,7 @@ static kofn_status factor(stairs *s, size_t t)
     return KOFN_OK;
 }
 
-/* The w_b of a column whose w of later turns, up to `top`, are there. */
+/* The w_b of a column whose w of later submessages, up to `top`, are there. */
 static void step_back(const stairs *s, size_t top, size_t b, size_t col,
                       double *y)
 {
@@ -83,7 +84,7 @@ static kofn_status fill_columns(stairs *s)
     size_t n = s->u->n, d = s->u->d, wide = s->rest + n;
     double *y = kofn_layout_table(s->rest, 1);
 
-    for (size_t t = 0; t < s->u->turns && y; t++)
+    for (size_t t = 0; t < s->u->submessages && y; t++)
         for (size_t q = 0; q < d; q++) {
             for (size_t i = 0; i < n; i++)
                 *entry(s, t, i, t * d + q) =
@@ -99,7 +100,7 @@ static kofn_status fill_columns(stairs *s)
 static void fill_P(const stairs *s)
 {
     const kf_dual *u = s->u;
-    size_t cols = u->turns * u->d, rows = u->turns * u->n;
+    size_t cols = u->submessages * u->d, rows = u->submessages * u->n;
 
     for (size_t e = 0; e < cols * u->units; e++)
         u->P[e] = 0;
@@ -112,21 +113,22 @@ static void fill_P(const stairs *s)
 
 kofn_status kf_dual_of(kf_dual *u, const double *V)
 {
-    stairs s = {u, V, u->n - u->d, u->units + u->turns * (u->n - u->d), NULL};
+    stairs s = {u, V, u->n - u->d, u->units + u->submessages * (u->n - u->d),
+                NULL};
     kofn_status st = KOFN_OK;
 
-    for (size_t e = 0; e < u->turns * u->n * u->turns * u->d; e++)
+    for (size_t e = 0; e < u->submessages * u->n * u->submessages * u->d; e++)
         u->M[e] = 0;
-    s.Q = (void *)kofn_layout_table(u->turns, 1);
+    s.Q = (void *)kofn_layout_table(u->submessages, 1);
     if (!s.Q)
         return KOFN_NOMEM;
-    for (size_t t = 0; t < u->turns && !st; t++)
+    for (size_t t = 0; t < u->submessages && !st; t++)
         st = factor(&s, t);
     if (!st)
         st = fill_columns(&s);
     if (!st)
         fill_P(&s);
-    for (size_t t = 0; t < u->turns; t++)
+    for (size_t t = 0; t < u->submessages; t++)
         kofn_free(s.Q[t]);
     kofn_free(s.Q);
     return st;
@@ -134,8 +136,8 @@ kofn_status kf_dual_of(kf_dual *u, const double *V)
 
 double *kf_gaussian_V(const kf_dual *u, uint64_t seed)
 {
-    size_t rows = u->turns * u->n, rest = u->n - u->d;
-    size_t wide = u->units + u->turns * rest;
+    size_t rows = u->submessages * u->n, rest = u->n - u->d;
+    size_t wide = u->units + u->submessages * rest;
     double *V = kofn_layout_table(rows, wide);
 
     for (size_t r = 0; r < rows && V; r++)

@@ -75,12 +75,12 @@ static size_t place_of(size_t seat, size_t n)
 }
 
 /* exp(i half theta / 2) at place `at` of n, half = up - down. */
-static cplx turn(size_t up, size_t down, size_t at, size_t n)
+static cplx root(size_t up, size_t down, size_t at, size_t n)
 {
     size_t whole = 2 * n, half = (up % whole + whole - down % whole) % whole;
     cplx z;
 
-    kofn_turn((uint64_t)half * at % whole, whole, &z.re, &z.im);
+    kofn_cossin((uint64_t)half * at % whole, whole, &z.re, &z.im);
     return z;
 }
 
@@ -90,8 +90,8 @@ static cplx root_power(size_t e, size_t at, size_t n)
     size_t whole = 4 * n;
     cplx z;
 
-    kofn_turn((uint64_t)(e % whole) * (4 * at + 1) % whole, whole, &z.re,
-              &z.im);
+    kofn_cossin((uint64_t)(e % whole) * (4 * at + 1) % whole, whole, &z.re,
+                &z.im);
     return z;
 }
 
@@ -159,7 +159,7 @@ static double circle_coefficient(const grid *g, size_t a, size_t b, size_t at,
              j++) {
             cplx u = mirror(g->rows, mirrored[0][i], a);
             cplx v = mirror(g->cols, mirrored[1][j], b);
-            cplx z = turn(2 * exponent(g, mirrored[0][i], mirrored[1][j]),
+            cplx z = root(2 * exponent(g, mirrored[0][i], mirrored[1][j]),
                           middle, at, n);
 
             u = times(g->back_rows ? conj_of(u) : u,
@@ -176,8 +176,8 @@ static void circle_symbols(const kf_cut_shape *s, size_t at, double *G)
     size_t D = s->K - 1;
 
     for (size_t d = 0; d < s->K; d++) {
-        cplx z = d < D - d ? turn(D, 2 * d, at, s->points)
-                           : turn(2 * d, D, at, s->points);
+        cplx z = d < D - d ? root(D, 2 * d, at, s->points)
+                           : root(2 * d, D, at, s->points);
 
         if (d == D - d)
             G[d] = 1;

@@ -136,7 +136,7 @@ static kofn_status real_row(const kofn_layout *L, const sizes *s, size_t k,
         size_t t = j + 1 < q / 2 ? j + 1 : j + 2;
         double c, d;
 
-        kofn_turn(t, 2 * q, &c, &d);
+        kofn_cossin(t, 2 * q, &c, &d);
         row[j] = s->p2 - s->p == 1
                      ? sqrt(1 / (double)s->p)
                      : sqrt(2 / (double)s->p) * (k == s->p ? c : d);

@@ -99,12 +99,13 @@ static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
     TRY(put_number(out, s->length));
     TRY(put_number(out, s->pieces));
     TRY(put_number(out, s->span));
-    TRY(put_number(out, s->turns));
+    TRY(put_number(out, s->submessages));
     TRY(put_number(out, s->parts));
     for (size_t k = 0; k < s->parts; k++)
         TRY(put_number(out, s->part[k]));
     return put(out, s->mix,
-               s->turns * s->lanes * s->parts * s->pieces * sizeof *s->mix);
+               s->submessages * s->lanes * s->parts * s->pieces *
+                   sizeof *s->mix);
 }
 
 /* Parts of the operand that the block is made of, as far as there are such. */
@@ -439,12 +440,12 @@ static kofn_status read_sum(reader *r, kf_recipe *out,
     s->length = number(r, SIZE_MAX / 16);
     s->pieces = number(r, UINT16_MAX);
     s->span = number(r, SIZE_MAX / 16);
-    s->turns = number(r, UINT16_MAX);
+    s->submessages = number(r, UINT16_MAX);
     s->parts = number(r, s->of);
-    if (r->broken || !spend(r, s->of) || !s->pieces || !s->turns || !s->span ||
-        s->span < kf_ceil_div(s->length, s->pieces) ||
+    if (r->broken || !spend(r, s->of) || !s->pieces || !s->submessages ||
+        !s->span || s->span < kf_ceil_div(s->length, s->pieces) ||
         !kf_mul(s->parts, s->pieces, &wide) ||
-        !kf_mul(wide, s->turns * s->lanes, &mixes) ||
+        !kf_mul(wide, s->submessages * s->lanes, &mixes) ||
         !kf_mul(wide, s->span, &values) ||
         !kf_mul(s->pieces, s->span, &answer) ||
         !kf_mul(s->lanes, s->span, &answer))

@@ -45,7 +45,7 @@ struct kf_doors {
     size_t hand; /* who made room last                        */
     uint64_t peer_bytes, newest;
     kofn_time listened;
-    kf_turned turned;
+    kf_refused turned;
     bool news, oom;
 };
 
@@ -95,8 +95,8 @@ static bool room_for(kf_doors *d, size_t fd)
 
 /* The lowest free descriptor is what the system gives: one so high means that
  * those below are taken.  The rest is for files, and for those whom ZeroMQ
- * accepts before we hear of them.  More connections than there were then are too many,
- * until half of them are gone. */
+ * accepts before we hear of them.  More connections than there were then are
+ * too many, until half of them are gone. */
 static bool too_many(kf_doors *d, int fd)
 {
     struct rlimit files;
@@ -319,9 +319,9 @@ void kf_doors_end(kf_doors *d, int fd, uint64_t number, kofn_time when)
     pthread_mutex_unlock(&d->lock);
 }
 
-kf_turned kf_doors_turned(kf_doors *d)
+kf_refused kf_doors_refused(kf_doors *d)
 {
-    kf_turned turned;
+    kf_refused turned;
 
     pthread_mutex_lock(&d->lock);
     turned = d->turned;

@@ -56,14 +56,14 @@ typedef struct kf_note {
 typedef struct kf_doors kf_doors;
 
 /* Connections that were ended or lost, and why. */
-typedef struct kf_turned {
+typedef struct kf_refused {
     uint64_t silent; /* lost before they belonged to a peer       */
     uint64_t full;   /* hardly any descriptors are left           */
     uint64_t crowd;  /* too many strangers                        */
     uint64_t flood;  /* more bytes without a message than allowed */
     uint64_t mute;   /* did not say HELLO                         */
     uint64_t away;   /* kf_doors_end                              */
-} kf_turned;
+} kf_refused;
 
 /* peer_bytes: what a peer may have sent since its last whole message.  NULL: no
  * memory. */
@@ -88,7 +88,7 @@ void kf_doors_heard(kf_doors *d, int fd);
 void kf_doors_listened(kf_doors *d, kofn_time now);
 /* End it at the time. */
 void kf_doors_end(kf_doors *d, int fd, uint64_t number, kofn_time when);
-kf_turned kf_doors_turned(kf_doors *d);
+kf_refused kf_doors_refused(kf_doors *d);
 /* Are `need` descriptors left?  ZeroMQ ends the process where it gets none.
  * `like` is one of any kind. */
 kofn_status kf_descriptors(int like, size_t need);
@@ -273,10 +273,10 @@ typedef struct kf_transport {
     kf_news *news;
     size_t told, news_count, news_cap;
     uint64_t dropped; /* not counting the gate's */
-    size_t turn;
+    size_t next_heard;
     struct pollfd *item;
     char endpoint[160], trouble[256], words[200];
-    kf_turned known;   /* that have been told ... */
+    kf_refused known;  /* that have been told ... */
     kofn_time told_at; /* ... and when            */
     ino_t file;        /* of a Unix socket */
 } kf_transport;

@@ -256,7 +256,7 @@ kofn_status kf_arrive(kf_transport *t, kofn_packet *p)
     size_t n = t->dials + 1;
 
     for (size_t k = 0; k < n; k++) {
-        size_t i = (t->turn + k) % n;
+        size_t i = (t->next_heard + k) % n;
         kofn_status st = KOFN_AGAIN;
 
         if (i < t->dials)
@@ -264,7 +264,7 @@ kofn_status kf_arrive(kf_transport *t, kofn_packet *p)
         else if (t->router)
             st = from_router(t, p);
         if (st != KOFN_AGAIN) {
-            t->turn = i + 1;
+            t->next_heard = i + 1;
             return st;
         }
     }

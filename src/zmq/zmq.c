@@ -1,4 +1,4 @@
-/* zmq.c -- the transport over ZeroMQ: opening it, and the turn of the loop in
+/* zmq.c -- the transport over ZeroMQ: opening it, and the pass of the loop in
  * which packets arrive.
  *
  * A transport has a ROUTER that others connect to, or dials by which it
@@ -70,8 +70,8 @@ static bool nothing_left(const kf_transport *t)
     return true;
 }
 
-/* One turn: what there is without waiting. */
-static kofn_status turn(kf_transport *t, kofn_packet *p)
+/* One pass: what there is without waiting. */
+static kofn_status pass(kf_transport *t, kofn_packet *p)
 {
     kofn_status st;
 
@@ -106,11 +106,11 @@ static kofn_status transport_wait(kofn_transport *base, kofn_time atmost,
 
     for (;;) {
         do
-            st = turn(t, p);
+            st = pass(t, p);
         while (st == KOFN_PARTIAL);
         base->dropped = t->dropped;
         if (t->doors)
-            base->dropped += kf_doors_turned(t->doors).silent;
+            base->dropped += kf_doors_refused(t->doors).silent;
         if (st != KOFN_AGAIN)
             return st;
         if (nothing_left(t))
@@ -144,12 +144,12 @@ static const char *transport_news(kofn_transport *base)
 {
     kf_transport *t = (kf_transport *)base;
     kofn_time now = kf_clock();
-    kf_turned is;
+    kf_refused is;
     uint64_t n;
 
     if (!t->doors || (t->told_at && now - t->told_at < NEWS))
         return NULL;
-    is = kf_doors_turned(t->doors);
+    is = kf_doors_refused(t->doors);
     if ((n = is.full - t->known.full))
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: file descriptors run out; "

@@ -70,7 +70,7 @@ static inline void forge_sum(forged *f, draw *d)
 {
     static const char name[] = "loss-gradient";
     uint64_t parts = next(d, 5), pieces = 1 + next(d, 20);
-    uint64_t turns = 1 + next(d, 3), of = parts + 1 + next(d, 3);
+    uint64_t submessages = 1 + next(d, 3), of = parts + 1 + next(d, 3);
     uint64_t wraps = next(d, 2) ? f->lanes : pieces * kf_max(1, parts);
     double arg[KOFN_FORMULA_ARGS] = {0, 1};
 
@@ -84,11 +84,11 @@ static inline void forge_sum(forged *f, draw *d)
     forge_number(f, size_of(d, 4));
     forge_number(f, pieces);
     forge_number(f, f->span);
-    forge_number(f, turns);
+    forge_number(f, submessages);
     forge_number(f, parts);
     for (uint64_t k = 0; k < parts; k++)
         forge_number(f, k);
-    forge_reals(f, parts * pieces * turns * f->lanes);
+    forge_reals(f, parts * pieces * submessages * f->lanes);
 }
 
 static inline void forge(forged *f, draw *d)
@@ -122,7 +122,7 @@ static inline void forge_task(const forged *f, draw *d, kf_head *h)
 {
     uint64_t strips = f->sum ? f->span : f->rows;
 
-    h->how = f->sum ? KOFN_TURN : (kofn_how)next(d, 4);
+    h->how = f->sum ? KOFN_HOW_SUBMESSAGE : (kofn_how)next(d, 4);
     h->dtype = next(d, 8) == 1 ? KOFN_F32 : KOFN_F64;
     h->row = next(d, 3);
     h->lo = size_of(d, 0);

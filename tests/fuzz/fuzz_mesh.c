@@ -227,7 +227,7 @@ static void run(street *s, const kofn_plan *plan)
     while (s->d.left && !st) {
         bool worked;
 
-        st = kf_host_turn(s->host, &worked);
+        st = kf_host_pass(s->host, &worked);
     }
     MUST(!st || *kofn_errmsg());
     kf_host_free(s->host);

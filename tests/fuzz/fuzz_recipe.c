@@ -46,7 +46,7 @@ static void work(const kofn_block *b, const kf_head *h)
         return;
     if (b->share)
         MUST((wide)b->share->lanes * b->share->span == out.rows);
-    else if (m.how <= KOFN_LEFT_ROWS)
+    else if (m.how <= KOFN_HOW_LEFT_ROWS)
         MUST(m.lo < m.hi && (wide)b->lanes * (m.hi - m.lo) == out.rows);
     most = SIZE_MAX;
     if (in.rows > 256 || in.cols > 256 || out.rows > 256 || out.cols > 256)

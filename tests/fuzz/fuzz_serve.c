@@ -103,7 +103,7 @@ static size_t piece(head_office *o, kf_head *h)
 /* A task that the block is for. */
 static void right_work(const kofn_block *b, kf_head *h)
 {
-    h->how = b->share ? KOFN_TURN : KOFN_ROWS;
+    h->how = b->share ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
     h->hi = b->share ? 0 : b->rows;
     h->rows = b->share ? b->share->X.cols + 1 : b->cols;
     h->out_rows =

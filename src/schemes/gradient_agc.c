@@ -1,4 +1,4 @@
-/* gradient_turns.c -- sums of gradients whose messages are as long as the
+/* gradient_agc.c -- sums of gradients whose messages are as long as the
  * stragglers make them: each worker sends a piece of p/lam numbers after the
  * other until all can be stopped, and with s stragglers that is after
  * lam/(d-s) of them, whatever s turns out to be.
@@ -9,13 +9,15 @@
  * Three ways to mix the pieces:
  *
  *     staircase    the paper's (gradient_linked.c)
- *     decoupled    the same without what links the turns: any turn cancels the
+ *     decoupled    the same without what links the submessages: any submessage
+ *     cancels the
  *                  missing by itself, and the pieces are mixed at random
- *     sequential   the pieces are not mixed but chosen.  A turn of round r
+ *     sequential   the pieces are not mixed but chosen.  A submessage of round
+ *     r
  *                  carries d-r pieces, the last r columns of M being there to
- *                  cancel r stragglers.  Who has the turns of rounds 0..r-1
- *                  of all but r workers lacks one piece of each; these are
- *                  what round r consists of.
+ *                  cancel r stragglers.  Who has the submessages of rounds
+ *                  0..r-1 of all but r workers lacks one piece of each; these
+ *                  are what round r consists of.
  */
 #include "gradient.h"
 
@@ -28,8 +30,8 @@
 #define UNKNOWNS 900
 /* Pieces by default where there is a choice. */
 #define PIECES 60
-/* Turns that the staircase can link where there are more than d workers to a
- * code: with each rounding errors grow, a thousandfold in five to ten. */
+/* Submessages that the staircase can link where there are more than d workers
+ * to a code: with each rounding errors grow, a thousandfold in five to ten. */
 #define LINKED 24
 /* Sets of seats that are all tried, or else how many at random. */
 #define ALL_SETS 2000
@@ -37,7 +39,7 @@
 
 typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
 
-#define TURNS_PARAMS                                                           \
+#define AGC_PARAMS                                                             \
     KF_D_PARAM,                                                                \
         {"lam",                                                                \
          KOFN_AUTO,                                                            \
@@ -59,19 +61,21 @@ typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
             NULL                                                               \
     }
 
-static const kofn_param agc_params[] = {TURNS_PARAMS, {0}};
-static const kofn_param g_agc_params[] = {TURNS_PARAMS, {0}};
+static const kofn_param agc_params[] = {AGC_PARAMS, {0}};
+static const kofn_param g_agc_params[] = {AGC_PARAMS, {0}};
 
 /* ---- sequential ---------------------------------------------------------- */
 
-/* The pieces of round r, one of each turn before, those of later turns of
- * round 0 first: what comes late is what most workers are missing. */
-static size_t collect(const kf_dual *u, size_t turns, size_t r, size_t *list)
+/* The pieces of round r, one of each submessage before, those of later
+ * submessages of round 0 first: what comes late is what most workers are
+ * missing. */
+static size_t collect(const kf_dual *u, size_t submessages, size_t r,
+                      size_t *list)
 {
     size_t d = u->d, count = 0;
 
     for (size_t origin = u->units / d; origin-- > 0;)
-        for (size_t t = 0; t < turns; t++) {
+        for (size_t t = 0; t < submessages; t++) {
             size_t unit = u->slot[t * d + d - r];
 
             if (unit / d == origin)
@@ -83,17 +87,17 @@ static size_t collect(const kf_dual *u, size_t turns, size_t r, size_t *list)
 /* units is a multiple of 1..d. */
 static kofn_status fill_slots(kf_dual *u)
 {
-    size_t d = u->d, turns = u->units / d;
+    size_t d = u->d, submessages = u->units / d;
     size_t *list = (void *)kofn_layout_table(u->units, 1);
 
     for (size_t e = 0; e < u->units && list; e++)
         u->slot[e] = e;
     for (size_t r = 1; r < d && list; r++) {
-        size_t count = collect(u, turns, r, list), each = d - r;
+        size_t count = collect(u, submessages, r, list), each = d - r;
 
         for (size_t e = 0; e < count; e++)
-            u->slot[(turns + e / each) * d + e % each] = list[e];
-        turns += count / each;
+            u->slot[(submessages + e / each) * d + e % each] = list[e];
+        submessages += count / each;
     }
     kofn_free(list);
     return list ? KOFN_OK : KOFN_NOMEM;
@@ -122,7 +126,7 @@ static kofn_status draw_staircase(kf_dual *u, uint64_t seed)
     return st ? st : kf_dual_encode(u);
 }
 
-/* M is there where turns are not linked. */
+/* M is there where submessages are not linked. */
 static kofn_status draw(kf_dual *u, uint64_t seed)
 {
     kofn_status st =
@@ -212,17 +216,17 @@ static bool among(const sets *s, size_t i)
 }
 
 /* max_z |D_z| / sqrt n when these do not answer and all others to as many
- * turns as it takes. */
+ * submessages as it takes. */
 static kofn_status gain_without(const kf_dual *u, const sets *s,
                                 uint32_t *answers, double *D, double *gain)
 {
-    size_t turns = (u->units + u->d - s->count - 1) / (u->d - s->count);
+    size_t submessages = (u->units + u->d - s->count - 1) / (u->d - s->count);
     size_t count = 0, rows = u->units * u->field, wide;
     kofn_status st;
 
     for (size_t i = 0; i < u->n; i++)
-        for (size_t t = 0; t < turns && !among(s, i); t++)
-            answers[count++] = (uint32_t)(i * u->turns + t);
+        for (size_t t = 0; t < submessages && !among(s, i); t++)
+            answers[count++] = (uint32_t)(i * u->submessages + t);
     wide = count * u->field;
     for (size_t e = 0; e < rows * wide; e++)
         D[e] = 0;
@@ -242,7 +246,7 @@ static kofn_status gain_without(const kf_dual *u, const sets *s,
 kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
                          double *gain)
 {
-    size_t most = u->n * u->turns, met = 0;
+    size_t most = u->n * u->submessages, met = 0;
     uint32_t *answers = (void *)kofn_layout_table(most, 1);
     double *D = kofn_layout_table(u->units * u->field, most * u->field);
     sets s = {.n = u->n, .state = seed};
@@ -390,7 +394,7 @@ static kofn_status check_staircase(const kofn_layout *L, const char *who,
 static kofn_status make_code(const kofn_layout *L, kf_dual *u, form f,
                              size_t field, uint64_t seed)
 {
-    u->units = u->turns = (size_t)kofn_arg(L, "lam");
+    u->units = u->submessages = (size_t)kofn_arg(L, "lam");
     u->field = field;
     u->linked = f == STAIRCASE;
     return f == SEQUENTIAL ? make_sequential(L, u, seed)
@@ -422,7 +426,7 @@ static kofn_status layout(kofn_layout *L, const char *who, bool groups)
         st = make_code(L, &g->code[0], f, field, kf_state64(L->seed, 1000));
     if (st)
         return st;
-    /* turns in which every seat cancels a straggler bring the most */
+    /* submessages in which every seat cancels a straggler bring the most */
     L->threshold = (L->seats - d + 1) * lam;
     L->enough =
         g->codes * lam + (L->seats - g->codes * d) * ((lam + d - 1) / d);
