@@ -3,6 +3,7 @@
 #ifndef KF_TEST_CHECK_RIG_H
 #define KF_TEST_CHECK_RIG_H
 
+#include "floor_rig.h"
 #include "rig.h"
 
 #include "code/suspect.h"
@@ -167,7 +168,7 @@ static inline void fleet_down(fleet *f)
 typedef struct verdict {
     kofn_status st;
     uint32_t bad[MOST_SEATS];
-    size_t count, doubted;
+    size_t count, doubted, eased; /* times_eased */
     double floor;
 } verdict;
 
@@ -228,6 +229,79 @@ static inline verdict ask_all(fleet *f, size_t most, uint64_t secret)
     return ask(f, seat, f->seats, 0, f->plan->span, most, secret);
 }
 
+/* ---- what the floor has to be -------------------------------------------- */
+
+/* Rounding that no honest entry reaches, as check.c has it. */
+static inline double alarm_of(const fleet *f)
+{
+    bool wide = f->k->dtype == KOFN_F64;
+    size_t length = is_left(f->k) ? f->k->m : f->k->n;
+    double terms = (double)(length + f->plan->parts);
+    double results = (double)(f->seats * f->plan->layout.lanes);
+    double rounding = 0.5 + 0.1 * sqrt(terms) + terms / 300;
+
+    rounding *= wide ? 0x1p-52 : 0x1p-23;
+    return (wide ? 64 : 6) * (rounding + 0.3 * 0x1p-52 * sqrt(results));
+}
+
+/* A single wrong entry shows less by the root of those of its bucket, each with
+ * a weight of 1/4 at least and a mean square of 49/144. */
+static inline double diluted(const fleet *f)
+{
+    size_t length = f->entries / f->plan->layout.lanes;
+
+    return length > 256 ? sqrt((double)kf_ceil_div(length, 256)) * 7 / 12 * 4
+                        : 1;
+}
+
+/* math/errors.md 5, when everybody was asked, so many were named and these are
+ * left: what parities of the length of alarms may come to in as many as may lie,
+ * or, when more are promised to be found, with a chance of 1e-5.  0: so many sets
+ * may lie that trying them all takes long. */
+static inline double stated_floor(const fleet *f, const uint32_t *seat,
+                                  size_t n, size_t named)
+{
+    size_t liars = (f->seats - f->enough) / 2, over = n - f->enough, few, q;
+    size_t lanes = f->plan->layout.lanes;
+    bool more = f->seats - f->enough - 1 > liars;
+    uint32_t U[MOST_SEATS];
+    double *H, *D, gain = 0;
+    kf_decoder *d;
+
+    few = liars - kf_min(named, liars);
+    few = kf_max(more ? kf_min(few, over) : few, 1);
+    if (sets_of(n, few) > 600)
+        return 0;
+    assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
+    assert_ok(kf_parity(f->code, seat, n, &H, &q));
+    D = decoder_rows(f->code, d);
+    gain = worst_gain(&(unseen){H, D, q, d->wants, n, lanes}, U, 0, few);
+    if (more && named + few < f->seats - f->enough - 1)
+        gain *= pow(1e-5, -1 / (double)q);
+    kf_free(H);
+    kf_free(D);
+    kf_decoder_free(d);
+    return alarm_of(f) * (sqrt((double)q) + 6) * gain * diluted(f);
+}
+
+/* How often the alarm was made eight times as high, so that small lies are let
+ * be: the floor is that of the statement, so much higher, but for the rounding of
+ * syndromes as large as what is no honest result. */
+static inline size_t times_eased(const fleet *f, double floor, double stated)
+{
+    double results = (double)(f->seats * f->plan->layout.lanes);
+    double syndrome = 1.01 * sqrt(results) * diluted(f);
+    double top = 1 + 8 * 0x1p-52 * syndrome / alarm_of(f), by = floor / stated;
+    size_t n = 0;
+
+    for (; by > fmax(top, 1 + 1e-9) && n < 4; n++)
+        by /= 8;
+    if (!(by > 1 - 1e-9) || n == 4)
+        fail_msg("%s: the floor is %g, and not %g", f->plan->spec, floor,
+                 stated);
+    return n;
+}
+
 /* The most that entry e of any result can be, but for its seat's weight. */
 static inline double scale(const fleet *f, size_t e)
 {
@@ -253,25 +327,33 @@ static inline double off(const fleet *f, const double *x)
     return top;
 }
 
-/* What is left after a verdict, decoded; its error by what was predicted. */
-static inline double decode_rest(fleet *f, const verdict *v)
+/* What is left after a verdict. */
+static inline size_t left_over(const fleet *f, const verdict *v, uint32_t *seat)
 {
-    kf_source source[MOST_SEATS];
-    uint32_t seat[MOST_SEATS];
     size_t n = 0;
-    double *x, error, predicted;
-    kf_decoder *d;
 
     for (uint32_t i = 0; i < f->seats; i++) {
         bool out = false;
 
         for (size_t b = 0; b < v->count; b++)
             out |= v->bad[b] == i;
-        if (out)
-            continue;
-        source[n] = (kf_source){&f->sent[i], 0, f->plan->span};
-        seat[n++] = i;
+        if (!out)
+            seat[n++] = i;
     }
+    return n;
+}
+
+/* That, decoded; its error by what was predicted. */
+static inline double decode_rest(fleet *f, const verdict *v)
+{
+    kf_source source[MOST_SEATS];
+    uint32_t seat[MOST_SEATS];
+    size_t n = left_over(f, v, seat);
+    double *x, error, predicted;
+    kf_decoder *d;
+
+    for (size_t i = 0; i < n; i++)
+        source[i] = (kf_source){&f->sent[seat[i]], 0, f->plan->span};
     assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
     assert_ok(kf_decode(f->plan, d, source, 0, 0, f->plan->span, &f->out,
                         &f->scratch));
@@ -354,18 +436,64 @@ static inline void choose_liars(const fleet *f, bool *liar, size_t t, kf_rng *r)
     }
 }
 
+/* The only column of the sketch in which a seat is wrong; SIZE_MAX if there are
+ * more. */
+static inline size_t only_column(const fleet *f, size_t seat)
+{
+    size_t length = f->entries / f->plan->layout.lanes, only = SIZE_MAX;
+
+    for (size_t e = 0; e < f->entries; e++) {
+        size_t column = e % length % 256;
+
+        if (get(&f->sent[seat], e) == get(&f->result[seat], e))
+            continue;
+        if (only != SIZE_MAX && only != column)
+            return SIZE_MAX;
+        only = column;
+    }
+    return only;
+}
+
+/* So many can be told: half of the results over always, and more where with
+ * those who are wrong in the same column only, and as many as may lie in another
+ * explanation, there are no more than are over (math/errors.md 2.3). */
+static inline bool suffices(const fleet *f, const bool *liar, size_t t)
+{
+    size_t over = f->seats - f->enough, only[MOST_SEATS];
+
+    for (size_t i = 0; i < f->seats; i++)
+        only[i] = liar[i] ? only_column(f, i) : SIZE_MAX;
+    for (size_t i = 0; i < f->seats && 2 * t > over; i++) {
+        size_t met = 0;
+
+        for (size_t j = 0; j < f->seats; j++)
+            met += only[i] != SIZE_MAX && only[i] == only[j];
+        if (met + t > over)
+            return false;
+    }
+    return true;
+}
+
 /* What must hold of any verdict; true when the cell was sorted out. */
-static inline bool judge(fleet *f, const verdict *v, const bool *liar,
+static inline bool judge(fleet *f, verdict *v, const bool *liar,
                          const char *what)
 {
+    uint32_t seat[MOST_SEATS];
+    double stated;
+
     for (size_t i = 0; i < v->count; i++) {
         if (!liar[v->bad[i]] && i + v->doubted < v->count)
             fail_msg("%s, %s: seat %u was named and is honest", f->plan->spec,
                      what, v->bad[i]);
     }
-    if (v->st == KOFN_OK && f->plan->layout.groups == 1)
+    if (v->st != KOFN_OK)
+        return false;
+    if (f->plan->layout.groups == 1)
         decode_rest(f, v);
-    return v->st == KOFN_OK;
+    stated =
+        stated_floor(f, seat, left_over(f, v, seat), v->count - v->doubted);
+    v->eased = stated > 0 ? times_eased(f, v->floor, stated) : 0;
+    return true;
 }
 
 /* ---- codes --------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 
 static void whole_way(void **state)
 {
-    size_t trials = 0, edge = 0, sorted = 0;
+    size_t trials = 0, edge = 0, sorted = 0, eased = 0;
     double worst = 0, floor = 0;
 
     (void)state;
@@ -20,7 +20,7 @@ static void whole_way(void **state)
                 kf_rng r =
                     kf_rng_stream(i, KF_FOR_SAMPLE, (uint32_t)t, (uint32_t)n);
                 way w = (way)(n % WAYS);
-                bool liar[MOST_SEATS];
+                bool liar[MOST_SEATS], told;
                 verdict v;
 
                 /* Many zeros are a word of the code. */
@@ -32,28 +32,33 @@ static void whole_way(void **state)
                     if (liar[s])
                         spoil(&f, s, w, &r);
                 v = ask_all(&f, most, 77 + n);
-                trials += t < most;
-                edge += t == most;
-                sorted += t == most && v.st == KOFN_OK;
+                told = suffices(&f, liar, t);
+                trials += t < most && told;
+                edge += t == most && told;
+                sorted += t == most && told && v.st == KOFN_OK;
                 if (judge(&f, &v, liar, way_names[w])) {
                     /* Lies below the floor add to the error. */
                     if (f.plan->layout.groups == 1 && w != FLIP)
                         worst = fmax(worst, decode_rest(&f, &v));
                     if (2 * t <= most)
                         floor = fmax(floor, v.floor);
-                } else if (t < most) {
+                    /* Lies that are well above the alarm are told by it. */
+                    if (2 * t <= most + 1 && w != FLIP)
+                        assert_int_equal(v.eased, 0);
+                    eased += v.eased > 0;
+                } else if (t < most && told) {
                     fail_msg("%s: %zu liars, %s: %s", f.plan->spec, t,
                              way_names[w], kofn_errmsg());
                 }
             }
         fleet_down(&f);
     }
-    print_message("    %zu trials below the limit, %zu of %zu at it; error at "
-                  "most %.2f of predicted, floor %.1e up to half of it\n",
-                  trials, sorted, edge, worst, floor);
+    print_message("    %zu trials below the limit, %zu of %zu at it, %zu with "
+                  "an alarm made higher; error at most %.2f of predicted, "
+                  "floor %.1e up to half of it\n",
+                  trials, sorted, edge, eased, worst, floor);
     assert_at_most(worst, 1);
-    assert_at_most(floor, 1e-7);
-    assert_true((double)sorted >= 0.9 * (double)edge);
+    assert_true((double)sorted >= 0.99 * (double)edge);
 }
 
 /* Single precision: all found up to half of the results over, but for flips of

@@ -1,0 +1,105 @@
+/* floor_rig.h -- what errors that parities do not see make of an output, by
+ * LAPACK over all sets of those who may be wrong (math/errors.md 5.1). */
+#ifndef KF_TEST_FLOOR_RIG_H
+#define KF_TEST_FLOOR_RIG_H
+
+#include "support.h"
+
+#include "base/base.h"
+#include "code/code.h"
+
+#include <lapacke.h>
+#include <math.h>
+
+/* Parities, and wants, in terms of results; of each node `lanes`. */
+typedef struct unseen {
+    const double *H, *D;
+    size_t q, wants, nodes, lanes;
+} unseen;
+
+/* The longest row of D_U H_U^+, whose transpose solves H_U' z = D_U' and is no
+ * longer than any other solution; HUGE_VAL: the parities see less than U. */
+static inline double gain_of(const unseen *s, const uint32_t *U, size_t few)
+{
+    size_t m = few * s->lanes, ld = kf_max(m, s->q);
+    double *A = kf_new(m * s->q, sizeof *A), *sv = kf_new(ld, sizeof *sv);
+    double *B = kf_zero(ld * s->wants, sizeof *B), worst = 0;
+    lapack_int rank;
+
+    assert_true(A && B && sv);
+    for (size_t i = 0; i < m; i++) {
+        size_t at = U[i / s->lanes] * s->lanes + i % s->lanes;
+        size_t results = s->nodes * s->lanes;
+
+        for (size_t k = 0; k < s->q; k++)
+            A[k * m + i] = s->H[k * results + at];
+        for (size_t w = 0; w < s->wants; w++)
+            B[w * ld + i] = s->D[w * results + at];
+    }
+    assert_int_equal(LAPACKE_dgelsd(LAPACK_COL_MAJOR, (lapack_int)m,
+                                    (lapack_int)s->q, (lapack_int)s->wants, A,
+                                    (lapack_int)m, B, (lapack_int)ld, sv, 1e-12,
+                                    &rank),
+                     0);
+    for (size_t w = 0; w < s->wants; w++) {
+        double sum = 0;
+
+        for (size_t k = 0; k < s->q; k++)
+            sum += B[w * ld + k] * B[w * ld + k];
+        worst = fmax(worst, sqrt(sum));
+    }
+    kf_free(A);
+    kf_free(B);
+    kf_free(sv);
+    return (size_t)rank < m ? HUGE_VAL : worst;
+}
+
+/* Of all sets of `few` that begin with the n of U. */
+static inline double worst_gain(const unseen *s, uint32_t *U, size_t n,
+                                size_t few)
+{
+    double worst = 0;
+
+    if (n == few)
+        return gain_of(s, U, few);
+    for (uint32_t i = n ? U[n - 1] + 1 : 0; i < s->nodes; i++) {
+        U[n] = i;
+        worst = fmax(worst, worst_gain(s, U, n + 1, few));
+    }
+    return worst;
+}
+
+static inline double sets_of(size_t nodes, size_t few)
+{
+    double sets = 1;
+
+    for (size_t i = 0; i < few; i++)
+        sets *= (double)(nodes - i) / (double)(i + 1);
+    return sets;
+}
+
+/* What a decoder makes of results divided by the weights of their seats. */
+static inline double *decoder_rows(kf_code *code, const kf_decoder *d)
+{
+    double *D = kf_zero(d->wants * d->results, sizeof *D);
+    size_t row = 0;
+
+    assert_non_null(D);
+    for (size_t w = 0; w < d->wants; w++) {
+        double *to = D + w * d->results;
+
+        for (size_t r = 0; r < d->results; r++) {
+            const kf_seat *s;
+
+            assert_ok(
+                kf_code_seat(code, d->seat[r / (d->results / d->seats)], &s));
+            to[r] = d->copy[w] == KF_MIXED ? d->D[row * d->results + r]
+                                           : d->copy[w] == (int32_t)r;
+            to[r] *= s->weight > 0 ? s->weight : 1;
+        }
+        row += d->copy[w] == KF_MIXED;
+    }
+    return D;
+}
+
+#endif
