@@ -200,8 +200,8 @@ static void put(double ratio, const series *s)
 static void fair_and_slow(const entry *e, series *fair, series *slow)
 {
     const kofn_weather w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
-    kofn_happening slows = {(unsigned)rounds + WARM + 1, 0, KOFN_EVENT_SLOW, 1,
-                            5};
+    kofn_happening slows = {(unsigned)rounds + WARM + 1, 0, KOFN_HAPPENING_SLOW,
+                            1, 5};
     kofn_options o = KOFN_OPTIONS_INIT;
     fleet f;
 
@@ -233,8 +233,8 @@ static void liars(const entry *e, series *watched, series *lied)
 {
     const kofn_weather w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
     unsigned from = (unsigned)rounds + WARM + 1;
-    kofn_happening lies[] = {{from, 0, KOFN_EVENT_CORRUPT, 1, 0},
-                             {from, 0, KOFN_EVENT_CORRUPT, 2, 0}};
+    kofn_happening lies[] = {{from, 0, KOFN_HAPPENING_CORRUPT, 1, 0},
+                             {from, 0, KOFN_HAPPENING_CORRUPT, 2, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     fleet f;
 

@@ -38,8 +38,8 @@ int main(void)
     kofn_matrix out = {y, ROWS, 1, 1, KOFN_F64};
     kofn_problem pb = {KOFN_MATVEC, ROWS, COLS, 1, KOFN_F64, false};
     kofn_happening lies[] = {
-        {.round = 1, .kind = KOFN_EVENT_CORRUPT, .worker = 3},
-        {.round = 1, .kind = KOFN_EVENT_CORRUPT, .worker = 7},
+        {.round = 1, .kind = KOFN_HAPPENING_CORRUPT, .worker = 3},
+        {.round = 1, .kind = KOFN_HAPPENING_CORRUPT, .worker = 7},
     };
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_plan *plan = NULL;
@@ -62,7 +62,7 @@ int main(void)
     } else {
         printf("wrong results from:");
         for (size_t i = 0; i < rep.workers; i++)
-            if (rep.lies[i])
+            if (rep.located[i])
                 printf(" worker %zu", i);
         printf("\nthe product differs by %.0e\n", largest_error());
         right = largest_error() < 1e-10;

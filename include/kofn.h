@@ -158,19 +158,19 @@ KOFN_API void kofn_plan_free(kofn_plan *plan);
 
 /* ---- events and weather: what goes wrong --------------------------------- */
 
-typedef enum kofn_event_kind {
-    KOFN_EVENT_LEAVE = 1, /* worker vanishes                              */
-    KOFN_EVENT_JOIN,      /* a new worker, numbered after all before it   */
-    KOFN_EVENT_SLOW,      /* worker takes `factor` times as long          */
-    KOFN_EVENT_NORMAL,    /* worker is neither slow nor corrupt any more  */
-    KOFN_EVENT_CORRUPT    /* worker's results are silently wrong          */
-} kofn_event_kind;
+typedef enum kofn_happening_kind {
+    KOFN_HAPPENING_LEAVE = 1, /* worker vanishes                              */
+    KOFN_HAPPENING_JOIN,      /* a new worker, numbered after all before it   */
+    KOFN_HAPPENING_SLOW,      /* worker takes `factor` times as long          */
+    KOFN_HAPPENING_NORMAL,    /* worker is neither slow nor corrupt any more  */
+    KOFN_HAPPENING_CORRUPT    /* worker's results are silently wrong          */
+} kofn_happening_kind;
 
 typedef struct kofn_happening {
     unsigned round;  /* 1 is the first */
     double fraction; /* 0: before the round; else after this share of its
                         strips has arrived */
-    kofn_event_kind kind;
+    kofn_happening_kind kind;
     uint32_t worker; /* not for JOIN */
     double factor;   /* SLOW */
 } kofn_happening;
@@ -277,10 +277,10 @@ typedef struct kofn_options {
     size_t event_count;
     const char *journal; /* file to record the run in, or NULL             */
     kofn_errors errors;
-    unsigned quarantine; /* rounds in which a worker may be named as corrupt
+    unsigned quarantine; /* rounds in which a worker may be located as corrupt
                             before it is no longer asked; 0: 3             */
-    bool beyond;         /* float32: also name more liars than half of the
-                            answers beyond k, at the risk of naming wrong  */
+    bool beyond;         /* float32: also locate more liars than half of the
+                            answers beyond k, at the risk of error  */
     const char *metrics; /* file to keep figures in while it runs, or NULL */
     const char *trace;   /* file to draw the run in, or NULL               */
     size_t seats; /* that one principal, a key or a host, may have; more of its
@@ -298,6 +298,18 @@ typedef struct kofn_options {
             0                                                                  \
     }
 
+typedef enum kofn_worker_state {
+    KOFN_WORKER_UNKNOWN,     /* never seen                                    */
+    KOFN_WORKER_STANDBY,     /* here, but no seat is free                     */
+    KOFN_WORKER_STORING,     /* on its way to a seat                          */
+    KOFN_WORKER_LIVE,        /* has its block                                 */
+    KOFN_WORKER_LEAVING,     /* has given notice                              */
+    KOFN_WORKER_GONE,        /* will not come again under this number         */
+    KOFN_WORKER_QUARANTINED, /* was located as corrupt too often              */
+    KOFN_WORKER_MUTE,        /* given up, for it left tasks unanswered        */
+    KOFN_WORKER_STATES       /* so many there are                             */
+} kofn_worker_state;
+
 /* One round, or all since kofn_open for kofn_job_totals. */
 typedef struct kofn_report {
     unsigned rounds;
@@ -311,19 +323,17 @@ typedef struct kofn_report {
     unsigned dropped;      /* foreign, stale and duplicate messages           */
     const size_t *rows;    /* per worker id: rows of its block it was asked
                               for; valid until the next round                 */
-    const char *states;    /* per worker id: 'l'ive, 's'toring, stand'b'y,
-                              'n'otice given, 'g'one, 'q'uarantined, 'm'ute
-                              and given up; valid as long as rows             */
-    const unsigned *lies;  /* per worker id: rounds in which it was named as
+    const kofn_worker_state *states; /* per worker id; valid as long as rows  */
+    const unsigned *located; /* per worker id: rounds in which it was located as
                               corrupt, since the beginning                    */
-    size_t workers;        /* length of rows, states and lies                 */
-    unsigned messages;     /* results that had come when the round ended      */
-    uint64_t scalars;      /* numbers in them                                 */
-    unsigned corrupt;      /* results that were found wrong                   */
-    size_t liars;          /* so many principals may lie together, whatever they
+    size_t workers;    /* length of rows, states and located                */
+    unsigned messages; /* results that had come when the round ended      */
+    uint64_t scalars;  /* numbers in them                                 */
+    unsigned corrupt;  /* results that were found wrong                   */
+    size_t liars;      /* so many principals may lie together, whatever they
                               know, and no wrong answer passes; 0 where nothing
                               is checked; in totals the fewest of any round   */
-    double floor;          /* an entry of the output may be wrong by less than
+    double floor;      /* an entry of the output may be wrong by less than
                               this, in units of row norm of A times column
                               norm of the input; 0: nothing was checked       */
     uint64_t sent, received; /* bytes handed to the port, of blocks and of each

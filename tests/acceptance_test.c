@@ -59,7 +59,7 @@ static size_t missing(unsigned set, size_t n, kofn_happening *gone)
     for (size_t i = 0; i < n; i++)
         if (!(set >> i & 1))
             gone[left++] =
-                (kofn_happening){1, 0, KOFN_EVENT_LEAVE, (uint32_t)i, 0};
+                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, (uint32_t)i, 0};
     return left;
 }
 
@@ -177,9 +177,10 @@ static size_t make_changes(kofn_happening *e, size_t workers, size_t k,
 
         if (kf_rng_below(r, 2))
             continue;
-        e[n++] = (kofn_happening){round, kf_rng_uniform(r),
-                                  leave ? KOFN_EVENT_LEAVE : KOFN_EVENT_JOIN,
-                                  leave ? (uint32_t)gone : 0, 0};
+        e[n++] =
+            (kofn_happening){round, kf_rng_uniform(r),
+                             leave ? KOFN_HAPPENING_LEAVE : KOFN_HAPPENING_JOIN,
+                             leave ? (uint32_t)gone : 0, 0};
         gone += leave;
         there += !leave;
         live = there - gone;
@@ -326,10 +327,14 @@ static void wrong_matrices_are_harmless(void **state)
 static void too_few_and_then_enough(void **state)
 {
     static const kofn_happening events[] = {
-        {2, 0, KOFN_EVENT_LEAVE, 0, 0}, {2, 0.2, KOFN_EVENT_LEAVE, 1, 0},
-        {2, 0, KOFN_EVENT_LEAVE, 4, 0}, {2, 0, KOFN_EVENT_LEAVE, 5, 0},
-        {3, 0, KOFN_EVENT_JOIN, 0, 0},  {3, 0, KOFN_EVENT_JOIN, 0, 0},
-        {3, 0, KOFN_EVENT_JOIN, 0, 0},  {3, 0, KOFN_EVENT_JOIN, 0, 0}};
+        {2, 0, KOFN_HAPPENING_LEAVE, 0, 0},
+        {2, 0.2, KOFN_HAPPENING_LEAVE, 1, 0},
+        {2, 0, KOFN_HAPPENING_LEAVE, 4, 0},
+        {2, 0, KOFN_HAPPENING_LEAVE, 5, 0},
+        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0, KOFN_HAPPENING_JOIN, 0, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
 
     (void)state;

@@ -11,10 +11,10 @@
  * ------------------------------------------------------------------------- */
 
 static const kofn_happening events[] = {
-    {1, 0.2, KOFN_EVENT_JOIN, 0, 0},  {2, 0, KOFN_EVENT_JOIN, 0, 0},
-    {3, 0.5, KOFN_EVENT_JOIN, 0, 0},  {1, 0.3, KOFN_EVENT_LEAVE, 1, 0},
-    {1, 0.4, KOFN_EVENT_JOIN, 0, 0},  {2, 0, KOFN_EVENT_JOIN, 0, 0},
-    {2, 0.5, KOFN_EVENT_LEAVE, 0, 0}, {3, 0.2, KOFN_EVENT_JOIN, 0, 0},
+    {1, 0.2, KOFN_HAPPENING_JOIN, 0, 0},  {2, 0, KOFN_HAPPENING_JOIN, 0, 0},
+    {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},  {1, 0.3, KOFN_HAPPENING_LEAVE, 1, 0},
+    {1, 0.4, KOFN_HAPPENING_JOIN, 0, 0},  {2, 0, KOFN_HAPPENING_JOIN, 0, 0},
+    {2, 0.5, KOFN_HAPPENING_LEAVE, 0, 0}, {3, 0.2, KOFN_HAPPENING_JOIN, 0, 0},
 };
 
 typedef struct setting {

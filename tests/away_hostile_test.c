@@ -98,7 +98,7 @@ static void run(uint64_t seed, tally *t)
 
         kofn_job_totals(r.job, &rep);
         for (uint32_t w = 0; w < rep.workers; w++)
-            if (rep.lies && rep.lies[w] && !is_hostile(h, w))
+            if (rep.located && rep.located[w] && !is_hostile(h, w))
                 fail_msg("seed %d: worker %u was named and is honest",
                          (int)seed, w);
     }

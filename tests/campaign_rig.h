@@ -256,7 +256,7 @@ static inline void lies(run *r)
             r->happen[r->opt.event_count++] = (kofn_happening){
                 .round = 1 + (unsigned)i,
                 .fraction = 0.5,
-                .kind = i ? KOFN_EVENT_NORMAL : KOFN_EVENT_CORRUPT,
+                .kind = i ? KOFN_HAPPENING_NORMAL : KOFN_HAPPENING_CORRUPT,
                 .worker = (uint32_t)kf_rng_below(&r->r, 2)};
     r->needed += 2;
 }

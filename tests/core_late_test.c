@@ -241,9 +241,9 @@ static void the_mute_are_given_up_and_named(void **state)
     assert_in_range(b.now, 1000, 1010);
     assert_int_equal(b.ended, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "worker 2"));
-    assert_int_equal(kofn_core_worker(b.core, 2), 'm');
+    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_MUTE);
     say(&b, KOFN_EV_LEFT, 2); /* it stays named */
-    assert_int_equal(kofn_core_worker(b.core, 2), 'm');
+    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_MUTE);
     body_close(&b);
     kofn_plan_free(p);
 }
@@ -262,7 +262,7 @@ static void others_take_the_seats_of_the_mute(void **state)
     b.now = 10;
     answer_worker(&b, 0);
     answer_worker(&b, 1);
-    while (kofn_core_worker(b.core, 2) != 'm') {
+    while (kofn_core_worker(b.core, 2) != KOFN_WORKER_MUTE) {
         assert_true(kofn_core_alarm(b.core) <= 2000);
         b.now = kofn_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);

@@ -211,8 +211,8 @@ static void figure_1_worked(void **state)
                                        {-258, -318, -378}, {-702, -842, -982}};
     /* groups 1, 2, 3 are strips 0, 1, 2; group 0 is empty (cuts 0 0 1 2 3) */
     static const int users[3][3] = {{0, 2, 5}, {0, 2, 4}, {2, 4, 5}};
-    static const kofn_happening events[] = {{1, 0, KOFN_EVENT_LEAVE, 1, 0},
-                                            {1, 0, KOFN_EVENT_LEAVE, 3, 0}};
+    static const kofn_happening events[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+                                            {1, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
     kofn_scheme scheme = {.name = "fig1",
                           .summary = "figure 1 of the paper",
                           .ops = KOFN_MATVEC,

@@ -32,11 +32,11 @@ static kofn_happening *make_trace(size_t P, size_t L, uint64_t seed)
         uint32_t who = (uint32_t)kf_rng_below(&r, there);
 
         if (live <= L || gone[who] || kf_rng_below(&r, 5) == 0) {
-            h[i].kind = KOFN_EVENT_JOIN;
+            h[i].kind = KOFN_HAPPENING_JOIN;
             there++;
             live++;
         } else {
-            h[i].kind = KOFN_EVENT_LEAVE;
+            h[i].kind = KOFN_HAPPENING_LEAVE;
             h[i].worker = who;
             gone[who] = true;
             live--;

@@ -33,7 +33,7 @@ static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
     for (uint32_t i = 0; i < n; i++)
         if (i % stride < gone)
             leave[o.event_count++] =
-                (kofn_happening){1, 0, KOFN_EVENT_LEAVE, i, 0};
+                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, i, 0};
     rig_up(&x, &k);
     s.st = rig_round(&x, &rep);
     s.scalars = rep.scalars;
@@ -165,7 +165,7 @@ static void threads_send_between_the_bounds(void **state)
         o.events = leave;
         for (uint32_t i = 0; i < s; i++)
             leave[o.event_count++] =
-                (kofn_happening){1, 0, KOFN_EVENT_LEAVE, 2 * i, 0};
+                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, 2 * i, 0};
         rig_up(&x, &k);
         for (uint64_t round = 0; round < 10; round++) {
             kofn_report rep;
@@ -274,9 +274,9 @@ static void rounds_are_refused(void **state)
 
         o.events = events;
         for (uint32_t i = 0; i < 4; i++)
-            events[i] = (kofn_happening){2, 0, KOFN_EVENT_LEAVE, i, 0};
+            events[i] = (kofn_happening){2, 0, KOFN_HAPPENING_LEAVE, i, 0};
         for (uint32_t i = 4; i < 8; i++)
-            events[i] = (kofn_happening){3, 0, KOFN_EVENT_JOIN, 0, 0};
+            events[i] = (kofn_happening){3, 0, KOFN_HAPPENING_JOIN, 0, 0};
         o.event_count = 8;
         rig_up(&x, &kind);
         for (int round = 1; round <= 3; round++) {

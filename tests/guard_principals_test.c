@@ -119,20 +119,21 @@ static void seats_are_limited(void **state)
     for (uint32_t i = 0; i < 6; i++) {
         bool more = i == 2 || i == 3;
 
-        assert_int_equal(kofn_core_worker(b.core, i), more ? 'b' : 'l');
+        assert_int_equal(kofn_core_worker(b.core, i),
+                         more ? KOFN_WORKER_STANDBY : KOFN_WORKER_LIVE);
         assert_int_equal(kofn_core_crowded(b.core, i), more);
     }
     /* the other's seat is not for it, but its own is */
     say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = 4});
-    assert_int_equal(kofn_core_worker(b.core, 2), 'b');
+    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_STANDBY);
     say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = 0});
-    assert_int_equal(kofn_core_worker(b.core, 2), 's');
-    assert_int_equal(kofn_core_worker(b.core, 3), 'b');
+    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_STORING);
+    assert_int_equal(kofn_core_worker(b.core, 3), KOFN_WORKER_STANDBY);
     join(&b, 6, 0); /* who answers for itself is nobody's */
     join(&b, 7, 0);
     join(&b, 8, 0);
     for (uint32_t i = 6; i < 9; i++)
-        assert_int_equal(kofn_core_worker(b.core, i), 'l');
+        assert_int_equal(kofn_core_worker(b.core, i), KOFN_WORKER_LIVE);
     down(&b);
 }
 
@@ -154,12 +155,12 @@ static void principals_are_quarantined(void **state)
         begin(&b);
         finish(&b, &r);
         assert_int_equal(b.ended, KOFN_OK);
-        assert_int_equal(kofn_core_worker(b.core, now), 'l');
+        assert_int_equal(kofn_core_worker(b.core, now), KOFN_WORKER_LIVE);
         b.gone[now] = b.liar[8 + round] = true;
         say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = now});
         join(&b, 8 + round, 3);
     }
-    assert_int_equal(kofn_core_worker(b.core, 10), 'q');
+    assert_int_equal(kofn_core_worker(b.core, 10), KOFN_WORKER_QUARANTINED);
     assert_int_equal(b.core->fleet.seat[2], KF_NOBODY);
     begin(&b);
     finish(&b, &r);
@@ -169,17 +170,17 @@ static void principals_are_quarantined(void **state)
     join(&b, 11, 0);
     join(&b, 12, 0);
     assert_int_equal(b.core->fleet.seat[0], 11);
-    b.core->fleet.principal[1].lies = 3;
+    b.core->fleet.principal[1].located = 3;
     begin(&b);
     assert_int_equal(b.core->fleet.seat[0], 11);
-    assert_int_equal(kofn_core_worker(b.core, 0), 'm');
+    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_MUTE);
     b.gone[0] = true;
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);
     /* a wild number is none */
     say(&b, (kofn_event){
                 .type = KOFN_EV_JOINED, .worker = 13, .principal = UINT32_MAX});
-    assert_int_equal(kofn_core_worker(b.core, 13), '?');
+    assert_int_equal(kofn_core_worker(b.core, 13), KOFN_WORKER_UNKNOWN);
     down(&b);
 }
 

@@ -218,8 +218,8 @@ static inline size_t named(const body *b)
 
     kofn_core_look(b->core, &v);
     for (size_t i = 0; i < v.workers; i++) {
-        n += v.lies[i] > 0;
-        assert_true(!v.lies[i] || b->liar[i]); /* nobody is slandered */
+        n += v.located[i] > 0;
+        assert_true(!v.located[i] || b->liar[i]); /* nobody is slandered */
     }
     return n;
 }

@@ -214,7 +214,9 @@ static void liars_are_quarantined(void **state)
         assert_true(asked == (round <= 3));
         finish(&b, &r);
         assert_int_equal(b.ended, KOFN_OK);
-        assert_int_equal(kofn_core_worker(b.core, 2), round <= 3 ? 'l' : 'q');
+        assert_int_equal(kofn_core_worker(b.core, 2),
+                         round <= 3 ? KOFN_WORKER_LIVE
+                                    : KOFN_WORKER_QUARANTINED);
     }
     /* its seat is for the next that comes, and it may leave or answer as it
      * will */

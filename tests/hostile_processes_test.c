@@ -150,7 +150,7 @@ static void nobody_is_wronged(const run *r)
 
     kofn_job_totals(r->x.job, &rep);
     for (uint32_t w = 0; w < rep.workers; w++)
-        if (rep.lies && rep.lies[w] && r->port->worker[w]->process)
+        if (rep.located && rep.located[w] && r->port->worker[w]->process)
             fail_msg("run %d: worker %u was named and is honest", (int)r->seed,
                      w);
 }

@@ -160,11 +160,11 @@ static size_t make_trace(kofn_happening *h, size_t workers, size_t enough,
         uint32_t who = (uint32_t)kf_rng_below(&r, there);
         bool leave = live > enough && !gone[who] && kf_rng_below(&r, 3);
 
-        h[i] =
-            (kofn_happening){.round = 1 + (unsigned)(i * (iterations - 1) / 60),
-                             .fraction = (double)(i % 5) * 0.2,
-                             .kind = leave ? KOFN_EVENT_LEAVE : KOFN_EVENT_JOIN,
-                             .worker = who};
+        h[i] = (kofn_happening){
+            .round = 1 + (unsigned)(i * (iterations - 1) / 60),
+            .fraction = (double)(i % 5) * 0.2,
+            .kind = leave ? KOFN_HAPPENING_LEAVE : KOFN_HAPPENING_JOIN,
+            .worker = who};
         if (leave) {
             gone[who] = true;
             live--;
@@ -554,8 +554,8 @@ static void a_watch_sees_and_stops(void **state)
  * left, asleep, and four are needed. */
 static void a_watch_stops_within_a_round(void **state)
 {
-    static const kofn_happening events[] = {{3, 0, KOFN_EVENT_LEAVE, 0, 0},
-                                            {3, 0, KOFN_EVENT_LEAVE, 1, 0}};
+    static const kofn_happening events[] = {{3, 0, KOFN_HAPPENING_LEAVE, 0, 0},
+                                            {3, 0, KOFN_HAPPENING_LEAVE, 1, 0}};
     kofn_sparse graph = fact_graph();
     kofn_iterate_options o = {.size = sizeof o, .watch = look};
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -585,8 +585,8 @@ static void a_watch_stops_within_a_round(void **state)
 /* An iteration cannot go on with half a product. */
 static void degraded_products_do_not_serve(void **state)
 {
-    static const kofn_happening events[] = {{3, 0, KOFN_EVENT_LEAVE, 0, 0},
-                                            {3, 0, KOFN_EVENT_LEAVE, 1, 0}};
+    static const kofn_happening events[] = {{3, 0, KOFN_HAPPENING_LEAVE, 0, 0},
+                                            {3, 0, KOFN_HAPPENING_LEAVE, 1, 0}};
     kofn_sparse graph = fact_graph();
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_iterate_result res;

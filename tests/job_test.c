@@ -129,10 +129,11 @@ static void strided_views(void **state)
 
 static void reports(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_EVENT_LEAVE, 1, 0},
-                                            {2, 0.5, KOFN_EVENT_JOIN, 0, 0},
-                                            {3, 0.5, KOFN_EVENT_LEAVE, 0, 0},
-                                            {5, 0, KOFN_EVENT_NORMAL, 0, 0}};
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+        {2, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0.5, KOFN_HAPPENING_LEAVE, 0, 0},
+        {5, 0, KOFN_HAPPENING_NORMAL, 0, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 4,
@@ -140,7 +141,9 @@ static void reports(void **state)
                   .n = 10,
                   .p = 1,
                   .opt = &o};
-    static const char *const states[] = {"llll", "lgll", "ggll", "ggll"};
+    const kofn_worker_state L = KOFN_WORKER_LIVE, G = KOFN_WORKER_GONE;
+    const kofn_worker_state states[][4] = {
+        {L, L, L, L}, {L, G, L, L}, {G, G, L, L}, {G, G, L, L}};
     static const unsigned live[] = {4, 3, 3, 3};
 
     (void)state;
@@ -164,9 +167,10 @@ static void reports(void **state)
             assert_int_equal(rep.joined, round == 1);
             assert_int_equal(rep.dropped, 0);
             assert_int_equal(rep.workers, round < 1 ? 4 : 5);
-            assert_memory_equal(rep.states, states[round], 4);
+            assert_memory_equal(rep.states, states[round],
+                                sizeof states[round]);
             if (round >= 2) {
-                assert_int_equal(rep.states[4], 'l');
+                assert_int_equal(rep.states[4], KOFN_WORKER_LIVE);
                 assert_int_equal(rep.live, live[round]);
             }
             for (size_t i = 0; i < rep.workers; i++)
@@ -190,9 +194,9 @@ static void reports(void **state)
 /* Wants that are lost are NaN from end to end, all others are exact. */
 static void degraded_answers(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_EVENT_LEAVE, 1, 0},
-                                            {2, 0, KOFN_EVENT_LEAVE, 4, 0},
-                                            {2, 0, KOFN_EVENT_LEAVE, 3, 0}};
+    static const kofn_happening events[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+                                            {2, 0, KOFN_HAPPENING_LEAVE, 4, 0},
+                                            {2, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=4,basis=gauss_sys",
                   .workers = 6,
@@ -230,10 +234,11 @@ static void degraded_answers(void **state)
 /* Pausing for joiners; patience by the port's clock. */
 static void pausing(void **state)
 {
-    static const kofn_happening events[] = {{1, 0.2, KOFN_EVENT_LEAVE, 0, 0},
-                                            {1, 0.2, KOFN_EVENT_LEAVE, 1, 0},
-                                            {1, 0.2, KOFN_EVENT_JOIN, 0, 0},
-                                            {2, 0.2, KOFN_EVENT_LEAVE, 2, 0}};
+    static const kofn_happening events[] = {
+        {1, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.2, KOFN_HAPPENING_LEAVE, 1, 0},
+        {1, 0.2, KOFN_HAPPENING_JOIN, 0, 0},
+        {2, 0.2, KOFN_HAPPENING_LEAVE, 2, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=3",
                   .workers = 4,
@@ -268,11 +273,12 @@ static void pausing(void **state)
  * where what has come is kept; the others have not answered. */
 static void pausing_for_whole_answers(void **state)
 {
-    static const kofn_happening events[] = {{1, 0.2, KOFN_EVENT_LEAVE, 3, 0},
-                                            {1, 0.2, KOFN_EVENT_LEAVE, 2, 0},
-                                            {1, 0.2, KOFN_EVENT_LEAVE, 1, 0},
-                                            {1, 0.2, KOFN_EVENT_LEAVE, 0, 0},
-                                            {1, 0.2, KOFN_EVENT_JOIN, 0, 0}};
+    static const kofn_happening events[] = {
+        {1, 0.2, KOFN_HAPPENING_LEAVE, 3, 0},
+        {1, 0.2, KOFN_HAPPENING_LEAVE, 2, 0},
+        {1, 0.2, KOFN_HAPPENING_LEAVE, 1, 0},
+        {1, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.2, KOFN_HAPPENING_JOIN, 0, 0}};
     static const char *const whole[] = {"gc:d=3", "cgc:d=3"};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.workers = 6,
@@ -386,8 +392,9 @@ static void wrong_matrices(void **state)
 /* When the port is at its wits' end the job is broken, and says so. */
 static void broken_jobs(void **state)
 {
-    static const kofn_happening events[] = {{1, 0.1, KOFN_EVENT_LEAVE, 0, 0},
-                                            {1, 0.1, KOFN_EVENT_LEAVE, 1, 0}};
+    static const kofn_happening events[] = {
+        {1, 0.1, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.1, KOFN_HAPPENING_LEAVE, 1, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 3,

@@ -24,15 +24,17 @@ static inline size_t random_happenings(kofn_happening *h, size_t workers,
 
     for (unsigned round = 1; round <= ROUNDS; round++)
         for (size_t f = 0; f < 7 && n < HAPPENINGS; f++) {
-            kofn_event_kind kind = (kofn_event_kind)(1 + kf_rng_below(r, 4));
+            kofn_happening_kind kind =
+                (kofn_happening_kind)(1 + kf_rng_below(r, 4));
             uint32_t who = (uint32_t)kf_rng_below(r, there);
 
-            if (kf_rng_below(r, 2) || (gone[who] && kind != KOFN_EVENT_JOIN))
+            if (kf_rng_below(r, 2) ||
+                (gone[who] && kind != KOFN_HAPPENING_JOIN))
                 continue;
             h[n++] = (kofn_happening){round, at[f], kind, who,
                                       1 + (double)kf_rng_below(r, 9)};
-            gone[who] |= kind == KOFN_EVENT_LEAVE;
-            there += kind == KOFN_EVENT_JOIN;
+            gone[who] |= kind == KOFN_HAPPENING_LEAVE;
+            there += kind == KOFN_HAPPENING_JOIN;
         }
     return n;
 }

@@ -70,7 +70,7 @@ static size_t leave_enough(const kofn_plan *p, kofn_happening *h, kf_rng *r)
              w += L->groups, left--)
             if (kf_rng_below(r, left) < spare) {
                 h[n++] = (kofn_happening){.round = 2,
-                                          .kind = KOFN_EVENT_LEAVE,
+                                          .kind = KOFN_HAPPENING_LEAVE,
                                           .worker = (uint32_t)w};
                 spare--;
             }

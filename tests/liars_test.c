@@ -46,8 +46,8 @@ static size_t named(const kofn_report *rep, const bool *liar)
     size_t n = 0;
 
     for (size_t i = 0; i < rep->workers; i++) {
-        n += rep->lies[i] > 0;
-        if (rep->lies[i] && !liar[i])
+        n += rep->located[i] > 0;
+        if (rep->located[i] && !liar[i])
             fail_msg("worker %zu was named and is honest", i);
     }
     return n;
@@ -66,7 +66,8 @@ static size_t choose(bool *liar, size_t n, size_t t, kofn_happening *h,
     }
     for (size_t i = 0, j = 0; i < n; i++)
         if (liar[i])
-            h[j++] = (kofn_happening){1, 0, KOFN_EVENT_CORRUPT, (uint32_t)i, 0};
+            h[j++] =
+                (kofn_happening){1, 0, KOFN_HAPPENING_CORRUPT, (uint32_t)i, 0};
     return t;
 }
 
@@ -223,7 +224,7 @@ static void the_honest_are_believed(void **state)
 
 static void quarantine(void **state)
 {
-    kofn_happening h = {1, 0, KOFN_EVENT_CORRUPT, 3, 0};
+    kofn_happening h = {1, 0, KOFN_HAPPENING_CORRUPT, 3, 0};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig x;
 
@@ -238,8 +239,9 @@ static void quarantine(void **state)
 
         assert_ok(rig_round(&x, &rep));
         assert_at_most(rig_error(&x), 1e-11);
-        assert_int_equal(rep.lies[3], round < 2 ? 1 : 2);
-        assert_int_equal(rep.states[3], round <= 2 ? 'l' : 'q');
+        assert_int_equal(rep.located[3], round < 2 ? 1 : 2);
+        assert_int_equal(rep.states[3], round <= 2 ? KOFN_WORKER_LIVE
+                                                   : KOFN_WORKER_QUARANTINED);
         assert_true(round <= 2 || rep.rows[3] == 0);
     }
     rig_down(&x);

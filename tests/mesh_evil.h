@@ -23,7 +23,7 @@ typedef struct evil {
     uint64_t kinds; /* bit: only notes of that type, 0 all */
     bool stay;      /* each with one connection            */
     bool hurry;     /* ... or with another one every other note */
-    kofn_life heard[EVIL_LIVES];
+    kofn_incarnation heard[EVIL_LIVES];
     size_t lives;
     kofn_mark at; /* the farthest that honest ones said */
     kofn_epoch epoch;
@@ -88,7 +88,7 @@ static inline uint64_t evil_number(sim *s)
     }
 }
 
-static inline kofn_life evil_life(sim *s, kofn_life own)
+static inline kofn_incarnation evil_incarnation(sim *s, kofn_incarnation own)
 {
     const evil *e = evil_of(s);
 
@@ -120,19 +120,19 @@ static inline kofn_mark evil_mark(sim *s)
     return at;
 }
 
-static inline kofn_epoch evil_epoch(sim *s, kofn_life own)
+static inline kofn_epoch evil_epoch(sim *s, kofn_incarnation own)
 {
     const evil *e = evil_of(s);
     kofn_epoch epoch = e->epoch;
 
     switch (kf_rng_below(&s->rng, 4)) {
     case 0:
-        return (kofn_epoch){evil_number(s), evil_life(s, own)};
+        return (kofn_epoch){evil_number(s), evil_incarnation(s, own)};
     case 1:
         return (kofn_epoch){epoch.number + 1, own};
     case 2:
         return (kofn_epoch){epoch.number + 1 + kf_rng_below(&s->rng, 4),
-                            evil_life(s, own)};
+                            evil_incarnation(s, own)};
     default:
         return epoch;
     }
@@ -146,15 +146,15 @@ typedef struct evil_note {
     uint32_t list[EVIL_LIST];
 } evil_note;
 
-static inline void evil_members(sim *s, evil_note *x, kofn_life own)
+static inline void evil_members(sim *s, evil_note *x, kofn_incarnation own)
 {
     size_t count = 1 + kf_rng_below(&s->rng, 8);
 
     for (size_t i = 0; i < count; i++)
-        x->member[i] = (kofn_member){evil_life(s, own),
+        x->member[i] = (kofn_member){evil_incarnation(s, own),
                                      (uint32_t)(i + kf_rng_below(&s->rng, 2)),
                                      kf_rng_below(&s->rng, 2)};
-    x->member[kf_rng_below(&s->rng, count)].life = own;
+    x->member[kf_rng_below(&s->rng, count)].incarnation = own;
     x->n.member = x->member;
     x->n.members = count;
 }
@@ -175,7 +175,7 @@ static inline void evil_list(sim *s, evil_note *x)
     x->n.listed = at;
 }
 
-static inline void evil_make(sim *s, evil_note *x, kofn_life own)
+static inline void evil_make(sim *s, evil_note *x, kofn_incarnation own)
 {
     const evil *e = evil_of(s);
 
@@ -184,7 +184,7 @@ static inline void evil_make(sim *s, evil_note *x, kofn_life own)
             .type =
                 (kofn_note_type)(1 + kf_rng_below(&s->rng, KOFN_NOTE_PRINT))};
     while (e->kinds && !(e->kinds & kf_bit(x->n.type)));
-    x->n.from = evil_life(s, own);
+    x->n.from = evil_incarnation(s, own);
     x->n.epoch = evil_epoch(s, own);
     x->n.at = evil_mark(s);
     x->n.final = kf_rng_below(&s->rng, 2);
@@ -235,7 +235,7 @@ static inline double evil_value(sim *s)
 /* A forger's note to somebody, in a packet. */
 static inline void evil_send(sim *s, size_t from, size_t to)
 {
-    kofn_life own = 1000 + 1000 * from + s->node[from].lives;
+    kofn_incarnation own = 1000 + 1000 * from + s->node[from].lives;
     unsigned char head[KF_NOTE_HEAD];
     static evil_note x;
     double *body;
@@ -364,8 +364,9 @@ static inline void evil_check(sim *s)
         for (uint32_t p = 0; p < s->node[i].peers; p++)
             evil_weigh(s->node[i].host, p);
         for (size_t j = 0; j < e->honest; j++) {
-            kofn_life life = s->node[j].host->node->opt.life;
-            const kf_other *o = kf_find(n, life);
+            kofn_incarnation incarnation =
+                s->node[j].host->node->opt.incarnation;
+            const kf_other *o = kf_find(n, incarnation);
 
             if (i != j && (!o || o->heard == KF_LONG_AGO))
                 fail_msg("seed %llu: node %zu takes node %zu for gone",

@@ -146,7 +146,7 @@ typedef enum harm {
 
 typedef struct face {
     kofn_transport *t;
-    kofn_life life;
+    kofn_incarnation incarnation;
     bool there[PEERS];
     kofn_peer most;
 } face;
@@ -156,14 +156,14 @@ typedef struct hostile {
     harm harm;
     uint64_t job;
     kofn_mark at; /* the farthest of which was heard */
-    kofn_life heard[16];
+    kofn_incarnation heard[16];
     size_t lives, said;
-    kofn_life next;
+    kofn_incarnation next;
 } hostile;
 
 static void face_up(hostile *e, face *f)
 {
-    *f = (face){.t = open_node("evil"), .life = ++e->next};
+    *f = (face){.t = open_node("evil"), .incarnation = ++e->next};
     for (size_t i = 0; i < NODES; i++)
         reach(f->t, i);
 }
@@ -177,7 +177,7 @@ static void say(hostile *e, face *f, kofn_peer to, kofn_note n)
     kofn_status st;
 
     assert_non_null(body);
-    n.from = f->life;
+    n.from = f->incarnation;
     for (size_t i = 0; i < KOFN_SCALARS + ROWS; i++)
         body[i] = 666;
     if (n.type != KOFN_NOTE_VECTOR && bytes)
@@ -194,12 +194,12 @@ static void say(hostile *e, face *f, kofn_peer to, kofn_note n)
 static void harm_one(hostile *e, face *f, kofn_peer to)
 {
     size_t which = (size_t)(f - e->face);
-    const kofn_epoch far = {(UINT64_C(1) << 19) + e->said, f->life};
-    kofn_member only = {f->life, 0, true};
+    const kofn_epoch far = {(UINT64_C(1) << 19) + e->said, f->incarnation};
+    kofn_member only = {f->incarnation, 0, true};
     kofn_mark ahead = {e->at.t + 1 + e->said % 2, 7};
 
     if (e->harm == BYE && which < e->lives)
-        f->life = e->heard[which];
+        f->incarnation = e->heard[which];
     say(e, f, to,
         (kofn_note){.type = KOFN_NOTE_BEAT,
                     .epoch = e->harm == EPOCHS ? far : (kofn_epoch){0, 0},

@@ -67,10 +67,10 @@ static size_t sum_of(const double *w)
 /* Whoever has left is not in the sum until somebody takes its seat. */
 static void left_out_until_replaced(void **state)
 {
-    static kofn_happening h[] = {{2, 0, KOFN_EVENT_LEAVE, 1, 0},
-                                 {2, 0.4, KOFN_EVENT_LEAVE, 4, 0},
-                                 {4, 0, KOFN_EVENT_JOIN, 0, 0},
-                                 {5, 0, KOFN_EVENT_JOIN, 0, 0}};
+    static kofn_happening h[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+                                 {2, 0.4, KOFN_HAPPENING_LEAVE, 4, 0},
+                                 {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
+                                 {5, 0, KOFN_HAPPENING_JOIN, 0, 0}};
     static const char *const spec[] = {"ignore", "ignore:scale=none"};
     static const bool gone[ROUNDS][PARTS] = {
         [2] = {0, 1, 0, 0, 1}, [3] = {0, 1, 0, 0, 1}, [4] = {0, 0, 0, 0, 1}};
@@ -114,8 +114,8 @@ static void left_out_until_replaced(void **state)
 /* The first so many; and with `late` those who are not much slower. */
 static void slow_ones_are_left_out(void **state)
 {
-    static kofn_happening h[] = {{2, 0, KOFN_EVENT_SLOW, 3, 1e5},
-                                 {3, 0, KOFN_EVENT_NORMAL, 3, 0}};
+    static kofn_happening h[] = {{2, 0, KOFN_HAPPENING_SLOW, 3, 1e5},
+                                 {3, 0, KOFN_HAPPENING_NORMAL, 3, 0}};
     static const char *const spec[] = {"ignore:wait=4,scale=none",
                                        "ignore:scale=none", "distr-bgd"};
 
@@ -190,7 +190,8 @@ static void remembered(void **state)
             if (!join && (gone[who] || live < 2))
                 continue;
             h[o.event_count++] = (kofn_happening){
-                round, 0, join ? KOFN_EVENT_JOIN : KOFN_EVENT_LEAVE, who, 0};
+                round, 0, join ? KOFN_HAPPENING_JOIN : KOFN_HAPPENING_LEAVE,
+                who, 0};
             gone[who] |= !join;
             there += join;
         }
@@ -235,7 +236,7 @@ static void nobody_is_nothing(void **state)
         rig x;
 
         for (uint32_t i = 0; i < WORKERS; i++)
-            h[i] = (kofn_happening){2, 0, KOFN_EVENT_LEAVE, i, 0};
+            h[i] = (kofn_happening){2, 0, KOFN_HAPPENING_LEAVE, i, 0};
         o.events = h;
         o.event_count = k == 2 ? WORKERS - 1 : WORKERS; /* one is too few */
         up(&x, spec[k], true, KOFN_F64, &o);
@@ -285,7 +286,7 @@ static size_t failures_as_events(const kofn_failures *f, kofn_happening *h)
             if (gone[p] || kf_rng_uniform(&r) >= f->probability)
                 continue;
             gone[p] = true;
-            h[n++] = (kofn_happening){t, 0, KOFN_EVENT_LEAVE, p, 0};
+            h[n++] = (kofn_happening){t, 0, KOFN_HAPPENING_LEAVE, p, 0};
         }
     return n;
 }

@@ -102,7 +102,7 @@ static void the_round_ends_and_names_it(void **state)
         assert_int_equal(next_round(&s, &rep), KOFN_TOOFEW);
         assert_true(atomic_load(&s.t.sprung));
         assert_non_null(strstr(kofn_errmsg(), "worker 2 was given up"));
-        assert_int_equal(rep.states[2], 'm');
+        assert_int_equal(rep.states[2], KOFN_WORKER_MUTE);
         assert_int_equal(s.told, packets);
         stuck_down(&s);
     }
@@ -137,7 +137,7 @@ static void rounds_go_on_and_keep_nothing(void **state)
             assert_at_most(rig_error(&s.t.r), 1e-10);
             rounds++;
             for (size_t i = 0; i < rep.workers; i++)
-                named += rep.states[i] == 'm';
+                named += rep.states[i] == KOFN_WORKER_MUTE;
             for (size_t i = 0; packets && i < N; i++)
                 kept = kf_max(kept, rooms(s.p->worker[i]));
         }

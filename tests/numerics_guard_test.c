@@ -62,7 +62,8 @@ static size_t leave_all_but(const uint32_t *set, size_t count, size_t n,
         if (i < count && set[i] == w)
             i++;
         else
-            event[events++] = (kofn_happening){1, 0, KOFN_EVENT_LEAVE, w, 0};
+            event[events++] =
+                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, w, 0};
     }
     return events;
 }
@@ -195,8 +196,8 @@ static void one_more_result_is_waited_for(void **state)
             order[at] = i;
         }
         for (uint32_t i = 0; i < N; i++)
-            event[i] =
-                (kofn_happening){1, 0, KOFN_EVENT_SLOW, order[i], 1 + 0.1 * i};
+            event[i] = (kofn_happening){1, 0, KOFN_HAPPENING_SLOW, order[i],
+                                        1 + 0.1 * i};
         opt.events = event;
         opt.event_count = N;
         opt.pieces = 1;

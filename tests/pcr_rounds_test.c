@@ -47,10 +47,10 @@ static void it_receives_K_answers(void **state)
  * where 7 are needed in general. */
 static void the_plain_ones_suffice(void **state)
 {
-    static const kofn_happening gone[] = {{1, 0, KOFN_EVENT_LEAVE, 1, 0},
-                                          {1, 0, KOFN_EVENT_LEAVE, 3, 0},
-                                          {2, 0.3, KOFN_EVENT_LEAVE, 5, 0},
-                                          {4, 0, KOFN_EVENT_LEAVE, 2, 0}};
+    static const kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+                                          {1, 0, KOFN_HAPPENING_LEAVE, 3, 0},
+                                          {2, 0.3, KOFN_HAPPENING_LEAVE, 5, 0},
+                                          {4, 0, KOFN_HAPPENING_LEAVE, 2, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
 
     (void)state;
@@ -134,8 +134,8 @@ static void refusals(void **state)
 /* Fewer than K: an error, the output as it was, and no answer after. */
 static void too_few_write_nothing(void **state)
 {
-    static const kofn_happening gone[] = {{1, 0, KOFN_EVENT_LEAVE, 1, 0},
-                                          {1, 0, KOFN_EVENT_LEAVE, 3, 0}};
+    static const kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+                                          {1, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "pcr:r=2",
                   .workers = 6,

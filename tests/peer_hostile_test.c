@@ -187,7 +187,7 @@ static kf_host *one_node(lane *l, const sim *s)
     kofn_peer_options o = s->opt;
     kf_host *h;
 
-    o.life = 1;
+    o.incarnation = 1;
     o.confirm = 2;
     *l = (lane){.t = {.name = "lane",
                       .send = lane_send,
@@ -241,7 +241,7 @@ static bool agrees(kf_host *h, kofn_peer peer)
 
     assert_true(r->key != 0);
     kf_claim_print(r, &(kofn_note){.type = KOFN_NOTE_PRINT,
-                                   .from = r->life,
+                                   .from = r->incarnation,
                                    .at = {1, 1},
                                    .coded = kf_claim_own(h, r->key)});
     if (!kf_claim_ready(h, &ready, &body))

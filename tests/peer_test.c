@@ -173,7 +173,7 @@ static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
     kofn_problem wide = {KOFN_MATVEC, 20, 21, 1, KOFN_F64, false};
-    kofn_node_options o = {.life = 1,
+    kofn_node_options o = {.incarnation = 1,
                            .nodes = 3,
                            .groups = 3,
                            .wish = KOFN_NO_SEAT,
@@ -194,9 +194,9 @@ static void refusals(void **state)
     assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
     assert_non_null(strstr(kofn_errmsg(), "65"));
     o.groups = 3;
-    o.life = 0;
+    o.incarnation = 0;
     assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
-    o.life = 1;
+    o.incarnation = 1;
     o.decoding = KOFN_DECODE_AUTO;
     assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
     kofn_plan_free(p);

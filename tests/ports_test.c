@@ -217,8 +217,9 @@ static void the_gone_hold_no_memory(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 60; i++) {
-        events[2 * i] = (kofn_happening){i + 2, 0, KOFN_EVENT_JOIN, 0, 0};
-        events[2 * i + 1] = (kofn_happening){i + 2, 0, KOFN_EVENT_LEAVE, i, 0};
+        events[2 * i] = (kofn_happening){i + 2, 0, KOFN_HAPPENING_JOIN, 0, 0};
+        events[2 * i + 1] =
+            (kofn_happening){i + 2, 0, KOFN_HAPPENING_LEAVE, i, 0};
     }
     count_allocations();
     rig_up(&r, &k);
@@ -236,9 +237,9 @@ static void the_gone_hold_no_memory(void **state)
  * belong to nobody. */
 static void latecomers_between_rounds(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_EVENT_JOIN, 0, 0},
-                                            {3, 0, KOFN_EVENT_JOIN, 0, 0},
-                                            {4, 0, KOFN_EVENT_JOIN, 0, 0}};
+    static const kofn_happening events[] = {{2, 0, KOFN_HAPPENING_JOIN, 0, 0},
+                                            {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
+                                            {4, 0, KOFN_HAPPENING_JOIN, 0, 0}};
     kofn_weather w = {.spread = 0.5, .latency = 1e-6, .seed = 2};
     kofn_options o = with_events(events, 3);
     rig_kind k = {.spec = "mds:k=2",
@@ -344,10 +345,11 @@ static void cancelled_while_computing(void **state)
  * for it, at the end of a round or at the end of all. */
 static void cancelled_while_dawdling(void **state)
 {
-    static const kofn_happening events[] = {{1, 0, KOFN_EVENT_SLOW, 2, 1e6},
-                                            {4, 0, KOFN_EVENT_SLOW, 0, 1e6},
-                                            {6, 0, KOFN_EVENT_NORMAL, 2, 0},
-                                            {6, 0.3, KOFN_EVENT_LEAVE, 0, 0}};
+    static const kofn_happening events[] = {
+        {1, 0, KOFN_HAPPENING_SLOW, 2, 1e6},
+        {4, 0, KOFN_HAPPENING_SLOW, 0, 1e6},
+        {6, 0, KOFN_HAPPENING_NORMAL, 2, 0},
+        {6, 0.3, KOFN_HAPPENING_LEAVE, 0, 0}};
     kofn_options o = with_events(events, 4);
     rig_kind k = {
         .spec = "mds:k=2", .workers = 4, .m = 800, .n = 100, .p = 1, .opt = &o};
@@ -365,7 +367,8 @@ static void cancelled_while_dawdling(void **state)
 /* Lateness is noticed and others do the work. */
 static void hedged_while_dawdling(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_EVENT_SLOW, 1, 1e6}};
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
     kofn_options o = with_events(events, 1);
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 4,
@@ -392,12 +395,17 @@ static void hedged_while_dawdling(void **state)
 static void turmoil(void **state)
 {
     static const kofn_happening events[] = {
-        {1, 0.01, KOFN_EVENT_LEAVE, 0, 0}, {1, 0.02, KOFN_EVENT_JOIN, 0, 0},
-        {1, 0.5, KOFN_EVENT_JOIN, 0, 0},   {2, 0, KOFN_EVENT_LEAVE, 1, 0},
-        {2, 0.2, KOFN_EVENT_LEAVE, 2, 0},  {2, 0.2, KOFN_EVENT_JOIN, 0, 0},
-        {2, 0.9, KOFN_EVENT_LEAVE, 5, 0},  {3, 0.001, KOFN_EVENT_LEAVE, 3, 0},
-        {3, 0.5, KOFN_EVENT_JOIN, 0, 0},   {3, 0.5, KOFN_EVENT_JOIN, 0, 0},
-        {3, 0.999, KOFN_EVENT_LEAVE, 6, 0}};
+        {1, 0.01, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.02, KOFN_HAPPENING_JOIN, 0, 0},
+        {1, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+        {2, 0.2, KOFN_HAPPENING_LEAVE, 2, 0},
+        {2, 0.2, KOFN_HAPPENING_JOIN, 0, 0},
+        {2, 0.9, KOFN_HAPPENING_LEAVE, 5, 0},
+        {3, 0.001, KOFN_HAPPENING_LEAVE, 3, 0},
+        {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0.999, KOFN_HAPPENING_LEAVE, 6, 0}};
     static const char *const specs[] = {"elastic:k=3", "mds:k=3",
                                         "elastic:k=3,deal=speed"};
 
@@ -426,9 +434,10 @@ static void turmoil(void **state)
 /* Closed with tasks in everybody's hands: no leak, no hang. */
 static void closed_in_the_middle(void **state)
 {
-    static const kofn_happening events[] = {{1, 0, KOFN_EVENT_SLOW, 0, 1e6},
-                                            {1, 0, KOFN_EVENT_SLOW, 1, 1e6},
-                                            {1, 0, KOFN_EVENT_SLOW, 2, 1e6}};
+    static const kofn_happening events[] = {
+        {1, 0, KOFN_HAPPENING_SLOW, 0, 1e6},
+        {1, 0, KOFN_HAPPENING_SLOW, 1, 1e6},
+        {1, 0, KOFN_HAPPENING_SLOW, 2, 1e6}};
 
     (void)state;
     count_allocations();
@@ -507,8 +516,9 @@ static bool delivered_wrong(rig *r)
 
 static void corruption_is_not_noticed(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_EVENT_CORRUPT, 3, 0},
-                                            {3, 0, KOFN_EVENT_NORMAL, 3, 0}};
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_CORRUPT, 3, 0},
+        {3, 0, KOFN_HAPPENING_NORMAL, 3, 0}};
 
     (void)state;
     for (int sim = 0; sim < 2; sim++)

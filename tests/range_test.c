@@ -274,7 +274,7 @@ static void a_worker_that_answers_no_numbers(void **state)
  * answer has come. */
 static void nothing_odd_is_remembered(void **state)
 {
-    static const kofn_happening gone[] = {{2, 0, KOFN_EVENT_LEAVE, 1, 0}};
+    static const kofn_happening gone[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0}};
     kofn_options o = with_events(gone, 1);
     rig_kind k = kind_of(&all_needed[11]);
     rig r;

@@ -18,7 +18,7 @@ static size_t make_trace(kofn_happening *e, size_t workers, size_t threshold,
         e[n++] = (kofn_happening){
             1 + (unsigned)(rounds * i / gone) +
                 (unsigned)kf_rng_below(r, rounds / (unsigned)gone),
-            (double)kf_rng_below(r, 3) / 3, KOFN_EVENT_LEAVE,
+            (double)kf_rng_below(r, 3) / 3, KOFN_HAPPENING_LEAVE,
             (uint32_t)(i * 2 % workers + i * 2 / workers), 0};
     return n;
 }

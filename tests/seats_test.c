@@ -305,8 +305,8 @@ static void one_key_is_one_liar(void **state)
     for (size_t i = 0; i < rep.workers; i++) {
         bool mallory = strcmp(kofn_job_name(s.job, i), "mallory") == 0;
 
-        assert_true(rep.lies[i] == 0 || mallory);
-        assert_true((rep.states[i] == 'q') <= mallory);
+        assert_true(rep.located[i] == 0 || mallory);
+        assert_true((rep.states[i] == KOFN_WORKER_QUARANTINED) <= mallory);
     }
     assert_true(atomic_load(&s.enemy.seats) <= 1);
     scene_down(&s);
@@ -325,7 +325,7 @@ static void many_seats_make_no_answer(void **state)
     st = kofn_round(s.job, &s.mx, &s.my, &rep);
     assert_true(st == KOFN_TOOFEW || st == KOFN_CORRUPT);
     for (size_t i = 0; i < rep.workers; i++)
-        assert_true(rep.lies[i] == 0 ||
+        assert_true(rep.located[i] == 0 ||
                     strcmp(kofn_job_name(s.job, i), "mallory") == 0);
     scene_down(&s);
 }

@@ -92,8 +92,8 @@ static void sparse_workers(void **state)
 /* One straggler: who needs everybody waits for it, a code does not. */
 static void one_straggler(void **state)
 {
-    static const kofn_happening events[] = {{1, 0, KOFN_EVENT_SLOW, 2, 7},
-                                            {2, 0, KOFN_EVENT_NORMAL, 2, 0}};
+    static const kofn_happening events[] = {
+        {1, 0, KOFN_HAPPENING_SLOW, 2, 7}, {2, 0, KOFN_HAPPENING_NORMAL, 2, 0}};
     kofn_options o = with_events(events, 2);
     rig_kind k = {
         .spec = "uncoded", .workers = 6, .m = 480, .n = 10, .p = 1, .opt = &o};
@@ -210,8 +210,9 @@ static void messages_take_time(void **state)
  * compute 40 rows of 50 each and send 320 bytes. */
 static void cancelled_on_the_way(void **state)
 {
-    static const kofn_happening events[] = {{1, 0.01, KOFN_EVENT_LEAVE, 0, 0},
-                                            {1, 0.01, KOFN_EVENT_LEAVE, 1, 0}};
+    static const kofn_happening events[] = {
+        {1, 0.01, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.01, KOFN_HAPPENING_LEAVE, 1, 0}};
     kofn_weather w = {.bandwidth = 1e8};
     kofn_options o = with_events(events, 2);
     rig_kind k = {.spec = "elastic:k=2,basis=gauss",
@@ -276,9 +277,10 @@ static void measured_clock(void **state)
 
 static char *journal_of(uint64_t seed, kofn_time *took)
 {
-    static const kofn_happening events[] = {{2, 0.4, KOFN_EVENT_LEAVE, 1, 0},
-                                            {3, 0, KOFN_EVENT_JOIN, 0, 0},
-                                            {4, 0.5, KOFN_EVENT_SLOW, 3, 4}};
+    static const kofn_happening events[] = {
+        {2, 0.4, KOFN_HAPPENING_LEAVE, 1, 0},
+        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {4, 0.5, KOFN_HAPPENING_SLOW, 3, 4}};
     kofn_weather w = {.spread = 0.4,
                       .straggle = 0.3,
                       .leave = 3e3,

@@ -64,11 +64,12 @@ static void every_port(void **state)
 /* All are live, then fewer; one joins and has a block made for it. */
 static void they_come_and_go(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_EVENT_LEAVE, 1, 0},
-                                            {3, 0.5, KOFN_EVENT_LEAVE, 2, 0},
-                                            {4, 0, KOFN_EVENT_JOIN, 0, 0},
-                                            {5, 0.2, KOFN_EVENT_LEAVE, 0, 0},
-                                            {5, 0.4, KOFN_EVENT_JOIN, 0, 0}};
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+        {3, 0.5, KOFN_HAPPENING_LEAVE, 2, 0},
+        {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {5, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
+        {5, 0.4, KOFN_HAPPENING_JOIN, 0, 0}};
     kofn_options o = with_events(events, sizeof events / sizeof *events);
 
     (void)state;
@@ -133,7 +134,7 @@ static void both_products(void **state)
  * named, and the product is right. */
 static void liars_are_named(void **state)
 {
-    static const kofn_happening liar[] = {{1, 0, KOFN_EVENT_CORRUPT, 3, 0}};
+    static const kofn_happening liar[] = {{1, 0, KOFN_HAPPENING_CORRUPT, 3, 0}};
     kofn_options o = with_events(liar, 1);
     rig_kind k = {.spec = "gpd:m=2,n=1,p=2",
                   .workers = 12,
@@ -153,7 +154,7 @@ static void liars_are_named(void **state)
     rig_up(&r, &k);
     assert_ok(rig_round(&r, &rep));
     assert_at_most(rig_error(&r), 1e-9);
-    assert_int_equal(rep.lies[3], 1);
+    assert_int_equal(rep.located[3], 1);
     assert_true(rep.corrupt > 0);
     rig_down(&r);
 }

@@ -218,8 +218,8 @@ static inline bool judge(const cell *c, const char *what)
     size_t named = 0;
 
     for (size_t i = 0; i < c->n; i++) {
-        named += c->bad[i] == KF_LIED;
-        if (c->bad[i] == KF_LIED && !c->lied[i])
+        named += c->bad[i] == KF_LOCATED;
+        if (c->bad[i] == KF_LOCATED && !c->lied[i])
             fail_msg("%s: node %zu was named and is honest", what, i);
         if (c->st == KOFN_OK && !c->bad[i] && lie(c, i) > c->floor)
             fail_msg("%s: a lie of %g passed, the floor is %g", what, lie(c, i),

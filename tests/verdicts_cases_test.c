@@ -117,7 +117,7 @@ static void copies(void **state)
  * how large. */
 static void single_precision(void **state)
 {
-    const kofn_happening h = {1, 0, KOFN_EVENT_CORRUPT, 4, 0};
+    const kofn_happening h = {1, 0, KOFN_HAPPENING_CORRUPT, 4, 0};
     size_t seeds = (size_t)ceil(40 * test_scale() / SLOWED), rounds = 0;
     double worst = 0;
 

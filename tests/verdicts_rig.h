@@ -400,7 +400,7 @@ static inline void describe(const trial *t, const char *what)
 static inline void nobody_honest(const trial *t, const verdict *v)
 {
     for (size_t i = 0; i < v->n; i++)
-        if (v->found[i] == KF_LIED && !t->lied[v->seat[i]])
+        if (v->found[i] == KF_LOCATED && !t->lied[v->seat[i]])
             describe(t, "somebody honest was named");
 }
 

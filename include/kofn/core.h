@@ -52,7 +52,7 @@ typedef struct kofn_event {
     const uint32_t *bad;
     size_t bad_count;
     size_t doubted; /* so many of the last of bad are left out only: that they
-                       lied is not certain                                   */
+                       are corrupt is not certain */
 } kofn_event;
 
 typedef enum kofn_action_type {
@@ -87,7 +87,8 @@ typedef struct kofn_action {
     kofn_status status;
     double noise, predicted;
     size_t most;     /* CHECK: results that may be left out as wrong        */
-    size_t liars;    /* CHECK: nobody is named whom so many could blame ... */
+    size_t liars;    /* CHECK: nobody is located whom so many could have made
+                     look corrupt ... */
     size_t promised; /* ... nor, but by accident, whom so many could that do
                         not conspire                                         */
 } kofn_action;
@@ -145,14 +146,13 @@ typedef struct kofn_core_view {
     size_t awaited; /* workers with a task in hand */
     double done;    /* share of its strips that has come */
     size_t dropped; /* events that did not fit, since the beginning */
-    const size_t *rows;   /* per worker: strips it was asked for          */
-    const unsigned *lies; /* per worker: products in which it was named   */
-    size_t corrupt;       /* results found wrong                          */
-    size_t workers;       /* length of rows */
+    const size_t *rows;      /* per worker: strips it was asked for          */
+    const unsigned *located; /* per worker: products it was located in */
+    size_t corrupt;          /* results found wrong                          */
+    size_t workers;          /* length of rows */
 } kofn_core_view;
-/* 'l'ive, 's'toring, stand'b'y, 'n'otice given, 'g'one, 'q'uarantined, 'm'ute
- * and given up, '?' never seen. */
-KOFN_API char kofn_core_worker(const kofn_core *c, uint32_t worker);
+KOFN_API kofn_worker_state kofn_core_worker(const kofn_core *c,
+                                            uint32_t worker);
 /* Does it stand by because its principal has all the seats it may have? */
 KOFN_API bool kofn_core_crowded(const kofn_core *c, uint32_t worker);
 /* What a look says of `live` and `storing`, without the cost of one. */

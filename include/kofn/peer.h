@@ -36,13 +36,14 @@ extern "C" {
 
 /* ---- words --------------------------------------------------------------- */
 
-/* One life of one node: a number that no other life has; never 0. */
-typedef uint64_t kofn_life;
+/* One incarnation of one node: a number that no other incarnation has; never
+ * 0. */
+typedef uint64_t kofn_incarnation;
 
 /* Ordered by number, then by proposer; {0, 0} before the first. */
 typedef struct kofn_epoch {
     uint64_t number;
-    kofn_life proposer;
+    kofn_incarnation proposer;
 } kofn_epoch;
 
 typedef struct kofn_mark {
@@ -50,7 +51,7 @@ typedef struct kofn_mark {
 } kofn_mark;
 
 typedef struct kofn_member {
-    kofn_life life;
+    kofn_incarnation incarnation;
     uint32_t seat;
     bool prompt; /* decodes for others; distributed decoding only */
 } kofn_member;
@@ -82,7 +83,7 @@ typedef enum kofn_note_type {
 
 typedef struct kofn_note {
     kofn_note_type type;
-    kofn_life from;
+    kofn_incarnation from;
     kofn_epoch epoch; /* the sender's; PIECE: in which it was made */
     kofn_mark at;
     bool final;              /* BEAT, VECTOR, PRINT: `at` is the last one  */
@@ -106,7 +107,7 @@ typedef enum kofn_decoding {
 } kofn_decoding;
 
 typedef struct kofn_node_options {
-    kofn_life life;
+    kofn_incarnation incarnation;
     uint64_t job;   /* line of the start; nodes of other jobs never mix  */
     size_t nodes;   /* that will found the mesh                          */
     size_t quorum;  /* nodes without which nothing is proposed or decided;
@@ -116,7 +117,7 @@ typedef struct kofn_node_options {
     size_t confirm; /* others that must say the same before this node
                          takes their word for what it cannot check: f + 1
                          where f of them may be hostile; 1 believes each;
-                         0: more than half of the other nodes.  All lives of
+                         0: more than half of the other nodes.  Those of
                          one principal are one of them                     */
     size_t groups;  /* 1..64, the same on all nodes                      */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
@@ -155,32 +156,32 @@ typedef struct kofn_task {
 
 typedef enum kofn_node_event_type {
     KOFN_NODE_TICK = 1, /* time has passed                               */
-    KOFN_NODE_WENT,     /* life cannot be reached any more               */
-    KOFN_NODE_NOTE,     /* note                                          */
-    KOFN_NODE_DONE,     /* task; final: the iterate made is the last      */
-    KOFN_NODE_LEAVE,    /* this node is going to leave                   */
-    KOFN_NODE_LIAR      /* as WENT, for what it sent was wrong           */
+    KOFN_NODE_WENT,  /* incarnation cannot be reached any more               */
+    KOFN_NODE_NOTE,  /* note                                          */
+    KOFN_NODE_DONE,  /* task; final: the iterate made is the last      */
+    KOFN_NODE_LEAVE, /* this node is going to leave                   */
+    KOFN_NODE_LIAR   /* as WENT, for what it sent was wrong           */
 } kofn_node_event_type;
 
 typedef struct kofn_node_event {
     kofn_node_event_type type;
     kofn_time now;
-    kofn_life life;
+    kofn_incarnation incarnation;
     const kofn_note *note;
     uint64_t principal; /* NOTE: who answers for the sender, and perhaps for
-                           other lives; 0: the life itself                */
+                           other incarnations; 0: itself                  */
     const kofn_task *task;
     bool final;
 } kofn_node_event;
 
 typedef enum kofn_node_action_type {
-    KOFN_NODE_SEND = 1, /* note to a life; PIECE, VECTOR: with its body */
-    KOFN_NODE_TAKE      /* keep the body of the note that came          */
+    KOFN_NODE_SEND = 1, /* note; PIECE, VECTOR: with its body */
+    KOFN_NODE_TAKE      /* keep the body of the note that came */
 } kofn_node_action_type;
 
 typedef struct kofn_node_action {
     kofn_node_action_type type;
-    kofn_life to;
+    kofn_incarnation to;
     kofn_note note; /* pointers in it: until the next step */
 } kofn_node_action;
 
@@ -202,7 +203,7 @@ KOFN_API bool kofn_node_next(kofn_node *n, kofn_node_action *out);
 KOFN_API void kofn_node_work(const kofn_node *n, kofn_task *out);
 KOFN_API bool kofn_node_wanted(const kofn_node *n, const kofn_task *task);
 KOFN_API kofn_time kofn_node_alarm(const kofn_node *n);
-/* A BEAT for somebody who has just come and whose life is not known. */
+/* A BEAT for somebody who has just come and whose incarnation is not known. */
 KOFN_API void kofn_node_greet(const kofn_node *n, kofn_note *out);
 KOFN_API void kofn_node_free(kofn_node *n);
 
@@ -215,8 +216,8 @@ typedef struct kofn_node_view {
     bool over; /* everybody who can be reached has the result */
     uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
                                           others; events that did not fit */
-    uint64_t liars;                    /* lives whose pieces were found wrong */
-    uint64_t alone;                    /* iterates that were made alone       */
+    uint64_t liars; /* incarnations whose pieces were found wrong */
+    uint64_t alone; /* iterates that were made alone       */
 } kofn_node_view;
 KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
 
@@ -260,7 +261,7 @@ typedef struct kofn_peer_options {
     size_t confirm;
     kofn_decoding decoding;
     kofn_time beat, silence, hedge, patience, linger, give_up;
-    kofn_life life; /* 0: a random one */
+    kofn_incarnation incarnation; /* 0: a random one */
     /* May be NULL: called after every iterate and now and then; not 0 has
      * this node leave, with KOFN_AGAIN. */
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);
@@ -302,10 +303,10 @@ KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);
 /* One more node's end, which reaches all that are there and to come; for one
  * thread, which closes it.  On any thread. */
 KOFN_API kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out);
-/* The same on a thread of its own, which ends with `life`; the end is closed
+/* The same on a thread of its own, which ends with `run`; the end is closed
  * then.  On any thread that is not done itself. */
 KOFN_API kofn_status kofn_mesh_start(kofn_mesh *m,
-                                     void (*life)(void *ud, kofn_transport *t),
+                                     void (*run)(void *ud, kofn_transport *t),
                                      void *ud);
 /* Until all that were started have ended. */
 KOFN_API void kofn_mesh_wait(kofn_mesh *m);

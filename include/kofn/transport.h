@@ -7,11 +7,11 @@
  * a masterless run stand on it, each once for all networks.
  *
  * A packet is a head of at most KOFN_HEAD_MAX bytes and a body.  Within one
- * peer's life packets that were not sent as urgent arrive in the order in
- * which they were sent, whole or not at all; urgent ones may overtake.
- * Where one does not arrive the life ends, and a life that ends at one side ends
- * at the other, even if nothing more is sent: nobody asks again for what is lost.
- * A transport is used by one thread.
+ * peer's incarnation packets that were not sent as urgent arrive in the order
+ * in which they were sent, whole or not at all; urgent ones may overtake. Where
+ * one does not arrive the incarnation ends, and one that ends at one side ends
+ * at the other, even if nothing more is sent: nobody asks again for what is
+ * lost. A transport is used by one thread.
  */
 #ifndef KOFN_TRANSPORT_H
 #define KOFN_TRANSPORT_H
@@ -24,8 +24,8 @@ extern "C" {
 
 #define KOFN_HEAD_MAX 256
 
-/* Peers are numbered by the transport from 0.  A number names one life: who
- * comes back after a disconnection has a new one, and no number is used
+/* Peers are numbered by the transport from 0.  A number names one incarnation:
+ * who comes back after a disconnection has a new one, and no number is used
  * twice. */
 typedef uint32_t kofn_peer;
 

@@ -36,7 +36,7 @@ class Report:
 
     @classmethod
     def of(cls, r, status=0):
-        liars = tuple(i for i in range(r.workers) if r.lies and r.lies[i])
+        liars = tuple(i for i in range(r.workers) if r.located and r.located[i])
         return cls(r.rounds, r.took / SECOND, r.live, r.joined, r.left, r.late,
                    r.corrupt, liars, r.noise, r.predicted, r.floor, r.sent,
                    r.received, status == lib.KOFN_PARTIAL)

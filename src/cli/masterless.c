@@ -78,8 +78,8 @@ static int check_options(const cli_args *a)
 static int check_events(const run *r)
 {
     for (size_t i = 0; i < r->event_count; i++)
-        if (r->events[i].kind != KOFN_EVENT_LEAVE &&
-            r->events[i].kind != KOFN_EVENT_JOIN)
+        if (r->events[i].kind != KOFN_HAPPENING_LEAVE &&
+            r->events[i].kind != KOFN_HAPPENING_JOIN)
             return cli_say(EXIT_USAGE,
                            "%s: on a mesh of threads nodes can "
                            "leave and join, nothing else",
@@ -118,13 +118,13 @@ static bool happen(const node *n, uint64_t t)
 
         if (e->round > t + 1)
             break;
-        if (e->kind == KOFN_EVENT_LEAVE) {
+        if (e->kind == KOFN_HAPPENING_LEAVE) {
             go |= e->worker == n->number;
             atomic_compare_exchange_strong(&r->due, &expected, i + 1);
         } else if (atomic_compare_exchange_strong(&r->due, &expected, i + 1)) {
             (void)start(r, number, KOFN_NO_SEAT); /* it may as well not come */
         }
-        number += e->kind == KOFN_EVENT_JOIN;
+        number += e->kind == KOFN_HAPPENING_JOIN;
     }
     return go;
 }

@@ -185,13 +185,13 @@ static void put_share(json_t *o, const cli_args *a, const char *prefix,
     json_object_set_new(o, key, cli_number(share));
 }
 
-/* Workers that were named as corrupt: their numbers, or who they are of. */
+/* Workers that were located as corrupt: their numbers, or who they are of. */
 static json_t *liars(const session *s, const kofn_report *t, bool names)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < t->workers; i++)
-        if (t->lies[i])
+        if (t->located[i])
             json_array_append_new(list,
                                   names ? json_string(kofn_job_name(s->job, i))
                                         : json_integer((json_int_t)i));
@@ -204,7 +204,7 @@ static json_t *mute(const kofn_report *t)
     json_t *list = json_array();
 
     for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == 'm')
+        if (t->states[i] == KOFN_WORKER_MUTE)
             json_array_append_new(list, json_integer((json_int_t)i));
     return list;
 }
@@ -212,7 +212,7 @@ static json_t *mute(const kofn_report *t)
 static void report_mute(const kofn_report *t)
 {
     for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == 'm')
+        if (t->states[i] == KOFN_WORKER_MUTE)
             fprintf(stderr,
                     "\nworker %zu was given up: it was there and "
                     "answered nothing",
@@ -296,12 +296,13 @@ static void report_errors(const session *s, const kofn_report *t)
     fprintf(stderr, "\n%u wrong result%s", t->corrupt,
             t->corrupt == 1 ? "" : "s");
     for (size_t i = 0; i < t->workers; i++)
-        if (t->lies[i]) {
+        if (t->located[i]) {
             const char *name = kofn_job_name(s->job, i);
 
             fprintf(stderr, " %s %zu%s%s%s%s", before, i, *name ? " (" : "",
                     name, *name ? ")" : "",
-                    t->states[i] == 'q' ? " (quarantined)" : "");
+                    t->states[i] == KOFN_WORKER_QUARANTINED ? " (quarantined)"
+                                                            : "");
             before = "and";
         }
     fprintf(stderr,

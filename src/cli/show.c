@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Eighths of a block as a bar, or a digit where there are no bars. */
-static void put_share(FILE *f, const session *s, size_t rows, char state,
-                      bool bars)
+static void put_share(FILE *f, const session *s, size_t rows,
+                      kofn_worker_state state, bool bars)
 {
     static const char *const bar[] = {" ", "▁", "▂", "▃", "▄",
                                       "▅", "▆", "▇", "█"};
@@ -15,9 +15,10 @@ static void put_share(FILE *f, const session *s, size_t rows, char state,
     int eighths = (int)(share * 8 + 0.999);
 
     if (rows == 0)
-        fputc(state == 'g'                   ? (bars ? ' ' : '-')
-              : state == 'q' || state == 'm' ? 'x'
-                                             : '.',
+        fputc(state == KOFN_WORKER_GONE ? (bars ? ' ' : '-')
+              : state == KOFN_WORKER_QUARANTINED || state == KOFN_WORKER_MUTE
+                  ? 'x'
+                  : '.',
               f);
     else if (bars)
         fputs(bar[eighths > 8 ? 8 : eighths], f);
@@ -28,19 +29,19 @@ static void put_share(FILE *f, const session *s, size_t rows, char state,
 static void put_event(FILE *f, const kofn_happening *h, size_t joiner)
 {
     switch (h->kind) {
-    case KOFN_EVENT_LEAVE:
+    case KOFN_HAPPENING_LEAVE:
         fprintf(f, "  worker %u vanishes", h->worker);
         break;
-    case KOFN_EVENT_JOIN:
+    case KOFN_HAPPENING_JOIN:
         fprintf(f, "  worker %zu arrives", joiner);
         break;
-    case KOFN_EVENT_SLOW:
+    case KOFN_HAPPENING_SLOW:
         fprintf(f, "  worker %u slows down %g times", h->worker, h->factor);
         break;
-    case KOFN_EVENT_NORMAL:
+    case KOFN_HAPPENING_NORMAL:
         fprintf(f, "  worker %u is itself again", h->worker);
         break;
-    case KOFN_EVENT_CORRUPT:
+    case KOFN_HAPPENING_CORRUPT:
         fprintf(f, "  worker %u begins to lie", h->worker);
         break;
     }
@@ -81,7 +82,7 @@ void show_round(session *s, const kofn_report *rep, double change)
     if (change >= 0)
         fprintf(f, "  %9.2e", change);
     while (s->events_left && s->next_event->round <= round) {
-        if (s->next_event->kind == KOFN_EVENT_JOIN)
+        if (s->next_event->kind == KOFN_HAPPENING_JOIN)
             s->joiners++;
         put_event(f, s->next_event, s->args->workers + s->joiners - 1);
         s->next_event++;

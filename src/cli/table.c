@@ -159,7 +159,7 @@ const cli_option cli_options[] = {
      "out liars who conspire, or faults that do not (none)",
      IN_RUN, CLI_CHOICE, 0, 0, AT(job.errors), 0, NULL},
     {0, "quarantine", "N",
-     "rounds in which a worker may be named before it gets no more work (3)",
+     "rounds in which a worker may be located before it gets no more work (3)",
      IN_RUN, CLI_UNSIGNED, 1, 1e9, AT(job.quarantine), 0, NULL},
     {0, "beyond", NULL,
      "with float32 name more liars than half of the answers beyond the "

@@ -10,7 +10,7 @@
  * which is no longer than honest rounding and R together.  Choose v such that
  * the X_i v of some of T vanish, F of them.  If node j is in T and honest, then
  * H_j X_j v is that near to the span of those of T - F - j and of e others.  It
- * is named only if it is farther from it, whoever the e are: all sets of them
+ * is located only if it is farther from it, whoever the e are: all sets of them
  * are tried, many at once in sets that are larger.  Where that takes too long
  * nobody is certain, unless faults are taken not to conspire: then those e are
  * tried that come nearest one after the other.  docs/math/errors.md says what

@@ -200,9 +200,9 @@ kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
 
 /* ---- how many, and by how much ------------------------------------------- */
 
-size_t kf_may_hide(size_t liars, size_t promised, size_t named, size_t over)
+size_t kf_may_hide(size_t liars, size_t promised, size_t located, size_t over)
 {
-    size_t rest = liars - kf_min(named, liars);
+    size_t rest = liars - kf_min(located, liars);
 
     return kf_max(promised > liars ? kf_min(rest, over) : rest, 1);
 }

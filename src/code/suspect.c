@@ -10,10 +10,10 @@
  * struck from H, until the others agree:
  *
  *   1. Any q columns of H are independent, so a column of H lies in the span
- *      of the columns of S only if its node lied, or by accident.  A node's
- *      lie can be estimated from that without knowing who else lied: by the
- *      Capon estimate 1 / (h' (S S' + noise)^-1 h), which for an honest node
- *      is as small as the noise.  Those who stand out are suspended, the
+ *      of the columns of S only if its node is corrupt, or by accident.  A
+ *      node's lie can be estimated from that without knowing who else is: by
+ *      the Capon estimate 1 / (h' (S S' + noise)^-1 h), which for an honest
+ *      node is as small as the noise.  Those who stand out are suspended, the
  *      strongest first; nothing has to be counted, and no rank decided.
  *   2. Lies that depend on each other span too little to hold their columns
  *      one by one.  Then a single column of S is explained: guess as many
@@ -21,9 +21,9 @@
  *      reduce them (decoding by information sets).
  *
  * Who is suspended is not yet guilty.  Every one is let back in unless that
- * makes the results disagree, and then it is proved that they lied (certain.c).
- * Only what passes that is a verdict: it does not rest on how the suspicion
- * arose.
+ * makes the results disagree, and then it is proved that they are corrupt
+ * (certain.c). Only what passes that is a verdict: it does not rest on how the
+ * suspicion arose.
  *
  * The span of S is what finds the directions of radio sources, by its rank
  * (Schmidt, "Multiple emitter location and signal parameter estimation", 1986)
@@ -54,7 +54,7 @@
 #define STRIKE 100 /* takes as long as so many of them at least */
 #define GUESSING_SHARE 0.8
 #define TIMES_OVER 10
-/* Multiply-adds that may go into proofs of an attempt, where nobody is named
+/* Multiply-adds that may go into proofs of an attempt, where nobody is located
  * without one, and where somebody may be. */
 #define PROVING 2e9
 #define TRYING 3e7
@@ -74,7 +74,7 @@ typedef struct state {
     size_t wilds;
     kf_spectrum spectrum;
     kf_proof proof;
-    double *power;         /* per node: how strongly it may have lied */
+    double *power;         /* per node: how strongly it may be corrupt */
     uint32_t *order;       /* nodes, largest power first              */
     uint32_t *pick, *best; /* nodes of a guess, then the others       */
     double *v;             /* q                                       */
@@ -433,7 +433,7 @@ static bool suspend_by_columns(state *s)
 
 /* ---- the verdict --------------------------------------------------------- */
 
-/* Liars that can be named when what they send spans so many directions: t are
+/* Liars that can be located when what they send spans so many directions: t are
  * where t - directions + 1 + max(t, liars) <= over (math/errors.md 2.3). */
 static size_t can_tell(const state *s, size_t directions)
 {
@@ -542,7 +542,7 @@ static double unexplained(state *s)
 /* Name those who are needed and certain to lie, whoever the liars are, as long
  * as there are no more of them than are held or may do as they like.  The
  * others who are held are only left out, for which there must be results
- * enough: those left have to show the lies of all liars who are not named. */
+ * enough: those left have to show the lies of all liars who are not located. */
 static kofn_status convict(state *s, size_t most, size_t *count)
 {
     kf_spectrum *p = &s->spectrum;
@@ -588,7 +588,7 @@ static double unseen(const state *s, const kf_syndromes *t)
 /* Liars who are more than half of the results over, and agree on something,
  * could as well be the honest ones: workers that return zeros, or the answer
  * of the round before, are right about another input.  So the accused are
- * heard: nobody is named when some K + 1 of them agree. */
+ * heard: nobody is located when some K + 1 of them agree. */
 static kofn_status hear_accused(state *s)
 {
     kofn_status st;
@@ -646,7 +646,7 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
 
     TRY(find_wild(s));
     for (size_t n = 0; n < s->nodes; n++)
-        bad[n] = s->wild[n] ? KF_LIED : KF_HONEST;
+        bad[n] = s->wild[n] ? KF_LOCATED : KF_HONEST;
     *count = s->wilds;
     if (s->wilds > most)
         return KOFN_CORRUPT;
@@ -663,7 +663,7 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
     *count += liars;
     for (size_t n = 0; n < s->nodes; n++)
         if (s->held[n])
-            bad[n] = s->certain[n] ? KF_LIED : KF_DOUBTED;
+            bad[n] = s->certain[n] ? KF_LOCATED : KF_DOUBTED;
     return KOFN_OK;
 }
 

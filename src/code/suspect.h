@@ -1,4 +1,4 @@
-/* suspect.h -- who lied?  From sketches of results to the seats that sent
+/* suspect.h -- who is corrupt?  From sketches of results to the seats that sent
  * wrong ones. */
 #ifndef KF_SUSPECT_H
 #define KF_SUSPECT_H
@@ -26,10 +26,11 @@ typedef struct kf_evidence {
 enum {
     KF_HONEST,
     KF_DOUBTED, /* left out, for all that is known for no reason */
-    KF_LIED     /* for certain: named                            */
+    KF_LOCATED  /* for certain: located                            */
 };
 
-/* What is found of each node goes to found[] (nodes of them); *count are named.
+/* What is found of each node goes to found[] (nodes of them); *count are
+ * located.
  *
  * KOFN_OK: what is left agrees, with at least one parity over to say so; what is
  * wrong with it leaves no more than *unseen, in length, in its parities of any
@@ -51,10 +52,10 @@ kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
 kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
                          size_t q, size_t few, double *worst);
 
-/* Of those not named, as many may be wrong together, whatever they are wrong by,
- * and show; where others are promised to be found besides, no more than are
+/* Of those not located, as many may be wrong together, whatever they are wrong
+ * by, and show; where others are promised to be found besides, no more than are
  * `over`. */
-size_t kf_may_hide(size_t liars, size_t promised, size_t named, size_t over);
+size_t kf_may_hide(size_t liars, size_t promised, size_t located, size_t over);
 /* What an entry of the output may be wrong by: for certain, or, when more may lie
  * than that, with a chance of KF_MISSED that they pass. */
 double kf_floor(double unseen, double gains, size_t q, bool more);

@@ -103,7 +103,7 @@ size_t kf_rivals_next(kf_rivals *r, const double *g);
 /* Take a node out of g and out of what is left of the others. */
 void kf_rivals_strike(kf_rivals *r, size_t node, double *g);
 
-/* What shows that a node must have lied (certain.c). */
+/* What shows that a node must be corrupt (certain.c). */
 typedef struct kf_proof {
     size_t nodes, lanes, q, m;
     kf_rivals rivals;
@@ -134,7 +134,7 @@ void kf_proof_free(kf_proof *p);
  * depend on each other. */
 bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
                  const uint32_t *held, size_t count);
-/* Has held[j] lied?  For certain when no more than `liars` nodes have, where
+/* Is held[j] corrupt?  For certain when no more than `liars` nodes have, where
  * there are `over` beyond those that surely decode; when no more than
  * `promised` have, for certain or but for an accident.  Noise and what those
  * held leave are no longer than `apart` together, in any direction. */

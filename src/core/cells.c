@@ -61,7 +61,7 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
         if (!right.have)
             return KOFN_NOMEM;
         memcpy(right.have, l->cell[i].have,
-               (right.count + right.lied) * sizeof *right.have);
+               (right.count + right.corrupt) * sizeof *right.have);
     }
     if (kf_grow(&l->cell, &l->cap, l->count, sizeof *l->cell)) {
         kf_free(right.have);
@@ -93,7 +93,7 @@ kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span)
 
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
 {
-    size_t n = cell->count + cell->lied;
+    size_t n = cell->count + cell->corrupt;
 
     TRY(kf_grow(&cell->have, &cell->cap, n, sizeof *cell->have));
     cell->have[n] = cell->have[cell->count];
@@ -114,5 +114,5 @@ void kf_cell_blame(kf_cell *cell, uint32_t task)
     memmove(cell->have + i, cell->have + i + 1,
             (cell->count - i) * sizeof *cell->have);
     cell->have[cell->count] = task;
-    cell->lied++;
+    cell->corrupt++;
 }

@@ -213,9 +213,9 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_LEAVING:
         return kf_leaving(c, ev->worker);
     case KOFN_EV_LEFT:
-        return kf_left(c, ev->worker, KF_WORKER_GONE);
+        return kf_left(c, ev->worker, KOFN_WORKER_GONE);
     case KOFN_EV_MUTE:
-        return kf_left(c, ev->worker, KF_WORKER_MUTE);
+        return kf_left(c, ev->worker, KOFN_WORKER_MUTE);
     case KOFN_EV_BEGIN:
         return begin(c, ev);
     case KOFN_EV_RESULT:
@@ -383,20 +383,20 @@ kf_cache *kofn_core_cache(kofn_core *c, uint32_t use)
 
 /* ---- looking ------------------------------------------------------------- */
 
-char kofn_core_worker(const kofn_core *c, uint32_t worker)
+kofn_worker_state kofn_core_worker(const kofn_core *c, uint32_t worker)
 {
-    return "?bslngqm"[kf_fleet_state(&c->fleet, worker)];
+    return kf_fleet_state(&c->fleet, worker);
 }
 
 size_t kofn_core_live(const kofn_core *c)
 {
-    return c->fleet.in_state[KF_WORKER_LIVE] +
-           c->fleet.in_state[KF_WORKER_LEAVING];
+    return c->fleet.in_state[KOFN_WORKER_LIVE] +
+           c->fleet.in_state[KOFN_WORKER_LEAVING];
 }
 
 size_t kofn_core_storing(const kofn_core *c)
 {
-    return c->fleet.in_state[KF_WORKER_STORING];
+    return c->fleet.in_state[KOFN_WORKER_STORING];
 }
 
 size_t kofn_core_known(const kofn_core *c)
@@ -434,8 +434,8 @@ void kofn_core_look(const kofn_core *c, kofn_core_view *v)
                           .rows = r->rows,
                           .live = kofn_core_live(c),
                           .storing = kofn_core_storing(c),
-                          .standby = c->fleet.in_state[KF_WORKER_STANDBY],
-                          .lies = c->fleet.lies,
+                          .standby = c->fleet.in_state[KOFN_WORKER_STANDBY],
+                          .located = c->fleet.located,
                           .corrupt = r->p.corrupt,
                           .workers = c->fleet.workers};
 }

@@ -12,7 +12,7 @@ kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
 void kf_fleet_close(kf_fleet *f)
 {
     kf_free(f->worker);
-    kf_free(f->lies);
+    kf_free(f->located);
     kf_free(f->principal);
     kf_free(f->seat);
     kf_free(f->bench);
@@ -30,10 +30,11 @@ kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal)
 {
     while (f->workers <= worker) {
         TRY(kf_grow(&f->worker, &f->worker_cap, f->workers, sizeof *f->worker));
-        TRY(kf_grow(&f->lies, &f->lies_cap, f->workers, sizeof *f->lies));
-        f->lies[f->workers] = 0;
+        TRY(kf_grow(&f->located, &f->located_cap, f->workers,
+                    sizeof *f->located));
+        f->located[f->workers] = 0;
         f->worker[f->workers++] = (kf_worker){.seat = KF_NOBODY};
-        f->in_state[KF_WORKER_UNKNOWN]++;
+        f->in_state[KOFN_WORKER_UNKNOWN]++;
     }
     while (principal && f->principals <= principal) {
         TRY(kf_grow(&f->principal, &f->principal_cap, f->principals,
@@ -43,7 +44,7 @@ kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal)
     return KOFN_OK;
 }
 
-void kf_fleet_set(kf_fleet *f, uint32_t worker, kf_worker_state state)
+void kf_fleet_set(kf_fleet *f, uint32_t worker, kofn_worker_state state)
 {
     f->in_state[f->worker[worker].state]--;
     f->in_state[state]++;
@@ -188,20 +189,20 @@ static const char *check_seats(const kf_fleet *f)
 
 const char *kf_fleet_check(const kf_fleet *f)
 {
-    size_t in_state[KF_WORKER_STATES] = {0}, busy = 0;
+    size_t in_state[KOFN_WORKER_STATES] = {0}, busy = 0;
 
     for (size_t w = 0; w < f->workers; w++) {
         const kf_worker *x = &f->worker[w];
-        bool seated = x->state == KF_WORKER_STORING ||
-                      x->state == KF_WORKER_LIVE ||
-                      x->state == KF_WORKER_LEAVING;
+        bool seated = x->state == KOFN_WORKER_STORING ||
+                      x->state == KOFN_WORKER_LIVE ||
+                      x->state == KOFN_WORKER_LEAVING;
 
         in_state[x->state]++;
         busy += x->out > 0;
         if (seated && (x->seat >= f->seats || f->seat[x->seat] != w))
             return "a worker that works has no seat";
-        if (x->out && x->state != KF_WORKER_LIVE &&
-            x->state != KF_WORKER_LEAVING)
+        if (x->out && x->state != KOFN_WORKER_LIVE &&
+            x->state != KOFN_WORKER_LEAVING)
             return "a worker that does not work has tasks in hand";
     }
     if (memcmp(in_state, f->in_state, sizeof in_state) != 0)

@@ -9,26 +9,14 @@
 
 #define KF_NOBODY UINT32_MAX
 
-typedef enum kf_worker_state {
-    KF_WORKER_UNKNOWN,
-    KF_WORKER_STANDBY, /* here, but no seat is free */
-    KF_WORKER_STORING, /* on its way to a seat      */
-    KF_WORKER_LIVE,
-    KF_WORKER_LEAVING,
-    KF_WORKER_GONE,
-    KF_WORKER_QUARANTINED,
-    KF_WORKER_MUTE, /* given up, for it left its tasks unanswered */
-    KF_WORKER_STATES
-} kf_worker_state;
-
 /* Who answers for one worker or for several: what they say may be one lie. */
 typedef struct kf_principal {
-    unsigned lies; /* products in which one of them was named */
-    size_t seats;  /* scratch */
+    unsigned located; /* products in which one of them was located */
+    size_t seats;     /* scratch */
 } kf_principal;
 
 typedef struct kf_worker {
-    kf_worker_state state;
+    kofn_worker_state state;
     uint32_t seat;
     uint32_t principal; /* 0: its own */
     uint32_t place;     /* among the live members of its group, where listed */
@@ -47,10 +35,10 @@ typedef struct kf_bench {
 typedef struct kf_fleet {
     size_t groups, most; /* of the code; seats that a group may have */
     kf_worker *worker;
-    unsigned *lies; /* per worker: products it was named in */
-    size_t workers, worker_cap, lies_cap;
-    size_t in_state[KF_WORKER_STATES]; /* how many workers */
-    kf_principal *principal;           /* by number; the first is nobody */
+    unsigned *located; /* per worker: products it was located in */
+    size_t workers, worker_cap, located_cap;
+    size_t in_state[KOFN_WORKER_STATES]; /* how many workers */
+    kf_principal *principal;             /* by number; the first is nobody */
     size_t principals, principal_cap;
     size_t allowed; /* seats that a principal may have; 0: no limit */
     uint32_t *seat; /* worker on each seat, or KF_NOBODY */
@@ -69,10 +57,11 @@ void kf_fleet_close(kf_fleet *f);
  * numbers are given out in order, and these are not the next ones. */
 bool kf_fleet_plausible(const kf_fleet *f, uint32_t worker, uint32_t principal);
 kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal);
-void kf_fleet_set(kf_fleet *f, uint32_t worker, kf_worker_state state);
-static inline kf_worker_state kf_fleet_state(const kf_fleet *f, uint32_t worker)
+void kf_fleet_set(kf_fleet *f, uint32_t worker, kofn_worker_state state);
+static inline kofn_worker_state kf_fleet_state(const kf_fleet *f,
+                                               uint32_t worker)
 {
-    return worker < f->workers ? f->worker[worker].state : KF_WORKER_UNKNOWN;
+    return worker < f->workers ? f->worker[worker].state : KOFN_WORKER_UNKNOWN;
 }
 
 /* Does this principal have all the seats that it may have? */

@@ -6,7 +6,7 @@
  *
  * With s results beyond those that decode, any codeword that agrees with all
  * but e of n results is the true one as long as at most n - e - enough lies
- * are among those it agrees with.  So e = n - enough - s may be named where s
+ * are among those it agrees with.  So e = n - enough - s may be located where s
  * lies have to be survived, and one result more is asked for when that is not
  * enough (docs/errors.md).
  *
@@ -122,7 +122,7 @@ void kf_set_spare(kofn_core *c, kf_round *r)
         r->p.ledger[g].spare = kf_vouch(c, r, g, NULL, 0);
 }
 
-/* Liars that may be named among these results: all but what one principal can
+/* Liars that may be located among these results: all but what one principal can
  * say, or as many as may conspire. */
 static size_t most(kofn_core *c, kf_round *r, size_t group,
                    const uint32_t *tasks, size_t n)
@@ -143,10 +143,10 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
     return beyond - spare;
 }
 
-/* Nobody is named who may be honest when so many are not, whatever they do: half
- * of the results that could come beyond those that decode.  That all but one of
- * those are wrong is promised where they do not conspire.  To detect, one
- * principal that is wrong is enough. */
+/* Nobody is located who may be honest when so many are not, whatever they do:
+ * half of the results that could come beyond those that decode.  That all but
+ * one of those are wrong is promised where they do not conspire.  To detect,
+ * one principal that is wrong is enough. */
 static void set_promise(kofn_core *c, kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n, kofn_action *a)
 {
@@ -191,12 +191,12 @@ KF_WRAPS kofn_status kf_ask_check(kofn_core *c, kf_round *r, size_t group,
 
 /* ---- verdicts ------------------------------------------------------------ */
 
-/* Was one of this principal named in this round? */
+/* Was one of this principal located in this round? */
 static bool is_known_liar(const kf_fleet *f, const kf_round *r,
                           uint32_t principal)
 {
     for (size_t i = 0; i < f->workers; i++)
-        if (r->load[i].named && f->worker[i].principal == principal)
+        if (r->load[i].located && f->worker[i].principal == principal)
             return true;
     return false;
 }
@@ -208,12 +208,12 @@ static void name(kofn_core *c, kf_round *r, uint32_t task)
     uint32_t principal = f->worker[worker].principal;
 
     r->p.corrupt++;
-    if (r->load[worker].named)
+    if (r->load[worker].located)
         return;
     if (principal && !is_known_liar(f, r, principal))
-        f->principal[principal].lies++;
-    r->load[worker].named = true;
-    f->lies[worker]++;
+        f->principal[principal].located++;
+    r->load[worker].located = true;
+    f->located[worker]++;
 }
 
 static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
@@ -302,20 +302,21 @@ bool kf_banned(const kofn_core *c, uint32_t worker)
     const kf_fleet *f = &c->fleet;
     uint32_t p = f->worker[worker].principal;
 
-    return (p ? f->principal[p].lies : f->lies[worker]) >= c->opt.quarantine;
+    return (p ? f->principal[p].located : f->located[worker]) >=
+           c->opt.quarantine;
 }
 
-/* Whoever was named too often gets no more work, under whatever number: its
+/* Whoever was located too often gets no more work, under whatever number: its
  * seats are free for others. */
 kofn_status kf_quarantine(kofn_core *c)
 {
     for (size_t i = 0; i < c->fleet.workers; i++) {
-        kf_worker_state state = c->fleet.worker[i].state;
+        kofn_worker_state state = c->fleet.worker[i].state;
 
-        if ((state == KF_WORKER_LIVE || state == KF_WORKER_LEAVING ||
-             state == KF_WORKER_STORING || state == KF_WORKER_STANDBY) &&
+        if ((state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING ||
+             state == KOFN_WORKER_STORING || state == KOFN_WORKER_STANDBY) &&
             kf_banned(c, (uint32_t)i))
-            TRY(kf_vacate(c, (uint32_t)i, KF_WORKER_QUARANTINED));
+            TRY(kf_vacate(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
     }
     return KOFN_OK;
 }

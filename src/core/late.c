@@ -175,7 +175,7 @@ static kofn_status give_up_mute(kofn_core *c, kf_round *r)
         if (due <= c->now) {
             TRY(kf_act(c, (kofn_action){.type = KOFN_DO_GIVE_UP,
                                         .worker = (uint32_t)i}));
-            TRY(kf_vacate(c, (uint32_t)i, KF_WORKER_MUTE));
+            TRY(kf_vacate(c, (uint32_t)i, KOFN_WORKER_MUTE));
         } else if (due < next) {
             next = due;
         }

@@ -51,7 +51,7 @@ void kf_product_forget_open(kf_product *p)
             if (!p->ledger[g].cell[i].settled) {
                 kf_cell *cell = &p->ledger[g].cell[i];
 
-                cell->count = cell->lied = cell->extra = 0;
+                cell->count = cell->corrupt = cell->extra = 0;
             }
 }
 
@@ -125,7 +125,7 @@ void kf_product_late(kf_product *p, size_t index)
 
 static bool has_row(const kf_product *p, const kf_cell *cell, uint32_t row)
 {
-    for (size_t h = 0; h < cell->count + cell->lied; h++)
+    for (size_t h = 0; h < cell->count + cell->corrupt; h++)
         if (p->task[cell->have[h]].row == row)
             return true;
     return false;

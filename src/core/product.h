@@ -39,8 +39,8 @@ static inline bool kf_in_hand(const kf_task *t)
 typedef struct kf_cell {
     size_t lo, hi;
     uint32_t *have; /* tasks (indices): `count` whose results count, as they
-                       came, then `lied` whose results were found wrong */
-    size_t count, lied, cap;
+                       came, then `corrupt` whose results were found wrong */
+    size_t count, corrupt, cap;
     size_t extra;   /* results wanted beyond those that are always needed */
     size_t pending; /* tasks out that will each bring one more         */
     size_t slow;    /* ... and tasks that others were asked to replace */
@@ -98,7 +98,7 @@ typedef struct kf_product {
     bool marked;    /* some ledger has news, or owes something */
     bool degraded;  /* deliver what is plain */
     bool lost;      /* some wants are lost   */
-    bool disagree;  /* some results did, and nobody could be named */
+    bool disagree;  /* some results did, and nobody could be located */
     bool unsure;    /* some agreed, but not enough to be sure      */
     size_t corrupt; /* results that were found wrong */
 } kf_product;

@@ -46,7 +46,7 @@ static bool call_reserves(kofn_core *c, const kf_round *r)
     bool any = false;
 
     for (size_t i = 0; i < f->workers; i++)
-        if (f->worker[i].state == KF_WORKER_LIVE &&
+        if (f->worker[i].state == KOFN_WORKER_LIVE &&
             f->worker[i].from > r->p.number) {
             f->worker[i].from = r->p.number;
             any = true;
@@ -178,8 +178,8 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
         kf_round_more(c, r);
         return KOFN_OK;
     }
-    if (!kf_all_answered(r->p.use->plan, cell->count + cell->lied) &&
-        (c->fleet.in_state[KF_WORKER_STORING] > 0 ||
+    if (!kf_all_answered(r->p.use->plan, cell->count + cell->corrupt) &&
+        (c->fleet.in_state[KOFN_WORKER_STORING] > 0 ||
          c->opt.below == KOFN_BELOW_PAUSE)) {
         pause(c, r);
         return KOFN_OK;

@@ -45,7 +45,7 @@ bool kf_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
 {
     const kf_worker *w = &c->fleet.worker[worker];
 
-    return w->state == KF_WORKER_LIVE && w->from <= r->p.number &&
+    return w->state == KOFN_WORKER_LIVE && w->from <= r->p.number &&
            !r->load[worker].failed;
 }
 

@@ -30,7 +30,7 @@ static bool is_spent(const void *core, size_t seat)
 
 bool kofn_core_crowded(const kofn_core *c, uint32_t worker)
 {
-    return kf_fleet_state(&c->fleet, worker) == KF_WORKER_STANDBY &&
+    return kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_STANDBY &&
            kf_fleet_crowded(&c->fleet, c->fleet.worker[worker].principal);
 }
 
@@ -41,17 +41,17 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
     size_t seat;
 
     if (kf_banned(c, worker)) {
-        kf_fleet_set(f, worker, KF_WORKER_QUARANTINED);
+        kf_fleet_set(f, worker, KOFN_WORKER_QUARANTINED);
         return KOFN_OK;
     }
     if (kf_fleet_crowded(f, f->worker[worker].principal) ||
         !kf_fleet_choose(f, is_spent, c, &seat)) {
-        kf_fleet_set(f, worker, KF_WORKER_STANDBY);
+        kf_fleet_set(f, worker, KOFN_WORKER_STANDBY);
         return KOFN_OK;
     }
     TRY(kf_code_seat(c->use[0].code, seat / f->groups, &rows));
     TRY(kf_fleet_sit(f, worker, seat));
-    kf_fleet_set(f, worker, KF_WORKER_STORING);
+    kf_fleet_set(f, worker, KOFN_WORKER_STORING);
     return kf_act(
         c,
         (kofn_action){.type = KOFN_DO_STORE, .worker = worker, .seat = seat});
@@ -69,7 +69,7 @@ static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
 kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal)
 {
     if (!kf_fleet_plausible(&c->fleet, worker, principal) ||
-        kf_fleet_state(&c->fleet, worker) != KF_WORKER_UNKNOWN) {
+        kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_UNKNOWN) {
         c->dropped++;
         return KOFN_OK;
     }
@@ -79,10 +79,10 @@ kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal)
 
 kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal)
 {
-    kf_worker_state state = kf_fleet_state(&c->fleet, worker);
+    kofn_worker_state state = kf_fleet_state(&c->fleet, worker);
 
     if (!kf_fleet_plausible(&c->fleet, worker, principal) ||
-        (state != KF_WORKER_STORING && state != KF_WORKER_STANDBY)) {
+        (state != KOFN_WORKER_STORING && state != KOFN_WORKER_STANDBY)) {
         c->dropped++;
         return KOFN_OK;
     }
@@ -102,11 +102,11 @@ static uint32_t first_of(const kofn_core *c)
 
 kofn_status kf_stored(kofn_core *c, uint32_t worker)
 {
-    if (kf_fleet_state(&c->fleet, worker) != KF_WORKER_STORING) {
+    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_STORING) {
         c->dropped++;
         return KOFN_OK;
     }
-    kf_fleet_set(&c->fleet, worker, KF_WORKER_LIVE);
+    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LIVE);
     c->fleet.worker[worker].from = first_of(c);
     for (size_t i = 0; i < c->rounds; i++) /* perhaps it is the one missed */
         if (c->round[i]->state == KF_ROUND_STARVED)
@@ -120,8 +120,8 @@ static kofn_status next_in_line(kofn_core *c)
 {
     const kf_fleet *f = &c->fleet;
 
-    for (size_t i = 0; f->in_state[KF_WORKER_STANDBY] && i < f->workers; i++)
-        if (f->worker[i].state == KF_WORKER_STANDBY &&
+    for (size_t i = 0; f->in_state[KOFN_WORKER_STANDBY] && i < f->workers; i++)
+        if (f->worker[i].state == KOFN_WORKER_STANDBY &&
             !kf_fleet_crowded(f, f->worker[i].principal) &&
             !kf_banned(c, (uint32_t)i))
             return sit(c, (uint32_t)i);
@@ -130,12 +130,12 @@ static kofn_status next_in_line(kofn_core *c)
 
 kofn_status kf_leaving(kofn_core *c, uint32_t worker)
 {
-    if (kf_fleet_state(&c->fleet, worker) != KF_WORKER_LIVE) {
+    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE) {
         c->dropped++;
         return KOFN_OK;
     }
     /* What it has in hand it may finish; nothing more is dealt to it. */
-    kf_fleet_set(&c->fleet, worker, KF_WORKER_LEAVING);
+    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LEAVING);
     return KOFN_OK;
 }
 
@@ -151,13 +151,13 @@ static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
         return true;
     if (kf_layout(&r->p)->adjoint)
         return r->load[worker].out > 0;
-    return (w->state == KF_WORKER_LIVE || w->state == KF_WORKER_LEAVING) &&
+    return (w->state == KOFN_WORKER_LIVE || w->state == KOFN_WORKER_LEAVING) &&
            w->from <= r->p.number;
 }
 
-kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state)
+kofn_status kf_vacate(kofn_core *c, uint32_t worker, kofn_worker_state state)
 {
-    kf_worker_state was = c->fleet.worker[worker].state;
+    kofn_worker_state was = c->fleet.worker[worker].state;
 
     for (size_t i = 0; i < c->rounds; i++) {
         kf_round *r = c->round[i];
@@ -168,23 +168,23 @@ kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state)
             if (r->p.task[t].worker == worker)
                 TRY(kf_round_drop(c, r, t, false));
     }
-    if (state == KF_WORKER_MUTE) {
+    if (state == KOFN_WORKER_MUTE) {
         c->mutes++;
         c->mute = worker;
     }
-    if (was != KF_WORKER_STANDBY && was != KF_WORKER_QUARANTINED)
+    if (was != KOFN_WORKER_STANDBY && was != KOFN_WORKER_QUARANTINED)
         kf_fleet_rise(&c->fleet, worker);
     kf_fleet_set(&c->fleet, worker, state);
     return next_in_line(c);
 }
 
 /* Gone, or mute: whoever was given up stays so. */
-kofn_status kf_left(kofn_core *c, uint32_t worker, kf_worker_state state)
+kofn_status kf_left(kofn_core *c, uint32_t worker, kofn_worker_state state)
 {
-    kf_worker_state was = kf_fleet_state(&c->fleet, worker);
+    kofn_worker_state was = kf_fleet_state(&c->fleet, worker);
 
-    if (was == KF_WORKER_GONE || was == KF_WORKER_MUTE ||
-        was == KF_WORKER_UNKNOWN) {
+    if (was == KOFN_WORKER_GONE || was == KOFN_WORKER_MUTE ||
+        was == KOFN_WORKER_UNKNOWN) {
         c->dropped++;
         return KOFN_OK;
     }

@@ -48,9 +48,9 @@ static void keep_survivors(kofn_core *c, const kf_product *p, size_t n)
 
 static bool same_history(const kf_cell *a, const kf_cell *b)
 {
-    size_t n = a->count + a->lied;
+    size_t n = a->count + a->corrupt;
 
-    return a->hi == b->lo && a->count == b->count && a->lied == b->lied &&
+    return a->hi == b->lo && a->count == b->count && a->corrupt == b->corrupt &&
            a->extra == b->extra && !b->settled && !b->checking &&
            (n == 0 || memcmp(a->have, b->have, n * sizeof *a->have) == 0);
 }

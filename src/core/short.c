@@ -62,7 +62,7 @@ static void bar_seats(const kofn_core *c, const kf_round *r, size_t group,
         if (i < n)
             m[i].late = true;
     }
-    for (size_t h = 0; h < cell->count + cell->lied; h++) {
+    for (size_t h = 0; h < cell->count + cell->corrupt; h++) {
         size_t i = holder_of(c, p, &p->task[cell->have[h]], n);
 
         if (i < n)
@@ -152,7 +152,7 @@ static kofn_status split_short(kf_product *p, size_t group, size_t n)
 static bool counted_on(const kf_product *p, size_t group, const kf_cell *cell,
                        uint32_t row)
 {
-    for (size_t h = 0; h < cell->count + cell->lied; h++)
+    for (size_t h = 0; h < cell->count + cell->corrupt; h++)
         if (p->task[cell->have[h]].row == row)
             return true;
     for (size_t t = 0; t < p->tasks; t++) {

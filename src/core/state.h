@@ -27,7 +27,7 @@ typedef enum kf_round_state {
 /* What a worker has to do with a product. */
 typedef struct kf_load {
     size_t out; /* tasks in hand */
-    bool failed, named;
+    bool failed, located;
 } kf_load;
 
 /* An open product among the workers. */
@@ -144,9 +144,9 @@ kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal);
 kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal);
 kofn_status kf_stored(kofn_core *c, uint32_t worker);
 kofn_status kf_leaving(kofn_core *c, uint32_t worker);
-kofn_status kf_left(kofn_core *c, uint32_t worker, kf_worker_state state);
+kofn_status kf_left(kofn_core *c, uint32_t worker, kofn_worker_state state);
 /* It goes, or does no more; its seat is for others. */
-kofn_status kf_vacate(kofn_core *c, uint32_t worker, kf_worker_state state);
+kofn_status kf_vacate(kofn_core *c, uint32_t worker, kofn_worker_state state);
 
 /* ---- deal.c -------------------------------------------------------------- */
 

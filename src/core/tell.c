@@ -38,8 +38,8 @@ static void tell_cell(teller *t, const kf_product *p, size_t group,
         cell->count, kf_product_wanted(p, group, cell));
     for (size_t h = 0; h < cell->count; h++)
         say(t, "%s %u", h ? "" : ", rows", p->task[cell->have[h]].row);
-    if (cell->lied)
-        say(t, "; %zu found wrong", cell->lied);
+    if (cell->corrupt)
+        say(t, "; %zu found wrong", cell->corrupt);
     say(t, "; %zu in hand", cell->pending + cell->slow);
     if (cell->slow)
         say(t, ", %zu of them late", cell->slow);

@@ -296,9 +296,10 @@ size_t kf_check_over(const kofn_plan *p, size_t n)
     return n - kf_min(n, p->layout.threshold);
 }
 
-size_t kf_check_few(const kf_check *c, size_t n, size_t named)
+size_t kf_check_few(const kf_check *c, size_t n, size_t located)
 {
-    return kf_may_hide(c->liars, c->promised, named, kf_check_over(c->plan, n));
+    return kf_may_hide(c->liars, c->promised, located,
+                       kf_check_over(c->plan, n));
 }
 
 /* kf_hidden_of the seats that are left, which are decoded by themselves if they
@@ -338,15 +339,15 @@ static kofn_status to_output(const kf_check *c, const sketch *s,
                              const uint8_t *flag, const kf_found *found,
                              double *floor)
 {
-    size_t named = found->count - found->doubted, q = c->q;
-    size_t few = kf_check_few(c, c->decoder->seats - found->count, named);
+    size_t located = found->count - found->doubted, q = c->q;
+    size_t few = kf_check_few(c, c->decoder->seats - found->count, located);
     double hidden = c->hidden;
 
     if (*floor == HUGE_VAL)
         return KOFN_OK;
     if (found->count)
         TRY(hidden_in_rest(c, flag, few, &hidden, &q));
-    *floor = kf_floor(*floor, hidden, q, named + few < c->promised);
+    *floor = kf_floor(*floor, hidden, q, located + few < c->promised);
     if (s->length > BUCKETS)
         *floor *= sqrt((double)in_bucket(s, 0) * MEAN_SQUARE) / LEAST_WEIGHT;
     return KOFN_OK;
@@ -371,7 +372,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
     size_t count;
 
     set_levels(&e, c);
-    /* Clean nearly always: who lied is asked only when somebody did. */
+    /* Clean nearly always: who is corrupt is asked only when somebody is. */
     st = kf_suspect(&e, 0, flag, &count, unseen);
     if (st == KOFN_CORRUPT && c->most > 0) {
         TRY(is_closed(c, &e.closed));
@@ -391,7 +392,7 @@ static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
 
 kofn_status kf_check_results(const kf_check *c, kf_found *found)
 {
-    size_t seats = c->decoder->seats, named;
+    size_t seats = c->decoder->seats, located;
     uint8_t *flag = kf_zero(seats, 1);
     sketch s = {0};
     kofn_status st = flag ? make_sketch(&s, c) : KOFN_NOMEM;
@@ -400,16 +401,16 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
     if (!st)
         st = judge(c, &s, flag, &found->floor);
     if (st == KOFN_OK || st == KOFN_CORRUPT) {
-        list(c, flag, KF_LIED, found);
-        named = found->count;
+        list(c, flag, KF_LOCATED, found);
+        located = found->count;
         list(c, flag, KF_DOUBTED, found);
-        found->doubted = found->count - named;
+        found->doubted = found->count - located;
         if (st == KOFN_CORRUPT)
             kf_fail(st,
                     "strips %zu to %zu: the %zu results disagree, and %zu "
                     "of them are surely wrong, but not which others; with %zu "
                     "parities at most %zu can be left out",
-                    c->lo, c->hi, seats, named, c->q, c->most);
+                    c->lo, c->hi, seats, located, c->q, c->most);
     }
     if (st == KOFN_OK)
         st = to_output(c, &s, flag, found, &found->floor);

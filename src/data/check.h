@@ -1,4 +1,5 @@
-/* check.h -- from results to a verdict: do they agree, and if not, who lied? */
+/* check.h -- from results to a verdict: do they agree, and if not, who is
+ * corrupt? */
 #ifndef KF_CHECK_H
 #define KF_CHECK_H
 
@@ -17,10 +18,10 @@ typedef struct kf_check {
     const double *H;           /* their parities, q x results: kf_parity    */
     size_t q;
     double hidden;           /* of decoder and H: kf_hidden_of, with
-                                  kf_check_few of all, nobody named         */
+                                  kf_check_few of all, nobody located         */
     const kf_source *source; /* one per seat of the decoder               */
     size_t lo, hi;
-    size_t most;       /* seats that may be named; 0: detect only   */
+    size_t most;       /* seats that may be located; 0: detect only   */
     size_t liars;      /* seats that may lie as they like           */
     size_t promised;   /* ... in ways that do not conspire          */
     const double *row; /* per strip of a block, `span` of them      */
@@ -33,7 +34,7 @@ typedef struct kf_check {
 
 typedef struct kf_found {
     uint32_t *bad;  /* indices into decoder->seat, with room for all: first
-                       those who are named, then those only left out      */
+                       those who are located, then those only left out      */
     size_t count;   /* of both; 0: clean                                  */
     size_t doubted; /* left out                                           */
     double floor;   /* entry (i, c) of the output may be wrong by less than
@@ -44,8 +45,8 @@ typedef struct kf_found {
 /* Results beyond those that surely decode, whichever they are. */
 size_t kf_check_over(const kofn_plan *p, size_t n);
 /* As many of n results as may be wrong together, whatever they do, and have to
- * show, when `named` are known. */
-size_t kf_check_few(const kf_check *c, size_t n, size_t named);
+ * show, when `located` are known. */
+size_t kf_check_few(const kf_check *c, size_t n, size_t located);
 /* KOFN_OK: all agree but those in bad[].
  * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
  * whom it is sure. */

@@ -172,13 +172,13 @@ static size_t events_of(const trace *t, kofn_happening *out)
         for (size_t s = 0; s < MACHINES; s++)
             if (!live[s] && t->live[it][s]) {
                 out[count++] =
-                    (kofn_happening){round, 0, KOFN_EVENT_JOIN, 0, 0};
+                    (kofn_happening){round, 0, KOFN_HAPPENING_JOIN, 0, 0};
                 name[s] = next++;
             }
         for (size_t s = 0; s < MACHINES; s++)
             if (live[s] && !t->live[it][s])
-                out[count++] =
-                    (kofn_happening){round, 0, KOFN_EVENT_LEAVE, name[s], 0};
+                out[count++] = (kofn_happening){round, 0, KOFN_HAPPENING_LEAVE,
+                                                name[s], 0};
         memcpy(live, t->live[it], sizeof live);
         round += 3;
     }

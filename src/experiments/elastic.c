@@ -203,8 +203,8 @@ static kofn_status set_up(bench *b)
         kofn_options opt = KOFN_OPTIONS_INIT;
 
         for (size_t i = 0; i < t->gone; i++) /* every other one */
-            t->leave[i] =
-                (kofn_happening){1, 0, KOFN_EVENT_LEAVE, (uint32_t)(2 * i), 0};
+            t->leave[i] = (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE,
+                                           (uint32_t)(2 * i), 0};
         opt.events = t->leave;
         opt.event_count = t->gone;
         opt.pieces = 1;

@@ -71,7 +71,7 @@ static void end_setup(kf_descent *d, const kofn_report *before)
         return;
     d->sum.live = now.live;
     d->sum.rows = now.rows;
-    d->sum.lies = now.lies;
+    d->sum.located = now.located;
     d->sum.states = now.states;
     d->sum.workers = now.workers;
     d->sum.weights = now.weights;

@@ -10,7 +10,7 @@
  *
  * What does not pass is made from A alone.  Then the pieces are looked at, each
  * made again: who sent one that differs by more than rounding and decoding may
- * make a difference has lied.  No node is told of it: each finds out itself,
+ * make a difference is corrupt.  No node is told of it: each finds out itself,
  * so nobody can accuse anybody.
  */
 #include "host.h"

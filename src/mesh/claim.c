@@ -51,14 +51,15 @@ uint64_t kf_claim_own(const kf_host *h, uint64_t key)
     return bits;
 }
 
-kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask)
+kofn_status kf_claim_ask(kf_host *h, kofn_incarnation incarnation,
+                         const kofn_note *ask)
 {
-    h->claim.asked = life;
+    h->claim.asked = incarnation;
     for (size_t i = 0; i < h->routes && h->confirm > 1; i++) {
         kf_route *r = &h->route[i];
         kofn_note note = *ask;
 
-        if (r->life == 0 || r->over || r->life == life)
+        if (r->incarnation == 0 || r->over || r->incarnation == incarnation)
             continue;
         while (r->key == 0)
             TRY(kf_host_random(&r->key, sizeof r->key));
@@ -82,7 +83,7 @@ kofn_status kf_claim_tell(kf_host *h)
     for (size_t i = 0; i < h->routes; i++) {
         kf_route *r = &h->route[i];
         kofn_note note = {.type = KOFN_NOTE_PRINT,
-                          .from = h->opt.life,
+                          .from = h->opt.incarnation,
                           .epoch = view.epoch,
                           .at = view.at,
                           .coded = r->theirs,
@@ -122,7 +123,7 @@ static bool confirms(const kf_host *h, const kf_route *r)
     const double *body = c->body->m.data;
     double most, print;
 
-    if (!r->life || r->over || !r->key)
+    if (!r->incarnation || r->over || !r->key)
         return false;
     for (size_t i = 0; i < KF_PRINTS && i < r->prints; i++) {
         if (r->print[i].t != c->note.at.t || r->print[i].final != c->note.final)

@@ -364,7 +364,7 @@ kofn_status kf_host_random(void *into, size_t bytes)
 static kofn_status make_node(kf_host *h)
 {
     const kofn_peer_options *o = &h->opt;
-    kofn_node_options n = {.life = o->life,
+    kofn_node_options n = {.incarnation = o->incarnation,
                            .job = h->job,
                            .nodes = o->nodes,
                            .quorum = o->quorum,
@@ -379,9 +379,9 @@ static kofn_status make_node(kf_host *h)
                            .linger = o->linger,
                            .give_up = o->give_up};
 
-    while (n.life == 0)
-        TRY(kf_host_random(&n.life, sizeof n.life));
-    h->opt.life = n.life;
+    while (n.incarnation == 0)
+        TRY(kf_host_random(&n.incarnation, sizeof n.incarnation));
+    h->opt.incarnation = n.incarnation;
     return kofn_node_new(&h->node, h->plan, &n, h->clock(h->clock_ud));
 }
 

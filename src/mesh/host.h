@@ -21,15 +21,15 @@ typedef struct kf_pieces {
 
 #define KF_PRINTS 16
 
-/* A connection.  It is of one life as long as it lasts, the first that it
- * names; 0: it has not said yet.  Two may name the same, one of them wrongly
+/* A connection.  It is of one incarnation as long as it lasts, the first that
+ * it names; 0: it has not said yet.  Two may name the same, one of them wrongly
  * perhaps, so what one does is held against the connection and its principal,
- * not the life. */
+ * not the incarnation. */
 typedef struct kf_route {
     kofn_peer peer;
-    kofn_life life;
+    kofn_incarnation incarnation;
     uint64_t principal;
-    bool over;       /* it said that it leaves, or lied */
+    bool over;       /* it said that it leaves, or was corrupt */
     uint64_t key;    /* for the fingerprints that it makes for us ... */
     uint64_t theirs; /* ... and that we make for it ...               */
     unsigned more;   /* ... of so many iterates yet                   */
@@ -51,8 +51,8 @@ typedef struct kf_route {
 
 /* An iterate that came and is not confirmed. */
 typedef struct kf_claim {
-    kofn_life asked; /* who was asked last: of nobody else it is taken */
-    kf_route sender; /* who sent it, as it was then              */
+    kofn_incarnation asked; /* who was asked last: of nobody else it is taken */
+    kf_route sender;        /* who sent it, as it was then              */
     kofn_note note;
     kofn_parcel *body; /* NULL: none came */
     uint64_t merged;   /* the last that was like ours, and taken for that */
@@ -162,8 +162,10 @@ void kf_audit_free(kf_audit *a);
 /* claim.c */
 /* Our own fingerprint, as it travels. */
 uint64_t kf_claim_own(const kf_host *h, uint64_t key);
-/* `life` was asked for its iterate: all others are for its fingerprint. */
-kofn_status kf_claim_ask(kf_host *h, kofn_life life, const kofn_note *ask);
+/* `incarnation` was asked for its iterate: all others are for its
+ * fingerprint. */
+kofn_status kf_claim_ask(kf_host *h, kofn_incarnation incarnation,
+                         const kofn_note *ask);
 /* What comes of it.  Takes over the body of a VECTOR that was asked for. */
 void kf_claim_print(kf_route *r, const kofn_note *note);
 /* It asked for fingerprints: of this iterate, and of some that follow. */
@@ -180,7 +182,8 @@ void kf_claim_drop(kf_host *h);
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note);
 /* Has no more to do with it; a liar, if it was one. */
 kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
-kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note);
+kofn_status kf_mail_send(kf_host *h, kofn_incarnation to,
+                         const kofn_note *note);
 /* Hears everything that is there, waiting for it at most so long. */
 kofn_status kf_mail_hear(kf_host *h, kofn_time atmost);
 /* Says who it is to those who have not said it yet, now and then. */

@@ -4,8 +4,8 @@
 
 #define MOST_WAITING 4096
 #define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */
-#define MOST_LIVES 8     /* of one principal that has a name */
-#define MOST_SMALL 65536 /* bytes for one peer, beside vectors and pieces */
+#define MOST_INCARNATIONS 8 /* of one principal that has a name */
+#define MOST_SMALL 65536    /* bytes for one peer, beside vectors and pieces */
 #define GREET (KOFN_SECOND / 4)
 #define SOON (KOFN_SECOND / 50)
 
@@ -54,22 +54,23 @@ static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
 /* May its principal have one more? */
 static bool may_live(const kf_host *h, const kf_route *r)
 {
-    size_t lives = 0;
+    size_t incarnations = 0;
 
     for (size_t i = 0; i < h->routes; i++)
-        lives += h->route[i].life != 0 && !h->route[i].over &&
-                 h->route[i].principal == r->principal;
-    return lives < MOST_LIVES;
+        incarnations += h->route[i].incarnation != 0 && !h->route[i].over &&
+                        h->route[i].principal == r->principal;
+    return incarnations < MOST_INCARNATIONS;
 }
 
-/* May this connection speak for that life? */
-static bool speaks_for(const kf_host *h, kf_route *r, kofn_life life)
+/* May this connection speak for that incarnation? */
+static bool speaks_for(const kf_host *h, kf_route *r,
+                       kofn_incarnation incarnation)
 {
-    if (r->over || life == 0)
+    if (r->over || incarnation == 0)
         return false;
-    if (r->life == 0 && may_live(h, r))
-        r->life = life;
-    return r->life == life;
+    if (r->incarnation == 0 && may_live(h, r))
+        r->incarnation = incarnation;
+    return r->incarnation == incarnation;
 }
 
 /* ---- out ----------------------------------------------------------------- */
@@ -290,12 +291,12 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note)
     return post(h, w);
 }
 
-kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note)
+kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kofn_note *note)
 {
     if (note->type == KOFN_NOTE_ASK)
         TRY(kf_claim_ask(h, to, note));
     for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].life == to && !h->route[i].over)
+        if (h->route[i].incarnation == to && !h->route[i].over)
             TRY(kf_mail_to(h, h->route[i].peer, note));
     return KOFN_OK;
 }
@@ -306,7 +307,7 @@ kofn_status kf_mail_send(kf_host *h, kofn_life to, const kofn_note *note)
 static bool can_reach(const kf_host *h, const kf_route *r)
 {
     for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].life == r->life && !h->route[i].over &&
+        if (h->route[i].incarnation == r->incarnation && !h->route[i].over &&
             h->route[i].principal == r->principal)
             return true;
     return false;
@@ -314,11 +315,11 @@ static bool can_reach(const kf_host *h, const kf_route *r)
 
 static kofn_status lose(kf_host *h, const kf_route *r, kofn_node_event_type how)
 {
-    if (r->life == 0 || (how == KOFN_NODE_WENT && can_reach(h, r)))
+    if (r->incarnation == 0 || (how == KOFN_NODE_WENT && can_reach(h, r)))
         return KOFN_OK;
     return kf_host_step(h, &(kofn_node_event){.type = how,
                                               .now = h->clock(h->clock_ud),
-                                              .life = r->life,
+                                              .incarnation = r->incarnation,
                                               .principal = r->principal});
 }
 
@@ -606,7 +607,7 @@ kofn_status kf_mail_greet(kf_host *h)
         return KOFN_OK;
     h->greeted = now;
     for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].life == 0)
+        if (h->route[i].incarnation == 0)
             TRY(greet(h, h->route[i].peer));
     return KOFN_OK;
 }

@@ -144,7 +144,7 @@ void kf_note_pack(const kofn_note *note, unsigned char *body)
 {
     if (note->type == KOFN_NOTE_EPOCH)
         for (size_t r = 0; r < note->members; r++, body += KF_NOTE_MEMBER) {
-            put(body, note->member[r].life, 8);
+            put(body, note->member[r].incarnation, 8);
             put(body + 8, note->member[r].seat, 4);
             put(body + 12, note->member[r].prompt, 4);
         }

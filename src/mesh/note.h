@@ -6,15 +6,15 @@
  *      4  u16  version             56  u64  groups, coded
  *      6  u16  type                64  u64  groups, decoded
  *      8  u64  job                 72  u32  group
- *     16  u64  the sender's life   76  u32  seat
+ *     16  u64  the sender's incarnation   76  u32  seat
  *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle
  *     32  u64  epoch: proposer     84  u32  low half of XXH3 of the head,
  *     40  u64  number of the                with zeros here
  *              iterate             88  u64  XXH3 of the body
  *
- * The body: EPOCH, per member u64 life, u32 seat, u32 prompt; DECIDE, u32 as
- * the note's list; PIECE, float64 lanes x strips of a coded piece, wants x
- * strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
+ * The body: EPOCH, per member u64 incarnation, u32 seat, u32 prompt; DECIDE,
+ * u32 as the note's list; PIECE, float64 lanes x strips of a coded piece, wants
+ * x strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
  * vector; else none.
  */
 #ifndef KF_MESH_NOTE_H

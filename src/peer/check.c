@@ -10,7 +10,7 @@ static const char *check_members(const kofn_node *n)
             return "members do not ascend by seat";
         if (n->member[r].seat >= n->plan->layout.max_seats)
             return "a member's seat is not of the code";
-        if (n->member[r].life == n->opt.life)
+        if (n->member[r].incarnation == n->opt.incarnation)
             rank = r;
     }
     if (rank != n->rank)
@@ -25,12 +25,12 @@ static const char *check_others(const kofn_node *n)
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (o->life == 0 || o->life == n->opt.life)
+        if (o->incarnation == 0 || o->incarnation == n->opt.incarnation)
             return "an other is nobody, or the node itself";
-        if (o->rank != kf_rank_of(n, o->life))
+        if (o->rank != kf_rank_of(n, o->incarnation))
             return "an other has a rank that is not its own";
         for (size_t k = 0; k < i; k++) {
-            if (n->other[k].life != o->life)
+            if (n->other[k].incarnation != o->incarnation)
                 continue;
             if (n->other[k].principal == o->principal)
                 return "an other is known twice";

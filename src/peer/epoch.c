@@ -32,8 +32,8 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
     n->epoch = e;
     n->epochs++;
     for (size_t i = 0; i < n->others; i++)
-        n->other[i].rank = kf_rank_of(n, n->other[i].life);
-    n->rank = kf_rank_of(n, n->opt.life);
+        n->other[i].rank = kf_rank_of(n, n->other[i].incarnation);
+    n->rank = kf_rank_of(n, n->opt.incarnation);
     if (n->rank != KF_NONE)
         n->seat = n->member[n->rank].seat;
     n->proposed = n->now;
@@ -44,7 +44,7 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
     return kf_ask_pieces(n, true);
 }
 
-/* Everybody has a seat and a life of its own, the proposer too. */
+/* Everybody has a seat and an incarnation of its own, the proposer too. */
 static bool sound(const kofn_node *n, const kofn_note *note)
 {
     const kofn_member *m = note->member;
@@ -53,13 +53,13 @@ static bool sound(const kofn_node *n, const kofn_note *note)
     if (note->members > KF_MOST_LIVES + 1)
         return false;
     for (size_t r = 0; r < note->members; r++) {
-        if (m[r].life == 0 || m[r].seat >= n->plan->layout.max_seats ||
+        if (m[r].incarnation == 0 || m[r].seat >= n->plan->layout.max_seats ||
             m[r].seat == KOFN_NO_SEAT || (r > 0 && m[r].seat <= m[r - 1].seat))
             return false;
         for (size_t q = 0; q < r; q++)
-            if (m[q].life == m[r].life)
+            if (m[q].incarnation == m[r].incarnation)
                 return false;
-        leads |= m[r].life == note->epoch.proposer;
+        leads |= m[r].incarnation == note->epoch.proposer;
     }
     return leads;
 }
@@ -81,7 +81,7 @@ static uint64_t roster_of(const kofn_note *note)
     uint64_t sum = note->members;
 
     for (size_t r = 0; r < note->members; r++) {
-        sum = kf_mix64(sum ^ note->member[r].life);
+        sum = kf_mix64(sum ^ note->member[r].incarnation);
         sum = kf_mix64(sum ^ note->member[r].seat ^
                        (uint64_t)note->member[r].prompt << 32);
     }
@@ -107,7 +107,8 @@ static bool vouched(const kofn_node *n, const kofn_note *note)
     roster r = {note->epoch, roster_of(note)};
 
     return note->from == note->epoch.proposer ||
-           (note->epoch.proposer != n->opt.life && kf_common(n, tells, &r) > 0);
+           (note->epoch.proposer != n->opt.incarnation &&
+            kf_common(n, tells, &r) > 0);
 }
 
 /* Has its proposer had its way too often lately, and nothing came of it?  It
@@ -197,20 +198,20 @@ static bool still_prompt(const kofn_node *n, size_t rank, bool stalled)
            n->now - n->proposed > 32 * n->opt.patience;
 }
 
-static bool is_live(kofn_node *n, kofn_life life)
+static bool is_live(kofn_node *n, kofn_incarnation incarnation)
 {
-    const kf_other *o = kf_find(n, life);
+    const kf_other *o = kf_find(n, incarnation);
 
-    return life == n->opt.life || (o && kf_live(n, o));
+    return incarnation == n->opt.incarnation || (o && kf_live(n, o));
 }
 
 static kofn_status admit(kofn_node *n, kofn_member *m, size_t *count,
-                         kofn_life life, uint32_t wish)
+                         kofn_incarnation incarnation, uint32_t wish)
 {
     uint32_t seat = free_seat(n, m, *count, wish);
 
     if (seat != KOFN_NO_SEAT)
-        m[(*count)++] = (kofn_member){life, seat, true};
+        m[(*count)++] = (kofn_member){incarnation, seat, true};
     return KOFN_OK;
 }
 
@@ -220,18 +221,18 @@ static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
 {
     *count = 0;
     for (size_t r = 0; r < n->members; r++)
-        if (is_live(n, n->member[r].life)) {
+        if (is_live(n, n->member[r].incarnation)) {
             m[*count] = n->member[r];
             m[(*count)++].prompt = still_prompt(n, r, stalled);
         }
     if (n->rank == KF_NONE)
-        TRY(admit(n, m, count, n->opt.life,
+        TRY(admit(n, m, count, n->opt.incarnation,
                   n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish));
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
         if (o->rank == KF_NONE && kf_is_new(n, i))
-            TRY(admit(n, m, count, o->life, o->wish));
+            TRY(admit(n, m, count, o->incarnation, o->wish));
     }
     qsort(m, *count, sizeof *m, by_seat);
     return KOFN_OK;
@@ -248,7 +249,7 @@ static kofn_status propose(kofn_node *n, bool stalled)
         return KOFN_NOMEM;
     st = list_members(n, m, &count, stalled);
     for (size_t i = 0; i < count; i++)
-        seated |= m[i].life == n->opt.life;
+        seated |= m[i].incarnation == n->opt.incarnation;
     if (st || !seated) { /* who has no seat can only watch */
         n->proposed = n->now;
         kf_free(m);
@@ -259,10 +260,10 @@ static kofn_status propose(kofn_node *n, bool stalled)
     n->member_cap = n->members + n->others + 1;
     n->members = count;
     n->vain++;
-    TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.life}));
+    TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.incarnation}));
     for (size_t i = 0; i < n->others; i++)
         if (kf_live(n, &n->other[i]))
-            TRY(kf_send(n, n->other[i].life,
+            TRY(kf_send(n, n->other[i].incarnation,
                         (kofn_note){.type = KOFN_NOTE_EPOCH}));
     return kf_beat_all(n);
 }
@@ -316,10 +317,10 @@ static size_t place_in_line(const kofn_node *n)
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (!kf_live(n, o) || o->life == n->epoch.proposer)
+        if (!kf_live(n, o) || o->incarnation == n->epoch.proposer)
             continue;
-        before +=
-            o->rank != n->rank ? o->rank < n->rank : o->life < n->opt.life;
+        before += o->rank != n->rank ? o->rank < n->rank
+                                     : o->incarnation < n->opt.incarnation;
     }
     return before;
 }

@@ -18,9 +18,9 @@ static kofn_status act(kofn_node *n, kofn_node_action a)
     return KOFN_OK;
 }
 
-kofn_status kf_send(kofn_node *n, kofn_life to, kofn_note note)
+kofn_status kf_send(kofn_node *n, kofn_incarnation to, kofn_note note)
 {
-    note.from = n->opt.life;
+    note.from = n->opt.incarnation;
     if (note.type != KOFN_NOTE_PIECE) /* results tell who decided them */
         note.epoch = n->epoch;
     return act(n, (kofn_node_action){KOFN_NODE_SEND, to, note});
@@ -76,7 +76,7 @@ kofn_note kf_beat(const kofn_node *n)
 {
     return (kofn_note){
         .type = KOFN_NOTE_BEAT,
-        .from = n->opt.life,
+        .from = n->opt.incarnation,
         .epoch = n->epoch,
         .at = n->at,
         .final = n->final,
@@ -97,7 +97,7 @@ kofn_status kf_beat_all(kofn_node *n)
     n->beat_at = n->now;
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_send(n, n->other[i].life, beat));
+            TRY(kf_send(n, n->other[i].incarnation, beat));
     return KOFN_OK;
 }
 
@@ -162,12 +162,12 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
     }
     o->wish = note->seat;
     if (kf_before(note->epoch, n->epoch))
-        return kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_EPOCH});
+        return kf_send(n, o->incarnation, (kofn_note){.type = KOFN_NOTE_EPOCH});
     if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
-        return kf_send(n, o->life, kf_beat(n));
+        return kf_send(n, o->incarnation, kf_beat(n));
     for (size_t i = 0; i < 2 && kf_leads(n); i++)
         if (n->told[i].groups && kf_same_mark(note->at, n->told[i].at))
-            TRY(kf_tell_one(n, &n->told[i], o->life));
+            TRY(kf_tell_one(n, &n->told[i], o->incarnation));
     return KOFN_OK;
 }
 
@@ -188,8 +188,8 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
     kf_other *o;
     bool back;
 
-    if (note->from == n->opt.life || note->from == 0 || note->at.t > FARTHEST ||
-        note->epoch.number > FARTHEST) {
+    if (note->from == n->opt.incarnation || note->from == 0 ||
+        note->at.t > FARTHEST || note->epoch.number > FARTHEST) {
         n->dropped++;
         return KOFN_OK;
     }
@@ -227,7 +227,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
         return kf_hear_piece(n, note);
     case KOFN_NOTE_ASK:
         place(o, note);
-        return kf_send(n, o->life,
+        return kf_send(n, o->incarnation,
                        (kofn_note){.type = note->coded ? KOFN_NOTE_PRINT
                                                        : KOFN_NOTE_VECTOR,
                                    .at = n->at,
@@ -324,7 +324,8 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
         n->alone++;
         n->single++;
         return kf_advance(
-            n, kf_child((kofn_epoch){~n->epoch.number, n->opt.life}, n->at),
+            n,
+            kf_child((kofn_epoch){~n->epoch.number, n->opt.incarnation}, n->at),
             final);
     case KOFN_TASK_NONE:
         break;
@@ -421,7 +422,7 @@ static kofn_status leave(kofn_node *n)
 {
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_send(n, n->other[i].life,
+            TRY(kf_send(n, n->other[i].incarnation,
                         (kofn_note){.type = KOFN_NOTE_BYE}));
     return KOFN_OK;
 }
@@ -430,7 +431,7 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
 {
     uint64_t principal = ev->principal ? ev->principal
                          : ev->note    ? ev->note->from
-                                       : ev->life;
+                                       : ev->incarnation;
     kf_other *who = NULL;
 
     if (n->next_action < n->actions)
@@ -446,8 +447,8 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         if (away)
             forgive(n);
     }
-    if (ev->life)
-        who = kf_find_one(n, ev->life, principal);
+    if (ev->incarnation)
+        who = kf_find_one(n, ev->incarnation, principal);
     switch (ev->type) {
     case KOFN_NODE_TICK:
         break;
@@ -527,8 +528,9 @@ static void settle(kofn_node_options *o, size_t enough)
 static kofn_status check_options(const kofn_plan *plan,
                                  const kofn_node_options *o)
 {
-    if (o->life == 0)
-        return kf_fail(KOFN_INVAL, "life 0 is nobody's; number lives from 1");
+    if (o->incarnation == 0)
+        return kf_fail(KOFN_INVAL,
+                       "incarnation 0 is nobody's; number incarnations from 1");
     if (o->groups < 1 || o->groups > KOFN_MAX_GROUPS ||
         o->groups > kf_max(1, plan->span))
         return kf_fail(KOFN_INVAL,

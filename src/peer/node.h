@@ -11,10 +11,11 @@
 #define KF_MOST_LIVES 1024         /* others that are remembered */
 #define KF_FAR (UINT64_C(1) << 20) /* epochs, beyond what is known */
 
-/* Another life, as far as it has told.  Where two principals say that they are
- * the same life, one of them wrongly, these are two others, *twins*. */
+/* Another incarnation, as far as it has told.  Where two principals say that
+ * they are the same incarnation, one of them wrongly, these are two others,
+ * *twins*. */
 typedef struct kf_other {
-    kofn_life life;
+    kofn_incarnation incarnation;
     uint64_t principal;
     bool twin;
     kofn_time heard;  /* KF_LONG_AGO: lost, or it has left     */
@@ -91,7 +92,7 @@ struct kofn_node {
     kf_told told[2];                 /* of `at`, and of `before` */
     size_t decider[KOFN_MAX_GROUPS]; /* rank that decides, or KF_NONE */
     uint64_t mine;                   /* groups that we decide          */
-    kofn_life asked;                 /* for its iterate; 0: nobody */
+    kofn_incarnation asked;          /* for its iterate; 0: nobody */
     unsigned tries;                  /* ... in vain so far          */
     unsigned repeats;                /* of what pieces are wanted   */
     kofn_time took;                  /* iterations, smoothed */
@@ -131,7 +132,7 @@ static inline uint64_t kf_bit(size_t group)
 
 static inline bool kf_leads(const kofn_node *n)
 {
-    return n->epoch.number > 0 && n->epoch.proposer == n->opt.life;
+    return n->epoch.number > 0 && n->epoch.proposer == n->opt.incarnation;
 }
 
 static inline bool kf_live(const kofn_node *n, const kf_other *o)
@@ -158,7 +159,7 @@ static inline bool kf_due(kofn_node *n, kofn_time since, kofn_time after)
 }
 
 /* node.c */
-kofn_status kf_send(kofn_node *n, kofn_life to, kofn_note note);
+kofn_status kf_send(kofn_node *n, kofn_incarnation to, kofn_note note);
 kofn_status kf_take(kofn_node *n, const kofn_note *note);
 kofn_note kf_beat(const kofn_node *n);
 kofn_status kf_beat_all(kofn_node *n);
@@ -169,13 +170,14 @@ kofn_mark kf_child(kofn_epoch e, kofn_mark at);
 /* check.c: what must hold between steps: NULL, or what does not. */
 const char *kf_node_check(const kofn_node *n);
 
-/* lives.c */
+/* others.c */
 /* Of twins one who is live, if any is. */
-kf_other *kf_find(kofn_node *n, kofn_life life);
-kf_other *kf_find_one(kofn_node *n, kofn_life life, uint64_t principal);
+kf_other *kf_find(kofn_node *n, kofn_incarnation incarnation);
+kf_other *kf_find_one(kofn_node *n, kofn_incarnation incarnation,
+                      uint64_t principal);
 /* NULL when there is no room for more. */
-kofn_status kf_meet(kofn_node *n, kofn_life life, uint64_t principal,
-                    kf_other **out);
+kofn_status kf_meet(kofn_node *n, kofn_incarnation incarnation,
+                    uint64_t principal, kf_other **out);
 /* Is it live, and no twin of one that comes before it? */
 bool kf_is_new(const kofn_node *n, size_t i);
 size_t kf_count_live(const kofn_node *n);
@@ -209,7 +211,7 @@ kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note);
 kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note);
 kofn_status kf_made(kofn_node *n, size_t group);
 kofn_status kf_decoded(kofn_node *n, size_t group);
-kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_life to);
+kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_incarnation to);
 /* Make what was decided ready to be told. */
 kofn_status kf_compose(kofn_node *n);
 /* The group to compute next, or KF_NONE. */
@@ -218,7 +220,7 @@ bool kf_piece_wanted(const kofn_node *n, size_t group);
 /* All seats whose pieces decode a group are here. */
 bool kf_complete(const kf_cluster *c);
 /* Among the members, or KF_NONE. */
-size_t kf_rank_of(const kofn_node *n, kofn_life life);
+size_t kf_rank_of(const kofn_node *n, kofn_incarnation incarnation);
 /* Share the deciding out among the members of a new epoch. */
 void kf_set_deciders(kofn_node *n);
 /* Decide what can be decided from what is here. */

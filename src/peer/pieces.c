@@ -36,10 +36,10 @@ void kf_clear_iterate(kofn_node *n)
 
 /* ---- who decides, who computes ------------------------------------------- */
 
-size_t kf_rank_of(const kofn_node *n, kofn_life life)
+size_t kf_rank_of(const kofn_node *n, kofn_incarnation incarnation)
 {
     for (size_t r = 0; r < n->members; r++)
-        if (n->member[r].life == life)
+        if (n->member[r].incarnation == incarnation)
             return r;
     return KF_NONE;
 }
@@ -203,7 +203,7 @@ kofn_status kf_ask_pieces(kofn_node *n, bool again)
         o->asked_coded |= coded;
         o->asked_decoded |= decoded;
         n->wanted_at = n->now;
-        TRY(kf_send(n, o->life,
+        TRY(kf_send(n, o->incarnation,
                     (kofn_note){.type = KOFN_NOTE_WANT,
                                 .at = n->at,
                                 .coded = coded,
@@ -222,7 +222,7 @@ static kofn_status say_enough(kofn_node *n, size_t group)
             has(&n->cluster[group], n->member[o->rank].seat))
             continue;
         o->asked_coded &= ~kf_bit(group);
-        TRY(kf_send(n, o->life,
+        TRY(kf_send(n, o->incarnation,
                     (kofn_note){.type = KOFN_NOTE_ENOUGH,
                                 .at = n->at,
                                 .coded = kf_bit(group)}));
@@ -232,7 +232,7 @@ static kofn_status say_enough(kofn_node *n, size_t group)
 
 /* ---- serving ------------------------------------------------------------- */
 
-static kofn_status send_pieces(kofn_node *n, kofn_life to, kofn_mark at,
+static kofn_status send_pieces(kofn_node *n, kofn_incarnation to, kofn_mark at,
                                kofn_epoch epoch, uint64_t groups, uint32_t seat)
 {
     for (size_t g = 0; g < n->opt.groups; g++)
@@ -257,8 +257,9 @@ kofn_status kf_serve(kofn_node *n, kf_other *o)
         decoded = o->decoded & n->done & n->mine;
     o->coded &= ~coded;
     o->decoded &= ~decoded;
-    TRY(send_pieces(n, o->life, n->at, n->epoch, coded, n->holds));
-    return send_pieces(n, o->life, n->at, n->epoch, decoded, KOFN_NO_SEAT);
+    TRY(send_pieces(n, o->incarnation, n->at, n->epoch, coded, n->holds));
+    return send_pieces(n, o->incarnation, n->at, n->epoch, decoded,
+                       KOFN_NO_SEAT);
 }
 
 static kofn_status serve_all(kofn_node *n)
@@ -273,11 +274,11 @@ static kofn_status serve_before(kofn_node *n, kf_other *o)
 {
     if (!kf_same_mark(o->want, n->before))
         return KOFN_OK;
-    TRY(send_pieces(n, o->life, n->before, n->before_epoch,
+    TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,
                     o->coded & n->made_before, n->holds));
     if (n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
         kf_same_epoch(o->want_epoch, n->before_epoch))
-        TRY(send_pieces(n, o->life, n->before, n->before_epoch,
+        TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,
                         o->decoded & n->done_before, KOFN_NO_SEAT));
     return KOFN_OK;
 }
@@ -354,7 +355,7 @@ kofn_status kf_compose(kofn_node *n)
     return KOFN_OK;
 }
 
-kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_life to)
+kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_incarnation to)
 {
     return kf_send(n, to,
                    (kofn_note){.type = KOFN_NOTE_DECIDE, .at = told->at});
@@ -374,7 +375,7 @@ static kofn_status tell_members(kofn_node *n)
     TRY(kf_compose(n));
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].rank != KF_NONE && n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_tell_one(n, &n->told[0], n->other[i].life));
+            TRY(kf_tell_one(n, &n->told[0], n->other[i].incarnation));
     return KOFN_OK;
 }
 
@@ -429,10 +430,10 @@ static bool is_theirs(const kofn_node *n, const kofn_note *note)
     if (note->seat == KOFN_NO_SEAT)
         return n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
                kf_same_epoch(note->epoch, n->epoch) && r < n->members &&
-               n->member[r].life == note->from;
+               n->member[r].incarnation == note->from;
     for (r = 0; r < n->members; r++)
         if (n->member[r].seat == note->seat)
-            return n->member[r].life == note->from;
+            return n->member[r].incarnation == note->from;
     return false;
 }
 

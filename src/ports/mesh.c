@@ -35,7 +35,7 @@ typedef struct end {
 
 typedef struct runner {
     pthread_t thread;
-    void (*life)(void *ud, kofn_transport *t);
+    void (*live)(void *ud, kofn_transport *t);
     void *ud;
     kofn_transport *t;
     struct runner *next;
@@ -302,13 +302,13 @@ static void *run(void *ud)
     runner *r = ud;
 
     kf_blas_single();
-    r->life(r->ud, r->t);
+    r->live(r->ud, r->t);
     r->t->close(r->t, 0);
     return NULL;
 }
 
 kofn_status kofn_mesh_start(kofn_mesh *m,
-                            void (*life)(void *ud, kofn_transport *t), void *ud)
+                            void (*live)(void *ud, kofn_transport *t), void *ud)
 {
     runner *r = kf_zero(1, sizeof *r);
     kofn_status st;
@@ -316,7 +316,7 @@ kofn_status kofn_mesh_start(kofn_mesh *m,
 
     if (!r)
         return KOFN_NOMEM;
-    *r = (runner){.life = life, .ud = ud};
+    *r = (runner){.live = live, .ud = ud};
     st = kofn_mesh_join(m, &r->t);
     if (st) {
         kf_free(r);

@@ -540,7 +540,7 @@ static bool stopped(void *ud)
     return s->over || s->errands == 0 || s->errand[s->first].cancelled;
 }
 
-static void dawdle(void *ud, double seconds)
+static void sleep_for(void *ud, double seconds)
 {
     server *s = ud;
     kofn_time until = kf_clock() + kf_nanoseconds(seconds);
@@ -564,7 +564,7 @@ static void work(server *s)
     kofn_status st = KOFN_AGAIN;
 
     if (!s->errand[s->first].cancelled)
-        st = kf_toil(&s->exposed, b, &m, &took);
+        st = kf_emulate(&s->exposed, b, &m, &took);
     if (s->errands && s->errand[s->first].msg.result == result) {
         s->first++;
         s->errands--;
@@ -601,7 +601,7 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
         memcpy(&s.opt, opt, kf_min(opt->size, sizeof s.opt));
     s.exposed = (kf_exposed){.weather = s.opt.weather ? s.opt.weather : &s.fair,
                              .factor = 1,
-                             .dawdle = dawdle,
+                             .sleep_for = sleep_for,
                              .stopped = stopped};
     s.exposed.ud = &s;
     t->wanted = wanted;

@@ -152,7 +152,7 @@ static void report(worker *w, kofn_msg m)
 }
 
 /* Sleep, unless the task is cancelled or the worker is gone. */
-static void dawdle(void *ud, double seconds)
+static void sleep_for(void *ud, double seconds)
 {
     worker *w = ud;
     struct timespec until =
@@ -177,7 +177,8 @@ static void work(worker *w, kf_exposed *x, kofn_msg *m)
                        .hi = m->hi,
                        .result = m->result};
 
-    answer.status = kf_toil(x, m->block ? m->block : w->block, m, &answer.took);
+    answer.status =
+        kf_emulate(x, m->block ? m->block : w->block, m, &answer.took);
     if (answer.status != KOFN_OK)
         answer.type = KOFN_MSG_FAILED;
     kofn_parcel_drop(m->in);
@@ -217,7 +218,7 @@ static void *live(void *ud)
     worker *w = ud;
     kf_exposed x = {.weather = &w->port->weather,
                     .worker = w->id,
-                    .dawdle = dawdle,
+                    .sleep_for = sleep_for,
                     .stopped = stopped,
                     .ud = w};
     kofn_msg m;

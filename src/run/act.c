@@ -261,13 +261,15 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     kofn_core_look(j->core, &v);
     while (j->row_cap < v.workers)
         TRY(kf_grow(&j->rows, &j->row_cap, j->row_cap, sizeof *j->rows));
-    while (j->lies_cap < v.workers)
-        TRY(kf_grow(&j->lies, &j->lies_cap, j->lies_cap, sizeof *j->lies));
+    while (j->located_cap < v.workers)
+        TRY(kf_grow(&j->located, &j->located_cap, j->located_cap,
+                    sizeof *j->located));
     while (j->state_cap < v.workers)
-        TRY(kf_grow(&j->states, &j->state_cap, j->state_cap, 1));
+        TRY(kf_grow(&j->states, &j->state_cap, j->state_cap,
+                    sizeof *j->states));
     for (size_t i = 0; i < v.workers; i++) {
         j->rows[i] = v.rows[i] * j->use->layout.lanes;
-        j->lies[i] = v.lies[i];
+        j->located[i] = v.located[i];
         j->states[i] = kofn_core_worker(j->core, (uint32_t)i);
     }
     j->rep.states = j->states;
@@ -278,7 +280,7 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->rep.late = kf_job_late(j);
     j->rep.dropped = (unsigned)(v.dropped - j->dropped_before);
     j->rep.rows = j->rows;
-    j->rep.lies = j->lies;
+    j->rep.located = j->located;
     j->rep.corrupt = (unsigned)v.corrupt;
     j->rep.liars = v.liars;
     j->rep.floor = j->guard.floor;

@@ -11,9 +11,9 @@
 static kofn_status check_events(const kofn_job *j)
 {
     for (size_t i = 0; i < j->opt.event_count; i++) {
-        kofn_event_kind kind = j->opt.events[i].kind;
-        bool can = kind == KOFN_EVENT_JOIN ? j->port->admit != NULL
-                   : kind == KOFN_EVENT_LEAVE
+        kofn_happening_kind kind = j->opt.events[i].kind;
+        bool can = kind == KOFN_HAPPENING_JOIN ? j->port->admit != NULL
+                   : kind == KOFN_HAPPENING_LEAVE
                        ? j->port->remove != NULL
                        : j->port->slow && j->port->corrupt;
 
@@ -23,7 +23,7 @@ static kofn_status check_events(const kofn_job *j)
                            "the events say: its workers come and go by "
                            "themselves; start or end one",
                            j->port->name,
-                           kind == KOFN_EVENT_JOIN ? "join" : "leave",
+                           kind == KOFN_HAPPENING_JOIN ? "join" : "leave",
                            j->opt.events[i].round);
     }
     return KOFN_OK;
@@ -240,7 +240,7 @@ void kofn_close(kofn_job *j)
     kf_free(j->owed_seat);
     kf_free(j->rows);
     kf_free(j->states);
-    kf_free(j->lies);
+    kf_free(j->located);
     kf_scratch_free(&j->scratch);
     kf_free(j);
 }

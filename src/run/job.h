@@ -62,10 +62,10 @@ struct kofn_job {
     kofn_report rep;   /* since the end of the last round */
     kofn_report total;
     size_t *rows, row_cap, dropped_before;
-    char *states;
+    kofn_worker_state *states;
     size_t state_cap;
-    unsigned *lies;
-    size_t lies_cap;
+    unsigned *located;
+    size_t located_cap;
     unsigned rounds;
     unsigned step; /* what events count; 0: rounds */
 

@@ -64,7 +64,7 @@ static kofn_status look(kofn_job *j, kofn_time now)
     for (uint32_t i = 0; i < kofn_core_known(j->core); i++) {
         kofn_time left;
 
-        if (kofn_core_worker(j->core, i) != 's')
+        if (kofn_core_worker(j->core, i) != KOFN_WORKER_STORING)
             continue;
         left = allowed(j) - j->port->storing(j->port, i);
         if (left <= 0)

@@ -146,22 +146,22 @@ static kofn_status happen(kofn_job *j, const kofn_happening *h)
     uint32_t worker = h->worker;
 
     switch (h->kind) {
-    case KOFN_EVENT_LEAVE:
+    case KOFN_HAPPENING_LEAVE:
         TRY(p->remove(p, worker));
         j->rep.left++;
         return tell(j, KOFN_EV_LEFT, worker);
-    case KOFN_EVENT_JOIN:
+    case KOFN_HAPPENING_JOIN:
         TRY(p->admit(p, &worker));
         j->rep.joined++;
         return tell(j, KOFN_EV_JOINED, worker);
-    case KOFN_EVENT_SLOW:
+    case KOFN_HAPPENING_SLOW:
         p->slow(p, worker, h->factor);
         break;
-    case KOFN_EVENT_NORMAL:
+    case KOFN_HAPPENING_NORMAL:
         p->slow(p, worker, 1);
         p->corrupt(p, worker, false);
         break;
-    case KOFN_EVENT_CORRUPT:
+    case KOFN_HAPPENING_CORRUPT:
         p->corrupt(p, worker, true);
         break;
     }

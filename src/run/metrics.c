@@ -85,20 +85,26 @@ static kofn_status put_job(kf_out *o, const kofn_job *j)
 static kofn_status put_workers(kf_out *o, const kofn_job *j,
                                const kofn_progress *p)
 {
-    static const char letter[] = "lsbnqgm";
-    static const char *const state[] = {
-        "live", "storing", "standby", "leaving", "quarantined", "gone", "mute"};
-    size_t count[7] = {0};
+    static const struct {
+        kofn_worker_state is;
+        const char *name;
+    } state[] = {{KOFN_WORKER_LIVE, "live"},
+                 {KOFN_WORKER_STORING, "storing"},
+                 {KOFN_WORKER_STANDBY, "standby"},
+                 {KOFN_WORKER_LEAVING, "leaving"},
+                 {KOFN_WORKER_QUARANTINED, "quarantined"},
+                 {KOFN_WORKER_GONE, "gone"},
+                 {KOFN_WORKER_MUTE, "mute"}};
+    size_t count[KOFN_WORKER_STATES] = {0};
     kofn_core_view v;
 
     kofn_core_look(j->core, &v);
     for (size_t i = 0; i < v.workers; i++)
-        for (size_t k = 0; k < 7; k++)
-            count[k] += kofn_core_worker(j->core, (uint32_t)i) == letter[k];
+        count[kofn_core_worker(j->core, (uint32_t)i)]++;
     TRY(family(o, "kofn_workers", "gauge", "Workers by what they do."));
-    for (size_t k = 0; k < 7; k++)
-        TRY(kf_out_text(o, "kofn_workers{state=\"%s\"} %zu\n", state[k],
-                        count[k]));
+    for (size_t k = 0; k < sizeof state / sizeof *state; k++)
+        TRY(kf_out_text(o, "kofn_workers{state=\"%s\"} %zu\n", state[k].name,
+                        count[state[k].is]));
     TRY(counter(o, "kofn_workers_joined_total",
                 "Workers that came after the beginning.", p->joined));
     return counter(o, "kofn_workers_lost_total", "Workers that went.", p->left);

@@ -41,9 +41,9 @@ static void came(kofn_job *j, const kofn_event *ev)
  * when one of those who take part in it goes. */
 void kf_job_lose(kofn_job *j, uint32_t worker)
 {
-    char was = kofn_core_worker(j->core, worker);
-    bool all =
-        j->opt.in_flight == KOFN_IN_FLIGHT_ABORT && (was == 'l' || was == 'n');
+    kofn_worker_state was = kofn_core_worker(j->core, worker);
+    bool all = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT &&
+               (was == KOFN_WORKER_LIVE || was == KOFN_WORKER_LEAVING);
 
     for (size_t i = 0; j->begun && i < j->slots; i++) {
         slot *s = &j->slot[i];

@@ -73,7 +73,7 @@ void kf_job_note(kofn_job *j, const kofn_event *ev);
 void kf_job_lose(kofn_job *j, uint32_t worker);
 /* A task that is out is so no more. */
 void kf_job_over(kofn_job *j, uint32_t task, kf_fate fate);
-/* The results of these tasks were used; those of a check, see who lied. */
+/* The results of these tasks were used; those of a check, see who is corrupt. */
 void kf_job_use(kofn_job *j, const kofn_action *a);
 void kf_job_blame(kofn_job *j, const kofn_action *a);
 /* How many results of this round were not needed, whether or not they came. */

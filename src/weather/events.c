@@ -26,11 +26,11 @@ typedef struct reader {
 
 static const struct {
     const char *word;
-    kofn_event_kind kind;
+    kofn_happening_kind kind;
 } words[] = {
-    {"leave", KOFN_EVENT_LEAVE},     {"join", KOFN_EVENT_JOIN},
-    {"slow", KOFN_EVENT_SLOW},       {"normal", KOFN_EVENT_NORMAL},
-    {"corrupt", KOFN_EVENT_CORRUPT},
+    {"leave", KOFN_HAPPENING_LEAVE},     {"join", KOFN_HAPPENING_JOIN},
+    {"slow", KOFN_HAPPENING_SLOW},       {"normal", KOFN_HAPPENING_NORMAL},
+    {"corrupt", KOFN_HAPPENING_CORRUPT},
 };
 
 static kofn_status wrong(const reader *r, const char *what, const char *word)
@@ -125,11 +125,11 @@ static kofn_status parse_line(reader *r, const char *at, const char *end,
     if (i == sizeof words / sizeof *words)
         return wrong(r, "not one of leave, join, slow, normal, corrupt:", word);
     h.kind = words[i].kind;
-    if (h.kind != KOFN_EVENT_JOIN) {
+    if (h.kind != KOFN_HAPPENING_JOIN) {
         next_word(&at, end, word, sizeof word);
         TRY(parse_worker(r, word, &h));
     }
-    if (h.kind == KOFN_EVENT_SLOW) {
+    if (h.kind == KOFN_HAPPENING_SLOW) {
         next_word(&at, end, word, sizeof word);
         TRY(parse_factor(r, word, &h));
     }
@@ -162,7 +162,7 @@ static kofn_status check_workers(const reader *r, size_t workers)
     for (size_t i = 0; i < r->count && !st; i++) {
         const kofn_happening *h = &r->list[i].h;
 
-        if (h->kind == KOFN_EVENT_JOIN)
+        if (h->kind == KOFN_HAPPENING_JOIN)
             there++;
         else if (h->worker >= there)
             st = kf_fail(KOFN_FORMAT,
@@ -172,7 +172,7 @@ static kofn_status check_workers(const reader *r, size_t workers)
         else if (gone[h->worker])
             st = kf_fail(KOFN_FORMAT, "%s, line %zu: worker %u has left before",
                          r->name, r->list[i].line, h->worker);
-        else if (h->kind == KOFN_EVENT_LEAVE)
+        else if (h->kind == KOFN_HAPPENING_LEAVE)
             gone[h->worker] = 1;
     }
     kf_free(gone);

@@ -30,12 +30,12 @@ typedef struct kf_exposed {
     bool wrong;
     unsigned round; /* of the last task it took up */
     /* Sleep, unless the task is cancelled. */
-    void (*dawdle)(void *ud, double seconds);
+    void (*sleep_for)(void *ud, double seconds);
     bool (*stopped)(void *ud);
     void *ud;
 } kf_exposed;
 /* kofn_work as this worker does it; *took is what it made of the time. */
-kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
-                    kofn_time *took);
+kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
+                       kofn_time *took);
 
 #endif

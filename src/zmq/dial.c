@@ -1,9 +1,9 @@
 /* dial.c -- a connection to an address, made again after every loss; and what
  * sockets are made with.
  *
- * A life of a dial is a pair of DEALER sockets.  ZeroMQ's own reconnecting is
- * off, since it would carry what was left in the queues over into the next
- * life, under the same name.
+ * An incarnation of a dial is a pair of DEALER sockets.  ZeroMQ's own
+ * reconnecting is off, since it would carry what was left in the queues over
+ * into the next incarnation, under the same name.
  */
 #include "inside.h"
 
@@ -18,7 +18,7 @@
 #define PATIENCE (10 * KOFN_SECOND) /* for a connection to be made */
 #define BEAT_MAX (160 * KF_MILLI)
 #define ANSWER (2 * KOFN_SECOND) /* for a system to answer another */
-#define DESCRIPTORS 12           /* of a life */
+#define DESCRIPTORS 12           /* of an incarnation */
 #define AHEAD 16                 /* packets that may be queued for sending */
 
 /* ---- sockets ------------------------------------------------------------- */

@@ -15,18 +15,18 @@
 
 /* ---- on the wire ---------------------------------------------------------
  *
- * Who connects draws a token for each life and connects two DEALER sockets
- * whose routing ids are "kb" + token (bulk) and "ku" + token (urgent).  Nobody
- * else can know the token, so nobody can put himself in another's place.
- * A packet is one message or more, each of two frames: in the first message
- * the length of the body (8 bytes, little-endian) and the head, then as much
- * of the body as a piece holds; in those that follow an empty frame and the
- * next piece.  So the longest message is known, and no stranger may send a
- * longer one.  Notes of the transport itself are one frame: HELLO on both
- * connections, answered by WELCOME on the bulk one; GO tells the other end
- * that it is not wanted.  Who closes says BYE on the bulk connection and waits
- * for it to be said in return: ZeroMQ loses what its other end has not read
- * when a connection ends. */
+ * Who connects draws a token for each incarnation and connects two DEALER
+ * sockets whose routing ids are "kb" + token (bulk) and "ku" + token (urgent).
+ * Nobody else can know the token, so nobody can put himself in another's place.
+ * A packet is one message or more, each of two frames: in the first message the
+ * length of the body (8 bytes, little-endian) and the head, then as much of the
+ * body as a piece holds; in those that follow an empty frame and the next
+ * piece.  So the longest message is known, and no stranger may send a longer
+ * one.  Notes of the transport itself are one frame: HELLO on both connections,
+ * answered by WELCOME on the bulk one; GO tells the other end that it is not
+ * wanted.  Who closes says BYE on the bulk connection and waits for it to be
+ * said in return: ZeroMQ loses what its other end has not read when a
+ * connection ends. */
 #define KF_TOKEN 16
 #define KF_ID (2 + KF_TOKEN)
 #define KF_BULK 'b'
@@ -113,7 +113,7 @@ typedef struct kf_dial {
     char *address;
     char server[KF_KEY_TEXT + 1]; /* whose key is expected there, ... */
     char who[KF_KEY_NAME];        /* ... its name; "": the common one */
-    void *bulk, *urgent;          /* NULL between lives */
+    void *bulk, *urgent;          /* NULL between incarnations */
     void *bulk_watch, *urgent_watch;
     int fd[4]; /* of the four, see kf_socket_fd */
     unsigned char token[KF_TOKEN];
@@ -122,7 +122,7 @@ typedef struct kf_dial {
     bool spent;                   /* it sent what may not be sent */
     kofn_peer peer;               /* once welcome */
     unsigned char node[KF_TOKEN]; /* who answered there last (mesh) */
-    kofn_time pause, next;        /* between lives: until when */
+    kofn_time pause, next;        /* between incarnations: until when */
     kofn_time until;              /* to be connected */
 } kf_dial;
 
@@ -155,11 +155,11 @@ size_t kf_address_piece(const char *address);
 bool kf_address_v4(const char *address);
 
 kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now);
-/* Looks after the sockets; true when this life is over, and why. */
+/* Looks after the sockets; true when this incarnation is over, and why. */
 bool kf_dial_lost(kf_dial *d, kofn_time now, char *why, size_t room);
 /* When there is something to be done; KOFN_NEVER: not before it is lost. */
 kofn_time kf_dial_due(const kf_dial *d);
-/* Ends a life; the next one begins after a pause. */
+/* Ends an incarnation; the next one begins after a pause. */
 void kf_dial_end(kf_dial *d, kofn_time now, int linger);
 void kf_dial_close(kf_dial *d, int linger);
 
@@ -206,7 +206,7 @@ typedef struct kf_zmq_way {
     } in;
 } kf_zmq_way;
 
-/* One life of somebody. */
+/* One incarnation of somebody. */
 typedef struct kf_peer {
     unsigned char token[KF_TOKEN], node[KF_TOKEN];
     kf_dial *dial; /* NULL: he connected to us */
@@ -294,7 +294,7 @@ void kf_meet_lost(kf_transport *t);
 kofn_status kf_meet_bury(kf_transport *t);
 /* Says BYE to everybody; how many have not said it in return. */
 size_t kf_meet_bid(kf_transport *t);
-/* Ends the lives of dials that are lost and begins those that are due;
+/* Ends the incarnations of dials that are lost and begins those that are due;
  * KOFN_PARTIAL if there were any. */
 kofn_status kf_meet_dials(kf_transport *t);
 void kf_meet_forget(kofn_transport *base, kofn_peer peer);

@@ -347,7 +347,8 @@ kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note)
     return KOFN_OK;
 }
 
-/* Begins lives that are due; a mesh does not dial whom it knows already. */
+/* Begins incarnations that are due; a mesh does not dial whom it knows
+ * already. */
 static bool redial(kf_transport *t, kofn_time now)
 {
     static const unsigned char nobody[KF_TOKEN];

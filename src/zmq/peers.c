@@ -1,4 +1,4 @@
-/* peers.c -- the lives that are there, found by token and by number.
+/* peers.c -- the incarnations that are there, found by token and by number.
  *
  * Comings and goings are rare against packets, so the table is made anew at
  * each of them and never has holes.

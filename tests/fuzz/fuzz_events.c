@@ -31,9 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(h->fraction >= 0 && h->fraction < 1);
         must(i == 0 || h[-1].round < h->round ||
              (h[-1].round == h->round && h[-1].fraction <= h->fraction));
-        joins += h->kind == KOFN_EVENT_JOIN;
-        must(h->kind == KOFN_EVENT_JOIN || h->worker < WORKERS + joins);
-        must(h->kind != KOFN_EVENT_SLOW || (h->factor > 0 && h->factor <= 1e6));
+        joins += h->kind == KOFN_HAPPENING_JOIN;
+        must(h->kind == KOFN_HAPPENING_JOIN || h->worker < WORKERS + joins);
+        must(h->kind != KOFN_HAPPENING_SLOW ||
+             (h->factor > 0 && h->factor <= 1e6));
     }
     kofn_events_free(list);
     return 0;

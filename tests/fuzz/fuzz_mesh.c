@@ -211,8 +211,10 @@ static void run(street *s, const kofn_plan *plan)
     static double numbers_of_A[ROWS * ROWS], start[ROWS];
     const kofn_matrix A = {numbers_of_A, ROWS, ROWS, ROWS, KOFN_F64};
     const kofn_matrix v = {start, ROWS, 1, 1, KOFN_F64};
-    kofn_peer_options o = {
-        .size = sizeof o, .nodes = 3, .life = 1, .give_up = 60 * KOFN_SECOND};
+    kofn_peer_options o = {.size = sizeof o,
+                           .nodes = 3,
+                           .incarnation = 1,
+                           .give_up = 60 * KOFN_SECOND};
     kofn_iteration it = {halve, NULL, 9};
     kofn_status st = KOFN_OK;
 

@@ -153,7 +153,7 @@ static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
 static void run(reader *r, const kofn_plan *plan)
 {
     static const kofn_node_event_type went[] = {KOFN_NODE_WENT, KOFN_NODE_LIAR};
-    kofn_node_options o = {.life = 1 + next(r, 5),
+    kofn_node_options o = {.incarnation = 1 + next(r, 5),
                            .job = JOB,
                            .nodes = 3,
                            .groups = GROUPS,
@@ -179,7 +179,7 @@ static void run(reader *r, const kofn_plan *plan)
             MUST(kofn_node_step(n, &(kofn_node_event){
                                        .type = went[next(r, 2)],
                                        .now = now,
-                                       .life = next(r, 6),
+                                       .incarnation = next(r, 6),
                                        .principal = next(r, 3)}) == KOFN_OK);
             break;
         case 2:

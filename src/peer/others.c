@@ -1,4 +1,4 @@
-/* lives.c -- the other lives, and catching up with those who are ahead.
+/* others.c -- the other incarnations, and catching up with those who are ahead.
  *
  * There is one way to come by an iterate that one did not help to make,
  * whether one has just joined, was stopped for a while, is too slow, or was
@@ -6,14 +6,14 @@
  */
 #include "node.h"
 
-kf_other *kf_find(kofn_node *n, kofn_life life)
+kf_other *kf_find(kofn_node *n, kofn_incarnation incarnation)
 {
     kf_other *any = NULL;
 
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
-        if (o->life != life)
+        if (o->incarnation != incarnation)
             continue;
         if (!o->twin || kf_live(n, o))
             return o;
@@ -22,10 +22,12 @@ kf_other *kf_find(kofn_node *n, kofn_life life)
     return any;
 }
 
-kf_other *kf_find_one(kofn_node *n, kofn_life life, uint64_t principal)
+kf_other *kf_find_one(kofn_node *n, kofn_incarnation incarnation,
+                      uint64_t principal)
 {
     for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].life == life && n->other[i].principal == principal)
+        if (n->other[i].incarnation == incarnation &&
+            n->other[i].principal == principal)
             return &n->other[i];
     return NULL;
 }
@@ -48,16 +50,16 @@ static kf_other *reuse(kofn_node *n)
 /* Finds the rank of a new one, and its twins. */
 static void place_among(kofn_node *n, kf_other *new)
 {
-    new->rank = kf_rank_of(n, new->life);
+    new->rank = kf_rank_of(n, new->incarnation);
     for (size_t i = 0; i < n->others; i++)
-        if (&n->other[i] != new && n->other[i].life == new->life)
+        if (&n->other[i] != new && n->other[i].incarnation == new->incarnation)
             n->other[i].twin = new->twin = true;
 }
 
-kofn_status kf_meet(kofn_node *n, kofn_life life, uint64_t principal,
-                    kf_other **out)
+kofn_status kf_meet(kofn_node *n, kofn_incarnation incarnation,
+                    uint64_t principal, kf_other **out)
 {
-    kf_other *o = kf_find_one(n, life, principal);
+    kf_other *o = kf_find_one(n, incarnation, principal);
 
     *out = o;
     if (o)
@@ -69,7 +71,7 @@ kofn_status kf_meet(kofn_node *n, kofn_life life, uint64_t principal,
         TRY(kf_grow(&n->other, &n->other_cap, n->others, sizeof *n->other));
         o = &n->other[n->others++];
     }
-    *o = (kf_other){.life = life,
+    *o = (kf_other){.incarnation = incarnation,
                     .principal = principal,
                     .heard = KF_LONG_AGO,
                     .wish = KOFN_NO_SEAT,
@@ -90,7 +92,8 @@ static bool is_another(const kofn_node *n, size_t i, bool or_ended)
     const kf_other *o = &n->other[i];
 
     for (size_t j = 0; o->twin && j < i; j++)
-        if (n->other[j].life == o->life && is_there(n, &n->other[j], or_ended))
+        if (n->other[j].incarnation == o->incarnation &&
+            is_there(n, &n->other[j], or_ended))
             return false;
     return is_there(n, o, or_ended);
 }
@@ -183,13 +186,14 @@ static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
 
 /* Is there no way from our iterate to theirs, or not soon enough?  What fewer
  * say than must confirm it is no reason to stop working.  Who has nothing to do
- * tries the leader's, where that is ours on another way: they can be compared. */
+ * tries the leader's, where that is ours on another way: they can be
+ * compared. */
 static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
 {
     kofn_mark child = kf_child(n->epoch, n->at);
 
     if (idle && o->at.t == n->at.t && !kf_same_mark(o->at, n->at) &&
-        o->life == n->epoch.proposer)
+        o->incarnation == n->epoch.proposer)
         return true;
     if (o->at.t > n->agreed || o->at.t < n->at.t)
         return false;
@@ -198,7 +202,8 @@ static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
     if (o->final && agreed_on(n, o->at, true))
         return true;
     if (o->at.t == n->at.t)
-        return o->life == n->epoch.proposer && agreed_on(n, o->at, false);
+        return o->incarnation == n->epoch.proposer &&
+               agreed_on(n, o->at, false);
     if (!kf_same_mark(o->at, child))
         return o->at.t > n->at.t + 1 || agreed_on(n, o->at, false);
     /* ours to be, once the pieces that others had have come here */
@@ -227,7 +232,7 @@ static kf_other *whom_to_ask(kofn_node *n)
     }
     if (ahead == 0)
         return NULL;
-    skip = (n->opt.life + n->tries) % ahead;
+    skip = (n->opt.incarnation + n->tries) % ahead;
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
@@ -275,11 +280,12 @@ kofn_status kf_catch_up(kofn_node *n)
     if (n->asked &&
         !kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)))
         return KOFN_OK;
-    n->asked = o->life;
+    n->asked = o->incarnation;
     n->asked_at = n->now;
     n->tries++;
     kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1));
-    return kf_send(n, o->life, (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
+    return kf_send(n, o->incarnation,
+                   (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
 }
 
 kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note)

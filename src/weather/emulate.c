@@ -1,10 +1,11 @@
-/* toil.c -- a worker's work under the weather: slowed, delayed, made wrong. */
+/* emulate.c -- a worker's work under the weather: slowed, delayed, made
+ * wrong. */
 #include "weather.h"
 
 #include "base/clock.h"
 
-kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
-                    kofn_time *took)
+kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
+                       kofn_time *took)
 {
     kofn_time began = kf_cpu_time();
     kofn_status st;
@@ -22,7 +23,7 @@ kofn_status kf_toil(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
                                     x->round != m->round, wanted);
         x->round = m->round;
         if (wanted > real)
-            x->dawdle(x->ud, wanted - real);
+            x->sleep_for(x->ud, wanted - real);
         *took = kf_nanoseconds(wanted);
         if (x->stopped(x->ud))
             st = KOFN_AGAIN;
