@@ -300,6 +300,42 @@ static void names_of_keys(void **state)
     t->close(t, 0);
 }
 
+/* Do these two meet? */
+static bool comes(kofn_transport *a, kofn_transport *b, kofn_time atmost)
+{
+    kofn_time end = clock_now() + atmost;
+    bool came[2] = {false, false};
+    kofn_packet p;
+
+    while (clock_now() < end && !(came[0] && came[1])) {
+        came[0] |=
+            a->wait(a, KOFN_SECOND / 200, &p) == KOFN_OK && p.what == KOFN_CAME;
+        came[1] |=
+            b->wait(b, KOFN_SECOND / 200, &p) == KOFN_OK && p.what == KOFN_CAME;
+    }
+    assert_int_equal(came[0], came[1]);
+    return came[0];
+}
+
+/* Who listens at the address and has another key than was named with it is not
+ * reached, though his key is listed. */
+static void others_at_the_address(void **state)
+{
+    char named[250];
+
+    (void)state;
+    for (size_t right = 0; right < 2; right++) {
+        kofn_transport *a = open_node(names[0]), *b = open_node(names[1]);
+
+        snprintf(named, sizeof named, "%s@%s", names[right ? 0 : 2],
+                 kofn_zmq_endpoint(a));
+        assert_ok(b->reach(b, named));
+        assert_int_equal(comes(a, b, right ? LIMIT : KOFN_SECOND), right);
+        b->close(b, 0);
+        a->close(a, 0);
+    }
+}
+
 /* ---- one run ------------------------------------------------------------- */
 
 static void check(const honest *h, const double *want, const char *what)
@@ -395,8 +431,11 @@ static void forged_epochs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_keys), cmocka_unit_test(forged_ends),
-        cmocka_unit_test(forged_byes),   cmocka_unit_test(invented_lives),
+        cmocka_unit_test(names_of_keys),
+        cmocka_unit_test(others_at_the_address),
+        cmocka_unit_test(forged_ends),
+        cmocka_unit_test(forged_byes),
+        cmocka_unit_test(invented_lives),
         cmocka_unit_test(forged_epochs),
     };
 

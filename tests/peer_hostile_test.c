@@ -413,6 +413,11 @@ static void floods(void **state)
         assert_int_not_equal(h->waiting[i].peer, ONE_PEER);
     hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 10);
     assert_int_equal(l.forgotten[ANOTHER], 0);
+    foreign = h->foreign;
+    h->confirm = 1; /* who believes everybody bears everybody */
+    hear_times(&l, h, ANOTHER + 1, KOFN_NOTE_ENOUGH, 1000000);
+    assert_int_equal(h->foreign, foreign);
+    assert_int_equal(l.forgotten[ANOTHER + 1], 0);
     kf_host_free(h);
     sim_down(&s);
 }

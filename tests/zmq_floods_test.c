@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -122,6 +123,21 @@ static size_t endless(int fd, size_t most)
     return sent;
 }
 
+/* Does the other end hang up, whatever it says before? */
+static bool ends(int fd)
+{
+    char bytes[4096];
+
+    for (int silent = 0; silent < 4;) { /* plain() has patience */
+        ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+
+        if (n == 0 || (n < 0 && errno == ECONNRESET))
+            return true;
+        silent += n < 0;
+    }
+    return false;
+}
+
 /* ---- a transport that listens meanwhile ---------------------------------- */
 
 static long memory(void)
@@ -140,7 +156,8 @@ typedef struct house {
 
 typedef struct findings {
     long grown; /* KiB */
-    unsigned ended, silent, came;
+    unsigned ended, silent, came, told;
+    double seconds;
     bool file;
     char news[200];
 } findings;
@@ -153,6 +170,7 @@ static void keep_house(int ask, int tell, const char *address,
     kofn_transport *t;
     findings f = {0};
     char at[160] = "";
+    kofn_time start = kf_clock();
     kf_refused is;
     long before;
 
@@ -170,6 +188,7 @@ static void keep_house(int ask, int tell, const char *address,
 
         if (news)
             snprintf(f.news, sizeof f.news, "%s", news);
+        f.told += news != NULL;
         if (t->wait(t, 5 * MILLI, &p))
             continue;
         f.came += p.what == KOFN_CAME;
@@ -180,6 +199,7 @@ static void keep_house(int ask, int tell, const char *address,
         }
     }
     f.grown = memory() - before;
+    f.seconds = (double)(kf_clock() - start) * 1e-9;
     is = kf_doors_refused(((kf_transport *)t)->doors);
     f.ended = (unsigned)(is.full + is.crowd + is.flood);
     f.silent = (unsigned)is.silent;
@@ -200,6 +220,7 @@ static house open_house(const char *address, const kofn_zmq_options *o,
     assert_int_equal(pipe(tell), 0);
     h.pid = fork();
     if (h.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* where a test fails */
         fcntl(ask[0], F_SETFL, O_NONBLOCK);
         keep_house(ask[0], tell[1], address, o, files);
     }
@@ -291,6 +312,31 @@ static void endless_messages_of_peers(void **state)
     assert_true(f.ended >= 1);
 }
 
+/* Whoever begins a frame that is longer than a piece of a body and a head is
+ * disconnected before more of it is received. */
+static void long_frames(void **state)
+{
+    static const unsigned char token[KF_TOKEN] = {8};
+
+    (void)state;
+    for (int w = 0; w < 2; w++) {
+        size_t most = KF_LEAD + (w ? 16 * MEGA : MEGA);
+        house h = open_house(addresses[w], &patient, 0);
+        int bulk = plain(h.address), urgent = plain(h.address);
+
+        assert_true(greet(bulk, "NULL") && ready(bulk, KF_BULK, token));
+        assert_true(greet(urgent, "NULL") && ready(urgent, KF_URGENT, token));
+        hello(bulk);
+        hello(urgent);
+        assert_int_equal(begin_frame(bulk, 0, most + 1), 9);
+        assert_true(ends(bulk));
+        visit(&h, &patient);
+        close(bulk);
+        close(urgent);
+        close_house(&h);
+    }
+}
+
 static void make_keys(char *dir)
 {
     assert_non_null(mkdtemp(dir));
@@ -376,6 +422,7 @@ static void more_than_there_are_descriptors(void **state)
         assert_true(f.file);
         assert_true(f.ended >= 500);
         assert_non_null(strstr(f.news, "ulimit -n"));
+        assert_true(f.told <= 1 + f.seconds / 10);
     }
 }
 
@@ -579,6 +626,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endless_messages_of_strangers),
         cmocka_unit_test(endless_messages_of_peers),
+        cmocka_unit_test(long_frames),
         cmocka_unit_test(long_handshakes),
         cmocka_unit_test(more_than_there_are_descriptors),
         cmocka_unit_test(bursts),
