@@ -241,7 +241,8 @@ static void disk_done(void *ud)
 }
 
 /* Pieces that are sent when the workers have this; the answers are right. */
-static size_t pieces_with(const trial *t, disk *d, const rig *has)
+static size_t pieces_with(const trial *t, disk *d, const rig *has,
+                          const char *name)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     fleet f;
@@ -252,7 +253,7 @@ static size_t pieces_with(const trial *t, disk *d, const rig *has)
                 has->sparse.ptr ? &has->sparse : NULL, 0};
     if (!has->A.data)
         d->A = NULL;
-    o.source = "A.npy";
+    o.source = name;
     rig_inputs(&r, &t->kind);
     fleet_init(&f, NULL);
     f.disk = d;
@@ -297,11 +298,11 @@ static void files_of_workers(void **state)
         if (t->kind.op == KOFN_SUM)
             continue;
         rig_inputs(&same, &t->kind);
-        assert_int_equal(pieces_with(t, &d, &same), 0);
+        assert_int_equal(pieces_with(t, &d, &same, "A.npy"), 0);
         assert_int_equal(d.asked, t->kind.workers);
         change_one(&same, i);
         /* those whose parts are not concerned still make their blocks */
-        assert_true(pieces_with(t, &d, &same) > 0);
+        assert_true(pieces_with(t, &d, &same, "A.npy") > 0);
         kofn_plan_free(same.plan);
         sparse_free(&same.sparse);
         kf_free(same.A.data);
@@ -309,8 +310,26 @@ static void files_of_workers(void **state)
         kf_free(same.y.data);
         kf_free(same.want);
         same = (rig){0};
-        assert_true(pieces_with(t, &d, &same) > 0);
+        assert_true(pieces_with(t, &d, &same, "A.npy") > 0);
     }
+}
+
+/* What names a file elsewhere is not looked for, and the block is sent. */
+static void names_of_files(void **state)
+{
+    static const char *const names[] = {"../A.npy", "/etc/A.npy", "..", ".",
+                                        "a/../A.npy"};
+    const trial *t = &trials[0];
+    rig same;
+    disk d;
+
+    (void)state;
+    rig_inputs(&same, &t->kind);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_true(pieces_with(t, &d, &same, names[i]) > 0);
+        assert_int_equal(d.asked, 0);
+    }
+    rig_down(&same);
 }
 
 /* ---- sums over rows ------------------------------------------------------ */
@@ -661,6 +680,7 @@ int main(void)
         cmocka_unit_test(bodies_that_come_separately),
         cmocka_unit_test(narrow_pipes),
         cmocka_unit_test(files_of_workers),
+        cmocka_unit_test(names_of_files),
         cmocka_unit_test(only_the_rest_is_sent),
         cmocka_unit_test(a_joiner_that_never_stores),
         cmocka_unit_test(a_worker_of_another_version),

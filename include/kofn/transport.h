@@ -154,7 +154,8 @@ typedef struct kofn_serve_options {
     kofn_part_fn f; /* for sums of a function, with its context */
     void *ctx;
     /* The operand of that name, where this machine can read it: its block is
-     * then made here and only coefficients have travelled.  Fills one of both,
+     * then made here and only coefficients have travelled.  A name that is not
+     * one of a file, such as "../A.npy", is not asked for.  Fills one of both,
      * which is given back to operand_done; any failure, and the block is sent
      * instead.  NULL: nothing can be read here. */
     kofn_status (*operand)(void *ud, const char *name, const kofn_matrix **A,

@@ -45,7 +45,7 @@ static kofn_leave watch(void *ud, const char *news)
     return cli_caught() ? KOFN_LEAVE_SOON : KOFN_STAY;
 }
 
-/* Only a name in the folder, wherever the coordinator has the file. */
+/* In the folder, wherever the coordinator has the file. */
 static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
                            const kofn_sparse **S)
 {
@@ -53,8 +53,7 @@ static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
     char path[4096];
     kofn_status st;
 
-    if (strchr(name, '/') || !strcmp(name, "..") ||
-        (size_t)snprintf(path, sizeof path, "%s/%s", l->args->data_path,
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", l->args->data_path,
                          name) >= sizeof path)
         return KOFN_UNSUITED;
     st = kofn_file_open(&l->file, path);

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 
+#include <string.h>
+
 #define PIECE_BYTES ((size_t)4 << 20) /* asked for at a time         */
 #define AHEAD 3                       /* pieces asked for and not here */
 
@@ -62,6 +64,13 @@ void kf_serve_ask(server *s)
     }
 }
 
+/* Not a way out of the folder in which files are looked for. */
+static bool is_plain_name(const char *name)
+{
+    return *name && !strchr(name, '/') && strcmp(name, ".") &&
+           strcmp(name, "..");
+}
+
 /* Make what can be made of the block from the operand, where this machine can
  * read it. */
 static void cook(server *s)
@@ -71,7 +80,7 @@ static void cook(server *s)
     kf_recipe *r = &s->block.recipe;
     kofn_status st;
 
-    if (!s->opt.operand || !*r->source)
+    if (!s->opt.operand || !is_plain_name(r->source))
         return;
     st = s->opt.operand(s->opt.ud, r->source, &A, &S);
     if (!st) {
