@@ -7,7 +7,7 @@
 /* A node that beats every second, and does nothing else by itself for long. */
 static kofn_node *patient_node(const sim *s)
 {
-    const kofn_node_options o = {.life = 1,
+    const kofn_node_options o = {.incarnation = 1,
                                  .nodes = 4,
                                  .confirm = 2,
                                  .groups = 2,
@@ -22,9 +22,9 @@ static kofn_node *patient_node(const sim *s)
     return n;
 }
 
-/* One whose key is that of no other life tells something. */
-static void tells_node(kofn_node *n, kofn_life from, const kofn_note *note,
-                       kofn_time now)
+/* An incarnation whose key no other has tells something. */
+static void tells_node(kofn_node *n, kofn_incarnation from,
+                       const kofn_note *note, kofn_time now)
 {
     kofn_note said = *note;
     kofn_node_action action;
@@ -32,7 +32,7 @@ static void tells_node(kofn_node *n, kofn_life from, const kofn_note *note,
     said.from = from;
     assert_ok(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_NOTE,
                                                    .now = now,
-                                                   .life = from,
+                                                   .incarnation = from,
                                                    .note = &said,
                                                    .principal = from}));
     while (kofn_node_next(n, &action))
@@ -40,8 +40,8 @@ static void tells_node(kofn_node *n, kofn_life from, const kofn_note *note,
 }
 
 /* `from` tells of an epoch that `leader` proposed; is the node in it now? */
-static bool follows(kofn_node *n, kofn_life from, kofn_life leader,
-                    uint64_t number, kofn_time now)
+static bool follows(kofn_node *n, kofn_incarnation from,
+                    kofn_incarnation leader, uint64_t number, kofn_time now)
 {
     const kofn_member only = {leader, 0, true};
     const kofn_epoch epoch = {number, leader};
@@ -69,8 +69,8 @@ static void epochs_far_ahead(void **state)
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     n = patient_node(&s);
-    for (kofn_life life = 101; life <= 103; life++)
-        tells_node(n, life, &beat, now);
+    for (kofn_incarnation who = 101; who <= 103; who++)
+        tells_node(n, who, &beat, now);
     assert_false(follows(n, 102, 101, 5, now));
     assert_true(follows(n, 103, 101, 5, now));
     assert_false(follows(n, 103, 103, 5 + (1 << 20) + 1, now));
@@ -93,8 +93,8 @@ static void who_leads_in_vain(void **state)
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     n = patient_node(&s);
-    for (kofn_life life = 101; life <= 103; life++)
-        tells_node(n, life, &beat, now);
+    for (kofn_incarnation who = 101; who <= 103; who++)
+        tells_node(n, who, &beat, now);
     assert_true(follows(n, 101, 101, 1, now));
     for (uint64_t number = 2; number < 12; number++) {
         kofn_time waited;
@@ -116,7 +116,7 @@ static void who_leads_in_vain(void **state)
 }
 
 /* However many come, each with a key of its own. */
-static void lives_that_are_remembered(void **state)
+static void incarnations_that_are_remembered(void **state)
 {
     const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
     kofn_node *n;
@@ -125,8 +125,8 @@ static void lives_that_are_remembered(void **state)
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     n = patient_node(&s);
-    for (kofn_life life = 101; life < 3000; life++)
-        tells_node(n, life, &beat, 2 * KOFN_SECOND);
+    for (kofn_incarnation who = 101; who < 3000; who++)
+        tells_node(n, who, &beat, 2 * KOFN_SECOND);
     assert_int_equal(n->others, 1024);
     kofn_node_free(n);
     sim_down(&s);
@@ -137,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_far_ahead),
         cmocka_unit_test(who_leads_in_vain),
-        cmocka_unit_test(lives_that_are_remembered),
+        cmocka_unit_test(incarnations_that_are_remembered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
