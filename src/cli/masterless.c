@@ -339,8 +339,8 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
         r->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed");
     if (r->here > 1)
         fprintf(stderr,
-                "\n%zu nodes have the result, by which they differ by "
-                "%.2g",
+                "\n%zu nodes have the result; no two of them differ by more "
+                "than %.2g",
                 have, r->spread);
     fprintf(stderr, "\n%zu members in epoch %llu", n->end.members,
             (unsigned long long)n->end.epoch.number);
