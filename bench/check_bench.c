@@ -70,7 +70,7 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     f->in = matrix(pb.n, pb.p, pb.dtype);
     f->out = matrix(pb.m, pb.p, pb.dtype);
     check(kf_resident_dense(&f->resident, f->plan, &f->A), "cut");
-    check(kf_encode(&f->resident, f->code, seat, n, f->block), "encode");
+    check(kf_data_encode(&f->resident, f->code, seat, n, f->block), "encode");
     check(kf_messages_begin(&f->messages, f->plan, &f->in, 1), "input");
     check(kf_messages_encode(&f->messages, f->code, seat, n), "messages");
     f->cols = f->plan->parts1 > 1 ? f->messages.parts.cols : pb.p;
@@ -86,14 +86,16 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     f->row = kf_new(f->plan->span, sizeof *f->row);
     f->col = kf_new(f->cols, sizeof *f->col);
     t = now();
-    check(kf_scales_of_rows(&f->resident, 0, f->row), "rows");
+    check(kf_data_scales_of_rows(&f->resident, 0, f->row), "rows");
     f->scales = now() - t;
     if (f->plan->parts1 > 1)
-        check(kf_scales_of_columns(f->messages.parts.part,
-                                   f->messages.parts.count, 1, f->col, f->cols),
+        check(kf_data_scales_of_columns(f->messages.parts.part,
+                                        f->messages.parts.count, 1, f->col,
+                                        f->cols),
               "columns");
     else
-        check(kf_scales_of_columns(&f->in, 1, 1, f->col, f->cols), "columns");
+        check(kf_data_scales_of_columns(&f->in, 1, 1, f->col, f->cols),
+              "columns");
 }
 
 static void fleet_down(fleet *f)

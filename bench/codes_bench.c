@@ -116,7 +116,7 @@ static void fleet_up(fleet *f, const char *spec, size_t workers, size_t m,
     check(kofn_plan_new(&f->plan, &pb, spec, workers, 1), spec);
     check(kf_code_new(&f->code, f->plan), spec);
     check(kf_resident_dense(&f->resident, f->plan, &f->A), spec);
-    check(kf_encode(&f->resident, f->code, seat, workers, f->block), spec);
+    check(kf_data_encode(&f->resident, f->code, seat, workers, f->block), spec);
     check(kf_messages_begin(&f->messages, f->plan, &f->B, 1), spec);
     check(kf_messages_encode(&f->messages, f->code, seat, workers), spec);
     f->k = f->plan->layout.threshold;
@@ -191,7 +191,7 @@ static double condition(const fleet *f, const uint32_t *set, size_t seats)
     }
     memcpy(P, G, m * n * 8);
     if (m >= n && !(m == n ? kf_solve(n, P, n, m, X, m)
-                           : kf_least_squares(m, n, P, n, m, X, m)))
+                           : kf_code_least_squares(m, n, P, n, m, X, m)))
         found = norm2(m, n, G) * norm2(n, m, X);
     free(G);
     free(P);
@@ -537,7 +537,7 @@ static double decode(stack *s)
                         s->plan->span, &s->out, &s->scratch),
               "decode");
     if (!s->d)
-        check(kf_add_up(s->source, s->n, &s->out), "add up");
+        check(kf_data_add_up(s->source, s->n, &s->out), "add up");
     return (double)bytes / (cpu_now() - t);
 }
 

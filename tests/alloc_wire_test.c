@@ -36,7 +36,7 @@ static void post(posting *p, const rig_kind *k)
     }
     assert_ok(kf_resident_away(&p->resident));
     assert_ok(kf_code_new(&p->code, p->r.plan));
-    assert_ok(kf_encode(&p->resident, p->code, &seat, 1, &p->block));
+    assert_ok(kf_data_encode(&p->resident, p->code, &seat, 1, &p->block));
     office_offer(&p->o, p->block);
     p->o.work = (kf_head){.type = KF_WIRE_WORK,
                           .task = 1,

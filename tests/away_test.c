@@ -592,7 +592,7 @@ static size_t foreign_head(unsigned char *head, unsigned version, kf_wire type)
     kf_head_write(head, &h);
     memset(head + KF_HEAD, 0, n - KF_HEAD);
     memcpy(head + 4, &v, sizeof v);
-    sum = kf_checksum(0, head, n - sizeof sum);
+    sum = kf_wire_checksum(0, head, n - sizeof sum);
     memcpy(head + n - sizeof sum, &sum, sizeof sum);
     return n;
 }
@@ -643,7 +643,7 @@ static void a_worker_of_another_version(void **state)
     assert_ok(spoke->wait(spoke, KOFN_SECOND, &k));
     assert_ok(kf_head_read(&h, k.head, k.head_bytes));
     assert_int_equal(h.type, KF_WIRE_REFUSED);
-    assert_ok(kf_body_check(&h, k.body, k.body_bytes));
+    assert_ok(kf_wire_check_body(&h, k.body, k.body_bytes));
     snprintf(refused, sizeof refused, "%.*s", (int)k.body_bytes,
              (const char *)k.body);
     names_both(refused, 1);

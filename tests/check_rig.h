@@ -51,12 +51,12 @@ static inline void scales(fleet *f, const kf_resident *r, const kf_messages *m)
     double *rows = numbers(2000, 8), *cols = numbers(2000, 8);
 
     if (is_left(f->k)) {
-        assert_ok(kf_scales_of_part_rows(part, parts, rows, part->rows));
-        assert_ok(kf_scales_of_columns(r->parts.part, r->parts.count, 1, cols,
-                                       r->parts.cols));
+        assert_ok(kf_data_scales_of_part_rows(part, parts, rows, part->rows));
+        assert_ok(kf_data_scales_of_columns(r->parts.part, r->parts.count, 1,
+                                            cols, r->parts.cols));
     } else {
-        assert_ok(kf_scales_of_rows(r, 0, rows));
-        assert_ok(kf_scales_of_columns(part, parts, 1, cols, part->cols));
+        assert_ok(kf_data_scales_of_rows(r, 0, rows));
+        assert_ok(kf_data_scales_of_columns(part, parts, 1, cols, part->cols));
     }
     f->row = rows;
     f->col = cols;
@@ -69,7 +69,7 @@ static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
 
     for (size_t i = 0; i < f->seats; i++)
         seat[i] = i * groups;
-    assert_ok(kf_encode(r, f->code, seat, f->seats, block));
+    assert_ok(kf_data_encode(r, f->code, seat, f->seats, block));
     assert_ok(kf_messages_encode(m, f->code, seat, f->seats));
     for (size_t i = 0; i < f->seats; i++) {
         kofn_parcel *in = kf_messages_take(m, seat[i]);

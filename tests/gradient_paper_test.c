@@ -120,7 +120,7 @@ static void vandermonde_by_hand(void **state)
     fleet f;
 
     (void)state;
-    assert_ok(kf_paper_polynomial(4, 3, 2, x, E));
+    assert_ok(kf_gradient_paper_polynomial(4, 3, 2, x, E));
     assert_close(E, want, 32, 1e-14);
     fleet_plan(&f, "cgc:d=3,m=2,construction=vandermonde", 4, 8, KOFN_F64);
     for (size_t i = 0; i < 4; i++) {
@@ -148,7 +148,7 @@ static void cyclic_by_hand(void **state)
     double E[9] = {0};
 
     (void)state;
-    assert_ok(kf_paper_null(3, 2, H, E));
+    assert_ok(kf_gradient_paper_null(3, 2, H, E));
     for (size_t e = 0; e < 9; e++)
         E[e] *= scale[e / 3];
     assert_close(E, printed, 9, 1e-15);
@@ -191,7 +191,7 @@ static void S_gives_E(size_t n, size_t d, size_t lam)
 {
     size_t rest = n - d, L = lam + rest * lam, wide = n * lam;
     kf_dual u = {.n = n, .d = d, .units = lam, .submessages = lam};
-    double *V = kf_gaussian_V(&u, n + 10 * d), *E, *mine, size = 0;
+    double *V = kf_gradient_gaussian_V(&u, n + 10 * d), *E, *mine, size = 0;
     double *S = numbers(L * wide, sizeof *S), *C = numbers(rest * rest + 1, 8);
     double *B = numbers(rest * lam + 1, 8);
 

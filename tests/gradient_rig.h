@@ -72,7 +72,7 @@ static inline void answer_of(fleet *f, const kf_resident *r, kofn_parcel *in,
 {
     kofn_block *block;
 
-    assert_ok(kf_encode(r, f->code, &seat, 1, &block));
+    assert_ok(kf_data_encode(r, f->code, &seat, 1, &block));
     for (size_t t = 0; t < f->L->submessages; t++) {
         kofn_msg m = {.how = KOFN_HOW_SUBMESSAGE,
                       .hi = f->plan->span,

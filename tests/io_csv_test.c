@@ -201,24 +201,24 @@ static void numbers_print_and_read_back(void **state)
         memcpy(&v, &bits, sizeof v);
         memcpy(&x, &bits, sizeof x);
         if (isfinite(v)) {
-            n = kf_print_number(text, v, false);
+            n = kf_io_print_number(text, v, false);
             assert_int_equal(kf_scan_number(text, text + n, &end, &back),
                              KF_NUMBER);
             assert_true(back == v && end == text + n);
         }
         if (isfinite(x)) {
-            n = kf_print_number(text, (double)x, true);
+            n = kf_io_print_number(text, (double)x, true);
             kf_scan_number(text, text + n, &end, &back);
             assert_true((float)back == x && n < 16);
         }
     }
-    assert_int_equal(kf_print_number(text, 0.1, false), 3);
+    assert_int_equal(kf_io_print_number(text, 0.1, false), 3);
     assert_string_equal(text, "0.1");
-    kf_print_number(text, 1.7976931348623157e308, false);
+    kf_io_print_number(text, 1.7976931348623157e308, false);
     assert_string_equal(text, "1.7976931348623157e+308");
-    kf_print_number(text, -NAN, false);
+    kf_io_print_number(text, -NAN, false);
     assert_string_equal(text, "nan");
-    kf_print_number(text, -INFINITY, true);
+    kf_io_print_number(text, -INFINITY, true);
     assert_string_equal(text, "-inf");
 }
 
@@ -253,7 +253,7 @@ static void numbers_in_any_locale(void **state)
             print_message("no locale %s here\n", name[k]);
         else
             assert_true(strtod("1.5", NULL) == 1);
-        kf_print_number(out, -1.25e-7, false);
+        kf_io_print_number(out, -1.25e-7, false);
         assert_string_equal(out, "-1.25e-07");
         assert_int_equal(kf_scan_number(text, text + strlen(text), &end, &v),
                          KF_NUMBER);

@@ -120,7 +120,7 @@ static inline double sparse_at(const kofn_sparse *s, size_t i, size_t j)
 
 static inline void check_sorted(const kofn_sparse *s)
 {
-    assert_ok(kf_check_sparse(s, "s"));
+    assert_ok(kf_mat_check_sparse(s, "s"));
     for (size_t i = 0; i < s->rows; i++)
         for (size_t k = s->ptr[i] + 1; k < s->ptr[i + 1]; k++)
             assert_true(s->col[k - 1] < s->col[k]);

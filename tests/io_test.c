@@ -342,10 +342,10 @@ static void memory_is_bounded(void **state)
     kofn_file_free(f);
     assert_int_equal(now, 0);
     kofn_set_alloc(NULL);
-    assert_null(kf_sparse_new(SIZE_MAX, 1, 1));
-    assert_null(kf_sparse_new(SIZE_MAX / 8, 1, 1));
-    assert_null(kf_sparse_new(1, 1, SIZE_MAX / 8 - 2));
-    assert_null(kf_sparse_new(1, 1, SIZE_MAX / 12 + 1));
+    assert_null(kf_io_sparse_new(SIZE_MAX, 1, 1));
+    assert_null(kf_io_sparse_new(SIZE_MAX / 8, 1, 1));
+    assert_null(kf_io_sparse_new(1, 1, SIZE_MAX / 8 - 2));
+    assert_null(kf_io_sparse_new(1, 1, SIZE_MAX / 12 + 1));
 }
 
 int main(void)

@@ -154,7 +154,7 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
     h->result = numbers(h->seats, sizeof *h->result);
     for (size_t i = 0; i < h->seats; i++)
         seat[i] = i;
-    assert_ok(kf_encode(&h->resident, h->code, seat, h->seats, h->block));
+    assert_ok(kf_data_encode(&h->resident, h->code, seat, h->seats, h->block));
     assert_ok(kf_messages_begin(&h->messages, p, &h->r.x, 1));
     assert_ok(kf_messages_encode(&h->messages, h->code, seat, h->seats));
     for (size_t i = 0; i < h->seats; i++)
@@ -210,7 +210,7 @@ static void results_obey_G(harvest *h, size_t group)
     }
     memcpy(P, G, rows * n * 8);
     memcpy(B, R, rows * wide * 8);
-    check(kf_least_squares(rows, n, P, n, wide, B, wide) == KOFN_OK);
+    check(kf_code_least_squares(rows, n, P, n, wide, B, wide) == KOFN_OK);
     for (size_t q = 0; q < rows; q++)
         for (size_t c = 0; c < wide; c++) {
             double sum = -R[q * wide + c];

@@ -366,7 +366,7 @@ static inline void evil_check(sim *s)
         for (size_t j = 0; j < e->honest; j++) {
             kofn_incarnation incarnation =
                 s->node[j].host->node->opt.incarnation;
-            const kf_other *o = kf_find(n, incarnation);
+            const kf_other *o = kf_peer_find(n, incarnation);
 
             if (i != j && (!o || o->heard == KF_LONG_AGO))
                 fail_msg("seed %llu: node %zu takes node %zu for gone",

@@ -2,8 +2,8 @@
  *
  * A fleet encodes and computes once; survivor sets then differ only in what
  * is decoded from what.  Every set goes the way of the data: blocks made by
- * kf_encode, dot products by kofn_compute in the data's type, kf_decode; the
- * error is taken against long double, and must never exceed the prediction.
+ * kf_data_encode, dot products by kofn_compute in the data's type, kf_decode;
+ * the error is taken against long double, and must never exceed the prediction.
  */
 #ifndef KF_TEST_NUMERICS_RIG_H
 #define KF_TEST_NUMERICS_RIG_H
@@ -145,7 +145,7 @@ static inline void compute_all(fleet *f, bool sparse)
     } else {
         assert_ok(kf_resident_dense(&resident, f->plan, &f->A));
     }
-    assert_ok(kf_encode(&resident, f->code, seat, f->seats, block));
+    assert_ok(kf_data_encode(&resident, f->code, seat, f->seats, block));
     for (size_t i = 0; i < f->seats; i++) {
         f->result[i] = matrix(lanes * SPAN, WIDTH, f->A.dtype);
         assert_ok(

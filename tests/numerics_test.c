@@ -97,7 +97,7 @@ static void rows_times_a_vector_are_added_in_panels(void **state)
     long double off = 0, all = 0;
 
     (void)state;
-    kf_multiply(&a, &x, false, y.data);
+    kf_mat_multiply(&a, &x, false, y.data);
     for (size_t i = 0; i < ROWS; i++) {
         long double want = 0;
 

@@ -79,13 +79,13 @@ static inline void office_offer(office *o, const kofn_block *b)
     memcpy(o->recipe, recipe.p, recipe.n);
     o->recipe_bytes = recipe.n;
     kf_bytes_free(&recipe);
-    for (size_t s = 0; s < kf_sections(b); s++) {
+    for (size_t s = 0; s < kf_wire_sections(b); s++) {
         kf_bytes made = {0};
         size_t units, bytes;
         const void *at;
 
         assert_true(s < 4);
-        kf_section(b, s, &units, &bytes);
+        kf_wire_section(b, s, &units, &bytes);
         o->section[s].unit = bytes;
         assert_true(units * bytes <= sizeof o->section[s].p);
         if (units) {
@@ -108,7 +108,7 @@ static inline size_t office_says(office *o, kf_head *h)
         o->said++;
         h->type = KF_WIRE_STORE;
         memcpy(o->body, o->recipe, o->recipe_bytes);
-        h->block = kf_checksum(~h->job, o->body, o->recipe_bytes);
+        h->block = kf_wire_checksum(~h->job, o->body, o->recipe_bytes);
         h->row = o->work.row;
         return o->recipe_bytes;
     }
@@ -118,7 +118,7 @@ static inline size_t office_says(office *o, kf_head *h)
     if (o->said++ > 3 || !o->work.type)
         return 0;
     *h = o->work;
-    h->block = kf_checksum(~(uint64_t)5, o->recipe, o->recipe_bytes);
+    h->block = kf_wire_checksum(~(uint64_t)5, o->recipe, o->recipe_bytes);
     memset(o->body, 0, sizeof o->body);
     return h->rows * h->cols * 8;
 }
@@ -143,7 +143,7 @@ static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
     h.body_sum = 0;
     if (k->body_bytes) {
         k->body = o->body;
-        h.body_sum = kf_checksum(h.job, o->body, k->body_bytes);
+        h.body_sum = kf_wire_checksum(h.job, o->body, k->body_bytes);
     }
     k->head_bytes = KF_HEAD;
     kf_head_write(k->head, &h);

@@ -56,7 +56,7 @@ static inline void ask_all(herd *h)
     for (size_t i = 0; i < h->n; i++)
         seat[i] = i;
     assert_ok(kf_resident_dense(&res, h->plan, &h->A));
-    assert_ok(kf_encode(&res, h->code, seat, h->n, block));
+    assert_ok(kf_data_encode(&res, h->code, seat, h->n, block));
     for (size_t i = 0; i < h->n; i++) {
         kofn_msg m = {.how = KOFN_HOW_GRAM, .hi = h->d};
         double *f;

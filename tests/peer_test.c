@@ -270,7 +270,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
     assert_ok(kf_resident_dense(&res, plan, &A));
     for (size_t i = 0; i < D_NODES; i++)
         seats[i] = i;
-    assert_ok(kf_encode(&res, code, seats, D_NODES, block));
+    assert_ok(kf_data_encode(&res, code, seats, D_NODES, block));
     for (size_t i = 0; i < D_NODES; i++) {
         size_t rows = plan->span * plan->layout.lanes;
 

@@ -127,7 +127,7 @@ static void a_task_may_bring_its_block(void **state)
         assert_ok(kf_resident_dense(&resident, r.plan, &r.A));
         assert_int_equal(r.plan->span, 20);
         answer_of_row(&r, code, want);
-        assert_ok(kf_encode(&resident, code, &seat, 1, &work.block));
+        assert_ok(kf_data_encode(&resident, code, &seat, 1, &work.block));
         assert_ok(kf_parcel_new(&work.in, 5, 1, KOFN_F64));
         memcpy(work.in->m.data, r.x.data, 5 * sizeof(double));
         assert_ok(kf_parcel_new(&work.result, 20, 1, KOFN_F64));

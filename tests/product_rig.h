@@ -117,7 +117,7 @@ static inline void multiply(const fleet *f, const double *X, const double *Y,
     kofn_matrix y = typed(f, Y, f->s.len, f->s.cols);
     kofn_matrix z = typed(f, out, f->s.rows, f->s.cols);
 
-    kf_multiply(&x, &y, true, z.data);
+    kf_mat_multiply(&x, &y, true, z.data);
     for (size_t i = 0; i < z.rows * z.cols; i++)
         out[i] = f->dtype == KOFN_F64 ? ((double *)z.data)[i]
                                       : (double)((float *)z.data)[i];

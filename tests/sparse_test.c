@@ -196,7 +196,7 @@ static void lanes_from_the_left(void **state)
     rig_inputs(&r, &k);
     assert_ok(kf_resident_sparse(&resident, r.plan, &r.sparse));
     assert_ok(kf_code_new(&code, r.plan));
-    assert_ok(kf_encode(&resident, code, &seat, 1, &block));
+    assert_ok(kf_data_encode(&resident, code, &seat, 1, &block));
     assert_int_equal(block->lanes, 4);
     x = random_matrix(5, block->rows, KOFN_F64, 3);
     assert_ok(kf_parcel_new(&in, 5, block->rows, KOFN_F64));
@@ -272,7 +272,7 @@ static void work_is_counted_and_stopped(void **state)
         assert_true(entries > 0);
         assert_ok(kf_resident_sparse(&resident, r.plan, &r.sparse));
         assert_ok(kf_code_new(&code, r.plan));
-        assert_ok(kf_encode(&resident, code, &seat, 1, &block));
+        assert_ok(kf_data_encode(&resident, code, &seat, 1, &block));
         assert_ok(kf_parcel_new(&in, r.x.rows, r.x.cols, KOFN_F64));
         assert_ok(kf_parcel_new(&result, r.y.rows, r.y.cols, KOFN_F64));
         memcpy(in->m.data, r.x.data, r.x.rows * r.x.cols * sizeof(double));

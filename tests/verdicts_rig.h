@@ -378,11 +378,13 @@ static inline void ask(const trial *t, size_t n, verdict *v)
         return;
     left_over(v, seat, &rest);
     d = decoder(f, seat, rest);
-    few = kf_may_hide(e.liars, e.promised, v->count, rest - kf_min(rest, f->k));
+    few = kf_code_may_hide(e.liars, e.promised, v->count,
+                           rest - kf_min(rest, f->k));
     if (d) {
         assert_ok(kf_cache_parity(f->cache, d, &H, &q));
         assert_ok(kf_cache_hidden(f->cache, d, few, &hidden));
-        v->floor = kf_floor(v->floor, hidden, q, v->count + few < e.promised);
+        v->floor =
+            kf_code_floor(v->floor, hidden, q, v->count + few < e.promised);
     }
     if (!d || !(v->floor <= (t->wide ? HIDDEN_F64 : HIDDEN_F32)))
         v->st = KOFN_AGAIN;

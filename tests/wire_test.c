@@ -112,19 +112,21 @@ static void bodies(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof body; i++)
         body[i] = (unsigned char)i;
-    h.body_sum = kf_checksum(h.job, body, sizeof body);
-    assert_ok(kf_body_check(&h, body, sizeof body));
-    assert_int_equal(kf_body_check(&h, body, sizeof body - 1), KOFN_FORMAT);
-    assert_int_equal(kf_body_check(&h, NULL, 0), KOFN_FORMAT);
+    h.body_sum = kf_wire_checksum(h.job, body, sizeof body);
+    assert_ok(kf_wire_check_body(&h, body, sizeof body));
+    assert_int_equal(kf_wire_check_body(&h, body, sizeof body - 1),
+                     KOFN_FORMAT);
+    assert_int_equal(kf_wire_check_body(&h, NULL, 0), KOFN_FORMAT);
     for (size_t bit = 0; bit < 8 * sizeof body; bit++) {
         body[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        assert_int_equal(kf_body_check(&h, body, sizeof body), KOFN_FORMAT);
+        assert_int_equal(kf_wire_check_body(&h, body, sizeof body),
+                         KOFN_FORMAT);
         body[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     h.job++;
-    assert_int_equal(kf_body_check(&h, body, sizeof body), KOFN_FORMAT);
+    assert_int_equal(kf_wire_check_body(&h, body, sizeof body), KOFN_FORMAT);
     h.body_sum = 0;
-    assert_ok(kf_body_check(&h, NULL, 0));
+    assert_ok(kf_wire_check_body(&h, NULL, 0));
 }
 
 /* ---- blocks that travel -------------------------------------------------- */
@@ -259,8 +261,8 @@ static void send_pieces(both *t, const kofn_block *far, const kf_recipe *r,
     for (; section < r->sections; section++) {
         size_t units, bytes, there, size;
 
-        kf_section(far, section, &there, &size);
-        kf_section(r->block, section, &units, &bytes);
+        kf_wire_section(far, section, &there, &size);
+        kf_wire_section(r->block, section, &units, &bytes);
         assert_int_equal(bytes, size);
         if (units == 0) /* beyond A's edge: not sent */
             continue;
@@ -385,8 +387,8 @@ static void run_kind(const rig_kind *k, met *m)
     assert_ok(kf_code_new(&t.code, t.r.plan));
     for (size_t i = 0; i < k->workers; i++)
         seats[i] = i;
-    assert_ok(kf_encode(&t.near, t.code, seats, k->workers, near));
-    assert_ok(kf_encode(&t.far, t.code, seats, k->workers, far));
+    assert_ok(kf_data_encode(&t.near, t.code, seats, k->workers, near));
+    assert_ok(kf_data_encode(&t.far, t.code, seats, k->workers, far));
     for (size_t i = 0; i < k->workers; i++) {
         travel(&t, near[i], far[i], i == 1, m);
         kofn_block_drop(near[i]);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-bool kf_all_answered(const kofn_plan *p, size_t n)
+bool kf_answers_all(const kofn_plan *p, size_t n)
 {
     return n / p->layout.submessages >= p->layout.max_seats;
 }
@@ -27,6 +27,6 @@ kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
         out->refused = HUGE_VAL;
     else if (st == KOFN_NOMEM)
         return st;
-    out->hopeless = !out->decoder && kf_all_answered(p, n);
+    out->hopeless = !out->decoder && kf_answers_all(p, n);
     return KOFN_OK;
 }

@@ -92,10 +92,10 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
         const double *h =
             kf_rivals_column(&p->rivals, held[i / p->lanes], i % p->lanes);
 
-        if (kf_add_direction(p->Q, i, q, h) == i)
+        if (kf_rivals_add(p->Q, i, q, h) == i)
             return false;
         for (size_t k = 0; k <= i; k++)
-            p->R[k * q + i] = kf_dot(p->Q + k * q, h, q);
+            p->R[k * q + i] = kf_code_dot(p->Q + k * q, h, q);
         memset(p->X + i * m, 0, m * sizeof *p->X);
         for (size_t k = 0; k < q; k++)
             kf_axpy(m, p->Q[i * q + k], S + k * m, p->X + i * m);
@@ -119,9 +119,9 @@ static double overlap(const kf_proof *p, size_t i, size_t j)
     for (size_t k = 0; k < p->lanes; k++) {
         const double *x = p->X + (i * p->lanes + k) * p->m;
 
-        all += kf_dot(x, x, p->m);
+        all += kf_code_dot(x, x, p->m);
         for (size_t l = 0; l < p->lanes; l++) {
-            double d = kf_dot(x, p->X + (j * p->lanes + l) * p->m, p->m);
+            double d = kf_code_dot(x, p->X + (j * p->lanes + l) * p->m, p->m);
 
             in_common += d * d;
         }
@@ -149,7 +149,7 @@ static void sort_others(kf_proof *p, size_t j, size_t count)
 
 static double length(const double *x, size_t n)
 {
-    return sqrt(kf_dot(x, x, n));
+    return sqrt(kf_code_dot(x, x, n));
 }
 
 /* v such that as many as can be of the others vanish and `keep` of X_j stays;
@@ -167,11 +167,10 @@ static size_t choose_direction(kf_proof *p, size_t j, size_t count, double keep,
         size_t node = p->order[i], more = n;
 
         for (size_t l = 0; l < lanes && more < m; l++)
-            more =
-                kf_add_direction(p->B, more, m, p->X + (node * lanes + l) * m);
+            more = kf_rivals_add(p->B, more, m, p->X + (node * lanes + l) * m);
         memcpy(next, x, lanes * m * sizeof *x);
         for (size_t l = 0; l < lanes; l++)
-            kf_take_out(p->B, more, m, next + l * m);
+            kf_rivals_take_out(p->B, more, m, next + l * m);
         p->used[node] = !(length(next, lanes * m) > least);
         others += p->used[node];
         if (p->used[node])
@@ -183,7 +182,7 @@ static size_t choose_direction(kf_proof *p, size_t j, size_t count, double keep,
         if (length(x + l * m, m) > length(x + top * m, m))
             top = l;
     for (size_t l = 0; l < lanes; l++)
-        y[l] = kf_dot(x + l * m, x + top * m, m) / length(x + top * m, m);
+        y[l] = kf_code_dot(x + l * m, x + top * m, m) / length(x + top * m, m);
     return others;
 }
 
@@ -222,11 +221,11 @@ static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e, size_t n)
 
         for (size_t k = i * p->each; k < end; k++)
             for (size_t l = 0; l < p->lanes && more < p->q; l++)
-                more = kf_add_direction(
+                more = kf_rivals_add(
                     p->S, more, p->q,
                     kf_rivals_column(&p->rivals, p->candidate[k], l));
         memcpy(next, left, p->q * sizeof *next);
-        kf_take_out(p->S + n * p->q, more - n, p->q, next);
+        kf_rivals_take_out(p->S + n * p->q, more - n, p->q, next);
         if (any_near(p, i + 1, depth + 1, e, more))
             return true;
     }
@@ -301,11 +300,11 @@ static void vector(kf_proof *p, const uint32_t *held, size_t count, size_t j)
             continue;
         kf_rivals_strike(&p->rivals, held[i], p->g);
         for (size_t l = 0; l < p->lanes && p->fixed < q; l++)
-            p->fixed = kf_add_direction(
-                p->S, p->fixed, q, kf_rivals_column(&p->rivals, held[i], l));
+            p->fixed = kf_rivals_add(p->S, p->fixed, q,
+                                     kf_rivals_column(&p->rivals, held[i], l));
     }
     p->rivals.used[held[j]] = 1;
-    kf_take_out(p->S, p->fixed, q, p->whole);
+    kf_rivals_take_out(p->S, p->fixed, q, p->whole);
     p->candidates = 0;
     for (uint32_t i = 0; i < p->nodes; i++)
         if (!p->rivals.used[i])

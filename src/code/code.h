@@ -156,7 +156,7 @@ kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
                              const uint32_t *rows, size_t n, double tolerance,
                              kf_answers *out);
 /* Are n answers all that there can be? */
-bool kf_all_answered(const kofn_plan *p, size_t n);
+bool kf_answers_all(const kofn_plan *p, size_t n);
 
 /* ---- small dense systems (solve.c) --------------------------------------- */
 
@@ -165,8 +165,8 @@ bool kf_all_answered(const kofn_plan *p, size_t n);
 kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
                      size_t ldb);
 /* Least squares: P is m x n with m >= n, X takes the first n rows of B. */
-kofn_status kf_least_squares(size_t m, size_t n, double *P, size_t ldp,
-                             size_t cols, double *B, size_t ldb);
+kofn_status kf_code_least_squares(size_t m, size_t n, double *P, size_t ldp,
+                                  size_t cols, double *B, size_t ldb);
 /* D = W G^+: of all D that come closest to D G = W the smallest, whatever the
  * shape and rank of G (pseudo.c).  G is results x symbols, W wants x
  * symbols. */
@@ -174,8 +174,8 @@ kofn_status kf_pseudo(size_t results, size_t symbols, const double *G,
                       size_t wants, const double *W, double *D,
                       double *condition);
 /* C -= A B, where A is m x k and B is k x n. */
-void kf_subtract_product(size_t m, size_t k, size_t n, const double *A,
-                         size_t lda, const double *B, size_t ldb, double *C,
-                         size_t ldc);
+void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
+                              size_t lda, const double *B, size_t ldb,
+                              double *C, size_t ldc);
 
 #endif

@@ -236,7 +236,7 @@ static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
     if (T && X) {
         memcpy(T, P, m * n * sizeof *T);
         set_identity(m, X, 1);
-        st = kf_least_squares(m, n, T, n, m, X, m);
+        st = kf_code_least_squares(m, n, T, n, m, X, m);
         memcpy(W, X, n * m * sizeof *W);
     }
     kf_free(T);
@@ -268,10 +268,10 @@ static kofn_status polish(size_t m, size_t n, const double *P, double *W,
         set_identity(n, E, -1);
         for (size_t i = 0; i < n * m; i++)
             N[i] = -W[i];
-        kf_subtract_product(n, m, n, N, m, P, n, E, n); /* W P - I */
+        kf_code_subtract_product(n, m, n, N, m, P, n, E, n); /* W P - I */
         for (size_t i = 0; i < n * m; i++)
             N[i] = W[i];
-        kf_subtract_product(n, n, m, E, n, N, m, W, m);
+        kf_code_subtract_product(n, n, m, E, n, N, m, W, m);
         *off = after_polish(n, E);
         st = KOFN_OK;
     }
@@ -298,8 +298,8 @@ static kofn_status solve_unknown(const sift *s, double **out, double *condition,
             st = polish(s->rows, s->unknown, P, W, off);
     }
     if (!st) {
-        kf_subtract_product(s->unknown, s->rows, s->results, W, s->rows, B,
-                            s->results, D, s->results);
+        kf_code_subtract_product(s->unknown, s->rows, s->results, W, s->rows, B,
+                                 s->results, D, s->results);
         *condition = norm1(P, s->rows, s->unknown, s->unknown) *
                      norm1(W, s->unknown, s->rows, s->rows);
     }
@@ -377,7 +377,7 @@ static kofn_status mixed_noise(const kf_decoder *d, const sift *s, double *sum)
 static kofn_status measure_noise(kf_decoder *d, const sift *s,
                                  const kofn_layout *L)
 {
-    bool rows = kf_of(L)->over & KF_OVER_ROWS;
+    bool rows = kf_operation_of_layout(L)->over & KF_OVER_ROWS;
     size_t terms = L->adjoint ? 1 : rows ? L->cut[0].rows : L->cut[0].cols;
     double sum = 0;
 
@@ -390,11 +390,11 @@ static kofn_status measure_noise(kf_decoder *d, const sift *s,
 }
 
 /* So many numbers a worker adds up for one of its results, as if one after
- * another; for a vector of float32 in panels (kf_multiply). */
+ * another; for a vector of float32 in panels (kf_mat_multiply). */
 static double terms_of(const kofn_layout *L)
 {
     const kofn_problem *pb = &L->problem;
-    const kf_operation *op = kf_of(L);
+    const kf_operation *op = kf_operation_of_layout(L);
     double rows = (double)pb->m / (double)L->cut[0].rows;
     double cols = (double)pb->n / (double)L->cut[0].cols;
     double terms;
@@ -452,8 +452,8 @@ static double distance(size_t rows, const sift *s, double *D, const double *G,
 {
     double sum = 0;
 
-    kf_subtract_product(rows, s->results, s->symbols, D, s->results, G,
-                        s->symbols, W, s->symbols);
+    kf_code_subtract_product(rows, s->results, s->symbols, D, s->results, G,
+                             s->symbols, W, s->symbols);
     for (size_t i = 0; i < rows * s->symbols; i++)
         sum += W[i] * W[i];
     return sqrt(sum / (double)rows);

@@ -168,7 +168,7 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
     const kofn_layout *L = &p->layout;
     size_t rows, cols;
 
-    kf_block_shape(L, &rows, &cols);
+    kf_operation_block(L, &rows, &cols);
     *info = (kofn_plan_info){
         .scheme = p->scheme->name,
         .spec = p->spec,

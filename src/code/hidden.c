@@ -43,15 +43,15 @@ static bool extend(hidden *h, size_t n)
     for (size_t i = n * lanes; i < (n + 1) * lanes; i++) {
         const double *c = kf_rivals_column(&h->rivals, h->U[n], i % lanes);
 
-        if (i == q || kf_add_direction(h->Q, i, q, c) == i)
+        if (i == q || kf_rivals_add(h->Q, i, q, c) == i)
             return false;
         for (size_t k = 0; k <= i; k++) /* column by column */
-            h->R[i * q + k] = kf_dot(h->Q + k * q, c, q);
+            h->R[i * q + k] = kf_code_dot(h->Q + k * q, c, q);
         for (size_t w = 0; w < h->wants; w++) {
             double *z = h->z + w * q;
 
             z[i] = entry(h, w, h->U[n] * lanes + i % lanes) -
-                   kf_dot(z, h->R + i * q, i);
+                   kf_code_dot(z, h->R + i * q, i);
             z[i] /= h->R[i * q + i];
         }
     }
@@ -64,8 +64,8 @@ static double gain(const hidden *h, size_t n)
     double worst = 0;
 
     for (size_t w = 0; w < h->wants; w++)
-        worst = fmax(worst, kf_dot(h->z + w * h->q, h->z + w * h->q,
-                                   n * h->rivals.lanes));
+        worst = fmax(worst, kf_code_dot(h->z + w * h->q, h->z + w * h->q,
+                                        n * h->rivals.lanes));
     return sqrt(worst);
 }
 
@@ -108,9 +108,9 @@ static void start(hidden *h, uint32_t node)
     for (size_t l = 0; l < r->lanes; l++) {
         const double *c = kf_rivals_column(r, node, l);
 
-        if (kf_dot(c, c, h->q) >= least)
+        if (kf_code_dot(c, c, h->q) >= least)
             continue;
-        least = kf_dot(c, c, h->q);
+        least = kf_code_dot(c, c, h->q);
         memcpy(h->g, c, h->q * sizeof *c);
     }
 }
@@ -200,7 +200,8 @@ kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
 
 /* ---- how many, and by how much ------------------------------------------- */
 
-size_t kf_may_hide(size_t liars, size_t promised, size_t located, size_t over)
+size_t kf_code_may_hide(size_t liars, size_t promised, size_t located,
+                        size_t over)
 {
     size_t rest = liars - kf_min(located, liars);
 
@@ -209,7 +210,7 @@ size_t kf_may_hide(size_t liars, size_t promised, size_t located, size_t over)
 
 /* Lies x times as long as what shows are seen in none of q independent parities
  * with a chance of x to the -q. */
-double kf_floor(double unseen, double gains, size_t q, bool more)
+double kf_code_floor(double unseen, double gains, size_t q, bool more)
 {
     return unseen * gains * (more ? pow(KF_MISSED, -1 / (double)q) : 1);
 }

@@ -111,7 +111,7 @@ const kf_operation *kf_operation_of(kofn_op op)
     return NULL;
 }
 
-const kf_operation *kf_of(const kofn_layout *L)
+const kf_operation *kf_operation_of_layout(const kofn_layout *L)
 {
     return kf_operation_of(L->problem.op);
 }
@@ -133,9 +133,9 @@ size_t kf_size_of(const kofn_problem *pb, kf_size size)
     return 1;
 }
 
-void kf_block_shape(const kofn_layout *L, size_t *rows, size_t *cols)
+void kf_operation_block(const kofn_layout *L, size_t *rows, size_t *cols)
 {
     *rows = rows_of_part(L);
     *cols = kf_ceil_div(L->problem.n, L->cut[0].cols);
-    *(kf_of(L)->below ? rows : cols) *= L->inner;
+    *(kf_operation_of_layout(L)->below ? rows : cols) *= L->inner;
 }

@@ -36,11 +36,11 @@ typedef struct kf_operation {
 /* NULL when there is none. */
 const kf_operation *kf_operation_of(kofn_op op);
 /* The same of an operation that is known to be one. */
-const kf_operation *kf_of(const kofn_layout *L);
+const kf_operation *kf_operation_of_layout(const kofn_layout *L);
 
 size_t kf_size_of(const kofn_problem *pb, kf_size size);
 
 /* Rows and columns of a lane of a block, with its sub-blocks. */
-void kf_block_shape(const kofn_layout *L, size_t *rows, size_t *cols);
+void kf_operation_block(const kofn_layout *L, size_t *rows, size_t *cols);
 
 #endif

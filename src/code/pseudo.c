@@ -61,12 +61,13 @@ static void reflect(qr *f, size_t j, size_t cols, double *B, size_t ldb)
     for (size_t i = 1; i < rows; i++)
         f->v[i] = -f->tau[j] * f->A[(j + i) * f->n + j];
     memset(f->w, 0, cols * sizeof *f->w);
-    kf_subtract_product(1, rows, cols, f->v, rows, B + j * ldb, ldb, f->w,
-                        cols);
+    kf_code_subtract_product(1, rows, cols, f->v, rows, B + j * ldb, ldb, f->w,
+                             cols);
     f->v[0] = 1;
     for (size_t i = 1; i < rows; i++)
         f->v[i] = f->A[(j + i) * f->n + j];
-    kf_subtract_product(rows, 1, cols, f->v, 1, f->w, cols, B + j * ldb, ldb);
+    kf_code_subtract_product(rows, 1, cols, f->v, 1, f->w, cols, B + j * ldb,
+                             ldb);
 }
 
 /* Column j becomes its norm and zeros; false when it is 0. */
@@ -173,8 +174,9 @@ static kofn_status factor_both(both *b, size_t wide)
 static void solve_upper(const qr *f, size_t n, double *X, size_t cols)
 {
     for (size_t i = n; i-- > 0;) {
-        kf_subtract_product(1, n - i - 1, cols, f->A + i * f->n + i + 1, f->n,
-                            X + (i + 1) * cols, cols, X + i * cols, cols);
+        kf_code_subtract_product(1, n - i - 1, cols, f->A + i * f->n + i + 1,
+                                 f->n, X + (i + 1) * cols, cols, X + i * cols,
+                                 cols);
         for (size_t c = 0; c < cols; c++)
             X[i * cols + c] /= f->A[i * f->n + i];
     }
@@ -223,8 +225,8 @@ static void residual(const both *b, const double *M, const double *scale,
     for (size_t s = 0; s < symbols; s++)
         for (size_t w = 0; w < wants; w++)
             Y[s * wants + w] = W[w * symbols + s] * scale[s];
-    kf_subtract_product(symbols, results, wants, M, results, Dt, wants, Y,
-                        wants);
+    kf_code_subtract_product(symbols, results, wants, M, results, Dt, wants, Y,
+                             wants);
 }
 
 /* The largest over the smallest entry of the triangle: about the condition. */

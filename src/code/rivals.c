@@ -13,20 +13,20 @@
 /* ---- orthonormal sets ---------------------------------------------------- */
 
 /* Twice, against rounding. */
-double kf_take_out(const double *Q, size_t n, size_t len, double *v)
+double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v)
 {
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < n; i++)
-            kf_axpy(len, -kf_dot(Q + i * len, v, len), Q + i * len, v);
-    return sqrt(kf_dot(v, v, len));
+            kf_axpy(len, -kf_code_dot(Q + i * len, v, len), Q + i * len, v);
+    return sqrt(kf_code_dot(v, v, len));
 }
 
-size_t kf_add_direction(double *Q, size_t n, size_t len, const double *v)
+size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v)
 {
-    double *to = Q + n * len, was = sqrt(kf_dot(v, v, len)), is;
+    double *to = Q + n * len, was = sqrt(kf_code_dot(v, v, len)), is;
 
     memcpy(to, v, len * sizeof *v);
-    is = kf_take_out(Q, n, len, to);
+    is = kf_rivals_take_out(Q, n, len, to);
     if (!(is > DEPENDENT * was))
         return n;
     for (size_t k = 0; k < len; k++)
@@ -81,8 +81,8 @@ static size_t own_directions(kf_rivals *r, size_t node)
     for (size_t l = 0; l < r->lanes; l++) {
         const double *w = r->W + (node * r->lanes + l) * r->q;
 
-        if (kf_dot(w, w, r->q) > DEPENDENT * DEPENDENT)
-            n = kf_add_direction(r->own, n, r->q, w);
+        if (kf_code_dot(w, w, r->q) > DEPENDENT * DEPENDENT)
+            n = kf_rivals_add(r->own, n, r->q, w);
     }
     return n;
 }
@@ -97,7 +97,7 @@ size_t kf_rivals_next(kf_rivals *r, const double *g)
         double all = 0;
 
         for (size_t k = 0; k < n; k++) {
-            double d = kf_dot(r->own + k * r->q, g, r->q);
+            double d = kf_code_dot(r->own + k * r->q, g, r->q);
 
             all += d * d;
         }
@@ -114,8 +114,9 @@ void kf_rivals_strike(kf_rivals *r, size_t node, double *g)
     size_t n = own_directions(r, node);
 
     r->used[node] = 1;
-    kf_take_out(r->own, n, r->q, g);
+    kf_rivals_take_out(r->own, n, r->q, g);
     for (size_t j = 0; j < r->nodes; j++)
         for (size_t l = 0; l < r->lanes && !r->used[j]; l++)
-            kf_take_out(r->own, n, r->q, r->W + (j * r->lanes + l) * r->q);
+            kf_rivals_take_out(r->own, n, r->q,
+                               r->W + (j * r->lanes + l) * r->q);
 }

@@ -65,9 +65,9 @@ static void swap_rows(size_t n, double *a, double *b)
     }
 }
 
-void kf_subtract_product(size_t m, size_t k, size_t n, const double *A,
-                         size_t lda, const double *B, size_t ldb, double *C,
-                         size_t ldc)
+void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
+                              size_t lda, const double *B, size_t ldb,
+                              double *C, size_t ldc)
 {
     for (size_t c = 0; c < n; c += PANEL)
         for (size_t i = 0; i < m; i++)
@@ -227,8 +227,8 @@ static kofn_status qr_solve(size_t m, size_t n, double *P, size_t ldp,
     return KOFN_OK;
 }
 
-kofn_status kf_least_squares(size_t m, size_t n, double *P, size_t ldp,
-                             size_t cols, double *B, size_t ldb)
+kofn_status kf_code_least_squares(size_t m, size_t n, double *P, size_t ldp,
+                                  size_t cols, double *B, size_t ldb)
 {
     double *v = kf_new(m, sizeof *v);
     double *w = kf_new(kf_max(n, PANEL), sizeof *w);

@@ -188,7 +188,7 @@ static kofn_status fill_base(state *s)
         if (s->wild[n])
             kf_syndromes_strike(t, n);
     for (size_t c = 0; c < s->e->columns; c++)
-        s->allowance[c] = s->e->alarm + ROUNDING * kf_view(t, t->rows + c);
+        s->allowance[c] = s->e->alarm + ROUNDING * kf_code_view(t, t->rows + c);
     return KOFN_OK;
 }
 
@@ -203,7 +203,7 @@ static double loudest_allowance(const state *s)
 
 static bool agree(const kf_syndromes *t)
 {
-    return kf_loudness(t) <= 1;
+    return kf_code_loudness(t) <= 1;
 }
 
 /* Nodes that can be struck with a parity left to say that the rest agree. */
@@ -241,9 +241,9 @@ static void rank_nodes(state *s)
         for (size_t l = 0; l < s->lanes && !struck(s, n); l++) {
             double sum = 0;
 
-            kf_get_column(&s->work, n * s->lanes + l, s->v);
+            kf_code_get_column(&s->work, n * s->lanes + l, s->v);
             for (size_t k = 0; k < p->q; k++) {
-                double x = kf_dot(p->U + k * p->q, s->v, p->q);
+                double x = kf_code_dot(p->U + k * p->q, s->v, p->q);
 
                 sum += x * x / (p->value[k] * p->value[k] + least * least);
             }
@@ -273,8 +273,8 @@ static bool suspend_strongest(state *s)
 static void lay_out(state *s, const kf_syndromes *t, size_t c)
 {
     for (size_t j = 0; j < t->rows; j++)
-        kf_get_column(t, j, s->columns + j * t->q);
-    kf_get_column(t, t->rows + c, s->v);
+        kf_code_get_column(t, j, s->columns + j * t->q);
+    kf_code_get_column(t, t->rows + c, s->v);
 }
 
 /* What the columns of n nodes leave of what was laid out, by the modified
@@ -291,16 +291,16 @@ static double left_of(state *s, size_t q, const uint32_t *nodes, size_t n)
 
         memcpy(to, s->columns + j * q, q * sizeof *to);
         for (double *u = s->left + q; u < to; u += q)
-            kf_axpy(q, -kf_dot(u, to, q), u, to);
-        norm = sqrt(kf_dot(to, to, q));
+            kf_axpy(q, -kf_code_dot(u, to, q), u, to);
+        norm = sqrt(kf_code_dot(to, to, q));
         if (!(norm > DEPENDENT))
             continue;
         for (size_t k = 0; k < q; k++)
             to[k] /= norm;
-        kf_axpy(q, -kf_dot(to, v, q), to, v);
+        kf_axpy(q, -kf_code_dot(to, v, q), to, v);
         to += q;
     }
-    return sqrt(kf_dot(v, v, q));
+    return sqrt(kf_code_dot(v, v, q));
 }
 
 static void swap(uint32_t *nodes, size_t i, size_t j)
@@ -413,7 +413,7 @@ static bool suspend_by_columns(state *s)
         size_t c = s->e->columns;
 
         for (size_t k = 0; k < s->e->columns; k++) {
-            double x = kf_column_loudness(&s->work, k);
+            double x = kf_code_column_loudness(&s->work, k);
 
             if (x > loudest && x < below) {
                 loudest = x;
@@ -486,7 +486,7 @@ static size_t acquit(state *s)
         if (!s->held[node])
             continue;
         strike_held(s, &s->trial, node);
-        s->power[node] = kf_loudness(&s->trial);
+        s->power[node] = kf_code_loudness(&s->trial);
         s->held[node] = s->power[node] > 1;
         n += s->held[node];
     }
@@ -532,7 +532,7 @@ static double unexplained(state *s)
 
     strike_held(s, &s->trial, s->nodes);
     for (size_t c = 0; c < s->e->columns; c++) {
-        double left = kf_view(&s->trial, s->trial.rows + c);
+        double left = kf_code_view(&s->trial, s->trial.rows + c);
 
         all += left * left;
     }

@@ -55,10 +55,11 @@ kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
 /* Of those not located, as many may be wrong together, whatever they are wrong
  * by, and show; where others are promised to be found besides, no more than are
  * `over`. */
-size_t kf_may_hide(size_t liars, size_t promised, size_t located, size_t over);
+size_t kf_code_may_hide(size_t liars, size_t promised, size_t located,
+                        size_t over);
 /* What an entry of the output may be wrong by: for certain, or, when more may lie
  * than that, with a chance of KF_MISSED that they pass. */
-double kf_floor(double unseen, double gains, size_t q, bool more);
+double kf_code_floor(double unseen, double gains, size_t q, bool more);
 
 /* The parities of a survivor set: *H is *q x (n lanes) with orthonormal rows
  * such that H y = 0 for honest results y, each divided by the weight of its

@@ -60,7 +60,7 @@ void kf_syndromes_copy(kf_syndromes *to, const kf_syndromes *from)
     memcpy(to->first, from->first, from->q * from->ld * sizeof *from->first);
 }
 
-void kf_get_column(const kf_syndromes *t, size_t j, double *out)
+void kf_code_get_column(const kf_syndromes *t, size_t j, double *out)
 {
     for (size_t i = 0; i < t->q; i++)
         out[i] = t->first[i * t->ld + j];
@@ -72,7 +72,7 @@ static void strike_column(kf_syndromes *t, size_t j)
 {
     double norm = 0, alpha, head;
 
-    kf_get_column(t, j, t->v);
+    kf_code_get_column(t, j, t->v);
     for (size_t i = 0; i < t->q; i++) {
         norm += t->v[i] * t->v[i];
         t->first[i * t->ld + j] = 0;
@@ -86,14 +86,14 @@ static void strike_column(kf_syndromes *t, size_t j)
     for (size_t i = 1; i < t->q; i++)
         t->v[i] /= head;
     memset(t->w, 0, t->ld * sizeof *t->w);
-    kf_subtract_product(1, t->q, t->ld, t->v, t->q, t->first, t->ld, t->w,
-                        t->ld);
+    kf_code_subtract_product(1, t->q, t->ld, t->v, t->q, t->first, t->ld, t->w,
+                             t->ld);
     for (size_t i = 1; i < t->q; i++)
         t->v[i] *= head / alpha;
     t->q--;
     t->first += t->ld;
-    kf_subtract_product(t->q, 1, t->ld, t->v + 1, 1, t->w, t->ld, t->first,
-                        t->ld);
+    kf_code_subtract_product(t->q, 1, t->ld, t->v + 1, 1, t->w, t->ld, t->first,
+                             t->ld);
 }
 
 void kf_syndromes_strike(kf_syndromes *t, size_t node)
@@ -130,7 +130,7 @@ static double column_limit(const kf_syndromes *t)
     return sqrt((double)t->q) + KF_TAIL;
 }
 
-double kf_loudness(const kf_syndromes *t)
+double kf_code_loudness(const kf_syndromes *t)
 {
     double top = 0, all = 0;
 
@@ -143,13 +143,14 @@ double kf_loudness(const kf_syndromes *t)
                 sqrt(all) / (sqrt((double)(t->q * t->columns)) + KF_TAIL));
 }
 
-double kf_column_loudness(const kf_syndromes *t, size_t c)
+double kf_code_column_loudness(const kf_syndromes *t, size_t c)
 {
-    kf_get_column(t, t->rows + c, t->v);
-    return sqrt(kf_dot(t->v, t->v, t->q)) / t->allowance[c] / column_limit(t);
+    kf_code_get_column(t, t->rows + c, t->v);
+    return sqrt(kf_code_dot(t->v, t->v, t->q)) / t->allowance[c] /
+           column_limit(t);
 }
 
-double kf_misfit(const kf_syndromes *t)
+double kf_code_misfit(const kf_syndromes *t)
 {
     double limit = column_limit(t), all = 0;
 
@@ -159,13 +160,13 @@ double kf_misfit(const kf_syndromes *t)
     return all / (limit * limit);
 }
 
-double kf_view(const kf_syndromes *t, size_t j)
+double kf_code_view(const kf_syndromes *t, size_t j)
 {
-    kf_get_column(t, j, t->v);
-    return sqrt(kf_dot(t->v, t->v, t->q));
+    kf_code_get_column(t, j, t->v);
+    return sqrt(kf_code_dot(t->v, t->v, t->q));
 }
 
-const double *kf_views(const kf_syndromes *t)
+const double *kf_code_views(const kf_syndromes *t)
 {
     square_columns(t, 0, t->rows);
     for (size_t r = 0; r < t->rows; r++)
@@ -218,8 +219,8 @@ static void fill(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
     if (e->closed) {
         close_columns(e, Y, p->all);
         memset(p->C, 0, t->q * p->columns * sizeof *p->C);
-        kf_subtract_product(t->q, t->rows, p->columns, t->first, t->ld, p->all,
-                            p->columns, p->C, p->columns);
+        kf_code_subtract_product(t->q, t->rows, p->columns, t->first, t->ld,
+                                 p->all, p->columns, p->C, p->columns);
         return;
     }
     for (size_t i = 0; i < t->q; i++)
@@ -235,7 +236,7 @@ static size_t compress(kf_spectrum *p)
 
     for (size_t i = 0; i < p->q && i + 1 < m; i++) {
         double *x = p->C + i * m + i;
-        double norm = sqrt(kf_dot(x, x, m - i)), head;
+        double norm = sqrt(kf_code_dot(x, x, m - i)), head;
 
         if (!(norm > 0))
             continue;
@@ -244,7 +245,7 @@ static size_t compress(kf_spectrum *p)
             x[c] /= head;
         for (size_t k = i + 1; k < p->q; k++) {
             double *y = p->C + k * m + i;
-            double f = y[0] + kf_dot(x + 1, y + 1, m - i - 1);
+            double f = y[0] + kf_code_dot(x + 1, y + 1, m - i - 1);
 
             f *= fabs(head) / norm;
             y[0] -= f;
@@ -277,7 +278,8 @@ static void rotate_rows(double *a, double *b, size_t n, double cosine,
 static bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j)
 {
     double *a = p->C + i * m, *b = p->C + j * m;
-    double aa = kf_dot(a, a, m), bb = kf_dot(b, b, m), ab = kf_dot(a, b, m);
+    double aa = kf_code_dot(a, a, m), bb = kf_code_dot(b, b, m),
+           ab = kf_code_dot(a, b, m);
     double zeta, t, cosine;
 
     if (!(fabs(ab) > 1e-15 * sqrt(aa) * sqrt(bb)) || ab == 0)
@@ -310,7 +312,7 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
                 still |= rotate(p, m, i, j);
     }
     for (size_t i = 0; i < p->q; i++)
-        p->value[i] = sqrt(kf_dot(p->C + i * m, p->C + i * m, m));
+        p->value[i] = sqrt(kf_code_dot(p->C + i * m, p->C + i * m, m));
 }
 
 void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,

@@ -38,17 +38,17 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node);
 /* How loudly results disagree: their largest column of syndromes, or all of
  * them together, in units of what honest rounding may come to; 1 is what
  * honest results never reach. */
-double kf_loudness(const kf_syndromes *t);
-double kf_column_loudness(const kf_syndromes *t, size_t c);
+double kf_code_loudness(const kf_syndromes *t);
+double kf_code_column_loudness(const kf_syndromes *t, size_t c);
 /* The sum of squares over columns of the same. */
-double kf_misfit(const kf_syndromes *t);
+double kf_code_misfit(const kf_syndromes *t);
 /* Norm of column j of [H | S]. */
-double kf_view(const kf_syndromes *t, size_t j);
+double kf_code_view(const kf_syndromes *t, size_t j);
 /* Norms of the columns of H: how much of each result the parities see, from
  * nothing to 1.  In scratch that the next call overwrites. */
-const double *kf_views(const kf_syndromes *t);
+const double *kf_code_views(const kf_syndromes *t);
 /* The column, contiguous. */
-void kf_get_column(const kf_syndromes *t, size_t j, double *out);
+void kf_code_get_column(const kf_syndromes *t, size_t j, double *out);
 
 /* S = sum_k u_k value_k w_k', u_k row k of U, both orthonormal. */
 typedef struct kf_spectrum {
@@ -77,10 +77,10 @@ void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,
 /* ---- sets of nodes ------------------------------------------------------- */
 
 /* Take n orthonormal directions out of v; how long it is then. */
-double kf_take_out(const double *Q, size_t n, size_t len, double *v);
+double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v);
 /* One direction more, for which there is room, unless v depends on the n that
  * there are; how many there are then. */
-size_t kf_add_direction(double *Q, size_t n, size_t len, const double *v);
+size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v);
 
 /* Columns of H, node by node, and those of them that others come nearest to. */
 typedef struct kf_rivals {
@@ -144,8 +144,8 @@ bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
 /* ---- small vectors ------------------------------------------------------- */
 
 /* Eight sums side by side: the order is the same on every machine. */
-static inline double kf_dot(const double *restrict a, const double *restrict b,
-                            size_t n)
+static inline double kf_code_dot(const double *restrict a,
+                                 const double *restrict b, size_t n)
 {
     double sum[8] = {0}, rest = 0;
     size_t i = 0;

@@ -41,14 +41,14 @@ kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
 
         if (i < l->count && !l->cell[i].settled) {
             TRY(users(c, d, &l->cell[i], &seats, &n));
-            TRY(kf_find_decoder(c, p, seats, n, &now));
+            TRY(kf_core_find_decoder(c, p, seats, n, &now));
             if (!now) {
                 kf_fail(KOFN_UNSTABLE,
                         "predicted relative error %.1e exceeds "
                         "the tolerance %.1e; use another basis or a larger "
                         "tolerance",
                         p->refused, c->opt.tolerance);
-                return kf_deliver(c, r, KOFN_UNSTABLE);
+                return kf_core_deliver(c, r, KOFN_UNSTABLE);
             }
             p->noise = kf_larger(p->noise, now->noise);
             p->predicted = kf_larger(p->predicted, now->predicted);
@@ -93,7 +93,7 @@ void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
     size_t idle = 0;
 
     for (uint32_t i = 0; i < r->workers; i++)
-        idle += kf_can_work(c, r, i) && r->load[i].out == 0;
+        idle += kf_core_can_work(c, r, i) && r->load[i].out == 0;
     if (idle < kf_layout(&r->p)->enough)
         return;
     for (size_t i = 0; i < r->workers; i++)

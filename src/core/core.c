@@ -27,7 +27,7 @@ kofn_time kofn_core_alarm(const kofn_core *c)
     return first;
 }
 
-kofn_status kf_deliver(kofn_core *c, kf_round *r, kofn_status st)
+kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
 {
     const kf_product *p = &r->p;
 
@@ -123,7 +123,7 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     }
     if (!open_rounds(c, use)) /* nobody has a decoder of it any more */
         kf_cache_trim(use->cache);
-    TRY(kf_quarantine(c));
+    TRY(kf_core_quarantine(c));
     kf_late_round(c, kf_newest(c));
     forget_over(c);
     TRY(add_round(c));
@@ -189,7 +189,7 @@ static kofn_status verdict(kofn_core *c, const kofn_event *ev)
     kf_round *r = find_round(c, ev->product);
 
     if (r)
-        return kf_hear(c, r, ev);
+        return kf_core_hear(c, r, ev);
     c->dropped++;
     return KOFN_OK;
 }
@@ -197,7 +197,7 @@ static kofn_status verdict(kofn_core *c, const kofn_event *ev)
 static kofn_status alarm(kofn_core *c)
 {
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_alarm_rang(c, c->round[i]));
+        TRY(kf_late_rang(c, c->round[i]));
     return KOFN_OK;
 }
 
@@ -205,17 +205,17 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
     switch (ev->type) {
     case KOFN_EV_JOINED:
-        return kf_join(c, ev->worker, ev->principal);
+        return kf_core_join(c, ev->worker, ev->principal);
     case KOFN_EV_MOVED:
-        return kf_moved(c, ev->worker, ev->principal);
+        return kf_core_moved(c, ev->worker, ev->principal);
     case KOFN_EV_STORED:
-        return kf_stored(c, ev->worker);
+        return kf_core_stored(c, ev->worker);
     case KOFN_EV_LEAVING:
-        return kf_leaving(c, ev->worker);
+        return kf_core_leaving(c, ev->worker);
     case KOFN_EV_LEFT:
-        return kf_left(c, ev->worker, KOFN_WORKER_GONE);
+        return kf_core_left(c, ev->worker, KOFN_WORKER_GONE);
     case KOFN_EV_MUTE:
-        return kf_left(c, ev->worker, KOFN_WORKER_MUTE);
+        return kf_core_left(c, ev->worker, KOFN_WORKER_MUTE);
     case KOFN_EV_BEGIN:
         return begin(c, ev);
     case KOFN_EV_RESULT:

@@ -128,7 +128,7 @@ static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, size_t group,
         size_t to = l->cell[i].hi;
 
         if (to - from >= piece || to >= hi) {
-            TRY(kf_ask_seat(c, r, group, worker, from, to));
+            TRY(kf_core_ask_seat(c, r, group, worker, from, to));
             from = to;
         }
     }
@@ -149,7 +149,7 @@ static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
             one.hi += next->hi;
             k++;
         }
-        TRY(kf_ask_seat(c, r, 0, c->live_worker[one.who], one.lo, one.hi));
+        TRY(kf_core_ask_seat(c, r, 0, c->live_worker[one.who], one.lo, one.hi));
     }
     return KOFN_OK;
 }
@@ -184,7 +184,7 @@ static kofn_status deal_open(kofn_core *c, kf_round *r, size_t group)
 
     if (d.span == 0)
         return KOFN_OK;
-    TRY(kf_live_members(c, r, group, &n));
+    TRY(kf_core_live_members(c, r, group, &n));
     st = collect(c, r, group, n, &d);
     real.members = n;
     real.span = r->p.use->plan->span;
@@ -211,7 +211,7 @@ static bool plenty(const kofn_core *c, const kf_round *r, size_t group)
 {
     const kofn_layout *L = kf_layout(&r->p);
 
-    return kf_live_count(c, r, group) * L->submessages >=
+    return kf_core_count_live(c, r, group) * L->submessages >=
            L->enough + r->p.ledger[group].spare;
 }
 

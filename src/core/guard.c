@@ -38,14 +38,14 @@ static size_t share_all(kofn_core *c, const kf_round *r, size_t group,
     for (size_t p = 0; p < f->principals; p++)
         f->principal[p].seats = 0;
     for (size_t s = group; s < f->seats; s += f->groups)
-        if (f->seat[s] != KF_NOBODY && kf_can_work(c, r, f->seat[s])) {
+        if (f->seat[s] != KF_NOBODY && kf_core_can_work(c, r, f->seat[s])) {
             alone += add_share(f, f->seat[s]);
             ++*seats;
         }
     for (size_t i = 0; i < n; i++) {
         uint32_t worker = r->p.task[tasks[i]].worker;
 
-        if (!kf_can_work(c, r, worker)) {
+        if (!kf_core_can_work(c, r, worker)) {
             alone += add_share(f, worker);
             ++*seats;
         }
@@ -99,8 +99,8 @@ static bool may_conspire(const kofn_core *c, const kofn_layout *L)
  * results to spare as one of them can give show it.  Liars who conspire are
  * assumed to be as many as can be corrected with everybody's results, those of
  * the n tasks among them whose workers have left since. */
-size_t kf_vouch(kofn_core *c, kf_round *r, size_t group, const uint32_t *tasks,
-                size_t n)
+size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
+                     const uint32_t *tasks, size_t n)
 {
     const kofn_layout *L = kf_layout(&r->p);
     size_t surely = L->threshold, seats, alone, spare;
@@ -116,10 +116,10 @@ size_t kf_vouch(kofn_core *c, kf_round *r, size_t group, const uint32_t *tasks,
     return spare;
 }
 
-void kf_set_spare(kofn_core *c, kf_round *r)
+void kf_core_set_spare(kofn_core *c, kf_round *r)
 {
     for (size_t g = 0; g < r->p.groups; g++)
-        r->p.ledger[g].spare = kf_vouch(c, r, g, NULL, 0);
+        r->p.ledger[g].spare = kf_core_vouch(c, r, g, NULL, 0);
 }
 
 /* Liars that may be located among these results: all but what one principal can
@@ -129,7 +129,7 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
 {
     const kofn_layout *L = kf_layout(&r->p);
     size_t beyond = n - L->enough, seats;
-    size_t spare = kf_vouch(c, r, group, tasks, n);
+    size_t spare = kf_core_vouch(c, r, group, tasks, n);
 
     if (c->opt.errors == KOFN_ERRORS_DETECT || beyond < spare)
         return 0;
@@ -151,7 +151,7 @@ static void set_promise(kofn_core *c, kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n, kofn_action *a)
 {
     const kofn_layout *L = kf_layout(&r->p);
-    size_t spare = kf_vouch(c, r, group, tasks, n), seats, beyond;
+    size_t spare = kf_core_vouch(c, r, group, tasks, n), seats, beyond;
 
     share_all(c, r, group, tasks, n, &seats);
     seats = kf_max(seats, n);
@@ -162,9 +162,10 @@ static void set_promise(kofn_core *c, kf_round *r, size_t group,
         a->promised = kf_max(a->promised, beyond - kf_min(beyond, 1));
 }
 
-KF_WRAPS kofn_status kf_ask_check(kofn_core *c, kf_round *r, size_t group,
-                                  size_t lo, size_t hi, const kf_decoder *d,
-                                  const uint32_t *tasks, size_t n)
+KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
+                                       size_t lo, size_t hi,
+                                       const kf_decoder *d,
+                                       const uint32_t *tasks, size_t n)
 {
     kf_asked asked = {.number = c->next_check,
                       .group = group,
@@ -245,7 +246,7 @@ static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
             task[(*n)++] = task[i];
 }
 
-kofn_status kf_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
+kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     bool sure = ev->status == KOFN_OK;
     size_t index, n;
@@ -265,11 +266,11 @@ kofn_status kf_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
     else
         *(ev->status == KOFN_CORRUPT ? &r->p.disagree : &r->p.unsure) = true;
     if (r->p.disagree && c->opt.errors == KOFN_ERRORS_DETECT)
-        return kf_corrupt_beyond(c, r);
+        return kf_core_corrupt_beyond(c, r);
     return kf_settle_checked(c, r, a, n, sure);
 }
 
-kofn_status kf_corrupt_beyond(kofn_core *c, kf_round *r)
+kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors == KOFN_ERRORS_DETECT)
         kf_fail(KOFN_CORRUPT,
@@ -282,22 +283,22 @@ kofn_status kf_corrupt_beyond(kofn_core *c, kf_round *r)
                 "workers it cannot be told whose are wrong; use more workers "
                 "or a smaller threshold than %zu",
                 kf_layout(&r->p)->enough);
-    return kf_deliver(c, r, KOFN_CORRUPT);
+    return kf_core_deliver(c, r, KOFN_CORRUPT);
 }
 
-kofn_status kf_unsure(kofn_core *c, kf_round *r, size_t count)
+kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
 {
     kf_fail(KOFN_TOOFEW,
             "%zu results agree, but are too few to tell if some "
             "were wrong by more than the tolerance; start more workers or "
             "allow a larger tolerance",
             count);
-    return kf_deliver(c, r, KOFN_TOOFEW);
+    return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
 /* ---- quarantine ---------------------------------------------------------- */
 
-bool kf_banned(const kofn_core *c, uint32_t worker)
+bool kf_core_banned(const kofn_core *c, uint32_t worker)
 {
     const kf_fleet *f = &c->fleet;
     uint32_t p = f->worker[worker].principal;
@@ -308,15 +309,15 @@ bool kf_banned(const kofn_core *c, uint32_t worker)
 
 /* Whoever was located too often gets no more work, under whatever number: its
  * seats are free for others. */
-kofn_status kf_quarantine(kofn_core *c)
+kofn_status kf_core_quarantine(kofn_core *c)
 {
     for (size_t i = 0; i < c->fleet.workers; i++) {
         kofn_worker_state state = c->fleet.worker[i].state;
 
         if ((state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING ||
              state == KOFN_WORKER_STORING || state == KOFN_WORKER_STANDBY) &&
-            kf_banned(c, (uint32_t)i))
-            TRY(kf_vacate(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
+            kf_core_banned(c, (uint32_t)i))
+            TRY(kf_core_vacate(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
     }
     return KOFN_OK;
 }

@@ -175,7 +175,7 @@ static kofn_status give_up_mute(kofn_core *c, kf_round *r)
         if (due <= c->now) {
             TRY(kf_act(c, (kofn_action){.type = KOFN_DO_GIVE_UP,
                                         .worker = (uint32_t)i}));
-            TRY(kf_vacate(c, (uint32_t)i, KOFN_WORKER_MUTE));
+            TRY(kf_core_vacate(c, (uint32_t)i, KOFN_WORKER_MUTE));
         } else if (due < next) {
             next = due;
         }
@@ -192,10 +192,10 @@ static kofn_status out_of_patience(kofn_core *c, kf_round *r)
             "patience ran out after %.3g s with too few workers; "
             "start more workers",
             (double)(c->now - r->starved) * 1e-9);
-    return kf_deliver(c, r, KOFN_LATE);
+    return kf_core_deliver(c, r, KOFN_LATE);
 }
 
-kofn_status kf_alarm_rang(kofn_core *c, kf_round *r)
+kofn_status kf_late_rang(kofn_core *c, kf_round *r)
 {
     if (c->now < r->alarm || !kf_is_open(r))
         return KOFN_OK;

@@ -81,7 +81,7 @@ static size_t fewest_live(const kofn_core *c, const kf_round *r)
     size_t fewest = SIZE_MAX;
 
     for (size_t g = 0; g < r->p.groups; g++)
-        fewest = kf_min(fewest, kf_live_count(c, r, g));
+        fewest = kf_min(fewest, kf_core_count_live(c, r, g));
     return fewest;
 }
 
@@ -121,7 +121,7 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
             fewest, fewest == 1 ? " is" : "s are",
             L->groups > 1 ? " for a group of the code" : "",
             kf_workers_needed(&r->p), spare ? " to find errors" : "", mute);
-    return kf_deliver(c, r, KOFN_TOOFEW);
+    return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
 static kofn_status unstable(kofn_core *c, kf_round *r, size_t results)
@@ -131,7 +131,7 @@ static kofn_status unstable(kofn_core *c, kf_round *r, size_t results)
             "all %zu results that can be had; use more workers, another "
             "basis or a larger tolerance",
             r->p.refused, c->opt.tolerance, results);
-    return kf_deliver(c, r, KOFN_UNSTABLE);
+    return kf_core_deliver(c, r, KOFN_UNSTABLE);
 }
 
 static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
@@ -140,7 +140,7 @@ static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
             "%zu results do not determine the answer, for "
             "some repeat others; any %zu would; start more workers",
             results, kf_layout(&r->p)->threshold);
-    return kf_deliver(c, r, KOFN_TOOFEW);
+    return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
 /* Nobody will come who could help this cell. */
@@ -150,11 +150,11 @@ static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
     bool enough = cell->count >= kf_layout(&r->p)->enough + spare;
 
     if (r->p.disagree)
-        return kf_corrupt_beyond(c, r);
+        return kf_core_corrupt_beyond(c, r);
     if (enough && r->p.refused > 0)
         return unstable(c, r, cell->count);
     if (r->p.unsure)
-        return kf_unsure(c, r, cell->count);
+        return kf_core_unsure(c, r, cell->count);
     if (enough)
         return undetermined(c, r, cell->count);
     return too_few(c, r, spare);
@@ -178,7 +178,7 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
         kf_round_more(c, r);
         return KOFN_OK;
     }
-    if (!kf_all_answered(r->p.use->plan, cell->count + cell->corrupt) &&
+    if (!kf_answers_all(r->p.use->plan, cell->count + cell->corrupt) &&
         (c->fleet.in_state[KOFN_WORKER_STORING] > 0 ||
          c->opt.below == KOFN_BELOW_PAUSE)) {
         pause(c, r);

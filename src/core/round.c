@@ -41,7 +41,7 @@ kofn_status kf_round_know(kf_round *r, size_t workers)
 
 /* ---- who can work -------------------------------------------------------- */
 
-bool kf_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
+bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
 {
     const kf_worker *w = &c->fleet.worker[worker];
 
@@ -49,13 +49,13 @@ bool kf_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
            !r->load[worker].failed;
 }
 
-size_t kf_live_count(const kofn_core *c, const kf_round *r, size_t group)
+size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group)
 {
     const kf_fleet *f = &c->fleet;
     size_t n = 0;
 
     for (size_t s = group; s < f->seats; s += f->groups)
-        n += f->seat[s] != KF_NOBODY && kf_can_work(c, r, f->seat[s]);
+        n += f->seat[s] != KF_NOBODY && kf_core_can_work(c, r, f->seat[s]);
     return n;
 }
 
@@ -74,8 +74,8 @@ static kofn_status make_room(kofn_core *c)
     return KOFN_OK;
 }
 
-kofn_status kf_live_members(kofn_core *c, const kf_round *r, size_t group,
-                            size_t *n)
+kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
+                                 size_t *n)
 {
     kf_fleet *f = &c->fleet;
     double mean = 0;
@@ -86,7 +86,7 @@ kofn_status kf_live_members(kofn_core *c, const kf_round *r, size_t group,
     for (size_t s = group; s < f->seats; s += f->groups) {
         kf_worker *w;
 
-        if (f->seat[s] == KF_NOBODY || !kf_can_work(c, r, f->seat[s]))
+        if (f->seat[s] == KF_NOBODY || !kf_core_can_work(c, r, f->seat[s]))
             continue;
         w = &f->worker[f->seat[s]];
         w->place = (uint32_t)*n;
@@ -179,7 +179,7 @@ kofn_status kf_round_restart(kofn_core *c, kf_round *r)
 {
     kf_late_begin(c, r);
     TRY(kf_product_reset(&r->p));
-    kf_set_spare(c, r);
+    kf_core_set_spare(c, r);
     kf_round_more(c, r);
     return KOFN_OK;
 }
@@ -211,7 +211,7 @@ static kofn_status take_back(kofn_core *c, kf_round *r)
     r->back = false;
     if (kf_layout(&r->p)->adjoint)
         return restart_adjoint(c, r);
-    kf_set_spare(c, r);
+    kf_core_set_spare(c, r);
     if (!r->p.degraded && c->opt.in_flight == KOFN_IN_FLIGHT_ABORT) {
         TRY(kf_round_drop_all(c, r));
         return kf_round_restart(c, r);
@@ -241,7 +241,7 @@ kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
         if (r->p.unsettled == 0) {
             if (kf_layout(&r->p)->adjoint)
                 TRY(kf_adjoint_sum(c, r));
-            return kf_deliver(c, r, r->p.lost ? KOFN_PARTIAL : KOFN_OK);
+            return kf_core_deliver(c, r, r->p.lost ? KOFN_PARTIAL : KOFN_OK);
         }
         r->p.marked = false; /* but for what is owed, which is dealt now */
         TRY(kf_deal(c, r));

@@ -40,7 +40,7 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
     const kf_seat *rows;
     size_t seat;
 
-    if (kf_banned(c, worker)) {
+    if (kf_core_banned(c, worker)) {
         kf_fleet_set(f, worker, KOFN_WORKER_QUARANTINED);
         return KOFN_OK;
     }
@@ -66,7 +66,7 @@ static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
     return KOFN_OK;
 }
 
-kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal)
+kofn_status kf_core_join(kofn_core *c, uint32_t worker, uint32_t principal)
 {
     if (!kf_fleet_plausible(&c->fleet, worker, principal) ||
         kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_UNKNOWN) {
@@ -77,7 +77,7 @@ kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal)
     return sit(c, worker);
 }
 
-kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal)
+kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal)
 {
     kofn_worker_state state = kf_fleet_state(&c->fleet, worker);
 
@@ -100,7 +100,7 @@ static uint32_t first_of(const kofn_core *c)
     return newest->p.number + kf_is_open(newest);
 }
 
-kofn_status kf_stored(kofn_core *c, uint32_t worker)
+kofn_status kf_core_stored(kofn_core *c, uint32_t worker)
 {
     if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_STORING) {
         c->dropped++;
@@ -123,12 +123,12 @@ static kofn_status next_in_line(kofn_core *c)
     for (size_t i = 0; f->in_state[KOFN_WORKER_STANDBY] && i < f->workers; i++)
         if (f->worker[i].state == KOFN_WORKER_STANDBY &&
             !kf_fleet_crowded(f, f->worker[i].principal) &&
-            !kf_banned(c, (uint32_t)i))
+            !kf_core_banned(c, (uint32_t)i))
             return sit(c, (uint32_t)i);
     return KOFN_OK;
 }
 
-kofn_status kf_leaving(kofn_core *c, uint32_t worker)
+kofn_status kf_core_leaving(kofn_core *c, uint32_t worker)
 {
     if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE) {
         c->dropped++;
@@ -155,7 +155,8 @@ static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
            w->from <= r->p.number;
 }
 
-kofn_status kf_vacate(kofn_core *c, uint32_t worker, kofn_worker_state state)
+kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
+                           kofn_worker_state state)
 {
     kofn_worker_state was = c->fleet.worker[worker].state;
 
@@ -179,7 +180,7 @@ kofn_status kf_vacate(kofn_core *c, uint32_t worker, kofn_worker_state state)
 }
 
 /* Gone, or mute: whoever was given up stays so. */
-kofn_status kf_left(kofn_core *c, uint32_t worker, kofn_worker_state state)
+kofn_status kf_core_left(kofn_core *c, uint32_t worker, kofn_worker_state state)
 {
     kofn_worker_state was = kf_fleet_state(&c->fleet, worker);
 
@@ -188,5 +189,5 @@ kofn_status kf_left(kofn_core *c, uint32_t worker, kofn_worker_state state)
         c->dropped++;
         return KOFN_OK;
     }
-    return kf_vacate(c, worker, state);
+    return kf_core_vacate(c, worker, state);
 }

@@ -68,9 +68,9 @@ static bool complete(const kf_product *p, size_t group, const kf_cell *cell)
     return cell->count >= kf_product_wanted(p, group, cell);
 }
 
-kofn_status kf_find_decoder(const kofn_core *c, kf_product *p,
-                            const uint32_t *rows, size_t n,
-                            const kf_decoder **out)
+kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
+                                 const uint32_t *rows, size_t n,
+                                 const kf_decoder **out)
 {
     kf_answers a;
     kofn_status st;
@@ -132,7 +132,8 @@ static kofn_status have_checked(kofn_core *c, kf_round *r, size_t group,
 
     for (size_t i = from; i < to; i++)
         cell[i].checking = true;
-    TRY(kf_ask_check(c, r, group, cell[from].lo, cell[to - 1].hi, d, tasks, n));
+    TRY(kf_core_ask_check(c, r, group, cell[from].lo, cell[to - 1].hi, d, tasks,
+                          n));
     keep_survivors(c, &r->p, n);
     return KOFN_OK;
 }
@@ -148,11 +149,11 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
     uint32_t *tasks, *rows;
 
     TRY(survivors(c, p, cell[from].have, n, &tasks, &rows));
-    TRY(kf_find_decoder(c, p, rows, n, &d));
+    TRY(kf_core_find_decoder(c, p, rows, n, &d));
     if (d && c->opt.errors == KOFN_ERRORS_NONE)
         return finish(c, p, group, from, to, d, n);
-    if (d &&
-        n >= kf_layout(p)->enough + kf_vouch(c, r, group, cell[from].have, n))
+    if (d && n >= kf_layout(p)->enough +
+                      kf_core_vouch(c, r, group, cell[from].have, n))
         return have_checked(c, r, group, from, to, d, tasks, n);
     p->unsure |= d != NULL;
     for (size_t i = from; i < to; i++)
@@ -201,7 +202,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
 
     TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
     if (sure)
-        TRY(kf_find_decoder(c, p, rows, n, &d));
+        TRY(kf_core_find_decoder(c, p, rows, n, &d));
     for (size_t i = kf_cells_find(l, a->lo), end;
          i < l->count && l->cell[i].lo < a->hi; i = end) {
         for (end = i;

@@ -6,8 +6,8 @@
 #include "state.h"
 
 /* All answers of this worker's seat. */
-kofn_status kf_ask_seat(kofn_core *c, kf_round *r, size_t group,
-                        uint32_t worker, size_t lo, size_t hi)
+kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
+                             uint32_t worker, size_t lo, size_t hi)
 {
     size_t seat = c->fleet.worker[worker].seat;
 
@@ -77,8 +77,8 @@ static kofn_status give(kofn_core *c, kf_round *r, size_t group, member *m,
 
     if (m[who].hi != cell->lo) {
         if (m[who].hi > m[who].lo)
-            st = kf_ask_seat(c, r, group, c->live_worker[who], m[who].lo,
-                             m[who].hi);
+            st = kf_core_ask_seat(c, r, group, c->live_worker[who], m[who].lo,
+                                  m[who].hi);
         m[who].lo = cell->lo;
     }
     m[who].hi = cell->hi;
@@ -126,7 +126,8 @@ static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
     }
     for (size_t k = 0; k < n; k++)
         if (m[k].hi > m[k].lo)
-            TRY(kf_ask_seat(c, r, group, c->live_worker[k], m[k].lo, m[k].hi));
+            TRY(kf_core_ask_seat(c, r, group, c->live_worker[k], m[k].lo,
+                                 m[k].hi));
     return KOFN_OK;
 }
 
@@ -192,7 +193,7 @@ kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group)
     kofn_status st;
     size_t n;
 
-    TRY(kf_live_members(c, r, group, &n));
+    TRY(kf_core_live_members(c, r, group, &n));
     if (n == 0)
         return KOFN_OK;
     if (kf_layout(&r->p)->whole && !kf_product_untouched(&r->p, group))

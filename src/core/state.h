@@ -110,7 +110,7 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
     c->action[c->actions++] = a;
     return KOFN_OK;
 }
-kofn_status kf_deliver(kofn_core *c, kf_round *r, kofn_status st);
+kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st);
 
 /* ---- round.c ------------------------------------------------------------- */
 
@@ -118,11 +118,11 @@ kofn_status kf_round_new(kf_round **out, size_t groups);
 void kf_round_free(kf_round *r);
 /* There are so many workers. */
 kofn_status kf_round_know(kf_round *r, size_t workers);
-bool kf_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
-size_t kf_live_count(const kofn_core *c, const kf_round *r, size_t group);
+bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
+size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
 /* Fills c->live with the group's members that can be asked; *n of them. */
-kofn_status kf_live_members(kofn_core *c, const kf_round *r, size_t group,
-                            size_t *n);
+kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
+                                 size_t *n);
 /* Have this worker answer a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
                          size_t group, uint32_t row, size_t lo, size_t hi);
@@ -140,13 +140,15 @@ kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
 
 /* ---- seats.c ------------------------------------------------------------- */
 
-kofn_status kf_join(kofn_core *c, uint32_t worker, uint32_t principal);
-kofn_status kf_moved(kofn_core *c, uint32_t worker, uint32_t principal);
-kofn_status kf_stored(kofn_core *c, uint32_t worker);
-kofn_status kf_leaving(kofn_core *c, uint32_t worker);
-kofn_status kf_left(kofn_core *c, uint32_t worker, kofn_worker_state state);
+kofn_status kf_core_join(kofn_core *c, uint32_t worker, uint32_t principal);
+kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal);
+kofn_status kf_core_stored(kofn_core *c, uint32_t worker);
+kofn_status kf_core_leaving(kofn_core *c, uint32_t worker);
+kofn_status kf_core_left(kofn_core *c, uint32_t worker,
+                         kofn_worker_state state);
 /* It goes, or does no more; its seat is for others. */
-kofn_status kf_vacate(kofn_core *c, uint32_t worker, kofn_worker_state state);
+kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
+                           kofn_worker_state state);
 
 /* ---- deal.c -------------------------------------------------------------- */
 
@@ -160,8 +162,8 @@ kofn_status kf_deal(kofn_core *c, kf_round *r);
 /* ---- short.c ------------------------------------------------------------- */
 
 /* All answers of this worker's seat. */
-kofn_status kf_ask_seat(kofn_core *c, kf_round *r, size_t group,
-                        uint32_t worker, size_t lo, size_t hi);
+kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
+                             uint32_t worker, size_t lo, size_t hi);
 /* Ask for what this group is short of. */
 kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
 
@@ -171,9 +173,9 @@ kofn_status kf_settle(kofn_core *c, kf_round *r);
 kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
                               size_t n, bool sure);
 /* A decoder that is accurate enough, or NULL. */
-kofn_status kf_find_decoder(const kofn_core *c, kf_product *p,
-                            const uint32_t *rows, size_t n,
-                            const kf_decoder **out);
+kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
+                                 const uint32_t *rows, size_t n,
+                                 const kf_decoder **out);
 
 /* ---- resolve.c ----------------------------------------------------------- */
 
@@ -182,18 +184,18 @@ size_t kf_workers_needed(const kf_product *p); /* in each group */
 
 /* ---- guard.c ------------------------------------------------------------- */
 
-void kf_set_spare(kofn_core *c, kf_round *r);
+void kf_core_set_spare(kofn_core *c, kf_round *r);
 /* The same where these tasks have come, whoever has left since. */
-size_t kf_vouch(kofn_core *c, kf_round *r, size_t group, const uint32_t *tasks,
-                size_t n);
-kofn_status kf_ask_check(kofn_core *c, kf_round *r, size_t group, size_t lo,
-                         size_t hi, const kf_decoder *d, const uint32_t *tasks,
-                         size_t n);
-bool kf_banned(const kofn_core *c, uint32_t worker);
-kofn_status kf_hear(kofn_core *c, kf_round *r, const kofn_event *ev);
-kofn_status kf_corrupt_beyond(kofn_core *c, kf_round *r);
-kofn_status kf_unsure(kofn_core *c, kf_round *r, size_t count);
-kofn_status kf_quarantine(kofn_core *c);
+size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
+                     const uint32_t *tasks, size_t n);
+kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
+                              size_t lo, size_t hi, const kf_decoder *d,
+                              const uint32_t *tasks, size_t n);
+bool kf_core_banned(const kofn_core *c, uint32_t worker);
+kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev);
+kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
+kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
+kofn_status kf_core_quarantine(kofn_core *c);
 
 /* ---- late.c -------------------------------------------------------------- */
 
@@ -204,7 +206,7 @@ void kf_late_begin(const kofn_core *c, kf_round *r);
 void kf_late_alarm(kf_round *r);
 void kf_late_put_off(const kofn_core *c, kf_round *r);
 void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
-kofn_status kf_alarm_rang(kofn_core *c, kf_round *r);
+kofn_status kf_late_rang(kofn_core *c, kf_round *r);
 
 /* ---- adjoint.c ----------------------------------------------------------- */
 

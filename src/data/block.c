@@ -64,7 +64,7 @@ void kf_resident_free(kf_resident *r)
 
 /* Part j of a group among the parts of all groups, which are numbered down
  * the columns of the whole grid. */
-size_t kf_part_index(const kofn_plan *p, size_t group, size_t j)
+size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j)
 {
     size_t rows = p->layout.cut[0].rows;
 
@@ -74,7 +74,7 @@ size_t kf_part_index(const kofn_plan *p, size_t group, size_t j)
 const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
                                     size_t j)
 {
-    return &r->parts.part[kf_part_index(r->plan, group, j)];
+    return &r->parts.part[kf_data_part_index(r->plan, group, j)];
 }
 
 /* ---- references ---------------------------------------------------------- */
@@ -114,7 +114,7 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r,
     b->group = group;
     b->lanes = L->lanes;
     if (r->plan->op->factors > 0)
-        kf_block_shape(L, &b->rows, &b->cols);
+        kf_operation_block(L, &b->rows, &b->cols);
     b->dtype = L->problem.dtype;
     return KOFN_OK;
 }
@@ -146,7 +146,8 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
             for (size_t e = 0; e < rows->E0[l].n; e++) {
                 size_t j = rows->E0[l].col[e];
 
-                b->first[place[j]] = kf_part_index(r->plan, group, j) * b->rows;
+                b->first[place[j]] =
+                    kf_data_part_index(r->plan, group, j) * b->rows;
                 b->weight[l * b->used + place[j]] = rows->E0[l].val[e];
             }
     kf_free(place);
@@ -208,7 +209,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
             b->lane[l] = (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
         } else if (inner == 1 && plain_lane(r, row)) {
             b->lane[l] =
-                r->parts.part[kf_part_index(r->plan, group, row->col[0])];
+                r->parts.part[kf_data_part_index(r->plan, group, row->col[0])];
         } else if (r->away) {
             b->lane[l] =
                 (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
@@ -278,8 +279,8 @@ static void chain_groups(const kofn_plan *p, const size_t *seats, size_t n,
     }
 }
 
-kofn_status kf_encode(const kf_resident *r, kf_code *code, const size_t *seats,
-                      size_t n, kofn_block **blocks)
+kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
+                           const size_t *seats, size_t n, kofn_block **blocks)
 {
     const kofn_layout *L = &r->plan->layout;
     kf_mixed *jobs = kf_new(n * L->lanes, L->inner * sizeof *jobs);

@@ -298,8 +298,8 @@ size_t kf_check_over(const kofn_plan *p, size_t n)
 
 size_t kf_check_few(const kf_check *c, size_t n, size_t located)
 {
-    return kf_may_hide(c->liars, c->promised, located,
-                       kf_check_over(c->plan, n));
+    return kf_code_may_hide(c->liars, c->promised, located,
+                            kf_check_over(c->plan, n));
 }
 
 /* kf_hidden_of the seats that are left, which are decoded by themselves if they
@@ -347,7 +347,7 @@ static kofn_status to_output(const kf_check *c, const sketch *s,
         return KOFN_OK;
     if (found->count)
         TRY(hidden_in_rest(c, flag, few, &hidden, &q));
-    *floor = kf_floor(*floor, hidden, q, located + few < c->promised);
+    *floor = kf_code_floor(*floor, hidden, q, located + few < c->promised);
     if (s->length > BUCKETS)
         *floor *= sqrt((double)in_bucket(s, 0) * MEAN_SQUARE) / LEAST_WEIGHT;
     return KOFN_OK;
@@ -493,8 +493,8 @@ static void add_row_norms(const kofn_matrix *part, double by, double *out)
                           norm(kf_at(part, i, 0), part->cols, by, part->dtype));
 }
 
-kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
-                                   double *row, size_t rows)
+kofn_status kf_data_scales_of_part_rows(const kofn_matrix *part, size_t parts,
+                                        double *row, size_t rows)
 {
     memset(row, 0, rows * sizeof *row);
     for (size_t j = 0; j < parts; j++)
@@ -518,7 +518,8 @@ static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
     }
 }
 
-kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row)
+kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
+                                   double *row)
 {
     const kofn_layout *L = &r->plan->layout;
     size_t high = L->cut[0].rows;
@@ -579,8 +580,8 @@ static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
     return KOFN_OK;
 }
 
-kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
-                                 double by, double *col, size_t cols)
+kofn_status kf_data_scales_of_columns(const kofn_matrix *part, size_t parts,
+                                      double by, double *col, size_t cols)
 {
     bool all_fit = true;
 
@@ -596,14 +597,14 @@ kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
     return KOFN_OK;
 }
 
-kofn_status kf_scales_of_resident_columns(const kf_resident *r, double *col,
-                                          size_t cols)
+kofn_status kf_data_scales_of_resident_columns(const kf_resident *r,
+                                               double *col, size_t cols)
 {
     const kofn_sparse *A = r->A;
 
     if (!A)
-        return kf_scales_of_columns(r->parts.part, r->parts.count, r->by, col,
-                                    cols);
+        return kf_data_scales_of_columns(r->parts.part, r->parts.count, r->by,
+                                         col, cols);
     memset(col, 0, cols * sizeof *col);
     for (size_t e = 0; e < A->ptr[A->rows]; e++)
         col[A->col[e]] = together(col[A->col[e]], r->by * A->val[e]);

@@ -57,16 +57,17 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found);
 /* Norms of rows, or of columns, over parts that lie side by side, or one over
  * the other; parts without rows count for nothing.  Entries whose squares are
  * beyond the range of a double are allowed. */
-kofn_status kf_scales_of_part_rows(const kofn_matrix *part, size_t parts,
-                                   double *row, size_t rows);
+kofn_status kf_data_scales_of_part_rows(const kofn_matrix *part, size_t parts,
+                                        double *row, size_t rows);
 /* Of columns multiplied by a power of two. */
-kofn_status kf_scales_of_columns(const kofn_matrix *part, size_t parts,
-                                 double by, double *col, size_t cols);
+kofn_status kf_data_scales_of_columns(const kofn_matrix *part, size_t parts,
+                                      double by, double *col, size_t cols);
 /* Of the columns of A, of which there are so many in a part. */
-kofn_status kf_scales_of_resident_columns(const kf_resident *r, double *col,
-                                          size_t cols);
+kofn_status kf_data_scales_of_resident_columns(const kf_resident *r,
+                                               double *col, size_t cols);
 /* Of the rows of the parts of A that belong to a group, `span` of them, as
  * blocks have them (kf_resident.by). */
-kofn_status kf_scales_of_rows(const kf_resident *r, size_t group, double *row);
+kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
+                                   double *row);
 
 #endif

@@ -145,10 +145,10 @@ void kf_resident_free(kf_resident *r);
 const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
                                     size_t j);
 /* Where it is in the grid of the parts of all groups. */
-size_t kf_part_index(const kofn_plan *p, size_t group, size_t j);
+size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j);
 /* The blocks of several seats at once: all of A is read once. */
-kofn_status kf_encode(const kf_resident *r, kf_code *code, const size_t *seats,
-                      size_t n, kofn_block **blocks);
+kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
+                           const size_t *seats, size_t n, kofn_block **blocks);
 
 /* Does the work asked for, of an input and a result of these shapes, fit this
  * block?  For messages that come from elsewhere. */
@@ -238,11 +238,11 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch);
 /* What kf_decode wrote there, and is not lost, multiplied by a power of two:
  * KOFN_NONFINITE when that leaves anything that is not a number. */
-kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d, size_t group,
-                       size_t lo, size_t hi, double back,
-                       const kofn_matrix *out);
+kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
+                            size_t group, size_t lo, size_t hi, double back,
+                            const kofn_matrix *out);
 /* Adjoint codes: out = sum of n results. */
-kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out);
+kofn_status kf_data_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);
 
 /* ---- what a sum is made of (tally.c) ------------------------------------- */

@@ -219,9 +219,9 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     return KOFN_OK;
 }
 
-kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d, size_t group,
-                       size_t lo, size_t hi, double back,
-                       const kofn_matrix *out)
+kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
+                            size_t group, size_t lo, size_t hi, double back,
+                            const kofn_matrix *out)
 {
     for (size_t w = 0; w < d->wants; w++) {
         place at = place_of(plan, group, w, lo, hi, out);
@@ -235,7 +235,7 @@ kofn_status kf_restore(const kofn_plan *plan, const kf_decoder *d, size_t group,
     return KOFN_OK;
 }
 
-kofn_status kf_add_up(const kf_source *source, size_t n, kofn_matrix *out)
+kofn_status kf_data_add_up(const kf_source *source, size_t n, kofn_matrix *out)
 {
     double *ones = kf_new(n, sizeof *ones);
     const void **src = kf_new(n, sizeof *src);

@@ -37,17 +37,17 @@ static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
                 continue;
             }
             strips = some_rows(left ? in : lane, at, end);
-            kf_multiply(&strips, left ? lane : in, false, to);
+            kf_mat_multiply(&strips, left ? lane : in, false, to);
         }
     return KOFN_OK;
 }
 
-kofn_status kf_rows_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_rows_dense(const kofn_block *b, const kf_work *w)
 {
     return rows(b, false, w);
 }
 
-kofn_status kf_left_rows_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_rows_dense(const kofn_block *b, const kf_work *w)
 {
     return rows(b, true, w);
 }
@@ -78,7 +78,7 @@ static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
                 x = some_cols(&b->lane[l], at, end);
                 y = some_rows(w->in, l * span + at, l * span + end);
             }
-            kf_multiply(&x, &y, *begun, w->out->data);
+            kf_mat_multiply(&x, &y, *begun, w->out->data);
             *begun = true;
         }
     return KOFN_OK;
@@ -99,12 +99,12 @@ static kofn_status inner(const kofn_block *b, bool left, const kf_work *w)
     return KOFN_OK;
 }
 
-kofn_status kf_inner_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_inner_dense(const kofn_block *b, const kf_work *w)
 {
     return inner(b, false, w);
 }
 
-kofn_status kf_left_inner_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_inner_dense(const kofn_block *b, const kf_work *w)
 {
     return inner(b, true, w);
 }
@@ -114,7 +114,7 @@ kofn_status kf_left_inner_dense(const kofn_block *b, const kf_work *w)
 /* Some rows at a time, which are still in the cache for their second use. */
 #define GRAM_BYTES ((size_t)256 << 10)
 
-kofn_status kf_gram_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_gram_dense(const kofn_block *b, const kf_work *w)
 {
     const kofn_matrix *a = &b->lane[0];
     size_t size = kf_dtype_size(b->dtype);
@@ -135,8 +135,8 @@ kofn_status kf_gram_dense(const kofn_block *b, const kf_work *w)
             kf_free(t);
             return KOFN_AGAIN;
         }
-        kf_multiply(&rows, w->in, false, t);
-        kf_multiply(&margins, &rows, true, w->out->data);
+        kf_mat_multiply(&rows, w->in, false, t);
+        kf_mat_multiply(&margins, &rows, true, w->out->data);
     }
     kf_free(t);
     return KOFN_OK;

@@ -56,14 +56,14 @@ kf_extent kf_extent_of(const kofn_plan *p);
 
 /* ---- kernels (dense.c, sparse.c, share.c) -------------------------------- */
 
-kf_kernel_fn kf_rows_dense, kf_left_rows_dense, kf_inner_dense,
-    kf_left_inner_dense, kf_gram_dense;
-kf_kernel_fn kf_rows_sparse, kf_left_rows_sparse, kf_left_inner_sparse,
-    kf_gram_sparse;
+kf_kernel_fn kf_data_rows_dense, kf_data_left_rows_dense, kf_data_inner_dense,
+    kf_data_left_inner_dense, kf_data_gram_dense;
+kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
+    kf_data_left_inner_sparse, kf_data_gram_sparse;
 kf_kernel_fn kf_share_submessage;
 
 /* Entries of the plain parts in strips [lo, hi). */
-double kf_sparse_entries(const kofn_block *b, size_t lo, size_t hi);
+double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi);
 
 /* A worker looks up from its work after about this much of it, so that a
  * cancelled task ends within a millisecond or so; but BLAS is fast only with

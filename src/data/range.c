@@ -102,7 +102,7 @@ static bool some_odd(const kofn_matrix *a)
     size_t n = a->ld == a->cols ? a->rows * a->cols : a->cols;
 
     for (size_t i = 0; i < rows; i++)
-        if (kf_first_odd(kf_at(a, i, 0), n, a->dtype) < n)
+        if (kf_mat_first_odd(kf_at(a, i, 0), n, a->dtype) < n)
             return true;
     return false;
 }

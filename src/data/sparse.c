@@ -12,7 +12,7 @@ static void part_rows(const kofn_block *b, size_t j, size_t lo, size_t hi,
     *to = kf_min(b->first[j] + hi, b->A->rows);
 }
 
-double kf_sparse_entries(const kofn_block *b, size_t lo, size_t hi)
+double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi)
 {
     double sum = 0;
 
@@ -44,7 +44,7 @@ static void mix_rows(const kofn_block *b, const kofn_matrix *in, size_t lo,
         size_t from, to;
 
         part_rows(b, j, lo, hi, &from, &to);
-        kf_multiply_sparse(b->A, from, to, in, t);
+        kf_mat_multiply_sparse(b->A, from, to, in, t);
         memset(t + (to - from) * in->cols, 0,
                (length - (to - from) * in->cols) * sizeof *t);
         src[j] = t;
@@ -53,7 +53,7 @@ static void mix_rows(const kofn_block *b, const kofn_matrix *in, size_t lo,
                KOFN_F64);
 }
 
-kofn_status kf_rows_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_rows_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t cols = w->in->cols, strips = w->hi - w->lo;
     size_t step =
@@ -113,7 +113,7 @@ static void add_left(const kofn_block *b, const kofn_matrix *in, size_t apart,
         if (x.cols == 0)
             continue;
         mix_input(b, j, in, apart, lo, hi, mixed);
-        kf_multiply_by_sparse(&x, b->A, from, out);
+        kf_mat_multiply_by_sparse(&x, b->A, from, out);
     }
 }
 
@@ -132,7 +132,7 @@ static kofn_status add_strips(const kofn_block *b, const kf_work *w, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_left_inner_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_inner_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t span = w->in->cols / b->lanes;
     size_t step = kf_min(
@@ -151,7 +151,7 @@ kofn_status kf_left_inner_sparse(const kofn_block *b, const kf_work *w)
 
 /* Row by row of the input, all of each lane: lane l has the weights of row
  * l. */
-kofn_status kf_left_rows_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_rows_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t strips = w->hi - w->lo;
     double *mixed = kf_new(b->rows, sizeof *mixed);
@@ -203,11 +203,11 @@ static void add_gram(const kofn_block *b, const kf_work *w, size_t lo,
         part_rows(b, j, lo, hi, &from, &to);
         x.cols = to - from;
         mix_input(b, j, &margins, hi - lo, 0, hi - lo, t->each);
-        kf_multiply_by_sparse(&x, b->A, from, w->out->data);
+        kf_mat_multiply_by_sparse(&x, b->A, from, w->out->data);
     }
 }
 
-kofn_status kf_gram_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_gram_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t step = kf_min(kf_stride(2 * work_a_strip(b), false), b->rows);
     gram t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),

@@ -117,8 +117,8 @@ static double numbers(const kofn_block *b, size_t lo, size_t hi)
 {
     if (!b->A)
         return full_lanes(b) * (double)(hi - lo) * (double)b->cols;
-    return kf_sparse_entries(b, lo, kf_min(hi, b->rows)) +
-           (hi > b->rows ? kf_sparse_entries(b, 0, hi - b->rows) : 0);
+    return kf_data_sparse_entries(b, lo, kf_min(hi, b->rows)) +
+           (hi > b->rows ? kf_data_sparse_entries(b, 0, hi - b->rows) : 0);
 }
 
 static double cost_rows(const kofn_block *b, const kf_work *w)
@@ -165,8 +165,8 @@ static const kf_kernel kernels[] = {
     {
         .how = KOFN_HOW_ROWS,
         .ops = KOFN_MATVEC | KOFN_MATMUL,
-        .dense = kf_rows_dense,
-        .sparse = kf_rows_sparse,
+        .dense = kf_data_rows_dense,
+        .sparse = kf_data_rows_sparse,
         .takes = takes_rows,
         .gives = gives_rows,
         .cost = cost_rows,
@@ -175,8 +175,8 @@ static const kf_kernel kernels[] = {
         .how = KOFN_HOW_LEFT_ROWS,
         .ops = KOFN_LEFT,
         .left = true,
-        .dense = kf_left_rows_dense,
-        .sparse = kf_left_rows_sparse,
+        .dense = kf_data_left_rows_dense,
+        .sparse = kf_data_left_rows_sparse,
         .takes = takes_left_rows,
         .gives = gives_left_rows,
         .cost = cost_left_rows,
@@ -186,7 +186,7 @@ static const kf_kernel kernels[] = {
         .ops = KOFN_MATVEC | KOFN_MATMUL,
         .adjoint = true,
         .inner = true,
-        .dense = kf_inner_dense,
+        .dense = kf_data_inner_dense,
         .takes = takes_inner,
         .gives = gives_inner,
         .cost = cost_inner,
@@ -197,8 +197,8 @@ static const kf_kernel kernels[] = {
         .adjoint = true,
         .left = true,
         .inner = true,
-        .dense = kf_left_inner_dense,
-        .sparse = kf_left_inner_sparse,
+        .dense = kf_data_left_inner_dense,
+        .sparse = kf_data_left_inner_sparse,
         .takes = takes_left_inner,
         .gives = gives_left_inner,
         .cost = cost_left_inner,
@@ -206,8 +206,8 @@ static const kf_kernel kernels[] = {
     {
         .how = KOFN_HOW_GRAM,
         .ops = KOFN_GRAM,
-        .dense = kf_gram_dense,
-        .sparse = kf_gram_sparse,
+        .dense = kf_data_gram_dense,
+        .sparse = kf_data_gram_sparse,
         .takes = takes_vector,
         .gives = gives_vector,
         .cost = cost_gram,
@@ -252,7 +252,7 @@ kf_extent kf_extent_of(const kofn_plan *p)
 
     if (p->op->factors == 0)
         return (kf_extent){p->layout.lanes, p->span, 1};
-    kf_block_shape(&p->layout, &e.rows, &e.cols);
+    kf_operation_block(&p->layout, &e.rows, &e.cols);
     return e;
 }
 
@@ -270,7 +270,7 @@ size_t kofn_block_bytes(const kofn_block *b)
     if (b->share)
         return b->share->parts * sizeof(size_t);
     if (b->A)
-        return (size_t)kf_sparse_entries(b, 0, b->rows) * 12;
+        return (size_t)kf_data_sparse_entries(b, 0, b->rows) * 12;
     for (size_t l = 0; l < b->lanes; l++)
         bytes += b->lane[l].rows * b->lane[l].cols * kf_dtype_size(b->dtype);
     return bytes;

@@ -28,11 +28,11 @@ typedef struct field {
 
 /* ---- lines and fields ---------------------------------------------------- */
 
-/* To the next line with fields.  kf_next_line passes the blanks before the
+/* To the next line with fields.  kf_io_next_line passes the blanks before the
  * first field, but where tabs separate one of them may be a separator. */
 static bool next_row(const table *tb, kf_text *t)
 {
-    bool found = kf_next_line(t, '#');
+    bool found = kf_io_next_line(t, '#');
 
     while (found && tb->mark == '\t' && t->at > t->begin && t->at[-1] != '\n')
         t->at--;
@@ -90,7 +90,7 @@ static kofn_status take_field(const table *tb, kf_text *t, size_t column,
     if (f->more && !is_mark(tb, tb->mark == BLANKS ? *behind : *t->at))
         return kf_fail(KOFN_FORMAT,
                        "line %zu, column %zu: '%s' follows the closing quote",
-                       t->line, column, kf_show_word(shown, t->at, t->end));
+                       t->line, column, kf_io_show_word(shown, t->at, t->end));
     if (f->more && tb->mark != BLANKS)
         t->at++;
     while (f->to > f->from && kf_is_blank(f->to[-1]))
@@ -115,7 +115,7 @@ static kofn_status field_fail(const kf_text *t, const field *f, size_t column,
 {
     char shown[KF_SHOWN];
 
-    kf_show(shown, f->from, f->to);
+    kf_io_show(shown, f->from, f->to);
     if (f->from == f->to)
         return kf_fail(KOFN_FORMAT, "line %zu, column %zu: the field is empty",
                        t->line, column);
@@ -167,7 +167,7 @@ static char find_mark(kf_text t)
          blank = false;
     const char *from = t.at;
 
-    kf_skip_line(&t);
+    kf_io_skip_line(&t);
     /* Blanks at the line's end separate nothing. */
     while (t.at > from && (kf_is_blank(t.at[-1]) || t.at[-1] == '\r'))
         t.at--;

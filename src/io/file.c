@@ -16,7 +16,7 @@
 
 /* ---- names and messages -------------------------------------------------- */
 
-void kf_show_path(char name[KF_NAME], const char *path)
+void kf_io_show_path(char name[KF_NAME], const char *path)
 {
     size_t n = strlen(path), k = 0;
 
@@ -45,18 +45,18 @@ static bool alike(const char *p, const char *q, size_t n)
     return true;
 }
 
-bool kf_has_suffix(const char *path, const char *suffix)
+bool kf_io_has_suffix(const char *path, const char *suffix)
 {
     size_t n = strlen(path), m = strlen(suffix);
 
     return n >= m && alike(path + n - m, suffix, m);
 }
 
-kofn_status kf_errno_fail(const char *verb, const char *path, int error)
+kofn_status kf_io_errno_fail(const char *verb, const char *path, int error)
 {
     char name[KF_NAME], why[100];
 
-    kf_show_path(name, path);
+    kf_io_show_path(name, path);
     if (strerror_r(error, why, sizeof why) != 0)
         snprintf(why, sizeof why, "error %d", error);
     return kf_fail(KOFN_IO, "cannot %s %s: %s", verb, name, why);
@@ -121,7 +121,8 @@ kofn_status kf_file_finite(const kofn_file *f)
     size_t at;
 
     for (size_t i = 0; i < a->rows; i++) {
-        if ((at = kf_first_odd(kf_at(a, i, 0), a->cols, a->dtype)) == a->cols)
+        if ((at = kf_mat_first_odd(kf_at(a, i, 0), a->cols, a->dtype)) ==
+            a->cols)
             continue;
         if (f->dims == 1)
             return kf_fail(KOFN_NONFINITE, "element [%zu] is NaN or infinite",
@@ -169,12 +170,12 @@ static kofn_status tell(const kf_input *in, reader *read)
     if (in->length == 0)
         return kf_fail(KOFN_FORMAT, "the file is empty");
     *read = NULL;
-    if (begins(in, "\x93NUMPY", 6) || kf_has_suffix(in->path, ".npy"))
+    if (begins(in, "\x93NUMPY", 6) || kf_io_has_suffix(in->path, ".npy"))
         *read = kf_npy_read;
-    if (begins(in, "%%MatrixMarket", 14) || kf_has_suffix(in->path, ".mtx"))
+    if (begins(in, "%%MatrixMarket", 14) || kf_io_has_suffix(in->path, ".mtx"))
         *read = *read ? *read : kf_mtx_read;
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
-        if (!*read && kf_has_suffix(in->path, text[i]))
+        if (!*read && kf_io_has_suffix(in->path, text[i]))
             *read = kf_csv_read;
     return *read ? KOFN_OK
                  : kf_fail(KOFN_FORMAT, "neither the first bytes nor the "
@@ -204,7 +205,7 @@ static kofn_status map_file(int fd, kofn_file *f, kf_input *in)
     void *p;
 
     if (fstat(fd, &st) != 0)
-        return kf_errno_fail("read", in->path, errno);
+        return kf_io_errno_fail("read", in->path, errno);
     if (S_ISDIR(st.st_mode))
         return kf_fail(KOFN_IO, "cannot read %s: it is a directory", in->name);
     if (!S_ISREG(st.st_mode))
@@ -220,7 +221,7 @@ static kofn_status map_file(int fd, kofn_file *f, kf_input *in)
         return KOFN_OK; /* parse will have its say */
     p = mmap(NULL, in->length, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
-        return kf_errno_fail("map", in->path, errno);
+        return kf_io_errno_fail("map", in->path, errno);
     posix_madvise(p, in->length, POSIX_MADV_SEQUENTIAL);
     in->data = f->map = p;
     f->mapped = in->length;
@@ -234,7 +235,7 @@ static kofn_status begin(kofn_file **f, kf_input *in, kofn_file **out)
     *out = NULL;
     if (!in->path)
         return kf_fail(KOFN_INVAL, "the file's name is NULL");
-    kf_show_path(in->name, in->path);
+    kf_io_show_path(in->name, in->path);
     *f = kf_zero(1, sizeof **f);
     return *f ? KOFN_OK : KOFN_NOMEM;
 }
@@ -266,7 +267,7 @@ kofn_status kofn_file_open(kofn_file **out, const char *path)
     /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        st = kf_errno_fail("open", path, errno);
+        st = kf_io_errno_fail("open", path, errno);
     } else {
         st = map_file(fd, f, &in);
         close(fd);

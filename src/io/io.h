@@ -20,7 +20,7 @@
  * elsewhere.  ptr is all zero; col and val are not set.  When fewer entries
  * than nnz come, ptr[rows] says so and the rest is slack.  NULL on failure,
  * after keeping the message.  cols must be below 2^32. */
-kofn_sparse *kf_sparse_new(size_t rows, size_t cols, size_t nnz);
+kofn_sparse *kf_io_sparse_new(size_t rows, size_t cols, size_t nnz);
 
 /* To fill a new matrix: kofn_sparse itself shows its arrays as const. */
 static inline size_t *kf_sparse_ptr(const kofn_sparse *s)
@@ -41,7 +41,7 @@ static inline double *kf_sparse_val(const kofn_sparse *s)
 /* Sort every row by column and sum entries that name the same place, in
  * ascending order of value: the result does not depend on the order in which
  * entries came.  In place.  KOFN_NONFINITE when a sum overflows. */
-kofn_status kf_sparse_tidy(kofn_sparse *s);
+kofn_status kf_io_sparse_tidy(kofn_sparse *s);
 
 /* ---- a file being read --------------------------------------------------- */
 
@@ -77,10 +77,10 @@ kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);
 kofn_status kf_file_finite(const kofn_file *f);
 
 /* The path without control characters and, when long, only its end. */
-void kf_show_path(char name[KF_NAME], const char *path);
-bool kf_has_suffix(const char *path, const char *suffix);
+void kf_io_show_path(char name[KF_NAME], const char *path);
+bool kf_io_has_suffix(const char *path, const char *suffix);
 
 /* "cannot VERB NAME: reason", KOFN_IO. */
-kofn_status kf_errno_fail(const char *verb, const char *path, int error);
+kofn_status kf_io_errno_fail(const char *verb, const char *path, int error);
 
 #endif

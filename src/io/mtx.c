@@ -55,7 +55,7 @@ static kofn_status banner_fail(const char *what, const char *w,
     char shown[KF_SHOWN];
 
     return kf_fail(KOFN_FORMAT, "line 1: the %s is '%s'; kofn reads %s", what,
-                   kf_show(shown, w, w + strlen(w)), choice);
+                   kf_io_show(shown, w, w + strlen(w)), choice);
 }
 
 static kofn_status read_banner(market *m, kf_text *t)
@@ -94,7 +94,7 @@ static kofn_status read_banner(market *m, kf_text *t)
                        "line 1: a pattern cannot be skew-symmetric");
     if (word(t, w)[0])
         return kf_fail(KOFN_FORMAT, "line 1: '%s' follows the banner",
-                       kf_show_word(shown, w, w + strlen(w)));
+                       kf_io_show_word(shown, w, w + strlen(w)));
     return KOFN_OK;
 }
 
@@ -112,7 +112,7 @@ static kofn_status read_size(kf_text *t, const char *what, size_t *value)
         return kf_fail(KOFN_FORMAT,
                        "line %zu: '%s' is not a number of %s (the line says "
                        "how large the matrix is)",
-                       t->line, kf_show_word(shown, from, t->end), what);
+                       t->line, kf_io_show_word(shown, from, t->end), what);
     return KOFN_OK;
 }
 
@@ -124,7 +124,7 @@ static kofn_status expect_line_end(kf_text *t)
     if (kf_at_line_end(t))
         return KOFN_OK;
     return kf_fail(KOFN_FORMAT, "line %zu: '%s' follows; one entry a line",
-                   t->line, kf_show_word(shown, t->at, t->end));
+                   t->line, kf_io_show_word(shown, t->at, t->end));
 }
 
 /* A header that lies must not make us ask for the memory it claims.  An entry
@@ -164,7 +164,7 @@ static kofn_status count_listed(market *m)
 
 static kofn_status read_sizes(market *m, kf_text *t)
 {
-    if (!kf_next_line(t, '%'))
+    if (!kf_io_next_line(t, '%'))
         return kf_fail(KOFN_FORMAT,
                        "line %zu: the file ends before the line of sizes",
                        t->line);
@@ -202,7 +202,7 @@ static kofn_status index_fail(const kf_text *t, const char *from,
         return kf_fail(KOFN_FORMAT, "line %zu ends where a %s number should be",
                        t->line, what);
     return kf_fail(KOFN_FORMAT, "line %zu: %s '%s' is not among 1 .. %zu",
-                   t->line, what, kf_show_word(shown, from, t->end), limit);
+                   t->line, what, kf_io_show_word(shown, from, t->end), limit);
 }
 
 /* A row or column number; given from 0. */
@@ -228,7 +228,7 @@ static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
     if (kf_line_ends(from, t->end))
         return kf_fail(KOFN_FORMAT, "line %zu ends where a value should be",
                        t->line);
-    kf_show_word(shown, from, t->end);
+    kf_io_show_word(shown, from, t->end);
     if (found == KF_NAN)
         return kf_fail(KOFN_NONFINITE, "line %zu: the value is %s", t->line,
                        shown);
@@ -292,7 +292,7 @@ static kofn_status too_few(const market *m, const kf_text *t, size_t have)
 
 static kofn_status expect_end(const market *m, kf_text *t)
 {
-    if (!kf_next_line(t, '%'))
+    if (!kf_io_next_line(t, '%'))
         return KOFN_OK;
     return kf_fail(KOFN_FORMAT,
                    "line %zu: more entries than the %zu that line %zu says",
@@ -308,7 +308,7 @@ static kofn_status count_entries(const market *m, kf_text t, size_t *ptr)
         size_t i, j;
         double v;
 
-        if (!kf_next_line(&t, '%'))
+        if (!kf_io_next_line(&t, '%'))
             return too_few(m, &t, k);
         TRY(read_entry(m, &t, &i, &j, &v));
         ptr[i + 1]++;
@@ -345,7 +345,7 @@ static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
         size_t i, j;
         double v;
 
-        if (!kf_next_line(&t, '%'))
+        if (!kf_io_next_line(&t, '%'))
             return too_few(m, &t, k);
         TRY(read_entry(m, &t, &i, &j, &v));
         fits = put(s, room, i, j, v);
@@ -373,12 +373,12 @@ static kofn_status read_coordinate(const market *m, const kf_text *t,
     /* Twice is a little too much: nobody counts the diagonal beforehand. */
     if (m->symmetry != GENERAL && !kf_mul(room, 2, &room))
         return kf_nomem(SIZE_MAX);
-    f->sparse = kf_sparse_new(m->rows, m->cols, room);
+    f->sparse = kf_io_sparse_new(m->rows, m->cols, room);
     if (!f->sparse)
         return KOFN_NOMEM;
     TRY(count_entries(m, *t, kf_sparse_ptr(f->sparse)));
     TRY(place_entries(m, *t, f->sparse));
-    return kf_sparse_tidy(f->sparse);
+    return kf_io_sparse_tidy(f->sparse);
 }
 
 static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
@@ -394,7 +394,7 @@ static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
         if (m->symmetry == SKEW)
             a[i++ * n + j] = 0;
         for (; i < m->rows; i++, have++) {
-            if (!kf_next_line(t, '%'))
+            if (!kf_io_next_line(t, '%'))
                 return too_few(m, t, have);
             TRY(read_value(t, m->integer, &v));
             TRY(expect_line_end(t));

@@ -55,7 +55,7 @@ static kofn_status expect(header *h, char c)
                    "byte %zu: the header has '%s' where '%c' "
                    "should be",
                    (size_t)(h->at - h->begin),
-                   kf_show_word(shown, h->at, h->end), c);
+                   kf_io_show_word(shown, h->at, h->end), c);
 }
 
 /* A string in single or double quotes, without escapes. */
@@ -73,7 +73,7 @@ static kofn_status take_string(header *h, const char **from, const char **to)
         return kf_fail(KOFN_FORMAT,
                        "byte %zu: the header has '%s' where a string should be",
                        (size_t)(h->at - h->begin),
-                       kf_show_word(shown, h->at, h->end));
+                       kf_io_show_word(shown, h->at, h->end));
     *from = h->at + 1;
     *to = close;
     h->at = close + 1;
@@ -116,7 +116,7 @@ static kofn_status take_descr(header *h)
         return kf_fail(KOFN_FORMAT,
                        "it holds records (dtype %s...); save one of their "
                        "fields as float64",
-                       kf_show_word(shown, h->at, h->end));
+                       kf_io_show_word(shown, h->at, h->end));
     TRY(take_string(h, &from, &to));
     p = from + (from < to && memchr("<>=|", *from, 4));
     order = p > from && (*from == '<' || *from == '>') ? *from : HOST_ORDER;
@@ -130,7 +130,7 @@ static kofn_status take_descr(header *h)
                    "float32; convert with a.astype('<f8')",
                    to - p >= 2 && *p == 'f' ? "floats of another size"
                                             : kind_name(p < to ? *p : 0),
-                   kf_show(shown, from, to));
+                   kf_io_show(shown, from, to));
 }
 
 static kofn_status take_bool(header *h, bool *value)
@@ -149,7 +149,7 @@ static kofn_status take_bool(header *h, bool *value)
     }
     return kf_fail(
         KOFN_FORMAT, "byte %zu: fortran_order is '%s', neither True nor False",
-        (size_t)(h->at - h->begin), kf_show_word(shown, h->at, h->end));
+        (size_t)(h->at - h->begin), kf_io_show_word(shown, h->at, h->end));
 }
 
 static kofn_status take_shape(header *h)
@@ -168,7 +168,7 @@ static kofn_status take_shape(header *h)
                            "byte %zu: the shape has '%s' where a size should "
                            "be",
                            (size_t)(h->at - h->begin),
-                           kf_show_word(shown, h->at, h->end));
+                           kf_io_show_word(shown, h->at, h->end));
         if (h->at < h->end && *h->at == 'L')
             h->at++; /* a long integer of Python 2 */
         if (h->dims < 2)
@@ -197,7 +197,7 @@ static kofn_status take_item(header *h)
         key++;
     if (key == 3)
         return kf_fail(KOFN_FORMAT, "byte %zu: unknown key '%s' in the header",
-                       (size_t)(from - h->begin), kf_show(shown, from, to));
+                       (size_t)(from - h->begin), kf_io_show(shown, from, to));
     if (h->seen & 1u << key)
         return kf_fail(KOFN_FORMAT,
                        "byte %zu: the header has the key '%s' twice",

@@ -29,7 +29,7 @@ static kofn_status find_target(kf_out *o, const char *path, mode_t *mode)
     char name[KF_NAME], whole[PATH_MAX];
     struct stat st;
 
-    kf_show_path(name, path);
+    kf_io_show_path(name, path);
     *mode = 0;
     if (stat(path, &st) == 0) {
         if (!S_ISREG(st.st_mode))
@@ -38,10 +38,10 @@ static kofn_status find_target(kf_out *o, const char *path, mode_t *mode)
                                                : "not an ordinary file");
         *mode = st.st_mode & 0777;
         if (!realpath(path, whole))
-            return kf_errno_fail("write", path, errno);
+            return kf_io_errno_fail("write", path, errno);
         path = whole;
     } else if (errno != ENOENT) {
-        return kf_errno_fail("write", path, errno);
+        return kf_io_errno_fail("write", path, errno);
     } else if (lstat(path, &st) == 0) {
         return kf_fail(KOFN_IO,
                        "cannot write %s: it is a link to a file that does not "
@@ -76,7 +76,7 @@ static kofn_status create(kf_out *o)
             break;
     }
     o->made = o->fd >= 0;
-    return o->made ? KOFN_OK : kf_errno_fail("write", o->path, errno);
+    return o->made ? KOFN_OK : kf_io_errno_fail("write", o->path, errno);
 }
 
 /* Frees everything, and removes the temporary file if it still exists. */
@@ -106,7 +106,7 @@ kofn_status kf_out_open(kf_out *o, const char *path)
         st = o->buffer ? create(o) : KOFN_NOMEM;
     }
     if (st == KOFN_OK && mode && fchmod(o->fd, mode) != 0)
-        st = kf_errno_fail("write", path, errno);
+        st = kf_io_errno_fail("write", path, errno);
     if (st < 0)
         drop(o);
     return st;
@@ -122,7 +122,7 @@ static kofn_status write_all(kf_out *o, const unsigned char *p, size_t n)
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
-            return kf_errno_fail("write", o->path, errno);
+            return kf_io_errno_fail("write", o->path, errno);
         p += done;
         n -= (size_t)done;
     }
@@ -178,7 +178,7 @@ static kofn_status sync_folder(kf_out *o)
         close(fd);
     if (!error || error == EINVAL || error == ENOTSUP || error == EACCES)
         return KOFN_OK;
-    return kf_errno_fail("force to disk the folder of", o->path, error);
+    return kf_io_errno_fail("force to disk the folder of", o->path, error);
 }
 
 static kofn_status commit(kf_out *o)
@@ -187,13 +187,13 @@ static kofn_status commit(kf_out *o)
 
     TRY(flush(o));
     if (!o->loose && fsync(o->fd) != 0)
-        return kf_errno_fail("write", o->path, errno);
+        return kf_io_errno_fail("write", o->path, errno);
     closed = close(o->fd);
     o->fd = -1;
     if (closed != 0 && errno != EINTR) /* network file systems fail here */
-        return kf_errno_fail("write", o->path, errno);
+        return kf_io_errno_fail("write", o->path, errno);
     if (rename(o->temp, o->path) != 0)
-        return kf_errno_fail("write", o->path, errno);
+        return kf_io_errno_fail("write", o->path, errno);
     o->made = false;
     return o->loose ? KOFN_OK : sync_folder(o);
 }

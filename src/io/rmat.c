@@ -126,7 +126,7 @@ kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
                        "%zu nodes; an R-MAT graph has at least 2 and fewer "
                        "than 2^32",
                        nodes);
-    s = kf_sparse_new(nodes, nodes, arcs);
+    s = kf_io_sparse_new(nodes, nodes, arcs);
     if (!s)
         return KOFN_NOMEM;
     name = shuffled(nodes, seed);
@@ -137,7 +137,7 @@ kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
     place_arcs(s, draw_arcs(s, arcs, name, seed));
     kf_free(name);
     /* Values of 1 add up to at most the number of arcs: no failure here. */
-    kf_sparse_tidy(s);
+    kf_io_sparse_tidy(s);
     for (size_t k = 0; k < s->ptr[nodes]; k++)
         kf_sparse_val(s)[k] = 1;
     *out = s;

@@ -16,7 +16,7 @@ static bool lay(size_t *total, size_t n, size_t size, size_t *at)
     return kf_mul(n, size, &bytes) && kf_add(*at, bytes, total);
 }
 
-kofn_sparse *kf_sparse_new(size_t rows, size_t cols, size_t nnz)
+kofn_sparse *kf_io_sparse_new(size_t rows, size_t cols, size_t nnz)
 {
     size_t total = sizeof(kofn_sparse), ptr, val, col, rows1;
     kofn_sparse *s;
@@ -104,7 +104,7 @@ static void sort_row(uint32_t *col, double *val, size_t n)
     }
 }
 
-kofn_status kf_sparse_tidy(kofn_sparse *s)
+kofn_status kf_io_sparse_tidy(kofn_sparse *s)
 {
     size_t *ptr = kf_sparse_ptr(s), kept = 0, from = 0;
     uint32_t *col = kf_sparse_col(s);

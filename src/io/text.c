@@ -16,19 +16,19 @@ __extension__ typedef unsigned __int128 wide;
 
 /* ---- lines --------------------------------------------------------------- */
 
-void kf_skip_line(kf_text *t)
+void kf_io_skip_line(kf_text *t)
 {
     const char *n = memchr(t->at, '\n', (size_t)(t->end - t->at));
 
     t->at = n ? n : t->end;
 }
 
-bool kf_next_line(kf_text *t, char comment)
+bool kf_io_next_line(kf_text *t, char comment)
 {
     for (;;) {
         kf_skip_blanks(t);
         if (t->at < t->end && *t->at == comment)
-            kf_skip_line(t);
+            kf_io_skip_line(t);
         if (!kf_at_line_end(t))
             return true;
         t->at += t->at < t->end && *t->at == '\r';
@@ -253,7 +253,7 @@ kf_scan kf_scan_number(const char *p, const char *end, const char **next,
 
 /* ---- for messages -------------------------------------------------------- */
 
-const char *kf_show(char shown[KF_SHOWN], const char *p, const char *end)
+const char *kf_io_show(char shown[KF_SHOWN], const char *p, const char *end)
 {
     size_t n = 0;
 
@@ -274,13 +274,14 @@ const char *kf_show(char shown[KF_SHOWN], const char *p, const char *end)
     return shown;
 }
 
-const char *kf_show_word(char shown[KF_SHOWN], const char *p, const char *end)
+const char *kf_io_show_word(char shown[KF_SHOWN], const char *p,
+                            const char *end)
 {
     const char *to = p;
 
     while (!kf_line_ends(to, end) && !kf_is_blank(*to))
         to++;
-    return kf_show(shown, p, to);
+    return kf_io_show(shown, p, to);
 }
 
 /* ---- binary to decimal --------------------------------------------------- */
@@ -303,7 +304,7 @@ static size_t put_point(char *s)
     return (size_t)(to - s);
 }
 
-size_t kf_print_number(char out[KF_DIGITS], double v, bool single)
+size_t kf_io_print_number(char out[KF_DIGITS], double v, bool single)
 {
     int least = single ? 6 : 15, most = single ? 9 : 17;
     size_t n = 0;

@@ -39,12 +39,12 @@ static inline bool kf_at_line_end(const kf_text *t)
 }
 
 /* To the end of the line, which stays unread. */
-void kf_skip_line(kf_text *t);
+void kf_io_skip_line(kf_text *t);
 
 /* On to the first byte of the next line that is neither blank nor begins with
  * `comment`; false when there is none.  `at` must be at the beginning of a
  * line or at the end of one. */
-bool kf_next_line(kf_text *t, char comment);
+bool kf_io_next_line(kf_text *t, char comment);
 
 typedef enum kf_scan {
     KF_NUMBER,
@@ -80,13 +80,14 @@ static inline bool kf_scan_size(const char **p, const char *end, size_t *value)
 /* p .. end-1 for a message: shortened, and with bytes that could upset a
  * terminal written as \xNN. */
 #define KF_SHOWN 48
-const char *kf_show(char shown[KF_SHOWN], const char *p, const char *end);
+const char *kf_io_show(char shown[KF_SHOWN], const char *p, const char *end);
 /* The same up to the next blank or line end. */
-const char *kf_show_word(char shown[KF_SHOWN], const char *p, const char *end);
+const char *kf_io_show_word(char shown[KF_SHOWN], const char *p,
+                            const char *end);
 
 /* The shortest of %.15g, %.16g and %.17g that reads back as v (for a float
  * %.6g to %.9g), with a point whatever the locale.  Returns the length. */
 #define KF_DIGITS 40
-size_t kf_print_number(char out[KF_DIGITS], double v, bool single);
+size_t kf_io_print_number(char out[KF_DIGITS], double v, bool single);
 
 #endif

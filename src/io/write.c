@@ -54,7 +54,7 @@ static double element(const kofn_matrix *a, size_t i, size_t j)
 static kofn_status put_number(kf_out *o, double v, bool single, char end)
 {
     char text[KF_DIGITS + 1];
-    size_t n = kf_print_number(text, v, single);
+    size_t n = kf_io_print_number(text, v, single);
 
     text[n] = end;
     return kf_out_put(o, text, n + 1);
@@ -181,7 +181,7 @@ kofn_status kofn_write_mtx(const char *path, const kofn_sparse *a)
 {
     kf_out o;
 
-    TRY(kf_check_sparse(a, "the matrix"));
+    TRY(kf_mat_check_sparse(a, "the matrix"));
     TRY(kf_out_open(&o, path));
     return kf_out_close(&o, put_sparse(&o, a));
 }
@@ -218,15 +218,15 @@ kofn_status kofn_write(const char *path, const kofn_matrix *a, unsigned dims)
     if (!path)
         return kf_fail(KOFN_INVAL, "the file's name is NULL");
     TRY(check(a, dims));
-    if (kf_has_suffix(path, ".npy"))
+    if (kf_io_has_suffix(path, ".npy"))
         return kofn_write_npy(path, a, dims);
-    if (kf_has_suffix(path, ".csv"))
+    if (kf_io_has_suffix(path, ".csv"))
         return kofn_write_csv(path, a);
-    if (kf_has_suffix(path, ".mtx")) {
+    if (kf_io_has_suffix(path, ".mtx")) {
         TRY(kf_out_open(&o, path));
         return kf_out_close(&o, put_array(&o, a));
     }
-    kf_show_path(name, path);
+    kf_io_show_path(name, path);
     return kf_fail(KOFN_INVAL,
                    "cannot tell how to write %s: name it .npy, .csv or .mtx",
                    name);

@@ -48,8 +48,10 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss, bool gram,
     kofn_matrix rows = rows_of(&part->X, which);
     size_t n = rows.cols;
     double *z = space, *g = space + rows.rows;
-    kofn_matrix in = kf_column(w, n), margins = kf_column(z, rows.rows);
-    kofn_matrix derivatives = kf_row_of(z, rows.rows), to = kf_row_of(g, n);
+    kofn_matrix in = kf_learn_column(w, n),
+                margins = kf_learn_column(z, rows.rows);
+    kofn_matrix derivatives = kf_learn_row_of(z, rows.rows),
+                to = kf_learn_row_of(g, n);
 
     TRY(kofn_product_plain(&rows, &in, &margins));
     for (size_t k = 0; k < rows.rows && !gram; k++)
@@ -114,7 +116,7 @@ static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
         all.first += most * all.step;
     }
     if (what == KF_OFFSET)
-        sum[n] -= kf_dot(sum, w, n);
+        sum[n] -= kf_learn_dot(sum, w, n);
     kf_free(space);
     return st;
 }
@@ -135,9 +137,9 @@ static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
     return part * r->X.rows / parts;
 }
 
-kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
-                                size_t parts, const kofn_matrix *in,
-                                kofn_matrix *out)
+kofn_status kf_learn_gradient_of_part(const kofn_regression *r, size_t part,
+                                      size_t parts, const kofn_matrix *in,
+                                      kofn_matrix *out)
 {
     size_t from = begin_of(r, part, parts);
     kofn_rows rows = {r->X, r->y + from, from};
@@ -153,13 +155,14 @@ kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
 
 static kofn_status sum_round(kf_descent *d, const double *v, double what)
 {
-    size_t n = kf_features(d);
-    kofn_matrix in = kf_column(d->in, n + 1), out = kf_column(d->out, n + 1);
+    size_t n = kf_learn_features(d);
+    kofn_matrix in = kf_learn_column(d->in, n + 1),
+                out = kf_learn_column(d->out, n + 1);
 
     memcpy(d->in, v, n * sizeof *v);
     d->in[n] = what;
     return d->failing ? kf_failing_sum(d->failing, &in, &out)
-                      : kf_round_of(d, false, &in, &out);
+                      : kf_learn_round_of(d, false, &in, &out);
 }
 
 /* By how much the points of the sum are outnumbered by all of them. */
@@ -182,7 +185,7 @@ static double outnumbered(const kf_descent *d, double what)
 static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                             double *F)
 {
-    size_t n = kf_features(d);
+    size_t n = kf_learn_features(d);
     double what = which.of > 1   ? (double)which.lo + 1
                   : d->remembers ? KF_OFFSET
                                  : 0;
@@ -199,7 +202,7 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
     }
     memcpy(d->g, d->out, n * sizeof *d->g);
     more = outnumbered(d, what);
-    *F = d->out[n] + (what == KF_OFFSET ? kf_dot(d->g, w, n) : 0);
+    *F = d->out[n] + (what == KF_OFFSET ? kf_learn_dot(d->g, w, n) : 0);
     *F *= more;
     for (size_t j = 0; j < n && more != 1; j++)
         d->g[j] *= more;
@@ -211,8 +214,10 @@ static kofn_status gram_plain(const kf_descent *d, const double *v, double *out)
 {
     const kofn_matrix *X = &d->r->X;
     double *z = kf_new(X->rows, sizeof *z);
-    kofn_matrix in = kf_column(v, X->cols), to = kf_row_of(out, X->cols);
-    kofn_matrix margins = kf_column(z, X->rows), back = kf_row_of(z, X->rows);
+    kofn_matrix in = kf_learn_column(v, X->cols),
+                to = kf_learn_row_of(out, X->cols);
+    kofn_matrix margins = kf_learn_column(z, X->rows),
+                back = kf_learn_row_of(z, X->rows);
     kofn_status st = KOFN_NOMEM;
 
     if (z)
@@ -228,7 +233,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
     if (d->remembers) /* of gradients only */
         return gram_plain(d, v, out);
     TRY(sum_round(d, v, KF_GRAM));
-    memcpy(out, d->out, kf_features(d) * sizeof *out);
+    memcpy(out, d->out, kf_learn_features(d) * sizeof *out);
     return KOFN_OK;
 }
 

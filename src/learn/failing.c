@@ -105,16 +105,16 @@ static kofn_status add_part(kf_failing *f, size_t p, const kofn_matrix *in,
     if (gone && f->how.missing == KOFN_MISSING_IGNORED)
         return KOFN_OK;
     if (!gone)
-        st = kf_gradient_of_part(f->r, p, f->how.parts, in, &value);
+        st = kf_learn_gradient_of_part(f->r, p, f->how.parts, in, &value);
     if (st)
         return st;
     if (!gone && !gram && f->fresh) {
         memcpy(known, f->value, f->length * sizeof *known);
-        known[n] -= kf_dot(f->value, w, n);
+        known[n] -= kf_learn_dot(f->value, w, n);
     }
     for (size_t j = 0; j < n; j++)
         out[j] += gone ? known[j] : f->value[j];
-    out[n] += gone ? known[n] + kf_dot(known, w, n) : f->value[n];
+    out[n] += gone ? known[n] + kf_learn_dot(known, w, n) : f->value[n];
     return KOFN_OK;
 }
 

@@ -6,8 +6,8 @@
  *
  * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
  */
-#include "round.h"
 #include "vector.h"
+#include "watch.h"
 
 #include "io/io.h"
 
@@ -336,7 +336,7 @@ kofn_status kofn_pagerank_peers(kofn_transport *t, const kofn_plan *plan,
 /* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */
 static kofn_status check_graph(const kofn_sparse *g)
 {
-    TRY(kf_check_sparse(g, "the graph"));
+    TRY(kf_mat_check_sparse(g, "the graph"));
     if (g->rows != g->cols)
         return kf_fail(KOFN_SHAPE,
                        "the graph's matrix is %zu x %zu, not "
@@ -400,7 +400,7 @@ kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
     next = kf_new(n, sizeof *next);
     *dangling = kf_new(n, 1);
     if (next && *dangling)
-        *out = kf_sparse_new(n, n, g->ptr[n]);
+        *out = kf_io_sparse_new(n, n, g->ptr[n]);
     if (!*out) {
         kf_free(next);
         kf_free(*dangling);

@@ -147,7 +147,7 @@ kofn_status kofn_regression_fit(kofn_fit *f, const kofn_regression *r,
     TRY(kf_regress_finite(w, "w"));
     t = out.data = kf_new(r->X.rows, sizeof *t);
     if (t)
-        st = kf_points_times(r, w, &out);
+        st = kf_learn_points_times(r, w, &out);
     if (!st)
         fit(f, t, r->y, r->X.rows, r->opt.loss);
     kf_free(t);

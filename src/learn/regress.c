@@ -127,7 +127,7 @@ static kofn_status fill_dense(kofn_regression *r, const kofn_matrix *X,
 static kofn_status fill_sparse(kofn_regression *r, const kofn_sparse *X,
                                const kofn_matrix *y)
 {
-    TRY(kf_check_sparse(X, "X"));
+    TRY(kf_mat_check_sparse(X, "X"));
     TRY(take_labels(y, X->rows, "X", r->opt.loss, &r->y));
     r->S = *X;
     r->X = (kofn_matrix){NULL, X->rows, X->cols, X->cols, KOFN_F64};
@@ -201,16 +201,16 @@ void kofn_regression_free(kofn_regression *r)
 
 /* ---- products on this thread --------------------------------------------- */
 
-kofn_status kf_points_times(const kofn_regression *r, const kofn_matrix *in,
-                            kofn_matrix *out)
+kofn_status kf_learn_points_times(const kofn_regression *r,
+                                  const kofn_matrix *in, kofn_matrix *out)
 {
     return r->S.rows ? kofn_product_plain_sparse(&r->S, in, out)
                      : kofn_product_plain(&r->X, in, out);
 }
 
 /* Of a sparse X of one row, which is contiguous. */
-kofn_status kf_times_points(const kofn_regression *r, const kofn_matrix *in,
-                            kofn_matrix *out)
+kofn_status kf_learn_times_points(const kofn_regression *r,
+                                  const kofn_matrix *in, kofn_matrix *out)
 {
     const kofn_sparse *S = &r->S;
     const double *x = in->data;
@@ -370,7 +370,7 @@ static void move(const kf_descent *d, double *w, double *v)
                     ? (double)t / ((double)t + 3)
                     : 0;
 
-    for (size_t j = 0; j < kf_features(d); j++) {
+    for (size_t j = 0; j < kf_learn_features(d); j++) {
         double next = v[j] - d->now.step * d->g[j];
 
         v[j] = next + on * (next - w[j]);
@@ -383,7 +383,7 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
-    size_t n = kf_features(d);
+    size_t n = kf_learn_features(d);
     kofn_status st = KOFN_OK;
 
     if (d->failing)
@@ -391,8 +391,8 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     if (d->job) /* however many rounds it takes */
         st = kofn_step(d->job, now->iteration - d->done);
     if (!st)
-        st = kf_gradient_at(d, v, points_of(d->r, now->iteration - 1),
-                            &now->objective);
+        st = kf_learn_gradient_at(d, v, points_of(d->r, now->iteration - 1),
+                                  &now->objective);
     if (st)
         return st;
     now->gradient = kf_norm(d->g, n);
@@ -469,13 +469,13 @@ static bool go_on(kf_descent *d, double *v)
     d->done = d->now.iteration;
     d->lipschitz = d->now.lipschitz;
     d->partial = d->now.partial;
-    memcpy(v, d->now.v, kf_features(d) * sizeof *v);
+    memcpy(v, d->now.v, kf_learn_features(d) * sizeof *v);
     return d->now.step == 0;
 }
 
 static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
 {
-    size_t n = kf_features(&d);
+    size_t n = kf_learn_features(&d);
     kofn_regress_result own = {0};
     double *v;
     kofn_status st;
@@ -493,7 +493,7 @@ static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
         d.now.v = v;
         st = descend(&d, w->data, v, &own.converged);
         if (!st)
-            st = kf_limit(&d, KF_ALL);
+            st = kf_learn_limit(&d, KF_ALL);
         if (!st && d.partial)
             st = KOFN_PARTIAL;
     }

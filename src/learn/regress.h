@@ -43,10 +43,10 @@ kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               double **labels);
 
 /* out = X in, and out = in X, on this thread. */
-kofn_status kf_points_times(const kofn_regression *r, const kofn_matrix *in,
-                            kofn_matrix *out);
-kofn_status kf_times_points(const kofn_regression *r, const kofn_matrix *in,
-                            kofn_matrix *out);
+kofn_status kf_learn_points_times(const kofn_regression *r,
+                                  const kofn_matrix *in, kofn_matrix *out);
+kofn_status kf_learn_times_points(const kofn_regression *r,
+                                  const kofn_matrix *in, kofn_matrix *out);
 
 /* ---- loss.c -------------------------------------------------------------- */
 
@@ -67,7 +67,7 @@ kofn_status kf_failing_new(kf_failing **out, const kofn_regression *r,
 void kf_failing_free(kf_failing *f);
 /* Machines fail and return as iteration t begins. */
 kofn_status kf_failing_begin(kf_failing *f, unsigned t);
-/* out = what kf_gradient_of_part sums to over parts, with those that are
+/* out = what kf_learn_gradient_of_part sums to over parts, with those that are
  * missing ignored or remembered. */
 kofn_status kf_failing_sum(kf_failing *f, const kofn_matrix *in,
                            kofn_matrix *out);
@@ -98,10 +98,10 @@ typedef struct kf_descent {
     bool remembers; /* the scheme has stand-ins for what is missing   */
 } kf_descent;
 
-size_t kf_features(const kf_descent *d);
+size_t kf_learn_features(const kf_descent *d);
 /* How many of them, the first ones, the ridge is of. */
-size_t kf_penalised(const kf_descent *d);
-double kf_dot(const double *x, const double *y, size_t n);
+size_t kf_learn_penalised(const kf_descent *d);
+double kf_learn_dot(const double *x, const double *y, size_t n);
 
 /* ---- ways.c, by_sum.c ---------------------------------------------------- */
 
@@ -125,34 +125,34 @@ extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
 const kf_way *kf_way_by(kofn_op op);  /* NULL: there is none */
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
 /* One round, with a look at the watch now and then. */
-kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
-                        kofn_matrix *out);
-kofn_matrix kf_column(const double *x, size_t n);
-kofn_matrix kf_row_of(const double *x, size_t n);
+kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
+                              kofn_matrix *out);
+kofn_matrix kf_learn_column(const double *x, size_t n);
+kofn_matrix kf_learn_row_of(const double *x, size_t n);
 
 /* F at w over these points (all of them but in SGD), its gradient in d->g. */
-kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
-                           double *F);
+kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
+                                 double *F);
 /* Have the job's rounds be of these points only, if it can. */
-kofn_status kf_limit(kf_descent *d, kf_some which);
+kofn_status kf_learn_limit(kf_descent *d, kf_some which);
 /* out = X' X v. */
-kofn_status kf_gram(kf_descent *d, const double *v, double *out);
+kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out);
 /* out = X v, where the way computes such. */
-kofn_status kf_margins(kf_descent *d, const double *v, double *out);
+kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 /* The number after w in the input of KOFN_SUM: 0 for all points, b + 1 for
  * batch b, or this for X' X w, or with the loss less its slope along w: what
  * is left then may stand in for the loss at any w, to first order. */
 #define KF_GRAM (-1)
 #define KF_OFFSET (-2)
 /* What the first of kofn_formulas, the function of KOFN_SUM, makes of a part. */
-kofn_status kf_gradient_of_part(const kofn_regression *r, size_t part,
-                                size_t parts, const kofn_matrix *in,
-                                kofn_matrix *out);
+kofn_status kf_learn_gradient_of_part(const kofn_regression *r, size_t part,
+                                      size_t parts, const kofn_matrix *in,
+                                      kofn_matrix *out);
 
 /* ---- steps.c ------------------------------------------------------------- */
 
 /* L, by 30 power iterations the first time. */
-kofn_status kf_lipschitz(kf_descent *d);
+kofn_status kf_learn_lipschitz(kf_descent *d);
 /* The step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
 

@@ -28,7 +28,7 @@ static void start(double *v, size_t n, uint64_t seed)
 /* The largest eigenvalue of X' X, from below; v and t are of n numbers. */
 static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
 {
-    size_t n = kf_features(d);
+    size_t n = kf_learn_features(d);
 
     start(v, n, d->r->opt.seed);
     for (int k = 0; k < POWER_ITERATIONS; k++) {
@@ -37,7 +37,7 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
 
         for (size_t i = 0; i < n; i++)
             v[i] /= length;
-        st = kf_gram(d, v, t);
+        st = kf_learn_gram(d, v, t);
         if (st)
             return st;
         *value = kf_norm(t, n);
@@ -79,7 +79,7 @@ static void end_setup(kf_descent *d, const kofn_report *before)
     d->sum.parts = now.parts;
 }
 
-kofn_status kf_lipschitz(kf_descent *d)
+kofn_status kf_learn_lipschitz(kf_descent *d)
 {
     kofn_report before;
     double most = kf_loss_curvature(d->r->opt.loss), value = 0;
@@ -88,7 +88,7 @@ kofn_status kf_lipschitz(kf_descent *d)
 
     if (d->lipschitz > 0)
         return KOFN_OK;
-    v = kf_new(kf_features(d), sizeof *v);
+    v = kf_new(kf_learn_features(d), sizeof *v);
     if (!v)
         return KOFN_NOMEM;
     begin_setup(d, &before);
@@ -125,14 +125,15 @@ static kofn_status line_begin(kf_descent *d, const double *w)
 
     d->from = w;
     if (knows_margins(d)) {
-        st = kf_margins(d, d->g, d->line);
-        sum = st ? 0 : kf_dot(d->line, d->line, m);
+        st = kf_learn_margins(d, d->g, d->line);
+        sum = st ? 0 : kf_learn_dot(d->line, d->line, m);
     } else if (is_parabola(d)) {
-        st = kf_gram(d, d->g, d->t);
-        sum = st ? 0 : kf_dot(d->g, d->t, n);
+        st = kf_learn_gram(d, d->g, d->t);
+        sum = st ? 0 : kf_learn_dot(d->g, d->t, n);
     }
     d->curvature =
-        sum / (double)m + r->opt.ridge * kf_dot(d->g, d->g, kf_penalised(d));
+        sum / (double)m +
+        r->opt.ridge * kf_learn_dot(d->g, d->g, kf_learn_penalised(d));
     return st;
 }
 
@@ -141,7 +142,7 @@ static double penalty(const kf_descent *d, double step)
 {
     double sum = 0;
 
-    for (size_t j = 0; j < kf_penalised(d); j++) {
+    for (size_t j = 0; j < kf_learn_penalised(d); j++) {
         double x = d->from[j] - step * d->g[j];
 
         sum += x * x;
@@ -154,7 +155,7 @@ static double by_margins(const kf_descent *d, double step, double *slope)
 {
     const kofn_regression *r = d->r;
     double F = 0, z, n = (double)r->X.rows;
-    size_t ridged = kf_penalised(d);
+    size_t ridged = kf_learn_penalised(d);
 
     *slope = 0;
     for (size_t i = 0; i < r->X.rows; i++) {
@@ -162,15 +163,16 @@ static double by_margins(const kf_descent *d, double step, double *slope)
             kf_loss(r->opt.loss, d->margin[i] - step * d->line[i], r->y[i], &z);
         *slope -= z * d->line[i];
     }
-    *slope = *slope / n - r->opt.ridge * (kf_dot(d->from, d->g, ridged) -
-                                          step * kf_dot(d->g, d->g, ridged));
+    *slope =
+        *slope / n - r->opt.ridge * (kf_learn_dot(d->from, d->g, ridged) -
+                                     step * kf_learn_dot(d->g, d->g, ridged));
     return F / n + penalty(d, step);
 }
 
 /* By a round there; the gradient is put back. */
 static kofn_status by_round(kf_descent *d, double step, double *F)
 {
-    size_t n = kf_features(d);
+    size_t n = kf_learn_features(d);
     double *g = d->g, *there = kf_new(2 * n, sizeof *there);
     kofn_status st;
 
@@ -179,7 +181,7 @@ static kofn_status by_round(kf_descent *d, double step, double *F)
     for (size_t j = 0; j < n; j++)
         there[j] = d->from[j] - step * g[j];
     d->g = there + n;
-    st = kf_gradient_at(d, there, KF_ALL, F);
+    st = kf_learn_gradient_at(d, there, KF_ALL, F);
     d->g = g;
     kf_free(there);
     if (st != KOFN_NONFINITE)
@@ -191,7 +193,8 @@ static kofn_status by_round(kf_descent *d, double step, double *F)
 /* F there less F here. */
 static kofn_status change(kf_descent *d, double F, double step, double *out)
 {
-    double gg = kf_dot(d->g, d->g, kf_features(d)), slope, there = F;
+    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d)), slope,
+           there = F;
     kofn_status st = KOFN_OK;
 
     if (is_parabola(d)) { /* told apart however near the minimum */
@@ -236,7 +239,7 @@ static double by_bisection(const kf_descent *d, double first)
 
 static kofn_status exact_step(kf_descent *d, double *step)
 {
-    double gg = kf_dot(d->g, d->g, kf_features(d));
+    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d));
 
     if (!(d->curvature > 0))
         return kf_fail(KOFN_INVAL,
@@ -251,7 +254,7 @@ static kofn_status exact_step(kf_descent *d, double *step)
 
 static kofn_status armijo_step(kf_descent *d, double F, double *step)
 {
-    double gg = kf_dot(d->g, d->g, kf_features(d));
+    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d));
 
     for (int k = 0; k < 60; k++, *step /= 2) {
         double by;
@@ -288,7 +291,7 @@ kofn_status kf_step(kf_descent *d, const double *w, double F, double *step)
     kofn_status st = KOFN_OK;
 
     if (!(o->step > 0) && o->rule != KOFN_STEP_EXACT)
-        st = kf_lipschitz(d);
+        st = kf_learn_lipschitz(d);
     *step = o->step > 0                  ? o->step
             : o->rule == KOFN_STEP_FIXED ? 1 / d->lipschitz
                                          : 16 / d->lipschitz;

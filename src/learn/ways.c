@@ -15,23 +15,23 @@
  * compared with.
  */
 #include "regress.h"
-#include "round.h"
+#include "watch.h"
 
 #include "base/report.h"
 
 #include <math.h>
 
-size_t kf_features(const kf_descent *d)
+size_t kf_learn_features(const kf_descent *d)
 {
     return d->r->X.cols;
 }
 
-size_t kf_penalised(const kf_descent *d)
+size_t kf_learn_penalised(const kf_descent *d)
 {
     return d->r->X.cols - d->r->opt.intercept;
 }
 
-double kf_dot(const double *x, const double *y, size_t n)
+double kf_learn_dot(const double *x, const double *y, size_t n)
 {
     double sum = 0;
 
@@ -61,8 +61,8 @@ static int look(void *ud)
     return d->r->opt.watch(d->r->opt.watch_ud, &d->now, NULL);
 }
 
-kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
-                        kofn_matrix *out)
+kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
+                              kofn_matrix *out)
 {
     kofn_report rep = {0};
     kofn_status st = kf_learn_round(d->job, left, in, out,
@@ -83,38 +83,40 @@ kofn_status kf_round_of(kf_descent *d, bool left, const kofn_matrix *in,
     return KOFN_OK;
 }
 
-kofn_matrix kf_column(const double *x, size_t n)
+kofn_matrix kf_learn_column(const double *x, size_t n)
 {
     return (kofn_matrix){(void *)(uintptr_t)x, n, 1, 1, KOFN_F64};
 }
 
-kofn_matrix kf_row_of(const double *x, size_t n)
+kofn_matrix kf_learn_row_of(const double *x, size_t n)
 {
     return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
 }
 
 /* ---- two products -------------------------------------------------------- */
 
-kofn_status kf_margins(kf_descent *d, const double *v, double *out)
+kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out)
 {
     const kofn_matrix *X = &d->r->X;
-    kofn_matrix in = kf_column(v, X->cols), to = kf_column(out, X->rows);
+    kofn_matrix in = kf_learn_column(v, X->cols),
+                to = kf_learn_column(out, X->rows);
 
-    return d->job ? kf_round_of(d, false, &in, &to)
-                  : kf_points_times(d->r, &in, &to);
+    return d->job ? kf_learn_round_of(d, false, &in, &to)
+                  : kf_learn_points_times(d->r, &in, &to);
 }
 
 /* out = X' z */
 static kofn_status back(kf_descent *d, const double *z, double *out)
 {
     const kofn_matrix *X = &d->r->X;
-    kofn_matrix in = kf_row_of(z, X->rows), to = kf_row_of(out, X->cols);
+    kofn_matrix in = kf_learn_row_of(z, X->rows),
+                to = kf_learn_row_of(out, X->cols);
 
-    return d->job ? kf_round_of(d, true, &in, &to)
-                  : kf_times_points(d->r, &in, &to);
+    return d->job ? kf_learn_round_of(d, true, &in, &to)
+                  : kf_learn_times_points(d->r, &in, &to);
 }
 
-kofn_status kf_limit(kf_descent *d, kf_some which)
+kofn_status kf_learn_limit(kf_descent *d, kf_some which)
 {
     size_t strips = d->job ? d->r->strips : 0;
     bool some = which.of == strips;
@@ -142,8 +144,8 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
     const kofn_regression *r = d->r;
     size_t m = r->X.rows;
 
-    TRY(kf_limit(d, which));
-    TRY(kf_margins(d, w, d->margin));
+    TRY(kf_learn_limit(d, which));
+    TRY(kf_learn_margins(d, w, d->margin));
     memset(d->z, 0, m * sizeof *d->z);
     for (size_t k = 0; k < m; k += which.of)
         for (size_t i = k + which.lo; i < kf_min(k + which.hi, m); i++)
@@ -153,10 +155,10 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
 
 static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 {
-    kofn_status st = kf_limit(d, KF_ALL);
+    kofn_status st = kf_learn_limit(d, KF_ALL);
 
     if (!st)
-        st = kf_margins(d, v, d->z);
+        st = kf_learn_margins(d, v, d->z);
     return st ? st : back(d, d->z, out);
 }
 
@@ -196,16 +198,16 @@ static kofn_status check_gram(const kofn_regression *r)
 /* X' y and y' y, once for all. */
 static kofn_status know_Xy(kofn_regression *r)
 {
-    kofn_matrix y = kf_row_of(r->y, r->X.rows), Xy;
+    kofn_matrix y = kf_learn_row_of(r->y, r->X.rows), Xy;
 
     if (r->Xy)
         return KOFN_OK;
     r->Xy = kf_new(r->X.cols, sizeof *r->Xy);
     if (!r->Xy)
         return KOFN_NOMEM;
-    Xy = kf_row_of(r->Xy, r->X.cols);
-    r->yy = kf_dot(r->y, r->y, r->X.rows);
-    return kf_times_points(r, &y, &Xy);
+    Xy = kf_learn_row_of(r->Xy, r->X.cols);
+    r->yy = kf_learn_dot(r->y, r->y, r->X.rows);
+    return kf_learn_times_points(r, &y, &Xy);
 }
 
 static kofn_status place_gram(kofn_regression *r, kofn_job *job)
@@ -216,10 +218,10 @@ static kofn_status place_gram(kofn_regression *r, kofn_job *job)
 
 static kofn_status gram(kf_descent *d, const double *v, double *out)
 {
-    kofn_matrix in = kf_column(v, kf_features(d));
-    kofn_matrix to = kf_column(out, kf_features(d));
+    kofn_matrix in = kf_learn_column(v, kf_learn_features(d));
+    kofn_matrix to = kf_learn_column(out, kf_learn_features(d));
 
-    return kf_round_of(d, false, &in, &to);
+    return kf_learn_round_of(d, false, &in, &to);
 }
 
 static kofn_status gradient_of_gram(kf_descent *d, const double *w,
@@ -232,7 +234,7 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
     (void)which; /* of all points */
     if (st)
         return st;
-    *F = (kf_dot(w, d->g, n) - 2 * kf_dot(w, r->Xy, n) + r->yy) / 2;
+    *F = (kf_learn_dot(w, d->g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) / 2;
     for (size_t i = 0; i < n; i++)
         d->g[i] -= r->Xy[i];
     return KOFN_OK;
@@ -270,10 +272,10 @@ kofn_status kf_way_check(const kf_way *way, const kofn_regression *r)
     return way->check ? way->check(r) : KOFN_OK;
 }
 
-kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
-                           double *F)
+kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
+                                 double *F)
 {
-    size_t n = kf_features(d), ridged = kf_penalised(d);
+    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
     double count = (double)kf_count(which, d->r->X.rows);
     double ridge = d->r->opt.ridge;
     kofn_status st;
@@ -287,7 +289,7 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
                           d->now.iteration);
     if (st)
         return st;
-    *F = *F / count + ridge / 2 * kf_dot(w, w, ridged);
+    *F = *F / count + ridge / 2 * kf_learn_dot(w, w, ridged);
     for (size_t j = 0; j < n; j++)
         d->g[j] = d->g[j] / count + (j < ridged ? ridge * w[j] : 0);
     if (!(*F - *F == 0))
@@ -298,7 +300,7 @@ kofn_status kf_gradient_at(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
-kofn_status kf_gram(kf_descent *d, const double *v, double *out)
+kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out)
 {
     return d->way->gram(d, v, out);
 }

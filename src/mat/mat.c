@@ -7,7 +7,7 @@
 
 /* ---- checks -------------------------------------------------------------- */
 
-kofn_status kf_check_matrix(const kofn_matrix *a, const char *name)
+kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name)
 {
     size_t bytes;
 
@@ -30,7 +30,7 @@ kofn_status kf_check_matrix(const kofn_matrix *a, const char *name)
     return KOFN_OK;
 }
 
-kofn_status kf_check_sparse(const kofn_sparse *a, const char *name)
+kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
 {
     if (!a || !a->ptr)
         return kf_fail(KOFN_INVAL, "%s is missing", name);
@@ -94,16 +94,16 @@ kofn_status kf_check_sparse(const kofn_sparse *a, const char *name)
 FIRST_AS_LARGE(first_as_large64, uint64_t, 64)
 FIRST_AS_LARGE(first_as_large32, uint32_t, 32)
 
-size_t kf_first_odd(const void *x, size_t n, kofn_dtype dtype)
+size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype)
 {
     return dtype == KOFN_F64 ? first_as_large64(x, n, UP_TO_SIGN_F64(1024))
                              : first_as_large32(x, n, UP_TO_SIGN_F32(128));
 }
 
-kofn_status kf_check_finite(const kofn_matrix *a, const char *name)
+kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name)
 {
     for (size_t i = 0; i < a->rows; i++) {
-        size_t j = kf_first_odd(kf_at(a, i, 0), a->cols, a->dtype);
+        size_t j = kf_mat_first_odd(kf_at(a, i, 0), a->cols, a->dtype);
 
         if (j < a->cols)
             return kf_fail(KOFN_NONFINITE,
@@ -125,7 +125,7 @@ static bool is_far(const void *x, size_t n, kofn_dtype dtype)
                      : first_as_large32(x, n, UP_TO_SIGN_F32(FAR_F32)));
 }
 
-double kf_most(const kofn_matrix *a)
+double kf_mat_most(const kofn_matrix *a)
 {
     double most = 0;
 
@@ -138,7 +138,8 @@ double kf_most(const kofn_matrix *a)
     return most;
 }
 
-kofn_status kf_check_range(const kofn_matrix *a, const char *name, double *most)
+kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
+                               double *most)
 {
     bool far = true;
 
@@ -147,8 +148,8 @@ kofn_status kf_check_range(const kofn_matrix *a, const char *name, double *most)
         far = is_far(kf_at(a, i, 0), a->cols, a->dtype);
     if (far)
         return KOFN_OK;
-    TRY(kf_check_finite(a, name));
-    *most = kf_most(a);
+    TRY(kf_mat_check_finite(a, name));
+    *most = kf_mat_most(a);
     return KOFN_OK;
 }
 
@@ -273,7 +274,8 @@ static void multiply_f32(int m, int n, int k, const kofn_matrix *a,
                     a->data, lda, b->data, ldb, add, c, n);
 }
 
-void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add, void *c)
+void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
+                     void *c)
 {
     int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
 
@@ -300,15 +302,15 @@ static void multiply_row(const kofn_sparse *a, size_t i, const double *b,
             c[j] += a->val[e] * b[a->col[e] * ldb + j];
 }
 
-void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
-                        const kofn_matrix *b, double *c)
+void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
+                            const kofn_matrix *b, double *c)
 {
     for (size_t i = lo; i < hi; i++)
         multiply_row(a, i, b->data, b->ld, b->cols, c + (i - lo) * b->cols);
 }
 
-void kf_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
-                           size_t lo, double *c)
+void kf_mat_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
+                               size_t lo, double *c)
 {
     for (size_t r = 0; r < b->rows; r++) {
         const double *x = kf_at(b, r, 0);
@@ -325,8 +327,8 @@ void kf_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
 static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,
                                const kofn_matrix *out)
 {
-    TRY(kf_check_matrix(in, "the input"));
-    TRY(kf_check_matrix(out, "the output"));
+    TRY(kf_mat_check_matrix(in, "the input"));
+    TRY(kf_mat_check_matrix(out, "the output"));
     if (in->rows != n || out->rows != m || out->cols != in->cols ||
         out->ld != out->cols || out->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE,
@@ -363,7 +365,7 @@ static kofn_status multiply_wide(const kofn_matrix *A, const kofn_matrix *in,
         for (size_t lo = 0; lo < A->rows; lo += band) {
             a.rows = kf_min(band, A->rows - lo);
             widen(A, lo, lo + a.rows, a.data);
-            kf_multiply(&a, &b, false, out + lo * in->cols);
+            kf_mat_multiply(&a, &b, false, out + lo * in->cols);
         }
     }
     kf_free(a.data);
@@ -374,13 +376,13 @@ static kofn_status multiply_wide(const kofn_matrix *A, const kofn_matrix *in,
 kofn_status kofn_product_plain(const kofn_matrix *A, const kofn_matrix *in,
                                kofn_matrix *out)
 {
-    TRY(kf_check_matrix(A, "A"));
+    TRY(kf_mat_check_matrix(A, "A"));
     TRY(check_plain(A->rows, A->cols, in, out));
     if (in->dtype != A->dtype)
         return kf_fail(KOFN_SHAPE, "A and the input are of different types");
     if (A->dtype == KOFN_F32)
         return multiply_wide(A, in, out->data);
-    kf_multiply(A, in, false, out->data);
+    kf_mat_multiply(A, in, false, out->data);
     return KOFN_OK;
 }
 
@@ -390,6 +392,6 @@ kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
     TRY(check_plain(A->rows, A->cols, in, out));
     if (in->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
-    kf_multiply_sparse(A, 0, A->rows, in, out->data);
+    kf_mat_multiply_sparse(A, 0, A->rows, in, out->data);
     return KOFN_OK;
 }

@@ -16,19 +16,19 @@ static inline void *kf_at(const kofn_matrix *a, size_t i, size_t j)
 }
 
 /* Shape, ld and pointer make sense; `name` is what the message calls it. */
-kofn_status kf_check_matrix(const kofn_matrix *a, const char *name);
-kofn_status kf_check_sparse(const kofn_sparse *a, const char *name);
+kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name);
+kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name);
 /* No NaN, no infinity. */
-kofn_status kf_check_finite(const kofn_matrix *a, const char *name);
+kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name);
 /* The same, and how large elements are: none is larger than *most, which is
  * the largest of them unless they are all far from the end of the range. */
-kofn_status kf_check_range(const kofn_matrix *a, const char *name,
-                           double *most);
+kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
+                               double *most);
 /* The largest magnitude; NaN if there is one. */
-double kf_most(const kofn_matrix *a);
+double kf_mat_most(const kofn_matrix *a);
 /* Index of the first element that is NaN or infinite; n when none is.  Runs
  * at the speed of memory. */
-size_t kf_first_odd(const void *x, size_t n, kofn_dtype dtype);
+size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype);
 
 /* ---- parts --------------------------------------------------------------- */
 
@@ -50,14 +50,15 @@ void kf_parts_free(kf_parts *p);
 
 /* c = a b, or c += a b, on contiguous c (rows of a x cols of b).  One BLAS
  * call. */
-void kf_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add, void *c);
+void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
+                     void *c);
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
-void kf_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
-                        const kofn_matrix *b, double *c);
+void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
+                            const kofn_matrix *b, double *c);
 /* c += b times rows lo, lo + 1, ... of a sparse a, as many as b has columns;
  * float64, c contiguous. */
-void kf_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
-                           size_t lo, double *c);
+void kf_mat_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
+                               size_t lo, double *c);
 
 /* One BLAS thread per caller from now on; the number before, or 0 when the
  * BLAS at hand has no way to say.  A thread that computes calls it as well:

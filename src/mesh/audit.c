@@ -131,10 +131,10 @@ kofn_status kf_audit_make(kf_host *h)
     double *next = h->next->m.data;
 
     if (a->sparse)
-        kf_multiply_sparse(a->sparse, 0, h->v->m.rows, &h->v->m, next);
+        kf_mat_multiply_sparse(a->sparse, 0, h->v->m.rows, &h->v->m, next);
     else
-        kf_multiply(&a->dense, &h->v->m, false, next);
-    return kf_check_finite(&h->next->m, "A v");
+        kf_mat_multiply(&a->dense, &h->v->m, false, next);
+    return kf_mat_check_finite(&h->next->m, "A v");
 }
 
 /* It is told when the iterate is made.  Who finds no room lies again. */
@@ -202,7 +202,7 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
     double mixed;
 
     TRY(mixed_with(h, seat, &mixed));
-    TRY(kf_encode(&h->resident, h->code, &which, 1, &block));
+    TRY(kf_data_encode(&h->resident, h->code, &which, 1, &block));
     st = KOFN_OK;
     for (size_t g = 0; g < h->groups && !wrong && !st; g++)
         for (size_t i = 0; i < h->now[g].count && !wrong && !st; i++) {

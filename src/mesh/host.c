@@ -131,7 +131,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
 
     kofn_block_drop(h->block);
     h->block = NULL;
-    TRY(kf_encode(&h->resident, h->code, &which, 1, &h->block));
+    TRY(kf_data_encode(&h->resident, h->code, &which, 1, &h->block));
     h->seat = seat;
     return KOFN_OK;
 }
@@ -200,8 +200,8 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
         st = kf_decode(h->plan, d, source, 0, lo, lo + strips, &h->next->m,
                        &h->scratch);
     if (!st)
-        st = kf_restore(h->plan, d, 0, lo, lo + strips, 1 / h->resident.by,
-                        &h->next->m);
+        st = kf_data_restore(h->plan, d, 0, lo, lo + strips, 1 / h->resident.by,
+                             &h->next->m);
     kf_free(source);
     if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
         h->audit.odd = true;
@@ -293,19 +293,20 @@ static uint64_t job_of(const kf_host *h, const kofn_matrix *dense,
 {
     uint64_t few[4] = {h->plan->layout.seed, h->groups, h->opt.decoding,
                        h->it.job};
-    uint64_t d = kf_digest(0, h->plan->spec, strlen(h->plan->spec));
+    uint64_t d = kf_mesh_digest(0, h->plan->spec, strlen(h->plan->spec));
 
-    d = kf_digest(d, few, sizeof few);
-    d = kf_digest(d, v->data, v->rows * sizeof(double));
+    d = kf_mesh_digest(d, few, sizeof few);
+    d = kf_mesh_digest(d, v->data, v->rows * sizeof(double));
     for (size_t i = 0; dense && i < dense->rows; i++)
-        d = kf_digest(d, kf_at(dense, i, 0), dense->cols * sizeof(double));
+        d = kf_mesh_digest(d, kf_at(dense, i, 0), dense->cols * sizeof(double));
     if (!sparse)
         return d;
-    d = kf_digest(d, sparse->ptr, (sparse->rows + 1) * sizeof *sparse->ptr);
-    d = kf_digest(d, sparse->col,
-                  sparse->ptr[sparse->rows] * sizeof *sparse->col);
-    return kf_digest(d, sparse->val,
-                     sparse->ptr[sparse->rows] * sizeof *sparse->val);
+    d = kf_mesh_digest(d, sparse->ptr,
+                       (sparse->rows + 1) * sizeof *sparse->ptr);
+    d = kf_mesh_digest(d, sparse->col,
+                       sparse->ptr[sparse->rows] * sizeof *sparse->col);
+    return kf_mesh_digest(d, sparse->val,
+                          sparse->ptr[sparse->rows] * sizeof *sparse->val);
 }
 
 static kofn_status check(const kofn_plan *plan, const kofn_matrix *v,
@@ -319,7 +320,7 @@ static kofn_status check(const kofn_plan *plan, const kofn_matrix *v,
                        "the vector of a mesh must be %zu x 1, "
                        "contiguous, float64",
                        rows);
-    TRY(kf_check_finite(v, "the vector"));
+    TRY(kf_mat_check_finite(v, "the vector"));
     if (!dense == !sparse)
         return kf_fail(KOFN_INVAL,
                        "a mesh iterates one matrix, dense or "
@@ -335,8 +336,8 @@ static kofn_status check(const kofn_plan *plan, const kofn_matrix *v,
                        "%zu",
                        dense ? dense->rows : sparse->rows,
                        dense ? dense->cols : sparse->cols, rows, rows);
-    return dense ? kf_check_matrix(dense, "the matrix")
-                 : kf_check_sparse(sparse, "the matrix");
+    return dense ? kf_mat_check_matrix(dense, "the matrix")
+                 : kf_mat_check_sparse(sparse, "the matrix");
 }
 
 static void settle(kf_host *h, const kofn_peer_options *opt)
@@ -393,7 +394,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *dense,
     TRY(dense ? kf_resident_dense(&h->resident, h->plan, dense)
               : kf_resident_sparse(&h->resident, h->plan, sparse));
     if (dense) /* with room for sums of a row: the vector is as it is */
-        TRY(kf_check_range(dense, "the matrix", &h->resident.most));
+        TRY(kf_mat_check_range(dense, "the matrix", &h->resident.most));
     if (dense)
         h->resident.by =
             kf_range_resident(h->resident.most, (double)rows, KOFN_F64);

@@ -33,7 +33,8 @@ static uint64_t principal_of(const kf_host *h, kofn_peer peer)
     const char *name =
         h->t->principal_of ? h->t->principal_of(h->t, peer) : NULL;
 
-    return name ? kf_digest(0, name, strlen(name)) & ~itself : itself | peer;
+    return name ? kf_mesh_digest(0, name, strlen(name)) & ~itself
+                : itself | peer;
 }
 
 static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)

@@ -126,7 +126,7 @@ bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes)
     return get(head + BODY_SUM_AT, 8) == (bytes ? XXH3_64bits(body, bytes) : 0);
 }
 
-uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n)
+uint64_t kf_mesh_digest(uint64_t seed, const void *bytes, size_t n)
 {
     return XXH3_64bits_withSeed(bytes, n, seed);
 }

@@ -39,7 +39,7 @@ kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
 
 /* XXH3 of n bytes, seeded. */
-uint64_t kf_digest(uint64_t seed, const void *bytes, size_t n);
+uint64_t kf_mesh_digest(uint64_t seed, const void *bytes, size_t n);
 
 /* Bodies of EPOCH and DECIDE: their size, and into and out of bytes. */
 size_t kf_note_bytes(const kofn_note *note);

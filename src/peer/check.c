@@ -27,7 +27,7 @@ static const char *check_others(const kofn_node *n)
 
         if (o->incarnation == 0 || o->incarnation == n->opt.incarnation)
             return "an other is nobody, or the node itself";
-        if (o->rank != kf_rank_of(n, o->incarnation))
+        if (o->rank != kf_peer_rank_of(n, o->incarnation))
             return "an other has a rank that is not its own";
         for (size_t k = 0; k < i; k++) {
             if (n->other[k].incarnation != o->incarnation)

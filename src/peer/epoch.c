@@ -32,16 +32,16 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
     n->epoch = e;
     n->epochs++;
     for (size_t i = 0; i < n->others; i++)
-        n->other[i].rank = kf_rank_of(n, n->other[i].incarnation);
-    n->rank = kf_rank_of(n, n->opt.incarnation);
+        n->other[i].rank = kf_peer_rank_of(n, n->other[i].incarnation);
+    n->rank = kf_peer_rank_of(n, n->opt.incarnation);
     if (n->rank != KF_NONE)
         n->seat = n->member[n->rank].seat;
     n->proposed = n->now;
     n->stalled = n->leaderless = KF_LONG_AGO;
-    kf_set_deciders(n);
-    kf_clear_decisions(n);
-    TRY(kf_decide_all(n));
-    return kf_ask_pieces(n, true);
+    kf_peer_set_deciders(n);
+    kf_peer_clear_decisions(n);
+    TRY(kf_peer_decide_all(n));
+    return kf_peer_ask_pieces(n, true);
 }
 
 /* Everybody has a seat and an incarnation of its own, the proposer too. */
@@ -73,7 +73,7 @@ static uint64_t number_of_epoch(const kf_other *o, const void *of)
 /* The number that every new epoch exceeds.  One node alone cannot push it. */
 static uint64_t top(const kofn_node *n)
 {
-    return kf_max(n->epoch.number, kf_common(n, number_of_epoch, NULL));
+    return kf_max(n->epoch.number, kf_peer_common(n, number_of_epoch, NULL));
 }
 
 static uint64_t roster_of(const kofn_note *note)
@@ -108,7 +108,7 @@ static bool vouched(const kofn_node *n, const kofn_note *note)
 
     return note->from == note->epoch.proposer ||
            (note->epoch.proposer != n->opt.incarnation &&
-            kf_common(n, tells, &r) > 0);
+            kf_peer_common(n, tells, &r) > 0);
 }
 
 /* Has its proposer had its way too often lately, and nothing came of it?  It
@@ -119,21 +119,22 @@ static bool too_soon(kofn_node *n, kf_other *leader)
            n->now - leader->led < kf_longer(n->opt.beat / 4, leader->vain);
 }
 
-void kf_praise_leader(kofn_node *n)
+void kf_peer_praise_leader(kofn_node *n)
 {
-    kf_other *leader = kf_find(n, n->epoch.proposer);
+    kf_other *leader = kf_peer_find(n, n->epoch.proposer);
 
     n->vain = 0;
     if (leader)
         leader->vain = 0;
 }
 
-kofn_status kf_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
+kofn_status kf_peer_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
 {
-    kf_other *leader = kf_find(n, note->epoch.proposer);
+    kf_other *leader = kf_peer_find(n, note->epoch.proposer);
 
     if (kf_before(note->epoch, n->epoch))
-        return kf_send(n, note->from, (kofn_note){.type = KOFN_NOTE_EPOCH});
+        return kf_peer_send(n, note->from,
+                            (kofn_note){.type = KOFN_NOTE_EPOCH});
     if (kf_same_epoch(o->epoch, note->epoch))
         o->roster = roster_of(note);
     if (!kf_before(n->epoch, note->epoch) ||
@@ -153,7 +154,7 @@ kofn_status kf_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
     n->members = note->members;
     TRY(enter(n, note->epoch));
     return n->rank == KF_NONE
-               ? kf_send(n, note->from, kf_beat(n)) /* let me in */
+               ? kf_peer_send(n, note->from, kf_peer_beat(n)) /* let me in */
                : KOFN_OK;
 }
 
@@ -200,7 +201,7 @@ static bool still_prompt(const kofn_node *n, size_t rank, bool stalled)
 
 static bool is_live(kofn_node *n, kofn_incarnation incarnation)
 {
-    const kf_other *o = kf_find(n, incarnation);
+    const kf_other *o = kf_peer_find(n, incarnation);
 
     return incarnation == n->opt.incarnation || (o && kf_live(n, o));
 }
@@ -231,7 +232,7 @@ static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (o->rank == KF_NONE && kf_is_new(n, i))
+        if (o->rank == KF_NONE && kf_peer_is_new(n, i))
             TRY(admit(n, m, count, o->incarnation, o->wish));
     }
     qsort(m, *count, sizeof *m, by_seat);
@@ -263,9 +264,9 @@ static kofn_status propose(kofn_node *n, bool stalled)
     TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.incarnation}));
     for (size_t i = 0; i < n->others; i++)
         if (kf_live(n, &n->other[i]))
-            TRY(kf_send(n, n->other[i].incarnation,
-                        (kofn_note){.type = KOFN_NOTE_EPOCH}));
-    return kf_beat_all(n);
+            TRY(kf_peer_send(n, n->other[i].incarnation,
+                             (kofn_note){.type = KOFN_NOTE_EPOCH}));
+    return kf_peer_beat_all(n);
 }
 
 /* ---- when to ------------------------------------------------------------- */
@@ -281,7 +282,7 @@ static bool changed(kofn_node *n)
     size_t members = n->rank != KF_NONE, joiners = 0;
 
     for (size_t i = 0; i < n->others; i++)
-        if (kf_is_new(n, i))
+        if (kf_peer_is_new(n, i))
             *(n->other[i].rank == KF_NONE ? &joiners : &members) += 1;
     return members < n->members || (joiners > 0 && room_for_more(n));
 }
@@ -289,7 +290,7 @@ static bool changed(kofn_node *n)
 /* As many as decode have made what is wanted of our iterate, we too. */
 static bool all_ready(kofn_node *n)
 {
-    size_t ready = kf_beat(n).idle;
+    size_t ready = kf_peer_beat(n).idle;
 
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
@@ -348,7 +349,7 @@ static bool overdue(kofn_node *n)
 
 static kofn_status take_over(kofn_node *n)
 {
-    const kf_other *leader = kf_find(n, n->epoch.proposer);
+    const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
     bool founding = n->epoch.number == 0, due;
 
     if (leader && kf_live(n, leader)) {
@@ -363,7 +364,7 @@ static kofn_status take_over(kofn_node *n)
     } else {
         if (n->leaderless == KF_LONG_AGO)
             n->leaderless = n->now;
-        due = founding && kf_count_live(n) >= n->opt.nodes &&
+        due = founding && kf_peer_count_live(n) >= n->opt.nodes &&
               place_in_line(n) == 0;
         if (!due)
             due = kf_due(n, n->leaderless,
@@ -396,11 +397,11 @@ static kofn_status lead(kofn_node *n)
     return propose(n, true);
 }
 
-kofn_status kf_tend_epoch(kofn_node *n)
+kofn_status kf_peer_tend_epoch(kofn_node *n)
 {
     /* Who is going to have another iterate has nothing to propose yet; and no
      * epoch is good that cannot decode. */
-    if (n->final || kf_count_live(n) < n->opt.quorum)
+    if (n->final || kf_peer_count_live(n) < n->opt.quorum)
         return KOFN_OK;
     if (n->asked && n->tries < 4)
         return KOFN_OK;

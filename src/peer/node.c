@@ -18,7 +18,7 @@ static kofn_status act(kofn_node *n, kofn_node_action a)
     return KOFN_OK;
 }
 
-kofn_status kf_send(kofn_node *n, kofn_incarnation to, kofn_note note)
+kofn_status kf_peer_send(kofn_node *n, kofn_incarnation to, kofn_note note)
 {
     note.from = n->opt.incarnation;
     if (note.type != KOFN_NOTE_PIECE) /* results tell who decided them */
@@ -26,7 +26,7 @@ kofn_status kf_send(kofn_node *n, kofn_incarnation to, kofn_note note)
     return act(n, (kofn_node_action){KOFN_NODE_SEND, to, note});
 }
 
-kofn_status kf_take(kofn_node *n, const kofn_note *note)
+kofn_status kf_peer_take(kofn_node *n, const kofn_note *note)
 {
     return act(n, (kofn_node_action){KOFN_NODE_TAKE, 0, *note});
 }
@@ -64,7 +64,7 @@ bool kofn_node_next(kofn_node *n, kofn_node_action *out)
 
 /* ---- where we stand ------------------------------------------------------ */
 
-bool kf_idle(const kofn_node *n)
+bool kf_peer_idle(const kofn_node *n)
 {
     kofn_task todo;
 
@@ -72,7 +72,7 @@ bool kf_idle(const kofn_node *n)
     return todo.type == KOFN_TASK_NONE;
 }
 
-kofn_note kf_beat(const kofn_node *n)
+kofn_note kf_peer_beat(const kofn_node *n)
 {
     return (kofn_note){
         .type = KOFN_NOTE_BEAT,
@@ -80,29 +80,29 @@ kofn_note kf_beat(const kofn_node *n)
         .epoch = n->epoch,
         .at = n->at,
         .final = n->final,
-        .idle = n->rank != KF_NONE && n->seat == n->holds && kf_idle(n),
+        .idle = n->rank != KF_NONE && n->seat == n->holds && kf_peer_idle(n),
         .coded = n->made,
         .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish};
 }
 
 void kofn_node_greet(const kofn_node *n, kofn_note *out)
 {
-    *out = kf_beat(n);
+    *out = kf_peer_beat(n);
 }
 
-kofn_status kf_beat_all(kofn_node *n)
+kofn_status kf_peer_beat_all(kofn_node *n)
 {
-    kofn_note beat = kf_beat(n);
+    kofn_note beat = kf_peer_beat(n);
 
     n->beat_at = n->now;
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_send(n, n->other[i].incarnation, beat));
+            TRY(kf_peer_send(n, n->other[i].incarnation, beat));
     return KOFN_OK;
 }
 
 /* What an epoch makes of an iterate.  It decides once, so there is one. */
-kofn_mark kf_child(kofn_epoch e, kofn_mark at)
+kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at)
 {
     uint64_t line = kf_mix64(kf_state64(at.line, 1));
 
@@ -110,7 +110,7 @@ kofn_mark kf_child(kofn_epoch e, kofn_mark at)
     return (kofn_mark){at.t + 1, kf_mix64(line ^ e.proposer)};
 }
 
-kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
+kofn_status kf_peer_advance(kofn_node *n, kofn_mark to, bool final)
 {
     kf_told told = n->told[1];
 
@@ -123,7 +123,7 @@ kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
     n->before_epoch = n->epoch;
     n->made_before = n->made;
     n->done_before = n->done;
-    kf_praise_leader(n);
+    kf_peer_praise_leader(n);
     n->told[1] = n->told[0];
     n->told[0] = told;
     n->told[0].groups = 0;
@@ -134,11 +134,11 @@ kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final)
     n->tries = n->failed = n->repeats = 0;
     n->stalled = n->ahead = n->idled = KF_LONG_AGO;
     n->lonely = false;
-    kf_clear_iterate(n);
+    kf_peer_clear_iterate(n);
     if (!final)
-        return kf_ask_pieces(n, false);
+        return kf_peer_ask_pieces(n, false);
     n->finished = n->now;
-    return kf_beat_all(n);
+    return kf_peer_beat_all(n);
 }
 
 /* ---- notes --------------------------------------------------------------- */
@@ -162,12 +162,13 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
     }
     o->wish = note->seat;
     if (kf_before(note->epoch, n->epoch))
-        return kf_send(n, o->incarnation, (kofn_note){.type = KOFN_NOTE_EPOCH});
+        return kf_peer_send(n, o->incarnation,
+                            (kofn_note){.type = KOFN_NOTE_EPOCH});
     if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
-        return kf_send(n, o->incarnation, kf_beat(n));
+        return kf_peer_send(n, o->incarnation, kf_peer_beat(n));
     for (size_t i = 0; i < 2 && kf_leads(n); i++)
         if (n->told[i].groups && kf_same_mark(note->at, n->told[i].at))
-            TRY(kf_tell_one(n, &n->told[i], o->incarnation));
+            TRY(kf_peer_tell_one(n, &n->told[i], o->incarnation));
     return KOFN_OK;
 }
 
@@ -193,7 +194,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
         n->dropped++;
         return KOFN_OK;
     }
-    TRY(kf_meet(n, note->from, principal, &o));
+    TRY(kf_peer_meet(n, note->from, principal, &o));
     if (!o) {
         n->dropped++;
         return KOFN_OK;
@@ -206,36 +207,36 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
         o->roster = 0;
     }
     if (back) /* it was not there to be asked */
-        TRY(kf_ask_pieces(n, false));
+        TRY(kf_peer_ask_pieces(n, false));
     switch (note->type) {
     case KOFN_NOTE_BEAT:
         return hear_beat(n, o, note);
     case KOFN_NOTE_EPOCH:
-        return kf_hear_epoch(n, o, note);
+        return kf_peer_hear_epoch(n, o, note);
     case KOFN_NOTE_DECIDE:
         if (note->at.t > n->at.t)
             place(o, note);
-        return kf_hear_decide(n, note);
+        return kf_peer_hear_decide(n, note);
     case KOFN_NOTE_WANT:
         place(o, note);
-        return kf_hear_want(n, o, note);
+        return kf_peer_hear_want(n, o, note);
     case KOFN_NOTE_ENOUGH:
         if (kf_same_mark(o->want, note->at))
             o->coded &= ~note->coded;
         return KOFN_OK;
     case KOFN_NOTE_PIECE:
-        return kf_hear_piece(n, note);
+        return kf_peer_hear_piece(n, note);
     case KOFN_NOTE_ASK:
         place(o, note);
-        return kf_send(n, o->incarnation,
-                       (kofn_note){.type = note->coded ? KOFN_NOTE_PRINT
-                                                       : KOFN_NOTE_VECTOR,
-                                   .at = n->at,
-                                   .coded = note->coded,
-                                   .final = n->final});
+        return kf_peer_send(n, o->incarnation,
+                            (kofn_note){.type = note->coded ? KOFN_NOTE_PRINT
+                                                            : KOFN_NOTE_VECTOR,
+                                        .at = n->at,
+                                        .coded = note->coded,
+                                        .final = n->final});
     case KOFN_NOTE_VECTOR:
         place(o, note);
-        return kf_hear_vector(n, o, note);
+        return kf_peer_hear_vector(n, o, note);
     case KOFN_NOTE_BYE:
         lose(o);
         return KOFN_OK;
@@ -261,7 +262,7 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
     for (group = 0; group < n->opt.groups && !n->final; group++) {
         const kf_cluster *c = &n->cluster[group];
 
-        if (n->done & kf_bit(group) || !kf_complete(c))
+        if (n->done & kf_bit(group) || !kf_peer_complete(c))
             continue;
         out->type = KOFN_TASK_DECODE;
         out->group = (uint32_t)group;
@@ -272,7 +273,7 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
         out->type = KOFN_TASK_ENCODE;
         return;
     }
-    group = n->asked ? KF_NONE : kf_next_group(n);
+    group = n->asked ? KF_NONE : kf_peer_next_group(n);
     if (group == KF_NONE) {
         if (n->lonely)
             out->type = KOFN_TASK_ALONE;
@@ -305,17 +306,17 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
         return KOFN_OK;
     case KOFN_TASK_COMPUTE:
         if (now && t->seat == n->holds && t->group < n->opt.groups)
-            return kf_made(n, t->group);
+            return kf_peer_made(n, t->group);
         break;
     case KOFN_TASK_DECODE:
         if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
             t->group < n->opt.groups)
-            return kf_decoded(n, t->group);
+            return kf_peer_decoded(n, t->group);
         break;
     case KOFN_TASK_UPDATE:
         if (now && n->done == n->all && !n->final) {
             n->single = 0;
-            return kf_advance(n, kf_child(n->epoch, n->at), final);
+            return kf_peer_advance(n, kf_peer_child(n->epoch, n->at), final);
         }
         break;
     case KOFN_TASK_ALONE:
@@ -323,9 +324,10 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
             break;
         n->alone++;
         n->single++;
-        return kf_advance(
+        return kf_peer_advance(
             n,
-            kf_child((kofn_epoch){~n->epoch.number, n->opt.incarnation}, n->at),
+            kf_peer_child((kofn_epoch){~n->epoch.number, n->opt.incarnation},
+                          n->at),
             final);
     case KOFN_TASK_NONE:
         break;
@@ -348,11 +350,11 @@ static void forgive(kofn_node *n)
 
 static kofn_status check_quorum(kofn_node *n)
 {
-    if (kf_have_quorum(n) || n->final) {
+    if (kf_peer_have_quorum(n) || n->final) {
         if (n->starved == KF_LONG_AGO)
             return KOFN_OK;
         n->starved = KF_LONG_AGO;
-        return kf_decide_all(n);
+        return kf_peer_decide_all(n);
     }
     if (n->starved == KF_LONG_AGO)
         n->starved = n->now;
@@ -361,7 +363,7 @@ static kofn_status check_quorum(kofn_node *n)
     return kf_fail(KOFN_TOOFEW,
                    "%zu of the %zu nodes that are needed could be "
                    "reached in %.3g s; start more nodes, or wait longer",
-                   kf_count_live(n), n->opt.quorum,
+                   kf_peer_count_live(n), n->opt.quorum,
                    (double)n->opt.give_up * 1e-9);
 }
 
@@ -388,10 +390,10 @@ static kofn_time alone_after(const kofn_node *n, bool deserted)
  * two iterates.  Then each goes on alone, until they are at one again. */
 static void despair(kofn_node *n)
 {
-    bool deserted = kf_count_live(n) < n->opt.quorum;
+    bool deserted = kf_peer_count_live(n) < n->opt.quorum;
 
     if ((n->opt.confirm < 2 && !deserted) || n->final || n->lonely ||
-        !kf_have_quorum(n) || !kf_idle(n))
+        !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
     if (n->idled == KF_LONG_AGO)
         n->idled = n->now;
@@ -402,17 +404,17 @@ static kofn_status tend(kofn_node *n)
 {
     n->alarm = KOFN_NEVER;
     TRY(check_quorum(n));
-    TRY(kf_catch_up(n));
-    TRY(kf_tend_epoch(n));
+    TRY(kf_peer_catch_up(n));
+    TRY(kf_peer_tend_epoch(n));
     if (!n->final &&
         kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats))) {
         n->repeats++;
-        TRY(kf_ask_pieces(n, true));
+        TRY(kf_peer_ask_pieces(n, true));
         kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats));
     }
     despair(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
-        TRY(kf_beat_all(n));
+        TRY(kf_peer_beat_all(n));
         kf_due(n, n->beat_at, n->opt.beat);
     }
     return KOFN_OK;
@@ -422,8 +424,8 @@ static kofn_status leave(kofn_node *n)
 {
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_send(n, n->other[i].incarnation,
-                        (kofn_note){.type = KOFN_NOTE_BYE}));
+            TRY(kf_peer_send(n, n->other[i].incarnation,
+                             (kofn_note){.type = KOFN_NOTE_BYE}));
     return KOFN_OK;
 }
 
@@ -448,7 +450,7 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
             forgive(n);
     }
     if (ev->incarnation)
-        who = kf_find_one(n, ev->incarnation, principal);
+        who = kf_peer_find_one(n, ev->incarnation, principal);
     switch (ev->type) {
     case KOFN_NODE_TICK:
         break;
@@ -628,7 +630,7 @@ void kofn_node_look(const kofn_node *n, kofn_node_view *v)
 {
     *v = (kofn_node_view){.epoch = n->epoch,
                           .members = n->members,
-                          .live = kf_count_live(n),
+                          .live = kf_peer_count_live(n),
                           .seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT,
                           .at = n->at,
                           .leader = kf_leads(n),

@@ -67,7 +67,7 @@ struct kofn_node {
     /* Lives and epochs. */
     kf_other *other;
     size_t others, other_cap;
-    kf_voice *voice; /* `confirm` of them, see kf_common */
+    kf_voice *voice; /* `confirm` of them, see kf_peer_common */
     kofn_epoch epoch;
     kofn_member *member;
     size_t members, member_cap;
@@ -159,71 +159,74 @@ static inline bool kf_due(kofn_node *n, kofn_time since, kofn_time after)
 }
 
 /* node.c */
-kofn_status kf_send(kofn_node *n, kofn_incarnation to, kofn_note note);
-kofn_status kf_take(kofn_node *n, const kofn_note *note);
-kofn_note kf_beat(const kofn_node *n);
-kofn_status kf_beat_all(kofn_node *n);
+kofn_status kf_peer_send(kofn_node *n, kofn_incarnation to, kofn_note note);
+kofn_status kf_peer_take(kofn_node *n, const kofn_note *note);
+kofn_note kf_peer_beat(const kofn_node *n);
+kofn_status kf_peer_beat_all(kofn_node *n);
 /* Our iterate is another one now. */
-kofn_status kf_advance(kofn_node *n, kofn_mark to, bool final);
-kofn_mark kf_child(kofn_epoch e, kofn_mark at);
+kofn_status kf_peer_advance(kofn_node *n, kofn_mark to, bool final);
+kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at);
 
 /* check.c: what must hold between steps: NULL, or what does not. */
 const char *kf_node_check(const kofn_node *n);
 
 /* others.c */
 /* Of twins one who is live, if any is. */
-kf_other *kf_find(kofn_node *n, kofn_incarnation incarnation);
-kf_other *kf_find_one(kofn_node *n, kofn_incarnation incarnation,
-                      uint64_t principal);
+kf_other *kf_peer_find(kofn_node *n, kofn_incarnation incarnation);
+kf_other *kf_peer_find_one(kofn_node *n, kofn_incarnation incarnation,
+                           uint64_t principal);
 /* NULL when there is no room for more. */
-kofn_status kf_meet(kofn_node *n, kofn_incarnation incarnation,
-                    uint64_t principal, kf_other **out);
+kofn_status kf_peer_meet(kofn_node *n, kofn_incarnation incarnation,
+                         uint64_t principal, kf_other **out);
 /* Is it live, and no twin of one that comes before it? */
-bool kf_is_new(const kofn_node *n, size_t i);
-size_t kf_count_live(const kofn_node *n);
+bool kf_peer_is_new(const kofn_node *n, size_t i);
+size_t kf_peer_count_live(const kofn_node *n);
 /* Is the quorum there, or was it until some had the result and went? */
-bool kf_have_quorum(const kofn_node *n);
+bool kf_peer_have_quorum(const kofn_node *n);
 /* All that could be done of our iterate is done. */
-bool kf_idle(const kofn_node *n);
+bool kf_peer_idle(const kofn_node *n);
 /* The largest `value` that `confirm` principals of those who are live reach, and
  * so at least one who is honest; 0: none. */
-uint64_t kf_common(const kofn_node *n,
-                   uint64_t (*value)(const kf_other *o, const void *of),
-                   const void *of);
+uint64_t kf_peer_common(const kofn_node *n,
+                        uint64_t (*value)(const kf_other *o, const void *of),
+                        const void *of);
 /* Takes the iterate of those who are ahead. */
-kofn_status kf_catch_up(kofn_node *n);
-kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note);
+kofn_status kf_peer_catch_up(kofn_node *n);
+kofn_status kf_peer_hear_vector(kofn_node *n, kf_other *o,
+                                const kofn_note *note);
 
 /* epoch.c */
-kofn_status kf_tend_epoch(kofn_node *n);
-kofn_status kf_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note);
+kofn_status kf_peer_tend_epoch(kofn_node *n);
+kofn_status kf_peer_hear_epoch(kofn_node *n, kf_other *o,
+                               const kofn_note *note);
 /* An iterate was made: whoever leads is good for something. */
-void kf_praise_leader(kofn_node *n);
+void kf_peer_praise_leader(kofn_node *n);
 
 /* pieces.c */
-void kf_clear_iterate(kofn_node *n);
-void kf_clear_decisions(kofn_node *n);
+void kf_peer_clear_iterate(kofn_node *n);
+void kf_peer_clear_decisions(kofn_node *n);
 /* Ask the members for what is missing; `again`: also those asked before. */
-kofn_status kf_ask_pieces(kofn_node *n, bool again);
-kofn_status kf_serve(kofn_node *n, kf_other *o);
-kofn_status kf_hear_want(kofn_node *n, kf_other *o, const kofn_note *note);
-kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note);
-kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note);
-kofn_status kf_made(kofn_node *n, size_t group);
-kofn_status kf_decoded(kofn_node *n, size_t group);
-kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_incarnation to);
+kofn_status kf_peer_ask_pieces(kofn_node *n, bool again);
+kofn_status kf_peer_serve(kofn_node *n, kf_other *o);
+kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note);
+kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note);
+kofn_status kf_peer_hear_decide(kofn_node *n, const kofn_note *note);
+kofn_status kf_peer_made(kofn_node *n, size_t group);
+kofn_status kf_peer_decoded(kofn_node *n, size_t group);
+kofn_status kf_peer_tell_one(kofn_node *n, const kf_told *told,
+                             kofn_incarnation to);
 /* Make what was decided ready to be told. */
-kofn_status kf_compose(kofn_node *n);
+kofn_status kf_peer_compose(kofn_node *n);
 /* The group to compute next, or KF_NONE. */
-size_t kf_next_group(const kofn_node *n);
+size_t kf_peer_next_group(const kofn_node *n);
 bool kf_piece_wanted(const kofn_node *n, size_t group);
 /* All seats whose pieces decode a group are here. */
-bool kf_complete(const kf_cluster *c);
+bool kf_peer_complete(const kf_cluster *c);
 /* Among the members, or KF_NONE. */
-size_t kf_rank_of(const kofn_node *n, kofn_incarnation incarnation);
+size_t kf_peer_rank_of(const kofn_node *n, kofn_incarnation incarnation);
 /* Share the deciding out among the members of a new epoch. */
-void kf_set_deciders(kofn_node *n);
+void kf_peer_set_deciders(kofn_node *n);
 /* Decide what can be decided from what is here. */
-kofn_status kf_decide_all(kofn_node *n);
+kofn_status kf_peer_decide_all(kofn_node *n);
 
 #endif

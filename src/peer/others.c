@@ -6,7 +6,7 @@
  */
 #include "node.h"
 
-kf_other *kf_find(kofn_node *n, kofn_incarnation incarnation)
+kf_other *kf_peer_find(kofn_node *n, kofn_incarnation incarnation)
 {
     kf_other *any = NULL;
 
@@ -22,8 +22,8 @@ kf_other *kf_find(kofn_node *n, kofn_incarnation incarnation)
     return any;
 }
 
-kf_other *kf_find_one(kofn_node *n, kofn_incarnation incarnation,
-                      uint64_t principal)
+kf_other *kf_peer_find_one(kofn_node *n, kofn_incarnation incarnation,
+                           uint64_t principal)
 {
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].incarnation == incarnation &&
@@ -50,16 +50,16 @@ static kf_other *reuse(kofn_node *n)
 /* Finds the rank of a new one, and its twins. */
 static void place_among(kofn_node *n, kf_other *new)
 {
-    new->rank = kf_rank_of(n, new->incarnation);
+    new->rank = kf_peer_rank_of(n, new->incarnation);
     for (size_t i = 0; i < n->others; i++)
         if (&n->other[i] != new && n->other[i].incarnation == new->incarnation)
             n->other[i].twin = new->twin = true;
 }
 
-kofn_status kf_meet(kofn_node *n, kofn_incarnation incarnation,
-                    uint64_t principal, kf_other **out)
+kofn_status kf_peer_meet(kofn_node *n, kofn_incarnation incarnation,
+                         uint64_t principal, kf_other **out)
 {
-    kf_other *o = kf_find_one(n, incarnation, principal);
+    kf_other *o = kf_peer_find_one(n, incarnation, principal);
 
     *out = o;
     if (o)
@@ -98,21 +98,21 @@ static bool is_another(const kofn_node *n, size_t i, bool or_ended)
     return is_there(n, o, or_ended);
 }
 
-bool kf_is_new(const kofn_node *n, size_t i)
+bool kf_peer_is_new(const kofn_node *n, size_t i)
 {
     return is_another(n, i, false);
 }
 
-size_t kf_count_live(const kofn_node *n)
+size_t kf_peer_count_live(const kofn_node *n)
 {
     size_t live = 1;
 
     for (size_t i = 0; i < n->others; i++)
-        live += kf_is_new(n, i);
+        live += kf_peer_is_new(n, i);
     return live;
 }
 
-bool kf_have_quorum(const kofn_node *n)
+bool kf_peer_have_quorum(const kofn_node *n)
 {
     size_t there = 1;
 
@@ -138,9 +138,9 @@ static kf_voice *voice_of(const kofn_node *n, size_t heard, uint64_t principal)
     return heard < n->opt.confirm ? &n->voice[heard] : least;
 }
 
-uint64_t kf_common(const kofn_node *n,
-                   uint64_t (*value)(const kf_other *o, const void *of),
-                   const void *of)
+uint64_t kf_peer_common(const kofn_node *n,
+                        uint64_t (*value)(const kf_other *o, const void *of),
+                        const void *of)
 {
     uint64_t common = UINT64_MAX;
     size_t heard = 0;
@@ -179,7 +179,7 @@ static uint64_t ends_at(const kf_other *o, const void *of)
 /* Do enough of them stand at this iterate? */
 static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
 {
-    return kf_common(n, final ? ends_at : stands_at, &at) > 0;
+    return kf_peer_common(n, final ? ends_at : stands_at, &at) > 0;
 }
 
 /* ---- catching up --------------------------------------------------------- */
@@ -190,7 +190,7 @@ static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
  * compared. */
 static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
 {
-    kofn_mark child = kf_child(n->epoch, n->at);
+    kofn_mark child = kf_peer_child(n->epoch, n->at);
 
     if (idle && o->at.t == n->at.t && !kf_same_mark(o->at, n->at) &&
         o->incarnation == n->epoch.proposer)
@@ -216,7 +216,7 @@ static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
  * not everybody asks the same. */
 static kf_other *whom_to_ask(kofn_node *n)
 {
-    bool idle = kf_idle(n);
+    bool idle = kf_peer_idle(n);
     size_t ahead = 0, skip;
     uint64_t t = 0;
 
@@ -248,7 +248,7 @@ static kf_other *whom_to_ask(kofn_node *n)
 /* Most of the time nobody is, and there is nothing to be counted. */
 static bool somebody_ahead(kofn_node *n)
 {
-    kofn_mark child = kf_child(n->epoch, n->at);
+    kofn_mark child = kf_peer_child(n->epoch, n->at);
     bool ahead = false;
 
     n->behind = false;
@@ -263,12 +263,12 @@ static bool somebody_ahead(kofn_node *n)
     return ahead;
 }
 
-kofn_status kf_catch_up(kofn_node *n)
+kofn_status kf_peer_catch_up(kofn_node *n)
 {
     kf_other *o = NULL;
 
     if (!n->final && somebody_ahead(n)) {
-        n->agreed = kf_common(n, number_of_iterate, NULL);
+        n->agreed = kf_peer_common(n, number_of_iterate, NULL);
         o = whom_to_ask(n);
     }
     if (!o) {
@@ -276,7 +276,7 @@ kofn_status kf_catch_up(kofn_node *n)
         return KOFN_OK;
     }
     if (o->final && kf_same_mark(o->at, n->at))
-        return kf_advance(n, n->at, true);
+        return kf_peer_advance(n, n->at, true);
     if (n->asked &&
         !kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)))
         return KOFN_OK;
@@ -284,11 +284,12 @@ kofn_status kf_catch_up(kofn_node *n)
     n->asked_at = n->now;
     n->tries++;
     kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1));
-    return kf_send(n, o->incarnation,
-                   (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
+    return kf_peer_send(n, o->incarnation,
+                        (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
 }
 
-kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note)
+kofn_status kf_peer_hear_vector(kofn_node *n, kf_other *o,
+                                const kofn_note *note)
 {
     bool newer = note->at.t > n->at.t ||
                  (note->at.t == n->at.t && !kf_same_mark(note->at, n->at) &&
@@ -300,6 +301,6 @@ kofn_status kf_hear_vector(kofn_node *n, kf_other *o, const kofn_note *note)
     }
     o->final |= note->final;
     n->adopted++;
-    TRY(kf_take(n, note));
-    return kf_advance(n, note->at, note->final);
+    TRY(kf_peer_take(n, note));
+    return kf_peer_advance(n, note->at, note->final);
 }

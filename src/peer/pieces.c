@@ -15,7 +15,7 @@
  */
 #include "node.h"
 
-void kf_clear_decisions(kofn_node *n)
+void kf_peer_clear_decisions(kofn_node *n)
 {
     n->decided = n->done = n->told_so_far = 0;
     n->told[0].groups = 0;
@@ -25,9 +25,9 @@ void kf_clear_decisions(kofn_node *n)
         n->other[i].asked_coded = n->other[i].asked_decoded = 0;
 }
 
-void kf_clear_iterate(kofn_node *n)
+void kf_peer_clear_iterate(kofn_node *n)
 {
-    kf_clear_decisions(n);
+    kf_peer_clear_decisions(n);
     n->made = 0;
     for (size_t g = 0; g < n->opt.groups; g++)
         n->cluster[g].count = 0;
@@ -36,7 +36,7 @@ void kf_clear_iterate(kofn_node *n)
 
 /* ---- who decides, who computes ------------------------------------------- */
 
-size_t kf_rank_of(const kofn_node *n, kofn_incarnation incarnation)
+size_t kf_peer_rank_of(const kofn_node *n, kofn_incarnation incarnation)
 {
     for (size_t r = 0; r < n->members; r++)
         if (n->member[r].incarnation == incarnation)
@@ -44,9 +44,9 @@ size_t kf_rank_of(const kofn_node *n, kofn_incarnation incarnation)
     return KF_NONE;
 }
 
-void kf_set_deciders(kofn_node *n)
+void kf_peer_set_deciders(kofn_node *n)
 {
-    size_t prompt = 0, leader = kf_rank_of(n, n->epoch.proposer);
+    size_t prompt = 0, leader = kf_peer_rank_of(n, n->epoch.proposer);
     bool replicated = n->opt.decoding == KOFN_DECODE_REPLICATED;
 
     for (size_t r = 0; r < n->members; r++)
@@ -98,7 +98,7 @@ static bool decodes(const kf_decoder *d, uint32_t seat)
     return false;
 }
 
-bool kf_complete(const kf_cluster *c)
+bool kf_peer_complete(const kf_cluster *c)
 {
     for (size_t i = 0; c->decoder && i < c->decoder->seats; i++)
         if (!has(c, c->decoder->seat[i]))
@@ -134,7 +134,7 @@ bool kf_piece_wanted(const kofn_node *n, size_t group)
     return n->rank != KF_NONE && n->members > 0 && wanted(n) & kf_bit(group);
 }
 
-size_t kf_next_group(const kofn_node *n)
+size_t kf_peer_next_group(const kofn_node *n)
 {
     size_t g = n->opt.groups;
     uint64_t set;
@@ -184,7 +184,7 @@ static uint64_t results(const kofn_node *n, const kf_other *o)
     return set & ~n->done;
 }
 
-kofn_status kf_ask_pieces(kofn_node *n, bool again)
+kofn_status kf_peer_ask_pieces(kofn_node *n, bool again)
 {
     if (again)
         n->wanted_at = n->now;
@@ -203,11 +203,11 @@ kofn_status kf_ask_pieces(kofn_node *n, bool again)
         o->asked_coded |= coded;
         o->asked_decoded |= decoded;
         n->wanted_at = n->now;
-        TRY(kf_send(n, o->incarnation,
-                    (kofn_note){.type = KOFN_NOTE_WANT,
-                                .at = n->at,
-                                .coded = coded,
-                                .decoded = decoded}));
+        TRY(kf_peer_send(n, o->incarnation,
+                         (kofn_note){.type = KOFN_NOTE_WANT,
+                                     .at = n->at,
+                                     .coded = coded,
+                                     .decoded = decoded}));
     }
     return KOFN_OK;
 }
@@ -222,10 +222,10 @@ static kofn_status say_enough(kofn_node *n, size_t group)
             has(&n->cluster[group], n->member[o->rank].seat))
             continue;
         o->asked_coded &= ~kf_bit(group);
-        TRY(kf_send(n, o->incarnation,
-                    (kofn_note){.type = KOFN_NOTE_ENOUGH,
-                                .at = n->at,
-                                .coded = kf_bit(group)}));
+        TRY(kf_peer_send(n, o->incarnation,
+                         (kofn_note){.type = KOFN_NOTE_ENOUGH,
+                                     .at = n->at,
+                                     .coded = kf_bit(group)}));
     }
     return KOFN_OK;
 }
@@ -237,16 +237,16 @@ static kofn_status send_pieces(kofn_node *n, kofn_incarnation to, kofn_mark at,
 {
     for (size_t g = 0; g < n->opt.groups; g++)
         if (groups & kf_bit(g))
-            TRY(kf_send(n, to,
-                        (kofn_note){.type = KOFN_NOTE_PIECE,
-                                    .at = at,
-                                    .epoch = epoch,
-                                    .group = (uint32_t)g,
-                                    .seat = seat}));
+            TRY(kf_peer_send(n, to,
+                             (kofn_note){.type = KOFN_NOTE_PIECE,
+                                         .at = at,
+                                         .epoch = epoch,
+                                         .group = (uint32_t)g,
+                                         .seat = seat}));
     return KOFN_OK;
 }
 
-kofn_status kf_serve(kofn_node *n, kf_other *o)
+kofn_status kf_peer_serve(kofn_node *n, kf_other *o)
 {
     uint64_t coded, decoded = 0;
 
@@ -265,7 +265,7 @@ kofn_status kf_serve(kofn_node *n, kf_other *o)
 static kofn_status serve_all(kofn_node *n)
 {
     for (size_t i = 0; i < n->others; i++)
-        TRY(kf_serve(n, &n->other[i]));
+        TRY(kf_peer_serve(n, &n->other[i]));
     return KOFN_OK;
 }
 
@@ -283,7 +283,7 @@ static kofn_status serve_before(kofn_node *n, kf_other *o)
     return KOFN_OK;
 }
 
-kofn_status kf_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
+kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
 {
     if (note->at.t < o->want.t)
         return KOFN_OK;
@@ -297,7 +297,7 @@ kofn_status kf_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
     o->decoded |= note->decoded & n->all;
     if (kf_same_mark(o->want, n->before) && !kf_same_mark(o->want, n->at))
         return serve_before(n, o);
-    return kf_serve(n, o);
+    return kf_peer_serve(n, o);
 }
 
 /* ---- deciding ------------------------------------------------------------ */
@@ -333,7 +333,7 @@ static kofn_status hopeless(const kofn_node *n, const kf_cluster *c)
                    c->count, n->opt.tolerance);
 }
 
-kofn_status kf_compose(kofn_node *n)
+kofn_status kf_peer_compose(kofn_node *n)
 {
     kf_told *t = &n->told[0];
 
@@ -355,10 +355,11 @@ kofn_status kf_compose(kofn_node *n)
     return KOFN_OK;
 }
 
-kofn_status kf_tell_one(kofn_node *n, const kf_told *told, kofn_incarnation to)
+kofn_status kf_peer_tell_one(kofn_node *n, const kf_told *told,
+                             kofn_incarnation to)
 {
-    return kf_send(n, to,
-                   (kofn_note){.type = KOFN_NOTE_DECIDE, .at = told->at});
+    return kf_peer_send(n, to,
+                        (kofn_note){.type = KOFN_NOTE_DECIDE, .at = told->at});
 }
 
 /* What was decided is told a quarter of the groups at a time: others may then
@@ -372,10 +373,10 @@ static kofn_status tell_members(kofn_node *n)
     if (n->decided != n->all && fresh < kf_ceil_div(n->opt.groups, 4))
         return KOFN_OK;
     n->told_so_far = n->decided;
-    TRY(kf_compose(n));
+    TRY(kf_peer_compose(n));
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].rank != KF_NONE && n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_tell_one(n, &n->told[0], n->other[i].incarnation));
+            TRY(kf_peer_tell_one(n, &n->told[0], n->other[i].incarnation));
     return KOFN_OK;
 }
 
@@ -386,7 +387,7 @@ static kofn_status try_decide(kofn_node *n, size_t group)
 
     if (c->decoder || c->count < n->plan->layout.enough ||
         !(n->mine & kf_bit(group)) || n->final ||
-        kf_count_live(n) < n->opt.quorum)
+        kf_peer_count_live(n) < n->opt.quorum)
         return KOFN_OK;
     TRY(judge(n, c->have, c->count, &a));
     c->decoder = a.decoder;
@@ -398,7 +399,7 @@ static kofn_status try_decide(kofn_node *n, size_t group)
     return say_enough(n, group);
 }
 
-kofn_status kf_decide_all(kofn_node *n)
+kofn_status kf_peer_decide_all(kofn_node *n)
 {
     for (size_t g = 0; g < n->opt.groups; g++)
         TRY(try_decide(n, g));
@@ -407,7 +408,7 @@ kofn_status kf_decide_all(kofn_node *n)
 
 /* ---- what comes ---------------------------------------------------------- */
 
-kofn_status kf_made(kofn_node *n, size_t group)
+kofn_status kf_peer_made(kofn_node *n, size_t group)
 {
     n->made |= kf_bit(group);
     if (!has(&n->cluster[group], n->holds))
@@ -416,7 +417,7 @@ kofn_status kf_made(kofn_node *n, size_t group)
     return try_decide(n, group);
 }
 
-kofn_status kf_decoded(kofn_node *n, size_t group)
+kofn_status kf_peer_decoded(kofn_node *n, size_t group)
 {
     n->done |= kf_bit(group);
     return serve_all(n);
@@ -437,7 +438,7 @@ static bool is_theirs(const kofn_node *n, const kofn_note *note)
     return false;
 }
 
-kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note)
+kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note)
 {
     kf_cluster *c;
 
@@ -450,7 +451,7 @@ kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note)
     c = &n->cluster[note->group];
     if (note->seat == KOFN_NO_SEAT) {
         n->done |= kf_bit(note->group);
-        return kf_take(n, note);
+        return kf_peer_take(n, note);
     }
     if (has(c, note->seat) ||
         (c->decoder && !decodes(c->decoder, note->seat))) {
@@ -458,7 +459,7 @@ kofn_status kf_hear_piece(kofn_node *n, const kofn_note *note)
         return KOFN_OK;
     }
     TRY(keep_seat(c, note->seat));
-    TRY(kf_take(n, note));
+    TRY(kf_peer_take(n, note));
     return try_decide(n, note->group);
 }
 
@@ -482,7 +483,7 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
     return KOFN_OK;
 }
 
-kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note)
+kofn_status kf_peer_hear_decide(kofn_node *n, const kofn_note *note)
 {
     /* members, and who was one when the pieces were made */
     size_t at = 0, most = 2 * (n->members + n->plan->layout.enough);
@@ -507,5 +508,5 @@ kofn_status kf_hear_decide(kofn_node *n, const kofn_note *note)
         at += count;
     }
     n->dropped += !sound;
-    return kf_ask_pieces(n, false);
+    return kf_peer_ask_pieces(n, false);
 }

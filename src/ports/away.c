@@ -44,8 +44,8 @@ void kf_away_drop(kofn_msg *m)
 
 kofn_status kf_away_tell(port *p, kofn_msg m)
 {
-    if (kf_queue_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
-                      sizeof *p->ready)) {
+    if (kf_post_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
+                     sizeof *p->ready)) {
         kf_away_drop(&m);
         return KOFN_NOMEM;
     }

@@ -254,7 +254,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
         refuse(p, k);
         return answer(p, id, h, result, KOFN_FORMAT);
     }
-    st = kf_take_body(p->t, k, h, &result);
+    st = kf_post_take_body(p->t, k, h, &result);
     if (st == KOFN_OK)
         return answer(p, id, h, result, KOFN_OK);
     kofn_parcel_drop(result);
@@ -290,7 +290,7 @@ static void tell_why(port *p, uint32_t id, const kf_head *h,
     char words[201];
     size_t n = kf_min(k->body_bytes, sizeof words - 1);
 
-    if (!k->body || !n || kf_body_check(h, k->body, k->body_bytes))
+    if (!k->body || !n || kf_wire_check_body(h, k->body, k->body_bytes))
         return;
     for (size_t i = 0; i < n; i++)
         words[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';

@@ -66,7 +66,7 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
     kf_head h = {.type = type,
                  .job = p->job,
                  .task = number,
-                 .body_sum = n ? kf_checksum(p->job, words, n) : 0};
+                 .body_sum = n ? kf_wire_checksum(p->job, words, n) : 0};
     unsigned char head[KF_HEAD];
     char *copy = n ? kf_strdup(words) : NULL;
 
@@ -106,9 +106,9 @@ static kofn_status pack_strips(const kofn_msg *m, size_t lanes,
     for (size_t l = 0; l < lanes; l++)
         for (size_t i = 0; i < (left ? in->rows : 1); i++) {
             kofn_matrix last =
-                kf_strips(in, left, i, l * span + m->lo, l * span + end);
+                kf_post_strips(in, left, i, l * span + m->lo, l * span + end);
             kofn_matrix first =
-                kf_strips(in, left, i, l * span, l * span + m->hi - end);
+                kf_post_strips(in, left, i, l * span, l * span + m->hi - end);
 
             copy_rows(&last, &to);
             copy_rows(&first, &to);
@@ -151,7 +151,8 @@ static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
     TRY(pack(m->in, &x->packed));
     x->of = m->in;
     x->id = ++p->next_input;
-    x->sum = kf_checksum(p->job, x->packed->m.data, kf_parcel_bytes(x->packed));
+    x->sum =
+        kf_wire_checksum(p->job, x->packed->m.data, kf_parcel_bytes(x->packed));
     p->inputs++;
     *out = x;
     return KOFN_OK;
@@ -190,7 +191,8 @@ static kofn_status post_work(port *p, const kofn_msg *m)
     if (kf_kernel_of(m->how)->inner) {
         h.input = ++p->next_input;
         TRY(pack_strips(m, w->block ? w->block->lanes : 1, &body));
-        h.body_sum = kf_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+        h.body_sum =
+            kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
     } else {
         TRY(find_input(p, m, &x));
         h.input = x->id;
@@ -202,7 +204,7 @@ static kofn_status post_work(port *p, const kofn_msg *m)
         }
     }
     return body ? kf_away_post(p, m->worker, &h, body->m.data,
-                               kf_parcel_bytes(body), kf_drop_parcel, body)
+                               kf_parcel_bytes(body), kf_post_drop_parcel, body)
                 : kf_away_post(p, m->worker, &h, NULL, 0, NULL, NULL);
 }
 
@@ -280,7 +282,7 @@ static kofn_status send_block(port *p, kofn_msg *m)
     kf_bytes recipe = {0};
     kofn_status st = kf_recipe_write(m->block, p->source, &recipe);
 
-    h.block = st ? 0 : kf_checksum(~p->job, recipe.p, recipe.n);
+    h.block = st ? 0 : kf_wire_checksum(~p->job, recipe.p, recipe.n);
     if (!st && !w->block)
         st = take_seat(p, m->worker, h.block);
     if (st) {
@@ -296,7 +298,7 @@ static kofn_status send_block(port *p, kofn_msg *m)
                               (double)KOFN_SECOND);
     w->alone = kf_away_now(&p->base);
     w->block_id = h.block;
-    h.body_sum = kf_checksum(p->job, recipe.p, recipe.n);
+    h.body_sum = kf_wire_checksum(p->job, recipe.p, recipe.n);
     return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free,
                         recipe.p);
 }
@@ -440,10 +442,10 @@ static uint64_t enough(const kofn_block *b)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < kf_sections(b); i++) {
+    for (size_t i = 0; i < kf_wire_sections(b); i++) {
         size_t units, bytes;
 
-        kf_section(b, i, &units, &bytes);
+        kf_wire_section(b, i, &units, &bytes);
         sum += (uint64_t)units * bytes;
     }
     return 4 * sum + 1024 * PIECE_COST;
@@ -455,9 +457,9 @@ static bool is_piece(const worker *w, const need *n)
     size_t units, bytes;
 
     if (!w->block || w->block_id != n->id ||
-        n->section >= kf_sections(w->block))
+        n->section >= kf_wire_sections(w->block))
         return false;
-    kf_section(w->block, n->section, &units, &bytes);
+    kf_wire_section(w->block, n->section, &units, &bytes);
     return n->lo < n->hi && n->hi <= units &&
            (n->hi - n->lo == 1 || n->hi - n->lo <= UNITS_AT_ONCE / bytes);
 }
@@ -490,7 +492,7 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
     const void *at;
     kofn_status st;
 
-    kf_section(w->block, n->section, &units, &bytes);
+    kf_wire_section(w->block, n->section, &units, &bytes);
     bytes *= n->hi - n->lo;
     w->served += bytes + PIECE_COST;
     if (w->served > enough(w->block))
@@ -500,7 +502,7 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
         kf_bytes_free(&made);
         return st;
     }
-    h.body_sum = kf_checksum(p->job, at, bytes);
+    h.body_sum = kf_wire_checksum(p->job, at, bytes);
     if (at != made.p) { /* it lies in A, which is there until the end */
         kf_bytes_free(&made);
         return kf_away_post(p, id, &h, at, bytes, NULL, NULL);

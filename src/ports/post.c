@@ -1,8 +1,8 @@
 /* post.c -- letters that wait until the way is free, and bodies that come. */
 #include "post.h"
 
-kofn_status kf_queue_room(void *p, size_t *first, size_t count, size_t *cap,
-                          size_t size)
+kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
+                         size_t size)
 {
     char *queue;
 
@@ -14,13 +14,13 @@ kofn_status kf_queue_room(void *p, size_t *first, size_t count, size_t *cap,
     return kf_grow(p, cap, *first + count, size);
 }
 
-void kf_drop_parcel(void *parcel)
+void kf_post_drop_parcel(void *parcel)
 {
     kofn_parcel_drop(parcel);
 }
 
-kofn_matrix kf_strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
-                      size_t hi)
+kofn_matrix kf_post_strips(const kofn_matrix *in, bool left, size_t i,
+                           size_t lo, size_t hi)
 {
     return left ? (kofn_matrix){kf_at(in, i, lo), 1, hi - lo, in->ld, in->dtype}
                 : (kofn_matrix){kf_at(in, lo, 0), hi - lo, in->cols, in->ld,
@@ -54,8 +54,8 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
 {
     kf_letter *l;
 
-    if (kf_queue_room(&b->letter, &b->first, b->count, &b->cap,
-                      sizeof *b->letter)) {
+    if (kf_post_room(&b->letter, &b->first, b->count, &b->cap,
+                     sizeof *b->letter)) {
         if (done)
             done(ud);
         return KOFN_NOMEM;
@@ -179,8 +179,8 @@ static kofn_status take(kofn_transport *t, kofn_packet *k, kofn_parcel **into)
     return KOFN_OK;
 }
 
-kofn_status kf_take_body(kofn_transport *t, kofn_packet *k, const kf_head *h,
-                         kofn_parcel **into)
+kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
+                              const kf_head *h, kofn_parcel **into)
 {
     size_t bytes = k->body_bytes;
     kofn_status st;
@@ -195,5 +195,5 @@ kofn_status kf_take_body(kofn_transport *t, kofn_packet *k, const kf_head *h,
     if (k->own)
         t->release(t, k->own);
     k->own = NULL;
-    return st ? st : kf_body_check(h, (*into)->m.data, bytes);
+    return st ? st : kf_wire_check_body(h, (*into)->m.data, bytes);
 }

@@ -41,16 +41,16 @@ void kf_post_empty(kf_outbox *b);
 void kf_post_free(kf_outbox *b);
 
 /* Room for one more behind what waits in a queue of `count` from `*first`. */
-kofn_status kf_queue_room(void *p, size_t *first, size_t count, size_t *cap,
-                          size_t size);
+kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
+                         size_t size);
 /* Strips [lo, hi) of an input that is summed over: rows of it, or columns of
  * its row i. */
-kofn_matrix kf_strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
-                      size_t hi);
-void kf_drop_parcel(void *parcel);
+kofn_matrix kf_post_strips(const kofn_matrix *in, bool left, size_t i,
+                           size_t lo, size_t hi);
+void kf_post_drop_parcel(void *parcel);
 /* The packet's body in *into, which has its shape: adopted where it lies well,
  * else copied or fetched.  The packet's body is given back in any case. */
-kofn_status kf_take_body(kofn_transport *t, kofn_packet *k, const kf_head *h,
-                         kofn_parcel **into);
+kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
+                              const kf_head *h, kofn_parcel **into);
 
 #endif

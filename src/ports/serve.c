@@ -72,7 +72,7 @@ static void post_words(server *s, kf_head *h, const char *words)
         kf_serve_finish(s, KOFN_NOMEM);
         return;
     }
-    h->body_sum = kf_checksum(h->job, words, strlen(words));
+    h->body_sum = kf_wire_checksum(h->job, words, strlen(words));
     kf_serve_post(s, h, copy, strlen(words), kf_free, copy);
 }
 
@@ -131,8 +131,8 @@ static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
     h.rows = p->m.rows;
     h.cols = p->m.cols;
     h.dtype = p->m.dtype;
-    h.body_sum = kf_checksum(s->job, p->m.data, kf_parcel_bytes(p));
-    kf_serve_post(s, &h, p->m.data, kf_parcel_bytes(p), kf_drop_parcel, p);
+    h.body_sum = kf_wire_checksum(s->job, p->m.data, kf_parcel_bytes(p));
+    kf_serve_post(s, &h, p->m.data, kf_parcel_bytes(p), kf_post_drop_parcel, p);
 }
 
 /* ---- losing the coordinator ---------------------------------------------- */
@@ -209,15 +209,15 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
         !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
-    TRY(kf_body_check(h, k->body, k->body_bytes));
+    TRY(kf_wire_check_body(h, k->body, k->body_bytes));
     TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
     end = kf_min(h->hi, span);
     for (size_t l = 0; l < lanes; l++)
         for (size_t i = 0; i < (left ? h->rows : 1); i++) {
-            kofn_matrix last =
-                kf_strips(&(*in)->m, left, i, l * span + h->lo, l * span + end);
-            kofn_matrix first =
-                kf_strips(&(*in)->m, left, i, l * span, l * span + h->hi - end);
+            kofn_matrix last = kf_post_strips(&(*in)->m, left, i,
+                                              l * span + h->lo, l * span + end);
+            kofn_matrix first = kf_post_strips(&(*in)->m, left, i, l * span,
+                                               l * span + h->hi - end);
 
             put_rows(&last, &from);
             put_rows(&first, &from);
@@ -255,7 +255,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
         return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
                        (size_t)h->rows, (size_t)h->cols, k->body_bytes);
     TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
-    st = kf_take_body(s->t, k, h, in);
+    st = kf_post_take_body(s->t, k, h, in);
     if (st) {
         kofn_parcel_drop(*in);
         *in = NULL;
@@ -301,8 +301,8 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
     TRY(can_do(s, h, m));
     TRY(find_input(s, h, k, &m->in));
     TRY(kf_parcel_new(&m->result, h->out_rows, h->out_cols, h->dtype));
-    return kf_queue_room(&s->errand, &s->first, s->errands, &s->cap,
-                         sizeof *s->errand);
+    return kf_post_room(&s->errand, &s->first, s->errands, &s->cap,
+                        sizeof *s->errand);
 }
 
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
@@ -341,7 +341,7 @@ static void greet(server *s, const kf_head *h)
     s->exposed.worker = h->task;
     stay = kf_weather_leave(s->exposed.weather, h->task);
     if (stay < 9e9 && s->vanish == KOFN_NEVER)
-        s->vanish = kf_clock() + kf_nanoseconds(stay);
+        s->vanish = kf_clock() + kf_weather_nanoseconds(stay);
     if (s->block.recipe.block && s->block.recipe.block->share)
         s->block.recipe.block->share->product = 0; /* they begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
@@ -543,7 +543,7 @@ static bool stopped(void *ud)
 static void sleep_for(void *ud, double seconds)
 {
     server *s = ud;
-    kofn_time until = kf_clock() + kf_nanoseconds(seconds);
+    kofn_time until = kf_clock() + kf_weather_nanoseconds(seconds);
 
     while (!stopped(s) && kf_clock() < until) {
         kofn_time left = until - kf_clock();

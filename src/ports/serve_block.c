@@ -38,7 +38,7 @@ void kf_serve_ask(server *s)
                      .which = b->section,
                      .lo = b->asked};
 
-        kf_section(b->recipe.block, b->section, &units, &bytes);
+        kf_wire_section(b->recipe.block, b->section, &units, &bytes);
         if (b->got == units) { /* sections may be empty */
             b->section++;
             b->got = b->asked = 0;
@@ -106,7 +106,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
             kf_serve_ask(s);
         return;
     }
-    if (kf_body_check(h, k->body, k->body_bytes)) {
+    if (kf_wire_check_body(h, k->body, k->body_bytes)) {
         kf_serve_hang_up(s);
         return;
     }
@@ -130,7 +130,7 @@ bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes)
     if (!b->recipe.block || b->whole || h->block != s->block_id ||
         b->ahead == 0 || h->which != b->section)
         return false;
-    kf_section(b->recipe.block, b->section, &units, &bytes);
+    kf_wire_section(b->recipe.block, b->section, &units, &bytes);
     return h->lo == b->got && h->lo < h->hi && h->hi <= units &&
            body_bytes == (h->hi - h->lo) * bytes;
 }
@@ -147,7 +147,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     }
     b->ahead--;
     b->last = kf_clock();
-    if (as_asked && kf_body_check(h, k->body, k->body_bytes) == KOFN_OK) {
+    if (as_asked && kf_wire_check_body(h, k->body, k->body_bytes) == KOFN_OK) {
         memcpy(kf_piece_into(b->recipe.block, b->section, h->lo), k->body,
                k->body_bytes);
         b->got = h->hi;

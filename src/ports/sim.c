@@ -107,7 +107,7 @@ static kofn_time travel(const port *p, double bytes)
 
     if (p->weather.bandwidth > 0)
         s += bytes / p->weather.bandwidth;
-    return kf_nanoseconds(s);
+    return kf_weather_nanoseconds(s);
 }
 
 static double matrix_bytes(const kofn_parcel *x)
@@ -158,7 +158,7 @@ static kofn_status take_up(port *p, uint32_t id)
         kf_weather_stretch(&p->weather, id, s->m.round, w->round != s->m.round,
                            seconds / w->speed * w->factor);
     w->round = s->m.round;
-    s->m.took = kf_nanoseconds(seconds);
+    s->m.took = kf_weather_nanoseconds(seconds);
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
 
@@ -199,7 +199,7 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot)
     m->type = m->status ? KOFN_MSG_FAILED : KOFN_MSG_RESULT;
     if (!m->status &&
         (w->wrong || kf_weather_corrupts(&p->weather, id, m->task)))
-        kf_corrupt(&p->weather, id, m->task, &m->result->m);
+        kf_weather_corrupt(&p->weather, id, m->task, &m->result->m);
     w->busy = false;
     TRY(schedule(p, travel(p, matrix_bytes(m->result)), REPORT, id, slot));
     return take_up(p, id);
@@ -213,7 +213,8 @@ static kofn_status start(port *p, uint32_t *id)
     *id = (uint32_t)p->workers;
     p->worker[p->workers++] =
         (worker){.factor = 1, .speed = kf_weather_speed(&p->weather, *id)};
-    return schedule(p, kf_nanoseconds(kf_weather_leave(&p->weather, *id)),
+    return schedule(p,
+                    kf_weather_nanoseconds(kf_weather_leave(&p->weather, *id)),
                     LEAVE, *id, 0);
 }
 
@@ -349,9 +350,9 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
         *m = (kofn_msg){.type = KOFN_MSG_HELLO};
         *ready = true;
         TRY(start(p, &m->worker));
-        return schedule(p,
-                        kf_nanoseconds(kf_weather_gap(&p->weather, ++p->joins)),
-                        JOIN, 0, 0);
+        return schedule(
+            p, kf_weather_nanoseconds(kf_weather_gap(&p->weather, ++p->joins)),
+            JOIN, 0, 0);
     }
 }
 
@@ -415,8 +416,8 @@ static kofn_status populate(port *p, size_t workers)
         TRY(schedule(p, 0, SAY_HELLO, id, 0));
         TRY(start(p, &id));
     }
-    return schedule(p, kf_nanoseconds(kf_weather_gap(&p->weather, 0)), JOIN, 0,
-                    0);
+    return schedule(p, kf_weather_nanoseconds(kf_weather_gap(&p->weather, 0)),
+                    JOIN, 0, 0);
 }
 
 kofn_status kofn_port_sim(kofn_port **out, size_t workers,

@@ -155,8 +155,8 @@ static void report(worker *w, kofn_msg m)
 static void sleep_for(void *ud, double seconds)
 {
     worker *w = ud;
-    struct timespec until =
-        at_time(w->port, port_now(&w->port->base) + kf_nanoseconds(seconds));
+    struct timespec until = at_time(
+        w->port, port_now(&w->port->base) + kf_weather_nanoseconds(seconds));
 
     pthread_mutex_lock(&w->box.lock);
     while (!stopped(w) && !w->dead &&
@@ -259,7 +259,8 @@ static kofn_status start(port *p, uint32_t *id)
     mailbox_init(&w->box);
     stay = kf_weather_leave(&p->weather, w->id);
     w->leaves = stay < 9e9;
-    w->until = w->leaves ? port_now(&p->base) + kf_nanoseconds(stay) : 0;
+    w->until =
+        w->leaves ? port_now(&p->base) + kf_weather_nanoseconds(stay) : 0;
     p->worker[p->workers++] = w;
     *id = w->id;
     error = pthread_create(&w->thread, NULL, live, w);
@@ -342,7 +343,8 @@ static kofn_status change(port *p, kofn_msg *m)
             return KOFN_OK;
         }
     *m = (kofn_msg){.type = KOFN_MSG_HELLO};
-    p->next_join = t + kf_nanoseconds(kf_weather_gap(&p->weather, ++p->joins));
+    p->next_join =
+        t + kf_weather_nanoseconds(kf_weather_gap(&p->weather, ++p->joins));
     return start(p, &m->worker);
 }
 
@@ -526,7 +528,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
     p->start = kf_clock();
     mailbox_init(&p->box);
     p->blas_threads = kf_blas_single();
-    p->next_join = kf_nanoseconds(kf_weather_gap(&p->weather, 0));
+    p->next_join = kf_weather_nanoseconds(kf_weather_gap(&p->weather, 0));
     for (size_t i = 0; i < workers && !st; i++) {
         st = start(p, &id);
         if (!st) {

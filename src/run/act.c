@@ -26,7 +26,7 @@ static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
         j->port->spend(j->port, kf_cpu_time() - w.cpu);
     now = kf_job_now(j);
     if (j->observers)
-        kf_tell(
+        kf_run_tell(
             j, &(kf_moment){
                    .type = KF_SPENT, .from = w.start, .to = now, .what = what});
     return now - w.start;
@@ -57,7 +57,7 @@ static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
             continue;
         }
         j->rep.sent += kofn_block_bytes(blocks[i]);
-        kf_tell_worker(j, KF_STORING, m.worker);
+        kf_run_tell_worker(j, KF_STORING, m.worker);
         j->look_at = 0;
         st = j->port->send(j->port, &m);
     }
@@ -71,8 +71,8 @@ kofn_status kf_job_hand_out(kofn_job *j)
     kofn_status st = KOFN_NOMEM;
 
     if (blocks)
-        st = kf_encode(&j->resident, kofn_core_code(j->core, 0), j->owed_seat,
-                       j->owing, blocks);
+        st = kf_data_encode(&j->resident, kofn_core_code(j->core, 0),
+                            j->owed_seat, j->owing, blocks);
     j->rep.encoding += end_work(j, watch, "encode");
     if (!st)
         st = send_blocks(j, blocks);
@@ -182,7 +182,7 @@ static kofn_status decode(kofn_job *j, const kofn_action *a,
                           const kf_source *source)
 {
     if (!a->decoder) {
-        TRY(kf_add_up(source, a->count, &j->out));
+        TRY(kf_data_add_up(source, a->count, &j->out));
         return kf_range_restore(&j->out, j->back);
     }
     if (j->tally.age)
@@ -194,8 +194,8 @@ static kofn_status decode(kofn_job *j, const kofn_action *a,
                            a->decoder));
     TRY(kf_decode(j->use, a->decoder, source, a->group, a->lo, a->hi, &j->out,
                   &j->scratch));
-    return kf_restore(j->use, a->decoder, a->group, a->lo, a->hi, j->back,
-                      &j->out);
+    return kf_data_restore(j->use, a->decoder, a->group, a->lo, a->hi, j->back,
+                           &j->out);
 }
 
 /* What is no number spoils this round, not the next: say it when the round is
@@ -207,7 +207,7 @@ static void note_odd(kofn_job *j, const kofn_action *a, const kf_source *source)
     j->odd = KOFN_NONFINITE;
     snprintf(j->why_odd, sizeof j->why_odd, "%s", kofn_errmsg());
     for (size_t i = 0; i < a->count; i++) {
-        if (!kf_check_finite(source[i].result, "an answer"))
+        if (!kf_mat_check_finite(source[i].result, "an answer"))
             continue;
         if (j->plan->op->factors > 0) /* products have room */
             j->odd = KOFN_CORRUPT;
@@ -291,7 +291,7 @@ static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
     j->dropped_before = v.dropped;
     j->ended = a->status >= 0 && j->odd ? kf_fail(j->odd, "%s", j->why_odd)
                                         : a->status;
-    kf_tell_round(j, j->ended);
+    kf_run_tell_round(j, j->ended);
     j->rep.messages = 0;
     j->rep.scalars = 0;
     for (size_t i = 0; i < j->slots; i++) {

@@ -66,8 +66,8 @@ static kofn_status know_resident(kf_guard *g, const kf_resident *r,
     if (!g->resident[group])
         return KOFN_NOMEM;
     if (left)
-        return kf_scales_of_resident_columns(r, g->resident[group], cols);
-    return kf_scales_of_rows(r, group, g->resident[group]);
+        return kf_data_scales_of_resident_columns(r, g->resident[group], cols);
+    return kf_data_scales_of_rows(r, group, g->resident[group]);
 }
 
 /* Of the columns of the input, over its parts; for left products of its rows. */
@@ -87,8 +87,8 @@ static kofn_status know_input(kf_guard *g, const kf_messages *m)
     if (!g->input)
         return KOFN_NOMEM;
     g->known_input = true;
-    return left ? kf_scales_of_part_rows(part, parts, g->input, rows)
-                : kf_scales_of_columns(part, parts, 1, g->input, cols);
+    return left ? kf_data_scales_of_part_rows(part, parts, g->input, rows)
+                : kf_data_scales_of_columns(part, parts, 1, g->input, cols);
 }
 
 /* ---- checks -------------------------------------------------------------- */

@@ -131,11 +131,11 @@ kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
 {
     double most;
 
-    TRY(kf_check_matrix(A, "A"));
+    TRY(kf_mat_check_matrix(A, "A"));
     TRY(check_place(j, A->rows, A->cols, false));
     if (A->dtype != j->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_check_range(A, "A", &most));
+    TRY(kf_mat_check_range(A, "A", &most));
     TRY(kf_resident_dense(&j->resident, j->plan, A));
     j->resident.most = most;
     j->resident.by = kf_range_resident(most, 1, A->dtype);
@@ -173,7 +173,7 @@ kofn_status kofn_place_rows(kofn_job *j, const kofn_formula *formula,
     size_t n;
 
     TRY(check_sum(j, formula && formula->name && formula->f));
-    TRY(kf_check_matrix(X, "X"));
+    TRY(kf_mat_check_matrix(X, "X"));
     if (X->dtype != KOFN_F64 || j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sums over rows are of float64");
     if (!y || !arg || !kf_mul(X->rows, j->plan->parts, &n))
@@ -181,8 +181,8 @@ kofn_status kofn_place_rows(kofn_job *j, const kofn_formula *formula,
                        "y or arg is missing, or X has too many "
                        "rows, %zu, for %zu parts",
                        X->rows, j->plan->parts);
-    TRY(kf_check_finite(X, "X"));
-    n = kf_first_odd(y, X->rows, KOFN_F64);
+    TRY(kf_mat_check_finite(X, "X"));
+    n = kf_mat_first_odd(y, X->rows, KOFN_F64);
     if (n < X->rows)
         return kf_fail(KOFN_NONFINITE, "y: element %zu is NaN or infinite", n);
     TRY(kf_tally_new(&j->tally, j->plan));
@@ -210,7 +210,7 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
 
 kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
 {
-    TRY(kf_check_sparse(A, "A"));
+    TRY(kf_mat_check_sparse(A, "A"));
     TRY(check_place(j, A->rows, A->cols, true));
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
@@ -315,8 +315,8 @@ static kofn_status check_round(const kofn_plan *use, const kofn_matrix *in,
     size_t out_rows = kf_size_of(pb, op->out.rows);
     size_t out_cols = kf_size_of(pb, op->out.cols);
 
-    TRY(kf_check_matrix(in, "the round's input"));
-    TRY(kf_check_matrix(out, "the round's output"));
+    TRY(kf_mat_check_matrix(in, "the round's input"));
+    TRY(kf_mat_check_matrix(out, "the round's output"));
     if (in->rows != in_rows || in->cols != in_cols)
         return kf_fail(KOFN_SHAPE,
                        "the round's input is %zu x %zu and A, "
@@ -329,7 +329,7 @@ static kofn_status check_round(const kofn_plan *use, const kofn_matrix *in,
                        out->rows, out->cols, out_rows, out_cols);
     if (in->dtype != pb->dtype || out->dtype != pb->dtype)
         return kf_fail(KOFN_SHAPE, "input and output must be of A's type");
-    return kf_check_range(in, "the round's input", most);
+    return kf_mat_check_range(in, "the round's input", most);
 }
 
 static kofn_status begin(kofn_job *j, const kofn_plan *use,
@@ -341,7 +341,7 @@ static kofn_status begin(kofn_job *j, const kofn_plan *use,
     TRY(check_round(use, in, out, &most));
     by = kf_range_input(use, &j->resident, most);
     if (by != 1) /* it may be much smaller: what is tiny should not vanish */
-        by = kf_range_input(use, &j->resident, kf_most(in));
+        by = kf_range_input(use, &j->resident, kf_mat_most(in));
     TRY(kf_messages_begin(&j->messages, use, in, by));
     j->back = kf_range_back(use, &j->resident, by);
     j->odd = KOFN_OK;

@@ -123,7 +123,7 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
     kofn_status st;
 
     if (j->observers) {
-        kf_tell(j, &(kf_moment){.type = KF_PASS});
+        kf_run_tell(j, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
     st = j->port->wait(j->port, alarm, atmost, &m);

@@ -59,18 +59,18 @@ void kf_job_note(kofn_job *j, const kofn_event *ev)
 {
     switch (ev->type) {
     case KOFN_EV_JOINED:
-        kf_tell_worker(j, KF_JOINED, ev->worker);
+        kf_run_tell_worker(j, KF_JOINED, ev->worker);
         break;
     case KOFN_EV_STORED:
-        kf_tell_worker(j, KF_STORED, ev->worker);
+        kf_run_tell_worker(j, KF_STORED, ev->worker);
         break;
     case KOFN_EV_LEAVING:
-        kf_tell_worker(j, KF_LEAVING, ev->worker);
+        kf_run_tell_worker(j, KF_LEAVING, ev->worker);
         break;
     case KOFN_EV_LEFT:
     case KOFN_EV_MUTE:
         kf_job_lose(j, ev->worker);
-        kf_tell_worker(j, KF_LEFT, ev->worker);
+        kf_run_tell_worker(j, KF_LEFT, ev->worker);
         break;
     case KOFN_EV_RESULT:
     case KOFN_EV_FAILED:
@@ -119,24 +119,24 @@ unsigned kf_job_late(const kofn_job *j)
 
 /* ---- telling ------------------------------------------------------------- */
 
-void kf_tell(const kofn_job *j, const kf_moment *m)
+void kf_run_tell(const kofn_job *j, const kf_moment *m)
 {
     for (size_t i = 0; i < j->observers; i++)
         j->observer[i]->see(j->observer[i], j, m);
 }
 
-void kf_tell_worker(const kofn_job *j, kf_moment_type type, uint32_t worker)
+void kf_run_tell_worker(const kofn_job *j, kf_moment_type type, uint32_t worker)
 {
     kofn_time now;
 
     if (!j->observers)
         return;
     now = kf_job_now(j);
-    kf_tell(j, &(kf_moment){
-                   .type = type, .from = now, .to = now, .worker = worker});
+    kf_run_tell(j, &(kf_moment){
+                       .type = type, .from = now, .to = now, .worker = worker});
 }
 
-void kf_tell_round(kofn_job *j, kofn_status st)
+void kf_run_tell_round(kofn_job *j, kofn_status st)
 {
     kofn_time now;
 
@@ -147,24 +147,25 @@ void kf_tell_round(kofn_job *j, kofn_status st)
     for (size_t i = 0; i < j->slots; i++) {
         const slot *s = &j->slot[i];
 
-        kf_tell(j, &(kf_moment){.type = KF_TASK,
-                                .from = s->sent,
-                                .to = s->fate == KF_FATE_OUT ? now : s->over,
-                                .round = j->rounds + 1,
-                                .worker = s->worker,
-                                .task = j->first_task + (uint32_t)i,
-                                .fate = s->fate,
-                                .group = s->group,
-                                .row = s->row,
-                                .lo = s->lo,
-                                .hi = s->hi,
-                                .took = s->took});
+        kf_run_tell(j,
+                    &(kf_moment){.type = KF_TASK,
+                                 .from = s->sent,
+                                 .to = s->fate == KF_FATE_OUT ? now : s->over,
+                                 .round = j->rounds + 1,
+                                 .worker = s->worker,
+                                 .task = j->first_task + (uint32_t)i,
+                                 .fate = s->fate,
+                                 .group = s->group,
+                                 .row = s->row,
+                                 .lo = s->lo,
+                                 .hi = s->hi,
+                                 .took = s->took});
     }
-    kf_tell(j, &(kf_moment){.type = KF_ROUND,
-                            .from = j->began,
-                            .to = now,
-                            .status = st,
-                            .round = j->rounds + 1});
+    kf_run_tell(j, &(kf_moment){.type = KF_ROUND,
+                                .from = j->began,
+                                .to = now,
+                                .status = st,
+                                .round = j->rounds + 1});
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -191,7 +192,7 @@ kofn_status kofn_finish(kofn_job *j)
     char first[256] = "";
     kofn_status bad = KOFN_OK;
 
-    kf_tell_round(j, KOFN_AGAIN);
+    kf_run_tell_round(j, KOFN_AGAIN);
     for (size_t i = 0; i < j->observers; i++) {
         kofn_status st = j->observer[i]->end(j->observer[i], j);
 

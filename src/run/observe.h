@@ -62,10 +62,11 @@ kofn_status kf_trace_new(kf_observer **out, const kofn_job *j,
 
 /* Those that the options ask for. */
 kofn_status kf_observe(kofn_job *j);
-void kf_tell(const kofn_job *j, const kf_moment *m);
-void kf_tell_worker(const kofn_job *j, kf_moment_type type, uint32_t worker);
+void kf_run_tell(const kofn_job *j, const kf_moment *m);
+void kf_run_tell_worker(const kofn_job *j, kf_moment_type type,
+                        uint32_t worker);
 /* The tasks of the round and the round, once. */
-void kf_tell_round(kofn_job *j, kofn_status st);
+void kf_run_tell_round(kofn_job *j, kofn_status st);
 
 /* An event has come: whom and what it concerns. */
 void kf_job_note(kofn_job *j, const kofn_event *ev);

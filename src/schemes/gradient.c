@@ -88,7 +88,7 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
                                size_t m, construction kind, bool groups)
 {
     kf_gradient *g = kf_gradient_new(L, d, groups);
-    size_t field = kind == DUAL || d == 1 ? kf_best_field(d)
+    size_t field = kind == DUAL || d == 1 ? kf_gradient_best_field(d)
                    : kind == DFT          ? 2
                                           : 4;
     kofn_status st = g ? kf_gradient_sizes(L, who, m, field, 1) : KOFN_NOMEM;
@@ -138,7 +138,7 @@ static kofn_status polynomial(kofn_layout *L, size_t d, size_t m,
     kofn_status st = x ? points(L, chebyshev, x) : KOFN_NOMEM;
 
     if (!st)
-        st = kf_paper_polynomial(L->seats, d, m, x, E);
+        st = kf_gradient_paper_polynomial(L->seats, d, m, x, E);
     kofn_free(x);
     return st;
 }
@@ -180,7 +180,7 @@ static kofn_status random_layout(kofn_layout *L, size_t d, size_t m)
     u->submessages = u->field = 1;
     u->linked = true;
     st = kf_dual_new(u, false);
-    V = kf_gaussian_V(u, L->seed);
+    V = kf_gradient_gaussian_V(u, L->seed);
     if (!V)
         st = KOFN_NOMEM;
     if (!st)
@@ -220,7 +220,7 @@ static kofn_status gc_layout(kofn_layout *L)
     if (st)
         return st;
     if (kind == CYCLIC)
-        return kf_paper_cyclic(n, d, L->seed, g->E);
+        return kf_gradient_paper_cyclic(n, d, L->seed, g->E);
     if (kind == POLYNOMIAL)
         return polynomial(L, d, 1, true, g->E);
     fractional(n, d, g->E);
@@ -239,8 +239,8 @@ static kofn_status gc_decode(const kofn_layout *L, const uint32_t *seats,
 {
     if (kofn_arg(L, "construction") != FRACTIONAL)
         return kf_gradient_decode(L, seats, n, D);
-    return kf_first_of_each(L, L->seats / (size_t)kofn_arg(L, "d"), group_of,
-                            seats, n, D);
+    return kf_gradient_first_of_each(L, L->seats / (size_t)kofn_arg(L, "d"),
+                                     group_of, seats, n, D);
 }
 
 /* ---- cgc ----------------------------------------------------------------- */

@@ -61,13 +61,14 @@ kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
 /* Householder's step: rows c.. of T (w x wide) are turned among themselves so
  * that column c is 0 below row c; columns before c are left as they are.
  * `scratch` holds a row. */
-void kf_eliminate(double *T, size_t w, size_t wide, size_t c, double *scratch);
+void kf_gradient_eliminate(double *T, size_t w, size_t wide, size_t c,
+                           double *scratch);
 
 /* ---- gradient_field.c: the matrices M ------------------------------------ */
 
 /* The field that serves best: 1 for d = 1, complex numbers for d <= 8, else
  * quaternions. */
-size_t kf_best_field(size_t d);
+size_t kf_gradient_best_field(size_t d);
 /* M and X by d and the field: 1 where nothing is to be cancelled, stride-DFT,
  * or the best of some draws of orthonormal quaternions. */
 kofn_status kf_dual_fill(kf_dual *u, long draws, uint64_t seed);
@@ -108,19 +109,22 @@ kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
 
 /* Answers that are sums of a class of parts, 0..classes-1, the same from every
  * seat of the class: the first of each counts. */
-kofn_status kf_first_of_each(const kofn_layout *L, size_t classes,
-                             size_t (*class_of)(const kofn_layout *, size_t),
-                             const uint32_t *seats, size_t n, double *D);
+kofn_status
+kf_gradient_first_of_each(const kofn_layout *L, size_t classes,
+                          size_t (*class_of)(const kofn_layout *, size_t),
+                          const uint32_t *seats, size_t n, double *D);
 
 /* ---- gradient_paper.c: as they were published ---------------------------- */
 
 /* Seats x parts (x m pieces); KOFN_UNSTABLE where a draw is singular.  H is
  * d-1 x n, its rows add up to 0. */
-kofn_status kf_paper_null(size_t n, size_t d, const double *H, double *E);
-kofn_status kf_paper_cyclic(size_t n, size_t d, uint64_t seed, double *E);
+kofn_status kf_gradient_paper_null(size_t n, size_t d, const double *H,
+                                   double *E);
+kofn_status kf_gradient_paper_cyclic(size_t n, size_t d, uint64_t seed,
+                                     double *E);
 /* At the points x, one for each seat. */
-kofn_status kf_paper_polynomial(size_t n, size_t d, size_t m, const double *x,
-                                double *E);
+kofn_status kf_gradient_paper_polynomial(size_t n, size_t d, size_t m,
+                                         const double *x, double *E);
 /* ---- gradient_linked.c --------------------------------------------------- */
 
 /* The code of a V, (submessages n) x (units + submessages (n-d)), rows t n + i:
@@ -128,7 +132,7 @@ kofn_status kf_paper_polynomial(size_t n, size_t d, size_t m, const double *x,
  * is linked, of field 1, with room for P. */
 kofn_status kf_dual_of(kf_dual *u, const double *V);
 /* A Gaussian V. */
-double *kf_gaussian_V(const kf_dual *u, uint64_t seed);
+double *kf_gradient_gaussian_V(const kf_dual *u, uint64_t seed);
 
 /* ---- gradient_agc.c ------------------------------------------------------ */
 

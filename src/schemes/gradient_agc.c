@@ -119,7 +119,7 @@ static kofn_status make_sequential(const kofn_layout *L, kf_dual *u,
 
 static kofn_status draw_staircase(kf_dual *u, uint64_t seed)
 {
-    double *V = kf_gaussian_V(u, seed);
+    double *V = kf_gradient_gaussian_V(u, seed);
     kofn_status st = V ? kf_dual_of(u, V) : KOFN_NOMEM;
 
     kofn_free(V);
@@ -364,10 +364,10 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
                            "and %zu are; or ask for form=decoupled",
                            who, *lam, d, *lam / lcm * lcm,
                            (*lam / lcm + 1) * lcm);
-    if (*lam * kf_best_field(d) > UNKNOWNS)
+    if (*lam * kf_gradient_best_field(d) > UNKNOWNS)
         return kofn_refuse("%s: lam = %zu pieces take long to decode; ask for "
                            "form=decoupled with lam <= %zu, or for d <= 6",
-                           who, *lam, UNKNOWNS / kf_best_field(d));
+                           who, *lam, UNKNOWNS / kf_gradient_best_field(d));
     kofn_arg_settle(L, "lam", (long)*lam);
     return KOFN_OK;
 }
@@ -418,7 +418,7 @@ static kofn_status layout(kofn_layout *L, const char *who, bool groups)
         st = KOFN_NOMEM;
     if (st)
         return st;
-    field = f == STAIRCASE ? 1 : kf_best_field(d);
+    field = f == STAIRCASE ? 1 : kf_gradient_best_field(d);
     st = kf_gradient_sizes(L, who, lam, field, lam);
     if (!st)
         st = make_code(L, &g->code[1], f, field, L->seed);

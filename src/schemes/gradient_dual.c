@@ -300,7 +300,8 @@ static void pool_free(pool *p)
 }
 
 /* By rows, for those lie together. */
-void kf_eliminate(double *T, size_t w, size_t wide, size_t c, double *dot)
+void kf_gradient_eliminate(double *T, size_t w, size_t wide, size_t c,
+                           double *dot)
 {
     double norm = 0, *head = T + c * wide;
     double alpha, pivot;
@@ -428,7 +429,7 @@ static kofn_status add_equations(const kf_dual *u, const heard *h, size_t from,
         return st;
     fill_tableau(&b, u, h);
     for (size_t c = 0; c < b.missing; c++)
-        kf_eliminate(b.T, b.rows, b.wide, c, b.T + b.rows * b.wide);
+        kf_gradient_eliminate(b.T, b.rows, b.wide, c, b.T + b.rows * b.wide);
     for (size_t r = b.missing; r < b.rows; r++)
         keep_row(&b, u, h, b.T + r * b.wide, first, p);
     kofn_free(b.T);

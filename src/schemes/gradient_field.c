@@ -213,7 +213,7 @@ static kofn_status best_orthonormal_M(kf_dual *u, size_t draws, uint64_t seed)
 
 /* ---- which --------------------------------------------------------------- */
 
-size_t kf_best_field(size_t d)
+size_t kf_gradient_best_field(size_t d)
 {
     return d == 1 ? 1 : d <= COMPLEX ? 2 : 4;
 }

@@ -49,7 +49,7 @@ static kofn_status factor(stairs *s, size_t t)
         T[i * wide + s->rest + i] = 1;
     }
     for (size_t c = 0; c < s->rest; c++)
-        kf_eliminate(T, n, wide, c, T + n * wide);
+        kf_gradient_eliminate(T, n, wide, c, T + n * wide);
     for (size_t c = 0; c < s->rest; c++)
         if (!(fabs(T[c * wide + c]) > 1e-13 * fabs(T[0])))
             return KOFN_UNSTABLE;
@@ -134,7 +134,7 @@ kofn_status kf_dual_of(kf_dual *u, const double *V)
     return st;
 }
 
-double *kf_gaussian_V(const kf_dual *u, uint64_t seed)
+double *kf_gradient_gaussian_V(const kf_dual *u, uint64_t seed)
 {
     size_t rows = u->submessages * u->n, rest = u->n - u->d;
     size_t wide = u->units + u->submessages * rest;

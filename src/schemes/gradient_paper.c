@@ -25,7 +25,8 @@ static void window_of(const double *H, size_t s, size_t n, size_t i, double *P,
     }
 }
 
-kofn_status kf_paper_null(size_t n, size_t d, const double *H, double *E)
+kofn_status kf_gradient_paper_null(size_t n, size_t d, const double *H,
+                                   double *E)
 {
     size_t s = d - 1;
     double *P = kofn_layout_table(s, s), *b = kofn_layout_table(s, 1);
@@ -43,7 +44,8 @@ kofn_status kf_paper_null(size_t n, size_t d, const double *H, double *E)
     return st;
 }
 
-kofn_status kf_paper_cyclic(size_t n, size_t d, uint64_t seed, double *E)
+kofn_status kf_gradient_paper_cyclic(size_t n, size_t d, uint64_t seed,
+                                     double *E)
 {
     double *H = kofn_layout_table(d, n);
     kofn_status st = H ? KOFN_OK : KOFN_NOMEM;
@@ -56,7 +58,7 @@ kofn_status kf_paper_cyclic(size_t n, size_t d, uint64_t seed, double *E)
             row[n - 1] -= row[c];
     }
     if (!st)
-        st = kf_paper_null(n, d, H, E);
+        st = kf_gradient_paper_null(n, d, H, E);
     kofn_free(H);
     return st;
 }
@@ -102,8 +104,8 @@ static void factors(size_t m, const double *a, double *q)
     }
 }
 
-kofn_status kf_paper_polynomial(size_t n, size_t d, size_t m, const double *x,
-                                double *E)
+kofn_status kf_gradient_paper_polynomial(size_t n, size_t d, size_t m,
+                                         const double *x, double *E)
 {
     double *a = kofn_layout_table(m + 1, 1), *q = kofn_layout_table(m, m);
     kofn_status st = a && q ? KOFN_OK : KOFN_NOMEM;

@@ -19,9 +19,10 @@
 /* Placements that are drawn before it is said that there is none. */
 #define PLACEMENTS 10000
 
-kofn_status kf_first_of_each(const kofn_layout *L, size_t classes,
-                             size_t (*class_of)(const kofn_layout *, size_t),
-                             const uint32_t *seats, size_t n, double *D)
+kofn_status
+kf_gradient_first_of_each(const kofn_layout *L, size_t classes,
+                          size_t (*class_of)(const kofn_layout *, size_t),
+                          const uint32_t *seats, size_t n, double *D)
 {
     double *seen = kofn_layout_table(classes, 1);
     size_t missing = classes;
@@ -143,7 +144,7 @@ static kofn_status bcc_decode(const kofn_layout *L, const uint32_t *seats,
 {
     const placement *p = L->state;
 
-    return kf_first_of_each(L, p->batches, batch_of, seats, n, D);
+    return kf_gradient_first_of_each(L, p->batches, batch_of, seats, n, D);
 }
 
 const kofn_scheme kf_bcc = {

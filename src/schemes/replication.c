@@ -55,7 +55,7 @@ static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
                           double *D)
 {
     return L->problem.op == KOFN_SUM
-               ? kf_first_of_each(L, L->symbols, part_of, seats, n, D)
+               ? kf_gradient_first_of_each(L, L->symbols, part_of, seats, n, D)
                : KOFN_UNSUITED;
 }
 

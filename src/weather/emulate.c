@@ -24,12 +24,12 @@ kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
         x->round = m->round;
         if (wanted > real)
             x->sleep_for(x->ud, wanted - real);
-        *took = kf_nanoseconds(wanted);
+        *took = kf_weather_nanoseconds(wanted);
         if (x->stopped(x->ud))
             st = KOFN_AGAIN;
     }
     if (!st &&
         (x->wrong || kf_weather_corrupts(x->weather, x->worker, m->task)))
-        kf_corrupt(x->weather, x->worker, m->task, &m->result->m);
+        kf_weather_corrupt(x->weather, x->worker, m->task, &m->result->m);
     return st;
 }

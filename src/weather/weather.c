@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-kofn_time kf_nanoseconds(double seconds)
+kofn_time kf_weather_nanoseconds(double seconds)
 {
     double ns = seconds * 1e9;
 
@@ -110,8 +110,8 @@ static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
 
 /* Half of the time every number is wrong, else a single one: a bit of it has
  * flipped, or it is no number at all, or out of all proportion. */
-void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
-                kofn_matrix *result)
+void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
+                        kofn_matrix *result)
 {
     static const double wild[] = {(double)NAN, (double)INFINITY, -1e300, 1e30};
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_CORRUPT, worker, task);

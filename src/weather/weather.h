@@ -17,9 +17,9 @@ double kf_weather_leave(const kofn_weather *w, uint32_t worker);
 /* Seconds between the arrival of joiner i - 1 and of joiner i. */
 double kf_weather_gap(const kofn_weather *w, uint32_t i);
 /* Make a result wrong, the same way for the same (seed, worker, task). */
-void kf_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
-                kofn_matrix *result);
-kofn_time kf_nanoseconds(double seconds);
+void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
+                        kofn_matrix *result);
+kofn_time kf_weather_nanoseconds(double seconds);
 bool kf_weather_fair(const kofn_weather *w);
 
 /* A worker under the weather. */

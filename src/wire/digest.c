@@ -73,7 +73,7 @@ uint64_t kf_digest_parts(const kf_operand *o, const bool *used)
         if (used[j]) {
             uint64_t part = digest_part(o, j);
 
-            sum = kf_checksum(sum + j, &part, sizeof part);
+            sum = kf_wire_checksum(sum + j, &part, sizeof part);
         }
     return sum;
 }

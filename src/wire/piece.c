@@ -13,7 +13,7 @@ _Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends travel as they "
 enum { ENDS, COLUMNS, VALUES, SPARSE_SECTIONS };
 enum { ROWS, NUMBERS, ROW_SECTIONS }; /* of a sum over rows: X and y */
 
-size_t kf_sections(const kofn_block *b)
+size_t kf_wire_sections(const kofn_block *b)
 {
     if (b->share)
         return b->share->formula ? ROW_SECTIONS : 0;
@@ -42,8 +42,8 @@ static size_t entries(const kofn_block *b)
     return sum;
 }
 
-void kf_section(const kofn_block *b, size_t section, size_t *units,
-                size_t *bytes)
+void kf_wire_section(const kofn_block *b, size_t section, size_t *units,
+                     size_t *bytes)
 {
     if (b->share) {
         *units = b->share->held;
@@ -226,10 +226,10 @@ kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
 {
     size_t units, bytes;
 
-    if (section >= kf_sections(b))
+    if (section >= kf_wire_sections(b))
         return kf_fail(KOFN_INVAL, "a block has %zu sections, not %zu",
-                       kf_sections(b), section + 1);
-    kf_section(b, section, &units, &bytes);
+                       kf_wire_sections(b), section + 1);
+    kf_wire_section(b, section, &units, &bytes);
     if (lo >= hi || hi > units)
         return kf_fail(KOFN_INVAL, "a section has %zu units, not [%zu, %zu)",
                        units, lo, hi);
@@ -286,8 +286,8 @@ static kofn_status check_rows(const kf_share *s)
 
     if (!s->formula || s->held == 0)
         return KOFN_OK;
-    TRY(kf_check_finite(&s->X, "rows of a sum"));
-    return kf_check_finite(&y, "numbers of a sum");
+    TRY(kf_mat_check_finite(&s->X, "rows of a sum"));
+    return kf_mat_check_finite(&y, "numbers of a sum");
 }
 
 kofn_status kf_pieces_check(const kofn_block *b)
@@ -296,10 +296,10 @@ kofn_status kf_pieces_check(const kofn_block *b)
         return check_rows(b->share);
     if (b->A) {
         TRY(check_ends(b));
-        return kf_check_sparse(b->A, "a sparse block");
+        return kf_mat_check_sparse(b->A, "a sparse block");
     }
     for (size_t l = 0; l < b->lanes; l++)
         if (b->lane[l].rows)
-            TRY(kf_check_finite(&b->lane[l], "a block"));
+            TRY(kf_mat_check_finite(&b->lane[l], "a block"));
     return KOFN_OK;
 }

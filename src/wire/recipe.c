@@ -60,7 +60,8 @@ static kofn_status write_dense(const kofn_block *b, kf_bytes *out)
 
         TRY(put_number(out, row->n));
         for (size_t e = 0; e < row->n; e++)
-            TRY(put_number(out, kf_part_index(r->plan, b->group, row->col[e])));
+            TRY(put_number(out,
+                           kf_data_part_index(r->plan, b->group, row->col[e])));
         for (size_t e = 0; e < row->n; e++) {
             double val = r->by * row->val[e];
 
@@ -74,7 +75,7 @@ static kofn_status write_sparse(const kofn_block *b, kf_bytes *out)
 {
     size_t units, bytes;
 
-    kf_section(b, 1, &units, &bytes);
+    kf_wire_section(b, 1, &units, &bytes);
     TRY(put_number(out, b->A->rows));
     TRY(put_number(out, units));
     TRY(put_number(out, b->used));
@@ -120,7 +121,8 @@ static void mark_used(const kofn_block *b, const kf_operand *o, bool *used)
             used[b->first[j] / b->rows] = true;
     for (size_t i = 0; o->part && i < b->lanes * r->plan->layout.inner; i++)
         for (size_t e = 0; e < b->coded[i].n; e++)
-            used[kf_part_index(r->plan, b->group, b->coded[i].col[e])] = true;
+            used[kf_data_part_index(r->plan, b->group, b->coded[i].col[e])] =
+                true;
 }
 
 static kofn_status put_digest(const kofn_block *b, kf_bytes *out)
@@ -210,7 +212,7 @@ static size_t number(reader *r, size_t most)
 
 static bool finite(const double *x, size_t n)
 {
-    return kf_first_odd(x, n, KOFN_F64) == n;
+    return kf_mat_first_odd(x, n, KOFN_F64) == n;
 }
 
 static bool spend(reader *r, size_t bytes)
@@ -494,7 +496,7 @@ static kofn_status read_block(reader *r, kf_recipe *out,
                          : read_dense(r, out));
     if (r->left > 0)
         return malformed(r);
-    out->sections = kf_sections(b);
+    out->sections = kf_wire_sections(b);
     return KOFN_OK;
 }
 
@@ -614,8 +616,8 @@ static kofn_status copy_sections(kf_recipe *r, const kofn_block *whole,
         const void *at;
         kofn_status st;
 
-        kf_section(r->block, section, &units, &bytes);
-        kf_section(whole, section, &there, &bytes);
+        kf_wire_section(r->block, section, &units, &bytes);
+        kf_wire_section(whole, section, &there, &bytes);
         if (there != units)
             return other_numbers();
         if (units == 0)

@@ -40,7 +40,7 @@ enum {
 };
 
 /* XXH3 runs at the speed of memory. */
-uint64_t kf_checksum(uint64_t seed, const void *bytes, size_t n)
+uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n)
 {
     return XXH3_64bits_withSeed(bytes, n, seed);
 }
@@ -76,7 +76,7 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
     PUT(AT_OUT_ROWS, h->out_rows);
     PUT(AT_OUT_COLS, h->out_cols);
     PUT(AT_BODY_SUM, h->body_sum);
-    sum = kf_checksum(0, bytes, AT_HEAD_SUM);
+    sum = kf_wire_checksum(0, bytes, AT_HEAD_SUM);
     PUT(AT_HEAD_SUM, sum);
 #undef PUT
 }
@@ -100,7 +100,7 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     /* the checksum ends the head in every version: a damaged head is never
      * taken for one of another kofn */
     memcpy(&sum, bytes + n - sizeof sum, sizeof sum);
-    if (sum != kf_checksum(0, bytes, n - sizeof sum))
+    if (sum != kf_wire_checksum(0, bytes, n - sizeof sum))
         return kf_fail(KOFN_FORMAT, "a packet's head was damaged on its way");
 #define GET(at, value) memcpy(&(value), bytes + (at), sizeof(value))
     GET(AT_VERSION, version);
@@ -146,9 +146,9 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     return KOFN_OK;
 }
 
-kofn_status kf_body_check(const kf_head *h, const void *body, size_t n)
+kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n)
 {
-    if (h->body_sum != (n ? kf_checksum(h->job, body, n) : 0))
+    if (h->body_sum != (n ? kf_wire_checksum(h->job, body, n) : 0))
         return kf_fail(KOFN_FORMAT,
                        "a packet's body of %zu bytes was damaged "
                        "on its way",

@@ -63,8 +63,8 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
  * plausible
  * afterwards by itself; what it means is for the caller to check. */
 kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
-kofn_status kf_body_check(const kf_head *h, const void *body, size_t n);
-uint64_t kf_checksum(uint64_t seed, const void *bytes, size_t n);
+kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n);
+uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n);
 
 /* ---- recipes (recipe.c) -------------------------------------------------- */
 
@@ -128,10 +128,10 @@ uint64_t kf_digest_parts(const kf_operand *o, const bool *used);
 /* A block's numbers come in sections of equal units: a dense block has one
  * section a lane, of rows; a sparse one has three, the ends of its rows, the
  * columns and the values of its entries. */
-size_t kf_sections(const kofn_block *b);
+size_t kf_wire_sections(const kofn_block *b);
 /* How many units there are, and bytes in each. */
-void kf_section(const kofn_block *b, size_t section, size_t *units,
-                size_t *bytes);
+void kf_wire_section(const kofn_block *b, size_t section, size_t *units,
+                     size_t *bytes);
 /* Units [lo, hi) at the coordinator: *at points to them, in place where they
  * lie in one piece, else in `scratch`, grown as needed. */
 kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,

@@ -23,14 +23,14 @@
 
 /* ---- sockets ------------------------------------------------------------- */
 
-kofn_status kf_random(void *into, size_t bytes)
+kofn_status kf_zmq_random(void *into, size_t bytes)
 {
     if (getrandom(into, bytes, 0) != (ssize_t)bytes)
         return kf_fail(KOFN_IO, "the system has no random numbers to give");
     return KOFN_OK;
 }
 
-void kf_socket_set(void *s, int option, int value)
+void kf_zmq_socket_set(void *s, int option, int value)
 {
     zmq_setsockopt(s, option, &value, sizeof value);
 }
@@ -55,14 +55,14 @@ static int secure(void *s, const kf_set *set, int type, const char *server)
  * take to answer.  Whole seconds are all that can be said. */
 static void keep_alive(void *s, const kf_set *set)
 {
-    kf_socket_set(s, ZMQ_TCP_KEEPALIVE, 1);
-    kf_socket_set(s, ZMQ_TCP_KEEPALIVE_IDLE,
-                  (int)((set->silence + KOFN_SECOND - 1) / KOFN_SECOND));
-    kf_socket_set(s, ZMQ_TCP_KEEPALIVE_INTVL, 1);
+    kf_zmq_socket_set(s, ZMQ_TCP_KEEPALIVE, 1);
+    kf_zmq_socket_set(s, ZMQ_TCP_KEEPALIVE_IDLE,
+                      (int)((set->silence + KOFN_SECOND - 1) / KOFN_SECOND));
+    kf_zmq_socket_set(s, ZMQ_TCP_KEEPALIVE_INTVL, 1);
 }
 
-kofn_status kf_socket(void **out, const kf_set *set, int type,
-                      const char *address, const char *server)
+kofn_status kf_zmq_socket(void **out, const kf_set *set, int type,
+                          const char *address, const char *server)
 {
     void *s = zmq_socket(set->context, type);
     kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
@@ -71,16 +71,16 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
     if (!s)
         return kf_fail(KOFN_TRANSPORT, "no socket: %s; raise ulimit -n",
                        zmq_strerror(zmq_errno()));
-    kf_socket_set(s, ZMQ_LINGER, 0);
-    kf_socket_set(s, ZMQ_SNDHWM, AHEAD);
-    kf_socket_set(s, ZMQ_RCVHWM, (int)set->ahead);
-    kf_socket_set(s, ZMQ_IPV6, !kf_address_v4(address));
-    kf_socket_set(s, ZMQ_TCP_MAXRT, (int)(answer / KF_MILLI));
+    kf_zmq_socket_set(s, ZMQ_LINGER, 0);
+    kf_zmq_socket_set(s, ZMQ_SNDHWM, AHEAD);
+    kf_zmq_socket_set(s, ZMQ_RCVHWM, (int)set->ahead);
+    kf_zmq_socket_set(s, ZMQ_IPV6, !kf_address_v4(address));
+    kf_zmq_socket_set(s, ZMQ_TCP_MAXRT, (int)(answer / KF_MILLI));
     keep_alive(s, set);
-    kf_socket_set(s, ZMQ_BACKLOG, 1024);
-    kf_socket_set(s, ZMQ_HANDSHAKE_IVL, (int)(PATIENCE / KF_MILLI));
-    kf_socket_set(s, ZMQ_CONNECT_TIMEOUT, (int)(PATIENCE / KF_MILLI / 2));
-    kf_socket_set(s, ZMQ_RECONNECT_IVL, -1);
+    kf_zmq_socket_set(s, ZMQ_BACKLOG, 1024);
+    kf_zmq_socket_set(s, ZMQ_HANDSHAKE_IVL, (int)(PATIENCE / KF_MILLI));
+    kf_zmq_socket_set(s, ZMQ_CONNECT_TIMEOUT, (int)(PATIENCE / KF_MILLI / 2));
+    kf_zmq_socket_set(s, ZMQ_RECONNECT_IVL, -1);
     zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &frame, sizeof frame);
     if (set->own.count && secure(s, set, type, server)) {
         zmq_close(s);
@@ -91,7 +91,7 @@ kofn_status kf_socket(void **out, const kf_set *set, int type,
     return KOFN_OK;
 }
 
-int kf_socket_fd(void *s)
+int kf_zmq_socket_fd(void *s)
 {
     int fd = -1;
     size_t size = sizeof fd;
@@ -100,7 +100,7 @@ int kf_socket_fd(void *s)
     return fd;
 }
 
-void *kf_socket_watch(void *context, void *s, int events)
+void *kf_zmq_socket_watch(void *context, void *s, int events)
 {
     static atomic_uint made;
     char name[40];
@@ -110,8 +110,8 @@ void *kf_socket_watch(void *context, void *s, int events)
         return NULL;
     snprintf(name, sizeof name, "inproc://watch-%u",
              atomic_fetch_add(&made, 1));
-    kf_socket_set(watch, ZMQ_LINGER, 0);
-    kf_socket_set(watch, ZMQ_RCVHWM, 0);
+    kf_zmq_socket_set(watch, ZMQ_LINGER, 0);
+    kf_zmq_socket_set(watch, ZMQ_RCVHWM, 0);
     if (zmq_socket_monitor(s, name, events) || zmq_connect(watch, name)) {
         zmq_close(watch);
         return NULL;
@@ -119,7 +119,7 @@ void *kf_socket_watch(void *context, void *s, int events)
     return watch;
 }
 
-int kf_socket_send(void *s, const void *frame, size_t bytes, int flags)
+int kf_zmq_socket_send(void *s, const void *frame, size_t bytes, int flags)
 {
     int n;
 
@@ -129,7 +129,7 @@ int kf_socket_send(void *s, const void *frame, size_t bytes, int flags)
     return n;
 }
 
-int kf_socket_receive(void *s, void *frame, size_t room)
+int kf_zmq_socket_receive(void *s, void *frame, size_t room)
 {
     int n;
 
@@ -140,16 +140,16 @@ int kf_socket_receive(void *s, void *frame, size_t room)
 }
 
 /* Two frames: event and value in the machine's byte order, and an address. */
-int kf_socket_event(void *watch, int *value)
+int kf_zmq_socket_event(void *watch, int *value)
 {
     unsigned char frame[6];
     uint16_t event = 0;
     uint32_t v = 0;
 
-    if (kf_socket_receive(watch, frame, sizeof frame) == sizeof frame) {
+    if (kf_zmq_socket_receive(watch, frame, sizeof frame) == sizeof frame) {
         memcpy(&event, frame, sizeof event);
         memcpy(&v, frame + sizeof event, sizeof v);
-        kf_socket_receive(watch, NULL, 0);
+        kf_zmq_socket_receive(watch, NULL, 0);
     }
     *value = (int)v;
     return event;
@@ -169,24 +169,24 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
     kf_note hello = {KF_MAGIC, KF_HELLO, {0}};
     int ms = (int)(set->silence / KF_MILLI);
 
-    TRY(kf_socket(out, set, ZMQ_DEALER, d->address, d->server));
+    TRY(kf_zmq_socket(out, set, ZMQ_DEALER, d->address, d->server));
     memcpy(id + 2, d->token, KF_TOKEN);
     zmq_setsockopt(*out, ZMQ_ROUTING_ID, id, sizeof id);
     if (channel == KF_URGENT) {
         /* Both ends notice silence by these.  Over the bulk connection they
          * would wait behind data, and that of a peer who just does not take
          * any would look dead. */
-        kf_socket_set(*out, ZMQ_HEARTBEAT_IVL, (int)(beat(set) / KF_MILLI));
-        kf_socket_set(*out, ZMQ_HEARTBEAT_TIMEOUT, ms);
-        kf_socket_set(*out, ZMQ_HEARTBEAT_TTL, ms);
-        kf_socket_set(*out, ZMQ_RCVHWM, 1000);
+        kf_zmq_socket_set(*out, ZMQ_HEARTBEAT_IVL, (int)(beat(set) / KF_MILLI));
+        kf_zmq_socket_set(*out, ZMQ_HEARTBEAT_TIMEOUT, ms);
+        kf_zmq_socket_set(*out, ZMQ_HEARTBEAT_TTL, ms);
+        kf_zmq_socket_set(*out, ZMQ_RCVHWM, 1000);
     }
-    *watch = kf_socket_watch(set->context, *out,
-                             ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
-                                 ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    *watch = kf_zmq_socket_watch(set->context, *out,
+                                 ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+                                     ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                                     ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                                     ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                                     ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
     if (!*watch)
         return kf_fail(KOFN_TRANSPORT, "no socket to watch a connection");
     if (zmq_connect(*out, d->address))
@@ -195,7 +195,7 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
                        "tcp://HOST:PORT or ipc://PATH",
                        d->address, zmq_strerror(zmq_errno()));
     memcpy(hello.node, set->node, KF_TOKEN);
-    kf_socket_send(*out, &hello, sizeof hello, 0);
+    kf_zmq_socket_send(*out, &hello, sizeof hello, 0);
     return KOFN_OK;
 }
 
@@ -204,7 +204,7 @@ kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now)
     kofn_status st = kf_descriptors(set->any, DESCRIPTORS);
 
     if (!st)
-        st = kf_random(d->token, KF_TOKEN);
+        st = kf_zmq_random(d->token, KF_TOKEN);
     d->shaken = 0;
     d->welcome = d->spent = false;
     d->until = now + PATIENCE;
@@ -216,10 +216,10 @@ kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now)
         kf_dial_end(d, now, 0);
         return st;
     }
-    d->fd[0] = kf_socket_fd(d->bulk);
-    d->fd[1] = kf_socket_fd(d->urgent);
-    d->fd[2] = kf_socket_fd(d->bulk_watch);
-    d->fd[3] = kf_socket_fd(d->urgent_watch);
+    d->fd[0] = kf_zmq_socket_fd(d->bulk);
+    d->fd[1] = kf_zmq_socket_fd(d->urgent);
+    d->fd[2] = kf_zmq_socket_fd(d->bulk_watch);
+    d->fd[3] = kf_zmq_socket_fd(d->urgent_watch);
     return KOFN_OK;
 }
 
@@ -227,7 +227,7 @@ static bool bad_news(kf_dial *d, void *watch, char *why, size_t room)
 {
     int event, value;
 
-    while ((event = kf_socket_event(watch, &value))) {
+    while ((event = kf_zmq_socket_event(watch, &value))) {
         switch (event) {
         case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
             d->shaken++;
@@ -282,7 +282,7 @@ static void end_socket(void **s, void **watch, int linger)
 {
     if (*s) {
         zmq_socket_monitor(*s, NULL, 0);
-        kf_socket_set(*s, ZMQ_LINGER, linger);
+        kf_zmq_socket_set(*s, ZMQ_LINGER, linger);
         zmq_close(*s);
     }
     if (*watch)
@@ -301,7 +301,7 @@ void kf_dial_end(kf_dial *d, kofn_time now, int linger)
     if (d->pause > PAUSE_MAX)
         d->pause = PAUSE_MAX;
     d->welcome = false;
-    (void)kf_random(&spread, sizeof spread);
+    (void)kf_zmq_random(&spread, sizeof spread);
     d->next = now + d->pause / 2 + (kofn_time)(spread % (uint64_t)d->pause);
 }
 

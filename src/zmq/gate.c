@@ -32,7 +32,7 @@ static void drain(kf_gate *g)
 {
     int event, value;
 
-    while ((event = kf_socket_event(g->watch, &value)))
+    while ((event = kf_zmq_socket_event(g->watch, &value)))
         if (kf_doors_event(g->doors, event == ZMQ_EVENT_ACCEPTED, value,
                            kf_clock()) &&
             write(g->wake, "", 1) < 0) {
@@ -182,8 +182,8 @@ kofn_status kf_gate_open(kf_gate **out, void *context, void *router,
     g->doors = doors;
     g->wake = wake;
     g->zap = zmq_socket(context, ZMQ_REP);
-    g->watch = kf_socket_watch(context, router,
-                               ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_ACCEPTED);
+    g->watch = kf_zmq_socket_watch(context, router,
+                                   ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_ACCEPTED);
     if (!g->zap || !g->watch || zmq_bind(g->zap, "inproc://zeromq.zap.01") ||
         pthread_create(&g->thread, NULL, keep, g)) {
         if (g->zap)

@@ -115,7 +115,7 @@ typedef struct kf_dial {
     char who[KF_KEY_NAME];        /* ... its name; "": the common one */
     void *bulk, *urgent;          /* NULL between incarnations */
     void *bulk_watch, *urgent_watch;
-    int fd[4]; /* of the four, see kf_socket_fd */
+    int fd[4]; /* of the four, see kf_zmq_socket_fd */
     unsigned char token[KF_TOKEN];
     unsigned shaken;              /* connections that are made */
     bool welcome, over;           /* over: not tried any more */
@@ -166,21 +166,21 @@ void kf_dial_close(kf_dial *d, int linger);
 /* ---- sockets ------------------------------------------------------------- */
 
 /* server: the key that is expected there, or NULL. */
-kofn_status kf_socket(void **out, const kf_set *set, int type,
-                      const char *address, const char *server);
-void kf_socket_set(void *s, int option, int value);
+kofn_status kf_zmq_socket(void **out, const kf_set *set, int type,
+                          const char *address, const char *server);
+void kf_zmq_socket_set(void *s, int option, int value);
 /* As zmq_send and zmq_recv without waiting, and again when a signal has
  * interrupted them: in the middle of a packet it would be lost. */
-int kf_socket_send(void *s, const void *frame, size_t bytes, int flags);
-int kf_socket_receive(void *s, void *frame, size_t room);
+int kf_zmq_socket_send(void *s, const void *frame, size_t bytes, int flags);
+int kf_zmq_socket_receive(void *s, void *frame, size_t room);
 /* Readable when something may have happened to s since it last had nothing to
  * be received. */
-int kf_socket_fd(void *s);
+int kf_zmq_socket_fd(void *s);
 /* A socket that receives `events` of s. */
-void *kf_socket_watch(void *context, void *s, int events);
+void *kf_zmq_socket_watch(void *context, void *s, int events);
 /* The next event and its value, or 0. */
-int kf_socket_event(void *watch, int *value);
-kofn_status kf_random(void *into, size_t bytes);
+int kf_zmq_socket_event(void *watch, int *value);
+kofn_status kf_zmq_random(void *into, size_t bytes);
 
 /* ---- peers --------------------------------------------------------------- */
 
@@ -298,20 +298,20 @@ size_t kf_meet_bid(kf_transport *t);
  * KOFN_PARTIAL if there were any. */
 kofn_status kf_meet_dials(kf_transport *t);
 void kf_meet_forget(kofn_transport *base, kofn_peer peer);
-void kf_route_id(char id[KF_ID], const kf_peer *p, char channel);
+void kf_zmq_route_id(char id[KF_ID], const kf_peer *p, char channel);
 
-kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer,
-                           const void *head, size_t head_bytes,
-                           const void *body, size_t body_bytes, bool urgent,
-                           void (*done)(void *ud), void *ud);
+kofn_status kf_zmq_packet_send(kofn_transport *base, kofn_peer peer,
+                               const void *head, size_t head_bytes,
+                               const void *body, size_t body_bytes, bool urgent,
+                               void (*done)(void *ud), void *ud);
 /* Sends on what is on its way, as far as there is room. */
-void kf_send_on(kf_transport *t);
+void kf_zmq_send_on(kf_transport *t);
 /* What is on its way to and from it is wanted no more. */
-void kf_way_clear(kf_transport *t, kf_zmq_way *w);
+void kf_zmq_way_clear(kf_transport *t, kf_zmq_way *w);
 
 /* Takes one message: KOFN_OK with a packet, KOFN_PARTIAL if it was something
  * else, KOFN_AGAIN if there is none. */
-kofn_status kf_arrive(kf_transport *t, kofn_packet *p);
-void kf_arrival_release(kofn_transport *base, void *own);
+kofn_status kf_zmq_arrive(kf_transport *t, kofn_packet *p);
+void kf_zmq_arrival_release(kofn_transport *base, void *own);
 
 #endif

@@ -56,8 +56,8 @@ static kofn_status bury(kf_transport *t, kf_peer *p)
     if (p->came && !p->forgotten)
         st = tell(t, KOFN_WENT, p->number);
     t->dying -= p->dying;
-    kf_way_clear(t, &p->bulk);
-    kf_way_clear(t, &p->urgent);
+    kf_zmq_way_clear(t, &p->bulk);
+    kf_zmq_way_clear(t, &p->urgent);
     kf_peers_remove(&t->peers, p);
     return st;
 }
@@ -75,7 +75,7 @@ static kofn_status end_life(kf_transport *t, kf_dial *d)
 
 /* ---- those who connect to us --------------------------------------------- */
 
-void kf_route_id(char id[KF_ID], const kf_peer *p, char channel)
+void kf_zmq_route_id(char id[KF_ID], const kf_peer *p, char channel)
 {
     id[0] = 'k';
     id[1] = channel;
@@ -90,9 +90,10 @@ static bool say(kf_transport *t, const kf_peer *p, kf_word word)
     char id[KF_ID];
 
     memcpy(note.node, t->set.node, KF_TOKEN);
-    kf_route_id(id, p, KF_BULK);
-    return (p->dial || kf_socket_send(s, id, sizeof id, ZMQ_SNDMORE) >= 0) &&
-           kf_socket_send(s, &note, sizeof note, 0) >= 0;
+    kf_zmq_route_id(id, p, KF_BULK);
+    return (p->dial ||
+            kf_zmq_socket_send(s, id, sizeof id, ZMQ_SNDMORE) >= 0) &&
+           kf_zmq_socket_send(s, &note, sizeof note, 0) >= 0;
 }
 
 /* Its connections, which the gate ends in case it does not do so itself. */
@@ -313,8 +314,8 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
     if (p) {
         TRY(tell(t, KOFN_WENT, p->number));
         p->forgotten = true;
-        kf_way_clear(t, &p->bulk);
-        kf_way_clear(t, &p->urgent);
+        kf_zmq_way_clear(t, &p->bulk);
+        kf_zmq_way_clear(t, &p->urgent);
     }
     TRY(kf_peers_add(&t->peers, d->token, &p));
     memcpy(p->node, note->node, KF_TOKEN);
@@ -427,8 +428,8 @@ void kf_meet_forget(kofn_transport *base, kofn_peer peer)
     if (!p)
         return;
     p->forgotten = true;
-    kf_way_clear(t, &p->bulk);
-    kf_way_clear(t, &p->urgent);
+    kf_zmq_way_clear(t, &p->bulk);
+    kf_zmq_way_clear(t, &p->urgent);
     if (p->dial) {
         p->dial->over = t->mesh; /* a worker tries again, as another */
         (void)end_life(t, p->dial);

@@ -63,7 +63,8 @@ static bool is_note(zmq_msg_t *m)
            memcmp(zmq_msg_data(m), KF_MAGIC, sizeof KF_MAGIC - 1) == 0;
 }
 
-/* ---- packets, each of these as kf_arrive --------------------------------- */
+/* ---- packets, each of these as kf_zmq_arrive
+ * --------------------------------- */
 
 static kofn_status useless(kf_transport *t)
 {
@@ -95,7 +96,7 @@ static kofn_status give(const kf_peer *p, const kf_zmq_way *w,
     return KOFN_OK;
 }
 
-void kf_arrival_release(kofn_transport *base, void *own)
+void kf_zmq_arrival_release(kofn_transport *base, void *own)
 {
     body *b = own;
 
@@ -251,7 +252,7 @@ static kofn_status from_dial(kf_transport *t, kf_dial *d, kofn_packet *out)
 }
 
 /* Takes turns, so that nobody is heard more often than others. */
-kofn_status kf_arrive(kf_transport *t, kofn_packet *p)
+kofn_status kf_zmq_arrive(kf_transport *t, kofn_packet *p)
 {
     size_t n = t->dials + 1;
 

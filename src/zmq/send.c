@@ -75,7 +75,7 @@ static kofn_status begin(kf_transport *t, void *s, const void *frame,
 
         if (i)
             zmq_getsockopt(s, ZMQ_EVENTS, &events, &size);
-        if (kf_socket_send(s, frame, bytes, ZMQ_SNDMORE) >= 0)
+        if (kf_zmq_socket_send(s, frame, bytes, ZMQ_SNDMORE) >= 0)
             return KOFN_OK;
         if (errno != EAGAIN)
             return KOFN_TRANSPORT;
@@ -109,9 +109,9 @@ static kofn_status send_frames(kf_transport *t, const kf_peer *p,
     } else {
         char id[KF_ID];
 
-        kf_route_id(id, p, urgent ? KF_URGENT : KF_BULK);
+        kf_zmq_route_id(id, p, urgent ? KF_URGENT : KF_BULK);
         st = begin(t, s, id, sizeof id);
-        if (!st && kf_socket_send(s, lead, lead_bytes, ZMQ_SNDMORE) < 0)
+        if (!st && kf_zmq_socket_send(s, lead, lead_bytes, ZMQ_SNDMORE) < 0)
             st = KOFN_TRANSPORT;
     }
     if (!st && send_body(piece, s) < 0)
@@ -143,7 +143,7 @@ static void is_sent(kf_transport *t, kf_zmq_way *w)
     t->pushing--;
 }
 
-void kf_way_clear(kf_transport *t, kf_zmq_way *w)
+void kf_zmq_way_clear(kf_transport *t, kf_zmq_way *w)
 {
     if (w->out.loan)
         is_sent(t, w);
@@ -163,7 +163,7 @@ static void push(kf_transport *t, const kf_peer *p, kf_zmq_way *w)
         is_sent(t, w);
 }
 
-void kf_send_on(kf_transport *t)
+void kf_zmq_send_on(kf_transport *t)
 {
     for (size_t i = 0; i < t->peers.count && t->pushing; i++) {
         kf_peer *p = t->peers.item[i];
@@ -195,10 +195,10 @@ static kofn_status refuse(kofn_status st, void (*done)(void *ud), void *ud)
     return st;
 }
 
-kofn_status kf_packet_send(kofn_transport *base, kofn_peer peer,
-                           const void *head, size_t head_bytes,
-                           const void *body, size_t body_bytes, bool urgent,
-                           void (*done)(void *ud), void *ud)
+kofn_status kf_zmq_packet_send(kofn_transport *base, kofn_peer peer,
+                               const void *head, size_t head_bytes,
+                               const void *body, size_t body_bytes, bool urgent,
+                               void (*done)(void *ud), void *ud)
 {
     kf_transport *t = (kf_transport *)base;
     kf_peer *p = kf_peers_by_number(&t->peers, peer);

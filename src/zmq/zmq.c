@@ -76,13 +76,13 @@ static kofn_status pass(kf_transport *t, kofn_packet *p)
     kofn_status st;
 
     if (t->pushing)
-        kf_send_on(t);
+        kf_zmq_send_on(t);
     kf_meet_lost(t);
     if (kf_meet_news(t, p))
         return KOFN_OK;
     if (t->held)
         TRY(kf_meet_held(t));
-    st = kf_arrive(t, p);
+    st = kf_zmq_arrive(t, p);
     if (st == KOFN_AGAIN && t->doors)
         kf_doors_listened(t->doors, kf_clock());
     if (t->dying && (st == KOFN_AGAIN || kf_clock() - t->dying_since > DYING))
@@ -204,7 +204,7 @@ static void remove_file(const kf_transport *t)
 /* Bodies of which a part is ZeroMQ's already. */
 static void finish_sending(kf_transport *t, kofn_time until)
 {
-    for (kf_send_on(t); t->pushing && kf_clock() < until; kf_send_on(t))
+    for (kf_zmq_send_on(t); t->pushing && kf_clock() < until; kf_zmq_send_on(t))
         poll(&(struct pollfd){t->wake[0], POLLIN, 0}, 1, 1);
 }
 
@@ -218,9 +218,9 @@ static void take_leave(kf_transport *t, kofn_time until)
     for (size_t i = 0; i < t->dials; i++)
         t->dial[i]->over = true;
     while (st >= 0 && kf_meet_bid(t) && kf_clock() < until) {
-        st = kf_arrive(t, &p);
+        st = kf_zmq_arrive(t, &p);
         if (st == KOFN_OK)
-            kf_arrival_release(&t->base, p.own);
+            kf_zmq_arrival_release(&t->base, p.own);
         if (st != KOFN_AGAIN)
             continue;
         kf_meet_lost(t);
@@ -242,8 +242,8 @@ static void transport_close(kofn_transport *base, kofn_time linger)
     if (!t->pushing && linger > 0)
         take_leave(t, until);
     for (size_t i = 0; i < t->peers.count; i++) {
-        kf_way_clear(t, &t->peers.item[i]->bulk);
-        kf_way_clear(t, &t->peers.item[i]->urgent);
+        kf_zmq_way_clear(t, &t->peers.item[i]->bulk);
+        kf_zmq_way_clear(t, &t->peers.item[i]->urgent);
     }
     for (size_t i = 0; i < t->dials; i++) {
         kf_dial_close(t->dial[i], wait);
@@ -251,7 +251,7 @@ static void transport_close(kofn_transport *base, kofn_time linger)
     }
     remove_file(t);
     if (t->router) {
-        kf_socket_set(t->router, ZMQ_LINGER, wait);
+        kf_zmq_socket_set(t->router, ZMQ_LINGER, wait);
         zmq_close(t->router);
     }
     if (t->set.context) {
@@ -358,8 +358,8 @@ static kofn_status open_router(kf_transport *t, const char *address,
     size_t size = sizeof t->endpoint;
     struct stat s;
 
-    TRY(kf_socket(&t->router, &t->set, ZMQ_ROUTER, address, NULL));
-    kf_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
+    TRY(kf_zmq_socket(&t->router, &t->set, ZMQ_ROUTER, address, NULL));
+    kf_zmq_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
     t->strangers = strangers;
     t->doors = kf_doors_new(strangers, t->set.ahead * KF_PIECE + UNREAD);
@@ -367,7 +367,7 @@ static kofn_status open_router(kf_transport *t, const char *address,
         return KOFN_NOMEM;
     TRY(kf_gate_open(&t->gate, t->set.context, t->router, t->set.allowed,
                      t->doors, t->wake[1]));
-    t->router_fd = kf_socket_fd(t->router);
+    t->router_fd = kf_zmq_socket_fd(t->router);
     TRY(kf_address_vacant(address));
     if (zmq_bind(t->router, address)) {
         int error = zmq_errno();
@@ -406,9 +406,9 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
     if (!t)
         return KOFN_NOMEM;
     t->base = (kofn_transport){.name = "zmq",
-                               .send = kf_packet_send,
+                               .send = kf_zmq_packet_send,
                                .wait = transport_wait,
-                               .release = kf_arrival_release,
+                               .release = kf_zmq_arrival_release,
                                .forget = kf_meet_forget,
                                .close = transport_close,
                                .name_of = transport_name_of,
@@ -492,7 +492,7 @@ static kofn_status open_as(kofn_transport **out, role r, const char *address,
     if (!st && r == BOTH) {
         t->mesh = true;
         t->base.reach = transport_reach;
-        st = kf_random(t->set.node, KF_TOKEN);
+        st = kf_zmq_random(t->set.node, KF_TOKEN);
     }
     if (!st && (r & LISTENS))
         st = open_router(t, address, o->strangers ? o->strangers : 1024);

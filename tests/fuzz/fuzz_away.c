@@ -31,7 +31,7 @@ static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
     kf_head h;
 
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
-    MUST(kf_body_check(&h, body, body_bytes) == KOFN_OK);
+    MUST(kf_wire_check_body(&h, body, body_bytes) == KOFN_OK);
     MUST(h.type >= KF_WIRE_WELCOME);
     if (!urgent && c->d.left && c->d.data[0] % 8 == 5)
         return KOFN_AGAIN; /* the way is full */
@@ -98,7 +98,7 @@ static void deliver(crowd *c, kofn_packet *k, kofn_peer peer)
     kf_head h = {.type = KF_WIRE_HELLO};
     size_t n = compose(c, &h);
 
-    h.body_sum = n ? kf_checksum(h.job, c->body, n) : 0;
+    h.body_sum = n ? kf_wire_checksum(h.job, c->body, n) : 0;
     h.body_sum ^= n && next(&c->d, 64) == 1;
     *k = (kofn_packet){.what = KOFN_PACKET,
                        .peer = peer,

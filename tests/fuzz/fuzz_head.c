@@ -35,13 +35,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(bytes, "kofn", 4);
         if (size % 4)
             memcpy(bytes + 4, "\2", 2);
-        sum = kf_checksum(0, bytes, n - 8);
+        sum = kf_wire_checksum(0, bytes, n - 8);
         memcpy(bytes + n - 8, &sum, 8);
         check(bytes, n);
     }
-    h.body_sum = size ? kf_checksum(h.job, data, size) : 0;
-    MUST(kf_body_check(&h, data, size) == KOFN_OK);
+    h.body_sum = size ? kf_wire_checksum(h.job, data, size) : 0;
+    MUST(kf_wire_check_body(&h, data, size) == KOFN_OK);
     h.body_sum ^= 1;
-    MUST(kf_body_check(&h, data, size) == KOFN_FORMAT);
+    MUST(kf_wire_check_body(&h, data, size) == KOFN_FORMAT);
     return 0;
 }

@@ -13,7 +13,7 @@ static void fill(const kf_recipe *r)
     for (size_t s = 0; s < r->sections; s++) {
         size_t units, bytes;
 
-        kf_section(r->block, s, &units, &bytes);
+        kf_wire_section(r->block, s, &units, &bytes);
         MUST(bytes > 0 && units <= MEMORY / bytes + 1);
         if (units)
             memset(kf_piece_into(r->block, s, 0), 0, units * bytes);

@@ -32,7 +32,7 @@ static kofn_status office_send(kofn_transport *t, kofn_peer peer,
 
     (void)urgent;
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
-    MUST(kf_body_check(&h, body, body_bytes) == KOFN_OK);
+    MUST(kf_wire_check_body(&h, body, body_bytes) == KOFN_OK);
     MUST(h.type <= KF_WIRE_FAILED);
     if (o->there && peer == o->life && o->d.left && o->d.data[0] % 16 == 9)
         return KOFN_AGAIN; /* the way is full */
@@ -56,7 +56,7 @@ static size_t recipe(head_office *o, kf_head *h)
 
         o->body[at] = (uint8_t)next(&o->d, 256);
     }
-    h->block = kf_checksum(~o->job, o->body, s->recipe.n) + (changes == 3);
+    h->block = kf_wire_checksum(~o->job, o->body, s->recipe.n) + (changes == 3);
     o->block_id = h->block;
     h->row = next(&o->d, 3);
     return s->recipe.n;
@@ -74,9 +74,9 @@ static size_t right_piece(head_office *o, kf_head *h)
     h->which = o->asked.which;
     h->lo = o->asked.lo;
     h->hi = o->asked.hi;
-    if (h->which >= kf_sections(b))
+    if (h->which >= kf_wire_sections(b))
         return 0;
-    kf_section(b, h->which, &units, &bytes);
+    kf_wire_section(b, h->which, &units, &bytes);
     if (h->lo >= h->hi || h->hi > units || units * bytes > BODY_MOST)
         return 0;
     MUST(kf_piece_from(b, h->which, h->lo, h->hi, &made, &at) == KOFN_OK);
@@ -201,7 +201,7 @@ static size_t compose(head_office *o, kf_head *h)
 
 static void deliver(head_office *o, kofn_packet *k, kf_head h, size_t n)
 {
-    h.body_sum = n ? kf_checksum(h.job, o->body, n) : 0;
+    h.body_sum = n ? kf_wire_checksum(h.job, o->body, n) : 0;
     h.body_sum ^= n && next(&o->d, 128) == 1;
     *k = (kofn_packet){.what = KOFN_PACKET,
                        .peer = o->life,

@@ -51,7 +51,7 @@ static inline void make_sample(sample *s, size_t which)
     }
     MUST(kf_resident_away(&s->resident) == KOFN_OK);
     MUST(kf_code_new(&s->code, s->plan) == KOFN_OK);
-    MUST(kf_encode(&s->resident, s->code, &seat, 1, &s->block) == KOFN_OK);
+    MUST(kf_data_encode(&s->resident, s->code, &seat, 1, &s->block) == KOFN_OK);
     MUST(kf_recipe_write(s->block, "A.npy", &s->recipe) == KOFN_OK);
 }
 

@@ -31,7 +31,7 @@ static void check_dense(const kofn_file *f, const uint8_t *data, size_t size)
 
 static void check_sparse(const kofn_sparse *s)
 {
-    MUST(kf_check_sparse(s, "s") == KOFN_OK);
+    MUST(kf_mat_check_sparse(s, "s") == KOFN_OK);
     for (size_t i = 0; i < s->rows; i++)
         for (size_t k = s->ptr[i]; k < s->ptr[i + 1]; k++) {
             MUST(k == s->ptr[i] || s->col[k - 1] < s->col[k]);

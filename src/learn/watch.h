@@ -1,6 +1,6 @@
-/* round.h -- a round of a job, with somebody watching. */
-#ifndef KF_LEARN_ROUND_H
-#define KF_LEARN_ROUND_H
+/* watch.h -- a round of a job, with somebody watching. */
+#ifndef KF_LEARN_WATCH_H
+#define KF_LEARN_WATCH_H
 
 #include "base/base.h"
 

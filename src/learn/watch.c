@@ -1,5 +1,5 @@
-/* round.c -- waiting for a round, and for who may want to end it. */
-#include "round.h"
+/* watch.c -- waiting for a round, and for who may want to end it. */
+#include "watch.h"
 
 #define LOOK (KOFN_SECOND / 10)
 
