@@ -129,10 +129,11 @@ static bool happen(const node *n, uint64_t t)
     return go;
 }
 
+/* Who was behind, and took the last iterate from others, was to leave before. */
 static int watch(void *ud, const kofn_node_view *view, const double *scalar)
 {
     (void)scalar;
-    return cli_caught() || (!view->final && happen(ud, view->at.t));
+    return cli_caught() || happen(ud, view->at.t - view->final);
 }
 
 /* Nodes that were started together are not hostile to each other. */
