@@ -25,6 +25,7 @@
 #include <kofn/transport.h>
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,9 +65,11 @@ typedef struct conform_end {
     kofn_transport *t; /* closed by conform() */
     unsigned me, ends;
     uint32_t seed;
-    bool fills;     /* a way can be full: not with endless room */
-    bool bounded;   /* body_max is minded                      */
-    size_t longest; /* body that is tried                      */
+    bool fills;          /* a way can be full: not with endless room */
+    bool bounded;        /* body_max is minded                      */
+    size_t longest;      /* body that is tried                      */
+    atomic_bool *filled; /* what end 1 sleeps for; NULL, where ends share no
+                            memory: for a while */
 
     conform_peer peer[CONFORM_PEERS];
     kofn_peer of[CONFORM_ENDS]; /* the living peer that is this end */
@@ -368,18 +371,23 @@ static inline bool law_exchange(conform_end *c)
     return true;
 }
 
-/* The hub fills the way to end 1, which sleeps; short packets, so that it is
- * their number that counts, and at last long ones. */
-static inline bool law_full(conform_end *c)
+static inline void conform_sleep(const conform_end *c)
 {
-    struct timespec nap = {0, 300000000};
+    const struct timespec nap = {0, 300000000}, look = {0, 1000000};
+    double began = conform_clock();
+
+    if (!c->filled)
+        nanosleep(&nap, NULL);
+    while (c->filled && !atomic_load(c->filled) && conform_clock() - began < 60)
+        nanosleep(&look, NULL);
+}
+
+/* The hub fills the way to end 1, which sleeps. */
+static inline bool conform_way_fills(conform_end *c)
+{
     bool full = false;
     uint32_t n;
 
-    if (c->me == 1)
-        nanosleep(&nap, NULL);
-    if (c->me)
-        return true;
     for (n = 0; n < 60 && !full; n++) {
         conform_head h = {
             .what = SAY_DATA, .number = n, .bytes = (uint32_t)c->longest};
@@ -394,6 +402,20 @@ static inline bool law_full(conform_end *c)
                          "%u packets of %zu bytes went to somebody who does "
                          "not listen",
                          n, c->longest);
+}
+
+static inline bool law_full(conform_end *c)
+{
+    bool right = true;
+
+    if (c->me == 1)
+        conform_sleep(c);
+    if (c->me == 0) {
+        right = conform_way_fills(c);
+        if (c->filled)
+            atomic_store(c->filled, true);
+    }
+    return right;
 }
 
 static inline bool law_idle(conform_end *c)

@@ -18,8 +18,10 @@ static void *one_end(void *ud)
 static void hold(conform_end *end, uint32_t seed)
 {
     pthread_t thread[ENDS];
+    atomic_bool filled = false;
 
     for (unsigned i = 0; i < ENDS; i++) {
+        end[i].filled = &filled;
         end[i].me = i;
         end[i].ends = ENDS;
         end[i].seed = seed;
