@@ -308,8 +308,9 @@ static int claim(checkpoint *c)
     c->lock =
         open(path_in(path, c, "lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (c->lock < 0)
-        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", path,
-                       strerror(errno));
+        return cli_say(EXIT_FAILED, "--checkpoint %s: %s%s",
+                       errno == ENOTDIR ? c->folder : path, strerror(errno),
+                       errno == ENOTDIR ? "; name a folder" : "");
     if (fcntl(c->lock, F_SETLK, &whole) == 0) {
         sweep(c);
         return 0;
@@ -453,8 +454,9 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
     } else {
         if (!c->behind)
             cli_say(0,
-                    "--checkpoint %s: %s; what %u of them made is not kept, "
-                    "what %u made still is",
+                    "--checkpoint %s: %s; the state after round or "
+                    "iteration %u was not kept, that after %u still is; the "
+                    "job goes on",
                     c->folder, why, done, was);
         c->done = was;
         c->behind = true;

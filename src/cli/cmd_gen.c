@@ -35,8 +35,8 @@ static int size_of(const char *text, size_t *out)
     x = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
     if (x == 0)
         return cli_say(EXIT_USAGE,
-                       "%s is not a size; give a whole number, "
-                       "k, M and G allowed",
+                       "%s is not a size; give a whole number from 1 on, as "
+                       "it is or with k, M or G",
                        text);
     scale = *end == 'k'   ? 1000
             : *end == 'M' ? 1000000

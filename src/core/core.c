@@ -266,8 +266,8 @@ static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
         return KOFN_OK;
     if (L->whole || !p->op->checked)
         return kf_fail(KOFN_UNSUITED,
-                       "errors cannot be told from rounding in "
-                       "%s",
+                       "errors cannot be told from rounding in %s; do "
+                       "without the search for them",
                        p->op->name);
     if (o->below == KOFN_BELOW_DEGRADE)
         return kf_fail(KOFN_UNSUITED,
@@ -275,8 +275,9 @@ static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
                        "nothing checks; with errors use refuse or pause");
     if (L->adjoint || (p->left && p->left->layout.adjoint))
         return kf_fail(KOFN_UNSUITED,
-                       "an adjoint code waits for every answer "
-                       "and has none to spare; errors cannot be found");
+                       "sums over a cut (cut=columns, left products) need "
+                       "every answer and leave none to find errors with; use "
+                       "another scheme, or do without the search for errors");
     if (each > L->enough)
         return KOFN_OK;
     if (each == 1)

@@ -175,11 +175,18 @@ WORDS
     run bash -c "ulimit -f 50; trap '' XFSZ; exec '$KOFN' matmul S.npy B.npy -r 3 \
         --checkpoint C --json -q"
     [ "$status" -eq 1 ]
-    [[ "${lines[0]}" == *"--checkpoint C"*"File too large"* ]]
+    [[ "${lines[0]}" == *"--checkpoint C"*"File too large"*"after round or iteration 1 was not kept, that after 0 still is"* ]]
     [[ "$output" == *'"status": "failed"'* && "$output" == *'"rounds": 3'* ]]
     [ -z "$(find C -name '.kofn-*')" ] && [ "$(kept)" -eq 0 ]
     kofn matmul S.npy B.npy -r 3 --checkpoint C --resume -o got.npy -q
     py "
 want = np.load('S.npy') @ np.load('B.npy')
 assert abs(np.load('got.npy') - want).max() <= 1e-12 * abs(want).max()"
+}
+
+@test "a folder for checkpoints that is a file is called so" {
+    kofn gen matrix 40 40 -o S.npy -q
+    run kofn matmul S.npy S.npy --checkpoint S.npy
+    [ "$status" -eq 1 ]
+    [ "$output" = "kofn: --checkpoint S.npy: Not a directory; name a folder" ]
 }
