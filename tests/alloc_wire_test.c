@@ -48,7 +48,7 @@ static void post(posting *p, const rig_kind *k)
     if (k->op == KOFN_SUM) {
         p->o.work.how = KOFN_HOW_SUBMESSAGE;
         p->o.work.rows = p->r.A.cols + 1;
-        p->o.work.out_rows = p->block->share->lanes * p->block->share->span;
+        p->o.work.out_rows = p->block->subset->lanes * p->block->subset->span;
     } else {
         p->o.work.how = KOFN_HOW_ROWS;
         p->o.work.hi = p->block->rows;

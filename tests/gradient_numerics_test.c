@@ -8,7 +8,7 @@
  * the worst of a few codes is tried again with a million numbers. */
 #include "gradient_rig.h"
 
-#define SHORT 480 /* divisible into the pieces of all codes */
+#define SHORT 480 /* divisible into the segments of all codes */
 #define MOST 400  /* workers */
 
 typedef struct hunt {

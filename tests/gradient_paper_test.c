@@ -8,7 +8,7 @@
 
 /* ---- worked examples ----------------------------------------------------- */
 
-/* n x parts x pieces from kf_dual_row, rows submessage n + seat. */
+/* n x parts x segments from kf_dual_row, rows submessage n + seat. */
 static double *encoding_of(const kf_dual *u)
 {
     size_t wide = u->n * u->units;
@@ -355,7 +355,7 @@ static void same_rows(const char *one, const char *other, size_t n)
     fleet_down(&b);
 }
 
-/* One piece is gradient coding; groups that are one are none. */
+/* One segment is gradient coding; groups that are one are none. */
 static void special_cases(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void lengths_are_the_closed_forms(void **state)
 {
     static const struct {
         const char *spec;
-        size_t d, m; /* m: pieces; 0: as s makes it */
+        size_t d, m; /* m: segments; 0: as s makes it */
     } t[] = {{"uncoded", 1, 1},
              {"gc:d=4", 4, 1},
              {"gc:d=3,construction=cyclic", 3, 1},
@@ -70,7 +70,7 @@ static void lengths_are_the_closed_forms(void **state)
     for (size_t k = 0; k < sizeof t / sizeof *t; k++)
         for (size_t s = 0; s <= t[k].d && t[k].d <= LARGEST - 1; s++) {
             sent a = round_without(t[k].spec, n, p, s, n);
-            size_t pieces = t[k].m ? t[k].m : t[k].d - s;
+            size_t segments = t[k].m ? t[k].m : t[k].d - s;
 
             if (s + (t[k].m ? t[k].m : 1) > t[k].d) {
                 assert_int_equal(a.st, KOFN_TOOFEW);
@@ -81,7 +81,7 @@ static void lengths_are_the_closed_forms(void **state)
             /* of all who are there C_s p; cgc and gc stop at n - S answers */
             assert_int_equal(a.scalars,
                              (t[k].m ? n - (t[k].d - t[k].m) : n - s) * p /
-                                 pieces);
+                                 segments);
         }
 }
 
@@ -97,7 +97,7 @@ static void rounds_of_any_lam(void **state)
             for (size_t s = 0; s < d; s++) {
                 char spec[60];
                 sent a;
-                /* the code is over complex numbers: pieces of pieces */
+                /* the code is over complex numbers: segments of segments */
                 size_t q = (p + 2 * lam[k] - 1) / (2 * lam[k]) * 2;
                 size_t r = (lam[k] + d - s - 1) / (d - s);
 

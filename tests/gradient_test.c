@@ -5,7 +5,7 @@
 /* ---- when the sum is there (math/gradients.md 5.4) ----------------------- */
 
 typedef struct code_kind {
-    size_t n, d, units; /* units: pieces of a vector, before any field */
+    size_t n, d, units; /* units: segments of a vector, before any field */
     bool grouped;
 } code_kind;
 
@@ -414,7 +414,7 @@ static void long_pieces_begin_on_lines(void **state)
 }
 
 /* The staircase is refused at once where no draw of it decodes; lcm(1..7)
- * pieces, with which agc is optimal for d = 7, are not. */
+ * segments, with which agc is optimal for d = 7, are not. */
 static void pieces_that_can_be_had(void **state)
 {
     static const struct {

@@ -551,7 +551,7 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     s->v0 = random_matrix(rows, 1, KOFN_F64, 6);
     sim_reference(s);
     assert_ok(kofn_plan_new(&s->plan, &pb, spec, nodes, 3));
-    s->it = (kofn_iteration){.update = sim_update, .job = steps};
+    s->it = (kofn_iteration){.update = sim_update, .digest = steps};
     s->opt = (kofn_peer_options){.size = sizeof s->opt,
                                  .nodes = nodes,
                                  .confirm = 1, /* nobody is hostile */

@@ -219,17 +219,17 @@ static void same_sparse(const kofn_block *a, const kofn_block *b)
     }
 }
 
-static void same_shares(const kf_share *a, const kf_share *b)
+static void same_subsets(const kf_subset *a, const kf_subset *b)
 {
     assert_int_equal(a->parts, b->parts);
     assert_int_equal(a->of, b->of);
     assert_int_equal(a->length, b->length);
-    assert_int_equal(a->pieces, b->pieces);
+    assert_int_equal(a->segments, b->segments);
     assert_int_equal(a->submessages, b->submessages);
     assert_int_equal(a->points, b->points);
     assert_memory_equal(a->part, b->part, a->parts * sizeof *a->part);
     assert_memory_equal(a->mix, b->mix,
-                        a->submessages * a->lanes * a->parts * a->pieces *
+                        a->submessages * a->lanes * a->parts * a->segments *
                             sizeof *a->mix);
     for (size_t k = 0; k < a->parts; k++) {
         size_t from = kf_part_begin(a->points, a->part[k], a->of);
@@ -246,8 +246,8 @@ static void same_shares(const kf_share *a, const kf_share *b)
 
 static void same_block(const kofn_block *a, const kofn_block *b)
 {
-    if (a->share)
-        same_shares(a->share, b->share);
+    if (a->subset)
+        same_subsets(a->subset, b->subset);
     else if (a->A)
         same_sparse(a, b);
     else
@@ -326,9 +326,9 @@ static void count(const kofn_block *b, const kf_recipe *r, met *m)
 {
     size_t inner = r->rows ? r->rows / b->lanes : 1;
 
-    m->sums += b->share != NULL;
+    m->sums += b->subset != NULL;
     m->sparse += b->A != NULL;
-    for (size_t l = 0; !b->share && !b->A && l < b->lanes; l++) {
+    for (size_t l = 0; !b->subset && !b->A && l < b->lanes; l++) {
         m->zero += r->block->lane[l].rows == 0;
         m->dense += r->row[l * inner].n == 1;
         m->coded += r->row[l * inner].n > 1;
@@ -360,7 +360,7 @@ static void travel(both *t, const kofn_block *near, const kofn_block *far,
 
     assert_ok(kf_recipe_read(&r, recipe.p, recipe.n, &o));
     assert_ok(kf_recipe_cook(&r, A, A ? NULL : &t->r.sparse));
-    assert_int_equal(r.cooked, near->share ? 1 : r.sections);
+    assert_int_equal(r.cooked, near->subset ? 1 : r.sections);
     send_pieces(t, far, &r, r.cooked);
     same_block(near, r.block);
     other.rows--;

@@ -139,10 +139,10 @@ static void tasks(void **state)
 {
     kofn_matrix in = {NULL, 1, 1, 1, KOFN_F64};
     kofn_matrix out = {NULL, 16, 1, 1, KOFN_F64}; /* 17 (ALL / 17 + 1) */
-    kf_share share = {.lanes = 17, .span = ALL / 17 + 1, .submessages = 1};
+    kf_subset subset = {.lanes = 17, .span = ALL / 17 + 1, .submessages = 1};
     kofn_block zero = {.lanes = 17, .rows = ALL / 17 + 1, .cols = 1};
     kofn_block left = {.lanes = 17, .rows = 1, .cols = 1};
-    kofn_block submessage = {.share = &share};
+    kofn_block submessage = {.subset = &subset};
     kofn_msg m = {.how = KOFN_HOW_ROWS, .lo = 0, .hi = ALL / 17 + 1};
 
     (void)state;

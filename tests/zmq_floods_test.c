@@ -91,7 +91,7 @@ static bool ready(int fd, char channel, const unsigned char *token)
 
 static void hello(int fd)
 {
-    const kf_note note = {KF_MAGIC, KF_HELLO, {0}};
+    const kf_greeting note = {KF_MAGIC, KF_HELLO, {0}};
     unsigned char frame[2 + sizeof note] = {0, sizeof note};
 
     memcpy(frame + 2, &note, sizeof note);

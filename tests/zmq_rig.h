@@ -142,7 +142,7 @@ static inline void went(kofn_transport *t, kofn_peer peer)
 static inline void *by_hand(void *context, const char *address, char channel,
                             const unsigned char *token)
 {
-    kf_note hello = {KF_MAGIC, KF_HELLO, {0}};
+    kf_greeting hello = {KF_MAGIC, KF_HELLO, {0}};
     char id[KF_ID] = {'k', channel};
     void *s = zmq_socket(context, ZMQ_DEALER);
     const int zero = 0;

@@ -75,7 +75,7 @@ typedef struct kofn_aet_params {
     double p;    /* chance of straggling, 0 .. KOFN_AET_MOST_P           */
     double t_cp; /* time of the computation of d subsets                 */
     double t_cm; /* time of a message as long as the gradient            */
-    size_t lam;  /* AGC: pieces a gradient is cut into; 0: as many as give
+    size_t lam;  /* AGC: segments a gradient is cut into; 0: as many as give
                     the optimum, lcm(1..d)                               */
 } kofn_aet_params;
 #define KOFN_AET_MOST_P 0.9999

@@ -249,7 +249,7 @@ typedef struct kofn_iteration {
                           double *next, double scalar[KOFN_SCALARS],
                           bool *final);
     void *ud;
-    uint64_t job; /* digest of what `update` depends on besides: options */
+    uint64_t digest; /* of what `update` depends on besides: options */
 } kofn_iteration;
 
 typedef struct kofn_peer_options {

@@ -74,8 +74,8 @@ typedef struct kofn_layout {
 
 /* KOFN_SUM: parts are numbers that f is called with, E0 says which of them a
  * seat computes (any number but 0), the vector f(j, x) is cut into `wants`
- * pieces, symbol j*wants + z is piece z of f(j, x), and W is left NULL: want z
- * is the sum of symbols z, wants + z, ...
+ * segments, symbol j*wants + z is segment z of f(j, x), and W is left NULL:
+ * want z is the sum of symbols z, wants + z, ...
  *
  * With submessages > 1 the rows of submessage t of seat i are asked for as
  * those of seat i*submessages + t, `enough` and `threshold` count answers, and
@@ -105,8 +105,8 @@ typedef struct kofn_param {
 /* Value of a parameter; KOFN_AUTO where neither user nor table gave one. */
 #define KOFN_AUTO (-1L)
 KOFN_API long kofn_arg(const kofn_layout *L, const char *name);
-/* What layout() settled on for KOFN_AUTO, so that reports can say it. */
-KOFN_API void kofn_arg_settle(const kofn_layout *L, const char *name,
+/* What layout() chose for KOFN_AUTO, so that reports can say it. */
+KOFN_API void kofn_arg_choose(const kofn_layout *L, const char *name,
                               long value);
 /* The number of workers at the start. */
 KOFN_API size_t kofn_arg_workers(const kofn_layout *L);

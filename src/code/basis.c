@@ -342,8 +342,8 @@ kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
     else if (L->problem.sparse && b == KOFN_BASIS_QUATERNION && k <= n)
         w = light_weight(n / groups, k / groups);
     TRY(check_code("code", n / groups, k / groups, w, b));
-    kofn_arg_settle(L, "k", (long)k);
-    kofn_arg_settle(L, "weight", (long)w);
+    kofn_arg_choose(L, "k", (long)k);
+    kofn_arg_choose(L, "weight", (long)w);
     L->groups = groups;
     L->seats = n / groups;
     L->max_seats = kofn_basis_open(b) ? SIZE_MAX : L->seats;

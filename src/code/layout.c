@@ -73,7 +73,7 @@ long kofn_arg(const kofn_layout *L, const char *name)
     return a->params[i].name ? a->value[i] : KOFN_AUTO;
 }
 
-void kofn_arg_settle(const kofn_layout *L, const char *name, long value)
+void kofn_arg_choose(const kofn_layout *L, const char *name, long value)
 {
     /* The layout is only ever made inside its plan, which is ours to write. */
     kofn_args *a = (kofn_args *)(uintptr_t)L->args;

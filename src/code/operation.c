@@ -32,8 +32,8 @@ static size_t all_columns(const kofn_layout *L)
     return L->problem.n;
 }
 
-/* The last piece is still the only one of which something is cut off. */
-static size_t along_piece(const kofn_layout *L)
+/* The last segment is still the only one of which something is cut off. */
+static size_t along_segment(const kofn_layout *L)
 {
     size_t span = kf_ceil_div(L->problem.m, L->wants);
     bool pays = span >= LONG_PIECE && span / LINE >= L->wants;
@@ -99,7 +99,7 @@ static const kf_operation operations[] = {
         .out = {KF_M, KF_ONE},
         .over = KF_OVER_ROWS,
         .whole = true,
-        .span = along_piece,
+        .span = along_segment,
     },
 };
 

@@ -89,7 +89,7 @@ void kofn_block_drop(kofn_block *b)
 {
     if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
         return;
-    kf_share_free(b->share);
+    kf_subset_free(b->subset);
     kf_free(b->lane);
     kf_free(b->owned);
     kf_free(b->first);
@@ -164,7 +164,7 @@ static bool plain_lane(const kf_resident *r, const kf_row *row)
 /* Where the products of a lane are summed its sub-blocks stand side by side,
  * or one below the other in A' A x. */
 static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
-                               size_t l, kofn_matrix *lane, kf_mixed *jobs,
+                               size_t l, kofn_matrix *lane, kf_mixed *mixed,
                                size_t *count)
 {
     size_t inner = r->plan->layout.inner;
@@ -177,13 +177,13 @@ static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
                          : kf_at(lane, 0, t * r->parts.cols);
         sub.rows = r->parts.rows;
         sub.cols = r->parts.cols;
-        jobs[(*count)++] = (kf_mixed){&rows->E0[l * inner + t], sub, r->by};
+        mixed[(*count)++] = (kf_mixed){&rows->E0[l * inner + t], sub, r->by};
     }
 }
 
 /* Views for plain lanes, memory for coded ones unless they are made later. */
 static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
-                           size_t group, kofn_block *b, kf_mixed *jobs,
+                           size_t group, kofn_block *b, kf_mixed *mixed,
                            size_t *count)
 {
     size_t size = kf_dtype_size(b->dtype), coded = 0, bytes, next = 0;
@@ -217,7 +217,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
             b->lane[l] = (kofn_matrix){(char *)b->owned +
                                            next++ * b->rows * b->cols * size,
                                        b->rows, b->cols, b->cols, b->dtype};
-            lay_out_sub_blocks(r, rows, l, &b->lane[l], jobs, count);
+            lay_out_sub_blocks(r, rows, l, &b->lane[l], mixed, count);
         }
     }
     return KOFN_OK;
@@ -225,7 +225,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
 
 /* All coded lanes of one group in one pass over its parts. */
 static kofn_status combine_lanes(const kf_resident *r, size_t group,
-                                 const kf_mixed *jobs, size_t n)
+                                 const kf_mixed *mixed, size_t n)
 {
     const kofn_plan *p = r->plan;
     const kofn_matrix **part = kf_new(p->parts, sizeof *part);
@@ -234,7 +234,7 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
     for (size_t j = 0; !st && j < p->parts; j++)
         part[j] = kf_resident_part(r, group, j);
     if (!st)
-        st = kf_mix(jobs, n, part, p->parts, r->parts.rows, r->parts.cols);
+        st = kf_mix(mixed, n, part, p->parts, r->parts.rows, r->parts.cols);
     kf_free(part);
     return st;
 }
@@ -243,7 +243,7 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
 static kofn_status encode_group(const kf_resident *r, kf_code *code, size_t g,
                                 const size_t *seats, size_t i,
                                 const size_t *next, size_t n,
-                                kofn_block **blocks, kf_mixed *jobs)
+                                kofn_block **blocks, kf_mixed *mixed)
 {
     const kofn_plan *p = r->plan;
     size_t count = 0;
@@ -254,14 +254,14 @@ static kofn_status encode_group(const kf_resident *r, kf_code *code, size_t g,
         TRY(block_new(&blocks[i], r, g));
         blocks[i]->row = kf_local(p, seats[i]) * p->layout.submessages;
         if (p->op->factors == 0) {
-            TRY(kf_share_new(&blocks[i]->share, r, code, seats[i]));
+            TRY(kf_subset_new(&blocks[i]->subset, r, code, seats[i]));
             continue;
         }
         TRY(kf_code_seat(code, kf_local(p, seats[i]), &rows));
         TRY(r->A ? sparse_block(r, rows, g, blocks[i])
-                 : lay_out(r, rows, g, blocks[i], jobs, &count));
+                 : lay_out(r, rows, g, blocks[i], mixed, &count));
     }
-    return count ? combine_lanes(r, g, jobs, count) : KOFN_OK;
+    return count ? combine_lanes(r, g, mixed, count) : KOFN_OK;
 }
 
 /* The first seat of each group, and for each seat the next of its group; n
@@ -283,10 +283,10 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kofn_block **blocks)
 {
     const kofn_layout *L = &r->plan->layout;
-    kf_mixed *jobs = kf_new(n * L->lanes, L->inner * sizeof *jobs);
+    kf_mixed *mixed = kf_new(n * L->lanes, L->inner * sizeof *mixed);
     size_t *first = kf_new(L->groups, sizeof *first);
     size_t *next = kf_new(n, sizeof *next);
-    kofn_status st = jobs && first && next ? KOFN_OK : KOFN_NOMEM;
+    kofn_status st = mixed && first && next ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < n; i++)
         blocks[i] = NULL;
@@ -295,8 +295,8 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
     for (size_t g = 0; g < L->groups && !st; g++)
         if (first[g] < n)
             st = encode_group(r, code, g, seats, first[g], next, n, blocks,
-                              jobs);
-    kf_free(jobs);
+                              mixed);
+    kf_free(mixed);
     kf_free(first);
     kf_free(next);
     for (size_t i = 0; st && i < n; i++) {

@@ -87,7 +87,7 @@ typedef struct kf_resident {
 } kf_resident;
 
 /* The parts of a sum that a seat computes, and how it mixes them. */
-typedef struct kf_share {
+typedef struct kf_subset {
     kofn_part_fn f;
     void *ctx;
     const kofn_formula *formula; /* or NULL: f */
@@ -96,19 +96,19 @@ typedef struct kf_share {
     kofn_matrix X; /* where they lie: all of them, or at a worker
                           elsewhere those of its parts */
     double *y;
-    void *own;                   /* there: what both live in     */
-    size_t *at;                  /* row of X where each part begins */
-    size_t held;                 /* rows in all of its parts     */
-    size_t parts, of;            /* how many, of how many        */
-    size_t *part;                /* which                        */
-    size_t length, pieces, span; /* of f: in all, as it is cut    */
+    void *own;                     /* there: what both live in     */
+    size_t *at;                    /* row of X where each part begins */
+    size_t held;                   /* rows in all of its parts     */
+    size_t parts, of;              /* how many, of how many        */
+    size_t *part;                  /* which                        */
+    size_t length, segments, span; /* of f: in all, as it is cut    */
     size_t submessages, lanes;
     double work;      /* that f takes for a part      */
-    double *mix;      /* submessages lanes x parts pieces   */
-    void *value;      /* parts x (pieces span): what f made of the input
+    double *mix;      /* submessages lanes x parts segments   */
+    void *value;      /* parts x (segments span): what f made of the input
                           of `product`                */
     uint32_t product; /* 0: nothing yet               */
-} kf_share;
+} kf_subset;
 
 struct kofn_block {
     atomic_uint refs;
@@ -124,7 +124,7 @@ struct kofn_block {
     size_t group;
     const kf_row *coded; /* lanes x inner rows over the group's parts */
 
-    kf_share *share;      /* sums of a function */
+    kf_subset *subset;    /* sums of a function */
     const kofn_sparse *A; /* sparse: plain parts, mixed after computing */
     size_t used;          /* how many                                   */
     size_t *first;        /* row of A where each begins                 */
@@ -162,16 +162,16 @@ kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
 
 /* ---- sums of a function (share.c) ---------------------------------------- */
 
-kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
-                         size_t seat);
-void kf_share_free(kf_share *s);
+kofn_status kf_subset_new(kf_subset **out, const kf_resident *r, kf_code *code,
+                          size_t seat);
+void kf_subset_free(kf_subset *s);
 /* Where the rows of part `part` of `parts` begin, of `rows`. */
 static inline size_t kf_part_begin(size_t rows, size_t part, size_t parts)
 {
     return part * rows / parts;
 }
 /* Sets `at` and `held`. */
-kofn_status kf_share_rows(kf_share *s, bool elsewhere);
+kofn_status kf_subset_rows(kf_subset *s, bool elsewhere);
 
 /* ---- the end of the range (range.c) -------------------------------------- */
 

@@ -87,16 +87,16 @@ static void put_lost(kofn_matrix *out, const place *at)
 }
 
 /* One call's unchanging facts. */
-typedef struct job {
+typedef struct decoding {
     const kofn_plan *plan;
     const kf_decoder *d;
     const kf_source *source;
     size_t group, width; /* columns of a result */
     kofn_matrix *out;
     kf_scratch *scratch;
-} job;
+} decoding;
 
-static const char *result_rows(const job *j, size_t r, size_t lo)
+static const char *result_rows(const decoding *j, size_t r, size_t lo)
 {
     size_t lanes = j->plan->layout.lanes;
     const kf_source *s = &j->source[r / lanes];
@@ -104,7 +104,7 @@ static const char *result_rows(const job *j, size_t r, size_t lo)
     return kf_at(s->result, r % lanes * (s->hi - s->lo) + lo - s->lo, 0);
 }
 
-static void copy_plain(const job *j, size_t lo, size_t hi)
+static void copy_plain(const decoding *j, size_t lo, size_t hi)
 {
     for (size_t w = 0; w < j->d->wants; w++) {
         place at = place_of(j->plan, j->group, w, lo, hi, j->out);
@@ -119,7 +119,7 @@ static void copy_plain(const job *j, size_t lo, size_t hi)
 
 /* A mixed want goes straight to the output when its rows are contiguous there
  * and none is cut off, else through scratch. */
-static bool direct(const job *j, const place *at, size_t lo, size_t hi)
+static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
 {
     return at->rows == hi - lo && at->cols == j->width &&
            j->out->ld == j->width;
@@ -127,7 +127,7 @@ static bool direct(const job *j, const place *at, size_t lo, size_t hi)
 
 /* The engine takes all sources for all outputs; groups of outputs that are made
  * of different ones have a turn each. */
-static void combine_rows(const job *j, size_t length)
+static void combine_rows(const decoding *j, size_t length)
 {
     const kf_decoder *d = j->d;
 
@@ -144,7 +144,7 @@ static void combine_rows(const job *j, size_t length)
     }
 }
 
-static void combine_mixed(const job *j, size_t lo, size_t hi)
+static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
     const kf_decoder *d = j->d;
     size_t length = (hi - lo) * j->width, m = 0;
@@ -177,7 +177,7 @@ static void combine_mixed(const job *j, size_t lo, size_t hi)
 }
 
 /* How far from `at` on all wants are mixed straight into the output. */
-static size_t straight(const job *j, size_t at, size_t hi)
+static size_t straight(const decoding *j, size_t at, size_t hi)
 {
     size_t end = hi;
 
@@ -197,8 +197,9 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch)
 {
     size_t grid_cols = plan->layout.wants / plan->layout.grid_rows;
-    job j = {plan, d,      sources, group, kf_ceil_div(out->cols, grid_cols),
-             out,  scratch};
+    decoding j = {
+        plan, d,      sources, group, kf_ceil_div(out->cols, grid_cols),
+        out,  scratch};
     size_t size = kf_dtype_size(out->dtype);
     size_t row = kf_max(1, d->results) * j.width * size;
     size_t step = kf_max(1, TILE / row);

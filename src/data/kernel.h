@@ -60,7 +60,7 @@ kf_kernel_fn kf_data_rows_dense, kf_data_left_rows_dense, kf_data_inner_dense,
     kf_data_left_inner_dense, kf_data_gram_dense;
 kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
     kf_data_left_inner_sparse, kf_data_gram_sparse;
-kf_kernel_fn kf_share_submessage;
+kf_kernel_fn kf_subset_submessage;
 
 /* Entries of the plain parts in strips [lo, hi). */
 double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi);

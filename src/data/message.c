@@ -94,7 +94,7 @@ static bool plain_part(const kf_messages *m, const kf_row *row)
 
 /* Parcels for the rows that have none, and what is to be mixed into them. */
 static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
-                           size_t n, kf_mixed *jobs, size_t *count)
+                           size_t n, kf_mixed *mixed, size_t *count)
 {
     size_t inner = m->plan->layout.inner, rows = m->parts.rows;
 
@@ -118,7 +118,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
 
             into.data = kf_at(&(*p)->m, t * rows, 0);
             into.rows = rows;
-            jobs[(*count)++] = (kf_mixed){&s->E1[t], into, 1};
+            mixed[(*count)++] = (kf_mixed){&s->E1[t], into, 1};
         }
     }
     return KOFN_OK;
@@ -127,24 +127,24 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
 kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
                                const size_t *rows, size_t n)
 {
-    kf_mixed *jobs;
+    kf_mixed *mixed;
     const kofn_matrix **part;
     size_t count = 0;
     kofn_status st = KOFN_NOMEM;
 
     if (m->plan->parts1 <= 1 || n == 0)
         return KOFN_OK;
-    jobs = kf_new(n, m->plan->layout.inner * sizeof *jobs);
+    mixed = kf_new(n, m->plan->layout.inner * sizeof *mixed);
     part = kf_new(m->parts.count, sizeof *part);
-    if (jobs && part) {
+    if (mixed && part) {
         for (size_t j = 0; j < m->parts.count; j++)
             part[j] = &m->parts.part[j];
-        st = lay_out(m, code, rows, n, jobs, &count);
+        st = lay_out(m, code, rows, n, mixed, &count);
     }
     if (!st)
-        st = kf_mix(jobs, count, part, m->parts.count, m->parts.rows,
+        st = kf_mix(mixed, count, part, m->parts.count, m->parts.rows,
                     m->parts.cols);
-    kf_free(jobs);
+    kf_free(mixed);
     kf_free(part);
     return st;
 }

@@ -31,7 +31,7 @@ void kf_tally_free(kf_tally *t)
     *t = (kf_tally){0};
 }
 
-/* Of the first piece; all are added up alike. */
+/* Of the first segment; all are added up alike. */
 kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kf_decoder *d)
 {
     const kofn_layout *L = &code->plan->layout;

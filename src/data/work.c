@@ -92,8 +92,8 @@ static bool gives_vector(const kf_extent *b, const kf_work *w, size_t *rows,
     return true;
 }
 
-static bool gives_pieces(const kf_extent *b, const kf_work *w, size_t *rows,
-                         size_t *cols)
+static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
+                           size_t *cols)
 {
     (void)w;
     *cols = 1;
@@ -153,7 +153,7 @@ static double cost_gram(const kofn_block *b, const kf_work *w)
 /* f, the first time, and its values mixed. */
 static double cost_submessage(const kofn_block *b, const kf_work *w)
 {
-    const kf_share *s = b->share;
+    const kf_subset *s = b->subset;
 
     return (w->submessage == 0 ? (double)s->parts : 0) * s->work +
            (double)(s->lanes * s->span);
@@ -215,9 +215,9 @@ static const kf_kernel kernels[] = {
     {
         .how = KOFN_HOW_SUBMESSAGE,
         .ops = KOFN_SUM,
-        .sum = kf_share_submessage,
+        .sum = kf_subset_submessage,
         .takes = takes_any,
-        .gives = gives_pieces,
+        .gives = gives_segments,
         .cost = cost_submessage,
     },
 };
@@ -241,7 +241,7 @@ const kf_kernel *kf_kernel_for(const kofn_plan *use)
 
 static kf_kernel_fn *function_for(const kf_kernel *k, const kofn_block *b)
 {
-    return b->share ? k->sum : b->A ? k->sparse : k->dense;
+    return b->subset ? k->sum : b->A ? k->sparse : k->dense;
 }
 
 /* ---- blocks -------------------------------------------------------------- */
@@ -258,8 +258,8 @@ kf_extent kf_extent_of(const kofn_plan *p)
 
 static kf_extent extent_of_block(const kofn_block *b)
 {
-    if (b->share)
-        return (kf_extent){b->share->lanes, b->share->span, 1};
+    if (b->subset)
+        return (kf_extent){b->subset->lanes, b->subset->span, 1};
     return (kf_extent){b->lanes, b->rows, b->cols};
 }
 
@@ -267,8 +267,8 @@ size_t kofn_block_bytes(const kofn_block *b)
 {
     size_t bytes = 0;
 
-    if (b->share)
-        return b->share->parts * sizeof(size_t);
+    if (b->subset)
+        return b->subset->parts * sizeof(size_t);
     if (b->A)
         return (size_t)kf_data_sparse_entries(b, 0, b->rows) * 12;
     for (size_t l = 0; l < b->lanes; l++)
@@ -326,8 +326,8 @@ static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
 
     if (!k || !function_for(k, b))
         return false;
-    if (w.submessage >= (b->share ? b->share->submessages : 1) ||
-        (!b->share && m->lo >= m->hi))
+    if (w.submessage >= (b->subset ? b->subset->submessages : 1) ||
+        (!b->subset && m->lo >= m->hi))
         return false;
     return k->takes(&e, &w) && k->gives(&e, &w, &rows, &cols) &&
            out->rows == rows && out->cols == cols;

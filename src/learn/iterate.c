@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-static kofn_iterate_options settle_options(const kofn_iterate_options *opt)
+static kofn_iterate_options with_defaults(const kofn_iterate_options *opt)
 {
     kofn_iterate_options o = {.size = sizeof o};
 
@@ -236,7 +236,7 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                                    "is not zero to start from");
-    it.opt = settle_options(opt);
+    it.opt = with_defaults(opt);
     it.update = power_update;
     TRY(check_resume(it.opt.resume));
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
@@ -293,7 +293,7 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
     kofn_matrix *v = it.v;
 
     TRY(check_vector(v));
-    it.opt = settle_options(opt);
+    it.opt = with_defaults(opt);
     it.update = pagerank_update;
     if (!(it.opt.damping < 1))
         return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",

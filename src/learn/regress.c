@@ -21,7 +21,7 @@
 
 /* ---- a problem ----------------------------------------------------------- */
 
-static kofn_regress_options settle_options(const kofn_regress_options *opt)
+static kofn_regress_options with_defaults(const kofn_regress_options *opt)
 {
     kofn_regress_options o = {.size = sizeof o};
 
@@ -162,7 +162,7 @@ static kofn_status make(kofn_regression **out, const kofn_matrix *X,
     *out = NULL;
     if (!r)
         return KOFN_NOMEM;
-    r->opt = settle_options(opt);
+    r->opt = with_defaults(opt);
     st = fill(r, X, S, y);
     if (st) {
         kofn_regression_free(r);

@@ -292,7 +292,7 @@ static uint64_t job_of(const kf_host *h, const kofn_matrix *dense,
                        const kofn_sparse *sparse, const kofn_matrix *v)
 {
     uint64_t few[4] = {h->plan->layout.seed, h->groups, h->opt.decoding,
-                       h->it.job};
+                       h->it.digest};
     uint64_t d = kf_mesh_digest(0, h->plan->spec, strlen(h->plan->spec));
 
     d = kf_mesh_digest(d, few, sizeof few);

@@ -342,8 +342,8 @@ static void greet(server *s, const kf_head *h)
     stay = kf_weather_leave(s->exposed.weather, h->task);
     if (stay < 9e9 && s->vanish == KOFN_NEVER)
         s->vanish = kf_clock() + kf_weather_nanoseconds(stay);
-    if (s->block.recipe.block && s->block.recipe.block->share)
-        s->block.recipe.block->share->product = 0; /* they begin again */
+    if (s->block.recipe.block && s->block.recipe.block->subset)
+        s->block.recipe.block->subset->product = 0; /* they begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
     kf_serve_news(s, words);
 }
@@ -570,8 +570,8 @@ static void work(server *s)
         s->errands--;
         kofn_parcel_drop(m.in);
         answer(s, &m, st, took); /* takes m.result over */
-    } else if (b->share) {
-        b->share->product = 0; /* of another job, perhaps */
+    } else if (b->subset) {
+        b->subset->product = 0; /* of another job, perhaps */
     }
     kofn_block_drop(b);
     kofn_parcel_drop(in);

@@ -12,7 +12,7 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     ev->now = kf_job_now(j);
     if (j->journal)
         kf_journal_event(j->journal, ev);
-    kf_job_note(j, ev);
+    kf_job_record(j, ev);
     TRY(kofn_core_step(j->core, ev));
     TRY(kf_job_gather(j, &n));
     for (size_t i = 0; i < n; i++) {

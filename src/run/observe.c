@@ -55,7 +55,7 @@ void kf_job_lose(kofn_job *j, uint32_t worker)
     }
 }
 
-void kf_job_note(kofn_job *j, const kofn_event *ev)
+void kf_job_record(kofn_job *j, const kofn_event *ev)
 {
     switch (ev->type) {
     case KOFN_EV_JOINED:

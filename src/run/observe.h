@@ -69,7 +69,7 @@ void kf_run_tell_worker(const kofn_job *j, kf_moment_type type,
 void kf_run_tell_round(kofn_job *j, kofn_status st);
 
 /* An event has come: whom and what it concerns. */
-void kf_job_note(kofn_job *j, const kofn_event *ev);
+void kf_job_record(kofn_job *j, const kofn_event *ev);
 /* Nothing more comes of what this worker has in hand. */
 void kf_job_lose(kofn_job *j, uint32_t worker);
 /* A task that is out is so no more. */

@@ -37,13 +37,13 @@ static const kofn_param gc_params[] = {
 };
 enum { CYCLIC = FIRST_OF_PAPERS, POLYNOMIAL, FRACTIONAL };
 
-#define CGC_PARAMS                                                             \
-    KF_D_PARAM,                                                                \
-        {"s", KOFN_AUTO, 0, 1000, "stragglers tolerated; auto: d - m", NULL},  \
-    {                                                                          \
-        "m", KOFN_AUTO, 1, 1000,                                               \
-            "pieces of a vector: messages are 1/m as long; auto: d - s, or 2", \
-            NULL                                                               \
+#define CGC_PARAMS                                                               \
+    KF_D_PARAM,                                                                  \
+        {"s", KOFN_AUTO, 0, 1000, "stragglers tolerated; auto: d - m", NULL},    \
+    {                                                                            \
+        "m", KOFN_AUTO, 1, 1000,                                                 \
+            "segments of a vector: messages are 1/m as long; auto: d - s, or 2", \
+            NULL                                                                 \
     }
 
 static const kofn_param cgc_params[] = {
@@ -66,7 +66,7 @@ static const kofn_param g_cgc_params[] = {
 
 /* ---- the accurate codes -------------------------------------------------- */
 
-/* The wanted pieces are the first columns of M, so that the last s, which do
+/* The wanted segments are the first columns of M, so that the last s, which do
  * not matter, can be chosen to cancel whoever is missing. */
 static kofn_status make_dual(const kofn_layout *L, kf_dual *u, size_t m,
                              size_t field, uint64_t seed)
@@ -269,8 +269,8 @@ static kofn_status split(const kofn_layout *L, const char *who, size_t d,
                            "ask for s <= %zu or m <= %zu",
                            who, s, *m, (size_t)s + *m, d, d - *m,
                            d - (size_t)s);
-    kofn_arg_settle(L, "m", (long)*m);
-    kofn_arg_settle(L, "s", (long)(d - *m)); /* less would be a waste */
+    kofn_arg_choose(L, "m", (long)*m);
+    kofn_arg_choose(L, "s", (long)(d - *m)); /* less would be a waste */
     return KOFN_OK;
 }
 

@@ -2,9 +2,9 @@
  *
  * Parts of the data j = 0..n-1 give vectors g_j of which the sum is wanted.
  * Seat i computes d of them, j = i .. i+d-1 round the circle, and sends
- * mixtures of their pieces.  A *unit* is a piece with `field` real numbers
- * each: complex numbers or quaternions made of neighbouring pieces, which cost
- * no traffic.  All matrices below are real; an entry stands for a field x
+ * mixtures of their segments.  A *unit* is a segment with `field` real numbers
+ * each: complex numbers or quaternions made of neighbouring segments, which
+ * cost no traffic.  All matrices below are real; an entry stands for a field x
  * field block.
  */
 #ifndef KF_GRADIENT_H
@@ -82,13 +82,13 @@ kofn_status kf_dual_random_P(kf_dual *u, uint64_t seed);
 typedef struct kf_gradient {
     size_t codes, d;
     kf_dual code[2]; /* of all but the last; of the last           */
-    double *E;       /* or seats x (parts x pieces), as it is in a paper */
+    double *E;       /* or seats x (parts x segments), as it is in a paper */
 } kf_gradient;
 
 /* A state for L with the sizes of its codes, on floor(n/d) groups or on one;
  * NULL when memory runs out. */
 kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups);
-/* The sizes of the layout, `units` pieces of `field` numbers. */
+/* The sizes of the layout, `units` segments of `field` numbers. */
 kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
                               size_t field, size_t submessages);
 /* seat() and decode(). */
@@ -116,7 +116,7 @@ kf_gradient_first_of_each(const kofn_layout *L, size_t classes,
 
 /* ---- gradient_paper.c: as they were published ---------------------------- */
 
-/* Seats x parts (x m pieces); KOFN_UNSTABLE where a draw is singular.  H is
+/* Seats x parts (x m segments); KOFN_UNSTABLE where a draw is singular.  H is
  * d-1 x n, its rows add up to 0. */
 kofn_status kf_gradient_paper_null(size_t n, size_t d, const double *H,
                                    double *E);

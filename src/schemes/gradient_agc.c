@@ -1,22 +1,22 @@
 /* gradient_agc.c -- sums of gradients whose messages are as long as the
- * stragglers make them: each worker sends a piece of p/lam numbers after the
+ * stragglers make them: each worker sends a segment of p/lam numbers after the
  * other until all can be stopped, and with s stragglers that is after
  * lam/(d-s) of them, whatever s turns out to be.
  *
  *     agc     Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021
  *     g-agc   the same in groups of d, section VI
  *
- * Three ways to mix the pieces:
+ * Three ways to mix the segments:
  *
  *     staircase    the paper's (gradient_linked.c)
  *     decoupled    the same without what links the submessages: any submessage
  *     cancels the
- *                  missing by itself, and the pieces are mixed at random
- *     sequential   the pieces are not mixed but chosen.  A submessage of round
- *     r
- *                  carries d-r pieces, the last r columns of M being there to
+ *                  missing by itself, and the segments are mixed at random
+ *     sequential   the segments are not mixed but chosen.  A submessage of
+ *     round r
+ *                  carries d-r segments, the last r columns of M being there to
  *                  cancel r stragglers.  Who has the submessages of rounds
- *                  0..r-1 of all but r workers lacks one piece of each; these
+ *                  0..r-1 of all but r workers lacks one segment of each; these
  *                  are what round r consists of.
  */
 #include "gradient.h"
@@ -45,7 +45,7 @@ typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
          KOFN_AUTO,                                                            \
          1,                                                                    \
          100000,                                                               \
-         "pieces of a vector, sent one by one; auto: lcm(1..d), if "           \
+         "segments of a vector, sent one by one; auto: lcm(1..d), if "         \
          "decoupled 60 at most",                                               \
          NULL},                                                                \
         {"form",                                                               \
@@ -66,7 +66,7 @@ static const kofn_param g_agc_params[] = {AGC_PARAMS, {0}};
 
 /* ---- sequential ---------------------------------------------------------- */
 
-/* The pieces of round r, one of each submessage before, those of later
+/* The segments of round r, one of each submessage before, those of later
  * submessages of round 0 first: what comes late is what most workers are
  * missing. */
 static size_t collect(const kf_dual *u, size_t submessages, size_t r,
@@ -342,7 +342,7 @@ static form choose_form(const kofn_layout *L, size_t d)
              : lcm_up_to(d) <= PIECES ? SEQUENTIAL
                                       : DECOUPLED;
 
-    kofn_arg_settle(L, "form", (long)f);
+    kofn_arg_choose(L, "form", (long)f);
     return f;
 }
 
@@ -365,10 +365,11 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
                            who, *lam, d, *lam / lcm * lcm,
                            (*lam / lcm + 1) * lcm);
     if (*lam * kf_gradient_best_field(d) > UNKNOWNS)
-        return kofn_refuse("%s: lam = %zu pieces take long to decode; ask for "
-                           "form=decoupled with lam <= %zu, or for d <= 6",
-                           who, *lam, UNKNOWNS / kf_gradient_best_field(d));
-    kofn_arg_settle(L, "lam", (long)*lam);
+        return kofn_refuse(
+            "%s: lam = %zu segments take long to decode; ask for "
+            "form=decoupled with lam <= %zu, or for d <= 6",
+            who, *lam, UNKNOWNS / kf_gradient_best_field(d));
+    kofn_arg_choose(L, "lam", (long)*lam);
     return KOFN_OK;
 }
 

@@ -56,10 +56,10 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
 
     if (units > L->problem.m)
         return kofn_refuse("%s: a vector of %zu numbers cannot be cut into "
-                           "%zu pieces; ask for at most %zu",
+                           "%zu segments; ask for at most %zu",
                            who, L->problem.m, units, L->problem.m);
     if (wants > TABLE / wants / n)
-        return kofn_refuse("%s: %zu pieces of %zu vectors are too many to "
+        return kofn_refuse("%s: %zu segments of %zu vectors are too many to "
                            "keep track of; ask for fewer",
                            who, wants, n);
     if (d * field > CODES / field / n / d)
@@ -140,6 +140,6 @@ kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
         return kofn_refuse("%s: d = %zu parts for each of %zu workers; there "
                            "are as many parts as workers: ask for d <= %zu",
                            who, *d, n, n);
-    kofn_arg_settle(L, "d", (long)*d);
+    kofn_arg_choose(L, "d", (long)*d);
     return KOFN_OK;
 }

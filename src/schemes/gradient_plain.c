@@ -116,7 +116,7 @@ static kofn_status bcc_layout(kofn_layout *L)
         return kofn_refuse("bcc: r = %zu parts for each of %zu workers; there "
                            "are as many parts as workers: ask for r <= %zu",
                            r, n, n);
-    kofn_arg_settle(L, "r", (long)r);
+    kofn_arg_choose(L, "r", (long)r);
     p->batches = (n + r - 1) / r;
     L->seats = L->max_seats = n;
     L->cut[0] = (kofn_cut){n, 1};

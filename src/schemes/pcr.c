@@ -116,7 +116,7 @@ static kofn_status settle_r(kofn_layout *L)
         return kofn_refuse("pcr: r = 1 needs %zu answers and there are %zu "
                            "workers; r = 2 needs %zu, or use scheme uncoded",
                            2 * n - 1, n, 2 * ceil_div(n, 2) - 1);
-    kofn_arg_settle(L, "r", (long)r);
+    kofn_arg_choose(L, "r", (long)r);
     return KOFN_OK;
 }
 
@@ -153,7 +153,7 @@ static kofn_status settle_angles(kofn_layout *L)
         return kofn_refuse("pcr: angles = %zu of a systematic circle must be a "
                            "multiple of its %zu blocks",
                            angles, c);
-    kofn_arg_settle(L, "angles", (long)angles);
+    kofn_arg_choose(L, "angles", (long)angles);
     L->threshold = enough_for_sure(n, angles, K);
     return KOFN_OK;
 }

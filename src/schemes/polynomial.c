@@ -204,7 +204,7 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
     }
     for (size_t i = 0; i < 3; i++)
         if (k->cuts[i])
-            kofn_arg_settle(L, axis_name[i], (long)*axis[i]);
+            kofn_arg_choose(L, axis_name[i], (long)*axis[i]);
 }
 
 /* Names a cut that would do: the finest side coarser until it fits. */
@@ -264,7 +264,7 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
         return kofn_refuse("%s: angles = %zu must be in %zu..%zu, from the "
                            "answers needed to the workers",
                            k->name, s->points, s->K, n);
-    kofn_arg_settle(L, "angles", (long)s->points);
+    kofn_arg_choose(L, "angles", (long)s->points);
     L->threshold = worst_of_angles(n, s->points, s->K);
     return KOFN_OK;
 }
@@ -318,7 +318,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
         return kofn_refuse("%s: %s", k->name, why);
     L->seats = L->max_seats = n;
     L->enough = kf_answers(&s);
-    kofn_arg_settle(L, "basis", (long)s.basis);
+    kofn_arg_choose(L, "basis", (long)s.basis);
     if (settle_angles(L, k, &s))
         return KOFN_INVAL;
     if (s.basis == KF_QUATERNION)

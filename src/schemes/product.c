@@ -36,10 +36,10 @@ static sizes sizes_of(const kofn_layout *L)
                    (size_t)kofn_arg(L, "p"), (size_t)kofn_arg(L, "p2")};
 }
 
-static void settle_default(const kofn_layout *L, const char *name, size_t value)
+static void choose_default(const kofn_layout *L, const char *name, size_t value)
 {
     if (kofn_arg(L, name) == KOFN_AUTO)
-        kofn_arg_settle(L, name, (long)value);
+        kofn_arg_choose(L, name, (long)value);
 }
 
 static size_t without_spare(size_t n)
@@ -65,14 +65,14 @@ static void choose_sizes(const kofn_layout *L)
     long m2 = kofn_arg(L, "m2");
 
     if (L->problem.p == 1)
-        settle_default(L, "p2", 1);
-    settle_default(L, "p2",
+        choose_default(L, "p2", 1);
+    choose_default(L, "p2",
                    m2 == KOFN_AUTO       ? divisor(n)
                    : n / (size_t)m2 == 0 ? 1
                                          : n / (size_t)m2);
-    settle_default(L, "m2", n / sizes_of(L).p2 ? n / sizes_of(L).p2 : 1);
-    settle_default(L, "m", without_spare(sizes_of(L).m2));
-    settle_default(L, "p", without_spare(sizes_of(L).p2));
+    choose_default(L, "m2", n / sizes_of(L).p2 ? n / sizes_of(L).p2 : 1);
+    choose_default(L, "m", without_spare(sizes_of(L).m2));
+    choose_default(L, "p", without_spare(sizes_of(L).p2));
 }
 
 static kofn_status check(const kofn_layout *L, const sizes *s)

@@ -21,7 +21,7 @@ static kofn_status layout(kofn_layout *L)
         return kofn_refuse("replication: k = %ld bands need as many workers, "
                            "there are %zu; ask for k <= %zu",
                            k, n, n);
-    kofn_arg_settle(L, "k", k);
+    kofn_arg_choose(L, "k", k);
     if (L->problem.op == KOFN_SUM) {
         L->seats = L->max_seats = n;
         L->symbols = L->cut[0].rows = L->enough = (size_t)k;

@@ -15,8 +15,8 @@ enum { ROWS, NUMBERS, ROW_SECTIONS }; /* of a sum over rows: X and y */
 
 size_t kf_wire_sections(const kofn_block *b)
 {
-    if (b->share)
-        return b->share->formula ? ROW_SECTIONS : 0;
+    if (b->subset)
+        return b->subset->formula ? ROW_SECTIONS : 0;
     return b->A ? SPARSE_SECTIONS : b->lanes;
 }
 
@@ -45,9 +45,9 @@ static size_t entries(const kofn_block *b)
 void kf_wire_section(const kofn_block *b, size_t section, size_t *units,
                      size_t *bytes)
 {
-    if (b->share) {
-        *units = b->share->held;
-        *bytes = (section == ROWS ? b->share->X.cols : 1) * sizeof(double);
+    if (b->subset) {
+        *units = b->subset->held;
+        *bytes = (section == ROWS ? b->subset->X.cols : 1) * sizeof(double);
     } else if (!b->A) {
         *units = b->lane[section].rows;
         *bytes = b->lane[section].cols * kf_dtype_size(b->dtype);
@@ -190,14 +190,14 @@ static void sparse_entries(const kofn_block *b, size_t section, size_t lo,
 
 /* ---- rows of a sum ------------------------------------------------------- */
 
-static kofn_matrix rows_or_numbers(const kf_share *s, size_t section)
+static kofn_matrix rows_or_numbers(const kf_subset *s, size_t section)
 {
     return section == ROWS ? s->X
                            : (kofn_matrix){s->y, s->X.rows, 1, 1, KOFN_F64};
 }
 
-static kofn_status share_piece(const kf_share *s, size_t section, size_t lo,
-                               size_t hi, kf_bytes *scratch, const void **at)
+static kofn_status subset_piece(const kf_subset *s, size_t section, size_t lo,
+                                size_t hi, kf_bytes *scratch, const void **at)
 {
     kofn_matrix m = rows_or_numbers(s, section);
     size_t row = m.cols * sizeof(double), before = 0;
@@ -233,8 +233,8 @@ kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
     if (lo >= hi || hi > units)
         return kf_fail(KOFN_INVAL, "a section has %zu units, not [%zu, %zu)",
                        units, lo, hi);
-    if (b->share)
-        return share_piece(b->share, section, lo, hi, scratch, at);
+    if (b->subset)
+        return subset_piece(b->subset, section, lo, hi, scratch, at);
     if (!b->A)
         return dense_piece(b, section, lo, hi, scratch, at);
     TRY(room(scratch, (hi - lo) * bytes));
@@ -250,8 +250,9 @@ kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
 
 void *kf_piece_into(const kofn_block *b, size_t section, size_t lo)
 {
-    if (b->share)
-        return section == ROWS ? kf_at(&b->share->X, lo, 0) : b->share->y + lo;
+    if (b->subset)
+        return section == ROWS ? kf_at(&b->subset->X, lo, 0)
+                               : b->subset->y + lo;
     if (!b->A)
         return kf_at(&b->lane[section], lo, 0);
     if (section == ENDS)
@@ -280,7 +281,7 @@ static kofn_status check_ends(const kofn_block *b)
     return KOFN_OK;
 }
 
-static kofn_status check_rows(const kf_share *s)
+static kofn_status check_rows(const kf_subset *s)
 {
     kofn_matrix y = rows_or_numbers(s, NUMBERS);
 
@@ -292,8 +293,8 @@ static kofn_status check_rows(const kf_share *s)
 
 kofn_status kf_pieces_check(const kofn_block *b)
 {
-    if (b->share)
-        return check_rows(b->share);
+    if (b->subset)
+        return check_rows(b->subset);
     if (b->A) {
         TRY(check_ends(b));
         return kf_mat_check_sparse(b->A, "a sparse block");

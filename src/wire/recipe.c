@@ -86,7 +86,7 @@ static kofn_status write_sparse(const kofn_block *b, kf_bytes *out)
 
 static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
 {
-    const kf_share *s = b->share;
+    const kf_subset *s = b->subset;
     size_t name = s->formula ? strlen(s->formula->name) : 0;
 
     TRY(put_number(out, name));
@@ -98,14 +98,14 @@ static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
     }
     TRY(put_number(out, s->of));
     TRY(put_number(out, s->length));
-    TRY(put_number(out, s->pieces));
+    TRY(put_number(out, s->segments));
     TRY(put_number(out, s->span));
     TRY(put_number(out, s->submessages));
     TRY(put_number(out, s->parts));
     for (size_t k = 0; k < s->parts; k++)
         TRY(put_number(out, s->part[k]));
     return put(out, s->mix,
-               s->submessages * s->lanes * s->parts * s->pieces *
+               s->submessages * s->lanes * s->parts * s->segments *
                    sizeof *s->mix);
 }
 
@@ -114,8 +114,8 @@ static void mark_used(const kofn_block *b, const kf_operand *o, bool *used)
 {
     const kf_resident *r = b->from;
 
-    for (size_t k = 0; b->share && k < b->share->parts; k++)
-        used[b->share->part[k]] = true;
+    for (size_t k = 0; b->subset && k < b->subset->parts; k++)
+        used[b->subset->part[k]] = true;
     for (size_t j = 0; b->A && j < b->used; j++)
         if (b->first[j] / b->rows < o->parts)
             used[b->first[j] / b->rows] = true;
@@ -132,16 +132,16 @@ static kofn_status put_digest(const kofn_block *b, kf_bytes *out)
     uint64_t digest;
     bool *used;
 
-    if (b->share)
+    if (b->subset)
         o.X = &r->X;
     else if (b->A)
         o.sparse = b->A;
     else
         o.part = r->parts.part;
     o.span = b->rows;
-    o.parts = b->share ? b->share->of
-              : b->A   ? kf_ceil_div(b->A->rows, b->rows)
-                       : r->parts.count;
+    o.parts = b->subset ? b->subset->of
+              : b->A    ? kf_ceil_div(b->A->rows, b->rows)
+                        : r->parts.count;
     used = kf_zero(o.parts, sizeof *used);
     if (!used)
         return KOFN_NOMEM;
@@ -154,24 +154,24 @@ static kofn_status put_digest(const kofn_block *b, kf_bytes *out)
 kofn_status kf_recipe_write(const kofn_block *b, const char *source,
                             kf_bytes *out)
 {
-    bool operand = !b->share || b->share->formula;
+    bool operand = !b->subset || b->subset->formula;
     size_t length = source && operand ? strlen(source) : 0;
 
     if (length > SOURCE_MOST)
         length = 0; /* the workers have no such name */
     out->n = 0;
-    TRY(put_number(out, b->share ? SUM : b->A ? SPARSE : DENSE));
+    TRY(put_number(out, b->subset ? SUM : b->A ? SPARSE : DENSE));
     TRY(put_number(out, b->dtype));
-    TRY(put_number(out, b->share ? b->share->lanes : b->lanes));
+    TRY(put_number(out, b->subset ? b->subset->lanes : b->lanes));
     TRY(put_number(out, b->rows));
     TRY(put_number(out, b->cols));
     TRY(put_number(out, length));
     TRY(put(out, source, length));
     if (length)
         TRY(put_digest(b, out));
-    return b->share ? write_sum(b, out)
-           : b->A   ? write_sparse(b, out)
-                    : write_dense(b, out);
+    return b->subset ? write_sum(b, out)
+           : b->A    ? write_sparse(b, out)
+                     : write_dense(b, out);
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -371,7 +371,7 @@ static kofn_status read_sparse(reader *r, kf_recipe *out)
 }
 
 /* The function of that name, or the caller's own. */
-static kofn_status find_function(reader *r, kf_share *s,
+static kofn_status find_function(reader *r, kf_subset *s,
                                  const kofn_serve_options *opt)
 {
     char name[64] = "";
@@ -402,7 +402,7 @@ static kofn_status find_function(reader *r, kf_share *s,
 }
 
 /* Room for the rows of its parts, which are known. */
-static kofn_status make_rows(reader *r, kf_recipe *out, kf_share *s)
+static kofn_status make_rows(reader *r, kf_recipe *out, kf_subset *s)
 {
     const kofn_block *b = out->block;
     size_t most, bytes;
@@ -414,7 +414,7 @@ static kofn_status make_rows(reader *r, kf_recipe *out, kf_share *s)
     if (b->dtype != KOFN_F64 || !s->points || !s->X.cols ||
         !kf_mul(s->points, s->of, &most) || !spend(r, s->parts * sizeof *s->at))
         return malformed(r);
-    TRY(kf_share_rows(s, true));
+    TRY(kf_subset_rows(s, true));
     if (!kf_mul(s->held, s->X.cols + 1, &bytes))
         return malformed(r);
     s->own = make(r, bytes, sizeof(double), 0);
@@ -430,26 +430,26 @@ static kofn_status read_sum(reader *r, kf_recipe *out,
                             const kofn_serve_options *opt)
 {
     kofn_block *b = out->block;
-    kf_share *s = make(r, 1, sizeof *s, 0);
+    kf_subset *s = make(r, 1, sizeof *s, 0);
     size_t wide, mixes, values, answer;
 
-    b->share = s;
+    b->subset = s;
     if (!s)
         return r->broken ? malformed(r) : KOFN_NOMEM;
     TRY(find_function(r, s, opt));
     s->lanes = b->lanes;
     s->of = number(r, UINT32_MAX);
     s->length = number(r, SIZE_MAX / 16);
-    s->pieces = number(r, UINT16_MAX);
+    s->segments = number(r, UINT16_MAX);
     s->span = number(r, SIZE_MAX / 16);
     s->submessages = number(r, UINT16_MAX);
     s->parts = number(r, s->of);
-    if (r->broken || !spend(r, s->of) || !s->pieces || !s->submessages ||
-        !s->span || s->span < kf_ceil_div(s->length, s->pieces) ||
-        !kf_mul(s->parts, s->pieces, &wide) ||
+    if (r->broken || !spend(r, s->of) || !s->segments || !s->submessages ||
+        !s->span || s->span < kf_ceil_div(s->length, s->segments) ||
+        !kf_mul(s->parts, s->segments, &wide) ||
         !kf_mul(wide, s->submessages * s->lanes, &mixes) ||
         !kf_mul(wide, s->span, &values) ||
-        !kf_mul(s->pieces, s->span, &answer) ||
+        !kf_mul(s->segments, s->span, &answer) ||
         !kf_mul(s->lanes, s->span, &answer))
         return malformed(r);
     s->part = make(r, s->parts, sizeof *s->part, sizeof(uint64_t));
@@ -546,8 +546,8 @@ static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
 
     if (!used)
         return KOFN_NOMEM;
-    for (size_t k = 0; b->share && k < b->share->parts; k++)
-        used[b->share->part[k]] = true;
+    for (size_t k = 0; b->subset && k < b->subset->parts; k++)
+        used[b->subset->part[k]] = true;
     for (size_t j = 0; b->A && j < b->used; j++)
         if (r->first[j] / b->rows < o->parts)
             used[r->first[j] / b->rows] = true;
@@ -649,15 +649,15 @@ static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
 /* Rows of X; the numbers that go with them still have to come. */
 static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
 {
-    kf_share share = *r->block->share;
-    kofn_block whole = {.share = &share};
+    kf_subset subset = *r->block->subset;
+    kofn_block whole = {.subset = &subset};
     kofn_status st;
 
-    TRY(check_digest(r, &(kf_operand){.parts = share.of, .X = X}));
-    share.X = *X;
-    TRY(kf_share_rows(&share, false));
+    TRY(check_digest(r, &(kf_operand){.parts = subset.of, .X = X}));
+    subset.X = *X;
+    TRY(kf_subset_rows(&subset, false));
     st = copy_sections(r, &whole, 1);
-    kf_free(share.at);
+    kf_free(subset.at);
     return st;
 }
 
@@ -667,7 +667,7 @@ kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
     kofn_block *b = r->block;
 
     if (!(b->A ? (const void *)S : (const void *)A) ||
-        (b->share && !b->share->formula))
+        (b->subset && !b->subset->formula))
         return kf_fail(KOFN_SHAPE, "the operand is not of the kind that the "
                                    "recipe is for");
     if (b->A ? S->rows != r->A_rows || S->cols != r->A_cols
@@ -677,7 +677,7 @@ kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                        "the operand's file is not what the "
                        "coordinator has: %zu x %zu numbers of its type",
                        r->A_rows, r->A_cols);
-    return b->share ? cook_rows(r, A)
-           : b->A   ? cook_sparse(r, S)
-                    : cook_dense(r, A);
+    return b->subset ? cook_rows(r, A)
+           : b->A    ? cook_sparse(r, S)
+                     : cook_dense(r, A);
 }

@@ -137,7 +137,7 @@ kofn_status kf_address_vacant(const char *address)
                : KOFN_OK;
 }
 
-size_t kf_address_piece(const char *address)
+size_t kf_address_chunk(const char *address)
 {
     return *address == 'i' ? KF_PIECE_UNIX : KF_PIECE;
 }

@@ -66,7 +66,7 @@ kofn_status kf_zmq_socket(void **out, const kf_set *set, int type,
 {
     void *s = zmq_socket(set->context, type);
     kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
-    const int64_t frame = (int64_t)(kf_address_piece(address) + KF_LEAD);
+    const int64_t frame = (int64_t)(kf_address_chunk(address) + KF_LEAD);
 
     if (!s)
         return kf_fail(KOFN_TRANSPORT, "no socket: %s; raise ulimit -n",
@@ -166,7 +166,7 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
                             void **out, void **watch)
 {
     char id[KF_ID] = {'k', channel};
-    kf_note hello = {KF_MAGIC, KF_HELLO, {0}};
+    kf_greeting hello = {KF_MAGIC, KF_HELLO, {0}};
     int ms = (int)(set->silence / KF_MILLI);
 
     TRY(kf_zmq_socket(out, set, ZMQ_DEALER, d->address, d->server));

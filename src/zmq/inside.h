@@ -20,8 +20,8 @@
  * Nobody else can know the token, so nobody can put himself in another's place.
  * A packet is one message or more, each of two frames: in the first message the
  * length of the body (8 bytes, little-endian) and the head, then as much of the
- * body as a piece holds; in those that follow an empty frame and the next
- * piece.  So the longest message is known, and no stranger may send a longer
+ * body as a chunk holds; in those that follow an empty frame and the next
+ * chunk.  So the longest message is known, and no stranger may send a longer
  * one.  Notes of the transport itself are one frame: HELLO on both connections,
  * answered by WELCOME on the bulk one; GO tells the other end that it is not
  * wanted.  Who closes says BYE on the bulk connection and waits for it to be
@@ -42,11 +42,11 @@ typedef enum kf_word {
     KF_BYE = 'B'
 } kf_word;
 
-typedef struct kf_note {
+typedef struct kf_greeting {
     char magic[7]; /* "kofnz02": the version is in it */
     char word;
     unsigned char node[KF_TOKEN]; /* who says it; zero but in a mesh */
-} kf_note;
+} kf_greeting;
 
 #define KF_MAGIC "kofnz02"
 
@@ -150,7 +150,7 @@ kofn_status kf_address_vacant(const char *address);
 /* What to do where one cannot listen. */
 const char *kf_address_advice(int error);
 /* How much of a body one message holds there. */
-size_t kf_address_piece(const char *address);
+size_t kf_address_chunk(const char *address);
 /* Is its host given as four numbers? */
 bool kf_address_v4(const char *address);
 
@@ -184,7 +184,7 @@ kofn_status kf_zmq_random(void *into, size_t bytes);
 
 /* ---- peers --------------------------------------------------------------- */
 
-/* A body that is lent to ZeroMQ, by pieces. */
+/* A body that is lent to ZeroMQ, by chunks. */
 typedef struct kf_loan kf_loan;
 
 /* One of the two connections of a peer. */
@@ -215,7 +215,7 @@ typedef struct kf_peer {
     bool bid; /* BYE was said to it */
     kofn_time since;
     kf_zmq_way bulk, urgent;
-    size_t piece;
+    size_t chunk;
     char name[136];              /* address and key, for people */
     char key[KF_KEY_TEXT + 1];   /* of who connected to us, or "-" */
     char principal[KF_KEY_NAME]; /* the key's name, or the host; in a mesh
@@ -286,7 +286,8 @@ bool kf_meet_news(kf_transport *t, kofn_packet *p);
 /* A connection says who it is: id is its name, m (a zmq_msg_t) the note. */
 kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m);
 /* The other end of a dial has something to say. */
-kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note);
+kofn_status kf_meet_greeting(kf_transport *t, kf_dial *d,
+                             const kf_greeting *note);
 /* Lets those in who had to wait for that. */
 kofn_status kf_meet_held(kf_transport *t);
 /* Finds out who is lost; their going is told by kf_meet_bury. */

@@ -86,7 +86,7 @@ void kf_zmq_route_id(char id[KF_ID], const kf_peer *p, char channel)
 static bool say(kf_transport *t, const kf_peer *p, kf_word word)
 {
     void *s = p->dial ? p->dial->bulk : t->router;
-    kf_note note = {KF_MAGIC, (char)word, {0}};
+    kf_greeting note = {KF_MAGIC, (char)word, {0}};
     char id[KF_ID];
 
     memcpy(note.node, t->set.node, KF_TOKEN);
@@ -252,7 +252,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
     kf_peer *p = kf_peers_by_token(&t->peers, token);
     unsigned long long number;
     kf_peer who = {0};
-    kf_note note;
+    kf_greeting note;
 
     memcpy(&note, zmq_msg_data(m), sizeof note);
     if (note.word == KF_BYE && id[1] == KF_BULK && p && p->came &&
@@ -275,7 +275,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
             p->principal[0] = 0; /* it answers for itself */
         memcpy(p->node, note.node, KF_TOKEN);
         p->since = kf_clock();
-        p->piece = kf_address_piece(t->endpoint);
+        p->chunk = kf_address_chunk(t->endpoint);
     }
     /* Both connections must be of the same owner. */
     if ((id[1] == KF_BULK ? p->bulk.there : p->urgent.there) ||
@@ -298,7 +298,8 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
 
 /* ---- those whom we connect to -------------------------------------------- */
 
-static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
+static kofn_status welcomed(kf_transport *t, kf_dial *d,
+                            const kf_greeting *note)
 {
     kf_peer *p = t->mesh ? same_node(t, note->node, d->who) : NULL;
 
@@ -323,7 +324,7 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
     snprintf(p->principal, sizeof p->principal, "%.63s",
              t->mesh ? d->who : d->address);
     p->dial = d;
-    p->piece = kf_address_piece(d->address);
+    p->chunk = kf_address_chunk(d->address);
     TRY(come(t, p));
     d->peer = p->number;
     d->welcome = true;
@@ -331,7 +332,8 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d, const kf_note *note)
     return KOFN_OK;
 }
 
-kofn_status kf_meet_note(kf_transport *t, kf_dial *d, const kf_note *note)
+kofn_status kf_meet_greeting(kf_transport *t, kf_dial *d,
+                             const kf_greeting *note)
 {
     if (note->word == KF_WELCOME && !d->welcome)
         return welcomed(t, d, note);

@@ -1,8 +1,8 @@
 /* receive.c -- packets on their way in.
  *
- * A body that comes in pieces is put together here.  Memory is asked for when
- * the first piece comes with the head, and only if the transport's user wants
- * the body; else its pieces are dropped as they come.
+ * A body that comes in chunks is put together here.  Memory is asked for when
+ * the first chunk comes with the head, and only if the transport's user wants
+ * the body; else its chunks are dropped as they come.
  */
 #include "inside.h"
 
@@ -59,7 +59,7 @@ static void close_all(zmq_msg_t *frame, size_t n)
 
 static bool is_note(zmq_msg_t *m)
 {
-    return zmq_msg_size(m) == sizeof(kf_note) &&
+    return zmq_msg_size(m) == sizeof(kf_greeting) &&
            memcmp(zmq_msg_data(m), KF_MAGIC, sizeof KF_MAGIC - 1) == 0;
 }
 
@@ -116,11 +116,11 @@ static bool wanted(const kf_transport *t, const kf_peer *p, const kf_zmq_way *w,
                           w->in.head_bytes, bytes);
 }
 
-/* A body of more than one piece begins. */
+/* A body of more than one chunk begins. */
 static kofn_status begin(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
-                         zmq_msg_t *piece, size_t bytes, kofn_packet *out)
+                         zmq_msg_t *chunk, size_t bytes, kofn_packet *out)
 {
-    size_t n = zmq_msg_size(piece);
+    size_t n = zmq_msg_size(chunk);
 
     w->in.left = bytes - n;
     w->in.at = n;
@@ -132,21 +132,21 @@ static kofn_status begin(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
     w->in.room = kf_new(bytes, 1);
     if (!w->in.room)
         return KOFN_NOMEM;
-    memcpy(w->in.room, zmq_msg_data(piece), n);
+    memcpy(w->in.room, zmq_msg_data(chunk), n);
     return KOFN_PARTIAL;
 }
 
 static kofn_status go_on(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
-                         zmq_msg_t *piece, kofn_packet *out)
+                         zmq_msg_t *chunk, kofn_packet *out)
 {
-    size_t n = zmq_msg_size(piece);
+    size_t n = zmq_msg_size(chunk);
     char *room = w->in.room;
     kofn_status st;
 
     if (n == 0 || n > w->in.left)
         return useless(t);
     if (room)
-        memcpy(room + w->in.at, zmq_msg_data(piece), n);
+        memcpy(room + w->in.at, zmq_msg_data(chunk), n);
     w->in.at += n;
     w->in.left -= n;
     if (w->in.left || !room)
@@ -235,10 +235,10 @@ static kofn_status from_dial(kf_transport *t, kf_dial *d, kofn_packet *out)
         st = KOFN_PARTIAL;
         if (n == 1 && is_note(&f[0])) {
             kofn_status got;
-            kf_note note;
+            kf_greeting note;
 
             memcpy(&note, zmq_msg_data(&f[0]), sizeof note);
-            got = kf_meet_note(t, d, &note);
+            got = kf_meet_greeting(t, d, &note);
             st = got < 0 ? got : st;
         } else if (n == 2 && d->welcome &&
                    (p = kf_peers_by_number(&t->peers, d->peer))) {

@@ -9,8 +9,8 @@
 /* A body that is lent; it is given back when nobody holds any of it. */
 struct kf_loan {
     kf_transport *t;       /* NULL: it was not sent */
-    atomic_size_t holders; /* pieces under way, and who sends them */
-    zmq_msg_t piece;       /* the next one ... */
+    atomic_size_t holders; /* chunks under way, and who sends them */
+    zmq_msg_t chunk;       /* the next one ... */
     bool cut;              /* ... if it is made */
     void (*done)(void *ud);
     void *ud;
@@ -48,7 +48,7 @@ static kofn_status cut(kf_loan *l, const char *body, size_t bytes)
     if (l->cut)
         return KOFN_OK;
     memcpy(&data, &body, sizeof data); /* it is only read */
-    if (zmq_msg_init_data(&l->piece, data, bytes, give_back, l))
+    if (zmq_msg_init_data(&l->chunk, data, bytes, give_back, l))
         return kf_nomem(bytes);
     atomic_fetch_add(&l->holders, 1);
     l->cut = true;
@@ -59,7 +59,7 @@ static kofn_status cut(kf_loan *l, const char *body, size_t bytes)
 static void end_loan(kf_loan *l)
 {
     if (l->cut)
-        zmq_msg_close(&l->piece);
+        zmq_msg_close(&l->chunk);
     let_go(l);
 }
 
@@ -98,7 +98,7 @@ static int send_body(zmq_msg_t *body, void *s)
 
 static kofn_status send_frames(kf_transport *t, const kf_peer *p,
                                const void *lead, size_t lead_bytes,
-                               zmq_msg_t *piece, bool urgent)
+                               zmq_msg_t *chunk, bool urgent)
 {
     void *s = t->router;
     kofn_status st;
@@ -114,21 +114,21 @@ static kofn_status send_frames(kf_transport *t, const kf_peer *p,
         if (!st && kf_zmq_socket_send(s, lead, lead_bytes, ZMQ_SNDMORE) < 0)
             st = KOFN_TRANSPORT;
     }
-    if (!st && send_body(piece, s) < 0)
+    if (!st && send_body(chunk, s) < 0)
         st = KOFN_TRANSPORT;
     return st;
 }
 
-/* The next piece of what is on its way there. */
-static kofn_status send_piece(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
+/* The next chunk of what is on its way there. */
+static kofn_status send_chunk(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
                               const void *lead, size_t lead_bytes)
 {
-    size_t n = kf_min(w->out.bytes - w->out.at, p->piece);
+    size_t n = kf_min(w->out.bytes - w->out.at, p->chunk);
     kf_loan *l = w->out.loan;
     kofn_status st;
 
     TRY(cut(l, w->out.body + w->out.at, n));
-    st = send_frames(t, p, lead, lead_bytes, &l->piece, w == &p->urgent);
+    st = send_frames(t, p, lead, lead_bytes, &l->chunk, w == &p->urgent);
     if (!st) {
         w->out.at += n;
         l->cut = false; /* it is ZeroMQ's */
@@ -158,7 +158,7 @@ static void push(kf_transport *t, const kf_peer *p, kf_zmq_way *w)
     kofn_status st = KOFN_OK;
 
     while (!st && w->out.at < w->out.bytes)
-        st = send_piece(t, p, w, "", 0);
+        st = send_chunk(t, p, w, "", 0);
     if (st != KOFN_AGAIN)
         is_sent(t, w);
 }
@@ -175,7 +175,7 @@ void kf_zmq_send_on(kf_transport *t)
     }
 }
 
-/* The first piece decides. */
+/* The first chunk decides. */
 static kofn_status send_first(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
                               const void *head, size_t head_bytes)
 {
@@ -185,7 +185,7 @@ static kofn_status send_first(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
         lead[i] = (unsigned char)((uint64_t)w->out.bytes >> 8 * i);
     if (head_bytes)
         memcpy(lead + 8, head, head_bytes);
-    return send_piece(t, p, w, lead, 8 + head_bytes);
+    return send_chunk(t, p, w, lead, 8 + head_bytes);
 }
 
 static kofn_status refuse(kofn_status st, void (*done)(void *ud), void *ud)

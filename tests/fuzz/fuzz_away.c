@@ -182,7 +182,7 @@ static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
     if (type == KOFN_MSG_STORE)
         m.block = kofn_block_keep(b);
     if (type == KOFN_MSG_WORK) {
-        m.how = b->share ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
+        m.how = b->subset ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
         m.hi = 4;
         MUST(kf_parcel_new(&m.in, 6, 1, KOFN_F64) == KOFN_OK);
         memset(m.in->m.data, 0, 48);

@@ -44,8 +44,8 @@ static void work(const kofn_block *b, const kf_head *h)
 
     if (kf_work_fits(b, &m, &in, &out))
         return;
-    if (b->share)
-        MUST((wide)b->share->lanes * b->share->span == out.rows);
+    if (b->subset)
+        MUST((wide)b->subset->lanes * b->subset->span == out.rows);
     else if (m.how <= KOFN_HOW_LEFT_ROWS)
         MUST(m.lo < m.hi && (wide)b->lanes * (m.hi - m.lo) == out.rows);
     most = SIZE_MAX;

@@ -103,11 +103,11 @@ static size_t piece(head_office *o, kf_head *h)
 /* A task that the block is for. */
 static void right_work(const kofn_block *b, kf_head *h)
 {
-    h->how = b->share ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
-    h->hi = b->share ? 0 : b->rows;
-    h->rows = b->share ? b->share->X.cols + 1 : b->cols;
+    h->how = b->subset ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
+    h->hi = b->subset ? 0 : b->rows;
+    h->rows = b->subset ? b->subset->X.cols + 1 : b->cols;
     h->out_rows =
-        b->share ? b->share->lanes * b->share->span : b->lanes * b->rows;
+        b->subset ? b->subset->lanes * b->subset->span : b->lanes * b->rows;
     h->cols = h->out_cols = 1;
 }
 

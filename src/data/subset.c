@@ -1,11 +1,11 @@
-/* share.c -- a worker's share of a sum of functions: the values of f for its
- * parts, computed once a round, and mixtures of their pieces, one a
+/* subset.c -- a worker's share of a sum of functions: the values of f for its
+ * parts, computed once a round, and mixtures of their segments, one a
  * submessage. */
 #include "kernel.h"
 
 #include "code/combine.h"
 
-void kf_share_free(kf_share *s)
+void kf_subset_free(kf_subset *s)
 {
     if (!s)
         return;
@@ -17,7 +17,7 @@ void kf_share_free(kf_share *s)
     kf_free(s);
 }
 
-static kofn_status list_parts(kf_share *s, const kf_row *held)
+static kofn_status list_parts(kf_subset *s, const kf_row *held)
 {
     s->parts = held->n;
     s->part = kf_new(held->n, sizeof *s->part);
@@ -28,7 +28,7 @@ static kofn_status list_parts(kf_share *s, const kf_row *held)
     return KOFN_OK;
 }
 
-kofn_status kf_share_rows(kf_share *s, bool elsewhere)
+kofn_status kf_subset_rows(kf_subset *s, bool elsewhere)
 {
     s->held = 0;
     s->at = kf_new(s->parts, sizeof *s->at);
@@ -46,12 +46,13 @@ kofn_status kf_share_rows(kf_share *s, bool elsewhere)
 }
 
 /* Row of the mixture from symbols of all parts to those of this share. */
-static kofn_status fill_row(const kf_share *s, const kf_row *g, double *row)
+static kofn_status fill_row(const kf_subset *s, const kf_row *g, double *row)
 {
     size_t k = 0;
 
     for (size_t e = 0; e < g->n; e++) {
-        size_t part = g->col[e] / s->pieces, piece = g->col[e] % s->pieces;
+        size_t part = g->col[e] / s->segments,
+               segment = g->col[e] % s->segments;
 
         while (k < s->parts && s->part[k] < part)
             k++;
@@ -60,12 +61,12 @@ static kofn_status fill_row(const kf_share *s, const kf_row *g, double *row)
                            "a scheme mixes part %zu into the "
                            "answer of a seat that does not compute it",
                            part);
-        row[k * s->pieces + piece] = g->val[e];
+        row[k * s->segments + segment] = g->val[e];
     }
     return KOFN_OK;
 }
 
-static kofn_status fill(kf_share *s, kf_code *code, size_t seat)
+static kofn_status fill(kf_subset *s, kf_code *code, size_t seat)
 {
     size_t wide, bytes;
 
@@ -75,7 +76,7 @@ static kofn_status fill(kf_share *s, kf_code *code, size_t seat)
         TRY(kf_code_seat(code, seat * s->submessages + t, &rows));
         if (t == 0)
             TRY(list_parts(s, &rows->E0[0]));
-        wide = s->parts * s->pieces;
+        wide = s->parts * s->segments;
         if (t == 0)
             s->mix = kofn_layout_table(s->submessages * s->lanes, wide);
         if (!s->mix)
@@ -83,17 +84,17 @@ static kofn_status fill(kf_share *s, kf_code *code, size_t seat)
         for (size_t l = 0; l < s->lanes; l++)
             TRY(fill_row(s, &rows->G[l], s->mix + (t * s->lanes + l) * wide));
     }
-    if (!kf_mul(s->parts * s->pieces, s->span, &bytes))
+    if (!kf_mul(s->parts * s->segments, s->span, &bytes))
         return kf_nomem(SIZE_MAX);
     s->value = kf_zero(bytes, sizeof(double)); /* padding stays zero */
     return s->value ? KOFN_OK : KOFN_NOMEM;
 }
 
-kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
-                         size_t seat)
+kofn_status kf_subset_new(kf_subset **out, const kf_resident *r, kf_code *code,
+                          size_t seat)
 {
     const kofn_layout *L = &r->plan->layout;
-    kf_share *s = kf_zero(1, sizeof *s);
+    kf_subset *s = kf_zero(1, sizeof *s);
     kofn_status st;
 
     *out = NULL;
@@ -109,27 +110,27 @@ kofn_status kf_share_new(kf_share **out, const kf_resident *r, kf_code *code,
     s->of = r->plan->parts;
     s->length = L->problem.m;
     s->work = r->work > 0 ? r->work / (double)s->of : (double)s->length;
-    s->pieces = L->wants;
+    s->segments = L->wants;
     s->span = r->plan->span;
     s->submessages = L->submessages;
     s->lanes = L->lanes;
     st = fill(s, code, seat);
     if (!st && s->formula)
-        st = kf_share_rows(s, false);
+        st = kf_subset_rows(s, false);
     if (st) {
-        kf_share_free(s);
+        kf_subset_free(s);
         return st;
     }
     *out = s;
     return KOFN_OK;
 }
 
-static char *value_of(const kf_share *s, size_t k, kofn_dtype dtype)
+static char *value_of(const kf_subset *s, size_t k, kofn_dtype dtype)
 {
-    return (char *)s->value + k * s->pieces * s->span * kf_dtype_size(dtype);
+    return (char *)s->value + k * s->segments * s->span * kf_dtype_size(dtype);
 }
 
-static kofn_status evaluate_part(const kf_share *s, size_t k,
+static kofn_status evaluate_part(const kf_subset *s, size_t k,
                                  const kofn_matrix *in, kofn_matrix *out)
 {
     size_t from = kf_part_begin(s->points, s->part[k], s->of);
@@ -144,7 +145,7 @@ static kofn_status evaluate_part(const kf_share *s, size_t k,
     return s->formula->f(s->arg, &rows, in, out);
 }
 
-static kofn_status evaluate(kf_share *s, const kf_work *w)
+static kofn_status evaluate(kf_subset *s, const kf_work *w)
 {
     kofn_dtype dtype = w->out->dtype;
 
@@ -160,11 +161,11 @@ static kofn_status evaluate(kf_share *s, const kf_work *w)
     return KOFN_OK;
 }
 
-kofn_status kf_share_submessage(const kofn_block *b, const kf_work *w)
+kofn_status kf_subset_submessage(const kofn_block *b, const kf_work *w)
 {
-    kf_share *s = b->share;
+    kf_subset *s = b->subset;
     const kofn_matrix *out = w->out;
-    size_t n = s->parts * s->pieces, size = kf_dtype_size(out->dtype);
+    size_t n = s->parts * s->segments, size = kf_dtype_size(out->dtype);
     const void **src = kf_new(n, sizeof *src);
     void **dst = kf_new(s->lanes, sizeof *dst);
     kofn_status st = src && dst ? KOFN_OK : KOFN_NOMEM;
