@@ -188,8 +188,8 @@ typedef struct kofn_happening {
 
 /* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
  * normal W | corrupt W` a line, # comments.  Checks workers and rounds against
- * `workers` at the start and `rounds` in all; kofn_step says what is counted.  *out is freed with
- * kofn_events_free. */
+ * `workers` at the start and `rounds` in all; kofn_step says what is counted.
+ * *out is freed with kofn_events_free. */
 KOFN_API kofn_status kofn_events_read(kofn_happening **out, size_t *count,
                                       const char *path, size_t workers,
                                       size_t rounds);
@@ -247,21 +247,24 @@ KOFN_API void kofn_port_close(kofn_port *port);
 
 typedef struct kofn_job kofn_job;
 
-typedef enum kofn_in_flight { /* work in hand when the live set changes */
-                              KOFN_IN_FLIGHT_LEDGER, /* keep every strip that has come         */
-                              KOFN_IN_FLIGHT_KEEP, /* keep strips that are decoded           */
-                              KOFN_IN_FLIGHT_ABORT /* begin the round again                  */
+/* What becomes of work in hand when the live set changes. */
+typedef enum kofn_in_flight {
+    KOFN_IN_FLIGHT_LEDGER, /* every strip that has come is kept */
+    KOFN_IN_FLIGHT_KEEP,   /* strips that are decoded are kept  */
+    KOFN_IN_FLIGHT_ABORT   /* the round begins again            */
 } kofn_in_flight;
 
-typedef enum kofn_below { /* fewer live workers than the threshold */
-                          KOFN_BELOW_REFUSE, /* fail with KOFN_TOOFEW                 */
-                          KOFN_BELOW_PAUSE, /* wait for joiners, up to `patience`    */
-                          KOFN_BELOW_DEGRADE /* deliver the plain blocks that are left,
-                             NaN elsewhere, as KOFN_PARTIAL        */
+/* What is done with fewer live workers than the threshold. */
+typedef enum kofn_below {
+    KOFN_BELOW_REFUSE, /* fail with KOFN_TOOFEW                              */
+    KOFN_BELOW_PAUSE,  /* wait for joiners, up to `patience`                 */
+    KOFN_BELOW_DEGRADE /* deliver the plain blocks that are left, NaN
+                          elsewhere, as KOFN_PARTIAL                         */
 } kofn_below;
 
-/* What is done about results that are wrong without saying so.  Any k + 1
- * results show that there are some; the other modes name whose. */
+/* What is done about results that are wrong without saying so: DETECT finds
+ * that there are some, from k + 1 results or more; the other modes find whose
+ * they are.  What is promised, and where it ends: docs/errors.md. */
 typedef enum kofn_errors {
     KOFN_ERRORS_NONE,
     KOFN_ERRORS_DETECT,       /* KOFN_CORRUPT when results disagree          */

@@ -3,8 +3,9 @@
  * No clock, no thread, no socket, no file, no randomness, and never a matrix:
  * it handles names (worker, seat, product, task, row) and the few numbers
  * needed to decide what is enough.  A task is a row of the code that some
- * worker is to answer; which worker that is, is the coordinator's choice.  The same core runs over threads, the simulator and any
- * transport to come, and re-runs a journal.
+ * worker is to answer; which worker that is, is the coordinator's choice.  The
+ * same core runs over threads, the simulator and every transport, and re-runs a
+ * journal.
  *
  * Whatever event comes, in whatever order, the core stays consistent: what
  * does not fit is dropped and counted.  Only KOFN_NOMEM ends it.

@@ -6,10 +6,10 @@
  * no clock, no socket, never a matrix.  kofn_peer_run is a node's whole life
  * on a transport.  docs/masterless.md tells the protocol.
  *
- *   - Strips are cut into *groups*, the same for the whole run (math/elastic.md
- * 3; not the groups of a scheme, of which a mesh has one).  A *piece* is what
- * one seat's block makes of one group.  Any k pieces of a group, all made of
- *     the same iterate, decode it.
+ *   - Strips are cut into *groups*, the same for the whole run
+ *     (math/elastic.md 3; not the groups of a scheme, of which a mesh has one).
+ *     A *piece* is what one seat's block makes of one group.  Any k pieces of a
+ *     group, all made of the same iterate, decode it.
  *   - An iterate is named by its *mark*: its number and a digest of which
  *     epochs made it.  Everything that is sent says of which iterate it
  *     speaks, and pieces of different iterates are never mixed; this, not

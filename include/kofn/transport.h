@@ -143,10 +143,11 @@ KOFN_API uint64_t kofn_port_job(const kofn_port *port);
 
 /* ---- a worker's life ----------------------------------------------------- */
 
-typedef enum kofn_leave { /* what serve_options.leave answers */
-                          KOFN_STAY,
-                          KOFN_LEAVE_SOON, /* finish what is in hand, then go */
-                          KOFN_LEAVE_NOW
+/* What kofn_serve_options.watch answers. */
+typedef enum kofn_leave {
+    KOFN_STAY,
+    KOFN_LEAVE_SOON, /* finish what is in hand, then go */
+    KOFN_LEAVE_NOW
 } kofn_leave;
 
 typedef struct kofn_serve_options {

@@ -1,4 +1,4 @@
-/* weather.h -- floor 4: what goes wrong, as drawn from a model, and workers under it. */
+/* weather.h -- what goes wrong, as drawn from a model, and workers under it. */
 #ifndef KF_WEATHER_H
 #define KF_WEATHER_H
 

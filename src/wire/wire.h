@@ -60,8 +60,7 @@ typedef struct kf_head {
 void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
 /* KOFN_FORMAT when this is no head, or one of another version: h->version is
  * then set, and 0 when it is not even that, or damaged.  Every number is
- * plausible
- * afterwards by itself; what it means is for the caller to check. */
+ * plausible afterwards by itself; what it means is for the caller to check. */
 kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
 kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n);
 uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n);
