@@ -111,8 +111,9 @@ static void one_straggler(void **state)
     o.late = -1;
     simulate(&k, 2, took);
     assert_int_equal(took[0], 7 * 800);
-    /* ... unless others are asked: late at twice the time of the others, who then share its 20 strips of
-     * four rows: 4 strips each, 5 at most as cells fall */
+    /* ... unless others are asked: late at twice the time of the others, who
+     * then share its 20 strips of four rows: 4 strips each, 5 at most as cells
+     * fall */
     o.late = 2;
     o.pieces = 1;
     simulate(&k, 2, took);
