@@ -184,30 +184,8 @@ static void lose(kf_other *o)
     o->asked_coded = o->asked_decoded = 0;
 }
 
-static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
+static kofn_status obey(kofn_node *n, kf_other *o, const kofn_note *note)
 {
-    kf_other *o;
-    bool back;
-
-    if (note->from == n->opt.incarnation || note->from == 0 ||
-        note->at.t > FARTHEST || note->epoch.number > FARTHEST) {
-        n->dropped++;
-        return KOFN_OK;
-    }
-    TRY(kf_peer_meet(n, note->from, principal, &o));
-    if (!o) {
-        n->dropped++;
-        return KOFN_OK;
-    }
-    back = o->heard == KF_LONG_AGO;
-    o->heard = n->now;
-    o->ended = false;
-    if (note->type != KOFN_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
-        o->epoch = note->epoch;
-        o->roster = 0;
-    }
-    if (back) /* it was not there to be asked */
-        TRY(kf_peer_ask_pieces(n, false));
     switch (note->type) {
     case KOFN_NOTE_BEAT:
         return hear_beat(n, o, note);
@@ -246,6 +224,33 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
     }
     n->dropped++;
     return KOFN_OK;
+}
+
+static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
+{
+    kf_other *o;
+    bool back;
+
+    if (note->from == n->opt.incarnation || note->from == 0 ||
+        note->at.t > FARTHEST || note->epoch.number > FARTHEST) {
+        n->dropped++;
+        return KOFN_OK;
+    }
+    TRY(kf_peer_meet(n, note->from, principal, &o));
+    if (!o) {
+        n->dropped++;
+        return KOFN_OK;
+    }
+    back = o->heard == KF_LONG_AGO;
+    o->heard = n->now;
+    o->ended = false;
+    if (note->type != KOFN_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
+        o->epoch = note->epoch;
+        o->roster = 0;
+    }
+    if (back) /* it was not there to be asked */
+        TRY(kf_peer_ask_pieces(n, false));
+    return obey(n, o, note);
 }
 
 /* ---- work ---------------------------------------------------------------- */
