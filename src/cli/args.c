@@ -191,11 +191,10 @@ static int set(cli_args *a, const cli_option *o, const char *text)
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
 {
     (void)a;
-    return cli_is_address(text) || word("threads|sim|processes|mpi", text) >= 0
-               ? 0
-               : wrong(o, text,
-                       "give threads, sim, processes, mpi, "
-                       "tcp://*:PORT or ipc://PATH");
+    return cli_transport_of(text) ? 0
+                                  : wrong(o, text,
+                                          "give threads, sim, processes, mpi, "
+                                          "tcp://*:PORT or ipc://PATH");
 }
 
 int cli_read_weather(cli_args *a, const cli_option *o, const char *text)
@@ -294,9 +293,10 @@ static const char *needs_address(const cli_args *a)
 /* Options that need each other, and defaults that go with a port. */
 static int check_port(cli_args *a)
 {
+    const cli_transport *port = cli_transport_of(a->port);
     const char *lonely = needs_address(a);
 
-    if (lonely && !cli_is_address(a->port))
+    if (lonely && !port->address)
         return cli_say(EXIT_USAGE,
                        "--%s is for workers who come to an "
                        "address; give --port tcp://*:PORT or ipc://PATH as "
@@ -307,12 +307,11 @@ static int check_port(cli_args *a)
                        "--min-workers %zu is more than the %zu of "
                        "--workers, who are all; give a larger --workers",
                        a->least, a->workers);
-    if (cli_is_address(a->port) && !a->below_given)
+    if (port->address && !a->below_given)
         a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
     if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
         a->job.seats = 1;
-    if (a->masterless &&
-        (!strcmp(a->port, "sim") || !strcmp(a->port, "processes")))
+    if (a->masterless && !port->mesh && (!port->here || port->simulated))
         return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "
                                    "ipc:// and mpi, not on the simulator");
     if (!a->masterless && (a->reach || a->decode || a->confirm))
@@ -320,7 +319,7 @@ static int check_port(cli_args *a)
                        a->reach    ? "reach"
                        : a->decode ? "decode"
                                    : "confirm");
-    if (a->reach && strncmp(a->port, "tcp:", 4) && strncmp(a->port, "ipc:", 4))
+    if (a->reach && !port->address)
         return cli_say(EXIT_USAGE, "--reach needs an address of its own to "
                                    "listen at; give --port tcp://HOST:PORT");
     return 0;

@@ -31,9 +31,7 @@ void cli_tell_blas(const cli_args *a)
  * was told where it was started. */
 static bool single(const cli_args *a, const kofn_machine *m)
 {
-    return m->blas_threads == 1 &&
-           (!strcmp(a->port, "threads") || !strcmp(a->port, "sim") ||
-            !strcmp(a->port, "processes"));
+    return m->blas_threads == 1 && cli_transport_of(a->port)->ours;
 }
 
 void cli_report_blas(const cli_args *a)

@@ -209,9 +209,29 @@ int cmd_keygen(cli_args *a);
 
 /* ---- ports (ports.c, cmd_worker.c) --------------------------------------- */
 
-bool cli_is_address(const char *port);
-/* After which a peer of that address is taken to be gone; 0: the default. */
-kofn_time cli_silence(const char *address);
+/* What --port may name: a row each, at the end of ports.c.  Nothing else in the
+ * command asks which it is. */
+typedef struct cli_transport {
+    const char *name; /* of an address what stands before :// */
+    bool address;     /* others come to it, or are reached by it            */
+    bool here;        /* workers, or all nodes of a mesh, are this process  */
+    bool ours;        /* workers are made here: one BLAS thread each        */
+    bool simulated;
+    kofn_time silence; /* who was not heard for so long is gone; 0: default */
+    /* 0, or the exit code after a message. */
+    int (*open)(const cli_args *a, const kofn_problem *pb, uint64_t job,
+                kofn_port **out);
+    /* This process as one node of a mesh, and the seat it is to have; NULL:
+     * none, or that of `here`. */
+    kofn_status (*mesh)(const cli_args *a, size_t body_max,
+                        struct kofn_transport **t, uint32_t *seat);
+    /* Before anything is read, and with the exit code when all is over; NULL:
+     * nothing is to be done. */
+    int (*start)(cli_args *a, bool *is_worker);
+    int (*end)(int code);
+} cli_transport;
+/* NULL: there is none of this name, or for this address. */
+const cli_transport *cli_transport_of(const char *port);
 /* The port of --port; 0, or the exit code after a message. */
 int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out);

@@ -140,16 +140,17 @@ int cmd_worker(cli_args *a)
 {
     kofn_zmq_options z = {
         .body_max = (size_t)1 << 40, .keys = a->keys, .insecure = a->insecure};
+    const cli_transport *to = cli_transport_of(a->operand[0]);
     kofn_transport *t;
     kofn_status st;
 
-    z.silence = a->staged ? 10 * KOFN_SECOND /* tests run on loaded machines */
-                          : cli_silence(a->operand[0]);
-    if (!cli_is_address(a->operand[0]))
+    if (!to || !to->address)
         return cli_say(EXIT_USAGE,
                        "%s is no address; give tcp://HOST:PORT or "
                        "ipc://PATH, as the coordinator says at its start",
                        a->operand[0]);
+    z.silence = a->staged ? 10 * KOFN_SECOND /* tests run on loaded machines */
+                          : to->silence;
     if (a->data_path && check_folder(a->data_path))
         return EXIT_USAGE;
     st = kofn_zmq_connect(&t, a->operand[0], &z);

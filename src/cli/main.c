@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
-#include <kofn/mpi.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -162,13 +160,16 @@ static int run(const cli_command *c, int argc, char **argv)
         return EXIT_EXACT;
     }
     a.weather.seed = a.seed;
-    if (c->bit & IN_RUN && !strcmp(a.port, "mpi") && !a.masterless) {
+    if (c->bit & IN_RUN && !a.masterless) {
+        const cli_transport *port = cli_transport_of(a.port);
         bool is_worker;
 
-        code = cli_mpi_start(&a, &is_worker);
-        if (!code && !is_worker)
-            code = c->run(&a);
-        return kofn_mpi_end(code);
+        if (port->start) {
+            code = port->start(&a, &is_worker);
+            if (!code && !is_worker)
+                code = c->run(&a);
+            return port->end(code);
+        }
     }
     code = c->run(&a);
     cli_ports_end();

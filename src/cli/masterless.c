@@ -4,9 +4,7 @@
 
 #include "base/clock.h"
 
-#include <kofn/mpi.h>
 #include <kofn/peer.h>
-#include <kofn/zmq.h>
 
 #include <math.h>
 #include <stdatomic.h>
@@ -69,7 +67,7 @@ static int check_options(const cli_args *a)
 
     if (what)
         return cli_say(EXIT_USAGE, "--%s does not go with --masterless", what);
-    if (a->events && strcmp(a->port, "threads"))
+    if (a->events && !cli_transport_of(a->port)->here)
         return cli_say(EXIT_USAGE, "--events with --masterless needs --port "
                                    "threads");
     return 0;
@@ -139,7 +137,7 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
 /* Nodes that were started together are not hostile to each other. */
 static size_t confirm(const cli_args *a)
 {
-    return a->confirm ? a->confirm : !cli_is_address(a->port);
+    return a->confirm ? a->confirm : !cli_transport_of(a->port)->address;
 }
 
 static kofn_peer_options peer_options(const run *r, node *n)
@@ -194,7 +192,7 @@ static int run_threads(run *r)
 
 static kofn_status reach_all(kofn_transport *t, const char *list)
 {
-    char *copy = strdup(list ? list : ""), *rest = copy, *one;
+    char *copy = strdup(list), *rest = copy, *one;
     kofn_status st = copy ? KOFN_OK : KOFN_NOMEM;
 
     while (!st && (one = strtok_r(rest, ",", &rest)))
@@ -206,23 +204,10 @@ static kofn_status reach_all(kofn_transport *t, const char *list)
 static kofn_status open_transport(const run *r, kofn_transport **t,
                                   uint32_t *seat)
 {
-    kofn_mpi_options mpi = KOFN_MPI_OPTIONS_INIT;
-    kofn_mpi_info info;
-    kofn_zmq_options zmq = {.body_max = (r->v->rows + 8192) * 8,
-                            .keys = r->a->keys,
-                            .insecure = r->a->insecure};
-    kofn_status st;
+    kofn_status st = cli_transport_of(r->a->port)
+                         ->mesh(r->a, (r->v->rows + 8192) * 8, t, seat);
 
-    *seat = KOFN_NO_SEAT;
-    if (strcmp(r->a->port, "mpi")) {
-        st = kofn_zmq_mesh(t, r->a->port, &zmq);
-        return st ? st : reach_all(*t, r->a->reach);
-    }
-    mpi.mesh = true;
-    st = kofn_mpi_open(t, &mpi, &info);
-    if (!st)
-        *seat = info.rank;
-    return st;
+    return st || !r->a->reach ? st : reach_all(*t, r->a->reach);
 }
 
 static int run_one(run *r)
@@ -428,7 +413,7 @@ static int prepare(run *r)
     }
     r->decoding = a->decode ? (kofn_decoding)a->decode
                             : kofn_decoding_for(r->plan, a->workers, 0, 0, 0);
-    r->here = strcmp(a->port, "threads") ? 1 : r->nodes + r->event_count;
+    r->here = cli_transport_of(a->port)->here ? r->nodes + r->event_count : 1;
     r->node = calloc(r->here, sizeof *r->node);
     return code ? code : r->node ? 0 : cli_say(EXIT_FAILED, "out of memory");
 }
@@ -444,14 +429,14 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
              .v = v,
              .nodes = a->workers,
              .rel_error = -1};
-    bool mpi = strcmp(a->port, "mpi") == 0;
+    const cli_transport *port = cli_transport_of(a->port);
     int code = prepare(&r);
 
     if (!code) {
         cli_tell_blas(a);
         r.seconds = -kf_clock_seconds();
         cli_guard(true);
-        code = strcmp(a->port, "threads") ? run_one(&r) : run_threads(&r);
+        code = port->here ? run_threads(&r) : run_one(&r);
         cli_guard(false);
         r.seconds += kf_clock_seconds();
     }
@@ -464,5 +449,5 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
     free(r.node);
     kofn_events_free(r.events);
     kofn_plan_free(r.plan);
-    return mpi ? kofn_mpi_end(code) : code;
+    return port->end ? port->end(code) : code;
 }

@@ -4,6 +4,7 @@
 #include "cli.h"
 
 #include <kofn/mpi.h>
+#include <kofn/peer.h>
 #include <kofn/transport.h>
 #include <kofn/zmq.h>
 
@@ -14,18 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* On one machine a death is known at once, and a long silence is that of a
- * machine with much to do. */
-kofn_time cli_silence(const char *address)
-{
-    return *address == 'i' ? 10 * KOFN_SECOND : 0;
-}
-
-bool cli_is_address(const char *port)
-{
-    return !strncmp(port, "tcp://", 6) || !strncmp(port, "ipc://", 6);
-}
 
 #define STAND_BY 4 /* workers of one key beyond those it has seats for */
 
@@ -189,7 +178,7 @@ static int listen_at(const cli_args *a, const char *address,
         .body_max = longest_body(pb), .keys = a->keys, .insecure = a->insecure};
     kofn_status st;
 
-    z.silence = cli_silence(address);
+    z.silence = cli_transport_of(address)->silence;
     st = kofn_zmq_listen(t, address, &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
@@ -210,12 +199,6 @@ static void news(void *ud, const char *words)
     fprintf(stderr, "%s\n", words);
 }
 
-/* One word, for messages and figures. */
-static const char *port_name(const char *port)
-{
-    return !cli_is_address(port) ? port : *port == 't' ? "tcp" : "ipc";
-}
-
 static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
                      bool staged, kofn_port **out)
 {
@@ -226,7 +209,7 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
     o.job = job;
     o.source = staged ? NULL : source(a); /* those of ours read nothing */
     o.news = a->quiet ? NULL : news;
-    o.name = port_name(a->port);
+    o.name = cli_transport_of(a->port)->name;
     o.alone = a->seats_given && a->job.seats == 0;
     o.crowd = a->job.seats ? a->job.seats + STAND_BY : 0;
     if (staged) {
@@ -261,33 +244,121 @@ static int open_processes(const cli_args *a, const kofn_problem *pb,
     return code;
 }
 
+static int open_mpi(const cli_args *a, const kofn_problem *pb, uint64_t job,
+                    kofn_port **out)
+{
+    (void)pb;
+    return open_away(a, a->mpi, job, false, out);
+}
+
+static int open_address(const cli_args *a, const kofn_problem *pb, uint64_t job,
+                        kofn_port **out)
+{
+    kofn_transport *t;
+    int code = listen_at(a, a->port, pb, &t);
+
+    return code ? code : open_away(a, t, job, false, out);
+}
+
+static int open_threads(const cli_args *a, const kofn_problem *pb, uint64_t job,
+                        kofn_port **out)
+{
+    kofn_status st = kofn_port_threads(out, a->workers, &a->weather);
+
+    (void)pb;
+    (void)job;
+    return st ? cli_fail(st) : 0;
+}
+
+static int open_sim(const cli_args *a, const kofn_problem *pb, uint64_t job,
+                    kofn_port **out)
+{
+    kofn_status st = kofn_port_sim(out, a->workers, &a->weather);
+
+    (void)pb;
+    (void)job;
+    return st ? cli_fail(st) : 0;
+}
+
+static kofn_status mesh_address(const cli_args *a, size_t body_max,
+                                kofn_transport **t, uint32_t *seat)
+{
+    kofn_zmq_options z = {
+        .body_max = body_max, .keys = a->keys, .insecure = a->insecure};
+
+    *seat = KOFN_NO_SEAT;
+    return kofn_zmq_mesh(t, a->port, &z);
+}
+
+static kofn_status mesh_mpi(const cli_args *a, size_t body_max,
+                            kofn_transport **t, uint32_t *seat)
+{
+    kofn_mpi_options mpi = KOFN_MPI_OPTIONS_INIT;
+    kofn_mpi_info info;
+    kofn_status st;
+
+    (void)a;
+    (void)body_max;
+    mpi.mesh = true;
+    st = kofn_mpi_open(t, &mpi, &info);
+    *seat = st ? KOFN_NO_SEAT : info.rank;
+    return st;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static const cli_transport transports[] = {
+    {.name = "threads", .here = true, .ours = true, .open = open_threads},
+    {.name = "sim",
+     .here = true,
+     .ours = true,
+     .simulated = true,
+     .open = open_sim},
+    {.name = "processes", .ours = true, .open = open_processes},
+    {.name = "mpi",
+     .open = open_mpi,
+     .mesh = mesh_mpi,
+     .start = cli_mpi_start,
+     .end = kofn_mpi_end},
+    {.name = "tcp",
+     .address = true,
+     .open = open_address,
+     .mesh = mesh_address},
+    /* On one machine a death is known at once, and a long silence is that of a
+     * machine with much to do. */
+    {.name = "ipc",
+     .address = true,
+     .silence = 10 * KOFN_SECOND,
+     .open = open_address,
+     .mesh = mesh_address},
+};
+
+const cli_transport *cli_transport_of(const char *port)
+{
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+        const cli_transport *t = &transports[i];
+        size_t n = strlen(t->name);
+
+        if (t->address
+                ? !strncmp(port, t->name, n) && !strncmp(port + n, "://", 3)
+                : !strcmp(port, t->name))
+            return t;
+    }
+    return NULL;
+}
+
 int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out)
 {
-    kofn_transport *t;
-    kofn_status st;
-    int code;
+    const cli_transport *t = cli_transport_of(a->port);
 
-    bool far = cli_is_address(a->port) || !strcmp(a->port, "mpi");
-
-    if (a->weather_text && far)
+    if (a->weather_text && !t->ours)
         return cli_say(EXIT_USAGE,
                        "--weather with --port %s: give it to the "
                        "workers",
                        a->port);
-    if (a->weather.join > 0 && !strcmp(a->port, "processes"))
+    if (a->weather.join > 0 && t->ours && !t->here)
         return cli_say(EXIT_USAGE, "--weather join is for threads and sim; let "
                                    "processes join by an events file");
-    if (!strcmp(a->port, "processes"))
-        return open_processes(a, pb, job, out);
-    if (!strcmp(a->port, "mpi"))
-        return open_away(a, a->mpi, job, false, out);
-    if (cli_is_address(a->port)) {
-        code = listen_at(a, a->port, pb, &t);
-        return code ? code : open_away(a, t, job, false, out);
-    }
-    st = strcmp(a->port, "sim") == 0
-             ? kofn_port_sim(out, a->workers, &a->weather)
-             : kofn_port_threads(out, a->workers, &a->weather);
-    return st ? cli_fail(st) : 0;
+    return t->open(a, pb, job, out);
 }

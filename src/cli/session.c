@@ -219,13 +219,33 @@ static void report_mute(const kofn_report *t)
                     i);
 }
 
+#define PUT(key, value) json_object_set_new(o, key, value)
+
+static void put_regression(const session *s, const kofn_report *t,
+                           const kofn_plan_info *info, json_t *o)
+{
+    PUT("objective", cli_number(s->objective));
+    PUT("test_objective", cli_number(s->test_objective));
+    put_share(o, s->args, "", s->share);
+    if (s->args->test_X)
+        put_share(o, s->args, "test_", s->test_share);
+    PUT(session_batched(s) ? "batch_gradient_norm" : "gradient_norm",
+        cli_number(s->gradient));
+    PUT("converged", json_boolean(s->converged));
+    if (s->setup)
+        PUT("setup", json_incref(s->setup));
+    PUT("messages", json_integer(t->messages));
+    PUT("scalars_received", json_integer((json_int_t)t->scalars));
+    PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
+    PUT("per_iteration", json_incref(s->per_iteration));
+}
+
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
     const cli_args *a = s->args;
     json_t *o = json_object();
 
-#define PUT(key, value) json_object_set_new(o, key, value)
     PUT("status", json_string(status_word(s->status, code)));
     if (code != EXIT_EXACT)
         PUT("error", cli_error_json());
@@ -261,33 +281,20 @@ static void report_json(const session *s, const kofn_report *t,
         PUT("change", cli_number(s->change));
         PUT("converged", json_boolean(s->converged));
     }
-    if (a->command->bit == IN_REGRESS) {
-        PUT("objective", cli_number(s->objective));
-        PUT("test_objective", cli_number(s->test_objective));
-        put_share(o, a, "", s->share);
-        if (a->test_X)
-            put_share(o, a, "test_", s->test_share);
-        PUT(session_batched(s) ? "batch_gradient_norm" : "gradient_norm",
-            cli_number(s->gradient));
-        PUT("converged", json_boolean(s->converged));
-        if (s->setup)
-            PUT("setup", json_incref(s->setup));
-        PUT("messages", json_integer(t->messages));
-        PUT("scalars_received", json_integer((json_int_t)t->scalars));
-        PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
-        PUT("per_iteration", json_incref(s->per_iteration));
-    }
+    if (a->command->bit == IN_REGRESS)
+        put_regression(s, t, info, o);
     checkpoint_report(s->checkpoint, o);
     PUT("port", json_string(a->port));
-    PUT("clock", json_string(strcmp(a->port, "sim") ? "real"
-                             : a->weather.clock     ? "measured"
-                                                    : "modelled"));
+    PUT("clock", json_string(!cli_transport_of(a->port)->simulated ? "real"
+                             : a->weather.clock                    ? "measured"
+                                                : "modelled"));
     PUT("seed", json_integer((json_int_t)a->seed));
     cli_put_blas(a, o);
     PUT("per_round", json_incref(s->per_round));
-#undef PUT
     cli_print_json(o);
 }
+
+#undef PUT
 
 static void report_errors(const session *s, const kofn_report *t)
 {
@@ -317,7 +324,7 @@ static void report_text(const session *s, const kofn_report *t,
     fprintf(stderr, "%s  any %zu of %zu  %u round%s in %.3g s%s", info->spec,
             info->threshold, s->args->workers, t->rounds,
             t->rounds == 1 ? "" : "s", seconds(t->took),
-            strcmp(s->args->port, "sim") ? "" : " (simulated)");
+            cli_transport_of(s->args->port)->simulated ? " (simulated)" : "");
     if (t->joined || t->left)
         fprintf(stderr, "  %u joined, %u left", t->joined, t->left);
     fprintf(stderr, "\nencode %.3g s, wait %.3g s, decode %.3g s  noise %.2g",
@@ -423,8 +430,7 @@ int session_close(session *s, int code)
         else if (!s->args->quiet && code == EXIT_EXACT)
             report_text(s, &total, &info);
     }
-    if (cli_caught() &&
-        (!strcmp(s->args->port, "threads") || !strcmp(s->args->port, "sim")))
+    if (cli_caught() && cli_transport_of(s->args->port)->here)
         return 128 + cli_caught(); /* threads may be in the middle of a task */
     if (!cli_caught() || !s->args->checkpoint)
         kofn_close(s->job); /* dismisses workers elsewhere */
