@@ -21,18 +21,20 @@ static void count_done(void *ud)
 /* ---- order and sizes
  * ---------------------------------------------------------- */
 
+#define MOST (17 * MEGA + 3) /* more than one message holds anywhere */
+
 static void packets_arrive(void **state)
 {
-    static const size_t sizes[] = {0,     1,       7,      33,   64,
-                                   255,   256,     1000,   8192,
+    static const size_t sizes[] = {0,     1,       7,       33,   64,
+                                   255,   256,     1000,    8192,
 #ifndef __SANITIZE_THREAD__ /* it takes milliseconds for every number */
-                                   65536, 1000003, 8 << 20
+                                   65536, 1000003, 8 << 20, MOST
 #endif
     };
-    unsigned char *big = malloc(8 << 20), head[KOFN_HEAD_MAX];
+    unsigned char *big = malloc(MOST), head[KOFN_HEAD_MAX];
 
     (void)state;
-    for (size_t i = 0; i < 8 << 20; i++)
+    for (size_t i = 0; i < MOST; i++)
         big[i] = (unsigned char)(i * 31 >> 3);
     for (size_t i = 0; i < sizeof head; i++)
         head[i] = (unsigned char)i;

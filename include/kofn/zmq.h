@@ -32,8 +32,9 @@ typedef struct kofn_zmq_options {
      * transport's body_max starts there and may be lowered. */
     size_t body_max;
     /* What may come from one connection before it is waited for: as many
-     * chunks of a MiB as fit, but at least 4.  Default 32 MiB; over a Unix
-     * socket, where chunks have 16 MiB, 16 times as much. */
+     * messages as fit if all are as long as can be, but at least 8.  They may
+     * have 1 MiB where there are keys, 8 MiB where there are none, and 16 MiB
+     * over a Unix socket.  Default 32 MiB. */
     size_t peer_bytes;
     /* A peer that is silent for so long is lost; at least 0.1 s, default
      * 0.8 s.  Whose machine or network goes less than 0.2 s after it came or

@@ -137,9 +137,22 @@ kofn_status kf_address_vacant(const char *address)
                : KOFN_OK;
 }
 
-size_t kf_address_chunk(const char *address)
+/* Where there are keys the rest are strangers, and encrypting costs far more
+ * than putting together. */
+size_t kf_address_whole(const char *address, const kf_set *set)
 {
-    return *address == 'i' ? KF_PIECE_UNIX : KF_PIECE;
+    if (*address == 'i')
+        return KF_WHOLE_UNIX;
+    return set->own.count ? KF_CHUNK : KF_WHOLE_OPEN;
+}
+
+/* ZeroMQ counts messages, not bytes.  With few of them it spends as much time
+ * on telling that there is room again as on small messages themselves. */
+size_t kf_address_ahead(const char *address, const kf_set *set)
+{
+    size_t n = set->peer_bytes / kf_address_whole(address, set);
+
+    return kf_max(8, kf_min(1000, n));
 }
 
 const char *kf_address_advice(int error)

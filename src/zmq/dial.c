@@ -66,14 +66,14 @@ kofn_status kf_zmq_socket(void **out, const kf_set *set, int type,
 {
     void *s = zmq_socket(set->context, type);
     kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
-    const int64_t frame = (int64_t)(kf_address_chunk(address) + KF_LEAD);
+    const int64_t frame = (int64_t)(kf_address_whole(address, set) + KF_LEAD);
 
     if (!s)
         return kf_fail(KOFN_TRANSPORT, "no socket: %s; raise ulimit -n",
                        zmq_strerror(zmq_errno()));
     kf_zmq_socket_set(s, ZMQ_LINGER, 0);
     kf_zmq_socket_set(s, ZMQ_SNDHWM, AHEAD);
-    kf_zmq_socket_set(s, ZMQ_RCVHWM, (int)set->ahead);
+    kf_zmq_socket_set(s, ZMQ_RCVHWM, (int)kf_address_ahead(address, set));
     kf_zmq_socket_set(s, ZMQ_IPV6, !kf_address_v4(address));
     kf_zmq_socket_set(s, ZMQ_TCP_MAXRT, (int)(answer / KF_MILLI));
     keep_alive(s, set);

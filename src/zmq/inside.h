@@ -18,21 +18,23 @@
  * Who connects draws a token for each incarnation and connects two DEALER
  * sockets whose routing ids are "kb" + token (bulk) and "ku" + token (urgent).
  * Nobody else can know the token, so nobody can put himself in another's place.
- * A packet is one message or more, each of two frames: in the first message the
- * length of the body (8 bytes, little-endian) and the head, then as much of the
- * body as a chunk holds; in those that follow an empty frame and the next
- * chunk.  So the longest message is known, and no stranger may send a longer
- * one.  Notes of the transport itself are one frame: HELLO on both connections,
- * answered by WELCOME on the bulk one; GO tells the other end that it is not
- * wanted.  Who closes says BYE on the bulk connection and waits for it to be
- * said in return: ZeroMQ loses what its other end has not read when a
- * connection ends. */
+ * A packet is one message or more, each of two frames: in the first message
+ * the length of the body (8 bytes, little-endian) and the head, then as much
+ * of the body as a chunk holds; in those that follow an empty frame and the
+ * next chunk.  A body that is not too long goes as one chunk, for putting it
+ * together costs its receiver a copy; how long that is depends on who may send
+ * such a message.  Notes of the transport itself are one frame: HELLO on both
+ * connections, answered by WELCOME on the bulk one; GO tells the other end
+ * that it is not wanted.  Who closes says BYE on the bulk connection and waits
+ * for it to be said in return: ZeroMQ loses what its other end has not read
+ * when a connection ends. */
 #define KF_TOKEN 16
 #define KF_ID (2 + KF_TOKEN)
 #define KF_BULK 'b'
 #define KF_URGENT 'u'
-#define KF_PIECE ((size_t)1 << 20)
-#define KF_PIECE_UNIX ((size_t)16 << 20) /* of this user's own processes */
+#define KF_CHUNK ((size_t)1 << 20)
+#define KF_WHOLE_OPEN ((size_t)8 << 20)  /* no keys: all may be peers    */
+#define KF_WHOLE_UNIX ((size_t)16 << 20) /* of this user's own processes */
 #define KF_LEAD (8 + KOFN_HEAD_MAX)      /* the longest first frame */
 
 typedef enum kf_word {
@@ -130,8 +132,8 @@ typedef struct kf_dial {
 typedef struct kf_set {
     void *context;
     int any; /* a descriptor */
-    size_t body_max,
-        ahead; /* ahead: messages received before they are wanted */
+    size_t body_max;
+    size_t peer_bytes; /* received before they are wanted */
     kofn_time silence;
     unsigned char node[KF_TOKEN];
     bool insecure;
@@ -149,8 +151,11 @@ kofn_status kf_address_check(const char *address, bool listens,
 kofn_status kf_address_vacant(const char *address);
 /* What to do where one cannot listen. */
 const char *kf_address_advice(int error);
-/* How much of a body one message holds there. */
-size_t kf_address_chunk(const char *address);
+/* The longest body that one message holds there; longer ones are cut into
+ * chunks of KF_CHUNK. */
+size_t kf_address_whole(const char *address, const kf_set *set);
+/* How many messages of one connection are received before they are wanted. */
+size_t kf_address_ahead(const char *address, const kf_set *set);
 /* Is its host given as four numbers? */
 bool kf_address_v4(const char *address);
 
@@ -215,7 +220,7 @@ typedef struct kf_peer {
     bool bid; /* BYE was said to it */
     kofn_time since;
     kf_zmq_way bulk, urgent;
-    size_t chunk;
+    size_t whole;
     char name[136];              /* address and key, for people */
     char key[KF_KEY_TEXT + 1];   /* of who connected to us, or "-" */
     char principal[KF_KEY_NAME]; /* the key's name, or the host; in a mesh

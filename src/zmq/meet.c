@@ -275,7 +275,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
             p->principal[0] = 0; /* it answers for itself */
         memcpy(p->node, note.node, KF_TOKEN);
         p->since = kf_clock();
-        p->chunk = kf_address_chunk(t->endpoint);
+        p->whole = kf_address_whole(t->endpoint, &t->set);
     }
     /* Both connections must be of the same owner. */
     if ((id[1] == KF_BULK ? p->bulk.there : p->urgent.there) ||
@@ -324,7 +324,7 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d,
     snprintf(p->principal, sizeof p->principal, "%.63s",
              t->mesh ? d->who : d->address);
     p->dial = d;
-    p->chunk = kf_address_chunk(d->address);
+    p->whole = kf_address_whole(d->address, &t->set);
     TRY(come(t, p));
     d->peer = p->number;
     d->welcome = true;

@@ -2,7 +2,8 @@
  *
  * A body that comes in chunks is put together here.  Memory is asked for when
  * the first chunk comes with the head, and only if the transport's user wants
- * the body; else its chunks are dropped as they come.
+ * the body; else its chunks are dropped as they come.  So is a long body that
+ * came whole.
  */
 #include "inside.h"
 
@@ -184,8 +185,11 @@ static kofn_status packet(kf_transport *t, kf_peer *p, kf_zmq_way *w,
     memcpy(w->in.head, lead + 8, w->in.head_bytes);
     if (bytes > n)
         return begin(t, p, w, &f[1], (size_t)bytes, out);
-    return bytes > t->base.body_max ? useless(t)
-                                    : give(p, w, &f[1], NULL, n, out);
+    if (bytes > t->base.body_max)
+        return useless(t);
+    if (n > KF_CHUNK && !wanted(t, p, w, n))
+        return give(p, w, NULL, NULL, 0, out);
+    return give(p, w, &f[1], NULL, n, out);
 }
 
 /* ---- where they come from ------------------------------------------------ */
@@ -209,7 +213,8 @@ static kofn_status from_router(kf_transport *t, kofn_packet *out)
     } else if (p && p->came && n == 3) {
         kf_zmq_way *w = id[1] == KF_BULK ? &p->bulk : &p->urgent;
 
-        if (!p->forgotten) {
+        /* Another connection that goes by its name is not heard. */
+        if (!p->forgotten && zmq_msg_get(&f[2], ZMQ_SRCFD) == w->fd) {
             kf_doors_heard(t->doors, w->fd);
             st = packet(t, p, w, &f[1], out);
         }

@@ -123,7 +123,9 @@ static kofn_status send_frames(kf_transport *t, const kf_peer *p,
 static kofn_status send_chunk(kf_transport *t, const kf_peer *p, kf_zmq_way *w,
                               const void *lead, size_t lead_bytes)
 {
-    size_t n = kf_min(w->out.bytes - w->out.at, p->chunk);
+    size_t n = w->out.bytes <= p->whole
+                   ? w->out.bytes
+                   : kf_min(w->out.bytes - w->out.at, KF_CHUNK);
     kf_loan *l = w->out.loan;
     kofn_status st;
 

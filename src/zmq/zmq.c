@@ -356,13 +356,17 @@ static kofn_status open_router(kf_transport *t, const char *address,
                                size_t strangers)
 {
     size_t size = sizeof t->endpoint;
+    size_t ahead =
+        kf_address_ahead(address, &t->set) * kf_address_whole(address, &t->set);
     struct stat s;
 
     TRY(kf_zmq_socket(&t->router, &t->set, ZMQ_ROUTER, address, NULL));
     kf_zmq_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
+    /* Else what comes under a name that is taken is never read, nor freed. */
+    kf_zmq_socket_set(t->router, ZMQ_ROUTER_HANDOVER, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
     t->strangers = strangers;
-    t->doors = kf_doors_new(strangers, t->set.ahead * KF_PIECE + UNREAD);
+    t->doors = kf_doors_new(strangers, ahead + UNREAD);
     if (!t->doors)
         return KOFN_NOMEM;
     TRY(kf_gate_open(&t->gate, t->set.context, t->router, t->set.allowed,
@@ -401,7 +405,6 @@ static kofn_status open_wake(kf_transport *t)
 static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
 {
     kf_transport *t = kf_zero(1, sizeof *t);
-    size_t peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;
 
     if (!t)
         return KOFN_NOMEM;
@@ -417,7 +420,7 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
     t->wake[0] = t->wake[1] = -1;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
     t->set.body_max = t->base.body_max;
-    t->set.ahead = kf_max(4, kf_min(1000, peer_bytes / KF_PIECE));
+    t->set.peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;
     t->set.silence = o->silence ? o->silence : 800 * KF_MILLI;
     t->set.insecure = o->insecure;
     atomic_init(&t->refused, false);

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             MUST(strlen(kofn_errmsg()) > 10);
         else
             check_taken(text, listens, !set.insecure);
-        MUST(kf_address_chunk(text) >= KF_PIECE);
+        MUST(kf_address_whole(text, &set) >= KF_CHUNK);
         if (!starts(text, "ipc://")) /* of those the file is looked at */
             MUST(st || kf_address_vacant(text) == KOFN_OK);
     }
