@@ -324,7 +324,9 @@ typedef enum kofn_worker_state {
     KOFN_WORKER_STATES       /* so many there are                             */
 } kofn_worker_state;
 
-/* One round, or all since kofn_open for kofn_job_totals. */
+/* One product, or all since kofn_open for kofn_job_totals.  What is of no product
+ * (workers that come and go, blocks) is told of the one that is taken next; where
+ * products overlap, each tells of all the time that it was open. */
 typedef struct kofn_report {
     unsigned rounds;
     kofn_time took, encoding, waiting, decoding; /* on the port's clock       */
@@ -336,7 +338,7 @@ typedef struct kofn_report {
     unsigned late;         /* results that were not needed, come or not       */
     unsigned dropped;      /* foreign, stale and duplicate messages           */
     const size_t *rows;    /* per worker id: rows of its block it was asked
-                              for; valid until the next round                 */
+                              for; valid until another product is taken       */
     const kofn_worker_state *states; /* per worker id; valid as long as rows  */
     const unsigned *located; /* per worker id: rounds in which it was located as
                               corrupt, since the beginning                    */
@@ -403,10 +405,25 @@ extern KOFN_API const kofn_formula kofn_formulas[];
  * modelled clock; until that is said, as many as there are numbers in its
  * answers.  After the function was placed and before the first round. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
-/* One round: out = A in.  in is n x p, out m x p.  rep may be NULL. */
+/* Open a product, out = A in, and do not wait for it.  in is n x p and copied,
+ * out m x p and borrowed until the product is taken.  *number: 1, 2, ... in the
+ * order they are put.  Up to KOFN_OPEN_MOST may be put and not taken; beyond
+ * that KOFN_STATE.  Workers do what is of the oldest first, and go on with the
+ * next where they have nothing more to do for it. */
+#define KOFN_OPEN_MOST 16
+KOFN_API kofn_status kofn_put(kofn_job *job, const kofn_matrix *in,
+                              kofn_matrix *out, uint32_t *number);
+/* The other product, out = in A, where the plan serves it. */
+KOFN_API kofn_status kofn_put_left(kofn_job *job, const kofn_matrix *in,
+                                   kofn_matrix *out, uint32_t *number);
+/* Wait until that product is over, in whatever order, and say what came of it;
+ * the others go on meanwhile.  KOFN_AGAIN after `atmost` of real time, and it
+ * can be taken later.  rep may be NULL. */
+KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
+                               kofn_report *rep);
+/* One round: a product is put and taken. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
-/* One round of the other product, out = in A, where the plan serves it. */
 KOFN_API kofn_status kofn_left(kofn_job *job, const kofn_matrix *in,
                                kofn_matrix *out, kofn_report *rep);
 /* The same in two halves; `out` is borrowed until the round is over.
@@ -427,7 +444,9 @@ KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
 
 /* The rounds from here on are of step `step` of the caller's, which events
  * count instead: what is to happen before it happens before its first round,
- * fractions are of any of them.  Steps count from 1. */
+ * fractions are of any of them.  Steps count from 1.  Where several products are
+ * open, fractions are of the newest: what has not happened by then happens before
+ * the next one begins. */
 KOFN_API kofn_status kofn_step(kofn_job *job, unsigned step);
 
 typedef struct kofn_progress {

@@ -18,7 +18,16 @@ typedef struct errand {
     size_t group, lo, hi;
     bool out;  /* it will be answered, cancelled or not */
     bool lost; /* its worker is gone, or it has come    */
+    bool wrong;
 } errand;
+
+/* A check that is to be answered before anything else. */
+typedef struct question {
+    uint32_t product, number;
+    kofn_status status;
+    uint32_t bad[MEN];
+    size_t count;
+} question;
 
 typedef struct open_product {
     uint32_t use;
@@ -37,7 +46,11 @@ typedef struct body {
     size_t errands, cap;
     uint32_t products; /* numbers given out */
     open_product product[PRODUCTS + 1];
+    question *asked;
+    size_t questions, question_cap;
     size_t most_open, crossed; /* decoded while another was open */
+    size_t located;
+    bool liars; /* one worker in seven is one */
 } body;
 
 static const kofn_plan *plan_of(const body *b, uint32_t product)
@@ -108,6 +121,7 @@ static void decode_strip(const body *b, const kofn_action *a, size_t strip)
         const errand *e = find(b, a->product, a->tasks[r / lanes]);
 
         assert_int_equal(e->row, d->seat[r / lanes]);
+        assert_false(e->wrong);
         assert_true(e->group == a->group && e->lo <= strip && strip < e->hi);
         result[r] = said(b, a->product, a->group, strip, e->row, r % lanes);
     }
@@ -135,6 +149,25 @@ static size_t open_products(const body *b)
     return n;
 }
 
+/* Whoever compares the results finds those that are wrong, if they are no more
+ * than may be left out. */
+static void compare(body *b, const kofn_action *a)
+{
+    question q = {.product = a->product, .number = a->task};
+
+    for (size_t i = 0; i < a->count; i++)
+        if (find(b, a->product, a->tasks[i])->wrong)
+            q.bad[q.count++] = (uint32_t)i;
+    if (q.count > a->most) {
+        q.status = KOFN_CORRUPT;
+        q.count = 0;
+    }
+    b->located += q.count;
+    assert_ok(
+        kf_grow(&b->asked, &b->question_cap, b->questions, sizeof *b->asked));
+    b->asked[b->questions++] = q;
+}
+
 static void take(body *b, const kofn_action *a)
 {
     open_product *p = &b->product[a->product];
@@ -148,9 +181,16 @@ static void take(body *b, const kofn_action *a)
     if (a->type == KOFN_DO_WORK) {
         assert_true(b->stored[a->worker] && !b->gone[a->worker]);
         assert_ok(kf_grow(&b->errand, &b->cap, b->errands, sizeof *b->errand));
-        b->errand[b->errands++] = (errand){
-            a->worker, a->product, a->task, (uint32_t)a->row, a->group, a->lo,
-            a->hi,     true,       false};
+        b->errand[b->errands++] = (errand){.worker = a->worker,
+                                           .product = a->product,
+                                           .task = a->task,
+                                           .row = (uint32_t)a->row,
+                                           .group = a->group,
+                                           .lo = a->lo,
+                                           .hi = a->hi,
+                                           .out = true};
+    } else if (a->type == KOFN_DO_CHECK) {
+        compare(b, a);
     } else if (a->type == KOFN_DO_DECODE) {
         b->crossed += open_products(b) > 1;
         for (size_t s = a->lo; s < a->hi; s++) {
@@ -176,11 +216,27 @@ static void drain(body *b)
         take(b, &a);
 }
 
-static void tell(body *b, kofn_event ev)
+static void step(body *b, kofn_event ev)
 {
     ev.now = b->now;
     assert_ok(kofn_core_step(b->core, &ev));
     drain(b);
+}
+
+static void tell(body *b, kofn_event ev)
+{
+    step(b, ev);
+    while (b->questions > 0) {
+        question q = b->asked[0];
+
+        memmove(b->asked, b->asked + 1, --b->questions * sizeof q);
+        step(b, (kofn_event){.type = KOFN_EV_VERDICT,
+                             .product = q.product,
+                             .task = q.number,
+                             .status = q.status,
+                             .bad = q.bad,
+                             .bad_count = q.count});
+    }
     for (uint32_t w = 0; w < b->men; w++) /* who was given a block has it */
         if (b->storing[w]) {
             b->storing[w] = false;
@@ -197,12 +253,17 @@ static void join(body *b)
     tell(b, (kofn_event){.type = KOFN_EV_JOINED, .worker = w});
 }
 
-static void leave(body *b, uint32_t w)
+static void go(body *b, uint32_t w, kofn_event_type how)
 {
     b->gone[w] = true;
     for (size_t i = 0; i < b->errands; i++)
         b->errand[i].out &= b->errand[i].worker != w;
-    tell(b, (kofn_event){.type = KOFN_EV_LEFT, .worker = w});
+    tell(b, (kofn_event){.type = how, .worker = w});
+}
+
+static void leave(body *b, uint32_t w)
+{
+    go(b, w, KOFN_EV_LEFT);
 }
 
 static void begin(body *b, uint32_t use)
@@ -222,6 +283,7 @@ static void answer(body *b, size_t i)
     errand *e = &b->errand[i];
 
     e->out = false;
+    e->wrong = b->liars && e->worker % 7 == 3;
     tell(b, (kofn_event){.type = KOFN_EV_RESULT,
                          .worker = e->worker,
                          .product = e->product,
@@ -253,6 +315,7 @@ static void body_close(body *b)
     for (uint32_t p = 1; p <= b->products; p++)
         kf_free(b->product[p].decoded);
     kf_free(b->errand);
+    kf_free(b->asked);
     kofn_plan_free(b->plan);
 }
 
@@ -280,8 +343,19 @@ static void something(body *b, kf_rng *r)
     } else if (x == 3 && b->men < MEN / 2) {
         join(b);
     } else if (x == 4 && b->men < MEN / 2 && !b->gone[w]) {
-        leave(b, w);
+        go(b, w, kf_rng_below(r, 3) ? KOFN_EV_LEFT : KOFN_EV_MUTE);
         join(b);
+    } else if (x == 7) {
+        b->failed[w] = true; /* it goes in the end, for others to come */
+        tell(b, (kofn_event){.type = KOFN_EV_LEAVING, .worker = w});
+    } else if (x == 8 && i != SIZE_MAX) { /* of another product, or no task */
+        const errand *e = &b->errand[i];
+
+        tell(b, (kofn_event){.type = KOFN_EV_RESULT,
+                             .worker = e->worker,
+                             .product = 1 + (uint32_t)kf_rng_below(r, PRODUCTS),
+                             .task = e->task + 1000000,
+                             .row = e->row});
     } else if (x == 5) {
         tell(b, (kofn_event){.type = KOFN_EV_ALARM});
     } else if (x == 6 && i != SIZE_MAX) {
@@ -299,8 +373,8 @@ static void something(body *b, kf_rng *r)
     }
 }
 
-/* Everybody answers, and others come in the place of those who failed, until
- * nothing is open. */
+/* Everybody answers, and others come in the place of those who failed or gave
+ * notice, until nothing is open. */
 static void calm_down(body *b, kf_rng *r)
 {
     uint32_t failed = 0;
@@ -318,6 +392,52 @@ static void calm_down(body *b, kf_rng *r)
             join(b);
     }
     assert_int_equal(open_products(b), 0);
+}
+
+/* Who is located as corrupt in one product gets no more work of others once it
+ * was often enough; each product has checks of its own. */
+static void liars_among_products(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t workers;
+    } fleet[] = {{"elastic:k=3,basis=gauss", 9},
+                 {"mds:k=2,basis=gauss", 7},
+                 {"elastic:k=4,groups=2,basis=gauss", 16}};
+    size_t located = 0, ok = 0, all = 0, crossed = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 90; seed++) {
+        size_t f = seed % (sizeof fleet / sizeof *fleet);
+        kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 79, 0);
+        kofn_core_options opt = {.open = OPEN,
+                                 .errors = seed / 3 % 2
+                                               ? KOFN_ERRORS_PROBABILISTIC
+                                               : KOFN_ERRORS_ADVERSARIAL,
+                                 .below = KOFN_BELOW_PAUSE,
+                                 .pieces = 1 + (unsigned)(seed % 4),
+                                 .late = seed % 2 ? 1.5 : 0};
+        body b;
+
+        body_open(&b, fleet[f].spec, fleet[f].workers, 5, 0, &opt);
+        b.liars = true;
+        for (int i = 0; i < 400; i++)
+            something(&b, &r);
+        calm_down(&b, &r);
+        for (uint32_t p = 1; p <= b.products; p++) {
+            kofn_status st = b.product[p].ended;
+
+            assert_true(st == KOFN_OK || st == KOFN_CORRUPT ||
+                        st == KOFN_TOOFEW);
+            ok += st == KOFN_OK;
+            all++;
+        }
+        located += b.located;
+        crossed += b.crossed;
+        body_close(&b);
+    }
+    assert_true(located > 100 && crossed > 100);
+    assert_true(ok > all / 2);
 }
 
 static void products_do_not_disturb_each_other(void **state)
@@ -393,6 +513,64 @@ static void as_many_as_may_be_open(void **state)
         assert_int_equal(v.dropped, 4);
         body_close(&b);
     }
+}
+
+/* ---- time, where products wait for each other ---------------------------- */
+
+static void answer_of(body *b, uint32_t product, uint32_t worker, kofn_time now)
+{
+    b->now = now;
+    for (size_t i = 0; i < b->errands; i++)
+        if (b->errand[i].out && b->errand[i].product == product &&
+            b->errand[i].worker == worker) {
+            answer(b, i);
+            return;
+        }
+    fail_msg("worker %u has nothing of product %u", worker, product);
+}
+
+/* What a product takes a worker counts from when it is done with older ones. */
+static void a_product_that_waited_is_not_slow(void **state)
+{
+    kofn_core_options opt = {.open = 2, .late = 2, .pieces = 1};
+    body b;
+
+    (void)state;
+    body_open(&b, "mds:k=3,basis=gauss", 4, 6, 0, &opt);
+    begin(&b, 0);
+    begin(&b, 0);
+    for (uint32_t w = 0; w < 3; w++)
+        answer_of(&b, 1, w, 10);
+    assert_false(b.product[1].open);
+    answer_of(&b, 2, 0, 20);
+    answer_of(&b, 2, 1, 20); /* half of them, in 10 each: as long again */
+    assert_int_equal(kofn_core_alarm(b.core), 30);
+    body_close(&b);
+}
+
+/* Whoever was at what is not wanted any more is not mute because of it. */
+static void a_cancelled_task_is_no_silence(void **state)
+{
+    kofn_core_options opt = {.open = 2, .lease = 100, .pieces = 1};
+    body b;
+
+    (void)state;
+    body_open(&b, "mds:k=3,basis=gauss", 4, 6, 0, &opt);
+    begin(&b, 0);
+    answer_of(&b, 1, 1, 1);
+    answer_of(&b, 1, 2, 1);
+    begin(&b, 0);
+    for (uint32_t w = 1; w < 4; w++)
+        answer_of(&b, 2, w, 90);
+    assert_false(b.product[2].open); /* and worker 0 is to leave it */
+    b.now = 101;
+    tell(&b, (kofn_event){.type = KOFN_EV_ALARM});
+    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_LIVE);
+    assert_int_equal(kofn_core_alarm(b.core), 190);
+    b.now = 190;
+    tell(&b, (kofn_event){.type = KOFN_EV_ALARM});
+    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_MUTE);
+    body_close(&b);
 }
 
 /* ---- rows that are not those of the seat --------------------------------- */
@@ -481,7 +659,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_do_not_disturb_each_other),
+        cmocka_unit_test(liars_among_products),
         cmocka_unit_test(as_many_as_may_be_open),
+        cmocka_unit_test(a_product_that_waited_is_not_slow),
+        cmocka_unit_test(a_cancelled_task_is_no_silence),
         cmocka_unit_test(a_worker_answers_a_fresh_row),
         cmocka_unit_test(a_row_counts_once),
         cmocka_unit_test(a_borrowed_row_is_asked_for_again),

@@ -202,7 +202,84 @@ static inline void replays(const char *path, unsigned rounds, kf_rng *r)
     kf_free(text);
 }
 
-/* Whatever the weather: the right answer, or a status with a message. */
+/* What came of a product: the right answer, or a status with a message. */
+static inline void check_ended(const rig *x, const kofn_report *rep,
+                               kofn_status st, bool corrupt, kofn_below below)
+{
+    if (st == KOFN_OK)
+        check_answer(x, rep);
+    else if (st == KOFN_PARTIAL)
+        check_partial(x);
+    else
+        check(st == KOFN_TOOFEW || st == KOFN_UNSTABLE || st == KOFN_LATE ||
+              (st == KOFN_CORRUPT && corrupt));
+    check(st >= 0 || *kofn_errmsg());
+    check(st != KOFN_PARTIAL || below == KOFN_BELOW_DEGRADE);
+}
+
+/* Products put and not taken, up to `most` at once, taken in any order; the
+ * answer: how many were over. */
+static inline unsigned several_open(rig *x, size_t most, bool corrupt,
+                                    kofn_below below, kf_rng *r)
+{
+    rig one[ROUNDS];
+    uint32_t number[ROUNDS];
+    size_t put = 0, open = 0;
+    unsigned over = 0;
+    bool broken = false;
+
+    while (!broken && (put < ROUNDS || open > 0)) {
+        kofn_report rep;
+        kofn_status st;
+        size_t i;
+
+        if (put < ROUNDS && open < most) {
+            one[open] = rig_beside(x, put++ + 70);
+            st = kofn_put(x->job, &one[open].x, &one[open].y, &number[open]);
+            check(st == KOFN_OK && number[open] == put);
+            open++;
+            continue;
+        }
+        i = kf_rng_below(r, open);
+        st = kofn_take(x->job, number[i], KOFN_NEVER, &rep);
+        check_ended(&one[i], &rep, st, corrupt, below);
+        broken = st == KOFN_LATE && strstr(kofn_errmsg(), "can come");
+        over += !broken;
+        rig_put_away(&one[i]);
+        one[i] = one[--open];
+        number[i] = number[open];
+    }
+    while (open-- > 0) { /* those that were over before it failed, still are */
+        kofn_report rep;
+        kofn_status st = kofn_take(x->job, number[open], KOFN_NEVER, &rep);
+
+        if (st != KOFN_STATE)
+            check_ended(&one[open], &rep, st, corrupt, below);
+        over += st != KOFN_STATE;
+        rig_put_away(&one[open]);
+    }
+    return over;
+}
+
+static inline unsigned one_by_one(rig *x, bool corrupt, kofn_below below)
+{
+    unsigned over = 0;
+
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        kofn_report rep;
+        kofn_status st;
+
+        rig_next(x, round + 70);
+        st = rig_round(x, &rep);
+        check_ended(x, &rep, st, corrupt, below);
+        if (st == KOFN_LATE && strstr(kofn_errmsg(), "can come"))
+            break;
+        over++;
+    }
+    return over;
+}
+
+/* Whatever the weather, and however many products are open. */
 static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
                                const site *on)
 {
@@ -211,10 +288,11 @@ static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
     kofn_options o = random_options(p, r);
     char path[] = "laws_weather.XXXXXX";
     int fd = mkstemp(path);
-    unsigned delivered = 0;
+    size_t most = kf_rng_below(r, 2) ? 1 : 2 + kf_rng_below(r, 3);
+    unsigned over;
     rig_kind kind;
+    bool corrupt;
     rig x;
-    bool broken = false;
 
     assert_true(fd >= 0);
     close(fd);
@@ -223,33 +301,18 @@ static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
     o.event_count = random_happenings(events, at->workers, r);
     if (o.errors != KOFN_ERRORS_NONE && kf_rng_below(r, 2))
         weather.corrupt = 0.1;
+    corrupt = weather.corrupt > 0;
     job_inputs(&x, at, &kind);
     assert_ok(kofn_open(&x.job, p, on->open(&x, &kind, &weather), &o));
     check(rig_place(&x) == KOFN_OK);
-    for (uint64_t round = 0; round < ROUNDS && !broken; round++) {
-        kofn_report rep;
-        kofn_status st;
-
-        rig_next(&x, round + 70);
-        st = rig_round(&x, &rep);
-        if (st == KOFN_OK)
-            check_answer(&x, &rep);
-        else if (st == KOFN_PARTIAL)
-            check_partial(&x);
-        else
-            check(st == KOFN_TOOFEW || st == KOFN_UNSTABLE || st == KOFN_LATE ||
-                  (st == KOFN_CORRUPT && weather.corrupt > 0));
-        check(st >= 0 || *kofn_errmsg());
-        check(st != KOFN_PARTIAL || o.below == KOFN_BELOW_DEGRADE);
-        broken = st == KOFN_LATE && strstr(kofn_errmsg(), "can come");
-        delivered += !broken;
-    }
+    over = most > 1 ? several_open(&x, most, corrupt, o.below, r)
+                    : one_by_one(&x, corrupt, o.below);
     kofn_close(x.job);
     x.job = NULL;
     if (on->close)
         on->close(); /* before what its members read */
     rig_down(&x);
-    replays(path, delivered, r);
+    replays(path, over, r);
     unlink(path);
 }
 

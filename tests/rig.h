@@ -286,6 +286,25 @@ static inline void rig_next(rig *r, uint64_t seed)
     r->want = rig_product(r);
 }
 
+/* Another input for a product of the same job, with room for the answer. */
+static inline rig rig_beside(const rig *r, uint64_t seed)
+{
+    rig one = *r;
+
+    one.x = random_matrix(r->x.rows, r->x.cols, r->x.dtype, seed);
+    one.y = random_matrix(r->y.rows, r->y.cols, r->y.dtype, 3);
+    one.want = rig_product(&one);
+    rig_spoil(&one);
+    return one;
+}
+
+static inline void rig_put_away(rig *one)
+{
+    kf_free(one->x.data);
+    kf_free(one->y.data);
+    kf_free(one->want);
+}
+
 static inline double rig_norm(const kofn_matrix *a)
 {
     double *x = as_doubles(a), sum = 0;

@@ -406,7 +406,7 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
         hear(first);
         hear(second);
     }
-    while (kf_clock() < end && s->job->next_task == 0) {
+    while (kf_clock() < end && s->job->open[0]->slots == 0) {
         kofn_pump(s->job, KOFN_SECOND / 100, NULL);
         hear(first);
         hear(second);

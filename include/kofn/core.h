@@ -81,11 +81,11 @@ typedef struct kofn_action {
     uint32_t worker, product, task;
     size_t seat;                      /* STORE: of the plan */
     size_t group, row, lo, hi;        /* row: of that group's code */
-    const struct kf_decoder *decoder; /* until its product is over and another
-                                         one begins                            */
+    const struct kf_decoder *decoder; /* until another product begins */
     const uint32_t *tasks; /* one per row of the decoder, until the next step */
     size_t first, count;   /* tasks: how many; first is the core's own        */
     kofn_status status;
+    const char *why; /* DELIVER: of a failure, in words; until another begins */
     double noise, predicted;
     size_t most;     /* CHECK: results that may be left out as wrong        */
     size_t liars;    /* CHECK: nobody is located whom so many could have made
@@ -162,6 +162,10 @@ KOFN_API size_t kofn_core_storing(const kofn_core *c);
 KOFN_API size_t kofn_core_known(const kofn_core *c); /* who ever came */
 /* Looks at all groups and cells. */
 KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
+/* The same with what is of a product of that one: it is open, or none has begun
+ * since it was. */
+KOFN_API void kofn_core_look_at(const kofn_core *c, uint32_t product,
+                                kofn_core_view *v);
 /* Where the products that are open stand, in lines of words for people. */
 KOFN_API void kofn_core_tell(const kofn_core *c,
                              void (*line)(void *ud, const char *words),

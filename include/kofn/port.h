@@ -79,6 +79,7 @@ typedef struct kofn_msg {
     kofn_time took; /* RESULT: what the worker's own work took; 0: unknown */
     uint32_t principal; /* HELLO, MOVED: who answers for the worker; see
                            kofn_event                                     */
+    uint32_t oldest;    /* WORK: no more comes of products before this one   */
 } kofn_msg;
 
 /* The worker's whole work: fills the result of a KOFN_MSG_WORK.  `stopped` is

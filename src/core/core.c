@@ -4,6 +4,7 @@
 #include "code/operation.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define CACHE_BYTES ((size_t)256 << 20)
 
@@ -32,6 +33,8 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
     const kf_product *p = &r->p;
 
     kf_late_learn(c, r);
+    if (st < 0)
+        snprintf(r->why, sizeof r->why, "%s", kofn_errmsg());
     TRY(kf_round_drop_all(c, r));
     c->mutes = 0;
     r->state = KF_ROUND_IDLE;
@@ -40,6 +43,7 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
     return kf_act(c, (kofn_action){.type = KOFN_DO_DELIVER,
                                    .product = p->number,
                                    .status = st,
+                                   .why = st < 0 ? r->why : "",
                                    .noise = p->noise,
                                    .predicted = p->predicted});
 }
@@ -54,12 +58,12 @@ static kf_round *find_round(const kofn_core *c, uint32_t product)
     return NULL;
 }
 
-static size_t open_rounds(const kofn_core *c, const kf_use *use)
+static size_t open_rounds(const kofn_core *c)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < c->rounds; i++)
-        n += kf_is_open(c->round[i]) && (!use || c->round[i]->p.use == use);
+        n += kf_is_open(c->round[i]);
     return n;
 }
 
@@ -107,7 +111,7 @@ static bool can_begin(const kofn_core *c, const kofn_event *ev)
     const kf_use *use = ev->use < KF_USES ? &c->use[ev->use] : NULL;
 
     return use && use->plan && ev->product > kf_newest(c)->p.number &&
-           open_rounds(c, NULL) < c->opt.open &&
+           open_rounds(c) < c->opt.open &&
            ev->lo < (ev->hi ? ev->hi : use->plan->span) &&
            ev->hi <= use->plan->span;
 }
@@ -121,8 +125,7 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
         c->dropped++;
         return KOFN_OK;
     }
-    if (!open_rounds(c, use)) /* nobody has a decoder of it any more */
-        kf_cache_trim(use->cache);
+    kf_cache_trim(use->cache); /* nobody has a decoder any more */
     TRY(kf_core_quarantine(c));
     kf_late_round(c, kf_newest(c));
     forget_over(c);
@@ -421,10 +424,8 @@ static size_t fewest_liars(const kf_product *p)
     return fewest;
 }
 
-void kofn_core_look(const kofn_core *c, kofn_core_view *v)
+static void look(const kofn_core *c, const kf_round *r, kofn_core_view *v)
 {
-    const kf_round *r = kf_newest(c);
-
     *v = (kofn_core_view){.round = r->p.number,
                           .running = kf_is_open(r),
                           .needed = needed(r),
@@ -439,4 +440,16 @@ void kofn_core_look(const kofn_core *c, kofn_core_view *v)
                           .located = c->fleet.located,
                           .corrupt = r->p.corrupt,
                           .workers = c->fleet.workers};
+}
+
+void kofn_core_look(const kofn_core *c, kofn_core_view *v)
+{
+    look(c, kf_newest(c), v);
+}
+
+void kofn_core_look_at(const kofn_core *c, uint32_t product, kofn_core_view *v)
+{
+    const kf_round *r = find_round(c, product);
+
+    look(c, r ? r : kf_newest(c), v);
 }

@@ -75,6 +75,8 @@ void kf_fleet_rise(kf_fleet *f, uint32_t worker);
 /* One task more in hand, one less. */
 void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now);
 void kf_fleet_unask(kf_fleet *f, uint32_t worker);
+/* What it was at is not wanted any more; if there is more, it is at that now. */
+void kf_fleet_begin(kf_fleet *f, uint32_t worker, kofn_time now);
 /* It did so many strips; `took` is the worker's own time, or 0. */
 void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
                       kofn_time now, kofn_time took);

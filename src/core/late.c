@@ -118,9 +118,11 @@ static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
 /* A worker has answered all that it was asked for. */
 void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker)
 {
+    kofn_time since = r->load[worker].since;
+
     r->ready++;
     if (!r->half) {
-        r->pace = c->now - r->began;
+        r->pace = c->now - (since > r->began ? since : r->began);
         r->half = r->ready >= r->busy;
         if (r->half && c->opt.late > 0)
             know_slack(c, r, worker);
@@ -128,6 +130,14 @@ void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker)
     if (r->lease_at == KOFN_NEVER && c->opt.lease > 0)
         r->lease_at = later(c->now, c->opt.lease);
     kf_late_put_off(c, r);
+}
+
+/* Workers do what is of older products first: only now is this one at what it
+ * was given of newer ones. */
+void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker)
+{
+    for (size_t i = c->rounds; i > 0 && c->round[i - 1] != r; i--)
+        c->round[i - 1]->load[worker].since = c->now;
 }
 
 /* ---- late ---------------------------------------------------------------- */

@@ -135,6 +135,8 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
     kf_product_end(&r->p, index, state);
     kf_fleet_unask(&c->fleet, worker);
     r->busy -= --r->load[worker].out == 0;
+    if (r->load[worker].out == 0)
+        kf_late_next(c, r, worker);
 }
 
 kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel)
@@ -146,6 +148,7 @@ kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel)
     kf_round_end(c, r, index, KF_TASK_DROPPED);
     if (!cancel)
         return KOFN_OK;
+    kf_fleet_begin(&c->fleet, t->worker, c->now);
     return kf_act(c, (kofn_action){.type = KOFN_DO_CANCEL,
                                    .worker = t->worker,
                                    .product = r->p.number,

@@ -4,7 +4,8 @@
  *
  * fleet.c and product.c know nothing of each other; the rest of this folder is
  * the policy that gives rows to workers.  Today's gives the worker on a seat
- * the rows of that seat.
+ * the rows of that seat, of each product as it begins; workers do what is of the
+ * oldest first.
  *
  * A step is flat: the event is applied, which leaves marks (news of strips,
  * what is owed, that the work was taken back, that something may be short of
@@ -26,7 +27,8 @@ typedef enum kf_round_state {
 
 /* What a worker has to do with a product. */
 typedef struct kf_load {
-    size_t out; /* tasks in hand */
+    size_t out;      /* tasks in hand */
+    kofn_time since; /* it had nothing of older products any more; 0: always */
     bool failed, located;
 } kf_load;
 
@@ -46,6 +48,7 @@ typedef struct kf_round {
     kf_load *load;     /* per worker */
     size_t *rows;      /* per worker: strips it was asked for */
     size_t workers, load_cap, row_cap;
+    char why[512]; /* it failed, in words */
 } kf_round;
 
 struct kofn_core {
@@ -206,6 +209,8 @@ void kf_late_begin(const kofn_core *c, kf_round *r);
 void kf_late_alarm(kf_round *r);
 void kf_late_put_off(const kofn_core *c, kf_round *r);
 void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
+/* This worker has nothing of the product in hand any more. */
+void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker);
 kofn_status kf_late_rang(kofn_core *c, kf_round *r);
 
 /* ---- adjoint.c ----------------------------------------------------------- */

@@ -72,9 +72,10 @@ typedef struct worker {
     bool staged; /* it may be slowed and spoiled */
 } worker;
 
-/* An input of the round, as it is sent. */
+/* An input of a product, as it is sent. */
 typedef struct input {
     const kofn_parcel *of;
+    uint32_t product;
     kofn_parcel *packed; /* contiguous */
     uint64_t id, sum;
 } input;
@@ -102,7 +103,7 @@ typedef struct port {
     size_t strangers, stranger_cap;
     input *input;
     size_t inputs, input_cap;
-    uint32_t product; /* of these inputs */
+    uint32_t oldest;  /* product that is not over     */
     size_t needs;     /* pieces that workers wait for */
     uint32_t server;  /* who is served next           */
     kofn_time served; /* when somebody was            */

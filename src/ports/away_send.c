@@ -130,19 +130,31 @@ static kofn_status pack(kofn_parcel *in, kofn_parcel **out)
     return KOFN_OK;
 }
 
+/* Those of products that are over. */
+static void forget_inputs(port *p, uint32_t oldest)
+{
+    size_t kept = 0;
+
+    if (p->oldest == oldest)
+        return;
+    for (size_t i = 0; i < p->inputs; i++)
+        if (p->input[i].product < oldest)
+            kofn_parcel_drop(p->input[i].packed);
+        else
+            p->input[kept++] = p->input[i];
+    p->inputs = kept;
+    p->oldest = oldest;
+}
+
 /* The product's input as it is sent, found or made. */
 static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
 {
     input *x;
 
-    if (p->product != m->product) {
-        for (size_t i = 0; i < p->inputs; i++)
-            kofn_parcel_drop(p->input[i].packed);
-        p->inputs = 0;
-        p->product = m->product;
-    }
+    forget_inputs(p, m->oldest);
     for (size_t i = p->inputs; i > 0; i--)
-        if (p->input[i - 1].of == m->in) {
+        if (p->input[i - 1].of == m->in &&
+            p->input[i - 1].product == m->product) {
             *out = &p->input[i - 1];
             return KOFN_OK;
         }
@@ -150,6 +162,7 @@ static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
     x = &p->input[p->inputs];
     TRY(pack(m->in, &x->packed));
     x->of = m->in;
+    x->product = m->product;
     x->id = ++p->next_input;
     x->sum =
         kf_wire_checksum(p->job, x->packed->m.data, kf_parcel_bytes(x->packed));

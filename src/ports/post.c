@@ -89,6 +89,18 @@ static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
     return NULL;
 }
 
+/* Does a later letter bring the same input again? */
+static bool comes_again(const kf_outbox *b, size_t i)
+{
+    const kf_letter *from = &b->letter[b->first + i];
+
+    for (size_t k = i + 1; k < b->count; k++)
+        if (b->letter[b->first + k].bytes && b->letter[b->first + k].work &&
+            b->letter[b->first + k].input == from->input)
+            return true;
+    return false;
+}
+
 static void inherit(kf_letter *l, const kf_letter *from)
 {
     kf_head h, with;
@@ -123,7 +135,7 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
         if (next) {
             inherit(next, l);
         } else {
-            *lost = l->input;
+            *lost = comes_again(b, i) ? 0 : l->input;
             if (l->done)
                 l->done(l->ud);
         }

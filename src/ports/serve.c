@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "data/kernel.h"
 
-#define WAITING 256                  /* tasks, at most                     */
+#define WAITING 4096                 /* tasks, at most                     */
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
 #define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
@@ -305,6 +305,17 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
                         sizeof *s->errand);
 }
 
+/* Before the work of newer products, but behind what is in hand. */
+static void queue_up(server *s, errand e)
+{
+    errand *queue = s->errand + s->first;
+    size_t i = s->errands++;
+
+    for (; i > 1 && queue[i - 1].msg.product > e.msg.product; i--)
+        queue[i] = queue[i - 1];
+    queue[i] = e;
+}
+
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
 {
     kofn_msg m = task_of(h);
@@ -319,7 +330,7 @@ static void take_work(server *s, const kf_head *h, kofn_packet *k)
             kf_serve_hang_up(s);
         return;
     }
-    s->errand[s->first + s->errands++] = (errand){m, false};
+    queue_up(s, (errand){m, false});
 }
 
 static void cancel(server *s, uint32_t task)

@@ -162,6 +162,21 @@ static kofn_status take_up(port *p, uint32_t id)
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
 
+/* Before the work of newer products. */
+static kofn_status queue_up(const port *p, worker *w, uint32_t slot)
+{
+    size_t i = w->queued;
+
+    TRY(kf_grow(&w->queue, &w->queue_cap, w->queued, sizeof *w->queue));
+    w->queued++;
+    for (;
+         i > 0 && p->slot[w->queue[i - 1]].m.product > p->slot[slot].m.product;
+         i--)
+        w->queue[i] = w->queue[i - 1];
+    w->queue[i] = slot;
+    return KOFN_OK;
+}
+
 static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
                           bool *ready)
 {
@@ -180,8 +195,7 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
         *ready = true;
         return KOFN_OK;
     }
-    TRY(kf_grow(&w->queue, &w->queue_cap, w->queued, sizeof *w->queue));
-    w->queue[w->queued++] = slot;
+    TRY(queue_up(p, w, slot));
     return take_up(p, id);
 }
 

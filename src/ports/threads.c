@@ -80,6 +80,29 @@ static kofn_msg take(mailbox *b)
     return m;
 }
 
+static kofn_msg *at(mailbox *b, size_t i)
+{
+    return &b->msg[(b->first + i) % b->cap];
+}
+
+/* Likewise: work of the oldest product that waits, in the order that it came;
+ * nothing overtakes a block. */
+static kofn_msg take_oldest(mailbox *b)
+{
+    size_t oldest = 0;
+
+    for (size_t i = 0; i < b->count && at(b, i)->type == KOFN_MSG_WORK; i++)
+        if (at(b, i)->product < at(b, oldest)->product)
+            oldest = i;
+    for (; oldest > 0; oldest--) {
+        kofn_msg before = *at(b, oldest - 1);
+
+        *at(b, oldest - 1) = *at(b, oldest);
+        *at(b, oldest) = before;
+    }
+    return take(b);
+}
+
 /* ---- workers ------------------------------------------------------------- */
 
 typedef struct port port;
@@ -201,7 +224,7 @@ static bool receive(worker *w, kofn_msg *m, kf_exposed *x)
         pthread_mutex_unlock(&w->box.lock);
         return false;
     }
-    *m = take(&w->box);
+    *m = take_oldest(&w->box);
     if (m->type == KOFN_MSG_WORK) {
         w->working = true;
         w->task = m->task;

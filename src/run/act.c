@@ -82,77 +82,88 @@ kofn_status kf_job_hand_out(kofn_job *j)
 }
 
 /* Room for what comes of strips [lo, hi). */
-static kofn_status take_result(kofn_job *j, const kf_kernel *k,
-                               const kofn_msg *m, kofn_parcel **out)
+static kofn_status take_result(kofn_job *j, const product *p,
+                               const kf_kernel *k, const kofn_msg *m,
+                               kofn_parcel **out)
 {
-    kf_extent block = kf_extent_of(j->use);
+    kf_extent block = kf_extent_of(p->use);
     kf_work w = {.in = &m->in->m, .lo = m->lo, .hi = m->hi};
     size_t rows, cols;
 
     if (!k->gives(&block, &w, &rows, &cols))
         return kf_nomem(SIZE_MAX);
-    return kf_pool_take(&j->spare, rows, cols, j->use->layout.problem.dtype,
+    return kf_pool_take(&j->spare, rows, cols, p->use->layout.problem.dtype,
                         out);
 }
 
 /* As seats of all groups are numbered. */
-static size_t row_in_plan(const kofn_job *j, const kofn_action *a)
+static size_t row_in_plan(const product *p, const kofn_action *a)
 {
-    return a->row * j->use->layout.groups + a->group;
+    return a->row * p->use->layout.groups + a->group;
 }
 
-static kofn_status do_work(kofn_job *j, const kofn_action *a)
+/* There is one when work is given out. */
+static uint32_t oldest_running(const kofn_job *j)
 {
-    const kf_kernel *kernel = kf_kernel_for(j->use);
-    size_t index = a->task - j->first_task;
+    size_t i = 0;
+
+    while (!kf_job_is_running(j->open[i]))
+        i++;
+    return j->open[i]->number;
+}
+
+static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
+{
+    const kf_kernel *kernel = kf_kernel_for(p->use);
     kofn_msg m = {.type = KOFN_MSG_WORK,
                   .worker = a->worker,
                   .product = a->product,
                   .task = a->task,
                   .row = (uint32_t)a->row,
-                  .round = j->rounds + 1,
+                  .oldest = oldest_running(j),
+                  .round = a->product,
                   .how = kernel->how,
                   .lo = a->lo,
                   .hi = a->hi};
     kofn_status st;
 
-    j->next_task = a->task + 1;
-    while (j->slots <= index) {
-        TRY(kf_grow(&j->slot, &j->slot_cap, j->slots, sizeof *j->slot));
-        j->slot[j->slots++] = (slot){.worker = a->worker,
-                                     .lo = a->lo,
-                                     .hi = a->hi,
-                                     .group = a->group,
-                                     .row = (uint32_t)a->row,
-                                     .sent = kf_job_now(j)};
-    }
-    m.in = kf_messages_take(&j->messages, row_in_plan(j, a));
-    st = take_result(j, kernel, &m, &m.result);
+    TRY(kf_grow(&p->slot, &p->slot_cap, p->slots, sizeof *p->slot));
+    if (p->slots == 0)
+        p->first_task = a->task;
+    p->slot[p->slots++] = (slot){.task = a->task,
+                                 .worker = a->worker,
+                                 .lo = a->lo,
+                                 .hi = a->hi,
+                                 .group = a->group,
+                                 .row = (uint32_t)a->row,
+                                 .sent = kf_job_now(j)};
+    m.in = kf_messages_take(&p->messages, row_in_plan(p, a));
+    st = take_result(j, p, kernel, &m, &m.result);
     if (st) {
         kofn_parcel_drop(m.in);
         return st;
     }
-    j->rep.sent += kf_parcel_bytes(m.in);
+    p->rep.sent += kf_parcel_bytes(m.in);
     return j->port->send(j->port, &m);
 }
 
-static kofn_status do_mix(kofn_job *j, const kofn_action *a)
+static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 {
     stopwatch watch = start_work(j);
-    kofn_status st = kf_messages_mix(&j->messages, a->decoder, a->lo, a->hi);
+    kofn_status st = kf_messages_mix(&p->messages, a->decoder, a->lo, a->hi);
 
-    j->rep.encoding += end_work(j, watch, "mix");
+    p->rep.encoding += end_work(j, watch, "mix");
     return st;
 }
 
-static kofn_status do_cancel(kofn_job *j, const kofn_action *a)
+static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
 {
     kofn_msg m = {.type = KOFN_MSG_CANCEL,
                   .worker = a->worker,
                   .product = a->product,
                   .task = a->task};
 
-    kf_job_over(j, a->task, KF_FATE_CANCELLED);
+    kf_job_over(j, p, a->task, KF_FATE_CANCELLED);
     return j->port->send(j->port, &m);
 }
 
@@ -166,193 +177,242 @@ static kofn_status do_give_up(kofn_job *j, const kofn_action *a)
 }
 
 /* The results of the tasks of an action. */
-static kf_source *sources(const kofn_job *j, const kofn_action *a)
+static kf_source *sources(const product *p, const kofn_action *a)
 {
     kf_source *source = kf_new(a->count, sizeof *source);
 
     for (size_t i = 0; source && i < a->count; i++) {
-        const slot *s = &j->slot[a->tasks[i] - j->first_task];
+        const slot *s = kf_job_slot(p, a->tasks[i]);
 
         source[i] = (kf_source){&s->result->m, s->lo, s->hi};
     }
     return source;
 }
 
-static kofn_status decode(kofn_job *j, const kofn_action *a,
+static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source)
 {
     if (!a->decoder) {
-        TRY(kf_data_add_up(source, a->count, &j->out));
-        return kf_range_restore(&j->out, j->back);
+        TRY(kf_data_add_up(source, a->count, &p->out));
+        return kf_range_restore(&p->out, p->back);
     }
     if (j->tally.age)
-        return kf_tally_recall(&j->tally, j->use, a->decoder, source, &j->out,
+        return kf_tally_recall(&j->tally, p->use, a->decoder, source, &p->out,
                                &j->scratch);
     if (j->tally.parts)
         TRY(kf_tally_count(&j->tally,
-                           kofn_core_code(j->core, kf_job_use_number(j)),
+                           kofn_core_code(j->core, kf_job_use_number(j, p)),
                            a->decoder));
-    TRY(kf_decode(j->use, a->decoder, source, a->group, a->lo, a->hi, &j->out,
+    TRY(kf_decode(p->use, a->decoder, source, a->group, a->lo, a->hi, &p->out,
                   &j->scratch));
-    return kf_data_restore(j->use, a->decoder, a->group, a->lo, a->hi, j->back,
-                           &j->out);
+    return kf_data_restore(p->use, a->decoder, a->group, a->lo, a->hi, p->back,
+                           &p->out);
 }
 
-/* What is no number spoils this round, not the next: say it when the round is
- * over, and whose answers it is from. */
-static void note_odd(kofn_job *j, const kofn_action *a, const kf_source *source)
+/* What is no number spoils this product, not the next: say it when it is over,
+ * and whose answers it is from. */
+static void note_odd(const kofn_job *j, product *p, const kofn_action *a,
+                     const kf_source *source)
 {
-    if (j->odd)
+    if (p->odd)
         return;
-    j->odd = KOFN_NONFINITE;
-    snprintf(j->why_odd, sizeof j->why_odd, "%s", kofn_errmsg());
+    p->odd = KOFN_NONFINITE;
+    snprintf(p->why, sizeof p->why, "%s", kofn_errmsg());
     for (size_t i = 0; i < a->count; i++) {
         if (!kf_mat_check_finite(source[i].result, "an answer"))
             continue;
         if (j->plan->op->factors > 0) /* products have room */
-            j->odd = KOFN_CORRUPT;
-        snprintf(j->why_odd, sizeof j->why_odd,
+            p->odd = KOFN_CORRUPT;
+        snprintf(p->why, sizeof p->why,
                  "worker %u answered NaN or "
                  "infinity; have wrong answers found (option errors)",
-                 j->slot[a->tasks[i] - j->first_task].worker);
+                 kf_job_slot(p, a->tasks[i])->worker);
     }
 }
 
-static kofn_status do_decode(kofn_job *j, const kofn_action *a)
+static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
 {
-    kf_source *source = sources(j, a);
+    kf_source *source = sources(p, a);
     stopwatch watch = start_work(j);
     kofn_status st = KOFN_NOMEM;
 
-    kf_job_use(j, a);
+    kf_job_use(p, a);
     if (source)
-        st = decode(j, a, source);
+        st = decode(j, p, a, source);
     if (st == KOFN_NONFINITE) {
-        note_odd(j, a, source);
+        note_odd(j, p, a, source);
         st = KOFN_OK;
     }
     kf_free(source);
-    j->rep.decoding += end_work(j, watch, "decode");
+    p->rep.decoding += end_work(j, watch, "decode");
     return st;
 }
 
-static kofn_status do_check(kofn_job *j, const kofn_action *a)
+static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 {
-    kf_source *source = sources(j, a);
+    kf_source *source = sources(p, a);
     stopwatch watch = start_work(j);
     kofn_status st = KOFN_NOMEM;
 
-    kf_job_use(j, a);
+    kf_job_use(p, a);
     if (source)
-        st = kf_guard_check(&j->guard, &j->resident, &j->messages, j->core,
-                            kf_job_use_number(j), a, source);
+        st = kf_guard_check(&j->guard, &j->resident, &p->measure, j->core,
+                            kf_job_use_number(j, p), a, source);
     kf_free(source);
-    j->rep.decoding += end_work(j, watch, "check");
+    p->rep.decoding += end_work(j, watch, "check");
     if (!st)
-        kf_job_blame(j, a);
+        kf_job_blame(j, p, a);
     return st;
 }
 
-/* The round is over: keep what the report wants and the parcels. */
-static kofn_status do_deliver(kofn_job *j, const kofn_action *a)
+/* ---- the end of a product ------------------------------------------------ */
+
+static kofn_status fill_tables(kofn_job *j, product *p, const kofn_core_view *v)
+{
+    tables *t = &p->tables;
+
+    while (t->row_cap < v->workers)
+        TRY(kf_grow(&t->rows, &t->row_cap, t->row_cap, sizeof *t->rows));
+    while (t->located_cap < v->workers)
+        TRY(kf_grow(&t->located, &t->located_cap, t->located_cap,
+                    sizeof *t->located));
+    while (t->state_cap < v->workers)
+        TRY(kf_grow(&t->states, &t->state_cap, t->state_cap,
+                    sizeof *t->states));
+    for (size_t i = 0; i < v->workers; i++) {
+        t->rows[i] = v->rows[i] * p->use->layout.lanes;
+        t->located[i] = v->located[i];
+        t->states[i] = kofn_core_worker(j->core, (uint32_t)i);
+    }
+    if (!j->tally.parts)
+        return KOFN_OK;
+    /* a sum is decoded in the step that ends it: the tally is of this one */
+    if (!t->weights)
+        t->weights = kf_new(j->tally.parts, sizeof *t->weights);
+    if (!t->ages)
+        t->ages = kf_zero(j->tally.parts, sizeof *t->ages);
+    if (!t->weights || !t->ages)
+        return KOFN_NOMEM;
+    memcpy(t->weights, j->tally.weight, j->tally.parts * sizeof *t->weights);
+    if (j->tally.age)
+        memcpy(t->ages, j->tally.age, j->tally.parts * sizeof *t->ages);
+    return KOFN_OK;
+}
+
+static void report(kofn_job *j, product *p, const kofn_action *a,
+                   const kofn_core_view *v)
+{
+    kofn_report *r = &p->rep;
+
+    r->took = kf_job_now(j) - p->began;
+    r->noise = a->noise;
+    r->predicted = a->predicted + p->measure.error;
+    r->live = (unsigned)v->live;
+    r->late = kf_job_late(p);
+    r->dropped = (unsigned)(v->dropped - j->dropped_before);
+    r->rows = p->tables.rows;
+    r->located = p->tables.located;
+    r->states = p->tables.states;
+    r->workers = v->workers;
+    r->corrupt = (unsigned)v->corrupt;
+    r->liars = v->liars;
+    r->floor = p->measure.floor;
+    r->parts = j->tally.parts;
+    r->weights = p->tables.weights;
+    r->ages = j->tally.age ? p->tables.ages : NULL;
+    j->dropped_before = v->dropped;
+}
+
+/* The product is over: keep what the report wants and the parcels. */
+static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
     kofn_core_view v;
 
-    kofn_core_look(j->core, &v);
-    while (j->row_cap < v.workers)
-        TRY(kf_grow(&j->rows, &j->row_cap, j->row_cap, sizeof *j->rows));
-    while (j->located_cap < v.workers)
-        TRY(kf_grow(&j->located, &j->located_cap, j->located_cap,
-                    sizeof *j->located));
-    while (j->state_cap < v.workers)
-        TRY(kf_grow(&j->states, &j->state_cap, j->state_cap,
-                    sizeof *j->states));
-    for (size_t i = 0; i < v.workers; i++) {
-        j->rows[i] = v.rows[i] * j->use->layout.lanes;
-        j->located[i] = v.located[i];
-        j->states[i] = kofn_core_worker(j->core, (uint32_t)i);
-    }
-    j->rep.states = j->states;
-    j->rep.took = kf_job_now(j) - j->began;
-    j->rep.noise = a->noise;
-    j->rep.predicted = a->predicted + j->guard.error;
-    j->rep.live = (unsigned)v.live;
-    j->rep.late = kf_job_late(j);
-    j->rep.dropped = (unsigned)(v.dropped - j->dropped_before);
-    j->rep.rows = j->rows;
-    j->rep.located = j->located;
-    j->rep.corrupt = (unsigned)v.corrupt;
-    j->rep.liars = v.liars;
-    j->rep.floor = j->guard.floor;
-    j->rep.weights = j->tally.weight;
-    j->rep.ages = j->tally.age;
-    j->rep.parts = j->tally.parts;
-    j->rep.workers = v.workers;
-    j->dropped_before = v.dropped;
-    j->ended = a->status >= 0 && j->odd ? kf_fail(j->odd, "%s", j->why_odd)
-                                        : a->status;
-    kf_run_tell_round(j, j->ended);
-    j->rep.messages = 0;
-    j->rep.scalars = 0;
-    for (size_t i = 0; i < j->slots; i++) {
-        const kofn_parcel *p = j->slot[i].result;
+    kofn_core_look_at(j->core, p->number, &v);
+    TRY(fill_tables(j, p, &v));
+    report(j, p, a, &v);
+    p->ended = a->status >= 0 && p->odd ? p->odd : a->status;
+    if (a->status < 0)
+        snprintf(p->why, sizeof p->why, "%s", a->why);
+    kf_run_tell_product(j, p, p->ended);
+    for (size_t i = 0; i < p->slots; i++) {
+        kofn_parcel *came = p->slot[i].result;
 
-        j->rep.messages += p != NULL;
-        j->rep.scalars += p ? p->m.rows * p->m.cols : 0;
-        kf_pool_give(&j->spare, j->slot[i].result);
-        j->slot[i].result = NULL;
+        p->rep.messages += came != NULL;
+        p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
+        kf_pool_give(&j->spare, came);
+        p->slot[i].result = NULL;
+    }
+    return KOFN_OK;
+}
+
+static kofn_status act_on_product(kofn_job *j, product *p, const kofn_action *a)
+{
+    switch (a->type) {
+    case KOFN_DO_WORK:
+        return do_work(j, p, a);
+    case KOFN_DO_CANCEL:
+        return do_cancel(j, p, a);
+    case KOFN_DO_DECODE:
+        return do_decode(j, p, a);
+    case KOFN_DO_DELIVER:
+        return do_deliver(j, p, a);
+    case KOFN_DO_MIX:
+        return do_mix(j, p, a);
+    case KOFN_DO_CHECK:
+        return do_check(j, p, a);
+    case KOFN_DO_STORE:
+    case KOFN_DO_GIVE_UP:
+        break;
     }
     return KOFN_OK;
 }
 
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
 {
-    switch (a->type) {
-    case KOFN_DO_STORE:
+    if (a->type == KOFN_DO_STORE)
         return do_store(j, a);
-    case KOFN_DO_WORK:
-        return do_work(j, a);
-    case KOFN_DO_CANCEL:
-        return do_cancel(j, a);
-    case KOFN_DO_DECODE:
-        return do_decode(j, a);
-    case KOFN_DO_DELIVER:
-        return do_deliver(j, a);
-    case KOFN_DO_MIX:
-        return do_mix(j, a);
-    case KOFN_DO_CHECK:
-        return do_check(j, a);
-    case KOFN_DO_GIVE_UP:
+    if (a->type == KOFN_DO_GIVE_UP)
         return do_give_up(j, a);
-    }
-    return KOFN_OK;
+    return act_on_product(j, kf_job_find(j, a->product), a);
 }
 
 /* ---- a step's actions ---------------------------------------------------- */
 
+/* The inputs of all who are given work on this product in the step. */
+static kofn_status encode_inputs(kofn_job *j, product *p, size_t n)
+{
+    size_t *rows, count = 0;
+    stopwatch watch;
+    kofn_status st = KOFN_OK;
+
+    if (p->use->parts1 <= 1)
+        return KOFN_OK;
+    rows = kf_new(n, sizeof *rows);
+    if (!rows)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (j->todo[i].type == KOFN_DO_WORK && j->todo[i].product == p->number)
+            rows[count++] = row_in_plan(p, &j->todo[i]);
+    if (count > 0) {
+        watch = start_work(j);
+        st = kf_messages_encode(
+            &p->messages, kofn_core_code(j->core, kf_job_use_number(j, p)),
+            rows, count);
+        p->rep.encoding += end_work(j, watch, "encode");
+    }
+    kf_free(rows);
+    return st;
+}
+
 kofn_status kf_job_gather(kofn_job *j, size_t *n)
 {
-    size_t *rows = NULL, count = 0;
-    stopwatch watch;
-    kofn_status st;
-
     *n = 0;
     do
         TRY(kf_grow(&j->todo, &j->todo_cap, *n, sizeof *j->todo));
     while (kofn_core_next(j->core, &j->todo[*n]) && ++*n);
-    if (*n == 0 || j->use->parts1 <= 1)
-        return KOFN_OK;
-    rows = kf_new(*n, sizeof *rows);
-    if (!rows)
-        return KOFN_NOMEM;
-    for (size_t i = 0; i < *n; i++)
-        if (j->todo[i].type == KOFN_DO_WORK)
-            rows[count++] = row_in_plan(j, &j->todo[i]);
-    watch = start_work(j);
-    st = kf_messages_encode(&j->messages,
-                            kofn_core_code(j->core, kf_job_use_number(j)), rows,
-                            count);
-    j->rep.encoding += end_work(j, watch, "encode");
-    kf_free(rows);
-    return st;
+    for (size_t i = 0; *n > 0 && i < j->opens; i++)
+        if (kf_job_is_running(j->open[i]))
+            TRY(encode_inputs(j, j->open[i], *n));
+    return KOFN_OK;
 }

@@ -26,18 +26,11 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
     return KOFN_OK;
 }
 
-void kf_guard_round(kf_guard *g)
-{
-    g->known_input = false;
-    g->floor = g->error = 0;
-}
-
 void kf_guard_free(kf_guard *g)
 {
     for (size_t i = 0; i < g->groups; i++)
         kf_free(g->resident[i]);
     kf_free(g->resident);
-    kf_free(g->input);
     for (size_t i = g->next; i < g->count; i++)
         kf_free(g->verdict[i].bad);
     kf_free(g->verdict);
@@ -71,8 +64,9 @@ static kofn_status know_resident(kf_guard *g, const kf_resident *r,
 }
 
 /* Of the columns of the input, over its parts; for left products of its rows. */
-static kofn_status know_input(kf_guard *g, const kf_messages *m)
+static kofn_status know_input(kf_measure *of)
 {
+    const kf_messages *m = of->messages;
     const kofn_plan *use = m->plan;
     bool left = use->op->left, cut = use->parts1 > 1;
     const kofn_matrix *part = cut ? m->parts.part : &m->plain->m;
@@ -80,15 +74,15 @@ static kofn_status know_input(kf_guard *g, const kf_messages *m)
     size_t rows = cut ? m->parts.rows : m->plain->m.rows;
     size_t cols = cut ? m->parts.cols : m->plain->m.cols;
 
-    if (g->known_input)
+    if (of->known)
         return KOFN_OK;
-    kf_free(g->input);
-    g->input = kf_new(left ? rows : cols, sizeof *g->input);
-    if (!g->input)
+    kf_free(of->input);
+    of->input = kf_new(left ? rows : cols, sizeof *of->input);
+    if (!of->input)
         return KOFN_NOMEM;
-    g->known_input = true;
-    return left ? kf_data_scales_of_part_rows(part, parts, g->input, rows)
-                : kf_data_scales_of_columns(part, parts, 1, g->input, cols);
+    of->known = true;
+    return left ? kf_data_scales_of_part_rows(part, parts, of->input, rows)
+                : kf_data_scales_of_columns(part, parts, 1, of->input, cols);
 }
 
 /* ---- checks -------------------------------------------------------------- */
@@ -123,12 +117,11 @@ static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
     return floor <= (wide ? HIDDEN_F64 : HIDDEN_F32);
 }
 
-kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
-                           const kf_messages *m, kofn_core *core,
-                           uint32_t number, const kofn_action *a,
-                           const kf_source *source)
+kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
+                           kofn_core *core, uint32_t number,
+                           const kofn_action *a, const kf_source *source)
 {
-    const kofn_plan *use = m->plan;
+    const kofn_plan *use = of->messages->plan;
     bool left = use->op->left;
     kf_check c = {.plan = use,
                   .code = kofn_core_code(core, number),
@@ -145,9 +138,9 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
     kf_found found;
 
     TRY(know_resident(g, r, use, a->group));
-    TRY(know_input(g, m));
-    c.row = left ? g->input : g->resident[a->group];
-    c.col = left ? g->resident[a->group + use->layout.groups] : g->input;
+    TRY(know_input(of));
+    c.row = left ? of->input : g->resident[a->group];
+    c.col = left ? g->resident[a->group + use->layout.groups] : of->input;
     TRY(kf_cache_parity(kofn_core_cache(core, number), a->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(kofn_core_cache(core, number), a->decoder,
                         kf_check_few(&c, a->count, 0), &c.hidden));
@@ -160,8 +153,8 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
     if (v.status == KOFN_OK && !tolerable(g, use, found.floor))
         v.status = KOFN_AGAIN;
     if (v.status == KOFN_OK) {
-        g->floor = kf_larger(g->floor, found.floor);
-        g->error = kf_larger(g->error, as_error(use, found.floor));
+        of->floor = kf_larger(of->floor, found.floor);
+        of->error = kf_larger(of->error, as_error(use, found.floor));
     }
     if (v.status == KOFN_NOMEM) {
         kf_free(v.bad);

@@ -1,6 +1,6 @@
 /* job.h -- what the body of the coordinator has in hand, shared by job.c (its
- * life and rounds), loop.c (passes of its loop) and act.c (what the core has it
- * do). */
+ * life), put.c (its products), loop.c (passes of its loop) and act.c (what
+ * the core has it do). */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
@@ -10,12 +10,46 @@
 /* A task of the product and, once it has come, its result. */
 typedef struct slot {
     kofn_parcel *result;
-    uint32_t worker, row;
+    uint32_t task, worker, row;
     size_t group, lo, hi;
     kofn_time sent, over, took; /* over: when its fate was known; took: the
                                    worker's own work                        */
     kf_fate fate;
 } slot;
+
+/* What a report points to. */
+typedef struct tables {
+    size_t *rows, row_cap;
+    kofn_worker_state *states;
+    size_t state_cap;
+    unsigned *located;
+    size_t located_cap;
+    double *weights; /* of the parts of a sum ... */
+    unsigned *ages;  /* ... where a scheme remembers them */
+} tables;
+
+/* A product from kofn_put until kofn_take. */
+typedef struct product {
+    uint32_t number;
+    const kofn_plan *use; /* the plan, or its left product              */
+    size_t lo, hi;        /* strips that it is limited to; hi == 0: all */
+    unsigned count;       /* what events count                          */
+    kf_messages messages; /* its input                                  */
+    kf_measure measure;
+    kofn_matrix out;
+    double back; /* results are multiplied by it              */
+    slot *slot;  /* its tasks, in the order of their numbers  */
+    size_t slots, slot_cap;
+    uint32_t first_task;
+    bool begun; /* the core knows of it */
+    bool shown; /* ... and so do those who watch */
+    kofn_time began;
+    kofn_status ended; /* KOFN_AGAIN while it is not over            */
+    kofn_status odd;   /* the first thing wrong with what was decoded */
+    char why[512];     /* ... or why it failed, in words             */
+    kofn_report rep;   /* what is of this product alone              */
+    tables tables;
+} product;
 
 struct kofn_job {
     const kofn_plan *plan;
@@ -28,19 +62,18 @@ struct kofn_job {
     bool placed;
     kofn_status broken; /* nothing works any more */
 
-    const kofn_plan *use; /* the plan, or its left product */
+    product *open[KOFN_OPEN_MOST]; /* put and not taken; numbers ascend */
+    size_t opens;
+    product *idle[KOFN_OPEN_MOST]; /* taken, for their memory */
+    size_t idles;
+    uint32_t puts;  /* numbers given out                               */
+    uint32_t round; /* the product of kofn_begin; 0: there is none      */
+    tables tables;  /* of the report that was given last               */
+
     kf_guard guard;
-    kf_messages messages; /* the round's input             */
-    kofn_action *todo;    /* of the step in hand */
+    kofn_action *todo; /* of the step in hand */
     size_t todo_cap;
-    slot *slot; /* by task number - first_task */
-    size_t slots, slot_cap;
-    uint32_t first_task, next_task;
     kf_pool spare; /* of parcels of results */
-    kofn_matrix out;
-    double back;       /* results are multiplied by it */
-    kofn_status odd;   /* the first thing wrong with what was decoded ... */
-    char why_odd[160]; /* ... in words                                  */
     kf_scratch scratch;
     kf_tally tally; /* KOFN_SUM */
 
@@ -55,35 +88,20 @@ struct kofn_job {
     kofn_time asked; /* when the first round was, on the wall; 0: it is not */
     bool started;    /* there were enough workers for it */
 
-    size_t lo, hi; /* strips that rounds are limited to; hi == 0: all */
-    bool begun;    /* the core knows of the round */
-    kofn_time began;
-    kofn_status ended; /* of the round; KOFN_AGAIN while it runs */
-    kofn_report rep;   /* since the end of the last round */
+    size_t lo, hi;   /* strips that products are limited to; hi == 0: all */
+    kofn_report rep; /* what is of no product, since one was taken */
     kofn_report total;
-    size_t *rows, row_cap, dropped_before;
-    kofn_worker_state *states;
-    size_t state_cap;
-    unsigned *located;
-    size_t located_cap;
-    unsigned rounds;
-    unsigned step; /* what events count; 0: rounds */
+    size_t dropped_before;
+    unsigned step; /* what events count; 0: products */
 
     kf_observer *observer[2]; /* who watches; see observe.h */
     size_t observers;
-    bool shown; /* the round, to them */
 };
 
-/* The number of the product that is under way or comes next. */
-static inline uint32_t kf_job_product(const kofn_job *j)
+/* What a product uses the resident operand for, as kofn_event has it. */
+static inline uint32_t kf_job_use_number(const kofn_job *j, const product *p)
 {
-    return j->rounds + 1;
-}
-
-/* What it uses the resident operand for, as kofn_event has it. */
-static inline uint32_t kf_job_use_number(const kofn_job *j)
-{
-    return j->use != j->plan;
+    return p->use != j->plan;
 }
 
 static inline kofn_time kf_job_now(const kofn_job *j)
@@ -91,14 +109,36 @@ static inline kofn_time kf_job_now(const kofn_job *j)
     return j->port->now(j->port);
 }
 
-/* What events count of the round that is under way or comes next. */
-static inline unsigned kf_job_count(const kofn_job *j)
+/* Is it with the workers? */
+static inline bool kf_job_is_running(const product *p)
 {
-    return j->step ? j->step : j->rounds + 1;
+    return p->begun && p->ended == KOFN_AGAIN;
 }
 
-/* All rounds and what is of none yet. */
+/* put.c */
+product *kf_job_search(const kofn_job *j, uint32_t number);
+slot *kf_job_search_slot(const product *p, uint32_t task);
+void kf_job_free_products(kofn_job *j);
+/* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
+
+/* One that is put and not taken, or NULL.  Most often there is one. */
+static inline product *kf_job_find(const kofn_job *j, uint32_t number)
+{
+    return j->opens && j->open[0]->number == number ? j->open[0]
+                                                    : kf_job_search(j, number);
+}
+
+/* A task of it, or NULL.  While one product is open its tasks have successive
+ * numbers. */
+KF_WRAPS static inline slot *kf_job_slot(const product *p, uint32_t task)
+{
+    size_t i = task - p->first_task;
+
+    return i < p->slots && p->slot[i].task == task
+               ? &p->slot[i]
+               : kf_job_search_slot(p, task);
+}
 
 /* act.c */
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
@@ -119,8 +159,11 @@ kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost);
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
 /* Wait for one message or the alarm.  KOFN_AGAIN: `atmost` has passed. */
 kofn_status kf_job_pass(kofn_job *j, kofn_time atmost);
-/* What is due once this share of the round has come. */
-kofn_status kf_job_stage(kofn_job *j, unsigned count, double done);
+/* Is something to happen before this product begins? */
+bool kf_job_is_due(const kofn_job *j, const product *p);
+/* What is due once this share of it has come. */
+kofn_status kf_job_stage(kofn_job *j, const product *p, double done);
+/* ... of the newest that has begun. */
 kofn_status kf_job_stage_now(kofn_job *j);
 
 #endif

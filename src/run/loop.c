@@ -46,15 +46,17 @@ static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
     return kf_job_step(j, &ev);
 }
 
-/* Only results of this round are kept; the core tells whether they count. */
+/* Only results of products that are running are kept; the core tells whether
+ * they count. */
 static void file_result(kofn_job *j, const kofn_msg *m)
 {
-    uint32_t index = m->task - j->first_task;
+    product *p = kf_job_find(j, m->product);
+    slot *s = p && kf_job_is_running(p) ? kf_job_slot(p, m->task) : NULL;
 
-    if (m->type == KOFN_MSG_RESULT && j->begun && j->ended == KOFN_AGAIN &&
-        index < j->slots && j->slot[index].worker == m->worker &&
-        !j->slot[index].result)
-        j->slot[index].result = m->result;
+    if (m->type == KOFN_MSG_RESULT)
+        (p ? &p->rep : &j->rep)->received += kf_parcel_bytes(m->result);
+    if (m->type == KOFN_MSG_RESULT && s && s->worker == m->worker && !s->result)
+        s->result = m->result;
     else
         kf_pool_give(&j->spare, m->result);
 }
@@ -93,8 +95,6 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     case KOFN_MSG_RESULT:
     case KOFN_MSG_FAILED:
         ev.type = m->type == KOFN_MSG_RESULT ? KOFN_EV_RESULT : KOFN_EV_FAILED;
-        if (m->type == KOFN_MSG_RESULT)
-            j->rep.received += kf_parcel_bytes(m->result);
         file_result(j, m);
         break;
     case KOFN_MSG_STORE:
@@ -116,6 +116,20 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     return hand_out(j);
 }
 
+/* Every product that is with the workers was waited for. */
+static void waited(kofn_job *j, kofn_time t)
+{
+    kofn_report *last = &j->rep;
+
+    for (size_t i = 0; i < j->opens && j->open[i]->begun; i++)
+        if (j->open[i]->ended == KOFN_AGAIN) {
+            last = &j->open[i]->rep;
+            last->waiting += t;
+        }
+    if (last == &j->rep)
+        last->waiting += t;
+}
+
 kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
 {
     kofn_time alarm = kofn_core_alarm(j->core), before = kf_job_now(j);
@@ -127,7 +141,7 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
     st = j->port->wait(j->port, alarm, atmost, &m);
-    j->rep.waiting += kf_job_now(j) - before;
+    waited(j, kf_job_now(j) - before);
     if (st == KOFN_OK)
         return handle(j, &m);
     if (st == KOFN_AGAIN && kf_job_now(j) >= alarm)
@@ -168,12 +182,24 @@ static kofn_status happen(kofn_job *j, const kofn_happening *h)
     return KOFN_OK;
 }
 
-kofn_status kf_job_stage(kofn_job *j, unsigned count, double done)
+/* Is this to happen once such a share of the product has come? */
+static bool is_time(const kofn_happening *h, const product *p, double done)
+{
+    return h->round < p->count || (h->round == p->count && h->fraction <= done);
+}
+
+bool kf_job_is_due(const kofn_job *j, const product *p)
+{
+    return j->next_event < j->opt.event_count &&
+           is_time(&j->opt.events[j->next_event], p, 0);
+}
+
+kofn_status kf_job_stage(kofn_job *j, const product *p, double done)
 {
     while (j->next_event < j->opt.event_count) {
         const kofn_happening *h = &j->opt.events[j->next_event];
 
-        if (h->round > count || (h->round == count && h->fraction > done))
+        if (!is_time(h, p, done))
             break;
         j->next_event++;
         TRY(happen(j, h));
@@ -183,11 +209,16 @@ kofn_status kf_job_stage(kofn_job *j, unsigned count, double done)
 
 kofn_status kf_job_stage_now(kofn_job *j)
 {
+    const product *newest = NULL;
     kofn_core_view v;
 
-    if (j->next_event == j->opt.event_count ||
-        j->opt.events[j->next_event].round > kf_job_count(j))
+    if (j->next_event == j->opt.event_count)
         return KOFN_OK;
-    kofn_core_look(j->core, &v);
-    return kf_job_stage(j, kf_job_count(j), v.done);
+    for (size_t i = 0; i < j->opens && j->open[i]->begun; i++)
+        newest = j->open[i];
+    if (!newest || newest->ended != KOFN_AGAIN ||
+        j->opt.events[j->next_event].round > newest->count)
+        return KOFN_OK;
+    kofn_core_look_at(j->core, newest->number, &v);
+    return kf_job_stage(j, newest, v.done);
 }

@@ -3,23 +3,15 @@
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* The slot of a task of this round, or NULL. */
-static slot *find(kofn_job *j, uint32_t task)
-{
-    uint32_t index = task - j->first_task;
-
-    return j->begun && index < j->slots ? &j->slot[index] : NULL;
-}
-
 static void end_task(kofn_job *j, slot *s, kf_fate fate)
 {
     s->fate = fate;
     s->over = kf_job_now(j);
 }
 
-void kf_job_over(kofn_job *j, uint32_t task, kf_fate fate)
+void kf_job_over(kofn_job *j, product *p, uint32_t task, kf_fate fate)
 {
-    slot *s = find(j, task);
+    slot *s = kf_job_slot(p, task);
 
     if (s && s->fate == KF_FATE_OUT)
         end_task(j, s, fate);
@@ -28,31 +20,38 @@ void kf_job_over(kofn_job *j, uint32_t task, kf_fate fate)
 /* A result may come after all of a task that was cancelled. */
 static void came(kofn_job *j, const kofn_event *ev)
 {
-    slot *s = find(j, ev->task);
+    const product *p = kf_job_find(j, ev->product);
+    slot *s = p && kf_job_is_running(p) ? kf_job_slot(p, ev->task) : NULL;
 
-    if (!s || s->worker != ev->worker || j->ended != KOFN_AGAIN ||
+    if (!s || s->worker != ev->worker ||
         (s->fate != KF_FATE_OUT && s->fate != KF_FATE_CANCELLED))
         return;
     s->took = ev->took;
     end_task(j, s, ev->type == KOFN_EV_RESULT ? KF_FATE_CAME : KF_FATE_FAILED);
 }
 
-/* With KOFN_IN_FLIGHT_ABORT nobody's work of this round is of use any more
- * when one of those who take part in it goes. */
-void kf_job_lose(kofn_job *j, uint32_t worker)
+static void lose(kofn_job *j, product *p, uint32_t worker, bool all)
 {
-    kofn_worker_state was = kofn_core_worker(j->core, worker);
-    bool all = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT &&
-               (was == KOFN_WORKER_LIVE || was == KOFN_WORKER_LEAVING);
-
-    for (size_t i = 0; j->begun && i < j->slots; i++) {
-        slot *s = &j->slot[i];
+    for (size_t i = 0; i < p->slots; i++) {
+        slot *s = &p->slot[i];
 
         if (s->worker == worker && s->fate == KF_FATE_OUT)
             end_task(j, s, KF_FATE_LOST);
         else if (all && s->fate == KF_FATE_USED)
             s->fate = KF_FATE_CAME;
     }
+}
+
+/* With KOFN_IN_FLIGHT_ABORT nobody's work of a product is of use any more when
+ * one of those who take part in it goes. */
+void kf_job_lose(kofn_job *j, uint32_t worker)
+{
+    kofn_worker_state was = kofn_core_worker(j->core, worker);
+    bool all = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT &&
+               (was == KOFN_WORKER_LIVE || was == KOFN_WORKER_LEAVING);
+
+    for (size_t i = 0; i < j->opens; i++)
+        lose(j, j->open[i], worker, all);
 }
 
 void kf_job_record(kofn_job *j, const kofn_event *ev)
@@ -84,10 +83,10 @@ void kf_job_record(kofn_job *j, const kofn_event *ev)
     }
 }
 
-void kf_job_use(kofn_job *j, const kofn_action *a)
+void kf_job_use(product *p, const kofn_action *a)
 {
     for (size_t i = 0; i < a->count; i++) {
-        slot *s = find(j, a->tasks[i]);
+        slot *s = kf_job_slot(p, a->tasks[i]);
 
         if (s && s->fate == KF_FATE_CAME)
             s->fate = KF_FATE_USED;
@@ -95,25 +94,25 @@ void kf_job_use(kofn_job *j, const kofn_action *a)
 }
 
 /* The verdict on this check is the newest. */
-void kf_job_blame(kofn_job *j, const kofn_action *a)
+void kf_job_blame(kofn_job *j, product *p, const kofn_action *a)
 {
     const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
 
     for (size_t i = 0; i + v->doubted < v->count; i++) {
-        slot *s = find(j, a->tasks[v->bad[i]]);
+        slot *s = kf_job_slot(p, a->tasks[v->bad[i]]);
 
         if (s)
             s->fate = KF_FATE_WRONG;
     }
 }
 
-unsigned kf_job_late(const kofn_job *j)
+unsigned kf_job_late(const product *p)
 {
     unsigned n = 0;
 
-    for (size_t i = 0; j->begun && i < j->slots; i++)
-        n += j->slot[i].fate == KF_FATE_CAME ||
-             j->slot[i].fate == KF_FATE_CANCELLED;
+    for (size_t i = 0; i < p->slots; i++)
+        n += p->slot[i].fate == KF_FATE_CAME ||
+             p->slot[i].fate == KF_FATE_CANCELLED;
     return n;
 }
 
@@ -136,24 +135,24 @@ void kf_run_tell_worker(const kofn_job *j, kf_moment_type type, uint32_t worker)
                        .type = type, .from = now, .to = now, .worker = worker});
 }
 
-void kf_run_tell_round(kofn_job *j, kofn_status st)
+void kf_run_tell_product(kofn_job *j, product *p, kofn_status st)
 {
     kofn_time now;
 
-    if (!j->observers || !j->begun || j->shown)
+    if (!j->observers || !p->begun || p->shown)
         return;
-    j->shown = true;
-    now = st == KOFN_AGAIN ? kf_job_now(j) : j->began + j->rep.took;
-    for (size_t i = 0; i < j->slots; i++) {
-        const slot *s = &j->slot[i];
+    p->shown = true;
+    now = st == KOFN_AGAIN ? kf_job_now(j) : p->began + p->rep.took;
+    for (size_t i = 0; i < p->slots; i++) {
+        const slot *s = &p->slot[i];
 
         kf_run_tell(j,
                     &(kf_moment){.type = KF_TASK,
                                  .from = s->sent,
                                  .to = s->fate == KF_FATE_OUT ? now : s->over,
-                                 .round = j->rounds + 1,
+                                 .round = p->number,
                                  .worker = s->worker,
-                                 .task = j->first_task + (uint32_t)i,
+                                 .task = s->task,
                                  .fate = s->fate,
                                  .group = s->group,
                                  .row = s->row,
@@ -162,10 +161,10 @@ void kf_run_tell_round(kofn_job *j, kofn_status st)
                                  .took = s->took});
     }
     kf_run_tell(j, &(kf_moment){.type = KF_ROUND,
-                                .from = j->began,
+                                .from = p->began,
                                 .to = now,
                                 .status = st,
-                                .round = j->rounds + 1});
+                                .round = p->number});
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -192,7 +191,8 @@ kofn_status kofn_finish(kofn_job *j)
     char first[256] = "";
     kofn_status bad = KOFN_OK;
 
-    kf_run_tell_round(j, KOFN_AGAIN);
+    for (size_t i = 0; i < j->opens; i++)
+        kf_run_tell_product(j, j->open[i], KOFN_AGAIN);
     for (size_t i = 0; i < j->observers; i++) {
         kofn_status st = j->observer[i]->end(j->observer[i], j);
 

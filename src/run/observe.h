@@ -45,6 +45,7 @@ typedef struct kf_moment {
 } kf_moment;
 
 typedef struct kf_observer kf_observer;
+struct product;
 
 /* First member of every observer. */
 struct kf_observer {
@@ -65,19 +66,19 @@ kofn_status kf_observe(kofn_job *j);
 void kf_run_tell(const kofn_job *j, const kf_moment *m);
 void kf_run_tell_worker(const kofn_job *j, kf_moment_type type,
                         uint32_t worker);
-/* The tasks of the round and the round, once. */
-void kf_run_tell_round(kofn_job *j, kofn_status st);
+/* The tasks of the product and the product, once. */
+void kf_run_tell_product(kofn_job *j, struct product *p, kofn_status st);
 
 /* An event has come: whom and what it concerns. */
 void kf_job_record(kofn_job *j, const kofn_event *ev);
 /* Nothing more comes of what this worker has in hand. */
 void kf_job_lose(kofn_job *j, uint32_t worker);
 /* A task that is out is so no more. */
-void kf_job_over(kofn_job *j, uint32_t task, kf_fate fate);
+void kf_job_over(kofn_job *j, struct product *p, uint32_t task, kf_fate fate);
 /* The results of these tasks were used; those of a check, see who is corrupt. */
-void kf_job_use(kofn_job *j, const kofn_action *a);
-void kf_job_blame(kofn_job *j, const kofn_action *a);
-/* How many results of this round were not needed, whether or not they came. */
-unsigned kf_job_late(const kofn_job *j);
+void kf_job_use(struct product *p, const kofn_action *a);
+void kf_job_blame(kofn_job *j, struct product *p, const kofn_action *a);
+/* How many of its results were not needed, whether or not they came. */
+unsigned kf_job_late(const struct product *p);
 
 #endif

@@ -20,24 +20,29 @@ typedef struct kf_verdict {
 } kf_verdict;
 
 typedef struct kf_guard {
-    uint64_t secret; /* of the random weights that results are compared by */
-    double **resident, *input; /* scales; see check.h                      */
+    uint64_t secret;   /* of the random weights that results are compared by */
+    double **resident; /* scales; see check.h */
     size_t groups;
-    bool known_input;
     double tolerance;    /* asked for; 0: was not */
-    double floor, error; /* of the round, and what that may come to in it */
     kf_verdict *verdict; /* not yet told to the core */
     size_t next, count, cap;
     uint32_t *spent; /* of the verdict told last */
 } kf_guard;
 
+/* What a product is measured by: its input. */
+typedef struct kf_measure {
+    kf_messages *messages;
+    double *input; /* scales */
+    bool known;
+    double floor, error; /* of its answer, and what that may come to in it */
+} kf_measure;
+
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double tolerance);
-void kf_guard_round(kf_guard *g);
 /* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
-kofn_status kf_guard_check(kf_guard *g, const kf_resident *r,
-                           const kf_messages *m, kofn_core *core, uint32_t use,
-                           const kofn_action *a, const kf_source *source);
+kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
+                           kofn_core *core, uint32_t use, const kofn_action *a,
+                           const kf_source *source);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
 

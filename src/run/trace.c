@@ -1,10 +1,11 @@
 /* trace.c -- a run as a drawing: the JSON of Chrome's trace viewer, which
  * Perfetto opens (docs/operate.md).
  *
- * A lane for the rounds, one for the coordinator's own work, and one a worker.
- * A worker does its tasks one after the other, but is given several at a time:
- * a task is drawn from when it was sent, or the one before it was over, or its
- * own work began where the worker tells how long that took.
+ * A lane for the rounds (more where products overlap), one for the
+ * coordinator's own work, and one a worker.  A worker does its tasks one after
+ * the other, but is given several at a time: a task is drawn from when it was
+ * sent, or the one before it was over, or its own work began where the worker
+ * tells how long that took.
  *
  * Slices are written as rounds end and nothing of them is kept, so that a long
  * run needs memory only for its workers.  The file has its name at the end.
@@ -17,6 +18,7 @@
 #include <inttypes.h>
 
 enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* lanes */
+#define MORE_ROUNDS 1000000000              /* behind those of the workers */
 
 typedef struct lane {
     kofn_time busy;    /* until; of a worker's tasks            */
@@ -27,6 +29,8 @@ typedef struct lane {
 typedef struct trace {
     kf_observer base;
     kf_out out;
+    kofn_time over[KOFN_OPEN_MOST]; /* of each lane of rounds: the last */
+    size_t lanes;
     lane *worker;
     size_t workers, cap;
     bool more; /* than one entry: a comma is due */
@@ -142,12 +146,30 @@ static kofn_status put_task(trace *x, const kf_moment *m)
         m->from, m->took);
 }
 
+/* Slices of one lane do not overlap: where products do, there are more. */
+static kofn_status lane_of_round(trace *x, const kf_moment *m, uint64_t *thread)
+{
+    size_t i = 0;
+
+    while (i < x->lanes && x->over[i] > m->from)
+        i++;
+    i = i < KOFN_OPEN_MOST ? i : KOFN_OPEN_MOST - 1;
+    *thread = i ? MORE_ROUNDS + i : ROUNDS;
+    x->over[i] = m->to;
+    if (i < x->lanes)
+        return KOFN_OK;
+    x->lanes++;
+    return i ? name_lane(x, *thread, "rounds") : KOFN_OK;
+}
+
 static kofn_status put_round(trace *x, const kf_moment *m)
 {
     char name[32];
+    uint64_t thread;
 
+    TRY(lane_of_round(x, m, &thread));
     snprintf(name, sizeof name, "round %u", m->round);
-    TRY(slice(x, ROUNDS, name, m->from, m->to));
+    TRY(slice(x, thread, name, m->from, m->to));
     return kf_out_text(&x->out,
                        ",\"cat\":\"round\",\"args\":{\"status\":"
                        "\"%s\"}}",
