@@ -111,49 +111,7 @@ static void copies(void **state)
     copies_alike("mds:k=1", 7);
 }
 
-/* ---- whole rounds in single precision ------------------------------------ */
-
-/* One liar, and the decoder makes of a small lie a large error: the report says
- * how large. */
-static void single_precision(void **state)
-{
-    const kofn_happening h = {1, 0, KOFN_HAPPENING_CORRUPT, 4, 0};
-    size_t seeds = (size_t)ceil(40 * test_scale() / SLOWED), rounds = 0;
-    double worst = 0;
-
-    (void)state;
-    for (size_t s = 0; s <= seeds; s++) {
-        kofn_weather w = {.seed = s ? s : 391};
-        kofn_options o = with_events(&h, 1);
-        rig_kind k = {"mds:k=9,basis=harmonic",
-                      18,
-                      72,
-                      46,
-                      1,
-                      0,
-                      true,
-                      false,
-                      KOFN_F32,
-                      &w,
-                      &o};
-        rig x;
-
-        o.errors = KOFN_ERRORS_PROBABILISTIC;
-        o.quarantine = 1000000;
-        rig_up(&x, &k);
-        for (uint32_t i = 0; i < 25; i++, rounds++) {
-            kofn_report rep;
-
-            rig_next(&x, 1000 * s + i);
-            assert_ok(rig_round(&x, &rep));
-            worst = fmax(worst, rig_error(&x));
-            assert_at_most(rig_error(&x), rep.predicted);
-            assert_at_most(rep.floor, 1e-2);
-        }
-        rig_down(&x);
-    }
-    print_message("    %zu rounds, error at most %.1e\n", rounds, worst);
-}
+/* ---- what is tolerated ---------------------------------------------------- */
 
 /* Nobody is believed who could hide more than the tolerance that is asked for. */
 static void tolerance(void **state)
@@ -200,7 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_of_matdot),  cmocka_unit_test(pairs_of_gpd),
         cmocka_unit_test(three_of_polydot), cmocka_unit_test(copies),
-        cmocka_unit_test(single_precision), cmocka_unit_test(tolerance),
+        cmocka_unit_test(tolerance),
     };
 
     rig_begin();

@@ -16,53 +16,11 @@
 #define EVERY 1
 #endif
 
-static const struct {
-    const char *spec;
-    size_t nodes;
-    size_t every; /* not all rounds of what takes long; prime to all choices */
-} codes[] = {
-    {"mds:k=4", 9, 1},
-    {"mds:k=9", 18, 17},
-    {"mds:k=5,basis=harmonic", 9, 1},
-    {"mds:k=9,basis=harmonic", 18, 5},
-    {"mds:k=9,basis=gauss_sys", 18, 5},
-    {"mds:k=5,basis=gauss", 10, 1},
-    {"elastic:k=4", 8, 1},
-    {"elastic:k=5,basis=gauss_sys", 10, 1},
-    {"replication:k=2", 8, 1},
-    {"replication:k=2", 15, 1},
-    {"mds:k=1", 6, 1},
-    {"polynomial:m=2,p=2", 9, 1},
-    {"polynomial:m=2,p=2,basis=circle", 9, 1},
-    {"matdot:n=3", 8, 1},
-    {"matdot:n=2,angles=5", 12, 1},
-    {"polydot:m=2,n=1,p=2", 8, 1},
-    {"gpd:m=2,n=2,p=1", 10, 1},
-    {"gpd:m=2,n=2,p=2", 14, 1},
-};
-
-#define CODES (sizeof codes / sizeof *codes)
-
-static const size_t widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 64};
-
-#define WIDTHS (sizeof widths / sizeof *widths)
-
 /* ---- the campaign -------------------------------------------------------- */
 
 typedef struct tally {
     size_t rounds, declared;
 } tally;
-
-/* Copies that fail alike are right about each other: there no more than half are
- * promised to be found, and one to be seen. */
-static size_t most_liars(const trial *t)
-{
-    const fleet *f = t->f;
-
-    if (t->mode == DETECT && f->copies)
-        return 1;
-    return may_conspire(t) ? half(f) : f->nodes - f->k - 1;
-}
 
 static void print_table(tally table[MODES][2][WIDTHS])
 {

@@ -313,8 +313,8 @@ static void report_errors(const session *s, const kofn_report *t)
             before = "and";
         }
     fprintf(stderr,
-            "\nnot looked for: errors below %.1e times the norms of an "
-            "entry's row of A and column of the input",
+            "\nnot looked for: errors below %.1e times the norms of the "
+            "rows of A and columns of the input that are coded with an entry's",
             t->floor);
 }
 
