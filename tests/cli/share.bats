@@ -5,9 +5,9 @@ load helpers
 pretend() {
     cat >kofn-there <<'SH'
 #!/bin/sh
+trap 'echo $HOST >>ended; exit 143' TERM HUP
 echo "$HOST $*" >>began
 [ ! -e $HOST.ends ] || { code=$(cat $HOST.ends); rm $HOST.ends; exit $code; }
-trap 'echo $HOST >>ended; exit 143' TERM HUP
 while [ ! -e $HOST.dismissed ]; do sleep 0.02; done
 echo "$HOST is dismissed"
 SH
