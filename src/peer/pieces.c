@@ -269,7 +269,8 @@ static kofn_status serve_all(kofn_node *n)
     return KOFN_OK;
 }
 
-/* They are one behind, and their leader and we have just gone on. */
+/* Who still makes the iterate before this one, which everybody else may have
+ * left, could not finish it without the pieces of it that are kept here. */
 static kofn_status serve_before(kofn_node *n, kf_other *o)
 {
     if (!kf_same_mark(o->want, n->before))

@@ -14,9 +14,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- what the rest of the command is to these two ------------------------ */
 
-bool cli_is_address(const char *port)
+static kofn_status never_meshed(const cli_args *a, size_t body_max,
+                                struct kofn_transport **t, uint32_t *seat)
 {
-    return !strncmp(port, "tcp://", 6) || !strncmp(port, "ipc://", 6);
+    (void)a;
+    (void)body_max;
+    (void)t;
+    (void)seat;
+    abort();
+}
+
+const cli_transport *cli_transport_of(const char *port)
+{
+    static const cli_transport named[] = {
+        {.name = "threads", .here = true},
+        {.name = "sim", .here = true, .simulated = true},
+        {.name = "processes"},
+        {.name = "mpi", .mesh = never_meshed}};
+    static const cli_transport address = {.address = true,
+                                          .mesh = never_meshed};
+
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (!strcmp(port, named[i].name))
+            return &named[i];
+    return !strncmp(port, "tcp://", 6) || !strncmp(port, "ipc://", 6) ? &address
+                                                                      : NULL;
 }
 
 #define NEVER_RUN(name)                                                        \
