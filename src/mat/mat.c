@@ -274,11 +274,19 @@ static void multiply_f32(int m, int n, int k, const kofn_matrix *a,
                     a->data, lda, b->data, ldb, add, c, n);
 }
 
+/* A sum of nothing is 0: the reference BLAS ends the process where a leading
+ * dimension is 0. */
 void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
                      void *c)
 {
     int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
 
+    if (m == 0 || n == 0)
+        return;
+    if (k == 0 && !add)
+        memset(c, 0, a->rows * b->cols * kf_dtype_size(a->dtype));
+    if (k == 0)
+        return;
     if (a->dtype == KOFN_F64)
         multiply_f64(m, n, k, a, b, add, c);
     else
