@@ -404,9 +404,11 @@ static double terms_of(const kofn_layout *L)
         cols = KF_PANEL + cols / KF_PANEL;
     if (op->factors == 0) /* what f adds up is its own affair */
         return 1;
+    if (op->below) /* one block below the other makes more rows */
+        return cols + rows * (double)L->inner;
     terms = (op->over & KF_OVER_COLS ? cols : 0) +
             (op->over & KF_OVER_ROWS ? rows : 0);
-    return op->below ? terms : terms * (double)L->inner;
+    return terms * (double)L->inner;
 }
 
 /* However many results are averaged, the answer is rounded once.  Decoding adds
