@@ -46,7 +46,7 @@ typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
          1,                                                                    \
          100000,                                                               \
          "segments of a vector, sent one by one; auto: lcm(1..d), if "         \
-         "decoupled 60 at most",                                               \
+         "decoupled the best up to 60",                                        \
          NULL},                                                                \
         {"form",                                                               \
          KOFN_AUTO,                                                            \
@@ -335,6 +335,27 @@ static size_t lcm_up_to(size_t d)
     return lcm;
 }
 
+/* Where k answer for a part each sends ceil(lam / k) segments, and 1/k of the
+ * vector is the least there is: the lam that is nearest to that for all k up to
+ * d.  lcm(1..d), which is there for all, if it is not too large. */
+static size_t lam_near_best(size_t d)
+{
+    size_t best = PIECES;
+    double least = HUGE_VAL;
+
+    for (size_t lam = PIECES; lam > 0; lam--) {
+        double most = 0;
+
+        for (size_t k = 1; k <= d; k++)
+            most = fmax(most, (double)((lam + k - 1) / k * k) / (double)lam);
+        if (most <= least) { /* the fewest of those that are as good */
+            least = most;
+            best = lam;
+        }
+    }
+    return best;
+}
+
 static form choose_form(const kofn_layout *L, size_t d)
 {
     long given = kofn_arg(L, "form");
@@ -352,9 +373,9 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
     long given = kofn_arg(L, "lam");
     size_t lcm = lcm_up_to(d);
 
-    *lam = given == KOFN_AUTO ? lcm : (size_t)given;
-    if (given == KOFN_AUTO && f == DECOUPLED && lcm > PIECES)
-        *lam = PIECES;
+    *lam = given != KOFN_AUTO ? (size_t)given
+           : f == DECOUPLED   ? lam_near_best(d)
+                              : lcm;
     if (f == SEQUENTIAL && *lam % lcm && *lam < lcm)
         return kofn_refuse("%s: lam = %zu must be divisible by 1..%zu, as %zu "
                            "is; or ask for form=decoupled",
