@@ -415,15 +415,14 @@ static double terms_of(const kofn_layout *L)
  * up in double always, so that it shows in double only. */
 static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
 {
-    const kf_operation *op = kf_operation_of_layout(L);
     double terms = terms_of(L), c;
-    double more = op->factors > 1 ? FACTOR_F32 * (op->factors - 1) : 0;
+    bool twice = kf_operation_of_layout(L)->factors > 1;
 
     if (L->problem.dtype == KOFN_F64)
         c = 0x1p-53 *
             sqrt(START_F64 + EACH_TERM * (terms + (double)d->results));
     else
-        c = 0x1p-24 * sqrt(START_F32 + more + EACH_TERM * terms);
+        c = 0x1p-24 * sqrt(START_F32 + twice * FACTOR_F32 + EACH_TERM * terms);
     TRY(measure_noise(d, s, L));
     d->predicted = c * kf_larger(d->noise, 1);
     return KOFN_OK;
