@@ -97,6 +97,8 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     kofn_status st;
 
     if (h->block == s->block_id && s->block.recipe.block) { /* as before */
+        if (s->block.recipe.block->row != h->row)
+            kf_serve_drop_tasks(s); /* of rows that it answered until now */
         s->block.recipe.block->row = h->row;
         s->block.asked = s->block.got;
         s->block.ahead = 0;
