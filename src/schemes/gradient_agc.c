@@ -19,6 +19,7 @@
  *                  0..r-1 of all but r workers lacks one segment of each; these
  *                  are what round r consists of.
  */
+#include "gcd.h"
 #include "gradient.h"
 
 /* Where complex numbers are as good as quaternions. */
@@ -321,17 +322,8 @@ static size_t lcm_up_to(size_t d)
 {
     size_t lcm = 1;
 
-    for (size_t k = 2; k <= d && lcm < 100000; k++) {
-        size_t a = lcm, b = k;
-
-        while (b) {
-            size_t t = a % b;
-
-            a = b;
-            b = t;
-        }
-        lcm *= k / a;
-    }
+    for (size_t k = 2; k <= d && lcm < 100000; k++)
+        lcm *= k / kf_gcd(lcm, k);
     return lcm;
 }
 
