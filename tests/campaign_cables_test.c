@@ -126,16 +126,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cables_are_cut),
     };
-    const kofn_alloc weighed = {weigh, NULL};
     int failed;
 
-    if (argc > 1) /* only tests of that name, with * and ? */
-        cmocka_set_test_filter(argv[1]);
-    yard_open();
-    kofn_set_alloc(&weighed);
-    rig_begin();
-    alarm((unsigned)(280 * fmax(1, test_scale())));
-    if (!mkdtemp(folder))
+    if (!campaign_begin(argc > 1 ? argv[1] : NULL))
         return 1;
     failed = cmocka_run_group_tests_name("campaign", tests, NULL, NULL);
     rmdir(folder);

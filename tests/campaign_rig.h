@@ -400,4 +400,19 @@ static inline void tell(const tally *t)
     assert_true(t->right >= t->rounds * 3 / 4);
 }
 
+/* ---- main ---------------------------------------------------------------- */
+
+/* `only`: tests of that name, with * and ?; NULL: all. */
+static inline bool campaign_begin(const char *only)
+{
+    static const kofn_alloc weighed = {weigh, NULL};
+
+    if (only)
+        cmocka_set_test_filter(only);
+    yard_open();
+    kofn_set_alloc(&weighed);
+    rig_begin();
+    return mkdtemp(folder) != NULL;
+}
+
 #endif

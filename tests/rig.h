@@ -29,11 +29,12 @@ static inline size_t often(size_t n)
     return x < 1 ? 1 : (size_t)x;
 }
 
-/* First in main: a hang is a failure; and BLAS computes on one thread, for the
- * thread sanitizer does not see how OpenBLAS's own are kept in step. */
+/* First in main: a hang is a failure, however much is tried; and BLAS computes
+ * on one thread, for the thread sanitizer does not see how OpenBLAS's own are
+ * kept in step. */
 static inline void rig_begin(void)
 {
-    alarm(900);
+    alarm((unsigned)(900 * fmax(1, test_scale())));
     kf_blas_single();
 }
 
