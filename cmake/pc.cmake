@@ -13,7 +13,7 @@ function(kofn_pc_flags out)
   set(${out} "${flags}" PARENT_SCOPE)
 endfunction()
 
-kofn_pc_flags(KOFN_PC_PRIVATE ${KOFN_CBLAS})
+kofn_pc_flags(KOFN_PC_PRIVATE ${KOFN_CBLAS} ${KOFN_ZLIB})
 string(APPEND KOFN_PC_PRIVATE " -lpthread -lm -ldl")
 kofn_pc_flags(KOFN_PC_ZMQ_PRIVATE ${KOFN_ZMQ})
 string(APPEND KOFN_PC_ZMQ_PRIVATE " -lpthread")

@@ -182,9 +182,9 @@ static void opening(void **state)
     write_file("none.csv", "", 0);
     open_fails("none.csv", KOFN_FORMAT, "empty");
     write_file("what.xyz", "1,2\n", 4);
-    open_fails("what.xyz", KOFN_FORMAT, ".npy, .mtx and .csv");
+    open_fails("what.xyz", KOFN_FORMAT, ".npy, .mtx, .csv, IDX");
     write_file("packed.csv", "\x1f\x8b\x08", 3);
-    open_fails("packed.csv", KOFN_FORMAT, "gunzip");
+    open_fails("packed.csv", KOFN_FORMAT, "cut off");
     write_file("zip.npy", "PK\x03\x04", 4);
     open_fails("zip.npy", KOFN_FORMAT, ".npz");
     write_file("wide.csv",

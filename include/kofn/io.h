@@ -2,8 +2,10 @@
  *
  * Reads NumPy .npy (1.0 to 3.0, C and Fortran order, f4 and f8, both byte
  * orders), Matrix Market (array and coordinate; real, integer and pattern;
- * general, symmetric and skew-symmetric) and CSV of numbers.  The format is
- * told by the first bytes, then by the suffix.  A file is data from a
+ * general, symmetric and skew-symmetric), CSV of numbers, IDX (of which MNIST
+ * is made) and the binary files of CIFAR-10, and what gzip made of any of them.
+ * The format is told by the first bytes, then by the suffix; that of CIFAR-10
+ * by its suffix, .bin, alone.  A file is data from a
  * stranger: whatever is in it, the answer is a matrix or a message that names
  * the file, the place in it and the reason.
  */
@@ -30,8 +32,11 @@ KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
  * ascending within a row, duplicates summed), all others dense. */
 KOFN_API const kofn_matrix *kofn_file_dense(const kofn_file *f);
 KOFN_API const kofn_sparse *kofn_file_sparse(const kofn_file *f);
-/* 1 for a .npy vector and for a CSV of one column, both seen as n x 1; else
- * 2. */
+/* Numbers from 0 to 9, one for each row, n x 1: those that stand beside the
+ * images in a CIFAR-10 file; NULL for any other. */
+KOFN_API const kofn_matrix *kofn_file_labels(const kofn_file *f);
+/* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as n x 1;
+ * else 2. */
 KOFN_API unsigned kofn_file_dims(const kofn_file *f);
 KOFN_API bool kofn_file_mapped(const kofn_file *f);
 KOFN_API void kofn_file_free(kofn_file *f);

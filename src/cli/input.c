@@ -56,6 +56,8 @@ int input_labels(input *in, kofn_matrix *y, const char *path,
 
     if (code)
         return code;
+    if (kofn_file_labels(in->file)) /* of images, and beside them */
+        *y = *kofn_file_labels(in->file);
     if (y->rows == 1 && y->cols == X->rows) {
         y->rows = y->cols;
         y->cols = y->ld = 1;

@@ -93,9 +93,14 @@ unsigned kofn_file_dims(const kofn_file *f)
     return f ? f->dims : 0;
 }
 
+const kofn_matrix *kofn_file_labels(const kofn_file *f)
+{
+    return f && f->labels.data ? &f->labels : NULL;
+}
+
 bool kofn_file_mapped(const kofn_file *f)
 {
-    return f && f->view;
+    return f && f->view && !f->unpacked;
 }
 
 static void unmap(kofn_file *f)
@@ -111,6 +116,8 @@ void kofn_file_free(kofn_file *f)
         return;
     unmap(f);
     kf_free(f->owned);
+    kf_free(f->unpacked);
+    kf_free(f->labels.data);
     kofn_sparse_free(f->sparse);
     kf_free(f);
 }
@@ -143,7 +150,8 @@ static const struct {
     size_t length;
     const char *advice;
 } foreign[] = {
-    {"\x1f\x8b", 2, "it is compressed with gzip; unpack it with gunzip first"},
+    {"\x1f\x8b", 2,
+     "it is compressed with gzip twice; unpack it once with gunzip"},
     {"BZh", 3, "it is compressed with bzip2; unpack it with bunzip2 first"},
     {"\xfd"
      "7zXZ",
@@ -170,6 +178,11 @@ static kofn_status tell(const kf_input *in, reader *read)
     if (in->length == 0)
         return kf_fail(KOFN_FORMAT, "the file is empty");
     *read = NULL;
+    if (kf_io_has_suffix(in->path, ".bin")) /* has no mark of its own */
+        *read = kf_cifar_read;
+    else if (kf_idx_begins(in) || kf_io_has_suffix(in->path, ".idx") ||
+             kf_io_has_suffix(in->path, "-ubyte"))
+        *read = kf_idx_read;
     if (begins(in, "\x93NUMPY", 6) || kf_io_has_suffix(in->path, ".npy"))
         *read = kf_npy_read;
     if (begins(in, "%%MatrixMarket", 14) || kf_io_has_suffix(in->path, ".mtx"))
@@ -180,10 +193,11 @@ static kofn_status tell(const kf_input *in, reader *read)
     return *read ? KOFN_OK
                  : kf_fail(KOFN_FORMAT, "neither the first bytes nor the "
                                         "suffix tell the format; kofn reads "
-                                        ".npy, .mtx and .csv");
+                                        ".npy, .mtx, .csv, IDX and the .bin of "
+                                        "CIFAR-10");
 }
 
-static kofn_status parse(kofn_file *f, const kf_input *in)
+static kofn_status parse_plain(kofn_file *f, const kf_input *in)
 {
     reader read;
 
@@ -194,6 +208,33 @@ static kofn_status parse(kofn_file *f, const kf_input *in)
     TRY(tell(in, &read));
     f->dims = 2;
     return read(f, in);
+}
+
+/* The name without .gz tells what is inside. */
+static kofn_status parse_packed(kofn_file *f, const kf_input *in)
+{
+    kf_input inner = *in;
+    char *path = kf_strdup(in->path);
+    kofn_status st = KOFN_NOMEM;
+
+    if (path) {
+        if (kf_io_has_suffix(path, ".gz"))
+            path[strlen(path) - 3] = 0;
+        inner.path = path;
+        st = kf_io_unpack(in, &f->unpacked, &inner.length);
+    }
+    inner.data = f->unpacked;
+    if (!st)
+        st = parse_plain(f, &inner);
+    kf_free(path);
+    return st;
+}
+
+static kofn_status parse(kofn_file *f, const kf_input *in)
+{
+    return in->length >= 2 && in->data[0] == 0x1f && in->data[1] == 0x8b
+               ? parse_packed(f, in)
+               : parse_plain(f, in);
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -248,7 +289,11 @@ static kofn_status finish(kofn_file *f, const kf_input *in, kofn_file **out)
         kofn_file_free(f);
         return kf_fail_in(st, "%s", in->name);
     }
-    if (!f->view)
+    if (!f->view) {
+        kf_free(f->unpacked);
+        f->unpacked = NULL;
+    }
+    if (!f->view || f->unpacked)
         unmap(f);
     else if (f->map) /* who uses it may read in any order */
         posix_madvise(f->map, f->mapped, POSIX_MADV_NORMAL);

@@ -58,8 +58,10 @@ struct kofn_file {
     kofn_matrix dense; /* data == NULL: the file is sparse */
     kofn_sparse *sparse;
     unsigned dims;
-    bool view;     /* dense points into the file's bytes */
-    void *owned;   /* dense's numbers, when they were copied */
+    kofn_matrix labels;      /* data == NULL: the file has none of its own */
+    bool view;               /* dense points into the file's bytes */
+    void *owned;             /* dense's numbers, when they were copied */
+    unsigned char *unpacked; /* the file's bytes, when gzip had them */
     void *map;     /* the file's bytes, when kofn_file_open mapped them */
     size_t mapped; /* their number */
 };
@@ -68,6 +70,14 @@ struct kofn_file {
 kofn_status kf_npy_read(kofn_file *f, const kf_input *in);
 kofn_status kf_mtx_read(kofn_file *f, const kf_input *in);
 kofn_status kf_csv_read(kofn_file *f, const kf_input *in);
+kofn_status kf_idx_read(kofn_file *f, const kf_input *in);
+kofn_status kf_cifar_read(kofn_file *f, const kf_input *in);
+
+/* Does it begin as an IDX file? */
+bool kf_idx_begins(const kf_input *in);
+
+/* What gzip compressed: *n bytes, freed with kf_free also after a failure. */
+kofn_status kf_io_unpack(const kf_input *in, unsigned char **bytes, size_t *n);
 
 /* A rows x cols matrix of doubles, not set, in f->owned and f->dense. */
 kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);

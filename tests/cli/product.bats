@@ -38,6 +38,22 @@ corrupted noise rel_error per_round'.split())" <out.json
 len(o['per_round'][0]['rows']) == 8 and o['blas_threads'] == 1" <out.json
 }
 
+@test "formats: IDX and CIFAR-10, with labels beside the images, and gzip" {
+    py "import gzip, struct
+r=np.random.default_rng(1); X=r.integers(0,256,(30,3072)); y=r.integers(0,10,30)
+np.save('X.npy', X.astype(float)); np.save('y.npy', y.astype(float))
+gzip.open('images-idx3-ubyte.gz','wb').write(b'\0\0\x08\x03'+struct.pack('>3I',30,48,64)+X.astype('u1').tobytes())
+open('labels-idx1-ubyte','wb').write(b'\0\0\x08\x01'+struct.pack('>I',30)+y.astype('u1').tobytes())
+open('batch.bin','wb').write(np.c_[y,X].astype('u1').tobytes())
+gzip.open('y.csv.gz','wt').write('\n'.join(map(str,y)))
+gzip.open('X.npy.gz','wb').write(open('X.npy','rb').read())"
+    kofn regress X.npy y.npy -o w.npy --iterations 3 -s elastic:k=4 -q
+    for files in "images-idx3-ubyte.gz labels-idx1-ubyte" "batch.bin batch.bin" "X.npy.gz y.csv.gz"; do
+        kofn regress $files -o v.npy --iterations 3 -s elastic:k=4 -q
+        py "assert np.allclose(np.load('v.npy'), np.load('w.npy'), rtol=1e-8, atol=0)"
+    done
+}
+
 @test "formats: npy of all kinds, Matrix Market, CSV" {
     py "
 rng = np.random.default_rng(1)
