@@ -21,12 +21,14 @@ typedef struct body {
     bool liar[MOST], gone[MOST];
     uint32_t principal[MOST];
     bool conspire; /* liars agree on what k - 1 honest results allow */
+    size_t blind;  /* strips below show that some are wrong, not who */
     struct {
         uint32_t worker, task, row;
         bool out;
     } task[4096];
-    uint32_t product; /* its number */
-    size_t tasks, checks, most_seen;
+    bool disagreed[4][1000]; /* strips of this round, by group */
+    uint32_t product;        /* its number */
+    size_t tasks, checks, most_seen, sizes[MOST];
     bool running;
     kofn_status ended;
     kofn_action ask[64]; /* checks not yet answered */
@@ -52,6 +54,16 @@ static inline size_t liars_among(const body *b, const kofn_action *a)
     return n;
 }
 
+/* Whoever was located in this round has no part in what disagreed. */
+static inline void without_located(const body *b, const kofn_action *a)
+{
+    const kf_round *r = kf_newest(b->core);
+
+    for (size_t i = 0; i < a->count; i++)
+        assert_false(b->disagreed[a->group][a->lo] &&
+                     r->load[worker_of(b, a->tasks[i])].located);
+}
+
 static inline void take(body *b, const kofn_action *a)
 {
     switch (a->type) {
@@ -69,11 +81,13 @@ static inline void take(body *b, const kofn_action *a)
     case KOFN_DO_CHECK:
         assert_true(a->count <= MOST && b->asks < 64);
         assert_int_equal(a->count, a->decoder->seats);
+        without_located(b, a);
         b->ask[b->asks] = *a;
         memcpy(b->evidence[b->asks], a->tasks, a->count * 4);
         b->ask[b->asks].tasks = b->evidence[b->asks];
         b->asks++;
         b->checks++;
+        b->sizes[a->count - 1]++;
         break;
     case KOFN_DO_DECODE: /* never from a lie */
         assert_int_equal(a->count, a->decoder->seats);
@@ -118,13 +132,16 @@ static inline void answer_check(body *b)
         for (uint32_t i = 0; i < a.count; i++)
             if (!b->liar[worker_of(b, a.tasks[i])] && honest-- > b->k - 1)
                 bad[ev.bad_count++] = i;
-    } else if (liars > a.most || (liars && a.count - liars <= b->k)) {
+    } else if (liars > a.most || (liars && a.count - liars <= b->k) ||
+               (liars && a.lo < b->blind)) {
         ev.status = KOFN_CORRUPT;
     } else {
         for (uint32_t i = 0; i < a.count; i++)
             if (b->liar[worker_of(b, a.tasks[i])])
                 bad[ev.bad_count++] = i;
     }
+    for (size_t i = a.lo; i < a.hi && ev.status; i++)
+        b->disagreed[a.group][i] = true;
     say_one(b, ev);
 }
 
@@ -181,6 +198,8 @@ static inline void down(body *b)
 static inline void begin(body *b)
 {
     b->tasks = b->checks = b->most_seen = 0;
+    memset(b->sizes, 0, sizeof b->sizes);
+    memset(b->disagreed, 0, sizeof b->disagreed);
     b->running = true;
     say(b, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++b->product});
 }

@@ -121,7 +121,7 @@ static void float32_names_fewer(void **state)
         begin(&b);
         finish(&b, &r);
         assert_int_equal(b.ended, beyond ? KOFN_OK : KOFN_CORRUPT);
-        assert_int_equal(b.most_seen, beyond ? 5 : 3);
+        assert_true(beyond ? b.most_seen > 3 : b.most_seen == 3);
         down(&b);
     }
 }
@@ -231,6 +231,86 @@ static void liars_are_quarantined(void **state)
     down(&b);
 }
 
+/* Who is located by some strips is left out in all that disagree, where it could
+ * not be told who is wrong. */
+static void names_serve_other_strips(void **state)
+{
+    static const char *const spec[] = {"mds:k=4", "elastic:k=4"};
+
+    (void)state;
+    for (uint32_t trial = 0; trial < 100; trial++) {
+        kf_rng r = kf_rng_stream(15, KF_FOR_SAMPLE, trial, 0);
+        body b;
+
+        up(&b, spec[trial % 2], 9, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
+        b.blind = 20; /* of 100 */
+        choose_liars(&b, 1 + trial / 2 % 4, &r);
+        begin(&b);
+        finish(&b, &r);
+        if (b.ended != KOFN_OK) /* a liar answered in those strips only */
+            assert_true(named(&b) < 1 + trial / 2 % 4);
+        named(&b);
+        down(&b);
+    }
+}
+
+/* Who was located in an earlier round is left out where nothing else helps, and
+ * is not located for that. */
+static void names_serve_later_rounds(void **state)
+{
+    (void)state;
+    for (uint32_t trial = 0; trial < 60; trial++) {
+        kf_rng r = kf_rng_stream(16, KF_FOR_SAMPLE, trial, 0);
+        size_t liars = 1 + trial / 2 % 4;
+        kofn_core_view v;
+        body b;
+
+        up(&b, trial % 2 ? "elastic:k=4" : "mds:k=4", 9,
+           trial % 3 ? KOFN_ERRORS_PROBABILISTIC : KOFN_ERRORS_ADVERSARIAL,
+           KOFN_F64);
+        liars = trial % 3 ? liars : 1 + liars % 2;
+        choose_liars(&b, liars, &r);
+        begin(&b);
+        finish(&b, &r);
+        assert_int_equal(b.ended, KOFN_OK);
+        if (named(&b) == liars) {
+            b.blind = SIZE_MAX;
+            begin(&b);
+            finish(&b, &r);
+            assert_int_equal(b.ended, KOFN_OK);
+        }
+        kofn_core_look(b.core, &v);
+        for (size_t i = 0; i < v.workers; i++)
+            assert_true(v.located[i] <= 1);
+        down(&b);
+    }
+}
+
+/* As many are asked for at once as locating somebody takes: 4 that decode, 2 that
+ * may lie and one. */
+static void asks_for_what_locating_takes(void **state)
+{
+    kf_rng r = kf_rng_stream(17, KF_FOR_SAMPLE, 0, 0);
+    size_t seen = 0;
+    body b;
+
+    (void)state;
+    up(&b, "elastic:k=4", 9, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
+    for (uint32_t trial = 0; trial < 20; trial++) {
+        b.liar[trial % 9] = true;
+        begin_anew(&b);
+        begin(&b);
+        finish(&b, &r);
+        assert_int_equal(b.ended, KOFN_OK);
+        assert_true(b.sizes[4] > 0);
+        assert_int_equal(b.sizes[5], 0);
+        seen += b.sizes[6];
+        b.liar[trial % 9] = false;
+    }
+    assert_true(seen > 0);
+    down(&b);
+}
+
 /* Verdicts on nothing, twice, late, or with names that do not exist. */
 static void foreign_verdicts(void **state)
 {
@@ -299,6 +379,9 @@ int main(void)
         cmocka_unit_test(last_answers_before_leaves),
         cmocka_unit_test(too_few_to_compare),
         cmocka_unit_test(liars_are_quarantined),
+        cmocka_unit_test(names_serve_other_strips),
+        cmocka_unit_test(names_serve_later_rounds),
+        cmocka_unit_test(asks_for_what_locating_takes),
         cmocka_unit_test(foreign_verdicts),
         cmocka_unit_test(refusals),
     };

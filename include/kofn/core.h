@@ -87,6 +87,7 @@ typedef struct kofn_action {
     kofn_status status;
     const char *why; /* DELIVER: of a failure, in words; until another begins */
     double noise, predicted;
+    bool last;       /* CHECK: there will be no more results to check       */
     size_t most;     /* CHECK: results that may be left out as wrong        */
     size_t liars;    /* CHECK: nobody is located whom so many could have made
                      look corrupt ... */

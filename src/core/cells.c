@@ -98,6 +98,7 @@ kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
     TRY(kf_grow(&cell->have, &cell->cap, n, sizeof *cell->have));
     cell->have[n] = cell->have[cell->count];
     cell->have[cell->count++] = task;
+    cell->last = cell->spent = false;
     return KOFN_OK;
 }
 
@@ -115,4 +116,5 @@ void kf_cell_blame(kf_cell *cell, uint32_t task)
             (cell->count - i) * sizeof *cell->have);
     cell->have[cell->count] = task;
     cell->corrupt++;
+    cell->last = cell->spent = false;
 }

@@ -95,12 +95,31 @@ static bool may_conspire(const kofn_core *c, const kofn_layout *L)
            (c->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(L));
 }
 
+/* Members of the group who were located in this round and have no part in this:
+ * so many lie besides those who may among these. */
+static size_t known_besides(const kofn_core *c, const kf_round *r, size_t group,
+                            const uint32_t *tasks, size_t n)
+{
+    const kf_fleet *f = &c->fleet;
+    size_t known = 0;
+
+    for (size_t s = group; s < f->seats; s += f->groups)
+        known += f->seat[s] != KF_NOBODY && r->load[f->seat[s]].located &&
+                 kf_core_can_work(c, r, f->seat[s]);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t worker = r->p.task[tasks[i]].worker;
+
+        known -= r->load[worker].located && kf_core_can_work(c, r, worker);
+    }
+    return known;
+}
+
 /* Principals that do not conspire hardly ever agree on a wrong codeword: as many
  * results to spare as one of them can give show it.  Liars who conspire are
  * assumed to be as many as can be corrected with everybody's results, those of
  * the n tasks among them whose workers have left since. */
-size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
-                     const uint32_t *tasks, size_t n)
+static size_t spare_of(kofn_core *c, kf_round *r, size_t group,
+                       const uint32_t *tasks, size_t n)
 {
     const kofn_layout *L = kf_layout(&r->p);
     size_t surely = L->threshold, seats, alone, spare;
@@ -116,10 +135,21 @@ size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
     return spare;
 }
 
+size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
+                     const uint32_t *tasks, size_t n)
+{
+    size_t spare = spare_of(c, r, group, tasks, n);
+    size_t known = known_besides(c, r, group, tasks, n);
+
+    return spare - kf_min(known, spare - kf_min(spare, 1));
+}
+
 void kf_core_set_spare(kofn_core *c, kf_round *r)
 {
-    for (size_t g = 0; g < r->p.groups; g++)
-        r->p.ledger[g].spare = kf_core_vouch(c, r, g, NULL, 0);
+    for (size_t g = 0; g < r->p.groups; g++) {
+        r->p.ledger[g].spare = spare_of(c, r, g, NULL, 0);
+        r->p.ledger[g].known = known_besides(c, r, g, NULL, 0);
+    }
 }
 
 /* Liars that may be located among these results: all but what one principal can
@@ -151,7 +181,8 @@ static void set_promise(kofn_core *c, kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n, kofn_action *a)
 {
     const kofn_layout *L = kf_layout(&r->p);
-    size_t spare = kf_core_vouch(c, r, group, tasks, n), seats, beyond;
+    size_t spare = spare_of(c, r, group, tasks, n), seats, beyond;
+    size_t known = known_besides(c, r, group, tasks, n);
 
     share_all(c, r, group, tasks, n, &seats);
     seats = kf_max(seats, n);
@@ -160,6 +191,8 @@ static void set_promise(kofn_core *c, kf_round *r, size_t group,
         c->opt.errors == KOFN_ERRORS_DETECT ? spare : kf_max(spare, beyond / 2);
     if (!may_conspire(c, L) && !has_copies(L))
         a->promised = kf_max(a->promised, beyond - kf_min(beyond, 1));
+    a->liars -= kf_min(a->liars, known);
+    a->promised -= kf_min(a->promised, known);
 }
 
 KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
@@ -167,12 +200,15 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                                        const kf_decoder *d,
                                        const uint32_t *tasks, size_t n)
 {
+    const kf_ledger *l = &r->p.ledger[group];
+    const kf_cell *cell = &l->cell[kf_cells_find(l, lo)];
     kf_asked asked = {.number = c->next_check,
                       .group = group,
                       .lo = lo,
                       .hi = hi,
                       .count = n,
-                      .open = true};
+                      .open = true,
+                      .again = cell->disagreed};
     kofn_action ask = {.type = KOFN_DO_CHECK,
                        .product = r->p.number,
                        .task = c->next_check,
@@ -182,9 +218,11 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                        .decoder = d,
                        .first = c->pooled,
                        .count = n,
+                       .last = cell->last,
                        .most = most(c, r, group, tasks, n)};
 
     set_promise(c, r, group, tasks, n, &ask);
+    asked.liars = ask.liars;
     TRY(kf_product_check(&r->p, asked, tasks));
     c->next_check++;
     return kf_act(c, ask);
@@ -215,6 +253,34 @@ static void name(kofn_core *c, kf_round *r, uint32_t task)
         f->principal[principal].located++;
     r->load[worker].located = true;
     f->located[worker]++;
+    for (size_t g = 0; g < r->p.groups; g++)
+        r->p.ledger[g].known = known_besides(c, r, g, NULL, 0);
+    kf_product_all_news(&r->p); /* it may be wrong elsewhere, too */
+}
+
+bool kf_core_without_located(const kf_round *r, kf_cell *cell)
+{
+    size_t had = cell->count;
+
+    for (size_t i = 0; cell->disagreed && i < cell->count;)
+        if (r->load[r->p.task[cell->have[i]].worker].located)
+            kf_cell_blame(cell, cell->have[i]);
+        else
+            i++;
+    return cell->count < had;
+}
+
+bool kf_core_without_suspects(const kofn_core *c, const kf_round *r,
+                              kf_cell *cell)
+{
+    size_t had = cell->count;
+
+    for (size_t i = 0; cell->disagreed && i < cell->count;)
+        if (c->fleet.located[r->p.task[cell->have[i]].worker])
+            kf_cell_blame(cell, cell->have[i]);
+        else
+            i++;
+    return cell->count < had;
 }
 
 static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
@@ -246,28 +312,47 @@ static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
             task[(*n)++] = task[i];
 }
 
+/* They do not all agree.  Nobody can be located among fewer than one beyond those
+ * who may lie and those who decode (math/errors.md 2.2): unless somebody is known
+ * by now to be wrong so many are asked for at once. */
+static size_t disagree(kf_round *r, const kf_asked *a, size_t n)
+{
+    kf_ledger *l = &r->p.ledger[a->group];
+    bool known = n < a->count;
+
+    r->p.disagree = true;
+    for (size_t i = kf_cells_find(l, a->lo);
+         i < l->count && l->cell[i].lo < a->hi; i++)
+        if (l->cell[i].checking) {
+            l->cell[i].disagreed = true;
+            known |= kf_core_without_located(r, &l->cell[i]);
+        }
+    return known ? 0 : kf_max(n, kf_layout(&r->p)->threshold + a->liars) + 1;
+}
+
 kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
-    bool sure = ev->status == KOFN_OK;
-    size_t index, n;
+    bool sure = ev->status == KOFN_OK, corrupt = ev->status == KOFN_CORRUPT;
+    size_t index, n, wanted;
     kf_asked *a;
 
     if (!kf_is_open(r) || !kf_product_find_check(&r->p, ev->task, &index) ||
-        !r->p.check[index].open ||
-        (sure && ev->bad_count > r->p.check[index].count)) {
+        !r->p.check[index].open || ev->bad_count > r->p.check[index].count) {
         c->dropped++;
         return KOFN_OK;
     }
     a = &r->p.check[index];
     a->open = false;
+    if (a->again) /* others wait for this one */
+        kf_product_all_news(&r->p);
     n = a->count;
-    if (sure)
-        take_out(c, r, a, ev, &n);
-    else
-        *(ev->status == KOFN_CORRUPT ? &r->p.disagree : &r->p.unsure) = true;
-    if (r->p.disagree && c->opt.errors == KOFN_ERRORS_DETECT)
+    if (corrupt && c->opt.errors == KOFN_ERRORS_DETECT)
         return kf_core_corrupt_beyond(c, r);
-    return kf_settle_checked(c, r, a, n, sure);
+    if (sure || corrupt)
+        take_out(c, r, a, ev, &n);
+    r->p.unsure |= !sure && !corrupt;
+    wanted = corrupt ? disagree(r, a, n) : n + 1;
+    return kf_settle_checked(c, r, a, n, sure, wanted);
 }
 
 kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)

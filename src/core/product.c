@@ -52,6 +52,7 @@ void kf_product_forget_open(kf_product *p)
                 kf_cell *cell = &p->ledger[g].cell[i];
 
                 cell->count = cell->corrupt = cell->extra = 0;
+                cell->disagreed = cell->last = cell->spent = false;
             }
 }
 
@@ -167,6 +168,14 @@ bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index)
     return false;
 }
 
+bool kf_product_weighs(const kf_product *p)
+{
+    for (size_t i = p->checks; i > 0; i--)
+        if (p->check[i - 1].open && p->check[i - 1].again)
+            return true;
+    return false;
+}
+
 kofn_status kf_product_check(kf_product *p, kf_asked asked,
                              const uint32_t *tasks)
 {
@@ -203,9 +212,20 @@ void kf_product_all_news(kf_product *p)
         kf_product_news(p, g, 0, p->use->plan->span);
 }
 
+/* Where those who are known to be wrong do not count fewer may be wrong. */
+size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell)
+{
+    const kf_ledger *l = &p->ledger[group];
+    size_t spare = l->spare;
+
+    if (cell->disagreed && spare > 1)
+        spare -= kf_min(l->known, spare - 1);
+    return kf_layout(p)->enough + spare;
+}
+
 size_t kf_product_wanted(const kf_product *p, size_t group, const kf_cell *cell)
 {
-    return kf_layout(p)->enough + p->ledger[group].spare + cell->extra;
+    return kf_product_least(p, group, cell) + cell->extra;
 }
 
 size_t kf_product_short(const kf_product *p, size_t group, const kf_cell *cell)

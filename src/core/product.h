@@ -45,6 +45,10 @@ typedef struct kf_cell {
     size_t pending; /* tasks out that will each bring one more         */
     size_t slow;    /* ... and tasks that others were asked to replace */
     bool settled, checking; /* checking: a verdict is awaited */
+    bool disagreed; /* some of its results do, of whomever; who is known to
+                       be wrong elsewhere does not count in it any more */
+    bool last;      /* nobody has a result to add: these have to do, or ... */
+    bool spent;     /* ... did not                                      */
 } kf_cell;
 
 /* What is to be asked for of a group. */
@@ -60,6 +64,7 @@ typedef struct kf_ledger {
     size_t count, cap;
     size_t spare; /* results wanted of every strip beyond `enough` */
     size_t liars; /* principals that hold no more seats together   */
+    size_t known; /* members who are known to be wrong             */
     size_t news_lo,
         news_hi; /* strips of which something is new: none if equal */
     kf_owed owed;
@@ -77,7 +82,8 @@ typedef struct kf_asked {
     uint32_t number; /* of all products; those of one ascend */
     size_t group, lo, hi;
     size_t first, count; /* its tasks in the product's evidence (indices) */
-    bool open;
+    size_t liars;        /* as many of them may lie as they like */
+    bool open, again;    /* again: of results that disagreed before */
 } kf_asked;
 
 typedef struct kf_product {
@@ -130,6 +136,8 @@ void kf_product_late(kf_product *p, size_t index);
 /* Its result is here. */
 kofn_status kf_product_came(kf_product *p, size_t index);
 
+/* Results that disagreed before are being checked. */
+bool kf_product_weighs(const kf_product *p);
 bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index);
 kofn_status kf_product_check(kf_product *p, kf_asked asked,
                              const uint32_t *tasks);
@@ -144,7 +152,8 @@ static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
 /* Something is new of these strips. */
 void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi);
 void kf_product_all_news(kf_product *p);
-/* Results that this cell is to have. */
+/* Results that a cell like this always has to have, and this one. */
+size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell);
 size_t kf_product_wanted(const kf_product *p, size_t group,
                          const kf_cell *cell);
 /* ... of which so many have not been asked for. */

@@ -7,19 +7,68 @@
 
 #include <stdio.h>
 
-/* A cell that not even everything in hand will complete. */
+/* Not even everything in hand will complete this cell. */
+static bool starves(const kf_product *p, size_t group, const kf_cell *cell)
+{
+    return !cell->settled && !cell->checking && !cell->last &&
+           cell->count + cell->pending + cell->slow <
+               kf_product_wanted(p, group, cell);
+}
+
 static const kf_cell *starving_cell(const kf_product *p)
 {
     for (size_t g = 0; g < p->groups; g++)
-        for (size_t i = 0; i < p->ledger[g].count; i++) {
-            const kf_cell *cell = &p->ledger[g].cell[i];
-
-            if (!cell->settled && !cell->checking &&
-                cell->count + cell->pending + cell->slow <
-                    kf_product_wanted(p, g, cell))
-                return cell;
-        }
+        for (size_t i = 0; i < p->ledger[g].count; i++)
+            if (starves(p, g, &p->ledger[g].cell[i]))
+                return &p->ledger[g].cell[i];
     return NULL;
+}
+
+/* Cells that want more than can be had: what is there and on its way has to do,
+ * if it can be compared at all.  False: all of it was tried. */
+static bool make_do(kf_product *p)
+{
+    bool any = false;
+
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t i = 0; i < p->ledger[g].count; i++) {
+            kf_cell *cell = &p->ledger[g].cell[i];
+            size_t least = kf_product_least(p, g, cell);
+            size_t coming = cell->pending + cell->slow;
+
+            if (!starves(p, g, cell) || cell->spent ||
+                cell->count + coming < least)
+                continue;
+            any = true;
+            cell->last = coming == 0;
+            if (coming)
+                cell->extra = cell->count + coming - least;
+            else
+                kf_product_news(p, g, cell->lo, cell->hi);
+        }
+    return any;
+}
+
+/* Who was wrong in an earlier round may be wrong again: where results disagree
+ * and it cannot be told whose are wrong, those of the others may agree. */
+static bool do_without_suspects(const kofn_core *c, kf_round *r)
+{
+    kf_product *p = &r->p;
+    bool any = false;
+
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t i = 0; i < p->ledger[g].count; i++) {
+            kf_cell *cell = &p->ledger[g].cell[i];
+
+            if (!starves(p, g, cell) || !kf_core_without_suspects(c, r, cell))
+                continue;
+            any = true;
+            cell->extra = 0;
+            kf_product_owe(p, g, KF_OWED_SHORT);
+            kf_product_news(p, g, cell->lo, cell->hi);
+        }
+    r->resolve |= any;
+    return any;
 }
 
 /* Everybody left computes everything that is open; what is plain in that is
@@ -169,6 +218,8 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
         kf_product_all_news(&r->p);
         return KOFN_OK;
     }
+    if (cell && c->opt.errors != KOFN_ERRORS_NONE && make_do(&r->p))
+        cell = starving_cell(&r->p);
     if (!cell) {
         r->state = KF_ROUND_RUNNING;
         kf_late_alarm(r);
@@ -178,6 +229,8 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
         kf_round_more(c, r);
         return KOFN_OK;
     }
+    if (do_without_suspects(c, r))
+        return KOFN_OK;
     if (!kf_answers_all(r->p.use->plan, cell->count + cell->corrupt) &&
         (c->fleet.in_state[KOFN_WORKER_STORING] > 0 ||
          c->opt.below == KOFN_BELOW_PAUSE)) {

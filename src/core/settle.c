@@ -51,21 +51,28 @@ static bool same_history(const kf_cell *a, const kf_cell *b)
     size_t n = a->count + a->corrupt;
 
     return a->hi == b->lo && a->count == b->count && a->corrupt == b->corrupt &&
-           a->extra == b->extra && !b->settled && !b->checking &&
+           a->extra == b->extra && a->disagreed == b->disagreed &&
+           a->last == b->last && a->spent == b->spent && !b->settled &&
+           !b->checking &&
            (n == 0 || memcmp(a->have, b->have, n * sizeof *a->have) == 0);
 }
 
 /* ---- deciding ------------------------------------------------------------ */
 
+static bool is_open(const kf_cell *cell)
+{
+    return !cell->settled && !cell->checking;
+}
+
 static bool complete(const kf_product *p, size_t group, const kf_cell *cell)
 {
-    if (cell->settled || cell->checking)
+    if (!is_open(cell))
         return false;
     if (p->degraded)
         return cell->pending + cell->slow == 0;
     if (kf_layout(p)->everybody && cell->pending)
         return false;
-    return cell->count >= kf_product_wanted(p, group, cell);
+    return cell->last || cell->count >= kf_product_wanted(p, group, cell);
 }
 
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
@@ -88,10 +95,14 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
     return st == KOFN_NOMEM ? st : KOFN_OK;
 }
 
-/* One result more than the n that there are. */
-static void want_more(kf_round *r, size_t group, kf_cell *cell, size_t n)
+/* That many results, if not fewer than always. */
+static void want(kf_round *r, size_t group, kf_cell *cell, size_t results)
 {
-    cell->extra = n + 1 - kf_layout(&r->p)->enough - r->p.ledger[group].spare;
+    size_t least = kf_product_least(&r->p, group, cell);
+
+    cell->extra = results - kf_min(results, least);
+    cell->spent |= cell->last;
+    cell->last = false;
     kf_product_owe(&r->p, group, KF_OWED_SHORT);
     r->resolve = true;
 }
@@ -157,11 +168,17 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
         return have_checked(c, r, group, from, to, d, tasks, n);
     p->unsure |= d != NULL;
     for (size_t i = from; i < to; i++)
-        want_more(r, group, &cell[i], n);
+        want(r, group, &cell[i], n + 1);
     return KOFN_OK;
 }
 
 /* ---- news ---------------------------------------------------------------- */
+
+/* To find out who is wrong takes long, and who is may be wrong here as well. */
+static bool waits(const kf_round *r, const kf_cell *cell)
+{
+    return cell->disagreed && kf_product_weighs(&r->p);
+}
 
 static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
 {
@@ -171,7 +188,9 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
     l->news_lo = l->news_hi = 0;
     for (; i < l->count && l->cell[i].lo < hi; i = end) {
         end = i + 1;
-        if (!complete(&r->p, group, &l->cell[i]))
+        if (is_open(&l->cell[i]) && kf_core_without_located(r, &l->cell[i]))
+            want(r, group, &l->cell[i], 0);
+        if (!complete(&r->p, group, &l->cell[i]) || waits(r, &l->cell[i]))
             continue;
         while (end < l->count && l->cell[end].lo < hi &&
                same_history(&l->cell[end - 1], &l->cell[end]))
@@ -191,9 +210,9 @@ kofn_status kf_settle(kofn_core *c, kf_round *r)
 }
 
 /* The verdict on a check is here: the n tasks left as its evidence agree, or,
- * unless `sure`, do not. */
+ * unless `sure`, do not: then so many are wanted. */
 kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
-                              size_t n, bool sure)
+                              size_t n, bool sure, size_t wanted)
 {
     kf_product *p = &r->p;
     kf_ledger *l = &p->ledger[a->group];
@@ -210,7 +229,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
              end++) {
             l->cell[end].checking = false;
             if (!d)
-                want_more(r, a->group, &l->cell[end], n);
+                want(r, a->group, &l->cell[end], sure ? n + 1 : wanted);
         }
         if (d && end > i) {
             TRY(finish(c, p, a->group, i, end, d, n));

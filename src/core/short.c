@@ -46,8 +46,10 @@ static void bar_seats(const kofn_core *c, const kf_round *r, size_t group,
 {
     const kf_product *p = &r->p;
 
-    for (size_t i = 0; i < n; i++)
-        m[i].barred = m[i].late = false;
+    for (size_t i = 0; i < n; i++) {
+        m[i].barred = cell->disagreed && r->load[c->live_worker[i]].located;
+        m[i].late = false;
+    }
     for (size_t t = 0; t < p->tasks; t++) {
         const kf_task *task = &p->task[t];
         size_t i = n;

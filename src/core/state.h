@@ -174,7 +174,7 @@ kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
 
 kofn_status kf_settle(kofn_core *c, kf_round *r);
 kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
-                              size_t n, bool sure);
+                              size_t n, bool sure, size_t wanted);
 /* A decoder that is accurate enough, or NULL. */
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
                                  const uint32_t *rows, size_t n,
@@ -194,6 +194,12 @@ size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
 kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                               size_t lo, size_t hi, const kf_decoder *d,
                               const uint32_t *tasks, size_t n);
+/* Where results disagreed those of workers who were located in this round do not
+ * count; false: there are none. */
+bool kf_core_without_located(const kf_round *r, kf_cell *cell);
+/* Nor those of workers who were located before. */
+bool kf_core_without_suspects(const kofn_core *c, const kf_round *r,
+                              kf_cell *cell);
 bool kf_core_banned(const kofn_core *c, uint32_t worker);
 kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev);
 kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
