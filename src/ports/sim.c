@@ -5,6 +5,10 @@
  * so that a seed repeats a run to the byte; on the measured clock it is
  * computed at once and takes the processor time that took, as if every worker
  * had a machine of its own.  Results are real on both.
+ *
+ * On the measured clock the coordinator's own work takes time as well, and
+ * workers do not stand still meanwhile: whatever happens is at the time of its
+ * entry, which may be before that of the clock.
  */
 #include <math.h>
 
@@ -33,8 +37,12 @@ typedef struct worker {
 typedef struct port {
     kofn_port base;
     kofn_weather weather;
-    kofn_time clock;
+    kofn_time clock; /* of the coordinator                    */
+    kofn_time at;    /* of what happens now, or is told it    */
     kf_heap heap;
+    kofn_msg *mail; /* has come while the coordinator was busy */
+    size_t mails, read, mail_cap;
+    kofn_status broken; /* told when it waits next */
     worker *worker;
     size_t workers, worker_cap;
     parcel_slot *slot;
@@ -93,9 +101,9 @@ static void drop_slot(port *p, uint32_t id)
 static kofn_status schedule(port *p, kofn_time after, uint32_t kind, uint32_t w,
                             uint32_t slot)
 {
-    if (after >= KOFN_NEVER - p->clock)
+    if (after >= KOFN_NEVER - p->at)
         return KOFN_OK; /* never */
-    return kf_heap_push(&p->heap, (kf_heap_entry){.time = p->clock + after,
+    return kf_heap_push(&p->heap, (kf_heap_entry){.time = p->at + after,
                                                   .kind = kind,
                                                   .worker = w,
                                                   .task = slot});
@@ -248,91 +256,13 @@ static void stop(port *p, uint32_t id)
     w->block = NULL;
 }
 
-static kofn_status port_admit(kofn_port *base, uint32_t *id)
-{
-    return start((port *)base, id);
-}
-
-static kofn_status port_remove(kofn_port *base, uint32_t id)
-{
-    port *p = (port *)base;
-
-    if (id < p->workers && !p->worker[id].gone)
-        stop(p, id);
-    return KOFN_OK;
-}
-
-static void port_slow(kofn_port *base, uint32_t id, double factor)
-{
-    port *p = (port *)base;
-
-    if (id < p->workers)
-        p->worker[id].factor = factor;
-}
-
-static void port_corrupt(kofn_port *base, uint32_t id, bool on)
-{
-    port *p = (port *)base;
-
-    if (id < p->workers)
-        p->worker[id].wrong = on;
-}
-
-/* ---- the port ------------------------------------------------------------ */
-
-static kofn_status cancel(port *p, uint32_t id, uint32_t task)
-{
-    worker *w = &p->worker[id];
-
-    for (size_t i = 0; i < w->queued; i++)
-        if (p->slot[w->queue[i]].m.task == task) {
-            drop_slot(p, w->queue[i]);
-            memmove(w->queue + i, w->queue + i + 1,
-                    (--w->queued - i) * sizeof *w->queue);
-            return KOFN_OK;
-        }
-    if (w->busy && p->slot[w->slot].m.task == task) {
-        p->slot[w->slot].cancelled = true;
-        w->busy = false;
-        return take_up(p, id);
-    }
-    /* Under way, to the worker or from it: rare, so looked for. */
-    for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].used && p->slot[i].m.worker == id &&
-            p->slot[i].m.task == task && p->slot[i].m.type == KOFN_MSG_WORK)
-            p->slot[i].cancelled = true;
-    return KOFN_OK;
-}
-
-static kofn_status port_send(kofn_port *base, kofn_msg *m)
-{
-    port *p = (port *)base;
-    double bytes = 0;
-    uint32_t slot;
-
-    if (m->worker >= p->workers || p->worker[m->worker].gone) {
-        drop_payload(m);
-        return KOFN_OK;
-    }
-    if (m->type == KOFN_MSG_GIVE_UP)
-        return port_remove(base, m->worker);
-    if (m->type == KOFN_MSG_CANCEL)
-        return cancel(p, m->worker, m->task);
-    if (new_slot(p, m, &slot)) {
-        drop_payload(m);
-        return KOFN_NOMEM;
-    }
-    if (m->block)
-        bytes += (double)kofn_block_bytes(m->block);
-    if (m->in)
-        bytes += matrix_bytes(m->in);
-    return schedule(p, travel(p, bytes), ARRIVE, m->worker, slot);
-}
+/* ---- what happens -------------------------------------------------------- */
 
 /* What an entry of the heap means; *ready when it is a message. */
 static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
                           bool *ready)
 {
+    p->at = e->time;
     switch (e->kind) {
     case SAY_HELLO:
         *m = (kofn_msg){.type = KOFN_MSG_HELLO, .worker = e->worker};
@@ -370,12 +300,147 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
     }
 }
 
+/* What happened before the clock, which the coordinator's work has moved: before
+ * it tells anybody anything, for workers did not wait for that. */
+static void catch_up(port *p)
+{
+    while (!p->broken && p->heap.count && p->heap.entry[0].time < p->clock) {
+        kf_heap_entry e = kf_heap_pop(&p->heap);
+        bool ready = false;
+
+        p->broken = kf_grow(&p->mail, &p->mail_cap, p->mails, sizeof *p->mail);
+        if (!p->broken)
+            p->broken = happen(p, &e, &p->mail[p->mails], &ready);
+        p->mails += ready;
+    }
+    p->at = p->clock;
+}
+
+/* The oldest that has come; false: there is none. */
+static bool read_mail(port *p, kofn_msg *m)
+{
+    if (p->read == p->mails)
+        return false;
+    *m = p->mail[p->read++];
+    if (p->read == p->mails)
+        p->read = p->mails = 0;
+    return true;
+}
+
+/* Nothing more comes from this worker. */
+static void burn_mail(port *p, uint32_t id)
+{
+    size_t kept = p->read;
+
+    for (size_t i = p->read; i < p->mails; i++)
+        if (p->mail[i].worker == id)
+            drop_payload(&p->mail[i]);
+        else
+            p->mail[kept++] = p->mail[i];
+    p->mails = kept;
+}
+
+/* ---- what the coordinator does ------------------------------------------- */
+
+static kofn_status port_admit(kofn_port *base, uint32_t *id)
+{
+    port *p = (port *)base;
+
+    catch_up(p);
+    return start(p, id);
+}
+
+static kofn_status port_remove(kofn_port *base, uint32_t id)
+{
+    port *p = (port *)base;
+
+    catch_up(p);
+    if (id < p->workers && !p->worker[id].gone)
+        stop(p, id);
+    burn_mail(p, id);
+    return KOFN_OK;
+}
+
+static void port_slow(kofn_port *base, uint32_t id, double factor)
+{
+    port *p = (port *)base;
+
+    catch_up(p);
+    if (id < p->workers)
+        p->worker[id].factor = factor;
+}
+
+static void port_corrupt(kofn_port *base, uint32_t id, bool on)
+{
+    port *p = (port *)base;
+
+    catch_up(p);
+    if (id < p->workers)
+        p->worker[id].wrong = on;
+}
+
+/* ---- the port ------------------------------------------------------------ */
+
+static kofn_status cancel(port *p, uint32_t id, uint32_t task)
+{
+    worker *w = &p->worker[id];
+
+    for (size_t i = 0; i < w->queued; i++)
+        if (p->slot[w->queue[i]].m.task == task) {
+            drop_slot(p, w->queue[i]);
+            memmove(w->queue + i, w->queue + i + 1,
+                    (--w->queued - i) * sizeof *w->queue);
+            return KOFN_OK;
+        }
+    if (w->busy && p->slot[w->slot].m.task == task) {
+        p->slot[w->slot].cancelled = true;
+        w->busy = false;
+        return take_up(p, id);
+    }
+    /* Under way, to the worker or from it: rare, so looked for. */
+    for (size_t i = 0; i < p->slots; i++)
+        if (p->slot[i].used && p->slot[i].m.worker == id &&
+            p->slot[i].m.task == task && p->slot[i].m.type == KOFN_MSG_WORK)
+            p->slot[i].cancelled = true;
+    return KOFN_OK;
+}
+
+static kofn_status port_send(kofn_port *base, kofn_msg *m)
+{
+    port *p = (port *)base;
+    double bytes = 0;
+    uint32_t slot;
+
+    catch_up(p);
+    if (m->worker >= p->workers || p->worker[m->worker].gone) {
+        drop_payload(m);
+        return KOFN_OK;
+    }
+    if (m->type == KOFN_MSG_GIVE_UP)
+        return port_remove(base, m->worker);
+    if (m->type == KOFN_MSG_CANCEL)
+        return cancel(p, m->worker, m->task);
+    if (new_slot(p, m, &slot)) {
+        drop_payload(m);
+        return KOFN_NOMEM;
+    }
+    if (m->block)
+        bytes += (double)kofn_block_bytes(m->block);
+    if (m->in)
+        bytes += matrix_bytes(m->in);
+    return schedule(p, travel(p, bytes), ARRIVE, m->worker, slot);
+}
+
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
                              kofn_msg *m)
 {
     port *p = (port *)base;
 
     (void)atmost; /* simulated time does not pass while one waits */
+    catch_up(p);
+    TRY(p->broken);
+    if (read_mail(p, m))
+        return KOFN_OK;
     for (;;) {
         bool ready = false;
         kf_heap_entry e;
@@ -411,6 +476,9 @@ static void port_close(kofn_port *base)
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].used)
             drop_payload(&p->slot[i].m);
+    for (size_t i = p->read; i < p->mails; i++)
+        drop_payload(&p->mail[i]);
+    kf_free(p->mail);
     for (size_t i = 0; i < p->workers; i++) {
         kofn_block_drop(p->worker[i].block);
         kf_free(p->worker[i].queue);
