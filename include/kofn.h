@@ -223,11 +223,39 @@ typedef struct kofn_weather {
     double latency;   /* simulator: seconds a message takes                  */
     double bandwidth; /* simulator: bytes per second; 0: unlimited           */
     uint64_t seed;
+    /* Or a row a round, which begins again at its end, and in it how many times
+     * as long each worker takes: 0, 1: as usual, infinity: it never answers.
+     * Workers that have no column are as usual.  Borrowed; see
+     * kofn_pattern_new. */
+    const kofn_matrix *pattern;
+    bool whole; /* simulator: what a slow worker computed comes together, when
+                   it has nothing more of this round to do               */
 } kofn_weather;
 
 /* "key=value,..." with the field names above (clock=modelled|measured), onto
  * what *w holds. */
 KOFN_API kofn_status kofn_weather_parse(kofn_weather *w, const char *text);
+
+/* Who is slow in which round: rounds x workers factors for
+ * kofn_weather.pattern, 1 or `factor`.  `text` is one of
+ *
+ *     iid:p=P                  each by itself, anew in every round
+ *     fritchman:a=A,b=B,M=M    each by itself: good, with chance A the first
+ *                              of M bad states, each left for the next with
+ *                              chance B
+ *     arbitrary:N=N,W=W        at most N times in any W rounds, all together
+ *     bursty:B=B,W=W,eps=E     in any W rounds at most E workers, and each of
+ *                              them within B rounds
+ *
+ * and arbitrary and bursty may have a style: max, as many as ever may be;
+ * onoff, so or none; uniform, any number (the default); sticky, that too, of
+ * those who were slow just before if possible.  Else it is a file with a matrix
+ * of that kind, as options.record makes one; of that, workers are at least
+ * those in it, and rounds, factor and seed say nothing.  out->data is freed
+ * with kofn_free. */
+KOFN_API kofn_status kofn_pattern_new(kofn_matrix *out, const char *text,
+                                      size_t workers, size_t rounds,
+                                      double factor, uint64_t seed);
 
 /* ---- ports: ways to reach workers ---------------------------------------- */
 
@@ -304,12 +332,15 @@ typedef struct kofn_options {
     kofn_time lease; /* give up a worker that has owed an answer, or been at its
                         block, for so long, and 50 times as long as others
                         took; 0: 30 s, below 0: never                      */
+    const char *record; /* .npy or .csv file for a pattern (kofn_pattern_new)
+                           of who was how slow in each round, or NULL; written
+                           by kofn_finish                                     */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
         sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
             0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL, 0, 0, \
-            0                                                                  \
+            0, NULL                                                            \
     }
 
 typedef enum kofn_worker_state {

@@ -1,8 +1,8 @@
-/* busy_test.c -- what workers of the simulator do while the coordinator is
- * busy: they go on as if it were not, on the measured clock.
+/* busy_test.c -- the simulator's workers, told what to do by hand: what they do
+ * while the coordinator is busy, and whose answers come together.
  *
- * Messages take hundreds of seconds here, next to which the processor time of
- * a product of 20 x 5 is nothing on any machine. */
+ * On the measured clock messages take hundreds of seconds here, next to which
+ * the processor time of a product of 20 x 5 is nothing on any machine. */
 #include "rig.h"
 
 #include "run/run.h"
@@ -23,8 +23,10 @@ static void office_up(office *o, size_t workers, const kofn_weather *like)
     kofn_weather w = like ? *like : (kofn_weather){.spread = 0};
     kofn_msg m;
 
-    w.clock = KOFN_CLOCK_MEASURED;
-    w.latency = 100;
+    if (!w.whole) {
+        w.clock = KOFN_CLOCK_MEASURED;
+        w.latency = 100;
+    }
     *o = (office){.port = NULL};
     rig_inputs(&o->r, &k);
     assert_ok(kf_code_new(&o->code, o->r.plan));
@@ -45,14 +47,14 @@ static void office_down(office *o)
 }
 
 /* A task that brings its block. */
-static void give(office *o, uint32_t worker, uint32_t task)
+static void give_in(office *o, uint32_t worker, uint32_t task, unsigned round)
 {
     const size_t seat = 1;
     kofn_msg m = {.type = KOFN_MSG_WORK,
                   .worker = worker,
                   .product = 1,
                   .task = task,
-                  .round = 1,
+                  .round = round,
                   .how = KOFN_HOW_ROWS,
                   .hi = 20};
 
@@ -61,6 +63,11 @@ static void give(office *o, uint32_t worker, uint32_t task)
     memcpy(m.in->m.data, o->r.x.data, 5 * sizeof(double));
     assert_ok(kf_parcel_new(&m.result, 20, 1, KOFN_F64));
     assert_ok(o->port->send(o->port, &m));
+}
+
+static void give(office *o, uint32_t worker, uint32_t task)
+{
+    give_in(o, worker, task, 1);
 }
 
 static void take_back(office *o, uint32_t worker, uint32_t task)
@@ -194,6 +201,66 @@ static void gone_after_its_answer(void **state)
     office_down(&o);
 }
 
+static void comes_at(office *o, uint32_t task, kofn_time t)
+{
+    comes(o, task);
+    assert_int_equal(o->port->now(o->port), t);
+}
+
+/* A task has 100 multiply-adds.  Worker 0 is slow in round 1 and not in round 2;
+ * worker 1 never is. */
+static void slow_lists_come_whole(void **state)
+{
+    double x[] = {4, 1, 1, 1};
+    kofn_matrix a = {x, 2, 2, 2, KOFN_F64};
+    kofn_weather w = {.pattern = &a, .whole = true};
+    office o;
+
+    (void)state;
+    office_up(&o, 2, &w);
+    for (uint32_t task = 0; task < 6; task++)
+        give_in(&o, task % 2, task, 1);
+    give_in(&o, 0, 6, 2);
+    comes_at(&o, 1, 100);
+    comes_at(&o, 3, 200);
+    comes_at(&o, 5, 300);
+    comes_at(&o, 0, 1200); /* not when it takes up what is of another round */
+    comes_at(&o, 2, 1200);
+    comes_at(&o, 4, 1200);
+    comes_at(&o, 6, 1300);
+    office_down(&o);
+}
+
+/* What is held can be taken back; what is not goes when the rest is. */
+static void held_and_taken_back(void **state)
+{
+    double x[] = {4};
+    kofn_matrix a = {x, 1, 1, 1, KOFN_F64};
+    kofn_weather w = {.pattern = &a, .whole = true};
+    kofn_msg m;
+    office o;
+
+    (void)state;
+    count_allocations();
+    office_up(&o, 1, &w);
+    for (uint32_t task = 0; task < 4; task++)
+        give(&o, 0, task);
+    assert_status(KOFN_AGAIN, o.port->wait(o.port, 1000, 0, &m));
+    take_back(&o, 0, 0);
+    take_back(&o, 0, 3);
+    take_back(&o, 0, 2); /* in hand */
+    comes_at(&o, 1, 1000);
+    nothing_comes(&o);
+    for (uint32_t task = 4; task < 7; task++)
+        give(&o, 0, task);
+    assert_status(KOFN_AGAIN, o.port->wait(o.port, 2000, 0, &m));
+    assert_ok(o.port->remove(o.port, 0));
+    nothing_comes(&o);
+    office_down(&o);
+    assert_int_equal(allocated(), 0);
+    kofn_set_alloc(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +269,8 @@ int main(void)
         cmocka_unit_test(slowed_too_late),
         cmocka_unit_test(removed_with_its_mail),
         cmocka_unit_test(gone_after_its_answer),
+        cmocka_unit_test(slow_lists_come_whole),
+        cmocka_unit_test(held_and_taken_back),
     };
 
     rig_begin();

@@ -24,7 +24,8 @@ typedef enum kf_purpose {
     KF_FOR_CORRUPT,  /* is a result wrong          i = worker, j = task   */
     KF_FOR_SAMPLE,   /* survivor sets to measure   i = trial              */
     KF_FOR_DATA,     /* generated inputs           i, j as the maker says */
-    KF_FOR_PRINT     /* fingerprints of iterates                          */
+    KF_FOR_PRINT,    /* fingerprints of iterates                          */
+    KF_FOR_PATTERN   /* is it slow in a pattern    i = worker, j = round  */
 } kf_purpose;
 
 typedef struct kf_rng {

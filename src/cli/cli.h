@@ -54,6 +54,9 @@ typedef struct cli_args {
     bool standardise;            /* --scale of regress */
     const char *labels, *points; /* predict */
     const char *weather_text;    /* as it was given */
+    const char *pattern_text;    /* likewise */
+    kofn_matrix pattern;         /* made of it */
+    double factor;               /* gen pattern */
     size_t least;                /* workers that are enough to begin; 0: all */
     const char *keys, *data_path;
     const char *worker; /* keygen: whose key; NULL: everybody's */
@@ -206,6 +209,12 @@ int cmd_regress(cli_args *a);
 int cmd_predict(cli_args *a);
 int cmd_worker(cli_args *a);
 int cmd_keygen(cli_args *a);
+
+/* ---- patterns (pattern.c) ------------------------------------------------ */
+
+/* Of --pattern, into the weather; 0, or the exit code after a message. */
+int cli_make_pattern(cli_args *a);
+int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers);
 
 /* ---- ports (ports.c, cmd_worker.c) --------------------------------------- */
 

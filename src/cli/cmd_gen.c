@@ -95,30 +95,33 @@ int cmd_gen(cli_args *a)
 {
     const char *kind = a->operand[0];
     bool vector = !strcmp(kind, "vector"), graph = !strcmp(kind, "graph");
-    bool flat = !strcmp(kind, "uniform");
+    bool flat = !strcmp(kind, "uniform"), pattern = !strcmp(kind, "pattern");
     size_t size[2] = {0, 1};
     int code, want = vector ? 1 : 2;
 
-    if (!vector && !graph && !flat && strcmp(kind, "matrix") != 0)
+    if (!vector && !graph && !flat && !pattern && strcmp(kind, "matrix") != 0)
         return cli_say(EXIT_USAGE,
                        "cannot make \"%s\"; there are matrix, "
-                       "vector, uniform, graph",
+                       "vector, uniform, graph, pattern",
                        kind);
-    if (a->operands != want + 1)
+    if (pattern && a->operands != 4)
+        return cli_say(EXIT_USAGE, "gen pattern takes MODEL ROUNDS WORKERS");
+    if (!pattern && a->operands != want + 1)
         return cli_say(EXIT_USAGE, "gen %s takes %d size%s, not %d", kind, want,
                        want == 1 ? "" : "s", a->operands - 1);
     if (!a->output)
         return cli_say(EXIT_USAGE, "gen needs -o FILE");
     for (int i = 0; i < want; i++) {
-        code = size_of(a->operand[1 + i], &size[i]);
+        code = size_of(a->operand[1 + pattern + i], &size[i]);
         if (code)
             return code;
     }
     code = cli_check_output(a, graph);
     if (code)
         return code;
-    code = graph ? write_graph(a, size[0], size[1])
-                 : write_dense(a, size[0], size[1], vector ? 1 : 2,
-                               flat ? uniform : normal);
+    code = pattern ? cli_gen_pattern(a, size[0], size[1])
+           : graph ? write_graph(a, size[0], size[1])
+                   : write_dense(a, size[0], size[1], vector ? 1 : 2,
+                                 flat ? uniform : normal);
     return cli_caught() ? 128 + cli_caught() : code;
 }

@@ -1,5 +1,5 @@
-/* folder.c -- a folder of this process's own for a socket, in the temporary
- * one; and those that others left there when they were killed.
+/* folder.c -- a folder of this process's own for a socket and what its workers
+ * read, in the temporary one; and those that others left there when they were killed.
  *
  * Whoever has a folder holds a lock on a file in it, which ends with the
  * process however that ends.  A folder whose lock can be had is nobody's.  One
@@ -41,6 +41,7 @@ static void sweep_one(int tmp, const char *name)
             : openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (held >= 0 && lock(held)) {
         unlinkat(dir, "socket", 0);
+        unlinkat(dir, "pattern.npy", 0);
         unlinkat(dir, "lock", 0);
         unlinkat(tmp, name, AT_REMOVEDIR);
     }
@@ -107,10 +108,10 @@ int cli_folder_make(cli_folder *f)
 
 void cli_folder_remove(cli_folder *f)
 {
-    static const char *const name[] = {"socket", "lock"};
+    static const char *const name[] = {"socket", "pattern.npy", "lock"};
     char path[80];
 
-    for (int i = 0; i < 2 && *f->path; i++) {
+    for (int i = 0; i < 3 && *f->path; i++) {
         snprintf(path, sizeof path, "%s/%s", f->path, name[i]);
         unlink(path);
     }

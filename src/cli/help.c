@@ -213,6 +213,9 @@ static const char *const weather_keys[] = {
     "simulator: seconds that a message takes",
     "bandwidth",
     "simulator: bytes a second (no limit)",
+    "whole",
+    "simulator: 1: what a slow worker computed in a round comes together, at "
+    "its end (0)",
     NULL,
 };
 

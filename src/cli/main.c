@@ -135,11 +135,33 @@ static cli_args defaults(void)
                   .rows = 100000,
                   .seed = 1,
                   .dtype = "f8",
+                  .factor = 5,
                   .model = {20, 3, 0.05, 1, 1, 0},
                   .regress = {.size = sizeof(kofn_regress_options)},
                   .job = KOFN_OPTIONS_INIT};
 
     return a;
+}
+
+static int carry_out(cli_args *a)
+{
+    const cli_command *c = a->command;
+    int code;
+
+    if (c->bit & IN_RUN && !a->masterless) {
+        const cli_transport *port = cli_transport_of(a->port);
+        bool is_worker;
+
+        if (port->start) {
+            code = port->start(a, &is_worker);
+            if (!code && !is_worker)
+                code = c->run(a);
+            return port->end(code);
+        }
+    }
+    code = c->run(a);
+    cli_ports_end();
+    return code;
 }
 
 static int run(const cli_command *c, int argc, char **argv)
@@ -160,24 +182,15 @@ static int run(const cli_command *c, int argc, char **argv)
         return EXIT_EXACT;
     }
     a.weather.seed = a.seed;
-    if (c->bit & IN_RUN && !a.masterless) {
-        const cli_transport *port = cli_transport_of(a.port);
-        bool is_worker;
-
-        if (port->start) {
-            code = port->start(&a, &is_worker);
-            if (!code && !is_worker)
-                code = c->run(&a);
-            return port->end(code);
-        }
-    }
-    code = c->run(&a);
-    cli_ports_end();
+    code = cli_make_pattern(&a);
+    if (!code)
+        code = carry_out(&a);
     /* Workers may be in the middle of something; nothing of it is wanted. */
     if (code >= 128)
         _exit(code);
     if (code)
         cli_print_failure(&a);
+    kofn_free(a.pattern.data);
     return code;
 }
 

@@ -52,6 +52,8 @@ static int check_options(const cli_args *a)
     const char *what = a->job.journal      ? "journal"
                        : a->job.metrics    ? "metrics"
                        : a->job.trace      ? "trace"
+                       : a->job.record     ? "record"
+                       : a->pattern_text   ? "pattern"
                        : a->checkpoint     ? "checkpoint"
                        : a->resume         ? "resume"
                        : a->show           ? "show"

@@ -116,45 +116,6 @@ void cli_print_failure(const cli_args *a)
 
 /* ---- the files that are written ------------------------------------------ */
 
-/* Devices keep nothing that could be lost. */
-static bool same_file(const char *a, const char *b)
-{
-    struct stat s, t;
-
-    if (stat(a, &s) != 0 || stat(b, &t) != 0)
-        return !strcmp(a, b);
-    return S_ISREG(s.st_mode) && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
-}
-
-int cli_check_names(const cli_args *a)
-{
-    const struct {
-        const char *option, *path;
-    } out[] = {{"output", a->output},
-               {"history", a->history},
-               {"journal", a->job.journal},
-               {"metrics", a->job.metrics},
-               {"trace", a->job.trace}};
-    const char *in[] = {a->operand[0], a->operand[1], a->test_X, a->test_y,
-                        a->events,     a->labels,     a->points};
-
-    for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
-        for (size_t k = 0; k < sizeof in / sizeof *in && out[i].path; k++)
-            if (in[k] && same_file(out[i].path, in[k]))
-                return cli_say(EXIT_USAGE,
-                               "--%s %s: that is a file to be "
-                               "read; name another",
-                               out[i].option, out[i].path);
-        for (size_t k = 0; k < i && out[i].path; k++)
-            if (out[k].path && same_file(out[i].path, out[k].path))
-                return cli_say(EXIT_USAGE,
-                               "--%s %s: --%s is written there; "
-                               "name another",
-                               out[i].option, out[i].path, out[k].option);
-    }
-    return 0;
-}
-
 static bool ends_in(const char *path, const char *suffix)
 {
     size_t n = strlen(path), m = strlen(suffix);
@@ -183,6 +144,55 @@ static int obstacle(const char *path)
     memcpy(folder, path, n);
     folder[n] = 0;
     return access(n ? folder : ".", W_OK | X_OK) ? errno : 0;
+}
+
+/* Devices keep nothing that could be lost. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat s, t;
+
+    if (stat(a, &s) != 0 || stat(b, &t) != 0)
+        return !strcmp(a, b);
+    return S_ISREG(s.st_mode) && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+}
+
+/* It is written when all is done. */
+static int check_record(const char *path)
+{
+    int why = path ? obstacle(path) : 0;
+
+    if (path && !ends_in(path, ".npy") && !ends_in(path, ".csv"))
+        return cli_say(EXIT_USAGE, "--record %s: name it .npy or .csv", path);
+    return why ? cli_say(EXIT_FAILED, "--record %s: %s", path, strerror(why))
+               : 0;
+}
+
+int cli_check_names(const cli_args *a)
+{
+    const struct {
+        const char *option, *path;
+    } out[] = {{"output", a->output},       {"history", a->history},
+               {"journal", a->job.journal}, {"metrics", a->job.metrics},
+               {"trace", a->job.trace},     {"record", a->job.record}};
+    const char *in[] = {a->operand[0], a->operand[1],  a->test_X,
+                        a->test_y,     a->events,      a->labels,
+                        a->points,     a->pattern_text};
+
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
+        for (size_t k = 0; k < sizeof in / sizeof *in && out[i].path; k++)
+            if (in[k] && same_file(out[i].path, in[k]))
+                return cli_say(EXIT_USAGE,
+                               "--%s %s: that is a file to be "
+                               "read; name another",
+                               out[i].option, out[i].path);
+        for (size_t k = 0; k < i && out[i].path; k++)
+            if (out[k].path && same_file(out[i].path, out[k].path))
+                return cli_say(EXIT_USAGE,
+                               "--%s %s: --%s is written there; "
+                               "name another",
+                               out[i].option, out[i].path, out[k].option);
+    }
+    return check_record(a->job.record);
 }
 
 int cli_check_output(const cli_args *a, bool sparse)

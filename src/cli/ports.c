@@ -33,15 +33,21 @@ static family kin;
 
 static void become_worker(const family *f)
 {
-    char seed[32];
+    char seed[32], pattern[80];
     const char *argv[16] = {"kofn",     "worker", f->address,
                             "--staged", "-q",     "--patience",
                             "10",       "--seed", seed};
+    size_t n = 9;
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)f->args->seed);
+    snprintf(pattern, sizeof pattern, "%s/pattern.npy", f->folder.path);
     if (f->args->weather_text) {
-        argv[9] = "--weather";
-        argv[10] = f->args->weather_text;
+        argv[n++] = "--weather";
+        argv[n++] = f->args->weather_text;
+    }
+    if (f->args->pattern_text) {
+        argv[n++] = "--pattern";
+        argv[n++] = pattern;
     }
     /* as many processes as cores */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
@@ -105,6 +111,19 @@ void cli_ports_end(void)
     free(kin.child);
     cli_folder_remove(&kin.folder);
     kin = (family){.child = NULL};
+}
+
+/* What the workers are to read.  0, or the exit code after a message. */
+static int leave_pattern(const cli_args *a)
+{
+    char path[80];
+
+    if (!a->pattern_text)
+        return 0;
+    snprintf(path, sizeof path, "%s/pattern.npy", kin.folder.path);
+    return kofn_write(path, &a->pattern, 2)
+               ? cli_say(EXIT_FAILED, "%s", kofn_errmsg())
+               : 0;
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -232,6 +251,8 @@ static int open_processes(const cli_args *a, const kofn_problem *pb,
     snprintf(kin.address, sizeof kin.address, "ipc://%s/socket",
              kin.folder.path);
     if (!code)
+        code = leave_pattern(a);
+    if (!code)
         code = listen_at(a, kin.address, pb, &t);
     if (!code)
         code = open_away(a, t, job, true, out);
@@ -352,11 +373,11 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
 {
     const cli_transport *t = cli_transport_of(a->port);
 
-    if (a->weather_text && !t->ours)
+    if ((a->weather_text || a->pattern_text) && !t->ours)
         return cli_say(EXIT_USAGE,
-                       "--weather with --port %s: give it to the "
+                       "--%s with --port %s: give it to the "
                        "workers",
-                       a->port);
+                       a->weather_text ? "weather" : "pattern", a->port);
     if (a->weather.join > 0 && t->ours && !t->here)
         return cli_say(EXIT_USAGE, "--weather join is for threads and sim; let "
                                    "processes join by an events file");

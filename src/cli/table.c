@@ -1,6 +1,7 @@
 /* table.c -- every command and every option, once. */
 #include "cli.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #define AT(field) offsetof(cli_args, field)
@@ -126,8 +127,20 @@ const cli_option cli_options[] = {
      IN_RUN, CLI_TEXT, 0, 0, AT(events), 0, NULL},
     {'w', "weather", "key=value,...",
      "what goes wrong by chance: spread, straggle, burst, factor, delay, leave, join, "
-     "corrupt; simulator: clock=modelled|measured, work, latency, bandwidth",
+     "corrupt; simulator: clock=modelled|measured, work, latency, bandwidth, whole",
      IN_RUN | IN_WORKER, CLI_TEXT, 0, 0, AT(weather_text), 0, cli_read_weather},
+    {0, "pattern", "MODEL:key=value,...|FILE",
+     "who is slow in which round: iid:p, fritchman:a,b,M, arbitrary:N,W,style or "
+     "bursty:B,W,eps,style (factor of --weather times as long), or what --record "
+     "or kofn gen pattern wrote; worker: such a file",
+     IN_RUN | IN_WORKER, CLI_FILE, 0, 0, AT(pattern_text), 0, NULL},
+    {0, "record", "FILE",
+     "write how much longer than the first each worker took in each round, .npy "
+     "or .csv for --pattern",
+     IN_RUN, CLI_FILE, 0, 0, AT(job.record), 0, NULL},
+    {0, "factor", "F",
+     "pattern: how many times as long the slow take, or inf (5)", IN_GEN,
+     CLI_REAL, 1.001, HUGE_VAL, AT(factor), 0, NULL},
     {0, "in-flight", "ledger|keep|abort",
      "work in hand when somebody leaves: keep all results, decoded strips, or "
      "nothing (ledger)",
@@ -310,13 +323,21 @@ const cli_command cli_commands[] = {
      "kofn predict Xt.npy a.npy --kernel rbf:s=3 --points X.npy -o y.npy  with "
      "the kernel and the points that were fitted to",
      IN_PREDICT, 2, 2, cmd_predict},
-    {"gen", "matrix|vector|graph|uniform SIZE...", "inputs to try things on",
+    {"gen", "matrix|vector|graph|uniform|pattern SIZE...",
+     "inputs to try things on",
      "matrix ROWS COLS and vector N hold normal numbers, uniform ROWS COLS "
      "numbers in [0, 1); graph NODES ARCS is an R-MAT graph. Sizes may end in "
-     "k, M or G.",
+     "k, M or G. pattern MODEL ROUNDS WORKERS says who is slow in which round, "
+     "for --pattern: iid:p=P, each by chance; fritchman:a=A,b=B,M=M, each in "
+     "bursts of M states or more; arbitrary:N=N,W=W, together at most N times "
+     "in any W rounds; bursty:B=B,W=W,eps=E, in any W rounds at most E workers, "
+     "each within B rounds. The last two take style=max, onoff, uniform or "
+     "sticky.",
      "kofn gen matrix 4000 1000 -o X.npy --seed 1  32 MB of normal numbers\n"
      "kofn gen vector 1000 -o w.npy  a vector to go with it\n"
-     "kofn gen graph 100k 1M -o G.mtx  skewed degrees, as on the web",
+     "kofn gen graph 100k 1M -o G.mtx  skewed degrees, as on the web\n"
+     "kofn gen pattern fritchman:a=0.2,b=0.5,M=2 1000 8 -o slow.csv  bursts of "
+     "two rounds or more",
      IN_GEN, 2, 4, cmd_gen},
     {"schemes", "[NAME[:key=value,...]]", "what codes there are",
      "Every scheme with its parameters; for one scheme what it needs and costs "

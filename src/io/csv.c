@@ -12,6 +12,9 @@
 #include "io.h"
 #include "text.h"
 
+#include <ctype.h>
+#include <math.h>
+
 #define NONE '\n' /* one field a line */
 #define BLANKS ' '
 
@@ -19,6 +22,7 @@ typedef struct table {
     char mark; /* between fields; NONE, BLANKS or the character */
     size_t cols;
     size_t first; /* the line that said how many */
+    bool infinite;
 } table;
 
 typedef struct field {
@@ -100,12 +104,18 @@ static kofn_status take_field(const table *tb, kf_text *t, size_t column,
     return KOFN_OK;
 }
 
-static kf_scan scan_field(const field *f, double *value)
+static kf_scan scan_field(const table *tb, const field *f, double *value)
 {
     const char *next;
     kf_scan found = kf_scan_number(f->from, f->to, &next, value);
 
-    return next == f->to ? found : KF_WORD;
+    if (next != f->to)
+        return KF_WORD;
+    if (found != KF_NAN || !tb->infinite ||
+        tolower((unsigned char)f->to[-1]) == 'n')
+        return found;
+    *value = *f->from == '-' ? -HUGE_VAL : HUGE_VAL;
+    return KF_NUMBER;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -146,7 +156,7 @@ static kofn_status read_row(const table *tb, kf_text *t, double *out)
                            "%zu",
                            t->line, tb->cols, tb->first);
         TRY(take_field(tb, t, n, &f));
-        found = scan_field(&f, &v);
+        found = scan_field(tb, &f, &v);
         if (found != KF_NUMBER)
             return field_fail(t, &f, n, found);
         if (out)
@@ -193,7 +203,7 @@ static kofn_status read_first(table *tb, kf_text *t)
         double v;
 
         TRY(take_field(tb, &after, ++tb->cols, &f));
-        numbers += scan_field(&f, &v) != KF_WORD;
+        numbers += scan_field(tb, &f, &v) != KF_WORD;
     }
     if (numbers == 0)
         *t = after;
@@ -205,7 +215,7 @@ kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
     const char *p = (const char *)in->data;
     size_t bom = in->length >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     kf_text t = {p + bom, p + bom, p + in->length, 1}, start = t;
-    table tb = {.mark = NONE};
+    table tb = {.mark = NONE, .infinite = in->infinite};
     size_t rows = 0;
 
     if (!next_row(&tb, &t))

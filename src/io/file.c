@@ -301,9 +301,9 @@ static kofn_status finish(kofn_file *f, const kf_input *in, kofn_file **out)
     return KOFN_OK;
 }
 
-kofn_status kofn_file_open(kofn_file **out, const char *path)
+static kofn_status open_file(kofn_file **out, const char *path, bool infinite)
 {
-    kf_input in = {.path = path};
+    kf_input in = {.path = path, .infinite = infinite};
     kofn_file *f = NULL;
     kofn_status st;
     int fd;
@@ -322,6 +322,16 @@ kofn_status kofn_file_open(kofn_file **out, const char *path)
         return st;
     }
     return finish(f, &in, out);
+}
+
+kofn_status kofn_file_open(kofn_file **out, const char *path)
+{
+    return open_file(out, path, false);
+}
+
+kofn_status kf_file_open_infinite(kofn_file **out, const char *path)
+{
+    return open_file(out, path, true);
 }
 
 kofn_status kofn_file_parse(kofn_file **out, const void *bytes, size_t length,

@@ -52,6 +52,7 @@ typedef struct kf_input {
     size_t length;
     const char *path;
     char name[KF_NAME]; /* the path as it stands in messages */
+    bool infinite;      /* may infinities be among the numbers? */
 } kf_input;
 
 struct kofn_file {
@@ -85,6 +86,9 @@ kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);
 /* KOFN_NONFINITE naming the first element that is NaN or infinite, counted
  * from 0 as NumPy does: [i] with dims 1, else [i, j]. */
 kofn_status kf_file_finite(const kofn_file *f);
+
+/* kofn_file_open, but that infinities are numbers as others are. */
+kofn_status kf_file_open_infinite(kofn_file **out, const char *path);
 
 /* The path without control characters and, when long, only its end. */
 void kf_io_show_path(char name[KF_NAME], const char *path);

@@ -32,6 +32,8 @@ typedef struct worker {
     size_t queued, queue_cap;
     uint32_t slot;  /* in hand */
     unsigned round; /* of the last task it took up */
+    uint32_t *held; /* done, to be sent together */
+    size_t helds, held_cap;
 } worker;
 
 typedef struct port {
@@ -170,6 +172,25 @@ static kofn_status take_up(port *p, uint32_t id)
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
 
+static kofn_status report(port *p, uint32_t id, uint32_t slot)
+{
+    return schedule(p, travel(p, matrix_bytes(p->slot[slot].m.result)), REPORT,
+                    id, slot);
+}
+
+/* What was held goes when nothing more of its round is to be done. */
+static kofn_status let_go(port *p, uint32_t id)
+{
+    worker *w = &p->worker[id];
+
+    if (w->helds == 0 || (w->busy && w->round == p->slot[w->held[0]].m.round))
+        return KOFN_OK;
+    for (size_t i = 0; i < w->helds; i++)
+        TRY(report(p, id, w->held[i]));
+    w->helds = 0;
+    return KOFN_OK;
+}
+
 /* Before the work of newer products. */
 static kofn_status queue_up(const port *p, worker *w, uint32_t slot)
 {
@@ -207,6 +228,11 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
     return take_up(p, id);
 }
 
+static bool is_slow(const port *p, uint32_t id, unsigned round)
+{
+    return p->worker[id].factor > 1 || kf_weather_slow(&p->weather, id, round);
+}
+
 static kofn_status finish(port *p, uint32_t id, uint32_t slot)
 {
     worker *w = &p->worker[id];
@@ -223,8 +249,14 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot)
         (w->wrong || kf_weather_corrupts(&p->weather, id, m->task)))
         kf_weather_corrupt(&p->weather, id, m->task, &m->result->m);
     w->busy = false;
-    TRY(schedule(p, travel(p, matrix_bytes(m->result)), REPORT, id, slot));
-    return take_up(p, id);
+    if (p->weather.whole && is_slow(p, id, m->round)) {
+        TRY(kf_grow(&w->held, &w->held_cap, w->helds, sizeof *w->held));
+        w->held[w->helds++] = slot;
+    } else {
+        TRY(report(p, id, slot));
+    }
+    TRY(take_up(p, id));
+    return let_go(p, id);
 }
 
 /* ---- coming and going ---------------------------------------------------- */
@@ -252,6 +284,9 @@ static void stop(port *p, uint32_t id)
     kf_free(w->queue);
     w->queue = NULL;
     w->queued = w->queue_cap = 0;
+    for (size_t i = 0; i < w->helds; i++)
+        drop_slot(p, w->held[i]);
+    w->helds = 0;
     kofn_block_drop(w->block);
     w->block = NULL;
 }
@@ -381,21 +416,34 @@ static void port_corrupt(kofn_port *base, uint32_t id, bool on)
 
 /* ---- the port ------------------------------------------------------------ */
 
+/* Is the task in this list of slots?  Then it is dropped. */
+static bool drop_task(port *p, uint32_t *list, size_t *count, uint32_t task)
+{
+    size_t i = 0;
+
+    while (i < *count && p->slot[list[i]].m.task != task)
+        i++;
+    if (i == *count)
+        return false;
+    drop_slot(p, list[i]);
+    memmove(list + i, list + i + 1, (--*count - i) * sizeof *list);
+    return true;
+}
+
 static kofn_status cancel(port *p, uint32_t id, uint32_t task)
 {
     worker *w = &p->worker[id];
 
-    for (size_t i = 0; i < w->queued; i++)
-        if (p->slot[w->queue[i]].m.task == task) {
-            drop_slot(p, w->queue[i]);
-            memmove(w->queue + i, w->queue + i + 1,
-                    (--w->queued - i) * sizeof *w->queue);
-            return KOFN_OK;
-        }
+    if (drop_task(p, w->queue, &w->queued, task) ||
+        drop_task(p, w->held, &w->helds, task))
+        return KOFN_OK;
     if (w->busy && p->slot[w->slot].m.task == task) {
         p->slot[w->slot].cancelled = true;
         w->busy = false;
-        return take_up(p, id);
+        if (p->slot[w->slot].m.took == KOFN_NEVER)
+            drop_slot(p, w->slot); /* its time does not come */
+        TRY(take_up(p, id));
+        return let_go(p, id);
     }
     /* Under way, to the worker or from it: rare, so looked for. */
     for (size_t i = 0; i < p->slots; i++)
@@ -482,6 +530,7 @@ static void port_close(kofn_port *base)
     for (size_t i = 0; i < p->workers; i++) {
         kofn_block_drop(p->worker[i].block);
         kf_free(p->worker[i].queue);
+        kf_free(p->worker[i].held);
     }
     kf_free(p->slot);
     kf_free(p->unused);

@@ -94,7 +94,7 @@ struct kofn_job {
     size_t dropped_before;
     unsigned step; /* what events count; 0: products */
 
-    kf_observer *observer[2]; /* who watches; see observe.h */
+    kf_observer *observer[3]; /* who watches; see observe.h */
     size_t observers;
 };
 

@@ -183,7 +183,8 @@ static kofn_status watch(kofn_job *j, const char *path,
 kofn_status kf_observe(kofn_job *j)
 {
     TRY(watch(j, j->opt.metrics, kf_metrics_new));
-    return watch(j, j->opt.trace, kf_trace_new);
+    TRY(watch(j, j->opt.trace, kf_trace_new));
+    return watch(j, j->opt.record, kf_record_new);
 }
 
 kofn_status kofn_finish(kofn_job *j)

@@ -1,4 +1,5 @@
-/* observe.h -- what a job shows to those who watch it: metrics.c, trace.c.
+/* observe.h -- what a job shows to those who watch it: metrics.c, trace.c,
+ * record.c.
  *
  * They see and do not touch: what fails in them is told by kofn_finish and
  * harms no round.  Without any of them a job does nothing for it but remember
@@ -58,6 +59,8 @@ kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
                            const char *path);
 kofn_status kf_trace_new(kf_observer **out, const kofn_job *j,
                          const char *path);
+kofn_status kf_record_new(kf_observer **out, const kofn_job *j,
+                          const char *path);
 
 /* ---- observe.c ----------------------------------------------------------- */
 

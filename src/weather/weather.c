@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 kofn_time kf_weather_nanoseconds(double seconds)
@@ -22,7 +23,7 @@ kofn_time kf_weather_nanoseconds(double seconds)
 bool kf_weather_fair(const kofn_weather *w)
 {
     return !(w->spread > 0 || w->straggle > 0 || w->leave > 0 || w->join > 0 ||
-             w->corrupt > 0);
+             w->corrupt > 0 || w->pattern);
 }
 
 double kf_weather_speed(const kofn_weather *w, uint32_t worker)
@@ -30,6 +31,12 @@ double kf_weather_speed(const kofn_weather *w, uint32_t worker)
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_SPEED, worker, 0);
 
     return w->spread > 0 ? 1 + w->spread * (2 * kf_rng_uniform(&r) - 1) : 1;
+}
+
+static double entry(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64 ? *(double *)kf_at(a, i, j)
+                                : (double)*(float *)kf_at(a, i, j);
 }
 
 /* In bursts: anew in one of so many rounds, and as the round before in others. */
@@ -44,9 +51,32 @@ static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
     }
 }
 
+/* Of a matrix that anybody may have made. */
+static double patterned(const kofn_weather *w, uint32_t worker, unsigned round)
+{
+    const kofn_matrix *a = w->pattern;
+    double f;
+
+    if (!a || worker >= a->cols || a->rows == 0 || round == 0)
+        return 1;
+    f = entry(a, (round - 1) % a->rows, worker);
+    return f > 0 ? f : 1;
+}
+
+bool kf_weather_slow(const kofn_weather *w, uint32_t worker, unsigned round)
+{
+    return (w->straggle > 0 && straggles(w, worker, round)) ||
+           patterned(w, worker, round) > 1;
+}
+
 double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
                           unsigned round, bool first, double seconds)
 {
+    double longer = patterned(w, worker, round);
+
+    if (longer > DBL_MAX)
+        return HUGE_VAL; /* of no work at all, too */
+    seconds *= longer;
     if (!(w->straggle > 0) || !straggles(w, worker, round))
         return seconds;
     if (w->delay > 0)
@@ -76,12 +106,6 @@ double kf_weather_gap(const kofn_weather *w, uint32_t i)
 }
 
 /* Dense errors of the size of the result itself. */
-static double entry(const kofn_matrix *a, size_t i, size_t j)
-{
-    return a->dtype == KOFN_F64 ? *(double *)kf_at(a, i, j)
-                                : (double)*(float *)kf_at(a, i, j);
-}
-
 static void set_entry(kofn_matrix *a, size_t i, size_t j, double x)
 {
     if (a->dtype == KOFN_F64)
@@ -151,6 +175,15 @@ static const field fields[] = {
     {"bandwidth", offsetof(kofn_weather, bandwidth), 1e18},
 };
 
+static kofn_status set_whole(kofn_weather *w, const char *value, size_t n)
+{
+    if (n != 1 || (*value != '0' && *value != '1'))
+        return kf_fail(KOFN_INVAL, "weather: whole=%.*s is neither 0 nor 1",
+                       (int)kf_min(n, 40), value);
+    w->whole = *value == '1';
+    return KOFN_OK;
+}
+
 static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
                              const char *value, size_t n)
 {
@@ -169,6 +202,8 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
                            (int)kf_min(n, 40), value);
         return KOFN_OK;
     }
+    if (k == 5 && !memcmp(key, "whole", 5))
+        return set_whole(w, value, n);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const field *f = &fields[i];
 
@@ -190,7 +225,7 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
     return kf_fail(KOFN_INVAL,
                    "weather has no \"%.*s\"; it takes spread, "
                    "straggle, burst, factor, delay, leave, join, corrupt, "
-                   "clock, work, latency, bandwidth",
+                   "clock, work, latency, bandwidth, whole",
                    (int)kf_min(k, 40), key);
 }
 

@@ -11,6 +11,8 @@ double kf_weather_speed(const kofn_weather *w, uint32_t worker);
  * delay comes once, with its first task. */
 double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
                           unsigned round, bool first, double seconds);
+/* Does it take longer than usual in this round? */
+bool kf_weather_slow(const kofn_weather *w, uint32_t worker, unsigned round);
 bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task);
 /* Seconds from its arrival to its departure; HUGE_VAL: stays. */
 double kf_weather_leave(const kofn_weather *w, uint32_t worker);

@@ -9,7 +9,7 @@ load helpers
     cp X.npy X-before.npy
     cp y.npy y-before.npy
     ln X.npy link.npy
-    for option in --output --history --journal --metrics --trace; do
+    for option in --output --history --journal --metrics --trace --record; do
         for file in X.npy link.npy ./y.npy; do
             run timeout 60 "$KOFN" regress X.npy y.npy $option $file
             refused "$option $file" "to be read"

@@ -1,4 +1,4 @@
-/* fuzz_weather.c -- weather strings.  fuzz-iterations: 300000 */
+/* fuzz_weather.c -- weather strings, and those of patterns.  fuzz-iterations: 300000 */
 #include <kofn.h>
 
 #include <stdint.h>
@@ -13,6 +13,23 @@ static void must(bool rule)
         abort();
 }
 
+/* A file is not looked for. */
+static void look_at_pattern(const char *text)
+{
+    kofn_matrix a;
+    kofn_status st;
+
+    if (!strchr(text, ':'))
+        return;
+    st = kofn_pattern_new(&a, text, 3, 6, 5, 1);
+    must(st == KOFN_OK || st == KOFN_INVAL || st == KOFN_IO);
+    must(st ? !a.data && *kofn_errmsg() : a.rows == 6 && a.cols == 3);
+    for (size_t e = 0; !st && e < 18; e++)
+        must(((const double *)a.data)[e] == 1 ||
+             ((const double *)a.data)[e] == 5);
+    kofn_free(a.data);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     kofn_weather w = {.seed = 7}, before = w;
@@ -25,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = 0;
     st = kofn_weather_parse(&w, text);
     must(st == KOFN_OK || st == KOFN_INVAL);
+    look_at_pattern(text);
     if (st) { /* nothing is changed by a string that is refused */
         must(*kofn_errmsg() && memcmp(&w, &before, sizeof w) == 0);
         return 0;

@@ -1,0 +1,175 @@
+/* record.c -- who was how slow in which round of a run, as a pattern that
+ * kofn_weather can have again: the time of a worker's tasks of the round, from
+ * when the first was sent until the last had come, by that of who was first to
+ * have done all of its own.
+ *
+ * Who had not by the end of the round never answers: infinity.  Who was asked
+ * for nothing is as usual, and so are all where nobody came to an end.  It is
+ * kept until the end, eight bytes a worker and a round.
+ */
+#include "job.h"
+
+#include "base/base.h"
+#include "io/io.h"
+
+#include <math.h>
+
+/* Of a worker, in the round whose tasks are told. */
+typedef struct share {
+    kofn_time from, to;
+    bool asked, owes;
+} share;
+
+typedef struct line {
+    double *factor;
+    size_t workers;
+} line;
+
+typedef struct record {
+    kf_observer base;
+    char *path;
+    share *share;
+    size_t shares, share_cap;
+    line *line;
+    size_t lines, line_cap;
+    kofn_status failed;
+} record;
+
+static kofn_status note_task(record *x, const kf_moment *m)
+{
+    share *s;
+
+    while (x->shares <= m->worker) {
+        TRY(kf_grow(&x->share, &x->share_cap, x->shares, sizeof *x->share));
+        x->share[x->shares++] = (share){.asked = false};
+    }
+    s = &x->share[m->worker];
+    if (!s->asked)
+        *s = (share){.from = m->from, .to = m->to, .asked = true};
+    s->from = m->from < s->from ? m->from : s->from;
+    s->to = m->to > s->to ? m->to : s->to;
+    s->owes |= m->fate != KF_FATE_CAME && m->fate != KF_FATE_USED &&
+               m->fate != KF_FATE_WRONG;
+    return KOFN_OK;
+}
+
+/* What who was first to have done all of its own took; 0: nobody did. */
+static kofn_time first_of(const record *x)
+{
+    kofn_time first = 0;
+
+    for (size_t i = 0; i < x->shares; i++) {
+        const share *s = &x->share[i];
+        kofn_time took = s->to - s->from;
+
+        if (s->asked && !s->owes && took > 0 && (!first || took < first))
+            first = took;
+    }
+    return first;
+}
+
+static double factor_of(const share *s, kofn_time first)
+{
+    double f = (double)(s->to - s->from) / (double)first;
+
+    if (!s->asked || first == 0)
+        return 1;
+    return s->owes ? HUGE_VAL : f > 1 ? f : 1;
+}
+
+static kofn_status note_round(record *x, unsigned round)
+{
+    kofn_time first = first_of(x);
+    line *l;
+
+    while (x->lines < round) {
+        TRY(kf_grow(&x->line, &x->line_cap, x->lines, sizeof *x->line));
+        x->line[x->lines++] = (line){NULL, 0};
+    }
+    l = &x->line[round - 1];
+    l->factor = kf_new(x->shares, sizeof *l->factor);
+    if (!l->factor)
+        return KOFN_NOMEM;
+    l->workers = x->shares;
+    for (size_t i = 0; i < x->shares; i++)
+        l->factor[i] = factor_of(&x->share[i], first);
+    return KOFN_OK;
+}
+
+static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
+{
+    record *x = (record *)base;
+
+    (void)j;
+    if (m->type == KF_TASK && !x->failed)
+        x->failed = note_task(x, m);
+    if (m->type != KF_ROUND)
+        return;
+    if (!x->failed && m->status != KOFN_AGAIN)
+        x->failed = note_round(x, m->round);
+    x->shares = 0;
+}
+
+/* Rounds that failed before anybody was asked are as usual. */
+static kofn_status write_all(const record *x)
+{
+    kofn_matrix a = {NULL, x->lines, 0, 0, KOFN_F64};
+    double *out;
+    kofn_status st;
+
+    for (size_t t = 0; t < x->lines; t++)
+        a.cols = kf_max(a.cols, x->line[t].workers);
+    if (a.cols == 0)
+        return kf_fail(KOFN_STATE, "%s: there was no round to record", x->path);
+    a.ld = a.cols;
+    out = a.data = kf_new(a.rows, a.cols * sizeof *out);
+    if (!out)
+        return KOFN_NOMEM;
+    for (size_t t = 0; t < a.rows; t++)
+        for (size_t w = 0; w < a.cols; w++)
+            out[t * a.cols + w] =
+                w < x->line[t].workers ? x->line[t].factor[w] : 1;
+    st = kofn_write(x->path, &a, 2);
+    kf_free(out);
+    return st;
+}
+
+static kofn_status end(kf_observer *base, const kofn_job *j)
+{
+    record *x = (record *)base;
+    kofn_status st = x->failed;
+
+    (void)j;
+    if (st)
+        kf_fail(st, "record: out of memory");
+    else if ((st = write_all(x)))
+        kf_fail_in(st, "record");
+    for (size_t t = 0; t < x->lines; t++)
+        kf_free(x->line[t].factor);
+    kf_free(x->line);
+    kf_free(x->share);
+    kf_free(x->path);
+    kf_free(x);
+    return st;
+}
+
+kofn_status kf_record_new(kf_observer **out, const kofn_job *j,
+                          const char *path)
+{
+    record *x;
+
+    (void)j;
+    if (!kf_io_has_suffix(path, ".npy") && !kf_io_has_suffix(path, ".csv"))
+        return kf_fail(KOFN_INVAL, "record = %s: name it .npy or .csv", path);
+    x = kf_zero(1, sizeof *x);
+    if (!x)
+        return KOFN_NOMEM;
+    x->base = (kf_observer){see, end};
+    x->path = kf_strdup(path);
+    if (!x->path) {
+        kf_free(x);
+        return KOFN_NOMEM;
+    }
+    *out = &x->base;
+    return KOFN_OK;
+}

@@ -1,0 +1,451 @@
+/* pattern.c -- who is slow in which round: models of stragglers that change
+ * over time, and what a run has recorded; math/stream_model.md 1.
+ *
+ * What is drawn depends on (seed, worker, round) alone, as in weather.c; how
+ * many are slow in a round of a window model, on (seed, round).
+ */
+#include "weather.h"
+
+#include "base/rng.h"
+#include "io/io.h"
+
+#include <stdlib.h>
+
+enum { UNIFORM, MAX, ONOFF, STICKY };
+
+typedef struct numbers {
+    double p, a, b, M, N, W, B, eps, style;
+} numbers;
+
+typedef struct maker {
+    const struct model *model;
+    numbers x;
+    size_t workers, rounds;
+    double *slow; /* rounds x workers: 0 or 1 until all is drawn */
+    uint64_t seed;
+} maker;
+
+/* ---- each by itself ------------------------------------------------------ */
+
+static double *at(const maker *k, size_t t, size_t w)
+{
+    return &k->slow[t * k->workers + w];
+}
+
+/* Rounds count from 0 here, from 1 in the names of streams. */
+static kf_rng dice_of(const maker *k, size_t t, size_t w)
+{
+    return kf_rng_stream(k->seed, KF_FOR_PATTERN, (uint32_t)w,
+                         (uint32_t)(t + 1));
+}
+
+static kofn_status make_iid(const maker *k)
+{
+    for (size_t t = 0; t < k->rounds; t++)
+        for (size_t w = 0; w < k->workers; w++) {
+            kf_rng r = dice_of(k, t, w);
+
+            *at(k, t, w) = kf_rng_uniform(&r) < k->x.p;
+        }
+    return KOFN_OK;
+}
+
+/* A chain of states 0..M, of which 0 is the good one. */
+static kofn_status make_fritchman(const maker *k)
+{
+    for (size_t w = 0; w < k->workers; w++) {
+        double state = 0;
+
+        for (size_t t = 0; t < k->rounds; t++) {
+            kf_rng r = dice_of(k, t, w);
+
+            *at(k, t, w) = state > 0;
+            if (kf_rng_uniform(&r) < (state > 0 ? k->x.b : k->x.a))
+                state = state < k->x.M ? state + 1 : 0;
+        }
+    }
+    return KOFN_OK;
+}
+
+/* ---- all together, within a window --------------------------------------- */
+
+typedef struct lot {
+    double key; /* in the order of which workers are asked */
+    size_t worker;
+} lot;
+
+typedef struct window {
+    const maker *k;
+    lot *lot;
+    size_t *first; /* bursty, per worker: when it first was slow in this window;
+                      the round that is drawn: not before                   */
+    size_t used;   /* arbitrary: marks in this window, before that round */
+    size_t t, room; /* for marks, or for more workers                     */
+    bool bursty;
+} window;
+
+static int by_key(const void *a, const void *b)
+{
+    const lot *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->worker > y->worker) - (x->worker < y->worker);
+}
+
+/* At random, who was slow in the round before first if that is the style. */
+static void cast_lots(window *v)
+{
+    const maker *k = v->k;
+
+    for (size_t w = 0; w < k->workers; w++) {
+        kf_rng r = dice_of(k, v->t, w);
+        bool again = k->x.style == STICKY && v->t > 0 && *at(k, v->t - 1, w);
+
+        v->lot[w] = (lot){kf_rng_uniform(&r) - again, w};
+    }
+    qsort(v->lot, k->workers, sizeof *v->lot, by_key);
+}
+
+/* What the window that ends now has room for. */
+static void slide(window *v)
+{
+    const maker *k = v->k;
+    size_t W = (size_t)k->x.W, from = v->t + 1 > W ? v->t + 1 - W : 0;
+
+    if (!v->bursty) {
+        for (size_t w = 0; from > 0 && w < k->workers; w++)
+            v->used -= *at(k, from - 1, w) > 0;
+        v->room = (size_t)k->x.N - v->used;
+        return;
+    }
+    v->room = (size_t)k->x.eps;
+    for (size_t w = 0; w < k->workers; w++) {
+        size_t *f = &v->first[w];
+
+        while (*f < v->t && (*f < from || !*at(k, *f, w)))
+            ++*f;
+        v->room -= *f < v->t;
+    }
+}
+
+/* May this worker be slow now? */
+static bool may(const window *v, size_t worker)
+{
+    if (!v->bursty || v->first[worker] == v->t)
+        return v->room > 0;
+    return v->t - v->first[worker] < (size_t)v->k->x.B;
+}
+
+/* Count those who may be, and mark them, `want` at most. */
+static size_t mark(window *v, size_t want, bool really)
+{
+    size_t before = v->room, marked = 0;
+
+    for (size_t i = 0; i < v->k->workers && marked < want; i++) {
+        size_t w = v->lot[i].worker;
+
+        if (!may(v, w))
+            continue;
+        v->room -= !v->bursty || v->first[w] == v->t;
+        marked++;
+        if (really)
+            *at(v->k, v->t, w) = 1;
+    }
+    if (!really)
+        v->room = before;
+    return marked;
+}
+
+static size_t how_many(const window *v, size_t most)
+{
+    kf_rng r = dice_of(v->k, v->t, UINT32_MAX);
+
+    if (v->k->x.style == MAX)
+        return most;
+    if (v->k->x.style == ONOFF)
+        return kf_rng_below(&r, 2) ? most : 0;
+    return kf_rng_below(&r, most + 1);
+}
+
+static kofn_status make_window(const maker *k, bool bursty)
+{
+    window v = {.k = k,
+                .bursty = bursty,
+                .lot = kf_new(k->workers, sizeof *v.lot),
+                .first = kf_zero(k->workers, sizeof *v.first)};
+    kofn_status st = v.lot && v.first ? KOFN_OK : KOFN_NOMEM;
+
+    for (; v.t < k->rounds && !st; v.t++) {
+        cast_lots(&v);
+        slide(&v);
+        v.used += mark(&v, how_many(&v, mark(&v, SIZE_MAX, false)), true);
+    }
+    kf_free(v.lot);
+    kf_free(v.first);
+    return st;
+}
+
+static kofn_status make_arbitrary(const maker *k)
+{
+    return make_window(k, false);
+}
+
+static kofn_status make_bursty(const maker *k)
+{
+    return make_window(k, true);
+}
+
+/* ---- what they take ------------------------------------------------------ */
+
+typedef struct key {
+    const char *name;
+    size_t offset;
+    double least, most;
+    bool whole;
+} key;
+
+static const key keys[] = {
+    {"p", offsetof(numbers, p), 0, 1, false},
+    {"a", offsetof(numbers, a), 0, 1, false},
+    {"b", offsetof(numbers, b), 0, 1, false},
+    {"M", offsetof(numbers, M), 1, 1e6, true},
+    {"N", offsetof(numbers, N), 0, 1e9, true},
+    {"W", offsetof(numbers, W), 1, 1e9, true},
+    {"B", offsetof(numbers, B), 1, 1e9, true},
+    {"eps", offsetof(numbers, eps), 1, 1e9, true},
+};
+
+static const char *const styles[] = {"uniform", "max", "onoff", "sticky"};
+
+static const struct model {
+    const char *name, *needs[3];
+    bool styled;
+    const char *takes;
+    kofn_status (*make)(const maker *k);
+} models[] = {
+    {"iid", {"p"}, false, "p", make_iid},
+    {"fritchman", {"a", "b", "M"}, false, "a, b, M", make_fritchman},
+    {"arbitrary", {"N", "W"}, true, "N, W, style", make_arbitrary},
+    {"bursty", {"B", "W", "eps"}, true, "B, W, eps, style", make_bursty},
+};
+
+static bool is(const char *name, const char *text, size_t n)
+{
+    return strlen(name) == n && !memcmp(name, text, n);
+}
+
+static bool takes(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < 3 && m->needs[i]; i++)
+        if (!strcmp(m->needs[i], name))
+            return true;
+    return false;
+}
+
+static const key *find_key(const struct model *m, const char *text, size_t n)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (is(keys[i].name, text, n) && takes(m, keys[i].name))
+            return &keys[i];
+    return NULL;
+}
+
+static kofn_status set_style(maker *k, const char *value, size_t n)
+{
+    for (int i = 0; i < 4; i++)
+        if (is(styles[i], value, n)) {
+            k->x.style = i;
+            return KOFN_OK;
+        }
+    return kf_fail(KOFN_INVAL,
+                   "pattern %s: style=%.*s is none of max, uniform, onoff, "
+                   "sticky",
+                   k->model->name, (int)kf_min(n, 40), value);
+}
+
+static kofn_status set_key(maker *k, const char *name, size_t length,
+                           const char *value, size_t n)
+{
+    const key *f = find_key(k->model, name, length);
+    char number[40] = "", *end;
+    double x;
+
+    if (k->model->styled && is("style", name, length))
+        return set_style(k, value, n);
+    if (!f)
+        return kf_fail(KOFN_INVAL, "pattern %s has no \"%.*s\"; it takes %s",
+                       k->model->name, (int)kf_min(length, 40), name,
+                       k->model->takes);
+    if (n < sizeof number && strspn(value, "+-0123456789.eE") >= n)
+        memcpy(number, value, n);
+    x = strtod(number, &end);
+    if (end == number || *end)
+        return kf_fail(KOFN_INVAL, "pattern %s: %s=%.*s is not a number",
+                       k->model->name, f->name, (int)kf_min(n, 40), value);
+    if (!(x >= f->least && x <= f->most) || (f->whole && floor(x) != x))
+        return kf_fail(KOFN_INVAL,
+                       "pattern %s: %s=%s is not a %snumber from "
+                       "%g to %g",
+                       k->model->name, f->name, number,
+                       f->whole ? "whole " : "", f->least, f->most);
+    memcpy((char *)&k->x + f->offset, &x, sizeof x);
+    return KOFN_OK;
+}
+
+static kofn_status parse(maker *k, const char *text)
+{
+    const double unset = -1;
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        memcpy((char *)&k->x + keys[i].offset, &unset, sizeof unset);
+    while (*text) {
+        size_t n = strcspn(text, ","), name = strcspn(text, "=,");
+
+        if (name == n)
+            return kf_fail(KOFN_INVAL,
+                           "pattern %s: \"%.*s\" is not of the form "
+                           "key=value; it takes %s",
+                           k->model->name, (int)kf_min(n, 40), text,
+                           k->model->takes);
+        TRY(set_key(k, text, name, text + name + 1, n - name - 1));
+        text += n;
+        text += *text == ',';
+    }
+    for (size_t i = 0; i < 3 && k->model->needs[i]; i++) {
+        const char *need = k->model->needs[i];
+        double x;
+
+        memcpy(&x,
+               (char *)&k->x + find_key(k->model, need, strlen(need))->offset,
+               sizeof x);
+        if (x < 0)
+            return kf_fail(KOFN_INVAL, "pattern %s needs %s; it takes %s",
+                           k->model->name, need, k->model->takes);
+    }
+    return KOFN_OK;
+}
+
+/* What only shows when it is known how many workers there are. */
+static kofn_status check(const maker *k)
+{
+    const numbers *x = &k->x;
+
+    if (k->model->make == make_arbitrary && x->N >= (double)k->workers * x->W)
+        return kf_fail(KOFN_INVAL,
+                       "pattern arbitrary: N=%g: with %zu workers and W=%g it "
+                       "is at most %g, lest nobody is ever in time",
+                       x->N, k->workers, x->W, (double)k->workers * x->W - 1);
+    if (k->model->make != make_bursty)
+        return KOFN_OK;
+    if (x->B >= x->W)
+        return kf_fail(KOFN_INVAL, "pattern bursty: B=%g is not less than W=%g",
+                       x->B, x->W);
+    if (x->eps > (double)k->workers)
+        return kf_fail(KOFN_INVAL,
+                       "pattern bursty: eps=%g is more than the %zu workers",
+                       x->eps, k->workers);
+    return KOFN_OK;
+}
+
+/* ---- making one ---------------------------------------------------------- */
+
+static kofn_status make(kofn_matrix *out, maker *k, double factor)
+{
+    size_t count;
+    kofn_status st;
+
+    if (!(factor > 1) || (isfinite(factor) && factor > 1e6))
+        return kf_fail(KOFN_INVAL,
+                       "factor = %g: give one from above 1 to 1e6, or "
+                       "infinity for who never answers",
+                       factor);
+    if (k->workers < 1 || k->workers >= UINT32_MAX || k->rounds < 1 ||
+        k->rounds >= UINT32_MAX || !kf_mul(k->workers, k->rounds, &count))
+        return kf_fail(KOFN_INVAL,
+                       "a pattern of %zu rounds and %zu workers: give at least "
+                       "one of each, and fewer than 2^32",
+                       k->rounds, k->workers);
+    TRY(check(k));
+    k->slow = kf_zero(count, sizeof *k->slow);
+    if (!k->slow)
+        return KOFN_NOMEM;
+    st = k->model->make(k);
+    if (st) {
+        kf_free(k->slow);
+        return st;
+    }
+    for (size_t i = 0; i < count; i++)
+        k->slow[i] = k->slow[i] > 0 ? factor : 1;
+    *out = (kofn_matrix){k->slow, k->rounds, k->workers, k->workers, KOFN_F64};
+    return KOFN_OK;
+}
+
+static double element(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
+                                : (double)*(const float *)kf_at(a, i, j);
+}
+
+static kofn_status copy(kofn_matrix *out, const kofn_matrix *a,
+                        const char *path, size_t workers)
+{
+    double *x;
+
+    if (!a)
+        return kf_fail(KOFN_FORMAT,
+                       "%s: a pattern is a dense matrix with a row a round; give "
+                       "a .npy or .csv file", path);
+    if (a->rows == 0 || a->cols < workers)
+        return kf_fail(KOFN_SHAPE,
+                       "%s: a pattern of %zu rounds and %zu workers, and there "
+                       "are %zu; give fewer workers or another file",
+                       path, a->rows, a->cols, workers);
+    x = kf_new(a->rows * a->cols, sizeof *x);
+    if (!x)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            double f = x[i * a->cols + j] = element(a, i, j);
+
+            if (f >= 0)
+                continue;
+            kf_free(x);
+            return kf_fail(KOFN_FORMAT,
+                           "%s: element [%zu, %zu] is %g; give how many times "
+                           "as long a worker takes",
+                           path, i, j, f);
+        }
+    *out = (kofn_matrix){x, a->rows, a->cols, a->cols, KOFN_F64};
+    return KOFN_OK;
+}
+
+static kofn_status read_file(kofn_matrix *out, const char *path, size_t workers)
+{
+    kofn_file *f;
+    kofn_status st = kf_file_open_infinite(&f, path);
+
+    if (st == KOFN_IO)
+        return kf_fail_in(st, "no pattern of this name (there are iid, "
+                              "fritchman, arbitrary, bursty), and no file");
+    TRY(st);
+    st = copy(out, kofn_file_dense(f), path, workers);
+    kofn_file_free(f);
+    return st;
+}
+
+kofn_status kofn_pattern_new(kofn_matrix *out, const char *text, size_t workers,
+                             size_t rounds, double factor, uint64_t seed)
+{
+    maker k = {.workers = workers, .rounds = rounds, .seed = seed};
+    size_t n = strcspn(text, ":");
+
+    *out = (kofn_matrix){NULL, 0, 0, 0, KOFN_F64};
+    for (size_t i = 0; i < sizeof models / sizeof *models && !k.model; i++)
+        if (is(models[i].name, text, n))
+            k.model = &models[i];
+    if (!k.model)
+        return read_file(out, text, workers);
+    TRY(parse(&k, text + n + (text[n] == ':')));
+    return make(out, &k, factor);
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# Who is slow in which round: made, recorded, and had again.
+
+load helpers
+
+inputs() {
+    "$KOFN" gen matrix 240 20 -o X.npy -q
+    "$KOFN" gen vector 20 -o w.npy -q
+}
+
+# pattern FILE EXPRESSION: of p, the lines of a CSV file.
+pattern() {
+    "$PYTHON" - "$@" <<'EOF'
+import sys
+p = [[float(x) for x in line.split(",")] for line in open(sys.argv[1])]
+sys.exit(not eval(sys.argv[2]))
+EOF
+}
+
+@test "gen pattern: all models, and the same again from the same seed" {
+    for model in iid:p=0.3 fritchman:a=0.2,b=0.5,M=2 arbitrary:N=4,W=3 \
+        bursty:B=2,W=4,eps=3,style=sticky; do
+        kofn gen pattern $model 40 6 -o p.csv --factor 3
+        pattern p.csv "len(p) == 40 and all(len(r) == 6 for r in p) and \
+{x for r in p for x in r} == {1, 3}"
+        kofn gen pattern $model 40 6 -o again.csv --factor 3 -q
+        cmp p.csv again.csv
+        kofn gen pattern $model 40 6 -o other.csv --factor 3 --seed 2
+        ! cmp -s p.csv other.csv
+    done
+    kofn gen pattern iid:p=0.5 9 9 -o p.csv --factor inf
+    pattern p.csv "{x for r in p for x in r} == {1, float('inf')}"
+}
+
+@test "a pattern on the simulator is recorded as it was, by the first" {
+    inputs
+    kofn gen pattern bursty:B=2,W=3,eps=3 15 6 -o p.csv
+    kofn matvec X.npy w.npy -p sim -n 6 -r 15 -s uncoded --late 0 -q \
+        --pattern p.csv --record r.csv
+    cmp p.csv r.csv
+    kofn matvec X.npy w.npy -p sim -n 6 -r 15 -s uncoded --late 0 -q \
+        --pattern bursty:B=2,W=3,eps=3 --record r.csv
+    cmp p.csv r.csv # made for the run as gen pattern makes it
+}
+
+@test "real workers have patterns, and leave nothing behind" {
+    inputs
+    kofn gen pattern arbitrary:N=1,W=1,style=max 6 4 -o p.csv --factor inf
+    mkdir tmp
+    for port in threads processes; do
+        TMPDIR=$PWD/tmp kofn matvec X.npy w.npy -p $port -n 4 -r 6 -s mds:k=3 \
+            --late 0 --verify -q --pattern p.csv --record r.csv
+        pattern r.csv "len(p) == 6 and all(min(r) == 1 and \
+r.count(float('inf')) == 1 for r in p)"
+        cut -d, -f1 p.csv >a
+        cut -d, -f1 r.csv >b
+        [ "$(grep -n inf a)" = "$(grep -n inf b)" ]
+        [ -z "$(ls tmp)" ]
+    done
+    kofn gen matrix 60 60 -o S.npy -q
+    kofn power S.npy -n 4 --pattern iid:p=0.3 -w factor=2 --max-iter 3 -p sim -q \
+        --record r.csv
+    pattern r.csv "len(p) == 3 and all(len(r) == 4 for r in p)"
+}
+
+@test "wrong patterns end with 2 and one line" {
+    inputs
+    kofn gen pattern iid:p=0.5 4 4 -o p.csv
+    run kofn matvec X.npy w.npy -n 5 --pattern p.csv
+    refused "p.csv" "4 rounds and 4 workers" "are 5"
+    run kofn matvec X.npy w.npy --pattern iid:p=3
+    refused "p=3"
+    run kofn matvec X.npy w.npy --pattern nothing
+    refused "iid, fritchman, arbitrary, bursty" "nothing"
+    run kofn matvec X.npy w.npy --pattern p.csv -w straggle=0.1 -n 4
+    refused "--pattern" "straggle"
+    run kofn matvec X.npy w.npy --pattern p.csv -n 4 -p ipc://socket
+    refused "--pattern" "workers"
+    kofn gen matrix 20 20 -o S.npy -q
+    run kofn power S.npy --masterless --pattern p.csv -n 4
+    refused "--pattern"
+    run kofn matvec X.npy w.npy --record r.txt
+    refused "--record r.txt" ".csv"
+    run kofn matvec X.npy w.npy -w whole=2
+    refused "whole=2"
+    run kofn worker ipc://socket --pattern iid:p=0.2
+    refused "gen pattern"
+    run kofn gen pattern iid:p=0.2 4 -o p.csv
+    refused "MODEL ROUNDS WORKERS"
+    run kofn gen pattern arbitrary:N=40,W=2 4 4 -o p.csv
+    refused "N=40"
+    run kofn gen pattern iid:p=0.2 4 4 -o p.csv --factor 1
+    refused "--factor 1"
+}
