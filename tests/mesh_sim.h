@@ -64,7 +64,10 @@ typedef struct sim {
     size_t steps; /* iterations wanted */
     double *ref;  /* (steps + 1) x rows: the plain iteration */
     kofn_peer_options opt;
-    kofn_iteration it;
+    kofn_stage stage;
+    kofn_operand operand;
+    kofn_program program;
+    void *own; /* of a test with another program */
     sim_packet **packet;
     size_t packets, packet_cap;
 
@@ -291,17 +294,18 @@ static inline void sim_link(sim *s, size_t a, size_t b, kofn_arrival what)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static inline kofn_status sim_update(void *ud, uint64_t t, size_t rows,
-                                     double *v, double *next,
+static inline kofn_status sim_output(void *ud, uint64_t t, kofn_matrix *product,
+                                     kofn_matrix *v,
                                      double scalar[KOFN_SCALARS], bool *final)
 {
     const sim_node *n = ud;
-    double sum = 0;
+    const double *next = product->data;
+    double sum = 0, *to = v->data;
 
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = 0; i < v->rows; i++)
         sum += next[i] * next[i];
-    for (size_t i = 0; i < rows; i++)
-        v[i] = next[i] / sqrt(sum);
+    for (size_t i = 0; i < v->rows; i++)
+        to[i] = next[i] / sqrt(sum);
     scalar[0] = (double)t;
     *final = t >= n->steps;
     return KOFN_OK;
@@ -311,9 +315,9 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
 {
     sim_node *n = &s->node[id];
     kofn_peer_options o = s->opt;
-    kofn_iteration it = s->it;
+    kofn_program program = s->program;
 
-    it.ud = n;
+    program.ud = n;
     n->steps = s->steps - (id + 1 == s->hasty);
     o.incarnation = 1 + kf_rng_u64(&s->rng) / 2;
     o.seat = prepared ? (uint32_t)id : KOFN_NO_SEAT;
@@ -332,8 +336,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     n->wakes = -1;
     n->seen = (kofn_mark){0, 0};
     n->status = KOFN_OK;
-    assert_ok(kf_host_new(&n->host, &n->t, s->plan, &s->A, NULL, &it, &o,
-                          &s->v0, sim_clock, s));
+    assert_ok(kf_host_new(&n->host, &n->t, &program, &o, &s->v0, sim_clock, s));
     for (size_t i = 0; i < s->nodes; i++)
         if (i != id && s->node[i].up) {
             sim_link(s, id, i, KOFN_CAME);
@@ -520,10 +523,12 @@ static inline void sim_reference(sim *s)
     memcpy(s->ref, s->v0.data, rows * sizeof *s->ref);
     for (size_t t = 1; t <= s->steps; t++) {
         double *v = s->ref + t * rows;
+        kofn_matrix product = {next, rows, 1, 1, KOFN_F64};
+        kofn_matrix to = {v, rows, 1, 1, KOFN_F64};
 
         cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)rows, (int)rows, 1,
                     s->A.data, (int)rows, v - rows, 1, 0, next, 1);
-        sim_update(&any, t, rows, v, next, scalar, &final);
+        assert_ok(sim_output(&any, t, &product, &to, scalar, &final));
     }
     kf_free(next);
 }
@@ -551,7 +556,14 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     s->v0 = random_matrix(rows, 1, KOFN_F64, 6);
     sim_reference(s);
     assert_ok(kofn_plan_new(&s->plan, &pb, spec, nodes, 3));
-    s->it = (kofn_iteration){.update = sim_update, .digest = steps};
+    s->stage = (kofn_stage){.plan = s->plan};
+    s->operand = (kofn_operand){.dense = &s->A};
+    s->program = (kofn_program){.stage = &s->stage,
+                                .stages = 1,
+                                .operand = &s->operand,
+                                .operands = 1,
+                                .output = sim_output,
+                                .digest = steps};
     s->opt = (kofn_peer_options){.size = sizeof s->opt,
                                  .nodes = nodes,
                                  .confirm = 1, /* nobody is hostile */

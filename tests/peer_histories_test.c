@@ -1,102 +1,8 @@
 /* peer_histories_test.c -- iterations without a master, on the simulated mesh,
  * whatever happens at whatever moment. */
-#include "mesh_sim.h"
+#include "mesh_fate.h"
 
-/* ---- histories ----------------------------------------------------------- */
-
-static size_t count_up(const sim *s)
-{
-    size_t up = 0;
-
-    for (size_t i = 0; i < s->nodes; i++)
-        up += s->node[i].up;
-    return up;
-}
-
-static size_t pick(sim *s, bool up)
-{
-    size_t i = kf_rng_below(&s->rng, s->nodes);
-
-    for (size_t q = 0; q < s->nodes; q++, i = (i + 1) % s->nodes)
-        if (s->node[i].up == up)
-            return i;
-    return s->nodes;
-}
-
-static void cut_network(sim *s)
-{
-    bool side[SIM_NODES];
-
-    for (size_t i = 0; i < s->nodes; i++)
-        side[i] = sim_draw(s) < 0.5;
-    for (size_t i = 0; i < s->nodes; i++)
-        for (size_t j = 0; j < s->nodes; j++)
-            s->cut[i][j] = side[i] != side[j];
-}
-
-/* One way only, or between two only: what suspects wrongly for long. */
-static void cut_link(sim *s)
-{
-    size_t a = kf_rng_below(&s->rng, s->nodes);
-    size_t b = kf_rng_below(&s->rng, s->nodes);
-
-    s->cut[a][b] = true;
-    if (sim_draw(s) < 0.5)
-        s->cut[b][a] = true;
-}
-
-/* The connection breaks and comes again while both live. */
-static void flap(sim *s)
-{
-    size_t a = pick(s, true), b = kf_rng_below(&s->rng, s->nodes);
-
-    if (a == b || !s->node[b].up)
-        return;
-    sim_link(s, a, b, KOFN_WENT);
-    sim_link(s, b, a, KOFN_WENT);
-    sim_link(s, a, b, KOFN_CAME);
-    sim_link(s, b, a, KOFN_CAME);
-}
-
-static size_t befallen; /* misfortunes so far */
-
-static void misfortune(sim *s, size_t gentle)
-{
-    kofn_time length = (kofn_time)((double)(400 * MS) * sim_draw(s));
-    size_t i = pick(s, true);
-
-    befallen++;
-
-    switch (kf_rng_below(&s->rng, gentle ? 2 : 8)) {
-    case 0:
-        if (count_up(s) > 1)
-            sim_stop(s, i);
-        break;
-    case 1:
-        s->node[i].slow = sim_draw(s) < 0.3 ? 1 : 1 + 30 * sim_draw(s);
-        break;
-    case 2:
-    case 3:
-        s->node[i].stopped = s->now + length;
-        break;
-    case 4:
-        i = pick(s, false);
-        if (i < s->nodes)
-            sim_start(s, i, sim_draw(s) < 0.5);
-        break;
-    case 5:
-        if (sim_draw(s) < 0.5)
-            cut_network(s);
-        else
-            cut_link(s);
-        break;
-    case 6:
-        sim_heal(s);
-        break;
-    default:
-        flap(s);
-    }
-}
+/* ---- histories ---------------------------------------------------------- */
 
 static void history(uint64_t seed, double *worst, uint64_t *adopted)
 {
@@ -114,36 +20,16 @@ static void history(uint64_t seed, double *worst, uint64_t *adopted)
     sim_up(&s, spec[which], nodes, 19, 8 + kf_rng_below(&r, 40), seed);
     if (kf_rng_below(&r, 2))
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
-    if (kf_rng_below(&r, 3) == 0) {
-        s.lose = 0.05 * kf_rng_uniform(&r);
-        s.repeat = 0.05 * kf_rng_uniform(&r);
-        s.reorder = 0.05 * kf_rng_uniform(&r);
-    }
-    s.tell = kf_rng_below(&r, 2);
-    s.latency = 1 + (kofn_time)(kf_rng_uniform(&r) * 5 * (double)MS);
-    s.compute = (kofn_time)(kf_rng_uniform(&r) * 5 * (double)MS);
+    fate_draws(&s, &r);
     for (size_t i = 0; i < nodes; i++)
         if (i < k || sim_draw(&s) < 0.9)
             sim_start(&s, i, sim_draw(&s) < 0.8);
     for (size_t f = 0; f < faults; f++)
         sim_at(&s, (kofn_time)(sim_draw(&s) * 800 * (double)MS), SIM_FAULT, 0,
                0);
-    sim_run(&s, 800 * MS, misfortune);
-    /* From here on the network is well and enough nodes are there. */
-    sim_heal(&s);
-    s.lose = s.repeat = s.reorder = 0;
-    for (size_t i = 0; i < nodes; i++) {
-        s.node[i].stopped = 0;
-        s.node[i].slow = fmin(s.node[i].slow, 3);
-        if (!s.node[i].up && count_up(&s) < k)
-            sim_start(&s, i, false);
-        if (s.node[i].up)
-            sim_wake(&s, i, s.now);
-    }
-    bound = s.now + 2 * KOFN_SECOND +
-            (kofn_time)s.steps *
-                (10 * s.latency + 8 * (kofn_time)nodes * s.compute);
-    sim_finish(&s, bound, misfortune, spec[which], seed);
+    sim_run(&s, 800 * MS, fate_strikes);
+    bound = fate_relents(&s, k);
+    sim_finish(&s, bound, fate_strikes, spec[which], seed);
     for (size_t i = 0; i < nodes; i++) {
         kofn_node_view v;
 
@@ -170,7 +56,7 @@ static void histories(void **state)
         history(seed, &worst, &adopted);
     print_message("EVENTS %zu misfortunes in %zu histories: worst deviation "
                   "%.3g, %llu vectors adopted\n",
-                  befallen, n, worst, (unsigned long long)adopted);
+                  fate_struck, n, worst, (unsigned long long)adopted);
 }
 
 /* Processes that go when they are done leave nobody behind. */
@@ -192,7 +78,7 @@ static void exits(void **state)
         for (size_t i = 0; i < 3; i++) /* at most, of which slow is one kind */
             sim_at(&s, (kofn_time)(sim_draw(&s) * 120 * (double)MS), SIM_FAULT,
                    0, 1);
-        sim_finish(&s, 6 * KOFN_SECOND, misfortune, "exits", seed);
+        sim_finish(&s, 6 * KOFN_SECOND, fate_strikes, "exits", seed);
         sim_down(&s);
     }
 }
@@ -299,7 +185,7 @@ static void strike(sim *s, const blow *b, size_t needs)
         return;
     switch (b->kind) {
     case DIE:
-        if (count_up(s) > needs)
+        if (fate_count_up(s) > needs)
             sim_stop(s, b->node);
         break;
     case PAUSE:

@@ -194,8 +194,7 @@ static kf_host *one_node(lane *l, const sim *s)
                       .wait = lane_wait,
                       .forget = lane_forget},
                 .now = KOFN_SECOND};
-    assert_ok(kf_host_new(&h, &l->t, s->plan, &s->A, NULL, &s->it, &o, &s->v0,
-                          lane_clock, l));
+    assert_ok(kf_host_new(&h, &l->t, &s->program, &o, &s->v0, lane_clock, l));
     return h;
 }
 

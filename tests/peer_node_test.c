@@ -18,7 +18,7 @@ static kofn_node *patient_node(const sim *s)
                                  .patience = 100000 * KOFN_SECOND};
     kofn_node *n;
 
-    assert_ok(kofn_node_new(&n, s->plan, &o, KOFN_SECOND));
+    assert_ok(kofn_node_new(&n, &s->stage, 1, &o, KOFN_SECOND));
     return n;
 }
 

@@ -172,7 +172,9 @@ static void too_few(void **state)
 static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
-    kofn_problem wide = {KOFN_MATVEC, 20, 21, 1, KOFN_F64, false};
+    kofn_problem narrow = {KOFN_MATVEC, 20, 20, 1, KOFN_F32, false};
+    kofn_problem gram = {KOFN_GRAM, 20, 20, 1, KOFN_F64, false};
+    kofn_stage stage = {NULL, 0, false};
     kofn_node_options o = {.incarnation = 1,
                            .nodes = 3,
                            .groups = 3,
@@ -182,23 +184,36 @@ static void refusals(void **state)
     kofn_node *n;
 
     (void)state;
-    assert_ok(kofn_plan_new(&p, &wide, "mds:k=2", 3, 1));
-    assert_status(KOFN_UNSUITED, kofn_node_new(&n, p, &o, 0));
+    assert_ok(kofn_plan_new(&p, &gram, "pcr", 6, 1));
+    stage.plan = p;
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&p, &narrow, "mds:k=2", 3, 1));
+    stage.plan = p;
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_non_null(strstr(kofn_errmsg(), "float32"));
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &pb, "elastic:k=2,groups=2", 4, 1));
-    assert_status(KOFN_UNSUITED, kofn_node_new(&n, p, &o, 0));
+    stage.plan = p;
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
     assert_null(n);
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &pb, "mds:k=2", 3, 1));
+    stage.plan = p;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 0, &o, 0));
     o.groups = 65;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
     assert_non_null(strstr(kofn_errmsg(), "65"));
     o.groups = 3;
     o.incarnation = 0;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
     o.incarnation = 1;
     o.decoding = KOFN_DECODE_AUTO;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, p, &o, 0));
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    stage.left = true;
+    o.decoding = KOFN_DECODE_REPLICATED;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_non_null(strstr(kofn_errmsg(), "kofn_plan_serve_left"));
     kofn_plan_free(p);
 }
 
@@ -297,8 +312,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
                 source[k] = (kf_source){&piece[set[k]], 0, plan->span};
             assert_ok(
                 kf_decode(plan, d, source, 0, 0, plan->span, &next, &scratch));
-            assert_ok(
-                sim_update(&any, t, D_ROWS, x, next.data, scalar, &final));
+            assert_ok(sim_output(&any, t, &next, &v[i], scalar, &final));
             for (size_t e = 0; e < D_ROWS; e++)
                 x[e] *= 1 + (kf_rng_uniform(&r) - 0.5) * 0x1p-52;
         }

@@ -1,6 +1,8 @@
 /* peer.h -- iterations without a master: every node its own decoder.
  *
- * v <- f(A v) on nodes that each hold a coded block of A and the whole v.
+ * v <- f(A g(v)) on nodes that each hold a coded block of A and the whole v;
+ * where a step takes several products, of one matrix or several, from either
+ * side, it is made in as many *stages*, one after the other in turn.
  * kofn_node is what one node decides, as a pure state machine like kofn_core:
  * events and notes of other nodes in, notes and work out, the time handed in;
  * no clock, no socket, never a matrix.  kofn_peer_run is a node's whole life
@@ -20,9 +22,7 @@
  *     higher epoch ends a lower one wherever it becomes known.
  *
  * Others may be hostile: what they say is checked by the host, or believed of
- * `confirm` of them, see docs/masterless.md.  Where products with the
- * transpose will go: each of the two products of a step is an iterate of its
- * own, told apart by the parity of the mark's number.
+ * `confirm` of them, see docs/masterless.md.
  */
 #ifndef KOFN_PEER_H
 #define KOFN_PEER_H
@@ -58,6 +58,19 @@ typedef struct kofn_member {
 
 #define KOFN_NO_SEAT UINT32_MAX
 #define KOFN_MAX_GROUPS 64 /* so that a set of groups is a number */
+
+/* ---- what is computed ---------------------------------------------------- */
+
+/* A product with one of the matrices.  What is sent of an iterate speaks of the
+ * product that leads from it to the next: from iterate t, stage t mod stages. */
+typedef struct kofn_stage {
+    const kofn_plan *plan; /* of the matrix: the same in all stages of it; a
+                              MATVEC or MATMUL in float64, with one group, whose
+                              answers decode strip by strip                  */
+    uint32_t operand;      /* which matrix, from 0                           */
+    bool left; /* not the plan's operation, but the left product on the same
+                  blocks: kofn_plan_serve_left                               */
+} kofn_stage;
 
 /* ---- what nodes tell each other ------------------------------------------ */
 
@@ -101,7 +114,7 @@ typedef struct kofn_note {
 /* ---- the coordinator of one node ----------------------------------------- */
 
 typedef enum kofn_decoding {
-    KOFN_DECODE_AUTO,       /* kofn_decoding_for                             */
+    KOFN_DECODE_AUTO,       /* kofn_decoding_for the plan of the first stage */
     KOFN_DECODE_REPLICATED, /* every node decodes everything                 */
     KOFN_DECODE_DISTRIBUTED /* every node decodes its groups for all         */
 } kofn_decoding;
@@ -119,7 +132,8 @@ typedef struct kofn_node_options {
                          where f of them may be hostile; 1 believes each;
                          0: more than half of the other nodes.  Those of
                          one principal are one of them                     */
-    size_t groups;  /* 1..64, the same on all nodes                      */
+    size_t groups;  /* 1..64, the same on all nodes; a stage of fewer strips
+                         has a group for each                              */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
     uint32_t wish;      /* seat, or KOFN_NO_SEAT                             */
     double tolerance;   /* of decoding; 0: 1e-9                              */
@@ -137,11 +151,11 @@ typedef struct kofn_node_options {
 
 typedef enum kofn_task_type {
     KOFN_TASK_NONE,
-    KOFN_TASK_ENCODE,  /* make the block of `seat`                          */
+    KOFN_TASK_ENCODE,  /* make the blocks of `seat`, one of each matrix     */
     KOFN_TASK_COMPUTE, /* own piece of `group`                              */
     KOFN_TASK_DECODE,  /* `group` from the pieces of the decoder's seats    */
     KOFN_TASK_UPDATE,  /* all groups are there: make the next iterate       */
-    KOFN_TASK_ALONE    /* make the next iterate from A itself               */
+    KOFN_TASK_ALONE    /* make the next iterate from the matrix itself      */
 } kofn_task_type;
 
 struct kf_decoder;
@@ -187,10 +201,14 @@ typedef struct kofn_node_action {
 
 typedef struct kofn_node kofn_node;
 
-/* The plan (borrowed) is of a MATVEC with one group, whose answers decode
- * strip by strip; else KOFN_UNSUITED. */
-KOFN_API kofn_status kofn_node_new(kofn_node **out, const kofn_plan *plan,
-                                   const kofn_node_options *opt, kofn_time now);
+/* Are they as kofn_stage says?  KOFN_UNSUITED: a plan is of something that a
+ * mesh does not compute. */
+KOFN_API kofn_status kofn_stages_check(const kofn_stage *stage, size_t stages);
+
+/* Of so many stages, whose plans are borrowed. */
+KOFN_API kofn_status kofn_node_new(kofn_node **out, const kofn_stage *stage,
+                                   size_t stages, const kofn_node_options *opt,
+                                   kofn_time now);
 /* KOFN_TOOFEW: given up; KOFN_UNSTABLE: all pieces there are do not decode
  * accurately.  Anything that comes late, twice, out of order or malformed is
  * dropped and counted. */
@@ -223,8 +241,8 @@ KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
 
 /* Others that must confirm an iterate, of so many nodes, unless told. */
 KOFN_API size_t kofn_node_confirm(size_t nodes);
-/* Groups that `nodes` nodes cut the strips of a plan into. */
-KOFN_API size_t kofn_node_groups(const kofn_plan *plan, size_t nodes);
+/* Groups that `nodes` nodes cut the strips of a stage into. */
+KOFN_API size_t kofn_node_groups(const kofn_stage *stage, size_t nodes);
 
 /* Which way to decode (math/elastic.md 14): distributed decoding saves (1 -
  * 1/n) of the k N multiply-adds and moves (k-1) N / (k n) numbers more, one
@@ -238,23 +256,39 @@ KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
 
 #define KOFN_SCALARS 8
 
-/* What is iterated.  All nodes have the same. */
-typedef struct kofn_iteration {
-    /* `next` is A v: make the next iterate in v (rows long; next may be
-     * written on), keep what else goes with it in `scalar`, which starts as
-     * zeros and travels with the vector, and say whether it is the last.  t
-     * is its number, from 1.  Nothing but these arguments may matter to what
-     * it makes, for who joins or falls behind goes on from another's. */
-    kofn_status (*update)(void *ud, uint64_t t, size_t rows, double *v,
-                          double *next, double scalar[KOFN_SCALARS],
+/* One of both; the other is NULL. */
+typedef struct kofn_operand {
+    const kofn_matrix *dense;
+    const kofn_sparse *sparse;
+} kofn_operand;
+
+/* What is iterated.  All nodes have the same.  Iterate t, from 1, is made by
+ * stage (t - 1) mod stages: `input` makes of the vector what is multiplied,
+ * and `output` makes the next vector of the product.  Nothing but their
+ * arguments may matter to what they make, for who joins or falls behind goes on
+ * from another's vector. */
+typedef struct kofn_program {
+    const kofn_stage *stage;
+    size_t stages;
+    const kofn_operand *operand;
+    size_t operands;
+    /* Of iterate t - 1: all of `in`, which has the shape of the stage's input.
+     * NULL: the vector itself is the input of every stage. */
+    kofn_status (*input)(void *ud, uint64_t t, const kofn_matrix *v,
+                         const double scalar[KOFN_SCALARS], kofn_matrix *in);
+    /* The next iterate in v (`product` may be written on), what else goes with
+     * it in `scalar`, which starts as zeros and travels with the vector, and
+     * whether it is the last. */
+    kofn_status (*output)(void *ud, uint64_t t, kofn_matrix *product,
+                          kofn_matrix *v, double scalar[KOFN_SCALARS],
                           bool *final);
     void *ud;
-    uint64_t digest; /* of what `update` depends on besides: options */
-} kofn_iteration;
+    uint64_t digest; /* of what both depend on besides: options */
+} kofn_program;
 
 typedef struct kofn_peer_options {
     size_t size;   /* sizeof(kofn_peer_options), so that it may grow */
-    size_t nodes;  /* that found the mesh; 0: the plan's workers */
+    size_t nodes;  /* that found the mesh; 0: the first plan's workers */
     uint32_t seat; /* to prepare for before anybody is met, or
                                 KOFN_NO_SEAT: whichever is free            */
     size_t quorum; /* as in kofn_node_options, and so the rest   */
@@ -268,15 +302,13 @@ typedef struct kofn_peer_options {
     void *watch_ud;
 } kofn_peer_options;
 
-/* Goes on from v (rows x 1, contiguous, the same on all nodes) together with
- * all nodes that `t` can reach, until the last iterate, which is then in v, and
- * everybody who can be reached has it.  A is dense, or sparse, the other NULL;
- * a node reads its own block from it alone.  t is not closed, and should be
- * given some time to send what is under way when it is. */
-KOFN_API kofn_status kofn_peer_run(kofn_transport *t, const kofn_plan *plan,
-                                   const kofn_matrix *dense,
-                                   const kofn_sparse *sparse,
-                                   const kofn_iteration *it,
+/* Goes on from v (n x 1, contiguous, float64, the same on all nodes) together
+ * with all nodes that `t` can reach, until the last iterate, which is then in
+ * v, and everybody who can be reached has it.  A node reads its own blocks from
+ * the operands alone.  t is not closed, and should be given some time to send
+ * what is under way when it is. */
+KOFN_API kofn_status kofn_peer_run(kofn_transport *t,
+                                   const kofn_program *program,
                                    const kofn_peer_options *opt, kofn_matrix *v,
                                    double scalar[KOFN_SCALARS],
                                    kofn_node_view *end);

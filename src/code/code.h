@@ -33,6 +33,13 @@ struct kofn_plan {
     kofn_plan *left; /* the same blocks in left products, or NULL     */
 };
 
+/* What a plan is used for: its own operation, or the left product that it
+ * serves. */
+static inline const kofn_plan *kf_plan_use(const kofn_plan *p, bool left)
+{
+    return left ? p->left : p;
+}
+
 /* The group of a seat, and its number there. */
 static inline size_t kf_group(const kofn_plan *p, size_t seat)
 {

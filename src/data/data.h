@@ -236,6 +236,12 @@ typedef struct kf_scratch {
 kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       const kf_source *sources, size_t group, size_t lo,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch);
+/* Strips [lo, hi) of the group's wants, one want below the other, out of `out`
+ * into `rows` and back; what falls over the edge is zeros. */
+void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
+                    const kofn_matrix *out, void *rows);
+void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
+                     const void *rows, kofn_matrix *out);
 /* What kf_decode wrote there, and is not lost, multiplied by a power of two:
  * KOFN_NONFINITE when that leaves anything that is not a number. */
 kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,

@@ -41,6 +41,12 @@ void kf_scratch_free(kf_scratch *s)
     kf_free(s->sums);
 }
 
+/* Columns of a want. */
+static size_t width_of(const kofn_plan *p, const kofn_matrix *out)
+{
+    return kf_ceil_div(out->cols, p->layout.wants / p->layout.grid_rows);
+}
+
 /* Where a want goes: rows [row, ...) of the output as far as there are any. */
 typedef struct place {
     size_t row, col, rows, cols;
@@ -50,7 +56,7 @@ static place place_of(const kofn_plan *p, size_t group, size_t want, size_t lo,
                       size_t hi, const kofn_matrix *out)
 {
     const kofn_layout *L = &p->layout;
-    size_t width = kf_ceil_div(out->cols, L->wants / L->grid_rows);
+    size_t width = width_of(p, out);
     size_t r = group * L->grid_rows + want % L->grid_rows;
     place at = {r * p->span + lo, want / L->grid_rows * width, 0, 0};
 
@@ -84,6 +90,35 @@ static void put_lost(kofn_matrix *out, const place *at)
             else
                 *(float *)kf_at(out, at->row + i, at->col + j) = NAN;
         }
+}
+
+void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
+                    const kofn_matrix *out, void *rows)
+{
+    size_t size = kf_dtype_size(out->dtype), width = width_of(plan, out);
+    char *to = rows;
+
+    memset(to, 0, plan->layout.wants * (hi - lo) * width * size);
+    for (size_t w = 0; w < plan->layout.wants; w++) {
+        place at = place_of(plan, group, w, lo, hi, out);
+
+        for (size_t i = 0; i < at.rows; i++)
+            memcpy(to + (w * (hi - lo) + i) * width * size,
+                   kf_at(out, at.row + i, at.col), at.cols * size);
+    }
+}
+
+void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
+                     const void *rows, kofn_matrix *out)
+{
+    size_t size = kf_dtype_size(out->dtype), width = width_of(plan, out);
+    const char *from = rows;
+
+    for (size_t w = 0; w < plan->layout.wants; w++) {
+        place at = place_of(plan, group, w, lo, hi, out);
+
+        put_rows(out, &at, from + w * (hi - lo) * width * size, width);
+    }
 }
 
 /* One call's unchanging facts. */
@@ -196,10 +231,7 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       const kf_source *sources, size_t group, size_t lo,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch)
 {
-    size_t grid_cols = plan->layout.wants / plan->layout.grid_rows;
-    decoding j = {
-        plan, d,      sources, group, kf_ceil_div(out->cols, grid_cols),
-        out,  scratch};
+    decoding j = {plan, d, sources, group, width_of(plan, out), out, scratch};
     size_t size = kf_dtype_size(out->dtype);
     size_t row = kf_max(1, d->results) * j.width * size;
     size_t step = kf_max(1, TILE / row);

@@ -128,15 +128,15 @@ static kofn_status check_resume(const kofn_iterate_result *r)
 
 enum { CHANGE, EIGENVALUE }; /* what goes with the vector */
 
-static kofn_status mesh_update(void *ud, uint64_t t, size_t rows, double *v,
-                               double *next, double scalar[KOFN_SCALARS],
+static kofn_status mesh_output(void *ud, uint64_t t, kofn_matrix *product,
+                               kofn_matrix *v, double scalar[KOFN_SCALARS],
                                bool *final)
 {
     iteration *it = ud;
-    kofn_matrix own = {v, rows, 1, 1, KOFN_F64}, *result = it->v;
+    kofn_matrix *result = it->v;
 
-    it->v = &own;
-    scalar[CHANGE] = it->update(it, next);
+    it->v = v;
+    scalar[CHANGE] = it->update(it, product->data);
     it->v = result;
     scalar[EIGENVALUE] = it->res->eigenvalue;
     if (!(scalar[CHANGE] - scalar[CHANGE] == 0))
@@ -159,7 +159,15 @@ static uint64_t option_bits(const iteration *it)
 
 static kofn_status run_mesh(iteration *it)
 {
-    kofn_iteration what = {mesh_update, it, option_bits(it)};
+    const kofn_stage stage = {.plan = it->mesh->plan};
+    const kofn_operand A = {it->dense, it->sparse};
+    const kofn_program program = {.stage = &stage,
+                                  .stages = 1,
+                                  .operand = &A,
+                                  .operands = 1,
+                                  .output = mesh_output,
+                                  .ud = it,
+                                  .digest = option_bits(it)};
     double scalar[KOFN_SCALARS];
     kofn_node_view view;
     kofn_status st;
@@ -168,8 +176,8 @@ static kofn_status run_mesh(iteration *it)
         return kf_fail(KOFN_UNSUITED,
                        "a mesh begins at the start; those who "
                        "join it later go on with the others anyway");
-    st = kofn_peer_run(it->mesh->transport, it->mesh->plan, it->dense,
-                       it->sparse, &what, it->mesh->opt, it->v, scalar, &view);
+    st = kofn_peer_run(it->mesh->transport, &program, it->mesh->opt, it->v,
+                       scalar, &view);
     if (st < 0 && view.at.t == 0)
         return st;
     it->res->iterations = (unsigned)view.at.t;

@@ -18,6 +18,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "code/operation.h"
 #include "mat/mat.h"
 
 #define UNIT (DBL_EPSILON / 2)
@@ -29,59 +30,62 @@
 
 /* ---- the row ------------------------------------------------------------- */
 
-static void add_row(kf_audit *a, size_t i, size_t j, double x)
+/* Entry (i, j) of A, where rows are of A; for left products columns are. */
+static void add_entry(kf_mesh_product *p, size_t i, size_t j, double x)
 {
+    kf_secret *s = &p->secret;
+    size_t at = p->plan->op->left ? j : i, into = p->plan->op->left ? i : j;
+
     for (size_t r = 0; r < KF_AUDITS; r++)
-        a->times[j * KF_AUDITS + r] += a->row[i * KF_AUDITS + r] * x;
-    a->most[j] += fabs(a->row[i * KF_AUDITS] * x);
+        s->times[into * KF_AUDITS + r] += s->row[at * KF_AUDITS + r] * x;
+    s->most[into] += fabs(s->row[at * KF_AUDITS] * x);
 }
 
-static void multiply(kf_audit *a, size_t rows)
+static void multiply(kf_mesh_product *p)
 {
-    for (size_t i = 0; i < rows && !a->sparse; i++) {
-        const double *from = kf_at(&a->dense, i, 0);
+    const kofn_sparse *A = p->of->sparse;
+    const kofn_matrix *dense = &p->of->dense;
 
-        for (size_t j = 0; j < rows; j++)
-            add_row(a, i, j, from[j]);
+    for (size_t i = 0; !A && i < dense->rows; i++) {
+        const double *from = kf_at(dense, i, 0);
+
+        for (size_t j = 0; j < dense->cols; j++)
+            add_entry(p, i, j, from[j]);
     }
-    for (size_t i = 0; i < rows && a->sparse; i++)
-        for (int64_t e = (int64_t)a->sparse->ptr[i];
-             e < (int64_t)a->sparse->ptr[i + 1]; e++)
-            add_row(a, i, (size_t)a->sparse->col[e], a->sparse->val[e]);
+    for (size_t i = 0; A && i < A->rows; i++)
+        for (size_t e = A->ptr[i]; e < A->ptr[i + 1]; e++)
+            add_entry(p, i, A->col[e], A->val[e]);
 }
 
-kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
-                         const kofn_sparse *sparse)
+kofn_status kf_secret_new(kf_mesh_product *p)
 {
-    kf_audit *a = &h->audit;
-    size_t rows = h->v->m.rows;
+    const kofn_problem *pb = &p->plan->layout.problem;
+    bool left = p->plan->op->left;
+    size_t rows = left ? pb->n : pb->m, cols = left ? pb->m : pb->n;
+    kf_secret *s = &p->secret;
 
-    if (dense)
-        a->dense = *dense;
-    a->sparse = sparse;
-    a->row = kf_new(rows, KF_AUDITS * sizeof *a->row);
-    a->times = kf_zero(rows, KF_AUDITS * sizeof *a->times);
-    a->most = kf_zero(rows, sizeof *a->most);
-    if (!a->row || !a->times || !a->most)
+    s->row = kf_new(rows, KF_AUDITS * sizeof *s->row);
+    s->times = kf_zero(cols, KF_AUDITS * sizeof *s->times);
+    s->most = kf_zero(cols, sizeof *s->most);
+    if (!s->row || !s->times || !s->most)
         return KOFN_NOMEM;
-    TRY(kf_host_random(a->row, rows * KF_AUDITS * sizeof *a->row));
+    TRY(kf_host_random(s->row, rows * KF_AUDITS * sizeof *s->row));
     for (size_t i = 0; i < rows * KF_AUDITS; i++) {
         uint64_t bits;
 
-        memcpy(&bits, &a->row[i], sizeof bits);
-        a->row[i] =
+        memcpy(&bits, &s->row[i], sizeof bits);
+        s->row[i] =
             (0.5 + (double)(bits >> 12) * 0x1p-53) * (bits & 1 ? 1 : -1);
     }
-    multiply(a, rows);
+    multiply(p);
     return KOFN_OK;
 }
 
-void kf_audit_free(kf_audit *a)
+void kf_secret_free(kf_secret *s)
 {
-    kf_free(a->row);
-    kf_free(a->times);
-    kf_free(a->most);
-    *a = (kf_audit){0};
+    kf_free(s->row);
+    kf_free(s->times);
+    kf_free(s->most);
 }
 
 void kf_audit_widen(kf_host *h)
@@ -91,50 +95,90 @@ void kf_audit_widen(kf_host *h)
 
 /* ---- who it was ---------------------------------------------------------- */
 
-/* |row| |A| |v|: at least half of any entry of |A| |v|, and of their sum. */
-static double weight(const kf_host *h)
+/* A vector of the input or of the product, of which all are multiplied alike:
+ * a column, or of left products a row. */
+typedef struct line {
+    const double *at;
+    size_t n, step;
+} line;
+
+static line line_of(const kf_host *h, const kofn_matrix *m, size_t which)
 {
-    const double *v = h->v->m.data;
+    if (h->on->plan->op->left)
+        return (line){kf_at(m, which, 0), m->cols, 1};
+    return (line){kf_at(m, 0, which), m->rows, m->ld};
+}
+
+static size_t lines(const kf_host *h)
+{
+    return h->on->plan->op->left ? h->in->m.rows : h->in->m.cols;
+}
+
+/* |row| |A| |v|: at least half of any entry of |A| |v|, and of their sum. */
+static double weight(const kf_host *h, size_t which)
+{
+    line v = line_of(h, &h->in->m, which);
     double sum = 0;
 
-    for (size_t j = 0; j < h->v->m.rows; j++)
-        sum += h->audit.most[j] * fabs(v[j]);
+    for (size_t j = 0; j < v.n; j++)
+        sum += h->on->secret.most[j] * fabs(v.at[j * v.step]);
     return sum;
 }
 
-/* Of which each entry of `next` is made. */
+/* Of which each entry of the product is made. */
 static double terms(const kf_host *h)
 {
-    return (double)h->v->m.rows + (double)h->plan->layout.enough;
+    return (double)line_of(h, &h->in->m, 0).n +
+           (double)h->on->plan->layout.enough;
 }
 
-static bool right(const kf_host *h)
+static bool right_line(const kf_host *h, size_t which)
 {
-    const kf_audit *a = &h->audit;
-    const double *v = h->v->m.data, *next = h->next->m.data;
-    double sum[KF_AUDITS] = {0}, noise = a->noise + terms(h) * UNIT;
-    double room = 2 * (double)h->plan->layout.wants * noise * weight(h);
+    const kf_secret *s = &h->on->secret;
+    line v = line_of(h, &h->in->m, which);
+    line out = line_of(h, &h->on->out->m, which);
+    double sum[KF_AUDITS] = {0}, noise = h->audit.noise + terms(h) * UNIT;
+    double room =
+        2 * (double)h->on->plan->layout.wants * noise * weight(h, which);
 
-    for (size_t i = 0; i < h->v->m.rows; i++)
+    for (size_t i = 0; i < out.n; i++)
         for (size_t r = 0; r < KF_AUDITS; r++)
-            sum[r] += a->row[i * KF_AUDITS + r] * next[i] -
-                      a->times[i * KF_AUDITS + r] * v[i];
+            sum[r] += s->row[i * KF_AUDITS + r] * out.at[i * out.step];
+    for (size_t j = 0; j < v.n; j++)
+        for (size_t r = 0; r < KF_AUDITS; r++)
+            sum[r] -= s->times[j * KF_AUDITS + r] * v.at[j * v.step];
     for (size_t r = 0; r < KF_AUDITS; r++)
         if (!(fabs(sum[r]) <= 2 * room)) /* a row is up to twice another */
             return false;
     return true;
 }
 
+static bool right(const kf_host *h)
+{
+    for (size_t i = 0; i < lines(h); i++)
+        if (!right_line(h, i))
+            return false;
+    return true;
+}
+
 kofn_status kf_audit_make(kf_host *h)
 {
-    const kf_audit *a = &h->audit;
-    double *next = h->next->m.data;
+    const kofn_matrix *A = &h->on->of->dense, *in;
+    const kofn_sparse *sparse = h->on->of->sparse;
+    kofn_matrix *out = &h->on->out->m;
+    bool left = h->on->plan->op->left;
 
-    if (a->sparse)
-        kf_mat_multiply_sparse(a->sparse, 0, h->v->m.rows, &h->v->m, next);
-    else
-        kf_mat_multiply(&a->dense, &h->v->m, false, next);
-    return kf_mat_check_finite(&h->next->m, "A v");
+    TRY(kf_host_input(h));
+    in = &h->in->m;
+    if (sparse && left) {
+        memset(out->data, 0, out->rows * out->cols * sizeof(double));
+        kf_mat_multiply_by_sparse(in, sparse, 0, out->data);
+    } else if (sparse) {
+        kf_mat_multiply_sparse(sparse, 0, out->rows, in, out->data);
+    } else {
+        kf_mat_multiply(left ? in : A, left ? A : in, false, out->data);
+    }
+    return kf_mat_check_finite(out, "the product");
 }
 
 /* It is told when the iterate is made.  Who finds no room lies again. */
@@ -164,55 +208,78 @@ static bool differ(const double *x, const double *y, size_t n, double room)
     return false;
 }
 
-/* Sum of the magnitudes of what a seat's block is made with. */
-static kofn_status mixed_with(kf_host *h, size_t seat, double *sum)
+static double sum_of(const kf_row *row, size_t rows)
 {
+    double sum = 0;
+
+    for (size_t l = 0; l < rows; l++)
+        for (size_t e = 0; e < row[l].n; e++)
+            sum += fabs(row[l].val[e]);
+    return sum;
+}
+
+/* No entry of any product of parts is larger than this.  Where the input is cut
+ * a piece is made of products that A v is not made of, too. */
+static double largest(const kf_host *h)
+{
+    const kf_mesh_operand *o = h->on->of;
+    double most = 0;
+
+    if (h->on->plan->parts1 > 1)
+        return (o->sparse ? o->resident.most : kf_mat_most(&o->dense)) *
+               terms(h) * kf_mat_most(&h->in->m);
+    for (size_t i = 0; i < lines(h); i++)
+        most = fmax(most, weight(h, i));
+    return most;
+}
+
+/* How far a piece of that seat may be off: its blocks and messages are
+ * mixtures. */
+static kofn_status room_of(kf_host *h, size_t seat, double *room)
+{
+    const kofn_layout *L = &h->on->plan->layout;
     const kf_seat *rows;
 
-    *sum = 0;
-    TRY(kf_code_seat(h->code, seat, &rows));
-    for (size_t l = 0; l < h->plan->layout.lanes; l++)
-        for (size_t e = 0; e < rows->E0[l].n; e++)
-            *sum += fabs(rows->E0[l].val[e]);
+    TRY(kf_code_seat(h->on->of->code, seat, &rows));
+    *room = 4 * MAY_DIFFER * sum_of(rows->E0, L->lanes * L->inner) *
+            h->on->of->resident.by * largest(h);
+    if (h->on->plan->parts1 == 1)
+        return KOFN_OK;
+    TRY(kf_code_seat(h->on->code, seat, &rows));
+    *room *= sum_of(rows->E1, L->inner);
     return KOFN_OK;
 }
 
 static kofn_status wrong_piece(kf_host *h, const kofn_block *block,
-                               size_t group, const kofn_parcel *piece,
-                               double room, bool *wrong)
+                               size_t group, const kf_piece *piece, double room,
+                               bool *wrong)
 {
-    size_t lo, strips = kf_host_strips(h, group, &lo);
     kofn_parcel *again;
-    kofn_status st;
 
-    TRY(kf_parcel_new(&again, strips * block->lanes, 1, KOFN_F64));
-    st = kofn_compute(block, &h->v->m, lo, lo + strips, &again->m, NULL, NULL);
-    *wrong = differ(piece->m.data, again->m.data, strips * block->lanes, room);
+    TRY(kf_host_compute(h, block, piece->seat, group, NULL, &again));
+    *wrong = differ(piece->data->m.data, again->m.data,
+                    again->m.rows * again->m.cols, room);
     kofn_parcel_drop(again);
-    return st;
+    return KOFN_OK;
 }
 
 /* All pieces of that seat that came from somebody else. */
 static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 {
-    size_t which = seat;
     bool wrong = false;
     kofn_block *block;
     kofn_status st;
-    double mixed;
+    double room;
 
-    TRY(mixed_with(h, seat, &mixed));
-    TRY(kf_data_encode(&h->resident, h->code, &which, 1, &block));
+    TRY(room_of(h, seat, &room));
+    TRY(kf_host_encode(h->on->of, seat, &block));
     st = KOFN_OK;
-    for (size_t g = 0; g < h->groups && !wrong && !st; g++)
+    for (size_t g = 0; g < h->on->groups && !wrong && !st; g++)
         for (size_t i = 0; i < h->now[g].count && !wrong && !st; i++) {
             const kf_piece *p = &h->now[g].piece[i];
 
             if (p->seat == seat && p->from == from)
-                st = wrong_piece(h, block, g, p->data,
-                                 4 * MAY_DIFFER * mixed * h->resident.by *
-                                     weight(h),
-                                 &wrong);
+                st = wrong_piece(h, block, g, p, room, &wrong);
         }
     kofn_block_drop(block);
     if (wrong && !st)
@@ -233,7 +300,7 @@ static bool seen(const kf_host *h, size_t group, const kf_piece *p)
 
 static kofn_status find_liars(kf_host *h)
 {
-    for (size_t g = 0; g < h->groups; g++)
+    for (size_t g = 0; g < h->on->groups; g++)
         for (size_t i = 0; i < h->now[g].count; i++) {
             kf_piece p = h->now[g].piece[i];
 
@@ -246,6 +313,7 @@ static kofn_status find_liars(kf_host *h)
 
 kofn_status kf_audit_next(kf_host *h)
 {
+    TRY(kf_host_input(h));
     if (!h->audit.odd && right(h))
         return KOFN_OK;
     TRY(kf_audit_make(h));

@@ -26,15 +26,6 @@ kofn_status kf_host_step(kf_host *h, const kofn_node_event *ev)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-size_t kf_host_strips(const kf_host *h, size_t group, size_t *lo)
-{
-    size_t span = h->plan->span, each = span / h->groups;
-    size_t more = span % h->groups; /* the first ones have one more */
-
-    *lo = group * each + kf_min(group, more);
-    return each + (group < more);
-}
-
 kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
 {
     for (size_t i = 0; i < p->count; i++)
@@ -65,9 +56,9 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
     return KOFN_OK;
 }
 
-static void drop_pieces(kf_host *h, kf_pieces *p)
+static void drop_pieces(kf_pieces *p)
 {
-    for (size_t g = 0; p && g < h->groups; g++) {
+    for (size_t g = 0; p && g < KOFN_MAX_GROUPS; g++) {
         for (size_t i = 0; i < p[g].count; i++)
             kofn_parcel_drop(p[g].piece[i].data);
         p[g].count = 0;
@@ -82,9 +73,11 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     h->before_at = h->at;
     h->now = p;
     h->at = at;
-    drop_pieces(h, h->now);
+    h->on = kf_host_product(h, at.t);
+    drop_pieces(h->now);
     kofn_parcel_drop(h->packed);
-    h->packed = NULL;
+    kofn_parcel_drop(h->in);
+    h->packed = h->in = NULL;
     h->audit.noise = 0;
     h->audit.odd = false;
 }
@@ -127,26 +120,27 @@ static bool stopped(void *ud)
 
 static kofn_status encode(kf_host *h, uint32_t seat)
 {
-    size_t which = seat;
+    h->seat = KOFN_NO_SEAT;
+    for (size_t i = 0; i < h->program.operands; i++) {
+        kf_mesh_operand *o = &h->operand[i];
 
-    kofn_block_drop(h->block);
-    h->block = NULL;
-    TRY(kf_data_encode(&h->resident, h->code, &which, 1, &h->block));
+        if (!o->plan) /* no stage has it */
+            continue;
+        kofn_block_drop(o->block);
+        o->block = NULL;
+        TRY(kf_host_encode(o, seat, &o->block));
+    }
     h->seat = seat;
     return KOFN_OK;
 }
 
 static kofn_status compute(kf_host *h, const kofn_task *t)
 {
-    size_t lo, strips = kf_host_strips(h, t->group, &lo);
-    kofn_parcel *out, *v = kofn_parcel_keep(h->v); /* it may be replaced */
-    kofn_status st = kf_parcel_new(&out, strips * h->block->lanes, 1, KOFN_F64);
+    kofn_parcel *out;
+    kofn_status st;
 
     h->status = KOFN_OK;
-    if (!st)
-        st =
-            kofn_compute(h->block, &v->m, lo, lo + strips, &out->m, stopped, h);
-    kofn_parcel_drop(v);
+    st = kf_host_compute(h, h->on->of->block, h->seat, t->group, stopped, &out);
     if (h->status)
         st = h->status;
     if (st || !kofn_node_wanted(h->node, t)) {
@@ -157,32 +151,25 @@ static kofn_status compute(kf_host *h, const kofn_task *t)
     return done(h, t, false);
 }
 
-/* The result as it is sent: the wants' strips one below the other. */
+/* The result as it is sent. */
 static kofn_status keep_result(kf_host *h, size_t group)
 {
-    size_t lo, strips = kf_host_strips(h, group, &lo), rows = h->v->m.rows;
-    const double *from = h->next->m.data;
-    size_t wants = h->plan->layout.wants;
+    const kf_mesh_product *on = h->on;
+    size_t lo, strips = kf_host_strips(on, group, &lo);
     kofn_parcel *p;
-    double *to;
 
-    TRY(kf_parcel_new(&p, wants * strips, 1, KOFN_F64));
-    to = p->m.data;
-    memset(to, 0, wants * strips * sizeof *to);
-    for (size_t w = 0; w < wants; w++) {
-        size_t row = w * h->plan->span + lo;
-
-        if (row < rows)
-            memcpy(to + w * strips, from + row,
-                   kf_min(strips, rows - row) * sizeof *to);
-    }
+    TRY(kf_parcel_new(&p, on->plan->layout.wants * strips, on->width,
+                      KOFN_F64));
+    kf_data_gather(on->plan, 0, lo, lo + strips, &on->out->m, p->m.data);
     return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
 }
 
 static kofn_status decode(kf_host *h, const kofn_task *t)
 {
     const kf_decoder *d = t->decoder;
-    size_t lo, strips = kf_host_strips(h, t->group, &lo);
+    const kofn_plan *plan = h->on->plan;
+    kofn_matrix *out = &h->on->out->m;
+    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
     kf_source *source = kf_new(d->seats, sizeof *source);
     kofn_status st = source ? KOFN_OK : KOFN_NOMEM;
 
@@ -197,11 +184,10 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
                          d->seat[i], t->group);
     }
     if (!st)
-        st = kf_decode(h->plan, d, source, 0, lo, lo + strips, &h->next->m,
-                       &h->scratch);
+        st = kf_decode(plan, d, source, 0, lo, lo + strips, out, &h->scratch);
     if (!st)
-        st = kf_data_restore(h->plan, d, 0, lo, lo + strips, 1 / h->resident.by,
-                             &h->next->m);
+        st = kf_data_restore(plan, d, 0, lo, lo + strips,
+                             1 / h->on->of->resident.by, out);
     kf_free(source);
     if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
         h->audit.odd = true;
@@ -222,8 +208,8 @@ static kofn_status update(kf_host *h, const kofn_task *t)
         TRY(kf_audit_make(h));
     else
         TRY(kf_audit_next(h));
-    TRY(h->it.update(h->it.ud, t->at.t + 1, h->v->m.rows, h->v->m.data,
-                     h->next->m.data, h->scalar, &final));
+    TRY(h->program.output(h->program.ud, t->at.t + 1, &h->on->out->m, &h->v->m,
+                          h->scalar, &final));
     /* Pieces are handed over with the mark, before anything is asked for. */
     kf_host_advance(h, (kofn_mark){t->at.t + 1, 0});
     TRY(kofn_node_step(h->node, &(kofn_node_event){.type = KOFN_NODE_DONE,
@@ -287,71 +273,60 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* What must be the same on all nodes. */
-static uint64_t job_of(const kf_host *h, const kofn_matrix *dense,
-                       const kofn_sparse *sparse, const kofn_matrix *v)
+static uint64_t digest_dense(uint64_t d, const kofn_matrix *A)
 {
-    uint64_t few[4] = {h->plan->layout.seed, h->groups, h->opt.decoding,
-                       h->it.digest};
-    uint64_t d = kf_mesh_digest(0, h->plan->spec, strlen(h->plan->spec));
-
-    d = kf_mesh_digest(d, few, sizeof few);
-    d = kf_mesh_digest(d, v->data, v->rows * sizeof(double));
-    for (size_t i = 0; dense && i < dense->rows; i++)
-        d = kf_mesh_digest(d, kf_at(dense, i, 0), dense->cols * sizeof(double));
-    if (!sparse)
-        return d;
-    d = kf_mesh_digest(d, sparse->ptr,
-                       (sparse->rows + 1) * sizeof *sparse->ptr);
-    d = kf_mesh_digest(d, sparse->col,
-                       sparse->ptr[sparse->rows] * sizeof *sparse->col);
-    return kf_mesh_digest(d, sparse->val,
-                          sparse->ptr[sparse->rows] * sizeof *sparse->val);
+    for (size_t i = 0; i < A->rows; i++)
+        d = kf_mesh_digest(d, kf_at(A, i, 0), A->cols * sizeof(double));
+    return d;
 }
 
-static kofn_status check(const kofn_plan *plan, const kofn_matrix *v,
-                         const kofn_matrix *dense, const kofn_sparse *sparse)
+static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
 {
-    size_t rows = plan->layout.problem.m;
+    size_t entries = A->ptr[A->rows];
 
-    if (!v || !v->data || v->rows != rows || v->cols != 1 || v->ld != 1 ||
-        v->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE,
-                       "the vector of a mesh must be %zu x 1, "
-                       "contiguous, float64",
-                       rows);
-    TRY(kf_mat_check_finite(v, "the vector"));
-    if (!dense == !sparse)
-        return kf_fail(KOFN_INVAL,
-                       "a mesh iterates one matrix, dense or "
-                       "sparse; %s given",
-                       dense ? "both are" : "none is");
-    if (!plan->layout.problem.sparse != !sparse)
-        return kf_fail(KOFN_INVAL, "the plan is for a %s matrix",
-                       sparse ? "dense" : "sparse");
-    if ((dense ? dense->rows : sparse->rows) != rows ||
-        (dense ? dense->cols : sparse->cols) != rows)
-        return kf_fail(KOFN_SHAPE,
-                       "the matrix is %zu x %zu, the plan's %zu x "
-                       "%zu",
-                       dense ? dense->rows : sparse->rows,
-                       dense ? dense->cols : sparse->cols, rows, rows);
-    return dense ? kf_mat_check_matrix(dense, "the matrix")
-                 : kf_mat_check_sparse(sparse, "the matrix");
+    d = kf_mesh_digest(d, A->ptr, (A->rows + 1) * sizeof *A->ptr);
+    d = kf_mesh_digest(d, A->col, entries * sizeof *A->col);
+    return kf_mesh_digest(d, A->val, entries * sizeof *A->val);
+}
+
+/* What must be the same on all nodes. */
+static uint64_t job_of(const kf_host *h)
+{
+    const kofn_program *p = &h->program;
+    uint64_t d =
+        kf_mesh_digest(p->digest, h->v->m.data, h->v->m.rows * sizeof(double));
+
+    for (size_t i = 0; i < p->stages; i++) {
+        const kofn_plan *plan = h->product[i].plan;
+        uint64_t few[] = {plan->layout.seed, h->product[i].groups,
+                          h->opt.decoding, p->stage[i].operand,
+                          p->stage[i].left};
+
+        d = kf_mesh_digest(d, plan->spec, strlen(plan->spec));
+        d = kf_mesh_digest(d, few, sizeof few);
+    }
+    for (size_t i = 0; i < p->operands; i++) {
+        const kf_mesh_operand *o = &h->operand[i];
+
+        if (o->plan)
+            d = o->sparse ? digest_sparse(d, o->sparse)
+                          : digest_dense(d, &o->dense);
+    }
+    return d;
 }
 
 static void settle(kf_host *h, const kofn_peer_options *opt)
 {
+    const kofn_plan *first = h->program.stage[0].plan;
     kofn_peer_options *o = &h->opt;
 
     *o = (kofn_peer_options){.size = sizeof *o, .seat = KOFN_NO_SEAT};
     if (opt)
         memcpy(o, opt, kf_min(opt->size, sizeof *o));
     if (o->nodes == 0)
-        o->nodes = h->plan->workers;
+        o->nodes = first->workers;
     if (o->decoding == KOFN_DECODE_AUTO)
-        o->decoding = kofn_decoding_for(h->plan, o->nodes, 0, 0, 0);
-    h->groups = kofn_node_groups(h->plan, o->nodes);
+        o->decoding = kofn_decoding_for(first, o->nodes, 0, 0, 0);
     h->confirm = o->confirm ? o->confirm : kofn_node_confirm(o->nodes);
 }
 
@@ -370,7 +345,7 @@ static kofn_status make_node(kf_host *h)
                            .nodes = o->nodes,
                            .quorum = o->quorum,
                            .confirm = h->confirm,
-                           .groups = h->groups,
+                           .groups = kf_min(o->nodes, KOFN_MAX_GROUPS),
                            .decoding = o->decoding,
                            .wish = o->seat,
                            .beat = o->beat,
@@ -383,74 +358,69 @@ static kofn_status make_node(kf_host *h)
     while (n.incarnation == 0)
         TRY(kf_host_random(&n.incarnation, sizeof n.incarnation));
     h->opt.incarnation = n.incarnation;
-    return kofn_node_new(&h->node, h->plan, &n, h->clock(h->clock_ud));
+    return kofn_node_new(&h->node, h->program.stage, h->program.stages, &n,
+                         h->clock(h->clock_ud));
 }
 
-static kofn_status make(kf_host *h, const kofn_matrix *dense,
-                        const kofn_sparse *sparse, const kofn_matrix *v)
+static kofn_status make(kf_host *h, const kofn_matrix *v)
 {
-    size_t rows = v->rows;
-
-    TRY(dense ? kf_resident_dense(&h->resident, h->plan, dense)
-              : kf_resident_sparse(&h->resident, h->plan, sparse));
-    if (dense) /* with room for sums of a row: the vector is as it is */
-        TRY(kf_mat_check_range(dense, "the matrix", &h->resident.most));
-    if (dense)
-        h->resident.by =
-            kf_range_resident(h->resident.most, (double)rows, KOFN_F64);
-    TRY(kf_code_new(&h->code, h->plan));
-    TRY(kf_parcel_new(&h->v, rows, 1, KOFN_F64));
-    memcpy(h->v->m.data, v->data, rows * sizeof(double));
-    TRY(kf_parcel_new(&h->next, rows, 1, KOFN_F64));
-    h->now = kf_zero(h->groups, sizeof *h->now);
-    h->before = kf_zero(h->groups, sizeof *h->before);
+    TRY(kf_host_stages_new(h, v));
+    TRY(kf_parcel_new(&h->v, v->rows, 1, KOFN_F64));
+    memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
+    h->job = job_of(h);
+    h->largest = kf_max(h->largest, (v->rows + KOFN_SCALARS) * sizeof(double));
+    h->now = kf_zero(KOFN_MAX_GROUPS, sizeof *h->now);
+    h->before = kf_zero(KOFN_MAX_GROUPS, sizeof *h->before);
     if (!h->now || !h->before)
         return KOFN_NOMEM;
     h->at = h->before_at = (kofn_mark){0, h->job};
-    TRY(kf_audit_new(h, dense, sparse));
     TRY(make_node(h));
     if (h->opt.seat == KOFN_NO_SEAT)
         return KOFN_OK;
-    if (h->opt.seat >= h->plan->layout.max_seats)
-        return kf_fail(KOFN_INVAL, "seat %u of %zu", h->opt.seat,
-                       h->plan->layout.max_seats);
+    for (size_t i = 0; i < h->program.stages; i++)
+        if (h->opt.seat >= h->product[i].plan->layout.max_seats)
+            return kf_fail(KOFN_INVAL, "seat %u of %zu", h->opt.seat,
+                           h->product[i].plan->layout.max_seats);
     TRY(encode(h, h->opt.seat));
     return done(h, &(kofn_task){.type = KOFN_TASK_ENCODE, .seat = h->opt.seat},
                 false);
 }
 
-kofn_status kf_host_new(kf_host **out, kofn_transport *t, const kofn_plan *plan,
-                        const kofn_matrix *dense, const kofn_sparse *sparse,
-                        const kofn_iteration *it, const kofn_peer_options *opt,
-                        const kofn_matrix *v, kofn_time (*clock)(void *),
-                        void *clock_ud)
+kofn_status kf_host_new(kf_host **out, kofn_transport *t,
+                        const kofn_program *program,
+                        const kofn_peer_options *opt, const kofn_matrix *v,
+                        kofn_time (*clock)(void *), void *clock_ud)
 {
     kf_host *h;
     kofn_status st;
 
     *out = NULL;
-    TRY(check(plan, v, dense, sparse));
+    TRY(kofn_stages_check(program->stage, program->stages));
     h = kf_zero(1, sizeof *h);
     if (!h)
         return KOFN_NOMEM;
     h->t = t;
-    h->plan = plan;
-    h->it = *it;
+    h->program = *program;
     h->clock = clock;
     h->clock_ud = clock_ud;
     h->seat = KOFN_NO_SEAT;
     settle(h, opt);
-    h->job = job_of(h, dense, sparse, v);
-    st = make(h, dense, sparse, v);
+    st = make(h, v);
     if (st) {
         kf_host_free(h);
         return st;
     }
-    /* The largest body there is. */
-    t->body_max =
-        kf_max(t->body_max, (v->rows + KOFN_SCALARS + 4096) * sizeof(double));
+    t->body_max = kf_max(t->body_max, h->largest + 4096 * sizeof(double));
     *out = h;
     return KOFN_OK;
+}
+
+static void free_pieces(kf_pieces *p)
+{
+    drop_pieces(p);
+    for (size_t g = 0; p && g < KOFN_MAX_GROUPS; g++)
+        kf_free(p[g].piece);
+    kf_free(p);
 }
 
 void kf_host_free(kf_host *h)
@@ -459,24 +429,14 @@ void kf_host_free(kf_host *h)
         return;
     kf_mail_free(h);
     kf_claim_drop(h);
-    kf_audit_free(&h->audit);
     kofn_parcel_drop(h->packed);
-    drop_pieces(h, h->now);
-    drop_pieces(h, h->before);
-    for (size_t g = 0; g < h->groups; g++) {
-        if (h->now)
-            kf_free(h->now[g].piece);
-        if (h->before)
-            kf_free(h->before[g].piece);
-    }
-    kf_free(h->now);
-    kf_free(h->before);
+    kofn_parcel_drop(h->in);
+    kf_messages_free(&h->messages);
+    free_pieces(h->now);
+    free_pieces(h->before);
     kofn_parcel_drop(h->v);
-    kofn_parcel_drop(h->next);
-    kofn_block_drop(h->block);
     kofn_node_free(h->node);
-    kf_code_free(h->code);
-    kf_resident_free(&h->resident);
+    kf_host_stages_free(h);
     kf_scratch_free(&h->scratch);
     kf_free(h);
 }
@@ -510,9 +470,7 @@ static kofn_status live(kf_host *h)
     }
 }
 
-kofn_status kofn_peer_run(kofn_transport *t, const kofn_plan *plan,
-                          const kofn_matrix *dense, const kofn_sparse *sparse,
-                          const kofn_iteration *it,
+kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
                           const kofn_peer_options *opt, kofn_matrix *v,
                           double scalar[KOFN_SCALARS], kofn_node_view *end)
 {
@@ -523,7 +481,7 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_plan *plan,
         *end = (kofn_node_view){.seat = KOFN_NO_SEAT};
     if (scalar)
         memset(scalar, 0, KOFN_SCALARS * sizeof *scalar);
-    TRY(kf_host_new(&h, t, plan, dense, sparse, it, opt, v, wall_clock, NULL));
+    TRY(kf_host_new(&h, t, program, opt, v, wall_clock, NULL));
     st = live(h);
     if (scalar)
         memcpy(scalar, h->scalar, sizeof h->scalar);

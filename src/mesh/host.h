@@ -1,4 +1,4 @@
-/* host.h -- the body of a node of a mesh: its vector, its block, the pieces
+/* host.h -- the body of a node of a mesh: its vector, its blocks, the pieces
  * of others, and the packets they come in. */
 #ifndef KF_MESH_HOST_H
 #define KF_MESH_HOST_H
@@ -62,19 +62,42 @@ typedef struct kf_claim {
 
 #define KF_AUDITS 4 /* rows: what would pass one by chance does not pass all */
 
-/* Secret rows times A: whoever does not know them finds no wrong A v, but with
- * the chance of a guess, that it does not show. */
+/* Secret rows times A, or for left products A times secret columns: whoever
+ * does not know them finds no wrong product, but with the chance of a guess,
+ * that it does not show. */
+typedef struct kf_secret {
+    double *row;   /* KF_AUDITS by row of A: +- 1/2 to 1 */
+    double *times; /* KF_AUDITS by column: row A         */
+    double *most;  /* of the first: |row| |A|            */
+} kf_secret;
+
+/* What is known against the product that is being made. */
 typedef struct kf_audit {
-    kofn_matrix dense;
-    const kofn_sparse *sparse;     /* or NULL */
-    double *row;                   /* KF_AUDITS by row of A: +- 1/2 to 1 */
-    double *times;                 /* KF_AUDITS by column: row A         */
-    double *most;                  /* of the first: |row| |A|            */
-    double noise;                  /* of what the next is made of */
-    bool odd;                      /* some of it is not finite    */
-    kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet */
+    double noise;                  /* of what it is made of    */
+    bool odd;                      /* some of it is not finite */
+    kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet  */
     size_t liars;
 } kf_audit;
+
+/* A matrix, and the block of it that is here. */
+typedef struct kf_mesh_operand {
+    kofn_matrix dense;
+    const kofn_sparse *sparse; /* or NULL */
+    const kofn_plan *plan;
+    kf_resident resident;
+    kf_code *code; /* what blocks are encoded with */
+    kofn_block *block;
+} kf_mesh_operand;
+
+/* A stage with its data. */
+typedef struct kf_mesh_product {
+    const kofn_plan *plan; /* of its operation */
+    kf_mesh_operand *of;
+    size_t groups, width; /* columns of a piece                 */
+    kf_code *code;        /* what inputs that are cut are mixed with */
+    kofn_parcel *out;     /* what is being made */
+    kf_secret secret;
+} kf_mesh_product;
 
 /* A packet for which the way was full. */
 typedef struct kf_waiting {
@@ -88,23 +111,24 @@ typedef struct kf_waiting {
 
 typedef struct kf_host {
     kofn_transport *t;
-    const kofn_plan *plan;
-    kofn_iteration it;
+    kofn_program program;
     kofn_peer_options opt;
     uint64_t job;
     kofn_time (*clock)(void *ud);
     void *clock_ud;
 
     kofn_node *node;
-    kf_resident resident;
-    kf_code *code; /* what the node encodes with */
-    kofn_block *block;
-    uint32_t seat; /* whose it is */
-    size_t groups;
+    kf_mesh_operand *operand;
+    kf_mesh_product *product; /* of each stage         */
+    kf_mesh_product *on;      /* that is being made of v */
+    uint32_t seat;       /* whose the blocks are  */
 
-    kofn_mark at;          /* of v            */
-    kofn_parcel *v, *next; /* rows x 1        */
-    kofn_parcel *packed;   /* v as it is sent, or NULL */
+    kofn_mark at;         /* of v            */
+    kofn_parcel *v;       /* rows x 1        */
+    kofn_parcel *packed;  /* v as it is sent, or NULL */
+    kofn_parcel *in;      /* what is made of v to be multiplied, or NULL ... */
+    kf_messages messages; /* ... and that mixed for seats, where it is cut */
+    size_t largest;       /* bytes of the vector or of all pieces of a seat */
     size_t confirm;
     kf_claim claim;
     kf_audit audit;
@@ -124,11 +148,10 @@ typedef struct kf_host {
     kofn_task task;     /* in hand                                 */
 } kf_host;
 
-kofn_status kf_host_new(kf_host **out, kofn_transport *t, const kofn_plan *plan,
-                        const kofn_matrix *dense, const kofn_sparse *sparse,
-                        const kofn_iteration *it, const kofn_peer_options *opt,
-                        const kofn_matrix *v, kofn_time (*clock)(void *),
-                        void *clock_ud);
+kofn_status kf_host_new(kf_host **out, kofn_transport *t,
+                        const kofn_program *program,
+                        const kofn_peer_options *opt, const kofn_matrix *v,
+                        kofn_time (*clock)(void *), void *clock_ud);
 void kf_host_free(kf_host *h);
 /* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`
  * wants it to leave. */
@@ -136,7 +159,6 @@ kofn_status kf_host_pass(kf_host *h, bool *worked);
 
 /* host.c */
 kofn_status kf_host_step(kf_host *h, const kofn_node_event *ev);
-size_t kf_host_strips(const kf_host *h, size_t group, size_t *lo);
 /* NULL when it is not here. */
 kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
@@ -145,19 +167,38 @@ kofn_status kf_host_random(void *into, size_t bytes);
 /* The vector is another one now: pieces of the old one are `before`. */
 void kf_host_advance(kf_host *h, kofn_mark at);
 
+/* stage.c */
+kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v);
+void kf_host_stages_free(kf_host *h);
+/* The product that is made of iterate t. */
+kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t);
+/* Strips of a group of it, and the first. */
+size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo);
+/* Bytes of a piece of so many strips; seat KOFN_NO_SEAT: of a result. */
+size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips, uint32_t seat);
+/* The blocks of a seat, of all operands or none. */
+kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
+                           kofn_block **block);
+/* Makes h->in, if it is not there. */
+kofn_status kf_host_input(kf_host *h);
+/* What the block of that seat, which is of the operand in hand, makes of a
+ * group.  KOFN_AGAIN when it was stopped. */
+kofn_status kf_host_compute(kf_host *h, const kofn_block *block, uint32_t seat,
+                            size_t group, bool (*stopped)(void *),
+                            kofn_parcel **out);
+
 /* audit.c */
-kofn_status kf_audit_new(kf_host *h, const kofn_matrix *dense,
-                         const kofn_sparse *sparse);
-/* Is `next` A v?  Where it is not it is made so, and whoever sent what made it
- * wrong is to be told. */
+kofn_status kf_secret_new(kf_mesh_product *p);
+void kf_secret_free(kf_secret *s);
+/* Is what was made the product?  Where it is not it is made so, and whoever
+ * sent what made it wrong is to be told. */
 kofn_status kf_audit_next(kf_host *h);
-/* Makes `next` from A alone. */
+/* Makes it from A alone. */
 kofn_status kf_audit_make(kf_host *h);
 /* Tells the coordinator, when the iterate is made. */
 kofn_status kf_audit_tell(kf_host *h);
 /* Some of it was decoded by others. */
 void kf_audit_widen(kf_host *h);
-void kf_audit_free(kf_audit *a);
 
 /* claim.c */
 /* Our own fingerprint, as it travels. */

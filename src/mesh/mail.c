@@ -151,7 +151,8 @@ static bool replaces(const kf_waiting *w, const kf_waiting *old)
 
 /* *out: the one that it replaces, or a place for one more; NULL: too much waits
  * for this peer, which may be asking for ever or take nothing.  The vector, and
- * the pieces of two iterates, coded and decoded, are five vectors at most. */
+ * the pieces of two iterates, coded and decoded, are five times the largest of
+ * vectors and products at most. */
 static kofn_status find_place(kf_host *h, const kf_waiting *w, kf_waiting **out)
 {
     size_t letters = 0, bytes = w->bytes;
@@ -167,7 +168,7 @@ static kofn_status find_place(kf_host *h, const kf_waiting *w, kf_waiting **out)
             bytes += x->bytes;
         }
     }
-    if (letters >= MOST_FOR_ONE || bytes > 5 * vector_bytes(h) + MOST_SMALL)
+    if (letters >= MOST_FOR_ONE || bytes > 5 * h->largest + MOST_SMALL)
         *out = NULL;
     else if (!*out && h->waits < MOST_WAITING) {
         TRY(kf_grow(&h->waiting, &h->wait_cap, h->waits, sizeof *h->waiting));
@@ -249,7 +250,7 @@ static kofn_status body_of(kf_host *h, const kofn_note *note,
     *body = piece_body(h, note);
     if (!*body)
         return KOFN_AGAIN;
-    *bytes = (*body)->m.rows * sizeof(double);
+    *bytes = kf_parcel_bytes(*body);
     return KOFN_OK;
 }
 
@@ -391,18 +392,17 @@ static kofn_status fetch(kf_host *h, kofn_packet *p, kofn_parcel **body)
 /* Bytes that the body must have; SIZE_MAX: any. */
 static size_t body_bytes(const kf_host *h, const kofn_note *note)
 {
-    const kofn_layout *L = &h->plan->layout;
+    const kf_mesh_product *p = kf_host_product(h, note->at.t);
     size_t lo, strips;
 
     switch (note->type) {
     case KOFN_NOTE_VECTOR:
         return vector_bytes(h);
     case KOFN_NOTE_PIECE:
-        if (note->group >= h->groups)
+        if (note->group >= p->groups)
             return 0;
-        strips = kf_host_strips(h, note->group, &lo);
-        return strips * sizeof(double) *
-               (note->seat == KOFN_NO_SEAT ? L->wants : L->lanes);
+        strips = kf_host_strips(p, note->group, &lo);
+        return kf_host_piece_bytes(p, strips, note->seat);
     case KOFN_NOTE_EPOCH:
     case KOFN_NOTE_DECIDE:
         return SIZE_MAX;
@@ -411,19 +411,12 @@ static size_t body_bytes(const kf_host *h, const kofn_note *note)
     }
 }
 
-/* A result goes to its rows of the next iterate, and stays to be served. */
+/* A result goes to its place in the product, and stays to be served. */
 static void put_result(kf_host *h, size_t group, const double *from)
 {
-    size_t lo, strips = kf_host_strips(h, group, &lo), rows = h->v->m.rows;
-    double *to = h->next->m.data;
+    size_t lo, strips = kf_host_strips(h->on, group, &lo);
 
-    for (size_t w = 0; w < h->plan->layout.wants; w++) {
-        size_t row = w * h->plan->span + lo;
-
-        if (row < rows)
-            memcpy(to + row, from + w * strips,
-                   kf_min(strips, rows - row) * sizeof *to);
-    }
+    kf_data_scatter(h->on->plan, 0, lo, lo + strips, from, &h->on->out->m);
 }
 
 static kofn_status keep_vector(kf_host *h, const kofn_note *note,
@@ -447,6 +440,8 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kofn_note *note,
 {
     if (note->type == KOFN_NOTE_VECTOR)
         return keep_vector(h, note, body);
+    (void)kf_parcel_reshape(body, body->m.rows / h->on->width, h->on->width,
+                            KOFN_F64);
     if (note->seat == KOFN_NO_SEAT) {
         put_result(h, note->group, body->m.data);
         kf_audit_widen(h);

@@ -8,7 +8,7 @@ static const char *check_members(const kofn_node *n)
     for (size_t r = 0; r < n->members; r++) {
         if (r && n->member[r].seat <= n->member[r - 1].seat)
             return "members do not ascend by seat";
-        if (n->member[r].seat >= n->plan->layout.max_seats)
+        if (n->member[r].seat >= n->max_seats)
             return "a member's seat is not of the code";
         if (n->member[r].incarnation == n->opt.incarnation)
             rank = r;
@@ -62,9 +62,9 @@ const char *kf_node_check(const kofn_node *n)
 
     if (!wrong)
         wrong = check_others(n);
-    for (size_t g = 0; g < n->opt.groups && !wrong; g++)
+    for (size_t g = 0; g < n->on->groups && !wrong; g++)
         wrong = check_group(n, g);
-    if (!wrong && (n->made | n->decided | n->done | n->mine) & ~n->all)
+    if (!wrong && (n->made | n->decided | n->done | n->mine) & ~n->on->all)
         wrong = "there are marks of groups that are none";
     return wrong;
 }

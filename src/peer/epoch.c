@@ -53,7 +53,7 @@ static bool sound(const kofn_node *n, const kofn_note *note)
     if (note->members > KF_MOST_LIVES + 1)
         return false;
     for (size_t r = 0; r < note->members; r++) {
-        if (m[r].incarnation == 0 || m[r].seat >= n->plan->layout.max_seats ||
+        if (m[r].incarnation == 0 || m[r].seat >= n->max_seats ||
             m[r].seat == KOFN_NO_SEAT || (r > 0 && m[r].seat <= m[r - 1].seat))
             return false;
         for (size_t q = 0; q < r; q++)
@@ -172,7 +172,7 @@ static bool taken(const kofn_member *m, size_t count, uint32_t seat)
 static uint32_t free_seat(const kofn_node *n, const kofn_member *m,
                           size_t count, uint32_t wish)
 {
-    size_t most = n->plan->layout.max_seats;
+    size_t most = n->max_seats;
     uint32_t seat = 0;
 
     if (wish < most && wish != KOFN_NO_SEAT && !taken(m, count, wish))
@@ -185,7 +185,7 @@ static uint32_t free_seat(const kofn_node *n, const kofn_member *m,
 /* Did it, of those who decode for others, leave us waiting? */
 static bool owes(const kofn_node *n, size_t rank)
 {
-    for (size_t g = 0; g < n->opt.groups; g++)
+    for (size_t g = 0; g < n->on->groups; g++)
         if (!(n->done & kf_bit(g)) && n->decider[g] == rank)
             return true;
     return false;
@@ -273,7 +273,7 @@ static kofn_status propose(kofn_node *n, bool stalled)
 
 static bool room_for_more(const kofn_node *n)
 {
-    return n->members < n->plan->layout.max_seats;
+    return n->members < n->max_seats;
 }
 
 /* Somebody came or went. */
@@ -298,7 +298,7 @@ static bool all_ready(kofn_node *n)
         ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
                  kf_same_mark(o->at, n->at);
     }
-    return ready >= n->plan->layout.enough;
+    return ready >= n->on->plan->layout.enough;
 }
 
 static kofn_time patience(const kofn_node *n)
@@ -378,7 +378,7 @@ static kofn_status take_over(kofn_node *n)
 
 static kofn_status lead(kofn_node *n)
 {
-    if (n->decided == n->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
+    if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* told already: this iterate is as good as made */
     if (changed(n)) {
         if (kf_due(n, n->proposed, kf_longer(n->opt.beat / 4, n->vain + 1)))

@@ -2,11 +2,8 @@
  * where it stands, and which of its parts an event is for. */
 #include "node.h"
 
-#include "code/operation.h"
-
 #include <assert.h>
 
-#define CACHE_BYTES ((size_t)64 << 20)
 #define FARTHEST (UINT64_MAX / 4) /* so that nothing that is counted wraps */
 
 /* ---- actions ------------------------------------------------------------- */
@@ -128,12 +125,14 @@ kofn_status kf_peer_advance(kofn_node *n, kofn_mark to, bool final)
     n->told[0] = told;
     n->told[0].groups = 0;
     n->at = to;
+    n->on = kf_peer_stage_of(n, to.t);
     n->final = final;
     n->began = n->now;
     n->asked = 0;
     n->tries = n->failed = n->repeats = 0;
     n->stalled = n->ahead = n->idled = KF_LONG_AGO;
     n->lonely = false;
+    kf_peer_set_deciders(n); /* another stage has other groups */
     kf_peer_clear_iterate(n);
     if (!final)
         return kf_peer_ask_pieces(n, false);
@@ -260,11 +259,11 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
     size_t group;
 
     *out = (kofn_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->done == n->all && !n->final) {
+    if (n->done == n->on->all && !n->final) {
         out->type = KOFN_TASK_UPDATE;
         return;
     }
-    for (group = 0; group < n->opt.groups && !n->final; group++) {
+    for (group = 0; group < n->on->groups && !n->final; group++) {
         const kf_cluster *c = &n->cluster[group];
 
         if (n->done & kf_bit(group) || !kf_peer_complete(c))
@@ -310,16 +309,16 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
         n->holds = t->seat;
         return KOFN_OK;
     case KOFN_TASK_COMPUTE:
-        if (now && t->seat == n->holds && t->group < n->opt.groups)
+        if (now && t->seat == n->holds && t->group < n->on->groups)
             return kf_peer_made(n, t->group);
         break;
     case KOFN_TASK_DECODE:
         if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
-            t->group < n->opt.groups)
+            t->group < n->on->groups)
             return kf_peer_decoded(n, t->group);
         break;
     case KOFN_TASK_UPDATE:
-        if (now && n->done == n->all && !n->final) {
+        if (now && n->done == n->on->all && !n->final) {
             n->single = 0;
             return kf_peer_advance(n, kf_peer_child(n->epoch, n->at), final);
         }
@@ -491,27 +490,6 @@ kofn_time kofn_node_alarm(const kofn_node *n)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static kofn_status check_plan(const kofn_plan *p)
-{
-    const kofn_layout *L = &p->layout;
-    const kofn_problem *pb = &L->problem;
-
-    if (p->op->over != KF_OVER_COLS || pb->p != 1 || pb->m != pb->n ||
-        pb->dtype != KOFN_F64)
-        return kf_fail(KOFN_UNSUITED,
-                       "a mesh iterates a product of a square "
-                       "matrix and a vector in float64; the plan is for "
-                       "something else");
-    if (L->groups != 1 || L->adjoint || L->whole || L->submessages != 1 ||
-        L->inner != 1 || L->wants != L->grid_rows || p->parts1 != 1)
-        return kf_fail(KOFN_UNSUITED,
-                       "answers of scheme %s do not decode "
-                       "strip by strip from any enough seats, which a mesh "
-                       "needs; use mds",
-                       p->scheme->name);
-    return KOFN_OK;
-}
-
 static void settle(kofn_node_options *o, size_t enough)
 {
     if (o->quorum < enough)
@@ -532,18 +510,14 @@ static void settle(kofn_node_options *o, size_t enough)
         o->linger = 2 * KOFN_SECOND;
 }
 
-static kofn_status check_options(const kofn_plan *plan,
-                                 const kofn_node_options *o)
+static kofn_status check_options(const kofn_node_options *o)
 {
     if (o->incarnation == 0)
         return kf_fail(KOFN_INVAL,
                        "incarnation 0 is nobody's; number incarnations from 1");
-    if (o->groups < 1 || o->groups > KOFN_MAX_GROUPS ||
-        o->groups > kf_max(1, plan->span))
-        return kf_fail(KOFN_INVAL,
-                       "%zu groups of %zu strips; a mesh has 1 to "
-                       "%d groups, at most one a strip",
-                       o->groups, plan->span, KOFN_MAX_GROUPS);
+    if (o->groups < 1 || o->groups > KOFN_MAX_GROUPS)
+        return kf_fail(KOFN_INVAL, "%zu groups; a mesh has 1 to %d", o->groups,
+                       KOFN_MAX_GROUPS);
     if (o->decoding != KOFN_DECODE_REPLICATED &&
         o->decoding != KOFN_DECODE_DISTRIBUTED)
         return kf_fail(KOFN_INVAL,
@@ -553,40 +527,36 @@ static kofn_status check_options(const kofn_plan *plan,
     return KOFN_OK;
 }
 
-static kofn_status make(kofn_node *n, const kofn_plan *plan,
+static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
                         const kofn_node_options *opt, kofn_time now)
 {
-    n->plan = plan;
+    TRY(kf_peer_stages_new(n, stage, stages, opt->groups));
     n->opt = *opt;
-    settle(&n->opt, plan->layout.enough);
+    settle(&n->opt, n->enough);
     n->now = n->began = now;
     n->alarm = now;
     n->rank = KF_NONE;
     n->seat = n->holds = KOFN_NO_SEAT;
     n->at = n->before = (kofn_mark){0, opt->job};
-    n->all = opt->groups == 64 ? UINT64_MAX : kf_bit(opt->groups) - 1;
     n->leaderless = n->stalled = n->ahead = n->starved = n->idled = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
-    TRY(kf_code_new(&n->code, plan));
-    TRY(kf_cache_new(&n->cache, n->code, CACHE_BYTES));
-    n->cluster = kf_zero(opt->groups, sizeof *n->cluster);
     n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);
-    return n->cluster && n->voice ? KOFN_OK : KOFN_NOMEM;
+    return n->voice ? KOFN_OK : KOFN_NOMEM;
 }
 
-kofn_status kofn_node_new(kofn_node **out, const kofn_plan *plan,
-                          const kofn_node_options *opt, kofn_time now)
+kofn_status kofn_node_new(kofn_node **out, const kofn_stage *stage,
+                          size_t stages, const kofn_node_options *opt,
+                          kofn_time now)
 {
     kofn_node *n;
     kofn_status st;
 
     *out = NULL;
-    TRY(check_plan(plan));
-    TRY(check_options(plan, opt));
+    TRY(check_options(opt));
     n = kf_zero(1, sizeof *n);
     if (!n)
         return KOFN_NOMEM;
-    st = make(n, plan, opt, now);
+    st = make(n, stage, stages, opt, now);
     if (st) {
         kofn_node_free(n);
         return st;
@@ -599,18 +569,15 @@ void kofn_node_free(kofn_node *n)
 {
     if (!n)
         return;
-    for (size_t g = 0; n->cluster && g < n->opt.groups; g++)
+    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
         kf_free(n->cluster[g].have);
-    kf_free(n->cluster);
     kf_free(n->told[0].list);
     kf_free(n->told[1].list);
-    kf_cache_free(n->cache);
-    kf_code_free(n->code);
+    kf_peer_stages_free(n);
     kf_free(n->other);
     kf_free(n->voice);
     kf_free(n->member);
     kf_free(n->action);
-    kf_free(n->scratch);
     kf_free(n);
 }
 
@@ -652,11 +619,6 @@ void kofn_node_look(const kofn_node *n, kofn_node_view *v)
 size_t kofn_node_confirm(size_t nodes)
 {
     return nodes > 1 ? (nodes - 1) / 2 + 1 : 1;
-}
-
-size_t kofn_node_groups(const kofn_plan *plan, size_t nodes)
-{
-    return kf_max(1, kf_min(kf_min(nodes, KOFN_MAX_GROUPS), plan->span));
 }
 
 kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,

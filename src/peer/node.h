@@ -41,6 +41,15 @@ typedef struct kf_voice {
     uint64_t principal, value;
 } kf_voice;
 
+/* A product that leads from an iterate to the next. */
+typedef struct kf_peer_stage {
+    const kofn_plan *plan;
+    kf_code *code;
+    kf_cache *cache;
+    size_t groups;
+    uint64_t all; /* of them, as a set */
+} kf_peer_stage;
+
 /* A group of our iterate. */
 typedef struct kf_cluster {
     uint32_t *have; /* seats whose pieces are here, ascending */
@@ -58,10 +67,11 @@ typedef struct kf_told {
 } kf_told;
 
 struct kofn_node {
-    const kofn_plan *plan;
     kofn_node_options opt;
-    kf_code *code;
-    kf_cache *cache;
+    kf_peer_stage *stage;
+    size_t stages;
+    const kf_peer_stage *on;       /* that of our iterate */
+    size_t max_seats, enough; /* of all stages: the least, and the most */
     kofn_time now, alarm;
 
     /* Lives and epochs. */
@@ -73,7 +83,7 @@ struct kofn_node {
     size_t members, member_cap;
     size_t rank;     /* among the members, or KF_NONE   */
     uint32_t seat;   /* ... and our seat there          */
-    uint32_t holds;  /* seat whose block is here       */
+    uint32_t holds;  /* seat whose blocks are here     */
     unsigned failed; /* proposals since the last progress ... */
     unsigned vain;   /* ... so that who is new has to wait    */
     uint64_t agreed; /* the farthest that enough others say they are */
@@ -82,13 +92,12 @@ struct kofn_node {
     kofn_mark at, before; /* before: the one that pieces are kept of too */
     kofn_epoch before_epoch;
     bool final;
-    bool lonely;  /* the next is to be made alone */
-    bool behind;  /* somebody says that he is ahead, on another way */
-    uint64_t all; /* groups */
+    bool lonely; /* the next is to be made alone */
+    bool behind; /* somebody says that he is ahead, on another way */
     uint64_t made, decided, done; /* of `at` */
     uint64_t made_before, done_before;
     uint64_t told_so_far;
-    kf_cluster *cluster;
+    kf_cluster cluster[KOFN_MAX_GROUPS];
     kf_told told[2];                 /* of `at`, and of `before` */
     size_t decider[KOFN_MAX_GROUPS]; /* rank that decides, or KF_NONE */
     uint64_t mine;                   /* groups that we decide          */
@@ -103,8 +112,6 @@ struct kofn_node {
 
     kofn_node_action *action;
     size_t actions, action_cap, next_action;
-    uint32_t *scratch;
-    size_t scratch_cap;
     unsigned single; /* iterates that we made alone, in succession */
     kofn_time idled; /* when there first was nothing to do       */
     uint64_t epochs, adopted, dropped, liars, alone;
@@ -166,6 +173,15 @@ kofn_status kf_peer_beat_all(kofn_node *n);
 /* Our iterate is another one now. */
 kofn_status kf_peer_advance(kofn_node *n, kofn_mark to, bool final);
 kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at);
+
+/* stage.c */
+/* The product that is made of iterate t. */
+const kf_peer_stage *kf_peer_stage_of(const kofn_node *n, uint64_t t);
+kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
+                               size_t stages, size_t groups);
+/* Nobody has a decoder in hand. */
+void kf_peer_stages_trim(kofn_node *n);
+void kf_peer_stages_free(kofn_node *n);
 
 /* check.c: what must hold between steps: NULL, or what does not. */
 const char *kf_node_check(const kofn_node *n);

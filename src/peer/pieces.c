@@ -19,7 +19,7 @@ void kf_peer_clear_decisions(kofn_node *n)
 {
     n->decided = n->done = n->told_so_far = 0;
     n->told[0].groups = 0;
-    for (size_t g = 0; g < n->opt.groups; g++)
+    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
         n->cluster[g].decoder = NULL;
     for (size_t i = 0; i < n->others; i++)
         n->other[i].asked_coded = n->other[i].asked_decoded = 0;
@@ -29,9 +29,9 @@ void kf_peer_clear_iterate(kofn_node *n)
 {
     kf_peer_clear_decisions(n);
     n->made = 0;
-    for (size_t g = 0; g < n->opt.groups; g++)
+    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
         n->cluster[g].count = 0;
-    kf_cache_trim(n->cache);
+    kf_peer_stages_trim(n);
 }
 
 /* ---- who decides, who computes ------------------------------------------- */
@@ -52,8 +52,8 @@ void kf_peer_set_deciders(kofn_node *n)
     for (size_t r = 0; r < n->members; r++)
         prompt += n->member[r].prompt;
     n->mine = 0;
-    for (size_t g = 0; g < n->opt.groups; g++) {
-        size_t nth = g * prompt / n->opt.groups, who = leader;
+    for (size_t g = 0; g < n->on->groups; g++) {
+        size_t nth = g * prompt / n->on->groups, who = leader;
 
         for (size_t r = 0; r < n->members && !replicated && prompt; r++) {
             if (!n->member[r].prompt)
@@ -73,8 +73,9 @@ void kf_peer_set_deciders(kofn_node *n)
 /* Groups that a member makes without being asked. */
 static uint64_t share(const kofn_node *n, size_t rank)
 {
-    size_t g = n->opt.groups, first = rank * g / n->members;
-    size_t end = kf_ceil_div((rank + n->plan->layout.enough) * g, n->members);
+    size_t g = n->on->groups, first = rank * g / n->members;
+    size_t end =
+        kf_ceil_div((rank + n->on->plan->layout.enough) * g, n->members);
     uint64_t set = 0;
 
     for (size_t i = first; i < end && i < first + g; i++)
@@ -118,7 +119,7 @@ static uint64_t wanted(const kofn_node *n)
         if (kf_same_mark(o->want, n->at) && kf_live(n, o))
             set |= o->coded;
     }
-    for (size_t g = 0; g < n->opt.groups; g++) {
+    for (size_t g = 0; g < n->on->groups; g++) {
         const kf_decoder *d = n->cluster[g].decoder;
 
         if (d && decodes(d, n->holds))
@@ -136,7 +137,7 @@ bool kf_piece_wanted(const kofn_node *n, size_t group)
 
 size_t kf_peer_next_group(const kofn_node *n)
 {
-    size_t g = n->opt.groups;
+    size_t g = n->on->groups;
     uint64_t set;
 
     if (n->rank == KF_NONE || n->holds == KOFN_NO_SEAT)
@@ -161,7 +162,7 @@ static uint64_t lacking(const kofn_node *n, const kf_other *o)
     uint64_t expect = n->mine | (all ? share(n, o->rank) : 0), set = 0;
     uint32_t seat = n->member[o->rank].seat;
 
-    for (size_t g = 0; g < n->opt.groups; g++) {
+    for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
         bool want =
             c->decoder ? decodes(c->decoder, seat) : (expect & kf_bit(g)) != 0;
@@ -178,7 +179,7 @@ static uint64_t results(const kofn_node *n, const kf_other *o)
 
     if (n->opt.decoding == KOFN_DECODE_REPLICATED)
         return 0;
-    for (size_t g = 0; g < n->opt.groups; g++)
+    for (size_t g = 0; g < n->on->groups; g++)
         if (n->decider[g] == o->rank)
             set |= kf_bit(g);
     return set & ~n->done;
@@ -235,7 +236,7 @@ static kofn_status say_enough(kofn_node *n, size_t group)
 static kofn_status send_pieces(kofn_node *n, kofn_incarnation to, kofn_mark at,
                                kofn_epoch epoch, uint64_t groups, uint32_t seat)
 {
-    for (size_t g = 0; g < n->opt.groups; g++)
+    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
         if (groups & kf_bit(g))
             TRY(kf_peer_send(n, to,
                              (kofn_note){.type = KOFN_NOTE_PIECE,
@@ -286,6 +287,8 @@ static kofn_status serve_before(kofn_node *n, kf_other *o)
 
 kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
 {
+    uint64_t all = kf_peer_stage_of(n, note->at.t)->all;
+
     if (note->at.t < o->want.t)
         return KOFN_OK;
     if (!kf_same_mark(note->at, o->want))
@@ -294,8 +297,8 @@ kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
         o->decoded = 0;
     o->want = note->at;
     o->want_epoch = note->epoch;
-    o->coded |= note->coded & n->all;
-    o->decoded |= note->decoded & n->all;
+    o->coded |= note->coded & all;
+    o->decoded |= note->decoded & all;
     if (kf_same_mark(o->want, n->before) && !kf_same_mark(o->want, n->at))
         return serve_before(n, o);
     return kf_peer_serve(n, o);
@@ -319,7 +322,8 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat)
 static kofn_status judge(const kofn_node *n, const uint32_t *seats,
                          size_t count, kf_answers *a)
 {
-    TRY(kf_answers_judge(n->cache, n->plan, seats, count, n->opt.tolerance, a));
+    TRY(kf_answers_judge(n->on->cache, n->on->plan, seats, count,
+                         n->opt.tolerance, a));
     if (a->decoder && !a->decoder->whole)
         a->decoder = NULL;
     return KOFN_OK;
@@ -342,7 +346,7 @@ kofn_status kf_peer_compose(kofn_node *n)
     t->epoch = n->epoch;
     t->groups = n->decided;
     t->listed = 0;
-    for (size_t g = 0; g < n->opt.groups; g++) {
+    for (size_t g = 0; g < n->on->groups; g++) {
         const kf_decoder *d = n->cluster[g].decoder;
 
         if (!d)
@@ -369,9 +373,9 @@ static kofn_status tell_members(kofn_node *n)
 {
     size_t fresh = 0;
 
-    for (size_t g = 0; g < n->opt.groups; g++)
+    for (size_t g = 0; g < n->on->groups; g++)
         fresh += (n->decided & ~n->told_so_far & kf_bit(g)) != 0;
-    if (n->decided != n->all && fresh < kf_ceil_div(n->opt.groups, 4))
+    if (n->decided != n->on->all && fresh < kf_ceil_div(n->on->groups, 4))
         return KOFN_OK;
     n->told_so_far = n->decided;
     TRY(kf_peer_compose(n));
@@ -386,7 +390,7 @@ static kofn_status try_decide(kofn_node *n, size_t group)
     kf_cluster *c = &n->cluster[group];
     kf_answers a;
 
-    if (c->decoder || c->count < n->plan->layout.enough ||
+    if (c->decoder || c->count < n->on->plan->layout.enough ||
         !(n->mine & kf_bit(group)) || n->final ||
         kf_peer_count_live(n) < n->opt.quorum)
         return KOFN_OK;
@@ -402,7 +406,7 @@ static kofn_status try_decide(kofn_node *n, size_t group)
 
 kofn_status kf_peer_decide_all(kofn_node *n)
 {
-    for (size_t g = 0; g < n->opt.groups; g++)
+    for (size_t g = 0; g < n->on->groups; g++)
         TRY(try_decide(n, g));
     return KOFN_OK;
 }
@@ -444,7 +448,7 @@ kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note)
     kf_cluster *c;
 
     if (!kf_same_mark(note->at, n->at) || n->final ||
-        note->group >= n->opt.groups || n->done & kf_bit(note->group) ||
+        note->group >= n->on->groups || n->done & kf_bit(note->group) ||
         !is_theirs(n, note)) {
         n->dropped++;
         return KOFN_OK;
@@ -472,8 +476,8 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
     kf_answers a;
 
     for (size_t i = 0; i < count; i++)
-        *sound &= seats[i] < n->plan->layout.max_seats &&
-                  (i == 0 || seats[i] > seats[i - 1]);
+        *sound &=
+            seats[i] < n->max_seats && (i == 0 || seats[i] > seats[i - 1]);
     if (!*sound || c->decoder)
         return KOFN_OK;
     TRY(judge(n, seats, count, &a));
@@ -487,7 +491,7 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
 kofn_status kf_peer_hear_decide(kofn_node *n, const kofn_note *note)
 {
     /* members, and who was one when the pieces were made */
-    size_t at = 0, most = 2 * (n->members + n->plan->layout.enough);
+    size_t at = 0, most = 2 * (n->members + n->on->plan->layout.enough);
     bool sound = true;
 
     if (!kf_same_epoch(note->epoch, n->epoch) ||
@@ -496,13 +500,13 @@ kofn_status kf_peer_hear_decide(kofn_node *n, const kofn_note *note)
         n->dropped++;
         return KOFN_OK;
     }
-    for (size_t g = 0; g < n->opt.groups && sound; g++) {
+    for (size_t g = 0; g < n->on->groups && sound; g++) {
         size_t count;
 
         if (!(note->coded & kf_bit(g)))
             continue;
         count = at < note->listed ? note->list[at++] : 0;
-        sound = count >= n->plan->layout.enough && count <= most &&
+        sound = count >= n->on->plan->layout.enough && count <= most &&
                 count <= note->listed - at;
         if (sound)
             TRY(follow(n, g, note->list + at, count, &sound));

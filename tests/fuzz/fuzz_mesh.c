@@ -92,13 +92,13 @@ static kofn_note some_note(street *s)
 /* As many bytes as such a note should have, or others. */
 static size_t length_of(street *s, const kofn_note *n)
 {
-    const kofn_layout *L = &s->host->plan->layout;
+    const kofn_layout *L = &s->host->on->plan->layout;
     size_t lo, strips, bytes = 0;
 
     if (n->type == KOFN_NOTE_VECTOR)
         bytes = (ROWS + KOFN_SCALARS) * sizeof(double);
-    if (n->type == KOFN_NOTE_PIECE && n->group < s->host->groups) {
-        strips = kf_host_strips(s->host, n->group, &lo);
+    if (n->type == KOFN_NOTE_PIECE && n->group < s->host->on->groups) {
+        strips = kf_host_strips(s->host->on, n->group, &lo);
         bytes = strips * sizeof(double) *
                 (n->seat == KOFN_NO_SEAT ? L->wants : L->lanes);
     }
@@ -194,13 +194,16 @@ static void street_forget(kofn_transport *t, kofn_peer peer)
     ((street *)t)->there[peer] = false;
 }
 
-static kofn_status halve(void *ud, uint64_t t, size_t rows, double *v,
-                         double *next_v, double scalar[KOFN_SCALARS],
+static kofn_status halve(void *ud, uint64_t t, kofn_matrix *product,
+                         kofn_matrix *v, double scalar[KOFN_SCALARS],
                          bool *final)
 {
+    double *to = v->data;
+    const double *from = product->data;
+
     (void)ud;
-    for (size_t i = 0; i < rows; i++)
-        v[i] = next_v[i] / 2;
+    for (size_t i = 0; i < v->rows; i++)
+        to[i] = from[i] / 2;
     scalar[0] = (double)t;
     *final = t >= 6;
     return KOFN_OK;
@@ -215,7 +218,14 @@ static void run(street *s, const kofn_plan *plan)
                            .nodes = 3,
                            .incarnation = 1,
                            .give_up = 60 * KOFN_SECOND};
-    kofn_iteration it = {halve, NULL, 9};
+    const kofn_stage stage = {.plan = plan};
+    const kofn_operand operand = {.dense = &A};
+    const kofn_program program = {.stage = &stage,
+                                  .stages = 1,
+                                  .operand = &operand,
+                                  .operands = 1,
+                                  .output = halve,
+                                  .digest = 9};
     kofn_status st = KOFN_OK;
 
     o.seat = next(&s->d, 2) ? 0 : KOFN_NO_SEAT;
@@ -224,8 +234,8 @@ static void run(street *s, const kofn_plan *plan)
     for (size_t i = 0; i < ROWS * ROWS; i++)
         numbers_of_A[i] = (double)(i % 7) - 3;
     start[0] = 1;
-    MUST(kf_host_new(&s->host, &s->base, plan, &A, NULL, &it, &o, &v,
-                     street_clock, s) == KOFN_OK);
+    MUST(kf_host_new(&s->host, &s->base, &program, &o, &v, street_clock, s) ==
+         KOFN_OK);
     while (s->d.left && !st) {
         bool worked;
 

@@ -160,12 +160,13 @@ static void run(reader *r, const kofn_plan *plan)
                            .wish = next(r, 2) ? 0 : KOFN_NO_SEAT,
                            .decoding = next(r, 2) ? KOFN_DECODE_REPLICATED
                                                   : KOFN_DECODE_DISTRIBUTED};
+    kofn_stage stage = {.plan = plan};
     kofn_mark seen = {0, JOB};
     kofn_time now = 0;
     uint64_t t = 0;
     kofn_node *n;
 
-    MUST(kofn_node_new(&n, plan, &o, 0) == KOFN_OK);
+    MUST(kofn_node_new(&n, &stage, 1, &o, 0) == KOFN_OK);
     while (r->left) {
         kofn_node_view v;
 

@@ -1,0 +1,255 @@
+/* stage.c -- the products of a mesh with their data: what is multiplied with
+ * what, and what a seat's block makes of it. */
+#include "host.h"
+
+#include "code/operation.h"
+#include "data/kernel.h"
+
+kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t)
+{
+    return &h->product[t % h->program.stages];
+}
+
+/* ---- sizes --------------------------------------------------------------- */
+
+size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo)
+{
+    size_t span = p->plan->span, each = span / p->groups;
+    size_t more = span % p->groups; /* the first ones have one more */
+
+    *lo = group * each + kf_min(group, more);
+    return each + (group < more);
+}
+
+size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips, uint32_t seat)
+{
+    const kofn_layout *L = &p->plan->layout;
+
+    return strips * (seat == KOFN_NO_SEAT ? L->wants : L->lanes) * p->width *
+           sizeof(double);
+}
+
+static size_t rows_of(const kofn_plan *p, kf_shape s)
+{
+    return kf_size_of(&p->layout.problem, s.rows);
+}
+
+static size_t cols_of(const kofn_plan *p, kf_shape s)
+{
+    return kf_size_of(&p->layout.problem, s.cols);
+}
+
+/* ---- what can be multiplied ---------------------------------------------- */
+
+static kofn_status check_operand(const kofn_operand *o, const kofn_plan *p)
+{
+    const kofn_problem *pb = &p->layout.problem;
+    size_t rows, cols;
+
+    if (!o->dense == !o->sparse)
+        return kf_fail(KOFN_INVAL,
+                       "a mesh multiplies with a matrix that is dense or "
+                       "sparse; %s given",
+                       o->dense ? "both are" : "none is");
+    if (!pb->sparse != !o->sparse)
+        return kf_fail(KOFN_INVAL, "the plan is for a %s matrix",
+                       o->sparse ? "dense" : "sparse");
+    rows = o->dense ? o->dense->rows : o->sparse->rows;
+    cols = o->dense ? o->dense->cols : o->sparse->cols;
+    if (rows != pb->m || cols != pb->n)
+        return kf_fail(KOFN_SHAPE,
+                       "the matrix is %zu x %zu, the plan's %zu x "
+                       "%zu",
+                       rows, cols, pb->m, pb->n);
+    return o->dense ? kf_mat_check_matrix(o->dense, "the matrix")
+                    : kf_mat_check_sparse(o->sparse, "the matrix");
+}
+
+/* Where there is no function of the vector, the vector is what is multiplied.
+ */
+static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
+                               const kofn_matrix *v)
+{
+    size_t rows = rows_of(p, p->op->in), cols = cols_of(p, p->op->in);
+
+    if (program->input || (rows == v->rows && cols == 1) ||
+        (rows == 1 && cols == v->rows))
+        return KOFN_OK;
+    return kf_fail(KOFN_SHAPE,
+                   "the vector of a mesh is %zu x 1 and a stage multiplies "
+                   "with %zu x %zu; say by `input` how to make that of it",
+                   v->rows, rows, cols);
+}
+
+static kofn_status check(const kofn_program *p, const kofn_matrix *v)
+{
+    if (!v || !v->data || v->rows == 0 || v->cols != 1 || v->ld != 1 ||
+        v->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "the vector of a mesh must be n x 1, "
+                                   "contiguous, float64");
+    TRY(kf_mat_check_finite(v, "the vector"));
+    for (size_t i = 0; i < p->stages; i++) {
+        const kofn_stage *s = &p->stage[i];
+
+        if (s->operand >= p->operands)
+            return kf_fail(KOFN_INVAL, "stage %zu is of matrix %u of %zu", i,
+                           s->operand, p->operands);
+        TRY(check_operand(&p->operand[s->operand], s->plan));
+        TRY(check_input(p, kf_plan_use(s->plan, s->left), v));
+    }
+    return KOFN_OK;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static kofn_status operand_new(kf_mesh_operand *o, const kofn_operand *from,
+                               const kofn_plan *plan)
+{
+    const kofn_problem *pb = &plan->layout.problem;
+
+    if (o->plan) /* of an earlier stage */
+        return KOFN_OK;
+    o->plan = plan;
+    o->sparse = from->sparse;
+    TRY(kf_code_new(&o->code, plan));
+    if (from->sparse)
+        return kf_resident_sparse(&o->resident, plan, from->sparse);
+    o->dense = *from->dense;
+    TRY(kf_resident_dense(&o->resident, plan, from->dense));
+    /* with room for sums of a row or column: the input is as it is */
+    TRY(kf_mat_check_range(from->dense, "the matrix", &o->resident.most));
+    o->resident.by = kf_range_resident(o->resident.most,
+                                       (double)kf_max(pb->m, pb->n), KOFN_F64);
+    return KOFN_OK;
+}
+
+static kofn_status product_new(kf_host *h, size_t i)
+{
+    const kofn_stage *s = &h->program.stage[i];
+    kf_mesh_product *p = &h->product[i];
+    const kofn_layout *L;
+    size_t cols;
+
+    p->plan = kf_plan_use(s->plan, s->left);
+    p->of = &h->operand[s->operand];
+    TRY(operand_new(p->of, &h->program.operand[s->operand], s->plan));
+    L = &p->plan->layout;
+    cols = cols_of(p->plan, p->plan->op->out);
+    p->groups = kofn_node_groups(s, h->opt.nodes);
+    p->width = kf_ceil_div(cols, L->wants / L->grid_rows);
+    TRY(kf_code_new(&p->code, p->plan));
+    TRY(kf_parcel_new(&p->out, rows_of(p->plan, p->plan->op->out), cols,
+                      KOFN_F64));
+    h->largest =
+        kf_max(h->largest,
+               kf_max(kf_host_piece_bytes(p, p->plan->span, 0),
+                      kf_host_piece_bytes(p, p->plan->span, KOFN_NO_SEAT)));
+    return kf_secret_new(p);
+}
+
+kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v)
+{
+    TRY(check(&h->program, v));
+    h->operand = kf_zero(h->program.operands, sizeof *h->operand);
+    h->product = kf_zero(h->program.stages, sizeof *h->product);
+    if (!h->operand || !h->product)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < h->program.stages; i++)
+        TRY(product_new(h, i));
+    h->on = h->product;
+    return KOFN_OK;
+}
+
+void kf_host_stages_free(kf_host *h)
+{
+    for (size_t i = 0; h->product && i < h->program.stages; i++) {
+        kf_code_free(h->product[i].code);
+        kofn_parcel_drop(h->product[i].out);
+        kf_secret_free(&h->product[i].secret);
+    }
+    for (size_t i = 0; h->operand && i < h->program.operands; i++) {
+        kofn_block_drop(h->operand[i].block);
+        kf_code_free(h->operand[i].code);
+        kf_resident_free(&h->operand[i].resident);
+    }
+    kf_free(h->product);
+    kf_free(h->operand);
+}
+
+/* ---- work ---------------------------------------------------------------- */
+
+kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
+                           kofn_block **block)
+{
+    size_t which = seat;
+
+    return kf_data_encode(&o->resident, o->code, &which, 1, block);
+}
+
+/* The vector itself, as a column or a row. */
+static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
+{
+    kofn_matrix m = {h->v->m.data, rows, cols, cols, KOFN_F64};
+
+    return kf_parcel_view(&h->in, h->v, &m);
+}
+
+kofn_status kf_host_input(kf_host *h)
+{
+    const kofn_plan *p = h->on->plan;
+    size_t rows = rows_of(p, p->op->in), cols = cols_of(p, p->op->in);
+
+    if (h->in)
+        return KOFN_OK;
+    if (!h->program.input) {
+        TRY(view_vector(h, rows, cols));
+    } else {
+        TRY(kf_parcel_new(&h->in, rows, cols, KOFN_F64));
+        TRY(h->program.input(h->program.ud, h->at.t + 1, &h->v->m, h->scalar,
+                             &h->in->m));
+        TRY(kf_mat_check_finite(&h->in->m, "what is to be multiplied"));
+    }
+    return p->parts1 > 1 ? kf_messages_begin(&h->messages, p, &h->in->m, 1)
+                         : KOFN_OK;
+}
+
+/* What goes with a seat; a reference of the caller's own. */
+static kofn_status message_for(kf_host *h, uint32_t seat, kofn_parcel **out)
+{
+    size_t row = seat;
+
+    TRY(kf_host_input(h));
+    if (h->on->plan->parts1 > 1) {
+        TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
+        *out = kf_messages_take(&h->messages, row);
+    } else {
+        *out = kofn_parcel_keep(h->in);
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_host_compute(kf_host *h, const kofn_block *block, uint32_t seat,
+                            size_t group, bool (*stopped)(void *),
+                            kofn_parcel **out)
+{
+    const kf_mesh_product *p = h->on;
+    size_t lo, strips = kf_host_strips(p, group, &lo);
+    kofn_msg m = {.row = (uint32_t)block->row,
+                  .lo = lo,
+                  .hi = lo + strips,
+                  .how = kf_kernel_for(p->plan)->how};
+    kofn_status st;
+
+    TRY(message_for(h, seat, &m.in)); /* another iterate may come meanwhile */
+    st = kf_parcel_new(&m.result, strips * p->plan->layout.lanes, p->width,
+                       KOFN_F64);
+    if (!st)
+        st = kofn_work(block, &m, stopped, h);
+    kofn_parcel_drop(m.in);
+    if (st) {
+        kofn_parcel_drop(m.result);
+        m.result = NULL;
+    }
+    *out = m.result;
+    return st;
+}

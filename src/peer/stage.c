@@ -1,0 +1,112 @@
+/* stage.c -- the products that a step is made of, one after the other. */
+#include "node.h"
+
+#include "code/operation.h"
+
+#define CACHE_BYTES ((size_t)64 << 20)
+
+const kf_peer_stage *kf_peer_stage_of(const kofn_node *n, uint64_t t)
+{
+    return &n->stage[t % n->stages];
+}
+
+/* ---- what a mesh can compute --------------------------------------------- */
+
+static kofn_status check_use(const kofn_plan *p)
+{
+    const kofn_layout *L = &p->layout;
+
+    if (p->op->factors != 1 || L->problem.dtype != KOFN_F64)
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh computes products with a matrix in float64; the "
+                       "plan is for %s%s",
+                       p->op->name,
+                       L->problem.dtype == KOFN_F64 ? "" : " in float32");
+    if (L->groups != 1 || L->adjoint || L->whole || L->submessages != 1)
+        return kf_fail(KOFN_UNSUITED,
+                       "answers of scheme %s do not decode "
+                       "strip by strip from any enough seats, which a mesh "
+                       "needs; use mds",
+                       p->scheme->name);
+    return KOFN_OK;
+}
+
+static kofn_status check_stage(const kofn_stage *all, size_t i)
+{
+    const kofn_stage *s = &all[i];
+
+    if (!s->plan)
+        return kf_fail(KOFN_INVAL, "stage %zu has no plan", i);
+    if (s->left && !s->plan->left)
+        return kf_fail(KOFN_INVAL,
+                       "stage %zu is a left product, which its plan does not "
+                       "serve; call kofn_plan_serve_left",
+                       i);
+    for (size_t j = 0; j < i; j++)
+        if (all[j].operand == s->operand && all[j].plan != s->plan)
+            return kf_fail(KOFN_INVAL,
+                           "stages %zu and %zu are of matrix %u and have two "
+                           "plans for it",
+                           j, i, s->operand);
+    return check_use(kf_plan_use(s->plan, s->left));
+}
+
+kofn_status kofn_stages_check(const kofn_stage *stage, size_t stages)
+{
+    if (stages == 0)
+        return kf_fail(KOFN_INVAL, "a mesh of 0 stages computes nothing");
+    for (size_t i = 0; i < stages; i++)
+        TRY(check_stage(stage, i));
+    return KOFN_OK;
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+size_t kofn_node_groups(const kofn_stage *stage, size_t nodes)
+{
+    size_t span = kf_plan_use(stage->plan, stage->left)->span;
+
+    return kf_max(1, kf_min(kf_min(nodes, KOFN_MAX_GROUPS), span));
+}
+
+static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from, size_t groups)
+{
+    s->plan = kf_plan_use(from->plan, from->left);
+    s->groups = kofn_node_groups(from, groups);
+    s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
+    TRY(kf_code_new(&s->code, s->plan));
+    return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
+}
+
+kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
+                               size_t stages, size_t groups)
+{
+    TRY(kofn_stages_check(stage, stages));
+    n->stage = kf_zero(stages, sizeof *n->stage);
+    if (!n->stage)
+        return KOFN_NOMEM;
+    n->stages = stages;
+    n->on = n->stage;
+    n->max_seats = SIZE_MAX;
+    for (size_t i = 0; i < stages; i++) {
+        TRY(stage_new(&n->stage[i], &stage[i], groups));
+        n->max_seats = kf_min(n->max_seats, n->stage[i].plan->layout.max_seats);
+        n->enough = kf_max(n->enough, n->stage[i].plan->layout.enough);
+    }
+    return KOFN_OK;
+}
+
+void kf_peer_stages_trim(kofn_node *n)
+{
+    for (size_t i = 0; i < n->stages; i++)
+        kf_cache_trim(n->stage[i].cache);
+}
+
+void kf_peer_stages_free(kofn_node *n)
+{
+    for (size_t i = 0; i < n->stages; i++) {
+        kf_cache_free(n->stage[i].cache);
+        kf_code_free(n->stage[i].code);
+    }
+    kf_free(n->stage);
+}
