@@ -24,7 +24,10 @@ typedef struct kofn_file kofn_file;
  * it is.  KOFN_NONFINITE: it holds NaN or infinity.  A C-ordered .npy of the
  * machine's byte order is mapped, not copied. */
 KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path);
-/* The same from memory, which is borrowed; `name` stands in messages and its
+/* The same with numbers that may be written to, which leaves the file as it is
+ * and takes memory only where it is done; and a .npy may hold NaN and infinity. */
+KOFN_API kofn_status kofn_file_open_copy(kofn_file **out, const char *path);
+/* kofn_file_open from memory, which is borrowed; `name` stands in messages and its
  * suffix tells the format where the first bytes do not. */
 KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
                                      size_t length, const char *name);

@@ -5,6 +5,7 @@
  * shortens while it is mapped ends this one by a bus error: that is out of
  * scope here, as it is for every program that maps its input.
  */
+#define _DEFAULT_SOURCE /* MAP_NORESERVE */
 #include "io.h"
 
 #include <errno.h>
@@ -260,7 +261,8 @@ static kofn_status map_file(int fd, kofn_file *f, kf_input *in)
     in->length = (size_t)st.st_size;
     if (in->length == 0)
         return KOFN_OK; /* parse will have its say */
-    p = mmap(NULL, in->length, PROT_READ, MAP_PRIVATE, fd, 0);
+    p = mmap(NULL, in->length, in->copy ? PROT_READ | PROT_WRITE : PROT_READ,
+             in->copy ? MAP_PRIVATE | MAP_NORESERVE : MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return kf_io_errno_fail("map", in->path, errno);
     posix_madvise(p, in->length, POSIX_MADV_SEQUENTIAL);
@@ -301,18 +303,17 @@ static kofn_status finish(kofn_file *f, const kf_input *in, kofn_file **out)
     return KOFN_OK;
 }
 
-static kofn_status open_file(kofn_file **out, const char *path, bool infinite)
+static kofn_status open_file(kofn_file **out, kf_input in)
 {
-    kf_input in = {.path = path, .infinite = infinite};
     kofn_file *f = NULL;
     kofn_status st;
     int fd;
 
     TRY(begin(&f, &in, out));
     /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd = open(in.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        st = kf_io_errno_fail("open", path, errno);
+        st = kf_io_errno_fail("open", in.path, errno);
     } else {
         st = map_file(fd, f, &in);
         close(fd);
@@ -326,12 +327,17 @@ static kofn_status open_file(kofn_file **out, const char *path, bool infinite)
 
 kofn_status kofn_file_open(kofn_file **out, const char *path)
 {
-    return open_file(out, path, false);
+    return open_file(out, (kf_input){.path = path});
 }
 
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path)
 {
-    return open_file(out, path, true);
+    return open_file(out, (kf_input){.path = path, .infinite = true});
+}
+
+kofn_status kofn_file_open_copy(kofn_file **out, const char *path)
+{
+    return open_file(out, (kf_input){.path = path, .copy = true});
 }
 
 kofn_status kofn_file_parse(kofn_file **out, const void *bytes, size_t length,

@@ -53,6 +53,7 @@ typedef struct kf_input {
     const char *path;
     char name[KF_NAME]; /* the path as it stands in messages */
     bool infinite;      /* may infinities be among the numbers? */
+    bool copy;          /* to be written to; NaN and infinity are let in */
 } kf_input;
 
 struct kofn_file {

@@ -369,5 +369,5 @@ kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
         copy(&f->dense, in->data + data, turned ? 1 : cols, turned ? rows : 1,
              size, swap);
     }
-    return in->infinite ? KOFN_OK : kf_file_finite(f);
+    return in->infinite || in->copy ? KOFN_OK : kf_file_finite(f);
 }
