@@ -1,0 +1,432 @@
+/* findings.c -- is C = A B?  From suspected lines to entries that are wrong.
+ *
+ * Entries where a suspected row and a suspected column cross are computed again;
+ * then whole lines of which that does not explain enough.  So nobody is accused on
+ * the strength of random sums alone, and what is corrected is as exact as can be.
+ * When that would be more work than it is worth, lines stand accused whose sums
+ * are beyond what any rounding does.
+ */
+#include "recompute.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <sys/random.h>
+
+/* Of the operands, that may go into computing entries again. */
+#define PASSES 64
+
+typedef struct inquiry {
+    kf_factors f;
+    kf_freivalds v;
+    kf_recompute r;
+    size_t left;    /* entries that may be computed yet                  */
+    bool sure_only; /* lines that are merely suspected are let be        */
+    bool rows_only; /* not every column could be told anything of        */
+    bool *bad_row, *bad_col;
+    bool complete;
+} inquiry;
+
+/* ---- crossings ----------------------------------------------------------- */
+
+static size_t choose(const kf_lines *s, bool sure_only, size_t *at)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < s->count; k++)
+        if (!sure_only || s->of[k].sure)
+            at[n++] = s->of[k].at;
+    return n;
+}
+
+static void spend(inquiry *q, size_t entries)
+{
+    q->left -= kf_min(q->left, entries);
+}
+
+/* No more than `left`: rows * cols may not even be a size. */
+static bool affords(const inquiry *q, size_t rows, size_t cols)
+{
+    return rows == 0 || cols <= q->left / rows;
+}
+
+static kofn_status look_at_crossings(inquiry *q)
+{
+    size_t *row = kf_new(q->v.rows.count, sizeof *row);
+    size_t *col = kf_new(q->v.cols.count, sizeof *col);
+    kofn_status st = row && col ? KOFN_OK : KOFN_NOMEM;
+    size_t rows, cols;
+
+    if (!st) {
+        q->sure_only = !affords(q, q->v.rows.count, q->v.cols.count);
+        rows = choose(&q->v.rows, q->sure_only, row);
+        cols = choose(&q->v.cols, q->sure_only, col);
+        if (affords(q, rows, cols)) {
+            spend(q, rows * cols);
+            st = kf_recompute_entries(&q->r, row, rows, col, cols);
+        }
+    }
+    kf_free(row);
+    kf_free(col);
+    return st;
+}
+
+/* ---- lines that are not explained ---------------------------------------- */
+
+/* Those of row i: entries are sorted. */
+static const kofn_wrong *fixed_in(const kf_recompute *r, size_t i, size_t *n)
+{
+    size_t lo = 0, hi = r->count, end;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (r->entry[mid].row < i)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (end = lo; end < r->count && r->entry[end].row == i;)
+        end++;
+    *n = end - lo;
+    return r->entry + lo;
+}
+
+/* The line is looked at whole, or is wrong, or is let be. */
+static kofn_status settle(inquiry *q, const kf_line *s, bool column,
+                          bool surely)
+{
+    size_t length = column ? q->f.m : q->f.p;
+
+    if (s->full || affords(q, 1, length)) {
+        spend(q, length);
+        return column ? kf_recompute_entries(&q->r, NULL, 0, &s->at, 1)
+                      : kf_recompute_entries(&q->r, &s->at, 1, NULL, 0);
+    }
+    if (surely) {
+        (column ? q->bad_col : q->bad_row)[s->at] = true;
+        q->complete = false;
+    } else {
+        q->sure_only = true;
+    }
+    return KOFN_OK;
+}
+
+static kofn_status settle_rows(inquiry *q)
+{
+    size_t known = q->r.count; /* what is found here does not move those */
+
+    for (size_t k = 0; k < q->v.rows.count; k++) {
+        const kf_line *s = &q->v.rows.of[k];
+        kf_recompute sorted = q->r;
+        const kofn_wrong *fixed;
+        double norm;
+        size_t n;
+
+        if (q->sure_only && !s->sure)
+            continue;
+        sorted.count = known;
+        fixed = fixed_in(&sorted, s->at, &n);
+        norm =
+            n || !s->sure ? kf_freivalds_again(&q->v, s, fixed, n) : HUGE_VAL;
+        if (s->full || !(norm <= (q->sure_only ? s->most : s->usual)))
+            TRY(settle(q, s, false, !(norm <= s->most)));
+    }
+    kf_recompute_sort(&q->r);
+    return KOFN_OK;
+}
+
+/* An entry over its norms; 0 where it was taken for that. */
+static double scaled(double x, kf_scale a, kf_scale b)
+{
+    return x - x == 0 ? ldexp(x, -a.exponent - b.exponent) * a.over * b.over
+                      : 0;
+}
+
+/* What the entries that were found did to the sums of their columns is taken out;
+ * error[k]: what is left of it by rounding. */
+static void take_out(inquiry *q, const size_t *suspect, double *error)
+{
+    const kf_factors *f = &q->f;
+    kf_scale a = {0};
+    double w[KF_SUMS];
+
+    for (size_t e = 0; e < q->r.count; e++) {
+        const kofn_wrong *x = &q->r.entry[e];
+        size_t k = suspect[x->col];
+        double was, is;
+
+        if (e == 0 || x[-1].row != x->row) {
+            a = kf_freivalds_row_scale(f, x->row);
+            kf_freivalds_weights(f, false, x->row, f->m, q->v.down, w);
+        }
+        if (k == q->v.cols.count)
+            continue;
+        was = scaled(x->was, a, q->v.cols.of[k].scale);
+        is = scaled(x->is, a, q->v.cols.of[k].scale);
+        for (size_t s = 0; s < q->v.down; s++)
+            q->v.cols.of[k].sum[s] += w[s] * (is - was);
+        error[k] += 0x1p-50 * (double)q->v.down * (fabs(was) + fabs(is));
+    }
+}
+
+static kofn_status settle_column(inquiry *q, const kf_line *s, double error)
+{
+    double norm = 0;
+
+    for (size_t k = 0; k < q->v.down; k++)
+        norm = hypot(norm, s->sum[k]);
+    if (s->full || (q->sure_only && !s->sure) ||
+        norm <= (q->sure_only ? s->most : s->usual)) {
+        q->rows_only |= s->full;
+        return KOFN_OK;
+    }
+    q->rows_only |= error > s->usual;
+    return settle(q, s, true, !(norm <= s->most + error));
+}
+
+static kofn_status settle_columns(inquiry *q)
+{
+    size_t count = q->v.cols.count, *suspect = kf_new(q->f.p, sizeof *suspect);
+    double *error = kf_zero(count, sizeof *error);
+    kofn_status st = suspect && error ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t j = 0; !st && j < q->f.p; j++)
+        suspect[j] = count;
+    for (size_t k = 0; !st && k < count; k++)
+        suspect[q->v.cols.of[k].at] = k;
+    if (!st)
+        take_out(q, suspect, error);
+    for (size_t k = 0; !st && k < count; k++) {
+        const kf_line *s = &q->v.cols.of[k];
+
+        if (q->complete)
+            st = settle_column(q, s, error[k]);
+        else /* what is wrong in whole rows is in all their columns */
+            q->bad_col[s->at] |= s->sure;
+    }
+    kf_free(suspect);
+    kf_free(error);
+    kf_recompute_sort(&q->r);
+    return st;
+}
+
+/* ---- findings ------------------------------------------------------------ */
+
+static size_t list(const bool *bad, size_t n, size_t **out)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += bad[i];
+    *out = kf_new(count, sizeof **out);
+    count = 0;
+    for (size_t i = 0; *out && i < n; i++)
+        if (bad[i])
+            (*out)[count++] = i;
+    return count;
+}
+
+static kofn_status tell(inquiry *q, kofn_findings *found)
+{
+    for (size_t e = 0; e < q->r.count; e++) {
+        q->bad_row[q->r.entry[e].row] = true;
+        q->bad_col[q->r.entry[e].col] = true;
+    }
+    found->rows = list(q->bad_row, q->f.m, &found->row);
+    found->cols = list(q->bad_col, q->f.p, &found->col);
+    if (!found->row || !found->col)
+        return KOFN_NOMEM;
+    found->floor = kf_freivalds_floor(&q->v, !q->sure_only, !q->rows_only);
+    found->complete = q->complete;
+    found->entry = q->r.entry;
+    found->entries = q->r.count;
+    q->r.entry = NULL;
+    if (!found->rows && !found->cols)
+        return KOFN_OK;
+    if (!found->complete)
+        return kf_fail(KOFN_CORRUPT,
+                       "C is not A B: more is wrong, in %zu rows and %zu "
+                       "columns, than is worth computing again entry by entry",
+                       found->rows, found->cols);
+    return kf_fail(KOFN_CORRUPT,
+                   "C is not A B: %zu entries are wrong, in %zu rows and %zu "
+                   "columns; the first is [%zu, %zu], %.17g and not %.17g",
+                   found->entries, found->rows, found->cols,
+                   found->entry[0].row, found->entry[0].col,
+                   found->entry[0].was, found->entry[0].is);
+}
+
+static kofn_status inquire(inquiry *q, kofn_findings *found)
+{
+    q->complete = true;
+    q->left = kf_max(PASSES * (q->f.numbers / kf_max(q->f.terms, 1)), 1);
+    q->bad_row = kf_zero(q->f.m, sizeof *q->bad_row);
+    q->bad_col = kf_zero(q->f.p, sizeof *q->bad_col);
+    if (!q->bad_row || !q->bad_col)
+        return KOFN_NOMEM;
+    TRY(kf_freivalds_run(&q->v, &q->f));
+    TRY(kf_recompute_begin(&q->r, &q->f));
+    if (q->v.rows.count || q->v.cols.count) {
+        TRY(look_at_crossings(q));
+        kf_recompute_sort(&q->r);
+        TRY(settle_rows(q));
+        TRY(settle_columns(q));
+    }
+    return tell(q, found);
+}
+
+/* ---- the call ------------------------------------------------------------ */
+
+static kofn_status check_shapes(const kf_factors *f, size_t inner)
+{
+    if (f->B->rows != inner)
+        return kf_fail(KOFN_SHAPE,
+                       "A is %zu x %zu and B %zu x %zu: the inner sizes do not "
+                       "agree",
+                       f->m, inner, f->B->rows, f->p);
+    if (f->C->rows != f->m || f->C->cols != f->p)
+        return kf_fail(KOFN_SHAPE, "C is %zu x %zu and A B is %zu x %zu",
+                       f->C->rows, f->C->cols, f->m, f->p);
+    return KOFN_OK;
+}
+
+static kofn_status prepare(kf_factors *f, kofn_dtype dtype)
+{
+    bool wide =
+        dtype == KOFN_F64 && f->B->dtype == KOFN_F64 && f->C->dtype == KOFN_F64;
+
+    if (!(f->tolerance >= 0) || f->tolerance > 1)
+        return kf_fail(KOFN_INVAL, "tolerance %g is not in 0..1", f->tolerance);
+    f->unit = wide ? 0x1p-53 : 0x1p-24;
+    f->least = wide ? -1022 : -126;
+    f->numbers += f->n * f->p + f->m * f->p;
+    /* Weights that were known beforehand would let a wrong product pass. */
+    if (getrandom(&f->secret, sizeof f->secret, 0) != (ssize_t)sizeof f->secret)
+        return kf_fail(KOFN_IO, "the system has no random numbers to give");
+    return KOFN_OK;
+}
+
+/* What a tolerance is relative to. */
+static kofn_status know_largest(kf_factors *f)
+{
+    double tolerance = f->tolerance;
+    kf_scales cols;
+
+    f->row = f->col = (kf_scale){1, 0, true};
+    if (tolerance == 0)
+        return KOFN_OK;
+    f->tolerance = 0; /* for each row's own */
+    for (size_t i = 0; i < f->m; i++)
+        f->row = kf_scale_larger(f->row, kf_freivalds_row_scale(f, i));
+    f->tolerance = tolerance;
+    TRY(kf_scales_of_columns(f->B, &cols));
+    for (size_t j = 0; j < f->p; j++)
+        f->col = kf_scale_larger(f->col, cols.of[j]);
+    kf_scales_free(&cols);
+    return KOFN_OK;
+}
+
+static kofn_status run(const kf_factors *f, kofn_findings **out)
+{
+    inquiry q = {.f = *f};
+    kofn_findings *found = kf_zero(1, sizeof *found);
+    kofn_status st = found ? know_largest(&q.f) : KOFN_NOMEM;
+
+    if (!st)
+        st = inquire(&q, found);
+
+    kf_freivalds_free(&q.v);
+    kf_recompute_free(&q.r);
+    kf_free(q.bad_row);
+    kf_free(q.bad_col);
+    if (st == KOFN_OK || st == KOFN_CORRUPT)
+        *out = found;
+    else
+        kofn_findings_free(found);
+    return st;
+}
+
+static kofn_status check_dense(const kofn_matrix *B, const kofn_matrix *C,
+                               kofn_findings **out)
+{
+    if (!out)
+        return kf_fail(KOFN_INVAL, "out is NULL");
+    *out = NULL;
+    TRY(kf_mat_check_matrix(B, "B"));
+    TRY(kf_mat_check_matrix(C, "C"));
+    return kf_mat_check_finite(B, "B");
+}
+
+kofn_status kofn_check_product(const kofn_matrix *A, const kofn_matrix *B,
+                               const kofn_matrix *C, double tolerance,
+                               kofn_findings **out)
+{
+    kf_factors f = {.A = A, .B = B, .C = C, .tolerance = tolerance};
+
+    TRY(check_dense(B, C, out));
+    TRY(kf_mat_check_matrix(A, "A"));
+    TRY(kf_mat_check_finite(A, "A"));
+    f.m = A->rows;
+    f.n = f.terms = A->cols;
+    f.p = B->cols;
+    f.numbers = f.m * f.n;
+    TRY(check_shapes(&f, f.n));
+    TRY(prepare(&f, A->dtype));
+    return run(&f, out);
+}
+
+kofn_status kofn_check_product_sparse(const kofn_sparse *A,
+                                      const kofn_matrix *B,
+                                      const kofn_matrix *C, double tolerance,
+                                      kofn_findings **out)
+{
+    kf_factors f = {.S = A, .B = B, .C = C, .tolerance = tolerance};
+
+    TRY(check_dense(B, C, out));
+    TRY(kf_mat_check_sparse(A, "A"));
+    f.m = A->rows;
+    f.n = A->cols;
+    f.p = B->cols;
+    f.numbers = A->ptr[f.m];
+    for (size_t i = 0; i < f.m; i++)
+        f.terms = kf_max(f.terms, A->ptr[i + 1] - A->ptr[i]);
+    TRY(check_shapes(&f, f.n));
+    TRY(prepare(&f, KOFN_F64));
+    return run(&f, out);
+}
+
+kofn_status kofn_correct(const kofn_findings *f, kofn_matrix *C)
+{
+    if (!f)
+        return kf_fail(KOFN_INVAL, "findings are missing");
+    TRY(kf_mat_check_matrix(C, "C"));
+    if (!f->complete)
+        return kf_fail(KOFN_CORRUPT, "more is wrong in C than was found one by "
+                                     "one; compute it again");
+    for (size_t e = 0; e < f->entries; e++)
+        if (f->entry[e].row >= C->rows || f->entry[e].col >= C->cols)
+            return kf_fail(KOFN_SHAPE,
+                           "C is %zu x %zu, and entry [%zu, %zu] of it was "
+                           "found wrong",
+                           C->rows, C->cols, f->entry[e].row, f->entry[e].col);
+    for (size_t e = 0; e < f->entries; e++) {
+        void *at = kf_at(C, f->entry[e].row, f->entry[e].col);
+
+        if (C->dtype == KOFN_F64)
+            *(double *)at = f->entry[e].is;
+        else
+            *(float *)at = (float)f->entry[e].is;
+    }
+    return KOFN_OK;
+}
+
+void kofn_findings_free(kofn_findings *f)
+{
+    if (!f)
+        return;
+    kf_free(f->entry);
+    kf_free(f->row);
+    kf_free(f->col);
+    kf_free(f);
+}

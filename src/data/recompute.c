@@ -1,0 +1,182 @@
+/* recompute.c -- single entries of A B, as if in twice the precision.
+ *
+ * T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM J. Sci.
+ * Comput. 26(6), 2005: a sum and, beside it, what every step of it lost. */
+#include "recompute.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Columns of B that are gathered at a time: neighbours share lines of cache. */
+#define BATCH 16
+#define BATCH_NUMBERS ((size_t)1 << 21)
+
+/* Numbers are multiplied by a power of two, which loses nothing. */
+typedef struct line {
+    double *x;
+    int exponent;
+    bool zero;
+} line;
+
+kofn_status kf_recompute_begin(kf_recompute *r, const kf_factors *f)
+{
+    size_t batch = kf_min(BATCH, kf_max(1, BATCH_NUMBERS / f->n));
+
+    *r = (kf_recompute){.f = f, .batch = kf_min(batch, f->p)};
+    r->a = kf_new(f->terms, sizeof *r->a);
+    r->b = kf_new(r->batch, f->n * sizeof *r->b);
+    return r->a && r->b ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_recompute_free(kf_recompute *r)
+{
+    kf_free(r->entry);
+    kf_free(r->a);
+    kf_free(r->b);
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+static void shift(line *l, size_t n)
+{
+    kf_scale s = kf_scale_of(l->x, n, 1, KOFN_F64);
+
+    l->exponent = s.exponent;
+    for (size_t k = 0; k < n && s.exponent; k++)
+        l->x[k] = ldexp(l->x[k], -s.exponent);
+    l->zero = s.zero;
+}
+
+static size_t load_row(const kf_recompute *r, size_t i, line *l)
+{
+    const kf_factors *f = r->f;
+    size_t n = f->S ? f->S->ptr[i + 1] - f->S->ptr[i] : f->n;
+
+    l->x = r->a;
+    for (size_t k = 0; k < n; k++)
+        l->x[k] =
+            f->S ? f->S->val[f->S->ptr[i] + k] : kf_scale_entry(f->A, i, k);
+    shift(l, n);
+    return n;
+}
+
+static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
+                         size_t count, line *l)
+{
+    const kf_factors *f = r->f;
+
+    for (size_t c = 0; c < count; c++)
+        l[c].x = r->b + c * f->n;
+    for (size_t k = 0; k < f->n; k++)
+        for (size_t c = 0; c < count; c++)
+            l[c].x[k] = kf_scale_entry(f->B, k, col ? col[from + c] : from + c);
+    for (size_t c = 0; c < count; c++)
+        shift(&l[c], f->n);
+}
+
+/* ---- entries ------------------------------------------------------------- */
+
+/* sum x y, and the sum of magnitudes.  index: places in y, or NULL. */
+static double dot(const double *x, const double *y, const uint32_t *index,
+                  size_t n, double *size)
+{
+    double sum = 0, lost = 0, all = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        double b = y[index ? index[k] : k];
+        double product = x[k] * b, next = sum + product;
+        double back = next - sum;
+
+        lost +=
+            (sum - (next - back)) + (product - back) + fma(x[k], b, -product);
+        sum = next;
+        all += fabs(product);
+    }
+    *size = all;
+    return sum + lost;
+}
+
+/* In any order of summation an entry is off by no more than `terms` times the
+ * unit times the sum of magnitudes (C.-P. Jeannerod, S. M. Rump, "Improved error
+ * bounds for inner products in floating-point arithmetic", SIAM J. Matrix Anal.
+ * Appl. 34(2), 2013), besides what numbers lose for being small. */
+static bool is_right(const kf_factors *f, double was, double exact, double size,
+                     size_t terms, const line *a, const line *b)
+{
+    int exponent = a->exponent + b->exponent;
+    double bound = f->unit * ((double)terms * size + fabs(exact));
+
+    if (f->tolerance > 0 && !f->row.zero && !f->col.zero)
+        bound += ldexp(f->tolerance / (f->row.over * f->col.over),
+                       f->row.exponent + f->col.exponent - exponent);
+    else if (a->zero || b->zero)
+        return was == 0;
+    if (size > 0)
+        bound += ldexp((double)terms, f->least - exponent);
+    bound += 0x1p-1070 * (double)terms; /* what was lost here */
+    return was - was == 0 && fabs(ldexp(was, -exponent) - exact) <= bound;
+}
+
+static kofn_status look(kf_recompute *r, size_t i, size_t j, const line *a,
+                        size_t terms, const line *b)
+{
+    const kf_factors *f = r->f;
+    const uint32_t *index = f->S ? f->S->col + f->S->ptr[i] : NULL;
+    double was = kf_scale_entry(f->C, i, j), size;
+    double exact = dot(a->x, b->x, index, terms, &size);
+    double is = ldexp(exact, a->exponent + b->exponent);
+
+    if (f->C->dtype == KOFN_F32)
+        is = (double)(float)is;
+    if (was == is || is_right(f, was, exact, size, terms, a, b))
+        return KOFN_OK;
+    TRY(kf_grow(&r->entry, &r->cap, r->count, sizeof *r->entry));
+    r->entry[r->count++] = (kofn_wrong){i, j, was, is};
+    return KOFN_OK;
+}
+
+kofn_status kf_recompute_entries(kf_recompute *r, const size_t *row,
+                                 size_t rows, const size_t *col, size_t cols)
+{
+    rows = row ? rows : r->f->m;
+    cols = col ? cols : r->f->p;
+    for (size_t from = 0, count; from < cols; from += count) {
+        line b[BATCH];
+
+        count = kf_min(r->batch, cols - from);
+        load_columns(r, col, from, count, b);
+        for (size_t k = 0; k < rows; k++) {
+            size_t i = row ? row[k] : k, terms;
+            line a;
+
+            terms = load_row(r, i, &a);
+            for (size_t c = 0; c < count; c++)
+                TRY(look(r, i, col ? col[from + c] : from + c, &a, terms,
+                         &b[c]));
+        }
+    }
+    return KOFN_OK;
+}
+
+/* ---- order --------------------------------------------------------------- */
+
+static int by_place(const void *x, const void *y)
+{
+    const kofn_wrong *a = x, *b = y;
+
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    return a->col < b->col ? -1 : a->col > b->col;
+}
+
+void kf_recompute_sort(kf_recompute *r)
+{
+    size_t kept = 0;
+
+    if (r->count)
+        qsort(r->entry, r->count, sizeof *r->entry, by_place);
+    for (size_t e = 0; e < r->count; e++)
+        if (!kept || by_place(&r->entry[kept - 1], &r->entry[e]))
+            r->entry[kept++] = r->entry[e];
+    r->count = kept;
+}

@@ -1,0 +1,205 @@
+/* scale.c -- norms of lines of any range, and lines divided by them. */
+#include "scale.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Sums of squares between these lost nothing to the range of a double. */
+#define SQUARES_LEAST 1e-280
+#define SQUARES_MOST 1e280
+
+/* Exponents of two factors and of a number between 2^-100 and 2^100 add up to one
+ * of a double. */
+#define PLAIN 400
+
+static double read_number(const void *x, size_t i, kofn_dtype dtype)
+{
+    return dtype == KOFN_F64 ? ((const double *)x)[i]
+                             : (double)((const float *)x)[i];
+}
+
+static bool fits(double squares)
+{
+    return squares > SQUARES_LEAST && squares < SQUARES_MOST;
+}
+
+/* ---- norms --------------------------------------------------------------- */
+
+/* The norm is the root of `squares` times 2^exponent. */
+static kf_scale from_squares(double squares, int exponent)
+{
+    kf_scale s = {1, 0, squares == 0};
+    int more;
+
+    if (s.zero)
+        return s;
+    s.over = 1 / frexp(sqrt(squares), &more);
+    s.exponent = exponent + more;
+    return s;
+}
+
+/* Numbers divided by the power of two above the largest. */
+static kf_scale careful(const void *x, size_t n, size_t step, kofn_dtype dtype)
+{
+    double most = 0, squares = 0;
+    int exponent;
+
+    for (size_t i = 0; i < n; i++)
+        most = kf_larger(most, fabs(read_number(x, i * step, dtype)));
+    frexp(most, &exponent);
+    for (size_t i = 0; i < n; i++) {
+        double y = ldexp(read_number(x, i * step, dtype), -exponent);
+
+        squares += y * y;
+    }
+    return from_squares(squares, exponent);
+}
+
+/* Blocks of a fixed size are what becomes vector code. */
+#define SQUARES(name, type)                                                    \
+    static double name(const type *x, size_t n)                                \
+    {                                                                          \
+        double sum[8] = {0}, all = 0;                                          \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + 8 <= n; i += 8)                                             \
+            for (size_t k = 0; k < 8; k++)                                     \
+                sum[k] += (double)x[i + k] * (double)x[i + k];                 \
+        for (; i < n; i++)                                                     \
+            all += (double)x[i] * (double)x[i];                                \
+        for (size_t k = 0; k < 8; k++)                                         \
+            all += sum[k];                                                     \
+        return all;                                                            \
+    }
+SQUARES(squares_f64, double)
+SQUARES(squares_f32, float)
+
+kf_scale kf_scale_of(const void *x, size_t n, size_t step, kofn_dtype dtype)
+{
+    double squares = 0;
+
+    if (step != 1)
+        return careful(x, n, step, dtype);
+    squares = dtype == KOFN_F64 ? squares_f64(x, n) : squares_f32(x, n);
+    return fits(squares) ? from_squares(squares, 0) : careful(x, n, 1, dtype);
+}
+
+#define ADD_SQUARES(name, type)                                                \
+    static void name(double *restrict sum, const type *restrict x, size_t n)   \
+    {                                                                          \
+        for (size_t c = 0; c < n; c++)                                         \
+            sum[c] += (double)x[c] * (double)x[c];                             \
+    }
+ADD_SQUARES(add_squares_f64, double)
+ADD_SQUARES(add_squares_f32, float)
+
+static void finish(kf_scales *s)
+{
+    s->plain = true;
+    s->smallest = INT_MAX;
+    for (size_t j = 0; j < s->count; j++) {
+        int e = s->of[j].exponent;
+
+        s->by[j] = ldexp(s->of[j].over, -e);
+        s->plain &= abs(e) <= PLAIN;
+        if (!s->of[j].zero && e < s->smallest)
+            s->smallest = e;
+    }
+}
+
+kofn_status kf_scales_of_columns(const kofn_matrix *a, kf_scales *out)
+{
+    kf_scales s = {.count = a->cols,
+                   .of = kf_new(a->cols, sizeof *s.of),
+                   .by = kf_zero(a->cols, sizeof *s.by)};
+
+    *out = s;
+    if (!s.of || !s.by) {
+        kf_scales_free(out);
+        return KOFN_NOMEM;
+    }
+    for (size_t i = 0; i < a->rows; i++) {
+        if (a->dtype == KOFN_F64)
+            add_squares_f64(s.by, kf_at(a, i, 0), a->cols);
+        else
+            add_squares_f32(s.by, kf_at(a, i, 0), a->cols);
+    }
+    for (size_t j = 0; j < a->cols; j++)
+        s.of[j] = fits(s.by[j])
+                      ? from_squares(s.by[j], 0)
+                      : careful(kf_at(a, 0, j), a->rows, a->ld, a->dtype);
+    finish(&s);
+    *out = s;
+    return KOFN_OK;
+}
+
+void kf_scales_level(kf_scales *s, kf_scale one)
+{
+    for (size_t j = 0; j < s->count; j++)
+        s->of[j] = one;
+    finish(s);
+}
+
+kf_scale kf_scale_larger(kf_scale a, kf_scale b)
+{
+    if (a.zero || b.zero)
+        return a.zero ? b : a;
+    if (a.exponent != b.exponent)
+        return a.exponent > b.exponent ? a : b;
+    return a.over < b.over ? a : b;
+}
+
+void kf_scales_free(kf_scales *s)
+{
+    kf_free(s->of);
+    kf_free(s->by);
+    *s = (kf_scales){0};
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+#define MULTIPLY(name, type)                                                   \
+    static void name(const type *restrict x, size_t n, double by,              \
+                     double *restrict to)                                      \
+    {                                                                          \
+        for (size_t k = 0; k < n; k++)                                         \
+            to[k] = (double)x[k] * by;                                         \
+    }                                                                          \
+    static void name##_each(const type *restrict x, size_t n, double by,       \
+                            const double *restrict each, double *restrict to)  \
+    {                                                                          \
+        for (size_t k = 0; k < n; k++)                                         \
+            to[k] = (double)x[k] * (by * each[k]);                             \
+    }
+MULTIPLY(multiply_f64, double)
+MULTIPLY(multiply_f32, float)
+
+static void multiply_plain(const void *x, size_t n, kofn_dtype dtype, double by,
+                           const double *each, double *to)
+{
+    if (dtype == KOFN_F64 && each)
+        multiply_f64_each(x, n, by, each, to);
+    else if (dtype == KOFN_F64)
+        multiply_f64(x, n, by, to);
+    else if (each)
+        multiply_f32_each(x, n, by, each, to);
+    else
+        multiply_f32(x, n, by, to);
+}
+
+void kf_scale_row(const void *x, size_t n, kofn_dtype dtype, kf_scale row,
+                  const kf_scales *col, double *to)
+{
+    if (abs(row.exponent) <= PLAIN && (!col || col->plain)) {
+        multiply_plain(x, n, dtype, ldexp(row.over, -row.exponent),
+                       col ? col->by : NULL, to);
+        return;
+    }
+    for (size_t k = 0; k < n; k++) {
+        double over = row.over * (col ? col->of[k].over : 1);
+        int exponent = row.exponent + (col ? col->of[k].exponent : 0);
+
+        to[k] = ldexp(read_number(x, k, dtype), -exponent) * over;
+    }
+}
