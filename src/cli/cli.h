@@ -37,6 +37,7 @@ typedef struct cli_args {
     kofn_options job;
     uint64_t seed;
     double damping, tol;
+    double tolerance; /* check */
     const char *dtype;
     bool verify, json, quiet, help, show, resume, step, state;
     const char *checkpoint; /* folder */
@@ -83,6 +84,7 @@ enum {
     IN_WORKER = 1 << 10,
     IN_KEYGEN = 1 << 11,
     IN_PREDICT = 1 << 12,
+    IN_CHECK = 1 << 13,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
     IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS
@@ -207,6 +209,7 @@ int cmd_model(cli_args *a);
 int cmd_bench(cli_args *a);
 int cmd_regress(cli_args *a);
 int cmd_predict(cli_args *a);
+int cmd_check(cli_args *a);
 int cmd_worker(cli_args *a);
 int cmd_keygen(cli_args *a);
 

@@ -282,6 +282,9 @@ static const char *const json_keys[] = {
     "job, resumed_after, checkpoint_seconds, checkpoint_failures",
     "of \\-\\-checkpoint: the job's number, rounds or iterations that were "
     "done before, and what keeping took",
+    "equal, wrong, wrong_rows, wrong_columns, complete",
+    "of check: whether C is A B, and if not where; wrong has row, column, was and "
+    "is of entries, of all that are wrong if complete",
     "blas, simd",
     "the kernels in force here",
     "blas_threads",

@@ -174,9 +174,9 @@ int cli_check_names(const cli_args *a)
     } out[] = {{"output", a->output},       {"history", a->history},
                {"journal", a->job.journal}, {"metrics", a->job.metrics},
                {"trace", a->job.trace},     {"record", a->job.record}};
-    const char *in[] = {a->operand[0], a->operand[1],  a->test_X,
-                        a->test_y,     a->events,      a->labels,
-                        a->points,     a->pattern_text};
+    const char *in[] = {a->operand[0], a->operand[1], a->operand[2],
+                        a->test_X,     a->test_y,     a->events,
+                        a->labels,     a->points,     a->pattern_text};
 
     for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
         for (size_t k = 0; k < sizeof in / sizeof *in && out[i].path; k++)

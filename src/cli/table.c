@@ -9,7 +9,8 @@
 const cli_option cli_options[] = {
     {'o', "output", "FILE",
      "write the result there (.npy, .csv or .mtx by its suffix)",
-     IN_RUN | IN_GEN | IN_PREDICT, CLI_FILE, 0, 0, AT(output), 0, NULL},
+     IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
+     NULL},
     {'n', "workers", "N", "workers at the start (8)", IN_RUN | IN_SCHEMES,
      CLI_SIZE, 1, 1e6, AT(workers), AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
@@ -198,6 +199,11 @@ const cli_option cli_options[] = {
      "go on with what --checkpoint has kept; from the beginning where it has "
      "nothing yet",
      IN_RUN, CLI_FLAG, 0, 0, AT(resume), 0, NULL},
+    {0, "tolerance", "T",
+     "let be what is off by no more than so many times the largest norm of a row "
+     "of A times the largest of a column of B (what any order of summation may "
+     "do)",
+     IN_CHECK, CLI_REAL, 0, 1, AT(tolerance), 0, NULL},
     {0, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN, CLI_WORD, 0, 0,
      AT(dtype), 0, NULL},
     {0, "rows", "N", "rows of A that the figures are for (100000)", IN_SCHEMES,
@@ -236,11 +242,13 @@ const cli_option cli_options[] = {
      CLI_FLAG, 0, 0, AT(verify), 0, NULL},
     {'j', "json", NULL,
      "one JSON object on stdout; schemes without a name: a list of them",
-     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH | IN_PREDICT,
+     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH | IN_PREDICT |
+         IN_CHECK,
      CLI_FLAG, 0, 0, AT(json), 0, NULL},
     {'q', "quiet", NULL, "no report, no progress",
-     IN_RUN | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT, CLI_FLAG,
-     0, 0, AT(quiet), 0, NULL},
+     IN_RUN | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT |
+         IN_CHECK,
+     CLI_FLAG, 0, 0, AT(quiet), 0, NULL},
     {'h', "help", NULL, "this text", ~0u, CLI_FLAG, 0, 0, AT(help), 0, NULL},
     {0, NULL, NULL, NULL, 0, CLI_FLAG, 0, 0, 0, 0, NULL},
 };
@@ -323,6 +331,22 @@ const cli_command cli_commands[] = {
      "kofn predict Xt.npy a.npy --kernel rbf:s=3 --points X.npy -o y.npy  with "
      "the kernel and the points that were fitted to",
      IN_PREDICT, 2, 2, cmd_predict},
+    {"check", "A B C", "is C = A B, from wherever it came?",
+     "Compares random sums of the rows and the columns of C with those of A B, in "
+     "a few passes over the three, and computes again where they disagree: rows, "
+     "columns and entries that are wrong are named, and corrected in --output "
+     "unless more is wrong than is worth it. An entry is right if it is no "
+     "further from the exact one than any order of summation may leave it; what "
+     "may have been missed is told, as a share of the norm of a row of A times "
+     "that of a column of B. A may be sparse (.mtx). Ends with 5 when C is not "
+     "A B, corrected or not.",
+     "kofn check A.npy B.npy C.npy  of a GPU, of a vendor's BLAS, of another "
+     "cluster\n"
+     "kofn check A.npy B.npy C.npy -o fixed.npy  and the right product\n"
+     "kofn check A.npy B.npy C.npy --tolerance 1e-3  computed in TF32; by coded "
+     "workers rather 1e-12\n"
+     "kofn check A.npy B.npy C.npy --json  every entry that is wrong",
+     IN_CHECK, 3, 3, cmd_check},
     {"gen", "matrix|vector|graph|uniform|pattern SIZE...",
      "inputs to try things on",
      "matrix ROWS COLS and vector N hold normal numbers, uniform ROWS COLS "

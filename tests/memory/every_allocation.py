@@ -190,6 +190,7 @@ def inputs():
     with open("E", "w") as f:
         f.write("1 leave 1\n2 join\n")
     gen("matvec X.npy w.npy -p sim -n 4 -s mds:k=2 -r 3 -e E --journal j -q")
+    gen("matmul X.npy B.npy -s uncoded -n 1 -o c0.npy -q")
     gen("regress X.npy y0.npy -p sim -n 3 -o model.npy -q")
 
 
@@ -221,6 +222,7 @@ try:
         Run("gen graph 30 90 -o g.mtx -q", g_mtx=same_words),
         Run("schemes"),
         Run("replay j"),
+        Run("check X.npy B.npy c0.npy -o d.npy -q", d_npy=same_numbers),
         Run("predict X.npy model.npy -o q.npy -q", q_npy=same_numbers),
         Run("keygen keys -q", keys=lambda a, b: True),
         Worker(),

@@ -1,0 +1,155 @@
+/* cmd_check.c -- kofn check: is C = A B? */
+#include "cli.h"
+
+#include <kofn/check.h>
+
+/* Of each kind, that are written out. */
+#define SHOWN 20
+
+typedef struct claim {
+    kofn_file *A, *B, *C;
+    kofn_findings *found;
+    kofn_status status;
+} claim;
+
+static int load(claim *c, const cli_args *a)
+{
+    kofn_status st = kofn_file_open(&c->A, a->operand[0]);
+
+    if (!st)
+        st = kofn_file_open(&c->B, a->operand[1]);
+    if (!st)
+        st = kofn_file_open_copy(&c->C, a->operand[2]);
+    if (st)
+        return cli_fail_input(st);
+    for (int k = 1; k < 3; k++)
+        if (!kofn_file_dense(k == 1 ? c->B : c->C))
+            return cli_say(EXIT_USAGE,
+                           "%s is sparse, and is to be dense here; write it as "
+                           ".npy or .csv",
+                           a->operand[k]);
+    return 0;
+}
+
+static int check(claim *c, const cli_args *a)
+{
+    const kofn_matrix *A = kofn_file_dense(c->A), *B = kofn_file_dense(c->B);
+    const kofn_matrix *C = kofn_file_dense(c->C);
+
+    c->status = A ? kofn_check_product(A, B, C, a->tolerance, &c->found)
+                  : kofn_check_product_sparse(kofn_file_sparse(c->A), B, C,
+                                              a->tolerance, &c->found);
+    return c->found ? 0 : cli_fail(c->status);
+}
+
+static int write(claim *c, const cli_args *a)
+{
+    kofn_matrix C = *kofn_file_dense(c->C);
+    session s = {.args = a};
+
+    if (!a->output)
+        return 0;
+    if (kofn_correct(c->found, &C))
+        return cli_say(EXIT_CORRUPT, "%s: %s", a->operand[2], kofn_errmsg());
+    return session_write(&s, &C, kofn_file_dims(c->C));
+}
+
+/* ---- what was found ------------------------------------------------------ */
+
+static void show_lines(const char *what, const size_t *at, size_t n)
+{
+    printf("%s", what);
+    for (size_t k = 0; k < n && k < SHOWN; k++)
+        printf(" %zu", at[k]);
+    if (n > SHOWN)
+        printf(" and %zu more", n - SHOWN);
+    putchar('\n');
+}
+
+static void show(const claim *c)
+{
+    const kofn_findings *f = c->found;
+
+    for (size_t k = 0; k < f->entries && k < SHOWN; k++)
+        printf("[%zu, %zu] is %.9g and should be %.9g\n", f->entry[k].row,
+               f->entry[k].col, f->entry[k].was, f->entry[k].is);
+    if (f->entries > SHOWN)
+        printf("and %zu more\n", f->entries - SHOWN);
+    if (f->rows)
+        show_lines("wrong rows:", f->row, f->rows);
+    if (f->cols)
+        show_lines("wrong columns:", f->col, f->cols);
+    fprintf(stderr,
+            "%s; entries off by less than %.2g of the norm of a row of A times "
+            "that of a column of B may have been missed\n",
+            c->status ? "C is not A B" : "C is A B", f->floor);
+}
+
+static json_t *lines_json(const size_t *at, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t k = 0; k < n; k++)
+        json_array_append_new(list, json_integer((json_int_t)at[k]));
+    return list;
+}
+
+static json_t *entries_json(const kofn_findings *f)
+{
+    json_t *list = json_array();
+
+    for (size_t k = 0; k < f->entries; k++)
+        json_array_append_new(list,
+                              json_pack("{s:I, s:I, s:o, s:o}", "row",
+                                        (json_int_t)f->entry[k].row, "column",
+                                        (json_int_t)f->entry[k].col, "was",
+                                        cli_number(f->entry[k].was), "is",
+                                        cli_number(f->entry[k].is)));
+    return list;
+}
+
+static void report(const claim *c, const cli_args *a)
+{
+    const kofn_findings *f = c->found;
+    json_t *o;
+
+    if (!a->json) {
+        if (!a->quiet)
+            show(c);
+        return;
+    }
+    o = json_pack("{s:s, s:s, s:b, s:f, s:b, s:o, s:o, s:o}", "status",
+                  c->status ? "failed" : "ok", "command", "check", "equal",
+                  !c->status, "floor", f->floor, "complete", f->complete,
+                  "wrong", entries_json(f), "wrong_rows",
+                  lines_json(f->row, f->rows), "wrong_columns",
+                  lines_json(f->col, f->cols));
+    if (c->status)
+        json_object_set_new(o, "error", cli_error_json());
+    cli_print_json(o);
+}
+
+int cmd_check(cli_args *a)
+{
+    claim c = {0};
+    int code = cli_check_names(a), wrote;
+
+    if (!code)
+        code = cli_check_output(a, false);
+    if (!code)
+        code = load(&c, a);
+    if (!code)
+        code = check(&c, a);
+    if (!code) {
+        if (c.status)
+            code = cli_say(EXIT_CORRUPT, "%s", kofn_errmsg());
+        wrote = write(&c, a);
+        code = wrote ? wrote : code;
+        report(&c, a);
+    }
+    kofn_findings_free(c.found);
+    kofn_file_free(c.A);
+    kofn_file_free(c.B);
+    kofn_file_free(c.C);
+    return code;
+}
