@@ -9,6 +9,7 @@ gone or wrong: the answers of any k of n give the exact result.
 ...     bool(np.allclose(A @ w, X @ w))
 True
 """
+from ._check import Findings, check_product
 from ._fleet import serve
 from ._iterate import Iterated, pagerank, power
 from ._job import Report, plan_info, schemes
@@ -18,7 +19,7 @@ from ._matrix import Matrix, matmul
 from ._regression import Regression
 from ._sum import Sum
 
-__all__ = ["Corrupt", "Error", "Invalid", "Iterated", "Late", "Matrix",
+__all__ = ["Corrupt", "Error", "Findings", "Invalid", "Iterated", "Late", "Matrix",
            "Regression", "Report", "Sum", "TooFewWorkers", "TransportFailed",
-           "Unstable", "Unsuited", "matmul", "pagerank", "plan_info", "power",
+           "Unstable", "Unsuited", "check_product", "matmul", "pagerank", "plan_info", "power",
            "schemes", "serve"]

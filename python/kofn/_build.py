@@ -22,7 +22,8 @@ from cffi import FFI
 HERE = pathlib.Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
 HEADERS = ["kofn.h", "kofn/learn.h", "kofn/scheme.h", "kofn/port.h",
-           "kofn/transport.h", "kofn/peer.h", "kofn/zmq.h", "kofn/io.h"]
+           "kofn/transport.h", "kofn/peer.h", "kofn/zmq.h", "kofn/io.h",
+           "kofn/check.h"]
 
 # What Python does when the library calls back.
 CALLBACKS = """
