@@ -110,7 +110,9 @@ static inline double *numbers(size_t n)
 /* ---- the BLAS ------------------------------------------------------------ */
 
 /* Every bench says what computes before it says how fast; figures of a slow
- * BLAS speak for themselves only to who knows that it is slow. */
+ * BLAS speak for themselves only to who knows that it is slow.  One that uses
+ * none defines BENCH_NO_BLAS. */
+#ifndef BENCH_NO_BLAS
 __attribute__((constructor)) static void say_blas(void)
 {
     kofn_machine m;
@@ -119,6 +121,7 @@ __attribute__((constructor)) static void say_blas(void)
     fprintf(stderr, "%s: %s%s%s\n", program_invocation_short_name, m.blas,
             *m.advice ? ": " : "", m.advice);
 }
+#endif
 
 /* OpenBLAS alone is told: others are left as they are. */
 static inline void blas_threads(int n)

@@ -1,10 +1,11 @@
 /* transport_bench.c -- the ZeroMQ transport against a plain socket.
  *
- *     transport_bench [ROUNDS]
+ *     transport_bench [ROUNDS [MIB]]
  *
- * Two processes on the loopback.  Bulk: messages of 8 MiB from one into the
- * memory of the other, where a byte of each page is read, in bytes a second;
- * a plain TCP socket that is read into one buffer of 8 MiB is the measure.
+ * Two processes on the loopback.  Bulk: messages of 8 MiB, or as many as are
+ * said, from one into the memory of the other, where a byte of each page is
+ * read, in bytes a second, and the processor time that both ends take; a plain
+ * TCP socket that is read into one buffer of that size is the measure.
  * Round trip: 100 bytes there and back, one at a time; the measures are a
  * plain socket and a bare pair of ZeroMQ sockets.  Each round measures all of
  * them one after the other; shown are medians, and medians of the ratios of
@@ -15,6 +16,7 @@
  * while the same flood goes to a port of another process, for it keeps a core
  * busy wherever it goes.
  */
+#define BENCH_NO_BLAS
 #include "bench.h"
 
 #include "net.h"
@@ -23,12 +25,13 @@
 
 #include <zmq.h>
 
-#define BULK ((size_t)8 << 20)
-#define MESSAGES 32
+#define TOTAL 256 /* MiB that are sent at a time */
 #define TRIPS 1000
 #define SMALL 100
 #define BOUND 1000 /* connections a second */
 
+static size_t bulk_bytes;
+static int messages;
 static unsigned char *body;
 
 static unsigned touch(const unsigned char *p, size_t n)
@@ -40,9 +43,22 @@ static unsigned touch(const unsigned char *p, size_t n)
     return sum;
 }
 
+/* Bytes a second, and seconds of the processor for each. */
+typedef struct pace {
+    double speed, cost;
+} pace;
+
+/* Since a clock showed t and the processors' cpu. */
+static pace pace_since(double t, double cpu, pid_t pid)
+{
+    double bytes = messages * (double)bulk_bytes;
+
+    return (pace){bytes / (now() - t), (cpu_both(pid) - cpu) / bytes};
+}
+
 /* ---- a plain socket -------------------------------------------------------
  *
- * It sends MESSAGES of BULK when it gets "b", and otherwise sends back what it
+ * It sends the messages when it gets "b", and otherwise sends back what it
  * gets, until it is killed. */
 
 static void plain_life(const char *port)
@@ -55,27 +71,28 @@ static void plain_life(const char *port)
         if (small[0] != 'b')
             write_all(fd, small, sizeof small);
         else
-            for (int i = 0; i < MESSAGES; i++)
-                write_all(fd, body, BULK);
+            for (int i = 0; i < messages; i++)
+                write_all(fd, body, bulk_bytes);
     }
 }
 
-static double plain_bulk(int fd)
+static pace plain_bulk(int fd, pid_t pid)
 {
-    unsigned char *into = malloc(BULK);
+    unsigned char *into = malloc(bulk_bytes);
     char small[SMALL] = "b";
-    double t = now();
+    double t = now(), cpu = cpu_both(pid);
     unsigned sum = 0;
+    pace p;
 
     write_all(fd, small, sizeof small);
-    for (int i = 0; i < MESSAGES; i++) {
-        read_all(fd, into, BULK);
-        sum += touch(into, BULK);
+    for (int i = 0; i < messages; i++) {
+        read_all(fd, into, bulk_bytes);
+        sum += touch(into, bulk_bytes);
     }
-    t = now() - t;
+    p = pace_since(t, cpu, pid);
     must(sum != 1, "sum");
     free(into);
-    return MESSAGES * (double)BULK / t;
+    return p;
 }
 
 static double plain_trip(int fd)
@@ -153,9 +170,9 @@ static void ours_life(const char *address)
             deliver(t, peer, p.head, p.head_bytes);
             continue;
         }
-        for (int i = 0; i < MESSAGES;) {
+        for (int i = 0; i < messages;) {
             kofn_status st =
-                t->send(t, peer, "b", 1, body, BULK, false, NULL, NULL);
+                t->send(t, peer, "b", 1, body, bulk_bytes, false, NULL, NULL);
 
             must(st >= 0, "send");
             i += st == KOFN_OK;
@@ -187,22 +204,23 @@ static void ours_close(line *l)
     l->t->close(l->t, 0);
 }
 
-static double ours_bulk(line *l)
+static pace ours_bulk(line *l)
 {
-    double t = now();
+    double t = now(), cpu = cpu_both(l->pid);
     unsigned sum = 0;
+    pace is;
 
     deliver(l->t, l->peer, "b", 1);
-    for (int i = 0; i < MESSAGES; i++) {
+    for (int i = 0; i < messages; i++) {
         kofn_packet p = packet(l->t);
 
-        must(p.what == KOFN_PACKET && p.body_bytes == BULK, "bulk");
-        sum += touch(p.body, BULK);
+        must(p.what == KOFN_PACKET && p.body_bytes == bulk_bytes, "bulk");
+        sum += touch(p.body, bulk_bytes);
         l->t->release(l->t, p.own);
     }
-    t = now() - t;
+    is = pace_since(t, cpu, l->pid);
     must(sum != 1, "sum");
-    return MESSAGES * (double)BULK / t;
+    return is;
 }
 
 static double ours_trip(line *l)
@@ -281,14 +299,21 @@ static pid_t sink_open(char *address, size_t room)
 
 enum { PLAIN, OURS, IPC, CURVE, BOUNDED, BESIDE, FLOODED, KINDS };
 
-static double bulk[KINDS][MOST], trip[KINDS][MOST], bare[MOST];
+static double bulk[KINDS][MOST], cost[KINDS][MOST], trip[KINDS][MOST];
+static double bare[MOST];
+
+static void keep(int kind, int i, pace p)
+{
+    bulk[kind][i] = p.speed;
+    cost[kind][i] = p.cost;
+}
 
 static void measure_flooded(int i, int kind, line *l,
                             void (*life)(const char *), const char *address)
 {
     pid_t pid = child(life, address);
 
-    bulk[kind][i] = ours_bulk(l);
+    keep(kind, i, ours_bulk(l));
     trip[kind][i] = ours_trip(l);
     end(pid);
 }
@@ -301,7 +326,7 @@ static void measure(int i, const char *keys)
     int fd;
     pid_t pid = plain_open(plain_life, &fd);
 
-    bulk[PLAIN][i] = plain_bulk(fd);
+    keep(PLAIN, i, plain_bulk(fd, pid));
     trip[PLAIN][i] = plain_trip(fd);
     end(pid);
     close(fd);
@@ -311,7 +336,7 @@ static void measure(int i, const char *keys)
 
         options.keys = kind == CURVE ? keys : NULL;
         l = ours_open(address[kind]);
-        bulk[kind][i] = ours_bulk(&l);
+        keep(kind, i, ours_bulk(&l));
         trip[kind][i] = ours_trip(&l);
         if (kind == CURVE) {
             char elsewhere[40];
@@ -325,6 +350,24 @@ static void measure(int i, const char *keys)
         }
         ours_close(&l);
     }
+}
+
+static void table(const char *const *name, int rounds)
+{
+    printf("%-18s %8s %8s %8s %8s %10s %8s %8s\n", "", "MB/s", "ratio",
+           "cpu s/GB", "ratio", "us/trip", "/plain", "/zmq");
+    for (int k = 0; k < KINDS; k++)
+        printf("%-18s %8.0f %8.2f %8.3f %8.2f %10.1f %8.2f %8.2f\n", name[k],
+               turn_median(bulk[k], rounds) / 1e6,
+               turn_ratio(bulk[k], bulk[PLAIN], rounds),
+               turn_median(cost[k], rounds) * 1e9,
+               turn_ratio(cost[k], cost[PLAIN], rounds),
+               turn_median(trip[k], rounds) * 1e6,
+               turn_ratio(trip[k], trip[PLAIN], rounds),
+               turn_ratio(trip[k], bare, rounds));
+    printf("%-18s %35s %10.1f %8.2f %8.2f\n", "bare ZeroMQ", "",
+           turn_median(bare, rounds) * 1e6,
+           turn_ratio(bare, trip[PLAIN], rounds), 1.0);
 }
 
 static void compare(const char *what, int kind, int with, int rounds)
@@ -345,29 +388,22 @@ int main(int argc, char **argv)
                                        "coordinator.public", "worker.public"};
     char keys[] = "/tmp/kofn-bench-XXXXXX", path[100];
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
+    int mib = argc > 2 ? atoi(argv[2]) : 8;
 
     must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
+    must(mib >= 1 && mib <= 64, "MiB: 1 to 64");
+    bulk_bytes = (size_t)mib << 20;
+    messages = TOTAL / mib;
     keep_memory();
     must(mkdtemp(keys) != NULL && !kofn_zmq_keygen(keys), "keys");
-    body = malloc(BULK);
+    body = malloc(bulk_bytes);
     must(body != NULL, "memory");
-    memset(body, 7, BULK);
+    memset(body, 7, bulk_bytes);
     for (int i = 0; i < rounds; i++)
         measure(i, keys);
-    printf("%d rounds; 8 MiB messages, and %d bytes there and back\n\n", rounds,
-           SMALL);
-    printf("%-18s %10s %8s %12s %8s %8s\n", "", "MB/s", "ratio", "us/trip",
-           "/plain", "/zmq");
-    for (int k = 0; k < KINDS; k++)
-        printf("%-18s %10.0f %8.2f %12.1f %8.2f %8.2f\n", name[k],
-               turn_median(bulk[k], rounds) / 1e6,
-               turn_ratio(bulk[k], bulk[PLAIN], rounds),
-               turn_median(trip[k], rounds) * 1e6,
-               turn_ratio(trip[k], trip[PLAIN], rounds),
-               turn_ratio(trip[k], bare, rounds));
-    printf("%-18s %10s %8s %12.1f %8.2f %8.2f\n", "bare ZeroMQ", "", "",
-           turn_median(bare, rounds) * 1e6,
-           turn_ratio(bare, trip[PLAIN], rounds), 1.0);
+    printf("%d rounds; %zu MiB messages, and %d bytes there and back\n\n",
+           rounds, bulk_bytes >> 20, SMALL);
+    table(name, rounds);
     compare("1000 connections a second", BOUNDED, CURVE, rounds);
     compare("as many as can be", FLOODED, CURVE, rounds);
     compare("... of as many elsewhere", FLOODED, BESIDE, rounds);
