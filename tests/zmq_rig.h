@@ -138,11 +138,31 @@ static inline void went(kofn_transport *t, kofn_peer peer)
     assert_int_equal(p.peer, peer);
 }
 
+/* Keys in a folder of their own; dir ends in XXXXXX. */
+static inline void make_keys(char *dir)
+{
+    assert_non_null(mkdtemp(dir));
+    assert_ok(kofn_zmq_keygen(dir));
+}
+
+static inline void erase_keys(const char *dir)
+{
+    static const char *const names[] = {"coordinator.secret", "worker.secret",
+                                        "coordinator.public", "worker.public"};
+    char path[200];
+
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
 /* Workers made by hand: sockets of one context that say HELLO. */
 static inline void *by_hand(void *context, const char *address, char channel,
                             const unsigned char *token)
 {
-    kf_greeting hello = {KF_MAGIC, KF_HELLO, {0}};
+    kf_greeting hello = {KF_MAGIC, KF_HELLO, {0}, {0}};
     char id[KF_ID] = {'k', channel};
     void *s = zmq_socket(context, ZMQ_DEALER);
     const int zero = 0;

@@ -118,6 +118,39 @@ static void wrong_frames_are_dropped(void **state)
     t->close(t, 0);
 }
 
+/* Who connects under the name of a peer's connection, as one who knew its token
+ * could, takes the name from it and is not heard under it; the peer is lost. */
+static void names_are_not_taken_over(void **state)
+{
+    static const char lead[9] = {4, [8] = 'x'}; /* 4 bytes and a head */
+
+    (void)state;
+    for (int w = 0; w < 4; w++) {
+        const unsigned char token[KF_TOKEN] = {9, (unsigned char)w};
+        const char channel = w / 2 ? KF_URGENT : KF_BULK;
+        kofn_transport *t = listener(addresses[w % 2], &patient);
+        const char *address = kofn_zmq_endpoint(t);
+        void *context = zmq_ctx_new(), *thief;
+        void *b = by_hand(context, address, KF_BULK, token);
+        void *u = by_hand(context, address, KF_URGENT, token);
+
+        came(t, NULL);
+        zmq_send(channel == KF_BULK ? b : u, lead, sizeof lead, ZMQ_SNDMORE);
+        zmq_send(channel == KF_BULK ? b : u, "mine", 4, 0);
+        hear(t, 0, "x");
+        thief = by_hand(context, address, channel, token);
+        zmq_send(thief, lead, sizeof lead, ZMQ_SNDMORE);
+        zmq_send(thief, "lies", 4, 0);
+        nap(200 * MILLI); /* so that it is here when the peer still is */
+        went(t, 0);
+        zmq_close(thief);
+        zmq_close(b);
+        zmq_close(u);
+        zmq_ctx_term(context);
+        t->close(t, 0);
+    }
+}
+
 static long memory(void)
 {
     struct rusage u;
@@ -152,19 +185,6 @@ static void the_oversized_go(void **state)
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static void erase(const char *dir)
-{
-    static const char *const names[] = {"coordinator.secret", "worker.secret",
-                                        "coordinator.public", "worker.public"};
-    char path[200];
-
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        unlink(path);
-    }
-    rmdir(dir);
-}
-
 static void keys_are_kept_well(void **state)
 {
     char dir[] = "/tmp/kofn-keys-XXXXXX", sub[64], path[100];
@@ -190,7 +210,7 @@ static void keys_are_kept_well(void **state)
     assert_non_null(strstr(kofn_errmsg(), "640"));
     assert_int_equal(unlink(path), 0);
     assert_status(KOFN_IO, kofn_zmq_connect(&t, "tcp://127.0.0.1:9", &o));
-    erase(sub);
+    erase_keys(sub);
     rmdir(dir);
 }
 
@@ -243,9 +263,9 @@ static void others_are_kept_out(void **state)
     b->close(b, 0);
     went(a, of_b);
     a->close(a, 0);
-    erase(ours);
-    erase(theirs);
-    erase(mixed);
+    erase_keys(ours);
+    erase_keys(theirs);
+    erase_keys(mixed);
 }
 
 /* Connections that come to nothing leave nothing behind, and a peer stays. */
@@ -283,7 +303,7 @@ static void a_flood_runs_off(void **state)
     assert_true(a->dropped >= 1000);
     b->close(b, 0);
     a->close(a, 0);
-    erase(dir);
+    erase_keys(dir);
 }
 
 static void open_addresses_want_keys(void **state)
@@ -325,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strangers_are_not_heard),
         cmocka_unit_test(wrong_frames_are_dropped),
+        cmocka_unit_test(names_are_not_taken_over),
         cmocka_unit_test(the_oversized_go),
         cmocka_unit_test(keys_are_kept_well),
         cmocka_unit_test(others_are_kept_out),

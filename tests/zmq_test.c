@@ -21,7 +21,7 @@ static void count_done(void *ud)
 /* ---- order and sizes
  * ---------------------------------------------------------- */
 
-#define MOST (17 * MEGA + 3) /* more than one message holds anywhere */
+#define MOST (17 * MEGA + 3) /* with keys so many chunks */
 
 static void packets_arrive(void **state)
 {
@@ -32,14 +32,19 @@ static void packets_arrive(void **state)
 #endif
     };
     unsigned char *big = malloc(MOST), head[KOFN_HEAD_MAX];
+    char keys[] = "/tmp/kofn-keys-XXXXXX";
+    const kofn_zmq_options encrypted = {.keys = keys,
+                                        .silence = 10 * KOFN_SECOND};
 
     (void)state;
+    make_keys(keys);
     for (size_t i = 0; i < MOST; i++)
         big[i] = (unsigned char)(i * 31 >> 3);
     for (size_t i = 0; i < sizeof head; i++)
         head[i] = (unsigned char)i;
-    for (int w = 0; w < 2; w++) {
-        pair m = meet(addresses[w], &patient);
+    for (int w = 0; w < 3; w++) {
+        pair m = w < 2 ? meet(addresses[w], &patient)
+                       : meet(addresses[0], &encrypted);
         atomic_long done = 0;
         long sent = 0;
 
@@ -66,6 +71,7 @@ static void packets_arrive(void **state)
         assert_int_equal(done, sent);
     }
     assert_int_equal(access(unix_socket + 6, F_OK), -1);
+    erase_keys(keys);
     free(big);
 }
 

@@ -32,9 +32,9 @@ typedef struct kofn_zmq_options {
      * transport's body_max starts there and may be lowered. */
     size_t body_max;
     /* What may come from one connection before it is waited for: as many
-     * messages as fit if all are as long as can be, but at least 8.  They may
-     * have 1 MiB where there are keys, 8 MiB where there are none, and 16 MiB
-     * over a Unix socket.  Default 32 MiB. */
+     * messages as fit if all are as long as can be, but at least 8, or 4 over
+     * TCP if they may be longer than 8 MiB.  They may have 1 MiB over TCP with
+     * keys, and otherwise body_max.  Default 32 MiB. */
     size_t peer_bytes;
     /* A peer that is silent for so long is lost; at least 0.1 s, default
      * 0.8 s.  Whose machine or network goes less than 0.2 s after it came or

@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define LONG ((size_t)8 << 20) /* a body */
+
 /* ---- reaching ------------------------------------------------------------ */
 
 bool kf_address_v4(const char *address)
@@ -137,22 +139,35 @@ kofn_status kf_address_vacant(const char *address)
                : KOFN_OK;
 }
 
-/* Where there are keys the rest are strangers, and encrypting costs far more
- * than putting together. */
+/* Where there are keys all others are strangers, who may begin with a message
+ * as long as any, and encrypting costs far more than putting together. */
 size_t kf_address_whole(const char *address, const kf_set *set)
 {
-    if (*address == 'i')
-        return KF_WHOLE_UNIX;
-    return set->own.count ? KF_CHUNK : KF_WHOLE_OPEN;
+    return *address == 't' && set->own.count ? KF_CHUNK
+                                             : kf_max(set->body_max, KF_CHUNK);
 }
 
 /* ZeroMQ counts messages, not bytes.  With few of them it spends as much time
- * on telling that there is room again as on small messages themselves. */
+ * on telling that there is room again as on small messages themselves; but
+ * where others can connect, who sends long ones is not to fill the memory. */
 size_t kf_address_ahead(const char *address, const kf_set *set)
 {
-    size_t n = set->peer_bytes / kf_address_whole(address, set);
+    size_t whole = kf_address_whole(address, set);
+    size_t least = *address == 't' && whole > LONG ? 4 : 8;
 
-    return kf_max(8, kf_min(1000, n));
+    return kf_max(least, kf_min(1000, set->peer_bytes / whole));
+}
+
+kf_greeting kf_address_greeting(const char *address, const kf_set *set,
+                                kf_word word)
+{
+    kf_greeting note = {KF_MAGIC, (char)word, {0}, {0}};
+    uint64_t whole = kf_address_whole(address, set);
+
+    memcpy(note.node, set->node, KF_TOKEN);
+    for (int i = 0; i < 8; i++)
+        note.whole[i] = (unsigned char)(whole >> 8 * i);
+    return note;
 }
 
 const char *kf_address_advice(int error)

@@ -166,7 +166,7 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
                             void **out, void **watch)
 {
     char id[KF_ID] = {'k', channel};
-    kf_greeting hello = {KF_MAGIC, KF_HELLO, {0}};
+    const kf_greeting hello = kf_address_greeting(d->address, set, KF_HELLO);
     int ms = (int)(set->silence / KF_MILLI);
 
     TRY(kf_zmq_socket(out, set, ZMQ_DEALER, d->address, d->server));
@@ -194,7 +194,6 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
                        "cannot connect to %s: %s; addresses are "
                        "tcp://HOST:PORT or ipc://PATH",
                        d->address, zmq_strerror(zmq_errno()));
-    memcpy(hello.node, set->node, KF_TOKEN);
     kf_zmq_socket_send(*out, &hello, sizeof hello, 0);
     return KOFN_OK;
 }

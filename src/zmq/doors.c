@@ -135,6 +135,20 @@ static void make_room(kf_doors *d, int fd, uint64_t *why)
     end_now(&d->door[fd], fd, why);
 }
 
+/* Are there?  Those who were ended but are not gone yet do not count: ZeroMQ
+ * keeps a connection from which it still had something to take when another
+ * came under its name, until the socket is closed. */
+static bool too_many_strangers(const kf_doors *d)
+{
+    size_t n = 0;
+
+    if (d->opened <= d->strangers + d->peers)
+        return false;
+    for (size_t fd = 0; fd < d->count; fd++)
+        n += d->door[fd].open && !d->door[fd].ended && !d->door[fd].peer;
+    return n > d->strangers;
+}
+
 static void opens(kf_doors *d, int fd, kofn_time now)
 {
     door *at = &d->door[fd];
@@ -147,7 +161,7 @@ static void opens(kf_doors *d, int fd, kofn_time now)
     at->end = KOFN_NEVER;
     if (too_many(d, fd))
         make_room(d, fd, &d->turned.full);
-    else if (d->opened > d->strangers + d->peers)
+    else if (too_many_strangers(d))
         make_room(d, fd, &d->turned.crowd);
 }
 

@@ -21,11 +21,11 @@
  * A packet is one message or more, each of two frames: in the first message
  * the length of the body (8 bytes, little-endian) and the head, then as much
  * of the body as a chunk holds; in those that follow an empty frame and the
- * next chunk.  A body that is not too long goes as one chunk, for putting it
- * together costs its receiver a copy; how long that is depends on who may send
- * such a message.  Notes of the transport itself are one frame: HELLO on both
- * connections, answered by WELCOME on the bulk one; GO tells the other end
- * that it is not wanted.  Who closes says BYE on the bulk connection and waits
+ * next chunk.  A body goes as one chunk if its receiver takes messages that
+ * long, for putting it together costs a copy; each end says in its greeting
+ * how long they may be.  Notes of the transport itself are one frame: HELLO on
+ * both connections, answered by WELCOME on the bulk one; GO tells the other
+ * end that it is not wanted.  Who closes says BYE on the bulk connection and waits
  * for it to be said in return: ZeroMQ loses what its other end has not read
  * when a connection ends. */
 #define KF_TOKEN 16
@@ -33,9 +33,7 @@
 #define KF_BULK 'b'
 #define KF_URGENT 'u'
 #define KF_CHUNK ((size_t)1 << 20)
-#define KF_WHOLE_OPEN ((size_t)8 << 20)  /* no keys: all may be peers    */
-#define KF_WHOLE_UNIX ((size_t)16 << 20) /* of this user's own processes */
-#define KF_LEAD (8 + KOFN_HEAD_MAX)      /* the longest first frame */
+#define KF_LEAD (8 + KOFN_HEAD_MAX) /* the longest first frame */
 
 typedef enum kf_word {
     KF_HELLO = 'H',
@@ -45,12 +43,13 @@ typedef enum kf_word {
 } kf_word;
 
 typedef struct kf_greeting {
-    char magic[7]; /* "kofnz02": the version is in it */
+    char magic[7]; /* "kofnz03": the version is in it */
     char word;
     unsigned char node[KF_TOKEN]; /* who says it; zero but in a mesh */
+    unsigned char whole[8]; /* the longest chunk that it takes, little-endian */
 } kf_greeting;
 
-#define KF_MAGIC "kofnz02"
+#define KF_MAGIC "kofnz03"
 
 /* ---- the doors: who is connected to us, by descriptor (doors.c) ---------- */
 
@@ -151,13 +150,16 @@ kofn_status kf_address_check(const char *address, bool listens,
 kofn_status kf_address_vacant(const char *address);
 /* What to do where one cannot listen. */
 const char *kf_address_advice(int error);
-/* The longest body that one message holds there; longer ones are cut into
+/* The longest body that is received there as one message; longer ones come in
  * chunks of KF_CHUNK. */
 size_t kf_address_whole(const char *address, const kf_set *set);
 /* How many messages of one connection are received before they are wanted. */
 size_t kf_address_ahead(const char *address, const kf_set *set);
 /* Is its host given as four numbers? */
 bool kf_address_v4(const char *address);
+/* What one says to who is there. */
+kf_greeting kf_address_greeting(const char *address, const kf_set *set,
+                                kf_word word);
 
 kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now);
 /* Looks after the sockets; true when this incarnation is over, and why. */
@@ -220,7 +222,7 @@ typedef struct kf_peer {
     bool bid; /* BYE was said to it */
     kofn_time since;
     kf_zmq_way bulk, urgent;
-    size_t whole;
+    size_t whole;                /* the longest chunk that it takes */
     char name[136];              /* address and key, for people */
     char key[KF_KEY_TEXT + 1];   /* of who connected to us, or "-" */
     char principal[KF_KEY_NAME]; /* the key's name, or the host; in a mesh
@@ -290,6 +292,8 @@ typedef struct kf_transport {
 bool kf_meet_news(kf_transport *t, kofn_packet *p);
 /* A connection says who it is: id is its name, m (a zmq_msg_t) the note. */
 kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m);
+/* Another connection goes by the name of one of p's. */
+void kf_meet_taken(kf_transport *t, kf_peer *p);
 /* The other end of a dial has something to say. */
 kofn_status kf_meet_greeting(kf_transport *t, kf_dial *d,
                              const kf_greeting *note);

@@ -86,14 +86,23 @@ void kf_zmq_route_id(char id[KF_ID], const kf_peer *p, char channel)
 static bool say(kf_transport *t, const kf_peer *p, kf_word word)
 {
     void *s = p->dial ? p->dial->bulk : t->router;
-    kf_greeting note = {KF_MAGIC, (char)word, {0}};
+    kf_greeting note = kf_address_greeting(
+        p->dial ? p->dial->address : t->endpoint, &t->set, word);
     char id[KF_ID];
 
-    memcpy(note.node, t->set.node, KF_TOKEN);
     kf_zmq_route_id(id, p, KF_BULK);
     return (p->dial ||
             kf_zmq_socket_send(s, id, sizeof id, ZMQ_SNDMORE) >= 0) &&
            kf_zmq_socket_send(s, &note, sizeof note, 0) >= 0;
+}
+
+static size_t whole_of(const kf_greeting *note)
+{
+    uint64_t whole = 0;
+
+    for (int i = 8; i-- > 0;)
+        whole = whole << 8 | note->whole[i];
+    return kf_max(whole, KF_CHUNK);
 }
 
 /* Its connections, which the gate ends in case it does not do so itself. */
@@ -105,6 +114,25 @@ static void end_of(kf_transport *t, const kf_peer *p)
         kf_doors_end(t->doors, p->bulk.fd, p->bulk.number, when);
     if (p->urgent.there)
         kf_doors_end(t->doors, p->urgent.fd, p->urgent.number, when);
+}
+
+/* It is buried when what it had sent has been heard. */
+static void dies(kf_transport *t, kf_peer *p)
+{
+    p->dying = true;
+    if (t->dying++ == 0)
+        t->dying_since = kf_clock();
+}
+
+/* ZeroMQ hears and sends by that name on the other connection only, and tells
+ * of no loss. */
+void kf_meet_taken(kf_transport *t, kf_peer *p)
+{
+    drop(t);
+    if (p->dial || p->dying)
+        return;
+    end_of(t, p);
+    dies(t, p);
 }
 
 static bool lost(kf_transport *t, const kf_peer *p)
@@ -253,6 +281,7 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
     unsigned long long number;
     kf_peer who = {0};
     kf_greeting note;
+    kf_zmq_way *way;
 
     memcpy(&note, zmq_msg_data(m), sizeof note);
     if (note.word == KF_BYE && id[1] == KF_BULK && p && p->came &&
@@ -275,24 +304,23 @@ kofn_status kf_meet_hello(kf_transport *t, const char *id, void *m)
             p->principal[0] = 0; /* it answers for itself */
         memcpy(p->node, note.node, KF_TOKEN);
         p->since = kf_clock();
-        p->whole = kf_address_whole(t->endpoint, &t->set);
+        p->whole = whole_of(&note);
+    }
+    way = id[1] == KF_BULK ? &p->bulk : &p->urgent;
+    if (way->there && way->fd != fd) {
+        kf_meet_taken(t, p);
+        return KOFN_OK;
     }
     /* Both connections must be of the same owner. */
-    if ((id[1] == KF_BULK ? p->bulk.there : p->urgent.there) ||
-        strcmp(p->name, who.name) != 0 || strcmp(p->key, who.key) != 0 ||
+    if (way->there || strcmp(p->name, who.name) != 0 ||
+        strcmp(p->key, who.key) != 0 ||
         memcmp(p->node, note.node, KF_TOKEN) != 0) {
         drop(t);
         return KOFN_OK;
     }
-    if (id[1] == KF_BULK) {
-        p->bulk.there = true;
-        p->bulk.fd = fd;
-        p->bulk.number = number;
-    } else {
-        p->urgent.there = true;
-        p->urgent.fd = fd;
-        p->urgent.number = number;
-    }
+    way->there = true;
+    way->fd = fd;
+    way->number = number;
     return p->bulk.there && p->urgent.there ? kf_meet_held(t) : KOFN_OK;
 }
 
@@ -324,7 +352,7 @@ static kofn_status welcomed(kf_transport *t, kf_dial *d,
     snprintf(p->principal, sizeof p->principal, "%.63s",
              t->mesh ? d->who : d->address);
     p->dial = d;
-    p->whole = kf_address_whole(d->address, &t->set);
+    p->whole = whole_of(note);
     TRY(come(t, p));
     d->peer = p->number;
     d->welcome = true;
@@ -391,9 +419,7 @@ void kf_meet_lost(kf_transport *t)
             say(t, p, KF_GO);
             end_of(t, p);
         }
-        p->dying = true;
-        if (t->dying++ == 0)
-            t->dying_since = kf_clock();
+        dies(t, p);
     }
 }
 

@@ -213,8 +213,9 @@ static kofn_status from_router(kf_transport *t, kofn_packet *out)
     } else if (p && p->came && n == 3) {
         kf_zmq_way *w = id[1] == KF_BULK ? &p->bulk : &p->urgent;
 
-        /* Another connection that goes by its name is not heard. */
-        if (!p->forgotten && zmq_msg_get(&f[2], ZMQ_SRCFD) == w->fd) {
+        if (zmq_msg_get(&f[2], ZMQ_SRCFD) != w->fd) {
+            kf_meet_taken(t, p);
+        } else if (!p->forgotten) {
             kf_doors_heard(t->doors, w->fd);
             st = packet(t, p, w, &f[1], out);
         }
