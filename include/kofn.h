@@ -431,7 +431,8 @@ typedef struct kofn_formula {
 KOFN_API kofn_status kofn_place_rows(kofn_job *job, const kofn_formula *formula,
                                      const double arg[KOFN_FORMULA_ARGS],
                                      const kofn_matrix *X, const double *y);
-/* Those that every worker has: what kofn_regression_place places. */
+/* Those that every worker has: what kofn_regression_place and, of
+ * kofn/train.h, kofn_training_place place. */
 extern KOFN_API const kofn_formula kofn_formulas[];
 /* What f takes for all parts together, in multiply-adds, for the simulator's
  * modelled clock; until that is said, as many as there are numbers in its

@@ -25,7 +25,8 @@ typedef enum kf_purpose {
     KF_FOR_SAMPLE,   /* survivor sets to measure   i = trial              */
     KF_FOR_DATA,     /* generated inputs           i, j as the maker says */
     KF_FOR_PRINT,    /* fingerprints of iterates                          */
-    KF_FOR_PATTERN   /* is it slow in a pattern    i = worker, j = round  */
+    KF_FOR_PATTERN,  /* is it slow in a pattern    i = worker, j = round  */
+    KF_FOR_WEIGHTS   /* where a network begins     i = layer, j = row     */
 } kf_purpose;
 
 typedef struct kf_rng {

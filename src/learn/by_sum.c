@@ -5,6 +5,7 @@
  * after w.  Workers get the rows of their parts and nothing else of the
  * regression.
  */
+#include "net.h"
 #include "regress.h"
 
 #include <math.h>
@@ -121,8 +122,8 @@ static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
     return st;
 }
 
-const kofn_formula kofn_formulas[] = {{"loss-gradient", loss_gradient},
-                                      {NULL, NULL}};
+const kofn_formula kofn_formulas[] = {
+    {"loss-gradient", loss_gradient}, {"net", kf_train_formula}, {NULL, NULL}};
 
 static void gradient_args(const kofn_regression *r,
                           double arg[KOFN_FORMULA_ARGS])

@@ -293,6 +293,29 @@ void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
         multiply_f32(m, n, k, a, b, add, c);
 }
 
+void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
+                            const kofn_matrix *b, bool turn_b, kofn_matrix *c)
+{
+    CBLAS_TRANSPOSE ta = turn_a ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE tb = turn_b ? CblasTrans : CblasNoTrans;
+    int m = (int)c->rows, n = (int)c->cols;
+    int k = (int)(turn_a ? a->rows : a->cols);
+    int lda = (int)a->ld, ldb = (int)b->ld, ldc = (int)c->ld;
+
+    if (m == 0 || n == 0)
+        return;
+    for (size_t i = 0; i < c->rows && k == 0; i++)
+        memset(kf_at(c, i, 0), 0, c->cols * kf_dtype_size(c->dtype));
+    if (k == 0)
+        return;
+    if (c->dtype == KOFN_F64)
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a->data, lda, b->data,
+                    ldb, 0, c->data, ldc);
+    else
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a->data, lda, b->data,
+                    ldb, 0, c->data, ldc);
+}
+
 static void multiply_row(const kofn_sparse *a, size_t i, const double *b,
                          size_t ldb, size_t cols, double *c)
 {

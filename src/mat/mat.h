@@ -52,6 +52,10 @@ void kf_parts_free(kf_parts *p);
  * call. */
 void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
                      void *c);
+/* c = a b, each of them transposed where that is said; c need not be contiguous.
+ * One BLAS call. */
+void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
+                            const kofn_matrix *b, bool turn_b, kofn_matrix *c);
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
 void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                             const kofn_matrix *b, double *c);

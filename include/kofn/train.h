@@ -1,0 +1,144 @@
+/* train.h -- dense neural networks, and their training by the workers of a job.
+ *
+ * Layer l makes X_l = f(X_{l-1} W_l'), a row a point, X_0 being the points and
+ * the last column of each W_l, which is multiplied by 1, the biases.  What is
+ * minimised is the mean cost over a batch of points, and penalties:
+ * docs/math/training.md.
+ */
+#ifndef KOFN_TRAIN_H
+#define KOFN_TRAIN_H
+
+#include <kofn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- networks ------------------------------------------------------------ */
+
+typedef enum kofn_activation {
+    KOFN_SIGMOID,
+    KOFN_TANH,
+    KOFN_RELU,
+    KOFN_LINEAR
+} kofn_activation;
+
+typedef enum kofn_cost {
+    KOFN_COST_SOFTMAX, /* labels 0, 1, ...: minus the log of the share that the
+                          softmax gives to the right one                     */
+    KOFN_COST_SQUARES  /* half of the square of the distance to what should be:
+                          numbers, or 1 at the label and 0 elsewhere         */
+} kofn_cost;
+
+#define KOFN_NET_MOST 16 /* layers */
+
+typedef struct kofn_net_shape {
+    size_t size;          /* sizeof(kofn_net_shape)                          */
+    size_t layers;        /* 1 .. KOFN_NET_MOST                              */
+    const size_t *widths; /* layers + 1: of a point, and of what layers make */
+    kofn_activation activation; /* of all layers but the last                */
+    kofn_activation output;     /* of the last one; SOFTMAX: not used        */
+    kofn_cost cost;
+    kofn_dtype dtype;       /* of weights and products                      */
+    bool autoencoder;       /* points are what should come out; SQUARES     */
+    double sparsity;        /* of an autoencoder of two layers, the hidden one
+                                of sigmoids: what they should be on the
+                                average                                      */
+    double sparsity_weight; /* of the Kullback-Leibler penalty on that; 0:
+                                there is none                                */
+} kofn_net_shape;
+
+typedef struct kofn_net kofn_net;
+
+/* Weights are uniform in +-sqrt(6/(inputs + outputs)), each row drawn for
+ * itself from the seed, biases 0. */
+KOFN_API kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
+                                  uint64_t seed);
+KOFN_API void kofn_net_free(kofn_net *net);
+KOFN_API void kofn_net_describe(const kofn_net *net, kofn_net_shape *shape);
+/* W_l, l = 1 .. layers: widths[l] x (widths[l-1] + 1).  Yours to read and write;
+ * NULL: there is no such layer. */
+KOFN_API const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l);
+/* What comes out for the rows of X (float64): m x the last width, contiguous
+ * float64; shares of classes that sum to 1 with SOFTMAX. */
+KOFN_API kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
+                                      kofn_matrix *out);
+typedef struct kofn_score {
+    double loss;     /* mean cost, without penalties                        */
+    double accuracy; /* share of labels told right; NaN where there are none */
+} kofn_score;
+/* y (float64): m labels, or m x the last width of what should come out; NULL
+ * with an autoencoder. */
+KOFN_API kofn_status kofn_net_score(const kofn_net *net, const kofn_matrix *X,
+                                    const kofn_matrix *y, kofn_score *score);
+
+/* ---- training ------------------------------------------------------------ */
+
+/* A step of it. */
+typedef struct kofn_train_step {
+    unsigned step, epoch;  /* 1 is the first                                  */
+    unsigned steps;        /* there will be, all together                     */
+    double loss, accuracy; /* of the batch, before the step        */
+    double test_loss, test_accuracy; /* after the last step of an epoch; NaN */
+    bool partial;        /* some gradients were of some points only         */
+    const double *state; /* weights, layer after layer, and then velocities:
+                             2 kofn_training_size() numbers                  */
+} kofn_train_step;
+
+/* Called after every step with what its rounds were, and with rep == NULL at
+ * least every tenth of a second while one lasts; a non-zero answer stops the
+ * training, which then returns KOFN_AGAIN. */
+typedef int (*kofn_train_watch)(void *ud, const kofn_train_step *now,
+                                const kofn_report *rep);
+
+typedef struct kofn_train_options {
+    size_t size;     /* sizeof(kofn_train_options)                           */
+    double step;     /* length of a step; 0: 0.1                             */
+    double momentum; /* 0 .. 1                                               */
+    bool nesterov;
+    double l2;       /* weight of |W|^2/2, biases included                   */
+    size_t batch;    /* points of a step; 0: 64                              */
+    unsigned epochs; /* times through all points; 0: 1                       */
+    uint64_t seed;   /* order of the points                                  */
+    const kofn_matrix *test_X, *test_y; /* held-out points, or NULL          */
+    kofn_train_watch watch;
+    void *watch_ud;
+    /* Go on after this step, which a watch was shown, with its state, as if
+     * there had been no break.  NULL, or of step 0: begin. */
+    const kofn_train_step *resume;
+} kofn_train_options;
+
+typedef struct kofn_train_result {
+    unsigned steps;
+    double loss, accuracy, test_loss, test_accuracy; /* of the last step */
+    kofn_report rounds;                              /* all together     */
+} kofn_train_result;
+
+typedef struct kofn_training kofn_training;
+
+/* Borrows net, X and y as for kofn_net_score until kofn_training_free; the
+ * options are copied, but for what they point to. */
+KOFN_API kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
+                                       const kofn_matrix *X,
+                                       const kofn_matrix *y,
+                                       const kofn_train_options *opt);
+/* How many weights there are. */
+KOFN_API size_t kofn_training_size(const kofn_training *t);
+/* What a plan for it must be made for: KOFN_SUM, the sum of the gradients of
+ * parts of a batch. */
+KOFN_API kofn_problem kofn_training_problem(const kofn_training *t);
+/* Hand out the points to a job whose plan is for that; it must be closed before
+ * the training is freed. */
+KOFN_API kofn_status kofn_training_place(kofn_training *t, kofn_job *job);
+/* Train the net with the workers of that job.  KOFN_PARTIAL: done, but some
+ * gradients were of some of the points.  When it fails on the way the net is
+ * what the last step made. */
+KOFN_API kofn_status kofn_train(kofn_training *t, kofn_train_result *res);
+/* The same steps on this thread alone. */
+KOFN_API kofn_status kofn_train_plain(kofn_training *t, kofn_train_result *res);
+KOFN_API void kofn_training_free(kofn_training *t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

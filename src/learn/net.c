@@ -1,0 +1,317 @@
+/* net.c -- a dense network: its shape, its weights, what it says of points. */
+#include "net.h"
+
+#include "base/rng.h"
+#include "mat/mat.h"
+
+#include <limits.h>
+#include <math.h>
+
+#define CHUNK 256 /* points that are gone through at a time */
+
+/* ---- shapes -------------------------------------------------------------- */
+
+static bool is_activation(kofn_activation f)
+{
+    return f == KOFN_SIGMOID || f == KOFN_TANH || f == KOFN_RELU ||
+           f == KOFN_LINEAR;
+}
+
+static kofn_status check_widths(const kofn_net_shape *s)
+{
+    size_t total = 0, n;
+
+    if (s->layers < 1 || s->layers > KOFN_NET_MOST || !s->widths)
+        return kf_fail(KOFN_INVAL, "%zu layers; a network has 1 to %d",
+                       s->layers, KOFN_NET_MOST);
+    for (size_t l = 0; l <= s->layers; l++)
+        if (s->widths[l] < 1 || s->widths[l] >= INT_MAX)
+            return kf_fail(KOFN_INVAL,
+                           "layer %zu is %zu wide; widths are 1 to %d", l,
+                           s->widths[l], INT_MAX - 1);
+    for (size_t l = 0; l < s->layers; l++)
+        if (!kf_mul(s->widths[l] + 1, s->widths[l + 1], &n) ||
+            !kf_add(total, n, &total) || total > PTRDIFF_MAX / 64)
+            return kf_fail(KOFN_INVAL,
+                           "layers of %zu and %zu have more weights than "
+                           "there is memory anywhere",
+                           s->widths[l], s->widths[l + 1]);
+    return KOFN_OK;
+}
+
+static kofn_status check_sparsity(const kofn_net_shape *s)
+{
+    if (!(s->sparsity_weight >= 0 && s->sparsity_weight <= 1e100))
+        return kf_fail(KOFN_INVAL,
+                       "the weight of sparsity is %g, and cannot be below 0",
+                       s->sparsity_weight);
+    if (s->sparsity_weight == 0)
+        return KOFN_OK;
+    if (!s->autoencoder || s->layers != 2 || s->activation != KOFN_SIGMOID)
+        return kf_fail(KOFN_INVAL,
+                       "a penalty on sparsity is for an autoencoder of two "
+                       "layers with sigmoids between them");
+    if (!(s->sparsity > 0 && s->sparsity < 1))
+        return kf_fail(KOFN_INVAL, "sparsity %g is not between 0 and 1",
+                       s->sparsity);
+    return KOFN_OK;
+}
+
+kofn_status kf_net_check(const kofn_net_shape *s)
+{
+    TRY(check_widths(s));
+    if (!is_activation(s->activation) || !is_activation(s->output))
+        return kf_fail(KOFN_INVAL, "there is no activation %d or %d",
+                       (int)s->activation, (int)s->output);
+    if (s->cost != KOFN_COST_SOFTMAX && s->cost != KOFN_COST_SQUARES)
+        return kf_fail(KOFN_INVAL, "there is no cost %d", (int)s->cost);
+    if (s->dtype != KOFN_F64 && s->dtype != KOFN_F32)
+        return kf_fail(KOFN_INVAL, "there is no type of numbers %d",
+                       (int)s->dtype);
+    if (s->cost == KOFN_COST_SOFTMAX && s->widths[s->layers] < 2)
+        return kf_fail(KOFN_INVAL, "a softmax needs two classes or more, and "
+                                   "the last layer is 1 wide");
+    if (s->autoencoder &&
+        (s->cost != KOFN_COST_SQUARES || s->widths[0] != s->widths[s->layers]))
+        return kf_fail(KOFN_INVAL,
+                       "an autoencoder has as many outputs as inputs, here "
+                       "%zu and %zu, and its cost is squares",
+                       s->widths[s->layers], s->widths[0]);
+    return check_sparsity(s);
+}
+
+void kf_net_fill(kofn_net *net, const kofn_net_shape *s)
+{
+    *net = (kofn_net){.shape = *s};
+    memcpy(net->widths, s->widths, (s->layers + 1) * sizeof *s->widths);
+    net->shape.size = sizeof net->shape;
+    net->shape.widths = net->widths;
+    for (size_t l = 0; l < s->layers; l++)
+        net->total += (s->widths[l] + 1) * s->widths[l + 1];
+}
+
+void kf_net_lay(kofn_net *net, void *weights)
+{
+    char *at = weights;
+
+    for (size_t l = 0; l < net->shape.layers; l++) {
+        kofn_matrix *W = &net->W[l];
+
+        *W = (kofn_matrix){at, net->widths[l + 1], net->widths[l] + 1,
+                           net->widths[l] + 1, net->shape.dtype};
+        at += W->rows * W->cols * kf_dtype_size(W->dtype);
+    }
+}
+
+/* ---- weights ------------------------------------------------------------- */
+
+/* They follow each other without a gap. */
+void kf_net_read(const kofn_net *net, double *to)
+{
+    const void *from = net->W[0].data;
+
+    for (size_t i = 0; i < net->total; i++)
+        to[i] = net->shape.dtype == KOFN_F64 ? ((const double *)from)[i]
+                                             : (double)((const float *)from)[i];
+}
+
+void kf_net_write(kofn_net *net, const double *from)
+{
+    void *to = net->W[0].data;
+
+    for (size_t i = 0; i < net->total; i++) {
+        if (net->shape.dtype == KOFN_F64)
+            ((double *)to)[i] = from[i];
+        else
+            ((float *)to)[i] = (float)from[i];
+    }
+}
+
+static void draw_row(const kofn_matrix *W, size_t l, size_t i, uint64_t seed)
+{
+    kf_rng r = kf_rng_stream(seed, KF_FOR_WEIGHTS, (uint32_t)l, (uint32_t)i);
+    size_t inputs = W->cols - 1;
+    double most = sqrt(6.0 / (double)(inputs + W->rows));
+
+    for (size_t j = 0; j <= inputs; j++) {
+        double x = j < inputs ? most * (2 * kf_rng_uniform(&r) - 1) : 0;
+
+        if (W->dtype == KOFN_F64)
+            *(double *)kf_at(W, i, j) = x;
+        else
+            *(float *)kf_at(W, i, j) = (float)x;
+    }
+}
+
+kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
+                         uint64_t seed)
+{
+    kofn_net *net;
+
+    *out = NULL;
+    TRY(kf_net_check(shape));
+    net = kf_new(1, sizeof *net);
+    if (!net)
+        return KOFN_NOMEM;
+    kf_net_fill(net, shape);
+    net->memory = kf_new(net->total, kf_dtype_size(shape->dtype));
+    if (!net->memory) {
+        kf_free(net);
+        return KOFN_NOMEM;
+    }
+    kf_net_lay(net, net->memory);
+    for (size_t l = 0; l < shape->layers; l++)
+        for (size_t i = 0; i < net->W[l].rows; i++)
+            draw_row(&net->W[l], l, i, seed);
+    *out = net;
+    return KOFN_OK;
+}
+
+void kofn_net_free(kofn_net *net)
+{
+    if (!net)
+        return;
+    kf_free(net->memory);
+    kf_free(net);
+}
+
+void kofn_net_describe(const kofn_net *net, kofn_net_shape *shape)
+{
+    *shape = net->shape;
+}
+
+const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l)
+{
+    return l >= 1 && l <= net->shape.layers ? &net->W[l - 1] : NULL;
+}
+
+/* ---- points -------------------------------------------------------------- */
+
+static kofn_status check_plain(const kofn_matrix *a, const char *name)
+{
+    if (!a)
+        return kf_fail(KOFN_INVAL, "%s is missing", name);
+    TRY(kf_mat_check_matrix(a, name));
+    if (a->dtype != KOFN_F64)
+        return kf_fail(KOFN_INVAL, "%s must be float64", name);
+    return kf_mat_check_finite(a, name);
+}
+
+kofn_status kf_net_check_points(const kofn_net *net, const kofn_matrix *X,
+                                const char *name)
+{
+    TRY(check_plain(X, name));
+    return X->cols == net->widths[0]
+               ? KOFN_OK
+               : kf_fail(KOFN_SHAPE,
+                         "%s has %zu columns, and the network's first width "
+                         "is %zu",
+                         name, X->cols, net->widths[0]);
+}
+
+static kofn_status check_label(double y, size_t i, size_t classes,
+                               const char *name)
+{
+    return y >= 0 && y < (double)classes && y == floor(y)
+               ? KOFN_OK
+               : kf_fail(KOFN_INVAL,
+                         "%s[%zu] = %g; with %zu classes labels are 0 to %zu",
+                         name, i, y, classes, classes - 1);
+}
+
+kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
+                                 const kofn_matrix *y, const char *name,
+                                 bool *classes)
+{
+    size_t n = net->widths[net->shape.layers];
+
+    *classes = false;
+    if (net->shape.autoencoder)
+        return !y ? KOFN_OK
+                  : kf_fail(KOFN_INVAL,
+                            "%s is of no use: what should come out of an "
+                            "autoencoder are its points",
+                            name);
+    TRY(check_plain(y, name));
+    *classes = net->shape.cost == KOFN_COST_SOFTMAX || (y->cols == 1 && n > 1);
+    if (y->rows != m || y->cols != (*classes ? 1 : n))
+        return kf_fail(KOFN_SHAPE,
+                       "%s is %zu x %zu; for %zu points it must be %zu x 1%s",
+                       name, y->rows, y->cols, m, m,
+                       net->shape.cost == KOFN_COST_SOFTMAX || n == 1
+                           ? ""
+                           : ", labels, or as wide as the last layer");
+    for (size_t i = 0; i < m && *classes; i++)
+        TRY(check_label(*(double *)kf_at(y, i, 0), i, n, name));
+    return KOFN_OK;
+}
+
+/* ---- what it says -------------------------------------------------------- */
+
+/* The first rows of `out` from row `from` of X on; NULL: nowhere. */
+static kofn_status go_through(kf_passes *p, const kofn_matrix *X,
+                              const kofn_matrix *y, size_t from, double *out,
+                              double *cost, double *right)
+{
+    size_t n = p->net->widths[p->net->shape.layers];
+    const kofn_matrix *last = &p->X[p->net->shape.layers];
+
+    kf_passes_begin(p);
+    for (size_t i = from; i < kf_min(from + CHUNK, X->rows); i++)
+        kf_passes_put(p, kf_at(X, i, 0), y ? kf_at(y, i, 0) : NULL);
+    TRY(kf_passes_forward(p, &kf_multiplier_plain));
+    kf_passes_cost(p, 1, cost, right);
+    for (size_t i = 0; i < p->count && out; i++)
+        for (size_t j = 0; j < n; j++)
+            out[i * n + j] = last->dtype == KOFN_F64
+                                 ? *(double *)kf_at(last, i, j)
+                                 : (double)*(float *)kf_at(last, i, j);
+    return KOFN_OK;
+}
+
+static kofn_status all_through(const kofn_net *net, const kofn_matrix *X,
+                               const kofn_matrix *y, bool classes, double *out,
+                               double *cost, double *right)
+{
+    kf_passes p;
+    kofn_status st = kf_passes_new(&p, net, classes, kf_min(CHUNK, X->rows));
+
+    for (size_t i = 0; i < X->rows && !st; i += CHUNK)
+        st = go_through(&p, X, y, i,
+                        out ? out + i * net->widths[net->shape.layers] : NULL,
+                        cost, right);
+    kf_passes_free(&p);
+    return st;
+}
+
+kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
+                             kofn_matrix *out)
+{
+    size_t n = net->widths[net->shape.layers];
+    double cost = 0, right = 0;
+
+    TRY(kf_net_check_points(net, X, "X"));
+    if (!out || !out->data || out->rows != X->rows || out->cols != n ||
+        out->ld != n || out->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE,
+                       "the predictions must be %zu x %zu, contiguous, float64",
+                       X->rows, n);
+    TRY(all_through(net, X, NULL, false, out->data, &cost, &right));
+    return kf_mat_check_finite(out, "the predictions");
+}
+
+kofn_status kofn_net_score(const kofn_net *net, const kofn_matrix *X,
+                           const kofn_matrix *y, kofn_score *score)
+{
+    double right = 0, m;
+    bool classes;
+
+    *score = (kofn_score){0};
+    TRY(kf_net_check_points(net, X, "X"));
+    TRY(kf_net_check_targets(net, X->rows, y, "y", &classes));
+    TRY(all_through(net, X, y, classes, NULL, &score->loss, &right));
+    m = (double)X->rows;
+    score->loss /= m;
+    score->accuracy = classes ? right / m : (double)NAN;
+    return KOFN_OK;
+}

@@ -1,0 +1,130 @@
+/* net.h -- dense networks inside: weights, and the passes through the layers,
+ * written once for all who multiply in whatever way. */
+#ifndef KF_NET_H
+#define KF_NET_H
+
+#include "base/base.h"
+
+#include <kofn/train.h>
+
+struct kofn_net {
+    kofn_net_shape shape; /* its widths are those below */
+    size_t widths[KOFN_NET_MOST + 1];
+    size_t total;                 /* weights of all layers               */
+    void *memory;                 /* all of them, W[0] first; NULL: they
+                                      are somebody else's                 */
+    kofn_matrix W[KOFN_NET_MOST]; /* W[l] makes layer l + 1              */
+};
+
+/* ---- net.c --------------------------------------------------------------- */
+
+kofn_status kf_net_check(const kofn_net_shape *shape);
+/* All but the weights. */
+void kf_net_fill(kofn_net *net, const kofn_net_shape *shape);
+/* Let the weights be these. */
+void kf_net_lay(kofn_net *net, void *weights);
+/* Weights as doubles, layer after layer; and back. */
+void kf_net_read(const kofn_net *net, double *to);
+void kf_net_write(kofn_net *net, const double *from);
+
+/* Does what y says of m points fit?  *classes: they are labels. */
+kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
+                                 const kofn_matrix *y, const char *name,
+                                 bool *classes);
+kofn_status kf_net_check_points(const kofn_net *net, const kofn_matrix *X,
+                                const char *name);
+
+/* ---- passes.c ------------------------------------------------------------ */
+
+/* The three kinds of products of an iteration, 3 L - 1 in all. */
+typedef enum kf_pass {
+    KF_PASS_FORWARD, /* X_{l-1} W_l', a x b'                    */
+    KF_PASS_BACK,    /* D_l W_l without its biases, a x b; l >= 2 */
+    KF_PASS_GRADIENT /* D_l' X_{l-1}, a' x b                    */
+} kf_pass;
+
+/* out = that product; whoever makes the passes says how. */
+typedef struct kf_multiplier {
+    kofn_status (*multiply)(void *ud, kf_pass pass, size_t layer,
+                            const kofn_matrix *a, const kofn_matrix *b,
+                            kofn_matrix *out);
+    void *ud;
+} kf_multiplier;
+
+/* By BLAS on this thread. */
+extern const kf_multiplier kf_multiplier_plain;
+
+/* A batch on its way: the first `count` of `rows` rows are points, the others
+ * zero throughout, ones for the biases included. */
+typedef struct kf_passes {
+    const kofn_net *net;
+    bool classes; /* targets are labels */
+    size_t room, rows, count;
+    kofn_matrix X[KOFN_NET_MOST + 1]; /* rows x (width + 1), the last without
+                                         the column of ones               */
+    kofn_matrix D[KOFN_NET_MOST];     /* by layer, from 0                  */
+    kofn_matrix T;                    /* what should come out, or labels   */
+    double *row, *other;              /* scratch                           */
+    void *memory;
+} kf_passes;
+
+kofn_status kf_passes_new(kf_passes *p, const kofn_net *net, bool classes,
+                          size_t room);
+void kf_passes_free(kf_passes *p);
+/* An empty batch. */
+void kf_passes_begin(kf_passes *p);
+/* One point more; y: its label or what should come out, NULL: not known. */
+void kf_passes_put(kf_passes *p, const double *x, const double *y);
+/* Fill up with zero rows. */
+void kf_passes_pad(kf_passes *p, size_t rows);
+kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by);
+/* sums[j] += what hidden unit j of the first layer was, over the points. */
+void kf_passes_hidden(kf_passes *p, double *sums);
+/* The sum of costs, and how many labels are told right; the last layer's
+ * deltas, times `weight`, are kept for the way back. */
+void kf_passes_cost(kf_passes *p, double weight, double *cost, double *right);
+/* gradient[l] (of W_{l+1}'s shape) of `weight` times the sum of the costs; with
+ * a penalty on sparsity `means` are of the whole batch. */
+kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,
+                           const kf_multiplier *by, kofn_matrix *gradient);
+/* The penalty on sparsity where hidden units are such on the average. */
+double kf_passes_penalty(const kofn_net *net, const double *means);
+/* Numbers of `means`: 0 without such a penalty. */
+size_t kf_passes_means(const kofn_net *net);
+
+/* ---- order.c ------------------------------------------------------------- */
+
+/* Which of m points is at place i of this epoch's order: a permutation of them,
+ * each place found without the others. */
+size_t kf_order_at(uint64_t seed, uint64_t epoch, size_t i, size_t m);
+
+/* ---- train_sum.c --------------------------------------------------------- */
+
+/* Some of the points of a batch, of which this is asked. */
+typedef struct kf_batch {
+    uint64_t seed, epoch;
+    size_t points;   /* there are */
+    size_t from, to; /* places in the order of the epoch */
+    bool means;      /* not the gradient, but the means of hidden units */
+} kf_batch;
+
+/* out: gradient, layer after layer, and of the whole batch the mean cost, and
+ * what share is told right and is there; or instead of the gradient the means.
+ * A code may mix these: none is much larger than the others. */
+#define KF_SUM_EXTRA 3
+/* Columns of the rows of points: where what should come out is more than a
+ * number it follows them. */
+size_t kf_train_columns(const kofn_net *net, bool classes);
+kofn_status kf_train_part(const kofn_net *net, bool classes,
+                          const kf_batch *batch, const double *means,
+                          const kofn_rows *part, double *out);
+/* The round's input: how long it is, and what stands before the means and the
+ * weights. */
+size_t kf_train_input(const kofn_net *net);
+void kf_train_ask(const kofn_net *net, bool classes, const kf_batch *batch,
+                  const double *means, double *in);
+/* As in kofn_formulas. */
+kofn_status kf_train_formula(const double *arg, const kofn_rows *part,
+                             const kofn_matrix *in, kofn_matrix *out);
+
+#endif

@@ -1,0 +1,380 @@
+/* passes.c -- a batch forward through the layers, its cost, and back again
+ * (math/training.md 1 to 4).
+ *
+ * Every product is somebody else's: BLAS on this thread, or workers.  What is
+ * done by the row is done in double precision whatever the numbers are kept in.
+ */
+#include "net.h"
+
+#include "mat/mat.h"
+
+#include <math.h>
+
+/* ---- products ------------------------------------------------------------ */
+
+static kofn_status multiply_plain(void *ud, kf_pass pass, size_t layer,
+                                  const kofn_matrix *a, const kofn_matrix *b,
+                                  kofn_matrix *out)
+{
+    (void)ud;
+    (void)layer;
+    kf_mat_multiply_turned(a, pass == KF_PASS_GRADIENT, b,
+                           pass == KF_PASS_FORWARD, out);
+    return KOFN_OK;
+}
+
+const kf_multiplier kf_multiplier_plain = {multiply_plain, NULL};
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* Row i in double precision: where it lies, or in `room`. */
+static double *open_row(const kofn_matrix *a, size_t i, double *room)
+{
+    const float *from = kf_at(a, i, 0);
+
+    if (a->dtype == KOFN_F64)
+        return kf_at(a, i, 0);
+    for (size_t j = 0; j < a->cols; j++)
+        room[j] = (double)from[j];
+    return room;
+}
+
+static void close_row(const kofn_matrix *a, size_t i, const double *row)
+{
+    float *to = kf_at(a, i, 0);
+
+    for (size_t j = 0; j < a->cols && a->dtype == KOFN_F32; j++)
+        to[j] = (float)row[j];
+}
+
+static void zero_rows(const kofn_matrix *a, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        memset(kf_at(a, i, 0), 0, a->cols * kf_dtype_size(a->dtype));
+}
+
+/* The first rows of it, and columns less `without`. */
+static kofn_matrix part_of(const kofn_matrix *a, size_t rows, size_t without)
+{
+    kofn_matrix b = *a;
+
+    b.rows = rows;
+    b.cols -= without;
+    return b;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static size_t last_of(const kf_passes *p)
+{
+    return p->net->shape.layers;
+}
+
+/* Numbers of a row of everything. */
+static bool count_numbers(const kofn_net *net, size_t *n, size_t *widest)
+{
+    *n = *widest = 0;
+    for (size_t l = 0; l <= net->shape.layers; l++) {
+        if (!kf_add(*n, 2 * net->widths[l] + 2, n))
+            return false;
+        *widest = kf_max(*widest, net->widths[l] + 1);
+    }
+    return kf_add(*n, net->widths[net->shape.layers] + 1, n);
+}
+
+static kofn_matrix carve(char **at, size_t rows, size_t cols, kofn_dtype dtype)
+{
+    kofn_matrix a = {*at, rows, cols, cols, dtype};
+
+    *at += rows * cols * kf_dtype_size(dtype);
+    return a;
+}
+
+kofn_status kf_passes_new(kf_passes *p, const kofn_net *net, bool classes,
+                          size_t room)
+{
+    kofn_dtype dtype = net->shape.dtype;
+    size_t n, widest, L = net->shape.layers;
+    char *at;
+
+    *p = (kf_passes){.net = net, .classes = classes, .room = room};
+    if (!count_numbers(net, &n, &widest) || !kf_mul(n, room, &n) ||
+        !kf_add(n, 2 * widest, &n))
+        return kf_nomem(SIZE_MAX);
+    at = p->memory = kf_zero(n, sizeof(double));
+    if (!at)
+        return KOFN_NOMEM;
+    p->row = (double *)(void *)at;
+    p->other = p->row + widest;
+    at = (char *)(p->other + widest);
+    p->T = carve(&at, room, classes ? 1 : net->widths[L], KOFN_F64);
+    for (size_t l = 0; l <= L; l++)
+        p->X[l] = carve(&at, room, net->widths[l] + (l < L), dtype);
+    for (size_t l = 0; l < L; l++)
+        p->D[l] = carve(&at, room, net->widths[l + 1], dtype);
+    return KOFN_OK;
+}
+
+void kf_passes_free(kf_passes *p)
+{
+    kf_free(p->memory);
+    *p = (kf_passes){0};
+}
+
+/* ---- a batch ------------------------------------------------------------- */
+
+void kf_passes_begin(kf_passes *p)
+{
+    p->rows = p->count = 0;
+}
+
+void kf_passes_put(kf_passes *p, const double *x, const double *y)
+{
+    size_t i = p->count++, n = p->net->widths[0];
+    double *row = open_row(&p->X[0], i, p->row);
+    double *target = kf_at(&p->T, i, 0);
+
+    p->rows = p->count;
+    memcpy(row, x, n * sizeof *x);
+    row[n] = 1;
+    close_row(&p->X[0], i, row);
+    if (p->net->shape.autoencoder) {
+        memcpy(target, x, n * sizeof *x);
+        return;
+    }
+    for (size_t j = 0; j < p->T.cols; j++)
+        target[j] = y ? y[j] : 0;
+}
+
+void kf_passes_pad(kf_passes *p, size_t rows)
+{
+    zero_rows(&p->X[0], p->count, rows);
+    p->rows = rows;
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+static void activate(kofn_activation f, double *x, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        double e = exp(-fabs(x[j])); /* never overflows */
+
+        switch (f) {
+        case KOFN_SIGMOID:
+            x[j] = (x[j] > 0 ? 1 : e) / (1 + e);
+            break;
+        case KOFN_TANH:
+            x[j] = tanh(x[j]);
+            break;
+        case KOFN_RELU:
+            x[j] = x[j] < 0 ? 0 : x[j];
+            break;
+        case KOFN_LINEAR:
+            break;
+        }
+    }
+}
+
+/* x was f(s): multiply d by f'(s). */
+static void multiply_slope(kofn_activation f, const double *x, double *d,
+                           size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        d[j] *= f == KOFN_SIGMOID ? x[j] * (1 - x[j])
+                : f == KOFN_TANH  ? 1 - x[j] * x[j]
+                : f == KOFN_RELU  ? x[j] > 0
+                                  : 1;
+}
+
+static bool is_softmax(const kf_passes *p, size_t l)
+{
+    return l == last_of(p) && p->net->shape.cost == KOFN_COST_SOFTMAX;
+}
+
+static kofn_activation activation_of(const kf_passes *p, size_t l)
+{
+    return l == last_of(p) ? p->net->shape.output : p->net->shape.activation;
+}
+
+static void activate_layer(kf_passes *p, size_t l)
+{
+    size_t n = p->net->widths[l];
+
+    for (size_t i = 0; i < p->count; i++) {
+        double *row = open_row(&p->X[l], i, p->row);
+
+        if (!is_softmax(p, l))
+            activate(activation_of(p, l), row, n);
+        if (l < last_of(p))
+            row[n] = 1;
+        close_row(&p->X[l], i, row);
+    }
+    zero_rows(&p->X[l], p->count, p->rows);
+}
+
+kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by)
+{
+    for (size_t l = 1; l <= last_of(p); l++) {
+        kofn_matrix in = part_of(&p->X[l - 1], p->rows, 0);
+        kofn_matrix out = part_of(&p->X[l], p->rows, l < last_of(p));
+
+        TRY(by->multiply(by->ud, KF_PASS_FORWARD, l, &in, &p->net->W[l - 1],
+                         &out));
+        activate_layer(p, l);
+    }
+    return KOFN_OK;
+}
+
+void kf_passes_hidden(kf_passes *p, double *sums)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const double *x = open_row(&p->X[1], i, p->row);
+
+        for (size_t j = 0; j < p->net->widths[1]; j++)
+            sums[j] += x[j];
+    }
+}
+
+/* ---- cost ---------------------------------------------------------------- */
+
+/* x becomes its softmax; the log of the sum of exponentials. */
+static double soften(double *x, size_t n)
+{
+    double most = x[0], sum = 0;
+
+    for (size_t j = 1; j < n; j++)
+        most = kf_larger(most, x[j]);
+    for (size_t j = 0; j < n; j++)
+        sum += x[j] = exp(x[j] - most);
+    for (size_t j = 0; j < n; j++)
+        x[j] /= sum;
+    return most + log(sum);
+}
+
+static bool is_largest(const double *x, size_t n, size_t at)
+{
+    for (size_t j = 0; j < n; j++)
+        if (x[j] > x[at] || (x[j] == x[at] && j < at))
+            return false;
+    return true;
+}
+
+/* Of one point with output x; d: how its cost changes with the output, or with
+ * what the softmax is of. */
+static double cost_of(const kf_passes *p, double *x, const double *target,
+                      double *d, bool *right)
+{
+    size_t n = p->net->widths[last_of(p)];
+    size_t label = p->classes ? (size_t)target[0] : 0;
+    double cost = 0;
+
+    *right = p->classes && is_largest(x, n, label);
+    if (p->net->shape.cost == KOFN_COST_SOFTMAX) {
+        double s = x[label];
+
+        cost = soften(x, n) - s;
+        memcpy(d, x, n * sizeof *d);
+        d[label] -= 1;
+        return cost;
+    }
+    for (size_t j = 0; j < n; j++) {
+        d[j] = x[j] - (!p->classes ? target[j] : j == label);
+        cost += d[j] * d[j] / 2;
+    }
+    multiply_slope(p->net->shape.output, x, d, n);
+    return cost;
+}
+
+void kf_passes_cost(kf_passes *p, double weight, double *cost, double *right)
+{
+    size_t L = last_of(p), n = p->net->widths[L];
+    const kofn_matrix *D = &p->D[L - 1];
+
+    for (size_t i = 0; i < p->count; i++) {
+        double *x = open_row(&p->X[L], i, p->row);
+        double *d = D->dtype == KOFN_F64 ? kf_at(D, i, 0) : p->other;
+        bool is_right;
+
+        *cost += cost_of(p, x, kf_at(&p->T, i, 0), d, &is_right);
+        *right += is_right;
+        for (size_t j = 0; j < n; j++)
+            d[j] *= weight;
+        close_row(&p->X[L], i, x);
+        close_row(D, i, d);
+    }
+    zero_rows(D, p->count, p->rows);
+}
+
+/* ---- sparsity ------------------------------------------------------------ */
+
+size_t kf_passes_means(const kofn_net *net)
+{
+    return net->shape.sparsity_weight > 0 ? net->widths[1] : 0;
+}
+
+static double clipped(double mean)
+{
+    return fmin(fmax(mean, 1e-6), 1 - 1e-6);
+}
+
+double kf_passes_penalty(const kofn_net *net, const double *means)
+{
+    double rho = net->shape.sparsity, sum = 0;
+
+    for (size_t j = 0; j < kf_passes_means(net); j++) {
+        double r = clipped(means[j]);
+
+        sum += rho * log(rho / r) + (1 - rho) * log((1 - rho) / (1 - r));
+    }
+    return net->shape.sparsity_weight * sum;
+}
+
+/* How the penalty changes with what unit j is at one point, of which there are
+ * 1/weight. */
+static double pull(const kofn_net *net, double mean, double weight)
+{
+    double rho = net->shape.sparsity, r = clipped(mean);
+
+    return weight * net->shape.sparsity_weight *
+           ((1 - rho) / (1 - r) - rho / r);
+}
+
+/* ---- back ---------------------------------------------------------------- */
+
+/* What layer l's deltas make of layer l-1's. */
+static kofn_status go_back(kf_passes *p, size_t l, double weight,
+                           const double *means, const kf_multiplier *by)
+{
+    const kofn_net *net = p->net;
+    kofn_matrix D = part_of(&p->D[l - 1], p->rows, 0);
+    kofn_matrix W = part_of(&net->W[l - 1], net->W[l - 1].rows, 1);
+    kofn_matrix C = part_of(&p->D[l - 2], p->rows, 0);
+
+    TRY(by->multiply(by->ud, KF_PASS_BACK, l, &D, &W, &C));
+    for (size_t i = 0; i < p->count; i++) {
+        double *d = open_row(&C, i, p->row);
+        const double *x = open_row(&p->X[l - 1], i, p->other);
+
+        for (size_t j = 0; j < kf_passes_means(net); j++)
+            d[j] += pull(net, means[j], weight);
+        multiply_slope(net->shape.activation, x, d, C.cols);
+        close_row(&C, i, d);
+    }
+    zero_rows(&C, p->count, p->rows);
+    return KOFN_OK;
+}
+
+kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,
+                           const kf_multiplier *by, kofn_matrix *gradient)
+{
+    for (size_t l = last_of(p); l >= 1; l--) {
+        kofn_matrix D = part_of(&p->D[l - 1], p->rows, 0);
+        kofn_matrix X = part_of(&p->X[l - 1], p->rows, 0);
+
+        TRY(by->multiply(by->ud, KF_PASS_GRADIENT, l, &D, &X,
+                         &gradient[l - 1]));
+        if (l > 1)
+            TRY(go_back(p, l, weight, means, by));
+    }
+    return KOFN_OK;
+}

@@ -1,0 +1,405 @@
+/* train.c -- steps: a gradient of a batch, from workers or made on this thread,
+ * and what becomes of the weights (math/training.md 5 and 6). */
+#include "net.h"
+#include "watch.h"
+
+#include "base/report.h"
+#include "mat/mat.h"
+
+#include <math.h>
+
+struct kofn_training {
+    kofn_net *net;
+    kofn_train_options opt;
+    bool classes;
+    kofn_matrix points; /* rows as workers have them */
+    double *wide;       /* in memory of their own: with what should come out */
+    double *y;          /* a number for each of them */
+    kofn_job *job;
+};
+
+/* A training under way. */
+typedef struct run {
+    kofn_training *t;
+    bool plain, some; /* on this thread; the last sum was of some points only */
+    kofn_train_step now;
+    kofn_report sum, all;
+    double *in, *out, *means;
+    double *state; /* weights and velocities */
+    unsigned done; /* steps before this start */
+} run;
+
+/* ---- options ------------------------------------------------------------- */
+
+static kofn_train_options with_defaults(const kofn_train_options *opt)
+{
+    kofn_train_options o = {.size = sizeof o};
+
+    if (opt)
+        memcpy(&o, opt, kf_min(opt->size, sizeof o));
+    o.step = o.step != 0 ? o.step : 0.1;
+    o.batch = o.batch ? o.batch : 64;
+    o.epochs = o.epochs ? o.epochs : 1;
+    return o;
+}
+
+static size_t steps_of_epoch(const kofn_training *t)
+{
+    return kf_ceil_div(t->points.rows, t->opt.batch);
+}
+
+static kofn_status check_options(const kofn_training *t)
+{
+    const kofn_train_options *o = &t->opt;
+
+    if (!(o->step > 0 && o->step < HUGE_VAL))
+        return kf_fail(KOFN_INVAL, "step %g; it must be above 0", o->step);
+    if (!(o->momentum >= 0 && o->momentum < 1))
+        return kf_fail(KOFN_INVAL, "momentum %g; it is from 0 to less than 1",
+                       o->momentum);
+    if (!(o->l2 >= 0 && o->l2 < HUGE_VAL))
+        return kf_fail(KOFN_INVAL, "l2 %g; it cannot be below 0", o->l2);
+    if (o->nesterov && o->momentum == 0)
+        return kf_fail(KOFN_INVAL, "Nesterov's steps need a momentum");
+    if (steps_of_epoch(t) > UINT32_MAX / o->epochs)
+        return kf_fail(KOFN_INVAL,
+                       "%u epochs of %zu steps are more than can be counted",
+                       o->epochs, steps_of_epoch(t));
+    if (!o->test_X)
+        return KOFN_OK;
+    TRY(kf_net_check_points(t->net, o->test_X, "the held-out X"));
+    return kf_net_check_targets(t->net, o->test_X->rows,
+                                t->net->shape.autoencoder ? NULL : o->test_y,
+                                "the held-out y", &(bool){false});
+}
+
+/* ---- points -------------------------------------------------------------- */
+
+/* Where what should come out is more than a number it goes behind the point. */
+static kofn_status widen(kofn_training *t, const kofn_matrix *y)
+{
+    const kofn_matrix X = t->points;
+    size_t cols = kf_train_columns(t->net, t->classes), n;
+
+    if (cols == X.cols)
+        return KOFN_OK;
+    if (!kf_mul(cols, X.rows, &n))
+        return kf_nomem(SIZE_MAX);
+    t->wide = kf_new(n, sizeof *t->wide);
+    if (!t->wide)
+        return KOFN_NOMEM;
+    t->points = (kofn_matrix){t->wide, X.rows, cols, cols, KOFN_F64};
+    for (size_t i = 0; i < X.rows; i++) {
+        memcpy(t->wide + i * cols, kf_at(&X, i, 0), X.cols * sizeof *t->wide);
+        memcpy(t->wide + i * cols + X.cols, kf_at(y, i, 0),
+               y->cols * sizeof *t->wide);
+    }
+    return KOFN_OK;
+}
+
+static kofn_status fill(kofn_training *t, const kofn_matrix *X,
+                        const kofn_matrix *y)
+{
+    TRY(kf_net_check_points(t->net, X, "X"));
+    TRY(kf_net_check_targets(t->net, X->rows, y, "y", &t->classes));
+    t->points = *X;
+    TRY(check_options(t));
+    t->y = kf_zero(X->rows, sizeof *t->y);
+    if (!t->y)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < X->rows && y && y->cols == 1; i++)
+        t->y[i] = *(double *)kf_at(y, i, 0);
+    return widen(t, y);
+}
+
+kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
+                              const kofn_matrix *X, const kofn_matrix *y,
+                              const kofn_train_options *opt)
+{
+    kofn_training *t = kf_zero(1, sizeof *t);
+    kofn_status st;
+
+    *out = NULL;
+    if (!t)
+        return KOFN_NOMEM;
+    t->net = net;
+    t->opt = with_defaults(opt);
+    st = fill(t, X, y);
+    if (st) {
+        kofn_training_free(t);
+        return st;
+    }
+    *out = t;
+    return KOFN_OK;
+}
+
+void kofn_training_free(kofn_training *t)
+{
+    if (!t)
+        return;
+    kf_free(t->wide);
+    kf_free(t->y);
+    kf_free(t);
+}
+
+size_t kofn_training_size(const kofn_training *t)
+{
+    return t->net->total;
+}
+
+kofn_problem kofn_training_problem(const kofn_training *t)
+{
+    return (kofn_problem){KOFN_SUM,
+                          t->net->total + KF_SUM_EXTRA,
+                          kf_train_input(t->net),
+                          1,
+                          KOFN_F64,
+                          false};
+}
+
+static const kofn_formula *formula(void)
+{
+    const kofn_formula *f = kofn_formulas;
+
+    while (f->f != kf_train_formula)
+        f++;
+    return f;
+}
+
+kofn_status kofn_training_place(kofn_training *t, kofn_job *job)
+{
+    const double arg[KOFN_FORMULA_ARGS] = {0};
+    double points = (double)kf_min(t->opt.batch, t->points.rows);
+
+    TRY(kofn_place_rows(job, formula(), arg, &t->points, t->y));
+    t->job = job;
+    return kofn_parts_work(job, 3 * points * (double)t->net->total);
+}
+
+/* ---- a batch ------------------------------------------------------------- */
+
+static int look(void *ud)
+{
+    const run *r = ud;
+
+    return r->t->opt.watch(r->t->opt.watch_ud, &r->now, NULL);
+}
+
+/* A round of a job. */
+static kofn_status sum_round(run *r, const kf_batch *batch)
+{
+    const kofn_training *t = r->t;
+    size_t n = kf_train_input(t->net), m = t->net->total + KF_SUM_EXTRA;
+    kofn_matrix in = {r->in, n, 1, 1, KOFN_F64};
+    kofn_matrix out = {r->out, m, 1, 1, KOFN_F64};
+    kofn_report rep = {0};
+    kofn_status st;
+
+    kf_train_ask(t->net, t->classes, batch, r->means, r->in);
+    st = kf_learn_round(t->job, false, &in, &out, t->opt.watch ? look : NULL, r,
+                        &rep);
+    if (st < 0 || st == KOFN_AGAIN)
+        return st;
+    if (rep.ages)
+        return kf_fail(KOFN_UNSUITED,
+                       "a scheme that remembers gradients goes with descents "
+                       "over all points, not with batches; use another");
+    r->some = st == KOFN_PARTIAL;
+    r->now.partial |= r->some;
+    kf_report_add(&r->sum, &rep);
+    return KOFN_OK;
+}
+
+/* What is asked of all points, in r->out. */
+static kofn_status sum(run *r, const kf_batch *batch)
+{
+    const kofn_training *t = r->t;
+    const kofn_rows all = {t->points, t->y, 0};
+    size_t m = t->net->total + KF_SUM_EXTRA;
+    kofn_status st = r->plain ? kf_train_part(t->net, t->classes, batch,
+                                              r->means, &all, r->out)
+                              : sum_round(r, batch);
+
+    if (st == KOFN_NONFINITE ||
+        (st == KOFN_OK && kf_mat_first_odd(r->out, m, KOFN_F64) < m))
+        return kf_fail(KOFN_NONFINITE,
+                       "step %u: the gradient is not finite; try a shorter "
+                       "step",
+                       r->now.step);
+    if (st)
+        return st;
+    if (!r->some && fabs(r->out[m - 1] - 1) > 1e-3)
+        return kf_fail(KOFN_NONFINITE,
+                       "step %u: the gradient is so large that rounding hides "
+                       "all that is small; try a shorter step",
+                       r->now.step);
+    return r->out[m - 1] > 1e-9
+               ? KOFN_OK
+               : kf_fail(KOFN_TOOFEW,
+                         "step %u: none of the batch's points are with the "
+                         "workers that answered",
+                         r->now.step);
+}
+
+/* The gradient in r->out, its costs taken from it. */
+static kofn_status gradient(run *r, kf_batch batch)
+{
+    const kofn_training *t = r->t;
+    size_t total = t->net->total, n = kf_passes_means(t->net);
+    double share, *extra = r->out + total;
+
+    if (n) {
+        batch.means = true;
+        TRY(sum(r, &batch));
+        share = r->some ? extra[2] : 1;
+        for (size_t j = 0; j < n; j++)
+            r->means[j] = r->out[j] / share;
+        batch.means = false;
+    }
+    TRY(sum(r, &batch));
+    share = r->some ? extra[2] : 1;
+    for (size_t i = 0; i < total && r->some; i++)
+        r->out[i] /= share;
+    r->now.loss = extra[0] / share + kf_passes_penalty(t->net, r->means);
+    r->now.accuracy = t->classes ? extra[1] / share : (double)NAN;
+    return KOFN_OK;
+}
+
+/* ---- a step -------------------------------------------------------------- */
+
+static void move(run *r)
+{
+    const kofn_train_options *o = &r->t->opt;
+    size_t n = r->t->net->total;
+    double *w = r->state, *velocity = r->state + n;
+
+    for (size_t i = 0; i < n; i++) {
+        double g = r->out[i] + o->l2 * w[i];
+
+        velocity[i] = o->momentum * velocity[i] + g;
+        w[i] -= o->step *
+                (o->nesterov ? g + o->momentum * velocity[i] : velocity[i]);
+    }
+    kf_net_write(r->t->net, w);
+    kf_net_read(r->t->net, w); /* as rounded */
+}
+
+static kofn_status test(run *r)
+{
+    const kofn_train_options *o = &r->t->opt;
+    kofn_score score;
+
+    r->now.test_loss = r->now.test_accuracy = NAN;
+    if (!o->test_X || r->now.step % steps_of_epoch(r->t))
+        return KOFN_OK;
+    TRY(kofn_net_score(r->t->net, o->test_X,
+                       r->t->net->shape.autoencoder ? NULL : o->test_y,
+                       &score));
+    r->now.test_loss = score.loss;
+    r->now.test_accuracy = score.accuracy;
+    return KOFN_OK;
+}
+
+static kofn_status step(run *r)
+{
+    const kofn_training *t = r->t;
+    size_t each = steps_of_epoch(t), at = (r->now.step - 1) % each;
+    kf_batch batch = {.seed = t->opt.seed,
+                      .epoch = (r->now.step - 1) / each,
+                      .points = t->points.rows,
+                      .from = at * t->opt.batch,
+                      .to = kf_min((at + 1) * t->opt.batch, t->points.rows)};
+
+    r->now.epoch = (unsigned)batch.epoch + 1;
+    if (!r->plain)
+        TRY(kofn_step(t->job, r->now.step - r->done));
+    TRY(gradient(r, batch));
+    move(r);
+    return test(r);
+}
+
+static void add_up(run *r)
+{
+    if (r->sum.rounds)
+        kf_report_add(&r->all, &r->sum);
+    r->sum = (kofn_report){0};
+}
+
+static kofn_status go(run *r)
+{
+    const kofn_train_options *o = &r->t->opt;
+
+    while (r->now.step < r->now.steps) {
+        kofn_status st;
+        int stop;
+
+        r->now.step++;
+        st = step(r);
+        if (st) {
+            r->now.step--;
+            add_up(r);
+            return st;
+        }
+        stop = o->watch && o->watch(o->watch_ud, &r->now, &r->sum);
+        add_up(r);
+        if (stop)
+            return KOFN_AGAIN;
+    }
+    return r->now.partial ? KOFN_PARTIAL : KOFN_OK;
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+static kofn_status run_new(run *r)
+{
+    const kofn_training *t = r->t;
+    size_t n = t->net->total;
+    const kofn_train_step *before = r->plain ? NULL : t->opt.resume;
+
+    r->in = kf_new(kf_train_input(t->net), sizeof *r->in);
+    r->out = kf_new(n + KF_SUM_EXTRA, sizeof *r->out);
+    r->means = kf_zero(kf_passes_means(t->net), sizeof *r->means);
+    r->state = kf_zero(n, 2 * sizeof *r->state);
+    if (!r->in || !r->out || !r->means || !r->state)
+        return KOFN_NOMEM;
+    if (before && before->step) {
+        r->now = *before;
+        r->done = before->step;
+        memcpy(r->state, before->state, 2 * n * sizeof *r->state);
+        kf_net_write(t->net, r->state);
+    }
+    kf_net_read(t->net, r->state);
+    r->now.state = r->state;
+    r->now.steps = (unsigned)steps_of_epoch(t) * t->opt.epochs;
+    return KOFN_OK;
+}
+
+static kofn_status train(run r, kofn_train_result *res)
+{
+    kofn_status st = run_new(&r);
+
+    if (!st)
+        st = go(&r);
+    if (res)
+        *res = (kofn_train_result){r.now.step,          r.now.loss,
+                                   r.now.accuracy,      r.now.test_loss,
+                                   r.now.test_accuracy, r.all};
+    kf_free(r.in);
+    kf_free(r.out);
+    kf_free(r.means);
+    kf_free(r.state);
+    return st;
+}
+
+kofn_status kofn_train(kofn_training *t, kofn_train_result *res)
+{
+    if (!t->job)
+        return kf_fail(KOFN_STATE, "the points are not with any workers; call "
+                                   "kofn_training_place");
+    return train((run){.t = t}, res);
+}
+
+kofn_status kofn_train_plain(kofn_training *t, kofn_train_result *res)
+{
+    return train((run){.t = t, .plain = true}, res);
+}
