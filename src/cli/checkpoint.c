@@ -146,6 +146,27 @@ static void say_regress(json_t *o, const cli_args *a)
     say_real(o, "--scale", a->standardise);
 }
 
+static void say_train(json_t *o, const cli_args *a)
+{
+    const kofn_net_shape *s = &a->net;
+    const kofn_train_options *t = &a->train;
+
+    say_text(o, "--layers", a->layers);
+    say_size(o, "--activation", s->activation);
+    say_size(o, "--output-activation", s->output);
+    say_size(o, "--cost", s->cost);
+    say_text(o, "--dtype", a->dtype);
+    say_real(o, "--autoencoder", s->autoencoder);
+    say_real(o, "--sparsity", s->sparsity);
+    say_real(o, "--sparsity-weight", s->sparsity_weight);
+    say_real(o, "--step", t->step);
+    say_real(o, "--momentum", t->momentum);
+    say_real(o, "--nesterov", t->nesterov);
+    say_real(o, "--l2", t->l2);
+    say_size(o, "--batch", t->batch);
+    say_real(o, "--unit", a->unit);
+}
+
 /* All that the numbers depend on: key to string. */
 static int take_fingerprint(checkpoint *c, const cli_args *a,
                             const kofn_problem *pb, const char *spec)
@@ -169,6 +190,8 @@ static int take_fingerprint(checkpoint *c, const cli_args *a,
         say_real(o, "--damping", a->damping > 0 ? a->damping : 0.85);
     if (a->command->bit == IN_REGRESS)
         say_regress(o, a);
+    if (a->command->bit == IN_TRAIN)
+        say_train(o, a);
     code = say_inputs(o, a);
     if (code)
         return code;

@@ -9,6 +9,7 @@
 #include <kofn.h>
 #include <kofn/io.h>
 #include <kofn/scheme.h>
+#include <kofn/train.h>
 
 #include <jansson.h>
 #include <stdio.h>
@@ -54,11 +55,18 @@ typedef struct cli_args {
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
     const char *labels, *points; /* predict */
-    const char *weather_text;    /* as it was given */
-    const char *pattern_text;    /* likewise */
-    kofn_matrix pattern;         /* made of it */
-    double factor;               /* gen pattern */
-    size_t least;                /* workers that are enough to begin; 0: all */
+    bool shares;
+    kofn_net_shape net; /* train */
+    kofn_train_options train;
+    const char *layers;
+    bool cost_given, last_given;
+    double unit;    /* 0: the largest magnitude of X, if that is above 1 */
+    unsigned every; /* steps between checkpoints; 0: an epoch's          */
+    const char *weather_text; /* as it was given */
+    const char *pattern_text; /* likewise */
+    kofn_matrix pattern;      /* made of it */
+    double factor;            /* gen pattern */
+    size_t least;             /* workers that are enough to begin; 0: all */
     const char *keys, *data_path;
     const char *worker; /* keygen: whose key; NULL: everybody's */
     size_t memory;
@@ -85,9 +93,10 @@ enum {
     IN_KEYGEN = 1 << 11,
     IN_PREDICT = 1 << 12,
     IN_CHECK = 1 << 13,
+    IN_TRAIN = 1 << 14,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
-    IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS
+    IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS | IN_TRAIN
 };
 
 /* What an option's value becomes. */
@@ -210,6 +219,7 @@ int cmd_bench(cli_args *a);
 int cmd_regress(cli_args *a);
 int cmd_predict(cli_args *a);
 int cmd_check(cli_args *a);
+int cmd_train(cli_args *a);
 int cmd_worker(cli_args *a);
 int cmd_keygen(cli_args *a);
 
@@ -303,7 +313,9 @@ typedef struct session {
     double eigenvalue, change;                  /* of an iteration */
     double objective, test_objective, gradient; /* of a regression, ... */
     double share, test_share;                   /* ... at its end       */
-    json_t *setup; /* what it took to find the step, or NULL */
+    json_t *figures; /* of a training, for --json, or NULL */
+    char remark[80]; /* in the line of progress            */
+    json_t *setup;   /* what it took to find the step, or NULL */
     bool converged;
     kofn_status status;
     double started, drawn; /* wall clock; when progress was last drawn */
@@ -369,6 +381,44 @@ void points_undo(const points *p, const double *w, double *out);
  * scaled. */
 double points_spread(const points *p);
 void points_free(points *p);
+
+/* ---- --history (history.c) ------------------------------------------------- */
+
+typedef struct history {
+    FILE *f;
+    const char *path; /* NULL: none is kept                              */
+    int spoiled;      /* why a line could not be written, or 0 */
+} history;
+/* From the beginning, or behind the line of what is done.  0, or the exit code
+ * after a message. */
+int history_open(history *h, const char *path, unsigned done,
+                 const char *heading);
+void history_line(history *h, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* `code`, or what has gone wrong with it if that is 0. */
+int history_close(history *h, int code);
+
+/* ---- networks in folders (model.c) ----------------------------------------- */
+
+typedef struct model {
+    kofn_net *net;
+    double unit; /* points are divided by it first */
+} model;
+/* Is there a folder of this name? */
+bool model_is(const char *path);
+/* See that there is, to write to; NULL: nothing is to be written.  0, or the
+ * exit code after a message; so do those below. */
+int model_begin(const char *folder);
+int model_write(const char *folder, const model *m);
+int model_read(const char *folder, model *m);
+/* What model.json says. */
+int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
+                size_t widths[KOFN_NET_MOST + 1], double *unit);
+void model_free(model *m);
+/* The unit for points: their largest magnitude, if that is above 1. */
+double model_unit(const kofn_matrix *X);
+/* Points divided by it, in memory of their own. */
+int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out);
 
 /* ---- without a master (masterless.c) ------------------------------------- */
 

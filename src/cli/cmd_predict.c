@@ -1,7 +1,11 @@
-/* cmd_predict.c -- kofn predict. */
+/* cmd_predict.c -- kofn predict: with weights of kofn regress, or with the
+ * network in a folder of kofn train. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+/* ---- weights ------------------------------------------------------------- */
 
 typedef struct prediction {
     input file[4]; /* X, w, labels, points */
@@ -92,18 +96,135 @@ static void report(const prediction *p, const cli_args *a)
     cli_print_json(o);
 }
 
-int cmd_predict(cli_args *a)
+/* ---- networks ------------------------------------------------------------ */
+
+typedef struct telling {
+    model model;
+    input file[2]; /* X, labels */
+    kofn_matrix X, labels, own, out;
+    kofn_score score;
+} telling;
+
+static int load_net(telling *t, const cli_args *a)
 {
-    prediction p = {0};
-    int code = cli_check_names(a);
+    kofn_net_shape s;
+    size_t last;
+    int code = model_read(a->operand[0], &t->model);
 
     if (!code)
-        code = cli_check_output(a, false);
-    if (!code && !a->output && !a->labels)
-        code = cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
-                                   "what to compare them with, --labels");
+        code = input_matrix(&t->file[0], &t->X, a->operand[1]);
     if (!code)
-        code = load(&p, a);
+        code = model_points(&t->model, &t->X, &t->own);
+    if (!code && a->labels)
+        code = input_matrix(&t->file[1], &t->labels, a->labels);
+    if (code)
+        return code;
+    kofn_net_describe(t->model.net, &s);
+    last = s.widths[s.layers];
+    if (a->shares && s.cost != KOFN_COST_SOFTMAX)
+        return cli_say(EXIT_USAGE,
+                       "--shares is of networks with a softmax, and that in "
+                       "%s has none",
+                       a->operand[0]);
+    if (a->labels && s.autoencoder)
+        return cli_say(EXIT_USAGE, "an autoencoder has no labels; leave "
+                                   "--labels out");
+    t->out = (kofn_matrix){calloc(t->X.rows, last * sizeof(double)), t->X.rows,
+                           last, last, KOFN_F64};
+    return t->out.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+}
+
+/* The label with the largest share, the first of equals, in the place of them. */
+static void choose(kofn_matrix *out)
+{
+    double *x = out->data;
+
+    for (size_t i = 0; i < out->rows; i++) {
+        const double *row = x + i * out->cols;
+        size_t best = 0;
+
+        for (size_t j = 1; j < out->cols; j++)
+            if (row[j] > row[best])
+                best = j;
+        x[i] = (double)best; /* rows from here on are as they were */
+    }
+    out->cols = out->ld = 1;
+}
+
+static int tell(telling *t, const cli_args *a)
+{
+    kofn_status st = kofn_net_predict(t->model.net, &t->own, &t->out);
+    session s = {.args = a};
+    kofn_net_shape shape;
+    double *x = t->out.data;
+
+    if (!st && a->labels)
+        st = kofn_net_score(t->model.net, &t->own, &t->labels, &t->score);
+    if (st)
+        return cli_fail(st);
+    kofn_net_describe(t->model.net, &shape);
+    for (size_t i = 0; i < t->out.rows * t->out.cols && shape.autoencoder; i++)
+        x[i] *= t->model.unit; /* as points came in */
+    if (shape.cost == KOFN_COST_SOFTMAX && !a->shares)
+        choose(&t->out);
+    return session_write(&s, &t->out, t->out.cols == 1 ? 1 : 2);
+}
+
+static void report_net(const telling *t, const cli_args *a)
+{
+    bool labels = !isnan(t->score.accuracy);
+    json_t *o;
+
+    if (!a->json) {
+        if (a->quiet || !a->labels)
+            return;
+        fprintf(stderr, "%zu rows, mean loss %.9g", t->X.rows, t->score.loss);
+        if (labels)
+            fprintf(stderr, ", accuracy %.4g", t->score.accuracy);
+        fputc('\n', stderr);
+        return;
+    }
+    o = json_pack("{s:s, s:s, s:I}", "status", "ok", "command", "predict",
+                  "rows", (json_int_t)t->X.rows);
+    if (a->labels)
+        json_object_set_new(o, "loss", cli_number(t->score.loss));
+    if (a->labels && labels)
+        json_object_set_new(o, "accuracy", cli_number(t->score.accuracy));
+    cli_print_json(o);
+}
+
+static int predict_net(const cli_args *a)
+{
+    telling t = {0};
+    int code = a->kernel || a->points
+                   ? cli_say(EXIT_USAGE,
+                             "%s is a folder with a network, and --%s is for "
+                             "weights of regress",
+                             a->operand[0], a->kernel ? "kernel" : "points")
+                   : load_net(&t, a);
+
+    if (!code)
+        code = tell(&t, a);
+    if (!code)
+        report_net(&t, a);
+    for (size_t i = 0; i < 2; i++)
+        input_free(&t.file[i]);
+    model_free(&t.model);
+    free(t.own.data);
+    free(t.out.data);
+    return code;
+}
+
+/* ---- either -------------------------------------------------------------- */
+
+static int predict_weights(const cli_args *a)
+{
+    prediction p = {0};
+    int code = a->shares
+                   ? cli_say(EXIT_USAGE, "--shares is for networks of kofn "
+                                         "train, whose folder stands first")
+                   : load(&p, a);
+
     if (!code)
         code = predict(&p, a);
     if (!code)
@@ -113,4 +234,18 @@ int cmd_predict(cli_args *a)
     kofn_free(p.K.data);
     free(p.out.data);
     return code;
+}
+
+int cmd_predict(cli_args *a)
+{
+    int code = cli_check_names(a);
+
+    if (!code)
+        code = cli_check_output(a, false);
+    if (!code && !a->output && !a->labels)
+        code = cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
+                                   "what to compare them with, --labels");
+    if (code)
+        return code;
+    return model_is(a->operand[0]) ? predict_net(a) : predict_weights(a);
 }

@@ -1,11 +1,9 @@
 /* cmd_regress.c -- kofn regress. */
 #include "cli.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct fit {
     input file[4];      /* X, y and the held-out ones */
@@ -18,9 +16,8 @@ typedef struct fit {
     session *session;
     kofn_regress_step resume;
     double *both; /* w and where the next gradient is taken: a checkpoint */
-    FILE *history;
+    history history;
     double first;   /* norm of the first gradient */
-    int spoiled;    /* why the history could not be written, or 0 */
     bool verifying; /* without workers */
 } fit;
 
@@ -119,8 +116,6 @@ static void release(fit *f)
     kofn_free(f->K[1].data);
     free(f->w.data);
     free(f->both);
-    if (f->history)
-        fclose(f->history);
 }
 
 /* ---- iterations ---------------------------------------------------------- */
@@ -130,10 +125,8 @@ static void keep_setup(fit *f, const kofn_report *rep)
 {
     double seconds = (double)rep->took * 1e-9;
 
-    if (f->history &&
-        fprintf(f->history, "0,nan,nan,nan,0,%.9g,%u,%u,%llu\n", seconds,
-                rep->late, rep->messages, (unsigned long long)rep->scalars) < 0)
-        f->spoiled = errno;
+    history_line(&f->history, "0,nan,nan,nan,0,%.9g,%u,%u,%llu", seconds,
+                 rep->late, rep->messages, (unsigned long long)rep->scalars);
     if (f->session->args->json && !f->session->setup)
         f->session->setup =
             json_pack("{s:i, s:f, s:i, s:I}", "rounds", (int)rep->rounds,
@@ -146,12 +139,10 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
     session *s = f->session;
     double seconds = (double)rep->took * 1e-9;
 
-    if (f->history &&
-        fprintf(f->history, "%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%llu\n",
-                now->iteration, now->objective, now->gradient, now->test,
-                now->step, seconds, rep->late, rep->messages,
-                (unsigned long long)rep->scalars) < 0)
-        f->spoiled = errno;
+    history_line(&f->history, "%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%llu",
+                 now->iteration, now->objective, now->gradient, now->test,
+                 now->step, seconds, rep->late, rep->messages,
+                 (unsigned long long)rep->scalars);
     if (s->args->json)
         json_array_append_new(
             s->per_iteration,
@@ -227,57 +218,20 @@ static int watch(void *ud, const kofn_regress_step *now, const kofn_report *rep)
         save(f, now);
     }
     session_round(f->session, rep, rep ? now->gradient : -1);
-    return cli_caught() || f->spoiled;
-}
-
-/* After the line of this iteration: what comes behind it is done again. */
-static int reopen_history(fit *f, const char *path, unsigned iteration)
-{
-    unsigned at = 0;
-    char line[400];
-
-    while (at != iteration && fgets(line, sizeof line, f->history))
-        at = (unsigned)strtoul(line, NULL, 10);
-    if (at != iteration)
-        return cli_say(EXIT_USAGE,
-                       "--history %s: it has no line of iteration "
-                       "%u, after which this goes on; give another file",
-                       path, iteration);
-    if (fflush(f->history) ||
-        ftruncate(fileno(f->history), (off_t)ftell(f->history)) != 0)
-        return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
-    fseek(f->history, 0, SEEK_END);
-    return 0;
+    return cli_caught() || f->history.spoiled;
 }
 
 static int open_history(fit *f, const char *path)
 {
-    unsigned done = checkpoint_done(f->session->checkpoint);
+    const char *batch = session_batched(f->session) ? "batch_" : "";
+    char heading[160];
 
-    f->history = done ? fopen(path, "r+") : NULL;
-    if (f->history)
-        return reopen_history(f, path, done);
-    f->history = fopen(path, "w");
-    if (!f->history)
-        return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
-    setvbuf(f->history, NULL, _IOLBF, 0); /* whole lines, to be watched */
-    fprintf(f->history,
-            "iteration,%sobjective,%sgradient_norm,test_objective,"
-            "step,seconds,stragglers,messages,scalars_received\n",
-            session_batched(f->session) ? "batch_" : "",
-            session_batched(f->session) ? "batch_" : "");
-    return 0;
-}
-
-/* `code`, or what has gone wrong with the history if that is 0. */
-static int close_history(fit *f, const char *path, int code)
-{
-    if (f->history && fclose(f->history) != 0 && !f->spoiled)
-        f->spoiled = errno;
-    f->history = NULL;
-    return code || !f->spoiled ? code
-                               : cli_say(EXIT_FAILED, "--history %s: %s", path,
-                                         strerror(f->spoiled));
+    snprintf(heading, sizeof heading,
+             "iteration,%sobjective,%sgradient_norm,test_objective,"
+             "step,seconds,stragglers,messages,scalars_received",
+             batch, batch);
+    return history_open(&f->history, path,
+                        checkpoint_done(f->session->checkpoint), heading);
 }
 
 /* ---- the run ------------------------------------------------------------- */
@@ -449,12 +403,12 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
         return cli_fail(st);
     cli_guard(true);
     st = kofn_regress(f->regression, &f->w, &res);
-    code = f->spoiled ? 0 : conclude(f, st, &res);
-    if (!code && !f->spoiled && a->verify)
+    code = f->history.spoiled ? 0 : conclude(f, st, &res);
+    if (!code && !f->history.spoiled && a->verify)
         code = verify(f);
     cli_guard(false);
-    if (f->spoiled)
-        return 0; /* for close_history to tell */
+    if (f->history.spoiled)
+        return 0; /* for history_close to tell */
     if (!code || st == KOFN_PARTIAL) {
         wrote = write_weights(f, a);
         code = wrote ? wrote : code;
@@ -506,10 +460,11 @@ int cmd_regress(cli_args *a)
         code = cli_say(EXIT_FAILED, "out of memory");
     if (!code)
         code = resume(&f, a);
-    if (!code && a->history)
+    if (!code)
         code = open_history(&f, a->history);
     if (!code)
-        code = close_history(&f, a->history, descend(&f, a, pb.op));
+        code = descend(&f, a, pb.op);
+    code = history_close(&f.history, code);
     code = session_close(&s, code);
     if (code < 128)
         release(&f);

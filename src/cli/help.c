@@ -229,7 +229,7 @@ static const char *const json_keys[] = {
     "rounds",
     "how often the product was computed",
     "iterations",
-    "of power, pagerank and regress; else 0",
+    "of power, pagerank and regress; of train: steps; else 0",
     "seconds",
     "of all rounds; clock says whether they are real, modelled or "
     "measured",
@@ -257,6 +257,10 @@ static const char *const json_keys[] = {
     "of an iteration",
     "objective",
     "of regress: what is minimised, over all points, at the end",
+    "loss, accuracy, test_loss, test_accuracy",
+    "of train: mean cost and the share of labels told right, over all points "
+    "and those of \\-\\-test, at the end; per_iteration has them of each step's "
+    "batch, and of \\-\\-test at the end of an epoch",
     "r2, accuracy, explained_deviance",
     "how well the model fits, by \\-\\-loss: "
     "1 less the squares that are left by those around the mean; the share "
@@ -315,19 +319,20 @@ void cli_manual(FILE *f)
     for (const cli_command *c = cli_commands; c->name; c++)
         man_command(f, c);
     man_options(f);
-    fputs(".SH EVENTS FILES\nOne event a line; # begins a comment.\n.PP\n.nf\n"
-          "ROUND[.FRACTION] leave W\nROUND[.FRACTION] join\n"
-          "ROUND[.FRACTION] slow W FACTOR\nROUND[.FRACTION] normal W\n"
-          "ROUND[.FRACTION] corrupt W\n.fi\n.PP\n"
-          "Rounds count from 1. A fraction places the event inside the round: "
-          "3.5 is when half of round 3's strips have arrived. Of power, "
-          "pagerank and regress iterations are counted, however many rounds "
-          "one takes: 3.5 is in the first of them that gets so far. Workers "
-          "count "
-          "from 0; joiners are numbered on.\n"
-          ".SH WEATHER\nThe keys of \\-\\-weather; all are 0 unless it says "
-          "otherwise.\n",
-          f);
+    fputs(
+        ".SH EVENTS FILES\nOne event a line; # begins a comment.\n.PP\n.nf\n"
+        "ROUND[.FRACTION] leave W\nROUND[.FRACTION] join\n"
+        "ROUND[.FRACTION] slow W FACTOR\nROUND[.FRACTION] normal W\n"
+        "ROUND[.FRACTION] corrupt W\n.fi\n.PP\n"
+        "Rounds count from 1. A fraction places the event inside the round: "
+        "3.5 is when half of round 3's strips have arrived. Of power, "
+        "pagerank and regress iterations are counted, of train steps, however "
+        "many rounds one takes: 3.5 is in the first of them that gets so far. Workers "
+        "count "
+        "from 0; joiners are numbered on.\n"
+        ".SH WEATHER\nThe keys of \\-\\-weather; all are 0 unless it says "
+        "otherwise.\n",
+        f);
     man_list(f, weather_keys);
     fputs(".SH JSON\nThe keys of the object that \\-\\-json prints; of a "
           "failure before there were workers there are status, command "

@@ -200,6 +200,8 @@ int cli_check_output(const cli_args *a, bool sparse)
     const char *path = a->output;
     int why;
 
+    if (a->command->bit == IN_TRAIN)
+        return model_begin(path);
     if (!path)
         return 0;
     if (sparse && !ends_in(path, ".mtx"))

@@ -103,8 +103,8 @@ static void draw(session *s)
         snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
                  p.outstanding, p.awaited);
     cli_draw(
-        "round %u of %zu  %zu workers live%s%s  %s  %3.0f %%%s", p.round,
-        s->expected_rounds, p.live, fleet, owed,
+        "round %u of %zu%s  %zu workers live%s%s  %s  %3.0f %%%s", p.round,
+        s->expected_rounds, s->remark, p.live, fleet, owed,
         bytes_a_second(rate, p.sent + p.received - s->moved, now - s->drawn),
         100 * p.done, left);
     s->moved = p.sent + p.received;
@@ -283,6 +283,8 @@ static void report_json(const session *s, const kofn_report *t,
     }
     if (a->command->bit == IN_REGRESS)
         put_regression(s, t, info, o);
+    if (s->figures)
+        json_object_update(o, s->figures);
     checkpoint_report(s->checkpoint, o);
     PUT("port", json_string(a->port));
     PUT("clock", json_string(!cli_transport_of(a->port)->simulated ? "real"
@@ -443,5 +445,6 @@ int session_close(session *s, int code)
     json_decref(s->per_round);
     json_decref(s->per_iteration);
     json_decref(s->setup);
+    json_decref(s->figures);
     return code;
 }

@@ -8,13 +8,14 @@
 
 const cli_option cli_options[] = {
     {'o', "output", "FILE",
-     "write the result there (.npy, .csv or .mtx by its suffix)",
+     "write the result there (.npy, .csv or .mtx by its suffix; train: a folder)",
      IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
      NULL},
     {'n', "workers", "N", "workers at the start (8)", IN_RUN | IN_SCHEMES,
      CLI_SIZE, 1, 1e6, AT(workers), AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
-     "the code; see kofn schemes (elastic; regress: pcr or gc where X is small)",
+     "the code; see kofn schemes (elastic; regress: pcr or gc where X is small; "
+     "train: gc:d=3)",
      IN_RUN, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "where the workers are: threads here, a deterministic simulator, processes "
@@ -95,16 +96,59 @@ const cli_option cli_options[] = {
      "fit to columns divided by their standard deviation, with --intercept "
      "less their mean; the weights that are written are for X as it is",
      IN_REGRESS, CLI_FLAG, 0, 0, AT(standardise), 0, NULL},
+    {0, "layers", "N0-N1-...",
+     "widths: of a point, and of each layer; the last one is as wide as there "
+     "are classes or numbers to be met",
+     IN_TRAIN, CLI_TEXT, 0, 0, AT(layers), 0, NULL},
+    {0, "activation", "sigmoid|tanh|relu|linear",
+     "of all layers but the last (sigmoid)", IN_TRAIN, CLI_CHOICE, 0, 0,
+     AT(net.activation), 0, NULL},
+    {0, "cost", "softmax|squares",
+     "labels 0, 1, ...: softmax and cross-entropy; else squares, of labels or of "
+     "numbers (softmax; --autoencoder: squares)",
+     IN_TRAIN, CLI_CHOICE, 0, 0, AT(net.cost), AT(cost_given), NULL},
+    {0, "output-activation", "sigmoid|tanh|relu|linear",
+     "squares: of the last layer (linear; --autoencoder: as the others)",
+     IN_TRAIN, CLI_CHOICE, 0, 0, AT(net.output), AT(last_given), NULL},
+    {0, "step", "S", "length of steps (0.1)", IN_TRAIN, CLI_REAL, 1e-300, 1e300,
+     AT(train.step), 0, NULL},
+    {0, "momentum", "M", "share of the last step that is gone again (0)",
+     IN_TRAIN, CLI_REAL, 0, 0.999999, AT(train.momentum), 0, NULL},
+    {0, "nesterov", NULL, "with --momentum: after Nesterov", IN_TRAIN, CLI_FLAG,
+     0, 0, AT(train.nesterov), 0, NULL},
+    {0, "l2", "LAMBDA", "weight of |W|^2/2, biases included (0)", IN_TRAIN,
+     CLI_REAL, 0, 1e100, AT(train.l2), 0, NULL},
+    {0, "batch", "B", "points of a step (64)", IN_TRAIN, CLI_SIZE, 1, 1e9,
+     AT(train.batch), 0, NULL},
+    {0, "epochs", "E", "times through all points (1)", IN_TRAIN, CLI_UNSIGNED,
+     1, 1e6, AT(train.epochs), 0, NULL},
+    {0, "autoencoder", NULL,
+     "let points come out as they came in; there is no y", IN_TRAIN, CLI_FLAG,
+     0, 0, AT(net.autoencoder), 0, NULL},
+    {0, "sparsity", "R",
+     "autoencoder of two layers: what hidden units should be on the average",
+     IN_TRAIN, CLI_REAL, 1e-6, 1 - 1e-6, AT(net.sparsity), 0, NULL},
+    {0, "sparsity-weight", "B", "weight of the penalty on that (0)", IN_TRAIN,
+     CLI_REAL, 0, 1e100, AT(net.sparsity_weight), 0, NULL},
+    {0, "unit", "U",
+     "what points are divided by before all else (the largest magnitude in X, if "
+     "that is above 1)",
+     IN_TRAIN, CLI_REAL, 1e-300, 1e300, AT(unit), 0, NULL},
+    {0, "every", "N", "steps from one --checkpoint to the next (an epoch's)",
+     IN_TRAIN, CLI_UNSIGNED, 1, 1e9, AT(every), 0, NULL},
+    {0, "shares", NULL,
+     "of a network with a softmax: a row of shares of the classes, not the label",
+     IN_PREDICT, CLI_FLAG, 0, 0, AT(shares), 0, NULL},
     {0, "labels", "FILE", "what y was: say how well it is predicted",
      IN_PREDICT, CLI_TEXT, 0, 0, AT(labels), 0, NULL},
     {0, "points", "FILE", "with --kernel, the X that was fitted to", IN_PREDICT,
      CLI_TEXT, 0, 0, AT(points), 0, NULL},
-    {0, "test", "Xt yt", "two files with points that were held out", IN_REGRESS,
-     CLI_PAIR, 0, 0, AT(test_X), AT(test_y), NULL},
+    {0, "test", "Xt yt", "two files with points that were held out",
+     IN_REGRESS | IN_TRAIN, CLI_PAIR, 0, 0, AT(test_X), AT(test_y), NULL},
     {0, "history", "FILE",
      "a line of CSV an iteration: objective, gradient, seconds, ...; line 0 is "
-     "of what came before the first step",
-     IN_REGRESS, CLI_FILE, 0, 0, AT(history), 0, NULL},
+     "of what came before the first step; train: a line a step",
+     IN_REGRESS | IN_TRAIN, CLI_FILE, 0, 0, AT(history), 0, NULL},
     {'m', "max-iter", "N", "iterations at most (200)", IN_ITERATE, CLI_SIZE, 1,
      1e9, AT(max_iter), 0, NULL},
     {0, "masterless", NULL,
@@ -204,8 +248,8 @@ const cli_option cli_options[] = {
      "of A times the largest of a column of B (what any order of summation may "
      "do)",
      IN_CHECK, CLI_REAL, 0, 1, AT(tolerance), 0, NULL},
-    {0, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN, CLI_WORD, 0, 0,
-     AT(dtype), 0, NULL},
+    {0, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN | IN_TRAIN,
+     CLI_WORD, 0, 0, AT(dtype), 0, NULL},
     {0, "rows", "N", "rows of A that the figures are for (100000)", IN_SCHEMES,
      CLI_SIZE, 1, 1e9, AT(rows), 0, NULL},
     {0, "show", NULL,
@@ -320,12 +364,33 @@ const cli_command cli_commands[] = {
      "kofn regress X.npy y.npy -s agc:d=3 -w straggle=0.1  messages as short "
      "as the stragglers of the round allow",
      IN_REGRESS, 2, 2, cmd_regress},
-    {"predict", "X w", "what a model that regress made says of the rows of X",
+    {"train", "X [y]", "train a dense network to tell y from the rows of X",
+     "Gradient descent by batches, as PyTorch's SGD. Workers have the points, a "
+     "few parts of them each, are sent the weights with every step, and answer "
+     "with coded sums of the gradients of their parts: any two of eight may "
+     "straggle or be gone (gc:d=3), and with gc, cgc, agc, g-cgc, g-agc, bcc, "
+     "replication and uncoded the steps are those of a training without workers. "
+     "y holds labels 0, 1, ... or, with --cost squares, numbers; there is none "
+     "with --autoencoder. --output is a folder with model.json and the weights.",
+     "kofn train X.npy y.npy -o model --layers 64-32-10 --epochs 5  a layer of 32\n"
+     "kofn train train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz -o model "
+     "--layers 784-128-10 --activation relu --momentum 0.9 --epochs 5 --test "
+     "t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz  MNIST as it comes\n"
+     "kofn train X.npy y.npy -o model --layers 64-32-10 --epochs 50 -p processes "
+     "--checkpoint C --resume --history h.csv  goes on where it was\n"
+     "kofn train X.npy --autoencoder --layers 64-16-64 --sparsity 0.05 "
+     "--sparsity-weight 3 -o model  sparse codes",
+     IN_TRAIN, 1, 2, cmd_train},
+    {"predict", "X w | DIR X",
+     "what a model that regress or train made says of the rows of X",
      "The mean of y for each row: x w for least squares, the chance of label 1 "
      "for logistic regression, the expected count for Poisson's. Weights that "
-     "are longer than a row by one end with an intercept. Computed here, "
-     "without workers.",
+     "are longer than a row by one end with an intercept. Of a network, whose "
+     "folder stands first, the label of each row or the numbers that come out. "
+     "Computed here, without workers.",
      "kofn predict X.npy w.npy -o y.npy  a number a row\n"
+     "kofn predict model Xt.npy -o y.npy --labels yt.npy  with the network in that "
+     "folder\n"
      "kofn predict Xt.npy w.npy --loss logistic --labels yt.npy  how many of "
      "these are told right\n"
      "kofn predict Xt.npy a.npy --kernel rbf:s=3 --points X.npy -o y.npy  with "

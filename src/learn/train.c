@@ -247,6 +247,7 @@ static kofn_status gradient(run *r, kf_batch batch)
     const kofn_training *t = r->t;
     size_t total = t->net->total, n = kf_passes_means(t->net);
     double share, *extra = r->out + total;
+    double points = (double)(batch.to - batch.from);
 
     if (n) {
         batch.means = true;
@@ -262,6 +263,8 @@ static kofn_status gradient(run *r, kf_batch batch)
         r->out[i] /= share;
     r->now.loss = extra[0] / share + kf_passes_penalty(t->net, r->means);
     r->now.accuracy = t->classes ? extra[1] / share : (double)NAN;
+    if (t->classes && !r->some) /* it is so many of them */
+        r->now.accuracy = round(extra[1] * points) / points;
     return KOFN_OK;
 }
 

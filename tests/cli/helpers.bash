@@ -15,7 +15,7 @@ kofn() {
         done
         case " $* " in
         " gen "* | *" -p "* | *" --port "*) ;;
-        " mat"* | " power"* | " pagerank"* | " regress"*) port=(-p "$KOFN_PORT") ;;
+        " mat"* | " power"* | " pagerank"* | " regress"* | " train"*) port=(-p "$KOFN_PORT") ;;
         esac
     fi
     timeout 60 "$KOFN" "${words[@]:0:1}" "${port[@]}" "${words[@]:1}"

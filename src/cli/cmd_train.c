@@ -1,0 +1,436 @@
+/* cmd_train.c -- kofn train. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct lesson {
+    input file[4];      /* X, y and the held-out ones                 */
+    kofn_matrix own[2]; /* both X, divided by the model's unit        */
+    kofn_matrix X, y, test_X, test_y;
+    size_t widths[KOFN_NET_MOST + 1];
+    kofn_net_shape shape;
+    model model;
+    kofn_training *training;
+    session *session;
+    kofn_train_step resume;
+    double *state; /* of a checkpoint */
+    history history;
+    unsigned every;
+    bool verifying; /* without workers */
+} lesson;
+
+/* ---- inputs -------------------------------------------------------------- */
+
+/* "64-32-10" */
+static int read_layers(lesson *t, const char *text)
+{
+    size_t n = 0;
+    const char *at = text;
+
+    if (!text)
+        return cli_say(EXIT_USAGE,
+                       "--layers is missing: the widths of the points and of "
+                       "each layer, as 64-32-10");
+    for (; n <= KOFN_NET_MOST; at++) {
+        char *end;
+
+        errno = 0;
+        t->widths[n++] =
+            isdigit((unsigned char)*at) ? (size_t)strtoull(at, &end, 10) : 0;
+        if (!t->widths[n - 1] || errno)
+            break;
+        at = end;
+        if (*at != '-')
+            break;
+    }
+    if (*at || n < 2 || !t->widths[n - 1])
+        return cli_say(EXIT_USAGE,
+                       "--layers %s: give 2 to %d widths with - between them, "
+                       "as 64-32-10",
+                       text, KOFN_NET_MOST + 1);
+    t->shape.layers = n - 1;
+    t->shape.widths = t->widths;
+    return 0;
+}
+
+/* Of the table, and what goes without saying. */
+static int read_shape(lesson *t, const cli_args *a)
+{
+    t->shape = a->net;
+    t->shape.size = sizeof t->shape;
+    t->shape.dtype = strcmp(a->dtype, "f4") ? KOFN_F64 : KOFN_F32;
+    if (t->shape.autoencoder && !a->cost_given)
+        t->shape.cost = KOFN_COST_SQUARES;
+    if (!a->last_given)
+        t->shape.output =
+            t->shape.autoencoder ? t->shape.activation : KOFN_LINEAR;
+    if (a->last_given && t->shape.cost == KOFN_COST_SOFTMAX)
+        return cli_say(EXIT_USAGE, "--output-activation is for --cost squares: "
+                                   "a softmax is what comes last otherwise");
+    if (t->shape.autoencoder == (a->operands == 2))
+        return cli_say(EXIT_USAGE,
+                       a->operands == 2
+                           ? "an autoencoder has no labels: its points are "
+                             "what should come out; leave %s out"
+                           : "%s has no labels with it; name them as well, or "
+                             "give --autoencoder",
+                       a->operand[a->operands - 1]);
+    return read_layers(t, a->layers);
+}
+
+/* Labels, or numbers to be met, a row for each point. */
+static int load_targets(lesson *t, input *in, kofn_matrix *y, const char *path,
+                        const kofn_matrix *X, const char *X_path)
+{
+    bool wide = t->shape.cost == KOFN_COST_SQUARES;
+    int code;
+
+    if (!wide)
+        return input_labels(in, y, path, X, X_path);
+    code = input_matrix(in, y, path);
+    if (!code && y->rows == 1 && y->cols == X->rows)
+        *y = (kofn_matrix){y->data, y->cols, 1, 1, y->dtype};
+    if (!code && kofn_file_labels(in->file))
+        *y = *kofn_file_labels(in->file);
+    return code;
+}
+
+static int load_points(lesson *t, const cli_args *a)
+{
+    int code = input_matrix(&t->file[0], &t->X, a->operand[0]);
+
+    if (code)
+        return code;
+    t->model.unit = a->unit > 0 ? a->unit : model_unit(&t->X);
+    if (!t->shape.autoencoder)
+        code = load_targets(t, &t->file[1], &t->y, a->operand[1], &t->X,
+                            a->operand[0]);
+    if (!code)
+        code = model_points(&t->model, &t->X, &t->own[0]);
+    t->X = t->own[0];
+    return code;
+}
+
+static int load_test(lesson *t, const cli_args *a)
+{
+    int code = input_matrix(&t->file[2], &t->test_X, a->test_X);
+
+    if (!code && !t->shape.autoencoder)
+        code = load_targets(t, &t->file[3], &t->test_y, a->test_y, &t->test_X,
+                            a->test_X);
+    if (!code)
+        code = model_points(&t->model, &t->test_X, &t->own[1]);
+    t->test_X = t->own[1];
+    return code;
+}
+
+static void release(lesson *t)
+{
+    kofn_training_free(t->training);
+    model_free(&t->model);
+    for (size_t i = 0; i < 4; i++)
+        input_free(&t->file[i]);
+    for (size_t i = 0; i < 2; i++)
+        free(t->own[i].data);
+    free(t->state);
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static void keep(lesson *t, const kofn_train_step *now, const kofn_report *rep)
+{
+    session *s = t->session;
+    double seconds = (double)rep->took * 1e-9;
+
+    history_line(&t->history,
+                 "%u,%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%u,%u,%u,%llu,%llu",
+                 now->step, now->epoch, now->loss, now->accuracy,
+                 now->test_loss, now->test_accuracy, seconds, rep->live,
+                 rep->joined, rep->left, rep->late, rep->corrupt,
+                 (unsigned long long)rep->sent,
+                 (unsigned long long)rep->received);
+    snprintf(s->remark, sizeof s->remark, "  loss %.3g", now->loss);
+    if (!isnan(now->accuracy))
+        snprintf(s->remark + strlen(s->remark), 30, ", accuracy %.3g",
+                 now->accuracy);
+    if (s->args->json)
+        json_array_append_new(
+            s->per_iteration,
+            json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "epoch",
+                      (int)now->epoch, "loss", cli_number(now->loss),
+                      "accuracy", cli_number(now->accuracy), "test_loss",
+                      cli_number(now->test_loss), "test_accuracy",
+                      cli_number(now->test_accuracy), "seconds", seconds));
+}
+
+static void save(lesson *t, const kofn_train_step *now)
+{
+    size_t n = kofn_training_size(t->training);
+    kofn_matrix state = {(void *)(uintptr_t)now->state, 2, n, n, KOFN_F64};
+
+    if (now->step % t->every && now->step != now->steps && !cli_caught())
+        return;
+    checkpoint_save(
+        t->session->checkpoint, now->step, &state,
+        json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "loss",
+                  cli_number(now->loss), "accuracy", cli_number(now->accuracy),
+                  "test_loss", cli_number(now->test_loss), "test_accuracy",
+                  cli_number(now->test_accuracy), "epoch", (double)now->epoch,
+                  "partial", (double)now->partial));
+}
+
+static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
+{
+    lesson *t = ud;
+
+    if (t->verifying)
+        return cli_caught();
+    if (rep) {
+        t->session->iterations = now->step;
+        keep(t, now, rep);
+        save(t, now);
+    }
+    session_round(t->session, rep, rep ? now->loss : -1);
+    return cli_caught() || t->history.spoiled;
+}
+
+/* Go on after the step that the checkpoint is of. */
+static int resume(lesson *t)
+{
+    const checkpoint *c = t->session->checkpoint;
+    size_t n = kofn_training_size(t->training);
+    kofn_matrix state = {NULL, 2, n, n, KOFN_F64};
+
+    if (!checkpoint_done(c))
+        return 0;
+    state.data = t->state = calloc(2 * n, sizeof *t->state);
+    if (!t->state)
+        return cli_say(EXIT_FAILED, "out of memory");
+    t->resume = (kofn_train_step){
+        .step = checkpoint_done(c),
+        .epoch = (unsigned)checkpoint_number(c, "epoch"),
+        .loss = checkpoint_number(c, "loss"),
+        .accuracy = checkpoint_number(c, "accuracy"),
+        .test_loss = checkpoint_number(c, "test_loss"),
+        .test_accuracy = checkpoint_number(c, "test_accuracy"),
+        .partial = checkpoint_number(c, "partial") > 0,
+        .state = t->state};
+    return checkpoint_state(c, &state);
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+/* All weights in double precision, a row. */
+static int flatten(const kofn_net *net, size_t n, kofn_matrix *out)
+{
+    const kofn_matrix *W;
+    size_t k = 0;
+    double *to = malloc(n * sizeof *to);
+
+    *out = (kofn_matrix){to, 1, n, n, KOFN_F64};
+    if (!to)
+        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    for (size_t l = 1; (W = kofn_net_weights(net, l)); l++)
+        for (size_t i = 0; i < W->rows * W->cols; i++)
+            to[k++] = W->dtype == KOFN_F64 ? ((const double *)W->data)[i]
+                                           : (double)((float *)W->data)[i];
+    return 0;
+}
+
+static kofn_train_options options(lesson *t, const cli_args *a)
+{
+    kofn_train_options o = a->train;
+
+    o.size = sizeof o;
+    o.seed = a->seed;
+    o.watch = watch;
+    o.watch_ud = t;
+    o.resume = &t->resume;
+    if (t->test_X.data) {
+        o.test_X = &t->test_X;
+        o.test_y = t->shape.autoencoder ? NULL : &t->test_y;
+    }
+    return o;
+}
+
+static const kofn_matrix *targets(const lesson *t)
+{
+    return t->shape.autoencoder ? NULL : &t->y;
+}
+
+/* The same steps from the same weights without workers. */
+static int verify(lesson *t, const cli_args *a)
+{
+    kofn_train_options o = options(t, a);
+    size_t n = kofn_training_size(t->training);
+    kofn_matrix found = {0}, want = {0};
+    kofn_training *plain = NULL;
+    kofn_net *net = NULL;
+    kofn_status st = kofn_net_new(&net, &t->shape, a->seed);
+    int code;
+
+    t->verifying = true;
+    if (!st)
+        st = kofn_training_new(&plain, net, &t->X, targets(t), &o);
+    if (!st)
+        st = kofn_train_plain(plain, NULL);
+    code = st == KOFN_AGAIN ? 128 + cli_caught() : st ? cli_fail(st) : 0;
+    if (!code)
+        code = flatten(t->model.net, n, &found);
+    if (!code)
+        code = flatten(net, n, &want);
+    if (!code)
+        code = session_verified(t->session, &found, &want);
+    free(found.data);
+    free(want.data);
+    kofn_training_free(plain);
+    kofn_net_free(net);
+    return code;
+}
+
+/* Of all points, and of those held out, with the weights that there are. */
+static int judge(lesson *t)
+{
+    session *s = t->session;
+    kofn_score all = {0}, test = {NAN, NAN};
+    kofn_status st = kofn_net_score(t->model.net, &t->X, targets(t), &all);
+
+    if (!st && t->test_X.data)
+        st = kofn_net_score(t->model.net, &t->test_X,
+                            t->shape.autoencoder ? NULL : &t->test_y, &test);
+    if (st)
+        return cli_fail(st);
+    s->figures =
+        json_pack("{s:o, s:o, s:o, s:o, s:O}", "loss", cli_number(all.loss),
+                  "accuracy", cli_number(all.accuracy), "test_loss",
+                  cli_number(test.loss), "test_accuracy",
+                  cli_number(test.accuracy), "per_iteration", s->per_iteration);
+    cli_erase();
+    if (s->args->quiet || s->args->json)
+        return 0;
+    fprintf(stderr, "%u steps: loss %.9g", s->iterations, all.loss);
+    if (!isnan(all.accuracy))
+        fprintf(stderr, ", accuracy %.4g", all.accuracy);
+    if (t->test_X.data)
+        fprintf(stderr, "; held-out points: loss %.9g", test.loss);
+    if (!isnan(test.accuracy))
+        fprintf(stderr, ", accuracy %.4g", test.accuracy);
+    fputc('\n', stderr);
+    return 0;
+}
+
+static int conclude(lesson *t, const cli_args *a, kofn_status st)
+{
+    int code;
+
+    t->session->status = st;
+    if (cli_caught())
+        return 128 + cli_caught();
+    if (st < 0)
+        return cli_fail(st);
+    code = judge(t);
+    if (!code && a->verify)
+        code = verify(t, a);
+    if (!code && st == KOFN_PARTIAL)
+        code = cli_say(EXIT_TOOFEW,
+                       "gradients were of the points of those "
+                       "who answered; that is what the scheme is for");
+    return code;
+}
+
+static int train(lesson *t, const cli_args *a)
+{
+    kofn_train_result res = {0};
+    kofn_status st = kofn_training_place(t->training, t->session->job);
+    int code, wrote;
+
+    if (st)
+        return cli_fail(st);
+    cli_guard(true);
+    st = kofn_train(t->training, &res);
+    t->session->iterations = res.steps;
+    code = t->history.spoiled ? 0 : conclude(t, a, st);
+    cli_guard(false);
+    if (t->history.spoiled)
+        return 0; /* for history_close to tell */
+    if (!code || st == KOFN_PARTIAL) {
+        wrote = model_write(a->output, &t->model);
+        code = wrote ? wrote : code;
+    }
+    return code;
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+static int prepare(lesson *t, const cli_args *a)
+{
+    kofn_train_options o;
+    kofn_status st;
+    int code = read_shape(t, a);
+
+    if (!code && a->every && !a->checkpoint)
+        code = cli_say(EXIT_USAGE, "--every is for --checkpoint");
+    if (!code)
+        code = load_points(t, a);
+    if (!code && a->test_X)
+        code = load_test(t, a);
+    if (code)
+        return code;
+    o = options(t, a);
+    st = kofn_net_new(&t->model.net, &t->shape, a->seed);
+    if (!st)
+        st = kofn_training_new(&t->training, t->model.net, &t->X, targets(t),
+                               &o);
+    return st ? cli_fail_input(st) : 0;
+}
+
+/* Steps of an epoch, and of all of them. */
+static size_t count_steps(const lesson *t, const cli_args *a, size_t *each)
+{
+    size_t batch = a->train.batch ? a->train.batch : 64;
+
+    *each = (t->X.rows + batch - 1) / batch;
+    return *each * (a->train.epochs ? a->train.epochs : 1);
+}
+
+int cmd_train(cli_args *a)
+{
+    session s = {0};
+    lesson t = {.session = &s};
+    size_t each, steps;
+    kofn_problem pb;
+    int code = prepare(&t, a);
+
+    if (!code) {
+        steps = count_steps(&t, a, &each);
+        t.every = a->every ? a->every : (unsigned)each;
+        pb = kofn_training_problem(t.training);
+        if (!a->scheme_given) { /* any two may be missing */
+            snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
+                     a->workers < 3 ? a->workers : 3);
+            a->scheme = a->suited;
+        }
+        code = session_open(&s, a, &pb, steps);
+    }
+    if (!code && !(s.per_iteration = json_array()))
+        code = cli_say(EXIT_FAILED, "out of memory");
+    if (!code)
+        code = resume(&t);
+    if (!code)
+        code =
+            history_open(&t.history, a->history, checkpoint_done(s.checkpoint),
+                         "step,epoch,loss,accuracy,test_loss,test_accuracy,"
+                         "seconds,live,joined,left,late,corrupt,sent,"
+                         "received");
+    if (!code)
+        code = train(&t, a);
+    code = history_close(&t.history, code);
+    code = session_close(&s, code);
+    if (code < 128)
+        release(&t);
+    return code;
+}

@@ -1,0 +1,276 @@
+/* model.c -- the folder that kofn train leaves and kofn predict reads:
+ *
+ *     DIR/model.json    the network's shape, and what points are divided by
+ *     DIR/W1.npy, ...   the weights of each layer, the biases in the last column
+ *
+ * model.json is taken away first and written last: where it is, all is.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH = 4096 };
+
+static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
+                                          NULL};
+static const char *const costs[] = {"softmax", "squares", NULL};
+static const char *const dtypes[] = {"f8", "f4", NULL};
+
+static char *path_in(char out[PATH], const char *folder, const char *name)
+{
+    snprintf(out, PATH, "%s/%s", folder, name);
+    return out;
+}
+
+static char *layer_in(char out[PATH], const char *folder, size_t l)
+{
+    snprintf(out, PATH, "%s/W%zu.npy", folder, l);
+    return out;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+int model_begin(const char *folder)
+{
+    if (!folder)
+        return 0;
+    if (strlen(folder) + 32 > PATH)
+        return cli_say(EXIT_USAGE, "--output: the name of the folder is too "
+                                   "long");
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return cli_say(EXIT_FAILED, "--output %s: %s", folder, strerror(errno));
+    if (!model_is(folder))
+        return cli_say(EXIT_FAILED, "--output %s: %s; name a folder", folder,
+                       strerror(ENOTDIR));
+    return access(folder, W_OK | X_OK) ? cli_say(EXIT_FAILED, "--output %s: %s",
+                                                 folder, strerror(errno))
+                                       : 0;
+}
+
+static json_t *describe(const model *m)
+{
+    kofn_net_shape s;
+    json_t *widths = json_array();
+
+    kofn_net_describe(m->net, &s);
+    for (size_t l = 0; l <= s.layers; l++)
+        json_array_append_new(widths, json_integer((json_int_t)s.widths[l]));
+    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:f}", "kofn",
+                     KOFN_VERSION, "layers", widths, "activation",
+                     activations[s.activation], "output", activations[s.output],
+                     "cost", costs[s.cost], "dtype", dtypes[s.dtype],
+                     "autoencoder", s.autoencoder, "unit", m->unit);
+}
+
+static int write_index(const char *folder, const model *m)
+{
+    json_t *o = describe(m);
+    char path[PATH];
+    char *text =
+        o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    bool whole = text && !cli_json_lost();
+    kofn_status st = whole
+                         ? kofn_write_bytes(path_in(path, folder, "model.json"),
+                                            text, strlen(text))
+                         : KOFN_OK;
+
+    json_decref(o);
+    free(text);
+    return !whole ? cli_say(EXIT_FAILED, "out of memory")
+           : st   ? cli_say(EXIT_FAILED, "%s", kofn_errmsg())
+                  : 0;
+}
+
+int model_write(const char *folder, const model *m)
+{
+    char path[PATH];
+    kofn_status st = KOFN_OK;
+    const kofn_matrix *W;
+    int code;
+
+    if (!folder)
+        return 0;
+    cli_guard(true);
+    unlink(path_in(path, folder, "model.json"));
+    for (size_t l = 1; !st && (W = kofn_net_weights(m->net, l)); l++)
+        st = kofn_write_npy(layer_in(path, folder, l), W, 2);
+    code =
+        st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : write_index(folder, m);
+    cli_guard(false);
+    return code;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+bool model_is(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int odd(const char *folder, const char *what)
+{
+    return cli_say(EXIT_USAGE,
+                   "%s/model.json: %s is missing or not what kofn train "
+                   "writes; train again",
+                   folder, what);
+}
+
+/* The place of the word, or -1. */
+static int place_of(const json_t *o, const char *key, const char *const *words)
+{
+    const char *word = json_string_value(json_object_get(o, key));
+
+    for (int i = 0; word && words[i]; i++)
+        if (!strcmp(word, words[i]))
+            return i;
+    return -1;
+}
+
+static int take_widths(const json_t *o, const char *folder, kofn_net_shape *s,
+                       size_t widths[KOFN_NET_MOST + 1])
+{
+    const json_t *list = json_object_get(o, "layers");
+    size_t n = json_array_size(list);
+
+    if (n < 2 || n > KOFN_NET_MOST + 1)
+        return odd(folder, "layers");
+    for (size_t l = 0; l < n; l++) {
+        json_int_t x = json_integer_value(json_array_get(list, l));
+
+        if (x < 1)
+            return odd(folder, "layers");
+        widths[l] = (size_t)x;
+    }
+    s->layers = n - 1;
+    s->widths = widths;
+    return 0;
+}
+
+int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
+                size_t widths[KOFN_NET_MOST + 1], double *unit)
+{
+    int f = place_of(o, "activation", activations),
+        last = place_of(o, "output", activations),
+        cost = place_of(o, "cost", costs), dtype = place_of(o, "dtype", dtypes);
+    const json_t *coder = json_object_get(o, "autoencoder");
+    int code = take_widths(o, folder, s, widths);
+
+    if (code)
+        return code;
+    if (f < 0 || last < 0)
+        return odd(folder, f < 0 ? "activation" : "output");
+    if (cost < 0 || dtype < 0)
+        return odd(folder, cost < 0 ? "cost" : "dtype");
+    if (!json_is_boolean(coder))
+        return odd(folder, "autoencoder");
+    s->size = sizeof *s;
+    s->activation = (kofn_activation)f;
+    s->output = (kofn_activation)last;
+    s->cost = (kofn_cost)cost;
+    s->dtype = (kofn_dtype)dtype;
+    s->autoencoder = json_is_true(coder);
+    *unit = json_number_value(json_object_get(o, "unit"));
+    return *unit > 0 && *unit < (double)INFINITY ? 0 : odd(folder, "unit");
+}
+
+static int read_layer(const model *m, const char *folder, size_t l)
+{
+    const kofn_matrix *W = kofn_net_weights(m->net, l), *a;
+    size_t size = W->dtype == KOFN_F64 ? sizeof(double) : sizeof(float);
+    char path[PATH];
+    kofn_file *file;
+    kofn_status st = kofn_file_open(&file, layer_in(path, folder, l));
+
+    if (st)
+        return cli_fail_input(st);
+    a = kofn_file_dense(file);
+    if (!a || a->rows != W->rows || a->cols != W->cols ||
+        a->dtype != W->dtype) {
+        kofn_file_free(file);
+        return cli_say(EXIT_USAGE,
+                       "%s is not the %zu x %zu numbers that model.json tells "
+                       "of; train again",
+                       path, W->rows, W->cols);
+    }
+    for (size_t i = 0; i < W->rows; i++)
+        memcpy((char *)W->data + i * W->ld * size,
+               (const char *)a->data + i * a->ld * size, W->cols * size);
+    kofn_file_free(file);
+    return 0;
+}
+
+static int read_index(model *m, const char *folder)
+{
+    size_t widths[KOFN_NET_MOST + 1];
+    kofn_net_shape s = {0};
+    char path[PATH];
+    json_error_t e;
+    json_t *o = json_load_file(path_in(path, folder, "model.json"), 0, &e);
+    kofn_status st;
+    int code;
+
+    if (!o)
+        return access(path, F_OK)
+                   ? cli_say(EXIT_USAGE, "%s holds no model: %s", folder,
+                             strerror(errno))
+                   : cli_say(EXIT_USAGE, "%s: %s; train again", path, e.text);
+    code = model_shape(o, folder, &s, widths, &m->unit);
+    json_decref(o);
+    if (code)
+        return code;
+    st = kofn_net_new(&m->net, &s, 0);
+    return st ? cli_fail_input(st) : 0;
+}
+
+int model_read(const char *folder, model *m)
+{
+    int code;
+
+    *m = (model){0};
+    if (strlen(folder) + 32 > PATH)
+        return cli_say(EXIT_USAGE, "the name of the folder is too long");
+    code = read_index(m, folder);
+    for (size_t l = 1; !code && kofn_net_weights(m->net, l); l++)
+        code = read_layer(m, folder, l);
+    return code;
+}
+
+void model_free(model *m)
+{
+    kofn_net_free(m->net);
+    *m = (model){0};
+}
+
+/* ---- points -------------------------------------------------------------- */
+
+int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out)
+{
+    double *to = malloc(X->rows * X->cols * sizeof *to);
+
+    *out = (kofn_matrix){to, X->rows, X->cols, X->cols, KOFN_F64};
+    if (!to)
+        return cli_say(EXIT_FAILED, "out of memory for %zu x %zu points",
+                       X->rows, X->cols);
+    for (size_t i = 0; i < X->rows; i++)
+        for (size_t j = 0; j < X->cols; j++)
+            to[i * X->cols + j] =
+                ((const double *)X->data)[i * X->ld + j] / m->unit;
+    return 0;
+}
+
+double model_unit(const kofn_matrix *X)
+{
+    double most = 1;
+
+    for (size_t i = 0; i < X->rows; i++)
+        for (size_t j = 0; j < X->cols; j++)
+            most = fmax(most, fabs(((const double *)X->data)[i * X->ld + j]));
+    return most;
+}

@@ -1,0 +1,238 @@
+load helpers
+
+# Workers and coordinators started here end with the test.
+teardown() {
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+# X.npy and y.npy, as images of 8 x 8 pixels of 0 to 16 with labels 0 to 9, and
+# Xt.npy, yt.npy held out.
+images() {
+    py "r=np.random.default_rng(1); P=r.random((10,64)) < 0.5
+def make(m, x, t):
+    y=r.integers(0,10,m); np.save(t, y.astype(float))
+    np.save(x, np.clip(np.round(16*P[y]*r.uniform(0.5,1,(m,1))+3*r.normal(size=(m,64))),0,16))
+make(400,'X.npy','y.npy'); make(100,'Xt.npy','yt.npy')"
+}
+
+net="--layers 64-16-10 --step 0.5 --batch 50"
+
+@test "every scheme that sums trains to the weights of the plain training" {
+    images
+    for s in gc:d=3 cgc:d=3 agc:d=3 g-cgc:d=3 g-agc:d=3 bcc replication uncoded; do
+        for port in threads sim; do
+            kofn train X.npy y.npy -o model $net --epochs 2 -s $s -p $port \
+                -w straggle=0.1 --momentum 0.9 --l2 1e-5 --verify --json >out.json
+            json "o['rel_error'] <= 1e-12 and o['iterations'] == 16" <out.json
+        done
+    done
+    kofn train X.npy y.npy -o model $net --epochs 2 --dtype f4 --verify --json |
+        json "1e-12 < o['rel_error'] <= 1e-5"
+}
+
+@test "a model is what its folder says, and predict makes of points what NumPy does" {
+    images
+    kofn train X.npy y.npy -o model $net --epochs 20 --test Xt.npy yt.npy --json >out.json
+    json "o['test_accuracy'] > 0.9 and o['accuracy'] > 0.9 and o['test_loss'] > o['loss']" <out.json
+    json "len(o['per_iteration']) == 160 and o['status'] == 'ok'" <out.json
+    kofn predict model Xt.npy -o labels.npy --labels yt.npy --json >said.json
+    kofn predict model Xt.npy -o shares.npy --shares -q
+    py "import json
+m, o, s = (json.load(open(f)) for f in ('model/model.json', 'out.json', 'said.json'))
+assert m['layers'] == [64,16,10] and m['activation'] == 'sigmoid' and m['unit'] == 16
+x = np.load('Xt.npy')/m['unit']; y = np.load('yt.npy').astype(int)
+for l in (1, 2):
+    W = np.load('model/W%d.npy' % l); x = np.c_[x, np.ones(100)] @ W.T
+    x = 1/(1+np.exp(-x)) if l == 1 else np.exp(x)/np.exp(x).sum(1, keepdims=True)
+assert abs(np.load('shares.npy') - x).max() < 1e-12
+assert (np.load('labels.npy') == x.argmax(1)).all() and np.load('labels.npy').shape == (100,)
+loss = -np.log(x[np.arange(100), y]).mean()
+assert abs(loss - s['loss']) < 1e-12 and abs(loss - o['test_loss']) < 1e-12
+assert (x.argmax(1) == y).mean() == s['accuracy'] == o['test_accuracy']"
+    # of a label each, and one after the other
+    kofn predict model Xt.npy -o labels.csv
+    [ "$(wc -l <labels.csv)" -ge 100 ]
+}
+
+@test "numbers are met, autoencoders give points back, and unit and output" {
+    images
+    py "X=np.load('X.npy'); np.save('T.npy', (X[:,:3]-X[:,3:6])/16)"
+    kofn train X.npy T.npy -o model --layers 64-10-3 --cost squares --activation tanh \
+        --step 0.1 --epochs 60 --momentum 0.5 --verify --json >out.json
+    json "o['rel_error'] <= 1e-8 and o['accuracy'] is None" <out.json
+    kofn predict model X.npy -o t.npy -q
+    py "T=np.load('T.npy'); t=np.load('t.npy'); assert t.shape == T.shape
+assert ((t-T)**2).sum() < 0.1*((T-T.mean(0))**2).sum()"
+    kofn train X.npy -o coder --layers 64-20-64 --autoencoder --step 1 --momentum 0.9 \
+        --epochs 60 --sparsity 0.2 --sparsity-weight 0.001 --json --verify >out.json
+    json "o['rel_error'] <= 1e-8 and o['rounds'] == 2*o['iterations']" <out.json
+    kofn predict coder X.npy -o x.npy -q
+    py "X=np.load('X.npy'); x=np.load('x.npy')
+assert ((x-X)**2).sum() < 0.5*((X-X.mean(0))**2).sum()"
+    kofn train X.npy y.npy -o model $net --unit 32 -q
+    json "o['unit'] == 32" <model/model.json
+    kofn train X.npy y.npy --layers 64-10 --cost squares --output-activation sigmoid \
+        --nesterov --momentum 0.5 -o model --verify --json |
+        json "o['rel_error'] <= 1e-12"
+}
+
+@test "workers leave, come and are slow; the weights are the same" {
+    images
+    printf '%s\n' '2 leave 1' '3.5 leave 4' '4 join' '5 join' '6 slow 2 10' '7.3 leave 0' \
+        '8 leave 8' '8 join' '9 join' '11 leave 6' >events.txt
+    for port in threads sim processes; do
+        kofn train X.npy y.npy -o model $net --epochs 4 -e events.txt -p $port \
+            --history h.csv --verify --json >out.json
+        json "o['rel_error'] <= 1e-12 and o['left'] == 5 and o['joined'] == 4" <out.json
+        [ "$(head -1 h.csv)" = "step,epoch,loss,accuracy,test_loss,test_accuracy,seconds,live,joined,left,late,corrupt,sent,received" ]
+        [ "$(wc -l <h.csv)" -eq 33 ]
+        cp model/W1.npy "$port.npy"
+    done
+    py "a=np.load('threads.npy')
+for p in ('sim', 'processes'): assert abs(np.load(p+'.npy')-a).max() < 1e-12"
+    echo '3 leave 1
+3 leave 2
+3 leave 3' >events.txt
+    run kofn train X.npy y.npy -o none $net -e events.txt -p sim
+    [ "$status" -eq 4 ]
+    [ ! -e none/model.json ]
+}
+
+steps_done() { # steps_done N: there are so many lines in h.csv
+    [ "$(cat h.csv 2>/dev/null | wc -l)" -gt "$1" ]
+}
+
+@test "workers that are killed and come while it trains: as if nothing had been" {
+    images
+    address=ipc://$PWD/socket
+    for i in $(seq 8); do
+        timeout 120 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
+        crew[i]=$!
+    done
+    timeout 120 "$KOFN" train X.npy y.npy -o model $net --epochs 25 -p "$address" -n 8 \
+        --history h.csv --verify --json >out.json &
+    coordinator=$!
+    for i in 1 2 3 4; do
+        wait_for steps_done $((4 * i))
+        kill -9 "$(pgrep -P "${crew[i]}")" # timeout's child
+        timeout 120 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
+    done
+    wait $coordinator
+    json "o['rel_error'] <= 1e-10 and o['iterations'] == 200 and o['joined'] >= 1 and o['left'] >= 4" <out.json
+}
+
+has_kept() {
+    [ "$(sed -n 's/.*"done": \([0-9]*\).*/\1/p' C/checkpoint.json 2>/dev/null || echo 0)" -ge "$1" ]
+}
+
+@test "a training that was killed goes on, and makes the same weights" {
+    images
+    words="train X.npy y.npy $net --momentum 0.9 --test Xt.npy yt.npy"
+    kofn $words --epochs 4 -o whole -q --history whole.csv
+    "$KOFN" $words --epochs 4 -o model -w straggle=1,delay=0.02 --checkpoint C \
+        --every 3 --history h.csv -q &
+    pid=$!
+    wait_for has_kept 6
+    kill -KILL $pid
+    wait $pid || true
+    [ ! -e model/model.json ]
+    kofn $words --epochs 4 -o model --checkpoint C --resume --history h.csv --verify --json >out.json
+    json "o['resumed_after'] >= 6 and o['resumed_after'] % 3 == 0 and o['iterations'] == 32" <out.json
+    json "o['rel_error'] <= 1e-12" <out.json
+    py "assert abs(np.load('whole/W1.npy')-np.load('model/W1.npy')).max() < 1e-12
+a, b = (np.genfromtxt(f, delimiter=',', skip_header=1)[:,:6] for f in ('whole.csv', 'h.csv'))
+assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
+    # what is finished is not done again, and goes on when more is asked for
+    kofn $words --epochs 4 -o model --checkpoint C --resume --json |
+        json "o['rounds'] == 0 and o['iterations'] == 32"
+    kofn $words --epochs 5 -o model --checkpoint C --resume --json |
+        json "o['rounds'] == 8 and o['iterations'] == 40"
+    run kofn $words --step 1 --epochs 4 -o model --checkpoint C --resume
+    refused "--step was \"0.5\" and is \"1\""
+}
+
+@test "a signal ends it with 128 + n, and the last step is kept" {
+    images
+    "$KOFN" train X.npy y.npy $net --epochs 1000 -o model -w straggle=1,delay=0.02 \
+        --checkpoint C --history h.csv -q -p processes -n 3 &
+    pid=$!
+    wait_for steps_done 3
+    kill -TERM $pid
+    wait $pid && status=0 || status=$?
+    [ "$status" -eq 143 ]
+    [ ! -e model/model.json ]
+    has_kept 3
+}
+
+@test "what does not go together is refused with 2 and one line" {
+    images
+    run kofn train X.npy y.npy -o m
+    refused "--layers" "64-32-10"
+    for bad in 64 64- -64-10 64-x 64-0-10 64--10 "64-10 " 99999999999999999999-1 \
+        1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1; do
+        run kofn train X.npy y.npy -o m "--layers=$bad"
+        refused "--layers"
+    done
+    run kofn train X.npy y.npy -o m --layers 65-10
+    refused "64 columns" 65
+    run kofn train X.npy y.npy -o m --layers 64-9
+    refused "9 classes" "0 to 8"
+    run kofn train X.npy -o m --layers 64-10
+    refused "--autoencoder"
+    run kofn train X.npy y.npy -o m --layers 64-3-64 --autoencoder
+    refused "leave y.npy out"
+    run kofn train X.npy yt.npy -o m $net
+    refused "yt.npy"
+    run kofn train X.npy y.npy -o m $net --output-activation tanh
+    refused "--cost squares"
+    run kofn train X.npy y.npy -o m $net --nesterov
+    refused "momentum"
+    run kofn train X.npy y.npy -o m $net --sparsity-weight 1
+    refused "autoencoder"
+    run kofn train X.npy y.npy -o m $net --every 3
+    refused "--checkpoint"
+    run kofn train X.npy y.npy -o m $net -s elastic
+    refused "elastic"
+    run kofn train X.npy y.npy -o m $net --test Xt.npy y.npy
+    refused "y.npy"
+    touch file
+    run kofn train X.npy y.npy -o file $net
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"file: Not a directory"* ]]
+    run kofn train X.npy y.npy -o m $net --activation relu --step 1e9 --epochs 30
+    refused "shorter step"
+}
+
+@test "models that are not whole are refused" {
+    images
+    kofn train X.npy y.npy -o model $net -q
+    mkdir empty
+    run kofn predict empty X.npy -o y2.npy
+    refused "empty holds no model"
+    for change in "o['layers'][1]=17" "del o['layers']" "o['activation']='cubic'" "o['unit']=0" \
+        "o['dtype']='f4'" "o['layers']=[64,-1,10]" "o['autoencoder']=1" "o['cost']=None" \
+        "o['layers']=[64,1<<40,10]" "o['layers']=[64,1<<31,1<<31,10]"; do
+        rm -rf bad
+        cp -r model bad
+        py "import json; o=json.load(open('bad/model.json')); $change; json.dump(o, open('bad/model.json','w'))"
+        run kofn predict bad X.npy -o y2.npy
+        [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] || { echo "$change: $status $output"; return 1; }
+    done
+    rm -rf bad; cp -r model bad; rm bad/W2.npy
+    run kofn predict bad X.npy -o y2.npy
+    refused "W2.npy"
+    rm -rf bad; cp -r model bad; echo '{' >bad/model.json
+    run kofn predict bad X.npy -o y2.npy
+    refused "model.json"
+    py "np.save('narrow.npy', np.load('X.npy')[:,:9])"
+    run kofn predict model narrow.npy -o y2.npy
+    refused "9 columns"
+    run kofn predict model X.npy -o y2.npy --kernel linear
+    refused "--kernel"
+    run kofn predict y.npy X.npy -o y2.npy --shares
+    refused "--shares"
+    [ ! -e y2.npy ]
+}
