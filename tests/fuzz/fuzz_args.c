@@ -58,6 +58,7 @@ NEVER_RUN(cmd_bench)
 NEVER_RUN(cmd_regress)
 NEVER_RUN(cmd_predict)
 NEVER_RUN(cmd_train)
+NEVER_RUN(cmd_check)
 NEVER_RUN(cmd_worker)
 NEVER_RUN(cmd_keygen)
 
