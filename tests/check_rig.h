@@ -169,7 +169,7 @@ typedef struct verdict {
     kofn_status st;
     uint32_t bad[MOST_SEATS];
     size_t count, doubted, eased; /* times_eased */
-    double floor;
+    double floor, least;          /* what is known of it beforehand */
 } verdict;
 
 static inline void send_honest(fleet *f)
@@ -210,6 +210,7 @@ static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
     c.decoder = d;
     c.H = H;
     found.bad = v.bad;
+    v.least = kf_check_least_floor(&c);
     v.st = kf_check_results(&c, &found);
     v.count = found.count;
     v.doubted = found.doubted;
@@ -480,7 +481,10 @@ static inline bool judge(fleet *f, verdict *v, const bool *liar,
 {
     uint32_t seat[MOST_SEATS];
     double stated;
+    size_t t = 0;
 
+    for (size_t i = 0; i < f->seats; i++)
+        t += liar[i];
     for (size_t i = 0; i < v->count; i++) {
         if (!liar[v->bad[i]] && i + v->doubted < v->count)
             fail_msg("%s, %s: seat %u was named and is honest", f->plan->spec,
@@ -493,6 +497,10 @@ static inline bool judge(fleet *f, verdict *v, const bool *liar,
     stated =
         stated_floor(f, seat, left_over(f, v, seat), v->count - v->doubted);
     v->eased = stated > 0 ? times_eased(f, v->floor, stated) : 0;
+    if (v->count == 0 && (v->floor < v->least * (1 - 1e-9) ||
+                          (t == 0 && v->floor > v->least * 1.01)))
+        fail_msg("%s, %s: the floor is %g, and was to be %g", f->plan->spec,
+                 what, v->floor, v->least);
     return true;
 }
 

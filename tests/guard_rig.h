@@ -22,6 +22,7 @@ typedef struct body {
     uint32_t principal[MOST];
     bool conspire; /* liars agree on what k - 1 honest results allow */
     size_t blind;  /* strips below show that some are wrong, not who */
+    bool wary;     /* too little shows where another result may come */
     struct {
         uint32_t worker, task, row;
         bool out;
@@ -132,6 +133,8 @@ static inline void answer_check(body *b)
         for (uint32_t i = 0; i < a.count; i++)
             if (!b->liar[worker_of(b, a.tasks[i])] && honest-- > b->k - 1)
                 bad[ev.bad_count++] = i;
+    } else if (b->wary && !a.last) {
+        ev.status = KOFN_AGAIN;
     } else if (liars > a.most || (liars && a.count - liars <= b->k) ||
                (liars && a.lo < b->blind)) {
         ev.status = KOFN_CORRUPT;
@@ -140,7 +143,7 @@ static inline void answer_check(body *b)
             if (b->liar[worker_of(b, a.tasks[i])])
                 bad[ev.bad_count++] = i;
     }
-    for (size_t i = a.lo; i < a.hi && ev.status; i++)
+    for (size_t i = a.lo; i < a.hi && ev.status == KOFN_CORRUPT; i++)
         b->disagreed[a.group][i] = true;
     say_one(b, ev);
 }

@@ -311,6 +311,34 @@ static void asks_for_what_locating_takes(void **state)
     down(&b);
 }
 
+/* Nobody else can answer: that is known, and what there is is looked at. */
+static void last_results(void **state)
+{
+    static const char *const spec[] = {"mds:k=4", "elastic:k=4"};
+
+    (void)state;
+    for (uint32_t trial = 0; trial < 40; trial++) {
+        kf_rng r = kf_rng_stream(18, KF_FOR_SAMPLE, trial, 0);
+        body b;
+
+        up(&b, spec[trial % 2], 9, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
+        b.wary = true;
+        choose_liars(&b, trial / 2 % 5, &r);
+        for (uint32_t gone = 0; gone < trial / 10 % 3; gone++) {
+            b.gone[gone] = true;
+            say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = gone});
+            b.liar[gone] = false;
+        }
+        begin(&b);
+        finish(&b, &r);
+        assert_true(b.ended == KOFN_OK || trial / 2 % 5 > 2);
+        for (size_t n = 9 - trial / 10 % 3; n < 9; n++)
+            assert_int_equal(b.sizes[n], 0);
+        assert_true(b.sizes[8 - trial / 10 % 3] > 0);
+        down(&b);
+    }
+}
+
 /* Verdicts on nothing, twice, late, or with names that do not exist. */
 static void foreign_verdicts(void **state)
 {
@@ -382,6 +410,7 @@ int main(void)
         cmocka_unit_test(names_serve_other_strips),
         cmocka_unit_test(names_serve_later_rounds),
         cmocka_unit_test(asks_for_what_locating_takes),
+        cmocka_unit_test(last_results),
         cmocka_unit_test(foreign_verdicts),
         cmocka_unit_test(refusals),
     };

@@ -208,6 +208,11 @@ size_t kf_code_may_hide(size_t liars, size_t promised, size_t located,
     return kf_max(promised > liars ? kf_min(rest, over) : rest, 1);
 }
 
+double kf_code_unseen(double alarm, size_t q)
+{
+    return alarm * (sqrt((double)q) + KF_TAIL);
+}
+
 /* Lies x times as long as what shows are seen in none of q independent parities
  * with a chance of x to the -q. */
 double kf_code_floor(double unseen, double gains, size_t q, bool more)

@@ -582,7 +582,7 @@ static kofn_status convict(state *s, size_t most, size_t *count)
 /* What a column of parities may come to and pass. */
 static double unseen(const state *s, const kf_syndromes *t)
 {
-    return loudest_allowance(s) * (sqrt((double)t->q) + KF_TAIL);
+    return kf_code_unseen(loudest_allowance(s), t->q);
 }
 
 /* Liars who are more than half of the results over, and agree on something,

@@ -57,6 +57,8 @@ kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
  * `over`. */
 size_t kf_code_may_hide(size_t liars, size_t promised, size_t located,
                         size_t over);
+/* The length that a column of q parities has to have before it shows. */
+double kf_code_unseen(double alarm, size_t q);
 /* What an entry of the output may be wrong by: for certain, or, when more may lie
  * than that, with a chance of KF_MISSED that they pass. */
 double kf_code_floor(double unseen, double gains, size_t q, bool more);

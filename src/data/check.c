@@ -159,6 +159,15 @@ static size_t in_bucket(const sketch *s, size_t k)
     return (s->length - k + s->buckets - 1) / s->buckets;
 }
 
+/* How many times as large as in the sketch a single wrong entry may be, of so
+ * many. */
+static double dilution(size_t length)
+{
+    double crowd = (double)kf_ceil_div(length, BUCKETS);
+
+    return length > BUCKETS ? sqrt(crowd * MEAN_SQUARE) / LEAST_WEIGHT : 1;
+}
+
 static kofn_status scale_rows(sketch *s)
 {
     const kf_decoder *d = s->c->decoder;
@@ -347,10 +356,24 @@ static kofn_status to_output(const kf_check *c, const sketch *s,
         return KOFN_OK;
     if (found->count)
         TRY(hidden_in_rest(c, flag, few, &hidden, &q));
-    *floor = kf_code_floor(*floor, hidden, q, located + few < c->promised);
-    if (s->length > BUCKETS)
-        *floor *= sqrt((double)in_bucket(s, 0) * MEAN_SQUARE) / LEAST_WEIGHT;
+    *floor = kf_code_floor(*floor, hidden, q, located + few < c->promised) *
+             dilution(s->length);
     return KOFN_OK;
+}
+
+double kf_check_least_floor(const kf_check *c)
+{
+    kf_evidence e = {.nodes = c->decoder->seats,
+                     .lanes = c->plan->layout.lanes};
+    size_t length = (c->hi - c->lo) * c->source[0].result->cols;
+    size_t few = kf_check_few(c, e.nodes, 0);
+
+    set_levels(&e, c);
+    if (c->q == 0)
+        return HUGE_VAL;
+    return kf_code_floor(kf_code_unseen(e.alarm, c->q), c->hidden, c->q,
+                         few < c->promised) *
+           dilution(length);
 }
 
 static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,

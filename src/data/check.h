@@ -47,6 +47,8 @@ size_t kf_check_over(const kofn_plan *p, size_t n);
 /* As many of n results as may be wrong together, whatever they do, and have to
  * show, when `located` are known. */
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);
+/* The lowest floor that these results can have if none of them is left out. */
+double kf_check_least_floor(const kf_check *c);
 /* KOFN_OK: all agree but those in bad[].
  * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
  * whom it is sure. */

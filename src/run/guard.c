@@ -117,6 +117,22 @@ static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
     return floor <= (wide ? HIDDEN_F64 : HIDDEN_F32);
 }
 
+/* Where one result more may come there is no need to look at those that would not
+ * be accepted if they agreed. */
+static kofn_status verdict(const kf_guard *g, const kf_check *c, bool last,
+                           kf_found *found)
+{
+    kofn_status st;
+
+    if (!last && !tolerable(g, c->plan, kf_check_least_floor(c))) {
+        *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
+        return KOFN_AGAIN;
+    }
+    st = kf_check_results(c, found);
+    return st == KOFN_OK && !tolerable(g, c->plan, found->floor) ? KOFN_AGAIN
+                                                                 : st;
+}
+
 kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
                            kofn_core *core, uint32_t number,
                            const kofn_action *a, const kf_source *source)
@@ -147,11 +163,9 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
     found.bad = v.bad = kf_new(a->decoder->seats, sizeof *v.bad);
     if (!v.bad)
         return KOFN_NOMEM;
-    v.status = kf_check_results(&c, &found);
+    v.status = verdict(g, &c, a->last, &found);
     v.count = found.count;
     v.doubted = found.doubted;
-    if (v.status == KOFN_OK && !tolerable(g, use, found.floor))
-        v.status = KOFN_AGAIN;
     if (v.status == KOFN_OK) {
         of->floor = kf_larger(of->floor, found.floor);
         of->error = kf_larger(of->error, as_error(use, found.floor));
