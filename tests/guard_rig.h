@@ -178,18 +178,24 @@ static inline void begin_anew(body *b)
     join_all(b);
 }
 
+static inline void up_of(body *b, const kofn_problem *pb, const char *spec,
+                         size_t workers, kofn_errors errors)
+{
+    *b = (body){.workers = workers};
+    b->opt.errors = errors;
+    b->opt.tolerance = 1e9;
+    assert_ok(kofn_plan_new(&b->plan, pb, spec, workers, 1));
+    b->k = b->plan->layout.enough;
+    assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
+    join_all(b);
+}
+
 static inline void up(body *b, const char *spec, size_t workers,
                       kofn_errors errors, kofn_dtype dtype)
 {
     kofn_problem pb = {KOFN_MATVEC, 400, 10, 1, dtype, false};
 
-    *b = (body){.workers = workers};
-    b->opt.errors = errors;
-    b->opt.tolerance = 1e9;
-    assert_ok(kofn_plan_new(&b->plan, &pb, spec, workers, 1));
-    b->k = b->plan->layout.enough;
-    assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
-    join_all(b);
+    up_of(b, &pb, spec, workers, errors);
 }
 
 static inline void down(body *b)

@@ -7,6 +7,8 @@
 #include "rig.h"
 #include "verdicts_rig.h"
 
+#include "code/code.h"
+
 #include <kofn/port.h>
 
 #define INNER 61
@@ -170,11 +172,90 @@ typedef struct job {
     kofn_happening happen[MOST_NODES];
     trial t; /* liars, way, mode */
     size_t rows, cols;
+    size_t half, most; /* liars promised to be dealt with: whatever they do, and
+                          if they do not conspire */
     bool by_events;
 } job;
 
 static const kofn_errors errors_of[] = {
     KOFN_ERRORS_PROBABILISTIC, KOFN_ERRORS_ADVERSARIAL, KOFN_ERRORS_DETECT};
+
+/* ---- what is empty ------------------------------------------------------- */
+
+/* Of a row of coefficients those of parts that reach to the last strip of all. */
+static void without_empty(const kf_row *row, kofn_cut cut, size_t bands,
+                          size_t m, size_t n, size_t strip, double *to)
+{
+    size_t high = kf_ceil_div(m, cut.rows * bands);
+    size_t wide = kf_ceil_div(n, cut.cols);
+
+    for (size_t e = 0; e < row->n; e++) {
+        size_t r = (bands - 1) * cut.rows + row->col[e] % cut.rows;
+
+        if (r * high + strip < m && row->col[e] / cut.rows * wide < n)
+            to[row->col[e]] = row->val[e];
+    }
+}
+
+/* Row l of a seat in terms of products of a part of A and one of the input. */
+static void products_of(const kofn_plan *p, const kf_seat *seat, size_t l,
+                        double *to)
+{
+    const kofn_layout *L = &p->layout;
+    double *a = numbers(p->parts, 8), *b = numbers(p->parts1, 8);
+
+    for (size_t i = 0; i < L->inner; i++) {
+        memset(a, 0, p->parts * 8);
+        memset(b, 0, p->parts1 * 8);
+        b[0] = 1;
+        without_empty(&seat->E0[l * L->inner + i], L->cut[0], L->groups,
+                      L->problem.m, L->problem.n, p->span - 1, a);
+        if (seat->E1)
+            b[0] = 0;
+        if (seat->E1)
+            without_empty(&seat->E1[i], L->cut[1], 1, L->problem.n,
+                          L->problem.p, 0, b);
+        for (size_t e = 0; e < p->parts * p->parts1; e++)
+            to[e] += a[e / p->parts1] * b[e % p->parts1];
+    }
+    kf_free(a);
+    kf_free(b);
+}
+
+/* Any so many results tell all that is not empty in the last strip, as k tell all
+ * where nothing is. */
+static size_t results_that_tell(const kofn_plan *p)
+{
+    size_t terms = p->parts * p->parts1, lanes = p->layout.lanes, rank = 0;
+    double *Q = numbers(MOST_NODES * lanes * terms, 8);
+    kf_code *code;
+
+    assert_ok(kf_code_new(&code, p));
+    for (size_t i = 0; i < p->workers / p->layout.groups; i++)
+        for (size_t l = 0; l < lanes; l++) {
+            double *row = Q + rank * terms, was, is;
+            const kf_seat *seat;
+
+            assert_ok(kf_code_seat(code, i, &seat));
+            memset(row, 0, terms * sizeof *row);
+            products_of(p, seat, l, row);
+            was = cblas_dnrm2((int)terms, row, 1);
+            for (size_t k = 0; k < 2 * rank; k++) {
+                const double *q = Q + k % rank * terms;
+
+                cblas_daxpy((int)terms, -cblas_ddot((int)terms, q, 1, row, 1),
+                            q, 1, row, 1);
+            }
+            is = cblas_dnrm2((int)terms, row, 1);
+            if (!(is > 1e-9 * was))
+                continue;
+            cblas_dscal((int)terms, 1 / is, row, 1);
+            rank++;
+        }
+    kf_code_free(code);
+    kf_free(Q);
+    return rank / lanes;
+}
 
 /* Those who lie: by events, or else on the way. */
 static kofn_port *port_of_liars(job *j)
@@ -213,6 +294,17 @@ static kofn_port *port_of_events(job *j)
     return sim;
 }
 
+/* Where parts are empty fewer results agree on another input (math/errors.md
+ * 6). */
+static size_t liars_promised(const job *j)
+{
+    size_t tell = results_that_tell(j->x.plan);
+    bool agree = j->t.way == DOUBLED || j->t.way == STALE ||
+                 j->t.way == ZEROS || j->t.way == SWAPPED;
+
+    return agree ? kf_max(j->half, kf_min(j->most, tell)) : j->most;
+}
+
 static void open_job(job *j, size_t code, uint64_t seed)
 {
     size_t n = codes[code].nodes;
@@ -232,6 +324,7 @@ static void open_job(job *j, size_t code, uint64_t seed)
     j->opt.quarantine = 1000000;
     j->opt.events = j->happen;
     rig_inputs(&j->x, &j->kind);
+    j->t.liars = kf_min(j->t.liars, liars_promised(j));
     port = j->by_events ? port_of_events(j) : port_of_liars(j);
     assert_ok(kofn_open(&j->x.job, j->x.plan, port, &j->opt));
     assert_ok(rig_place(&j->x));
@@ -343,8 +436,8 @@ static void run_job(job *j, size_t rounds, uint64_t seed, tally *to)
 
 /* ---- the campaign -------------------------------------------------------- */
 
-/* A multiple of the parts that rows are cut into, and as many columns to each
- * part: whose block or input is empty agrees with everybody (math/errors.md 6). */
+/* Half of the time as many rows and columns to each part, else any, so that some
+ * parts may be empty. */
 static void draw_sides(job *j, const kofn_layout *L)
 {
     size_t parts = L->cut[0].rows * L->groups;
@@ -352,6 +445,11 @@ static void draw_sides(job *j, const kofn_layout *L)
     j->t.columns = widths[kf_rng_below(&j->t.r, WIDTHS)];
     j->rows = parts * (1 + kf_rng_below(&j->t.r, MOST_ROWS / parts));
     j->cols = j->t.columns * L->cut[1].cols;
+    if (kf_rng_below(&j->t.r, 2))
+        return;
+    j->rows = 1 + kf_rng_below(&j->t.r, kf_rng_below(&j->t.r, 2) ? 6 : 90);
+    j->cols = 1 + kf_rng_below(&j->t.r, j->cols);
+    j->t.columns = kf_ceil_div(j->cols, L->cut[1].cols);
 }
 
 static void draw(job *j, size_t code, uint64_t seed)
@@ -370,7 +468,8 @@ static void draw(job *j, size_t code, uint64_t seed)
     kofn_plan_free(plan);
     t->f = &f;
     t->wide = kf_rng_below(&t->r, 2);
-    t->liars = most_liars(t);
+    j->most = t->liars = most_liars(t);
+    j->half = kf_min(j->most, t->mode == DETECT ? 1 : half(&f));
     t->liars = t->liars ? 1 + kf_rng_below(&t->r, t->liars) : 0;
     t->constant = pow(10, 3 * kf_rng_uniform(&t->r) - 3);
     shuffle(t->liar, codes[code].nodes, &t->r);

@@ -87,6 +87,15 @@ void kf_code_free(kf_code *c);
 /* Rows of seat `local`, below layout.max_seats. */
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
 
+/* ---- empty parts (silent.c) ---------------------------------------------- */
+
+/* From strip `lo` on there is nothing in the parts of operands that this seat's
+ * results are made of: they are zero, whatever the input. */
+bool kf_code_is_silent(const kofn_plan *p, const kf_seat *seat, size_t group,
+                       size_t lo);
+/* No seat is: no part is empty. */
+bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo);
+
 /* ---- decoding ------------------------------------------------------------ */
 
 typedef struct kf_factor kf_factor;

@@ -80,6 +80,42 @@ static size_t principals_within(const kf_fleet *f, size_t alone, size_t seats)
     return who;
 }
 
+/* ---- who says nothing ---------------------------------------------------- */
+
+/* What is zero from strip `lo` on, whatever was asked, agrees with everybody. */
+static kofn_status add_silent(const kf_product *p, size_t group, size_t lo,
+                              size_t row, size_t *silent)
+{
+    const kf_seat *seat;
+
+    TRY(kf_code_seat(p->use->code, row, &seat));
+    *silent += kf_code_is_silent(p->use->plan, seat, group, lo);
+    return KOFN_OK;
+}
+
+kofn_status kf_core_silent(const kf_product *p, size_t group,
+                           const kf_cell *cell, size_t *silent)
+{
+    *silent = 0;
+    if (kf_code_all_speak(p->use->plan, group, cell->lo))
+        return KOFN_OK;
+    for (size_t i = 0; i < cell->count; i++)
+        TRY(add_silent(p, group, cell->lo, p->task[cell->have[i]].row, silent));
+    return KOFN_OK;
+}
+
+/* Of all seats of the group. */
+static kofn_status silent_seats(const kofn_core *c, const kf_product *p,
+                                size_t group, size_t lo, size_t *silent)
+{
+    *silent = 0;
+    if (kf_code_all_speak(p->use->plan, group, lo))
+        return KOFN_OK;
+    for (size_t s = group; s < c->fleet.seats; s += c->fleet.groups)
+        TRY(add_silent(p, group, lo, kf_local(p->use->plan, s), silent));
+    return KOFN_OK;
+}
+
 /* ---- how many more ------------------------------------------------------- */
 
 /* Where not every few of the seats decode, some are copies of others, and what is
@@ -175,24 +211,26 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
 
 /* Nobody is located who may be honest when so many are not, whatever they do:
  * half of the results that could come beyond those that decode.  That all but
- * one of those are wrong is promised where they do not conspire.  To detect,
- * one principal that is wrong is enough. */
-static void set_promise(kofn_core *c, kf_round *r, size_t group,
-                        const uint32_t *tasks, size_t n, kofn_action *a)
+ * one of those are wrong is promised where they do not conspire, not counting those
+ * that say nothing.  To detect, one principal that is wrong is enough. */
+static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
+                               const uint32_t *tasks, size_t n, kofn_action *a)
 {
     const kofn_layout *L = kf_layout(&r->p);
     size_t spare = spare_of(c, r, group, tasks, n), seats, beyond;
-    size_t known = known_besides(c, r, group, tasks, n);
+    size_t known = known_besides(c, r, group, tasks, n), silent;
 
+    TRY(silent_seats(c, &r->p, group, a->lo, &silent));
     share_all(c, r, group, tasks, n, &seats);
     seats = kf_max(seats, n);
     beyond = seats - kf_min(seats, L->threshold);
     a->liars = a->promised =
         c->opt.errors == KOFN_ERRORS_DETECT ? spare : kf_max(spare, beyond / 2);
     if (!may_conspire(c, L) && !has_copies(L))
-        a->promised = kf_max(a->promised, beyond - kf_min(beyond, 1));
+        a->promised = kf_max(a->promised, beyond - kf_min(beyond, silent + 1));
     a->liars -= kf_min(a->liars, known);
     a->promised -= kf_min(a->promised, known);
+    return KOFN_OK;
 }
 
 KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
@@ -221,7 +259,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                        .last = cell->last,
                        .most = most(c, r, group, tasks, n)};
 
-    set_promise(c, r, group, tasks, n, &ask);
+    TRY(set_promise(c, r, group, tasks, n, &ask));
     asked.liars = ask.liars;
     TRY(kf_product_check(&r->p, asked, tasks));
     c->next_check++;

@@ -149,13 +149,27 @@ static kofn_status have_checked(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
+/* So many results of this cell are worth a check: those that say nothing do not
+ * count where there may be others. */
+static kofn_status results_to_check(kofn_core *c, kf_round *r, size_t group,
+                                    const kf_cell *cell, size_t *n)
+{
+    size_t silent = 0;
+
+    if (c->opt.errors != KOFN_ERRORS_NONE && !cell->last)
+        TRY(kf_core_silent(&r->p, group, cell, &silent));
+    *n = kf_layout(&r->p)->enough + silent +
+         kf_core_vouch(c, r, group, cell->have, cell->count);
+    return KOFN_OK;
+}
+
 /* Decide on cells [from, to), which share their history, or want one more. */
 static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
                               size_t from, size_t to)
 {
     kf_product *p = &r->p;
     kf_cell *cell = p->ledger[group].cell;
-    size_t n = cell[from].count;
+    size_t n = cell[from].count, enough;
     const kf_decoder *d;
     uint32_t *tasks, *rows;
 
@@ -163,12 +177,12 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
     TRY(kf_core_find_decoder(c, p, rows, n, &d));
     if (d && c->opt.errors == KOFN_ERRORS_NONE)
         return finish(c, p, group, from, to, d, n);
-    if (d && n >= kf_layout(p)->enough +
-                      kf_core_vouch(c, r, group, cell[from].have, n))
+    TRY(results_to_check(c, r, group, &cell[from], &enough));
+    if (d && n >= enough)
         return have_checked(c, r, group, from, to, d, tasks, n);
     p->unsure |= d != NULL;
     for (size_t i = from; i < to; i++)
-        want(r, group, &cell[i], n + 1);
+        want(r, group, &cell[i], kf_max(n + 1, d ? enough : 0));
     return KOFN_OK;
 }
 

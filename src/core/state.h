@@ -191,6 +191,9 @@ void kf_core_set_spare(kofn_core *c, kf_round *r);
 /* The same where these tasks have come, whoever has left since. */
 size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
                      const uint32_t *tasks, size_t n);
+/* Results of this cell that say nothing. */
+kofn_status kf_core_silent(const kf_product *p, size_t group,
+                           const kf_cell *cell, size_t *silent);
 kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                               size_t lo, size_t hi, const kf_decoder *d,
                               const uint32_t *tasks, size_t n);

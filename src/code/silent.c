@@ -1,0 +1,77 @@
+/* silent.c -- rows that say nothing, since what they are made of is empty.
+ *
+ * Where an operand has fewer rows or columns than it is cut into parts, some
+ * parts are empty, and towards the last strips more of them.  A result that is
+ * made of such parts alone is zero whatever was asked, and so agrees with
+ * everybody.
+ */
+#include "code.h"
+
+#include "operation.h"
+
+/* Does part i of so many equal ones of n go beyond the first `lo` of its own? */
+static bool goes_on(size_t n, size_t parts, size_t i, size_t lo)
+{
+    return i * kf_ceil_div(n, parts) + lo < n;
+}
+
+/* Has part j of A anything from strip lo on? */
+static bool has_block(const kofn_plan *p, size_t group, size_t lo, size_t j)
+{
+    const kofn_layout *L = &p->layout;
+    size_t high = L->cut[0].rows, at = group * high + j % high;
+
+    return goes_on(L->problem.m, L->groups * high, at, p->op->left ? 0 : lo) &&
+           goes_on(L->problem.n, L->cut[0].cols, j / high, 0);
+}
+
+/* Has part j of the input anything? */
+static bool has_input(const kofn_plan *p, size_t j)
+{
+    const kofn_layout *L = &p->layout;
+    size_t rows = kf_size_of(&L->problem, p->op->in.rows);
+    size_t cols = kf_size_of(&L->problem, p->op->in.cols);
+
+    return goes_on(rows, L->cut[1].rows, j % L->cut[1].rows, 0) &&
+           goes_on(cols, L->cut[1].cols, j / L->cut[1].rows, 0);
+}
+
+static bool block_is_empty(const kofn_plan *p, const kf_row *row, size_t group,
+                           size_t lo)
+{
+    for (size_t e = 0; e < row->n; e++)
+        if (has_block(p, group, lo, row->col[e]))
+            return false;
+    return true;
+}
+
+static bool input_is_empty(const kofn_plan *p, const kf_row *row)
+{
+    for (size_t e = 0; e < row->n; e++)
+        if (has_input(p, row->col[e]))
+            return false;
+    return true;
+}
+
+bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo)
+{
+    for (size_t j = 0; j < p->parts; j++)
+        if (!has_block(p, group, lo, j))
+            return false;
+    for (size_t j = 0; j < p->parts1; j++)
+        if (!has_input(p, j))
+            return false;
+    return true;
+}
+
+bool kf_code_is_silent(const kofn_plan *p, const kf_seat *seat, size_t group,
+                       size_t lo)
+{
+    size_t inner = p->layout.inner;
+
+    for (size_t i = 0; i < p->layout.lanes * inner; i++)
+        if (!block_is_empty(p, &seat->E0[i], group, lo) &&
+            !(seat->E1 && input_is_empty(p, &seat->E1[i % inner])))
+            return false;
+    return true;
+}
