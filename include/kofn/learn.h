@@ -1,5 +1,5 @@
 /* learn.h -- users of the rounds of kofn.h, which includes this: iterations,
- * the model of what gradient codes take, regression.
+ * models of what gradient codes and streams of products take, regression.
  */
 #ifndef KOFN_LEARN_H
 #define KOFN_LEARN_H
@@ -145,6 +145,65 @@ typedef struct kofn_agc_row {
 } kofn_agc_row;
 #define KOFN_AGC_ROWS 18
 KOFN_API kofn_status kofn_agc_table(kofn_agc_row rows[KOFN_AGC_ROWS]);
+
+/* ---- model: what streams of products take --------------------------------- */
+
+/* A product begins every round; each worker is slow in a round with chance
+ * delta, whatever it was before, and then takes alpha times as long for all it
+ * is asked for, of which nothing comes earlier.  A round lasts until the scheme
+ * can do without those that are not done, and unless all are done mu times
+ * longer than the first worker took. */
+typedef struct kofn_rhat_params {
+    size_t workers;
+    double alpha, delta, mu;
+} kofn_rhat_params;
+
+typedef enum kofn_rhat_kind {
+    KOFN_RHAT_ONCE = 1, /* every product by itself, a result from each worker */
+    KOFN_RHAT_DIP,
+    KOFN_RHAT_IDIP
+} kofn_rhat_kind;
+
+#define KOFN_RHAT_ENDLESS SIZE_MAX
+
+typedef struct kofn_rhat_scheme {
+    kofn_rhat_kind kind;
+    size_t threshold; /* results that decode a product; IDIP: 0, or PW - N   */
+    size_t parts;     /* one is so much of a product; 0: threshold           */
+    size_t T, lambda; /* DIP: rounds of delay, or KOFN_RHAT_ENDLESS; workers
+                         that are enough in the last of them, 0: all         */
+    size_t N, W;      /* IDIP: of any W rounds N marks are done without      */
+    bool late;        /* IDIP: products are carried to their due rounds though
+                         they could be decoded before                        */
+} kofn_rhat_scheme;
+
+typedef struct kofn_rhat_result {
+    double rhat;  /* mean time of a round, by that of a whole product on one
+                        worker; IDIP: exact_early_finish, or exact_fixed_load
+                        where that is late                                   */
+    size_t slots; /* mini-tasks of a worker in a round, at most; or
+                        KOFN_RHAT_ENDLESS, and likewise delay                */
+    size_t threshold, delay;
+    double load;      /* slots by parts */
+    double mean_load; /* of a round     */
+    /* DIP: rounds that a product takes without a deadline, where all being slow
+     * counts as nobody being so, and where it brings nothing. */
+    double f_tie, f_binomial;
+    /* IDIP, the first two with mu = 0: the paper's bound, what it should be, and
+     * the mean where each product is carried to its end, or finished early. */
+    double bound_printed, bound_corrected, exact_fixed_load, exact_early_finish;
+} kofn_rhat_result;
+
+KOFN_API kofn_status kofn_rhat(const kofn_rhat_params *q,
+                               const kofn_rhat_scheme *scheme,
+                               kofn_rhat_result *out);
+/* The parameters with the least rhat: ONCE a threshold below the number of
+ * workers P, DIP P to (T+1)P results, without end P to 10P - 1, and any lambda,
+ * IDIP any N with W = T+1.  out may be NULL. */
+KOFN_API kofn_status kofn_rhat_best(const kofn_rhat_params *q,
+                                    kofn_rhat_kind kind, size_t T,
+                                    kofn_rhat_scheme *best,
+                                    kofn_rhat_result *out);
 
 /* ---- regression ---------------------------------------------------------- */
 

@@ -181,8 +181,10 @@ static int set(cli_args *a, const cli_option *o, const char *text)
 
     if (!code && o->given && o->kind != CLI_PAIR)
         *(bool *)((char *)a + o->given) = true;
-    if (o->in == IN_MODEL)
-        a->model_option = o->name;
+    if (o->in & OF_AET)
+        a->aet_option = o->name;
+    if (o->in & OF_STREAM)
+        a->stream_option = o->name;
     return !code && o->check ? o->check(a, o, text) : code;
 }
 

@@ -47,10 +47,13 @@ typedef struct cli_args {
     size_t confirm;    /* as in kofn_peer_options; 0: not told */
     const char *reach; /* addresses */
     kofn_aet_params model;
-    const char *model_option; /* one of those that was given, or NULL */
-    size_t scenario;          /* bench; 0: all                           */
-    double scale;             /* bench; 0: as usual                      */
-    int stale;                /* bench: 1 + fifo, latest, reset; 0: fifo */
+    const char *aet_option;  /* one of those that was given, or NULL */
+    kofn_rhat_params stream; /* workers are above */
+    size_t delay;
+    const char *stream_option; /* likewise */
+    size_t scenario;           /* bench; 0: all                           */
+    double scale;              /* bench; 0: as usual                      */
+    int stale;                 /* bench: 1 + fifo, latest, reset; 0: fifo */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
@@ -94,6 +97,9 @@ enum {
     IN_PREDICT = 1 << 12,
     IN_CHECK = 1 << 13,
     IN_TRAIN = 1 << 14,
+    /* ... and of which model they are */
+    OF_AET = 1 << 29,
+    OF_STREAM = 1 << 30,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
     IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS | IN_TRAIN
@@ -222,6 +228,9 @@ int cmd_check(cli_args *a);
 int cmd_train(cli_args *a);
 int cmd_worker(cli_args *a);
 int cmd_keygen(cli_args *a);
+
+/* kofn model stream (model_stream.c) */
+int cli_model_stream(const cli_args *a);
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 

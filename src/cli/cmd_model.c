@@ -1,5 +1,5 @@
 /* cmd_model.c -- kofn model: what gradient codes take on the average, and the
- * table that was published of it. */
+ * table that was published of it; streams are in model_stream.c. */
 #include "cli.h"
 
 #include <string.h>
@@ -124,19 +124,33 @@ static int agc_table(const cli_args *a)
 
 /* ---- the command --------------------------------------------------------- */
 
+/* An option of another model, or NULL. */
+static const char *foreign(const cli_args *a, bool aet, bool stream)
+{
+    return !aet && a->aet_option         ? a->aet_option
+           : !stream && a->stream_option ? a->stream_option
+           : !stream && a->workers_given ? "workers"
+           : !stream && a->scheme_given  ? "scheme"
+                                         : NULL;
+}
+
 int cmd_model(cli_args *a)
 {
     const char *what = a->operand[0];
+    bool is_aet = !strcmp(what, "aet"), is_stream = !strcmp(what, "stream");
+    const char *option = foreign(a, is_aet, is_stream);
 
-    if (!strcmp(what, "aet"))
-        return aet(a);
-    if (strcmp(what, "agc-table") != 0)
-        return cli_say(EXIT_USAGE, "no model \"%s\"; there are aet, agc-table",
+    if (!is_aet && !is_stream && strcmp(what, "agc-table") != 0)
+        return cli_say(EXIT_USAGE,
+                       "no model \"%s\"; there are aet, agc-table, stream",
                        what);
-    if (a->model_option)
+    if (option && !is_aet && !is_stream)
         return cli_say(EXIT_USAGE,
                        "--%s: agc-table has the numbers of the "
                        "paper; leave it out",
-                       a->model_option);
-    return agc_table(a);
+                       option);
+    if (option)
+        return cli_say(EXIT_USAGE, "--%s is of another model than %s", option,
+                       what);
+    return is_aet ? aet(a) : is_stream ? cli_model_stream(a) : agc_table(a);
 }

@@ -137,6 +137,8 @@ static cli_args defaults(void)
                   .dtype = "f8",
                   .factor = 5,
                   .model = {20, 3, 0.05, 1, 1, 0},
+                  .stream = {0, 5, 0.3, 0},
+                  .delay = 3,
                   .regress = {.size = sizeof(kofn_regress_options)},
                   .job = KOFN_OPTIONS_INIT};
 

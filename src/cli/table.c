@@ -11,12 +11,13 @@ const cli_option cli_options[] = {
      "write the result there (.npy, .csv or .mtx by its suffix; train: a folder)",
      IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
      NULL},
-    {'n', "workers", "N", "workers at the start (8)", IN_RUN | IN_SCHEMES,
-     CLI_SIZE, 1, 1e6, AT(workers), AT(workers_given), NULL},
+    {'n', "workers", "N", "workers at the start (8)",
+     IN_RUN | IN_SCHEMES | IN_MODEL, CLI_SIZE, 1, 1e6, AT(workers),
+     AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
      "the code; see kofn schemes (elastic; regress: pcr or gc where X is small; "
      "train: gc:d=3)",
-     IN_RUN, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
+     IN_RUN | IN_MODEL, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "where the workers are: threads here, a deterministic simulator, processes "
      "of this machine, the other ranks under mpirun or srun, or whoever comes "
@@ -255,16 +256,27 @@ const cli_option cli_options[] = {
     {0, "show", NULL,
      "a line a round: what share of its block each worker was given", IN_RUN,
      CLI_FLAG, 0, 0, AT(show), 0, NULL},
-    {0, "n", "N", "workers, and subsets of the data (20)", IN_MODEL, CLI_SIZE,
-     1, KOFN_AET_MOST_N, AT(model.n), 0, NULL},
-    {0, "d", "D", "subsets that each worker computes (3)", IN_MODEL, CLI_SIZE,
-     1, KOFN_AET_MOST_N, AT(model.d), 0, NULL},
-    {0, "p", "P", "chance that a worker straggles in an epoch (0.05)", IN_MODEL,
-     CLI_REAL, 0, KOFN_AET_MOST_P, AT(model.p), 0, NULL},
-    {0, "tcp", "T", "time of the computation of D subsets (1)", IN_MODEL,
-     CLI_REAL, 0, 1e100, AT(model.t_cp), 0, NULL},
-    {0, "tcm", "T", "time of a message as long as the gradient (1)", IN_MODEL,
-     CLI_REAL, 0, 1e100, AT(model.t_cm), 0, NULL},
+    {0, "n", "N", "workers, and subsets of the data (20)", IN_MODEL | OF_AET,
+     CLI_SIZE, 1, KOFN_AET_MOST_N, AT(model.n), 0, NULL},
+    {0, "d", "D", "subsets that each worker computes (3)", IN_MODEL | OF_AET,
+     CLI_SIZE, 1, KOFN_AET_MOST_N, AT(model.d), 0, NULL},
+    {0, "p", "P", "chance that a worker straggles in an epoch (0.05)",
+     IN_MODEL | OF_AET, CLI_REAL, 0, KOFN_AET_MOST_P, AT(model.p), 0, NULL},
+    {0, "tcp", "T", "time of the computation of D subsets (1)",
+     IN_MODEL | OF_AET, CLI_REAL, 0, 1e100, AT(model.t_cp), 0, NULL},
+    {0, "tcm", "T", "time of a message as long as the gradient (1)",
+     IN_MODEL | OF_AET, CLI_REAL, 0, 1e100, AT(model.t_cm), 0, NULL},
+    {0, "alpha", "A", "stream: how many times as long the slow take (5)",
+     IN_MODEL | OF_STREAM, CLI_REAL, 1, 1e6, AT(stream.alpha), 0, NULL},
+    {0, "delta", "D", "stream: chance that a worker is slow in a round (0.3)",
+     IN_MODEL | OF_STREAM, CLI_REAL, 0, 1, AT(stream.delta), 0, NULL},
+    {0, "mu", "MU",
+     "stream: patience of a round: it lasts so many times longer than the first "
+     "worker took, unless all are done (0)",
+     IN_MODEL | OF_STREAM, CLI_REAL, 0, 1e6, AT(stream.mu), 0, NULL},
+    {0, "delay", "T",
+     "stream without a scheme: rounds that a product may take more than one (3)",
+     IN_MODEL | OF_STREAM, CLI_SIZE, 0, 100, AT(delay), 0, NULL},
     {0, "scenario", "K",
      "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2 (all)",
      IN_BENCH, CLI_SIZE, 1, 4, AT(scenario), 0, NULL},
@@ -469,15 +481,25 @@ const cli_command cli_commands[] = {
      "kofn replay run.jsonl  says where the first difference is, if any\n"
      "kofn replay run.jsonl --step --state  every decision, and what it rests on",
      IN_REPLAY, 1, 1, cmd_replay},
-    {"model", "aet|agc-table", "what gradient codes take on the average",
+    {"model", "aet|agc-table|stream",
+     "what gradient codes and streams of products take on the average",
      "aet: the average execution time of an iteration under every gradient "
      "code, in closed form, when stragglers are started again; with --json "
      "one object of scheme and time. agc-table: Table VI of the paper on "
-     "adaptive gradient coding, as printed and without its two slips.",
+     "adaptive gradient coding, as printed and without its two slips. stream: "
+     "the mean time of a round when a product begins in each, by that of a whole "
+     "product on one worker, of a scheme (dip:m,p,n,T,lambda or "
+     "dip:beta,T,lambda, where T may be inf; idip:N,W with m and p or without, "
+     "and early; uncoded, polynomial:S, or polynomial, matdot, polydot, gpd with "
+     "their parameters), or of the best of each.",
      "kofn model aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
      "least\n"
      "kofn model aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines\n"
-     "kofn model agc-table  all 18 numbers, and what they should be",
+     "kofn model agc-table  all 18 numbers, and what they should be\n"
+     "kofn model stream -n 4 --alpha 5 --delta 0.3  what is best where one in "
+     "three is five times as slow\n"
+     "kofn model stream -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  one "
+     "of them, with the bounds of the paper",
      IN_MODEL, 1, 1, cmd_model},
     {"bench", "pcr|elastic|gradient", "published experiments, simulated",
      "Runs the experiments of three papers in simulated time and puts what "

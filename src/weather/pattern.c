@@ -393,9 +393,11 @@ static kofn_status copy(kofn_matrix *out, const kofn_matrix *a,
     double *x;
 
     if (!a)
-        return kf_fail(KOFN_FORMAT,
-                       "%s: a pattern is a dense matrix with a row a round; give "
-                       "a .npy or .csv file", path);
+        return kf_fail(
+            KOFN_FORMAT,
+            "%s: a pattern is a dense matrix with a row a round; give "
+            "a .npy or .csv file",
+            path);
     if (a->rows == 0 || a->cols < workers)
         return kf_fail(KOFN_SHAPE,
                        "%s: a pattern of %zu rounds and %zu workers, and there "

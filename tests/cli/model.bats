@@ -52,7 +52,7 @@ abs(r['straight'] - r['printed'] - r['straight_diff']) < 1e-12 for r in o['rows'
         refused "${bad%% *}"
     done
     run kofn model aet -n 20
-    refused "option -n"
+    refused "--workers" "another model"
     run kofn model agc-table --p 0.1
     refused "--p" "leave it out"
     run kofn matvec X w --tcp 1
@@ -70,4 +70,85 @@ abs(r['straight'] - r['printed'] - r['straight_diff']) < 1e-12 for r in o['rows'
         kofn $line >/dev/null
     done
     kofn --manual | grep -q 'kofn model'
+}
+
+# json_value KEY FILE
+json_value() {
+    "$PYTHON" -c "import json, sys; print(json.load(open(sys.argv[2]))[sys.argv[1]])" "$@"
+}
+
+@test "model stream: the figures of the paper, and those that are wrong in it" {
+    s=(-n 4 --alpha 5 --delta 0.3)
+    kofn model stream "${s[@]}" -s idip:N=10,W=4 --json >out.json
+    json "set(o) == {'scheme', 'rhat', 'slots', 'threshold', 'delay', 'load', \
+'mean_load', 'bound_printed', 'bound_corrected', 'exact_fixed_load', \
+'exact_early_finish'} and all(abs(o[k] - v) < t for k, v, t in \
+[('bound_printed', .6708, 1e-4), ('bound_corrected', .6916, 1e-4), \
+('exact_fixed_load', .6894, 1e-4), ('exact_early_finish', .42439, 1e-5), \
+('rhat', .42439, 1e-5), ('slots', 4, 0.1), ('threshold', 6, 0.1), \
+('delay', 3, 0.1), ('load', 2 / 3, 1e-12)])" <out.json
+    kofn model stream "${s[@]}" -s dip:beta=6,T=3,lambda=4 --json >out.json
+    json "abs(o['rhat'] - .42439) < 1e-5 and \
+abs(o['f_tie'] - 2.461714214798642) < 1e-10 and \
+abs(o['f_binomial'] - 2.488437237493083) < 1e-10 and \
+(o['slots'], o['threshold'], o['delay']) == (5, 6, 3)" <out.json
+    kofn model stream "${s[@]}" -s dip:m=2,p=3,T=3,lambda=4 --json >same.json
+    json "o['rhat'] == $(json_value rhat out.json)" <same.json
+    kofn model stream "${s[@]}" -s dip:beta=6,T=inf --json >out.json
+    json "o['delay'] is None and o['slots'] is None and o['load'] is None and \
+abs(o['rhat'] - 2.461714214798642 / 6 * 1.0324) < 1e-12" <out.json
+    run kofn model stream "${s[@]}" -s idip:N=10,W=4
+    [[ "$output" == *"as printed 0.670844, corrected 0.69161"* ]]
+    kofn model stream "${s[@]}" -s idip:N=10,W=4,early=no --json >out.json
+    json "o['rhat'] == o['exact_fixed_load']" <out.json
+}
+
+@test "model stream: the best of each, and of all" {
+    kofn model stream -n 6 --alpha 10 --delta 0.2 --delay 4 --json >out.json
+    json "set(o['schemes']) == {'uncoded', 'polynomial', 'dip', 'idip', \
+'dip_endless'} and o['best'] == 'dip' and \
+o['schemes']['uncoded']['rhat'] > o['schemes']['polynomial']['rhat'] > \
+o['schemes']['idip']['rhat'] > o['schemes']['dip']['rhat'] > \
+o['schemes']['dip_endless']['rhat'] and \
+all(s['delay'] in (None, 0, 4) for s in o['schemes'].values())" <out.json
+    # what it names can be asked for
+    for s in uncoded polynomial dip idip dip_endless; do
+        spec=$("$PYTHON" -c "import json, sys
+print(json.load(open('out.json'))['schemes']['$s']['scheme'])")
+        kofn model stream -n 6 --alpha 10 --delta 0.2 -s "$spec" --json >one.json
+        "$PYTHON" -c "import json
+assert json.load(open('out.json'))['schemes']['$s'] == json.load(open('one.json'))"
+    done
+    run kofn model stream -n 6 --alpha 10 --delta 0.2 --delay 4
+    [[ "$output" == *"least that keeps the delay: dip:"*"% less than polynomial:"* ]]
+    kofn model stream -n 4 -s polynomial:S=2 --json >a.json
+    kofn model stream -n 4 -s polynomial:m=2,p=1 --json >b.json
+    json "o['rhat'] == $(json_value rhat a.json) and abs(o['rhat'] - .6674) < 1e-12" <b.json
+}
+
+@test "model stream: wrong values end with 2 and one line" {
+    wrong() {
+        local want=$1
+        shift
+        run kofn model "$@"
+        refused "$want"
+    }
+    wrong "needs m and p, or beta" stream -n 4 -s dip:T=3
+    wrong "needs T" stream -n 4 -s dip:beta=6
+    wrong "T=x" stream -n 4 -s dip:beta=6,T=x
+    wrong "lambda = 9" stream -n 4 -s dip:beta=6,T=3,lambda=9
+    wrong "states" stream -n 4 -s dip:beta=6,T=30
+    wrong "N and W" stream -n 4 -s idip:N=3
+    wrong "N = 16" stream -n 4 -s idip:N=16,W=4
+    wrong "m p = 4" stream -n 4 -s idip:m=2,p=2,N=10,W=4
+    wrong "bursty" stream -n 4 -s idip:model=bursty,B=2,W=3,eps=2
+    wrong "no model of \"mds\"" stream -n 4 -s mds:k=2
+    wrong "S=4" stream -n 4 -s polynomial:S=4
+    wrong "too many" stream -n 50
+    wrong "--alpha 0.5" stream --alpha 0.5
+    wrong "--delta 2" stream --delta 2
+    wrong "--n is of another model" stream --n 4
+    wrong "--delta is of another model" aet --delta 0.2
+    wrong "--workers is of another model" aet -n 4
+    wrong "--scheme" agc-table -s uncoded
 }
