@@ -97,6 +97,8 @@ size_t kf_passes_means(const kofn_net *net);
 /* Which of m points is at place i of this epoch's order: a permutation of them,
  * each place found without the others. */
 size_t kf_order_at(uint64_t seed, uint64_t epoch, size_t i, size_t m);
+/* And at which place this point is. */
+size_t kf_order_place(uint64_t seed, uint64_t epoch, size_t point, size_t m);
 
 /* ---- train_sum.c --------------------------------------------------------- */
 

@@ -8,14 +8,22 @@
  */
 #include "net.h"
 
+#define ROUNDS 8
+
+/* What is mixed into one half: of the other half, and the round. */
+static uint64_t mixture(uint64_t half, uint64_t key, uint64_t round,
+                        unsigned bits)
+{
+    return kf_mix64(kf_state64(key, round) ^ kf_mix64(half)) &
+           (((uint64_t)1 << bits) - 1);
+}
+
 static uint64_t scrambled(uint64_t x, uint64_t key, unsigned bits)
 {
-    uint64_t mask = ((uint64_t)1 << bits) - 1;
-    uint64_t left = x >> bits, right = x & mask;
+    uint64_t left = x >> bits, right = x & (((uint64_t)1 << bits) - 1);
 
-    for (uint64_t round = 1; round <= 8; round++) {
-        uint64_t next =
-            left ^ (kf_mix64(kf_state64(key, round) ^ kf_mix64(right)) & mask);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t next = left ^ mixture(right, key, round, bits);
 
         left = right;
         right = next;
@@ -23,15 +31,52 @@ static uint64_t scrambled(uint64_t x, uint64_t key, unsigned bits)
     return left << bits | right;
 }
 
-size_t kf_order_at(uint64_t seed, uint64_t epoch, size_t i, size_t m)
+static uint64_t unscrambled(uint64_t x, uint64_t key, unsigned bits)
 {
-    uint64_t key = kf_mix64(kf_state64(kf_mix64(seed), epoch + 1)), x = i;
+    uint64_t left = x >> bits, right = x & (((uint64_t)1 << bits) - 1);
+
+    for (uint64_t round = ROUNDS; round >= 1; round--) {
+        uint64_t before = right ^ mixture(left, key, round, bits);
+
+        right = left;
+        left = before;
+    }
+    return left << bits | right;
+}
+
+static uint64_t key_of(uint64_t seed, uint64_t epoch)
+{
+    return kf_mix64(kf_state64(kf_mix64(seed), epoch + 1));
+}
+
+/* Of half a number that can name all of m points. */
+static unsigned bits_for(size_t m)
+{
     unsigned bits = 1;
 
     while (bits < 31 && (uint64_t)1 << 2 * bits < m)
         bits++;
+    return bits;
+}
+
+size_t kf_order_at(uint64_t seed, uint64_t epoch, size_t i, size_t m)
+{
+    uint64_t key = key_of(seed, epoch), x = i;
+    unsigned bits = bits_for(m);
+
     do
         x = scrambled(x, key, bits);
+    while (x >= m);
+    return (size_t)x;
+}
+
+size_t kf_order_place(uint64_t seed, uint64_t epoch, size_t point, size_t m)
+{
+    uint64_t key = key_of(seed, epoch), x = point;
+    unsigned bits = bits_for(m);
+
+    do
+        x = unscrambled(x, key, bits);
     while (x >= m);
     return (size_t)x;
 }

@@ -264,20 +264,34 @@ static kofn_status add_batch(kf_passes *p, const kf_batch *batch,
     return KOFN_OK;
 }
 
+/* The i-th candidate: a place of the batch whose point may be in the part, or a
+ * point of the part that may be in the batch, of whichever there are fewer. */
+static bool is_in_both(const kf_batch *b, const kofn_rows *part, size_t i,
+                       size_t *row)
+{
+    if (b->to - b->from <= part->X.rows) {
+        size_t k = kf_order_at(b->seed, b->epoch, b->from + i, b->points);
+
+        *row = k >= part->first ? k - part->first : part->X.rows;
+        return *row < part->X.rows;
+    }
+    *row = i;
+    i = kf_order_place(b->seed, b->epoch, part->first + i, b->points);
+    return i >= b->from && i < b->to;
+}
+
 static kofn_status go_through(kf_passes *p, const kf_batch *batch,
                               const double *means, const kofn_rows *part,
                               kofn_net *G, double *out)
 {
-    size_t n = p->net->widths[0];
+    size_t n = p->net->widths[0], k;
 
     kf_passes_begin(p);
-    for (size_t i = batch->from; i < batch->to; i++) {
-        size_t k = kf_order_at(batch->seed, batch->epoch, i, batch->points);
+    for (size_t i = 0; i < kf_min(batch->to - batch->from, part->X.rows); i++) {
         const double *x;
 
-        if (k < part->first || k - part->first >= part->X.rows)
+        if (!is_in_both(batch, part, i, &k))
             continue;
-        k -= part->first;
         x = kf_at(&part->X, k, 0);
         kf_passes_put(p, x, part->X.cols > n ? x + n : part->y + k);
         if (p->count == p->room) {
