@@ -8,6 +8,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +145,7 @@ static int take_widths(const json_t *o, const char *folder, kofn_net_shape *s,
     for (size_t l = 0; l < n; l++) {
         json_int_t x = json_integer_value(json_array_get(list, l));
 
-        if (x < 1)
+        if (x < 1 || x >= INT_MAX)
             return odd(folder, "layers");
         widths[l] = (size_t)x;
     }
@@ -180,40 +181,18 @@ int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
     return *unit > 0 && *unit < (double)INFINITY ? 0 : odd(folder, "unit");
 }
 
-static int read_layer(const model *m, const char *folder, size_t l)
-{
-    const kofn_matrix *W = kofn_net_weights(m->net, l), *a;
-    size_t size = W->dtype == KOFN_F64 ? sizeof(double) : sizeof(float);
-    char path[PATH];
-    kofn_file *file;
-    kofn_status st = kofn_file_open(&file, layer_in(path, folder, l));
-
-    if (st)
-        return cli_fail_input(st);
-    a = kofn_file_dense(file);
-    if (!a || a->rows != W->rows || a->cols != W->cols ||
-        a->dtype != W->dtype) {
-        kofn_file_free(file);
-        return cli_say(EXIT_USAGE,
-                       "%s is not the %zu x %zu numbers that model.json tells "
-                       "of; train again",
-                       path, W->rows, W->cols);
-    }
-    for (size_t i = 0; i < W->rows; i++)
-        memcpy((char *)W->data + i * W->ld * size,
-               (const char *)a->data + i * a->ld * size, W->cols * size);
-    kofn_file_free(file);
-    return 0;
-}
-
-static int read_index(model *m, const char *folder)
-{
+/* What a model is made of, before there is any room for it. */
+typedef struct found {
+    kofn_net_shape shape;
     size_t widths[KOFN_NET_MOST + 1];
-    kofn_net_shape s = {0};
+    kofn_file *layer[KOFN_NET_MOST];
+} found;
+
+static int find_index(found *f, model *m, const char *folder)
+{
     char path[PATH];
     json_error_t e;
     json_t *o = json_load_file(path_in(path, folder, "model.json"), 0, &e);
-    kofn_status st;
     int code;
 
     if (!o)
@@ -221,24 +200,60 @@ static int read_index(model *m, const char *folder)
                    ? cli_say(EXIT_USAGE, "%s holds no model: %s", folder,
                              strerror(errno))
                    : cli_say(EXIT_USAGE, "%s: %s; train again", path, e.text);
-    code = model_shape(o, folder, &s, widths, &m->unit);
+    code = model_shape(o, folder, &f->shape, f->widths, &m->unit);
     json_decref(o);
-    if (code)
-        return code;
-    st = kofn_net_new(&m->net, &s, 0);
-    return st ? cli_fail_input(st) : 0;
+    return code;
+}
+
+static int find_layer(found *f, const char *folder, size_t l)
+{
+    size_t rows = f->widths[l], cols = f->widths[l - 1] + 1;
+    char path[PATH];
+    kofn_status st =
+        kofn_file_open(&f->layer[l - 1], layer_in(path, folder, l));
+    const kofn_matrix *a = st ? NULL : kofn_file_dense(f->layer[l - 1]);
+
+    if (st)
+        return cli_fail_input(st);
+    return a && a->rows == rows && a->cols == cols && a->dtype == f->shape.dtype
+               ? 0
+               : cli_say(EXIT_USAGE,
+                         "%s is not the %zu x %zu numbers (%s) that model.json "
+                         "tells of; train again",
+                         path, rows, cols, dtypes[f->shape.dtype]);
+}
+
+static void take_layer(const found *f, const model *m, size_t l)
+{
+    const kofn_matrix *a = kofn_file_dense(f->layer[l - 1]);
+    const kofn_matrix *W = kofn_net_weights(m->net, l);
+    size_t size = W->dtype == KOFN_F64 ? sizeof(double) : sizeof(float);
+
+    for (size_t i = 0; i < W->rows; i++)
+        memcpy((char *)W->data + i * W->ld * size,
+               (const char *)a->data + i * a->ld * size, W->cols * size);
 }
 
 int model_read(const char *folder, model *m)
 {
+    found f = {0};
+    kofn_status st;
     int code;
 
     *m = (model){0};
     if (strlen(folder) + 32 > PATH)
         return cli_say(EXIT_USAGE, "the name of the folder is too long");
-    code = read_index(m, folder);
-    for (size_t l = 1; !code && kofn_net_weights(m->net, l); l++)
-        code = read_layer(m, folder, l);
+    code = find_index(&f, m, folder);
+    for (size_t l = 1; !code && l <= f.shape.layers; l++)
+        code = find_layer(&f, folder, l);
+    if (!code) {
+        st = kofn_net_new(&m->net, &f.shape, 0);
+        code = st ? cli_fail_input(st) : 0;
+    }
+    for (size_t l = 1; !code && l <= f.shape.layers; l++)
+        take_layer(&f, m, l);
+    for (size_t l = 0; l < KOFN_NET_MOST; l++)
+        kofn_file_free(f.layer[l]);
     return code;
 }
 
@@ -267,10 +282,10 @@ int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out)
 
 double model_unit(const kofn_matrix *X)
 {
-    double most = 1;
+    double unit = 1;
 
     for (size_t i = 0; i < X->rows; i++)
         for (size_t j = 0; j < X->cols; j++)
-            most = fmax(most, fabs(((const double *)X->data)[i * X->ld + j]));
-    return most;
+            unit = fmax(unit, fabs(((const double *)X->data)[i * X->ld + j]));
+    return unit;
 }

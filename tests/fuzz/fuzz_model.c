@@ -1,0 +1,94 @@
+/* fuzz_model.c -- a model.json that was tampered with or damaged, beside weights
+ * of 3 x 5 and 2 x 4 numbers that are whole.  fuzz-iterations: 20000
+ *
+ * What is read is a network of these weights, and nothing else is.
+ */
+#include "says.h"
+
+#include "cli/model.c" /* part of the command, not of the library */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+size_t cli_json_lost(void)
+{
+    return 0;
+}
+
+void cli_guard(bool on)
+{
+    (void)on;
+}
+
+int cli_fail_input(kofn_status st)
+{
+    MUST(st < 0 && st != KOFN_NOMEM);
+    return cli_say(EXIT_USAGE, "%s", kofn_errmsg());
+}
+
+static char folder[] = "/tmp/kofn-fuzz-XXXXXX";
+
+static void leave(void)
+{
+    static const char *const names[] = {"model.json", "W1.npy", "W2.npy"};
+    char path[PATH];
+
+    for (int i = 0; i < 3; i++)
+        unlink(path_in(path, folder, names[i]));
+    rmdir(folder);
+}
+
+static void enter(void)
+{
+    double x[15] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const kofn_matrix W1 = {x, 3, 5, 5, KOFN_F64}, W2 = {x, 2, 4, 4, KOFN_F64};
+    char path[PATH];
+
+    MUST(mkdtemp(folder));
+    atexit(leave);
+    MUST(kofn_write_npy(layer_in(path, folder, 1), &W1, 2) == KOFN_OK);
+    MUST(kofn_write_npy(layer_in(path, folder, 2), &W2, 2) == KOFN_OK);
+}
+
+static void put(const void *bytes, size_t n)
+{
+    char path[PATH];
+    FILE *f;
+
+    unlink(
+        path_in(path, folder, "model.json")); /* cheaper than to shorten it */
+    f = fopen(path, "wb");
+    MUST(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+static void check(const model *m)
+{
+    const kofn_matrix *W = kofn_net_weights(m->net, 1);
+
+    MUST(W->rows == 3 && W->cols == 5 && ((double *)W->data)[7] == 8);
+    W = kofn_net_weights(m->net, 2);
+    MUST(!W || (W->rows == 2 && W->cols == 4 && ((double *)W->data)[3] == 4));
+    MUST(!kofn_net_weights(m->net, 3) && m->unit > 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool entered;
+    model m;
+    int code;
+
+    if (!entered)
+        enter();
+    entered = true;
+    watch_memory();
+    most = (size_t)1 << 20;
+    put(data, size);
+    messages = 0;
+    code = model_read(folder, &m);
+    MUST(code == 0 || code == EXIT_USAGE);
+    MUST(messages == (code != 0));
+    if (!code)
+        check(&m);
+    model_free(&m);
+    MUST(blocks == 0 && held == 0);
+    return 0;
+}
