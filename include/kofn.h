@@ -124,7 +124,8 @@ typedef enum kofn_op {
     KOFN_MATMUL = 1 << 1, /* C = A B    A resident, B per round */
     KOFN_LEFT = 1 << 2,   /* C = B A    A resident, B per round */
     KOFN_GRAM = 1 << 3,   /* y = A' A x A resident, x per round */
-    KOFN_SUM = 1 << 4     /* y = sum_j f(j, x) over parts j, f the caller's */
+    KOFN_SUM = 1 << 4,    /* y = sum_j f(j, x) over parts j, f the caller's */
+    KOFN_STREAM = 1 << 5  /* C = A B    both come with each of many products */
 } kofn_op;
 
 typedef struct kofn_problem {
@@ -132,7 +133,8 @@ typedef struct kofn_problem {
     size_t m, n, p; /* A is m x n, the round input n x p, the output m x p;
                        LEFT: the input is p x m, the output p x n;
                        GRAM: p is 1 and the output n x 1;
-                       SUM: no A; input n x p, output m x 1 */
+                       SUM: no A; input n x p, output m x 1;
+                       STREAM: of a product, others may be of other sizes */
     kofn_dtype dtype;
     bool sparse; /* A is a kofn_sparse */
 } kofn_problem;
@@ -151,6 +153,9 @@ typedef struct kofn_plan_info {
     double upload;             /* to a worker, as a share of the input       */
     double answer;             /* from a worker, as a share of the output    */
     double noise50, noise99;   /* amplification over random losses           */
+    size_t delay; /* STREAM: rounds after its first in which a product is due */
+    size_t slots; /* STREAM: rows that a worker may be asked for in a round, as
+                     long as nobody comes, goes or lies                       */
 } kofn_plan_info;
 
 /* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_list() and
@@ -335,12 +340,15 @@ typedef struct kofn_options {
     const char *record; /* .npy or .csv file for a pattern (kofn_pattern_new)
                            of who was how slow in each round, or NULL; written
                            by kofn_finish                                     */
+    double mu; /* STREAM: whoever takes more than 1 + mu times as long as the
+                  first to have done its list is not waited for, where the
+                  scheme allows that (`late` does not count); 0 and more     */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
         sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
             0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL, 0, 0, \
-            0, NULL                                                            \
+            0, NULL, 0.25                                                      \
     }
 
 typedef enum kofn_worker_state {
@@ -393,6 +401,9 @@ typedef struct kofn_report {
     const unsigned *ages;    /* where a scheme remembers: per part, how many
                               rounds ago its f was computed; else NULL        */
     size_t parts; /* length of weights and ages                      */
+    uint32_t number; /* of the product; in totals 0                           */
+    unsigned began, ended; /* KOFN_STREAM: its first round and its last       */
+    size_t plain, coded;   /* KOFN_STREAM: answers that it was made of        */
 } kofn_report;
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */
@@ -449,11 +460,48 @@ KOFN_API kofn_status kofn_put(kofn_job *job, const kofn_matrix *in,
 /* The other product, out = in A, where the plan serves it. */
 KOFN_API kofn_status kofn_put_left(kofn_job *job, const kofn_matrix *in,
                                    kofn_matrix *out, uint32_t *number);
+/* For KOFN_STREAM, whose products come one after another with both operands:
+ * queue out = X Y, of the plan's type and of any shape, m x n times n x p.  A
+ * round begins with the next that is queued when the last round is over; a
+ * product may take `delay` rounds more (kofn_plan_info), in which workers make
+ * up for those who were slow: Krishnan, Hosseini, Khisti, "Coded sequential
+ * matrix multiplication for straggler mitigation", 2020, docs/stream.md.  All
+ * three are borrowed until the product is over and X and Y may not change
+ * meanwhile; they are copied only where they are encoded. */
+KOFN_API kofn_status kofn_put_pair(kofn_job *job, const kofn_matrix *X,
+                                   const kofn_matrix *Y, kofn_matrix *out,
+                                   uint32_t *number);
 /* Wait until that product is over, in whatever order, and say what came of it;
- * the others go on meanwhile.  KOFN_AGAIN after `atmost` of real time, and it
- * can be taken later.  rep may be NULL. */
+ * the others go on meanwhile.  Of number 0: until the next one is, rep->number;
+ * each is taken once.  KOFN_AGAIN after `atmost` of real time, and it can be
+ * taken later.  rep may be NULL.  A stream goes on without another product only
+ * while one of it is waited for here. */
 KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
                                kofn_report *rep);
+
+/* A round of a stream that is over. */
+typedef struct kofn_stream_round {
+    unsigned round;   /* 1 is the first                              */
+    uint32_t product; /* that began with it; 0: none                 */
+    size_t open;      /* products that it was spent on               */
+    size_t slots;     /* tasks in the longest list of a worker       */
+    size_t live;      /* workers that had a list                     */
+    kofn_time took;   /* all of it                                   */
+    kofn_time first;  /* until the first worker had done its list    */
+    kofn_time waited; /* beyond (1 + mu) times that                  */
+    double load;      /* multiply-adds of the longest list           */
+    const uint8_t *mark;    /* per worker's number: 1 if it had not done its list
+                               when the round ended; valid during the call    */
+    const kofn_time *times; /* likewise: when it had, from the round's beginning;
+                               KOFN_NEVER: it had not, or had no list         */
+    size_t workers;         /* length of mark and times                       */
+} kofn_stream_round;
+/* Have f(ud, round) called at the end of every round of a stream, before the
+ * next begins.  It must not call the job.  NULL: no more. */
+KOFN_API void kofn_on_round(kofn_job *job,
+                            void (*f)(void *ud, const kofn_stream_round *round),
+                            void *ud);
+
 /* One round: a product is put and taken. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);

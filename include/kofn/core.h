@@ -24,7 +24,8 @@ typedef enum kofn_event_type {
     KOFN_EV_STORED,     /* worker holds the block of its seat             */
     KOFN_EV_LEAVING,    /* worker will go: give it nothing more           */
     KOFN_EV_LEFT,       /* worker is gone                                 */
-    KOFN_EV_BEGIN,      /* product, use: it is wanted                     */
+    KOFN_EV_BEGIN,      /* product, use: it is wanted.  STREAM: product, m, n,
+                           p; a round begins, with none if product is 0   */
     KOFN_EV_RESULT,     /* worker, product, task, row: its answer is here */
     KOFN_EV_FAILED,     /* likewise: the worker could not compute it      */
     KOFN_EV_ALARM,      /* kofn_core_alarm() has come                     */
@@ -47,6 +48,7 @@ typedef struct kofn_event {
     kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
     uint32_t use;   /* BEGIN: 0 the plan's own operation, 1 the left product */
     size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
+    size_t m, n, p; /* BEGIN of a STREAM: the product is m x n times n x p  */
     /* VERDICT on check number `task`: KOFN_OK when without the results in bad
      * (indices into the check's tasks) the rest agrees, else KOFN_CORRUPT. */
     kofn_status status;
@@ -71,7 +73,9 @@ typedef enum kofn_action_type {
                           do these results agree; answer with
                           KOFN_EV_VERDICT of the same numbers before anything
                           else                                            */
-    KOFN_DO_GIVE_UP    /* worker: it answers nothing; have no more of it  */
+    KOFN_DO_GIVE_UP,   /* worker: it answers nothing; have no more of it  */
+    KOFN_DO_END        /* STREAM: the round with the number `product` is over;
+                          lo: tasks of its longest list; hi: marked workers */
 } kofn_action_type;
 
 struct kf_decoder; /* which results make which wants; src/code/code.h */
@@ -81,7 +85,8 @@ typedef struct kofn_action {
     uint32_t worker, product, task;
     size_t seat;                      /* STORE: of the plan */
     size_t group, row, lo, hi;        /* row: of that group's code */
-    const struct kf_decoder *decoder; /* until another product begins */
+    const struct kf_decoder *decoder; /* until another product begins; STREAM:
+                                         until the second round after this  */
     const uint32_t *tasks; /* one per row of the decoder, until the next step */
     size_t first, count;   /* tasks: how many; first is the core's own        */
     kofn_status status;
@@ -119,6 +124,7 @@ typedef struct kofn_core_options {
     bool beyond;
     size_t seats;  /* that a principal may have; 0: no limit */
     unsigned open; /* products at once; 0: 1 */
+    double mu;     /* STREAM: see kofn_options */
 } kofn_core_options;
 
 /* Borrows the plan. */
@@ -167,6 +173,9 @@ KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
  * since it was. */
 KOFN_API void kofn_core_look_at(const kofn_core *c, uint32_t product,
                                 kofn_core_view *v);
+/* The round of a stream that ended in the last step; its load and times are not
+ * known here. */
+KOFN_API void kofn_core_round(const kofn_core *c, kofn_stream_round *out);
 /* Where the products that are open stand, in lines of words for people. */
 KOFN_API void kofn_core_tell(const kofn_core *c,
                              void (*line)(void *ud, const char *words),

@@ -62,6 +62,19 @@ typedef struct kofn_layout {
                          stands in for it when it is missing                 */
     size_t submessages; /* answers a seat sends one after the other in a
                          round, until it is stopped; 1 unless set            */
+
+    /* KOFN_STREAM, where seats are rows that are made as they are asked for and
+     * anybody answers any of them; `seats` are the most that a product may
+     * take.  docs/math/sequential.md. */
+    size_t delay;   /* rounds after its first in which a product is due       */
+    size_t slots;   /* rows that a worker may be asked for in a round by the
+                       scheme; 1 unless set                                   */
+    size_t memory;  /* rounds of marks that the hooks look at                 */
+    size_t plain;   /* the first so many rows are products of parts as they
+                       are, and given out where `ask` says so                 */
+    bool repeats;   /* whoever did not get done answers the same row again    */
+    bool due_first; /* what is due is worked at first, not last               */
+    bool keeps;     /* a product is not over before it is due                 */
     kofn_cut cut[2]; /* A, B; {1,1} is whole                                */
     size_t symbols, wants;
     size_t grid_rows; /* want w is block (w % grid_rows, w / grid_rows) of
@@ -111,6 +124,28 @@ KOFN_API void kofn_arg_choose(const kofn_layout *L, const char *name,
 /* The number of workers at the start. */
 KOFN_API size_t kofn_arg_workers(const kofn_layout *L);
 
+/* Who was *marked* in rounds of a stream: had not done all it was asked for
+ * when the round ended.  The last round first; by workers' numbers. */
+typedef struct kofn_past {
+    size_t rounds, workers;
+    const size_t *marked; /* so many, per round */
+    const uint8_t *mark;  /* rounds x workers   */
+} kofn_past;
+
+/* Where a product of a stream stands as a round begins. */
+typedef struct kofn_pending {
+    size_t age;         /* rounds since its first */
+    size_t got, wanted; /* answers                */
+    size_t plain_left;  /* plain rows that nobody was asked for */
+    size_t live;        /* workers that are there */
+} kofn_pending;
+
+/* So many rows that nobody was asked for before; plain ones if there are. */
+typedef struct kofn_ask {
+    size_t rows;
+    bool plain;
+} kofn_ask;
+
 typedef struct kofn_scheme {
     const char *name, *summary, *cite;
     unsigned ops;             /* kofn_op bits                */
@@ -143,6 +178,15 @@ typedef struct kofn_scheme {
      * after all. */
     kofn_status (*decode)(const kofn_layout *L, const uint32_t *seats, size_t n,
                           double *D);
+
+    /* Optional, KOFN_STREAM, and pure.  What worker `who` is asked for of this
+     * product in the round that begins.  NULL: one row. */
+    void (*ask)(const kofn_layout *L, const kofn_pending *pending,
+                const kofn_past *past, size_t who, kofn_ask *out);
+
+    /* Likewise.  May a round end with these marks, the first of `past`?  NULL:
+     * with any. */
+    bool (*admits)(const kofn_layout *L, const kofn_past *past);
 } kofn_scheme;
 
 /* A plan for a scheme of one's own. */

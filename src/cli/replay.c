@@ -114,7 +114,9 @@ static bool read_options(const json_t *o, kofn_core_options *opt)
         !whole(o, "seats", 0, MAX_SIZE, &seats) ||
         !whole(o, "open", 0, MAX_WORKERS, &open) ||
         !json_is_boolean(json_object_get(o, "beyond")) ||
-        !real(o, "tolerance", &opt->tolerance) || !real(o, "late", &opt->late))
+        !real(o, "tolerance", &opt->tolerance) ||
+        !real(o, "late", &opt->late) ||
+        (json_object_get(o, "mu") && !real(o, "mu", &opt->mu)))
         return false;
     opt->in_flight = (kofn_in_flight)in_flight;
     opt->below = (kofn_below)below;
@@ -167,7 +169,7 @@ static int read_header(player *p, const json_t *o)
     if (code)
         return code;
     if (!spec || !whole(o, "workers", 1, MAX_WORKERS, &workers) ||
-        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 16, &op) ||
+        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 32, &op) ||
         !whole(o, "m", 1, MAX_SIZE, &m) || !whole(o, "n", 1, MAX_SIZE, &n) ||
         !whole(o, "p", 1, MAX_SIZE, &cols) ||
         !word(o, "dtype", "f64|f32", &type) ||
@@ -237,6 +239,26 @@ static int read_worker(player *p, const json_t *o, kofn_event *ev)
     return SAME;
 }
 
+/* Of a product of a stream. */
+static int read_shape(player *p, const json_t *o, kofn_event *ev)
+{
+    const json_t *shape = json_object_get(o, "shape");
+    size_t *side[] = {&ev->m, &ev->n, &ev->p};
+
+    if (shape && json_array_size(shape) != 3)
+        return stop(p, NOT_A_JOURNAL, "\"shape\" is not that of a product");
+    for (size_t i = 0; shape && i < 3; i++) {
+        const json_t *x = json_array_get(shape, i);
+
+        if (!json_is_integer(x) || json_integer_value(x) < 1 ||
+            json_integer_value(x) > MAX_SIZE)
+            return stop(p, NOT_A_JOURNAL,
+                        "\"shape\" is not that of a product");
+        *side[i] = (size_t)json_integer_value(x);
+    }
+    return SAME;
+}
+
 static int read_begin(player *p, const json_t *o, kofn_event *ev)
 {
     json_int_t use = 0, lo = 0, hi = 0;
@@ -249,7 +271,7 @@ static int read_begin(player *p, const json_t *o, kofn_event *ev)
     ev->use = (uint32_t)use;
     ev->lo = (size_t)lo;
     ev->hi = (size_t)hi;
-    return SAME;
+    return read_shape(p, o, ev);
 }
 
 /* A task of a product and the row that answers it, or a check. */
@@ -282,7 +304,7 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
     ev->now = t;
     of_product = ev->type == KOFN_EV_BEGIN || ev->type == KOFN_EV_RESULT ||
                  ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT;
-    if (of_product && !whole(o, "n", 1, UINT32_MAX, &n))
+    if (of_product && !whole(o, "n", ev->type != KOFN_EV_BEGIN, UINT32_MAX, &n))
         return stop(p, NOT_A_JOURNAL, "\"n\" is not a product's number");
     ev->product = (uint32_t)n;
     code = read_worker(p, o, ev);

@@ -15,14 +15,17 @@ kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
 {
     const kf_decoder *d = NULL;
     kofn_status st = KOFN_TOOFEW;
+    double predicted = 0;
 
     *out = (kf_answers){.decoder = NULL};
     if (n >= p->layout.enough)
         st = kf_cache_get(cache, rows, n, false, &d);
-    if (st == KOFN_OK && d->predicted <= tolerance)
+    if (st == KOFN_OK)
+        predicted = kf_code_predicted(d, kf_cache_plan(cache), p);
+    if (st == KOFN_OK && predicted <= tolerance)
         out->decoder = d;
     else if (st == KOFN_OK)
-        out->refused = d->predicted;
+        out->refused = predicted;
     else if (st == KOFN_UNSTABLE) /* not to be solved at all */
         out->refused = HUGE_VAL;
     else if (st == KOFN_NOMEM)

@@ -10,6 +10,7 @@ typedef struct entry {
     uint64_t hash;
     kf_decoder *decoder;
     size_t bytes;
+    uint32_t trim;       /* those that were before its last use */
     bool partial, asked; /* asked: for its parities */
 } entry;
 
@@ -18,6 +19,7 @@ typedef struct entry {
 struct kf_cache {
     kf_code *code;
     size_t budget, bytes;
+    uint32_t trims;
     entry *bucket[BUCKETS], *newest, *oldest;
 };
 
@@ -99,6 +101,7 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
         cache->bytes += e->bytes;
     }
     link_newest(cache, e);
+    e->trim = cache->trims;
     *out = e->decoder;
     return KOFN_OK;
 }
@@ -165,10 +168,17 @@ static void drop_oldest(kf_cache *cache)
     kf_free(e);
 }
 
-void kf_cache_trim(kf_cache *cache)
+KF_WRAPS void kf_cache_trim(kf_cache *cache)
 {
-    while (cache->bytes > cache->budget && cache->oldest)
+    while (cache->bytes > cache->budget && cache->oldest &&
+           cache->oldest->trim != cache->trims)
         drop_oldest(cache);
+    cache->trims++;
+}
+
+const kofn_plan *kf_cache_plan(const kf_cache *cache)
+{
+    return cache->code->plan;
 }
 
 void kf_cache_free(kf_cache *cache)

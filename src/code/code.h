@@ -9,6 +9,9 @@
 /* ---- plan ---------------------------------------------------------------- */
 
 #define KF_MAX_PARAMS 12
+/* Rounds beyond its first that a product of a stream may take: it and those that
+ * follow are open together, and one is decoded. */
+#define KF_MOST_DELAY (KOFN_OPEN_MOST - 2)
 
 struct kofn_args {
     const kofn_param *params;
@@ -39,6 +42,11 @@ static inline const kofn_plan *kf_plan_use(const kofn_plan *p, bool left)
 {
     return left ? p->left : p;
 }
+
+/* The same of a stream for products of another shape; it shares what it points
+ * to and is not to be freed. */
+kofn_status kf_plan_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
+                          size_t inner, size_t cols);
 
 /* The group of a seat, and its number there. */
 static inline size_t kf_group(const kofn_plan *p, size_t seat)
@@ -128,6 +136,13 @@ typedef struct kf_decoder {
 kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
                            size_t n, bool partial);
 void kf_decoder_free(kf_decoder *d);
+/* What rounding may do to an answer, relative to it, before the noise of
+ * decoding (rounding.c). */
+double kf_code_rounding(const kofn_layout *L, size_t results);
+/* The relative error that this decoder, of plan `of`, predicts for a product of
+ * plan p, which differs from it in shape only. */
+double kf_code_predicted(const kf_decoder *d, const kofn_plan *of,
+                         const kofn_plan *p);
 /* Sets d->run; NULL where rows are made of everything (runs.c). */
 kofn_status kf_decoder_runs(kf_decoder *d);
 
@@ -142,12 +157,13 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
                      void *scratch);
 
 /* Decoders by survivor set, the least recently used dropped beyond a budget.
- * What it hands out lives until kf_cache_trim. */
+ * What it hands out lives until the second kf_cache_trim after. */
 typedef struct kf_cache kf_cache;
 kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget);
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
                          bool partial, const kf_decoder **out);
 void kf_cache_trim(kf_cache *cache);
+const kofn_plan *kf_cache_plan(const kf_cache *cache);
 /* The parities of a decoder's seats (suspect.h), kept with it: q x results,
  * H G = 0, orthonormal rows.  *q may be 0. */
 kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,

@@ -22,16 +22,6 @@
 
 #include <math.h>
 
-/* A rounding changes a number by at most 0.42 u of it, root mean square, and
- * the sum of t numbers, added in whatever order, by sqrt(t / 2) times that:
- * three standard deviations are u sqrt(0.8 t).  docs/numerics.md derives it. */
-#define EACH_TERM 0.8
-/* Beside the sums: what is encoded, taken in and given out is rounded once
- * each, and so is a product; in double it is the numbers of D that count, 24 u
- * in all measurements. */
-#define START_F32 6.5
-#define FACTOR_F32 4.8 /* A' A x: the block again, A x and another product */
-#define START_F64 (24.0 * 24)
 /* D G may differ from W by this, as a share of W, beside the rounding that is
  * predicted; more is no solution. */
 #define OFF 1e-6
@@ -390,41 +380,10 @@ static kofn_status measure_noise(kf_decoder *d, const sift *s,
     return KOFN_OK;
 }
 
-/* So many numbers a worker adds up for one of its results, as if one after
- * another; for a vector of float32 in panels (kf_mat_multiply). */
-static double terms_of(const kofn_layout *L)
-{
-    const kofn_problem *pb = &L->problem;
-    const kf_operation *op = kf_operation_of_layout(L);
-    double rows = (double)pb->m / (double)L->cut[0].rows;
-    double cols = (double)pb->n / (double)L->cut[0].cols;
-    double terms;
-
-    if (pb->dtype == KOFN_F32 && pb->p == 1 && cols > KF_PANEL)
-        cols = KF_PANEL + cols / KF_PANEL;
-    if (op->factors == 0) /* what f adds up is its own affair */
-        return 1;
-    if (op->below) /* one block below the other makes more rows */
-        return cols + rows * (double)L->inner;
-    terms = (op->over & KF_OVER_COLS ? cols : 0) +
-            (op->over & KF_OVER_ROWS ? rows : 0);
-    return terms * (double)L->inner;
-}
-
-/* However many results are averaged, the answer is rounded once.  Decoding adds
- * up in double always, so that it shows in double only. */
 static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
 {
-    double terms = terms_of(L), c;
-    bool twice = kf_operation_of_layout(L)->factors > 1;
-
-    if (L->problem.dtype == KOFN_F64)
-        c = 0x1p-53 *
-            sqrt(START_F64 + EACH_TERM * (terms + (double)d->results));
-    else
-        c = 0x1p-24 * sqrt(START_F32 + twice * FACTOR_F32 + EACH_TERM * terms);
     TRY(measure_noise(d, s, L));
-    d->predicted = c * kf_larger(d->noise, 1);
+    d->predicted = kf_code_rounding(L, d->results) * kf_larger(d->noise, 1);
     return KOFN_OK;
 }
 

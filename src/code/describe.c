@@ -133,6 +133,8 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     info->upload =
         L->adjoint ? dealt / blocks : (double)L->inner / (double)p->parts1;
     info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
+    if (p->op->stream) /* blocks travel and are forgotten */
+        info->storage = 0;
     if (p->op->whole)
         info->upload = info->answer = 1;
 }
@@ -178,6 +180,8 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .threshold = p->workers - (p->workers / L->groups - seats_enough(L)),
         .max_seats =
             L->max_seats == SIZE_MAX ? SIZE_MAX : L->max_seats * L->groups,
+        .delay = L->delay,
+        .slots = L->slots,
         .noise50 = NAN,
         .noise99 = NAN,
     };

@@ -12,11 +12,11 @@
 
 extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_distr_bgd, kf_elastic,
     kf_g_agc, kf_g_cgc, kf_gc, kf_gpd, kf_ignore, kf_matdot, kf_mds, kf_pcr,
-    kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded;
+    kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded, kf_dip, kf_idip;
 
 static const kofn_scheme *const schemes[] = {
-    &kf_agc,     &kf_bcc,         &kf_cgc,     &kf_distr_bgd, &kf_elastic,
-    &kf_g_agc,   &kf_g_cgc,       &kf_gc,      &kf_gpd,       &kf_ignore,
+    &kf_agc,  &kf_bcc,        &kf_cgc,     &kf_dip,         &kf_distr_bgd, &kf_elastic,
+    &kf_g_agc,   &kf_g_cgc,       &kf_gc,      &kf_gpd,     &kf_idip,  &kf_ignore,
     &kf_matdot,  &kf_mds,         &kf_pcr,     &kf_polydot,   &kf_polynomial,
     &kf_product, &kf_replication, &kf_uncoded,
 };
@@ -264,7 +264,9 @@ static kofn_status check_layout(const kofn_plan *p)
         (L->remembers && (L->wants != 1 || L->lanes != 1 ||
                           L->submessages != 1 || L->max_seats != p->parts)) ||
         (L->whole && (L->groups > 1 || p->parts1 > 1)) ||
-        L->wants % L->grid_rows || (!L->W && L->symbols != L->wants))
+        L->wants % L->grid_rows || (!L->W && L->symbols != L->wants) ||
+        (p->op->stream && (L->groups > 1 || L->whole || L->adjoint ||
+                           !L->slots || L->delay > KF_MOST_DELAY)))
         return kf_fail(KOFN_INVAL, "scheme %s made an impossible layout",
                        p->scheme->name);
     if (L->adjoint && (p->parts1 > 1 || L->W || !p->mixes_parts ||
@@ -306,7 +308,7 @@ static kofn_status make_layout(kofn_plan *p)
 
     L->args = &p->args;
     L->groups = L->lanes = L->inner = L->seats = L->grid_rows = L->submessages =
-        1;
+        L->slots = 1;
     L->max_seats = SIZE_MAX;
     L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
     TRY(p->scheme->layout(L));
@@ -353,6 +355,21 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
     }
     spell(p);
     *out = p;
+    return KOFN_OK;
+}
+
+kofn_status kf_plan_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
+                          size_t inner, size_t cols)
+{
+    kofn_problem pb = p->layout.problem;
+
+    pb.m = rows;
+    pb.n = inner;
+    pb.p = cols;
+    TRY(check_problem(&pb, p->scheme, p->workers));
+    *out = *p;
+    out->layout.problem = pb;
+    out->span = p->op->span(&out->layout);
     return KOFN_OK;
 }
 

@@ -101,6 +101,17 @@ static const kf_operation operations[] = {
         .whole = true,
         .span = along_segment,
     },
+    {
+        .op = KOFN_STREAM,
+        .name = "a stream of products",
+        .in = {KF_N, KF_P},
+        .out = {KF_M, KF_P},
+        .factors = 1,
+        .over = KF_OVER_COLS,
+        .stream = true,
+        .checked = true,
+        .span = along_A,
+    },
 };
 
 const kf_operation *kf_operation_of(kofn_op op)

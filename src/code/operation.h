@@ -28,6 +28,8 @@ typedef struct kf_operation {
     bool whole;   /* answers are not to be had strip by strip             */
     bool below;   /* sub-blocks of a lane (layout.inner) stand one below the
                          other, not side by side                              */
+    bool stream;  /* A comes with the input, of every product another one;
+                         nothing is resident and work brings its block     */
     bool checked; /* wrong answers can be told from rounding              */
     /* Strips of a block, for a transposed code or not. */
     size_t (*span)(const kofn_layout *L);

@@ -20,7 +20,9 @@ bool kofn_core_next(kofn_core *c, kofn_action *out)
 
 kofn_time kofn_core_alarm(const kofn_core *c)
 {
-    kofn_time first = KOFN_NEVER;
+    kofn_time first = c->stream.alarm_at < c->stream.lease_at
+                          ? c->stream.alarm_at
+                          : c->stream.lease_at;
 
     for (size_t i = 0; i < c->rounds; i++)
         if (c->round[i]->alarm < first)
@@ -58,7 +60,7 @@ static kf_round *find_round(const kofn_core *c, uint32_t product)
     return NULL;
 }
 
-static size_t open_rounds(const kofn_core *c)
+size_t kf_core_open_rounds(const kofn_core *c)
 {
     size_t n = 0;
 
@@ -68,7 +70,7 @@ static size_t open_rounds(const kofn_core *c)
 }
 
 /* Those that are over are forgotten; the memory of one is kept. */
-static void forget_over(kofn_core *c)
+void kf_core_forget_over(kofn_core *c)
 {
     size_t kept = 0;
 
@@ -85,8 +87,7 @@ static void forget_over(kofn_core *c)
     c->rounds = kept;
 }
 
-/* The newest is a new round now. */
-static kofn_status add_round(kofn_core *c)
+kofn_status kf_core_add_round(kofn_core *c)
 {
     kf_round *r = c->spare;
 
@@ -100,7 +101,7 @@ static kofn_status add_round(kofn_core *c)
     }
     for (size_t i = 0; i < r->workers; i++) {
         r->rows[i] = 0;
-        r->load[i] = (kf_load){.out = 0};
+        r->load[i] = (kf_load){.again = KF_NO_ROW};
     }
     c->round[c->rounds++] = r;
     return KOFN_OK;
@@ -111,7 +112,7 @@ static bool can_begin(const kofn_core *c, const kofn_event *ev)
     const kf_use *use = ev->use < KF_USES ? &c->use[ev->use] : NULL;
 
     return use && use->plan && ev->product > kf_newest(c)->p.number &&
-           open_rounds(c) < c->opt.open &&
+           kf_core_open_rounds(c) < c->opt.open &&
            ev->lo < (ev->hi ? ev->hi : use->plan->span) &&
            ev->hi <= use->plan->span;
 }
@@ -128,8 +129,8 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     kf_cache_trim(use->cache); /* nobody has a decoder any more */
     TRY(kf_core_quarantine(c));
     kf_late_round(c, kf_newest(c));
-    forget_over(c);
-    TRY(add_round(c));
+    kf_core_forget_over(c);
+    TRY(kf_core_add_round(c));
     r = kf_newest(c);
     r->state = KF_ROUND_RUNNING;
     kf_product_begin(&r->p, ev->product, use, ev->lo,
@@ -139,8 +140,7 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* The task an event speaks of, if it is one that this worker was given. */
-static bool find_task(const kf_round *r, const kofn_event *ev, size_t *index)
+bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index)
 {
     return r && kf_product_find(&r->p, ev->task, index) &&
            r->p.task[*index].worker == ev->worker &&
@@ -152,7 +152,7 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
     const kf_task *t;
     size_t index;
 
-    if (!find_task(r, ev, &index) || r->p.task[index].state == KF_TASK_DONE) {
+    if (!kf_core_find_task(r, ev, &index) || r->p.task[index].state == KF_TASK_DONE) {
         c->dropped++;
         return KOFN_OK;
     }
@@ -172,7 +172,7 @@ static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     size_t index;
 
-    if (!find_task(r, ev, &index) || !kf_in_hand(&r->p.task[index])) {
+    if (!kf_core_find_task(r, ev, &index) || !kf_in_hand(&r->p.task[index])) {
         c->dropped++;
         return KOFN_OK;
     }
@@ -201,7 +201,7 @@ static kofn_status alarm(kofn_core *c)
 {
     for (size_t i = 0; i < c->rounds; i++)
         TRY(kf_late_rang(c, c->round[i]));
-    return KOFN_OK;
+    return c->stream.on ? kf_stream_rang(c) : KOFN_OK;
 }
 
 static kofn_status apply(kofn_core *c, const kofn_event *ev)
@@ -220,11 +220,13 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_MUTE:
         return kf_core_left(c, ev->worker, KOFN_WORKER_MUTE);
     case KOFN_EV_BEGIN:
-        return begin(c, ev);
+        return (c->stream.on ? kf_stream_begin : begin)(c, ev);
     case KOFN_EV_RESULT:
-        return result(c, find_round(c, ev->product), ev);
+        return (c->stream.on ? kf_stream_result
+                             : result)(c, find_round(c, ev->product), ev);
     case KOFN_EV_FAILED:
-        return failed(c, find_round(c, ev->product), ev);
+        return (c->stream.on ? kf_stream_failed
+                             : failed)(c, find_round(c, ev->product), ev);
     case KOFN_EV_ALARM:
         return alarm(c);
     case KOFN_EV_VERDICT:
@@ -245,7 +247,9 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
     if (ev->now > c->now)
         c->now = ev->now;
     TRY(apply(c, ev));
-    for (size_t i = 0; i < c->rounds; i++)
+    if (c->stream.on)
+        TRY(kf_stream_go_on(c));
+    for (size_t i = 0; !c->stream.on && i < c->rounds; i++)
         TRY(kf_round_go_on(c, c->round[i]));
     assert(!kf_core_check(c));
     return KOFN_OK;
@@ -253,12 +257,32 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 
 /* ---- life ---------------------------------------------------------------- */
 
+static kofn_status check_stream(const kofn_core_options *o)
+{
+    if (o->below == KOFN_BELOW_DEGRADE)
+        return kf_fail(KOFN_UNSUITED,
+                       "below=degrade does not serve streams, where one worker "
+                       "is enough; use refuse or pause");
+    if (o->errors != KOFN_ERRORS_NONE)
+        return kf_fail(KOFN_UNSUITED,
+                       "wrong answers are not looked for in streams; do without "
+                       "the search for errors");
+    if (!(o->mu >= 0 && o->mu <= 1e6))
+        return kf_fail(KOFN_INVAL,
+                       "mu = %g: give by how much longer than the first a "
+                       "worker may take, 0 and more",
+                       o->mu);
+    return KOFN_OK;
+}
+
 /* What cannot be had of this plan. */
 static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
 {
     const kofn_layout *L = &p->layout;
     size_t each = p->workers / L->groups;
 
+    if (p->op->stream)
+        return check_stream(o);
     if (o->below == KOFN_BELOW_DEGRADE &&
         (L->adjoint || !p->mixes_parts || p->left))
         return kf_fail(KOFN_UNSUITED,
@@ -313,8 +337,10 @@ static kofn_status make_fleet(kofn_core *c)
 {
     const kofn_layout *L = &c->use[0].plan->layout;
 
-    TRY(kf_fleet_open(&c->fleet, L->groups, L->max_seats, c->opt.seats));
-    TRY(add_round(c));
+    TRY(kf_fleet_open(&c->fleet, L->groups,
+                      c->use[0].plan->op->stream ? SIZE_MAX : L->max_seats,
+                      c->opt.seats));
+    TRY(kf_core_add_round(c));
     kf_product_begin(&kf_newest(c)->p, 0, &c->use[0], 0, c->use[0].plan->span);
     return KOFN_OK;
 }
@@ -329,6 +355,7 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
     if (!c)
         return KOFN_NOMEM;
     c->haste = 1;
+    c->stream.alarm_at = c->stream.lease_at = KOFN_NEVER;
     if (opt)
         c->opt = *opt;
     if (c->opt.pieces == 0)
@@ -346,6 +373,8 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
         st = make_use(&c->use[1], plan->left, c->opt.errors);
     if (!st)
         st = make_fleet(c);
+    if (!st && plan->op->stream)
+        st = kf_stream_open(c);
     if (st) {
         kofn_core_free(c);
         return st;
@@ -363,6 +392,7 @@ void kofn_core_free(kofn_core *c)
     kf_round_free(c->spare);
     kf_free(c->round);
     kf_fleet_close(&c->fleet);
+    kf_stream_close(&c->stream);
     for (size_t u = 0; u < KF_USES; u++) {
         kf_cache_free(c->use[u].cache);
         kf_code_free(c->use[u].code);
@@ -408,10 +438,12 @@ size_t kofn_core_known(const kofn_core *c)
     return c->fleet.workers;
 }
 
-static size_t needed(const kf_round *r)
+static size_t needed(const kofn_core *c, const kf_round *r)
 {
     if (r->state != KF_ROUND_STARVED)
         return 0;
+    if (c->stream.on) /* anybody answers anything */
+        return 1;
     return kf_workers_needed(&r->p) * r->p.groups;
 }
 
@@ -428,7 +460,7 @@ static void look(const kofn_core *c, const kf_round *r, kofn_core_view *v)
 {
     *v = (kofn_core_view){.round = r->p.number,
                           .running = kf_is_open(r),
-                          .needed = needed(r),
+                          .needed = needed(c, r),
                           .liars = fewest_liars(&r->p),
                           .awaited = c->fleet.busy,
                           .done = r->p.number ? kf_product_done(&r->p) : 0,

@@ -164,33 +164,32 @@ static void hedge(kofn_core *c, kf_round *r)
 
 /* ---- mute ---------------------------------------------------------------- */
 
-static kofn_time lease(const kofn_core *c, const kf_round *r)
+kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace)
 {
-    kofn_time least = times(c->opt.lease, r->half ? 1 : FEW);
-    kofn_time many = times(r->pace, MANY);
+    kofn_time least = times(c->opt.lease, known ? 1 : FEW);
+    kofn_time many = times(pace, MANY);
 
     return many > least ? many : least;
 }
 
 /* Nobody is given up before somebody has shown what the work takes. */
-static kofn_status give_up_mute(kofn_core *c, kf_round *r)
+kofn_status kf_late_give_up(kofn_core *c, const kf_round *r, kofn_time enough,
+                            kofn_time *next)
 {
-    kofn_time enough = lease(c, r), next = KOFN_NEVER;
-
+    *next = KOFN_NEVER;
     for (size_t i = 0; i < c->fleet.workers; i++) {
         kofn_time due = later(c->fleet.worker[i].last, enough);
 
-        if (r->load[i].out == 0)
+        if ((r ? r->load[i].out : c->fleet.worker[i].out) == 0)
             continue;
         if (due <= c->now) {
             TRY(kf_act(c, (kofn_action){.type = KOFN_DO_GIVE_UP,
                                         .worker = (uint32_t)i}));
             TRY(kf_core_vacate(c, (uint32_t)i, KOFN_WORKER_MUTE));
-        } else if (due < next) {
-            next = due;
+        } else if (due < *next) {
+            *next = due;
         }
     }
-    r->lease_at = next;
     return KOFN_OK;
 }
 
@@ -216,7 +215,8 @@ kofn_status kf_late_rang(kofn_core *c, kf_round *r)
         hedge(c, r);
     TRY(kf_round_go_on(c, r)); /* whoever is asked now is not mute yet */
     if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
-        TRY(give_up_mute(c, r));
+        TRY(kf_late_give_up(c, r, kf_late_lease(c, r->half, r->pace),
+                            &r->lease_at));
     kf_late_alarm(r);
     return KOFN_OK;
 }

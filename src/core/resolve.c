@@ -103,7 +103,7 @@ static bool call_reserves(kofn_core *c, const kf_round *r)
     return any;
 }
 
-static void pause(const kofn_core *c, kf_round *r)
+void kf_core_pause(const kofn_core *c, kf_round *r)
 {
     if (r->state != KF_ROUND_STARVED)
         r->starved = c->now;
@@ -173,7 +173,7 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
-static kofn_status unstable(kofn_core *c, kf_round *r, size_t results)
+kofn_status kf_core_unstable(kofn_core *c, kf_round *r, size_t results)
 {
     kf_fail(KOFN_UNSTABLE,
             "predicted relative error %.1e exceeds the tolerance %.1e with "
@@ -201,7 +201,7 @@ static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
     if (r->p.disagree)
         return kf_core_corrupt_beyond(c, r);
     if (enough && r->p.refused > 0)
-        return unstable(c, r, cell->count);
+        return kf_core_unstable(c, r, cell->count);
     if (r->p.unsure)
         return kf_core_unsure(c, r, cell->count);
     if (enough)
@@ -234,7 +234,7 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
     if (!kf_answers_all(r->p.use->plan, cell->count + cell->corrupt) &&
         (c->fleet.in_state[KOFN_WORKER_STORING] > 0 ||
          c->opt.below == KOFN_BELOW_PAUSE)) {
-        pause(c, r);
+        kf_core_pause(c, r);
         return KOFN_OK;
     }
     if (c->opt.below == KOFN_BELOW_DEGRADE)

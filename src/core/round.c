@@ -34,7 +34,7 @@ kofn_status kf_round_know(kf_round *r, size_t workers)
         TRY(kf_grow(&r->load, &r->load_cap, r->workers, sizeof *r->load));
         TRY(kf_grow(&r->rows, &r->row_cap, r->workers, sizeof *r->rows));
         r->rows[r->workers] = 0;
-        r->load[r->workers++] = (kf_load){.out = 0};
+        r->load[r->workers++] = (kf_load){.again = KF_NO_ROW};
     }
     return KOFN_OK;
 }

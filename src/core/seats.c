@@ -49,6 +49,11 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
         kf_fleet_set(f, worker, KOFN_WORKER_STANDBY);
         return KOFN_OK;
     }
+    if (c->stream.on) { /* a seat is a place here: nothing is stored */
+        TRY(kf_fleet_sit(f, worker, seat));
+        kf_fleet_set(f, worker, KOFN_WORKER_LIVE);
+        return KOFN_OK;
+    }
     TRY(kf_code_seat(c->use[0].code, seat / f->groups, &rows));
     TRY(kf_fleet_sit(f, worker, seat));
     kf_fleet_set(f, worker, KOFN_WORKER_STORING);
@@ -62,6 +67,8 @@ static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
     TRY(kf_fleet_know(&c->fleet, worker, principal));
     for (size_t i = 0; i < c->rounds; i++)
         TRY(kf_round_know(c->round[i], c->fleet.workers));
+    if (c->stream.on)
+        TRY(kf_stream_know(c, c->fleet.workers));
     c->fleet.worker[worker].principal = principal;
     return KOFN_OK;
 }
@@ -163,7 +170,7 @@ kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
     for (size_t i = 0; i < c->rounds; i++) {
         kf_round *r = c->round[i];
 
-        if (is_missed(c, r, worker))
+        if (!c->stream.on && is_missed(c, r, worker))
             kf_round_lost(r);
         for (size_t t = 0; t < r->p.tasks; t++)
             if (r->p.task[t].worker == worker)

@@ -115,7 +115,9 @@ static kofn_status finish(kofn_core *c, kf_product *p, size_t group,
     kf_cell *cell = p->ledger[group].cell;
 
     p->noise = kf_larger(p->noise, d->noise);
-    p->predicted = kf_larger(p->predicted, d->predicted);
+    p->predicted = kf_larger(
+        p->predicted,
+        kf_code_predicted(d, kf_cache_plan(p->use->cache), p->use->plan));
     p->lost |= !d->whole;
     for (size_t i = from; i < to; i++) {
         cell[i].settled = true;

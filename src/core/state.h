@@ -3,9 +3,10 @@
  * takes.
  *
  * fleet.c and product.c know nothing of each other; the rest of this folder is
- * the policy that gives rows to workers.  Today's gives the worker on a seat
- * the rows of that seat, of each product as it begins; workers do what is of the
- * oldest first.
+ * policies that give rows to workers.  That of rounds gives the worker on a
+ * seat the rows of that seat, of each product as it begins; workers do what is
+ * of the oldest first.  That of streams (stream.c, lists.c) gives everybody a
+ * list of rows of all open products at once; who gets which is the scheme's.
  *
  * A step is flat: the event is applied, which leaves marks (news of strips,
  * what is owed, that the work was taken back, that something may be short of
@@ -30,7 +31,10 @@ typedef struct kf_load {
     size_t out;      /* tasks in hand */
     kofn_time since; /* it had nothing of older products any more; 0: always */
     bool failed, located;
+    uint32_t again; /* stream: the row that it did not get done in the last
+                       round; KF_NO_ROW: none */
 } kf_load;
+#define KF_NO_ROW UINT32_MAX
 
 /* An open product among the workers. */
 typedef struct kf_round {
@@ -49,11 +53,51 @@ typedef struct kf_round {
     size_t *rows;      /* per worker: strips it was asked for */
     size_t workers, load_cap, row_cap;
     char why[512]; /* it failed, in words */
+
+    kofn_plan shape; /* stream: the plan for its shape, ... */
+    kf_use use;      /* ... and what it shares with others  */
+    unsigned first;  /* round of the stream                 */
+    size_t plain, coded; /* rows below are given out or plain; see lists.c */
 } kf_round;
+
+/* A worker's list in a round of a stream. */
+typedef struct kf_list {
+    size_t given, came; /* tasks */
+    kofn_time done;     /* when it had done all; KOFN_NEVER: it has not */
+} kf_list;
+
+/* Who was marked in a round that is over. */
+typedef struct kf_marks {
+    uint8_t *mark; /* per worker */
+    size_t workers, cap, marked;
+} kf_marks;
+
+/* The policy of streams.  A round is in hand from its BEGIN to its END. */
+typedef struct kf_stream {
+    bool on, running;
+    unsigned round;   /* in hand, or the last; the first is 1 */
+    uint32_t product; /* that began with it; 0: none          */
+    uint32_t newest;  /* product of all that began            */
+    kofn_time began, took;
+    kofn_time first;               /* until the first list was done; 0: none is */
+    kofn_time alarm_at, lease_at;
+    size_t slots, lists, open; /* of the round: longest list, how many, products */
+    size_t caught; /* rows that the net asked for, since the beginning */
+    kf_list *list;             /* per worker */
+    size_t known, list_cap;
+    kf_marks *past; /* the last round first, `memory` of them and the one that
+                       may end now                                            */
+    size_t memory;
+    uint8_t *mark; /* scratch: the hooks' table, and their numbers */
+    size_t *marked, mark_cap;
+    kofn_time *times; /* for who looks at the round */
+    size_t time_cap;
+} kf_stream;
 
 struct kofn_core {
     kofn_core_options opt;
     kf_use use[KF_USES];
+    kf_stream stream;
     kf_fleet fleet;
     kf_round **round; /* open, or over since the last that began; they ascend */
     size_t rounds, round_cap;
@@ -114,6 +158,49 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
     return KOFN_OK;
 }
 kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st);
+size_t kf_core_open_rounds(const kofn_core *c);
+/* Those that are over are forgotten. */
+void kf_core_forget_over(kofn_core *c);
+/* The newest is a new round now. */
+kofn_status kf_core_add_round(kofn_core *c);
+/* The task of its worker that an event speaks of. */
+bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
+
+/* ---- stream.c ------------------------------------------------------------ */
+
+kofn_status kf_stream_open(kofn_core *c);
+void kf_stream_close(kf_stream *s);
+/* There are so many workers. */
+kofn_status kf_stream_know(kofn_core *c, size_t workers);
+kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev);
+kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev);
+kofn_status kf_stream_failed(kofn_core *c, kf_round *r, const kofn_event *ev);
+kofn_status kf_stream_rang(kofn_core *c);
+/* Until there is nothing to do but wait. */
+kofn_status kf_stream_go_on(kofn_core *c);
+/* NULL, or what is wrong with it. */
+const char *kf_stream_check(const kofn_core *c);
+
+static inline size_t kf_stream_age(const kofn_core *c, const kf_round *r)
+{
+    return c->stream.round - r->first;
+}
+
+/* Is it due, in this round or since an earlier one? */
+static inline bool kf_stream_due(const kofn_core *c, const kf_round *r)
+{
+    return kf_is_open(r) && kf_stream_age(c, r) >= kf_layout(&r->p)->delay;
+}
+
+/* ---- lists.c ------------------------------------------------------------- */
+
+/* Everybody's list of a round. */
+kofn_status kf_lists_make(kofn_core *c);
+/* What an open product is short of, of whoever has least in hand; *all: it was
+ * asked for. */
+kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all);
+/* May the round end with whoever has tasks in hand marked? */
+kofn_status kf_lists_admit(kofn_core *c, bool *yes);
 
 /* ---- round.c ------------------------------------------------------------- */
 
@@ -184,6 +271,10 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
 
 kofn_status kf_resolve(kofn_core *c, kf_round *r);
 size_t kf_workers_needed(const kf_product *p); /* in each group */
+/* Wait for joiners. */
+void kf_core_pause(const kofn_core *c, kf_round *r);
+/* With so many results, all that can be had. */
+kofn_status kf_core_unstable(kofn_core *c, kf_round *r, size_t results);
 
 /* ---- guard.c ------------------------------------------------------------- */
 
@@ -221,6 +312,11 @@ void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
 /* This worker has nothing of the product in hand any more. */
 void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker);
 kofn_status kf_late_rang(kofn_core *c, kf_round *r);
+/* Give up those who have owed an answer for so long; *next: when to look again. */
+kofn_status kf_late_give_up(kofn_core *c, const kf_round *r, kofn_time enough,
+                            kofn_time *next);
+/* How long an answer may be owed where others took `pace`, if that is known. */
+kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace);
 
 /* ---- adjoint.c ----------------------------------------------------------- */
 

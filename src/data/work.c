@@ -164,7 +164,7 @@ static double cost_submessage(const kofn_block *b, const kf_work *w)
 static const kf_kernel kernels[] = {
     {
         .how = KOFN_HOW_ROWS,
-        .ops = KOFN_MATVEC | KOFN_MATMUL,
+        .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_STREAM,
         .dense = kf_data_rows_dense,
         .sparse = kf_data_rows_sparse,
         .takes = takes_rows,

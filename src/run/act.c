@@ -363,6 +363,7 @@ static kofn_status act_on_product(kofn_job *j, product *p, const kofn_action *a)
         return do_check(j, p, a);
     case KOFN_DO_STORE:
     case KOFN_DO_GIVE_UP:
+    case KOFN_DO_END:
         break;
     }
     return KOFN_OK;

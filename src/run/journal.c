@@ -88,7 +88,8 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
             "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
             "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
             "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
-            "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u}\n",
+            "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u,"
+            "\"mu\":%.17g}\n",
             KOFN_VERSION, KOFN_JOURNAL_VERSION, p->spec, p->workers,
             p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
             pb->dtype == KOFN_F64 ? "f64" : "f32",
@@ -96,7 +97,7 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
             below_name(o->below), o->patience, o->tolerance, o->late, o->pieces,
             errors_name(o->errors), o->quarantine, o->beyond ? "true" : "false",
             o->late_least, o->lease, p->left ? p->left->layout.problem.p : 0,
-            o->seats, o->open);
+            o->seats, o->open, o->mu);
 }
 
 static kofn_status bad(kf_journal *j)
@@ -179,6 +180,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"use\":%u", ev->use);
     if (ev->type == KOFN_EV_BEGIN && ev->hi)
         fprintf(j->file, ",\"lo\":%zu,\"hi\":%zu", ev->lo, ev->hi);
+    if (ev->type == KOFN_EV_BEGIN && ev->m)
+        fprintf(j->file, ",\"shape\":[%zu,%zu,%zu]", ev->m, ev->n, ev->p);
     if (ev->type == KOFN_EV_VERDICT)
         verdict(j->file, ev);
     j->digest = 0;
@@ -187,7 +190,7 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
 /* At the end of a round it is on disk, or it is said that it is not. */
 void kf_journal_action(kf_journal *j, const kofn_action *a)
 {
-    j->round_over |= a->type == KOFN_DO_DELIVER;
+    j->round_over |= a->type == KOFN_DO_DELIVER || a->type == KOFN_DO_END;
     j->digest = kofn_action_digest(j->digest, a);
 }
 

@@ -113,7 +113,7 @@ static kofn_status point_of(const kofn_layout *L, const kf_cut_shape *s,
     kofn_status st =
         kofn_basis_rows(s->basis == KF_VANDERMONDE ? KOFN_BASIS_VANDERMONDE
                                                    : KOFN_BASIS_MONOMIAL,
-                        seat, L->seats, 2, 0, L->seed, NULL, row);
+                        seat, s->points, 2, 0, L->seed, NULL, row);
 
     *x = row[1];
     return st;

@@ -124,6 +124,11 @@ static void complete(kf_cut_shape *s, bool vum, bool dot)
            s->ew * (s->p - 1) + 1;
 }
 
+void kf_cut_entangle(kf_cut_shape *s)
+{
+    complete(s, false, false);
+}
+
 /* A side that the scheme does not cut, or that nobody has set, is whole. */
 static size_t pieces(const kofn_layout *L, const char *axis)
 {
@@ -271,7 +276,7 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
 
 /* ---- a layout ------------------------------------------------------------ */
 
-static kofn_status tables(kofn_layout *L, const kf_cut_shape *s)
+kofn_status kf_cut_tables(kofn_layout *L, const kf_cut_shape *s)
 {
     size_t inner = s->left ? s->m : s->n;
 
@@ -289,8 +294,7 @@ static kofn_status tables(kofn_layout *L, const kf_cut_shape *s)
     return KOFN_OK;
 }
 
-/* Four sub-blocks of each row block, four results a seat. */
-static kofn_status khatri_rao(kofn_layout *L, const kf_cut_shape *s)
+kofn_status kf_khatri_rao(kofn_layout *L, const kf_cut_shape *s)
 {
     L->max_seats = SIZE_MAX;
     L->lanes = 4;
@@ -322,7 +326,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     if (settle_angles(L, k, &s))
         return KOFN_INVAL;
     if (s.basis == KF_QUATERNION)
-        return khatri_rao(L, &s);
+        return kf_khatri_rao(L, &s);
     if (s.basis == KF_COMPLEX) {
         L->lanes = 2;
         L->inner = s.p * s.sum > 1 ? 2 : 1;
@@ -330,7 +334,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
          * are far from as well conditioned as all */
         L->threshold = s.K < n ? s.K : n;
     }
-    return tables(L, &s);
+    return kf_cut_tables(L, &s);
 }
 
 /* ---- systematic: quaternions x reals ------------------------------------- */
@@ -357,9 +361,8 @@ static kofn_status real_row(const kofn_layout *L, size_t seat, size_t p,
 
 /* Product (i, k) is at seat i + m k: to lose several products of one row block
  * leaves a system that is real, so they are not neighbours. */
-static kofn_status khatri_rao_seat(const kofn_layout *L, const kf_cut_shape *s,
-                                   size_t seat, double *E0, double *E1,
-                                   double *G)
+kofn_status kf_khatri_rao_seat(const kofn_layout *L, const kf_cut_shape *s,
+                               size_t seat, double *E0, double *E1, double *G)
 {
     size_t width = 4 * s->m;
     kofn_status st = KOFN_OK;
@@ -384,7 +387,7 @@ static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
 {
     kf_cut_shape s = shape_of(L, k);
 
-    return s.basis == KF_QUATERNION ? khatri_rao_seat(L, &s, seat, E0, E1, G)
+    return s.basis == KF_QUATERNION ? kf_khatri_rao_seat(L, &s, seat, E0, E1, G)
                                     : kf_points_seat(L, &s, seat, E0, E1, G);
 }
 
@@ -410,7 +413,7 @@ const kofn_scheme kf_polynomial = {
     .name = "polynomial",
     .summary = "A B with rows of A and columns of B cut; any m p answers",
     .cite = "Yu et al. 2017, arXiv:1705.10464",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
     .params = polynomial_params,
     .layout = polynomial_layout,
     .seat = polynomial_seat,
@@ -420,7 +423,7 @@ const kofn_scheme kf_matdot = {
     .name = "matdot",
     .summary = "A B cut along the sum; fewest answers, 2n-1, each full size",
     .cite = "Dutta et al. 2018, arXiv:1801.10292",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
     .params = matdot_params,
     .layout = matdot_layout,
     .seat = matdot_seat,
@@ -430,7 +433,7 @@ const kofn_scheme kf_polydot = {
     .name = "polydot",
     .summary = "A B cut along all sides; any m p (2n-1) answers",
     .cite = "Dutta et al. 2018, arXiv:1801.10292",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
     .params = polydot_params,
     .layout = polydot_layout,
     .seat = polydot_seat,
@@ -441,7 +444,7 @@ const kofn_scheme kf_gpd = {
     .summary = "A B cut along all sides; any m n p + n - 1 answers",
     .cite = "Dutta et al. 2018, arXiv:1811.10751; Yu et al. 2018, "
             "arXiv:1801.07487",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
     .params = gpd_params,
     .layout = gpd_layout,
     .seat = gpd_seat,

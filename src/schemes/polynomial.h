@@ -67,6 +67,16 @@ static inline size_t kf_answers(const kf_cut_shape *s)
     return s->basis == KF_COMPLEX ? (s->K + 1) / 2 : s->K;
 }
 
+/* From m, n and p to the rest, as entangled polynomial codes have it. */
+void kf_cut_entangle(kf_cut_shape *s);
+/* Cuts, symbols and wants of codes on points. */
+kofn_status kf_cut_tables(kofn_layout *L, const kf_cut_shape *s);
+/* The same of quaternions times reals: four sub-blocks of each row block, four
+ * results a seat; and the rows of a seat, of which the first K are plain. */
+kofn_status kf_khatri_rao(kofn_layout *L, const kf_cut_shape *s);
+kofn_status kf_khatri_rao_seat(const kofn_layout *L, const kf_cut_shape *s,
+                               size_t seat, double *E0, double *E1, double *G);
+
 /* Why the basis cannot serve this shape, or NULL. */
 const char *kf_points_refuse(const kf_cut_shape *s);
 /* wants x K, where the wants are not themselves the symbols. */

@@ -14,10 +14,20 @@ static kofn_status sum_layout(kofn_layout *L)
     return KOFN_OK;
 }
 
+/* One code of all row bands: any worker may compute any of them. */
+static kofn_status stream_layout(kofn_layout *L)
+{
+    L->seats = L->max_seats = L->enough = kofn_arg_workers(L);
+    L->cut[0].rows = L->seats;
+    return KOFN_OK;
+}
+
 static kofn_status layout(kofn_layout *L)
 {
     if (L->problem.op == KOFN_SUM)
         return sum_layout(L);
+    if (L->problem.op == KOFN_STREAM)
+        return stream_layout(L);
     L->groups = kofn_arg_workers(L);
     L->enough = 1;
     return KOFN_OK;
@@ -29,6 +39,8 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
     (void)E1;
     if (L->problem.op == KOFN_SUM)
         E0[i] = G[i] = 1;
+    else if (L->problem.op == KOFN_STREAM)
+        E0[i] = 1;
     else
         E0[0] = 1;
     return KOFN_OK;
@@ -49,7 +61,7 @@ const kofn_scheme kf_uncoded = {
     .name = "uncoded",
     .summary = "each row band on one worker; all must answer",
     .cite = "the baseline of every paper",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_SUM,
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_SUM | KOFN_STREAM,
     .params = params,
     .layout = layout,
     .seat = seat,

@@ -1,0 +1,412 @@
+/* stream.c -- products one after another, in rounds: math/sequential.md.
+ *
+ * A round begins with a list of tasks for everybody, of all open products
+ * (lists.c), and ends once what is due in it is over and either all lists are
+ * done, or whoever is not done has taken 1 + mu times as long as the first who
+ * was and the scheme admits that they are *marked*.  What they had in hand is
+ * cancelled; should it come all the same, it counts.  A set of marks that the
+ * scheme does not admit is waited out.
+ *
+ * Nobody in particular is needed: whoever leaves takes its tasks along and is
+ * not marked, and what a due product is then short of others are asked for, in
+ * the middle of the round or in the lists of the next.
+ */
+#include "state.h"
+
+#include <stdio.h>
+
+/* More answers than twice `enough` and this decode no better. */
+#define MANY 16
+
+kofn_status kf_stream_open(kofn_core *c)
+{
+    kf_stream *s = &c->stream;
+
+    s->on = true;
+    s->memory = c->use[0].plan->layout.memory;
+    s->past = kf_zero(s->memory + 1, sizeof *s->past);
+    return s->past ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_stream_close(kf_stream *s)
+{
+    for (size_t i = 0; s->past && i <= s->memory; i++)
+        kf_free(s->past[i].mark);
+    kf_free(s->past);
+    kf_free(s->list);
+    kf_free(s->mark);
+    kf_free(s->marked);
+    kf_free(s->times);
+}
+
+kofn_status kf_stream_know(kofn_core *c, size_t workers)
+{
+    kf_stream *s = &c->stream;
+
+    while (s->known < workers) {
+        TRY(kf_grow(&s->list, &s->list_cap, s->known, sizeof *s->list));
+        TRY(kf_grow(&s->times, &s->time_cap, s->known, sizeof *s->times));
+        s->times[s->known] = KOFN_NEVER;
+        s->list[s->known++] = (kf_list){.done = KOFN_NEVER};
+    }
+    return KOFN_OK;
+}
+
+static kofn_time later(kofn_time t, double more)
+{
+    return more < (double)(KOFN_NEVER - t) ? t + (kofn_time)more : KOFN_NEVER;
+}
+
+/* ---- a round begins ------------------------------------------------------ */
+
+static bool can_begin(const kofn_core *c, const kofn_event *ev,
+                      kofn_plan *shape)
+{
+    const kf_stream *s = &c->stream;
+
+    if (s->running)
+        return false;
+    if (ev->product == 0)
+        return kf_core_open_rounds(c) > 0;
+    return ev->product > s->newest && kf_core_open_rounds(c) < c->opt.open &&
+           kf_plan_shape(shape, c->use[0].plan, ev->m, ev->n, ev->p) ==
+               KOFN_OK;
+}
+
+static kofn_status open_product(kofn_core *c, uint32_t number,
+                                const kofn_plan *shape)
+{
+    kf_round *r;
+
+    TRY(kf_core_add_round(c));
+    r = kf_newest(c);
+    r->state = KF_ROUND_RUNNING;
+    r->shape = *shape;
+    r->use = (kf_use){&r->shape, c->use[0].code, c->use[0].cache};
+    r->first = c->stream.round;
+    r->plain = 0;
+    r->coded = shape->layout.plain;
+    kf_product_begin(&r->p, number, &r->use, 0, shape->span);
+    c->stream.newest = number;
+    return kf_product_reset(&r->p);
+}
+
+static void begin_round(kofn_core *c, uint32_t product)
+{
+    kf_stream *s = &c->stream;
+
+    s->running = true;
+    s->round++;
+    s->product = product;
+    s->began = c->now;
+    s->first = 0;
+    s->alarm_at = KOFN_NEVER;
+    s->lease_at = c->opt.lease > 0
+                      ? later(c->now, (double)kf_late_lease(c, false, 0))
+                      : KOFN_NEVER;
+    s->slots = s->lists = 0;
+    for (size_t w = 0; w < s->known; w++)
+        s->list[w] = (kf_list){.done = KOFN_NEVER};
+}
+
+kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev)
+{
+    kf_stream *s = &c->stream;
+    kofn_plan shape;
+
+    if (!can_begin(c, ev, &shape)) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    kf_cache_trim(c->use[0].cache);
+    TRY(kf_core_quarantine(c));
+    kf_core_forget_over(c);
+    begin_round(c, ev->product);
+    if (ev->product)
+        TRY(open_product(c, ev->product, &shape));
+    s->open = c->rounds;
+    for (size_t i = 0; i < c->rounds; i++)
+        if (kf_stream_due(c, c->round[i])) /* it may have waited for that */
+            kf_product_all_news(&c->round[i]->p);
+    return kf_lists_make(c);
+}
+
+/* ---- answers ------------------------------------------------------------- */
+
+/* A worker has less in hand than before: is its list done? */
+static void eased(kofn_core *c, uint32_t worker)
+{
+    kf_stream *s = &c->stream;
+    kf_list *list = &s->list[worker];
+
+    if (!s->running || list->came == 0 || c->fleet.worker[worker].out > 0 ||
+        list->done != KOFN_NEVER)
+        return;
+    list->done = c->now - s->began;
+    if (s->first)
+        return;
+    s->first = list->done > 0 ? list->done : 1;
+    s->alarm_at = later(s->began, (double)s->first * (1 + c->opt.mu));
+    if (c->opt.lease > 0)
+        s->lease_at =
+            later(c->now, (double)kf_late_lease(c, true, s->first));
+}
+
+/* Its row has come: the same row is not to be repeated. */
+static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
+                             uint32_t row)
+{
+    if (r->load[worker].again == row)
+        r->load[worker].again = KF_NO_ROW;
+    for (size_t i = 0; r->load[worker].out > 0 && i < r->p.tasks; i++)
+        if (r->p.task[i].row == row && r->p.task[i].worker == worker)
+            TRY(kf_round_drop(c, r, i, true));
+    return KOFN_OK;
+}
+
+static bool works(const kofn_core *c, uint32_t worker)
+{
+    kofn_worker_state state = kf_fleet_state(&c->fleet, worker);
+
+    return state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING;
+}
+
+kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    size_t index;
+    kf_task *t;
+
+    if (!kf_core_find_task(r, ev, &index) ||
+        r->p.task[index].state == KF_TASK_DONE) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    if (!kf_is_open(r) || !works(c, ev->worker))
+        return KOFN_OK;
+    t = &r->p.task[index];
+    if (kf_in_hand(t)) {
+        kf_round_end(c, r, index, KF_TASK_DONE);
+        c->stream.list[ev->worker].came++;
+    } else {
+        t->state = KF_TASK_DONE; /* after its round */
+    }
+    kf_fleet_measure(&c->fleet, ev->worker, t->hi - t->lo, c->now, ev->took);
+    TRY(no_repeat(c, r, ev->worker, ev->row));
+    eased(c, ev->worker);
+    return kf_product_came(&r->p, index);
+}
+
+kofn_status kf_stream_failed(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    size_t index;
+
+    if (!kf_core_find_task(r, ev, &index) || !kf_in_hand(&r->p.task[index])) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    r->load[ev->worker].failed = true;
+    kf_round_end(c, r, index, KF_TASK_DROPPED);
+    eased(c, ev->worker);
+    return KOFN_OK;
+}
+
+kofn_status kf_stream_rang(kofn_core *c)
+{
+    kf_stream *s = &c->stream;
+
+    if (c->now >= s->alarm_at)
+        s->alarm_at = KOFN_NEVER; /* who is not done now may be marked */
+    if (s->running && c->now >= s->lease_at)
+        return kf_late_give_up(c, NULL, kf_late_lease(c, s->first, s->first),
+                               &s->lease_at);
+    return KOFN_OK;
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+static kofn_status deserted(kofn_core *c, kf_round *r)
+{
+    if (r->p.refused > 0 && c->fleet.in_state[KOFN_WORKER_LIVE] > 0)
+        return kf_core_unstable(c, r, r->p.ledger[0].cell[0].count);
+    if (c->opt.below == KOFN_BELOW_PAUSE) {
+        kf_core_pause(c, r);
+        return KOFN_OK;
+    }
+    kf_fail(KOFN_TOOFEW,
+            "product %u is due and of its answers %zu are here, %zu are "
+            "needed, and nobody is left to give more%s; start more workers",
+            r->p.number, r->p.ledger[0].cell[0].count, kf_layout(&r->p)->enough,
+            c->mutes ? ", for workers were given up that answered nothing"
+                     : "");
+    return kf_core_deliver(c, r, KOFN_TOOFEW);
+}
+
+/* What is due has enough in hand, or there is nobody to ask. */
+static kofn_status see_to_it(kofn_core *c, kf_round *r)
+{
+    const kf_cell *cell = &r->p.ledger[0].cell[0];
+    bool all = true;
+
+    if (cell->count > 2 * kf_layout(&r->p)->enough + MANY && r->p.refused > 0)
+        return kf_core_unstable(c, r, cell->count);
+    if (kf_product_short(&r->p, 0, cell))
+        TRY(kf_lists_short(c, r, &all));
+    if (!all && cell->pending == 0)
+        return deserted(c, r);
+    if (r->state == KF_ROUND_STARVED) {
+        r->state = KF_ROUND_RUNNING;
+        r->alarm = KOFN_NEVER;
+    }
+    return KOFN_OK;
+}
+
+static void forget_news(kf_product *p)
+{
+    p->ledger[0].news_lo = p->ledger[0].news_hi = 0;
+    p->ledger[0].owed = KF_OWED_NOTHING;
+    p->marked = false;
+}
+
+/* Is it enough now? */
+static kofn_status settle(kofn_core *c, kf_round *r)
+{
+    if (!kf_layout(&r->p)->keeps || kf_stream_due(c, r))
+        TRY(kf_settle(c, r));
+    forget_news(&r->p);
+    r->resolve = false;
+    if (r->p.unsettled > 0)
+        return KOFN_OK;
+    TRY(kf_core_deliver(c, r, KOFN_OK));
+    for (uint32_t w = 0; w < c->stream.known; w++)
+        eased(c, w); /* its tasks were cancelled */
+    return KOFN_OK;
+}
+
+/* ---- a round ends -------------------------------------------------------- */
+
+static bool awaits_due(const kofn_core *c)
+{
+    for (size_t i = 0; i < c->rounds; i++)
+        if (kf_stream_due(c, c->round[i]))
+            return true;
+    return false;
+}
+
+static kofn_status may_end(kofn_core *c, bool *yes)
+{
+    const kf_stream *s = &c->stream;
+
+    *yes = s->running && !awaits_due(c);
+    if (!*yes || c->fleet.busy == 0)
+        return KOFN_OK;
+    *yes = s->first && s->alarm_at == KOFN_NEVER;
+    return *yes ? kf_lists_admit(c, yes) : KOFN_OK;
+}
+
+/* Those who have tasks in hand are marked, now. */
+static kofn_status mark_all(kofn_core *c)
+{
+    kf_stream *s = &c->stream;
+    kf_marks now = s->past[s->memory];
+
+    memmove(s->past + 1, s->past, s->memory * sizeof *s->past);
+    s->past[0] = now;
+    while (s->past[0].cap < s->known)
+        TRY(kf_grow(&s->past[0].mark, &s->past[0].cap, s->past[0].cap, 1));
+    s->past[0].workers = s->known;
+    s->past[0].marked = 0;
+    for (size_t w = 0; w < s->known; w++) {
+        bool marked = c->fleet.worker[w].out > 0;
+
+        s->past[0].mark[w] = marked;
+        s->past[0].marked += marked;
+        s->times[w] = s->list[w].done;
+    }
+    return KOFN_OK;
+}
+
+static kofn_status take_back(kofn_core *c, kf_round *r)
+{
+    for (size_t i = 0; i < r->p.tasks; i++) {
+        const kf_task *t = &r->p.task[i];
+
+        if (!kf_in_hand(t))
+            continue;
+        if (r->load[t->worker].again == KF_NO_ROW)
+            r->load[t->worker].again = t->row;
+        TRY(kf_round_drop(c, r, i, true));
+    }
+    return KOFN_OK;
+}
+
+static kofn_status end_round(kofn_core *c)
+{
+    kf_stream *s = &c->stream;
+
+    TRY(mark_all(c));
+    for (size_t i = 0; i < c->rounds; i++)
+        if (kf_is_open(c->round[i]))
+            TRY(take_back(c, c->round[i]));
+    s->running = false;
+    s->took = c->now - s->began;
+    s->alarm_at = s->lease_at = KOFN_NEVER;
+    return kf_act(c, (kofn_action){.type = KOFN_DO_END,
+                                   .product = s->round,
+                                   .lo = s->slots,
+                                   .hi = s->past[0].marked});
+}
+
+kofn_status kf_stream_go_on(kofn_core *c)
+{
+    bool end;
+
+    for (size_t i = 0; i < c->rounds; i++) {
+        kf_round *r = c->round[i];
+
+        if (kf_is_open(r) && r->p.marked)
+            TRY(settle(c, r));
+        if (c->stream.running && kf_stream_due(c, r))
+            TRY(see_to_it(c, r));
+    }
+    TRY(may_end(c, &end));
+    return end ? end_round(c) : KOFN_OK;
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+void kofn_core_round(const kofn_core *c, kofn_stream_round *out)
+{
+    const kf_stream *s = &c->stream;
+    double most = (double)s->first * (1 + c->opt.mu);
+
+    *out = (kofn_stream_round){.round = s->round,
+                               .product = s->product,
+                               .open = s->open,
+                               .slots = s->slots,
+                               .live = s->lists,
+                               .took = s->took,
+                               .first = s->first,
+                               .mark = s->past[0].mark,
+                               .times = s->times,
+                               .workers = s->past[0].workers};
+    if (s->first && (double)s->took > most)
+        out->waited = s->took - (kofn_time)most;
+}
+
+const char *kf_stream_check(const kofn_core *c)
+{
+    const kf_stream *s = &c->stream;
+    size_t came = 0;
+
+    if (s->known != c->fleet.workers)
+        return "a stream does not know all workers";
+    for (size_t w = 0; w < s->known; w++)
+        came += s->running && s->list[w].given < s->list[w].came;
+    if (came)
+        return "a worker has done more than its list";
+    if (!s->running && c->fleet.busy)
+        return "tasks are out and no round is in hand";
+    if (s->running && c->fleet.busy == 0 && !awaits_due(c))
+        return "a round with nothing to wait for is not over";
+    return NULL;
+}

@@ -1,0 +1,499 @@
+/* sequential.c -- codes of a stream of products: who was slow for a product in
+ * one round makes up for it in the next.
+ *
+ *     dip   Krishnan, Hosseini, Khisti, "Coded sequential matrix multiplication
+ *           for straggler mitigation", 2020, algorithm 1: any K answers of
+ *           different rows are enough, and what is missing of a product when
+ *           it is due is asked for so that any lambda workers give it
+ *     idip  algorithm 2: everybody answers a row of each open product, and the
+ *           same again after a failure; products come to an end in time in
+ *           every pattern of stragglers of a model, and rows are plain where
+ *           the model says that they cannot fail for ever
+ *
+ * The models: at most N marks in any W successive rounds (arbitrary); at most
+ * eps workers in any W rounds, each of whose marks there lie within B rounds
+ * (bursty).  docs/math/sequential.md has the statements and their proofs.
+ *
+ * Rows are those of polynomial.c: any K of them decode, the first K are plain.
+ */
+#include "polynomial.h"
+
+#define MOST_DELAY (KOFN_OPEN_MOST - 2)
+#define CUT(axis, what)                                                        \
+    {                                                                          \
+        axis, KOFN_AUTO, 1, 10000, what, NULL                                  \
+    }
+
+enum { YES, NO };
+enum { NEWEST, DUE };
+enum { ARBITRARY, BURSTY };
+
+static const kofn_param dip_params[] = {
+    CUT("m", "row blocks of X; auto: what three quarters of the rows that are "
+             "asked for decode"),
+    CUT("p", "column blocks of Y; auto: as m"),
+    {"n", 1, 1, 10000, "column blocks of X, which are summed over", NULL},
+    {"T", 2, 0, MOST_DELAY, "rounds that a product may take beyond its first",
+     NULL},
+    {"lambda", KOFN_AUTO, 1, 1000000,
+     "workers that can finish what is due; auto: all", NULL},
+    {"plain", KOFN_AUTO, 0, 0,
+     "products of parts as they are before coded ones; auto: yes if n = 1; no: "
+     "as published",
+     "yes|no"},
+    {"order", NEWEST, 0, 0, "which product a worker begins with",
+     "newest|due"},
+    {"basis", KOFN_AUTO, 0, 0,
+     "coefficients or points; auto: quaternion, circle where n > 1; monomial: "
+     "as published",
+     "quaternion|circle|monomial"},
+    {0},
+};
+
+static const kofn_param idip_params[] = {
+    CUT("m", "row blocks of X; m p is the number of answers that the model "
+             "leaves; auto: what is sent least"),
+    CUT("p", "column blocks of Y; auto: as m"),
+    {"W", 3, 1, 1000, "rounds of a window of the model", NULL},
+    {"N", KOFN_AUTO, 0, 100000000,
+     "model=arbitrary: marks in a window; auto: what m p leaves, or a quarter",
+     NULL},
+    {"model", ARBITRARY, 0, 0, "of stragglers", "arbitrary|bursty"},
+    {"B", KOFN_AUTO, 1, 1000,
+     "model=bursty: rounds within which a worker's marks in a window lie; auto: "
+     "1",
+     NULL},
+    {"eps", KOFN_AUTO, 1, 1000000,
+     "model=bursty: workers with marks in a window; auto: what m p leaves, or "
+     "a quarter",
+     NULL},
+    {"early", YES, 0, 0,
+     "a product is over as soon as it can be decoded; no: when it is due, as "
+     "published",
+     "yes|no"},
+    {"basis", KOFN_AUTO, 0, 0,
+     "coefficients; auto: quaternion; monomial: as published",
+     "quaternion|monomial"},
+    {0},
+};
+
+static size_t up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t given(const kofn_layout *L, const char *name)
+{
+    return (size_t)kofn_arg(L, name);
+}
+
+static bool is_auto(const kofn_layout *L, const char *name)
+{
+    return kofn_arg(L, name) == KOFN_AUTO;
+}
+
+static void settle(const kofn_layout *L, const char *name, size_t value)
+{
+    if (is_auto(L, name))
+        kofn_arg_choose(L, name, (long)value);
+}
+
+/* ---- cuts ---------------------------------------------------------------- */
+
+/* Words of the parameter basis, which idip has no circle among. */
+static kf_points basis_of(const kofn_layout *L, bool circle)
+{
+    static const kf_points words[] = {KF_QUATERNION, KF_CIRCLE, KF_MONOMIAL};
+    size_t word = given(L, "basis");
+
+    return words[word == 1 && !circle ? 2 : word];
+}
+
+static kf_cut_shape shape_of(const kofn_layout *L, bool circle)
+{
+    kf_cut_shape s = {.m = given(L, "m"),
+                      .n = circle ? given(L, "n") : 1,
+                      .p = given(L, "p"),
+                      .points = L->seats,
+                      .basis = basis_of(L, circle)};
+
+    kf_cut_entangle(&s);
+    return s;
+}
+
+/* What a worker is sent for a row: a share of X and one of Y. */
+static double sent(const kofn_layout *L, size_t m, size_t p)
+{
+    return (double)L->problem.m / (double)m + (double)L->problem.p / (double)p;
+}
+
+/* The cut into exactly k products of which least is sent; m or p may have been
+ * said.  False: k is no multiple of it. */
+static bool factor(const kofn_layout *L, size_t k)
+{
+    size_t best = 0;
+
+    for (size_t m = 1; m <= k; m++)
+        if (k % m == 0 && (is_auto(L, "m") || m == given(L, "m")) &&
+            (is_auto(L, "p") || k / m == given(L, "p")) &&
+            (!best || sent(L, m, k / m) < sent(L, best, k / best)))
+            best = m;
+    if (!best || best > 10000 || k / best > 10000)
+        return false;
+    settle(L, "m", best);
+    settle(L, "p", k / best);
+    return true;
+}
+
+/* So many rows that a product may take, in which rows differ. */
+static kofn_status finish(kofn_layout *L, bool circle, size_t rows)
+{
+    kf_cut_shape s = shape_of(L, circle);
+    const char *why = kf_points_refuse(&s);
+
+    if (why)
+        return kofn_refuse("%s", why);
+    L->enough = s.K;
+    L->plain = s.n == 1 ? s.K : 0;
+    rows = (rows < s.K ? s.K : rows) + 1;
+    L->seats = L->max_seats = L->plain + rows / 2 * 2;
+    if (s.basis == KF_QUATERNION)
+        return kf_khatri_rao(L, &s);
+    return kf_cut_tables(L, &s);
+}
+
+/* Where nothing is summed the first K rows are plain in every basis. */
+static kofn_status seat(const kofn_layout *L, const kf_cut_shape *s, size_t i,
+                        double *E0, double *E1, double *G)
+{
+    if (s->basis == KF_QUATERNION)
+        return kf_khatri_rao_seat(L, s, i, E0, E1, G);
+    if (i >= L->plain)
+        return kf_points_seat(L, s, i - L->plain, E0, E1, G);
+    E0[i % s->m] = 1;
+    if (E1)
+        E1[i / s->m] = 1;
+    kf_outer(1, s->m, s->p, E0, E1, G);
+    return KOFN_OK;
+}
+
+/* ---- dip ----------------------------------------------------------------- */
+
+/* As fine as can be while three quarters of what is asked for decode, the side
+ * that is cut least first. */
+static void choose_cut(const kofn_layout *L)
+{
+    size_t P = kofn_arg_workers(L), most = P * (given(L, "T") + 1);
+    size_t m = is_auto(L, "m") ? 1 : given(L, "m");
+    size_t p = is_auto(L, "p") ? 1 : given(L, "p"), n = given(L, "n");
+    bool grow[2] = {is_auto(L, "m"), is_auto(L, "p")};
+
+    most -= most / 4;
+    while (grow[0] || grow[1]) {
+        bool rows = grow[0] && (m <= p || !grow[1]);
+        size_t *side = rows ? &m : &p;
+
+        if (*side < 10000 && (rows ? p : m) * n * (*side + 1) + n - 1 <= most)
+            ++*side;
+        else
+            grow[!rows] = false;
+    }
+    settle(L, "m", m);
+    settle(L, "p", p);
+}
+
+static kofn_status dip_layout(kofn_layout *L)
+{
+    size_t P = kofn_arg_workers(L), lambda, due;
+    kf_cut_shape s;
+
+    settle(L, "lambda", P);
+    lambda = given(L, "lambda");
+    if (lambda > P)
+        return kofn_refuse("dip: lambda = %zu is more than the %zu workers; "
+                           "give at most %zu",
+                           lambda, P, P);
+    settle(L, "basis", given(L, "n") > 1 ? 1 : 0);
+    settle(L, "plain", given(L, "n") > 1 ? NO : YES);
+    if (given(L, "n") > 1 && given(L, "plain") == YES)
+        return kofn_refuse("dip: plain=yes with n = %zu: a product of parts is "
+                           "no part of the answer where others are added to "
+                           "it; use plain=no or n=1",
+                           given(L, "n"));
+    if (given(L, "n") > 1 && basis_of(L, true) == KF_QUATERNION)
+        return kofn_refuse("dip: basis=quaternion with n = %zu does not sum; "
+                           "use basis=circle or n=1",
+                           given(L, "n"));
+    choose_cut(L);
+    s = shape_of(L, true);
+    due = up(s.K, lambda);
+    if (s.K > 100000 || due > 100000)
+        return kofn_refuse("dip: m = %zu, n = %zu and p = %zu take %zu answers "
+                           "a product, which is too many; cut less",
+                           s.m, s.n, s.p, s.K);
+    L->delay = given(L, "T");
+    L->slots = L->delay + due;
+    L->due_first = given(L, "order") == DUE;
+    return finish(L, true, P * L->slots);
+}
+
+static kofn_status dip_seat(const kofn_layout *L, size_t i, double *E0,
+                            double *E1, double *G)
+{
+    kf_cut_shape s = shape_of(L, true);
+
+    s.points = L->seats - L->plain;
+    return seat(L, &s, i, E0, E1, G);
+}
+
+/* SEQ, algorithm 1: line 5 and, when it is due, line 10. */
+static void dip_ask(const kofn_layout *L, const kofn_pending *x,
+                    const kofn_past *past, size_t who, kofn_ask *out)
+{
+    size_t few = least(given(L, "lambda"), x->live);
+
+    (void)past;
+    (void)who;
+    *out = (kofn_ask){1, given(L, "plain") == YES};
+    if (x->age >= L->delay)
+        out->rows = x->got < x->wanted ? up(x->wanted - x->got, few) : 0;
+}
+
+/* ---- idip: models of stragglers ------------------------------------------ */
+
+typedef struct model {
+    size_t W, N, B, eps, length; /* of a product's life in rounds */
+    bool bursty;
+} model;
+
+static model model_of(const kofn_layout *L)
+{
+    model x = {.W = given(L, "W"), .bursty = given(L, "model") == BURSTY};
+
+    if (x.bursty) {
+        x.B = given(L, "B");
+        x.eps = given(L, "eps");
+    } else {
+        x.N = given(L, "N");
+    }
+    x.length = L->delay + 1;
+    return x;
+}
+
+/* Marks in the last b rounds and then one a round up to a window's end. */
+static bool too_many(const model *x, const kofn_past *past, size_t age)
+{
+    size_t marks = 0;
+
+    for (size_t b = 0;; b++) {
+        if (b >= age && marks + x->W - b > x->N)
+            return true;
+        if (b + 1 >= x->W || b >= past->rounds)
+            return false;
+        marks += past->marked[b];
+    }
+}
+
+/* Workers that are marked in the last b rounds, `who` among them or not. */
+static size_t distinct(const kofn_past *past, size_t b, size_t who)
+{
+    size_t n = 0;
+
+    for (size_t w = 0; w < past->workers; w++) {
+        bool any = w == who;
+
+        for (size_t r = 0; r < b && !any; r++)
+            any = past->mark[r * past->workers + w];
+        n += any;
+    }
+    return n;
+}
+
+/* Rounds from the first mark of a worker in the last b on; 0: there is none. */
+static size_t since_first(const kofn_past *past, size_t b, size_t who)
+{
+    size_t first = 0;
+
+    for (size_t r = 0; r < b; r++)
+        if (past->mark[r * past->workers + who])
+            first = r + 1;
+    return first;
+}
+
+/* The same of one worker that is marked for the rest of a product's life: is
+ * there a window, b rounds of which are over, that the model forbids? */
+static bool too_long(const model *x, const kofn_past *past, size_t age,
+                     size_t who)
+{
+    size_t left = x->length - least(age, x->length);
+
+    for (size_t b = 0; b < x->W && b <= past->rounds; b++) {
+        size_t more = least(left, x->W - b);
+
+        if (since_first(past, b, who) + more > x->B ||
+            distinct(past, b, who) > x->eps)
+            return true;
+    }
+    return false;
+}
+
+/* SEQ, algorithm 2, line 13: everybody answers one row, and a plain one where
+ * the model does not let the worker fail as long as the product is open. */
+static void idip_ask(const kofn_layout *L, const kofn_pending *pending,
+                     const kofn_past *past, size_t who, kofn_ask *out)
+{
+    model x = model_of(L);
+
+    *out = (kofn_ask){1, false};
+    if (pending->plain_left)
+        out->plain = x.bursty ? too_long(&x, past, pending->age, who)
+                              : too_many(&x, past, pending->age);
+}
+
+static bool idip_admits(const kofn_layout *L, const kofn_past *past)
+{
+    model x = model_of(L);
+    size_t window = least(x.W, past->rounds), marks = 0;
+
+    for (size_t r = 0; r < window; r++)
+        marks += past->marked[r];
+    if (!x.bursty)
+        return marks <= x.N;
+    for (size_t w = 0; w < past->workers; w++) {
+        size_t first = since_first(past, window, w), last = 0;
+
+        while (last < first && !past->mark[last * past->workers + w])
+            last++;
+        if (first - last > x.B)
+            return false;
+    }
+    return distinct(past, window, SIZE_MAX) <= x.eps;
+}
+
+/* ---- idip ---------------------------------------------------------------- */
+
+static bool has_cut(const kofn_layout *L)
+{
+    return !is_auto(L, "m") && !is_auto(L, "p");
+}
+
+/* Answers that are left of `all` when the most that a model marks fail. */
+static kofn_status settle_model(const kofn_layout *L, size_t all, size_t *k)
+{
+    bool bursty = given(L, "model") == BURSTY;
+    const char *of = bursty ? "eps" : "N";
+    size_t each = 1, P = kofn_arg_workers(L), marks;
+
+    if (bursty && (given(L, "B") >= given(L, "W") ||
+                   (!is_auto(L, "eps") && given(L, "eps") > P)))
+        return kofn_refuse("idip: B = %zu, W = %zu and eps = %ld: bursts are "
+                           "shorter than a window, B < W, and of at most the "
+                           "%zu workers",
+                           given(L, "B"), given(L, "W"), kofn_arg(L, "eps"), P);
+    if (bursty)
+        each = given(L, "B");
+    *k = has_cut(L) ? given(L, "m") * given(L, "p") : 0;
+    if (is_auto(L, of)) {
+        marks = *k ? (all > *k ? (all - *k) / each : 0) : all / 4 / each;
+        if (bursty)
+            marks = least(marks ? marks : 1, P);
+        kofn_arg_choose(L, of, (long)marks);
+    }
+    marks = given(L, of) * each;
+    if (marks >= all)
+        return kofn_refuse("idip: %zu rows may fail of the %zu that a product "
+                           "takes, which leaves none; give a smaller %s",
+                           marks, all, of);
+    if (*k && *k != all - marks)
+        return kofn_refuse("idip: m p = %zu, and of %zu rows that a product "
+                           "takes the model leaves %zu; make them the same",
+                           *k, all, all - marks);
+    *k = all - marks;
+    return KOFN_OK;
+}
+
+static kofn_status other_model(const kofn_layout *L)
+{
+    bool bursty = given(L, "model") == BURSTY;
+
+    if (bursty ? is_auto(L, "N") : is_auto(L, "B") && is_auto(L, "eps"))
+        return KOFN_OK;
+    return kofn_refuse("idip: %s model=%s; see kofn schemes idip",
+                       bursty ? "N does not go with"
+                              : "B and eps do not go with",
+                       bursty ? "bursty" : "arbitrary");
+}
+
+static kofn_status idip_layout(kofn_layout *L)
+{
+    size_t P = kofn_arg_workers(L), W = given(L, "W"), k = 0;
+    bool bursty = given(L, "model") == BURSTY;
+    kofn_status st = other_model(L);
+
+    if (st)
+        return st;
+    if (bursty)
+        settle(L, "B", 1);
+    L->slots = bursty ? W - 1 + given(L, "B") : W;
+    L->delay = L->slots - 1;
+    if (L->delay > MOST_DELAY)
+        return kofn_refuse("idip: with these windows a product may take %zu "
+                           "rounds; %d are the most",
+                           L->delay + 1, MOST_DELAY + 1);
+    st = settle_model(L, P * L->slots, &k);
+    if (st)
+        return st;
+    if (k > 100000 || !factor(L, k))
+        return kofn_refuse("idip: %zu answers a product are no m p with what "
+                           "was given for m and p, or too many; leave m and p "
+                           "out or give another model",
+                           k);
+    settle(L, "basis", 0);
+    L->memory = W;
+    L->repeats = true;
+    L->keeps = given(L, "early") == NO;
+    return finish(L, false, P * L->slots);
+}
+
+static kofn_status idip_seat(const kofn_layout *L, size_t i, double *E0,
+                             double *E1, double *G)
+{
+    kf_cut_shape s = shape_of(L, false);
+
+    s.points = L->seats - L->plain;
+    return seat(L, &s, i, E0, E1, G);
+}
+
+/* ---- the schemes --------------------------------------------------------- */
+
+#define CITE                                                                   \
+    "Krishnan, Hosseini, Khisti 2020, \"Coded sequential matrix "              \
+    "multiplication for straggler mitigation\""
+
+const kofn_scheme kf_dip = {
+    .name = "dip",
+    .summary = "a stream of products; what is due is finished by any lambda",
+    .cite = CITE,
+    .ops = KOFN_STREAM,
+    .params = dip_params,
+    .layout = dip_layout,
+    .seat = dip_seat,
+    .ask = dip_ask,
+};
+
+const kofn_scheme kf_idip = {
+    .name = "idip",
+    .summary = "a stream of products; in time in all patterns of a model",
+    .cite = CITE,
+    .ops = KOFN_STREAM,
+    .params = idip_params,
+    .layout = idip_layout,
+    .seat = idip_seat,
+    .ask = idip_ask,
+    .admits = idip_admits,
+};

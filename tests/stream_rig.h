@@ -1,0 +1,326 @@
+/* stream_rig.h -- a body for streams of products that has no matrix: it plays
+ * patterns of stragglers to the coordinator, keeps its own account of what was
+ * asked and what became of it, and holds every action against that.
+ *
+ * Workers return their lists together: a worker that is fast in a round after
+ * as many units of time as its list has tasks, one that is slow after `alpha`
+ * times as many. */
+#ifndef KF_TEST_STREAM_RIG_H
+#define KF_TEST_STREAM_RIG_H
+
+#include "support.h"
+
+#include "core/state.h"
+
+#include <stdlib.h>
+
+#define UNIT 1000
+#define MEN 8
+#define ROUNDS 64
+#define ERRANDS 4096
+
+enum { OUT = 1, CAME, CANCELLED, LOST };
+
+typedef struct errand {
+    uint32_t worker, product, task, row;
+    unsigned round;
+    int state;
+} errand;
+
+typedef struct fate {
+    unsigned began, ended; /* rounds; ended == 0: it is open */
+    kofn_status status;
+    size_t plain, coded, repeats; /* rows that were given out */
+} fate;
+
+typedef struct stage {
+    kofn_plan *plan;
+    kofn_core *core;
+    kofn_time now, began;
+    size_t P, products;
+    unsigned round;
+    bool running, here[MEN];
+    errand errand[ERRANDS];
+    size_t errands;
+    fate product[ROUNDS + 1];
+    size_t list[MEN], slots[ROUNDS + 1]; /* of this round; the longest of each */
+    kofn_time took[ROUNDS + 1];
+    unsigned waits; /* rounds that went on when all fast workers were done */
+    uint8_t mark[ROUNDS + 1][MEN];
+    const char *pattern; /* for messages */
+} stage;
+
+#define hold(s, condition)                                                     \
+    do {                                                                       \
+        if (!(condition))                                                      \
+            fail_msg("%s, pattern %s, round %u, line %d: %s",                  \
+                     (s)->plan->spec, (s)->pattern ? (s)->pattern : "-",       \
+                     (s)->round, __LINE__, #condition);                        \
+    } while (0)
+
+static inline kofn_plan *stream_plan(const char *spec, size_t P)
+{
+    kofn_problem pb = {KOFN_STREAM, 60, 40, 60, KOFN_F64, false};
+    kofn_plan *p;
+
+    assert_ok(kofn_plan_new(&p, &pb, spec, P, 5));
+    return p;
+}
+
+/* ---- actions ------------------------------------------------------------- */
+
+static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
+{
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[i].product == product && s->errand[i].row == row)
+            return true;
+    return false;
+}
+
+/* Did this worker have the row in the round before, and not get it done? */
+static inline bool is_repeat(const stage *s, const kofn_action *a)
+{
+    for (size_t i = 0; i < s->errands; i++) {
+        const errand *e = &s->errand[i];
+
+        if (e->product == a->product && e->row == a->row &&
+            e->worker == a->worker && e->state == CANCELLED &&
+            e->round + 1 == s->round)
+            return true;
+    }
+    return false;
+}
+
+static inline void take_work(stage *s, const kofn_action *a)
+{
+    const kofn_layout *L = &s->plan->layout;
+    fate *p = &s->product[a->product];
+
+    hold(s, s->running && a->product <= s->products && !p->ended);
+    hold(s, a->worker < MEN && s->here[a->worker]);
+    hold(s, a->lo == 0 && a->hi == s->plan->span && a->group == 0);
+    hold(s, a->row < L->max_seats && s->errands < ERRANDS);
+    if (L->repeats && is_repeat(s, a)) {
+        p->repeats++;
+    } else {
+        hold(s, !was_given(s, (uint32_t)a->product, (uint32_t)a->row));
+        ++*(a->row < L->plain ? &p->plain : &p->coded);
+    }
+    s->errand[s->errands++] =
+        (errand){a->worker, a->product, a->task, (uint32_t)a->row, s->round,
+                 OUT};
+    s->list[a->worker]++;
+}
+
+static inline void take_cancel(stage *s, const kofn_action *a)
+{
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[i].task == a->task) {
+            hold(s, s->errand[i].state == OUT &&
+                        s->errand[i].worker == a->worker);
+            s->errand[i].state = CANCELLED;
+            return;
+        }
+    hold(s, !"a task that was given out");
+}
+
+static inline void take_end(stage *s, const kofn_action *a)
+{
+    kofn_stream_round r;
+    size_t marked = 0;
+
+    kofn_core_round(s->core, &r);
+    hold(s, s->running && a->product == s->round && r.round == s->round);
+    for (size_t i = 0; i < s->errands; i++)
+        hold(s, s->errand[i].state != OUT);
+    for (size_t w = 0; w < r.workers; w++) {
+        s->mark[s->round][w] = r.mark[w];
+        marked += r.mark[w];
+    }
+    hold(s, a->hi == marked);
+    s->took[s->round] = s->now - s->began;
+    hold(s, r.took == s->took[s->round]);
+    s->running = false;
+}
+
+static inline void tell(stage *s, kofn_event ev)
+{
+    kofn_action a;
+
+    ev.now = s->now;
+    assert_ok(kofn_core_step(s->core, &ev));
+    while (kofn_core_next(s->core, &a))
+        switch (a.type) {
+        case KOFN_DO_WORK:
+            take_work(s, &a);
+            break;
+        case KOFN_DO_CANCEL:
+            take_cancel(s, &a);
+            break;
+        case KOFN_DO_END:
+            take_end(s, &a);
+            break;
+        case KOFN_DO_DELIVER:
+            hold(s, !s->product[a.product].ended);
+            s->product[a.product].ended = s->round;
+            s->product[a.product].status = a.status;
+            break;
+        case KOFN_DO_DECODE:
+            hold(s, a.decoder && a.count >= s->plan->layout.enough);
+            break;
+        default:
+            hold(s, !"an action of streams");
+        }
+    if (kf_core_check(s->core))
+        fail_msg("%s: %s", s->plan->spec, kf_core_check(s->core));
+}
+
+/* ---- a stream ------------------------------------------------------------ */
+
+static inline void stage_join(stage *s, uint32_t worker)
+{
+    s->here[worker] = true;
+    tell(s, (kofn_event){.type = KOFN_EV_JOINED, .worker = worker});
+}
+
+static inline void stage_open(stage *s, kofn_plan *plan,
+                              const kofn_core_options *opt)
+{
+    kofn_core_options o = opt ? *opt : (kofn_core_options){.mu = 0.25};
+
+    *s = (stage){.plan = plan, .P = plan->workers};
+    o.open = KOFN_OPEN_MOST;
+    assert_ok(kofn_core_new(&s->core, plan, &o));
+    for (uint32_t w = 0; w < s->P; w++)
+        stage_join(s, w);
+}
+
+static inline void stage_close(stage *s)
+{
+    kofn_core_free(s->core);
+}
+
+static inline bool some_open(const stage *s)
+{
+    for (size_t i = 1; i <= s->products; i++)
+        if (!s->product[i].ended)
+            return true;
+    return false;
+}
+
+static inline void begin_round(stage *s, bool product)
+{
+    kofn_event ev = {.type = KOFN_EV_BEGIN, .m = 60, .n = 40, .p = 60};
+
+    memset(s->list, 0, sizeof s->list);
+    s->round++;
+    s->began = s->now;
+    s->running = true;
+    if (product) {
+        ev.product = (uint32_t)++s->products;
+        s->product[s->products].began = s->round;
+    }
+    tell(s, ev);
+    for (size_t w = 0; w < MEN; w++)
+        if (s->list[w] > s->slots[s->round])
+            s->slots[s->round] = s->list[w];
+}
+
+/* All that this worker has in hand comes. */
+static inline void answer(stage *s, size_t worker)
+{
+    size_t n = s->errands;
+
+    for (size_t i = 0; i < n; i++) {
+        errand *e = &s->errand[i];
+
+        if (e->state != OUT || e->worker != worker)
+            continue;
+        e->state = CAME;
+        tell(s, (kofn_event){.type = KOFN_EV_RESULT,
+                             .worker = e->worker,
+                             .product = e->product,
+                             .task = e->task,
+                             .row = e->row});
+    }
+}
+
+static inline bool has_work(const stage *s, size_t worker)
+{
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[i].state == OUT && s->errand[i].worker == worker)
+            return true;
+    return false;
+}
+
+static inline void ring(stage *s, kofn_time until)
+{
+    while (s->running && kofn_core_alarm(s->core) <= until) {
+        s->now = kofn_core_alarm(s->core);
+        tell(s, (kofn_event){.type = KOFN_EV_ALARM});
+    }
+}
+
+/* The round, in which the workers of `slow` are slow.  Those who return
+ * together do so in the order of their numbers, before an alarm of then. */
+static inline void play_round(stage *s, unsigned slow, size_t alpha)
+{
+    size_t list[MEN];
+    kofn_time fast_done = 0;
+
+    memcpy(list, s->list, sizeof list);
+    for (size_t k = 0; s->running && k < MEN * 100; k++) {
+        kofn_time next = KOFN_NEVER;
+        kofn_time at[MEN];
+
+        for (size_t w = 0; w < MEN; w++) {
+            bool late = slow >> w & 1;
+
+            at[w] = s->began +
+                    (kofn_time)(list[w] * UNIT * (late ? alpha : 1));
+            if (!has_work(s, w))
+                at[w] = KOFN_NEVER;
+            else if (at[w] < s->now)
+                at[w] = s->now; /* asked for more */
+            next = at[w] < next ? at[w] : next;
+            if (!late && at[w] != KOFN_NEVER && at[w] > fast_done)
+                fast_done = at[w];
+        }
+        ring(s, next - 1);
+        if (!s->running)
+            break;
+        hold(s, next != KOFN_NEVER);
+        s->now = next;
+        for (size_t w = 0; w < MEN && s->running; w++)
+            if (at[w] == next)
+                answer(s, w);
+        ring(s, next);
+    }
+    hold(s, !s->running);
+    if (fast_done && s->took[s->round] > (fast_done - s->began) * 5 / 4 + 1)
+        s->waits++;
+}
+
+/* `products` of them, a round each as long as some are put, and rounds without
+ * until all are over; round t is as bits (t - 1) P and on of the pattern. */
+static inline void play(stage *s, size_t products, const unsigned *slow,
+                        size_t rounds, size_t alpha)
+{
+    while (s->products < products || some_open(s)) {
+        hold(s, s->round < ROUNDS);
+        begin_round(s, s->products < products);
+        play_round(s, s->round <= rounds ? slow[s->round - 1] : 0, alpha);
+    }
+}
+
+/* Everything is over by its due round. */
+static inline void check_deadlines(stage *s)
+{
+    for (size_t i = 1; i <= s->products; i++) {
+        hold(s, s->product[i].status == KOFN_OK);
+        hold(s, s->product[i].ended <=
+                    s->product[i].began + s->plan->layout.delay);
+    }
+}
+
+#endif
