@@ -400,7 +400,7 @@ typedef struct kofn_report {
                               as rows                                         */
     const unsigned *ages;    /* where a scheme remembers: per part, how many
                               rounds ago its f was computed; else NULL        */
-    size_t parts; /* length of weights and ages                      */
+    size_t parts;    /* length of weights and ages                      */
     uint32_t number; /* of the product; in totals 0                           */
     unsigned began, ended; /* KOFN_STREAM: its first round and its last       */
     size_t plain, coded;   /* KOFN_STREAM: answers that it was made of        */
@@ -481,20 +481,21 @@ KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
 
 /* A round of a stream that is over. */
 typedef struct kofn_stream_round {
-    unsigned round;   /* 1 is the first                              */
-    uint32_t product; /* that began with it; 0: none                 */
-    size_t open;      /* products that it was spent on               */
-    size_t slots;     /* tasks in the longest list of a worker       */
-    size_t live;      /* workers that had a list                     */
-    kofn_time took;   /* all of it                                   */
-    kofn_time first;  /* until the first worker had done its list    */
-    kofn_time waited; /* beyond (1 + mu) times that                  */
-    double load;      /* multiply-adds of the longest list           */
-    const uint8_t *mark;    /* per worker's number: 1 if it had not done its list
+    unsigned round;      /* 1 is the first                              */
+    uint32_t product;    /* that began with it; 0: none                 */
+    size_t open;         /* products that it was spent on               */
+    size_t slots;        /* tasks in the longest list of a worker       */
+    size_t live;         /* workers that had a list                     */
+    kofn_time took;      /* all of it                                   */
+    kofn_time first;     /* until the first worker had done its list    */
+    kofn_time waited;    /* beyond (1 + mu) times that                  */
+    double load;         /* multiply-adds of the longest list           */
+    const uint8_t *mark; /* per worker's number: 1 if it had not done its list
                                when the round ended; valid during the call    */
-    const kofn_time *times; /* likewise: when it had, from the round's beginning;
+    const kofn_time
+        *times;     /* likewise: when it had, from the round's beginning;
                                KOFN_NEVER: it had not, or had no list         */
-    size_t workers;         /* length of mark and times                       */
+    size_t workers; /* length of mark and times                       */
 } kofn_stream_round;
 /* Have f(ud, round) called at the end of every round of a stream, before the
  * next begins.  It must not call the job.  NULL: no more. */

@@ -352,6 +352,7 @@ static inline void take(body *b, const kofn_action *a)
     case KOFN_DO_GIVE_UP:
         take_give_up(b, a);
         break;
+    case KOFN_DO_END:
     case KOFN_DO_MIX:
     case KOFN_DO_CHECK:
         break;

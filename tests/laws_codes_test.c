@@ -375,8 +375,8 @@ static void deals_cover(const point *at, const kofn_plan *p, kf_rng *r)
     walk w;
 
     (void)at;
-    if (p->layout.submessages > 1)
-        return;
+    if (p->layout.submessages > 1 || p->op->stream)
+        return; /* lists of streams: stream_test.c */
     walk_up(&w, p, &o);
     for (int round = 0; round < 4; round++) {
         walk_begin(&w);
@@ -411,6 +411,8 @@ static void rounds_end(const point *at, const kofn_plan *p, kf_rng *r)
     walk w;
 
     (void)at;
+    if (p->op->stream)
+        return;
     walk_up(&w, p, &o);
     for (int round = 0; round < 6; round++) {
         walk_begin(&w);

@@ -7,6 +7,7 @@
 #include "rig.h"
 
 #include "code/code.h"
+#include "code/operation.h"
 
 #include <stdio.h>
 
@@ -71,7 +72,8 @@ static inline void random_args(point *at, kf_rng *r)
 static inline kofn_op random_op(const kofn_scheme *s, size_t wide, kf_rng *r)
 {
     static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATMUL, KOFN_MATMUL,
-                                  KOFN_LEFT,   KOFN_GRAM,   KOFN_SUM};
+                                  KOFN_LEFT,   KOFN_GRAM,   KOFN_SUM,
+                                  KOFN_STREAM};
 
     for (;;) {
         kofn_op op = ops[kf_rng_below(r, sizeof ops / sizeof *ops)];
@@ -86,7 +88,7 @@ static inline kofn_op random_op(const kofn_scheme *s, size_t wide, kf_rng *r)
 static inline void random_problem(point *at, size_t wide, kf_rng *r)
 {
     kofn_op op = random_op(at->scheme, wide, r);
-    bool wider = op == KOFN_MATMUL || op == KOFN_LEFT;
+    bool wider = op & (KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM);
 
     at->problem = (kofn_problem){
         op, op == KOFN_SUM ? 37 : 1, 37, wider ? wide : 1, KOFN_F64, false};
@@ -95,10 +97,12 @@ static inline void random_problem(point *at, size_t wide, kf_rng *r)
         at->problem.dtype = KOFN_F32;
         break;
     case 1:
-        at->problem.sparse = op != KOFN_SUM;
+        at->problem.sparse = !(op & (KOFN_SUM | KOFN_STREAM));
         break;
     }
 }
+
+#define MOST_SEATS 62 /* that a law has room for, and two more */
 
 /* A plan with a few strips a block, some of them beyond the last row of A;
  * NULL when the parameters do not go together. */
@@ -117,6 +121,10 @@ static inline kofn_plan *plan_at(point *at, kf_rng *r)
     }
     if (at->problem.op == KOFN_SUM) /* its length is that of x */
         return p;
+    if (p->layout.seats > MOST_SEATS) { /* rows of a product of a stream */
+        kofn_plan_free(p);
+        return NULL;
+    }
     whole = p->layout.groups * p->layout.cut[0].rows;
     kofn_plan_free(p);
     at->problem.m = 1 + (size_t)kf_rng_below(r, 5 * whole);
@@ -166,7 +174,7 @@ static inline void over_the_grid(law *f, size_t each, size_t wide,
             /* sanitizers meet the same code in all of these */
             if (SLOWED > 1 && !(s->ops & (KOFN_MATVEC | KOFN_MATMUL)))
                 most = kf_max(1, each / 4);
-            for (size_t k = 0; k < 30 * each && met < most; k++) {
+            for (size_t k = 0; k < 300 * each && met < most; k++) {
                 point at = {.scheme = s, .workers = fleets[w]};
                 kofn_plan *p;
 

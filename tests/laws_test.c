@@ -54,9 +54,12 @@ static kofn_status shuffled_send(kofn_port *base, kofn_msg *m)
         s->block[m->worker] = m->block;
         return put(s, (kofn_msg){.type = KOFN_MSG_STORED, .worker = m->worker});
     case KOFN_MSG_WORK:
-        assert_ok(kofn_work(s->block[m->worker], m, NULL, NULL));
+        assert_ok(kofn_work(m->block ? m->block : s->block[m->worker], m, NULL,
+                            NULL));
         kofn_parcel_drop(m->in);
+        kofn_block_drop(m->block);
         m->in = NULL;
+        m->block = NULL;
         m->type = KOFN_MSG_RESULT;
         if (kf_rng_below(&s->r, 8) == 0)
             TRY(put_copy(s, *m, m->worker));
@@ -211,6 +214,8 @@ static void on_threads(const point *at, const kofn_plan *p, kf_rng *r)
 
 static void behind_packets(const point *at, const kofn_plan *p, kf_rng *r)
 {
+    if (p->op->stream) /* served by workers that share this memory */
+        return;
     any_weather(at, p, r,
                 &(site){.staged = true, .open = behind, .close = all_home});
 }

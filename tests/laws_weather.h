@@ -77,7 +77,8 @@ static inline kofn_errors random_errors(const kofn_plan *p, kf_rng *r)
 {
     const kofn_layout *L = &p->layout;
 
-    if (L->adjoint || L->whole || p->workers / L->groups <= L->enough)
+    if (L->adjoint || L->whole || p->op->stream ||
+        p->workers / L->groups <= L->enough)
         return KOFN_ERRORS_NONE;
     return (kofn_errors)kf_rng_below(r, 4);
 }
@@ -85,7 +86,7 @@ static inline kofn_errors random_errors(const kofn_plan *p, kf_rng *r)
 static inline kofn_options random_options(const kofn_plan *p, kf_rng *r)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
-    bool plain = p->mixes_parts && !p->layout.adjoint;
+    bool plain = p->mixes_parts && !p->layout.adjoint && !p->op->stream;
 
     o.in_flight = (kofn_in_flight)kf_rng_below(r, 3);
     o.errors = random_errors(p, r);
@@ -235,7 +236,7 @@ static inline unsigned several_open(rig *x, size_t most, bool corrupt,
 
         if (put < ROUNDS && open < most) {
             one[open] = rig_beside(x, put++ + 70);
-            st = kofn_put(x->job, &one[open].x, &one[open].y, &number[open]);
+            st = rig_put(&one[open], &number[open]);
             check(st == KOFN_OK && number[open] == put);
             open++;
             continue;

@@ -209,6 +209,8 @@ static inline kofn_status rig_place(rig *r)
 {
     if (r->op == KOFN_SUM)
         return kofn_place_parts(r->job, rig_part, r);
+    if (r->op == KOFN_STREAM) /* A comes with x */
+        return KOFN_OK;
     return r->sparse.ptr ? kofn_place_sparse(r->job, &r->sparse)
                          : kofn_place(r->job, &r->A);
 }
@@ -337,10 +339,25 @@ static inline double rig_error(const rig *r)
     return sqrt(top) / fmax(sqrt(bottom), typical);
 }
 
+static inline kofn_status rig_put(rig *r, uint32_t *number)
+{
+    return r->op == KOFN_STREAM
+               ? kofn_put_pair(r->job, &r->A, &r->x, &r->y, number)
+               : kofn_put(r->job, &r->x, &r->y, number);
+}
+
 static inline kofn_status rig_round(rig *r, kofn_report *rep)
 {
+    uint32_t number;
+    kofn_status st;
+
     rig_spoil(r);
-    return kofn_round(r->job, &r->x, &r->y, rep);
+    if (r->op != KOFN_STREAM)
+        return kofn_round(r->job, &r->x, &r->y, rep);
+    st = rig_put(r, &number);
+    if (st)
+        return st;
+    return kofn_take(r->job, number, KOFN_NEVER, rep);
 }
 
 #endif

@@ -43,7 +43,8 @@ typedef struct stage {
     errand errand[ERRANDS];
     size_t errands;
     fate product[ROUNDS + 1];
-    size_t list[MEN], slots[ROUNDS + 1]; /* of this round; the longest of each */
+    size_t list[MEN],
+        slots[ROUNDS + 1]; /* of this round; the longest of each */
     kofn_time took[ROUNDS + 1];
     unsigned waits; /* rounds that went on when all fast workers were done */
     uint8_t mark[ROUNDS + 1][MEN];
@@ -53,9 +54,9 @@ typedef struct stage {
 #define hold(s, condition)                                                     \
     do {                                                                       \
         if (!(condition))                                                      \
-            fail_msg("%s, pattern %s, round %u, line %d: %s",                  \
-                     (s)->plan->spec, (s)->pattern ? (s)->pattern : "-",       \
-                     (s)->round, __LINE__, #condition);                        \
+            fail_msg("%s, pattern %s, round %u, line %d: %s", (s)->plan->spec, \
+                     (s)->pattern ? (s)->pattern : "-", (s)->round, __LINE__,  \
+                     #condition);                                              \
     } while (0)
 
 static inline kofn_plan *stream_plan(const char *spec, size_t P)
@@ -106,9 +107,8 @@ static inline void take_work(stage *s, const kofn_action *a)
         hold(s, !was_given(s, (uint32_t)a->product, (uint32_t)a->row));
         ++*(a->row < L->plain ? &p->plain : &p->coded);
     }
-    s->errand[s->errands++] =
-        (errand){a->worker, a->product, a->task, (uint32_t)a->row, s->round,
-                 OUT};
+    s->errand[s->errands++] = (errand){a->worker,        a->product, a->task,
+                                       (uint32_t)a->row, s->round,   OUT};
     s->list[a->worker]++;
 }
 
@@ -116,8 +116,8 @@ static inline void take_cancel(stage *s, const kofn_action *a)
 {
     for (size_t i = 0; i < s->errands; i++)
         if (s->errand[i].task == a->task) {
-            hold(s, s->errand[i].state == OUT &&
-                        s->errand[i].worker == a->worker);
+            hold(s,
+                 s->errand[i].state == OUT && s->errand[i].worker == a->worker);
             s->errand[i].state = CANCELLED;
             return;
         }
@@ -276,8 +276,7 @@ static inline void play_round(stage *s, unsigned slow, size_t alpha)
         for (size_t w = 0; w < MEN; w++) {
             bool late = slow >> w & 1;
 
-            at[w] = s->began +
-                    (kofn_time)(list[w] * UNIT * (late ? alpha : 1));
+            at[w] = s->began + (kofn_time)(list[w] * UNIT * (late ? alpha : 1));
             if (!has_work(s, w))
                 at[w] = KOFN_NEVER;
             else if (at[w] < s->now)

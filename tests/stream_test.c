@@ -1,6 +1,6 @@
 /* stream_test.c -- deadlines of streams of products, exhaustively: every
  * pattern of stragglers of small streams (dip), every pattern of the model
- * (idip), math/sequential.md 3 and 5.
+ * (idip), math/sequential.md 4, 5 and 6.
  *
  * Facts are those of the companion table of the specification (facts.json),
  * quoted by their names. */
@@ -94,8 +94,8 @@ static void one_pattern(const law *l, kofn_plan *plan, uint64_t bits,
             *worst = s.slots[t];
     }
     if (l->W)
-        hold(&s, l->B ? bursty(&s, l->B, l->W, l->N)
-                      : arbitrary(&s, l->W, l->N));
+        hold(&s,
+             l->B ? bursty(&s, l->B, l->W, l->N) : arbitrary(&s, l->W, l->N));
     *whole += s.waits == 0;
     stage_close(&s);
 }

@@ -69,7 +69,8 @@ typedef struct kofn_msg {
     kofn_msg_type type;
     uint32_t worker;
     uint32_t product, task, row; /* as kofn_event and kofn_action have them */
-    unsigned round;
+    unsigned round; /* WORK: the product, or the round of a stream; workers do
+                       what is of older ones first, and of one as it came  */
     size_t lo, hi;
     kofn_how how;
     kofn_block *block; /* STORE; WORK: to compute with, and then to forget;

@@ -30,4 +30,7 @@ void kf_report_add(kofn_report *sum, const kofn_report *r)
     sum->floor = larger(was.floor, r->floor);
     sum->sent += was.sent;
     sum->received += was.received;
+    sum->plain += was.plain;
+    sum->coded += was.coded;
+    sum->number = 0;
 }

@@ -252,8 +252,7 @@ static int read_shape(player *p, const json_t *o, kofn_event *ev)
 
         if (!json_is_integer(x) || json_integer_value(x) < 1 ||
             json_integer_value(x) > MAX_SIZE)
-            return stop(p, NOT_A_JOURNAL,
-                        "\"shape\" is not that of a product");
+            return stop(p, NOT_A_JOURNAL, "\"shape\" is not that of a product");
         *side[i] = (size_t)json_integer_value(x);
     }
     return SAME;

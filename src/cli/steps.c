@@ -17,8 +17,13 @@ void show_state(FILE *to, const kofn_core *c)
 
 static void show_begin(FILE *to, const kofn_event *ev)
 {
-    fprintf(to, "begin product %u%s", ev->product,
-            ev->use ? ", of the left product" : "");
+    if (ev->product)
+        fprintf(to, "begin product %u%s", ev->product,
+                ev->use ? ", of the left product" : "");
+    else
+        fputs("begin a round without a product", to);
+    if (ev->m)
+        fprintf(to, ", %zu x %zu times %zu x %zu", ev->m, ev->n, ev->n, ev->p);
     if (ev->hi)
         fprintf(to, ", strips %zu-%zu", ev->lo, ev->hi - 1);
 }
@@ -116,6 +121,10 @@ void show_action(FILE *to, const kofn_action *a)
         break;
     case KOFN_DO_GIVE_UP:
         fprintf(to, "give up worker %u", a->worker);
+        break;
+    case KOFN_DO_END:
+        fprintf(to, "round %u is over: %zu workers marked, lists of up to %zu",
+                a->product, a->hi, a->lo);
         break;
     }
     fputc('\n', to);

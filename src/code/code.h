@@ -45,7 +45,7 @@ static inline const kofn_plan *kf_plan_use(const kofn_plan *p, bool left)
 
 /* The same of a stream for products of another shape; it shares what it points
  * to and is not to be freed. */
-kofn_status kf_plan_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
+kofn_status kf_code_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
                           size_t inner, size_t cols);
 
 /* The group of a seat, and its number there. */

@@ -12,13 +12,14 @@
 
 extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_distr_bgd, kf_elastic,
     kf_g_agc, kf_g_cgc, kf_gc, kf_gpd, kf_ignore, kf_matdot, kf_mds, kf_pcr,
-    kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded, kf_dip, kf_idip;
+    kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded, kf_dip,
+    kf_idip;
 
 static const kofn_scheme *const schemes[] = {
-    &kf_agc,  &kf_bcc,        &kf_cgc,     &kf_dip,         &kf_distr_bgd, &kf_elastic,
-    &kf_g_agc,   &kf_g_cgc,       &kf_gc,      &kf_gpd,     &kf_idip,  &kf_ignore,
-    &kf_matdot,  &kf_mds,         &kf_pcr,     &kf_polydot,   &kf_polynomial,
-    &kf_product, &kf_replication, &kf_uncoded,
+    &kf_agc,     &kf_bcc,        &kf_cgc,     &kf_dip,         &kf_distr_bgd,
+    &kf_elastic, &kf_g_agc,      &kf_g_cgc,   &kf_gc,          &kf_gpd,
+    &kf_idip,    &kf_ignore,     &kf_matdot,  &kf_mds,         &kf_pcr,
+    &kf_polydot, &kf_polynomial, &kf_product, &kf_replication, &kf_uncoded,
 };
 
 const kofn_scheme *kofn_scheme_at(size_t i)
@@ -358,7 +359,7 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
     return KOFN_OK;
 }
 
-kofn_status kf_plan_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
+kofn_status kf_code_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
                           size_t inner, size_t cols)
 {
     kofn_problem pb = p->layout.problem;

@@ -152,7 +152,8 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
     const kf_task *t;
     size_t index;
 
-    if (!kf_core_find_task(r, ev, &index) || r->p.task[index].state == KF_TASK_DONE) {
+    if (!kf_core_find_task(r, ev, &index) ||
+        r->p.task[index].state == KF_TASK_DONE) {
         c->dropped++;
         return KOFN_OK;
     }
@@ -264,9 +265,10 @@ static kofn_status check_stream(const kofn_core_options *o)
                        "below=degrade does not serve streams, where one worker "
                        "is enough; use refuse or pause");
     if (o->errors != KOFN_ERRORS_NONE)
-        return kf_fail(KOFN_UNSUITED,
-                       "wrong answers are not looked for in streams; do without "
-                       "the search for errors");
+        return kf_fail(
+            KOFN_UNSUITED,
+            "wrong answers are not looked for in streams; do without "
+            "the search for errors");
     if (!(o->mu >= 0 && o->mu <= 1e6))
         return kf_fail(KOFN_INVAL,
                        "mu = %g: give by how much longer than the first a "

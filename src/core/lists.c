@@ -94,7 +94,7 @@ static uint32_t fresh_row(kf_round *r, bool plain)
 
 static kofn_status ask(kofn_core *c, kf_round *r, uint32_t worker, uint32_t row)
 {
-    kf_list *list = &c->stream.list[worker];
+    kf_todo *list = &c->stream.list[worker];
 
     list->given++;
     list->done = KOFN_NEVER;

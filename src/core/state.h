@@ -54,17 +54,17 @@ typedef struct kf_round {
     size_t workers, load_cap, row_cap;
     char why[512]; /* it failed, in words */
 
-    kofn_plan shape; /* stream: the plan for its shape, ... */
-    kf_use use;      /* ... and what it shares with others  */
-    unsigned first;  /* round of the stream                 */
+    kofn_plan shape;     /* stream: the plan for its shape, ... */
+    kf_use use;          /* ... and what it shares with others  */
+    unsigned first;      /* round of the stream                 */
     size_t plain, coded; /* rows below are given out or plain; see lists.c */
 } kf_round;
 
 /* A worker's list in a round of a stream. */
-typedef struct kf_list {
+typedef struct kf_todo {
     size_t given, came; /* tasks */
     kofn_time done;     /* when it had done all; KOFN_NEVER: it has not */
-} kf_list;
+} kf_todo;
 
 /* Who was marked in a round that is over. */
 typedef struct kf_marks {
@@ -79,11 +79,12 @@ typedef struct kf_stream {
     uint32_t product; /* that began with it; 0: none          */
     uint32_t newest;  /* product of all that began            */
     kofn_time began, took;
-    kofn_time first;               /* until the first list was done; 0: none is */
+    kofn_time first; /* until the first list was done; 0: none is */
     kofn_time alarm_at, lease_at;
-    size_t slots, lists, open; /* of the round: longest list, how many, products */
+    size_t slots, lists,
+        open;      /* of the round: longest list, how many, products */
     size_t caught; /* rows that the net asked for, since the beginning */
-    kf_list *list;             /* per worker */
+    kf_todo *list; /* per worker */
     size_t known, list_cap;
     kf_marks *past; /* the last round first, `memory` of them and the one that
                        may end now                                            */

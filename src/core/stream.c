@@ -47,7 +47,7 @@ kofn_status kf_stream_know(kofn_core *c, size_t workers)
         TRY(kf_grow(&s->list, &s->list_cap, s->known, sizeof *s->list));
         TRY(kf_grow(&s->times, &s->time_cap, s->known, sizeof *s->times));
         s->times[s->known] = KOFN_NEVER;
-        s->list[s->known++] = (kf_list){.done = KOFN_NEVER};
+        s->list[s->known++] = (kf_todo){.done = KOFN_NEVER};
     }
     return KOFN_OK;
 }
@@ -69,8 +69,7 @@ static bool can_begin(const kofn_core *c, const kofn_event *ev,
     if (ev->product == 0)
         return kf_core_open_rounds(c) > 0;
     return ev->product > s->newest && kf_core_open_rounds(c) < c->opt.open &&
-           kf_plan_shape(shape, c->use[0].plan, ev->m, ev->n, ev->p) ==
-               KOFN_OK;
+           kf_code_shape(shape, c->use[0].plan, ev->m, ev->n, ev->p) == KOFN_OK;
 }
 
 static kofn_status open_product(kofn_core *c, uint32_t number,
@@ -106,7 +105,7 @@ static void begin_round(kofn_core *c, uint32_t product)
                       : KOFN_NEVER;
     s->slots = s->lists = 0;
     for (size_t w = 0; w < s->known; w++)
-        s->list[w] = (kf_list){.done = KOFN_NEVER};
+        s->list[w] = (kf_todo){.done = KOFN_NEVER};
 }
 
 kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev)
@@ -137,7 +136,7 @@ kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev)
 static void eased(kofn_core *c, uint32_t worker)
 {
     kf_stream *s = &c->stream;
-    kf_list *list = &s->list[worker];
+    kf_todo *list = &s->list[worker];
 
     if (!s->running || list->came == 0 || c->fleet.worker[worker].out > 0 ||
         list->done != KOFN_NEVER)
@@ -148,8 +147,7 @@ static void eased(kofn_core *c, uint32_t worker)
     s->first = list->done > 0 ? list->done : 1;
     s->alarm_at = later(s->began, (double)s->first * (1 + c->opt.mu));
     if (c->opt.lease > 0)
-        s->lease_at =
-            later(c->now, (double)kf_late_lease(c, true, s->first));
+        s->lease_at = later(c->now, (double)kf_late_lease(c, true, s->first));
 }
 
 /* Its row has come: the same row is not to be repeated. */

@@ -158,7 +158,8 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
 
 static bool plain_lane(const kf_resident *r, const kf_row *row)
 {
-    return row->n == 0 || (row->n == 1 && row->val[0] == 1 && r->by == 1);
+    return row->n == 0 ||
+           (row->n == 1 && row->val[0] == 1 && r->by == 1 && !r->lent);
 }
 
 /* Where the products of a lane are summed its sub-blocks stand side by side,

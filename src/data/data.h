@@ -81,6 +81,8 @@ typedef struct kf_resident {
     kofn_matrix X;
     const double *y;
     uint64_t *digest; /* away: of each part; 0: not known yet */
+    bool lent;   /* no block may point into it: who lent it wants it back while
+                    workers may still be at work */
     bool away;   /* blocks go to other machines: coded lanes are made piece by
                   piece, when they are asked for */
     double work; /* that it takes for all parts; 0: not known */
@@ -199,11 +201,21 @@ typedef struct kf_messages {
     kofn_parcel **row;  /* message of each row, so far */
     size_t rows;
     kf_pool pool;
+    bool lent; /* `parts` are of what is another's ...        */
+    double by; /* ... and are multiplied when they are mixed */
 } kf_messages;
 
 /* A new round of this plan; copies `in`, multiplied by a power of two. */
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
                               const kofn_matrix *in, double by);
+/* The same of an input that may be looked at until kf_messages_release; where it
+ * is cut it is copied only part by part, as its mixtures are made. */
+kofn_status kf_messages_lend(kf_messages *m, const kofn_plan *plan,
+                             const kofn_matrix *in, double by);
+/* Look at it no more. */
+void kf_messages_release(kf_messages *m);
+/* Nobody asks for this row's any more. */
+void kf_messages_forget(kf_messages *m, size_t row);
 /* See that these rows have their coded input. */
 kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
                                const size_t *rows, size_t n);

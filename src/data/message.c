@@ -36,6 +36,8 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
 
     put_away(m);
     m->plan = plan;
+    m->lent = false;
+    m->by = 1;
     TRY(kf_pool_take(&m->pool, in->rows, in->cols, in->dtype, &m->plain));
     for (size_t i = 0; i < in->rows; i++)
         memcpy(kf_at(&m->plain->m, i, 0), kf_at(in, i, 0), in->cols * size);
@@ -48,6 +50,33 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
     else if (L->adjoint)
         cut = (kofn_cut){L->cut[0].cols, 1};
     return kf_parts_new(&m->parts, &m->plain->m, cut.rows, cut.cols);
+}
+
+kofn_status kf_messages_lend(kf_messages *m, const kofn_plan *plan,
+                             const kofn_matrix *in, double by)
+{
+    kofn_cut cut = plan->layout.cut[1];
+
+    if (!coded(plan))
+        return kf_messages_begin(m, plan, in, by);
+    put_away(m);
+    m->plan = plan;
+    m->lent = true;
+    m->by = by;
+    return kf_parts_new(&m->parts, in, cut.rows, cut.cols);
+}
+
+void kf_messages_release(kf_messages *m)
+{
+    put_away(m);
+}
+
+void kf_messages_forget(kf_messages *m, size_t row)
+{
+    if (row >= m->rows)
+        return;
+    kf_pool_give(&m->pool, m->row[row]);
+    m->row[row] = NULL;
 }
 
 void kf_messages_free(kf_messages *m)
@@ -81,11 +110,13 @@ kofn_parcel *kf_messages_take(const kf_messages *m, size_t row)
 /* The message is a part of the input as it stands, which lies inside it. */
 static bool plain_part(const kf_messages *m, const kf_row *row)
 {
-    const kofn_matrix *in = &m->plain->m, *part;
-    uintptr_t from = (uintptr_t)in->data, at;
+    const kofn_matrix *in, *part;
+    uintptr_t from, at;
 
-    if (m->plan->layout.inner > 1 || row->n != 1 || row->val[0] != 1)
+    if (m->lent || m->plan->layout.inner > 1 || row->n != 1 || row->val[0] != 1)
         return false;
+    in = &m->plain->m;
+    from = (uintptr_t)in->data;
     part = &m->parts.part[row->col[0]];
     at = (uintptr_t)part->data;
     return part->rows && at >= from &&
@@ -112,13 +143,13 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
             continue;
         }
         TRY(kf_pool_take(&m->pool, inner * rows, m->parts.cols,
-                         m->plain->m.dtype, p));
+                         m->plan->layout.problem.dtype, p));
         for (size_t t = 0; t < inner; t++) {
             kofn_matrix into = (*p)->m;
 
             into.data = kf_at(&(*p)->m, t * rows, 0);
             into.rows = rows;
-            mixed[(*count)++] = (kf_mixed){&s->E1[t], into, 1};
+            mixed[(*count)++] = (kf_mixed){&s->E1[t], into, m->by};
         }
     }
     return KOFN_OK;

@@ -191,15 +191,14 @@ static kofn_status let_go(port *p, uint32_t id)
     return KOFN_OK;
 }
 
-/* Before the work of newer products. */
+/* Before the work of newer rounds. */
 static kofn_status queue_up(const port *p, worker *w, uint32_t slot)
 {
     size_t i = w->queued;
 
     TRY(kf_grow(&w->queue, &w->queue_cap, w->queued, sizeof *w->queue));
     w->queued++;
-    for (;
-         i > 0 && p->slot[w->queue[i - 1]].m.product > p->slot[slot].m.product;
+    for (; i > 0 && p->slot[w->queue[i - 1]].m.round > p->slot[slot].m.round;
          i--)
         w->queue[i] = w->queue[i - 1];
     w->queue[i] = slot;

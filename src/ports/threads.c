@@ -85,14 +85,14 @@ static kofn_msg *at(mailbox *b, size_t i)
     return &b->msg[(b->first + i) % b->cap];
 }
 
-/* Likewise: work of the oldest product that waits, in the order that it came;
+/* Likewise: work of the oldest round that waits, in the order that it came;
  * nothing overtakes a block. */
 static kofn_msg take_oldest(mailbox *b)
 {
     size_t oldest = 0;
 
     for (size_t i = 0; i < b->count && at(b, i)->type == KOFN_MSG_WORK; i++)
-        if (at(b, i)->product < at(b, oldest)->product)
+        if (at(b, i)->round < at(b, oldest)->round)
             oldest = i;
     for (; oldest > 0; oldest--) {
         kofn_msg before = *at(b, oldest - 1);

@@ -138,9 +138,12 @@ static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
                                  .row = (uint32_t)a->row,
                                  .sent = kf_job_now(j)};
     m.in = kf_messages_take(&p->messages, row_in_plan(p, a));
-    st = take_result(j, p, kernel, &m, &m.result);
+    st = kf_is_stream(j) ? kf_pair_given(j, p, &m) : KOFN_OK;
+    if (!st)
+        st = take_result(j, p, kernel, &m, &m.result);
     if (st) {
         kofn_parcel_drop(m.in);
+        kofn_block_drop(m.block);
         return st;
     }
     p->rep.sent += kf_parcel_bytes(m.in);
@@ -230,21 +233,32 @@ static void note_odd(const kofn_job *j, product *p, const kofn_action *a,
     }
 }
 
-static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
+kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
+                          const kf_source *source)
 {
-    kf_source *source = sources(p, a);
     stopwatch watch = start_work(j);
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st = decode(j, p, a, source);
 
-    kf_job_use(p, a);
-    if (source)
-        st = decode(j, p, a, source);
     if (st == KOFN_NONFINITE) {
         note_odd(j, p, a, source);
         st = KOFN_OK;
     }
-    kf_free(source);
     p->rep.decoding += end_work(j, watch, "decode");
+    return st;
+}
+
+static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
+{
+    kf_source *source = sources(p, a);
+    kofn_status st;
+
+    if (!source)
+        return KOFN_NOMEM;
+    kf_job_use(p, a);
+    if (kf_is_stream(j))
+        return kf_pair_decode_later(j, p, a, source);
+    st = kf_job_decode(j, p, a, source);
+    kf_free(source);
     return st;
 }
 
@@ -304,7 +318,6 @@ static void report(kofn_job *j, product *p, const kofn_action *a,
 {
     kofn_report *r = &p->rep;
 
-    r->took = kf_job_now(j) - p->began;
     r->noise = a->noise;
     r->predicted = a->predicted + p->measure.error;
     r->live = (unsigned)v->live;
@@ -323,17 +336,11 @@ static void report(kofn_job *j, product *p, const kofn_action *a,
     j->dropped_before = v->dropped;
 }
 
-/* The product is over: keep what the report wants and the parcels. */
-static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
+/* Keep the parcels. */
+void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
 {
-    kofn_core_view v;
-
-    kofn_core_look_at(j->core, p->number, &v);
-    TRY(fill_tables(j, p, &v));
-    report(j, p, a, &v);
-    p->ended = a->status >= 0 && p->odd ? p->odd : a->status;
-    if (a->status < 0)
-        snprintf(p->why, sizeof p->why, "%s", a->why);
+    p->rep.took = kf_job_now(j) - p->began;
+    p->ended = st >= 0 && p->odd ? p->odd : st;
     kf_run_tell_product(j, p, p->ended);
     for (size_t i = 0; i < p->slots; i++) {
         kofn_parcel *came = p->slot[i].result;
@@ -343,6 +350,22 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
         kf_pool_give(&j->spare, came);
         p->slot[i].result = NULL;
     }
+}
+
+/* The product is over: keep what the report wants. */
+static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
+{
+    kofn_core_view v;
+
+    kofn_core_look_at(j->core, p->number, &v);
+    TRY(fill_tables(j, p, &v));
+    report(j, p, a, &v);
+    if (a->status < 0)
+        snprintf(p->why, sizeof p->why, "%s", a->why);
+    if (kf_is_stream(j))
+        kf_pair_over(j, p, a->status);
+    else
+        kf_job_finish_product(j, p, a->status);
     return KOFN_OK;
 }
 
@@ -375,6 +398,10 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
         return do_store(j, a);
     if (a->type == KOFN_DO_GIVE_UP)
         return do_give_up(j, a);
+    if (a->type == KOFN_DO_END) {
+        kf_pair_end_round(j);
+        return KOFN_OK;
+    }
     return act_on_product(j, kf_job_find(j, a->product), a);
 }
 
@@ -387,7 +414,7 @@ static kofn_status encode_inputs(kofn_job *j, product *p, size_t n)
     stopwatch watch;
     kofn_status st = KOFN_OK;
 
-    if (p->use->parts1 <= 1)
+    if (p->use->parts1 <= 1 && !kf_is_stream(j))
         return KOFN_OK;
     rows = kf_new(n, sizeof *rows);
     if (!rows)
@@ -400,6 +427,8 @@ static kofn_status encode_inputs(kofn_job *j, product *p, size_t n)
         st = kf_messages_encode(
             &p->messages, kofn_core_code(j->core, kf_job_use_number(j, p)),
             rows, count);
+        if (!st && kf_is_stream(j))
+            st = kf_pair_encode(j, p, rows, count);
         p->rep.encoding += end_work(j, watch, "encode");
     }
     kf_free(rows);

@@ -53,7 +53,14 @@ static kofn_status open_parts(kofn_job *j)
                            .quarantine = j->opt.quarantine,
                            .beyond = j->opt.beyond,
                            .seats = j->opt.seats,
-                           .open = KOFN_OPEN_MOST};
+                           .open = KOFN_OPEN_MOST,
+                           .mu = j->opt.mu};
+
+    if (kf_is_stream(j) && j->port->away)
+        return kf_fail(KOFN_UNSUITED,
+                       "a stream's workers are threads or simulated, and those "
+                       "of port %s are elsewhere; use threads or sim",
+                       j->port->name);
 
     if (!(o.late == 0 || (o.late >= 1 && o.late <= 1e300)))
         return kf_fail(KOFN_INVAL,
@@ -99,6 +106,10 @@ static kofn_status check_place(const kofn_job *j, size_t rows, size_t cols,
 {
     const kofn_problem *pb = &j->plan->layout.problem;
 
+    if (kf_is_stream(j))
+        return kf_fail(KOFN_STATE, "nothing is resident in a stream: its "
+                                   "products bring both operands; call "
+                                   "kofn_put_pair");
     if (j->placed)
         return kf_fail(KOFN_STATE, "the job holds a matrix already; open "
                                    "another job for another matrix");
@@ -233,6 +244,7 @@ void kofn_close(kofn_job *j)
     kf_pool_free(&j->spare);
     kf_free(j->owed);
     kf_free(j->owed_seat);
+    kf_free(j->load);
     kf_scratch_free(&j->scratch);
     kf_free(j);
 }
@@ -243,7 +255,9 @@ size_t kofn_strips(const kofn_job *j)
 {
     const kofn_layout *L = &j->plan->layout;
 
-    return L->adjoint || L->whole || j->plan->op->left ? 0 : j->plan->span;
+    return L->adjoint || L->whole || j->plan->op->left || kf_is_stream(j)
+               ? 0
+               : j->plan->span;
 }
 
 kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
@@ -275,6 +289,14 @@ kofn_status kofn_step(kofn_job *j, unsigned step)
         return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
     j->step = step;
     return KOFN_OK;
+}
+
+void kofn_on_round(kofn_job *j,
+                   void (*f)(void *ud, const kofn_stream_round *round),
+                   void *ud)
+{
+    j->on_round = f;
+    j->on_round_ud = ud;
 }
 
 /* ---- looking ------------------------------------------------------------- */

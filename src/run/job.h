@@ -7,6 +7,8 @@
 #include "observe.h"
 #include "run.h"
 
+#include "code/operation.h"
+
 /* A task of the product and, once it has come, its result. */
 typedef struct slot {
     kofn_parcel *result;
@@ -28,6 +30,16 @@ typedef struct tables {
     unsigned *ages;  /* ... where a scheme remembers them */
 } tables;
 
+/* Stream: what is decoded while workers are at the next round. */
+typedef struct kf_undecoded {
+    kofn_action how; /* type 0: there is nothing */
+    kf_source *source;
+    uint32_t *tasks;
+    size_t at;          /* strips before this one are decoded */
+    kofn_status status; /* of the product then                */
+    unsigned round;     /* in which it was over               */
+} kf_undecoded;
+
 /* A product from kofn_put until kofn_take. */
 typedef struct product {
     uint32_t number;
@@ -44,10 +56,15 @@ typedef struct product {
     bool begun; /* the core knows of it */
     bool shown; /* ... and so do those who watch */
     kofn_time began;
-    kofn_status ended; /* KOFN_AGAIN while it is not over            */
-    kofn_status odd;   /* the first thing wrong with what was decoded */
-    char why[512];     /* ... or why it failed, in words             */
-    kofn_report rep;   /* what is of this product alone              */
+    kofn_status ended;  /* KOFN_AGAIN while it is not over            */
+    kofn_status odd;    /* the first thing wrong with what was decoded */
+    char why[512];      /* ... or why it failed, in words             */
+    kofn_plan shape;    /* stream: the plan for its shape             */
+    kf_resident first;  /* stream: its first operand                  */
+    kofn_block **block; /* stream: of each row, while it may be sent */
+    size_t blocks;
+    kf_undecoded undecoded;
+    kofn_report rep; /* what is of this product alone              */
     tables tables;
 } product;
 
@@ -69,6 +86,13 @@ struct kofn_job {
     uint32_t puts;  /* numbers given out                               */
     uint32_t round; /* the product of kofn_begin; 0: there is none      */
     tables tables;  /* of the report that was given last               */
+
+    unsigned rounds; /* stream: that began    */
+    bool in_round;   /* ... and are not over  */
+    double *load;    /* per worker: multiply-adds of its list */
+    size_t loads, load_cap;
+    void (*on_round)(void *ud, const kofn_stream_round *round);
+    void *on_round_ud;
 
     kf_guard guard;
     kofn_action *todo; /* of the step in hand */
@@ -101,7 +125,7 @@ struct kofn_job {
 /* What a product uses the resident operand for, as kofn_event has it. */
 static inline uint32_t kf_job_use_number(const kofn_job *j, const product *p)
 {
-    return p->use != j->plan;
+    return p->use == j->plan->left;
 }
 
 static inline kofn_time kf_job_now(const kofn_job *j)
@@ -140,7 +164,46 @@ KF_WRAPS static inline slot *kf_job_slot(const product *p, uint32_t task)
                : kf_job_search_slot(p, task);
 }
 
+/* One that was taken, for its memory, or a new one; still not open. */
+product *kf_job_last_idle(kofn_job *j);
+void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use);
+kofn_status kf_job_check_room(const kofn_job *j);
+/* It is the newest now. */
+void kf_job_opened(kofn_job *j, product *p);
+/* What was put last begins at once where nothing is in its way. */
+kofn_status kf_job_begin_now(kofn_job *j);
+
+/* pair.c: products of streams. */
+static inline bool kf_is_stream(const kofn_job *j)
+{
+    return j->plan->op->stream;
+}
+/* Blocks for these rows. */
+kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
+                           size_t n);
+kofn_status kf_pair_begin(kofn_job *j, product *p);
+/* Begin a round without a product, for those that are open. */
+kofn_status kf_pair_go_on(kofn_job *j);
+/* A task of it is given out: adds its block. */
+kofn_status kf_pair_given(kofn_job *j, product *p, kofn_msg *m);
+/* KOFN_DO_END. */
+void kf_pair_end_round(kofn_job *j);
+/* To be decoded when there is time; `source` is given away. */
+kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
+                                 kf_source *source);
+/* The core is done with it. */
+void kf_pair_over(kofn_job *j, product *p, kofn_status st);
+/* Decode some of what waits for it, first of p, or NULL. */
+kofn_status kf_pair_decode_some(kofn_job *j, product *p);
+bool kf_pair_has_undecoded(const kofn_job *j);
+/* Nothing of its operands is looked at any more. */
+void kf_pair_release(product *p);
+
 /* act.c */
+kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
+                          const kf_source *source);
+/* It is over, with what is known of it. */
+void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
 /* The actions of the core's step in j->todo, with inputs made for all who are
  * given work in it. */
@@ -159,6 +222,8 @@ kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost);
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
 /* Wait for one message or the alarm.  KOFN_AGAIN: `atmost` has passed. */
 kofn_status kf_job_pass(kofn_job *j, kofn_time atmost);
+/* The same of what is there already; KOFN_AGAIN: nothing. */
+kofn_status kf_job_poll(kofn_job *j);
 /* Is something to happen before this product begins? */
 bool kf_job_is_due(const kofn_job *j, const product *p);
 /* What is due once this share of it has come. */

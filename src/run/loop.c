@@ -130,7 +130,7 @@ static void waited(kofn_job *j, kofn_time t)
         last->waiting += t;
 }
 
-kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
+static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
 {
     kofn_time alarm = kofn_core_alarm(j->core), before = kf_job_now(j);
     kofn_msg m = {0};
@@ -140,7 +140,7 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
         kf_run_tell(j, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
-    st = j->port->wait(j->port, alarm, atmost, &m);
+    st = j->port->wait(j->port, alarm < until ? alarm : until, atmost, &m);
     waited(j, kf_job_now(j) - before);
     if (st == KOFN_OK)
         return handle(j, &m);
@@ -150,6 +150,16 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
         return kf_fail(KOFN_LATE, "nothing can come any more, and too few "
                                   "workers are left; start more workers");
     return st;
+}
+
+kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
+{
+    return pass(j, KOFN_NEVER, atmost);
+}
+
+kofn_status kf_job_poll(kofn_job *j)
+{
+    return pass(j, kf_job_now(j), 0);
 }
 
 /* ---- events files -------------------------------------------------------- */

@@ -51,6 +51,8 @@ static void product_free(product *p)
 {
     for (size_t i = 0; i < p->slots; i++)
         kofn_parcel_drop(p->slot[i].result);
+    kf_pair_release(p);
+    kf_free(p->block);
     kf_messages_free(&p->messages);
     kf_free(p->measure.input);
     kf_free(p->slot);
@@ -70,6 +72,21 @@ void kf_job_free_products(kofn_job *j)
 
 /* ---- putting ------------------------------------------------------------- */
 
+kofn_status kf_job_check_room(const kofn_job *j)
+{
+    if (j->broken)
+        return kf_fail(KOFN_STATE,
+                       "the job has failed before (%s); open "
+                       "another",
+                       kofn_strerror(j->broken));
+    if (j->opens < KOFN_OPEN_MOST)
+        return KOFN_OK;
+    return kf_fail(KOFN_STATE,
+                   "%d products are open, as many as may be; take one of "
+                   "them (kofn_take)",
+                   KOFN_OPEN_MOST);
+}
+
 static kofn_status check_whole(const kofn_job *j)
 {
     if (!j->broken)
@@ -83,13 +100,12 @@ static kofn_status check_whole(const kofn_job *j)
 static kofn_status check_state(const kofn_job *j, const kofn_plan *use)
 {
     TRY(check_whole(j));
+    if (kf_is_stream(j))
+        return kf_fail(KOFN_STATE, "products of a stream bring both operands; "
+                                   "call kofn_put_pair");
     if (!j->placed)
         return kf_fail(KOFN_STATE, "no matrix was placed; call kofn_place");
-    if (j->opens == KOFN_OPEN_MOST)
-        return kf_fail(KOFN_STATE,
-                       "%d products are open, as many as may be; take one of "
-                       "them (kofn_take)",
-                       KOFN_OPEN_MOST);
+    TRY(kf_job_check_room(j));
     if (!use)
         return kf_fail(KOFN_STATE,
                        "the plan does not serve left products; "
@@ -124,8 +140,7 @@ static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
     return kf_mat_check_range(in, "the product's input", most);
 }
 
-/* One that was taken, for its memory, or a new one; still not open. */
-static product *last_idle(kofn_job *j)
+product *kf_job_last_idle(kofn_job *j)
 {
     if (j->idles == 0) {
         product *p = kf_zero(1, sizeof *p);
@@ -137,8 +152,9 @@ static product *last_idle(kofn_job *j)
     return j->idle[j->idles - 1];
 }
 
-static void reset(const kofn_job *j, product *p, const kofn_plan *use)
+void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
+    p->number = j->puts;
     p->use = use;
     p->lo = j->lo;
     p->hi = j->hi;
@@ -151,7 +167,14 @@ static void reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;
     p->why[0] = 0;
-    p->rep = (kofn_report){.rounds = 1};
+    p->undecoded = (kf_undecoded){.at = 0};
+    p->rep = (kofn_report){.rounds = 1, .number = p->number};
+}
+
+void kf_job_opened(kofn_job *j, product *p)
+{
+    j->idles--;
+    j->open[j->opens++] = p;
 }
 
 /* Open it; it is the newest now. */
@@ -166,16 +189,15 @@ static kofn_status open_product(kofn_job *j, const kofn_plan *use,
     by = kf_range_input(use, &j->resident, most);
     if (by != 1) /* it may be much smaller: what is tiny should not vanish */
         by = kf_range_input(use, &j->resident, kf_mat_most(in));
-    p = last_idle(j);
+    p = kf_job_last_idle(j);
     if (!p)
         return KOFN_NOMEM;
     TRY(kf_messages_begin(&p->messages, use, in, by));
     p->back = kf_range_back(use, &j->resident, by);
     p->out = *out;
-    p->number = ++j->puts;
-    reset(j, p, use);
-    j->idles--;
-    j->open[j->opens++] = p;
+    j->puts++;
+    kf_job_reset(j, p, use);
+    kf_job_opened(j, p);
     return KOFN_OK;
 }
 
@@ -214,6 +236,8 @@ static product *next_to_begin(const kofn_job *j)
 {
     size_t i = j->opens;
 
+    if (j->in_round)
+        return NULL;
     while (i > 0 && !j->open[i - 1]->begun)
         i--;
     return i < j->opens ? j->open[i] : NULL;
@@ -228,6 +252,8 @@ static kofn_status begin(kofn_job *j, product *p)
     j->rep.waiting = 0;
     p->began = kf_job_now(j);
     p->begun = true;
+    if (kf_is_stream(j))
+        return kf_pair_begin(j, p);
     if (kofn_strips(j) && (!ev.use || p->use->layout.adjoint)) {
         ev.lo = p->lo;
         ev.hi = p->hi;
@@ -247,8 +273,7 @@ static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
     return begin(j, p);
 }
 
-/* What was put last begins at once where nothing is in its way. */
-static kofn_status begin_now(kofn_job *j)
+kofn_status kf_job_begin_now(kofn_job *j)
 {
     product *p = next_to_begin(j);
     kofn_status st;
@@ -266,7 +291,7 @@ kofn_status kofn_put(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
 {
     TRY(open_product(j, j->plan, in, out));
     *number = j->puts;
-    return begin_now(j);
+    return kf_job_begin_now(j);
 }
 
 kofn_status kofn_put_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
@@ -274,7 +299,7 @@ kofn_status kofn_put_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
 {
     TRY(open_product(j, j->plan->op->left ? j->plan : j->plan->left, in, out));
     *number = j->puts;
-    return begin_now(j);
+    return kf_job_begin_now(j);
 }
 
 /* ---- taking -------------------------------------------------------------- */
@@ -316,30 +341,62 @@ static kofn_status check_start(kofn_job *j, kofn_time *atmost)
                    p.here, p.expected, (double)(now - j->asked) * 1e-9);
 }
 
-static kofn_status pump(kofn_job *j, const product *p, kofn_time atmost)
+/* What is waited for: that product, or NULL for any. */
+static product *awaited(const kofn_job *j, product *p)
+{
+    for (size_t i = 0; !p && i < j->opens; i++)
+        if (j->open[i]->ended != KOFN_AGAIN)
+            return j->open[i];
+    return p && p->ended != KOFN_AGAIN ? p : NULL;
+}
+
+static bool in_flight(const kofn_job *j)
+{
+    for (size_t i = 0; i < j->opens; i++)
+        if (kf_job_is_running(j->open[i]) && !j->open[i]->undecoded.how.type)
+            return true;
+    return false;
+}
+
+/* The next begins, or else a message is waited for; a stream decodes while
+ * there is none, and goes on without a next one. */
+static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
+{
+    product *next;
+
+    TRY(check_start(j, &atmost));
+    TRY(kf_lease_look(j, &atmost));
+    TRY(kf_job_stage_now(j));
+    if (awaited(j, p))
+        return KOFN_OK;
+    next = next_to_begin(j);
+    if (next)
+        return get_ready(j, next, atmost);
+    if (kf_pair_has_undecoded(j)) {
+        kofn_status st = kf_job_poll(j);
+
+        return st == KOFN_AGAIN ? kf_pair_decode_some(j, p) : st;
+    }
+    if (kf_is_stream(j) && !j->in_round && in_flight(j))
+        return kf_pair_go_on(j);
+    return kf_job_pass(j, atmost);
+}
+
+static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
 {
     kofn_time start = kf_clock();
+    product *over;
 
-    while (p->ended == KOFN_AGAIN) {
-        kofn_time most = atmost;
-        product *next;
-        kofn_status st = KOFN_OK;
+    while (!(over = awaited(j, *p))) {
+        kofn_status st;
 
         if (kf_clock() - start >= atmost)
             return KOFN_AGAIN;
-        TRY(check_start(j, &most));
-        TRY(kf_lease_look(j, &most));
-        TRY(kf_job_stage_now(j));
-        next = next_to_begin(j);
-        if (next && p->ended == KOFN_AGAIN) {
-            st = get_ready(j, next, most);
-            next = next_to_begin(j);
-        }
-        if (!st && !next && p->ended == KOFN_AGAIN)
-            st = kf_job_pass(j, most);
+        st = one_thing(j, *p, atmost);
         if (st < 0)
             return st;
     }
+    *p = over;
     return KOFN_OK;
 }
 
@@ -359,17 +416,22 @@ static void close_product(kofn_job *j, product *p)
     j->rep = (kofn_report){0};
 }
 
+/* Of NULL: any. */
 static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
                         kofn_report *rep)
 {
     kofn_report r;
     kofn_status st;
 
-    if (p->ended == KOFN_AGAIN) /* else it was over before the job failed */
+    while (j->broken && p && p->undecoded.how.type)
+        TRY(kf_pair_decode_some(j, p));
+    if (!awaited(j, p)) /* else it was over before the job failed */
         TRY(check_whole(j));
-    st = pump(j, p, atmost);
+    st = pump(j, &p, atmost);
     r = j->rep;
-    kf_report_add(&r, &p->rep);
+    if (p)
+        kf_report_add(&r, &p->rep);
+    r.number = p ? p->number : 0;
     if (rep)
         *rep = r;
     if (st < 0)
@@ -387,6 +449,8 @@ kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
 {
     product *p = kf_job_find(j, number);
 
+    if (number == 0 && j->opens > 0 && !j->round)
+        return take(j, NULL, atmost, rep);
     if (!p || number == j->round)
         return kf_fail(KOFN_STATE, "product %u is not open: %s", number,
                        number == 0 || number > j->puts
@@ -405,7 +469,7 @@ static kofn_status begin_round(kofn_job *j, const kofn_plan *use,
         return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
     TRY(open_product(j, use, in, out));
     j->round = j->puts;
-    return begin_now(j);
+    return kf_job_begin_now(j);
 }
 
 kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)

@@ -124,7 +124,7 @@ static void complete(kf_cut_shape *s, bool vum, bool dot)
            s->ew * (s->p - 1) + 1;
 }
 
-void kf_cut_entangle(kf_cut_shape *s)
+void kf_schemes_entangle(kf_cut_shape *s)
 {
     complete(s, false, false);
 }
@@ -276,7 +276,7 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
 
 /* ---- a layout ------------------------------------------------------------ */
 
-kofn_status kf_cut_tables(kofn_layout *L, const kf_cut_shape *s)
+kofn_status kf_schemes_tables(kofn_layout *L, const kf_cut_shape *s)
 {
     size_t inner = s->left ? s->m : s->n;
 
@@ -294,7 +294,7 @@ kofn_status kf_cut_tables(kofn_layout *L, const kf_cut_shape *s)
     return KOFN_OK;
 }
 
-kofn_status kf_khatri_rao(kofn_layout *L, const kf_cut_shape *s)
+kofn_status kf_schemes_khatri_rao(kofn_layout *L, const kf_cut_shape *s)
 {
     L->max_seats = SIZE_MAX;
     L->lanes = 4;
@@ -326,7 +326,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     if (settle_angles(L, k, &s))
         return KOFN_INVAL;
     if (s.basis == KF_QUATERNION)
-        return kf_khatri_rao(L, &s);
+        return kf_schemes_khatri_rao(L, &s);
     if (s.basis == KF_COMPLEX) {
         L->lanes = 2;
         L->inner = s.p * s.sum > 1 ? 2 : 1;
@@ -334,7 +334,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
          * are far from as well conditioned as all */
         L->threshold = s.K < n ? s.K : n;
     }
-    return kf_cut_tables(L, &s);
+    return kf_schemes_tables(L, &s);
 }
 
 /* ---- systematic: quaternions x reals ------------------------------------- */
@@ -361,8 +361,9 @@ static kofn_status real_row(const kofn_layout *L, size_t seat, size_t p,
 
 /* Product (i, k) is at seat i + m k: to lose several products of one row block
  * leaves a system that is real, so they are not neighbours. */
-kofn_status kf_khatri_rao_seat(const kofn_layout *L, const kf_cut_shape *s,
-                               size_t seat, double *E0, double *E1, double *G)
+kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
+                                       const kf_cut_shape *s, size_t seat,
+                                       double *E0, double *E1, double *G)
 {
     size_t width = 4 * s->m;
     kofn_status st = KOFN_OK;
@@ -387,8 +388,9 @@ static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
 {
     kf_cut_shape s = shape_of(L, k);
 
-    return s.basis == KF_QUATERNION ? kf_khatri_rao_seat(L, &s, seat, E0, E1, G)
-                                    : kf_points_seat(L, &s, seat, E0, E1, G);
+    return s.basis == KF_QUATERNION
+               ? kf_schemes_khatri_rao_seat(L, &s, seat, E0, E1, G)
+               : kf_points_seat(L, &s, seat, E0, E1, G);
 }
 
 /* ---- the schemes --------------------------------------------------------- */

@@ -68,14 +68,15 @@ static inline size_t kf_answers(const kf_cut_shape *s)
 }
 
 /* From m, n and p to the rest, as entangled polynomial codes have it. */
-void kf_cut_entangle(kf_cut_shape *s);
+void kf_schemes_entangle(kf_cut_shape *s);
 /* Cuts, symbols and wants of codes on points. */
-kofn_status kf_cut_tables(kofn_layout *L, const kf_cut_shape *s);
+kofn_status kf_schemes_tables(kofn_layout *L, const kf_cut_shape *s);
 /* The same of quaternions times reals: four sub-blocks of each row block, four
  * results a seat; and the rows of a seat, of which the first K are plain. */
-kofn_status kf_khatri_rao(kofn_layout *L, const kf_cut_shape *s);
-kofn_status kf_khatri_rao_seat(const kofn_layout *L, const kf_cut_shape *s,
-                               size_t seat, double *E0, double *E1, double *G);
+kofn_status kf_schemes_khatri_rao(kofn_layout *L, const kf_cut_shape *s);
+kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
+                                       const kf_cut_shape *s, size_t seat,
+                                       double *E0, double *E1, double *G);
 
 /* Why the basis cannot serve this shape, or NULL. */
 const char *kf_points_refuse(const kf_cut_shape *s);

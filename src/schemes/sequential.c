@@ -38,11 +38,10 @@ static const kofn_param dip_params[] = {
     {"lambda", KOFN_AUTO, 1, 1000000,
      "workers that can finish what is due; auto: all", NULL},
     {"plain", KOFN_AUTO, 0, 0,
-     "products of parts as they are before coded ones; auto: yes if n = 1; no: "
-     "as published",
+     "products of parts as they are before coded ones; auto: yes, but no if n > "
+     "1 or basis=monomial; no: as published",
      "yes|no"},
-    {"order", NEWEST, 0, 0, "which product a worker begins with",
-     "newest|due"},
+    {"order", NEWEST, 0, 0, "which product a worker begins with", "newest|due"},
     {"basis", KOFN_AUTO, 0, 0,
      "coefficients or points; auto: quaternion, circle where n > 1; monomial: "
      "as published",
@@ -122,7 +121,7 @@ static kf_cut_shape shape_of(const kofn_layout *L, bool circle)
                       .points = L->seats,
                       .basis = basis_of(L, circle)};
 
-    kf_cut_entangle(&s);
+    kf_schemes_entangle(&s);
     return s;
 }
 
@@ -151,7 +150,7 @@ static bool factor(const kofn_layout *L, size_t k)
 }
 
 /* So many rows that a product may take, in which rows differ. */
-static kofn_status finish(kofn_layout *L, bool circle, size_t rows)
+static kofn_status finish(kofn_layout *L, bool circle, bool plain, size_t rows)
 {
     kf_cut_shape s = shape_of(L, circle);
     const char *why = kf_points_refuse(&s);
@@ -159,20 +158,24 @@ static kofn_status finish(kofn_layout *L, bool circle, size_t rows)
     if (why)
         return kofn_refuse("%s", why);
     L->enough = s.K;
-    L->plain = s.n == 1 ? s.K : 0;
+    L->plain = plain ? s.K : 0;
     rows = (rows < s.K ? s.K : rows) + 1;
     L->seats = L->max_seats = L->plain + rows / 2 * 2;
     if (s.basis == KF_QUATERNION)
-        return kf_khatri_rao(L, &s);
-    return kf_cut_tables(L, &s);
+        return kf_schemes_khatri_rao(L, &s);
+    /* powers at K points decode, K plain rows do, and some mixtures of fewer of
+     * both do not */
+    if (plain)
+        L->threshold = least(2 * s.K - 1, L->seats);
+    return kf_schemes_tables(L, &s);
 }
 
-/* Where nothing is summed the first K rows are plain in every basis. */
+/* The first K rows are plain, if there are such. */
 static kofn_status seat(const kofn_layout *L, const kf_cut_shape *s, size_t i,
                         double *E0, double *E1, double *G)
 {
     if (s->basis == KF_QUATERNION)
-        return kf_khatri_rao_seat(L, s, i, E0, E1, G);
+        return kf_schemes_khatri_rao_seat(L, s, i, E0, E1, G);
     if (i >= L->plain)
         return kf_points_seat(L, s, i - L->plain, E0, E1, G);
     E0[i % s->m] = 1;
@@ -219,7 +222,8 @@ static kofn_status dip_layout(kofn_layout *L)
                            "give at most %zu",
                            lambda, P, P);
     settle(L, "basis", given(L, "n") > 1 ? 1 : 0);
-    settle(L, "plain", given(L, "n") > 1 ? NO : YES);
+    settle(L, "plain",
+           given(L, "n") > 1 || basis_of(L, true) == KF_MONOMIAL ? NO : YES);
     if (given(L, "n") > 1 && given(L, "plain") == YES)
         return kofn_refuse("dip: plain=yes with n = %zu: a product of parts is "
                            "no part of the answer where others are added to "
@@ -239,7 +243,8 @@ static kofn_status dip_layout(kofn_layout *L)
     L->delay = given(L, "T");
     L->slots = L->delay + due;
     L->due_first = given(L, "order") == DUE;
-    return finish(L, true, P * L->slots);
+    return finish(L, true, given(L, "plain") == YES || s.basis == KF_QUATERNION,
+                  P * L->slots);
 }
 
 static kofn_status dip_seat(const kofn_layout *L, size_t i, double *E0,
@@ -457,7 +462,7 @@ static kofn_status idip_layout(kofn_layout *L)
     L->memory = W;
     L->repeats = true;
     L->keeps = given(L, "early") == NO;
-    return finish(L, false, P * L->slots);
+    return finish(L, false, true, P * L->slots);
 }
 
 static kofn_status idip_seat(const kofn_layout *L, size_t i, double *E0,

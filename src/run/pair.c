@@ -1,0 +1,286 @@
+/* pair.c -- products of streams: both operands come with each.
+ *
+ * Blocks and messages are made for the rows that a step of the core gives out,
+ * and forgotten when nobody is asked for them again.  What is over is decoded
+ * when the coordinator has nothing else to do, while workers are at the next
+ * round; in slices, so that what comes meanwhile is not kept waiting.
+ */
+#include "job.h"
+
+#include "base/clock.h"
+
+/* Bytes of results that are decoded at a time. */
+#define SLICE ((size_t)2 << 20)
+
+/* ---- putting ------------------------------------------------------------- */
+
+static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
+                              const kofn_matrix *Y, const kofn_matrix *out)
+{
+    kofn_dtype dtype = j->plan->layout.problem.dtype;
+
+    if (!kf_is_stream(j))
+        return kf_fail(KOFN_STATE,
+                       "the plan is for %s, one operand of which is resident; "
+                       "call kofn_put",
+                       j->plan->op->name);
+    TRY(kf_job_check_room(j));
+    TRY(kf_mat_check_matrix(X, "X"));
+    TRY(kf_mat_check_matrix(Y, "Y"));
+    TRY(kf_mat_check_matrix(out, "the product's output"));
+    if (X->cols != Y->rows)
+        return kf_fail(KOFN_SHAPE, "X is %zu x %zu and Y is %zu x %zu", X->rows,
+                       X->cols, Y->rows, Y->cols);
+    if (out->rows != X->rows || out->cols != Y->cols)
+        return kf_fail(KOFN_SHAPE,
+                       "the product's output is %zu x %zu and must "
+                       "be %zu x %zu",
+                       out->rows, out->cols, X->rows, Y->cols);
+    if (X->dtype != dtype || Y->dtype != dtype || out->dtype != dtype)
+        return kf_fail(KOFN_SHAPE,
+                       "X, Y and output must be of the plan's type");
+    return KOFN_OK;
+}
+
+/* The operands as they are cut, and by what they are multiplied. */
+static kofn_status lend(product *p, const kofn_matrix *X, const kofn_matrix *Y)
+{
+    kf_resident *first = &p->first;
+    double most, by;
+
+    TRY(kf_mat_check_range(X, "X", &most));
+    TRY(kf_resident_dense(first, &p->shape, X));
+    first->lent = true;
+    first->most = most;
+    first->by = kf_range_resident(most, 1, X->dtype);
+    TRY(kf_mat_check_range(Y, "Y", &most));
+    by = kf_range_input(&p->shape, first, most);
+    if (by != 1) /* it may be much smaller: what is tiny should not vanish */
+        by = kf_range_input(&p->shape, first, kf_mat_most(Y));
+    p->back = kf_range_back(&p->shape, first, by);
+    return kf_messages_lend(&p->messages, &p->shape, Y, by);
+}
+
+kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
+                          const kofn_matrix *Y, kofn_matrix *out,
+                          uint32_t *number)
+{
+    kofn_status st;
+    product *p;
+
+    TRY(check_pair(j, X, Y, out));
+    p = kf_job_last_idle(j);
+    if (!p)
+        return KOFN_NOMEM;
+    TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
+    st = lend(p, X, Y);
+    if (st) {
+        kf_pair_release(p);
+        return st;
+    }
+    p->out = *out;
+    *number = ++j->puts;
+    kf_job_reset(j, p, &p->shape);
+    kf_job_opened(j, p);
+    return kf_job_begin_now(j);
+}
+
+void kf_pair_release(product *p)
+{
+    for (size_t i = 0; i < p->blocks; i++) {
+        kofn_block_drop(p->block[i]);
+        p->block[i] = NULL;
+    }
+    kf_free(p->undecoded.source);
+    kf_free(p->undecoded.tasks);
+    p->undecoded = (kf_undecoded){.at = 0};
+    if (!p->first.plan)
+        return;
+    kf_resident_free(&p->first);
+    p->first = (kf_resident){.plan = NULL};
+    kf_messages_release(&p->messages);
+}
+
+/* ---- rounds -------------------------------------------------------------- */
+
+static kofn_status begin(kofn_job *j, kofn_event *ev)
+{
+    for (size_t i = 0; i < j->opens; i++) /* decoders do not live for ever */
+        while (j->open[i]->undecoded.how.type &&
+               j->open[i]->undecoded.round < j->rounds)
+            TRY(kf_pair_decode_some(j, j->open[i]));
+    j->in_round = true;
+    j->rounds++;
+    for (size_t i = 0; i < j->loads; i++)
+        j->load[i] = 0;
+    return kf_job_step(j, ev);
+}
+
+kofn_status kf_pair_begin(kofn_job *j, product *p)
+{
+    const kofn_problem *pb = &p->shape.layout.problem;
+
+    p->rep.began = j->rounds + 1;
+    return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN,
+                                  .product = p->number,
+                                  .m = pb->m,
+                                  .n = pb->n,
+                                  .p = pb->p});
+}
+
+kofn_status kf_pair_go_on(kofn_job *j)
+{
+    return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN});
+}
+
+/* Those that may be asked for again are kept, which no worker but their own
+ * has. */
+static void forget_rows(const kofn_job *j, product *p)
+{
+    for (size_t i = 0; i < p->slots; i++) {
+        const slot *s = &p->slot[i];
+
+        if (s->row >= p->blocks || !p->block[s->row] ||
+            (j->plan->layout.repeats && s->fate == KF_FATE_CANCELLED))
+            continue;
+        kofn_block_drop(p->block[s->row]);
+        p->block[s->row] = NULL;
+        kf_messages_forget(&p->messages, s->row);
+    }
+}
+
+void kf_pair_end_round(kofn_job *j)
+{
+    kofn_stream_round r;
+
+    j->in_round = false;
+    for (size_t i = 0; i < j->opens; i++)
+        if (kf_job_is_running(j->open[i]))
+            forget_rows(j, j->open[i]);
+    if (!j->on_round)
+        return;
+    kofn_core_round(j->core, &r);
+    for (size_t i = 0; i < j->loads; i++)
+        r.load = kf_larger(r.load, j->load[i]);
+    j->on_round(j->on_round_ud, &r);
+}
+
+/* ---- tasks --------------------------------------------------------------- */
+
+static kofn_status know_row(product *p, size_t row)
+{
+    while (p->blocks <= row) {
+        size_t had = p->blocks;
+
+        TRY(kf_grow(&p->block, &p->blocks, p->blocks, sizeof *p->block));
+        memset(p->block + had, 0, (p->blocks - had) * sizeof *p->block);
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
+                           size_t n)
+{
+    size_t *fresh = kf_new(n, sizeof *fresh), count = 0;
+    kofn_block **made = kf_new(n, sizeof *made);
+    kofn_status st = fresh && made ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t i = 0; !st && i < n; i++) {
+        st = know_row(p, rows[i]);
+        if (!st && !p->block[rows[i]])
+            fresh[count++] = rows[i];
+    }
+    if (!st && count)
+        st = kf_data_encode(&p->first, kofn_core_code(j->core, 0), fresh, count,
+                            made);
+    for (size_t i = 0; !st && i < count; i++)
+        p->block[fresh[i]] = made[i];
+    kf_free(fresh);
+    kf_free(made);
+    return st;
+}
+
+kofn_status kf_pair_given(kofn_job *j, product *p, kofn_msg *m)
+{
+    while (j->loads <= m->worker) {
+        TRY(kf_grow(&j->load, &j->load_cap, j->loads, sizeof *j->load));
+        j->load[j->loads++] = 0;
+    }
+    m->block = kofn_block_keep(p->block[m->row]);
+    m->round = j->rounds;
+    j->load[m->worker] += kofn_work_size(m->block, m);
+    p->rep.sent += kofn_block_bytes(m->block);
+    return KOFN_OK;
+}
+
+/* ---- decoding ------------------------------------------------------------ */
+
+kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
+                                 kf_source *source)
+{
+    uint32_t *tasks = kf_new(a->count, sizeof *tasks);
+
+    p->undecoded = (kf_undecoded){.how = *a,
+                                  .source = source,
+                                  .tasks = tasks,
+                                  .at = a->lo,
+                                  .round = j->rounds};
+    if (!tasks)
+        return KOFN_NOMEM;
+    memcpy(tasks, a->tasks, a->count * sizeof *tasks);
+    p->undecoded.how.tasks = tasks;
+    for (size_t i = 0; i < a->count; i++)
+        ++*(kf_job_slot(p, a->tasks[i])->row < p->shape.layout.plain
+                ? &p->rep.plain
+                : &p->rep.coded);
+    return KOFN_OK;
+}
+
+static void finish(kofn_job *j, product *p, kofn_status st)
+{
+    kf_job_finish_product(j, p, st);
+    kf_pair_release(p);
+}
+
+void kf_pair_over(kofn_job *j, product *p, kofn_status st)
+{
+    p->rep.ended = j->rounds;
+    if (st >= 0 && p->undecoded.how.type)
+        p->undecoded.status = st;
+    else
+        finish(j, p, st);
+}
+
+bool kf_pair_has_undecoded(const kofn_job *j)
+{
+    for (size_t i = 0; i < j->opens; i++)
+        if (j->open[i]->undecoded.how.type)
+            return true;
+    return false;
+}
+
+/* Strips that make a slice. */
+static size_t stride(const product *p, const kofn_action *a)
+{
+    const kofn_layout *L = &p->shape.layout;
+    size_t width = kf_ceil_div(p->out.cols, L->wants / L->grid_rows);
+    size_t bytes = a->decoder->results * width * kf_dtype_size(p->out.dtype);
+
+    return kf_max(1, SLICE / kf_max(1, bytes));
+}
+
+kofn_status kf_pair_decode_some(kofn_job *j, product *p)
+{
+    kofn_action slice;
+
+    for (size_t i = 0; !(p && p->undecoded.how.type); i++)
+        p = j->open[i];
+    slice = p->undecoded.how;
+    slice.lo = p->undecoded.at;
+    slice.hi = kf_min(slice.hi, slice.lo + stride(p, &slice));
+    TRY(kf_job_decode(j, p, &slice, p->undecoded.source));
+    p->undecoded.at = slice.hi;
+    if (slice.hi == p->undecoded.how.hi)
+        finish(j, p, p->undecoded.status);
+    return KOFN_OK;
+}
