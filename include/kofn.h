@@ -149,7 +149,8 @@ typedef struct kofn_plan_info {
     size_t threshold;          /* any this many workers' answers decode      */
     size_t max_seats;          /* with joiners on fresh rows; SIZE_MAX: any  */
     double storage;            /* per worker, as a share of A                */
-    double load;               /* per worker and round, as a share of A x    */
+    double load;               /* per worker and round, as a share of A x;
+                                  STREAM: this and the next two of one task  */
     double upload;             /* to a worker, as a share of the input       */
     double answer;             /* from a worker, as a share of the output    */
     double noise50, noise99;   /* amplification over random losses           */

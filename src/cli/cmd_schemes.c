@@ -23,7 +23,7 @@ static kofn_problem problem_for(const cli_args *a, const kofn_scheme *s)
 
     if (s && !(s->ops & KOFN_MATMUL)) {
         pb.op = (kofn_op)(s->ops & ~(s->ops - 1));
-        pb.p = 1;
+        pb.p = pb.op == KOFN_STREAM ? 1000 : 1;
     }
     return pb;
 }
@@ -82,6 +82,10 @@ static json_t *scheme_json(const kofn_scheme *s, const kofn_plan_info *i)
     json_object_set_new(o, "computation", number(i->load));
     if (i->parts)
         json_object_set_new(o, "parts", json_integer((json_int_t)i->parts));
+    if (i->storage == 0) {
+        json_object_set_new(o, "delay", json_integer((json_int_t)i->delay));
+        json_object_set_new(o, "slots", json_integer((json_int_t)i->slots));
+    }
     json_object_set_new(o, "upload", number(i->upload));
     json_object_set_new(o, "answer", number(i->answer));
     json_object_set_new(o, "noise", number(i->noise50));
@@ -121,6 +125,14 @@ static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
                "is cut into %zu\n%-12s parts, each worker computes %s of them "
                "and sends %s of a vector;\n",
                "", i->workers, i->threshold, i->parts, "", load, answer);
+    else if (i->storage == 0)
+        printf(
+            "%-12s with %zu workers: any %zu answers are enough, of those "
+            "that are asked for\n%-12s in %zu rounds; a worker has up to %zu "
+            "tasks a round, each of which\n%-12s is sent %s of Y, does %s of "
+            "a product and answers %s of it;\n",
+            "", i->workers, i->threshold, "", i->delay + 1, i->slots, "",
+            upload, load, answer);
     else
         printf(
             "%-12s with %zu workers: any %zu answers are enough; each stores "

@@ -121,7 +121,7 @@ typedef struct kf_host {
     kf_mesh_operand *operand;
     kf_mesh_product *product; /* of each stage         */
     kf_mesh_product *on;      /* that is being made of v */
-    uint32_t seat;       /* whose the blocks are  */
+    uint32_t seat;            /* whose the blocks are  */
 
     kofn_mark at;         /* of v            */
     kofn_parcel *v;       /* rows x 1        */
@@ -175,7 +175,8 @@ kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t);
 /* Strips of a group of it, and the first. */
 size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo);
 /* Bytes of a piece of so many strips; seat KOFN_NO_SEAT: of a result. */
-size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips, uint32_t seat);
+size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
+                           uint32_t seat);
 /* The blocks of a seat, of all operands or none. */
 kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kofn_block **block);

@@ -21,7 +21,8 @@ size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo)
     return each + (group < more);
 }
 
-size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips, uint32_t seat)
+size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
+                           uint32_t seat)
 {
     const kofn_layout *L = &p->plan->layout;
 

@@ -70,7 +70,7 @@ struct kofn_node {
     kofn_node_options opt;
     kf_peer_stage *stage;
     size_t stages;
-    const kf_peer_stage *on;       /* that of our iterate */
+    const kf_peer_stage *on;  /* that of our iterate */
     size_t max_seats, enough; /* of all stages: the least, and the most */
     kofn_time now, alarm;
 

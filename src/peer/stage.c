@@ -69,7 +69,8 @@ size_t kofn_node_groups(const kofn_stage *stage, size_t nodes)
     return kf_max(1, kf_min(kf_min(nodes, KOFN_MAX_GROUPS), span));
 }
 
-static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from, size_t groups)
+static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
+                             size_t groups)
 {
     s->plan = kf_plan_use(from->plan, from->left);
     s->groups = kofn_node_groups(from, groups);
