@@ -338,8 +338,8 @@ static void what_cannot_be_taken(void **state)
     (void)state;
     rig_up(&r, &small);
     assert_status(KOFN_STATE, kofn_take(r.job, 1, KOFN_NEVER, NULL));
-    assert_ok(kofn_put(r.job, &r.x, &r.y, &a));
     assert_status(KOFN_STATE, kofn_take(r.job, 0, KOFN_NEVER, NULL));
+    assert_ok(kofn_put(r.job, &r.x, &r.y, &a));
     assert_status(KOFN_STATE, kofn_take(r.job, a + 1, KOFN_NEVER, NULL));
     assert_ok(kofn_take(r.job, a, KOFN_NEVER, NULL));
     assert_status(KOFN_STATE, kofn_take(r.job, a, KOFN_NEVER, NULL));
