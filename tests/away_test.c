@@ -673,6 +673,41 @@ static void a_coordinator_of_another_version(void **state)
     pthread_mutex_destroy(&net.lock);
 }
 
+static size_t ended_so_far(void *ud)
+{
+    return *(size_t *)ud;
+}
+
+/* Nobody else comes in their place, so that waiting would not end. */
+static void those_who_end_before_they_come(void **state)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_time end = kf_clock() + 60 * KOFN_SECOND;
+    kofn_status st = KOFN_OK;
+    size_t ended = 0;
+    kofn_port *port;
+    kofn_msg m;
+    fleet f;
+
+    (void)state;
+    fleet_init(&f, NULL);
+    o.workers = 2;
+    o.ended = ended_so_far;
+    o.ud = &ended;
+    assert_ok(kofn_port_away(&port, loop_hub(&f.net), &o));
+    fleet_add(&f);
+    assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+    assert_int_equal(m.type, KOFN_MSG_HELLO);
+    assert_int_equal(port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m),
+                     KOFN_AGAIN);
+    for (ended = 1; st >= 0 && kf_clock() < end;)
+        st = port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m);
+    assert_int_equal(st, KOFN_TOOFEW);
+    assert_string_equal(kofn_errmsg(), "1 of 2 workers ended before they came");
+    kofn_port_close(port);
+    fleet_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -688,6 +723,7 @@ int main(void)
         cmocka_unit_test(gradients_by_name),
         cmocka_unit_test(rows_from_files),
         cmocka_unit_test(faults_on_the_way),
+        cmocka_unit_test(those_who_end_before_they_come),
     };
 
     rig_begin();

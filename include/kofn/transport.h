@@ -128,11 +128,14 @@ typedef struct kofn_away_options {
     void *ud;
     /* Told who was turned away, dropped or given up, and why; or NULL. */
     void (*news)(void *ud, const char *words);
+    /* How many of the workers that were started have ended, or NULL: anybody
+     * may come.  Whoever ended before it came is not waited for. */
+    size_t (*ended)(void *ud);
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \
     {                                                                          \
         sizeof(kofn_away_options), 1, 0, NULL, 0, 0, 0, NULL, false, NULL,     \
-            NULL, NULL, NULL                                                   \
+            NULL, NULL, NULL, NULL                                             \
     }
 /* Workers reached over a transport, which the port takes over even on
  * failure.  A block is encoded while it is sent, some rows at a time. */

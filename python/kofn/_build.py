@@ -35,6 +35,7 @@ extern "Python" int kofn_py_regress(void *, const kofn_regress_step *,
                                     const kofn_report *);
 extern "Python" kofn_leave kofn_py_serve(void *, const char *);
 extern "Python" void kofn_py_news(void *, const char *);
+extern "Python" size_t kofn_py_ended(void *);
 """
 
 

@@ -34,6 +34,11 @@ def kofn_py_news(ud, words):
     ffi.from_handle(ud).news.append(ffi.string(words).decode(errors="replace"))
 
 
+@ffi.def_extern()
+def kofn_py_ended(ud):
+    return ffi.from_handle(ud).ended()
+
+
 class Port:
     """A port to `workers` workers: "threads" of this process, "sim" (a
     deterministic simulator), "processes" of this machine, or whoever comes to
@@ -43,6 +48,7 @@ class Port:
         self.where = where
         self.news = []
         self.children = []
+        self.lost = 0
         self.folder = None
         self.keep = []
         self.weather = weather(weather_words)
@@ -67,8 +73,10 @@ class Port:
         away.size = ffi.sizeof("kofn_away_options")
         away.workers = workers
         away.news = lib.kofn_py_news
-        away.ud = ffi.new_handle(self)
-        self.keep += [options, folder, away, away.ud]
+        away.ud = handle = ffi.new_handle(self)
+        if self.children:
+            away.ended = lib.kofn_py_ended
+        self.keep += [options, folder, away, handle]
         self.port = new(lib.kofn_port_away, transport, away)
 
     def _processes(self, workers, serve):
@@ -86,9 +94,17 @@ class Port:
         """A child's whole life."""
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            serve(address)
+            serve(address, patience=10)  # whoever began it may be killed
         finally:
             os._exit(0)
+
+    def ended(self):
+        """How many of the children have; those are no children any more."""
+        before = len(self.children)
+        self.children = [child for child in self.children
+                         if os.waitpid(child, os.WNOHANG) == (0, 0)]
+        self.lost += before - len(self.children)
+        return self.lost
 
     def close(self):
         """After the job has been closed, which closes the port."""

@@ -58,7 +58,8 @@ class Sum:
             raise Invalid(f"dtype={dtype!r} is neither float64 nor float32")
         self._job = Job(
             problem(lib.KOFN_SUM, length, self.inputs, 1, self.dtype), scheme,
-            workers, where, serve=lambda address: serve(address, f), **options)
+            workers, where, serve=lambda address, **o: serve(address, f, **o),
+            **options)
         info = ffi.new("kofn_plan_info *")
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.parts = info.parts

@@ -119,6 +119,54 @@ def test_processes_and_kills():
         assert close(M @ rng.standard_normal((12, 3)) * 0, np.zeros((90, 3)))
 
 
+def test_workers_that_do_not_start(monkeypatch):
+    import os
+
+    from kofn import _fleet
+
+    monkeypatch.setattr(_fleet.Port, "_live",
+                        staticmethod(lambda *_: os._exit(3)))
+    with pytest.raises(kofn.TooFewWorkers, match="ended before they came"):
+        with kofn.Matrix(X, "processes", workers=2) as M:
+            M @ np.ones(12)
+
+
+def test_processes_do_not_outlive_who_began_them(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    script = """
+import os, signal, numpy as np, kofn
+M = kofn.Matrix(np.ones((12, 4)), "processes", workers=2)
+M @ np.ones(4)
+print(*M.processes, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    # to a file: the children have it open as well
+    with open(tmp_path / "children", "w+") as out:
+        subprocess.run([sys.executable, "-c", script], stdout=out,
+                       stderr=subprocess.DEVNULL, check=False)
+        out.seek(0)
+        children = [int(word) for word in out.read().split()]
+    assert len(children) == 2
+
+    def lives(pid):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                return f.read().rpartition(")")[2].split()[0] != "Z"
+        except FileNotFoundError:
+            return False
+
+    end = time.monotonic() + 300
+    while any(map(lives, children)) and time.monotonic() < end:
+        time.sleep(0.1)
+    left = [child for child in children if lives(child)]
+    for child in left:
+        os.kill(child, signal.SIGKILL)
+    assert not left
+
+
 def test_what_is_refused():
     with pytest.raises(kofn.Invalid, match="no scheme"):
         kofn.Matrix(X, scheme="nonsense")

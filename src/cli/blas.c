@@ -15,7 +15,7 @@ void cli_fast_blas(char **argv)
     if (!m.coretype || getenv("OPENBLAS_CORETYPE"))
         return;
     if (setenv("OPENBLAS_CORETYPE", m.coretype, 1) == 0)
-        execv("/proc/self/exe", argv);
+        cli_again(argv);
 }
 
 void cli_tell_blas(const cli_args *a)

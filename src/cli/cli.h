@@ -203,6 +203,8 @@ int cli_caught(void); /* 0 or the signal */
 
 /* ---- the BLAS ------------------------------------------------------------ */
 
+/* Starts this program again, as another command; returns if it cannot. */
+void cli_again(char **argv);
 /* Starts the command again where OpenBLAS chose kernels that are too slow. */
 void cli_fast_blas(char **argv);
 /* At the start of what computes: is it many times too slow, and what mends

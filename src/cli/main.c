@@ -256,6 +256,20 @@ static void raise_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* By the name of its file: under Valgrind the link leads to Valgrind when it is
+ * run.  By the link where the file was removed since. */
+void cli_again(char **argv)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    if (n > 0) {
+        path[n] = 0;
+        execv(path, argv);
+    }
+    execv("/proc/self/exe", argv);
+}
+
 /* OpenBLAS asks for its buffers until it gets them, on threads that it has
  * begun before main and waits for at the end: a process that has no room for
  * them would hang. */

@@ -26,7 +26,7 @@ typedef struct family {
     char address[96];
     const cli_args *args;
     pid_t *child;
-    size_t children, room;
+    size_t children, room, ended;
 } family;
 
 static family kin;
@@ -54,7 +54,9 @@ static void become_worker(const family *f)
     setenv("BLIS_NUM_THREADS", "1", 1);
     setenv("MKL_NUM_THREADS", "1", 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us */
-    execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+    cli_again((char **)(uintptr_t)argv);
+    fprintf(stderr, "kofn: cannot be started again as a worker: %s\n",
+            strerror(errno));
     _exit(127);
 }
 
@@ -91,17 +93,25 @@ static int kill_child(void *ud, uint64_t process)
     return -1; /* none of ours */
 }
 
+static size_t ended_children(void *ud)
+{
+    family *f = ud;
+    size_t left = 0;
+
+    for (size_t i = 0; i < f->children; i++)
+        if (waitpid(f->child[i], NULL, WNOHANG) == 0)
+            f->child[left++] = f->child[i];
+    f->ended += f->children - left;
+    f->children = left;
+    return f->ended;
+}
+
 /* Dismissed workers go by themselves within a second or so. */
 void cli_ports_end(void)
 {
     for (int i = 0; i < 200 && kin.children; i++) {
-        size_t left = 0;
-
-        for (size_t k = 0; k < kin.children; k++)
-            if (waitpid(kin.child[k], NULL, WNOHANG) == 0)
-                kin.child[left++] = kin.child[k];
-        kin.children = left;
-        if (left)
+        ended_children(&kin);
+        if (kin.children)
             usleep(10000);
     }
     for (size_t k = 0; k < kin.children; k++) {
@@ -235,6 +245,7 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
         o.alone = true;
         o.start = start_child;
         o.kill = kill_child;
+        o.ended = ended_children;
         o.ud = &kin;
     }
     st = kofn_port_away(out, t, &o);

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 
 #define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again          */
+#define GRACE (2 * KOFN_SECOND)    /* for packets of who has ended           */
 #define PASS (KOFN_SECOND / 50)    /* pieces do not wait for packets longer */
 
 kofn_time kf_away_now(kofn_port *base)
@@ -168,6 +169,31 @@ static kofn_status pass(port *p, kofn_time atmost)
     return st ? st : kf_away_receive(p, &k);
 }
 
+/* Who was started and ended before it came is not waited for: its end may be
+ * known before all that it sent is here. */
+static kofn_status check_coming(port *p)
+{
+    kofn_time now = kf_away_now(&p->base);
+    size_t ended, gone = 0;
+
+    if (!p->opt.ended || p->workers >= p->opt.workers ||
+        now - p->asked < KOFN_SECOND / 10)
+        return KOFN_OK;
+    p->asked = now;
+    ended = p->opt.ended(p->opt.ud);
+    for (size_t i = 0; i < p->workers; i++)
+        gone += p->worker[i]->gone;
+    if (ended <= gone)
+        p->missed = 0;
+    else if (p->missed == 0)
+        p->missed = now;
+    return p->missed == 0 || now - p->missed < GRACE
+               ? KOFN_OK
+               : kf_fail(KOFN_TOOFEW,
+                         "%zu of %zu workers ended before they came",
+                         ended - gone, p->opt.workers);
+}
+
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
                              kofn_msg *m)
 {
@@ -183,6 +209,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
                 p->ready_first = 0;
             return KOFN_OK;
         }
+        TRY(check_coming(p));
         TRY(pass(p, until == KOFN_NEVER ? KOFN_SECOND
                     : until > now       ? until - now
                                         : 0));

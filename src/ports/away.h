@@ -91,7 +91,9 @@ typedef struct port {
     kofn_transport *t;
     kofn_away_options opt;
     char *source;
-    kofn_time start; /* of kf_clock */
+    kofn_time start;  /* of kf_clock */
+    kofn_time missed; /* since when somebody who was started is, or 0 */
+    kofn_time asked;  /* ... and when it was looked at */
     uint64_t job, next_input;
     worker **worker;
     size_t workers, worker_cap;

@@ -36,6 +36,14 @@ END
     [ -z "$(ls -d "${TMPDIR:-/tmp}"/kofn.*/socket 2>/dev/null)" ] || true
 }
 
+@test "processes are started under Valgrind, too, and nothing is lost" {
+    command -v valgrind >/dev/null || skip "Valgrind is not installed"
+    ! grep -qE '__(asan|tsan)_init' "$KOFN" || skip "a sanitizer is in it"
+    unset OPENBLAS_CORETYPE # Valgrind's processor may be of another kind
+    timeout 300 valgrind -q --leak-check=full --error-exitcode=9 \
+        "$KOFN" matvec X.npy w.npy -o y.npy -p processes -n 3
+}
+
 # begins NAME: a run on processes that lasts, once its folder is there.
 begins() {
     local before
