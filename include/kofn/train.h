@@ -138,6 +138,34 @@ KOFN_API kofn_status kofn_train(kofn_training *t, kofn_train_result *res);
 KOFN_API kofn_status kofn_train_plain(kofn_training *t, kofn_train_result *res);
 KOFN_API void kofn_training_free(kofn_training *t);
 
+/* ---- how many may be wrong ----------------------------------------------- */
+
+/* Ways to have P nodes, each with a block of weights cut m x n, train a network
+ * though some compute wrongly: a coded block each, with either substitution
+ * (docs/math/products.md), P/(m n) copies of the grid, or two codes, on its rows
+ * and on its columns. */
+typedef enum kofn_redundancy {
+    KOFN_REDUNDANCY_GPD_UVN,
+    KOFN_REDUNDANCY_GPD_VUM,
+    KOFN_REDUNDANCY_REPLICATION,
+    KOFN_REDUNDANCY_TWO_MDS
+} kofn_redundancy;
+
+/* Of the forward product, and of the one on the way back. */
+typedef struct kofn_tolerance {
+    size_t K[2];           /* answers that decode; 0: it is not of that kind */
+    size_t adversarial[2]; /* so many nodes may lie as they like             */
+    size_t
+        probabilistic[2]; /* or so many fail without a plan                 */
+} kofn_tolerance;
+
+/* cut: parts into which the batch is cut for the forward product and for that on
+ * the way back, 1 or more.  KOFN_TOOFEW when P nodes do not even tell that
+ * something is wrong, or are less than the grid. */
+KOFN_API kofn_status kofn_tolerance_of(kofn_redundancy kind, size_t P, size_t m,
+                                       size_t n, const size_t cut[2],
+                                       kofn_tolerance *out);
+
 #ifdef __cplusplus
 }
 #endif

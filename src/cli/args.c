@@ -185,6 +185,8 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         a->aet_option = o->name;
     if (o->in & OF_STREAM)
         a->stream_option = o->name;
+    if (o->in & OF_TOLERANCE)
+        a->tolerance_option = o->name;
     return !code && o->check ? o->check(a, o, text) : code;
 }
 

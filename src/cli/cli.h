@@ -51,9 +51,11 @@ typedef struct cli_args {
     kofn_rhat_params stream; /* workers are above */
     size_t delay;
     const char *stream_option; /* likewise */
-    size_t scenario;           /* bench; 0: all                           */
-    double scale;              /* bench; 0: as usual                      */
-    int stale;                 /* bench: 1 + fifo, latest, reset; 0: fifo */
+    const char *tolerance_option;
+    const char *grid, *batch_cut; /* model tolerance */
+    size_t scenario;              /* bench; 0: all                           */
+    double scale;                 /* bench; 0: as usual                      */
+    int stale;                    /* bench: 1 + fifo, latest, reset; 0: fifo */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
@@ -98,6 +100,7 @@ enum {
     IN_CHECK = 1 << 13,
     IN_TRAIN = 1 << 14,
     /* ... and of which model they are */
+    OF_TOLERANCE = 1 << 28,
     OF_AET = 1 << 29,
     OF_STREAM = 1 << 30,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
@@ -233,6 +236,7 @@ int cmd_keygen(cli_args *a);
 
 /* kofn model stream (model_stream.c) */
 int cli_model_stream(const cli_args *a);
+int cli_model_tolerance(const cli_args *a);
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 

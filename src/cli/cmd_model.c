@@ -124,27 +124,47 @@ static int agc_table(const cli_args *a)
 
 /* ---- the command --------------------------------------------------------- */
 
+static const struct {
+    const char *name;
+    int (*run)(const cli_args *a);
+    unsigned of; /* its options */
+    bool workers, scheme;
+} models[] = {
+    {"aet", aet, OF_AET, false, false},
+    {"agc-table", agc_table, 0, false, false},
+    {"stream", cli_model_stream, OF_STREAM, true, true},
+    {"tolerance", cli_model_tolerance, OF_TOLERANCE, true, false},
+};
+
+#define MODELS (sizeof models / sizeof *models)
+
 /* An option of another model, or NULL. */
-static const char *foreign(const cli_args *a, bool aet, bool stream)
+static const char *foreign(const cli_args *a, size_t i)
 {
-    return !aet && a->aet_option         ? a->aet_option
-           : !stream && a->stream_option ? a->stream_option
-           : !stream && a->workers_given ? "workers"
-           : !stream && a->scheme_given  ? "scheme"
-                                         : NULL;
+    unsigned of = models[i].of;
+
+    return of != OF_AET && a->aet_option               ? a->aet_option
+           : of != OF_STREAM && a->stream_option       ? a->stream_option
+           : of != OF_TOLERANCE && a->tolerance_option ? a->tolerance_option
+           : !models[i].workers && a->workers_given    ? "workers"
+           : !models[i].scheme && a->scheme_given      ? "scheme"
+                                                       : NULL;
 }
 
 int cmd_model(cli_args *a)
 {
-    const char *what = a->operand[0];
-    bool is_aet = !strcmp(what, "aet"), is_stream = !strcmp(what, "stream");
-    const char *option = foreign(a, is_aet, is_stream);
+    const char *what = a->operand[0], *option;
+    size_t i = 0;
 
-    if (!is_aet && !is_stream && strcmp(what, "agc-table") != 0)
+    while (i < MODELS && strcmp(what, models[i].name) != 0)
+        i++;
+    if (i == MODELS)
         return cli_say(EXIT_USAGE,
-                       "no model \"%s\"; there are aet, agc-table, stream",
+                       "no model \"%s\"; there are aet, agc-table, stream, "
+                       "tolerance",
                        what);
-    if (option && !is_aet && !is_stream)
+    option = foreign(a, i);
+    if (option && models[i].run == agc_table)
         return cli_say(EXIT_USAGE,
                        "--%s: agc-table has the numbers of the "
                        "paper; leave it out",
@@ -152,5 +172,5 @@ int cmd_model(cli_args *a)
     if (option)
         return cli_say(EXIT_USAGE, "--%s is of another model than %s", option,
                        what);
-    return is_aet ? aet(a) : is_stream ? cli_model_stream(a) : agc_table(a);
+    return models[i].run(a);
 }

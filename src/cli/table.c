@@ -277,6 +277,12 @@ const cli_option cli_options[] = {
     {0, "delay", "T",
      "stream without a scheme: rounds that a product may take more than one (3)",
      IN_MODEL | OF_STREAM, CLI_SIZE, 0, 100, AT(delay), 0, NULL},
+    {0, "grid", "MxN", "tolerance: blocks that weights are cut into",
+     IN_MODEL | OF_TOLERANCE, CLI_TEXT, 0, 0, AT(grid), 0, NULL},
+    {0, "batch-cut", "B1,B2",
+     "tolerance: parts of a batch in the forward product, and on the way back "
+     "(1,1)",
+     IN_MODEL | OF_TOLERANCE, CLI_TEXT, 0, 0, AT(batch_cut), 0, NULL},
     {0, "scenario", "K",
      "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2 (all)",
      IN_BENCH, CLI_SIZE, 1, 4, AT(scenario), 0, NULL},
@@ -481,8 +487,9 @@ const cli_command cli_commands[] = {
      "kofn replay run.jsonl  says where the first difference is, if any\n"
      "kofn replay run.jsonl --step --state  every decision, and what it rests on",
      IN_REPLAY, 1, 1, cmd_replay},
-    {"model", "aet|agc-table|stream",
-     "what gradient codes and streams of products take on the average",
+    {"model", "aet|agc-table|stream|tolerance",
+     "what gradient codes and streams of products take on the average, and what "
+     "coded training stands",
      "aet: the average execution time of an iteration under every gradient "
      "code, in closed form, when stragglers are started again; with --json "
      "one object of scheme and time. agc-table: Table VI of the paper on "
@@ -491,7 +498,11 @@ const cli_command cli_commands[] = {
      "product on one worker, of a scheme (dip:m,p,n,T,lambda or "
      "dip:beta,T,lambda, where T may be inf; idip:N,W with m and p or without, "
      "and early; uncoded, polynomial:S, or polynomial, matdot, polydot, gpd with "
-     "their parameters), or of the best of each.",
+     "their parameters), or of the best of each. tolerance: how many of the "
+     "nodes that train a network, each with a block of the weights, may lie or "
+     "fail under each of four redundancies, for --workers of them or for all "
+     "numbers up to a hundred; in closed form, for a training without a master, "
+     "which kofn has not.",
      "kofn model aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
      "least\n"
      "kofn model aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines\n"
@@ -499,7 +510,10 @@ const cli_command cli_commands[] = {
      "kofn model stream -n 4 --alpha 5 --delta 0.3  what is best where one in "
      "three is five times as slow\n"
      "kofn model stream -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  one "
-     "of them, with the bounds of the paper",
+     "of them, with the bounds of the paper\n"
+     "kofn model tolerance --grid 3x3  for 9 to 100 nodes\n"
+     "kofn model tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
+     "too",
      IN_MODEL, 1, 1, cmd_model},
     {"bench", "pcr|elastic|gradient", "published experiments, simulated",
      "Runs the experiments of three papers in simulated time and puts what "

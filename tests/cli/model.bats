@@ -152,3 +152,23 @@ assert json.load(open('out.json'))['schemes']['$s'] == json.load(open('one.json'
     wrong "--workers is of another model" aet -n 4
     wrong "--scheme" agc-table -s uncoded
 }
+
+@test "model tolerance: thresholds, and what four redundancies stand" {
+    kofn model tolerance -n 12 --grid 2x2 --json >out.json
+    json "o['gpd_uvn'] == {'Kf': 5, 'Kb': 6, 'adversarial': [3, 3], 'probabilistic': [6, 5]}" <out.json
+    json "o['gpd_vum'] == {'Kf': 6, 'Kb': 5, 'adversarial': [3, 3], 'probabilistic': [5, 6]}" <out.json
+    json "o['replication'] == o['two_mds'] == {'adversarial': [1, 1], 'probabilistic': [1, 1]}" <out.json
+    kofn model tolerance -n 30 --grid 3x2 --batch-cut 2,3 --json |
+        json "(o['gpd_uvn']['Kf'], o['gpd_uvn']['Kb']) == (13, 22) and o['batch_cut'] == [2, 3]"
+    kofn model tolerance -n 5 --grid 2x2 --json | json "o['gpd_uvn'] is None and o['replication']"
+    kofn model tolerance --grid 3x3 --json | json "[x['workers'] for x in o['per_workers']] == list(range(9, 101))"
+    run kofn model tolerance --grid 3x3
+    [ "${#lines[@]}" -eq 94 ]
+    for bad in "" "--grid 3" "--grid 0x2" "--grid 2x2x2" "--grid 2x-1" "--grid 1001x1" \
+        "--grid 2x2 --batch-cut 1" "--grid 2x2 -n 3" "--grid 2x2 --alpha 2" "--grid 2x2 -s gpd"; do
+        run kofn model tolerance $bad
+        [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] || { echo "$bad: $output"; return 1; }
+    done
+    run kofn model aet --grid 2x2
+    refused "--grid"
+}
