@@ -8,6 +8,7 @@
 int bench_pcr(const cli_args *a);
 int bench_elastic(const cli_args *a);
 int bench_gradient(const cli_args *a);
+int bench_stream(const cli_args *a);
 
 /* Exit code, after a message. */
 int bench_fail(kofn_status st);

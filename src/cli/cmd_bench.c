@@ -82,18 +82,19 @@ static const struct experiment {
     {"pcr", PCR_SCENARIOS, 1000, true, bench_pcr},
     {"elastic", 3, 1, false, bench_elastic},
     {"gradient", GRADIENT_SCENARIOS, 1000, false, bench_gradient},
+    {"stream", STREAM_SCENARIOS, 1000, false, bench_stream},
 };
 
 int cmd_bench(cli_args *a)
 {
-    const struct experiment *e = experiments, *end = experiments + 3;
+    const struct experiment *e = experiments, *end = experiments + 4;
 
     while (e < end && strcmp(e->name, a->operand[0]) != 0)
         e++;
     if (e == end)
         return cli_say(EXIT_USAGE,
                        "no experiment \"%s\"; there are pcr, "
-                       "elastic, gradient",
+                       "elastic, gradient, stream",
                        a->operand[0]);
     if (a->scenario > e->scenarios)
         return cli_say(EXIT_USAGE, "--scenario %zu: %s has 1 to %zu",

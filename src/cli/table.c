@@ -284,7 +284,8 @@ const cli_option cli_options[] = {
      "(1,1)",
      IN_MODEL | OF_TOLERANCE, CLI_TEXT, 0, 0, AT(batch_cut), 0, NULL},
     {0, "scenario", "K",
-     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2 (all)",
+     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 4 "
+     "(all)",
      IN_BENCH, CLI_SIZE, 1, 4, AT(scenario), 0, NULL},
     {0, "scale", "F",
      "elastic: size of the matrices, 1: as published (0.2, 0.6, 0.06); else "
@@ -515,18 +516,20 @@ const cli_command cli_commands[] = {
      "kofn model tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
      "too",
      IN_MODEL, 1, 1, cmd_model},
-    {"bench", "pcr|elastic|gradient", "published experiments, simulated",
-     "Runs the experiments of three papers in simulated time and puts what "
+    {"bench", "pcr|elastic|gradient|stream", "published experiments, simulated",
+     "Runs the experiments of four papers in simulated time and puts what "
      "comes out beside what was published. pcr: polynomially coded regression "
      "against gradient coding, BCC and no code, with stragglers. elastic: "
      "products and regression on machines that come and go, with real "
-     "matrices. gradient: adaptive gradient coding against its formula.",
+     "matrices. gradient: adaptive gradient coding against its formula. stream: "
+     "DIP and IDIP, formulas and chains against rounds that are played out.",
      "kofn bench pcr  all four scenarios, and what explains them\n"
      "kofn bench pcr --scenario 2 --stale reset  as if sleepers woke up with "
      "every iteration\n"
      "kofn bench elastic --scenario 3 --json  test errors of all 60 iterations\n"
      "kofn bench elastic --scale 0.1  smaller matrices\n"
-     "kofn bench gradient --scale 10  ten times as many iterations",
+     "kofn bench gradient --scale 10  ten times as many iterations\n"
+     "kofn bench stream --scenario 3  Table 1 of the paper on sequential codes",
      IN_BENCH, 1, 1, cmd_bench},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };

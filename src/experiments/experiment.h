@@ -242,4 +242,83 @@ typedef struct descent_result {
 } descent_result;
 kofn_status elastic_descent(double scale, uint64_t seed, descent_result *out);
 
+/* ---- streams of products: stream.c ---------------------------------------- */
+
+#define STREAM_SCENARIOS 4
+
+/* A stream whose rounds are played out: nothing is multiplied. */
+typedef struct stream_setup {
+    kofn_rhat_scheme scheme; /* as kofn_rhat has them ...                    */
+    size_t B, eps;           /* ... and IDIP under the bursty model; 0: not  */
+    size_t workers, products;
+    double alpha, mu;
+    const kofn_matrix *pattern; /* who is slow: above 1 */
+    const double *size;         /* multiply-adds of products that follow each
+                                   other; NULL: 1                           */
+    size_t sizes, models;       /* ... each of so many models in turn        */
+    double *took; /* of the first rounds, in mini-tasks, or NULL */
+    size_t rounds_kept;
+} stream_setup;
+
+typedef struct stream_played {
+    double time;   /* a whole product on a usual worker, or a multiply-add: 1 */
+    size_t slots;  /* mini-tasks of a worker in a round, at most              */
+    size_t delay;  /* rounds more than one that a product took, at most       */
+    size_t waits;  /* rounds that waited for the slow while others were not   */
+    size_t missed; /* products that were not over in time                     */
+} stream_played;
+kofn_status stream_play(const stream_setup *x, stream_played *out);
+
+/* Figure 1: the least of each scheme by delta, in closed form or by its chain,
+ * and played out. */
+#define FIGURE1_POINTS 8
+#define FIGURE1_CURVES 5
+#define FIGURE1_BAND 0.02
+extern const char *const figure1_names[FIGURE1_CURVES];
+typedef struct figure1_curve {
+    kofn_rhat_scheme scheme;
+    double model, corrected; /* IDIP: the bound, as printed and corrected ... */
+    double exact, simulated; /* ... and what it bounds                        */
+    bool within;             /* simulated within the band of exact            */
+} figure1_curve;
+typedef struct figure1_point {
+    double delta;
+    figure1_curve curve[FIGURE1_CURVES];
+    bool ordered; /* each above the next, with either bound */
+} figure1_point;
+typedef struct figure1_result {
+    size_t workers, T, rounds;
+    double alpha;
+    figure1_point point[FIGURE1_POINTS];
+} figure1_result;
+/* Panel 1: four workers, 2: six. */
+kofn_status figure1_run(size_t panel, size_t rounds, uint64_t seed,
+                        figure1_result *out);
+
+/* Table 1: the time of a training by that of the polynomial code. */
+#define TABLE1_ROWS 6
+#define TABLE1_SCHEMES 4
+extern const char *const table1_names[TABLE1_SCHEMES];
+typedef struct table1_row {
+    const char *title, *pattern;
+    double mu, time[TABLE1_SCHEMES];
+    /* uncoded, DIP, IDIP; NaN: nothing is expected */
+    double ratio[3], printed[3], expected[3], band;
+    bool within[3];
+    size_t missed;
+} table1_row;
+typedef struct table1_result {
+    size_t runs, products; /* of each run */
+    double multiply_adds;  /* of an iteration of one network */
+    table1_row row[TABLE1_ROWS];
+} table1_result;
+kofn_status table1_run(size_t runs, uint64_t seed, table1_result *out);
+
+/* The largest load under patterns that conform, P = W = 4 and N = 10. */
+typedef struct worst_load {
+    double bound, dip, idip;
+    size_t missed, waits;
+} worst_load;
+kofn_status stream_worst_load(size_t seeds, uint64_t seed, worst_load *out);
+
 #endif

@@ -67,6 +67,21 @@ assert t[0] > 1.1 * t[1] > 1.2 * t[2], t"
     [ "$(wc -L <plain.txt)" -le 80 ]
 }
 
+@test "bench stream: the order of Fig. 1, Table 1 and the largest load" {
+    kofn bench stream --json >out.json
+    json "[s['scenario'] for s in o['scenarios']] == [1, 2, 3, 4] and \
+all(p['ordered'] and all(c['ok'] for c in p['curves']) for s in o['scenarios'][:2] \
+for p in s['points']) and [len(s['points']) for s in o['scenarios'][:2]] == [8, 8]" <out.json
+    json "all(r[k]['ok'] for r in o['scenarios'][2]['rows'] for k in ('uncoded', \
+'dip', 'idip')) and o['scenarios'][2]['products'] == 10000 and \
+o['scenarios'][2]['multiply_adds_an_iteration'] == 32557056000" <out.json
+    json "o['scenarios'][3]['dip']['ok'] and o['scenarios'][3]['idip']['ok'] and \
+o['scenarios'][3]['missed'] == 0" <out.json
+    run kofn bench stream --scenario 3 --scale 0.1
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Table 1"* && "$output" != *"Fig. 1"* && "$output" == *1.97* ]]
+}
+
 @test "bench gradient: means within 3 errors of the closed form" {
     kofn bench gradient --json >out.json
     json "[s['p'] for s in o['scenarios']] == [0.05, 0.1] and all(s['ordered'] for s in o['scenarios'])" <out.json
@@ -85,9 +100,9 @@ for s in json.load(open('out.json'))['scenarios']:
 
 @test "bench: wrong arguments end with 2 and one line" {
     run kofn bench
-    refused bench "pcr|elastic|gradient"
+    refused bench "pcr|elastic|gradient|stream"
     run kofn bench dnn
-    refused dnn pcr elastic gradient
+    refused dnn pcr elastic gradient stream
     run kofn bench pcr elastic
     refused bench
     run kofn bench pcr --scenario 5
@@ -98,6 +113,8 @@ for s in json.load(open('out.json'))['scenarios']:
     refused --scenario elastic "1 to 3"
     run kofn bench gradient --scenario 3
     refused --scenario gradient "1 to 2"
+    run kofn bench stream --scenario 5
+    refused --scenario 5
     for f in 0 -1 nan 1e9 x; do
         run kofn bench pcr --scale $f
         refused --scale $f
