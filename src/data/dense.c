@@ -12,33 +12,142 @@ static kofn_matrix some_cols(const kofn_matrix *a, size_t lo, size_t hi)
     return (kofn_matrix){kf_at(a, 0, lo), a->rows, hi - lo, a->ld, a->dtype};
 }
 
+/* ---- tiles ---------------------------------------------------------------- */
+
+/* What to multiply between two looks.  A is read once, a band of rows at a time,
+ * where there are few columns.  Where there are many, BLAS packs its operands anew
+ * in every call: in bands of 64 rows a product takes 1.3 times as long.  Cut along
+ * the inner dimension nothing is packed twice, for BLAS goes in steps of about
+ * KF_LOOK_UP_DEPTH itself; so a tile is as high as makes packing a few percent. */
+#define TILE_ROWS 1024
+#define TILE_WORK 1e9 /* multiply-adds at the most: 10 to 25 ms */
+
+typedef struct tile {
+    size_t rows, depth;
+} tile;
+
+/* In equal parts, of `least` at the least where there is so much. */
+static size_t evenly(size_t n, size_t least)
+{
+    size_t parts = kf_max(1, n / least);
+
+    return kf_max(1, n / parts + (n % parts > 0));
+}
+
+static tile tile_of(size_t rows, size_t depth, size_t cols)
+{
+    tile t = {kf_stride((double)depth * (double)cols, false), depth};
+    double slice;
+
+    if (cols == 1 || t.rows >= 32 * cols)
+        return t;
+    t.rows = kf_min(rows, TILE_ROWS);
+    t.depth = evenly(depth, kf_stride((double)t.rows * (double)cols, true));
+    slice = (double)t.depth * (double)cols;
+    if ((double)t.rows * slice > TILE_WORK)
+        t.rows = kf_max(64, (size_t)(TILE_WORK / slice));
+    return t;
+}
+
+/* Rows [lo, hi) of some lanes, one below the other. */
+typedef struct stack {
+    const kofn_matrix *lane;
+    size_t lanes, lo, hi;
+    void *room; /* for a tile of it, where there is more than one lane */
+} stack;
+
+/* Rows [at, end) of it and columns [in, to): as they stand, or copied. */
+static kofn_matrix part_of(const stack *x, size_t at, size_t end, size_t in,
+                           size_t to)
+{
+    size_t each = x->hi - x->lo, size = kf_dtype_size(x->lane->dtype);
+    kofn_matrix part = {NULL, end - at, to - in, x->lane->ld, x->lane->dtype};
+
+    part.data = kf_at(&x->lane[at / each], x->lo + at % each, in);
+    if (x->lanes == 1)
+        return part;
+    part.data = x->room;
+    part.ld = to - in;
+    for (size_t r = at; r < end; r++)
+        memcpy(kf_at(&part, r - at, 0),
+               kf_at(&x->lane[r / each], x->lo + r % each, in),
+               (to - in) * size);
+    return part;
+}
+
+/* to = x y; *begun: there is something to look up from. */
+static kofn_status multiply(const kf_work *w, const stack *x,
+                            const kofn_matrix *y, bool *begun, char *to)
+{
+    size_t rows = x->lanes * (x->hi - x->lo), depth = x->lane->cols;
+    size_t row = y->cols * kf_dtype_size(y->dtype);
+    tile t = tile_of(rows, depth, y->cols);
+
+    for (size_t at = 0; at < rows; at += t.rows)
+        for (size_t in = 0; in == 0 || in < depth; in += t.depth) {
+            size_t end = kf_min(in + t.depth, depth);
+            kofn_matrix a, b = some_rows(y, in, end);
+
+            if (*begun && kf_is_stopped(w))
+                return KOFN_AGAIN;
+            *begun = true;
+            a = part_of(x, at, kf_min(at + t.rows, rows), in, end);
+            kf_mat_multiply(&a, &b, in > 0, to + at * row);
+        }
+    return KOFN_OK;
+}
+
 /* ---- strips as they are -------------------------------------------------- */
+
+/* Lanes are multiplied together where each alone would be too low for BLAS and
+ * copying them costs little beside it. */
+#define STACK_ROWS 512
+#define STACK_COLS 64
+
+static kofn_status stacked(const kofn_block *b, const kf_work *w)
+{
+    stack x = {b->lane, b->lanes, w->lo, w->hi, NULL};
+    tile t = tile_of(b->lanes * (w->hi - w->lo), b->cols, w->in->cols);
+    size_t rows = kf_min(t.rows, b->lanes * (w->hi - w->lo));
+    bool begun = false;
+    kofn_status st;
+
+    x.room = kf_new(rows * t.depth, kf_dtype_size(b->dtype));
+    if (!x.room)
+        return KOFN_NOMEM;
+    st = multiply(w, &x, w->in, &begun, w->out->data);
+    kf_free(x.room);
+    return st;
+}
+
+static bool stacks(const kofn_block *b, const kf_work *w)
+{
+    if (b->lanes == 1 || w->in->cols < STACK_COLS || w->hi - w->lo > STACK_ROWS)
+        return false;
+    for (size_t l = 0; l < b->lanes; l++)
+        if (b->lane[l].rows == 0)
+            return false;
+    return true;
+}
 
 /* Answers of lane l stand in rows l (hi - lo) + [0, hi - lo) of the result. */
 static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
 {
-    const kofn_matrix *in = w->in;
-    size_t step =
-        kf_stride((double)b->cols * (double)(left ? b->rows : in->cols),
-                  left || in->cols > 1);
-    size_t size = kf_dtype_size(b->dtype);
+    size_t size = (w->hi - w->lo) * w->out->cols * kf_dtype_size(b->dtype);
+    bool begun = false;
 
-    for (size_t l = 0; l < b->lanes; l++)
-        for (size_t at = w->lo; at < w->hi; at += step) {
-            size_t end = kf_min(at + step, w->hi);
-            const kofn_matrix *lane = &b->lane[l];
-            char *to = kf_at(w->out, l * (w->hi - w->lo) + at - w->lo, 0);
-            kofn_matrix strips;
+    if (!left && stacks(b, w))
+        return stacked(b, w);
+    for (size_t l = 0; l < b->lanes; l++) {
+        const kofn_matrix *lane = &b->lane[l];
+        char *to = (char *)w->out->data + l * size;
+        stack x = {left ? w->in : lane, 1, w->lo, w->hi, NULL};
 
-            if ((l > 0 || at > w->lo) && kf_is_stopped(w))
-                return KOFN_AGAIN;
-            if (lane->rows == 0) {
-                memset(to, 0, (end - at) * w->out->cols * size);
-                continue;
-            }
-            strips = some_rows(left ? in : lane, at, end);
-            kf_mat_multiply(&strips, left ? lane : in, false, to);
-        }
+        if (lane->rows == 0)
+            memset(to, 0, size);
+        else
+            TRY(multiply(w, &x, left ? lane : w->in, &begun, to));
+    }
     return KOFN_OK;
 }
 

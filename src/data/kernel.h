@@ -66,15 +66,17 @@ kf_kernel_fn kf_subset_submessage;
 double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi);
 
 /* A worker looks up from its work after about this much of it, so that a
- * cancelled task ends within a millisecond or so; but BLAS is fast only with
- * so many rows at a time. */
+ * cancelled task ends within a millisecond or so; but BLAS is fast only when
+ * it adds up so much at a time. */
 #define KF_LOOK_UP_WORK 2e6
-#define KF_LOOK_UP_ROWS 64
+#define KF_LOOK_UP_DEPTH 256
 
-/* Strips to do at a time, each of which is so much work. */
-static inline size_t kf_stride(double each, bool many)
+/* Strips to do at a time, each of which is so much work; `deep`: those of a
+ * matrix product's inner dimension. */
+static inline size_t kf_stride(double each, bool deep)
 {
-    double n = KF_LOOK_UP_WORK / (each + 1), least = many ? KF_LOOK_UP_ROWS : 1;
+    double n = KF_LOOK_UP_WORK / (each + 1),
+           least = deep ? KF_LOOK_UP_DEPTH : 1;
 
     return n < least ? (size_t)least : (size_t)n;
 }
