@@ -466,6 +466,40 @@ static void one_fails_and_others_do_not(void **state)
     kofn_plan_free(p);
 }
 
+static kofn_status half_done(void *ctx, size_t part, size_t parts,
+                             const kofn_matrix *in, kofn_matrix *out)
+{
+    (void)parts;
+    (void)in;
+    *(double *)out->data = 1;
+    return part == 1 ? *(kofn_status *)ctx : KOFN_OK;
+}
+
+/* A function that says anything but KOFN_OK has no answer, whatever its sign. */
+static void any_status_of_a_function_fails(void **state)
+{
+    static const kofn_status says[] = {KOFN_PARTIAL, KOFN_AGAIN, KOFN_IO};
+    kofn_problem pb = {KOFN_SUM, 1, 1, 1, KOFN_F64, false};
+    double in = 0.5, out;
+    kofn_matrix x = {&in, 1, 1, 1, KOFN_F64}, y = {&out, 1, 1, 1, KOFN_F64};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        kofn_status said = says[i];
+        kofn_plan *p;
+        kofn_port *port;
+        kofn_job *j;
+
+        assert_ok(kofn_plan_new(&p, &pb, "uncoded", 3, 1));
+        assert_ok(kofn_port_threads(&port, 3, NULL));
+        assert_ok(kofn_open(&j, p, port, NULL));
+        assert_ok(kofn_place_parts(j, half_done, &said));
+        assert_int_equal(kofn_round(j, &x, &y, NULL), KOFN_TOOFEW);
+        kofn_close(j);
+        kofn_plan_free(p);
+    }
+}
+
 /* Too few are left for all that are open: each says so, and the job can be used
  * once there are enough again. */
 static void too_few_for_all(void **state)
@@ -540,6 +574,7 @@ int main(void)
         cmocka_unit_test(rounds_among_products),
         cmocka_unit_test(products_overlap_in_order),
         cmocka_unit_test(one_fails_and_others_do_not),
+        cmocka_unit_test(any_status_of_a_function_fails),
         cmocka_unit_test(too_few_for_all),
         cmocka_unit_test(closed_with_products_open),
     };

@@ -148,6 +148,7 @@ static kofn_status evaluate_part(const kf_subset *s, size_t k,
 static kofn_status evaluate(kf_subset *s, const kf_work *w)
 {
     kofn_dtype dtype = w->out->dtype;
+    kofn_status st;
 
     s->product = 0;
     for (size_t k = 0; k < s->parts; k++) {
@@ -155,7 +156,13 @@ static kofn_status evaluate(kf_subset *s, const kf_work *w)
 
         if (k && kf_is_stopped(w))
             return KOFN_AGAIN;
-        TRY(evaluate_part(s, k, w->in, &out));
+        st = evaluate_part(s, k, w->in, &out);
+        if (st > 0)
+            st = kf_fail(KOFN_INVAL,
+                         "the function of part %zu says %d (%s), which is "
+                         "neither KOFN_OK nor an error",
+                         (size_t)s->part[k], (int)st, kofn_strerror(st));
+        TRY(st);
     }
     s->product = w->product;
     return KOFN_OK;
