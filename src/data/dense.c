@@ -135,10 +135,11 @@ static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
 {
     size_t size = (w->hi - w->lo) * w->out->cols * kf_dtype_size(b->dtype);
     bool begun = false;
+    kofn_status st = KOFN_OK;
 
     if (!left && stacks(b, w))
         return stacked(b, w);
-    for (size_t l = 0; l < b->lanes; l++) {
+    for (size_t l = 0; l < b->lanes && !st; l++) {
         const kofn_matrix *lane = &b->lane[l];
         char *to = (char *)w->out->data + l * size;
         stack x = {left ? w->in : lane, 1, w->lo, w->hi, NULL};
@@ -146,9 +147,9 @@ static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
         if (lane->rows == 0)
             memset(to, 0, size);
         else
-            TRY(multiply(w, &x, left ? lane : w->in, &begun, to));
+            st = multiply(w, &x, left ? lane : w->in, &begun, to);
     }
-    return KOFN_OK;
+    return st;
 }
 
 kofn_status kf_data_rows_dense(const kofn_block *b, const kf_work *w)
@@ -198,14 +199,15 @@ static kofn_status inner(const kofn_block *b, bool left, const kf_work *w)
 {
     size_t span = (left ? w->in->cols : w->in->rows) / b->lanes;
     bool begun = false;
+    kofn_status st =
+        add_strips(b, left, span, w, w->lo, kf_min(w->hi, span), &begun);
 
-    TRY(add_strips(b, left, span, w, w->lo, kf_min(w->hi, span), &begun));
-    if (w->hi > span)
-        TRY(add_strips(b, left, span, w, 0, w->hi - span, &begun));
-    if (!begun)
+    if (!st && w->hi > span)
+        st = add_strips(b, left, span, w, 0, w->hi - span, &begun);
+    if (!st && !begun)
         memset(w->out->data, 0,
                w->out->rows * w->out->cols * kf_dtype_size(w->out->dtype));
-    return KOFN_OK;
+    return st;
 }
 
 kofn_status kf_data_inner_dense(const kofn_block *b, const kf_work *w)
