@@ -320,7 +320,8 @@ typedef struct kofn_options {
                            workers took, counted on from the last of them
                            that got ready, and sooner where that proved
                            right; 0: 1.5, below 0: never                   */
-    unsigned pieces;    /* results a worker's share is sent in; 0: 4       */
+    unsigned pieces;    /* results a worker's share is sent in; 0: 4, fewer
+                           where a product of matrices has few rows       */
     const kofn_happening *events; /* borrowed until kofn_close             */
     size_t event_count;
     const char *journal; /* file to record the run in, or NULL             */

@@ -118,7 +118,7 @@ typedef struct kofn_core_options {
     kofn_time late_least; /* nobody is late before so long after others    */
     kofn_time lease;      /* whoever owes an answer for so long, and 50 times as
                         long as others took, is given up; 0: nobody is     */
-    unsigned pieces;      /* 0: 4                       */
+    unsigned pieces;      /* 0: as is best for the plan */
     kofn_errors errors;
     unsigned quarantine; /* 0: 3 */
     bool beyond;

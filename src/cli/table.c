@@ -207,8 +207,8 @@ const cli_option cli_options[] = {
      "give up a worker that has owed an answer, or been at its block, for so long, "
      "and 50 times as long as others took (30; 0: never)",
      IN_RUN, CLI_SECONDS, 0, 1e9, AT(job.lease), 0, cli_check_lease},
-    {0, "pieces", "N", "results in which a worker sends its share (4)", IN_RUN,
-     CLI_UNSIGNED, 1, 10000, AT(job.pieces), 0, NULL},
+    {0, "pieces", "N", "results in which a worker sends its share (4 or fewer)",
+     IN_RUN, CLI_UNSIGNED, 1, 10000, AT(job.pieces), 0, NULL},
     {0, "max-error", "E",
      "refuse to deliver above this predicted relative error (1e-9, float32 "
      "1e-4)",

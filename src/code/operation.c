@@ -150,3 +150,28 @@ void kf_operation_block(const kofn_layout *L, size_t *rows, size_t *cols)
     *cols = kf_ceil_div(L->problem.n, L->cut[0].cols);
     *(kf_operation_of_layout(L)->below ? rows : cols) *= L->inner;
 }
+
+/* Four, so that what a straggler has done of its share counts; fewer where BLAS
+ * would have so few rows at a time that packing the other factor shows.  What takes
+ * no time anyway is not looked at. */
+#define PIECES 4
+#define PIECE_ROWS 256
+#define PIECE_COLS 64
+#define PIECE_WORK 1e7 /* multiply-adds */
+
+size_t kf_operation_pieces(const kofn_layout *L)
+{
+    const kf_operation *op = kf_operation_of_layout(L);
+    size_t high = op->span(L), deep, cols, rows;
+
+    kf_operation_block(L, &rows, &cols);
+    deep = op->left ? rows : cols;
+    if (!op->left) { /* lanes are multiplied together */
+        high *= L->lanes;
+        cols = kf_ceil_div(L->problem.p, L->cut[1].cols);
+    }
+    if (L->problem.sparse || cols < PIECE_COLS ||
+        (double)high * (double)deep * (double)cols < PIECES * PIECE_WORK)
+        return PIECES;
+    return kf_min(PIECES, kf_max(1, high / PIECE_ROWS));
+}

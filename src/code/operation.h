@@ -44,5 +44,7 @@ size_t kf_size_of(const kofn_problem *pb, kf_size size);
 
 /* Rows and columns of a lane of a block, with its sub-blocks. */
 void kf_operation_block(const kofn_layout *L, size_t *rows, size_t *cols);
+/* In how many results a worker's share is best sent, where nobody says. */
+size_t kf_operation_pieces(const kofn_layout *L);
 
 #endif

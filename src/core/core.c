@@ -360,8 +360,6 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
     c->stream.alarm_at = c->stream.lease_at = KOFN_NEVER;
     if (opt)
         c->opt = *opt;
-    if (c->opt.pieces == 0)
-        c->opt.pieces = 4;
     if (c->opt.open == 0)
         c->opt.open = 1;
     if (c->opt.quarantine == 0)

@@ -7,6 +7,8 @@
  */
 #include "state.h"
 
+#include "code/operation.h"
+
 #include <stdlib.h>
 
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
@@ -95,9 +97,16 @@ static kofn_status split_at_deals(kf_ledger *l, const kofn_deals *d)
     return st;
 }
 
+static size_t pieces_of(const kofn_core *c, const kf_product *p)
+{
+    if (kf_layout(p)->whole)
+        return 1;
+    return c->opt.pieces ? c->opt.pieces : kf_operation_pieces(kf_layout(p));
+}
+
 /* Where dealing made fewer open cells than a share has pieces, make more:
  * what a straggler has done of its share then counts. */
-static kofn_status split_evenly(const kofn_core *c, kf_ledger *l)
+static kofn_status split_evenly(kf_ledger *l, size_t pieces)
 {
     size_t open = 0, total = 0, each;
 
@@ -106,9 +115,9 @@ static kofn_status split_evenly(const kofn_core *c, kf_ledger *l)
             open++;
             total += l->cell[i].hi - l->cell[i].lo;
         }
-    if (open >= c->opt.pieces)
+    if (open >= pieces)
         return KOFN_OK;
-    each = kf_ceil_div(total, c->opt.pieces);
+    each = kf_ceil_div(total, pieces);
     for (size_t i = 0; i < l->count; i++)
         if (!l->cell[i].settled && l->cell[i].hi - l->cell[i].lo > each)
             TRY(kf_cells_split(l, l->cell[i].lo + each));
@@ -157,7 +166,7 @@ static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
 static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
                              const kofn_deals *d)
 {
-    size_t pieces = kf_layout(&r->p)->whole ? 1 : c->opt.pieces;
+    size_t pieces = pieces_of(c, &r->p);
 
     for (size_t k = 0; k < d->count;) {
         size_t who = d->deal[k].who, share = 0, end = k;
@@ -195,7 +204,7 @@ static kofn_status deal_open(kofn_core *c, kf_round *r, size_t group)
     if (!st && L->adjoint)
         st = kf_adjoint_mix(c, r, &real);
     else if (!st && !L->whole)
-        st = split_evenly(c, l);
+        st = split_evenly(l, pieces_of(c, &r->p));
     if (!st && kf_is_open(r))
         st = L->adjoint ? ask_for_sums(c, r, &real)
                         : ask_deals(c, r, group, &real);
