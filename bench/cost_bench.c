@@ -1,6 +1,6 @@
 /* cost_bench.c -- what a round costs when nobody is missing.
  *
- *     cost_bench [SIZE [ROUNDS]]
+ *     cost_bench [ROUNDS [SIZE]]
  *
  * For every scheme and operation, on threads: a round over its share of the
  * work (docs/model.md: `load` times the workers) times plain BLAS of the same
@@ -209,12 +209,12 @@ int main(int argc, char **argv)
     kofn_machine m;
 
     if (argc > 1)
-        size = strtoul(argv[1], NULL, 10);
+        rounds = atoi(argv[1]);
     if (argc > 2)
-        rounds = atoi(argv[2]);
+        size = strtoul(argv[2], NULL, 10);
     if (size < 1 || size > 20000 || rounds < 1 || rounds > MOST || argc > 3) {
         fprintf(stderr,
-                "usage: cost_bench [SIZE in 1..20000 [ROUNDS in 1..%d]]\n",
+                "usage: cost_bench [ROUNDS in 1..%d [SIZE in 1..20000]]\n",
                 MOST);
         return 2;
     }
