@@ -452,7 +452,7 @@ extern KOFN_API const kofn_formula kofn_formulas[];
  * answers.  After the function was placed and before the first round. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
 /* Open a product, out = A in, and do not wait for it.  in is n x p and copied,
- * out m x p and borrowed until the product is taken.  *number: 1, 2, ... in the
+ * out m x p and borrowed until the product is taken or cancelled.  *number: 1, 2, ... in the
  * order they are put.  Up to KOFN_OPEN_MOST may be put and not taken; beyond
  * that KOFN_STATE.  Workers do what is of the oldest first, and go on with the
  * next where they have nothing more to do for it. */
@@ -480,6 +480,10 @@ KOFN_API kofn_status kofn_put_pair(kofn_job *job, const kofn_matrix *X,
  * while one of it is waited for here. */
 KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
                                kofn_report *rep);
+/* It is not wanted any more, wherever it stands: what workers have of it in hand
+ * is cancelled, its output is the caller's again and may be written in part, and
+ * what it cost is in the totals of the job.  Not of a stream. */
+KOFN_API kofn_status kofn_cancel(kofn_job *job, uint32_t number);
 
 /* A round of a stream that is over. */
 typedef struct kofn_stream_round {

@@ -16,7 +16,8 @@
 typedef struct errand {
     uint32_t worker, product, task, row;
     size_t group, lo, hi;
-    bool out;  /* it will be answered, cancelled or not */
+    bool out; /* it will be answered, cancelled or not */
+    bool cancelled;
     bool lost; /* its worker is gone, or it has come    */
     bool wrong;
 } errand;
@@ -168,6 +169,13 @@ static void compare(body *b, const kofn_action *a)
     b->asked[b->questions++] = q;
 }
 
+static void cancelled(body *b, const kofn_action *a)
+{
+    for (size_t i = 0; i < b->errands; i++)
+        b->errand[i].cancelled |=
+            b->errand[i].product == a->product && b->errand[i].task == a->task;
+}
+
 static void take(body *b, const kofn_action *a)
 {
     open_product *p = &b->product[a->product];
@@ -189,6 +197,8 @@ static void take(body *b, const kofn_action *a)
                                            .lo = a->lo,
                                            .hi = a->hi,
                                            .out = true};
+    } else if (a->type == KOFN_DO_CANCEL) {
+        cancelled(b, a);
     } else if (a->type == KOFN_DO_CHECK) {
         compare(b, a);
     } else if (a->type == KOFN_DO_DECODE) {
@@ -289,6 +299,18 @@ static void answer(body *b, size_t i)
                          .product = e->product,
                          .task = e->task,
                          .row = e->row});
+}
+
+/* It is over at once, and nobody has anything of it in hand; more is never asked
+ * of it: see `take`. */
+static void cancel(body *b, uint32_t product)
+{
+    tell(b, (kofn_event){.type = KOFN_EV_CANCEL, .product = product});
+    assert_false(b->product[product].open);
+    assert_int_equal(b->product[product].ended, KOFN_AGAIN);
+    for (size_t i = 0; i < b->errands; i++)
+        assert_true(b->errand[i].product != product || !b->errand[i].out ||
+                    b->errand[i].cancelled);
 }
 
 static void body_open(body *b, const char *spec, size_t workers, size_t span,
@@ -485,6 +507,91 @@ static void products_do_not_disturb_each_other(void **state)
     assert_true(crossed > 1000);
 }
 
+/* The nth of those that are open, or 0. */
+static uint32_t nth_open(const body *b, size_t nth)
+{
+    for (uint32_t p = 1; p <= b->products; p++)
+        if (b->product[p].open && nth-- == 0)
+            return p;
+    return 0;
+}
+
+/* Whichever of the products that are open is cancelled, after whichever event:
+ * the others come to their end, by answers that are their own, and what still
+ * comes of it is dropped. */
+static void one_is_cancelled_after_any_event(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t workers, left;
+        bool liars;
+    } fleet[] = {{"elastic:k=3,basis=gauss", 6, 0, false},
+                 {"elastic:k=2,basis=gauss", 5, 3, false}, /* left: adjoint */
+                 {"elastic:k=4,groups=2,basis=gauss", 8, 0, false},
+                 {"gpd:m=2,n=1,p=1", 6, 4, false},
+                 {"mds:k=2,basis=gauss", 7, 0, true}};
+    size_t cancels = 0, ended = 0;
+
+    (void)state;
+    for (size_t f = 0; f < sizeof fleet / sizeof *fleet; f++)
+        for (int events = 0; events <= 60; events++)
+            for (size_t nth = 0; nth < OPEN; nth++) {
+                kf_rng r = kf_rng_stream(f, KF_FOR_DATA, 80, 0);
+                kofn_core_options opt = {
+                    .open = OPEN,
+                    .errors = fleet[f].liars ? KOFN_ERRORS_PROBABILISTIC
+                                             : KOFN_ERRORS_NONE,
+                    .below = KOFN_BELOW_PAUSE,
+                    .late = 1.5};
+                uint32_t gone;
+                body b;
+
+                body_open(&b, fleet[f].spec, fleet[f].workers, 5, fleet[f].left,
+                          &opt);
+                b.liars = fleet[f].liars;
+                for (int i = 0; i < events; i++)
+                    something(&b, &r);
+                gone = nth_open(&b, nth);
+                if (gone) {
+                    cancel(&b, gone);
+                    cancels++;
+                }
+                for (int i = 0; i < 40; i++)
+                    something(&b, &r);
+                calm_down(&b, &r);
+                for (uint32_t p = 1; p <= b.products; p++) {
+                    if (p != gone && !b.liars)
+                        assert_int_equal(b.product[p].ended, KOFN_OK);
+                    ended += p != gone && b.product[p].ended == KOFN_OK;
+                }
+                body_close(&b);
+            }
+    assert_true(cancels > 300 && ended > cancels);
+}
+
+/* One that is over, or that never was, cannot be. */
+static void what_cannot_be_cancelled(void **state)
+{
+    kofn_core_options opt = {.open = 2};
+    kofn_core_view v;
+    body b;
+
+    (void)state;
+    body_open(&b, "mds:k=2,basis=gauss", 3, 4, 0, &opt);
+    begin(&b, 0);
+    begin(&b, 0);
+    cancel(&b, 1);
+    for (uint32_t p = 0; p < 4; p++)
+        if (p != 2)
+            tell(&b, (kofn_event){.type = KOFN_EV_CANCEL, .product = p});
+    kofn_core_look(b.core, &v);
+    assert_int_equal(v.dropped, 3);
+    assert_true(b.product[2].open);
+    begin(&b, 0); /* there is room for it */
+    assert_true(b.product[3].open);
+    body_close(&b);
+}
+
 /* One more than may be open is refused, and so is a number that was given. */
 static void as_many_as_may_be_open(void **state)
 {
@@ -660,6 +767,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_do_not_disturb_each_other),
         cmocka_unit_test(liars_among_products),
+        cmocka_unit_test(one_is_cancelled_after_any_event),
+        cmocka_unit_test(what_cannot_be_cancelled),
         cmocka_unit_test(as_many_as_may_be_open),
         cmocka_unit_test(a_product_that_waited_is_not_slow),
         cmocka_unit_test(a_cancelled_task_is_no_silence),

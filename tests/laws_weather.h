@@ -218,11 +218,12 @@ static inline void check_ended(const rig *x, const kofn_report *rep,
     check(st != KOFN_PARTIAL || below == KOFN_BELOW_DEGRADE);
 }
 
-/* Products put and not taken, up to `most` at once, taken in any order; the
- * answer: how many were over. */
+/* Products put and not taken, up to `most` at once, taken in any order, or some
+ * of them cancelled before they are over; the answer: how many were over. */
 static inline unsigned several_open(rig *x, size_t most, bool corrupt,
                                     kofn_below below, kf_rng *r)
 {
+    bool stream = x->op == KOFN_STREAM;
     rig one[ROUNDS];
     uint32_t number[ROUNDS];
     size_t put = 0, open = 0;
@@ -242,10 +243,18 @@ static inline unsigned several_open(rig *x, size_t most, bool corrupt,
             continue;
         }
         i = kf_rng_below(r, open);
-        st = kofn_take(x->job, number[i], KOFN_NEVER, &rep);
-        check_ended(&one[i], &rep, st, corrupt, below);
-        broken = st == KOFN_LATE && strstr(kofn_errmsg(), "can come");
-        over += !broken;
+        st = kofn_take(x->job, number[i], kf_rng_below(r, 6) ? KOFN_NEVER : 0,
+                       &rep);
+        if (st == KOFN_AGAIN) {
+            st = kofn_cancel(x->job, number[i]);
+            check(st == (stream ? KOFN_UNSUITED : KOFN_OK));
+            if (stream)
+                continue;
+        } else {
+            check_ended(&one[i], &rep, st, corrupt, below);
+            broken = st == KOFN_LATE && strstr(kofn_errmsg(), "can come");
+            over += !broken;
+        }
         rig_put_away(&one[i]);
         one[i] = one[--open];
         number[i] = number[open];

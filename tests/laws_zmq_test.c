@@ -1,56 +1,15 @@
 /* laws_zmq_test.c -- the laws of rounds where every worker is a process of its
  * own, reached over ZeroMQ: those of laws_test.c, and that whoever survives is
  * enough. */
-#include "yard.h"
+#include "yard_port.h"
 
 #include "laws_weather.h"
 
-static char folder[] = "/tmp/kofn-laws-XXXXXX";
-
-static yard_life life; /* of whoever is started now */
-
-static int start(void *ud)
-{
-    (void)ud;
-    yard_start(&life);
-    return 0;
-}
-
-static int end(void *ud, uint64_t process)
-{
-    (void)ud;
-    yard_signal((pid_t)process, SIGKILL);
-    return 0;
-}
-
-/* An address of its own each time: who has lost a coordinator looks for
- * another where it was, and has the weather and the numbers of then. */
 static kofn_port *processes(const rig *x, const rig_kind *kind,
                             const kofn_weather *weather)
 {
-    kofn_zmq_options z = {.silence = 30 * KOFN_SECOND, .insecure = true};
-    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
-    static unsigned had;
-    kofn_transport *t;
-    kofn_port *port;
-
     (void)x; /* each makes its own */
-    o.workers = kind->workers;
-    o.alone = true;
-    o.start = start;
-    o.kill = end;
-    life = (yard_life){.kind = *kind,
-                       .weather = *weather,
-                       .patience = 3 * KOFN_SECOND,
-                       .silence = z.silence, /* who is killed is missed at
-                                                once all the same */
-                       .staged = true};
-    snprintf(life.address, sizeof life.address, "ipc://%s/%u", folder, had++);
-    assert_ok(kofn_zmq_listen(&t, life.address, &z));
-    assert_ok(kofn_port_away(&port, t, &o));
-    for (size_t i = 0; i < kind->workers; i++)
-        yard_start(&life);
-    return port;
+    return yard_port(kind, weather);
 }
 
 static const site yard = {.staged = true, .open = processes};
@@ -145,8 +104,8 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     yard_open();
     rig_begin();
-    if (!mkdtemp(folder))
+    if (!yard_folder_new())
         return 1;
     failed = cmocka_run_group_tests_name("laws over zmq", tests, NULL, NULL);
-    return rmdir(folder) ? 1 : failed; /* nothing stays there */
+    return yard_folder_end() ? failed : 1;
 }

@@ -1,8 +1,8 @@
 /* put_test.c -- several products in flight on one job: each has an answer, a
  * status and a report of its own, in whatever order they are taken. */
 #include "fleet.h"
+#include "put_rig.h"
 
-#include "code/code.h"
 #include "ports/post.h"
 
 /* ---- sites --------------------------------------------------------------- */
@@ -51,122 +51,6 @@ static void down(rig *r, int site)
     rig_down(r);
 }
 
-/* ---- products in flight -------------------------------------------------- */
-
-typedef struct flight {
-    rig one[KOFN_OPEN_MOST];
-    uint32_t number[KOFN_OPEN_MOST];
-    size_t open;
-} flight;
-
-static void put(flight *f, const rig *r, uint32_t number)
-{
-    size_t i = f->open++;
-
-    f->one[i] = rig_beside(r, number);
-    assert_ok(kofn_put(r->job, &f->one[i].x, &f->one[i].y, &f->number[i]));
-    assert_int_equal(f->number[i], number);
-    /* what was put is the job's own */
-    memset(f->one[i].x.data, 0xff,
-           f->one[i].x.rows * f->one[i].x.cols *
-               (f->one[i].x.dtype == KOFN_F64 ? 8 : 4));
-}
-
-/* The input is read again, for the norm of it. */
-static void renew(rig *one, const rig *r, uint32_t number)
-{
-    rig again = rig_beside(r, number);
-
-    kf_free(one->x.data);
-    one->x = again.x;
-    kf_free(again.y.data);
-    kf_free(again.want);
-}
-
-static void take(flight *f, const rig *r, size_t i, double most,
-                 kofn_report *rep)
-{
-    double error;
-
-    assert_ok(kofn_take(r->job, f->number[i], KOFN_NEVER, rep));
-    renew(&f->one[i], r, f->number[i]);
-    error = rig_error(&f->one[i]);
-    if (!(error <= most))
-        fail_msg("%s, product %u: error %g", r->plan->spec, f->number[i],
-                 error);
-    assert_int_equal(rep->rounds, 1);
-    rig_put_away(&f->one[i]);
-    f->one[i] = f->one[--f->open];
-    f->number[i] = f->number[f->open];
-}
-
-/* So many products, up to `most` of them at once, taken in any order. */
-static void fly(const rig *r, uint32_t products, size_t most, double error,
-                kf_rng *rng, kofn_report *sum)
-{
-    flight f = {.open = 0};
-    uint32_t next = 1;
-
-    *sum = (kofn_report){0};
-    while (next <= products || f.open > 0) {
-        kofn_report rep;
-
-        if (next <= products && f.open < most &&
-            (f.open == 0 || kf_rng_below(rng, 3))) {
-            put(&f, r, next++);
-            continue;
-        }
-        take(&f, r, kf_rng_below(rng, f.open), error, &rep);
-        sum->corrupt += rep.corrupt;
-        sum->left += rep.left;
-        sum->late += rep.late;
-    }
-    kofn_job_totals(r->job, sum);
-    assert_int_equal(sum->rounds, products);
-}
-
-typedef struct trial {
-    rig_kind kind;
-    double most; /* relative error */
-} trial;
-
-/* One of each way that inputs, blocks and answers have. */
-static const trial trials[] = {
-    {{.spec = "elastic:k=3", .workers = 5, .m = 301, .n = 40, .p = 1}, 1e-11},
-    {{.spec = "mds:k=3", .workers = 5, .m = 301, .n = 40, .p = 7}, 1e-11},
-    {{.spec = "elastic:k=3,cut=columns",
-      .workers = 5,
-      .m = 61,
-      .n = 100,
-      .p = 3},
-     1e-11},
-    {{.spec = "gpd:m=2,n=1,p=2", .workers = 12, .m = 61, .n = 50, .p = 7},
-     1e-9},
-    {{.spec = "gc:d=2", .workers = 5, .m = 61, .n = 20, .p = 1, .op = KOFN_SUM},
-     1e-9},
-    {{.spec = "agc:d=3",
-      .workers = 6,
-      .m = 61,
-      .n = 24,
-      .p = 1,
-      .op = KOFN_SUM},
-     1e-9},
-    {{.spec = "mds:k=3",
-      .workers = 5,
-      .m = 200,
-      .n = 90,
-      .p = 1,
-      .sparse = true},
-     1e-11},
-    {{.spec = "mds:k=3",
-      .workers = 5,
-      .m = 300,
-      .n = 40,
-      .p = 2,
-      .dtype = KOFN_F32},
-     1e-4},
-};
-
 static void every_kind_everywhere(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 40, 0);
@@ -178,7 +62,8 @@ static void every_kind_everywhere(void **state)
             rig r;
 
             up(&r, &trials[t].kind, site);
-            fly(&r, 20, 2 + kf_rng_below(&rng, 7), trials[t].most, &rng, &sum);
+            fly(&r, 20, 2 + kf_rng_below(&rng, 7), trials[t].most, 0, &rng,
+                &sum);
             down(&r, site);
         }
 }
@@ -210,7 +95,7 @@ static void a_straggler_a_leaver_and_a_liar(void **state)
             rig r;
 
             up(&r, &k, site);
-            fly(&r, 20, most, 1e-9, &rng, &sum);
+            fly(&r, 20, most, 1e-9, 0, &rng, &sum);
             assert_true(sum.corrupt > 0);
             assert_int_equal(sum.left, 2);
             assert_true(sum.located[2] > 0);
@@ -415,6 +300,68 @@ static void products_overlap_in_order(void **state)
     assert_true(together < alone / 2);
 }
 
+/* ---- cancelled ----------------------------------------------------------- */
+
+/* Whatever workers have of it in hand; the others come to their end, and what it
+ * cost is in the totals. */
+static void some_are_cancelled(void **state)
+{
+    kf_rng rng = kf_rng_stream(5, KF_FOR_DATA, 44, 0);
+
+    (void)state;
+    for (int site = 0; site < SITES; site++)
+        for (size_t t = 0; t < sizeof trials / sizeof *trials; t++) {
+            kofn_report sum;
+            rig r;
+
+            up(&r, &trials[t].kind, site);
+            fly(&r, 20, 2 + kf_rng_below(&rng, 7), trials[t].most, 4, &rng,
+                &sum);
+            assert_true(sum.sent > 0);
+            down(&r, site);
+        }
+}
+
+/* One that waits for its beginning was never with the workers. */
+static void before_it_begins(void **state)
+{
+    flight f = {.open = 0};
+    kofn_report rep;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &small);
+    put(&f, &r, 1); /* nobody has a block yet */
+    put(&f, &r, 2);
+    cancel(&f, &r, 0);
+    take(&f, &r, 0, 1e-11, &rep);
+    kofn_job_totals(r.job, &rep);
+    assert_int_equal(rep.rounds, 1);
+    rig_down(&r);
+}
+
+static void what_cannot_be_cancelled(void **state)
+{
+    uint32_t a;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &small);
+    assert_status(KOFN_STATE, kofn_cancel(r.job, 1));
+    assert_ok(kofn_put(r.job, &r.x, &r.y, &a));
+    assert_status(KOFN_STATE, kofn_cancel(r.job, a + 1));
+    assert_ok(kofn_cancel(r.job, a));
+    assert_status(KOFN_STATE, kofn_cancel(r.job, a));
+    assert_status(KOFN_STATE, kofn_take(r.job, a, KOFN_NEVER, NULL));
+    assert_non_null(strstr(kofn_errmsg(), "taken or cancelled"));
+    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    assert_status(KOFN_STATE, kofn_cancel(r.job, a + 1));
+    assert_non_null(strstr(kofn_errmsg(), "kofn_pump"));
+    assert_ok(kofn_pump(r.job, KOFN_NEVER, NULL));
+    assert_true(rig_error(&r) < 1e-11);
+    rig_down(&r);
+}
+
 /* ---- failing ------------------------------------------------------------- */
 
 static kofn_status square(void *ctx, size_t part, size_t parts,
@@ -573,6 +520,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_taken),
         cmocka_unit_test(rounds_among_products),
         cmocka_unit_test(products_overlap_in_order),
+        cmocka_unit_test(some_are_cancelled),
+        cmocka_unit_test(before_it_begins),
+        cmocka_unit_test(what_cannot_be_cancelled),
         cmocka_unit_test(one_fails_and_others_do_not),
         cmocka_unit_test(any_status_of_a_function_fails),
         cmocka_unit_test(too_few_for_all),

@@ -32,7 +32,9 @@ typedef enum kofn_event_type {
     KOFN_EV_VERDICT,    /* product, task, status, bad: what a check found */
     KOFN_EV_MOVED,      /* worker, principal: who answers for it, before it
                            has stored a block                             */
-    KOFN_EV_MUTE        /* worker answers nothing: it is given up         */
+    KOFN_EV_MUTE,       /* worker answers nothing: it is given up         */
+    KOFN_EV_CANCEL      /* product: it is not wanted any more, and over,
+                           delivered with KOFN_AGAIN                      */
 } kofn_event_type;
 
 typedef struct kofn_event {

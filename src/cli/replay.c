@@ -14,7 +14,8 @@
 
 /* In the order of their numbers, from 1. */
 #define EVENTS                                                                 \
-    "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|mute"
+    "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|mute|" \
+    "cancel"
 
 enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
 
@@ -229,8 +230,9 @@ static int read_worker(player *p, const json_t *o, kofn_event *ev)
 {
     json_int_t w = 0, who = 0;
 
-    if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_ALARM &&
-        ev->type != KOFN_EV_VERDICT && !whole(o, "w", 0, 2 * MAX_WORKERS, &w))
+    if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_CANCEL &&
+        ev->type != KOFN_EV_ALARM && ev->type != KOFN_EV_VERDICT &&
+        !whole(o, "w", 0, 2 * MAX_WORKERS, &w))
         return stop(p, NOT_A_JOURNAL, "\"w\" is not a worker's number");
     if (json_object_get(o, "p") && !whole(o, "p", 1, 2 * MAX_WORKERS, &who))
         return stop(p, NOT_A_JOURNAL, "\"p\" is not a principal's number");
@@ -302,12 +304,13 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
     ev->type = (kofn_event_type)(type + 1);
     ev->now = t;
     of_product = ev->type == KOFN_EV_BEGIN || ev->type == KOFN_EV_RESULT ||
-                 ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT;
+                 ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT ||
+                 ev->type == KOFN_EV_CANCEL;
     if (of_product && !whole(o, "n", ev->type != KOFN_EV_BEGIN, UINT32_MAX, &n))
         return stop(p, NOT_A_JOURNAL, "\"n\" is not a product's number");
     ev->product = (uint32_t)n;
     code = read_worker(p, o, ev);
-    if (code || !of_product)
+    if (code || !of_product || ev->type == KOFN_EV_CANCEL)
         return code;
     return ev->type == KOFN_EV_BEGIN ? read_begin(p, o, ev)
                                      : read_task(p, o, ev);
@@ -330,7 +333,7 @@ static int play(player *p, const json_t *o)
         if (p->show.steps)
             show_action(p->show.steps, &a);
         digest = kofn_action_digest(digest, &a);
-        p->r->rounds += a.type == KOFN_DO_DELIVER;
+        p->r->rounds += a.type == KOFN_DO_DELIVER && a.status != KOFN_AGAIN;
     }
     if (p->show.steps && p->show.state)
         show_state(p->show.steps, p->core);

@@ -65,6 +65,8 @@ void show_event(FILE *to, size_t line, const kofn_event *ev)
         fputs("alarm", to);
     else if (ev->type == KOFN_EV_VERDICT)
         show_verdict(to, ev);
+    else if (ev->type == KOFN_EV_CANCEL)
+        fprintf(to, "product %u is cancelled", ev->product);
     else
         fprintf(to, "worker %u %s", ev->worker, is[ev->type]);
     if (ev->principal)

@@ -34,7 +34,8 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
 {
     const kf_product *p = &r->p;
 
-    kf_late_learn(c, r);
+    if (st != KOFN_AGAIN) /* it was waited for to its end */
+        kf_late_learn(c, r);
     if (st < 0)
         snprintf(r->why, sizeof r->why, "%s", kofn_errmsg());
     TRY(kf_round_drop_all(c, r));
@@ -138,6 +139,14 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     return kf_round_restart(c, r);
 }
 
+static kofn_status cancel(kofn_core *c, kf_round *r)
+{
+    if (r && kf_is_open(r) && !c->stream.on)
+        return kf_core_deliver(c, r, KOFN_AGAIN);
+    c->dropped++;
+    return KOFN_OK;
+}
+
 /* ---- answers ------------------------------------------------------------- */
 
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index)
@@ -222,6 +231,8 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
         return kf_core_left(c, ev->worker, KOFN_WORKER_MUTE);
     case KOFN_EV_BEGIN:
         return (c->stream.on ? kf_stream_begin : begin)(c, ev);
+    case KOFN_EV_CANCEL:
+        return cancel(c, find_round(c, ev->product));
     case KOFN_EV_RESULT:
         return (c->stream.on ? kf_stream_result
                              : result)(c, find_round(c, ev->product), ev);

@@ -40,7 +40,7 @@ typedef struct kf_undecoded {
     unsigned round;     /* in which it was over               */
 } kf_undecoded;
 
-/* A product from kofn_put until kofn_take. */
+/* A product from kofn_put until kofn_take or kofn_cancel. */
 typedef struct product {
     uint32_t number;
     const kofn_plan *use; /* the plan, or its left product              */

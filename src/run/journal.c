@@ -135,8 +135,8 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
 }
 
 static const char *const names[] = {
-    "",       "joined", "stored", "leaving", "left",  "begin",
-    "result", "failed", "alarm",  "verdict", "moved", "mute",
+    "",       "joined", "stored",  "leaving", "left", "begin",  "result",
+    "failed", "alarm",  "verdict", "moved",   "mute", "cancel",
 };
 
 static void verdict(FILE *f, const kofn_event *ev)
@@ -155,7 +155,8 @@ static void verdict(FILE *f, const kofn_event *ev)
 static bool about_product(const kofn_event *ev)
 {
     return ev->type == KOFN_EV_BEGIN || ev->type == KOFN_EV_RESULT ||
-           ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT;
+           ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT ||
+           ev->type == KOFN_EV_CANCEL;
 }
 
 void kf_journal_event(kf_journal *j, const kofn_event *ev)
@@ -170,7 +171,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"p\":%u", ev->principal);
     if (about_product(ev))
         fprintf(j->file, ",\"n\":%u", ev->product);
-    if (about_product(ev) && ev->type != KOFN_EV_BEGIN)
+    if (about_product(ev) && ev->type != KOFN_EV_BEGIN &&
+        ev->type != KOFN_EV_CANCEL)
         fprintf(j->file, ",\"k\":%u", ev->task);
     if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
         fprintf(j->file, ",\"r\":%u", ev->row);

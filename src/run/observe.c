@@ -79,6 +79,7 @@ void kf_job_record(kofn_job *j, const kofn_event *ev)
     case KOFN_EV_ALARM:
     case KOFN_EV_VERDICT:
     case KOFN_EV_MOVED:
+    case KOFN_EV_CANCEL:
         break;
     }
 }

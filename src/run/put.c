@@ -1,4 +1,4 @@
-/* put.c -- products: put, with the workers, over, and taken.
+/* put.c -- products: put, with the workers, over, and taken or cancelled.
  *
  * Those that are put begin in that order, each as soon as everybody who is
  * there has a block, and are with the workers together: the oldest first, and
@@ -444,20 +444,51 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     return p->ended < 0 ? kf_fail(p->ended, "%s", p->why) : p->ended;
 }
 
+static kofn_status find_put(const kofn_job *j, uint32_t number, product **p)
+{
+    *p = kf_job_find(j, number);
+    if (*p && number != j->round)
+        return KOFN_OK;
+    return kf_fail(KOFN_STATE, "product %u is not open: %s", number,
+                   number == 0 || number > j->puts
+                       ? "no such product was put (kofn_put)"
+                   : *p ? "kofn_begin began it; call kofn_pump"
+                        : "it has been taken or cancelled");
+}
+
 kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
                       kofn_report *rep)
 {
-    product *p = kf_job_find(j, number);
+    product *p;
 
     if (number == 0 && j->opens > 0 && !j->round)
         return take(j, NULL, atmost, rep);
-    if (!p || number == j->round)
-        return kf_fail(KOFN_STATE, "product %u is not open: %s", number,
-                       number == 0 || number > j->puts
-                           ? "no such product was put (kofn_put)"
-                       : p ? "kofn_begin began it; call kofn_pump"
-                           : "it has been taken");
+    TRY(find_put(j, number, &p));
     return take(j, p, atmost, rep);
+}
+
+kofn_status kofn_cancel(kofn_job *j, uint32_t number)
+{
+    kofn_event ev = {.type = KOFN_EV_CANCEL, .product = number};
+    kofn_report r;
+    product *p;
+
+    if (kf_is_stream(j))
+        return kf_fail(KOFN_UNSUITED,
+                       "the products of a stream share its rounds, so none can "
+                       "be cancelled; take it (kofn_take)");
+    TRY(find_put(j, number, &p));
+    if (kf_job_is_running(p)) {
+        TRY(check_whole(j));
+        j->broken = kf_job_step(j, &ev);
+        TRY(j->broken);
+    }
+    r = j->rep;
+    kf_report_add(&r, &p->rep);
+    r.rounds = 0;
+    kf_report_add(&j->total, &r);
+    close_product(j, p);
+    return KOFN_OK;
 }
 
 /* ---- rounds -------------------------------------------------------------- */
