@@ -194,11 +194,23 @@ static int set(cli_args *a, const cli_option *o, const char *text)
 
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
 {
+    char hint[240];
+
     (void)a;
-    return cli_transport_of(text) ? 0
-                                  : wrong(o, text,
-                                          "give threads, sim, processes, mpi, "
-                                          "tcp://*:PORT or ipc://PATH");
+    if (cli_transport_of(text))
+        return 0;
+    snprintf(hint, sizeof hint, "give %s", cli_transport_forms(NULL));
+    return wrong(o, text, hint);
+}
+
+static bool is_address(const cli_transport *t)
+{
+    return t->address;
+}
+
+static bool has_mesh(const cli_transport *t)
+{
+    return t->mesh || (t->here && !t->simulated);
 }
 
 int cli_read_weather(cli_args *a, const cli_option *o, const char *text)
@@ -303,9 +315,8 @@ static int check_port(cli_args *a)
     if (lonely && !port->address)
         return cli_say(EXIT_USAGE,
                        "--%s is for workers who come to an "
-                       "address; give --port tcp://*:PORT or ipc://PATH as "
-                       "well",
-                       lonely);
+                       "address; give --port %s as well",
+                       lonely, cli_transport_forms(is_address));
     if (a->least > a->workers)
         return cli_say(EXIT_USAGE,
                        "--min-workers %zu is more than the %zu of "
@@ -315,9 +326,10 @@ static int check_port(cli_args *a)
         a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
     if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
         a->job.seats = 1;
-    if (a->masterless && !port->mesh && (!port->here || port->simulated))
-        return cli_say(EXIT_USAGE, "--masterless runs on threads, tcp://, "
-                                   "ipc:// and mpi, not on the simulator");
+    if (a->masterless && !has_mesh(port))
+        return cli_say(EXIT_USAGE, "--masterless does not run on %s; give "
+                                   "--port %s",
+                       a->port, cli_transport_forms(has_mesh));
     if (!a->masterless && (a->reach || a->decode || a->confirm))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",
                        a->reach    ? "reach"

@@ -250,6 +250,7 @@ int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers);
  * command asks which it is. */
 typedef struct cli_transport {
     const char *name; /* of an address what stands before :// */
+    const char *form; /* how it is given; NULL: by its name                 */
     bool address;     /* others come to it, or are reached by it            */
     bool here;        /* workers, or all nodes of a mesh, are this process  */
     bool ours;        /* workers are made here: one BLAS thread each        */
@@ -269,6 +270,9 @@ typedef struct cli_transport {
 } cli_transport;
 /* NULL: there is none of this name, or for this address. */
 const cli_transport *cli_transport_of(const char *port);
+/* Of those that fit, or all, how they are given: "a, b or c".  Until the next
+ * call. */
+const char *cli_transport_forms(bool (*fits)(const cli_transport *t));
 /* The port of --port; 0, or the exit code after a message. */
 int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out);

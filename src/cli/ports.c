@@ -353,12 +353,14 @@ static const cli_transport transports[] = {
      .start = cli_mpi_start,
      .end = kofn_mpi_end},
     {.name = "tcp",
+     .form = "tcp://*:PORT",
      .address = true,
      .open = open_address,
      .mesh = mesh_address},
     /* On one machine a death is known at once, and a long silence is that of a
      * machine with much to do. */
     {.name = "ipc",
+     .form = "ipc://PATH",
      .address = true,
      .silence = 10 * KOFN_SECOND,
      .open = open_address,
@@ -377,6 +379,30 @@ const cli_transport *cli_transport_of(const char *port)
             return t;
     }
     return NULL;
+}
+
+const char *cli_transport_forms(bool (*fits)(const cli_transport *))
+{
+    static char forms[200];
+    const char *last = NULL;
+
+    forms[0] = 0;
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+        const cli_transport *t = &transports[i];
+
+        if (fits && !fits(t))
+            continue;
+        if (last && *forms)
+            strncat(forms, ", ", sizeof forms - 1 - strlen(forms));
+        if (last)
+            strncat(forms, last, sizeof forms - 1 - strlen(forms));
+        last = t->form ? t->form : t->name;
+    }
+    if (last && *forms)
+        strncat(forms, " or ", sizeof forms - 1 - strlen(forms));
+    if (last)
+        strncat(forms, last, sizeof forms - 1 - strlen(forms));
+    return forms;
 }
 
 int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
