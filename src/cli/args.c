@@ -327,8 +327,9 @@ static int check_port(cli_args *a)
     if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
         a->job.seats = 1;
     if (a->masterless && !has_mesh(port))
-        return cli_say(EXIT_USAGE, "--masterless does not run on %s; give "
-                                   "--port %s",
+        return cli_say(EXIT_USAGE,
+                       "--masterless does not run on %s; give "
+                       "--port %s",
                        a->port, cli_transport_forms(has_mesh));
     if (!a->masterless && (a->reach || a->decode || a->confirm))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",

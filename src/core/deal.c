@@ -144,9 +144,9 @@ static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* Answers of an adjoint code are sums, as large for some strips as for all: one
- * for each member, whose strips may be those at the end and at the
- * beginning. */
+/* An answer of an adjoint code is a sum, as large for a few strips as for all: so
+ * each member gets one task, whose strips may go round from the last to the
+ * first. */
 static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
     for (size_t k = 0; k < d->count; k++) {

@@ -24,8 +24,8 @@ static const kf_cell *starving_cell(const kf_product *p)
     return NULL;
 }
 
-/* Cells that want more than can be had: what is there and on its way has to do,
- * if it can be compared at all.  False: all of it was tried. */
+/* Cells that want more results than there will be are decided from what is here
+ * and on its way, if that is enough for a check.  False: it was tried. */
 static bool make_do(kf_product *p)
 {
     bool any = false;
@@ -88,7 +88,8 @@ static kofn_status degrade(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-/* Those who came since it began sit it out, unless they are needed. */
+/* Workers that came since the product began take part in it only when it cannot
+ * be finished without them. */
 static bool call_reserves(kofn_core *c, const kf_round *r)
 {
     kf_fleet *f = &c->fleet;

@@ -146,8 +146,8 @@ kofn_status kf_core_leaving(kofn_core *c, uint32_t worker)
     return KOFN_OK;
 }
 
-/* Does this product miss it?  A transposed code misses only those
- * who owe it something; the others those who could have been asked. */
+/* Must this product react when it goes?  In a transposed code only if it owes an
+ * answer; otherwise also if it could still have been asked for one. */
 static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
 {
     const kf_worker *w = &c->fleet.worker[worker];

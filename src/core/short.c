@@ -32,7 +32,7 @@ static size_t place_of(const kofn_core *c, uint32_t worker, size_t n)
     return i < n && c->live_worker[i] == worker ? i : n;
 }
 
-/* Whoever sits where the row of this task is answered from. */
+/* The worker on the seat whose row this task answers. */
 static size_t holder_of(const kofn_core *c, const kf_product *p,
                         const kf_task *task, size_t n)
 {
@@ -168,8 +168,9 @@ static bool counted_on(const kf_product *p, size_t group, const kf_cell *cell,
     return false;
 }
 
-/* Where answers are whole all were asked for all there is, but for those who
- * took the seats of others since. */
+/* Where answers are whole each worker was asked for all of its rows at the
+ * beginning; only those that came to a seat since then have rows to be asked
+ * for. */
 static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
                                  size_t n)
 {

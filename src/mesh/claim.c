@@ -152,8 +152,8 @@ static bool alike(const double *x, const double *y, size_t n, double room)
     return true;
 }
 
-/* Nobody needs to confirm what we have ourselves, made on another way.  But
- * once only: of many small steps each would be a small one. */
+/* An iterate that agrees with our own of the same number needs nobody to confirm
+ * it.  At most once an iterate: a liar could else move it a little each time. */
 static bool like_ours(const kf_host *h)
 {
     const kf_claim *c = &h->claim;

@@ -60,11 +60,11 @@ typedef struct kf_claim {
 
 #define KF_MOST_LIARS 16 /* that are found in one iterate */
 
-#define KF_AUDITS 4 /* rows: what would pass one by chance does not pass all */
+#define KF_AUDITS 4 /* rows, all of which must be passed */
 
-/* Secret rows times A, or for left products A times secret columns: whoever
- * does not know them finds no wrong product, but with the chance of a guess,
- * that it does not show. */
+/* Secret rows times A, or for left products A times secret columns.  A wrong
+ * product passes the check of audit.c only by chance for whoever does not know
+ * them. */
 typedef struct kf_secret {
     double *row;   /* KF_AUDITS by row of A: +- 1/2 to 1 */
     double *times; /* KF_AUDITS by column: row A         */

@@ -52,7 +52,7 @@ static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
     return KOFN_OK;
 }
 
-/* May its principal have one more? */
+/* Has its principal fewer incarnations than it may have? */
 static bool may_live(const kf_host *h, const kf_route *r)
 {
     size_t incarnations = 0;
@@ -117,7 +117,7 @@ static void drop_waiting(kf_host *h, kofn_peer peer)
     h->waits = kept;
 }
 
-/* Those for whom the way is free again, in order. */
+/* Each peer's letters in order, as far as the transport takes them now. */
 static void send_waiting(kf_host *h)
 {
     size_t kept = 0;
@@ -138,8 +138,8 @@ static size_t vector_bytes(const kf_host *h)
     return (h->v->m.rows + KOFN_SCALARS) * sizeof(double);
 }
 
-/* Does it say all that one says that waits?  The first three tell a state, of
- * which the newest is enough. */
+/* Does it make one that waits needless?  Of vectors, epochs and beats, which tell
+ * a state, the newest is enough; others only replace their like. */
 static bool replaces(const kf_waiting *w, const kf_waiting *old)
 {
     if (w->peer != old->peer || w->type != old->type)

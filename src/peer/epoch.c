@@ -111,8 +111,9 @@ static bool vouched(const kofn_node *n, const kofn_note *note)
             kf_peer_common(n, tells, &r) > 0);
 }
 
-/* Has its proposer had its way too often lately, and nothing came of it?  It
- * takes half the time itself, so that who is honest is never refused. */
+/* Each epoch of one proposer that ends without an iterate doubles the time until
+ * its next is entered.  An honest leader waits for twice as long itself (`lead`),
+ * and so is never refused. */
 static bool too_soon(kofn_node *n, kf_other *leader)
 {
     return leader && leader->vain &&
@@ -182,7 +183,7 @@ static uint32_t free_seat(const kofn_node *n, const kofn_member *m,
     return seat < most ? seat : KOFN_NO_SEAT;
 }
 
-/* Did it, of those who decode for others, leave us waiting? */
+/* Is a result missing that this member was to decode? */
 static bool owes(const kofn_node *n, size_t rank)
 {
     for (size_t g = 0; g < n->on->groups; g++)
@@ -326,8 +327,9 @@ static size_t place_in_line(const kofn_node *n)
     return before;
 }
 
-/* Each waits a little longer than the one before it, and longer after every
- * proposal that came to nothing, so that one of them has its way. */
+/* Each waits a `hedge` longer than the one before it in line, and the steps
+ * double with every proposal without success, so that in the end one epoch is
+ * known to all before the next is proposed. */
 static kofn_time wait_in_line(const kofn_node *n, kofn_time first)
 {
     size_t slots = place_in_line(n) << (n->failed < 6 ? n->failed : 6);
@@ -379,7 +381,7 @@ static kofn_status take_over(kofn_node *n)
 static kofn_status lead(kofn_node *n)
 {
     if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
-        return KOFN_OK; /* told already: this iterate is as good as made */
+        return KOFN_OK; /* all is decided: a new epoch would void that */
     if (changed(n)) {
         if (kf_due(n, n->proposed, kf_longer(n->opt.beat / 4, n->vain + 1)))
             return propose(n, false);
@@ -399,8 +401,8 @@ static kofn_status lead(kofn_node *n)
 
 kofn_status kf_peer_tend_epoch(kofn_node *n)
 {
-    /* Who is going to have another iterate has nothing to propose yet; and no
-     * epoch is good that cannot decode. */
+    /* An epoch with fewer members than the quorum could decide nothing; and a
+     * node that has asked for a newer iterate waits for that first. */
     if (n->final || kf_peer_count_live(n) < n->opt.quorum)
         return KOFN_OK;
     if (n->asked && n->tries < 4)

@@ -342,7 +342,8 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
 
 /* ---- what time brings ---------------------------------------------------- */
 
-/* Who was away itself, stopped or swapped out, cannot say who was silent. */
+/* After a time in which this node itself did not run nobody counts as silent for
+ * that time. */
 static void forgive(kofn_node *n)
 {
     for (size_t i = 0; i < n->others; i++)
@@ -371,8 +372,8 @@ static kofn_status check_quorum(kofn_node *n)
                    (double)n->opt.give_up * 1e-9);
 }
 
-/* At once where too few are left because the others have the result.  Who is
- * behind waits for less than who is not, so that they meet. */
+/* At once where too few are left because the others have the result.  A node
+ * that is behind waits for less than one that is not, so that it catches up. */
 static kofn_time alone_after(const kofn_node *n, bool deserted)
 {
     kofn_time busy = 4 * (n->idled - n->began);

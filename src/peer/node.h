@@ -36,7 +36,7 @@ typedef struct kf_other {
     uint64_t asked_coded, asked_decoded;
 } kf_other;
 
-/* The most that one principal says. */
+/* The largest value that a principal says, over its incarnations. */
 typedef struct kf_voice {
     uint64_t principal, value;
 } kf_voice;
@@ -84,8 +84,8 @@ struct kofn_node {
     size_t rank;     /* among the members, or KF_NONE   */
     uint32_t seat;   /* ... and our seat there          */
     uint32_t holds;  /* seat whose blocks are here     */
-    unsigned failed; /* proposals since the last progress ... */
-    unsigned vain;   /* ... so that who is new has to wait    */
+    unsigned failed; /* times that we took over since the last iterate ... */
+    unsigned vain;   /* ... and that we proposed at all               */
     uint64_t agreed; /* the farthest that enough others say they are */
 
     /* The iterate. */

@@ -47,7 +47,8 @@ static kf_other *reuse(kofn_node *n)
     return NULL;
 }
 
-/* Finds the rank of a new one, and its twins. */
+/* Sets the rank of a new one, and marks those of the same incarnation as its
+ * twins. */
 static void place_among(kofn_node *n, kf_other *new)
 {
     new->rank = kf_peer_rank_of(n, new->incarnation);
@@ -123,8 +124,8 @@ bool kf_peer_have_quorum(const kofn_node *n)
 
 /* ---- what enough of them say --------------------------------------------- */
 
-/* Of those heard so far: that of the same principal, or a free one, or the
- * least, which is the one to be replaced. */
+/* The place for what this principal says: its own if it has one, else a free one,
+ * else that of the least value, which is replaced. */
 static kf_voice *voice_of(const kofn_node *n, size_t heard, uint64_t principal)
 {
     kf_voice *least = n->voice;
@@ -184,10 +185,11 @@ static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
 
 /* ---- catching up --------------------------------------------------------- */
 
-/* Is there no way from our iterate to theirs, or not soon enough?  What fewer
- * say than must confirm it is no reason to stop working.  Who has nothing to do
- * tries the leader's, where that is ours on another way: they can be
- * compared. */
+/* Is its iterate to be asked for, because we cannot make it ourselves, or not
+ * soon?  Only where as many say that they have it as must confirm it; a claim of
+ * fewer does not stop us.  But who has nothing to do also asks the leader for an
+ * iterate of our number under another mark: the host takes it if it agrees with
+ * ours to rounding (like_ours in src/mesh/claim.c), and both go on together. */
 static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
 {
     kofn_mark child = kf_peer_child(n->epoch, n->at);
@@ -206,14 +208,14 @@ static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
                agreed_on(n, o->at, false);
     if (!kf_same_mark(o->at, child))
         return o->at.t > n->at.t + 1 || agreed_on(n, o->at, false);
-    /* ours to be, once the pieces that others had have come here */
+    /* we are about to make it too, and ask only when the pieces are late */
     if (n->ahead == KF_LONG_AGO)
         n->ahead = n->now;
     return kf_due(n, n->ahead, n->opt.hedge);
 }
 
-/* Of those who are farthest one after the other, beginning anywhere, so that
- * not everybody asks the same. */
+/* One of those that are farthest ahead: each time another one, and the first by
+ * our own number, so that not everybody asks the same. */
 static kf_other *whom_to_ask(kofn_node *n)
 {
     bool idle = kf_peer_idle(n);
@@ -245,7 +247,8 @@ static kf_other *whom_to_ask(kofn_node *n)
     return NULL;
 }
 
-/* Most of the time nobody is, and there is nothing to be counted. */
+/* Sets `behind`.  Where nobody is ahead, as most of the time, the costlier
+ * questions above are not asked. */
 static bool somebody_ahead(kofn_node *n)
 {
     kofn_mark child = kf_peer_child(n->epoch, n->at);

@@ -107,8 +107,9 @@ bool kf_peer_complete(const kf_cluster *c)
     return c->decoder != NULL;
 }
 
-/* Pieces that we should make: our share, what others ask for, and what is
- * left to decide; but of groups that are decided only where it is on us. */
+/* Pieces that we should make: our share, what others ask for, and the groups
+ * that we decide.  Of a group that is decided, only where our seat is one of
+ * those that decode it. */
 static uint64_t wanted(const kofn_node *n)
 {
     uint64_t set = n->final ? 0 : n->mine | share(n, n->rank);
@@ -270,8 +271,8 @@ static kofn_status serve_all(kofn_node *n)
     return KOFN_OK;
 }
 
-/* Who still makes the iterate before this one, which everybody else may have
- * left, could not finish it without the pieces of it that are kept here. */
+/* Pieces of the iterate before this one are kept: a node that is still making it
+ * could get them nowhere else once all others have gone on. */
 static kofn_status serve_before(kofn_node *n, kf_other *o)
 {
     if (!kf_same_mark(o->want, n->before))
@@ -318,7 +319,8 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat)
     return KOFN_OK;
 }
 
-/* What pieces of these seats come to; a mesh has no use for less than all. */
+/* Do pieces of these seats decode?  A decoder that leaves wants out does not
+ * count. */
 static kofn_status judge(const kofn_node *n, const uint32_t *seats,
                          size_t count, kf_answers *a)
 {
@@ -329,7 +331,7 @@ static kofn_status judge(const kofn_node *n, const uint32_t *seats,
     return KOFN_OK;
 }
 
-/* All that can come has come and does not do. */
+/* All seats have answered and still do not decode accurately. */
 static kofn_status hopeless(const kofn_node *n, const kf_cluster *c)
 {
     return kf_fail(KOFN_UNSTABLE,
@@ -490,7 +492,7 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
 
 kofn_status kf_peer_hear_decide(kofn_node *n, const kofn_note *note)
 {
-    /* members, and who was one when the pieces were made */
+    /* pieces may be of former members; a list much longer makes no sense */
     size_t at = 0, most = 2 * (n->members + n->on->plan->layout.enough);
     bool sound = true;
 
