@@ -87,6 +87,18 @@ void kf_passes_cost(kf_passes *p, double weight, double *cost, double *right);
  * a penalty on sparsity `means` are of the whole batch. */
 kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,
                            const kf_multiplier *by, kofn_matrix *gradient);
+/* The same a product at a time, for who has others to make meanwhile: number s =
+ * 0 .. products - 1 is wanted, made, and done.  Before number `layers`, the first
+ * on the way back, comes the cost. */
+typedef struct kf_wanted {
+    kf_pass pass;
+    size_t layer;
+    kofn_matrix a, b, out;
+} kf_wanted;
+size_t kf_passes_products(const kf_passes *p);
+kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
+                           const kofn_matrix *gradient);
+void kf_passes_done(kf_passes *p, size_t s, double weight, const double *means);
 /* The penalty on sparsity where hidden units are such on the average. */
 double kf_passes_penalty(const kofn_net *net, const double *means);
 /* Numbers of `means`: 0 without such a penalty. */

@@ -212,19 +212,6 @@ static void activate_layer(kf_passes *p, size_t l)
     zero_rows(&p->X[l], p->count, p->rows);
 }
 
-kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by)
-{
-    for (size_t l = 1; l <= last_of(p); l++) {
-        kofn_matrix in = part_of(&p->X[l - 1], p->rows, 0);
-        kofn_matrix out = part_of(&p->X[l], p->rows, l < last_of(p));
-
-        TRY(by->multiply(by->ud, KF_PASS_FORWARD, l, &in, &p->net->W[l - 1],
-                         &out));
-        activate_layer(p, l);
-    }
-    return KOFN_OK;
-}
-
 void kf_passes_hidden(kf_passes *p, double *sums)
 {
     for (size_t i = 0; i < p->count; i++) {
@@ -339,42 +326,95 @@ static double pull(const kofn_net *net, double mean, double weight)
            ((1 - rho) / (1 - r) - rho / r);
 }
 
-/* ---- back ---------------------------------------------------------------- */
+/* ---- one product after the other ----------------------------------------- */
 
-/* What layer l's deltas make of layer l-1's. */
-static kofn_status go_back(kf_passes *p, size_t l, double weight,
-                           const double *means, const kf_multiplier *by)
+size_t kf_passes_products(const kf_passes *p)
+{
+    return 3 * last_of(p) - 1;
+}
+
+static kf_wanted forward(const kf_passes *p, size_t l)
+{
+    return (kf_wanted){KF_PASS_FORWARD, l, part_of(&p->X[l - 1], p->rows, 0),
+                       p->net->W[l - 1],
+                       part_of(&p->X[l], p->rows, l < last_of(p))};
+}
+
+static kf_wanted gradient_of(const kf_passes *p, size_t l,
+                             const kofn_matrix *gradient)
+{
+    return (kf_wanted){KF_PASS_GRADIENT, l, part_of(&p->D[l - 1], p->rows, 0),
+                       part_of(&p->X[l - 1], p->rows, 0), gradient[l - 1]};
+}
+
+static kf_wanted back(const kf_passes *p, size_t l)
+{
+    const kofn_matrix *W = &p->net->W[l - 1];
+
+    return (kf_wanted){KF_PASS_BACK, l, part_of(&p->D[l - 1], p->rows, 0),
+                       part_of(W, W->rows, 1),
+                       part_of(&p->D[l - 2], p->rows, 0)};
+}
+
+kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
+                           const kofn_matrix *gradient)
+{
+    size_t L = last_of(p), l = s < L ? s + 1 : L - (s - L) / 2;
+
+    return s < L              ? forward(p, l)
+           : (s - L) % 2 == 0 ? gradient_of(p, l, gradient)
+                              : back(p, l);
+}
+
+/* What layer l's deltas have made of layer l-1's becomes such. */
+static void bend(kf_passes *p, size_t l, double weight, const double *means)
 {
     const kofn_net *net = p->net;
-    kofn_matrix D = part_of(&p->D[l - 1], p->rows, 0);
-    kofn_matrix W = part_of(&net->W[l - 1], net->W[l - 1].rows, 1);
-    kofn_matrix C = part_of(&p->D[l - 2], p->rows, 0);
+    const kofn_matrix *C = &p->D[l - 2];
 
-    TRY(by->multiply(by->ud, KF_PASS_BACK, l, &D, &W, &C));
     for (size_t i = 0; i < p->count; i++) {
-        double *d = open_row(&C, i, p->row);
+        double *d = open_row(C, i, p->row);
         const double *x = open_row(&p->X[l - 1], i, p->other);
 
         for (size_t j = 0; j < kf_passes_means(net); j++)
             d[j] += pull(net, means[j], weight);
-        multiply_slope(net->shape.activation, x, d, C.cols);
-        close_row(&C, i, d);
+        multiply_slope(net->shape.activation, x, d, C->cols);
+        close_row(C, i, d);
     }
-    zero_rows(&C, p->count, p->rows);
+    zero_rows(C, p->count, p->rows);
+}
+
+void kf_passes_done(kf_passes *p, size_t s, double weight, const double *means)
+{
+    size_t L = last_of(p);
+
+    if (s < L)
+        activate_layer(p, s + 1);
+    else if ((s - L) % 2)
+        bend(p, L - (s - L) / 2, weight, means);
+}
+
+static kofn_status go(kf_passes *p, size_t from, size_t to, double weight,
+                      const double *means, const kf_multiplier *by,
+                      const kofn_matrix *gradient)
+{
+    for (size_t s = from; s < to; s++) {
+        kf_wanted w = kf_passes_wanted(p, s, gradient);
+
+        TRY(by->multiply(by->ud, w.pass, w.layer, &w.a, &w.b, &w.out));
+        kf_passes_done(p, s, weight, means);
+    }
     return KOFN_OK;
+}
+
+kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by)
+{
+    return go(p, 0, last_of(p), 0, NULL, by, NULL);
 }
 
 kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,
                            const kf_multiplier *by, kofn_matrix *gradient)
 {
-    for (size_t l = last_of(p); l >= 1; l--) {
-        kofn_matrix D = part_of(&p->D[l - 1], p->rows, 0);
-        kofn_matrix X = part_of(&p->X[l - 1], p->rows, 0);
-
-        TRY(by->multiply(by->ud, KF_PASS_GRADIENT, l, &D, &X,
-                         &gradient[l - 1]));
-        if (l > 1)
-            TRY(go_back(p, l, weight, means, by));
-    }
-    return KOFN_OK;
+    return go(p, last_of(p), kf_passes_products(p), weight, means, by,
+              gradient);
 }

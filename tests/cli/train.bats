@@ -154,6 +154,22 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     refused "--step was \"0.5\" and is \"1\""
 }
 
+@test "ranks of an MPI job train to the same weights" {
+    [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
+    # Leaks of MPI itself are not ours; its stacks are long.
+    export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"
+    export ASAN_OPTIONS="fast_unwind_on_malloc=0:symbolize=0"
+    images
+    for mpi in openmpi mpich; do
+        command -v mpirun.$mpi >/dev/null || continue
+        flags=
+        [ $mpi = openmpi ] && flags="--oversubscribe --allow-run-as-root"
+        timeout -k 2 100 mpirun.$mpi $flags -n 5 "$KOFN" train X.npy y.npy -o $mpi $net -p mpi \
+            --epochs 2 --verify --json >out.json
+        json "o['rel_error'] <= 1e-12 and o['workers'] == 4" <out.json
+    done
+}
+
 @test "a signal ends it with 128 + n, and the last step is kept" {
     images
     "$KOFN" train X.npy y.npy $net --epochs 1000 -o model -w straggle=1,delay=0.02 \
