@@ -422,6 +422,33 @@ static void questions_are_not_believed(void **state)
     kofn_net_free(net);
 }
 
+static void labels_from_elsewhere_are_not_believed(void **state)
+{
+    static const double odd[] = {3, -1, 0.5, 1e18, NAN, HUGE_VAL};
+    const size_t widths[] = {4, 3};
+    kofn_net_shape s = {.size = sizeof s, .layers = 1, .widths = widths};
+    kofn_matrix X = random_matrix(10, 4, KOFN_F64, 1);
+    kofn_net *net = make_net(&s);
+    size_t n = kf_train_input(net), m = net->total + KF_SUM_EXTRA;
+    double *in = numbers(n, 8), *out = numbers(m, 8), y[10] = {2, 1};
+    kofn_matrix ask = {in, n, 1, 1, KOFN_F64};
+    kofn_matrix answer = {out, m, 1, 1, KOFN_F64};
+    kofn_rows part = {X, y, 0};
+    kf_batch batch = {.points = 10, .to = 10};
+
+    (void)state;
+    kf_train_ask(net, true, &batch, NULL, in);
+    assert_ok(kf_train_formula(NULL, &part, &ask, &answer));
+    for (size_t k = 0; k < COUNT(odd); k++) {
+        y[9] = odd[k];
+        assert_status(KOFN_INVAL, kf_train_formula(NULL, &part, &ask, &answer));
+    }
+    kf_free(in);
+    kf_free(out);
+    kf_free(X.data);
+    kofn_net_free(net);
+}
+
 /* ---- what is refused ----------------------------------------------------- */
 
 static void shape_refused(kofn_net_shape s, const char *word)
@@ -531,6 +558,7 @@ int main(void)
         cmocka_unit_test(orders_are_fair),
         cmocka_unit_test(parts_add_up_to_the_batch),
         cmocka_unit_test(questions_are_not_believed),
+        cmocka_unit_test(labels_from_elsewhere_are_not_believed),
         cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(points_are_checked),
     };

@@ -287,7 +287,7 @@ static void what_is_left_out_is_made_up_for(void **state)
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
     kofn_train_options o = {.size = sizeof o, .step = 0.5, .batch = 400};
     digits d = make_digits(400, 8, 10, 1);
-    crew c = {"ignore:wait=7", 8, true, NULL, &opt};
+    crew c = {"ignore:wait=7,scale=none", 8, true, NULL, &opt};
     kofn_net *net = make_net(&s), *plain = make_net(&s);
     kofn_train_result all, some;
 
