@@ -392,8 +392,9 @@ typedef struct kofn_report {
                               is checked; in totals the fewest of any round   */
     double floor;      /* an entry of the output may be wrong by less than
                               this times the norms of the rows of A and columns
-                              of the input that are coded with its own; 0:
-                              nothing was checked                             */
+                              of the input that are coded with its own, of a
+                              KOFN_SUM times the largest of the answers in which
+                              it is; 0: nothing was checked                   */
     uint64_t sent, received; /* bytes handed to the port, of blocks and of each
                                 task's input; and taken from it, of results   */
     const double *weights;   /* KOFN_SUM: per part j, the answer is the sum of

@@ -298,7 +298,8 @@ static void report_json(const session *s, const kofn_report *t,
 
 #undef PUT
 
-static void report_errors(const session *s, const kofn_report *t)
+static void report_errors(const session *s, const kofn_report *t,
+                          const kofn_plan_info *info)
 {
     const char *before = "of workers";
 
@@ -314,10 +315,11 @@ static void report_errors(const session *s, const kofn_report *t)
                                                             : "");
             before = "and";
         }
-    fprintf(stderr,
-            "\nnot looked for: errors below %.1e times the norms of the "
-            "rows of A and columns of the input that are coded with an entry's",
-            t->floor);
+    fprintf(stderr, "\nnot looked for: errors below %.1e times %s", t->floor,
+            info->parts
+                ? "the largest answer to an entry"
+                : "the norms of the rows of A and columns of the input that "
+                  "are coded with an entry's");
 }
 
 static void report_text(const session *s, const kofn_report *t,
@@ -335,7 +337,7 @@ static void report_text(const session *s, const kofn_report *t,
     if (s->rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", s->rel_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
-        report_errors(s, t);
+        report_errors(s, t, info);
     report_mute(t);
     fprintf(stderr, "\n");
     cli_report_blas(s->args);

@@ -99,6 +99,7 @@ static const kf_operation operations[] = {
         .out = {KF_M, KF_ONE},
         .over = KF_OVER_ROWS,
         .whole = true,
+        .checked = true,
         .span = along_segment,
     },
     {

@@ -6,6 +6,7 @@
 #include "code/operation.h"
 #include "data/check.h"
 
+#include <float.h>
 #include <math.h>
 #include <sys/random.h>
 
@@ -85,6 +86,59 @@ static kofn_status know_input(kf_measure *of)
                 : kf_data_scales_of_columns(part, parts, 1, of->input, cols);
 }
 
+/* ---- sums ---------------------------------------------------------------- */
+
+/* Of a function nothing is known but what was answered: a strip is measured by the
+ * largest answer to it.  Workers round theirs once (math/errors.md 8).  What is
+ * not finite has no say. */
+#define MEASURE(name, type)                                                    \
+    static void name(const type *restrict y, size_t n, double *restrict scale) \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            double x = fabs((double)y[i]);                                     \
+                                                                               \
+            scale[i] = x > scale[i] && x <= DBL_MAX ? x : scale[i];            \
+        }                                                                      \
+    }
+MEASURE(measure_f64, double)
+MEASURE(measure_f32, float)
+
+static kofn_status measure_answers(const kf_check *c, double **out)
+{
+    size_t lanes = c->plan->layout.lanes, n = c->decoder->seats;
+    double *scale = *out = kf_zero(c->plan->span, sizeof *scale);
+
+    if (!scale)
+        return KOFN_NOMEM;
+    for (size_t k = 0; k < n * lanes; k++) {
+        const kf_source *from = &c->source[k / lanes];
+        size_t at = k % lanes * (from->hi - from->lo) + c->lo - from->lo;
+        const void *y = kf_at(from->result, at, 0);
+
+        if (from->result->dtype == KOFN_F64)
+            measure_f64(y, c->hi - c->lo, scale + c->lo);
+        else
+            measure_f32(y, c->hi - c->lo, scale + c->lo);
+    }
+    return KOFN_OK;
+}
+
+/* What is left is measured anew without those who were located: one that is large
+ * enough hides what others are wrong by. */
+static kofn_status check_sum(kf_check *c, kf_found *found)
+{
+    static const double one = 1;
+    double *scale = NULL;
+    kofn_status st = measure_answers(c, &scale);
+
+    c->row = scale;
+    c->col = &one;
+    if (!st)
+        st = kf_check_results(c, found);
+    kf_free(scale);
+    return st == KOFN_OK && found->count ? KOFN_CORRUPT : st;
+}
+
 /* ---- checks -------------------------------------------------------------- */
 
 static kofn_status push(kf_guard *g, kf_verdict v)
@@ -105,6 +159,8 @@ static double as_error(const kofn_plan *use, double floor)
 {
     const kofn_problem *pb = &use->layout.problem;
 
+    if (use->op->factors == 0) /* a sum of as many vectors */
+        return floor * sqrt((double)use->parts);
     return floor * sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
@@ -119,7 +175,7 @@ static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
 
 /* Where one result more may come there is no need to look at those that would not
  * be accepted if they agreed. */
-static kofn_status verdict(const kf_guard *g, const kf_check *c, bool last,
+static kofn_status verdict(const kf_guard *g, kf_check *c, bool last,
                            kf_found *found)
 {
     kofn_status st;
@@ -128,9 +184,40 @@ static kofn_status verdict(const kf_guard *g, const kf_check *c, bool last,
         *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
         return KOFN_AGAIN;
     }
-    st = kf_check_results(c, found);
+    st =
+        c->plan->op->factors ? kf_check_results(c, found) : check_sum(c, found);
     return st == KOFN_OK && !tolerable(g, c->plan, found->floor) ? KOFN_AGAIN
                                                                  : st;
+}
+
+static kofn_status know_operands(kf_guard *g, const kf_resident *r,
+                                 kf_measure *of, size_t group, kf_check *c)
+{
+    bool left = c->plan->op->left;
+
+    TRY(know_resident(g, r, c->plan, group));
+    TRY(know_input(of));
+    c->row = left ? of->input : g->resident[group];
+    c->col = left ? g->resident[group + c->plan->layout.groups] : of->input;
+    return KOFN_OK;
+}
+
+/* The verdict, which takes found->bad. */
+static kofn_status tell(kf_guard *g, kf_measure *of, const kofn_action *a,
+                        const kf_found *found, kofn_status st)
+{
+    const kofn_plan *use = of->messages->plan;
+
+    if (st == KOFN_OK) {
+        of->floor = kf_larger(of->floor, found->floor);
+        of->error = kf_larger(of->error, as_error(use, found->floor));
+    }
+    return push(g, (kf_verdict){.product = a->product,
+                                .number = a->task,
+                                .status = st,
+                                .bad = found->bad,
+                                .count = found->count,
+                                .doubted = found->doubted});
 }
 
 kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
@@ -138,7 +225,6 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
                            const kofn_action *a, const kf_source *source)
 {
     const kofn_plan *use = of->messages->plan;
-    bool left = use->op->left;
     kf_check c = {.plan = use,
                   .code = kofn_core_code(core, number),
                   .decoder = a->decoder,
@@ -149,32 +235,25 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
                   .liars = a->liars,
                   .promised = a->promised,
                   .secret = g->secret,
+                  .terms = use->op->factors ? 0 : 1,
                   .number = a->task};
-    kf_verdict v = {.product = a->product, .number = a->task};
     kf_found found;
+    kofn_status st = KOFN_OK;
 
-    TRY(know_resident(g, r, use, a->group));
-    TRY(know_input(of));
-    c.row = left ? of->input : g->resident[a->group];
-    c.col = left ? g->resident[a->group + use->layout.groups] : of->input;
+    if (use->op->factors)
+        TRY(know_operands(g, r, of, a->group, &c));
     TRY(kf_cache_parity(kofn_core_cache(core, number), a->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(kofn_core_cache(core, number), a->decoder,
                         kf_check_few(&c, a->count, 0), &c.hidden));
-    found.bad = v.bad = kf_new(a->decoder->seats, sizeof *v.bad);
-    if (!v.bad)
+    found.bad = kf_new(a->decoder->seats, sizeof *found.bad);
+    if (!found.bad)
         return KOFN_NOMEM;
-    v.status = verdict(g, &c, a->last, &found);
-    v.count = found.count;
-    v.doubted = found.doubted;
-    if (v.status == KOFN_OK) {
-        of->floor = kf_larger(of->floor, found.floor);
-        of->error = kf_larger(of->error, as_error(use, found.floor));
+    st = verdict(g, &c, a->last, &found);
+    if (st == KOFN_NOMEM) {
+        kf_free(found.bad);
+        return st;
     }
-    if (v.status == KOFN_NOMEM) {
-        kf_free(v.bad);
-        return KOFN_NOMEM;
-    }
-    return push(g, v);
+    return tell(g, of, a, &found, st);
 }
 
 bool kf_guard_next(kf_guard *g, kofn_event *ev)

@@ -388,3 +388,24 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     kofn regress X.npy y.npy -s pcr:r=4 -p sim --iterations 4 --step 0.1 --history h.csv -q
     [ "$(sed -n 2p h.csv | cut -d, -f1)" = 1 ]
 }
+
+@test "wrong answers to sums are located, and the rest is exact" {
+    kofn gen matrix 400 6 -o Xe.npy -q
+    kofn gen vector 400 -o ye.npy -q
+    echo "2 corrupt 3" >liar.txt
+    for s in gc:d=3 cgc:d=4,s=2 g-cgc:d=4,m=2 replication:k=3; do
+        kofn regress Xe.npy ye.npy -s $s -n 9 -p sim --errors probabilistic \
+            -e liar.txt --iterations 20 --verify --json >out.json
+        json "o['corrupted'] == [3] and o['rel_error'] < 1e-9" <out.json
+        json "0 < o['floor'] < 1e-6" <out.json
+    done
+    run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect \
+        -e liar.txt --iterations 20
+    [ "$status" -eq 5 ]
+    for s in "agc:d=3 stopped" "ignore whatever" "pcr:r=3 rounding" \
+        "uncoded redundancy"; do
+        set -- $s
+        run kofn regress Xe.npy ye.npy -s $1 -n 9 -p sim --errors detect
+        refused "$2"
+    done
+}
