@@ -166,8 +166,11 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     y = kofn_parcel_matrix(m->result);
     if (c->liar[m->worker])
         send_other(c, y);
-    for (size_t e = 0; e < y->rows; e++)
-        c->most[e % c->span] = fmax(c->most[e % c->span], fabs(read_at(y, e)));
+    for (size_t e = 0; e < y->rows; e++) {
+        double x = fabs(read_at(y, e)), *most = &c->most[e % c->span];
+
+        *most = x > *most && x <= DBL_MAX ? x : *most;
+    }
     return KOFN_OK;
 }
 
