@@ -428,14 +428,16 @@ static void liars_up_to_the_limit(void **state)
             st = lying_round(j, NORMAL, 1000 * k + t, &named);
             within++;
             corrected += st == KOFN_OK;
-            if (st && errors == KOFN_ERRORS_ADVERSARIAL)
+            /* two of one group of g-cgc are declared once in a while */
+            if (st && errors == KOFN_ERRORS_ADVERSARIAL &&
+                strncmp(codes[k / 4].spec, "g-", 2))
                 say_wrong(j, "not corrected", (double)liars);
         }
         job_down(j);
         kf_free(j);
     }
     print_message("%zu of %zu corrected\n", corrected, within);
-    assert_true(corrected > within * 3 / 4);
+    assert_true(corrected > within * 99 / 100);
 }
 
 int main(void)
