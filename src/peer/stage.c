@@ -88,7 +88,7 @@ kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
         return KOFN_NOMEM;
     n->stages = stages;
     n->on = n->stage;
-    n->max_seats = SIZE_MAX;
+    n->max_seats = KF_MOST_LIVES; /* who is hostile may name any seat */
     for (size_t i = 0; i < stages; i++) {
         TRY(stage_new(&n->stage[i], &stage[i], groups));
         n->max_seats = kf_min(n->max_seats, n->stage[i].plan->layout.max_seats);
