@@ -70,11 +70,18 @@ static inline kofn_plan *stream_plan(const char *spec, size_t P)
 
 /* ---- actions ------------------------------------------------------------- */
 
+/* A row that was lost may be given out again where there are only so many. */
 static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
 {
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[i].product == product && s->errand[i].row == row)
+    bool few = s->plan->layout.max_seats < SIZE_MAX;
+
+    for (size_t i = 0; i < s->errands; i++) {
+        const errand *e = &s->errand[i];
+
+        if (e->product == product && e->row == row &&
+            (!few || e->state == OUT || e->state == CAME))
             return true;
+    }
     return false;
 }
 
@@ -256,7 +263,8 @@ static inline bool has_work(const stage *s, size_t worker)
 static inline void ring(stage *s, kofn_time until)
 {
     while (s->running && kofn_core_alarm(s->core) <= until) {
-        s->now = kofn_core_alarm(s->core);
+        if (s->now < kofn_core_alarm(s->core))
+            s->now = kofn_core_alarm(s->core);
         tell(s, (kofn_event){.type = KOFN_EV_ALARM});
     }
 }
