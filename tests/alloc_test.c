@@ -20,9 +20,53 @@ static const kofn_happening events[] = {
 typedef struct setting {
     rig_kind kind;
     rig r; /* the inputs; no plan, no job */
+    rig beside; /* of another product of a stream */
     const char *journal, *metrics, *trace;
     bool losses; /* which the scheme can do with */
 } setting;
+
+/* Of a scheme that serves nothing else. */
+static kofn_op op_of(const rig_kind *k)
+{
+    return kofn_scheme_find(k->spec)->ops == KOFN_STREAM ? KOFN_STREAM
+           : k->p == 1                                   ? KOFN_MATVEC
+                                                         : KOFN_MATMUL;
+}
+
+static double furthest(const rig *r)
+{
+    double error = 0;
+
+    for (size_t i = 0; i < r->y.rows * r->y.cols; i++) {
+        double y = r->y.dtype == KOFN_F64 ? ((double *)r->y.data)[i]
+                                          : (double)((float *)r->y.data)[i];
+
+        error = fmax(error, fabs(y - r->want[i]));
+    }
+    return error;
+}
+
+/* Three products, two of them at once. */
+static kofn_status products(setting *s, kofn_job *job)
+{
+    double room = s->kind.dtype == KOFN_F64 ? 1e-9 : 1e-3;
+    rig *one[] = {&s->beside, &s->r, &s->r};
+    uint32_t number[3];
+    kofn_status st = KOFN_OK;
+
+    for (int i = 0; i < 3 && !st; i++) {
+        st = kofn_put_pair(job, &one[i]->A, &one[i]->x, &one[i]->y, &number[i]);
+        if (i > 0 && !st)
+            st = kofn_take(job, number[i], KOFN_NEVER, NULL);
+        if (i > 0 && !st)
+            assert_at_most(furthest(one[i]), room);
+    }
+    if (!st)
+        st = kofn_take(job, number[0], KOFN_NEVER, NULL);
+    if (!st)
+        assert_at_most(furthest(one[0]), room);
+    return st;
+}
 
 static kofn_status rounds(setting *s, kofn_job *job)
 {
@@ -33,13 +77,8 @@ static kofn_status rounds(setting *s, kofn_job *job)
         double room = s->kind.dtype == KOFN_F64 ? 1e-12 : 1e-5, error = 0;
 
         st = kofn_round(job, &s->r.x, &s->r.y, NULL);
-        for (size_t i = 0; !st && i < s->r.y.rows * s->r.y.cols; i++) {
-            double y = s->kind.dtype == KOFN_F64
-                           ? ((double *)s->r.y.data)[i]
-                           : (double)((float *)s->r.y.data)[i];
-
-            error = fmax(error, fabs(y - s->r.want[i]));
-        }
+        if (!st)
+            error = furthest(&s->r);
         assert_at_most(error, 20 * room);
     }
     return st;
@@ -49,12 +88,7 @@ static kofn_status whole_life(const void *ud)
 {
     setting *s = (setting *)(uintptr_t)ud;
     const rig_kind *k = &s->kind;
-    kofn_problem pb = {k->p == 1 ? KOFN_MATVEC : KOFN_MATMUL,
-                       k->m,
-                       k->n,
-                       k->p,
-                       k->dtype,
-                       k->sparse};
+    kofn_problem pb = {op_of(k), k->m, k->n, k->p, k->dtype, k->sparse};
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_plan *plan;
     kofn_port *port;
@@ -73,7 +107,7 @@ static kofn_status whole_life(const void *ud)
     if (!st)
         st = kofn_open(&job, plan, port, &o);
     if (!st)
-        st = rounds(s, job);
+        st = (pb.op == KOFN_STREAM ? products : rounds)(s, job);
     kofn_close(job);
     kofn_plan_free(plan);
     return st;
@@ -82,18 +116,18 @@ static kofn_status whole_life(const void *ud)
 /* False when the scheme is not for such a matrix. */
 static bool can_lose(const rig_kind *k, bool *losses)
 {
-    kofn_problem pb = {KOFN_MATMUL, k->m, k->n, k->p, k->dtype, k->sparse};
+    kofn_problem pb = {op_of(k), k->m, k->n, k->p, k->dtype, k->sparse};
     kofn_plan_info info;
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, k->spec, k->workers, 7);
 
     if (st == KOFN_UNSUITED &&
-        (k->sparse || !(kofn_scheme_find(k->spec)->ops & KOFN_MATMUL)))
+        (k->sparse || !(kofn_scheme_find(k->spec)->ops & pb.op)))
         return false;
     assert_ok(st);
     assert_ok(kofn_plan_describe(plan, false, &info));
     kofn_plan_free(plan);
-    *losses = info.workers > info.threshold;
+    *losses = pb.op == KOFN_STREAM || info.workers > info.threshold;
     return true;
 }
 
@@ -119,12 +153,14 @@ static void lives(bool sim, size_t step)
 
             kofn_set_alloc(NULL);
             rig_inputs(&s.r, &s.kind);
+            s.beside = rig_beside(&s.r, 5);
             s.kind.spec = scheme->name;
             s.journal = sim ? path : NULL;
             /* A worker without memory is a worker less, and may be missed. */
             if (can_lose(&s.kind, &s.losses))
                 both_ways(whole_life, &s, KOFN_TOOFEW,
                           type == 0 ? step : 3 * step);
+            rig_put_away(&s.beside);
             rig_down(&s.r);
         }
     unlink(path);
