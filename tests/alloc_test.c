@@ -19,7 +19,7 @@ static const kofn_happening events[] = {
 
 typedef struct setting {
     rig_kind kind;
-    rig r; /* the inputs; no plan, no job */
+    rig r;      /* the inputs; no plan, no job */
     rig beside; /* of another product of a stream */
     const char *journal, *metrics, *trace;
     bool losses; /* which the scheme can do with */

@@ -174,8 +174,7 @@ static void random_events(void **state)
                 hold(&s, k < 3000);
                 s.now += UNIT / 8;
                 ring(&s, s.now);
-                if (kf_rng_below(&r, 25) == 0 && s.here[who] &&
-                    present(&s) > 1)
+                if (kf_rng_below(&r, 25) == 0 && s.here[who] && present(&s) > 1)
                     happens(&s, &(plot){(int)kf_rng_below(&r, 2), who, 0});
                 if (kf_rng_below(&r, 40) == 0 && s.P < MEN) {
                     happens(&s, &(plot){JOIN, 0, 0});

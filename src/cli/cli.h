@@ -99,13 +99,15 @@ enum {
     IN_PREDICT = 1 << 12,
     IN_CHECK = 1 << 13,
     IN_TRAIN = 1 << 14,
+    IN_STREAM = 1 << 15,
     /* ... and of which model they are */
     OF_TOLERANCE = 1 << 28,
     OF_AET = 1 << 29,
     OF_STREAM = 1 << 30,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
-    IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS | IN_TRAIN
+    IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS | IN_TRAIN,
+    IN_JOB = IN_RUN | IN_STREAM
 };
 
 /* What an option's value becomes. */
@@ -231,6 +233,7 @@ int cmd_regress(cli_args *a);
 int cmd_predict(cli_args *a);
 int cmd_check(cli_args *a);
 int cmd_train(cli_args *a);
+int cmd_stream(cli_args *a);
 int cmd_worker(cli_args *a);
 int cmd_keygen(cli_args *a);
 

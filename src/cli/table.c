@@ -12,18 +12,18 @@ const cli_option cli_options[] = {
      IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
      NULL},
     {'n', "workers", "N", "workers at the start (8)",
-     IN_RUN | IN_SCHEMES | IN_MODEL, CLI_SIZE, 1, 1e6, AT(workers),
+     IN_JOB | IN_SCHEMES | IN_MODEL, CLI_SIZE, 1, 1e6, AT(workers),
      AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
-     "the code; see kofn schemes (elastic; regress: pcr or gc where X is small; "
+     "the code; see kofn schemes (elastic; stream: dip; regress: pcr or gc where X is small; "
      "train: gc:d=3)",
-     IN_RUN | IN_MODEL, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
+     IN_JOB | IN_MODEL, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "where the workers are: threads here, a deterministic simulator, processes "
      "of this machine, the other ranks under mpirun or srun, or whoever comes "
      "to tcp://*:PORT or ipc://PATH by kofn worker; --masterless: threads, mpi, "
      "or the ADDRESS to listen at (threads)",
-     IN_RUN, CLI_TEXT, 0, 0, AT(port), 0, cli_check_port_name},
+     IN_JOB, CLI_TEXT, 0, 0, AT(port), 0, cli_check_port_name},
     {0, "min-workers", "K",
      "with an ADDRESS begin as soon as so many have come (all of --workers)",
      IN_RUN, CLI_SIZE, 1, 1e6, AT(least), 0, NULL},
@@ -170,20 +170,20 @@ const cli_option cli_options[] = {
      "(more than half of the others; threads and mpi: 1)",
      IN_ITERATE, CLI_SIZE, 1, 4096, AT(confirm), 0, NULL},
     {'e', "events", "FILE", "who leaves, joins, slows down or lies, and when",
-     IN_RUN, CLI_TEXT, 0, 0, AT(events), 0, NULL},
+     IN_JOB, CLI_TEXT, 0, 0, AT(events), 0, NULL},
     {'w', "weather", "key=value,...",
      "what goes wrong by chance: spread, straggle, burst, factor, delay, leave, join, "
      "corrupt; simulator: clock=modelled|measured, work, latency, bandwidth, whole",
-     IN_RUN | IN_WORKER, CLI_TEXT, 0, 0, AT(weather_text), 0, cli_read_weather},
+     IN_JOB | IN_WORKER, CLI_TEXT, 0, 0, AT(weather_text), 0, cli_read_weather},
     {0, "pattern", "MODEL:key=value,...|FILE",
      "who is slow in which round: iid:p, fritchman:a,b,M, arbitrary:N,W,style or "
      "bursty:B,W,eps,style (factor of --weather times as long), or what --record "
      "or kofn gen pattern wrote; worker: such a file",
-     IN_RUN | IN_WORKER, CLI_FILE, 0, 0, AT(pattern_text), 0, NULL},
+     IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(pattern_text), 0, NULL},
     {0, "record", "FILE",
      "write how much longer than the first each worker took in each round, .npy "
      "or .csv for --pattern",
-     IN_RUN, CLI_FILE, 0, 0, AT(job.record), 0, NULL},
+     IN_JOB, CLI_FILE, 0, 0, AT(job.record), 0, NULL},
     {0, "factor", "F",
      "pattern: how many times as long the slow take, or inf (5)", IN_GEN,
      CLI_REAL, 1.001, HUGE_VAL, AT(factor), 0, NULL},
@@ -194,10 +194,10 @@ const cli_option cli_options[] = {
     {0, "below", "refuse|pause|degrade",
      "when fewer workers are left than are needed: fail, wait for joiners, or "
      "deliver the plain blocks that are left (refuse; with an ADDRESS pause)",
-     IN_RUN, CLI_CHOICE, 0, 0, AT(job.below), AT(below_given), NULL},
+     IN_JOB, CLI_CHOICE, 0, 0, AT(job.below), AT(below_given), NULL},
     {0, "patience", "SECONDS",
      "how long --below pause waits, and a worker for its coordinator (for ever)",
-     IN_RUN | IN_WORKER, CLI_SECONDS, 1e-6, 1e9, AT(job.patience), 0, NULL},
+     IN_JOB | IN_WORKER, CLI_SECONDS, 1e-6, 1e9, AT(job.patience), 0, NULL},
     {0, "late", "FACTOR",
      "ask others as well for what is still owed when this many times as long has "
      "passed as half of the workers took (1.5, sooner where that has proved right; "
@@ -206,13 +206,13 @@ const cli_option cli_options[] = {
     {0, "lease", "SECONDS",
      "give up a worker that has owed an answer, or been at its block, for so long, "
      "and 50 times as long as others took (30; 0: never)",
-     IN_RUN, CLI_SECONDS, 0, 1e9, AT(job.lease), 0, cli_check_lease},
+     IN_JOB, CLI_SECONDS, 0, 1e9, AT(job.lease), 0, cli_check_lease},
     {0, "pieces", "N", "results in which a worker sends its share (4 or fewer)",
      IN_RUN, CLI_UNSIGNED, 1, 10000, AT(job.pieces), 0, NULL},
     {0, "max-error", "E",
      "refuse to deliver above this predicted relative error (1e-9, float32 "
      "1e-4)",
-     IN_RUN, CLI_REAL, 1e-300, 1, AT(job.tolerance), 0, NULL},
+     IN_JOB, CLI_REAL, 1e-300, 1, AT(job.tolerance), 0, NULL},
     {0, "errors", "none|detect|adversarial|probabilistic",
      "wrong results: trust all, fail when results disagree, or name and leave "
      "out liars who conspire, or faults that do not (none)",
@@ -225,17 +225,17 @@ const cli_option cli_options[] = {
      "threshold, at the risk of naming the wrong ones",
      IN_RUN, CLI_FLAG, 0, 0, AT(job.beyond), 0, NULL},
     {0, "seed", "S", "of coefficients, weather and generated data (1)",
-     IN_RUN | IN_GEN | IN_SCHEMES | IN_BENCH | IN_WORKER, CLI_SIZE, 0, 0,
+     IN_JOB | IN_GEN | IN_SCHEMES | IN_BENCH | IN_WORKER, CLI_SIZE, 0, 0,
      AT(seed), 0, NULL},
-    {0, "journal", "FILE", "record the run for kofn replay", IN_RUN, CLI_TEXT,
+    {0, "journal", "FILE", "record the run for kofn replay", IN_JOB, CLI_TEXT,
      0, 0, AT(job.journal), 0, NULL},
     {0, "metrics", "FILE",
      "keep figures there while it runs, in the text format of Prometheus",
-     IN_RUN, CLI_FILE, 0, 0, AT(job.metrics), 0, NULL},
+     IN_JOB, CLI_FILE, 0, 0, AT(job.metrics), 0, NULL},
     {0, "trace", "FILE",
      "draw the run for ui.perfetto.dev or chrome://tracing: who did what, and "
      "what for",
-     IN_RUN, CLI_FILE, 0, 0, AT(job.trace), 0, NULL},
+     IN_JOB, CLI_FILE, 0, 0, AT(job.trace), 0, NULL},
     {0, "checkpoint", "DIR",
      "keep there what a new start needs to go on, after every round or "
      "iteration",
@@ -274,6 +274,10 @@ const cli_option cli_options[] = {
      "stream: patience of a round: it lasts so many times longer than the first "
      "worker took, unless all are done (0)",
      IN_MODEL | OF_STREAM, CLI_REAL, 0, 1e6, AT(stream.mu), 0, NULL},
+    {0, "mu", "MU",
+     "a round lasts so many times longer than the first worker took for its "
+     "list, unless all are done or more is due (0.25)",
+     IN_STREAM, CLI_REAL, 0, 1e6, AT(job.mu), 0, NULL},
     {0, "delay", "T",
      "stream without a scheme: rounds that a product may take more than one (3)",
      IN_MODEL | OF_STREAM, CLI_SIZE, 0, 100, AT(delay), 0, NULL},
@@ -301,15 +305,16 @@ const cli_option cli_options[] = {
      "with --step: and where the products that are open stand then", IN_REPLAY,
      CLI_FLAG, 0, 0, AT(state), 0, NULL},
     {'v', "verify", NULL,
-     "compute the plain answer as well and report the relative error", IN_RUN,
+     "compute the plain answer as well and report the relative error", IN_JOB,
      CLI_FLAG, 0, 0, AT(verify), 0, NULL},
     {'j', "json", NULL,
-     "one JSON object on stdout; schemes without a name: a list of them",
-     IN_RUN | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH | IN_PREDICT |
+     "one JSON object on stdout; schemes without a name: a list of them; stream: "
+     "one for each product",
+     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH | IN_PREDICT |
          IN_CHECK,
      CLI_FLAG, 0, 0, AT(json), 0, NULL},
     {'q', "quiet", NULL, "no report, no progress",
-     IN_RUN | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT |
+     IN_JOB | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT |
          IN_CHECK,
      CLI_FLAG, 0, 0, AT(quiet), 0, NULL},
     {'h', "help", NULL, "this text", ~0u, CLI_FLAG, 0, 0, AT(help), 0, NULL},
@@ -358,6 +363,19 @@ const cli_command cli_commands[] = {
      "kofn pagerank G.mtx -o rank.npy --masterless  nodes among equals, each "
      "of which ends with the ranks",
      IN_PAGERANK, 1, 1, cmd_pagerank},
+    {"stream", "LIST", "products C = X Y that come one after another",
+     "Each line of the file LIST, or of stdin where that is -, names three "
+     "files: X, Y and the one that X Y is written to. Lines are read as they "
+     "come, a line (with --json an object) is printed as each product is over, "
+     "and an operand may be the output of a line above: whatever writes lines "
+     "and reads them has coded products. Each is over some rounds after its "
+     "first at the latest; who was slow in one is made up for in the next "
+     "(docs/stream.md).",
+     "kofn stream list.txt  three files a line, under dip\n"
+     "kofn stream list.txt -s idip:W=3,N=6 -w straggle=0.2 --json --verify  "
+     "in time whatever up to six stragglers in three rounds do\n"
+     "kofn stream - -s dip:m=2,p=3,T=3 --mu 0.5  lines from another program",
+     IN_STREAM, 1, 1, cmd_stream},
     {"regress", "X y", "fit a linear model of y by the rows of X",
      "Gradient descent; coded workers compute the gradients. Under elastic "
      "each answers twice an iteration: for X w, and then for X' times what the "

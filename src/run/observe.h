@@ -30,7 +30,8 @@ typedef enum kf_moment_type {
     KF_LEFT,    /* it is gone                               */
     KF_SPENT,   /* from, to, what: the coordinator's own work */
     KF_TASK,    /* at the end of its round: all of the below  */
-    KF_ROUND    /* from, to, status; after its tasks          */
+    KF_ROUND,   /* from, to, status; after its tasks          */
+    KF_LISTS    /* a round of a stream is over: kofn_core_round  */
 } kf_moment_type;
 
 typedef struct kf_moment {

@@ -157,6 +157,8 @@ void kf_pair_end_round(kofn_job *j)
     for (size_t i = 0; i < j->opens; i++)
         if (kf_job_is_running(j->open[i]))
             forget_rows(j, j->open[i]);
+    if (j->observers)
+        kf_run_tell(j, &(kf_moment){.type = KF_LISTS});
     if (!j->on_round)
         return;
     kofn_core_round(j->core, &r);

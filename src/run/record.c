@@ -96,11 +96,31 @@ static kofn_status note_round(record *x, unsigned round)
     return KOFN_OK;
 }
 
+/* Of a stream: who is marked owes something, who had no list is as usual. */
+static kofn_status note_lists(record *x, const kofn_job *j)
+{
+    kofn_stream_round r;
+
+    kofn_core_round(j->core, &r);
+    x->shares = 0;
+    for (uint32_t w = 0; w < r.workers; w++)
+        TRY(note_task(x, &(kf_moment){.worker = w,
+                                      .to = r.times[w],
+                                      .fate = r.mark[w] ? KF_FATE_CANCELLED
+                                                        : KF_FATE_USED}));
+    for (size_t w = 0; w < r.workers; w++)
+        x->share[w].asked = r.mark[w] || r.times[w] != KOFN_NEVER;
+    return note_round(x, r.round);
+}
+
 static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
 {
     record *x = (record *)base;
 
-    (void)j;
+    if (m->type == KF_LISTS && !x->failed)
+        x->failed = note_lists(x, j);
+    if (kf_is_stream(j))
+        return;
     if (m->type == KF_TASK && !x->failed)
         x->failed = note_task(x, m);
     if (m->type != KF_ROUND)

@@ -208,6 +208,7 @@ static kofn_status put(trace *x, const kf_moment *m)
 {
     switch (m->type) {
     case KF_PASS:
+    case KF_LISTS:
         return KOFN_OK;
     case KF_SPENT:
         TRY(slice(x, COORDINATOR, m->what, m->from, m->to));

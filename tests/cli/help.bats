@@ -7,7 +7,7 @@ load helpers
 }
 
 @test "every command explains itself, with examples" {
-    for c in matvec matmul power pagerank regress check gen schemes replay model; do
+    for c in matvec matmul power pagerank regress check gen schemes replay model stream; do
         run kofn $c --help
         [ "$status" -eq 0 ]
         [[ "$output" == *"examples:"* && "$output" == *"kofn $c "* ]]
@@ -24,7 +24,8 @@ load helpers
     kofn matmul A.npy B.npy -o C.npy -q
     kofn gen graph 50 300 -o G.mtx -q
     echo "2 leave 1" >events.txt
-    for c in matvec matmul pagerank schemes check; do
+    echo "A.npy B.npy D.npy" >list.txt
+    for c in matvec matmul pagerank schemes check stream; do
         # those with an address wait for workers: worker.bats
         kofn $c --help | grep "^  kofn $c" | grep -v '://' | while read -r _ line; do
             timeout 60 "$KOFN" $line >/dev/null 2>&1 || { echo "kofn $line"; exit 1; }

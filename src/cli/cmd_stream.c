@@ -1,0 +1,363 @@
+/* cmd_stream.c -- kofn stream: products by line, each over by its due round. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- lines --------------------------------------------------------------- */
+
+/* The list as it is read: a pipe may bring a line when others are over. */
+typedef struct reader {
+    const char *name;
+    int fd;
+    char *text;
+    size_t n, cap, line; /* bytes that wait; number of the last line */
+    bool ended;
+} reader;
+
+static int reader_open(reader *r, const char *name)
+{
+    *r = (reader){.name = name, .fd = STDIN_FILENO};
+    if (strcmp(name, "-") == 0)
+        return 0;
+    r->fd = open(name, O_RDONLY | O_CLOEXEC);
+    return r->fd >= 0 ? 0
+                      : cli_say(EXIT_USAGE, "%s: %s", name, strerror(errno));
+}
+
+static void reader_close(reader *r)
+{
+    if (r->fd > STDIN_FILENO)
+        close(r->fd);
+    free(r->text);
+}
+
+static bool has_line(const reader *r)
+{
+    return r->n > 0 && (r->ended || memchr(r->text, '\n', r->n));
+}
+
+/* What there is, for at most `wait` milliseconds; below 0: until there is. */
+static int reader_fill(reader *r, int wait)
+{
+    struct pollfd p = {.fd = r->fd, .events = POLLIN};
+    ssize_t got;
+
+    if (r->ended || has_line(r) || poll(&p, 1, wait) <= 0)
+        return 0;
+    if (r->cap - r->n < 4096) {
+        char *more = realloc(r->text, r->cap + 8192);
+
+        if (!more)
+            return cli_say(EXIT_FAILED, "out of memory for a line of %s",
+                           r->name);
+        r->text = more;
+        r->cap += 8192;
+    }
+    if (r->n > 1 << 20)
+        return cli_say(EXIT_USAGE, "%s, line %zu: longer than any three names",
+                       r->name, r->line + 1);
+    got = read(r->fd, r->text + r->n, r->cap - r->n);
+    if (got < 0 && errno != EINTR)
+        return cli_say(EXIT_USAGE, "%s: %s", r->name, strerror(errno));
+    r->ended = got == 0;
+    r->n += got > 0 ? (size_t)got : 0;
+    return 0;
+}
+
+/* The next one, to be freed; NULL: memory ran out. */
+static char *reader_take(reader *r)
+{
+    char *end = memchr(r->text, '\n', r->n);
+    size_t n = end ? (size_t)(end - r->text) : r->n;
+    char *line = malloc(n + 1);
+
+    if (!line)
+        return NULL;
+    memcpy(line, r->text, n);
+    line[n] = 0;
+    n += end != NULL;
+    memmove(r->text, r->text + n, r->n - n);
+    r->n -= n;
+    r->line++;
+    return line;
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+typedef struct task {
+    char *line;
+    const char *X, *Y, *out; /* names, in it */
+    input x, y;
+    kofn_matrix left, right, C;
+    uint32_t number;
+} task;
+
+typedef struct stream {
+    const cli_args *args;
+    cli_args quiet; /* the session tells nothing by itself */
+    session s;
+    bool open;
+    task *flight[KOFN_OPEN_MOST];
+    size_t flights, most;
+    reader list;
+} stream;
+
+static void task_free(task *t)
+{
+    if (!t)
+        return;
+    input_free(&t->x);
+    input_free(&t->y);
+    free(t->C.data);
+    free(t->line);
+    free(t);
+}
+
+/* X Y OUT, with blanks between them. */
+static int split(const reader *r, task *t)
+{
+    char *save = NULL;
+
+    t->X = strtok_r(t->line, " \t\r", &save);
+    t->Y = strtok_r(NULL, " \t\r", &save);
+    t->out = strtok_r(NULL, " \t\r", &save);
+    if (t->out && !strtok_r(NULL, " \t\r", &save))
+        return 0;
+    return cli_say(EXIT_USAGE,
+                   "%s, line %zu: give X, Y and OUT, three names of files",
+                   r->name, r->line);
+}
+
+static int load(task *t)
+{
+    int code = input_matrix(&t->x, &t->left, t->X);
+
+    if (!code)
+        code = input_matrix(&t->y, &t->right, t->Y);
+    if (!code && t->left.cols != t->right.rows)
+        return cli_say(EXIT_USAGE,
+                       "%s is %zu x %zu and %s %zu x %zu: the "
+                       "inner sizes do not agree",
+                       t->X, t->left.rows, t->left.cols, t->Y, t->right.rows,
+                       t->right.cols);
+    if (code)
+        return code;
+    t->C = (kofn_matrix){calloc(t->left.rows * t->right.cols, sizeof(double)),
+                         t->left.rows, t->right.cols, t->right.cols, KOFN_F64};
+    return t->C.data ? 0 : cli_say(EXIT_FAILED, "out of memory for the result");
+}
+
+static int verify(const task *t, double *error)
+{
+    kofn_matrix want = t->C;
+    kofn_status st;
+
+    want.data = malloc(want.rows * want.cols * sizeof(double));
+    if (!want.data)
+        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    st = kofn_product_plain(&t->left, &t->right, &want);
+    *error = st ? 0 : cli_relative_error(&t->C, &want);
+    free(want.data);
+    return st ? cli_fail(st) : 0;
+}
+
+static double seconds(kofn_time t)
+{
+    return (double)t * 1e-9;
+}
+
+static void tell_json(const task *t, const kofn_report *r, double error)
+{
+    cli_print_json(json_pack(
+        "{s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:i, s:i, s:o, "
+        "s:o}",
+        "status", "ok", "product", (int)r->number, "X", t->X, "Y", t->Y,
+        "output", t->out, "began", (int)r->began, "ended", (int)r->ended,
+        "seconds", seconds(r->took), "encode_seconds", seconds(r->encoding),
+        "decode_seconds", seconds(r->decoding), "plain", (int)r->plain, "coded",
+        (int)r->coded, "predicted", cli_number(r->predicted), "rel_error",
+        error < 0 ? json_null() : cli_number(error)));
+}
+
+static void tell_text(const task *t, const kofn_report *r, double error)
+{
+    printf("%s = %s %s: rounds %u to %u, %.4f s, %zu plain and %zu coded "
+           "answers, predicted relative error %.1e",
+           t->out, t->X, t->Y, r->began, r->ended, seconds(r->took), r->plain,
+           r->coded, r->predicted);
+    if (error >= 0)
+        printf(", found %.1e", error);
+    putchar('\n');
+}
+
+/* A product is over: write it, and tell. */
+static int finish(stream *s, size_t i, const kofn_report *rep)
+{
+    task *t = s->flight[i];
+    double error = -1;
+    int code = s->args->verify ? verify(t, &error) : 0;
+
+    if (!code && kofn_write(t->out, &t->C, 2))
+        code = cli_say(EXIT_FAILED, "%s", kofn_errmsg());
+    if (!code && s->args->json)
+        tell_json(t, rep, error);
+    else if (!code && !s->args->quiet)
+        tell_text(t, rep, error);
+    fflush(stdout);
+    task_free(t);
+    memmove(&s->flight[i], &s->flight[i + 1],
+            (--s->flights - i) * sizeof(task *));
+    return code;
+}
+
+/* Wait for this product, or 0, the next one, for a while.  *over: it is. */
+static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
+{
+    kofn_report rep;
+    kofn_status st = kofn_take(s->s.job, number, atmost, &rep);
+    size_t i = 0;
+
+    *over = st != KOFN_AGAIN;
+    if (cli_caught())
+        return 128 + cli_caught();
+    if (st < 0)
+        return cli_fail(st);
+    if (!*over)
+        return 0;
+    while (s->flight[i]->number != rep.number)
+        i++;
+    return finish(s, i, &rep);
+}
+
+/* Until no product in flight is written to what this one reads or writes. */
+static int await_sources(stream *s, const task *t)
+{
+    for (size_t i = 0; i < s->flights; i++) {
+        const task *f = s->flight[i];
+        bool over = false;
+        int code = 0;
+
+        if (strcmp(f->out, t->X) != 0 && strcmp(f->out, t->Y) != 0 &&
+            strcmp(f->out, t->out) != 0)
+            continue;
+        while (!over && !code)
+            code = await(s, f->number, KOFN_SECOND / 10, &over);
+        if (code)
+            return code;
+        i = (size_t)-1; /* from the beginning: places have changed */
+    }
+    return 0;
+}
+
+/* The first product says of what shape most are. */
+static int open_job(stream *s, const task *t)
+{
+    kofn_problem pb = {KOFN_STREAM,   t->left.rows, t->left.cols,
+                       t->right.cols, KOFN_F64,     false};
+    kofn_plan_info info;
+    int code;
+
+    s->quiet = *s->args;
+    s->quiet.quiet = true;
+    s->quiet.json = false;
+    s->open = true;
+    code = session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2);
+    if (code)
+        return code;
+    if (kofn_plan_describe(s->s.plan, false, &info))
+        return cli_fail(KOFN_NOMEM);
+    s->most = info.delay + 2;
+    cli_guard(true);
+    return 0;
+}
+
+static int put(stream *s, task *t)
+{
+    kofn_status st;
+    int code = split(&s->list, t);
+
+    if (!code)
+        code = await_sources(s, t);
+    if (!code)
+        code = load(t);
+    if (!code && !s->open)
+        code = open_job(s, t);
+    if (code) {
+        task_free(t);
+        return code;
+    }
+    st = kofn_put_pair(s->s.job, &t->left, &t->right, &t->C, &t->number);
+    if (st) {
+        task_free(t);
+        return cli_fail(st);
+    }
+    s->flight[s->flights++] = t;
+    return 0;
+}
+
+/* The next line; those that are empty or begin with # say nothing. */
+static int read_line(stream *s)
+{
+    task *t = calloc(1, sizeof *t);
+
+    if (t)
+        t->line = reader_take(&s->list);
+    if (!t || !t->line) {
+        free(t);
+        return cli_say(EXIT_FAILED, "out of memory for a line of %s",
+                       s->list.name);
+    }
+    if (t->line[strspn(t->line, " \t\r")] && *t->line != '#')
+        return put(s, t);
+    task_free(t);
+    return 0;
+}
+
+static int run(stream *s)
+{
+    int code = 0;
+
+    while (!code && !(s->list.ended && s->list.n == 0 && s->flights == 0)) {
+        bool room = s->flights == 0 || s->flights < s->most, over;
+
+        if (room)
+            code = reader_fill(&s->list, s->flights ? 0 : 100);
+        if (cli_caught())
+            return 128 + cli_caught();
+        if (!code && room && has_line(&s->list))
+            code = read_line(s);
+        else if (!code && s->flights > 0)
+            code = await(s, 0, KOFN_SECOND / 100, &over);
+    }
+    return code;
+}
+
+int cmd_stream(cli_args *a)
+{
+    stream s = {.args = a};
+    int code;
+
+    if (!a->scheme_given)
+        a->scheme = "dip";
+    if (!cli_transport_of(a->port)->here)
+        return cli_say(EXIT_USAGE,
+                       "the workers of a stream are threads or simulated, not "
+                       "%s; use --port threads or sim",
+                       a->port);
+    code = reader_open(&s.list, a->operand[0]);
+    if (!code)
+        code = run(&s);
+    if (s.open)
+        code = session_close(&s.s, code);
+    if (code >= 128)
+        return code;
+    for (size_t i = 0; i < s.flights; i++)
+        task_free(s.flight[i]);
+    reader_close(&s.list);
+    return code;
+}
