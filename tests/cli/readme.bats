@@ -13,6 +13,7 @@ commands() {
     kofn gen matrix 60 7 -o B.npy -q
     kofn gen vector 400 -o y.npy -q
     kofn gen graph 300 2000 -o G.mtx -q
+    echo "A.npy B.npy S.npy" >list.txt
     mkdir bin
     ln -s "$KOFN" bin/kofn
     [ "$(commands | wc -l)" -ge 9 ]
