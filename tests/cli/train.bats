@@ -154,6 +154,16 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     refused "--step was \"0.5\" and is \"1\""
 }
 
+@test "a worker that lies from some step on is named, and the weights are right" {
+    images
+    echo '3 corrupt 2' >events.txt
+    for port in threads sim; do
+        kofn train X.npy y.npy -o model $net --epochs 2 --errors probabilistic \
+            -e events.txt -p $port --late 0 --verify --json >out.json
+        json "o['rel_error'] <= 1e-9 and o['corrupted'] == [2] and o['corrupt_results'] > 0" <out.json
+    done
+}
+
 @test "ranks of an MPI job train to the same weights" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
     # Leaks of MPI itself are not ours; its stacks are long.

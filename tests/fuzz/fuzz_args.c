@@ -62,6 +62,12 @@ NEVER_RUN(cmd_check)
 NEVER_RUN(cmd_worker)
 NEVER_RUN(cmd_keygen)
 
+const char *cli_transport_forms(bool (*fits)(const cli_transport *))
+{
+    (void)fits;
+    return "--port tcp://HOST:PORT";
+}
+
 /* ---- rules --------------------------------------------------------------- */
 
 static void check_numbers(const cli_args *a)
