@@ -299,9 +299,12 @@ static kofn_port *port_of_events(job *j)
 static size_t liars_promised(const job *j)
 {
     size_t tell = results_that_tell(j->x.plan);
+    size_t k = j->x.plan->layout.threshold;
     bool agree = j->t.way == DOUBLED || j->t.way == STALE ||
                  j->t.way == ZEROS || j->t.way == SWAPPED;
 
+    if (2 * tell < k)
+        return j->half;
     return agree ? kf_max(j->half, kf_min(j->most, tell)) : j->most;
 }
 
@@ -393,7 +396,8 @@ static void within_floor(const job *j, const kofn_report *rep)
         }
         kf_free(row);
     }
-    if (!(rig_error(x) <= rep->predicted))
+    /* for entries as large as those of random numbers, as many are together */
+    if (x->A.rows * cols >= 64 && !(rig_error(x) <= rep->predicted))
         say_wrong(j, "an error above what is predicted",
                   rig_error(x) / rep->predicted);
     kf_free(y);

@@ -101,6 +101,8 @@ kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
  * results are made of: they are zero, whatever the input. */
 bool kf_code_is_silent(const kofn_plan *p, const kf_seat *seat, size_t group,
                        size_t lo);
+/* Fewer than half of the products of parts are there at all. */
+bool kf_code_is_thin(const kofn_plan *p, size_t group);
 /* No seat is: no part is empty. */
 bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo);
 

@@ -53,6 +53,17 @@ static bool input_is_empty(const kofn_plan *p, const kf_row *row)
     return true;
 }
 
+bool kf_code_is_thin(const kofn_plan *p, size_t group)
+{
+    size_t blocks = 0, inputs = 0;
+
+    for (size_t j = 0; j < p->parts; j++)
+        blocks += has_block(p, group, 0, j);
+    for (size_t j = 0; j < p->parts1; j++)
+        inputs += has_input(p, j);
+    return 2 * blocks * inputs < p->parts * p->parts1;
+}
+
 bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo)
 {
     for (size_t j = 0; j < p->parts; j++)

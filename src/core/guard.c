@@ -119,16 +119,21 @@ static kofn_status silent_seats(const kofn_core *c, const kf_product *p,
 /* ---- how many more ------------------------------------------------------- */
 
 /* Where not every few of the seats decode, some are copies of others, and what is
- * wrong in all copies of a row conspires, by whatever accident. */
-static bool has_copies(const kofn_layout *L)
+ * wrong in all copies of a row conspires, by whatever accident.  So may what is
+ * wrong alike where operands are smaller than half of the parts that they are cut
+ * into (math/errors.md 6). */
+static bool has_copies(const kf_product *p, size_t group)
 {
-    return L->enough == 1 || L->threshold > L->enough;
+    const kofn_layout *L = kf_layout(p);
+
+    return L->enough == 1 || L->threshold > L->enough ||
+           kf_code_is_thin(p->use->plan, group);
 }
 
-static bool may_conspire(const kofn_core *c, const kofn_layout *L)
+static bool may_conspire(const kofn_core *c, const kf_product *p, size_t group)
 {
     return c->opt.errors == KOFN_ERRORS_ADVERSARIAL ||
-           (c->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(L));
+           (c->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(p, group));
 }
 
 /* Members of the group who were located in this round and have no part in this:
@@ -164,10 +169,11 @@ static size_t spare_of(kofn_core *c, kf_round *r, size_t group,
         return 0;
     alone = share_all(c, r, group, tasks, n, &seats);
     spare = kf_max(1, largest_share(&c->fleet, alone));
-    if (may_conspire(c, L) && seats > surely)
+    if (may_conspire(c, &r->p, group) && seats > surely)
         spare = kf_max(spare, (seats - surely) / 2);
-    r->p.ledger[group].liars =
-        may_conspire(c, L) ? principals_within(&c->fleet, alone, spare) : 1;
+    r->p.ledger[group].liars = may_conspire(c, &r->p, group)
+                                   ? principals_within(&c->fleet, alone, spare)
+                                   : 1;
     return spare;
 }
 
@@ -226,7 +232,7 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
     beyond = seats - kf_min(seats, L->threshold);
     a->liars = a->promised =
         c->opt.errors == KOFN_ERRORS_DETECT ? spare : kf_max(spare, beyond / 2);
-    if (!may_conspire(c, L) && !has_copies(L))
+    if (!may_conspire(c, &r->p, group) && !has_copies(&r->p, group))
         a->promised = kf_max(a->promised, beyond - kf_min(beyond, silent + 1));
     a->liars -= kf_min(a->liars, known);
     a->promised -= kf_min(a->promised, known);
