@@ -57,6 +57,9 @@ bool kf_code_is_thin(const kofn_plan *p, size_t group)
 {
     size_t blocks = 0, inputs = 0;
 
+    if (p->op->factors ==
+        0) /* parts are numbers that a function is called with */
+        return false;
     for (size_t j = 0; j < p->parts; j++)
         blocks += has_block(p, group, 0, j);
     for (size_t j = 0; j < p->parts1; j++)
@@ -66,6 +69,8 @@ bool kf_code_is_thin(const kofn_plan *p, size_t group)
 
 bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo)
 {
+    if (p->op->factors == 0)
+        return true;
     for (size_t j = 0; j < p->parts; j++)
         if (!has_block(p, group, lo, j))
             return false;
