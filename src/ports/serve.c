@@ -551,12 +551,22 @@ static bool stopped(void *ud)
     return s->over || s->errands == 0 || s->errand[s->first].cancelled;
 }
 
+/* That a task is not needed any more may never be heard; work of a later round
+ * says it as well. */
+static bool is_outlived(const server *s)
+{
+    const errand *queue = s->errand + s->first;
+
+    return s->errands > 1 && queue[s->errands - 1].msg.round > queue->msg.round;
+}
+
 static void sleep_for(void *ud, double seconds)
 {
     server *s = ud;
     kofn_time until = kf_clock() + kf_weather_nanoseconds(seconds);
+    bool never = seconds >= KF_FOR_EVER;
 
-    while (!stopped(s) && kf_clock() < until) {
+    while (!stopped(s) && kf_clock() < until && !(never && is_outlived(s))) {
         kofn_time left = until - kf_clock();
 
         listen(s, left < IDLE ? left : IDLE);

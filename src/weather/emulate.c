@@ -6,9 +6,6 @@
 
 #include <math.h>
 
-/* Seconds: whoever never answers is told to stop before. */
-#define FOR_EVER 1e9
-
 kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
                        kofn_time *took)
 {
@@ -28,9 +25,9 @@ kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
                                     x->round != m->round, wanted);
         x->round = m->round;
         if (wanted > real)
-            x->sleep_for(x->ud, fmin(wanted - real, FOR_EVER));
+            x->sleep_for(x->ud, fmin(wanted - real, KF_FOR_EVER));
         *took = kf_weather_nanoseconds(wanted);
-        if (x->stopped(x->ud))
+        if (wanted >= KF_FOR_EVER || x->stopped(x->ud))
             st = KOFN_AGAIN;
     }
     if (!st &&

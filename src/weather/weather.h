@@ -24,6 +24,9 @@ void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
 kofn_time kf_weather_nanoseconds(double seconds);
 bool kf_weather_fair(const kofn_weather *w);
 
+/* Seconds: of a task that is never answered, which is left in the end. */
+#define KF_FOR_EVER 1e9
+
 /* A worker under the weather. */
 typedef struct kf_exposed {
     const kofn_weather *weather;
