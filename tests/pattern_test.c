@@ -590,6 +590,84 @@ static void recorded_without_the_slow(void **state)
     kofn_free(b.data);
 }
 
+static void note_round(void *ud, const kofn_stream_round *r)
+{
+    uint8_t *marks = ud;
+
+    assert_in_range(r->round, 1, 64);
+    assert_int_equal(r->workers, 4);
+    memcpy(marks + 4 * (r->round - 1), r->mark, 4);
+}
+
+/* Of a stream, whose products last for several rounds: who is slow is marked,
+ * and a stream under what was recorded is the same. */
+static kofn_matrix recorded_stream(const kofn_matrix *by, uint8_t *marks)
+{
+    enum { COUNT = 12 };
+    static const char path[] = "pattern_test_stream.npy";
+    kofn_problem pb = {KOFN_STREAM, 24, 20, 36, KOFN_F64, false};
+    kofn_weather w = {.pattern = by, .whole = true};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    kofn_matrix X[COUNT], Y[COUNT], out[COUNT], a;
+    kofn_plan *plan;
+    kofn_port *port;
+    kofn_job *job;
+    uint32_t number;
+
+    o.record = path;
+    assert_ok(kofn_plan_new(&plan, &pb, "dip:m=2,p=3,T=3,lambda=2", 4, 7));
+    assert_ok(kofn_port_sim(&port, 4, &w));
+    assert_ok(kofn_open(&job, plan, port, &o));
+    kofn_on_round(job, note_round, marks);
+    for (size_t i = 0; i < COUNT; i++) {
+        X[i] = random_matrix(24, 20, KOFN_F64, 3 * i);
+        Y[i] = random_matrix(20, 36, KOFN_F64, 3 * i + 1);
+        out[i] = random_matrix(24, 36, KOFN_F64, 3 * i + 2);
+        assert_ok(kofn_put_pair(job, &X[i], &Y[i], &out[i], &number));
+    }
+    for (uint32_t i = 1; i <= COUNT; i++)
+        assert_ok(kofn_take(job, i, KOFN_NEVER, NULL));
+    assert_ok(kofn_finish(job));
+    kofn_close(job);
+    kofn_plan_free(plan);
+    for (size_t i = 0; i < COUNT; i++) {
+        kf_free(X[i].data);
+        kf_free(Y[i].data);
+        kf_free(out[i].data);
+    }
+    assert_ok(kofn_pattern_new(&a, path, 4, 0, 0, 0));
+    unlink(path);
+    return a;
+}
+
+static void recorded_of_streams(void **state)
+{
+    kofn_matrix a = pattern("arbitrary:N=5,W=3,style=uniform", 4, 64, 4), b, c;
+    uint8_t marks[2][64 * 4] = {{0}};
+    size_t never = 0;
+    const double *x;
+
+    (void)state;
+    b = recorded_stream(&a, marks[0]);
+    assert_int_equal(b.cols, 4);
+    assert_true(b.rows >= 12 && b.rows <= 15);
+    x = b.data;
+    for (size_t e = 0; e < 4 * b.rows; e++) {
+        assert_int_equal(isinf(x[e]) != 0, marks[0][e]);
+        if (isinf(x[e]))
+            assert_true(slow(&a, e / 4, e % 4));
+        never += isinf(x[e]) != 0;
+    }
+    assert_true(never > 5);
+    c = recorded_stream(&b, marks[1]);
+    assert_memory_equal(marks[0], marks[1], sizeof marks[0]);
+    assert_true(c.rows == b.rows);
+    assert_memory_equal(b.data, c.data, 4 * b.rows * sizeof(double));
+    kofn_free(a.data);
+    kofn_free(b.data);
+    kofn_free(c.data);
+}
+
 /* Real workers: no more than that there is one who was first, or nobody. */
 static void recorded_of_threads(void **state)
 {
@@ -657,6 +735,7 @@ int main(void)
         cmocka_unit_test(who_never_answers),
         cmocka_unit_test(recorded_and_replayed),
         cmocka_unit_test(recorded_without_the_slow),
+        cmocka_unit_test(recorded_of_streams),
         cmocka_unit_test(recorded_of_threads),
         cmocka_unit_test(wrong_records),
     };
