@@ -221,21 +221,27 @@ void cli_put_blas(const cli_args *a, json_t *o);
 
 /* ---- commands (the run part of the table) -------------------------------- */
 
-int cmd_product(cli_args *a); /* matvec and matmul */
-int cmd_power(cli_args *a);
-int cmd_pagerank(cli_args *a);
-int cmd_gen(cli_args *a);
-int cmd_schemes(cli_args *a);
-int cmd_replay(cli_args *a);
-int cmd_model(cli_args *a);
-int cmd_bench(cli_args *a);
-int cmd_regress(cli_args *a);
-int cmd_predict(cli_args *a);
-int cmd_check(cli_args *a);
-int cmd_train(cli_args *a);
-int cmd_stream(cli_args *a);
-int cmd_worker(cli_args *a);
-int cmd_keygen(cli_args *a);
+/* All commands, for whoever needs each of them; cmd_product is matvec and
+ * matmul. */
+#define CLI_COMMANDS(X)                                                        \
+    X(cmd_product)                                                             \
+    X(cmd_power)                                                               \
+    X(cmd_pagerank)                                                            \
+    X(cmd_gen)                                                                 \
+    X(cmd_schemes)                                                             \
+    X(cmd_replay)                                                              \
+    X(cmd_model)                                                               \
+    X(cmd_bench)                                                               \
+    X(cmd_regress)                                                             \
+    X(cmd_predict)                                                             \
+    X(cmd_check)                                                               \
+    X(cmd_train)                                                               \
+    X(cmd_stream)                                                              \
+    X(cmd_worker)                                                              \
+    X(cmd_keygen)
+#define CLI_DECLARE(name) int name(cli_args *a);
+CLI_COMMANDS(CLI_DECLARE)
+#undef CLI_DECLARE
 
 /* kofn model stream (model_stream.c) */
 int cli_model_stream(const cli_args *a);

@@ -47,20 +47,7 @@ const cli_transport *cli_transport_of(const char *port)
         (void)a;                                                               \
         abort();                                                               \
     }
-NEVER_RUN(cmd_product)
-NEVER_RUN(cmd_power)
-NEVER_RUN(cmd_pagerank)
-NEVER_RUN(cmd_gen)
-NEVER_RUN(cmd_schemes)
-NEVER_RUN(cmd_replay)
-NEVER_RUN(cmd_model)
-NEVER_RUN(cmd_bench)
-NEVER_RUN(cmd_regress)
-NEVER_RUN(cmd_predict)
-NEVER_RUN(cmd_train)
-NEVER_RUN(cmd_check)
-NEVER_RUN(cmd_worker)
-NEVER_RUN(cmd_keygen)
+CLI_COMMANDS(NEVER_RUN)
 
 const char *cli_transport_forms(bool (*fits)(const cli_transport *))
 {
