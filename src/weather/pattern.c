@@ -100,7 +100,8 @@ static void cast_lots(window *v)
 
     for (size_t w = 0; w < k->workers; w++) {
         kf_rng r = dice_of(k, v->t, w);
-        bool again = k->x.style == STICKY && v->t > 0 && *at(k, v->t - 1, w);
+        bool again =
+            k->x.style == STICKY && v->t > 0 && *at(k, v->t - 1, w) != 0;
 
         v->lot[w] = (lot){kf_rng_uniform(&r) - again, w};
     }
@@ -123,7 +124,7 @@ static void slide(window *v)
     for (size_t w = 0; w < k->workers; w++) {
         size_t *f = &v->first[w];
 
-        while (*f < v->t && (*f < from || !*at(k, *f, w)))
+        while (*f < v->t && (*f < from || *at(k, *f, w) == 0))
             ++*f;
         v->room -= *f < v->t;
     }
