@@ -509,6 +509,34 @@ static void cache_survives_no_budget(void **state)
     rig_down(&r);
 }
 
+/* A decoder that was had since the last time stays, whatever the budget. */
+static void cache_keeps_what_is_in_use(void **state)
+{
+    static const uint32_t sets[2][5] = {{0, 1, 5, 6, 7}, {0, 2, 5, 6, 7}};
+    const kf_decoder *d, *e;
+    kf_cache *cache;
+    long empty;
+    rig r;
+
+    (void)state;
+    rig_up(&r, "mds:k=5", 8, KOFN_F64);
+    assert_ok(kf_cache_new(&cache, r.code, 0));
+    assert_ok(kf_cache_get(cache, sets[0], 5, false, &d));
+    assert_ok(kf_cache_get(cache, sets[1], 5, false, &e));
+    kf_cache_trim(cache);
+    empty = allocated();
+    assert_ok(kf_cache_get(cache, sets[0], 5, false, &d));
+    kf_cache_trim_idle(cache);
+    assert_ok(kf_cache_get(cache, sets[1], 5, false, &e));
+    assert_true(d->whole && e->whole);
+    kf_cache_trim_idle(cache); /* drops set 0 */
+    assert_true(e->whole && allocated() > empty);
+    kf_cache_trim_idle(cache);
+    assert_int_equal(allocated(), empty);
+    kf_cache_free(cache);
+    rig_down(&r);
+}
+
 /* ---- a scheme of one's own: figure 1 of the paper ------------------------ */
 
 static const kofn_scheme fig1_scheme = {
@@ -626,6 +654,7 @@ int main(void)
         cmocka_unit_test(cache_knows_sets),
         cmocka_unit_test(cache_drops_the_least_recent),
         cmocka_unit_test(cache_survives_no_budget),
+        cmocka_unit_test(cache_keeps_what_is_in_use),
         cmocka_unit_test(figure_1_decodes),
         cmocka_unit_test(figure_1_multiplies),
         cmocka_unit_test(singular_sets_are_refused),

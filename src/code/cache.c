@@ -168,7 +168,13 @@ static void drop_oldest(kf_cache *cache)
     kf_free(e);
 }
 
-KF_WRAPS void kf_cache_trim(kf_cache *cache)
+void kf_cache_trim(kf_cache *cache)
+{
+    while (cache->bytes > cache->budget && cache->oldest)
+        drop_oldest(cache);
+}
+
+KF_WRAPS void kf_cache_trim_idle(kf_cache *cache)
 {
     while (cache->bytes > cache->budget && cache->oldest &&
            cache->oldest->trim != cache->trims)

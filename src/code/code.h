@@ -159,12 +159,14 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
                      void *scratch);
 
 /* Decoders by survivor set, the least recently used dropped beyond a budget.
- * What it hands out lives until the second kf_cache_trim after. */
+ * What it hands out lives until the next kf_cache_trim, or the second
+ * kf_cache_trim_idle. */
 typedef struct kf_cache kf_cache;
 kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget);
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
                          bool partial, const kf_decoder **out);
 void kf_cache_trim(kf_cache *cache);
+void kf_cache_trim_idle(kf_cache *cache);
 const kofn_plan *kf_cache_plan(const kf_cache *cache);
 /* The parities of a decoder's seats (suspect.h), kept with it: q x results,
  * H G = 0, orthonormal rows.  *q may be 0. */

@@ -117,7 +117,7 @@ kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev)
         c->dropped++;
         return KOFN_OK;
     }
-    kf_cache_trim(c->use[0].cache);
+    kf_cache_trim_idle(c->use[0].cache);
     TRY(kf_core_quarantine(c));
     kf_core_forget_over(c);
     begin_round(c, ev->product);
@@ -262,7 +262,7 @@ static void forget_news(kf_product *p)
 {
     p->ledger[0].news_lo = p->ledger[0].news_hi = 0;
     p->ledger[0].owed = KF_OWED_NOTHING;
-    p->marked = false;
+    p->mark_lo = p->mark_hi = 0;
 }
 
 /* Is it enough now? */
@@ -361,7 +361,7 @@ kofn_status kf_stream_go_on(kofn_core *c)
     for (size_t i = 0; i < c->rounds; i++) {
         kf_round *r = c->round[i];
 
-        if (kf_is_open(r) && r->p.marked)
+        if (kf_is_open(r) && kf_product_marked(&r->p))
             TRY(settle(c, r));
         if (c->stream.running && kf_stream_due(c, r))
             TRY(see_to_it(c, r));
