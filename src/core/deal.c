@@ -237,11 +237,11 @@ static kofn_status deal_group(kofn_core *c, kf_round *r, size_t group,
     return kf_deal_short(c, r, group);
 }
 
-/* Ask for what is owed: by the scheme's deal where nothing has been asked for
+/* Ask for what groups [lo, hi) are owed: by the scheme's deal where nothing has been asked for
  * yet, else for single results. */
-kofn_status kf_deal(kofn_core *c, kf_round *r)
+kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi)
 {
-    for (size_t g = 0; g < r->p.groups; g++) {
+    for (size_t g = lo; g < hi; g++) {
         kf_owed owed = r->p.ledger[g].owed;
 
         r->p.ledger[g].owed = KF_OWED_NOTHING;

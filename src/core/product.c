@@ -32,7 +32,8 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
         p->ledger[g].news_lo = p->ledger[g].news_hi = 0;
         p->ledger[g].owed = KF_OWED_NOTHING;
     }
-    p->marked = p->degraded = p->lost = p->disagree = p->unsure = false;
+    p->mark_lo = p->mark_hi = 0;
+    p->degraded = p->lost = p->disagree = p->unsure = false;
     p->corrupt = 0;
 }
 
@@ -196,7 +197,7 @@ void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi)
 {
     kf_ledger *l = &p->ledger[group];
 
-    p->marked = true;
+    kf_product_mark(p, group);
     if (l->news_lo == l->news_hi) {
         l->news_lo = lo;
         l->news_hi = hi;

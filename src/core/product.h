@@ -101,7 +101,8 @@ typedef struct kf_product {
     uint32_t *evidence; /* tasks of the checks */
     size_t evidences, evidence_cap;
     double noise, predicted, refused; /* the last one that was too large */
-    bool marked;    /* some ledger has news, or owes something */
+    size_t mark_lo,
+        mark_hi;    /* groups that may have news, or be owed something */
     bool degraded;  /* deliver what is plain */
     bool lost;      /* some wants are lost   */
     bool disagree;  /* some results did, and nobody could be located */
@@ -142,11 +143,26 @@ bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index);
 kofn_status kf_product_check(kf_product *p, kf_asked asked,
                              const uint32_t *tasks);
 
+/* Something is to be done for this group.  Groups between marked ones are looked
+ * at as well, for most often there is one. */
+static inline void kf_product_mark(kf_product *p, size_t group)
+{
+    bool none = p->mark_lo == p->mark_hi;
+
+    p->mark_lo = none ? group : kf_min(p->mark_lo, group);
+    p->mark_hi = none ? group + 1 : kf_max(p->mark_hi, group + 1);
+}
+
+static inline bool kf_product_marked(const kf_product *p)
+{
+    return p->mark_lo != p->mark_hi;
+}
+
 /* So much is to be asked for of a group. */
 static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
 {
     p->ledger[group].owed = owed;
-    p->marked = true;
+    kf_product_mark(p, group);
 }
 
 /* Something is new of these strips. */

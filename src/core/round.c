@@ -232,12 +232,15 @@ static kofn_status take_back(kofn_core *c, kf_round *r)
 
 static bool has_marks(const kf_round *r)
 {
-    return r->p.marked || r->back || r->resolve || r->p.unsettled == 0;
+    return kf_product_marked(&r->p) || r->back || r->resolve ||
+           r->p.unsettled == 0;
 }
 
 kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
 {
     while (kf_is_open(r) && has_marks(r)) {
+        size_t lo, hi;
+
         if (r->back)
             TRY(take_back(c, r));
         TRY(kf_settle(c, r));
@@ -246,8 +249,10 @@ kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
                 TRY(kf_adjoint_sum(c, r));
             return kf_core_deliver(c, r, r->p.lost ? KOFN_PARTIAL : KOFN_OK);
         }
-        r->p.marked = false; /* but for what is owed, which is dealt now */
-        TRY(kf_deal(c, r));
+        lo = r->p.mark_lo;
+        hi = r->p.mark_hi;
+        r->p.mark_lo = r->p.mark_hi = 0; /* but for what is dealt now */
+        TRY(kf_deal(c, r, lo, hi));
         if (kf_is_open(r) && r->resolve)
             TRY(kf_resolve(c, r));
     }

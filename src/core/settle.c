@@ -219,7 +219,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
 /* Decide on the cells that have news. */
 kofn_status kf_settle(kofn_core *c, kf_round *r)
 {
-    for (size_t g = 0; g < r->p.groups; g++)
+    for (size_t g = r->p.mark_lo; g < r->p.mark_hi; g++)
         if (r->p.ledger[g].news_lo != r->p.ledger[g].news_hi)
             TRY(settle_group(c, r, g));
     return KOFN_OK;

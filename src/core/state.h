@@ -248,7 +248,7 @@ struct kofn_deals {
     size_t count, cap;
     size_t members, span;
 };
-kofn_status kf_deal(kofn_core *c, kf_round *r);
+kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi);
 
 /* ---- short.c ------------------------------------------------------------- */
 
