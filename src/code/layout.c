@@ -489,31 +489,58 @@ void kf_code_free(kf_code *c)
     kf_free(c);
 }
 
+#define ZEROS 16
+
+/* Are so many numbers 0, of either sign? */
+static bool all_zero(const double *x)
+{
+    uint64_t any = 0, b[4];
+
+    for (size_t i = 0; i < ZEROS; i += 4) {
+        memcpy(b, x + i, sizeof b);
+        any |= b[0] | b[1] | b[2] | b[3];
+    }
+    return any << 1 == 0;
+}
+
+/* The first number from `at` on that is not 0, or n.  Rows are mostly zeros where
+ * there are many parts, and there is a row for each of them. */
+static size_t next_entry(const double *dense, size_t at, size_t n)
+{
+    if (at < n && dense[at] != 0)
+        return at;
+    while (at + ZEROS <= n && all_zero(dense + at))
+        at += ZEROS;
+    while (at < n && dense[at] == 0)
+        at++;
+    return at;
+}
+
 /* Columns and values share one allocation, columns first. */
 static kofn_status compress(kf_row *r, const double *dense, size_t n)
 {
-    size_t count = 0, cols;
+    size_t first = next_entry(dense, 0, n), end = first, count = 0, cols;
 
-    for (size_t i = 0; i < n; i++)
-        count += dense[i] != 0;
+    for (size_t i = first; i < n; i = next_entry(dense, i + 1, n)) {
+        count++;
+        end = i + 1;
+    }
     cols = (count + 1) / 2 * 2 * sizeof *r->col;
     r->col = kf_new(cols + count * sizeof *r->val, 1);
     if (!r->col)
         return KOFN_NOMEM;
     r->val = (double *)(void *)((char *)r->col + cols);
-    for (size_t i = 0; i < n; i++)
-        if (dense[i] != 0) {
-            r->col[r->n] = (uint32_t)i;
-            r->val[r->n++] = dense[i];
-        }
+    for (size_t i = first; i < end; i = next_entry(dense, i + 1, end)) {
+        r->col[r->n] = (uint32_t)i;
+        r->val[r->n++] = dense[i];
+    }
     return KOFN_OK;
 }
 
-static kofn_status finite_rows(const kofn_plan *p, size_t local,
-                               const double *rows, size_t n)
+static kofn_status finite_row(const kofn_plan *p, size_t local, const kf_row *r)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!(rows[i] - rows[i] == 0))
+    for (size_t i = 0; i < r->n; i++)
+        if (!(r->val[i] - r->val[i] == 0))
             return kf_fail(KOFN_UNSTABLE,
                            "%s: the coefficients of seat %zu overflow; choose "
                            "another basis or fewer parts",
@@ -521,27 +548,31 @@ static kofn_status finite_rows(const kofn_plan *p, size_t local,
     return KOFN_OK;
 }
 
-static kofn_status compress_rows(kf_row **rows, const double *dense, size_t n,
+static kofn_status compress_rows(const kofn_plan *p, size_t local,
+                                 kf_row **rows, const double *dense, size_t n,
                                  size_t cols)
 {
     *rows = kf_zero(n, sizeof **rows);
     if (!*rows)
         return KOFN_NOMEM;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         TRY(compress(&(*rows)[i], dense + i * cols, cols));
+        TRY(finite_row(p, local, &(*rows)[i]));
+    }
     return KOFN_OK;
 }
 
 /* The largest norm of the rows of a lane: of `inner` rows together. */
-static double largest_norm(const double *rows, size_t lanes, size_t each)
+static double largest_norm(const kf_row *rows, size_t lanes, size_t inner)
 {
     double top = 0;
 
     for (size_t l = 0; l < lanes; l++) {
         double sum = 0;
 
-        for (size_t i = 0; i < each; i++)
-            sum += rows[l * each + i] * rows[l * each + i];
+        for (size_t t = l * inner; t < (l + 1) * inner; t++)
+            for (size_t i = 0; i < rows[t].n; i++)
+                sum += rows[t].val[i] * rows[t].val[i];
         top = kf_larger(top, sqrt(sum));
     }
     return top;
@@ -596,20 +627,17 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
     TRY(p->scheme->seat(L, local, E0, E1, G));
     if (c->uneven)
         make_uneven(p, local, E0, G);
-    TRY(finite_rows(p, local, E0, rows * p->parts));
-    TRY(compress_rows(&s->E0, E0, rows, p->parts));
-    s->weight = largest_norm(E0, L->lanes, L->inner * p->parts);
+    TRY(compress_rows(p, local, &s->E0, E0, rows, p->parts));
+    s->weight = largest_norm(s->E0, L->lanes, L->inner);
     s->G = s->E0;
     if (E1) {
-        TRY(finite_rows(p, local, E1, L->inner * p->parts1));
-        TRY(compress_rows(&s->E1, E1, L->inner, p->parts1));
-        s->weight *= largest_norm(E1, 1, L->inner * p->parts1);
+        TRY(compress_rows(p, local, &s->E1, E1, L->inner, p->parts1));
+        s->weight *= largest_norm(s->E1, 1, L->inner);
     }
     if (!G)
         return KOFN_OK;
     s->G = NULL;
-    TRY(finite_rows(p, local, G, L->lanes * L->symbols));
-    return compress_rows(&s->G, G, L->lanes, L->symbols);
+    return compress_rows(p, local, &s->G, G, L->lanes, L->symbols);
 }
 
 static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
