@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "data/kernel.h"
+#include "mat/mat.h"
 
 #include <float.h>
 #include <math.h>
@@ -222,5 +223,6 @@ int main(void)
         cmocka_unit_test(sums_stop_too),
     };
 
+    kf_blas_single(); /* as in a worker */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
