@@ -1,5 +1,8 @@
 load helpers
 
+# Threads of BLAS look like races to ThreadSanitizer.
+export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
 inputs() {
     kofn gen matrix 120 70 -o A.npy --seed 3 -q
     kofn gen matrix 70 90 -o B.npy --seed 4 -q
