@@ -1,5 +1,8 @@
 load helpers
 
+# Threads of BLAS look like races to ThreadSanitizer.
+export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
 # Workers and coordinators started here end with the test.
 teardown() {
     for pid in $(jobs -p); do
