@@ -8,6 +8,7 @@
 #   make coverage  which lines of src these reach
 #   make format    lay out the C files as .clang-format has it
 #   make python    the Python package in python/, in place
+#   make test-torch  its training of PyTorch modules; installs python3-torch
 #   make bench     ratios against real alternatives, measured in one run
 #   make install   PREFIX=/usr/local DESTDIR=
 #   make clean
@@ -58,6 +59,11 @@ python: build
 	@$(or $(PYTHON),/usr/bin/python3) python/kofn/_build.py
 	@echo "PYTHONPATH=$(CURDIR)/python python3 -c 'import kofn'"
 
+test-torch: python
+	@scripts/need torch || echo "what needs PyTorch is skipped" >&2
+	@cd python/tests_torch && PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 \
+	    $(or $(PYTHON),/usr/bin/python3) -m pytest -q -rs -p no:cacheprovider
+
 demo: build
 	@scripts/demo
 
@@ -67,4 +73,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test check campaign fuzz coverage bench format python demo install clean
+.PHONY: all build test check campaign fuzz coverage bench format python test-torch demo install clean

@@ -137,7 +137,6 @@ static void worker_life(const char *address)
     kofn_transport *t;
 
     z.body_max = (size_t)1 << 30;
-    kf_blas_single();
     must(!kofn_zmq_connect(&t, address, &z), "connect");
     o.patience = 5 * KOFN_SECOND;
     kofn_serve(t, &o);
@@ -288,7 +287,8 @@ int main(int argc, char **argv)
     bool with = true;
 
     must(rounds >= 1 && rounds <= MOST, "rounds: 1 to 101");
-    kf_blas_single();
+    kf_blas_single(); /* workers inherit it; OpenBLAS would start threads anew,
+                         which spin for a tenth of a second */
     keep_memory();
     for (int i = 0; i < rounds; i++) {
         plain[i] = plain_bulk();
@@ -305,12 +305,17 @@ int main(int argc, char **argv)
     printf("rounds of %d without work: %.0f us, bare packets %.0f us: %.2f\n",
            WORKERS, turn_median(empty, rounds) * 1e6,
            turn_median(bare, rounds) * 1e6, turn_ratio(empty, bare, rounds));
+    figure(turn_ratio(ours, plain, rounds), "", "more", "answers of 8 MiB");
+    figure(turn_ratio(empty, bare, rounds), "", "less", "rounds without work");
     printf("\n%zu x %zu by %zu x %zu on 4 workers, any 3 enough\n", SIDE, SIDE,
            SIDE, SIDE);
     printf("%-14s %8s %8s\n", "", "seconds", "ratio");
-    for (int k = 0; k < PRODUCTS - !with; k++)
+    for (int k = 0; k < PRODUCTS - !with; k++) {
         printf("%-14s %8.2f %8.2f\n", name[k], turn_median(product[k], rounds),
                turn_ratio(product[k], product[FINE], rounds));
+        figure(turn_median(product[k], rounds), "s", "less",
+               "product of %zu cubed, %s", SIDE, name[k]);
+    }
     if (!with)
         printf("pdgemm: skipped, %s\n", why);
     return 0;

@@ -8,6 +8,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +85,42 @@ static inline void must(bool good, const char *what)
     fprintf(stderr, "%s: %s: %s (%s)\n", program_invocation_short_name, what,
             strerror(errno), kofn_errmsg());
     exit(1);
+}
+
+/* ---- figures ------------------------------------------------------------- */
+
+/* What a run is compared with another by: a line of JSON each, at the end of
+ * the file that KOFN_FIGURES names (scripts/bench).  The case is made of the
+ * format and says which of the bench's figures it is; `better` is "less" or
+ * "more".  Ratios have no unit, "". */
+__attribute__((format(printf, 4, 5))) static inline void
+figure(double value, const char *unit, const char *better, const char *format,
+       ...)
+{
+    const char *path = getenv("KOFN_FIGURES");
+    FILE *f = path && *path && isfinite(value) ? fopen(path, "a") : NULL;
+    va_list more;
+
+    if (!f)
+        return;
+    fprintf(f, "{\"bench\": \"%s\", \"case\": \"",
+            program_invocation_short_name);
+    va_start(more, format);
+    vfprintf(f, format, more);
+    va_end(more);
+    fprintf(f, "\", \"value\": %.6g, \"unit\": \"%s\", \"better\": \"%s\"}\n",
+            value, unit, better);
+    fclose(f);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* As the command does (src/cli/process.c). */
+static inline void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, INT_MAX);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_ARENA_MAX, 1);
 }
 
 /* ---- operands ------------------------------------------------------------ */

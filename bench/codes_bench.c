@@ -576,6 +576,7 @@ static void speed_line(const char *spec, size_t workers)
            spec, workers, s.groups * s.n, s.sources, wants - s.outputs,
            s.outputs, median(ours, reps) * 1e-9, median(bare, reps) * 1e-9, mid,
            ratio[0], ratio[reps - 1]);
+    figure(mid, "", "more", "decoding %s of %zu", spec, workers);
     stack_down(&s);
 }
 

@@ -1,12 +1,16 @@
 /* combine_bench.c -- the dot-product engine against the machine's own limits.
  *
- *     combine_bench [--json] [--memory | --compute] [REPETITIONS]
+ *     combine_bench [--memory | --compute] [REPETITIONS]
  *
  * Bound by memory: bytes moved per second (each source read once, each output
  * written once), over the best of three plain ways to move as many bytes
  * between the same addresses: memcpy, a scaling loop, a triad.  Plain counts
  * what a program asks for too, so that lines which are read only because they
  * are written count for neither.
+ *
+ * With many sources nearly all of that is reading, and a core reads less per
+ * second than it copies, since what is written around the cache waits for
+ * nothing: `read` is what plain sums of one stream reach.
  *
  * Bound by arithmetic: operations per second in the second-level cache, over
  * those of DGEMM of the same shape on one core, and over DGEMM of a large one.
@@ -27,8 +31,6 @@
 #define WASH (128 * MIB) /* far more than the caches hold */
 
 static int reps = 7;
-static bool json;
-static const char *comma = "";
 
 static void fill(void *p, size_t n, kofn_dtype dtype)
 {
@@ -169,38 +171,24 @@ static void memory_case(size_t m, size_t k, size_t bytes, kofn_dtype dtype)
     }
     free(arena);
     mid = median(ratio, reps);
-    if (json)
-        printf("%s\n  {\"m\": %zu, \"k\": %zu, \"mib\": %zu, \"float\": %zu, "
-               "\"ratio\": %.3f, \"min\": %.3f, \"max\": %.3f, "
-               "\"gbps\": %.2f, \"plain_gbps\": %.2f, \"read_gbps\": %.2f}",
-               comma, m, k, bytes / MIB, size * 8, mid, ratio[0],
-               ratio[reps - 1], median(speed, reps) * 1e-9,
-               median(plain, reps) * 1e-9, median(read, reps) * 1e-9);
-    else
-        printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.1f %8.2f "
-               " %.2f..%.2f\n",
-               m, k, bytes / MIB, size * 8, median(speed, reps) * 1e-9,
-               median(plain, reps) * 1e-9, median(read, reps) * 1e-9, mid,
-               ratio[0], ratio[reps - 1]);
+    figure(mid, "", "more", "memory m %zu, k %zu, %zu MiB, float%zu", m, k,
+           bytes / MIB, size * 8);
+    printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.1f %8.2f "
+           " %.2f..%.2f\n",
+           m, k, bytes / MIB, size * 8, median(speed, reps) * 1e-9,
+           median(plain, reps) * 1e-9, median(read, reps) * 1e-9, mid, ratio[0],
+           ratio[reps - 1]);
     fflush(stdout);
-    comma = ",";
 }
 
 static void memory_cases(void)
 {
-    if (json)
-        printf("\"memory\": [");
-    else
-        printf("bound by memory: GB/s\n   m    k     MiB   type     combine "
-               "    plain      read    ratio  min..max\n");
-    comma = "";
-    for (size_t mib = 8; mib <= 32; mib *= 4)
-        for (int type = 0; type < 2; type++)
-            for (size_t k = 3; k <= 16; k = k == 3 ? 8 : 2 * k)
-                for (size_t m = 1; m <= 4; m++)
-                    memory_case(m, k, mib * MIB, type ? KOFN_F32 : KOFN_F64);
-    if (json)
-        printf("\n ]");
+    printf("bound by memory: GB/s\n   m    k     MiB   type     combine "
+           "    plain      read    ratio  min..max\n");
+    for (int type = 0; type < 2; type++)
+        for (size_t k = 3; k <= 16; k = k == 3 ? 8 : 2 * k)
+            for (size_t m = 1; m <= 4; m++)
+                memory_case(m, k, 8 * MIB, type ? KOFN_F32 : KOFN_F64);
 }
 
 /* ---- bound by arithmetic ------------------------------------------------- */
@@ -264,36 +252,23 @@ static void compute_case(size_t m, size_t len, kofn_dtype dtype)
         to_large[r] = speed[r] / large;
     }
     mid = median(ratio, reps);
-    if (json)
-        printf("%s\n  {\"m\": %zu, \"k\": %zu, \"len\": %zu, \"float\": %zu, "
-               "\"ratio\": %.3f, \"min\": %.3f, \"max\": %.3f, "
-               "\"ratio_large\": %.3f, \"gflops\": %.2f, \"dgemm\": %.2f}",
-               comma, m, k, len, size * 8, mid, ratio[0], ratio[reps - 1],
-               median(to_large, reps), median(speed, reps) * 1e-9,
-               median(same, reps) * 1e-9);
-    else
-        printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.2f %8.2f "
-               " %.2f..%.2f\n",
-               m, k, len, size * 8, median(speed, reps) * 1e-9,
-               median(same, reps) * 1e-9, median(to_large, reps), mid, ratio[0],
-               ratio[reps - 1]);
-    comma = ",";
+    figure(mid, "", "more", "compute m %zu, k %zu, length %zu, float%zu", m, k,
+           len, size * 8);
+    printf("%4zu %4zu %7zu   float%zu %9.1f %9.1f %9.2f %8.2f "
+           " %.2f..%.2f\n",
+           m, k, len, size * 8, median(speed, reps) * 1e-9,
+           median(same, reps) * 1e-9, median(to_large, reps), mid, ratio[0],
+           ratio[reps - 1]);
     free(D), free(S), free(C), free(sources), free(outputs);
 }
 
 static void compute_cases(void)
 {
-    if (json)
-        printf("\"compute\": [");
-    else
-        printf("bound by arithmetic, in cache: GF/s\n   m    k     len   type  "
-               "   combine     DGEMM  to large    ratio  min..max\n");
-    comma = "";
+    printf("bound by arithmetic, in cache: GF/s\n   m    k     len   type  "
+           "   combine     DGEMM  to large    ratio  min..max\n");
     for (int type = 0; type < 2; type++)
         for (size_t m = 32; m <= 128; m *= 2)
             compute_case(m, 32000 / m / 8 * 8, type ? KOFN_F32 : KOFN_F64);
-    if (json)
-        printf("\n ]");
 }
 
 /* ---- the machine --------------------------------------------------------- */
@@ -304,9 +279,7 @@ int main(int argc, char **argv)
     kofn_machine m;
 
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--json"))
-            json = true;
-        else if (!strcmp(argv[i], "--memory"))
+        if (!strcmp(argv[i], "--memory"))
             compute = false;
         else if (!strcmp(argv[i], "--compute"))
             memory = false;
@@ -315,28 +288,21 @@ int main(int argc, char **argv)
     }
     if (reps < 1 || reps > MOST) {
         fprintf(stderr,
-                "usage: combine_bench [--json] [--memory | --compute] "
+                "usage: combine_bench [--memory | --compute] "
                 "[REPETITIONS up to %d]\n",
                 MOST);
         return 2;
     }
     blas_threads(1);
     kofn_machine_info(&m);
-    if (json)
-        printf("{\"simd\": \"%s\", \"blas\": \"%s\", \"repetitions\": %d",
-               m.simd, m.blas, reps);
-    else
-        printf("SIMD %s, %s on one thread, median of %d\n", m.simd, m.blas,
-               reps);
+    printf("SIMD %s, %s on one thread, median of %d\n", m.simd, m.blas, reps);
     if (memory) {
-        printf(json ? ",\n " : "\n");
+        printf("\n");
         memory_cases();
     }
     if (compute) {
-        printf(json ? ",\n " : "\n");
+        printf("\n");
         compute_cases();
     }
-    if (json)
-        printf("}\n");
     return 0;
 }

@@ -51,8 +51,8 @@ static const entry entries[] = {
 };
 #define ENTRIES (sizeof entries / sizeof *entries)
 
-static size_t size = 2000;
-static int rounds = 5, cores;
+static size_t size = 1500;
+static int rounds = 3, cores;
 
 typedef struct line {
     const entry *e;
@@ -201,6 +201,10 @@ static void table(void)
         printf("%-6s %-26s %7zu %7zu %6.2f %6.2f %6.2f\n", name[e->op], e->spec,
                e->cols ? e->cols : size, e->workers, of[i].work, of[i].wall,
                of[i].cpu);
+        figure(of[i].wall, "", "less", "wall %s %s, %zu columns, %zu workers",
+               name[e->op], e->spec, e->cols ? e->cols : size, e->workers);
+        figure(of[i].cpu, "", "less", "cpu %s %s, %zu columns, %zu workers",
+               name[e->op], e->spec, e->cols ? e->cols : size, e->workers);
     }
 }
 

@@ -194,6 +194,13 @@ static void put(double ratio, const series *s)
         printf(" %8s", "refused");
 }
 
+static void note(double ratio, const series *s, const char *weather,
+                 const char *scheme, size_t workers)
+{
+    if (s->right == s->n)
+        figure(ratio, "", "less", "%s, %s of %zu", weather, scheme, workers);
+}
+
 /* ---- kinds of weather ---------------------------------------------------- */
 
 /* No faults, then worker 1 at a fifth of its speed. */
@@ -288,6 +295,11 @@ static void line(const entry *e)
         put(median(compare.ratio, compare.n), &compare);
     put(median(lied.ratio, lied.n), &lied);
     printf("\n");
+    note(median(fair.ratio, fair.n), &fair, "fair", text, e->workers);
+    note(median(slow.ratio, slow.n), &slow, "slow", text, e->workers);
+    if (!e->blind)
+        note(median(compare.ratio, compare.n), &compare, "compare", text,
+             e->workers);
 }
 
 static void table(void)

@@ -19,7 +19,7 @@
 #define TILE 2048
 
 static int reps = 7;
-static size_t p = 10000000;
+static size_t p = 4000000;
 
 /* ---- decoding ------------------------------------------------------------ */
 
@@ -152,6 +152,8 @@ static void decode(const char *spec, size_t out, size_t submessages,
            median(plain, reps) * 1e3, median(code, reps) * 1e3,
            median(ratio, reps), found * 1e3);
     fflush(stdout);
+    figure(median(ratio, reps), "", "less", "decoding %s, %zu out, %zu numbers",
+           spec, out, p);
     kf_scratch_free(&scratch);
     fleet_down(&f);
 }
@@ -165,7 +167,9 @@ static void set_up(const char *spec)
     kofn_plan *plan;
 
     check(kofn_plan_new(&plan, &pb, spec, WORKERS, 1), spec);
-    printf("  %-34s %6.2f s\n", spec, now() - start);
+    start = now() - start;
+    printf("  %-34s %6.2f s\n", spec, start);
+    figure(start, "s", "less", "set-up of %s", spec);
     kofn_plan_free(plan);
 }
 

@@ -8,8 +8,6 @@
 #include <kofn/transport.h>
 
 #include <arpa/inet.h>
-#include <limits.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -17,16 +15,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* ---- memory -------------------------------------------------------------- */
-
-/* As the command does (src/cli/main.c). */
-static inline void keep_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, INT_MAX);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_ARENA_MAX, 1);
-}
 
 /* ---- processes ----------------------------------------------------------- */
 

@@ -125,6 +125,7 @@ static void against_products(const char *spec, size_t workers, size_t m,
         1e3 * median(alone, reps));
     printf("  ratio %.2f", median(ratio, reps));
     printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
+    figure(median(ratio, reps), "", "less", "step of %s of %zu", spec, workers);
     plain_down(&p);
     rig_down(&r);
 }

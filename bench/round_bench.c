@@ -14,8 +14,9 @@
  */
 #include "bench.h"
 
+#include "hand_over.h"
+
 #include <cblas.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -92,87 +93,27 @@ static void against_dgemv(const char *spec, size_t workers, size_t m, size_t n)
            spec, workers, m, n, 1e3 * median(coded, reps),
            1e3 * median(plain, reps), median(ratio, reps));
     printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
+    figure(median(ratio, reps), "", "less", "%s of %zu against dgemv", spec,
+           workers);
     rig_down(&r);
 }
 
 /* ---- 2: against a bare hand-over ----------------------------------------- */
 
-typedef struct box {
-    pthread_mutex_t lock;
-    pthread_cond_t filled;
-    int full;
-} box;
-
-typedef struct ping {
-    box in, *out;
-    pthread_t thread;
-} ping;
-
-static void put(box *b)
-{
-    pthread_mutex_lock(&b->lock);
-    b->full++;
-    pthread_cond_signal(&b->filled);
-    pthread_mutex_unlock(&b->lock);
-}
-
-static int take(box *b)
-{
-    int got;
-
-    pthread_mutex_lock(&b->lock);
-    while (b->full == 0)
-        pthread_cond_wait(&b->filled, &b->lock);
-    got = b->full--;
-    pthread_mutex_unlock(&b->lock);
-    return got;
-}
-
-static void *serve(void *ud)
-{
-    ping *p = ud;
-
-    /* a full box of more than a million means: stop */
-    while (take(&p->in) < 1000000)
-        put(p->out);
-    return NULL;
-}
-
-static double bare_rounds(ping *p, box *back, int workers, int rounds)
-{
-    double t = now();
-
-    for (int r = 0; r < rounds; r++) {
-        for (int i = 0; i < workers; i++)
-            put(&p[i].in);
-        for (int i = 0; i < workers; i++)
-            take(back);
-    }
-    return now() - t;
-}
-
 static void against_hand_over(int workers)
 {
     int rounds = 2000 / workers + 50;
     double ratio[MOST], ours[MOST], bare[MOST];
-    ping *p = calloc((size_t)workers, sizeof *p);
-    box back = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    hands h;
     rig r;
 
-    if (!p)
-        exit(1);
-    for (int i = 0; i < workers; i++) {
-        p[i].in = (box){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-        p[i].out = &back;
-        if (pthread_create(&p[i].thread, NULL, serve, &p[i]))
-            exit(1);
-    }
+    hands_up(&h, workers);
     rig_up(&r, "uncoded", (size_t)workers, (size_t)workers, 1, NULL, 1);
     one_round(&r, NULL);
     for (int i = 0; i < reps; i++) {
         double t;
 
-        bare[i] = bare_rounds(p, &back, workers, rounds);
+        bare[i] = hand_over(&h, 1, rounds);
         t = now();
         for (int k = 0; k < rounds; k++)
             one_round(&r, NULL);
@@ -185,15 +126,9 @@ static void against_hand_over(int workers)
            median(ours, reps), median(bare, reps));
     printf("  ratio %.2f", median(ratio, reps));
     printf("  (%.2f..%.2f)\n", ratio[0], ratio[reps - 1]);
+    figure(median(ratio, reps), "", "less", "a task of %d workers", workers);
     rig_down(&r);
-    for (int i = 0; i < workers; i++) {
-        pthread_mutex_lock(&p[i].in.lock);
-        p[i].in.full = 2000000;
-        pthread_cond_signal(&p[i].in.filled);
-        pthread_mutex_unlock(&p[i].in.lock);
-        pthread_join(p[i].thread, NULL);
-    }
-    free(p);
+    hands_down(&h);
 }
 
 /* ---- 3: 1/n on the measured clock ---------------------------------------- */
@@ -221,6 +156,8 @@ static void falls_as_one_over_n(size_t k)
         printf(
             "  n = %zu  %7.2f ms a round  n x time / (k x time at k) = %.3f\n",
             n, 1e3 * median(t, reps) / (double)n, median(t, reps) / at_k);
+        figure(median(t, reps) / at_k, "", "less", "%s of %zu against %zu",
+               spec, n, k);
         rig_down(&r);
     }
 }
@@ -243,6 +180,8 @@ static void a_thousand(const char *spec, double straggle)
     printf("  %-12s straggle %.2f  100 rounds in %.2f s  peak of this process "
            "so far %.0f MiB\n",
            spec, straggle, t, (double)use.ru_maxrss / 1024);
+    figure(t, "s", "less", "100 rounds of 1000 simulated, %s, straggle %.2f",
+           spec, straggle);
 }
 
 int main(int argc, char **argv)

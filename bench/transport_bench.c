@@ -356,7 +356,7 @@ static void table(const char *const *name, int rounds)
 {
     printf("%-18s %8s %8s %8s %8s %10s %8s %8s\n", "", "MB/s", "ratio",
            "cpu s/GB", "ratio", "us/trip", "/plain", "/zmq");
-    for (int k = 0; k < KINDS; k++)
+    for (int k = 0; k < KINDS; k++) {
         printf("%-18s %8.0f %8.2f %8.3f %8.2f %10.1f %8.2f %8.2f\n", name[k],
                turn_median(bulk[k], rounds) / 1e6,
                turn_ratio(bulk[k], bulk[PLAIN], rounds),
@@ -365,6 +365,13 @@ static void table(const char *const *name, int rounds)
                turn_median(trip[k], rounds) * 1e6,
                turn_ratio(trip[k], trip[PLAIN], rounds),
                turn_ratio(trip[k], bare, rounds));
+        figure(turn_ratio(bulk[k], bulk[PLAIN], rounds), "", "more", "bulk, %s",
+               name[k] + strspn(name[k], " "));
+        figure(turn_ratio(cost[k], cost[PLAIN], rounds), "", "less",
+               "processor time, %s", name[k] + strspn(name[k], " "));
+        figure(turn_ratio(trip[k], trip[PLAIN], rounds), "", "less",
+               "round trip, %s", name[k] + strspn(name[k], " "));
+    }
     printf("%-18s %35s %10.1f %8.2f %8.2f\n", "bare ZeroMQ", "",
            turn_median(bare, rounds) * 1e6,
            turn_ratio(bare, trip[PLAIN], rounds), 1.0);

@@ -180,7 +180,8 @@ typedef enum kofn_happening_kind {
     KOFN_HAPPENING_JOIN,      /* a new worker, numbered after all before it   */
     KOFN_HAPPENING_SLOW,      /* worker takes `factor` times as long          */
     KOFN_HAPPENING_NORMAL,    /* worker is neither slow nor corrupt any more  */
-    KOFN_HAPPENING_CORRUPT    /* worker's results are silently wrong          */
+    KOFN_HAPPENING_CORRUPT,   /* worker's results are silently wrong          */
+    KOFN_HAPPENING_FLIP       /* a bit of what the worker stores is another   */
 } kofn_happening_kind;
 
 typedef struct kofn_happening {
@@ -193,7 +194,7 @@ typedef struct kofn_happening {
 } kofn_happening;
 
 /* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
- * normal W | corrupt W` a line, # comments.  Checks workers and rounds against
+ * normal W | corrupt W | flip W` a line, # comments.  Checks workers and rounds against
  * `workers` at the start and `rounds` in all; kofn_step says what is counted.
  * *out is freed with kofn_events_free. */
 KOFN_API kofn_status kofn_events_read(kofn_happening **out, size_t *count,
@@ -236,6 +237,9 @@ typedef struct kofn_weather {
     const kofn_matrix *pattern;
     bool whole; /* simulator: what a slow worker computed comes together, when
                    it has nothing more of this round to do               */
+    /* Chances that, with an update of an operand (kofn_update), a bit of what a
+     * worker stores flips; that the worker misses it. */
+    double flip, miss;
 } kofn_weather;
 
 /* "key=value,..." with the field names above (clock=modelled|measured), onto
@@ -319,7 +323,9 @@ typedef struct kofn_options {
                            this many times as long has passed as half of the
                            workers took, counted on from the last of them
                            that got ready, and sooner where that proved
-                           right; 0: 1.5, below 0: never                   */
+                           right; 0: 1.5, below 0: never.  STREAM: as the
+                           first took, and the same row where there are no
+                           others                                          */
     unsigned pieces;    /* results a worker's share is sent in; 0: 4, fewer
                            where a product of matrices has few rows       */
     const kofn_happening *events; /* borrowed until kofn_close             */
@@ -344,13 +350,18 @@ typedef struct kofn_options {
                            by kofn_finish                                     */
     double mu; /* STREAM: whoever takes more than 1 + mu times as long as the
                   first to have done its list is not waited for, where the
-                  scheme allows that (`late` does not count); 0 and more     */
+                  scheme allows that; 0 and more                             */
+    unsigned audit; /* KOFN_SUM with errors: only the first of every so many
+                       products is coded and checked; in the others each part is
+                       computed by one worker and believed, and they are coded
+                       only where a worker is missing or answers what is no
+                       number; 0 or 1: all are                               */
 } kofn_options;
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
         sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
             0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL, 0, 0, \
-            0, NULL, 0.25                                                      \
+            0, NULL, 0.25, 0                                                   \
     }
 
 typedef enum kofn_worker_state {
@@ -407,14 +418,34 @@ typedef struct kofn_report {
     uint32_t number; /* of the product; in totals 0                           */
     unsigned began, ended; /* KOFN_STREAM: its first round and its last       */
     size_t plain, coded;   /* KOFN_STREAM: answers that it was made of        */
+    unsigned again;  /* workers that were located, and asked for their blocks of
+                         an operand that changes: was it that?               */
+    unsigned healed; /* workers whose block was wrong, and was made anew     */
+    unsigned healing; /* workers whose blocks are being made of others'       */
+    double drift; /* kofn_scrub: by so much of their size numbers of blocks are
+                     off what the code allows, root mean square; the worst; 0:
+                     nothing was compared                                     */
+    unsigned unchecked; /* products that were believed (kofn_options.audit) */
 } kofn_report;
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */
 KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
                                kofn_port *port, const kofn_options *opt);
+/* The same for up to KOFN_OPERANDS_MOST resident operands, each with a plan of its
+ * own: operand 0, 1, ...  All plans are of as many workers, groups, seats and of
+ * one type, and none is of a KOFN_SUM or a KOFN_STREAM: KOFN_UNSUITED.  A worker
+ * stores a block of each.  kofn_open is that of one. */
+#define KOFN_OPERANDS_MOST 65536
+KOFN_API kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
+                                   size_t operands, kofn_port *port,
+                                   const kofn_options *opt);
 /* Hand out the coded blocks of A.  Borrows A until kofn_close: joiners, and
  * workers that share this memory, read it. */
 KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
+/* The same for an operand; each is placed before the first round.  Calls that do
+ * not name an operand are of operand 0. */
+KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
+                                   const kofn_matrix *A);
 KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
 /* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
  * out (m x 1) and is called from the workers' threads, several at a time but
@@ -436,8 +467,8 @@ typedef struct kofn_rows {
 #define KOFN_FORMULA_ARGS 4
 typedef struct kofn_formula {
     const char *name; /* NULL ends a list */
-    /* As kofn_part_fn.  On a worker elsewhere `arg` and `in` are what came:
-     * check them. */
+    /* As kofn_part_fn.  On a worker elsewhere `arg`, `part`, `in` and the
+     * length of `out` are what came: check them. */
     kofn_status (*f)(const double arg[KOFN_FORMULA_ARGS], const kofn_rows *part,
                      const kofn_matrix *in, kofn_matrix *out);
 } kofn_formula;
@@ -486,6 +517,11 @@ KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
  * what it cost is in the totals of the job.  Not of a stream. */
 KOFN_API kofn_status kofn_cancel(kofn_job *job, uint32_t number);
 
+/* Of a worker that had not done its list when a round of a stream ended: the
+ * scheme counts on its being slow; or it was late (kofn_options.late), and since
+ * the scheme does not admit that one more is slow, it is taken for one that left. */
+enum { KOFN_MARKED = 1, KOFN_EXCUSED };
+
 /* A round of a stream that is over. */
 typedef struct kofn_stream_round {
     unsigned round;      /* 1 is the first                              */
@@ -497,8 +533,9 @@ typedef struct kofn_stream_round {
     kofn_time first;     /* until the first worker had done its list    */
     kofn_time waited;    /* beyond (1 + mu) times that                  */
     double load;         /* multiply-adds of the longest list           */
-    const uint8_t *mark; /* per worker's number: 1 if it had not done its list
-                               when the round ended; valid during the call    */
+    const uint8_t *mark; /* per worker's number: not 0 if it had not done its
+                               list when the round ended; valid during the
+                               call                                           */
     const kofn_time
         *times;     /* likewise: when it had, from the round's beginning;
                                KOFN_NEVER: it had not, or had no list         */
@@ -521,8 +558,55 @@ KOFN_API kofn_status kofn_begin(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out);
 KOFN_API kofn_status kofn_begin_left(kofn_job *job, const kofn_matrix *in,
                                      kofn_matrix *out);
+/* out = A in of that operand, n x p to m x p; left: out = in A, p x m to p x n,
+ * where its plan serves it, else KOFN_STATE. */
+KOFN_API kofn_status kofn_begin_at(kofn_job *job, size_t operand, bool left,
+                                   const kofn_matrix *in, kofn_matrix *out);
 KOFN_API kofn_status kofn_pump(kofn_job *job, kofn_time atmost,
                                kofn_report *rep);
+/* How an operand changes: G = U' V + decay A, M = momentum M + G, and A becomes
+ * A - step M, with Nesterov's A - step (G + momentum M); M is 0 at first, and what
+ * there is of it is forgotten when momentum is 0.  PyTorch's SGD. */
+typedef struct kofn_change {
+    size_t size; /* sizeof(kofn_change) */
+    double step, decay, momentum;
+    bool nesterov;
+} kofn_change;
+#define KOFN_CHANGE_INIT                                                       \
+    {                                                                          \
+        sizeof(kofn_change), 1, 0, 0, false                                    \
+    }
+/* Change an operand where its blocks lie, at the workers: U is r x m and V r x n,
+ * a row an example of a batch.  What is placed is never written: a block that is
+ * a view of it becomes the worker's own.  Told and not done when this returns, but
+ * before what is begun afterwards; U and V are the caller's again.  Both NULL: U' V
+ * is 0, and decay and momentum alone are what changes A.  The code's
+ * rows of a seat must be outer products, as they are but with basis=complex:
+ * else KOFN_UNSUITED, and so for sparse operands and for workers that may hold
+ * blocks of before (kofn_away_options.job).  Workers
+ * that come afterwards have their blocks of others', while products go on; where
+ * too few are left for that KOFN_TOOFEW.  With errors the floor (kofn_report)
+ * grows with every change, until the operand is fetched.  KOFN_STATE while a
+ * product of the operand is not over. */
+KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
+                                 const kofn_change *change,
+                                 const kofn_matrix *U, const kofn_matrix *V);
+/* Read an operand, m x n, as it is now, from any blocks that determine it. */
+KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, kofn_matrix *A,
+                                kofn_report *rep);
+/* The same of its velocity, M of kofn_change: 0 where it has none. */
+KOFN_API kofn_status kofn_fetch_velocity(kofn_job *job, size_t operand,
+                                         kofn_matrix *M, kofn_report *rep);
+/* Compare the blocks of all operands, read from everybody who is not late: also
+ * those that no product shows to be wrong are found.  Who has one that is wrong
+ * is located (kofn_report) and has it made anew of those of others, or of what was
+ * placed, while products go on; who is found so again within 100 products gets no
+ * more work.  Where operands change this is done of itself to an operand as soon
+ * as somebody is located in a product of it.  KOFN_UNSUITED without errors, and
+ * for plans whose blocks cannot be read; KOFN_CORRUPT where more differ than can
+ * be told, KOFN_TOOFEW where too few are live: nobody is judged then, and the job
+ * goes on. */
+KOFN_API kofn_status kofn_scrub(kofn_job *job, kofn_report *rep);
 /* The rounds from here on are of strips lo .. hi-1 only, of kofn_strips() many:
  * rows k S + lo .. k S + hi-1 of A for k = 0, 1, ... when there are S strips.
  * Other rows of the output are left as they are; of a left product the input
@@ -547,11 +631,15 @@ typedef struct kofn_progress {
     uint64_t sent, received; /* bytes, since the beginning              */
     size_t here, expected; /* workers that have come for the start, and how many
                               are to come before it                          */
-    size_t crowd;  /* workers that stand by because their principal has all the
+    size_t crowd;   /* workers that stand by because their principal has all the
                       seats it may have                                      */
-    size_t needed; /* the round waits until so many are live; 0: it does not */
+    size_t needed;  /* the round waits until so many are live; 0: it does not */
+    size_t healing; /* workers whose blocks are being made of others'       */
+    unsigned corrupt; /* results that were found wrong, since the beginning   */
 } kofn_progress;
 KOFN_API void kofn_job_progress(const kofn_job *job, kofn_progress *p);
+/* The plan it was opened with, of its first operand. */
+KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
 /* Who answers for a worker: a key's name, or a host; "" where it is nobody but
  * the worker.  Valid until the next call. */
 KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);

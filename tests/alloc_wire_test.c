@@ -104,22 +104,78 @@ static void a_worker(void **state)
     }
 }
 
+static void a_worker_of_a_stream(void **state)
+{
+    static office o;
+
+    (void)state;
+    o = office_pair();
+    both_ways(work, &o, KOFN_OK, 1);
+}
+
 /* ---- a coordinator and its workers --------------------------------------- */
 
+/* The plain product, three times. */
+static kofn_status pairs(kofn_job *job, const rig *r, kofn_matrix *y)
+{
+    kofn_status st = KOFN_OK;
+
+    for (int i = 0; i < 3 && !st; i++) {
+        uint32_t number;
+
+        st = kofn_put_pair(job, &r->A, &r->x, y, &number);
+        if (!st)
+            st = kofn_take(job, number, KOFN_NEVER, NULL);
+        for (size_t k = 0; k < y->rows && !st; k++)
+            assert_at_most(fabs(((double *)y->data)[k] - r->want[k]), 1e-10);
+    }
+    return st;
+}
+
+/* A changes after each: y_i is less by u_i (v' x) then. */
+static kofn_status changes(kofn_job *job, const rig *r, kofn_matrix *y)
+{
+    kofn_change c = KOFN_CHANGE_INIT;
+    double u[64], v[64], vx = 0;
+    kofn_matrix U = {u, 1, r->A.rows, r->A.rows, KOFN_F64};
+    kofn_matrix V = {v, 1, r->A.cols, r->A.cols, KOFN_F64};
+    kofn_status st = kofn_place(job, &r->A);
+
+    for (size_t i = 0; i < U.cols; i++)
+        u[i] = (double)i / 64;
+    for (size_t i = 0; i < V.cols; i++) {
+        v[i] = 1 - (double)i / 8;
+        vx += v[i] * ((const double *)r->x.data)[i];
+    }
+    for (int n = 0; n <= 3 && !st; n++) {
+        c.momentum = n == 3 ? 0.5 : 0; /* there was none: it changes nothing */
+        if (n > 0)                     /* of what some hold */
+            st = kofn_update(job, 0, &c, &U, &V);
+        if (!st)
+            st = kofn_round(job, &r->x, y, NULL);
+        for (size_t i = 0; i < y->rows && !st; i++)
+            assert_at_most(
+                fabs(((double *)y->data)[i] - r->want[i] + n * u[i] * vx),
+                1e-9);
+    }
+    return st;
+}
+
 /* Who runs out of memory may be anybody: a worker less, or none at all. */
-static kofn_status rounds(const void *ud)
+static kofn_status rounds_of(kofn_op op, const char *spec, bool change,
+                             const void *ud)
 {
     const rig *r = ud;
     static double answer[64];
     kofn_matrix y = {answer, r->A.rows, 1, 1, KOFN_F64};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
-    kofn_problem pb = {KOFN_MATVEC, r->A.rows, r->A.cols, 1, KOFN_F64, false};
+    kofn_problem pb = {op, r->A.rows, r->A.cols, 1, KOFN_F64, false};
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_job *job = NULL;
     kofn_transport *hub;
     kofn_plan *plan;
     kofn_port *port;
-    kofn_status st = kofn_plan_new(&plan, &pb, "mds:k=2", 4, 7);
+    kofn_status st = kofn_plan_new(&plan, &pb, spec, 4, 7);
     fleet f;
 
     if (st)
@@ -128,22 +184,42 @@ static kofn_status rounds(const void *ud)
     hub = loop_hub(&f.net);
     away.workers = 1;
     o.below = KOFN_BELOW_PAUSE;
-    o.patience = 5 * KOFN_SECOND;
+    o.patience = (op == KOFN_STREAM || change ? 1 : 5) * KOFN_SECOND;
     for (size_t i = 0; i < 4; i++)
         fleet_add(&f);
     st = kofn_port_away(&port, hub, &away);
     if (!st)
         st = kofn_open(&job, plan, port, &o);
-    if (!st)
+    if (!st && op == KOFN_STREAM) {
+        st = pairs(job, r, &y);
+    } else if (!st && change) {
+        st = changes(job, r, &y);
+    } else if (!st) {
         st = kofn_place(job, &r->A);
-    for (int i = 0; i < 3 && !st; i++)
-        st = kofn_round(job, &r->x, &y, NULL);
-    for (size_t i = 0; i < y.rows && !st; i++)
+        for (int i = 0; i < 3 && !st; i++)
+            st = kofn_round(job, &r->x, &y, NULL);
+    }
+    for (size_t i = 0; i < y.rows && !st && !change; i++)
         assert_at_most(fabs(answer[i] - r->want[i]), 1e-10);
     kofn_close(job);
     kofn_plan_free(plan);
     fleet_down(&f);
     return st;
+}
+
+static kofn_status rounds(const void *ud)
+{
+    return rounds_of(KOFN_MATVEC, "mds:k=2", false, ud);
+}
+
+static kofn_status stream(const void *ud)
+{
+    return rounds_of(KOFN_STREAM, "dip:m=2,p=1,T=1", false, ud);
+}
+
+static kofn_status changing(const void *ud)
+{
+    return rounds_of(KOFN_MATVEC, "mds:k=2", true, ud);
 }
 
 static void a_job(void **state)
@@ -158,6 +234,8 @@ static void a_job(void **state)
     rig_inputs(&r, &kind);
     kofn_set_alloc(&once);
     every_allocation(rounds, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 5);
+    every_allocation(stream, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
+    every_allocation(changing, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
     kofn_set_alloc(NULL);
     rig_down(&r);
 }
@@ -237,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker),
+        cmocka_unit_test(a_worker_of_a_stream),
         cmocka_unit_test(a_job),
         cmocka_unit_test(a_transport),
     };

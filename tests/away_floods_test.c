@@ -179,7 +179,7 @@ static void right_round(case_of *c, uint64_t seed)
     rig_next(&c->r, seed);
     rig_spoil(&c->r);
     assert_ok(kofn_begin(c->r.job, &c->r.x, &c->r.y));
-    st = kofn_pump(c->r.job, 60 * KOFN_SECOND, &rep);
+    st = kofn_pump(c->r.job, 300 * KOFN_SECOND, &rep);
     if (st)
         fail_msg("%s: %s", kofn_strerror(st), kofn_errmsg());
     assert_true(rig_error(&c->r) <= 1e-12);

@@ -187,12 +187,114 @@ static void full_pipes(void **state)
     yard_end(20 * KOFN_SECOND * SLACK);
 }
 
+/* ---- who comes back ------------------------------------------------------ */
+
+static void open_three(run *r, const char *address)
+{
+    const rig_kind k = {
+        .spec = "elastic:k=2", .workers = 3, .m = 300, .n = 40, .p = 2};
+
+    r->r = kf_rng_stream(4, KF_FOR_DATA, 6, 6);
+    rig_inputs(&r->x, &k);
+    r->opt = (kofn_options)KOFN_OPTIONS_INIT;
+    r->opt.below = KOFN_BELOW_PAUSE;
+    r->opt.patience = 100 * KOFN_SECOND;
+    r->quiet = true;
+    r->life.kind = k;
+    r->life.kind.spec = NULL;
+    r->life.patience = 20 * KOFN_SECOND * SLACK;
+    r->life.silence = SILENCE;
+    open_run(r, address, k.workers);
+}
+
+static void stop(run *r, size_t i)
+{
+    yard_signal(r->hand[i].pid, SIGSTOP);
+    r->hand[i].stopped = KOFN_NEVER;
+}
+
+static void play_right(run *r, size_t times)
+{
+    for (size_t i = 0; i < times; i++) {
+        rig_next(&r->x, kf_rng_below(&r->r, 1000));
+        assert_ok(play(r, NULL));
+        assert_at_most(rig_error(&r->x), 1e-12);
+    }
+}
+
+/* Rounds, until so many workers are there. */
+static void play_until(run *r, size_t workers)
+{
+    kofn_time began = kf_clock();
+    kofn_progress seen;
+
+    do {
+        play_right(r, 1);
+        kofn_job_progress(r->x.job, &seen);
+        if (kf_clock() - began > 100 * KOFN_SECOND)
+            fail_msg("%zu workers, not %zu", seen.live, workers);
+    } while (seen.live != workers);
+}
+
+/* Everybody is stopped and given a task, until nobody is there any more; then
+ * they go on. */
+static void all_are_silent(run *r)
+{
+    kofn_time began = kf_clock();
+    kofn_progress seen;
+    kofn_status st;
+
+    for (size_t i = 0; i < r->hands; i++)
+        if (!r->hand[i].dead)
+            stop(r, i);
+    rig_next(&r->x, 7);
+    rig_spoil(&r->x);
+    assert_ok(kofn_begin(r->x.job, &r->x.x, &r->x.y));
+    do {
+        assert_int_equal(kofn_pump(r->x.job, MILLI, NULL), KOFN_AGAIN);
+        kofn_job_progress(r->x.job, &seen);
+        if (kf_clock() - began > 100 * KOFN_SECOND)
+            fail_msg("%zu workers are stopped and not lost", seen.live);
+    } while (seen.live);
+    go_on(r, true);
+    while ((st = kofn_pump(r->x.job, MILLI, NULL)) == KOFN_AGAIN)
+        ;
+    assert_ok(st);
+    assert_at_most(rig_error(&r->x), 1e-12);
+}
+
+/* Who was lost for being silent comes back, and what it was given before is
+ * part of no answer.  When one of three stays away until the others have gone on
+ * without it, and one of those is gone, every answer needs it. */
+static void who_was_silent_works_again(void **state)
+{
+    run *r = calloc(1, sizeof *r);
+    kofn_progress seen;
+
+    (void)state;
+    open_three(r, "tcp://127.0.0.1:*");
+    play_until(r, 3);
+    all_are_silent(r);
+    play_until(r, 3);
+    stop(r, 0);
+    play_until(r, 2);
+    end_one(r, 1);
+    go_on(r, true);
+    play_right(r, 5);
+    kofn_job_progress(r->x.job, &seen);
+    assert_true(seen.left >= 4 && seen.joined >= 3);
+    finish(r);
+    free(r);
+    yard_end(60 * KOFN_SECOND * SLACK);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(anything_happens),
         cmocka_unit_test(memory_stays),
         cmocka_unit_test(full_pipes),
+        cmocka_unit_test(who_was_silent_works_again),
         cmocka_unit_test(two_hundred_and_fifty_six),
     };
     int failed;

@@ -250,8 +250,19 @@ static void check_pieces(kofn_dtype dtype)
                 src[j] = (const char *)p.src[j] + t * p.size;
             for (size_t i = 0; i < p.m; i++)
                 dst[i] = (char *)p.dst[i] + t * p.size;
-            kf_combine(p.m, p.k, p.D, p.ldd, src, dst, n, dtype);
+            if (trial % 2)
+                kf_combine_piece(&(kf_combine_tile){.m = p.m,
+                                                    .k = p.k,
+                                                    .ldd = p.ldd,
+                                                    .D = p.D,
+                                                    .len = n,
+                                                    .dtype = dtype,
+                                                    .far = trial % 4 == 1},
+                                 src, dst);
+            else
+                kf_combine(p.m, p.k, p.D, p.ldd, src, dst, n, dtype);
         }
+        kf_combine_done();
         assert_memory_equal(keep, p.outputs, p.output_bytes);
         kf_free(src);
         kf_free(dst);

@@ -7,13 +7,11 @@
  * strips are asked for again? */
 static void lose_one(kofn_in_flight mode, size_t pieces, uint32_t gone)
 {
-    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 5, 40);
     kofn_core_options opt = {.in_flight = mode, .pieces = (unsigned)pieces};
     size_t before, again = 0, missing = 0, open;
     body b;
 
-    body_open(&b, p, &opt);
-    populate(&b, 5);
+    fleet_open(&b, "elastic:k=3,basis=gauss", 5, 40, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     for (size_t i = 0; i < b.errands; i++)
         if (b.errand[i].worker != gone || i % 2)
@@ -36,7 +34,6 @@ static void lose_one(kofn_in_flight mode, size_t pieces, uint32_t gone)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 static void in_flight_modes(void **state)
@@ -50,12 +47,10 @@ static void in_flight_modes(void **state)
 /* Results of a worker that has left since stay valid, in the ledger. */
 static void the_dead_are_believed(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 3, 6);
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 3);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 3, 6, NULL);
     say(&b, KOFN_EV_BEGIN, 0);
     answer_worker(&b, 1);
     size_t before = b.errands;
@@ -64,18 +59,15 @@ static void the_dead_are_believed(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* A notice: nothing new is dealt to the worker, what it has it may finish. */
 static void a_notice_lets_work_finish(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 8);
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 8, NULL);
     say(&b, KOFN_EV_BEGIN, 0);
     size_t before = b.errands;
     say(&b, KOFN_EV_LEAVING, 2);
@@ -87,7 +79,6 @@ static void a_notice_lets_work_finish(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* A task that failed is not given to the same worker again in this round. */
@@ -100,12 +91,10 @@ static void whoever_fails_is_not_asked_again(void **state)
     (void)state;
     for (size_t s = 0; s < 4; s++)
         for (unsigned pieces = 1; pieces < 4; pieces += 2) {
-            kofn_plan *p = make_plan(specs[s], 4, 8);
             kofn_core_options opt = {.pieces = pieces};
             body b;
 
-            body_open(&b, p, &opt);
-            populate(&b, 4);
+            fleet_open(&b, specs[s], 4, 8, &opt);
             say(&b, KOFN_EV_BEGIN, 0);
             answer(&b, 0, KOFN_EV_FAILED); /* the account checks the rest */
             answer_all(&b);
@@ -115,7 +104,6 @@ static void whoever_fails_is_not_asked_again(void **state)
             answer_all(&b);
             assert_int_equal(b.ended, KOFN_OK);
             body_close(&b);
-            kofn_plan_free(p);
         }
 }
 
@@ -123,12 +111,10 @@ static void whoever_fails_is_not_asked_again(void **state)
 
 static void refuse(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 4, 6);
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, NULL);
     say(&b, KOFN_EV_BEGIN, 0);
     say(&b, KOFN_EV_LEFT, 0);
     assert_true(b.running);
@@ -140,19 +126,16 @@ static void refuse(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Somebody who is storing its block is waited for even under REFUSE, and
  * those who came during the round are called when it cannot end without. */
 static void reserves_are_called(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 3, 6);
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 3);
+    fleet_open(&b, "elastic:k=3,basis=gauss", 3, 6, NULL);
     say(&b, KOFN_EV_BEGIN, 0);
     uint32_t late = join_and_store(&b); /* seat 3, a fresh row */
     assert_int_equal(b.man[late].seat, 3);
@@ -172,18 +155,15 @@ static void reserves_are_called(void **state)
     say(&b, KOFN_EV_LEFT, later);
     assert_int_equal(b.ended, KOFN_TOOFEW);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 static void pause_and_patience(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 4, 6);
     kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .patience = 1000};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 50;
     say(&b, KOFN_EV_LEFT, 0);
@@ -208,19 +188,16 @@ static void pause_and_patience(void **state)
     assert_int_equal(b.ended, KOFN_LATE);
     assert_non_null(strstr(kofn_errmsg(), "patience"));
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Whoever pauses for ever is not made impatient by the alarm for stragglers. */
 static void lateness_is_not_impatience(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 4, 8);
     kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .late = 2};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 8, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     say(&b, KOFN_EV_LEFT, 0);
     say(&b, KOFN_EV_LEFT, 1);
@@ -237,39 +214,33 @@ static void lateness_is_not_impatience(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Waiting cannot help when every seat that can exist has answered. */
 static void pausing_does_not_heal_instability(void **state)
 {
-    kofn_plan *p = make_plan("mds:k=3,basis=chebyshev", 4, 6);
     kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "mds:k=3,basis=chebyshev", 4, 6, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     answer_all(&b);
     assert_false(b.running);
     assert_int_equal(b.ended, KOFN_UNSTABLE);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* How many workers a round waits for: one more than there are where what they
  * answered is refused. */
 static void what_is_needed_is_counted_in_workers(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 4, 6);
     kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
     kofn_core_view v;
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     kofn_core_look(b.core, &v);
     assert_int_equal(v.needed, 0);
@@ -279,7 +250,6 @@ static void what_is_needed_is_counted_in_workers(void **state)
     assert_int_equal(v.live, 4);
     assert_int_equal(v.needed, 5);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* A systematic code in want of workers hands over the plain blocks. */
@@ -287,13 +257,11 @@ static void degrade(void **state)
 {
     (void)state;
     for (int mode = 0; mode < 3; mode++) {
-        kofn_plan *p = make_plan("elastic:k=3,basis=gauss_sys", 4, 6);
         kofn_core_options opt = {.below = KOFN_BELOW_DEGRADE,
                                  .in_flight = (kofn_in_flight)mode};
         body b;
 
-        body_open(&b, p, &opt);
-        populate(&b, 4);
+        fleet_open(&b, "elastic:k=3,basis=gauss_sys", 4, 6, &opt);
         say(&b, KOFN_EV_BEGIN, 0);
         say(&b, KOFN_EV_LEFT, 3);
         say(&b, KOFN_EV_LEFT, 1);
@@ -305,7 +273,6 @@ static void degrade(void **state)
         assert_true(asked(&b, 0, 0) >= 6);
         /* what is left of the last decoder is block 0 */
         body_close(&b);
-        kofn_plan_free(p);
     }
 }
 

@@ -6,13 +6,11 @@
 
 static void others_are_asked_for_what_is_late(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 16);
     kofn_core_options opt = {.late = 3};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 16, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 100;
     answer_worker(&b, 0);
@@ -34,19 +32,16 @@ static void others_are_asked_for_what_is_late(void **state)
     answer_worker(&b, 3);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Alarms come to an end although time stands still. */
 static void alarms_move_on(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 16);
     kofn_core_options opt = {.late = 1};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 16, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     for (uint32_t w = 0; w < 2; w++)
         answer_worker(&b, w); /* in no time */
@@ -59,20 +54,17 @@ static void alarms_move_on(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* A worker that is late with one thing is still better than none for another:
  * three live workers are enough for a code that needs three. */
 static void the_late_are_a_last_resort(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=3,basis=gauss", 4, 8);
     kofn_core_options opt = {.late = 2, .pieces = 1};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 8, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 10;
     answer_worker(&b, 1);
@@ -84,20 +76,17 @@ static void the_late_are_a_last_resort(void **state)
     assert_false(b.running);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* On one core workers finish one by one: none of them is late, though the last
  * takes twice as long as half of them. */
 static void who_waits_for_a_core_is_not_late(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 8, 16);
     kofn_core_options opt = {.late = 1.5};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 8);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 8, 16, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     size_t dealt = b.errands;
     for (uint32_t w = 0; w < 8 && b.running; w++) {
@@ -109,19 +98,16 @@ static void who_waits_for_a_core_is_not_late(void **state)
     assert_int_equal(b.errands, dealt);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Shares of one strip and of two: who has two is not late at 1.9 times. */
 static void a_larger_share_takes_longer(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 3);
     kofn_core_options opt = {.late = 1.5};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 3, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     size_t dealt = b.errands, large = 0;
     for (int turn = 1; turn < 3 && b.running; turn++)
@@ -137,7 +123,6 @@ static void a_larger_share_takes_longer(void **state)
     assert_int_equal(b.errands, dealt);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* How long others are waited for after the last of them is ready: less, the
@@ -145,13 +130,11 @@ static void a_larger_share_takes_longer(void **state)
 static void haste_follows_experience(void **state)
 {
     static const kofn_time slack[] = {500, 250, 125, 125, 125, 250, 500, 250};
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 16);
     kofn_core_options opt = {.late = 2};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 16, &opt);
     for (int round = 0; round < 8; round++) {
         bool in_vain = round == 4 || round == 5;
 
@@ -168,7 +151,6 @@ static void haste_follows_experience(void **state)
         assert_false(b.running);
     }
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Where a share takes less than late_least everybody is asked for everything
@@ -176,14 +158,12 @@ static void haste_follows_experience(void **state)
  * that many rounds it is tried again. */
 static void small_shares_are_dealt_generously(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 16);
     kofn_core_options opt = {.late = 1.5, .late_least = 1000};
     size_t generous = 0, frugal = 0;
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 16, &opt);
     for (int round = 0; round < 60; round++) {
         say(&b, KOFN_EV_BEGIN, 0);
         *(asked_of_all(&b, 0) == 4 * 16 ? &generous : &frugal) += 1;
@@ -209,7 +189,6 @@ static void small_shares_are_dealt_generously(void **state)
     }
     assert_true(frugal > 100);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* ---- (g) who answers nothing --------------------------------------------- */
@@ -219,12 +198,10 @@ static const kofn_core_options leasing = {.late = 1.5, .lease = 1000};
 /* Who needs everybody gives up a worker that is there and mute, and names it. */
 static void the_mute_are_given_up_and_named(void **state)
 {
-    kofn_plan *p = make_plan("uncoded", 4, 8);
     body b;
 
     (void)state;
-    body_open(&b, p, &leasing);
-    populate(&b, 4);
+    fleet_open(&b, "uncoded", 4, 8, &leasing);
     say(&b, KOFN_EV_BEGIN, 0);
     assert_true(kofn_core_alarm(b.core) == KOFN_NEVER); /* nothing is known */
     b.now = 10;
@@ -245,19 +222,16 @@ static void the_mute_are_given_up_and_named(void **state)
     say(&b, KOFN_EV_LEFT, 2); /* it stays named */
     assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_MUTE);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Its seat is for the next who comes. */
 static void others_take_the_seats_of_the_mute(void **state)
 {
-    kofn_plan *p = make_plan("uncoded", 3, 8);
     kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .lease = 1000};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 3);
+    fleet_open(&b, "uncoded", 3, 8, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 10;
     answer_worker(&b, 0);
@@ -271,20 +245,17 @@ static void others_take_the_seats_of_the_mute(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Work that takes long is no silence: a lease is 50 times what others took,
  * and nobody is given up while nobody has answered. */
 static void long_work_is_no_silence(void **state)
 {
-    kofn_plan *p = make_plan("uncoded", 2, 8);
     kofn_core_options opt = {.lease = 1000};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 2);
+    fleet_open(&b, "uncoded", 2, 8, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 1000000;
     say(&b, KOFN_EV_ALARM, 0);
@@ -296,19 +267,16 @@ static void long_work_is_no_silence(void **state)
     answer_worker(&b, 1);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* While fewer than half have answered it lasts ten times as long: what the work
  * takes is not yet known. */
 static void one_answer_is_not_the_rule(void **state)
 {
-    kofn_plan *p = make_plan("uncoded", 4, 8);
     body b;
 
     (void)state;
-    body_open(&b, p, &leasing);
-    populate(&b, 4);
+    fleet_open(&b, "uncoded", 4, 8, &leasing);
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 10;
     answer_worker(&b, 0);
@@ -319,7 +287,6 @@ static void one_answer_is_not_the_rule(void **state)
     say(&b, KOFN_EV_ALARM, 0);
     assert_int_equal(b.ended, KOFN_TOOFEW);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 int main(void)
@@ -338,5 +305,5 @@ int main(void)
         cmocka_unit_test(one_answer_is_not_the_rule),
     };
 
-    return cmocka_run_group_tests_name("core_faults", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("core_late", tests, NULL, NULL);
 }

@@ -140,6 +140,8 @@ static void random_event(body *b, kf_rng *r)
         say(b, KOFN_EV_BEGIN, 0);
     else if (x < 94 && !b->running)
         limit(b, r);
+    else if (x < 96)
+        send_some(b, r, KOFN_EV_VOID, LIVE, LIVE);
     else
         wild_event(b, r);
 }

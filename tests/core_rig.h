@@ -35,7 +35,7 @@ typedef struct errand {
 } errand;
 
 typedef struct body {
-    kofn_plan *plan;
+    kofn_plan *plan, *own; /* own: to be freed with the body */
     kofn_core *core;
     kofn_core_options opt;
     uint64_t seed;
@@ -55,6 +55,7 @@ typedef struct body {
 
     bool running, was_degraded; /* before the event */
     unsigned given_up;          /* in this round    */
+    uint32_t voided; /* 1 + who is to store another block; 0: nobody */
     kofn_status ended;
     double predicted;
     unsigned rounds, asked_of_late;
@@ -97,10 +98,10 @@ static inline void body_open(body *b, kofn_plan *plan,
     assert_non_null(b->decoded);
 }
 
-/* The plan stays. */
 static inline void body_close(body *b)
 {
     kofn_core_free(b->core);
+    kofn_plan_free(b->own);
     kf_free(b->decoded);
     kf_free(b->errand);
     kf_free(b->event);
@@ -168,7 +169,14 @@ static inline void take_store(body *b, const kofn_action *a)
 {
     size_t group = a->seat % groups(b);
 
-    check(b, a->worker < b->men && b->man[a->worker].state == STANDBY);
+    check(b, a->worker < b->men);
+    if (b->man[a->worker].state == STORING) { /* another, on its seat */
+        check(b,
+              b->voided == a->worker + 1 && b->man[a->worker].seat == a->seat);
+        b->voided = 0;
+        return;
+    }
+    check(b, b->man[a->worker].state == STANDBY);
     check(b, a->seat / groups(b) < b->plan->layout.max_seats);
     check(b, !taken(b, a->seat));
     for (size_t s = group; s < a->seat; s += groups(b))
@@ -493,6 +501,18 @@ static inline void note_left(body *b, man *m, uint32_t worker)
         take_back(b);
 }
 
+/* Its block is wrong: what it has in hand is cancelled, and it is as if it had left,
+ * but for its seat. */
+static inline void note_void(body *b, man *m, uint32_t worker)
+{
+    const kf_worker *w = &b->core->fleet.worker[worker];
+
+    m->state = STORING;
+    b->voided = worker + 1;
+    if (newest(b)->state == KF_ROUND_RUNNING && w->from <= newest(b)->p.number)
+        take_back(b);
+}
+
 static inline void note_begin(body *b)
 {
     if (b->running)
@@ -534,6 +554,8 @@ static inline void note(body *b, const kofn_event *ev)
         m->state = LIVE;
     } else if (ev->type == KOFN_EV_LEAVING && m->state == LIVE) {
         m->state = LEAVING;
+    } else if (ev->type == KOFN_EV_VOID && m->state == LIVE) {
+        note_void(b, m, ev->worker);
     } else if ((ev->type == KOFN_EV_LEFT || ev->type == KOFN_EV_MUTE) &&
                m->state > ABSENT && m->state < GONE) {
         note_left(b, m, ev->worker);
@@ -595,6 +617,17 @@ static inline void populate(body *b, size_t workers)
 {
     for (size_t i = 0; i < workers; i++)
         join_and_store(b);
+}
+
+/* A body with a plan of its own, of which all workers are there. */
+static inline void fleet_open(body *b, const char *spec, size_t workers,
+                              size_t span, const kofn_core_options *opt)
+{
+    kofn_plan *own = make_plan(spec, workers, span);
+
+    body_open(b, own, opt);
+    b->own = own;
+    populate(b, workers);
 }
 
 /* Answer everything in order until nothing is out. */

@@ -6,13 +6,11 @@
 
 static void a_normal_life(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 3, 6);
     kofn_core_options opt = {.pieces = 1};
     body b;
 
     (void)state;
-    body_open(&b, p, &opt);
-    populate(&b, 3);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 3, 6, &opt);
     for (unsigned r = 1; r <= 3; r++) {
         /* cuts at 0, 2, 4, 6; worker p has groups p and p + 1 */
         static const size_t share[4][3] = {
@@ -36,7 +34,6 @@ static void a_normal_life(void **state)
         assert_int_equal(b.decodes, 3);
     }
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 static void undrained_actions_are_refused(void **state)
@@ -66,13 +63,11 @@ static void undrained_actions_are_refused(void **state)
 /* Stale, foreign, duplicate and senseless events change nothing and count. */
 static void what_does_not_fit_is_dropped(void **state)
 {
-    kofn_plan *p = make_plan("mds:k=2,basis=gauss", 3, 4);
     kofn_core_view v;
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 3);
+    fleet_open(&b, "mds:k=2,basis=gauss", 3, 4, NULL);
     say(&b, KOFN_EV_BEGIN, 0);
     answer_all(&b);
     say(&b, KOFN_EV_BEGIN, 0);
@@ -116,20 +111,17 @@ static void what_does_not_fit_is_dropped(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* A round of strips that are not there is none; of some, it is of these. */
 static void some_strips_only(void **state)
 {
     static const size_t bad[][2] = {{3, 3}, {4, 2}, {0, 10}, {9, 10}};
-    kofn_plan *p = make_plan("elastic:k=2", 4, 9);
     kofn_core_view v;
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2", 4, 9, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         kofn_event ev = {.type = KOFN_EV_BEGIN,
                          .product = 1,
@@ -159,7 +151,6 @@ static void some_strips_only(void **state)
             assert_int_equal(b.ended, KOFN_OK);
         }
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 static void a_round_without_workers(void **state)
@@ -266,12 +257,10 @@ static void one_more_for_accuracy(void **state)
 
 static void seats_are_reused_lowest_first(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=2,basis=gauss", 4, 6);
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 4);
+    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 6, NULL);
     for (uint32_t w = 0; w < 4; w++)
         assert_int_equal(b.man[w].seat, w);
     say(&b, KOFN_EV_LEFT, 3);
@@ -283,18 +272,15 @@ static void seats_are_reused_lowest_first(void **state)
     say(&b, KOFN_EV_LEFT, 4); /* still storing */
     assert_int_equal(b.man[join(&b)].seat, 1);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 static void without_a_seat_one_stands_by(void **state)
 {
-    kofn_plan *p = make_plan("mds:k=2,basis=harmonic", 3, 6);
     kofn_core_view v;
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 3);
+    fleet_open(&b, "mds:k=2,basis=harmonic", 3, 6, NULL);
     uint32_t a = join(&b), c = join(&b), d = join(&b);
     kofn_core_look(b.core, &v);
     assert_int_equal(v.standby, 3);
@@ -312,19 +298,17 @@ static void without_a_seat_one_stands_by(void **state)
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Each group has a code of its own: results of one say nothing about another,
  * and joiners go where they are needed most. */
 static void groups_stand_side_by_side(void **state)
 {
-    kofn_plan *p = make_plan("elastic:k=4,groups=2,basis=gauss", 6, 5);
     body b;
 
     (void)state;
-    body_open(&b, p, NULL);
-    populate(&b, 6); /* 0 2 4 and 1 3 5 */
+    /* in groups 0 2 4 and 1 3 5 */
+    fleet_open(&b, "elastic:k=4,groups=2,basis=gauss", 6, 5, NULL);
     say(&b, KOFN_EV_BEGIN, 0);
     say(&b, KOFN_EV_LEFT, 0);
     assert_true(b.running);
@@ -339,7 +323,6 @@ static void groups_stand_side_by_side(void **state)
     assert_int_equal(b.ended, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "a group of the code"));
     body_close(&b);
-    kofn_plan_free(p);
 }
 
 /* Tell a core without a body. */

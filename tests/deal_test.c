@@ -31,6 +31,14 @@ static void tell(floor_t *f, kofn_event ev)
     }
 }
 
+static void join_all(floor_t *f, size_t n)
+{
+    for (uint32_t w = 0; w < n; w++) {
+        tell(f, (kofn_event){.type = KOFN_EV_JOINED, .worker = w});
+        tell(f, (kofn_event){.type = KOFN_EV_STORED, .worker = w});
+    }
+}
+
 static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
                      const char *deal)
 {
@@ -45,10 +53,7 @@ static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, n, 1));
     assert_int_equal(f->plan->span, span);
     assert_ok(kofn_core_new(&f->core, f->plan, &opt));
-    for (uint32_t w = 0; w < n; w++) {
-        tell(f, (kofn_event){.type = KOFN_EV_JOINED, .worker = w});
-        tell(f, (kofn_event){.type = KOFN_EV_STORED, .worker = w});
-    }
+    join_all(f, n);
 }
 
 static void floor_down(floor_t *f)
@@ -291,6 +296,51 @@ static void unequal_deals(void **state)
     }
 }
 
+/* ---- pieces -------------------------------------------------------------- */
+
+/* In how many results who is given a whole block of two sends them: four, but
+ * one for every 256 rows where 64 columns or more come of a product of 4e7
+ * multiply-adds or more.  Rows of all lanes count. */
+static void pieces_of_a_share(void **state)
+{
+    static const struct {
+        kofn_problem pb;
+        const char *spec;
+        size_t want;
+    } all[] = {
+        {{KOFN_MATVEC, 20000, 5000, 1, KOFN_F64, false}, "gauss", 4},
+        {{KOFN_MATMUL, 1022, 3000, 63, KOFN_F64, false}, "gauss", 4},
+        {{KOFN_MATMUL, 1022, 3000, 64, KOFN_F64, false}, "gauss", 1},
+        {{KOFN_MATMUL, 1024, 3000, 64, KOFN_F64, false}, "gauss", 2},
+        {{KOFN_MATMUL, 510, 3000, 64, KOFN_F64, false}, "gauss", 1},
+        {{KOFN_MATMUL, 2046, 3000, 64, KOFN_F32, false}, "gauss", 3},
+        {{KOFN_MATMUL, 9000, 3000, 64, KOFN_F64, false}, "gauss", 4},
+        {{KOFN_MATMUL, 1024, 3000, 64, KOFN_F64, true}, "gauss", 4},
+        {{KOFN_MATMUL, 1024, 1220, 64, KOFN_F64, false}, "gauss", 4},
+        {{KOFN_MATMUL, 1024, 1221, 64, KOFN_F64, false}, "gauss", 2},
+        {{KOFN_MATMUL, 1024, 1221, 64, KOFN_F64, false}, "quaternion", 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        kofn_core_options opt = {.tolerance = 1e300};
+        floor_t f = {0};
+        char spec[40];
+        size_t came = 0;
+
+        snprintf(spec, sizeof spec, "mds:k=2,basis=%s", all[i].spec);
+        assert_ok(kofn_plan_new(&f.plan, &all[i].pb, spec, 3, 1));
+        assert_ok(kofn_core_new(&f.core, f.plan, &opt));
+        join_all(&f, 3);
+        begin(&f);
+        for (size_t k = 0; k < f.works; k++)
+            came += f.work[k].worker == 0;
+        if (came != all[i].want)
+            fail_msg("case %zu: %zu results, not %zu", i, came, all[i].want);
+        floor_down(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +348,7 @@ int main(void)
         cmocka_unit_test(unequal_example_is_dealt),
         cmocka_unit_test(equal_deals),
         cmocka_unit_test(unequal_deals),
+        cmocka_unit_test(pieces_of_a_share),
     };
 
     return cmocka_run_group_tests_name("deal", tests, setup, NULL);

@@ -12,6 +12,13 @@
 
 typedef struct fleet fleet;
 
+/* What workers find where they look for the operand; neither: nothing. */
+typedef struct disk {
+    const kofn_matrix *A;
+    const kofn_sparse *S;
+    atomic_size_t asked;
+} disk;
+
 typedef struct member {
     fleet *of;
     pthread_t thread;
@@ -26,10 +33,30 @@ typedef struct member {
 struct fleet {
     loop_net net;
     kofn_serve_options serve; /* of all members */
-    void *disk;               /* of all members: the test's */
+    size_t memory_of_first;   /* what the first may spend; 0: as all */
+    disk *disk;               /* of all members */
     member *member[FLEET_MOST];
     size_t members;
 };
+
+static inline kofn_status from_disk(void *ud, const char *name,
+                                    const kofn_matrix **A,
+                                    const kofn_sparse **S)
+{
+    member *m = ud;
+    disk *d = m->of->disk;
+
+    assert_string_equal(name, "A.npy");
+    atomic_fetch_add(&d->asked, 1);
+    *A = d->A;
+    *S = d->S;
+    return d->A || d->S ? KOFN_OK : kf_fail(KOFN_IO, "there is no A.npy");
+}
+
+static inline void disk_done(void *ud)
+{
+    (void)ud;
+}
 
 static inline kofn_leave member_watch(void *ud, const char *news)
 {
@@ -48,6 +75,8 @@ static inline void *member_live(void *ud)
     member *m = ud;
     kofn_serve_options o = m->of->serve;
 
+    if (m == m->of->member[0] && m->of->memory_of_first)
+        o.memory = m->of->memory_of_first;
     o.watch = member_watch;
     o.ud = m;
     m->ended = kofn_serve(m->t, &o);

@@ -1,5 +1,6 @@
 /* freivalds_test.c -- is C = A B, from wherever it came? */
 #include "freivalds_rig.h"
+#include "rig.h"
 
 #include "mat/mat.h"
 
@@ -29,7 +30,7 @@ static void expect_clean(const trial *t, const char *what)
 static void right_products_are_right(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 1, 0);
-    size_t trials = (size_t)(1000 * test_scale());
+    size_t trials = often(1000);
 
     (void)state;
     for (size_t k = 0; k < trials; k++) {
@@ -166,7 +167,7 @@ static void every_flipped_bit_above_the_floor(void **state)
     static const size_t size[][3] = {{30, 40, 50}, {1, 60, 80}, {70, 50, 1},
                                      {5, 3, 6},    {64, 1, 64}, {3, 700, 90}};
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 4, 0);
-    size_t places = (size_t)(2 * test_scale() + 1), seen[2] = {0, 0};
+    size_t places = (size_t)(2 * test_scale() / SLOWED + 1), seen[2] = {0, 0};
 
     (void)state;
     for (size_t k = 0; k < 2 * KINDS * 6; k++) {
@@ -309,7 +310,7 @@ static void many_wrong_entries(void **state)
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 5, 0);
 
     (void)state;
-    for (size_t k = 0; k < 18 * (size_t)(3 * test_scale() + 1); k++) {
+    for (size_t k = 0; k < 18 * often(4); k++) {
         kofn_findings *f = NULL;
         trial t;
 

@@ -170,7 +170,7 @@ static void principals_are_quarantined(void **state)
     join(&b, 11, 0);
     join(&b, 12, 0);
     assert_int_equal(b.core->fleet.seat[0], 11);
-    b.core->fleet.principal[1].located = 3;
+    b.core->fleet.principal[1].strikes = 3;
     begin(&b);
     assert_int_equal(b.core->fleet.seat[0], 11);
     assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_MUTE);

@@ -20,9 +20,11 @@ typedef struct body {
     size_t workers, k;
     bool liar[MOST], gone[MOST];
     uint32_t principal[MOST];
-    bool conspire; /* liars agree on what k - 1 honest results allow */
-    size_t blind;  /* strips below show that some are wrong, not who */
-    bool wary;     /* too little shows where another result may come */
+    bool conspire;  /* liars agree on what k - 1 honest results allow */
+    size_t blind;   /* strips below show that some are wrong, not who */
+    bool wary;      /* too little shows where another result may come */
+    size_t half;    /* who may lie as they like, where that is looked at */
+    size_t lowered; /* checks in which there were fewer, by those located */
     struct {
         uint32_t worker, task, row;
         bool out;
@@ -65,6 +67,21 @@ static inline void without_located(const body *b, const kofn_action *a)
                      r->load[worker_of(b, a->tasks[i])].located);
 }
 
+/* Whoever was located in this round and has no part in a check is one less who may
+ * lie there (math/errors.md 2.5). */
+static inline void less_by_located(body *b, const kofn_action *a)
+{
+    const kf_round *r = kf_newest(b->core);
+    size_t known = 0;
+
+    for (uint32_t w = 0; w < b->workers; w++)
+        known += r->load[w].located;
+    for (size_t i = 0; i < a->count; i++)
+        known -= r->load[worker_of(b, a->tasks[i])].located;
+    assert_int_equal(a->liars, b->half - kf_min(b->half, known));
+    b->lowered += known > 0;
+}
+
 static inline void take(body *b, const kofn_action *a)
 {
     switch (a->type) {
@@ -83,6 +100,8 @@ static inline void take(body *b, const kofn_action *a)
         assert_true(a->count <= MOST && b->asks < 64);
         assert_int_equal(a->count, a->decoder->seats);
         without_located(b, a);
+        if (b->half)
+            less_by_located(b, a);
         b->ask[b->asks] = *a;
         memcpy(b->evidence[b->asks], a->tasks, a->count * 4);
         b->ask[b->asks].tasks = b->evidence[b->asks];

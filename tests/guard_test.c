@@ -264,6 +264,7 @@ static void liars_are_quarantined(void **state)
 static void names_serve_other_strips(void **state)
 {
     static const char *const spec[] = {"mds:k=4", "elastic:k=4"};
+    size_t lowered = 0;
 
     (void)state;
     for (uint32_t trial = 0; trial < 100; trial++) {
@@ -272,14 +273,17 @@ static void names_serve_other_strips(void **state)
 
         up(&b, spec[trial % 2], 9, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
         b.blind = 20; /* of 100 */
+        b.half = 2;   /* of 5 beyond those that decode */
         choose_liars(&b, 1 + trial / 2 % 4, &r);
         begin(&b);
         finish(&b, &r);
         if (b.ended != KOFN_OK) /* a liar answered in those strips only */
             assert_true(named(&b) < 1 + trial / 2 % 4);
         named(&b);
+        lowered += b.lowered;
         down(&b);
     }
+    assert_true(lowered > 0);
 }
 
 /* Who was located in an earlier round is left out where nothing else helps, and

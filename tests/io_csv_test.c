@@ -1,5 +1,6 @@
 /* io_csv_test.c -- CSV, and the numbers of all texts against strtod. */
 #include "io_rig.h"
+#include "rig.h"
 
 #include "base/rng.h"
 #include "io/text.h"
@@ -152,7 +153,7 @@ static void numbers_as_strtod(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT(odd); k++)
         same_as_strtod(odd[k]);
-    for (long k = 0; k < 100000 * test_scale(); k++) {
+    for (size_t k = 0; k < often(100000); k++) {
         size_t n = 0, most = k % 1000 ? 25 : 1400;
 
         text[n++] = "+-"[k & 1];
@@ -171,7 +172,7 @@ static void numbers_as_strtod(void **state)
     }
     /* Halfway between two neighbours, and a little beside it: (2 w + 1) / 2
      * times a power of two, printed exactly. */
-    for (long k = 0; k < 20000; k++) {
+    for (size_t k = 0; k < often(20000); k++) {
         double w = (double)(kf_rng_u64(&r) >> 11 | (uint64_t)1 << 52);
         int e = (int)kf_rng_below(&r, 90) - 45;
         size_t n;
@@ -192,7 +193,7 @@ static void numbers_print_and_read_back(void **state)
     double back;
 
     (void)state;
-    for (long k = 0; k < 50000; k++) {
+    for (size_t k = 0; k < often(50000); k++) {
         uint64_t bits = kf_rng_u64(&r);
         double v;
         float x;

@@ -94,7 +94,7 @@ static void npy_refusals(void **state)
         {DICT("<f8", "False", "(0, 6)"), "0 x 6|empty"},
         {DICT("<f8", "False", "(6, 0)"), "6 x 0|empty"},
         {DICT("<f8", "False", "(7,)"), "7 x 1|56 bytes|only 48|cut off"},
-        {DICT("<f8", "False", "(5,)"), "8 bytes follow|40 bytes"},
+        {DICT("<f8", "False", "(5,)"), "40 bytes, but 48 follow|one array"},
         {DICT("<f8", "False", "(4294967296, 4294967296)"), "memory anywhere"},
         {DICT("<f8", "False", "(2305843009213693953, 1)"), "memory anywhere"},
         {DICT("<f8", "false", "(6,)"), "fortran_order is 'false,'"},

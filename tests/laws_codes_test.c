@@ -4,6 +4,7 @@
 #include "sets.h"
 #include "walk.h"
 
+#include "data/kernel.h"
 #include "run/run.h"
 
 /* ---- sets of seats ------------------------------------------------------- */
@@ -115,12 +116,13 @@ typedef struct harvest {
 } harvest;
 
 /* The answer of one seat, computed as a worker does. */
-static void harvest_one(harvest *h, size_t i, bool left)
+static void harvest_one(harvest *h, size_t i)
 {
-    kofn_msg m = {.how = left ? KOFN_HOW_LEFT_ROWS : KOFN_HOW_ROWS,
+    const kf_kernel *k = kf_kernel_for(h->p);
+    kofn_msg m = {.how = k->how,
                   .hi = h->p->span,
                   .in = kf_messages_take(&h->messages, i)};
-    size_t cols = left ? h->block[i]->cols : m.in->m.cols;
+    size_t cols = k->left ? h->block[i]->cols : m.in->m.cols;
 
     assert_ok(kf_parcel_new(&m.result, h->p->layout.lanes * h->p->span, cols,
                             h->r.x.dtype));
@@ -158,7 +160,7 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
     assert_ok(kf_messages_begin(&h->messages, p, &h->r.x, 1));
     assert_ok(kf_messages_encode(&h->messages, h->code, seat, h->seats));
     for (size_t i = 0; i < h->seats; i++)
-        harvest_one(h, i, kind.op == KOFN_LEFT);
+        harvest_one(h, i);
     kf_free(seat);
 }
 
@@ -237,6 +239,23 @@ static void band(const harvest *h, size_t group, size_t *from, size_t *to)
     *to = kf_min((group + 1) * rows, h->r.y.rows);
 }
 
+/* Of these rows, as rig_error has it of all: of one row, a single number. */
+static double error_of(const harvest *h, const double *y, size_t from,
+                       size_t to)
+{
+    size_t cols = h->r.y.cols, at = from * cols, n = (to - from) * cols;
+    double share = (double)(to - from) / (double)h->r.y.rows, top = 0,
+           bottom = 0;
+
+    for (size_t i = at; i < at + n; i++) {
+        top += (y[i] - h->r.want[i]) * (y[i] - h->r.want[i]);
+        bottom += h->r.want[i] * h->r.want[i];
+    }
+    if (top == 0)
+        return 0;
+    return sqrt(top) / fmax(sqrt(bottom), rig_typical(&h->r) * sqrt(share));
+}
+
 /* Decode from these seats: the plain product, within what was predicted. */
 static void decode_is_the_product(harvest *h, size_t group, const uint32_t *set,
                                   size_t k)
@@ -245,7 +264,7 @@ static void decode_is_the_product(harvest *h, size_t group, const uint32_t *set,
     kf_source source[64];
     kf_scratch scratch = {0};
     kf_decoder *d;
-    double *y, error;
+    double *y;
 
     check(kf_decoder_new(&d, h->code, set, k, false) == KOFN_OK);
     for (size_t i = 0; i < k; i++)
@@ -256,9 +275,7 @@ static void decode_is_the_product(harvest *h, size_t group, const uint32_t *set,
           KOFN_OK);
     band(h, group, &from, &to);
     y = as_doubles(&h->r.y);
-    error = relative_error(y + from * cols, h->r.want + from * cols,
-                           (to - from) * cols);
-    check(error <= d->predicted);
+    check(error_of(h, y, from, to) <= d->predicted);
     for (size_t i = 0; i < h->r.y.rows * cols; i++)
         check((i >= from * cols && i < to * cols) || isnan(y[i]));
     kf_free(y);

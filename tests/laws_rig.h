@@ -97,7 +97,7 @@ static inline void random_problem(point *at, size_t wide, kf_rng *r)
         at->problem.dtype = KOFN_F32;
         break;
     case 1:
-        at->problem.sparse = !(op & (KOFN_SUM | KOFN_STREAM));
+        at->problem.sparse = kf_operation_of(op)->sparse;
         break;
     }
 }

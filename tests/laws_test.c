@@ -214,8 +214,6 @@ static void on_threads(const point *at, const kofn_plan *p, kf_rng *r)
 
 static void behind_packets(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    if (p->op->stream) /* served by workers that share this memory */
-        return;
     any_weather(at, p, r,
                 &(site){.staged = true, .open = behind, .close = all_home});
 }

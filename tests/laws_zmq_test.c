@@ -16,12 +16,15 @@ static const site yard = {.staged = true, .open = processes};
 
 /* ---- whoever survives is enough ------------------------------------------ */
 
-/* Before the second round all leave but as many of each group as are enough. */
+/* Before the second round all leave but as many of each group as are enough; in
+ * a stream one is. */
 static size_t leave_enough(const kofn_plan *p, kofn_happening *h, kf_rng *r)
 {
     const kofn_layout *L = &p->layout;
     size_t keep = kf_ceil_div(L->threshold, L->submessages), n = 0;
 
+    if (p->op->stream)
+        keep = 1;
     for (size_t g = 0; g < L->groups; g++) {
         size_t left = kf_ceil_div(p->workers - g, L->groups);
 
@@ -47,8 +50,6 @@ static void any_survivors(const point *at, const kofn_plan *p, kf_rng *r)
     rig_kind kind;
     rig x;
 
-    if (p->op->stream) /* served by workers that share this memory */
-        return;
     o.pieces = 1 + (unsigned)kf_rng_below(r, 4);
     o.in_flight = (kofn_in_flight)kf_rng_below(r, 3);
     o.events = leave;
@@ -84,8 +85,7 @@ static void survivors(void **state)
 
 static void in_the_yard(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    if (!p->op->stream)
-        any_weather(at, p, r, &yard);
+    any_weather(at, p, r, &yard);
 }
 
 static void weather_and_replay(void **state)

@@ -61,14 +61,16 @@ static inline void fate_flaps(sim *s)
 
 static size_t fate_struck; /* misfortunes so far */
 
-static inline void fate_strikes(sim *s, size_t gentle)
+/* One of eight, of which the first is a death and the first two are gentle; not
+ * one of the first so many. */
+static inline void fate_strikes_from(sim *s, size_t first, size_t gentle)
 {
     kofn_time length = (kofn_time)((double)(400 * MS) * sim_draw(s));
     size_t i = fate_picks(s, true);
 
     fate_struck++;
 
-    switch (kf_rng_below(&s->rng, gentle ? 2 : 8)) {
+    switch (first + kf_rng_below(&s->rng, (gentle ? 2 : 8) - first)) {
     case 0:
         if (fate_count_up(s) > 1)
             sim_stop(s, i);
@@ -97,6 +99,11 @@ static inline void fate_strikes(sim *s, size_t gentle)
     default:
         fate_flaps(s);
     }
+}
+
+static inline void fate_strikes(sim *s, size_t gentle)
+{
+    fate_strikes_from(s, 0, gentle);
 }
 
 /* A network that loses, delays and reorders more or less. */

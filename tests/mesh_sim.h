@@ -80,6 +80,8 @@ typedef struct sim {
     size_t hasty;     /* 1 + a node that finds one iterate less enough, or 0 */
     size_t mute;      /* 1 + a node whose results are lost, or 0 */
     size_t delivered; /* packets so far                    */
+    void (*look)(struct sim *s, size_t id); /* at a node with a new iterate, or
+                                               NULL */
     void (*inject)(struct sim *s); /* before each of them, or NULL      */
     void *inject_ud;
     bool lenient; /* wrong iterates are counted, no more */
@@ -377,6 +379,8 @@ static inline void sim_check(sim *s, sim_node *n)
         return;
     assert_true(at.t >= n->seen.t); /* never back */
     n->seen = at;
+    if (s->look)
+        s->look(s, n->id);
     if (s->lenient && at.t > s->steps) {
         s->wrong++;
         return;

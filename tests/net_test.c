@@ -179,6 +179,77 @@ static void autoencoders_with_and_without_sparsity(void **state)
     kf_free(X.data);
 }
 
+/* A step of training against differences of all that is minimised, |W|^2/2 times
+ * the decay with it; by them in units of the step. */
+static void check_step(const kofn_net_shape *s, const kofn_matrix *X,
+                       const kofn_matrix *y)
+{
+    kofn_train_options o = {
+        .size = sizeof o, .step = 1e-3, .l2 = 0.3, .batch = X->rows, .seed = 2};
+    kofn_net *net = make_net(s);
+    size_t n = net->total;
+    double *w = net->memory, *was = numbers(n, 8), *g = numbers(n, 8);
+    double *d = numbers(n, 8);
+    const double h = 1e-5;
+
+    for (size_t i = 0; i < n; i++) {
+        double at = w[i], above, below;
+
+        w[i] = at + h;
+        above = objective(net, y != NULL, X, y);
+        w[i] = at - h;
+        below = objective(net, y != NULL, X, y);
+        was[i] = w[i] = at;
+        d[i] = (above - below) / (2 * h) + o.l2 * at;
+    }
+    train_plain(net, X, y, &o, NULL);
+    for (size_t i = 0; i < n; i++)
+        g[i] = (was[i] - w[i]) / o.step;
+    if (!(relative_error(g, d, n) <= 1e-6))
+        fail_msg("activation %d, cost %d: a step is off by %g",
+                 (int)s->activation, (int)s->cost, relative_error(g, d, n));
+    kf_free(was);
+    kf_free(g);
+    kf_free(d);
+    kofn_net_free(net);
+}
+
+static void steps_are_those_of_differences(void **state)
+{
+    const size_t widths[] = {6, 7, 5, 4}, back[] = {6, 4, 6};
+    kofn_matrix X = random_matrix(9, 6, KOFN_F64, 1);
+    kofn_matrix y = {numbers(9, 8), 9, 1, 1, KOFN_F64};
+
+    (void)state;
+    for (size_t i = 0; i < 9; i++)
+        ((double *)y.data)[i] = (double)(i * i % 4);
+    for (size_t f = 0; f < 4; f++)
+        for (int squares = 0; squares < 2; squares++) {
+            kofn_net_shape s = {.size = sizeof s,
+                                .layers = 3,
+                                .widths = widths,
+                                .activation = every[f],
+                                .output = every[3 - f],
+                                .cost = squares ? KOFN_COST_SQUARES
+                                                : KOFN_COST_SOFTMAX};
+
+            check_step(&s, &X, &y);
+        }
+    for (int sparse = 0; sparse < 2; sparse++) {
+        kofn_net_shape s = {.size = sizeof s,
+                            .layers = 2,
+                            .widths = back,
+                            .cost = KOFN_COST_SQUARES,
+                            .autoencoder = true,
+                            .sparsity = 0.1,
+                            .sparsity_weight = 0.7 * sparse};
+
+        check_step(&s, &X, NULL);
+    }
+    kf_free(X.data);
+    kf_free(y.data);
+}
+
 /* The mean of a unit that is never, or always, on counts as 1e-6 from there. */
 static void means_are_clipped(void **state)
 {
@@ -545,11 +616,32 @@ static void points_are_checked(void **state)
     kofn_net_free(net);
 }
 
+/* Of outputs that are the same the first counts, as NumPy's argmax has it. */
+static void the_first_of_equals(void **state)
+{
+    const size_t two[] = {2, 3};
+    kofn_net_shape s = {.size = sizeof s, .layers = 1, .widths = two};
+    kofn_matrix X = random_matrix(3, 2, KOFN_F64, 4);
+    double labels[] = {0, 1, 2}, none[9] = {0};
+    kofn_matrix y = {labels, 3, 1, 1, KOFN_F64};
+    kofn_net *net = make_net(&s);
+    kofn_score score;
+
+    (void)state;
+    kf_net_write(net, none);
+    assert_ok(kofn_net_score(net, &X, &y, &score));
+    assert_true(score.accuracy == 1.0 / 3);
+    assert_at_most(fabs(score.loss - log(3)), 1e-15);
+    kofn_net_free(net);
+    kf_free(X.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_differences),
         cmocka_unit_test(autoencoders_with_and_without_sparsity),
+        cmocka_unit_test(steps_are_those_of_differences),
         cmocka_unit_test(means_are_clipped),
         cmocka_unit_test(softmax_of_what_is_large),
         cmocka_unit_test(float32_is_near_float64),
@@ -561,6 +653,7 @@ int main(void)
         cmocka_unit_test(labels_from_elsewhere_are_not_believed),
         cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(points_are_checked),
+        cmocka_unit_test(the_first_of_equals),
     };
 
     rig_begin();

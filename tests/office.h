@@ -18,13 +18,37 @@ typedef struct office {
         unsigned char p[4096];
         size_t unit; /* bytes; 0: not what is asked for, but 64 KiB of 'A' */
     } section[4];
-    kf_head work;      /* the task, or all 0: none */
-    kf_head asked[16]; /* pieces that were not sent yet */
+    kf_head work; /* the task, or all 0: none */
+    size_t works; /* so many such tasks, one behind the other; 0: one */
+    const kofn_weather *weather; /* of the worker, or NULL */
+    bool pair;                   /* it brings its block, and none is stored; */
+    size_t bytes;                /* so many in all; 0: as many as it says   */
+    kf_head asked[16];           /* pieces that were not sent yet */
     size_t first, asks;
     unsigned char body[OFFICE_BODY];
     int said;
-    size_t results, failures;
+    size_t given, results, failures;
+    size_t changed;            /* updates that it says are done      */
+    const kofn_change *change; /* that an UPDATE brings; NULL: zeros */
+    bool forgotten;            /* the worker has hung up: that is the end */
 } office;
+
+/* One task of a stream, of five rows and three columns, six numbers deep. */
+static inline office office_pair(void)
+{
+    return (office){.pair = true,
+                    .work = {.type = KF_WIRE_WORK,
+                             .how = KOFN_HOW_ROWS,
+                             .task = 1,
+                             .row = 7,
+                             .round = 1,
+                             .product = 1,
+                             .hi = 5,
+                             .rows = 6,
+                             .cols = 3,
+                             .out_rows = 5,
+                             .out_cols = 3}};
+}
 
 static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
                                       const void *head, size_t head_bytes,
@@ -42,7 +66,8 @@ static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
         o->asked[o->asks++] = h;
     }
     o->results += h.type == KF_WIRE_RESULT;
-    o->failures += h.type == KF_WIRE_FAILED;
+    o->failures += h.type == KF_WIRE_FAILED && h.status != KOFN_AGAIN;
+    o->changed += h.type == KF_WIRE_CHANGED;
     if (done)
         done(ud);
     return KOFN_OK;
@@ -100,7 +125,7 @@ static inline void office_offer(office *o, const kofn_block *b)
 static inline size_t office_says(office *o, kf_head *h)
 {
     if (o->said == 1) {
-        o->said++;
+        o->said += o->pair ? 2 : 1;
         h->type = KF_WIRE_WELCOME;
         return 0;
     }
@@ -115,11 +140,20 @@ static inline size_t office_says(office *o, kf_head *h)
     if (o->first < o->asks)
         return office_piece(o, h);
     h->type = KF_WIRE_DISMISS;
-    if (o->said++ > 3 || !o->work.type)
+    if (o->said > 3 || !o->work.type)
         return 0;
     *h = o->work;
-    h->block = kf_wire_checksum(~(uint64_t)5, o->recipe, o->recipe_bytes);
+    h->task += (uint32_t)o->given;
+    o->said += ++o->given >= o->works;
     memset(o->body, 0, sizeof o->body);
+    if (o->change)
+        kf_wire_write_change(o->body, o->change);
+    if (!o->pair)
+        h->block = kf_wire_checksum(~(uint64_t)5, o->recipe, o->recipe_bytes);
+    if (o->bytes)
+        return o->bytes;
+    if (o->pair)
+        return (h->out_rows * h->rows + h->rows * h->cols) * 8;
     return h->rows * h->cols * 8;
 }
 
@@ -129,6 +163,8 @@ static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
     office *o = (office *)t;
     kf_head h = {.type = KF_WIRE_DISMISS};
 
+    if (o->forgotten)
+        return kf_fail(KOFN_TRANSPORT, "the worker has hung up");
     *k = (kofn_packet){.what = KOFN_CAME, .peer = 1};
     if (o->said == 0) {
         o->said++;
@@ -152,7 +188,8 @@ static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
 
 static inline void office_forget(kofn_transport *t, kofn_peer peer)
 {
-    (void)t, (void)peer;
+    (void)peer;
+    ((office *)t)->forgotten = true;
 }
 
 static inline void office_release(kofn_transport *t, void *own)
@@ -177,8 +214,11 @@ static inline kofn_status office_serve(office *o, size_t memory)
                                .forget = office_forget,
                                .close = office_close};
     o->said = 0;
-    o->first = o->asks = o->results = o->failures = 0;
+    o->forgotten = false;
+    o->given = o->first = o->asks = o->results = o->failures = 0;
+    o->changed = 0;
     opt.memory = memory;
+    opt.weather = o->weather;
     return kofn_serve(&o->base, &opt);
 }
 

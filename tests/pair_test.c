@@ -1,57 +1,11 @@
 /* pair_test.c -- products of streams on workers that compute: every scheme and
  * port, odd and changing shapes, both types, against BLAS and below the error
  * that is predicted; who comes and goes; what is refused. */
-#include "rig.h"
+#include "pair_rig.h"
 
 #include "code/code.h"
 
-#include <math.h>
 #include <stdio.h>
-
-/* ---- a product and its answer -------------------------------------------- */
-
-typedef struct pair {
-    kofn_matrix X, Y, out;
-    double *want, size; /* size: what an entry may be */
-    uint32_t number;
-} pair;
-
-static pair make_pair(size_t m, size_t n, size_t p, kofn_dtype dtype,
-                      uint64_t seed)
-{
-    pair a = {.X = random_matrix(m, n, dtype, seed),
-              .Y = random_matrix(n, p, dtype, seed + 1),
-              .out = random_matrix(m, p, dtype, seed + 2)};
-
-    a.want = plain_product(&a.X, &a.Y);
-    a.size = rig_norm(&a.X) * rig_norm(&a.Y) / sqrt((double)n);
-    for (size_t i = 0; i < m * p; i++)
-        if (dtype == KOFN_F64)
-            ((double *)a.out.data)[i] = NAN;
-        else
-            ((float *)a.out.data)[i] = NAN;
-    return a;
-}
-
-static double error_of(const pair *a)
-{
-    double *y = as_doubles(&a->out), sum = 0, all = 0;
-
-    for (size_t i = 0; i < a->out.rows * a->out.cols; i++) {
-        sum += (y[i] - a->want[i]) * (y[i] - a->want[i]);
-        all += a->want[i] * a->want[i];
-    }
-    kf_free(y);
-    return sqrt(sum) / fmax(sqrt(all), a->size);
-}
-
-static void free_pair(pair *a)
-{
-    kf_free(a->X.data);
-    kf_free(a->Y.data);
-    kf_free(a->out.data);
-    kf_free(a->want);
-}
 
 static kofn_job *open_stream(kofn_plan **plan, const char *spec, size_t workers,
                              kofn_dtype dtype, bool sim,
@@ -237,6 +191,44 @@ static void operands_are_the_callers_again(void **state)
     close_stream(job, plan);
 }
 
+/* X, Y and the output are parts of larger matrices, of which nothing else is
+ * touched. */
+static void views_will_do(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        kofn_plan *plan;
+        kofn_job *job =
+            open_stream(&plan, specs[i], 4, KOFN_F64, true, NULL, NULL);
+        pair a = make_pair(29, 17, 23, KOFN_F64, i);
+        double big[3][40 * 40];
+        kofn_matrix *of[] = {&a.X, &a.Y, &a.out}, view[3];
+        kofn_report rep;
+
+        for (size_t k = 0; k < 3; k++) {
+            for (size_t e = 0; e < 1600; e++)
+                big[k][e] = 1e30;
+            view[k] = (kofn_matrix){big[k] + 3 * 40 + 5, of[k]->rows,
+                                    of[k]->cols, 40, KOFN_F64};
+            for (size_t r = 0; k < 2 && r < of[k]->rows; r++)
+                memcpy(kf_at(&view[k], r, 0), kf_at(of[k], r, 0),
+                       of[k]->cols * 8);
+        }
+        assert_ok(kofn_put_pair(job, &view[0], &view[1], &view[2], &a.number));
+        assert_ok(kofn_take(job, a.number, KOFN_NEVER, &rep));
+        for (size_t r = 0; r < a.out.rows; r++)
+            memcpy(kf_at(&a.out, r, 0), kf_at(&view[2], r, 0), a.out.cols * 8);
+        assert_at_most(error_of(&a), rep.predicted);
+        for (size_t e = 0; e < 1600; e++) {
+            size_t r = e / 40 - 3, col = e % 40 - 5;
+
+            assert_true(big[2][e] == 1e30 || (r < 29 && col < 23));
+        }
+        free_pair(&a);
+        close_stream(job, plan);
+    }
+}
+
 /* ---- rounds -------------------------------------------------------------- */
 
 typedef struct seen {
@@ -383,6 +375,7 @@ int main(void)
         cmocka_unit_test(one_worker_is_a_stream),
         cmocka_unit_test(any_product_can_be_taken),
         cmocka_unit_test(operands_are_the_callers_again),
+        cmocka_unit_test(views_will_do),
         cmocka_unit_test(rounds_are_shown),
         cmocka_unit_test(workers_come_and_go),
         cmocka_unit_test(nobody_left_is_said),

@@ -237,7 +237,8 @@ static void set_up(fixture *f, const walk *w, size_t steps)
 
         if (m->left)
             assert_ok(kofn_plan_serve_left(p, w->cols));
-        f->stage[i] = (kofn_stage){p, (uint32_t)m->operand, m->left};
+        f->stage[i] = (kofn_stage){
+            .plan = p, .operand = (uint32_t)m->operand, .left = m->left};
         f->needs = kf_max(f->needs, kf_plan_use(p, m->left)->layout.enough);
     }
     f->v0 = random_matrix(f->entries, 1, KOFN_F64, 40);
@@ -343,14 +344,12 @@ static void fair(void **state)
         }
 }
 
-/* As many as the first stage needs, but not the last. */
-static void too_few(void **state)
+/* As many as some stages need, but not all of them. */
+static void too_few_for(const walk *w)
 {
-    const walk *w = &walks[3];
     fixture f;
     sim s;
 
-    (void)state;
     mesh_up(&s, &f, w, 12, 1);
     assert_int_equal(f.needs, 5);
     assert_int_equal(f.plan[0]->layout.enough, 3);
@@ -362,6 +361,18 @@ static void too_few(void **state)
         assert_int_equal(s.node[i].status, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "4 of the 5 nodes"));
     mesh_down(&s, &f);
+}
+
+/* Whether the stage that needs fewest comes first or last. */
+static void too_few(void **state)
+{
+    walk later = walks[3];
+
+    (void)state;
+    too_few_for(&walks[3]);
+    memmove(later.move, walks[3].move + 1, 2 * sizeof later.move[0]);
+    later.move[2] = walks[3].move[0];
+    too_few_for(&later);
 }
 
 /* Deaths, stops, cuts, joins, packets lost, repeated and out of order. */

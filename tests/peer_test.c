@@ -174,7 +174,7 @@ static void refusals(void **state)
     kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
     kofn_problem narrow = {KOFN_MATVEC, 20, 20, 1, KOFN_F32, false};
     kofn_problem gram = {KOFN_GRAM, 20, 20, 1, KOFN_F64, false};
-    kofn_stage stage = {NULL, 0, false};
+    kofn_stage stage = {.plan = NULL};
     kofn_node_options o = {.incarnation = 1,
                            .nodes = 3,
                            .groups = 3,

@@ -3,7 +3,7 @@
 #ifndef KF_TEST_PUT_RIG_H
 #define KF_TEST_PUT_RIG_H
 
-#include "rig.h"
+#include "trials.h"
 
 #include "code/code.h"
 
@@ -101,46 +101,33 @@ static inline void fly(const rig *r, uint32_t products, size_t most,
     assert_int_equal(sum->rounds, products - cancelled);
 }
 
-typedef struct trial {
-    rig_kind kind;
-    double most; /* relative error */
-} trial;
+/* ---- trouble ------------------------------------------------------------- */
 
-/* One of each way that inputs, blocks and answers have. */
-static const trial trials[] = {
-    {{.spec = "elastic:k=3", .workers = 5, .m = 301, .n = 40, .p = 1}, 1e-11},
-    {{.spec = "mds:k=3", .workers = 5, .m = 301, .n = 40, .p = 7}, 1e-11},
-    {{.spec = "elastic:k=3,cut=columns",
-      .workers = 5,
-      .m = 61,
-      .n = 100,
-      .p = 3},
-     1e-11},
-    {{.spec = "gpd:m=2,n=1,p=2", .workers = 12, .m = 61, .n = 50, .p = 7},
-     1e-9},
-    {{.spec = "gc:d=2", .workers = 5, .m = 61, .n = 20, .p = 1, .op = KOFN_SUM},
-     1e-9},
-    {{.spec = "agc:d=3",
-      .workers = 6,
-      .m = 61,
-      .n = 24,
-      .p = 1,
-      .op = KOFN_SUM},
-     1e-9},
-    {{.spec = "mds:k=3",
-      .workers = 5,
-      .m = 200,
-      .n = 90,
-      .p = 1,
-      .sparse = true},
-     1e-11},
-    {{.spec = "mds:k=3",
-      .workers = 5,
-      .m = 300,
-      .n = 40,
-      .p = 2,
-      .dtype = KOFN_F32},
-     1e-4},
-};
+/* A straggler, two who go and one who comes, and a liar. */
+static inline rig_kind troubled(kofn_options *o)
+{
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_SLOW, 1, 8},
+        {3, 0.3, KOFN_HAPPENING_CORRUPT, 2, 0},
+        {6, 0.4, KOFN_HAPPENING_LEAVE, 5, 0},
+        {9, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {14, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
+        {16, 0, KOFN_HAPPENING_NORMAL, 1, 0}};
+
+    *o = with_events(events, sizeof events / sizeof *events);
+    o->errors = KOFN_ERRORS_PROBABILISTIC;
+    return (rig_kind){.spec = "elastic:k=3",
+                      .workers = 9,
+                      .m = 420,
+                      .n = 30,
+                      .p = 2,
+                      .opt = o};
+}
+
+static inline void only_the_liar(const kofn_report *sum)
+{
+    for (size_t w = 0; w < sum->workers; w++)
+        assert_true(w == 2 || sum->located[w] == 0);
+}
 
 #endif

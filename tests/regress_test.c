@@ -478,6 +478,54 @@ static void a_watch_sees(void **state)
     data_free(&other);
 }
 
+/* Stops as soon as a round lasts; remembers where it stood after each step. */
+typedef struct impatience {
+    double w[100][6];
+    const double *now;
+} impatience;
+
+static int be_impatient(void *ud, const kofn_regress_step *now,
+                        const kofn_report *rep)
+{
+    impatience *i = ud;
+
+    if (rep)
+        memcpy(i->w[now->iteration], i->now, sizeof *i->w);
+    return !rep;
+}
+
+/* A worker takes for ever in the third step: what it had been asked for is no part
+ * of any. */
+static void stopped_within_a_round(void **state)
+{
+    static const char *const specs[] = {"uncoded", "elastic:k=3"};
+    static const kofn_happening slow[] = {{3, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
+    data d = make_data(60, 6, KOFN_LOSS_SQUARES, 12);
+    kofn_options opt = KOFN_OPTIONS_INIT;
+
+    (void)state;
+    opt.events = slow;
+    opt.event_count = 1;
+    opt.late = -1;
+    for (size_t k = 0; k < 2; k++) {
+        impatience at = {.now = NULL};
+        kofn_regress_options o = {.size = sizeof o,
+                                  .step = 0.3,
+                                  .watch = be_impatient,
+                                  .watch_ud = &at};
+        fleet crew = {specs[k], 3, false, NULL, &opt};
+        fit f;
+
+        assert_ok(fit_up(&f, &d, &o, &crew));
+        at.now = f.w.data;
+        assert_int_equal(kofn_regress(f.r, &f.w, &f.res), KOFN_AGAIN);
+        assert_true(f.res.iterations <= 2);
+        assert_memory_equal(f.w.data, at.w[f.res.iterations], sizeof *at.w);
+        fit_down(&f);
+    }
+    data_free(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +536,7 @@ int main(void)
         cmocka_unit_test(steps_take_what_they_cost),
         cmocka_unit_test(work_is_said_in_time),
         cmocka_unit_test(a_watch_sees),
+        cmocka_unit_test(stopped_within_a_round),
     };
 
     rig_begin();

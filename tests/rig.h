@@ -318,25 +318,33 @@ static inline double rig_norm(const kofn_matrix *a)
     return sqrt(sum);
 }
 
+/* What the norm of the output is for operands that have nothing to do with each
+ * other. */
+static inline double rig_typical(const rig *r)
+{
+    double typical = rig_norm(&r->A) * rig_norm(&r->x) /
+                     sqrt((double)(r->op == KOFN_LEFT ? r->A.rows : r->A.cols));
+
+    if (r->op & (KOFN_GRAM | KOFN_SUM))
+        typical *= rig_norm(&r->A) / sqrt((double)r->A.cols);
+    return typical;
+}
+
 /* ||y - A x||_F by ||A x||_F, or by the size that random vectors x give it
  * where that is larger: a single number may be small by chance, and then its
  * relative error says nothing. */
 static inline double rig_error(const rig *r)
 {
-    double *y = as_doubles(&r->y), top = 0, bottom = 0, typical;
+    double *y = as_doubles(&r->y), top = 0, bottom = 0;
 
     for (size_t i = 0; i < r->y.rows * r->y.cols; i++) {
         top += (y[i] - r->want[i]) * (y[i] - r->want[i]);
         bottom += r->want[i] * r->want[i];
     }
     kf_free(y);
-    typical = rig_norm(&r->A) * rig_norm(&r->x) /
-              sqrt((double)(r->op == KOFN_LEFT ? r->A.rows : r->A.cols));
-    if (r->op & (KOFN_GRAM | KOFN_SUM))
-        typical *= rig_norm(&r->A) / sqrt((double)r->A.cols);
     if (top == 0)
         return 0;
-    return sqrt(top) / fmax(sqrt(bottom), typical);
+    return sqrt(top) / fmax(sqrt(bottom), rig_typical(r));
 }
 
 static inline kofn_status rig_put(rig *r, uint32_t *number)

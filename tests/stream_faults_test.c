@@ -140,7 +140,7 @@ static void anything_at_any_event(void **state)
     }
 }
 
-/* ---- hours of bad luck --------------------------------------------------- */
+/* ---- the same with a liar ------------------------------------------------ */
 
 static size_t present(const stage *s)
 {
@@ -151,6 +151,61 @@ static size_t present(const stage *s)
     return n;
 }
 
+/* It is named, or the product is declared a failure, which it is only when there
+ * are not two honest workers any more, or no rows. */
+static void check_liar(stage *s, bool few)
+{
+    for (size_t i = 1; i <= s->products; i++) {
+        kofn_status st = s->product[i].status;
+
+        hold(s, s->product[i].ended <=
+                    s->product[i].began + s->plan->layout.delay);
+        hold(s, st == KOFN_OK || ((st == KOFN_CORRUPT || st == KOFN_TOOFEW) &&
+                                  (few || present(s) < 4)));
+    }
+}
+
+/* One liar among four, and anything else at any event. */
+static void a_liar_and_anything(void **state)
+{
+    static const kofn_errors modes[] = {KOFN_ERRORS_PROBABILISTIC,
+                                        KOFN_ERRORS_ADVERSARIAL};
+
+    (void)state;
+    for (size_t i = 0; i < (sizeof specs / sizeof *specs - 1) * 2; i++) {
+        kofn_core_options o = {
+            .mu = 0.25, .errors = modes[i % 2], .quarantine = 100};
+        kofn_plan *plan = stream_plan(specs[i / 2], 4);
+        bool few = plan->layout.max_seats < SIZE_MAX;
+        static stage s;
+        size_t events;
+
+        stage_open(&s, plan, &o);
+        s.liar[1] = true;
+        events = play_plot(&s, 3, &(plot){JOIN, 0, SIZE_MAX}, false);
+        check_liar(&s, few);
+        hold(&s, few || s.core->fleet.located[1] > 0);
+        stage_close(&s);
+        for (size_t k = 0; k < events * THINGS * 4; k++) {
+            plot p = {(int)(k % THINGS), (uint32_t)(k / THINGS % 4),
+                      k / THINGS / 4};
+
+            if (test_scale() <= 1 && k % 3)
+                continue;
+            stage_open(&s, plan, &o);
+            s.liar[1] = true;
+            play_plot(&s, 3, &p, k % 2);
+            check_liar(&s, few);
+            for (uint32_t w = 0; w < s.core->fleet.workers; w++)
+                hold(&s, w == 1 || s.core->fleet.located[w] == 0);
+            stage_close(&s);
+        }
+        kofn_plan_free(plan);
+    }
+}
+
+/* ---- hours of bad luck --------------------------------------------------- */
+
 /* Whoever is left finishes; at least one stays. */
 static void random_events(void **state)
 {
@@ -159,10 +214,11 @@ static void random_events(void **state)
     (void)state;
     for (size_t run = 0; run < runs; run++) {
         kf_rng r = kf_rng_stream(run, KF_FOR_DATA, 1, 2);
+        kofn_core_options o = {.mu = 0.25, .late = run / 9 % 2 ? 1.5 : 0};
         kofn_plan *plan = stream_plan(specs[run % 9], 3);
         static stage s;
 
-        stage_open(&s, plan, NULL);
+        stage_open(&s, plan, &o);
         while (s.products < 12 || some_open(&s)) {
             hold(&s, s.round < ROUNDS);
             begin_round(&s, s.products < 12);
@@ -370,6 +426,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(anything_at_any_event),
+        cmocka_unit_test(a_liar_and_anything),
         cmocka_unit_test(random_events),
         cmocka_unit_test(what_was_cancelled_may_come),
         cmocka_unit_test(nobody_is_left),

@@ -49,6 +49,11 @@ typedef struct stage {
     unsigned waits; /* rounds that went on when all fast workers were done */
     uint8_t mark[ROUNDS + 1][MEN];
     const char *pattern; /* for messages */
+    bool liar[MEN]; /* whose results are found wrong, as far as there are enough
+                       of others                                            */
+    kofn_event verdict[16]; /* not told yet */
+    uint32_t bad[16][ERRANDS / 16];
+    size_t verdicts;
 } stage;
 
 #define hold(s, condition)                                                     \
@@ -70,7 +75,13 @@ static inline kofn_plan *stream_plan(const char *spec, size_t P)
 
 /* ---- actions ------------------------------------------------------------- */
 
-/* A row that was lost may be given out again where there are only so many. */
+static inline bool is_late(const stage *s, uint32_t worker)
+{
+    return s->core->stream.list[worker].late;
+}
+
+/* A row that was lost, or that is of who is late, may be given out again where
+ * there are only so many. */
 static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
 {
     bool few = s->plan->layout.max_seats < SIZE_MAX;
@@ -79,7 +90,8 @@ static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
         const errand *e = &s->errand[i];
 
         if (e->product == product && e->row == row &&
-            (!few || e->state == OUT || e->state == CAME))
+            (!few || e->state == CAME ||
+             (e->state == OUT && !is_late(s, e->worker))))
             return true;
     }
     return false;
@@ -142,12 +154,73 @@ static inline void take_end(stage *s, const kofn_action *a)
         hold(s, s->errand[i].state != OUT);
     for (size_t w = 0; w < r.workers; w++) {
         s->mark[s->round][w] = r.mark[w];
-        marked += r.mark[w];
+        marked += r.mark[w] == KOFN_MARKED;
     }
     hold(s, a->hi == marked);
     s->took[s->round] = s->now - s->began;
     hold(s, r.took == s->took[s->round]);
     s->running = false;
+}
+
+static inline bool is_lie(const stage *s, uint32_t task)
+{
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[i].task == task)
+            return s->liar[s->errand[i].worker];
+    hold(s, !"a task that was given out");
+    return false;
+}
+
+/* The most that a worker gave of these results. */
+static inline size_t most_of_one(const stage *s, const kofn_action *a)
+{
+    size_t of[MEN] = {0}, most = 0;
+
+    for (size_t i = 0; i < s->errands; i++)
+        for (size_t k = 0; k < a->count; k++)
+            if (s->errand[i].task == a->tasks[k])
+                most = kf_max(most, ++of[s->errand[i].worker]);
+    return most;
+}
+
+/* An oracle in the place of the arithmetic: it names liars when as many may be
+ * named. */
+static inline void take_check(stage *s, const kofn_action *a)
+{
+    kofn_event *ev = &s->verdict[s->verdicts];
+    uint32_t *bad = s->bad[s->verdicts++];
+
+    hold(s, s->verdicts <= 16);
+    hold(s, a->count >= s->plan->layout.enough + most_of_one(s, a) + a->most);
+    *ev = (kofn_event){.type = KOFN_EV_VERDICT,
+                       .product = (uint32_t)a->product,
+                       .task = a->task,
+                       .bad = bad};
+    for (uint32_t i = 0; i < a->count; i++)
+        if (is_lie(s, a->tasks[i]))
+            bad[ev->bad_count++] = i;
+    if (ev->bad_count > a->most) {
+        ev->status = KOFN_CORRUPT;
+        ev->bad_count = 0;
+    }
+}
+
+/* What it had in hand will not come. */
+static inline void take_give_up(stage *s, const kofn_action *a)
+{
+    hold(s, a->worker < MEN && s->here[a->worker]);
+    s->here[a->worker] = false;
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[i].worker == a->worker && s->errand[i].state == OUT)
+            s->errand[i].state = LOST;
+}
+
+/* None of what a product is made of is a lie. */
+static inline void take_decode(stage *s, const kofn_action *a)
+{
+    hold(s, a->decoder && a->count >= s->plan->layout.enough);
+    for (size_t i = 0; i < a->count; i++)
+        hold(s, !is_lie(s, a->tasks[i]));
 }
 
 static inline void tell(stage *s, kofn_event ev)
@@ -173,13 +246,21 @@ static inline void tell(stage *s, kofn_event ev)
             s->product[a.product].status = a.status;
             break;
         case KOFN_DO_DECODE:
-            hold(s, a.decoder && a.count >= s->plan->layout.enough);
+            take_decode(s, &a);
+            break;
+        case KOFN_DO_CHECK:
+            take_check(s, &a);
+            break;
+        case KOFN_DO_GIVE_UP:
+            take_give_up(s, &a);
             break;
         default:
             hold(s, !"an action of streams");
         }
     if (kf_core_check(s->core))
         fail_msg("%s: %s", s->plan->spec, kf_core_check(s->core));
+    if (s->verdicts)
+        tell(s, s->verdict[--s->verdicts]);
 }
 
 /* ---- a stream ------------------------------------------------------------ */
@@ -260,13 +341,22 @@ static inline bool has_work(const stage *s, size_t worker)
     return false;
 }
 
+/* The next alarm, if there is one by then. */
+static inline bool ring_once(stage *s, kofn_time until)
+{
+    kofn_time at = kofn_core_alarm(s->core);
+
+    if (!s->running || at > until)
+        return false;
+    s->now = s->now < at ? at : s->now;
+    tell(s, (kofn_event){.type = KOFN_EV_ALARM});
+    return true;
+}
+
 static inline void ring(stage *s, kofn_time until)
 {
-    while (s->running && kofn_core_alarm(s->core) <= until) {
-        if (s->now < kofn_core_alarm(s->core))
-            s->now = kofn_core_alarm(s->core);
-        tell(s, (kofn_event){.type = KOFN_EV_ALARM});
-    }
+    while (ring_once(s, until))
+        ;
 }
 
 /* The round, in which the workers of `slow` are slow.  Those who return
@@ -293,9 +383,8 @@ static inline void play_round(stage *s, unsigned slow, size_t alpha)
             if (!late && at[w] != KOFN_NEVER && at[w] > fast_done)
                 fast_done = at[w];
         }
-        ring(s, next - 1);
-        if (!s->running)
-            break;
+        if (ring_once(s, next - 1)) /* somebody may have been asked for more */
+            continue;
         hold(s, next != KOFN_NEVER);
         s->now = next;
         for (size_t w = 0; w < MEN && s->running; w++)
@@ -328,6 +417,55 @@ static inline void check_deadlines(stage *s)
         hold(s, s->product[i].ended <=
                     s->product[i].began + s->plan->layout.delay);
     }
+}
+
+/* ---- the models, written out --------------------------------------------- */
+
+static inline size_t marks_of(const stage *s, unsigned round)
+{
+    size_t n = 0;
+
+    for (size_t w = 0; w < s->P; w++)
+        n += s->mark[round][w] == KOFN_MARKED;
+    return n;
+}
+
+/* In every W successive rounds at most N marks. */
+static inline bool arbitrary(const stage *s, size_t W, size_t N)
+{
+    for (unsigned from = 1; from <= s->round; from++) {
+        size_t marks = 0;
+
+        for (unsigned t = from; t < from + W && t <= s->round; t++)
+            marks += marks_of(s, t);
+        if (marks > N)
+            return false;
+    }
+    return true;
+}
+
+/* In every W successive rounds at most eps workers, each of them within B. */
+static inline bool bursty(const stage *s, size_t B, size_t W, size_t eps)
+{
+    for (unsigned from = 1; from <= s->round; from++) {
+        size_t workers = 0;
+
+        for (size_t w = 0; w < s->P; w++) {
+            unsigned first = 0, last = 0;
+
+            for (unsigned t = from; t < from + W && t <= s->round; t++)
+                if (s->mark[t][w] == KOFN_MARKED) {
+                    first = first ? first : t;
+                    last = t;
+                }
+            workers += first > 0;
+            if (first && last - first + 1 > B)
+                return false;
+        }
+        if (workers > eps)
+            return false;
+    }
+    return true;
 }
 
 #endif

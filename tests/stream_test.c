@@ -8,55 +8,6 @@
 
 #include <stdio.h>
 
-/* ---- the models, written out --------------------------------------------- */
-
-static size_t marks_of(const stage *s, unsigned round)
-{
-    size_t n = 0;
-
-    for (size_t w = 0; w < s->P; w++)
-        n += s->mark[round][w];
-    return n;
-}
-
-/* In every W successive rounds at most N marks. */
-static bool arbitrary(const stage *s, size_t W, size_t N)
-{
-    for (unsigned from = 1; from <= s->round; from++) {
-        size_t marks = 0;
-
-        for (unsigned t = from; t < from + W && t <= s->round; t++)
-            marks += marks_of(s, t);
-        if (marks > N)
-            return false;
-    }
-    return true;
-}
-
-/* In every W successive rounds at most eps workers, each of them within B. */
-static bool bursty(const stage *s, size_t B, size_t W, size_t eps)
-{
-    for (unsigned from = 1; from <= s->round; from++) {
-        size_t workers = 0;
-
-        for (size_t w = 0; w < s->P; w++) {
-            unsigned first = 0, last = 0;
-
-            for (unsigned t = from; t < from + W && t <= s->round; t++)
-                if (s->mark[t][w]) {
-                    first = first ? first : t;
-                    last = t;
-                }
-            workers += first > 0;
-            if (first && last - first + 1 > B)
-                return false;
-        }
-        if (workers > eps)
-            return false;
-    }
-    return true;
-}
-
 /* ---- every pattern ------------------------------------------------------- */
 
 typedef struct law {
@@ -100,7 +51,7 @@ static void one_pattern(const law *l, kofn_plan *plan, uint64_t bits,
     stage_close(&s);
 }
 
-static void every_pattern(const law *l)
+static void every_pattern_of(const law *l)
 {
     kofn_plan *plan = stream_plan(l->spec, l->P);
     size_t whole = 0, worst = 0, bits = l->P * l->rounds;
@@ -110,6 +61,12 @@ static void every_pattern(const law *l)
     assert_int_equal(worst, l->slots); /* the bound is attained */
     assert_true(whole > 0);
     kofn_plan_free(plan);
+}
+
+static void every_pattern(const law *laws, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        every_pattern_of(&laws[i]);
 }
 
 static void dip_is_in_time_in_every_pattern(void **state)
@@ -126,8 +83,7 @@ static void dip_is_in_time_in_every_pattern(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof laws / sizeof *laws; i++)
-        every_pattern(&laws[i]);
+    every_pattern(laws, sizeof laws / sizeof *laws);
 }
 
 static void idip_is_in_time_in_every_pattern(void **state)
@@ -144,8 +100,7 @@ static void idip_is_in_time_in_every_pattern(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof laws / sizeof *laws; i++)
-        every_pattern(&laws[i]);
+    every_pattern(laws, sizeof laws / sizeof *laws);
 }
 
 static void bursts_are_made_up_for(void **state)
@@ -160,8 +115,80 @@ static void bursts_are_made_up_for(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof laws / sizeof *laws; i++)
-        every_pattern(&laws[i]);
+    every_pattern(laws, sizeof laws / sizeof *laws);
+}
+
+/* ---- all parameters ------------------------------------------------------ */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FEWER 1 /* rounds: there are many patterns */
+#else
+#define FEWER 0
+#endif
+
+/* A round more in the long form. */
+static void in_every_pattern(law l, const char *spec)
+{
+    kofn_plan *plan = stream_plan(spec, l.P);
+    static const size_t rounds[] = {0, 6, 4, 3}; /* by workers */
+    size_t whole = 0, worst = 0, bits;
+
+    l.spec = spec;
+    l.rounds = rounds[l.P] - FEWER;
+    if (test_scale() > 1)
+        l.rounds++;
+    l.products = l.rounds;
+    bits = l.P * l.rounds;
+    for (uint64_t x = 0; x >> bits == 0; x++)
+        one_pattern(&l, plan, x, &whole, &worst);
+    assert_true(whole > 0);
+    kofn_plan_free(plan);
+}
+
+static void every_small_dip(void **state)
+{
+    char spec[80];
+
+    (void)state;
+    for (size_t P = 1; P <= 3; P++)
+        for (size_t T = 0; T <= 2; T++)
+            for (size_t lambda = 1; lambda <= P; lambda++)
+                for (size_t K = 1; K <= 5; K += P > 2 ? 2 : 1) {
+                    snprintf(spec, sizeof spec,
+                             "dip:m=1,p=%zu,T=%zu,lambda=%zu", K, T, lambda);
+                    in_every_pattern((law){.P = P}, spec);
+                }
+}
+
+static void every_small_idip(void **state)
+{
+    char spec[80];
+
+    (void)state;
+    for (size_t P = 1; P <= 3; P++)
+        for (size_t W = 1; W <= 3; W++)
+            for (size_t N = 0; N < P * W; N++) {
+                snprintf(spec, sizeof spec, "idip:W=%zu,N=%zu,early=%s", W, N,
+                         N % 2 ? "no" : "yes");
+                in_every_pattern((law){.P = P, .W = W, .N = N}, spec);
+            }
+}
+
+static void every_small_burst(void **state)
+{
+    char spec[80];
+
+    (void)state;
+    for (size_t P = 1; P <= 3; P++)
+        for (size_t W = 2; W <= 3; W++)
+            for (size_t B = 1; B < W; B++)
+                for (size_t eps = 1; eps <= P; eps++) {
+                    snprintf(spec, sizeof spec,
+                             "idip:model=bursty,B=%zu,W=%zu,eps=%zu", B, W,
+                             eps);
+                    in_every_pattern((law){.P = P, .B = B, .W = W, .N = eps},
+                                     spec);
+                }
 }
 
 /* ---- the numbers of the specification ------------------------------------ */
@@ -363,6 +390,9 @@ int main(void)
         cmocka_unit_test(dip_is_in_time_in_every_pattern),
         cmocka_unit_test(idip_is_in_time_in_every_pattern),
         cmocka_unit_test(bursts_are_made_up_for),
+        cmocka_unit_test(every_small_dip),
+        cmocka_unit_test(every_small_idip),
+        cmocka_unit_test(every_small_burst),
         cmocka_unit_test(dip_runs_as_in_the_trace),
         cmocka_unit_test(idip_gives_out_what_the_trace_does),
         cmocka_unit_test(line_13_is_decided_as_in_the_examples),

@@ -165,14 +165,16 @@ static inline double most_hidden(const cell *c)
     size_t n = 0, q, lanes = c->f->lanes, few;
     uint32_t seat[MOST_NODES];
     double *H, worst = 0;
+    kf_evidence e;
 
     for (size_t i = 0; i < c->n; i++)
         if (c->st != KOFN_OK || !c->bad[i])
             seat[n++] = c->seat[i];
     assert_ok(kf_parity(c->f->code, seat, n, &H, &q));
     few = kf_min((c->n - c->f->k) / 2, q / lanes);
+    e = (kf_evidence){.nodes = n, .lanes = lanes, .q = q, .H = H};
     if (q > 0)
-        assert_ok(kf_hidden(H, q, n, lanes, NULL, 0, few, &worst));
+        assert_ok(kf_hidden(&e, NULL, 0, few, &worst));
     kf_free(H);
     return worst;
 }

@@ -121,6 +121,7 @@ static const shape shapes[] = {
     {4, 20, 513, 65, 19, 20},    {3, 70, 1100, 66, 10, 70},
     {4, 300, 530, 65, 0, 300},   {2, 530, 300, 64, 1, 528},
     {1, 1030, 300, 70, 2, 1030}, {4, 5, 2000, 1, 1, 4},
+    {4, 300, 531, 65, 0, 300},   {1, 1030, 777, 70, 2, 1030},
     {4, 0, 10, 70, 0, 0},
 };
 
@@ -161,32 +162,83 @@ static void lanes_of_zeros(void **state)
 /* Sums over strips that go on at the first one stop in either half. */
 static void sums_stop_too(void **state)
 {
-    static const size_t rows = 700, cols = 80, p = 70;
+    static const size_t rows = 700, cols = 80, p = 70, from[] = {100, 600};
     uint32_t seed = 5;
     kofn_matrix lane = filled(rows, cols, cols, KOFN_F64, &seed);
     kofn_matrix in = filled(p, rows, rows, KOFN_F64, &seed);
     kofn_matrix out = filled(p, cols, cols, KOFN_F64, &seed);
     kofn_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &lane};
-    kf_work w = {.in = &in, .out = &out, .lo = 600, .hi = 600 + rows};
-    patience all = {0, SIZE_MAX};
 
     (void)state;
     b.dtype = KOFN_F64;
-    w.stopped = impatient;
-    w.ud = &all;
-    assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_OK);
-    is_product(&out, 0, &in, 0, p, &lane);
-    assert_true(all.looks > 1);
-    for (size_t n = 0; n < all.looks; n++) {
-        patience few = {0, n};
+    for (size_t i = 0; i < 2; i++) {
+        patience all = {0, SIZE_MAX};
+        kf_work w = {.in = &in,
+                     .out = &out,
+                     .lo = from[i],
+                     .hi = from[i] + rows,
+                     .stopped = impatient,
+                     .ud = &all};
 
-        w.ud = &few;
-        assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_AGAIN);
-        assert_int_equal(few.looks, n + 1);
+        assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_OK);
+        is_product(&out, 0, &in, 0, p, &lane);
+        assert_true(all.looks > 1);
+        for (size_t n = 0; n < all.looks; n++) {
+            patience few = {0, n};
+
+            w.ud = &few;
+            assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_AGAIN);
+            assert_int_equal(few.looks, n + 1);
+        }
     }
     free(lane.data);
     free(in.data);
     free(out.data);
+}
+
+/* A' A x, some rows at a time: as A' of what A x is, and stopped at every look. */
+static void grams(void **state)
+{
+    static const size_t rows = 331, cols = 500;
+    uint32_t seed = 9;
+    kofn_matrix A = filled(rows, cols, cols + 1, KOFN_F64, &seed);
+    kofn_matrix x = filled(cols, 1, 1, KOFN_F64, &seed);
+    kofn_matrix y = filled(cols, 1, 1, KOFN_F64, &seed);
+    kofn_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &A};
+    patience all = {0, SIZE_MAX};
+    kf_work w = {.in = &x, .out = &y, .stopped = impatient, .ud = &all};
+    long double size = 0;
+
+    (void)state;
+    b.dtype = KOFN_F64;
+    assert_int_equal(kf_data_gram_dense(&b, &w), KOFN_OK);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < cols; k++)
+            size += fabsl((long double)get(&A, i, k) * get(&x, k, 0));
+    for (size_t j = 0; j < cols; j++) {
+        long double sum = 0;
+
+        for (size_t i = 0; i < rows; i++) {
+            long double margin = 0;
+
+            for (size_t k = 0; k < cols; k++)
+                margin += (long double)get(&A, i, k) * get(&x, k, 0);
+            sum += margin * get(&A, i, j);
+        }
+        assert_true(fabs(get(&y, j, 0) - (double)sum) <=
+                    DBL_EPSILON * (double)(rows + cols) * (double)size);
+    }
+    assert_true(all.looks > 2);
+    for (size_t n = 0; n < all.looks; n++) {
+        patience few = {0, n};
+
+        w.ud = &few;
+        assert_int_equal(kf_data_gram_dense(&b, &w), KOFN_AGAIN);
+        assert_int_equal(few.looks, n + 1);
+    }
+    free(A.data);
+    free(x.data);
+    free(y.data);
 }
 
 /* At every look; and there are so many that none is far away: a tile is 10^9
@@ -195,7 +247,8 @@ static void they_stop_when_told(void **state)
 {
     static const shape many[] = {{4, 300, 530, 65, 0, 300},
                                  {1, 1030, 600, 90, 0, 1030},
-                                 {1, 1500, 3000, 1, 0, 1500}};
+                                 {1, 1500, 3000, 1, 0, 1500},
+                                 {2, 1500, 3000, 1, 0, 1500}};
 
     (void)state;
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
@@ -221,6 +274,7 @@ int main(void)
         cmocka_unit_test(lanes_of_zeros),
         cmocka_unit_test(they_stop_when_told),
         cmocka_unit_test(sums_stop_too),
+        cmocka_unit_test(grams),
     };
 
     kf_blas_single(); /* as in a worker */

@@ -124,4 +124,60 @@ static inline void train_plain(kofn_net *net, const kofn_matrix *X,
     kofn_training_free(t);
 }
 
+/* Keeps the accuracy of every step. */
+typedef struct marks {
+    double of[100];
+    unsigned steps;
+} marks;
+
+static inline int keep_accuracy(void *ud, const kofn_train_step *now,
+                                const kofn_report *rep)
+{
+    marks *m = ud;
+
+    if (rep)
+        m->of[m->steps = now->step] = now->accuracy;
+    return 0;
+}
+
+/* Keeps the weights of every step; stops as soon as a round lasts. */
+typedef struct impatience {
+    double *w[100];
+    size_t n;
+} impatience;
+
+static inline int be_impatient(void *ud, const kofn_train_step *now,
+                               const kofn_report *rep)
+{
+    impatience *i = ud;
+
+    if (rep && now->state) {
+        i->w[now->step] = numbers(i->n, 8);
+        memcpy(i->w[now->step], now->state, i->n * sizeof(double));
+    }
+    return !rep;
+}
+
+/* The net is what so many steps of the plain training made of it. */
+static inline void assert_steps(const kofn_net *net, unsigned steps,
+                                const kofn_net_shape *s, const kofn_matrix *X,
+                                const kofn_matrix *y,
+                                const kofn_train_options *opt, double bound)
+{
+    kofn_net *plain = make_net(s);
+    kofn_train_options o = *opt;
+    impatience all = {.n = plain->total};
+
+    o.watch = be_impatient;
+    o.watch_ud = &all;
+    all.w[0] = numbers(all.n, 8);
+    kf_net_read(plain, all.w[0]);
+    train_plain(plain, X, y, &o, NULL);
+    kf_net_write(plain, all.w[steps]);
+    assert_at_most(apart(net, plain), bound);
+    for (size_t i = 0; i < COUNT(all.w); i++)
+        kf_free(all.w[i]);
+    kofn_net_free(plain);
+}
+
 #endif

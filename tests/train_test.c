@@ -134,6 +134,44 @@ static void every_scheme_that_sums(void **state)
     digits_free(&d);
 }
 
+/* However the sums were rounded; of what has no labels there is none. */
+static void labels_told_right_are_counted(void **state)
+{
+    static const char *const specs[] = {"gc:d=3", "cgc:d=3", "agc:d=3",
+                                        "g-agc:d=3"};
+    kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
+    kofn_train_options o = options();
+    digits d = make_digits(100, 8, 10, 1);
+
+    (void)state;
+    o.watch = keep_accuracy;
+    o.batch = 7;
+    for (size_t k = 0; k < 2 * COUNT(specs); k++) {
+        bool labels = k < COUNT(specs);
+        crew c = {specs[k % COUNT(specs)], 8, true, &stormy, NULL};
+        marks plain = {{0}, 0}, coded = {{0}, 0};
+        kofn_net *net;
+
+        s.cost = labels ? KOFN_COST_SOFTMAX : KOFN_COST_SQUARES;
+        s.autoencoder = !labels;
+        s.widths = labels ? widths : (const size_t[]){64, 16, 64};
+        net = make_net(&s);
+        o.watch_ud = &plain;
+        train_plain(net, &d.X, labels ? &d.y : NULL, &o, NULL);
+        kofn_net_free(net);
+        net = make_net(&s);
+        o.watch_ud = &coded;
+        assert_ok(train_with(&c, net, &d.X, labels ? &d.y : NULL, &o, NULL));
+        kofn_net_free(net);
+        assert_int_equal(plain.steps, 30);
+        assert_int_equal(coded.steps, 30);
+        for (unsigned i = 1; i <= 30; i++)
+            assert_true(labels ? coded.of[i] == plain.of[i]
+                               : isnan(coded.of[i]) && isnan(plain.of[i]));
+    }
+    digits_free(&d);
+}
+
 static void every_kind_of_net(void **state)
 {
     static const kofn_activation f[] = {KOFN_SIGMOID, KOFN_TANH, KOFN_RELU,
@@ -410,6 +448,34 @@ static void steps_that_are_too_long(void **state)
     digits_free(&d);
 }
 
+/* Whoever stops while a round lasts, since a worker takes for ever, has what the
+ * steps before made. */
+static void stopped_within_a_round(void **state)
+{
+    static const kofn_happening slow[] = {{3, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
+    kofn_train_options o = options();
+    digits d = make_digits(200, 8, 10, 1);
+    kofn_net *net = make_net(&s);
+    crew c = {"uncoded", 3, false, NULL, &opt};
+    kofn_train_result res;
+
+    (void)state;
+    opt.events = slow;
+    opt.event_count = 1;
+    opt.late = -1;
+    o.watch = be_impatient;
+    o.watch_ud = &(impatience){.n = net->total};
+    assert_int_equal(train_with(&c, net, &d.X, &d.y, &o, &res), KOFN_AGAIN);
+    assert_true(res.steps <= 2);
+    for (size_t i = 0; i <= res.steps; i++)
+        kf_free(((impatience *)o.watch_ud)->w[i]);
+    assert_steps(net, res.steps, &s, &d.X, &d.y, &o, ROUNDED_F64);
+    kofn_net_free(net);
+    digits_free(&d);
+}
+
 static void failing_allocations(void **state)
 {
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
@@ -447,6 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_those_of_sgd),
         cmocka_unit_test(every_scheme_that_sums),
+        cmocka_unit_test(labels_told_right_are_counted),
         cmocka_unit_test(every_kind_of_net),
         cmocka_unit_test(float32),
         cmocka_unit_test(leaves_and_joins),
@@ -455,6 +522,7 @@ int main(void)
         cmocka_unit_test(goes_on_where_it_was),
         cmocka_unit_test(digits_are_learnt),
         cmocka_unit_test(steps_that_are_too_long),
+        cmocka_unit_test(stopped_within_a_round),
         cmocka_unit_test(failing_allocations),
     };
 

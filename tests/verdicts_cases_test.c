@@ -74,6 +74,29 @@ static void three_of_polydot(void **state)
     fleet_down(&f);
 }
 
+/* ---- rounding beside a lie ------------------------------------------------ */
+
+/* A lie as large as what may pass, that the rounding of the others made look a
+ * little smaller: the floor counts both. */
+static void hidden_by_rounding(void **state)
+{
+    trial t = {.r = kf_rng_stream(1, KF_FOR_SAMPLE, 6, 24408),
+               .columns = 1,
+               .way = FLIP,
+               .mode = PROBABILISTIC};
+    fleet f;
+
+    (void)state;
+    fleet_up(&f, "elastic:k=4", 8);
+    t.f = &f;
+    t.wide = kf_rng_below(&t.r, 2);
+    t.liars = 1 + kf_rng_below(&t.r, most_liars(&t));
+    shuffle(t.liar, f.nodes, &t.r);
+    t.constant = pow(10, 3 * kf_rng_uniform(&t.r) - 3);
+    assert_int_equal(run(&t), RIGHT);
+    fleet_down(&f);
+}
+
 /* ---- copies -------------------------------------------------------------- */
 
 /* Copies that fail alike: as many as half of those over are found out, whoever
@@ -156,8 +179,11 @@ static void tolerance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_of_matdot),  cmocka_unit_test(pairs_of_gpd),
-        cmocka_unit_test(three_of_polydot), cmocka_unit_test(copies),
+        cmocka_unit_test(pairs_of_matdot),
+        cmocka_unit_test(pairs_of_gpd),
+        cmocka_unit_test(three_of_polydot),
+        cmocka_unit_test(hidden_by_rounding),
+        cmocka_unit_test(copies),
         cmocka_unit_test(tolerance),
     };
 

@@ -4,6 +4,7 @@
  * what is delivered is within the floor of the report.
  *
  * KOFN_TEST_SCALE=10 tries ten times as many. */
+#include "between.h"
 #include "rig.h"
 #include "verdicts_rig.h"
 
@@ -19,8 +20,7 @@
 
 /* The simulator, some of whose workers send something else. */
 typedef struct crooked {
-    kofn_port base;
-    kofn_port *sim;
+    between port;
     bool liar[MOST_NODES];
     uint32_t partner[MOST_NODES]; /* with whom results are swapped */
     way way;
@@ -100,7 +100,7 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
                                 kofn_msg *m)
 {
     crooked *c = (crooked *)p;
-    kofn_status st = c->sim->wait(c->sim, until, atmost, m);
+    kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
 
     if (st || m->type != KOFN_MSG_RESULT)
         return st;
@@ -110,32 +110,11 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     return KOFN_OK;
 }
 
-static kofn_status crooked_send(kofn_port *p, kofn_msg *m)
-{
-    kofn_port *sim = ((crooked *)p)->sim;
-
-    return sim->send(sim, m);
-}
-
-static kofn_time crooked_now(kofn_port *p)
-{
-    kofn_port *sim = ((crooked *)p)->sim;
-
-    return sim->now(sim);
-}
-
-static void crooked_spend(kofn_port *p, kofn_time cpu)
-{
-    kofn_port *sim = ((crooked *)p)->sim;
-
-    sim->spend(sim, cpu);
-}
-
 static void crooked_close(kofn_port *p)
 {
     crooked *c = (crooked *)p;
 
-    c->sim->close(c->sim);
+    c->port.sim->close(c->port.sim);
     for (size_t i = 0; i < 2 * MOST_NODES; i++)
         kf_free(c->honest[i % 2][i / 2]);
     kf_free(c);
@@ -145,17 +124,9 @@ static crooked *crooked_port(size_t workers, const kofn_weather *w)
 {
     crooked *c = numbers(1, sizeof *c);
 
-    assert_ok(kofn_port_sim(&c->sim, workers, w));
-    c->base = *c->sim;
-    c->base.send = crooked_send;
-    c->base.wait = crooked_wait;
-    c->base.now = crooked_now;
-    c->base.spend = crooked_spend;
-    c->base.close = crooked_close;
-    c->base.admit = NULL;
-    c->base.remove = NULL;
-    c->base.slow = NULL;
-    c->base.corrupt = NULL;
+    between_open(&c->port, workers, w);
+    c->port.base.wait = crooked_wait;
+    c->port.base.close = crooked_close;
     for (size_t i = 0; i < workers; i++)
         for (size_t k = 0; k < 2; k++)
             c->honest[k][i] = numbers(LARGEST, sizeof(double));
@@ -277,7 +248,7 @@ static kofn_port *port_of_liars(job *j)
     c->r = t->r;
     c->span = j->x.plan->span;
     c->lanes = j->x.plan->layout.lanes;
-    return &c->base;
+    return &c->port.base;
 }
 
 static kofn_port *port_of_events(job *j)

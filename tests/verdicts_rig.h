@@ -7,6 +7,7 @@
 
 #include "support.h"
 
+#include "base/mix.h"
 #include "base/rng.h"
 #include "code/suspect.h"
 
@@ -62,6 +63,7 @@ static const struct {
     {"replication:k=2", 8, 1},
     {"replication:k=2", 15, 1},
     {"mds:k=1", 6, 1},
+    {"product:m=2,m2=3,p=2,p2=3", 9, 5},
     {"polynomial:m=2,p=2", 9, 1},
     {"polynomial:m=2,p=2,basis=circle", 9, 1},
     {"matdot:n=3", 8, 1},
@@ -69,6 +71,12 @@ static const struct {
     {"polydot:m=2,n=1,p=2", 8, 1},
     {"gpd:m=2,n=2,p=1", 10, 1},
     {"gpd:m=2,n=2,p=2", 14, 1},
+    {"mds:k=5,basis=chebyshev", 9, 1},
+    {"mds:k=5,basis=haar", 10, 1},
+    {"polynomial:m=2,p=2,basis=chebyshev", 9, 1},
+    {"matdot:n=3,basis=chebyshev", 8, 1},
+    {"elastic:k=5,basis=harmonic", 10, 1},
+    {"product:m=3,m2=4,p=2,p2=3", 12, 5},
 };
 
 #define CODES (sizeof codes / sizeof *codes)
@@ -101,6 +109,7 @@ typedef struct trial {
     uint32_t liar[MOST_NODES];  /* the first `liars`     */
     uint32_t order[MOST_NODES]; /* in which answers come */
     double constant;
+    uint64_t digest; /* of all verdicts, if it is begun */
 } trial;
 
 typedef enum end { RIGHT, DECLARED, ENDS } end;
@@ -232,6 +241,16 @@ static inline void flip(trial *t, double *y, size_t n, bool exponent)
                     : flipped(t, *one, 0, bits);
 }
 
+/* A bit of what is sent, which is not divided by the weight. */
+static inline void flip_sent(trial *t, size_t node, double *y, size_t n)
+{
+    double *one = y + kf_rng_below(&t->r, n), weight = t->f->weight[node];
+
+    *one *= weight;
+    flip(t, one, 1, t->way == EXPONENT);
+    *one = rounded(t, *one / weight);
+}
+
 static inline void err(trial *t, size_t node, const double *other)
 {
     size_t n = t->f->lanes * t->columns;
@@ -241,7 +260,7 @@ static inline void err(trial *t, size_t node, const double *other)
     switch (t->way) {
     case FLIP:
     case EXPONENT:
-        flip(t, y, n, t->way == EXPONENT);
+        flip_sent(t, node, y, n);
         break;
     case DENSE:
         for (size_t i = 0; i < n; i++)
@@ -433,6 +452,13 @@ static inline void ask(const trial *t, size_t n, verdict *v)
         v->st = KOFN_AGAIN;
 }
 
+static inline void digest(trial *t, const verdict *v)
+{
+    t->digest = kf_fnv(t->digest, (uint32_t)v->st);
+    for (size_t i = 0; i < v->n; i++)
+        t->digest = kf_fnv(t->digest, 4 * v->seat[i] + v->found[i]);
+}
+
 /* ---- what must hold ------------------------------------------------------ */
 
 static inline void describe(const trial *t, const char *what)
@@ -499,6 +525,7 @@ static inline end run(trial *t)
         verdict v;
 
         ask(t, n, &v);
+        digest(t, &v);
         nobody_honest(t, &v);
         if (v.st == KOFN_OK) {
             near_enough(t, &v);

@@ -2,7 +2,9 @@
  * round: its worker refuses them, and touches nothing that is not its own. */
 #include "office.h"
 
-enum { DENSE, SPARSE, SUM }; /* as recipe.c has them */
+#include <malloc.h>
+
+enum { DENSE, SPARSE, SUM, EMPTY }; /* as recipe.c has them */
 
 #define ALL UINT64_MAX
 
@@ -68,6 +70,14 @@ static void zeros(note *b, uint64_t lanes, uint64_t rows)
         number(b, 0);
 }
 
+/* That others' strips are put into; lanes are zero throughout. */
+static void empty(note *b, uint64_t lanes, uint64_t cols)
+{
+    begin(b, EMPTY, lanes, 1, cols);
+    for (uint64_t l = 0; l < lanes; l++)
+        number(b, 0);
+}
+
 /* Of no part: nothing is computed and nothing stored. */
 static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
 {
@@ -119,9 +129,18 @@ static void recipes(void **state)
     sparse(&b, 17, ALL / 17 + 1, 0); /* lanes rows is 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 
+    sparse(&b, 1, 100, 3); /* products of it are float64, and as long */
+    memcpy(b.p + sizeof(uint64_t), &(uint64_t){KOFN_F32}, sizeof(uint64_t));
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+
     zeros(&b, 4, 100);
     assert_ok(read_it(&b));
     zeros(&b, 17, ALL / 17 + 1);
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+
+    empty(&b, 17, 100);
+    assert_ok(read_it(&b));
+    empty(&b, 17, ALL / 17 + 1); /* lanes cols is 16: so long would V be */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 
     sum(&b, 4, 1, 4);
@@ -155,6 +174,52 @@ static void tasks(void **state)
     m.hi = 3;
     out.rows = 51;
     assert_ok(kf_work_fits(&left, &m, &in, &out));
+}
+
+/* ---- room ---------------------------------------------------------------- */
+
+static size_t held, peak;
+
+static void *weigh(void *ud, void *p, size_t want)
+{
+    (void)ud;
+    if (p)
+        held -= malloc_usable_size(p);
+    free(p);
+    p = want ? aligned_alloc(64, (want + 63) / 64 * 64) : NULL;
+    if (p)
+        held += malloc_usable_size(p);
+    peak = kf_max(peak, held);
+    return p;
+}
+
+/* A recipe of a few bytes whose lanes nothing is stored for: what a task takes
+ * for their mix does not grow with them. */
+static void many_lanes(void **state)
+{
+    const kofn_alloc weighing = {weigh, NULL};
+    const size_t lanes = 60000, rows = 1000;
+    kofn_msg m = {.how = KOFN_HOW_GRAM, .hi = rows};
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kf_recipe r;
+    note b;
+
+    (void)state;
+    kofn_set_alloc(&weighing);
+    sparse(&b, lanes, rows, 0);
+    assert_ok(kf_recipe_read(&r, b.p, b.n, &o));
+    assert_ok(kf_parcel_new(&m.in, 4, 1, KOFN_F64));
+    assert_ok(kf_parcel_new(&m.result, 4, 1, KOFN_F64));
+    memset(m.in->m.data, 0, 32);
+    assert_ok(kf_work_fits(r.block, &m, &m.in->m, &m.result->m));
+    assert_ok(kofn_work(r.block, &m, NULL, NULL));
+    assert_at_most((double)peak, 32 << 20);
+    kofn_parcel_drop(m.in);
+    kofn_parcel_drop(m.result);
+    kf_recipe_free(&r);
+    kofn_block_drop(r.block);
+    assert_int_equal(held, 0);
+    kofn_set_alloc(NULL);
 }
 
 /* Half of a batch would begin before the first point. */
@@ -217,9 +282,8 @@ static void workers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recipes),
-        cmocka_unit_test(tasks),
-        cmocka_unit_test(batches),
+        cmocka_unit_test(recipes),    cmocka_unit_test(tasks),
+        cmocka_unit_test(many_lanes), cmocka_unit_test(batches),
         cmocka_unit_test(workers),
     };
 

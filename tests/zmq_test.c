@@ -165,34 +165,46 @@ static void send_all(kofn_transport *t, kofn_peer peer, const char *head,
     assert_ok(st);
 }
 
-/* 8 MiB are on their way when something urgent is said. */
+/* 8 MiB are on their way when something urgent is said, and nobody listens for
+ * a while; how many of them come before it. */
+static int before_urgent(kofn_transport *from, kofn_peer peer,
+                         kofn_transport *to, kofn_time pause)
+{
+    unsigned char *body = calloc(MEGA, 1);
+    int before = 0;
+
+    for (int i = 0; i < 8; i++)
+        send_all(from, peer, "bulk", body, MEGA);
+    assert_ok(from->send(from, peer, "now", 3, NULL, 0, true, NULL, NULL));
+    nap(pause);
+    for (int i = 0; i < 9; i++) {
+        kofn_packet p = next_of(to, NULL);
+
+        assert_int_equal(p.what, KOFN_PACKET);
+        if (p.head_bytes == 3)
+            before = i;
+        to->release(to, p.own);
+    }
+    free(body);
+    return before;
+}
+
+/* Where it is here, which takes longer on a loaded machine. */
 static void urgent_overtakes(void **state)
 {
-    unsigned char *body = calloc(8 * MEGA, 1);
     pair m = meet(addresses[0], &patient);
 
     (void)state;
     for (int way = 0; way < 2; way++) {
         kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
-        kofn_peer peer = way ? m.of_b : m.of_a;
-        int before = 0;
+        kofn_time pause = 300 * MILLI;
 
-        for (int i = 0; i < 8; i++)
-            send_all(from, peer, "bulk", body, MEGA);
-        assert_ok(from->send(from, peer, "now", 3, NULL, 0, true, NULL, NULL));
-        nap(300 * MILLI);
-        for (int i = 0; i < 9; i++) {
-            kofn_packet p = next_of(to, NULL);
-
-            assert_int_equal(p.what, KOFN_PACKET);
-            if (p.head_bytes == 3)
-                before = i;
-            to->release(to, p.own);
-        }
-        assert_true(before <= 1);
+        while (before_urgent(from, way ? m.of_b : m.of_a, to, pause) > 1 &&
+               pause < LIMIT / 10)
+            pause *= 3;
+        assert_true(pause < LIMIT / 10);
     }
     part(&m);
-    free(body);
 }
 
 /* ---- processes ------------------------------------------------------------
@@ -218,35 +230,35 @@ static int echo(const char *address, const kofn_zmq_options *o)
     return 0;
 }
 
-static pid_t spawn(const char *what, const char *address)
+static pid_t spawn(const char *address)
 {
     pid_t pid = fork();
 
     if (pid == 0) {
-        execl("/proc/self/exe", "zmq_test", what, address, (char *)NULL);
+        execl("/proc/self/exe", "zmq_test", "echo", address, (char *)NULL);
         _exit(1);
     }
     assert_true(pid > 0);
     return pid;
 }
 
+/* By the end of their connections, long before they are silent. */
 static void the_killed_are_missed(void **state)
 {
+    const kofn_zmq_options o = {.silence = 10 * LIMIT};
+
     (void)state;
     for (int w = 0; w < 2; w++) {
-        kofn_transport *t = listener(addresses[w], NULL);
+        kofn_transport *t = listener(addresses[w], &o);
 
         for (unsigned round = 0; round < 5; round++) {
-            pid_t pid = spawn("echo", kofn_zmq_endpoint(t));
-            kofn_time start;
+            pid_t pid = spawn(kofn_zmq_endpoint(t));
 
             assert_int_equal(came(t, NULL), round);
             say(t, round, "here?");
             hear(t, round, "here?");
-            start = kf_clock();
             end(pid);
             went(t, round);
-            assert_true(kf_clock() - start < 2 * KOFN_SECOND);
             assert_status(KOFN_TRANSPORT, t->send(t, round, "x", 1, NULL, 0,
                                                   false, NULL, NULL));
         }
@@ -256,15 +268,17 @@ static void the_killed_are_missed(void **state)
 
 static void the_stopped_come_back_as_others(void **state)
 {
-    kofn_transport *t = listener(addresses[0], NULL);
-    pid_t pid = spawn("echo", kofn_zmq_endpoint(t));
+    const kofn_zmq_options o = {.silence = 2 * KOFN_SECOND};
+    kofn_transport *t = listener(addresses[0], &o);
+    pid_t pid = spawn(kofn_zmq_endpoint(t));
 
     (void)state;
     for (kofn_peer life = 0; life < 2; life++) {
         assert_int_equal(came(t, NULL), life);
         say(t, life, "here?");
         hear(t, life, "here?");
-        nap(KOFN_SECOND / 2); /* heartbeats begin */
+        if (life)
+            nap(KOFN_SECOND / 2); /* its heartbeats have begun */
         kill(pid, SIGSTOP);
         went(t, life);
         kill(pid, SIGCONT);
@@ -277,8 +291,8 @@ static void the_stopped_come_back_as_others(void **state)
 static void a_new_listener_is_found(void **state)
 {
     char address[160];
-    kofn_transport *t = listener(addresses[0], NULL);
-    pid_t pid = spawn("echo", kofn_zmq_endpoint(t));
+    kofn_transport *t = listener(addresses[0], &patient);
+    pid_t pid = spawn(kofn_zmq_endpoint(t));
 
     (void)state;
     snprintf(address, sizeof address, "%s", kofn_zmq_endpoint(t));
@@ -287,7 +301,7 @@ static void a_new_listener_is_found(void **state)
         say(t, 0, "here?");
         hear(t, 0, "here?");
         t->close(t, 0);
-        t = listener(address, NULL);
+        t = listener(address, &patient);
     }
     assert_int_equal(came(t, NULL), 0);
     end(pid);
@@ -328,6 +342,33 @@ static void signals_lose_nothing(void **state)
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &was, NULL);
     part(&m);
+}
+
+/* ---- who has no time ----------------------------------------------------- */
+
+/* Who computes for long has many urgent packets waiting, and lives when the
+ * other end is lost meanwhile. */
+static void urgent_packets_wait(void **state)
+{
+    pair m = meet(addresses[0], &patient);
+    kofn_packet p;
+
+    (void)state;
+    for (int sent = 0, pauses = 0; sent < 1500 && pauses < 2000;) {
+        kofn_status st =
+            m.a->send(m.a, m.of_b, "stop", 4, NULL, 0, true, NULL, NULL);
+
+        sent += st == KOFN_OK;
+        pauses += st == KOFN_AGAIN;
+        if (st == KOFN_AGAIN)
+            nap(MILLI);
+    }
+    m.a->close(m.a, 0);
+    nap(400 * MILLI); /* a heartbeat is due */
+    while ((p = next_of(m.b, NULL)).what == KOFN_PACKET)
+        m.b->release(m.b, p.own);
+    assert_int_equal(p.what, KOFN_WENT);
+    m.b->close(m.b, 0);
 }
 
 /* ---- a cut cable ----------------------------------------------------------
@@ -470,6 +511,19 @@ static void settle(node *n, int nodes, int peers)
     assert_true(kf_clock() < end);
 }
 
+/* One word of each, and what comes in half a second after the last of them. */
+static void hear_all(node *n)
+{
+    kofn_time end = kf_clock() + LIMIT, calm = kf_clock();
+
+    while (kf_clock() < end && kf_clock() - calm < KOFN_SECOND / 2)
+        for (int i = 0; i < NODES; i++) {
+            turn(&n[i]);
+            if (n[i].heard < NODES - 1)
+                calm = kf_clock();
+        }
+}
+
 static void a_pair_is_one_peer(void **state)
 {
     node n[NODES] = {0};
@@ -486,9 +540,7 @@ static void a_pair_is_one_peer(void **state)
         for (unsigned p = 0; p < 64; p++)
             if (n[i].live[p])
                 say(n[i].t, p, "one");
-    for (kofn_time end = kf_clock() + KOFN_SECOND; kf_clock() < end;)
-        for (int i = 0; i < NODES; i++)
-            turn(&n[i]);
+    hear_all(n);
     for (int i = 0; i < NODES; i++)
         assert_int_equal(n[i].heard, NODES - 1);
 
@@ -514,6 +566,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_stopped_come_back_as_others),
         cmocka_unit_test(a_new_listener_is_found),
         cmocka_unit_test(signals_lose_nothing),
+        cmocka_unit_test(urgent_packets_wait),
         cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
                                         go_home),
         cmocka_unit_test(many_come_and_go),
@@ -521,7 +574,7 @@ int main(int argc, char **argv)
     };
 
     if (argc == 3 && strcmp(argv[1], "echo") == 0)
-        return echo(argv[2], NULL);
+        return echo(argv[2], &patient);
     name_socket();
     return cmocka_run_group_tests_name("zmq", tests, NULL, NULL);
 }

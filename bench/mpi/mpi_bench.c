@@ -148,6 +148,7 @@ int main(int argc, char **argv)
     kofn_mpi_options opt = KOFN_MPI_OPTIONS_INIT;
     kofn_mpi_info info;
 
+    keep_memory();
     reps = reps < 1 ? 1 : reps > MOST ? MOST : reps;
     opt.silence = 60 * KOFN_SECOND; /* bare MPI says nothing of us */
     check(kofn_mpi_open(&t, &opt, &info), "open");
@@ -173,6 +174,8 @@ int main(int argc, char **argv)
         printf("  %-24s %10.0f %10.0f %8.2f\n", "8 MiB bodies (MB/s)",
                1e-6 * median(ours[1], reps), 1e-6 * median(bare[1], reps),
                median(ratio[1], reps));
+        figure(median(ratio[0], reps), "", "less", "round trip");
+        figure(median(ratio[1], reps), "", "more", "bodies of 8 MiB");
     }
     t->close(t, KOFN_SECOND);
     free(body);

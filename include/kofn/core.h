@@ -33,8 +33,12 @@ typedef enum kofn_event_type {
     KOFN_EV_MOVED,      /* worker, principal: who answers for it, before it
                            has stored a block                             */
     KOFN_EV_MUTE,       /* worker answers nothing: it is given up         */
-    KOFN_EV_CANCEL      /* product: it is not wanted any more, and over,
+    KOFN_EV_CANCEL,     /* product: it is not wanted any more, and over,
                            delivered with KOFN_AGAIN                      */
+    KOFN_EV_VOID,       /* worker: its block is wrong; it is to store another,
+                           on its seat, before it does anything           */
+    KOFN_EV_JUDGED      /* worker, strikes: so many of the products in which it
+                           was located count against it from here on      */
 } kofn_event_type;
 
 typedef struct kofn_event {
@@ -48,8 +52,11 @@ typedef struct kofn_event {
      * others too: numbers from 1, given out in order; 0: nobody but itself. */
     uint32_t principal;
     kofn_time took; /* RESULT: the worker's own work; 0: it does not say */
-    uint32_t use;   /* BEGIN: 0 the plan's own operation, 1 the left product */
+    uint32_t use;   /* BEGIN: KOFN_USES o + a kofn_use, of operand o */
     size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
+    bool all; /* BEGIN: everybody is asked, and whoever is not late compared; no
+                 name counts against its worker, see JUDGED              */
+    unsigned strikes;
     size_t m, n, p; /* BEGIN of a STREAM: the product is m x n times n x p  */
     /* VERDICT on check number `task`: KOFN_OK when without the results in bad
      * (indices into the check's tasks) the rest agrees, else KOFN_CORRUPT. */
@@ -102,6 +109,17 @@ typedef struct kofn_action {
                         not conspire                                         */
 } kofn_action;
 
+/* What each operand may be used for. */
+typedef enum kofn_use {
+    KOFN_USE_OWN,  /* the operation of its plan            */
+    KOFN_USE_LEFT, /* the left product                     */
+    KOFN_USE_READ, /* what it is now, from its coded blocks */
+    KOFN_USES,
+    KOFN_USE_PARTS = KOFN_USES /* of the function of a sum, which is the only
+                                  operand: each part from one worker, and nothing
+                                  is looked for */
+} kofn_use;
+
 /* Of the format of journals (docs/journal.md). */
 #define KOFN_JOURNAL_VERSION 2
 
@@ -132,12 +150,20 @@ typedef struct kofn_core_options {
 /* Borrows the plan. */
 KOFN_API kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
                                    const kofn_core_options *opt);
+/* For several operands, a plan each, of the same workers, seats and groups: a
+ * seat is one of all of them.  Borrows the plans. */
+KOFN_API kofn_status kofn_core_new_all(kofn_core **out,
+                                       const kofn_plan *const *plan,
+                                       size_t operands,
+                                       const kofn_core_options *opt);
 KOFN_API kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev);
 /* The next action of the last step; drain them all before the next step. */
 KOFN_API bool kofn_core_next(kofn_core *c, kofn_action *out);
 /* When to send KOFN_EV_ALARM unless something else happens before. */
 KOFN_API kofn_time kofn_core_alarm(const kofn_core *c);
 KOFN_API void kofn_core_free(kofn_core *c);
+/* The plan for a use; NULL: it is not served. */
+KOFN_API const kofn_plan *kofn_core_plan(const kofn_core *c, uint32_t use);
 /* The rows of the code of a use, which it shares with whoever encodes. */
 struct kf_code;
 KOFN_API struct kf_code *kofn_core_code(kofn_core *c, uint32_t use);
@@ -163,6 +189,9 @@ typedef struct kofn_core_view {
 } kofn_core_view;
 KOFN_API kofn_worker_state kofn_core_worker(const kofn_core *c,
                                             uint32_t worker);
+/* The seat of a worker that is storing, live or leaving; SIZE_MAX: it is none of
+ * these. */
+KOFN_API size_t kofn_core_seat(const kofn_core *c, uint32_t worker);
 /* Does it stand by because its principal has all the seats it may have? */
 KOFN_API bool kofn_core_crowded(const kofn_core *c, uint32_t worker);
 /* What a look says of `live` and `storing`, without the cost of one. */

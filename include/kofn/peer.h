@@ -16,6 +16,9 @@
  *     epochs made it.  Everything that is sent says of which iterate it
  *     speaks, and pieces of different iterates are never mixed; this, not
  *     agreement, is what makes answers right.
+ *   - Matrices may change: after every *turn* of the stages each node changes its
+ *     own block by what the vector tells.  Who has none makes one of those of
+ *     others, and in the end the matrices are read from the blocks.
  *   - An *epoch* is a number, the node that proposed it (its *leader*) and the
  *     members with their seats.  Within it one node decides, once, which
  *     pieces decode a group: so all have the same iterate, bit for bit.  A
@@ -70,7 +73,21 @@ typedef struct kofn_stage {
     uint32_t operand;      /* which matrix, from 0                           */
     bool left; /* not the plan's operation, but the left product on the same
                   blocks: kofn_plan_serve_left                               */
+    bool read; /* neither: what comes out is the matrix itself, read from the
+                  blocks.  Of those that change (kofn_program)               */
 } kofn_stage;
+
+/* Most programs go through their stages in turn until the last iterate.  With
+ * `turns` the last `after` of them come once instead, when the others have had so
+ * many turns. */
+typedef struct kofn_course {
+    size_t stages;
+    uint64_t turns; /* 0: for ever */
+    size_t after;
+} kofn_course;
+/* The stage that is made of iterate t, and how many turns are over at it. */
+KOFN_API size_t kofn_course_stage(const kofn_course *c, uint64_t t);
+KOFN_API uint64_t kofn_course_turn(const kofn_course *c, uint64_t t);
 
 /* ---- what nodes tell each other ------------------------------------------ */
 
@@ -91,7 +108,10 @@ typedef enum kofn_note_type {
                            `coded`, only its fingerprint under that key    */
     KOFN_NOTE_VECTOR,   /* body: the iterate `at`                          */
     KOFN_NOTE_BYE,      /* I am leaving                                    */
-    KOFN_NOTE_PRINT     /* coded: fingerprint of the iterate `at`, float64  */
+    KOFN_NOTE_PRINT,    /* coded: fingerprint of the iterate `at`, float64  */
+    KOFN_NOTE_READ,     /* send me your blocks, of matrices that change     */
+    KOFN_NOTE_BLOCK     /* body: seat's block of matrix `group` after the turn
+                           that made the iterate `at`                      */
 } kofn_note_type;
 
 typedef struct kofn_note {
@@ -135,6 +155,9 @@ typedef struct kofn_node_options {
     size_t groups;  /* 1..64, the same on all nodes; a stage of fewer strips
                          has a group for each                              */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
+    uint64_t turns;         /* as in kofn_course ... */
+    size_t after;
+    bool changes;       /* nobody has the matrices: no iterate is made alone */
     uint32_t wish;      /* seat, or KOFN_NO_SEAT                             */
     double tolerance;   /* of decoding; 0: 1e-9                              */
     kofn_time beat;     /* how often to tell where one stands; 0: 50 ms     */
@@ -151,7 +174,8 @@ typedef struct kofn_node_options {
 
 typedef enum kofn_task_type {
     KOFN_TASK_NONE,
-    KOFN_TASK_ENCODE,  /* make the blocks of `seat`, one of each matrix     */
+    KOFN_TASK_ENCODE,  /* make the blocks of `seat`, one of each matrix; it may
+                          have to wait for those of others                  */
     KOFN_TASK_COMPUTE, /* own piece of `group`                              */
     KOFN_TASK_DECODE,  /* `group` from the pieces of the decoder's seats    */
     KOFN_TASK_UPDATE,  /* all groups are there: make the next iterate       */
@@ -174,6 +198,7 @@ typedef enum kofn_node_event_type {
     KOFN_NODE_NOTE,  /* note                                          */
     KOFN_NODE_DONE,  /* task; final: the iterate made is the last      */
     KOFN_NODE_LEAVE, /* this node is going to leave                   */
+    KOFN_NODE_LOST,  /* the blocks that are here are of no use any more */
     KOFN_NODE_LIAR   /* as WENT, for what it sent was wrong           */
 } kofn_node_event_type;
 
@@ -283,7 +308,19 @@ typedef struct kofn_program {
                           kofn_matrix *v, double scalar[KOFN_SCALARS],
                           bool *final);
     void *ud;
-    uint64_t digest; /* of what both depend on besides: options */
+    uint64_t digest; /* of what these depend on besides: options */
+    uint64_t turns;  /* as in kofn_course; 0: for ever */
+    size_t after;
+    /* How a matrix changes with a turn, counted from 1, as kofn_update would have
+     * it: U and V may point into v and are looked at until the next call.  v is
+     * of any iterate that comes when the turn is over and less than `recalls`
+     * after it are.  NULL: no matrix changes.  Otherwise all are dense, and nobody
+     * may be hostile: `confirm` is 1. */
+    kofn_status (*change)(void *ud, uint64_t turn, uint32_t operand,
+                          const kofn_matrix *v, kofn_change *change,
+                          kofn_matrix *U, kofn_matrix *V);
+    size_t recalls; /* at least 2: a node that is farther behind needs a new
+                       block                                             */
 } kofn_program;
 
 typedef struct kofn_peer_options {

@@ -40,6 +40,12 @@ typedef enum kofn_msg_type {
     KOFN_MSG_WORK,   /* worker, product, task, row, lo, hi, in, result to
                         be filled                                      */
     KOFN_MSG_CANCEL, /* worker, task                                  */
+    KOFN_MSG_UPDATE, /* worker, operand, change, in, with: kofn_update of its
+                        block, after all work that was sent before; there is
+                        no answer, and who cannot is gone              */
+    KOFN_MSG_PIECE,  /* worker, operand, velocity, lo, hi, block: those strips
+                        of its block, likewise; without a block: all of its
+                        blocks are whole now, and stored                */
     /* about one that is there and answers nothing */
     KOFN_MSG_MUTE,   /* to the coordinator: worker is given up, as if gone */
     KOFN_MSG_GIVE_UP /* to the port: worker is given up; without a BYE     */
@@ -62,20 +68,29 @@ typedef enum kofn_how {
     /* the transpose of each lane times the lane times `in` */
     KOFN_HOW_GRAM,
     /* one mixture of what f makes of the block's parts */
-    KOFN_HOW_SUBMESSAGE
+    KOFN_HOW_SUBMESSAGE,
+    /* rows of each lane as they are, one lane below the other; `in` says
+     * nothing */
+    KOFN_HOW_READ,
+    /* what f makes of the part that has the row's number */
+    KOFN_HOW_PART
 } kofn_how;
 
 typedef struct kofn_msg {
     kofn_msg_type type;
     uint32_t worker;
     uint32_t product, task, row; /* as kofn_event and kofn_action have them */
-    unsigned round; /* WORK: the product, or the round of a stream; workers do
+    unsigned round;   /* WORK: the product, or the round of a stream; workers do
                        what is of older ones first, and of one as it came  */
+    uint32_t operand; /* WORK: of those that are stored, counted from 0 */
     size_t lo, hi;
     kofn_how how;
     kofn_block *block; /* STORE; WORK: to compute with, and then to forget;
                           NULL: with the one that is stored                 */
     kofn_parcel *in, *result;
+    kofn_parcel *with; /* UPDATE: mixtures of V; `in` has those of U */
+    kofn_change change;
+    bool velocity; /* PIECE, WORK that reads: of that, not of A */
     kofn_status status;
     kofn_time took; /* RESULT: what the worker's own work took; 0: unknown */
     uint32_t principal; /* HELLO, MOVED: who answers for the worker; see
@@ -90,6 +105,13 @@ KOFN_API kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
                                bool (*stopped)(void *), void *ud);
 /* Multiply-adds that it takes. */
 KOFN_API double kofn_work_size(const kofn_block *b, const kofn_msg *m);
+/* Are all blocks here with the STORE, so that they are stored?  Else those of
+ * some operands are empty, and pieces follow. */
+KOFN_API bool kofn_block_whole(const kofn_block *b);
+/* A worker's whole work for a KOFN_MSG_UPDATE or _PIECE, and how much the former
+ * is. */
+KOFN_API kofn_status kofn_block_change(kofn_block *b, const kofn_msg *m);
+KOFN_API double kofn_block_change_size(const kofn_block *b, const kofn_msg *m);
 
 /* First member of every port.  Entries after `close` may be NULL. */
 struct kofn_port {
@@ -97,6 +119,10 @@ struct kofn_port {
     bool simulated;   /* its clock is not the wall's            */
     size_t workers;   /* that say HELLO of themselves at the start */
     bool away;        /* workers do not share this memory          */
+    bool kept;        /* they may hold blocks of this job from before it
+                         was opened                                 */
+    size_t waiting;   /* tasks that may wait at a worker; 0: any number */
+    size_t longest;   /* result that can come, in bytes; 0: any length  */
     uint64_t dropped; /* messages that made no sense, so far     */
     /* Takes m's block, in and result over, even on failure. */
     kofn_status (*send)(kofn_port *p, kofn_msg *m);
@@ -115,6 +141,8 @@ struct kofn_port {
     kofn_status (*remove)(kofn_port *p, uint32_t worker); /* without BYE   */
     void (*slow)(kofn_port *p, uint32_t worker, double factor);
     void (*corrupt)(kofn_port *p, uint32_t worker, bool on);
+    /* A bit of what it stores is another from now on. */
+    kofn_status (*flip)(kofn_port *p, uint32_t worker);
 
     /* Who answers for a worker, for messages to people; "": nobody else. */
     const char *(*name_of)(kofn_port *p, uint32_t worker);

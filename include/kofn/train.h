@@ -9,6 +9,7 @@
 #define KOFN_TRAIN_H
 
 #include <kofn.h>
+#include <kofn/peer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -82,7 +83,8 @@ typedef struct kofn_train_step {
     double test_loss, test_accuracy; /* after the last step of an epoch; NaN */
     bool partial;        /* some gradients were of some points only         */
     const double *state; /* weights, layer after layer, and then velocities:
-                             2 kofn_training_size() numbers                  */
+                             2 kofn_training_size() numbers; NULL where they are
+                             with the workers: kofn_training_state             */
 } kofn_train_step;
 
 /* Called after every step with what its rounds were, and with rep == NULL at
@@ -106,12 +108,15 @@ typedef struct kofn_train_options {
     /* Go on after this step, which a watch was shown, with its state, as if
      * there had been no break.  NULL, or of step 0: begin. */
     const kofn_train_step *resume;
+    /* Where weights live with the workers of a job that looks for errors:
+     * kofn_scrub after every so many steps; 0: never. */
+    unsigned scrub;
 } kofn_train_options;
 
 typedef struct kofn_train_result {
     unsigned steps;
     double loss, accuracy, test_loss, test_accuracy; /* of the last step */
-    kofn_report rounds;                              /* all together     */
+    kofn_report rounds; /* all together; its tables are the job's */
 } kofn_train_result;
 
 typedef struct kofn_training kofn_training;
@@ -130,13 +135,90 @@ KOFN_API kofn_problem kofn_training_problem(const kofn_training *t);
 /* Hand out the points to a job whose plan is for that; it must be closed before
  * the training is freed. */
 KOFN_API kofn_status kofn_training_place(kofn_training *t, kofn_job *job);
+/* Or have the weights live with the workers, coded, and not the points: a plan a
+ * layer, for a job of kofn_open_all, each of which serves both products of W_l.
+ * `gpd` and `polydot` without sizes take as many blocks as leave two workers who
+ * need not answer. */
+KOFN_API kofn_status kofn_training_plans(const kofn_training *t,
+                                         const char *spec, size_t workers,
+                                         uint64_t seed, kofn_plan **plan);
+/* Hand them out to that job; it must be closed before the training is freed.  Every
+ * product with weights is the workers' then, as are the steps (kofn_update); the
+ * net has the weights again when the training ends, if not by a watch that had
+ * enough while a round lasted: then those of the last kofn_training_state. */
+KOFN_API kofn_status kofn_training_place_weights(kofn_training *t,
+                                                 kofn_job *job);
+/* From a watch that was called after a step: the state then, which is fetched from
+ * the workers where they have it; until the next step. */
+KOFN_API kofn_status kofn_training_state(kofn_training *t,
+                                         const double **state);
 /* Train the net with the workers of that job.  KOFN_PARTIAL: done, but some
  * gradients were of some of the points.  When it fails on the way the net is
  * what the last step made. */
 KOFN_API kofn_status kofn_train(kofn_training *t, kofn_train_result *res);
 /* The same steps on this thread alone. */
 KOFN_API kofn_status kofn_train_plain(kofn_training *t, kofn_train_result *res);
+/* The same steps by the nodes of a mesh (<kofn/peer.h>), all of which call this with
+ * the same net, points, options, but for the watch, which is not used, and plans, of
+ * kofn_training_plans.  Each ends with the same weights.  The peers' watch sees the
+ * loss and the accuracy of the last batch that went forward in the first two of its
+ * scalars; a step is 2 layers - 1 iterates. */
+KOFN_API kofn_status kofn_train_peers(kofn_transport *transport,
+                                      kofn_training *t,
+                                      const kofn_plan *const *plan,
+                                      const kofn_peer_options *peers,
+                                      kofn_train_result *res,
+                                      kofn_node_view *end);
 KOFN_API void kofn_training_free(kofn_training *t);
+
+/* ---- networks side by side ----------------------------------------------- */
+
+/* Several networks trained together on a stream of products (KOFN_STREAM,
+ * docs/stream.md): each of the 3 layers - 1 products of an iteration is put while
+ * those of the other networks are under way, one after the other in turn.  A scheme
+ * that has a delay is for `delay` + 2 networks at least: then nobody waits for a
+ * decoding. */
+typedef struct kofn_nets_step {
+    size_t net;           /* whose product is over                        */
+    unsigned iteration;   /* 1 is the first                               */
+    unsigned product, of; /* 1 .. `of`: with the last the step is taken   */
+    double loss;          /* of the batch, before the step                */
+    double apart;         /* verify: how far the weights are from those of
+                                 the same steps without workers, relatively */
+} kofn_nets_step;         /* the last two with the last product, else NaN */
+
+/* Called when a product is over with what came of it, and with now == NULL at
+ * least every tenth of a second while one is waited for; a non-zero answer stops
+ * the training, which then returns KOFN_AGAIN. */
+typedef int (*kofn_nets_watch)(void *ud, const kofn_nets_step *now,
+                               const kofn_report *rep);
+
+typedef struct kofn_nets_options {
+    size_t size;         /* sizeof(kofn_nets_options)                         */
+    const double *step;  /* length of the steps of each; NULL: 0.1            */
+    size_t batch;        /* points of a step, which all networks take in the
+                            same order; 0: 64                                 */
+    unsigned iterations; /* of each; 0: 1                                     */
+    uint64_t seed;       /* order of the points                               */
+    bool verify;         /* take every step on this thread as well            */
+    kofn_nets_watch watch;
+    void *watch_ud;
+} kofn_nets_options;
+
+typedef struct kofn_nets kofn_nets;
+
+/* Borrows the networks, X and y as for kofn_net_score until kofn_nets_free; the
+ * options are copied, but for watch_ud.  1 to KOFN_OPEN_MOST networks, of the
+ * plan's type and without a penalty on sparsity. */
+KOFN_API kofn_status kofn_nets_new(kofn_nets **out, kofn_net *const *net,
+                                   size_t nets, const kofn_matrix *X,
+                                   const kofn_matrix *y,
+                                   const kofn_nets_options *opt);
+/* All iterations, once.  A network is what its last step made.  KOFN_UNSUITED: the
+ * delay is too long for so few networks. */
+KOFN_API kofn_status kofn_nets_train(kofn_nets *nets, kofn_job *job);
+/* After the job was closed: workers may read what it has put. */
+KOFN_API void kofn_nets_free(kofn_nets *nets);
 
 /* ---- how many may be wrong ----------------------------------------------- */
 

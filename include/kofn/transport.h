@@ -155,7 +155,9 @@ typedef enum kofn_leave {
 
 typedef struct kofn_serve_options {
     size_t size;
-    kofn_part_fn f; /* for sums of a function, with its context */
+    /* For sums of a function, with its context.  The parts, `in` and the length
+     * of `out` are what came: f checks them. */
+    kofn_part_fn f;
     void *ctx;
     /* The operand of that name, where this machine can read it: its block is
      * then made here and only coefficients have travelled.  A name that is not
@@ -165,7 +167,8 @@ typedef struct kofn_serve_options {
     kofn_status (*operand)(void *ud, const char *name, const kofn_matrix **A,
                            const kofn_sparse **S);
     void (*operand_done)(void *ud);
-    size_t memory;      /* bytes that a block may take; 0: no limit   */
+    size_t memory;      /* bytes that a block may take, and as many again
+                           that tasks which bring theirs may; 0: no limit */
     kofn_time patience; /* give up when there is no coordinator for so
                               long; 0: never                             */
     kofn_time grace;    /* after KOFN_LEAVE_SOON at most so long       */

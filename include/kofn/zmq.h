@@ -28,21 +28,22 @@ extern "C" {
 /* 0 and NULL mean the default everywhere. */
 typedef struct kofn_zmq_options {
     /* The longest body that is received; who sends a longer one is
-     * disconnected before memory is asked for.  Default 64 MiB.  The
-     * transport's body_max starts there and may be lowered. */
+     * disconnected before memory is asked for.  Default 64 MiB, 2^48
+     * bytes at most.  The transport's body_max starts there and may be lowered. */
     size_t body_max;
     /* What may come from one connection before it is waited for: as many
      * messages as fit if all are as long as can be, but at least 8, or 4 over
-     * TCP if they may be longer than 8 MiB.  They may have 1 MiB over TCP with
-     * keys, and otherwise body_max.  Default 32 MiB. */
+     * TCP if they may be longer than 8 MiB, and at most 1000.  They may have
+     * 1 MiB over TCP with keys, and otherwise body_max or 1 MiB if that is more.
+     * Default 32 MiB. */
     size_t peer_bytes;
     /* A peer that is silent for so long is lost; at least 0.1 s, default
-     * 0.8 s.  Whose machine or network goes less than 0.2 s after it came or
-     * sent an urgent packet is missed within three seconds more.  Not noticed:
-     * a process that is stopped then, though its machine goes on. */
+     * 0.8 s.  Who is silent from the beginning, or after an urgent packet, is
+     * missed up to 0.3 s later.  Not noticed: over a Unix socket, a process that
+     * is stopped less than 0.2 s after it came or sent an urgent packet. */
     kofn_time silence;
     /* How many connections may be open that belong to no peer yet; more are
-     * turned away.  Who sends more than 64 KiB before it is a peer, or is none
+     * turned away.  Who sends more than 4 KiB before it is a peer, or is none
      * after 10 s, is turned away, too.  Default 1024. */
     size_t strangers;
     /* A folder as kofn_zmq_keygen makes it: everything is encrypted, and only

@@ -76,6 +76,7 @@ class Port:
         away.ud = handle = ffi.new_handle(self)
         if self.children:
             away.ended = lib.kofn_py_ended
+            away.alone = True  # ours: each answers for itself
         self.keep += [options, folder, away, handle]
         self.port = new(lib.kofn_port_away, transport, away)
 

@@ -30,16 +30,19 @@ class Report:
     noise: float      # amplification of rounding by the worst decoding
     predicted: float  # relative error expected from it
     floor: float      # errors below it may pass; 0: nothing was checked
+    unchecked: int    # rounds that were believed (audit)
     sent: int         # bytes
     received: int
     partial: bool     # not exact: rows are NaN, or parts are left out
+    decoding: float   # seconds of those in which the coordinator checked and decoded
 
     @classmethod
     def of(cls, r, status=0):
         liars = tuple(i for i in range(r.workers) if r.located and r.located[i])
         return cls(r.rounds, r.took / SECOND, r.live, r.joined, r.left, r.late,
-                   r.corrupt, liars, r.noise, r.predicted, r.floor, r.sent,
-                   r.received, status == lib.KOFN_PARTIAL)
+                   r.corrupt, liars, r.noise, r.predicted, r.floor,
+                   r.unchecked, r.sent, r.received, status == lib.KOFN_PARTIAL,
+                   r.decoding / SECOND)
 
     def _repr_html_(self):
         """A table, in Jupyter."""
@@ -65,7 +68,7 @@ class Job:
     """Rounds of one problem on one fleet.  Matrix and Sum stand on it."""
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
-                 serve=None, errors=None, below=None, tolerance=0.0,
+                 serve=None, errors=None, audit=1, below=None, tolerance=0.0,
                  late=None, weather=None, events=None, keys=None,
                  insecure=False, journal=None, metrics=None, trace=None):
         if errors not in ERRORS:
@@ -84,8 +87,8 @@ class Job:
             lib.kofn_plan_serve_left(plan, left) == lib.KOFN_OK
         fleet = Port(where, workers, weather, keys, insecure, serve)
         self._handles["fleet"] = self.fleet = fleet
-        opt = self._options(errors, below, tolerance, late, journal, metrics,
-                            trace)
+        opt = self._options(errors, audit, below, tolerance, late, journal,
+                            metrics, trace)
         self._events(opt, events, workers)
         out = ffi.new("kofn_job **")
         st = lib.kofn_open(out, plan, fleet.port, opt)  # takes the port over
@@ -94,11 +97,12 @@ class Job:
         self._handles["job"] = self.job = out[0]
         self.report = None
 
-    def _options(self, errors, below, tolerance, late, journal, metrics,
-                 trace):
+    def _options(self, errors, audit, below, tolerance, late, journal,
+                 metrics, trace):
         o = ffi.new("kofn_options *")
         o.size = ffi.sizeof("kofn_options")
         o.errors = ERRORS[errors]
+        o.audit = audit
         o.below = BELOW[below or "refuse"]
         o.tolerance = tolerance
         if late is not None:

@@ -39,6 +39,9 @@ class Sum:
     length   numbers in the answer; x has `inputs` (the same, if not given).
     scheme   gc:d=2, agc:d=3, cgc:..., uncoded: see docs/gradients.md. It says
              into how many parts the whole is cut: `parts`.
+    audit    with `errors`, under gc, cgc and g-cgc: only one round in so many is
+             coded and checked. In the others each part is computed once, by one
+             worker, and believed; they are coded only where a worker is missing.
 
     >>> import numpy as np, kofn
     >>> def f(part, parts, x):
@@ -87,6 +90,11 @@ class Sum:
     def totals(self):
         """Of all rounds."""
         return self._job.totals
+
+    @property
+    def processes(self):
+        """Process numbers of the workers, where they are processes of ours."""
+        return tuple(self._job.fleet.children)
 
     def close(self):
         """End the workers.  Again is allowed."""

@@ -2,7 +2,12 @@
 has built it."""
 import importlib.util
 import pathlib
+import signal
 import sys
 
 if importlib.util.find_spec("kofn") is None:
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+# The tests interrupt themselves; what runs in the background of a script has
+# been told to ignore that.
+signal.signal(signal.SIGINT, signal.default_int_handler)

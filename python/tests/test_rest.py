@@ -31,6 +31,19 @@ def test_sums(scheme, where):
         assert np.allclose(S(2 * x), weight * 4 * x ** 2, rtol=1e-9)
 
 
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_sums_that_are_checked_now_and_then(where):
+    x = rng.standard_normal(24)
+    with kofn.Sum(squares, 24, scheme="gc:d=3", workers=6, where=where,
+                  errors="detect", audit=3) as S:
+        for t in range(7):
+            assert np.allclose(S((t + 1) * x), 21 * ((t + 1) * x) ** 2, rtol=1e-9)
+            assert S.report.unchecked == (t % 3 > 0)
+        assert S.totals.unchecked == 4
+    with pytest.raises(kofn.Unsuited, match="audit = 3"):
+        kofn.Sum(squares, 24, scheme="agc:d=3", workers=6, errors="detect", audit=3)
+
+
 def test_a_function_that_fails_is_told(capfd):
     def fails(part, parts, x):
         raise RuntimeError("out of luck")
@@ -66,7 +79,7 @@ def test_ctrl_c_stops_an_iteration():
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         kofn.power(B, scheme="uncoded", workers=2, tolerance=1e-300,
-                   iterations=10**9)
+                   iterations=10**6)
     timer.join()
 
 

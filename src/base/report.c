@@ -25,9 +25,13 @@ void kf_report_add(kofn_report *sum, const kofn_report *r)
     sum->messages += was.messages;
     sum->scalars += was.scalars;
     sum->corrupt += was.corrupt;
-    if (was.rounds && was.liars < r->liars)
+    if (was.rounds > was.unchecked && (was.liars < r->liars || r->unchecked))
         sum->liars = was.liars;
     sum->floor = larger(was.floor, r->floor);
+    sum->again += was.again;
+    sum->healed += was.healed;
+    sum->drift = larger(was.drift, r->drift);
+    sum->unchecked += was.unchecked;
     sum->sent += was.sent;
     sum->received += was.received;
     sum->plain += was.plain;

@@ -13,6 +13,7 @@
 
 #include <Random123/philox.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum kf_purpose {
@@ -26,7 +27,9 @@ typedef enum kf_purpose {
     KF_FOR_DATA,     /* generated inputs           i, j as the maker says */
     KF_FOR_PRINT,    /* fingerprints of iterates                          */
     KF_FOR_PATTERN,  /* is it slow in a pattern    i = worker, j = round  */
-    KF_FOR_WEIGHTS   /* where a network begins     i = layer, j = row     */
+    KF_FOR_WEIGHTS,  /* where a network begins     i = layer, j = row     */
+    KF_FOR_FLIP,     /* does a bit flip, and which i = worker, j = update */
+    KF_FOR_MISS      /* is an update missed        i = worker, j = update */
 } kf_purpose;
 
 typedef struct kf_rng {
@@ -62,6 +65,22 @@ static inline uint64_t kf_rng_u64(kf_rng *r)
     return high << 32 | kf_rng_u32(r);
 }
 
+/* The next n of these, faster. */
+static inline void kf_rng_fill(kf_rng *r, uint64_t *to, size_t n)
+{
+    for (; n > 0 && r->left > 0; n--)
+        *to++ = kf_rng_u64(r);
+    for (; n > 1; n -= 2) {
+        philox4x32_ctr_t x = philox4x32(r->counter, r->key);
+
+        r->counter.v[0]++;
+        *to++ = (uint64_t)x.v[0] << 32 | x.v[1];
+        *to++ = (uint64_t)x.v[2] << 32 | x.v[3];
+    }
+    if (n > 0)
+        *to = kf_rng_u64(r);
+}
+
 /* [0, 1) with 53 bits. */
 static inline double kf_rng_uniform(kf_rng *r)
 {
@@ -70,10 +89,15 @@ static inline double kf_rng_uniform(kf_rng *r)
 
 __extension__ typedef unsigned __int128 kf_u128;
 
-/* 0 .. n-1, n >= 1.  The bias of at most n * 2^-64 is harmless here. */
+/* 0 .. n-1, n >= 1, of 64 bits.  The bias of at most n * 2^-64 is harmless here. */
+static inline uint64_t kf_rng_scale(uint64_t x, uint64_t n)
+{
+    return (uint64_t)((kf_u128)x * n >> 64);
+}
+
 static inline uint64_t kf_rng_below(kf_rng *r, uint64_t n)
 {
-    return (uint64_t)((kf_u128)kf_rng_u64(r) * n >> 64);
+    return kf_rng_scale(kf_rng_u64(r), n);
 }
 
 /* Standard normal by Box and Muller, two uniforms each. */

@@ -187,6 +187,8 @@ static int set(cli_args *a, const cli_option *o, const char *text)
         a->stream_option = o->name;
     if (o->in & OF_TOLERANCE)
         a->tolerance_option = o->name;
+    if (o->in & OF_DNN)
+        a->dnn_option = o->name;
     return !code && o->check ? o->check(a, o, text) : code;
 }
 
@@ -342,6 +344,25 @@ static int check_port(cli_args *a)
     return 0;
 }
 
+cli_args cli_defaults(void)
+{
+    cli_args a = {.scheme = "elastic",
+                  .port = "threads",
+                  .workers = 8,
+                  .rounds = 1,
+                  .rows = 100000,
+                  .seed = 1,
+                  .dtype = "f8",
+                  .factor = 5,
+                  .model = {20, 3, 0.05, 1, 1, 0},
+                  .stream = {0, 5, 0.3, 0},
+                  .delay = 3,
+                  .regress = {.size = sizeof(kofn_regress_options)},
+                  .job = KOFN_OPTIONS_INIT};
+
+    return a;
+}
+
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
 {
     struct option longs[MAX_OPTIONS + 1];
@@ -378,5 +399,5 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             a->operand[a->operands] = argv[optind];
         a->operands++;
     }
-    return c->bit & IN_RUN && check_port(a) ? EXIT_USAGE : check_operands(c, a);
+    return c->bit & IN_JOB && check_port(a) ? EXIT_USAGE : check_operands(c, a);
 }

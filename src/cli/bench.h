@@ -10,6 +10,10 @@ int bench_elastic(const cli_args *a);
 int bench_gradient(const cli_args *a);
 int bench_stream(const cli_args *a);
 
+/* Scenarios 5 and 6 of it: the exit code, after a message where it is not 0. */
+int bench_rates(const cli_args *a, json_t *list);
+int bench_nets(const cli_args *a, json_t *list);
+
 /* Exit code, after a message. */
 int bench_fail(kofn_status st);
 /* How a figure compares with what is expected of it. */

@@ -34,9 +34,10 @@ struct checkpoint {
     json_t *kept; /* checkpoint.json as it was found, or NULL */
     kofn_file *state;
     unsigned resumed, done, failures;
-    unsigned parity; /* of the next state file */
-    bool behind;     /* the last one could not be kept */
-    size_t lost;     /* of JSON, so far: see cli_json_lost */
+    unsigned parity;  /* of the next state file */
+    bool behind;      /* the last one could not be kept */
+    bool made, begun; /* the folder, and checkpoint.json, are this process's */
+    size_t lost;      /* of JSON, so far: see cli_json_lost */
     double seconds;
 };
 
@@ -320,12 +321,14 @@ static void sweep(const checkpoint *c)
 static int claim(checkpoint *c)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat st;
     char path[PATH];
 
     if (strlen(c->folder) + 32 > PATH)
         return cli_say(EXIT_USAGE, "--checkpoint: the name of the folder is "
                                    "too long");
-    if (mkdir(c->folder, 0777) != 0 && errno != EEXIST)
+    c->made = mkdir(c->folder, 0777) == 0;
+    if (!c->made && errno != EEXIST)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder,
                        strerror(errno));
     c->lock =
@@ -334,10 +337,13 @@ static int claim(checkpoint *c)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s%s",
                        errno == ENOTDIR ? c->folder : path, strerror(errno),
                        errno == ENOTDIR ? "; name a folder" : "");
-    if (fcntl(c->lock, F_SETLK, &whole) == 0) {
+    errno = EAGAIN; /* of a lock whose owner has just taken it away */
+    if (fcntl(c->lock, F_SETLK, &whole) == 0 && fstat(c->lock, &st) == 0 &&
+        st.st_nlink > 0) {
         sweep(c);
         return 0;
     }
+    c->made = false;
     return errno == EACCES || errno == EAGAIN
                ? cli_say(EXIT_FAILED,
                          "--checkpoint %s: another kofn is at "
@@ -398,7 +404,8 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
         code = take_fingerprint(c, a, pb, spec);
     if (!code)
         code = find_kept(c, a);
-    if (!code && !c->kept && (why = write_index(c, NULL, NULL, NULL)))
+    c->begun = !code && !c->kept;
+    if (c->begun && (why = write_index(c, NULL, NULL, NULL)))
         code = cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder, why);
     return code;
 }
@@ -499,6 +506,20 @@ void checkpoint_report(const checkpoint *c, json_t *o)
     json_object_set_new(o, "checkpoint_failures", json_integer(c->failures));
 }
 
+/* Where no state was to be kept yet it would only be in the way of whoever begins
+ * again. */
+static void undo(const checkpoint *c)
+{
+    char path[PATH];
+
+    if (c->begun)
+        unlink(path_in(path, c, "checkpoint.json"));
+    if (!c->made)
+        return;
+    unlink(path_in(path, c, "lock"));
+    rmdir(c->folder);
+}
+
 int checkpoint_end(const checkpoint *c, int code)
 {
     if (c && c->behind && !code)
@@ -506,6 +527,8 @@ int checkpoint_end(const checkpoint *c, int code)
                        "--checkpoint %s: the last state could not "
                        "be kept",
                        c->folder);
+    if (c && code && c->done == 0 && !c->failures && !cli_caught())
+        undo(c);
     return code;
 }
 

@@ -8,10 +8,12 @@
 
 #include <kofn.h>
 #include <kofn/io.h>
+#include <kofn/peer.h>
 #include <kofn/scheme.h>
 #include <kofn/train.h>
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* What the process answers with. */
@@ -52,10 +54,13 @@ typedef struct cli_args {
     size_t delay;
     const char *stream_option; /* likewise */
     const char *tolerance_option;
-    const char *grid, *batch_cut; /* model tolerance */
+    const char *dnn_option;
+    const char *grid, *batch_cut; /* model tolerance, dnn */
+    size_t width, batch;          /* model dnn; 0: as usual */
     size_t scenario;              /* bench; 0: all                           */
     double scale;                 /* bench; 0: as usual                      */
     int stale;                    /* bench: 1 + fifo, latest, reset; 0: fifo */
+    const char *mnist;            /* bench: folder, or NULL */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
@@ -101,6 +106,7 @@ enum {
     IN_TRAIN = 1 << 14,
     IN_STREAM = 1 << 15,
     /* ... and of which model they are */
+    OF_DNN = 1 << 27,
     OF_TOLERANCE = 1 << 28,
     OF_AET = 1 << 29,
     OF_STREAM = 1 << 30,
@@ -153,6 +159,8 @@ int cli_check_port_name(cli_args *a, const cli_option *o, const char *text);
 int cli_read_weather(cli_args *a, const cli_option *o, const char *text);
 int cli_check_late(cli_args *a, const cli_option *o, const char *text);
 int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
+/* What is not said. */
+cli_args cli_defaults(void);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
 
@@ -197,19 +205,26 @@ int cli_check_names(const cli_args *a);
 /* Before any work is done: 0 if --output can be written to, as far as one can
  * tell, else the exit code after a message. */
 int cli_check_output(const cli_args *a, bool sparse);
+/* The same of one path; what is wrong is told with `before` in front of it. */
+int cli_check_path(const char *before, const char *path);
 
-/* ---- signals ------------------------------------------------------------- */
+/* ---- the process (process.c) --------------------------------------------- */
 
+/* First of all: descriptors and memory. */
+void cli_begin(void);
 /* SIGINT, SIGTERM and SIGHUP end the process at once until cli_guard(true);
  * from then on they are remembered. */
 void cli_signals(void);
 void cli_guard(bool on);
+/* Likewise, but where nobody asks for what is remembered within two seconds it
+ * ends the process after all. */
+void cli_guard_promptly(void);
 int cli_caught(void); /* 0 or the signal */
+/* Starts this program again, as another command; returns if it cannot. */
+void cli_again(char **argv);
 
 /* ---- the BLAS ------------------------------------------------------------ */
 
-/* Starts this program again, as another command; returns if it cannot. */
-void cli_again(char **argv);
 /* Starts the command again where OpenBLAS chose kernels that are too slow. */
 void cli_fast_blas(char **argv);
 /* At the start of what computes: is it many times too slow, and what mends
@@ -246,6 +261,9 @@ CLI_COMMANDS(CLI_DECLARE)
 /* kofn model stream (model_stream.c) */
 int cli_model_stream(const cli_args *a);
 int cli_model_tolerance(const cli_args *a);
+int cli_model_dnn(const cli_args *a);
+/* --grid and --batch-cut, where they are given. */
+int cli_model_grid(const cli_args *a, size_t grid[2], size_t cut[2]);
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 
@@ -322,7 +340,8 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
                      json_t *numbers);
 /* For --json: what there is to tell. */
 void checkpoint_report(const checkpoint *c, json_t *o);
-/* `code`, or 1 after a message when that is 0 and the last was not kept. */
+/* `code`, or 1 after a message when that is 0 and the last was not kept.  Of a job
+ * that failed before there was any nothing is left. */
 int checkpoint_end(const checkpoint *c, int code);
 void checkpoint_free(checkpoint *c);
 
@@ -331,7 +350,8 @@ void checkpoint_free(checkpoint *c);
 /* A job, its plan, and what is to be told of it in the end. */
 typedef struct session {
     const cli_args *args;
-    kofn_plan *plan;
+    kofn_plan *plan[KOFN_NET_MOST]; /* of each operand */
+    size_t operands;
     kofn_job *job;
     kofn_happening *events;
     checkpoint *checkpoint;
@@ -361,6 +381,10 @@ void show_round(session *s, const kofn_report *rep, double change);
 
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds);
+/* Of a training on coded weights, an operand a layer; `pb` is what it is known
+ * by. */
+int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
+                       size_t layers, const kofn_problem *pb, size_t rounds);
 /* A round is over, or goes on (rep == NULL); draws progress. */
 void session_round(session *s, const kofn_report *rep, double change);
 /* Does a regression descend by batches, so that its figures are of those? */
@@ -434,9 +458,8 @@ typedef struct model {
 } model;
 /* Is there a folder of this name? */
 bool model_is(const char *path);
-/* See that there is, to write to; NULL: nothing is to be written.  0, or the
- * exit code after a message; so do those below. */
-int model_begin(const char *folder);
+/* Into a folder that is made if there is none; NULL: nothing is to be written.  0,
+ * or the exit code after a message; so do those below. */
 int model_write(const char *folder, const model *m);
 int model_read(const char *folder, model *m);
 /* What model.json says. */
@@ -448,13 +471,68 @@ double model_unit(const kofn_matrix *X);
 /* Points divided by it, in memory of their own. */
 int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out);
 
-/* ---- without a master (masterless.c) ------------------------------------- */
+/* ---- without a master ---------------------------------------------------- */
+
+/* A node of a mesh that is in this process, and what became of it. */
+typedef struct cli_node {
+    struct cli_nodes *all; /* NULL: it never was */
+    uint32_t seat;
+    size_t number;
+    kofn_status status;
+    char *reason; /* why it failed */
+    kofn_node_view end;
+} cli_node;
+
+typedef struct cli_nodes {
+    const cli_args *a;
+    size_t count; /* that found the mesh */
+    size_t here;  /* that ever were in this process */
+    cli_node *node;
+    kofn_mesh *mesh; /* of threads */
+    kofn_happening *events;
+    size_t event_count;
+    atomic_size_t due; /* joins before this one have been made */
+    /* For whoever opened it to say: */
+    kofn_decoding decoding;
+    size_t confirm, each; /* each: iterates of what events count */
+    size_t bytes;         /* of the largest that is sent         */
+    kofn_status (*live)(cli_node *n, kofn_transport *t,
+                        const kofn_peer_options *p); /* its whole life */
+    void *ud;
+} cli_nodes;
+
+/* What cannot be had of a mesh is refused; events of so many rounds.  0, or the exit
+ * code after a message; so do those below. */
+int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
+int nodes_run(cli_nodes *m);
+/* Has it the result? */
+bool nodes_have(const cli_node *n);
+/* Nobody has: why the first who failed did. */
+int nodes_complain(const cli_nodes *m);
+/* The exit code, after all else. */
+int nodes_close(cli_nodes *m, int code);
 
 /* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked
  * for.  The exit code. */
 int masterless_run(const cli_args *a, const kofn_matrix *A,
                    const kofn_sparse *M, const uint8_t *dangling,
                    kofn_matrix *v);
+
+/* A training, of which a node of the mesh makes its own. */
+typedef struct cli_lesson {
+    const kofn_net_shape *shape;
+    const kofn_matrix *X, *y;
+    const kofn_train_options *options;
+    size_t steps;
+    kofn_training *training;
+    kofn_net *net; /* for the weights */
+    session *session;
+    /* They are there: judge, check and write them.  The exit code. */
+    int (*conclude)(void *ud, unsigned steps);
+    void *ud;
+} cli_lesson;
+/* The exit code. */
+int masterless_train(const cli_args *a, const cli_lesson *l);
 
 /* --verify: keep the relative error of a, which should be b.  0, or the exit
  * code after a message when there is no such number. */

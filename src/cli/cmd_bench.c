@@ -104,6 +104,8 @@ int cmd_bench(cli_args *a)
                        a->scale, e->name, e->most_scale,
                        e->most_scale > 1 ? "a thousand times as many runs"
                                          : "the published size");
+    if (a->mnist && (e->run != bench_stream || a->scenario != 6))
+        return cli_say(EXIT_USAGE, "--mnist: goes with stream --scenario 6");
     if (a->stale && !e->stale)
         return cli_say(EXIT_USAGE, "--stale: goes with pcr only");
     setlocale(LC_CTYPE, ""); /* for the terminal's character set */

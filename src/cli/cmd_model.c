@@ -134,6 +134,7 @@ static const struct {
     {"agc-table", agc_table, 0, false, false},
     {"stream", cli_model_stream, OF_STREAM, true, true},
     {"tolerance", cli_model_tolerance, OF_TOLERANCE, true, false},
+    {"dnn", cli_model_dnn, OF_TOLERANCE | OF_DNN, true, false},
 };
 
 #define MODELS (sizeof models / sizeof *models)
@@ -143,12 +144,13 @@ static const char *foreign(const cli_args *a, size_t i)
 {
     unsigned of = models[i].of;
 
-    return of != OF_AET && a->aet_option               ? a->aet_option
-           : of != OF_STREAM && a->stream_option       ? a->stream_option
-           : of != OF_TOLERANCE && a->tolerance_option ? a->tolerance_option
-           : !models[i].workers && a->workers_given    ? "workers"
-           : !models[i].scheme && a->scheme_given      ? "scheme"
-                                                       : NULL;
+    return !(of & OF_AET) && a->aet_option               ? a->aet_option
+           : !(of & OF_STREAM) && a->stream_option       ? a->stream_option
+           : !(of & OF_TOLERANCE) && a->tolerance_option ? a->tolerance_option
+           : !(of & OF_DNN) && a->dnn_option             ? a->dnn_option
+           : !models[i].workers && a->workers_given      ? "workers"
+           : !models[i].scheme && a->scheme_given        ? "scheme"
+                                                         : NULL;
 }
 
 int cmd_model(cli_args *a)
@@ -161,7 +163,7 @@ int cmd_model(cli_args *a)
     if (i == MODELS)
         return cli_say(EXIT_USAGE,
                        "no model \"%s\"; there are aet, agc-table, stream, "
-                       "tolerance",
+                       "tolerance, dnn",
                        what);
     option = foreign(a, i);
     if (option && models[i].run == agc_table)

@@ -107,8 +107,11 @@ static int run_rounds(session *s, product *p, size_t rounds)
         if (s->status < 0)
             return cli_fail(s->status);
         session_round(s, &rep, -1);
-        if (s->status == KOFN_OK)
+        if (s->status == KOFN_OK) {
+            cli_guard(true);
             checkpoint_save(s->checkpoint, (unsigned)r + 1, &p->out, NULL);
+            cli_guard_promptly();
+        }
         if (cli_caught())
             return 128 + cli_caught();
     }
@@ -162,7 +165,7 @@ int cmd_product(cli_args *a)
         code = session_open(&s, a, &pb, a->rounds);
     if (!code)
         code = place(&s, &p, &pb);
-    cli_guard(true);
+    cli_guard_promptly();
     if (!code)
         code = run_rounds(&s, &p, a->rounds);
     cli_guard(false);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- lines --------------------------------------------------------------- */
@@ -15,7 +16,8 @@ typedef struct reader {
     const char *name;
     int fd;
     char *text;
-    size_t n, cap, line; /* bytes that wait; number of the last line */
+    size_t n, cap, line; /* bytes that wait; number of the last line ... */
+    size_t length;       /* ... and its length                           */
     bool ended;
 } reader;
 
@@ -80,6 +82,7 @@ static char *reader_take(reader *r)
         return NULL;
     memcpy(line, r->text, n);
     line[n] = 0;
+    r->length = n;
     n += end != NULL;
     memmove(r->text, r->text + n, r->n - n);
     r->n -= n;
@@ -123,6 +126,9 @@ static int split(const reader *r, task *t)
 {
     char *save = NULL;
 
+    if (strlen(t->line) < r->length)
+        return cli_say(EXIT_USAGE, "%s, line %zu: a name holds a zero byte",
+                       r->name, r->line);
     t->X = strtok_r(t->line, " \t\r", &save);
     t->Y = strtok_r(NULL, " \t\r", &save);
     t->out = strtok_r(NULL, " \t\r", &save);
@@ -171,17 +177,29 @@ static double seconds(kofn_time t)
     return (double)t * 1e-9;
 }
 
+/* Workers that were located so far. */
+static json_t *liars(const kofn_report *r)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < r->workers; i++)
+        if (r->located[i])
+            json_array_append_new(list, json_integer((json_int_t)i));
+    return list;
+}
+
 static void tell_json(const task *t, const kofn_report *r, double error)
 {
     cli_print_json(json_pack(
         "{s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:i, s:i, s:o, "
-        "s:o}",
+        "s:o, s:o, s:i, s:o}",
         "status", "ok", "product", (int)r->number, "X", t->X, "Y", t->Y,
         "output", t->out, "began", (int)r->began, "ended", (int)r->ended,
         "seconds", seconds(r->took), "encode_seconds", seconds(r->encoding),
         "decode_seconds", seconds(r->decoding), "plain", (int)r->plain, "coded",
         (int)r->coded, "predicted", cli_number(r->predicted), "rel_error",
-        error < 0 ? json_null() : cli_number(error)));
+        error < 0 ? json_null() : cli_number(error), "corrupted", liars(r),
+        "corrupt_results", (int)r->corrupt, "floor", cli_number(r->floor)));
 }
 
 static void tell_text(const task *t, const kofn_report *r, double error)
@@ -192,7 +210,26 @@ static void tell_text(const task *t, const kofn_report *r, double error)
            r->coded, r->predicted);
     if (error >= 0)
         printf(", found %.1e", error);
+    if (r->corrupt)
+        printf(", %u wrong answers", r->corrupt);
+    for (size_t i = 0; i < r->workers; i++)
+        if (r->corrupt && r->located[i])
+            printf(", worker %zu%s", i,
+                   r->states[i] == KOFN_WORKER_QUARANTINED ? " (quarantined)"
+                                                           : "");
     putchar('\n');
+}
+
+/* Whoever reads what is told may be gone: it is told once, and here. */
+static int flush(void)
+{
+    int code;
+
+    if (!fflush(stdout) && !ferror(stdout))
+        return 0;
+    code = cli_say(EXIT_FAILED, "stdout: %s", strerror(errno));
+    clearerr(stdout);
+    return code;
 }
 
 /* A product is over: write it, and tell. */
@@ -202,13 +239,16 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
     double error = -1;
     int code = s->args->verify ? verify(t, &error) : 0;
 
+    cli_guard(true);
     if (!code && kofn_write(t->out, &t->C, 2))
         code = cli_say(EXIT_FAILED, "%s", kofn_errmsg());
+    cli_guard_promptly();
     if (!code && s->args->json)
         tell_json(t, rep, error);
     else if (!code && !s->args->quiet)
         tell_text(t, rep, error);
-    fflush(stdout);
+    if (!code)
+        code = flush();
     task_free(t);
     memmove(&s->flight[i], &s->flight[i + 1],
             (--s->flights - i) * sizeof(task *));
@@ -234,6 +274,37 @@ static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
     return finish(s, i, &rep);
 }
 
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* The folder that it is in; false: it cannot be told. */
+static bool folder_of(const char *path, struct stat *st)
+{
+    size_t n = (size_t)(base_of(path) - path);
+    char folder[4096];
+
+    if (n + 2 > sizeof folder)
+        return false;
+    memcpy(folder, path, n);
+    memcpy(folder + n, ".", 2);
+    return stat(folder, st) == 0;
+}
+
+/* Do both name one file, which need not be there yet? */
+static bool same_place(const char *a, const char *b)
+{
+    struct stat s, t;
+
+    if (strcmp(base_of(a), base_of(b)) != 0)
+        return false;
+    return strcmp(a, b) == 0 || (folder_of(a, &s) && folder_of(b, &t) &&
+                                 s.st_dev == t.st_dev && s.st_ino == t.st_ino);
+}
+
 /* Until no product in flight is written to what this one reads or writes. */
 static int await_sources(stream *s, const task *t)
 {
@@ -242,8 +313,8 @@ static int await_sources(stream *s, const task *t)
         bool over = false;
         int code = 0;
 
-        if (strcmp(f->out, t->X) != 0 && strcmp(f->out, t->Y) != 0 &&
-            strcmp(f->out, t->out) != 0)
+        if (!same_place(f->out, t->X) && !same_place(f->out, t->Y) &&
+            !same_place(f->out, t->out))
             continue;
         while (!over && !code)
             code = await(s, f->number, KOFN_SECOND / 10, &over);
@@ -263,16 +334,16 @@ static int open_job(stream *s, const task *t)
     int code;
 
     s->quiet = *s->args;
-    s->quiet.quiet = true;
     s->quiet.json = false;
     s->open = true;
     code = session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2);
     if (code)
         return code;
-    if (kofn_plan_describe(s->s.plan, false, &info))
+    s->quiet.quiet = true;
+    if (kofn_plan_describe(s->s.plan[0], false, &info))
         return cli_fail(KOFN_NOMEM);
     s->most = info.delay + 2;
-    cli_guard(true);
+    cli_guard_promptly();
     return 0;
 }
 
@@ -283,6 +354,8 @@ static int put(stream *s, task *t)
 
     if (!code)
         code = await_sources(s, t);
+    if (!code)
+        code = cli_check_path("", t->out);
     if (!code)
         code = load(t);
     if (!code && !s->open)
@@ -312,7 +385,7 @@ static int read_line(stream *s)
         return cli_say(EXIT_FAILED, "out of memory for a line of %s",
                        s->list.name);
     }
-    if (t->line[strspn(t->line, " \t\r")] && *t->line != '#')
+    if (strspn(t->line, " \t\r") < s->list.length && *t->line != '#')
         return put(s, t);
     task_free(t);
     return 0;
@@ -344,14 +417,14 @@ int cmd_stream(cli_args *a)
 
     if (!a->scheme_given)
         a->scheme = "dip";
-    if (!cli_transport_of(a->port)->here)
-        return cli_say(EXIT_USAGE,
-                       "the workers of a stream are threads or simulated, not "
-                       "%s; use --port threads or sim",
-                       a->port);
     code = reader_open(&s.list, a->operand[0]);
     if (!code)
         code = run(&s);
+    if (!code && !s.open && a->mpi) /* they wait to be told what to do */
+        code = cli_say(EXIT_USAGE,
+                       "%s names no product: the other ranks have nothing to "
+                       "do",
+                       a->operand[0]);
     if (s.open)
         code = session_close(&s.s, code);
     if (code >= 128)

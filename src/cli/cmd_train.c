@@ -21,6 +21,7 @@ typedef struct lesson {
     history history;
     unsigned every;
     bool verifying; /* without workers */
+    bool coded;     /* weights live with the workers, and not points */
 } lesson;
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -147,11 +148,12 @@ static void keep(lesson *t, const kofn_train_step *now, const kofn_report *rep)
     double seconds = (double)rep->took * 1e-9;
 
     history_line(&t->history,
-                 "%u,%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%u,%u,%u,%llu,%llu",
+                 "%u,%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%u,%u,%u,%u,%u,%.3g,"
+                 "%llu,%llu",
                  now->step, now->epoch, now->loss, now->accuracy,
                  now->test_loss, now->test_accuracy, seconds, rep->live,
-                 rep->joined, rep->left, rep->late, rep->corrupt,
-                 (unsigned long long)rep->sent,
+                 rep->joined, rep->left, rep->late, rep->corrupt, rep->again,
+                 rep->healed, rep->drift, (unsigned long long)rep->sent,
                  (unsigned long long)rep->received);
     snprintf(s->remark, sizeof s->remark, "  loss %.3g", now->loss);
     if (!isnan(now->accuracy))
@@ -167,20 +169,44 @@ static void keep(lesson *t, const kofn_train_step *now, const kofn_report *rep)
                       cli_number(now->test_accuracy), "seconds", seconds));
 }
 
-static void save(lesson *t, const kofn_train_step *now)
+static void save(lesson *t, unsigned step, const kofn_train_step *now,
+                 const double *state)
 {
     size_t n = kofn_training_size(t->training);
-    kofn_matrix state = {(void *)(uintptr_t)now->state, 2, n, n, KOFN_F64};
+    const kofn_matrix a = {(void *)(uintptr_t)state, 2, n, n, KOFN_F64};
 
-    if (now->step % t->every && now->step != now->steps && !cli_caught())
-        return;
     checkpoint_save(
-        t->session->checkpoint, now->step, &state,
+        t->session->checkpoint, step, &a,
         json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "loss",
                   cli_number(now->loss), "accuracy", cli_number(now->accuracy),
                   "test_loss", cli_number(now->test_loss), "test_accuracy",
                   cli_number(now->test_accuracy), "epoch", (double)now->epoch,
                   "partial", (double)now->partial));
+}
+
+/* After a step that is to be kept, or the last there will be. */
+static void save_step(lesson *t, const kofn_train_step *now)
+{
+    const double *state;
+
+    if (!t->session->checkpoint ||
+        (now->step % t->every && now->step != now->steps && !cli_caught()))
+        return;
+    if (kofn_training_state(t->training, &state))
+        cli_say(0, "--checkpoint: the weights after step %u are not had: %s",
+                now->step, kofn_errmsg());
+    else
+        save(t, now->step, now, state);
+}
+
+/* A signal in the middle of a step: what the one before made, unless that is with
+ * the workers, who have something else to do. */
+static void save_before(lesson *t, const kofn_train_step *now)
+{
+    const checkpoint *c = t->session->checkpoint;
+
+    if (c && now->state && now->step - 1 > checkpoint_done(c))
+        save(t, now->step - 1, now, now->state);
 }
 
 static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
@@ -192,7 +218,9 @@ static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
     if (rep) {
         t->session->iterations = now->step;
         keep(t, now, rep);
-        save(t, now);
+        save_step(t, now);
+    } else if (cli_caught()) {
+        save_before(t, now);
     }
     session_round(t->session, rep, rep ? now->loss : -1);
     return cli_caught() || t->history.spoiled;
@@ -345,7 +373,9 @@ static int conclude(lesson *t, const cli_args *a, kofn_status st)
 static int train(lesson *t, const cli_args *a)
 {
     kofn_train_result res = {0};
-    kofn_status st = kofn_training_place(t->training, t->session->job);
+    kofn_status st =
+        t->coded ? kofn_training_place_weights(t->training, t->session->job)
+                 : kofn_training_place(t->training, t->session->job);
     int code, wrote;
 
     if (st)
@@ -397,25 +427,95 @@ static size_t count_steps(const lesson *t, const cli_args *a, size_t *each)
     return *each * (a->train.epochs ? a->train.epochs : 1);
 }
 
+/* Which way it goes is the scheme's to say: it sums gradients, or may serve
+ * products with weights. */
+static bool is_coded(const char *spec, const kofn_problem *sum)
+{
+    char name[40];
+    const kofn_scheme *s;
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+    s = kofn_scheme_find(name);
+    return s && !(s->ops & (unsigned)sum->op);
+}
+
+static int open_session(lesson *t, cli_args *a)
+{
+    size_t each, steps = count_steps(t, a, &each);
+    kofn_problem pb = kofn_training_problem(t->training);
+
+    t->every = a->every ? a->every : (unsigned)each;
+    if (!a->scheme_given) { /* any two may be missing */
+        snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
+                 a->workers < 3 ? a->workers : 3);
+        a->scheme = a->suited;
+    }
+    t->coded = is_coded(a->scheme, &pb);
+    if (a->train.scrub && (!t->coded || !a->job.errors))
+        return cli_say(
+            EXIT_USAGE,
+            "--scrub compares weights that live with the workers, as "
+            "with -s gpd, where errors are looked for; give "
+            "--errors");
+    if (!t->coded)
+        return session_open(t->session, a, &pb, steps);
+    return session_open_coded(t->session, a, t->training, t->shape.layers, &pb,
+                              steps);
+}
+
+/* ---- without a master ---------------------------------------------------- */
+
+static int conclude_mesh(void *ud, unsigned steps)
+{
+    lesson *t = ud;
+    const cli_args *a = t->session->args;
+    int code;
+
+    t->session->iterations = steps;
+    t->session->per_iteration = json_array();
+    code = judge(t);
+    if (!code && a->verify)
+        code = verify(t, a);
+    return code ? code : model_write(a->output, &t->model);
+}
+
+static int train_mesh(lesson *t, const cli_args *a)
+{
+    kofn_train_options o = options(t, a);
+    size_t each;
+    const cli_lesson l = {.shape = &t->shape,
+                          .X = &t->X,
+                          .y = targets(t),
+                          .options = &o,
+                          .steps = count_steps(t, a, &each),
+                          .training = t->training,
+                          .net = t->model.net,
+                          .session = t->session,
+                          .conclude = conclude_mesh,
+                          .ud = t};
+    int code;
+
+    t->session->args = a;
+    code = masterless_train(a, &l);
+    json_decref(t->session->per_iteration);
+    json_decref(t->session->figures);
+    if (code < 128)
+        release(t);
+    return code;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
 int cmd_train(cli_args *a)
 {
     session s = {0};
     lesson t = {.session = &s};
-    size_t each, steps;
-    kofn_problem pb;
     int code = prepare(&t, a);
 
-    if (!code) {
-        steps = count_steps(&t, a, &each);
-        t.every = a->every ? a->every : (unsigned)each;
-        pb = kofn_training_problem(t.training);
-        if (!a->scheme_given) { /* any two may be missing */
-            snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
-                     a->workers < 3 ? a->workers : 3);
-            a->scheme = a->suited;
-        }
-        code = session_open(&s, a, &pb, steps);
-    }
+    if (!code && a->masterless)
+        return train_mesh(&t, a);
+    if (!code)
+        code = open_session(&t, a);
     if (!code && !(s.per_iteration = json_array()))
         code = cli_say(EXIT_FAILED, "out of memory");
     if (!code)
@@ -424,7 +524,8 @@ int cmd_train(cli_args *a)
         code =
             history_open(&t.history, a->history, checkpoint_done(s.checkpoint),
                          "step,epoch,loss,accuracy,test_loss,test_accuracy,"
-                         "seconds,live,joined,left,late,corrupt,sent,"
+                         "seconds,live,joined,left,late,corrupt,again,healed,"
+                         "drift,sent,"
                          "received");
     if (!code)
         code = train(&t, a);

@@ -205,6 +205,10 @@ static const char *const weather_keys[] = {
     "arrivals per second",
     "corrupt",
     "chance that a result is silently wrong",
+    "flip",
+    "chance that with an update of coded weights a bit of a worker's block flips",
+    "miss",
+    "chance that a worker misses such an update",
     "clock",
     "simulator: modelled, or measured: what the work really took",
     "work",
@@ -247,6 +251,8 @@ static const char *const json_keys[] = {
     "messages that were stale or came twice",
     "corrupted",
     "workers whose results were found wrong",
+    "floor, unchecked",
+    "errors below it are not looked for; rounds that were not checked (\\-\\-audit)",
     "noise",
     "amplification of rounding by the worst decoding",
     "predicted_error",
@@ -261,6 +267,11 @@ static const char *const json_keys[] = {
     "of train: mean cost and the share of labels told right, over all points "
     "and those of \\-\\-test, at the end; per_iteration has them of each step's "
     "batch, and of \\-\\-test at the end of an epoch",
+    "again, healed, drift",
+    "of train, with errors looked for in weights that live with the workers: "
+    "workers that were located and asked for their blocks again; those whose "
+    "block was wrong, and was made anew; by how much of their size numbers of "
+    "blocks were off what the code allows, at the worst of \\-\\-scrub",
     "r2, accuracy, explained_deviance",
     "how well the model fits, by \\-\\-loss: "
     "1 less the squares that are left by those around the mean; the share "
@@ -323,9 +334,10 @@ void cli_manual(FILE *f)
         ".SH EVENTS FILES\nOne event a line; # begins a comment.\n.PP\n.nf\n"
         "ROUND[.FRACTION] leave W\nROUND[.FRACTION] join\n"
         "ROUND[.FRACTION] slow W FACTOR\nROUND[.FRACTION] normal W\n"
-        "ROUND[.FRACTION] corrupt W\n.fi\n.PP\n"
+        "ROUND[.FRACTION] corrupt W\nROUND[.FRACTION] flip W\n.fi\n.PP\n"
         "Rounds count from 1. A fraction places the event inside the round: "
-        "3.5 is when half of round 3's strips have arrived. Of power, "
+        "3.5 is when half of round 3's strips have arrived. flip has a bit of "
+        "what a worker stores be another. Of power, "
         "pagerank and regress iterations are counted, of train steps, however "
         "many rounds one takes: 3.5 is in the first of them that gets so far. Workers "
         "count "

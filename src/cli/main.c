@@ -1,90 +1,9 @@
-/* main.c -- dispatch, help, failing, signals. */
-#define _GNU_SOURCE
+/* main.c -- which command it is, and its way from arguments to an exit code. */
 #include "cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <malloc.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
-
-#define DESCRIPTORS 65536 /* of more nobody has use */
-
-/* ---- failing ------------------------------------------------------------- */
-
-static int exit_code(kofn_status st)
-{
-    switch (st) {
-    case KOFN_OK:
-        return EXIT_EXACT;
-    case KOFN_PARTIAL:
-    case KOFN_TOOFEW:
-    case KOFN_LATE:
-        return EXIT_TOOFEW;
-    case KOFN_CORRUPT:
-        return EXIT_CORRUPT;
-    case KOFN_INVAL:
-    case KOFN_SHAPE:
-    case KOFN_NOSCHEME:
-    case KOFN_UNSUITED:
-    case KOFN_FORMAT:
-    case KOFN_NONFINITE:
-        return EXIT_USAGE;
-    default:
-        return EXIT_FAILED;
-    }
-}
-
-int cli_fail(kofn_status st)
-{
-    return cli_say(exit_code(st), "%s", kofn_errmsg());
-}
-
-int cli_fail_input(kofn_status st)
-{
-    return cli_say(st == KOFN_NOMEM ? EXIT_FAILED : EXIT_USAGE, "%s",
-                   kofn_errmsg());
-}
-
-/* ---- signals ------------------------------------------------------------- */
-
-static volatile sig_atomic_t caught, guarded;
-
-static void on_signal(int sig)
-{
-    if (!guarded || caught)
-        _exit(128 + sig);
-    caught = sig;
-}
-
-void cli_signals(void)
-{
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    struct sigaction was;
-
-    sigemptyset(&act.sa_mask);
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-    if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &act, NULL); /* unless nohup has it ignored */
-}
-
-void cli_guard(bool on)
-{
-    guarded = on;
-}
-
-int cli_caught(void)
-{
-    return caught;
-}
-
-/* ---- dispatch ------------------------------------------------------------ */
 
 static const cli_command *find(const char *name)
 {
@@ -126,31 +45,12 @@ static int help(const char *topic)
     return EXIT_EXACT;
 }
 
-static cli_args defaults(void)
-{
-    cli_args a = {.scheme = "elastic",
-                  .port = "threads",
-                  .workers = 8,
-                  .rounds = 1,
-                  .rows = 100000,
-                  .seed = 1,
-                  .dtype = "f8",
-                  .factor = 5,
-                  .model = {20, 3, 0.05, 1, 1, 0},
-                  .stream = {0, 5, 0.3, 0},
-                  .delay = 3,
-                  .regress = {.size = sizeof(kofn_regress_options)},
-                  .job = KOFN_OPTIONS_INIT};
-
-    return a;
-}
-
 static int carry_out(cli_args *a)
 {
     const cli_command *c = a->command;
     int code;
 
-    if (c->bit & IN_RUN && !a->masterless) {
+    if (c->bit & IN_JOB && !a->masterless) {
         const cli_transport *port = cli_transport_of(a->port);
         bool is_worker;
 
@@ -168,12 +68,12 @@ static int carry_out(cli_args *a)
 
 static int run(const cli_command *c, int argc, char **argv)
 {
-    cli_args a = defaults();
+    cli_args a = cli_defaults();
     int code;
 
     a.command = c;
     code = cli_parse(c, argc, argv, &a);
-    if (!code && !a.help && c->bit & IN_RUN)
+    if (!code && !a.help && c->bit & IN_JOB)
         code = cli_check_names(&a);
     if (code) {
         cli_print_failure(&a);
@@ -220,88 +120,11 @@ static int dispatch(int argc, char **argv)
     return c ? run(c, argc - 1, argv + 1) : no_command(argv[1]);
 }
 
-/* A file must not be opened as descriptor 0, 1 or 2 and then be printed into:
- * where one is closed, something that fails takes its place. */
-static void fill_descriptors(void)
-{
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd < 3);
-    if (fd >= 0)
-        close(fd);
-}
-
-/* Messages of megabytes come and go, on a thread here and on another there.
- * The allocator would give each back to the system, whose pages cost more than
- * to fill them. */
-static void keep_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, INT_MAX);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_ARENA_MAX, 1);
-}
-
-/* Two connections a worker: the usual limit of 1024 is soon reached, and may be
- * raised by anybody up to the hard one. */
-static void raise_descriptors(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= DESCRIPTORS)
-        return;
-    files.rlim_cur =
-        files.rlim_max < DESCRIPTORS ? files.rlim_max : DESCRIPTORS;
-    setrlimit(RLIMIT_NOFILE, &files);
-}
-
-/* By the name of its file: under Valgrind the link leads to Valgrind when it is
- * run.  By the link where the file was removed since. */
-void cli_again(char **argv)
-{
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-
-    if (n > 0) {
-        path[n] = 0;
-        execv(path, argv);
-    }
-    execv("/proc/self/exe", argv);
-}
-
-/* OpenBLAS asks for its buffers until it gets them, on threads that it has
- * begun before main and waits for at the end: a process that has no room for
- * them would hang. */
-static void demand_room(void)
-{
-    const size_t buffers = (size_t)2 << 27; /* of two threads */
-    struct rlimit space;
-    void *p;
-
-    if (getrlimit(RLIMIT_AS, &space) || space.rlim_cur == RLIM_INFINITY)
-        return;
-    p = mmap(NULL, buffers, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p != MAP_FAILED) {
-        munmap(p, buffers);
-        return;
-    }
-    cli_say(EXIT_FAILED,
-            "the limit of %zu KiB of address space leaves no room "
-            "for the BLAS, which takes 128 MiB a thread; say ulimit -v "
-            "1000000, or unlimited",
-            (size_t)space.rlim_cur / 1024);
-    _exit(EXIT_FAILED);
-}
-
 int main(int argc, char **argv)
 {
     int code;
 
-    keep_memory();
-    fill_descriptors();
-    raise_descriptors();
-    demand_room();
+    cli_begin();
     cli_fast_blas(argv);
     cli_signals();
     cli_json_begin();

@@ -3,13 +3,17 @@
  *     DIR/model.json    the network's shape, and what points are divided by
  *     DIR/W1.npy, ...   the weights of each layer, the biases in the last column
  *
- * model.json is taken away first and written last: where it is, all is.
+ * All is written under other names first, so that a model that is there already
+ * stays where there is no room for another.  Then model.json is taken away first
+ * and comes last: where it is, all is.
  */
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,41 +21,32 @@
 
 enum { PATH = 4096 };
 
+#define NEW ".new"
+
 static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
                                           NULL};
 static const char *const costs[] = {"softmax", "squares", NULL};
 static const char *const dtypes[] = {"f8", "f4", NULL};
 
-static char *path_in(char out[PATH], const char *folder, const char *name)
+/* Of a layer; 0: of all. */
+static char *file_in(char out[PATH], const char *folder, size_t l,
+                     const char *end)
 {
-    snprintf(out, PATH, "%s/%s", folder, name);
+    if (l)
+        snprintf(out, PATH, "%s/W%zu.npy%s", folder, l, end);
+    else
+        snprintf(out, PATH, "%s/model.json%s", folder, end);
     return out;
 }
 
-static char *layer_in(char out[PATH], const char *folder, size_t l)
+static int too_long(const char *folder)
 {
-    snprintf(out, PATH, "%s/W%zu.npy", folder, l);
-    return out;
+    return strlen(folder) + 32 > PATH
+               ? cli_say(EXIT_USAGE, "the name of the folder is too long")
+               : 0;
 }
 
 /* ---- writing ------------------------------------------------------------- */
-
-int model_begin(const char *folder)
-{
-    if (!folder)
-        return 0;
-    if (strlen(folder) + 32 > PATH)
-        return cli_say(EXIT_USAGE, "--output: the name of the folder is too "
-                                   "long");
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return cli_say(EXIT_FAILED, "--output %s: %s", folder, strerror(errno));
-    if (!model_is(folder))
-        return cli_say(EXIT_FAILED, "--output %s: %s; name a folder", folder,
-                       strerror(ENOTDIR));
-    return access(folder, W_OK | X_OK) ? cli_say(EXIT_FAILED, "--output %s: %s",
-                                                 folder, strerror(errno))
-                                       : 0;
-}
 
 static json_t *describe(const model *m)
 {
@@ -68,17 +63,14 @@ static json_t *describe(const model *m)
                      "autoencoder", s.autoencoder, "unit", m->unit);
 }
 
-static int write_index(const char *folder, const model *m)
+static int write_index(const char *path, const model *m)
 {
     json_t *o = describe(m);
-    char path[PATH];
     char *text =
         o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     bool whole = text && !cli_json_lost();
-    kofn_status st = whole
-                         ? kofn_write_bytes(path_in(path, folder, "model.json"),
-                                            text, strlen(text))
-                         : KOFN_OK;
+    kofn_status st =
+        whole ? kofn_write_bytes(path, text, strlen(text)) : KOFN_OK;
 
     json_decref(o);
     free(text);
@@ -87,21 +79,85 @@ static int write_index(const char *folder, const model *m)
                   : 0;
 }
 
-int model_write(const char *folder, const model *m)
+static int write_all(const char *folder, const model *m)
 {
     char path[PATH];
-    kofn_status st = KOFN_OK;
     const kofn_matrix *W;
+
+    for (size_t l = 1; (W = kofn_net_weights(m->net, l)); l++)
+        if (kofn_write_npy(file_in(path, folder, l, NEW), W, 2))
+            return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
+    return write_index(file_in(path, folder, 0, NEW), m);
+}
+
+/* So that what is done with names before is not undone alone by a crash; not all
+ * file systems can. */
+static void sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
+static int name_one(const char *folder, size_t l)
+{
+    char from[PATH], to[PATH];
+
+    file_in(from, folder, l, NEW);
+    file_in(to, folder, l, "");
+    return rename(from, to)
+               ? cli_say(EXIT_FAILED, "%s: %s", to, strerror(errno))
+               : 0;
+}
+
+static int name_all(const char *folder, const model *m)
+{
+    char path[PATH];
+    int code = 0;
+
+    unlink(file_in(path, folder, 0, ""));
+    sync_folder(folder);
+    for (size_t l = 1; !code && kofn_net_weights(m->net, l); l++)
+        code = name_one(folder, l);
+    sync_folder(folder);
+    if (!code)
+        code = name_one(folder, 0);
+    sync_folder(folder);
+    return code;
+}
+
+static void remove_new(const char *folder, const model *m)
+{
+    char path[PATH];
+
+    for (size_t l = 1; kofn_net_weights(m->net, l); l++)
+        unlink(file_in(path, folder, l, NEW));
+    unlink(file_in(path, folder, 0, NEW));
+}
+
+int model_write(const char *folder, const model *m)
+{
+    bool made;
     int code;
 
     if (!folder)
         return 0;
+    if (too_long(folder))
+        return EXIT_USAGE;
     cli_guard(true);
-    unlink(path_in(path, folder, "model.json"));
-    for (size_t l = 1; !st && (W = kofn_net_weights(m->net, l)); l++)
-        st = kofn_write_npy(layer_in(path, folder, l), W, 2);
-    code =
-        st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : write_index(folder, m);
+    made = mkdir(folder, 0777) == 0;
+    code = made || errno == EEXIST ? write_all(folder, m)
+                                   : cli_say(EXIT_FAILED, "--output %s: %s",
+                                             folder, strerror(errno));
+    if (!code)
+        code = name_all(folder, m);
+    if (code)
+        remove_new(folder, m);
+    if (code && made)
+        rmdir(folder);
     cli_guard(false);
     return code;
 }
@@ -192,7 +248,7 @@ static int find_index(found *f, model *m, const char *folder)
 {
     char path[PATH];
     json_error_t e;
-    json_t *o = json_load_file(path_in(path, folder, "model.json"), 0, &e);
+    json_t *o = json_load_file(file_in(path, folder, 0, ""), 0, &e);
     int code;
 
     if (!o)
@@ -210,7 +266,7 @@ static int find_layer(found *f, const char *folder, size_t l)
     size_t rows = f->widths[l], cols = f->widths[l - 1] + 1;
     char path[PATH];
     kofn_status st =
-        kofn_file_open(&f->layer[l - 1], layer_in(path, folder, l));
+        kofn_file_open(&f->layer[l - 1], file_in(path, folder, l, ""));
     const kofn_matrix *a = st ? NULL : kofn_file_dense(f->layer[l - 1]);
 
     if (st)
@@ -241,8 +297,8 @@ int model_read(const char *folder, model *m)
     int code;
 
     *m = (model){0};
-    if (strlen(folder) + 32 > PATH)
-        return cli_say(EXIT_USAGE, "the name of the folder is too long");
+    if (too_long(folder))
+        return EXIT_USAGE;
     code = find_index(&f, m, folder);
     for (size_t l = 1; !code && l <= f.shape.layers; l++)
         code = find_layer(&f, folder, l);

@@ -88,17 +88,24 @@ static void over_nodes(size_t from, size_t to, const size_t grid[2],
         nodes_text(P, grid, cut);
 }
 
+int cli_model_grid(const cli_args *a, size_t grid[2], size_t cut[2])
+{
+    int code = a->grid ? read_pair("grid", a->grid, 'x', grid) : 0;
+
+    return !code && a->batch_cut
+               ? read_pair("batch-cut", a->batch_cut, ',', cut)
+               : code;
+}
+
 int cli_model_tolerance(const cli_args *a)
 {
     size_t grid[2], cut[2] = {1, 1}, from, to;
     json_t *list;
-    int code = a->grid ? read_pair("grid", a->grid, 'x', grid)
+    int code = a->grid ? cli_model_grid(a, grid, cut)
                        : cli_say(EXIT_USAGE,
                                  "--grid is missing: into how many rows and "
                                  "columns of blocks weights are cut, as 2x2");
 
-    if (!code && a->batch_cut)
-        code = read_pair("batch-cut", a->batch_cut, ',', cut);
     if (code)
         return code;
     from = a->workers_given ? a->workers : grid[0] * grid[1];

@@ -35,6 +35,40 @@ int cli_say(int code, const char *fmt, ...)
     return code;
 }
 
+static int exit_code(kofn_status st)
+{
+    switch (st) {
+    case KOFN_OK:
+        return EXIT_EXACT;
+    case KOFN_PARTIAL:
+    case KOFN_TOOFEW:
+    case KOFN_LATE:
+        return EXIT_TOOFEW;
+    case KOFN_CORRUPT:
+        return EXIT_CORRUPT;
+    case KOFN_INVAL:
+    case KOFN_SHAPE:
+    case KOFN_NOSCHEME:
+    case KOFN_UNSUITED:
+    case KOFN_FORMAT:
+    case KOFN_NONFINITE:
+        return EXIT_USAGE;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+int cli_fail(kofn_status st)
+{
+    return cli_say(exit_code(st), "%s", kofn_errmsg());
+}
+
+int cli_fail_input(kofn_status st)
+{
+    return cli_say(st == KOFN_NOMEM ? EXIT_FAILED : EXIT_USAGE, "%s",
+                   kofn_errmsg());
+}
+
 /* ---- progress ------------------------------------------------------------ */
 
 void cli_draw(const char *fmt, ...)
@@ -128,22 +162,31 @@ static bool ends_in(const char *path, const char *suffix)
     return true;
 }
 
-/* 0, or why the file could not be put there: it will be made beside the old
- * one and take its place. */
-static int obstacle(const char *path)
+/* 0, or why nothing can be made beside it. */
+static int obstacle_beside(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    size_t n = strlen(path);
     char folder[4096];
-    struct stat st;
 
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return EISDIR;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
     if (n >= sizeof folder)
         return ENAMETOOLONG;
     memcpy(folder, path, n);
     folder[n] = 0;
     return access(n ? folder : ".", W_OK | X_OK) ? errno : 0;
+}
+
+/* 0, or why the file could not be put there: it will be made beside the old
+ * one and take its place. */
+static int obstacle(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR
+                                                       : obstacle_beside(path);
 }
 
 /* Devices keep nothing that could be lost. */
@@ -195,25 +238,51 @@ int cli_check_names(const cli_args *a)
     return check_record(a->job.record);
 }
 
+int cli_check_path(const char *before, const char *path)
+{
+    int why;
+
+    if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
+        !ends_in(path, ".mtx"))
+        return cli_say(EXIT_USAGE, "%s%s: name it .npy, .csv or .mtx", before,
+                       path);
+    why = obstacle(path);
+    return why ? cli_say(EXIT_FAILED, "%s%s: %s", before, path, strerror(why))
+               : 0;
+}
+
+/* One that there is, or that can be made when there is something to put in. */
+static int check_folder(const char *path)
+{
+    struct stat st;
+    int why;
+
+    if (strlen(path) + 32 > 4096)
+        return cli_say(EXIT_USAGE, "--output: the name of the folder is too "
+                                   "long");
+    if (stat(path, &st) != 0)
+        why = errno == ENOENT ? obstacle_beside(path) : errno;
+    else if (!S_ISDIR(st.st_mode))
+        return cli_say(EXIT_FAILED, "--output %s: %s; name a folder", path,
+                       strerror(ENOTDIR));
+    else
+        why = access(path, W_OK | X_OK) ? errno : 0;
+    return why ? cli_say(EXIT_FAILED, "--output %s: %s", path, strerror(why))
+               : 0;
+}
+
 int cli_check_output(const cli_args *a, bool sparse)
 {
     const char *path = a->output;
-    int why;
 
-    if (a->command->bit == IN_TRAIN)
-        return model_begin(path);
     if (!path)
         return 0;
+    if (a->command->bit == IN_TRAIN)
+        return check_folder(path);
     if (sparse && !ends_in(path, ".mtx"))
         return cli_say(EXIT_USAGE,
                        "--output %s: a graph is written as Matrix "
                        "Market; name it .mtx",
                        path);
-    if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
-        !ends_in(path, ".mtx"))
-        return cli_say(EXIT_USAGE, "--output %s: name it .npy, .csv or .mtx",
-                       path);
-    why = obstacle(path);
-    return why ? cli_say(EXIT_FAILED, "--output %s: %s", path, strerror(why))
-               : 0;
+    return cli_check_path("--output ", path);
 }

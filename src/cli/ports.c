@@ -144,14 +144,15 @@ static size_t larger(size_t a, size_t b)
 }
 
 /* Bytes of the longest result that can come: that of a whole output, and its
- * padding. */
-static size_t longest_body(const kofn_problem *pb)
+ * padding.  Products of a stream may be larger than the first. */
+static size_t longest_body(const cli_args *a, const kofn_problem *pb)
 {
     double numbers = (double)larger(pb->m, pb->n) * (double)pb->p;
+    size_t least = (size_t)(a->command->bit == IN_STREAM ? 256 : 8) << 20;
 
-    return numbers > 1e15 ? (size_t)1 << 53
-                          : larger((size_t)(9 * numbers) + ((size_t)1 << 16),
-                                   (size_t)8 << 20);
+    return numbers > 1e15
+               ? (size_t)1 << 53
+               : larger((size_t)(9 * numbers) + ((size_t)1 << 16), least);
 }
 
 static const char *base_name(const char *path)
@@ -203,8 +204,9 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
-    kofn_zmq_options z = {
-        .body_max = longest_body(pb), .keys = a->keys, .insecure = a->insecure};
+    kofn_zmq_options z = {.body_max = longest_body(a, pb),
+                          .keys = a->keys,
+                          .insecure = a->insecure};
     kofn_status st;
 
     z.silence = cli_transport_of(address)->silence;

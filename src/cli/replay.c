@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,14 @@
 /* In the order of their numbers, from 1. */
 #define EVENTS                                                                 \
     "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|mute|" \
-    "cancel"
+    "cancel|void|judged"
 
 enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
 
 typedef struct player {
     const char *name, *at, *end;
-    kofn_plan *plan;
+    kofn_plan **plan; /* one for each operand */
+    size_t plans;
     kofn_core *core;
     replay_show show;
     replay_result *r;
@@ -158,39 +160,64 @@ static int check_version(player *p, const json_t *o)
     return SAME;
 }
 
+static int lacks(player *p)
+{
+    return stop(p, NOT_A_JOURNAL,
+                "the header lacks a field or one is out "
+                "of range; see docs/journal.md%s",
+                p->foreign);
+}
+
+/* The plan of an operand; all are of as many workers and of one type. */
+static int read_plan(player *p, const json_t *o, size_t workers,
+                     kofn_dtype type)
+{
+    kofn_plan **plan = &p->plan[p->plans];
+    json_int_t op, m, n, cols, left;
+    const char *spec = json_string_value(json_object_get(o, "scheme"));
+    kofn_problem pb;
+    uint64_t seed;
+
+    if (!spec || !unsigned_text(o, "seed", 10, &seed) ||
+        !whole(o, "op", 1, INT_MAX, &op) || !whole(o, "m", 1, MAX_SIZE, &m) ||
+        !whole(o, "n", 1, MAX_SIZE, &n) || !whole(o, "p", 1, MAX_SIZE, &cols) ||
+        !json_is_boolean(json_object_get(o, "sparse")) ||
+        !whole(o, "left", 0, MAX_SIZE, &left))
+        return lacks(p);
+    pb = (kofn_problem){
+        (kofn_op)op,  (size_t)m, (size_t)n,
+        (size_t)cols, type,      json_is_true(json_object_get(o, "sparse"))};
+    if (kofn_plan_new(plan, &pb, spec, workers, seed))
+        return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
+    p->plans++;
+    if (left && kofn_plan_serve_left(*plan, (size_t)left))
+        return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
+    return SAME;
+}
+
 static int read_header(player *p, const json_t *o)
 {
-    json_int_t workers, op, m, n, cols, left;
-    const char *spec = json_string_value(json_object_get(o, "scheme"));
+    const json_t *more = json_object_get(o, "operands");
     int type, code = check_version(p, o);
     kofn_core_options opt = {0};
-    kofn_problem pb = {0};
-    uint64_t seed;
+    json_int_t workers;
 
     if (code)
         return code;
-    if (!spec || !whole(o, "workers", 1, MAX_WORKERS, &workers) ||
-        !unsigned_text(o, "seed", 10, &seed) || !whole(o, "op", 1, 32, &op) ||
-        !whole(o, "m", 1, MAX_SIZE, &m) || !whole(o, "n", 1, MAX_SIZE, &n) ||
-        !whole(o, "p", 1, MAX_SIZE, &cols) ||
-        !word(o, "dtype", "f64|f32", &type) ||
-        !json_is_boolean(json_object_get(o, "sparse")) ||
-        !whole(o, "left", 0, MAX_SIZE, &left) || !read_options(o, &opt))
-        return stop(p, NOT_A_JOURNAL,
-                    "the header lacks a field or one is out "
-                    "of range; see docs/journal.md%s",
-                    p->foreign);
-    pb = (kofn_problem){(kofn_op)op,
-                        (size_t)m,
-                        (size_t)n,
-                        (size_t)cols,
-                        type ? KOFN_F32 : KOFN_F64,
-                        json_is_true(json_object_get(o, "sparse"))};
-    if (kofn_plan_new(&p->plan, &pb, spec, (size_t)workers, seed) ||
-        (left && kofn_plan_serve_left(p->plan, (size_t)left)) ||
-        kofn_core_new(&p->core, p->plan, &opt))
-        return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
-    return SAME;
+    if (!whole(o, "workers", 1, MAX_WORKERS, &workers) ||
+        !word(o, "dtype", "f64|f32", &type) || !read_options(o, &opt) ||
+        (more && !json_is_array(more)))
+        return lacks(p);
+    p->plan = calloc(json_array_size(more) + 1, sizeof(kofn_plan *));
+    if (!p->plan)
+        return stop(p, DIFFERENT, "out of memory");
+    for (size_t i = 0; !code && i < json_array_size(more) + 1; i++)
+        code = read_plan(p, i ? json_array_get(more, i - 1) : o,
+                         (size_t)workers, type ? KOFN_F32 : KOFN_F64);
+    if (!code && kofn_core_new_all(&p->core, (const kofn_plan *const *)p->plan,
+                                   p->plans, &opt))
+        code = stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
+    return code;
 }
 
 /* ---- events -------------------------------------------------------------- */
@@ -228,7 +255,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
 /* Which worker an event is about, and who answers for it. */
 static int read_worker(player *p, const json_t *o, kofn_event *ev)
 {
-    json_int_t w = 0, who = 0;
+    json_int_t w = 0, who = 0, strikes = 0;
 
     if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_CANCEL &&
         ev->type != KOFN_EV_ALARM && ev->type != KOFN_EV_VERDICT &&
@@ -236,6 +263,10 @@ static int read_worker(player *p, const json_t *o, kofn_event *ev)
         return stop(p, NOT_A_JOURNAL, "\"w\" is not a worker's number");
     if (json_object_get(o, "p") && !whole(o, "p", 1, 2 * MAX_WORKERS, &who))
         return stop(p, NOT_A_JOURNAL, "\"p\" is not a principal's number");
+    if (ev->type == KOFN_EV_JUDGED &&
+        !whole(o, "strikes", 0, UINT32_MAX, &strikes))
+        return stop(p, NOT_A_JOURNAL, "\"strikes\" is not a number of them");
+    ev->strikes = (unsigned)strikes;
     ev->worker = (uint32_t)w;
     ev->principal = (uint32_t)who;
     return SAME;
@@ -270,6 +301,7 @@ static int read_begin(player *p, const json_t *o, kofn_event *ev)
                                      !whole(o, "hi", 1, MAX_SIZE, &hi)))
         return stop(p, NOT_A_JOURNAL, "\"lo\" and \"hi\" are not strips");
     ev->use = (uint32_t)use;
+    ev->all = json_is_true(json_object_get(o, "all"));
     ev->lo = (size_t)lo;
     ev->hi = (size_t)hi;
     return read_shape(p, o, ev);
@@ -396,6 +428,8 @@ int replay(const char *text, size_t length, const char *name,
         r->line = 0;
     free(p.bad);
     kofn_core_free(p.core);
-    kofn_plan_free(p.plan);
+    for (size_t i = 0; i < p.plans; i++)
+        kofn_plan_free(p.plan[i]);
+    free(p.plan);
     return code;
 }

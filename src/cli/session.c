@@ -16,15 +16,8 @@ static double seconds(kofn_time t)
 
 /* ---- opening ------------------------------------------------------------- */
 
-int session_open(session *s, const cli_args *a, const kofn_problem *pb,
-                 size_t rounds)
+static int begin(session *s, const cli_args *a, size_t rounds)
 {
-    kofn_options o = a->job;
-    kofn_plan_info info;
-    kofn_port *port;
-    kofn_status st;
-    int code;
-
     *s = (session){.args = a,
                    .rel_error = -1,
                    .started = kf_clock_seconds(),
@@ -34,16 +27,20 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
     s->per_round = json_array();
     if (!s->per_round)
         return cli_say(EXIT_FAILED, "out of memory");
-    code = cli_check_output(a, false);
-    if (code)
-        return code;
-    st = kofn_plan_new(&s->plan, pb, a->scheme, a->workers, a->seed);
-    if (!st && a->command->bit == IN_REGRESS) {
-        st = kofn_plan_serve_left(s->plan, 1); /* if X' z is how it goes */
-        st = st == KOFN_UNSUITED ? KOFN_OK : st;
-    }
-    if (st)
-        return cli_fail(st);
+    return cli_check_output(a, false);
+}
+
+/* A job of the plans that there are. */
+static int open_job(session *s, const kofn_problem *pb, size_t rounds,
+                    bool coded)
+{
+    const cli_args *a = s->args;
+    kofn_options o = a->job;
+    kofn_plan_info info;
+    kofn_port *port;
+    kofn_status st;
+    int code;
+
     if (a->events) {
         st = kofn_events_read(&s->events, &o.event_count, a->events, a->workers,
                               rounds);
@@ -52,19 +49,56 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
         o.events = s->next_event = s->events;
         s->events_left = o.event_count;
     }
-    st = kofn_plan_describe(s->plan, false, &info);
+    st = kofn_plan_describe(s->plan[0], false, &info);
     if (st)
         return cli_fail(st);
     s->block_rows = info.block_rows;
     code = checkpoint_open(&s->checkpoint, a, pb, info.spec);
     if (code)
         return code;
-    code = cli_port_open(a, pb, checkpoint_job(s->checkpoint), &port);
+    /* blocks that change are of no use to who is started again */
+    code =
+        cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port);
     if (code)
         return code;
+    st = kofn_open_all(&s->job, (const kofn_plan *const *)s->plan, s->operands,
+                       port, &o);
+    if (st)
+        return cli_fail(st);
     cli_tell_blas(a);
-    st = kofn_open(&s->job, s->plan, port, &o);
-    return st ? cli_fail(st) : 0;
+    return 0;
+}
+
+int session_open(session *s, const cli_args *a, const kofn_problem *pb,
+                 size_t rounds)
+{
+    kofn_status st;
+    int code = begin(s, a, rounds);
+
+    if (code)
+        return code;
+    s->operands = 1;
+    st = kofn_plan_new(&s->plan[0], pb, a->scheme, a->workers, a->seed);
+    if (!st && a->command->bit == IN_REGRESS) {
+        st = kofn_plan_serve_left(s->plan[0], 1); /* if X' z is how it goes */
+        st = st == KOFN_UNSUITED ? KOFN_OK : st;
+    }
+    return st ? cli_fail(st) : open_job(s, pb, rounds, false);
+}
+
+int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
+                       size_t layers, const kofn_problem *pb, size_t rounds)
+{
+    kofn_status st;
+    int code = begin(s, a, rounds);
+
+    if (code)
+        return code;
+    st = kofn_training_plans(t, a->scheme, a->workers, a->seed, s->plan);
+    if (st)
+        return cli_fail(st);
+    s->operands = layers;
+    return open_job(s, pb, rounds, true);
 }
 
 /* ---- progress ------------------------------------------------------------ */
@@ -87,6 +121,7 @@ static void draw(session *s)
     double now = kf_clock_seconds(), past = now - s->started, eta;
     kofn_progress p;
     char left[40] = "", fleet[80] = "", owed[80] = "", rate[20];
+    char mending[80] = "";
 
     if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
         return;
@@ -99,12 +134,15 @@ static void draw(session *s)
     if (p.joined || p.left)
         snprintf(fleet, sizeof fleet, ", %zu joined, %zu lost", p.joined,
                  p.left);
+    if (p.healing || p.corrupt)
+        snprintf(mending, sizeof mending, ", %zu healing, %u corrected",
+                 p.healing, p.corrupt);
     if (p.outstanding)
         snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
                  p.outstanding, p.awaited);
     cli_draw(
-        "round %u of %zu%s  %zu workers live%s%s  %s  %3.0f %%%s", p.round,
-        s->expected_rounds, s->remark, p.live, fleet, owed,
+        "round %u of %zu%s  %zu workers live%s%s%s  %s  %3.0f %%%s", p.round,
+        s->expected_rounds, s->remark, p.live, fleet, mending, owed,
         bytes_a_second(rate, p.sent + p.received - s->moved, now - s->drawn),
         100 * p.done, left);
     s->moved = p.sent + p.received;
@@ -271,6 +309,7 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("may_lie", json_integer((json_int_t)t->liars));
     PUT("corrupt_results", json_integer(t->corrupt));
     PUT("floor", cli_number(t->floor));
+    PUT("unchecked", json_integer(t->unchecked));
     PUT("noise", cli_number(t->noise));
     PUT("predicted_error", cli_number(t->predicted));
     if (a->verify)
@@ -283,6 +322,11 @@ static void report_json(const session *s, const kofn_report *t,
     }
     if (a->command->bit == IN_REGRESS)
         put_regression(s, t, info, o);
+    if (a->command->bit == IN_TRAIN) {
+        PUT("again", json_integer(t->again));
+        PUT("healed", json_integer(t->healed));
+        PUT("drift", cli_number(t->drift));
+    }
     if (s->figures)
         json_object_update(o, s->figures);
     checkpoint_report(s->checkpoint, o);
@@ -320,6 +364,9 @@ static void report_errors(const session *s, const kofn_report *t,
                 ? "the largest answer to an entry"
                 : "the norms of the rows of A and columns of the input that "
                   "are coded with an entry's");
+    if (t->unchecked)
+        fprintf(stderr, "\nnot checked: %u round%s", t->unchecked,
+                t->unchecked == 1 ? "" : "s");
 }
 
 static void report_text(const session *s, const kofn_report *t,
@@ -427,7 +474,7 @@ int session_close(session *s, int code)
     cli_erase();
     code = checkpoint_end(s->checkpoint, finish(s, code));
     if (s->job && !cli_caught() &&
-        kofn_plan_describe(s->plan, false, &info) == KOFN_OK) {
+        kofn_plan_describe(s->plan[0], false, &info) == KOFN_OK) {
         kofn_job_totals(s->job, &total);
         if (s->args->json)
             report_json(s, &total, &info, code);
@@ -441,7 +488,8 @@ int session_close(session *s, int code)
     cli_ports_end();
     if (cli_caught())
         return 128 + cli_caught();
-    kofn_plan_free(s->plan);
+    for (size_t i = 0; i < s->operands; i++)
+        kofn_plan_free(s->plan[i]);
     kofn_events_free(s->events);
     checkpoint_free(s->checkpoint);
     json_decref(s->per_round);

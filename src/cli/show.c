@@ -44,6 +44,9 @@ static void put_event(FILE *f, const kofn_happening *h, size_t joiner)
     case KOFN_HAPPENING_CORRUPT:
         fprintf(f, "  worker %u begins to lie", h->worker);
         break;
+    case KOFN_HAPPENING_FLIP:
+        fprintf(f, "  a bit of worker %u's block flips", h->worker);
+        break;
     }
     if (h->fraction > 0)
         fprintf(f, " in mid-round");

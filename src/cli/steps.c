@@ -54,7 +54,9 @@ void show_event(FILE *to, size_t line, const kofn_event *ev)
                                      [KOFN_EV_LEAVING] = "will go",
                                      [KOFN_EV_LEFT] = "left",
                                      [KOFN_EV_MOVED] = "has another principal",
-                                     [KOFN_EV_MUTE] = "answers nothing"};
+                                     [KOFN_EV_MUTE] = "answers nothing",
+                                     [KOFN_EV_VOID] = "stores another block",
+                                     [KOFN_EV_JUDGED] = "was judged"};
 
     fprintf(to, "line %zu, %.9f s: ", line, (double)ev->now * 1e-9);
     if (ev->type == KOFN_EV_BEGIN)

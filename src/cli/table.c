@@ -16,7 +16,7 @@ const cli_option cli_options[] = {
      AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
      "the code; see kofn schemes (elastic; stream: dip; regress: pcr or gc where X is small; "
-     "train: gc:d=3)",
+     "train: gc:d=3, --masterless: gpd)",
      IN_JOB | IN_MODEL, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "where the workers are: threads here, a deterministic simulator, processes "
@@ -26,28 +26,28 @@ const cli_option cli_options[] = {
      IN_JOB, CLI_TEXT, 0, 0, AT(port), 0, cli_check_port_name},
     {0, "min-workers", "K",
      "with an ADDRESS begin as soon as so many have come (all of --workers)",
-     IN_RUN, CLI_SIZE, 1, 1e6, AT(least), 0, NULL},
+     IN_JOB, CLI_SIZE, 1, 1e6, AT(least), 0, NULL},
     {0, "keys", "DIR",
      "with an ADDRESS: keys made by kofn keygen; everything is encrypted, and "
      "only listed workers come in",
-     IN_RUN | IN_WORKER, CLI_DIR, 0, 0, AT(keys), 0, NULL},
+     IN_JOB | IN_WORKER, CLI_DIR, 0, 0, AT(keys), 0, NULL},
     {0, "seats-per-key", "N",
      "with an ADDRESS: workers that one key, or where there are none one host, "
      "may have at work; more stand by; 0: no limit, and with --errors every "
      "worker counts for itself, which tells faults but no enemies apart (with "
      "--errors 1)",
-     IN_RUN, CLI_SIZE, 0, 1e6, AT(job.seats), AT(seats_given), NULL},
+     IN_JOB, CLI_SIZE, 0, 1e6, AT(job.seats), AT(seats_given), NULL},
     {0, "start-within", "SECONDS",
      "fail when there are not enough workers for the first round by then "
      "(wait for ever)",
-     IN_RUN, CLI_SECONDS, 1e-3, 1e9, AT(job.start_within), 0, NULL},
+     IN_JOB, CLI_SECONDS, 1e-3, 1e9, AT(job.start_within), 0, NULL},
     {0, "worker", "NAME",
      "a key for one worker, listed as NAME.public until that file is taken "
      "away; without it one key for all of them",
      IN_KEYGEN, CLI_TEXT, 0, 0, AT(worker), 0, NULL},
     {0, "insecure", NULL,
      "let anybody come to an ADDRESS that others can reach, and do not encrypt",
-     IN_RUN | IN_WORKER, CLI_FLAG, 0, 0, AT(insecure), 0, NULL},
+     IN_JOB | IN_WORKER, CLI_FLAG, 0, 0, AT(insecure), 0, NULL},
     {0, "grace", "SECONDS",
      "asked to end by a signal, finish work in hand for at most so long (0)",
      IN_WORKER, CLI_REAL, 0, 1e9, AT(grace), 0, NULL},
@@ -55,8 +55,9 @@ const cli_option cli_options[] = {
      "a folder with the coordinator's input files: blocks are made from them "
      "here and not sent, if every number of them is the coordinator's",
      IN_WORKER, CLI_DIR, 0, 0, AT(data_path), 0, NULL},
-    {0, "memory", "BYTES", "that a block may take (no limit)", IN_WORKER,
-     CLI_SIZE, 1, 0, AT(memory), 0, NULL},
+    {0, "memory", "BYTES",
+     "that a block may take, or waiting tasks of a stream (no limit)",
+     IN_WORKER, CLI_SIZE, 1, 0, AT(memory), 0, NULL},
     {0, "staged", NULL,
      "let the coordinator's events file slow down or corrupt this worker, for "
      "tests; without it such events are ignored, and the coordinator says so",
@@ -123,6 +124,10 @@ const cli_option cli_options[] = {
      AT(train.batch), 0, NULL},
     {0, "epochs", "E", "times through all points (1)", IN_TRAIN, CLI_UNSIGNED,
      1, 1e6, AT(train.epochs), 0, NULL},
+    {0, "scrub", "N",
+     "compare the blocks of all workers after every N steps and mend those that are "
+     "wrong; for weights that live with the workers, with --errors (never)",
+     IN_TRAIN, CLI_UNSIGNED, 1, 1e9, AT(train.scrub), 0, NULL},
     {0, "autoencoder", NULL,
      "let points come out as they came in; there is no y", IN_TRAIN, CLI_FLAG,
      0, 0, AT(net.autoencoder), 0, NULL},
@@ -155,15 +160,15 @@ const cli_option cli_options[] = {
     {0, "masterless", NULL,
      "nodes among equals: each decodes for itself and has the result, and none "
      "is in charge; docs/masterless.md",
-     IN_ITERATE, CLI_FLAG, 0, 0, AT(masterless), 0, NULL},
+     IN_ITERATE | IN_TRAIN, CLI_FLAG, 0, 0, AT(masterless), 0, NULL},
     {0, "decode", "auto|replicated|distributed",
      "masterless: every node decodes everything, or its groups for all (auto: "
      "what is estimated to be faster)",
-     IN_ITERATE, CLI_CHOICE, 0, 0, AT(decode), 0, NULL},
+     IN_ITERATE | IN_TRAIN, CLI_CHOICE, 0, 0, AT(decode), 0, NULL},
     {0, "reach", "ADDRESS,...",
      "masterless, with a --port to listen at: nodes to begin with; NAME@ADDRESS "
      "where each has a key of its own",
-     IN_ITERATE, CLI_TEXT, 0, 0, AT(reach), 0, NULL},
+     IN_ITERATE | IN_TRAIN, CLI_TEXT, 0, 0, AT(reach), 0, NULL},
     {0, "confirm", "N",
      "masterless: other nodes that must have the same before an iterate is "
      "taken from them, one more than may be hostile, all of one key being one "
@@ -173,7 +178,7 @@ const cli_option cli_options[] = {
      IN_JOB, CLI_TEXT, 0, 0, AT(events), 0, NULL},
     {'w', "weather", "key=value,...",
      "what goes wrong by chance: spread, straggle, burst, factor, delay, leave, join, "
-     "corrupt; simulator: clock=modelled|measured, work, latency, bandwidth, whole",
+     "corrupt, flip, miss; simulator: clock=modelled|measured, work, latency, bandwidth, whole",
      IN_JOB | IN_WORKER, CLI_TEXT, 0, 0, AT(weather_text), 0, cli_read_weather},
     {0, "pattern", "MODEL:key=value,...|FILE",
      "who is slow in which round: iid:p, fritchman:a,b,M, arbitrary:N,W,style or "
@@ -201,8 +206,8 @@ const cli_option cli_options[] = {
     {0, "late", "FACTOR",
      "ask others as well for what is still owed when this many times as long has "
      "passed as half of the workers took (1.5, sooner where that has proved right; "
-     "0: never)",
-     IN_RUN, CLI_REAL, 0, 1e9, AT(job.late), 0, cli_check_late},
+     "0: never); of a stream, as the first took",
+     IN_JOB, CLI_REAL, 0, 1e9, AT(job.late), 0, cli_check_late},
     {0, "lease", "SECONDS",
      "give up a worker that has owed an answer, or been at its block, for so long, "
      "and 50 times as long as others took (30; 0: never)",
@@ -216,10 +221,15 @@ const cli_option cli_options[] = {
     {0, "errors", "none|detect|adversarial|probabilistic",
      "wrong results: trust all, fail when results disagree, or name and leave "
      "out liars who conspire, or faults that do not (none)",
-     IN_RUN, CLI_CHOICE, 0, 0, AT(job.errors), 0, NULL},
+     IN_JOB, CLI_CHOICE, 0, 0, AT(job.errors), 0, NULL},
     {0, "quarantine", "N",
-     "rounds in which a worker may be located before it gets no more work (3)",
-     IN_RUN, CLI_UNSIGNED, 1, 1e9, AT(job.quarantine), 0, NULL},
+     "rounds, of streams products, in which a worker may be located before it "
+     "gets no more work (3)",
+     IN_JOB, CLI_UNSIGNED, 1, 1e9, AT(job.quarantine), 0, NULL},
+    {0, "audit", "N",
+     "of codes for sums, with --errors: code and check one round in N, and have "
+     "each part computed once in the others (1)",
+     IN_REGRESS | IN_TRAIN, CLI_UNSIGNED, 1, 1e9, AT(job.audit), 0, NULL},
     {0, "beyond", NULL,
      "with float32 name more liars than half of the answers beyond the "
      "threshold, at the risk of naming the wrong ones",
@@ -281,20 +291,30 @@ const cli_option cli_options[] = {
     {0, "delay", "T",
      "stream without a scheme: rounds that a product may take more than one (3)",
      IN_MODEL | OF_STREAM, CLI_SIZE, 0, 100, AT(delay), 0, NULL},
-    {0, "grid", "MxN", "tolerance: blocks that weights are cut into",
+    {0, "grid", "MxN",
+     "tolerance, dnn: blocks that weights are cut into (dnn: 2x2)",
      IN_MODEL | OF_TOLERANCE, CLI_TEXT, 0, 0, AT(grid), 0, NULL},
     {0, "batch-cut", "B1,B2",
-     "tolerance: parts of a batch in the forward product, and on the way back "
+     "tolerance, dnn: parts of a batch in the forward product, and on the way back "
      "(1,1)",
      IN_MODEL | OF_TOLERANCE, CLI_TEXT, 0, 0, AT(batch_cut), 0, NULL},
+    {0, "width", "N", "dnn: of a layer and of the one before it (1024)",
+     IN_MODEL | OF_DNN, CLI_SIZE, 1, 1e6, AT(width), 0, NULL},
+    {0, "batch", "B", "dnn: points of a step (64)", IN_MODEL | OF_DNN, CLI_SIZE,
+     1, 1e6, AT(batch), 0, NULL},
     {0, "scenario", "K",
-     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 4 "
-     "(all)",
-     IN_BENCH, CLI_SIZE, 1, 4, AT(scenario), 0, NULL},
+     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 6 "
+     "(all; stream: 1 to 4, where nothing is multiplied)",
+     IN_BENCH, CLI_SIZE, 1, 6, AT(scenario), 0, NULL},
     {0, "scale", "F",
-     "elastic: size of the matrices, 1: as published (0.2, 0.6, 0.06); else "
+     "elastic, stream 5: size of the matrices, 1: as published (0.2, 0.6, 0.06; "
+     "1); stream 6: iterations, 1: as published; else "
      "runs that are averaged, 1: as usual (1)",
      IN_BENCH, CLI_REAL, 0.001, 1000, AT(scale), 0, NULL},
+    {0, "mnist", "DIR",
+     "stream 6: a folder with the four files of MNIST, as published or unpacked "
+     "(images of that shape are made)",
+     IN_BENCH, CLI_DIR, 0, 0, AT(mnist), 0, NULL},
     {0, "stale", "fifo|latest|reset",
      "pcr: who is late works through its backlog, goes on with the newest, or "
      "drops everything at once (fifo)",
@@ -374,7 +394,9 @@ const cli_command cli_commands[] = {
      "kofn stream list.txt  three files a line, under dip\n"
      "kofn stream list.txt -s idip:W=3,N=6 -w straggle=0.2 --json --verify  "
      "in time whatever up to six stragglers in three rounds do\n"
-     "kofn stream - -s dip:m=2,p=3,T=3 --mu 0.5  lines from another program",
+     "kofn stream - -s dip:m=2,p=3,T=3 --mu 0.5  lines from another program\n"
+     "kofn stream list.txt -n 8 -p 'tcp://*:7000' --keys k  workers that are "
+     "elsewhere: kofn worker",
      IN_STREAM, 1, 1, cmd_stream},
     {"regress", "X y", "fit a linear model of y by the rows of X",
      "Gradient descent; coded workers compute the gradients. Under elastic "
@@ -407,14 +429,22 @@ const cli_command cli_commands[] = {
      "with coded sums of the gradients of their parts: any two of eight may "
      "straggle or be gone (gc:d=3), and with gc, cgc, agc, g-cgc, g-agc, bcc, "
      "replication and uncoded the steps are those of a training without workers. "
+     "With elastic, gpd, polydot, matdot, polynomial and grid workers have the "
+     "weights instead, coded, for the whole run: every product of a step is theirs. "
      "y holds labels 0, 1, ... or, with --cost squares, numbers; there is none "
-     "with --autoencoder. --output is a folder with model.json and the weights.",
+     "with --autoencoder. With --masterless nodes among equals hold the points and "
+     "coded weights, by gpd, polydot, matdot, polynomial or grid (gpd). --output is "
+     "a folder with model.json and the weights.",
      "kofn train X.npy y.npy -o model --layers 64-32-10 --epochs 5  a layer of 32\n"
      "kofn train train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz -o model "
      "--layers 784-128-10 --activation relu --momentum 0.9 --epochs 5 --test "
      "t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz  MNIST as it comes\n"
      "kofn train X.npy y.npy -o model --layers 64-32-10 --epochs 50 -p processes "
      "--checkpoint C --resume --history h.csv  goes on where it was\n"
+     "kofn train X.npy y.npy -o model --layers 64-256-10 -s gpd:m=2,n=2,p=1 --verify  "
+     "weights live with the workers\n"
+     "kofn train X.npy y.npy -o model --layers 64-256-10 --masterless  and nobody is "
+     "in charge\n"
      "kofn train X.npy --autoencoder --layers 64-16-64 --sparsity 0.05 "
      "--sparsity-weight 3 -o model  sparse codes",
      IN_TRAIN, 1, 2, cmd_train},
@@ -506,7 +536,7 @@ const cli_command cli_commands[] = {
      "kofn replay run.jsonl  says where the first difference is, if any\n"
      "kofn replay run.jsonl --step --state  every decision, and what it rests on",
      IN_REPLAY, 1, 1, cmd_replay},
-    {"model", "aet|agc-table|stream|tolerance",
+    {"model", "aet|agc-table|stream|tolerance|dnn",
      "what gradient codes and streams of products take on the average, and what "
      "coded training stands",
      "aet: the average execution time of an iteration under every gradient "
@@ -521,7 +551,9 @@ const cli_command cli_commands[] = {
      "nodes that train a network, each with a block of the weights, may lie or "
      "fail under each of four redundancies, for --workers of them or for all "
      "numbers up to a hundred; in closed form, for a training without a master, "
-     "which kofn has not.",
+     "which kofn has not. dnn: the same of the codes that kofn has, what such a "
+     "training keeps, sends and computes for a layer, how long messages take, and "
+     "answers against numbers sent, each beside what was published.",
      "kofn model aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
      "least\n"
      "kofn model aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines\n"
@@ -532,7 +564,9 @@ const cli_command cli_commands[] = {
      "of them, with the bounds of the paper\n"
      "kofn model tolerance --grid 3x3  for 9 to 100 nodes\n"
      "kofn model tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
-     "too",
+     "too\n"
+     "kofn model dnn -n 12 --grid 2x2 --width 2048 --batch 256  Tables I to IV and "
+     "Fig. 5 of the paper on Generalized PolyDot codes",
      IN_MODEL, 1, 1, cmd_model},
     {"bench", "pcr|elastic|gradient|stream", "published experiments, simulated",
      "Runs the experiments of four papers in simulated time and puts what "
@@ -540,14 +574,17 @@ const cli_command cli_commands[] = {
      "against gradient coding, BCC and no code, with stragglers. elastic: "
      "products and regression on machines that come and go, with real "
      "matrices. gradient: adaptive gradient coding against its formula. stream: "
-     "DIP and IDIP, formulas and chains against rounds that are played out.",
+     "DIP and IDIP, formulas and chains against rounds that are played out, and "
+     "against products that are computed.",
      "kofn bench pcr  all four scenarios, and what explains them\n"
      "kofn bench pcr --scenario 2 --stale reset  as if sleepers woke up with "
      "every iteration\n"
      "kofn bench elastic --scenario 3 --json  test errors of all 60 iterations\n"
      "kofn bench elastic --scale 0.1  smaller matrices\n"
      "kofn bench gradient --scale 10  ten times as many iterations\n"
-     "kofn bench stream --scenario 3  Table 1 of the paper on sequential codes",
+     "kofn bench stream --scenario 3  Table 1 of the paper on sequential codes\n"
+     "kofn bench stream --scenario 6 --scale 0.004  the same with networks that are "
+     "trained",
      IN_BENCH, 1, 1, cmd_bench},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };

@@ -41,15 +41,16 @@ kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e)
     p->x = kf_new(2 * e->lanes * m, sizeof *p->x);
     p->g = kf_new(e->q, sizeof *p->g);
     p->try = kf_new(e->q, sizeof *p->try);
-    p->whole = kf_new(e->q, sizeof *p->whole);
     p->tries = kf_new((e->nodes + 1) * e->q, sizeof *p->tries);
     p->S = kf_new((e->q + 1) * e->q, sizeof *p->S);
+    p->W = kf_new(e->nodes * e->lanes * e->q, sizeof *p->W);
     p->candidate = kf_new(e->nodes, sizeof *p->candidate);
     p->y = kf_new(e->lanes, sizeof *p->y);
     p->order = kf_new(e->nodes, sizeof *p->order);
     p->overlap = kf_new(e->nodes, sizeof *p->overlap);
     p->used = kf_new(e->nodes, 1);
-    return p->Q && p->R && p->X && p->B && p->x && p->g && p->y && p->order &&
+    return p->Q && p->R && p->X && p->B && p->x && p->g && p->try && p->tries &&
+                   p->S && p->W && p->candidate && p->y && p->order &&
                    p->overlap && p->used
                ? KOFN_OK
                : KOFN_NOMEM;
@@ -65,9 +66,10 @@ void kf_proof_free(kf_proof *p)
     kf_free(p->x);
     kf_free(p->g);
     kf_free(p->try);
-    kf_free(p->whole);
     kf_free(p->tries);
     kf_free(p->S);
+    kf_free(p->W);
+    kf_free(p->deeper);
     kf_free(p->candidate);
     kf_free(p->y);
     kf_free(p->order);
@@ -85,6 +87,8 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
 
     p->q = q;
     p->m = m;
+    p->held = held;
+    p->count = count;
     kf_rivals_of(&p->rivals, q, t->first, t->ld);
     if (n > q)
         return false;
@@ -130,11 +134,11 @@ static double overlap(const kf_proof *p, size_t i, size_t j)
 }
 
 /* Others than j, whose lies have least in common with its own first. */
-static void sort_others(kf_proof *p, size_t j, size_t count)
+static void sort_others(kf_proof *p, size_t j)
 {
     size_t n = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < p->count; i++) {
         size_t at = n;
 
         if (i == j)
@@ -153,9 +157,8 @@ static double length(const double *x, size_t n)
 }
 
 /* v such that as many as can be of the others vanish and `keep` of X_j stays;
- * used[] marks those who do not, of `count`.  What X_j v is goes to y. */
-static size_t choose_direction(kf_proof *p, size_t j, size_t count, double keep,
-                               double *y)
+ * used[] marks those who do not, of those held.  What X_j v is goes to y. */
+static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
 {
     size_t lanes = p->lanes, m = p->m, n = 0, others = 0, top = 0;
     double *x = p->x, *next = p->x + lanes * m;
@@ -163,7 +166,7 @@ static size_t choose_direction(kf_proof *p, size_t j, size_t count, double keep,
 
     memcpy(x, p->X + j * lanes * m, lanes * m * sizeof *x);
     memset(p->used, 0, p->nodes);
-    for (size_t i = 0; i + 1 < count; i++) {
+    for (size_t i = 0; i + 1 < p->count; i++) {
         size_t node = p->order[i], more = n;
 
         for (size_t l = 0; l < lanes && more < m; l++)
@@ -205,31 +208,75 @@ static double nearest(kf_proof *p, size_t e)
     return length(p->try, p->q);
 }
 
+/* What `depth` groups chosen leave of the columns of a candidate. */
+static double *columns_left(const kf_proof *p, size_t i, size_t depth)
+{
+    size_t each = p->lanes * p->q, all = p->nodes * each;
+
+    return (depth ? p->deeper + (depth - 1) * all : p->W) +
+           p->candidate[i] * each;
+}
+
+/* Directions of the group that begins with this candidate go to p->S. */
+static size_t directions(kf_proof *p, size_t first, size_t end, size_t depth)
+{
+    size_t n = 0;
+
+    for (size_t i = first; i < end; i++)
+        n = kf_rivals_directions(p->S, n, p->q, columns_left(p, i, depth),
+                                 p->lanes);
+    return n;
+}
+
+/* Take the n directions in p->S out of candidates from this one on. */
+static void go_deeper(kf_proof *p, size_t from, size_t depth, size_t n)
+{
+    size_t each = p->lanes * p->q;
+
+    for (size_t i = from; i < p->candidates; i++) {
+        double *to = columns_left(p, i, depth + 1);
+
+        memcpy(to, columns_left(p, i, depth), each * sizeof *to);
+        for (size_t l = 0; l < p->lanes; l++)
+            kf_rivals_take_out(p->S, n, p->q, to + l * p->q);
+    }
+}
+
 /* Choose more groups of candidates from `from` on: is there a choice whose span
- * comes near to what those chosen leave of g, at level `depth` of p->tries?  Of
- * those chosen p->S holds `n` directions. */
-static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e, size_t n)
+ * comes near to what those chosen leave of g, at level `depth` of p->tries? */
+static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e)
 {
     const double *left = p->tries + depth * p->q;
     double *next = p->tries + (depth + 1) * p->q;
-    size_t groups = kf_ceil_div(p->candidates, p->each);
 
     if (!(length(left, p->q) > p->enough))
         return true;
-    for (size_t i = from; i < groups && depth < e; i++) {
-        size_t more = n, end = kf_min((i + 1) * p->each, p->candidates);
+    for (size_t i = from; i < p->candidates && depth < e; i += p->each) {
+        size_t end = kf_min(i + p->each, p->candidates);
+        size_t n = directions(p, i, end, depth);
 
-        for (size_t k = i * p->each; k < end; k++)
-            for (size_t l = 0; l < p->lanes && more < p->q; l++)
-                more = kf_rivals_add(
-                    p->S, more, p->q,
-                    kf_rivals_column(&p->rivals, p->candidate[k], l));
         memcpy(next, left, p->q * sizeof *next);
-        kf_rivals_take_out(p->S + n * p->q, more - n, p->q, next);
-        if (any_near(p, i + 1, depth + 1, e, more))
+        kf_rivals_take_out(p->S, n, p->q, next);
+        if (depth + 1 < e)
+            go_deeper(p, end, depth, n);
+        if (any_near(p, end, depth + 1, e))
             return true;
     }
     return false;
+}
+
+/* Is there memory to choose e groups? */
+static bool make_room(kf_proof *p, size_t e)
+{
+    size_t room = (kf_max(e, 1) - 1) * p->nodes * p->lanes * p->q;
+
+    if (room <= p->room)
+        return true;
+    kf_free(p->deeper);
+    p->deeper = kf_new(room, sizeof *p->deeper);
+    p->room = p->deeper ? room : 0;
+    p->nomem = !p->deeper;
+    return p->deeper != NULL;
 }
 
 /* Sets of at most k of n: the search passes through all of them. */
@@ -262,8 +309,10 @@ static bool may_come_near(kf_proof *p, size_t e, size_t most)
         if (cost > p->budget)
             return p->strict || !(near > MARGIN * p->enough);
         p->budget -= cost;
-        memcpy(p->tries, p->whole, p->q * sizeof *p->tries);
-        if (!any_near(p, 0, 0, kf_min(e, groups), p->fixed))
+        if (!make_room(p, kf_min(e, groups)))
+            return true;
+        memcpy(p->tries, p->g, p->q * sizeof *p->tries);
+        if (!any_near(p, 0, 0, kf_min(e, groups)))
             return false;
         if (p->each == 1)
             return true;
@@ -285,49 +334,44 @@ static bool by_accident(const kf_proof *p, size_t many, double level,
 
 /* The vector that only j and those others that the direction does not spare
  * make: those are taken out of it, everybody else is a candidate. */
-static void vector(kf_proof *p, const uint32_t *held, size_t count, size_t j)
+static void vector(kf_proof *p, size_t j)
 {
+    kf_rivals *r = &p->rivals;
     size_t q = p->q;
 
-    memset(p->whole, 0, q * sizeof *p->whole);
+    memset(p->g, 0, q * sizeof *p->g);
     for (size_t l = 0; l < p->lanes; l++)
-        kf_axpy(q, p->y[l], kf_rivals_column(&p->rivals, held[j], l), p->whole);
-    memcpy(p->g, p->whole, q * sizeof *p->g);
-    kf_rivals_begin(&p->rivals);
+        kf_axpy(q, p->y[l], kf_rivals_column(r, p->held[j], l), p->g);
+    kf_rivals_begin(r);
     p->fixed = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!p->used[i])
-            continue;
-        kf_rivals_strike(&p->rivals, held[i], p->g);
-        for (size_t l = 0; l < p->lanes && p->fixed < q; l++)
-            p->fixed = kf_rivals_add(p->S, p->fixed, q,
-                                     kf_rivals_column(&p->rivals, held[i], l));
-    }
-    p->rivals.used[held[j]] = 1;
-    kf_rivals_take_out(p->S, p->fixed, q, p->whole);
+    for (size_t i = 0; i < p->count; i++)
+        if (p->used[i])
+            p->fixed += kf_rivals_strike(r, p->held[i], p->g);
+    r->used[p->held[j]] = 1;
+    memcpy(p->W, r->W, p->nodes * p->lanes * q * sizeof *p->W);
     p->candidates = 0;
     for (uint32_t i = 0; i < p->nodes; i++)
-        if (!p->rivals.used[i])
+        if (!r->used[i])
             p->candidate[p->candidates++] = i;
 }
 
-bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
-                      size_t liars, size_t promised, size_t over, double apart)
+bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t promised,
+                      size_t over, double apart)
 {
     p->enough = SAFETY * apart;
-    sort_others(p, j, count);
+    sort_others(p, j);
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
-        size_t many = 1 + choose_direction(p, j, count, kept[k], p->y);
+        size_t many = 1 + choose_direction(p, j, kept[k], p->y);
 
         if (many + liars > over)
             continue;
-        vector(p, held, count, j);
+        vector(p, j);
         if (may_come_near(p, liars, over - many))
             continue;
         if (promised <= liars ||
-            !by_accident(p, many, apart, length(p->whole, p->q)))
+            !by_accident(p, many, apart, length(p->g, p->q)))
             return true;
-        vector(p, held, count, j);
+        vector(p, j);
         if (many + promised <= over && !may_come_near(p, promised, over - many))
             return true;
     }

@@ -34,6 +34,8 @@ struct kofn_plan {
         mixes_parts; /* G is E0 and W the identity: symbols are the parts of A */
     char spec[256];  /* with every default spelled out                */
     kofn_plan *left; /* the same blocks in left products, or NULL     */
+    const kofn_plan
+        *of; /* a reader (blocks.c): the plan whose blocks it reads */
 };
 
 /* What a plan is used for: its own operation, or the left product that it
@@ -69,10 +71,11 @@ typedef struct kf_row {
 } kf_row;
 
 typedef struct kf_seat {
-    kf_row *E0;    /* lanes x inner rows over the parts of A */
-    kf_row *E1;    /* inner rows over the parts of B, or NULL */
-    kf_row *G;     /* lanes rows over the symbols; may be E0 */
-    double weight; /* most that its coding can enlarge: |E0| |E1| */
+    kf_row *E0;       /* lanes x inner rows over the parts of A */
+    kf_row *E1;       /* inner rows over the parts of B, or NULL */
+    kf_row *G;        /* lanes rows over the symbols; may be E0 */
+    double weight;    /* most that its coding can enlarge: |E0| |E1| */
+    bool quaternions; /* G is made of blocks L(q) (quaternion.c)  */
 } kf_seat;
 
 /* The rows of the seats of one group, made on demand and for ever. */
@@ -194,6 +197,36 @@ kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
 /* Are n answers all that there can be? */
 bool kf_answers_all(const kofn_plan *p, size_t n);
 
+/* ---- the blocks themselves (blocks.c) ------------------------------------ */
+
+/* What a lane of a seat's block is of A is an outer product: part (i, j) is in
+ * lane l f[l, i] g[l, j] times.  f is lanes x cut[0].rows, g lanes x cut[0].cols,
+ * and all lanes have one of them in common, ones, where only columns or only rows
+ * of A are cut.  A += U' V therefore adds to lane l the product of two coded
+ * matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j), with U and V cut into
+ * columns as the rows and columns of A are.  KOFN_UNSUITED where it is none. */
+kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g);
+/* Has it a reader? */
+bool kf_code_can_be_read(const kofn_plan *p);
+/* The plan by which A itself is had from blocks of this one, results being rows
+ * of blocks as they stand (KF_READ).  Borrows `plan`; freed with
+ * kofn_plan_free. */
+kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan);
+/* The block of `seat` from those of others of its group, which ascend: its lane
+ * l is row l of x, lanes x (n lanes), times all of theirs, with the relative
+ * error predicted.  KOFN_TOOFEW when theirs do not determine it. */
+kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
+                                size_t seat, double *x, double *predicted);
+
+/* ---- parts of a sum (alone.c) -------------------------------------------- */
+
+bool kf_code_can_be_alone(const kofn_plan *p);
+/* The plan by which each part is computed by one worker.  Its rows and its seats are
+ * numbered as the parts; freed with kofn_plan_free, also on failure. */
+kofn_status kf_code_alone(kofn_plan **out, const kofn_plan *plan);
+/* Does every seat of a sum's code compute the part of its own number? */
+kofn_status kf_code_has_own(kf_code *c);
+
 /* ---- small dense systems (solve.c) --------------------------------------- */
 
 /* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE
@@ -213,5 +246,20 @@ kofn_status kf_pseudo(size_t results, size_t symbols, const double *G,
 void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
                               size_t lda, const double *B, size_t ldb,
                               double *C, size_t ldc);
+
+/* ---- quaternions (quaternion.c) ------------------------------------------ */
+
+/* These four rows are made of blocks L(q). */
+bool kf_code_quaternions(const kf_row *g);
+/* Numbers of lanes: four after the other are those of a block, or none. */
+bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none);
+/* The first of every four columns of A, which is m x n and made of blocks; and
+ * all of them from these. */
+void kf_code_first_lanes(size_t m, size_t n, const double *A, double *first);
+void kf_code_all_lanes(size_t m, size_t n, const double *first, double *A);
+/* The same as kf_code_subtract_product where A, B and C are made of blocks. */
+kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
+                                         const double *A, const double *B,
+                                         double *C);
 
 #endif

@@ -232,12 +232,23 @@ static void combine_columns(const call *c, size_t from, size_t to)
         chunked(c, chunk, from, to);
 }
 
+/* Around the cache from where the first output begins a line; mostly all do. */
+static void combine_around(call *c, size_t len)
+{
+    size_t head =
+        kf_min(len, -(uintptr_t)c->dst[0] % KF_COMBINE_LINE / c->size);
+
+    combine_columns(c, 0, head);
+    c->stream = true;
+    combine_columns(c, head, len);
+}
+
 void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
                 const void *const *src, void *const *dst, size_t len,
                 kofn_dtype dtype)
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    size_t bytes = (m + k) * len * size, head = 0;
+    size_t bytes = (m + k) * len * size;
     call c = {simd_in_force(), m,    k, D,    ldd, src, dst,
               (int)dtype,      size, 0, false};
 
@@ -246,54 +257,75 @@ void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
     if (bytes > NEAR)
         c.ahead = AHEAD;
     if (bytes > AROUND) {
-        /* From where the first output begins a line; mostly all do. */
-        head = kf_min(len, -(uintptr_t)dst[0] % KF_COMBINE_LINE / size);
-        combine_columns(&c, 0, head);
-        c.stream = true;
-    }
-    combine_columns(&c, head, len);
-    if (c.stream)
+        combine_around(&c, len);
         c.simd->fence();
+    } else {
+        combine_columns(&c, 0, len);
+    }
 }
 
-void kf_combine_sums(size_t m, size_t k, const double *D, size_t ldd,
-                     const void *const *src, double *sums, size_t ld,
-                     size_t len, kofn_dtype dtype, bool far)
+bool kf_combine_is_far(size_t bytes)
 {
-    size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    call c = {simd_in_force(), m,    k, D, ldd, src, NULL, (int)dtype, size,
-              far ? AHEAD : 0, false};
+    return bytes > AROUND;
+}
+
+void kf_combine_piece(const kf_combine_tile *t, const void *const *src,
+                      void *const *dst)
+{
+    size_t size = t->dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
+    call c = {simd_in_force(), t->m, t->k,  t->D, t->ldd, src, dst,
+              (int)t->dtype,   size, AHEAD, false};
+
+    if (t->m == 0 || t->len == 0)
+        return;
+    if (t->far)
+        combine_around(&c, t->len);
+    else
+        combine_columns(&c, 0, t->len);
+}
+
+void kf_combine_sums(const kf_combine_tile *t, const void *const *src,
+                     double *sums, size_t ld)
+{
+    size_t size = t->dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
+    call c = {.simd = simd_in_force(),
+              .m = t->m,
+              .k = t->k,
+              .D = t->D,
+              .ldd = t->ldd,
+              .src = src,
+              .kernel = (int)t->dtype,
+              .size = size,
+              .ahead = t->far ? AHEAD : 0};
     kf_combine_block b = {.first = true, .acc = sums, .ldacc = ld};
-    size_t most = m > c.simd->rows                  ? CHUNK
-                  : m >= BUSY || len * size < BURST ? STREAMS
-                                                    : FOLLOWED;
-    size_t chunk = kf_ceil_div(k, kf_ceil_div(k, most));
+    size_t most = t->m > c.simd->rows                     ? CHUNK
+                  : t->m >= BUSY || t->len * size < BURST ? STREAMS
+                                                          : FOLLOWED;
+    size_t chunk = kf_ceil_div(t->k, kf_ceil_div(t->k, most));
     used u;
 
-    for (size_t j = 0; j < k; j += chunk, b.first = false) {
-        find_used(&u, &c, j, kf_min(chunk, k - j));
-        sweep(&c, b, &u, 0, m, 0, len);
+    for (size_t j = 0; j < t->k; j += chunk, b.first = false) {
+        find_used(&u, &c, j, kf_min(chunk, t->k - j));
+        sweep(&c, b, &u, 0, t->m, 0, t->len);
     }
 }
 
-void kf_combine_rounded(size_t m, size_t k, const double *D, size_t ldd,
-                        const void *const *sums, void *const *dst, size_t len,
-                        kofn_dtype dtype, bool far)
+void kf_combine_rounded(const kf_combine_tile *t, const void *const *sums,
+                        void *const *dst)
 {
-    call c = {simd_in_force(),
-              m,
-              k,
-              D,
-              ldd,
-              sums,
-              dst,
-              dtype == KOFN_F32 ? KF_ROUNDED : (int)dtype,
-              sizeof(double),
-              0,
-              far};
+    call c = {.simd = simd_in_force(),
+              .m = t->m,
+              .k = t->k,
+              .D = t->D,
+              .ldd = t->ldd,
+              .src = sums,
+              .dst = dst,
+              .kernel = t->dtype == KOFN_F32 ? KF_ROUNDED : (int)t->dtype,
+              .size = sizeof(double),
+              .stream = t->far};
 
-    if (m > 0 && len > 0)
-        combine_columns(&c, 0, len);
+    if (t->m > 0 && t->len > 0)
+        combine_columns(&c, 0, t->len);
 }
 
 void kf_combine_done(void)

@@ -18,15 +18,25 @@ void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
                 const void *const *src, void *const *dst, size_t len,
                 kofn_dtype dtype);
 
-/* The two halves of a product V Z that is made tile by tile: sums that stay in
- * double, row i from sums + i ld on, and from such the outputs.  `far`: the
- * tiles together are larger than the caches; kf_combine_done comes last. */
-void kf_combine_sums(size_t m, size_t k, const double *D, size_t ldd,
-                     const void *const *src, double *sums, size_t ld,
-                     size_t len, kofn_dtype dtype, bool far);
-void kf_combine_rounded(size_t m, size_t k, const double *D, size_t ldd,
-                        const void *const *sums, void *const *dst, size_t len,
-                        kofn_dtype dtype, bool far);
+/* What is made tile by tile.  `far`: the tiles together are larger than the
+ * caches (kf_combine_is_far); kf_combine_done comes last. */
+typedef struct kf_combine_tile {
+    size_t m, k, ldd;
+    const double *D;
+    size_t len;
+    kofn_dtype dtype;
+    bool far;
+} kf_combine_tile;
+bool kf_combine_is_far(size_t bytes);
+/* kf_combine, of pieces too short to be told how far they are. */
+void kf_combine_piece(const kf_combine_tile *t, const void *const *src,
+                      void *const *dst);
+/* The two halves of a product V Z: sums that stay in double, row i from
+ * sums + i ld on, and from such the outputs. */
+void kf_combine_sums(const kf_combine_tile *t, const void *const *src,
+                     double *sums, size_t ld);
+void kf_combine_rounded(const kf_combine_tile *t, const void *const *sums,
+                        void *const *dst);
 void kf_combine_done(void);
 
 /* The level of SIMD in force: "avx512", "avx2" or "plain".  It is the best

@@ -40,6 +40,7 @@ typedef struct sift {
     int32_t *from;      /* per symbol: result that is it, or -1    */
     uint32_t *place;    /* per symbol not known: its column in P   */
     uint32_t *use;      /* results that make the system            */
+    bool quaternions;   /* P and B are made of such (quaternion.c) */
 } sift;
 
 static void sift_free(sift *s)
@@ -91,12 +92,14 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
     s->use = kf_new(s->results, sizeof *s->use);
     if (!s->row || !s->weight || !s->first || !s->from || !s->place || !s->use)
         return KOFN_NOMEM;
+    s->quaternions = true;
     for (size_t i = 0; i < s->symbols; i++)
         s->from[i] = -1;
     for (size_t i = 0; i < n; i++) {
         const kf_seat *seat;
 
         TRY(kf_code_seat(c, seats[i], &seat));
+        s->quaternions &= seat->quaternions;
         for (size_t l = 0; l < L->lanes; l++) {
             size_t r = i * L->lanes + l;
 
@@ -163,6 +166,10 @@ static void choose_rows(sift *s)
                 s->use[s->rows++] = (uint32_t)r;
                 break;
             }
+    s->quaternions = s->quaternions &&
+                     kf_code_in_fours(s->use, s->rows, UINT32_MAX) &&
+                     kf_code_in_fours((const uint32_t *)(const void *)s->from,
+                                      s->symbols, (uint32_t)-1);
 }
 
 /* P = G_QU and B = [G_QK, -I] with a column for every result. */
@@ -187,12 +194,14 @@ static double norm1(const double *P, size_t rows, size_t cols, size_t ld)
 {
     double top = 0;
 
-    for (size_t j = 0; j < cols; j++) {
-        double sum = 0;
+    for (size_t j = 0; j < cols; j += 8) { /* a line of the cache */
+        double sum[8] = {0};
 
         for (size_t i = 0; i < rows; i++)
-            sum += fabs(P[i * ld + j]);
-        top = kf_larger(top, sum);
+            for (size_t c = 0; c < 8 && j + c < cols; c++)
+                sum[c] += fabs(P[i * ld + j + c]);
+        for (size_t c = 0; c < 8; c++)
+            top = kf_larger(top, sum[c]);
     }
     return top;
 }
@@ -204,17 +213,34 @@ static void set_identity(size_t n, double *I, double one)
         I[i * n + i] = one;
 }
 
-static kofn_status invert(size_t n, const double *P, double *W)
+/* C -= A B of matrices that are made of what P and B are. */
+static kofn_status subtract_product(const sift *s, size_t m, size_t k, size_t n,
+                                    const double *A, const double *B, double *C)
 {
-    double *T = kofn_layout_table(n, n);
+    if (s->quaternions)
+        return kf_code_subtract_quaternions(m, k, n, A, B, C);
+    kf_code_subtract_product(m, k, n, A, k, B, n, C, n);
+    return KOFN_OK;
+}
+
+static kofn_status invert(const sift *s, const double *P, double *W)
+{
+    size_t n = s->unknown, lanes = s->quaternions ? 4 : 1;
+    double *T = kofn_layout_table(n, n), *X = kofn_layout_table(n, n / lanes);
     kofn_status st = KOFN_NOMEM;
 
-    if (T) {
+    if (T && X) {
         memcpy(T, P, n * n * sizeof *T);
-        set_identity(n, W, 1);
-        st = kf_solve(n, T, n, n, W, n);
+        for (size_t i = 0; i < n / lanes; i++)
+            X[i * lanes * (n / lanes) + i] = 1;
+        st = kf_solve(n, T, n, n / lanes, X, n / lanes);
     }
+    if (!st && lanes > 1)
+        kf_code_all_lanes(n, n, X, W);
+    else if (!st)
+        memcpy(W, X, n * n * sizeof *W);
     kf_free(T);
+    kf_free(X);
     return st;
 }
 
@@ -249,9 +275,10 @@ static double after_polish(size_t n, const double *E)
  * P W - I is small; but what decoding multiplies with the answer is W P - I,
  * which may be larger by the condition of P.  This brings it down to the
  * rounding of one product. */
-static kofn_status polish(size_t m, size_t n, const double *P, double *W,
+static kofn_status polish(const sift *s, const double *P, double *W,
                           double *off)
 {
+    size_t m = s->rows, n = s->unknown;
     double *N = kofn_layout_table(n, m), *E = kofn_layout_table(n, n);
     kofn_status st = KOFN_NOMEM;
 
@@ -259,12 +286,13 @@ static kofn_status polish(size_t m, size_t n, const double *P, double *W,
         set_identity(n, E, -1);
         for (size_t i = 0; i < n * m; i++)
             N[i] = -W[i];
-        kf_code_subtract_product(n, m, n, N, m, P, n, E, n); /* W P - I */
+        st = subtract_product(s, n, m, n, N, P, E); /* W P - I */
+    }
+    if (!st) {
         for (size_t i = 0; i < n * m; i++)
             N[i] = W[i];
-        kf_code_subtract_product(n, n, m, E, n, N, m, W, m);
+        st = subtract_product(s, n, n, m, E, N, W);
         *off = after_polish(n, E);
-        st = KOFN_OK;
     }
     kf_free(N);
     kf_free(E);
@@ -283,14 +311,14 @@ static kofn_status solve_unknown(const sift *s, double **out, double *condition,
 
     if (P && W && B && D) {
         fill_system(s, P, B);
-        st = s->rows == s->unknown ? invert(s->unknown, P, W)
+        st = s->rows == s->unknown ? invert(s, P, W)
                                    : invert_tall(s->rows, s->unknown, P, W);
         if (!st)
-            st = polish(s->rows, s->unknown, P, W, off);
+            st = polish(s, P, W, off);
+        if (!st)
+            st = subtract_product(s, s->unknown, s->rows, s->results, W, B, D);
     }
     if (!st) {
-        kf_code_subtract_product(s->unknown, s->rows, s->results, W, s->rows, B,
-                                 s->results, D, s->results);
         *condition = norm1(P, s->rows, s->unknown, s->unknown) *
                      norm1(W, s->unknown, s->rows, s->rows);
     }
@@ -448,25 +476,34 @@ static kofn_status solve_wants(kf_decoder *d, const sift *s, const double *W,
     return st;
 }
 
-/* |(D G - W) x|^2 for symbols x; y has room for the results. */
+/* sum += the first n of them times x, PROBES numbers each, but for those that are
+ * multiplied by 0. */
+static void add_products(const double *by, size_t n, double sign,
+                         const double *x, double *sum)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; by[i] != 0 && k < PROBES; k++)
+            sum[k] += sign * by[i] * x[i * PROBES + k];
+}
+
+/* |(D G - W) x|^2 summed over all x, PROBES symbols side by side; y has room for
+ * their results. */
 static double probe(const kf_decoder *d, const sift *s, const double *W,
                     const double *x, double *y)
 {
     double sum = 0;
 
-    for (size_t r = 0; r < s->results; r++) {
-        y[r] = 0;
+    for (size_t r = 0; r < s->results; r++)
         for (size_t e = 0; e < s->row[r]->n; e++)
-            y[r] += s->row[r]->val[e] * x[s->row[r]->col[e]];
-    }
+            add_products(&s->row[r]->val[e], 1, 1,
+                         x + s->row[r]->col[e] * PROBES, y + r * PROBES);
     for (size_t w = 0; w < d->wants; w++) {
-        double miss = 0;
+        double miss[PROBES] = {0};
 
-        for (size_t r = 0; r < s->results; r++)
-            miss += d->D[w * s->results + r] * y[r];
-        for (size_t i = 0; i < s->symbols; i++)
-            miss -= W[w * s->symbols + i] * x[i];
-        sum += miss * miss;
+        add_products(d->D + w * s->results, s->results, 1, y, miss);
+        add_products(W + w * s->symbols, s->symbols, -1, x, miss);
+        for (size_t k = 0; k < PROBES; k++)
+            sum += miss[k] * miss[k];
     }
     return sum;
 }
@@ -476,20 +513,21 @@ static double probe(const kf_decoder *d, const sift *s, const double *W,
 static kofn_status distance_of_all(const kf_decoder *d, const sift *s,
                                    const kofn_layout *L, double *off)
 {
-    double *x = kf_new(s->symbols, sizeof *x), sum = 0;
-    double *y = kf_new(s->results, sizeof *y);
+    double *x = kf_new(s->symbols * PROBES, sizeof *x);
+    double *y = kf_zero(s->results * PROBES, sizeof *y);
+    kofn_status st = x && y ? KOFN_OK : KOFN_NOMEM;
 
-    for (uint32_t k = 0; k < PROBES && x && y; k++) {
+    for (uint32_t k = 0; k < PROBES && !st; k++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, k, 1);
 
         for (size_t i = 0; i < s->symbols; i++)
-            x[i] = (kf_rng_uniform(&r) - 0.5) * 3.4641016151377546;
-        sum += probe(d, s, L->W, x, y) / PROBES;
+            x[i * PROBES + k] = (kf_rng_uniform(&r) - 0.5) * 3.4641016151377546;
     }
-    *off = sqrt(sum / (double)s->symbols);
+    if (!st)
+        *off = sqrt(probe(d, s, L->W, x, y) / PROBES / (double)s->symbols);
     kf_free(x);
     kf_free(y);
-    return x && y ? KOFN_OK : KOFN_NOMEM;
+    return st;
 }
 
 /* The scheme may know a better way than least squares; else it is unsuited.
@@ -499,7 +537,7 @@ static kofn_status ask_scheme(kf_decoder *d, const kf_code *c)
     const kofn_plan *p = c->plan;
     kofn_status st;
 
-    if (!p->scheme->decode || d->seats < p->layout.enough)
+    if (!p->scheme->decode || p->of || d->seats < p->layout.enough)
         return KOFN_UNSUITED;
     d->mixed = d->wants;
     for (size_t w = 0; w < d->wants; w++)

@@ -61,36 +61,52 @@ static size_t seats_enough(const kofn_layout *L)
     return kf_ceil_div(L->threshold, L->submessages);
 }
 
-/* All submessages of seats as answers, in place and from the end. */
-static void all_submessages(uint32_t *set, size_t seats, size_t submessages)
+/* The first `each` submessages of seats as answers. */
+static void answers_of(const uint32_t *seat, size_t seats, size_t each,
+                       size_t submessages, uint32_t *answer)
 {
-    for (size_t i = seats; i-- > 0;)
-        for (size_t t = submessages; t-- > 0;)
-            set[i * submessages + t] =
-                set[i] * (uint32_t)submessages + (uint32_t)t;
+    for (size_t i = 0; i < seats; i++)
+        for (size_t t = 0; t < each; t++)
+            answer[i * each + t] =
+                seat[i] * (uint32_t)submessages + (uint32_t)t;
+}
+
+/* The noise when these seats alone answer, each as many submessages as it takes,
+ * which is said quickly of too few. */
+static kofn_status noise_of(const kofn_layout *L, kf_code *code,
+                            const uint32_t *seat, size_t seats,
+                            uint32_t *answer, double *noise)
+{
+    size_t each = kf_ceil_div(L->enough, L->seats);
+    kf_decoder *d = NULL;
+    kofn_status st;
+
+    do {
+        answers_of(seat, seats, each, L->submessages, answer);
+        st = kf_decoder_new(&d, code, answer, seats * each, false);
+    } while (st == KOFN_TOOFEW && ++each <= L->submessages);
+    *noise = st ? HUGE_VAL : d->noise; /* singular: as noisy as can be */
+    kf_decoder_free(d);
+    return st == KOFN_NOMEM ? st : KOFN_OK;
 }
 
 static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
                           size_t trials)
 {
     const kofn_layout *L = &p->layout;
-    size_t seats = seats_enough(L), n = seats * L->submessages;
-    uint32_t *set = kf_new(n, sizeof *set);
-    kofn_status st = set ? KOFN_OK : KOFN_NOMEM;
+    size_t seats = seats_enough(L);
+    uint32_t *seat = kf_new(seats, sizeof *seat);
+    uint32_t *answer = kf_new(seats * L->submessages, sizeof *answer);
+    kofn_status st = seat && answer ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t t = 0; t < trials && !st; t++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, (uint32_t)t, 0);
-        kf_decoder *d;
 
-        random_subset(&r, set, seats, L->seats);
-        all_submessages(set, seats, L->submessages);
-        st = kf_decoder_new(&d, code, set, n, false);
-        noise[t] = st ? HUGE_VAL : d->noise;
-        kf_decoder_free(d);
-        if (st != KOFN_NOMEM)
-            st = KOFN_OK; /* singular: as noisy as can be */
+        random_subset(&r, seat, seats, L->seats);
+        st = noise_of(L, code, seat, seats, answer, &noise[t]);
     }
-    kf_free(set);
+    kf_free(seat);
+    kf_free(answer);
     return st;
 }
 

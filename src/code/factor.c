@@ -359,15 +359,17 @@ typedef struct use {
 static void apply_block(const use *u, const block *b, size_t at, size_t len)
 {
     const kf_factor *f = u->f;
+    kf_combine_tile t = {b->rank, b->count, b->count, b->Z,
+                         len,     u->dtype, u->far};
 
     for (size_t l = 0; l < f->lanes; l++) {
         for (size_t c = 0; c < b->count; c++)
             u->from[c] =
                 (const char *)u->src[f->answer[b->first + c] * f->lanes + l] +
                 at * u->size;
-        kf_combine_sums(b->rank, b->count, b->Z, b->count, u->from,
+        kf_combine_sums(&t, u->from,
                         u->sums + (b->row * f->lanes + l) * u->width,
-                        f->lanes * u->width, len, u->dtype, u->far);
+                        f->lanes * u->width);
     }
 }
 
@@ -401,10 +403,17 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
             apply_block(&u, &f->block[b], at, n);
         for (size_t w = 0; w < f->mixed; w++)
             u.to[w] = (char *)dst[w] + at * size;
-        for (size_t w = 0; w < f->mixed; w += TOGETHER)
-            kf_combine_rounded(kf_min(TOGETHER, f->mixed - w), waiting,
-                               f->V + w * waiting, waiting, u.wait, u.to + w, n,
-                               dtype, u.far);
+        for (size_t w = 0; w < f->mixed; w += TOGETHER) {
+            kf_combine_tile t = {kf_min(TOGETHER, f->mixed - w),
+                                 waiting,
+                                 waiting,
+                                 f->V + w * waiting,
+                                 n,
+                                 dtype,
+                                 u.far};
+
+            kf_combine_rounded(&t, u.wait, u.to + w);
+        }
     }
     if (u.far)
         kf_combine_done();

@@ -183,16 +183,17 @@ static void tear_down(hidden *h)
     kf_free(h->g);
 }
 
-kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
-                      const double *D, size_t wants, size_t few, double *worst)
+kofn_status kf_hidden(const kf_evidence *e, const double *D, size_t wants,
+                      size_t few, double *worst)
 {
-    hidden h = {.D = D, .wants = D ? wants : nodes * lanes, .q = q};
-    kofn_status st = set_up(&h, nodes, lanes);
+    size_t results = e->nodes * e->lanes;
+    hidden h = {.D = D, .wants = D ? wants : results, .q = e->q};
+    kofn_status st = set_up(&h, e->nodes, e->lanes);
 
     *worst = 0;
     if (!st) {
-        kf_rivals_of(&h.rivals, q, H, nodes * lanes);
-        *worst = worst_few(&h, kf_min(few, nodes));
+        kf_rivals_of(&h.rivals, e->q, e->H, results);
+        *worst = worst_few(&h, kf_min(few, e->nodes));
     }
     tear_down(&h);
     return st;
@@ -247,12 +248,13 @@ static kofn_status spread(kf_code *c, const kf_decoder *d, double *D)
 kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
                          size_t q, size_t few, double *worst)
 {
+    kf_evidence e = {
+        .nodes = d->seats, .lanes = d->results / d->seats, .q = q, .H = H};
     double *D = kofn_layout_table(d->wants, d->results);
     kofn_status st = D ? spread(c, d, D) : KOFN_NOMEM;
 
     if (!st)
-        st = kf_hidden(H, q, d->seats, d->results / d->seats, D, d->wants, few,
-                       worst);
+        st = kf_hidden(&e, D, d->wants, few, worst);
     kf_free(D);
     return st;
 }

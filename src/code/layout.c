@@ -11,15 +11,16 @@
 /* ---- the schemes --------------------------------------------------------- */
 
 extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_distr_bgd, kf_elastic,
-    kf_g_agc, kf_g_cgc, kf_gc, kf_gpd, kf_ignore, kf_matdot, kf_mds, kf_pcr,
-    kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded, kf_dip,
-    kf_idip;
+    kf_g_agc, kf_g_cgc, kf_gc, kf_gpd, kf_grid, kf_ignore, kf_matdot, kf_mds,
+    kf_pcr, kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded,
+    kf_dip, kf_idip;
 
 static const kofn_scheme *const schemes[] = {
-    &kf_agc,     &kf_bcc,        &kf_cgc,     &kf_dip,         &kf_distr_bgd,
-    &kf_elastic, &kf_g_agc,      &kf_g_cgc,   &kf_gc,          &kf_gpd,
-    &kf_idip,    &kf_ignore,     &kf_matdot,  &kf_mds,         &kf_pcr,
-    &kf_polydot, &kf_polynomial, &kf_product, &kf_replication, &kf_uncoded,
+    &kf_agc,     &kf_bcc,     &kf_cgc,        &kf_dip,     &kf_distr_bgd,
+    &kf_elastic, &kf_g_agc,   &kf_g_cgc,      &kf_gc,      &kf_gpd,
+    &kf_grid,    &kf_idip,    &kf_ignore,     &kf_matdot,  &kf_mds,
+    &kf_pcr,     &kf_polydot, &kf_polynomial, &kf_product, &kf_replication,
+    &kf_uncoded,
 };
 
 const kofn_scheme *kofn_scheme_at(size_t i)
@@ -617,24 +618,30 @@ static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
     enlarge(local, G, L->lanes * L->symbols);
 }
 
+/* The plan that the scheme made: a reader has the rows of another. */
+static const kofn_plan *made_by_scheme(const kofn_plan *p)
+{
+    return p->of ? p->of : p;
+}
+
 static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
                              double *E1, double *G)
 {
-    const kofn_plan *p = c->plan;
+    const kofn_plan *p = c->plan, *of = made_by_scheme(p);
     const kofn_layout *L = &p->layout;
     size_t rows = L->lanes * L->inner;
 
-    TRY(p->scheme->seat(L, local, E0, E1, G));
+    TRY(of->scheme->seat(&of->layout, local, E0, E1, G));
     if (c->uneven)
-        make_uneven(p, local, E0, G);
+        make_uneven(of, local, E0, G);
     TRY(compress_rows(p, local, &s->E0, E0, rows, p->parts));
     s->weight = largest_norm(s->E0, L->lanes, L->inner);
     s->G = s->E0;
-    if (E1) {
+    if (p->parts1 > 1) {
         TRY(compress_rows(p, local, &s->E1, E1, L->inner, p->parts1));
         s->weight *= largest_norm(s->E1, 1, L->inner);
     }
-    if (!G)
+    if (p->mixes_parts)
         return KOFN_OK;
     s->G = NULL;
     return compress_rows(p, local, &s->G, G, L->lanes, L->symbols);
@@ -642,7 +649,7 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
 
 static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
 {
-    const kofn_plan *p = c->plan;
+    const kofn_plan *p = made_by_scheme(c->plan);
     const kofn_layout *L = &p->layout;
     bool coded = p->parts1 > 1;
     kf_seat *s = kf_zero(1, sizeof *s);
@@ -653,6 +660,8 @@ static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
 
     if (s && E0 && (E1 || !coded) && (G || p->mixes_parts))
         st = fill_seat(c, local, s, E0, E1, G);
+    if (!st && L->lanes == 4)
+        s->quaternions = kf_code_quaternions(s->G);
     kf_free(E0);
     kf_free(E1);
     kf_free(G);

@@ -27,6 +27,11 @@ static size_t along_input(const kofn_layout *L)
                       : kf_ceil_div(L->problem.p, L->cut[1].rows);
 }
 
+static size_t all_rows(const kofn_layout *L)
+{
+    return L->problem.m;
+}
+
 static size_t all_columns(const kofn_layout *L)
 {
     return L->problem.n;
@@ -103,6 +108,15 @@ static const kf_operation operations[] = {
         .span = along_segment,
     },
     {
+        .op = KF_PARTS,
+        .name = "the parts of a sum",
+        .in = {KF_N, KF_P},
+        .out = {KF_M, KF_ONE},
+        .over = KF_OVER_ROWS,
+        .whole = true,
+        .span = all_rows,
+    },
+    {
         .op = KOFN_STREAM,
         .name = "a stream of products",
         .in = {KF_N, KF_P},
@@ -112,6 +126,15 @@ static const kf_operation operations[] = {
         .stream = true,
         .checked = true,
         .span = along_A,
+    },
+    {
+        .op = KF_READ,
+        .name = "A itself",
+        .in = {KF_ONE, KF_ONE},
+        .out = {KF_M, KF_N},
+        .factors = 1,
+        .checked = true,
+        .span = rows_of_part,
     },
 };
 

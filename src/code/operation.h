@@ -35,6 +35,12 @@ typedef struct kf_operation {
     size_t (*span)(const kofn_layout *L);
 } kf_operation;
 
+/* A is read: strips of blocks as they stand.  Of readers only (blocks.c), no
+ * problem of anybody's. */
+#define KF_READ ((kofn_op)(1 << 30))
+/* Each part of a sum, from one worker that holds it (alone.c), likewise. */
+#define KF_PARTS ((kofn_op)(1 << 29))
+
 /* NULL when there is none. */
 const kf_operation *kf_operation_of(kofn_op op);
 /* The same of an operation that is known to be one. */

@@ -5,6 +5,8 @@
  */
 #include "syndrome.h"
 
+#include "base/vectors.h"
+
 #include <math.h>
 
 /* A direction of which less is left depends on others. */
@@ -12,13 +14,20 @@
 
 /* ---- orthonormal sets ---------------------------------------------------- */
 
-/* Twice, against rounding. */
+/* Twice where little is left, against rounding. */
+KF_VECTORS()
 double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v)
 {
-    for (int pass = 0; pass < 2; pass++)
+    double was = kf_code_dot(v, v, len), is = was;
+
+    for (int pass = 0; pass < 2 && n > 0; pass++) {
         for (size_t i = 0; i < n; i++)
             kf_axpy(len, -kf_code_dot(Q + i * len, v, len), Q + i * len, v);
-    return sqrt(kf_code_dot(v, v, len));
+        is = kf_code_dot(v, v, len);
+        if (is > 0.25 * was)
+            break;
+    }
+    return sqrt(is);
 }
 
 size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v)
@@ -73,18 +82,20 @@ const double *kf_rivals_column(const kf_rivals *r, size_t node, size_t lane)
     return r->H + (node * r->lanes + lane) * r->q;
 }
 
+size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
+                            size_t columns)
+{
+    for (const double *w = W; w < W + columns * len; w += len)
+        if (n < len && kf_code_dot(w, w, len) > DEPENDENT * DEPENDENT)
+            n = kf_rivals_add(Q, n, len, w);
+    return n;
+}
+
 /* Directions of what is left of a node. */
 static size_t own_directions(kf_rivals *r, size_t node)
 {
-    size_t n = 0;
-
-    for (size_t l = 0; l < r->lanes; l++) {
-        const double *w = r->W + (node * r->lanes + l) * r->q;
-
-        if (kf_code_dot(w, w, r->q) > DEPENDENT * DEPENDENT)
-            n = kf_rivals_add(r->own, n, r->q, w);
-    }
-    return n;
+    return kf_rivals_directions(r->own, 0, r->q, r->W + node * r->lanes * r->q,
+                                r->lanes);
 }
 
 size_t kf_rivals_next(kf_rivals *r, const double *g)
@@ -109,7 +120,7 @@ size_t kf_rivals_next(kf_rivals *r, const double *g)
     return best;
 }
 
-void kf_rivals_strike(kf_rivals *r, size_t node, double *g)
+size_t kf_rivals_strike(kf_rivals *r, size_t node, double *g)
 {
     size_t n = own_directions(r, node);
 
@@ -119,4 +130,5 @@ void kf_rivals_strike(kf_rivals *r, size_t node, double *g)
         for (size_t l = 0; l < r->lanes && !r->used[j]; l++)
             kf_rivals_take_out(r->own, n, r->q,
                                r->W + (j * r->lanes + l) * r->q);
+    return n;
 }

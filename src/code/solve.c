@@ -8,14 +8,11 @@
  */
 #include "code.h"
 
+#include "base/vectors.h"
+
 #include <math.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&         \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTORS
-#endif
+#define VECTORS KF_VECTORS()
 
 /* Right-hand sides are taken this many columns at a time: a panel of a system
  * of some hundred rows stays in the second-level cache. */
@@ -65,23 +62,103 @@ static void swap_rows(size_t n, double *a, double *b)
     }
 }
 
+/* A few rows and vectors of C stay in registers while all of A's columns go by;
+ * each entry has its terms taken off in their order, as subtract_rows does.
+ * Vectors have the length of the registers: the compiler makes slow work of
+ * others. */
+#define DOWN 4
+#define ACROSS 2
+#define TILE 16 /* columns */
+#define UNROLL _Pragma("GCC unroll 4")
+#define AT(type, x) (*(type *)(void *)(x))
+#define OF(type, x) (*(const type *)(const void *)(x))
+
+/* clang-format off */
+#define SUBTRACT_TILE(bits)                                                    \
+    typedef double wide##bits                                                  \
+        __attribute__((vector_size(bits / 8), aligned(8), may_alias));         \
+    TARGET##bits static void tile##bits(size_t k, const double *A, size_t lda, \
+                                        const double *B, size_t ldb,           \
+                                        double *C, size_t ldc)                 \
+    {                                                                          \
+        for (size_t c = 0; c < TILE; c += ACROSS * (bits / 64)) {              \
+            wide##bits sum[DOWN][ACROSS];                                      \
+                                                                               \
+            UNROLL for (size_t i = 0; i < DOWN; i++)                           \
+                UNROLL for (size_t v = 0; v < ACROSS; v++)                     \
+                    sum[i][v] = OF(wide##bits, C + i * ldc + c + v * (bits / 64)); \
+            for (size_t j = 0; j < k; j++)                                     \
+                UNROLL for (size_t v = 0; v < ACROSS; v++) {                   \
+                    wide##bits b =                                             \
+                        OF(wide##bits, B + j * ldb + c + v * (bits / 64));     \
+                                                                               \
+                    UNROLL for (size_t i = 0; i < DOWN; i++)                   \
+                        sum[i][v] -= A[i * lda + j] * b;                       \
+                }                                                              \
+            UNROLL for (size_t i = 0; i < DOWN; i++)                           \
+                UNROLL for (size_t v = 0; v < ACROSS; v++)                     \
+                    AT(wide##bits, C + i * ldc + c + v * (bits / 64)) = sum[i][v]; \
+        }                                                                      \
+    }
+/* clang-format on */
+
+typedef void subtract_tile(size_t k, const double *A, size_t lda,
+                           const double *B, size_t ldb, double *C, size_t ldc);
+
+#define TARGET128
+SUBTRACT_TILE(128)
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TARGET256 __attribute__((target("avx2")))
+#define TARGET512 __attribute__((target("avx512f")))
+SUBTRACT_TILE(256)
+SUBTRACT_TILE(512)
+
+static subtract_tile *tile_here(void)
+{
+    return __builtin_cpu_supports("avx512f") ? tile512
+           : __builtin_cpu_supports("avx2")  ? tile256
+                                             : tile128;
+}
+#else
+static subtract_tile *tile_here(void)
+{
+    return tile128;
+}
+#endif
+
 void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
                               size_t lda, const double *B, size_t ldb,
                               double *C, size_t ldc)
 {
-    for (size_t c = 0; c < n; c += PANEL)
-        for (size_t i = 0; i < m; i++)
-            subtract_rows(kf_min(PANEL, n - c), A + i * lda, 0, k, B + c, ldb,
-                          C + i * ldc + c);
+    subtract_tile *tile = tile_here();
+    size_t down = m / DOWN * DOWN;
+
+    for (size_t c = 0; c < n; c += PANEL) {
+        size_t width = kf_min(PANEL, n - c);
+        size_t tiled = width / TILE * TILE;
+
+        for (size_t i = 0; i < down; i += DOWN)
+            for (size_t t = c; t < c + tiled; t += TILE)
+                tile(k, A + i * lda, lda, B + t, ldb, C + i * ldc + t, ldc);
+        for (size_t i = 0; i < m; i++) {
+            size_t from = c + (i < down ? tiled : 0);
+
+            subtract_rows(c + width - from, A + i * lda, 0, k, B + from, ldb,
+                          C + i * ldc + from);
+        }
+    }
 }
 
 /* ---- square: LU with partial pivoting ------------------------------------ */
 
-/* Row i of L left of the diagonal, U from it on; swap[i] is the row that came
- * to i. */
-static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
+/* Rows and columns that are taken together. */
+#define BLOCK 32
+
+/* Columns from .. to-1, rows `from` and below. */
+static kofn_status factor_columns(size_t n, double *P, size_t ld, size_t *swap,
+                                  size_t from, size_t to)
 {
-    for (size_t j = 0; j < n; j++) {
+    for (size_t j = from; j < to; j++) {
         size_t best = j;
 
         for (size_t i = j + 1; i < n; i++)
@@ -99,10 +176,54 @@ static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
             double f = P[i * ld + j] / P[j * ld + j];
 
             P[i * ld + j] = f;
-            subtract(n - j - 1, f, P + j * ld + j + 1, P + i * ld + j + 1);
+            subtract(to - j - 1, f, P + j * ld + j + 1, P + i * ld + j + 1);
         }
     }
     return KOFN_OK;
+}
+
+/* Row i of L left of the diagonal, U from it on; swap[i] is the row that came
+ * to i. */
+static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
+{
+    for (size_t at = 0; at < n; at += BLOCK) {
+        size_t end = kf_min(at + BLOCK, n), left = n - end;
+        double *right = P + at * ld + end;
+
+        TRY(factor_columns(n, P, ld, swap, at, end));
+        for (size_t i = 1; i < end - at; i++)
+            subtract_rows(left, P + (at + i) * ld + at, 0, i, right, ld,
+                          right + i * ld);
+        kf_code_subtract_product(left, end - at, left, P + end * ld + at, ld,
+                                 right, ld, P + end * ld + end, ld);
+    }
+    return KOFN_OK;
+}
+
+/* The same of rows at .. end-1; those below are done. */
+static void back(size_t at, size_t end, const double *P, size_t ldp,
+                 size_t cols, double *B, size_t ldb)
+{
+    for (size_t next = end; next > at; next--) {
+        size_t i = next - 1;
+        double pivot = P[i * ldp + i];
+
+        subtract_rows(cols, P + i * ldp, next, end, B, ldb, B + i * ldb);
+        for (size_t c = 0; c < cols; c++)
+            B[i * ldb + c] /= pivot;
+    }
+}
+
+/* U X = B, in B's place. */
+static void substitute_back(size_t n, const double *P, size_t ldp, size_t cols,
+                            double *B, size_t ldb)
+{
+    for (size_t end = n, at; end > 0; end = at) {
+        at = (end - 1) / BLOCK * BLOCK;
+        kf_code_subtract_product(end - at, n - end, cols, P + at * ldp + end,
+                                 ldp, B + end * ldb, ldb, B + at * ldb, ldb);
+        back(at, end, P, ldp, cols, B, ldb);
+    }
 }
 
 static void substitute(size_t n, const double *P, size_t ldp,
@@ -111,15 +232,15 @@ static void substitute(size_t n, const double *P, size_t ldp,
     for (size_t i = 0; i < n; i++)
         if (swap[i] != i)
             swap_rows(cols, B + i * ldb, B + swap[i] * ldb);
-    for (size_t i = 1; i < n; i++)
-        subtract_rows(cols, P + i * ldp, 0, i, B, ldb, B + i * ldb);
-    for (size_t i = n; i-- > 0;) {
-        double pivot = P[i * ldp + i];
+    for (size_t at = 0; at < n; at += BLOCK) {
+        size_t end = kf_min(at + BLOCK, n);
 
-        subtract_rows(cols, P + i * ldp, i + 1, n, B, ldb, B + i * ldb);
-        for (size_t c = 0; c < cols; c++)
-            B[i * ldb + c] /= pivot;
+        kf_code_subtract_product(end - at, at, cols, P + at * ldp, ldp, B, ldb,
+                                 B + at * ldb, ldb);
+        for (size_t i = at + 1; i < end; i++)
+            subtract_rows(cols, P + i * ldp, at, i, B, ldb, B + i * ldb);
     }
+    substitute_back(n, P, ldp, cols, B, ldb);
 }
 
 /* Rows of very different size would mislead the choice of pivots. */
@@ -166,15 +287,14 @@ kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B)
 
 /* ---- overdetermined: Householder QR -------------------------------------- */
 
-/* A -= v w' with w = tau A' v, for rows j..m-1; v[j] = 1 is implied to be
- * stored in v itself.  w is scratch of `cols`. */
-static void reflect(size_t j, size_t m, const double *v, double tau,
-                    size_t cols, double *A, size_t lda, double *w)
+/* A -= v w' with w = tau A' v; v[0] = 1 is stored.  w is scratch of `cols`. */
+static void reflect(size_t rows, size_t cols, const double *v, double tau,
+                    double *A, size_t lda, double *w)
 {
     memset(w, 0, cols * sizeof *w);
-    for (size_t i = j; i < m; i++)
+    for (size_t i = 0; i < rows; i++)
         subtract(cols, -tau * v[i], A + i * lda, w);
-    for (size_t i = j; i < m; i++)
+    for (size_t i = 0; i < rows; i++)
         subtract(cols, v[i], w, A + i * lda);
 }
 
@@ -201,41 +321,30 @@ static double reflector(size_t j, size_t m, const double *P, size_t ldp,
     return -head / alpha;
 }
 
-static kofn_status qr_solve(size_t m, size_t n, double *P, size_t ldp,
-                            size_t cols, double *B, size_t ldb, double *v,
-                            double *w)
-{
-    for (size_t j = 0; j < n; j++) {
-        double tau = reflector(j, m, P, ldp, v);
-
-        if (tau == 0)
-            return kf_fail(KOFN_UNSTABLE,
-                           "singular system: column %zu of %zu "
-                           "depends on those before",
-                           j, n);
-        reflect(j, m, v, tau, n - j, P + j, ldp, w);
-        for (size_t c = 0; c < cols; c += PANEL)
-            reflect(j, m, v, tau, kf_min(PANEL, cols - c), B + c, ldb, w);
-    }
-    for (size_t i = n; i-- > 0;) {
-        double pivot = P[i * ldp + i];
-
-        subtract_rows(cols, P + i * ldp, i + 1, n, B, ldb, B + i * ldb);
-        for (size_t c = 0; c < cols; c++)
-            B[i * ldb + c] /= pivot;
-    }
-    return KOFN_OK;
-}
-
 kofn_status kf_code_least_squares(size_t m, size_t n, double *P, size_t ldp,
                                   size_t cols, double *B, size_t ldb)
 {
     double *v = kf_new(m, sizeof *v);
     double *w = kf_new(kf_max(n, PANEL), sizeof *w);
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st = v && w ? KOFN_OK : KOFN_NOMEM;
 
-    if (v && w)
-        st = qr_solve(m, n, P, ldp, cols, B, ldb, v, w);
+    for (size_t j = 0; !st && j < n; j++) {
+        double tau = reflector(j, m, P, ldp, v);
+
+        if (tau == 0) {
+            st = kf_fail(KOFN_UNSTABLE,
+                         "singular system: column %zu of %zu "
+                         "depends on those before",
+                         j, n);
+            break;
+        }
+        reflect(m - j, n - j, v + j, tau, P + j * ldp + j, ldp, w);
+        for (size_t c = 0; c < cols; c += PANEL)
+            reflect(m - j, kf_min(PANEL, cols - c), v + j, tau, B + j * ldb + c,
+                    ldb, w);
+    }
+    if (!st)
+        substitute_back(n, P, ldp, cols, B, ldb);
     kf_free(v);
     kf_free(w);
     return st;

@@ -33,8 +33,6 @@
  */
 #include "syndrome.h"
 
-#include "base/rng.h"
-
 #include <float.h>
 #include <math.h>
 
@@ -58,8 +56,6 @@
  * without one, and where somebody may be. */
 #define PROVING 2e9
 #define TRYING 3e7
-/* A column of H of which less is left depends on those before it. */
-#define DEPENDENT 1e-12
 
 typedef struct state {
     const kf_evidence *e;
@@ -73,14 +69,13 @@ typedef struct state {
     uint8_t *accused, *certain;
     size_t wilds;
     kf_spectrum spectrum;
+    kf_spectrum whole; /* of all, if q is theirs                  */
     kf_proof proof;
     double *power;         /* per node: how strongly it may be corrupt */
     uint32_t *order;       /* nodes, largest power first              */
     uint32_t *pick, *best; /* nodes of a guess, then the others       */
     double *v;             /* q                                       */
-    double *columns;       /* of H, q each                            */
-    double *left;          /* q, and room for q directions            */
-    kf_rng rng;
+    kf_fit fit;
     double budget; /* for guesses                             */
     size_t told;   /* liars that so much evidence can tell    */
 } state;
@@ -92,7 +87,6 @@ static kofn_status set_up(state *s, const kf_evidence *e)
     *s = (state){.e = e,
                  .nodes = e->nodes,
                  .lanes = e->lanes,
-                 .rng = kf_rng_stream(1, KF_FOR_SAMPLE, 0, 0),
                  .alarm = e->alarm,
                  .budget = GUESSING};
     s->allowance = kf_new(e->columns, sizeof *s->allowance);
@@ -112,8 +106,6 @@ static kofn_status set_up_search(state *s)
     s->pick = kf_new(s->nodes, sizeof *s->pick);
     s->best = kf_new(s->nodes, sizeof *s->best);
     s->v = kf_new(s->e->q, sizeof *s->v);
-    s->columns = kf_new(s->nodes * s->lanes * s->e->q, sizeof *s->columns);
-    s->left = kf_new((s->e->q + 2) * s->e->q, sizeof *s->left);
     /* An order even of those who were never ranked: what is small enough to be
      * let be is let be before anybody is. */
     for (uint32_t n = 0; s->order && n < s->nodes; n++)
@@ -121,9 +113,11 @@ static kofn_status set_up_search(state *s)
     TRY(kf_syndromes_new(&s->work, s->e, s->allowance));
     TRY(kf_syndromes_new(&s->trial, s->e, s->allowance));
     TRY(kf_spectrum_new(&s->spectrum, s->e));
+    TRY(kf_spectrum_new(&s->whole, s->e));
+    TRY(kf_fit_new(&s->fit, s->e));
     TRY(kf_proof_new(&s->proof, s->e));
     return s->accused && s->certain && s->power && s->order && s->pick &&
-                   s->best && s->v && s->columns && s->left
+                   s->best && s->v
                ? KOFN_OK
                : KOFN_NOMEM;
 }
@@ -134,6 +128,8 @@ static void tear_down(state *s)
     kf_syndromes_free(&s->work);
     kf_syndromes_free(&s->trial);
     kf_spectrum_free(&s->spectrum);
+    kf_spectrum_free(&s->whole);
+    kf_fit_free(&s->fit);
     kf_proof_free(&s->proof);
     kf_free(s->tame);
     kf_free(s->allowance);
@@ -146,8 +142,6 @@ static void tear_down(state *s)
     kf_free(s->pick);
     kf_free(s->best);
     kf_free(s->v);
-    kf_free(s->columns);
-    kf_free(s->left);
 }
 
 /* What is not a number, or larger than any honest result can be, needs no
@@ -231,9 +225,8 @@ static void sort_by_power(state *s)
 }
 
 /* The Capon estimate of every node that is not struck. */
-static void rank_nodes(state *s)
+static void rank_nodes(state *s, const kf_spectrum *p)
 {
-    const kf_spectrum *p = &s->spectrum;
     double least = kf_spectrum_level(p, s->e->noise);
 
     for (size_t n = 0; n < s->nodes; n++) {
@@ -269,68 +262,6 @@ static bool suspend_strongest(state *s)
 
 /* ---- guessing ------------------------------------------------------------ */
 
-/* The columns of a table one after the other, and column c of its syndromes. */
-static void lay_out(state *s, const kf_syndromes *t, size_t c)
-{
-    for (size_t j = 0; j < t->rows; j++)
-        kf_code_get_column(t, j, s->columns + j * t->q);
-    kf_code_get_column(t, t->rows + c, s->v);
-}
-
-/* What the columns of n nodes leave of what was laid out, by the modified
- * method of Gram and Schmidt, which is as stable for what is left as
- * Householder's. */
-static double left_of(state *s, size_t q, const uint32_t *nodes, size_t n)
-{
-    double *v = s->left, *to = s->left + q;
-
-    memcpy(v, s->v, q * sizeof *v);
-    for (size_t i = 0; i < n * s->lanes; i++) {
-        size_t j = nodes[i / s->lanes] * s->lanes + i % s->lanes;
-        double norm;
-
-        memcpy(to, s->columns + j * q, q * sizeof *to);
-        for (double *u = s->left + q; u < to; u += q)
-            kf_axpy(q, -kf_code_dot(u, to, q), u, to);
-        norm = sqrt(kf_code_dot(to, to, q));
-        if (!(norm > DEPENDENT))
-            continue;
-        for (size_t k = 0; k < q; k++)
-            to[k] /= norm;
-        kf_axpy(q, -kf_code_dot(to, v, q), to, v);
-        to += q;
-    }
-    return sqrt(kf_code_dot(v, v, q));
-}
-
-static void swap(uint32_t *nodes, size_t i, size_t j)
-{
-    uint32_t node = nodes[i];
-
-    nodes[i] = nodes[j];
-    nodes[j] = node;
-}
-
-/* The first `want` of the n become a random choice. */
-static void shuffle(state *s, size_t n, size_t want)
-{
-    for (size_t i = 0; i < want; i++)
-        swap(s->pick, i, i + (size_t)kf_rng_below(&s->rng, n - i));
-}
-
-/* Of the first n picked leave out whoever is not needed. */
-static size_t reduce(state *s, size_t q, size_t n, double limit)
-{
-    for (size_t i = n; i-- > 0;) {
-        swap(s->pick, i, n - 1);
-        if (left_of(s, q, s->pick, n - 1) <= limit)
-            n--;
-        else
-            swap(s->pick, i, n - 1);
-    }
-    return n;
-}
-
 static double choose(size_t n, size_t k)
 {
     double sets = 1;
@@ -340,16 +271,28 @@ static double choose(size_t n, size_t k)
     return sets;
 }
 
+/* Nodes of which any so many have independent columns: where a code has groups,
+ * or copies, a few more explain anything that is wrong in one. */
+static size_t independent(const state *s, const kf_syndromes *t)
+{
+    size_t struck = s->wilds;
+
+    for (size_t i = 0; i < s->nodes; i++)
+        struck += s->held[i] && t == &s->work;
+    return kf_min(t->q / t->lanes, s->e->over - kf_min(s->e->over, struck));
+}
+
 /* Guess until there is an explanation of column c by no more than half of the
  * results over, which is the only one then, or until it is time to stop; the
  * smallest goes to best[].  Its size, 0 for none.
  *
  * More than half can be, as lies are not made to mislead; but they may be round
- * numbers, and the columns of H no strangers to each other.  So two parities a
- * lane have to bear witness. */
+ * numbers, and the columns of H no strangers to each other.  So two nodes more
+ * have to be left to bear witness. */
 static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
 {
-    size_t q = t->q, want = room(t), least = 0;
+    size_t q = t->q, most = independent(s, t), least = 0;
+    size_t want = kf_min(room(t), kf_max(most, 1) - 1);
     double one = sqrt((double)q) + KF_TAIL, limit = s->allowance[c] * one;
     double cost = (double)(want * s->lanes * (q * want * s->lanes + STRIKE));
     size_t few = kf_min(s->told, want);
@@ -358,27 +301,24 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     double best = HUGE_VAL;
 
     s->budget -= spend;
-    lay_out(s, t, c);
-    for (; spend > 0 && want < alive; spend -= cost) {
-        double left;
-        size_t n;
+    kf_fit_of(&s->fit, t, c);
+    for (; want > 0 && want < alive &&
+           kf_fit_choose(&s->fit, s->pick, alive, want, limit, cost, &spend);
+         spend -= cost) {
+        size_t n = kf_fit_reduce(&s->fit, s->pick, want, limit);
+        double left = kf_fit_left(&s->fit, s->pick, n);
 
-        shuffle(s, alive, want);
-        if (left_of(s, q, s->pick, want) > limit)
-            continue;
-        n = reduce(s, q, want, limit);
-        left = left_of(s, q, s->pick, n);
         spend -= (double)want * cost;
         if (least == 0 || n < least || (n == least && left < best)) {
             memcpy(s->best, s->pick, n * sizeof *s->best);
             least = n;
             best = left;
         }
-        if (2 * least * s->lanes <= q && best <= s->e->noise * one)
+        if (2 * least <= most && best <= s->e->noise * one)
             break;
     }
     s->budget += fmax(spend, 0);
-    return 2 * least * s->lanes <= q || (least + 2) * s->lanes <= q ? least : 0;
+    return 2 * least <= most || least + 2 <= most ? least : 0;
 }
 
 /* Suspend those who made column c of a table, if guessing finds out; false when
@@ -443,22 +383,34 @@ static size_t can_tell(const state *s, size_t directions)
     return kf_max(alone <= s->e->liars ? alone : over / 2, 1);
 }
 
+/* The spectrum of what is left; each attempt begins with that of all. */
+static const kf_spectrum *spectrum_of_work(state *s, bool begins)
+{
+    kf_spectrum *p = begins ? &s->whole : &s->spectrum;
+
+    if (!begins || p->q != s->base.q)
+        kf_spectrum_of(p, &s->work, s->e, s->Y);
+    return p;
+}
+
 /* Suspend until the rest agree. */
 static kofn_status suspend(state *s)
 {
-    kf_spectrum *p = &s->spectrum;
+    const kf_spectrum *p;
+    bool begins = true;
     size_t rank;
 
     kf_syndromes_copy(&s->work, &s->base);
     while (s->work.q == 0 || !agree(&s->work)) {
         if (room(&s->work) == 0)
             return KOFN_CORRUPT;
-        kf_spectrum_of(p, &s->work, s->e, s->Y);
+        p = spectrum_of_work(s, begins);
+        begins = false;
         rank = kf_spectrum_above(p, kf_spectrum_level(p, s->e->alarm));
         if (rank > room(&s->work) * s->lanes)
             return KOFN_CORRUPT; /* so many lie that nobody is left to tell */
         s->told = can_tell(s, kf_ceil_div(rank, s->lanes));
-        rank_nodes(s);
+        rank_nodes(s, p);
         if (!suspend_strongest(s) && !suspend_by_columns(s))
             return KOFN_CORRUPT;
     }
@@ -566,11 +518,12 @@ static kofn_status convict(state *s, size_t most, size_t *count)
     if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
         return KOFN_CORRUPT;
     for (size_t j = 0; j < n; j++)
-        if (kf_proof_certain(&s->proof, s->pick, n, j, liars, promised, over,
-                             apart)) {
+        if (kf_proof_certain(&s->proof, j, liars, promised, over, apart)) {
             s->certain[s->pick[j]] = 1;
             ++*count;
         }
+    if (s->proof.nomem)
+        return KOFN_NOMEM;
     if (*count == n)
         return KOFN_OK;
     if (n - *count + liars > over ||
@@ -579,10 +532,12 @@ static kofn_status convict(state *s, size_t most, size_t *count)
     return KOFN_OK;
 }
 
-/* What a column of parities may come to and pass. */
-static double unseen(const state *s, const kf_syndromes *t)
+/* What lies come to in a column of parities that passed: no more than what is left
+ * of it, this loud, and the rounding of the others (math/errors.md 5.1). */
+static double unseen(const state *s, const kf_syndromes *t, double loudness)
 {
-    return kf_code_unseen(loudest_allowance(s), t->q);
+    return kf_code_unseen(loudest_allowance(s), t->q) *
+           (loudness + s->e->alarm / s->alarm);
 }
 
 /* Liars who are more than half of the results over, and agree on something,
@@ -596,7 +551,7 @@ static kofn_status hear_accused(state *s)
 
     for (size_t n = 0; n < s->nodes; n++)
         liars += s->held[n];
-    if (2 * liars * s->lanes <= s->base.q)
+    if (2 * liars <= independent(s, &s->base))
         return KOFN_OK;
     for (size_t n = 0; n < s->nodes; n++) {
         s->accused[n] = s->held[n];
@@ -605,6 +560,7 @@ static kofn_status hear_accused(state *s)
         s->wild[n] |= !s->held[n];
         s->held[n] = 0;
     }
+    s->whole.q = 0; /* that of all is another */
     st = s->base.q == 0 ? KOFN_CORRUPT : suspend(s);
     memcpy(s->held, s->accused, s->nodes);
     return st == KOFN_OK ? KOFN_CORRUPT : KOFN_OK;
@@ -635,7 +591,7 @@ static kofn_status search(state *s, size_t most, size_t *liars, double *level)
     if (st)
         return st;
     strike_held(s, &s->trial, s->nodes);
-    *level = unseen(s, &s->trial);
+    *level = unseen(s, &s->trial, kf_code_loudness(&s->trial));
     return hear_accused(s);
 }
 
@@ -643,6 +599,7 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
                            double *level)
 {
     size_t liars = 0;
+    double loudness;
 
     TRY(find_wild(s));
     for (size_t n = 0; n < s->nodes; n++)
@@ -653,8 +610,9 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
     TRY(fill_base(s));
     if (s->base.q == 0)
         return s->wilds ? KOFN_CORRUPT : KOFN_OK;
-    if (agree(&s->base)) {
-        *level = unseen(s, &s->base);
+    loudness = kf_code_loudness(&s->base);
+    if (loudness <= 1) {
+        *level = unseen(s, &s->base, loudness);
         return KOFN_OK;
     }
     if (s->wilds == most)

@@ -43,10 +43,10 @@ kofn_status kf_suspect(const kf_evidence *e, size_t most, uint8_t *found,
                        size_t *count, double *unseen);
 
 /* The worst that at most `few` nodes, wrong by H E of length 1 in all their
- * parities together, make of an output D y; of y itself without D.  H is
- * q x (nodes lanes), D wants x (nodes lanes). */
-kofn_status kf_hidden(const double *H, size_t q, size_t nodes, size_t lanes,
-                      const double *D, size_t wants, size_t few, double *worst);
+ * parities together, make of an output D y; of y itself without D.  Of e only
+ * the parities are asked; D is wants x (nodes lanes). */
+kofn_status kf_hidden(const kf_evidence *e, const double *D, size_t wants,
+                      size_t few, double *worst);
 /* The same of a decoder, whose parities these are, for results divided by the
  * weights of their seats. */
 kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,

@@ -3,10 +3,16 @@
 
 #include "combine.h"
 
+#include "base/vectors.h"
+
 #include <math.h>
+
+#define VECTORS KF_VECTORS()
 
 /* A column of H that is smaller depends on those that were struck. */
 #define DEPENDENT 1e-12
+/* A row of which no more is left of all, far below rounding, is nothing. */
+#define NOTHING 0x1p-80
 
 /* ---- tables -------------------------------------------------------------- */
 
@@ -263,8 +269,8 @@ static size_t compress(kf_spectrum *p)
     return short_m;
 }
 
-static void rotate_rows(double *a, double *b, size_t n, double cosine,
-                        double sine)
+static inline void rotate_rows(double *a, double *b, size_t n, double cosine,
+                               double sine)
 {
     for (size_t k = 0; k < n; k++) {
         double x = a[k], y = b[k];
@@ -274,15 +280,17 @@ static void rotate_rows(double *a, double *b, size_t n, double cosine,
     }
 }
 
-/* Make rows i and j of C orthogonal; false when they are. */
-static bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j)
+/* Make rows i and j of C orthogonal; false when they are, or one is nothing. */
+static inline bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j,
+                          double nothing)
 {
     double *a = p->C + i * m, *b = p->C + j * m;
     double aa = kf_code_dot(a, a, m), bb = kf_code_dot(b, b, m),
            ab = kf_code_dot(a, b, m);
     double zeta, t, cosine;
 
-    if (!(fabs(ab) > 1e-15 * sqrt(aa) * sqrt(bb)) || ab == 0)
+    if (!(fabs(ab) > 1e-15 * sqrt(aa) * sqrt(bb)) || aa <= nothing ||
+        bb <= nothing)
         return false;
     zeta = (bb - aa) / (2 * ab);
     t = (zeta >= 0 ? 1 : -1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
@@ -292,11 +300,24 @@ static bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j)
     return true;
 }
 
-/* One-sided Jacobi: rows of C are rotated until they are orthogonal. */
+/* One-sided Jacobi: rows of C are rotated until they are orthogonal.  Where there
+ * are more rows than directions, some come to nothing, and never to an end. */
+VECTORS static void make_orthogonal(kf_spectrum *p, size_t m)
+{
+    bool still = true;
+    double all = kf_code_dot(p->C, p->C, p->q * m);
+
+    for (int sweep = 0; sweep < 40 && still; sweep++) {
+        still = false;
+        for (size_t i = 0; i + 1 < p->q; i++)
+            for (size_t j = i + 1; j < p->q; j++)
+                still |= rotate(p, m, i, j, NOTHING * NOTHING * all);
+    }
+}
+
 void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
                     const double *Y)
 {
-    bool still = true;
     size_t m;
 
     p->q = t->q;
@@ -305,12 +326,7 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
     memset(p->U, 0, p->q * p->q * sizeof *p->U);
     for (size_t i = 0; i < p->q; i++)
         p->U[i * p->q + i] = 1;
-    for (int sweep = 0; sweep < 40 && still; sweep++) {
-        still = false;
-        for (size_t i = 0; i + 1 < p->q; i++)
-            for (size_t j = i + 1; j < p->q; j++)
-                still |= rotate(p, m, i, j);
-    }
+    make_orthogonal(p, m);
     for (size_t i = 0; i < p->q; i++)
         p->value[i] = sqrt(kf_code_dot(p->C + i * m, p->C + i * m, m));
 }

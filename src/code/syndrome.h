@@ -4,6 +4,8 @@
 
 #include "suspect.h"
 
+#include "base/rng.h"
+
 /* A norm of n entries of noise is below sqrt(n) + KF_TAIL for good. */
 #define KF_TAIL 6
 
@@ -74,6 +76,47 @@ size_t kf_spectrum_above(const kf_spectrum *p, double level);
 void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,
                         const kf_evidence *e, const double *Y, size_t *columns);
 
+/* ---- guesses ------------------------------------------------------------- */
+
+/* So many sets of nodes are looked at side by side. */
+#define KF_SETS 8
+
+/* What the results of a few nodes leave of a column of syndromes (fit.c). */
+typedef struct kf_fit {
+    size_t lanes, rows, q;
+    double *columns, *v; /* of H, one after the other, q each; of S          */
+    double length;       /* of v                                             */
+    bool quick;          /* there are the products ...                       */
+    double *A;           /* ... of all columns with each other and v / |v|   */
+    size_t parts;        /* numbers that a product has: 1, or a quaternion's */
+    double unlike;       /* other products than quaternions have, at most    */
+    double *R;           /* scratch: products of some, sets side by side ... */
+    uint32_t *at;        /* ... and which of the columns they are            */
+    double *left;        /* scratch: what is left, and q directions          */
+    kf_rng rng;
+    uint32_t *drawn, *sets; /* scratch: nodes before sets were drawn; sets   */
+    uint64_t *random;       /* ... and what they are drawn with              */
+} kf_fit;
+
+kofn_status kf_fit_new(kf_fit *f, const kf_evidence *e);
+void kf_fit_free(kf_fit *f);
+/* Of column c of the syndromes of this table. */
+void kf_fit_of(kf_fit *f, const kf_syndromes *t, size_t c);
+/* The length of what these nodes leave of it. */
+double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n);
+/* Which of KF_SETS sets of n nodes, one after the other, surely leave more than
+ * the limit: bits, of the first set the lowest.  Most that do are found. */
+unsigned kf_fit_surely_more(kf_fit *f, const uint32_t *nodes, size_t n,
+                            double limit);
+/* Of the n put random choices of `want` first, one after the other, until one
+ * leaves no more than the limit; each that does not costs so much, and false:
+ * there is nothing left to spend. */
+bool kf_fit_choose(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
+                   double limit, double cost, double *spend);
+/* Of n nodes that leave no more than the limit put those first without which
+ * more is left; how many they are. */
+size_t kf_fit_reduce(kf_fit *f, uint32_t *nodes, size_t n, double limit);
+
 /* ---- sets of nodes ------------------------------------------------------- */
 
 /* Take n orthonormal directions out of v; how long it is then. */
@@ -81,6 +124,10 @@ double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v);
 /* One direction more, for which there is room, unless v depends on the n that
  * there are; how many there are then. */
 size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v);
+
+/* The same of columns of which something is left. */
+size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
+                            size_t columns);
 
 /* Columns of H, node by node, and those of them that others come nearest to. */
 typedef struct kf_rivals {
@@ -100,12 +147,15 @@ const double *kf_rivals_column(const kf_rivals *r, size_t node, size_t lane);
 void kf_rivals_begin(kf_rivals *r);
 /* The node that would take most of g; r->nodes: none would take anything. */
 size_t kf_rivals_next(kf_rivals *r, const double *g);
-/* Take a node out of g and out of what is left of the others. */
-void kf_rivals_strike(kf_rivals *r, size_t node, double *g);
+/* Take a node out of g and out of what is left of the others; how many
+ * directions it had left. */
+size_t kf_rivals_strike(kf_rivals *r, size_t node, double *g);
 
 /* What shows that a node must be corrupt (certain.c). */
 typedef struct kf_proof {
     size_t nodes, lanes, q, m;
+    const uint32_t *held; /* `count` of them: the caller's */
+    size_t count;
     kf_rivals rivals;
     double *Q, *R; /* of those held: H_T = Q R                         */
     double *X;     /* lies of those held, as they seem: count lanes, m */
@@ -115,10 +165,14 @@ typedef struct kf_proof {
     /* who else could have: p->candidate, in groups of `each` */
     uint32_t *candidate;
     size_t candidates, each;
-    size_t fixed;    /* directions of S that are of those held            */
-    double *S;       /* directions, q each                               */
-    double *whole;   /* q: what they leave of the vector                 */
-    double *tries;   /* what those chosen leave of it, q each            */
+    size_t fixed;    /* directions of those held, taken out of all       */
+    double *W;       /* what they leave of the columns, as in rivals     */
+    double *deeper;  /* the same, less those chosen so far, one table
+                        for each                                         */
+    size_t room;     /* numbers that it has room for                     */
+    bool nomem;      /* there was no memory for it                       */
+    double *S;       /* scratch: directions, q each                      */
+    double *tries;   /* what those chosen leave of g, q each             */
     double enough;   /* what comes so near explains it                   */
     double budget;   /* multiply-adds that are left for proofs           */
     size_t conspire; /* up to so many others a proof tries all           */
@@ -138,8 +192,8 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
  * there are `over` beyond those that surely decode; when no more than
  * `promised` have, for certain or but for an accident.  Noise and what those
  * held leave are no longer than `apart` together, in any direction. */
-bool kf_proof_certain(kf_proof *p, const uint32_t *held, size_t count, size_t j,
-                      size_t liars, size_t promised, size_t over, double apart);
+bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t promised,
+                      size_t over, double apart);
 
 /* ---- small vectors ------------------------------------------------------- */
 

@@ -98,12 +98,12 @@ kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
     TRY(kf_grow(&cell->have, &cell->cap, n, sizeof *cell->have));
     cell->have[n] = cell->have[cell->count];
     cell->have[cell->count++] = task;
-    cell->last = cell->spent = false;
+    cell->last = cell->spent = cell->tried = false;
     return KOFN_OK;
 }
 
 /* The result of this task was wrong: it is remembered but no longer counts. */
-void kf_cell_blame(kf_cell *cell, uint32_t task)
+void kf_cell_corrupt(kf_cell *cell, uint32_t task)
 {
     size_t i = 0;
 
@@ -116,5 +116,5 @@ void kf_cell_blame(kf_cell *cell, uint32_t task)
             (cell->count - i) * sizeof *cell->have);
     cell->have[cell->count] = task;
     cell->corrupt++;
-    cell->last = cell->spent = false;
+    cell->last = cell->spent = cell->tried = false;
 }

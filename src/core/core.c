@@ -4,7 +4,6 @@
 #include "code/operation.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #define CACHE_BYTES ((size_t)256 << 20)
 
@@ -20,97 +19,22 @@ bool kofn_core_next(kofn_core *c, kofn_action *out)
 
 kofn_time kofn_core_alarm(const kofn_core *c)
 {
-    kofn_time first = c->stream.alarm_at < c->stream.lease_at
-                          ? c->stream.alarm_at
-                          : c->stream.lease_at;
+    const kf_stream *s = &c->stream;
+    kofn_time first = s->alarm_at < s->lease_at ? s->alarm_at : s->lease_at;
 
+    if (s->late_at < first)
+        first = s->late_at;
     for (size_t i = 0; i < c->rounds; i++)
         if (c->round[i]->alarm < first)
             first = c->round[i]->alarm;
     return first;
 }
 
-kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
-{
-    const kf_product *p = &r->p;
-
-    if (st != KOFN_AGAIN) /* it was waited for to its end */
-        kf_late_learn(c, r);
-    if (st < 0)
-        snprintf(r->why, sizeof r->why, "%s", kofn_errmsg());
-    TRY(kf_round_drop_all(c, r));
-    c->mutes = 0;
-    r->state = KF_ROUND_IDLE;
-    r->alarm = KOFN_NEVER;
-    r->back = r->resolve = false;
-    return kf_act(c, (kofn_action){.type = KOFN_DO_DELIVER,
-                                   .product = p->number,
-                                   .status = st,
-                                   .why = st < 0 ? r->why : "",
-                                   .noise = p->noise,
-                                   .predicted = p->predicted});
-}
-
 /* ---- products ------------------------------------------------------------ */
-
-static kf_round *find_round(const kofn_core *c, uint32_t product)
-{
-    for (size_t i = c->rounds; i > 0; i--)
-        if (c->round[i - 1]->p.number == product)
-            return c->round[i - 1];
-    return NULL;
-}
-
-size_t kf_core_open_rounds(const kofn_core *c)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < c->rounds; i++)
-        n += kf_is_open(c->round[i]);
-    return n;
-}
-
-/* Those that are over are forgotten; the memory of one is kept. */
-void kf_core_forget_over(kofn_core *c)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < c->rounds; i++) {
-        kf_round *r = c->round[i];
-
-        if (kf_is_open(r)) {
-            c->round[kept++] = r;
-            continue;
-        }
-        kf_round_free(c->spare);
-        c->spare = r;
-    }
-    c->rounds = kept;
-}
-
-kofn_status kf_core_add_round(kofn_core *c)
-{
-    kf_round *r = c->spare;
-
-    c->spare = NULL;
-    if (!r)
-        TRY(kf_round_new(&r, c->fleet.groups));
-    if (kf_round_know(r, c->fleet.workers) ||
-        kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round)) {
-        c->spare = r;
-        return KOFN_NOMEM;
-    }
-    for (size_t i = 0; i < r->workers; i++) {
-        r->rows[i] = 0;
-        r->load[i] = (kf_load){.again = KF_NO_ROW};
-    }
-    c->round[c->rounds++] = r;
-    return KOFN_OK;
-}
 
 static bool can_begin(const kofn_core *c, const kofn_event *ev)
 {
-    const kf_use *use = ev->use < KF_USES ? &c->use[ev->use] : NULL;
+    const kf_use *use = ev->use < c->uses ? &c->use[ev->use] : NULL;
 
     return use && use->plan && ev->product > kf_newest(c)->p.number &&
            kf_core_open_rounds(c) < c->opt.open &&
@@ -136,6 +60,7 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     r->state = KF_ROUND_RUNNING;
     kf_product_begin(&r->p, ev->product, use, ev->lo,
                      ev->hi ? ev->hi : use->plan->span);
+    r->p.all = ev->all;
     return kf_round_restart(c, r);
 }
 
@@ -148,13 +73,6 @@ static kofn_status cancel(kofn_core *c, kf_round *r)
 }
 
 /* ---- answers ------------------------------------------------------------- */
-
-bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index)
-{
-    return r && kf_product_find(&r->p, ev->task, index) &&
-           r->p.task[*index].worker == ev->worker &&
-           r->p.task[*index].row == ev->row;
-}
 
 static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
@@ -180,14 +98,8 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
 
 static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
-    size_t index;
-
-    if (!kf_core_find_task(r, ev, &index) || !kf_in_hand(&r->p.task[index])) {
-        c->dropped++;
+    if (!kf_round_fail(c, r, ev))
         return KOFN_OK;
-    }
-    r->load[ev->worker].failed = true;
-    kf_round_end(c, r, index, KF_TASK_DROPPED);
     if (kf_layout(&r->p)->adjoint)
         r->back = true;
     else
@@ -199,7 +111,7 @@ static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 
 static kofn_status verdict(kofn_core *c, const kofn_event *ev)
 {
-    kf_round *r = find_round(c, ev->product);
+    kf_round *r = kf_core_find_round(c, ev->product);
 
     if (r)
         return kf_core_hear(c, r, ev);
@@ -232,17 +144,21 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_BEGIN:
         return (c->stream.on ? kf_stream_begin : begin)(c, ev);
     case KOFN_EV_CANCEL:
-        return cancel(c, find_round(c, ev->product));
+        return cancel(c, kf_core_find_round(c, ev->product));
     case KOFN_EV_RESULT:
-        return (c->stream.on ? kf_stream_result
-                             : result)(c, find_round(c, ev->product), ev);
+        return (c->stream.on ? kf_stream_result : result)(
+            c, kf_core_find_round(c, ev->product), ev);
     case KOFN_EV_FAILED:
-        return (c->stream.on ? kf_stream_failed
-                             : failed)(c, find_round(c, ev->product), ev);
+        return (c->stream.on ? kf_stream_failed : failed)(
+            c, kf_core_find_round(c, ev->product), ev);
     case KOFN_EV_ALARM:
         return alarm(c);
     case KOFN_EV_VERDICT:
         return verdict(c, ev);
+    case KOFN_EV_VOID:
+        return kf_core_void(c, ev->worker);
+    case KOFN_EV_JUDGED:
+        return kf_core_judged(c, ev->worker, ev->strikes);
     }
     c->dropped++;
     return KOFN_OK;
@@ -269,17 +185,28 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static kofn_status check_stream(const kofn_core_options *o)
+/* Rows have no end, but workers do: one has nobody to be compared with. */
+static kofn_status check_stream_errors(const kofn_plan *p)
+{
+    if (p->layout.max_seats <= p->layout.enough)
+        return kf_fail(KOFN_UNSUITED,
+                       "scheme %s needs every answer and leaves none to find "
+                       "errors with; use dip, idip or polynomial",
+                       p->scheme->name);
+    if (p->workers == 1)
+        return kf_fail(KOFN_INVAL, "one worker has nobody to be compared with; "
+                                   "use at least 2 workers");
+    return KOFN_OK;
+}
+
+static kofn_status check_stream(const kofn_plan *p, const kofn_core_options *o)
 {
     if (o->below == KOFN_BELOW_DEGRADE)
         return kf_fail(KOFN_UNSUITED,
                        "below=degrade does not serve streams, where one worker "
                        "is enough; use refuse or pause");
     if (o->errors != KOFN_ERRORS_NONE)
-        return kf_fail(
-            KOFN_UNSUITED,
-            "wrong answers are not looked for in streams; do without "
-            "the search for errors");
+        TRY(check_stream_errors(p));
     if (!(o->mu >= 0 && o->mu <= 1e6))
         return kf_fail(KOFN_INVAL,
                        "mu = %g: give by how much longer than the first a "
@@ -295,7 +222,7 @@ static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
     size_t each = p->workers / L->groups;
 
     if (p->op->stream)
-        return check_stream(o);
+        return check_stream(p, o);
     if (o->below == KOFN_BELOW_DEGRADE &&
         (L->adjoint || !p->mixes_parts || p->left))
         return kf_fail(KOFN_UNSUITED,
@@ -347,13 +274,25 @@ static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
 static kofn_status make_use(kf_use *u, const kofn_plan *plan,
                             kofn_errors errors)
 {
-    u->plan = plan;
     if (!plan)
         return KOFN_OK;
+    u->plan = plan;
+    u->errors = errors;
     TRY(kf_code_new(&u->code, plan));
     if (errors != KOFN_ERRORS_NONE)
         kf_code_uneven(u->code);
     return kf_cache_new(&u->cache, u->code, CACHE_BYTES);
+}
+
+/* Besides its own, of a sum: there is one operand. */
+static kofn_status make_alone(kofn_core *c, const kofn_plan *plan)
+{
+    kf_use *use = &c->use[KOFN_USE_PARTS];
+
+    c->uses++;
+    use->alone = true;
+    TRY(kf_code_alone(&c->alone, plan));
+    return make_use(use, c->alone, KOFN_ERRORS_NONE);
 }
 
 /* There is always a newest round: at first one that is over. */
@@ -369,17 +308,75 @@ static kofn_status make_fleet(kofn_core *c)
     return KOFN_OK;
 }
 
-kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
-                          const kofn_core_options *opt)
+/* Seats are those of every plan at once, and of all plans there are as many. */
+static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
 {
-    kofn_core *c = kf_zero(1, sizeof *c);
+    const kofn_layout *L = &plan[0]->layout;
+
+    if (n > 1 && (plan[0]->op->factors == 0 || plan[0]->op->stream))
+        return kf_fail(KOFN_UNSUITED,
+                       "a job of several operands is of matrices that are "
+                       "resident, and not of %s",
+                       plan[0]->op->name);
+    for (size_t o = 1; o < n; o++) {
+        const kofn_layout *M = &plan[o]->layout;
+
+        if (plan[o]->op->factors == 0 || plan[o]->op->stream ||
+            plan[o]->workers != plan[0]->workers || M->groups != L->groups ||
+            M->max_seats != L->max_seats ||
+            M->problem.dtype != L->problem.dtype)
+            return kf_fail(
+                KOFN_UNSUITED,
+                "operand %zu, %s of %zu workers, has not the "
+                "workers, groups, seats and type of operand 0, %s of "
+                "%zu: make the plans alike",
+                o, plan[o]->spec, plan[o]->workers, plan[0]->spec,
+                plan[0]->workers);
+    }
+    return KOFN_OK;
+}
+
+static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
+                             size_t operands)
+{
+    c->use = kf_zero(operands, (KOFN_USES + 1) * sizeof *c->use);
+    if (!c->use)
+        return KOFN_NOMEM;
+    c->uses = operands * KOFN_USES;
+    c->reader = kf_zero(operands, sizeof(kofn_plan *));
+    if (!c->reader)
+        return KOFN_NOMEM;
+    for (size_t o = 0; o < operands; o++) {
+        kf_use *use = &c->use[KOFN_USES * o];
+
+        TRY(check_options(plan[o], &c->opt));
+        TRY(make_use(&use[KOFN_USE_OWN], plan[o], c->opt.errors));
+        TRY(make_use(&use[KOFN_USE_LEFT], plan[o]->left, c->opt.errors));
+        if (!kf_code_can_be_read(plan[o]))
+            continue;
+        TRY(kf_code_reader(&c->reader[o], plan[o]));
+        TRY(make_use(&use[KOFN_USE_READ], c->reader[o], c->opt.errors));
+    }
+    if (kf_code_can_be_alone(plan[0]))
+        TRY(make_alone(c, plan[0]));
+    return KOFN_OK;
+}
+
+kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
+                              size_t operands, const kofn_core_options *opt)
+{
+    kofn_core *c;
     kofn_status st;
 
     *out = NULL;
+    if (operands == 0 || operands > KOFN_OPERANDS_MOST)
+        return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
+                       operands, KOFN_OPERANDS_MOST);
+    c = kf_zero(1, sizeof *c);
     if (!c)
         return KOFN_NOMEM;
     c->haste = 1;
-    c->stream.alarm_at = c->stream.lease_at = KOFN_NEVER;
+    c->stream.alarm_at = c->stream.late_at = c->stream.lease_at = KOFN_NEVER;
     if (opt)
         c->opt = *opt;
     if (c->opt.open == 0)
@@ -387,15 +384,14 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
     if (c->opt.quarantine == 0)
         c->opt.quarantine = 3;
     if (!(c->opt.tolerance > 0))
-        c->opt.tolerance = plan->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-4;
-    st = check_options(plan, &c->opt);
+        c->opt.tolerance =
+            plan[0]->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-4;
+    st = check_operands(plan, operands);
     if (!st)
-        st = make_use(&c->use[0], plan, c->opt.errors);
-    if (!st)
-        st = make_use(&c->use[1], plan->left, c->opt.errors);
+        st = make_uses(c, plan, operands);
     if (!st)
         st = make_fleet(c);
-    if (!st && plan->op->stream)
+    if (!st && plan[0]->op->stream)
         st = kf_stream_open(c);
     if (st) {
         kofn_core_free(c);
@@ -403,6 +399,12 @@ kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
     }
     *out = c;
     return KOFN_OK;
+}
+
+kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
+                          const kofn_core_options *opt)
+{
+    return kofn_core_new_all(out, &plan, 1, opt);
 }
 
 void kofn_core_free(kofn_core *c)
@@ -415,16 +417,26 @@ void kofn_core_free(kofn_core *c)
     kf_free(c->round);
     kf_fleet_close(&c->fleet);
     kf_stream_close(&c->stream);
-    for (size_t u = 0; u < KF_USES; u++) {
+    for (size_t u = 0; u < c->uses; u++) {
         kf_cache_free(c->use[u].cache);
         kf_code_free(c->use[u].code);
     }
+    for (size_t o = 0; c->reader && o < c->uses / KOFN_USES; o++)
+        kofn_plan_free(c->reader[o]);
+    kofn_plan_free(c->alone);
+    kf_free(c->reader);
+    kf_free(c->use);
     kf_free(c->action);
     kf_free(c->pool);
     kf_free(c->by_row);
     kf_free(c->live);
     kf_free(c->live_worker);
     kf_free(c);
+}
+
+const kofn_plan *kofn_core_plan(const kofn_core *c, uint32_t use)
+{
+    return c->use[use].plan;
 }
 
 kf_code *kofn_core_code(kofn_core *c, uint32_t use)
@@ -442,6 +454,16 @@ kf_cache *kofn_core_cache(kofn_core *c, uint32_t use)
 kofn_worker_state kofn_core_worker(const kofn_core *c, uint32_t worker)
 {
     return kf_fleet_state(&c->fleet, worker);
+}
+
+size_t kofn_core_seat(const kofn_core *c, uint32_t worker)
+{
+    kofn_worker_state state = kofn_core_worker(c, worker);
+
+    return state == KOFN_WORKER_STORING || state == KOFN_WORKER_LIVE ||
+                   state == KOFN_WORKER_LEAVING
+               ? c->fleet.worker[worker].seat
+               : SIZE_MAX;
 }
 
 size_t kofn_core_live(const kofn_core *c)
@@ -503,7 +525,7 @@ void kofn_core_look(const kofn_core *c, kofn_core_view *v)
 
 void kofn_core_look_at(const kofn_core *c, uint32_t product, kofn_core_view *v)
 {
-    const kf_round *r = find_round(c, product);
+    const kf_round *r = kf_core_find_round(c, product);
 
     look(c, r ? r : kf_newest(c), v);
 }

@@ -31,7 +31,7 @@ static kofn_status collect(const kofn_core *c, const kf_round *r, size_t group,
                            size_t n, kofn_deals *d)
 {
     const kofn_plan *p = r->p.use->plan;
-    size_t cover = c->generous > 0 && !p->layout.adjoint
+    size_t cover = (c->generous > 0 || r->p.all) && !p->layout.adjoint
                        ? n
                        : p->layout.enough + r->p.ledger[group].spare;
 
@@ -237,8 +237,8 @@ static kofn_status deal_group(kofn_core *c, kf_round *r, size_t group,
     return kf_deal_short(c, r, group);
 }
 
-/* Ask for what groups [lo, hi) are owed: by the scheme's deal where nothing has been asked for
- * yet, else for single results. */
+/* Ask for what groups [lo, hi) are owed: by the scheme's deal where nothing has
+ * been asked for yet, else for single results. */
 kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi)
 {
     for (size_t g = lo; g < hi; g++) {

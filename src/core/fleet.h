@@ -11,7 +11,7 @@
 
 /* Who answers for one worker or for several: what they say may be one lie. */
 typedef struct kf_principal {
-    unsigned located; /* products in which one of them was located */
+    unsigned strikes; /* products in which one of them was located */
     size_t seats;     /* scratch */
 } kf_principal;
 
@@ -21,6 +21,7 @@ typedef struct kf_worker {
     uint32_t principal; /* 0: its own */
     uint32_t place;     /* among the live members of its group, where listed */
     uint32_t from;      /* the first product it takes part in */
+    unsigned strikes;   /* products in which it was located, that count */
     size_t out;         /* tasks in hand                      */
     double speed;       /* strips per second, smoothed; 0 unknown */
     kofn_time last;     /* result, or being asked when it was idle */

@@ -12,6 +12,9 @@
  *
  * Who lies is a principal: a key or a host may have many workers, and what they
  * say may be one lie.  So s is never less than what one principal can say.
+ *
+ * In streams nobody has a seat, and everybody answers rows of a product round by
+ * round: what one principal can say is what it has said.
  */
 #include "state.h"
 
@@ -80,6 +83,51 @@ static size_t principals_within(const kf_fleet *f, size_t alone, size_t seats)
     return who;
 }
 
+/* ---- principals of a stream ---------------------------------------------- */
+
+/* Results of whoever gave this one. */
+static size_t *said(kofn_core *c, kf_round *r, uint32_t task)
+{
+    uint32_t worker = r->p.task[task].worker;
+    uint32_t principal = c->fleet.worker[worker].principal;
+
+    return principal ? &c->fleet.principal[principal].seats
+                     : &r->load[worker].said;
+}
+
+/* The most that are one principal's of these n. */
+static size_t most_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
+                        size_t n)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        *said(c, r, tasks[i]) = 0;
+    for (size_t i = 0; i < n; i++)
+        most = kf_max(most, ++*said(c, r, tasks[i]));
+    return most;
+}
+
+/* So many principals, whichever they are, gave at most so many of them. */
+static size_t principals_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
+                              size_t n, size_t results)
+{
+    size_t who = 0;
+
+    for (size_t each = most_said(c, r, tasks, n); each > 0; each--) {
+        size_t of = 0, fit = results / each;
+
+        for (size_t i = 0; i < n; i++)
+            of += *said(c, r, tasks[i]) == each;
+        of /= each;
+        who += kf_min(of, fit);
+        if (fit < of)
+            break;
+        results -= of * each;
+    }
+    return who;
+}
+
 /* ---- who says nothing ---------------------------------------------------- */
 
 /* What is zero from strip `lo` on, whatever was asked, agrees with everybody. */
@@ -104,14 +152,18 @@ kofn_status kf_core_silent(const kf_product *p, size_t group,
     return KOFN_OK;
 }
 
-/* Of all seats of the group. */
+/* Of all seats of the group, or in a stream of these results. */
 static kofn_status silent_seats(const kofn_core *c, const kf_product *p,
-                                size_t group, size_t lo, size_t *silent)
+                                size_t group, size_t lo, const uint32_t *tasks,
+                                size_t n, size_t *silent)
 {
     *silent = 0;
     if (kf_code_all_speak(p->use->plan, group, lo))
         return KOFN_OK;
-    for (size_t s = group; s < c->fleet.seats; s += c->fleet.groups)
+    for (size_t i = 0; c->stream.on && i < n; i++)
+        TRY(add_silent(p, group, lo, p->task[tasks[i]].row, silent));
+    for (size_t s = group; !c->stream.on && s < c->fleet.seats;
+         s += c->fleet.groups)
         TRY(add_silent(p, group, lo, kf_local(p->use->plan, s), silent));
     return KOFN_OK;
 }
@@ -130,20 +182,24 @@ static bool has_copies(const kf_product *p, size_t group)
            kf_code_is_thin(p->use->plan, group);
 }
 
-static bool may_conspire(const kofn_core *c, const kf_product *p, size_t group)
+static bool may_conspire(const kf_product *p, size_t group)
 {
-    return c->opt.errors == KOFN_ERRORS_ADVERSARIAL ||
-           (c->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(p, group));
+    return p->use->errors == KOFN_ERRORS_ADVERSARIAL ||
+           (p->use->errors == KOFN_ERRORS_PROBABILISTIC &&
+            has_copies(p, group));
 }
 
 /* Members of the group who were located in this round and have no part in this:
- * so many lie besides those who may among these. */
-static size_t known_besides(const kofn_core *c, const kf_round *r, size_t group,
-                            const uint32_t *tasks, size_t n)
+ * so many lie besides those who may among these.  In a stream they could have
+ * said any number of things, and none is counted on. */
+size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
+                             size_t group, const uint32_t *tasks, size_t n)
 {
     const kf_fleet *f = &c->fleet;
     size_t known = 0;
 
+    if (c->stream.on)
+        return 0;
     for (size_t s = group; s < f->seats; s += f->groups)
         known += f->seat[s] != KF_NOBODY && r->load[f->seat[s]].located &&
                  kf_core_can_work(c, r, f->seat[s]);
@@ -155,6 +211,31 @@ static size_t known_besides(const kofn_core *c, const kf_round *r, size_t group,
     return known;
 }
 
+/* What one principal can say, or has said, and all of the group, which are those
+ * that a scheme of streams asks everybody for while a product is not late. */
+static size_t share_of_one(kofn_core *c, kf_round *r, size_t group,
+                           const uint32_t *tasks, size_t n, size_t *all)
+{
+    size_t live = c->fleet.in_state[KOFN_WORKER_LIVE];
+
+    if (!c->stream.on)
+        return largest_share(&c->fleet, share_all(c, r, group, tasks, n, all));
+    *all = kf_max(n, live * (kf_layout(&r->p)->delay + 1));
+    return most_said(c, r, tasks, n);
+}
+
+/* So many principals may lie when `spare` results may be wrong. */
+static size_t liars_within(kofn_core *c, kf_round *r, size_t group,
+                           const uint32_t *tasks, size_t n, size_t spare)
+{
+    size_t seats;
+
+    if (c->stream.on)
+        return n ? principals_said(c, r, tasks, n, spare) : 1;
+    return principals_within(&c->fleet,
+                             share_all(c, r, group, tasks, n, &seats), spare);
+}
+
 /* Principals that do not conspire hardly ever agree on a wrong codeword: as many
  * results to spare as one of them can give show it.  Liars who conspire are
  * assumed to be as many as can be corrected with everybody's results, those of
@@ -163,17 +244,18 @@ static size_t spare_of(kofn_core *c, kf_round *r, size_t group,
                        const uint32_t *tasks, size_t n)
 {
     const kofn_layout *L = kf_layout(&r->p);
-    size_t surely = L->threshold, seats, alone, spare;
+    size_t surely = L->threshold, seats, spare;
 
-    if (c->opt.errors == KOFN_ERRORS_NONE)
+    r->p.ledger[group].liars = 0;
+    if (r->p.use->errors == KOFN_ERRORS_NONE)
         return 0;
-    alone = share_all(c, r, group, tasks, n, &seats);
-    spare = kf_max(1, largest_share(&c->fleet, alone));
-    if (may_conspire(c, &r->p, group) && seats > surely)
+    spare = kf_max(1, share_of_one(c, r, group, tasks, n, &seats));
+    r->p.ledger[group].liars = 1;
+    if (!may_conspire(&r->p, group))
+        return spare;
+    if (seats > surely)
         spare = kf_max(spare, (seats - surely) / 2);
-    r->p.ledger[group].liars = may_conspire(c, &r->p, group)
-                                   ? principals_within(&c->fleet, alone, spare)
-                                   : 1;
+    r->p.ledger[group].liars = liars_within(c, r, group, tasks, n, spare);
     return spare;
 }
 
@@ -181,7 +263,7 @@ size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
                      const uint32_t *tasks, size_t n)
 {
     size_t spare = spare_of(c, r, group, tasks, n);
-    size_t known = known_besides(c, r, group, tasks, n);
+    size_t known = kf_core_known_besides(c, r, group, tasks, n);
 
     return spare - kf_min(known, spare - kf_min(spare, 1));
 }
@@ -190,7 +272,7 @@ void kf_core_set_spare(kofn_core *c, kf_round *r)
 {
     for (size_t g = 0; g < r->p.groups; g++) {
         r->p.ledger[g].spare = spare_of(c, r, g, NULL, 0);
-        r->p.ledger[g].known = known_besides(c, r, g, NULL, 0);
+        r->p.ledger[g].known = kf_core_known_besides(c, r, g, NULL, 0);
     }
 }
 
@@ -203,11 +285,10 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
     size_t beyond = n - L->enough, seats;
     size_t spare = kf_core_vouch(c, r, group, tasks, n);
 
-    if (c->opt.errors == KOFN_ERRORS_DETECT || beyond < spare)
+    if (r->p.use->errors == KOFN_ERRORS_DETECT || beyond < spare)
         return 0;
-    if (c->opt.errors == KOFN_ERRORS_PROBABILISTIC)
-        spare = kf_max(1, largest_share(&c->fleet, share_all(c, r, group, tasks,
-                                                             n, &seats)));
+    if (r->p.use->errors == KOFN_ERRORS_PROBABILISTIC)
+        spare = kf_max(1, share_of_one(c, r, group, tasks, n, &seats));
     /* single precision leaves too little between rounding and a lie to tell
      * more (docs/errors.md) */
     if (L->problem.dtype == KOFN_F32 && !c->opt.beyond)
@@ -224,15 +305,16 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
 {
     const kofn_layout *L = kf_layout(&r->p);
     size_t spare = spare_of(c, r, group, tasks, n), seats, beyond;
-    size_t known = known_besides(c, r, group, tasks, n), silent;
+    size_t known = kf_core_known_besides(c, r, group, tasks, n), silent;
 
-    TRY(silent_seats(c, &r->p, group, a->lo, &silent));
-    share_all(c, r, group, tasks, n, &seats);
+    TRY(silent_seats(c, &r->p, group, a->lo, tasks, n, &silent));
+    share_of_one(c, r, group, tasks, n, &seats);
     seats = kf_max(seats, n);
     beyond = seats - kf_min(seats, L->threshold);
-    a->liars = a->promised =
-        c->opt.errors == KOFN_ERRORS_DETECT ? spare : kf_max(spare, beyond / 2);
-    if (!may_conspire(c, &r->p, group) && !has_copies(&r->p, group))
+    a->liars = a->promised = r->p.use->errors == KOFN_ERRORS_DETECT
+                                 ? spare
+                                 : kf_max(spare, beyond / 2);
+    if (!may_conspire(&r->p, group) && !has_copies(&r->p, group))
         a->promised = kf_max(a->promised, beyond - kf_min(beyond, silent + 1));
     a->liars -= kf_min(a->liars, known);
     a->promised -= kf_min(a->promised, known);
@@ -241,9 +323,9 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
 
 KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                                        size_t lo, size_t hi,
-                                       const kf_decoder *d,
-                                       const uint32_t *tasks, size_t n)
+                                       const kf_decoder *d, size_t n)
 {
+    const uint32_t *tasks = c->pool + c->pooled;
     const kf_ledger *l = &r->p.ledger[group];
     const kf_cell *cell = &l->cell[kf_cells_find(l, lo)];
     kf_asked asked = {.number = c->next_check,
@@ -272,35 +354,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
     return kf_act(c, ask);
 }
 
-/* ---- verdicts ------------------------------------------------------------ */
-
-/* Was one of this principal located in this round? */
-static bool is_known_liar(const kf_fleet *f, const kf_round *r,
-                          uint32_t principal)
-{
-    for (size_t i = 0; i < f->workers; i++)
-        if (r->load[i].located && f->worker[i].principal == principal)
-            return true;
-    return false;
-}
-
-static void name(kofn_core *c, kf_round *r, uint32_t task)
-{
-    kf_fleet *f = &c->fleet;
-    uint32_t worker = r->p.task[task].worker;
-    uint32_t principal = f->worker[worker].principal;
-
-    r->p.corrupt++;
-    if (r->load[worker].located)
-        return;
-    if (principal && !is_known_liar(f, r, principal))
-        f->principal[principal].located++;
-    r->load[worker].located = true;
-    f->located[worker]++;
-    for (size_t g = 0; g < r->p.groups; g++)
-        r->p.ledger[g].known = known_besides(c, r, g, NULL, 0);
-    kf_product_all_news(&r->p); /* it may be wrong elsewhere, too */
-}
+/* ---- whose results do not count ------------------------------------------- */
 
 bool kf_core_without_located(const kf_round *r, kf_cell *cell)
 {
@@ -308,7 +362,7 @@ bool kf_core_without_located(const kf_round *r, kf_cell *cell)
 
     for (size_t i = 0; cell->disagreed && i < cell->count;)
         if (r->load[r->p.task[cell->have[i]].worker].located)
-            kf_cell_blame(cell, cell->have[i]);
+            kf_cell_corrupt(cell, cell->have[i]);
         else
             i++;
     return cell->count < had;
@@ -321,132 +375,17 @@ bool kf_core_without_suspects(const kofn_core *c, const kf_round *r,
 
     for (size_t i = 0; cell->disagreed && i < cell->count;)
         if (c->fleet.located[r->p.task[cell->have[i]].worker])
-            kf_cell_blame(cell, cell->have[i]);
+            kf_cell_corrupt(cell, cell->have[i]);
         else
             i++;
     return cell->count < had;
 }
-
-static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
-{
-    kf_ledger *l = &p->ledger[a->group];
-
-    for (size_t i = kf_cells_find(l, a->lo);
-         i < l->count && l->cell[i].lo < a->hi; i++)
-        kf_cell_blame(&l->cell[i], task);
-}
-
-/* Take those found wrong out of the evidence, and name those who are certain to
- * be; *n is what is left of it. */
-static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
-                     const kofn_event *ev, size_t *n)
-{
-    uint32_t *task = r->p.evidence + a->first;
-
-    for (size_t i = 0; i < ev->bad_count; i++)
-        if (ev->bad[i] < a->count && task[ev->bad[i]] != UINT32_MAX) {
-            leave_out(&r->p, a, task[ev->bad[i]]);
-            if (i + ev->doubted < ev->bad_count)
-                name(c, r, task[ev->bad[i]]);
-            task[ev->bad[i]] = UINT32_MAX;
-        }
-    *n = 0;
-    for (size_t i = 0; i < a->count; i++)
-        if (task[i] != UINT32_MAX)
-            task[(*n)++] = task[i];
-}
-
-/* They do not all agree.  Nobody can be located among fewer than one beyond those
- * who may lie and those who decode (math/errors.md 2.2): unless somebody is known
- * by now to be wrong so many are asked for at once. */
-static size_t disagree(kf_round *r, const kf_asked *a, size_t n)
-{
-    kf_ledger *l = &r->p.ledger[a->group];
-    bool known = n < a->count;
-
-    r->p.disagree = true;
-    for (size_t i = kf_cells_find(l, a->lo);
-         i < l->count && l->cell[i].lo < a->hi; i++)
-        if (l->cell[i].checking) {
-            l->cell[i].disagreed = true;
-            known |= kf_core_without_located(r, &l->cell[i]);
-        }
-    return known ? 0 : kf_max(n, kf_layout(&r->p)->threshold + a->liars) + 1;
-}
-
-kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
-{
-    bool sure = ev->status == KOFN_OK, corrupt = ev->status == KOFN_CORRUPT;
-    size_t index, n, wanted;
-    kf_asked *a;
-
-    if (!kf_is_open(r) || !kf_product_find_check(&r->p, ev->task, &index) ||
-        !r->p.check[index].open || ev->bad_count > r->p.check[index].count) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    a = &r->p.check[index];
-    a->open = false;
-    if (a->again) /* others wait for this one */
-        kf_product_all_news(&r->p);
-    n = a->count;
-    if (corrupt && c->opt.errors == KOFN_ERRORS_DETECT)
-        return kf_core_corrupt_beyond(c, r);
-    if (sure || corrupt)
-        take_out(c, r, a, ev, &n);
-    r->p.unsure |= !sure && !corrupt;
-    wanted = corrupt ? disagree(r, a, n) : n + 1;
-    return kf_settle_checked(c, r, a, n, sure, wanted);
-}
-
-kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)
-{
-    if (c->opt.errors == KOFN_ERRORS_DETECT)
-        kf_fail(KOFN_CORRUPT,
-                "results of different workers disagree; run "
-                "with errors probabilistic or adversarial to find out whose "
-                "are wrong");
-    else
-        kf_fail(KOFN_CORRUPT,
-                "results disagree, and with those of all "
-                "workers it cannot be told whose are wrong; use more workers "
-                "or a smaller threshold than %zu",
-                kf_layout(&r->p)->enough);
-    return kf_core_deliver(c, r, KOFN_CORRUPT);
-}
-
-kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
-{
-    kf_fail(KOFN_TOOFEW,
-            "%zu results agree, but are too few to tell if some "
-            "were wrong by more than the tolerance; start more workers or "
-            "allow a larger tolerance",
-            count);
-    return kf_core_deliver(c, r, KOFN_TOOFEW);
-}
-
-/* ---- quarantine ---------------------------------------------------------- */
 
 bool kf_core_banned(const kofn_core *c, uint32_t worker)
 {
     const kf_fleet *f = &c->fleet;
     uint32_t p = f->worker[worker].principal;
 
-    return (p ? f->principal[p].located : f->located[worker]) >=
+    return (p ? f->principal[p].strikes : f->worker[worker].strikes) >=
            c->opt.quarantine;
-}
-
-/* Whoever was located too often gets no more work, under whatever number: its
- * seats are free for others. */
-kofn_status kf_core_quarantine(kofn_core *c)
-{
-    for (size_t i = 0; i < c->fleet.workers; i++) {
-        kofn_worker_state state = c->fleet.worker[i].state;
-
-        if ((state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING ||
-             state == KOFN_WORKER_STORING || state == KOFN_WORKER_STANDBY) &&
-            kf_core_banned(c, (uint32_t)i))
-            TRY(kf_core_vacate(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
-    }
-    return KOFN_OK;
 }

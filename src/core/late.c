@@ -159,7 +159,7 @@ static void hedge(kofn_core *c, kf_round *r)
     /* Where answers are whole everybody was asked for all there is. */
     for (size_t g = 0; !kf_layout(&r->p)->whole && g < r->p.groups; g++)
         kf_product_owe(&r->p, g, KF_OWED_SHORT);
-    kf_product_all_news(&r->p); /* the late may be all that is waited for */
+    kf_product_all_news(&r->p); /* cells may have enough without the late */
 }
 
 /* ---- mute ---------------------------------------------------------------- */

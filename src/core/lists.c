@@ -38,11 +38,12 @@ static kofn_status look_back(kofn_core *c, bool now, kofn_past *out)
         over = kf_min(over, kf_max(s->memory, 1) - 1);
     *out = (kofn_past){over + now, s->known, s->marked, s->mark};
     memset(s->mark, 0, (over + now) * s->known);
+    s->marked[0] = 0;
     for (size_t w = 0; now && w < s->known; w++)
-        s->mark[w] = c->fleet.worker[w].out > 0;
-    s->marked[0] = c->fleet.busy;
+        s->marked[0] += s->mark[w] = kf_lists_marks(c, w);
     for (size_t i = 0; i < over; i++, row++) {
-        memcpy(s->mark + row * s->known, s->past[i].mark, s->past[i].workers);
+        for (size_t w = 0; w < s->past[i].workers; w++)
+            s->mark[row * s->known + w] = s->past[i].mark[w] == KOFN_MARKED;
         s->marked[row] = s->past[i].marked;
     }
     return KOFN_OK;
@@ -61,33 +62,123 @@ kofn_status kf_lists_admit(kofn_core *c, bool *yes)
     return KOFN_OK;
 }
 
+/* ---- whom to ask --------------------------------------------------------- */
+
+/* Results of this worker that are here or on their way. */
+static size_t says(const kf_round *r, uint32_t worker)
+{
+    return r->load[worker].came + r->load[worker].out;
+}
+
+/* Where results are compared so many of everybody are enough to name all liars
+ * that can be: with K / (n - 2 t) of each of n, t of them, and two of K each can
+ * be compared. */
+static size_t says_most(const kofn_core *c, const kf_round *r)
+{
+    size_t K = kf_layout(&r->p)->threshold, able = 0;
+
+    if (c->opt.errors == KOFN_ERRORS_NONE)
+        return SIZE_MAX;
+    for (uint32_t w = 0; w < c->fleet.workers; w++)
+        able += kf_core_can_work(c, r, w);
+    return able > 3 ? (K + 1) / 2 + 2 : K + 2;
+}
+
+/* More of somebody who was wrong are no help. */
+static bool can_say(const kofn_core *c, const kf_round *r, uint32_t worker,
+                    size_t most)
+{
+    return kf_core_can_work(c, r, worker) && !r->load[worker].located &&
+           says(r, worker) < most;
+}
+
+/* Is it better to ask a than b? */
+static bool before(const kofn_core *c, const kf_round *r, uint32_t a,
+                   uint32_t b)
+{
+    size_t out_a = c->fleet.worker[a].out, out_b = c->fleet.worker[b].out;
+
+    if (c->opt.errors != KOFN_ERRORS_NONE && says(r, a) != says(r, b))
+        return says(r, a) < says(r, b);
+    return out_a < out_b;
+}
+
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Has this row come, or is it on its way? */
-static bool counted_on(const kf_product *p, uint32_t row)
+/* Has this row come, or is it on its way, other than from who is late? */
+static bool counted_on(const kf_product *p, uint32_t row, bool late)
 {
     for (size_t t = 0; t < p->tasks; t++)
-        if (p->task[t].row == row && p->task[t].state != KF_TASK_DROPPED)
+        if (p->task[t].row == row && p->task[t].state != KF_TASK_DROPPED &&
+            !(late && p->task[t].state == KF_TASK_LATE))
             return true;
     return false;
 }
 
-/* One that nobody was asked for; where there are no more, one that nobody has
- * or holds; KF_NO_ROW: there is none. */
-static uint32_t fresh_row(kf_round *r, bool plain)
+/* The first that nobody has or holds, or nobody but who is late. */
+static uint32_t used_row(kf_round *r, bool late)
 {
     const kofn_layout *L = kf_layout(&r->p);
     uint32_t row = 0;
 
+    while (row < L->max_seats && row < KF_NO_ROW &&
+           counted_on(&r->p, row, late))
+        row++;
+    if (row >= kf_min(L->max_seats, KF_NO_ROW))
+        return KF_NO_ROW;
+    r->shared = true;
+    return row;
+}
+
+/* Are there two rows that nobody has or holds? */
+static bool two_left(const kf_round *r)
+{
+    const kofn_layout *L = kf_layout(&r->p);
+    size_t left = L->plain - r->plain + L->max_seats - r->coded;
+
+    for (uint32_t row = 0; left < 2 && row < L->max_seats; row++)
+        if (row < L->plain ? row < r->plain : row < r->coded)
+            left += !counted_on(&r->p, row, false);
+    return left > 1;
+}
+
+/* Where results are compared and rows are few: does nobody say more than this
+ * worker?  One more of it is then more that may be wrong together. */
+static bool says_most_of_all(const kofn_core *c, const kf_round *r,
+                             uint32_t worker)
+{
+    if (c->opt.errors == KOFN_ERRORS_NONE ||
+        kf_layout(&r->p)->max_seats == SIZE_MAX)
+        return false;
+    for (uint32_t w = 0; w < c->fleet.workers; w++)
+        if (!r->load[w].located && says(r, w) > says(r, worker))
+            return false;
+    return true;
+}
+
+/* One that nobody was asked for; where there are no more, one that nobody has
+ * or holds, or that who is late holds and this worker does not; KF_NO_ROW: there
+ * is none.  One more of who says most is no help unless another has one more as
+ * well, and what is late, if it comes, is better than that. */
+static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
+                          bool plain)
+{
+    const kofn_layout *L = kf_layout(&r->p);
+    bool most = says_most_of_all(c, r, worker);
+    uint32_t row;
+
+    if (most && !two_left(r))
+        return KF_NO_ROW;
     if (plain && r->plain < L->plain)
         return (uint32_t)r->plain++;
     if (r->coded < L->max_seats && r->coded < KF_NO_ROW)
         return (uint32_t)r->coded++;
     if (r->plain < L->plain)
         return (uint32_t)r->plain++;
-    while (row < L->max_seats && row < KF_NO_ROW && counted_on(&r->p, row))
-        row++;
-    return row < L->max_seats ? row : KF_NO_ROW;
+    row = used_row(r, false);
+    if (row == KF_NO_ROW && !most && !c->stream.list[worker].late)
+        row = used_row(r, true);
+    return row;
 }
 
 /* ---- lists --------------------------------------------------------------- */
@@ -105,7 +196,7 @@ static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,
                              kofn_ask want, size_t *asked)
 {
     for (size_t i = 0; i < want.rows; i++) {
-        uint32_t row = fresh_row(r, want.plain);
+        uint32_t row = fresh_row(c, r, worker, want.plain);
 
         if (row == KF_NO_ROW)
             return KOFN_OK;
@@ -125,14 +216,14 @@ static kofn_status give(kofn_core *c, kf_round *r, const kofn_past *past)
                       .got = cell->count,
                       .wanted = kf_product_wanted(&r->p, 0, cell),
                       .live = c->fleet.in_state[KOFN_WORKER_LIVE]};
-    size_t asked = 0;
+    size_t asked = 0, most = says_most(c, r);
 
     for (uint32_t w = 0; w < c->fleet.workers; w++) {
         uint32_t again = r->load[w].again;
         kofn_ask want = {1, false};
 
         r->load[w].again = KF_NO_ROW;
-        if (!kf_core_can_work(c, r, w))
+        if (!can_say(c, r, w, most))
             continue;
         if (L->repeats && again != KF_NO_ROW) {
             TRY(ask(c, r, w, again));
@@ -151,15 +242,16 @@ static kofn_status cast_net(kofn_core *c, kf_round *r)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
     size_t missing = kf_product_short(&r->p, 0, cell), able = 0;
+    size_t most = says_most(c, r);
     kofn_ask want = {0, false};
 
     for (uint32_t w = 0; missing && w < c->fleet.workers; w++)
-        able += kf_core_can_work(c, r, w);
+        able += can_say(c, r, w, most);
     if (!able)
         return KOFN_OK;
     want.rows = kf_ceil_div(missing, able);
     for (uint32_t w = 0; w < c->fleet.workers; w++)
-        if (kf_core_can_work(c, r, w))
+        if (can_say(c, r, w, most))
             TRY(ask_fresh(c, r, w, want, &c->stream.caught));
     return KOFN_OK;
 }
@@ -188,19 +280,32 @@ kofn_status kf_lists_make(kofn_core *c)
     return KOFN_OK;
 }
 
+/* Whom to ask for one more; KF_NOBODY: there is none. */
+static uint32_t choose(const kofn_core *c, const kf_round *r, size_t most,
+                       bool late)
+{
+    uint32_t who = KF_NOBODY;
+
+    for (uint32_t w = 0; w < c->fleet.workers; w++)
+        if (c->stream.list[w].late == late && can_say(c, r, w, most) &&
+            (who == KF_NOBODY || before(c, r, w, who)))
+            who = w;
+    return who;
+}
+
+/* What is late may come yet; where it is not enough the late are better than
+ * nobody. */
 kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
     size_t missing = kf_product_short(&r->p, 0, cell), asked = 0;
+    size_t most = says_most(c, r);
 
     for (; missing > 0; missing--) {
-        uint32_t who = KF_NOBODY;
+        uint32_t who = choose(c, r, most, false);
 
-        for (uint32_t w = 0; w < c->fleet.workers; w++)
-            if (kf_core_can_work(c, r, w) &&
-                (who == KF_NOBODY ||
-                 c->fleet.worker[w].out < c->fleet.worker[who].out))
-                who = w;
+        if (who == KF_NOBODY && missing > cell->slow)
+            who = choose(c, r, most, true);
         if (who != KF_NOBODY)
             TRY(ask_fresh(c, r, who, (kofn_ask){1, false}, &asked));
         if (who == KF_NOBODY || asked == 0)

@@ -33,7 +33,7 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
         p->ledger[g].owed = KF_OWED_NOTHING;
     }
     p->mark_lo = p->mark_hi = 0;
-    p->degraded = p->lost = p->disagree = p->unsure = false;
+    p->all = p->degraded = p->lost = p->disagree = p->unsure = false;
     p->corrupt = 0;
 }
 
@@ -54,6 +54,7 @@ void kf_product_forget_open(kf_product *p)
 
                 cell->count = cell->corrupt = cell->extra = 0;
                 cell->disagreed = cell->last = cell->spent = false;
+                cell->tried = false;
             }
 }
 

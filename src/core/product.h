@@ -49,6 +49,7 @@ typedef struct kf_cell {
                        be wrong elsewhere does not count in it any more */
     bool last;      /* nobody has a result to add: these have to do, or ... */
     bool spent;     /* ... did not                                      */
+    bool tried;     /* stream: looked at without what is slow           */
 } kf_cell;
 
 /* What is to be asked for of a group. */
@@ -73,6 +74,9 @@ typedef struct kf_ledger {
 /* What a plan is used for: its own operation, or the left product. */
 typedef struct kf_use {
     const kofn_plan *plan;
+    kofn_errors errors; /* that are looked for */
+    bool alone; /* of parts, each from one worker: where one is missing the
+                           product is coded instead, and nobody is waited for */
     kf_code *code;
     kf_cache *cache;
 } kf_use;
@@ -103,6 +107,7 @@ typedef struct kf_product {
     double noise, predicted, refused; /* the last one that was too large */
     size_t mark_lo,
         mark_hi;    /* groups that may have news, or be owed something */
+    bool all;       /* everybody is asked, and whoever is not late compared */
     bool degraded;  /* deliver what is plain */
     bool lost;      /* some wants are lost   */
     bool disagree;  /* some results did, and nobody could be located */
@@ -189,7 +194,7 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at);
 size_t kf_cells_find(const kf_ledger *l, size_t strip);
 size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi);
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task);
-void kf_cell_blame(kf_cell *cell, uint32_t task);
+void kf_cell_corrupt(kf_cell *cell, uint32_t task);
 void kf_cells_free(kf_ledger *l);
 
 #endif

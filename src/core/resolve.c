@@ -219,7 +219,7 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
         kf_product_all_news(&r->p);
         return KOFN_OK;
     }
-    if (cell && c->opt.errors != KOFN_ERRORS_NONE && make_do(&r->p))
+    if (cell && r->p.use->errors != KOFN_ERRORS_NONE && make_do(&r->p))
         cell = starving_cell(&r->p);
     if (!cell) {
         r->state = KF_ROUND_RUNNING;
@@ -232,6 +232,8 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
     }
     if (do_without_suspects(c, r))
         return KOFN_OK;
+    if (r->p.use->alone)
+        return end(c, r, cell);
     if (!kf_answers_all(r->p.use->plan, cell->count + cell->corrupt) &&
         (c->fleet.in_state[KOFN_WORKER_STORING] > 0 ||
          c->opt.below == KOFN_BELOW_PAUSE)) {

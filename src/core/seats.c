@@ -54,7 +54,8 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
         kf_fleet_set(f, worker, KOFN_WORKER_LIVE);
         return KOFN_OK;
     }
-    TRY(kf_code_seat(c->use[0].code, seat / f->groups, &rows));
+    for (size_t u = 0; u + KOFN_USES <= c->uses; u += KOFN_USES)
+        TRY(kf_code_seat(c->use[u].code, seat / f->groups, &rows));
     TRY(kf_fleet_sit(f, worker, seat));
     kf_fleet_set(f, worker, KOFN_WORKER_STORING);
     return kf_act(
@@ -162,11 +163,9 @@ static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
            w->from <= r->p.number;
 }
 
-kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
-                           kofn_worker_state state)
+/* What it has in hand is not counted on any more; it is told if it is there. */
+static kofn_status relieve(kofn_core *c, uint32_t worker, bool there)
 {
-    kofn_worker_state was = c->fleet.worker[worker].state;
-
     for (size_t i = 0; i < c->rounds; i++) {
         kf_round *r = c->round[i];
 
@@ -174,8 +173,30 @@ kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
             kf_round_lost(r);
         for (size_t t = 0; t < r->p.tasks; t++)
             if (r->p.task[t].worker == worker)
-                TRY(kf_round_drop(c, r, t, false));
+                TRY(kf_round_drop(c, r, t, there));
     }
+    return KOFN_OK;
+}
+
+kofn_status kf_core_void(kofn_core *c, uint32_t worker)
+{
+    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE || c->stream.on) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    TRY(relieve(c, worker, true));
+    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_STORING);
+    return kf_act(c, (kofn_action){.type = KOFN_DO_STORE,
+                                   .worker = worker,
+                                   .seat = c->fleet.worker[worker].seat});
+}
+
+kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
+                           kofn_worker_state state)
+{
+    kofn_worker_state was = c->fleet.worker[worker].state;
+
+    TRY(relieve(c, worker, false));
     if (state == KOFN_WORKER_MUTE) {
         c->mutes++;
         c->mute = worker;

@@ -70,7 +70,7 @@ static bool complete(const kf_product *p, size_t group, const kf_cell *cell)
         return false;
     if (p->degraded)
         return cell->pending + cell->slow == 0;
-    if (kf_layout(p)->everybody && cell->pending)
+    if ((kf_layout(p)->everybody || p->all) && cell->pending)
         return false;
     return cell->last || cell->count >= kf_product_wanted(p, group, cell);
 }
@@ -139,14 +139,13 @@ static kofn_status finish(kofn_core *c, kf_product *p, size_t group,
 
 static kofn_status have_checked(kofn_core *c, kf_round *r, size_t group,
                                 size_t from, size_t to, const kf_decoder *d,
-                                const uint32_t *tasks, size_t n)
+                                size_t n)
 {
     kf_cell *cell = r->p.ledger[group].cell;
 
     for (size_t i = from; i < to; i++)
         cell[i].checking = true;
-    TRY(kf_core_ask_check(c, r, group, cell[from].lo, cell[to - 1].hi, d, tasks,
-                          n));
+    TRY(kf_core_ask_check(c, r, group, cell[from].lo, cell[to - 1].hi, d, n));
     keep_survivors(c, &r->p, n);
     return KOFN_OK;
 }
@@ -158,7 +157,7 @@ static kofn_status results_to_check(kofn_core *c, kf_round *r, size_t group,
 {
     size_t silent = 0;
 
-    if (c->opt.errors != KOFN_ERRORS_NONE && !cell->last)
+    if (r->p.use->errors != KOFN_ERRORS_NONE && !cell->last)
         TRY(kf_core_silent(&r->p, group, cell, &silent));
     *n = kf_layout(&r->p)->enough + silent +
          kf_core_vouch(c, r, group, cell->have, cell->count);
@@ -177,11 +176,11 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
 
     TRY(survivors(c, p, cell[from].have, n, &tasks, &rows));
     TRY(kf_core_find_decoder(c, p, rows, n, &d));
-    if (d && c->opt.errors == KOFN_ERRORS_NONE)
+    if (d && p->use->errors == KOFN_ERRORS_NONE)
         return finish(c, p, group, from, to, d, n);
     TRY(results_to_check(c, r, group, &cell[from], &enough));
     if (d && n >= enough)
-        return have_checked(c, r, group, from, to, d, tasks, n);
+        return have_checked(c, r, group, from, to, d, n);
     p->unsure |= d != NULL;
     for (size_t i = from; i < to; i++)
         want(r, group, &cell[i], kf_max(n + 1, d ? enough : 0));
@@ -190,7 +189,9 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
 
 /* ---- news ---------------------------------------------------------------- */
 
-/* To find out who is wrong takes long, and who is may be wrong here as well. */
+/* Results of this cell disagreed, and a check of others that did is out: who is
+ * wrong there may be wrong here as well, and to find out takes long, so that
+ * is done once. */
 static bool waits(const kf_round *r, const kf_cell *cell)
 {
     return cell->disagreed && kf_product_weighs(&r->p);

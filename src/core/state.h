@@ -18,8 +18,6 @@
 #include "fleet.h"
 #include "product.h"
 
-#define KF_USES 2 /* the plan's own operation, the left product */
-
 typedef enum kf_round_state {
     KF_ROUND_IDLE, /* it is over */
     KF_ROUND_RUNNING,
@@ -33,6 +31,8 @@ typedef struct kf_load {
     bool failed, located;
     uint32_t again; /* stream: the row that it did not get done in the last
                        round; KF_NO_ROW: none */
+    uint32_t came;  /* stream: results of it that are here */
+    size_t said;    /* scratch of guard.c */
 } kf_load;
 #define KF_NO_ROW UINT32_MAX
 
@@ -58,12 +58,14 @@ typedef struct kf_round {
     kf_use use;          /* ... and what it shares with others  */
     unsigned first;      /* round of the stream                 */
     size_t plain, coded; /* rows below are given out or plain; see lists.c */
+    bool shared;         /* a row was given out again, or to several       */
 } kf_round;
 
 /* A worker's list in a round of a stream. */
 typedef struct kf_todo {
     size_t given, came; /* tasks */
     kofn_time done;     /* when it had done all; KOFN_NEVER: it has not */
+    bool late;          /* it is not waited for any longer */
 } kf_todo;
 
 /* Who was marked in a round that is over. */
@@ -80,7 +82,9 @@ typedef struct kf_stream {
     uint32_t newest;  /* product of all that began            */
     kofn_time began, took;
     kofn_time first; /* until the first list was done; 0: none is */
-    kofn_time alarm_at, lease_at;
+    kofn_time task;  /* what one took in the last list that was first */
+    kofn_time alarm_at, late_at, lease_at;
+    bool excuse; /* who is late is not marked: the scheme does not admit it */
     size_t slots, lists,
         open;      /* of the round: longest list, how many, products */
     size_t caught; /* rows that the net asked for, since the beginning */
@@ -97,7 +101,10 @@ typedef struct kf_stream {
 
 struct kofn_core {
     kofn_core_options opt;
-    kf_use use[KF_USES];
+    kf_use *use; /* KOFN_USES of each operand */
+    size_t uses;
+    kofn_plan **reader; /* per operand: that of KOFN_USE_READ, or NULL */
+    kofn_plan *alone;   /* that of KOFN_USE_PARTS, or NULL */
     kf_stream stream;
     kf_fleet fleet;
     kf_round **round; /* open, or over since the last that began; they ascend */
@@ -150,7 +157,7 @@ static inline size_t kf_seat_of_row(const kf_product *p, size_t group,
     return row / kf_layout(p)->submessages * p->groups + group;
 }
 
-/* ---- core.c -------------------------------------------------------------- */
+/* ---- actions ------------------------------------------------------------- */
 
 static inline kofn_status kf_act(kofn_core *c, kofn_action a)
 {
@@ -158,19 +165,22 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
     c->action[c->actions++] = a;
     return KOFN_OK;
 }
-kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st);
+
+/* ---- rounds.c ------------------------------------------------------------ */
+
+kf_round *kf_core_find_round(const kofn_core *c, uint32_t product);
 size_t kf_core_open_rounds(const kofn_core *c);
 /* Those that are over are forgotten. */
 void kf_core_forget_over(kofn_core *c);
 /* The newest is a new round now. */
 kofn_status kf_core_add_round(kofn_core *c);
-/* The task of its worker that an event speaks of. */
-bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
 
 /* ---- stream.c ------------------------------------------------------------ */
 
 kofn_status kf_stream_open(kofn_core *c);
 void kf_stream_close(kf_stream *s);
+/* Tasks were taken off lists: which are done now? */
+void kf_stream_eased(kofn_core *c);
 /* There are so many workers. */
 kofn_status kf_stream_know(kofn_core *c, size_t workers);
 kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev);
@@ -197,11 +207,26 @@ static inline bool kf_stream_due(const kofn_core *c, const kf_round *r)
 
 /* Everybody's list of a round. */
 kofn_status kf_lists_make(kofn_core *c);
-/* What an open product is short of, of whoever has least in hand; *all: it was
- * asked for. */
+/* What an open product is short of, of whoever has least in hand, or where
+ * results are compared, of whoever has said least; *all: it was asked for. */
 kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all);
 /* May the round end with whoever has tasks in hand marked? */
 kofn_status kf_lists_admit(kofn_core *c, bool *yes);
+
+/* Would this worker be marked if the round ended now? */
+static inline bool kf_lists_marks(const kofn_core *c, size_t worker)
+{
+    return c->fleet.worker[worker].out > 0 &&
+           !(c->stream.excuse && c->stream.list[worker].late);
+}
+
+/* ---- members.c ----------------------------------------------------------- */
+
+bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
+size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
+/* Fills c->live with the group's members that can be asked; *n of them. */
+kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
+                                 size_t *n);
 
 /* ---- round.c ------------------------------------------------------------- */
 
@@ -209,23 +234,30 @@ kofn_status kf_round_new(kf_round **out, size_t groups);
 void kf_round_free(kf_round *r);
 /* There are so many workers. */
 kofn_status kf_round_know(kf_round *r, size_t workers);
-bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
-size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
-/* Fills c->live with the group's members that can be asked; *n of them. */
-kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
-                                 size_t *n);
 /* Have this worker answer a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
                          size_t group, uint32_t row, size_t lo, size_t hi);
 void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);
+/* The task of its worker that an event speaks of. */
+bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
+/* The task of the event failed, and its worker gets no more of this product;
+ * false: there is none in hand. */
+bool kf_round_fail(kofn_core *c, kf_round *r, const kofn_event *ev);
 kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel);
 kofn_status kf_round_drop_all(kofn_core *c, kf_round *r);
+/* It is over, with this status. */
+kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st);
+/* Of every group. */
+void kf_round_owe(kf_round *r, kf_owed owed);
 /* Everything from the beginning. */
 kofn_status kf_round_restart(kofn_core *c, kf_round *r);
 /* More is to be asked for: less may be wanted than before, and be here. */
 void kf_round_more(kofn_core *c, kf_round *r);
 /* Somebody who worked on it does not any more. */
 void kf_round_lost(kf_round *r);
+
+/* ---- marks.c ------------------------------------------------------------- */
+
 /* Until there is nothing to do but wait. */
 kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
 
@@ -240,6 +272,8 @@ kofn_status kf_core_left(kofn_core *c, uint32_t worker,
 /* It goes, or does no more; its seat is for others. */
 kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
                            kofn_worker_state state);
+/* It stays on its seat, and is to store another block. */
+kofn_status kf_core_void(kofn_core *c, uint32_t worker);
 
 /* ---- deal.c -------------------------------------------------------------- */
 
@@ -283,12 +317,17 @@ void kf_core_set_spare(kofn_core *c, kf_round *r);
 /* The same where these tasks have come, whoever has left since. */
 size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
                      const uint32_t *tasks, size_t n);
+/* Members of the group who were located in this round, but for those whose tasks
+ * these are. */
+size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
+                             size_t group, const uint32_t *tasks, size_t n);
 /* Results of this cell that say nothing. */
 kofn_status kf_core_silent(const kf_product *p, size_t group,
                            const kf_cell *cell, size_t *silent);
+/* Of the n tasks at the end of the pool. */
 kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                               size_t lo, size_t hi, const kf_decoder *d,
-                              const uint32_t *tasks, size_t n);
+                              size_t n);
 /* Where results disagreed those of workers who were located in this round do not
  * count; false: there are none. */
 bool kf_core_without_located(const kf_round *r, kf_cell *cell);
@@ -296,10 +335,15 @@ bool kf_core_without_located(const kf_round *r, kf_cell *cell);
 bool kf_core_without_suspects(const kofn_core *c, const kf_round *r,
                               kf_cell *cell);
 bool kf_core_banned(const kofn_core *c, uint32_t worker);
+
+/* ---- verdict.c ----------------------------------------------------------- */
+
 kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev);
 kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
 kofn_status kf_core_quarantine(kofn_core *c);
+/* So many of the products in which it was located count against it. */
+kofn_status kf_core_judged(kofn_core *c, uint32_t worker, unsigned strikes);
 
 /* ---- late.c -------------------------------------------------------------- */
 

@@ -7,6 +7,13 @@
  * cancelled; should it come all the same, it counts.  A set of marks that the
  * scheme does not admit is waited out.
  *
+ * Nobody is waited for much longer than others took: once no other list was done
+ * for (late - 1) times as long as the first took, whoever is not done is *late*.
+ * What a due product lacks of the late is asked of the others as well, where there
+ * is no fresh row the same one, and whichever answer comes first counts; and where
+ * the scheme does not admit the marks, the late are not marked, as who has left is
+ * not.
+ *
  * Nobody in particular is needed: whoever leaves takes its tasks along and is
  * not marked, and what a due product is then short of others are asked for, in
  * the middle of the round or in the lists of the next.
@@ -17,6 +24,10 @@
 
 /* More answers than twice `enough` and this decode no better. */
 #define MANY 16
+
+/* As many times longer than the last first list may one take where nobody has
+ * done any, and some have none. */
+#define FEW 10
 
 kofn_status kf_stream_open(kofn_core *c)
 {
@@ -81,12 +92,15 @@ static kofn_status open_product(kofn_core *c, uint32_t number,
     r = kf_newest(c);
     r->state = KF_ROUND_RUNNING;
     r->shape = *shape;
-    r->use = (kf_use){&r->shape, c->use[0].code, c->use[0].cache};
+    r->use = c->use[0];
+    r->use.plan = &r->shape;
     r->first = c->stream.round;
     r->plain = 0;
     r->coded = shape->layout.plain;
+    r->shared = false;
     kf_product_begin(&r->p, number, &r->use, 0, shape->span);
     c->stream.newest = number;
+    kf_core_set_spare(c, r);
     return kf_product_reset(&r->p);
 }
 
@@ -99,7 +113,8 @@ static void begin_round(kofn_core *c, uint32_t product)
     s->product = product;
     s->began = c->now;
     s->first = 0;
-    s->alarm_at = KOFN_NEVER;
+    s->alarm_at = s->late_at = KOFN_NEVER;
+    s->excuse = false;
     s->lease_at = c->opt.lease > 0
                       ? later(c->now, (double)kf_late_lease(c, false, 0))
                       : KOFN_NEVER;
@@ -112,6 +127,7 @@ kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev)
 {
     kf_stream *s = &c->stream;
     kofn_plan shape;
+    double few;
 
     if (!can_begin(c, ev, &shape)) {
         c->dropped++;
@@ -127,7 +143,40 @@ kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev)
     for (size_t i = 0; i < c->rounds; i++)
         if (kf_stream_due(c, c->round[i])) /* it may have waited for that */
             kf_product_all_news(&c->round[i]->p);
-    return kf_lists_make(c);
+    TRY(kf_lists_make(c));
+    few = FEW * c->opt.late * (double)s->task * (double)s->slots;
+    if (c->opt.late > 0 && s->task > 0)
+        s->late_at = later(c->now, kf_larger(few, (double)c->opt.late_least));
+    return KOFN_OK;
+}
+
+/* ---- who is late --------------------------------------------------------- */
+
+/* A list was done: nobody is late before so long after that. */
+static void put_off(kofn_core *c)
+{
+    kf_stream *s = &c->stream;
+    double more = (c->opt.late - 1) * (double)s->first;
+
+    if (c->opt.late > 0)
+        s->late_at = later(c->now, kf_larger(more, (double)c->opt.late_least));
+}
+
+/* Where no list was done the others may take as long, but for who has none. */
+static void look_who_is_late(kofn_core *c)
+{
+    kf_stream *s = &c->stream;
+    kofn_time past = c->now - s->began;
+
+    s->late_at = later(c->now, past > 0 ? (double)past : 1);
+    if (!s->first && c->fleet.busy >= c->fleet.in_state[KOFN_WORKER_LIVE])
+        return;
+    for (size_t w = 0; w < s->known; w++)
+        s->list[w].late = c->fleet.worker[w].out > 0;
+    for (size_t i = 0; i < c->rounds; i++)
+        for (size_t t = 0;
+             kf_stream_due(c, c->round[i]) && t < c->round[i]->p.tasks; t++)
+            kf_product_late(&c->round[i]->p, t);
 }
 
 /* ---- answers ------------------------------------------------------------- */
@@ -142,23 +191,41 @@ static void eased(kofn_core *c, uint32_t worker)
         list->done != KOFN_NEVER)
         return;
     list->done = c->now - s->began;
-    if (s->first)
-        return;
-    s->first = list->done > 0 ? list->done : 1;
-    s->alarm_at = later(s->began, (double)s->first * (1 + c->opt.mu));
-    if (c->opt.lease > 0)
-        s->lease_at = later(c->now, (double)kf_late_lease(c, true, s->first));
+    list->late = false;
+    if (!s->first) {
+        s->first = list->done > 0 ? list->done : 1;
+        s->task = s->first / (kofn_time)list->came;
+        s->alarm_at = later(s->began, (double)s->first * (1 + c->opt.mu));
+        if (c->opt.lease > 0)
+            s->lease_at =
+                later(c->now, (double)kf_late_lease(c, true, s->first));
+    }
+    put_off(c);
 }
 
-/* Its row has come: the same row is not to be repeated. */
+void kf_stream_eased(kofn_core *c)
+{
+    for (uint32_t w = 0; w < c->stream.known; w++)
+        eased(c, w);
+}
+
+/* Its row has come: the same row is not to be repeated, nor had of others. */
 static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
                              uint32_t row)
 {
+    bool look = r->shared || r->load[worker].out > 0;
+
+    for (size_t w = 0; r->shared && w < r->workers; w++)
+        if (r->load[w].again == row)
+            r->load[w].again = KF_NO_ROW;
     if (r->load[worker].again == row)
         r->load[worker].again = KF_NO_ROW;
-    for (size_t i = 0; r->load[worker].out > 0 && i < r->p.tasks; i++)
-        if (r->p.task[i].row == row && r->p.task[i].worker == worker)
+    for (size_t i = 0; look && i < r->p.tasks; i++)
+        if (r->p.task[i].row == row &&
+            (r->shared || r->p.task[i].worker == worker))
             TRY(kf_round_drop(c, r, i, true));
+    if (r->shared)
+        kf_stream_eased(c);
     return KOFN_OK;
 }
 
@@ -188,6 +255,7 @@ kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
     } else {
         t->state = KF_TASK_DONE; /* after its round */
     }
+    r->load[ev->worker].came++;
     kf_fleet_measure(&c->fleet, ev->worker, t->hi - t->lo, c->now, ev->took);
     TRY(no_repeat(c, r, ev->worker, ev->row));
     eased(c, ev->worker);
@@ -196,15 +264,8 @@ kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
 
 kofn_status kf_stream_failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
-    size_t index;
-
-    if (!kf_core_find_task(r, ev, &index) || !kf_in_hand(&r->p.task[index])) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    r->load[ev->worker].failed = true;
-    kf_round_end(c, r, index, KF_TASK_DROPPED);
-    eased(c, ev->worker);
+    if (kf_round_fail(c, r, ev))
+        eased(c, ev->worker);
     return KOFN_OK;
 }
 
@@ -214,6 +275,8 @@ kofn_status kf_stream_rang(kofn_core *c)
 
     if (c->now >= s->alarm_at)
         s->alarm_at = KOFN_NEVER; /* who is not done now may be marked */
+    if (s->running && c->now >= s->late_at)
+        look_who_is_late(c);
     if (s->running && c->now >= s->lease_at)
         return kf_late_give_up(c, NULL, kf_late_lease(c, s->first, s->first),
                                &s->lease_at);
@@ -222,8 +285,15 @@ kofn_status kf_stream_rang(kofn_core *c)
 
 /* ---- products ------------------------------------------------------------ */
 
+/* What is due is short, and nobody can be asked for more. */
 static kofn_status deserted(kofn_core *c, kf_round *r)
 {
+    if (c->opt.errors != KOFN_ERRORS_NONE) {
+        TRY(kf_resolve(c, r));
+        if (r->state == KF_ROUND_RUNNING) /* it makes do with what is here */
+            r->alarm = KOFN_NEVER;
+        return KOFN_OK;
+    }
     if (r->p.refused > 0 && c->fleet.in_state[KOFN_WORKER_LIVE] > 0)
         return kf_core_unstable(c, r, r->p.ledger[0].cell[0].count);
     if (c->opt.below == KOFN_BELOW_PAUSE) {
@@ -239,6 +309,22 @@ static kofn_status deserted(kofn_core *c, kf_round *r)
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
+/* What is here may be enough to tell who is wrong, though more was wanted, and is
+ * looked at once before the late are waited for. */
+static bool try_without_late(const kofn_core *c, kf_product *p)
+{
+    kf_cell *cell = &p->ledger[0].cell[0];
+    size_t least = kf_product_least(p, 0, cell);
+
+    if (c->opt.errors == KOFN_ERRORS_NONE || cell->checking || cell->tried ||
+        cell->pending || !cell->slow || cell->count < least)
+        return false;
+    cell->tried = true;
+    cell->extra = cell->count - least;
+    kf_product_news(p, 0, cell->lo, cell->hi);
+    return true;
+}
+
 /* What is due has enough in hand, or there is nobody to ask. */
 static kofn_status see_to_it(kofn_core *c, kf_round *r)
 {
@@ -249,7 +335,9 @@ static kofn_status see_to_it(kofn_core *c, kf_round *r)
         return kf_core_unstable(c, r, cell->count);
     if (kf_product_short(&r->p, 0, cell))
         TRY(kf_lists_short(c, r, &all));
-    if (!all && cell->pending == 0)
+    if (!all && try_without_late(c, &r->p))
+        return KOFN_OK;
+    if (!all && cell->pending + cell->slow == 0)
         return deserted(c, r);
     if (r->state == KF_ROUND_STARVED) {
         r->state = KF_ROUND_RUNNING;
@@ -274,10 +362,7 @@ static kofn_status settle(kofn_core *c, kf_round *r)
     r->resolve = false;
     if (r->p.unsettled > 0)
         return KOFN_OK;
-    TRY(kf_core_deliver(c, r, KOFN_OK));
-    for (uint32_t w = 0; w < c->stream.known; w++)
-        eased(c, w); /* its tasks were cancelled */
-    return KOFN_OK;
+    return kf_core_deliver(c, r, KOFN_OK);
 }
 
 /* ---- a round ends -------------------------------------------------------- */
@@ -290,15 +375,22 @@ static bool awaits_due(const kofn_core *c)
     return false;
 }
 
+/* With all who have tasks in hand marked, or with all but the late. */
 static kofn_status may_end(kofn_core *c, bool *yes)
 {
-    const kf_stream *s = &c->stream;
+    kf_stream *s = &c->stream;
 
     *yes = s->running && !awaits_due(c);
     if (!*yes || c->fleet.busy == 0)
         return KOFN_OK;
-    *yes = s->first && s->alarm_at == KOFN_NEVER;
-    return *yes ? kf_lists_admit(c, yes) : KOFN_OK;
+    *yes = false;
+    if (!s->first || s->alarm_at != KOFN_NEVER)
+        return KOFN_OK;
+    for (int late = 0; !*yes && late < 2; late++) {
+        s->excuse = late;
+        TRY(kf_lists_admit(c, yes));
+    }
+    return KOFN_OK;
 }
 
 /* Those who have tasks in hand are marked, now. */
@@ -314,9 +406,11 @@ static kofn_status mark_all(kofn_core *c)
     s->past[0].workers = s->known;
     s->past[0].marked = 0;
     for (size_t w = 0; w < s->known; w++) {
-        bool marked = c->fleet.worker[w].out > 0;
+        bool marked = kf_lists_marks(c, w);
 
-        s->past[0].mark[w] = marked;
+        s->past[0].mark[w] = marked                       ? KOFN_MARKED
+                             : c->fleet.worker[w].out > 0 ? KOFN_EXCUSED
+                                                          : 0;
         s->past[0].marked += marked;
         s->times[w] = s->list[w].done;
     }
@@ -347,25 +441,32 @@ static kofn_status end_round(kofn_core *c)
             TRY(take_back(c, c->round[i]));
     s->running = false;
     s->took = c->now - s->began;
-    s->alarm_at = s->lease_at = KOFN_NEVER;
+    s->alarm_at = s->late_at = s->lease_at = KOFN_NEVER;
     return kf_act(c, (kofn_action){.type = KOFN_DO_END,
                                    .product = s->round,
                                    .lo = s->slots,
                                    .hi = s->past[0].marked});
 }
 
+/* What makes do with what is here has something new to settle. */
+static kofn_status go_on(kofn_core *c, kf_round *r)
+{
+    do {
+        if (kf_is_open(r) && (kf_product_marked(&r->p) || !r->p.unsettled))
+            TRY(settle(c, r));
+        if (c->stream.running && kf_stream_due(c, r))
+            TRY(see_to_it(c, r));
+    } while (kf_is_open(r) && kf_product_marked(&r->p));
+    r->resolve = false;
+    return KOFN_OK;
+}
+
 kofn_status kf_stream_go_on(kofn_core *c)
 {
     bool end;
 
-    for (size_t i = 0; i < c->rounds; i++) {
-        kf_round *r = c->round[i];
-
-        if (kf_is_open(r) && kf_product_marked(&r->p))
-            TRY(settle(c, r));
-        if (c->stream.running && kf_stream_due(c, r))
-            TRY(see_to_it(c, r));
-    }
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(go_on(c, c->round[i]));
     TRY(may_end(c, &end));
     return end ? end_round(c) : KOFN_OK;
 }

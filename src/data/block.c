@@ -85,19 +85,63 @@ kofn_block *kofn_block_keep(kofn_block *b)
     return b;
 }
 
-void kofn_block_drop(kofn_block *b)
+static void free_block(kofn_block *b)
 {
-    if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
-        return;
     kf_subset_free(b->subset);
     kf_free(b->lane);
     kf_free(b->owned);
+    kf_free(b->velocity);
+    kofn_parcel_drop(b->of);
     kf_free(b->first);
     kf_free(b->weight);
     kf_free((void *)(uintptr_t)b->own.ptr);
     kf_free((void *)(uintptr_t)b->own.col);
     kf_free((void *)(uintptr_t)b->own.val);
     kf_free(b);
+}
+
+void kofn_block_drop(kofn_block *b)
+{
+    while (b && atomic_fetch_sub(&b->refs, 1) == 1) {
+        kofn_block *next = b->next;
+
+        free_block(b);
+        b = next;
+    }
+}
+
+const kofn_block *kf_block_of(const kofn_block *b, uint32_t operand)
+{
+    for (; b && operand > 0; operand--)
+        b = b->next;
+    return b;
+}
+
+kofn_status kf_block_around(kofn_block **out, kofn_parcel *of, size_t lanes,
+                            size_t rows, size_t cols)
+{
+    size_t each = rows * cols * kf_dtype_size(of->m.dtype);
+    kofn_block *b = kf_zero(1, sizeof *b);
+
+    *out = NULL;
+    if (!b)
+        return KOFN_NOMEM;
+    b->lane = kf_new(lanes, sizeof *b->lane);
+    if (!b->lane) {
+        kf_free(b);
+        return KOFN_NOMEM;
+    }
+    atomic_init(&b->refs, 1);
+    b->lanes = lanes;
+    b->rows = rows;
+    b->cols = cols;
+    b->dtype = of->m.dtype;
+    for (size_t l = 0; l < lanes; l++)
+        b->lane[l] = (kofn_matrix){(char *)of->m.data + l * each, rows, cols,
+                                   cols, b->dtype};
+    b->of = kofn_parcel_keep(of);
+    *out = b;
+    return KOFN_OK;
 }
 
 static kofn_status block_new(kofn_block **out, const kf_resident *r,
@@ -240,42 +284,47 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
     return st;
 }
 
-/* Those of group g are seats[i], seats[next[i]] and so on, up to seats[n]. */
-static kofn_status encode_group(const kf_resident *r, kf_code *code, size_t g,
-                                const size_t *seats, size_t i,
-                                const size_t *next, size_t n,
-                                kofn_block **blocks, kf_mixed *mixed)
+/* Blocks of some seats: the first of each group, and for each seat the next of
+ * its group, `count` where there is none. */
+typedef struct encoding {
+    const size_t *seats;
+    size_t count, *first, *next;
+    kofn_block **blocks;
+    kf_mixed *mixed;
+} encoding;
+
+static kofn_status encode_group(const encoding *e, const kf_resident *r,
+                                kf_code *code, size_t g)
 {
     const kofn_plan *p = r->plan;
     size_t count = 0;
 
-    for (; i < n; i = next[i]) {
+    for (size_t i = e->first[g]; i < e->count; i = e->next[i]) {
+        kofn_block **block = &e->blocks[i];
+        size_t seat = e->seats[i];
         const kf_seat *rows;
 
-        TRY(block_new(&blocks[i], r, g));
-        blocks[i]->row = kf_local(p, seats[i]) * p->layout.submessages;
+        TRY(block_new(block, r, g));
+        (*block)->row = kf_local(p, seat) * p->layout.submessages;
         if (p->op->factors == 0) {
-            TRY(kf_subset_new(&blocks[i]->subset, r, code, seats[i]));
+            TRY(kf_subset_new(&(*block)->subset, r, code, seat));
             continue;
         }
-        TRY(kf_code_seat(code, kf_local(p, seats[i]), &rows));
-        TRY(r->A ? sparse_block(r, rows, g, blocks[i])
-                 : lay_out(r, rows, g, blocks[i], mixed, &count));
+        TRY(kf_code_seat(code, kf_local(p, seat), &rows));
+        TRY(r->A ? sparse_block(r, rows, g, *block)
+                 : lay_out(r, rows, g, *block, e->mixed, &count));
     }
-    return count ? combine_lanes(r, g, mixed, count) : KOFN_OK;
+    return count ? combine_lanes(r, g, e->mixed, count) : KOFN_OK;
 }
 
-/* The first seat of each group, and for each seat the next of its group; n
- * where there is none. */
-static void chain_groups(const kofn_plan *p, const size_t *seats, size_t n,
-                         size_t *first, size_t *next)
+static void chain_groups(const encoding *e, const kofn_plan *p)
 {
     for (size_t g = 0; g < p->layout.groups; g++)
-        first[g] = n;
-    for (size_t i = n; i > 0; i--) {
-        size_t *of = &first[kf_group(p, seats[i - 1])];
+        e->first[g] = e->count;
+    for (size_t i = e->count; i > 0; i--) {
+        size_t *of = &e->first[kf_group(p, e->seats[i - 1])];
 
-        next[i - 1] = *of;
+        e->next[i - 1] = *of;
         *of = i - 1;
     }
 }
@@ -284,22 +333,70 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kofn_block **blocks)
 {
     const kofn_layout *L = &r->plan->layout;
-    kf_mixed *mixed = kf_new(n * L->lanes, L->inner * sizeof *mixed);
-    size_t *first = kf_new(L->groups, sizeof *first);
-    size_t *next = kf_new(n, sizeof *next);
-    kofn_status st = mixed && first && next ? KOFN_OK : KOFN_NOMEM;
+    encoding e = {.seats = seats,
+                  .count = n,
+                  .first = kf_new(L->groups, sizeof *e.first),
+                  .next = kf_new(n, sizeof *e.next),
+                  .blocks = blocks,
+                  .mixed = kf_new(n * L->lanes, L->inner * sizeof *e.mixed)};
+    kofn_status st = e.mixed && e.first && e.next ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < n; i++)
         blocks[i] = NULL;
     if (!st)
-        chain_groups(r->plan, seats, n, first, next);
+        chain_groups(&e, r->plan);
     for (size_t g = 0; g < L->groups && !st; g++)
-        if (first[g] < n)
-            st = encode_group(r, code, g, seats, first[g], next, n, blocks,
-                              mixed);
-    kf_free(mixed);
-    kf_free(first);
-    kf_free(next);
+        st = encode_group(&e, r, code, g);
+    kf_free(e.mixed);
+    kf_free(e.first);
+    kf_free(e.next);
+    for (size_t i = 0; st && i < n; i++) {
+        kofn_block_drop(blocks[i]);
+        blocks[i] = NULL;
+    }
+    return st;
+}
+
+/* ---- empty --------------------------------------------------------------- */
+
+/* Lanes that mix nothing have no rows, as when they are encoded. */
+static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
+                               kofn_block **out)
+{
+    const kofn_plan *p = r->plan;
+    const kf_seat *rows;
+    kofn_block *b;
+    size_t bytes, each;
+
+    TRY(kf_code_seat(code, kf_local(p, seat), &rows));
+    TRY(block_new(out, r, kf_group(p, seat)));
+    b = *out;
+    b->row = kf_local(p, seat) * p->layout.submessages;
+    b->empty = b->changes = true;
+    if (!kf_mul(b->rows, b->cols * kf_dtype_size(b->dtype), &each) ||
+        !kf_mul(each, b->lanes, &bytes))
+        return kf_nomem(SIZE_MAX);
+    b->lane = kf_new(b->lanes, sizeof *b->lane);
+    b->owned = r->away ? NULL : kf_zero(bytes, 1);
+    if (!b->lane || !(b->owned || r->away))
+        return KOFN_NOMEM;
+    for (size_t l = 0; l < b->lanes; l++)
+        b->lane[l] = (kofn_matrix){r->away ? NULL : (char *)b->owned + l * each,
+                                   rows->E0[l].n ? b->rows : 0, b->cols,
+                                   b->cols, b->dtype};
+    return KOFN_OK;
+}
+
+kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
+                                 const size_t *seats, size_t n,
+                                 kofn_block **blocks)
+{
+    kofn_status st = KOFN_OK;
+
+    for (size_t i = 0; i < n; i++)
+        blocks[i] = NULL;
+    for (size_t i = 0; i < n && !st; i++)
+        st = empty_block(r, code, seats[i], &blocks[i]);
     for (size_t i = 0; st && i < n; i++) {
         kofn_block_drop(blocks[i]);
         blocks[i] = NULL;

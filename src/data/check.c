@@ -14,8 +14,10 @@
 #include "check.h"
 
 #include "base/rng.h"
+#include "base/vectors.h"
 #include "code/operation.h"
 #include "code/suspect.h"
+#include "scale.h"
 
 #include <float.h>
 #include <math.h>
@@ -24,6 +26,7 @@
 /* Entries whose weights are made at a time; with the buckets of a result they
  * stay in the first-level cache.  A multiple of BUCKETS. */
 #define TILE 2048
+#define LINE 64 /* bytes of a line of the cache */
 
 /* Weights are products of two numbers from 1/2 to 1 of either sign: their mean
  * square, and the least that shows of an entry. */
@@ -38,6 +41,9 @@
 #define NOISE_START 0.5
 #define NOISE_ROOT 0.1
 #define NOISE_LINEAR (1.0 / 300)
+/* Of blocks that have changed so often, which each rounded for itself; it grows with
+ * the square root too. */
+#define NOISE_DRIFT 0.25
 #define ALARM_F64 64
 #define ALARM_F32 6
 /* Of the sums over results that are made here, in double precision. */
@@ -46,13 +52,7 @@
 /* No purpose of the library's own streams. */
 #define FOR_WEIGHTS ((kf_purpose)64)
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&         \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define VECTORS                                                                \
-    __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define VECTORS
-#endif
+#define VECTORS KF_VECTORS(optimize("O3"))
 
 typedef struct sketch {
     const kf_check *c;
@@ -114,12 +114,16 @@ static void fill_factors(sketch *s, size_t at, size_t n)
 
 /* ---- adding up ----------------------------------------------------------- */
 
-/* Whole rows of buckets have a length that the compiler knows. */
+/* Whole rows of buckets have a length that the compiler knows.  Results are more
+ * than hardware follows, a tile of each at a time: the next one is asked for
+ * meanwhile. */
 #define ADD(name, type)                                                        \
     VECTORS static void name##_row(double *restrict sum,                       \
                                    const double *restrict f,                   \
                                    const type *restrict y)                     \
     {                                                                          \
+        for (size_t k = 0; k < BUCKETS; k += LINE / sizeof(type))              \
+            __builtin_prefetch(y + TILE + k, 0, 3);                            \
         for (size_t k = 0; k < BUCKETS; k++)                                   \
             sum[k] += f[k] * (double)y[k];                                     \
     }                                                                          \
@@ -231,44 +235,6 @@ static void free_sketch(sketch *s)
 
 /* ---- the code ------------------------------------------------------------ */
 
-/* Entry t of row l of L(q), the matrix of a quaternion multiplied from the
- * left, in terms of q, its first column. */
-static double left_entry(const double *q, size_t l, size_t t)
-{
-    static const int sign[4][4] = {
-        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
-
-    return sign[l][t] * q[l ^ t];
-}
-
-/* Four rows that are made of such matrices. */
-static bool quaternions(const kf_row *g)
-{
-    size_t at[4] = {0, 0, 0, 0};
-
-    for (;;) {
-        double block[4][4] = {{0}}, q[4];
-        uint32_t first = UINT32_MAX;
-
-        for (size_t l = 0; l < 4; l++)
-            if (at[l] < g[l].n && g[l].col[at[l]] / 4 < first)
-                first = g[l].col[at[l]] / 4;
-        if (first == UINT32_MAX)
-            return true;
-        for (size_t l = 0; l < 4; l++)
-            while (at[l] < g[l].n && g[l].col[at[l]] / 4 == first) {
-                block[l][g[l].col[at[l]] % 4] = g[l].val[at[l]];
-                at[l]++;
-            }
-        for (size_t l = 0; l < 4; l++)
-            q[l] = block[l][0];
-        for (size_t l = 0; l < 4; l++)
-            for (size_t t = 0; t < 4; t++)
-                if (block[l][t] != left_entry(q, l, t))
-                    return false;
-    }
-}
-
 /* Multiples of codewords from the right are codewords. */
 static kofn_status is_closed(const kf_check *c, bool *closed)
 {
@@ -277,7 +243,7 @@ static kofn_status is_closed(const kf_check *c, bool *closed)
         const kf_seat *seat;
 
         TRY(kf_code_seat(c->code, c->decoder->seat[i], &seat));
-        *closed = quaternions(seat->G);
+        *closed = seat->quaternions;
     }
     return KOFN_OK;
 }
@@ -291,7 +257,8 @@ static void set_levels(kf_evidence *e, const kf_check *c)
     size_t length = c->plan->op->over & KF_OVER_ROWS ? pb->m : pb->n;
     double terms = (double)((c->terms ? c->terms : length) + c->plan->parts);
     double unit = wide ? 0x1p-52 : 0x1p-23;
-    double usual = NOISE_START + NOISE_ROOT * sqrt(terms);
+    double usual = NOISE_START + NOISE_ROOT * sqrt(terms) +
+                   NOISE_DRIFT * sqrt((double)c->changes);
     double parity =
         0x1p-52 * NOISE_PARITY * sqrt((double)(e->nodes * e->lanes));
 
@@ -413,6 +380,27 @@ static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
             found->bad[found->count++] = i;
 }
 
+/* Parities are orthonormal: if the numbers of a result are off by x of their size,
+ * each for itself, so is this. */
+static double drift_of(const kf_check *c, const sketch *s)
+{
+    double off = 0, size = 0;
+
+    for (size_t p = 0; p < c->q; p++)
+        for (size_t k = 0; k < s->buckets; k++) {
+            double sum = 0;
+
+            for (size_t r = 0; r < s->rows; r++)
+                sum += c->H[p * s->rows + r] * s->Y[r * s->buckets + k];
+            off += sum * sum;
+        }
+    for (size_t i = 0; i < s->rows * s->buckets; i++)
+        size += s->Y[i] * s->Y[i];
+    return size > 0 && c->q > 0
+               ? sqrt(off / (double)c->q / (size / (double)s->rows))
+               : 0;
+}
+
 kofn_status kf_check_results(const kf_check *c, kf_found *found)
 {
     size_t seats = c->decoder->seats, located;
@@ -437,6 +425,8 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
     }
     if (st == KOFN_OK)
         st = to_output(c, &s, flag, found, &found->floor);
+    if (st == KOFN_OK && c->drifts && found->count == 0)
+        found->drift = drift_of(c, &s);
     free_sketch(&s);
     kf_free(flag);
     return st;
@@ -444,48 +434,13 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
 
 /* ---- scales -------------------------------------------------------------- */
 
-/* Sums of squares between these lost nothing to the range of a double. */
-#define SQUARES_LEAST 1e-280
-#define SQUARES_MOST 1e280
-
-static bool fits(double squares)
-{
-    return squares > SQUARES_LEAST && squares < SQUARES_MOST;
-}
-
-static double entry(const kofn_matrix *a, size_t i, size_t j)
-{
-    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
-                                : (double)*(const float *)kf_at(a, i, j);
-}
-
-/* Sum of squares; blocks of a fixed size are what becomes vector code. */
-#define SQUARES(name, type)                                                    \
-    static double name(const void *p, size_t n)                                \
-    {                                                                          \
-        const type *x = p;                                                     \
-        double sum[16] = {0}, all = 0;                                         \
-        size_t i = 0;                                                          \
-                                                                               \
-        for (; i + 16 <= n; i += 16)                                           \
-            for (size_t k = 0; k < 16; k++)                                    \
-                sum[k] += (double)x[i + k] * (double)x[i + k];                 \
-        for (; i < n; i++)                                                     \
-            all += (double)x[i] * (double)x[i];                                \
-        for (size_t k = 0; k < 16; k++)                                        \
-            all += sum[k];                                                     \
-        return all;                                                            \
-    }
-SQUARES(squares_f64, double)
-SQUARES(squares_f32, float)
-
 /* Of numbers multiplied by a power of two.  It stays finite. */
 static double norm(const void *x, size_t n, double by, kofn_dtype dtype)
 {
-    double s = dtype == KOFN_F64 ? squares_f64(x, n) : squares_f32(x, n);
+    double s = kf_scale_squares(x, n, dtype);
     double top = 0, length;
 
-    if (fits(s) || dtype == KOFN_F32)
+    if (kf_scale_fits(s) || dtype == KOFN_F32)
         return by * sqrt(s);
     for (size_t i = 0; i < n; i++)
         top = kf_larger(top, fabs(((const double *)x)[i]));
@@ -547,7 +502,7 @@ kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
     const kofn_layout *L = &r->plan->layout;
     size_t high = L->cut[0].rows;
 
-    memset(row, 0, r->plan->span * sizeof *row);
+    memset(row, 0, (r->A ? r->plan->span : r->parts.rows) * sizeof *row);
     if (r->A)
         sparse_row_norms(r, group, row);
     /* The parts of all groups are numbered down the columns of one grid. */
@@ -556,25 +511,6 @@ kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
                                      group * high + j % high],
                       r->by, row);
     return KOFN_OK;
-}
-
-#define ADD_SQUARES(name, type)                                                \
-    static void name(double *restrict sum, const type *restrict x, size_t n)   \
-    {                                                                          \
-        for (size_t c = 0; c < n; c++)                                         \
-            sum[c] += (double)x[c] * (double)x[c];                             \
-    }
-ADD_SQUARES(add_squares_f64, double)
-ADD_SQUARES(add_squares_f32, float)
-
-static void add_column_squares(const kofn_matrix *a, double *sum)
-{
-    for (size_t i = 0; i < a->rows; i++) {
-        if (a->dtype == KOFN_F64)
-            add_squares_f64(sum, kf_at(a, i, 0), a->cols);
-        else
-            add_squares_f32(sum, kf_at(a, i, 0), a->cols);
-    }
 }
 
 /* With columns divided by their largest entry. */
@@ -588,12 +524,13 @@ static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
     for (size_t j = 0; j < parts; j++)
         for (size_t i = 0; i < part[j].rows; i++)
             for (size_t c = 0; c < cols; c++)
-                top[c] = kf_larger(top[c], fabs(entry(&part[j], i, c)));
+                top[c] = kf_larger(top[c], fabs(kf_mat_entry(&part[j], i, c)));
     memset(col, 0, cols * sizeof *col);
     for (size_t j = 0; j < parts; j++)
         for (size_t i = 0; i < part[j].rows; i++)
             for (size_t c = 0; c < cols; c++) {
-                double x = top[c] > 0 ? entry(&part[j], i, c) / top[c] : 0;
+                double x =
+                    top[c] > 0 ? kf_mat_entry(&part[j], i, c) / top[c] : 0;
 
                 col[c] += x * x;
             }
@@ -610,9 +547,9 @@ kofn_status kf_data_scales_of_columns(const kofn_matrix *part, size_t parts,
 
     memset(col, 0, cols * sizeof *col);
     for (size_t j = 0; j < parts; j++)
-        add_column_squares(&part[j], col);
+        kf_scale_add_squares(&part[j], col);
     for (size_t c = 0; c < cols; c++)
-        all_fit &= fits(col[c]);
+        all_fit &= kf_scale_fits(col[c]);
     if (!all_fit)
         return careful_columns(part, parts, by, col, cols);
     for (size_t c = 0; c < cols; c++)

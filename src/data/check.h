@@ -28,6 +28,8 @@ typedef struct kf_check {
     const double *col; /* per column of a result                    */
     size_t terms;      /* products summed in an entry, at most; 0:
                                   as many as the operands are long          */
+    uint64_t changes;  /* of the blocks, since they were encoded    */
+    bool drifts;       /* how far they have drifted apart is asked for */
     uint64_t secret;   /* of the weights: unknown to workers        */
     uint32_t number;   /* of the cell: fresh weights for each       */
 } kf_check;
@@ -40,6 +42,9 @@ typedef struct kf_found {
     double floor;   /* entry (i, c) of the output may be wrong by less than
                        that times row[i] col[c]; HUGE_VAL: there was nothing
                        to compare with                                    */
+    double drift;   /* the part of the results that is none of a codeword,
+                           root mean square to root mean square; 0: some were
+                           left out, or it was not asked for                  */
 } kf_found;
 
 /* Results beyond those that surely decode, whichever they are. */

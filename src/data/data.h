@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "base/rng.h"
 #include "code/code.h"
 #include "mat/mat.h"
 
@@ -116,9 +117,17 @@ struct kofn_block {
     atomic_uint refs;
     size_t lanes, rows, cols; /* of each lane */
     kofn_dtype dtype;
+    kofn_block *next;  /* of the next operand, or NULL */
     size_t row;        /* the first of its group's code that it answers */
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
+    kofn_parcel *of;   /* ... or in what they came with                */
+    bool changes;      /* all of them do, each below the other, and are no
+                          more what A is encoded to                      */
+    void *velocity;    /* likewise, while there is momentum              */
+    bool empty;        /* its numbers come in pieces                     */
+    uint64_t updates;  /* that it has had, or at the coordinator of workers
+                          elsewhere was sent                             */
 
     /* For a worker elsewhere: coded lanes are made when they are asked for
      * (piece.c) and have no data until then. */
@@ -151,6 +160,52 @@ size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j);
 /* The blocks of several seats at once: all of A is read once. */
 kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kofn_block **blocks);
+/* Lane l of its velocity, without rows where there is none (change.c). */
+kofn_matrix kf_block_velocity(const kofn_block *b, size_t l);
+/* Bytes of the velocity, with or without one; false: of no size that can be. */
+bool kf_block_velocity_bytes(const kofn_block *b, size_t *bytes);
+/* Can it be changed by U' V, of these shapes? */
+bool kf_block_takes(const kofn_block *b, const kofn_matrix *U,
+                    const kofn_matrix *V);
+/* It is as if an update had been done. */
+void kf_block_miss(kofn_block *b, const kofn_msg *m);
+/* Have a bit of a number that is stored be another: one that matters, of the sign,
+ * the exponent or the first digits of the fraction, of any number that is not 0.
+ * Nothing happens to sparse blocks and those of sums. */
+kofn_status kf_block_flip(kofn_block *b, kf_rng *r);
+/* U or V of a change by U' V, cut as A is in one direction (side.c). */
+typedef struct kf_side {
+    kf_parts parts;
+    const kofn_matrix **part; /* of the group in hand                     */
+    size_t cut;               /* parts of it in a group                   */
+    size_t lanes;             /* that a mixture is made for: 1 if for all */
+    kofn_dtype dtype;
+    double by;
+    kofn_parcel
+        *common; /* what the seats of the group have in common, or NULL */
+} kf_side;
+/* A part of A in this direction: a part of U or V has as many columns. */
+kofn_status kf_side_new(kf_side *s, const kofn_matrix *a, const kofn_layout *L,
+                        size_t groups, size_t cut, double by);
+void kf_side_free(kf_side *s);
+/* Of that group mixtures are taken from now on. */
+void kf_side_choose(kf_side *s, size_t group);
+/* The mixture with those factors of a seat (kf_code_factors), for an update of
+ * its block; a reference of the caller's own.  col: scratch, a number for each of
+ * them. */
+kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
+                         kofn_parcel **out);
+/* Blocks with nothing in them, for pieces of what others hold. */
+kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
+                                 const size_t *seats, size_t n,
+                                 kofn_block **blocks);
+/* That of an operand, of those that a seat stores; NULL: there is none. */
+const kofn_block *kf_block_of(const kofn_block *b, uint32_t operand);
+
+/* A block whose lanes are the first rows x cols numbers of a parcel, which it
+ * keeps, those behind them, and so on. */
+kofn_status kf_block_around(kofn_block **out, kofn_parcel *of, size_t lanes,
+                            size_t rows, size_t cols);
 
 /* Does the work asked for, of an input and a result of these shapes, fit this
  * block?  For messages that come from elsewhere. */
@@ -182,6 +237,8 @@ kofn_status kf_subset_rows(kf_subset *s, bool elsewhere);
  * and what then to multiply the result by. */
 double kf_range_resident(double most, double terms, kofn_dtype dtype);
 double kf_range_input(const kofn_plan *use, const kf_resident *r, double most);
+/* Are all elements of the product, and of its coded ones, within the range? */
+bool kf_range_has_room(const kofn_plan *use, const kf_resident *r, double most);
 double kf_range_back(const kofn_plan *use, const kf_resident *r, double by);
 /* Do mixtures with these coefficients fit? */
 kofn_status kf_range_row(const kf_resident *r, const kf_row *row);

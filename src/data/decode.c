@@ -2,8 +2,9 @@
  *
  * Plain wants are copied and mixed ones combined tile by tile, so that the
  * results are read from memory once for both; the tile's outputs are written
- * straight into the caller's matrix unless they fall over its edge.  Where all
- * are mixed and none falls over there is no need for tiles.
+ * straight into the caller's matrix unless they fall over its edge: row by row
+ * where they lie beside others.  Where all are mixed and are whole there is no
+ * need for tiles.
  */
 #include "data.h"
 
@@ -15,6 +16,8 @@
  * where some results are copied as well; but then the engine takes them for
  * near and does not prefetch. */
 #define TILE ((size_t)2 << 20)
+/* Bytes of a row that is worth a call of the engine. */
+#define LONG 1024
 
 /* What was there is not needed. */
 static kofn_status room(void *p, size_t *have, size_t want, size_t size)
@@ -129,6 +132,7 @@ typedef struct decoding {
     size_t group, width; /* columns of a result */
     kofn_matrix *out;
     kf_scratch *scratch;
+    bool far; /* all of it is larger than the caches */
 } decoding;
 
 static const char *result_rows(const decoding *j, size_t r, size_t lo)
@@ -161,7 +165,7 @@ static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
 }
 
 /* The engine takes all sources for all outputs; groups of outputs that are made
- * of different ones have a turn each. */
+ * of different ones are combined one after the other. */
 static void combine_rows(const decoding *j, size_t length)
 {
     const kf_decoder *d = j->d;
@@ -176,6 +180,47 @@ static void combine_rows(const decoding *j, size_t length)
         kf_combine(end - row, d->results, d->D + row * d->results, d->results,
                    j->scratch->src, j->scratch->dst + row, length,
                    j->out->dtype);
+    }
+}
+
+/* No mixed want is cut off, and its rows are long. */
+static bool row_by_row(const decoding *j, size_t lo, size_t hi)
+{
+    bool whole = !j->d->factor && j->out->ld != j->width &&
+                 j->width * kf_dtype_size(j->out->dtype) >= LONG;
+
+    for (size_t w = 0; w < j->d->wants && whole; w++) {
+        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
+
+        whole = j->d->copy[w] != KF_MIXED ||
+                (at.rows == hi - lo && at.cols == j->width);
+    }
+    return whole;
+}
+
+static void mix_row(const decoding *j, size_t strip)
+{
+    const kf_decoder *d = j->d;
+    kf_combine_tile t = {.k = d->results,
+                         .ldd = d->results,
+                         .len = j->width,
+                         .dtype = j->out->dtype,
+                         .far = j->far};
+    size_t m = 0;
+
+    for (size_t r = 0; r < d->results; r++)
+        j->scratch->src[r] = result_rows(j, r, strip);
+    for (size_t w = 0; w < d->wants; w++) {
+        place at = place_of(j->plan, j->group, w, strip, strip + 1, j->out);
+
+        if (d->copy[w] == KF_MIXED)
+            j->scratch->dst[m++] = kf_at(j->out, at.row, at.col);
+    }
+    for (size_t row = 0, end; row < d->mixed; row = end) {
+        end = d->run ? d->run[row] : d->mixed;
+        t.m = end - row;
+        t.D = d->D + row * d->results;
+        kf_combine_piece(&t, j->scratch->src, j->scratch->dst + row);
     }
 }
 
@@ -231,11 +276,13 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
                       const kf_source *sources, size_t group, size_t lo,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch)
 {
-    decoding j = {plan, d, sources, group, width_of(plan, out), out, scratch};
+    decoding j = {plan, d,       sources, group, width_of(plan, out),
+                  out,  scratch, false};
     size_t size = kf_dtype_size(out->dtype);
     size_t row = kf_max(1, d->results) * j.width * size;
     size_t step = kf_max(1, TILE / row);
 
+    j.far = kf_combine_is_far((hi - lo) * (row + d->mixed * j.width * size));
     TRY(room(&scratch->src, &scratch->srcs, d->results + 1, sizeof(void *)));
     TRY(room(&scratch->dst, &scratch->dsts, d->mixed + 1, sizeof(void *)));
     TRY(room(&scratch->p, &scratch->bytes,
@@ -246,9 +293,14 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     for (size_t at = lo, end; at < hi; at = end) {
         end = kf_max(kf_min(at + step, hi), straight(&j, at, hi));
         copy_plain(&j, at, end);
-        if (d->mixed)
+        if (d->mixed && row_by_row(&j, at, end))
+            for (size_t i = at; i < end; i++)
+                mix_row(&j, i);
+        else if (d->mixed)
             combine_mixed(&j, at, end);
     }
+    if (j.far)
+        kf_combine_done();
     return KOFN_OK;
 }
 

@@ -252,3 +252,24 @@ kofn_status kf_data_gram_dense(const kofn_block *b, const kf_work *w)
     kf_free(t);
     return KOFN_OK;
 }
+
+/* ---- the block itself ---------------------------------------------------- */
+
+kofn_status kf_data_read_dense(const kofn_block *b, const kf_work *w)
+{
+    size_t n = w->hi - w->lo, row = b->cols * kf_dtype_size(b->dtype);
+
+    for (size_t l = 0; l < b->lanes; l++) {
+        kofn_matrix lane = w->velocity ? kf_block_velocity(b, l) : b->lane[l];
+
+        for (size_t i = 0; i < n; i++) {
+            void *to = kf_at(w->out, l * n + i, 0);
+
+            if (lane.rows)
+                memcpy(to, kf_at(&lane, w->lo + i, 0), row);
+            else
+                memset(to, 0, row);
+        }
+    }
+    return KOFN_OK;
+}

@@ -246,15 +246,17 @@ static kofn_status tell(inquiry *q, kofn_findings *found)
         return KOFN_OK;
     if (!found->complete)
         return kf_fail(KOFN_CORRUPT,
-                       "C is not A B: more is wrong, in %zu rows and %zu "
-                       "columns, than is worth computing again entry by entry",
-                       found->rows, found->cols);
-    return kf_fail(KOFN_CORRUPT,
-                   "C is not A B: %zu entries are wrong, in %zu rows and %zu "
-                   "columns; the first is [%zu, %zu], %.17g and not %.17g",
-                   found->entries, found->rows, found->cols,
-                   found->entry[0].row, found->entry[0].col,
-                   found->entry[0].was, found->entry[0].is);
+                       "C is not A B: more is wrong, in %zu of %zu rows and "
+                       "%zu of %zu columns, than is worth computing again "
+                       "entry by entry",
+                       found->rows, q->f.m, found->cols, q->f.p);
+    return kf_fail(
+        KOFN_CORRUPT,
+        "C is not A B in %zu of %zu entries, %zu of %zu rows and %zu "
+        "of %zu columns; the first is [%zu, %zu], %.17g and not %.17g",
+        found->entries, q->f.m * q->f.p, found->rows, q->f.m, found->cols,
+        q->f.p, found->entry[0].row, found->entry[0].col, found->entry[0].was,
+        found->entry[0].is);
 }
 
 static kofn_status inquire(inquiry *q, kofn_findings *found)

@@ -225,7 +225,7 @@ static void find_nonzero(kf_freivalds *v, kf_line *s)
     for (size_t k = 0; k < count; k++) {
         size_t j = s->scale.zero ? k : v->zero[k];
 
-        if (kf_scale_entry(v->f->C, s->at, j) != 0) {
+        if (kf_mat_entry(v->f->C, s->at, j) != 0) {
             v->odd[j] |= 1;
             s->sure = true;
         }

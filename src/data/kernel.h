@@ -11,6 +11,7 @@ typedef struct kf_work {
     size_t lo, hi;
     size_t submessage; /* which of the rows that the block answers */
     uint32_t product;
+    bool velocity;           /* read that */
     bool (*stopped)(void *); /* asked now and then; may be NULL */
     void *ud;
 } kf_work;
@@ -57,10 +58,10 @@ kf_extent kf_extent_of(const kofn_plan *p);
 /* ---- kernels (dense.c, sparse.c, share.c) -------------------------------- */
 
 kf_kernel_fn kf_data_rows_dense, kf_data_left_rows_dense, kf_data_inner_dense,
-    kf_data_left_inner_dense, kf_data_gram_dense;
+    kf_data_left_inner_dense, kf_data_gram_dense, kf_data_read_dense;
 kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
     kf_data_left_inner_sparse, kf_data_gram_sparse;
-kf_kernel_fn kf_subset_submessage;
+kf_kernel_fn kf_subset_submessage, kf_subset_part;
 
 /* Entries of the plain parts in strips [lo, hi). */
 double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi);

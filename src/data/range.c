@@ -41,25 +41,43 @@ double kf_range_resident(double most, double terms, kofn_dtype dtype)
                 (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
 }
 
-double kf_range_input(const kofn_plan *use, const kf_resident *r, double most)
+/* Of elements of the product, with an input of elements up to `most`. */
+static int exponent_of_product(const kofn_plan *use, const kf_resident *r,
+                               double most)
 {
     const kofn_problem *pb = &use->layout.problem;
-    const kf_operation *op = use->op;
-    bool wide = pb->dtype == KOFN_F64;
-    int top = wide ? TOP_F64 : TOP_F32, room = wide ? ROOM_F64 : ROOM_F32;
-    int A = exponent(r->most * r->by), in = exponent(most);
-    int product = (int)op->factors * A + in;
+    int product = (int)use->op->factors * exponent(r->most * r->by);
 
-    if (op->factors == 0) /* not linear in its input */
-        return 1;
-    if (op->over & KF_OVER_COLS)
+    if (use->op->over & KF_OVER_COLS)
         product += exponent((double)pb->n);
-    if (op->over & KF_OVER_ROWS)
+    if (use->op->over & KF_OVER_ROWS)
         product += exponent((double)pb->m);
-    /* more than the plain product can hold need not fit */
-    if (product - top > room)
-        product = top + room;
-    return down((in > product ? in : product) - top);
+    return product + exponent(most);
+}
+
+/* The largest one that need fit: more the plain product cannot hold. */
+static int farthest(kofn_dtype dtype)
+{
+    return dtype == KOFN_F64 ? TOP_F64 + ROOM_F64 : TOP_F32 + ROOM_F32;
+}
+
+double kf_range_input(const kofn_plan *use, const kf_resident *r, double most)
+{
+    kofn_dtype dtype = use->layout.problem.dtype;
+    int in = exponent(most), product = exponent_of_product(use, r, most);
+
+    if (use->op->factors == 0) /* not linear in its input */
+        return 1;
+    if (product > farthest(dtype))
+        product = farthest(dtype);
+    return down((in > product ? in : product) -
+                (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
+}
+
+bool kf_range_has_room(const kofn_plan *use, const kf_resident *r, double most)
+{
+    return use->op->factors > 0 && exponent_of_product(use, r, most) <=
+                                       farthest(use->layout.problem.dtype);
 }
 
 double kf_range_back(const kofn_plan *use, const kf_resident *r, double by)

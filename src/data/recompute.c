@@ -54,8 +54,7 @@ static size_t load_row(const kf_recompute *r, size_t i, line *l)
 
     l->x = r->a;
     for (size_t k = 0; k < n; k++)
-        l->x[k] =
-            f->S ? f->S->val[f->S->ptr[i] + k] : kf_scale_entry(f->A, i, k);
+        l->x[k] = f->S ? f->S->val[f->S->ptr[i] + k] : kf_mat_entry(f->A, i, k);
     shift(l, n);
     return n;
 }
@@ -69,7 +68,7 @@ static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
         l[c].x = r->b + c * f->n;
     for (size_t k = 0; k < f->n; k++)
         for (size_t c = 0; c < count; c++)
-            l[c].x[k] = kf_scale_entry(f->B, k, col ? col[from + c] : from + c);
+            l[c].x[k] = kf_mat_entry(f->B, k, col ? col[from + c] : from + c);
     for (size_t c = 0; c < count; c++)
         shift(&l[c], f->n);
 }
@@ -122,7 +121,7 @@ static kofn_status look(kf_recompute *r, size_t i, size_t j, const line *a,
 {
     const kf_factors *f = r->f;
     const uint32_t *index = f->S ? f->S->col + f->S->ptr[i] : NULL;
-    double was = kf_scale_entry(f->C, i, j), size;
+    double was = kf_mat_entry(f->C, i, j), size;
     double exact = dot(a->x, b->x, index, terms, &size);
     double is = ldexp(exact, a->exponent + b->exponent);
 

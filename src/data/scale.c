@@ -5,10 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sums of squares between these lost nothing to the range of a double. */
-#define SQUARES_LEAST 1e-280
-#define SQUARES_MOST 1e280
-
 /* Exponents of two factors and of a number between 2^-100 and 2^100 add up to one
  * of a double. */
 #define PLAIN 400
@@ -17,11 +13,6 @@ static double read_number(const void *x, size_t i, kofn_dtype dtype)
 {
     return dtype == KOFN_F64 ? ((const double *)x)[i]
                              : (double)((const float *)x)[i];
-}
-
-static bool fits(double squares)
-{
-    return squares > SQUARES_LEAST && squares < SQUARES_MOST;
 }
 
 /* ---- norms --------------------------------------------------------------- */
@@ -60,29 +51,35 @@ static kf_scale careful(const void *x, size_t n, size_t step, kofn_dtype dtype)
 #define SQUARES(name, type)                                                    \
     static double name(const type *x, size_t n)                                \
     {                                                                          \
-        double sum[8] = {0}, all = 0;                                          \
+        double sum[16] = {0}, all = 0;                                         \
         size_t i = 0;                                                          \
                                                                                \
-        for (; i + 8 <= n; i += 8)                                             \
-            for (size_t k = 0; k < 8; k++)                                     \
+        for (; i + 16 <= n; i += 16)                                           \
+            for (size_t k = 0; k < 16; k++)                                    \
                 sum[k] += (double)x[i + k] * (double)x[i + k];                 \
         for (; i < n; i++)                                                     \
             all += (double)x[i] * (double)x[i];                                \
-        for (size_t k = 0; k < 8; k++)                                         \
+        for (size_t k = 0; k < 16; k++)                                        \
             all += sum[k];                                                     \
         return all;                                                            \
     }
 SQUARES(squares_f64, double)
 SQUARES(squares_f32, float)
 
+double kf_scale_squares(const void *x, size_t n, kofn_dtype dtype)
+{
+    return dtype == KOFN_F64 ? squares_f64(x, n) : squares_f32(x, n);
+}
+
 kf_scale kf_scale_of(const void *x, size_t n, size_t step, kofn_dtype dtype)
 {
-    double squares = 0;
+    double squares;
 
     if (step != 1)
         return careful(x, n, step, dtype);
-    squares = dtype == KOFN_F64 ? squares_f64(x, n) : squares_f32(x, n);
-    return fits(squares) ? from_squares(squares, 0) : careful(x, n, 1, dtype);
+    squares = kf_scale_squares(x, n, dtype);
+    return kf_scale_fits(squares) ? from_squares(squares, 0)
+                                  : careful(x, n, 1, dtype);
 }
 
 #define ADD_SQUARES(name, type)                                                \
@@ -93,6 +90,16 @@ kf_scale kf_scale_of(const void *x, size_t n, size_t step, kofn_dtype dtype)
     }
 ADD_SQUARES(add_squares_f64, double)
 ADD_SQUARES(add_squares_f32, float)
+
+void kf_scale_add_squares(const kofn_matrix *a, double *sum)
+{
+    for (size_t i = 0; i < a->rows; i++) {
+        if (a->dtype == KOFN_F64)
+            add_squares_f64(sum, kf_at(a, i, 0), a->cols);
+        else
+            add_squares_f32(sum, kf_at(a, i, 0), a->cols);
+    }
+}
 
 static void finish(kf_scales *s)
 {
@@ -119,14 +126,9 @@ kofn_status kf_scales_of_columns(const kofn_matrix *a, kf_scales *out)
         kf_scales_free(out);
         return KOFN_NOMEM;
     }
-    for (size_t i = 0; i < a->rows; i++) {
-        if (a->dtype == KOFN_F64)
-            add_squares_f64(s.by, kf_at(a, i, 0), a->cols);
-        else
-            add_squares_f32(s.by, kf_at(a, i, 0), a->cols);
-    }
+    kf_scale_add_squares(a, s.by);
     for (size_t j = 0; j < a->cols; j++)
-        s.of[j] = fits(s.by[j])
+        s.of[j] = kf_scale_fits(s.by[j])
                       ? from_squares(s.by[j], 0)
                       : careful(kf_at(a, 0, j), a->rows, a->ld, a->dtype);
     finish(&s);

@@ -23,12 +23,15 @@ typedef struct kf_scales {
     int smallest; /* exponent of those that are not zero; INT_MAX: all are */
 } kf_scales;
 
-static inline double kf_scale_entry(const kofn_matrix *a, size_t i, size_t j)
+/* Sum of squares; and has it lost nothing to the range of a double? */
+double kf_scale_squares(const void *x, size_t n, kofn_dtype dtype);
+static inline bool kf_scale_fits(double squares)
 {
-    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
-                                : (double)*(const float *)kf_at(a, i, j);
+    return squares > 1e-280 && squares < 1e280;
 }
 
+/* Adds those of each column. */
+void kf_scale_add_squares(const kofn_matrix *a, double *sum);
 /* Of numbers `step` apart. */
 kf_scale kf_scale_of(const void *x, size_t n, size_t step, kofn_dtype dtype);
 /* Of all columns of a matrix. */

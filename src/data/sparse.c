@@ -25,10 +25,14 @@ double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi)
     return sum;
 }
 
+/* Products of the plain parts, and their mix: so many strips at a time that no
+ * lanes, however many, want much room for it. */
 static double work_a_strip(const kofn_block *b)
 {
-    return (double)b->A->ptr[b->A->rows] / (double)kf_max(1, b->A->rows) *
-           (double)b->used;
+    return ((double)b->A->ptr[b->A->rows] / (double)kf_max(1, b->A->rows) +
+            (double)b->lanes) *
+               (double)b->used +
+           (double)b->lanes;
 }
 
 /* ---- rows ---------------------------------------------------------------- */

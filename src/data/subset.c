@@ -3,6 +3,7 @@
  * submessage. */
 #include "kernel.h"
 
+#include "base/vectors.h"
 #include "code/combine.h"
 
 void kf_subset_free(kf_subset *s)
@@ -145,6 +146,14 @@ static kofn_status evaluate_part(const kf_subset *s, size_t k,
     return s->formula->f(s->arg, &rows, in, out);
 }
 
+static kofn_status no_status(const kf_subset *s, size_t k, kofn_status st)
+{
+    return kf_fail(KOFN_INVAL,
+                   "the function of part %zu says %d (%s), which is neither "
+                   "KOFN_OK nor an error",
+                   (size_t)s->part[k], (int)st, kofn_strerror(st));
+}
+
 static kofn_status evaluate(kf_subset *s, const kf_work *w)
 {
     kofn_dtype dtype = w->out->dtype;
@@ -157,12 +166,7 @@ static kofn_status evaluate(kf_subset *s, const kf_work *w)
         if (k && kf_is_stopped(w))
             return KOFN_AGAIN;
         st = evaluate_part(s, k, w->in, &out);
-        if (st > 0)
-            st = kf_fail(KOFN_INVAL,
-                         "the function of part %zu says %d (%s), which is "
-                         "neither KOFN_OK nor an error",
-                         (size_t)s->part[k], (int)st, kofn_strerror(st));
-        TRY(st);
+        TRY(st > 0 ? no_status(s, k, st) : st);
     }
     s->product = w->product;
     return KOFN_OK;
@@ -175,13 +179,7 @@ static kofn_status evaluate(kf_subset *s, const kf_work *w)
 /* 2^27 + 1: what is left of a number times that has half of its digits. */
 #define HALVES 134217729.0
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&         \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define VECTORS                                                                \
-    __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define VECTORS
-#endif
+#define VECTORS KF_VECTORS(optimize("O3"))
 
 /* sum + lost += c x, with what every step loses: an answer that is small beside
  * what it is a sum of is as exact as any, so that rounding can be told from a lie
@@ -256,4 +254,21 @@ kofn_status kf_subset_submessage(const kofn_block *b, const kf_work *w)
         mix(s, s->mix + (w->submessage * s->lanes + l) * n, w->out,
             l * s->span);
     return KOFN_OK;
+}
+
+kofn_status kf_subset_part(const kofn_block *b, const kf_work *w)
+{
+    kf_subset *s = b->subset;
+    size_t k = 0;
+    kofn_status st;
+
+    while (k < s->parts && s->part[k] != b->row)
+        k++;
+    if (k == s->parts)
+        return kf_fail(
+            KOFN_INVAL,
+            "the part of seat %zu itself is none of those it computes",
+            (size_t)b->row);
+    st = evaluate_part(s, k, w->in, w->out);
+    return st > 0 ? no_status(s, k, st) : st;
 }

@@ -41,6 +41,11 @@ static bool takes_vector(const kf_extent *b, const kf_work *w)
     return w->in->rows == b->cols && w->in->cols == 1;
 }
 
+static bool takes_nothing(const kf_extent *b, const kf_work *w)
+{
+    return w->hi <= b->rows;
+}
+
 /* Of a function everything is an input. */
 static bool takes_any(const kf_extent *b, const kf_work *w)
 {
@@ -90,6 +95,13 @@ static bool gives_vector(const kf_extent *b, const kf_work *w, size_t *rows,
     *rows = b->cols;
     *cols = 1;
     return true;
+}
+
+static bool gives_block_rows(const kf_extent *b, const kf_work *w, size_t *rows,
+                             size_t *cols)
+{
+    *cols = b->cols;
+    return kf_mul(b->lanes, w->hi - w->lo, rows);
 }
 
 static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -148,6 +160,17 @@ static double cost_gram(const kofn_block *b, const kf_work *w)
 {
     (void)w;
     return 2 * numbers(b, 0, b->rows);
+}
+
+static double cost_read(const kofn_block *b, const kf_work *w)
+{
+    return numbers(b, w->lo, w->hi);
+}
+
+static double cost_part(const kofn_block *b, const kf_work *w)
+{
+    (void)w;
+    return b->subset->work;
 }
 
 /* f, the first time, and its values mixed. */
@@ -213,12 +236,28 @@ static const kf_kernel kernels[] = {
         .cost = cost_gram,
     },
     {
+        .how = KOFN_HOW_READ,
+        .ops = (unsigned)KF_READ,
+        .dense = kf_data_read_dense,
+        .takes = takes_nothing,
+        .gives = gives_block_rows,
+        .cost = cost_read,
+    },
+    {
         .how = KOFN_HOW_SUBMESSAGE,
         .ops = KOFN_SUM,
         .sum = kf_subset_submessage,
         .takes = takes_any,
         .gives = gives_segments,
         .cost = cost_submessage,
+    },
+    {
+        .how = KOFN_HOW_PART,
+        .ops = (unsigned)KF_PARTS,
+        .sum = kf_subset_part,
+        .takes = takes_any,
+        .gives = gives_segments,
+        .cost = cost_part,
     },
 };
 
@@ -256,14 +295,16 @@ kf_extent kf_extent_of(const kofn_plan *p)
     return e;
 }
 
-static kf_extent extent_of_block(const kofn_block *b)
+static kf_extent extent_of_block(const kofn_block *b, kofn_how how)
 {
+    if (b->subset && how == KOFN_HOW_PART)
+        return (kf_extent){1, b->subset->length, 1};
     if (b->subset)
         return (kf_extent){b->subset->lanes, b->subset->span, 1};
     return (kf_extent){b->lanes, b->rows, b->cols};
 }
 
-size_t kofn_block_bytes(const kofn_block *b)
+static size_t bytes_of(const kofn_block *b)
 {
     size_t bytes = 0;
 
@@ -273,6 +314,15 @@ size_t kofn_block_bytes(const kofn_block *b)
         return (size_t)kf_data_sparse_entries(b, 0, b->rows) * 12;
     for (size_t l = 0; l < b->lanes; l++)
         bytes += b->lane[l].rows * b->lane[l].cols * kf_dtype_size(b->dtype);
+    return bytes;
+}
+
+size_t kofn_block_bytes(const kofn_block *b)
+{
+    size_t bytes = 0;
+
+    for (; b; b = b->next)
+        bytes += bytes_of(b);
     return bytes;
 }
 
@@ -287,21 +337,31 @@ KF_WRAPS static kf_work work_of(const kofn_block *b, const kofn_msg *m,
                      .lo = m->lo,
                      .hi = m->hi,
                      .submessage = m->row - b->row,
-                     .product = m->product};
+                     .product = m->product,
+                     .velocity = m->velocity};
 }
 
 double kofn_work_size(const kofn_block *b, const kofn_msg *m)
 {
-    kf_work w = work_of(b, m, &m->in->m, NULL);
+    kf_work w;
 
+    b = kf_block_of(b, m->operand);
+    if (!b)
+        return 0;
+    w = work_of(b, m, &m->in->m, NULL);
     return kf_kernel_of(m->how)->cost(b, &w);
 }
 
 kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
                       bool (*stopped)(void *), void *ud)
 {
-    kf_work w = work_of(b, m, &m->in->m, &m->result->m);
+    kf_work w;
 
+    b = kf_block_of(b, m->operand);
+    if (!b)
+        return kf_fail(KOFN_STATE, "no block of operand %u is stored",
+                       m->operand);
+    w = work_of(b, m, &m->in->m, &m->result->m);
     w.stopped = stopped;
     w.ud = ud;
     return function_for(kf_kernel_of(m->how), b)(b, &w);
@@ -311,7 +371,8 @@ kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
                          size_t hi, kofn_matrix *out, bool (*stopped)(void *),
                          void *ud)
 {
-    kf_work w = {in, out, lo, hi, 0, 0, stopped, ud};
+    kf_work w = {
+        .in = in, .out = out, .lo = lo, .hi = hi, .stopped = stopped, .ud = ud};
 
     return function_for(kf_kernel_of(KOFN_HOW_ROWS), b)(b, &w);
 }
@@ -321,7 +382,7 @@ static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
 {
     const kf_kernel *k = kf_kernel_of(m->how);
     kf_work w = work_of(b, m, in, NULL);
-    kf_extent e = extent_of_block(b);
+    kf_extent e = extent_of_block(b, m->how);
     size_t rows, cols;
 
     if (!k || !function_for(k, b))

@@ -244,7 +244,8 @@ kofn_status elastic_descent(double scale, uint64_t seed, descent_result *out);
 
 /* ---- streams of products: stream.c ---------------------------------------- */
 
-#define STREAM_SCENARIOS 4
+#define STREAM_SCENARIOS 6
+#define STREAM_PLAYED 4 /* the first: nothing is multiplied */
 
 /* A stream whose rounds are played out: nothing is multiplied. */
 typedef struct stream_setup {
@@ -313,6 +314,9 @@ typedef struct table1_result {
     table1_row row[TABLE1_ROWS];
 } table1_result;
 kofn_status table1_run(size_t runs, uint64_t seed, table1_result *out);
+/* Scheme k of a row, without pattern and sizes; and as kofn's plans have it. */
+stream_setup table1_entrant(size_t row, size_t k);
+void table1_spec(size_t row, size_t k, char *spec, size_t size);
 
 /* The largest load under patterns that conform, P = W = 4 and N = 10. */
 typedef struct worst_load {
@@ -320,5 +324,83 @@ typedef struct worst_load {
     size_t missed, waits;
 } worst_load;
 kofn_status stream_worst_load(size_t seeds, uint64_t seed, worst_load *out);
+
+/* ---- streams that are computed: stream_rates.c, stream_nets.c ------------- */
+
+/* A job whose plan is for a stream. */
+typedef struct stream_job {
+    kofn_plan *plan;
+    kofn_job *job;
+    double took, encoding, decoding; /* seconds: of all rounds, of products that
+                                        stream_job_count was told of */
+} stream_job;
+/* The port is the job's in any case. */
+kofn_status stream_job_open(stream_job *s, const kofn_problem *pb,
+                            const char *spec, double mu, kofn_port *port);
+void stream_job_count(stream_job *s, const kofn_report *rep);
+void stream_job_close(stream_job *s);
+
+/* Products of real matrices by workers whose time is real.  They wait for most of
+ * it, so that few cores are enough for them: a usual task takes RATES_IDLE times
+ * as long as its multiplications, a slow one 3 times that. */
+#define RATES_IDLE 8
+#define RATES_FACTOR 3
+#define RATES_PATTERN "fritchman:a=0.05,b=1,M=2"
+#define RATES_MU 0.25
+typedef struct rates_result {
+    size_t size, products; /* of each scheme */
+    struct rates_row {
+        const char *spec;
+        double seconds, ratio,
+            model;                 /* of it: by that of the polynomial code */
+        double encoding, decoding; /* seconds */
+    } row[TABLE1_SCHEMES];
+    double worst; /* relative error of a product in one direction */
+} rates_result;
+/* Where the workers are. */
+typedef struct rates_port {
+    kofn_status (*open)(void *ud, const kofn_problem *pb,
+                        const kofn_weather *weather, kofn_port **out);
+    void (*close)(void *ud); /* when its job was closed; or NULL */
+    void *ud;
+} rates_port;
+kofn_status rates_run(size_t size, size_t products, uint64_t seed,
+                      const rates_port *port, rates_result *out);
+
+/* Five networks trained side by side, every product one of a stream. */
+#define NETS 5
+#define NETS_BATCH 1024
+#define NETS_HIDDEN 48 /* parts of 1, 2, 3 and 6 of it are in fours */
+#define NETS_ITERATIONS 250
+#define FIGURE2_POINTS 10
+typedef struct nets_points {
+    kofn_matrix X, y, test_X, test_y;
+} nets_points;
+/* As MNIST has them: images of 28 x 28 of ten kinds, 0 to 1.  Freed with
+ * nets_points_free. */
+kofn_status nets_points_make(nets_points *p, size_t train, size_t test,
+                             uint64_t seed);
+void nets_points_free(nets_points *p);
+typedef struct nets_row {
+    const char *title, *pattern;
+    double mu, time[TABLE1_SCHEMES]; /* seconds of its rounds, modelled      */
+    double played[TABLE1_SCHEMES];   /* what the rules come to               */
+    double ratio[3], model[3], printed[3]; /* as in Table 1; of played ones  */
+    double at[TABLE1_SCHEMES][FIGURE2_POINTS]; /* seconds to that point      */
+    bool within;                               /* 3 % of what is played      */
+} nets_row;
+typedef struct nets_result {
+    unsigned iterations;
+    size_t points, products;
+    double test_loss[FIGURE2_POINTS]; /* of the first network, so far as it is
+                                         at a tenth of its iterations, ...   */
+    double accuracy;                  /* ... and in the end                  */
+    double worst; /* relative distance of weights from plain ones, any time  */
+    nets_row row[TABLE1_ROWS];
+} nets_result;
+/* What a row is. */
+void table1_about(size_t row, nets_row *out);
+kofn_status nets_run(const nets_points *p, unsigned iterations, uint64_t seed,
+                     nets_result *out);
 
 #endif

@@ -400,7 +400,7 @@ static const struct {
 const char *const table1_names[TABLE1_SCHEMES] = {"polynomial", "uncoded",
                                                   "dip", "idip"};
 
-static stream_setup entrant(size_t row, size_t k)
+stream_setup table1_entrant(size_t row, size_t k)
 {
     stream_setup x = {.workers = 4,
                       .alpha = 5,
@@ -426,17 +426,44 @@ static stream_setup entrant(size_t row, size_t k)
     return x;
 }
 
+void table1_spec(size_t row, size_t k, char *spec, size_t size)
+{
+    const stream_setup x = table1_entrant(row, k);
+    const kofn_rhat_scheme *s = &x.scheme;
+
+    if (k < 2)
+        snprintf(spec, size, k == 0 ? "polynomial:m=2,p=1" : "uncoded");
+    else if (k == 2)
+        snprintf(spec, size, "dip:m=2,p=%zu,T=%zu,lambda=%zu", s->threshold / 2,
+                 s->T, s->lambda);
+    else if (x.eps)
+        snprintf(spec, size, "idip:m=2,p=%zu,model=bursty,B=%zu,W=%zu,eps=%zu",
+                 threshold_of(&x) / 2, x.B, s->W, x.eps);
+    else
+        snprintf(spec, size, "idip:m=2,p=%zu,N=%zu,W=%zu", threshold_of(&x) / 2,
+                 s->N, s->W);
+}
+
+void table1_about(size_t row, nets_row *out)
+{
+    out->title = table[row].title;
+    out->pattern = table[row].pattern;
+    out->mu = table[row].mu;
+    for (size_t k = 0; k < 3; k++)
+        out->printed[k] = table[row].printed[k];
+}
+
 static kofn_status run_row(size_t row, uint64_t seed, table1_row *out)
 {
     kofn_matrix pattern;
-    stream_setup x = entrant(row, 0);
+    stream_setup x = table1_entrant(row, 0);
     kofn_status st = kofn_pattern_new(&pattern, table[row].pattern, x.workers,
                                       x.products + 4, x.alpha, seed);
 
     for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++) {
         stream_played p;
 
-        x = entrant(row, k);
+        x = table1_entrant(row, k);
         x.pattern = &pattern;
         st = stream_play(&x, &p);
         out->time[k] += p.time;

@@ -65,6 +65,28 @@ kofn_status kf_io_errno_fail(const char *verb, const char *path, int error)
 
 /* ---- the result ---------------------------------------------------------- */
 
+kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols, size_t size)
+{
+    size_t need;
+
+    if (rows == 0 || cols == 0)
+        return kf_fail(KOFN_FORMAT, "the array of %zu x %zu numbers is empty",
+                       rows, cols);
+    if (!kf_mul(rows, cols, &need) || !kf_mul(need, size, &need))
+        return kf_fail(KOFN_FORMAT,
+                       "the header says %zu x %zu numbers, more than there is "
+                       "memory anywhere",
+                       rows, cols);
+    if (have != need)
+        return kf_fail(KOFN_FORMAT,
+                       "%zu x %zu numbers of %zu bytes need %zu bytes, but "
+                       "%s%zu follow the header%s",
+                       rows, cols, size, need, have < need ? "only " : "", have,
+                       have < need ? ": the file is cut off"
+                                   : "; kofn reads one array a file");
+    return KOFN_OK;
+}
+
 kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols)
 {
     size_t n;

@@ -94,28 +94,6 @@ static kofn_status read_head(const kf_input *in, size_t *rows, size_t *cols,
     return KOFN_OK;
 }
 
-static kofn_status check_size(size_t have, size_t rows, size_t cols,
-                              size_t size)
-{
-    size_t need;
-
-    if (rows == 0 || cols == 0)
-        return kf_fail(KOFN_FORMAT, "the array of %zu x %zu numbers is empty",
-                       rows, cols);
-    if (!kf_mul(rows, cols, &need) || !kf_mul(need, size, &need))
-        return kf_fail(KOFN_FORMAT,
-                       "the header says %zu x %zu numbers, more than there is "
-                       "memory anywhere",
-                       rows, cols);
-    if (have != need)
-        return kf_fail(KOFN_FORMAT,
-                       "%zu x %zu numbers of %zu bytes need %zu bytes, but "
-                       "%zu follow the header%s",
-                       rows, cols, size, need, have,
-                       have < need ? ": the file is cut off" : "");
-    return KOFN_OK;
-}
-
 kofn_status kf_idx_read(kofn_file *f, const kf_input *in)
 {
     const struct kind *kind;
@@ -124,7 +102,7 @@ kofn_status kf_idx_read(kofn_file *f, const kf_input *in)
 
     TRY(read_head(in, &rows, &cols, &data));
     kind = kind_of(in->data[2]);
-    TRY(check_size(in->length - data, rows, cols, kind->size));
+    TRY(kf_io_check_size(in->length - data, rows, cols, kind->size));
     TRY(kf_file_dense(f, rows, cols));
     f->dims = in->data[3] == 1 ? 1 : 2;
     to = f->owned;

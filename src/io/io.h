@@ -81,6 +81,10 @@ bool kf_idx_begins(const kf_input *in);
 /* What gzip compressed: *n bytes, freed with kf_free also after a failure. */
 kofn_status kf_io_unpack(const kf_input *in, unsigned char **bytes, size_t *n);
 
+/* So many numbers of `size` bytes are what follows the header? */
+kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,
+                             size_t size);
+
 /* A rows x cols matrix of doubles, not set, in f->owned and f->dense. */
 kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);
 

@@ -263,32 +263,6 @@ static kofn_status find_header(header *h, const kf_input *in, size_t *data)
     return KOFN_OK;
 }
 
-static kofn_status check_size(size_t have, size_t rows, size_t cols,
-                              size_t size)
-{
-    size_t need;
-
-    if (rows == 0 || cols == 0)
-        return kf_fail(KOFN_FORMAT, "the array of %zu x %zu numbers is empty",
-                       rows, cols);
-    if (!kf_mul(rows, cols, &need) || !kf_mul(need, size, &need))
-        return kf_fail(KOFN_FORMAT,
-                       "the header says %zu x %zu numbers, more than there is "
-                       "memory anywhere",
-                       rows, cols);
-    if (have < need)
-        return kf_fail(KOFN_FORMAT,
-                       "%zu x %zu numbers (float%zu) need %zu bytes, but only "
-                       "%zu follow the header: the file is cut off",
-                       rows, cols, 8 * size, need, have);
-    if (have > need)
-        return kf_fail(KOFN_FORMAT,
-                       "%zu bytes follow the array's %zu bytes; kofn reads "
-                       "one array a file",
-                       have - need, need);
-    return KOFN_OK;
-}
-
 /* ---- copies -------------------------------------------------------------- */
 
 static void copy8(unsigned char *to, const unsigned char *from, bool swap)
@@ -340,7 +314,7 @@ kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
 {
     header h = {0};
     size_t data = 0, rows, cols, size;
-    bool swap, turned;
+    bool swap, transposed;
 
     TRY(find_header(&h, in, &data));
     TRY(take_dict(&h));
@@ -352,22 +326,22 @@ kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
     rows = h.shape[0];
     cols = h.dims == 2 ? h.shape[1] : 1;
     size = h.descr[1] == '4' ? 4 : 8;
-    TRY(check_size(in->length - data, rows, cols, size));
+    TRY(kf_io_check_size(in->length - data, rows, cols, size));
 
     swap = h.descr[0] != HOST_ORDER;
-    turned = h.fortran && rows > 1 && cols > 1;
+    transposed = h.fortran && rows > 1 && cols > 1;
     f->dims = h.dims;
     f->dense =
         (kofn_matrix){NULL, rows, cols, cols, size == 4 ? KOFN_F32 : KOFN_F64};
-    if (!swap && !turned && (uintptr_t)(in->data + data) % size == 0) {
+    if (!swap && !transposed && (uintptr_t)(in->data + data) % size == 0) {
         f->view = true;
         f->dense.data = (void *)(uintptr_t)(in->data + data);
     } else {
         f->owned = f->dense.data = kf_new(rows * cols, size);
         if (!f->owned)
             return KOFN_NOMEM;
-        copy(&f->dense, in->data + data, turned ? 1 : cols, turned ? rows : 1,
-             size, swap);
+        copy(&f->dense, in->data + data, transposed ? 1 : cols,
+             transposed ? rows : 1, size, swap);
     }
     return in->infinite || in->copy ? KOFN_OK : kf_file_finite(f);
 }

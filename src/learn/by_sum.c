@@ -7,6 +7,7 @@
  */
 #include "net.h"
 #include "regress.h"
+#include "watch.h"
 
 #include <math.h>
 
@@ -192,14 +193,14 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                                  : 0;
     double more;
 
-    TRY(sum_round(d, w, what));
+    TRY_UNSTOPPED(sum_round(d, w, what));
     if (d->remembers && what > 0)
         return kf_fail(KOFN_UNSUITED,
                        "a scheme that remembers gradients goes "
                        "with descents over all points, not with batches");
     if (d->remembers && what == 0) { /* as is known now */
         what = KF_OFFSET;
-        TRY(sum_round(d, w, what));
+        TRY_UNSTOPPED(sum_round(d, w, what));
     }
     memcpy(d->g, d->out, n * sizeof *d->g);
     more = outnumbered(d, what);
@@ -233,7 +234,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
 {
     if (d->remembers) /* of gradients only */
         return gram_plain(d, v, out);
-    TRY(sum_round(d, v, KF_GRAM));
+    TRY_UNSTOPPED(sum_round(d, v, KF_GRAM));
     memcpy(out, d->out, kf_learn_features(d) * sizeof *out);
     return KOFN_OK;
 }

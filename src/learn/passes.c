@@ -5,6 +5,7 @@
  * done by the row is done in double precision whatever the numbers are kept in.
  */
 #include "net.h"
+#include "watch.h"
 
 #include "mat/mat.h"
 
@@ -401,7 +402,8 @@ static kofn_status go(kf_passes *p, size_t from, size_t to, double weight,
     for (size_t s = from; s < to; s++) {
         kf_wanted w = kf_passes_wanted(p, s, gradient);
 
-        TRY(by->multiply(by->ud, w.pass, w.layer, &w.a, &w.b, &w.out));
+        TRY_UNSTOPPED(
+            by->multiply(by->ud, w.pass, w.layer, &w.a, &w.b, &w.out));
         kf_passes_done(p, s, weight, means);
     }
     return KOFN_OK;

@@ -1,22 +1,14 @@
 /* train.c -- steps: a gradient of a batch, from workers or made on this thread,
  * and what becomes of the weights (math/training.md 5 and 6). */
-#include "net.h"
+#include "coded.h"
+#include "training.h"
 #include "watch.h"
 
 #include "base/report.h"
 #include "mat/mat.h"
 
 #include <math.h>
-
-struct kofn_training {
-    kofn_net *net;
-    kofn_train_options opt;
-    bool classes;
-    kofn_matrix points; /* rows as workers have them */
-    double *wide;       /* in memory of their own: with what should come out */
-    double *y;          /* a number for each of them */
-    kofn_job *job;
-};
+#include <stdio.h>
 
 /* A training under way. */
 typedef struct run {
@@ -25,8 +17,10 @@ typedef struct run {
     kofn_train_step now;
     kofn_report sum, all;
     double *in, *out, *means;
-    double *state; /* weights and velocities */
-    unsigned done; /* steps before this start */
+    double *state;   /* weights and velocities */
+    unsigned done;   /* steps before this start */
+    kf_coded *coded; /* weights are with the workers; or NULL */
+    bool fetched;    /* ... and here */
 } run;
 
 /* ---- options ------------------------------------------------------------- */
@@ -43,7 +37,7 @@ static kofn_train_options with_defaults(const kofn_train_options *opt)
     return o;
 }
 
-static size_t steps_of_epoch(const kofn_training *t)
+size_t kf_training_steps(const kofn_training *t)
 {
     return kf_ceil_div(t->points.rows, t->opt.batch);
 }
@@ -61,10 +55,10 @@ static kofn_status check_options(const kofn_training *t)
         return kf_fail(KOFN_INVAL, "l2 %g; it cannot be below 0", o->l2);
     if (o->nesterov && o->momentum == 0)
         return kf_fail(KOFN_INVAL, "Nesterov's steps need a momentum");
-    if (steps_of_epoch(t) > UINT32_MAX / o->epochs)
+    if (kf_training_steps(t) > UINT32_MAX / o->epochs)
         return kf_fail(KOFN_INVAL,
                        "%u epochs of %zu steps are more than can be counted",
-                       o->epochs, steps_of_epoch(t));
+                       o->epochs, kf_training_steps(t));
     if (!o->test_X)
         return KOFN_OK;
     TRY(kf_net_check_points(t->net, o->test_X, "the held-out X"));
@@ -139,6 +133,7 @@ void kofn_training_free(kofn_training *t)
         return;
     kf_free(t->wide);
     kf_free(t->y);
+    kf_free(t->placed);
     kf_free(t);
 }
 
@@ -176,7 +171,80 @@ kofn_status kofn_training_place(kofn_training *t, kofn_job *job)
     return kofn_parts_work(job, 3 * points * (double)t->net->total);
 }
 
+/* ---- weights at the workers ---------------------------------------------- */
+
+size_t kf_training_room(const kofn_training *t)
+{
+    return kf_min(t->opt.batch, t->points.rows);
+}
+
+kofn_status kofn_training_plans(const kofn_training *t, const char *spec,
+                                size_t workers, uint64_t seed, kofn_plan **plan)
+{
+    return kf_coded_plans(t->net, kf_training_room(t), spec, workers, seed,
+                          plan);
+}
+
+/* Blocks may point into what is placed, and the net's own weights are written when
+ * those of the workers are fetched. */
+kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
+{
+    const kofn_train_step *before = t->opt.resume;
+    size_t bytes = t->net->total * kf_dtype_size(t->net->shape.dtype);
+    char *at;
+
+    if (before && before->step)
+        kf_net_write(t->net, before->state);
+    kf_free(t->placed);
+    at = t->placed = kf_new(bytes, 1);
+    if (!at)
+        return KOFN_NOMEM;
+    memcpy(at, t->net->W[0].data, bytes);
+    for (size_t l = 0; l < t->net->shape.layers; l++) {
+        kofn_matrix W = t->net->W[l];
+
+        W.data = at;
+        at += W.rows * W.cols * kf_dtype_size(W.dtype);
+        TRY(kofn_place_at(job, l, &W));
+    }
+    t->job = job;
+    return KOFN_OK;
+}
+
 /* ---- a batch ------------------------------------------------------------- */
+
+kf_batch kf_training_batch(const kofn_training *t, uint64_t step)
+{
+    size_t each = kf_training_steps(t), at = step % each;
+
+    return (kf_batch){.seed = t->opt.seed,
+                      .epoch = step / each,
+                      .points = t->points.rows,
+                      .from = at * t->opt.batch,
+                      .to = kf_min((at + 1) * t->opt.batch, t->points.rows)};
+}
+
+void kf_training_put(const kofn_training *t, const kf_batch *b, kf_passes *p)
+{
+    size_t inputs = t->net->widths[0];
+
+    kf_passes_begin(p);
+    for (size_t i = b->from; i < b->to; i++) {
+        size_t k = kf_order_at(b->seed, b->epoch, i, b->points);
+        const double *x = kf_at(&t->points, k, 0);
+
+        kf_passes_put(p, x, t->points.cols > inputs ? x + inputs : t->y + k);
+    }
+}
+
+kofn_change kf_training_change(const kofn_training *t)
+{
+    return (kofn_change){.size = sizeof(kofn_change),
+                         .step = t->opt.step,
+                         .decay = t->opt.l2,
+                         .momentum = t->opt.momentum,
+                         .nesterov = t->opt.nesterov};
+}
 
 static int look(void *ud)
 {
@@ -251,13 +319,13 @@ static kofn_status gradient(run *r, kf_batch batch)
 
     if (n) {
         batch.means = true;
-        TRY(sum(r, &batch));
+        TRY_UNSTOPPED(sum(r, &batch));
         share = r->some ? extra[2] : 1;
         for (size_t j = 0; j < n; j++)
             r->means[j] = r->out[j] / share;
         batch.means = false;
     }
-    TRY(sum(r, &batch));
+    TRY_UNSTOPPED(sum(r, &batch));
     share = r->some ? extra[2] : 1;
     for (size_t i = 0; i < total && r->some; i++)
         r->out[i] /= share;
@@ -287,14 +355,60 @@ static void move(run *r)
     kf_net_read(r->t->net, w); /* as rounded */
 }
 
+/* What the workers have, into the net and the state. */
+static kofn_status fetch(run *r)
+{
+    if (!r->coded || r->fetched)
+        return KOFN_OK;
+    TRY(kf_coded_fetch(r->coded));
+    kf_net_read(r->t->net, r->state);
+    r->fetched = true;
+    if (r->t->opt.momentum == 0)
+        r->now.state = r->state;
+    return KOFN_OK;
+}
+
+static kofn_status fetch_velocities(run *r)
+{
+    if (r->coded && !r->now.state)
+        TRY(kf_coded_fetch_velocities(r->coded, r->state + r->t->net->total));
+    r->now.state = r->state;
+    return KOFN_OK;
+}
+
+static kofn_status coded_step(run *r, const kf_batch *b)
+{
+    const kofn_training *t = r->t;
+    const kofn_change change = kf_training_change(t);
+    double right;
+    kofn_status st;
+
+    kf_training_put(t, b, &r->coded->p);
+    st = kf_coded_step(r->coded, &change, &r->now.loss, &right);
+    if (st == KOFN_NONFINITE)
+        return kf_fail(
+            st, "step %u: the gradient is not finite; try a shorter step",
+            r->now.step);
+    if (st)
+        return st;
+    r->now.accuracy =
+        t->classes ? right / (double)(b->to - b->from) : (double)NAN;
+    r->now.state = NULL;
+    r->fetched = false;
+    return t->opt.scrub && r->now.step % t->opt.scrub == 0
+               ? kf_coded_scrub(r->coded)
+               : KOFN_OK;
+}
+
 static kofn_status test(run *r)
 {
     const kofn_train_options *o = &r->t->opt;
     kofn_score score;
 
     r->now.test_loss = r->now.test_accuracy = NAN;
-    if (!o->test_X || r->now.step % steps_of_epoch(r->t))
+    if (!o->test_X || r->now.step % kf_training_steps(r->t))
         return KOFN_OK;
+    TRY(fetch(r));
     TRY(kofn_net_score(r->t->net, o->test_X,
                        r->t->net->shape.autoencoder ? NULL : o->test_y,
                        &score));
@@ -306,18 +420,14 @@ static kofn_status test(run *r)
 static kofn_status step(run *r)
 {
     const kofn_training *t = r->t;
-    size_t each = steps_of_epoch(t), at = (r->now.step - 1) % each;
-    kf_batch batch = {.seed = t->opt.seed,
-                      .epoch = (r->now.step - 1) / each,
-                      .points = t->points.rows,
-                      .from = at * t->opt.batch,
-                      .to = kf_min((at + 1) * t->opt.batch, t->points.rows)};
+    kf_batch batch = kf_training_batch(t, r->now.step - 1);
 
     r->now.epoch = (unsigned)batch.epoch + 1;
     if (!r->plain)
         TRY(kofn_step(t->job, r->now.step - r->done));
-    TRY(gradient(r, batch));
-    move(r);
+    TRY_UNSTOPPED(r->coded ? coded_step(r, &batch) : gradient(r, batch));
+    if (!r->coded)
+        move(r);
     return test(r);
 }
 
@@ -373,16 +483,52 @@ static kofn_status run_new(run *r)
     }
     kf_net_read(t->net, r->state);
     r->now.state = r->state;
-    r->now.steps = (unsigned)steps_of_epoch(t) * t->opt.epochs;
+    r->now.steps = (unsigned)kf_training_steps(t) * t->opt.epochs;
     return KOFN_OK;
+}
+
+/* What the last step made, if whoever determines it is there; of a training that
+ * failed that is what there is to say. */
+static kofn_status fetch_last(run *r, kofn_status st)
+{
+    kofn_status got;
+    char why[400];
+
+    snprintf(why, sizeof why, "%s", kofn_errmsg());
+    got = fetch(r);
+    if (st == KOFN_OK)
+        return got;
+    return st < 0 ? kf_fail(st, "%s", why) : st;
+}
+
+static kofn_status go_coded(run *r)
+{
+    kf_coded c;
+    kofn_status st = kf_coded_new(&c, r->t->net, r->t->classes,
+                                  kf_training_room(r->t), r->t->job);
+
+    r->coded = &c;
+    r->fetched = true;
+    c.sum = &r->sum;
+    c.look = r->t->opt.watch ? look : NULL;
+    c.ud = r;
+    if (!st && r->done && r->t->opt.momentum > 0)
+        st = kf_coded_move(&c, r->state + r->t->net->total);
+    if (!st)
+        st = fetch_last(r, go(r));
+    add_up(r);
+    kf_coded_free(&c);
+    return st;
 }
 
 static kofn_status train(run r, kofn_train_result *res)
 {
     kofn_status st = run_new(&r);
 
+    r.t->run = &r;
     if (!st)
-        st = go(&r);
+        st = !r.plain && r.t->placed ? go_coded(&r) : go(&r);
+    r.t->run = NULL;
     if (res)
         *res = (kofn_train_result){r.now.step,          r.now.loss,
                                    r.now.accuracy,      r.now.test_loss,
@@ -399,10 +545,29 @@ kofn_status kofn_train(kofn_training *t, kofn_train_result *res)
     if (!t->job)
         return kf_fail(KOFN_STATE, "the points are not with any workers; call "
                                    "kofn_training_place");
+    if (t->opt.scrub && !t->placed)
+        return kf_fail(KOFN_UNSUITED,
+                       "scrubs are of weights that live with the workers "
+                       "(kofn_training_place_weights)");
     return train((run){.t = t}, res);
 }
 
 kofn_status kofn_train_plain(kofn_training *t, kofn_train_result *res)
 {
     return train((run){.t = t, .plain = true}, res);
+}
+
+kofn_status kofn_training_state(kofn_training *t, const double **state)
+{
+    run *r = t->run;
+
+    *state = NULL;
+    if (!r)
+        return kf_fail(KOFN_STATE,
+                       "there is no training under way; its state is "
+                       "asked for from its watch");
+    TRY(fetch(r));
+    TRY(fetch_velocities(r));
+    *state = r->state;
+    return KOFN_OK;
 }

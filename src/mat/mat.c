@@ -131,10 +131,7 @@ double kf_mat_most(const kofn_matrix *a)
 
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++)
-            most = kf_larger(
-                most, a->dtype == KOFN_F64
-                          ? fabs(*(const double *)kf_at(a, i, j))
-                          : fabs((double)*(const float *)kf_at(a, i, j)));
+            most = kf_larger(most, fabs(kf_mat_entry(a, i, j)));
     return most;
 }
 
@@ -161,20 +158,17 @@ static size_t inside(size_t whole, size_t each, size_t i)
     return i * each >= whole ? 0 : kf_min(each, whole - i * each);
 }
 
-static kofn_status pad_part(kf_parts *p, const kofn_matrix *a, size_t j,
-                            size_t r, size_t c, size_t rows, size_t cols,
-                            char **free_space)
+/* What there is of a part is copied, with zeros below and beside it. */
+static void pad(kofn_matrix *part, const kf_parts *p, char **space)
 {
-    size_t size = kf_dtype_size(a->dtype);
-    kofn_matrix *part = &p->part[j];
+    kofn_matrix all = {*space, p->rows, p->cols, p->cols, part->dtype};
+    size_t size = kf_dtype_size(part->dtype);
 
-    *part = (kofn_matrix){*free_space, p->rows, p->cols, p->cols, a->dtype};
-    *free_space += p->rows * p->cols * size;
-    memset(part->data, 0, p->rows * p->cols * size);
-    for (size_t i = 0; i < rows; i++)
-        memcpy(kf_at(part, i, 0), kf_at(a, r * p->rows + i, c * p->cols),
-               cols * size);
-    return KOFN_OK;
+    memset(all.data, 0, p->rows * p->cols * size);
+    for (size_t i = 0; i < part->rows; i++)
+        memcpy(kf_at(&all, i, 0), kf_at(part, i, 0), part->cols * size);
+    *space += p->rows * p->cols * size;
+    *part = all;
 }
 
 kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
@@ -197,15 +191,17 @@ kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
             size_t rows = inside(a->rows, p.rows, r);
             size_t cols = inside(a->cols, p.cols, c);
 
+            p.part[j] = (kofn_matrix){NULL, 0, p.cols, p.cols, a->dtype};
+            if (rows == 0 || cols == 0)
+                continue;
+            p.part[j] = (kofn_matrix){kf_at(a, r * p.rows, c * p.cols), rows,
+                                      cols, a->ld, a->dtype};
             if (rows == p.rows && cols == p.cols)
-                p.part[j] = (kofn_matrix){kf_at(a, r * rows, c * cols), rows,
-                                          cols, a->ld, a->dtype};
-            else if (rows > 0 && cols > 0 && pass == 0)
+                continue;
+            if (pass == 0)
                 edge++;
-            else if (rows > 0 && cols > 0)
-                TRY(pad_part(&p, a, j, r, c, rows, cols, &space));
             else
-                p.part[j] = (kofn_matrix){NULL, 0, p.cols, p.cols, a->dtype};
+                pad(&p.part[j], &p, &space);
         }
         if (pass == 0 && edge > 0) {
             if (!kf_mul(edge, p.rows, &bytes) || !kf_mul(bytes, p.cols, &bytes))
@@ -314,6 +310,23 @@ void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
     else
         cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a->data, lda, b->data,
                     ldb, 0, c->data, ldc);
+}
+
+void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
+                       double beta, kofn_matrix *c)
+{
+    int m = (int)c->rows, n = (int)c->cols, k = (int)a->rows;
+    int lda = (int)a->ld, ldb = (int)b->ld, ldc = (int)c->ld;
+
+    if (m == 0 || n == 0)
+        return;
+    if (c->dtype == KOFN_F64)
+        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha,
+                    a->data, lda, b->data, ldb, beta, c->data, ldc);
+    else
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k,
+                    (float)alpha, a->data, lda, b->data, ldb, (float)beta,
+                    c->data, ldc);
 }
 
 static void multiply_row(const kofn_sparse *a, size_t i, const double *b,

@@ -15,6 +15,12 @@ static inline void *kf_at(const kofn_matrix *a, size_t i, size_t j)
     return (char *)a->data + (i * a->ld + j) * kf_dtype_size(a->dtype);
 }
 
+static inline double kf_mat_entry(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
+                                : (double)*(const float *)kf_at(a, i, j);
+}
+
 /* Shape, ld and pointer make sense; `name` is what the message calls it. */
 kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name);
 kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name);
@@ -56,6 +62,9 @@ void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
  * One BLAS call. */
 void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
                             const kofn_matrix *b, bool turn_b, kofn_matrix *c);
+/* c = beta c + alpha a' b. */
+void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
+                       double beta, kofn_matrix *c);
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
 void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                             const kofn_matrix *b, double *c);

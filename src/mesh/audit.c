@@ -313,6 +313,13 @@ static kofn_status find_liars(kf_host *h)
 
 kofn_status kf_audit_next(kf_host *h)
 {
+    if (h->program.change)
+        return h->audit.odd ? kf_fail(KOFN_NONFINITE,
+                                      "what stage %zu makes of iterate %llu is "
+                                      "not finite",
+                                      (size_t)(h->on - h->product),
+                                      (unsigned long long)h->at.t)
+                            : KOFN_OK;
     TRY(kf_host_input(h));
     if (!h->audit.odd && right(h))
         return KOFN_OK;

@@ -118,8 +118,11 @@ static bool stopped(void *ud)
     return h->status || !kofn_node_wanted(h->node, &h->task);
 }
 
+/* KOFN_AGAIN: it waits for the blocks of others. */
 static kofn_status encode(kf_host *h, uint32_t seat)
 {
+    if (h->program.change && !kf_changing_recalls(h))
+        return kf_lent_make(h, seat);
     h->seat = KOFN_NO_SEAT;
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
@@ -130,6 +133,8 @@ static kofn_status encode(kf_host *h, uint32_t seat)
         o->block = NULL;
         TRY(kf_host_encode(o, seat, &o->block));
     }
+    if (h->program.change)
+        TRY(kf_changing_fresh(h, seat));
     h->seat = seat;
     return KOFN_OK;
 }
@@ -220,6 +225,8 @@ static kofn_status update(kf_host *h, const kofn_task *t)
     h->at = view.at;
     for (kofn_node_action a; kofn_node_next(h->node, &a);)
         TRY(kf_mail_send(h, a.to, &a.note));
+    if (h->program.change)
+        TRY(kf_changing_turn(h));
     TRY(kf_claim_tell(h));
     return kf_audit_tell(h);
 }
@@ -227,13 +234,15 @@ static kofn_status update(kf_host *h, const kofn_task *t)
 static kofn_status work(kf_host *h, bool *worked)
 {
     kofn_task *t = &h->task;
+    kofn_status st;
 
     kofn_node_work(h->node, t);
     *worked = t->type != KOFN_TASK_NONE;
     switch (t->type) {
     case KOFN_TASK_ENCODE:
-        TRY(encode(h, t->seat));
-        return done(h, t, false);
+        st = encode(h, t->seat);
+        *worked = st != KOFN_AGAIN;
+        return st ? *worked ? st : KOFN_OK : done(h, t, false);
     case KOFN_TASK_COMPUTE:
         return compute(h, t);
     case KOFN_TASK_DECODE:
@@ -293,18 +302,20 @@ static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
 static uint64_t job_of(const kf_host *h)
 {
     const kofn_program *p = &h->program;
+    uint64_t course[] = {p->turns, p->after, p->recalls, p->change != NULL};
     uint64_t d =
         kf_mesh_digest(p->digest, h->v->m.data, h->v->m.rows * sizeof(double));
 
     for (size_t i = 0; i < p->stages; i++) {
         const kofn_plan *plan = h->product[i].plan;
         uint64_t few[] = {plan->layout.seed, h->product[i].groups,
-                          h->opt.decoding, p->stage[i].operand,
-                          p->stage[i].left};
+                          h->opt.decoding,   p->stage[i].operand,
+                          p->stage[i].left,  p->stage[i].read};
 
         d = kf_mesh_digest(d, plan->spec, strlen(plan->spec));
         d = kf_mesh_digest(d, few, sizeof few);
     }
+    d = kf_mesh_digest(d, course, sizeof course);
     for (size_t i = 0; i < p->operands; i++) {
         const kf_mesh_operand *o = &h->operand[i];
 
@@ -327,7 +338,9 @@ static void settle(kf_host *h, const kofn_peer_options *opt)
         o->nodes = first->workers;
     if (o->decoding == KOFN_DECODE_AUTO)
         o->decoding = kofn_decoding_for(first, o->nodes, 0, 0, 0);
-    h->confirm = o->confirm ? o->confirm : kofn_node_confirm(o->nodes);
+    h->confirm = o->confirm          ? o->confirm
+                 : h->program.change ? 1
+                                     : kofn_node_confirm(o->nodes);
 }
 
 kofn_status kf_host_random(void *into, size_t bytes)
@@ -337,16 +350,28 @@ kofn_status kf_host_random(void *into, size_t bytes)
     return KOFN_OK;
 }
 
+/* Of two parts of a cut network that both go on, one has to take the vector of the
+ * other, and with it blocks, which are nowhere else. */
+static size_t quorum_of(const kf_host *h)
+{
+    const kofn_peer_options *o = &h->opt;
+
+    return o->quorum || !h->program.change ? o->quorum : o->nodes / 2 + 1;
+}
+
 static kofn_status make_node(kf_host *h)
 {
     const kofn_peer_options *o = &h->opt;
     kofn_node_options n = {.incarnation = o->incarnation,
                            .job = h->job,
                            .nodes = o->nodes,
-                           .quorum = o->quorum,
+                           .quorum = quorum_of(h),
                            .confirm = h->confirm,
                            .groups = kf_min(o->nodes, KOFN_MAX_GROUPS),
                            .decoding = o->decoding,
+                           .turns = h->program.turns,
+                           .after = h->program.after,
+                           .changes = h->program.change != NULL,
                            .wish = o->seat,
                            .beat = o->beat,
                            .silence = o->silence,
@@ -368,7 +393,9 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_parcel_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
     h->job = job_of(h);
-    h->largest = kf_max(h->largest, (v->rows + KOFN_SCALARS) * sizeof(double));
+    h->largest =
+        kf_max(h->largest,
+               (v->rows + KOFN_SCALARS + h->program.recalls) * sizeof(double));
     h->now = kf_zero(KOFN_MAX_GROUPS, sizeof *h->now);
     h->before = kf_zero(KOFN_MAX_GROUPS, sizeof *h->before);
     if (!h->now || !h->before)

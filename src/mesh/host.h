@@ -85,13 +85,35 @@ typedef struct kf_mesh_operand {
     const kofn_sparse *sparse; /* or NULL */
     const kofn_plan *plan;
     kf_resident resident;
-    kf_code *code; /* what blocks are encoded with */
-    kofn_block *block;
+    kf_code *code;     /* what blocks are encoded with */
+    kofn_block *block; /* NULL, or of no use, while host.seat is none */
 } kf_mesh_operand;
+
+/* Another seat's block of a matrix that changes, until ours is made of such. */
+typedef struct kf_lent {
+    uint32_t operand, seat;
+    kofn_peer from;
+    uint64_t turn, line; /* of the iterate that it goes with */
+    bool ours;           /* ... which is one of our way      */
+    kofn_block *block;
+} kf_lent;
+
+/* Matrices that change (change.c, heal.c). */
+typedef struct kf_changing {
+    uint64_t turn;  /* turns that are over at our iterate; all blocks that are
+                       here had them, but some of those that are lent */
+    uint64_t *line; /* of the iterates that the last `recalls` of them made */
+    kf_lent *lent;
+    size_t lents, lent_cap;
+    kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
+    size_t asks, next;
+    size_t healed; /* times that our blocks were made of others' */
+} kf_changing;
 
 /* A stage with its data. */
 typedef struct kf_mesh_product {
     const kofn_plan *plan; /* of its operation */
+    kofn_plan *reader;     /* that is `plan`, or NULL */
     kf_mesh_operand *of;
     size_t groups, width; /* columns of a piece                 */
     kf_code *code;        /* what inputs that are cut are mixed with */
@@ -121,7 +143,9 @@ typedef struct kf_host {
     kf_mesh_operand *operand;
     kf_mesh_product *product; /* of each stage         */
     kf_mesh_product *on;      /* that is being made of v */
-    uint32_t seat;            /* whose the blocks are  */
+    kofn_course course;       /* through them          */
+    kf_changing changing;
+    uint32_t seat; /* whose the blocks are  */
 
     kofn_mark at;         /* of v            */
     kofn_parcel *v;       /* rows x 1        */
@@ -187,6 +211,35 @@ kofn_status kf_host_input(kf_host *h);
 kofn_status kf_host_compute(kf_host *h, const kofn_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
                             kofn_parcel **out);
+
+/* change.c */
+kofn_status kf_changing_new(kf_host *h);
+void kf_changing_free(kf_host *h);
+/* We made an iterate: all blocks that are here go with it then. */
+kofn_status kf_changing_turn(kf_host *h);
+/* We took another's, with the lines of its last turns: our blocks go with it then,
+ * or are dropped. */
+kofn_status kf_changing_adopt(kf_host *h, const void *lines);
+/* Can blocks of the start still be brought to our iterate? */
+bool kf_changing_recalls(const kf_host *h);
+/* Ours, of that seat, are such: bring them. */
+kofn_status kf_changing_fresh(kf_host *h, uint32_t seat);
+/* A block was lent: it is brought to our iterate, or dropped. */
+kofn_status kf_changing_settle(kf_host *h);
+
+/* heal.c */
+/* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
+kofn_status kf_lent_make(kf_host *h, uint32_t seat);
+/* Nothing is lent any more, and nobody asked. */
+void kf_lent_forget(kf_host *h);
+/* It asks for our blocks. */
+kofn_status kf_lent_give(kf_host *h, const kf_route *r);
+/* Bytes of a block, without its velocity. */
+size_t kf_lent_bytes(const kf_host *h, uint32_t operand);
+kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
+                         kofn_parcel **body, size_t *bytes);
+kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
+                         kofn_parcel *body);
 
 /* audit.c */
 kofn_status kf_secret_new(kf_mesh_product *p);

@@ -135,7 +135,7 @@ static void send_waiting(kf_host *h)
 
 static size_t vector_bytes(const kf_host *h)
 {
-    return (h->v->m.rows + KOFN_SCALARS) * sizeof(double);
+    return (h->v->m.rows + KOFN_SCALARS + h->program.recalls) * sizeof(double);
 }
 
 /* Does it make one that waits needless?  Of vectors, epochs and beats, which tell
@@ -210,15 +210,19 @@ static kofn_status bytes_body(const kofn_note *note, kofn_parcel **body,
 /* One for all who ask. */
 static kofn_status vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
 {
-    size_t rows = h->v->m.rows;
+    size_t rows = h->v->m.rows, recalls = h->program.recalls;
     char *to;
 
     *bytes = vector_bytes(h);
     if (!h->packed) {
-        TRY(kf_parcel_new(&h->packed, rows + KOFN_SCALARS, 1, KOFN_F64));
+        TRY(kf_parcel_new(&h->packed, *bytes / sizeof(double), 1, KOFN_F64));
         to = h->packed->m.data;
         memcpy(to, h->scalar, sizeof h->scalar);
-        memcpy(to + sizeof h->scalar, h->v->m.data, rows * sizeof(double));
+        to += sizeof h->scalar;
+        memcpy(to, h->v->m.data, rows * sizeof(double));
+        if (recalls)
+            memcpy(to + rows * sizeof(double), h->changing.line,
+                   recalls * sizeof *h->changing.line);
     }
     *body = kofn_parcel_keep(h->packed);
     return KOFN_OK;
@@ -245,6 +249,8 @@ static kofn_status body_of(kf_host *h, const kofn_note *note,
     *bytes = 0;
     if (note->type == KOFN_NOTE_VECTOR)
         return vector_body(h, body, bytes);
+    if (note->type == KOFN_NOTE_BLOCK)
+        return kf_lent_body(h, note, body, bytes);
     if (note->type != KOFN_NOTE_PIECE)
         return bytes_body(note, body, bytes);
     *body = piece_body(h, note);
@@ -389,8 +395,8 @@ static kofn_status fetch(kf_host *h, kofn_packet *p, kofn_parcel **body)
     return KOFN_OK;
 }
 
-/* Bytes that the body must have; SIZE_MAX: any. */
-static size_t body_bytes(const kf_host *h, const kofn_note *note)
+/* Bytes that a body of `has` must have; SIZE_MAX: any. */
+static size_t body_bytes(const kf_host *h, const kofn_note *note, size_t has)
 {
     const kf_mesh_product *p = kf_host_product(h, note->at.t);
     size_t lo, strips;
@@ -403,6 +409,9 @@ static size_t body_bytes(const kf_host *h, const kofn_note *note)
             return 0;
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_piece_bytes(p, strips, note->seat);
+    case KOFN_NOTE_BLOCK: /* with its velocity, or without */
+        lo = kf_lent_bytes(h, note->group);
+        return has == 2 * lo ? has : lo;
     case KOFN_NOTE_EPOCH:
     case KOFN_NOTE_DECIDE:
         return SIZE_MAX;
@@ -432,7 +441,10 @@ static kofn_status keep_vector(kf_host *h, const kofn_note *note,
     kofn_parcel_drop(h->v);
     h->v = v;
     kf_host_advance(h, note->at);
-    return KOFN_OK;
+    return h->program.change
+               ? kf_changing_adopt(h,
+                                   kf_at(&body->m, KOFN_SCALARS + part.rows, 0))
+               : KOFN_OK;
 }
 
 static kofn_status keep(kf_host *h, kofn_peer from, const kofn_note *note,
@@ -458,7 +470,7 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
 
     if (kf_note_read(note, p->head, p->head_bytes, h->job))
         return KOFN_AGAIN;
-    want = body_bytes(h, note);
+    want = body_bytes(h, note, p->body_bytes);
     if (want != SIZE_MAX && want != p->body_bytes)
         return KOFN_AGAIN;
     if (p->body_bytes == 0)
@@ -519,6 +531,10 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
         return hear_claim(h, r, note, body);
     case KOFN_NOTE_BYE:
         return kf_mail_shun(h, peer, false);
+    case KOFN_NOTE_READ:
+        return kf_lent_give(h, r);
+    case KOFN_NOTE_BLOCK:
+        return kf_lent_take(h, r, note, body);
     default:
         return hear_note(h, r, note, body);
     }

@@ -15,7 +15,9 @@
  * The body: EPOCH, per member u64 incarnation, u32 seat, u32 prompt; DECIDE,
  * u32 as the note's list; PIECE, float64 lanes x strips of a coded piece, wants
  * x strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
- * vector; else none.
+ * vector, and where matrices change the lines of the last turns, u64; BLOCK,
+ * float64, the block's lanes one below the other, and then its velocity's, if it
+ * has one; else none.
  */
 #ifndef KF_MESH_NOTE_H
 #define KF_MESH_NOTE_H

@@ -7,7 +7,7 @@
 
 kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t)
 {
-    return &h->product[t % h->program.stages];
+    return &h->product[kofn_course_stage(&h->course, t)];
 }
 
 /* ---- sizes --------------------------------------------------------------- */
@@ -82,6 +82,44 @@ static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
                    v->rows, rows, cols);
 }
 
+/* Nobody has a matrix that changes, so that nobody can check what is made of it,
+ * or of what it is made. */
+static kofn_status check_change(const kofn_program *p, size_t i)
+{
+    const kofn_stage *s = &p->stage[i];
+
+    if (!p->change)
+        return s->read ? kf_fail(KOFN_INVAL,
+                                 "stage %zu reads a matrix that does not "
+                                 "change; let it be a product",
+                                 i)
+                       : KOFN_OK;
+    return kf_code_can_be_read(s->plan)
+               ? KOFN_OK
+               : kf_fail(KOFN_UNSUITED,
+                         "blocks of scheme %s in this operation do not change: "
+                         "a dense matrix, one product of it and no pairs of "
+                         "blocks are wanted (basis=circle)",
+                         s->plan->scheme->name);
+}
+
+static kofn_status check_course(const kofn_program *p,
+                                const kofn_peer_options *opt)
+{
+    if (p->change && p->recalls < 2)
+        return kf_fail(KOFN_INVAL,
+                       "the vector recalls %zu turns; it takes 2 at least, the "
+                       "last and the one under way",
+                       p->recalls);
+    if (p->change && opt->confirm > 1)
+        return kf_fail(KOFN_UNSUITED,
+                       "%zu nodes are to confirm what others say, but nobody "
+                       "can check products with matrices that change: let "
+                       "nobody be hostile, and 1 confirm",
+                       opt->confirm);
+    return KOFN_OK;
+}
+
 static kofn_status check(const kofn_program *p, const kofn_matrix *v)
 {
     if (!v || !v->data || v->rows == 0 || v->cols != 1 || v->ld != 1 ||
@@ -96,7 +134,9 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
             return kf_fail(KOFN_INVAL, "stage %zu is of matrix %u of %zu", i,
                            s->operand, p->operands);
         TRY(check_operand(&p->operand[s->operand], s->plan));
-        TRY(check_input(p, kf_plan_use(s->plan, s->left), v));
+        TRY(check_change(p, i));
+        if (!s->read)
+            TRY(check_input(p, kf_plan_use(s->plan, s->left), v));
     }
     return KOFN_OK;
 }
@@ -131,7 +171,9 @@ static kofn_status product_new(kf_host *h, size_t i)
     const kofn_layout *L;
     size_t cols;
 
-    p->plan = kf_plan_use(s->plan, s->left);
+    if (s->read)
+        TRY(kf_code_reader(&p->reader, s->plan));
+    p->plan = s->read ? p->reader : kf_plan_use(s->plan, s->left);
     p->of = &h->operand[s->operand];
     TRY(operand_new(p->of, &h->program.operand[s->operand], s->plan));
     L = &p->plan->layout;
@@ -145,12 +187,15 @@ static kofn_status product_new(kf_host *h, size_t i)
         kf_max(h->largest,
                kf_max(kf_host_piece_bytes(p, p->plan->span, 0),
                       kf_host_piece_bytes(p, p->plan->span, KOFN_NO_SEAT)));
-    return kf_secret_new(p);
+    return h->program.change ? KOFN_OK : kf_secret_new(p);
 }
 
 kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v)
 {
+    TRY(check_course(&h->program, &h->opt));
     TRY(check(&h->program, v));
+    h->course =
+        (kofn_course){h->program.stages, h->program.turns, h->program.after};
     h->operand = kf_zero(h->program.operands, sizeof *h->operand);
     h->product = kf_zero(h->program.stages, sizeof *h->product);
     if (!h->operand || !h->product)
@@ -158,13 +203,15 @@ kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v)
     for (size_t i = 0; i < h->program.stages; i++)
         TRY(product_new(h, i));
     h->on = h->product;
-    return KOFN_OK;
+    return h->program.change ? kf_changing_new(h) : KOFN_OK;
 }
 
 void kf_host_stages_free(kf_host *h)
 {
+    kf_changing_free(h);
     for (size_t i = 0; h->product && i < h->program.stages; i++) {
         kf_code_free(h->product[i].code);
+        kofn_plan_free(h->product[i].reader);
         kofn_parcel_drop(h->product[i].out);
         kf_secret_free(&h->product[i].secret);
     }
@@ -202,6 +249,8 @@ kofn_status kf_host_input(kf_host *h)
 
     if (h->in)
         return KOFN_OK;
+    if (h->on->reader)
+        return kf_parcel_new(&h->in, rows, cols, KOFN_F64);
     if (!h->program.input) {
         TRY(view_vector(h, rows, cols));
     } else {

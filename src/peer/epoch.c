@@ -40,6 +40,8 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
     n->stalled = n->leaderless = KF_LONG_AGO;
     kf_peer_set_deciders(n);
     kf_peer_clear_decisions(n);
+    if (n->opt.changes)
+        kf_peer_drop_former(n);
     TRY(kf_peer_decide_all(n));
     return kf_peer_ask_pieces(n, true);
 }
@@ -155,7 +157,8 @@ kofn_status kf_peer_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
     n->members = note->members;
     TRY(enter(n, note->epoch));
     return n->rank == KF_NONE
-               ? kf_peer_send(n, note->from, kf_peer_beat(n)) /* let me in */
+               ? kf_peer_send(n, note->from,
+                              kf_peer_beat(n)) /* asks to be let in */
                : KOFN_OK;
 }
 
@@ -288,7 +291,8 @@ static bool changed(kofn_node *n)
     return members < n->members || (joiners > 0 && room_for_more(n));
 }
 
-/* As many as decode have made what is wanted of our iterate, we too. */
+/* Have as many members as are needed to decode, this node among them, made all
+ * that was wanted of them for this iterate? */
 static bool all_ready(kofn_node *n)
 {
     size_t ready = kf_peer_beat(n).idle;

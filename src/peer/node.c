@@ -220,6 +220,9 @@ static kofn_status obey(kofn_node *n, kf_other *o, const kofn_note *note)
     case KOFN_NOTE_PRINT: /* is for the host */
         place(o, note);
         return KOFN_OK;
+    case KOFN_NOTE_READ: /* so are these, which never come here */
+    case KOFN_NOTE_BLOCK:
+        break;
     }
     n->dropped++;
     return KOFN_OK;
@@ -247,7 +250,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
         o->epoch = note->epoch;
         o->roster = 0;
     }
-    if (back) /* it was not there to be asked */
+    if (back) /* it was taken for lost when pieces were asked for */
         TRY(kf_peer_ask_pieces(n, false));
     return obey(n, o, note);
 }
@@ -277,7 +280,9 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
         out->type = KOFN_TASK_ENCODE;
         return;
     }
-    group = n->asked ? KF_NONE : kf_peer_next_group(n);
+    /* who has the result encodes no more, and pieces of another seat are of no
+     * use */
+    group = n->asked || n->seat != n->holds ? KF_NONE : kf_peer_next_group(n);
     if (group == KF_NONE) {
         if (n->lonely)
             out->type = KOFN_TASK_ALONE;
@@ -305,7 +310,8 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
     switch (t->type) {
     case KOFN_TASK_ENCODE:
         if (n->holds != t->seat)
-            n->made = n->made_before = 0; /* those are of another block */
+            n->made = n->made_before =
+                0; /* pieces were made with another block */
         n->holds = t->seat;
         return KOFN_OK;
     case KOFN_TASK_COMPUTE:
@@ -397,8 +403,8 @@ static void despair(kofn_node *n)
 {
     bool deserted = kf_peer_count_live(n) < n->opt.quorum;
 
-    if ((n->opt.confirm < 2 && !deserted) || n->final || n->lonely ||
-        !kf_peer_have_quorum(n) || !kf_peer_idle(n))
+    if (n->opt.changes || (n->opt.confirm < 2 && !deserted) || n->final ||
+        n->lonely || !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
     if (n->idled == KF_LONG_AGO)
         n->idled = n->now;
@@ -471,6 +477,10 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         break;
     case KOFN_NODE_LEAVE:
         return leave(n);
+    case KOFN_NODE_LOST:
+        n->holds = KOFN_NO_SEAT;
+        n->made = n->made_before = 0;
+        break;
     case KOFN_NODE_LIAR:
         n->liars++;
         if (who) {
@@ -531,7 +541,7 @@ static kofn_status check_options(const kofn_node_options *o)
 static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
                         const kofn_node_options *opt, kofn_time now)
 {
-    TRY(kf_peer_stages_new(n, stage, stages, opt->groups));
+    TRY(kf_peer_stages_new(n, stage, stages, opt));
     n->opt = *opt;
     settle(&n->opt, n->enough);
     n->now = n->began = now;
@@ -570,8 +580,10 @@ void kofn_node_free(kofn_node *n)
 {
     if (!n)
         return;
-    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
+    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++) {
         kf_free(n->cluster[g].have);
+        kf_free(n->cluster[g].by);
+    }
     kf_free(n->told[0].list);
     kf_free(n->told[1].list);
     kf_peer_stages_free(n);

@@ -44,6 +44,7 @@ typedef struct kf_voice {
 /* A product that leads from an iterate to the next. */
 typedef struct kf_peer_stage {
     const kofn_plan *plan;
+    kofn_plan *reader; /* that is `plan`, or NULL */
     kf_code *code;
     kf_cache *cache;
     size_t groups;
@@ -52,8 +53,9 @@ typedef struct kf_peer_stage {
 
 /* A group of our iterate. */
 typedef struct kf_cluster {
-    uint32_t *have; /* seats whose pieces are here, ascending */
-    size_t count, cap;
+    uint32_t *have;       /* seats whose pieces are here, ascending */
+    kofn_incarnation *by; /* who made each                    */
+    size_t count, cap, by_cap;
     const kf_decoder *decoder; /* once it is decided */
 } kf_cluster;
 
@@ -69,7 +71,7 @@ typedef struct kf_told {
 struct kofn_node {
     kofn_node_options opt;
     kf_peer_stage *stage;
-    size_t stages;
+    kofn_course course;       /* through the stages */
     const kf_peer_stage *on;  /* that of our iterate */
     size_t max_seats, enough; /* of all stages: the least, and the most */
     kofn_time now, alarm;
@@ -178,7 +180,7 @@ kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at);
 /* The product that is made of iterate t. */
 const kf_peer_stage *kf_peer_stage_of(const kofn_node *n, uint64_t t);
 kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
-                               size_t stages, size_t groups);
+                               size_t stages, const kofn_node_options *opt);
 /* Nobody has a decoder in hand. */
 void kf_peer_stages_trim(kofn_node *n);
 void kf_peer_stages_free(kofn_node *n);
@@ -242,6 +244,9 @@ bool kf_peer_complete(const kf_cluster *c);
 size_t kf_peer_rank_of(const kofn_node *n, kofn_incarnation incarnation);
 /* Share the deciding out among the members of a new epoch. */
 void kf_peer_set_deciders(kofn_node *n);
+/* Blocks of one seat that were made of others' differ by rounding, and so do the
+ * pieces: within an epoch those count that are of who has the seat. */
+void kf_peer_drop_former(kofn_node *n);
 /* Decide what can be decided from what is here. */
 kofn_status kf_peer_decide_all(kofn_node *n);
 

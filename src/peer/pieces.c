@@ -307,16 +307,47 @@ kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
 
 /* ---- deciding ------------------------------------------------------------ */
 
-static kofn_status keep_seat(kf_cluster *c, uint32_t seat)
+static kofn_status keep_seat(kf_cluster *c, uint32_t seat, kofn_incarnation by)
 {
     size_t i = c->count;
 
     TRY(kf_grow(&c->have, &c->cap, c->count, sizeof *c->have));
-    for (; i > 0 && c->have[i - 1] > seat; i--)
+    TRY(kf_grow(&c->by, &c->by_cap, c->count, sizeof *c->by));
+    for (; i > 0 && c->have[i - 1] > seat; i--) {
         c->have[i] = c->have[i - 1];
+        c->by[i] = c->by[i - 1];
+    }
     c->have[i] = seat;
+    c->by[i] = by;
     c->count++;
     return KOFN_OK;
+}
+
+static bool has_seat(const kofn_node *n, uint32_t seat, kofn_incarnation who)
+{
+    for (size_t r = 0; r < n->members; r++)
+        if (n->member[r].seat == seat)
+            return n->member[r].incarnation == who;
+    return false;
+}
+
+void kf_peer_drop_former(kofn_node *n)
+{
+    for (size_t g = 0; g < n->on->groups; g++) {
+        kf_cluster *c = &n->cluster[g];
+        size_t kept = 0;
+
+        for (size_t i = 0; i < c->count; i++) {
+            if (!has_seat(n, c->have[i], c->by[i])) {
+                if (c->by[i] == n->opt.incarnation)
+                    n->made &= ~kf_bit(g);
+                continue;
+            }
+            c->have[kept] = c->have[i];
+            c->by[kept++] = c->by[i];
+        }
+        c->count = kept;
+    }
 }
 
 /* Do pieces of these seats decode?  A decoder that leaves wants out does not
@@ -419,7 +450,7 @@ kofn_status kf_peer_made(kofn_node *n, size_t group)
 {
     n->made |= kf_bit(group);
     if (!has(&n->cluster[group], n->holds))
-        TRY(keep_seat(&n->cluster[group], n->holds));
+        TRY(keep_seat(&n->cluster[group], n->holds, n->opt.incarnation));
     TRY(serve_all(n));
     return try_decide(n, group);
 }
@@ -439,10 +470,7 @@ static bool is_theirs(const kofn_node *n, const kofn_note *note)
         return n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
                kf_same_epoch(note->epoch, n->epoch) && r < n->members &&
                n->member[r].incarnation == note->from;
-    for (r = 0; r < n->members; r++)
-        if (n->member[r].seat == note->seat)
-            return n->member[r].incarnation == note->from;
-    return false;
+    return has_seat(n, note->seat, note->from);
 }
 
 kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note)
@@ -465,7 +493,7 @@ kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note)
         n->dropped++;
         return KOFN_OK;
     }
-    TRY(keep_seat(c, note->seat));
+    TRY(keep_seat(c, note->seat, note->from));
     TRY(kf_peer_take(n, note));
     return try_decide(n, note->group);
 }

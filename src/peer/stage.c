@@ -7,7 +7,23 @@
 
 const kf_peer_stage *kf_peer_stage_of(const kofn_node *n, uint64_t t)
 {
-    return &n->stage[t % n->stages];
+    return &n->stage[kofn_course_stage(&n->course, t)];
+}
+
+uint64_t kofn_course_turn(const kofn_course *c, uint64_t t)
+{
+    uint64_t turn = t / (c->stages - c->after);
+
+    return c->turns && turn > c->turns ? c->turns : turn;
+}
+
+size_t kofn_course_stage(const kofn_course *c, uint64_t t)
+{
+    uint64_t each = c->stages - c->after;
+
+    if (!c->turns || t / each < c->turns)
+        return t % each;
+    return each + (t - each * c->turns) % c->after;
 }
 
 /* ---- what a mesh can compute --------------------------------------------- */
@@ -26,8 +42,8 @@ static kofn_status check_use(const kofn_plan *p)
         return kf_fail(KOFN_UNSUITED,
                        "answers of scheme %s do not decode "
                        "strip by strip from any enough seats, which a mesh "
-                       "needs; use mds",
-                       p->scheme->name);
+                       "needs; use %s",
+                       p->scheme->name, p->op->left ? "gpd" : "mds");
     return KOFN_OK;
 }
 
@@ -37,6 +53,11 @@ static kofn_status check_stage(const kofn_stage *all, size_t i)
 
     if (!s->plan)
         return kf_fail(KOFN_INVAL, "stage %zu has no plan", i);
+    if (s->left && s->read)
+        return kf_fail(KOFN_INVAL,
+                       "stage %zu is a left product and reads the matrix; let "
+                       "it be one of them",
+                       i);
     if (s->left && !s->plan->left)
         return kf_fail(KOFN_INVAL,
                        "stage %zu is a left product, which its plan does not "
@@ -62,6 +83,7 @@ kofn_status kofn_stages_check(const kofn_stage *stage, size_t stages)
 
 /* ---- the table ----------------------------------------------------------- */
 
+/* A matrix is read by the rows of its parts, as it is multiplied. */
 size_t kofn_node_groups(const kofn_stage *stage, size_t nodes)
 {
     size_t span = kf_plan_use(stage->plan, stage->left)->span;
@@ -72,7 +94,9 @@ size_t kofn_node_groups(const kofn_stage *stage, size_t nodes)
 static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
                              size_t groups)
 {
-    s->plan = kf_plan_use(from->plan, from->left);
+    if (from->read)
+        TRY(kf_code_reader(&s->reader, from->plan));
+    s->plan = from->read ? s->reader : kf_plan_use(from->plan, from->left);
     s->groups = kofn_node_groups(from, groups);
     s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
     TRY(kf_code_new(&s->code, s->plan));
@@ -80,17 +104,23 @@ static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
 }
 
 kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
-                               size_t stages, size_t groups)
+                               size_t stages, const kofn_node_options *opt)
 {
     TRY(kofn_stages_check(stage, stages));
+    if (opt->turns ? !opt->after || opt->after >= stages : opt->after > 0)
+        return kf_fail(KOFN_INVAL,
+                       "%zu of %zu stages come once, after %llu turns of the "
+                       "others; let there be turns and both kinds, or none of "
+                       "that",
+                       opt->after, stages, (unsigned long long)opt->turns);
     n->stage = kf_zero(stages, sizeof *n->stage);
     if (!n->stage)
         return KOFN_NOMEM;
-    n->stages = stages;
+    n->course = (kofn_course){stages, opt->turns, opt->after};
     n->on = n->stage;
     n->max_seats = KF_MOST_LIVES; /* who is hostile may name any seat */
     for (size_t i = 0; i < stages; i++) {
-        TRY(stage_new(&n->stage[i], &stage[i], groups));
+        TRY(stage_new(&n->stage[i], &stage[i], opt->groups));
         n->max_seats = kf_min(n->max_seats, n->stage[i].plan->layout.max_seats);
         n->enough = kf_max(n->enough, n->stage[i].plan->layout.enough);
     }
@@ -99,15 +129,16 @@ kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
 
 void kf_peer_stages_trim(kofn_node *n)
 {
-    for (size_t i = 0; i < n->stages; i++)
+    for (size_t i = 0; i < n->course.stages; i++)
         kf_cache_trim(n->stage[i].cache);
 }
 
 void kf_peer_stages_free(kofn_node *n)
 {
-    for (size_t i = 0; i < n->stages; i++) {
+    for (size_t i = 0; i < n->course.stages; i++) {
         kf_cache_free(n->stage[i].cache);
         kf_code_free(n->stage[i].code);
+        kofn_plan_free(n->stage[i].reader);
     }
     kf_free(n->stage);
 }

@@ -38,6 +38,7 @@ void kf_away_drop(kofn_msg *m)
 {
     kofn_block_drop(m->block);
     kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->with);
     kofn_parcel_drop(m->result);
 }
 
@@ -295,8 +296,9 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id)
 
     if (!w || !w->block)
         return 0;
-    return w->storing +
-           (w->stored || w->asked ? 0 : kf_away_now(base) - w->alone);
+    return w->storing + (w->stored || w->asked || w->healing
+                             ? 0
+                             : kf_away_now(base) - w->alone);
 }
 
 /* ---- what an events file asks for ---------------------------------------- */
@@ -371,6 +373,12 @@ static void port_corrupt(kofn_port *base, uint32_t id, bool on)
     stage((port *)base, id, KF_STAGE_CORRUPT, on);
 }
 
+static kofn_status port_flip(kofn_port *base, uint32_t id)
+{
+    stage((port *)base, id, KF_STAGE_FLIP, 1);
+    return KOFN_OK;
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 uint64_t kofn_port_job(const kofn_port *base)
@@ -412,12 +420,16 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
     p->base = (kofn_port){.name = p->opt.name ? p->opt.name : t->name,
                           .workers = p->opt.workers,
                           .away = true,
+                          .kept = p->opt.job != 0,
+                          .waiting = KF_WAITING,
+                          .longest = t->body_max,
                           .send = kf_away_send,
                           .wait = port_wait,
                           .now = kf_away_now,
                           .close = port_close,
                           .slow = port_slow,
                           .corrupt = port_corrupt,
+                          .flip = port_flip,
                           .name_of = port_name_of,
                           .storing = kf_away_storing};
     if (p->opt.start && p->opt.kill) {

@@ -14,6 +14,13 @@
 #define REMEMBERED 1024                 /* of these; others never were */
 #define NOBODY UINT32_MAX
 
+/* Updates that a worker has not done: as many as this of each of its operands,
+ * and more while they are less than this or than its blocks, but no more than the
+ * last. */
+#define BEHIND_LEAST 4
+#define BEHIND_BYTES ((size_t)4 << 20)
+#define BEHIND_MOST 1024
+
 /* Workers that came and went and answered nothing: so many are borne at once,
  * and so many a second. */
 #define FLEETING 64
@@ -69,7 +76,10 @@ typedef struct worker {
     kofn_time alone;   /* ... before it had all that it asked for, at last    */
     kf_bucket strikes;
     bool stored;
-    bool staged; /* it may be slowed and spoiled */
+    bool staged;         /* it may be slowed and spoiled                    */
+    bool healing;        /* what others hold is still being sent            */
+    uint64_t told, done; /* updates, since it was given its blocks          */
+    uint64_t owes; /* answers to what it was sent before that             */
 } worker;
 
 /* An input of a product, as it is sent. */
@@ -159,9 +169,18 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
 uint32_t kf_away_next(const port *p);
 kofn_status kf_away_serve(port *p, uint32_t id);
 
+/* ---- away_change.c ------------------------------------------------------- */
+
+/* UPDATE; or PIECE, of what others hold. */
+kofn_status kf_away_change(port *p, kofn_msg *m);
+/* A worker has done updates. */
+kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h);
+
 /* ---- away_receive.c ------------------------------------------------------ */
 
 kofn_status kf_away_receive(port *p, kofn_packet *k);
+/* It has another number from now on, and no block. */
+kofn_status kf_away_renew(port *p, uint32_t id);
 /* It sent what nobody asked for, which is borne now and then. */
 kofn_status kf_away_strike(port *p, uint32_t id);
 /* Whether a long body is, before there is memory for it. */

@@ -121,37 +121,57 @@ static bool too_many_fleeting(port *p, kofn_peer peer, uint32_t who)
     return true;
 }
 
-static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
+static kofn_status enrol(port *p, const worker *like)
 {
-    uint32_t who;
-    worker *w;
+    uint32_t who = like->principal;
+    worker *w = kf_zero(1, sizeof *w);
 
-    TRY(who_answers(p, peer, &who));
-    if (too_many_fleeting(p, peer, who))
-        return KOFN_OK;
-    if (who && p->opt.crowd && p->principal[who - 1].workers >= p->opt.crowd)
-        return crowded_out(p, peer, p->principal[who - 1].name);
-    w = kf_zero(1, sizeof *w);
     if (!w)
         return KOFN_NOMEM;
     if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
         kf_free(w);
         return KOFN_NOMEM;
     }
-    not_a_stranger(p, peer);
-    w->peer = peer;
-    w->principal = who;
+    *w = *like;
     if (who)
         p->principal[who - 1].workers++;
-    w->process = h->lo;
-    w->staged = h->which != 0;
-    w->holds = h->job == p->job ? h->block : 0;
-    p->of_peer[peer] = (uint32_t)p->workers;
+    p->of_peer[w->peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;
-    kf_away_say(p, peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
-    TRY(kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_HELLO,
-                                   .worker = (uint32_t)p->workers++,
-                                   .principal = who}));
+    kf_away_say(p, w->peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
+    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_HELLO,
+                                      .worker = (uint32_t)p->workers++,
+                                      .principal = who});
+}
+
+kofn_status kf_away_renew(port *p, uint32_t id)
+{
+    const worker *w = p->worker[id];
+    worker now = {.peer = w->peer,
+                  .principal = w->principal,
+                  .useful = w->useful,
+                  .process = w->process,
+                  .strikes = w->strikes,
+                  .staged = w->staged,
+                  .owes = w->owes + w->errands + w->told - w->done};
+
+    TRY(kf_away_lose(p, id));
+    return enrol(p, &now);
+}
+
+static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
+{
+    worker w = {.peer = peer, .process = h->lo, .staged = h->which != 0};
+    uint32_t who;
+
+    TRY(who_answers(p, peer, &who));
+    if (too_many_fleeting(p, peer, who))
+        return KOFN_OK;
+    if (who && p->opt.crowd && p->principal[who - 1].workers >= p->opt.crowd)
+        return crowded_out(p, peer, p->principal[who - 1].name);
+    not_a_stranger(p, peer);
+    w.principal = who;
+    w.holds = h->job == p->job ? h->block : 0;
+    TRY(enrol(p, &w));
     return kf_away_store(p);
 }
 
@@ -228,6 +248,10 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     bool as_asked;
     kofn_status st;
 
+    if (!e && w->owes) { /* of when it had another number */
+        w->owes--;
+        return refuse(p, k);
+    }
     if (!e)
         return unasked(p, id, k);
     w->useful = true;
@@ -317,6 +341,8 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
         return kf_away_strike(p, id);
     case KF_WIRE_NEED:
         return kf_away_ask(p, id, h);
+    case KF_WIRE_CHANGED:
+        return kf_away_changed(p, id, h);
     case KF_WIRE_STORED:
         if (h->block != p->worker[id]->block_id || p->worker[id]->stored)
             break;

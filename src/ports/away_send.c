@@ -130,6 +130,42 @@ static kofn_status pack(kofn_parcel *in, kofn_parcel **out)
     return KOFN_OK;
 }
 
+/* Both operands of a task: its strips of the lanes of the block, one below the
+ * other, and then the input. */
+static kofn_status pack_pair(const kofn_msg *m, kofn_parcel **out)
+{
+    const kofn_block *b = m->block;
+    const kofn_matrix *in = &m->in->m;
+    size_t strips = m->hi - m->lo, first, second;
+    char *to;
+
+    if (m->how != KOFN_HOW_ROWS || b->A || b->subset)
+        return kf_fail(KOFN_UNSUITED,
+                       "task %u brings a block that is not sent with the work",
+                       m->task);
+    if (!kf_mul(b->lanes * b->cols, strips, &first) ||
+        !kf_mul(in->rows, in->cols, &second) || second > SIZE_MAX - first)
+        return kf_nomem(SIZE_MAX);
+    TRY(kf_parcel_new(out, 1, first + second, in->dtype));
+    to = (*out)->m.data;
+    for (size_t l = 0; l < b->lanes; l++) {
+        kofn_matrix lane = b->lane[l];
+
+        if (lane.rows) {
+            lane.data = kf_at(&b->lane[l], m->lo, 0);
+            lane.rows = strips;
+            copy_rows(&lane, &to);
+        } else { /* all of it lies beyond the edge of its operand */
+            size_t bytes = strips * b->cols * kf_dtype_size(b->dtype);
+
+            memset(to, 0, bytes);
+            to += bytes;
+        }
+    }
+    copy_rows(in, &to);
+    return KOFN_OK;
+}
+
 /* Those of products that are over. */
 static void forget_inputs(port *p, uint32_t oldest)
 {
@@ -176,6 +212,7 @@ static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
 static kf_head work_head(const port *p, const kofn_msg *m)
 {
     const kofn_matrix *in = &m->in->m, *out = &m->result->m;
+    const kofn_block *b = kf_block_of(p->worker[m->worker]->block, m->operand);
 
     return (kf_head){.type = KF_WIRE_WORK,
                      .how = m->how,
@@ -186,6 +223,9 @@ static kf_head work_head(const port *p, const kofn_msg *m)
                      .row = m->row,
                      .job = p->job,
                      .block = p->worker[m->worker]->block_id,
+                     .updates = b ? b->updates : 0,
+                     .operand = m->operand,
+                     .velocity = m->velocity,
                      .lo = m->lo,
                      .hi = m->hi,
                      .rows = in->rows,
@@ -199,11 +239,21 @@ static kofn_status post_work(port *p, const kofn_msg *m)
     worker *w = p->worker[m->worker];
     kf_head h = work_head(p, m);
     kofn_parcel *body = NULL;
+    const kofn_block *b;
     const input *x;
 
-    if (kf_kernel_of(m->how)->inner) {
+    if (m->block) {
+        h.block = h.updates = 0;
         h.input = ++p->next_input;
-        TRY(pack_strips(m, w->block ? w->block->lanes : 1, &body));
+        h.lo = 0;
+        h.hi = h.out_rows; /* the lanes have become one */
+        TRY(pack_pair(m, &body));
+        h.body_sum =
+            kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+    } else if (kf_kernel_of(m->how)->inner) {
+        h.input = ++p->next_input;
+        b = kf_block_of(w->block, m->operand);
+        TRY(pack_strips(m, b ? b->lanes : 1, &body));
         h.body_sum =
             kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
     } else {
@@ -228,9 +278,6 @@ static kofn_status send_work(port *p, kofn_msg *m)
     kofn_status st =
         kf_grow(&w->errand, &w->errand_cap, w->errands, sizeof *w->errand);
 
-    if (m->block)
-        return kf_fail(KOFN_UNSUITED, "port %s sends no blocks with the work",
-                       p->base.name);
     if (!st) {
         w->errand[w->errands++] =
             (errand){m->product, m->task,
@@ -298,6 +345,8 @@ static kofn_status send_block(port *p, kofn_msg *m)
     h.block = st ? 0 : kf_wire_checksum(~p->job, recipe.p, recipe.n);
     if (!st && !w->block)
         st = take_seat(p, m->worker, h.block);
+    else if (!st && h.block == w->block_id) /* which it would keep */
+        h.block = kf_wire_checksum(p->job, recipe.p, recipe.n);
     if (st) {
         kf_bytes_free(&recipe);
         return st;
@@ -306,6 +355,9 @@ static kofn_status send_block(port *p, kofn_msg *m)
     w->block = m->block;
     m->block = NULL;
     w->stored = false;
+    w->healing = !kofn_block_whole(w->block);
+    w->owes += w->told - w->done;
+    w->told = w->done = 0;
     w->served = 0;
     w->storing = -(kofn_time)((double)kofn_block_bytes(w->block) / SLOWEST *
                               (double)KOFN_SECOND);
@@ -437,6 +489,10 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
             break;
         case KOFN_MSG_CANCEL:
             st = send_cancel(p, m);
+            break;
+        case KOFN_MSG_UPDATE:
+        case KOFN_MSG_PIECE:
+            st = kf_away_change(p, m);
             break;
         case KOFN_MSG_GIVE_UP:
             kf_away_give_up(p, m->worker);

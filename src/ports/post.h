@@ -6,6 +6,8 @@
 
 #include "wire/wire.h"
 
+#define KF_WAITING 4096 /* tasks that a worker takes before it does the first */
+
 /* On its way. */
 typedef struct kf_letter {
     unsigned char head[KF_HEAD];

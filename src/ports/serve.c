@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "data/kernel.h"
 
-#define WAITING 4096                 /* tasks, at most                     */
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
 #define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
@@ -137,20 +136,10 @@ static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
 
 /* ---- losing the coordinator ---------------------------------------------- */
 
-static void forget_inputs(server *s)
-{
-    for (size_t i = 0; i < INPUTS; i++) {
-        kofn_parcel_drop(s->input[i].parcel);
-        s->input[i] = (input){0};
-    }
-}
-
 void kf_serve_drop_tasks(server *s)
 {
-    for (size_t i = 0; i < s->errands; i++) {
-        kofn_parcel_drop(s->errand[s->first + i].msg.in);
-        kofn_parcel_drop(s->errand[s->first + i].msg.result);
-    }
+    for (size_t i = 0; i < s->errands; i++)
+        kf_serve_drop_task(&s->errand[s->first + i].msg);
     s->first = s->errands = 0;
 }
 
@@ -161,8 +150,10 @@ static void disconnected(server *s)
     s->connected = s->welcome = false;
     s->lost = kf_clock();
     kf_serve_drop_tasks(s);
-    forget_inputs(s);
+    kf_serve_forget_inputs(s);
     kf_post_empty(&s->outbox);
+    if (s->block.changed) /* and goes on changing while this worker is away */
+        kf_serve_drop_block(s);
     kf_serve_news(s, "the coordinator is gone; waiting for it");
 }
 
@@ -175,169 +166,72 @@ void kf_serve_hang_up(server *s)
 
 /* ---- inputs and tasks ---------------------------------------------------- */
 
-static void know(server *s, uint64_t id, kofn_parcel *p)
-{
-    kofn_parcel_drop(s->input[INPUTS - 1].parcel);
-    memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
-    s->input[0] = (input){id, kofn_parcel_keep(p)};
-}
-
-static void put_rows(const kofn_matrix *to, const char **from)
-{
-    size_t row = to->cols * kf_dtype_size(to->dtype);
-
-    for (size_t i = 0; i < to->rows; i++, *from += row)
-        memcpy(kf_at(to, i, 0), *from, row);
-}
-
-/* Only the strips of the task have come: put them where they belong. */
-static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
-                          kofn_parcel **in)
-{
-    bool left = kf_kernel_of(h->how)->left;
-    size_t lanes = s->block.recipe.block->lanes, end, bytes;
-    size_t span = (left ? h->cols : h->rows) / lanes;
-    size_t wide = left ? h->rows : h->cols;
-    const char *from = k->body;
-
-    if ((left ? h->cols : h->rows) % lanes || h->lo >= span || h->lo >= h->hi ||
-        h->hi - h->lo > span)
-        return kf_fail(KOFN_FORMAT,
-                       "an input for %zu lanes has strips %zu "
-                       "to %zu of %zu",
-                       lanes, (size_t)h->lo, (size_t)h->hi, span);
-    if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
-        !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
-        return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
-    TRY(kf_wire_check_body(h, k->body, k->body_bytes));
-    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
-    end = kf_min(h->hi, span);
-    for (size_t l = 0; l < lanes; l++)
-        for (size_t i = 0; i < (left ? h->rows : 1); i++) {
-            kofn_matrix last = kf_post_strips(&(*in)->m, left, i,
-                                              l * span + h->lo, l * span + end);
-            kofn_matrix first = kf_post_strips(&(*in)->m, left, i, l * span,
-                                               l * span + h->hi - end);
-
-            put_rows(&last, &from);
-            put_rows(&first, &from);
-        }
-    return KOFN_OK;
-}
-
-static kofn_status known_input(server *s, const kf_head *h, kofn_parcel **in)
-{
-    for (size_t i = 0; i < INPUTS; i++) {
-        kofn_parcel *p = s->input[i].parcel;
-
-        if (p && s->input[i].id == h->input && p->m.rows == h->rows &&
-            p->m.cols == h->cols && p->m.dtype == h->dtype) {
-            *in = kofn_parcel_keep(p);
-            return KOFN_OK;
-        }
-    }
-    return kf_fail(KOFN_STATE, "the input of task %u is not here", h->task);
-}
-
-static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
-                              kofn_parcel **in)
-{
-    kofn_status st;
-    size_t bytes;
-
-    if (k->body_bytes == 0)
-        return known_input(s, h, in);
-    if (kf_kernel_of(h->how)->inner)
-        return spread(s, h, k, in);
-    if (!kf_mul(h->rows, h->cols, &bytes) ||
-        !kf_mul(bytes, kf_dtype_size(h->dtype), &bytes) ||
-        bytes != k->body_bytes)
-        return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
-                       (size_t)h->rows, (size_t)h->cols, k->body_bytes);
-    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
-    st = kf_post_take_body(s->t, k, h, in);
-    if (st) {
-        kofn_parcel_drop(*in);
-        *in = NULL;
-        return st;
-    }
-    know(s, h->input, *in);
-    return KOFN_OK;
-}
-
-static kofn_msg task_of(const kf_head *h)
-{
-    return (kofn_msg){.type = KOFN_MSG_WORK,
-                      .task = h->task,
-                      .round = h->round,
-                      .product = h->product,
-                      .row = h->row,
-                      .how = h->how,
-                      .lo = h->lo,
-                      .hi = h->hi};
-}
-
-static kofn_status can_do(const server *s, const kf_head *h, const kofn_msg *m)
-{
-    kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
-    kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
-
-    if (!s->block.whole)
-        return kf_fail(KOFN_STATE, "there is no block to work on");
-    if (h->block != s->block_id || h->updates != 0)
-        return kf_fail(KOFN_STATE,
-                       "task %u is of another block than the one "
-                       "that is here",
-                       h->task);
-    if (s->errands >= WAITING)
-        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
-    return kf_work_fits(s->block.recipe.block, m, &in, &out);
-}
-
-/* Nothing is allocated for what does not fit the block. */
+/* Nothing is allocated for what does not fit. */
 static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
                                kofn_msg *m)
 {
-    TRY(can_do(s, h, m));
-    TRY(find_input(s, h, k, &m->in));
+    TRY(kf_serve_can_do(s, h, m));
+    TRY(kf_serve_operands(s, h, k, m));
     TRY(kf_parcel_new(&m->result, h->out_rows, h->out_cols, h->dtype));
     return kf_post_room(&s->errand, &s->first, s->errands, &s->cap,
                         sizeof *s->errand);
 }
 
-/* Before the work of newer products, but behind what is in hand. */
-static void queue_up(server *s, errand e)
+/* Before the work of later rounds, but behind what is in hand and what changes
+ * the block. */
+void kf_serve_queue_up(server *s, errand e)
 {
     errand *queue = s->errand + s->first;
     size_t i = s->errands++;
 
-    for (; i > 1 && queue[i - 1].msg.product > e.msg.product; i--)
+    for (; i > 1 && e.msg.type == KOFN_MSG_WORK &&
+           queue[i - 1].msg.type == KOFN_MSG_WORK &&
+           queue[i - 1].msg.round > e.msg.round;
+         i--)
         queue[i] = queue[i - 1];
     queue[i] = e;
 }
 
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
 {
-    kofn_msg m = task_of(h);
+    kofn_msg m = kf_serve_task_of(h);
     kofn_status st = make_errand(s, h, k, &m);
 
     if (st) {
-        kofn_parcel_drop(m.in);
-        m.in = NULL;
+        kf_serve_drop_task(&m);
         answer(s, &m, st, 0);
         kf_serve_fail(s, st);
         if (st == KOFN_FORMAT) /* damaged on its way */
             kf_serve_hang_up(s);
         return;
     }
-    queue_up(s, (errand){m, false});
+    kf_serve_queue_up(s, (errand){m, false, h->updates});
 }
 
+/* What only waits is answered at once, and its memory is free again. */
 static void cancel(server *s, uint32_t task)
 {
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[s->first + i].msg.task == task)
-            s->errand[s->first + i].cancelled = true;
+    errand *queue;
+    size_t i = 0;
+    kofn_msg m;
+
+    if (s->errands == 0)
+        return;
+    queue = s->errand + s->first;
+    while (i < s->errands &&
+           (queue[i].msg.type != KOFN_MSG_WORK || queue[i].msg.task != task))
+        i++;
+    if (i == s->errands)
+        return;
+    if (i == 0) { /* it may be in hand */
+        queue->cancelled = true;
+        return;
+    }
+    m = queue[i].msg;
+    s->errands--;
+    memmove(&queue[i], &queue[i + 1], (s->errands - i) * sizeof *queue);
+    kf_serve_drop_task(&m);
+    answer(s, &m, KOFN_AGAIN, 0);
 }
 
 /* ---- messages ------------------------------------------------------------ */
@@ -347,6 +241,10 @@ static void greet(server *s, const kf_head *h)
     char words[80];
     double stay;
 
+    if (h->job != s->job)
+        kf_serve_drop_block(s); /* of a job that is not this one */
+    if (h->task != s->exposed.worker)
+        kf_serve_drop_tasks(s); /* of who it was */
     s->welcome = true;
     s->job = h->job;
     s->exposed.worker = h->task;
@@ -368,14 +266,27 @@ static void refused(server *s, const kofn_packet *k)
                                (const char *)k->body));
 }
 
+/* As memory does it: nothing here knows of it. */
+static void flip(server *s)
+{
+    if (!s->block.whole)
+        return;
+    kf_serve_fail(s, kf_weather_flip(s->exposed.weather, s->exposed.worker,
+                                     &s->flips, s->block.recipe.block));
+}
+
 static void stage(server *s, const kf_head *h)
 {
     if (!s->opt.staged)
         s->t->dropped++;
     else if (h->which == KF_STAGE_SLOW)
         s->exposed.factor = (double)h->lo / 1000;
-    else
+    else if (h->which == KF_STAGE_CORRUPT)
         s->exposed.wrong = h->lo != 0;
+    else if (h->which == KF_STAGE_FLIP)
+        flip(s);
+    else
+        s->t->dropped++;
 }
 
 static void obey(server *s, const kf_head *h, kofn_packet *k)
@@ -392,6 +303,9 @@ static void obey(server *s, const kf_head *h, kofn_packet *k)
         kf_serve_piece(s, h, k);
     else if (h->type == KF_WIRE_WORK)
         take_work(s, h, k);
+    else if (h->type == KF_WIRE_UPDATE || h->type == KF_WIRE_STRIPS ||
+             h->type == KF_WIRE_WHOLE)
+        kf_serve_change(s, h, k);
     else if (h->type == KF_WIRE_CANCEL)
         cancel(s, h->task);
     else if (h->type == KF_WIRE_DISMISS)
@@ -421,8 +335,6 @@ static bool wanted(void *ud, kofn_peer peer, const void *head,
                    size_t head_bytes, size_t bytes)
 {
     const server *s = ud;
-    size_t numbers;
-    kofn_msg m;
     kf_head h;
 
     if (peer != s->head || kf_head_read(&h, head, head_bytes) || !s->welcome ||
@@ -432,10 +344,16 @@ static bool wanted(void *ud, kofn_peer peer, const void *head,
         return !s->opt.memory || bytes <= s->opt.memory;
     if (h.type == KF_WIRE_PIECE)
         return kf_serve_waits_for(s, &h, bytes);
-    m = task_of(&h);
-    return h.type == KF_WIRE_WORK && can_do(s, &h, &m) == KOFN_OK &&
-           kf_mul(h.rows, h.cols, &numbers) &&
-           bytes / kf_dtype_size(h.dtype) <= numbers;
+    if (h.type == KF_WIRE_UPDATE || h.type == KF_WIRE_STRIPS)
+        return kf_serve_may_change(s, &h, bytes);
+    return h.type == KF_WIRE_WORK && kf_serve_is_wanted(s, &h, bytes);
+}
+
+/* Is its body received where it is used? */
+static bool takes_in_place(const kf_head *h)
+{
+    return h->type == KF_WIRE_UPDATE || h->type == KF_WIRE_STRIPS ||
+           (h->type == KF_WIRE_WORK && !kf_kernel_of(h->how)->inner);
 }
 
 static void packet(server *s, kofn_packet *k)
@@ -447,8 +365,8 @@ static void packet(server *s, kofn_packet *k)
     if (st && h.version) {
         kf_serve_finish(s,
                         KOFN_UNSUITED); /* another kofn; the message says so */
-    } else if (!st && h.type == KF_WIRE_WORK && !kf_kernel_of(h.how)->inner) {
-        obey(s, &h, k); /* its input may be received in place */
+    } else if (!st && takes_in_place(&h)) {
+        obey(s, &h, k);
     } else if (!st) {
         st = fetch(s, k, &room);
         if (!st)
@@ -578,7 +496,7 @@ static void sleep_for(void *ud, double seconds)
 static void work(server *s)
 {
     kofn_msg m = s->errand[s->first].msg;
-    kofn_block *b = kofn_block_keep(s->block.recipe.block);
+    kofn_block *b = kofn_block_keep(m.block ? m.block : s->block.recipe.block);
     kofn_parcel *in = kofn_parcel_keep(m.in);
     kofn_parcel *result = kofn_parcel_keep(m.result);
     kofn_time took = 0;
@@ -589,6 +507,7 @@ static void work(server *s)
     if (s->errands && s->errand[s->first].msg.result == result) {
         s->first++;
         s->errands--;
+        kofn_block_drop(m.block);
         kofn_parcel_drop(m.in);
         answer(s, &m, st, took); /* takes m.result over */
     } else if (b->subset) {
@@ -599,16 +518,53 @@ static void work(server *s)
     kofn_parcel_drop(result);
 }
 
+/* Is the block of a task what the coordinator takes it to be? */
+static bool is_now(const server *s, const errand *e)
+{
+    const kofn_block *b = kf_block_of(s->block.recipe.block, e->msg.operand);
+
+    return e->msg.block || (b && b->updates == e->updates);
+}
+
+/* It has missed something, or had it twice: it begins anew. */
+static void is_stale(server *s)
+{
+    kf_serve_fail(s, kf_fail(KOFN_STATE,
+                             "a task is of a block after %zu updates, which "
+                             "are not what it has had here",
+                             (size_t)s->errand[s->first].updates));
+    kf_serve_hang_up(s);
+}
+
+/* Changes wait until there is what they change. */
+static bool is_early(const server *s)
+{
+    return s->errand[s->first].msg.type != KOFN_MSG_WORK &&
+           !kf_serve_has_pieces(s);
+}
+
+static void do_next(server *s)
+{
+    const errand *e = &s->errand[s->first];
+
+    if (e->msg.type != KOFN_MSG_WORK)
+        kf_serve_do_change(s);
+    else if (is_now(s, e))
+        work(s);
+    else
+        is_stale(s);
+}
+
 static void live(server *s)
 {
     s->lost = kf_clock();
     while (!s->over) {
-        if (s->errands == 0)
+        if (s->errands == 0 || is_early(s))
             listen(s, s->outbox.count ? LOOK_UP : IDLE);
         if (kf_clock() - s->looked >= LOOK_UP)
             look_up(s);
-        if (!s->over && s->errands)
-            work(s);
+        if (!s->over && s->errands && !is_early(s))
+            do_next(s);
     }
 }
 
@@ -630,7 +586,7 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
     live(&s);
     st = s.end;
     kf_serve_drop_tasks(&s);
-    forget_inputs(&s);
+    kf_serve_forget_inputs(&s);
     if (st != KOFN_AGAIN)
         kf_post_empty(&s.outbox);
     kf_post_free(&s.outbox);

@@ -1,5 +1,5 @@
-/* serve.h -- what a worker has in hand, shared by serve.c (its life) and
- * serve_block.c (its block). */
+/* serve.h -- what a worker has in hand, shared by serve.c (its life),
+ * serve_block.c (its block) and serve_work.c (the operands of its tasks). */
 #ifndef KF_PORTS_SERVE_H
 #define KF_PORTS_SERVE_H
 
@@ -13,16 +13,18 @@ typedef struct input {
     kofn_parcel *parcel;
 } input;
 
-/* A task, and where its answer goes. */
+/* A task, and where its answer goes; or a change of a block. */
 typedef struct errand {
     kofn_msg msg;
     bool cancelled;
+    uint64_t updates; /* of the operand's block: until then; UPDATE: then */
 } errand;
 
 /* The block in the making, section by section. */
 typedef struct making {
     kf_recipe recipe;
-    bool whole;
+    bool whole, changed; /* changed: it is not what its recipe says any more */
+    uint64_t done;       /* updates, of all operands */
     size_t section, got, asked; /* units of this section */
     size_t ahead;               /* pieces on their way   */
     kofn_time last;             /* piece, or asking      */
@@ -43,6 +45,7 @@ typedef struct server {
     kf_outbox outbox;
     kf_exposed exposed;
     kofn_weather fair;
+    uint32_t updates, flips;   /* so far */
     kofn_time vanish;          /* by the weather; KOFN_NEVER: it stays */
     kofn_time looked, leaving; /* leaving: since when; 0: staying */
     bool over;
@@ -63,8 +66,37 @@ void kf_serve_post(server *s, const kf_head *h, const void *body, size_t bytes,
 void kf_serve_say(server *s, kf_wire type);
 /* Go, and tell the coordinator why: the message is there. */
 void kf_serve_refuse(server *s, kofn_status st);
+/* Behind what there is already, but before tasks of later rounds. */
+void kf_serve_queue_up(server *s, errand e);
 /* Tasks are of the block that there was. */
 void kf_serve_drop_tasks(server *s);
+
+/* ---- serve_work.c -------------------------------------------------------- */
+
+void kf_serve_forget_inputs(server *s);
+kofn_msg kf_serve_task_of(const kf_head *h);
+/* Is it a task of what is here, or brings a block that there is memory for? */
+kofn_status kf_serve_can_do(const server *s, const kf_head *h,
+                            const kofn_msg *m);
+/* The same of one with so long a body. */
+bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes);
+/* Finds the operands of a task that can be done; what it found is the task's
+ * even on failure. */
+kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
+                              kofn_msg *m);
+void kf_serve_drop_task(kofn_msg *m);
+
+/* Bytes of what waits and has brought its operands. */
+size_t kf_serve_carried(const server *s);
+
+/* ---- serve_change.c ------------------------------------------------------ */
+
+/* UPDATE, STRIPS or WHOLE: it is done in its turn. */
+void kf_serve_change(server *s, const kf_head *h, kofn_packet *k);
+/* May it be, with so long a body? */
+bool kf_serve_may_change(const server *s, const kf_head *h, size_t bytes);
+/* Do it: it is the first of the queue. */
+void kf_serve_do_change(server *s);
 
 /* ---- serve_block.c ------------------------------------------------------- */
 
@@ -75,5 +107,9 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k);
 /* Ask for what comes next of it. */
 void kf_serve_ask(server *s);
 void kf_serve_drop_block(server *s);
+/* Have all pieces come that are asked for? */
+bool kf_serve_has_pieces(const server *s);
+/* It can be worked with: the coordinator is told. */
+void kf_serve_block_is_whole(server *s);
 
 #endif

@@ -18,7 +18,14 @@ void kf_serve_drop_block(server *s)
     s->block_id = 0;
 }
 
-static void block_is_whole(server *s)
+bool kf_serve_has_pieces(const server *s)
+{
+    const making *b = &s->block;
+
+    return b->recipe.block && b->section == b->recipe.sections;
+}
+
+void kf_serve_block_is_whole(server *s)
 {
     s->block.whole = true;
     kf_serve_say(s, KF_WIRE_STORED);
@@ -52,14 +59,14 @@ void kf_serve_ask(server *s)
         b->last = kf_clock();
         kf_serve_post(s, &h, NULL, 0, NULL, NULL);
     }
-    if (b->section == b->recipe.sections && !b->whole) {
+    if (kf_serve_has_pieces(s) && !b->whole) {
         kofn_status st = kf_pieces_check(b->recipe.block);
 
         if (st) {
             kf_serve_fail(s, st);
             kf_serve_drop_block(s);
-        } else {
-            block_is_whole(s);
+        } else if (kofn_block_whole(b->recipe.block)) {
+            kf_serve_block_is_whole(s);
         }
     }
 }
@@ -92,18 +99,26 @@ static void cook(server *s)
     kf_serve_news(s, st ? kofn_errmsg() : "block made from a file here");
 }
 
+/* Blocks of all operands do, from the row of their seat. */
+static void answers_from(server *s, uint32_t row)
+{
+    for (kofn_block *b = s->block.recipe.block; b; b = b->next)
+        b->row = row;
+}
+
 void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
 {
     kofn_status st;
 
-    if (h->block == s->block_id && s->block.recipe.block) { /* as before */
+    if (h->block == s->block_id && s->block.recipe.block &&
+        !s->block.changed) { /* as before */
         if (s->block.recipe.block->row != h->row)
             kf_serve_drop_tasks(s); /* of rows that it answered until now */
-        s->block.recipe.block->row = h->row;
+        answers_from(s, h->row);
         s->block.asked = s->block.got;
         s->block.ahead = 0;
         if (s->block.whole)
-            block_is_whole(s);
+            kf_serve_block_is_whole(s);
         else
             kf_serve_ask(s);
         return;
@@ -119,7 +134,8 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
         return;
     }
     s->block_id = h->block;
-    s->block.recipe.block->row = h->row;
+    s->block.changed = !kofn_block_whole(s->block.recipe.block);
+    answers_from(s, h->row);
     cook(s);
     kf_serve_ask(s);
 }

@@ -30,10 +30,12 @@ typedef struct worker {
     double factor, speed;
     uint32_t *queue; /* slots that have arrived and wait, in order */
     size_t queued, queue_cap;
-    uint32_t slot;  /* in hand */
-    unsigned round; /* of the last task it took up */
-    uint32_t *held; /* done, to be sent together */
+    uint32_t slot;           /* in hand */
+    unsigned round;          /* of the last task it took up */
+    uint32_t updates, flips; /* so far */
+    uint32_t *held;          /* done, to be sent together */
     size_t helds, held_cap;
+    kofn_time heard; /* when what was sent to it last arrives */
 } worker;
 
 typedef struct port {
@@ -87,9 +89,10 @@ static void drop_payload(kofn_msg *m)
 {
     kofn_block_drop(m->block);
     kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->with);
     kofn_parcel_drop(m->result);
     m->block = NULL;
-    m->in = m->result = NULL;
+    m->in = m->with = m->result = NULL;
 }
 
 static void drop_slot(port *p, uint32_t id)
@@ -134,11 +137,21 @@ static const kofn_block *block_of(const worker *w, const kofn_msg *m)
     return m->block ? m->block : w->block;
 }
 
-static kofn_status compute(const worker *w, kofn_msg *m)
+static kofn_status compute(const port *p, uint32_t id, kofn_msg *m)
 {
+    worker *w = &p->worker[id];
     const kofn_block *b = block_of(w, m);
 
+    if (m->type != KOFN_MSG_WORK)
+        return kf_weather_change(&p->weather, id, &w->updates, w->block, m);
     return b ? kofn_work(b, m, NULL, NULL) : KOFN_STATE;
+}
+
+/* In multiply-adds. */
+static double size_of(const worker *w, const kofn_msg *m)
+{
+    return m->type != KOFN_MSG_WORK ? kofn_block_change_size(w->block, m)
+                                    : kofn_work_size(block_of(w, m), m);
 }
 
 /* Take up the next task in line. */
@@ -157,17 +170,19 @@ static kofn_status take_up(port *p, uint32_t id)
     if (p->weather.clock == KOFN_CLOCK_MEASURED) {
         kofn_time before = kf_cpu_time();
 
-        s->m.status = compute(w, &s->m);
+        s->m.status = compute(p, id, &s->m);
         seconds = (double)(kf_cpu_time() - before) * 1e-9;
     } else if (block_of(w, &s->m)) {
         double rate = p->weather.work > 0 ? p->weather.work : 1;
 
-        seconds = kofn_work_size(block_of(w, &s->m), &s->m) * 1e-9 * rate;
+        seconds = size_of(w, &s->m) * 1e-9 * rate;
     }
-    seconds =
-        kf_weather_stretch(&p->weather, id, s->m.round, w->round != s->m.round,
-                           seconds / w->speed * w->factor);
-    w->round = s->m.round;
+    seconds *= w->factor / w->speed;
+    if (s->m.type == KOFN_MSG_WORK) { /* who never answers still hears */
+        seconds = kf_weather_stretch(&p->weather, id, s->m.round,
+                                     w->round != s->m.round, seconds);
+        w->round = s->m.round;
+    }
     s->m.took = kf_weather_nanoseconds(seconds);
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
@@ -220,7 +235,7 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
         w->block = s->m.block;
         free_slot(p, slot);
         *out = (kofn_msg){.type = KOFN_MSG_STORED, .worker = id};
-        *ready = true;
+        *ready = kofn_block_whole(w->block);
         return KOFN_OK;
     }
     TRY(queue_up(p, w, slot));
@@ -232,7 +247,29 @@ static bool is_slow(const port *p, uint32_t id, unsigned round)
     return p->worker[id].factor > 1 || kf_weather_slow(&p->weather, id, round);
 }
 
-static kofn_status finish(port *p, uint32_t id, uint32_t slot)
+static void stop(port *p, uint32_t id);
+
+/* An update is done, or a piece is there.  Who could not has a block that nobody can use, and goes. */
+static kofn_status changed(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
+                           bool *ready)
+{
+    const kofn_msg *m = &p->slot[slot].m;
+    bool stored = m->type == KOFN_MSG_PIECE && !m->block;
+    kofn_status st = m->status;
+
+    drop_slot(p, slot);
+    p->worker[id].busy = false;
+    if (st)
+        stop(p, id);
+    *ready = st || stored;
+    *out =
+        (kofn_msg){.type = st ? KOFN_MSG_MUTE : KOFN_MSG_STORED, .worker = id};
+    TRY(take_up(p, id));
+    return let_go(p, id);
+}
+
+static kofn_status finish(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
+                          bool *ready)
 {
     worker *w = &p->worker[id];
     kofn_msg *m = &p->slot[slot].m;
@@ -242,7 +279,9 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot)
         return KOFN_OK;
     }
     if (p->weather.clock == KOFN_CLOCK_MODELLED)
-        m->status = compute(w, m);
+        m->status = compute(p, id, m);
+    if (m->type != KOFN_MSG_WORK)
+        return changed(p, id, slot, out, ready);
     m->type = m->status ? KOFN_MSG_FAILED : KOFN_MSG_RESULT;
     if (!m->status &&
         (w->wrong || kf_weather_corrupts(&p->weather, id, m->task)))
@@ -305,7 +344,7 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
     case ARRIVE:
         return arrive(p, e->worker, e->task, m, ready);
     case FINISH:
-        return finish(p, e->worker, e->task);
+        return finish(p, e->worker, e->task, m, ready);
     case REPORT:
         if (p->worker[e->worker].gone) {
             drop_slot(p, e->task);
@@ -413,14 +452,32 @@ static void port_corrupt(kofn_port *base, uint32_t id, bool on)
         p->worker[id].wrong = on;
 }
 
+static kofn_status port_flip(kofn_port *base, uint32_t id)
+{
+    port *p = (port *)base;
+    worker *w;
+
+    catch_up(p);
+    w = id < p->workers ? &p->worker[id] : NULL;
+    return w && w->block ? kf_weather_flip(&p->weather, id, &w->flips, w->block)
+                         : KOFN_OK;
+}
+
 /* ---- the port ------------------------------------------------------------ */
+
+/* Changes of blocks have no number.  What is held is a result already. */
+static bool is_task(const kofn_msg *m, uint32_t task)
+{
+    return m->type != KOFN_MSG_UPDATE && m->type != KOFN_MSG_PIECE &&
+           m->task == task;
+}
 
 /* Is the task in this list of slots?  Then it is dropped. */
 static bool drop_task(port *p, uint32_t *list, size_t *count, uint32_t task)
 {
     size_t i = 0;
 
-    while (i < *count && p->slot[list[i]].m.task != task)
+    while (i < *count && !is_task(&p->slot[list[i]].m, task))
         i++;
     if (i == *count)
         return false;
@@ -436,7 +493,8 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
     if (drop_task(p, w->queue, &w->queued, task) ||
         drop_task(p, w->held, &w->helds, task))
         return KOFN_OK;
-    if (w->busy && p->slot[w->slot].m.task == task) {
+    if (w->busy && p->slot[w->slot].m.type == KOFN_MSG_WORK &&
+        p->slot[w->slot].m.task == task) {
         p->slot[w->slot].cancelled = true;
         w->busy = false;
         if (p->slot[w->slot].m.took == KOFN_NEVER)
@@ -456,6 +514,8 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
 {
     port *p = (port *)base;
     double bytes = 0;
+    kofn_time takes;
+    worker *w;
     uint32_t slot;
 
     catch_up(p);
@@ -475,7 +535,14 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         bytes += (double)kofn_block_bytes(m->block);
     if (m->in)
         bytes += matrix_bytes(m->in);
-    return schedule(p, travel(p, bytes), ARRIVE, m->worker, slot);
+    if (m->with)
+        bytes += matrix_bytes(m->with);
+    w = &p->worker[m->worker];
+    takes = travel(p, bytes);
+    if (takes < w->heard - p->at) /* nothing is overtaken */
+        takes = w->heard - p->at;
+    w->heard = takes < KOFN_NEVER - p->at ? p->at + takes : KOFN_NEVER;
+    return schedule(p, takes, ARRIVE, m->worker, slot);
 }
 
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
@@ -570,7 +637,8 @@ kofn_status kofn_port_sim(kofn_port **out, size_t workers,
                           .admit = port_admit,
                           .remove = port_remove,
                           .slow = port_slow,
-                          .corrupt = port_corrupt};
+                          .corrupt = port_corrupt,
+                          .flip = port_flip};
     if (weather)
         p->weather = *weather;
     p->blas_threads = kf_blas_single();

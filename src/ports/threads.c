@@ -16,6 +16,9 @@
 
 /* ---- mailboxes ----------------------------------------------------------- */
 
+/* Who is told that there is something would wait for the lock of who tells it:
+ * that is let go before. */
+
 typedef struct mailbox {
     pthread_mutex_t lock;
     pthread_cond_t filled;
@@ -38,6 +41,7 @@ static void drop_payload(kofn_msg *m)
 {
     kofn_block_drop(m->block);
     kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->with);
     kofn_parcel_drop(m->result);
 }
 
@@ -114,7 +118,8 @@ typedef struct worker {
     bool started;
     mailbox box;
     kofn_block *block;
-    bool leaves; /* of itself, by the weather, at `until` */
+    uint32_t updates, flipped; /* so far */
+    bool leaves;               /* of itself, by the weather, at `until` */
     kofn_time until;
 
     /* Under the box's lock. */
@@ -123,6 +128,7 @@ typedef struct worker {
     size_t missed;   /* tasks cancelled since it was to leave that one, */
     kofn_time since; /* which was then                                  */
     double factor;
+    unsigned flips;   /* to be made */
     atomic_bool stop; /* give up the task in hand */
 } worker;
 
@@ -170,8 +176,8 @@ static void report(worker *w, kofn_msg m)
         drop_payload(&m);
         p->lost = true;
     }
-    pthread_cond_signal(&p->box.filled);
     pthread_mutex_unlock(&p->box.lock);
+    pthread_cond_signal(&p->box.filled);
 }
 
 /* Sleep, unless the task is cancelled or the worker is gone. */
@@ -232,8 +238,44 @@ static bool receive(worker *w, kofn_msg *m, kf_exposed *x)
     }
     x->factor = w->factor;
     x->wrong = w->wrong;
+    x->flips = w->flips;
+    w->flips = 0;
     pthread_mutex_unlock(&w->box.lock);
     return true;
+}
+
+static void dismiss(worker *w);
+
+static void store(worker *w, const kofn_msg *m)
+{
+    kofn_block_drop(w->block);
+    w->block = m->block;
+    if (kofn_block_whole(w->block))
+        report(w, (kofn_msg){.type = KOFN_MSG_STORED});
+}
+
+/* Who cannot has a block that nobody can use, and goes. */
+static void change(worker *w, kofn_msg *m)
+{
+    if (kf_weather_change(&w->port->weather, w->id, &w->updates, w->block, m)) {
+        dismiss(w);
+        report(w, (kofn_msg){.type = KOFN_MSG_MUTE});
+    } else if (m->type == KOFN_MSG_PIECE && !m->block) {
+        report(w, (kofn_msg){.type = KOFN_MSG_STORED});
+    }
+    drop_payload(m);
+}
+
+static void flip(worker *w, unsigned times)
+{
+    kofn_status st = KOFN_OK;
+
+    for (; times > 0 && w->block && !st; times--)
+        st = kf_weather_flip(&w->port->weather, w->id, &w->flipped, w->block);
+    if (st) { /* there is no memory to make it its own in */
+        dismiss(w);
+        report(w, (kofn_msg){.type = KOFN_MSG_MUTE});
+    }
 }
 
 static void *live(void *ud)
@@ -248,13 +290,13 @@ static void *live(void *ud)
 
     kf_blas_single();
     while (receive(w, &m, &x)) {
-        if (m.type == KOFN_MSG_STORE) {
-            kofn_block_drop(w->block);
-            w->block = m.block;
-            report(w, (kofn_msg){.type = KOFN_MSG_STORED});
-        } else {
+        flip(w, x.flips);
+        if (m.type == KOFN_MSG_STORE)
+            store(w, &m);
+        else if (m.type == KOFN_MSG_WORK)
             work(w, &x, &m);
-        }
+        else
+            change(w, &m);
     }
     kofn_block_drop(w->block); /* not only when the port is closed */
     w->block = NULL;
@@ -343,6 +385,18 @@ static void port_corrupt(kofn_port *base, uint32_t id, bool on)
     pthread_mutex_unlock(&p->worker[id]->box.lock);
 }
 
+static kofn_status port_flip(kofn_port *base, uint32_t id)
+{
+    port *p = (port *)base;
+
+    if (id >= p->workers)
+        return KOFN_OK;
+    pthread_mutex_lock(&p->worker[id]->box.lock);
+    p->worker[id]->flips++;
+    pthread_mutex_unlock(&p->worker[id]->box.lock);
+    return KOFN_OK;
+}
+
 /* When the weather next does something. */
 static kofn_time next_change(const port *p)
 {
@@ -355,7 +409,7 @@ static kofn_time next_change(const port *p)
     return t;
 }
 
-static kofn_status change(port *p, kofn_msg *m)
+static kofn_status turn(port *p, kofn_msg *m)
 {
     kofn_time t = port_now(&p->base);
 
@@ -434,9 +488,8 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
     pthread_mutex_lock(&w->box.lock);
     if (w->dead || (st = put(&w->box, m)))
         drop_payload(m);
-    else
-        pthread_cond_signal(&w->box.filled);
     pthread_mutex_unlock(&w->box.lock);
+    pthread_cond_signal(&w->box.filled);
     return st;
 }
 
@@ -454,7 +507,7 @@ static bool from_the_dead(const port *p, const kofn_msg *m)
 static kofn_status receive_until(port *p, kofn_time until, kofn_msg *m)
 {
     struct timespec at = at_time(p, until);
-    int error = 0;
+    int error = until > port_now(&p->base) ? 0 : ETIMEDOUT;
     bool got, lost;
 
     pthread_mutex_lock(&p->box.lock);
@@ -490,7 +543,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         /* Nobody goes before it was heard of. */
         next = p->fair || p->unheard ? KOFN_NEVER : next_change(p);
         if (next <= port_now(base))
-            return change(p, m);
+            return turn(p, m);
         st = receive_until(p, next < until ? next : until, m);
         if (st == KOFN_OK && m->type == KOFN_MSG_HELLO) {
             p->unheard--;
@@ -544,7 +597,8 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                           .admit = port_admit,
                           .remove = port_remove,
                           .slow = port_slow,
-                          .corrupt = port_corrupt};
+                          .corrupt = port_corrupt,
+                          .flip = port_flip};
     if (weather)
         p->weather = *weather;
     p->fair = kf_weather_fair(&p->weather);

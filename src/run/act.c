@@ -3,6 +3,7 @@
 #include "job.h"
 
 #include "base/clock.h"
+#include "base/report.h"
 #include "code/operation.h"
 #include "data/kernel.h"
 
@@ -59,8 +60,39 @@ static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
         j->rep.sent += kofn_block_bytes(blocks[i]);
         kf_run_tell_worker(j, KF_STORING, m.worker);
         j->look_at = 0;
-        st = j->port->send(j->port, &m);
+        if (!kofn_block_whole(m.block))
+            st = kf_heal_add(j, m.worker, j->owed_seat[i]);
+        if (st)
+            kofn_block_drop(m.block);
+        else
+            st = j->port->send(j->port, &m);
     }
+    return st;
+}
+
+/* Those of an operand follow those of the operands before it. */
+static kofn_status encode_blocks(kofn_job *j, kofn_block **blocks)
+{
+    kofn_block **more = kf_new(j->owing, sizeof *more);
+    kofn_status st = more ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t i = 0; i < j->owing; i++)
+        blocks[i] = NULL;
+    for (size_t left = j->operands; !st && left > 0; left--) {
+        size_t o = left - 1;
+
+        st = (j->held[o].changes ? kf_data_empty_blocks : kf_data_encode)(
+            &j->held[o].resident,
+            kofn_core_code(j->core, KOFN_USES * (uint32_t)o), j->owed_seat,
+            j->owing, more);
+        for (size_t i = 0; !st && i < j->owing; i++) {
+            more[i]->next = blocks[i];
+            blocks[i] = more[i];
+        }
+    }
+    for (size_t i = 0; st && i < j->owing; i++)
+        kofn_block_drop(blocks[i]);
+    kf_free(more);
     return st;
 }
 
@@ -68,11 +100,8 @@ kofn_status kf_job_hand_out(kofn_job *j)
 {
     kofn_block **blocks = kf_new(j->owing, sizeof *blocks);
     stopwatch watch = start_work(j);
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st = blocks ? encode_blocks(j, blocks) : KOFN_NOMEM;
 
-    if (blocks)
-        st = kf_data_encode(&j->resident, kofn_core_code(j->core, 0),
-                            j->owed_seat, j->owing, blocks);
     j->rep.encoding += end_work(j, watch, "encode");
     if (!st)
         st = send_blocks(j, blocks);
@@ -109,7 +138,7 @@ static uint32_t oldest_running(const kofn_job *j)
 
     while (!kf_job_is_running(j->open[i]))
         i++;
-    return j->open[i]->number;
+    return j->open[i]->core;
 }
 
 static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
@@ -122,6 +151,8 @@ static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
                   .row = (uint32_t)a->row,
                   .oldest = oldest_running(j),
                   .round = a->product,
+                  .operand = p->operand,
+                  .velocity = p->velocity,
                   .how = kernel->how,
                   .lo = a->lo,
                   .hi = a->hi};
@@ -195,6 +226,9 @@ static kf_source *sources(const product *p, const kofn_action *a)
 static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source)
 {
+    const kofn_plan *plan = p->window ? &p->shape : p->use;
+    size_t from = p->window ? p->lo : 0;
+
     if (!a->decoder) {
         TRY(kf_data_add_up(source, a->count, &p->out));
         return kf_range_restore(&p->out, p->back);
@@ -204,18 +238,17 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                                &j->scratch);
     if (j->tally.parts)
         TRY(kf_tally_count(&j->tally,
-                           kofn_core_code(j->core, kf_job_use_number(j, p)),
+                           kofn_core_code(j->core, kf_job_use_number(p)),
                            a->decoder));
-    TRY(kf_decode(p->use, a->decoder, source, a->group, a->lo, a->hi, &p->out,
-                  &j->scratch));
-    return kf_data_restore(p->use, a->decoder, a->group, a->lo, a->hi, p->back,
-                           &p->out);
+    TRY(kf_decode(plan, a->decoder, source, a->group, a->lo - from,
+                  a->hi - from, &p->out, &j->scratch));
+    return kf_data_restore(plan, a->decoder, a->group, a->lo - from,
+                           a->hi - from, p->back, &p->out);
 }
 
 /* What is no number spoils this product, not the next: say it when it is over,
  * and whose answers it is from. */
-static void note_odd(const kofn_job *j, product *p, const kofn_action *a,
-                     const kf_source *source)
+static void note_odd(product *p, const kofn_action *a, const kf_source *source)
 {
     if (p->odd)
         return;
@@ -224,12 +257,15 @@ static void note_odd(const kofn_job *j, product *p, const kofn_action *a,
     for (size_t i = 0; i < a->count; i++) {
         if (!kf_mat_check_finite(source[i].result, "an answer"))
             continue;
-        if (j->plan->op->factors > 0) /* products have room */
+        if (p->room)
             p->odd = KOFN_CORRUPT;
         snprintf(p->why, sizeof p->why,
-                 "worker %u answered NaN or "
-                 "infinity; have wrong answers found (option errors)",
-                 kf_job_slot(p, a->tasks[i])->worker);
+                 "worker %u answered NaN or infinity; %s",
+                 kf_job_slot(p, a->tasks[i])->worker,
+                 p->room || p->use->op->factors == 0
+                     ? "have wrong answers found (option errors)"
+                     : "the product may have elements that its type cannot "
+                       "hold: divide an operand by a power of two");
     }
 }
 
@@ -240,11 +276,20 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
     kofn_status st = decode(j, p, a, source);
 
     if (st == KOFN_NONFINITE) {
-        note_odd(j, p, a, source);
+        note_odd(p, a, source);
         st = KOFN_OK;
     }
     p->rep.decoding += end_work(j, watch, "decode");
     return st;
+}
+
+/* Strips of a window are counted from its first. */
+static void shift(const product *p, kf_source *source, size_t n)
+{
+    for (size_t i = 0; p->window && i < n; i++) {
+        source[i].lo -= p->lo;
+        source[i].hi -= p->lo;
+    }
 }
 
 static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
@@ -257,6 +302,7 @@ static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
     kf_job_use(p, a);
     if (kf_is_stream(j))
         return kf_pair_decode_later(j, p, a, source);
+    shift(p, source, a->count);
     st = kf_job_decode(j, p, a, source);
     kf_free(source);
     return st;
@@ -270,21 +316,21 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 
     kf_job_use(p, a);
     if (source)
-        st = kf_guard_check(&j->guard, &j->resident, &p->measure, j->core,
-                            kf_job_use_number(j, p), a, source);
+        st = kf_guard_check(&j->guard, kf_job_held(j, p), &p->measure, j->core,
+                            kf_job_use_number(p), a, source);
     kf_free(source);
     p->rep.decoding += end_work(j, watch, "check");
-    if (!st)
-        kf_job_blame(j, p, a);
-    return st;
+    if (st)
+        return st;
+    kf_job_corrupt(j, p, a);
+    return kf_scrub_hear(j, p, a);
 }
 
 /* ---- the end of a product ------------------------------------------------ */
 
-static kofn_status fill_tables(kofn_job *j, product *p, const kofn_core_view *v)
+static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
+                               const kofn_core_view *v)
 {
-    tables *t = &p->tables;
-
     while (t->row_cap < v->workers)
         TRY(kf_grow(&t->rows, &t->row_cap, t->row_cap, sizeof *t->rows));
     while (t->located_cap < v->workers)
@@ -294,7 +340,7 @@ static kofn_status fill_tables(kofn_job *j, product *p, const kofn_core_view *v)
         TRY(kf_grow(&t->states, &t->state_cap, t->state_cap,
                     sizeof *t->states));
     for (size_t i = 0; i < v->workers; i++) {
-        t->rows[i] = v->rows[i] * p->use->layout.lanes;
+        t->rows[i] = v->rows[i] * lanes;
         t->located[i] = v->located[i];
         t->states[i] = kofn_core_worker(j->core, (uint32_t)i);
     }
@@ -330,18 +376,37 @@ static void report(kofn_job *j, product *p, const kofn_action *a,
     r->corrupt = (unsigned)v->corrupt;
     r->liars = v->liars;
     r->floor = p->measure.floor;
+    r->drift = p->measure.drift;
+    r->healing = (unsigned)j->heal.count;
     r->parts = j->tally.parts;
     r->weights = p->tables.weights;
     r->ages = j->tally.age ? p->tables.ages : NULL;
     j->dropped_before = v->dropped;
 }
 
-/* Keep the parcels. */
-void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
+kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
 {
-    p->rep.took = kf_job_now(j) - p->began;
-    p->ended = st >= 0 && p->odd ? p->odd : st;
-    kf_run_tell_product(j, p, p->ended);
+    kofn_report r = j->rep;
+    kofn_core_view v;
+
+    kofn_core_look(j->core, &v);
+    TRY(fill_tables(j, &j->tables, j->plan->layout.lanes, &v));
+    r.took = kf_job_now(j) - began;
+    r.live = (unsigned)v.live;
+    r.healing = (unsigned)j->heal.count;
+    r.rows = j->tables.rows;
+    r.states = j->tables.states;
+    r.located = j->tables.located;
+    r.workers = v.workers;
+    r.liars = v.liars;
+    kf_report_add(&j->total, &r);
+    j->rep = (kofn_report){0};
+    *out = r;
+    return KOFN_OK;
+}
+
+static void keep_parcels(kofn_job *j, product *p)
+{
     for (size_t i = 0; i < p->slots; i++) {
         kofn_parcel *came = p->slot[i].result;
 
@@ -352,18 +417,42 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
     }
 }
 
+void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
+{
+    p->rep.took = kf_job_now(j) - p->began;
+    p->ended = st >= 0 && p->odd ? p->odd : st;
+    p->rep.unchecked = p->as == KOFN_USE_PARTS;
+    kf_run_tell_product(j, p, p->ended);
+    keep_parcels(j, p);
+}
+
+/* It was not coded, and somebody was missing, or answered what is no number: that
+ * is for the code.  It begins again. */
+static void begin_again(kofn_job *j, product *p)
+{
+    keep_parcels(j, p);
+    p->as = KOFN_USE_OWN;
+    p->use = p->messages.plan = kf_job_plan(j, 0, KOFN_USE_OWN);
+    p->odd = KOFN_OK;
+    p->why[0] = 0;
+    p->begun = false;
+    p->again = true;
+}
+
 /* The product is over: keep what the report wants. */
 static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
     kofn_core_view v;
 
-    kofn_core_look_at(j->core, p->number, &v);
-    TRY(fill_tables(j, p, &v));
+    kofn_core_look_at(j->core, p->core, &v);
+    TRY(fill_tables(j, &p->tables, p->use->layout.lanes, &v));
     report(j, p, a, &v);
     if (a->status < 0)
         snprintf(p->why, sizeof p->why, "%s", a->why);
     if (kf_is_stream(j))
         kf_pair_over(j, p, a->status);
+    else if (p->as == KOFN_USE_PARTS && (a->status < 0 || p->odd))
+        begin_again(j, p);
     else
         kf_job_finish_product(j, p, a->status);
     return KOFN_OK;
@@ -420,13 +509,13 @@ static kofn_status encode_inputs(kofn_job *j, product *p, size_t n)
     if (!rows)
         return KOFN_NOMEM;
     for (size_t i = 0; i < n; i++)
-        if (j->todo[i].type == KOFN_DO_WORK && j->todo[i].product == p->number)
+        if (j->todo[i].type == KOFN_DO_WORK && j->todo[i].product == p->core)
             rows[count++] = row_in_plan(p, &j->todo[i]);
     if (count > 0) {
         watch = start_work(j);
-        st = kf_messages_encode(
-            &p->messages, kofn_core_code(j->core, kf_job_use_number(j, p)),
-            rows, count);
+        st = kf_messages_encode(&p->messages,
+                                kofn_core_code(j->core, kf_job_use_number(p)),
+                                rows, count);
         if (!st && kf_is_stream(j))
             st = kf_pair_encode(j, p, rows, count);
         p->rep.encoding += end_work(j, watch, "encode");

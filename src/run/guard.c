@@ -29,39 +29,57 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
 
 void kf_guard_free(kf_guard *g)
 {
-    for (size_t i = 0; i < g->groups; i++)
-        kf_free(g->resident[i]);
-    kf_free(g->resident);
     for (size_t i = g->next; i < g->count; i++)
         kf_free(g->verdict[i].bad);
     kf_free(g->verdict);
     kf_free(g->spent);
 }
 
+static void forget(const kf_held *h, double ***norms)
+{
+    for (size_t i = 0; *norms && i < 2 * h->plan->layout.groups; i++)
+        kf_free((*norms)[i]);
+    kf_free(*norms);
+    *norms = NULL;
+}
+
+void kf_guard_forget(kf_held *h)
+{
+    forget(h, &h->norms);
+    forget(h, &h->speed);
+}
+
 /* ---- scales -------------------------------------------------------------- */
 
 /* Of the rows of A, group by group; for left products of its columns. */
-static kofn_status know_resident(kf_guard *g, const kf_resident *r,
-                                 const kofn_plan *use, size_t group)
+static kofn_status know_resident(kf_held *h, bool left, size_t group)
 {
-    bool left = use->op->left;
+    const kf_resident *r = &h->resident;
+    size_t groups = h->plan->layout.groups;
+    size_t rows = r->A ? h->plan->span : r->parts.rows;
     size_t cols = r->A ? r->A->cols : r->parts.cols;
+    double **norms;
 
-    if (!g->resident) {
-        g->resident = kf_zero(2 * use->layout.groups, sizeof *g->resident);
-        if (!g->resident)
-            return KOFN_NOMEM;
-        g->groups = 2 * use->layout.groups;
-    }
-    group += left ? use->layout.groups : 0;
-    if (g->resident[group])
+    if (!h->norms)
+        h->norms = kf_zero(2 * groups, sizeof *h->norms);
+    if (!h->norms)
+        return KOFN_NOMEM;
+    norms = &h->norms[group + (left ? groups : 0)];
+    if (*norms)
         return KOFN_OK;
-    g->resident[group] = kf_new(left ? cols : use->span, sizeof **g->resident);
-    if (!g->resident[group])
+    *norms = kf_new(left ? cols : rows, sizeof **norms);
+    if (!*norms)
         return KOFN_NOMEM;
     if (left)
-        return kf_data_scales_of_resident_columns(r, g->resident[group], cols);
-    return kf_data_scales_of_rows(r, group, g->resident[group]);
+        return kf_data_scales_of_resident_columns(r, *norms, cols);
+    return kf_data_scales_of_rows(r, group, *norms);
+}
+
+kofn_status kf_guard_know(kf_held *h)
+{
+    for (size_t g = 0; g < h->plan->layout.groups; g++)
+        TRY(know_resident(h, false, g));
+    return know_resident(h, true, 0);
 }
 
 /* Of the columns of the input, over its parts; for left products of its rows. */
@@ -73,7 +91,11 @@ static kofn_status know_input(kf_measure *of)
     const kofn_matrix *part = cut ? m->parts.part : &m->plain->m;
     size_t parts = cut ? m->parts.count : 1;
     size_t rows = cut ? m->parts.rows : m->plain->m.rows;
-    size_t cols = cut ? m->parts.cols : m->plain->m.cols;
+    size_t cols =
+        use->of ? kf_ceil_div(use->layout.problem.n, use->layout.cut[0].cols)
+        : cut   ? m->parts.cols
+                : m->plain->m.cols;
+    double by = cut && m->lent ? m->by : 1; /* what is lent is as it came */
 
     if (of->known)
         return KOFN_OK;
@@ -82,8 +104,12 @@ static kofn_status know_input(kf_measure *of)
     if (!of->input)
         return KOFN_NOMEM;
     of->known = true;
+    for (size_t i = 0; use->of && i < cols; i++)
+        of->input[i] = 1;
+    if (use->of) /* read as it is */
+        return KOFN_OK;
     return left ? kf_data_scales_of_part_rows(part, parts, of->input, rows)
-                : kf_data_scales_of_columns(part, parts, 1, of->input, cols);
+                : kf_data_scales_of_columns(part, parts, by, of->input, cols);
 }
 
 /* ---- sums ---------------------------------------------------------------- */
@@ -190,15 +216,17 @@ static kofn_status verdict(const kf_guard *g, kf_check *c, bool last,
                                                                  : st;
 }
 
-static kofn_status know_operands(kf_guard *g, const kf_resident *r,
-                                 kf_measure *of, size_t group, kf_check *c)
+static kofn_status know_operands(kf_held *h, kf_measure *of, size_t group,
+                                 kf_check *c)
 {
     bool left = c->plan->op->left;
+    double **norms;
 
-    TRY(know_resident(g, r, c->plan, group));
+    TRY(know_resident(h, left, group));
     TRY(know_input(of));
-    c->row = left ? of->input : g->resident[group];
-    c->col = left ? g->resident[group + c->plan->layout.groups] : of->input;
+    norms = of->velocity ? h->speed : h->norms;
+    c->row = left ? of->input : norms[group];
+    c->col = left ? norms[group + c->plan->layout.groups] : of->input;
     return KOFN_OK;
 }
 
@@ -211,6 +239,7 @@ static kofn_status tell(kf_guard *g, kf_measure *of, const kofn_action *a,
     if (st == KOFN_OK) {
         of->floor = kf_larger(of->floor, found->floor);
         of->error = kf_larger(of->error, as_error(use, found->floor));
+        of->drift = kf_larger(of->drift, found->drift);
     }
     return push(g, (kf_verdict){.product = a->product,
                                 .number = a->task,
@@ -220,7 +249,7 @@ static kofn_status tell(kf_guard *g, kf_measure *of, const kofn_action *a,
                                 .doubted = found->doubted});
 }
 
-kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
+kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            kofn_core *core, uint32_t number,
                            const kofn_action *a, const kf_source *source)
 {
@@ -234,6 +263,8 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
                   .most = a->most,
                   .liars = a->liars,
                   .promised = a->promised,
+                  .changes = h->changes,
+                  .drifts = of->drifts,
                   .secret = g->secret,
                   .terms = use->op->factors ? 0 : 1,
                   .number = a->task};
@@ -241,7 +272,7 @@ kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
     kofn_status st = KOFN_OK;
 
     if (use->op->factors)
-        TRY(know_operands(g, r, of, a->group, &c));
+        TRY(know_operands(h, of, a->group, &c));
     TRY(kf_cache_parity(kofn_core_cache(core, number), a->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(kofn_core_cache(core, number), a->decoder,
                         kf_check_few(&c, a->count, 0), &c.hidden));

@@ -1,9 +1,27 @@
-/* job.c -- a job's life: opened, given its operand, looked at, closed. */
+/* job.c -- a job's life: opened, given its operands, looked at, closed. */
 #include "job.h"
 
 #include "code/operation.h"
 
 /* ---- life ---------------------------------------------------------------- */
+
+/* Bits flip where there are numbers that are stored. */
+static kofn_status check_flip(const kofn_job *j, const kofn_happening *h)
+{
+    if (!j->port->flip)
+        return kf_fail(KOFN_UNSUITED,
+                       "no bit can be flipped at worker %u in round %u of "
+                       "port %s",
+                       h->worker, h->round, j->port->name);
+    if (j->plan->op->factors == 0 || j->plan->op->stream ||
+        j->plan->layout.problem.sparse)
+        return kf_fail(
+            KOFN_UNSUITED,
+            "no bit can be flipped at worker %u in round %u: that is "
+            "for a dense matrix that workers store, and this is %s",
+            h->worker, h->round, j->plan->op->name);
+    return KOFN_OK;
+}
 
 /* Workers that nobody here has started come and go by themselves. */
 static kofn_status check_events(const kofn_job *j)
@@ -15,7 +33,9 @@ static kofn_status check_events(const kofn_job *j)
                        ? j->port->remove != NULL
                        : j->port->slow && j->port->corrupt;
 
-        if (!can)
+        if (kind == KOFN_HAPPENING_FLIP)
+            TRY(check_flip(j, &j->opt.events[i]));
+        else if (!can)
             return kf_fail(KOFN_UNSUITED,
                            "port %s has nobody %s in round %u as "
                            "the events say: its workers come and go by "
@@ -39,7 +59,42 @@ static double late(const kofn_job *j)
     return j->plan->layout.everybody ? 0 : LATE;
 }
 
-static kofn_status open_parts(kofn_job *j)
+/* Who is left alone may be asked for all answers of all open products. */
+static kofn_status check_lists(const kofn_job *j)
+{
+    const kofn_layout *L = &j->plan->layout;
+    size_t each = j->opt.errors ? L->threshold + 2 : L->enough; /* lists.c */
+    size_t most = each * (L->delay + 1);
+
+    if (!kf_is_stream(j) || !j->port->waiting || most <= j->port->waiting)
+        return KOFN_OK;
+    return kf_fail(KOFN_UNSUITED,
+                   "a worker may be asked for %zu answers in a round, and at "
+                   "one of port %s %zu may wait; cut products less, or allow "
+                   "them less delay",
+                   most, j->port->name, j->port->waiting);
+}
+
+static kofn_status check_audit(const kofn_job *j)
+{
+    if (j->opt.audit <= 1)
+        return KOFN_OK;
+    if (!kf_code_can_be_alone(j->plan))
+        return kf_fail(KOFN_UNSUITED,
+                       "audit = %u: only sums of as many parts as workers are "
+                       "computed uncoded in between, by gc, cgc and g-cgc, and "
+                       "this is %s by %s",
+                       j->opt.audit, j->plan->op->name, j->plan->scheme->name);
+    if (j->opt.errors == KOFN_ERRORS_NONE)
+        return kf_fail(KOFN_INVAL,
+                       "audit = %u without errors: say how wrong results are "
+                       "looked for, detect, probabilistic or adversarial",
+                       j->opt.audit);
+    return KOFN_OK;
+}
+
+static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
+                              size_t operands)
 {
     kofn_core_options o = {.in_flight = j->opt.in_flight,
                            .below = j->opt.below,
@@ -53,31 +108,46 @@ static kofn_status open_parts(kofn_job *j)
                            .quarantine = j->opt.quarantine,
                            .beyond = j->opt.beyond,
                            .seats = j->opt.seats,
-                           .open = KOFN_OPEN_MOST,
+                           .open = KF_JOB_OPEN,
                            .mu = j->opt.mu};
 
-    if (kf_is_stream(j) && j->port->away)
-        return kf_fail(KOFN_UNSUITED,
-                       "a stream's workers are threads or simulated, and those "
-                       "of port %s are elsewhere; use threads or sim",
-                       j->port->name);
-
+    TRY(check_lists(j));
     if (!(o.late == 0 || (o.late >= 1 && o.late <= 1e300)))
         return kf_fail(KOFN_INVAL,
                        "late = %g: give a factor of at least 1, 0 "
                        "for the default, or one below 0 for never",
                        o.late);
     TRY(check_events(j));
+    TRY(check_audit(j));
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed,
                       j->opt.tolerance));
-    TRY(kofn_core_new(&j->core, j->plan, &o));
+    TRY(kofn_core_new_all(&j->core, plan, operands, &o));
+    if (j->opt.audit > 1)
+        TRY(kf_code_has_own(kofn_core_code(j->core, KOFN_USE_OWN)));
     if (j->opt.journal)
-        TRY(kf_journal_open(&j->journal, j->opt.journal, j->plan, &o));
+        TRY(kf_journal_open(&j->journal, j->opt.journal, plan, operands, &o));
     return kf_observe(j);
 }
 
-kofn_status kofn_open(kofn_job **out, const kofn_plan *plan, kofn_port *port,
-                      const kofn_options *opt)
+static kofn_status hold(kofn_job *j, const kofn_plan *const *plan,
+                        size_t operands)
+{
+    if (operands == 0 || operands > KOFN_OPERANDS_MOST)
+        return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
+                       operands, KOFN_OPERANDS_MOST);
+    j->held = kf_zero(operands, sizeof *j->held);
+    if (!j->held)
+        return KOFN_NOMEM;
+    j->operands = operands;
+    j->plan = plan[0];
+    for (size_t o = 0; o < operands; o++)
+        j->held[o].plan = plan[o];
+    return open_parts(j, plan, operands);
+}
+
+kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
+                          size_t operands, kofn_port *port,
+                          const kofn_options *opt)
 {
     kofn_job *j = kf_zero(1, sizeof *j);
     kofn_status st;
@@ -87,12 +157,11 @@ kofn_status kofn_open(kofn_job **out, const kofn_plan *plan, kofn_port *port,
         port->close(port);
         return KOFN_NOMEM;
     }
-    j->plan = plan;
     j->port = port;
     j->opt = (kofn_options)KOFN_OPTIONS_INIT;
     if (opt)
         memcpy(&j->opt, opt, kf_min(opt->size, sizeof j->opt));
-    st = open_parts(j);
+    st = hold(j, plan, operands);
     if (st) {
         kofn_close(j);
         return st;
@@ -101,18 +170,28 @@ kofn_status kofn_open(kofn_job **out, const kofn_plan *plan, kofn_port *port,
     return KOFN_OK;
 }
 
-static kofn_status check_place(const kofn_job *j, size_t rows, size_t cols,
-                               bool sparse)
+kofn_status kofn_open(kofn_job **out, const kofn_plan *plan, kofn_port *port,
+                      const kofn_options *opt)
 {
-    const kofn_problem *pb = &j->plan->layout.problem;
+    return kofn_open_all(out, &plan, 1, port, opt);
+}
 
+static kofn_status check_place(const kofn_job *j, size_t operand, size_t rows,
+                               size_t cols, bool sparse)
+{
+    const kofn_problem *pb;
+
+    TRY(kf_job_check_operand(j, operand));
+    pb = &j->held[operand].plan->layout.problem;
     if (kf_is_stream(j))
         return kf_fail(KOFN_STATE, "nothing is resident in a stream: its "
                                    "products bring both operands; call "
                                    "kofn_put_pair");
-    if (j->placed)
-        return kf_fail(KOFN_STATE, "the job holds a matrix already; open "
-                                   "another job for another matrix");
+    if (j->held[operand].placed)
+        return kf_fail(KOFN_STATE,
+                       "the job holds a matrix%s already; open another job for "
+                       "another matrix",
+                       j->operands > 1 ? " for this operand" : "");
     if (j->plan->op->factors == 0)
         return kf_fail(KOFN_SHAPE, "the plan is for a sum of functions; call "
                                    "kofn_place_parts or kofn_place_rows");
@@ -128,34 +207,41 @@ static kofn_status check_place(const kofn_job *j, size_t rows, size_t cols,
 }
 
 /* The operand is known: its parts can be handed out. */
-static kofn_status placed(kofn_job *j)
+static kofn_status placed(kofn_job *j, kf_held *h)
 {
     if (j->port->away)
-        TRY(kf_resident_away(&j->resident));
-    j->placed = true;
+        TRY(kf_resident_away(&h->resident));
+    h->placed = true;
     return KOFN_OK;
+}
+
+kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
+{
+    kf_held *h;
+    double most;
+
+    TRY(kf_mat_check_matrix(A, "A"));
+    TRY(check_place(j, operand, A->rows, A->cols, false));
+    h = &j->held[operand];
+    if (A->dtype != h->plan->layout.problem.dtype)
+        return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
+    TRY(kf_mat_check_range(A, "A", &most));
+    TRY(kf_resident_dense(&h->resident, h->plan, A));
+    h->resident.most = most;
+    h->resident.by = kf_range_resident(most, 1, A->dtype);
+    return placed(j, h);
 }
 
 kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
 {
-    double most;
-
-    TRY(kf_mat_check_matrix(A, "A"));
-    TRY(check_place(j, A->rows, A->cols, false));
-    if (A->dtype != j->plan->layout.problem.dtype)
-        return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_mat_check_range(A, "A", &most));
-    TRY(kf_resident_dense(&j->resident, j->plan, A));
-    j->resident.most = most;
-    j->resident.by = kf_range_resident(most, 1, A->dtype);
-    return placed(j);
+    return kofn_place_at(j, 0, A);
 }
 
 static kofn_status check_sum(const kofn_job *j, bool there)
 {
     if (!there)
         return kf_fail(KOFN_INVAL, "the function is missing");
-    if (j->placed)
+    if (j->held->placed)
         return kf_fail(KOFN_STATE, "the job has its function already; open "
                                    "another job for another");
     if (j->plan->op->factors > 0)
@@ -168,17 +254,17 @@ kofn_status kofn_place_parts(kofn_job *j, kofn_part_fn f, void *ctx)
 {
     TRY(check_sum(j, f != NULL));
     TRY(kf_tally_new(&j->tally, j->plan));
-    kf_resident_sum(&j->resident, j->plan);
-    j->resident.f = f;
-    j->resident.ctx = ctx;
-    return placed(j);
+    kf_resident_sum(&j->held->resident, j->plan);
+    j->held->resident.f = f;
+    j->held->resident.ctx = ctx;
+    return placed(j, j->held);
 }
 
 kofn_status kofn_place_rows(kofn_job *j, const kofn_formula *formula,
                             const double arg[KOFN_FORMULA_ARGS],
                             const kofn_matrix *X, const double *y)
 {
-    kf_resident *r = &j->resident;
+    kf_resident *r = &j->held->resident;
     size_t n;
 
     TRY(check_sum(j, formula && formula->name && formula->f));
@@ -200,12 +286,12 @@ kofn_status kofn_place_rows(kofn_job *j, const kofn_formula *formula,
     memcpy(r->arg, arg, sizeof r->arg);
     r->X = *X;
     r->y = y;
-    return placed(j);
+    return placed(j, j->held);
 }
 
 kofn_status kofn_parts_work(kofn_job *j, double work)
 {
-    if (!j->resident.f && !j->resident.formula)
+    if (!j->held->resident.f && !j->held->resident.formula)
         return kf_fail(KOFN_STATE, "no function was placed; call "
                                    "kofn_place_parts or kofn_place_rows");
     if (j->greeted)
@@ -213,18 +299,18 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
                                    "they take before the first round");
     if (!(work > 0 && work - work == 0))
         return kf_fail(KOFN_INVAL, "work = %g is not a number > 0", work);
-    j->resident.work = work;
+    j->held->resident.work = work;
     return KOFN_OK;
 }
 
 kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
 {
     TRY(kf_mat_check_sparse(A, "A"));
-    TRY(check_place(j, A->rows, A->cols, true));
+    TRY(check_place(j, 0, A->rows, A->cols, true));
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
-    TRY(kf_resident_sparse(&j->resident, j->plan, A));
-    return placed(j);
+    TRY(kf_resident_sparse(&j->held->resident, j->plan, A));
+    return placed(j, j->held);
 }
 
 void kofn_close(kofn_job *j)
@@ -237,14 +323,21 @@ void kofn_close(kofn_job *j)
         j->port->close(j->port);
     kf_journal_close(j->journal);
     kofn_core_free(j->core);
-    kf_resident_free(&j->resident);
+    for (size_t o = 0; o < j->operands; o++) {
+        kf_resident_free(&j->held[o].resident);
+        kf_guard_forget(&j->held[o]);
+    }
+    kf_free(j->held);
     kf_tally_free(&j->tally);
     kf_guard_free(&j->guard);
     kf_free(j->todo);
     kf_pool_free(&j->spare);
     kf_free(j->owed);
     kf_free(j->owed_seat);
+    kf_heal_free(j);
+    kf_scrub_free(j);
     kf_free(j->load);
+    kf_free(j->ended);
     kf_scratch_free(&j->scratch);
     kf_free(j);
 }
@@ -255,7 +348,8 @@ size_t kofn_strips(const kofn_job *j)
 {
     const kofn_layout *L = &j->plan->layout;
 
-    return L->adjoint || L->whole || j->plan->op->left || kf_is_stream(j)
+    return L->adjoint || L->whole || j->plan->op->left || kf_is_stream(j) ||
+                   j->operands > 1
                ? 0
                : j->plan->span;
 }
@@ -266,9 +360,10 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
 
     if (strips == 0)
         return kf_fail(KOFN_UNSUITED,
-                       "rounds of scheme %s in this operation "
+                       "rounds of scheme %s in this operation%s "
                        "are of all rows or none",
-                       j->plan->scheme->name);
+                       j->plan->scheme->name,
+                       j->operands > 1 ? ", and of several operands," : "");
     if (lo >= hi || hi > strips)
         return kf_fail(KOFN_INVAL,
                        "strips %zu..%zu of %zu: give at least one "
@@ -328,11 +423,18 @@ void kofn_job_progress(const kofn_job *j, kofn_progress *p)
                          .joined = sum.joined,
                          .left = sum.left,
                          .sent = sum.sent,
-                         .received = sum.received};
+                         .received = sum.received,
+                         .healing = j->heal.count,
+                         .corrupt = sum.corrupt};
     for (size_t i = 0; i < j->opens; i++)
         p->outstanding += outstanding(j->open[i]);
     for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
         p->crowd += kofn_core_crowded(j->core, i);
+}
+
+const kofn_plan *kofn_job_plan(const kofn_job *j)
+{
+    return j->plan;
 }
 
 const char *kofn_job_name(const kofn_job *j, size_t worker)

@@ -1,6 +1,6 @@
 /* job.h -- what the body of the coordinator has in hand, shared by job.c (its
- * life), put.c (its products), loop.c (passes of its loop) and act.c (what
- * the core has it do). */
+ * life), open.c and put.c (its products), change.c and heal.c (operands that
+ * change), loop.c (passes of its loop) and act.c (what the core has it do). */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
@@ -14,8 +14,9 @@ typedef struct slot {
     kofn_parcel *result;
     uint32_t task, worker, row;
     size_t group, lo, hi;
-    kofn_time sent, over, took; /* over: when its fate was known; took: the
-                                   worker's own work                        */
+    kofn_time sent, since, over, took; /* since: when its worker could begin;
+                                          over: when its fate was known; took:
+                                          the worker's own work              */
     kf_fate fate;
 } slot;
 
@@ -42,14 +43,18 @@ typedef struct kf_undecoded {
 
 /* A product from kofn_put until kofn_take or kofn_cancel. */
 typedef struct product {
-    uint32_t number;
-    const kofn_plan *use; /* the plan, or its left product              */
+    uint32_t number;      /* as the caller has it; 0: it is the job's own */
+    uint32_t core;        /* as core and workers do, once it has begun  */
+    uint32_t operand;     /* of which ...                               */
+    kofn_use as;          /* ... and what of it                         */
+    const kofn_plan *use; /* the plan for that                          */
     size_t lo, hi;        /* strips that it is limited to; hi == 0: all */
     unsigned count;       /* what events count                          */
     kf_messages messages; /* its input                                  */
     kf_measure measure;
     kofn_matrix out;
     double back; /* results are multiplied by it              */
+    bool room;   /* no answer of an honest worker is infinite */
     slot *slot;  /* its tasks, in the order of their numbers  */
     size_t slots, slot_cap;
     uint32_t first_task;
@@ -60,30 +65,85 @@ typedef struct product {
     kofn_status odd;    /* the first thing wrong with what was decoded */
     char why[512];      /* ... or why it failed, in words             */
     kofn_plan shape;    /* stream: the plan for its shape             */
-    kf_resident first;  /* stream: its first operand                  */
+    kf_held first;      /* stream: its first operand                  */
     kofn_block **block; /* stream: of each row, while it may be sent */
     size_t blocks;
     kf_undecoded undecoded;
+    size_t window;   /* read into a matrix of strips lo .. hi - 1 alone, for
+                           which `shape` is the plan: so many; 0: it is not  */
+    bool velocity;   /* it is that which is read */
+    bool scrubs;     /* blocks are compared      */
+    bool again;      /* it began uncoded, and somebody was missing */
     kofn_report rep; /* what is of this product alone              */
     tables tables;
 } product;
 
+/* Strips of an operand that are read by the job itself (window.c). */
+typedef struct kf_window {
+    size_t operand, at; /* strips before `at` of that are done            */
+    size_t to;          /* it reaches to there; 0: there is none           */
+    bool velocity;      /* it is that which is read                        */
+    bool scrubs;        /* blocks are compared                             */
+    kofn_matrix into;   /* whole parts of as many strips                   */
+    product *reading;   /* by this one; NULL: it is not                    */
+} kf_window;
+
+/* Blocks that are made of what others hold, for that is not A any more (heal.c). */
+typedef struct kf_heal {
+    uint32_t *worker; /* who waits for theirs, ... */
+    size_t *seat;     /* ... on which seats         */
+    size_t count, cap, seat_cap;
+    size_t among; /* the first of them are who it is read for; the others
+                     came later and are next                             */
+    kf_window window;
+    uint32_t last; /* product before which there was a window             */
+} kf_heal;
+
+/* What is known against a worker, by numbers of products of the core; 0: never. */
+typedef struct kf_trial {
+    bool accused;           /* it was located, and is asked again            */
+    bool wrong;             /* what came of its block is ...                 */
+    bool first;             /* ... and was when it was read before           */
+    bool mending;           /* another is on its way                         */
+    uint32_t named, before; /* when it was located last, and before that */
+    uint32_t healed;        /* when it had another                       */
+} kf_trial;
+
+/* Blocks that are compared with each other (scrub.c). */
+typedef struct kf_scrub {
+    kf_trial *worker;
+    size_t workers, cap;
+    bool *due;   /* per operand: it is to be read                     */
+    bool *odd;   /* ... and somebody's block of it came wrong         */
+    bool on;     /* some are due                                      */
+    bool second; /* they were read before, and somebody's came wrong  */
+    bool asked;  /* by the caller, who wants to know: */
+    kofn_status status;
+    char why[512];
+    kofn_report sum;
+    kf_window window;
+    double *cols[2]; /* scales of columns so far, of A and of its velocity */
+} kf_scrub;
+
+#define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */
+
 struct kofn_job {
-    const kofn_plan *plan;
+    const kofn_plan *plan; /* of the first operand; all have its workers */
     kofn_port *port;
     kofn_core *core;
-    kf_resident resident;
+    kf_held *held; /* the operands */
+    size_t operands;
     kf_journal *journal;
     kofn_options opt;
-    size_t next_event; /* of opt.events */
-    bool placed;
+    size_t next_event;  /* of opt.events */
     kofn_status broken; /* nothing works any more */
 
-    product *open[KOFN_OPEN_MOST]; /* put and not taken; numbers ascend */
+    product *open[KF_JOB_OPEN]; /* put and not taken; numbers ascend */
     size_t opens;
-    product *idle[KOFN_OPEN_MOST]; /* taken, for their memory */
+    product *idle[KF_JOB_OPEN]; /* taken, for their memory */
     size_t idles;
-    uint32_t puts;  /* numbers given out                               */
+    uint32_t puts;  /* numbers given out ...                           */
+    uint32_t begun; /* ... and for the core                            */
     uint32_t round; /* the product of kofn_begin; 0: there is none      */
     tables tables;  /* of the report that was given last               */
 
@@ -101,6 +161,9 @@ struct kofn_job {
     kf_scratch scratch;
     kf_tally tally; /* KOFN_SUM */
 
+    uint64_t moved; /* bytes of the product that was over last */
+    kf_heal heal;
+    kf_scrub scrub;
     uint32_t *owed;    /* workers to whom blocks are owed ... */
     size_t *owed_seat; /* ... and of which seats           */
     size_t owing, owed_cap, owed_seat_cap;
@@ -111,6 +174,7 @@ struct kofn_job {
     kofn_time pace;          /* of half of those who were given theirs    */
     kofn_time asked; /* when the first round was, on the wall; 0: it is not */
     bool started;    /* there were enough workers for it */
+    unsigned sums;   /* that were put; see opt.audit     */
 
     size_t lo, hi;   /* strips that products are limited to; hi == 0: all */
     kofn_report rep; /* what is of no product, since one was taken */
@@ -118,14 +182,21 @@ struct kofn_job {
     size_t dropped_before;
     unsigned step; /* what events count; 0: products */
 
+    kofn_time *ended; /* per worker, for those who watch: its last task */
+    size_t enders, ended_cap;
     kf_observer *observer[3]; /* who watches; see observe.h */
     size_t observers;
 };
 
-/* What a product uses the resident operand for, as kofn_event has it. */
-static inline uint32_t kf_job_use_number(const kofn_job *j, const product *p)
+/* What a product uses of which operand, as kofn_event has it. */
+static inline uint32_t kf_job_use_number(const product *p)
 {
-    return p->use == j->plan->left;
+    return KOFN_USES * p->operand + (uint32_t)p->as;
+}
+
+static inline kf_held *kf_job_held(const kofn_job *j, product *p)
+{
+    return p->first.plan ? &p->first : &j->held[p->operand];
 }
 
 static inline kofn_time kf_job_now(const kofn_job *j)
@@ -146,11 +217,12 @@ void kf_job_free_products(kofn_job *j);
 /* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
 
-/* One that is put and not taken, or NULL.  Most often there is one. */
+/* One that has begun and is not taken, by its number in the core, or NULL.  Most
+ * often there is one. */
 static inline product *kf_job_find(const kofn_job *j, uint32_t number)
 {
-    return j->opens && j->open[0]->number == number ? j->open[0]
-                                                    : kf_job_search(j, number);
+    return j->opens && j->open[0]->core == number ? j->open[0]
+                                                  : kf_job_search(j, number);
 }
 
 /* A task of it, or NULL.  While one product is open its tasks have successive
@@ -167,8 +239,30 @@ KF_WRAPS static inline slot *kf_job_slot(const product *p, uint32_t task)
 /* One that was taken, for its memory, or a new one; still not open. */
 product *kf_job_last_idle(kofn_job *j);
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use);
+kofn_status kf_job_check_operand(const kofn_job *j, size_t operand);
+kofn_status kf_job_check_placed(const kofn_job *j);
+kofn_status kf_job_check_whole(const kofn_job *j);
+/* Everybody who is to come before the first round has come. */
+kofn_status kf_job_await_start(kofn_job *j);
+/* So many are live that any such set answers every operand's products. */
+bool kf_job_has_enough(const kofn_job *j);
+/* Begin to read a window, of which `shape` is the plan. */
+kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape);
+/* It is over and has no report of its own. */
+void kf_job_close_read(kofn_job *j, kf_window *w);
+/* Is the job itself reading? */
+static inline bool kf_job_reads(const kofn_job *j)
+{
+    return j->heal.window.reading || j->scrub.window.reading;
+}
+/* Does it wait for more workers than are live? */
+bool kf_job_starves(const kofn_job *j, const product *p);
+/* The plan for that; NULL: it is not served. */
+const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
 kofn_status kf_job_check_room(const kofn_job *j);
-/* It is the newest now. */
+/* Open it; it is the newest now. */
+kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
+                                const kofn_matrix *in, kofn_matrix *out);
 void kf_job_opened(kofn_job *j, product *p);
 /* What was put last begins at once where nothing is in its way. */
 kofn_status kf_job_begin_now(kofn_job *j);
@@ -205,11 +299,43 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
 /* It is over, with what is known of it. */
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
+/* What is of no product, since `began`, and who is there. */
+kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
 /* The actions of the core's step in j->todo, with inputs made for all who are
  * given work in it. */
 kofn_status kf_job_gather(kofn_job *j, size_t *n);
 /* Encode the blocks that are owed, all in one pass over A, and send them. */
 kofn_status kf_job_hand_out(kofn_job *j);
+
+/* window.c */
+/* For whole parts of its strips, as if A had no others. */
+kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p);
+size_t kf_window_strips(const kofn_job *j, const kf_window *w); /* in all */
+/* How far it reaches. */
+void kf_window_next(const kofn_job *j, kf_window *w);
+kofn_status kf_window_read(kofn_job *j, kf_window *w);
+/* What was read, as an operand by itself, to be freed in any case. */
+kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
+                               const kofn_plan *shape, kf_resident *out);
+
+/* scrub.c */
+/* Whoever was located by the check that was made last is asked again. */
+kofn_status kf_scrub_hear(kofn_job *j, const product *p, const kofn_action *a);
+/* It has stored a block. */
+void kf_scrub_stored(kofn_job *j, uint32_t worker);
+/* One thing to do; *busy: something is being read, and nothing else is to begin. */
+kofn_status kf_scrub_go_on(kofn_job *j, bool *busy);
+void kf_scrub_free(kofn_job *j);
+
+/* heal.c */
+/* This worker has been sent empty blocks of operands that have changed. */
+kofn_status kf_heal_add(kofn_job *j, uint32_t worker, size_t seat);
+/* One thing to do for them, if there is: *busy: wait until what is read has
+ * come, and nothing else is to begin before. */
+kofn_status kf_heal_go_on(kofn_job *j, const product *next, bool *busy);
+/* Until nothing is being read. */
+kofn_status kf_heal_rest(kofn_job *j);
+void kf_heal_free(kofn_job *j);
 
 /* lease.c */
 kofn_time kf_job_lease(const kofn_job *j);

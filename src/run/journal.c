@@ -77,8 +77,29 @@ static const char *errors_name(kofn_errors x)
                                             : "none";
 }
 
-static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
+/* Operands beyond the first. */
+static void more_operands(FILE *f, const kofn_plan *const *plan, size_t n)
 {
+    fputs(",\"operands\":[", f);
+    for (size_t o = 0; o < n; o++) {
+        const kofn_plan *p = plan[o];
+        const kofn_problem *pb = &p->layout.problem;
+
+        fprintf(f,
+                "%s{\"scheme\":\"%s\",\"seed\":\"%" PRIu64
+                "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
+                "\"sparse\":%s,\"left\":%zu}",
+                o ? "," : "", p->spec, p->layout.seed, (int)pb->op, pb->m,
+                pb->n, pb->p, pb->sparse ? "true" : "false",
+                p->left ? p->left->layout.problem.p : 0);
+    }
+    fputc(']', f);
+}
+
+static void header(FILE *f, const kofn_plan *const *plan, size_t operands,
+                   const kofn_core_options *o)
+{
+    const kofn_plan *p = plan[0];
     const kofn_problem *pb = &p->layout.problem;
 
     fprintf(f,
@@ -89,7 +110,7 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
             "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
             "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
             "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u,"
-            "\"mu\":%.17g}\n",
+            "\"mu\":%.17g",
             KOFN_VERSION, KOFN_JOURNAL_VERSION, p->spec, p->workers,
             p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
             pb->dtype == KOFN_F64 ? "f64" : "f32",
@@ -98,6 +119,9 @@ static void header(FILE *f, const kofn_plan *p, const kofn_core_options *o)
             errors_name(o->errors), o->quarantine, o->beyond ? "true" : "false",
             o->late_least, o->lease, p->left ? p->left->layout.problem.p : 0,
             o->seats, o->open, o->mu);
+    if (operands > 1)
+        more_operands(f, plan + 1, operands - 1);
+    fputs("}\n", f);
 }
 
 static kofn_status bad(kf_journal *j)
@@ -109,7 +133,8 @@ static kofn_status bad(kf_journal *j)
 }
 
 kofn_status kf_journal_open(kf_journal **out, const char *path,
-                            const kofn_plan *plan, const kofn_core_options *opt)
+                            const kofn_plan *const *plan, size_t operands,
+                            const kofn_core_options *opt)
 {
     kf_journal *j = kf_zero(1, sizeof *j);
     kofn_status st;
@@ -129,14 +154,15 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
         kf_free(j);
         return st;
     }
-    header(j->file, plan, opt);
+    header(j->file, plan, operands, opt);
     *out = j;
     return KOFN_OK;
 }
 
 static const char *const names[] = {
-    "",       "joined", "stored",  "leaving", "left", "begin",  "result",
-    "failed", "alarm",  "verdict", "moved",   "mute", "cancel",
+    "",      "joined", "stored", "leaving", "left",
+    "begin", "result", "failed", "alarm",   "verdict",
+    "moved", "mute",   "cancel", "void",    "judged",
 };
 
 static void verdict(FILE *f, const kofn_event *ev)
@@ -165,7 +191,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
             names[ev->type]);
     if (ev->type <= KOFN_EV_LEFT || ev->type == KOFN_EV_RESULT ||
         ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_MOVED ||
-        ev->type == KOFN_EV_MUTE)
+        ev->type == KOFN_EV_MUTE || ev->type == KOFN_EV_VOID ||
+        ev->type == KOFN_EV_JUDGED)
         fprintf(j->file, ",\"w\":%u", ev->worker);
     if (ev->principal)
         fprintf(j->file, ",\"p\":%u", ev->principal);
@@ -182,6 +209,10 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"use\":%u", ev->use);
     if (ev->type == KOFN_EV_BEGIN && ev->hi)
         fprintf(j->file, ",\"lo\":%zu,\"hi\":%zu", ev->lo, ev->hi);
+    if (ev->type == KOFN_EV_BEGIN && ev->all)
+        fputs(",\"all\":true", j->file);
+    if (ev->type == KOFN_EV_JUDGED)
+        fprintf(j->file, ",\"strikes\":%u", ev->strikes);
     if (ev->type == KOFN_EV_BEGIN && ev->m)
         fprintf(j->file, ",\"shape\":[%zu,%zu,%zu]", ev->m, ev->n, ev->p);
     if (ev->type == KOFN_EV_VERDICT)

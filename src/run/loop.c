@@ -83,6 +83,7 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     case KOFN_MSG_STORED:
         ev.type = KOFN_EV_STORED;
         kf_lease_stored(j, m->worker);
+        kf_scrub_stored(j, m->worker);
         break;
     case KOFN_MSG_NOTICE:
         ev.type = KOFN_EV_LEAVING;
@@ -100,6 +101,8 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     case KOFN_MSG_STORE:
     case KOFN_MSG_WORK:
     case KOFN_MSG_CANCEL:
+    case KOFN_MSG_UPDATE:
+    case KOFN_MSG_PIECE:
     case KOFN_MSG_GIVE_UP:
         return kf_fail(KOFN_TRANSPORT,
                        "port %s delivered a message that only "
@@ -188,6 +191,8 @@ static kofn_status happen(kofn_job *j, const kofn_happening *h)
     case KOFN_HAPPENING_CORRUPT:
         p->corrupt(p, worker, true);
         break;
+    case KOFN_HAPPENING_FLIP:
+        return p->flip(p, worker);
     }
     return KOFN_OK;
 }
@@ -225,10 +230,10 @@ kofn_status kf_job_stage_now(kofn_job *j)
     if (j->next_event == j->opt.event_count)
         return KOFN_OK;
     for (size_t i = 0; i < j->opens && j->open[i]->begun; i++)
-        newest = j->open[i];
+        newest = j->open[i]->number ? j->open[i] : newest;
     if (!newest || newest->ended != KOFN_AGAIN ||
         j->opt.events[j->next_event].round > newest->count)
         return KOFN_OK;
-    kofn_core_look_at(j->core, newest->number, &v);
+    kofn_core_look_at(j->core, newest->core, &v);
     return kf_job_stage(j, newest, v.done);
 }

@@ -3,10 +3,28 @@
 
 /* ---- tasks --------------------------------------------------------------- */
 
+/* Its worker was done with the task before it, as far as is known here: a worker
+ * has several in hand, of several products, and does one after the other. */
+static kofn_time since(const kofn_job *j, const slot *s)
+{
+    return s->worker < j->enders && j->ended[s->worker] > s->sent
+               ? j->ended[s->worker]
+               : s->sent;
+}
+
 static void end_task(kofn_job *j, slot *s, kf_fate fate)
 {
     s->fate = fate;
     s->over = kf_job_now(j);
+    if (!j->observers)
+        return;
+    s->since = since(j, s);
+    while (j->enders <= s->worker) {
+        if (kf_grow(&j->ended, &j->ended_cap, j->enders, sizeof *j->ended))
+            return;
+        j->ended[j->enders++] = 0;
+    }
+    j->ended[s->worker] = s->over;
 }
 
 void kf_job_over(kofn_job *j, product *p, uint32_t task, kf_fate fate)
@@ -80,6 +98,8 @@ void kf_job_record(kofn_job *j, const kofn_event *ev)
     case KOFN_EV_VERDICT:
     case KOFN_EV_MOVED:
     case KOFN_EV_CANCEL:
+    case KOFN_EV_VOID:
+    case KOFN_EV_JUDGED:
         break;
     }
 }
@@ -95,7 +115,7 @@ void kf_job_use(product *p, const kofn_action *a)
 }
 
 /* The verdict on this check is the newest. */
-void kf_job_blame(kofn_job *j, product *p, const kofn_action *a)
+void kf_job_corrupt(kofn_job *j, product *p, const kofn_action *a)
 {
     const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
 
@@ -149,7 +169,9 @@ void kf_run_tell_product(kofn_job *j, product *p, kofn_status st)
 
         kf_run_tell(j,
                     &(kf_moment){.type = KF_TASK,
-                                 .from = s->sent,
+                                 .sent = s->sent,
+                                 .from = s->fate == KF_FATE_OUT ? since(j, s)
+                                                                : s->since,
                                  .to = s->fate == KF_FATE_OUT ? now : s->over,
                                  .round = p->number,
                                  .worker = s->worker,

@@ -43,6 +43,7 @@ typedef struct kf_moment {
     uint32_t worker, task;
     kf_fate fate;
     size_t group, row, lo, hi;
+    kofn_time sent; /* TASK: `from` is when the worker could begin with it */
     kofn_time took; /* the worker's own work; 0: unknown */
 } kf_moment;
 
@@ -81,7 +82,7 @@ void kf_job_lose(kofn_job *j, uint32_t worker);
 void kf_job_over(kofn_job *j, struct product *p, uint32_t task, kf_fate fate);
 /* The results of these tasks were used; those of a check, see who is corrupt. */
 void kf_job_use(struct product *p, const kofn_action *a);
-void kf_job_blame(kofn_job *j, struct product *p, const kofn_action *a);
+void kf_job_corrupt(kofn_job *j, struct product *p, const kofn_action *a);
 /* How many of its results were not needed, whether or not they came. */
 unsigned kf_job_late(const struct product *p);
 

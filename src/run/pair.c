@@ -45,20 +45,43 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
 /* The operands as they are cut, and by what they are multiplied. */
 static kofn_status lend(product *p, const kofn_matrix *X, const kofn_matrix *Y)
 {
-    kf_resident *first = &p->first;
+    kf_resident *first = &p->first.resident;
     double most, by;
 
     TRY(kf_mat_check_range(X, "X", &most));
+    p->first.plan = &p->shape;
     TRY(kf_resident_dense(first, &p->shape, X));
     first->lent = true;
     first->most = most;
     first->by = kf_range_resident(most, 1, X->dtype);
     TRY(kf_mat_check_range(Y, "Y", &most));
     by = kf_range_input(&p->shape, first, most);
-    if (by != 1) /* it may be much smaller: what is tiny should not vanish */
-        by = kf_range_input(&p->shape, first, kf_mat_most(Y));
+    if (by != 1) { /* it may be much smaller: what is tiny should not vanish */
+        most = kf_mat_most(Y);
+        by = kf_range_input(&p->shape, first, most);
+    }
+    p->room = kf_range_has_room(&p->shape, first, most);
     p->back = kf_range_back(&p->shape, first, by);
     return kf_messages_lend(&p->messages, &p->shape, Y, by);
+}
+
+/* Can its answers come? */
+static kofn_status check_longest(const kofn_job *j, const kofn_plan *shape)
+{
+    const kofn_layout *L = &shape->layout;
+    size_t longest = j->port->longest, bytes;
+
+    if (!kf_mul(kf_ceil_div(L->problem.p, L->cut[1].cols),
+                kf_dtype_size(L->problem.dtype), &bytes) ||
+        !kf_mul(bytes, L->lanes * shape->span, &bytes))
+        return kf_nomem(SIZE_MAX);
+    if (!longest || bytes <= longest)
+        return KOFN_OK;
+    return kf_fail(KOFN_UNSUITED,
+                   "an answer of this product has %zu bytes and over port %s "
+                   "at most %zu may come; cut products finer, or have the "
+                   "port made for answers of this size",
+                   bytes, j->port->name, longest);
 }
 
 kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
@@ -73,6 +96,7 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
     if (!p)
         return KOFN_NOMEM;
     TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
+    TRY(check_longest(j, &p->shape));
     st = lend(p, X, Y);
     if (st) {
         kf_pair_release(p);
@@ -96,8 +120,9 @@ void kf_pair_release(product *p)
     p->undecoded = (kf_undecoded){.at = 0};
     if (!p->first.plan)
         return;
-    kf_resident_free(&p->first);
-    p->first = (kf_resident){.plan = NULL};
+    kf_guard_forget(&p->first);
+    kf_resident_free(&p->first.resident);
+    p->first = (kf_held){.plan = NULL};
     kf_messages_release(&p->messages);
 }
 
@@ -122,7 +147,7 @@ kofn_status kf_pair_begin(kofn_job *j, product *p)
 
     p->rep.began = j->rounds + 1;
     return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN,
-                                  .product = p->number,
+                                  .product = p->core,
                                   .m = pb->m,
                                   .n = pb->n,
                                   .p = pb->p});
@@ -193,8 +218,8 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
             fresh[count++] = rows[i];
     }
     if (!st && count)
-        st = kf_data_encode(&p->first, kofn_core_code(j->core, 0), fresh, count,
-                            made);
+        st = kf_data_encode(&p->first.resident, kofn_core_code(j->core, 0),
+                            fresh, count, made);
     for (size_t i = 0; !st && i < count; i++)
         p->block[fresh[i]] = made[i];
     kf_free(fresh);

@@ -16,8 +16,17 @@
 product *kf_job_search(const kofn_job *j, uint32_t number)
 {
     for (size_t i = j->opens; i > 0; i--)
-        if (j->open[i - 1]->number == number)
+        if (j->open[i - 1]->core == number)
             return j->open[i - 1];
+    return NULL;
+}
+
+/* One that is put and not taken, by the number that the caller has, or NULL. */
+static product *find_number(const kofn_job *j, uint32_t number)
+{
+    for (size_t i = 0; number && i < j->opens; i++)
+        if (j->open[i]->number == number)
+            return j->open[i];
     return NULL;
 }
 
@@ -70,191 +79,91 @@ void kf_job_free_products(kofn_job *j)
     tables_free(&j->tables);
 }
 
-/* ---- putting ------------------------------------------------------------- */
-
-kofn_status kf_job_check_room(const kofn_job *j)
-{
-    if (j->broken)
-        return kf_fail(KOFN_STATE,
-                       "the job has failed before (%s); open "
-                       "another",
-                       kofn_strerror(j->broken));
-    if (j->opens < KOFN_OPEN_MOST)
-        return KOFN_OK;
-    return kf_fail(KOFN_STATE,
-                   "%d products are open, as many as may be; take one of "
-                   "them (kofn_take)",
-                   KOFN_OPEN_MOST);
-}
-
-static kofn_status check_whole(const kofn_job *j)
-{
-    if (!j->broken)
-        return KOFN_OK;
-    return kf_fail(KOFN_STATE,
-                   "the job has failed before (%s); open "
-                   "another",
-                   kofn_strerror(j->broken));
-}
-
-static kofn_status check_state(const kofn_job *j, const kofn_plan *use)
-{
-    TRY(check_whole(j));
-    if (kf_is_stream(j))
-        return kf_fail(KOFN_STATE, "products of a stream bring both operands; "
-                                   "call kofn_put_pair");
-    if (!j->placed)
-        return kf_fail(KOFN_STATE, "no matrix was placed; call kofn_place");
-    TRY(kf_job_check_room(j));
-    if (!use)
-        return kf_fail(KOFN_STATE,
-                       "the plan does not serve left products; "
-                       "call kofn_plan_serve_left before kofn_open");
-    return KOFN_OK;
-}
-
-static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
-                                 const kofn_matrix *out, double *most)
-{
-    const kofn_problem *pb = &use->layout.problem;
-    const kf_operation *op = use->op;
-    size_t in_rows = kf_size_of(pb, op->in.rows);
-    size_t in_cols = kf_size_of(pb, op->in.cols);
-    size_t out_rows = kf_size_of(pb, op->out.rows);
-    size_t out_cols = kf_size_of(pb, op->out.cols);
-
-    TRY(kf_mat_check_matrix(in, "the product's input"));
-    TRY(kf_mat_check_matrix(out, "the product's output"));
-    if (in->rows != in_rows || in->cols != in_cols)
-        return kf_fail(KOFN_SHAPE,
-                       "the product's input is %zu x %zu and A, "
-                       "%zu x %zu, takes %zu x %zu",
-                       in->rows, in->cols, pb->m, pb->n, in_rows, in_cols);
-    if (out->rows != out_rows || out->cols != out_cols)
-        return kf_fail(KOFN_SHAPE,
-                       "the product's output is %zu x %zu and must "
-                       "be %zu x %zu",
-                       out->rows, out->cols, out_rows, out_cols);
-    if (in->dtype != pb->dtype || out->dtype != pb->dtype)
-        return kf_fail(KOFN_SHAPE, "input and output must be of A's type");
-    return kf_mat_check_range(in, "the product's input", most);
-}
-
-product *kf_job_last_idle(kofn_job *j)
-{
-    if (j->idles == 0) {
-        product *p = kf_zero(1, sizeof *p);
-
-        if (!p)
-            return NULL;
-        j->idle[j->idles++] = p;
-    }
-    return j->idle[j->idles - 1];
-}
-
-void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
-{
-    p->number = j->puts;
-    p->use = use;
-    p->lo = j->lo;
-    p->hi = j->hi;
-    p->count = j->step ? j->step : p->number;
-    p->measure.messages = &p->messages;
-    p->measure.known = false;
-    p->measure.floor = p->measure.error = 0;
-    p->slots = 0;
-    p->begun = p->shown = false;
-    p->ended = KOFN_AGAIN;
-    p->odd = KOFN_OK;
-    p->why[0] = 0;
-    p->undecoded = (kf_undecoded){.at = 0};
-    p->rep = (kofn_report){.rounds = 1, .number = p->number};
-}
-
-void kf_job_opened(kofn_job *j, product *p)
-{
-    j->idles--;
-    j->open[j->opens++] = p;
-}
-
-/* Open it; it is the newest now. */
-static kofn_status open_product(kofn_job *j, const kofn_plan *use,
-                                const kofn_matrix *in, kofn_matrix *out)
-{
-    product *p;
-    double most, by;
-
-    TRY(check_state(j, use));
-    TRY(check_product(use, in, out, &most));
-    by = kf_range_input(use, &j->resident, most);
-    if (by != 1) /* it may be much smaller: what is tiny should not vanish */
-        by = kf_range_input(use, &j->resident, kf_mat_most(in));
-    p = kf_job_last_idle(j);
-    if (!p)
-        return KOFN_NOMEM;
-    TRY(kf_messages_begin(&p->messages, use, in, by));
-    p->back = kf_range_back(use, &j->resident, by);
-    p->out = *out;
-    j->puts++;
-    kf_job_reset(j, p, use);
-    kf_job_opened(j, p);
-    return KOFN_OK;
-}
-
 /* ---- beginning ----------------------------------------------------------- */
 
-/* So many answers of the workers at the start that any such set is enough. */
-static size_t enough(const kofn_plan *p)
+/* So many answers of the workers at the start that any such set is enough, where
+ * they are compared with one more. */
+static size_t enough(const kofn_plan *p, bool compared)
 {
     const kofn_layout *L = &p->layout;
-    size_t seats = kf_ceil_div(L->threshold, L->submessages);
+    size_t each = p->workers / L->groups;
+    size_t seats = kf_ceil_div(L->threshold, L->submessages) + compared;
 
-    return p->workers - (p->workers / L->groups - seats);
+    return p->workers - (each - kf_min(seats, each));
 }
 
-/* Who is given a block is waited for.  But where the others are enough, nobody
+bool kf_job_has_enough(const kofn_job *j)
+{
+    bool all = true, compared = j->opt.errors != KOFN_ERRORS_NONE;
+    size_t live = kofn_core_live(j->core);
+
+    for (size_t o = 0; o < j->operands; o++) {
+        const kofn_plan *p = j->held[o].plan;
+
+        all &= live >= enough(p, compared);
+        all &= !p->left || live >= enough(p->left, compared);
+    }
+    return all;
+}
+
+/* Who is given a block is waited for, if it is made here.  But where the others are enough, nobody
  * is for longer than the lease after any of them had its own: a joiner that
  * never stores would hold every round. */
 static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 {
     kofn_time now = kf_clock(), most = kf_job_lease(j), left;
     size_t storing = kofn_core_storing(j->core);
+    bool live = kf_job_has_enough(j);
 
+    storing -= live ? kf_min(storing, j->heal.count) : 0;
     if (j->storing != storing) {
         j->storing = storing;
         j->storing_since = now;
     }
-    if (storing == 0 || most == 0 || kofn_core_live(j->core) < enough(j->plan))
+    if (storing == 0 || most == 0 || !live)
         return storing > 0;
     left = j->storing_since + most - now;
     *atmost = *atmost < left ? *atmost : left;
     return left > 0;
 }
 
+bool kf_job_starves(const kofn_job *j, const product *p)
+{
+    kofn_core_view v;
+
+    kofn_core_look_at(j->core, p->core, &v);
+    return v.needed > 0;
+}
+
 /* The oldest that has not begun, or NULL. */
 static product *next_to_begin(const kofn_job *j)
 {
-    size_t i = j->opens;
+    size_t i = 0;
 
     if (j->in_round)
         return NULL;
-    while (i > 0 && !j->open[i - 1]->begun)
-        i--;
+    while (i < j->opens && j->open[i]->begun)
+        i++;
     return i < j->opens ? j->open[i] : NULL;
 }
 
 static kofn_status begin(kofn_job *j, product *p)
 {
     kofn_event ev = {.type = KOFN_EV_BEGIN,
-                     .product = p->number,
-                     .use = kf_job_use_number(j, p)};
+                     .use = kf_job_use_number(p),
+                     .all = p->window > 0};
 
+    /* numbers of the core ascend as products begin */
+    p->core = j->begun = j->begun < p->number ? p->number : j->begun + 1;
+    ev.product = p->core;
     j->rep.waiting = 0;
-    p->began = kf_job_now(j);
+    p->began = p->again ? p->began : kf_job_now(j);
     p->begun = true;
+    p->slots = 0;
     if (kf_is_stream(j))
         return kf_pair_begin(j, p);
-    if (kofn_strips(j) && (!ev.use || p->use->layout.adjoint)) {
+    if (p->window ||
+        (kofn_strips(j) && (p->as == KOFN_USE_OWN || p->use->layout.adjoint))) {
         ev.lo = p->lo;
         ev.hi = p->hi;
     }
@@ -279,7 +188,7 @@ kofn_status kf_job_begin_now(kofn_job *j)
     kofn_status st;
 
     if (p != j->open[j->opens - 1] || kofn_core_storing(j->core) > 0 ||
-        j->greeted < j->port->workers || kf_job_is_due(j, p))
+        j->greeted < j->port->workers || kf_job_is_due(j, p) || j->scrub.on)
         return KOFN_OK;
     st = begin(j, p);
     j->broken = st;
@@ -289,15 +198,21 @@ kofn_status kf_job_begin_now(kofn_job *j)
 kofn_status kofn_put(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                      uint32_t *number)
 {
-    TRY(open_product(j, j->plan, in, out));
+    TRY(kf_job_open_product(j, 0, KOFN_USE_OWN, in, out));
     *number = j->puts;
     return kf_job_begin_now(j);
+}
+
+/* What a left product is to this operand. */
+static kofn_use left_of(const kofn_job *j, uint32_t operand)
+{
+    return j->held[operand].plan->op->left ? KOFN_USE_OWN : KOFN_USE_LEFT;
 }
 
 kofn_status kofn_put_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                           uint32_t *number)
 {
-    TRY(open_product(j, j->plan->op->left ? j->plan : j->plan->left, in, out));
+    TRY(kf_job_open_product(j, 0, left_of(j, 0), in, out));
     *number = j->puts;
     return kf_job_begin_now(j);
 }
@@ -345,7 +260,7 @@ static kofn_status check_start(kofn_job *j, kofn_time *atmost)
 static product *awaited(const kofn_job *j, product *p)
 {
     for (size_t i = 0; !p && i < j->opens; i++)
-        if (j->open[i]->ended != KOFN_AGAIN)
+        if (j->open[i]->ended != KOFN_AGAIN && j->open[i]->number)
             return j->open[i];
     return p && p->ended != KOFN_AGAIN ? p : NULL;
 }
@@ -363,6 +278,7 @@ static bool in_flight(const kofn_job *j)
 static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
 {
     product *next;
+    bool busy;
 
     TRY(check_start(j, &atmost));
     TRY(kf_lease_look(j, &atmost));
@@ -370,6 +286,9 @@ static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
     if (awaited(j, p))
         return KOFN_OK;
     next = next_to_begin(j);
+    TRY(kf_heal_go_on(j, next, &busy));
+    if (busy)
+        return kf_job_pass(j, atmost);
     if (next)
         return get_ready(j, next, atmost);
     if (kf_pair_has_undecoded(j)) {
@@ -413,6 +332,8 @@ static void close_product(kofn_job *j, product *p)
     j->idle[j->idles++] = p;
     j->tables = p->tables;
     p->tables = mine;
+    if (p->number)
+        j->moved = p->rep.sent + p->rep.received;
     j->rep = (kofn_report){0};
 }
 
@@ -426,7 +347,7 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     while (j->broken && p && p->undecoded.how.type)
         TRY(kf_pair_decode_some(j, p));
     if (!awaited(j, p)) /* else it was over before the job failed */
-        TRY(check_whole(j));
+        TRY(kf_job_check_whole(j));
     st = pump(j, &p, atmost);
     r = j->rep;
     if (p)
@@ -446,7 +367,7 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
 
 static kofn_status find_put(const kofn_job *j, uint32_t number, product **p)
 {
-    *p = kf_job_find(j, number);
+    *p = find_number(j, number);
     if (*p && number != j->round)
         return KOFN_OK;
     return kf_fail(KOFN_STATE, "product %u is not open: %s", number,
@@ -469,7 +390,7 @@ kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
 
 kofn_status kofn_cancel(kofn_job *j, uint32_t number)
 {
-    kofn_event ev = {.type = KOFN_EV_CANCEL, .product = number};
+    kofn_event ev = {.type = KOFN_EV_CANCEL};
     kofn_report r;
     product *p;
 
@@ -479,7 +400,8 @@ kofn_status kofn_cancel(kofn_job *j, uint32_t number)
                        "be cancelled; take it (kofn_take)");
     TRY(find_put(j, number, &p));
     if (kf_job_is_running(p)) {
-        TRY(check_whole(j));
+        TRY(kf_job_check_whole(j));
+        ev.product = p->core;
         j->broken = kf_job_step(j, &ev);
         TRY(j->broken);
     }
@@ -493,30 +415,50 @@ kofn_status kofn_cancel(kofn_job *j, uint32_t number)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-static kofn_status begin_round(kofn_job *j, const kofn_plan *use,
+static kofn_status begin_round(kofn_job *j, uint32_t operand, kofn_use as,
                                const kofn_matrix *in, kofn_matrix *out)
 {
     if (j->round)
         return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
-    TRY(open_product(j, use, in, out));
+    TRY(kf_job_open_product(j, operand, as, in, out));
     j->round = j->puts;
     return kf_job_begin_now(j);
 }
 
 kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)
 {
-    return begin_round(j, j->plan, in, out);
+    return begin_round(j, 0, KOFN_USE_OWN, in, out);
 }
 
 kofn_status kofn_begin_left(kofn_job *j, const kofn_matrix *in,
                             kofn_matrix *out)
 {
-    return begin_round(j, j->plan->op->left ? j->plan : j->plan->left, in, out);
+    return begin_round(j, 0, left_of(j, 0), in, out);
+}
+
+kofn_status kf_job_check_operand(const kofn_job *j, size_t operand)
+{
+    if (operand < j->operands)
+        return KOFN_OK;
+    return kf_fail(KOFN_INVAL, "operand %zu: the job has %zu, counted from 0",
+                   operand, j->operands);
+}
+
+kofn_status kofn_begin_at(kofn_job *j, size_t operand, bool left,
+                          const kofn_matrix *in, kofn_matrix *out)
+{
+    TRY(kf_job_check_operand(j, operand));
+    if (!left && j->held[operand].plan->op->left)
+        return kf_fail(KOFN_STATE,
+                       "the plan of operand %zu is for left products", operand);
+    return begin_round(j, (uint32_t)operand,
+                       left ? left_of(j, (uint32_t)operand) : KOFN_USE_OWN, in,
+                       out);
 }
 
 kofn_status kofn_pump(kofn_job *j, kofn_time atmost, kofn_report *rep)
 {
-    product *p = kf_job_find(j, j->round);
+    product *p = find_number(j, j->round);
     kofn_status st;
 
     if (!p)
@@ -539,4 +481,140 @@ kofn_status kofn_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
 {
     TRY(kofn_begin_left(j, in, out));
     return kofn_pump(j, KOFN_NEVER, rep);
+}
+
+/* Nothing is sent with the work but that. */
+static kofn_status begin_to_read(kofn_job *j, size_t operand, bool velocity,
+                                 kofn_matrix *out)
+{
+    double zero = 0;
+    kofn_matrix in = {&zero, 1, 1, 1, j->plan->layout.problem.dtype};
+
+    if (j->round)
+        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
+    TRY(kf_job_open_product(j, (uint32_t)operand, KOFN_USE_READ, &in, out));
+    j->round = j->puts;
+    find_number(j, j->round)->velocity = velocity;
+    find_number(j, j->round)->measure.velocity = velocity;
+    return kf_job_begin_now(j);
+}
+
+kofn_status kofn_fetch(kofn_job *j, size_t operand, kofn_matrix *A,
+                       kofn_report *rep)
+{
+    kofn_status st;
+
+    TRY(kf_job_check_operand(j, operand));
+    TRY(begin_to_read(j, operand, false, A));
+    st = kofn_pump(j, KOFN_NEVER, rep);
+    if (st == KOFN_OK && j->held[operand].norms)
+        st = kf_guard_renew(&j->held[operand], A);
+    return st;
+}
+
+kofn_status kofn_fetch_velocity(kofn_job *j, size_t operand, kofn_matrix *M,
+                                kofn_report *rep)
+{
+    const kofn_problem *pb;
+
+    TRY(kf_job_check_operand(j, operand));
+    if (j->held[operand].moves) {
+        TRY(begin_to_read(j, operand, true, M));
+        return kofn_pump(j, KOFN_NEVER, rep);
+    }
+    TRY(kf_job_check_whole(j));
+    TRY(kf_mat_check_matrix(M, "M"));
+    pb = &j->held[operand].plan->layout.problem;
+    if (M->rows != pb->m || M->cols != pb->n || M->dtype != pb->dtype)
+        return kf_fail(KOFN_SHAPE,
+                       "M is %zu x %zu, and the operand's velocity %zu x %zu "
+                       "and of its type",
+                       M->rows, M->cols, pb->m, pb->n);
+    for (size_t i = 0; i < M->rows; i++)
+        memset(kf_at(M, i, 0), 0, M->cols * kf_dtype_size(M->dtype));
+    if (rep)
+        *rep = (kofn_report){.rounds = 0};
+    return KOFN_OK;
+}
+
+/* Everybody who is to come before the first round has come. */
+kofn_status kf_job_await_start(kofn_job *j)
+{
+    while (j->greeted < j->port->workers) {
+        kofn_time atmost = KOFN_NEVER;
+        kofn_status st;
+
+        TRY(check_start(j, &atmost));
+        TRY(kf_lease_look(j, &atmost));
+        st = kf_job_pass(j, atmost);
+        if (st < 0)
+            return st;
+    }
+    return KOFN_OK;
+}
+
+/* ---- reading for the job itself ------------------------------------------ */
+
+/* It begins before all that has not. */
+static void open_before(kofn_job *j, product *p)
+{
+    size_t i = j->opens++;
+
+    j->idles--;
+    for (; i > 0 && !j->open[i - 1]->begun; i--)
+        j->open[i] = j->open[i - 1];
+    j->open[i] = p;
+}
+
+kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape)
+{
+    uint32_t operand = (uint32_t)w->operand;
+    const kofn_plan *use = kf_job_plan(j, operand, KOFN_USE_READ);
+    double zero = 0;
+    kofn_matrix in = {&zero, 1, 1, 1, use->layout.problem.dtype};
+    product *p = kf_job_last_idle(j);
+
+    if (!p)
+        return KOFN_NOMEM;
+    TRY(kf_messages_begin(&p->messages, use, &in, 1));
+    kf_job_reset(j, p, use);
+    p->number = p->count = 0;
+    p->rep = (kofn_report){.rounds = 0};
+    p->shown = true; /* who watches is told of what the caller asked for */
+    p->operand = operand;
+    p->as = KOFN_USE_READ;
+    p->velocity = p->measure.velocity = w->velocity;
+    p->scrubs = p->measure.drifts = w->scrubs;
+    p->shape = *shape;
+    p->window = shape->span;
+    p->lo = w->at;
+    p->hi = w->to;
+    p->back = kf_range_back(use, &j->held[operand].resident, 1);
+    p->room = true;
+    p->out = w->into;
+    open_before(j, p);
+    w->reading = p;
+    return begin(j, p);
+}
+
+/* What it cost is told of what is taken next. */
+void kf_job_close_read(kofn_job *j, kf_window *w)
+{
+    product *p = w->reading;
+    kofn_report r = j->rep;
+    tables last = j->tables;
+
+    r.encoding += p->rep.encoding;
+    r.waiting += p->rep.waiting;
+    r.decoding += p->rep.decoding;
+    r.dropped += p->rep.dropped;
+    r.sent += p->rep.sent;
+    r.received += p->rep.received;
+    r.corrupt += p->rep.corrupt;
+    r.drift = kf_larger(r.drift, p->rep.drift);
+    w->reading = NULL;
+    close_product(j, p);
+    p->tables = j->tables; /* the caller still looks at those of before */
+    j->tables = last;
+    j->rep = r;
 }

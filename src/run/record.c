@@ -45,8 +45,8 @@ static kofn_status note_task(record *x, const kf_moment *m)
     }
     s = &x->share[m->worker];
     if (!s->asked)
-        *s = (share){.from = m->from, .to = m->to, .asked = true};
-    s->from = m->from < s->from ? m->from : s->from;
+        *s = (share){.from = m->sent, .to = m->to, .asked = true};
+    s->from = m->sent < s->from ? m->sent : s->from;
     s->to = m->to > s->to ? m->to : s->to;
     s->owes |= m->fate != KF_FATE_CAME && m->fate != KF_FATE_USED &&
                m->fate != KF_FATE_WRONG;

@@ -10,6 +10,21 @@
 #include "data/data.h"
 #include "weather/weather.h"
 
+/* ---- operands ------------------------------------------------------------ */
+
+/* A resident operand, or of a stream the first one of a product. */
+typedef struct kf_held {
+    const kofn_plan *plan;
+    kf_resident resident;
+    bool placed;
+    uint64_t changes; /* since it was placed: A is not what is held any more */
+    bool moves;       /* it has a velocity ...                               */
+    double most;      /* ... no element of which is larger                   */
+    double **norms; /* once results are checked: scales (check.h) of the rows of
+                       each group, then of the columns                       */
+    double **speed; /* once it has changed: likewise, of its velocity */
+} kf_held;
+
 /* ---- wrong results (guard.c) --------------------------------------------- */
 
 typedef struct kf_verdict {
@@ -20,10 +35,8 @@ typedef struct kf_verdict {
 } kf_verdict;
 
 typedef struct kf_guard {
-    uint64_t secret;   /* of the random weights that results are compared by */
-    double **resident; /* scales; see check.h */
-    size_t groups;
-    double tolerance;    /* asked for; 0: was not */
+    uint64_t secret;  /* of the random weights that results are compared by */
+    double tolerance; /* asked for; 0: was not */
     kf_verdict *verdict; /* not yet told to the core */
     size_t next, count, cap;
     uint32_t *spent; /* of the verdict told last */
@@ -34,23 +47,40 @@ typedef struct kf_measure {
     kf_messages *messages;
     double *input; /* scales */
     bool known;
+    bool velocity;       /* what is read is that of the operand            */
     double floor, error; /* of its answer, and what that may come to in it */
+    bool drifts;  /* it is of interest how far blocks have drifted apart: */
+    double drift; /* kf_found */
 } kf_measure;
 
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double tolerance);
 /* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
-kofn_status kf_guard_check(kf_guard *g, const kf_resident *r, kf_measure *of,
+kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            kofn_core *core, uint32_t use, const kofn_action *a,
                            const kf_source *source);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
+void kf_guard_forget(kf_held *h); /* its norms */
+/* All of them are known. */
+kofn_status kf_guard_know(kf_held *h);
+/* It changes (norms.c): norms are no larger afterwards than what is kept for them. */
+kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
+                            const kofn_matrix *U, const kofn_matrix *V);
+/* This is what it is. */
+kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A);
+/* These are strips from `at` on of it, or of its velocity; *cols has what columns
+ * have come to in those before, of all is known when all have been seen. */
+kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
+                                const kf_resident *strips, size_t at,
+                                double **cols);
+void kf_guard_renew_cols(kf_held *h, bool velocity, double **cols);
 
 /* ---- journal (journal.c) ------------------------------------------------- */
 
 typedef struct kf_journal kf_journal;
 kofn_status kf_journal_open(kf_journal **out, const char *path,
-                            const kofn_plan *plan,
+                            const kofn_plan *const *plan, size_t operands,
                             const kofn_core_options *opt);
 void kf_journal_event(kf_journal *j, const kofn_event *ev);
 void kf_journal_action(kf_journal *j, const kofn_action *a);

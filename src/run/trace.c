@@ -7,6 +7,10 @@
  * sent, or the one before it was over, or its own work began where the worker
  * tells how long that took.
  *
+ * In streams the lane for the rounds has those of the stream, products have lanes
+ * of their own, and a task that was used is called by its product and has its
+ * colour.
+ *
  * Slices are written as rounds end and nothing of them is kept, so that a long
  * run needs memory only for its workers.  The file has its name at the end.
  */
@@ -21,7 +25,6 @@ enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* lanes */
 #define MORE_ROUNDS 1000000000              /* behind those of the workers */
 
 typedef struct lane {
-    kofn_time busy;    /* until; of a worker's tasks            */
     kofn_time storing; /* since; < 0: no block is on its way    */
     bool named;
 } lane;
@@ -29,7 +32,8 @@ typedef struct lane {
 typedef struct trace {
     kf_observer base;
     kf_out out;
-    kofn_time over[KOFN_OPEN_MOST]; /* of each lane of rounds: the last */
+    bool stream;
+    kofn_time over[KOFN_OPEN_MOST + 1]; /* of each lane of rounds: the last */
     size_t lanes;
     lane *worker;
     size_t workers, cap;
@@ -50,6 +54,27 @@ static const struct {
     [KF_FATE_CANCELLED] = {"cancelled", "thread_state_sleeping"},
     [KF_FATE_FAILED] = {"failed", "bad"},
     [KF_FATE_LOST] = {"lost", "black"},
+};
+
+/* Of the products of a stream, in turn: more than can be open. */
+static const char *const colours[] = {
+    "thread_state_running",
+    "rail_response",
+    "rail_animation",
+    "rail_load",
+    "startup",
+    "heap_dump_stack_frame",
+    "cq_build_passed",
+    "vsync_highlight_color",
+    "generic_work",
+    "thread_state_iowait",
+    "rail_idle",
+    "light_memory_dump",
+    "detailed_memory_dump",
+    "background_memory_dump",
+    "cq_build_running",
+    "thread_state_runnable",
+    "thread_state_unknown",
 };
 
 /* ---- entries ------------------------------------------------------------- */
@@ -124,32 +149,36 @@ static kofn_status lane_of(trace *x, uint32_t worker, lane **out)
 
 static kofn_status put_task(trace *x, const kf_moment *m)
 {
+    const char *name = look[m->fate].name, *colour = look[m->fate].colour;
+    char own[32];
     lane *l;
     kofn_time from = m->from;
 
+    if (x->stream && m->fate == KF_FATE_USED) {
+        snprintf(own, sizeof own, "product %u", m->round);
+        name = own;
+        colour = colours[m->round % (sizeof colours / sizeof *colours)];
+    }
     TRY(lane_of(x, m->worker, &l));
     if (m->took > 0 && m->to - m->took > from)
         from = m->to - m->took;
-    from = from > l->busy ? from : l->busy;
     from = from < m->to ? from : m->to;
-    TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, look[m->fate].name, from,
-              m->to));
-    l->busy = l->busy > m->to ? l->busy : m->to;
+    TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, name, from, m->to));
     TRY(kf_out_text(&x->out, ",\"cat\":\"%s\",\"cname\":\"%s\"",
-                    look[m->fate].name, look[m->fate].colour));
+                    look[m->fate].name, colour));
     return kf_out_text(
         &x->out,
         ",\"args\":{\"round\":%u,\"task\":%u,"
         "\"group\":%zu,\"row\":%zu,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
         ",\"took\":%" PRId64 "}}",
         m->round, m->task, m->group, m->row, m->lo, m->hi - (m->hi > m->lo),
-        m->from, m->took);
+        m->sent, m->took);
 }
 
 /* Slices of one lane do not overlap: where products do, there are more. */
 static kofn_status lane_of_round(trace *x, const kf_moment *m, uint64_t *thread)
 {
-    size_t i = 0;
+    size_t i = x->stream; /* the first one is of its rounds */
 
     while (i < x->lanes && x->over[i] > m->from)
         i++;
@@ -158,8 +187,9 @@ static kofn_status lane_of_round(trace *x, const kf_moment *m, uint64_t *thread)
     x->over[i] = m->to;
     if (i < x->lanes)
         return KOFN_OK;
-    x->lanes++;
-    return i ? name_lane(x, *thread, "rounds") : KOFN_OK;
+    x->lanes = i + 1;
+    return i ? name_lane(x, *thread, x->stream ? "products" : "rounds")
+             : KOFN_OK;
 }
 
 static kofn_status put_round(trace *x, const kf_moment *m)
@@ -168,12 +198,32 @@ static kofn_status put_round(trace *x, const kf_moment *m)
     uint64_t thread;
 
     TRY(lane_of_round(x, m, &thread));
-    snprintf(name, sizeof name, "round %u", m->round);
+    snprintf(name, sizeof name, "%s %u", x->stream ? "product" : "round",
+             m->round);
     TRY(slice(x, thread, name, m->from, m->to));
     return kf_out_text(&x->out,
                        ",\"cat\":\"round\",\"args\":{\"status\":"
                        "\"%s\"}}",
                        kofn_strerror(m->status));
+}
+
+/* A round of a stream, which is just over. */
+static kofn_status put_lists(trace *x, const kofn_job *j)
+{
+    kofn_time now = kf_job_now(j), from;
+    kofn_stream_round r;
+    char name[32];
+
+    kofn_core_round(j->core, &r);
+    from = now - r.took;
+    from = from > x->over[0] ? from : x->over[0];
+    x->over[0] = now;
+    snprintf(name, sizeof name, "round %u", r.round);
+    TRY(slice(x, ROUNDS, name, from, now));
+    return kf_out_text(&x->out,
+                       ",\"cat\":\"round\",\"args\":{\"open\":%zu,"
+                       "\"slots\":%zu}}",
+                       r.open, r.slots);
 }
 
 static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
@@ -204,12 +254,13 @@ static kofn_status put_worker(trace *x, const kf_moment *m)
     return m->type == KF_LEFT ? put_instant(x, m, "left") : KOFN_OK;
 }
 
-static kofn_status put(trace *x, const kf_moment *m)
+static kofn_status put(trace *x, const kofn_job *j, const kf_moment *m)
 {
     switch (m->type) {
     case KF_PASS:
-    case KF_LISTS:
         return KOFN_OK;
+    case KF_LISTS:
+        return put_lists(x, j);
     case KF_SPENT:
         TRY(slice(x, COORDINATOR, m->what, m->from, m->to));
         return kf_out_text(&x->out, ",\"cat\":\"%s\"}", m->what);
@@ -242,9 +293,8 @@ static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
 {
     trace *x = (trace *)base;
 
-    (void)j;
     if (!x->failed)
-        keep_failure(x, put(x, m));
+        keep_failure(x, put(x, j, m));
 }
 
 static kofn_status end(kf_observer *base, const kofn_job *j)
@@ -286,6 +336,7 @@ kofn_status kf_trace_new(kf_observer **out, const kofn_job *j, const char *path)
     if (!x)
         return KOFN_NOMEM;
     x->base = (kf_observer){see, end};
+    x->stream = kf_is_stream(j);
     st = kf_out_open(&x->out, path);
     if (st) {
         kf_free(x);

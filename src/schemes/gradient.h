@@ -53,14 +53,17 @@ double kf_dual_spread(const kf_dual *u);
  * with part `first`, and rows are `wide` apart. */
 void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
                  size_t wide, double *G);
+/* KOFN_TOOFEW when these answers are too few equations, which is quick to say. */
+kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
+                           size_t count, uint32_t base);
 /* What the answers seat submessages + submessage, ascending from `base` on,
  * make of the units; rows of D are `wide` apart.  KOFN_TOOFEW when it is not
  * all. */
 kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base, double *D, size_t wide);
-/* Householder's step: rows c.. of T (w x wide) are turned among themselves so
- * that column c is 0 below row c; columns before c are left as they are.
- * `scratch` holds a row. */
+/* Householder's step: rows c.. of T (w x wide) are reflected so that column c is
+ * 0 below row c; columns before c are left as they are.  `scratch` holds a
+ * row. */
 void kf_gradient_eliminate(double *T, size_t w, size_t wide, size_t c,
                            double *scratch);
 

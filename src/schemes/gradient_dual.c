@@ -16,8 +16,10 @@
  */
 #include "gradient.h"
 
-/* D' K may differ from the identity by this; more is no solution. */
+/* D' K x may differ from x by this for numbers up to 1, of which so many are tried;
+ * more is no solution. */
 #define OFF 1e-6
+#define PROBES 4
 /* Less than this share of the largest number is rounding. */
 #define ROUNDING 4e-15
 
@@ -461,19 +463,31 @@ static kofn_status too_few(const kf_dual *u, size_t count)
     return KOFN_TOOFEW;
 }
 
-/* |V K - I| is small. */
-static bool inverts(const double *V, const double *K, size_t n, size_t rows)
+/* V K x is x, as far as a few random x tell: what has no solution misses a whole
+ * direction.  z has room for n + rows numbers. */
+static bool inverts(const double *V, const double *K, size_t n, size_t rows,
+                    double *z)
 {
-    for (size_t a = 0; a < n; a++)
-        for (size_t b = 0; b < n; b++) {
-            double sum = a == b ? -1 : 0;
+    double *x = z + rows;
+    bool near = true;
+
+    for (uint64_t k = 0; k < PROBES; k++) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = (double)(kf_mix64(k * n + i) >> 11) * 0x1p-52 - 1;
+        for (size_t r = 0; r < rows; r++) {
+            z[r] = 0;
+            for (size_t i = 0; i < n; i++)
+                z[r] += K[r * n + i] * x[i];
+        }
+        for (size_t a = 0; a < n; a++) {
+            double off = -x[a];
 
             for (size_t r = 0; r < rows; r++)
-                sum += V[a * rows + r] * K[r * n + b];
-            if (!(fabs(sum) <= OFF))
-                return false;
+                off += V[a * rows + r] * z[r];
+            near &= fabs(off) <= OFF;
         }
-    return true;
+    }
+    return near;
 }
 
 /* Numbers that are there by rounding alone become 0, so that units that have
@@ -497,22 +511,24 @@ static kofn_status solve_units(const kf_dual *u, const pool *p, size_t count,
 {
     size_t n = u->units * u->field;
     double *K = kofn_layout_table(p->rows, n), *I = kofn_layout_table(n, n);
+    double *z = kofn_layout_table(n + p->rows, 1);
     kofn_status st = KOFN_NOMEM;
 
-    if (K && I) {
+    if (K && I && z) {
         for (size_t c = 0; c < n; c++)
             I[c * n + c] = 1;
         for (size_t r = 0; r < p->rows; r++)
             for (size_t c = 0; c < n; c++)
                 K[r * n + c] = p->row[r * p->wide + p->seats + c];
         st = kofn_pseudo(p->rows, n, K, n, I, V);
-        if (!st && !inverts(V, K, n, p->rows))
+        if (!st && !inverts(V, K, n, p->rows, z))
             st = too_few(u, count);
     }
     if (!st)
         tidy(V, n, p->rows);
     kofn_free(K);
     kofn_free(I);
+    kofn_free(z);
     return st;
 }
 
@@ -534,6 +550,18 @@ static void apply(const kf_dual *u, const heard *h, const pool *p,
                     V[z * p->rows + r] * Z[c];
         }
     }
+}
+
+kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
+                           size_t count, uint32_t base)
+{
+    heard h;
+    kofn_status st = hear(u, answers, count, base, &h);
+
+    if (!st && gain_of(u, &h, u->submessages) < u->units)
+        st = too_few(u, count);
+    heard_free(&h);
+    return st;
 }
 
 /* By the submessages that are used. */

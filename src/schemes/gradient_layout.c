@@ -105,25 +105,38 @@ kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
     return KOFN_OK;
 }
 
+/* The answers of code h, which begin at answers[at]; how many. */
+static size_t answers_of(const kofn_layout *L, size_t h,
+                         const uint32_t *answers, size_t at, size_t count)
+{
+    const kf_gradient *g = L->state;
+    size_t end = at;
+
+    while (end < count && (h + 1 == g->codes ||
+                           answers[end] < (h + 1) * g->d * L->submessages))
+        end++;
+    return end - at;
+}
+
+/* Nothing is solved for one group before all have enough. */
 kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
                                size_t count, double *D)
 {
     const kf_gradient *g = L->state;
-    size_t at = 0;
     kofn_status st = KOFN_OK;
 
     if (g->E)
         return KOFN_UNSUITED; /* by least squares */
-    for (size_t h = 0; h < g->codes && !st; h++) {
-        const kf_dual *u = &g->code[h + 1 == g->codes];
-        size_t base = h * g->d * L->submessages, end = at;
+    for (int solve = 0; solve < 2; solve++)
+        for (size_t h = 0, at = 0, n; h < g->codes && !st; h++, at += n) {
+            const kf_dual *u = &g->code[h + 1 == g->codes];
+            uint32_t base = (uint32_t)(h * g->d * L->submessages);
 
-        while (end < count && answers[end] < base + u->n * L->submessages)
-            end++;
-        st = kf_dual_decode(u, answers + at, end - at, (uint32_t)base,
-                            D + at * L->lanes, count * L->lanes);
-        at = end;
-    }
+            n = answers_of(L, h, answers, at, count);
+            st = solve ? kf_dual_decode(u, answers + at, n, base,
+                                        D + at * L->lanes, count * L->lanes)
+                       : kf_dual_enough(u, answers + at, n, base);
+        }
     return st;
 }
 

@@ -122,7 +122,7 @@ static kofn_status point_of(const kofn_layout *L, const kf_cut_shape *s,
 /* ---- exponents ----------------------------------------------------------- */
 
 /* An operand's grid: part (a, b) has the exponent ea a + eb b, where a counts
- * backwards in a turned one; U is conjugated on the axis that is summed. */
+ * backwards in a reversed one; U is conjugated on the axis that is summed. */
 typedef struct grid {
     size_t rows, cols, er, ec;
     bool back_rows, back_cols; /* the summed axis of the input */

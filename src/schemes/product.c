@@ -13,8 +13,7 @@
  * real, since coefficients on both sides of a product commute with nothing.
  */
 #include "polynomial.h"
-
-#include <math.h>
+#include "systematic.h"
 
 static const kofn_param params[] = {
     {"m", KOFN_AUTO, 1, 10000,
@@ -47,18 +46,6 @@ static size_t without_spare(size_t n)
     return n > 1 ? n - (n + 7) / 8 : n;
 }
 
-/* The grid's columns when nothing was said: the largest divisor that makes
- * them no more than its rows. */
-static size_t divisor(size_t n)
-{
-    size_t best = 1;
-
-    for (size_t d = 1; d * d <= n; d++)
-        if (n % d == 0)
-            best = d;
-    return best;
-}
-
 static void choose_sizes(const kofn_layout *L)
 {
     size_t n = kofn_arg_workers(L);
@@ -67,7 +54,7 @@ static void choose_sizes(const kofn_layout *L)
     if (L->problem.p == 1)
         choose_default(L, "p2", 1);
     choose_default(L, "p2",
-                   m2 == KOFN_AUTO       ? divisor(n)
+                   m2 == KOFN_AUTO       ? kf_schemes_divisor(n)
                    : n / (size_t)m2 == 0 ? 1
                                          : n / (size_t)m2);
     choose_default(L, "m2", n / sizes_of(L).p2 ? n / sizes_of(L).p2 : 1);
@@ -83,8 +70,9 @@ static kofn_status check(const kofn_layout *L, const sizes *s)
         return kofn_refuse("product: m2 = %zu times p2 = %zu is %zu and not "
                            "the %zu workers; %zu x %zu would fit, or %zu "
                            "workers",
-                           s->m2, s->p2, s->m2 * s->p2, n, n / divisor(n),
-                           divisor(n), s->m2 * s->p2);
+                           s->m2, s->p2, s->m2 * s->p2, n,
+                           n / kf_schemes_divisor(n), kf_schemes_divisor(n),
+                           s->m2 * s->p2);
     if (s->m > s->m2)
         return kofn_refuse("product: m = %zu blocks in m2 = %zu coded ones; "
                            "ask for m <= %zu",
@@ -118,30 +106,7 @@ static kofn_status layout(kofn_layout *L)
     L->cut[1].cols = s.p;
     L->symbols = L->wants = 4 * s.m * s.p;
     L->free_state = kofn_free;
-    return kofn_basis_prepare(KOFN_BASIS_HAAR, s.p2, s.p, L->seed, &L->state);
-}
-
-/* Parity rows for B.  One: the sum.  Two: the blocks stand at directions
- * evenly spread over the half circle that keep as far from both rows as from
- * each other, which is the best there is.  More: a random orthogonal slice. */
-static kofn_status real_row(const kofn_layout *L, const sizes *s, size_t k,
-                            double *row)
-{
-    size_t q = s->p % 2 ? s->p + 3 : s->p + 2;
-
-    if (k < s->p || s->p2 - s->p > 2)
-        return kofn_basis_rows(KOFN_BASIS_HAAR, k, s->p2, s->p, 0, L->seed,
-                               L->state, row);
-    for (size_t j = 0; j < s->p; j++) {
-        size_t t = j + 1 < q / 2 ? j + 1 : j + 2;
-        double c, d;
-
-        kofn_cossin(t, 2 * q, &c, &d);
-        row[j] = s->p2 - s->p == 1
-                     ? sqrt(1 / (double)s->p)
-                     : sqrt(2 / (double)s->p) * (k == s->p ? c : d);
-    }
-    return KOFN_OK;
+    return kf_schemes_systematic(s.p2, s.p, L->seed, &L->state);
 }
 
 /* Seat (i, k) is i + m2 k. */
@@ -153,7 +118,8 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
                                      s.m, 0, L->seed, NULL, E0);
 
     if (E1 && !st)
-        st = real_row(L, &s, at / s.m2, E1);
+        st = kf_schemes_systematic_row(s.p2, s.p, L->seed, L->state, at / s.m2,
+                                       E1);
     kf_outer(4, 4 * s.m, s.p, E0, E1, G);
     return st;
 }

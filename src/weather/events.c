@@ -1,6 +1,7 @@
 /* events.c -- an events file: what happens to which worker, and when.
  *
- *     ROUND[.FRACTION] leave W | join | slow W FACTOR | normal W | corrupt W
+ *     ROUND[.FRACTION] leave W | join | slow W FACTOR | normal W | corrupt W |
+ *                      flip W
  *
  * one a line, # comments.  Workers are checked against those that are there at
  * that moment, so that a slip of the pen is found before the run and not in
@@ -30,7 +31,7 @@ static const struct {
 } words[] = {
     {"leave", KOFN_HAPPENING_LEAVE},     {"join", KOFN_HAPPENING_JOIN},
     {"slow", KOFN_HAPPENING_SLOW},       {"normal", KOFN_HAPPENING_NORMAL},
-    {"corrupt", KOFN_HAPPENING_CORRUPT},
+    {"corrupt", KOFN_HAPPENING_CORRUPT}, {"flip", KOFN_HAPPENING_FLIP},
 };
 
 static kofn_status wrong(const reader *r, const char *what, const char *word)
@@ -123,7 +124,8 @@ static kofn_status parse_line(reader *r, const char *at, const char *end,
     while (i < sizeof words / sizeof *words && strcmp(words[i].word, word) != 0)
         i++;
     if (i == sizeof words / sizeof *words)
-        return wrong(r, "not one of leave, join, slow, normal, corrupt:", word);
+        return wrong(
+            r, "not one of leave, join, slow, normal, corrupt, flip:", word);
     h.kind = words[i].kind;
     if (h.kind != KOFN_HAPPENING_JOIN) {
         next_word(&at, end, word, sizeof word);

@@ -382,12 +382,6 @@ static kofn_status make(kofn_matrix *out, maker *k, double factor)
     return KOFN_OK;
 }
 
-static double element(const kofn_matrix *a, size_t i, size_t j)
-{
-    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
-                                : (double)*(const float *)kf_at(a, i, j);
-}
-
 static kofn_status copy(kofn_matrix *out, const kofn_matrix *a,
                         const char *path, size_t workers)
 {
@@ -409,7 +403,7 @@ static kofn_status copy(kofn_matrix *out, const kofn_matrix *a,
         return KOFN_NOMEM;
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++) {
-            double f = x[i * a->cols + j] = element(a, i, j);
+            double f = x[i * a->cols + j] = kf_mat_entry(a, i, j);
 
             if (f >= 0)
                 continue;

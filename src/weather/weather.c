@@ -23,7 +23,7 @@ kofn_time kf_weather_nanoseconds(double seconds)
 bool kf_weather_fair(const kofn_weather *w)
 {
     return !(w->spread > 0 || w->straggle > 0 || w->leave > 0 || w->join > 0 ||
-             w->corrupt > 0 || w->pattern);
+             w->corrupt > 0 || w->flip > 0 || w->miss > 0 || w->pattern);
 }
 
 double kf_weather_speed(const kofn_weather *w, uint32_t worker)
@@ -153,6 +153,37 @@ void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
         set_entry(result, i, j, wild[kf_rng_below(&r, 4)]);
 }
 
+/* ---- blocks -------------------------------------------------------------- */
+
+kofn_status kf_weather_change(const kofn_weather *w, uint32_t worker,
+                              uint32_t *count, kofn_block *b, const kofn_msg *m)
+{
+    kf_rng miss, flip;
+    bool missed;
+
+    if (m->type != KOFN_MSG_UPDATE)
+        return kofn_block_change(b, m);
+    miss = kf_rng_stream(w->seed, KF_FOR_MISS, worker, ++*count);
+    flip = kf_rng_stream(w->seed, KF_FOR_FLIP, worker, *count);
+    missed = w->miss > 0 && kf_rng_uniform(&miss) < w->miss;
+    if (missed)
+        kf_block_miss(b, m);
+    else
+        TRY(kofn_block_change(b, m));
+    if (w->flip > 0 && kf_rng_uniform(&flip) < w->flip)
+        return kf_block_flip(b, &flip);
+    return KOFN_OK;
+}
+
+kofn_status kf_weather_flip(const kofn_weather *w, uint32_t worker,
+                            uint32_t *count, kofn_block *b)
+{
+    kf_rng r =
+        kf_rng_stream(w->seed, KF_FOR_FLIP, worker, UINT32_MAX - (*count)++);
+
+    return kf_block_flip(b, &r);
+}
+
 /* ---- "key=value,..." ----------------------------------------------------- */
 
 typedef struct field {
@@ -170,6 +201,8 @@ static const field fields[] = {
     {"leave", offsetof(kofn_weather, leave), 1e9},
     {"join", offsetof(kofn_weather, join), 1e9},
     {"corrupt", offsetof(kofn_weather, corrupt), 1},
+    {"flip", offsetof(kofn_weather, flip), 1},
+    {"miss", offsetof(kofn_weather, miss), 1},
     {"work", offsetof(kofn_weather, work), 1e6},
     {"latency", offsetof(kofn_weather, latency), 1e6},
     {"bandwidth", offsetof(kofn_weather, bandwidth), 1e18},
@@ -222,11 +255,12 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
         memcpy((char *)w + f->offset, &x, sizeof x);
         return KOFN_OK;
     }
-    return kf_fail(KOFN_INVAL,
-                   "weather has no \"%.*s\"; it takes spread, "
-                   "straggle, burst, factor, delay, leave, join, corrupt, "
-                   "clock, work, latency, bandwidth, whole",
-                   (int)kf_min(k, 40), key);
+    return kf_fail(
+        KOFN_INVAL,
+        "weather has no \"%.*s\"; it takes spread, "
+        "straggle, burst, factor, delay, leave, join, corrupt, flip, miss, "
+        "clock, work, latency, bandwidth, whole",
+        (int)kf_min(k, 40), key);
 }
 
 kofn_status kofn_weather_parse(kofn_weather *w, const char *text)

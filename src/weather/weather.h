@@ -18,6 +18,14 @@ bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task);
 double kf_weather_leave(const kofn_weather *w, uint32_t worker);
 /* Seconds between the arrival of joiner i - 1 and of joiner i. */
 double kf_weather_gap(const kofn_weather *w, uint32_t i);
+/* What a worker does with its block (kofn_block_change); *count of the updates
+ * that came to it: it may miss one, or a bit of its block may flip afterwards. */
+kofn_status kf_weather_change(const kofn_weather *w, uint32_t worker,
+                              uint32_t *count, kofn_block *b,
+                              const kofn_msg *m);
+/* A bit flips, as an events file asks for; *count of those that did. */
+kofn_status kf_weather_flip(const kofn_weather *w, uint32_t worker,
+                            uint32_t *count, kofn_block *b);
 /* Make a result wrong, the same way for the same (seed, worker, task). */
 void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
                         kofn_matrix *result);
@@ -33,6 +41,7 @@ typedef struct kf_exposed {
     uint32_t worker;
     double factor; /* as staged by an events file */
     bool wrong;
+    unsigned flips; /* bits that are to flip before what it does next */
     unsigned round; /* of the last task it took up */
     /* Sleep, unless the task is cancelled. */
     void (*sleep_for)(void *ud, double seconds);

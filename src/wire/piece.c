@@ -13,11 +13,31 @@ _Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends travel as they "
 enum { ENDS, COLUMNS, VALUES, SPARSE_SECTIONS };
 enum { ROWS, NUMBERS, ROW_SECTIONS }; /* of a sum over rows: X and y */
 
-size_t kf_wire_sections(const kofn_block *b)
+/* Of this operand's alone. */
+static size_t own_sections(const kofn_block *b)
 {
+    if (b->empty)
+        return 0;
     if (b->subset)
         return b->subset->formula ? ROW_SECTIONS : 0;
     return b->A ? SPARSE_SECTIONS : b->lanes;
+}
+
+size_t kf_wire_sections(const kofn_block *b)
+{
+    size_t n = 0;
+
+    for (; b; b = b->next)
+        n += own_sections(b);
+    return n;
+}
+
+/* The operand's that the section is of, whose number among its own is left. */
+static const kofn_block *block_of(const kofn_block *b, size_t *section)
+{
+    for (; *section >= own_sections(b); b = b->next)
+        *section -= own_sections(b);
+    return b;
 }
 
 /* Entries of the plain parts of a sparse block, of which the last may reach
@@ -45,6 +65,7 @@ static size_t entries(const kofn_block *b)
 void kf_wire_section(const kofn_block *b, size_t section, size_t *units,
                      size_t *bytes)
 {
+    b = block_of(b, &section);
     if (b->subset) {
         *units = b->subset->held;
         *bytes = (section == ROWS ? b->subset->X.cols : 1) * sizeof(double);
@@ -233,6 +254,7 @@ kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
     if (lo >= hi || hi > units)
         return kf_fail(KOFN_INVAL, "a section has %zu units, not [%zu, %zu)",
                        units, lo, hi);
+    b = block_of(b, &section);
     if (b->subset)
         return subset_piece(b->subset, section, lo, hi, scratch, at);
     if (!b->A)
@@ -250,6 +272,7 @@ kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
 
 void *kf_piece_into(const kofn_block *b, size_t section, size_t lo)
 {
+    b = block_of(b, &section);
     if (b->subset)
         return section == ROWS ? kf_at(&b->subset->X, lo, 0)
                                : b->subset->y + lo;
@@ -291,7 +314,7 @@ static kofn_status check_rows(const kf_subset *s)
     return kf_mat_check_finite(&y, "numbers of a sum");
 }
 
-kofn_status kf_pieces_check(const kofn_block *b)
+static kofn_status check_block(const kofn_block *b)
 {
     if (b->subset)
         return check_rows(b->subset);
@@ -302,5 +325,12 @@ kofn_status kf_pieces_check(const kofn_block *b)
     for (size_t l = 0; l < b->lanes; l++)
         if (b->lane[l].rows)
             TRY(kf_mat_check_finite(&b->lane[l], "a block"));
+    return KOFN_OK;
+}
+
+kofn_status kf_pieces_check(const kofn_block *b)
+{
+    for (; b; b = b->next)
+        TRY(check_block(b));
     return KOFN_OK;
 }

@@ -6,7 +6,7 @@
  */
 #include "wire.h"
 
-enum { DENSE, SPARSE, SUM };
+enum { DENSE, SPARSE, SUM, EMPTY, KINDS };
 
 #define SOURCE_MOST (sizeof((kf_recipe *)0)->source - 1)
 
@@ -68,6 +68,14 @@ static kofn_status write_dense(const kofn_block *b, kf_bytes *out)
             TRY(put(out, &val, sizeof val));
         }
     }
+    return KOFN_OK;
+}
+
+/* Which of its lanes are not zero throughout. */
+static kofn_status write_empty(const kofn_block *b, kf_bytes *out)
+{
+    for (size_t l = 0; l < b->lanes; l++)
+        TRY(put_number(out, b->lane[l].rows > 0));
     return KOFN_OK;
 }
 
@@ -151,16 +159,18 @@ static kofn_status put_digest(const kofn_block *b, kf_bytes *out)
     return put_number(out, digest);
 }
 
-kofn_status kf_recipe_write(const kofn_block *b, const char *source,
-                            kf_bytes *out)
+static kofn_status write_block(const kofn_block *b, const char *source,
+                               kf_bytes *out)
 {
-    bool operand = !b->subset || b->subset->formula;
+    bool operand = !b->empty && (!b->subset || b->subset->formula);
     size_t length = source && operand ? strlen(source) : 0;
 
     if (length > SOURCE_MOST)
         length = 0; /* the workers have no such name */
-    out->n = 0;
-    TRY(put_number(out, b->subset ? SUM : b->A ? SPARSE : DENSE));
+    TRY(put_number(out, b->empty    ? EMPTY
+                        : b->subset ? SUM
+                        : b->A      ? SPARSE
+                                    : DENSE));
     TRY(put_number(out, b->dtype));
     TRY(put_number(out, b->subset ? b->subset->lanes : b->lanes));
     TRY(put_number(out, b->rows));
@@ -169,9 +179,21 @@ kofn_status kf_recipe_write(const kofn_block *b, const char *source,
     TRY(put(out, source, length));
     if (length)
         TRY(put_digest(b, out));
-    return b->subset ? write_sum(b, out)
-           : b->A    ? write_sparse(b, out)
-                     : write_dense(b, out);
+    return b->empty    ? write_empty(b, out)
+           : b->subset ? write_sum(b, out)
+           : b->A      ? write_sparse(b, out)
+                       : write_dense(b, out);
+}
+
+kofn_status kf_recipe_write(const kofn_block *b, const char *source,
+                            kf_bytes *out)
+{
+    const char *name = b->next ? NULL : source;
+
+    out->n = 0;
+    for (; b; b = b->next)
+        TRY(write_block(b, name, out));
+    return KOFN_OK;
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -291,10 +313,49 @@ static bool zero_lane(const kf_recipe *r, const kf_row *row)
     return true;
 }
 
+/* Memory for lanes of which `full` are not zero, one below the other. */
+static kofn_status make_lanes(reader *r, kofn_block *b, size_t full)
+{
+    size_t units, bytes;
+
+    if (!kf_mul(full, b->rows, &units) || !kf_mul(units, b->cols, &units) ||
+        !kf_mul(units, kf_dtype_size(b->dtype), &bytes) || !spend(r, bytes))
+        return malformed(r);
+    b->owned = b->empty ? kf_zero(bytes, 1) : kf_new(bytes, 1);
+    if (!b->owned)
+        return KOFN_NOMEM;
+    for (size_t l = 0, at = 0; l < b->lanes; l++)
+        if (b->lane[l].rows)
+            b->lane[l].data = (char *)b->owned + at++ * (bytes / full);
+    b->changes = true; /* it is this worker's own */
+    return KOFN_OK;
+}
+
+static kofn_status read_empty(reader *r, kf_recipe *out)
+{
+    kofn_block *b = out->block;
+    size_t full = 0;
+
+    if (!b->rows || !b->cols)
+        return malformed(r);
+    b->empty = true;
+    b->lane = make(r, b->lanes, sizeof *b->lane, sizeof(uint64_t));
+    if (!b->lane)
+        return r->broken ? malformed(r) : KOFN_NOMEM;
+    for (size_t l = 0; l < b->lanes; l++) {
+        size_t some = number(r, 1);
+
+        b->lane[l] =
+            (kofn_matrix){NULL, some * b->rows, b->cols, b->cols, b->dtype};
+        full += some;
+    }
+    return r->broken ? malformed(r) : make_lanes(r, b, full);
+}
+
 static kofn_status read_dense(reader *r, kf_recipe *out)
 {
     kofn_block *b = out->block;
-    size_t inner, full = 0, units, bytes;
+    size_t inner, full = 0;
 
     out->A_rows = number(r, SIZE_MAX / 16);
     out->A_cols = number(r, SIZE_MAX / 16);
@@ -324,16 +385,7 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
             (kofn_matrix){NULL, zero ? 0 : b->rows, b->cols, b->cols, b->dtype};
         full += !zero;
     }
-    if (!kf_mul(full, b->rows, &units) || !kf_mul(units, b->cols, &units) ||
-        !kf_mul(units, kf_dtype_size(b->dtype), &bytes) || !spend(r, bytes))
-        return malformed(r);
-    b->owned = kf_new(bytes, 1);
-    if (!b->owned)
-        return KOFN_NOMEM;
-    for (size_t l = 0, at = 0; l < b->lanes; l++)
-        if (b->lane[l].rows)
-            b->lane[l].data = (char *)b->owned + at++ * (bytes / full);
-    return KOFN_OK;
+    return make_lanes(r, b, full);
 }
 
 static kofn_status read_sparse(reader *r, kf_recipe *out)
@@ -345,8 +397,8 @@ static kofn_status read_sparse(reader *r, kf_recipe *out)
     out->A_cols = b->cols;
     b->entries = number(r, SIZE_MAX / 16);
     b->used = number(r, r->left / sizeof(uint64_t));
-    if (r->broken || !b->cols || b->cols > UINT32_MAX || !b->rows ||
-        b->rows > out->A_rows || !kf_mul(b->used, b->rows, &rows) ||
+    if (r->broken || b->dtype != KOFN_F64 || !b->cols || b->cols > UINT32_MAX ||
+        !b->rows || b->rows > out->A_rows || !kf_mul(b->used, b->rows, &rows) ||
         !kf_add(rows, 1, &ends) || !kf_mul(b->lanes, b->used, &weights))
         return malformed(r);
     b->first = make(r, b->used, sizeof *b->first, sizeof(uint64_t));
@@ -482,21 +534,56 @@ static kofn_status read_block(reader *r, kf_recipe *out,
                               const kofn_serve_options *opt)
 {
     kofn_block *b = out->block;
-    size_t kind = number(r, SUM), strips;
+    size_t kind = number(r, KINDS - 1), strips;
 
     b->dtype = number(r, KOFN_F32) == KOFN_F32 ? KOFN_F32 : KOFN_F64;
     b->lanes = number(r, UINT16_MAX);
     b->rows = number(r, SIZE_MAX / 16);
     b->cols = number(r, SIZE_MAX / 16);
     read_source(r, out);
-    if (r->broken || b->lanes == 0 || !kf_mul(b->lanes, b->rows, &strips))
+    if (r->broken || b->lanes == 0 || !kf_mul(b->lanes, b->rows, &strips) ||
+        !kf_mul(b->lanes, b->cols, &strips))
         return malformed(r);
     TRY(kind == SUM      ? read_sum(r, out, opt)
         : kind == SPARSE ? read_sparse(r, out)
+        : kind == EMPTY  ? read_empty(r, out)
                          : read_dense(r, out));
-    if (r->left > 0)
-        return malformed(r);
-    out->sections = kf_wire_sections(b);
+    return r->broken ? malformed(r) : KOFN_OK;
+}
+
+static kofn_status read_one(reader *r, kf_recipe *out,
+                            const kofn_serve_options *opt)
+{
+    kofn_status st;
+
+    *out = (kf_recipe){.block = kf_zero(1, sizeof *out->block)};
+    if (!out->block)
+        return KOFN_NOMEM;
+    atomic_init(&out->block->refs, 1);
+    st = read_block(r, out, opt);
+    if (st) {
+        kofn_block_drop(out->block);
+        kf_recipe_free(out);
+        *out = (kf_recipe){0};
+    }
+    return st;
+}
+
+/* Blocks of further operands: only their numbers come. */
+static kofn_status read_others(reader *r, kofn_block *last,
+                               const kofn_serve_options *opt)
+{
+    kf_recipe next;
+
+    for (size_t n = 1; r->left > 0; n++, last = last->next) {
+        if (n == KOFN_OPERANDS_MOST || !spend(r, sizeof *last))
+            return malformed(r);
+        TRY(read_one(r, &next, opt));
+        last->next = next.block;
+        kf_recipe_free(&next);
+        if (last->subset || last->next->subset) /* one that is alone */
+            return malformed(r);
+    }
     return KOFN_OK;
 }
 
@@ -506,17 +593,17 @@ kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
     reader r = {bytes, n, opt->memory ? opt->memory : SIZE_MAX, 0, false};
     kofn_status st;
 
-    *out = (kf_recipe){.block = kf_zero(1, sizeof *out->block)};
-    if (!out->block)
-        return KOFN_NOMEM;
-    atomic_init(&out->block->refs, 1);
-    st = read_block(&r, out, opt);
+    TRY(read_one(&r, out, opt));
+    st = read_others(&r, out->block, opt);
     if (st) {
         kofn_block_drop(out->block);
         kf_recipe_free(out);
         *out = (kf_recipe){0};
+        return st;
     }
-    return st;
+    out->sections = kf_wire_sections(out->block);
+    out->spare = r.cap;
+    return KOFN_OK;
 }
 
 void kf_recipe_free(kf_recipe *r)
@@ -527,157 +614,4 @@ void kf_recipe_free(kf_recipe *r)
     r->row = NULL;
     r->numbers = NULL;
     r->first = NULL;
-}
-
-/* ---- making a block from the operand ------------------------------------- */
-
-static kofn_status other_numbers(void)
-{
-    return kf_fail(KOFN_SHAPE, "the operand's file is not what the coordinator "
-                               "has: other numbers");
-}
-
-/* Parts that the rows name, or those of a sum. */
-static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
-{
-    const kofn_block *b = r->block;
-    bool *used = kf_zero(o->parts, sizeof *used);
-    uint64_t digest;
-
-    if (!used)
-        return KOFN_NOMEM;
-    for (size_t k = 0; b->subset && k < b->subset->parts; k++)
-        used[b->subset->part[k]] = true;
-    for (size_t j = 0; b->A && j < b->used; j++)
-        if (r->first[j] / b->rows < o->parts)
-            used[r->first[j] / b->rows] = true;
-    for (size_t i = 0; o->part && i < r->rows; i++)
-        for (size_t e = 0; e < r->row[i].n; e++)
-            used[r->row[i].col[e]] = true;
-    digest = kf_digest_parts(o, used);
-    kf_free(used);
-    return digest == r->digest ? KOFN_OK : other_numbers();
-}
-
-/* The sub-blocks of all lanes that are not zero. */
-static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
-{
-    const kofn_block *b = r->block;
-    size_t inner = r->rows / b->lanes, n = 0;
-    bool below = b->rows > r->part_rows;
-
-    for (size_t i = 0; i < r->rows; i++) {
-        kofn_matrix *lane = &b->lane[i / inner], sub = *lane;
-        size_t t = i % inner;
-
-        sub.rows = r->part_rows;
-        sub.cols = r->part_cols;
-        if (!lane->rows)
-            continue;
-        sub.data =
-            below ? kf_at(lane, t * sub.rows, 0) : kf_at(lane, 0, t * sub.cols);
-        jobs[n++] = (kf_mixed){&r->row[i], sub, 1};
-    }
-    return n;
-}
-
-static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
-{
-    size_t parts = r->grid_rows * r->grid_cols;
-    kf_mixed *jobs = kf_new(r->rows, sizeof *jobs);
-    const kofn_matrix **part = kf_new(parts, sizeof *part);
-    kf_parts grid = {0};
-    kofn_status st = jobs && part ? KOFN_OK : KOFN_NOMEM;
-
-    if (!st)
-        st = kf_parts_new(&grid, A, r->grid_rows, r->grid_cols);
-    if (!st)
-        st = check_digest(r, &(kf_operand){.parts = parts, .part = grid.part});
-    for (size_t j = 0; j < parts && !st; j++)
-        part[j] = &grid.part[j];
-    if (!st)
-        st = kf_mix(jobs, list_mixtures(r, jobs), part, parts, r->part_rows,
-                    r->part_cols);
-    kf_parts_free(&grid);
-    kf_free(jobs);
-    kf_free(part);
-    r->cooked = r->sections;
-    return st;
-}
-
-/* Sections [0, n) as pieces of a block at the coordinator, put where they
- * go. */
-static kofn_status copy_sections(kf_recipe *r, const kofn_block *whole,
-                                 size_t n)
-{
-    for (size_t section = 0; section < n; section++) {
-        kf_bytes scratch = {0};
-        size_t units, bytes, there;
-        const void *at;
-        kofn_status st;
-
-        kf_wire_section(r->block, section, &units, &bytes);
-        kf_wire_section(whole, section, &there, &bytes);
-        if (there != units)
-            return other_numbers();
-        if (units == 0)
-            continue;
-        st = kf_piece_from(whole, section, 0, units, &scratch, &at);
-        if (!st)
-            memcpy(kf_piece_into(r->block, section, 0), at, units * bytes);
-        kf_bytes_free(&scratch);
-        TRY(st);
-    }
-    r->cooked = n;
-    return KOFN_OK;
-}
-
-static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
-{
-    kofn_block whole = *r->block;
-
-    TRY(check_digest(r, &(kf_operand){.parts = kf_ceil_div(S->rows, whole.rows),
-                                      .sparse = S,
-                                      .span = whole.rows}));
-    whole.A = S;
-    whole.first = r->first;
-    whole.own = (kofn_sparse){0};
-    TRY(copy_sections(r, &whole, r->sections));
-    return kf_pieces_check(r->block);
-}
-
-/* Rows of X; the numbers that go with them still have to come. */
-static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
-{
-    kf_subset subset = *r->block->subset;
-    kofn_block whole = {.subset = &subset};
-    kofn_status st;
-
-    TRY(check_digest(r, &(kf_operand){.parts = subset.of, .X = X}));
-    subset.X = *X;
-    TRY(kf_subset_rows(&subset, false));
-    st = copy_sections(r, &whole, 1);
-    kf_free(subset.at);
-    return st;
-}
-
-kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
-                           const kofn_sparse *S)
-{
-    kofn_block *b = r->block;
-
-    if (!(b->A ? (const void *)S : (const void *)A) ||
-        (b->subset && !b->subset->formula))
-        return kf_fail(KOFN_SHAPE, "the operand is not of the kind that the "
-                                   "recipe is for");
-    if (b->A ? S->rows != r->A_rows || S->cols != r->A_cols
-             : A->rows != r->A_rows || A->cols != r->A_cols ||
-                   A->dtype != b->dtype)
-        return kf_fail(KOFN_SHAPE,
-                       "the operand's file is not what the "
-                       "coordinator has: %zu x %zu numbers of its type",
-                       r->A_rows, r->A_cols);
-    return b->subset ? cook_rows(r, A)
-           : b->A    ? cook_sparse(r, S)
-                     : cook_dense(r, A);
 }

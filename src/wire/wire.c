@@ -3,6 +3,8 @@
 
 #include "data/kernel.h"
 
+#include <math.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -17,7 +19,9 @@ enum {
     AT_VERSION = 4,
     AT_TYPE = 6,
     AT_HOW = 7,
-    AT_DTYPE = 8, /* and three bytes of zero */
+    AT_DTYPE = 8,
+    AT_VELOCITY = 9,
+    AT_OPERAND = 10,
     AT_STATUS = 12,
     AT_TASK = 16,
     AT_ROUND = 20,
@@ -47,7 +51,7 @@ uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n)
 
 void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
 {
-    uint16_t version = KF_WIRE_VERSION;
+    uint16_t version = KF_WIRE_VERSION, operand = (uint16_t)h->operand;
     int32_t status = h->status;
     uint64_t sum;
 
@@ -56,8 +60,10 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
     bytes[AT_TYPE] = (unsigned char)h->type;
     bytes[AT_HOW] = (unsigned char)h->how;
     bytes[AT_DTYPE] = (unsigned char)h->dtype;
+    bytes[AT_VELOCITY] = h->velocity;
 #define PUT(at, value) memcpy(bytes + (at), &(value), sizeof(value))
     PUT(AT_VERSION, version);
+    PUT(AT_OPERAND, operand);
     PUT(AT_STATUS, status);
     PUT(AT_TASK, h->task);
     PUT(AT_ROUND, h->round);
@@ -83,14 +89,14 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
 
 static bool known(unsigned type)
 {
-    return (type >= KF_WIRE_HELLO && type <= KF_WIRE_FAILED) ||
-           (type >= KF_WIRE_WELCOME && type <= KF_WIRE_STAGE);
+    return (type >= KF_WIRE_HELLO && type <= KF_WIRE_CHANGED) ||
+           (type >= KF_WIRE_WELCOME && type <= KF_WIRE_WHOLE);
 }
 
 kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
 {
     const unsigned char *bytes = p;
-    uint16_t version = 0;
+    uint16_t version = 0, operand;
     int32_t status;
     uint64_t sum;
 
@@ -117,12 +123,15 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
         return kf_fail(KOFN_FORMAT, "a packet's head has %zu bytes, not %d", n,
                        KF_HEAD);
     if (!known(bytes[AT_TYPE]) || !kf_kernel_of(bytes[AT_HOW]) ||
-        bytes[AT_DTYPE] > KOFN_F32)
+        bytes[AT_DTYPE] > KOFN_F32 || bytes[AT_VELOCITY] > 1)
         return kf_fail(KOFN_FORMAT, "a packet has type %u, how %u, numbers %u",
                        bytes[AT_TYPE], bytes[AT_HOW], bytes[AT_DTYPE]);
     h->version = version;
     h->how = bytes[AT_HOW];
     h->dtype = bytes[AT_DTYPE];
+    h->velocity = bytes[AT_VELOCITY];
+    GET(AT_OPERAND, operand);
+    h->operand = operand;
     GET(AT_STATUS, status);
     h->status = status;
     GET(AT_TASK, h->task);
@@ -153,5 +162,31 @@ kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n)
                        "a packet's body of %zu bytes was damaged "
                        "on its way",
                        n);
+    return KOFN_OK;
+}
+
+void kf_wire_write_change(void *to, const kofn_change *c)
+{
+    const double numbers[] = {c->step, c->decay, c->momentum};
+    const uint64_t nesterov = c->nesterov;
+
+    memcpy(to, numbers, sizeof numbers);
+    memcpy((char *)to + sizeof numbers, &nesterov, sizeof nesterov);
+}
+
+kofn_status kf_wire_read_change(kofn_change *c, const void *from)
+{
+    double numbers[3];
+    uint64_t nesterov;
+
+    memcpy(numbers, from, sizeof numbers);
+    memcpy(&nesterov, (const char *)from + sizeof numbers, sizeof nesterov);
+    *c = (kofn_change){sizeof *c, numbers[0], numbers[1], numbers[2],
+                       nesterov != 0};
+    if (nesterov > 1 || !isfinite(c->step) || !isfinite(c->decay) ||
+        !isfinite(c->momentum))
+        return kf_fail(KOFN_FORMAT,
+                       "an update with step %g, decay %g and momentum %g",
+                       c->step, c->decay, c->momentum);
     return KOFN_OK;
 }

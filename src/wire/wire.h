@@ -12,7 +12,7 @@
 
 #include "data/data.h"
 
-#define KF_WIRE_VERSION 2
+#define KF_WIRE_VERSION 5
 #define KF_HEAD 144
 
 typedef enum kf_wire {
@@ -24,20 +24,32 @@ typedef enum kf_wire {
     KF_WIRE_BYE,       /* I go                                              */
     KF_WIRE_RESULT,    /* of task, row; body: rows x cols numbers           */
     KF_WIRE_FAILED,    /* task, row, status; body: why, in words            */
+    KF_WIRE_CHANGED,   /* so many updates of block are done, of all operands */
     /* coordinator to worker */
     KF_WIRE_WELCOME = 32, /* task: the worker's number                      */
     KF_WIRE_REFUSED,      /* body: why, in words; do not come back          */
     KF_WIRE_STORE,        /* block, row: the first that it answers; body: its
-                             recipe                                         */
+                             recipe, of each operand                        */
     KF_WIRE_PIECE,        /* units [lo, hi) of section `which` of block     */
     KF_WIRE_WORK,         /* task, row; operands: block, input; body: the
-                             input, unless it was sent before               */
+                             input, unless it was sent before; where no block
+                             is named, out_rows x rows numbers of one first */
     KF_WIRE_CANCEL,       /* task                                           */
     KF_WIRE_DISMISS,      /* the job is over                                */
-    KF_WIRE_STAGE         /* tests: be lo/1000 times as slow, or wrong      */
+    KF_WIRE_STAGE,        /* tests: be lo/1000 times as slow, or wrong      */
+    KF_WIRE_UPDATE,       /* block, operand, updates: then; body: the change,
+                             U, rows x cols, and V, rows x out_cols         */
+    KF_WIRE_STRIPS,       /* block, operand, updates: until then; strips
+                             [lo, hi) of it, or of its velocity; body: those
+                             of its lanes one below the other               */
+    KF_WIRE_WHOLE         /* block: all strips have come                    */
 } kf_wire;
 
-typedef enum kf_stage { KF_STAGE_SLOW, KF_STAGE_CORRUPT } kf_stage; /* which */
+typedef enum kf_stage { /* which */
+                        KF_STAGE_SLOW,
+                        KF_STAGE_CORRUPT,
+                        KF_STAGE_FLIP
+} kf_stage;
 
 typedef struct kf_head {
     kf_wire type;
@@ -49,7 +61,9 @@ typedef struct kf_head {
     uint64_t job;          /* which job; drawn by its coordinator            */
     uint64_t block, input; /* operands: a resident one, one that is sent; 0:
                               none                                  */
-    uint64_t updates;      /* of that block, since it was stored         */
+    uint64_t updates;      /* of that block's operand, since it was stored */
+    uint32_t operand;      /* of several that are resident; below 65536    */
+    bool velocity;         /* WORK that reads, STRIPS: of that             */
     uint64_t lo, hi, which, took;
     uint64_t rows, cols;         /* WORK: of the input; RESULT: of the body */
     uint64_t out_rows, out_cols; /* WORK: of the result */
@@ -65,6 +79,11 @@ kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
 kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n);
 uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n);
 
+/* The first bytes of an UPDATE: step, decay, momentum, and 1 for Nesterov's. */
+#define KF_WIRE_CHANGE 32
+void kf_wire_write_change(void *to, const kofn_change *c);
+kofn_status kf_wire_read_change(kofn_change *c, const void *from);
+
 /* ---- recipes (recipe.c) -------------------------------------------------- */
 
 /* Growing bytes. */
@@ -76,13 +95,15 @@ void kf_bytes_free(kf_bytes *b);
 
 /* What a block is made of, for those who have the operand, and the shapes of
  * its sections, for those who do not.  `source` names the operand, or is
- * NULL. */
+ * NULL.  Those of several operands follow one another, and have no names. */
 kofn_status kf_recipe_write(const kofn_block *b, const char *source,
                             kf_bytes *out);
 
 /* A block in the making at a worker. */
 typedef struct kf_recipe {
-    kofn_block *block; /* its memory is there; its numbers come in pieces */
+    kofn_block *block; /* its memory is there; its numbers come in pieces, but
+                          for those of empty ones                        */
+    size_t spare;      /* memory that may still be spent                 */
     size_t sections;   /* in which they come                              */
     char source[256];  /* name of the operand; "" when it has none        */
     uint64_t digest;   /* ... and of its parts that the block is made of  */
@@ -126,7 +147,8 @@ uint64_t kf_digest_parts(const kf_operand *o, const bool *used);
 
 /* A block's numbers come in sections of equal units: a dense block has one
  * section a lane, of rows; a sparse one has three, the ends of its rows, the
- * columns and the values of its entries. */
+ * columns and the values of its entries; an empty one has none.  Those of the
+ * next operand follow. */
 size_t kf_wire_sections(const kofn_block *b);
 /* How many units there are, and bytes in each. */
 void kf_wire_section(const kofn_block *b, size_t section, size_t *units,

@@ -179,7 +179,10 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
         kf_zmq_socket_set(*out, ZMQ_HEARTBEAT_IVL, (int)(beat(set) / KF_MILLI));
         kf_zmq_socket_set(*out, ZMQ_HEARTBEAT_TIMEOUT, ms);
         kf_zmq_socket_set(*out, ZMQ_HEARTBEAT_TTL, ms);
-        kf_zmq_socket_set(*out, ZMQ_RCVHWM, 1000);
+        /* ZeroMQ 4.3.4 ends the process when a heartbeat is due on a connection
+         * that was lost while it had no room for what it received, and without
+         * room hears no heartbeats either. */
+        kf_zmq_socket_set(*out, ZMQ_RCVHWM, 0);
     }
     *watch = kf_zmq_socket_watch(set->context, *out,
                                  ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
@@ -238,8 +241,8 @@ static bool bad_news(kf_dial *d, void *watch, char *why, size_t room)
         case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
         case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
             snprintf(why, room,
-                     "%s does not shake hands: it is no kofn, or "
-                     "has other keys",
+                     "%s does not shake hands: it is no kofn, has "
+                     "other keys, or no descriptor left",
                      d->address);
             return true;
         case ZMQ_EVENT_CLOSED:

@@ -7,21 +7,26 @@
  * and asks the system how much each has sent, and what is too much is shut
  * down under ZeroMQ, which takes it for a loss like any other.
  *
+ * ZeroMQ gives a descriptor to the next one before we hear that the last one is
+ * gone, so nobody is ended who is not the one that came.
+ *
  * A connection is a stranger until it belongs to a peer.  What it has sent
  * since the last whole message is in memory, or may be.
  */
+#define _GNU_SOURCE /* dup3 */
 #include "inside.h"
 
+#include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define STRANGER_BYTES ((uint64_t)64 << 10) /* greeting and keys: 1 KiB */
-#define STRANGER_WAITING 4096 /* ... of which so much may not be taken in */
+#define STRANGER_BYTES 4096              /* greeting and keys: 1 KiB */
 #define STRANGER_TIME (10 * KOFN_SECOND) /* to say who one is        */
 #define BEATS 1024   /* bytes a second that are no message: heartbeats  */
 #define RESERVE 1024 /* descriptors for others than those who come      */
@@ -29,10 +34,15 @@
 #define GLANCE (100 * KF_MILLI) /* at peers                 */
 
 typedef struct door {
+    ino_t socket;  /* that came, whatever has its descriptor now         */
     uint64_t lost; /* the newest that was let in when one was lost here */
     uint64_t peer; /* the number of the peer's connection, or 0         */
     bool open, ended, heard;
-    uint64_t since_bytes; /* sent before the last whole message */
+    uint64_t since_bytes; /* sent before the last whole message     */
+    uint64_t had;         /* sent since then, at the last look      */
+    uint64_t bytes;       /* sent when it was last known to be alive, ... */
+    kofn_time alive;      /* ... which was then; 0: not known yet         */
+    kofn_time silence;    /* that is the end of it; KOFN_NEVER: none      */
     kofn_time since, looked;
     kofn_time end; /* when it is to be shut down; KOFN_NEVER: not yet */
 } door;
@@ -43,13 +53,15 @@ struct kf_doors {
     size_t count, opened, peers, strangers;
     size_t most; /* that may be open, for want of descriptors */
     size_t hand; /* who made room last                        */
-    uint64_t peer_bytes, newest;
+    int hold[2]; /* the first holds who is ended, and then the second */
+    uint64_t ahead_bytes, message_bytes, newest;
     kofn_time listened;
     kf_refused turned;
     bool news, oom;
 };
 
-kf_doors *kf_doors_new(size_t strangers, size_t peer_bytes)
+kf_doors *kf_doors_new(size_t strangers, size_t ahead_bytes,
+                       size_t message_bytes)
 {
     kf_doors *d = kf_zero(1, sizeof *d);
 
@@ -57,7 +69,12 @@ kf_doors *kf_doors_new(size_t strangers, size_t peer_bytes)
         return NULL;
     d->strangers = strangers;
     d->most = SIZE_MAX;
-    d->peer_bytes = peer_bytes;
+    d->ahead_bytes = ahead_bytes;
+    d->message_bytes = message_bytes;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, d->hold)) {
+        kf_free(d);
+        return NULL;
+    }
     pthread_mutex_init(&d->lock, NULL);
     return d;
 }
@@ -67,6 +84,8 @@ void kf_doors_free(kf_doors *d)
     if (!d)
         return;
     pthread_mutex_destroy(&d->lock);
+    close(d->hold[0]);
+    close(d->hold[1]);
     kf_free(d->door);
     kf_free(d);
 }
@@ -112,11 +131,29 @@ static bool too_many(kf_doors *d, int fd)
     return d->opened > d->most;
 }
 
-static void end_now(door *at, int fd, uint64_t *why)
+/* 0: there is none. */
+static ino_t socket_at(int fd)
 {
-    ++*why;
+    struct stat s;
+
+    return fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) ? s.st_ino : 0;
+}
+
+/* It may be gone, and fd another's of whom we have not heard yet.  While we hold
+ * it with a descriptor of our own it stays what it is; we have that already, for
+ * there may be none left to be had. */
+static void end_now(kf_doors *d, int fd, uint64_t *why)
+{
+    door *at = &d->door[fd];
+
     at->ended = true;
-    shutdown(fd, SHUT_RDWR);
+    if (dup3(fd, d->hold[0], O_CLOEXEC) < 0)
+        return;
+    if (at->socket && socket_at(d->hold[0]) == at->socket) {
+        ++*why;
+        shutdown(d->hold[0], SHUT_RDWR);
+    }
+    dup3(d->hold[1], d->hold[0], O_CLOEXEC);
 }
 
 /* Strangers make room for strangers: one of them goes, round and round, so that
@@ -128,11 +165,11 @@ static void make_room(kf_doors *d, int fd, uint64_t *why)
         door *at = &d->door[d->hand = (d->hand + 1) % d->count];
 
         if (at->open && !at->ended && !at->peer && (size_t)fd != d->hand) {
-            end_now(at, (int)d->hand, why);
+            end_now(d, (int)d->hand, why);
             return;
         }
     }
-    end_now(&d->door[fd], fd, why);
+    end_now(d, fd, why);
 }
 
 /* Are there?  Those who were ended but are not gone yet do not count: ZeroMQ
@@ -155,10 +192,12 @@ static void opens(kf_doors *d, int fd, kofn_time now)
 
     d->opened += !at->open;
     at->open = true;
+    at->socket = socket_at(fd);
     at->ended = at->heard = false;
-    at->since_bytes = 0;
+    at->since_bytes = at->had = 0;
     at->since = at->looked = now;
-    at->end = KOFN_NEVER;
+    at->alive = 0;
+    at->end = at->silence = KOFN_NEVER;
     if (too_many(d, fd))
         make_room(d, fd, &d->turned.full);
     else if (too_many_strangers(d))
@@ -230,22 +269,57 @@ static uint64_t waiting(int fd)
     return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* Has it sent more than it may, since its last whole message? */
+/* Bytes that the system holds of it until they are taken in. */
+static uint64_t room(int fd)
+{
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+
+    getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size);
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* Has it sent more than it may, since its last whole message?  Of a peer whole
+ * messages may wait to be received, but only while nobody listens: what had come
+ * by the last look, and was not a message when all that were had been received,
+ * is the beginning of one that is too long, or still with the system. */
 static bool floods(const kf_doors *d, door *at, int fd, kofn_time now)
 {
     uint64_t beats = (uint64_t)((now - at->looked) / KF_MILLI * BEATS / 1000);
-    uint64_t bytes;
+    bool listened = !at->heard && d->listened > at->looked;
+    uint64_t had = at->had, bytes, most = STRANGER_BYTES;
 
     if (!received(fd, &bytes))
-        return !at->peer && waiting(fd) > STRANGER_WAITING;
+        return !at->peer && waiting(fd) > STRANGER_BYTES;
     if (at->heard || bytes - at->since_bytes < beats)
         at->since_bytes = bytes;
     else
         at->since_bytes += beats;
+    at->had = bytes - at->since_bytes;
     at->heard = false;
     at->looked = now;
-    return bytes - at->since_bytes >
-           (at->peer ? d->peer_bytes : STRANGER_BYTES);
+    if (at->peer) {
+        most = room(fd) + d->ahead_bytes;
+        if (listened && had > room(fd) + d->message_bytes)
+            return true;
+    }
+    return at->had > most;
+}
+
+/* Has it sent nothing for too long?  ZeroMQ, which is told by each heartbeat how
+ * soon there must be another, forgets that at whatever comes before: a process
+ * that is stopped just after its HELLO it would wait for without end.  What is
+ * noticed there is noticed first. */
+static bool is_silent(door *at, int fd, kofn_time now)
+{
+    uint64_t bytes;
+
+    if (at->silence == KOFN_NEVER || !received(fd, &bytes))
+        return false;
+    if (!at->alive || bytes != at->bytes)
+        at->alive = now;
+    at->bytes = bytes;
+    return now - at->alive - GLANCE > at->silence;
 }
 
 static void inspect(kf_doors *d, int fd, kofn_time now)
@@ -253,11 +327,13 @@ static void inspect(kf_doors *d, int fd, kofn_time now)
     door *at = &d->door[fd];
 
     if (now >= at->end)
-        end_now(at, fd, &d->turned.away);
+        end_now(d, fd, &d->turned.away);
     else if (floods(d, at, fd, now))
-        end_now(at, fd, &d->turned.flood);
+        end_now(d, fd, &d->turned.flood);
+    else if (is_silent(at, fd, now))
+        end_now(d, fd, &d->turned.dead);
     else if (!at->peer && d->listened - at->since > STRANGER_TIME)
-        end_now(at, fd, &d->turned.mute);
+        end_now(d, fd, &d->turned.mute);
 }
 
 kofn_time kf_doors_look(kf_doors *d, kofn_time now)
@@ -299,12 +375,13 @@ bool kf_doors_news(kf_doors *d)
     return news;
 }
 
-void kf_doors_peer(kf_doors *d, int fd, uint64_t number)
+void kf_doors_peer(kf_doors *d, int fd, uint64_t number, kofn_time silence)
 {
     pthread_mutex_lock(&d->lock);
     if (!d->oom && room_for(d, (size_t)fd) && d->door[fd].lost < number) {
         d->peers += d->door[fd].peer == 0;
         d->door[fd].peer = number;
+        d->door[fd].silence = silence;
     }
     pthread_mutex_unlock(&d->lock);
 }

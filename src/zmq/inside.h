@@ -64,11 +64,14 @@ typedef struct kf_refused {
     uint64_t flood;  /* more bytes without a message than allowed */
     uint64_t mute;   /* did not say HELLO                         */
     uint64_t away;   /* kf_doors_end                              */
+    uint64_t dead;   /* peers without a heartbeat                 */
 } kf_refused;
 
-/* peer_bytes: what a peer may have sent since its last whole message.  NULL: no
- * memory. */
-kf_doors *kf_doors_new(size_t strangers, size_t peer_bytes);
+/* ahead_bytes: what a peer may have sent since its last message that was
+ * received, besides what the system holds; message_bytes: the same where no
+ * others wait to be received.  NULL: no memory or no descriptors. */
+kf_doors *kf_doors_new(size_t strangers, size_t ahead_bytes,
+                       size_t message_bytes);
 void kf_doors_free(kf_doors *d);
 /* A connection was accepted on fd, or lost; true: there are news, and there
  * were none. */
@@ -81,11 +84,13 @@ kofn_time kf_doors_look(kf_doors *d, kofn_time now);
 bool kf_doors_lost(kf_doors *d, int fd, uint64_t number);
 /* Has any been lost since the last call? */
 bool kf_doors_news(kf_doors *d);
-/* It belongs to a peer and is no stranger any more. */
-void kf_doors_peer(kf_doors *d, int fd, uint64_t number);
+/* It belongs to a peer and is no stranger any more.  Over TCP it is ended when
+ * nothing comes for so long (KOFN_NEVER: it is not); a Unix socket does not
+ * tell. */
+void kf_doors_peer(kf_doors *d, int fd, uint64_t number, kofn_time silence);
 /* A whole message came over it. */
 void kf_doors_heard(kf_doors *d, int fd);
-/* Everything that has come was received. */
+/* All whole messages that had come by then were received. */
 void kf_doors_listened(kf_doors *d, kofn_time now);
 /* End it at the time. */
 void kf_doors_end(kf_doors *d, int fd, uint64_t number, kofn_time when);

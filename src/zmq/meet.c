@@ -184,8 +184,9 @@ static kofn_status let_in(kf_transport *t, kf_peer *p, kofn_time since)
             return KOFN_AGAIN;
     }
     TRY(come(t, p));
-    kf_doors_peer(t->doors, p->bulk.fd, p->bulk.number);
-    kf_doors_peer(t->doors, p->urgent.fd, p->urgent.number);
+    /* heartbeats come over the urgent one only */
+    kf_doors_peer(t->doors, p->bulk.fd, p->bulk.number, KOFN_NEVER);
+    kf_doors_peer(t->doors, p->urgent.fd, p->urgent.number, t->set.silence);
     say(t, p, KF_WELCOME);
     return KOFN_OK;
 }

@@ -16,10 +16,10 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#define UNREAD                                                                 \
-    ((size_t)64 << 20) /* of a connection, in the system's own buffers */
+#define BATCH ((size_t)64 << 10) /* that ZeroMQ has read and not yet sorted */
+#define BODY_MOST ((size_t)1 << 48)
 #define NEWS (10 * KOFN_SECOND) /* between words about strangers */
-#define DESCRIPTORS 20 /* of a context, its threads and a pair of sockets */
+#define DESCRIPTORS 22 /* of a context, its threads and a pair of sockets */
 #define DYING                                                                  \
     (50 * KF_MILLI) /* the most that a loss is kept back for packets */
 
@@ -73,6 +73,7 @@ static bool nothing_left(const kf_transport *t)
 /* One pass: what there is without waiting. */
 static kofn_status pass(kf_transport *t, kofn_packet *p)
 {
+    kofn_time now;
     kofn_status st;
 
     if (t->pushing)
@@ -82,9 +83,10 @@ static kofn_status pass(kf_transport *t, kofn_packet *p)
         return KOFN_OK;
     if (t->held)
         TRY(kf_meet_held(t));
+    now = t->doors ? kf_clock() : 0;
     st = kf_zmq_arrive(t, p);
     if (st == KOFN_AGAIN && t->doors)
-        kf_doors_listened(t->doors, kf_clock());
+        kf_doors_listened(t->doors, now);
     if (t->dying && (st == KOFN_AGAIN || kf_clock() - t->dying_since > DYING))
         TRY(kf_meet_bury(t));
     if (st != KOFN_AGAIN)
@@ -356,8 +358,7 @@ static kofn_status open_router(kf_transport *t, const char *address,
                                size_t strangers)
 {
     size_t size = sizeof t->endpoint;
-    size_t ahead =
-        kf_address_ahead(address, &t->set) * kf_address_whole(address, &t->set);
+    size_t message = kf_address_whole(address, &t->set) + KF_LEAD + BATCH;
     struct stat s;
 
     TRY(kf_zmq_socket(&t->router, &t->set, ZMQ_ROUTER, address, NULL));
@@ -366,9 +367,11 @@ static kofn_status open_router(kf_transport *t, const char *address,
     kf_zmq_socket_set(t->router, ZMQ_ROUTER_HANDOVER, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
     t->strangers = strangers;
-    t->doors = kf_doors_new(strangers, ahead + UNREAD);
+    t->doors = kf_doors_new(
+        strangers, (kf_address_ahead(address, &t->set) + 1) * message, message);
     if (!t->doors)
-        return KOFN_NOMEM;
+        return kf_fail(KOFN_TRANSPORT, "no memory or descriptors to watch over "
+                                       "connections; raise ulimit -n");
     TRY(kf_gate_open(&t->gate, t->set.context, t->router, t->set.allowed,
                      t->doors, t->wake[1]));
     t->router_fd = kf_zmq_socket_fd(t->router);
@@ -429,6 +432,10 @@ static kofn_status make(kf_transport **out, const kofn_zmq_options *o)
     if (t->set.silence < 100 * KF_MILLI || t->set.silence > 3600 * KOFN_SECOND)
         return kf_fail(KOFN_INVAL, "silence of %g s: 0.1 s to an hour",
                        (double)t->set.silence / 1e9);
+    if (t->set.body_max > BODY_MOST || t->set.peer_bytes > BODY_MOST)
+        return kf_fail(KOFN_INVAL,
+                       "bodies of %zu bytes, %zu of them ahead: 2^48 at most",
+                       t->set.body_max, t->set.peer_bytes);
     TRY(open_wake(t));
     t->set.any = t->wake[0];
     TRY(kf_descriptors(t->set.any, DESCRIPTORS));

@@ -19,12 +19,12 @@ teardown() {
 serve() { # serve ADDRESS [OPTION...]
     local at=$1
     shift
-    run timeout 60 "$KOFN" matvec X.npy w.npy -n 2 -p "$at" "$@"
+    run timeout 600 "$KOFN" matvec X.npy w.npy -n 2 -p "$at" "$@"
 }
 
 @test "an address that is none is told with the reason, to both sides" {
     while read -r at what; do
-        run timeout 60 "$KOFN" worker "$at"
+        run timeout 600 "$KOFN" worker "$at"
         refused "$at" "$what"
     done <<'END'
 tcp://127.0.0.1 no port
@@ -64,7 +64,7 @@ s = socket.socket()
 s.bind(("127.0.0.1", 0))
 s.listen()
 r = subprocess.run(sys.argv[1:] + ["tcp://127.0.0.1:%d" % s.getsockname()[1]],
-                   capture_output=True, text=True, timeout=60)
+                   capture_output=True, text=True, timeout=600)
 assert r.returncode == 1 and "take another port" in r.stderr, r' \
         "$KOFN" matvec X.npy w.npy -p
 }
@@ -86,7 +86,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     [ -S socket ]
     "$KOFN" matvec X.npy w.npy -n 1 -s uncoded -p "$at" -o y.npy -q &
     second=$!
-    timeout 60 "$KOFN" worker "$at" -q
+    timeout 600 "$KOFN" worker "$at" -q
     wait "$second"
     [ -s y.npy ]
 }
@@ -106,7 +106,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     mapfile -t lines < <(besides_blas <<<"$output")
     [[ "${lines[0]}" == "nobody answers at ipc://$PWD/nobody"* ]]
     [[ "${lines[1]}" == *"no coordinator for "*" s"*"nobody answers"* ]]
-    run timeout 60 "$KOFN" worker tcp://no..host:5555 --insecure \
+    run timeout 600 "$KOFN" worker tcp://no..host:5555 --insecure \
         --patience 0.1
     mapfile -t lines < <(besides_blas <<<"$output")
     [[ "${lines[0]}" == "no..host: "* ]]
@@ -123,18 +123,18 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
 
 @test "a worker's folder of input files must be one" {
     for folder in nowhere X.npy; do
-        run timeout 60 "$KOFN" worker ipc://"$PWD"/nobody --data-path $folder
+        run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --data-path $folder
         refused "--data-path $folder"
     done
 }
 
 @test "keys that cannot be read are bad input, to both sides" {
     "$KOFN" keygen keys -q
-    run timeout 60 "$KOFN" worker ipc://"$PWD"/nobody --keys nowhere
+    run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys nowhere
     refused nowhere/worker.secret "make keys with kofn keygen"
     serve ipc://"$PWD"/socket --keys nowhere
     refused nowhere/coordinator.secret "make keys with kofn keygen"
-    run timeout 60 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.secret
+    run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.secret
     refused "give the folder"
     chmod 640 keys/coordinator.secret
     serve ipc://"$PWD"/socket --keys keys

@@ -82,6 +82,38 @@ o['scenarios'][3]['missed'] == 0" <out.json
     [[ "$output" == *"Table 1"* && "$output" != *"Fig. 1"* && "$output" == *1.97* ]]
 }
 
+@test "bench stream: products of matrices on threads and processes" {
+    kofn bench stream --scenario 5 --scale 0.02 --json >out.json
+    json "[s['port'] for s in o['scenarios']] == ['threads', 'processes']" <out.json
+    json "all(s['size'] == 40 and s['rel_error'] < 1e-12 and s['factor'] == 3 and \
+len(s['schemes']) == 4 and s['schemes'][0]['ratio'] == 1 == s['schemes'][0]['model'] and \
+all(r['products_a_second'] > 0 for r in s['schemes']) for s in o['scenarios'])" <out.json
+    json "all(s['schemes'][k]['model'] < 0.9 for s in o['scenarios'] for k in (2, 3)) \
+and all(1 < s['schemes'][1]['model'] < 1.1 for s in o['scenarios'])" <out.json
+}
+
+@test "bench stream: five networks, their weights the plain ones, Table 1 by computing" {
+    $PYTHON - <<'END'
+import gzip, struct
+for name, n in (("train", 64), ("t10k", 32)):
+    for kind, head, body in (("images-idx3", struct.pack(">4B3I", 0, 0, 8, 3, n, 28, 28),
+                              bytes((i * 7919 + i // 784) % 256 for i in range(n * 784))),
+                             ("labels-idx1", struct.pack(">4BI", 0, 0, 8, 1, n),
+                              bytes(i % 10 for i in range(n)))):
+        gzip.open(f"{name}-{kind}-ubyte.gz", "wb").write(head + body)
+END
+    kofn bench stream --scenario 6 --scale 0.008 --mnist . --json >out.json
+    json "(s := o['scenarios'][0])['apart'] <= 1e-8 and s['ok'] and s['points'] == 64 and \
+s['products'] == 80 and s['iterations'] == 2 and len(s['rows']) == 6" <out.json
+    json "all(abs(r['seconds'] / r['rules'] - 1) < 0.03 for w in o['scenarios'][0]['rows'] \
+if w['name'] == 'i.i.d.' for r in w['schemes'])" <out.json
+    json "all(0 < a <= b for w in o['scenarios'][0]['rows'] for r in w['schemes'] \
+for a, b in zip(r['seconds_to'], r['seconds_to'][1:]))" <out.json
+    run kofn bench stream --scenario 6 --scale 0.004 --mnist .
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Table 1"* && "$output" == *"Fig. 2"* && "$output" == *"64 points"* ]]
+}
+
 @test "bench gradient: means within 3 errors of the closed form" {
     kofn bench gradient --json >out.json
     json "[s['p'] for s in o['scenarios']] == [0.05, 0.1] and all(s['ordered'] for s in o['scenarios'])" <out.json
@@ -113,8 +145,13 @@ for s in json.load(open('out.json'))['scenarios']:
     refused --scenario elastic "1 to 3"
     run kofn bench gradient --scenario 3
     refused --scenario gradient "1 to 2"
-    run kofn bench stream --scenario 5
-    refused --scenario 5
+    run kofn bench stream --scenario 7
+    refused --scenario 7
+    run kofn bench stream --scenario 3 --mnist .
+    refused --mnist "scenario 6"
+    mkdir empty
+    run kofn bench stream --scenario 6 --mnist empty
+    refused empty train-images
     for f in 0 -1 nan 1e9 x; do
         run kofn bench pcr --scale $f
         refused --scale $f

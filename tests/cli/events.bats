@@ -181,18 +181,18 @@ CASES
     printf '1 corrupt 0\n1 slow 1 2\n2 normal 1\n' >events
     for n in 1 2 3 4; do
         "$KOFN" keygen keys --worker w$n -q
-        timeout 60 "$KOFN" worker "$at" -q --staged --keys keys/w$n &
+        timeout 600 "$KOFN" worker "$at" -q --staged --keys keys/w$n &
     done
     # all have to answer, so that what is wrong is seen
-    run timeout 60 "$KOFN" matvec A.npy v.npy -p "$at" --keys keys -n 4 -s elastic:k=2 --late 0 \
+    run timeout 600 "$KOFN" matvec A.npy v.npy -p "$at" --keys keys -n 4 -s elastic:k=2 --late 0 \
         -r 2 -e events --errors probabilistic --verify --json -q --metrics m.txt
     wait
     [ "$status" -eq 0 ]
     json 'o["corrupted"] == [0] and o["rel_error"] < 1e-9' <<<"$output"
     grep -q 'kofn_job_info.*port="ipc"' m.txt
     # one that was not is left alone, and that is said
-    timeout 60 "$KOFN" worker "$at" -q &
-    run timeout 60 "$KOFN" matvec A.npy v.npy -p "$at" -n 1 -s uncoded -r 2 -e <(echo 1 slow 0 2)
+    timeout 600 "$KOFN" worker "$at" -q &
+    run timeout 600 "$KOFN" matvec A.npy v.npy -p "$at" -n 1 -s uncoded -r 2 -e <(echo 1 slow 0 2)
     wait
     [ "$status" -eq 0 ]
     [[ "$output" == *"worker 0 goes on as it is"*"--staged"* ]]
@@ -201,7 +201,7 @@ CASES
         run kofn matvec A.npy v.npy -p "$at" -r 2 -e <(echo $event) --quiet
         refused "port ipc" "${event:2:4}"
     done
-    run timeout 60 "$KOFN" matvec A.npy v.npy -p processes -n 2 -r 2 -q --metrics m.txt
+    run timeout 600 "$KOFN" matvec A.npy v.npy -p processes -n 2 -r 2 -q --metrics m.txt
     grep -q 'kofn_job_info.*port="processes"' m.txt
 }
 

@@ -6,7 +6,8 @@ setup() {
     PYTHON=/usr/bin/python3
 }
 
-# With KOFN_PORT what would run on threads runs there.
+# With KOFN_PORT what would run on threads runs there.  What hangs is ended; under
+# ThreadSanitizer, on a machine with much else to do, a training takes minutes.
 kofn() {
     local port=() words=("$@") i
     if [ -n "${KOFN_PORT-}" ]; then
@@ -18,7 +19,7 @@ kofn() {
         " mat"* | " power"* | " pagerank"* | " regress"* | " train"*) port=(-p "$KOFN_PORT") ;;
         esac
     fi
-    timeout 60 "$KOFN" "${words[@]:0:1}" "${port[@]}" "${words[@]:1}"
+    timeout 600 "$KOFN" "${words[@]:0:1}" "${port[@]}" "${words[@]:1}"
 }
 
 # refused WHAT...: the last run ended with 2 and one line that has every WHAT.
@@ -38,7 +39,7 @@ besides_blas() {
 # wait_for COMMAND...: until it succeeds, as long as a machine with much else to
 # do may need.
 wait_for() {
-    for _ in $(seq 600); do "$@" && return; sleep 0.1; done
+    for _ in $(seq 6000); do "$@" && return; sleep 0.1; done
     echo "in vain: $*"
     return 1
 }
@@ -53,7 +54,7 @@ with_time() {
     local option=$1 what=$2 seconds
     shift 2
     for seconds in 0.5 4 30; do
-        run timeout 90 "$@" "$option" $seconds
+        run timeout 600 "$@" "$option" $seconds
         [[ "$output" != *"$what"* ]] || return 0
     done
     echo "no \"$what\" in: $output"
@@ -68,4 +69,14 @@ json() {
 py() {
     $PYTHON -c "import numpy as np
 $1"
+}
+
+# X.npy and y.npy, as images of 8 x 8 pixels of 0 to 16 with labels 0 to 9, and
+# Xt.npy, yt.npy held out.
+images() {
+    py "r=np.random.default_rng(1); P=r.random((10,64)) < 0.5
+def make(m, x, t):
+    y=r.integers(0,10,m); np.save(t, y.astype(float))
+    np.save(x, np.clip(np.round(16*P[y]*r.uniform(0.5,1,(m,1))+3*r.normal(size=(m,64))),0,16))
+make(400,'X.npy','y.npy'); make(100,'Xt.npy','yt.npy')"
 }

@@ -20,7 +20,7 @@ teardown() {
 
 # The coordinator in the background; $at is where it listens.
 coordinate() {
-    timeout 60 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' "$@" >out.json 2>err &
+    timeout 600 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' "$@" >out.json 2>err &
     coordinator=$!
     wait_for grep -q 'listening on tcp:' err
     at=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' err)
@@ -29,7 +29,7 @@ coordinate() {
 works() { # works NAME [OPTION...]
     local name=$1
     shift
-    timeout 60 "$KOFN" worker "$at" -q --keys keys/"$name" "$@" &
+    timeout 600 "$KOFN" worker "$at" -q --keys keys/"$name" "$@" &
 }
 
 @test "a worker is known by its key's name, and named by it when it lies" {
@@ -48,13 +48,13 @@ works() { # works NAME [OPTION...]
 @test "a key that is revoked is out, and whoever is added comes in" {
     coordinate --keys keys -n 4 -s mds:k=2 -r 100000000 --json
     for name in anna bert carl; do works $name; done
-    timeout 60 "$KOFN" worker "$at" --keys keys/dora 2>dora &
+    timeout 600 "$KOFN" worker "$at" --keys keys/dora 2>dora &
     dora=$!
     wait_for grep -q "block stored" dora
     rm keys/dora.public
     wait_for grep -q "not on its list" dora
     "$KOFN" keygen keys --worker emil -q
-    timeout 60 "$KOFN" worker "$at" --keys keys/emil 2>emil &
+    timeout 600 "$KOFN" worker "$at" --keys keys/emil 2>emil &
     wait_for grep -q "connected as worker" emil
     kill $coordinator
 }
@@ -80,7 +80,7 @@ works() { # works NAME [OPTION...]
     "$KOFN" keygen shared -q
     coordinate --keys shared -n 4 -s mds:k=2 --errors probabilistic --seats-per-key 0 --json
     for _ in 1 2 3 4; do
-        timeout 60 "$KOFN" worker "$at" -q --keys shared &
+        timeout 600 "$KOFN" worker "$at" -q --keys shared &
     done
     wait "$coordinator"
     json 'o["status"] == "ok"' <out.json

@@ -172,3 +172,44 @@ assert json.load(open('out.json'))['schemes']['$s'] == json.load(open('one.json'
     run kofn model aet --grid 2x2
     refused "--grid"
 }
+
+@test "model dnn: kofn's codes beside Tables I to IV and Fig. 5, times of messages" {
+    kofn model dnn -n 12 --grid 2x2 --batch-cut 2,3 --json >out.json
+    # every threshold and tolerance is the published one
+    json "all(f['kofn'] == f['published'] for t in ('I', 'III') for w in o['tables'][t].values() if w for f in w.values())" <out.json
+    json "o['tables']['I']['gpd_uvn'] == {k: {'kofn': v, 'published': v} for k, v in \
+{'Kf': 5, 'Kb': 6, 'adversarial': [3, 3], 'probabilistic': [6, 5]}.items()}" <out.json
+    json "o['tables']['I']['two_mds']['probabilistic']['kofn'] == [1, 1]" <out.json
+    json "o['tables']['III']['gpd_uvn'] is None and o['tables']['III']['replication']" <out.json
+    json "[f['point'] for f in o['fig_5']] == [{'kofn': p, 'published': p} for p in \
+([7, 7 * 1024**2], [9, 9 * 512**2], [16, 16 * 256**2])]" <out.json
+    kofn model dnn -n 40 --grid 3x2 --batch-cut 2,3 --width 300 --batch 30 --json >out.json
+    json "(o['tables']['III']['gpd_vum']['Kf']['kofn'], o['tables']['III']['gpd_vum']['Kb']['kofn']) == (15, 20)" <out.json
+    json "all(f['kofn'] == f['published'] for t in ('I', 'III') for w in o['tables'][t].values() for f in w.values())" <out.json
+    # sides that the grid divides: work is as published, and so are N B / (m B1) of 39 others
+    json "all(o['tables']['IV'][k]['kofn'] == o['tables']['IV'][k]['published'] == v for k, v in \
+(('forward', 300 * 300 * 15 / 6), ('back', 300 * 300 * 10 / 6), ('update', 300 * 300 * 30 / 6), ('encode', 4 * 9000)))" <out.json
+    json "o['tables']['IV']['gather_forward']['kofn'] == [6, 39 * 100 * 15]" <out.json
+    json "abs(o['tables']['IV']['gather_back']['published'][0] - 5.321928094887) < 1e-9 and \
+o['tables']['IV']['gather_back']['published'][1] == 40 * 150 * 10" <out.json
+    json "o['tables']['IV']['decode']['kofn'] == (13 + 22) * 9000 and o['tables']['II']['forward']['kofn'] == 15000" <out.json
+    json "o['tables']['IV']['storage']['published'] == 15000 + 9000 + 40 * 1500 + 40 * 1500" <out.json
+    # ten numbers among eight: 3 alpha + 30 beta, 3 alpha + 70 beta
+    kofn model dnn -n 8 --grid 2x2 --width 20 --batch 1 --json |
+        json "o['alpha_beta'] == {'numbers': 10, 'broadcast': [3, 30], 'allgather': [3, 70]}"
+    # a side that it does not divide is filled up
+    kofn model dnn --grid 3x2 --width 100 --batch 1 --json |
+        json "o['workers'] == 18 and o['tables']['II']['forward'] == {'kofn': 34 * 50, 'published': 100 * 100 / 6}"
+    kofn model dnn -n 16384 --grid 64x64 --batch 1 --width 256 --json >out.json
+    json "o['tables']['I']['gpd_uvn']['adversarial']['kofn'][0] == (16384 - 4096 - 63) // 2 and \
+o['tables']['I']['two_mds']['adversarial']['kofn'] == [48, 48] and \
+o['fig_5'][-1]['point']['kofn'] is None and o['fig_5'][-1]['point']['published'][0] == 4096**2" <out.json
+    run kofn model dnn
+    [ "$status" -eq 0 ] && [ "${#lines[@]}" -ge 25 ]
+    for bad in "--grid 0x2" "--batch-cut 65,1" "-n 3" "--width 0" "--tcp 1" "--batch x" "-s gpd"; do
+        run kofn model dnn $bad
+        [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] || { echo "$bad: $output"; return 1; }
+    done
+    run kofn model tolerance --grid 2x2 --width 9
+    refused "--width"
+}

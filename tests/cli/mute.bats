@@ -27,7 +27,7 @@ assert np.abs(a - b).max() <= 1e-9 * np.abs(b).max()'
 
 # Port 0 is any that is free; the coordinator says which.
 listening() {
-    for _ in $(seq 300); do
+    for _ in $(seq 6000); do
         at=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err)
         [ -z "$at" ] || return 0
         sleep 0.1
@@ -38,7 +38,7 @@ listening() {
 
 # refusals N: so many reach those who are mute, perhaps after the coordinator ended.
 refusals() {
-    for _ in $(seq 300); do
+    for _ in $(seq 6000); do
         [ "$(grep -c refused mute)" -ne "$1" ] || return 0
         sleep 0.1
     done
@@ -48,7 +48,7 @@ refusals() {
 
 # tcp FLAGS...: a product with its workers over TCP, in the background.
 tcp() {
-    timeout 120 "$KOFN" matvec X.npy w.npy -o got.npy -p 'tcp://127.0.0.1:*' \
+    timeout 600 "$KOFN" matvec X.npy w.npy -o got.npy -p 'tcp://127.0.0.1:*' \
         "$@" 2>err &
     coordinator=$!
     listening
@@ -56,20 +56,20 @@ tcp() {
 
 honest() {
     for _ in $(seq "$1"); do
-        timeout 120 "$KOFN" worker "$at" -q &
+        timeout 600 "$KOFN" worker "$at" -q &
     done
 }
 
 @test "one that never answers is done without over TCP, or named where it cannot be" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 60
     honest 2
-    timeout 120 "$KOFN_MUTE" "$at" 100 work >mute &
+    timeout 600 "$KOFN_MUTE" "$at" 100 work >mute &
     wait "$coordinator"
     right
 
     tcp -n 3 -s uncoded --below refuse --lease 1
     honest 2
-    timeout 120 "$KOFN_MUTE" "$at" 100 work >mute &
+    timeout 600 "$KOFN_MUTE" "$at" 100 work >mute &
     status=0
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
@@ -81,13 +81,13 @@ honest() {
 @test "one that never stores its block is done without over TCP, or named where it cannot be" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 15
     honest 2
-    timeout 120 "$KOFN_MUTE" "$at" 100 store >mute &
+    timeout 600 "$KOFN_MUTE" "$at" 100 store >mute &
     wait "$coordinator"
     right
 
     tcp -n 3 -s mds:k=2 --below refuse --lease 0.5
     honest 1
-    timeout 120 "$KOFN_MUTE" "$at" 100 store 2 >mute &
+    timeout 600 "$KOFN_MUTE" "$at" 100 store 2 >mute &
     status=0
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
@@ -99,7 +99,7 @@ honest() {
 @test "a round that pauses goes on when somebody comes in the place of who is mute" {
     tcp -n 3 -s mds:k=2 --lease 1
     honest 1
-    timeout 120 "$KOFN_MUTE" "$at" 100 store 2 >mute &
+    timeout 600 "$KOFN_MUTE" "$at" 100 store 2 >mute &
     for _ in $(seq 600); do
         [ "$(grep -c "is given up" err)" -lt 2 ] || break
         sleep 0.1
@@ -113,15 +113,15 @@ honest() {
     export TMPDIR=$PWD
     for how in work store; do
         # Whoever comes by its socket is a joiner as any other.
-        timeout 120 "$KOFN" matvec X.npy w.npy -o got.npy -p processes -n 3 \
+        timeout 600 "$KOFN" matvec X.npy w.npy -o got.npy -p processes -n 3 \
             -s mds:k=3 --rounds 30 --lease 3 -w straggle=1,delay=0.1 \
             --json >out.json 2>err &
         coordinator=$!
-        for _ in $(seq 300); do
+        for _ in $(seq 6000); do
             at=$(ls -d kofn.*/socket 2>/dev/null) && break
             sleep 0.1
         done
-        timeout 120 "$KOFN_MUTE" "ipc://$PWD/$at" 100 "$how" >mute
+        timeout 600 "$KOFN_MUTE" "ipc://$PWD/$at" 100 "$how" >mute
         wait "$coordinator"
         right
         json 'o["status"] == "ok" and o["joined"] >= 1' <out.json

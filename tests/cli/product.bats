@@ -19,12 +19,20 @@ assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want)"
     for port in threads sim; do
         for scheme in elastic elastic:k=3 mds mds:k=5,basis=harmonic \
             replication uncoded elastic:k=4,groups=2 mds:weight=5,k=6; do
-            kofn matvec X.npy w.npy -o y.npy -s $scheme -p $port -q
-            close_to_numpy X.npy w.npy y.npy
-            kofn matmul X.npy B.npy -o C.npy -s $scheme -p $port -q
-            close_to_numpy X.npy B.npy C.npy
+            kofn matvec X.npy w.npy -o y-$scheme-$port.npy -s $scheme -p $port -q
+            kofn matmul X.npy B.npy -o C-$scheme-$port.npy -s $scheme -p $port -q
         done
     done
+    py "
+import glob
+for results, with_what in (('y-*.npy', 'w.npy'), ('C-*.npy', 'B.npy')):
+    want = np.load('X.npy') @ np.load(with_what)
+    found = glob.glob(results)
+    assert len(found) == 16, found
+    for f in found:
+        y = np.load(f)
+        assert y.shape == want.shape, (f, y.shape, want.shape)
+        assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want), f"
 }
 
 @test "--json has the promised keys" {

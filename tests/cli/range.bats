@@ -48,6 +48,24 @@ assert np.abs(y - want).max() <= 1e-14 * np.abs(want).max()"
     json "o['rel_error'] < 1e-14" <out.json
 }
 
+@test "nobody is blamed for a product that is far too large for its type" {
+    py "
+np.save('A.npy', np.full((64, 40), 1e200))
+np.save('B.npy', np.full((40, 3), 1e200))"
+    echo "A.npy B.npy C.npy" >list.txt
+    for port in threads processes sim; do
+        for s in uncoded mds:k=3 elastic; do
+            run kofn matmul A.npy B.npy -s $s -p $port -o none.npy -q
+            [ "$status" -eq 2 ]
+            [[ "$output" == *"divide an operand by a power of two"* ]]
+            [ ! -e none.npy ]
+        done
+    done
+    run kofn stream list.txt -n 2
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"divide an operand by a power of two"* ]]
+}
+
 @test "honest workers agree at the end of the range, liars are found" {
     inputs
     for e in probabilistic adversarial detect; do
@@ -83,10 +101,10 @@ x = np.ones(4); x[1] = np.nan; np.save('x.npy', x)"
 
 @test "blocks that workers make from their own file are in range, too" {
     inputs
-    timeout 60 "$KOFN" matvec A.npy x.npy -p "ipc://$PWD/socket" -n 3 -s mds:k=2 -q \
+    timeout 600 "$KOFN" matvec A.npy x.npy -p "ipc://$PWD/socket" -n 3 -s mds:k=2 -q \
         --verify --json >out.json &
     for i in 1 2 3; do
-        timeout 60 "$KOFN" worker "ipc://$PWD/socket" --data-path . --patience 20 \
+        timeout 600 "$KOFN" worker "ipc://$PWD/socket" --data-path . --patience 20 \
             2>"news.$i" 3>&- &
     done
     wait %1

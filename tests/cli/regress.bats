@@ -13,12 +13,13 @@ inputs() {
         for port in threads sim; do
             kofn regress X.npy y.npy -o w.npy -s $s -p $port -w straggle=0.1 \
                 --verify --json >out.json
-            json "o['rel_error'] <= 1e-10 and o['converged']" <out.json
-            json "o['messages'] > 0 and o['scalars_received'] > 0" <out.json
-            json "len(o['per_iteration']) == o['iterations']" <out.json
-            json "all(k in o for k in ('objective', 'test_objective', \
-'gradient_norm', 'recovery_threshold'))" <out.json
-            py "X=np.load('X.npy'); y=np.load('y.npy'); w=np.load('w.npy')
+            py "import json
+o=json.load(open('out.json'))
+assert o['rel_error'] <= 1e-10 and o['converged'], o
+assert o['messages'] > 0 and o['scalars_received'] > 0, o
+assert len(o['per_iteration']) == o['iterations'], o
+assert all(k in o for k in ('objective', 'test_objective', 'gradient_norm', 'recovery_threshold')), o
+X=np.load('X.npy'); y=np.load('y.npy'); w=np.load('w.npy')
 assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
         done
     done
@@ -402,6 +403,16 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect \
         -e liar.txt --iterations 20
     [ "$status" -eq 5 ]
+    kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect --audit 4 \
+        --iterations 20 --step 0.001 --journal a.jsonl --json >out.json
+    json "o['unchecked'] == o['rounds'] - -(-o['rounds'] // 4) > 9" <out.json
+    json "0 < o['floor'] < 1e-6 and o['corrupted'] == []" <out.json
+    kofn replay a.jsonl
+    run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect --audit 4 \
+        -e liar.txt --iterations 20 --step 0.001
+    [ "$status" -eq 5 ]
+    run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --audit 4
+    refused "without errors"
     for s in "agc:d=3 stopped" "ignore whatever" "pcr:r=3 rounding" \
         "uncoded redundancy"; do
         set -- $s

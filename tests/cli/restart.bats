@@ -31,7 +31,7 @@ restart() { # in a network of its own
     common="matvec X.npy w.npy -s mds:k=2 -n 3 -p $at --checkpoint C"
     ip link set lo up
     for i in 1 2 3; do
-        timeout 60 "$KOFN" worker $at --patience 20 2>worker.$i &
+        timeout 600 "$KOFN" worker $at --patience 20 2>worker.$i &
     done
     "$KOFN" $common -r 1000000 -q &
     first=$!
@@ -40,7 +40,7 @@ restart() { # in a network of its own
     wait $first 2>/dev/null || true
     [ "$(done_rounds)" -ge 3 ]
     before=$(bytes)
-    timeout 60 "$KOFN" $common -r $(($(done_rounds) + 3)) --resume --verify \
+    timeout 600 "$KOFN" $common -r $(($(done_rounds) + 3)) --resume --verify \
         --json >out.json 2>err
     after=$(bytes)
     json "o['rel_error'] <= 1e-12 and o['rounds'] == 3" <out.json
@@ -60,7 +60,7 @@ restart() { # in a network of its own
     kofn gen vector 250 -o w.npy -q
     export KOFN PYTHON
     export -f restart done_rounds three_done wait_for bytes json
-    run timeout 100 unshare -n bash -eEuo pipefail -c restart
+    run timeout 600 unshare -n bash -eEuo pipefail -c restart
     echo "$output"
     [ "$status" -eq 0 ]
 }

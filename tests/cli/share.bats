@@ -91,7 +91,7 @@ END
     mv keys/worker.secret keys/coordinator.public worker
     "$KOFN" gen matrix 30 4 -o X.npy -q
     "$KOFN" gen vector 4 -o w.npy -q
-    timeout 60 "$KOFN" worker ipc://"$PWD"/s --keys worker -q &
-    timeout 60 "$KOFN" matvec X.npy w.npy -p ipc://"$PWD"/s --keys head -n 1 -s uncoded -q
+    timeout 600 "$KOFN" worker ipc://"$PWD"/s --keys worker -q &
+    timeout 600 "$KOFN" matvec X.npy w.npy -p ipc://"$PWD"/s --keys head -n 1 -s uncoded -q
     wait
 }

@@ -10,12 +10,15 @@ inputs() {
     printf 'X3.npy\tY3.npy  C3.npy\r\nC1.npy Z.npy D.npy' >>list.txt
 }
 
-# close A B: within 1e-12 of NumPy's own product
+# close_to_numpy X Y C...: every C is within 1e-12 of NumPy's own product
 close_to_numpy() {
     py "
-y = np.load('$3'); want = np.load('$1') @ np.load('$2')
-assert y.shape == want.shape, (y.shape, want.shape)
-assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want)"
+words = '$*'.split()
+assert words and len(words) % 3 == 0
+for x, y, c in zip(*[iter(words)] * 3):
+    got, want = np.load(c), np.load(x) @ np.load(y)
+    assert got.shape == want.shape, (c, got.shape, want.shape)
+    assert np.linalg.norm(got - want) <= 1e-12 * np.linalg.norm(want), c"
 }
 
 @test "products by line agree with NumPy, for every scheme" {
@@ -25,8 +28,8 @@ assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want)"
         port=$([ $scheme = uncoded ] && echo threads || echo sim)
         rm -f C?.npy D.npy
         kofn stream list.txt -s $scheme -n 4 -p $port -q
-        for i in 1 2 3; do close_to_numpy X$i.npy Y$i.npy C$i.npy; done
-        close_to_numpy C1.npy Z.npy D.npy
+        close_to_numpy X1.npy Y1.npy C1.npy X2.npy Y2.npy C2.npy X3.npy Y3.npy C3.npy \
+            C1.npy Z.npy D.npy
     done
     kofn stream list.txt -q
     close_to_numpy C1.npy Z.npy D.npy
@@ -65,6 +68,19 @@ END
     close_to_numpy X3.npy Y3.npy C3.npy
 }
 
+@test "an output is waited for whatever its folder is called" {
+    inputs
+    mkdir d
+    ln -s . here
+    printf 'X1.npy Y1.npy C1.npy\n./C1.npy Z.npy d/D.npy\nX2.npy Y2.npy here/C2.npy\n' >list.txt
+    printf "C2.npy Z.npy d/../E.npy\nX3.npy Y3.npy $PWD/C1.npy\n" >>list.txt
+    kofn stream list.txt -n 4 -p sim -q -s dip:T=3
+    close_to_numpy C2.npy Z.npy E.npy X3.npy Y3.npy C1.npy
+    kofn stream list.txt -n 1 -p sim -q -s uncoded
+    cp C1.npy C3.npy
+    close_to_numpy X3.npy Y3.npy C3.npy
+}
+
 @test "who leaves and joins; the journal replays; what was recorded can be had again" {
     inputs
     printf '2 leave 0\n2 join\n3.5 leave 1\n' >events.txt
@@ -80,6 +96,113 @@ assert r.shape[1] == 4 and (r.min(axis=1) == 1).all() and np.isinf(r).any()"
     kofn stream list.txt -n 4 -p sim -q --pattern r.csv
 }
 
+@test "the drawing has a lane for rounds, and a colour for each product" {
+    inputs
+    for port in sim threads; do
+        kofn stream list.txt -n 4 -s idip:W=3,N=4 -p $port -q --trace t.json \
+            --metrics m -w straggle=0.5,factor=3 --seed 3
+        grep -q '^kofn_round_seconds_count 4$' m
+        py "
+import json, collections
+e = json.load(open('t.json'))['traceEvents']
+lane = {x['tid']: x['args']['name'] for x in e if x['name'] == 'thread_name'}
+x = [i for i in e if i['ph'] == 'X']
+rounds = [i['name'] for i in x if i['tid'] == 0]
+assert rounds == [f'round {k + 1}' for k in range(len(rounds))], rounds
+assert len(rounds) >= 4
+assert sorted(i['name'] for i in x if lane[i['tid']] == 'products') == \
+    [f'product {k}' for k in (1, 2, 3, 4)]
+used = collections.defaultdict(set)
+for i in x:
+    if i.get('cat') == 'work': used[i['name']].add(i['cname'])
+assert set(used) == {f'product {k}' for k in (1, 2, 3, 4)}, used
+assert len({min(c) for c in used.values()}) == 4 == sum(len(c) for c in used.values())
+for t in lane:
+    at = 0
+    for i in sorted((i for i in x if i['tid'] == t), key=lambda i: i['ts']):
+        assert i['ts'] >= at - 1e-3, (lane[t], i)
+        at = max(at, i['ts'] + i['dur'])"
+    done
+}
+
+@test "a product is decoded while the next is being computed" {
+    for i in 1 2 3 4 5 6; do
+        kofn gen matrix 256 256 -o A$i.npy --seed $i
+        printf 'A%s.npy A%s.npy B%s.npy\n' $i $i $i >>six.txt
+    done
+    kofn stream six.txt -s dip:m=2,p=2,T=2 -n 6 -p sim -w clock=measured -q \
+        --trace t.json
+    py "
+import json
+e = [x for x in json.load(open('t.json'))['traceEvents'] if x['ph'] == 'X']
+def spans(which):
+    return [(x['ts'], x['ts'] + x['dur']) for x in e if which(x)]
+decoded = sorted(spans(lambda x: x['name'] == 'decode'))
+assert len(decoded) == 6, decoded
+for i, (begin, end) in enumerate(decoded[:-1]):
+    work = spans(lambda x: x.get('cat') == 'work' and x['name'] == f'product {i + 2}')
+    assert any(a < end and begin < b for a, b in work), (i, begin, end, work)"
+}
+
+@test "a worker that lies is named, and every product right; else it is said" {
+    inputs
+    echo "1 corrupt 1" >lie.txt
+    kofn stream list.txt -s dip:m=2,p=2,T=1 -n 4 -p sim -e lie.txt \
+        --errors probabilistic --json --verify --journal j >out.json
+    py "
+import json
+o = [json.loads(l) for l in open('out.json')]
+assert len(o) == 4
+for x in o:
+    assert x['corrupted'] == [1] and x['rel_error'] <= x['predicted']
+    assert 0 < x['floor'] <= 1e-6
+assert any(x['corrupt_results'] for x in o)"
+    kofn replay j
+    run kofn stream list.txt -s dip:m=2,p=2,T=1 -n 4 -p sim -e lie.txt \
+        --errors probabilistic
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"wrong answers, worker 1"* ]]
+    run kofn stream list.txt -s dip:m=2,p=2,T=1 -n 4 -p sim -e lie.txt \
+        --errors detect
+    [ "$status" -eq 5 ]
+    run kofn stream list.txt -s uncoded --errors detect
+    refused "uncoded needs every answer"
+}
+
+@test "who never answers is not waited for, though it is never given up" {
+    inputs
+    printf '1,1,inf,1\n1,inf,inf,1\n' >slow.csv
+    for scheme in dip dip:m=2,n=2,p=1,T=1 idip:W=2,N=1 polynomial:m=2,p=2 matdot:n=2 uncoded; do
+        rm -f C?.npy D.npy
+        kofn stream list.txt -s $scheme -n 4 -p sim --lease 0 --pattern slow.csv \
+            --json --verify --journal j >out.json
+        py "
+import json
+o = [json.loads(l) for l in open('out.json')]
+assert len(o) == 4 and all(x['rel_error'] <= x['predicted'] for x in o), o"
+        close_to_numpy C1.npy Z.npy D.npy
+        kofn replay j
+    done
+    kofn stream list.txt -s uncoded -n 4 -p threads --lease 0 --pattern slow.csv -q
+    close_to_numpy C1.npy Z.npy D.npy
+    run kofn stream list.txt --late 0.5
+    refused --late
+}
+
+@test "one signal ends what takes long" {
+    kofn gen matrix 3000 200 -o X.npy
+    kofn gen matrix 200 3000 -o Y.npy
+    echo "X.npy Y.npy C.npy" >big.txt
+    "$KOFN" stream big.txt -n 4 -s dip:m=300,p=300 --metrics m &
+    pid=$!
+    wait_for test -s m
+    kill -INT $pid
+    wait_for eval "! kill -0 $pid 2>/dev/null"
+    wait $pid && status=0 || status=$?
+    [ "$status" -eq 130 ]
+    [ ! -e C.npy ]
+}
+
 @test "what cannot be is said, in a line" {
     inputs
     run kofn stream nothing.txt
@@ -91,8 +214,6 @@ assert r.shape[1] == 4 and (r.min(axis=1) == 1).all() and np.isinf(r).any()"
         [ "$status" -eq 2 ]
         [ "${#lines[@]}" -eq 1 ]
     done
-    run kofn stream list.txt -p processes
-    refused threads
     run kofn stream list.txt -s mds
     [ "$status" -ne 0 ]
     [[ "$output" == *"mds does not serve a stream"* ]]

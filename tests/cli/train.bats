@@ -11,16 +11,6 @@ teardown() {
     wait || true
 }
 
-# X.npy and y.npy, as images of 8 x 8 pixels of 0 to 16 with labels 0 to 9, and
-# Xt.npy, yt.npy held out.
-images() {
-    py "r=np.random.default_rng(1); P=r.random((10,64)) < 0.5
-def make(m, x, t):
-    y=r.integers(0,10,m); np.save(t, y.astype(float))
-    np.save(x, np.clip(np.round(16*P[y]*r.uniform(0.5,1,(m,1))+3*r.normal(size=(m,64))),0,16))
-make(400,'X.npy','y.npy'); make(100,'Xt.npy','yt.npy')"
-}
-
 net="--layers 64-16-10 --step 0.5 --batch 50"
 
 @test "every scheme that sums trains to the weights of the plain training" {
@@ -64,13 +54,13 @@ assert (x.argmax(1) == y).mean() == s['accuracy'] == o['test_accuracy']"
     images
     py "X=np.load('X.npy'); np.save('T.npy', (X[:,:3]-X[:,3:6])/16)"
     kofn train X.npy T.npy -o model --layers 64-10-3 --cost squares --activation tanh \
-        --step 0.1 --epochs 60 --momentum 0.5 --verify --json >out.json
+        --step 0.1 --epochs 40 --momentum 0.5 --verify --json >out.json
     json "o['rel_error'] <= 1e-8 and o['accuracy'] is None" <out.json
     kofn predict model X.npy -o t.npy -q
     py "T=np.load('T.npy'); t=np.load('t.npy'); assert t.shape == T.shape
 assert ((t-T)**2).sum() < 0.1*((T-T.mean(0))**2).sum()"
     kofn train X.npy -o coder --layers 64-20-64 --autoencoder --step 1 --momentum 0.9 \
-        --epochs 60 --sparsity 0.2 --sparsity-weight 0.001 --json --verify >out.json
+        --epochs 20 --sparsity 0.2 --sparsity-weight 0.001 --json --verify >out.json
     json "o['rel_error'] <= 1e-8 and o['rounds'] == 2*o['iterations']" <out.json
     kofn predict coder X.npy -o x.npy -q
     py "X=np.load('X.npy'); x=np.load('x.npy')
@@ -90,7 +80,7 @@ assert ((x-X)**2).sum() < 0.5*((X-X.mean(0))**2).sum()"
         kofn train X.npy y.npy -o model $net --epochs 4 -e events.txt -p $port \
             --history h.csv --verify --json >out.json
         json "o['rel_error'] <= 1e-12 and o['left'] == 5 and o['joined'] == 4" <out.json
-        [ "$(head -1 h.csv)" = "step,epoch,loss,accuracy,test_loss,test_accuracy,seconds,live,joined,left,late,corrupt,sent,received" ]
+        [ "$(head -1 h.csv)" = "step,epoch,loss,accuracy,test_loss,test_accuracy,seconds,live,joined,left,late,corrupt,again,healed,drift,sent,received" ]
         [ "$(wc -l <h.csv)" -eq 33 ]
         cp model/W1.npy "$port.npy"
     done
@@ -112,16 +102,16 @@ steps_done() { # steps_done N: there are so many lines in h.csv
     images
     address=ipc://$PWD/socket
     for i in $(seq 8); do
-        timeout 120 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
+        timeout 600 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
         crew[i]=$!
     done
-    timeout 120 "$KOFN" train X.npy y.npy -o model $net --epochs 25 -p "$address" -n 8 \
+    timeout 600 "$KOFN" train X.npy y.npy -o model $net --epochs 25 -p "$address" -n 8 \
         --history h.csv --verify --json >out.json &
     coordinator=$!
     for i in 1 2 3 4; do
         wait_for steps_done $((4 * i))
         kill -9 "$(pgrep -P "${crew[i]}")" # timeout's child
-        timeout 120 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
+        timeout 600 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
     done
     wait $coordinator
     json "o['rel_error'] <= 1e-10 and o['iterations'] == 200 and o['joined'] >= 1 and o['left'] >= 4" <out.json
@@ -196,6 +186,24 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     has_kept 3
 }
 
+@test "a signal in the middle of a step leaves what the one before made" {
+    images
+    words="train X.npy y.npy $net --epochs 2 --momentum 0.9"
+    echo '4 slow 1 1000000' >slow.txt # for ever, and with uncoded nobody else will do
+    "$KOFN" $words -o model -s uncoded -n 3 -p threads -e slow.txt --late 0 \
+        --checkpoint C --history h.csv -q &
+    pid=$!
+    wait_for steps_done 3
+    sleep 0.3
+    kill -INT $pid
+    wait $pid && status=0 || status=$?
+    [ "$status" -eq 130 ]
+    json "o['done'] == 3" <C/checkpoint.json
+    kofn $words -o model -s uncoded -n 3 -p threads --late 0 --checkpoint C \
+        --resume --verify --json >out.json
+    json "o['rel_error'] <= 1e-12 and o['resumed_after'] == 3 and o['iterations'] == 16" <out.json
+}
+
 @test "what does not go together is refused with 2 and one line" {
     images
     run kofn train X.npy y.npy -o m
@@ -223,8 +231,8 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     refused "autoencoder"
     run kofn train X.npy y.npy -o m $net --every 3
     refused "--checkpoint"
-    run kofn train X.npy y.npy -o m $net -s elastic
-    refused "elastic"
+    run kofn train X.npy y.npy -o m $net -s mds
+    refused "mds"
     run kofn train X.npy y.npy -o m $net --test Xt.npy y.npy
     refused "y.npy"
     touch file
@@ -233,6 +241,47 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     [[ "$output" == *"file: Not a directory"* ]]
     run kofn train X.npy y.npy -o m $net --activation relu --step 1e9 --epochs 30
     refused "shorter step"
+}
+
+# nothing_new COMMAND...: the run fails in a line, and leaves nothing.
+nothing_new() {
+    before=$(ls -A)
+    run kofn "$@"
+    [ "$status" -ne 0 ] && [ "$(besides_blas <<<"$output" | wc -l)" -eq 1 ] ||
+        { echo "$*: $status $output"; return 1; }
+    [ "$(ls -A)" = "$before" ] || { echo "$*: left $(ls -A)"; return 1; }
+}
+
+@test "of a run that is refused, or fails before there is a model, nothing is left" {
+    images
+    words="train X.npy y.npy -o model $net --history h.csv --checkpoint C"
+    echo '1 leave 99' >events.txt
+    for bad in "-s gpd:m=9,n=9,p=1" "-s nonsense" \
+        "-s elastic --errors adversarial" "-p tcp://nowhere.invalid:1" "-p mpi" \
+        "-e events.txt" "-e nowhere.txt" "--journal nowhere/j" "--trace nowhere/t"; do
+        nothing_new $words $bad
+    done
+    nothing_new train X.npy y.npy -o model $net --activation relu --step 1e9 --epochs 30
+    nothing_new train X.npy y.npy -o nowhere/model $net
+    nothing_new train X.npy y.npy -o X.npy/model $net
+    nothing_new train X.npy y.npy -o h.npy/../model $net
+    # a folder that was there before stays, and a model in it
+    kofn train X.npy y.npy -o model/ $net --epochs 1 -q
+    mkdir C
+    cp -r model kept
+    nothing_new $words -p mpi
+    diff -r model kept
+    # as if the disk were full: the second layer does not fit
+    before=$(ls -A)
+    run bash -c "ulimit -f 9; trap '' XFSZ; exec '$KOFN' train X.npy y.npy -o new --layers 64-16-100-10"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"new/W2.npy.new: File too large"* ]] || { echo "$output"; return 1; }
+    [ "$(ls -A)" = "$before" ]
+    # a model that was there before is still the one it was
+    run bash -c "ulimit -f 9; trap '' XFSZ; exec '$KOFN' train X.npy y.npy -o model --layers 64-16-100-10"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"model/W2.npy.new: File too large"* ]] || { echo "$output"; return 1; }
+    diff -r model kept
 }
 
 @test "models that are not whole are refused" {

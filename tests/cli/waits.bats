@@ -18,8 +18,8 @@ teardown() {
 
 @test "who waits for workers says for how many, and no longer than --start-within" {
     for seconds in 4 40; do
-        timeout 60 "$KOFN" worker "$at" -q &
-        run timeout 60 "$KOFN" matvec X.npy w.npy -p "$at" -n 3 --start-within $seconds
+        timeout 600 "$KOFN" worker "$at" -q &
+        run timeout 600 "$KOFN" matvec X.npy w.npy -p "$at" -n 3 --start-within $seconds
         [[ "$output" != *"1 of 3 workers are here"* ]] || break
     done
     [ "$status" -eq 4 ]
@@ -30,9 +30,9 @@ teardown() {
 @test "workers that have no room for their block say so, and the round waits aloud" {
     for seconds in 6 40; do
         for _ in 1 2; do
-            timeout 60 "$KOFN" worker "$at" -q --memory 10 2>/dev/null &
+            timeout 600 "$KOFN" worker "$at" -q --memory 10 2>/dev/null &
         done
-        run timeout 60 "$KOFN" matvec X.npy w.npy -p "$at" -n 2 -s mds:k=2 \
+        run timeout 600 "$KOFN" matvec X.npy w.npy -p "$at" -n 2 -s mds:k=2 \
             --start-within $seconds
         [[ "$output" != *"0 workers are live after"* ]] || break
     done
@@ -46,8 +46,8 @@ teardown() {
 @test "what is needed is counted in workers, not in answers" {
     "$KOFN" gen vector 300 -o y.npy -q
     for seconds in 4 40; do
-        timeout 60 "$KOFN" worker "$at" -q &
-        run timeout 60 "$KOFN" regress X.npy y.npy -s agc:d=3 -p "$at" -n 8 \
+        timeout 600 "$KOFN" worker "$at" -q &
+        run timeout 600 "$KOFN" regress X.npy y.npy -s agc:d=3 -p "$at" -n 8 \
             --min-workers 1 --start-within $seconds
         [[ "$output" != *"1 worker is live after"* ]] || break
     done
@@ -59,14 +59,14 @@ teardown() {
 @test "workers of a key that has all its seats are not waited for, and that is said" {
     "$KOFN" keygen keys --worker anna -q
     "$KOFN" keygen keys --worker bert -q
-    timeout 90 "$KOFN" matvec X.npy w.npy -p "$at" --keys keys -n 2 -s mds:k=1 \
-        --errors detect --start-within 80 --json >out.json 2>err &
+    timeout 600 "$KOFN" matvec X.npy w.npy -p "$at" --keys keys -n 2 -s mds:k=1 \
+        --errors detect --start-within 500 --json >out.json 2>err &
     coordinator=$!
     for _ in 1 2; do
-        timeout 90 "$KOFN" worker "$at" -q --keys keys/anna &
+        timeout 600 "$KOFN" worker "$at" -q --keys keys/anna &
     done
     wait_for grep -q "1 of 2 workers are here, waiting for the others; 1 more stand by" err
-    timeout 60 "$KOFN" worker "$at" -q --keys keys/bert &
+    timeout 600 "$KOFN" worker "$at" -q --keys keys/bert &
     wait "$coordinator"
     json 'o["status"] == "ok"' <out.json
 }
@@ -80,7 +80,7 @@ teardown() {
         command -v mpirun.$mpi >/dev/null || continue
         flags=
         [ $mpi = openmpi ] && flags="--oversubscribe --allow-run-as-root"
-        run timeout -k 2 50 mpirun.$mpi $flags -n 3 "$KOFN" matvec X.npy w.npy -p mpi -n 3
+        run timeout -k 2 600 mpirun.$mpi $flags -n 3 "$KOFN" matvec X.npy w.npy -p mpi -n 3
         [ "$status" -eq 2 ]
         [[ "$output" == *"beside this one the job has 2 ranks"* ]]
     done

@@ -9,7 +9,8 @@
  *   2. corpus/NAME/: ten to thirty small files, one or more of each variant
  *      of the format and of each way to break it.
  *   3. In a comment of fuzz_NAME.c, "fuzz-iterations: N", so many that the
- *      plain build takes about 3 seconds; without it 300000.
+ *      plain build takes about 3 seconds; without it 300000.  They are
+ *      multiplied by KOFN_TEST_SCALE.
  *
  * CMakeLists.txt finds both and adds the test fuzz_NAME, which runs the whole
  * corpus and then N mutations of it.  Mutations depend on the seed and their
@@ -498,6 +499,15 @@ static unsigned long long number(const char *program, const char *text)
     return x;
 }
 
+/* `n`, or as many times more or fewer as KOFN_TEST_SCALE says. */
+static unsigned long long scaled(unsigned long long n)
+{
+    const char *s = getenv("KOFN_TEST_SCALE");
+    double scale = s ? atof(s) : 1;
+
+    return scale > 0 ? (unsigned long long)((double)n * scale) : n;
+}
+
 int main(int argc, char **argv)
 {
     unsigned long long iterations = 0, seed = 1;
@@ -508,7 +518,7 @@ int main(int argc, char **argv)
         struct stat st;
 
         if (strcmp(argv[i], "--iterations") == 0)
-            iterations = number(argv[0], argv[++i]);
+            iterations = scaled(number(argv[0], argv[++i]));
         else if (strcmp(argv[i], "--seed") == 0)
             seed = number(argv[0], argv[++i]);
         else if (strcmp(argv[i], "--max-size") == 0)

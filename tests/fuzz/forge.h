@@ -10,7 +10,9 @@
 typedef struct forged {
     uint8_t p[FORGED_MOST];
     size_t n;
+    kofn_dtype dtype;
     uint64_t lanes, rows, cols, span; /* span: strips of a sum */
+    uint64_t numbers;                 /* in a row of what is summed over */
     bool sum;
 } forged;
 
@@ -68,7 +70,8 @@ static inline void forge_sparse(forged *f, draw *d, uint64_t used)
 
 static inline void forge_sum(forged *f, draw *d)
 {
-    static const char name[] = "loss-gradient";
+    static const char named[] = "loss-gradient";
+    const char *name = f->dtype == KOFN_F32 ? "" : named; /* the worker's own */
     uint64_t parts = next(d, 5), pieces = 1 + next(d, 20);
     uint64_t submessages = 1 + next(d, 3), of = parts + 1 + next(d, 3);
     uint64_t wraps = next(d, 2) ? f->lanes : pieces * kf_max(1, parts);
@@ -76,10 +79,13 @@ static inline void forge_sum(forged *f, draw *d)
 
     f->span = size_times(d, 4, wraps);
     forge_number(f, strlen(name));
-    forge_bytes(f, name, strlen(name));
-    forge_bytes(f, arg, sizeof arg);
-    forge_number(f, size_times(d, 4, of));
-    forge_number(f, size_times(d, 3, 8));
+    if (*name) {
+        forge_bytes(f, name, strlen(name));
+        forge_bytes(f, arg, sizeof arg);
+        forge_number(f, size_times(d, 4, of));
+        f->numbers = size_times(d, 3, 8);
+        forge_number(f, f->numbers);
+    }
     forge_number(f, of);
     forge_number(f, size_of(d, 4));
     forge_number(f, pieces);
@@ -93,8 +99,8 @@ static inline void forge_sum(forged *f, draw *d)
 
 static inline void forge(forged *f, draw *d)
 {
-    enum { DENSE, SPARSE, SUM }; /* as recipe.c has them */
-    unsigned kind = next(d, 3);
+    enum { DENSE, SPARSE, SUM, EMPTY }; /* as recipe.c has them */
+    unsigned kind = next(d, 4);
     uint64_t used = next(d, 64), narrow = next(d, 2);
 
     f->n = 0;
@@ -102,9 +108,10 @@ static inline void forge(forged *f, draw *d)
     f->lanes = 1 + next(d, 20);
     f->rows = size_times(d, 4, kind == SPARSE && narrow ? used : f->lanes);
     f->cols = size_of(d, 4);
-    f->span = 0;
+    f->span = f->numbers = 0;
+    f->dtype = next(d, 8) == 1 ? KOFN_F32 : KOFN_F64;
     forge_number(f, kind);
-    forge_number(f, next(d, 8) == 1 ? KOFN_F32 : KOFN_F64);
+    forge_number(f, f->dtype);
     forge_number(f, f->lanes);
     forge_number(f, f->rows);
     forge_number(f, f->cols);
@@ -113,6 +120,9 @@ static inline void forge(forged *f, draw *d)
         forge_sum(f, d);
     else if (kind == SPARSE)
         forge_sparse(f, d, used);
+    else if (kind == EMPTY)
+        for (uint64_t l = 0; l < f->lanes; l++)
+            forge_number(f, next(d, 16) ? l % 2 : size_of(d, 1));
     else
         forge_dense(f, d);
 }
@@ -120,17 +130,23 @@ static inline void forge(forged *f, draw *d)
 /* A task for it, of sizes that fit or whose products wrap round. */
 static inline void forge_task(const forged *f, draw *d, kf_head *h)
 {
-    uint64_t strips = f->sum ? f->span : f->rows;
+    uint64_t strips = f->sum ? f->span : f->rows, wide;
 
-    h->how = f->sum ? KOFN_HOW_SUBMESSAGE : (kofn_how)next(d, 4);
-    h->dtype = next(d, 8) == 1 ? KOFN_F32 : KOFN_F64;
+    h->how = f->sum ? KOFN_HOW_SUBMESSAGE : (kofn_how)next(d, 8);
+    if (h->how > KOFN_HOW_READ)
+        h->how = KOFN_HOW_ROWS;
+    h->dtype = next(d, 8) == 1 ? KOFN_F32 + KOFN_F64 - f->dtype : f->dtype;
     h->row = next(d, 3);
     h->lo = size_of(d, 0);
     h->hi = size_times(d, strips, f->lanes);
-    h->rows = size_times(d, f->cols, f->lanes);
-    h->cols = size_times(d, 1, 8);
-    h->out_rows = f->lanes * (f->sum ? strips : h->hi - h->lo); /* or wraps */
-    h->out_cols = h->cols;
+    wide = size_times(d, 1, 8);
+    fair_task(h, f->lanes, f->rows, f->cols, wide);
+    if (f->sum) {
+        h->rows = f->numbers + 1;
+        h->out_rows = f->lanes * strips; /* or wraps */
+    }
+    h->rows = size_times(d, h->rows, f->lanes);
+    h->cols = size_times(d, h->cols, 8);
     if (next(d, 4) == 1)
         h->out_rows = size_of(d, h->out_rows);
 }

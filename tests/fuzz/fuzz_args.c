@@ -77,7 +77,7 @@ static void check_numbers(const cli_args *a)
     MUST(a->model.n >= 1 && a->model.n <= KOFN_AET_MOST_N);
     MUST(a->model.d >= 1 && a->model.d <= KOFN_AET_MOST_N);
     MUST(a->model.p >= 0 && a->model.p <= KOFN_AET_MOST_P);
-    MUST(a->grace >= 0 && a->grace <= 1e9 && a->scenario <= 4);
+    MUST(a->grace >= 0 && a->grace <= 1e9 && a->scenario <= 6);
     MUST(a->scale >= 0 && a->scale <= 1000 && a->stale >= 0 && a->stale <= 3);
     MUST(a->decode >= 0 && a->decode <= 2 && a->confirm <= 4096);
 }
@@ -125,16 +125,7 @@ static int split(char *text, char *argv[WORDS + 1])
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    cli_args a = {.scheme = "elastic",
-                  .port = "threads",
-                  .workers = 8,
-                  .rounds = 1,
-                  .rows = 100000,
-                  .seed = 1,
-                  .dtype = "f8",
-                  .model = {20, 3, 0.05, 1, 1, 0},
-                  .regress = {.size = sizeof(kofn_regress_options)},
-                  .job = KOFN_OPTIONS_INIT};
+    cli_args a = cli_defaults();
     char *text = malloc(size + 1), *argv[WORDS + 1];
     const cli_command *c = cli_commands;
     int argc, code;

@@ -1,7 +1,7 @@
 /* fuzz_away.c -- the coordinator's port and what peers may send it: greetings,
- * requests for pieces, results and failures, in any order, with odd fields,
- * all with right checksums.  A job stores blocks and hands out tasks all the
- * while.  fuzz-iterations: 60000 */
+ * requests for pieces, results and failures, updates that are done, in any
+ * order, with odd fields, all with right checksums.  A job stores blocks, changes
+ * them and hands out tasks all the while.  fuzz-iterations: 60000 */
 #include "packets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,7 +16,7 @@ typedef struct crowd {
     bool there[PEERS]; /* peers come once */
     kofn_peer next;
     uint64_t job;
-    kf_head work, store; /* sent last */
+    kf_head work, store, update; /* sent last */
     size_t out;
     size_t results; /* that the job was told */
     uint8_t body[512];
@@ -40,6 +40,8 @@ static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
         c->work = h;
     if (h.type == KF_WIRE_STORE)
         c->store = h;
+    if (h.type == KF_WIRE_UPDATE)
+        c->update = h;
     if (done)
         done(ud);
     return peer < PEERS && c->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
@@ -71,12 +73,12 @@ static size_t result(crowd *c, kf_head *h)
 static size_t compose(crowd *c, kf_head *h)
 {
     static const kf_wire often[] = {
-        KF_WIRE_HELLO,   KF_WIRE_HELLO,  KF_WIRE_NEED,   KF_WIRE_NEED,
-        KF_WIRE_NEED,    KF_WIRE_STORED, KF_WIRE_NOTICE, KF_WIRE_BYE,
-        KF_WIRE_RESULT,  KF_WIRE_RESULT, KF_WIRE_RESULT, KF_WIRE_FAILED,
-        KF_WIRE_WELCOME, KF_WIRE_WORK};
+        KF_WIRE_HELLO,   KF_WIRE_HELLO,  KF_WIRE_NEED,    KF_WIRE_NEED,
+        KF_WIRE_NEED,    KF_WIRE_STORED, KF_WIRE_NOTICE,  KF_WIRE_BYE,
+        KF_WIRE_RESULT,  KF_WIRE_RESULT, KF_WIRE_RESULT,  KF_WIRE_FAILED,
+        KF_WIRE_WELCOME, KF_WIRE_WORK,   KF_WIRE_CHANGED, KF_WIRE_CHANGED};
 
-    h->type = often[next(&c->d, 14)];
+    h->type = often[next(&c->d, 16)];
     h->job = c->job + (next(&c->d, 64) == 1);
     h->block = next(&c->d, 16) ? c->store.block : next(&c->d, 4);
     h->hi = 1 + next(&c->d, 4);
@@ -85,6 +87,9 @@ static size_t compose(crowd *c, kf_head *h)
         h->lo = size_of(&c->d, 0);
         h->hi = size_of(&c->d, 4);
     }
+    if (h->type == KF_WIRE_CHANGED)
+        h->updates = next(&c->d, 4) ? 1 + next(&c->d, 8)
+                                    : size_of(&c->d, c->update.updates);
     h->status = h->type == KF_WIRE_FAILED ? (int)next(&c->d, 32) - 16 : 0;
     if (h->type == KF_WIRE_FAILED)
         h->task = next(&c->d, TASKS);
@@ -169,6 +174,18 @@ static void crowd_close(kofn_transport *t, kofn_time linger)
 
 /* ---- a job --------------------------------------------------------------- */
 
+static kofn_block *small_block(void)
+{
+    kofn_parcel *p;
+    kofn_block *b;
+
+    MUST(kf_parcel_new(&p, 4, 6, KOFN_F64) == KOFN_OK);
+    memset(p->m.data, 0, 4 * 6 * 8);
+    MUST(kf_block_around(&b, p, 1, 4, 6) == KOFN_OK);
+    kofn_parcel_drop(p);
+    return b;
+}
+
 static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
 {
     kofn_block *b = samples()[worker % BLOCKS].block;
@@ -184,16 +201,34 @@ static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
     if (type == KOFN_MSG_WORK) {
         m.how = b->subset ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
         m.hi = 4;
+        if (task % 3 == 2) { /* it brings its block */
+            m.how = KOFN_HOW_ROWS;
+            m.block = small_block();
+        }
         MUST(kf_parcel_new(&m.in, 6, 1, KOFN_F64) == KOFN_OK);
         memset(m.in->m.data, 0, 48);
         MUST(kf_parcel_new(&m.result, 4, 1, KOFN_F64) == KOFN_OK);
+    }
+    if (type == KOFN_MSG_UPDATE) { /* of a size that soon is too much */
+        size_t rows = task % 4 == 0 ? 2000 : 1;
+
+        m.operand = task % 5 == 4;
+        m.change = (kofn_change)KOFN_CHANGE_INIT;
+        MUST(kf_parcel_new(&m.in, rows, 6, KOFN_F64) == KOFN_OK);
+        MUST(kf_parcel_new(&m.with, rows, 4, KOFN_F64) == KOFN_OK);
+        memset(m.in->m.data, 0, kf_parcel_bytes(m.in));
+        memset(m.with->m.data, 0, kf_parcel_bytes(m.with));
+    }
+    if (type == KOFN_MSG_PIECE && task % 2) {
+        m.block = small_block();
+        m.hi = 4;
     }
     MUST(port->send(port, &m) == KOFN_OK);
 }
 
 static void hear(crowd *c, kofn_port *port, kofn_msg *m)
 {
-    MUST(m->type <= KOFN_MSG_FAILED && m->worker < PEERS && m->took >= 0);
+    MUST(m->type <= KOFN_MSG_FAILED && m->worker < 9999 && m->took >= 0);
     if (m->type == KOFN_MSG_HELLO)
         give(port, m->worker, KOFN_MSG_STORE, 0);
     if (m->type == KOFN_MSG_RESULT) {
@@ -225,7 +260,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     watch_memory();
     samples();
     before = held;
-    most = held + ((size_t)4 << 20);
+    most = held + ((size_t)16 << 20);
     opt.job = 5;
     opt.source = "A.npy";
     opt.strangers = 4;
@@ -239,6 +274,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             hear(&c, port, &m);
         else if (given < TASKS && next(&c.d, 2) == 0)
             give(port, next(&c.d, PEERS), KOFN_MSG_WORK, (uint32_t)given++);
+        else if (next(&c.d, 4) == 0)
+            give(port, next(&c.d, 2 * PEERS),
+                 next(&c.d, 4) ? KOFN_MSG_UPDATE : KOFN_MSG_PIECE,
+                 next(&c.d, 256));
         else if (next(&c.d, 16) == 0)
             give(port, next(&c.d, PEERS), KOFN_MSG_CANCEL, next(&c.d, TASKS));
     }

@@ -14,6 +14,11 @@ size_t cli_json_lost(void)
     return 0;
 }
 
+int cli_caught(void)
+{
+    return 0;
+}
+
 /* ---- a folder with two states -------------------------------------------- */
 
 static char folder[] = "/tmp/kofn-fuzz-XXXXXX";

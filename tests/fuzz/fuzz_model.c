@@ -29,11 +29,10 @@ static char folder[] = "/tmp/kofn-fuzz-XXXXXX";
 
 static void leave(void)
 {
-    static const char *const names[] = {"model.json", "W1.npy", "W2.npy"};
     char path[PATH];
 
-    for (int i = 0; i < 3; i++)
-        unlink(path_in(path, folder, names[i]));
+    for (size_t l = 0; l < 3; l++)
+        unlink(file_in(path, folder, l, ""));
     rmdir(folder);
 }
 
@@ -45,8 +44,8 @@ static void enter(void)
 
     MUST(mkdtemp(folder));
     atexit(leave);
-    MUST(kofn_write_npy(layer_in(path, folder, 1), &W1, 2) == KOFN_OK);
-    MUST(kofn_write_npy(layer_in(path, folder, 2), &W2, 2) == KOFN_OK);
+    MUST(kofn_write_npy(file_in(path, folder, 1, ""), &W1, 2) == KOFN_OK);
+    MUST(kofn_write_npy(file_in(path, folder, 2, ""), &W2, 2) == KOFN_OK);
 }
 
 static void put(const void *bytes, size_t n)
@@ -54,8 +53,7 @@ static void put(const void *bytes, size_t n)
     char path[PATH];
     FILE *f;
 
-    unlink(
-        path_in(path, folder, "model.json")); /* cheaper than to shorten it */
+    unlink(file_in(path, folder, 0, "")); /* cheaper than to shorten it */
     f = fopen(path, "wb");
     MUST(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
 }

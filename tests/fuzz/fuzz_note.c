@@ -3,7 +3,7 @@
  * An input is a row of notes, a few bytes each, from a handful of lives about
  * a handful of iterates and epochs, so that they mean something; each becomes
  * bytes and a note again, sometimes damaged on its way.
- * fuzz-iterations: 150000 */
+ * fuzz-iterations: 75000 */
 #include "watch.h"
 
 #include "mesh/note.h"
@@ -115,7 +115,7 @@ static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
 {
     kofn_member member[4];
     uint32_t list[16];
-    kofn_note note = {.type = (kofn_note_type)(1 + next(r, KOFN_NOTE_PRINT)),
+    kofn_note note = {.type = (kofn_note_type)(1 + next(r, KOFN_NOTE_BLOCK)),
                       .from = next(r, 6),
                       .epoch = {next(r, 8), next(r, 6)},
                       .member = member,

@@ -7,18 +7,63 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MEMORY ((size_t)64 << 10)
 
-/* Every byte that may come has its place. */
-static void fill(const kf_recipe *r)
+/* Ends of rows that ascend to what there is, most often. */
+static void fill_ends(const kofn_block *b, draw *d)
 {
+    size_t end = 0, *to = kf_piece_into(b, 0, 0);
+
+    for (size_t i = 0; i < b->A->rows; i++) {
+        end += kf_min(next(d, 3), b->entries - end);
+        to[i] = i + 1 < b->A->rows ? end : b->entries;
+    }
+    if (b->A->rows && next(d, 16) == 1)
+        to[next(d, 256) % b->A->rows] = size_of(d, 1);
+}
+
+static void fill_columns(const kofn_block *b, draw *d)
+{
+    uint32_t *to = kf_piece_into(b, 1, 0);
+
+    for (size_t e = 0; e < b->entries; e++)
+        to[e] = next(d, 256) % (uint32_t)b->cols;
+    if (b->entries && next(d, 16) == 1)
+        to[next(d, 256) % b->entries] = (uint32_t)size_of(d, b->cols);
+}
+
+/* Every byte that may come has its place. */
+static void fill(const kf_recipe *r, draw *d)
+{
+    const kofn_block *b = r->block;
+
     for (size_t s = 0; s < r->sections; s++) {
         size_t units, bytes;
 
-        kf_wire_section(r->block, s, &units, &bytes);
+        kf_wire_section(b, s, &units, &bytes);
         MUST(bytes > 0 && units <= MEMORY / bytes + 1);
         if (units)
-            memset(kf_piece_into(r->block, s, 0), 0, units * bytes);
+            memset(kf_piece_into(b, s, 0), 0, units * bytes);
     }
-    kf_pieces_check(r->block);
+    if (b->A && b->own.ptr) {
+        fill_ends(b, d);
+        fill_columns(b, d);
+    }
+    kf_pieces_check(b);
+}
+
+/* The worker's own: it fills all of what it is to fill. */
+static kofn_status ones(void *ctx, size_t part, size_t parts,
+                        const kofn_matrix *in, kofn_matrix *out)
+{
+    (void)ctx;
+    (void)in;
+    MUST(part < parts && out->cols == 1);
+    for (size_t i = 0; i < out->rows; i++) {
+        if (out->dtype == KOFN_F64)
+            *(double *)kf_at(out, i, 0) = 1;
+        else
+            *(float *)kf_at(out, i, 0) = 1;
+    }
+    return KOFN_OK;
 }
 
 static void cook(kf_recipe *r)
@@ -46,9 +91,9 @@ static void work(const kofn_block *b, const kf_head *h)
         return;
     if (b->subset)
         MUST((wide)b->subset->lanes * b->subset->span == out.rows);
-    else if (m.how <= KOFN_HOW_LEFT_ROWS)
+    else if (m.how <= KOFN_HOW_LEFT_ROWS || m.how == KOFN_HOW_READ)
         MUST(m.lo < m.hi && (wide)b->lanes * (m.hi - m.lo) == out.rows);
-    most = SIZE_MAX;
+    most = held + ((size_t)64 << 20); /* scratch */
     if (in.rows > 256 || in.cols > 256 || out.rows > 256 || out.cols > 256)
         return;
     MUST(kf_parcel_new(&m.in, in.rows, in.cols, in.dtype) == KOFN_OK);
@@ -59,7 +104,7 @@ static void work(const kofn_block *b, const kf_head *h)
     kofn_parcel_drop(m.result);
 }
 
-static void read(const uint8_t *bytes, size_t n, const kf_head *task)
+static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     size_t before = held;
@@ -67,11 +112,12 @@ static void read(const uint8_t *bytes, size_t n, const kf_head *task)
     kf_recipe r;
 
     o.memory = MEMORY;
+    o.f = ones;
     most = held + MEMORY + 4096;
     st = kf_recipe_read(&r, bytes, n, &o);
     MUST(st == KOFN_OK || st == KOFN_FORMAT || st == KOFN_UNSUITED);
     if (st == KOFN_OK) {
-        fill(&r);
+        fill(&r, d);
         most += 4 * MEMORY;
         cook(&r);
         if (task && kf_pieces_check(r.block) == KOFN_OK)
@@ -85,17 +131,17 @@ static void read(const uint8_t *bytes, size_t n, const kf_head *task)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    draw d = {data, size};
+    draw d = {data, size}, none = {data, 0};
     kf_head task = {0};
     const sample *s;
     uint8_t *copy;
     forged f;
 
     watch_memory();
-    read(data, size, NULL);
+    read(data, size, NULL, &none);
     forge(&f, &d);
     forge_task(&f, &d, &task);
-    read(f.p, f.n, &task);
+    read(f.p, f.n, &task, &d);
     d = (draw){data, size};
     s = &samples()[next(&d, BLOCKS)];
     copy = malloc(s->recipe.n);
@@ -106,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         copy[at] = (uint8_t)next(&d, 256);
     }
-    read(copy, s->recipe.n, NULL);
+    read(copy, s->recipe.n, NULL, &d);
     free(copy);
     return 0;
 }

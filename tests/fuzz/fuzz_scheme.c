@@ -1,5 +1,5 @@
 /* fuzz_scheme.c -- scheme strings: what is taken makes a plan whose spelled
- * string makes the same plan.  fuzz-iterations: 300000 */
+ * string makes the same plan.  fuzz-iterations: 100000 */
 #include <kofn/scheme.h>
 
 #include <stdint.h>

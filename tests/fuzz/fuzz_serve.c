@@ -1,7 +1,9 @@
-/* fuzz_serve.c -- a worker and what a coordinator may send it: blocks and
- * their pieces, tasks, cancellations, in any order, with odd fields, all with
+/* fuzz_serve.c -- a worker and what a coordinator may send it: blocks and their
+ * pieces, tasks, changes, cancellations, in any order, with odd fields, all with
  * right checksums.  fuzz-iterations: 60000 */
 #include "packets.h"
+
+#include "data/kernel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,7 +35,7 @@ static kofn_status office_send(kofn_transport *t, kofn_peer peer,
     (void)urgent;
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
     MUST(kf_wire_check_body(&h, body, body_bytes) == KOFN_OK);
-    MUST(h.type <= KF_WIRE_FAILED);
+    MUST(h.type <= KF_WIRE_CHANGED);
     if (o->there && peer == o->life && o->d.left && o->d.data[0] % 16 == 9)
         return KOFN_AGAIN; /* the way is full */
     if (h.type == KF_WIRE_NEED)
@@ -101,31 +103,90 @@ static size_t piece(head_office *o, kf_head *h)
 }
 
 /* A task that the block is for. */
-static void right_work(const kofn_block *b, kf_head *h)
+static void right_work(const sample *s, kf_head *h)
 {
-    h->how = b->subset ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
-    h->hi = b->subset ? 0 : b->rows;
-    h->rows = b->subset ? b->subset->X.cols + 1 : b->cols;
-    h->out_rows =
-        b->subset ? b->subset->lanes * b->subset->span : b->lanes * b->rows;
-    h->cols = h->out_cols = 1;
+    const kofn_block *b = s->block;
+    const kf_subset *sum = b->subset;
+    const kf_kernel *k = kf_kernel_for(s->plan);
+
+    h->how = k->how;
+    h->dtype = b->dtype;
+    h->hi = sum        ? sum->span
+            : k->inner ? (k->left ? b->rows : b->cols)
+                       : (k->left ? 1 : b->rows);
+    fair_task(h, sum ? sum->lanes : b->lanes, b->rows,
+              sum ? sum->X.cols + 1 : b->cols, 1);
+    h->hi = sum ? 0 : h->hi;
+}
+
+/* So many numbers of a body, most of them 0. */
+static size_t numbers_of(head_office *o, const kf_head *h, size_t n)
+{
+    size_t bytes = n * (h->dtype == KOFN_F64 ? 8 : 4);
+
+    if (bytes > BODY_MOST)
+        return 0;
+    for (size_t i = 0; i < bytes; i++)
+        o->body[i] = (uint8_t)(next(&o->d, 4) ? 0 : next(&o->d, 256));
+    return bytes;
+}
+
+/* A task that brings both of its operands, or not quite. */
+static size_t pair(head_office *o, kf_head *h)
+{
+    h->block = 0;
+    h->how = KOFN_HOW_ROWS;
+    h->dtype = next(&o->d, 2) ? KOFN_F64 : KOFN_F32;
+    h->lo = 0;
+    h->hi = h->out_rows = 1 + next(&o->d, 12);
+    h->rows = 1 + next(&o->d, 12);
+    h->cols = h->out_cols = 1 + next(&o->d, 12);
+    switch (next(&o->d, 16)) {
+    case 1:
+        h->hi = h->out_rows = size_of(&o->d, h->out_rows);
+        break;
+    case 2:
+        h->rows = size_of(&o->d, h->rows);
+        break;
+    case 3: /* a result that is much longer than what it is of */
+        h->dtype = KOFN_F64;
+        h->rows = 1;
+        h->hi = h->out_rows = h->cols = h->out_cols = 255;
+        return numbers_of(o, h, 510);
+    case 4:
+        h->how = (kofn_how)next(&o->d, 6);
+        h->lo = size_of(&o->d, h->lo);
+        h->out_cols = size_of(&o->d, h->out_cols);
+        break;
+    case 5:
+        return next(&o->d, 256);
+    case 6:
+        return 0;
+    }
+    if (h->out_rows > 64 || h->rows > 64 || h->cols > 64)
+        return next(&o->d, 2) ? 0 : BODY_MOST;
+    return numbers_of(o, h, h->out_rows * h->rows + h->rows * h->cols);
 }
 
 static size_t work(head_office *o, kf_head *h)
 {
-    size_t bytes;
+    unsigned kind;
 
     h->task = next(&o->d, 8);
     h->round = next(&o->d, 3);
     h->input = next(&o->d, 4);
     h->product = next(&o->d, 3);
     h->row = next(&o->d, 4);
-    h->updates = next(&o->d, 16) == 1;
+    kind = next(&o->d, 16);
+    h->updates = kind == 1;
+    h->velocity = kind == 2;
+    if (kind > 10 && kind < 14)
+        return pair(o, h);
     h->block = o->block_id + (next(&o->d, 16) == 1);
     if (o->block)
-        right_work(o->block->block, h);
+        right_work(o->block, h);
     if (next(&o->d, 2)) {
-        h->how = (kofn_how)next(&o->d, 6);
+        h->how = (kofn_how)next(&o->d, KOFN_HOW_READ + 1);
         h->dtype = next(&o->d, 8) ? KOFN_F64 : KOFN_F32;
         h->lo = size_of(&o->d, h->lo);
         h->hi = size_of(&o->d, h->hi);
@@ -137,12 +198,49 @@ static size_t work(head_office *o, kf_head *h)
     }
     if (next(&o->d, 8) == 0 || h->rows > 64 || h->cols > 64)
         return next(&o->d, 3) ? 0 : next(&o->d, 256);
-    bytes = h->rows * h->cols * (h->dtype == KOFN_F64 ? 8 : 4);
-    if (bytes > BODY_MOST)
+    return numbers_of(o, h, h->rows * h->cols);
+}
+
+/* A change of the block, or strips of it, that fit it or nearly so. */
+static size_t change(head_office *o, kf_head *h)
+{
+    const kofn_block *b = o->block ? o->block->block : NULL;
+    const kofn_change c = {sizeof c, 0.5, 0, next(&o->d, 2) ? 0.5 : 0, false};
+    bool all = next(&o->d, 2);
+    size_t n;
+
+    h->block = o->block_id;
+    h->updates = next(&o->d, 4);
+    h->velocity = next(&o->d, 4) == 1;
+    h->operand = next(&o->d, 16) == 1;
+    h->dtype = b ? b->dtype : KOFN_F64;
+    if (!b || h->type == KF_WIRE_WHOLE)
         return 0;
-    for (size_t i = 0; i < bytes; i++)
-        o->body[i] = (uint8_t)(next(&o->d, 4) ? 0 : next(&o->d, 256));
-    return bytes;
+    if (h->type == KF_WIRE_UPDATE) {
+        h->rows = 1 + next(&o->d, 3);
+        h->cols = b->rows * (all ? b->lanes : 1);
+        h->out_cols = b->cols * (next(&o->d, 2) ? b->lanes : 1);
+        n = h->rows * (h->cols + h->out_cols);
+    } else {
+        h->lo = next(&o->d, 3);
+        h->hi = h->lo + 1 + next(&o->d, 3);
+        h->cols = b->cols;
+        h->rows = b->lanes * (h->hi - h->lo);
+        n = h->rows * h->cols;
+    }
+    if (next(&o->d, 4) == 1) {
+        h->lo = size_of(&o->d, h->lo);
+        h->hi = size_of(&o->d, h->hi);
+        h->rows = size_of(&o->d, h->rows);
+        h->cols = size_of(&o->d, h->cols);
+        h->out_cols = size_of(&o->d, h->out_cols);
+    }
+    if (h->type == KF_WIRE_STRIPS)
+        return numbers_of(o, h, n);
+    n = numbers_of(o, h, n + KF_WIRE_CHANGE / kf_dtype_size(h->dtype));
+    if (n)
+        kf_wire_write_change(o->body, &c);
+    return n;
 }
 
 static size_t words(head_office *o)
@@ -161,6 +259,8 @@ static size_t compose(head_office *o, kf_head *h)
         KF_WIRE_WORK,  KF_WIRE_WORK,    KF_WIRE_WORK,    KF_WIRE_CANCEL,
         KF_WIRE_STAGE, KF_WIRE_WELCOME, KF_WIRE_REFUSED, KF_WIRE_DISMISS,
         KF_WIRE_HELLO, KF_WIRE_RESULT};
+    static const kf_wire changes[] = {KF_WIRE_UPDATE, KF_WIRE_STRIPS,
+                                      KF_WIRE_WHOLE};
     unsigned which = next(&o->d, 64);
 
     if (!o->greeted || !o->stored) { /* it begins well, most often */
@@ -170,9 +270,10 @@ static size_t compose(head_office *o, kf_head *h)
         o->stored = o->greeted;
         o->greeted = true;
     }
-    h->type = which < 14  ? often[which]
-              : which % 2 ? KF_WIRE_PIECE
-                          : KF_WIRE_WORK;
+    h->type = which < 14   ? often[which]
+              : which > 55 ? changes[which % 3]
+              : which % 2  ? KF_WIRE_PIECE
+                           : KF_WIRE_WORK;
     if ((h->type == KF_WIRE_DISMISS || h->type == KF_WIRE_REFUSED) &&
         next(&o->d, 4))
         h->type = KF_WIRE_STORE;
@@ -184,6 +285,10 @@ static size_t compose(head_office *o, kf_head *h)
         return piece(o, h);
     case KF_WIRE_WORK:
         return work(o, h);
+    case KF_WIRE_UPDATE:
+    case KF_WIRE_STRIPS:
+    case KF_WIRE_WHOLE:
+        return change(o, h);
     case KF_WIRE_CANCEL:
         h->task = next(&o->d, 8);
         return 0;
@@ -288,7 +393,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     watch_memory();
     samples();
     before = held;
-    most = held + ((size_t)8 << 20);
+    most = held + ((size_t)384 << 10);
     opt.memory = MEMORY;
     opt.staged = true;
     st = kofn_serve(&o.base, &opt);

@@ -8,9 +8,11 @@
 
 /* ---- blocks -------------------------------------------------------------- */
 
-#define BLOCKS 3
+#define BLOCKS 6
 
-/* A dense block, a sparse one and a sum over rows. */
+/* Blocks that are dense, sparse, sums over rows, dense in single precision for
+ * products from the left, sparse for A' A x, and dense of two operands of which the
+ * other has changed. */
 typedef struct sample {
     kofn_plan *plan;
     kf_resident resident;
@@ -24,22 +26,29 @@ static double numbers[64];
 static inline void make_sample(sample *s, size_t which)
 {
     static const char *const spec[BLOCKS] = {"mds:k=2", "elastic:k=2",
-                                             "gc:d=2"};
+                                             "gc:d=2",  "elastic:k=2",
+                                             "pcr:r=2", "mds:k=2"};
     static const size_t ptr[] = {0, 2, 3, 3, 6, 7, 8, 9};
     static const uint32_t col[] = {0, 3, 1, 0, 1, 2, 4, 0, 4};
     const kofn_problem pb[BLOCKS] = {{KOFN_MATVEC, 7, 5, 1, KOFN_F64, false},
                                      {KOFN_MATVEC, 7, 5, 1, KOFN_F64, true},
-                                     {KOFN_SUM, 6, 6, 1, KOFN_F64, false}};
+                                     {KOFN_SUM, 6, 6, 1, KOFN_F64, false},
+                                     {KOFN_LEFT, 7, 5, 1, KOFN_F32, false},
+                                     {KOFN_GRAM, 7, 5, 1, KOFN_F64, true},
+                                     {KOFN_MATVEC, 7, 5, 1, KOFN_F64, false}};
     const kofn_matrix A = {numbers, 7, 5, 5, KOFN_F64};
+    const kofn_matrix narrow = {numbers, 7, 5, 5, KOFN_F32};
     const kofn_sparse S = {7, 5, ptr, col, numbers};
     const size_t seat = 2;
 
     for (size_t i = 0; i < 64; i++)
         numbers[i] = (double)(i * 7 % 11) - 5;
     MUST(kofn_plan_new(&s->plan, &pb[which], spec[which], 3, 7) == KOFN_OK);
-    if (which == 0)
+    if (which == 0 || which == 5)
         MUST(kf_resident_dense(&s->resident, s->plan, &A) == KOFN_OK);
-    else if (which == 1)
+    else if (which == 3)
+        MUST(kf_resident_dense(&s->resident, s->plan, &narrow) == KOFN_OK);
+    else if (which != 2)
         MUST(kf_resident_sparse(&s->resident, s->plan, &S) == KOFN_OK);
     else
         kf_resident_sum(&s->resident, s->plan);
@@ -52,7 +61,31 @@ static inline void make_sample(sample *s, size_t which)
     MUST(kf_resident_away(&s->resident) == KOFN_OK);
     MUST(kf_code_new(&s->code, s->plan) == KOFN_OK);
     MUST(kf_data_encode(&s->resident, s->code, &seat, 1, &s->block) == KOFN_OK);
+    if (which == 5)
+        MUST(kf_data_empty_blocks(&s->resident, s->code, &seat, 1,
+                                  &s->block->next) == KOFN_OK);
     MUST(kf_recipe_write(s->block, "A.npy", &s->recipe) == KOFN_OK);
+}
+
+/* The input and the result of a task, whose `how` and strips are known, for a
+ * block of so many lanes; `wide`: vectors at once.  Products may wrap round. */
+static inline void fair_task(kf_head *h, uint64_t lanes, uint64_t rows,
+                             uint64_t cols, uint64_t wide)
+{
+    uint64_t strips = lanes * (h->hi - h->lo);
+    const uint64_t size[][4] = {
+        [KOFN_HOW_ROWS] = {cols, wide, strips, wide},
+        [KOFN_HOW_LEFT_ROWS] = {h->hi, rows, strips, cols},
+        [KOFN_HOW_INNER] = {lanes * cols, wide, rows, wide},
+        [KOFN_HOW_LEFT_INNER] = {wide, lanes * rows, wide, cols},
+        [KOFN_HOW_GRAM] = {cols, 1, cols, 1},
+        [KOFN_HOW_SUBMESSAGE] = {cols, wide, strips, 1},
+        [KOFN_HOW_READ] = {1, 1, strips, cols}};
+
+    h->rows = size[h->how][0];
+    h->cols = size[h->how][1];
+    h->out_rows = size[h->how][2];
+    h->out_cols = size[h->how][3];
 }
 
 /* Made once and kept. */

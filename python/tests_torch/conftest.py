@@ -1,0 +1,8 @@
+"""Without PYTHONPATH the package of this checkout is tested, as `make python`
+has built it."""
+import importlib.util
+import pathlib
+import sys
+
+if importlib.util.find_spec("kofn") is None:
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))

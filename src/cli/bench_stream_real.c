@@ -1,0 +1,278 @@
+/* bench_stream_real.c -- streams that are computed, as tables and JSON. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- 5: products of real matrices ---------------------------------------- */
+
+#define SIZE 2000
+#define PRODUCTS 60 /* of each scheme */
+
+typedef struct opener {
+    cli_args args; /* of the port */
+    int code;      /* what it failed with, after a message */
+} opener;
+
+static kofn_status open_port(void *ud, const kofn_problem *pb,
+                             const kofn_weather *weather, kofn_port **out)
+{
+    opener *o = ud;
+
+    o->args.weather = *weather;
+    o->args.pattern = *weather->pattern;
+    o->args.pattern_text = "of kofn bench";
+    o->args.workers = 4;
+    o->args.quiet = true;
+    o->code = cli_port_open(&o->args, pb, 0, out);
+    return o->code ? KOFN_TRANSPORT : KOFN_OK;
+}
+
+static void close_port(void *ud)
+{
+    (void)ud;
+    cli_ports_end();
+}
+
+static json_t *rates_json(const char *port, const rates_result *r)
+{
+    json_t *list = json_array();
+
+    for (size_t k = 0; k < TABLE1_SCHEMES; k++) {
+        const struct rates_row *w = &r->row[k];
+
+        json_array_append_new(
+            list, json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "scheme",
+                            w->spec, "seconds", w->seconds, "products_a_second",
+                            (double)r->products / w->seconds, "ratio", w->ratio,
+                            "model", w->model, "encode_seconds", w->encoding,
+                            "decode_seconds", w->decoding));
+    }
+    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:f, s:o}", "scenario", 5,
+                     "port", port, "size", (json_int_t)r->size, "products",
+                     (json_int_t)r->products, "idle", RATES_IDLE, "factor",
+                     RATES_FACTOR, "rel_error", r->worst, "schemes", list);
+}
+
+static void rates_text(const char *port, const rates_result *r)
+{
+    printf(
+        "5: %zu products of %zu x %zu each, four workers on port %s, whose "
+        "usual task takes\n   %d times as long as it computes, a slow one %d "
+        "times that (F2, mu = %g);\n   time by that of the polynomial "
+        "code, of the clock and of rounds played by the rules\n%-26s %10s "
+        "%6s %6s %8s %8s\n",
+        r->products, r->size, r->size, port, RATES_IDLE, RATES_FACTOR, RATES_MU,
+        "scheme", "products/s", "ratio", "rules", "encode s", "decode s");
+    for (size_t k = 0; k < TABLE1_SCHEMES; k++) {
+        const struct rates_row *w = &r->row[k];
+
+        printf("%-26s %10.4f %6.3f %6.3f %8.4f %8.4f\n", w->spec,
+               (double)r->products / w->seconds, w->ratio, w->model,
+               w->encoding, w->decoding);
+    }
+    printf("largest relative error %.1e\n", r->worst);
+}
+
+int bench_rates(const cli_args *a, json_t *list)
+{
+    static const char *const ports[] = {"threads", "processes"};
+    double scale = a->scale > 0 && a->scale < 1 ? a->scale : 1;
+    size_t size = elastic_size(scale, SIZE, 4);
+    kofn_status st = KOFN_OK;
+
+    for (size_t i = 0; i < 2 && !st; i++) {
+        opener o = {*a, 0};
+        const rates_port port = {open_port, close_port, &o};
+        rates_result r;
+
+        o.args.port = ports[i];
+        st = rates_run(size, PRODUCTS, a->seed, &port, &r);
+        if (o.code)
+            return o.code;
+        if (!st && list)
+            json_array_append_new(list, rates_json(ports[i], &r));
+        else if (!st)
+            rates_text(ports[i], &r);
+        fflush(stdout);
+    }
+    return st ? bench_fail(st) : 0;
+}
+
+/* ---- 6: five networks ---------------------------------------------------- */
+
+static json_t *nets_row_json(const nets_row *r)
+{
+    json_t *schemes = json_array();
+
+    for (size_t k = 0; k < TABLE1_SCHEMES; k++)
+        json_array_append_new(
+            schemes,
+            json_pack("{s:s, s:f, s:f, s:f, s:o, s:o}", "scheme",
+                      table1_names[k], "seconds", r->time[k], "rules",
+                      r->played[k], "ratio", r->time[k] / r->time[0], "printed",
+                      k ? json_real(r->printed[k - 1]) : json_null(),
+                      "seconds_to", bench_reals(r->at[k], FIGURE2_POINTS)));
+    return json_pack("{s:s, s:s, s:f, s:b, s:o}", "name", r->title, "pattern",
+                     r->pattern, "mu", r->mu, "ok", r->within, "schemes",
+                     schemes);
+}
+
+static json_t *nets_json(const nets_result *r)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < TABLE1_ROWS; i++)
+        json_array_append_new(rows, nets_row_json(&r->row[i]));
+    return json_pack("{s:i, s:i, s:I, s:I, s:o, s:f, s:f, s:b, s:o}",
+                     "scenario", 6, "iterations", (int)r->iterations, "points",
+                     (json_int_t)r->points, "products", (json_int_t)r->products,
+                     "test_loss", bench_reals(r->test_loss, FIGURE2_POINTS),
+                     "test_accuracy", r->accuracy, "apart", r->worst, "ok",
+                     r->worst <= 1e-8, "rows", rows);
+}
+
+static void table_text(const nets_result *r)
+{
+    printf("%-7s %5s", "", "mu");
+    for (size_t k = 1; k < TABLE1_SCHEMES; k++)
+        printf("  %-7s rules printed", table1_names[k]);
+    printf("  within 3 %% of the rules\n");
+    for (size_t i = 0; i < TABLE1_ROWS; i++) {
+        const nets_row *w = &r->row[i];
+
+        printf("%-7s %5.2f", w->title, w->mu);
+        for (size_t k = 0; k < 3; k++)
+            printf("  %-7.3f %5.3f %7.2f", w->ratio[k], w->model[k],
+                   w->printed[k]);
+        printf("  %s\n", bench_mark(w->within));
+    }
+}
+
+static void figure2_text(const nets_result *r)
+{
+    const nets_row *w = &r->row[1];
+
+    printf("\ntest loss of the first network by seconds, i.i.d., mu = %g (Fig. "
+           "2)\n%9s %9s",
+           w->mu, "iteration", "loss");
+    for (size_t k = 0; k < TABLE1_SCHEMES; k++)
+        printf(" %10s", table1_names[k]);
+    putchar('\n');
+    for (size_t i = 0; i < FIGURE2_POINTS; i++) {
+        printf("%9zu %9.4f", (i + 1) * r->iterations / FIGURE2_POINTS,
+               r->test_loss[i]);
+        for (size_t k = 0; k < TABLE1_SCHEMES; k++)
+            printf(" %10.1f", w->at[k][i]);
+        putchar('\n');
+    }
+}
+
+static void nets_text(const nets_result *r)
+{
+    printf("6: five networks 784-%d-%d-10, %u iterations of %d of %zu points, "
+           "%zu products, all\n   computed, on the simulator: time by that of "
+           "the polynomial code (Table 1), of its\n   rounds and of the same "
+           "rounds played by the rules\n",
+           NETS_HIDDEN, NETS_HIDDEN, r->iterations,
+           r->points < NETS_BATCH ? (int)r->points : NETS_BATCH, r->points,
+           r->products);
+    table_text(r);
+    figure2_text(r);
+    printf("accuracy in the end %.4f; weights of all networks after all "
+           "iterations at most\n%.1e from the plain ones %s\n",
+           r->accuracy, r->worst, bench_mark(r->worst <= 1e-8));
+}
+
+/* ---- MNIST --------------------------------------------------------------- */
+
+#define TRAIN 8192 /* of those that are made */
+#define TEST 1024
+
+static int load(const char *folder, const char *name, input *in,
+                kofn_matrix *out)
+{
+    char path[4096];
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s.gz", folder, name) >=
+        sizeof path)
+        return cli_say(EXIT_USAGE, "--mnist %s: the name is too long", folder);
+    if (access(path, R_OK)) /* or unpacked */
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+    return input_matrix(in, out, path);
+}
+
+/* As numbers of their own, divided by `unit`. */
+static int keep(const kofn_matrix *a, double unit, kofn_matrix *out)
+{
+    double *x = malloc(a->rows * a->cols * sizeof *x);
+
+    *out = (kofn_matrix){x, a->rows, a->cols, a->cols, KOFN_F64};
+    if (!x)
+        return cli_say(EXIT_FAILED, "out of memory for %zu images", a->rows);
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            x[i * a->cols + j] =
+                ((const double *)a->data)[i * a->ld + j] / unit;
+    return 0;
+}
+
+static int load_pair(const char *folder, const char *images, const char *labels,
+                     kofn_matrix *X, kofn_matrix *y)
+{
+    input in[2] = {{NULL, NULL}, {NULL, NULL}};
+    kofn_matrix a, b;
+    int code = load(folder, images, &in[0], &a);
+
+    if (!code)
+        code = load(folder, labels, &in[1], &b);
+    if (!code && (a.cols != 784 || b.cols != 1 || a.rows != b.rows))
+        code = cli_say(EXIT_USAGE,
+                       "--mnist %s: %s is %zu x %zu and %s %zu x %zu; images "
+                       "have 784 pixels and a label each",
+                       folder, images, a.rows, a.cols, labels, b.rows, b.cols);
+    if (!code)
+        code = keep(&a, 255, X);
+    if (!code)
+        code = keep(&b, 1, y);
+    input_free(&in[0]);
+    input_free(&in[1]);
+    return code;
+}
+
+static int load_points(const cli_args *a, nets_points *p)
+{
+    int code;
+
+    *p = (nets_points){.X = {.data = NULL}};
+    if (!a->mnist) {
+        kofn_status st = nets_points_make(p, TRAIN, TEST, a->seed);
+
+        return st ? bench_fail(st) : 0;
+    }
+    code = load_pair(a->mnist, "train-images-idx3-ubyte",
+                     "train-labels-idx1-ubyte", &p->X, &p->y);
+    return code ? code
+                : load_pair(a->mnist, "t10k-images-idx3-ubyte",
+                            "t10k-labels-idx1-ubyte", &p->test_X, &p->test_y);
+}
+
+int bench_nets(const cli_args *a, json_t *list)
+{
+    nets_result r;
+    nets_points p;
+    int code = load_points(a, &p);
+
+    if (!code) {
+        kofn_status st =
+            nets_run(&p, (unsigned)bench_runs(a, NETS_ITERATIONS), a->seed, &r);
+
+        code = st ? bench_fail(st) : 0;
+    }
+    nets_points_free(&p);
+    if (!code && list)
+        json_array_append_new(list, nets_json(&r));
+    else if (!code)
+        nets_text(&r);
+    return code;
+}

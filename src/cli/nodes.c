@@ -1,0 +1,234 @@
+/* nodes.c -- nodes of a mesh: all of them as threads of this process, or this
+ * process as one of many; when they go and come. */
+#include "cli.h"
+
+#include <kofn/peer.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_NODES 1024
+
+/* ---- what cannot be had of a mesh ---------------------------------------- */
+
+static int check_options(const cli_args *a)
+{
+    const kofn_weather *w = &a->weather;
+    const char *what = a->job.journal      ? "journal"
+                       : a->job.metrics    ? "metrics"
+                       : a->job.trace      ? "trace"
+                       : a->job.record     ? "record"
+                       : a->pattern_text   ? "pattern"
+                       : a->checkpoint     ? "checkpoint"
+                       : a->resume         ? "resume"
+                       : a->show           ? "show"
+                       : a->job.errors     ? "errors"
+                       : a->job.in_flight  ? "in-flight"
+                       : a->job.late != 0  ? "late"
+                       : a->job.lease != 0 ? "lease"
+                       : w->spread > 0 || w->straggle > 0 || w->leave > 0 ||
+                               w->join > 0 || w->corrupt > 0 || w->flip > 0 ||
+                               w->miss > 0
+                           ? "weather"
+                       : a->job.below == KOFN_BELOW_DEGRADE ? "below degrade"
+                                                            : NULL;
+
+    if (what)
+        return cli_say(EXIT_USAGE, "--%s does not go with --masterless", what);
+    if (a->workers > MOST_NODES)
+        return cli_say(EXIT_USAGE,
+                       "--workers %zu: a mesh has at most %d "
+                       "nodes",
+                       a->workers, MOST_NODES);
+    if (a->events && !cli_transport_of(a->port)->here)
+        return cli_say(EXIT_USAGE, "--events with --masterless needs --port "
+                                   "threads");
+    return 0;
+}
+
+static int read_events(cli_nodes *m, size_t rounds)
+{
+    kofn_status st = kofn_events_read(&m->events, &m->event_count, m->a->events,
+                                      m->a->workers, rounds);
+
+    if (st)
+        return cli_fail_input(st);
+    for (size_t i = 0; i < m->event_count; i++)
+        if (m->events[i].kind != KOFN_HAPPENING_LEAVE &&
+            m->events[i].kind != KOFN_HAPPENING_JOIN)
+            return cli_say(EXIT_USAGE,
+                           "%s: on a mesh of threads nodes can "
+                           "leave and join, nothing else",
+                           m->a->events);
+    return 0;
+}
+
+int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds)
+{
+    int code = check_options(a);
+
+    m->a = a;
+    m->count = a->workers;
+    if (!code && a->events)
+        code = read_events(m, rounds);
+    if (code)
+        return code;
+    m->here = cli_transport_of(a->port)->here ? m->count + m->event_count : 1;
+    m->node = calloc(m->here, sizeof *m->node);
+    return m->node ? 0 : cli_say(EXIT_FAILED, "out of memory");
+}
+
+/* ---- a node's life ------------------------------------------------------- */
+
+static void live(void *ud, kofn_transport *t);
+
+static kofn_status start(cli_nodes *m, size_t number, uint32_t seat)
+{
+    cli_node *n = &m->node[number];
+
+    *n = (cli_node){.all = m, .seat = seat, .number = number};
+    return kofn_mesh_start(m->mesh, live, n);
+}
+
+/* Events before the round that begins now.  Whoever gets there first lets a joiner
+ * in; who is to leave goes by itself. */
+static bool happen(const cli_node *n, uint64_t round)
+{
+    cli_nodes *m = n->all;
+    size_t number = m->count;
+    bool go = false;
+
+    for (size_t i = 0; i < m->event_count; i++) {
+        const kofn_happening *e = &m->events[i];
+        size_t expected = i;
+
+        if (e->round > round)
+            break;
+        if (e->kind == KOFN_HAPPENING_LEAVE) {
+            go |= e->worker == n->number;
+            atomic_compare_exchange_strong(&m->due, &expected, i + 1);
+        } else if (atomic_compare_exchange_strong(&m->due, &expected, i + 1)) {
+            (void)start(m, number, KOFN_NO_SEAT); /* it may as well not come */
+        }
+        number += e->kind == KOFN_HAPPENING_JOIN;
+    }
+    return go;
+}
+
+/* Who was behind, and took the last iterate from others, was to leave before. */
+static int watch(void *ud, const kofn_node_view *view, const double *scalar)
+{
+    const cli_node *n = ud;
+
+    (void)scalar;
+    return cli_caught() ||
+           happen(n, (view->at.t - view->final) / n->all->each + 1);
+}
+
+static void live(void *ud, kofn_transport *t)
+{
+    cli_node *n = ud;
+    cli_nodes *m = n->all;
+    kofn_time patience = m->a->job.patience;
+    kofn_peer_options p = {.size = sizeof(kofn_peer_options),
+                           .nodes = m->count,
+                           .seat = n->seat,
+                           .confirm = m->confirm,
+                           .decoding = m->decoding,
+                           .give_up = patience  ? patience
+                                      : m->mesh ? 5 * KOFN_SECOND
+                                                : 60 * KOFN_SECOND,
+                           .watch = watch,
+                           .watch_ud = n};
+
+    n->status = m->live(n, t, &p);
+    if (n->status < 0)
+        n->reason = strdup(kofn_errmsg());
+}
+
+/* ---- threads ------------------------------------------------------------- */
+
+static int run_threads(cli_nodes *m)
+{
+    kofn_status st = kofn_mesh_new(&m->mesh);
+
+    for (size_t i = 0; i < m->count && !st; i++)
+        st = start(m, i, (uint32_t)i);
+    if (m->mesh)
+        kofn_mesh_wait(m->mesh);
+    kofn_mesh_free(m->mesh);
+    return st ? cli_fail(st) : 0;
+}
+
+/* ---- one node of many ---------------------------------------------------- */
+
+static kofn_status reach_all(kofn_transport *t, const char *list)
+{
+    char *copy = strdup(list), *rest = copy, *one;
+    kofn_status st = copy ? KOFN_OK : KOFN_NOMEM;
+
+    while (!st && (one = strtok_r(rest, ",", &rest)))
+        st = t->reach(t, one);
+    free(copy);
+    return st;
+}
+
+static int run_one(cli_nodes *m)
+{
+    const cli_args *a = m->a;
+    kofn_transport *t = NULL;
+    cli_node *n = &m->node[0];
+    kofn_status st;
+
+    *n = (cli_node){.all = m};
+    st = cli_transport_of(a->port)->mesh(a, m->bytes + 65536, &t, &n->seat);
+    if (!st && a->reach)
+        st = reach_all(t, a->reach);
+    if (!st)
+        live(n, t);
+    if (t)
+        t->close(t, KOFN_SECOND);
+    return st ? cli_fail(st) : 0;
+}
+
+int nodes_run(cli_nodes *m)
+{
+    int code;
+
+    cli_guard(true);
+    code = cli_transport_of(m->a->port)->here ? run_threads(m) : run_one(m);
+    cli_guard(false);
+    return code;
+}
+
+/* ---- what came of it ----------------------------------------------------- */
+
+bool nodes_have(const cli_node *n)
+{
+    return n->all && !n->status && n->end.final;
+}
+
+int nodes_complain(const cli_nodes *m)
+{
+    for (size_t i = 0; i < m->here; i++)
+        if (m->node[i].all && m->node[i].status < 0)
+            return cli_say(
+                m->node[i].status == KOFN_TOOFEW ? EXIT_TOOFEW
+                : m->node[i].status == KOFN_UNSUITED ||
+                        m->node[i].status == KOFN_INVAL
+                    ? EXIT_USAGE
+                    : EXIT_FAILED,
+                "%s", m->node[i].reason ? m->node[i].reason : "out of memory");
+    return cli_say(EXIT_TOOFEW, "no node is left that has the result");
+}
+
+int nodes_close(cli_nodes *m, int code)
+{
+    const cli_transport *port = cli_transport_of(m->a->port);
+
+    for (size_t i = 0; m->node && i < m->here; i++)
+        free(m->node[i].reason);
+    free(m->node);
+    kofn_events_free(m->events);
+    return port->end ? port->end(code) : code;
+}

@@ -1,0 +1,224 @@
+/* train_masterless.c -- kofn train on a mesh: what a node does, and what came of
+ * it. */
+#include "cli.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a node has. */
+typedef struct share {
+    kofn_net *net;
+    kofn_train_result res;
+} share;
+
+typedef struct run {
+    const cli_args *a;
+    const cli_lesson *lesson;
+    kofn_plan *plan[KOFN_NET_MOST];
+    cli_nodes nodes;
+    share *share; /* of each node */
+    const cli_node *best;
+    size_t have, same; /* the result; as many the best one's, bit for bit */
+    double seconds;
+} run;
+
+/* ---- a node's life ------------------------------------------------------- */
+
+static kofn_status live(cli_node *n, kofn_transport *t,
+                        const kofn_peer_options *p)
+{
+    run *r = n->all->ud;
+    const cli_lesson *l = r->lesson;
+    share *own = &r->share[n->number];
+    kofn_training *training = NULL;
+    kofn_status st = kofn_net_new(&own->net, l->shape, r->a->seed);
+
+    if (!st)
+        st = kofn_training_new(&training, own->net, l->X, l->y, l->options);
+    if (!st)
+        st = kofn_train_peers(t, training, (const kofn_plan *const *)r->plan, p,
+                              &own->res, &n->end);
+    kofn_training_free(training);
+    return st;
+}
+
+/* ---- what came of it ----------------------------------------------------- */
+
+static bool same_weights(const kofn_net *a, const kofn_net *b)
+{
+    const kofn_matrix *x, *y;
+
+    for (size_t l = 1; (x = kofn_net_weights(a, l)); l++) {
+        y = kofn_net_weights(b, l);
+        if (memcmp(x->data, y->data, x->rows * x->cols * sizeof(double)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void gather(run *r)
+{
+    for (size_t i = 0; i < r->nodes.here; i++) {
+        const cli_node *n = &r->nodes.node[i];
+
+        if (!nodes_have(n))
+            continue;
+        if (!r->best)
+            r->best = n;
+        r->have++;
+        r->same += same_weights(r->share[i].net, r->share[r->best->number].net);
+    }
+}
+
+static void copy_weights(const kofn_net *from, kofn_net *to)
+{
+    const kofn_matrix *x;
+
+    for (size_t l = 1; (x = kofn_net_weights(from, l)); l++)
+        memcpy(kofn_net_weights(to, l)->data, x->data,
+               x->rows * x->cols * sizeof(double));
+}
+
+static void report_json(const run *r, const kofn_plan_info *info)
+{
+    const kofn_node_view *end = &r->best->end;
+    const session *s = r->lesson->session;
+    json_t *o = json_object();
+
+#define PUT(key, value) json_object_set_new(o, key, value)
+    PUT("status", json_string("ok"));
+    PUT("command", json_string(r->a->command->name));
+    PUT("scheme", json_string(info->spec));
+    PUT("nodes", json_integer((json_int_t)r->nodes.count));
+    PUT("decode", json_string(r->nodes.decoding == KOFN_DECODE_REPLICATED
+                                  ? "replicated"
+                                  : "distributed"));
+    PUT("iterations", json_integer(s->iterations));
+    PUT("seconds", json_real(r->seconds));
+    PUT("members", json_integer((json_int_t)end->members));
+    PUT("epochs", json_integer((json_int_t)end->epoch.number));
+    PUT("adopted", json_integer((json_int_t)end->adopted));
+    PUT("dropped", json_integer((json_int_t)end->dropped));
+    PUT("finished", json_integer((json_int_t)r->have));
+    PUT("same", json_integer((json_int_t)r->same));
+    if (r->a->verify)
+        PUT("rel_error", json_real(s->rel_error));
+    PUT("port", json_string(r->a->port));
+    PUT("seed", json_integer((json_int_t)r->a->seed));
+    cli_put_blas(r->a, o);
+#undef PUT
+    json_object_update(o, s->figures);
+    json_object_del(o, "per_iteration");
+    cli_print_json(o);
+}
+
+static void report_text(const run *r, const kofn_plan_info *info)
+{
+    fprintf(stderr, "%s  %zu nodes  %.3g s, %s decoding", info->spec,
+            r->nodes.count, r->seconds,
+            r->nodes.decoding == KOFN_DECODE_REPLICATED ? "replicated"
+                                                        : "distributed");
+    if (r->nodes.here > 1)
+        fprintf(stderr, "\n%zu nodes have the weights, %zu of them the same",
+                r->have, r->same);
+    fprintf(stderr, "\n%zu members in epoch %llu", r->best->end.members,
+            (unsigned long long)r->best->end.epoch.number);
+    if (r->a->verify)
+        fprintf(stderr, "  relative error %.2g", r->lesson->session->rel_error);
+    fputc('\n', stderr);
+    cli_report_blas(r->a);
+}
+
+static int conclude(run *r)
+{
+    const cli_lesson *l = r->lesson;
+    kofn_plan_info info;
+    int code;
+
+    if (cli_caught())
+        return 128 + cli_caught();
+    gather(r);
+    if (!r->best)
+        return nodes_complain(&r->nodes);
+    copy_weights(r->share[r->best->number].net, l->net);
+    code = l->conclude(l->ud, r->share[r->best->number].res.steps);
+    if (code || kofn_plan_describe(r->plan[0], false, &info))
+        return code;
+    if (r->a->json)
+        report_json(r, &info);
+    else if (!r->a->quiet)
+        report_text(r, &info);
+    return 0;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static int check_options(const cli_args *a)
+{
+    const char *what = a->history ? "history" : a->train.scrub ? "scrub" : NULL;
+
+    return what
+               ? cli_say(EXIT_USAGE, "--%s does not go with --masterless", what)
+               : 0;
+}
+
+/* Of the vector, and of a node's blocks. */
+static size_t largest(const cli_lesson *l)
+{
+    size_t batch = l->options->batch ? l->options->batch : 64, numbers = 0;
+
+    for (size_t i = 0; i <= l->shape->layers; i++)
+        numbers += 8 * (l->shape->widths[i] + 1) * batch;
+    return (numbers + 4 * kofn_training_size(l->training)) * sizeof(double);
+}
+
+static int prepare(run *r, size_t steps)
+{
+    const cli_args *a = r->a;
+    cli_nodes *m = &r->nodes;
+    kofn_status st;
+    int code = check_options(a);
+
+    if (!code)
+        code = nodes_open(m, a, steps);
+    if (code)
+        return code;
+    st = kofn_training_plans(r->lesson->training,
+                             a->scheme_given ? a->scheme : "gpd", a->workers,
+                             a->seed, r->plan);
+    if (st)
+        return cli_fail(st);
+    m->decoding = a->decode
+                      ? (kofn_decoding)a->decode
+                      : kofn_decoding_for(r->plan[0], a->workers, 0, 0, 0);
+    m->confirm = 1;
+    m->each = 2 * r->lesson->shape->layers - 1;
+    m->bytes = largest(r->lesson);
+    m->live = live;
+    m->ud = r;
+    r->share = calloc(m->here, sizeof *r->share);
+    return r->share ? 0 : cli_say(EXIT_FAILED, "out of memory");
+}
+
+int masterless_train(const cli_args *a, const cli_lesson *l)
+{
+    run r = {.a = a, .lesson = l, .nodes = {.a = a}};
+    int code = prepare(&r, l->steps);
+
+    if (!code) {
+        cli_tell_blas(a);
+        r.seconds = -kf_clock_seconds();
+        code = nodes_run(&r.nodes);
+        r.seconds += kf_clock_seconds();
+    }
+    if (!code)
+        code = conclude(&r);
+    for (size_t i = 0; r.share && i < r.nodes.here; i++)
+        kofn_net_free(r.share[i].net);
+    free(r.share);
+    for (size_t i = 0; i < KOFN_NET_MOST; i++)
+        kofn_plan_free(r.plan[i]);
+    return nodes_close(&r.nodes, code);
+}

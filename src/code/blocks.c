@@ -1,0 +1,259 @@
+/* blocks.c -- blocks of A themselves: what they are made of, for those who change
+ * A where it lies, and A or another block from them.
+ *
+ * Products of a coded A are decoded from answers; blocks are read the same way,
+ * as if multiplied by the identity.  The rows of the answers are then those of the
+ * blocks, the symbols and wants the parts of A: a reader is the plan of that.  It
+ * needs no more answers than any product (math/training.md 8).
+ */
+#include "code.h"
+
+#include "operation.h"
+
+#include <math.h>
+
+/* ---- outer products ------------------------------------------------------ */
+
+/* Of the largest coefficient, which a row and a column are taken of: they and
+ * the others come out of sums of a few numbers. */
+#define ROUNDING (64 * 0x1p-53)
+
+static kofn_status no_outer_product(const kofn_plan *p, size_t local)
+{
+    return kf_fail(
+        KOFN_UNSUITED,
+        "%s: the coefficients of seat %zu are no outer product of some "
+        "for the rows and some for the columns of A, so that no update "
+        "of A can be coded; choose another basis, as circle",
+        p->spec, local);
+}
+
+/* lanes x parts. */
+static void spread(const kf_seat *seat, size_t lanes, size_t parts, double *E)
+{
+    for (size_t l = 0; l < lanes; l++)
+        for (size_t e = 0; e < seat->E0[l].n; e++)
+            E[l * parts + seat->E0[l].col[e]] = seat->E0[l].val[e];
+}
+
+static size_t largest(const double *E, size_t n)
+{
+    size_t at = 0;
+
+    for (size_t i = 1; i < n; i++)
+        if (fabs(E[i]) > fabs(E[at]))
+            at = i;
+    return at;
+}
+
+/* One step of elimination with both pivots; is nothing left?  Of the two factors
+ * the one that can be 1 is: all lanes have it in common where only rows or only
+ * columns are cut. */
+static bool eliminate(const double *E, size_t rows, size_t cols, double *f,
+                      double *g)
+{
+    size_t at = largest(E, rows * cols), row = at % rows, col = at / rows;
+    double most = fabs(E[at]), off = 0;
+    double of_f = rows > 1 || most == 0 ? 1 : E[at];
+    double of_g = rows == 1 || most == 0 ? 1 : E[at];
+
+    for (size_t i = 0; i < rows; i++)
+        f[i] = E[i + rows * col] / of_f;
+    for (size_t j = 0; j < cols; j++)
+        g[j] = E[row + rows * j] / of_g;
+    for (size_t j = 0; j < cols; j++)
+        for (size_t i = 0; i < rows; i++)
+            off = kf_larger(off, fabs(E[i + rows * j] - f[i] * g[j]));
+    return off <= ROUNDING * most;
+}
+
+kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g)
+{
+    const kofn_layout *L = &c->plan->layout;
+    size_t rows = L->cut[0].rows, cols = L->cut[0].cols;
+    bool outer = L->inner == 1;
+    const kf_seat *seat;
+    double *E;
+
+    TRY(kf_code_seat(c, local, &seat));
+    E = kofn_layout_table(L->lanes, rows * cols);
+    if (!E)
+        return KOFN_NOMEM;
+    spread(seat, L->lanes, rows * cols, E);
+    for (size_t l = 0; l < L->lanes && outer; l++)
+        outer = eliminate(E + l * rows * cols, rows, cols, f + l * rows,
+                          g + l * cols);
+    kf_free(E);
+    return outer ? KOFN_OK : no_outer_product(c->plan, local);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+bool kf_code_can_be_read(const kofn_plan *p)
+{
+    const kofn_layout *L = &p->layout;
+
+    return p->op->factors == 1 && !p->op->stream && !L->problem.sparse &&
+           L->inner == 1 && !p->of;
+}
+
+static kofn_status readable(const kofn_plan *p)
+{
+    const kofn_layout *L = &p->layout;
+
+    if (p->op->factors != 1 || p->op->stream || L->problem.sparse)
+        return kf_fail(
+            KOFN_UNSUITED,
+            "%s: blocks are read of products A B and B A with a dense A",
+            p->spec);
+    if (L->inner > 1)
+        return kf_fail(
+            KOFN_UNSUITED,
+            "%s: a block that stands for two, side by side, is not read; "
+            "choose another basis, as circle",
+            p->spec);
+    return KOFN_OK;
+}
+
+kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
+{
+    kofn_plan *r;
+    kofn_layout *L;
+
+    *out = NULL;
+    TRY(readable(plan));
+    if (plan->of)
+        return kf_fail(KOFN_STATE, "%s: a reader has no reader", plan->spec);
+    r = kf_new(1, sizeof *r);
+    if (!r)
+        return KOFN_NOMEM;
+    *r = *plan;
+    r->of = plan;
+    r->left = NULL;
+    r->op = kf_operation_of(KF_READ);
+    r->parts1 = 1;
+    r->mixes_parts = true;
+    L = &r->layout;
+    L->args = &r->args;
+    L->problem.op = KF_READ;
+    L->problem.p = 1;
+    L->cut[1] = (kofn_cut){1, 1};
+    L->symbols = L->wants = r->parts;
+    L->grid_rows = L->cut[0].rows;
+    L->enough = kf_ceil_div(r->parts, L->lanes);
+    L->threshold = kf_max(L->enough, L->threshold);
+    L->adjoint = false;
+    L->W = NULL;
+    L->state = NULL;
+    L->free_state = NULL;
+    r->span = r->op->span(L);
+    *out = r;
+    return KOFN_OK;
+}
+
+/* ---- a block from others ------------------------------------------------- */
+
+/* What X G may differ from E0 by before it is none of theirs at all: blocks that
+ * do determine it leave a rounding. */
+#define OFF 1e-6
+/* Rounding of a sum of blocks that each are rounded. */
+#define EACH (4 * 0x1p-53)
+
+/* The rows of blocks that are there, and of the one that is wanted. */
+typedef struct regeneration {
+    size_t results, parts;
+    double *G;    /* of all that are there, lanes below each other */
+    double *norm; /* of each row of it                             */
+    double *E;    /* of the one, a lane a row                      */
+} regeneration;
+
+static kofn_status gather(regeneration *t, kf_code *c, const uint32_t *seats,
+                          size_t n)
+{
+    size_t lanes = c->plan->layout.lanes, parts = t->parts;
+
+    for (size_t i = 0; i < n; i++) {
+        const kf_seat *seat;
+
+        TRY(kf_code_seat(c, seats[i], &seat));
+        spread(seat, lanes, parts, t->G + i * lanes * parts);
+    }
+    for (size_t r = 0; r < t->results; r++) {
+        t->norm[r] = 0;
+        for (size_t j = 0; j < parts; j++)
+            t->norm[r] = hypot(t->norm[r], t->G[r * parts + j]);
+    }
+    return KOFN_OK;
+}
+
+/* Of the norm of row l of E: what rounding of the others comes to, and X G - E. */
+static void errors_of(const regeneration *t, const double *x, size_t l,
+                      double *noise, double *off)
+{
+    const double *E = t->E + l * t->parts;
+    double size = 0, gain = 0, rest = 0;
+
+    x += l * t->results;
+    for (size_t r = 0; r < t->results; r++)
+        gain = hypot(gain, x[r] * t->norm[r]);
+    for (size_t j = 0; j < t->parts; j++) {
+        double sum = 0;
+
+        for (size_t r = 0; r < t->results; r++)
+            sum += x[r] * t->G[r * t->parts + j];
+        rest = hypot(rest, sum - E[j]);
+        size = hypot(size, E[j]);
+    }
+    if (size > 0) {
+        *noise = kf_larger(*noise, gain / size);
+        *off = kf_larger(*off, rest / size);
+    }
+}
+
+static kofn_status not_determined(const kofn_plan *p, size_t n, size_t seat)
+{
+    return kf_fail(
+        KOFN_TOOFEW,
+        "%s: the blocks of these %zu seats do not determine that of seat "
+        "%zu; any %zu do",
+        p->spec, n, seat, p->layout.threshold);
+}
+
+/* x = E G^+ for tables that have room. */
+static kofn_status solve(regeneration *t, kf_code *c, const uint32_t *seats,
+                         size_t n, size_t seat, double *x, double *predicted)
+{
+    size_t lanes = c->plan->layout.lanes;
+    double condition, noise = 0, off = 0;
+    const kf_seat *wanted;
+
+    TRY(kf_code_seat(c, seat, &wanted));
+    spread(wanted, lanes, t->parts, t->E);
+    TRY(gather(t, c, seats, n));
+    TRY(kf_pseudo(t->results, t->parts, t->G, lanes, t->E, x, &condition));
+    for (size_t l = 0; l < lanes; l++)
+        errors_of(t, x, l, &noise, &off);
+    *predicted = kf_larger(EACH * noise, off);
+    return off <= OFF ? KOFN_OK : not_determined(c->plan, n, seat);
+}
+
+kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
+                                size_t seat, double *x, double *predicted)
+{
+    const kofn_layout *L = &c->plan->layout;
+    regeneration t = {.results = n * L->lanes, .parts = c->plan->parts};
+    kofn_status st = KOFN_NOMEM;
+
+    TRY(readable(c->plan));
+    if (n == 0)
+        return not_determined(c->plan, n, seat);
+    t.G = kofn_layout_table(t.results, t.parts);
+    t.norm = kofn_layout_table(n, L->lanes);
+    t.E = kofn_layout_table(L->lanes, t.parts);
+    if (t.G && t.norm && t.E)
+        st = solve(&t, c, seats, n, seat, x, predicted);
+    kf_free(t.G);
+    kf_free(t.norm);
+    kf_free(t.E);
+    return st;
+}

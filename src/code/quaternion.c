@@ -1,0 +1,101 @@
+/* quaternion.c -- matrices that are made of blocks L(q).
+ *
+ * L(q) is what multiplying with the quaternion q from the left does to four
+ * numbers; its first column is q, and tells the other three.  Sums, products and
+ * inverses of matrices of such blocks are made of them again: of a product the
+ * first of every four columns is enough, a fourth of the work.
+ */
+#include "code.h"
+
+#define LANES 4
+
+/* Entry t of row l of L(q). */
+static double left_entry(const double *q, size_t l, size_t t)
+{
+    static const int sign[LANES][LANES] = {
+        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
+
+    return sign[l][t] * q[l ^ t];
+}
+
+bool kf_code_quaternions(const kf_row *g)
+{
+    size_t at[LANES] = {0};
+
+    for (;;) {
+        double block[LANES][LANES] = {{0}}, q[LANES];
+        uint32_t first = UINT32_MAX;
+
+        for (size_t l = 0; l < LANES; l++)
+            if (at[l] < g[l].n && g[l].col[at[l]] / LANES < first)
+                first = g[l].col[at[l]] / LANES;
+        if (first == UINT32_MAX)
+            return true;
+        for (size_t l = 0; l < LANES; l++)
+            while (at[l] < g[l].n && g[l].col[at[l]] / LANES == first) {
+                block[l][g[l].col[at[l]] % LANES] = g[l].val[at[l]];
+                at[l]++;
+            }
+        for (size_t l = 0; l < LANES; l++)
+            q[l] = block[l][0];
+        for (size_t l = 0; l < LANES; l++)
+            for (size_t t = 0; t < LANES; t++)
+                if (block[l][t] != left_entry(q, l, t))
+                    return false;
+    }
+}
+
+bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none)
+{
+    bool fours = n % LANES == 0;
+
+    for (size_t i = 0; i < n && fours; i++) {
+        uint32_t first = x[i / LANES * LANES];
+
+        fours = first == none ? x[i] == none
+                              : first % LANES == 0 && x[i] == first + i % LANES;
+    }
+    return fours;
+}
+
+void kf_code_first_lanes(size_t m, size_t n, const double *A, double *first)
+{
+    for (size_t i = 0; i < m * n; i += LANES)
+        *first++ = A[i];
+}
+
+void kf_code_all_lanes(size_t m, size_t n, const double *first, double *A)
+{
+    size_t blocks = n / LANES;
+
+    for (size_t i = 0; i < m; i += LANES)
+        for (size_t b = 0; b < blocks; b++) {
+            double q[LANES];
+
+            for (size_t l = 0; l < LANES; l++)
+                q[l] = first[(i + l) * blocks + b];
+            for (size_t l = 0; l < LANES; l++)
+                for (size_t t = 0; t < LANES; t++)
+                    A[(i + l) * n + b * LANES + t] = left_entry(q, l, t);
+        }
+}
+
+kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
+                                         const double *A, const double *B,
+                                         double *C)
+{
+    double *from = kofn_layout_table(k, n / LANES);
+    double *to = kofn_layout_table(m, n / LANES);
+    bool ok = from && to;
+
+    if (ok) {
+        kf_code_first_lanes(k, n, B, from);
+        kf_code_first_lanes(m, n, C, to);
+        kf_code_subtract_product(m, k, n / LANES, A, k, from, n / LANES, to,
+                                 n / LANES);
+        kf_code_all_lanes(m, n, to, C);
+    }
+    kf_free(from);
+    kf_free(to);
+    return ok ? KOFN_OK : KOFN_NOMEM;
+}

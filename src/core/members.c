@@ -1,0 +1,62 @@
+/* members.c -- who can work on a product. */
+#include "state.h"
+
+bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
+{
+    const kf_worker *w = &c->fleet.worker[worker];
+
+    return w->state == KOFN_WORKER_LIVE && w->from <= r->p.number &&
+           !r->load[worker].failed;
+}
+
+size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group)
+{
+    const kf_fleet *f = &c->fleet;
+    size_t n = 0;
+
+    for (size_t s = group; s < f->seats; s += f->groups)
+        n += f->seat[s] != KF_NOBODY && kf_core_can_work(c, r, f->seat[s]);
+    return n;
+}
+
+static kofn_status make_room(kofn_core *c)
+{
+    if (c->live_cap >= c->fleet.seats)
+        return KOFN_OK;
+    kf_free(c->live);
+    kf_free(c->live_worker);
+    c->live_cap = 0;
+    c->live = kf_new(c->fleet.seats, sizeof *c->live);
+    c->live_worker = kf_new(c->fleet.seats, sizeof *c->live_worker);
+    if (!c->live || !c->live_worker)
+        return KOFN_NOMEM;
+    c->live_cap = c->fleet.seats;
+    return KOFN_OK;
+}
+
+kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
+                                 size_t *n)
+{
+    kf_fleet *f = &c->fleet;
+    double mean = 0;
+    size_t known = 0;
+
+    *n = 0;
+    TRY(make_room(c));
+    for (size_t s = group; s < f->seats; s += f->groups) {
+        kf_worker *w;
+
+        if (f->seat[s] == KF_NOBODY || !kf_core_can_work(c, r, f->seat[s]))
+            continue;
+        w = &f->worker[f->seat[s]];
+        w->place = (uint32_t)*n;
+        c->live_worker[*n] = f->seat[s];
+        c->live[(*n)++] = (kofn_live){s / f->groups, w->speed};
+        mean += w->speed;
+        known += w->speed > 0;
+    }
+    for (size_t i = 0; i < *n; i++)
+        if (c->live[i].speed <= 0)
+            c->live[i].speed = known ? mean / (double)known : 1;
+    return KOFN_OK;
+}

@@ -1,0 +1,187 @@
+/* verdict.c -- what a verdict on some results means: who is left out of them, who
+ * is located, and what is asked for then. */
+#include "state.h"
+
+/* Was one of this principal located in this round? */
+static bool is_known_liar(const kf_fleet *f, const kf_round *r,
+                          uint32_t principal)
+{
+    for (size_t i = 0; i < f->workers; i++)
+        if (r->load[i].located && f->worker[i].principal == principal)
+            return true;
+    return false;
+}
+
+/* That counts against it, and once a product against whoever answers for it. */
+static void strike(kf_fleet *f, const kf_round *r, uint32_t worker)
+{
+    uint32_t principal = f->worker[worker].principal;
+
+    if (!principal)
+        f->worker[worker].strikes++;
+    else if (!is_known_liar(f, r, principal))
+        f->principal[principal].strikes++;
+}
+
+static void name(kofn_core *c, kf_round *r, uint32_t task)
+{
+    kf_fleet *f = &c->fleet;
+    uint32_t worker = r->p.task[task].worker;
+
+    r->p.corrupt++;
+    if (r->load[worker].located)
+        return;
+    if (!r->p.all)
+        strike(f, r, worker);
+    r->load[worker].located = true;
+    f->located[worker]++;
+    for (size_t g = 0; g < r->p.groups; g++)
+        r->p.ledger[g].known = kf_core_known_besides(c, r, g, NULL, 0);
+    kf_product_all_news(&r->p); /* its other results do not count either */
+}
+
+static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
+{
+    kf_ledger *l = &p->ledger[a->group];
+
+    for (size_t i = kf_cells_find(l, a->lo);
+         i < l->count && l->cell[i].lo < a->hi; i++)
+        kf_cell_corrupt(&l->cell[i], task);
+}
+
+/* Take those found wrong out of the evidence, and name those who are certain to
+ * be; *n is what is left of it. */
+static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
+                     const kofn_event *ev, size_t *n)
+{
+    uint32_t *task = r->p.evidence + a->first;
+
+    for (size_t i = 0; i < ev->bad_count; i++)
+        if (ev->bad[i] < a->count && task[ev->bad[i]] != UINT32_MAX) {
+            leave_out(&r->p, a, task[ev->bad[i]]);
+            if (i + ev->doubted < ev->bad_count)
+                name(c, r, task[ev->bad[i]]);
+            task[ev->bad[i]] = UINT32_MAX;
+        }
+    *n = 0;
+    for (size_t i = 0; i < a->count; i++)
+        if (task[i] != UINT32_MAX)
+            task[(*n)++] = task[i];
+}
+
+/* In a stream: with as many of everybody one of n principals can be told from the
+ * others where those, less another one, decode.  Where that was not enough, more
+ * of everybody. */
+static size_t tell_apart(const kofn_core *c, const kf_round *r, size_t results)
+{
+    size_t K = kf_layout(&r->p)->threshold;
+    size_t n = kf_max(c->fleet.in_state[KOFN_WORKER_LIVE], 1);
+
+    return kf_max(results + n, n * (n > 2 ? kf_ceil_div(K, n - 2) : K));
+}
+
+/* They do not all agree.  Nobody can be located among fewer than one beyond those
+ * who may lie and those who decode (math/errors.md 2.2), unless somebody is known
+ * by now to be wrong so many are asked for at once. */
+static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
+                       size_t n)
+{
+    kf_ledger *l = &r->p.ledger[a->group];
+    bool known = n < a->count;
+
+    r->p.disagree = true;
+    for (size_t i = kf_cells_find(l, a->lo);
+         i < l->count && l->cell[i].lo < a->hi; i++)
+        if (l->cell[i].checking) {
+            l->cell[i].disagreed = true;
+            known |= kf_core_without_located(r, &l->cell[i]);
+        }
+    if (known)
+        return 0;
+    if (c->stream.on)
+        return tell_apart(c, r, n);
+    return kf_max(n, kf_layout(&r->p)->threshold + a->liars) + 1;
+}
+
+kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    bool sure = ev->status == KOFN_OK, corrupt = ev->status == KOFN_CORRUPT;
+    size_t index, n, wanted;
+    kf_asked *a;
+
+    if (!kf_is_open(r) || !kf_product_find_check(&r->p, ev->task, &index) ||
+        !r->p.check[index].open || ev->bad_count > r->p.check[index].count) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    a = &r->p.check[index];
+    a->open = false;
+    if (a->again) /* cells that waited for this verdict, see settle.c */
+        kf_product_all_news(&r->p);
+    n = a->count;
+    if (corrupt && c->opt.errors == KOFN_ERRORS_DETECT)
+        return kf_core_corrupt_beyond(c, r);
+    if (sure || corrupt)
+        take_out(c, r, a, ev, &n);
+    r->p.unsure |= !sure && !corrupt;
+    wanted = corrupt ? disagree(c, r, a, n) : n + 1;
+    return kf_settle_checked(c, r, a, n, sure, wanted);
+}
+
+kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)
+{
+    if (c->opt.errors == KOFN_ERRORS_DETECT)
+        kf_fail(KOFN_CORRUPT,
+                "results of different workers disagree; run "
+                "with errors probabilistic or adversarial to find out whose "
+                "are wrong");
+    else
+        kf_fail(KOFN_CORRUPT,
+                "results disagree, and with those of all "
+                "workers it cannot be told whose are wrong; use more workers "
+                "or a smaller threshold than %zu",
+                kf_layout(&r->p)->enough);
+    return kf_core_deliver(c, r, KOFN_CORRUPT);
+}
+
+kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
+{
+    kf_fail(KOFN_TOOFEW,
+            "%zu results agree, but are too few to tell if some "
+            "were wrong by more than the tolerance; start more workers or "
+            "allow a larger tolerance",
+            count);
+    return kf_core_deliver(c, r, KOFN_TOOFEW);
+}
+
+/* ---- quarantine ---------------------------------------------------------- */
+
+/* Whoever was located too often gets no more work, under whatever number: its
+ * seats are free for others. */
+kofn_status kf_core_quarantine(kofn_core *c)
+{
+    for (size_t i = 0; i < c->fleet.workers; i++) {
+        kofn_worker_state state = c->fleet.worker[i].state;
+
+        if ((state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING ||
+             state == KOFN_WORKER_STORING || state == KOFN_WORKER_STANDBY) &&
+            kf_core_banned(c, (uint32_t)i))
+            TRY(kf_core_vacate(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_core_judged(kofn_core *c, uint32_t worker, unsigned strikes)
+{
+    kf_fleet *f = &c->fleet;
+    uint32_t principal;
+
+    if (kf_fleet_state(f, worker) == KOFN_WORKER_UNKNOWN) {
+        c->dropped++;
+        return KOFN_OK;
+    }
+    principal = f->worker[worker].principal;
+    *(principal ? &f->principal[principal].strikes
+                : &f->worker[worker].strikes) = strikes;
+    return kf_core_quarantine(c);
+}

@@ -1,0 +1,322 @@
+/* change.c -- a worker's blocks change where they lie.
+ *
+ * A += U' V, of blocks the same with mixtures of U and of V, which the coordinator
+ * made (math/training.md 8).  A step of gradient descent with momentum is linear
+ * in all that it adds up, so a coded velocity lies beside a coded block. */
+#include "data.h"
+
+#include "base/rng.h"
+#include "mat/mat.h"
+
+/* ---- memory -------------------------------------------------------------- */
+
+bool kf_block_velocity_bytes(const kofn_block *b, size_t *bytes)
+{
+    return kf_mul(b->rows, b->cols, bytes) && kf_mul(*bytes, b->lanes, bytes) &&
+           kf_mul(*bytes, kf_dtype_size(b->dtype), bytes);
+}
+
+/* Lane l of memory for all of them, one below the other. */
+static kofn_matrix lane_at(const kofn_block *b, void *all, size_t l)
+{
+    size_t size = kf_dtype_size(b->dtype);
+
+    return (kofn_matrix){(char *)all + l * b->rows * b->cols * size,
+                         b->lane[l].rows, b->cols, b->cols, b->dtype};
+}
+
+static void copy_rows(const kofn_matrix *to, const kofn_matrix *from)
+{
+    for (size_t i = 0; i < from->rows; i++)
+        memcpy(kf_at(to, i, 0), kf_at(from, i, 0),
+               from->cols * kf_dtype_size(from->dtype));
+}
+
+/* Lanes that are views of A are copied: it is not ours to change. */
+static kofn_status make_own(kofn_block *b)
+{
+    size_t bytes;
+    void *all;
+
+    if (b->changes)
+        return KOFN_OK;
+    if (!kf_block_velocity_bytes(b, &bytes))
+        return kf_nomem(SIZE_MAX);
+    all = kf_new(bytes, 1);
+    if (!all)
+        return KOFN_NOMEM;
+    for (size_t l = 0; l < b->lanes; l++) {
+        kofn_matrix lane = lane_at(b, all, l);
+
+        copy_rows(&lane, &b->lane[l]);
+        b->lane[l] = lane;
+    }
+    kf_free(b->owned);
+    b->owned = all;
+    b->changes = true;
+    return KOFN_OK;
+}
+
+static kofn_status make_velocity(kofn_block *b)
+{
+    size_t bytes;
+
+    if (b->velocity)
+        return KOFN_OK;
+    if (!kf_block_velocity_bytes(b, &bytes))
+        return kf_nomem(SIZE_MAX);
+    b->velocity = kf_zero(bytes, 1);
+    return b->velocity ? KOFN_OK : KOFN_NOMEM;
+}
+
+kofn_matrix kf_block_velocity(const kofn_block *b, size_t l)
+{
+    if (b->velocity)
+        return lane_at(b, b->velocity, l);
+    return (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+/* A += a M, then M = m M + d A of before. */
+#define PASSES(name, type)                                                     \
+    static void name##_before(type *restrict A, type *restrict M, size_t n,    \
+                              double a, double m, double d)                    \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            type was = A[i];                                                   \
+                                                                               \
+            A[i] = was + (type)a * M[i];                                       \
+            M[i] = (type)m * M[i] + (type)d * was;                             \
+        }                                                                      \
+    }                                                                          \
+    static void name##_after(type *restrict A, const type *restrict M,         \
+                             size_t n, double a)                               \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++)                                         \
+            A[i] += (type)a * M[i];                                            \
+    }
+PASSES(f64, double)
+PASSES(f32, float)
+
+/* With G = U' V + decay A and M = momentum M + G: A -= step M, or with Nesterov's
+ * step (G + momentum M) = step ((1 + momentum) M - momentum M of before). */
+static void change(const kofn_change *c, const kofn_matrix *u,
+                   const kofn_matrix *v, kofn_matrix *A, kofn_matrix *M)
+{
+    size_t n = A->rows * A->cols;
+    double ahead = c->nesterov ? c->momentum : 0;
+    double before = c->step * ahead, after = -c->step * (1 + ahead);
+
+    if (!M) {
+        kf_mat_add_turned(u, v, -c->step, 1 - c->step * c->decay, A);
+        return;
+    }
+    if (A->dtype == KOFN_F64)
+        f64_before(A->data, M->data, n, before, c->momentum, c->decay);
+    else
+        f32_before(A->data, M->data, n, before, c->momentum, c->decay);
+    kf_mat_add_turned(u, v, 1, 1, M);
+    if (A->dtype == KOFN_F64)
+        f64_after(A->data, M->data, n, after);
+    else
+        f32_after(A->data, M->data, n, after);
+}
+
+static kofn_matrix columns(const kofn_matrix *a, size_t first, size_t cols)
+{
+    return (kofn_matrix){kf_at(a, 0, first), a->rows, cols, a->ld, a->dtype};
+}
+
+/* Lanes lie one below the other: with the same V for all they are changed at
+ * once, if none is empty. */
+static bool stacks(const kofn_block *b, const kofn_msg *m)
+{
+    bool whole = m->in->m.cols == b->lanes * b->rows;
+
+    for (size_t l = 0; l < b->lanes; l++)
+        whole &= b->lane[l].rows > 0;
+    return whole && m->with->m.cols == b->cols;
+}
+
+static void change_lanes(kofn_block *b, const kofn_msg *m)
+{
+    const kofn_matrix *U = &m->in->m, *V = &m->with->m;
+    size_t all = stacks(b, m) ? b->lanes : 1, rows = all * b->rows;
+
+    for (size_t l = 0; l < b->lanes; l += all) {
+        kofn_matrix A = b->lane[l], M = A;
+        kofn_matrix u = columns(U, U->cols > rows ? l * rows : 0, rows);
+        kofn_matrix v =
+            columns(V, V->cols > b->cols ? l * b->cols : 0, b->cols);
+
+        if (A.rows == 0)
+            continue;
+        A.rows = M.rows = rows;
+        if (b->velocity)
+            M.data = lane_at(b, b->velocity, l).data;
+        change(&m->change, &u, &v, &A, b->velocity ? &M : NULL);
+    }
+}
+
+static kofn_block *stored(kofn_block *b, uint32_t operand)
+{
+    for (; b && operand > 0; operand--)
+        b = b->next;
+    return b;
+}
+
+/* ---- memory that fails --------------------------------------------------- */
+
+/* Of a block, those of its velocity not counted. */
+static size_t numbers_in(const kofn_block *b)
+{
+    size_t n = 0;
+
+    for (size_t l = 0; l < b->lanes && !b->A && !b->subset; l++)
+        n += b->lane[l].rows * b->cols;
+    return n;
+}
+
+static size_t numbers_of(const kofn_block *b)
+{
+    return numbers_in(b) * (b->velocity ? 2 : 1);
+}
+
+/* Number k of all; NULL: it is 0. */
+static unsigned char *number_at(kofn_block *b, size_t k)
+{
+    size_t size = kf_dtype_size(b->dtype), l = 0;
+    bool velocity;
+    unsigned char *x;
+
+    for (; k >= numbers_of(b); b = b->next)
+        k -= numbers_of(b);
+    velocity = k >= numbers_in(b);
+    k -= velocity ? numbers_in(b) : 0;
+    for (; k >= b->lane[l].rows * b->cols; l++)
+        k -= b->lane[l].rows * b->cols;
+    x = velocity ? lane_at(b, b->velocity, l).data : b->lane[l].data;
+    x += k * size;
+    for (size_t i = 0; i < size; i++)
+        if (x[i])
+            return x;
+    return NULL;
+}
+
+static void flip(unsigned char *x, kofn_dtype dtype, kf_rng *r)
+{
+    size_t bits = 8 * kf_dtype_size(dtype), first = bits == 64 ? 40 : 16;
+    size_t bit = first + kf_rng_below(r, bits - first);
+
+    x[bit / 8] ^= (unsigned char)(1u << bit % 8);
+}
+
+kofn_status kf_block_flip(kofn_block *all, kf_rng *r)
+{
+    unsigned char *x = NULL;
+    size_t n = 0, k;
+
+    for (kofn_block *b = all; b; b = b->next) {
+        if (numbers_of(b))
+            TRY(make_own(b));
+        n += numbers_of(b);
+    }
+    k = n ? kf_rng_below(r, n) : 0;
+    for (size_t i = 0; i < n && !x; i++)
+        x = number_at(all, (k + i) % n);
+    if (x)
+        flip(x, all->dtype, r);
+    return KOFN_OK;
+}
+
+/* ---- messages ------------------------------------------------------------ */
+
+/* Each factor is of all lanes side by side, or one for all of them. */
+bool kf_block_takes(const kofn_block *b, const kofn_matrix *U,
+                    const kofn_matrix *V)
+{
+    return b && !b->subset && !b->A && U->dtype == b->dtype &&
+           V->dtype == b->dtype && U->rows == V->rows &&
+           (U->cols == b->rows || U->cols == b->lanes * b->rows) &&
+           (V->cols == b->cols || V->cols == b->lanes * b->cols);
+}
+
+static kofn_status update(kofn_block *b, const kofn_msg *m)
+{
+    if (!kf_block_takes(b, &m->in->m, &m->with->m))
+        return kf_fail(KOFN_SHAPE,
+                       "an update by %zu x %zu and %zu x %zu does not fit the "
+                       "block of operand %u",
+                       m->in->m.rows, m->in->m.cols, m->with->m.rows,
+                       m->with->m.cols, m->operand);
+    TRY(make_own(b));
+    if (m->change.momentum != 0)
+        TRY(make_velocity(b));
+    else {
+        kf_free(b->velocity);
+        b->velocity = NULL;
+    }
+    change_lanes(b, m);
+    b->updates++;
+    return KOFN_OK;
+}
+
+void kf_block_miss(kofn_block *b, const kofn_msg *m)
+{
+    b = stored(b, m->operand);
+    if (b)
+        b->updates++;
+}
+
+/* What others hold, encoded for this seat. */
+static kofn_status put_piece(kofn_block *b, const kofn_msg *m)
+{
+    const kofn_block *piece = m->block;
+
+    if (!b || !b->changes || piece->lanes != b->lanes ||
+        piece->cols != b->cols || piece->dtype != b->dtype || m->hi > b->rows ||
+        m->lo > m->hi || piece->rows != m->hi - m->lo)
+        return kf_fail(KOFN_SHAPE,
+                       "a piece of strips [%zu, %zu) does not fit the block of "
+                       "operand %u",
+                       m->lo, m->hi, m->operand);
+    if (m->velocity)
+        TRY(make_velocity(b));
+    for (size_t l = 0; l < b->lanes; l++) {
+        kofn_matrix lane =
+            m->velocity ? lane_at(b, b->velocity, l) : b->lane[l];
+
+        if (lane.rows == 0 || piece->lane[l].rows == 0)
+            continue;
+        lane.data = kf_at(&lane, m->lo, 0);
+        copy_rows(&lane, &piece->lane[l]);
+    }
+    return KOFN_OK;
+}
+
+bool kofn_block_whole(const kofn_block *b)
+{
+    while (b && !b->empty)
+        b = b->next;
+    return !b;
+}
+
+kofn_status kofn_block_change(kofn_block *b, const kofn_msg *m)
+{
+    if (m->type == KOFN_MSG_UPDATE)
+        return update(stored(b, m->operand), m);
+    if (m->block)
+        return put_piece(stored(b, m->operand), m);
+    for (; b; b = b->next)
+        b->empty = false;
+    return KOFN_OK;
+}
+
+double kofn_block_change_size(const kofn_block *b, const kofn_msg *m)
+{
+    b = kf_block_of(b, m->operand);
+    return b && m->in ? (double)b->lanes * (double)b->rows * (double)b->cols *
+                            (double)m->in->m.rows
+                      : 0;
+}

@@ -1,0 +1,390 @@
+/* coded.c -- a network whose weights live coded at the workers: every product of
+ * a step with them is the workers', of all weights they are told how they change,
+ * and here there are activations only (Dutta, Bai, Jeong, Low, Grover, "A unified
+ * coded deep neural network training strategy based on generalized PolyDot codes",
+ * 2018; math/training.md 10).
+ */
+#include "coded.h"
+
+#include "watch.h"
+
+#include "base/report.h"
+#include "mat/mat.h"
+
+#include <stdio.h>
+
+/* ---- plans --------------------------------------------------------------- */
+
+static kofn_problem problem_of(const kofn_net *net, size_t l, size_t room)
+{
+    return (kofn_problem){KOFN_MATMUL, net->widths[l + 1], net->widths[l] + 1,
+                          room,        net->shape.dtype,   false};
+}
+
+static kofn_status plan_layer(kofn_plan **out, const kofn_problem *pb,
+                              const char *spec, size_t workers, uint64_t seed)
+{
+    kofn_status st;
+
+    TRY(kofn_plan_new(out, pb, spec, workers, seed));
+    st = kofn_plan_serve_left(*out, pb->p);
+    if (st) {
+        kofn_plan_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+/* Codes that cut the input as well choose their sizes by the forward product; here
+ * it is the one of both that needs more answers, and nothing is gained by cutting
+ * batches.  Such a one with no sizes given: the most blocks that leave two workers
+ * who need not answer, or as many as can be; of those the fewest answers. */
+static bool chooses(const char *spec)
+{
+    return !strcmp(spec, "gpd") || !strcmp(spec, "polydot");
+}
+
+/* So many answers that both products need with this grid; 0: it does not go. */
+static size_t answers_of(kofn_problem pb, const char *spec, size_t workers)
+{
+    static const kofn_op ops[] = {KOFN_MATMUL, KOFN_LEFT};
+    size_t most = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        kofn_plan_info info;
+        kofn_plan *p;
+        kofn_status st;
+
+        pb.op = ops[i];
+        st = kofn_plan_new(&p, &pb, spec, workers, 0);
+        if (!st)
+            st = kofn_plan_describe(p, false, &info);
+        kofn_plan_free(p);
+        if (st)
+            return 0;
+        most = kf_max(most, info.threshold);
+    }
+    return most;
+}
+
+static void choose(const kofn_net *net, const char *name, size_t workers,
+                   char *spec, size_t size)
+{
+    size_t most = 0, fewest = 0;
+    char found[80];
+
+    snprintf(found, sizeof found, "%s:m=1,n=1,p=1", name);
+    for (size_t beyond = kf_min(3, workers); !most && beyond > 0; beyond--)
+        for (size_t m = 1; m <= workers; m++)
+            for (size_t n = 1; m * n <= workers; n++) {
+                size_t need;
+
+                snprintf(spec, size, "%s:m=%zu,n=%zu,p=1", name, m, n);
+                need = answers_of(problem_of(net, 0, 1), spec, workers);
+                if (!need || need + beyond - 1 > workers || m * n < most ||
+                    (m * n == most && need >= fewest))
+                    continue;
+                most = m * n;
+                fewest = need;
+                snprintf(found, sizeof found, "%s", spec);
+            }
+    snprintf(spec, size, "%s", found);
+}
+
+kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
+                           size_t workers, uint64_t seed, kofn_plan **plan)
+{
+    size_t L = net->shape.layers;
+    kofn_status st = KOFN_OK;
+    char chosen[80];
+
+    if (chooses(spec)) {
+        choose(net, spec, workers, chosen, sizeof chosen);
+        spec = chosen;
+    }
+    memset(plan, 0, L * sizeof *plan);
+    for (size_t l = 0; l < L && !st; l++) {
+        kofn_problem pb = problem_of(net, l, room);
+
+        st = plan_layer(&plan[l], &pb, spec, workers, seed);
+    }
+    for (size_t l = 0; l < L && st; l++) {
+        kofn_plan_free(plan[l]);
+        plan[l] = NULL;
+    }
+    return st;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+kofn_status kf_coded_new(kf_coded *c, kofn_net *net, bool classes, size_t room,
+                         kofn_job *job)
+{
+    size_t widest = 0, n, means = kf_passes_means(net);
+
+    *c = (kf_coded){.net = net, .job = job};
+    for (size_t l = 0; l <= net->shape.layers; l++)
+        widest = kf_max(widest, net->widths[l] + 1);
+    if (!kf_mul(widest, room, &n))
+        return kf_nomem(SIZE_MAX);
+    c->in = kf_new(n, sizeof(double));
+    c->out = kf_new(n, sizeof(double));
+    c->means = kf_new(means, sizeof *c->means);
+    return c->in && c->out && c->means
+               ? kf_passes_new(&c->p, net, classes, room)
+               : KOFN_NOMEM;
+}
+
+void kf_coded_free(kf_coded *c)
+{
+    kf_passes_free(&c->p);
+    kf_free(c->in);
+    kf_free(c->out);
+    kf_free(c->means);
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+static kofn_status product(kf_coded *c, size_t layer, bool left,
+                           const kofn_matrix *in, kofn_matrix *out)
+{
+    kofn_report rep = {0};
+
+    TRY(kofn_begin_at(c->job, layer - 1, left, in, out));
+    TRY_UNSTOPPED(kf_learn_wait(c->job, c->look, c->ud, &rep));
+    kf_report_add(c->sum, &rep);
+    return KOFN_OK;
+}
+
+/* In squares, so that what is read of a row is still there for the next. */
+#define SQUARE 16
+
+#define TURN(name, type)                                                       \
+    static void name(const kofn_matrix *from, const kofn_matrix *to, size_t i, \
+                     size_t j)                                                 \
+    {                                                                          \
+        size_t rows = kf_min(to->rows, i + SQUARE);                            \
+        size_t cols = kf_min(to->cols, j + SQUARE);                            \
+                                                                               \
+        for (size_t r = i; r < rows; r++)                                      \
+            for (size_t c = j; c < cols; c++)                                  \
+                ((type *)to->data)[r * to->ld + c] =                           \
+                    ((const type *)from->data)[c * from->ld + r];              \
+    }
+TURN(turn_f64, double)
+TURN(turn_f32, float)
+
+void kf_coded_turn(const kofn_matrix *from, const kofn_matrix *to)
+{
+    for (size_t i = 0; i < to->rows; i += SQUARE)
+        for (size_t j = 0; j < to->cols; j += SQUARE)
+            (to->dtype == KOFN_F64 ? turn_f64 : turn_f32)(from, to, i, j);
+}
+
+static kofn_matrix laid(void *at, size_t rows, size_t cols, kofn_dtype dtype)
+{
+    return (kofn_matrix){at, rows, cols, cols, dtype};
+}
+
+/* X W' = (W X')' */
+static kofn_status forward(kf_coded *c, size_t layer, const kofn_matrix *X,
+                           const kofn_matrix *out)
+{
+    kofn_matrix in = laid(c->in, X->cols, X->rows, X->dtype);
+    kofn_matrix S = laid(c->out, out->cols, out->rows, out->dtype);
+
+    kf_coded_turn(X, &in);
+    TRY_UNSTOPPED(product(c, layer, false, &in, &S));
+    kf_coded_turn(&S, out);
+    return KOFN_OK;
+}
+
+/* D W, of which the last column is nobody's. */
+static kofn_status back(kf_coded *c, size_t layer, const kofn_matrix *D,
+                        const kofn_matrix *out)
+{
+    kofn_matrix C = laid(c->out, out->rows, out->cols + 1, out->dtype);
+
+    TRY_UNSTOPPED(product(c, layer, true, D, &C));
+    for (size_t i = 0; i < out->rows; i++)
+        memcpy(kf_at(out, i, 0), kf_at(&C, i, 0),
+               out->cols * kf_dtype_size(out->dtype));
+    return KOFN_OK;
+}
+
+static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
+                            const kofn_matrix *a, const kofn_matrix *b,
+                            kofn_matrix *out)
+{
+    (void)b; /* the workers have it */
+    return pass == KF_PASS_FORWARD ? forward(ud, layer, a, out)
+           : pass == KF_PASS_BACK  ? back(ud, layer, a, out)
+                                   : KOFN_OK; /* they add it up themselves */
+}
+
+/* ---- a step -------------------------------------------------------------- */
+
+static kofn_matrix points_of(const kf_passes *p, const kofn_matrix *a)
+{
+    kofn_matrix b = *a;
+
+    b.rows = p->count;
+    return b;
+}
+
+static kofn_status change_all(kf_coded *c, const kofn_change *change)
+{
+    for (size_t l = 0; l < c->net->shape.layers; l++) {
+        kofn_matrix D = points_of(&c->p, &c->p.D[l]);
+        kofn_matrix X = points_of(&c->p, &c->p.X[l]);
+
+        TRY(kofn_update(c->job, l, change, &D, &X));
+    }
+    return KOFN_OK;
+}
+
+static kofn_status all_finite(const kf_coded *c)
+{
+    for (size_t l = 0; l < c->net->shape.layers; l++) {
+        const kofn_matrix *D = &c->p.D[l];
+        size_t n = c->p.count * D->cols;
+
+        if (kf_mat_first_odd(D->data, n, D->dtype) < n)
+            return kf_fail(KOFN_NONFINITE, "a derivative is not finite");
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
+                          double *right)
+{
+    const kf_multiplier by = {multiply, c};
+    kf_passes *p = &c->p;
+    double weight = 1.0 / (double)p->count;
+    size_t means = kf_passes_means(c->net);
+
+    *cost = *right = 0;
+    kf_passes_pad(p, p->room);
+    TRY_UNSTOPPED(kf_passes_forward(p, &by));
+    memset(c->means, 0, means * sizeof *c->means);
+    if (means)
+        kf_passes_hidden(p, c->means);
+    for (size_t j = 0; j < means; j++)
+        c->means[j] *= weight;
+    kf_passes_cost(p, weight, cost, right);
+    TRY_UNSTOPPED(kf_passes_back(p, weight, c->means, &by, c->net->W));
+    TRY(all_finite(c));
+    *cost = *cost * weight + kf_passes_penalty(c->net, c->means);
+    return change_all(c, change);
+}
+
+kofn_status kf_coded_fetch(kf_coded *c)
+{
+    for (size_t l = 0; l < c->net->shape.layers; l++) {
+        kofn_report rep = {0};
+
+        TRY(kofn_fetch(c->job, l, &c->net->W[l], &rep));
+        kf_report_add(c->sum, &rep);
+    }
+    return KOFN_OK;
+}
+
+/* ---- velocities ---------------------------------------------------------- */
+
+/* As W of a layer, in memory of its own. */
+static kofn_status like(const kofn_matrix *W, kofn_matrix *out)
+{
+    *out = laid(kf_new(W->rows * W->cols, kf_dtype_size(W->dtype)), W->rows,
+                W->cols, W->dtype);
+    return out->data ? KOFN_OK : KOFN_NOMEM;
+}
+
+static void widen(const kofn_matrix *m, double *to)
+{
+    for (size_t i = 0; i < m->rows * m->cols; i++)
+        to[i] = m->dtype == KOFN_F64 ? ((const double *)m->data)[i]
+                                     : (double)((const float *)m->data)[i];
+}
+
+kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
+{
+    for (size_t l = 0; l < c->net->shape.layers; l++) {
+        const kofn_matrix *W = &c->net->W[l];
+        kofn_report rep = {0};
+        kofn_matrix M;
+        kofn_status st;
+
+        TRY(like(W, &M));
+        st = kofn_fetch_velocity(c->job, l, &M, &rep);
+        if (!st)
+            widen(&M, velocity);
+        kf_free(M.data);
+        TRY(st);
+        kf_report_add(c->sum, &rep);
+        velocity += W->rows * W->cols;
+    }
+    return KOFN_OK;
+}
+
+static void put(const kofn_matrix *a, size_t i, size_t j, double x)
+{
+    if (a->dtype == KOFN_F64)
+        *(double *)kf_at(a, i, j) = x;
+    else
+        *(float *)kf_at(a, i, j) = (float)x;
+}
+
+/* With a step of 0 and a momentum of 1 U' V is added to the velocity and nothing
+ * to the weights: rows of the velocity, and which they are. */
+static kofn_status move_layer(kf_coded *c, size_t l, const double *velocity,
+                              kofn_matrix *U, kofn_matrix *V)
+{
+    const kofn_change change = {.size = sizeof change, .momentum = 1};
+    size_t room = U->rows, m = U->cols, n = V->cols;
+
+    for (size_t at = 0; at < m; at += room) {
+        U->rows = V->rows = kf_min(room, m - at);
+        memset(U->data, 0, U->rows * m * kf_dtype_size(U->dtype));
+        for (size_t i = 0; i < U->rows; i++) {
+            put(U, i, at + i, 1);
+            for (size_t k = 0; k < n; k++)
+                put(V, i, k, velocity[(at + i) * n + k]);
+        }
+        TRY(kofn_update(c->job, l, &change, U, V));
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_coded_move(kf_coded *c, const double *velocity)
+{
+    size_t room = c->p.room;
+
+    for (size_t l = 0; l < c->net->shape.layers; l++) {
+        const kofn_matrix *W = &c->net->W[l];
+        kofn_matrix one = {NULL, room, W->rows, W->rows, W->dtype}, U, V;
+        kofn_status st = like(&one, &U);
+
+        one.cols = W->cols;
+        if (!st)
+            st = like(&one, &V);
+        if (!st) {
+            st = move_layer(c, l, velocity, &U, &V);
+            kf_free(V.data);
+        }
+        kf_free(U.data);
+        TRY(st);
+        velocity += W->rows * W->cols;
+    }
+    return KOFN_OK;
+}
+
+/* ---- blocks -------------------------------------------------------------- */
+
+kofn_status kf_coded_scrub(kf_coded *c)
+{
+    kofn_report rep = {0};
+    kofn_status st = kofn_scrub(c->job, &rep);
+
+    kf_report_add(c->sum, &rep);
+    return st == KOFN_TOOFEW ? KOFN_OK : st; /* products find out if it is so */
+}

@@ -1,0 +1,407 @@
+/* nets.c -- networks trained side by side: every product of each is one of a
+ * stream, and is put while those of the others are under way (math/training.md 3,
+ * "Coded Sequential Matrix Multiplication For Straggler Mitigation", Krishnan,
+ * Hosseini, Khisti, section 5). */
+#include "net.h"
+#include "watch.h"
+
+#include "mat/mat.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define LOOK (KOFN_SECOND / 10)
+
+/* A network on its way. */
+typedef struct learner {
+    kofn_net *net;
+    double step, cost;
+    kf_passes p;
+    kofn_net G; /* the gradient, as weights of such a network */
+    size_t s;   /* product of the iteration: under way */
+    kf_wanted wanted;
+    void *turned; /* the operand that is put turned round */
+    uint32_t number;
+} learner;
+
+struct kofn_nets {
+    kofn_nets_options opt;
+    kofn_matrix X, y; /* y without data: an autoencoder's */
+    bool begun;
+    size_t nets;
+    learner *coded, *plain; /* of each; plain ones where that is verified */
+    unsigned *done;         /* iterations of each */
+};
+
+/* ---- options ------------------------------------------------------------- */
+
+static kofn_nets_options with_defaults(const kofn_nets_options *opt, size_t m)
+{
+    kofn_nets_options o = {.size = sizeof o};
+
+    if (opt)
+        memcpy(&o, opt, kf_min(opt->size, sizeof o));
+    o.batch = kf_min(o.batch ? o.batch : 64, m);
+    o.iterations = o.iterations ? o.iterations : 1;
+    return o;
+}
+
+static kofn_status check_net(const kofn_nets *n, size_t i, const kofn_net *net,
+                             const kofn_matrix *y, bool *classes)
+{
+    double step = n->opt.step ? n->opt.step[i] : 0.1;
+
+    if (!net)
+        return kf_fail(KOFN_INVAL, "network %zu is missing", i);
+    if (!(step > 0 && step < HUGE_VAL))
+        return kf_fail(KOFN_INVAL, "step %g of network %zu; it must be above 0",
+                       step, i);
+    if (kf_passes_means(net))
+        return kf_fail(KOFN_UNSUITED,
+                       "network %zu has a penalty on sparsity, which networks "
+                       "side by side do not; train it by kofn_train",
+                       i);
+    TRY(kf_net_check_points(net, &n->X, "X"));
+    return kf_net_check_targets(net, n->X.rows, y, "y", classes);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Numbers of the largest operand that is turned: weights, or deltas. */
+static bool largest_turned(const kofn_net *net, size_t batch, size_t *n)
+{
+    size_t most = 0, here;
+
+    for (size_t l = 1; l <= net->shape.layers; l++) {
+        if (!kf_mul(net->widths[l], kf_max(net->widths[l - 1] + 1, batch),
+                    &here))
+            return false;
+        most = kf_max(most, here);
+    }
+    *n = most;
+    return true;
+}
+
+static kofn_status learner_new(learner *a, kofn_net *net, bool classes,
+                               double step, size_t batch)
+{
+    size_t turned, size = kf_dtype_size(net->shape.dtype);
+    void *gradient;
+
+    *a = (learner){.net = net, .step = step};
+    if (!largest_turned(net, batch, &turned))
+        return kf_nomem(SIZE_MAX);
+    TRY(kf_passes_new(&a->p, net, classes, batch));
+    gradient = kf_new(net->total, size);
+    a->turned = kf_new(turned, size);
+    kf_net_fill(&a->G, &net->shape);
+    kf_net_lay(&a->G, gradient);
+    return gradient && a->turned ? KOFN_OK : KOFN_NOMEM;
+}
+
+static void learner_free(learner *a)
+{
+    kf_passes_free(&a->p);
+    kf_free(a->G.W[0].data);
+    kf_free(a->turned);
+}
+
+/* The same network, with the weights that it has. */
+static kofn_status copy_net(kofn_net **out, const kofn_net *net)
+{
+    TRY(kofn_net_new(out, &net->shape, 0));
+    memcpy((*out)->W[0].data, net->W[0].data,
+           net->total * kf_dtype_size(net->shape.dtype));
+    return KOFN_OK;
+}
+
+static kofn_status add_net(kofn_nets *n, kofn_net *net, const kofn_matrix *y)
+{
+    size_t i = n->nets;
+    double step = n->opt.step ? n->opt.step[i] : 0.1;
+    kofn_net *twin;
+    bool classes;
+
+    TRY(check_net(n, i, net, y, &classes));
+    n->nets++; /* what there is of it is freed */
+    TRY(learner_new(&n->coded[i], net, classes, step, n->opt.batch));
+    if (!n->opt.verify)
+        return KOFN_OK;
+    TRY(copy_net(&twin, net));
+    return learner_new(&n->plain[i], twin, classes, step, n->opt.batch);
+}
+
+static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
+                        const kofn_matrix *X, const kofn_matrix *y,
+                        const kofn_nets_options *opt)
+{
+    if (nets < 1 || nets > KOFN_OPEN_MOST)
+        return kf_fail(KOFN_INVAL, "%zu networks; side by side go 1 to %d",
+                       nets, KOFN_OPEN_MOST);
+    if (!X)
+        return kf_fail(KOFN_INVAL, "X is missing");
+    TRY(kf_mat_check_matrix(X, "X"));
+    n->X = *X;
+    if (y)
+        n->y = *y;
+    n->opt = with_defaults(opt, X->rows);
+    n->coded = kf_zero(nets, sizeof *n->coded);
+    n->plain = kf_zero(nets, sizeof *n->plain);
+    n->done = kf_zero(nets, sizeof *n->done);
+    if (!n->coded || !n->plain || !n->done)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < nets; i++)
+        TRY(add_net(n, net[i], y));
+    n->opt.step = NULL; /* they have it */
+    return KOFN_OK;
+}
+
+kofn_status kofn_nets_new(kofn_nets **out, kofn_net *const *net, size_t nets,
+                          const kofn_matrix *X, const kofn_matrix *y,
+                          const kofn_nets_options *opt)
+{
+    kofn_nets *n = kf_zero(1, sizeof *n);
+    kofn_status st;
+
+    *out = NULL;
+    if (!n)
+        return KOFN_NOMEM;
+    st = fill(n, net, nets, X, y, opt);
+    if (st) {
+        kofn_nets_free(n);
+        return st;
+    }
+    *out = n;
+    return KOFN_OK;
+}
+
+void kofn_nets_free(kofn_nets *n)
+{
+    if (!n)
+        return;
+    for (size_t i = 0; i < n->nets; i++) {
+        learner_free(&n->coded[i]);
+        kofn_net_free(n->plain[i].net);
+        learner_free(&n->plain[i]);
+    }
+    kf_free(n->coded);
+    kf_free(n->plain);
+    kf_free(n->done);
+    kf_free(n);
+}
+
+/* ---- an iteration -------------------------------------------------------- */
+
+/* Whole batches only: products keep their shape. */
+static void begin_batch(const kofn_nets *n, learner *a, unsigned iteration)
+{
+    size_t each = n->X.rows / n->opt.batch;
+    uint64_t epoch = (iteration - 1) / each;
+    size_t from = (iteration - 1) % each * n->opt.batch;
+
+    kf_passes_begin(&a->p);
+    for (size_t i = from; i < from + n->opt.batch; i++) {
+        size_t k = kf_order_at(n->opt.seed, epoch, i, n->X.rows);
+
+        kf_passes_put(&a->p, kf_at(&n->X, k, 0),
+                      n->y.data ? kf_at(&n->y, k, 0) : NULL);
+    }
+    a->s = 0;
+}
+
+static double weight_of(const learner *a)
+{
+    return 1.0 / (double)a->p.count;
+}
+
+static void count_cost(learner *a)
+{
+    double right = 0;
+
+    a->cost = 0;
+    kf_passes_cost(&a->p, weight_of(a), &a->cost, &right);
+    a->cost *= weight_of(a);
+}
+
+static void move(learner *a)
+{
+    void *w = a->net->W[0].data;
+    const void *g = a->G.W[0].data;
+
+    for (size_t i = 0; i < a->net->total; i++) {
+        if (a->net->shape.dtype == KOFN_F64)
+            ((double *)w)[i] -= a->step * ((const double *)g)[i];
+        else
+            ((float *)w)[i] -= (float)a->step * ((const float *)g)[i];
+    }
+}
+
+/* The iteration without workers, and how far theirs is from it. */
+static kofn_status verify(const kofn_nets *n, size_t i, unsigned iteration,
+                          double *apart)
+{
+    learner *a = &n->plain[i];
+    double off = 0, size = 0;
+
+    begin_batch(n, a, iteration);
+    TRY(kf_passes_forward(&a->p, &kf_multiplier_plain));
+    count_cost(a);
+    TRY(kf_passes_back(&a->p, weight_of(a), NULL, &kf_multiplier_plain,
+                       a->G.W));
+    move(a);
+    for (size_t l = 0; l < a->net->shape.layers; l++)
+        for (size_t j = 0; j < a->net->W[l].rows; j++)
+            for (size_t k = 0; k < a->net->W[l].cols; k++) {
+                double want = kf_mat_entry(&a->net->W[l], j, k);
+                double d = kf_mat_entry(&n->coded[i].net->W[l], j, k) - want;
+
+                off += d * d;
+                size += want * want;
+            }
+    *apart = sqrt(off / size);
+    return KOFN_OK;
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+static kofn_matrix turn(const kofn_matrix *a, void *memory)
+{
+    kofn_matrix b = {memory, a->cols, a->rows, a->rows, a->dtype};
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            memcpy(kf_at(&b, j, i), kf_at(a, i, j), kf_dtype_size(a->dtype));
+    return b;
+}
+
+static kofn_status put(learner *a, kofn_job *job)
+{
+    kf_wanted *w = &a->wanted;
+
+    *w = kf_passes_wanted(&a->p, a->s, a->G.W);
+    if (w->pass == KF_PASS_FORWARD)
+        w->b = turn(&w->b, a->turned);
+    if (w->pass == KF_PASS_GRADIENT)
+        w->a = turn(&w->a, a->turned);
+    return kofn_put_pair(job, &w->a, &w->b, &w->out, &a->number);
+}
+
+static kofn_status await(const kofn_nets *n, kofn_job *job, uint32_t number,
+                         kofn_report *rep)
+{
+    const kofn_nets_options *o = &n->opt;
+    kofn_status st;
+
+    do
+        st = kofn_take(job, number, o->watch ? LOOK : KOFN_NEVER, rep);
+    while (st == KOFN_AGAIN && !o->watch(o->watch_ud, NULL, NULL));
+    return st;
+}
+
+static kofn_status end_iteration(kofn_nets *n, size_t i, kofn_nets_step *now)
+{
+    learner *a = &n->coded[i];
+    size_t total = a->net->total;
+
+    if (kf_mat_first_odd(a->G.W[0].data, total, a->net->shape.dtype) < total)
+        return kf_fail(KOFN_NONFINITE, "the gradient is not finite");
+    move(a);
+    n->done[i]++;
+    now->loss = a->cost;
+    return n->opt.verify ? verify(n, i, now->iteration, &now->apart) : KOFN_OK;
+}
+
+/* What came is what the passes wanted. */
+static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
+{
+    learner *a = &n->coded[i];
+    kofn_report rep;
+    kofn_nets_step now = {.net = i,
+                          .iteration = n->done[i] + 1,
+                          .product = (unsigned)a->s + 1,
+                          .of = (unsigned)kf_passes_products(&a->p),
+                          .loss = NAN,
+                          .apart = NAN};
+
+    TRY_UNSTOPPED(await(n, job, a->number, &rep));
+    kf_passes_done(&a->p, a->s, weight_of(a), NULL);
+    if (++a->s == a->net->shape.layers)
+        count_cost(a);
+    if (a->s == now.of)
+        TRY(end_iteration(n, i, &now));
+    return n->opt.watch && n->opt.watch(n->opt.watch_ud, &now, &rep)
+               ? KOFN_AGAIN
+               : KOFN_OK;
+}
+
+static kofn_status next(const kofn_nets *n, size_t i, kofn_job *job)
+{
+    learner *a = &n->coded[i];
+
+    if (n->done[i] == n->opt.iterations)
+        return KOFN_OK;
+    if (a->s == kf_passes_products(&a->p))
+        begin_batch(n, a, n->done[i] + 1);
+    return put(a, job);
+}
+
+/* Whose product it was that failed. */
+static kofn_status tell(const kofn_nets *n, size_t i, kofn_status st)
+{
+    char why[400];
+
+    if (st >= 0)
+        return st;
+    snprintf(why, sizeof why, "%s", kofn_errmsg());
+    return kf_fail(st, "network %zu, iteration %u: %s%s", i, n->done[i] + 1,
+                   why, st == KOFN_NONFINITE ? "; try a shorter step" : "");
+}
+
+static kofn_status go(kofn_nets *n, size_t i, kofn_job *job)
+{
+    TRY_UNSTOPPED(take(n, i, job));
+    return next(n, i, job);
+}
+
+/* Networks may be of different depth, and end one before the other. */
+static bool goes_on(const kofn_nets *n)
+{
+    for (size_t i = 0; i < n->nets; i++)
+        if (n->done[i] < n->opt.iterations)
+            return true;
+    return false;
+}
+
+/* A product of a network is due `delay` rounds after its first and decoded in the
+ * one after that, and the next of that network is in its turn then. */
+static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
+{
+    kofn_plan_info info;
+
+    TRY(kofn_plan_describe(kofn_job_plan(job), false, &info));
+    if (!info.delay || info.delay + 2 <= n->nets)
+        return KOFN_OK;
+    return kf_fail(KOFN_UNSUITED,
+                   "products of %s may take %zu rounds more, for which %zu "
+                   "networks side by side are needed and there are %zu; train "
+                   "more of them, or take a shorter delay",
+                   info.spec, info.delay, info.delay + 2, n->nets);
+}
+
+kofn_status kofn_nets_train(kofn_nets *n, kofn_job *job)
+{
+    if (n->begun)
+        return kf_fail(KOFN_STATE, "these networks were trained already; make "
+                                   "others by kofn_nets_new");
+    TRY(check_delay(n, job));
+    n->begun = true;
+    for (size_t i = 0; i < n->nets; i++) {
+        begin_batch(n, &n->coded[i], 1);
+        TRY(tell(n, i, put(&n->coded[i], job)));
+    }
+    while (goes_on(n))
+        for (size_t i = 0; i < n->nets; i++)
+            if (n->done[i] < n->opt.iterations)
+                TRY_UNSTOPPED(tell(n, i, go(n, i, job)));
+    return KOFN_OK;
+}

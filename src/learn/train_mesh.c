@@ -1,0 +1,365 @@
+/* train_mesh.c -- steps of a training on a mesh: the products of its passes are
+ * stages, and weights are matrices that change with every turn (Dutta, Bai, Jeong,
+ * Low, Grover, "A unified coded deep neural network training strategy based on
+ * generalized PolyDot codes", 2018; math/training.md 10).
+ *
+ * The vector has *tapes* of the last steps, what came out of every layer and the
+ * deltas, which is all that the updates are made of besides the points that
+ * everybody has; and behind them room for the weights, which are read when the last
+ * step is over. */
+#include "coded.h"
+#include "training.h"
+
+#include "base/mix.h"
+#include "mat/mat.h"
+
+#include <math.h>
+
+#define TAPES 4
+enum { LOSS, ACCURACY }; /* in `scalar` */
+
+static size_t layers_of(const kf_train_mesh *m)
+{
+    return m->t->net->shape.layers;
+}
+
+/* Products of a step: forward of all layers, back of all but the first. */
+static size_t turn_of(const kf_train_mesh *m)
+{
+    return 2 * layers_of(m) - 1;
+}
+
+/* ---- the vector ---------------------------------------------------------- */
+
+static double *lay(kofn_matrix *a, double *at)
+{
+    a->data = at;
+    return at + a->rows * a->ld;
+}
+
+/* The passes' own memory is what they have of the points and a tape. */
+static size_t tape_of(const kf_train_mesh *m)
+{
+    size_t L = layers_of(m), numbers = 0;
+
+    for (size_t l = 1; l <= L; l++)
+        numbers += m->p.X[l].rows * m->p.X[l].ld +
+                   m->p.D[l - 1].rows * m->p.D[l - 1].ld;
+    return numbers;
+}
+
+/* The passes look at this step, from 0, on its tape. */
+static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
+{
+    double *at = (double *)v->data + step % TAPES * m->tape;
+    kf_batch batch = kf_training_batch(m->t, step);
+
+    for (size_t l = 1; l <= layers_of(m); l++) {
+        at = lay(&m->p.X[l], at);
+        at = lay(&m->p.D[l - 1], at);
+    }
+    if (m->loaded == step + 1)
+        return;
+    kf_training_put(m->t, &batch, &m->p);
+    kf_passes_pad(&m->p, m->p.room);
+    m->loaded = step + 1;
+}
+
+/* ---- stages -------------------------------------------------------------- */
+
+/* `stage` is below that of the last forward product. */
+static bool is_forward(const kf_train_mesh *m, size_t stage)
+{
+    return stage < layers_of(m);
+}
+
+static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
+                         const double scalar[KOFN_SCALARS], kofn_matrix *in)
+{
+    kf_train_mesh *m = ud;
+    size_t L = layers_of(m), stage = (t - 1) % turn_of(m);
+
+    (void)scalar;
+    turn_to(m, (t - 1) / turn_of(m), v);
+    if (is_forward(m, stage)) {
+        kf_coded_turn(&m->p.X[stage], in);
+    } else {
+        const kofn_matrix *D = &m->p.D[2 * L - 1 - stage];
+
+        memcpy(in->data, D->data, D->rows * D->cols * sizeof(double));
+    }
+    return KOFN_OK;
+}
+
+static double weight_of(const kf_train_mesh *m)
+{
+    return 1.0 / (double)m->p.count;
+}
+
+static void find_means(kf_train_mesh *m)
+{
+    size_t n = kf_passes_means(m->t->net);
+
+    memset(m->means, 0, n * sizeof *m->means);
+    if (n)
+        kf_passes_hidden(&m->p, m->means);
+    for (size_t j = 0; j < n; j++)
+        m->means[j] *= weight_of(m);
+}
+
+static void count_cost(kf_train_mesh *m, double scalar[KOFN_SCALARS])
+{
+    double cost = 0, right = 0;
+
+    find_means(m);
+    kf_passes_cost(&m->p, weight_of(m), &cost, &right);
+    scalar[LOSS] = cost * weight_of(m) + kf_passes_penalty(m->t->net, m->means);
+    scalar[ACCURACY] = m->t->classes ? right * weight_of(m) : 0;
+}
+
+static void go_forward(kf_train_mesh *m, size_t stage,
+                       const kofn_matrix *product, double scalar[KOFN_SCALARS])
+{
+    size_t L = layers_of(m), l = stage + 1;
+    kofn_matrix S = m->p.X[l];
+
+    S.cols = m->t->net->widths[l];
+    kf_coded_turn(product, &S);
+    kf_passes_done(&m->p, stage, 0, NULL);
+    if (l == L)
+        count_cost(m, scalar);
+}
+
+/* Of layer l deltas made those of the one before; the last column is nobody's. */
+static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
+{
+    const kofn_matrix *D = &m->p.D[l - 2];
+
+    for (size_t i = 0; i < D->rows; i++)
+        memcpy(kf_at(D, i, 0), kf_at(product, i, 0), D->cols * sizeof(double));
+    find_means(m);
+    kf_passes_done(&m->p, layers_of(m) + 2 * (layers_of(m) - l) + 1,
+                   weight_of(m), m->means);
+}
+
+static kofn_status check_deltas(const kf_train_mesh *m, uint64_t step)
+{
+    for (size_t l = 0; l < layers_of(m); l++) {
+        const kofn_matrix *D = &m->p.D[l];
+        size_t n = m->p.count * D->cols;
+
+        if (kf_mat_first_odd(D->data, n, KOFN_F64) < n)
+            return kf_fail(KOFN_NONFINITE,
+                           "step %llu: the gradient is not finite; try a "
+                           "shorter step",
+                           (unsigned long long)step + 1);
+    }
+    return KOFN_OK;
+}
+
+/* The weights of a layer, where they belong. */
+static void keep_weights(const kf_train_mesh *m, size_t l,
+                         const kofn_matrix *product, const kofn_matrix *v)
+{
+    double *to = (double *)v->data + TAPES * m->tape;
+
+    for (size_t i = 0; i < l; i++)
+        to += m->t->net->W[i].rows * m->t->net->W[i].cols;
+    memcpy(to, product->data, product->rows * product->cols * sizeof *to);
+}
+
+static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
+                          kofn_matrix *v, double scalar[KOFN_SCALARS],
+                          bool *final)
+{
+    kf_train_mesh *m = ud;
+    uint64_t step = (t - 1) / turn_of(m);
+    size_t L = layers_of(m), stage = (t - 1) % turn_of(m);
+
+    if (step >= m->steps) {
+        size_t l = (size_t)(t - 1 - m->steps * turn_of(m));
+
+        keep_weights(m, l, product, v);
+        *final = l + 1 == L;
+        return KOFN_OK;
+    }
+    turn_to(m, step, v);
+    if (is_forward(m, stage))
+        go_forward(m, stage, product, scalar);
+    else
+        go_back(m, 2 * L - stage, product);
+    return stage + 1 == turn_of(m) ? check_deltas(m, step) : KOFN_OK;
+}
+
+static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
+                          const kofn_matrix *v, kofn_change *how,
+                          kofn_matrix *U, kofn_matrix *V)
+{
+    kf_train_mesh *m = ud;
+
+    turn_to(m, turn - 1, v);
+    *how = kf_training_change(m->t);
+    *U = m->p.D[operand];
+    *V = m->p.X[operand];
+    U->rows = V->rows = m->p.count;
+    return KOFN_OK;
+}
+
+/* ---- what must be the same at all nodes ---------------------------------- */
+
+/* Numbers of 64 bits. */
+static uint64_t digest(uint64_t d, const void *numbers, size_t n)
+{
+    const char *at = numbers;
+
+    for (size_t i = 0; i < n; i++, at += 8) {
+        uint64_t x;
+
+        memcpy(&x, at, 8);
+        d = kf_mix64(kf_state64(d, 1) ^ x);
+    }
+    return d;
+}
+
+static uint64_t digest_of(const kofn_training *t)
+{
+    const kofn_net_shape *s = &t->net->shape;
+    const kofn_train_options *o = &t->opt;
+    const double reals[] = {o->step, o->momentum, o->l2, s->sparsity,
+                            s->sparsity_weight};
+    const uint64_t counts[] = {
+        o->nesterov, o->batch,  o->epochs, o->seed,       t->points.rows,
+        s->layers,   s->output, s->cost,   s->activation, s->autoencoder};
+    uint64_t d = digest(1, reals, 5);
+
+    d = digest(d, counts, 10);
+    for (size_t l = 0; l <= s->layers; l++)
+        d = kf_mix64(kf_state64(d, 1) ^ t->net->widths[l]);
+    d = digest(d, t->y, t->points.rows);
+    for (size_t i = 0; i < t->points.rows; i++)
+        d = digest(d, kf_at(&t->points, i, 0), t->points.cols);
+    return d;
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static void fill_stages(kf_train_mesh *m, const kofn_plan *const *plan)
+{
+    size_t L = layers_of(m);
+
+    for (size_t l = 0; l < L; l++) {
+        const kofn_stage s = {.plan = plan[l], .operand = (uint32_t)l};
+        kofn_stage *reads = &m->stage[turn_of(m) + l];
+
+        m->operand[l] = (kofn_operand){.dense = &m->t->net->W[l]};
+        m->stage[l] = *reads = s;
+        reads->read = true;
+        if (l == 0) /* nobody asks for deltas of the points */
+            continue;
+        m->stage[turn_of(m) - l] = s;
+        m->stage[turn_of(m) - l].left = true;
+    }
+}
+
+static kofn_status check(const kofn_training *t)
+{
+    if (t->net->shape.dtype != KOFN_F64)
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh trains in float64, and the net is in float32");
+    if (t->opt.scrub)
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh does not compare blocks: scrub must be 0");
+    if (t->opt.resume && t->opt.resume->step)
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh begins at the start; those who join it later go "
+                       "on with the others anyway");
+    return KOFN_OK;
+}
+
+kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
+                              const kofn_plan *const *plan,
+                              kofn_program *program, kofn_matrix *v)
+{
+    size_t rows;
+
+    *m = (kf_train_mesh){.t = t};
+    TRY(check(t));
+    m->steps = (uint64_t)kf_training_steps(t) * t->opt.epochs;
+    TRY(kf_passes_new(&m->p, t->net, t->classes, kf_training_room(t)));
+    m->tape = tape_of(m);
+    m->means = kf_zero(kf_passes_means(t->net), sizeof *m->means);
+    if (!m->means)
+        return KOFN_NOMEM;
+    if (!kf_mul(m->tape, TAPES, &rows) || !kf_add(rows, t->net->total, &rows))
+        return kf_nomem(SIZE_MAX);
+    m->v = kf_zero(rows, sizeof *m->v);
+    if (!m->v)
+        return KOFN_NOMEM;
+    fill_stages(m, plan);
+    *v = (kofn_matrix){m->v, rows, 1, 1, KOFN_F64};
+    *program = (kofn_program){.stage = m->stage,
+                              .stages = turn_of(m) + layers_of(m),
+                              .operand = m->operand,
+                              .operands = layers_of(m),
+                              .input = input,
+                              .output = output,
+                              .ud = m,
+                              .digest = digest_of(t),
+                              .turns = m->steps,
+                              .after = layers_of(m),
+                              .change = change,
+                              .recalls = TAPES};
+    return KOFN_OK;
+}
+
+void kf_train_mesh_free(kf_train_mesh *m)
+{
+    kf_passes_free(&m->p);
+    kf_free(m->means);
+    kf_free(m->v);
+}
+
+/* ---- a node -------------------------------------------------------------- */
+
+static kofn_status conclude(const kf_train_mesh *m,
+                            const double scalar[KOFN_SCALARS],
+                            kofn_train_result *res)
+{
+    const kofn_training *t = m->t;
+    kofn_score score = {NAN, NAN};
+
+    kf_net_write(t->net, m->v + TAPES * m->tape);
+    if (t->opt.test_X)
+        TRY(kofn_net_score(t->net, t->opt.test_X,
+                           t->net->shape.autoencoder ? NULL : t->opt.test_y,
+                           &score));
+    if (res)
+        *res = (kofn_train_result){.steps = (unsigned)m->steps,
+                                   .loss = scalar[LOSS],
+                                   .accuracy = t->classes ? scalar[ACCURACY]
+                                                          : (double)NAN,
+                                   .test_loss = score.loss,
+                                   .test_accuracy = score.accuracy};
+    return KOFN_OK;
+}
+
+kofn_status kofn_train_peers(kofn_transport *transport, kofn_training *t,
+                             const kofn_plan *const *plan,
+                             const kofn_peer_options *peers,
+                             kofn_train_result *res, kofn_node_view *end)
+{
+    double scalar[KOFN_SCALARS];
+    kofn_program program;
+    kf_train_mesh m;
+    kofn_matrix v;
+    kofn_status st = kf_train_mesh_new(&m, t, plan, &program, &v);
+
+    if (res)
+        *res = (kofn_train_result){0};
+    if (!st)
+        st = kofn_peer_run(transport, &program, peers, &v, scalar, end);
+    if (!st)
+        st = conclude(&m, scalar, res);
+    kf_train_mesh_free(&m);
+    return st;
+}

@@ -1,0 +1,257 @@
+/* change.c -- matrices that change: what a turn does to the blocks that are here.
+ *
+ * The vector tells how (kofn_program), so that a node changes its block by itself,
+ * and its block is one of the matrix that the others' blocks are of, as long as it
+ * was changed by what the others' were.  So an iterate travels with the marks of
+ * those that its last turns made.  Who takes one and was on the same way at one of
+ * them does the turns that it missed.  What it did on a way of its own since then
+ * differs by the rounding of a decoding for each of these turns: such ways part
+ * where a leader is lost while some have its last iterate and others make that again.
+ * Who was on no such way has blocks of another matrix, and drops them. */
+#include "host.h"
+
+#include "data/kernel.h"
+#include "mat/mat.h"
+
+kofn_status kf_changing_new(kf_host *h)
+{
+    kf_changing *c = &h->changing;
+    size_t recalls = h->program.recalls, bytes = 0;
+
+    c->line = kf_zero(recalls, 2 * sizeof *c->line);
+    if (!c->line)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < h->program.operands; i++)
+        bytes += 2 * kf_lent_bytes(h, (uint32_t)i);
+    h->largest = kf_max(h->largest, bytes);
+    return KOFN_OK;
+}
+
+void kf_changing_free(kf_host *h)
+{
+    kf_lent_forget(h);
+    kf_free(h->changing.lent);
+    kf_free(h->changing.line);
+}
+
+/* ---- a turn -------------------------------------------------------------- */
+
+/* Of a matrix. */
+typedef struct step {
+    const kf_mesh_operand *of;
+    kofn_change change;
+    kf_side u, v;
+    double *f, *g; /* factors of a seat */
+    uint32_t *col; /* scratch           */
+} step;
+
+static kofn_status change_block(step *s, kofn_block *block, uint32_t seat)
+{
+    kofn_msg m = {.type = KOFN_MSG_UPDATE, .change = s->change};
+    kofn_status st;
+
+    TRY(kf_code_factors(s->of->code, seat, s->f, s->g));
+    TRY(kf_side_take(&s->u, s->f, s->col, &m.in));
+    st = kf_side_take(&s->v, s->g, s->col, &m.with);
+    if (!st)
+        st = kofn_block_change(block, &m);
+    kofn_parcel_drop(m.in);
+    kofn_parcel_drop(m.with);
+    return st;
+}
+
+static kofn_status ask_program(const kf_host *h, uint64_t turn,
+                               uint32_t operand, kofn_change *change,
+                               kofn_matrix *U, kofn_matrix *V)
+{
+    const kofn_problem *pb = &h->operand[operand].plan->layout.problem;
+
+    *change = (kofn_change)KOFN_CHANGE_INIT;
+    TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, change, U,
+                          V));
+    TRY(kf_mat_check_matrix(U, "U"));
+    TRY(kf_mat_check_matrix(V, "V"));
+    if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n ||
+        U->dtype != KOFN_F64 || V->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE,
+                       "turn %llu changes matrix %u, %zu x %zu, by U' V with U "
+                       "%zu x %zu and V %zu x %zu",
+                       (unsigned long long)turn, operand, pb->m, pb->n, U->rows,
+                       U->cols, V->rows, V->cols);
+    TRY(kf_mat_check_finite(U, "U"));
+    return kf_mat_check_finite(V, "V");
+}
+
+static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
+                              uint32_t operand)
+{
+    const kf_mesh_operand *o = s->of = &h->operand[operand];
+    const kofn_layout *L = &o->plan->layout;
+    kofn_cut cut = L->cut[0];
+    kofn_matrix U, V;
+
+    TRY(ask_program(h, turn, operand, &s->change, &U, &V));
+    s->f = kofn_layout_table(L->lanes, cut.rows);
+    s->g = kofn_layout_table(L->lanes, cut.cols);
+    s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
+    if (!s->f || !s->g || !s->col)
+        return KOFN_NOMEM;
+    TRY(kf_side_new(&s->u, &U, L, 1, cut.rows, o->resident.by));
+    TRY(kf_side_new(&s->v, &V, L, 1, cut.cols, 1));
+    kf_side_choose(&s->u, 0);
+    kf_side_choose(&s->v, 0);
+    return KOFN_OK;
+}
+
+static void end_step(step *s)
+{
+    kf_side_free(&s->u);
+    kf_side_free(&s->v);
+    kf_free(s->f);
+    kf_free(s->g);
+    kf_free(s->col);
+}
+
+/* Is it to be changed by this turn? */
+static bool waits_for(const kf_lent *l, uint64_t turn)
+{
+    return l->ours && l->turn + 1 == turn;
+}
+
+static bool any_waits_for(const kf_changing *c, uint64_t turn)
+{
+    for (size_t i = 0; i < c->lents; i++)
+        if (waits_for(&c->lent[i], turn))
+            return true;
+    return false;
+}
+
+/* Our own block, if there is one of that seat, and those that are lent. */
+static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
+                                 uint32_t seat)
+{
+    kf_changing *c = &h->changing;
+    step s = {0};
+    kofn_status st = begin_step(h, &s, turn, operand);
+
+    if (!st && seat != KOFN_NO_SEAT)
+        st = change_block(&s, h->operand[operand].block, seat);
+    for (size_t i = 0; i < c->lents && !st; i++)
+        if (c->lent[i].operand == operand && waits_for(&c->lent[i], turn))
+            st = change_block(&s, c->lent[i].block, c->lent[i].seat);
+    end_step(&s);
+    return st;
+}
+
+/* `seat`: of our own blocks, which are of the turn `own`. */
+static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
+{
+    kf_changing *c = &h->changing;
+    uint64_t recalls = h->program.recalls;
+    uint64_t turn = c->turn > recalls ? c->turn - recalls : 0;
+
+    while (turn++ < c->turn) {
+        uint32_t ours = own < turn ? seat : KOFN_NO_SEAT;
+
+        if (ours == KOFN_NO_SEAT && !any_waits_for(c, turn))
+            continue;
+        for (uint32_t i = 0; i < h->program.operands; i++)
+            if (h->operand[i].plan)
+                TRY(change_matrix(h, turn, i, ours));
+        for (size_t i = 0; i < c->lents; i++)
+            c->lent[i].turn += waits_for(&c->lent[i], turn);
+    }
+    return KOFN_OK;
+}
+
+/* ---- ways ---------------------------------------------------------------- */
+
+bool kf_changing_recalls(const kf_host *h)
+{
+    return h->changing.turn < h->program.recalls;
+}
+
+/* The line of the iterate that a turn made; that of the first is the job's. */
+static bool same_line(const kf_host *h, const uint64_t *a, const uint64_t *b,
+                      uint64_t turn)
+{
+    return turn == 0 ||
+           a[turn % h->program.recalls] == b[turn % h->program.recalls];
+}
+
+/* Lent blocks of turns that are over by now turn out to be of our way, or not. */
+static void settle(kf_host *h)
+{
+    kf_changing *c = &h->changing;
+    uint64_t recalls = h->program.recalls;
+
+    for (size_t i = c->lents; i > 0; i--) {
+        kf_lent *l = &c->lent[i - 1];
+
+        if (l->ours || l->turn > c->turn)
+            continue;
+        l->ours = c->turn - l->turn < recalls &&
+                  (l->turn == 0 || c->line[l->turn % recalls] == l->line);
+        if (!l->ours) {
+            kofn_block_drop(l->block);
+            *l = c->lent[--c->lents];
+        }
+    }
+}
+
+kofn_status kf_changing_settle(kf_host *h)
+{
+    settle(h);
+    return bring(h, KOFN_NO_SEAT, 0);
+}
+
+kofn_status kf_changing_turn(kf_host *h)
+{
+    kf_changing *c = &h->changing;
+    uint64_t turn = kofn_course_turn(&h->course, h->at.t), was = c->turn;
+
+    if (turn == was)
+        return KOFN_OK;
+    c->turn = turn;
+    c->line[turn % h->program.recalls] = h->at.line;
+    settle(h);
+    return bring(h, h->seat, was);
+}
+
+kofn_status kf_changing_fresh(kf_host *h, uint32_t seat)
+{
+    return bring(h, seat, 0);
+}
+
+static kofn_status lose_blocks(kf_host *h)
+{
+    kf_lent_forget(h);
+    if (h->seat == KOFN_NO_SEAT)
+        return KOFN_OK;
+    h->seat = KOFN_NO_SEAT;
+    return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_LOST,
+                                              .now = h->clock(h->clock_ud)});
+}
+
+kofn_status kf_changing_adopt(kf_host *h, const void *lines)
+{
+    kf_changing *c = &h->changing;
+    uint64_t recalls = h->program.recalls, was = c->turn, last;
+    uint64_t *theirs = c->line + recalls; /* scratch */
+    bool met = false;
+
+    memcpy(theirs, lines, recalls * sizeof *theirs);
+    c->turn = kofn_course_turn(&h->course, h->at.t);
+    last = c->turn < was ? c->turn : was;
+    /* both have the lines of so many turns up to their last */
+    for (uint64_t i = 0; i <= last && !met; i++) {
+        if ((c->turn > was ? c->turn : was) - (last - i) >= recalls)
+            break;
+        met = same_line(h, c->line, theirs, last - i);
+    }
+    memcpy(c->line, theirs, recalls * sizeof *theirs);
+    if (!met)
+        return lose_blocks(h);
+    settle(h);
+    return bring(h, h->seat, was);
+}

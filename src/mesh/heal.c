@@ -1,0 +1,432 @@
+/* heal.c -- blocks of matrices that change, for a node that has none, made of those
+ * of others.
+ *
+ * It asks as many of those whom it reaches as determine its own, and others where
+ * these do not answer.  Nobody stops for that: a block comes as it is after some
+ * turn, those that come are changed by turns as one's own are, and so is what is
+ * made of them. */
+#include "host.h"
+
+#include "data/kernel.h"
+
+/* What is made of blocks that determine it badly would be off by more. */
+#define TOLERANCE 1e-9
+#define LONGEST 5 /* times that the time to wait is doubled */
+
+static bool changes(const kf_host *h, uint32_t operand)
+{
+    return h->program.change && operand < h->program.operands &&
+           h->operand[operand].plan;
+}
+
+size_t kf_lent_bytes(const kf_host *h, uint32_t operand)
+{
+    kf_extent e;
+
+    if (!changes(h, operand))
+        return 0;
+    e = kf_extent_of(h->operand[operand].plan);
+    return e.lanes * e.rows * e.cols * sizeof(double);
+}
+
+void kf_lent_forget(kf_host *h)
+{
+    kf_changing *c = &h->changing;
+
+    while (c->lents > 0)
+        kofn_block_drop(c->lent[--c->lents].block);
+    c->since = c->asked = 0;
+    c->asks = 0;
+}
+
+/* ---- lending ------------------------------------------------------------- */
+
+kofn_status kf_lent_give(kf_host *h, const kf_route *r)
+{
+    const kf_changing *c = &h->changing;
+    uint64_t each = h->course.stages - h->course.after;
+
+    if (!h->program.change || h->seat == KOFN_NO_SEAT)
+        return KOFN_OK;
+    for (uint32_t i = 0; i < h->program.operands; i++)
+        if (changes(h, i))
+            TRY(kf_mail_to(
+                h, r->peer,
+                &(kofn_note){.type = KOFN_NOTE_BLOCK,
+                             .from = h->opt.incarnation,
+                             .at = {c->turn * each,
+                                    c->line[c->turn % h->program.recalls]},
+                             .group = i,
+                             .seat = h->seat}));
+    return KOFN_OK;
+}
+
+/* Block or velocity as it lies, into one half of a body. */
+static kofn_status read_half(const kofn_block *b, bool velocity,
+                             kofn_parcel *body)
+{
+    size_t rows = b->lanes * b->rows;
+    kofn_matrix part = {kf_at(&body->m, velocity ? rows : 0, 0), rows, b->cols,
+                        b->cols, KOFN_F64};
+    kofn_msg m = {.hi = b->rows, .how = KOFN_HOW_READ, .velocity = velocity};
+    kofn_status st;
+
+    TRY(kf_parcel_view(&m.result, body, &part));
+    m.in = m.result; /* there is none, and it is not looked at */
+    st = kofn_work(b, &m, NULL, NULL);
+    kofn_parcel_drop(m.result);
+    return st;
+}
+
+kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
+                         kofn_parcel **body, size_t *bytes)
+{
+    const kofn_block *b = h->operand[note->group].block;
+    size_t halves = b->velocity ? 2 : 1;
+    kofn_status st;
+
+    TRY(kf_parcel_new(body, halves * b->lanes * b->rows, b->cols, KOFN_F64));
+    st = read_half(b, false, *body);
+    if (!st && halves == 2)
+        st = read_half(b, true, *body);
+    *bytes = kf_parcel_bytes(*body);
+    if (st)
+        kofn_parcel_drop(*body);
+    return st;
+}
+
+/* ---- a block of numbers -------------------------------------------------- */
+
+static kofn_status put_half(kofn_block *b, bool velocity, kofn_parcel *all)
+{
+    size_t rows = b->lanes * b->rows, n = rows * b->cols;
+    kofn_matrix part = {(double *)all->m.data + (velocity ? n : 0), n, 1, 1,
+                        KOFN_F64};
+    kofn_msg m = {.type = KOFN_MSG_PIECE, .hi = b->rows, .velocity = velocity};
+    kofn_parcel *half;
+    kofn_status st;
+
+    TRY(kf_parcel_view(&half, all, &part));
+    st = kf_block_around(&m.block, half, b->lanes, b->rows, b->cols);
+    kofn_parcel_drop(half);
+    TRY(st);
+    st = kofn_block_change(b, &m);
+    kofn_block_drop(m.block);
+    return st;
+}
+
+/* A block of that seat with these numbers, and those of its velocity behind
+ * them, if they are there. */
+static kofn_status make_block(const kf_mesh_operand *o, uint32_t seat,
+                              kofn_parcel *all, bool velocity, kofn_block **out)
+{
+    size_t which = seat;
+    kofn_status st;
+
+    TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1, out));
+    st = put_half(*out, false, all);
+    if (!st && velocity)
+        st = put_half(*out, true, all);
+    if (!st) /* that was all */
+        st = kofn_block_change(*out, &(kofn_msg){.type = KOFN_MSG_PIECE});
+    if (st) {
+        kofn_block_drop(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+/* ---- borrowing ----------------------------------------------------------- */
+
+static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
+                             kf_lent **out)
+{
+    for (size_t i = 0; i < c->lents; i++) {
+        *out = &c->lent[i];
+        if ((*out)->operand == operand && (*out)->seat == seat) {
+            kofn_block_drop((*out)->block);
+            return KOFN_OK;
+        }
+    }
+    TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
+    *out = &c->lent[c->lents++];
+    return KOFN_OK;
+}
+
+kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
+                         kofn_parcel *body)
+{
+    kf_changing *c = &h->changing;
+    uint64_t each = h->course.stages - h->course.after;
+    uint64_t turn = kofn_course_turn(&h->course, note->at.t);
+    const kf_mesh_operand *o;
+    kofn_block *b;
+    kf_lent *l;
+    kofn_status st;
+
+    o = body ? &h->operand[note->group] : NULL; /* else there is no such */
+    if (!o || c->since == 0 || turn * each != note->at.t ||
+        note->seat >= o->plan->layout.max_seats) {
+        h->foreign++;
+        return KOFN_OK;
+    }
+    TRY(make_block(o, note->seat, body,
+                   kf_parcel_bytes(body) > kf_lent_bytes(h, note->group), &b));
+    st = place_for(c, note->group, note->seat, &l);
+    if (st) {
+        kofn_block_drop(b);
+        return st;
+    }
+    *l = (kf_lent){.operand = note->group,
+                   .seat = note->seat,
+                   .from = r->peer,
+                   .turn = turn,
+                   .line = note->at.line,
+                   .block = b};
+    c->since = h->clock(h->clock_ud);
+    return kf_changing_settle(h);
+}
+
+/* ---- asking -------------------------------------------------------------- */
+
+/* Is it of our iterate? */
+static bool serves(const kf_host *h, const kf_lent *l, uint32_t operand)
+{
+    return l->operand == operand && l->ours && l->turn == h->changing.turn;
+}
+
+static size_t count_lent(const kf_host *h, uint32_t operand)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->changing.lents; i++)
+        n += serves(h, &h->changing.lent[i], operand);
+    return n;
+}
+
+/* Blocks that are missing of the matrix that lacks most. */
+static size_t missing(const kf_host *h)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < h->program.operands; i++) {
+        const kf_mesh_operand *o = &h->operand[i];
+        size_t enough, have = count_lent(h, i);
+
+        if (!o->plan)
+            continue;
+        enough = kf_ceil_div(o->plan->parts, o->plan->layout.lanes);
+        most = kf_max(most, enough > have ? enough - have : 0);
+    }
+    return most;
+}
+
+/* Of each matrix one that serves. */
+static bool lends(const kf_host *h, kofn_peer peer)
+{
+    for (uint32_t i = 0; i < h->program.operands; i++) {
+        bool one = !changes(h, i);
+
+        for (size_t j = 0; j < h->changing.lents && !one; j++)
+            one = h->changing.lent[j].from == peer &&
+                  serves(h, &h->changing.lent[j], i);
+        if (!one)
+            return false;
+    }
+    return true;
+}
+
+static kofn_time longer(const kf_host *h)
+{
+    kofn_time beat = h->opt.beat > 0 ? h->opt.beat : KOFN_SECOND / 20;
+    kofn_time hedge = h->opt.hedge > 0 ? h->opt.hedge : 2 * beat;
+
+    return hedge << kf_min(h->changing.asks, LONGEST);
+}
+
+/* Each time others, if there are others. */
+static kofn_status ask(kf_host *h, size_t blocks)
+{
+    kf_changing *c = &h->changing;
+    kofn_time now = h->clock(h->clock_ud);
+
+    if (c->asked && now - c->asked < longer(h))
+        return KOFN_AGAIN;
+    if (c->since == 0)
+        c->since = now;
+    if (h->opt.give_up > 0 && now - c->since >= h->opt.give_up)
+        return kf_fail(KOFN_TOOFEW,
+                       "nobody has had blocks to give in %.3g s, and %zu more "
+                       "are needed: too few nodes are left that have what was "
+                       "made so far; begin again",
+                       (double)h->opt.give_up * 1e-9, blocks);
+    c->asks += c->asked != 0;
+    c->asked = now;
+    for (size_t i = 0; i < h->routes && blocks > 0; i++) {
+        const kf_route *r = &h->route[c->next++ % h->routes];
+
+        if (r->incarnation == 0 || r->over || lends(h, r->peer))
+            continue;
+        blocks--;
+        TRY(kf_mail_to(h, r->peer,
+                       &(kofn_note){.type = KOFN_NOTE_READ,
+                                    .from = h->opt.incarnation,
+                                    .at = h->at}));
+    }
+    return KOFN_AGAIN;
+}
+
+/* ---- our own ------------------------------------------------------------- */
+
+/* Blocks of a matrix that ours is made of, by seat. */
+typedef struct making {
+    const kf_mesh_operand *of;
+    const kf_lent **lent;
+    uint32_t *seat;
+    size_t n;
+    double *x;     /* lanes x (n lanes)             */
+    uint32_t *col; /* n lanes: 0, 1, ...           */
+    kofn_matrix *lane;
+    const kofn_matrix **part; /* to those          */
+} making;
+
+static void collect(const kf_host *h, uint32_t operand, making *m)
+{
+    for (size_t i = 0; i < h->changing.lents; i++) {
+        const kf_lent *l = &h->changing.lent[i];
+        size_t at = m->n;
+
+        if (!serves(h, l, operand))
+            continue;
+        for (; at > 0 && m->lent[at - 1]->seat > l->seat; at--)
+            m->lent[at] = m->lent[at - 1];
+        m->lent[at] = l;
+        m->n++;
+    }
+    for (size_t i = 0; i < m->n; i++)
+        m->seat[i] = m->lent[i]->seat;
+}
+
+static kofn_status mix_half(making *m, bool velocity, kofn_parcel *all)
+{
+    const kf_extent e = kf_extent_of(m->of->plan);
+    kf_mixed *mixed = kf_new(e.lanes, sizeof *mixed);
+    kf_row *row = kf_new(e.lanes, sizeof *row);
+    kofn_status st = mixed && row ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t i = 0; i < m->n * e.lanes; i++) {
+        const kofn_block *b = m->lent[i / e.lanes]->block;
+
+        m->col[i] = (uint32_t)i;
+        m->lane[i] =
+            velocity ? kf_block_velocity(b, i % e.lanes) : b->lane[i % e.lanes];
+        m->part[i] = &m->lane[i];
+    }
+    for (size_t l = 0; l < e.lanes && !st; l++) {
+        size_t below = (velocity ? e.lanes : 0) + l;
+        kofn_matrix into = {kf_at(&all->m, below * e.rows, 0), e.rows, e.cols,
+                            e.cols, KOFN_F64};
+
+        row[l] = (kf_row){m->n * e.lanes, m->col, m->x + l * m->n * e.lanes};
+        mixed[l] = (kf_mixed){&row[l], into, 1};
+    }
+    if (!st)
+        st = kf_mix(mixed, e.lanes, m->part, m->n * e.lanes, e.rows, e.cols);
+    kf_free(mixed);
+    kf_free(row);
+    return st;
+}
+
+/* Have they velocities? */
+static bool move(const making *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (m->lent[i]->block->velocity)
+            return true;
+    return false;
+}
+
+static kofn_status mix_block(making *m, uint32_t seat, kofn_block **out)
+{
+    const kf_extent e = kf_extent_of(m->of->plan);
+    bool velocity = move(m);
+    kofn_parcel *all;
+    kofn_status st;
+
+    TRY(kf_parcel_new(&all, (velocity ? 2 : 1) * e.lanes * e.rows, e.cols,
+                      KOFN_F64));
+    st = mix_half(m, false, all);
+    if (!st && velocity)
+        st = mix_half(m, true, all);
+    if (!st)
+        st = make_block(m->of, seat, all, velocity, out);
+    kofn_parcel_drop(all);
+    return st;
+}
+
+/* KOFN_TOOFEW: more are needed. */
+static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
+                            kofn_block **out)
+{
+    size_t room = h->changing.lents + 1;
+    size_t lanes = h->operand[operand].plan->layout.lanes;
+    making m = {.of = &h->operand[operand],
+                .lent = kf_new(room, sizeof *m.lent),
+                .seat = kf_new(room, sizeof *m.seat),
+                .x = kf_new(room * lanes, lanes * sizeof *m.x),
+                .col = kf_new(room, lanes * sizeof *m.col),
+                .lane = kf_new(room, lanes * sizeof *m.lane),
+                .part = kf_new(room, lanes * sizeof *m.part)};
+    kofn_status st = KOFN_NOMEM;
+    double predicted;
+
+    if (m.lent && m.seat && m.x && m.col && m.lane && m.part) {
+        collect(h, operand, &m);
+        st =
+            kf_code_regenerator(m.of->code, m.seat, m.n, seat, m.x, &predicted);
+        if (!st && predicted > TOLERANCE)
+            st = KOFN_TOOFEW;
+    }
+    if (!st)
+        st = mix_block(&m, seat, out);
+    kf_free((void *)(uintptr_t)m.lent);
+    kf_free(m.seat);
+    kf_free(m.x);
+    kf_free(m.col);
+    kf_free(m.lane);
+    kf_free((void *)(uintptr_t)m.part);
+    return st;
+}
+
+static kofn_status make_all(const kf_host *h, uint32_t seat, kofn_block **own)
+{
+    for (uint32_t i = 0; i < h->program.operands; i++)
+        if (changes(h, i))
+            TRY(make_own(h, i, seat, &own[i]));
+    return KOFN_OK;
+}
+
+kofn_status kf_lent_make(kf_host *h, uint32_t seat)
+{
+    size_t more = missing(h);
+    kofn_block **own, *was;
+    kofn_status st;
+
+    if (more > 0)
+        return ask(h, more);
+    own = kf_zero(h->program.operands, sizeof *own);
+    st = own ? make_all(h, seat, own) : KOFN_NOMEM;
+    for (size_t i = 0; own && i < h->program.operands; i++) {
+        was = h->operand[i].block;
+        h->operand[i].block = st ? was : own[i];
+        kofn_block_drop(st ? own[i] : was);
+    }
+    kf_free(own);
+    if (st == KOFN_TOOFEW) /* as many as there must be, but not these */
+        return ask(h, 1);
+    TRY(st);
+    kf_lent_forget(h);
+    h->changing.healed++;
+    h->seat = seat;
+    return KOFN_OK;
+}

@@ -1,0 +1,166 @@
+/* away_change.c -- blocks of workers elsewhere change where they lie.
+ *
+ * Both ends count the updates of an operand's block, so that one that has missed
+ * any, or has had one twice, is found out, and its worker comes as one that is
+ * new.  A worker that does not get done with them is not sent more and more: it
+ * is given another number and empty blocks, and what others hold then. */
+#include "away.h"
+
+/* ---- updates ------------------------------------------------------------- */
+
+static kofn_block *block_of(const worker *w, uint32_t operand)
+{
+    kofn_block *b = w->block;
+
+    for (; b && operand > 0; operand--)
+        b = b->next;
+    return b;
+}
+
+static void put_rows(char **to, const kofn_matrix *from)
+{
+    size_t row = from->cols * kf_dtype_size(from->dtype);
+
+    for (size_t i = 0; i < from->rows; i++, *to += row)
+        memcpy(*to, kf_at(from, i, 0), row);
+}
+
+/* The change, U and V. */
+static kofn_status pack_update(const kofn_msg *m, kofn_parcel **out)
+{
+    const kofn_matrix *U = &m->in->m, *V = &m->with->m;
+    size_t numbers = KF_WIRE_CHANGE / kf_dtype_size(U->dtype), u, v;
+    char *to;
+
+    if (!kf_mul(U->rows, U->cols, &u) || !kf_mul(V->rows, V->cols, &v) ||
+        !kf_add(u, v, &u) || !kf_add(u, numbers, &numbers))
+        return kf_nomem(SIZE_MAX);
+    TRY(kf_parcel_new(out, 1, numbers, U->dtype));
+    to = (*out)->m.data;
+    kf_wire_write_change(to, &m->change);
+    to += KF_WIRE_CHANGE;
+    put_rows(&to, U);
+    put_rows(&to, V);
+    return KOFN_OK;
+}
+
+static bool too_far_behind(const worker *w, size_t bytes)
+{
+    uint64_t behind = w->told - w->done, least = 0;
+
+    for (const kofn_block *b = w->block; b; b = b->next)
+        least += BEHIND_LEAST;
+    if (behind < least)
+        return false;
+    return behind >= BEHIND_MOST ||
+           bytes > kf_max(BEHIND_BYTES, kofn_block_bytes(w->block)) / behind;
+}
+
+static kofn_status send_update(port *p, kofn_msg *m)
+{
+    worker *w = p->worker[m->worker];
+    kofn_block *b = block_of(w, m->operand);
+    kf_head h = {.type = KF_WIRE_UPDATE,
+                 .dtype = m->in->m.dtype,
+                 .round = m->round,
+                 .job = p->job,
+                 .block = w->block_id,
+                 .operand = m->operand,
+                 .rows = m->in->m.rows,
+                 .cols = m->in->m.cols,
+                 .out_cols = m->with->m.cols};
+    kofn_parcel *body;
+
+    if (!b) /* it waits for blocks that would be those of before */
+        return kf_away_renew(p, m->worker);
+    if (too_far_behind(w, kf_parcel_bytes(m->in) + kf_parcel_bytes(m->with))) {
+        kf_away_news(p,
+                     "worker %u is given new blocks: of its own it has %zu "
+                     "updates still to do",
+                     m->worker, (size_t)(w->told - w->done));
+        return kf_away_renew(p, m->worker);
+    }
+    TRY(pack_update(m, &body));
+    w->told++;
+    h.updates = ++b->updates;
+    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+    return kf_away_post(p, m->worker, &h, body->m.data, kf_parcel_bytes(body),
+                        kf_post_drop_parcel, body);
+}
+
+kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
+{
+    worker *w = p->worker[id];
+
+    if (h->block == w->block_id && h->updates == w->done + 1 &&
+        h->updates <= w->told) {
+        w->done++;
+        return KOFN_OK;
+    }
+    if (w->owes == 0)
+        return kf_away_strike(p, id);
+    w->owes--;
+    return KOFN_OK;
+}
+
+/* ---- what others hold ---------------------------------------------------- */
+
+static kofn_status pack_strips(const kofn_block *b, kofn_parcel **out)
+{
+    size_t rows;
+    char *to;
+
+    if (!kf_mul(b->lanes, b->rows, &rows))
+        return kf_nomem(SIZE_MAX);
+    TRY(kf_parcel_new(out, rows, b->cols, b->dtype));
+    to = (*out)->m.data;
+    for (size_t l = 0; l < b->lanes; l++) {
+        size_t bytes = b->rows * b->cols * kf_dtype_size(b->dtype);
+
+        if (b->lane[l].rows) {
+            put_rows(&to, &b->lane[l]);
+        } else {
+            memset(to, 0, bytes);
+            to += bytes;
+        }
+    }
+    return KOFN_OK;
+}
+
+static kofn_status send_strips(port *p, const kofn_msg *m)
+{
+    worker *w = p->worker[m->worker];
+    const kofn_block *b = block_of(w, m->operand);
+    kf_head h = {.type = m->block ? KF_WIRE_STRIPS : KF_WIRE_WHOLE,
+                 .round = m->round,
+                 .job = p->job,
+                 .block = w->block_id,
+                 .operand = m->operand,
+                 .velocity = m->velocity,
+                 .lo = m->lo,
+                 .hi = m->hi};
+    kofn_parcel *body;
+
+    if (!b)
+        return KOFN_OK;
+    if (!m->block) {
+        w->healing = false;
+        w->alone = kf_away_now(&p->base);
+        return kf_away_post(p, m->worker, &h, NULL, 0, NULL, NULL);
+    }
+    TRY(pack_strips(m->block, &body));
+    h.updates = b->updates;
+    h.dtype = body->m.dtype;
+    h.rows = body->m.rows;
+    h.cols = body->m.cols;
+    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+    return kf_away_post(p, m->worker, &h, body->m.data, kf_parcel_bytes(body),
+                        kf_post_drop_parcel, body);
+}
+
+kofn_status kf_away_change(port *p, kofn_msg *m)
+{
+    if (m->type == KOFN_MSG_PIECE)
+        return send_strips(p, m);
+    return send_update(p, m);
+}

@@ -1,0 +1,236 @@
+/* serve_change.c -- a worker's blocks change where they lie: what is told of that
+ * is done in the order in which it came, after the tasks that came before. */
+#include "serve.h"
+
+#include <string.h>
+
+/* ---- may it be? ---------------------------------------------------------- */
+
+/* Bytes of an UPDATE of this block; false: it is none. */
+static bool update_bytes(const kofn_block *b, const kf_head *h, size_t *bytes)
+{
+    kofn_matrix U = {NULL, h->rows, h->cols, h->cols, h->dtype};
+    kofn_matrix V = {NULL, h->rows, h->out_cols, h->out_cols, h->dtype};
+    size_t wide;
+
+    return h->rows && kf_block_takes(b, &U, &V) &&
+           kf_add(h->cols, h->out_cols, &wide) &&
+           kf_mul(h->rows, wide, bytes) &&
+           kf_mul(*bytes, kf_dtype_size(h->dtype), bytes) &&
+           kf_add(*bytes, KF_WIRE_CHANGE, bytes);
+}
+
+static bool strips_bytes(const kofn_block *b, const kf_head *h, size_t *bytes)
+{
+    return b && b->changes && h->lo < h->hi && h->hi <= b->rows &&
+           h->cols == b->cols && h->dtype == b->dtype &&
+           h->rows == b->lanes * (h->hi - h->lo) &&
+           kf_mul(h->rows, h->cols, bytes) &&
+           kf_mul(*bytes, kf_dtype_size(h->dtype), bytes);
+}
+
+static const kofn_block *block_of(const server *s, const kf_head *h)
+{
+    if (h->block != s->block_id)
+        return NULL;
+    return kf_block_of(s->block.recipe.block, h->operand);
+}
+
+/* Memory that may be spent beside blocks and velocities. */
+static size_t spare(const server *s)
+{
+    size_t left = s->opt.memory ? s->block.recipe.spare : SIZE_MAX, bytes;
+
+    for (const kofn_block *b = s->block.recipe.block; b; b = b->next)
+        if (b->velocity && kf_block_velocity_bytes(b, &bytes))
+            left -= kf_min(left, bytes);
+    return left;
+}
+
+static size_t room(const server *s)
+{
+    size_t left = spare(s);
+
+    return left - kf_min(left, kf_serve_carried(s));
+}
+
+bool kf_serve_may_change(const server *s, const kf_head *h, size_t bytes)
+{
+    const kofn_block *b = block_of(s, h);
+    size_t want;
+
+    return (h->type == KF_WIRE_UPDATE ? update_bytes(b, h, &want)
+                                      : strips_bytes(b, h, &want)) &&
+           bytes == want && bytes <= spare(s);
+}
+
+/* ---- what came ----------------------------------------------------------- */
+
+static kofn_status no_memory(size_t bytes, const char *what)
+{
+    return kf_fail(KOFN_UNSUITED,
+                   "%s takes %zu bytes, more than this worker may spend; give "
+                   "it more memory, or have A cut finer",
+                   what, bytes);
+}
+
+static kofn_status take_update(const kf_head *h, kofn_parcel *all, kofn_msg *m)
+{
+    size_t size = kf_dtype_size(h->dtype);
+    char *at = all->m.data;
+    kofn_matrix U = {at + KF_WIRE_CHANGE, h->rows, h->cols, h->cols, h->dtype};
+    kofn_matrix V = {(char *)U.data + h->rows * h->cols * size, h->rows,
+                     h->out_cols, h->out_cols, h->dtype};
+
+    m->type = KOFN_MSG_UPDATE;
+    TRY(kf_wire_read_change(&m->change, at));
+    TRY(kf_parcel_view(&m->in, all, &U));
+    return kf_parcel_view(&m->with, all, &V);
+}
+
+/* Its body is as long as it is to be. */
+static kofn_status take(server *s, const kf_head *h, kofn_packet *k,
+                        kofn_msg *m)
+{
+    const kofn_block *b = block_of(s, h);
+    kofn_parcel *all;
+    kofn_status st;
+
+    TRY(kf_parcel_new(&all, 1, k->body_bytes / kf_dtype_size(h->dtype),
+                      h->dtype));
+    st = kf_post_take_body(s->t, k, h, &all);
+    if (!st && h->type == KF_WIRE_UPDATE)
+        st = take_update(h, all, m);
+    else if (!st)
+        st = kf_block_around(&m->block, all, b->lanes, h->hi - h->lo, b->cols);
+    kofn_parcel_drop(all);
+    return st;
+}
+
+static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
+                               kofn_msg *m)
+{
+    if (s->errands >= KF_WAITING)
+        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
+    TRY(kf_post_room(&s->errand, &s->first, s->errands, &s->cap,
+                     sizeof *s->errand));
+    if (h->type == KF_WIRE_WHOLE)
+        return block_of(s, h) ? KOFN_OK
+                              : kf_fail(KOFN_STATE, "there is no block");
+    if (!kf_serve_may_change(s, h, k->body_bytes))
+        return kf_fail(KOFN_FORMAT,
+                       "a change of operand %u does not fit the block that is "
+                       "here",
+                       h->operand);
+    if (k->body_bytes > room(s))
+        return kf_fail(KOFN_STATE, "too many changes wait for their turn");
+    return take(s, h, k, m);
+}
+
+/* Is there not even room for one that waits alone? */
+static bool will_never_fit(const server *s, const kf_head *h, size_t bytes)
+{
+    const kofn_block *b = block_of(s, h);
+    size_t want;
+
+    return h->type != KF_WIRE_WHOLE &&
+           (h->type == KF_WIRE_UPDATE ? update_bytes(b, h, &want)
+                                      : strips_bytes(b, h, &want)) &&
+           bytes == want && bytes > spare(s);
+}
+
+void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
+{
+    kofn_msg m = {.type = KOFN_MSG_PIECE,
+                  .operand = h->operand,
+                  .velocity = h->velocity,
+                  .round = h->round,
+                  .lo = h->lo,
+                  .hi = h->hi};
+    kofn_status st;
+
+    if (will_never_fit(s, h, k->body_bytes)) {
+        kf_serve_refuse(s, no_memory(k->body_bytes, "a change of a block"));
+        return;
+    }
+    s->block.changed = true;
+    st = make_errand(s, h, k, &m);
+    if (!st) {
+        kf_serve_queue_up(s, (errand){m, false, h->updates});
+        return;
+    }
+    kf_serve_drop_task(&m);
+    kf_serve_fail(s, st);
+    if (!s->over) /* what it holds is void from now on */
+        kf_serve_hang_up(s);
+}
+
+/* ---- in its turn --------------------------------------------------------- */
+
+/* Of the velocity that a change makes. */
+static kofn_status has_room(const server *s, const kofn_block *b,
+                            const kofn_msg *m)
+{
+    bool moves =
+        m->velocity || (m->type == KOFN_MSG_UPDATE && m->change.momentum != 0);
+    size_t bytes;
+
+    if (!moves || b->velocity || !s->opt.memory)
+        return KOFN_OK;
+    if (!kf_block_velocity_bytes(b, &bytes))
+        return kf_nomem(SIZE_MAX);
+    return bytes <= room(s) ? KOFN_OK
+                            : no_memory(bytes, "the velocity of a block");
+}
+
+static void say_changed(server *s)
+{
+    kf_head h = {.type = KF_WIRE_CHANGED,
+                 .job = s->job,
+                 .block = s->block_id,
+                 .updates = ++s->block.done};
+
+    kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+}
+
+/* Everything that came before it is done. */
+static kofn_status is_in_order(const errand *e, const kofn_block *b)
+{
+    uint64_t then = b->updates + (e->msg.type == KOFN_MSG_UPDATE);
+
+    if ((!e->msg.block && e->msg.type == KOFN_MSG_PIECE) || e->updates == then)
+        return KOFN_OK;
+    return kf_fail(KOFN_STATE,
+                   "a change is of a block after %zu updates, and that here "
+                   "has had %zu",
+                   (size_t)e->updates, (size_t)b->updates);
+}
+
+void kf_serve_do_change(server *s)
+{
+    errand e = s->errand[s->first];
+    kofn_block *blocks = s->block.recipe.block;
+    const kofn_block *b = kf_block_of(blocks, e.msg.operand);
+    kofn_status st = is_in_order(&e, b);
+
+    if (!st)
+        st = has_room(s, b, &e.msg);
+    s->first++;
+    s->errands--;
+    if (st == KOFN_UNSUITED) { /* nor will there be when it comes back */
+        kf_serve_drop_task(&e.msg);
+        kf_serve_refuse(s, st);
+        return;
+    }
+    if (!st)
+        st = kf_weather_change(s->exposed.weather, s->exposed.worker,
+                               &s->updates, blocks, &e.msg);
+    if (!st && e.msg.type == KOFN_MSG_UPDATE)
+        say_changed(s);
+    else if (!st && !e.msg.block)
+        kf_serve_block_is_whole(s);
+    kf_serve_drop_task(&e.msg);
+    kf_serve_fail(s, st);
+    if (st && !s->over)
+        kf_serve_hang_up(s);
+}

@@ -1,0 +1,271 @@
+/* serve_work.c -- what a worker's tasks are of: operands that are resident, that
+ * are sent, or both. */
+#include "serve.h"
+
+#include "data/kernel.h"
+
+#include <string.h>
+
+/* ---- inputs -------------------------------------------------------------- */
+
+void kf_serve_forget_inputs(server *s)
+{
+    for (size_t i = 0; i < INPUTS; i++) {
+        kofn_parcel_drop(s->input[i].parcel);
+        s->input[i] = (input){0};
+    }
+}
+
+static void know(server *s, uint64_t id, kofn_parcel *p)
+{
+    kofn_parcel_drop(s->input[INPUTS - 1].parcel);
+    memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
+    s->input[0] = (input){id, kofn_parcel_keep(p)};
+}
+
+static void put_rows(const kofn_matrix *to, const char **from)
+{
+    size_t row = to->cols * kf_dtype_size(to->dtype);
+
+    for (size_t i = 0; i < to->rows; i++, *from += row)
+        memcpy(kf_at(to, i, 0), *from, row);
+}
+
+/* Only the strips of the task have come: put them where they belong. */
+static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
+                          kofn_parcel **in)
+{
+    bool left = kf_kernel_of(h->how)->left;
+    const kofn_block *b = kf_block_of(s->block.recipe.block, h->operand);
+    size_t lanes = b->lanes, end, bytes; /* that it is there is known */
+    size_t span = (left ? h->cols : h->rows) / lanes;
+    size_t wide = left ? h->rows : h->cols;
+    const char *from = k->body;
+
+    if ((left ? h->cols : h->rows) % lanes || h->lo >= span || h->lo >= h->hi ||
+        h->hi - h->lo > span)
+        return kf_fail(KOFN_FORMAT,
+                       "an input for %zu lanes has strips %zu "
+                       "to %zu of %zu",
+                       lanes, (size_t)h->lo, (size_t)h->hi, span);
+    if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
+        !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
+        return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
+    TRY(kf_wire_check_body(h, k->body, k->body_bytes));
+    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
+    end = kf_min(h->hi, span);
+    for (size_t l = 0; l < lanes; l++)
+        for (size_t i = 0; i < (left ? h->rows : 1); i++) {
+            kofn_matrix last = kf_post_strips(&(*in)->m, left, i,
+                                              l * span + h->lo, l * span + end);
+            kofn_matrix first = kf_post_strips(&(*in)->m, left, i, l * span,
+                                               l * span + h->hi - end);
+
+            put_rows(&last, &from);
+            put_rows(&first, &from);
+        }
+    return KOFN_OK;
+}
+
+static kofn_status known_input(server *s, const kf_head *h, kofn_parcel **in)
+{
+    for (size_t i = 0; i < INPUTS; i++) {
+        kofn_parcel *p = s->input[i].parcel;
+
+        if (p && s->input[i].id == h->input && p->m.rows == h->rows &&
+            p->m.cols == h->cols && p->m.dtype == h->dtype) {
+            *in = kofn_parcel_keep(p);
+            return KOFN_OK;
+        }
+    }
+    return kf_fail(KOFN_STATE, "the input of task %u is not here", h->task);
+}
+
+static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
+                              kofn_parcel **in)
+{
+    kofn_status st;
+    size_t bytes;
+
+    if (k->body_bytes == 0)
+        return known_input(s, h, in);
+    if (kf_kernel_of(h->how)->inner)
+        return spread(s, h, k, in);
+    if (!kf_mul(h->rows, h->cols, &bytes) ||
+        !kf_mul(bytes, kf_dtype_size(h->dtype), &bytes) ||
+        bytes != k->body_bytes)
+        return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
+                       (size_t)h->rows, (size_t)h->cols, k->body_bytes);
+    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
+    st = kf_post_take_body(s->t, k, h, in);
+    if (st) {
+        kofn_parcel_drop(*in);
+        *in = NULL;
+        return st;
+    }
+    know(s, h->input, *in);
+    return KOFN_OK;
+}
+
+/* ---- may it be done? ----------------------------------------------------- */
+
+kofn_msg kf_serve_task_of(const kf_head *h)
+{
+    return (kofn_msg){.type = KOFN_MSG_WORK,
+                      .task = h->task,
+                      .round = h->round,
+                      .product = h->product,
+                      .row = h->row,
+                      .operand = h->operand,
+                      .velocity = h->velocity,
+                      .how = h->how,
+                      .lo = h->lo,
+                      .hi = h->hi};
+}
+
+static kofn_status is_of_the_block(const server *s, const kf_head *h)
+{
+    if (!s->block.whole)
+        return kf_fail(KOFN_STATE, "there is no block to work on");
+    if (h->block != s->block_id ||
+        !kf_block_of(s->block.recipe.block, h->operand))
+        return kf_fail(KOFN_STATE,
+                       "task %u is of another block than the one "
+                       "that is here",
+                       h->task);
+    return KOFN_OK;
+}
+
+/* Bytes of the pair that a task brings; false where they are none that can be.
+ */
+static bool pair_bytes(const kf_head *h, size_t *bytes)
+{
+    size_t first, second;
+
+    return h->rows && h->cols && kf_mul(h->out_rows, h->rows, &first) &&
+           kf_mul(h->rows, h->cols, &second) && second <= SIZE_MAX - first &&
+           kf_mul(first + second, kf_dtype_size(h->dtype), bytes);
+}
+
+/* What is cancelled is about to go. */
+size_t kf_serve_carried(const server *s)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < s->errands; i++) {
+        const errand *e = &s->errand[s->first + i];
+        const kofn_msg *m = &e->msg;
+
+        if (m->block && !e->cancelled)
+            sum += kofn_block_bytes(m->block);
+        if ((m->block && !e->cancelled && m->in) || m->with)
+            sum += kf_parcel_bytes(m->in);
+        if (m->block && !e->cancelled && m->result)
+            sum += kf_parcel_bytes(m->result);
+        if (m->with)
+            sum += kf_parcel_bytes(m->with) + KF_WIRE_CHANGE;
+    }
+    return sum;
+}
+
+/* A block that comes with its task has one lane, and its size is that of the
+ * input and the result. */
+static kofn_status pair_fits(const server *s, const kf_head *h,
+                             const kofn_msg *m, const kofn_matrix *in,
+                             const kofn_matrix *out)
+{
+    kofn_block b = {.lanes = 1,
+                    .rows = h->out_rows,
+                    .cols = h->rows,
+                    .dtype = h->dtype,
+                    .row = h->row};
+    size_t most = s->opt.memory ? s->opt.memory : SIZE_MAX;
+    size_t held = kf_serve_carried(s), bytes, result;
+
+    if (h->how != KOFN_HOW_ROWS || h->updates != 0 || h->operand != 0 ||
+        !pair_bytes(h, &bytes) || !kf_mul(h->out_rows, h->out_cols, &result) ||
+        !kf_mul(result, kf_dtype_size(h->dtype), &result) ||
+        result > SIZE_MAX - bytes)
+        return kf_fail(KOFN_SHAPE,
+                       "the operands of task %u are of no size that can be",
+                       h->task);
+    TRY(kf_work_fits(&b, m, in, out));
+    if (held > most || bytes + result > most - held)
+        return kf_fail(KOFN_UNSUITED,
+                       "task %u takes %zu bytes, more than this worker may "
+                       "spend; give it more memory, or have products cut finer",
+                       h->task, bytes + result);
+    return KOFN_OK;
+}
+
+kofn_status kf_serve_can_do(const server *s, const kf_head *h,
+                            const kofn_msg *m)
+{
+    kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
+    kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
+
+    if (s->errands >= KF_WAITING)
+        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
+    if (!h->block)
+        return pair_fits(s, h, m, &in, &out);
+    TRY(is_of_the_block(s, h));
+    return kf_work_fits(kf_block_of(s->block.recipe.block, h->operand), m, &in,
+                        &out);
+}
+
+bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes)
+{
+    kofn_msg m = kf_serve_task_of(h);
+    size_t numbers, most;
+
+    if (kf_serve_can_do(s, h, &m))
+        return false;
+    if (!h->block)
+        return pair_bytes(h, &most) && bytes == most;
+    return kf_mul(h->rows, h->cols, &numbers) &&
+           bytes / kf_dtype_size(h->dtype) <= numbers;
+}
+
+/* ---- pairs --------------------------------------------------------------- */
+
+/* A block and then an input, which are views of what has come. */
+static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
+                             kofn_msg *m)
+{
+    size_t bytes = 0, size = kf_dtype_size(h->dtype);
+    kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
+    kofn_parcel *both;
+    kofn_status st;
+
+    if (!pair_bytes(h, &bytes) || bytes != k->body_bytes)
+        return kf_fail(KOFN_FORMAT,
+                       "the operands of task %u have %zu bytes, not %zu",
+                       h->task, k->body_bytes, bytes);
+    TRY(kf_parcel_new(&both, 1, bytes / size, h->dtype));
+    st = kf_post_take_body(s->t, k, h, &both);
+    in.data = (char *)both->m.data + h->out_rows * h->rows * size;
+    if (!st)
+        st = kf_parcel_view(&m->in, both, &in);
+    if (!st)
+        st = kf_block_around(&m->block, both, 1, h->out_rows, h->rows);
+    if (!st)
+        m->block->row = h->row;
+    kofn_parcel_drop(both);
+    return st;
+}
+
+kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
+                              kofn_msg *m)
+{
+    return h->block ? find_input(s, h, k, &m->in) : take_pair(s, h, k, m);
+}
+
+void kf_serve_drop_task(kofn_msg *m)
+{
+    kofn_block_drop(m->block);
+    kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->with);
+    kofn_parcel_drop(m->result);
+    m->block = NULL;
+    m->in = m->with = m->result = NULL;
+}

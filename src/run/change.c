@@ -1,0 +1,230 @@
+/* change.c -- operands that change where their blocks lie: kofn_update.
+ *
+ * What a worker adds to its block is the product of two mixtures, of U and of V
+ * (src/data/side.c), which it is told. */
+#include "job.h"
+
+#include "code/operation.h"
+
+#include <math.h>
+
+/* ---- telling the workers ------------------------------------------------- */
+
+typedef struct telling {
+    kofn_job *job;
+    uint32_t operand;
+    const kofn_change *change;
+    kf_side u, v;
+    double *f, *g; /* factors of a seat */
+    uint32_t *col; /* scratch           */
+    bool told;     /* somebody was      */
+} telling;
+
+static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
+{
+    kofn_job *j = t->job;
+    const kofn_plan *plan = j->held[t->operand].plan;
+    kofn_msg m = {.type = KOFN_MSG_UPDATE,
+                  .worker = worker,
+                  .operand = t->operand,
+                  .round = j->begun,
+                  .change = *t->change};
+    kofn_status st;
+
+    TRY(kf_code_factors(kofn_core_code(j->core, KOFN_USES * t->operand),
+                        kf_local(plan, seat), t->f, t->g));
+    TRY(kf_side_take(&t->u, t->f, t->col, &m.in));
+    st = kf_side_take(&t->v, t->g, t->col, &m.with);
+    if (st) {
+        kofn_parcel_drop(m.in);
+        return st;
+    }
+    j->rep.sent += kf_parcel_bytes(m.in) + kf_parcel_bytes(m.with);
+    t->told = true;
+    return j->port->send(j->port, &m);
+}
+
+/* Group by group, for what its seats have in common. */
+static kofn_status tell_all(telling *t)
+{
+    kofn_job *j = t->job;
+    const kofn_plan *plan = j->held[t->operand].plan;
+    uint32_t known = (uint32_t)kofn_core_known(j->core);
+
+    for (size_t g = 0; g < plan->layout.groups; g++) {
+        kf_side_choose(&t->u, g);
+        for (uint32_t w = 0; w < known; w++) {
+            size_t seat = kofn_core_seat(j->core, w);
+
+            if (seat != SIZE_MAX && kf_group(plan, seat) == g)
+                TRY(tell_worker(t, w, seat));
+        }
+    }
+    return KOFN_OK;
+}
+
+static kofn_status tell(kofn_job *j, uint32_t operand,
+                        const kofn_change *change, const kofn_matrix *U,
+                        const kofn_matrix *V)
+{
+    const kf_held *h = &j->held[operand];
+    const kofn_layout *L = &h->plan->layout;
+    kofn_cut cut = L->cut[0];
+    telling t = {.job = j, .operand = operand, .change = change};
+    kofn_status st = KOFN_NOMEM;
+
+    t.f = kofn_layout_table(L->lanes, cut.rows);
+    t.g = kofn_layout_table(L->lanes, cut.cols);
+    t.col = kf_new(kf_max(cut.rows, cut.cols), sizeof *t.col);
+    if (t.f && t.g && t.col)
+        st = kf_side_new(&t.u, U, L, L->groups, cut.rows, h->resident.by);
+    if (!st)
+        st = kf_side_new(&t.v, V, L, 1, cut.cols, 1);
+    if (!st)
+        kf_side_choose(&t.v, 0);
+    if (!st)
+        st = tell_all(&t);
+    if (st && t.told) /* some have changed and others have not */
+        j->broken = st;
+    kf_side_free(&t.u);
+    kf_side_free(&t.v);
+    kf_free(t.f);
+    kf_free(t.g);
+    kf_free(t.col);
+    return st;
+}
+
+/* ---- whether it can be --------------------------------------------------- */
+
+static kofn_status check_numbers(const kofn_change *c)
+{
+    if (!c)
+        return kf_fail(KOFN_INVAL, "the change is missing; begin with "
+                                   "KOFN_CHANGE_INIT");
+    if (c->size != sizeof *c)
+        return kf_fail(KOFN_INVAL,
+                       "kofn_change says that it has %zu bytes and not %zu; "
+                       "begin with KOFN_CHANGE_INIT",
+                       c->size, sizeof *c);
+    if (!isfinite(c->step) || !isfinite(c->decay) || !isfinite(c->momentum))
+        return kf_fail(KOFN_NONFINITE,
+                       "a change with step %g, decay %g and momentum %g: give "
+                       "finite numbers",
+                       c->step, c->decay, c->momentum);
+    return KOFN_OK;
+}
+
+static kofn_status check_factors(const kofn_plan *plan, const kofn_matrix *U,
+                                 const kofn_matrix *V)
+{
+    const kofn_problem *pb = &plan->layout.problem;
+
+    TRY(kf_mat_check_matrix(U, "U"));
+    TRY(kf_mat_check_matrix(V, "V"));
+    if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n)
+        return kf_fail(KOFN_SHAPE,
+                       "U is %zu x %zu and V %zu x %zu, and for A, %zu x %zu, "
+                       "U' V must be made of as many rows of %zu and %zu",
+                       U->rows, U->cols, V->rows, V->cols, pb->m, pb->n, pb->m,
+                       pb->n);
+    if (U->dtype != pb->dtype || V->dtype != pb->dtype)
+        return kf_fail(KOFN_SHAPE, "U and V must be of A's type");
+    TRY(kf_mat_check_finite(U, "U"));
+    return kf_mat_check_finite(V, "V");
+}
+
+static kofn_status check_job(const kofn_job *j, size_t operand)
+{
+    const kofn_plan *plan = j->held[operand].plan;
+
+    TRY(kf_job_check_whole(j));
+    TRY(kf_job_check_placed(j));
+    if (!kf_code_can_be_read(plan))
+        return kf_fail(KOFN_UNSUITED,
+                       "blocks of scheme %s in this operation do not change: a "
+                       "dense A, one product of it and no pairs of blocks are "
+                       "wanted (basis=circle)",
+                       plan->scheme->name);
+    if (j->port->kept)
+        return kf_fail(
+            KOFN_UNSUITED,
+            "operands of a job that is opened again by its number do "
+            "not change: workers would go on with blocks of before; "
+            "open the port without one (kofn_away_options.job)");
+    for (size_t i = 0; i < j->opens; i++) /* the job's own are waited for */
+        if (j->open[i]->number && j->open[i]->operand == operand &&
+            j->open[i]->ended == KOFN_AGAIN)
+            return kf_fail(KOFN_STATE,
+                           "product %u of operand %zu is not over; take or "
+                           "cancel it before the operand changes",
+                           j->open[i]->number, operand);
+    return KOFN_OK;
+}
+
+/* How large elements may be from then on: blocks have room for mixtures of them.
+ * No element of U' V is larger than `gain`. */
+static kofn_status let_grow(kf_held *h, const kofn_change *c, double gain)
+{
+    double A = h->resident.most, G = gain + fabs(c->decay) * A;
+    double M = fabs(c->momentum) * h->most + G;
+    double step = c->nesterov ? G + fabs(c->momentum) * M : M;
+    double most = A + fabs(c->step) * step;
+
+    if (!(most - most == 0) ||
+        kf_range_resident(most, 1, h->plan->layout.problem.dtype) !=
+            h->resident.by)
+        return kf_fail(KOFN_NONFINITE,
+                       "an operand with elements up to %g would change by up "
+                       "to %g: mixtures may not fit; divide by a power of two",
+                       A, fabs(c->step) * step);
+    h->resident.most = most;
+    h->most = c->momentum != 0 ? M : 0;
+    return KOFN_OK;
+}
+
+static kofn_status update(kofn_job *j, size_t operand,
+                          const kofn_change *change, const kofn_matrix *U,
+                          const kofn_matrix *V)
+{
+    kf_held *h = &j->held[operand];
+
+    TRY(check_factors(h->plan, U, V));
+    TRY(kf_job_await_start(j));
+    j->broken = kf_heal_rest(j); /* blocks stand still while others read them */
+    TRY(j->broken);
+    TRY(let_grow(h, change, (double)U->rows * kf_mat_most(U) * kf_mat_most(V)));
+    if (j->opt.errors != KOFN_ERRORS_NONE)
+        TRY(kf_guard_change(h, change, U, V));
+    TRY(tell(j, (uint32_t)operand, change, U, V));
+    h->changes++;
+    h->moves = change->momentum != 0;
+    return KOFN_OK;
+}
+
+/* By one example that is nothing. */
+static kofn_status update_by_nothing(kofn_job *j, size_t operand,
+                                     const kofn_change *change)
+{
+    const kofn_problem *pb = &j->held[operand].plan->layout.problem;
+    void *zeros = kf_zero(kf_max(pb->m, pb->n), kf_dtype_size(pb->dtype));
+    const kofn_matrix U = {zeros, 1, pb->m, pb->m, pb->dtype};
+    const kofn_matrix V = {zeros, 1, pb->n, pb->n, pb->dtype};
+    kofn_status st = zeros ? update(j, operand, change, &U, &V) : KOFN_NOMEM;
+
+    kf_free(zeros);
+    return st;
+}
+
+kofn_status kofn_update(kofn_job *j, size_t operand, const kofn_change *change,
+                        const kofn_matrix *U, const kofn_matrix *V)
+{
+    TRY(kf_job_check_operand(j, operand));
+    TRY(check_job(j, operand));
+    TRY(check_numbers(change));
+    if (!U != !V)
+        return kf_fail(KOFN_INVAL,
+                       "%s is missing; give both U and V, or neither",
+                       U ? "V" : "U");
+    return U ? update(j, operand, change, U, V)
+             : update_by_nothing(j, operand, change);
+}

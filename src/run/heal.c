@@ -1,0 +1,265 @@
+/* heal.c -- blocks of operands that have changed, for those who have none.
+ *
+ * What is placed is of no use any more: what a seat stores is made of what others
+ * hold.  They are read as for kofn_fetch, a window of strips at a time, which is
+ * encoded for the seat and sent on; the operand as a whole is never here.
+ * Updates go to everybody, so a window is once read of a version that the rest of
+ * the block does not have yet, and is changed with it from then on; strips that
+ * have not come are written over when they do.
+ *
+ * Before every product that the caller begins one window is read; as many as there
+ * are where nobody can begin without. */
+#include "job.h"
+
+kofn_status kf_heal_add(kofn_job *j, uint32_t worker, size_t seat)
+{
+    kf_heal *h = &j->heal;
+
+    TRY(kf_grow(&h->worker, &h->cap, h->count, sizeof *h->worker));
+    TRY(kf_grow(&h->seat, &h->seat_cap, h->count, sizeof *h->seat));
+    h->worker[h->count] = worker;
+    h->seat[h->count++] = seat;
+    return KOFN_OK;
+}
+
+void kf_heal_free(kofn_job *j)
+{
+    kf_free(j->heal.worker);
+    kf_free(j->heal.seat);
+    kf_free(j->heal.window.into.data);
+}
+
+/* Without those who have gone. */
+static void forget_gone(const kofn_job *j, kf_heal *h)
+{
+    size_t kept = 0, among = 0;
+
+    for (size_t i = 0; i < h->count; i++) {
+        if (kofn_core_worker(j->core, h->worker[i]) != KOFN_WORKER_STORING)
+            continue;
+        among += i < h->among;
+        h->worker[kept] = h->worker[i];
+        h->seat[kept++] = h->seat[i];
+    }
+    h->count = kept;
+    h->among = among;
+}
+
+/* ---- windows ------------------------------------------------------------- */
+
+static void next_operand(const kofn_job *j, kf_window *w)
+{
+    while (w->operand < j->operands && j->held[w->operand].changes == 0)
+        w->operand++;
+}
+
+static kofn_status begin_window(kofn_job *j)
+{
+    kf_heal *h = &j->heal;
+
+    if (h->among == 0) {
+        h->among = h->count;
+        h->window.operand = h->window.at = 0;
+        next_operand(j, &h->window);
+    }
+    kf_window_next(j, &h->window);
+    h->window.velocity = j->held[h->window.operand].moves;
+    return kf_window_read(j, &h->window);
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+static kofn_status send_pieces(kofn_job *j, kofn_block **blocks)
+{
+    const kf_heal *h = &j->heal;
+    const kf_window *w = &h->window;
+    kofn_status st = KOFN_OK;
+
+    for (size_t i = 0; i < h->among; i++) {
+        kofn_msg m = {.type = KOFN_MSG_PIECE,
+                      .worker = h->worker[i],
+                      .operand = (uint32_t)w->operand,
+                      .velocity = w->velocity,
+                      .round = j->begun,
+                      .lo = w->at,
+                      .hi = w->to,
+                      .block = blocks[i]};
+
+        if (st) {
+            kofn_block_drop(blocks[i]);
+            continue;
+        }
+        j->rep.sent += kofn_block_bytes(blocks[i]);
+        st = j->port->send(j->port, &m);
+    }
+    return st;
+}
+
+/* What was read, as the seats have it. */
+static kofn_status encode_window(kofn_job *j, kofn_block **blocks)
+{
+    const kf_heal *h = &j->heal;
+    uint32_t use = KOFN_USES * (uint32_t)h->window.operand;
+    kofn_plan shape = kf_window_plan(&h->window, kofn_core_plan(j->core, use));
+    kf_resident r;
+    kofn_status st = kf_window_resident(j, &h->window, &shape, &r);
+
+    if (!st)
+        st = kf_data_encode(&r, kofn_core_code(j->core, use), h->seat, h->among,
+                            blocks);
+    kf_resident_free(&r);
+    return st;
+}
+
+static kofn_status pass_on(kofn_job *j)
+{
+    kofn_block **blocks = kf_new(j->heal.among, sizeof *blocks);
+    kofn_status st = blocks ? encode_window(j, blocks) : KOFN_NOMEM;
+
+    if (!st)
+        st = send_pieces(j, blocks);
+    kf_free(blocks);
+    return st;
+}
+
+/* They have all that there is. */
+static kofn_status end_batch(kofn_job *j)
+{
+    kf_heal *h = &j->heal;
+
+    for (size_t i = 0; i < h->among; i++) {
+        kofn_msg m = {
+            .type = KOFN_MSG_PIECE, .worker = h->worker[i], .round = j->begun};
+
+        TRY(j->port->send(j->port, &m));
+    }
+    for (size_t i = h->among; i < h->count; i++) {
+        h->worker[i - h->among] = h->worker[i];
+        h->seat[i - h->among] = h->seat[i];
+    }
+    h->count -= h->among;
+    h->among = 0;
+    return KOFN_OK;
+}
+
+static kofn_status end_window(kofn_job *j)
+{
+    kf_window *w = &j->heal.window;
+
+    w->at = w->to;
+    w->to = 0;
+    if (w->at < kf_window_strips(j, w))
+        return KOFN_OK;
+    w->at = 0;
+    w->operand++;
+    next_operand(j, w);
+    return w->operand < j->operands ? KOFN_OK : end_batch(j);
+}
+
+/* ---- from one thing to the next ------------------------------------------ */
+
+static kofn_status lost(const kofn_job *j)
+{
+    return kf_fail(KOFN_TOOFEW,
+                   "operand %zu has changed since it was placed, and the %zu "
+                   "workers that are left do not determine what it is%s; begin "
+                   "again with what was fetched last",
+                   j->heal.window.operand, kofn_core_live(j->core),
+                   j->opt.errors ? " beyond doubt" : "");
+}
+
+/* Nobody can come who holds any of it. */
+static bool starves(const kofn_job *j, const product *p)
+{
+    return kf_job_starves(j, p) && kofn_core_storing(j->core) <= j->heal.count;
+}
+
+/* Answers may also be wrong, of whom is then said. */
+static kofn_status what_came(const kofn_job *j, const product *p)
+{
+    if (p->ended > 0 || p->ended == KOFN_TOOFEW)
+        return lost(j);
+    return p->ended ? kf_fail(p->ended, "operand %zu: %s",
+                              j->heal.window.operand, p->why)
+                    : KOFN_OK;
+}
+
+/* A window has come. */
+static kofn_status take_window(kofn_job *j)
+{
+    kf_heal *h = &j->heal;
+    kf_window *w = &h->window;
+    kofn_status st = what_came(j, w->reading);
+
+    kf_job_close_read(j, w);
+    TRY(st);
+    forget_gone(j, h);
+    if (h->among == 0) {
+        w->to = 0;
+        return KOFN_OK;
+    }
+    TRY(pass_on(j));
+    if (!w->velocity)
+        return end_window(j);
+    w->velocity = false;
+    return kf_window_read(j, w);
+}
+
+/* Is one that is with the workers waiting for blocks? */
+static bool is_awaited(const kofn_job *j)
+{
+    for (size_t i = 0; i < j->opens; i++)
+        if (kf_job_is_running(j->open[i]) && kf_job_starves(j, j->open[i]))
+            return true;
+    return false;
+}
+
+/* One before each product; all of them where products wait for it, but for whom
+ * is on the way with a block that was made here. */
+static bool is_time(const kofn_job *j, const product *next)
+{
+    if (j->heal.count == 0)
+        return false;
+    if (kf_job_has_enough(j) && !is_awaited(j))
+        return next && next->number != j->heal.last;
+    return kofn_core_storing(j->core) <= j->heal.count;
+}
+
+kofn_status kf_heal_go_on(kofn_job *j, const product *next, bool *busy)
+{
+    kf_heal *h = &j->heal;
+
+    *busy = false;
+    if (h->window.reading && h->window.reading->ended != KOFN_AGAIN)
+        TRY(take_window(j));
+    if (h->window.reading && starves(j, h->window.reading))
+        return lost(j);
+    if (!h->window.reading) {
+        TRY(kf_scrub_go_on(j, busy));
+        if (*busy)
+            return KOFN_OK;
+        forget_gone(j, h);
+        if (!is_time(j, next))
+            return KOFN_OK;
+        h->last = next ? next->number : h->last;
+        TRY(begin_window(j));
+    }
+    *busy = next != NULL;
+    return KOFN_OK;
+}
+
+kofn_status kf_heal_rest(kofn_job *j)
+{
+    bool busy;
+
+    for (;;) {
+        kofn_status st;
+
+        TRY(kf_heal_go_on(j, NULL, &busy));
+        if (!kf_job_reads(j))
+            return KOFN_OK;
+        st = kf_job_pass(j, KOFN_NEVER);
+        if (st < 0)
+            return st;
+    }
+}

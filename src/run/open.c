@@ -1,0 +1,184 @@
+/* open.c -- a product is checked and opened: it has its input, and a plan. */
+#include "job.h"
+
+#include "code/operation.h"
+
+/* ---- whether it can be ---------------------------------------------------- */
+
+kofn_status kf_job_check_room(const kofn_job *j)
+{
+    if (j->broken)
+        return kf_fail(KOFN_STATE,
+                       "the job has failed before (%s); open "
+                       "another",
+                       kofn_strerror(j->broken));
+    if (j->opens - kf_job_reads(j) < KOFN_OPEN_MOST)
+        return KOFN_OK;
+    return kf_fail(KOFN_STATE,
+                   "%d products are open, as many as may be; take one of "
+                   "them (kofn_take)",
+                   KOFN_OPEN_MOST);
+}
+
+kofn_status kf_job_check_whole(const kofn_job *j)
+{
+    if (!j->broken)
+        return KOFN_OK;
+    return kf_fail(KOFN_STATE,
+                   "the job has failed before (%s); open "
+                   "another",
+                   kofn_strerror(j->broken));
+}
+
+const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as)
+{
+    return kofn_core_plan(j->core, KOFN_USES * operand + (uint32_t)as);
+}
+
+/* Blocks of all operands are handed out together. */
+kofn_status kf_job_check_placed(const kofn_job *j)
+{
+    for (size_t o = 0; o < j->operands; o++)
+        if (!j->held[o].placed)
+            return o == 0 ? kf_fail(KOFN_STATE,
+                                    "no matrix was placed; call kofn_place")
+                          : kf_fail(KOFN_STATE,
+                                    "no matrix was placed for operand %zu of "
+                                    "%zu; call kofn_place_at",
+                                    o, j->operands);
+    return KOFN_OK;
+}
+
+static kofn_status check_state(const kofn_job *j, const kofn_plan *use,
+                               kofn_use as)
+{
+    TRY(kf_job_check_whole(j));
+    if (kf_is_stream(j))
+        return kf_fail(KOFN_STATE, "products of a stream bring both operands; "
+                                   "call kofn_put_pair");
+    TRY(kf_job_check_placed(j));
+    TRY(kf_job_check_room(j));
+    if (use)
+        return KOFN_OK;
+    if (as == KOFN_USE_READ)
+        return kf_fail(KOFN_UNSUITED,
+                       "blocks of scheme %s in this operation are not read",
+                       j->plan->scheme->name);
+    return kf_fail(KOFN_STATE, "the plan does not serve left products; "
+                               "call kofn_plan_serve_left before kofn_open");
+}
+
+static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
+                                 const kofn_matrix *out, double *most)
+{
+    const kofn_problem *pb = &use->layout.problem;
+    const kf_operation *op = use->op;
+    size_t in_rows = kf_size_of(pb, op->in.rows);
+    size_t in_cols = kf_size_of(pb, op->in.cols);
+    size_t out_rows = kf_size_of(pb, op->out.rows);
+    size_t out_cols = kf_size_of(pb, op->out.cols);
+
+    TRY(kf_mat_check_matrix(in, "the product's input"));
+    TRY(kf_mat_check_matrix(out, "the product's output"));
+    if (in->rows != in_rows || in->cols != in_cols)
+        return kf_fail(KOFN_SHAPE,
+                       "the product's input is %zu x %zu and A, "
+                       "%zu x %zu, takes %zu x %zu",
+                       in->rows, in->cols, pb->m, pb->n, in_rows, in_cols);
+    if (out->rows != out_rows || out->cols != out_cols)
+        return kf_fail(KOFN_SHAPE,
+                       "the product's output is %zu x %zu and must "
+                       "be %zu x %zu",
+                       out->rows, out->cols, out_rows, out_cols);
+    if (in->dtype != pb->dtype || out->dtype != pb->dtype)
+        return kf_fail(KOFN_SHAPE, "input and output must be of A's type");
+    return kf_mat_check_range(in, "the product's input", most);
+}
+
+/* ---- opened --------------------------------------------------------------- */
+
+product *kf_job_last_idle(kofn_job *j)
+{
+    if (j->idles == 0) {
+        product *p = kf_zero(1, sizeof *p);
+
+        if (!p)
+            return NULL;
+        j->idle[j->idles++] = p;
+    }
+    return j->idle[j->idles - 1];
+}
+
+void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
+{
+    p->number = j->puts;
+    p->core = 0;
+    p->window = 0;
+    p->velocity = false;
+    p->scrubs = p->again = p->measure.drifts = false;
+    p->operand = 0;
+    p->as = KOFN_USE_OWN;
+    p->use = use;
+    p->lo = j->lo;
+    p->hi = j->hi;
+    p->count = j->step ? j->step : p->number;
+    p->measure.messages = &p->messages;
+    p->measure.known = p->measure.velocity = false;
+    p->measure.floor = p->measure.error = p->measure.drift = 0;
+    p->slots = 0;
+    p->begun = p->shown = false;
+    p->ended = KOFN_AGAIN;
+    p->odd = KOFN_OK;
+    p->why[0] = 0;
+    p->undecoded = (kf_undecoded){.at = 0};
+    p->rep = (kofn_report){.rounds = 1, .number = p->number};
+}
+
+void kf_job_opened(kofn_job *j, product *p)
+{
+    j->idles--;
+    j->open[j->opens++] = p;
+}
+
+/* Of a sum, whether it is coded this time. */
+static kofn_use in_turn(const kofn_job *j, kofn_use as)
+{
+    bool alone = j->opt.audit > 1 && j->sums % j->opt.audit;
+
+    return alone && as == KOFN_USE_OWN ? KOFN_USE_PARTS : as;
+}
+
+kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
+                                const kofn_matrix *in, kofn_matrix *out)
+{
+    const kofn_plan *use = kf_job_plan(j, operand, as = in_turn(j, as));
+    const kf_resident *r = &j->held[operand].resident;
+    product *p;
+    double most, by;
+    bool room;
+
+    TRY(check_state(j, use, as));
+    TRY(check_product(use, in, out, &most));
+    by = kf_range_input(use, r, most);
+    if (by != 1) { /* it may be much smaller: what is tiny should not vanish */
+        most = kf_mat_most(in);
+        by = kf_range_input(use, r, most);
+    }
+    room = kf_range_has_room(use, r, most);
+    p = kf_job_last_idle(j);
+    if (!p)
+        return KOFN_NOMEM;
+    TRY(kf_messages_begin(&p->messages, use, in, by));
+    p->back = kf_range_back(use, r, by);
+    p->room = room;
+    p->out = *out;
+    j->puts++;
+    kf_job_reset(j, p, use);
+    j->sums += j->opt.audit > 1;
+    p->operand = operand;
+    p->as = as;
+    if (as == KOFN_USE_READ)
+        p->lo = p->hi = 0;
+    kf_job_opened(j, p);
+    return KOFN_OK;
+}

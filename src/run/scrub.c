@@ -1,0 +1,365 @@
+/* scrub.c -- blocks that are compared with each other, and what comes of it.
+ *
+ * Operands are read from everybody, a window of strips at a time, and what comes is
+ * compared: a block that is wrong shows, twice, also where no product does.  It is done
+ * when the caller asks for it (kofn_scrub), of all operands, and of one that
+ * changes as soon as somebody was located in a product of it.  Then it tells two
+ * things apart: who has a right block and answered wrongly once, and who has a
+ * wrong one and would go on.  The latter is handed another, as a joiner is, and
+ * who is wrong soon after that again is done with. */
+#include "job.h"
+
+#include <limits.h>
+
+/* Within so many products of being mended a worker may not be wrong again, and
+ * what it was located for is forgotten when it has not been for as many. */
+#define SOON 100
+
+void kf_scrub_free(kofn_job *j)
+{
+    kf_scrub *s = &j->scrub;
+
+    kf_free(s->worker);
+    kf_free(s->due);
+    kf_free(s->odd);
+    kf_free(s->window.into.data);
+    kf_free(s->cols[0]);
+    kf_free(s->cols[1]);
+}
+
+/* ---- who is suspected ---------------------------------------------------- */
+
+static kofn_status know(kf_scrub *s, uint32_t worker)
+{
+    while (s->workers <= worker) {
+        TRY(kf_grow(&s->worker, &s->cap, s->workers, sizeof *s->worker));
+        s->worker[s->workers++] = (kf_trial){.accused = false};
+    }
+    return KOFN_OK;
+}
+
+static kofn_status ask_for(kofn_job *j, size_t operand)
+{
+    kf_scrub *s = &j->scrub;
+
+    if (!s->due)
+        s->due = kf_zero(j->operands, sizeof *s->due);
+    if (!s->odd)
+        s->odd = kf_zero(j->operands, sizeof *s->odd);
+    if (!s->due || !s->odd)
+        return KOFN_NOMEM;
+    s->due[operand] = s->on = true;
+    return KOFN_OK;
+}
+
+static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
+{
+    kf_scrub *s = &j->scrub;
+    kf_trial *w;
+
+    if (!p->scrubs && j->held[p->operand].changes == 0)
+        return KOFN_OK;
+    TRY(know(s, worker));
+    w = &s->worker[worker];
+    if (p->scrubs) {
+        w->wrong = s->odd[p->operand] = true;
+        return KOFN_OK;
+    }
+    if (!w->accused) {
+        w->before = w->named;
+        w->named = p->core;
+    }
+    w->accused = true;
+    return ask_for(j, p->operand);
+}
+
+kofn_status kf_scrub_hear(kofn_job *j, const product *p, const kofn_action *a)
+{
+    const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
+
+    /* who was located when it was read before need not be for certain again */
+    size_t n = v->count - (p->scrubs && j->scrub.second ? 0 : v->doubted);
+
+    for (size_t i = 0; !kf_is_stream(j) && i < n; i++)
+        TRY(accuse(j, p, kf_job_slot(p, a->tasks[v->bad[i]])->worker));
+    return KOFN_OK;
+}
+
+void kf_scrub_stored(kofn_job *j, uint32_t worker)
+{
+    kf_trial *w;
+
+    if (worker >= j->scrub.workers || !j->scrub.worker[worker].mending)
+        return;
+    w = &j->scrub.worker[worker];
+    w->mending = false;
+    w->healed = j->begun;
+    j->rep.healed++;
+}
+
+/* ---- what comes of it ---------------------------------------------------- */
+
+static kofn_status judge(kofn_job *j, uint32_t worker, unsigned strikes)
+{
+    kofn_event ev = {
+        .type = KOFN_EV_JUDGED, .worker = worker, .strikes = strikes};
+
+    return kf_job_step(j, &ev);
+}
+
+/* Another block, unless it has had one. */
+static kofn_status mend(kofn_job *j, uint32_t worker)
+{
+    kf_trial *w = &j->scrub.worker[worker];
+    kofn_event ev = {.type = KOFN_EV_VOID, .worker = worker};
+
+    if (w->healed && j->begun - w->healed <= SOON)
+        return judge(j, worker, UINT_MAX);
+    w->mending = true;
+    TRY(judge(j, worker, 0));
+    return kf_job_step(j, &ev);
+}
+
+/* Its block is right; if it errs seldom, that is forgiven. */
+static kofn_status acquit(kofn_job *j, uint32_t worker)
+{
+    const kf_trial *w = &j->scrub.worker[worker];
+
+    return w->before && w->named - w->before > SOON ? judge(j, worker, 1)
+                                                    : KOFN_OK;
+}
+
+static kofn_status judge_all(kofn_job *j)
+{
+    kf_scrub *s = &j->scrub;
+
+    for (uint32_t i = 0; i < s->workers; i++) {
+        kf_trial was = s->worker[i];
+
+        s->worker[i].accused = s->worker[i].wrong = s->worker[i].first = false;
+        if (kofn_core_worker(j->core, i) != KOFN_WORKER_LIVE)
+            continue;
+        j->rep.again += was.accused || was.first;
+        if (was.first && was.wrong)
+            TRY(mend(j, i));
+        else if (was.accused)
+            TRY(acquit(j, i));
+    }
+    return KOFN_OK;
+}
+
+/* ---- windows ------------------------------------------------------------- */
+
+/* Nobody is judged by what could not be told. */
+static void end(kofn_job *j, kofn_status st, const char *why)
+{
+    kf_scrub *s = &j->scrub;
+
+    for (size_t i = 0; st && i < s->workers; i++)
+        s->worker[i] = (kf_trial){.mending = s->worker[i].mending,
+                                  .named = s->worker[i].named,
+                                  .before = s->worker[i].before,
+                                  .healed = s->worker[i].healed};
+    for (size_t o = 0; o < j->operands; o++)
+        s->due[o] = s->odd[o] = false;
+    for (size_t i = 0; i < 2; i++) {
+        kf_free(s->cols[i]);
+        s->cols[i] = NULL;
+    }
+    s->on = s->asked = s->second = false;
+    s->window.operand = s->window.at = 0;
+    s->status = st;
+    snprintf(s->why, sizeof s->why, "%s", why);
+}
+
+/* What was read is what the operand is. */
+static kofn_status renew(kofn_job *j)
+{
+    kf_window *w = &j->scrub.window;
+    kf_held *h = &j->held[w->operand];
+    kofn_plan shape = kf_window_plan(w, h->plan);
+    kf_resident r;
+    kofn_status st = kf_window_resident(j, w, &shape, &r);
+
+    if (!st)
+        st = kf_guard_renew_rows(h, w->velocity, &r, w->at,
+                                 &j->scrub.cols[w->velocity]);
+    kf_resident_free(&r);
+    return st;
+}
+
+/* Those of which somebody's came wrong are read once more: was it the block, or
+ * reading it? */
+static bool read_again(kofn_job *j)
+{
+    kf_scrub *s = &j->scrub;
+    bool any = false;
+
+    for (size_t o = 0; o < j->operands && !s->second; o++) {
+        any |= s->due[o] = s->odd[o];
+        s->odd[o] = false;
+    }
+    for (size_t i = 0; i < s->workers && any; i++) {
+        s->worker[i].first = s->worker[i].wrong;
+        s->worker[i].wrong = false;
+    }
+    s->second |= any;
+    return any;
+}
+
+static kofn_status next_operand(kofn_job *j)
+{
+    kf_scrub *s = &j->scrub;
+    kf_window *w = &s->window;
+
+    kf_guard_renew_cols(&j->held[w->operand], false, &s->cols[0]);
+    kf_guard_renew_cols(&j->held[w->operand], true, &s->cols[1]);
+    s->due[w->operand] = false;
+    w->at = 0;
+    while (w->operand < j->operands && !s->due[w->operand])
+        w->operand++;
+    if (w->operand < j->operands || read_again(j))
+        return KOFN_OK;
+    end(j, KOFN_OK, "");
+    return judge_all(j);
+}
+
+static kofn_status take_window(kofn_job *j)
+{
+    kf_window *w = &j->scrub.window;
+    kofn_status st = w->reading->ended;
+    char why[512];
+
+    snprintf(why, sizeof why, "%s", w->reading->why);
+    kf_job_close_read(j, w);
+    if (st == KOFN_NOMEM)
+        return st;
+    if (st) {
+        end(j, st, why);
+        return KOFN_OK;
+    }
+    TRY(renew(j));
+    if (!w->velocity && j->held[w->operand].moves) {
+        w->velocity = true;
+        return kf_window_read(j, w);
+    }
+    w->at = w->to;
+    return w->at < kf_window_strips(j, w) ? KOFN_OK : next_operand(j);
+}
+
+static kofn_status begin_window(kofn_job *j)
+{
+    kf_scrub *s = &j->scrub;
+    kf_window *w = &s->window;
+
+    if (w->at == 0)
+        for (w->operand = 0; !s->due[w->operand];)
+            w->operand++;
+    w->scrubs = true;
+    kf_window_next(j, w);
+    return kf_window_read(j, w);
+}
+
+/* There are too few to compare: not now. */
+static kofn_status give_up(kofn_job *j)
+{
+    kf_window *w = &j->scrub.window;
+    kofn_event ev = {.type = KOFN_EV_CANCEL};
+
+    if (w->reading) {
+        ev.product = w->reading->core;
+        TRY(kf_job_step(j, &ev));
+        kf_job_close_read(j, w);
+    }
+    end(j, KOFN_TOOFEW,
+        "too few workers are left to compare their blocks; "
+        "start more workers");
+    return KOFN_OK;
+}
+
+/* Of those that are made here: all are to be compared. */
+static bool awaits_blocks(const kofn_job *j)
+{
+    return kofn_core_storing(j->core) > j->heal.count;
+}
+
+kofn_status kf_scrub_go_on(kofn_job *j, bool *busy)
+{
+    kf_window *w = &j->scrub.window;
+
+    *busy = false;
+    if (w->reading && w->reading->ended != KOFN_AGAIN)
+        TRY(take_window(j));
+    else if (w->reading && kf_job_starves(j, w->reading))
+        TRY(give_up(j));
+    if (!w->reading && j->scrub.on && !(j->scrub.asked && awaits_blocks(j))) {
+        if (kf_job_has_enough(j))
+            TRY(begin_window(j));
+        else if (j->scrub.asked && kofn_core_storing(j->core) == 0)
+            TRY(give_up(j));
+    }
+    *busy = w->reading != NULL;
+    return KOFN_OK;
+}
+
+/* ---- asked for ----------------------------------------------------------- */
+
+static kofn_status check_job(const kofn_job *j)
+{
+    TRY(kf_job_check_whole(j));
+    TRY(kf_job_check_placed(j));
+    if (j->round)
+        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
+    if (j->opt.errors == KOFN_ERRORS_NONE)
+        return kf_fail(KOFN_UNSUITED,
+                       "blocks are compared in jobs that look for wrong "
+                       "results; open it with errors adversarial or "
+                       "probabilistic");
+    for (size_t o = 0; o < j->operands; o++)
+        if (!kf_job_plan(j, (uint32_t)o, KOFN_USE_READ))
+            return kf_fail(KOFN_UNSUITED,
+                           "blocks of scheme %s in this operation are not "
+                           "compared: a dense A and one product of it are "
+                           "wanted (basis=circle)",
+                           j->held[o].plan->scheme->name);
+    return KOFN_OK;
+}
+
+static kofn_status scrub(kofn_job *j)
+{
+    bool busy;
+
+    TRY(kf_job_await_start(j));
+    TRY(kf_heal_rest(j));
+    for (size_t o = 0; o < j->operands; o++)
+        TRY(ask_for(j, o));
+    j->scrub.asked = true;
+    while (j->scrub.asked) {
+        kofn_time atmost = KOFN_NEVER;
+        kofn_status st;
+
+        TRY(kf_lease_look(j, &atmost));
+        TRY(kf_heal_go_on(j, NULL, &busy));
+        if (!j->scrub.asked)
+            break;
+        st = kf_job_pass(j, atmost);
+        if (st < 0)
+            return st;
+    }
+    return KOFN_OK;
+}
+
+kofn_status kofn_scrub(kofn_job *j, kofn_report *rep)
+{
+    kofn_time began = kf_job_now(j);
+    kofn_report r;
+
+    TRY(check_job(j));
+    j->broken = scrub(j);
+    TRY(j->broken);
+    TRY(kf_job_report_rest(j, began, &r));
+    if (rep)
+        *rep = r;
+    return j->scrub.status ? kf_fail(j->scrub.status, "%s", j->scrub.why)
+                           : KOFN_OK;
+}

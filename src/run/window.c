@@ -1,0 +1,72 @@
+/* window.c -- operands that have changed are read back some strips at a time, for
+ * those who want blocks of them (heal.c) or compare them (scrub.c): whole, they are
+ * nowhere. */
+#include "job.h"
+
+#include "code/operation.h"
+
+kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p)
+{
+    const kofn_cut cut = p->layout.cut[0];
+    size_t strips = w->to - w->at;
+    kofn_plan shape = *p;
+
+    shape.layout.problem.n =
+        kf_ceil_div(shape.layout.problem.n, cut.cols) * cut.cols;
+    shape.layout.problem.m = p->layout.groups * cut.rows * strips;
+    shape.span = strips;
+    return shape;
+}
+
+static const kofn_plan *reader(const kofn_job *j, const kf_window *w)
+{
+    return kf_job_plan(j, (uint32_t)w->operand, KOFN_USE_READ);
+}
+
+size_t kf_window_strips(const kofn_job *j, const kf_window *w)
+{
+    return reader(j, w)->span;
+}
+
+/* As many as move what the last product did. */
+static size_t width(const kofn_job *j, const kf_window *w)
+{
+    const kofn_problem *pb = &j->held[w->operand].plan->layout.problem;
+    size_t strips = kf_window_strips(j, w);
+    double bytes = (double)pb->m * (double)pb->n / (double)strips *
+                   (double)kf_dtype_size(pb->dtype);
+    double n = (double)j->moved / bytes;
+
+    if (n > (double)strips)
+        return strips;
+    return kf_max((size_t)n, kf_ceil_div(strips, 64));
+}
+
+void kf_window_next(const kofn_job *j, kf_window *w)
+{
+    w->to = kf_min(w->at + width(j, w), kf_window_strips(j, w));
+    w->velocity = false;
+}
+
+kofn_status kf_window_read(kofn_job *j, kf_window *w)
+{
+    kofn_plan shape = kf_window_plan(w, reader(j, w));
+    const kofn_problem *pb = &shape.layout.problem;
+
+    kf_free(w->into.data);
+    w->into = (kofn_matrix){kf_new(pb->m * pb->n, kf_dtype_size(pb->dtype)),
+                            pb->m, pb->n, pb->n, pb->dtype};
+    return w->into.data ? kf_job_read(j, w, &shape) : KOFN_NOMEM;
+}
+
+kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
+                               const kofn_plan *shape, kf_resident *out)
+{
+    const kf_held *held = &j->held[w->operand];
+    kofn_status st = kf_resident_dense(out, shape, &w->into);
+
+    out->most = w->velocity ? held->most : held->resident.most;
+    out->by = held->resident.by;
+    out->lent = true; /* the next is read into the same memory */
+    return st;
+}

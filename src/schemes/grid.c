@@ -1,0 +1,233 @@
+/* grid.c -- grids of blocks, as training on coded weights is compared with
+ * (Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes", 2018).
+ *
+ *     grid:m=2,n=3             A cut m x n, a block a worker: all must answer
+ *     grid:m=2,n=3,copies=2    copies of that
+ *     grid:m=2,n=3,m2=4,n2=5   two systematic codes: of every column of blocks
+ *                              m2 coded rows are kept, any m of which are enough
+ *                              for A B; of every row n2 coded columns, any n for
+ *                              B A
+ *
+ * The products A_ij B_j (B_i A_ij) are the symbols, sums of them are wanted.  A
+ * coded row of blocks answers A B and says nothing in B A, where it would take
+ * another input for each of the rows that it mixes; its input is zero there, and
+ * so is what it answers.  Coded columns the other way round.
+ */
+#include "systematic.h"
+
+static const kofn_param params[] = {
+    {"m", KOFN_AUTO, 1, 10000, "rows of blocks of A; auto: near to a square",
+     0},
+    {"n", KOFN_AUTO, 1, 10000, "columns of blocks of A; auto: near to a square",
+     0},
+    {"m2", KOFN_AUTO, 1, 10000, "rows with those that are coded; auto: m", 0},
+    {"n2", KOFN_AUTO, 1, 10000, "columns with those that are coded; auto: n",
+     0},
+    {"copies", KOFN_AUTO, 1, 1000000,
+     "workers with the same block; auto: as many as there are", 0},
+    {0},
+};
+
+typedef struct sizes {
+    size_t m, n, m2, n2, copies;
+} sizes;
+
+static sizes sizes_of(const kofn_layout *L)
+{
+    return (sizes){(size_t)kofn_arg(L, "m"), (size_t)kofn_arg(L, "n"),
+                   (size_t)kofn_arg(L, "m2"), (size_t)kofn_arg(L, "n2"),
+                   (size_t)kofn_arg(L, "copies")};
+}
+
+/* Different blocks. */
+static size_t blocks_of(const sizes *s)
+{
+    return s->m * s->n + (s->m2 - s->m) * s->n + s->m * (s->n2 - s->n);
+}
+
+/* ---- the shape ----------------------------------------------------------- */
+
+static void choose_default(const kofn_layout *L, const char *name, size_t value)
+{
+    if (kofn_arg(L, name) == KOFN_AUTO)
+        kofn_arg_choose(L, name, (long)(value ? value : 1));
+}
+
+static void choose_sizes(const kofn_layout *L)
+{
+    size_t each = kofn_arg_workers(L);
+    sizes s;
+
+    if (kofn_arg(L, "copies") != KOFN_AUTO)
+        each /= (size_t)kofn_arg(L, "copies");
+    if (kofn_arg(L, "m2") != KOFN_AUTO)
+        choose_default(L, "m", (size_t)kofn_arg(L, "m2") - 1);
+    if (kofn_arg(L, "n2") != KOFN_AUTO)
+        choose_default(L, "n", (size_t)kofn_arg(L, "n2") - 1);
+    if (kofn_arg(L, "m") == KOFN_AUTO)
+        choose_default(L, "n", kf_schemes_divisor(each));
+    if (kofn_arg(L, "n") == KOFN_AUTO)
+        choose_default(L, "n", each / sizes_of(L).m);
+    choose_default(L, "m", each / sizes_of(L).n);
+    choose_default(L, "m2", sizes_of(L).m);
+    choose_default(L, "n2", sizes_of(L).n);
+    s = sizes_of(L);
+    if (s.m2 >= s.m && s.n2 >= s.n)
+        choose_default(L, "copies", kofn_arg_workers(L) / blocks_of(&s));
+}
+
+static kofn_status check(const kofn_layout *L, const sizes *s)
+{
+    size_t workers = kofn_arg_workers(L), blocks;
+
+    if (s->m > s->m2 || s->n > s->n2)
+        return kofn_refuse(
+            "grid: %zu x %zu blocks among m2 = %zu coded rows and "
+            "n2 = %zu coded columns; ask for m2 >= m and n2 >= n",
+            s->m, s->n, s->m2, s->n2);
+    blocks = blocks_of(s);
+    if (workers / blocks != s->copies)
+        return kofn_refuse(
+            "grid: m = %zu, n = %zu, m2 = %zu and n2 = %zu are %zu "
+            "different blocks, copies = %zu of each take %zu "
+            "workers, and there are %zu",
+            s->m, s->n, s->m2, s->n2, blocks, s->copies, blocks * s->copies,
+            workers);
+    return KOFN_OK;
+}
+
+/* Codes of rows and of columns. */
+typedef struct codes {
+    void *rows, *cols;
+} codes;
+
+static void free_codes(void *state)
+{
+    codes *c = state;
+
+    if (c) {
+        kofn_free(c->rows);
+        kofn_free(c->cols);
+    }
+    kofn_free(c);
+}
+
+static kofn_status make_codes(kofn_layout *L, const sizes *s)
+{
+    codes *c = (codes *)(void *)kofn_layout_table(1, sizeof *c);
+    kofn_status st;
+
+    if (!c)
+        return KOFN_NOMEM;
+    L->state = c;
+    L->free_state = free_codes;
+    st = kf_schemes_systematic(s->m2, s->m, L->seed, &c->rows);
+    return st ? st : kf_schemes_systematic(s->n2, s->n, L->seed, &c->cols);
+}
+
+/* The product's rows or columns of blocks each are a sum of symbols. */
+static kofn_status make_wants(kofn_layout *L, const sizes *s, bool left)
+{
+    L->symbols = s->m * s->n;
+    L->wants = left ? s->n : s->m;
+    L->grid_rows = left ? 1 : s->m;
+    if (L->wants == L->symbols)
+        return KOFN_OK;
+    L->W = kofn_layout_table(L->wants, L->symbols);
+    if (!L->W)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < L->symbols; i++)
+        L->W[(left ? i / s->m : i % s->m) * L->symbols + i] = 1;
+    return KOFN_OK;
+}
+
+/* What spoils the answer are all copies of one more row of blocks than there are
+ * coded ones. */
+static kofn_status layout(kofn_layout *L)
+{
+    bool left = L->problem.op == KOFN_LEFT;
+    kofn_status st;
+    sizes s;
+
+    choose_sizes(L);
+    s = sizes_of(L);
+    st = check(L, &s);
+    if (st)
+        return st;
+    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->cut[0] = (kofn_cut){s.m, s.n};
+    L->cut[1] = left ? (kofn_cut){1, s.m} : (kofn_cut){s.n, 1};
+    L->enough = s.m * s.n;
+    L->threshold =
+        L->seats + 1 - s.copies * (left ? s.n2 - s.n + 1 : s.m2 - s.m + 1);
+    st = make_wants(L, &s, left);
+    return st ? st : make_codes(L, &s);
+}
+
+/* ---- seats --------------------------------------------------------------- */
+
+/* Row and column of a block: plain ones first, then coded rows, then coded
+ * columns. */
+static void place_of(const sizes *s, size_t block, size_t *row, size_t *col)
+{
+    size_t more = s->m2 - s->m, plain = s->m * s->n, top = plain + more * s->n;
+
+    if (block < plain) {
+        *row = block % s->m;
+        *col = block / s->m;
+    } else if (block < top) {
+        *row = s->m + (block - plain) % more;
+        *col = (block - plain) / more;
+    } else {
+        *row = (block - top) % s->m;
+        *col = s->n + (block - top) / s->m;
+    }
+}
+
+static void fill(const sizes *s, bool left, const double *r, const double *c,
+                 double *E0, const double *E1, double *G)
+{
+    for (size_t j = 0; j < s->n; j++)
+        for (size_t i = 0; i < s->m; i++) {
+            size_t at = i + s->m * j;
+
+            E0[at] = r[i] * c[j];
+            G[at] = E0[at] * (E1 ? E1[left ? i : j] : 1);
+        }
+}
+
+static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
+                        double *G)
+{
+    sizes s = sizes_of(L);
+    const codes *code = L->state;
+    double *r = kofn_layout_table(s.m, 1), *c = kofn_layout_table(s.n, 1);
+    kofn_status st = KOFN_NOMEM;
+    bool left = L->problem.op == KOFN_LEFT;
+    size_t row, col;
+
+    place_of(&s, at % blocks_of(&s), &row, &col);
+    if (r && c)
+        st = kf_schemes_systematic_row(s.m2, s.m, L->seed, code->rows, row, r);
+    if (!st)
+        st = kf_schemes_systematic_row(s.n2, s.n, L->seed, code->cols, col, c);
+    if (!st && E1 && (left ? row < s.m : col < s.n))
+        E1[left ? row : col] = 1;
+    if (!st)
+        fill(&s, left, r, c, E0, E1, G);
+    kofn_free(r);
+    kofn_free(c);
+    return st;
+}
+
+const kofn_scheme kf_grid = {
+    .name = "grid",
+    .summary = "A B and B A by a grid of blocks, copied or with coded rows and "
+               "columns",
+    .cite = "the baselines of Dutta et al. 2018, arXiv:1811.10751",
+    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
+    .params = params,
+    .layout = layout,
+    .seat = seat,
+};

@@ -1,0 +1,41 @@
+/* systematic.c -- real codes of any k of n that keep what they code as it is. */
+#include "systematic.h"
+
+#include <math.h>
+
+kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
+                                  void **state)
+{
+    return kofn_basis_prepare(KOFN_BASIS_HAAR, n, k, seed, state);
+}
+
+/* One parity: the sum.  Two: the parts stand at directions evenly spread over the
+ * half circle that keep as far from both rows as from each other, which is the
+ * best there is.  More: a random orthogonal slice. */
+kofn_status kf_schemes_systematic_row(size_t n, size_t k, uint64_t seed,
+                                      const void *state, size_t i, double *row)
+{
+    size_t q = k % 2 ? k + 3 : k + 2;
+
+    if (i < k || n - k > 2)
+        return kofn_basis_rows(KOFN_BASIS_HAAR, i, n, k, 0, seed, state, row);
+    for (size_t j = 0; j < k; j++) {
+        size_t t = j + 1 < q / 2 ? j + 1 : j + 2;
+        double c, d;
+
+        kofn_cossin(t, 2 * q, &c, &d);
+        row[j] = n - k == 1 ? sqrt(1 / (double)k)
+                            : sqrt(2 / (double)k) * (i == k ? c : d);
+    }
+    return KOFN_OK;
+}
+
+size_t kf_schemes_divisor(size_t n)
+{
+    size_t best = 1;
+
+    for (size_t d = 1; d * d <= n; d++)
+        if (n % d == 0)
+            best = d;
+    return best;
+}

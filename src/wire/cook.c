@@ -1,0 +1,154 @@
+/* cook.c -- a block made of the operand itself, where its worker can read it. */
+#include "wire.h"
+
+static kofn_status other_numbers(void)
+{
+    return kf_fail(KOFN_SHAPE, "the operand's file is not what the coordinator "
+                               "has: other numbers");
+}
+
+/* Parts that the rows name, or those of a sum. */
+static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
+{
+    const kofn_block *b = r->block;
+    bool *used = kf_zero(o->parts, sizeof *used);
+    uint64_t digest;
+
+    if (!used)
+        return KOFN_NOMEM;
+    for (size_t k = 0; b->subset && k < b->subset->parts; k++)
+        used[b->subset->part[k]] = true;
+    for (size_t j = 0; b->A && j < b->used; j++)
+        if (r->first[j] / b->rows < o->parts)
+            used[r->first[j] / b->rows] = true;
+    for (size_t i = 0; o->part && i < r->rows; i++)
+        for (size_t e = 0; e < r->row[i].n; e++)
+            used[r->row[i].col[e]] = true;
+    digest = kf_digest_parts(o, used);
+    kf_free(used);
+    return digest == r->digest ? KOFN_OK : other_numbers();
+}
+
+/* The sub-blocks of all lanes that are not zero. */
+static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
+{
+    const kofn_block *b = r->block;
+    size_t inner = r->rows / b->lanes, n = 0;
+    bool below = b->rows > r->part_rows;
+
+    for (size_t i = 0; i < r->rows; i++) {
+        kofn_matrix *lane = &b->lane[i / inner], sub = *lane;
+        size_t t = i % inner;
+
+        sub.rows = r->part_rows;
+        sub.cols = r->part_cols;
+        if (!lane->rows)
+            continue;
+        sub.data =
+            below ? kf_at(lane, t * sub.rows, 0) : kf_at(lane, 0, t * sub.cols);
+        jobs[n++] = (kf_mixed){&r->row[i], sub, 1};
+    }
+    return n;
+}
+
+static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
+{
+    size_t parts = r->grid_rows * r->grid_cols;
+    kf_mixed *jobs = kf_new(r->rows, sizeof *jobs);
+    const kofn_matrix **part = kf_new(parts, sizeof *part);
+    kf_parts grid = {0};
+    kofn_status st = jobs && part ? KOFN_OK : KOFN_NOMEM;
+
+    if (!st)
+        st = kf_parts_new(&grid, A, r->grid_rows, r->grid_cols);
+    if (!st)
+        st = check_digest(r, &(kf_operand){.parts = parts, .part = grid.part});
+    for (size_t j = 0; j < parts && !st; j++)
+        part[j] = &grid.part[j];
+    if (!st)
+        st = kf_mix(jobs, list_mixtures(r, jobs), part, parts, r->part_rows,
+                    r->part_cols);
+    kf_parts_free(&grid);
+    kf_free(jobs);
+    kf_free(part);
+    r->cooked = r->block->lanes;
+    return st;
+}
+
+/* Sections [0, n) as pieces of a block at the coordinator, put where they
+ * go. */
+static kofn_status copy_sections(kf_recipe *r, const kofn_block *whole,
+                                 size_t n)
+{
+    for (size_t section = 0; section < n; section++) {
+        kf_bytes scratch = {0};
+        size_t units, bytes, there;
+        const void *at;
+        kofn_status st;
+
+        kf_wire_section(r->block, section, &units, &bytes);
+        kf_wire_section(whole, section, &there, &bytes);
+        if (there != units)
+            return other_numbers();
+        if (units == 0)
+            continue;
+        st = kf_piece_from(whole, section, 0, units, &scratch, &at);
+        if (!st)
+            memcpy(kf_piece_into(r->block, section, 0), at, units * bytes);
+        kf_bytes_free(&scratch);
+        TRY(st);
+    }
+    r->cooked = n;
+    return KOFN_OK;
+}
+
+static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
+{
+    kofn_block whole = *r->block;
+
+    TRY(check_digest(r, &(kf_operand){.parts = kf_ceil_div(S->rows, whole.rows),
+                                      .sparse = S,
+                                      .span = whole.rows}));
+    whole.A = S;
+    whole.first = r->first;
+    whole.own = (kofn_sparse){0};
+    whole.next = NULL; /* operands after it are not of this file */
+    TRY(copy_sections(r, &whole, kf_wire_sections(&whole)));
+    return kf_pieces_check(r->block);
+}
+
+/* Rows of X; the numbers that go with them still have to come. */
+static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
+{
+    kf_subset subset = *r->block->subset;
+    kofn_block whole = {.subset = &subset};
+    kofn_status st;
+
+    TRY(check_digest(r, &(kf_operand){.parts = subset.of, .X = X}));
+    subset.X = *X;
+    TRY(kf_subset_rows(&subset, false));
+    st = copy_sections(r, &whole, 1);
+    kf_free(subset.at);
+    return st;
+}
+
+kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
+                           const kofn_sparse *S)
+{
+    kofn_block *b = r->block;
+
+    if (!(b->A ? (const void *)S : (const void *)A) ||
+        (b->subset && !b->subset->formula))
+        return kf_fail(KOFN_SHAPE, "the operand is not of the kind that the "
+                                   "recipe is for");
+    if (b->A ? S->rows != r->A_rows || S->cols != r->A_cols
+             : A->rows != r->A_rows || A->cols != r->A_cols ||
+                   A->dtype != b->dtype)
+        return kf_fail(KOFN_SHAPE,
+                       "the operand's file is not what the "
+                       "coordinator has: %zu x %zu numbers of its type",
+                       r->A_rows, r->A_cols);
+    return b->subset ? cook_rows(r, A)
+           : b->A    ? cook_sparse(r, S)
+                     : cook_dense(r, A);
+}

@@ -1,0 +1,360 @@
+/* open_rig.h -- a body for the coordinator, of several products at once, that
+ * knows what every row comes to: what is decoded is held against the numbers
+ * that the symbols are.
+ */
+#ifndef KF_TEST_OPEN_RIG_H
+#define KF_TEST_OPEN_RIG_H
+
+#include "support.h"
+
+#include "base/rng.h"
+#include "core/state.h"
+
+#include <math.h>
+
+#define MEN 200
+#define OPEN 3
+#define PRODUCTS 12
+
+typedef struct errand {
+    uint32_t worker, product, task, row;
+    size_t group, lo, hi;
+    bool out; /* it will be answered, cancelled or not */
+    bool cancelled;
+    bool lost; /* its worker is gone, or it has come    */
+    bool wrong;
+} errand;
+
+/* A check that is to be answered before anything else. */
+typedef struct question {
+    uint32_t product, number;
+    kofn_status status;
+    uint32_t bad[MEN];
+    size_t count;
+} question;
+
+typedef struct open_product {
+    uint32_t use;
+    bool open;
+    kofn_status ended;
+    uint8_t *decoded; /* per group and strip */
+} open_product;
+
+typedef struct body {
+    kofn_plan *plan;
+    kofn_core *core;
+    kofn_time now;
+    uint32_t men;
+    bool storing[MEN], stored[MEN], gone[MEN], failed[MEN];
+    errand *errand; /* ever */
+    size_t errands, cap;
+    uint32_t products; /* numbers given out */
+    open_product product[PRODUCTS + 1];
+    question *asked;
+    size_t questions, question_cap;
+    size_t most_open, crossed; /* decoded while another was open */
+    size_t located;
+    bool liars; /* one worker in seven is one */
+} body;
+
+static inline const kofn_plan *plan_of(const body *b, uint32_t product)
+{
+    return b->product[product].use ? b->plan->left : b->plan;
+}
+
+/* The number that symbol s is in this strip of a group. */
+static inline double symbol(uint32_t product, size_t group, size_t strip,
+                            size_t s)
+{
+    kf_rng r =
+        kf_rng_stream(product, KF_FOR_DATA, (uint32_t)group, (uint32_t)strip);
+    double x = 0;
+
+    for (size_t i = 0; i <= s; i++)
+        x = (double)kf_rng_below(&r, 2000) / 1000 - 1;
+    return x;
+}
+
+/* What lane `lane` of a row says of a strip. */
+static inline double said(const body *b, uint32_t product, size_t group,
+                          size_t strip, uint32_t row, size_t lane)
+{
+    const kf_seat *rows;
+    const kf_row *g;
+    double sum = 0;
+
+    assert_ok(kf_code_seat(kofn_core_code(b->core, b->product[product].use),
+                           row, &rows));
+    g = &rows->G[lane];
+    for (size_t i = 0; i < g->n; i++)
+        sum += g->val[i] * symbol(product, group, strip, g->col[i]);
+    return sum;
+}
+
+/* What want w is of a strip. */
+static inline double wanted(const body *b, uint32_t product, size_t group,
+                            size_t strip, size_t w)
+{
+    const kofn_layout *L = &plan_of(b, product)->layout;
+    double sum = 0;
+
+    if (!L->W)
+        return symbol(product, group, strip, w);
+    for (size_t s = 0; s < L->symbols; s++)
+        sum += L->W[w * L->symbols + s] * symbol(product, group, strip, s);
+    return sum;
+}
+
+static inline const errand *find(const body *b, uint32_t product, uint32_t task)
+{
+    for (size_t i = 0; i < b->errands; i++)
+        if (b->errand[i].product == product && b->errand[i].task == task)
+            return &b->errand[i];
+    fail_msg("task %u of product %u was never given out", task, product);
+    return NULL;
+}
+
+/* All wants of a strip, from the tasks of the action. */
+static inline void decode_strip(const body *b, const kofn_action *a,
+                                size_t strip)
+{
+    const kf_decoder *d = a->decoder;
+    size_t lanes = d->results / d->seats, mixed = 0;
+    double *result = kf_new(d->results, sizeof *result);
+
+    assert_non_null(result);
+    for (size_t r = 0; r < d->results; r++) {
+        const errand *e = find(b, a->product, a->tasks[r / lanes]);
+
+        assert_int_equal(e->row, d->seat[r / lanes]);
+        assert_false(e->wrong);
+        assert_true(e->group == a->group && e->lo <= strip && strip < e->hi);
+        result[r] = said(b, a->product, a->group, strip, e->row, r % lanes);
+    }
+    for (size_t w = 0; w < d->wants; w++) {
+        double x = 0;
+
+        if (d->copy[w] >= 0)
+            x = result[d->copy[w]];
+        for (size_t r = 0; d->copy[w] < 0 && r < d->results; r++)
+            x += d->D[mixed * d->results + r] * result[r];
+        mixed += d->copy[w] < 0;
+        if (fabs(x - wanted(b, a->product, a->group, strip, w)) > 1e-9)
+            fail_msg("%s: want %zu of product %u", b->plan->spec, w,
+                     a->product);
+    }
+    kf_free(result);
+}
+
+static inline size_t open_products(const body *b)
+{
+    size_t n = 0;
+
+    for (uint32_t p = 1; p <= b->products; p++)
+        n += b->product[p].open;
+    return n;
+}
+
+/* Whoever compares the results finds those that are wrong, if they are no more
+ * than may be left out. */
+static inline void compare(body *b, const kofn_action *a)
+{
+    question q = {.product = a->product, .number = a->task};
+
+    for (size_t i = 0; i < a->count; i++)
+        if (find(b, a->product, a->tasks[i])->wrong)
+            q.bad[q.count++] = (uint32_t)i;
+    if (q.count > a->most) {
+        q.status = KOFN_CORRUPT;
+        q.count = 0;
+    }
+    b->located += q.count;
+    assert_ok(
+        kf_grow(&b->asked, &b->question_cap, b->questions, sizeof *b->asked));
+    b->asked[b->questions++] = q;
+}
+
+static inline void cancelled(body *b, const kofn_action *a)
+{
+    for (size_t i = 0; i < b->errands; i++)
+        b->errand[i].cancelled |=
+            b->errand[i].product == a->product && b->errand[i].task == a->task;
+}
+
+static inline void take(body *b, const kofn_action *a)
+{
+    open_product *p = &b->product[a->product];
+
+    if (a->type == KOFN_DO_STORE)
+        b->storing[a->worker] = true;
+    if (a->type == KOFN_DO_STORE || a->type == KOFN_DO_GIVE_UP)
+        return;
+    assert_in_range(a->product, 1, b->products);
+    assert_true(p->open);
+    if (a->type == KOFN_DO_WORK) {
+        assert_true(b->stored[a->worker] && !b->gone[a->worker]);
+        assert_ok(kf_grow(&b->errand, &b->cap, b->errands, sizeof *b->errand));
+        b->errand[b->errands++] = (errand){.worker = a->worker,
+                                           .product = a->product,
+                                           .task = a->task,
+                                           .row = (uint32_t)a->row,
+                                           .group = a->group,
+                                           .lo = a->lo,
+                                           .hi = a->hi,
+                                           .out = true};
+    } else if (a->type == KOFN_DO_CANCEL) {
+        cancelled(b, a);
+    } else if (a->type == KOFN_DO_CHECK) {
+        compare(b, a);
+    } else if (a->type == KOFN_DO_DECODE) {
+        b->crossed += open_products(b) > 1;
+        for (size_t s = a->lo; s < a->hi; s++) {
+            assert_int_equal(
+                ++p->decoded[a->group * plan_of(b, a->product)->span + s], 1);
+            if (a->decoder) /* else sums, of strips mixed on the way */
+                decode_strip(b, a, s);
+        }
+    } else if (a->type == KOFN_DO_DELIVER) {
+        p->open = false;
+        p->ended = a->status;
+    }
+}
+
+static inline void drain(body *b)
+{
+    const char *wrong = kf_core_check(b->core);
+    kofn_action a;
+
+    if (wrong)
+        fail_msg("%s: %s", b->plan->spec, wrong);
+    while (kofn_core_next(b->core, &a))
+        take(b, &a);
+}
+
+static inline void step(body *b, kofn_event ev)
+{
+    ev.now = b->now;
+    assert_ok(kofn_core_step(b->core, &ev));
+    drain(b);
+}
+
+static inline void tell(body *b, kofn_event ev)
+{
+    step(b, ev);
+    while (b->questions > 0) {
+        question q = b->asked[0];
+
+        memmove(b->asked, b->asked + 1, --b->questions * sizeof q);
+        step(b, (kofn_event){.type = KOFN_EV_VERDICT,
+                             .product = q.product,
+                             .task = q.number,
+                             .status = q.status,
+                             .bad = q.bad,
+                             .bad_count = q.count});
+    }
+    for (uint32_t w = 0; w < b->men; w++) /* who was given a block has it */
+        if (b->storing[w]) {
+            b->storing[w] = false;
+            b->stored[w] = true;
+            tell(b, (kofn_event){.type = KOFN_EV_STORED, .worker = w});
+        }
+}
+
+static inline void join(body *b)
+{
+    uint32_t w = b->men++;
+
+    assert_true(w < MEN);
+    tell(b, (kofn_event){.type = KOFN_EV_JOINED, .worker = w});
+}
+
+static inline void go(body *b, uint32_t w, kofn_event_type how)
+{
+    b->gone[w] = true;
+    for (size_t i = 0; i < b->errands; i++)
+        b->errand[i].out &= b->errand[i].worker != w;
+    tell(b, (kofn_event){.type = how, .worker = w});
+}
+
+static inline void leave(body *b, uint32_t w)
+{
+    go(b, w, KOFN_EV_LEFT);
+}
+
+static inline void begin(body *b, uint32_t use)
+{
+    open_product *p = &b->product[++b->products];
+
+    *p = (open_product){.use = use, .open = true};
+    p->decoded = kf_zero(b->plan->layout.groups, plan_of(b, b->products)->span);
+    assert_non_null(p->decoded);
+    tell(b, (kofn_event){
+                .type = KOFN_EV_BEGIN, .product = b->products, .use = use});
+    b->most_open = kf_max(b->most_open, open_products(b));
+}
+
+static inline void answer(body *b, size_t i)
+{
+    errand *e = &b->errand[i];
+
+    e->out = false;
+    e->wrong = b->liars && e->worker % 7 == 3;
+    tell(b, (kofn_event){.type = KOFN_EV_RESULT,
+                         .worker = e->worker,
+                         .product = e->product,
+                         .task = e->task,
+                         .row = e->row});
+}
+
+/* It is over at once, and nobody has anything of it in hand; more is never asked
+ * of it: see `take`. */
+static inline void cancel(body *b, uint32_t product)
+{
+    tell(b, (kofn_event){.type = KOFN_EV_CANCEL, .product = product});
+    assert_false(b->product[product].open);
+    assert_int_equal(b->product[product].ended, KOFN_AGAIN);
+    for (size_t i = 0; i < b->errands; i++)
+        assert_true(b->errand[i].product != product || !b->errand[i].out ||
+                    b->errand[i].cancelled);
+}
+
+static inline void body_open(body *b, const char *spec, size_t workers,
+                             size_t span, size_t left,
+                             const kofn_core_options *opt)
+{
+    kofn_problem pb = {KOFN_MATVEC, 1, 4, 1, KOFN_F64, false};
+    kofn_plan *p;
+
+    *b = (body){.now = 0};
+    assert_ok(kofn_plan_new(&p, &pb, spec, workers, 5));
+    pb.m = span * p->layout.groups * p->layout.cut[0].rows;
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&b->plan, &pb, spec, workers, 5));
+    if (left)
+        assert_ok(kofn_plan_serve_left(b->plan, left));
+    assert_ok(kofn_core_new(&b->core, b->plan, opt));
+    while (b->men < workers)
+        join(b);
+}
+
+static inline void body_close(body *b)
+{
+    kofn_core_free(b->core);
+    for (uint32_t p = 1; p <= b->products; p++)
+        kf_free(b->product[p].decoded);
+    kf_free(b->errand);
+    kf_free(b->asked);
+    kofn_plan_free(b->plan);
+}
+
+static inline size_t some_errand(const body *b, kf_rng *r)
+{
+    size_t n = 0, pick = SIZE_MAX;
+
+    for (size_t i = 0; i < b->errands; i++)
+        if (b->errand[i].out && kf_rng_below(r, ++n) == 0)
+            pick = i;
+    return pick;
+}
+
+#endif
