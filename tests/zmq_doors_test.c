@@ -91,6 +91,15 @@ static void too_few_descriptors(void **state)
 
 /* ---- who says nothing ---------------------------------------------------- */
 
+static kf_doors *doors(size_t strangers, size_t ahead_bytes,
+                       size_t message_bytes)
+{
+    kf_doors *d;
+
+    assert_ok(kf_doors_new(&d, strangers, ahead_bytes, message_bytes));
+    return d;
+}
+
 static bool is_ended(int fd)
 {
     char byte;
@@ -101,7 +110,7 @@ static bool is_ended(int fd)
 /* Time and descriptors by hand: the doors do not care where they are from. */
 static void the_doors(void **state)
 {
-    kf_doors *d = kf_doors_new(3, MEGA, MEGA);
+    kf_doors *d = doors(3, MEGA, MEGA);
     kofn_time now = KOFN_SECOND;
     int end[6][2];
     int gone = 0;
@@ -221,7 +230,7 @@ static void whose_descriptor_is_anothers(void **state)
 
     (void)state;
     for (int why = 0; why < 3; why++) {
-        kf_doors *d = kf_doors_new(1, MEGA, MEGA);
+        kf_doors *d = doors(1, MEGA, MEGA);
         kofn_time now = KOFN_SECOND;
         int first[2], next[2], third[2];
         kf_refused is;
@@ -270,7 +279,7 @@ static void what_a_stranger_may_send(void **state)
 
     (void)state;
     for (int is_unix = 0; is_unix < 2; is_unix++) {
-        kf_doors *d = kf_doors_new(3, MEGA, MEGA);
+        kf_doors *d = doors(3, MEGA, MEGA);
         int end[2];
 
         connect_pair(is_unix, end);
@@ -291,7 +300,7 @@ static void what_a_stranger_may_send(void **state)
  * between two looks besides. */
 static void who_sends_nothing(void **state)
 {
-    kf_doors *d = kf_doors_new(3, MEGA, MEGA);
+    kf_doors *d = doors(3, MEGA, MEGA);
     const kofn_time silence = 2 * KOFN_SECOND;
     kofn_time now = KOFN_SECOND;
     char byte = 0;
@@ -335,7 +344,7 @@ static void who_is_not_heard(void **state)
     (void)state;
     for (int way = 0; way < 4; way++) {
         bool heard = way & 1, listened = way & 2;
-        kf_doors *d = kf_doors_new(3, 64 * MEGA, MEGA);
+        kf_doors *d = doors(3, 64 * MEGA, MEGA);
         kofn_time now = KOFN_SECOND;
         int end[2];
 

@@ -16,6 +16,7 @@
 #define _GNU_SOURCE /* dup3 */
 #include "inside.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -60,23 +61,29 @@ struct kf_doors {
     bool news, oom;
 };
 
-kf_doors *kf_doors_new(size_t strangers, size_t ahead_bytes,
-                       size_t message_bytes)
+kofn_status kf_doors_new(kf_doors **out, size_t strangers, size_t ahead_bytes,
+                         size_t message_bytes)
 {
     kf_doors *d = kf_zero(1, sizeof *d);
 
     if (!d)
-        return NULL;
+        return KOFN_NOMEM;
     d->strangers = strangers;
     d->most = SIZE_MAX;
     d->ahead_bytes = ahead_bytes;
     d->message_bytes = message_bytes;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, d->hold)) {
+        int error = errno;
+
         kf_free(d);
-        return NULL;
+        return kf_fail(KOFN_TRANSPORT,
+                       "no sockets to watch over connections: %s; raise "
+                       "ulimit -n",
+                       strerror(error));
     }
     pthread_mutex_init(&d->lock, NULL);
-    return d;
+    *out = d;
+    return KOFN_OK;
 }
 
 void kf_doors_free(kf_doors *d)

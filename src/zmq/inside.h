@@ -69,9 +69,9 @@ typedef struct kf_refused {
 
 /* ahead_bytes: what a peer may have sent since its last message that was
  * received, besides what the system holds; message_bytes: the same where no
- * others wait to be received.  NULL: no memory or no descriptors. */
-kf_doors *kf_doors_new(size_t strangers, size_t ahead_bytes,
-                       size_t message_bytes);
+ * others wait to be received. */
+kofn_status kf_doors_new(kf_doors **out, size_t strangers, size_t ahead_bytes,
+                         size_t message_bytes);
 void kf_doors_free(kf_doors *d);
 /* A connection was accepted on fd, or lost; true: there are news, and there
  * were none. */

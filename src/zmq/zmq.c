@@ -367,11 +367,9 @@ static kofn_status open_router(kf_transport *t, const char *address,
     kf_zmq_socket_set(t->router, ZMQ_ROUTER_HANDOVER, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
     t->strangers = strangers;
-    t->doors = kf_doors_new(
-        strangers, (kf_address_ahead(address, &t->set) + 1) * message, message);
-    if (!t->doors)
-        return kf_fail(KOFN_TRANSPORT, "no memory or descriptors to watch over "
-                                       "connections; raise ulimit -n");
+    TRY(kf_doors_new(&t->doors, strangers,
+                     (kf_address_ahead(address, &t->set) + 1) * message,
+                     message));
     TRY(kf_gate_open(&t->gate, t->set.context, t->router, t->set.allowed,
                      t->doors, t->wake[1]));
     t->router_fd = kf_zmq_socket_fd(t->router);
