@@ -550,8 +550,8 @@ const cli_command cli_commands[] = {
      "their parameters), or of the best of each. tolerance: how many of the "
      "nodes that train a network, each with a block of the weights, may lie or "
      "fail under each of four redundancies, for --workers of them or for all "
-     "numbers up to a hundred; in closed form, for a training without a master, "
-     "which kofn has not. dnn: the same of the codes that kofn has, what such a "
+     "numbers up to a hundred; in closed form (Fig. 8 of the paper on "
+     "Generalized PolyDot codes). dnn: the same of the codes that kofn has, what such a "
      "training keeps, sends and computes for a layer, how long messages take, and "
      "answers against numbers sent, each beside what was published.",
      "kofn model aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
