@@ -5,9 +5,13 @@
  *
  * All is written under other names first, so that a model that is there already
  * stays where there is no room for another.  Then model.json is taken away first
- * and comes last: where it is, all is.
+ * and comes last: where it is, all is.  These names are of this process alone:
+ * the ranks of an MPI job, which are told the same, all write the model, perhaps
+ * from several machines.
  */
 #include "cli.h"
+
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +25,10 @@
 
 enum { PATH = 4096 };
 
-#define NEW ".new"
+/* What is added to names until all is written. */
+typedef struct draft {
+    char end[40];
+} draft;
 
 static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
                                           NULL};
@@ -41,12 +48,22 @@ static char *file_in(char out[PATH], const char *folder, size_t l,
 
 static int too_long(const char *folder)
 {
-    return strlen(folder) + 32 > PATH
+    return strlen(folder) + 64 > PATH
                ? cli_say(EXIT_USAGE, "the name of the folder is too long")
                : 0;
 }
 
 /* ---- writing ------------------------------------------------------------- */
+
+/* Processes of several machines may have one number. */
+static draft begin_draft(void)
+{
+    draft d;
+
+    snprintf(d.end, sizeof d.end, ".new%lx-%llx", (unsigned long)getpid(),
+             (unsigned long long)kf_clock() % 0x100000000);
+    return d;
+}
 
 static json_t *describe(const model *m)
 {
@@ -79,15 +96,15 @@ static int write_index(const char *path, const model *m)
                   : 0;
 }
 
-static int write_all(const char *folder, const model *m)
+static int write_all(const char *folder, const draft *d, const model *m)
 {
     char path[PATH];
     const kofn_matrix *W;
 
     for (size_t l = 1; (W = kofn_net_weights(m->net, l)); l++)
-        if (kofn_write_npy(file_in(path, folder, l, NEW), W, 2))
+        if (kofn_write_npy(file_in(path, folder, l, d->end), W, 2))
             return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    return write_index(file_in(path, folder, 0, NEW), m);
+    return write_index(file_in(path, folder, 0, d->end), m);
 }
 
 /* So that what is done with names before is not undone alone by a crash; not all
@@ -102,18 +119,18 @@ static void sync_folder(const char *folder)
     close(fd);
 }
 
-static int name_one(const char *folder, size_t l)
+static int name_one(const char *folder, const draft *d, size_t l)
 {
     char from[PATH], to[PATH];
 
-    file_in(from, folder, l, NEW);
+    file_in(from, folder, l, d->end);
     file_in(to, folder, l, "");
     return rename(from, to)
                ? cli_say(EXIT_FAILED, "%s: %s", to, strerror(errno))
                : 0;
 }
 
-static int name_all(const char *folder, const model *m)
+static int name_all(const char *folder, const draft *d, const model *m)
 {
     char path[PATH];
     int code = 0;
@@ -121,25 +138,26 @@ static int name_all(const char *folder, const model *m)
     unlink(file_in(path, folder, 0, ""));
     sync_folder(folder);
     for (size_t l = 1; !code && kofn_net_weights(m->net, l); l++)
-        code = name_one(folder, l);
+        code = name_one(folder, d, l);
     sync_folder(folder);
     if (!code)
-        code = name_one(folder, 0);
+        code = name_one(folder, d, 0);
     sync_folder(folder);
     return code;
 }
 
-static void remove_new(const char *folder, const model *m)
+static void remove_new(const char *folder, const draft *d, const model *m)
 {
     char path[PATH];
 
     for (size_t l = 1; kofn_net_weights(m->net, l); l++)
-        unlink(file_in(path, folder, l, NEW));
-    unlink(file_in(path, folder, 0, NEW));
+        unlink(file_in(path, folder, l, d->end));
+    unlink(file_in(path, folder, 0, d->end));
 }
 
 int model_write(const char *folder, const model *m)
 {
+    const draft d = begin_draft();
     bool made;
     int code;
 
@@ -149,13 +167,13 @@ int model_write(const char *folder, const model *m)
         return EXIT_USAGE;
     cli_guard(true);
     made = mkdir(folder, 0777) == 0;
-    code = made || errno == EEXIST ? write_all(folder, m)
+    code = made || errno == EEXIST ? write_all(folder, &d, m)
                                    : cli_say(EXIT_FAILED, "--output %s: %s",
                                              folder, strerror(errno));
     if (!code)
-        code = name_all(folder, m);
+        code = name_all(folder, &d, m);
     if (code)
-        remove_new(folder, m);
+        remove_new(folder, &d, m);
     if (code && made)
         rmdir(folder);
     cli_guard(false);
