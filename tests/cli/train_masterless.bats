@@ -33,6 +33,99 @@ and o['same'] == o['finished'] > 0 and o['loss'] > 0 and o['test_accuracy'] >= 0
     [[ "$output" == *"of the 6 nodes"* ]]
 }
 
+# nodes WAY: what those below are started as; who listens where is in at[].
+nodes() {
+    images
+    words=(train X.npy y.npy $net --epochs 100 --momentum 0.5 -s gpd:m=2,n=1,p=1
+        --masterless -n 4 --patience 100)
+    at=()
+    if [ "$1" = tcp ]; then
+        read -ra at < <(py "import socket
+s = [socket.create_server(('127.0.0.1', 0)) for _ in range(6)]
+print(*['tcp://127.0.0.1:%d' % x.getsockname()[1] for x in s])")
+    else
+        for j in 0 1 2 3 4 5; do at[$j]=ipc://$BATS_TEST_TMPDIR/s$j; done
+    fi
+}
+
+# node I: one of them, in the background.
+node() {
+    local reach= j
+    for j in 1 2 3 4 5; do
+        [ "$j" = "$1" ] || reach="$reach,${at[$j]}"
+    done
+    "$KOFN" "${words[@]}" --port "${at[$1]}" --reach "${reach#,}" -o "m$1" --json \
+        >"o$1.json" 2>"e$1" 3>&- &
+    pid[$1]=$!
+}
+
+# has_begun I: node I has computed for a while, and for far less than it must.
+has_begun() {
+    local ticks
+    read -ra ticks <"/proc/${pid[$1]}/stat" &&
+        [ $((ticks[13] + ticks[14])) -ge $(($(getconf CLK_TCK) * 4 / 10)) ]
+}
+
+# ended I...: these have the weights of the plain training, the same to the bit.
+ended() {
+    local i first=$1
+    for i in "$@"; do
+        wait "${pid[$i]}" || { cat "e$i" "o$i.json"; return 1; }
+        json "o['status'] == 'ok' and o['iterations'] == 600" <"o$i.json"
+        diff -r "m$first" "m$i"
+    done
+    kofn train X.npy y.npy -o want $net --epochs 100 --momentum 0.5 -q
+    py "
+for l in 'W1.npy', 'W2.npy':
+    w = np.load('want/' + l)
+    assert np.linalg.norm(np.load('m$first/' + l) - w) <= 1e-12 * np.linalg.norm(w), l"
+}
+
+@test "processes: of four one is killed, one is interrupted, and another comes late" {
+    [ "$KOFN_SANITIZE" != thread ] || skip "ThreadSanitizer does not know libzmq's locks"
+    for way in ipc tcp; do
+        rm -rf m? s?
+        nodes $way
+        for i in 1 2 3 4; do node $i; done
+        wait_for has_begun 1
+        kill -INT "${pid[2]}"
+        kill -9 "${pid[1]}"
+        node 5 # without which there are too few to go on
+        status=0
+        wait "${pid[2]}" || status=$?
+        [ "$status" -eq 130 ] || { echo "$status"; cat e2 o2.json; return 1; }
+        ended 3 4 5
+        [ ! -e m1 ] && [ ! -e m2 ]
+    done
+}
+
+@test "ranks of MPI train without a master, by every MPI there is" {
+    [ -z "$KOFN_SANITIZE" ] || skip "only the plain build is run under MPI"
+    local flags rank
+    images
+    kofn train X.npy y.npy -o want $net --epochs 3 -q
+    for mpi in openmpi mpich; do
+        [ -e "$(dirname "$KOFN")/libkofn-mpi-$mpi.so" ] || continue
+        flags= rank=PMI_RANK
+        [ $mpi = mpich ] || flags="--oversubscribe" rank=OMPI_COMM_WORLD_RANK
+        [ $mpi = mpich ] || [ "$(id -u)" != 0 ] || flags="$flags --allow-run-as-root"
+        words="train X.npy y.npy $net --epochs 3 --masterless -n 4 -s gpd:m=2,n=1,p=1 --port mpi"
+        run timeout 200 "mpirun.$mpi" $flags -n 4 \
+            sh -c "exec '$KOFN' $words -q -o $mpi\$$rank"
+        [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+        # the same words for all, and the same folder
+        run timeout 200 "mpirun.$mpi" $flags -n 4 "$KOFN" $words -q -o $mpi
+        [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+        [ "$(cd $mpi && echo *)" = "W1.npy W2.npy model.json" ]
+        for i in 1 2 3; do diff -r ${mpi}0 $mpi$i; done
+        py "
+for m in '$mpi', '${mpi}0':
+    for l in 'W1.npy', 'W2.npy':
+        w = np.load('want/' + l)
+        assert np.linalg.norm(np.load(m + '/' + l) - w) <= 1e-12 * np.linalg.norm(w), m"
+    done
+}
+
 @test "what a training without a master does not have is refused" {
     images
     for o in "--history h.csv" "--scrub 3 --errors probabilistic" \
