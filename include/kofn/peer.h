@@ -160,6 +160,8 @@ typedef struct kofn_node_options {
     bool changes;       /* nobody has the matrices: no iterate is made alone */
     uint32_t wish;      /* seat, or KOFN_NO_SEAT                             */
     double tolerance;   /* of decoding; 0: 1e-9                              */
+    kofn_errors errors; /* pieces that are wrong are looked for: replicated
+                           decoding, of at least one piece more than decode */
     kofn_time beat;     /* how often to tell where one stands; 0: 50 ms     */
     kofn_time silence;  /* who is silent for so long is gone; 0: 20 beats   */
     kofn_time hedge;    /* ask again, or another, after so long; 0: 2 beats */
@@ -177,11 +179,13 @@ typedef enum kofn_task_type {
     KOFN_TASK_ENCODE,  /* make the blocks of `seat`, one of each matrix; it may
                           have to wait for those of others                  */
     KOFN_TASK_COMPUTE, /* own piece of `group`                              */
+    KOFN_TASK_CHECK,   /* do the pieces of the decoder's seats agree?       */
     KOFN_TASK_DECODE,  /* `group` from the pieces of the decoder's seats    */
     KOFN_TASK_UPDATE,  /* all groups are there: make the next iterate       */
     KOFN_TASK_ALONE    /* make the next iterate from the matrix itself      */
 } kofn_task_type;
 
+struct kf_cache;
 struct kf_decoder;
 
 typedef struct kofn_task {
@@ -190,6 +194,9 @@ typedef struct kofn_task {
     kofn_epoch epoch;
     uint32_t seat, group;
     const struct kf_decoder *decoder; /* until the next step */
+    /* CHECK: as of KOFN_DO_CHECK in <kofn/core.h>. */
+    size_t most, liars, promised;
+    bool last; /* there are no more pieces */
 } kofn_task;
 
 typedef enum kofn_node_event_type {
@@ -211,6 +218,12 @@ typedef struct kofn_node_event {
                            other incarnations; 0: itself                  */
     const kofn_task *task;
     bool final;
+    /* DONE of a CHECK: KOFN_OK, KOFN_CORRUPT, or KOFN_AGAIN where more pieces
+     * are needed to tell; which seats of the decoder are left out, and of how
+     * many of these, the last, it is not certain that they are wrong. */
+    kofn_status verdict;
+    const uint32_t *bad;
+    size_t bad_count, doubted;
 } kofn_node_event;
 
 typedef enum kofn_node_action_type {
@@ -240,12 +253,14 @@ KOFN_API kofn_status kofn_node_new(kofn_node **out, const kofn_stage *stage,
 KOFN_API kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev);
 /* The next action of the last step; drain them before the next step. */
 KOFN_API bool kofn_node_next(kofn_node *n, kofn_node_action *out);
-/* What to work on; answer with KOFN_NODE_DONE.  DECODE, UPDATE and ALONE are
- * done before the next event; the others may be interrupted by events, and given
+/* What to work on; answer with KOFN_NODE_DONE.  DECODE, UPDATE, CHECK and ALONE
+ * are done before the next event; the others may be interrupted by events, and given
  * up where kofn_node_wanted says that nobody needs them any more. */
 KOFN_API void kofn_node_work(const kofn_node *n, kofn_task *out);
 KOFN_API bool kofn_node_wanted(const kofn_node *n, const kofn_task *task);
 KOFN_API kofn_time kofn_node_alarm(const kofn_node *n);
+/* What the decoder of a CHECK is from. */
+KOFN_API struct kf_cache *kofn_node_cache(const kofn_node *n);
 /* A BEAT for somebody who has just come and whose incarnation is not known. */
 KOFN_API void kofn_node_greet(const kofn_node *n, kofn_note *out);
 KOFN_API void kofn_node_free(kofn_node *n);
@@ -259,8 +274,12 @@ typedef struct kofn_node_view {
     bool over; /* everybody who can be reached has the result */
     uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
                                           others; events that did not fit */
-    uint64_t liars; /* incarnations whose pieces were found wrong */
-    uint64_t alone; /* iterates that were made alone       */
+    uint64_t liars;     /* incarnations whose pieces were found wrong */
+    uint64_t alone;     /* iterates that were made alone       */
+    uint64_t left_out;  /* pieces that were, for they were wrong, or may be */
+    kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are
+                           too few to tell, and there are no more; `over` once
+                           others could come to see that                    */
 } kofn_node_view;
 KOFN_API void kofn_node_look(const kofn_node *n, kofn_node_view *v);
 
@@ -333,6 +352,11 @@ typedef struct kofn_peer_options {
     kofn_decoding decoding;
     kofn_time beat, silence, hedge, patience, linger, give_up;
     kofn_incarnation incarnation; /* 0: a random one */
+    kofn_errors errors;
+    /* NULL, or emulates a node that is wrong: called with every piece that is
+     * made of iterate t, which it may change. */
+    void (*spoil)(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece);
+    void *spoil_ud;
     /* May be NULL: called after every iterate and now and then; not 0 has
      * this node leave, with KOFN_AGAIN. */
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);

@@ -132,6 +132,7 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
     PUT("dropped", json_integer((json_int_t)n->end.dropped));
     PUT("liars", json_integer((json_int_t)n->end.liars));
     PUT("alone", json_integer((json_int_t)n->end.alone));
+    PUT("left_out", json_integer((json_int_t)n->end.left_out));
     PUT("finished", json_integer((json_int_t)have));
     PUT("spread", json_real(r->spread));
     if (r->a->verify)
@@ -164,6 +165,10 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
                 have, r->spread);
     fprintf(stderr, "\n%zu members in epoch %llu", n->end.members,
             (unsigned long long)n->end.epoch.number);
+    if (r->a->job.errors)
+        fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
+                (unsigned long long)n->end.left_out,
+                (unsigned long long)n->end.liars);
     if (r->rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", r->rel_error);
     fprintf(stderr, "\n");
@@ -220,7 +225,9 @@ static int prepare(run *r)
     if (st)
         return cli_fail(st);
     m->decoding = a->decode ? (kofn_decoding)a->decode
-                            : kofn_decoding_for(r->plan, a->workers, 0, 0, 0);
+                  : a->job.errors
+                      ? KOFN_DECODE_REPLICATED
+                      : kofn_decoding_for(r->plan, a->workers, 0, 0, 0);
     /* nodes that were started together are not hostile to each other */
     m->confirm = a->confirm ? a->confirm : !cli_transport_of(a->port)->address;
     m->each = 1;

@@ -4,12 +4,28 @@
 
 #include <kofn/peer.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_NODES 1024
 
 /* ---- what cannot be had of a mesh ---------------------------------------- */
+
+static int check_errors(const cli_args *a)
+{
+    if (a->job.errors == KOFN_ERRORS_NONE)
+        return 0;
+    if (a->command->bit & IN_TRAIN)
+        return cli_say(EXIT_USAGE,
+                       "train --errors does not go with --masterless: nobody "
+                       "has weights by which results could be measured");
+    if (a->decode && (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
+        return cli_say(EXIT_USAGE,
+                       "--errors does not go with --decode distributed: what "
+                       "others decode cannot be compared; use replicated");
+    return 0;
+}
 
 static int check_options(const cli_args *a)
 {
@@ -22,7 +38,6 @@ static int check_options(const cli_args *a)
                        : a->checkpoint     ? "checkpoint"
                        : a->resume         ? "resume"
                        : a->show           ? "show"
-                       : a->job.errors     ? "errors"
                        : a->job.in_flight  ? "in-flight"
                        : a->job.late != 0  ? "late"
                        : a->job.lease != 0 ? "lease"
@@ -43,7 +58,7 @@ static int check_options(const cli_args *a)
     if (a->events && !cli_transport_of(a->port)->here)
         return cli_say(EXIT_USAGE, "--events with --masterless needs --port "
                                    "threads");
-    return 0;
+    return check_errors(a);
 }
 
 static int read_events(cli_nodes *m, size_t rounds)
@@ -55,10 +70,13 @@ static int read_events(cli_nodes *m, size_t rounds)
         return cli_fail_input(st);
     for (size_t i = 0; i < m->event_count; i++)
         if (m->events[i].kind != KOFN_HAPPENING_LEAVE &&
-            m->events[i].kind != KOFN_HAPPENING_JOIN)
+            m->events[i].kind != KOFN_HAPPENING_JOIN &&
+            (m->events[i].kind != KOFN_HAPPENING_CORRUPT ||
+             m->a->job.errors == KOFN_ERRORS_NONE))
             return cli_say(EXIT_USAGE,
                            "%s: on a mesh of threads nodes can "
-                           "leave and join, nothing else",
+                           "leave and join, and be corrupt where --errors are "
+                           "looked for, nothing else",
                            m->a->events);
     return 0;
 }
@@ -104,7 +122,9 @@ static bool happen(const cli_node *n, uint64_t round)
 
         if (e->round > round)
             break;
-        if (e->kind == KOFN_HAPPENING_LEAVE) {
+        if (e->kind == KOFN_HAPPENING_CORRUPT) {
+            atomic_compare_exchange_strong(&m->due, &expected, i + 1);
+        } else if (e->kind == KOFN_HAPPENING_LEAVE) {
             go |= e->worker == n->number;
             atomic_compare_exchange_strong(&m->due, &expected, i + 1);
         } else if (atomic_compare_exchange_strong(&m->due, &expected, i + 1)) {
@@ -125,6 +145,28 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
            happen(n, (view->at.t - view->final) / n->all->each + 1);
 }
 
+/* Who is corrupt is so from the round of its event on: as large a mistake as a
+ * piece has numbers. */
+static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
+{
+    const cli_node *n = ud;
+    const cli_nodes *m = n->all;
+    double *x = piece->data;
+
+    for (size_t i = 0; i < m->event_count; i++) {
+        const kofn_happening *e = &m->events[i];
+
+        if (e->kind != KOFN_HAPPENING_CORRUPT || e->worker != n->number ||
+            e->round > t / m->each + 1)
+            continue;
+        for (size_t k = 0; k < piece->rows * piece->cols; k++)
+            x[k] +=
+                (1 + fabs(x[k])) *
+                (1 + (double)((k * 7 + group * 5 + t + n->number * 11) % 13));
+        return;
+    }
+}
+
 static void live(void *ud, kofn_transport *t)
 {
     cli_node *n = ud;
@@ -135,6 +177,9 @@ static void live(void *ud, kofn_transport *t)
                            .seat = n->seat,
                            .confirm = m->confirm,
                            .decoding = m->decoding,
+                           .errors = m->a->job.errors,
+                           .spoil = m->event_count ? spoil : NULL,
+                           .spoil_ud = n,
                            .give_up = patience  ? patience
                                       : m->mesh ? 5 * KOFN_SECOND
                                                 : 60 * KOFN_SECOND,
@@ -213,7 +258,8 @@ int nodes_complain(const cli_nodes *m)
     for (size_t i = 0; i < m->here; i++)
         if (m->node[i].all && m->node[i].status < 0)
             return cli_say(
-                m->node[i].status == KOFN_TOOFEW ? EXIT_TOOFEW
+                m->node[i].status == KOFN_TOOFEW    ? EXIT_TOOFEW
+                : m->node[i].status == KOFN_CORRUPT ? EXIT_CORRUPT
                 : m->node[i].status == KOFN_UNSUITED ||
                         m->node[i].status == KOFN_INVAL
                     ? EXIT_USAGE

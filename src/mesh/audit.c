@@ -181,8 +181,7 @@ kofn_status kf_audit_make(kf_host *h)
     return kf_mat_check_finite(out, "the product");
 }
 
-/* It is told when the iterate is made.  Who finds no room lies again. */
-static void accuse(kf_audit *a, kofn_peer peer)
+void kf_audit_accuse(kf_audit *a, kofn_peer peer)
 {
     for (size_t i = 0; i < a->liars; i++)
         if (a->liar[i] == peer)
@@ -283,7 +282,7 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
         }
     kofn_block_drop(block);
     if (wrong && !st)
-        accuse(&h->audit, from);
+        kf_audit_accuse(&h->audit, from);
     return st;
 }
 
@@ -323,6 +322,7 @@ kofn_status kf_audit_next(kf_host *h)
     TRY(kf_host_input(h));
     if (!h->audit.odd && right(h))
         return KOFN_OK;
+    h->audit.remade++;
     TRY(kf_audit_make(h));
     return find_liars(h);
 }

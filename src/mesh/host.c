@@ -80,6 +80,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     h->packed = h->in = NULL;
     h->audit.noise = 0;
     h->audit.odd = false;
+    kf_jury_forget(h);
 }
 
 /* ---- tasks --------------------------------------------------------------- */
@@ -152,6 +153,8 @@ static kofn_status compute(kf_host *h, const kofn_task *t)
         kofn_parcel_drop(out);
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
+    if (h->opt.spoil)
+        h->opt.spoil(h->opt.spoil_ud, t->at.t, t->group, &out->m);
     TRY(kf_host_keep(h, t->group, h->seat, KF_OURS, out));
     return done(h, t, false);
 }
@@ -204,6 +207,15 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
     return done(h, t, false);
 }
 
+static kofn_status check(kf_host *h, const kofn_task *t)
+{
+    kofn_node_event ev = {.type = KOFN_NODE_DONE, .task = t};
+
+    TRY(kf_jury_check(h, t, &ev));
+    ev.now = h->clock(h->clock_ud);
+    return kf_host_step(h, &ev);
+}
+
 static kofn_status update(kf_host *h, const kofn_task *t)
 {
     kofn_node_view view;
@@ -245,6 +257,8 @@ static kofn_status work(kf_host *h, bool *worked)
         return st ? *worked ? st : KOFN_OK : done(h, t, false);
     case KOFN_TASK_COMPUTE:
         return compute(h, t);
+    case KOFN_TASK_CHECK:
+        return check(h, t);
     case KOFN_TASK_DECODE:
         return decode(h, t);
     case KOFN_TASK_UPDATE:
@@ -256,13 +270,27 @@ static kofn_status work(kf_host *h, bool *worked)
     return KOFN_OK;
 }
 
+static kofn_status failed(kofn_status st)
+{
+    return st == KOFN_CORRUPT
+               ? kf_fail(st,
+                         "pieces of the nodes disagree, and it cannot be told "
+                         "whose are wrong; use more nodes or a smaller "
+                         "threshold, and errors adversarial or probabilistic")
+               : kf_fail(st,
+                         "the pieces of the nodes are too few to tell if some "
+                         "are wrong; start more nodes");
+}
+
 static kofn_status watch(kf_host *h)
 {
     kofn_node_view view;
 
+    kofn_node_look(h->node, &view);
+    if (view.failed && view.over)
+        return failed(view.failed);
     if (!h->opt.watch)
         return KOFN_OK;
-    kofn_node_look(h->node, &view);
     if (!h->opt.watch(h->opt.watch_ud, &view, h->scalar))
         return KOFN_OK;
     TRY(kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_LEAVE,
@@ -310,7 +338,8 @@ static uint64_t job_of(const kf_host *h)
         const kofn_plan *plan = h->product[i].plan;
         uint64_t few[] = {plan->layout.seed, h->product[i].groups,
                           h->opt.decoding,   p->stage[i].operand,
-                          p->stage[i].left,  p->stage[i].read};
+                          p->stage[i].left,  p->stage[i].read,
+                          h->opt.errors};
 
         d = kf_mesh_digest(d, plan->spec, strlen(plan->spec));
         d = kf_mesh_digest(d, few, sizeof few);
@@ -336,6 +365,8 @@ static void settle(kf_host *h, const kofn_peer_options *opt)
         memcpy(o, opt, kf_min(opt->size, sizeof *o));
     if (o->nodes == 0)
         o->nodes = first->workers;
+    if (o->decoding == KOFN_DECODE_AUTO && o->errors != KOFN_ERRORS_NONE)
+        o->decoding = KOFN_DECODE_REPLICATED;
     if (o->decoding == KOFN_DECODE_AUTO)
         o->decoding = kofn_decoding_for(first, o->nodes, 0, 0, 0);
     h->confirm = o->confirm          ? o->confirm
@@ -369,6 +400,7 @@ static kofn_status make_node(kf_host *h)
                            .confirm = h->confirm,
                            .groups = kf_min(o->nodes, KOFN_MAX_GROUPS),
                            .decoding = o->decoding,
+                           .errors = o->errors,
                            .turns = h->program.turns,
                            .after = h->program.after,
                            .changes = h->program.change != NULL,
@@ -456,6 +488,7 @@ void kf_host_free(kf_host *h)
         return;
     kf_mail_free(h);
     kf_claim_drop(h);
+    kf_jury_free(h);
     kofn_parcel_drop(h->packed);
     kofn_parcel_drop(h->in);
     kf_messages_free(&h->messages);

@@ -47,6 +47,8 @@ typedef struct kf_route {
     int64_t credit;  /* notes that it may send yet                            */
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
+    unsigned strikes; /* iterates that it sent wrong pieces of ...           */
+    uint64_t struck;  /* ... the last of which came after this one           */
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -77,7 +79,17 @@ typedef struct kf_audit {
     bool odd;                      /* some of it is not finite */
     kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet  */
     size_t liars;
+    size_t remade; /* products so far that did not pass */
 } kf_audit;
+
+/* Where errors are looked for in pieces. */
+typedef struct kf_jury {
+    uint64_t secret; /* of the weights that they are compared with */
+    uint32_t number; /* of the comparison                          */
+    double *input;   /* what h->in is measured by, or NULL         */
+    uint32_t *bad;
+    size_t cap;
+} kf_jury;
 
 /* A matrix, and the block of it that is here. */
 typedef struct kf_mesh_operand {
@@ -119,6 +131,8 @@ typedef struct kf_mesh_product {
     kf_code *code;        /* what inputs that are cut are mixed with */
     kofn_parcel *out;     /* what is being made */
     kf_secret secret;
+    double *norms; /* of A, as results are measured by: rows, or of left
+                      products columns; NULL: not looked at yet          */
 } kf_mesh_product;
 
 /* A packet for which the way was full. */
@@ -156,6 +170,7 @@ typedef struct kf_host {
     size_t confirm;
     kf_claim claim;
     kf_audit audit;
+    kf_jury jury;
     double scalar[KOFN_SCALARS];
     kf_pieces *now, *before; /* by group        */
     kofn_mark before_at;
@@ -249,10 +264,19 @@ void kf_secret_free(kf_secret *s);
 kofn_status kf_audit_next(kf_host *h);
 /* Makes it from A alone. */
 kofn_status kf_audit_make(kf_host *h);
+/* It is told when the iterate is made.  Who finds no room lies again. */
+void kf_audit_accuse(kf_audit *a, kofn_peer peer);
 /* Tells the coordinator, when the iterate is made. */
 kofn_status kf_audit_tell(kf_host *h);
 /* Some of it was decoded by others. */
 void kf_audit_widen(kf_host *h);
+
+/* jury.c */
+/* Do the pieces of the decoder's seats agree?  Says so in `ev`. */
+kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev);
+/* The input is another one. */
+void kf_jury_forget(kf_host *h);
+void kf_jury_free(kf_host *h);
 
 /* claim.c */
 /* Our own fingerprint, as it travels. */
@@ -275,6 +299,8 @@ void kf_claim_drop(kf_host *h);
 
 /* mail.c */
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note);
+/* NULL: there is no such connection. */
+kf_route *kf_mail_route(const kf_host *h, kofn_peer peer);
 /* Has no more to do with it; a liar, if it was one. */
 kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to,

@@ -18,7 +18,7 @@
 
 /* ---- whom a peer is ------------------------------------------------------ */
 
-static kf_route *route_of(const kf_host *h, kofn_peer peer)
+kf_route *kf_mail_route(const kf_host *h, kofn_peer peer)
 {
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].peer == peer)
@@ -39,7 +39,7 @@ static uint64_t principal_of(const kf_host *h, kofn_peer peer)
 
 static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
 {
-    *out = route_of(h, peer);
+    *out = kf_mail_route(h, peer);
     if (*out)
         return KOFN_OK;
     TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
@@ -266,7 +266,7 @@ static bool too_soon(kf_host *h, kofn_peer peer, const kofn_note *note)
 {
     kofn_time now = h->clock(h->clock_ud);
     bool print = note->type == KOFN_NOTE_PRINT;
-    kf_route *r = route_of(h, peer);
+    kf_route *r = kf_mail_route(h, peer);
 
     if (!r || (!print && note->type != KOFN_NOTE_VECTOR))
         return false;
@@ -346,7 +346,7 @@ static kofn_status part(kf_host *h, kf_route *r, bool forget,
 
 kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
 {
-    kf_route *r = route_of(h, peer);
+    kf_route *r = kf_mail_route(h, peer);
 
     if (!r)
         return KOFN_OK;
@@ -626,7 +626,7 @@ kofn_status kf_mail_greet(kf_host *h)
 
 static kofn_status went(kf_host *h, kofn_peer peer)
 {
-    kf_route *r = route_of(h, peer), was;
+    kf_route *r = kf_mail_route(h, peer), was;
 
     drop_waiting(h, peer);
     if (!r)

@@ -214,6 +214,7 @@ void kf_host_stages_free(kf_host *h)
         kofn_plan_free(h->product[i].reader);
         kofn_parcel_drop(h->product[i].out);
         kf_secret_free(&h->product[i].secret);
+        kf_free(h->product[i].norms);
     }
     for (size_t i = 0; h->operand && i < h->program.operands; i++) {
         kofn_block_drop(h->operand[i].block);

@@ -303,10 +303,10 @@ static bool all_ready(kofn_node *n)
         ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
                  kf_same_mark(o->at, n->at);
     }
-    return ready >= n->on->plan->layout.enough;
+    return ready >= kf_peer_awaited(n);
 }
 
-static kofn_time patience(const kofn_node *n)
+kofn_time kf_peer_patience(const kofn_node *n)
 {
     kofn_time p = n->opt.patience;
 
@@ -344,7 +344,8 @@ static kofn_time wait_in_line(const kofn_node *n, kofn_time first)
 /* Nothing comes of this epoch, or it leaves us out. */
 static bool overdue(kofn_node *n)
 {
-    kofn_time first = n->rank == KF_NONE ? n->opt.silence : 16 * patience(n);
+    kofn_time first =
+        n->rank == KF_NONE ? n->opt.silence : 16 * kf_peer_patience(n);
     kofn_time since = n->proposed > n->began ? n->proposed : n->began;
 
     if (first > KOFN_NEVER >> 16)
@@ -366,7 +367,8 @@ static kofn_status take_over(kofn_node *n)
             n->stalled = n->now;
         due = n->stalled == KF_LONG_AGO
                   ? overdue(n)
-                  : kf_due(n, n->stalled, wait_in_line(n, 2 * patience(n)));
+                  : kf_due(n, n->stalled,
+                           wait_in_line(n, 2 * kf_peer_patience(n)));
     } else {
         if (n->leaderless == KF_LONG_AGO)
             n->leaderless = n->now;
@@ -398,7 +400,7 @@ static kofn_status lead(kofn_node *n)
     if (n->stalled == KF_LONG_AGO)
         n->stalled = n->now;
     if (n->opt.decoding == KOFN_DECODE_REPLICATED ||
-        !kf_due(n, n->stalled, patience(n)))
+        !kf_due(n, n->stalled, kf_peer_patience(n)))
         return KOFN_OK;
     return propose(n, true);
 }
@@ -407,7 +409,7 @@ kofn_status kf_peer_tend_epoch(kofn_node *n)
 {
     /* An epoch with fewer members than the quorum could decide nothing; and a
      * node that has asked for a newer iterate waits for that first. */
-    if (n->final || kf_peer_count_live(n) < n->opt.quorum)
+    if (n->final || n->failed_check || kf_peer_count_live(n) < n->opt.quorum)
         return KOFN_OK;
     if (n->asked && n->tries < 4)
         return KOFN_OK;

@@ -245,7 +245,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
     }
     back = o->heard == KF_LONG_AGO;
     o->heard = n->now;
-    o->ended = false;
+    o->ended = o->liar = false;
     if (note->type != KOFN_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
         o->epoch = note->epoch;
         o->roster = 0;
@@ -262,6 +262,8 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
     size_t group;
 
     *out = (kofn_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
+    if (n->failed_check || kf_peer_to_check(n, out))
+        return;
     if (n->done == n->on->all && !n->final) {
         out->type = KOFN_TASK_UPDATE;
         return;
@@ -303,8 +305,10 @@ bool kofn_node_wanted(const kofn_node *n, const kofn_task *t)
            kf_piece_wanted(n, t->group);
 }
 
-static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
+static kofn_status finished(kofn_node *n, const kofn_node_event *ev)
 {
+    const kofn_task *t = ev->task;
+    bool final = ev->final;
     bool now = kf_same_mark(t->at, n->at);
 
     switch (t->type) {
@@ -317,6 +321,11 @@ static kofn_status finished(kofn_node *n, const kofn_task *t, bool final)
     case KOFN_TASK_COMPUTE:
         if (now && t->seat == n->holds && t->group < n->on->groups)
             return kf_peer_made(n, t->group);
+        break;
+    case KOFN_TASK_CHECK:
+        if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
+            t->group < n->on->groups)
+            return kf_peer_judged(n, ev);
         break;
     case KOFN_TASK_DECODE:
         if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
@@ -369,7 +378,11 @@ static kofn_status check_quorum(kofn_node *n)
     }
     if (n->starved == KF_LONG_AGO)
         n->starved = n->now;
-    if (n->opt.give_up == 0 || !kf_due(n, n->starved, n->opt.give_up))
+    if (n->disagreed && !n->failed_check &&
+        kf_due(n, n->starved, n->opt.silence))
+        return kf_peer_fail(n, KOFN_CORRUPT);
+    if (n->failed_check || n->opt.give_up == 0 ||
+        !kf_due(n, n->starved, n->opt.give_up))
         return KOFN_OK;
     return kf_fail(KOFN_TOOFEW,
                    "%zu of the %zu nodes that are needed could be "
@@ -403,8 +416,9 @@ static void despair(kofn_node *n)
 {
     bool deserted = kf_peer_count_live(n) < n->opt.quorum;
 
-    if (n->opt.changes || (n->opt.confirm < 2 && !deserted) || n->final ||
-        n->lonely || !kf_peer_have_quorum(n) || !kf_peer_idle(n))
+    if (n->opt.changes || n->failed_check ||
+        (n->opt.confirm < 2 && !deserted) || n->final || n->lonely ||
+        !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
     if (n->idled == KF_LONG_AGO)
         n->idled = n->now;
@@ -423,6 +437,7 @@ static kofn_status tend(kofn_node *n)
         TRY(kf_peer_ask_pieces(n, true));
         kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats));
     }
+    TRY(kf_peer_tend_checks(n));
     despair(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
         TRY(kf_peer_beat_all(n));
@@ -473,7 +488,7 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         TRY(hear(n, ev->note, principal));
         break;
     case KOFN_NODE_DONE:
-        TRY(finished(n, ev->task, ev->final));
+        TRY(finished(n, ev));
         break;
     case KOFN_NODE_LEAVE:
         return leave(n);
@@ -486,6 +501,7 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         if (who) {
             lose(who);
             who->ended = false;
+            who->liar = true;
         }
         break;
     }
@@ -535,6 +551,11 @@ static kofn_status check_options(const kofn_node_options *o)
                        "decoding %d is neither replicated nor "
                        "distributed",
                        (int)o->decoding);
+    if (o->errors != KOFN_ERRORS_NONE &&
+        (o->decoding != KOFN_DECODE_REPLICATED || o->changes))
+        return kf_fail(KOFN_UNSUITED,
+                       "errors are looked for in pieces that every node "
+                       "decodes itself, of matrices that do not change");
     return KOFN_OK;
 }
 
@@ -543,7 +564,7 @@ static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
 {
     TRY(kf_peer_stages_new(n, stage, stages, opt));
     n->opt = *opt;
-    settle(&n->opt, n->enough);
+    settle(&n->opt, n->enough + kf_peer_checks(n));
     n->now = n->began = now;
     n->alarm = now;
     n->rank = KF_NONE;
@@ -583,6 +604,7 @@ void kofn_node_free(kofn_node *n)
     for (size_t g = 0; g < KOFN_MAX_GROUPS; g++) {
         kf_free(n->cluster[g].have);
         kf_free(n->cluster[g].by);
+        kf_free(n->cluster[g].evidence);
     }
     kf_free(n->told[0].list);
     kf_free(n->told[1].list);
@@ -601,6 +623,8 @@ void kofn_node_free(kofn_node *n)
  * to come back. */
 static bool over(const kofn_node *n)
 {
+    if (n->failed_check)
+        return n->now - n->finished >= n->opt.linger;
     if (!n->final)
         return false;
     if (n->now - n->finished >= n->opt.linger)
@@ -625,7 +649,9 @@ void kofn_node_look(const kofn_node *n, kofn_node_view *v)
                           .adopted = n->adopted,
                           .dropped = n->dropped,
                           .liars = n->liars,
-                          .alone = n->alone};
+                          .alone = n->alone,
+                          .left_out = n->left_out,
+                          .failed = n->failed_check};
 }
 
 /* f + 1, where fewer than half of the others, f, may be hostile. */

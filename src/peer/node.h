@@ -26,6 +26,7 @@ typedef struct kf_other {
     kofn_mark at;
     bool final, idle;
     bool ended; /* it went, and had the result */
+    bool liar;  /* what it sent was wrong, and it is not heard any more */
     uint32_t wish;
     size_t rank; /* among the members, or KF_NONE         */
     /* What it wants of us ... */
@@ -57,6 +58,12 @@ typedef struct kf_cluster {
     kofn_incarnation *by; /* who made each                    */
     size_t count, cap, by_cap;
     const kf_decoder *decoder; /* once it is decided */
+    /* Where errors are looked for: the seats whose pieces are compared, ... */
+    uint32_t *evidence;
+    size_t shown, evidence_cap;
+    const kf_decoder *all; /* ... theirs; 0 shown: none yet                */
+    bool judged;           /* there is a verdict on them                   */
+    size_t need;           /* pieces that another takes                    */
 } kf_cluster;
 
 /* What a leader decided of an iterate, as it is told. */
@@ -103,6 +110,9 @@ struct kofn_node {
     kf_told told[2];                 /* of `at`, and of `before` */
     size_t decider[KOFN_MAX_GROUPS]; /* rank that decides, or KF_NONE */
     uint64_t mine;                   /* groups that we decide          */
+    uint64_t own;                    /* ... or check by ourselves      */
+    bool disagreed;                  /* pieces of this iterate do      */
+    kofn_status failed_check;        /* ... or are too few; for good   */
     kofn_incarnation asked;          /* for its iterate; 0: nobody */
     unsigned tries;                  /* ... in vain so far          */
     unsigned repeats;                /* of what pieces are wanted   */
@@ -116,7 +126,7 @@ struct kofn_node {
     size_t actions, action_cap, next_action;
     unsigned single; /* iterates that we made alone, in succession */
     kofn_time idled; /* when there first was nothing to do       */
-    uint64_t epochs, adopted, dropped, liars, alone;
+    uint64_t epochs, adopted, dropped, liars, alone, left_out;
 };
 
 static inline bool kf_same_mark(kofn_mark a, kofn_mark b)
@@ -219,6 +229,8 @@ kofn_status kf_peer_hear_epoch(kofn_node *n, kf_other *o,
                                const kofn_note *note);
 /* An iterate was made: whoever leads is good for something. */
 void kf_peer_praise_leader(kofn_node *n);
+/* How long a node waits where nobody seems to be at work. */
+kofn_time kf_peer_patience(const kofn_node *n);
 
 /* pieces.c */
 void kf_peer_clear_iterate(kofn_node *n);
@@ -249,5 +261,29 @@ void kf_peer_set_deciders(kofn_node *n);
 void kf_peer_drop_former(kofn_node *n);
 /* Decide what can be decided from what is here. */
 kofn_status kf_peer_decide_all(kofn_node *n);
+bool kf_peer_has(const kf_cluster *c, uint32_t seat);
+/* What was decided is told a quarter of the groups at a time; or now. */
+kofn_status kf_peer_tell_members(kofn_node *n);
+kofn_status kf_peer_tell_now(kofn_node *n);
+
+/* liars.c */
+/* Are errors looked for? */
+bool kf_peer_checks(const kofn_node *n);
+/* Pieces of a group that its members make unasked. */
+size_t kf_peer_awaited(const kofn_node *n);
+bool kf_peer_in_evidence(const kf_cluster *c, uint32_t seat);
+/* Does this node say itself which pieces of the group are compared? */
+bool kf_peer_by_itself(const kofn_node *n, size_t group);
+/* Compare those that are here, if they are enough. */
+kofn_status kf_peer_gather(kofn_node *n, size_t group);
+/* The decider compared these. */
+kofn_status kf_peer_shown(kofn_node *n, size_t group, const uint32_t *seats,
+                          size_t count, bool *sound);
+void kf_peer_hide(kf_cluster *c);
+bool kf_peer_to_check(const kofn_node *n, kofn_task *out);
+kofn_status kf_peer_judged(kofn_node *n, const kofn_node_event *ev);
+kofn_status kf_peer_tend_checks(kofn_node *n);
+/* Pieces disagreed, and those who could tell whose are wrong are gone. */
+kofn_status kf_peer_fail(kofn_node *n, kofn_status st);
 
 #endif

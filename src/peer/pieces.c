@@ -19,8 +19,11 @@ void kf_peer_clear_decisions(kofn_node *n)
 {
     n->decided = n->done = n->told_so_far = 0;
     n->told[0].groups = 0;
-    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
+    n->own = 0;
+    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++) {
         n->cluster[g].decoder = NULL;
+        kf_peer_hide(&n->cluster[g]);
+    }
     for (size_t i = 0; i < n->others; i++)
         n->other[i].asked_coded = n->other[i].asked_decoded = 0;
 }
@@ -29,6 +32,7 @@ void kf_peer_clear_iterate(kofn_node *n)
 {
     kf_peer_clear_decisions(n);
     n->made = 0;
+    n->disagreed = false;
     for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
         n->cluster[g].count = 0;
     kf_peer_stages_trim(n);
@@ -74,8 +78,7 @@ void kf_peer_set_deciders(kofn_node *n)
 static uint64_t share(const kofn_node *n, size_t rank)
 {
     size_t g = n->on->groups, first = rank * g / n->members;
-    size_t end =
-        kf_ceil_div((rank + n->on->plan->layout.enough) * g, n->members);
+    size_t end = kf_ceil_div((rank + kf_peer_awaited(n)) * g, n->members);
     uint64_t set = 0;
 
     for (size_t i = first; i < end && i < first + g; i++)
@@ -83,7 +86,7 @@ static uint64_t share(const kofn_node *n, size_t rank)
     return set;
 }
 
-static bool has(const kf_cluster *c, uint32_t seat)
+bool kf_peer_has(const kf_cluster *c, uint32_t seat)
 {
     for (size_t i = 0; i < c->count; i++)
         if (c->have[i] == seat)
@@ -99,10 +102,17 @@ static bool decodes(const kf_decoder *d, uint32_t seat)
     return false;
 }
 
+/* Is its piece one of those that were decided on? */
+static bool takes(const kofn_node *n, const kf_cluster *c, uint32_t seat)
+{
+    return kf_peer_checks(n) ? kf_peer_in_evidence(c, seat)
+                             : decodes(c->decoder, seat);
+}
+
 bool kf_peer_complete(const kf_cluster *c)
 {
     for (size_t i = 0; c->decoder && i < c->decoder->seats; i++)
-        if (!has(c, c->decoder->seat[i]))
+        if (!kf_peer_has(c, c->decoder->seat[i]))
             return false;
     return c->decoder != NULL;
 }
@@ -112,20 +122,23 @@ bool kf_peer_complete(const kf_cluster *c)
  * those that decode it. */
 static uint64_t wanted(const kofn_node *n)
 {
-    uint64_t set = n->final ? 0 : n->mine | share(n, n->rank);
+    uint64_t set = n->final ? 0 : n->mine | n->own | share(n, n->rank);
+    uint64_t asked = n->own;
 
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
         if (kf_same_mark(o->want, n->at) && kf_live(n, o))
-            set |= o->coded;
+            asked |= o->coded;
     }
+    set |= asked;
     for (size_t g = 0; g < n->on->groups; g++) {
-        const kf_decoder *d = n->cluster[g].decoder;
+        const kf_cluster *c = &n->cluster[g];
+        bool known = kf_peer_checks(n) ? c->shown : c->decoder != NULL;
 
-        if (d && decodes(d, n->holds))
+        if (known && takes(n, c, n->holds))
             set |= kf_bit(g);
-        else if (d)
+        else if (known && !(kf_peer_checks(n) && asked & kf_bit(g)))
             set &= ~kf_bit(g);
     }
     return set & ~n->made;
@@ -165,10 +178,11 @@ static uint64_t lacking(const kofn_node *n, const kf_other *o)
 
     for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
-        bool want =
-            c->decoder ? decodes(c->decoder, seat) : (expect & kf_bit(g)) != 0;
+        bool known = kf_peer_checks(n) ? c->shown : c->decoder != NULL;
+        bool want = known ? takes(n, c, seat) : (expect & kf_bit(g)) != 0;
 
-        if (want && !(n->done & kf_bit(g)) && !has(c, seat))
+        if ((want || n->own & kf_bit(g)) && !(n->done & kf_bit(g)) &&
+            !kf_peer_has(c, seat))
             set |= kf_bit(g);
     }
     return set;
@@ -221,7 +235,7 @@ static kofn_status say_enough(kofn_node *n, size_t group)
         kf_other *o = &n->other[i];
 
         if (o->rank == KF_NONE || !(o->asked_coded & kf_bit(group)) ||
-            has(&n->cluster[group], n->member[o->rank].seat))
+            kf_peer_has(&n->cluster[group], n->member[o->rank].seat))
             continue;
         o->asked_coded &= ~kf_bit(group);
         TRY(kf_peer_send(n, o->incarnation,
@@ -377,13 +391,15 @@ kofn_status kf_peer_compose(kofn_node *n)
 
     t->at = n->at;
     t->epoch = n->epoch;
-    t->groups = n->decided;
+    t->groups = 0;
     t->listed = 0;
     for (size_t g = 0; g < n->on->groups; g++) {
-        const kf_decoder *d = n->cluster[g].decoder;
+        const kf_cluster *c = &n->cluster[g];
+        const kf_decoder *d = kf_peer_checks(n) ? c->all : c->decoder;
 
-        if (!d)
+        if (!(n->decided & kf_bit(g)) || !d)
             continue;
+        t->groups |= kf_bit(g);
         while (t->cap < t->listed + d->seats + 1)
             TRY(kf_grow(&t->list, &t->cap, t->cap, sizeof *t->list));
         t->list[t->listed++] = (uint32_t)d->seats;
@@ -400,16 +416,8 @@ kofn_status kf_peer_tell_one(kofn_node *n, const kf_told *told,
                         (kofn_note){.type = KOFN_NOTE_DECIDE, .at = told->at});
 }
 
-/* What was decided is told a quarter of the groups at a time: others may then
- * stop making them. */
-static kofn_status tell_members(kofn_node *n)
+kofn_status kf_peer_tell_now(kofn_node *n)
 {
-    size_t fresh = 0;
-
-    for (size_t g = 0; g < n->on->groups; g++)
-        fresh += (n->decided & ~n->told_so_far & kf_bit(g)) != 0;
-    if (n->decided != n->on->all && fresh < kf_ceil_div(n->on->groups, 4))
-        return KOFN_OK;
     n->told_so_far = n->decided;
     TRY(kf_peer_compose(n));
     for (size_t i = 0; i < n->others; i++)
@@ -418,11 +426,26 @@ static kofn_status tell_members(kofn_node *n)
     return KOFN_OK;
 }
 
+/* Others may then stop making them. */
+kofn_status kf_peer_tell_members(kofn_node *n)
+{
+    size_t fresh = 0;
+
+    for (size_t g = 0; g < n->on->groups; g++)
+        fresh += (n->decided & ~n->told_so_far & kf_bit(g)) != 0;
+    if (n->decided != n->on->all && fresh < kf_ceil_div(n->on->groups, 4))
+        return KOFN_OK;
+    return kf_peer_tell_now(n);
+}
+
 static kofn_status try_decide(kofn_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
     kf_answers a;
 
+    if (kf_peer_checks(n))
+        return kf_peer_count_live(n) < n->opt.quorum ? KOFN_OK
+                                                     : kf_peer_gather(n, group);
     if (c->decoder || c->count < n->on->plan->layout.enough ||
         !(n->mine & kf_bit(group)) || n->final ||
         kf_peer_count_live(n) < n->opt.quorum)
@@ -433,7 +456,7 @@ static kofn_status try_decide(kofn_node *n, size_t group)
         return a.hopeless ? hopeless(n, c) : KOFN_OK;
     n->decided |= kf_bit(group);
     if (n->opt.decoding == KOFN_DECODE_REPLICATED)
-        return tell_members(n);
+        return kf_peer_tell_members(n);
     return say_enough(n, group);
 }
 
@@ -449,7 +472,7 @@ kofn_status kf_peer_decide_all(kofn_node *n)
 kofn_status kf_peer_made(kofn_node *n, size_t group)
 {
     n->made |= kf_bit(group);
-    if (!has(&n->cluster[group], n->holds))
+    if (!kf_peer_has(&n->cluster[group], n->holds))
         TRY(keep_seat(&n->cluster[group], n->holds, n->opt.incarnation));
     TRY(serve_all(n));
     return try_decide(n, group);
@@ -488,8 +511,9 @@ kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note)
         n->done |= kf_bit(note->group);
         return kf_peer_take(n, note);
     }
-    if (has(c, note->seat) ||
-        (c->decoder && !decodes(c->decoder, note->seat))) {
+    if (kf_peer_has(c, note->seat) ||
+        (c->decoder &&
+         (kf_peer_checks(n) || !decodes(c->decoder, note->seat)))) {
         n->dropped++;
         return KOFN_OK;
     }
@@ -510,6 +534,8 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
             seats[i] < n->max_seats && (i == 0 || seats[i] > seats[i - 1]);
     if (!*sound || c->decoder)
         return KOFN_OK;
+    if (kf_peer_checks(n))
+        return kf_peer_shown(n, group, seats, count, sound);
     TRY(judge(n, seats, count, &a));
     c->decoder = a.decoder;
     *sound = c->decoder != NULL;

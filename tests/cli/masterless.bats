@@ -117,3 +117,29 @@ for i in 2, 3, 4, 5:
     run kofn pagerank G.mtx --masterless --confirm 0
     refused confirm
 }
+
+@test "nodes whose pieces are wrong are found, or the failure is declared" {
+    export OPENBLAS_NUM_THREADS=1
+    kofn gen graph 500 4000 -o G.mtx --seed 2
+    printf '1 corrupt 3\n4 corrupt 5\n' >two.txt
+    for e in adversarial probabilistic; do
+        kofn pagerank G.mtx --masterless -n 8 -s mds:k=4 --errors $e -e two.txt \
+            --patience 60 -o r.npy --verify --json >out.json
+        json "o['rel_error'] <= 1e-12 and o['finished'] >= 6 and o['left_out'] > 0 \
+and o['decode'] == 'replicated' and o['alone'] == 0" <out.json
+    done
+    kofn pagerank G.mtx --masterless -n 8 -s mds:k=4 --errors adversarial \
+        --verify --json >out.json
+    json "o['finished'] == 8 and o['left_out'] == 0 and o['liars'] == 0" <out.json
+    run kofn pagerank G.mtx --masterless -n 8 -s mds:k=4 --errors detect -e two.txt -o no.npy
+    [ "$status" -eq 5 ]
+    [[ "$output" == *disagree* ]]
+    [ ! -e no.npy ]
+    printf '2 corrupt 1\n2 corrupt 3\n2 corrupt 5\n2 corrupt 6\n' >four.txt
+    run kofn pagerank G.mtx --masterless -n 8 -s mds:k=4 --errors adversarial -e four.txt
+    [ "$status" -eq 5 ]
+    run kofn pagerank G.mtx --masterless --errors detect --decode distributed
+    refused distributed
+    run kofn pagerank G.mtx --masterless -e two.txt
+    refused two.txt "leave and join"
+}

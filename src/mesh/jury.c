@@ -1,0 +1,184 @@
+/* jury.c -- do the pieces of a group agree, and if not, whose are wrong?
+ *
+ * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who was
+ * wrong in several iterates is not heard any more, as it is with workers; once may
+ * be an accident. */
+#include "host.h"
+
+#include <math.h>
+
+#include "code/operation.h"
+#include "data/check.h"
+
+#define STRIKES 3
+#define HIDDEN                                                                 \
+    1e-9 /* of the norms: more may not stay hidden, if it can be had */
+
+/* ---- how large results may be -------------------------------------------- */
+
+static kofn_status know_norms(kf_mesh_product *p)
+{
+    const kf_resident *r = &p->of->resident;
+    size_t rows = r->A ? p->of->plan->span : r->parts.rows;
+    size_t cols = r->A ? r->A->cols : r->parts.cols;
+    bool left = p->plan->op->left;
+
+    if (p->norms)
+        return KOFN_OK;
+    p->norms = kf_new(left ? cols : rows, sizeof *p->norms);
+    if (!p->norms)
+        return KOFN_NOMEM;
+    return left ? kf_data_scales_of_resident_columns(r, p->norms, cols)
+                : kf_data_scales_of_rows(r, 0, p->norms);
+}
+
+static kofn_status know_input(kf_host *h)
+{
+    bool left = h->on->plan->op->left, cut = h->on->plan->parts1 > 1;
+    const kofn_matrix *part;
+    size_t parts, rows, cols;
+
+    if (h->jury.input)
+        return KOFN_OK;
+    TRY(kf_host_input(h));
+    part = cut ? h->messages.parts.part : &h->in->m;
+    parts = cut ? h->messages.parts.count : 1;
+    rows = cut ? h->messages.parts.rows : h->in->m.rows;
+    cols = cut ? h->messages.parts.cols : h->in->m.cols;
+    h->jury.input = kf_new(left ? rows : cols, sizeof *h->jury.input);
+    if (!h->jury.input)
+        return KOFN_NOMEM;
+    return left
+               ? kf_data_scales_of_part_rows(part, parts, h->jury.input, rows)
+               : kf_data_scales_of_columns(part, parts, 1, h->jury.input, cols);
+}
+
+void kf_jury_forget(kf_host *h)
+{
+    kf_free(h->jury.input);
+    h->jury.input = NULL;
+}
+
+void kf_jury_free(kf_host *h)
+{
+    kf_jury_forget(h);
+    kf_free(h->jury.bad);
+}
+
+/* ---- a verdict ----------------------------------------------------------- */
+
+static kofn_status find_sources(kf_host *h, const kofn_task *t, size_t lo,
+                                size_t strips, kf_source *source)
+{
+    for (size_t i = 0; i < t->decoder->seats; i++) {
+        kofn_parcel *p = kf_host_piece(&h->now[t->group], t->decoder->seat[i]);
+
+        if (!p)
+            return kf_fail(KOFN_STATE,
+                           "the piece of seat %u, group %u, is not here",
+                           t->decoder->seat[i], t->group);
+        source[i] = (kf_source){&p->m, lo, lo + strips};
+    }
+    return KOFN_OK;
+}
+
+static kofn_status make_check(kf_host *h, const kofn_task *t,
+                              const kf_source *source, kf_check *c)
+{
+    bool left = h->on->plan->op->left;
+    size_t strips = kf_host_strips(h->on, t->group, &c->lo);
+
+    TRY(know_norms(h->on));
+    TRY(know_input(h));
+    while (h->jury.secret == 0)
+        TRY(kf_host_random(&h->jury.secret, sizeof h->jury.secret));
+    c->plan = h->on->plan;
+    c->code = h->on->code;
+    c->decoder = t->decoder;
+    c->source = source;
+    c->hi = c->lo + strips;
+    c->most = t->most;
+    c->liars = t->liars;
+    c->promised = t->promised;
+    c->row = left ? h->jury.input : h->on->norms;
+    c->col = left ? h->on->norms : h->jury.input;
+    c->secret = h->jury.secret;
+    c->number = h->jury.number++;
+    return KOFN_OK;
+}
+
+static kofn_status look(const kf_check *c, bool last, kf_found *found)
+{
+    kofn_status st;
+
+    if (!last && kf_check_least_floor(c) > HIDDEN) {
+        *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
+        return KOFN_AGAIN;
+    }
+    st = kf_check_results(c, found);
+    return st == KOFN_OK && !(found->floor <= HIDDEN) ? KOFN_AGAIN : st;
+}
+
+/* ---- who it was ---------------------------------------------------------- */
+
+static void strike(kf_host *h, kofn_peer peer)
+{
+    kf_route *r = peer == KF_OURS ? NULL : kf_mail_route(h, peer);
+
+    if (!r || (r->strikes && r->struck == h->at.t))
+        return;
+    r->struck = h->at.t;
+    if (++r->strikes >= STRIKES)
+        kf_audit_accuse(&h->audit, peer);
+}
+
+static void strike_all(kf_host *h, const kofn_task *t, const kf_found *found)
+{
+    const kf_pieces *p = &h->now[t->group];
+
+    for (size_t i = 0; i + found->doubted < found->count; i++)
+        for (size_t k = 0; k < p->count; k++)
+            if (p->piece[k].seat == t->decoder->seat[found->bad[i]])
+                strike(h, p->piece[k].from);
+}
+
+static kofn_status judge(kf_host *h, const kofn_task *t, kf_source *source,
+                         kf_found *found, kofn_status *verdict)
+{
+    kf_check c = {.lo = 0};
+    kf_cache *cache = kofn_node_cache(h->node);
+    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
+
+    TRY(find_sources(h, t, lo, strips, source));
+    TRY(make_check(h, t, source, &c));
+    TRY(kf_cache_parity(cache, t->decoder, &c.H, &c.q));
+    TRY(kf_cache_hidden(cache, t->decoder,
+                        kf_check_few(&c, t->decoder->seats, 0), &c.hidden));
+    *verdict = look(&c, t->last, found);
+    return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
+}
+
+kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev)
+{
+    size_t n = t->decoder->seats;
+    kf_source *source = kf_new(n, sizeof *source);
+    kf_found found = {.count = 0};
+    kofn_status st = KOFN_OK;
+
+    while (h->jury.cap < n && !st)
+        st = kf_grow(&h->jury.bad, &h->jury.cap, h->jury.cap,
+                     sizeof *h->jury.bad);
+    found.bad = h->jury.bad;
+    if (!source)
+        st = KOFN_NOMEM;
+    if (!st)
+        st = judge(h, t, source, &found, &ev->verdict);
+    kf_free(source);
+    TRY(st);
+    if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
+        strike_all(h, t, &found);
+    ev->bad = found.bad;
+    ev->bad_count = found.count;
+    ev->doubted = found.doubted;
+    return KOFN_OK;
+}

@@ -1,0 +1,380 @@
+/* liars.c -- pieces that are wrong without saying so, where errors are looked for.
+ *
+ * K + s pieces of a group are awaited, s as many as may lie together and be told
+ * (src/core/guard.c, math/errors.md 2).  Who decides compares them and, if those
+ * that are right decode, tells which it compared: its *evidence*, with the wrong
+ * ones in it.  Everybody else gets the same pieces, compares them with weights of
+ * its own and leaves out what it finds itself.  So a decider is trusted for
+ * nothing but saying which pieces to look at, all who were sent the same bytes
+ * find the same, and they decode from the same.
+ *
+ * Where the evidence of others does not suffice, or does not come, a node goes by
+ * its own: it asks everybody.  Where not even all pieces tell whose are wrong the
+ * iteration has failed, and nobody goes on from it.
+ */
+#include "node.h"
+
+#define OWN_AFTER 24  /* times its patience a node waits for a decision, ...  */
+#define LAST_AFTER 32 /* ... and for pieces that it has to do without         */
+
+bool kf_peer_checks(const kofn_node *n)
+{
+    return n->opt.errors != KOFN_ERRORS_NONE;
+}
+
+/* ---- how many are awaited ------------------------------------------------ */
+
+static const kf_other *of_rank(const kofn_node *n, size_t rank)
+{
+    for (size_t i = 0; i < n->others; i++)
+        if (n->other[i].rank == rank)
+            return &n->other[i];
+    return NULL;
+}
+
+/* 0: our own. */
+static uint64_t principal_of(const kofn_node *n, size_t rank)
+{
+    const kf_other *o = of_rank(n, rank);
+
+    return o ? o->principal : 0;
+}
+
+/* Seats of the principal that has most. */
+static size_t largest_share(const kofn_node *n)
+{
+    size_t most = 1;
+
+    for (size_t r = 0; r < n->members; r++) {
+        uint64_t who = principal_of(n, r);
+        size_t seats = 1;
+
+        for (size_t q = 0; q < r && who; q++)
+            seats += principal_of(n, q) == who;
+        most = kf_max(most, seats);
+    }
+    return most;
+}
+
+static bool has_copies(const kofn_node *n)
+{
+    const kofn_layout *L = &n->on->plan->layout;
+
+    return L->enough == 1 || L->threshold > L->enough ||
+           kf_code_is_thin(n->on->plan, 0);
+}
+
+static bool may_conspire(const kofn_node *n)
+{
+    return n->opt.errors == KOFN_ERRORS_ADVERSARIAL ||
+           (n->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(n));
+}
+
+/* Half of what all members can say beyond what decodes. */
+static size_t half(const kofn_node *n)
+{
+    size_t K = n->on->plan->layout.threshold;
+
+    return (n->members - kf_min(n->members, K)) / 2;
+}
+
+/* Members that are known to lie, and are not among these: so many fewer of those
+ * that are may. */
+static size_t known_besides(const kofn_node *n, const kf_cluster *c)
+{
+    size_t known = 0;
+
+    for (size_t r = 0; r < n->members; r++) {
+        const kf_other *o = of_rank(n, r);
+
+        known +=
+            o && o->liar && !(c && kf_peer_in_evidence(c, n->member[r].seat));
+    }
+    return known;
+}
+
+static size_t spare(const kofn_node *n)
+{
+    size_t one = largest_share(n);
+
+    return may_conspire(n) ? kf_max(one, half(n)) : one;
+}
+
+static size_t vouch(const kofn_node *n, const kf_cluster *c)
+{
+    size_t s = spare(n);
+
+    return s - kf_min(known_besides(n, c), s - 1);
+}
+
+size_t kf_peer_awaited(const kofn_node *n)
+{
+    const kofn_layout *L = &n->on->plan->layout;
+
+    return kf_peer_checks(n) ? L->threshold + vouch(n, NULL) : L->enough;
+}
+
+/* As in src/core/guard.c, where everybody's seats are counted. */
+static void promise(const kofn_node *n, const kf_cluster *c, kofn_task *t)
+{
+    const kofn_layout *L = &n->on->plan->layout;
+    size_t beyond = c->shown - kf_min(c->shown, L->enough), s = spare(n);
+    size_t all = kf_max(n->members, c->shown), known = known_besides(n, c);
+    size_t over = all - kf_min(all, L->threshold);
+    bool detect = n->opt.errors == KOFN_ERRORS_DETECT;
+
+    if (n->opt.errors == KOFN_ERRORS_PROBABILISTIC)
+        t->most = beyond - kf_min(beyond, largest_share(n));
+    else
+        t->most = detect ? 0 : beyond - kf_min(beyond, vouch(n, c));
+    t->liars = t->promised = detect ? s : kf_max(s, over / 2);
+    if (!may_conspire(n) && !has_copies(n) &&
+        kf_code_all_speak(n->on->plan, 0, n->on->plan->span - 1))
+        t->promised = kf_max(t->promised, over - kf_min(over, 1));
+    t->liars -= kf_min(t->liars, known);
+    t->promised -= kf_min(t->promised, known);
+}
+
+/* ---- evidence ------------------------------------------------------------ */
+
+bool kf_peer_in_evidence(const kf_cluster *c, uint32_t seat)
+{
+    for (size_t i = 0; i < c->shown; i++)
+        if (c->evidence[i] == seat)
+            return true;
+    return false;
+}
+
+static bool have_evidence(const kf_cluster *c)
+{
+    size_t here = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        here += kf_peer_in_evidence(c, c->have[i]);
+    return c->shown > 0 && here == c->shown;
+}
+
+static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
+                        const kf_decoder *all)
+{
+    while (c->evidence_cap < count)
+        TRY(kf_grow(&c->evidence, &c->evidence_cap, c->evidence_cap,
+                    sizeof *c->evidence));
+    memcpy(c->evidence, seat, count * sizeof *seat);
+    c->shown = count;
+    c->judged = false;
+    c->all = all;
+    return KOFN_OK;
+}
+
+/* What all of them make: with it they are compared. */
+static kofn_status decoder_of(const kofn_node *n, const uint32_t *seat,
+                              size_t count, const kf_decoder **out)
+{
+    kf_answers a;
+
+    TRY(kf_answers_judge(n->on->cache, n->on->plan, seat, count,
+                         n->opt.tolerance, &a));
+    *out = a.decoder;
+    return KOFN_OK;
+}
+
+/* No member has another piece to give, or will in good time. */
+static bool is_last(const kofn_node *n, const kf_cluster *c)
+{
+    for (size_t r = 0; r < n->members; r++) {
+        const kf_other *o = of_rank(n, r);
+
+        if (!kf_peer_has(c, n->member[r].seat) && !(o && o->liar))
+            return n->now - n->began > LAST_AFTER * kf_peer_patience(n);
+    }
+    return true;
+}
+
+static size_t least(const kofn_node *n, const kf_cluster *c)
+{
+    return kf_max(c->need, kf_peer_awaited(n));
+}
+
+bool kf_peer_by_itself(const kofn_node *n, size_t group)
+{
+    return ((n->mine | n->own) & kf_bit(group)) != 0;
+}
+
+kofn_status kf_peer_gather(kofn_node *n, size_t group)
+{
+    kf_cluster *c = &n->cluster[group];
+    bool enough = c->count >= least(n, c);
+    const kf_decoder *all;
+
+    if (c->decoder || n->final || n->failed_check ||
+        !kf_peer_by_itself(n, group) || (c->shown && !c->judged))
+        return KOFN_OK;
+    if (!enough &&
+        (c->count <= n->on->plan->layout.threshold || !is_last(n, c)))
+        return KOFN_OK;
+    TRY(decoder_of(n, c->have, c->count, &all));
+    if (!all) {
+        c->need = c->count + 1;
+        return is_last(n, c) ? kf_peer_fail(n, KOFN_TOOFEW) : KOFN_OK;
+    }
+    return show(c, c->have, c->count, all);
+}
+
+kofn_status kf_peer_shown(kofn_node *n, size_t group, const uint32_t *seats,
+                          size_t count, bool *sound)
+{
+    kf_cluster *c = &n->cluster[group];
+    const kf_decoder *all;
+
+    *sound &= count >= kf_peer_awaited(n);
+    if (!*sound || c->shown || n->own & kf_bit(group))
+        return KOFN_OK;
+    TRY(decoder_of(n, seats, count, &all));
+    *sound = all != NULL;
+    if (!all)
+        return KOFN_OK;
+    TRY(show(c, seats, count, all));
+    for (size_t i = 0; i < n->others && !kf_peer_in_evidence(c, n->holds); i++)
+        n->other[i].coded &= ~kf_bit(group); /* who needs it asks again */
+    return KOFN_OK;
+}
+
+void kf_peer_hide(kf_cluster *c)
+{
+    c->shown = c->need = 0;
+    c->all = NULL;
+    c->judged = false;
+}
+
+/* ---- checks -------------------------------------------------------------- */
+
+bool kf_peer_to_check(const kofn_node *n, kofn_task *out)
+{
+    for (size_t g = 0; g < n->on->groups && !n->final; g++) {
+        const kf_cluster *c = &n->cluster[g];
+
+        if (c->decoder || c->judged || n->done & kf_bit(g) || !have_evidence(c))
+            continue;
+        out->type = KOFN_TASK_CHECK;
+        out->group = (uint32_t)g;
+        out->decoder = c->all;
+        out->last = c->shown >= c->count && is_last(n, c);
+        promise(n, c, out);
+        return true;
+    }
+    return false;
+}
+
+kofn_status kf_peer_fail(kofn_node *n, kofn_status st)
+{
+    n->failed_check = st;
+    n->finished = n->now;
+    return kf_peer_beat_all(n);
+}
+
+/* All there is was looked at, and it cannot be told. */
+static kofn_status give_up(kofn_node *n, size_t group, kofn_status st)
+{
+    if (n->mine & kf_bit(group)) {
+        n->decided |= kf_bit(group); /* so that all look at the same */
+        TRY(kf_peer_tell_now(n));
+    }
+    return kf_peer_fail(n, st == KOFN_CORRUPT ? st : KOFN_TOOFEW);
+}
+
+/* More pieces are wanted than were looked at. */
+static kofn_status widen(kofn_node *n, size_t group, size_t wanted)
+{
+    kf_cluster *c = &n->cluster[group];
+
+    c->need = kf_max(c->need, wanted);
+    n->own |= kf_bit(group);
+    TRY(kf_peer_ask_pieces(n, true));
+    return kf_peer_gather(n, group);
+}
+
+/* The evidence without those of whom it is said that they are wrong. */
+static kofn_status settle(kofn_node *n, size_t group, const kofn_node_event *ev)
+{
+    kf_cluster *c = &n->cluster[group];
+    uint32_t *good = kf_new(c->shown, sizeof *good);
+    kf_answers a = {.decoder = NULL};
+    size_t count = 0;
+    kofn_status st;
+
+    if (!good)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < c->shown; i++) {
+        bool bad = false;
+
+        for (size_t k = 0; k < ev->bad_count; k++)
+            bad |= ev->bad[k] == i;
+        if (!bad)
+            good[count++] = c->evidence[i];
+    }
+    st = kf_answers_judge(n->on->cache, n->on->plan, good, count,
+                          n->opt.tolerance, &a);
+    kf_free(good);
+    TRY(st);
+    if (!a.decoder || !a.decoder->whole)
+        return ev->task->last ? give_up(n, group, KOFN_TOOFEW)
+                              : widen(n, group, c->shown + 1);
+    n->left_out += c->shown - count;
+    c->decoder = a.decoder;
+    n->decided |= kf_bit(group);
+    return n->mine & kf_bit(group) ? kf_peer_tell_members(n) : KOFN_OK;
+}
+
+kofn_status kf_peer_judged(kofn_node *n, const kofn_node_event *ev)
+{
+    size_t group = ev->task->group;
+    kf_cluster *c = &n->cluster[group];
+    bool corrupt = ev->verdict == KOFN_CORRUPT;
+
+    if (n->failed_check || c->decoder || c->judged || !c->shown)
+        return KOFN_OK;
+    c->judged = true;
+    if (ev->verdict == KOFN_OK)
+        return settle(n, group, ev);
+    n->disagreed |= corrupt;
+    if (ev->task->last || (corrupt && n->opt.errors == KOFN_ERRORS_DETECT))
+        return give_up(n, group, ev->verdict);
+    return widen(n, group,
+                 corrupt ? kf_max(c->shown, n->on->plan->layout.threshold +
+                                                ev->task->liars) +
+                               1
+                         : c->shown + 1);
+}
+
+/* ---- what time brings ---------------------------------------------------- */
+
+kofn_status kf_peer_tend_checks(kofn_node *n)
+{
+    kofn_time each;
+    bool late;
+
+    if (!kf_peer_checks(n) || n->final || n->failed_check || n->rank == KF_NONE)
+        return KOFN_OK;
+    each = kf_peer_patience(n);
+    late = kf_due(n, n->began, OWN_AFTER * each);
+    if (late && (n->own | n->done) != n->on->all) {
+        n->own |= n->on->all & ~n->done;
+        TRY(kf_peer_ask_pieces(n, true));
+    }
+    if (late)
+        kf_due(n, n->began, LAST_AFTER * each + 1);
+    for (size_t g = 0; g < n->on->groups; g++)
+        if (n->own & kf_bit(g)) {
+            if (late && !have_evidence(&n->cluster[g]) &&
+                !n->cluster[g].decoder)
+                n->cluster[g].judged = true; /* it does not come */
+            TRY(kf_peer_gather(n, g));
+        }
+    return KOFN_OK;
+}
+
+kf_cache *kofn_node_cache(const kofn_node *n)
+{
+    return n->on->cache;
+}
