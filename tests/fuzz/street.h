@@ -1,0 +1,219 @@
+/* street.h -- a transport that says to a node of a mesh whatever an input
+ * draws: notes of any kind about any iterate, with bodies of any length, all
+ * with right checksums but for some. */
+#ifndef KF_FUZZ_STREET_H
+#define KF_FUZZ_STREET_H
+
+#include "draw.h"
+
+#include "mesh/host.h"
+
+#define PEERS 4
+
+typedef struct street {
+    kofn_transport base;
+    draw d;
+    kf_host *host;
+    kofn_time now;
+    kofn_peer next;
+    bool there[PEERS];
+    kofn_mark seen; /* in what the node said last */
+    kofn_epoch epoch;
+    size_t out; /* bodies that were not given back */
+    /* Makes it what an honest node would say now, if there is such a thing. */
+    void (*honest)(struct street *s, kofn_peer peer, kofn_note *n);
+    kofn_note_type asked; /* last: for an iterate or for blocks */
+} street;
+
+static kofn_time street_clock(void *ud)
+{
+    street *s = ud;
+
+    return s->now += KOFN_SECOND / 1000;
+}
+
+static kofn_status street_send(kofn_transport *t, kofn_peer peer,
+                               const void *head, size_t head_bytes,
+                               const void *body, size_t body_bytes, bool urgent,
+                               void (*done)(void *ud), void *ud)
+{
+    street *s = (street *)t;
+    kofn_note note;
+
+    (void)urgent;
+    MUST(peer < PEERS && kf_note_whole(head, body, body_bytes));
+    if (s->host) {
+        MUST(kf_note_read(&note, head, head_bytes, s->host->job) == KOFN_OK);
+        s->seen = note.at;
+        s->epoch = note.epoch;
+        if (note.type == KOFN_NOTE_ASK || note.type == KOFN_NOTE_READ)
+            s->asked = note.type;
+    }
+    if (s->d.left && s->d.data[0] % 16 == 9)
+        return KOFN_AGAIN; /* the way is full */
+    if (done)
+        done(ud);
+    return s->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
+}
+
+static kofn_mark some_mark(street *s)
+{
+    kofn_mark m = next(&s->d, 2) ? s->host->at : s->seen;
+
+    if (next(&s->d, 4) == 0)
+        m.t += 1 + next(&s->d, 3);
+    if (next(&s->d, 16) == 0)
+        m.t = size_of(&s->d, m.t);
+    if (next(&s->d, 16) == 0)
+        m.line = next(&s->d, 3);
+    return m;
+}
+
+static kofn_note some_note(street *s)
+{
+    draw *d = &s->d;
+    kofn_note n = {.type = (kofn_note_type)(1 + next(d, KOFN_NOTE_BYE)),
+                   .from = 2 + next(d, PEERS),
+                   .epoch = s->epoch,
+                   .at = some_mark(s),
+                   .coded = size_of(d, 7),
+                   .decoded = size_of(d, 7),
+                   .final = next(d, 16) == 0,
+                   .idle = next(d, 2),
+                   .group = (uint32_t)size_of(d, next(d, 4)),
+                   .seat = next(d, 4) ? next(d, 5) : KOFN_NO_SEAT};
+
+    if (next(d, 8) == 0)
+        n.from = size_of(d, n.from);
+    if (next(d, 8) == 0)
+        n.epoch =
+            (kofn_epoch){size_of(d, n.epoch.number + 1), 2 + next(d, PEERS)};
+    if (next(d, 32) == 0)
+        n.seat = (uint32_t)size_of(d, 3);
+    if (n.type == KOFN_NOTE_BYE && next(d, 2))
+        n.type = KOFN_NOTE_PRINT;
+    if (d->left && d->data[0] % 16 == 5) /* of blocks; no more is drawn */
+        n.type = d->data[0] < 128 ? KOFN_NOTE_READ : KOFN_NOTE_BLOCK;
+    return n;
+}
+
+/* As many bytes as such a note should have, or others. */
+static size_t length_of(street *s, const kofn_note *n)
+{
+    size_t lo, strips, bytes = 0;
+
+    if (n->type == KOFN_NOTE_VECTOR)
+        bytes = (s->host->v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
+                sizeof(double);
+    if (n->type == KOFN_NOTE_BLOCK)
+        bytes = kf_lent_bytes(s->host, n->group) * (1 + next(&s->d, 2));
+    if (n->type == KOFN_NOTE_PIECE && n->group < s->host->on->groups) {
+        strips = kf_host_strips(s->host->on, n->group, &lo);
+        bytes = kf_host_piece_bytes(s->host->on, strips, n->seat);
+    }
+    if (n->type == KOFN_NOTE_EPOCH)
+        bytes = KF_NOTE_MEMBER * next(&s->d, 6);
+    if (n->type == KOFN_NOTE_DECIDE)
+        bytes = 4 * next(&s->d, 12);
+    return next(&s->d, 16) ? bytes : next(&s->d, 255);
+}
+
+/* Members and lists are small numbers, most often; so are vectors. */
+static void fill(street *s, const kofn_note *n, uint8_t *body, size_t bytes)
+{
+    memset(body, 0, bytes);
+    if (n->type == KOFN_NOTE_EPOCH)
+        for (size_t i = 0; i + KF_NOTE_MEMBER <= bytes; i += KF_NOTE_MEMBER) {
+            body[i] = (uint8_t)(1 + next(&s->d, PEERS + 1));
+            body[i + 8] = (uint8_t)next(&s->d, 5);
+            body[i + 12] = (uint8_t)next(&s->d, 2);
+        }
+    else if (n->type == KOFN_NOTE_DECIDE)
+        for (size_t i = 0; i + 4 <= bytes; i += 4)
+            body[i] = (uint8_t)next(&s->d, 5);
+    for (unsigned i = next(&s->d, 4); i > 2 && bytes; i--)
+        body[next(&s->d, 256) % bytes] = (uint8_t)next(&s->d, 256);
+}
+
+static void deliver(street *s, kofn_packet *k, kofn_peer peer)
+{
+    kofn_note n = some_note(s);
+    uint8_t *body;
+    size_t bytes;
+
+    if (s->honest && next(&s->d, 4))
+        s->honest(s, peer, &n);
+    bytes = length_of(s, &n);
+    body = malloc(bytes + 1); /* as long as it is, for the sanitizer */
+    MUST(body);
+    fill(s, &n, body, bytes);
+    *k = (kofn_packet){.what = KOFN_PACKET,
+                       .peer = peer,
+                       .head_bytes = KF_NOTE_HEAD,
+                       .body_bytes = bytes};
+    kf_note_write(k->head, &n, s->host->job, body, bytes);
+    k->head[next(&s->d, KF_NOTE_HEAD)] ^= next(&s->d, 100) == 1;
+    if (bytes == 0) {
+        free(body);
+        return;
+    }
+    k->own = realloc(body, bytes);
+    MUST(k->own);
+    k->body = next(&s->d, 2) ? k->own : NULL;
+    s->out++;
+}
+
+static kofn_status street_wait(kofn_transport *t, kofn_time atmost,
+                               kofn_packet *k)
+{
+    street *s = (street *)t;
+    kofn_peer peer = next(&s->d, PEERS);
+
+    s->now += atmost < KOFN_SECOND / 10 ? atmost : KOFN_SECOND / 10;
+    if (!s->d.left)
+        return KOFN_AGAIN;
+    if (next(&s->d, 4) == 3)
+        return KOFN_AGAIN;
+    if (s->next < PEERS && peer >= s->next) {
+        *k = (kofn_packet){.what = KOFN_CAME, .peer = s->next};
+        s->there[s->next++] = true;
+        return KOFN_OK;
+    }
+    if (!s->there[peer])
+        return KOFN_AGAIN;
+    if (next(&s->d, 50) == 1) {
+        *k = (kofn_packet){.what = KOFN_WENT, .peer = peer};
+        s->there[peer] = false;
+        return KOFN_OK;
+    }
+    deliver(s, k, peer);
+    return KOFN_OK;
+}
+
+static kofn_status street_fetch(kofn_transport *t, kofn_packet *k, void *into)
+{
+    (void)t;
+    memcpy(into, k->own, k->body_bytes);
+    return KOFN_OK;
+}
+
+static void street_release(kofn_transport *t, void *own)
+{
+    MUST(((street *)t)->out-- > 0);
+    free(own);
+}
+
+static void street_forget(kofn_transport *t, kofn_peer peer)
+{
+    MUST(peer < PEERS);
+    ((street *)t)->there[peer] = false;
+}
+
+static const kofn_transport street_transport = {.name = "fuzz",
+                                                .send = street_send,
+                                                .wait = street_wait,
+                                                .fetch = street_fetch,
+                                                .release = street_release,
+                                                .forget = street_forget};
+
+#endif
