@@ -1,10 +1,12 @@
 /* heal.c -- blocks of matrices that change, for a node that has none, made of those
  * of others.
  *
- * It asks as many of those whom it reaches as determine its own, and others where
- * these do not answer.  Nobody stops for that: a block comes as it is after some
- * turn, those that come are changed by turns as one's own are, and so is what is
- * made of them. */
+ * It asks all whom it reaches at first, and makes its own of all that come within a
+ * hedge: of as few as determine it what blocks are rounded by would grow from one to
+ * the next (math/training.md 8).  Where too few came it asks as many as are missing,
+ * and others where these do not answer.  Nobody stops for that: a block comes as it
+ * is after some turn, those that come are changed by turns as one's own are, and so
+ * is what is made of them. */
 #include "host.h"
 
 #include "data/kernel.h"
@@ -138,15 +140,18 @@ static kofn_status make_block(const kf_mesh_operand *o, uint32_t seat,
 
 /* ---- borrowing ----------------------------------------------------------- */
 
+/* In the place of what was lent of that seat, or by that peer: nobody has two
+ * blocks of a matrix, so that no more is kept than there are connections. */
 static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
-                             kf_lent **out)
+                             kofn_peer from, kf_lent **out)
 {
-    for (size_t i = 0; i < c->lents; i++) {
-        *out = &c->lent[i];
-        if ((*out)->operand == operand && (*out)->seat == seat) {
-            kofn_block_drop((*out)->block);
-            return KOFN_OK;
-        }
+    for (size_t i = c->lents; i > 0; i--) {
+        kf_lent *l = &c->lent[i - 1];
+
+        if (l->operand != operand || (l->seat != seat && l->from != from))
+            continue;
+        kofn_block_drop(l->block);
+        *l = c->lent[--c->lents];
     }
     TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
     *out = &c->lent[c->lents++];
@@ -172,7 +177,7 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
     }
     TRY(make_block(o, note->seat, body,
                    kf_parcel_bytes(body) > kf_lent_bytes(h, note->group), &b));
-    st = place_for(c, note->group, note->seat, &l);
+    st = place_for(c, note->group, note->seat, r->peer, &l);
     if (st) {
         kofn_block_drop(b);
         return st;
@@ -234,6 +239,20 @@ static bool lends(const kf_host *h, kofn_peer peer)
             return false;
     }
     return true;
+}
+
+/* May a block come yet of somebody who was asked with all others? */
+static bool may_come(const kf_host *h, kofn_time wait)
+{
+    const kf_changing *c = &h->changing;
+
+    if (c->asks > 0 || h->clock(h->clock_ud) - c->asked >= wait)
+        return false;
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].incarnation && !h->route[i].over &&
+            !lends(h, h->route[i].peer))
+            return true;
+    return false;
 }
 
 static kofn_time longer(const kf_host *h)
@@ -412,8 +431,12 @@ kofn_status kf_lent_make(kf_host *h, uint32_t seat)
     kofn_block **own, *was;
     kofn_status st;
 
+    if (h->changing.asked == 0)
+        return ask(h, SIZE_MAX);
     if (more > 0)
         return ask(h, more);
+    if (may_come(h, longer(h)))
+        return KOFN_AGAIN;
     own = kf_zero(h->program.operands, sizeof *own);
     st = own ? make_all(h, seat, own) : KOFN_NOMEM;
     for (size_t i = 0; own && i < h->program.operands; i++) {
