@@ -470,6 +470,51 @@ static void what_a_peer_may_send(void **state)
     }
 }
 
+/* ---- who has a heartbeat waiting and is gone ----------------------------- */
+
+/* More messages than are received in advance, a PING behind them, and the end
+ * of the connection, before anybody listens again. */
+static void ping_and_go(const char *address)
+{
+    static const unsigned char token[KF_TOKEN] = {5};
+    unsigned char x[100][3];
+    static const unsigned char beat[] = {4, 7, 4, 'P', 'I', 'N', 'G', 0, 9};
+    const struct linger none = {1, 0};
+    int fd = plain(address);
+
+    assert_true(fd >= 0);
+    assert_true(greet(fd, "NULL"));
+    assert_true(ready(fd, KF_URGENT, token));
+    for (int i = 0; i < 100; i++)
+        memcpy(x[i], "\0\1x", 3);
+    assert_int_equal(put(fd, x, sizeof x), sizeof x);
+    assert_int_equal(put(fd, beat, sizeof beat), sizeof beat);
+    nap(100 * MILLI);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    close(fd);
+    nap(100 * MILLI);
+}
+
+static void who_pings_and_is_gone(void **state)
+{
+    /* 32 of them are received in advance */
+    const kofn_zmq_options o = {.body_max = MEGA, .silence = 10 * KOFN_SECOND};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        kofn_transport *t = listener(addresses[i], &o);
+
+        ping_and_go(kofn_zmq_endpoint(t));
+        for (int k = 0; k < 20; k++) {
+            kofn_packet p;
+
+            t->wait(t, 20 * MILLI, &p);
+        }
+        assert_true(t->dropped > 0);
+        t->close(t, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,6 +528,7 @@ int main(void)
         cmocka_unit_test(who_sends_nothing),
         cmocka_unit_test(who_is_not_heard),
         cmocka_unit_test(what_a_peer_may_send),
+        cmocka_unit_test(who_pings_and_is_gone),
     };
 
     begin_by_hand();
