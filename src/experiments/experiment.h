@@ -347,13 +347,15 @@ void stream_job_close(stream_job *s);
 #define RATES_FACTOR 3
 #define RATES_PATTERN "fritchman:a=0.05,b=1,M=2"
 #define RATES_MU 0.25
+#define RATES_TURNS 5 /* of all schemes, with a stretch of the pattern each */
+#define RATES_EACH 12 /* products of each scheme in a turn                  */
 typedef struct rates_result {
     size_t size, products; /* of each scheme */
     struct rates_row {
         const char *spec;
-        double seconds, ratio,
-            model;                 /* of it: by that of the polynomial code */
-        double encoding, decoding; /* seconds */
+        double seconds, turn[RATES_TURNS], turn_model[RATES_TURNS];
+        double ratio, model; /* medians of turns: by the polynomial code's */
+        double encoding, decoding; /* seconds a product */
     } row[TABLE1_SCHEMES];
     double worst; /* relative error of a product in one direction */
 } rates_result;
@@ -364,8 +366,8 @@ typedef struct rates_port {
     void (*close)(void *ud); /* when its job was closed; or NULL */
     void *ud;
 } rates_port;
-kofn_status rates_run(size_t size, size_t products, uint64_t seed,
-                      const rates_port *port, rates_result *out);
+kofn_status rates_run(size_t size, uint64_t seed, const rates_port *port,
+                      rates_result *out);
 
 /* Five networks trained side by side, every product one of a stream. */
 #define NETS 5

@@ -180,27 +180,28 @@ static const struct {
 
 static kofn_status run_scheme(const workload *w, size_t k,
                               const kofn_matrix *slowed, const rates_port *port,
-                              struct rates_row *row, double *worst)
+                              size_t turn, rates_result *out)
 {
     const kofn_problem pb = {KOFN_STREAM, w->size,  w->size,
                              w->size,     KOFN_F64, false};
     const kofn_weather weather = {.pattern = slowed};
     bool once = schemes[k].rules.kind == KOFN_RHAT_ONCE;
+    struct rates_row *row = &out->row[k];
     stream_job s;
     kofn_port *workers;
     kofn_status st = port->open(port->ud, &pb, &weather, &workers);
 
     if (st)
         return st;
-    row->spec = schemes[k].spec;
-    st = stream_job_open(&s, &pb, row->spec, once ? 0 : RATES_MU, workers);
+    st =
+        stream_job_open(&s, &pb, schemes[k].spec, once ? 0 : RATES_MU, workers);
     if (!st)
-        st = multiply_all(w, &s, &row->seconds, worst);
+        st = multiply_all(w, &s, &row->turn[turn], &out->worst);
     stream_job_close(&s);
     if (port->close)
         port->close(port->ud);
-    row->encoding = s.encoding / (double)w->products;
-    row->decoding = s.decoding / (double)w->products;
+    row->encoding += s.encoding;
+    row->decoding += s.decoding;
     return st;
 }
 
@@ -229,39 +230,80 @@ static void slow_down(kofn_matrix *pattern)
         f[i] *= RATES_IDLE;
 }
 
-static kofn_status run_all(const workload *w, uint64_t seed,
-                           const rates_port *port, rates_result *out)
+/* What else the machine does changes from minute to minute: all schemes have the
+ * same short stretch of the pattern, one right after the other, each turn another
+ * first, and are compared within it. */
+static kofn_status run_turn(const workload *w, size_t turn,
+                            const rates_port *port, kofn_matrix *pattern,
+                            rates_result *out)
 {
-    double usual;
-    kofn_matrix pattern;
-    kofn_status st = kofn_pattern_new(&pattern, RATES_PATTERN, 4,
-                                      w->products + 4, RATES_FACTOR, seed);
+    kofn_status st = KOFN_OK;
 
-    if (st)
-        return st;
     for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++)
-        st = play(w, k, &pattern, &out->row[k].model);
-    slow_down(&pattern);
-    for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++)
-        st = run_scheme(w, k, &pattern, port, &out->row[k], &out->worst);
-    usual = out->row[0].model;
-    for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++) {
-        out->row[k].model /= usual;
-        out->row[k].ratio = out->row[k].seconds / out->row[0].seconds;
+        st = play(w, k, pattern, &out->row[k].turn_model[turn]);
+    slow_down(pattern);
+    for (size_t i = 0; i < TABLE1_SCHEMES && !st; i++) {
+        size_t k = (turn + i) % TABLE1_SCHEMES;
+
+        st = run_scheme(w, k, pattern, port, turn, out);
     }
-    kofn_free(pattern.data);
     return st;
 }
 
-kofn_status rates_run(size_t size, size_t products, uint64_t seed,
-                      const rates_port *port, rates_result *out)
+/* The median of what each turn took by what the first scheme took in it. */
+static double middle(const double *took, const double *usual)
 {
-    workload w = {.size = size, .products = products};
+    double ratio[RATES_TURNS];
+
+    for (size_t i = 0; i < RATES_TURNS; i++) {
+        double r = took[i] / usual[i];
+        size_t j = i;
+
+        for (; j > 0 && ratio[j - 1] > r; j--)
+            ratio[j] = ratio[j - 1];
+        ratio[j] = r;
+    }
+    return (ratio[(RATES_TURNS - 1) / 2] + ratio[RATES_TURNS / 2]) / 2;
+}
+
+static void sum_up(rates_result *out)
+{
+    for (size_t k = 0; k < TABLE1_SCHEMES; k++) {
+        struct rates_row *row = &out->row[k];
+
+        row->spec = schemes[k].spec;
+        for (size_t i = 0; i < RATES_TURNS; i++)
+            row->seconds += row->turn[i];
+        row->ratio = middle(row->turn, out->row[0].turn);
+        row->model = middle(row->turn_model, out->row[0].turn_model);
+        row->encoding /= (double)out->products;
+        row->decoding /= (double)out->products;
+    }
+}
+
+kofn_status rates_run(size_t size, uint64_t seed, const rates_port *port,
+                      rates_result *out)
+{
+    size_t rows = RATES_EACH + 4; /* until the last is over */
+    workload w = {.size = size, .products = RATES_EACH};
+    kofn_matrix pattern = {.data = NULL};
     kofn_status st = load(&w, seed);
 
-    *out = (rates_result){.size = size, .products = products};
+    *out = (rates_result){.size = size,
+                          .products = (size_t)RATES_TURNS * w.products};
     if (!st)
-        st = run_all(&w, seed, port, out);
+        st = kofn_pattern_new(&pattern, RATES_PATTERN, 4, RATES_TURNS * rows,
+                              RATES_FACTOR, seed);
+    for (size_t i = 0; i < RATES_TURNS && !st; i++) {
+        kofn_matrix part = pattern;
+
+        part.rows = rows;
+        part.data = (double *)pattern.data + i * rows * pattern.ld;
+        st = run_turn(&w, i, port, &part, out);
+    }
+    if (!st)
+        sum_up(out);
+    kofn_free(pattern.data);
     unload(&w);
     return st;
 }
