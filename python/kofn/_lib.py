@@ -1,7 +1,18 @@
 """Statuses as exceptions, and arrays as the library's matrices."""
+import os
+import sys
+
 import numpy as np
 
-from ._kofn import ffi, lib
+# ZeroMQ is to find the library's own functions where they stand in for the C
+# library's (docs/security.md), which else come later in a program that was there
+# before the library.
+_flags = sys.getdlopenflags()
+sys.setdlopenflags(_flags | getattr(os, "RTLD_DEEPBIND", 0))
+try:
+    from ._kofn import ffi, lib
+finally:
+    sys.setdlopenflags(_flags)
 
 NEVER = 2**63 - 1
 SECOND = 10**9
