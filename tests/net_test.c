@@ -128,7 +128,7 @@ static const kofn_activation every[] = {KOFN_SIGMOID, KOFN_TANH, KOFN_RELU,
 static void gradients_are_those_of_differences(void **state)
 {
     const size_t widths[] = {6, 7, 5, 4};
-    kofn_matrix X = random_matrix(9, 6, KOFN_F64, 1);
+    kofn_matrix X = random_matrix(9, 7, KOFN_F64, 1);
     kofn_matrix T = random_matrix(9, 4, KOFN_F64, 2);
     kofn_matrix y = {numbers(9, 8), 9, 1, 1, KOFN_F64};
 
