@@ -236,12 +236,15 @@ static void what_makes_no_sense(void **state)
 
 static void every_allocation(void **state)
 {
-    data d = make_data(20, 4, KOFN_LOSS_SQUARES, 3);
-    kofn_matrix w = {d.w, 4, 1, 1, KOFN_F64}, out = column(20);
+    kofn_matrix w, out;
     long made = 1;
+    data d;
 
     (void)state;
-    count_allocations();
+    count_allocations(); /* before there is anything to be freed */
+    d = make_data(20, 4, KOFN_LOSS_SQUARES, 3);
+    w = (kofn_matrix){d.w, 4, 1, 1, KOFN_F64};
+    out = column(20);
     for (long n = 1; made >= n || n < 2; n++) {
         long before = allocated();
         kofn_fit found;
