@@ -80,7 +80,7 @@ static void *libc_alloc(void *ud, void *p, size_t want)
         !(given = malloc(want + before + ALIGNMENT - 1)))
         return NULL;
     raw = (unsigned char *)given + before;
-    raw += -(uintptr_t)raw % ALIGNMENT;
+    raw += (ALIGNMENT - (uintptr_t)raw % ALIGNMENT) % ALIGNMENT;
     memcpy(raw - before, &given, before);
     return raw;
 }

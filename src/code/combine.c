@@ -235,8 +235,7 @@ static void combine_columns(const call *c, size_t from, size_t to)
 /* Around the cache from where the first output begins a line; mostly all do. */
 static void combine_around(call *c, size_t len)
 {
-    size_t head =
-        kf_min(len, -(uintptr_t)c->dst[0] % KF_COMBINE_LINE / c->size);
+    size_t head = kf_min(len, kf_to_line(c->dst[0]) / c->size);
 
     combine_columns(c, 0, head);
     c->stream = true;

@@ -50,7 +50,13 @@ bool kf_combine_use(const char *level);
 
 #define KF_COMBINE_ROWS 6  /* outputs of any kernel, at most */
 #define KF_COMBINE_LINE 64 /* bytes in a line of the cache */
-#define KF_ROUNDED 2       /* kernel[]: from doubles to floats */
+
+/* Bytes from p to where the next line begins, 0 where p begins one. */
+static inline size_t kf_to_line(const void *p)
+{
+    return (KF_COMBINE_LINE - (uintptr_t)p % KF_COMBINE_LINE) % KF_COMBINE_LINE;
+}
+#define KF_ROUNDED 2 /* kernel[]: from doubles to floats */
 
 /* Some outputs from some sources.  With w_i[t] = acc[i*ldacc + t - begin],
  *

@@ -379,7 +379,7 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
     size_t waiting = f->rows * f->lanes, width = width_of(f, len);
-    char *line = (char *)scratch + -(uintptr_t)scratch % KF_COMBINE_LINE;
+    char *line = (char *)scratch + kf_to_line(scratch);
     use u = {f,
              src,
              dtype,
