@@ -3,14 +3,8 @@
  * Where the wants are the symbols (W is the identity), rows of G with a single
  * entry 1 hand over their symbol as it is.  Only the symbols no survivor holds
  * plainly have to be solved for, with the rows that are left: for a systematic
- * code that has lost m blocks a system of the size of m, whatever k is.  With
- * K the known and U the unknown symbols,
- *
- *     G_QU x_U = y_Q - G_QK x_K,
- *
- * solved for all unit vectors y at once, so that decoding is one multiply of
- * D with the results, and the noise it makes is known before any data moves.
- * More results than unknowns are used together by least squares.
+ * code that has lost m blocks a system of the size of m, whatever k is
+ * (unknown.c).
  *
  * Where the wants are combinations of symbols, D = W G^+ (pseudo.c), with the
  * rows of G divided by the rounding their results carry.
@@ -19,6 +13,7 @@
 
 #include "base/rng.h"
 #include "operation.h"
+#include "sift.h"
 
 #include <math.h>
 
@@ -31,19 +26,7 @@
  * not: there is nothing but rounding in the answer. */
 #define NOTHING 1e10
 
-/* The survivors' rows sorted into what is known and what is asked. */
-typedef struct sift {
-    size_t symbols, results, unknown, rows;
-    const kf_row **row; /* per result                              */
-    double *weight;     /* per result: |E0| |E1|, what it enlarges */
-    uint32_t *first;    /* per result: the first with the same row */
-    int32_t *from;      /* per symbol: result that is it, or -1    */
-    uint32_t *place;    /* per symbol not known: its column in P   */
-    uint32_t *use;      /* results that make the system            */
-    bool quaternions;   /* P and B are made of such (quaternion.c) */
-} sift;
-
-static void sift_free(sift *s)
+static void sift_free(kf_sift *s)
 {
     kf_free(s->row);
     kf_free(s->weight);
@@ -77,7 +60,7 @@ static double weight_of(const kf_seat *seat, size_t lane, size_t inner)
     return sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
 }
 
-static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
+static kofn_status sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
                              size_t n)
 {
     const kofn_layout *L = &c->plan->layout;
@@ -111,9 +94,8 @@ static kofn_status sift_rows(sift *s, kf_code *c, const uint32_t *seats,
                 s->from[s->row[r]->col[0]] = (int32_t)r;
         }
     }
-    for (size_t i = 0; i < s->symbols; i++)
-        if (s->from[i] < 0)
-            s->place[i] = (uint32_t)s->unknown++;
+    for (size_t i = 0, known = 0; i < s->symbols; i++)
+        s->place[i] = (uint32_t)(s->from[i] < 0 ? s->unknown++ : known++);
     return KOFN_OK;
 }
 
@@ -135,7 +117,7 @@ static size_t hash_row(const kf_row *row)
 }
 
 /* Seats with the same rows return the same to the last bit. */
-static kofn_status find_twins(sift *s)
+static kofn_status find_twins(kf_sift *s)
 {
     size_t slots = 4, at;
     uint32_t *table;
@@ -158,7 +140,7 @@ static kofn_status find_twins(sift *s)
 }
 
 /* Results that say something about an unknown symbol. */
-static void choose_rows(sift *s)
+static void choose_rows(kf_sift *s)
 {
     for (size_t r = 0; r < s->results; r++)
         for (size_t e = 0; e < s->row[r]->n; e++)
@@ -172,171 +154,10 @@ static void choose_rows(sift *s)
                                       s->symbols, (uint32_t)-1);
 }
 
-/* P = G_QU and B = [G_QK, -I] with a column for every result. */
-static void fill_system(const sift *s, double *P, double *B)
-{
-    for (size_t q = 0; q < s->rows; q++) {
-        const kf_row *g = s->row[s->use[q]];
-
-        for (size_t e = 0; e < g->n; e++) {
-            int32_t from = s->from[g->col[e]];
-
-            if (from < 0)
-                P[q * s->unknown + s->place[g->col[e]]] = g->val[e];
-            else
-                B[q * s->results + (size_t)from] += g->val[e];
-        }
-        B[q * s->results + s->use[q]] -= 1;
-    }
-}
-
-static double norm1(const double *P, size_t rows, size_t cols, size_t ld)
-{
-    double top = 0;
-
-    for (size_t j = 0; j < cols; j += 8) { /* a line of the cache */
-        double sum[8] = {0};
-
-        for (size_t i = 0; i < rows; i++)
-            for (size_t c = 0; c < 8 && j + c < cols; c++)
-                sum[c] += fabs(P[i * ld + j + c]);
-        for (size_t c = 0; c < 8; c++)
-            top = kf_larger(top, sum[c]);
-    }
-    return top;
-}
-
-static void set_identity(size_t n, double *I, double one)
-{
-    memset(I, 0, n * n * sizeof *I);
-    for (size_t i = 0; i < n; i++)
-        I[i * n + i] = one;
-}
-
-/* C -= A B of matrices that are made of what P and B are. */
-static kofn_status subtract_product(const sift *s, size_t m, size_t k, size_t n,
-                                    const double *A, const double *B, double *C)
-{
-    if (s->quaternions)
-        return kf_code_subtract_quaternions(m, k, n, A, B, C);
-    kf_code_subtract_product(m, k, n, A, k, B, n, C, n);
-    return KOFN_OK;
-}
-
-static kofn_status invert(const sift *s, const double *P, double *W)
-{
-    size_t n = s->unknown, lanes = s->quaternions ? 4 : 1;
-    double *T = kofn_layout_table(n, n), *X = kofn_layout_table(n, n / lanes);
-    kofn_status st = KOFN_NOMEM;
-
-    if (T && X) {
-        memcpy(T, P, n * n * sizeof *T);
-        for (size_t i = 0; i < n / lanes; i++)
-            X[i * lanes * (n / lanes) + i] = 1;
-        st = kf_solve(n, T, n, n / lanes, X, n / lanes);
-    }
-    if (!st && lanes > 1)
-        kf_code_all_lanes(n, n, X, W);
-    else if (!st)
-        memcpy(W, X, n * n * sizeof *W);
-    kf_free(T);
-    kf_free(X);
-    return st;
-}
-
-/* The same for m > n rows by least squares, W = (P'P)^-1 P'. */
-static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
-{
-    double *T = kofn_layout_table(m, n), *X = kofn_layout_table(m, m);
-    kofn_status st = KOFN_NOMEM;
-
-    if (T && X) {
-        memcpy(T, P, m * n * sizeof *T);
-        set_identity(m, X, 1);
-        st = kf_code_least_squares(m, n, T, n, m, X, m);
-        memcpy(W, X, n * m * sizeof *W);
-    }
-    kf_free(T);
-    kf_free(X);
-    return st;
-}
-
-/* What polishing leaves of W P - I = E, which is -E E; per row of it. */
-static double after_polish(size_t n, const double *E)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n * n; i++)
-        sum += E[i] * E[i];
-    return sum / sqrt((double)n);
-}
-
-/* W + (I - W P) W.  Elimination solves P W = I column by column, so that
- * P W - I is small; but what decoding multiplies with the answer is W P - I,
- * which may be larger by the condition of P.  This brings it down to the
- * rounding of one product. */
-static kofn_status polish(const sift *s, const double *P, double *W,
-                          double *off)
-{
-    size_t m = s->rows, n = s->unknown;
-    double *N = kofn_layout_table(n, m), *E = kofn_layout_table(n, n);
-    kofn_status st = KOFN_NOMEM;
-
-    if (N && E) {
-        set_identity(n, E, -1);
-        for (size_t i = 0; i < n * m; i++)
-            N[i] = -W[i];
-        st = subtract_product(s, n, m, n, N, P, E); /* W P - I */
-    }
-    if (!st) {
-        for (size_t i = 0; i < n * m; i++)
-            N[i] = W[i];
-        st = subtract_product(s, n, n, m, E, N, W);
-        *off = after_polish(n, E);
-    }
-    kf_free(N);
-    kf_free(E);
-    return st;
-}
-
-/* D = W [-G_QK, I]: unknown x results. */
-static kofn_status solve_unknown(const sift *s, double **out, double *condition,
-                                 double *off)
-{
-    double *P = kofn_layout_table(s->rows, s->unknown);
-    double *W = kofn_layout_table(s->unknown, s->rows);
-    double *B = kofn_layout_table(s->rows, s->results);
-    double *D = kofn_layout_table(s->unknown, s->results);
-    kofn_status st = KOFN_NOMEM;
-
-    if (P && W && B && D) {
-        fill_system(s, P, B);
-        st = s->rows == s->unknown ? invert(s, P, W)
-                                   : invert_tall(s->rows, s->unknown, P, W);
-        if (!st)
-            st = polish(s, P, W, off);
-        if (!st)
-            st = subtract_product(s, s->unknown, s->rows, s->results, W, B, D);
-    }
-    if (!st) {
-        *condition = norm1(P, s->rows, s->unknown, s->unknown) *
-                     norm1(W, s->unknown, s->rows, s->rows);
-    }
-    kf_free(P);
-    kf_free(W);
-    kf_free(B);
-    if (st) {
-        kf_free(D);
-        D = NULL;
-    }
-    *out = D;
-    return st;
-}
-
 /* ---- wants --------------------------------------------------------------- */
 
 /* Result that is want w as it stands, or -1. */
-static int32_t plainly(const sift *s, const double *W, size_t w)
+static int32_t plainly(const kf_sift *s, const double *W, size_t w)
 {
     size_t found = 0, at = w;
 
@@ -349,7 +170,7 @@ static int32_t plainly(const sift *s, const double *W, size_t w)
 }
 
 /* What is plain is copied, the rest mixed, or lost. */
-static size_t sort_wants(kf_decoder *d, const sift *s, const double *W,
+static size_t sort_wants(kf_decoder *d, const kf_sift *s, const double *W,
                          bool partial)
 {
     size_t left = 0;
@@ -367,7 +188,8 @@ static size_t sort_wants(kf_decoder *d, const sift *s, const double *W,
 /* ||D diag(weights)||_F^2 over the mixed wants.  The rounding of twins is the
  * same and adds up, that of others is as good as independent; the larger
  * counts, since twins with opposite signs are the mark of a singular system. */
-static kofn_status mixed_noise(const kf_decoder *d, const sift *s, double *sum)
+static kofn_status mixed_noise(const kf_decoder *d, const kf_sift *s,
+                               double *sum)
 {
     double *row = kf_new(d->results, sizeof *row), apart = 0, together = 0;
 
@@ -393,7 +215,7 @@ static kofn_status mixed_noise(const kf_decoder *d, const sift *s, double *sum)
  * rounding is amplified.  For row-cut codes this is ||R^-1 diag(row norms)||_F
  * / sqrt(wants), R the survivors' rows.  Invariant to the scale of rows, which
  * a condition number is not. */
-static kofn_status measure_noise(kf_decoder *d, const sift *s,
+static kofn_status measure_noise(kf_decoder *d, const kf_sift *s,
                                  const kofn_layout *L)
 {
     bool rows = kf_operation_of_layout(L)->over & KF_OVER_ROWS;
@@ -408,7 +230,7 @@ static kofn_status measure_noise(kf_decoder *d, const sift *s,
     return KOFN_OK;
 }
 
-static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
+static kofn_status judge(kf_decoder *d, const kf_sift *s, const kofn_layout *L)
 {
     TRY(measure_noise(d, s, L));
     d->predicted = kf_code_rounding(L, d->results) * kf_larger(d->noise, 1);
@@ -418,7 +240,7 @@ static kofn_status judge(kf_decoder *d, const sift *s, const kofn_layout *L)
 /* ---- wants that are combinations ----------------------------------------- */
 
 /* G with its rows divided by their weights. */
-static void fill_rows(const sift *s, double *G)
+static void fill_rows(const kf_sift *s, double *G)
 {
     for (size_t r = 0; r < s->results; r++)
         for (size_t e = 0; e < s->row[r]->n; e++)
@@ -426,7 +248,7 @@ static void fill_rows(const sift *s, double *G)
                 s->row[r]->val[e] / s->weight[r];
 }
 
-static void fill_mixed(const kf_decoder *d, const sift *s, const double *W,
+static void fill_mixed(const kf_decoder *d, const kf_sift *s, const double *W,
                        double *mixed)
 {
     size_t i = 0;
@@ -438,8 +260,8 @@ static void fill_mixed(const kf_decoder *d, const sift *s, const double *W,
 }
 
 /* ||D G - W||_F / sqrt(rows); D and G as scaled, W is destroyed. */
-static double distance(size_t rows, const sift *s, double *D, const double *G,
-                       double *W)
+static double distance(size_t rows, const kf_sift *s, double *D,
+                       const double *G, double *W)
 {
     double sum = 0;
 
@@ -451,7 +273,7 @@ static double distance(size_t rows, const sift *s, double *D, const double *G,
 }
 
 /* The rows of D for the mixed wants; *off is how far D G is from W. */
-static kofn_status solve_wants(kf_decoder *d, const sift *s, const double *W,
+static kofn_status solve_wants(kf_decoder *d, const kf_sift *s, const double *W,
                                double *off)
 {
     double *G = kofn_layout_table(s->results, s->symbols);
@@ -488,7 +310,7 @@ static void add_products(const double *by, size_t n, double sign,
 
 /* |(D G - W) x|^2 summed over all x, PROBES symbols side by side; y has room for
  * their results. */
-static double probe(const kf_decoder *d, const sift *s, const double *W,
+static double probe(const kf_decoder *d, const kf_sift *s, const double *W,
                     const double *x, double *y)
 {
     double sum = 0;
@@ -510,7 +332,7 @@ static double probe(const kf_decoder *d, const sift *s, const double *W,
 
 /* ||D G - W||_F / sqrt(symbols) as met by some random symbols: D G itself may
  * be larger than all else. */
-static kofn_status distance_of_all(const kf_decoder *d, const sift *s,
+static kofn_status distance_of_all(const kf_decoder *d, const kf_sift *s,
                                    const kofn_layout *L, double *off)
 {
     double *x = kf_new(s->symbols * PROBES, sizeof *x);
@@ -556,7 +378,7 @@ static kofn_status ask_scheme(kf_decoder *d, const kf_code *c)
 
 /* ---- building ------------------------------------------------------------ */
 
-static kofn_status too_few(const kf_code *c, const sift *s, size_t n)
+static kofn_status too_few(const kf_code *c, const kf_sift *s, size_t n)
 {
     return kf_fail(
         KOFN_TOOFEW,
@@ -578,7 +400,7 @@ static kofn_status undetermined(const kf_decoder *d, const kofn_layout *L)
 
 /* What D G - W is off meets the answer as it stands; where nothing is left of
  * that, it may be more than predicted. */
-static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
+static kofn_status check(kf_decoder *d, const kofn_layout *L, const kf_sift *s,
                          double off)
 {
     bool solved = L->W ? off <= OFF + 1000 * d->predicted : isfinite(off);
@@ -596,7 +418,7 @@ static kofn_status check(kf_decoder *d, const kofn_layout *L, const sift *s,
 
 /* What no survivor holds as it is cannot be had; where nothing is held so, as
  * in most codes of two operands, there is nothing to hand out. */
-static kofn_status build_partial(kf_decoder *d, const sift *s, kf_code *c)
+static kofn_status build_partial(kf_decoder *d, const kf_sift *s, kf_code *c)
 {
     const kofn_plan *p = c->plan;
     size_t left = sort_wants(d, s, p->layout.W, true);
@@ -606,7 +428,8 @@ static kofn_status build_partial(kf_decoder *d, const sift *s, kf_code *c)
     return judge(d, s, &p->layout);
 }
 
-static kofn_status solve(kf_decoder *d, sift *s, const kf_code *c, double *off)
+static kofn_status solve(kf_decoder *d, kf_sift *s, const kf_code *c,
+                         double *off)
 {
     const kofn_layout *L = &c->plan->layout;
 
@@ -618,10 +441,10 @@ static kofn_status solve(kf_decoder *d, sift *s, const kf_code *c, double *off)
     choose_rows(s);
     if (s->rows < s->unknown)
         return too_few(c, s, d->seats);
-    return solve_unknown(s, &d->D, &d->condition, off);
+    return kf_solve_unknown(s, &d->D, &d->condition, off);
 }
 
-static kofn_status build(kf_decoder *d, sift *s, kf_code *c, bool partial)
+static kofn_status build(kf_decoder *d, kf_sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;
     kofn_status st;
@@ -654,7 +477,7 @@ kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
                            size_t n, bool partial)
 {
     kf_decoder *d = kf_zero(1, sizeof *d);
-    sift s = {0};
+    kf_sift s = {0};
     kofn_status st = KOFN_NOMEM;
 
     *out = NULL;

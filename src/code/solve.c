@@ -107,6 +107,23 @@ typedef void subtract_tile(size_t k, const double *A, size_t lda,
 
 #define TARGET128
 SUBTRACT_TILE(128)
+
+/* The same of what is left over, two columns. */
+typedef double pair_of __attribute__((vector_size(16), aligned(8), may_alias));
+
+static void tile_pair(size_t k, const double *A, size_t lda, const double *B,
+                      size_t ldb, double *C, size_t ldc)
+{
+    pair_of sum[DOWN];
+
+    UNROLL for (size_t i = 0; i < DOWN; i++) sum[i] = OF(pair_of, C + i * ldc);
+    for (size_t j = 0; j < k; j++) {
+        pair_of b = OF(pair_of, B + j * ldb);
+
+        UNROLL for (size_t i = 0; i < DOWN; i++) sum[i] -= A[i * lda + j] * b;
+    }
+    UNROLL for (size_t i = 0; i < DOWN; i++) AT(pair_of, C + i * ldc) = sum[i];
+}
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TARGET256 __attribute__((target("avx2")))
 #define TARGET512 __attribute__((target("avx512f")))
@@ -135,13 +152,17 @@ void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
 
     for (size_t c = 0; c < n; c += PANEL) {
         size_t width = kf_min(PANEL, n - c);
-        size_t tiled = width / TILE * TILE;
+        size_t tiled = width / TILE * TILE, paired = width / 2 * 2;
 
-        for (size_t i = 0; i < down; i += DOWN)
+        for (size_t i = 0; i < down; i += DOWN) {
             for (size_t t = c; t < c + tiled; t += TILE)
                 tile(k, A + i * lda, lda, B + t, ldb, C + i * ldc + t, ldc);
+            for (size_t t = c + tiled; t < c + paired; t += 2)
+                tile_pair(k, A + i * lda, lda, B + t, ldb, C + i * ldc + t,
+                          ldc);
+        }
         for (size_t i = 0; i < m; i++) {
-            size_t from = c + (i < down ? tiled : 0);
+            size_t from = c + (i < down ? paired : 0);
 
             subtract_rows(c + width - from, A + i * lda, 0, k, B + from, ldb,
                           C + i * ldc + from);
