@@ -132,6 +132,37 @@ static void patience_is_from_the_first(void **state)
     down(plan);
 }
 
+/* Two of one instant are both done, though after the first of them the marks would
+ * have been few enough: who is done is not marked for the order of messages. */
+static void who_is_done_at_once_is_not_marked(void **state)
+{
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        kofn_plan *plan;
+
+        up("idip:W=2,N=1", 4, &plan);
+        begin_round(&s, true);
+        s.now += UNIT;
+        comes(0, 1);
+        ring(&s, s.now + UNIT / 4);
+        assert_true(s.running); /* three marks are too many */
+        s.now += UNIT;
+        comes(1, 1);
+        comes(2, 1);
+        assert_true(s.running);
+        assert_int_equal(kofn_core_alarm(s.core), s.now);
+        if (all)
+            comes(3, 1);
+        else
+            ring(&s, s.now);
+        assert_false(s.running);
+        assert_int_equal(s.mark[1][3], !all);
+        for (size_t w = 0; w < 3; w++)
+            assert_int_equal(s.mark[1][w], 0);
+        down(plan);
+    }
+}
+
 /* Who has done some of its list has not done it. */
 static void who_has_done_half_is_marked(void **state)
 {
@@ -429,6 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patience_is_that_of_mu),
         cmocka_unit_test(patience_is_from_the_first),
+        cmocka_unit_test(who_is_done_at_once_is_not_marked),
         cmocka_unit_test(who_has_done_half_is_marked),
         cmocka_unit_test(late_answers_end_their_repeats),
         cmocka_unit_test(who_is_gone_answers_no_more),

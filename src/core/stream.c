@@ -259,6 +259,8 @@ kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
     kf_fleet_measure(&c->fleet, ev->worker, t->hi - t->lo, c->now, ev->took);
     TRY(no_repeat(c, r, ev->worker, ev->row));
     eased(c, ev->worker);
+    if (c->stream.first && c->stream.alarm_at == KOFN_NEVER)
+        c->stream.alarm_at = c->now; /* what else has come is looked at first */
     return kf_product_came(&r->p, index);
 }
 
