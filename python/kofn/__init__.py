@@ -16,10 +16,14 @@ from ._job import Report, plan_info, schemes
 from ._lib import (Corrupt, Error, Invalid, Late, TooFewWorkers,
                    TransportFailed, Unstable, Unsuited)
 from ._matrix import Matrix, matmul
+from ._mesh import Mesh
+from ._network import Network
 from ._regression import Regression
+from ._stream import Product, Stream
 from ._sum import Sum
 
 __all__ = ["Corrupt", "Error", "Findings", "Invalid", "Iterated", "Late", "Matrix",
-           "Regression", "Report", "Sum", "TooFewWorkers", "TransportFailed",
-           "Unstable", "Unsuited", "check_product", "matmul", "pagerank", "plan_info", "power",
-           "schemes", "serve"]
+           "Mesh", "Network", "Product", "Regression", "Report", "Stream", "Sum",
+           "TooFewWorkers", "TransportFailed", "Unstable", "Unsuited",
+           "check_product", "matmul", "pagerank", "plan_info", "power", "schemes",
+           "serve"]

@@ -23,7 +23,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
 HEADERS = ["kofn.h", "kofn/learn.h", "kofn/scheme.h", "kofn/port.h",
            "kofn/transport.h", "kofn/peer.h", "kofn/zmq.h", "kofn/io.h",
-           "kofn/check.h"]
+           "kofn/check.h", "kofn/train.h"]
+
+# Macros, which the preprocessor does not leave.
+NUMBERS = """
+#define KOFN_OPEN_MOST ...
+"""
 
 # What Python does when the library calls back.
 CALLBACKS = """
@@ -33,6 +38,10 @@ extern "Python" int kofn_py_iterate(void *, unsigned, double,
                                     const kofn_report *);
 extern "Python" int kofn_py_regress(void *, const kofn_regress_step *,
                                     const kofn_report *);
+extern "Python" int kofn_py_train(void *, const kofn_train_step *,
+                                  const kofn_report *);
+extern "Python" int kofn_py_node(void *, const kofn_node_view *,
+                                 const double *);
 extern "Python" kofn_leave kofn_py_serve(void *, const char *);
 extern "Python" void kofn_py_news(void *, const char *);
 extern "Python" size_t kofn_py_ended(void *);
@@ -84,7 +93,7 @@ def declarations(include):
 
 ffi = FFI()
 _include, _libraries = where()
-ffi.cdef(declarations(_include) + CALLBACKS)
+ffi.cdef(declarations(_include) + NUMBERS + CALLBACKS)
 ffi.set_source(
     "kofn._kofn", "".join(f"#include <{h}>\n" for h in HEADERS),
     include_dirs=_include, library_dirs=_libraries,

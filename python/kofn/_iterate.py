@@ -3,10 +3,10 @@ import dataclasses
 
 import numpy as np
 
-from . import _lib
+from . import _lib, _mesh
 from ._fleet import serve
 from ._job import Job, Report, problem
-from ._lib import Invalid, check, ffi, lib
+from ._lib import Invalid, check, ffi, lib, new
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Iterated:
     converged: bool
     change: float      # by the last iteration
     eigenvalue: float  # of power iteration
-    report: Report     # of all rounds
+    report: Report     # of all rounds; without a master None
+    mesh: _mesh.Mesh = None  # without a master: what was seen of the others
 
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
@@ -27,13 +28,18 @@ def kofn_py_iterate(ud, iteration, change, report):
     return 0
 
 
-def _run(iterate, options, vector, job):
-    """iterate(options, matrix, result) once."""
+def _options(options):
     o = ffi.new("kofn_iterate_options *")
     o.size = ffi.sizeof("kofn_iterate_options")
     for name, value in options.items():
         if value is not None:
             setattr(o, name, value)
+    return o
+
+
+def _run(iterate, options, vector, job):
+    """iterate(options, matrix, result) once."""
+    o = _options(options)
     o.watch = lib.kofn_py_iterate
     res = ffi.new("kofn_iterate_result *")
     _lib.call(iterate, o, _lib.view(vector), res)
@@ -41,9 +47,37 @@ def _run(iterate, options, vector, job):
                     res.eigenvalue, job.totals)
 
 
+def _run_mesh(iterate, options, vector, pb, scheme, workers, masterless,
+              mesh_options):
+    """iterate(transport, plan, vector, options, peers, result, view) on every
+    node of this process."""
+    seed = mesh_options.pop("seed", 1)
+    plan = ffi.gc(new(lib.kofn_plan_new, pb, scheme.encode(), workers, seed),
+                  lib.kofn_plan_free)
+    count = workers if masterless is True else 1
+    o = _options(options)
+    v = [vector.copy() for _ in range(count)]
+    res = [ffi.new("kofn_iterate_result *") for _ in range(count)]
+
+    def live(i):
+        return lambda transport, peers, view: iterate(
+            transport, plan, _lib.view(v[i]), o, peers, res[i], view)
+
+    i, mesh = _mesh.run(live, workers, masterless, longest=vector.nbytes,
+                        plan=plan, **mesh_options)
+    return Iterated(v[i], res[i].iterations, res[i].converged, res[i].change,
+                    res[i].eigenvalue, None, mesh)
+
+
 def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
-          workers=8, where="threads", **options):
+          workers=8, where="threads", masterless=False, **options):
     """The dominant eigenvector and eigenvalue of a square matrix.
+
+    masterless   True: on `workers` nodes among equals, threads of this process.
+                 An address such as "tcp://127.0.0.1:5001": this is one of them,
+                 and `reach` are addresses of others; all are given the same
+                 arguments.  Then options are errors, seed, keys, insecure,
+                 confirm and patience (seconds without enough nodes).
 
     >>> import numpy as np, kofn
     >>> r = kofn.power(np.diag([4.0, 2, 1]), scheme="elastic:k=2", workers=3)
@@ -57,10 +91,15 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
     n = A.shape[0]
     v = np.random.default_rng(1).standard_normal(n) if start is None else \
         np.array(start, np.float64)
-    job = Job(problem(lib.KOFN_MATVEC, n, n, 1), scheme, workers, where,
-              serve=serve, **options)
+    pb, view = problem(lib.KOFN_MATVEC, n, n, 1), _lib.view(A)
+    if masterless:
+        return _run_mesh(
+            lambda t, plan, m, o, peers, r, seen: lib.kofn_power_peers(
+                t, plan, view, m, o, peers, r, seen),
+            {"tolerance": tolerance, "max_iterations": iterations}, v, pb,
+            scheme, workers, masterless, options)
+    job = Job(pb, scheme, workers, where, serve=serve, **options)
     try:
-        view = _lib.view(A)
         check(lib.kofn_place(job.job, view))
         return _run(lambda o, m, r: lib.kofn_power(job.job, m, o, r),
                     {"tolerance": tolerance, "max_iterations": iterations},
@@ -70,9 +109,10 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
 
 
 def pagerank(G, *, damping=None, tolerance=None, iterations=None,
-             scheme="elastic", workers=8, where="threads", **options):
+             scheme="elastic", workers=8, where="threads", masterless=False,
+             **options):
     """PageRank of a graph: a SciPy sparse matrix with an entry (i, j) for
-    each arc from i to j.
+    each arc from i to j.  `masterless` as of kofn.power.
 
     >>> import scipy.sparse as sp, kofn
     >>> G = sp.csr_matrix(([1.0, 1, 1], ([0, 1, 2], [1, 2, 0])), (3, 3))
@@ -88,15 +128,21 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
     M = ffi.gc(out[0], lib.kofn_sparse_free)
     loose = ffi.gc(dangling[0], lib.kofn_free)
     n = M.rows
-    v = np.empty(n)
-    job = Job(problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=True), scheme,
-              workers, where, serve=serve, **options)
+    v = np.full(n, 1 / n)
+    pb = problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=True)
+    limits = {"tolerance": tolerance, "max_iterations": iterations,
+              "damping": damping}
+    if masterless:
+        return _run_mesh(
+            lambda t, plan, m, o, peers, r, seen: lib.kofn_pagerank_peers(
+                t, plan, M, loose, m, o, peers, r, seen),
+            limits, v, pb, scheme, workers, masterless, options)
+    job = Job(pb, scheme, workers, where, serve=serve, **options)
     try:
         check(lib.kofn_place_sparse(job.job, M))
         return _run(
             lambda o, m, r: lib.kofn_pagerank(job.job, loose, m, o, r),
-            {"tolerance": tolerance, "max_iterations": iterations,
-             "damping": damping}, v, job)
+            limits, v, job)
     finally:
         job.close()
         del keep

@@ -35,6 +35,10 @@ class Report:
     received: int
     partial: bool     # not exact: rows are NaN, or parts are left out
     decoding: float   # seconds of those in which the coordinator checked and decoded
+    began: int = 0    # of a stream: the product's first round
+    ended: int = 0    # and its last
+    plain: int = 0    # of a stream: answers that it was made of, as they stood
+    coded: int = 0    # and coded ones
 
     @classmethod
     def of(cls, r, status=0):
@@ -42,7 +46,7 @@ class Report:
         return cls(r.rounds, r.took / SECOND, r.live, r.joined, r.left, r.late,
                    r.corrupt, liars, r.noise, r.predicted, r.floor,
                    r.unchecked, r.sent, r.received, status == lib.KOFN_PARTIAL,
-                   r.decoding / SECOND)
+                   r.decoding / SECOND, r.began, r.ended, r.plain, r.coded)
 
     def _repr_html_(self):
         """A table, in Jupyter."""
@@ -57,20 +61,24 @@ def _end(handles):
         lib.kofn_close(handles["job"])
     elif handles.get("port"):
         lib.kofn_port_close(handles["port"])
-    if handles.get("plan"):
-        lib.kofn_plan_free(handles["plan"])
+    for plan in handles.get("plans", ()):
+        lib.kofn_plan_free(plan)
     if handles.get("fleet"):
         handles["fleet"].close()
     handles.clear()
 
 
 class Job:
-    """Rounds of one problem on one fleet.  Matrix and Sum stand on it."""
+    """One problem on one fleet: what Matrix, Sum and the others stand on.
+
+    plans   where it is not one plan of `problem`: those of its operands, which
+            are freed with the job."""
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
                  serve=None, errors=None, audit=1, below=None, tolerance=0.0,
                  late=None, weather=None, events=None, keys=None,
-                 insecure=False, journal=None, metrics=None, trace=None):
+                 insecure=False, journal=None, metrics=None, trace=None,
+                 record=None, mu=None, plans=None):
         if errors not in ERRORS:
             raise Invalid(f"errors={errors!r} is none of "
                           f"{', '.join(map(repr, ERRORS))}")
@@ -81,24 +89,28 @@ class Job:
         self._final = weakref.finalize(self, _end, self._handles)
         self._keep = []      # what C borrows until the end
         self._running = None  # what a round that goes on borrows
-        plan = new(lib.kofn_plan_new, problem, scheme.encode(), workers, seed)
-        self._handles["plan"] = self.plan = plan
+        if plans is None:
+            plans = [new(lib.kofn_plan_new, problem, scheme.encode(), workers,
+                         seed)]
+        self._handles["plans"] = plans
+        self.plan = plans[0]
         self.serves_left = left > 0 and \
-            lib.kofn_plan_serve_left(plan, left) == lib.KOFN_OK
+            lib.kofn_plan_serve_left(self.plan, left) == lib.KOFN_OK
         fleet = Port(where, workers, weather, keys, insecure, serve)
         self._handles["fleet"] = self.fleet = fleet
-        opt = self._options(errors, audit, below, tolerance, late, journal,
-                            metrics, trace)
+        opt = self._options(errors, audit, below, tolerance, late, mu,
+                            {"journal": journal, "metrics": metrics,
+                             "trace": trace, "record": record})
         self._events(opt, events, workers)
         out = ffi.new("kofn_job **")
-        st = lib.kofn_open(out, plan, fleet.port, opt)  # takes the port over
+        st = lib.kofn_open_all(out, plans, len(plans), fleet.port,
+                               opt)  # takes the port over
         if st < 0:
             raise_for(st)
         self._handles["job"] = self.job = out[0]
         self.report = None
 
-    def _options(self, errors, audit, below, tolerance, late, journal,
-                 metrics, trace):
+    def _options(self, errors, audit, below, tolerance, late, mu, files):
         o = ffi.new("kofn_options *")
         o.size = ffi.sizeof("kofn_options")
         o.errors = ERRORS[errors]
@@ -107,8 +119,8 @@ class Job:
         o.tolerance = tolerance
         if late is not None:
             o.late = late
-        for name, path in (("journal", journal), ("metrics", metrics),
-                           ("trace", trace)):
+        o.mu = 0.25 if mu is None else mu
+        for name, path in files.items():
             if path is not None:
                 text = ffi.new("char[]", str(path).encode())
                 self._keep.append(text)

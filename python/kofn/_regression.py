@@ -2,6 +2,7 @@
 import numpy as np
 
 from . import _lib
+from ._estimator import Estimator
 from ._fleet import serve
 from ._job import Job, Report
 from ._lib import Error, Invalid, check, ffi, lib, new
@@ -22,7 +23,7 @@ def kofn_py_regress(ud, now, report):
     return 0
 
 
-class Regression:
+class Regression(Estimator):
     """A linear model of y by the rows of X (and, with `intercept`, of 1).
 
     loss          "squares", "logistic" (labels 0, 1 or -1, 1) or "poisson".
@@ -54,32 +55,12 @@ class Regression:
         self.iterations, self.batches = iterations, batches
         self.intercept, self.seed, self.options = intercept, seed, options
 
-    # scikit-learn's conventions, without needing it
-    def get_params(self, deep=True):
-        return {name: getattr(self, name) for name in self._PARAMS}
-
-    def set_params(self, **params):
-        for name, value in params.items():
-            if name not in self._PARAMS:
-                raise Invalid(f"Regression has no parameter {name!r}")
-            setattr(self, name, value)
-        return self
-
     @property
     def _estimator_type(self):
         return "classifier" if self.loss == "logistic" else "regressor"
 
-    def _choice(self, table, name):
-        value = getattr(self, name)
-        if value not in table:
-            raise Invalid(f"{name}={value!r} is none of "
-                          f"{', '.join(map(repr, table))}")
-        return table[value]
-
     def _design(self, X):
-        X = _lib.array(X, np.float64, "X")
-        if X.ndim != 2:
-            raise Invalid("X has one dimension; 2 are needed")
+        X = self._rows(X)
         if self.intercept:
             X = np.hstack([np.ones((X.shape[0], 1)), X])
         return X

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 MODULES = ["kofn", "kofn._job", "kofn._matrix", "kofn._sum", "kofn._iterate",
-           "kofn._regression", "kofn._check"]
+           "kofn._regression", "kofn._check", "kofn._stream", "kofn._network"]
 
 
 @pytest.mark.parametrize("name", MODULES)

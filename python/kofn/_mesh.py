@@ -1,0 +1,144 @@
+"""Iterations without a master: nodes among equals."""
+import dataclasses
+import threading
+
+from . import _lib
+from ._fleet import zmq_options
+from ._job import ERRORS
+from ._lib import Invalid, SECOND, TooFewWorkers, check, ffi, lib, new
+
+
+@dataclasses.dataclass(frozen=True)
+class Mesh:
+    """What a node saw of the others in the end (docs/masterless.md)."""
+
+    members: int   # nodes of the last epoch
+    epochs: int    # so many it entered
+    liars: int     # nodes whose pieces it found wrong
+    left_out: int  # pieces that it left out, for they were wrong, or may be
+    finished: int  # nodes of this process that have the result
+
+
+class Node:
+    """A node's life on a thread of its own; `live(transport, peers, view)` is
+    the library's call."""
+
+    def __init__(self, number, nodes, transport, live, options):
+        self.stop = False
+        self.status, self.error = lib.KOFN_AGAIN, None
+        self.view = ffi.new("kofn_node_view *")
+        self._transport, self._live = transport, live
+        self._handle = ffi.new_handle(self)
+        self._peers = p = ffi.new("kofn_peer_options *")
+        p.size = ffi.sizeof("kofn_peer_options")
+        p.nodes, p.seat = nodes, number
+        for name, value in options.items():
+            setattr(p, name, value)
+        p.watch, p.watch_ud = lib.kofn_py_node, self._handle
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        try:
+            self.status = self._live(self._transport, self._peers, self.view)
+            check(self.status)  # on this thread: what it says is the thread's
+        except BaseException as e:
+            self.error = e
+        finally:
+            self._transport.close(self._transport, SECOND)
+
+    def end(self):
+        if self.thread.ident is not None:
+            self.thread.join()
+        else:  # it could not be started
+            self._transport.close(self._transport, 0)
+
+    @property
+    def finished(self):
+        return self.error is None and self.status == lib.KOFN_OK and \
+            self.view.final
+
+
+@ffi.def_extern(error=1)
+def kofn_py_node(ud, view, scalar):
+    return ffi.from_handle(ud).stop
+
+
+def _join_all(mesh, nodes):
+    ends, out = [], ffi.new("kofn_transport **")
+    try:
+        for _ in range(nodes):
+            check(lib.kofn_mesh_join(mesh, out))
+            ends.append(out[0])
+    except BaseException:
+        for t in ends:
+            t.close(t, 0)
+        raise
+    return ends
+
+
+def transports(nodes, masterless, reach, keys, insecure, longest):
+    """The ends of all nodes of this process, and what they borrow."""
+    if masterless is True:
+        mesh = ffi.gc(new(lib.kofn_mesh_new), lib.kofn_mesh_free)
+        return _join_all(mesh, nodes), [mesh]
+    if "://" not in str(masterless):
+        raise Invalid(f"masterless={masterless!r} is neither True, all nodes in "
+                      'this process, nor an address of this one, such as '
+                      '"tcp://127.0.0.1:5001"')
+    options, folder = zmq_options(keys, insecure)
+    options.body_max = longest + 65536
+    transport = new(lib.kofn_zmq_mesh, masterless.encode(), options)
+    try:
+        for address in [reach] if isinstance(reach, str) else reach:
+            check(transport.reach(transport, address.encode()))
+    except BaseException:
+        transport.close(transport, 0)
+        raise
+    return [transport], [options, folder]
+
+
+def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
+        insecure=False, errors=None, confirm=None, patience=None):
+    """All nodes of this process, until each has the result or cannot; the
+    number of one that has it, and the Mesh.  `make_live(i)` gives Node's live.
+
+    Ctrl-C has them leave, within a tenth of a second or so."""
+    if errors not in ERRORS:
+        raise Invalid(f"errors={errors!r} is none of "
+                      f"{', '.join(map(repr, ERRORS))}")
+    here = masterless is True
+    ends, keep = transports(nodes, masterless, reach, keys, insecure, longest)
+    options = {
+        "errors": ERRORS[errors],
+        # nodes of one process are not hostile to each other
+        "confirm": confirm if confirm is not None else 1 if here else 0,
+        "give_up": int((patience or (5 if here else 60)) * SECOND),
+        "decoding": lib.KOFN_DECODE_REPLICATED if errors not in (None, "none")
+        else lib.kofn_decoding_for(plan, nodes, 0, 0, 0)}
+    all_nodes = [Node(i if here else 2**32 - 1, nodes, t, make_live(i), options)
+                 for i, t in enumerate(ends)]
+    try:
+        for node in all_nodes:
+            node.thread.start()
+        for node in all_nodes:
+            while node.thread.is_alive():
+                node.thread.join(0.1)
+    finally:  # also by Ctrl-C
+        for node in all_nodes:
+            node.stop = True
+        for node in all_nodes:
+            node.end()
+        del keep
+    return _gather(all_nodes)
+
+
+def _gather(nodes):
+    have = [i for i, node in enumerate(nodes) if node.finished]
+    if not have:
+        for node in nodes:
+            if node.error is not None:
+                raise node.error
+        raise TooFewWorkers("no node is left that has the result")
+    v = nodes[have[0]].view
+    return have[0], Mesh(v.members, v.epoch.number, v.liars, v.left_out,
+                         len(have))

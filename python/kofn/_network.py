@@ -1,0 +1,205 @@
+"""Dense networks that coded workers train, with scikit-learn's manners."""
+import numpy as np
+
+from . import _lib
+from ._estimator import Estimator
+from ._fleet import serve
+from ._job import Job, Report
+from ._lib import Error, Invalid, check, ffi, lib, new
+
+_ACTIVATION = {"sigmoid": lib.KOFN_SIGMOID, "tanh": lib.KOFN_TANH,
+               "relu": lib.KOFN_RELU, "linear": lib.KOFN_LINEAR}
+_COST = {"softmax": lib.KOFN_COST_SOFTMAX, "squares": lib.KOFN_COST_SQUARES}
+
+
+@ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
+def kofn_py_train(ud, now, report):
+    history = ffi.from_handle(ud)
+    if report != ffi.NULL and now != ffi.NULL:
+        history.append((now.step, now.loss, now.accuracy))
+    return 0
+
+
+def _array_of(W):
+    """A NumPy view of a contiguous kofn_matrix."""
+    kind = np.float32 if W.dtype == lib.KOFN_F32 else np.float64
+    size = W.rows * W.ld * np.dtype(kind).itemsize
+    data = np.frombuffer(ffi.buffer(W.data, size), kind)
+    return data.reshape(W.rows, W.ld)[:, :W.cols]
+
+
+class Network(Estimator):
+    """A dense network, trained by descent on batches.
+
+    hidden     widths of the hidden layers.
+    activation "relu", "tanh", "sigmoid" or "linear", of all layers but the last.
+    cost       "softmax" (y: classes) or "squares" (y: numbers, a row a point;
+               without y the points themselves: an autoencoder); `output` is
+               then the activation of the last layer.
+    scheme     gc:d=3, agc:d=3, ...: workers have the points and add up gradients
+               of parts of a batch.  gpd, polydot, elastic, ...: the weights live
+               with the workers, coded; with options={"errors": "probabilistic"}
+               liars are left out and, every `scrub` steps, wrong blocks mended.
+    step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
+    options    of kofn.Matrix: errors, audit, weather, events, keys, ...
+
+    After fit: coefs_ (of each layer outputs x (inputs + 1), biases last),
+    classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),
+    n_steps_, loss_ and report_.
+
+    >>> import numpy as np, kofn
+    >>> X = np.repeat([[0.0, 0], [0, 1], [1, 0], [1, 1]], 16, axis=0)
+    >>> y = (X[:, 0] != X[:, 1]).astype(int)
+    >>> net = kofn.Network(hidden=(16,), activation="tanh", scheme="gc:d=2",
+    ...                    workers=4, step=0.5, batch=16, epochs=200)
+    >>> net.fit(X, y).score(X, y)
+    1.0
+    """
+
+    _PARAMS = ("hidden", "activation", "cost", "output", "scheme", "workers",
+               "where", "step", "momentum", "nesterov", "l2", "batch", "epochs",
+               "scrub", "seed", "dtype", "options")
+
+    def __init__(self, *, hidden=(32,), activation="relu", cost="softmax",
+                 output="linear", scheme="gc:d=2", workers=8, where="threads",
+                 step=0.1, momentum=0.0, nesterov=False, l2=0.0, batch=64,
+                 epochs=1, scrub=0, seed=1, dtype=np.float64, options=None):
+        self.hidden, self.activation, self.cost = hidden, activation, cost
+        self.output, self.scheme, self.workers = output, scheme, workers
+        self.where, self.step, self.momentum = where, step, momentum
+        self.nesterov, self.l2, self.batch = nesterov, l2, batch
+        self.epochs, self.scrub, self.seed = epochs, scrub, seed
+        self.dtype, self.options = dtype, options
+
+    @property
+    def _estimator_type(self):
+        return "classifier" if self.cost == "softmax" else "regressor"
+
+    def _targets(self, X, y):
+        """What C takes, and how wide the last layer is."""
+        if self.cost != "softmax":
+            y = X if y is None else np.ascontiguousarray(y, np.float64)
+            y = y.reshape(len(y), -1)
+            return y, y.shape[1]
+        if y is None:
+            raise Invalid('classes y are missing; cost="squares" does without')
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise Invalid(f"y has {len(self.classes_)} classes; 2 are needed")
+        return labels.astype(np.float64), len(self.classes_)
+
+    def _shape(self, widths, autoencoder=False):
+        s = ffi.new("kofn_net_shape *")
+        s.size = ffi.sizeof("kofn_net_shape")
+        s.layers = len(widths) - 1
+        kept = ffi.new("size_t[]", [int(w) for w in widths])
+        s.widths = kept
+        s.activation = self._choice(_ACTIVATION, "activation")
+        s.output = self._choice(_ACTIVATION, "output")
+        s.cost = self._choice(_COST, "cost")
+        s.autoencoder = autoencoder
+        if np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise Invalid(f"dtype={self.dtype!r} is neither float64 nor float32")
+        s.dtype = lib.KOFN_F32 if np.dtype(self.dtype) == np.float32 else \
+            lib.KOFN_F64
+        return s, kept
+
+    def _train_options(self, history):
+        o = ffi.new("kofn_train_options *")
+        o.size = ffi.sizeof("kofn_train_options")
+        o.step, o.momentum, o.nesterov = self.step, self.momentum, self.nesterov
+        o.l2, o.batch, o.epochs, o.seed = self.l2, self.batch, self.epochs, \
+            self.seed
+        o.scrub = self.scrub
+        o.watch, o.watch_ud = lib.kofn_py_train, history
+        return o
+
+    def _job(self, training, layers):
+        """A job whose workers have the points or, as the scheme goes, the
+        weights."""
+        scheme = self.scheme.encode()
+        known = lib.kofn_scheme_find(self.scheme.partition(":")[0].encode())
+        pb = ffi.new("kofn_problem *", lib.kofn_training_problem(training))
+        options = dict(seed=self.seed, serve=serve, **(self.options or {}))
+        if known == ffi.NULL or known.ops & pb.op:
+            job = Job(pb, self.scheme, self.workers, self.where, **options)
+            place = lib.kofn_training_place
+        else:
+            plans = ffi.new("kofn_plan *[]", layers)
+            check(lib.kofn_training_plans(training, scheme, self.workers,
+                                          self.seed, plans))
+            job = Job(pb, self.scheme, self.workers, self.where,
+                      plans=list(plans), **options)
+            place = lib.kofn_training_place_weights
+        try:
+            check(place(training, job.job))
+        except BaseException:
+            job.close()
+            raise
+        return job
+
+    def fit(self, X, y=None):
+        X = np.ascontiguousarray(self._rows(X))
+        autoencoder = y is None and self.cost == "squares"
+        y, last = self._targets(X, y)
+        if len(y) != len(X):
+            raise Invalid(f"X has {len(X)} rows and y {len(y)}")
+        widths = [X.shape[1], *self.hidden, last]
+        shape, kept = self._shape(widths, autoencoder)
+        net = ffi.gc(new(lib.kofn_net_new, shape, self.seed), lib.kofn_net_free)
+        history = []
+        handle = ffi.new_handle(history)
+        o = self._train_options(handle)
+        xv = _lib.view(X)
+        yv = ffi.NULL if autoencoder else _lib.view(y)
+        training = ffi.gc(new(lib.kofn_training_new, net, xv, yv, o),
+                          lib.kofn_training_free)
+        job = self._job(training, shape.layers)
+        try:
+            res = ffi.new("kofn_train_result *")
+            _lib.call(lib.kofn_train, training, res)
+            self.report_ = Report.of(res.rounds)
+        finally:
+            job.close()
+        self.n_steps_, self.loss_ = res.steps, res.loss
+        self.history_ = np.array(history, float).reshape(-1, 3)
+        self.coefs_ = [_array_of(lib.kofn_net_weights(net, i)).copy()
+                       for i in range(1, shape.layers + 1)]
+        del kept
+        return self
+
+    def _out(self, X):
+        """What comes out of the last layer; shares of classes with softmax."""
+        if not hasattr(self, "coefs_"):
+            raise Error("the network is not fitted; call fit first")
+        X = np.ascontiguousarray(self._rows(X))
+        widths = [self.coefs_[0].shape[1] - 1, *(len(W) for W in self.coefs_)]
+        shape, kept = self._shape(widths)
+        net = ffi.gc(new(lib.kofn_net_new, shape, 1), lib.kofn_net_free)
+        for i, W in enumerate(self.coefs_, 1):
+            _array_of(lib.kofn_net_weights(net, i))[...] = W
+        out = np.empty((len(X), widths[-1]))
+        check(lib.kofn_net_predict(net, _lib.view(X), _lib.view(out)))
+        del kept
+        return out
+
+    def predict(self, X):
+        """Classes (softmax), or what comes out."""
+        out = self._out(X)
+        if self.cost == "softmax":
+            return self.classes_[np.argmax(out, axis=1)]
+        return out[:, 0] if out.shape[1] == 1 else out
+
+    def predict_proba(self, X):
+        """Of all classes; softmax only."""
+        if self.cost != "softmax":
+            raise Invalid(f'cost="{self.cost}" has no classes')
+        return self._out(X)
+
+    def score(self, X, y=None):
+        """Accuracy (softmax), or R^2 over all outputs."""
+        p = self.predict(X)
+        y = np.asarray(X if y is None else y)
+        if self.cost == "softmax":
+            return float(np.mean(y == p))
+        return float(1 - np.sum((y - p) ** 2) / np.sum((y - y.mean(axis=0)) ** 2))

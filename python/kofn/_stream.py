@@ -1,0 +1,152 @@
+"""Streams of products: both operands are new each time."""
+import collections
+
+import numpy as np
+
+from . import _lib
+from ._fleet import serve
+from ._job import Job, Report, problem
+from ._lib import Error, Invalid, SECOND, check, ffi, lib
+
+MOST = lib.KOFN_OPEN_MOST
+
+
+class Product:
+    """A product that was put and is asked for once: what Stream.put returns.
+
+    number   1, 2, ... in the order they were put.
+    report   what came of it, after `result`: its first and last round
+             (`began`, `ended`), how many `plain` and `coded` answers, ...
+    """
+
+    def __init__(self, stream, number, operands):
+        self._stream, self.number, self._operands = stream, number, operands
+        self._failed = None
+        self.report = None
+
+    def result(self):
+        """X @ Y, waited for.  Ctrl-C leaves within a tenth of a second, and it
+        can be asked for again."""
+        if self.report is None and self._failed is None:
+            self._wait()
+        if self._failed is not None:
+            raise self._failed
+        return self._operands[2]
+
+    def _wait(self):
+        job = self._stream._job
+        if job.closed:
+            raise Error("the stream has been closed")
+        rep = ffi.new("kofn_report *")
+        while (st := lib.kofn_take(job.job, self.number, SECOND // 10, rep)) == \
+                lib.KOFN_AGAIN:
+            pass
+        self._stream._borrowed.pop(self.number, None)
+        try:
+            check(st)
+        except Error as e:
+            self._failed = e
+        else:
+            self.report = Report.of(rep, st)
+
+
+class Stream:
+    """Products X @ Y one after another, by coded workers that make up in one
+    round for who was slow in another: docs/stream.md.
+
+    shape    (m, n, p) of a typical product, m x n times n x p; others may come.
+    scheme   dip:m=,p=,T=,lambda=, idip:m=,p=,N=,W=, or one that treats each
+             product alone: polynomial, matdot, polydot, gpd, uncoded.
+    mu       whoever takes more than 1 + mu times as long as the first is not
+             waited for, where the scheme allows that.
+    where, workers, errors, weather, events, keys, ...: as of kofn.Matrix.
+
+    A product may take `delay` rounds more than its own, in which others are
+    under way: keep delay + 2 of them open, as `products` does.
+
+    >>> import numpy as np, kofn
+    >>> with kofn.Stream((4, 3, 2), scheme="dip:m=2,p=2,T=1", workers=4) as s:
+    ...     first, second = s.put(np.eye(3), np.ones((3, 2))), \\
+    ...         s.put(np.ones((2, 3)), np.ones((3, 2)))
+    ...     second.result()
+    array([[3., 3.],
+           [3., 3.]])
+    """
+
+    def __init__(self, shape, where="threads", *, scheme="dip", workers=8,
+                 dtype=np.float64, mu=None, **options):
+        if len(shape) != 3:
+            raise Invalid(f"shape={shape!r} is not (m, n, p), of products of "
+                          "m x n and n x p")
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise Invalid(f"dtype={dtype!r} is neither float64 nor float32")
+        m, n, p = shape
+        self._job = Job(problem(lib.KOFN_STREAM, m, n, p, self.dtype), scheme,
+                        workers, where, serve=serve, mu=mu, **options)
+        info = ffi.new("kofn_plan_info *")
+        check(lib.kofn_plan_describe(self._job.plan, False, info))
+        self.delay = info.delay
+        self._borrowed = {}  # by number, until it is over
+        self._job.borrow(self._borrowed)
+
+    def put(self, X, Y):
+        """Queue X @ Y, and do not wait for it.  Leave both as they are until
+        the Product is over; they are copied only where `kofn.Matrix` would.
+        At most 16 may be put and not asked for."""
+        if self._job.closed:
+            raise Error("the stream has been closed")
+        X, Y = (self._operand(a, n) for a, n in ((X, "X"), (Y, "Y")))
+        if X.shape[1] != Y.shape[0]:
+            raise Invalid(f"X has {X.shape[1]} columns and Y {Y.shape[0]} rows")
+        out = np.empty((X.shape[0], Y.shape[1]), self.dtype)
+        kept = [X, Y, out]
+        views = [_lib.view(a) for a in kept]
+        number = ffi.new("uint32_t *")
+        check(lib.kofn_put_pair(self._job.job, *views, number))
+        self._borrowed[number[0]] = kept, views
+        return Product(self, number[0], kept)
+
+    def _operand(self, a, name):
+        a = _lib.array(a, self.dtype, name)
+        if a.ndim != 2:
+            raise Invalid(f"{name} has one dimension; 2 are needed")
+        return a
+
+    def products(self, pairs):
+        """X @ Y for each pair (X, Y), in order, as they are over; delay + 2 are
+        under way at a time.
+
+        >>> import numpy as np, kofn
+        >>> with kofn.Stream((2, 2, 2), workers=4) as s:
+        ...     [int(C.sum()) for C in
+        ...      s.products((np.full((2, 2), i), np.eye(2)) for i in range(4))]
+        [0, 4, 8, 12]
+        """
+        under_way = collections.deque()
+        for X, Y in pairs:
+            if len(under_way) >= min(self.delay + 2, MOST):
+                yield under_way.popleft().result()
+            under_way.append(self.put(X, Y))
+        while under_way:
+            yield under_way.popleft().result()
+
+    @property
+    def totals(self):
+        """The report of all products so far."""
+        return self._job.totals
+
+    @property
+    def processes(self):
+        """Process numbers of the workers, where they are processes of ours."""
+        return tuple(self._job.fleet.children)
+
+    def close(self):
+        """End the workers.  Again is allowed."""
+        self._job.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

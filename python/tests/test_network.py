@@ -1,0 +1,95 @@
+"""Networks, whose steps are compared with NumPy's."""
+import numpy as np
+import pytest
+
+import kofn
+
+rng = np.random.default_rng(9)
+X = rng.standard_normal((48, 6))
+CLASSES = np.array(["left", "middle", "right"])
+labels = rng.integers(0, 3, 48)
+y = CLASSES[labels]
+
+
+def step(W, length, targets, cost):
+    """One of descent on all points: tanh, then softmax or halved squares."""
+    ones = np.ones((len(X), 1))
+    H = np.tanh(np.hstack([X, ones]) @ W[0].T)
+    Z = np.hstack([H, ones]) @ W[1].T
+    if cost == "softmax":
+        P = np.exp(Z - Z.max(axis=1, keepdims=True))
+        D = (P / P.sum(axis=1, keepdims=True) - targets) / len(X)
+    else:
+        D = (Z - targets) / len(X)
+    G1 = D.T @ np.hstack([H, ones])
+    G0 = ((D @ W[1][:, :-1]) * (1 - H ** 2)).T @ np.hstack([X, ones])
+    return [W[0] - length * G0, W[1] - length * G1]
+
+
+def trained(epochs, cost="softmax", target=y, **more):
+    """With all points in a batch, so that the order does not matter."""
+    net = kofn.Network(hidden=(5,), activation="tanh", cost=cost, step=0.3,
+                       batch=48, epochs=epochs, **more)
+    return net.fit(X, target)
+
+
+@pytest.mark.parametrize("scheme, workers", [
+    ("gc:d=2", 4), ("agc:d=3", 6), ("uncoded", 3), ("gpd:m=2,n=1,p=1", 8),
+    ("polydot:m=1,n=2,p=1", 8), ("elastic:k=2", 5)])
+def test_a_step_is_numpys(scheme, workers):
+    one, two = (trained(e, scheme=scheme, workers=workers) for e in (1, 2))
+    want = step(one.coefs_, 0.3, np.eye(3)[labels], "softmax")
+    for got, W in zip(two.coefs_, want):
+        assert np.allclose(got, W, rtol=0, atol=1e-9)
+    assert two.n_steps_ == 2 and two.history_.shape == (2, 3)
+    assert two.history_[1, 1] < two.history_[0, 1]
+    P = two.predict_proba(X)
+    assert np.allclose(P.sum(axis=1), 1)
+    assert (two.predict(X) == CLASSES[P.argmax(axis=1)]).all()
+    assert two.score(X, y) == np.mean(two.predict(X) == y)
+
+
+def test_squares_and_autoencoders():
+    target = rng.standard_normal((48, 2))
+    one, two = (trained(e, "squares", target, workers=4) for e in (1, 2))
+    for got, W in zip(two.coefs_, step(one.coefs_, 0.3, target, "squares")):
+        assert np.allclose(got, W, rtol=0, atol=1e-9)
+    assert two.predict(X).shape == (48, 2) and two.score(X, target) <= 1
+    auto = trained(3, "squares", None, workers=4)
+    assert auto.predict(X).shape == X.shape
+    assert auto.history_[2, 1] < auto.history_[0, 1]
+
+
+def test_liars_and_kills_change_nothing():
+    plain = trained(4, scheme="uncoded", workers=3)
+    for scheme, workers, options in (
+            ("gc:d=3", 6, {"errors": "adversarial", "events": ["1 corrupt 2"]}),
+            ("gpd:m=2,n=1,p=1", 10, {"errors": "probabilistic",
+                                     "events": ["2 corrupt 3"]}),
+            ("gpd:m=2,n=1,p=1", 8, {"events": ["2 leave 1", "3 leave 4"]})):
+        net = trained(4, scheme=scheme, workers=workers, where="sim",
+                      options=options)
+        for got, W in zip(net.coefs_, plain.coefs_):
+            assert np.allclose(got, W, rtol=0, atol=1e-9)
+        if "errors" in options:
+            assert net.report_.corrupt > 0
+
+
+def test_parameters_and_what_is_refused():
+    net = kofn.Network(hidden=(3,))
+    assert net.set_params(step=0.5).get_params()["step"] == 0.5
+    assert type(net)(**net.get_params()).hidden == (3,)
+    with pytest.raises(kofn.Invalid, match="Network has no parameter 'stride'"):
+        net.set_params(stride=2)
+    with pytest.raises(kofn.Error, match="not fitted"):
+        net.predict(X)
+    with pytest.raises(kofn.Invalid, match="activation='cubic'"):
+        kofn.Network(activation="cubic").fit(X, y)
+    with pytest.raises(kofn.Invalid, match="48 rows and y 47"):
+        net.fit(X, y[:47])
+    with pytest.raises(kofn.Invalid, match="1 classes"):
+        net.fit(X, y[:1].repeat(48))
+    with pytest.raises(kofn.Invalid, match="no scheme"):
+        kofn.Network(scheme="nonsense").fit(X, y)
+    with pytest.raises(kofn.Invalid, match="has no classes"):
+        trained(1, "squares", X, workers=4).predict_proba(X)
