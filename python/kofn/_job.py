@@ -1,5 +1,5 @@
 """A plan, a port and a job together, and rounds that Ctrl-C can stop."""
-import dataclasses
+import typing
 import weakref
 
 import numpy as np
@@ -11,12 +11,12 @@ ERRORS = {None: lib.KOFN_ERRORS_NONE, "none": lib.KOFN_ERRORS_NONE,
           "detect": lib.KOFN_ERRORS_DETECT,
           "adversarial": lib.KOFN_ERRORS_ADVERSARIAL,
           "probabilistic": lib.KOFN_ERRORS_PROBABILISTIC}
+_REPORT = ffi.typeof("kofn_report *")
 BELOW = {"refuse": lib.KOFN_BELOW_REFUSE, "pause": lib.KOFN_BELOW_PAUSE,
          "degrade": lib.KOFN_BELOW_DEGRADE}
 
 
-@dataclasses.dataclass(frozen=True)
-class Report:
+class Report(typing.NamedTuple):
     """What became of one round, or of all of them (`Job.totals`)."""
 
     rounds: int
@@ -42,7 +42,8 @@ class Report:
 
     @classmethod
     def of(cls, r, status=0):
-        liars = tuple(i for i in range(r.workers) if r.located and r.located[i])
+        located = ffi.unpack(r.located, r.workers) if r.located else ()
+        liars = tuple(i for i, rounds in enumerate(located) if rounds)
         return cls(r.rounds, r.took / SECOND, r.live, r.joined, r.left, r.late,
                    r.corrupt, liars, r.noise, r.predicted, r.floor,
                    r.unchecked, r.sent, r.received, status == lib.KOFN_PARTIAL,
@@ -50,8 +51,8 @@ class Report:
 
     def _repr_html_(self):
         """A table, in Jupyter."""
-        rows = "".join(f"<tr><th>{f.name}</th><td>{getattr(self, f.name)}</td>"
-                       "</tr>" for f in dataclasses.fields(self))
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>"
+                       for name, value in self._asdict().items())
         return f"<table>{rows}</table>"
 
 
@@ -167,7 +168,7 @@ class Job:
     def _finish(self):
         if self._running is None:
             return None
-        rep = ffi.new("kofn_report *")
+        rep = ffi.new(_REPORT)
         while (st := lib.kofn_pump(self.job, SECOND // 10, rep)) == \
                 lib.KOFN_AGAIN:
             pass

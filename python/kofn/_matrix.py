@@ -79,6 +79,8 @@ class Matrix:
     def _product(self, x, rows, row, begin):
         """begin's product of x, which has this many rows (`row`: columns)."""
         x = _lib.array(x, self.dtype, "the other factor")
+        if row and x.ndim == 1:
+            x = np.ascontiguousarray(x)
         side = x.shape[-1] if row else x.shape[0]
         if side != rows:
             raise Invalid(f"A is {self.shape[0]} x {self.shape[1]} and the "
@@ -98,11 +100,13 @@ class Matrix:
         return out
 
     def _round(self, job, x, length, row, begin):
-        other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
-        shape = (other, length) if row else (length, other)
-        out = np.empty(shape, self.dtype)
-        job.round(begin, _lib.view(x, row), _lib.view(out), (x, out))
-        return out.ravel() if x.ndim == 1 else out
+        if x.ndim == 1:
+            out = np.empty(length, self.dtype)
+        else:
+            out = np.empty((x.shape[0], length) if row else (length, x.shape[1]),
+                           self.dtype)
+        job.round(begin, _lib.view(x, row), _lib.view(out, row), (x, out))
+        return out
 
     def _in_pieces(self, job, x, length, row, begin):
         """As many columns (rows) at a time as the job is for."""

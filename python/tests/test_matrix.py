@@ -71,6 +71,32 @@ def test_nothing_is_copied_on_the_way_in_and_out(monkeypatch):
             A.ctypes.data + 80
 
 
+def test_a_call_allocates_its_answer_and_little_else():
+    import tracemalloc
+
+    A, B = np.ones((600, 500)), np.ones((500, 400))
+    with kofn.Matrix(A, scheme="elastic:k=2", workers=3, columns=400) as M:
+        for left, x in ((False, B), (True, np.ones((400, 600)))):
+            call = (lambda: x @ M) if left else (lambda: M @ x)
+            assert close(call(), x @ A if left else A @ x)
+            tracemalloc.start()
+            try:
+                out = call()
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            # NumPy tells its arrays; a copy of A, x or out is 1.6 MB or more
+            assert out.nbytes <= peak < out.nbytes + 100_000
+
+
+def test_a_column_from_the_left():
+    # one that is copied lives as long as its round
+    wide = rng.standard_normal((90, 7))
+    with kofn.Matrix(X, scheme="elastic:k=2", workers=3) as M:
+        for i in range(7):
+            assert close(wide[:, i] @ M, wide[:, i] @ X)
+
+
 def test_sparse():
     S = sp.random(120, 30, 0.2, random_state=3, format="coo")
     w = rng.standard_normal(30)
