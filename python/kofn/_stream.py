@@ -119,7 +119,7 @@ class Stream:
 
         >>> import numpy as np, kofn
         >>> with kofn.Stream((2, 2, 2), workers=4) as s:
-        ...     [int(C.sum()) for C in
+        ...     [round(C.sum()) for C in
         ...      s.products((np.full((2, 2), i), np.eye(2)) for i in range(4))]
         [0, 4, 8, 12]
         """

@@ -1,0 +1,33 @@
+"""The programs in examples/python that need nothing else; each checks itself or
+prints by how much it is off."""
+import pathlib
+import re
+import runpy
+import sys
+
+import pytest
+
+import kofn  # noqa: F401, which the examples then find
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/python"
+
+
+def run(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    runpy.run_path(str(EXAMPLES / name))
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["first.py", "svds.py"])
+def test_differences(name, monkeypatch, capsys):
+    out = run(name, monkeypatch, capsys)
+    assert float(re.search(r"differs? by (\S+?);?\s", out).group(1)) < 1e-6
+
+
+def test_notebook(monkeypatch, capsys):
+    out = run("notebook.py", monkeypatch, capsys)
+    assert "uncoded ends in round 30" in out
+    assert "right: True - liars: (5,)" in out
+    assert "(1234, 7" in out and "corrected: True" in out

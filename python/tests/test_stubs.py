@@ -1,0 +1,63 @@
+"""The stubs name what there is, with the same parameters."""
+import ast
+import inspect
+import pathlib
+
+import kofn
+
+STUBS = pathlib.Path(kofn.__file__).parent / "__init__.pyi"
+TREE = ast.parse(STUBS.read_text())
+
+
+def parameters(node):
+    a = node.args
+    names = [p.arg for p in a.posonlyargs + a.args]
+    if a.vararg:
+        names.append("*" + a.vararg.arg)
+    names += [p.arg for p in a.kwonlyargs]
+    if a.kwarg:
+        names.append("**" + a.kwarg.arg)
+    return names
+
+
+def real_parameters(f):
+    mark = {inspect.Parameter.VAR_POSITIONAL: "*",
+            inspect.Parameter.VAR_KEYWORD: "**"}
+    return [mark.get(p.kind, "") + p.name
+            for p in inspect.signature(f).parameters.values()]
+
+
+def test_every_name_has_a_stub():
+    stubs = {n.name for n in TREE.body if isinstance(n, (ast.ClassDef,
+                                                         ast.FunctionDef))}
+    assert stubs == set(kofn.__all__)
+
+
+def test_parameters_are_the_same():
+    compared = 0
+    for node in TREE.body:
+        real = getattr(kofn, getattr(node, "name", ""), None)
+        if isinstance(node, ast.FunctionDef):
+            assert parameters(node) == real_parameters(real), node.name
+            compared += 1
+        elif isinstance(node, ast.ClassDef):
+            compared += members(node, real)
+    assert compared > 40
+
+
+def members(node, real):
+    """Methods, and what is public of those the class has itself."""
+    stubs = {}
+    for m in node.body:
+        if isinstance(m, ast.FunctionDef):
+            stubs[m.name] = m
+            where = inspect.getattr_static(real, m.name)
+            if not isinstance(where, property):
+                assert parameters(m) == real_parameters(getattr(real, m.name)), \
+                    (node.name, m.name)
+    public = {name for c in real.__mro__ if c.__module__.startswith("kofn")
+              for name, value in vars(c).items()
+              if not name.startswith("_") and
+              (inspect.isfunction(value) or isinstance(value, property))}
+    assert public <= set(stubs), (node.name, public - set(stubs))
+    return len(stubs)
