@@ -73,10 +73,10 @@ if plt:
                     textcoords="offset points", color="0.4", size=8)
     end = spent["uncoded"]
     ax.plot(len(end), 1000 * end[-1], "x", color="C0", ms=10)
-    ax.set_ylim(0)
+    ax.set_ylim(0, 1.15 * 1000 * max(map(np.max, spent.values())))
     ax.set_xlabel("round")
     ax.set_ylabel("milliseconds")
-    ax.legend(loc="center right")
+    ax.legend(loc="lower left")
     if sys.argv[1:2] and sys.argv[1].endswith(".svg"):
         fig.savefig(sys.argv[1])
 
