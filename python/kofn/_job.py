@@ -1,4 +1,5 @@
 """A plan, a port and a job together, and rounds that Ctrl-C can stop."""
+import os
 import typing
 import weakref
 
@@ -57,7 +58,11 @@ class Report(typing.NamedTuple):
 
 
 def _end(handles):
-    """Close what there is, in order.  Runs at most once."""
+    """Close what there is, in order.  Runs at most once.  In a child of a fork the
+    workers are the parent's, and threads are not there to be waited for."""
+    if handles.pop("process", None) != os.getpid():
+        handles.clear()
+        return
     if handles.get("job"):
         lib.kofn_close(handles["job"])
     elif handles.get("port"):
@@ -86,7 +91,7 @@ class Job:
         if below is not None and below not in BELOW:
             raise Invalid(f"below={below!r} is none of "
                           f"{', '.join(map(repr, BELOW))}")
-        self._handles = {}
+        self._handles = {"process": os.getpid()}
         self._final = weakref.finalize(self, _end, self._handles)
         self._keep = []      # what C borrows until the end
         self._running = None  # what a round that goes on borrows
@@ -149,6 +154,14 @@ class Job:
     def closed(self):
         return not self._handles
 
+    def check_open(self, name):
+        """Raise where it cannot be used."""
+        if self.closed:
+            raise Error(f"{name} has been closed")
+        if self._handles["process"] != os.getpid():
+            raise Error(f"{name} is of process {self._handles['process']}, of which "
+                        "this one is a fork; make one here")
+
     def close(self):
         """End the job and its workers.  Again is allowed."""
         self._final()
@@ -158,8 +171,7 @@ class Job:
 
         Ctrl-C leaves within a tenth of a second; the round goes on, and its
         end is waited for before the next one begins."""
-        if self.closed:
-            raise Error("it has been closed")
+        self.check_open("it")
         self._finish()
         check(begin(self.job, in_, out))
         self._running = (in_, out, keep)

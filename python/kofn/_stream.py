@@ -35,8 +35,7 @@ class Product:
 
     def _wait(self):
         job = self._stream._job
-        if job.closed:
-            raise Error("the stream has been closed")
+        job.check_open("the stream")
         rep = ffi.new("kofn_report *")
         while (st := lib.kofn_take(job.job, self.number, SECOND // 10, rep)) == \
                 lib.KOFN_AGAIN:
@@ -94,8 +93,7 @@ class Stream:
         """Queue X @ Y, and do not wait for it.  Leave both as they are until
         the Product is over; they are copied only where `kofn.Matrix` would.
         At most 16 may be put and not asked for."""
-        if self._job.closed:
-            raise Error("the stream has been closed")
+        self._job.check_open("the stream")
         X, Y = (self._operand(a, n) for a, n in ((X, "X"), (Y, "Y")))
         if X.shape[1] != Y.shape[0]:
             raise Invalid(f"X has {X.shape[1]} columns and Y {Y.shape[0]} rows")

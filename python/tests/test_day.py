@@ -79,11 +79,16 @@ def interrupted(i):
 
 
 def forked(i):
-    M = kofn.Matrix(X, scheme="mds:k=2", workers=3, where="sim")
+    M = kofn.Matrix(X, ("sim", "threads", "processes")[i // 50 % 3],
+                    scheme="mds:k=2", workers=3)
+    M @ w
     child = os.fork()
     if child == 0:
         ok = False
         try:
+            with pytest.raises(kofn.Error, match="is a fork"):
+                M @ w
+            M.close()  # and leaves what is the parent's alone
             with kofn.Matrix(X, scheme="mds:k=2", workers=3, where="sim") as own:
                 ok = np.allclose(own @ w, X @ w)
         finally:
