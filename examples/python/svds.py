@@ -12,7 +12,8 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 X = np.random.default_rng(1).standard_normal((3000, 200))
-with kofn.Matrix(X, "processes", scheme="elastic:k=4", workers=8) as A:
+with kofn.Matrix(X, "processes", scheme="elastic:k=4", workers=8,
+                 below="pause") as A:  # with too few: wait until some come again
     A @ np.ones(200)  # the blocks are handed out
     for after, child in ((0.05, 2), (0.1, 5)):
         threading.Timer(after, os.kill, (A.processes[child], signal.SIGKILL)).start()
