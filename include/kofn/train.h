@@ -230,7 +230,8 @@ typedef enum kofn_redundancy {
     KOFN_REDUNDANCY_GPD_UVN,
     KOFN_REDUNDANCY_GPD_VUM,
     KOFN_REDUNDANCY_REPLICATION,
-    KOFN_REDUNDANCY_TWO_MDS
+    KOFN_REDUNDANCY_TWO_MDS,
+    KOFN_REDUNDANCY_NONE
 } kofn_redundancy;
 
 /* Of the forward product, and of the one on the way back. */
@@ -247,6 +248,51 @@ typedef struct kofn_tolerance {
 KOFN_API kofn_status kofn_tolerance_of(kofn_redundancy kind, size_t P, size_t m,
                                        size_t n, const size_t cut[2],
                                        kofn_tolerance *out);
+
+/* What is stood by trying: a product of such nodes is computed, node by node, some
+ * are made wrong, and it is compared with the plain one; for more and more of them,
+ * as often as `trials`, with noise and in the worst way that is known. */
+typedef struct kofn_tried {
+    size_t adversarial[2], probabilistic[2];
+    bool
+        declared; /* with one more than the probabilistic limit, and with all of
+                      them, nothing wrong passed                              */
+} kofn_tried;
+KOFN_API kofn_status kofn_tolerance_try(kofn_redundancy kind, size_t P,
+                                        size_t m, size_t n, const size_t cut[2],
+                                        size_t trials, uint64_t seed,
+                                        kofn_tried *out);
+
+/* Training as nodes that err would take its steps, without a master: what each of
+ * them encodes, multiplies and changes is computed by itself on this thread, who
+ * answered wrongly is found and given its block of others', and where they cannot be
+ * told all go back to a checkpoint. */
+typedef struct kofn_erring {
+    size_t size; /* sizeof(kofn_erring) */
+    kofn_redundancy kind;
+    size_t nodes, m, n;
+    double chance;    /* that an operation of a node goes wrong ...           */
+    double strength;  /* ... by Gaussian noise of so many times the mean
+                        magnitude of what it made; 0: 10                     */
+    bool everywhere;  /* of any operation of GPD nodes but decoding; else of
+                        products and changes of blocks                       */
+    bool adversarial; /* assume that they may lie as they like            */
+    unsigned checkpoint; /* every so many steps; 0: 50                       */
+    unsigned most; /* steps to be taken, those taken again with them; 0: 10
+                      times the training's                                   */
+    uint64_t seed; /* of what goes wrong                                     */
+} kofn_erring;
+typedef struct kofn_erring_result {
+    unsigned steps, taken, rollbacks; /* steps done, and taken in all         */
+    size_t faults;    /* operations that went wrong                           */
+    size_t corrected; /* products with wrong answers that were decoded        */
+    size_t products;  /* decoded, in all                                      */
+    size_t repaired;  /* blocks made of others'                               */
+    bool finished;    /* `most` was enough                                    */
+} kofn_erring_result;
+/* The net, of float64 and without momentum, ends with what the nodes have. */
+KOFN_API kofn_status kofn_train_erring(kofn_training *t, const kofn_erring *e,
+                                       kofn_erring_result *out);
 
 #ifdef __cplusplus
 }

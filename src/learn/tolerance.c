@@ -55,7 +55,9 @@ kofn_status kofn_tolerance_of(kofn_redundancy kind, size_t P, size_t m,
     if (P < m * n)
         return kf_fail(KOFN_TOOFEW,
                        "%zu nodes are less than a grid of %zu x %zu", P, m, n);
-    if (kind == KOFN_REDUNDANCY_REPLICATION)
+    if (kind == KOFN_REDUNDANCY_NONE)
+        spare(out, 0);
+    else if (kind == KOFN_REDUNDANCY_REPLICATION)
         spare(out, P / (m * n) - 1);
     else /* as many more rows as columns */
         spare(out, (P - m * n) / (m + n));
