@@ -9,10 +9,13 @@ int bench_pcr(const cli_args *a);
 int bench_elastic(const cli_args *a);
 int bench_gradient(const cli_args *a);
 int bench_stream(const cli_args *a);
+int bench_dnn(const cli_args *a);
 
 /* Scenarios 5 and 6 of it: the exit code, after a message where it is not 0. */
 int bench_rates(const cli_args *a, json_t *list);
 int bench_nets(const cli_args *a, json_t *list);
+/* What is in the folder of --mnist; likewise.  Freed with nets_points_free. */
+int bench_mnist(const cli_args *a, nets_points *p);
 
 /* Exit code, after a message. */
 int bench_fail(kofn_status st);

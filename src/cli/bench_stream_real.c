@@ -242,21 +242,26 @@ static int load_pair(const char *folder, const char *images, const char *labels,
     return code;
 }
 
-static int load_points(const cli_args *a, nets_points *p)
+int bench_mnist(const cli_args *a, nets_points *p)
 {
     int code;
 
     *p = (nets_points){.X = {.data = NULL}};
-    if (!a->mnist) {
-        kofn_status st = nets_points_make(p, TRAIN, TEST, a->seed);
-
-        return st ? bench_fail(st) : 0;
-    }
     code = load_pair(a->mnist, "train-images-idx3-ubyte",
                      "train-labels-idx1-ubyte", &p->X, &p->y);
     return code ? code
                 : load_pair(a->mnist, "t10k-images-idx3-ubyte",
                             "t10k-labels-idx1-ubyte", &p->test_X, &p->test_y);
+}
+
+static int load_points(const cli_args *a, nets_points *p)
+{
+    kofn_status st;
+
+    if (a->mnist)
+        return bench_mnist(a, p);
+    st = nets_points_make(p, TRAIN, TEST, a->seed);
+    return st ? bench_fail(st) : 0;
 }
 
 int bench_nets(const cli_args *a, json_t *list)

@@ -83,18 +83,25 @@ static const struct experiment {
     {"elastic", 3, 1, false, bench_elastic},
     {"gradient", GRADIENT_SCENARIOS, 1000, false, bench_gradient},
     {"stream", STREAM_SCENARIOS, 1000, false, bench_stream},
+    {"dnn", DNN_SCENARIOS, 1, false, bench_dnn},
 };
+
+static bool takes_mnist(const struct experiment *e, size_t scenario)
+{
+    return (e->run == bench_stream && scenario == 6) ||
+           (e->run == bench_dnn && scenario != 1);
+}
 
 int cmd_bench(cli_args *a)
 {
-    const struct experiment *e = experiments, *end = experiments + 4;
+    const struct experiment *e = experiments, *end = experiments + 5;
 
     while (e < end && strcmp(e->name, a->operand[0]) != 0)
         e++;
     if (e == end)
         return cli_say(EXIT_USAGE,
                        "no experiment \"%s\"; there are pcr, "
-                       "elastic, gradient, stream",
+                       "elastic, gradient, stream, dnn",
                        a->operand[0]);
     if (a->scenario > e->scenarios)
         return cli_say(EXIT_USAGE, "--scenario %zu: %s has 1 to %zu",
@@ -102,10 +109,12 @@ int cmd_bench(cli_args *a)
     if (a->scale > e->most_scale)
         return cli_say(EXIT_USAGE, "--scale %g: %s takes at most %g, %s",
                        a->scale, e->name, e->most_scale,
-                       e->most_scale > 1 ? "a thousand times as many runs"
-                                         : "the published size");
-    if (a->mnist && (e->run != bench_stream || a->scenario != 6))
-        return cli_say(EXIT_USAGE, "--mnist: goes with stream --scenario 6");
+                       e->most_scale > 1     ? "a thousand times as many runs"
+                       : e->run == bench_dnn ? "all seeds and steps"
+                                             : "the published size");
+    if (a->mnist && !takes_mnist(e, a->scenario))
+        return cli_say(EXIT_USAGE, "--mnist: goes with stream --scenario 6, "
+                                   "and with dnn but for --scenario 1");
     if (a->stale && !e->stale)
         return cli_say(EXIT_USAGE, "--stale: goes with pcr only");
     setlocale(LC_CTYPE, ""); /* for the terminal's character set */

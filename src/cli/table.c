@@ -303,17 +303,17 @@ const cli_option cli_options[] = {
     {0, "batch", "B", "dnn: points of a step (64)", IN_MODEL | OF_DNN, CLI_SIZE,
      1, 1e6, AT(batch), 0, NULL},
     {0, "scenario", "K",
-     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 6 "
-     "(all; stream: 1 to 4, where nothing is multiplied)",
+     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 6, "
+     "dnn 1 to 3 (all; stream: 1 to 4, where nothing is multiplied)",
      IN_BENCH, CLI_SIZE, 1, 6, AT(scenario), 0, NULL},
     {0, "scale", "F",
      "elastic, stream 5: size of the matrices, 1: as published (0.2, 0.6, 0.06; "
-     "1); stream 6: iterations, 1: as published; else "
+     "1); stream 6: iterations, 1: as published; dnn: seeds and epochs; else "
      "runs that are averaged, 1: as usual (1)",
      IN_BENCH, CLI_REAL, 0.001, 1000, AT(scale), 0, NULL},
     {0, "mnist", "DIR",
-     "stream 6: a folder with the four files of MNIST, as published or unpacked "
-     "(images of that shape are made)",
+     "stream 6, dnn: a folder with the four files of MNIST, as published or unpacked "
+     "(images of that shape are made; dnn: of 7 x 7)",
      IN_BENCH, CLI_DIR, 0, 0, AT(mnist), 0, NULL},
     {0, "stale", "fifo|latest|reset",
      "pcr: who is late works through its backlog, goes on with the newest, or "
@@ -568,14 +568,17 @@ const cli_command cli_commands[] = {
      "kofn model dnn -n 12 --grid 2x2 --width 2048 --batch 256  Tables I to IV and "
      "Fig. 5 of the paper on Generalized PolyDot codes",
      IN_MODEL, 1, 1, cmd_model},
-    {"bench", "pcr|elastic|gradient|stream", "published experiments, simulated",
-     "Runs the experiments of four papers in simulated time and puts what "
+    {"bench", "pcr|elastic|gradient|stream|dnn",
+     "published experiments, simulated",
+     "Runs the experiments of five papers in simulated time and puts what "
      "comes out beside what was published. pcr: polynomially coded regression "
      "against gradient coding, BCC and no code, with stragglers. elastic: "
      "products and regression on machines that come and go, with real "
      "matrices. gradient: adaptive gradient coding against its formula. stream: "
      "DIP and IDIP, formulas and chains against rounds that are played out, and "
-     "against products that are computed.",
+     "against products that are computed. dnn: training whose nodes err, by "
+     "Generalized PolyDot codes, copies, two MDS codes and without code, and how many "
+     "may be wrong.",
      "kofn bench pcr  all four scenarios, and what explains them\n"
      "kofn bench pcr --scenario 2 --stale reset  as if sleepers woke up with "
      "every iteration\n"
@@ -584,7 +587,10 @@ const cli_command cli_commands[] = {
      "kofn bench gradient --scale 10  ten times as many iterations\n"
      "kofn bench stream --scenario 3  Table 1 of the paper on sequential codes\n"
      "kofn bench stream --scenario 6 --scale 0.004  the same with networks that are "
-     "trained",
+     "trained\n"
+     "kofn bench dnn --scenario 1 --scale 0.1  Tables I and III of the paper on Generalized PolyDot "
+     "codes, by trying\n"
+     "kofn bench dnn --scale 0.2  trainings under soft errors, one seed and two epochs",
      IN_BENCH, 1, 1, cmd_bench},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };

@@ -131,11 +131,54 @@ for s in json.load(open('out.json'))['scenarios']:
     [[ "$output" == *"p = 0.10"* && "$output" != *"p = 0.05"* ]]
 }
 
+@test "bench dnn: published limits are reached, and Corollary 1" {
+    export OPENBLAS_NUM_THREADS=1
+    kofn bench dnn --scenario 1 --scale 0.1 --json >out.json
+    json "all(c['ok'] and c['tried']['declared'] for t in o['scenarios'][0]['tables'] for c in t['codes'].values())" <out.json
+    json "[t['table'] for t in o['scenarios'][0]['tables']] == ['I', 'I', 'I', 'III', 'III']" <out.json
+    # Tables I and III, written out
+    $PYTHON -c "
+import json
+o = json.load(open('out.json'))['scenarios'][0]
+for t in o['tables']:
+    P, (m, n), (b1, b2) = t['nodes'], t['grid'], t['batch_cut']
+    K = {'gpd u=v^n': (m*n*b1 + n - 1, m*n*b2 + m*n - n), 'gpd v=u^m': (m*n*b1 + m*n - m, m*n*b2 + m - 1)}
+    for name, k in K.items():
+        got = t['codes'][name]['tried']
+        assert got['adversarial'] == [(P - x)//2 for x in k] and got['probabilistic'] == [P - x - 1 for x in k], (t, name)
+    r, d = P//(m*n), (P - m*n)//(m + n)
+    assert t['codes']['replication']['tried']['probabilistic'] == [r - 2]*2
+    assert t['codes']['two MDS']['tried']['probabilistic'] == [d - 1]*2
+last = o['corollary_1'][-1]
+assert last['nodes'] == 16384 and abs(last['by_replication'] - .25) < .01 and abs(last['by_two_mds'] - 1) < .05
+assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'][-1][2] > 4*o['fig_8']['replication'][-1][2]"
+}
+
+@test "bench dnn: coded ends as without errors, and goes back least" {
+    export OPENBLAS_NUM_THREADS=1
+    kofn bench dnn --scenario 2 --scale 0.1 --json >out.json
+    json "[r['q'] for r in o['scenarios'][0]['rates']] == [0.001, 0.005, 0.02] and o['scenarios'][0]['steps'] == 60" <out.json
+    json "all(r['coded_as_clean'] and r['fewest_rollbacks'] for r in o['scenarios'][0]['rates'])" <out.json
+    json "all(c['finished'] and c['apart'] < 1e-8 for r in o['scenarios'][0]['rates'] for c in r['runs']['coded'])" <out.json
+    json "o['scenarios'][0]['rates'][2]['runs']['uncoded'][0]['apart'] > 1" <out.json
+    kofn bench dnn --scenario 3 --scale 0.1 --json >out.json
+    json "o['scenarios'][0]['ok'] and o['scenarios'][0]['runs']['coded']['corrected'] > 0" <out.json
+    run kofn bench dnn --scenario 2 --scale 0.1
+    [ "$status" -eq 0 ]
+    [ "$(wc -L <<<"$output")" -le 80 ]
+}
+
 @test "bench: wrong arguments end with 2 and one line" {
     run kofn bench
     refused bench "pcr|elastic|gradient|stream"
-    run kofn bench dnn
-    refused dnn pcr elastic gradient stream
+    run kofn bench pagerank
+    refused pagerank pcr elastic gradient stream dnn
+    run kofn bench dnn --scenario 4
+    refused --scenario dnn "1 to 3"
+    run kofn bench dnn --scale 2
+    refused --scale "at most 1"
+    run kofn bench dnn --scenario 1 --mnist .
+    refused --mnist dnn
     run kofn bench pcr elastic
     refused bench
     run kofn bench pcr --scenario 5
