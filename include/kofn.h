@@ -405,7 +405,9 @@ typedef struct kofn_report {
                               this times the norms of the rows of A and columns
                               of the input that are coded with its own, of a
                               KOFN_SUM times the largest of the answers in which
-                              it is; 0: nothing was checked                   */
+                              it is, of a KOFN_GRAM times the norms of its column
+                              of A and of A x (docs/errors.md); 0: nothing was
+                              checked                                         */
     uint64_t sent, received; /* bytes handed to the port, of blocks and of each
                                 task's input; and taken from it, of results   */
     const double *weights;   /* KOFN_SUM: per part j, the answer is the sum of

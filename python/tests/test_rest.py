@@ -98,6 +98,22 @@ def test_regression_squares():
         assert len(m.history_) >= m.n_iter_
 
 
+def test_regression_names_who_lies():
+    X = rng.standard_normal((120, 5))
+    y = X @ np.arange(5.0) + 0.1 * rng.standard_normal(120)
+    exact = np.linalg.lstsq(X, y, rcond=None)[0]
+    lies = ["2 corrupt 3", "3 corrupt 7"]
+    m = kofn.Regression(scheme="pcr:r=3", workers=9, intercept=False,
+                        iterations=3000, tolerance=1e-10,
+                        options={"errors": "adversarial", "events": lies})
+    assert np.allclose(m.fit(X, y).coef_, exact, atol=1e-7)
+    assert set(m.report_.liars) in ({3}, {7}, {3, 7})
+    assert 0 < m.report_.floor < 1e-6
+    m.set_params(options={"errors": "detect", "events": lies})
+    with pytest.raises(kofn.Corrupt):
+        m.fit(X, y)
+
+
 def test_regression_logistic_and_parameters():
     X = rng.standard_normal((300, 4))
     y = np.where(X @ [2, -1, 0.5, 0] + 0.3 > 0, "yes", "no")

@@ -362,8 +362,8 @@ static void report_errors(const session *s, const kofn_report *t,
     fprintf(stderr, "\nnot looked for: errors below %.1e times %s", t->floor,
             info->parts
                 ? "the largest answer to an entry"
-                : "the norms of the rows of A and columns of the input that "
-                  "are coded with an entry's");
+                : "the norms of the rows and columns of A and the input that "
+                  "are multiplied for an entry, or coded with those");
     if (t->unchecked)
         fprintf(stderr, "\nnot checked: %u round%s", t->unchecked,
                 t->unchecked == 1 ? "" : "s");

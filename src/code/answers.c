@@ -2,7 +2,16 @@
  * rounds and by every node of a mesh, and answered here for both. */
 #include "code.h"
 
+#include "operation.h"
+
 #include <math.h>
+
+size_t kf_code_enough(const kofn_plan *p, bool compared)
+{
+    const kofn_layout *L = &p->layout;
+
+    return compared && p->op->factors > 1 ? L->symbols : L->enough;
+}
 
 bool kf_answers_all(const kofn_plan *p, size_t n)
 {

@@ -74,7 +74,8 @@ typedef struct kf_seat {
     kf_row *E0;       /* lanes x inner rows over the parts of A */
     kf_row *E1;       /* inner rows over the parts of B, or NULL */
     kf_row *G;        /* lanes rows over the symbols; may be E0 */
-    double weight;    /* most that its coding can enlarge: |E0| |E1| */
+    double weight;    /* most that its coding can enlarge: |E0| |E1|; of A' A x
+                         |E0|^2, of one sub-block */
     bool quaternions; /* G is made of blocks L(q) (quaternion.c)  */
 } kf_seat;
 
@@ -89,11 +90,18 @@ typedef struct kf_code {
 kofn_status kf_code_new(kf_code **out, const kofn_plan *plan);
 /* From now on the rows of every seat that is not plain are enlarged by a number
  * of its own, from 1 to 2, before anybody has asked for any, unless the scheme
- * decodes by itself.  It makes no
+ * decodes by itself; of A' A x those of every seat.  It makes no
  * difference to what is decoded; but points that stand evenly have parities
  * that are equal or opposite, in which equal errors of two seats would
  * cancel. */
 void kf_code_uneven(kf_code *c);
+/* Does the scheme decode, which knows the rows as it gave them?  That of A' A x
+ * looks for few answers that happen to suffice, and is not asked where they are
+ * compared. */
+bool kf_code_decodes_itself(const kofn_plan *p, bool uneven);
+/* So many results decode at least; those that are compared tell every symbol
+ * besides, or there is no parity: of A' A x fewer may tell the sum of them. */
+size_t kf_code_enough(const kofn_plan *p, bool compared);
 void kf_code_free(kf_code *c);
 /* Rows of seat `local`, below layout.max_seats. */
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
@@ -104,7 +112,8 @@ kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
  * results are made of: they are zero, whatever the input. */
 bool kf_code_is_silent(const kofn_plan *p, const kf_seat *seat, size_t group,
                        size_t lo);
-/* Fewer than half of the products of parts are there at all. */
+/* Fewer than half of the products of parts are there at all; of A' A x, whose
+ * answers are products of parts with each other, not all. */
 bool kf_code_is_thin(const kofn_plan *p, size_t group);
 /* No seat is: no part is empty. */
 bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo);

@@ -87,9 +87,11 @@ static kofn_status sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
             size_t r = i * L->lanes + l;
 
             s->row[r] = &seat->G[l];
-            s->weight[r] = c->plan->op->factors == 0
-                               ? sqrt(squares(s->row[r], 1))
-                               : weight_of(seat, l, L->inner);
+            s->weight[r] =
+                c->plan->op->factors == 0 ? sqrt(squares(s->row[r], 1))
+                : c->uneven && c->plan->op->factors > 1
+                    ? kf_larger(seat->weight, weight_of(seat, l, L->inner))
+                    : weight_of(seat, l, L->inner);
             if (is_unit(s->row[r]) && s->from[s->row[r]->col[0]] < 0)
                 s->from[s->row[r]->col[0]] = (int32_t)r;
         }
@@ -352,6 +354,11 @@ static kofn_status distance_of_all(const kf_decoder *d, const kf_sift *s,
     return st;
 }
 
+bool kf_code_decodes_itself(const kofn_plan *p, bool uneven)
+{
+    return p->scheme->decode && !p->of && !(uneven && p->op->factors > 1);
+}
+
 /* The scheme may know a better way than least squares; else it is unsuited.
  * It is asked first, since it may be quick to say that it is too early. */
 static kofn_status ask_scheme(kf_decoder *d, const kf_code *c)
@@ -359,7 +366,7 @@ static kofn_status ask_scheme(kf_decoder *d, const kf_code *c)
     const kofn_plan *p = c->plan;
     kofn_status st;
 
-    if (!p->scheme->decode || p->of || d->seats < p->layout.enough)
+    if (!kf_code_decodes_itself(p, c->uneven) || d->seats < p->layout.enough)
         return KOFN_UNSUITED;
     d->mixed = d->wants;
     for (size_t w = 0; w < d->wants; w++)

@@ -597,10 +597,13 @@ static bool plain_rows(const double *rows, size_t n, size_t cols)
 }
 
 /* By multiples of 1/1024 in the order of the golden section. */
-static void enlarge(size_t local, double *rows, size_t n)
+static double enlargement(size_t local)
 {
-    double by = 1 + (double)(local % 1024 * 633 % 1024) / 1024;
+    return 1 + (double)(local % 1024 * 633 % 1024) / 1024;
+}
 
+static void enlarge(double by, double *rows, size_t n)
+{
     for (size_t i = 0; rows && i < n; i++)
         rows[i] *= by;
 }
@@ -609,13 +612,16 @@ static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
 {
     const kofn_layout *L = &p->layout;
     size_t rows = L->lanes * L->inner;
+    double by = enlargement(local);
+    bool twice = p->op->factors > 1;
 
-    if (p->scheme->decode) /* which knows the rows by itself */
+    if (kf_code_decodes_itself(p, true))
         return;
-    if (plain_rows(G ? G : E0, L->lanes, G ? L->symbols : p->parts))
+    /* In A' A x plain blocks stand evenly as the others do. */
+    if (!twice && plain_rows(G ? G : E0, L->lanes, G ? L->symbols : p->parts))
         return;
-    enlarge(local, E0, rows * p->parts);
-    enlarge(local, G, L->lanes * L->symbols);
+    enlarge(by, E0, rows * p->parts);
+    enlarge(twice ? by * by : by, G, L->lanes * L->symbols);
 }
 
 /* The plan that the scheme made: a reader has the rows of another. */
@@ -635,7 +641,11 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
     if (c->uneven)
         make_uneven(of, local, E0, G);
     TRY(compress_rows(p, local, &s->E0, E0, rows, p->parts));
-    s->weight = largest_norm(s->E0, L->lanes, L->inner);
+    if (p->op->factors >
+        1) /* sub-blocks stand below each other: no sum of them */
+        s->weight = pow(largest_norm(s->E0, rows, 1), 2);
+    else
+        s->weight = largest_norm(s->E0, L->lanes, L->inner);
     s->G = s->E0;
     if (p->parts1 > 1) {
         TRY(compress_rows(p, local, &s->E1, E1, L->inner, p->parts1));

@@ -95,6 +95,7 @@ static const kf_operation operations[] = {
         .sparse = true,
         .whole = true,
         .below = true,
+        .checked = true,
         .span = all_columns,
     },
     {

@@ -21,7 +21,9 @@ static bool has_block(const kofn_plan *p, size_t group, size_t lo, size_t j)
     const kofn_layout *L = &p->layout;
     size_t high = L->cut[0].rows, at = group * high + j % high;
 
-    return goes_on(L->problem.m, L->groups * high, at, p->op->left ? 0 : lo) &&
+    if (p->op->over & KF_OVER_ROWS) /* strips are no rows of A */
+        lo = 0;
+    return goes_on(L->problem.m, L->groups * high, at, lo) &&
            goes_on(L->problem.n, L->cut[0].cols, j / high, 0);
 }
 
@@ -64,6 +66,8 @@ bool kf_code_is_thin(const kofn_plan *p, size_t group)
         blocks += has_block(p, group, 0, j);
     for (size_t j = 0; j < p->parts1; j++)
         inputs += has_input(p, j);
+    if (p->op->factors > 1)
+        return blocks < p->parts;
     return 2 * blocks * inputs < p->parts * p->parts1;
 }
 

@@ -219,7 +219,7 @@ static kofn_status check_stream(const kofn_plan *p, const kofn_core_options *o)
 static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
 {
     const kofn_layout *L = &p->layout;
-    size_t each = p->workers / L->groups;
+    size_t each = p->workers / L->groups, enough = kf_code_enough(p, true);
 
     if (p->op->stream)
         return check_stream(p, o);
@@ -256,7 +256,7 @@ static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
                        "sums over a cut (cut=columns, left products) need "
                        "every answer and leave none to find errors with; use "
                        "another scheme, or do without the search for errors");
-    if (each > L->enough)
+    if (each > enough)
         return KOFN_OK;
     if (each == 1)
         return kf_fail(KOFN_INVAL,
@@ -267,8 +267,8 @@ static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
                    "%zu workers%s and a threshold of %zu leave no "
                    "redundancy to find errors with; use at least %zu workers "
                    "or a threshold of at most %zu",
-                   each, L->groups > 1 ? " a group" : "", L->enough,
-                   (L->enough + 1) * L->groups, (each - 1) * L->groups);
+                   each, L->groups > 1 ? " a group" : "", enough,
+                   (enough + 1) * L->groups, (each - 1) * L->groups);
 }
 
 static kofn_status make_use(kf_use *u, const kofn_plan *plan,

@@ -33,7 +33,7 @@ static kofn_status collect(const kofn_core *c, const kf_round *r, size_t group,
     const kofn_plan *p = r->p.use->plan;
     size_t cover = (c->generous > 0 || r->p.all) && !p->layout.adjoint
                        ? n
-                       : p->layout.enough + r->p.ledger[group].spare;
+                       : kf_product_enough(&r->p) + r->p.ledger[group].spare;
 
     d->members = n;
     if (p->scheme->deal)
@@ -221,7 +221,7 @@ static bool plenty(const kofn_core *c, const kf_round *r, size_t group)
     const kofn_layout *L = kf_layout(&r->p);
 
     return kf_core_count_live(c, r, group) * L->submessages >=
-           L->enough + r->p.ledger[group].spare;
+           kf_product_enough(&r->p) + r->p.ledger[group].spare;
 }
 
 static kofn_status deal_group(kofn_core *c, kf_round *r, size_t group,

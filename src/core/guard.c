@@ -178,7 +178,7 @@ static bool has_copies(const kf_product *p, size_t group)
 {
     const kofn_layout *L = kf_layout(p);
 
-    return L->enough == 1 || L->threshold > L->enough ||
+    return L->enough == 1 || L->threshold > kf_product_enough(p) ||
            kf_code_is_thin(p->use->plan, group);
 }
 
@@ -282,7 +282,7 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
                    const uint32_t *tasks, size_t n)
 {
     const kofn_layout *L = kf_layout(&r->p);
-    size_t beyond = n - L->enough, seats;
+    size_t beyond = n - kf_product_enough(&r->p), seats;
     size_t spare = kf_core_vouch(c, r, group, tasks, n);
 
     if (r->p.use->errors == KOFN_ERRORS_DETECT || beyond < spare)

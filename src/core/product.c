@@ -214,6 +214,11 @@ void kf_product_all_news(kf_product *p)
         kf_product_news(p, g, 0, p->use->plan->span);
 }
 
+size_t kf_product_enough(const kf_product *p)
+{
+    return kf_code_enough(p->use->plan, p->use->errors != KOFN_ERRORS_NONE);
+}
+
 /* Where those who are known to be wrong do not count fewer may be wrong. */
 size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell)
 {
@@ -222,7 +227,7 @@ size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell)
 
     if (cell->disagreed && spare > 1)
         spare -= kf_min(l->known, spare - 1);
-    return kf_layout(p)->enough + spare;
+    return kf_product_enough(p) + spare;
 }
 
 size_t kf_product_wanted(const kf_product *p, size_t group, const kf_cell *cell)
@@ -264,7 +269,7 @@ bool kf_product_untouched(const kf_product *p, size_t group)
 
 double kf_product_done(const kf_product *p)
 {
-    size_t enough = kf_layout(p)->enough;
+    size_t enough = kf_product_enough(p);
     double came = 0,
            all = (double)(p->hi - p->lo) * (double)enough * (double)p->groups;
 

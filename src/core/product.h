@@ -173,6 +173,8 @@ static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
 /* Something is new of these strips. */
 void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi);
 void kf_product_all_news(kf_product *p);
+/* So many results are an answer, or where they are compared may be. */
+size_t kf_product_enough(const kf_product *p);
 /* Results that a cell like this always has to have, and this one. */
 size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell);
 size_t kf_product_wanted(const kf_product *p, size_t group,

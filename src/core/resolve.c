@@ -197,7 +197,7 @@ static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
 static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
 {
     size_t spare = most_spare(&r->p);
-    bool enough = cell->count >= kf_layout(&r->p)->enough + spare;
+    bool enough = cell->count >= kf_product_enough(&r->p) + spare;
 
     if (r->p.disagree)
         return kf_core_corrupt_beyond(c, r);

@@ -159,7 +159,7 @@ static kofn_status results_to_check(kofn_core *c, kf_round *r, size_t group,
 
     if (r->p.use->errors != KOFN_ERRORS_NONE && !cell->last)
         TRY(kf_core_silent(&r->p, group, cell, &silent));
-    *n = kf_layout(&r->p)->enough + silent +
+    *n = kf_product_enough(&r->p) + silent +
          kf_core_vouch(c, r, group, cell->have, cell->count);
     return KOFN_OK;
 }

@@ -140,7 +140,7 @@ kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)
                 "results disagree, and with those of all "
                 "workers it cannot be told whose are wrong; use more workers "
                 "or a smaller threshold than %zu",
-                kf_layout(&r->p)->enough);
+                kf_product_enough(&r->p));
     return kf_core_deliver(c, r, KOFN_CORRUPT);
 }
 

@@ -76,5 +76,9 @@ kofn_status kf_data_scales_of_resident_columns(const kf_resident *r,
  * blocks have them (kf_resident.by). */
 kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
                                    double *row);
+/* Of entries of A' A x in strips [lo, hi) of a check, by the columns of A, the input
+ * as it was sent and the answers. */
+kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
+                                   const kofn_matrix *x, double *row);
 
 #endif

@@ -129,13 +129,10 @@ static kofn_status know_input(kf_measure *of)
 MEASURE(measure_f64, double)
 MEASURE(measure_f32, float)
 
-static kofn_status measure_answers(const kf_check *c, double **out)
+static kofn_status measure_answers(const kf_check *c, double *scale)
 {
     size_t lanes = c->plan->layout.lanes, n = c->decoder->seats;
-    double *scale = *out = kf_zero(c->plan->span, sizeof *scale);
 
-    if (!scale)
-        return KOFN_NOMEM;
     for (size_t k = 0; k < n * lanes; k++) {
         const kf_source *from = &c->source[k / lanes];
         size_t at = k % lanes * (from->hi - from->lo) + c->lo - from->lo;
@@ -149,13 +146,30 @@ static kofn_status measure_answers(const kf_check *c, double **out)
     return KOFN_OK;
 }
 
+/* ---- A' A x -------------------------------------------------------------- */
+
+/* Of an answer that is two products deep the operands bound only what may come out
+ * at worst; the rest it says itself. */
+static kofn_status measure_margins(kf_held *h, const kf_measure *of,
+                                   const kf_check *c, double *scale)
+{
+    TRY(know_resident(h, true, 0));
+    return kf_data_scales_of_gram(c, h->norms[c->plan->layout.groups],
+                                  &of->messages->plain->m, scale);
+}
+
+/* ---- checks -------------------------------------------------------------- */
+
 /* What is left is measured anew without those who were located: one that is large
  * enough hides what others are wrong by. */
-static kofn_status check_sum(kf_check *c, kf_found *found)
+static kofn_status check_measured(kf_held *h, const kf_measure *of, kf_check *c,
+                                  kf_found *found)
 {
     static const double one = 1;
-    double *scale = NULL;
-    kofn_status st = measure_answers(c, &scale);
+    double *scale = kf_zero(c->plan->span, sizeof *scale);
+    kofn_status st = !scale                 ? KOFN_NOMEM
+                     : c->plan->op->factors ? measure_margins(h, of, c, scale)
+                                            : measure_answers(c, scale);
 
     c->row = scale;
     c->col = &one;
@@ -164,8 +178,6 @@ static kofn_status check_sum(kf_check *c, kf_found *found)
     kf_free(scale);
     return st == KOFN_OK && found->count ? KOFN_CORRUPT : st;
 }
-
-/* ---- checks -------------------------------------------------------------- */
 
 static kofn_status push(kf_guard *g, kf_verdict v)
 {
@@ -184,9 +196,12 @@ static kofn_status push(kf_guard *g, kf_verdict v)
 static double as_error(const kofn_plan *use, double floor)
 {
     const kofn_problem *pb = &use->layout.problem;
+    double n = (double)pb->n;
 
     if (use->op->factors == 0) /* a sum of as many vectors */
         return floor * sqrt((double)use->parts);
+    if (use->op->factors > 1) /* by the scales of math/errors.md 9 */
+        return floor * kf_larger(sqrt(n), 0.1 * n);
     return floor * sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
@@ -201,8 +216,8 @@ static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
 
 /* Where one result more may come there is no need to look at those that would not
  * be accepted if they agreed. */
-static kofn_status verdict(const kf_guard *g, kf_check *c, bool last,
-                           kf_found *found)
+static kofn_status verdict(const kf_guard *g, kf_held *h, const kf_measure *of,
+                           kf_check *c, bool last, kf_found *found)
 {
     kofn_status st;
 
@@ -210,8 +225,8 @@ static kofn_status verdict(const kf_guard *g, kf_check *c, bool last,
         *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
         return KOFN_AGAIN;
     }
-    st =
-        c->plan->op->factors ? kf_check_results(c, found) : check_sum(c, found);
+    st = c->plan->op->factors == 1 ? kf_check_results(c, found)
+                                   : check_measured(h, of, c, found);
     return st == KOFN_OK && !tolerable(g, c->plan, found->floor) ? KOFN_AGAIN
                                                                  : st;
 }
@@ -249,6 +264,18 @@ static kofn_status tell(kf_guard *g, kf_measure *of, const kofn_action *a,
                                 .doubted = found->doubted});
 }
 
+/* One after the other in A' A x; 0 where they are those of the operands, and 1 where
+ * what is rounded is an answer. */
+static size_t terms_of(const kofn_plan *use)
+{
+    size_t rows, cols;
+
+    if (use->op->factors < 2)
+        return 1 - use->op->factors;
+    kf_operation_block(&use->layout, &rows, &cols);
+    return rows + cols;
+}
+
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            kofn_core *core, uint32_t number,
                            const kofn_action *a, const kf_source *source)
@@ -266,12 +293,12 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                   .changes = h->changes,
                   .drifts = of->drifts,
                   .secret = g->secret,
-                  .terms = use->op->factors ? 0 : 1,
+                  .terms = terms_of(use),
                   .number = a->task};
     kf_found found;
     kofn_status st = KOFN_OK;
 
-    if (use->op->factors)
+    if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
     TRY(kf_cache_parity(kofn_core_cache(core, number), a->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(kofn_core_cache(core, number), a->decoder,
@@ -279,7 +306,7 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     found.bad = kf_new(a->decoder->seats, sizeof *found.bad);
     if (!found.bad)
         return KOFN_NOMEM;
-    st = verdict(g, &c, a->last, &found);
+    st = verdict(g, h, of, &c, a->last, &found);
     if (st == KOFN_NOMEM) {
         kf_free(found.bad);
         return st;

@@ -413,10 +413,38 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     [ "$status" -eq 5 ]
     run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --audit 4
     refused "without errors"
-    for s in "agc:d=3 stopped" "ignore whatever" "pcr:r=3 rounding" \
-        "uncoded redundancy"; do
+    for s in "agc:d=3 stopped" "ignore whatever" "uncoded redundancy"; do
         set -- $s
         run kofn regress Xe.npy ye.npy -s $1 -n 9 -p sim --errors detect
         refused "$2"
     done
+}
+
+@test "wrong answers of coded regression are located, and the rest is exact" {
+    kofn gen matrix 400 6 -o Xe.npy -q
+    kofn gen vector 400 -o ye.npy -q
+    printf '2 corrupt 3\n3 corrupt 7\n' >liar.txt
+    for s in pcr:r=3 pcr:r=3,systematic=1 pcr:r=3,layout=paper pcr:r=3,basis=lagrange; do
+        for e in probabilistic adversarial; do
+            kofn regress Xe.npy ye.npy -s $s -n 9 -p sim --errors $e \
+                -e liar.txt --iterations 20 --verify --json >out.json
+            json "o['corrupted'] == [3, 7] and o['rel_error'] < 1e-9" <out.json
+            json "0 < o['floor'] < 1e-6" <out.json
+        done
+    done
+    kofn regress Xe.npy ye.npy -s pcr:r=3 -n 9 --errors adversarial -e liar.txt \
+        --iterations 20 --verify --json >out.json
+    json "o['rel_error'] < 1e-9 and set(o['corrupted']) <= {3, 7}" <out.json
+    run kofn regress Xe.npy ye.npy -s pcr:r=3 -n 9 -p sim --errors detect \
+        -e liar.txt --iterations 20
+    [ "$status" -eq 5 ]
+    kofn regress Xe.npy ye.npy -s pcr:r=3 -n 9 -p sim --errors detect \
+        --iterations 20 --journal a.jsonl --json >out.json
+    json "0 < o['floor'] < 1e-6 and o['corrupted'] == []" <out.json
+    kofn replay a.jsonl
+    run kofn regress Xe.npy ye.npy -s pcr:r=2 -n 5 -p sim --errors detect
+    refused "no redundancy"
+    run kofn regress Xe.npy ye.npy -s pcr:r=3,systematic=1 -n 6 -p sim \
+        --errors detect --audit 4
+    refused "audit = 4"
 }

@@ -1,0 +1,99 @@
+/* gram.c -- how large the answers A' A x are, of which only rounding may differ
+ * from what the code says (math/errors.md 9).
+ *
+ * Entry e of an answer is the product of column e of a block E with E x.  The first
+ * is no longer than that of A, times the weight of the seat, and the second is told
+ * by the answer itself, for its product with x is |E x|^2.  Neither can make more
+ * of it than the sum of all |column| |x|.
+ */
+#include "check.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Partial sums of E x that cancel are no larger than all magnitudes together, and
+ * what is lost in them is beside so many of it as good as that of random ones. */
+#define CANCELS 8
+
+/* Below it numbers may have lost digits for being small. */
+static double least_of(kofn_dtype dtype)
+{
+    return dtype == KOFN_F64 ? 0x1p-1022 / 0x1p-52 : 0x1p-126 / 0x1p-23;
+}
+
+/* Entry e of the input, times the norm of that column, over `top`. */
+static double share(const double *col, const kofn_matrix *x, size_t e,
+                    double least, double top)
+{
+    return fmax(col[e], least) / top * kf_mat_entry(x, e, 0);
+}
+
+/* The largest |column| |x|, of what a double can be. */
+static double largest(const double *col, const kofn_matrix *x, double least)
+{
+    double top = least;
+
+    for (size_t e = 0; e < x->rows; e++)
+        top = fmax(top, fabs(share(col, x, e, least, 1)));
+    return fmin(top, DBL_MAX);
+}
+
+/* |E x|^2 of the block that gave this answer, over the squares of its weight and of
+ * `top`. */
+static double squares_of_margins(const kf_source *from, const double *col,
+                                 const kofn_matrix *x, double top,
+                                 double weight)
+{
+    double least = least_of(x->dtype), sum = 0;
+
+    if (from->lo || from->hi != x->rows) /* some of it says nothing */
+        return NAN;
+    for (size_t e = 0; e < x->rows; e++)
+        sum +=
+            share(col, x, e, least, top) * (kf_mat_entry(from->result, e, 0) /
+                                            fmax(col[e], least) / top / weight);
+    return sum;
+}
+
+/* No honest |E x| is larger, over its weight and `top`; what is no number could be
+ * as large as any. */
+static kofn_status largest_margins(const kf_check *c, const double *col,
+                                   const kofn_matrix *x, double top,
+                                   double most, double *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < c->decoder->seats; i++) {
+        const kf_seat *seat;
+        double squares;
+
+        TRY(kf_code_seat(c->code, c->decoder->seat[i], &seat));
+        squares = squares_of_margins(&c->source[i], col, x, top,
+                                     seat->weight > 0 ? seat->weight : 1);
+        if (squares > 0)
+            *out = fmax(*out, sqrt(squares));
+        else if (isnan(squares))
+            *out = most;
+    }
+    *out = fmin(*out, most);
+    return KOFN_OK;
+}
+
+kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
+                                   const kofn_matrix *x, double *row)
+{
+    double least = least_of(x->dtype), top = largest(col, x, least);
+    double all = 0, squares = 0, scale;
+
+    for (size_t e = 0; e < x->rows; e++) {
+        double z = share(col, x, e, least, top);
+
+        all += fabs(z);
+        squares += z * z;
+    }
+    TRY(largest_margins(c, col, x, top, all, &scale));
+    scale = fmax(scale, fmax(sqrt(squares), all / CANCELS));
+    scale = fmax(fmin(top * scale, DBL_MAX), least);
+    for (size_t e = c->lo; e < c->hi; e++)
+        row[e] = fmin(fmax(col[e], least) * scale, DBL_MAX);
+    return KOFN_OK;
+}
