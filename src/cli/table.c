@@ -588,9 +588,9 @@ const cli_command cli_commands[] = {
      "kofn bench stream --scenario 3  Table 1 of the paper on sequential codes\n"
      "kofn bench stream --scenario 6 --scale 0.004  the same with networks that are "
      "trained\n"
-     "kofn bench dnn --scenario 1 --scale 0.1  Tables I and III of the paper on Generalized PolyDot "
-     "codes, by trying\n"
-     "kofn bench dnn --scale 0.2  trainings under soft errors, one seed and two epochs",
+     "kofn bench dnn --scenario 3  a sparse autoencoder whose nodes err\n"
+     "kofn bench dnn --scenario 2 --scale 0.2  trainings under soft errors, one seed and "
+     "two epochs",
      IN_BENCH, 1, 1, cmd_bench},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };
