@@ -20,7 +20,8 @@ class Matrix:
     workers  how many there are at the start.
     columns  of the inputs that are to come; workers elsewhere compute so many at
              a time, those of this machine as many as an input has.
-    errors   "detect", "adversarial" or "probabilistic": look for wrong results.
+    errors   "detect", "adversarial" or "probabilistic": look for wrong results;
+             A is then not multiplied from the left.
     below, tolerance, late, weather, events, keys, insecure, journal, metrics,
     trace, seed: as the options of the kofn command.
 
@@ -66,9 +67,11 @@ class Matrix:
         m, n = self.shape
         op = lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL
         o = dict(self._options)
+        # of products from the left nothing can be compared: with errors, none
+        whole = o.get("errors") in (None, "none") and not self._sparse
         job = Job(problem(op, m, n, columns, self.dtype, self._sparse),
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
-                  left=0 if self._sparse else columns, serve=serve, **o)
+                  left=columns if whole else 0, serve=serve, **o)
         job.columns = columns
         place = lib.kofn_place_sparse if self._sparse else lib.kofn_place
         check(place(job.job, self._operand))
@@ -88,6 +91,10 @@ class Matrix:
                           f"; {rows} are needed")
         other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
         job = self._job(other)
+        if row and self._options.get("errors") not in (None, "none"):
+            raise Unsuited("products from the left need every answer, and leave "
+                           "none to find errors with; make a Matrix of it without "
+                           "errors, or one of its transpose")
         if row and not job.serves_left:
             raise Unsuited(f"scheme {self._options['scheme']} does not serve "
                            "products from the left; elastic and polynomial do")

@@ -133,6 +133,17 @@ def test_liars_are_located():
         assert "<table>" in M.report._repr_html_()
 
 
+@pytest.mark.parametrize("where", ["sim", "processes"])
+def test_the_default_scheme_finds_errors_too(where):
+    with kofn.Matrix(X, where, workers=5, scheme="elastic:k=2",
+                     errors="probabilistic") as M:
+        assert close(M @ np.ones(12), X @ np.ones(12)) and M.report.floor > 0
+        with pytest.raises(kofn.Unsuited, match="without errors"):
+            np.ones(90) @ M
+    with kofn.Matrix(X, errors="probabilistic") as M:
+        assert close(M @ np.ones(12), X @ np.ones(12))
+
+
 def test_processes_and_kills():
     import os
 
