@@ -80,7 +80,7 @@ def interrupted(i):
 
 def forked(i):
     M = kofn.Matrix(X, ("sim", "threads", "processes")[i // 50 % 3],
-                    scheme="mds:k=2", workers=3)
+                    scheme="mds:k=2", workers=3, below="pause")
     M @ w
     child = os.fork()
     if child == 0:

@@ -136,7 +136,7 @@ def test_liars_are_located():
 @pytest.mark.parametrize("where", ["sim", "processes"])
 def test_the_default_scheme_finds_errors_too(where):
     with kofn.Matrix(X, where, workers=5, scheme="elastic:k=2",
-                     errors="probabilistic") as M:
+                     errors="probabilistic", below="pause") as M:
         assert close(M @ np.ones(12), X @ np.ones(12)) and M.report.floor > 0
         with pytest.raises(kofn.Unsuited, match="without errors"):
             np.ones(90) @ M

@@ -41,7 +41,7 @@ def test_products_in_order(scheme, dtype):
 @pytest.mark.parametrize("where", ["sim", "processes"])
 def test_put_and_asked_for_in_any_order(where):
     given = list(pairs(7))
-    with kofn.Stream((8, 6, 5), where, scheme=SCHEMES[0], workers=4,
+    with kofn.Stream((8, 6, 5), where, scheme=SCHEMES[0], workers=4, below="pause",
                      weather="straggle=0.3,delay=0.002") as s:
         assert s.delay == 3
         put = [s.put(X, Y) for X, Y in given]
