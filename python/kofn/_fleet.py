@@ -3,6 +3,7 @@ import os
 import signal
 import tempfile
 
+from . import _lib
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
 # Workers that are waited for while they say hello.
@@ -37,6 +38,12 @@ def kofn_py_news(ud, words):
 @ffi.def_extern()
 def kofn_py_ended(ud):
     return ffi.from_handle(ud).ended()
+
+
+@ffi.def_extern(error=lib.KOFN_LEAVE_NOW, onerror=_lib.stop_and_raise)
+def kofn_py_serve(ud, news):
+    """Asked every millisecond or so, which is when Python sees signals."""
+    return lib.KOFN_LEAVE_NOW if _lib.stopped() else lib.KOFN_STAY
 
 
 class Port:
@@ -128,8 +135,9 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     """A worker's whole life at that address.
 
     `f(part, parts, x, out)` is what sums are made of; without one the worker
-    computes products and regressions.  Ends when it is dismissed, or has found
-    no coordinator for `patience` seconds.
+    computes products and regressions.  Ends when it is dismissed, has found no
+    coordinator for `patience` seconds, or by Ctrl-C, at the next look at messages:
+    of a function that is being computed, at its end.
     """
     options, folder = zmq_options(keys, insecure)
     transport = new(lib.kofn_zmq_connect, address.encode(), options)
@@ -144,5 +152,6 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
         o.f = lib.kofn_py_part
         o.ctx = handle
     o.patience = int(patience * SECOND) if patience else 0
-    check(lib.kofn_serve(transport, o))
+    o.watch = lib.kofn_py_serve
+    _lib.call(lib.kofn_serve, transport, o)
     del folder, handle, sky

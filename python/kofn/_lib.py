@@ -102,6 +102,11 @@ def stop_and_raise(kind, value, trace):
     _raised.append(value)
 
 
+def stopped():
+    """Whether something was raised in the call that lasts."""
+    return bool(_raised)
+
+
 def call(f, *args):
     """f(*args), with what was raised in a callback raised here."""
     _raised.clear()

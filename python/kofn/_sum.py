@@ -18,7 +18,7 @@ def _array_of(m):
     return table[:, 0] if m.cols == 1 else table
 
 
-@ffi.def_extern(error=-2)  # KOFN_INVAL
+@ffi.def_extern(error=lib.KOFN_INVAL, onerror=_lib.stop_and_raise)  # Ctrl-C
 def kofn_py_part(ctx, part, parts, in_, out):
     f = ffi.from_handle(ctx)
     try:

@@ -150,6 +150,47 @@ def test_workers_of_their_own():
                 w.wait()
 
 
+@pytest.mark.parametrize("busy", [False, True])
+def test_ctrl_c_ends_a_worker(busy):
+    """While it waits, and in its function."""
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    with tempfile.TemporaryDirectory() as folder:
+        module = pathlib.Path(folder, "job.py")
+        module.write_text("import time\n"
+                          "def part(part, parts, x):\n"
+                          "    print('busy', flush=True)\n"
+                          "    time.sleep(600)\n"
+                          "print('loaded', flush=True)\n")
+        address = f"ipc://{folder}/socket"
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "kofn", "worker", address, "--module",
+             str(module)], env=env, stdout=subprocess.PIPE, text=True,
+            stderr=subprocess.PIPE,  # and whoever began us may ignore it
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        boss = None
+        try:
+            assert worker.stdout.readline() == "loaded\n"
+            if busy:
+                boss = subprocess.Popen(
+                    [sys.executable, "-c",
+                     "import sys, kofn, numpy as np\n"
+                     "with kofn.Sum(None, 5, scheme='uncoded', workers=1,"
+                     " where=sys.argv[1]) as S:\n"
+                     "    S(np.ones(5))\n", address], env=env,
+                    stderr=subprocess.DEVNULL)
+                assert worker.stdout.readline() == "busy\n"
+            else:
+                time.sleep(0.5)
+            worker.send_signal(signal.SIGINT)
+            worker.communicate(timeout=300)  # else 600 s, or for ever
+            assert worker.returncode == 130
+        finally:
+            for process in (worker, boss):
+                if process:
+                    process.kill()
+                    process.wait()
+
+
 def ping_and_go(path):
     """More messages than are received in advance, a PING of ZMTP 3.0 (RFC 23)
     behind them, and the end of the connection."""
