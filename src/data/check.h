@@ -80,5 +80,19 @@ kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
  * as it was sent and the answers. */
 kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
                                    const kofn_matrix *x, double *row);
+/* What a change adds to the rows, or to the columns, of a matrix: `by` is U, or V,
+ * of which columns first, first + 1, ... belong to `parts` parts, each `width`
+ * wide. */
+typedef struct kf_growth {
+    const kofn_change *change;
+    const kofn_matrix *by;
+    double gain; /* the other's kf_data_stretch */
+    size_t first, width, parts;
+} kf_growth;
+
+/* At least the largest singular value of `a`, times `by`. */
+kofn_status kf_data_stretch(const kofn_matrix *a, double by, double *out);
+/* Bounds of the norms, and of those of the velocity, after it. */
+kofn_status kf_data_grow_norms(const kf_growth *g, double *norm, double *speed);
 
 #endif
