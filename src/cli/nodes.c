@@ -16,10 +16,6 @@ static int check_errors(const cli_args *a)
 {
     if (a->job.errors == KOFN_ERRORS_NONE)
         return 0;
-    if (a->command->bit & IN_TRAIN)
-        return cli_say(EXIT_USAGE,
-                       "train --errors does not go with --masterless: nobody "
-                       "has weights by which results could be measured");
     if (a->decode && (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
         return cli_say(EXIT_USAGE,
                        "--errors does not go with --decode distributed: what "

@@ -444,7 +444,7 @@ const cli_command cli_commands[] = {
      "kofn train X.npy y.npy -o model --layers 64-256-10 -s gpd:m=2,n=2,p=1 --verify  "
      "weights live with the workers\n"
      "kofn train X.npy y.npy -o model --layers 64-256-10 --masterless  and nobody is "
-     "in charge\n"
+     "in charge; with --errors adversarial nodes may be wrong\n"
      "kofn train X.npy --autoencoder --layers 64-16-64 --sparsity 0.05 "
      "--sparsity-weight 3 -o model  sparse codes",
      IN_TRAIN, 1, 2, cmd_train},

@@ -101,6 +101,10 @@ static void report_json(const run *r, const kofn_plan_info *info)
     PUT("epochs", json_integer((json_int_t)end->epoch.number));
     PUT("adopted", json_integer((json_int_t)end->adopted));
     PUT("dropped", json_integer((json_int_t)end->dropped));
+    if (r->a->job.errors) {
+        PUT("left_out", json_integer((json_int_t)end->left_out));
+        PUT("liars", json_integer((json_int_t)end->liars));
+    }
     PUT("finished", json_integer((json_int_t)r->have));
     PUT("same", json_integer((json_int_t)r->same));
     if (r->a->verify)
@@ -125,6 +129,10 @@ static void report_text(const run *r, const kofn_plan_info *info)
                 r->have, r->same);
     fprintf(stderr, "\n%zu members in epoch %llu", r->best->end.members,
             (unsigned long long)r->best->end.epoch.number);
+    if (r->a->job.errors)
+        fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
+                (unsigned long long)r->best->end.left_out,
+                (unsigned long long)r->best->end.liars);
     if (r->a->verify)
         fprintf(stderr, "  relative error %.2g", r->lesson->session->rel_error);
     fputc('\n', stderr);
@@ -170,7 +178,7 @@ static size_t largest(const cli_lesson *l)
     size_t batch = l->options->batch ? l->options->batch : 64, numbers = 0;
 
     for (size_t i = 0; i <= l->shape->layers; i++)
-        numbers += 8 * (l->shape->widths[i] + 1) * batch;
+        numbers += (8 * batch + 4) * (l->shape->widths[i] + 1);
     return (numbers + 4 * kofn_training_size(l->training)) * sizeof(double);
 }
 
@@ -190,8 +198,9 @@ static int prepare(run *r, size_t steps)
                              a->seed, r->plan);
     if (st)
         return cli_fail(st);
-    m->decoding = a->decode
-                      ? (kofn_decoding)a->decode
+    m->decoding = a->decode ? (kofn_decoding)a->decode
+                  : a->job.errors
+                      ? KOFN_DECODE_REPLICATED
                       : kofn_decoding_for(r->plan[0], a->workers, 0, 0, 0);
     m->confirm = 1;
     m->each = 2 * r->lesson->shape->layers - 1;

@@ -24,7 +24,7 @@ kofn_status kf_changing_new(kf_host *h)
     for (size_t i = 0; i < h->program.operands; i++)
         bytes += 2 * kf_lent_bytes(h, (uint32_t)i);
     h->largest = kf_max(h->largest, bytes);
-    return KOFN_OK;
+    return kf_norms_new(h);
 }
 
 void kf_changing_free(kf_host *h)
@@ -60,9 +60,8 @@ static kofn_status change_block(step *s, kofn_block *block, uint32_t seat)
     return st;
 }
 
-static kofn_status ask_program(const kf_host *h, uint64_t turn,
-                               uint32_t operand, kofn_change *change,
-                               kofn_matrix *U, kofn_matrix *V)
+kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
+                            kofn_change *change, kofn_matrix *U, kofn_matrix *V)
 {
     const kofn_problem *pb = &h->operand[operand].plan->layout.problem;
 
@@ -90,7 +89,7 @@ static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
     kofn_cut cut = L->cut[0];
     kofn_matrix U, V;
 
-    TRY(ask_program(h, turn, operand, &s->change, &U, &V));
+    TRY(kf_changing_ask(h, turn, operand, &s->change, &U, &V));
     s->f = kofn_layout_table(L->lanes, cut.rows);
     s->g = kofn_layout_table(L->lanes, cut.cols);
     s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
@@ -214,6 +213,7 @@ kofn_status kf_changing_turn(kf_host *h)
         return KOFN_OK;
     c->turn = turn;
     c->line[turn % h->program.recalls] = h->at.line;
+    TRY(kf_norms_turn(h, turn));
     settle(h);
     return bring(h, h->seat, was);
 }
@@ -223,7 +223,7 @@ kofn_status kf_changing_fresh(kf_host *h, uint32_t seat)
     return bring(h, seat, 0);
 }
 
-static kofn_status lose_blocks(kf_host *h)
+kofn_status kf_changing_lose(kf_host *h)
 {
     kf_lent_forget(h);
     if (h->seat == KOFN_NO_SEAT)
@@ -250,8 +250,9 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
         met = same_line(h, c->line, theirs, last - i);
     }
     memcpy(c->line, theirs, recalls * sizeof *theirs);
+    kf_norms_take(h, (const char *)lines + recalls * sizeof *theirs);
     if (!met)
-        return lose_blocks(h);
+        return kf_changing_lose(h);
     settle(h);
     return bring(h, h->seat, was);
 }

@@ -63,13 +63,13 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r)
     return KOFN_OK;
 }
 
-/* Block or velocity as it lies, into one half of a body. */
-static kofn_status read_half(const kofn_block *b, bool velocity,
-                             kofn_parcel *body)
+/* Block or velocity as it lies, into the rows of a body from there on. */
+kofn_status kf_lent_read(const kofn_block *b, bool velocity, size_t at,
+                         kofn_parcel *body)
 {
     size_t rows = b->lanes * b->rows;
-    kofn_matrix part = {kf_at(&body->m, velocity ? rows : 0, 0), rows, b->cols,
-                        b->cols, KOFN_F64};
+    kofn_matrix part = {kf_at(&body->m, at, 0), rows, b->cols, b->cols,
+                        KOFN_F64};
     kofn_msg m = {.hi = b->rows, .how = KOFN_HOW_READ, .velocity = velocity};
     kofn_status st;
 
@@ -88,9 +88,9 @@ kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
     kofn_status st;
 
     TRY(kf_parcel_new(body, halves * b->lanes * b->rows, b->cols, KOFN_F64));
-    st = read_half(b, false, *body);
+    st = kf_lent_read(b, false, 0, *body);
     if (!st && halves == 2)
-        st = read_half(b, true, *body);
+        st = kf_lent_read(b, true, b->lanes * b->rows, *body);
     *bytes = kf_parcel_bytes(*body);
     if (st)
         kofn_parcel_drop(*body);
@@ -195,7 +195,7 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
 /* ---- asking -------------------------------------------------------------- */
 
 /* Is it of our iterate? */
-static bool serves(const kf_host *h, const kf_lent *l, uint32_t operand)
+bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand)
 {
     return l->operand == operand && l->ours && l->turn == h->changing.turn;
 }
@@ -205,11 +205,12 @@ static size_t count_lent(const kf_host *h, uint32_t operand)
     size_t n = 0;
 
     for (size_t i = 0; i < h->changing.lents; i++)
-        n += serves(h, &h->changing.lent[i], operand);
+        n += kf_lent_serves(h, &h->changing.lent[i], operand);
     return n;
 }
 
-/* Blocks that are missing of the matrix that lacks most. */
+/* Blocks that are missing of the matrix that lacks most; one more is there to
+ * compare them with. */
 static size_t missing(const kf_host *h)
 {
     size_t most = 0;
@@ -220,7 +221,8 @@ static size_t missing(const kf_host *h)
 
         if (!o->plan)
             continue;
-        enough = kf_ceil_div(o->plan->parts, o->plan->layout.lanes);
+        enough = kf_ceil_div(o->plan->parts, o->plan->layout.lanes) +
+                 (h->opt.errors != KOFN_ERRORS_NONE);
         most = kf_max(most, enough > have ? enough - have : 0);
     }
     return most;
@@ -234,7 +236,7 @@ static bool lends(const kf_host *h, kofn_peer peer)
 
         for (size_t j = 0; j < h->changing.lents && !one; j++)
             one = h->changing.lent[j].from == peer &&
-                  serves(h, &h->changing.lent[j], i);
+                  kf_lent_serves(h, &h->changing.lent[j], i);
         if (!one)
             return false;
     }
@@ -315,7 +317,7 @@ static void collect(const kf_host *h, uint32_t operand, making *m)
         const kf_lent *l = &h->changing.lent[i];
         size_t at = m->n;
 
-        if (!serves(h, l, operand))
+        if (!kf_lent_serves(h, l, operand))
             continue;
         for (; at > 0 && m->lent[at - 1]->seat > l->seat; at--)
             m->lent[at] = m->lent[at - 1];
@@ -417,11 +419,14 @@ static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
     return st;
 }
 
-static kofn_status make_all(const kf_host *h, uint32_t seat, kofn_block **own)
+static kofn_status make_all(kf_host *h, uint32_t seat, kofn_block **own)
 {
-    for (uint32_t i = 0; i < h->program.operands; i++)
-        if (changes(h, i))
-            TRY(make_own(h, i, seat, &own[i]));
+    for (uint32_t i = 0; i < h->program.operands; i++) {
+        if (!changes(h, i))
+            continue;
+        TRY(kf_lent_compare(h, i));
+        TRY(make_own(h, i, seat, &own[i]));
+    }
     return KOFN_OK;
 }
 

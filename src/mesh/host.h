@@ -89,6 +89,7 @@ typedef struct kf_jury {
     double *input;   /* what h->in is measured by, or NULL         */
     uint32_t *bad;
     size_t cap;
+    bool ours; /* a piece of ours was wrong */
 } kf_jury;
 
 /* A matrix, and the block of it that is here. */
@@ -99,6 +100,7 @@ typedef struct kf_mesh_operand {
     kf_resident resident;
     kf_code *code;     /* what blocks are encoded with */
     kofn_block *block; /* NULL, or of no use, while host.seat is none */
+    double *norms;     /* norms.c, where it changes; or NULL           */
 } kf_mesh_operand;
 
 /* Another seat's block of a matrix that changes, until ours is made of such. */
@@ -120,6 +122,7 @@ typedef struct kf_changing {
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
     size_t healed; /* times that our blocks were made of others' */
+    size_t wrong;  /* times that they were found to be wrong     */
 } kf_changing;
 
 /* A stage with its data. */
@@ -132,7 +135,8 @@ typedef struct kf_mesh_product {
     kofn_parcel *out;     /* what is being made */
     kf_secret secret;
     double *norms; /* of A, as results are measured by: rows, or of left
-                      products columns; NULL: not looked at yet          */
+                      products columns; NULL: not looked at yet, or A
+                      changes                                            */
 } kf_mesh_product;
 
 /* A packet for which the way was full. */
@@ -144,6 +148,8 @@ typedef struct kf_waiting {
     size_t bytes;
     bool urgent;
 } kf_waiting;
+
+struct kf_check;
 
 typedef struct kf_host {
     kofn_transport *t;
@@ -239,10 +245,21 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines);
 bool kf_changing_recalls(const kf_host *h);
 /* Ours, of that seat, are such: bring them. */
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat);
+/* Ours are lost, or were found to be wrong. */
+kofn_status kf_changing_lose(kf_host *h);
+/* What a turn does to a matrix. */
+kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
+                            kofn_change *change, kofn_matrix *U,
+                            kofn_matrix *V);
 /* A block was lent: it is brought to our iterate, or dropped. */
 kofn_status kf_changing_settle(kf_host *h);
 
 /* heal.c */
+/* May it be of use for ours, as it is now? */
+bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand);
+/* A block, or its velocity, as it lies, into rows at, at + 1, ... of a body. */
+kofn_status kf_lent_read(const kofn_block *b, bool velocity, size_t at,
+                         kofn_parcel *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
 kofn_status kf_lent_make(kf_host *h, uint32_t seat);
 /* Nothing is lent any more, and nobody asked. */
@@ -255,6 +272,23 @@ kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
                          kofn_parcel **body, size_t *bytes);
 kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
                          kofn_parcel *body);
+
+/* norms.c */
+kofn_status kf_norms_new(kf_host *h);
+/* Of the rows of parts, or of their velocities; and of the columns. */
+const double *kf_norms_rows(const kf_mesh_operand *o, bool velocity);
+const double *kf_norms_cols(const kf_mesh_operand *o);
+/* This turn changed the matrices. */
+kofn_status kf_norms_turn(kf_host *h, uint64_t turn);
+/* Numbers that travel with the vector; into and out of it. */
+size_t kf_norms_count(const kf_host *h);
+void kf_norms_pack(const kf_host *h, char *to);
+void kf_norms_take(kf_host *h, const char *from);
+
+/* witness.c */
+/* Do the blocks that are lent agree?  Those that are wrong are dropped.  KOFN_TOOFEW:
+ * there must be more. */
+kofn_status kf_lent_compare(kf_host *h, uint32_t operand);
 
 /* audit.c */
 kofn_status kf_secret_new(kf_mesh_product *p);
@@ -274,6 +308,12 @@ void kf_audit_widen(kf_host *h);
 /* jury.c */
 /* Do the pieces of the decoder's seats agree?  Says so in `ev`. */
 kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev);
+/* Weights for a comparison, its own. */
+kofn_status kf_jury_weights(kf_host *h, struct kf_check *c);
+/* It sent what is wrong. */
+void kf_jury_strike(kf_host *h, kofn_peer peer);
+/* A piece of ours was found to be wrong: is our block? */
+kofn_status kf_jury_appeal(kf_host *h, const kofn_task *t);
 /* The input is another one. */
 void kf_jury_forget(kf_host *h);
 void kf_jury_free(kf_host *h);

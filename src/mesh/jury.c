@@ -2,7 +2,8 @@
  *
  * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who was
  * wrong in several iterates is not heard any more, as it is with workers; once may
- * be an accident. */
+ * be an accident.  A node that finds itself wrong makes its piece again: if it is
+ * the same, its block is wrong, and where matrices change it needs another. */
 #include "host.h"
 
 #include <math.h>
@@ -11,6 +12,7 @@
 #include "data/check.h"
 
 #define STRIKES 3
+#define SOON 100 /* iterates: what was longer ago than that is forgotten */
 #define HIDDEN                                                                 \
     1e-9 /* of the norms: more may not stay hidden, if it can be had */
 
@@ -23,13 +25,22 @@ static kofn_status know_norms(kf_mesh_product *p)
     size_t cols = r->A ? r->A->cols : r->parts.cols;
     bool left = p->plan->op->left;
 
-    if (p->norms)
+    if (p->norms || p->of->norms)
         return KOFN_OK;
     p->norms = kf_new(left ? cols : rows, sizeof *p->norms);
     if (!p->norms)
         return KOFN_NOMEM;
     return left ? kf_data_scales_of_resident_columns(r, p->norms, cols)
                 : kf_data_scales_of_rows(r, 0, p->norms);
+}
+
+/* Nothing is multiplied where a matrix is read. */
+static kofn_status know_reading(kf_host *h)
+{
+    h->jury.input = kf_new(h->on->width, sizeof *h->jury.input);
+    for (size_t i = 0; h->jury.input && i < h->on->width; i++)
+        h->jury.input[i] = 1;
+    return h->jury.input ? KOFN_OK : KOFN_NOMEM;
 }
 
 static kofn_status know_input(kf_host *h)
@@ -40,6 +51,8 @@ static kofn_status know_input(kf_host *h)
 
     if (h->jury.input)
         return KOFN_OK;
+    if (h->on->reader)
+        return know_reading(h);
     TRY(kf_host_input(h));
     part = cut ? h->messages.parts.part : &h->in->m;
     parts = cut ? h->messages.parts.count : 1;
@@ -82,16 +95,27 @@ static kofn_status find_sources(kf_host *h, const kofn_task *t, size_t lo,
     return KOFN_OK;
 }
 
+kofn_status kf_jury_weights(kf_host *h, kf_check *c)
+{
+    while (h->jury.secret == 0)
+        TRY(kf_host_random(&h->jury.secret, sizeof h->jury.secret));
+    c->secret = h->jury.secret;
+    c->number = h->jury.number++;
+    return KOFN_OK;
+}
+
 static kofn_status make_check(kf_host *h, const kofn_task *t,
                               const kf_source *source, kf_check *c)
 {
+    const kf_mesh_operand *o = h->on->of;
     bool left = h->on->plan->op->left;
     size_t strips = kf_host_strips(h->on, t->group, &c->lo);
+    const double *rows = o->norms ? kf_norms_rows(o, false) : h->on->norms;
+    const double *cols = o->norms ? kf_norms_cols(o) : h->on->norms;
 
     TRY(know_norms(h->on));
     TRY(know_input(h));
-    while (h->jury.secret == 0)
-        TRY(kf_host_random(&h->jury.secret, sizeof h->jury.secret));
+    TRY(kf_jury_weights(h, c));
     c->plan = h->on->plan;
     c->code = h->on->code;
     c->decoder = t->decoder;
@@ -100,10 +124,9 @@ static kofn_status make_check(kf_host *h, const kofn_task *t,
     c->most = t->most;
     c->liars = t->liars;
     c->promised = t->promised;
-    c->row = left ? h->jury.input : h->on->norms;
-    c->col = left ? h->on->norms : h->jury.input;
-    c->secret = h->jury.secret;
-    c->number = h->jury.number++;
+    c->row = left ? h->jury.input : rows;
+    c->col = left ? cols : h->jury.input;
+    c->changes = h->changing.turn;
     return KOFN_OK;
 }
 
@@ -121,12 +144,15 @@ static kofn_status look(const kf_check *c, bool last, kf_found *found)
 
 /* ---- who it was ---------------------------------------------------------- */
 
-static void strike(kf_host *h, kofn_peer peer)
+void kf_jury_strike(kf_host *h, kofn_peer peer)
 {
     kf_route *r = peer == KF_OURS ? NULL : kf_mail_route(h, peer);
 
+    h->jury.ours |= peer == KF_OURS;
     if (!r || (r->strikes && r->struck == h->at.t))
         return;
+    if (h->at.t - r->struck > SOON)
+        r->strikes = 0;
     r->struck = h->at.t;
     if (++r->strikes >= STRIKES)
         kf_audit_accuse(&h->audit, peer);
@@ -139,7 +165,7 @@ static void strike_all(kf_host *h, const kofn_task *t, const kf_found *found)
     for (size_t i = 0; i + found->doubted < found->count; i++)
         for (size_t k = 0; k < p->count; k++)
             if (p->piece[k].seat == t->decoder->seat[found->bad[i]])
-                strike(h, p->piece[k].from);
+                kf_jury_strike(h, p->piece[k].from);
 }
 
 static kofn_status judge(kf_host *h, const kofn_task *t, kf_source *source,
@@ -175,10 +201,29 @@ kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev)
         st = judge(h, t, source, &found, &ev->verdict);
     kf_free(source);
     TRY(st);
+    h->jury.ours = false;
     if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
         strike_all(h, t, &found);
     ev->bad = found.bad;
     ev->bad_count = found.count;
     ev->doubted = found.doubted;
     return KOFN_OK;
+}
+
+kofn_status kf_jury_appeal(kf_host *h, const kofn_task *t)
+{
+    const kofn_parcel *was = kf_host_piece(&h->now[t->group], h->seat);
+    kofn_parcel *again;
+    bool same;
+
+    h->jury.ours = false;
+    if (!h->program.change || h->seat == KOFN_NO_SEAT || !was)
+        return KOFN_OK;
+    TRY(kf_host_compute(h, h->on->of->block, h->seat, t->group, NULL, &again));
+    same = memcmp(was->m.data, again->m.data, kf_parcel_bytes(again)) == 0;
+    kofn_parcel_drop(again);
+    if (!same) /* once */
+        return KOFN_OK;
+    h->changing.wrong++;
+    return kf_changing_lose(h);
 }

@@ -135,7 +135,9 @@ static void send_waiting(kf_host *h)
 
 static size_t vector_bytes(const kf_host *h)
 {
-    return (h->v->m.rows + KOFN_SCALARS + h->program.recalls) * sizeof(double);
+    return (h->v->m.rows + KOFN_SCALARS + h->program.recalls +
+            kf_norms_count(h)) *
+           sizeof(double);
 }
 
 /* Does it make one that waits needless?  Of vectors, epochs and beats, which tell
@@ -220,9 +222,10 @@ static kofn_status vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
         memcpy(to, h->scalar, sizeof h->scalar);
         to += sizeof h->scalar;
         memcpy(to, h->v->m.data, rows * sizeof(double));
+        to += rows * sizeof(double);
         if (recalls)
-            memcpy(to + rows * sizeof(double), h->changing.line,
-                   recalls * sizeof *h->changing.line);
+            memcpy(to, h->changing.line, recalls * sizeof *h->changing.line);
+        kf_norms_pack(h, to + recalls * sizeof *h->changing.line);
     }
     *body = kofn_parcel_keep(h->packed);
     return KOFN_OK;

@@ -220,6 +220,7 @@ void kf_host_stages_free(kf_host *h)
         kofn_block_drop(h->operand[i].block);
         kf_code_free(h->operand[i].code);
         kf_resident_free(&h->operand[i].resident);
+        kf_free(h->operand[i].norms);
     }
     kf_free(h->product);
     kf_free(h->operand);

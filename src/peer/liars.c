@@ -235,7 +235,8 @@ kofn_status kf_peer_shown(kofn_node *n, size_t group, const uint32_t *seats,
     if (!all)
         return KOFN_OK;
     TRY(show(c, seats, count, all));
-    for (size_t i = 0; i < n->others && !kf_peer_in_evidence(c, n->holds); i++)
+    for (size_t i = 0; i < n->others && !kf_peer_in_evidence(c, n->made_of);
+         i++)
         n->other[i].coded &= ~kf_bit(group); /* who needs it asks again */
     return KOFN_OK;
 }

@@ -313,10 +313,10 @@ static kofn_status finished(kofn_node *n, const kofn_node_event *ev)
 
     switch (t->type) {
     case KOFN_TASK_ENCODE:
-        if (n->holds != t->seat)
+        if (n->made_of != t->seat)
             n->made = n->made_before =
-                0; /* pieces were made with another block */
-        n->holds = t->seat;
+                0; /* those were pieces of another seat */
+        n->holds = n->made_of = t->seat;
         return KOFN_OK;
     case KOFN_TASK_COMPUTE:
         if (now && t->seat == n->holds && t->group < n->on->groups)
@@ -493,8 +493,7 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
     case KOFN_NODE_LEAVE:
         return leave(n);
     case KOFN_NODE_LOST:
-        n->holds = KOFN_NO_SEAT;
-        n->made = n->made_before = 0;
+        n->holds = KOFN_NO_SEAT; /* what was made of them stays as it is */
         break;
     case KOFN_NODE_LIAR:
         n->liars++;
@@ -551,11 +550,10 @@ static kofn_status check_options(const kofn_node_options *o)
                        "decoding %d is neither replicated nor "
                        "distributed",
                        (int)o->decoding);
-    if (o->errors != KOFN_ERRORS_NONE &&
-        (o->decoding != KOFN_DECODE_REPLICATED || o->changes))
+    if (o->errors != KOFN_ERRORS_NONE && o->decoding != KOFN_DECODE_REPLICATED)
         return kf_fail(KOFN_UNSUITED,
                        "errors are looked for in pieces that every node "
-                       "decodes itself, of matrices that do not change");
+                       "decodes itself: let decoding be replicated");
     return KOFN_OK;
 }
 
@@ -568,7 +566,7 @@ static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
     n->now = n->began = now;
     n->alarm = now;
     n->rank = KF_NONE;
-    n->seat = n->holds = KOFN_NO_SEAT;
+    n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
     n->at = n->before = (kofn_mark){0, opt->job};
     n->leaderless = n->stalled = n->ahead = n->starved = n->idled = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;

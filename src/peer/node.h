@@ -90,12 +90,13 @@ struct kofn_node {
     kofn_epoch epoch;
     kofn_member *member;
     size_t members, member_cap;
-    size_t rank;     /* among the members, or KF_NONE   */
-    uint32_t seat;   /* ... and our seat there          */
-    uint32_t holds;  /* seat whose blocks are here     */
-    unsigned failed; /* times that we took over since the last iterate ... */
-    unsigned vain;   /* ... and that we proposed at all               */
-    uint64_t agreed; /* the farthest that enough others say they are */
+    size_t rank;      /* among the members, or KF_NONE   */
+    uint32_t seat;    /* ... and our seat there          */
+    uint32_t holds;   /* seat whose blocks are here     */
+    uint32_t made_of; /* ... and of whose `made` are   */
+    unsigned failed;  /* times that we took over since the last iterate ... */
+    unsigned vain;    /* ... and that we proposed at all               */
+    uint64_t agreed;  /* the farthest that enough others say they are */
 
     /* The iterate. */
     kofn_mark at, before; /* before: the one that pieces are kept of too */

@@ -136,7 +136,7 @@ static uint64_t wanted(const kofn_node *n)
         const kf_cluster *c = &n->cluster[g];
         bool known = kf_peer_checks(n) ? c->shown : c->decoder != NULL;
 
-        if (known && takes(n, c, n->holds))
+        if (known && takes(n, c, n->made_of))
             set |= kf_bit(g);
         else if (known && !(kf_peer_checks(n) && asked & kf_bit(g)))
             set &= ~kf_bit(g);
@@ -273,7 +273,7 @@ kofn_status kf_peer_serve(kofn_node *n, kf_other *o)
         decoded = o->decoded & n->done & n->mine;
     o->coded &= ~coded;
     o->decoded &= ~decoded;
-    TRY(send_pieces(n, o->incarnation, n->at, n->epoch, coded, n->holds));
+    TRY(send_pieces(n, o->incarnation, n->at, n->epoch, coded, n->made_of));
     return send_pieces(n, o->incarnation, n->at, n->epoch, decoded,
                        KOFN_NO_SEAT);
 }
@@ -292,7 +292,7 @@ static kofn_status serve_before(kofn_node *n, kf_other *o)
     if (!kf_same_mark(o->want, n->before))
         return KOFN_OK;
     TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,
-                    o->coded & n->made_before, n->holds));
+                    o->coded & n->made_before, n->made_of));
     if (n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
         kf_same_epoch(o->want_epoch, n->before_epoch))
         TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,

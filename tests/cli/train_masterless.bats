@@ -126,6 +126,28 @@ for m in '$mpi', '${mpi}0':
     done
 }
 
+@test "nodes whose pieces are wrong are found in a training, or the failure is declared" {
+    images
+    printf '2 corrupt 3\n' >one.txt
+    for e in adversarial probabilistic; do
+        kofn train X.npy y.npy -o model $net --epochs 3 -s gpd:m=2,n=1,p=1 --masterless \
+            --momentum 0.5 --errors $e -e one.txt --patience 60 --verify --json >out.json
+        json "o['rel_error'] <= 1e-12 and o['finished'] >= 7 and o['left_out'] > 0 \
+and o['decode'] == 'replicated'" <out.json
+    done
+    kofn train X.npy y.npy -o model $net --epochs 3 --masterless --errors adversarial \
+        --verify --json >out.json
+    json "o['rel_error'] <= 1e-12 and o['finished'] == 8 and o['left_out'] == 0 \
+and o['liars'] == 0" <out.json
+    run kofn train X.npy y.npy -o no $net --epochs 3 -s gpd:m=2,n=1,p=1 --masterless \
+        --errors detect -e one.txt
+    [ "$status" -eq 5 ]
+    [[ "$output" == *disagree* ]]
+    [ ! -e no ]
+    run kofn train X.npy y.npy -o no $net --masterless --errors detect --decode distributed
+    refused distributed
+}
+
 @test "what a training without a master does not have is refused" {
     images
     for o in "--history h.csv" "--scrub 3 --errors probabilistic" \

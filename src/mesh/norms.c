@@ -1,0 +1,121 @@
+/* norms.c -- how large the rows and columns are of matrices that change, where errors
+ * are looked for.
+ *
+ * Pieces are measured by them (src/data/check.h), and nobody has the matrices.  They
+ * are those of the start, bounded from there on by what every turn can have added
+ * (src/data/norms.c), and travel with the vector, so that all who have an iterate have
+ * the same. */
+#include "host.h"
+
+#include "data/check.h"
+
+#include <float.h>
+
+/* Of rows of parts, then of columns; then as many of the velocity. */
+static size_t half(const kf_mesh_operand *o)
+{
+    return o->resident.parts.rows + o->resident.parts.cols;
+}
+
+static bool measured(const kf_host *h, size_t operand)
+{
+    return h->program.change && h->opt.errors != KOFN_ERRORS_NONE &&
+           h->operand[operand].plan;
+}
+
+kofn_status kf_norms_new(kf_host *h)
+{
+    for (size_t i = 0; i < h->program.operands; i++) {
+        kf_mesh_operand *o = &h->operand[i];
+        const kf_parts *p = &o->resident.parts;
+
+        if (!measured(h, i))
+            continue;
+        o->norms = kf_zero(half(o), 2 * sizeof *o->norms);
+        if (!o->norms)
+            return KOFN_NOMEM;
+        TRY(kf_data_scales_of_rows(&o->resident, 0, o->norms));
+        TRY(kf_data_scales_of_resident_columns(&o->resident, o->norms + p->rows,
+                                               p->cols));
+    }
+    return KOFN_OK;
+}
+
+const double *kf_norms_rows(const kf_mesh_operand *o, bool velocity)
+{
+    return o->norms + (velocity ? half(o) : 0);
+}
+
+const double *kf_norms_cols(const kf_mesh_operand *o)
+{
+    return o->norms + o->resident.parts.rows;
+}
+
+static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
+{
+    kf_mesh_operand *o = &h->operand[operand];
+    const kf_parts *p = &o->resident.parts;
+    kofn_cut cut = o->plan->layout.cut[0];
+    double *norm = o->norms, *speed = o->norms + half(o);
+    kofn_change change;
+    kofn_matrix U, V;
+    kf_growth rows = {
+        .change = &change, .by = &U, .width = p->rows, .parts = cut.rows};
+    kf_growth cols = {
+        .change = &change, .by = &V, .width = p->cols, .parts = cut.cols};
+
+    TRY(kf_changing_ask(h, turn, operand, &change, &U, &V));
+    TRY(kf_data_stretch(&V, o->resident.by, &rows.gain));
+    TRY(kf_data_stretch(&U, o->resident.by, &cols.gain));
+    TRY(kf_data_grow_norms(&rows, norm, speed));
+    return kf_data_grow_norms(&cols, norm + p->rows, speed + p->rows);
+}
+
+kofn_status kf_norms_turn(kf_host *h, uint64_t turn)
+{
+    for (uint32_t i = 0; i < h->program.operands; i++)
+        if (measured(h, i))
+            TRY(grow(h, i, turn));
+    return KOFN_OK;
+}
+
+/* ---- as they travel ------------------------------------------------------ */
+
+size_t kf_norms_count(const kf_host *h)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->program.operands; i++)
+        if (measured(h, i))
+            n += 2 * half(&h->operand[i]);
+    return n;
+}
+
+void kf_norms_pack(const kf_host *h, char *to)
+{
+    for (size_t i = 0; i < h->program.operands; i++) {
+        const kf_mesh_operand *o = &h->operand[i];
+        size_t bytes = 2 * half(o) * sizeof *o->norms;
+
+        if (!measured(h, i))
+            continue;
+        memcpy(to, o->norms, bytes);
+        to += bytes;
+    }
+}
+
+void kf_norms_take(kf_host *h, const char *from)
+{
+    for (size_t i = 0; i < h->program.operands; i++) {
+        kf_mesh_operand *o = &h->operand[i];
+        size_t n = 2 * half(o);
+
+        if (!measured(h, i))
+            continue;
+        memcpy(o->norms, from, n * sizeof *o->norms);
+        from += n * sizeof *o->norms;
+        for (size_t k = 0; k < n; k++) /* of what is no norm nothing is right */
+            if (!(o->norms[k] >= 0 && o->norms[k] <= DBL_MAX))
+                o->norms[k] = 0;
+    }
+}

@@ -1,0 +1,377 @@
+/* train_mesh_rig.h -- trainings on the simulated mesh: every vector that any node ever
+ * has, with what came out of every layer, is compared with the plain passes', and every
+ * block with the coded weights. */
+#ifndef KF_TEST_TRAIN_MESH_RIG_H
+#define KF_TEST_TRAIN_MESH_RIG_H
+
+#include "mesh_fate.h"
+#include "train_rig.h"
+
+#include "data/kernel.h"
+#include "learn/training.h"
+#include "mat/mat.h"
+
+#include <kofn/peer.h>
+
+/* ---- trainings ----------------------------------------------------------- */
+
+enum { MOST = 3, SIDE = 4, POINTS = 11 };
+
+typedef struct lesson {
+    const char *scheme;
+    size_t nodes, layers, widths[MOST + 1];
+    kofn_activation activation;
+    kofn_cost cost;
+    bool autoencoder;
+    double sparsity, momentum, l2;
+    bool nesterov;
+} lesson;
+
+/* Codes whose products from both sides need more answers, fewer, or different ones;
+ * the last batch of an epoch is short. */
+static const lesson lessons[] = {
+    {.scheme = "gpd:m=2,n=2,p=1",
+     .nodes = 9,
+     .layers = 3,
+     .widths = {SIDE * SIDE, 9, 5, 3},
+     .activation = KOFN_SIGMOID,
+     .momentum = 0.9},
+    {.scheme = "matdot:n=2",
+     .nodes = 5,
+     .layers = 2,
+     .widths = {SIDE * SIDE, 7, 3},
+     .activation = KOFN_TANH,
+     .cost = KOFN_COST_SQUARES,
+     .l2 = 0.01},
+    /* both sides of a cut network may go on for a while */
+    {.scheme = "matdot:n=2",
+     .nodes = 8,
+     .layers = 2,
+     .widths = {SIDE * SIDE, 5, 3},
+     .activation = KOFN_RELU,
+     .momentum = 0.9},
+    {.scheme = "polynomial:m=2,p=1,basis=circle",
+     .nodes = 5,
+     .layers = 2,
+     .widths = {SIDE * SIDE, 6, SIDE *SIDE},
+     .activation = KOFN_SIGMOID,
+     .cost = KOFN_COST_SQUARES,
+     .autoencoder = true,
+     .sparsity = 0.2,
+     .momentum = 0.5,
+     .nesterov = true},
+};
+
+typedef struct fixture {
+    const lesson *l;
+    digits d;
+    kofn_net *net;
+    kofn_training *t;
+    kofn_plan *plan[MOST];
+    size_t turn, steps;
+    size_t reads, needs; /* blocks that determine the others; nodes, to go on */
+    kf_train_mesh m[SIM_NODES + 1]; /* of each node, and of the reference */
+    kofn_program program;
+    kofn_matrix v0;
+    double *ref;
+    kofn_matrix *W; /* after each step, of each layer */
+    size_t blocks;  /* that were compared         */
+    double drift;
+} fixture;
+
+static kofn_train_options options_of(const lesson *l, unsigned epochs)
+{
+    return (kofn_train_options){.size = sizeof(kofn_train_options),
+                                .step = 0.2,
+                                .momentum = l->momentum,
+                                .nesterov = l->nesterov,
+                                .l2 = l->l2,
+                                .batch = 4,
+                                .epochs = epochs,
+                                .seed = 5};
+}
+
+static kofn_net_shape shape_of(const lesson *l)
+{
+    return (kofn_net_shape){.size = sizeof(kofn_net_shape),
+                            .layers = l->layers,
+                            .widths = l->widths,
+                            .activation = l->activation,
+                            .output = KOFN_LINEAR,
+                            .cost = l->cost,
+                            .autoencoder = l->autoencoder,
+                            .sparsity = l->sparsity,
+                            .sparsity_weight = l->sparsity > 0 ? 0.1 : 0};
+}
+
+static kofn_training *make_training(const fixture *f, kofn_net *net,
+                                    unsigned epochs)
+{
+    const kofn_train_options o = options_of(f->l, epochs);
+    kofn_training *t;
+
+    assert_ok(kofn_training_new(&t, net, &f->d.X,
+                                f->l->autoencoder ? NULL : &f->d.y, &o));
+    return t;
+}
+
+/* ---- the plain training -------------------------------------------------- */
+
+static kofn_matrix copy_of(const kofn_matrix *a)
+{
+    kofn_matrix b = *a;
+
+    b.data = numbers(a->rows * a->cols, 8);
+    memcpy(b.data, a->data, a->rows * a->cols * 8);
+    return b;
+}
+
+/* As docs/training.md has it, and PyTorch's SGD. */
+static void step_plainly(const kofn_change *c, const kofn_matrix *U,
+                         const kofn_matrix *V, kofn_matrix *W, double *M)
+{
+    double *w = W->data;
+
+    for (size_t i = 0; i < W->rows; i++)
+        for (size_t j = 0; j < W->cols; j++) {
+            size_t k = i * W->cols + j;
+            double g = c->decay * w[k];
+
+            for (size_t b = 0; b < U->rows; b++)
+                g += *(double *)kf_at(U, b, i) * *(double *)kf_at(V, b, j);
+            M[k] = c->momentum * M[k] + g;
+            w[k] -= c->step * (c->nesterov ? g + c->momentum * M[k] : M[k]);
+        }
+}
+
+static void take_turn(fixture *f, uint64_t turn, const kofn_matrix *v,
+                      double **M)
+{
+    size_t L = f->l->layers;
+    kofn_matrix *W = f->W + turn * L;
+
+    for (uint32_t l = 0; l < L; l++) {
+        kofn_matrix U, V;
+        kofn_change c;
+
+        W[l] = copy_of(&W[l] - L);
+        assert_ok(f->program.change(&f->m[SIM_NODES], turn, l, v, &c, &U, &V));
+        step_plainly(&c, &U, &V, &W[l], M[l]);
+    }
+}
+
+/* What the stage that makes iterate t multiplies, or reads. */
+static kofn_matrix product_of(const fixture *f, const kofn_stage *s, uint64_t t,
+                              const kofn_matrix *v, const double *scalar)
+{
+    uint64_t turn = (t - 1) / f->turn;
+    size_t room = f->m[0].p.room;
+    const kofn_matrix *W =
+        &f->W[(turn < f->steps ? turn : f->steps) * f->l->layers + s->operand];
+    kofn_matrix in = {NULL, s->left ? room : W->cols, s->left ? W->rows : room,
+                      s->left ? W->rows : room, KOFN_F64};
+    kofn_matrix out = {NULL, s->left ? room : W->rows, s->left ? W->cols : room,
+                       s->left ? W->cols : room, KOFN_F64};
+
+    if (s->read)
+        return copy_of(W);
+    in.data = numbers(in.rows * in.cols, 8);
+    out.data = numbers(out.rows * out.cols, 8);
+    assert_ok(f->program.input((void *)(uintptr_t)&f->m[SIM_NODES], t, v,
+                               scalar, &in));
+    kf_mat_multiply(s->left ? &in : W, s->left ? W : &in, false, out.data);
+    kf_free(in.data);
+    return out;
+}
+
+static size_t iterates(const fixture *f)
+{
+    return f->steps * f->turn + f->l->layers;
+}
+
+static void make_reference(fixture *f)
+{
+    size_t rows = f->v0.rows, L = f->l->layers, n = iterates(f);
+    kofn_course course = {f->program.stages, f->program.turns,
+                          f->program.after};
+    double scalar[KOFN_SCALARS] = {0}, *M[MOST];
+    bool final = false;
+
+    f->ref = numbers((n + 1) * rows, 8);
+    f->W = numbers((f->steps + 1) * L, sizeof *f->W);
+    memcpy(f->ref, f->v0.data, rows * 8);
+    for (size_t l = 0; l < L; l++) {
+        f->W[l] = copy_of(&f->net->W[l]);
+        M[l] = numbers(f->W[l].rows * f->W[l].cols, 8);
+    }
+    for (uint64_t t = 1; t <= n; t++) {
+        const kofn_stage *s =
+            &f->program.stage[kofn_course_stage(&course, t - 1)];
+        kofn_matrix v = {f->ref + t * rows, rows, 1, 1, KOFN_F64}, product;
+
+        assert_false(final);
+        memcpy(v.data, f->ref + (t - 1) * rows, rows * 8);
+        product = product_of(f, s, t, &v, scalar);
+        assert_ok(f->program.output(&f->m[SIM_NODES], t, &product, &v, scalar,
+                                    &final));
+        kf_free(product.data);
+        if (t % f->turn == 0 && t / f->turn <= f->steps)
+            take_turn(f, t / f->turn, &v, M);
+    }
+    assert_true(final);
+    for (size_t l = 0; l < L; l++)
+        kf_free(M[l]);
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static void set_up(fixture *f, const lesson *l, unsigned epochs)
+{
+    kofn_net_shape shape = shape_of(l);
+    kofn_matrix v;
+
+    memset(f, 0, sizeof *f);
+    f->l = l;
+    f->d = make_digits(POINTS, SIDE, 3, 1);
+    f->net = make_net(&shape);
+    f->t = make_training(f, f->net, epochs);
+    assert_ok(kofn_training_plans(f->t, l->scheme, l->nodes, 3, f->plan));
+    f->turn = 2 * l->layers - 1;
+    f->steps = kf_training_steps(f->t) * epochs;
+    for (size_t i = 0; i <= SIM_NODES; i++)
+        assert_ok(kf_train_mesh_new(&f->m[i], f->t,
+                                    (const kofn_plan *const *)f->plan,
+                                    &f->program, i ? &v : &f->v0));
+    for (size_t i = 0; i < l->layers; i++) {
+        const kofn_plan *p = f->plan[i];
+
+        f->needs = kf_max(f->needs, p->layout.enough);
+        f->needs = kf_max(f->needs, p->left->layout.enough);
+        f->reads = kf_max(f->reads, kf_ceil_div(p->parts, p->layout.lanes));
+    }
+    f->needs = kf_max(f->needs, l->nodes / 2 + 1);
+    make_reference(f);
+}
+
+static void tear_down(fixture *f)
+{
+    for (size_t i = 0; i < (f->steps + 1) * f->l->layers; i++)
+        kf_free(f->W[i].data);
+    kf_free(f->W);
+    kf_free(f->ref);
+    for (size_t i = 0; i <= SIM_NODES; i++)
+        kf_train_mesh_free(&f->m[i]);
+    for (size_t l = 0; l < f->l->layers; l++)
+        kofn_plan_free(f->plan[l]);
+    kofn_training_free(f->t);
+    kofn_net_free(f->net);
+    digits_free(&f->d);
+}
+
+/* ---- on the simulated mesh ----------------------------------------------- */
+
+static kf_train_mesh *at_node(const sim_node *n)
+{
+    return &((fixture *)n->sim->own)->m[n->id];
+}
+
+static kofn_status sim_input(void *ud, uint64_t t, const kofn_matrix *v,
+                             const double scalar[KOFN_SCALARS], kofn_matrix *in)
+{
+    const sim_node *n = ud;
+
+    return ((fixture *)n->sim->own)
+        ->program.input(at_node(n), t, v, scalar, in);
+}
+
+static kofn_status sim_makes(void *ud, uint64_t t, kofn_matrix *product,
+                             kofn_matrix *v, double scalar[KOFN_SCALARS],
+                             bool *final)
+{
+    const sim_node *n = ud;
+
+    return ((fixture *)n->sim->own)
+        ->program.output(at_node(n), t, product, v, scalar, final);
+}
+
+static kofn_status sim_change(void *ud, uint64_t turn, uint32_t operand,
+                              const kofn_matrix *v, kofn_change *c,
+                              kofn_matrix *U, kofn_matrix *V)
+{
+    const sim_node *n = ud;
+
+    return ((fixture *)n->sim->own)
+        ->program.change(at_node(n), turn, operand, v, c, U, V);
+}
+
+static void compare_block(fixture *f, const kofn_block *b,
+                          const kofn_block *right)
+{
+    for (size_t l = 0; l < b->lanes; l++)
+        for (size_t i = 0; i < b->lane[l].rows; i++)
+            for (size_t j = 0; j < b->cols; j++)
+                f->drift = fmax(f->drift,
+                                fabs(*(double *)kf_at(&b->lane[l], i, j) -
+                                     *(double *)kf_at(&right->lane[l], i, j)));
+    f->blocks++;
+}
+
+/* A node's blocks are the coded weights of the step where its vector is. */
+static void look_at_blocks(sim *s, size_t id)
+{
+    fixture *f = s->own;
+    const kf_host *h = s->node[id].host;
+    uint64_t turn = kofn_course_turn(&h->course, h->at.t);
+    size_t seat = h->seat;
+
+    if (h->seat == KOFN_NO_SEAT)
+        return;
+    assert_true(h->changing.turn == turn);
+    for (size_t l = 0; l < f->l->layers; l++) {
+        const kofn_matrix *W = &f->W[turn * f->l->layers + l];
+        kofn_block *right;
+        kf_resident r;
+
+        assert_ok(kf_resident_dense(&r, f->plan[l], W));
+        r.by = h->operand[l].resident.by;
+        assert_ok(kf_data_encode(&r, h->operand[l].code, &seat, 1, &right));
+        compare_block(f, h->operand[l].block, right);
+        kofn_block_drop(right);
+        kf_resident_free(&r);
+    }
+    assert_at_most(f->drift, 1e-11);
+}
+
+static void mesh_up(sim *s, fixture *f, const lesson *l, unsigned epochs,
+                    uint64_t seed)
+{
+    set_up(f, l, epochs);
+    sim_up(s, "mds:k=2", l->nodes, 4, iterates(f), seed);
+    kf_free(s->v0.data);
+    kf_free(s->ref);
+    s->v0 = copy_of(&f->v0);
+    s->ref = numbers((iterates(f) + 1) * f->v0.rows, 8);
+    memcpy(s->ref, f->ref, (iterates(f) + 1) * f->v0.rows * 8);
+    s->own = f;
+    s->program = f->program;
+    s->program.input = sim_input;
+    s->program.output = sim_makes;
+    s->program.change = sim_change;
+    s->look = look_at_blocks;
+}
+
+static void mesh_down(sim *s, fixture *f)
+{
+    sim_down(s);
+    tear_down(f);
+}
+
+static void run_until(sim *s, uint64_t turn)
+{
+    while (s->node[0].host->changing.turn < turn) {
+        sim_run(s, s->now + MS, NULL);
+        assert_true(s->now < 60 * KOFN_SECOND);
+    }
+}
+
+#endif
