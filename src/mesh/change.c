@@ -24,7 +24,7 @@ kofn_status kf_changing_new(kf_host *h)
     for (size_t i = 0; i < h->program.operands; i++)
         bytes += 2 * kf_lent_bytes(h, (uint32_t)i);
     h->largest = kf_max(h->largest, bytes);
-    return kf_norms_new(h);
+    return kf_mesh_norms_new(h);
 }
 
 void kf_changing_free(kf_host *h)
@@ -213,7 +213,7 @@ kofn_status kf_changing_turn(kf_host *h)
         return KOFN_OK;
     c->turn = turn;
     c->line[turn % h->program.recalls] = h->at.line;
-    TRY(kf_norms_turn(h, turn));
+    TRY(kf_mesh_norms_turn(h, turn));
     settle(h);
     return bring(h, h->seat, was);
 }
@@ -250,7 +250,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
         met = same_line(h, c->line, theirs, last - i);
     }
     memcpy(c->line, theirs, recalls * sizeof *theirs);
-    kf_norms_take(h, (const char *)lines + recalls * sizeof *theirs);
+    kf_mesh_norms_take(h, (const char *)lines + recalls * sizeof *theirs);
     if (!met)
         return kf_changing_lose(h);
     settle(h);

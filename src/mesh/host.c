@@ -426,9 +426,10 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_parcel_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
     h->job = job_of(h);
-    h->largest = kf_max(h->largest, (v->rows + KOFN_SCALARS +
-                                     h->program.recalls + kf_norms_count(h)) *
-                                        sizeof(double));
+    h->largest =
+        kf_max(h->largest, (v->rows + KOFN_SCALARS + h->program.recalls +
+                            kf_mesh_norms_count(h)) *
+                               sizeof(double));
     h->now = kf_zero(KOFN_MAX_GROUPS, sizeof *h->now);
     h->before = kf_zero(KOFN_MAX_GROUPS, sizeof *h->before);
     if (!h->now || !h->before)

@@ -274,16 +274,16 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
                          kofn_parcel *body);
 
 /* norms.c */
-kofn_status kf_norms_new(kf_host *h);
+kofn_status kf_mesh_norms_new(kf_host *h);
 /* Of the rows of parts, or of their velocities; and of the columns. */
-const double *kf_norms_rows(const kf_mesh_operand *o, bool velocity);
-const double *kf_norms_cols(const kf_mesh_operand *o);
+const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity);
+const double *kf_mesh_norms_cols(const kf_mesh_operand *o);
 /* This turn changed the matrices. */
-kofn_status kf_norms_turn(kf_host *h, uint64_t turn);
+kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn);
 /* Numbers that travel with the vector; into and out of it. */
-size_t kf_norms_count(const kf_host *h);
-void kf_norms_pack(const kf_host *h, char *to);
-void kf_norms_take(kf_host *h, const char *from);
+size_t kf_mesh_norms_count(const kf_host *h);
+void kf_mesh_norms_pack(const kf_host *h, char *to);
+void kf_mesh_norms_take(kf_host *h, const char *from);
 
 /* witness.c */
 /* Do the blocks that are lent agree?  Those that are wrong are dropped.  KOFN_TOOFEW:

@@ -110,8 +110,8 @@ static kofn_status make_check(kf_host *h, const kofn_task *t,
     const kf_mesh_operand *o = h->on->of;
     bool left = h->on->plan->op->left;
     size_t strips = kf_host_strips(h->on, t->group, &c->lo);
-    const double *rows = o->norms ? kf_norms_rows(o, false) : h->on->norms;
-    const double *cols = o->norms ? kf_norms_cols(o) : h->on->norms;
+    const double *rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
+    const double *cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
 
     TRY(know_norms(h->on));
     TRY(know_input(h));

@@ -136,7 +136,7 @@ static void send_waiting(kf_host *h)
 static size_t vector_bytes(const kf_host *h)
 {
     return (h->v->m.rows + KOFN_SCALARS + h->program.recalls +
-            kf_norms_count(h)) *
+            kf_mesh_norms_count(h)) *
            sizeof(double);
 }
 
@@ -225,7 +225,7 @@ static kofn_status vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
         to += rows * sizeof(double);
         if (recalls)
             memcpy(to, h->changing.line, recalls * sizeof *h->changing.line);
-        kf_norms_pack(h, to + recalls * sizeof *h->changing.line);
+        kf_mesh_norms_pack(h, to + recalls * sizeof *h->changing.line);
     }
     *body = kofn_parcel_keep(h->packed);
     return KOFN_OK;

@@ -23,7 +23,7 @@ static bool measured(const kf_host *h, size_t operand)
            h->operand[operand].plan;
 }
 
-kofn_status kf_norms_new(kf_host *h)
+kofn_status kf_mesh_norms_new(kf_host *h)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
@@ -41,12 +41,12 @@ kofn_status kf_norms_new(kf_host *h)
     return KOFN_OK;
 }
 
-const double *kf_norms_rows(const kf_mesh_operand *o, bool velocity)
+const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity)
 {
     return o->norms + (velocity ? half(o) : 0);
 }
 
-const double *kf_norms_cols(const kf_mesh_operand *o)
+const double *kf_mesh_norms_cols(const kf_mesh_operand *o)
 {
     return o->norms + o->resident.parts.rows;
 }
@@ -71,7 +71,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
     return kf_data_grow_norms(&cols, norm + p->rows, speed + p->rows);
 }
 
-kofn_status kf_norms_turn(kf_host *h, uint64_t turn)
+kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
 {
     for (uint32_t i = 0; i < h->program.operands; i++)
         if (measured(h, i))
@@ -81,7 +81,7 @@ kofn_status kf_norms_turn(kf_host *h, uint64_t turn)
 
 /* ---- as they travel ------------------------------------------------------ */
 
-size_t kf_norms_count(const kf_host *h)
+size_t kf_mesh_norms_count(const kf_host *h)
 {
     size_t n = 0;
 
@@ -91,7 +91,7 @@ size_t kf_norms_count(const kf_host *h)
     return n;
 }
 
-void kf_norms_pack(const kf_host *h, char *to)
+void kf_mesh_norms_pack(const kf_host *h, char *to)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
         const kf_mesh_operand *o = &h->operand[i];
@@ -104,7 +104,7 @@ void kf_norms_pack(const kf_host *h, char *to)
     }
 }
 
-void kf_norms_take(kf_host *h, const char *from)
+void kf_mesh_norms_take(kf_host *h, const char *from)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];

@@ -120,7 +120,7 @@ static kofn_status compare(kf_host *h, const kf_mesh_operand *o, reading *r,
                   .decoder = d,
                   .source = r->source,
                   .hi = r->plan->span,
-                  .row = kf_norms_rows(o, velocity),
+                  .row = kf_mesh_norms_rows(o, velocity),
                   .col = r->ones,
                   .terms = 1,
                   .changes = h->changing.turn};
