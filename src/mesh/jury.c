@@ -110,10 +110,11 @@ static kofn_status make_check(kf_host *h, const kofn_task *t,
     const kf_mesh_operand *o = h->on->of;
     bool left = h->on->plan->op->left;
     size_t strips = kf_host_strips(h->on, t->group, &c->lo);
-    const double *rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
-    const double *cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
+    const double *rows, *cols;
 
     TRY(know_norms(h->on));
+    rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
+    cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
     TRY(know_input(h));
     TRY(kf_jury_weights(h, c));
     c->plan = h->on->plan;
