@@ -110,8 +110,9 @@ typedef enum kofn_note_type {
     KOFN_NOTE_BYE,      /* I am leaving                                    */
     KOFN_NOTE_PRINT,    /* coded: fingerprint of the iterate `at`, float64  */
     KOFN_NOTE_READ,     /* send me your blocks, of matrices that change     */
-    KOFN_NOTE_BLOCK     /* body: seat's block of matrix `group` after the turn
+    KOFN_NOTE_BLOCK,    /* body: seat's block of matrix `group` after the turn
                            that made the iterate `at`                      */
+    KOFN_NOTE_KEPT      /* I have the iterate `at`, and my blocks, on disk  */
 } kofn_note_type;
 
 typedef struct kofn_note {
@@ -157,6 +158,7 @@ typedef struct kofn_node_options {
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
     uint64_t turns;         /* as in kofn_course ... */
     size_t after;
+    kofn_mark from;     /* the iterate that it has; of t = 0: the start  */
     bool changes;       /* nobody has the matrices: no iterate is made alone */
     uint32_t wish;      /* seat, or KOFN_NO_SEAT                             */
     double tolerance;   /* of decoding; 0: 1e-9                              */
@@ -357,6 +359,14 @@ typedef struct kofn_peer_options {
      * made of iterate t, which it may change. */
     void (*spoil)(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece);
     void *spoil_ud;
+    /* NULL, or a folder that is there: of every `every`th turn in which matrices
+     * change it gets a file with the vector and this node's blocks, so that a mesh of
+     * which all nodes are lost goes on with `resume`, from the last iterate of which
+     * all had one (docs/masterless.md, "Going on").  Of its own, unless each node is
+     * told its `seat`.  All nodes have the same `every`. */
+    const char *keep;
+    uint64_t every;
+    bool resume;
     /* May be NULL: called after every iterate and now and then; not 0 has
      * this node leave, with KOFN_AGAIN. */
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);

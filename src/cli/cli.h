@@ -481,6 +481,9 @@ typedef struct cli_node {
     kofn_status status;
     char *reason; /* why it failed */
     kofn_node_view end;
+    bool resumes;       /* goes on with what was kept */
+    unsigned backs;     /* times that it went back there ... */
+    uint64_t failed_at; /* ... from this iterate, the last time */
 } cli_node;
 
 typedef struct cli_nodes {
@@ -496,6 +499,7 @@ typedef struct cli_nodes {
     kofn_decoding decoding;
     size_t confirm, each; /* each: iterates of what events count */
     size_t bytes;         /* of the largest that is sent         */
+    uint64_t every;       /* turns between what --checkpoint keeps */
     kofn_status (*live)(cli_node *n, kofn_transport *t,
                         const kofn_peer_options *p); /* its whole life */
     void *ud;
@@ -523,7 +527,7 @@ typedef struct cli_lesson {
     const kofn_net_shape *shape;
     const kofn_matrix *X, *y;
     const kofn_train_options *options;
-    size_t steps;
+    size_t steps, every; /* every: from one that is kept to the next */
     kofn_training *training;
     kofn_net *net; /* for the weights */
     session *session;

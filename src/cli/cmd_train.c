@@ -482,12 +482,13 @@ static int conclude_mesh(void *ud, unsigned steps)
 static int train_mesh(lesson *t, const cli_args *a)
 {
     kofn_train_options o = options(t, a);
-    size_t each;
+    size_t each, steps = count_steps(t, a, &each);
     const cli_lesson l = {.shape = &t->shape,
                           .X = &t->X,
                           .y = targets(t),
                           .options = &o,
-                          .steps = count_steps(t, a, &each),
+                          .steps = steps,
+                          .every = a->every ? a->every : each,
                           .training = t->training,
                           .net = t->model.net,
                           .session = t->session,

@@ -4,11 +4,17 @@
 
 #include <kofn/peer.h>
 
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MOST_NODES 1024
+#define MOST_BACKS 3 /* without an iterate more than the last time */
 
 /* ---- what cannot be had of a mesh ---------------------------------------- */
 
@@ -26,17 +32,18 @@ static int check_errors(const cli_args *a)
 static int check_options(const cli_args *a)
 {
     const kofn_weather *w = &a->weather;
-    const char *what = a->job.journal      ? "journal"
-                       : a->job.metrics    ? "metrics"
-                       : a->job.trace      ? "trace"
-                       : a->job.record     ? "record"
-                       : a->pattern_text   ? "pattern"
-                       : a->checkpoint     ? "checkpoint"
-                       : a->resume         ? "resume"
-                       : a->show           ? "show"
-                       : a->job.in_flight  ? "in-flight"
-                       : a->job.late != 0  ? "late"
-                       : a->job.lease != 0 ? "lease"
+    bool trains = a->command->bit & IN_TRAIN;
+    const char *what = a->job.journal             ? "journal"
+                       : a->job.metrics           ? "metrics"
+                       : a->job.trace             ? "trace"
+                       : a->job.record            ? "record"
+                       : a->pattern_text          ? "pattern"
+                       : a->checkpoint && !trains ? "checkpoint"
+                       : a->resume && !trains     ? "resume"
+                       : a->show                  ? "show"
+                       : a->job.in_flight         ? "in-flight"
+                       : a->job.late != 0         ? "late"
+                       : a->job.lease != 0        ? "lease"
                        : w->spread > 0 || w->straggle > 0 || w->leave > 0 ||
                                w->join > 0 || w->corrupt > 0 || w->flip > 0 ||
                                w->miss > 0
@@ -54,6 +61,9 @@ static int check_options(const cli_args *a)
     if (a->events && !cli_transport_of(a->port)->here)
         return cli_say(EXIT_USAGE, "--events with --masterless needs --port "
                                    "threads");
+    if (a->resume && !a->checkpoint)
+        return cli_say(EXIT_USAGE,
+                       "--resume needs --checkpoint and the folder");
     return check_errors(a);
 }
 
@@ -92,6 +102,51 @@ int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds)
     return m->node ? 0 : cli_say(EXIT_FAILED, "out of memory");
 }
 
+/* ---- what nodes keep ----------------------------------------------------- */
+
+/* Does it hold what a node of this seat kept, or of any? */
+static bool has_kept(const char *folder, uint32_t seat)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    bool has = false;
+
+    while (d && !has && (e = readdir(d))) {
+        unsigned of;
+
+        has = sscanf(e->d_name, "seat-%u-step-", &of) == 1 &&
+              (seat == KOFN_NO_SEAT || of == seat);
+    }
+    if (d)
+        closedir(d);
+    return has;
+}
+
+/* Who begins anew must not meet, at a later start, what another training left. */
+static int check_folder(const cli_nodes *m, uint32_t seat)
+{
+    const char *folder = m->a->checkpoint;
+    struct stat s;
+
+    if (!folder)
+        return 0;
+    if ((mkdir(folder, 0777) != 0 && errno != EEXIST) || stat(folder, &s) != 0)
+        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
+                       strerror(errno));
+    if (!S_ISDIR(s.st_mode))
+        return cli_say(EXIT_USAGE, "--checkpoint %s: it is not a folder",
+                       folder);
+    if (access(folder, R_OK | W_OK | X_OK) != 0)
+        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
+                       strerror(errno));
+    if (!m->a->resume && !m->node[0].resumes && has_kept(folder, seat))
+        return cli_say(EXIT_USAGE,
+                       "--checkpoint %s: another run has kept something there; "
+                       "go on with it by --resume, or name another folder",
+                       folder);
+    return 0;
+}
+
 /* ---- a node's life ------------------------------------------------------- */
 
 static void live(void *ud, kofn_transport *t);
@@ -100,7 +155,10 @@ static kofn_status start(cli_nodes *m, size_t number, uint32_t seat)
 {
     cli_node *n = &m->node[number];
 
-    *n = (cli_node){.all = m, .seat = seat, .number = number};
+    *n = (cli_node){.all = m,
+                    .seat = seat,
+                    .number = number,
+                    .resumes = m->a->resume && seat != KOFN_NO_SEAT};
     return kofn_mesh_start(m->mesh, live, n);
 }
 
@@ -163,9 +221,24 @@ static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
     }
 }
 
-static void live(void *ud, kofn_transport *t)
+/* Pieces disagree, and it cannot be told whose are wrong: that may have been an
+ * accident, and the iterates since the last that was kept are made again. */
+static bool goes_back(cli_node *n)
 {
-    cli_node *n = ud;
+    if (n->status != KOFN_CORRUPT || !n->all->a->checkpoint || cli_caught())
+        return false;
+    if (n->end.at.t > n->failed_at)
+        n->backs = 0;
+    n->failed_at = n->end.at.t;
+    if (n->backs == MOST_BACKS)
+        return false;
+    n->backs++;
+    n->resumes = true;
+    return true;
+}
+
+static void live_once(cli_node *n, kofn_transport *t)
+{
     cli_nodes *m = n->all;
     kofn_time patience = m->a->job.patience;
     kofn_peer_options p = {.size = sizeof(kofn_peer_options),
@@ -176,6 +249,9 @@ static void live(void *ud, kofn_transport *t)
                            .errors = m->a->job.errors,
                            .spoil = m->event_count ? spoil : NULL,
                            .spoil_ud = n,
+                           .keep = m->a->checkpoint,
+                           .every = m->every,
+                           .resume = n->resumes,
                            .give_up = patience  ? patience
                                       : m->mesh ? 5 * KOFN_SECOND
                                                 : 60 * KOFN_SECOND,
@@ -183,16 +259,29 @@ static void live(void *ud, kofn_transport *t)
                            .watch_ud = n};
 
     n->status = m->live(n, t, &p);
-    if (n->status < 0)
-        n->reason = strdup(kofn_errmsg());
+    free(n->reason);
+    n->reason = n->status < 0 ? strdup(kofn_errmsg()) : NULL;
+}
+
+static void live(void *ud, kofn_transport *t)
+{
+    cli_node *n = ud;
+
+    live_once(n, t);
+    if (goes_back(n)) /* as another incarnation, which connections are of */
+        (void)kofn_mesh_start(n->all->mesh, live, n);
 }
 
 /* ---- threads ------------------------------------------------------------- */
 
 static int run_threads(cli_nodes *m)
 {
-    kofn_status st = kofn_mesh_new(&m->mesh);
+    int code = check_folder(m, KOFN_NO_SEAT);
+    kofn_status st;
 
+    if (code)
+        return code;
+    st = kofn_mesh_new(&m->mesh);
     for (size_t i = 0; i < m->count && !st; i++)
         st = start(m, i, (uint32_t)i);
     if (m->mesh)
@@ -217,19 +306,29 @@ static kofn_status reach_all(kofn_transport *t, const char *list)
 static int run_one(cli_nodes *m)
 {
     const cli_args *a = m->a;
-    kofn_transport *t = NULL;
+    const cli_transport *port = cli_transport_of(a->port);
     cli_node *n = &m->node[0];
-    kofn_status st;
+    bool again;
 
-    *n = (cli_node){.all = m};
-    st = cli_transport_of(a->port)->mesh(a, m->bytes + 65536, &t, &n->seat);
-    if (!st && a->reach)
-        st = reach_all(t, a->reach);
-    if (!st)
-        live(n, t);
-    if (t)
-        t->close(t, KOFN_SECOND);
-    return st ? cli_fail(st) : 0;
+    *n = (cli_node){.all = m, .resumes = a->resume};
+    do {
+        kofn_transport *t = NULL;
+        kofn_status st = port->mesh(a, m->bytes + 65536, &t, &n->seat);
+        int code = 0;
+
+        if (!st && a->reach)
+            st = reach_all(t, a->reach);
+        if (!st)
+            code = check_folder(m, n->seat);
+        if (!st && !code)
+            live_once(n, t);
+        again = !st && !code && !port->end && goes_back(n);
+        if (t)
+            t->close(t, KOFN_SECOND);
+        if (st || code)
+            return st ? cli_fail(st) : code;
+    } while (again);
+    return 0;
 }
 
 int nodes_run(cli_nodes *m)

@@ -33,8 +33,11 @@ static kofn_status live(cli_node *n, kofn_transport *t,
     const cli_lesson *l = r->lesson;
     share *own = &r->share[n->number];
     kofn_training *training = NULL;
-    kofn_status st = kofn_net_new(&own->net, l->shape, r->a->seed);
+    kofn_status st;
 
+    kofn_net_free(own->net); /* of another life of it */
+    own->net = NULL;
+    st = kofn_net_new(&own->net, l->shape, r->a->seed);
     if (!st)
         st = kofn_training_new(&training, own->net, l->X, l->y, l->options);
     if (!st)
@@ -204,6 +207,7 @@ static int prepare(run *r, size_t steps)
                       : kofn_decoding_for(r->plan[0], a->workers, 0, 0, 0);
     m->confirm = 1;
     m->each = 2 * r->lesson->shape->layers - 1;
+    m->every = r->lesson->every;
     m->bytes = largest(r->lesson);
     m->live = live;
     m->ud = r;

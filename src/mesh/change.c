@@ -215,12 +215,22 @@ kofn_status kf_changing_turn(kf_host *h)
     c->line[turn % h->program.recalls] = h->at.line;
     TRY(kf_mesh_norms_turn(h, turn));
     settle(h);
-    return bring(h, h->seat, was);
+    TRY(bring(h, h->seat, was));
+    return kf_keep_turn(h);
 }
 
-kofn_status kf_changing_fresh(kf_host *h, uint32_t seat)
+bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
 {
-    return bring(h, seat, 0);
+    const kf_changing *c = &h->changing;
+    uint64_t recalls = h->program.recalls;
+
+    return turn <= c->turn && c->turn - turn < recalls &&
+           c->line[turn % recalls] == line;
+}
+
+kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
+{
+    return bring(h, seat, turn);
 }
 
 kofn_status kf_changing_lose(kf_host *h)
@@ -254,5 +264,6 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     if (!met)
         return kf_changing_lose(h);
     settle(h);
-    return bring(h, h->seat, was);
+    TRY(bring(h, h->seat, was));
+    return kf_keep_turn(h);
 }

@@ -117,10 +117,8 @@ static kofn_status put_half(kofn_block *b, bool velocity, kofn_parcel *all)
     return st;
 }
 
-/* A block of that seat with these numbers, and those of its velocity behind
- * them, if they are there. */
-static kofn_status make_block(const kf_mesh_operand *o, uint32_t seat,
-                              kofn_parcel *all, bool velocity, kofn_block **out)
+kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
+                          kofn_parcel *all, bool velocity, kofn_block **out)
 {
     size_t which = seat;
     kofn_status st;
@@ -175,8 +173,9 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
         h->foreign++;
         return KOFN_OK;
     }
-    TRY(make_block(o, note->seat, body,
-                   kf_parcel_bytes(body) > kf_lent_bytes(h, note->group), &b));
+    TRY(kf_lent_block(o, note->seat, body,
+                      kf_parcel_bytes(body) > kf_lent_bytes(h, note->group),
+                      &b));
     st = place_for(c, note->group, note->seat, r->peer, &l);
     if (st) {
         kofn_block_drop(b);
@@ -380,7 +379,7 @@ static kofn_status mix_block(making *m, uint32_t seat, kofn_block **out)
     if (!st && velocity)
         st = mix_half(m, true, all);
     if (!st)
-        st = make_block(m->of, seat, all, velocity, out);
+        st = kf_lent_block(m->of, seat, all, velocity, out);
     kofn_parcel_drop(all);
     return st;
 }

@@ -122,8 +122,12 @@ static bool stopped(void *ud)
 /* KOFN_AGAIN: it waits for the blocks of others. */
 static kofn_status encode(kf_host *h, uint32_t seat)
 {
-    if (h->program.change && !kf_changing_recalls(h))
-        return kf_lent_make(h, seat);
+    if (h->program.change && !kf_changing_recalls(h)) {
+        kofn_status st = kf_keep_load(h, seat);
+
+        h->seat = st ? h->seat : seat;
+        return st == KOFN_AGAIN ? kf_lent_make(h, seat) : st;
+    }
     h->seat = KOFN_NO_SEAT;
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
@@ -135,7 +139,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
         TRY(kf_host_encode(o, seat, &o->block));
     }
     if (h->program.change)
-        TRY(kf_changing_fresh(h, seat));
+        TRY(kf_changing_fresh(h, seat, 0));
     h->seat = seat;
     return KOFN_OK;
 }
@@ -346,6 +350,8 @@ static uint64_t job_of(const kf_host *h)
         d = kf_mesh_digest(d, few, sizeof few);
     }
     d = kf_mesh_digest(d, course, sizeof course);
+    if (h->opt.keep)
+        d = kf_mesh_digest(d, &h->opt.every, sizeof h->opt.every);
     for (size_t i = 0; i < p->operands; i++) {
         const kf_mesh_operand *o = &h->operand[i];
 
@@ -406,6 +412,7 @@ static kofn_status make_node(kf_host *h)
                            .after = h->program.after,
                            .changes = h->program.change != NULL,
                            .wish = o->seat,
+                           .from = h->at,
                            .beat = o->beat,
                            .silence = o->silence,
                            .hedge = o->hedge,
@@ -435,6 +442,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     if (!h->now || !h->before)
         return KOFN_NOMEM;
     h->at = h->before_at = (kofn_mark){0, h->job};
+    TRY(kf_keep_open(h));
     TRY(make_node(h));
     if (h->opt.seat == KOFN_NO_SEAT)
         return KOFN_OK;
@@ -442,6 +450,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
         if (h->opt.seat >= h->product[i].plan->layout.max_seats)
             return kf_fail(KOFN_INVAL, "seat %u of %zu", h->opt.seat,
                            h->product[i].plan->layout.max_seats);
+    if (h->at.t > 0) /* they are looked for when it is a member */
+        return KOFN_OK;
     TRY(encode(h, h->opt.seat));
     return done(h, &(kofn_task){.type = KOFN_TASK_ENCODE, .seat = h->opt.seat},
                 false);
@@ -498,6 +508,7 @@ void kf_host_free(kf_host *h)
     free_pieces(h->before);
     kofn_parcel_drop(h->v);
     kofn_node_free(h->node);
+    kf_keep_close(h);
     kf_host_stages_free(h);
     kf_scratch_free(&h->scratch);
     kf_free(h);

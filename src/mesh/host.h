@@ -20,6 +20,7 @@ typedef struct kf_pieces {
 } kf_pieces;
 
 #define KF_PRINTS 16
+#define KF_KEPT 4 /* the last that were told of */
 
 /* A connection.  It is of one incarnation as long as it lasts, the first that
  * it names; 0: it has not said yet.  Two may name the same, one of them wrongly
@@ -49,6 +50,8 @@ typedef struct kf_route {
     kofn_time since; /* ... and time, that it got credit for                 */
     unsigned strikes; /* iterates that it sent wrong pieces of ...           */
     uint64_t struck;  /* ... the last of which came after this one           */
+    kofn_mark kept[KF_KEPT]; /* iterates that it has on disk                  */
+    size_t tells;
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -125,6 +128,19 @@ typedef struct kf_changing {
     size_t wrong;  /* times that they were found to be wrong     */
 } kf_changing;
 
+/* A file with our blocks and the vector (keep.c). */
+typedef struct kf_kept {
+    kofn_mark at;
+    uint64_t turn;
+    uint32_t seat;
+    bool whole; /* all members have theirs; else a draft */
+} kf_kept;
+
+typedef struct kf_keeping {
+    kf_kept *file;
+    size_t files, cap;
+} kf_keeping;
+
 /* A stage with its data. */
 typedef struct kf_mesh_product {
     const kofn_plan *plan; /* of its operation */
@@ -165,6 +181,7 @@ typedef struct kf_host {
     kf_mesh_product *on;      /* that is being made of v */
     kofn_course course;       /* through them          */
     kf_changing changing;
+    kf_keeping keeping;
     uint32_t seat; /* whose the blocks are  */
 
     kofn_mark at;         /* of v            */
@@ -243,8 +260,10 @@ kofn_status kf_changing_turn(kf_host *h);
 kofn_status kf_changing_adopt(kf_host *h, const void *lines);
 /* Can blocks of the start still be brought to our iterate? */
 bool kf_changing_recalls(const kf_host *h);
-/* Ours, of that seat, are such: bring them. */
-kofn_status kf_changing_fresh(kf_host *h, uint32_t seat);
+/* Ours, of that seat and turn (0: of the start), are such: bring them. */
+kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn);
+/* Does the vector tell of all turns since this iterate, after that turn? */
+bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
 /* Ours are lost, or were found to be wrong. */
 kofn_status kf_changing_lose(kf_host *h);
 /* What a turn does to a matrix. */
@@ -262,6 +281,10 @@ kofn_status kf_lent_read(const kofn_block *b, bool velocity, size_t at,
                          kofn_parcel *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
 kofn_status kf_lent_make(kf_host *h, uint32_t seat);
+/* A block of that seat with these numbers, and those of its velocity behind
+ * them, if they are there. */
+kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
+                          kofn_parcel *all, bool velocity, kofn_block **out);
 /* Nothing is lent any more, and nobody asked. */
 void kf_lent_forget(kf_host *h);
 /* It asks for our blocks. */
@@ -272,6 +295,22 @@ kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
                          kofn_parcel **body, size_t *bytes);
 kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
                          kofn_parcel *body);
+
+/* keep.c */
+/* Finds what was kept, if it is to go on with it, and begins at the last. */
+kofn_status kf_keep_open(kf_host *h);
+void kf_keep_close(kf_host *h);
+/* A turn is over. */
+kofn_status kf_keep_turn(kf_host *h);
+/* It has that iterate on disk. */
+kofn_status kf_keep_hear(kf_host *h, kf_route *r, kofn_mark at);
+/* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
+kofn_status kf_keep_load(kf_host *h, uint32_t seat);
+
+/* vector.c */
+size_t kf_mesh_vector_bytes(const kf_host *h);
+kofn_status kf_mesh_vector_body(kf_host *h, kofn_parcel **body, size_t *bytes);
+kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kofn_parcel *body);
 
 /* norms.c */
 kofn_status kf_mesh_norms_new(kf_host *h);

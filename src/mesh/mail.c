@@ -133,13 +133,6 @@ static void send_waiting(kf_host *h)
     h->waits = kept;
 }
 
-static size_t vector_bytes(const kf_host *h)
-{
-    return (h->v->m.rows + KOFN_SCALARS + h->program.recalls +
-            kf_mesh_norms_count(h)) *
-           sizeof(double);
-}
-
 /* Does it make one that waits needless?  Of vectors, epochs and beats, which tell
  * a state, the newest is enough; others only replace their like. */
 static bool replaces(const kf_waiting *w, const kf_waiting *old)
@@ -209,28 +202,6 @@ static kofn_status bytes_body(const kofn_note *note, kofn_parcel **body,
     return KOFN_OK;
 }
 
-/* One for all who ask. */
-static kofn_status vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
-{
-    size_t rows = h->v->m.rows, recalls = h->program.recalls;
-    char *to;
-
-    *bytes = vector_bytes(h);
-    if (!h->packed) {
-        TRY(kf_parcel_new(&h->packed, *bytes / sizeof(double), 1, KOFN_F64));
-        to = h->packed->m.data;
-        memcpy(to, h->scalar, sizeof h->scalar);
-        to += sizeof h->scalar;
-        memcpy(to, h->v->m.data, rows * sizeof(double));
-        to += rows * sizeof(double);
-        if (recalls)
-            memcpy(to, h->changing.line, recalls * sizeof *h->changing.line);
-        kf_mesh_norms_pack(h, to + recalls * sizeof *h->changing.line);
-    }
-    *body = kofn_parcel_keep(h->packed);
-    return KOFN_OK;
-}
-
 /* NULL when it is not here any more. */
 static kofn_parcel *piece_body(const kf_host *h, const kofn_note *note)
 {
@@ -251,7 +222,7 @@ static kofn_status body_of(kf_host *h, const kofn_note *note,
     *body = NULL;
     *bytes = 0;
     if (note->type == KOFN_NOTE_VECTOR)
-        return vector_body(h, body, bytes);
+        return kf_mesh_vector_body(h, body, bytes);
     if (note->type == KOFN_NOTE_BLOCK)
         return kf_lent_body(h, note, body, bytes);
     if (note->type != KOFN_NOTE_PIECE)
@@ -406,7 +377,7 @@ static size_t body_bytes(const kf_host *h, const kofn_note *note, size_t has)
 
     switch (note->type) {
     case KOFN_NOTE_VECTOR:
-        return vector_bytes(h);
+        return kf_mesh_vector_bytes(h);
     case KOFN_NOTE_PIECE:
         if (note->group >= p->groups)
             return 0;
@@ -431,30 +402,11 @@ static void put_result(kf_host *h, size_t group, const double *from)
     kf_data_scatter(h->on->plan, 0, lo, lo + strips, from, &h->on->out->m);
 }
 
-static kofn_status keep_vector(kf_host *h, const kofn_note *note,
-                               kofn_parcel *body)
-{
-    kofn_matrix part = body->m;
-    kofn_parcel *v;
-
-    part.rows = h->v->m.rows;
-    part.data = (char *)body->m.data + sizeof h->scalar;
-    TRY(kf_parcel_view(&v, body, &part));
-    memcpy(h->scalar, body->m.data, sizeof h->scalar);
-    kofn_parcel_drop(h->v);
-    h->v = v;
-    kf_host_advance(h, note->at);
-    return h->program.change
-               ? kf_changing_adopt(h,
-                                   kf_at(&body->m, KOFN_SCALARS + part.rows, 0))
-               : KOFN_OK;
-}
-
 static kofn_status keep(kf_host *h, kofn_peer from, const kofn_note *note,
                         kofn_parcel *body)
 {
     if (note->type == KOFN_NOTE_VECTOR)
-        return keep_vector(h, note, body);
+        return kf_mesh_vector_take(h, note->at, body);
     (void)kf_parcel_reshape(body, body->m.rows / h->on->width, h->on->width,
                             KOFN_F64);
     if (note->seat == KOFN_NO_SEAT) {
@@ -538,6 +490,8 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
         return kf_lent_give(h, r);
     case KOFN_NOTE_BLOCK:
         return kf_lent_take(h, r, note, body);
+    case KOFN_NOTE_KEPT:
+        return kf_keep_hear(h, r, note->at);
     default:
         return hear_note(h, r, note, body);
     }

@@ -102,7 +102,7 @@ kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
 
     TRY(check_head(head, head_bytes, job));
     type = get(head + 6, 2);
-    if (type < KOFN_NOTE_BEAT || type > KOFN_NOTE_BLOCK)
+    if (type < KOFN_NOTE_BEAT || type > KOFN_NOTE_KEPT)
         return kf_fail(KOFN_FORMAT, "a note of type %u, which there is not",
                        (unsigned)type);
     flags = get32(head + 80);

@@ -222,6 +222,7 @@ static kofn_status obey(kofn_node *n, kf_other *o, const kofn_note *note)
         return KOFN_OK;
     case KOFN_NOTE_READ: /* so are these, which never come here */
     case KOFN_NOTE_BLOCK:
+    case KOFN_NOTE_KEPT:
         break;
     }
     n->dropped++;
@@ -567,7 +568,8 @@ static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
     n->alarm = now;
     n->rank = KF_NONE;
     n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
-    n->at = n->before = (kofn_mark){0, opt->job};
+    n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
+    n->on = kf_peer_stage_of(n, n->at.t);
     n->leaderless = n->stalled = n->ahead = n->starved = n->idled = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
     n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);

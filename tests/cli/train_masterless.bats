@@ -55,6 +55,7 @@ node() {
         [ "$j" = "$1" ] || reach="$reach,${at[$j]}"
     done
     "$KOFN" "${words[@]}" --port "${at[$1]}" --reach "${reach#,}" -o "m$1" --json \
+        ${keep:+--checkpoint "$keep$1"} \
         >"o$1.json" 2>"e$1" 3>&- &
     pid[$1]=$!
 }
@@ -64,6 +65,14 @@ has_begun() {
     local ticks
     read -ra ticks <"/proc/${pid[$1]}/stat" &&
         [ $((ticks[13] + ticks[14])) -ge $(($(getconf CLK_TCK) * 4 / 10)) ]
+}
+
+# has_kept I...: these have kept something.
+has_kept() {
+    local i
+    for i in "$@"; do
+        ls kept$i/*.kept >/dev/null 2>&1 || return 1
+    done
 }
 
 # ended I...: these have the weights of the plain training, the same to the bit.
@@ -97,6 +106,58 @@ for l in 'W1.npy', 'W2.npy':
         ended 3 4 5
         [ ! -e m1 ] && [ ! -e m2 ]
     done
+}
+
+@test "all nodes are lost, and others go on with what they kept" {
+    [ "$KOFN_SANITIZE" != thread ] || skip "ThreadSanitizer does not know libzmq's locks"
+    nodes ipc
+    words+=(--every 20 --resume)
+    keep=kept # each its own
+    for i in 1 2 3 4; do node $i; done
+    wait_for has_kept 1 2 3 4
+    for i in 1 2 3 4; do kill -9 "${pid[$i]}"; done
+    for i in 1 2 3 4; do
+        wait "${pid[$i]}" || true
+        rm -f "s$i"
+        node $i
+    done
+    ended 1 2 3 4
+}
+
+@test "what threads keep is gone on with, and is nobody else's" {
+    images
+    words="train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept --every 7"
+    printf '60 leave 0\n60 leave 1\n60 leave 2\n60 leave 3\n' >events.txt
+    run kofn $words -e events.txt --patience 1 -q
+    [ "$status" -eq 4 ]
+    run kofn $words -q
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--resume"* ]]
+    run kofn $words --resume --momentum 0.5 -q
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"is of another training"* ]]
+    run kofn $words --resume --verify --json
+    [ "$status" -eq 0 ]
+    json "o['rel_error'] <= 1e-12 and o['iterations'] == 120" <<<"$output"
+    for f in kept/seat-0-*; do truncate -s 100 "$f"; done
+    run kofn $words --resume -q
+    [ "$status" -eq 0 ] || [[ "$output" == *"kept/seat-0-step-"*"damaged"* ]]
+    run kofn train X.npy y.npy -o model $net --masterless --resume -q
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--checkpoint"* ]]
+    run kofn train X.npy y.npy -o model $net --masterless --checkpoint X.npy -q
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"X.npy: it is not a folder"* ]]
+}
+
+@test "too many that lie have all go back to what they kept, and end when they go on" {
+    images
+    printf '30 corrupt 1\n30 corrupt 2\n30 corrupt 3\n' >events.txt
+    run kofn train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept \
+        --every 6 -e events.txt --errors probabilistic -q
+    [ "$status" -eq 5 ]
+    [ ! -e model ]
+    [ -n "$(ls kept)" ]
 }
 
 @test "ranks of MPI train without a master, by every MPI there is" {
@@ -151,7 +212,7 @@ and o['liars'] == 0" <out.json
 @test "what a training without a master does not have is refused" {
     images
     for o in "--history h.csv" "--scrub 3 --errors probabilistic" \
-        "--checkpoint C" "--journal j" "-w flip=0.1"; do
+        "--journal j" "-w flip=0.1"; do
         run kofn train X.npy y.npy -o model $net --masterless $o
         refused "" "does not go with --masterless"
     done

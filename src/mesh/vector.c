@@ -1,0 +1,49 @@
+/* vector.c -- the vector of a node as bytes: what travels with it. */
+#include "host.h"
+
+size_t kf_mesh_vector_bytes(const kf_host *h)
+{
+    return (h->v->m.rows + KOFN_SCALARS + h->program.recalls +
+            kf_mesh_norms_count(h)) *
+           sizeof(double);
+}
+
+/* One for all who ask. */
+kofn_status kf_mesh_vector_body(kf_host *h, kofn_parcel **body, size_t *bytes)
+{
+    size_t rows = h->v->m.rows, recalls = h->program.recalls;
+    char *to;
+
+    *bytes = kf_mesh_vector_bytes(h);
+    if (!h->packed) {
+        TRY(kf_parcel_new(&h->packed, *bytes / sizeof(double), 1, KOFN_F64));
+        to = h->packed->m.data;
+        memcpy(to, h->scalar, sizeof h->scalar);
+        to += sizeof h->scalar;
+        memcpy(to, h->v->m.data, rows * sizeof(double));
+        to += rows * sizeof(double);
+        if (recalls)
+            memcpy(to, h->changing.line, recalls * sizeof *h->changing.line);
+        kf_mesh_norms_pack(h, to + recalls * sizeof *h->changing.line);
+    }
+    *body = kofn_parcel_keep(h->packed);
+    return KOFN_OK;
+}
+
+kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kofn_parcel *body)
+{
+    kofn_matrix part = body->m;
+    kofn_parcel *v;
+
+    part.rows = h->v->m.rows;
+    part.data = (char *)body->m.data + sizeof h->scalar;
+    TRY(kf_parcel_view(&v, body, &part));
+    memcpy(h->scalar, body->m.data, sizeof h->scalar);
+    kofn_parcel_drop(h->v);
+    h->v = v;
+    kf_host_advance(h, at);
+    return h->program.change
+               ? kf_changing_adopt(h,
+                                   kf_at(&body->m, KOFN_SCALARS + part.rows, 0))
+               : KOFN_OK;
+}
