@@ -28,6 +28,8 @@ typedef struct member {
     kofn_weather weather;
     char news[256]; /* the last */
     atomic_size_t stored;
+    atomic_uint number; /* of the worker that it is, or was */
+    void *own;          /* of fleet's */
 } member;
 
 struct fleet {
@@ -35,6 +37,7 @@ struct fleet {
     kofn_serve_options serve; /* of all members */
     size_t memory_of_first;   /* what the first may spend; 0: as all */
     disk *disk;               /* of all members */
+    void *own[FLEET_MOST];    /* serve.multiply_ctx of each; NULL: as all */
     member *member[FLEET_MOST];
     size_t members;
 };
@@ -61,9 +64,12 @@ static inline void disk_done(void *ud)
 static inline kofn_leave member_watch(void *ud, const char *news)
 {
     member *m = ud;
+    unsigned number;
 
     if (news) {
         snprintf(m->news, sizeof m->news, "%s", news);
+        if (sscanf(news, "connected as worker %u", &number) == 1)
+            atomic_store(&m->number, number);
         if (strcmp(news, "block stored") == 0)
             atomic_fetch_add(&m->stored, 1);
     }
@@ -77,6 +83,8 @@ static inline void *member_live(void *ud)
 
     if (m == m->of->member[0] && m->of->memory_of_first)
         o.memory = m->of->memory_of_first;
+    if (m->own)
+        o.multiply_ctx = m->own;
     o.watch = member_watch;
     o.ud = m;
     m->ended = kofn_serve(m->t, &o);
@@ -91,6 +99,7 @@ static inline member *fleet_add(fleet *f)
     assert_true(f->members < FLEET_MOST);
     m->of = f;
     m->t = loop_spoke(&f->net);
+    m->own = f->own[f->members];
     f->member[f->members++] = m;
     assert_int_equal(pthread_create(&m->thread, NULL, member_live, m), 0);
     return m;

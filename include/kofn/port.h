@@ -98,6 +98,26 @@ typedef struct kofn_msg {
     uint32_t oldest;    /* WORK: no more comes of products before this one   */
 } kofn_msg;
 
+/* What a worker's own way to multiply (kofn_serve_options.multiply) is asked
+ * for: A B, both dense, of one type, float32 or float64, neither transposed;
+ * rows lie ld numbers apart.  One of them is of what the worker stores: A, or B
+ * where `left`.  It is the rows from `row` on and the columns from `col` on of
+ * `whole`, which may be kept where products are fast, on a GPU say: while
+ * `version` is the same, and not 0, so are the numbers at whole.data.  Under
+ * another one what was kept is of no use any more; 0: they came with their task
+ * and go with it. */
+typedef struct kofn_factors {
+    kofn_matrix A, B, whole;
+    size_t row, col;
+    bool left;
+    uint64_t version;
+} kofn_factors;
+/* Writes all of `out`, A.rows x B.cols of the same type, whose rows lie one
+ * behind the other, and nothing else.  It must be exact to the rounding of that
+ * type: TF32 and the like are not. */
+typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
+                                        kofn_matrix *out);
+
 /* The worker's whole work: fills the result of a KOFN_MSG_WORK.  `stopped` is
  * asked now and then and may be NULL; when it says so the answer is
  * KOFN_AGAIN. */

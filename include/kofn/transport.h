@@ -180,11 +180,19 @@ typedef struct kofn_serve_options {
     bool staged; /* let the coordinator slow and spoil this worker: tests */
     const kofn_formula
         *formulas; /* for sums over rows; ends with a NULL name */
+    /* Another way to multiply dense blocks than BLAS, with its context; NULL:
+     * BLAS.  Called on the thread of kofn_serve, and for as much at a time as
+     * takes it some milliseconds, so that what is cancelled ends soon; lanes of
+     * a block one after the other.  A status that is not KOFN_OK fails the
+     * task, and another worker is asked.  Sparse blocks, and sums, are not
+     * computed with it. */
+    kofn_multiply_fn multiply;
+    void *multiply_ctx;
 } kofn_serve_options;
 #define KOFN_SERVE_OPTIONS_INIT                                                \
     {                                                                          \
         sizeof(kofn_serve_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL,     \
-            NULL, NULL, false, kofn_formulas                                   \
+            NULL, NULL, false, kofn_formulas, NULL, NULL                       \
     }
 /* Serves until dismissed (KOFN_OK), asked to leave (KOFN_AGAIN), refused
  * (KOFN_UNSUITED) or out of patience (KOFN_LATE).  The transport is ended.

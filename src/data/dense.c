@@ -130,6 +130,15 @@ static bool stacks(const kofn_block *b, const kf_work *w)
     return true;
 }
 
+/* That lane's answers, as the worker multiplies itself. */
+static kofn_status own_rows(const kofn_matrix *lane, bool left,
+                            const kf_work *w, char *to)
+{
+    kofn_matrix a = some_rows(left ? w->in : lane, w->lo, w->hi);
+
+    return kf_own_multiply(w, lane, left, &a, left ? lane : w->in, false, to);
+}
+
 /* Answers of lane l stand in rows l (hi - lo) + [0, hi - lo) of the result. */
 static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
 {
@@ -137,7 +146,7 @@ static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
     bool begun = false;
     kofn_status st = KOFN_OK;
 
-    if (!left && stacks(b, w))
+    if (!left && !w->own && stacks(b, w))
         return stacked(b, w);
     for (size_t l = 0; l < b->lanes && !st; l++) {
         const kofn_matrix *lane = &b->lane[l];
@@ -146,6 +155,8 @@ static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
 
         if (lane->rows == 0)
             memset(to, 0, size);
+        else if (w->own)
+            st = own_rows(lane, left, w, to);
         else
             st = multiply(w, &x, left ? lane : w->in, &begun, to);
     }
@@ -162,6 +173,21 @@ kofn_status kf_data_left_rows_dense(const kofn_block *b, const kf_work *w)
     return rows(b, true, w);
 }
 
+/* ---- sums -----------------------------------------------------------------
+ *
+ * In steps that are small enough for BLAS to do one without looking up; what the
+ * worker multiplies itself is cut further where it is multiplied. */
+
+static kofn_status product(const kf_work *w, const kofn_matrix *lane, bool left,
+                           const kofn_matrix *x, const kofn_matrix *y, bool add,
+                           void *to)
+{
+    if (w->own)
+        return kf_own_multiply(w, lane, left, x, y, add, to);
+    kf_mat_multiply(x, y, add, to);
+    return KOFN_OK;
+}
+
 /* ---- sums over strips ---------------------------------------------------- */
 
 /* Those of strips [lo, hi); *begun when there is something to add to.  The
@@ -170,7 +196,10 @@ static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
                               const kf_work *w, size_t lo, size_t hi,
                               bool *begun)
 {
-    size_t step = kf_stride((double)w->out->rows * (double)w->out->cols, true);
+    size_t step =
+        w->own ? hi - lo
+               : kf_stride((double)w->out->rows * (double)w->out->cols, true);
+    kofn_status st;
 
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t at = lo; at < hi; at += step) {
@@ -188,7 +217,9 @@ static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
                 x = some_cols(&b->lane[l], at, end);
                 y = some_rows(w->in, l * span + at, l * span + end);
             }
-            kf_mat_multiply(&x, &y, *begun, w->out->data);
+            st = product(w, &b->lane[l], left, &x, &y, *begun, w->out->data);
+            if (st)
+                return st;
             *begun = true;
         }
     return KOFN_OK;
@@ -225,11 +256,20 @@ kofn_status kf_data_left_inner_dense(const kofn_block *b, const kf_work *w)
 /* Some rows at a time, which are still in the cache for their second use. */
 #define GRAM_BYTES ((size_t)256 << 10)
 
+static size_t gram_step(const kofn_matrix *a, const kf_work *w)
+{
+    size_t row = a->cols * kf_dtype_size(a->dtype);
+
+    if (w->own && w->own->work / (double)a->cols < (double)a->rows)
+        return kf_max(1, (size_t)(w->own->work / (double)a->cols));
+    return w->own ? a->rows : kf_max(1, GRAM_BYTES / row);
+}
+
 kofn_status kf_data_gram_dense(const kofn_block *b, const kf_work *w)
 {
     const kofn_matrix *a = &b->lane[0];
-    size_t size = kf_dtype_size(b->dtype);
-    size_t step = kf_max(1, GRAM_BYTES / (b->cols * size));
+    size_t size = kf_dtype_size(b->dtype), step = gram_step(a, w);
+    kofn_status st = KOFN_OK;
     void *t;
 
     memset(w->out->data, 0, w->out->rows * size);
@@ -238,19 +278,19 @@ kofn_status kf_data_gram_dense(const kofn_block *b, const kf_work *w)
     t = kf_new(kf_min(step, a->rows), size);
     if (!t)
         return KOFN_NOMEM;
-    for (size_t at = 0; at < a->rows; at += step) {
+    for (size_t at = 0; at < a->rows && !st; at += step) {
         kofn_matrix rows = some_rows(a, at, kf_min(at + step, a->rows));
         kofn_matrix margins = {t, 1, rows.rows, rows.rows, b->dtype};
 
-        if (at && kf_is_stopped(w)) {
-            kf_free(t);
-            return KOFN_AGAIN;
-        }
-        kf_mat_multiply(&rows, w->in, false, t);
-        kf_mat_multiply(&margins, &rows, true, w->out->data);
+        if (at && kf_is_stopped(w))
+            st = KOFN_AGAIN;
+        if (!st)
+            st = product(w, a, false, &rows, w->in, false, t);
+        if (!st)
+            st = product(w, a, true, &margins, &rows, true, w->out->data);
     }
     kf_free(t);
-    return KOFN_OK;
+    return st;
 }
 
 /* ---- the block itself ---------------------------------------------------- */

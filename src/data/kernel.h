@@ -4,6 +4,14 @@
 
 #include "data.h"
 
+/* A worker's own way to multiply. */
+typedef struct kf_own {
+    kofn_multiply_fn multiply;
+    void *ctx;
+    uint64_t version; /* of the blocks; 0: of one that comes with its task */
+    double work;      /* multiply-adds to ask for at a time */
+} kf_own;
+
 /* A KOFN_MSG_WORK, as a kernel sees it. */
 typedef struct kf_work {
     const kofn_matrix *in;
@@ -14,6 +22,7 @@ typedef struct kf_work {
     bool velocity;           /* read that */
     bool (*stopped)(void *); /* asked now and then; may be NULL */
     void *ud;
+    const kf_own *own; /* NULL: BLAS */
 } kf_work;
 
 static inline bool kf_is_stopped(const kf_work *w)
@@ -62,6 +71,15 @@ kf_kernel_fn kf_data_rows_dense, kf_data_left_rows_dense, kf_data_inner_dense,
 kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
     kf_data_left_inner_sparse, kf_data_gram_sparse;
 kf_kernel_fn kf_subset_submessage, kf_subset_part;
+
+/* to = a b, or to += a b where `add`, as the worker multiplies itself; `whole`
+ * is the lane that a, or where `left` b, is some rows and columns of (own.c). */
+kofn_status kf_own_multiply(const kf_work *w, const kofn_matrix *whole,
+                            bool left, const kofn_matrix *a,
+                            const kofn_matrix *b, bool add, void *to);
+/* kofn_work, with products in that way; own: NULL for BLAS. */
+kofn_status kf_work_with(const kofn_block *b, const kofn_msg *m,
+                         const kf_own *own, bool (*stopped)(void *), void *ud);
 
 /* Entries of the plain parts in strips [lo, hi). */
 double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi);

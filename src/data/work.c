@@ -352,8 +352,8 @@ double kofn_work_size(const kofn_block *b, const kofn_msg *m)
     return kf_kernel_of(m->how)->cost(b, &w);
 }
 
-kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
-                      bool (*stopped)(void *), void *ud)
+kofn_status kf_work_with(const kofn_block *b, const kofn_msg *m,
+                         const kf_own *own, bool (*stopped)(void *), void *ud)
 {
     kf_work w;
 
@@ -364,7 +364,14 @@ kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
     w = work_of(b, m, &m->in->m, &m->result->m);
     w.stopped = stopped;
     w.ud = ud;
+    w.own = own;
     return function_for(kf_kernel_of(m->how), b)(b, &w);
+}
+
+kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
+                      bool (*stopped)(void *), void *ud)
+{
+    return kf_work_with(b, m, NULL, stopped, ud);
 }
 
 kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,

@@ -271,6 +271,7 @@ static void flip(server *s)
 {
     if (!s->block.whole)
         return;
+    s->version++;
     kf_serve_fail(s, kf_weather_flip(s->exposed.weather, s->exposed.worker,
                                      &s->flips, s->block.recipe.block));
 }
@@ -502,6 +503,7 @@ static void work(server *s)
     kofn_time took = 0;
     kofn_status st = KOFN_AGAIN;
 
+    s->own.version = m.block ? 0 : s->version;
     if (!s->errand[s->first].cancelled)
         st = kf_emulate(&s->exposed, b, &m, &took);
     if (s->errands && s->errand[s->first].msg.result == result) {
@@ -581,6 +583,7 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
                              .sleep_for = sleep_for,
                              .stopped = stopped};
     s.exposed.ud = &s;
+    kf_serve_own_begin(&s);
     t->wanted = wanted;
     t->wanted_ud = &s;
     live(&s);

@@ -1,9 +1,12 @@
 /* serve.h -- what a worker has in hand, shared by serve.c (its life),
- * serve_block.c (its block) and serve_work.c (the operands of its tasks). */
+ * serve_block.c (its block), serve_work.c (the operands of its tasks) and
+ * serve_own.c (its own way to multiply). */
 #ifndef KF_PORTS_SERVE_H
 #define KF_PORTS_SERVE_H
 
 #include "post.h"
+
+#include "data/kernel.h"
 #include "weather/weather.h"
 
 #define INPUTS 2 /* that tasks may refer to */
@@ -44,6 +47,8 @@ typedef struct server {
     size_t first, errands, cap;
     kf_outbox outbox;
     kf_exposed exposed;
+    kf_own own;
+    uint64_t version; /* of the blocks: how often they have become others */
     kofn_weather fair;
     uint32_t updates, flips;   /* so far */
     kofn_time vanish;          /* by the weather; KOFN_NEVER: it stays */
@@ -88,6 +93,11 @@ void kf_serve_drop_task(kofn_msg *m);
 
 /* Bytes of what waits and has brought its operands. */
 size_t kf_serve_carried(const server *s);
+
+/* ---- serve_own.c --------------------------------------------------------- */
+
+/* Products as opt.multiply makes them, if there is one. */
+void kf_serve_own_begin(server *s);
 
 /* ---- serve_change.c ------------------------------------------------------ */
 

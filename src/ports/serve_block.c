@@ -28,6 +28,7 @@ bool kf_serve_has_pieces(const server *s)
 void kf_serve_block_is_whole(server *s)
 {
     s->block.whole = true;
+    s->version++;
     kf_serve_say(s, KF_WIRE_STORED);
     kf_serve_news(s, "block stored");
 }

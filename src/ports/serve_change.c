@@ -217,6 +217,7 @@ void kf_serve_do_change(server *s)
         st = has_room(s, b, &e.msg);
     s->first++;
     s->errands--;
+    s->version++;
     if (st == KOFN_UNSUITED) { /* nor will there be when it comes back */
         kf_serve_drop_task(&e.msg);
         kf_serve_refuse(s, st);

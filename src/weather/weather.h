@@ -47,6 +47,7 @@ typedef struct kf_exposed {
     void (*sleep_for)(void *ud, double seconds);
     bool (*stopped)(void *ud);
     void *ud;
+    const struct kf_own *own; /* NULL: it multiplies with BLAS */
 } kf_exposed;
 /* kofn_work as this worker does it; *took is what it made of the time. */
 kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,

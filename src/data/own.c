@@ -1,0 +1,101 @@
+/* own.c -- products as a worker's owner has them made: cut so that each call
+ * takes about so much work, and added up where they had to be cut in depth. */
+#include "kernel.h"
+
+/* Fewer rows are slow wherever the other factor has many columns. */
+#define LEAST_ROWS 64
+
+typedef struct piece {
+    size_t rows, depth;
+} piece;
+
+/* Whole rows where that is not too much, for then nothing is added up. */
+static piece piece_of(size_t rows, size_t depth, size_t cols, double work)
+{
+    size_t least = cols == 1 ? 1 : kf_min(rows, LEAST_ROWS);
+    double fit = work / ((double)depth * (double)cols);
+    piece p = {rows, depth};
+
+    if (fit < (double)rows)
+        p.rows = (size_t)fit;
+    if (p.rows >= least)
+        return p;
+    p.rows = kf_min(rows, LEAST_ROWS);
+    fit = work / ((double)p.rows * (double)cols);
+    if (fit < (double)depth)
+        p.depth = kf_min(depth, kf_max(KF_LOOK_UP_DEPTH, (size_t)fit));
+    return p;
+}
+
+static void add_to(void *to, const void *from, size_t n, kofn_dtype dtype)
+{
+    if (dtype == KOFN_F64)
+        for (size_t i = 0; i < n; i++)
+            ((double *)to)[i] += ((const double *)from)[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            ((float *)to)[i] += ((const float *)from)[i];
+}
+
+/* One call; of a factor that stays its place in the lane is told. */
+static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
+{
+    const kofn_matrix *stays = f.left ? &f.B : &f.A;
+    size_t off = (size_t)((char *)stays->data - (char *)f.whole.data) /
+                 kf_dtype_size(f.whole.dtype);
+    kofn_matrix out = {to, f.A.rows, f.B.cols, f.B.cols, f.A.dtype};
+
+    f.row = off / f.whole.ld;
+    f.col = off % f.whole.ld;
+    f.version = w->own->version;
+    return w->own->multiply(w->own->ctx, &f, &out);
+}
+
+/* Some rows of a, in steps of so much depth; `room` for as much as comes out. */
+static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
+                            size_t depth, bool add, void *to, void *room)
+{
+    size_t numbers = f->A.rows * f->B.cols;
+    kofn_status st;
+
+    for (size_t at = 0; at < f->A.cols; at += depth, add = true) {
+        size_t n = kf_min(depth, f->A.cols - at);
+        kofn_factors some = *f;
+
+        some.A.data = kf_at(&f->A, 0, at);
+        some.B.data = kf_at(&f->B, at, 0);
+        some.A.cols = some.B.rows = n;
+        if (kf_is_stopped(w))
+            return KOFN_AGAIN;
+        st = ask(w, some, add ? room : to);
+        if (st)
+            return st;
+        if (add)
+            add_to(to, room, numbers, f->A.dtype);
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_own_multiply(const kf_work *w, const kofn_matrix *whole,
+                            bool left, const kofn_matrix *a,
+                            const kofn_matrix *b, bool add, void *to)
+{
+    size_t size = kf_dtype_size(a->dtype), at = 0;
+    kofn_status st = KOFN_OK;
+
+    while (at < a->rows && !st) {
+        piece p = piece_of(a->rows - at, a->cols, b->cols, w->own->work);
+        bool adds = add || p.depth < a->cols;
+        kofn_factors f = {.A = *a, .B = *b, .whole = *whole, .left = left};
+        void *room = adds ? kf_new(p.rows * b->cols, size) : NULL;
+
+        f.A.data = kf_at(a, at, 0);
+        f.A.rows = p.rows;
+        st = adds && !room ? KOFN_NOMEM
+                           : in_depth(w, &f, p.depth, add,
+                                      (char *)to + at * b->cols * size, room);
+        kf_free(room);
+        at += p.rows;
+    }
+    return st;
+}

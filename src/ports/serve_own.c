@@ -1,0 +1,50 @@
+/* serve_own.c -- a worker's own way to multiply: called for as much at a time
+ * as takes some milliseconds, however fast it is. */
+#include "serve.h"
+
+#include "base/clock.h"
+
+/* A call that is over sooner is followed by one of twice as much, and one that
+ * takes longer by less. */
+#define SOON (KOFN_SECOND / 200)
+#define LONG (KOFN_SECOND / 50)
+#define MOST 1e15
+
+/* The least is what BLAS is given: who needs longer for that is not helped by
+ * more calls. */
+static void adapt(kf_own *own, double asked, kofn_time took)
+{
+    if (took < SOON && asked > own->work / 2 && own->work < MOST)
+        own->work *= 2;
+    else if (took > LONG && asked < own->work)
+        own->work = asked;
+    if (took > LONG)
+        own->work *= (double)SOON / (double)took;
+    if (own->work < KF_LOOK_UP_WORK)
+        own->work = KF_LOOK_UP_WORK;
+}
+
+static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
+{
+    server *s = ud;
+    kofn_time began = kf_clock();
+    kofn_status st = s->opt.multiply(s->opt.multiply_ctx, f, out);
+
+    if (st)
+        return kf_fail(st < 0 ? st : KOFN_INVAL,
+                       "the worker's own way to multiply %zu x %zu by %zu x "
+                       "%zu says %d (%s)",
+                       f->A.rows, f->A.cols, f->B.rows, f->B.cols, (int)st,
+                       kofn_strerror(st));
+    adapt(&s->own, (double)f->A.rows * (double)f->A.cols * (double)f->B.cols,
+          kf_clock() - began);
+    return KOFN_OK;
+}
+
+void kf_serve_own_begin(server *s)
+{
+    if (!s->opt.multiply)
+        return;
+    s->own = (kf_own){multiply, s, 0, KF_LOOK_UP_WORK};
+    s->exposed.own = &s->own;
+}
