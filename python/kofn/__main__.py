@@ -7,13 +7,17 @@ from . import Error, serve
 
 
 def load(path):
-    """The function `part` of a Python file."""
+    """The functions of a Python file, as arguments of serve()."""
     spec = importlib.util.spec_from_file_location("kofn_worker_module", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    if not callable(getattr(module, "part", None)):
-        sys.exit(f"{path} has no function part(part, parts, x)")
-    return module.part
+    found = {argument: getattr(module, name) for argument, name in
+             (("f", "part"), ("multiply", "multiply"), ("keep", "keep"))
+             if callable(getattr(module, name, None))}
+    if not {"f", "multiply"} & set(found):
+        sys.exit(f"{path} has no function part(part, parts, x), and none "
+                 "multiply(a, b)")
+    return found
 
 
 def main():
@@ -27,7 +31,8 @@ def main():
     w.add_argument("address", help="tcp://HOST:PORT or ipc://PATH")
     w.add_argument("--module", metavar="FILE",
                    help="a Python file with part(part, parts, x), of which "
-                        "sums are made")
+                        "sums are made, or multiply(a, b), which makes "
+                        "products, and perhaps keep(block): kofn.serve")
     w.add_argument("--keys", metavar="DIR", help="as of kofn worker")
     w.add_argument("--insecure", action="store_true",
                    help="without encryption where others can listen")
@@ -35,7 +40,7 @@ def main():
                    help="give up without a coordinator for so long")
     a = p.parse_args()
     try:
-        serve(a.address, load(a.module) if a.module else None, keys=a.keys,
+        serve(a.address, **(load(a.module) if a.module else {}), keys=a.keys,
               insecure=a.insecure, patience=a.patience)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -34,6 +34,8 @@ NUMBERS = """
 CALLBACKS = """
 extern "Python" kofn_status kofn_py_part(void *, size_t, size_t,
                                          const kofn_matrix *, kofn_matrix *);
+extern "Python" kofn_status kofn_py_multiply(void *, const kofn_factors *,
+                                             kofn_matrix *);
 extern "Python" int kofn_py_iterate(void *, unsigned, double,
                                     const kofn_report *);
 extern "Python" int kofn_py_regress(void *, const kofn_regress_step *,

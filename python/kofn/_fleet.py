@@ -4,6 +4,7 @@ import signal
 import tempfile
 
 from . import _lib
+from ._kernel import Kernel
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
 # Workers that are waited for while they say hello.
@@ -131,14 +132,35 @@ class Port:
 
 
 def serve(address, f=None, keys=None, insecure=False, patience=None,
-          weather_words=None):
+          weather_words=None, multiply=None, keep=None):
     """A worker's whole life at that address.
 
-    `f(part, parts, x, out)` is what sums are made of; without one the worker
-    computes products and regressions.  Ends when it is dismissed, has found no
+    f         f(part, parts, x) is what sums are made of; without one the worker
+              computes products and regressions.
+    multiply  multiply(a, b) makes the products of dense blocks, with PyTorch or
+              whatever there is; without one BLAS does.  a is m x k and b k x n,
+              views of numbers that are not to be written to; what it returns is
+              m x n, of their type, as np.asarray takes it, and exact to the
+              rounding of that type (so on a GPU not in TF32).  It is called for as
+              much at a time as takes some milliseconds.  What it raises fails the
+              task, which another worker is then asked for.
+    keep      keep(block) is called once of a block that stays here (a worker has
+              one, or four), until its numbers change; multiply is then given rows and columns of what it
+              returned, K[i:j, k:l], in the place of the block's: a block is
+              brought to a GPU once so.  The other factor comes as it is.
+
+    >>> import numpy as np, kofn
+    >>> def multiply(a, b):        # a job.py for python3 -m kofn worker --module
+    ...     return np.einsum("ik,kj->ij", a, b)
+
+    Ends when it is dismissed, has found no
     coordinator for `patience` seconds, or by Ctrl-C, at the next look at messages:
     of a function that is being computed, at its end.
     """
+    if keep is not None and multiply is None:
+        raise Invalid("keep= is what multiply= is given, and there is no "
+                      "multiply=")
+    kernel = ffi.new_handle(Kernel(multiply, keep)) if multiply else None
     options, folder = zmq_options(keys, insecure)
     transport = new(lib.kofn_zmq_connect, address.encode(), options)
     o = ffi.new("kofn_serve_options *")
@@ -151,7 +173,10 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
         handle = ffi.new_handle(f)
         o.f = lib.kofn_py_part
         o.ctx = handle
+    if kernel:
+        o.multiply = lib.kofn_py_multiply
+        o.multiply_ctx = kernel
     o.patience = int(patience * SECOND) if patience else 0
     o.watch = lib.kofn_py_serve
     _lib.call(lib.kofn_serve, transport, o)
-    del folder, handle, sky
+    del folder, handle, kernel, sky

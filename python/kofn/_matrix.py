@@ -22,6 +22,8 @@ class Matrix:
              a time, those of this machine as many as an input has.
     errors   "detect", "adversarial" or "probabilistic": look for wrong results;
              A is then not multiplied from the left.
+    multiply, keep
+             as of kofn.serve: how "processes" multiply dense blocks.
     below, tolerance, late, weather, events, keys, insecure, journal, metrics,
     trace, seed: as the options of the kofn command.
 
@@ -39,7 +41,12 @@ class Matrix:
     __array_priority__ = 100  # ndarray @ Matrix comes to us
 
     def __init__(self, A, where="threads", *, scheme="elastic", workers=8,
-                 columns=1, **options):
+                 columns=1, multiply=None, keep=None, **options):
+        if (multiply or keep) and where != "processes":
+            raise Invalid("multiply= and keep= are for where=\"processes\"; "
+                          "workers elsewhere know theirs (kofn.serve, python3 "
+                          "-m kofn worker --module), and others have BLAS")
+        self._own = dict(multiply=multiply, keep=keep) if multiply or keep else {}
         self._sparse = _lib.is_sparse(A)
         self._options = dict(where=where, scheme=scheme, workers=workers,
                              **options)
@@ -71,7 +78,9 @@ class Matrix:
         whole = o.get("errors") in (None, "none") and not self._sparse
         job = Job(problem(op, m, n, columns, self.dtype, self._sparse),
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
-                  left=columns if whole else 0, serve=serve, **o)
+                  left=columns if whole else 0,
+                  serve=lambda address, **w: serve(address, **self._own, **w),
+                  **o)
         job.columns = columns
         place = lib.kofn_place_sparse if self._sparse else lib.kofn_place
         check(place(job.job, self._operand))

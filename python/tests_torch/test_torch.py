@@ -304,3 +304,29 @@ def test_digits(monkeypatch, capsys):
 def test_examples():
     result = doctest.testmod(kofn.torch)
     assert result.failed == 0 and result.attempted > 0
+
+
+@pytest.mark.parametrize("dtype, u", [(np.float64, 1e-12), (np.float32, 1e-4)])
+def test_workers_that_multiply_with_torch(dtype, u):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((60, 20)).astype(dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"ipc://{folder}/socket"
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+        workers = [subprocess.Popen(
+            [sys.executable, "-m", "kofn", "worker", address, "--module",
+             str(EXAMPLES / "torch_worker.py"), "--patience", "100"], env=env)
+            for _ in range(3)]
+        try:
+            with kofn.Matrix(X, address, scheme="elastic:k=2", workers=3,
+                             below="pause") as M:
+                for _ in range(2):
+                    w, z = rng.standard_normal(20), rng.standard_normal(60)
+                    for got, want in (M @ w, X @ w), (z @ M, z @ X):
+                        assert np.linalg.norm(got - want) <= \
+                            u * np.linalg.norm(want)
+            assert [w.wait(300) for w in workers] == [0, 0, 0]
+        finally:
+            for w in workers:
+                w.kill()
+                w.wait()
