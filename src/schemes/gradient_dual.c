@@ -179,6 +179,20 @@ kofn_status kf_dual_level(kf_dual *u)
     return KOFN_OK;
 }
 
+/* Where everybody holds every part all are mixed alike, to the last bit: parts
+ * that cancel then cancel in what is sent. */
+static void encode_alike(const kf_dual *u, size_t j, const double *first,
+                         double *X)
+{
+    size_t each = u->field * encoded_cols(u);
+
+    for (size_t t = 0; t < deep(u); t++)
+        for (size_t q = 0; q < u->d; q++)
+            for (size_t e = 0; e < each; e++)
+                X[(t * u->d + q) * each + e] =
+                    first[(t * u->d + (q + u->d - j) % u->d) * each + e];
+}
+
 kofn_status kf_dual_encode(kf_dual *u)
 {
     size_t w = wide_of(u), cols = encoded_cols(u);
@@ -189,8 +203,12 @@ kofn_status kf_dual_encode(kf_dual *u)
     u->X = kofn_layout_table(u->n * w, cols);
     if (!N || !u->X)
         st = KOFN_NOMEM;
-    for (size_t j = 0; j < u->n && !st; j++)
-        st = encode_part(u, j, N, u->X + j * w * cols);
+    for (size_t j = 0; j < u->n && !st; j++) {
+        if (j && u->n == u->d)
+            encode_alike(u, j, u->X, u->X + j * w * cols);
+        else
+            st = encode_part(u, j, N, u->X + j * w * cols);
+    }
     kofn_free(N);
     return st;
 }
