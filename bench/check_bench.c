@@ -156,8 +156,8 @@ static double compare_results(fleet *f, uint32_t number)
                   .number = number};
     double t;
 
-    c.liars = kf_check_over(f->plan, f->n) / 2;
-    c.promised = kf_check_over(f->plan, f->n) - 1;
+    c.liars = (f->n - kf_min(f->n, f->plan->layout.threshold)) / 2;
+    c.promised = f->n - kf_min(f->n, f->plan->layout.threshold) - 1;
     check(kf_hidden_of(f->code, f->decoder, f->H, f->q,
                        kf_check_few(&c, f->n, 0), &c.hidden),
           "hidden");

@@ -46,6 +46,32 @@ def test_sums_that_are_checked_now_and_then(where):
         kofn.Sum(squares, 24, scheme="agc:d=3", workers=6, errors="detect", audit=3)
 
 
+@pytest.mark.parametrize("scheme", ["agc:d=3", "g-agc:d=3"])
+@pytest.mark.parametrize("where", ["sim", "threads", "processes"])
+def test_who_lies_in_short_messages_is_named(scheme, where, tmp_path):
+    me = []
+
+    def f(part, parts, x):
+        if where == "processes":  # the first that comes here lies
+            try:
+                (tmp_path / "liar").touch(exist_ok=False)
+                me.append(True)
+            except FileExistsError:
+                pass
+        return (part + 1) * x + len(me)
+
+    events = None if where == "processes" else "2 corrupt 4"
+    with kofn.Sum(f, 24, scheme=scheme, workers=9, where=where, late=0,
+                  errors="probabilistic", events=events, below="pause") as S:
+        weight = sum(range(1, S.parts + 1))
+        named = set()
+        for _ in range(4):
+            x = rng.standard_normal(24)
+            assert np.allclose(S(x), weight * x, rtol=1e-9)
+            named |= set(S.report.liars)
+        assert named == {4} if events else len(named) == 1
+
+
 def test_a_function_that_fails_is_told(capfd):
     def fails(part, parts, x):
         raise RuntimeError("out of luck")

@@ -102,6 +102,11 @@ bool kf_code_decodes_itself(const kofn_plan *p, bool uneven);
 /* So many results decode at least; those that are compared tell every symbol
  * besides, or there is no parity: of A' A x fewer may tell the sum of them. */
 size_t kf_code_enough(const kofn_plan *p, bool compared);
+/* Seats of which any so many decode by the first `each` submessages of all of them
+ * (math/errors.md 10). */
+size_t kf_code_seats(const kofn_layout *L, size_t each);
+/* Submessages of each seat among these rows, which ascend: of all as many. */
+size_t kf_code_each(const kofn_layout *L, const uint32_t *rows, size_t n);
 void kf_code_free(kf_code *c);
 /* Rows of seat `local`, below layout.max_seats. */
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);

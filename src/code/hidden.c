@@ -248,8 +248,9 @@ static kofn_status spread(kf_code *c, const kf_decoder *d, double *D)
 kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
                          size_t q, size_t few, double *worst)
 {
+    size_t nodes = d->seats / kf_code_each(&c->plan->layout, d->seat, d->seats);
     kf_evidence e = {
-        .nodes = d->seats, .lanes = d->results / d->seats, .q = q, .H = H};
+        .nodes = nodes, .lanes = d->results / nodes, .q = q, .H = H};
     double *D = kofn_layout_table(d->wants, d->results);
     kofn_status st = D ? spread(c, d, D) : KOFN_NOMEM;
 

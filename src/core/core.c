@@ -241,12 +241,6 @@ static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
                        "scheme %s answers with whatever has come, and has no "
                        "answer to spare to find errors with; use gc or cgc",
                        p->scheme->name);
-    if (L->submessages > 1)
-        return kf_fail(KOFN_UNSUITED,
-                       "workers of scheme %s are stopped when it is enough, "
-                       "and leave no answer to spare to find errors with; use "
-                       "gc, cgc or g-cgc",
-                       p->scheme->name);
     if (o->below == KOFN_BELOW_DEGRADE)
         return kf_fail(KOFN_UNSUITED,
                        "below=degrade delivers blocks that "

@@ -218,9 +218,10 @@ static kofn_status deal_open(kofn_core *c, kf_round *r, size_t group)
 /* Are there enough for a deal? */
 static bool plenty(const kofn_core *c, const kf_round *r, size_t group)
 {
-    const kofn_layout *L = kf_layout(&r->p);
+    size_t each =
+        kf_product_by_seats(&r->p) ? 1 : kf_layout(&r->p)->submessages;
 
-    return kf_core_count_live(c, r, group) * L->submessages >=
+    return kf_core_count_live(c, r, group) * each >=
            kf_product_enough(&r->p) + r->p.ledger[group].spare;
 }
 

@@ -48,7 +48,8 @@ static size_t share_all(kofn_core *c, const kf_round *r, size_t group,
     for (size_t i = 0; i < n; i++) {
         uint32_t worker = r->p.task[tasks[i]].worker;
 
-        if (!kf_core_can_work(c, r, worker)) {
+        if (kf_product_leads(&r->p, tasks[i]) &&
+            !kf_core_can_work(c, r, worker)) {
             alone += add_share(f, worker);
             ++*seats;
         }
@@ -178,7 +179,8 @@ static bool has_copies(const kf_product *p, size_t group)
 {
     const kofn_layout *L = kf_layout(p);
 
-    return L->enough == 1 || L->threshold > kf_product_enough(p) ||
+    return L->enough == 1 || kf_product_surely(p) == 1 ||
+           kf_product_surely(p) > kf_product_enough(p) ||
            kf_code_is_thin(p->use->plan, group);
 }
 
@@ -206,7 +208,8 @@ size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
     for (size_t i = 0; i < n; i++) {
         uint32_t worker = r->p.task[tasks[i]].worker;
 
-        known -= r->load[worker].located && kf_core_can_work(c, r, worker);
+        known -= kf_product_leads(&r->p, tasks[i]) && r->load[worker].located &&
+                 kf_core_can_work(c, r, worker);
     }
     return known;
 }
@@ -243,8 +246,7 @@ static size_t liars_within(kofn_core *c, kf_round *r, size_t group,
 static size_t spare_of(kofn_core *c, kf_round *r, size_t group,
                        const uint32_t *tasks, size_t n)
 {
-    const kofn_layout *L = kf_layout(&r->p);
-    size_t surely = L->threshold, seats, spare;
+    size_t surely = kf_product_surely(&r->p), seats, spare;
 
     r->p.ledger[group].liars = 0;
     if (r->p.use->errors == KOFN_ERRORS_NONE)
@@ -282,7 +284,8 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
                    const uint32_t *tasks, size_t n)
 {
     const kofn_layout *L = kf_layout(&r->p);
-    size_t beyond = n - kf_product_enough(&r->p), seats;
+    size_t worth = kf_product_worth(&r->p, tasks, n), seats;
+    size_t beyond = worth - kf_min(worth, kf_product_enough(&r->p));
     size_t spare = kf_core_vouch(c, r, group, tasks, n);
 
     if (r->p.use->errors == KOFN_ERRORS_DETECT || beyond < spare)
@@ -303,14 +306,13 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
 static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
                                const uint32_t *tasks, size_t n, kofn_action *a)
 {
-    const kofn_layout *L = kf_layout(&r->p);
     size_t spare = spare_of(c, r, group, tasks, n), seats, beyond;
     size_t known = kf_core_known_besides(c, r, group, tasks, n), silent;
 
     TRY(silent_seats(c, &r->p, group, a->lo, tasks, n, &silent));
     share_of_one(c, r, group, tasks, n, &seats);
-    seats = kf_max(seats, n);
-    beyond = seats - kf_min(seats, L->threshold);
+    seats = kf_max(seats, kf_product_worth(&r->p, tasks, n));
+    beyond = seats - kf_min(seats, kf_product_surely(&r->p));
     a->liars = a->promised = r->p.use->errors == KOFN_ERRORS_DETECT
                                  ? spare
                                  : kf_max(spare, beyond / 2);

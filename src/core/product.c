@@ -17,6 +17,9 @@ void kf_product_close(kf_product *p)
     kf_free(p->task);
     kf_free(p->check);
     kf_free(p->evidence);
+    kf_free(p->heard);
+    kf_free(p->whole);
+    kf_free(p->reached);
 }
 
 void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
@@ -39,6 +42,7 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
 
 kofn_status kf_product_reset(kf_product *p)
 {
+    TRY(kf_product_make_room(p));
     p->unsettled = p->groups * (p->hi - p->lo);
     for (size_t g = 0; g < p->groups; g++)
         TRY(kf_cells_reset(&p->ledger[g], p->lo, p->hi, p->use->plan->span));
@@ -237,7 +241,8 @@ size_t kf_product_wanted(const kf_product *p, size_t group, const kf_cell *cell)
 
 size_t kf_product_short(const kf_product *p, size_t group, const kf_cell *cell)
 {
-    size_t sure = cell->count + cell->pending;
+    size_t sure = kf_product_by_seats(p) ? kf_product_may_have(p, group, cell)
+                                         : cell->count + cell->pending;
     size_t want = kf_product_wanted(p, group, cell);
 
     return cell->settled || sure >= want ? 0 : want - sure;
@@ -276,7 +281,8 @@ double kf_product_done(const kf_product *p)
     for (size_t g = 0; g < p->groups; g++)
         for (size_t i = 0; i < p->ledger[g].count; i++) {
             const kf_cell *cell = &p->ledger[g].cell[i];
-            size_t n = cell->settled ? enough : kf_min(cell->count, enough);
+            size_t n = cell->settled ? enough
+                                     : kf_min(kf_product_has(p, cell), enough);
 
             if (cell->lo < p->lo || cell->hi > p->hi)
                 continue;

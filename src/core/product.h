@@ -99,7 +99,10 @@ typedef struct kf_product {
     size_t groups;
     kf_task *task;
     size_t tasks, task_cap;
-    size_t rows; /* all that were asked for are below */
+    size_t rows;    /* all that were asked for are below */
+    uint8_t *heard; /* scratch of heard.c, per row of a seat: is it there?    */
+    uint32_t *whole; /* ... tasks of those that are compared                  */
+    size_t *reached; /* ... per number of submessages: seats that gave it     */
     kf_asked *check;
     size_t checks, check_cap;
     uint32_t *evidence; /* tasks of the checks */
@@ -175,6 +178,11 @@ void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi);
 void kf_product_all_news(kf_product *p);
 /* So many results are an answer, or where they are compared may be. */
 size_t kf_product_enough(const kf_product *p);
+/* Results of this cell that are worth something, in the units of the above;
+ * those that will be when all is here that is in hand. */
+size_t kf_product_has(const kf_product *p, const kf_cell *cell);
+size_t kf_product_may_have(const kf_product *p, size_t group,
+                           const kf_cell *cell);
 /* Results that a cell like this always has to have, and this one. */
 size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell);
 size_t kf_product_wanted(const kf_product *p, size_t group,
@@ -188,6 +196,29 @@ bool kf_product_untouched(const kf_product *p, size_t group);
 double kf_product_done(const kf_product *p);
 /* NULL, or what is wrong with it. */
 const char *kf_product_wrong(const kf_product *p);
+
+/* ---- heard.c ------------------------------------------------------------- */
+
+/* Are seats compared that answer in submessages? */
+static inline bool kf_product_by_seats(const kf_product *p)
+{
+    return kf_layout(p)->submessages > 1 && p->use->errors != KOFN_ERRORS_NONE;
+}
+
+kofn_status kf_product_make_room(kf_product *p);
+/* The tasks of this cell that are compared with each other, or decoded. */
+const uint32_t *kf_product_compared(const kf_product *p, const kf_cell *cell,
+                                    size_t *n);
+/* What these are worth that were compared, some of which may have been left out. */
+size_t kf_product_worth(const kf_product *p, const uint32_t *tasks, size_t n);
+/* Is it the first of those of its seat? */
+static inline bool kf_product_leads(const kf_product *p, uint32_t task)
+{
+    return !kf_product_by_seats(p) ||
+           p->task[task].row % kf_layout(p)->submessages == 0;
+}
+/* Any so many are enough, in the units of kf_product_enough. */
+size_t kf_product_surely(const kf_product *p);
 
 /* ---- cells.c ------------------------------------------------------------- */
 

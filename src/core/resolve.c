@@ -11,7 +11,7 @@
 static bool starves(const kf_product *p, size_t group, const kf_cell *cell)
 {
     return !cell->settled && !cell->checking && !cell->last &&
-           cell->count + cell->pending + cell->slow <
+           kf_product_may_have(p, group, cell) <
                kf_product_wanted(p, group, cell);
 }
 
@@ -35,15 +35,15 @@ static bool make_do(kf_product *p)
             kf_cell *cell = &p->ledger[g].cell[i];
             size_t least = kf_product_least(p, g, cell);
             size_t coming = cell->pending + cell->slow;
+            size_t may = kf_product_may_have(p, g, cell);
 
-            if (!starves(p, g, cell) || cell->spent ||
-                cell->count + coming < least)
+            if (!starves(p, g, cell) || cell->spent || may < least)
                 continue;
             any = true;
             cell->last = coming == 0;
             if (coming)
-                cell->extra = cell->count + coming - least;
-            else
+                cell->extra = may - least;
+            if (!coming || kf_product_by_seats(p))
                 kf_product_news(p, g, cell->lo, cell->hi);
         }
     return any;
@@ -139,14 +139,15 @@ static size_t fewest_live(const kofn_core *c, const kf_round *r)
 size_t kf_workers_needed(const kf_product *p)
 {
     const kofn_layout *L = kf_layout(p);
-    size_t answers = L->whole ? L->threshold : 0;
+    size_t answers = L->whole ? kf_product_surely(p) : 0;
 
     for (size_t g = 0; g < p->groups; g++)
         for (size_t i = 0; i < p->ledger[g].count; i++)
             if (!p->ledger[g].cell[i].settled)
                 answers = kf_max(
                     answers, kf_product_wanted(p, g, &p->ledger[g].cell[i]));
-    return kf_ceil_div(answers, L->submessages);
+    return kf_product_by_seats(p) ? answers
+                                  : kf_ceil_div(answers, L->submessages);
 }
 
 static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
@@ -197,7 +198,8 @@ static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
 static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
 {
     size_t spare = most_spare(&r->p);
-    bool enough = cell->count >= kf_product_enough(&r->p) + spare;
+    bool enough =
+        kf_product_has(&r->p, cell) >= kf_product_enough(&r->p) + spare;
 
     if (r->p.disagree)
         return kf_core_corrupt_beyond(c, r);

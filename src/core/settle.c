@@ -72,7 +72,8 @@ static bool complete(const kf_product *p, size_t group, const kf_cell *cell)
         return cell->pending + cell->slow == 0;
     if ((kf_layout(p)->everybody || p->all) && cell->pending)
         return false;
-    return cell->last || cell->count >= kf_product_wanted(p, group, cell);
+    return cell->last ||
+           kf_product_has(p, cell) >= kf_product_wanted(p, group, cell);
 }
 
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
@@ -153,14 +154,15 @@ static kofn_status have_checked(kofn_core *c, kf_round *r, size_t group,
 /* So many results of this cell are worth a check: those that say nothing do not
  * count where there may be others. */
 static kofn_status results_to_check(kofn_core *c, kf_round *r, size_t group,
-                                    const kf_cell *cell, size_t *n)
+                                    const kf_cell *cell, const uint32_t *have,
+                                    size_t count, size_t *n)
 {
     size_t silent = 0;
 
     if (r->p.use->errors != KOFN_ERRORS_NONE && !cell->last)
         TRY(kf_core_silent(&r->p, group, cell, &silent));
     *n = kf_product_enough(&r->p) + silent +
-         kf_core_vouch(c, r, group, cell->have, cell->count);
+         kf_core_vouch(c, r, group, have, count);
     return KOFN_OK;
 }
 
@@ -170,20 +172,21 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
 {
     kf_product *p = &r->p;
     kf_cell *cell = p->ledger[group].cell;
-    size_t n = cell[from].count, enough;
+    size_t n, worth = kf_product_has(p, &cell[from]), enough;
+    const uint32_t *have = kf_product_compared(p, &cell[from], &n);
     const kf_decoder *d;
     uint32_t *tasks, *rows;
 
-    TRY(survivors(c, p, cell[from].have, n, &tasks, &rows));
+    TRY(survivors(c, p, have, n, &tasks, &rows));
     TRY(kf_core_find_decoder(c, p, rows, n, &d));
     if (d && p->use->errors == KOFN_ERRORS_NONE)
         return finish(c, p, group, from, to, d, n);
-    TRY(results_to_check(c, r, group, &cell[from], &enough));
-    if (d && n >= enough)
+    TRY(results_to_check(c, r, group, &cell[from], have, n, &enough));
+    if (d && worth >= enough)
         return have_checked(c, r, group, from, to, d, n);
     p->unsure |= d != NULL;
     for (size_t i = from; i < to; i++)
-        want(r, group, &cell[i], kf_max(n + 1, d ? enough : 0));
+        want(r, group, &cell[i], kf_max(worth + 1, d ? enough : 0));
     return KOFN_OK;
 }
 
@@ -233,6 +236,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
 {
     kf_product *p = &r->p;
     kf_ledger *l = &p->ledger[a->group];
+    size_t worth = kf_product_worth(p, p->evidence + a->first, n);
     const kf_decoder *d = NULL;
     uint32_t *tasks, *rows;
 
@@ -246,7 +250,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
              end++) {
             l->cell[end].checking = false;
             if (!d)
-                want(r, a->group, &l->cell[end], sure ? n + 1 : wanted);
+                want(r, a->group, &l->cell[end], sure ? worth + 1 : wanted);
         }
         if (d && end > i) {
             TRY(finish(c, p, a->group, i, end, d, n));

@@ -35,7 +35,7 @@ static void tell_cell(teller *t, const kf_product *p, size_t group,
     if (p->groups > 1)
         say(t, "group %zu, ", group);
     say(t, "strips %zu-%zu: %zu of %zu results", cell->lo, cell->hi - 1,
-        cell->count, kf_product_wanted(p, group, cell));
+        kf_product_has(p, cell), kf_product_wanted(p, group, cell));
     for (size_t h = 0; h < cell->count; h++)
         say(t, "%s %u", h ? "" : ", rows", p->task[cell->have[h]].row);
     if (cell->corrupt)

@@ -88,6 +88,7 @@ static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
 {
     kf_ledger *l = &r->p.ledger[a->group];
     bool known = n < a->count;
+    size_t worth = kf_product_worth(&r->p, r->p.evidence + a->first, n);
 
     r->p.disagree = true;
     for (size_t i = kf_cells_find(l, a->lo);
@@ -100,7 +101,7 @@ static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
         return 0;
     if (c->stream.on)
         return tell_apart(c, r, n);
-    return kf_max(n, kf_layout(&r->p)->threshold + a->liars) + 1;
+    return kf_max(worth, kf_product_surely(&r->p) + a->liars) + 1;
 }
 
 kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
@@ -124,7 +125,8 @@ kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
     if (sure || corrupt)
         take_out(c, r, a, ev, &n);
     r->p.unsure |= !sure && !corrupt;
-    wanted = corrupt ? disagree(c, r, a, n) : n + 1;
+    wanted = corrupt ? disagree(c, r, a, n)
+                     : kf_product_worth(&r->p, r->p.evidence + a->first, n) + 1;
     return kf_settle_checked(c, r, a, n, sure, wanted);
 }
 

@@ -235,10 +235,20 @@ static void free_sketch(sketch *s)
 
 /* ---- the code ------------------------------------------------------------ */
 
+/* Submessages of a seat, which are one node: who lies may lie in any of them. */
+static size_t each_of(const kf_check *c)
+{
+    const kofn_layout *L = &c->plan->layout;
+
+    return L->submessages == 1
+               ? 1
+               : kf_code_each(L, c->decoder->seat, c->decoder->seats);
+}
+
 /* Multiples of codewords from the right are codewords. */
 static kofn_status is_closed(const kf_check *c, bool *closed)
 {
-    *closed = c->plan->layout.lanes == 4;
+    *closed = c->plan->layout.lanes == 4 && each_of(c) == 1;
     for (size_t i = 0; i < c->decoder->seats && *closed; i++) {
         const kf_seat *seat;
 
@@ -267,15 +277,18 @@ static void set_levels(kf_evidence *e, const kf_check *c)
                (unit * (usual + NOISE_LINEAR * terms) + parity);
 }
 
-size_t kf_check_over(const kofn_plan *p, size_t n)
+/* Seats beyond those that surely decode, whichever they are. */
+static size_t over(const kf_check *c, size_t seats)
 {
-    return n - kf_min(n, p->layout.threshold);
+    return seats - kf_min(seats, kf_code_seats(&c->plan->layout, each_of(c)));
 }
 
 size_t kf_check_few(const kf_check *c, size_t n, size_t located)
 {
-    return kf_code_may_hide(c->liars, c->promised, located,
-                            kf_check_over(c->plan, n));
+    size_t each = each_of(c);
+
+    return kf_code_may_hide(c->liars, c->promised, located / each,
+                            over(c, n / each));
 }
 
 /* kf_hidden_of the seats that are left, which are decoded by themselves if they
@@ -293,7 +306,7 @@ static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
     if (!seat)
         return KOFN_NOMEM;
     for (size_t i = 0; i < all->seats; i++)
-        if (!flag[i])
+        if (!flag[i / each_of(c)])
             seat[n++] = all->seat[i];
     st = kf_decoder_new(&d, c->code, seat, n, false);
     if (st == KOFN_TOOFEW || st == KOFN_UNSTABLE)
@@ -330,10 +343,11 @@ static kofn_status to_output(const kf_check *c, const sketch *s,
 
 double kf_check_least_floor(const kf_check *c)
 {
-    kf_evidence e = {.nodes = c->decoder->seats,
-                     .lanes = c->plan->layout.lanes};
+    size_t each = each_of(c);
+    kf_evidence e = {.nodes = c->decoder->seats / each,
+                     .lanes = c->plan->layout.lanes * each};
     size_t length = (c->hi - c->lo) * c->source[0].result->cols;
-    size_t few = kf_check_few(c, e.nodes, 0);
+    size_t few = kf_check_few(c, c->decoder->seats, 0);
 
     set_levels(&e, c);
     if (c->q == 0)
@@ -348,14 +362,15 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
 {
     double crowd = s->length > BUCKETS ? (double)in_bucket(s, 0) : 1;
     double mean_square = s->length > BUCKETS ? MEAN_SQUARE : 1;
-    kf_evidence e = {.nodes = c->decoder->seats,
-                     .lanes = c->plan->layout.lanes,
+    size_t each = each_of(c);
+    kf_evidence e = {.nodes = c->decoder->seats / each,
+                     .lanes = c->plan->layout.lanes * each,
                      .q = c->q,
                      .H = c->H,
                      .columns = s->buckets,
                      .Y = s->Y,
                      .bound = 1.01 * sqrt(crowd / mean_square),
-                     .over = kf_check_over(c->plan, c->decoder->seats),
+                     .over = over(c, c->decoder->seats / each),
                      .liars = c->liars,
                      .promised = c->promised};
     kofn_status st;
@@ -376,7 +391,7 @@ static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
                  kf_found *found)
 {
     for (uint32_t i = 0; i < c->decoder->seats; i++)
-        if (flag[i] == which)
+        if (flag[i / each_of(c)] == which)
             found->bad[found->count++] = i;
 }
 

@@ -47,8 +47,6 @@ typedef struct kf_found {
                            left out, or it was not asked for                  */
 } kf_found;
 
-/* Results beyond those that surely decode, whichever they are. */
-size_t kf_check_over(const kofn_plan *p, size_t n);
 /* As many of n results as may be wrong together, whatever they do, and have to
  * show, when `located` are known. */
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);

@@ -394,12 +394,15 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     kofn gen matrix 400 6 -o Xe.npy -q
     kofn gen vector 400 -o ye.npy -q
     echo "2 corrupt 3" >liar.txt
-    for s in gc:d=3 cgc:d=4,s=2 g-cgc:d=4,m=2 replication:k=3; do
+    for s in gc:d=3 cgc:d=4,s=2 g-cgc:d=4,m=2 agc:d=3 g-agc:d=3 replication:k=3; do
         kofn regress Xe.npy ye.npy -s $s -n 9 -p sim --errors probabilistic \
             -e liar.txt --iterations 20 --verify --json >out.json
         json "o['corrupted'] == [3] and o['rel_error'] < 1e-9" <out.json
         json "0 < o['floor'] < 1e-6" <out.json
     done
+    kofn regress Xe.npy ye.npy -s agc:d=3 -n 9 -p processes --late 0 --below pause \
+        --errors probabilistic -e liar.txt --iterations 20 --verify --json >out.json
+    json "o['corrupted'] == [3] and o['rel_error'] < 1e-9" <out.json
     run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect \
         -e liar.txt --iterations 20
     [ "$status" -eq 5 ]
@@ -413,7 +416,7 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     [ "$status" -eq 5 ]
     run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --audit 4
     refused "without errors"
-    for s in "agc:d=3 stopped" "ignore whatever" "uncoded redundancy"; do
+    for s in "agc:d=1 redundancy" "ignore whatever" "uncoded redundancy"; do
         set -- $s
         run kofn regress Xe.npy ye.npy -s $1 -n 9 -p sim --errors detect
         refused "$2"

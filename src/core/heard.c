@@ -1,0 +1,136 @@
+/* heard.c -- what the answers of seats that send several are worth where they are
+ * compared.
+ *
+ * Without errors any submessages count.  With them a seat is right or wrong in all
+ * that it sent, and what is compared is the same for all: the first r submessages
+ * of those who have sent as many.  Any kf_code_seats of these decode, and what
+ * is beyond them is to spare (math/errors.md 10).  So that counting is the same for
+ * all codes, seats that spare s are as many as decode with all submessages, and s.
+ */
+#include "product.h"
+
+kofn_status kf_product_make_room(kf_product *p)
+{
+    const kofn_layout *L = kf_layout(p);
+
+    if (!kf_product_by_seats(p))
+        return KOFN_OK;
+    kf_free(p->heard);
+    kf_free(p->whole);
+    kf_free(p->reached);
+    p->heard = kf_new(L->max_seats, L->submessages);
+    p->whole = kf_new(L->max_seats, L->submessages * sizeof *p->whole);
+    p->reached = kf_new(L->submessages + 1, sizeof *p->reached);
+    return p->heard && p->whole && p->reached ? KOFN_OK : KOFN_NOMEM;
+}
+
+static void hear(const kf_product *p, size_t group, const kf_cell *cell,
+                 bool coming)
+{
+    const kofn_layout *L = kf_layout(p);
+
+    memset(p->heard, 0, L->max_seats * L->submessages);
+    for (size_t i = 0; i < cell->count; i++)
+        p->heard[p->task[cell->have[i]].row] = 1;
+    for (size_t t = 0; t < p->tasks && coming; t++)
+        if (kf_in_hand(&p->task[t]) && p->task[t].group == group &&
+            p->task[t].lo <= cell->lo && p->task[t].hi >= cell->hi)
+            p->heard[p->task[t].row] = 1;
+}
+
+/* Submessages of a seat from the first on without a gap. */
+static size_t prefix(const kf_product *p, size_t seat)
+{
+    size_t submessages = kf_layout(p)->submessages, t = 0;
+
+    while (t < submessages && p->heard[seat * submessages + t])
+        t++;
+    return t;
+}
+
+/* The number of submessages that spares most seats, the least of them; 0: none is
+ * enough. */
+static size_t weigh(const kf_product *p, size_t *worth)
+{
+    const kofn_layout *L = kf_layout(p);
+    size_t enough = kf_product_enough(p), best = 0, seats = 0, started;
+
+    memset(p->reached, 0, (L->submessages + 1) * sizeof *p->reached);
+    for (size_t s = 0; s < L->max_seats; s++)
+        p->reached[prefix(p, s)]++;
+    started = L->max_seats - p->reached[0];
+    *worth = kf_min(started, enough - 1);
+    for (size_t r = L->submessages; r > 0; r--) {
+        size_t least = kf_code_seats(L, r);
+
+        seats += p->reached[r];
+        if (seats >= least && enough + seats - least >= *worth) {
+            *worth = enough + seats - least;
+            best = r;
+        }
+    }
+    return best;
+}
+
+size_t kf_product_has(const kf_product *p, const kf_cell *cell)
+{
+    size_t worth;
+
+    if (!kf_product_by_seats(p))
+        return cell->count;
+    hear(p, 0, cell, false);
+    weigh(p, &worth);
+    return worth;
+}
+
+size_t kf_product_may_have(const kf_product *p, size_t group,
+                           const kf_cell *cell)
+{
+    size_t worth;
+
+    if (!kf_product_by_seats(p))
+        return cell->count + cell->pending + cell->slow;
+    hear(p, group, cell, true);
+    weigh(p, &worth);
+    return worth;
+}
+
+const uint32_t *kf_product_compared(const kf_product *p, const kf_cell *cell,
+                                    size_t *n)
+{
+    size_t submessages = kf_layout(p)->submessages, each, worth;
+
+    *n = cell->count;
+    if (!kf_product_by_seats(p))
+        return cell->have;
+    hear(p, 0, cell, false);
+    each = weigh(p, &worth);
+    *n = 0;
+    for (size_t i = 0; i < cell->count; i++) {
+        size_t row = p->task[cell->have[i]].row;
+
+        if (row % submessages < each && prefix(p, row / submessages) >= each)
+            p->whole[(*n)++] = cell->have[i];
+    }
+    return p->whole;
+}
+
+size_t kf_product_worth(const kf_product *p, const uint32_t *tasks, size_t n)
+{
+    const kofn_layout *L = kf_layout(p);
+    size_t each = 1, have;
+
+    if (!kf_product_by_seats(p) || n == 0)
+        return n;
+    while (each < n && p->task[tasks[each]].row / L->submessages ==
+                           p->task[tasks[0]].row / L->submessages)
+        each++;
+    have = n / each + kf_product_enough(p);
+    return have - kf_min(have, kf_code_seats(L, each));
+}
+
+size_t kf_product_surely(const kf_product *p)
+{
+    return kf_product_by_seats(p) ? kf_product_enough(p)
+                                  : kf_layout(p)->threshold;
+}
