@@ -234,7 +234,8 @@ static size_t send_back(sim *s)
     return n;
 }
 
-/* All see that, none can tell who is wrong, and each goes back to what it kept. */
+/* All see that, none can tell who is wrong, and those who come next go on with what
+ * they kept. */
 static void goes_back(void **state)
 {
     const lesson *l = &lessons[0];

@@ -481,9 +481,7 @@ typedef struct cli_node {
     kofn_status status;
     char *reason; /* why it failed */
     kofn_node_view end;
-    bool resumes;       /* goes on with what was kept */
-    unsigned backs;     /* times that it went back there ... */
-    uint64_t failed_at; /* ... from this iterate, the last time */
+    bool resumes; /* goes on with what was kept */
 } cli_node;
 
 typedef struct cli_nodes {

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define MOST_NODES 1024
-#define MOST_BACKS 3 /* without an iterate more than the last time */
 
 /* ---- what cannot be had of a mesh ---------------------------------------- */
 
@@ -139,7 +138,7 @@ static int check_folder(const cli_nodes *m, uint32_t seat)
     if (access(folder, R_OK | W_OK | X_OK) != 0)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
                        strerror(errno));
-    if (!m->a->resume && !m->node[0].resumes && has_kept(folder, seat))
+    if (!m->a->resume && has_kept(folder, seat))
         return cli_say(EXIT_USAGE,
                        "--checkpoint %s: another run has kept something there; "
                        "go on with it by --resume, or name another folder",
@@ -221,24 +220,9 @@ static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
     }
 }
 
-/* Pieces disagree, and it cannot be told whose are wrong: that may have been an
- * accident, and the iterates since the last that was kept are made again. */
-static bool goes_back(cli_node *n)
+static void live(void *ud, kofn_transport *t)
 {
-    if (n->status != KOFN_CORRUPT || !n->all->a->checkpoint || cli_caught())
-        return false;
-    if (n->end.at.t > n->failed_at)
-        n->backs = 0;
-    n->failed_at = n->end.at.t;
-    if (n->backs == MOST_BACKS)
-        return false;
-    n->backs++;
-    n->resumes = true;
-    return true;
-}
-
-static void live_once(cli_node *n, kofn_transport *t)
-{
+    cli_node *n = ud;
     cli_nodes *m = n->all;
     kofn_time patience = m->a->job.patience;
     kofn_peer_options p = {.size = sizeof(kofn_peer_options),
@@ -259,17 +243,8 @@ static void live_once(cli_node *n, kofn_transport *t)
                            .watch_ud = n};
 
     n->status = m->live(n, t, &p);
-    free(n->reason);
-    n->reason = n->status < 0 ? strdup(kofn_errmsg()) : NULL;
-}
-
-static void live(void *ud, kofn_transport *t)
-{
-    cli_node *n = ud;
-
-    live_once(n, t);
-    if (goes_back(n)) /* as another incarnation, which connections are of */
-        (void)kofn_mesh_start(n->all->mesh, live, n);
+    if (n->status < 0)
+        n->reason = strdup(kofn_errmsg());
 }
 
 /* ---- threads ------------------------------------------------------------- */
@@ -306,29 +281,22 @@ static kofn_status reach_all(kofn_transport *t, const char *list)
 static int run_one(cli_nodes *m)
 {
     const cli_args *a = m->a;
-    const cli_transport *port = cli_transport_of(a->port);
+    kofn_transport *t = NULL;
     cli_node *n = &m->node[0];
-    bool again;
+    kofn_status st;
+    int code = 0;
 
     *n = (cli_node){.all = m, .resumes = a->resume};
-    do {
-        kofn_transport *t = NULL;
-        kofn_status st = port->mesh(a, m->bytes + 65536, &t, &n->seat);
-        int code = 0;
-
-        if (!st && a->reach)
-            st = reach_all(t, a->reach);
-        if (!st)
-            code = check_folder(m, n->seat);
-        if (!st && !code)
-            live_once(n, t);
-        again = !st && !code && !port->end && goes_back(n);
-        if (t)
-            t->close(t, KOFN_SECOND);
-        if (st || code)
-            return st ? cli_fail(st) : code;
-    } while (again);
-    return 0;
+    st = cli_transport_of(a->port)->mesh(a, m->bytes + 65536, &t, &n->seat);
+    if (!st && a->reach)
+        st = reach_all(t, a->reach);
+    if (!st)
+        code = check_folder(m, n->seat);
+    if (!st && !code)
+        live(n, t);
+    if (t)
+        t->close(t, KOFN_SECOND);
+    return st ? cli_fail(st) : code;
 }
 
 int nodes_run(cli_nodes *m)
@@ -348,19 +316,34 @@ bool nodes_have(const cli_node *n)
     return n->all && !n->status && n->end.final;
 }
 
+/* Who found that pieces disagree says more than who then had too few others. */
+static const cli_node *find_reason(const cli_nodes *m)
+{
+    const cli_node *first = NULL;
+
+    for (size_t i = 0; i < m->here; i++) {
+        const cli_node *n = &m->node[i];
+
+        if (n->all && n->status < 0 &&
+            (!first ||
+             (n->status == KOFN_CORRUPT && first->status != KOFN_CORRUPT)))
+            first = n;
+    }
+    return first;
+}
+
 int nodes_complain(const cli_nodes *m)
 {
-    for (size_t i = 0; i < m->here; i++)
-        if (m->node[i].all && m->node[i].status < 0)
-            return cli_say(
-                m->node[i].status == KOFN_TOOFEW    ? EXIT_TOOFEW
-                : m->node[i].status == KOFN_CORRUPT ? EXIT_CORRUPT
-                : m->node[i].status == KOFN_UNSUITED ||
-                        m->node[i].status == KOFN_INVAL
-                    ? EXIT_USAGE
-                    : EXIT_FAILED,
-                "%s", m->node[i].reason ? m->node[i].reason : "out of memory");
-    return cli_say(EXIT_TOOFEW, "no node is left that has the result");
+    const cli_node *n = find_reason(m);
+
+    if (!n)
+        return cli_say(EXIT_TOOFEW, "no node is left that has the result");
+    return cli_say(n->status == KOFN_TOOFEW    ? EXIT_TOOFEW
+                   : n->status == KOFN_CORRUPT ? EXIT_CORRUPT
+                   : n->status == KOFN_UNSUITED || n->status == KOFN_INVAL
+                       ? EXIT_USAGE
+                       : EXIT_FAILED,
+                   "%s", n->reason ? n->reason : "out of memory");
 }
 
 int nodes_close(cli_nodes *m, int code)

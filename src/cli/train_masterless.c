@@ -33,11 +33,8 @@ static kofn_status live(cli_node *n, kofn_transport *t,
     const cli_lesson *l = r->lesson;
     share *own = &r->share[n->number];
     kofn_training *training = NULL;
-    kofn_status st;
+    kofn_status st = kofn_net_new(&own->net, l->shape, r->a->seed);
 
-    kofn_net_free(own->net); /* of another life of it */
-    own->net = NULL;
-    st = kofn_net_new(&own->net, l->shape, r->a->seed);
     if (!st)
         st = kofn_training_new(&training, own->net, l->X, l->y, l->options);
     if (!st)

@@ -150,14 +150,16 @@ for l in 'W1.npy', 'W2.npy':
     [[ "$output" == *"X.npy: it is not a folder"* ]]
 }
 
-@test "too many that lie have all go back to what they kept, and end when they go on" {
+@test "after more lies than can be told a training goes on with what was kept before" {
     images
+    words="train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept \
+        --every 6 --errors probabilistic -q"
     printf '30 corrupt 1\n30 corrupt 2\n30 corrupt 3\n' >events.txt
-    run kofn train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept \
-        --every 6 -e events.txt --errors probabilistic -q
-    [ "$status" -eq 5 ]
+    run kofn $words -e events.txt
+    [ "$status" -eq 5 ] || { echo "$status: $output"; return 1; }
     [ ! -e model ]
-    [ -n "$(ls kept)" ]
+    kofn $words --resume --verify --json >out.json
+    json "o['rel_error'] <= 1e-12 and o['iterations'] == 120" <out.json
 }
 
 @test "ranks of MPI train without a master, by every MPI there is" {
