@@ -523,5 +523,6 @@ int main(void)
     };
 
     rig_begin();
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

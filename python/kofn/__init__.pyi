@@ -145,14 +145,16 @@ class Network:
     history_: Array
     n_steps_: int
     loss_: float
-    report_: Report
+    report_: Optional[Report]
+    mesh_: Mesh
     def __init__(self, *, hidden: Sequence[int] = ..., activation: str = ...,
                  cost: str = ..., output: str = ..., scheme: str = ...,
                  workers: int = ..., where: str = ..., step: float = ...,
                  momentum: float = ..., nesterov: bool = ..., l2: float = ...,
                  batch: int = ..., epochs: int = ..., scrub: int = ...,
                  seed: int = ..., dtype: DTypeLike = ...,
-                 options: Optional[Mapping[str, Any]] = ...) -> None: ...
+                 options: Optional[Mapping[str, Any]] = ...,
+                 masterless: Union[bool, str] = ...) -> None: ...
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
     def set_params(self, **params: Any) -> Network: ...
     def fit(self, X: ArrayLike, y: Optional[ArrayLike] = ...) -> Network: ...

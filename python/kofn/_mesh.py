@@ -1,5 +1,6 @@
 """Iterations without a master: nodes among equals."""
 import dataclasses
+import os
 import threading
 
 from . import _lib
@@ -97,10 +98,27 @@ def transports(nodes, masterless, reach, keys, insecure, longest):
     return [transport], [options, folder]
 
 
+def kept(checkpoint, every, resume):
+    """Peer options that have a node keep what it has in that folder."""
+    if checkpoint is None:
+        if resume or every is not None:
+            raise Invalid("resume= and every= are for checkpoint=, a folder")
+        return {}
+    os.makedirs(checkpoint, exist_ok=True)
+    if not resume and any(name.startswith("seat-")
+                          for name in os.listdir(checkpoint)):
+        raise Invalid(f"checkpoint={str(checkpoint)!r}: another run has kept "
+                      "something there; go on with it by resume=True, or name "
+                      "another folder")
+    return {"keep": ffi.new("char[]", os.fsencode(checkpoint)),
+            "every": every or 1, "resume": resume}
+
+
 def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
-        insecure=False, errors=None, confirm=None, patience=None):
+        insecure=False, errors=None, confirm=None, patience=None, more=None):
     """All nodes of this process, until each has the result or cannot; the
-    number of one that has it, and the Mesh.  `make_live(i)` gives Node's live.
+    number of one that has it, and the Mesh.  `make_live(i)` gives Node's live;
+    `more` are other peer options.
 
     Ctrl-C has them leave, within a tenth of a second or so."""
     if errors not in ERRORS:
@@ -114,7 +132,7 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         "confirm": confirm if confirm is not None else 1 if here else 0,
         "give_up": int((patience or (5 if here else 60)) * SECOND),
         "decoding": lib.KOFN_DECODE_REPLICATED if errors not in (None, "none")
-        else lib.kofn_decoding_for(plan, nodes, 0, 0, 0)}
+        else lib.kofn_decoding_for(plan, nodes, 0, 0, 0), **(more or {})}
     all_nodes = [Node(i if here else 2**32 - 1, nodes, t, make_live(i), options)
                  for i, t in enumerate(ends)]
     try:

@@ -1,7 +1,7 @@
 """Dense networks that coded workers train, with scikit-learn's manners."""
 import numpy as np
 
-from . import _lib
+from . import _lib, _mesh
 from ._estimator import Estimator
 from ._fleet import serve
 from ._job import Job, Report
@@ -42,10 +42,17 @@ class Network(Estimator):
                liars are left out and, every `scrub` steps, wrong blocks mended.
     step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
     options    of kofn.Matrix: errors, audit, weather, events, keys, ...
+    masterless True: on `workers` nodes among equals, threads of this process, or
+               the address of this one (docs/masterless.md); scheme is then gpd,
+               polydot, matdot, polynomial or grid, and options are errors,
+               reach (addresses of other nodes), keys, insecure, patience, and
+               checkpoint (a folder of the node's own; threads share it) with
+               every (steps) and resume.  All nodes call fit with the same.
 
     After fit: coefs_ (of each layer outputs x (inputs + 1), biases last),
     classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),
-    n_steps_, loss_ and report_.
+    n_steps_, loss_ and report_; without a master mesh_ (kofn.Mesh) in the place of
+    report_, and no history.
 
     >>> import numpy as np, kofn
     >>> X = np.repeat([[0.0, 0], [0, 1], [1, 0], [1, 1]], 16, axis=0)
@@ -58,18 +65,20 @@ class Network(Estimator):
 
     _PARAMS = ("hidden", "activation", "cost", "output", "scheme", "workers",
                "where", "step", "momentum", "nesterov", "l2", "batch", "epochs",
-               "scrub", "seed", "dtype", "options")
+               "scrub", "seed", "dtype", "options", "masterless")
 
     def __init__(self, *, hidden=(32,), activation="relu", cost="softmax",
                  output="linear", scheme="gc:d=2", workers=8, where="threads",
                  step=0.1, momentum=0.0, nesterov=False, l2=0.0, batch=64,
-                 epochs=1, scrub=0, seed=1, dtype=np.float64, options=None):
+                 epochs=1, scrub=0, seed=1, dtype=np.float64, options=None,
+                 masterless=False):
         self.hidden, self.activation, self.cost = hidden, activation, cost
         self.output, self.scheme, self.workers = output, scheme, workers
         self.where, self.step, self.momentum = where, step, momentum
         self.nesterov, self.l2, self.batch = nesterov, l2, batch
         self.epochs, self.scrub, self.seed = epochs, scrub, seed
         self.dtype, self.options = dtype, options
+        self.masterless = masterless
 
     @property
     def _estimator_type(self):
@@ -138,6 +147,48 @@ class Network(Estimator):
             raise
         return job
 
+    def _plans(self, training, layers):
+        plans = ffi.new("kofn_plan *[]", layers)
+        check(lib.kofn_training_plans(training, self.scheme.encode(), self.workers,
+                                      self.seed, plans))
+        return [ffi.gc(p, lib.kofn_plan_free) for p in plans]
+
+    def _fit_mesh(self, shape, make):
+        """The net and the result of a node of this process that has them."""
+        count = self.workers if self.masterless is True else 1
+        own = [make() for _ in range(count)]
+        res = [ffi.new("kofn_train_result *") for _ in own]
+        plans = self._plans(own[0][1], shape.layers)
+        all_plans = ffi.new("kofn_plan *[]", plans)
+        options = dict(self.options or {})
+        more = _mesh.kept(*(options.pop(name, empty) for name, empty in (
+            ("checkpoint", None), ("every", None), ("resume", False))))
+        # of the vector, and of a node's blocks
+        batch = sum((8 * self.batch + 4) * (shape.widths[i] + 1)
+                    for i in range(shape.layers + 1))
+        longest = 8 * (batch + 4 * lib.kofn_training_size(own[0][1]))
+
+        def live(i):
+            return lambda transport, peers, view: lib.kofn_train_peers(
+                transport, own[i][1], all_plans, peers, res[i], view)
+
+        i, self.mesh_ = _mesh.run(live, self.workers, self.masterless,
+                                  longest=longest, plan=plans[0], more=more,
+                                  **options)
+        self.report_ = None
+        return own[i][0], res[i]
+
+    def _fit_job(self, shape, make):
+        net, training = make()
+        res = ffi.new("kofn_train_result *")
+        job = self._job(training, shape.layers)
+        try:
+            _lib.call(lib.kofn_train, training, res)
+            self.report_ = Report.of(res.rounds)
+        finally:
+            job.close()
+        return net, res
+
     def fit(self, X, y=None):
         X = np.ascontiguousarray(self._rows(X))
         autoencoder = y is None and self.cost == "squares"
@@ -146,21 +197,20 @@ class Network(Estimator):
             raise Invalid(f"X has {len(X)} rows and y {len(y)}")
         widths = [X.shape[1], *self.hidden, last]
         shape, kept = self._shape(widths, autoencoder)
-        net = ffi.gc(new(lib.kofn_net_new, shape, self.seed), lib.kofn_net_free)
         history = []
         handle = ffi.new_handle(history)
         o = self._train_options(handle)
         xv = _lib.view(X)
         yv = ffi.NULL if autoencoder else _lib.view(y)
-        training = ffi.gc(new(lib.kofn_training_new, net, xv, yv, o),
-                          lib.kofn_training_free)
-        job = self._job(training, shape.layers)
-        try:
-            res = ffi.new("kofn_train_result *")
-            _lib.call(lib.kofn_train, training, res)
-            self.report_ = Report.of(res.rounds)
-        finally:
-            job.close()
+
+        def make():
+            net = ffi.gc(new(lib.kofn_net_new, shape, self.seed),
+                         lib.kofn_net_free)
+            return net, ffi.gc(new(lib.kofn_training_new, net, xv, yv, o),
+                               lib.kofn_training_free)
+
+        fit = self._fit_mesh if self.masterless else self._fit_job
+        net, res = fit(shape, make)
         self.n_steps_, self.loss_ = res.steps, res.loss
         self.history_ = np.array(history, float).reshape(-1, 3)
         self.coefs_ = [_array_of(lib.kofn_net_weights(net, i)).copy()

@@ -1,4 +1,6 @@
 """Networks, whose steps are compared with NumPy's."""
+import threading
+
 import numpy as np
 import pytest
 
@@ -93,3 +95,62 @@ def test_parameters_and_what_is_refused():
         kofn.Network(scheme="nonsense").fit(X, y)
     with pytest.raises(kofn.Invalid, match="has no classes"):
         trained(1, "squares", X, workers=4).predict_proba(X)
+
+
+def mesh(**more):
+    return trained(3, scheme="gpd:m=2,n=1,p=1", **more)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return trained(3, scheme="uncoded", workers=2)
+
+
+def same(net, plain):
+    assert all(np.allclose(a, b, rtol=0, atol=1e-9)
+               for a, b in zip(net.coefs_, plain.coefs_))
+    assert net.n_steps_ == 3 and abs(net.loss_ - plain.loss_) < 1e-9
+
+
+@pytest.mark.parametrize("options", [None, {"errors": "probabilistic"}])
+def test_without_a_master(options, plain):
+    net = mesh(workers=8, masterless=True, options=options)
+    same(net, plain)
+    assert net.mesh_.finished == 8 and net.mesh_.liars == 0
+    assert net.report_ is None and net.score(X, y) == plain.score(X, y)
+
+
+def test_nodes_at_addresses(plain, tmp_path):
+    at = [f"ipc://{tmp_path}/{i}" for i in range(4)]
+    nets = [None] * 4
+
+    def node(i):
+        nets[i] = mesh(workers=4, masterless=at[i],
+                       options={"reach": at[:i], "patience": 100})
+
+    threads = [threading.Thread(target=node, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for net in nets:
+        same(net, plain)
+        assert all((a == b).all() for a, b in zip(net.coefs_, nets[0].coefs_))
+
+
+def test_a_mesh_goes_on(plain, tmp_path):
+    options = {"checkpoint": tmp_path / "kept", "every": 1}
+    mesh(workers=6, masterless=True, options=options)
+    kept = sorted(p.name for p in (tmp_path / "kept").iterdir())
+    assert kept and all(name.startswith("seat-") for name in kept)
+    with pytest.raises(kofn.Invalid, match="resume=True"):
+        mesh(workers=6, masterless=True, options=options)
+    same(mesh(workers=6, masterless=True, options={**options, "resume": True}),
+         plain)
+    with pytest.raises(kofn.Invalid, match="another training"):
+        mesh(workers=6, masterless=True, l2=0.1,
+             options={**options, "resume": True})
+    with pytest.raises(kofn.Invalid, match="checkpoint="):
+        mesh(workers=6, masterless=True, options={"resume": True})
+    with pytest.raises(kofn.Error, match="use gpd"):
+        trained(1, scheme="elastic:k=2", workers=5, masterless=True)
