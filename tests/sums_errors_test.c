@@ -111,6 +111,7 @@ typedef struct crooked {
         enormous; /* 1 + the liar who sends that whatever the others send */
     unsigned bit;
     size_t span, submessages;
+    size_t longest; /* submessages that came of one worker in a round */
     kf_rng r;
     double most[LENGTH]; /* of the answers to a strip */
 } crooked;
@@ -167,6 +168,7 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     if (st || m->type != KOFN_MSG_RESULT)
         return st;
     y = kofn_parcel_matrix(m->result);
+    c->longest = kf_max(c->longest, m->row % c->submessages + 1);
     if (c->liar[m->worker] && !(c->honest >> m->row % c->submessages & 1))
         send_other(c, m->worker + 1 == c->enormous ? ENORMOUS : c->way, y);
     if (m->worker + 1 == c->enormous)
@@ -226,12 +228,10 @@ typedef struct job {
     unsigned located[MOST]; /* rounds, so far */
 } job;
 
-static void job_up(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
-                   uint64_t seed)
+static void job_up_in(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
+                      uint64_t seed, kofn_weather w)
 {
     kofn_problem pb = {KOFN_SUM, LENGTH, 1, 1, dtype, false};
-    kofn_weather w = {
-        .seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3};
     kofn_options o = KOFN_OPTIONS_INIT;
     size_t n = codes[code].workers;
 
@@ -250,6 +250,14 @@ static void job_up(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
     j->in = (kofn_matrix){numbers(1, 8), 1, 1, 1, dtype};
     j->out = (kofn_matrix){numbers(LENGTH, 8), LENGTH, 1, 1, dtype};
     assert_ok(kofn_place_parts(j->job, part_of, &j->p));
+}
+
+static void job_up(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
+                   uint64_t seed)
+{
+    job_up_in(j, code, dtype, errors, seed,
+              (kofn_weather){
+                  .seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3});
 }
 
 static void job_down(job *j)
@@ -323,6 +331,33 @@ static void clean_rounds_are_clean(void **state)
         job_down(j);
         kf_free(j);
     }
+}
+
+/* Of nobody who is missing a worker to spare costs as much as a straggler: messages are
+ * ceil(lam / (d - s)) submessages long (docs/math/errors.md 10.2); in float32 more may
+ * be wanted to be sure. */
+static void messages_are_short(void **state)
+{
+    (void)state;
+    for (size_t code = 0; code < CODES; code++)
+        for (size_t k = 0; k < 2; k++) {
+            kofn_errors errors =
+                k ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_DETECT;
+            size_t lam, d = codes[code].beyond + 1;
+            size_t spare = k ? kf_max((d - 1) / 2, 1) : 1;
+            job *j = numbers(1, sizeof *j);
+            kofn_report rep;
+
+            job_up_in(j, code, KOFN_F64, errors, 1, (kofn_weather){.seed = 1});
+            lam = j->c->submessages;
+            if (lam > 1) {
+                assert_ok(job_round(j, NORMAL, k, &rep));
+                assert_int_equal(j->c->longest,
+                                 (lam + d - spare - 1) / (d - spare));
+            }
+            job_down(j);
+            kf_free(j);
+        }
 }
 
 /* ---- liars --------------------------------------------------------------- */
@@ -515,6 +550,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clean_rounds_are_clean),
+        cmocka_unit_test(messages_are_short),
         cmocka_unit_test(flipped_bits),
         cmocka_unit_test(liars_up_to_the_limit),
         cmocka_unit_test(pairs_of_one_group),
