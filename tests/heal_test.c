@@ -202,8 +202,13 @@ static void flips_are_mended(void **state)
 
             held_up(&h, &opt);
             twin_up(&t, &h);
-            for (unsigned step = 1; step <= 10; step++)
+            for (unsigned step = 1; step <= 10; step++) {
                 train(&h, &t, step, s % WAYS, 1e-8);
+                /* others may be first in all products; two unseen and a
+                 * third on its way are more than the grid can tell */
+                if (threads)
+                    assert_ok(kofn_scrub(h.job, NULL));
+            }
             assert_ok(
                 kofn_scrub(h.job, NULL)); /* may be asked for and unused */
             is_mended(&h, &t, s % WAYS, 11, 4, 1e-8);
@@ -516,5 +521,6 @@ int main(void)
     };
 
     rig_begin();
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
