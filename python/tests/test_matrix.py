@@ -231,7 +231,7 @@ def test_what_is_refused():
 
 def test_ctrl_c_stops_a_round_promptly():
     with kofn.Matrix(X, scheme="uncoded", workers=3,
-                     weather="straggle=1,delay=1.5") as M:
+                     weather="straggle=1,delay=6") as M:
         main = threading.main_thread().ident
         timer = threading.Timer(0.2, signal.pthread_kill,
                                 (main, signal.SIGINT))
@@ -239,7 +239,7 @@ def test_ctrl_c_stops_a_round_promptly():
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             M @ np.ones(12)
-        assert time.monotonic() - began < 1.4
+        assert time.monotonic() - began < 5.5
         timer.join()
         # the round that goes on is waited for, and the next one is right
         assert close(M @ np.ones(12), X @ np.ones(12))

@@ -94,7 +94,7 @@ def test_what_is_refused():
 def test_ctrl_c_leaves_and_the_product_can_be_had():
     X, Y = next(pairs(1))
     with kofn.Stream((8, 6, 5), scheme="uncoded", workers=3,
-                     weather="straggle=1,delay=1.5") as s:
+                     weather="straggle=1,delay=6") as s:
         p = s.put(X, Y)
         timer = threading.Timer(0.2, signal.pthread_kill,
                                 (threading.main_thread().ident, signal.SIGINT))
@@ -102,6 +102,6 @@ def test_ctrl_c_leaves_and_the_product_can_be_had():
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             p.result()
-        assert time.monotonic() - began < 1.4
+        assert time.monotonic() - began < 5.5
         timer.join()
         assert close(p.result(), X, Y)
