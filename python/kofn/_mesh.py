@@ -37,6 +37,8 @@ class Node:
             setattr(p, name, value)
         p.watch, p.watch_ud = lib.kofn_py_node, self._handle
         self.thread = threading.Thread(target=self._run)
+        # a join that is interrupted takes the thread for ended (Python 3.11)
+        self.over = threading.Event()
 
     def _run(self):
         try:
@@ -46,12 +48,20 @@ class Node:
             self.error = e
         finally:
             self._transport.close(self._transport, SECOND)
+            self.over.set()
 
     def end(self):
-        if self.thread.ident is not None:
-            self.thread.join()
-        else:  # it could not be started
+        """It has been told to stop, and what it borrows is then free: not even
+        Ctrl-C ends this earlier."""
+        if self.thread.ident is None:  # it could not be started
             self._transport.close(self._transport, 0)
+            return
+        while not self.over.is_set():
+            try:
+                self.over.wait()
+            except KeyboardInterrupt:
+                pass
+        self.thread.join()
 
     @property
     def finished(self):
@@ -139,8 +149,8 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         for node in all_nodes:
             node.thread.start()
         for node in all_nodes:
-            while node.thread.is_alive():
-                node.thread.join(0.1)
+            while not node.over.wait(0.1):  # another thread may have the signal
+                pass
     finally:  # also by Ctrl-C
         for node in all_nodes:
             node.stop = True
