@@ -1,8 +1,10 @@
 # Makefile -- the front door; CMake does the work.
 #
 #   make demo      PageRank on workers that straggle, vanish and arrive
-#   make test      everything, in three builds: plain, address+undefined, thread
-#   make check     one build, without the tests that take long
+#   make test      every idea once, in three builds: plain, address+undefined, thread
+#   make check     one build, without the tests that take long: after an edit
+#   make nightly   everything, at full scale, under every BLAS kernel, and campaigns
+#   make release   besides, what is installed, Slurm, and speed against BEFORE=FILE
 #   make campaign  honest faults and hostile packets, EVENTS=20000 of them
 #   make fuzz      every parser and both ends of the wire, SECONDS=60 each
 #   make coverage  which lines of src these reach
@@ -32,6 +34,20 @@ test:
 check:
 	@scripts/need test
 	@scripts/test quick
+
+nightly:
+	@scripts/need test
+	@scripts/need fuzz || echo "libFuzzer is left out" >&2
+	@scripts/test night
+	@scripts/campaign $(or $(EVENTS),20000)
+
+release:
+	@scripts/need test
+	@scripts/test release
+	@scripts/campaign $(or $(EVENTS),20000)
+	@scripts/bench
+	@if [ -n "$(BEFORE)" ]; then scripts/bench-compare $(BEFORE) build/bench.json; \
+	 else echo "speed is not compared: BEFORE=FILE, a build/bench.json of before" >&2; fi
 
 SECONDS = 60
 
@@ -73,4 +89,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test check campaign fuzz coverage bench format python test-torch demo install clean
+.PHONY: all build test check nightly release campaign fuzz coverage bench format python test-torch demo install clean

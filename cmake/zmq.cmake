@@ -14,7 +14,13 @@ set_target_properties(kofn_zmq PROPERTIES OUTPUT_NAME kofn-zmq
   INSTALL_RPATH "$ORIGIN") # where libkofn is
 target_link_libraries(kofn_zmq PUBLIC kofn PRIVATE ${KOFN_ZMQ}
   Threads::Threads)
-add_library(kofn_zmq_inside STATIC EXCLUDE_FROM_ALL
-  $<TARGET_OBJECTS:kofn_zmq_objects>)
+kofn_exports(kofn_zmq exports-zmq.map)
+if(KOFN_TESTS)
+  add_library(kofn_zmq_inside SHARED EXCLUDE_FROM_ALL
+    $<TARGET_OBJECTS:kofn_zmq_objects>)
+else()
+  add_library(kofn_zmq_inside STATIC EXCLUDE_FROM_ALL
+    $<TARGET_OBJECTS:kofn_zmq_objects>)
+endif()
 target_link_libraries(kofn_zmq_inside PUBLIC kofn_inside ${KOFN_ZMQ})
 install(TARGETS kofn_zmq EXPORT kofn-targets)

@@ -11,7 +11,6 @@
 #ifndef KF_RNG_H
 #define KF_RNG_H
 
-#include <Random123/philox.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,29 +32,31 @@ typedef enum kf_purpose {
 } kf_purpose;
 
 typedef struct kf_rng {
-    philox4x32_key_t key;
-    philox4x32_ctr_t counter, out;
+    uint32_t key[2], counter[4], out[4];
     unsigned left; /* words of `out` not yet used */
 } kf_rng;
+
+/* Draws the next four words into `out`. */
+void kf_rng_refill(kf_rng *r);
+/* What the next n calls of kf_rng_u64 would give, faster. */
+void kf_rng_fill(kf_rng *r, uint64_t *to, size_t n);
 
 static inline kf_rng kf_rng_stream(uint64_t seed, kf_purpose purpose,
                                    uint32_t i, uint32_t j)
 {
-    kf_rng r = {{{(uint32_t)seed, (uint32_t)(seed >> 32)}},
-                {{0, (uint32_t)purpose, i, j}},
-                {{0, 0, 0, 0}},
+    kf_rng r = {{(uint32_t)seed, (uint32_t)(seed >> 32)},
+                {0, (uint32_t)purpose, i, j},
+                {0, 0, 0, 0},
                 0};
+
     return r;
 }
 
 static inline uint32_t kf_rng_u32(kf_rng *r)
 {
-    if (r->left == 0) {
-        r->out = philox4x32(r->counter, r->key);
-        r->counter.v[0]++;
-        r->left = 4;
-    }
-    return r->out.v[4 - r->left--];
+    if (r->left == 0)
+        kf_rng_refill(r);
+    return r->out[4 - r->left--];
 }
 
 static inline uint64_t kf_rng_u64(kf_rng *r)
@@ -63,22 +64,6 @@ static inline uint64_t kf_rng_u64(kf_rng *r)
     uint64_t high = kf_rng_u32(r);
 
     return high << 32 | kf_rng_u32(r);
-}
-
-/* The next n of these, faster. */
-static inline void kf_rng_fill(kf_rng *r, uint64_t *to, size_t n)
-{
-    for (; n > 0 && r->left > 0; n--)
-        *to++ = kf_rng_u64(r);
-    for (; n > 1; n -= 2) {
-        philox4x32_ctr_t x = philox4x32(r->counter, r->key);
-
-        r->counter.v[0]++;
-        *to++ = (uint64_t)x.v[0] << 32 | x.v[1];
-        *to++ = (uint64_t)x.v[2] << 32 | x.v[3];
-    }
-    if (n > 0)
-        *to = kf_rng_u64(r);
 }
 
 /* [0, 1) with 53 bits. */

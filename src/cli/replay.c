@@ -18,8 +18,6 @@
     "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|mute|" \
     "cancel|void|judged"
 
-enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
-
 typedef struct player {
     const char *name, *at, *end;
     kofn_plan **plan; /* one for each operand */

@@ -19,8 +19,10 @@ typedef struct replay_show {
     bool state;  /* ... and where the products then stand          */
 } replay_show;
 
-/* An exit code: 0 all decisions are the same, 1 they differ, 2 not a journal. */
-/* `show` may be NULL. */
+/* What `replay` returns, and the command exits with. */
+enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
+
+/* Are all decisions the same?  `show` may be NULL. */
 int replay(const char *text, size_t length, const char *name,
            const replay_show *show, replay_result *r);
 

@@ -1,7 +1,7 @@
 /* conform.c SEED -- one rank of an MPI job that is held to the laws of
  * transports (conform.h).  Ends with "rank R: ok" and 0, or says what was
  * wrong. */
-#include "../conform.h"
+#include "conform.h"
 
 #include <kofn/mpi.h>
 

@@ -1,0 +1,325 @@
+/* alloc_wire_test.c -- memory runs out at every place in turn in both ends of
+ * the wire and in the transport between them: a status, never a crash, a leak
+ * or a hang. */
+#include "alloc_rig.h"
+#include "fleet.h"
+#include "office.h"
+
+#include <kofn/zmq.h>
+
+/* ---- a worker ------------------------------------------------------------ */
+
+typedef struct posting {
+    office o;
+    rig r;
+    kf_resident resident;
+    kf_code *code;
+    kofn_block *block;
+} posting;
+
+/* Seat 2 of the operand, and a task for it. */
+static void post(posting *p, const rig_kind *k)
+{
+    const size_t seat = 2;
+
+    rig_inputs(&p->r, k);
+    if (k->op == KOFN_SUM) {
+        kf_resident_sum(&p->resident, p->r.plan);
+        p->resident.formula = kofn_formulas;
+        p->resident.arg[1] = 1;
+        p->resident.X = p->r.A;
+        p->resident.y = p->r.A.data; /* some numbers */
+    } else if (k->sparse) {
+        assert_ok(kf_resident_sparse(&p->resident, p->r.plan, &p->r.sparse));
+    } else {
+        assert_ok(kf_resident_dense(&p->resident, p->r.plan, &p->r.A));
+    }
+    assert_ok(kf_resident_away(&p->resident));
+    assert_ok(kf_code_new(&p->code, p->r.plan));
+    assert_ok(kf_data_encode(&p->resident, p->code, &seat, 1, &p->block));
+    office_offer(&p->o, p->block);
+    p->o.work = (kf_head){.type = KF_WIRE_WORK,
+                          .task = 1,
+                          .row = 7,
+                          .round = 1,
+                          .product = 1,
+                          .cols = 1,
+                          .out_cols = 1};
+    if (k->op == KOFN_SUM) {
+        p->o.work.how = KOFN_HOW_SUBMESSAGE;
+        p->o.work.rows = p->r.A.cols + 1;
+        p->o.work.out_rows = p->block->subset->lanes * p->block->subset->span;
+    } else {
+        p->o.work.how = KOFN_HOW_ROWS;
+        p->o.work.hi = p->block->rows;
+        p->o.work.rows = p->block->cols;
+        p->o.work.out_rows = p->block->lanes * p->block->rows;
+    }
+}
+
+static void unpost(posting *p)
+{
+    kofn_block_drop(p->block);
+    kf_code_free(p->code);
+    kf_resident_free(&p->resident);
+    rig_down(&p->r);
+}
+
+static kofn_status work(const void *ud)
+{
+    office *o = (office *)(uintptr_t)ud;
+    kofn_status st = office_serve(o, 0);
+
+    if (!st) /* a task may lack memory for a moment */
+        assert_int_equal(o->results + o->failures, 1);
+    return st;
+}
+
+static void a_worker(void **state)
+{
+    static const rig_kind kinds[] = {
+        {.spec = "mds:k=2", .workers = 3, .m = 20, .n = 6, .p = 1},
+        {.spec = "elastic:k=2",
+         .workers = 3,
+         .m = 20,
+         .n = 6,
+         .p = 1,
+         .sparse = true},
+        {.spec = "gc:d=2",
+         .workers = 3,
+         .m = 20,
+         .n = 6,
+         .p = 1,
+         .op = KOFN_SUM}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        static posting p;
+
+        p = (posting){0};
+        kofn_set_alloc(NULL);
+        post(&p, &kinds[i]);
+        both_ways(work, &p.o, KOFN_OK, 1);
+        unpost(&p);
+    }
+}
+
+static void a_worker_of_a_stream(void **state)
+{
+    static office o;
+
+    (void)state;
+    o = office_pair();
+    both_ways(work, &o, KOFN_OK, 1);
+}
+
+/* ---- a coordinator and its workers --------------------------------------- */
+
+/* The plain product, three times. */
+static kofn_status pairs(kofn_job *job, const rig *r, kofn_matrix *y)
+{
+    kofn_status st = KOFN_OK;
+
+    for (int i = 0; i < 3 && !st; i++) {
+        uint32_t number;
+
+        st = kofn_put_pair(job, &r->A, &r->x, y, &number);
+        if (!st)
+            st = kofn_take(job, number, KOFN_NEVER, NULL);
+        for (size_t k = 0; k < y->rows && !st; k++)
+            assert_at_most(fabs(((double *)y->data)[k] - r->want[k]), 1e-10);
+    }
+    return st;
+}
+
+/* A changes after each: y_i is less by u_i (v' x) then. */
+static kofn_status changes(kofn_job *job, const rig *r, kofn_matrix *y)
+{
+    kofn_change c = KOFN_CHANGE_INIT;
+    double u[64], v[64], vx = 0;
+    kofn_matrix U = {u, 1, r->A.rows, r->A.rows, KOFN_F64};
+    kofn_matrix V = {v, 1, r->A.cols, r->A.cols, KOFN_F64};
+    kofn_status st = kofn_place(job, &r->A);
+
+    for (size_t i = 0; i < U.cols; i++)
+        u[i] = (double)i / 64;
+    for (size_t i = 0; i < V.cols; i++) {
+        v[i] = 1 - (double)i / 8;
+        vx += v[i] * ((const double *)r->x.data)[i];
+    }
+    for (int n = 0; n <= 3 && !st; n++) {
+        c.momentum = n == 3 ? 0.5 : 0; /* there was none: it changes nothing */
+        if (n > 0)                     /* of what some hold */
+            st = kofn_update(job, 0, &c, &U, &V);
+        if (!st)
+            st = kofn_round(job, &r->x, y, NULL);
+        for (size_t i = 0; i < y->rows && !st; i++)
+            assert_at_most(
+                fabs(((double *)y->data)[i] - r->want[i] + n * u[i] * vx),
+                1e-9);
+    }
+    return st;
+}
+
+/* Who runs out of memory may be anybody: a worker less, or none at all. */
+static kofn_status rounds_of(kofn_op op, const char *spec, bool change,
+                             const void *ud)
+{
+    const rig *r = ud;
+    static double answer[64];
+    kofn_matrix y = {answer, r->A.rows, 1, 1, KOFN_F64};
+    kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
+    kofn_problem pb = {op, r->A.rows, r->A.cols, 1, KOFN_F64, false};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    kofn_job *job = NULL;
+    kofn_transport *hub;
+    kofn_plan *plan;
+    kofn_port *port;
+    kofn_status st = kofn_plan_new(&plan, &pb, spec, 4, 7);
+    fleet f;
+
+    if (st)
+        return st;
+    fleet_init(&f, NULL);
+    hub = loop_hub(&f.net);
+    away.workers = 1;
+    o.below = KOFN_BELOW_PAUSE;
+    o.patience = (op == KOFN_STREAM || change ? 1 : 5) * KOFN_SECOND;
+    for (size_t i = 0; i < 4; i++)
+        fleet_add(&f);
+    st = kofn_port_away(&port, hub, &away);
+    if (!st)
+        st = kofn_open(&job, plan, port, &o);
+    if (!st && op == KOFN_STREAM) {
+        st = pairs(job, r, &y);
+    } else if (!st && change) {
+        st = changes(job, r, &y);
+    } else if (!st) {
+        st = kofn_place(job, &r->A);
+        for (int i = 0; i < 3 && !st; i++)
+            st = kofn_round(job, &r->x, &y, NULL);
+    }
+    for (size_t i = 0; i < y.rows && !st && !change; i++)
+        assert_at_most(fabs(answer[i] - r->want[i]), 1e-10);
+    kofn_close(job);
+    kofn_plan_free(plan);
+    fleet_down(&f);
+    return st;
+}
+
+static kofn_status rounds(const void *ud)
+{
+    return rounds_of(KOFN_MATVEC, "mds:k=2", false, ud);
+}
+
+static kofn_status stream(const void *ud)
+{
+    return rounds_of(KOFN_STREAM, "dip:m=2,p=1,T=1", false, ud);
+}
+
+static kofn_status changing(const void *ud)
+{
+    return rounds_of(KOFN_MATVEC, "mds:k=2", true, ud);
+}
+
+static void a_job(void **state)
+{
+    static const rig_kind kind = {
+        .spec = "mds:k=2", .workers = 4, .m = 40, .n = 9, .p = 1};
+    kofn_alloc once = {fail_once, NULL};
+    rig r;
+
+    (void)state;
+    kofn_set_alloc(NULL);
+    rig_inputs(&r, &kind);
+    kofn_set_alloc(&once);
+    every_allocation(rounds, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 5);
+    every_allocation(stream, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
+    every_allocation(changing, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
+    kofn_set_alloc(NULL);
+    rig_down(&r);
+}
+
+/* ---- the transport ------------------------------------------------------- */
+
+#define WORDS 3
+
+/* One packet of both at a time, in turns, for at most a few seconds. */
+static kofn_status talk(kofn_transport *const end[2])
+{
+    static const char words[WORDS + 1][8] = {"one", "two", "three", ""};
+    static unsigned char body[5000]; /* lent, perhaps for longer than this */
+    size_t heard[2] = {0}, said[2] = {0};
+    kofn_peer peer[2] = {0};
+    bool there[2] = {false, false};
+
+    for (int turn = 0; turn < 2000; turn++) {
+        int i = turn % 2;
+        kofn_packet p;
+        kofn_status st = end[i]->wait(end[i], KOFN_SECOND / 1000, &p);
+
+        if (st != KOFN_OK && st != KOFN_AGAIN)
+            return st;
+        if (st == KOFN_OK && p.what == KOFN_CAME) {
+            there[i] = true;
+            peer[i] = p.peer;
+        } else if (st == KOFN_OK && p.what == KOFN_PACKET) {
+            heard[i]++;
+            if (p.own)
+                end[i]->release(end[i], p.own);
+        } else if (st == KOFN_OK) {
+            there[i] = false;
+        }
+        if (there[i] && said[i] < WORDS) {
+            st = end[i]->send(end[i], peer[i], words[said[i]], 8, body,
+                              sizeof body, false, NULL, NULL);
+            if (st == KOFN_NOMEM)
+                return st;
+            said[i] += st == KOFN_OK;
+        }
+        if (heard[0] >= WORDS && heard[1] >= WORDS)
+            return KOFN_OK;
+    }
+    return KOFN_LATE;
+}
+
+static kofn_status meeting(const void *ud)
+{
+    const char *address = ud;
+    const kofn_zmq_options o = {.silence = 10 * KOFN_SECOND};
+    kofn_transport *end[2];
+    kofn_status st = kofn_zmq_listen(&end[0], address, &o);
+
+    if (st)
+        return st;
+    st = kofn_zmq_connect(&end[1], kofn_zmq_endpoint(end[0]), &o);
+    if (!st) {
+        st = talk(end);
+        end[1]->close(end[1], 0);
+    }
+    end[0]->close(end[0], 0);
+    return st;
+}
+
+static void a_transport(void **state)
+{
+    char address[64];
+
+    (void)state;
+    snprintf(address, sizeof address, "ipc:///tmp/kofn-alloc-%ld.sock",
+             (long)getpid());
+    both_ways(meeting, address, KOFN_LATE, 1);
+}
+
+TEST_FILE(alloc_wire_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker),
+        cmocka_unit_test(a_worker_of_a_stream),
+        cmocka_unit_test(a_job),
+        cmocka_unit_test(a_transport),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* away_version_test.c -- a worker and a coordinator of different versions say
+ * so, both, and part. */
+#include "fleet.h"
+
+#include "wire/wire.h"
+
+/* Such a head as kofn `version` might send. */
+static size_t foreign_head(unsigned char *head, unsigned version, kf_wire type)
+{
+    kf_head h = {.type = type};
+    uint16_t v = (uint16_t)version;
+    uint64_t sum;
+    size_t n = KF_HEAD + 16; /* it has grown */
+
+    kf_head_write(head, &h);
+    memset(head + KF_HEAD, 0, n - KF_HEAD);
+    memcpy(head + 4, &v, sizeof v);
+    sum = kf_wire_checksum(0, head, n - sizeof sum);
+    memcpy(head + n - sizeof sum, &sum, sizeof sum);
+    return n;
+}
+
+static void names_both(const char *words, unsigned version)
+{
+    char want[40];
+
+    snprintf(want, sizeof want, "version %u", version);
+    assert_non_null(strstr(words, want));
+    snprintf(want, sizeof want, "this kofn %u", KF_WIRE_VERSION);
+    assert_non_null(strstr(words, want));
+}
+
+static void keep_words(void *ud, const char *words)
+{
+    snprintf(ud, 300, "%s", words);
+}
+
+static void a_worker_of_another_version(void **state)
+{
+    unsigned char head[KOFN_HEAD_MAX];
+    char told[300] = "", refused[300];
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_transport *hub, *spoke;
+    kofn_packet k;
+    kofn_port *port;
+    kofn_msg m;
+    loop_net net;
+    kf_head h;
+
+    (void)state;
+    o.news = keep_words;
+    o.ud = told;
+    loop_net_init(&net, NULL);
+    hub = loop_hub(&net);
+    spoke = loop_spoke(&net);
+    assert_ok(kofn_port_away(&port, hub, &o));
+    assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
+    assert_int_equal(k.what, KOFN_CAME);
+    assert_ok(spoke->send(spoke, k.peer, head,
+                          foreign_head(head, 1, KF_WIRE_HELLO), NULL, 0, false,
+                          NULL, NULL));
+    assert_int_equal(
+        port->wait(port, port->now(port) + KOFN_SECOND / 20, KOFN_NEVER, &m),
+        KOFN_AGAIN);
+    names_both(told, 1);
+    assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
+    assert_ok(kf_head_read(&h, k.head, k.head_bytes));
+    assert_int_equal(h.type, KF_WIRE_REFUSED);
+    assert_ok(kf_wire_check_body(&h, k.body, k.body_bytes));
+    snprintf(refused, sizeof refused, "%.*s", (int)k.body_bytes,
+             (const char *)k.body);
+    names_both(refused, 1);
+    spoke->release(spoke, k.own);
+    port->close(port);
+    spoke->close(spoke, 0);
+    pthread_mutex_destroy(&net.lock);
+}
+
+static void a_coordinator_of_another_version(void **state)
+{
+    unsigned char head[KOFN_HEAD_MAX];
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kofn_transport *hub, *spoke;
+    loop_net net;
+
+    (void)state;
+    o.patience = 10 * KOFN_SECOND;
+    loop_net_init(&net, NULL);
+    hub = loop_hub(&net);
+    spoke = loop_spoke(&net);
+    assert_ok(hub->send(hub, 0, head, foreign_head(head, 7, KF_WIRE_WELCOME),
+                        NULL, 0, false, NULL, NULL));
+    assert_int_equal(kofn_serve(spoke, &o), KOFN_UNSUITED);
+    names_both(kofn_errmsg(), 7);
+    hub->close(hub, 0);
+    pthread_mutex_destroy(&net.lock);
+}
+
+TEST_FILE(away_version_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_of_another_version),
+        cmocka_unit_test(a_coordinator_of_another_version),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,493 @@
+/* mute_test.c -- workers that are there, say so, and never answer, or never
+ * have a block: a thread of theirs is stuck.  They are given up and named, on
+ * threads and by packets, and nothing of what they owe is kept. */
+#include "fleet.h"
+
+#include "base/clock.h"
+#include "ports/away.h"
+#include "wire/wire.h"
+
+#define N 4
+#define AT_MOST (60 * KOFN_SECOND) /* far beyond what a test takes */
+
+/* Whoever is the first to compute part 2 does not come back from it before it
+ * is let go. */
+typedef struct trap {
+    rig r;
+    atomic_flag caught;
+    atomic_bool sprung, open;
+} trap;
+
+static kofn_status sticky(void *ctx, size_t part, size_t parts,
+                          const kofn_matrix *in, kofn_matrix *out)
+{
+    trap *t = ctx;
+
+    if (part == 2 && !atomic_flag_test_and_set(&t->caught)) {
+        atomic_store(&t->sprung, true);
+        for (int i = 0; i < 100000 && !atomic_load(&t->open); i++)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return rig_part(&t->r, part, parts, in, out);
+}
+
+typedef struct stuck {
+    trap t;
+    fleet f;
+    bool packets;
+    port *p;
+    size_t told; /* who was given up, in words */
+} stuck;
+
+static void hear(void *ud, const char *words)
+{
+    stuck *s = ud;
+
+    s->told += strstr(words, "answers nothing") != NULL;
+}
+
+static void stuck_up(stuck *s, const char *spec, bool packets, kofn_time lease)
+{
+    rig_kind k = {
+        .spec = spec, .workers = N, .m = 40, .n = 9, .p = 1, .op = KOFN_SUM};
+    kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
+    kofn_options o = KOFN_OPTIONS_INIT;
+    kofn_port *base;
+
+    *s = (stuck){.packets = packets, .t.caught = ATOMIC_FLAG_INIT};
+    o.lease = lease;
+    away.silence = KOFN_SECOND / 20;
+    away.news = hear;
+    away.ud = s;
+    rig_inputs(&s->t.r, &k);
+    if (packets) {
+        fleet_init(&s->f, NULL);
+        s->f.serve.f = sticky;
+        s->f.serve.ctx = &s->t;
+        base = fleet_port(&s->f, N, &away);
+        s->p = (port *)base;
+    } else {
+        assert_ok(kofn_port_threads(&base, N, NULL));
+    }
+    assert_ok(kofn_open(&s->t.r.job, s->t.r.plan, base, &o));
+    assert_ok(kofn_place_parts(s->t.r.job, sticky, &s->t));
+}
+
+static void stuck_down(stuck *s)
+{
+    atomic_store(&s->t.open, true);
+    kofn_close(s->t.r.job);
+    s->t.r.job = NULL;
+    if (s->packets)
+        fleet_down(&s->f);
+    rig_down(&s->t.r);
+}
+
+static kofn_status next_round(stuck *s, kofn_report *rep)
+{
+    kofn_status st = kofn_begin(s->t.r.job, &s->t.r.x, &s->t.r.y);
+
+    return st ? st : kofn_pump(s->t.r.job, AT_MOST, rep);
+}
+
+/* Who needs everybody fails and says whom it waited for. */
+static void the_round_ends_and_names_it(void **state)
+{
+    (void)state;
+    for (int packets = 0; packets < 2; packets++) {
+        kofn_report rep;
+        stuck s;
+
+        stuck_up(&s, "uncoded", packets, KOFN_SECOND / 5);
+        assert_int_equal(next_round(&s, &rep), KOFN_TOOFEW);
+        assert_true(atomic_load(&s.t.sprung));
+        assert_non_null(strstr(kofn_errmsg(), "worker 2 was given up"));
+        assert_int_equal(rep.states[2], KOFN_WORKER_MUTE);
+        assert_int_equal(s.told, packets);
+        stuck_down(&s);
+    }
+}
+
+/* Room for results that are waited for. */
+static size_t rooms(const worker *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->errands; i++)
+        n += w->errand[i].result != NULL;
+    return n;
+}
+
+/* Who can do without it goes on; cancelled tasks are not kept, and who leaves
+ * many without a word is given up as well. */
+static void rounds_go_on_and_keep_nothing(void **state)
+{
+    (void)state;
+    for (int packets = 0; packets < 2; packets++) {
+        size_t named = 0, rounds = 0, kept = 0;
+        kofn_time end;
+        stuck s;
+
+        stuck_up(&s, "gc:d=2", packets, KOFN_SECOND / 5);
+        end = kf_clock() + AT_MOST;
+        while (named == 0 && kf_clock() < end) {
+            kofn_report rep;
+
+            assert_ok(next_round(&s, &rep));
+            assert_at_most(rig_error(&s.t.r), 1e-10);
+            rounds++;
+            for (size_t i = 0; i < rep.workers; i++)
+                named += rep.states[i] == KOFN_WORKER_MUTE;
+            for (size_t i = 0; packets && i < N; i++)
+                kept = kf_max(kept, rooms(s.p->worker[i]));
+        }
+        assert_true(atomic_load(&s.t.sprung));
+        assert_int_equal(named, 1);
+        assert_int_equal(s.told, packets);
+        assert_true(rounds >= 64);
+        assert_int_equal(kept, 0); /* between rounds nothing is owed */
+        assert_ok(next_round(&s, NULL));
+        stuck_down(&s);
+    }
+}
+
+/* However many of its tasks are cancelled before it is given up, a bounded
+ * number is remembered. */
+static void what_is_remembered_is_bounded(void **state)
+{
+    size_t most = 0;
+    stuck s;
+
+    (void)state;
+    stuck_up(&s, "gc:d=2", true, -1);
+    s.p->opt.silence = 100 * KOFN_SECOND; /* which is long to give it up */
+    for (size_t round = 0; round < 1100; round++) {
+        assert_ok(next_round(&s, NULL));
+        for (size_t i = 0; i < N; i++)
+            most = kf_max(most, s.p->worker[i]->errands);
+    }
+    assert_true(atomic_load(&s.t.sprung));
+    assert_in_range(most, 1000, 1025);
+    stuck_down(&s);
+}
+
+/* ---- who never stores ---------------------------------------------------- */
+
+typedef struct silence {
+    const char *spec;
+    size_t honest, mute;
+    bool asks; /* for one piece of its block, before it is silent */
+    kofn_below below;
+} silence;
+
+typedef struct mute {
+    kofn_transport *t;
+    bool asked;
+} mute;
+
+static void mute_say(mute *m, kofn_peer to, const kf_head *h)
+{
+    unsigned char head[KF_HEAD];
+
+    kf_head_write(head, h);
+    m->t->send(m->t, to, head, sizeof head, NULL, 0, false, NULL, NULL);
+}
+
+/* All that it does: say hello, and perhaps ask once. */
+static void mute_turn(mute *m, bool asks)
+{
+    kofn_packet p;
+    kf_head h;
+
+    while (m->t->wait(m->t, 0, &p) == KOFN_OK) {
+        if (p.what == KOFN_CAME)
+            mute_say(m, p.peer, &(kf_head){.type = KF_WIRE_HELLO});
+        if (p.what != KOFN_PACKET)
+            continue;
+        assert_ok(kf_head_read(&h, p.head, p.head_bytes));
+        if (h.type == KF_WIRE_STORE && asks && !m->asked) {
+            m->asked = true;
+            mute_say(m, p.peer,
+                     &(kf_head){.type = KF_WIRE_NEED,
+                                .job = h.job,
+                                .block = h.block,
+                                .hi = 1});
+        }
+        if (p.own)
+            m->t->release(m->t, p.own);
+    }
+}
+
+/* The end of the first round; where workers can be had one comes for each that
+ * is given up. */
+static kofn_status silent_round(stuck *s, const silence *c, mute *m,
+                                kofn_report *rep)
+{
+    kofn_time end = kf_clock() + AT_MOST;
+    kofn_status st = KOFN_AGAIN;
+    size_t came = 0;
+
+    assert_ok(kofn_begin(s->t.r.job, &s->t.r.x, &s->t.r.y));
+    while (st == KOFN_AGAIN && kf_clock() < end) {
+        for (size_t i = 0; i < c->mute; i++)
+            mute_turn(&m[i], c->asks);
+        st = kofn_pump(s->t.r.job, KOFN_SECOND / 200, rep);
+        for (; c->below == KOFN_BELOW_PAUSE && came < s->told; came++)
+            fleet_add(&s->f);
+    }
+    return st;
+}
+
+static void try_silence(const silence *c)
+{
+    rig_kind k = {.spec = c->spec,
+                  .workers = (unsigned)(c->honest + c->mute),
+                  .m = 60,
+                  .n = 8,
+                  .p = 1};
+    kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
+    kofn_options o = KOFN_OPTIONS_INIT;
+    mute m[3] = {{NULL, false}};
+    stuck s = {.told = 0};
+    kofn_report rep;
+    kofn_port *base;
+    kofn_status st;
+
+    o.lease = KOFN_SECOND / 10;
+    o.below = c->below;
+    away.workers = k.workers;
+    away.news = hear;
+    away.ud = &s;
+    rig_inputs(&s.t.r, &k);
+    fleet_init(&s.f, NULL);
+    assert_ok(kofn_port_away(&base, loop_hub(&s.f.net), &away));
+    assert_ok(kofn_open(&s.t.r.job, s.t.r.plan, base, &o));
+    assert_ok(rig_place(&s.t.r));
+    for (size_t i = 0; i < c->honest; i++)
+        fleet_add(&s.f);
+    for (size_t i = 0; i < c->mute; i++)
+        m[i].t = loop_spoke(&s.f.net);
+    st = silent_round(&s, c, m, &rep);
+    if (c->below == KOFN_BELOW_PAUSE) {
+        assert_int_equal(st, KOFN_OK);
+        assert_at_most(rig_error(&s.t.r), 1e-12);
+    } else {
+        assert_int_equal(st, KOFN_TOOFEW);
+        assert_non_null(strstr(kofn_errmsg(), "given up"));
+    }
+    assert_true(s.told >= 1);
+    for (size_t i = 0; i < c->mute; i++) {
+        assert_int_equal(m[i].asked, c->asks);
+        m[i].t->close(m[i].t, 0);
+    }
+    rig_down(&s.t.r);
+    fleet_down(&s.f);
+}
+
+/* It is there, says so, and has no block for ever: where the others are not
+ * enough the round fails, or waits for somebody else. */
+static void who_never_stores_is_given_up(void **state)
+{
+    static const silence cases[] = {
+        {"uncoded", 2, 1, false, KOFN_BELOW_REFUSE},
+        {"uncoded", 2, 1, true, KOFN_BELOW_REFUSE},
+        {"mds:k=2", 1, 2, false, KOFN_BELOW_REFUSE},
+        {"mds:k=2", 0, 3, true, KOFN_BELOW_REFUSE},
+        {"uncoded", 2, 1, false, KOFN_BELOW_PAUSE},
+        {"mds:k=3", 1, 2, true, KOFN_BELOW_PAUSE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        try_silence(&cases[i]);
+}
+
+/* ---- how long a block may take ------------------------------------------- */
+
+/* A port whose workers come at once; how long each has been at its block, and
+ * whether it has it, is the test's to say. */
+typedef struct stage {
+    kofn_port base;
+    kofn_msg queue[64];
+    size_t first, count;
+    kofn_time spent[N]; /* at its block */
+    bool stores[N];
+    unsigned given_up; /* a bit for each */
+} stage;
+
+static kofn_status stage_send(kofn_port *base, kofn_msg *m)
+{
+    stage *p = (stage *)base;
+
+    if (m->type == KOFN_MSG_STORE && p->stores[m->worker])
+        p->queue[p->count++] =
+            (kofn_msg){.type = KOFN_MSG_STORED, .worker = m->worker};
+    if (m->type == KOFN_MSG_GIVE_UP)
+        p->given_up |= 1u << m->worker;
+    kofn_block_drop(m->block);
+    kofn_parcel_drop(m->in);
+    kofn_parcel_drop(m->result);
+    return KOFN_OK;
+}
+
+static kofn_status stage_wait(kofn_port *base, kofn_time until,
+                              kofn_time atmost, kofn_msg *m)
+{
+    stage *p = (stage *)base;
+
+    (void)until;
+    (void)atmost;
+    if (p->first == p->count)
+        return KOFN_AGAIN;
+    *m = p->queue[p->first++];
+    return KOFN_OK;
+}
+
+static kofn_time stage_now(kofn_port *base)
+{
+    (void)base;
+    return kf_clock();
+}
+
+static void stage_close(kofn_port *base)
+{
+    free(base);
+}
+
+static kofn_time stage_storing(kofn_port *base, uint32_t id)
+{
+    return ((stage *)base)->spent[id];
+}
+
+/* Who is given up, where the lease is a second. */
+static unsigned given_up(const kofn_time spent[N], unsigned stores)
+{
+    const rig_kind k = {
+        .spec = "mds:k=4", .workers = N, .m = 40, .n = 9, .p = 1};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    stage *p = calloc(1, sizeof *p);
+    unsigned who;
+    rig r;
+
+    p->base = (kofn_port){.name = "stage",
+                          .workers = N,
+                          .send = stage_send,
+                          .wait = stage_wait,
+                          .now = stage_now,
+                          .close = stage_close,
+                          .storing = stage_storing};
+    for (uint32_t i = 0; i < N; i++) {
+        p->queue[p->count++] = (kofn_msg){.type = KOFN_MSG_HELLO, .worker = i};
+        p->spent[i] = spent[i];
+        p->stores[i] = stores >> i & 1;
+    }
+    o.lease = KOFN_SECOND;
+    o.below = KOFN_BELOW_PAUSE;
+    rig_inputs(&r, &k);
+    assert_ok(kofn_open(&r.job, r.plan, &p->base, &o));
+    assert_ok(rig_place(&r));
+    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 20, NULL), KOFN_AGAIN);
+    who = p->given_up;
+    rig_down(&r);
+    return who;
+}
+
+#define MS (KOFN_SECOND / 1000)
+
+static void what_others_took_counts(void **state)
+{
+    (void)state;
+    /* Before half of them have a block: ten leases. */
+    assert_int_equal(given_up((kofn_time[]){9000 * MS, 0, 0, 0}, 0), 0);
+    assert_int_equal(given_up((kofn_time[]){11000 * MS, 0, 0, 0}, 0), 1);
+    assert_int_equal(given_up((kofn_time[]){11000 * MS, 0, 0, 0}, 8), 1);
+    /* Then one, and 50 times what half of them took. */
+    assert_int_equal(given_up((kofn_time[]){900 * MS, 0, 1, 1}, 12), 0);
+    assert_int_equal(given_up((kofn_time[]){1100 * MS, 0, 1, 1}, 12), 1);
+    assert_int_equal(
+        given_up((kofn_time[]){4000 * MS, 0, 100 * MS, 100 * MS}, 12), 0);
+    assert_int_equal(
+        given_up((kofn_time[]){6000 * MS, 5500 * MS, 100 * MS, 100 * MS}, 12),
+        3);
+}
+
+/* A second for each MiB, and what the worker waits for us. */
+static void what_does_not_count(void **state)
+{
+    const rig_kind k = {
+        .spec = "uncoded", .workers = 1, .m = 1024, .n = 512, .p = 1};
+    kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
+    kofn_port *base;
+    kofn_time at;
+    worker *w;
+    mute m;
+    fleet f;
+    rig r;
+
+    (void)state;
+    away.workers = 1;
+    rig_inputs(&r, &k);
+    fleet_init(&f, NULL);
+    assert_ok(kofn_port_away(&base, loop_hub(&f.net), &away));
+    assert_ok(kofn_open(&r.job, r.plan, base, NULL));
+    assert_ok(rig_place(&r));
+    m = (mute){.t = loop_spoke(&f.net)};
+    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    while (((port *)base)->workers == 0 || !((port *)base)->worker[0]->block) {
+        mute_turn(&m, false);
+        assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 1000, NULL),
+                         KOFN_AGAIN);
+    }
+    w = ((port *)base)->worker[0];
+    assert_int_equal(w->storing, -4 * KOFN_SECOND);
+    at = kf_away_storing(base, 0);
+    assert_true(at >= -4 * KOFN_SECOND);
+    w->alone -= 10 * KOFN_SECOND;
+    assert_true(kf_away_storing(base, 0) >= at + 10 * KOFN_SECOND);
+    w->asked = 1; /* for a piece, and has none yet */
+    assert_int_equal(kf_away_storing(base, 0), w->storing);
+    w->asked = 0;
+    m.t->close(m.t, 0);
+    rig_down(&r);
+    fleet_down(&f);
+}
+
+/* Nobody comes: the round says so when the time for that is over. */
+static void nobody_comes(void **state)
+{
+    rig_kind k = {.spec = "uncoded", .workers = 2, .m = 60, .n = 8, .p = 1};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
+    kofn_port *base;
+    fleet f;
+    rig r;
+
+    (void)state;
+    o.start_within = KOFN_SECOND / 5;
+    away.workers = 2;
+    rig_inputs(&r, &k);
+    fleet_init(&f, NULL);
+    assert_ok(kofn_port_away(&base, loop_hub(&f.net), &away));
+    assert_ok(kofn_open(&r.job, r.plan, base, &o));
+    assert_ok(rig_place(&r));
+    assert_int_equal(rig_round(&r, NULL), KOFN_LATE);
+    rig_down(&r);
+    fleet_down(&f);
+}
+
+TEST_FILE(mute_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_round_ends_and_names_it),
+        cmocka_unit_test(rounds_go_on_and_keep_nothing),
+        cmocka_unit_test(what_is_remembered_is_bounded),
+        cmocka_unit_test(who_never_stores_is_given_up),
+        cmocka_unit_test(what_others_took_counts),
+        cmocka_unit_test(what_does_not_count),
+        cmocka_unit_test(nobody_comes),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("mute", tests, NULL, NULL);
+}

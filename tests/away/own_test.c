@@ -1,0 +1,591 @@
+/* own_test.c -- workers that multiply in a way of their own
+ * (kofn_serve_options.multiply). */
+#include "fleet.h"
+#include "operands_rig.h"
+#include "pair_rig.h"
+#include "trials.h"
+
+#include "base/clock.h"
+#include "data/kernel.h"
+
+/* ---- a way to multiply --------------------------------------------------- */
+
+#define KEPT 32
+
+/* It multiplies with copies that it made of lanes when it first saw them, so that
+ * an answer is right only where it was told of every change. */
+typedef struct own {
+    double by; /* not the product but so many times that */
+    kofn_status says;
+    size_t calls, left, once; /* once: of what does not stay */
+    size_t copies;
+    uint64_t version;
+    struct {
+        const void *of;
+        char *numbers;
+    } kept[KEPT];
+    size_t count;
+    /* Called before it multiplies, or NULL. */
+    void (*before)(struct own *o, const kofn_factors *f);
+    void *ud;
+} own;
+
+static void forget(own *o)
+{
+    for (size_t i = 0; i < o->count; i++)
+        kf_free(o->kept[i].numbers);
+    o->count = 0;
+}
+
+static char *copy_of(own *o, const kofn_factors *f)
+{
+    size_t bytes = ((f->whole.rows - 1) * f->whole.ld + f->whole.cols) *
+                   kf_dtype_size(f->whole.dtype);
+
+    if (f->version != o->version || f->version == 0)
+        forget(o);
+    o->version = f->version;
+    o->once += f->version == 0;
+    for (size_t i = 0; i < o->count; i++)
+        if (o->kept[i].of == f->whole.data)
+            return o->kept[i].numbers;
+    assert_true(o->count < KEPT);
+    o->kept[o->count].of = f->whole.data;
+    o->kept[o->count].numbers = numbers(bytes, 1);
+    memcpy(o->kept[o->count].numbers, f->whole.data, bytes);
+    o->copies++;
+    return o->kept[o->count++].numbers;
+}
+
+/* What is said of the factors is true. */
+static void is_sound(const kofn_factors *f, const kofn_matrix *out)
+{
+    const kofn_matrix *stays = f->left ? &f->B : &f->A;
+
+    assert_true(f->A.rows && f->A.cols && f->B.cols);
+    assert_int_equal(f->A.cols, f->B.rows);
+    assert_int_equal(f->A.dtype, f->B.dtype);
+    assert_true(f->A.ld >= f->A.cols && f->B.ld >= f->B.cols);
+    assert_int_equal(out->rows, f->A.rows);
+    assert_int_equal(out->cols, f->B.cols);
+    assert_int_equal(out->ld, out->cols);
+    assert_int_equal(out->dtype, f->A.dtype);
+    assert_int_equal(f->whole.dtype, f->A.dtype);
+    assert_true(f->row + stays->rows <= f->whole.rows);
+    assert_true(f->col + stays->cols <= f->whole.cols);
+    assert_ptr_equal(stays->data, kf_at(&f->whole, f->row, f->col));
+    assert_int_equal(stays->ld, f->whole.ld);
+}
+
+/* Sums of products as anybody writes them down. */
+static void put_product(const kofn_matrix *a, const kofn_matrix *b, double by,
+                        kofn_matrix *out)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < b->cols; j++) {
+            double sum = 0;
+
+            for (size_t k = 0; k < a->cols; k++)
+                sum += kf_mat_entry(a, i, k) * kf_mat_entry(b, k, j);
+            if (out->dtype == KOFN_F64)
+                *(double *)kf_at(out, i, j) = by * sum;
+            else
+                *(float *)kf_at(out, i, j) = (float)(by * sum);
+        }
+}
+
+static kofn_status multiply(void *ctx, const kofn_factors *f, kofn_matrix *out)
+{
+    own *o = ctx;
+    kofn_matrix whole = f->whole, a = f->A, b = f->B;
+
+    is_sound(f, out);
+    o->calls++;
+    o->left += f->left;
+    if (o->before)
+        o->before(o, f);
+    if (o->says)
+        return o->says;
+    whole.data = copy_of(o, f);
+    *(f->left ? &b.data : &a.data) = kf_at(&whole, f->row, f->col);
+    put_product(&a, &b, o->by, out);
+    return KOFN_OK;
+}
+
+/* Every member of the fleet has one, and calls it. */
+static void owns(fleet *f, own *o, size_t n)
+{
+    f->serve.multiply = multiply;
+    for (size_t i = 0; i < n; i++) {
+        o[i] = (own){.by = 1};
+        f->own[i] = &o[i];
+    }
+}
+
+static void open_own(rig *r, fleet *f, own *o, const rig_kind *k)
+{
+    rig_inputs(r, k);
+    fleet_init(f, NULL);
+    f->serve.f = rig_part;
+    f->serve.ctx = r;
+    owns(f, o, k->workers);
+    f->serve.staged = true;
+}
+
+static void place_own(rig *r, fleet *f, const rig_kind *k)
+{
+    assert_ok(
+        kofn_open(&r->job, r->plan, fleet_port(f, k->workers, NULL), k->opt));
+    assert_ok(rig_place(r));
+}
+
+static void close_own(rig *r, fleet *f, own *o)
+{
+    size_t n = f->members;
+
+    kofn_close(r->job);
+    r->job = NULL;
+    fleet_down(f);
+    for (size_t i = 0; i < n; i++)
+        forget(&o[i]);
+    rig_down(r);
+}
+
+/* ---- jobs ---------------------------------------------------------------- */
+
+static size_t calls_of(const own *o, size_t n)
+{
+    size_t calls = 0;
+
+    for (size_t i = 0; i < n; i++)
+        calls += o[i].calls;
+    return calls;
+}
+
+/* Products twice as large are of answers that are, all of them. */
+static void run_own(const trial *t, double by)
+{
+    bool dense = !t->kind.sparse && t->kind.op != KOFN_SUM;
+    double times = t->kind.op == KOFN_GRAM ? by * by : by;
+    own o[FLEET_MOST];
+    fleet f;
+    rig r;
+
+    open_own(&r, &f, o, &t->kind);
+    for (size_t i = 0; i < t->kind.workers; i++)
+        o[i].by = by;
+    place_own(&r, &f, &t->kind);
+    for (uint64_t round = 0; round < 2; round++) {
+        rig_next(&r, 11 + round);
+        for (size_t i = 0; dense && i < r.y.rows * r.y.cols; i++)
+            r.want[i] *= times;
+        assert_ok(rig_round(&r, NULL));
+        if (!(rig_error(&r) <= times * t->most))
+            fail_msg("%s, trial %d: error %g", t->kind.spec, (int)(t - trials),
+                     rig_error(&r));
+    }
+    close_own(&r, &f, o);
+    assert_true(dense == (calls_of(o, t->kind.workers) > 0));
+}
+
+static void every_operation(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TRIALS; i++) {
+        run_own(&trials[i], 1);
+        run_own(&trials[i], 2);
+    }
+}
+
+/* Products from the left on blocks that are handed out once. */
+static void both_sides(void **state)
+{
+    const rig_kind k = {
+        .spec = "elastic:k=3", .workers = 5, .m = 201, .n = 40, .p = 3};
+    own o[5];
+    size_t left = 0;
+    double *want;
+    fleet f;
+    rig r;
+
+    (void)state;
+    open_own(&r, &f, o, &k);
+    assert_ok(kofn_plan_serve_left(r.plan, 3));
+    place_own(&r, &f, &k);
+    assert_ok(rig_round(&r, NULL));
+    assert_at_most(rig_error(&r), 1e-12);
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        kofn_matrix x = random_matrix(3, 201, KOFN_F64, 5 + seed);
+        kofn_matrix y = random_matrix(3, 40, KOFN_F64, 6);
+
+        want = plain_product(&x, &r.A);
+        assert_ok(kofn_begin_left(r.job, &x, &y));
+        assert_ok(kofn_pump(r.job, KOFN_NEVER, NULL));
+        for (size_t i = 0; i < 3 * 40; i++)
+            assert_at_most(fabs(((double *)y.data)[i] - want[i]), 1e-10);
+        kf_free(want);
+        kf_free(x.data);
+        kf_free(y.data);
+    }
+    close_own(&r, &f, o);
+    for (size_t i = 0; i < 5; i++)
+        left += o[i].left;
+    assert_true(left > 0 && left < calls_of(o, 5));
+}
+
+/* Copies are as good as the blocks until these change, and no longer. */
+static void blocks_that_change(void **state)
+{
+    const kofn_change c = {sizeof(kofn_change), 0.05, 0.1, 0.9, false};
+    const held kind = {.spec = "elastic:k=3", .workers = 5, .dtype = KOFN_F64};
+    own o[5];
+    size_t copies = 0;
+    held h = kind;
+    fleet f;
+
+    (void)state;
+    fleet_init(&f, NULL);
+    owns(&f, o, 5);
+    h.port = fleet_port(&f, 5, NULL);
+    held_up(&h, NULL);
+    for (unsigned step = 1; step < 4; step++) {
+        assert_ok(kofn_step(h.job, step));
+        for (size_t at = 0; at < OPERANDS; at++) {
+            size_t m = h.A[at].rows, n = h.A[at].cols;
+            kofn_matrix U = random_matrix(2, m, KOFN_F64, 70 + step);
+            kofn_matrix V = random_matrix(2, n, KOFN_F64, 80 + step);
+
+            assert_ok(kofn_update(h.job, at, &c, &U, &V));
+            assert_ok(kofn_fetch(h.job, at, &h.is[at], NULL));
+            held_right(&h, at, 1e-12);
+            held_left(&h, at, 1e-12);
+            held_right(&h, at, 1e-12);
+            kf_free(U.data);
+            kf_free(V.data);
+        }
+    }
+    held_down(&h);
+    fleet_down(&f);
+    for (size_t i = 0; i < 5; i++) {
+        copies += o[i].copies;
+        assert_true(o[i].calls == 0 || o[i].copies < o[i].calls);
+        forget(&o[i]);
+    }
+    assert_true(copies > 3 * OPERANDS); /* some were made anew */
+}
+
+/* What comes with its task is not worth keeping, and it is told so. */
+static void streams(void **state)
+{
+    const kofn_problem pb = {KOFN_STREAM, 30, 20, 30, KOFN_F32, false};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    size_t once = 0;
+    kofn_plan *plan;
+    kofn_report rep;
+    kofn_job *job;
+    own o[4];
+    fleet f;
+
+    (void)state;
+    opt.below = KOFN_BELOW_PAUSE;
+    opt.patience = 60 * KOFN_SECOND;
+    fleet_init(&f, NULL);
+    owns(&f, o, 4);
+    assert_ok(kofn_plan_new(&plan, &pb, "dip", 4, 7));
+    assert_ok(kofn_open(&job, plan, fleet_port(&f, 4, NULL), &opt));
+    for (uint64_t i = 0; i < 4; i++) {
+        pair a = make_pair(30, 20, 30, KOFN_F32, 10 * i);
+
+        assert_ok(kofn_put_pair(job, &a.X, &a.Y, &a.out, &a.number));
+        assert_ok(kofn_take(job, a.number, KOFN_NEVER, &rep));
+        assert_true(error_of(&a) <= rep.predicted);
+        free_pair(&a);
+    }
+    kofn_close(job);
+    kofn_plan_free(plan);
+    fleet_down(&f);
+    for (size_t i = 0; i < 4; i++) {
+        once += o[i].once;
+        assert_int_equal(o[i].once, o[i].calls);
+        forget(&o[i]);
+    }
+    assert_true(once > 0);
+}
+
+/* ---- it fails, lies, and is late ----------------------------------------- */
+
+/* Others are asked for what one cannot do; a status that is none is a failure. */
+static void one_that_fails(void **state)
+{
+    const kofn_status says[] = {KOFN_IO, KOFN_AGAIN, KOFN_NOMEM, KOFN_PARTIAL};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof says / sizeof *says; s++) {
+        const rig_kind k = {
+            .spec = "mds:k=3", .workers = 5, .m = 61, .n = 40, .p = 2};
+        own o[5];
+        fleet f;
+        rig r;
+
+        open_own(&r, &f, o, &k);
+        o[1].says = says[s];
+        place_own(&r, &f, &k);
+        for (uint64_t round = 0; round < 5; round++) {
+            rig_next(&r, 11 + round);
+            assert_ok(rig_round(&r, NULL));
+            assert_at_most(rig_error(&r), 1e-12);
+        }
+        close_own(&r, &f, o);
+    }
+}
+
+/* Whoever is wrong is named, as any other worker. */
+static void one_that_lies(void **state)
+{
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    rig_kind k = {
+        .spec = "mds:k=3", .workers = 6, .m = 61, .n = 40, .p = 2, .opt = &opt};
+    size_t located = 0;
+    kofn_report rep;
+    own o[6];
+    fleet f;
+    rig r;
+
+    (void)state;
+    opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    opt.late = -1;
+    open_own(&r, &f, o, &k);
+    o[1].by = 1 + 1e-6;
+    place_own(&r, &f, &k);
+    for (uint64_t round = 0; round < 10000 && !located; round++) {
+        rig_next(&r, 11 + round); /* who is late is not looked at */
+        assert_ok(rig_round(&r, &rep));
+        assert_at_most(rig_error(&r), 1e-12);
+        for (size_t w = 0; w < rep.workers; w++)
+            if (rep.located[w] > 0) {
+                assert_int_equal(w, atomic_load(&f.member[1]->number));
+                located++;
+            }
+    }
+    assert_true(located);
+    close_own(&r, &f, o);
+}
+
+typedef struct late {
+    atomic_bool begun, over;    /* the first product */
+    atomic_size_t fresh, stale; /* calls for later ones, and yet for the task */
+    double first;
+    size_t row; /* of the first task's strips */
+} late;
+
+/* Until the product has come of others; then long enough for who is in hand with
+ * it to look up. */
+static void take_long(own *o, const kofn_factors *f)
+{
+    const struct timespec nap = {.tv_nsec = KOFN_SECOND / 1000};
+    late *l = o->ud;
+    double x = *(const double *)f->B.data;
+
+    if (o->calls > 1) {
+        if (x != l->first)
+            atomic_fetch_add(&l->fresh, 1);
+        else if (f->row == l->row)
+            atomic_fetch_add(&l->stale, 1);
+        return;
+    }
+    l->first = x;
+    l->row = f->row;
+    atomic_store(&l->begun, true);
+    while (!atomic_load(&l->over))
+        nanosleep(&nap, NULL);
+    nanosleep(&nap, NULL);
+    nanosleep(&nap, NULL);
+}
+
+/* A cancellation may overtake its task, and is of no use then: the task is to be
+ * in hand. */
+static void wait_for_it(own *o, const kofn_factors *f)
+{
+    const struct timespec nap = {.tv_nsec = KOFN_SECOND / 1000};
+
+    (void)f;
+    while (!atomic_load(&((late *)o->ud)->begun))
+        nanosleep(&nap, NULL);
+}
+
+/* A task is a call for each lane, and none follows when nobody waits for it any more. */
+static void one_that_is_cancelled(void **state)
+{
+    const rig_kind k = {
+        .spec = "mds:k=2", .workers = 3, .m = 600, .n = 100, .p = 1};
+    late l = {.first = 0};
+    own o[3];
+    fleet f;
+    rig r;
+
+    (void)state;
+    open_own(&r, &f, o, &k);
+    for (size_t i = 0; i < 3; i++) {
+        o[i].before = i == 0 ? take_long : wait_for_it;
+        o[i].ud = &l;
+    }
+    place_own(&r, &f, &k);
+    assert_ok(rig_round(&r, NULL));
+    atomic_store(&l.over, true);
+    for (uint64_t round = 0; round < 10000 && !atomic_load(&l.fresh); round++) {
+        rig_next(&r, 11 + round);
+        assert_ok(rig_round(&r, NULL));
+        assert_at_most(rig_error(&r), 1e-12);
+    }
+    assert_true(atomic_load(&l.fresh) > 0);
+    assert_int_equal(atomic_load(&l.stale), 0);
+    close_own(&r, &f, o);
+}
+
+/* ---- how it is cut ------------------------------------------------------- */
+
+typedef struct cut {
+    kofn_how how;
+    size_t lanes, rows, cols; /* of the block */
+    size_t in_rows, in_cols, lo, hi;
+    size_t out_rows, out_cols;
+} cut;
+
+static const cut cuts[] = {
+    {KOFN_HOW_ROWS, 1, 150, 700, 700, 1, 3, 150, 147, 1},
+    {KOFN_HOW_ROWS, 1, 150, 700, 700, 30, 0, 149, 149, 30},
+    {KOFN_HOW_ROWS, 4, 90, 300, 300, 8, 5, 85, 320, 8},
+    {KOFN_HOW_LEFT_ROWS, 1, 600, 40, 1, 600, 0, 1, 1, 40},
+    {KOFN_HOW_LEFT_ROWS, 2, 600, 40, 90, 600, 2, 80, 156, 40},
+    {KOFN_HOW_INNER, 1, 90, 700, 700, 5, 100, 650, 90, 5},
+    {KOFN_HOW_INNER, 2, 90, 350, 700, 1, 100, 400, 90, 1},
+    {KOFN_HOW_LEFT_INNER, 1, 700, 30, 1, 700, 0, 700, 1, 30},
+    {KOFN_HOW_LEFT_INNER, 2, 350, 30, 70, 700, 300, 450, 70, 30},
+    {KOFN_HOW_GRAM, 1, 400, 90, 90, 1, 0, 400, 90, 1},
+};
+
+static double most_work, all_work;
+
+static void is_not_much(own *o, const kofn_factors *f)
+{
+    double work = (double)f->A.rows * (double)f->A.cols * (double)f->B.cols;
+    /* and what is not cut, because it would be slow */
+    double least = 64.0 * KF_LOOK_UP_DEPTH * (double)f->B.cols;
+
+    (void)o;
+    all_work += work;
+    if (work > most_work && work > least)
+        fail_msg("%zu x %zu x %zu, more than %g", f->A.rows, f->A.cols,
+                 f->B.cols, most_work);
+}
+
+static bool in_time(void *ud)
+{
+    size_t *left = ud;
+
+    return *left == 0 || --*left == 0;
+}
+
+static void stays(void *from, void *numbers)
+{
+    (void)from, (void)numbers;
+}
+
+/* As BLAS has it to rounding, whatever is asked for at a time, and stopped
+ * between any two calls. */
+static void cut_so(const cut *c, kofn_dtype dtype, double work)
+{
+    kofn_matrix block = random_matrix(c->lanes * c->rows, c->cols, dtype, 1);
+    kofn_matrix in = random_matrix(c->in_rows, c->in_cols, dtype, 2);
+    own o = {.by = 1, .before = is_not_much};
+    kf_own way = {multiply, &o, 1, work};
+    kofn_msg m = {
+        .type = KOFN_MSG_WORK, .how = c->how, .lo = c->lo, .hi = c->hi};
+    double most = (dtype == KOFN_F64 ? 1e-12 : 1e-3), size, *want, *got;
+    kofn_parcel *of;
+    kofn_block *b;
+    size_t calls;
+
+    most_work = work;
+    all_work = 0;
+    assert_ok(kf_parcel_around(&of, &block, stays, NULL, NULL));
+    assert_ok(kf_block_around(&b, of, c->lanes, c->rows, c->cols));
+    assert_ok(kf_parcel_around(&m.in, &in, stays, NULL, NULL));
+    assert_ok(kf_parcel_new(&m.result, c->out_rows, c->out_cols, dtype));
+    assert_ok(kf_work_fits(b, &m, &m.in->m, &m.result->m));
+    assert_ok(kofn_work(b, &m, NULL, NULL));
+    want = as_doubles(&m.result->m);
+    assert_ok(kf_work_with(b, &m, &way, NULL, NULL));
+    got = as_doubles(&m.result->m);
+    size = rig_norm(&block) * rig_norm(&in) *
+           (c->how == KOFN_HOW_GRAM ? rig_norm(&block) : 1);
+    for (size_t i = 0; i < c->out_rows * c->out_cols; i++)
+        assert_at_most(fabs(want[i] - got[i]), most * size);
+    assert_true(all_work >= kofn_work_size(b, &m));
+    calls = o.calls;
+    for (size_t stop = 1; stop <= 2 && calls > 2; stop++) {
+        size_t left = stop;
+
+        o.calls = 0;
+        assert_status(KOFN_AGAIN, kf_work_with(b, &m, &way, in_time, &left));
+        assert_true(o.calls < calls && o.calls <= 2 * stop);
+    }
+    forget(&o);
+    kf_free(want);
+    kf_free(got);
+    kofn_parcel_drop(m.in);
+    kofn_parcel_drop(m.result);
+    kofn_block_drop(b);
+    kofn_parcel_drop(of);
+    kf_free(block.data);
+    kf_free(in.data);
+}
+
+static void every_cut(void **state)
+{
+    const double works[] = {1, 3e3, 1e4, 2e5, 1e15};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+        for (size_t w = 0; w < sizeof works / sizeof *works; w++) {
+            cut_so(&cuts[i], KOFN_F64, works[w]);
+            cut_so(&cuts[i], KOFN_F32, works[w]);
+        }
+}
+
+/* One that knows nothing of it, as was compiled before it was there. */
+static void options_of_before(void **state)
+{
+    const rig_kind k = {
+        .spec = "mds:k=2", .workers = 3, .m = 60, .n = 10, .p = 1};
+    own o[3];
+    fleet f;
+    rig r;
+
+    (void)state;
+    open_own(&r, &f, o, &k);
+    f.serve.size = offsetof(kofn_serve_options, multiply);
+    place_own(&r, &f, &k);
+    assert_ok(rig_round(&r, NULL));
+    assert_at_most(rig_error(&r), 1e-12);
+    close_own(&r, &f, o);
+    assert_int_equal(calls_of(o, 3), 0);
+}
+
+TEST_FILE(own_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_cut),
+        cmocka_unit_test(every_operation),
+        cmocka_unit_test(both_sides),
+        cmocka_unit_test(blocks_that_change),
+        cmocka_unit_test(streams),
+        cmocka_unit_test(one_that_fails),
+        cmocka_unit_test(one_that_lies),
+        cmocka_unit_test(one_that_is_cancelled),
+        cmocka_unit_test(options_of_before),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+/* pair_away_test.c -- products of streams on workers behind packets: what
+ * travels, over lines that are narrow, break and damage, and within the memory
+ * that a worker may spend. */
+#include "fleet.h"
+#include "office.h"
+#include "pair_rig.h"
+
+#define COUNT 6
+
+static const size_t shapes[COUNT][3] = {
+    {30, 20, 30}, {31, 7, 29}, {1, 1, 1}, {5, 40, 2}, {64, 3, 1}, {17, 17, 17}};
+
+typedef struct run {
+    const char *spec;
+    kofn_dtype dtype;
+    size_t ahead;
+    kofn_options opt;
+    kofn_away_options away;
+    bool in_time; /* products are */
+} run;
+
+/* Products of as many shapes, `ahead` of which are put before one is taken. */
+static void stream(fleet *f, const run *how)
+{
+    kofn_problem pb = {KOFN_STREAM, 30, 20, 30, how->dtype, false};
+    kofn_plan_info info;
+    kofn_plan *plan;
+    kofn_job *job;
+    pair a[COUNT];
+
+    assert_ok(kofn_plan_new(&plan, &pb, how->spec, 4, 7));
+    assert_ok(kofn_plan_describe(plan, false, &info));
+    assert_ok(kofn_open(&job, plan, fleet_port(f, 4, &how->away), &how->opt));
+    for (size_t i = 0; i < COUNT + how->ahead; i++) {
+        kofn_report rep;
+        pair *now;
+
+        if (i < COUNT) {
+            a[i] = make_pair(shapes[i][0], shapes[i][1], shapes[i][2],
+                             how->dtype, 10 * i);
+            assert_ok(
+                kofn_put_pair(job, &a[i].X, &a[i].Y, &a[i].out, &a[i].number));
+        }
+        if (i < how->ahead)
+            continue;
+        now = &a[i - how->ahead];
+        assert_ok(kofn_take(job, now->number, KOFN_NEVER, &rep));
+        if (how->in_time)
+            assert_in_range(rep.ended, rep.began, rep.began + info.delay);
+        if (!(error_of(now) <= rep.predicted))
+            fail_msg("%s, product %u: error %g, predicted %g", how->spec,
+                     now->number, error_of(now), rep.predicted);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        free_pair(&a[i]);
+    kofn_close(job);
+    kofn_plan_free(plan);
+}
+
+static run run_of(const char *spec)
+{
+    run r = {
+        .spec = spec, .opt = KOFN_OPTIONS_INIT, .away = KOFN_AWAY_OPTIONS_INIT};
+
+    r.opt.below = KOFN_BELOW_PAUSE;
+    r.opt.patience = 60 * KOFN_SECOND;
+    return r;
+}
+
+static const char *const specs[] = {
+    "dip",         "dip:T=0",
+    "dip:m=2,p=2", "dip:m=2,n=2,p=2",
+    "idip",        "idip:W=2,basis=monomial",
+    "polynomial",  "matdot:n=2",
+    "uncoded",     "idip:model=bursty,W=3,B=2,eps=2"};
+
+static void every_scheme(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        run r = run_of(specs[i]);
+        fleet f;
+
+        r.ahead = i % 4;
+        r.dtype = i % 3 == 1 ? KOFN_F32 : KOFN_F64;
+        r.opt.tolerance = r.dtype == KOFN_F32 ? 1e-2 : 0;
+        r.in_time = true;
+        fleet_init(&f, NULL);
+        stream(&f, &r);
+        assert_int_equal(f.net.sent[KF_WIRE_STORE] + f.net.sent[KF_WIRE_NEED],
+                         0);
+        fleet_down(&f);
+    }
+}
+
+/* Where both halves of X and all of Y are needed, and nobody is late, nothing
+ * travels but them. */
+static void nothing_else_travels(void **state)
+{
+    kofn_problem pb = {KOFN_STREAM, 32, 8, 16, KOFN_F64, false};
+    pair a = make_pair(32, 8, 16, KOFN_F64, 3);
+    kofn_options o = KOFN_OPTIONS_INIT;
+    kofn_plan *plan;
+    kofn_job *job;
+    fleet f;
+
+    (void)state;
+    o.mu = 1e6;
+    o.late = -1;
+    fleet_init(&f, NULL);
+    assert_ok(kofn_plan_new(&plan, &pb, "uncoded", 2, 7));
+    assert_ok(kofn_open(&job, plan, fleet_port(&f, 2, NULL), &o));
+    for (size_t i = 0; i < 3; i++) {
+        assert_ok(kofn_put_pair(job, &a.X, &a.Y, &a.out, &a.number));
+        assert_ok(kofn_take(job, a.number, KOFN_NEVER, NULL));
+        assert_at_most(error_of(&a), 1e-14);
+    }
+    kofn_close(job);
+    kofn_plan_free(plan);
+    assert_int_equal(f.net.sent[KF_WIRE_WORK], 6);
+    assert_int_equal(f.net.bytes[KF_WIRE_WORK], 6 * (16 * 8 + 8 * 16) * 8);
+    assert_int_equal(f.net.bytes[KF_WIRE_RESULT], 6 * 16 * 16 * 8);
+    assert_int_equal(f.net.sent[KF_WIRE_STORE], 0);
+    fleet_down(&f);
+    free_pair(&a);
+}
+
+/* Bodies that are fetched, pipes that hold one task, lines that break and are
+ * made again, packets that are damaged, cut short or come twice. */
+static void bad_lines(void **state)
+{
+    static const loop_faults faults[] = {
+        {.fetching = true},
+        {.room = 4096},
+        {.room = 1024, .fetching = true},
+        {.twice = 0.05, .damage = 0.02, .seed = 1},
+        {.truncate = 0.02, .cut = 0.02, .seed = 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        for (size_t s = 0; s < 2; s++) {
+            run r = run_of(s ? "idip:W=2" : "dip:T=1");
+            fleet f;
+
+            r.ahead = 2;
+            fleet_init(&f, &faults[i]);
+            stream(&f, &r);
+            fleet_down(&f);
+        }
+}
+
+/* A list of tasks that may not wait together fails in part, and what fails is
+ * asked of those who may.  A task takes 6600 bytes at most: there is room for one
+ * beside a cancelled one that is still in hand, but not for a list of four. */
+static void little_memory(void **state)
+{
+    run r = run_of("dip:m=2,p=2,T=0,lambda=1");
+    fleet f;
+
+    (void)state;
+    r.in_time = true;
+    fleet_init(&f, NULL);
+    f.serve.memory = 16384;
+    stream(&f, &r);
+    fleet_down(&f);
+}
+
+/* All of one worker's tasks fail, for want of room for any, and the others do
+ * them. */
+static void no_memory_at_one(void **state)
+{
+    run r = run_of("dip:m=2,p=2,T=0,lambda=1");
+    fleet f;
+
+    (void)state;
+    r.in_time = true;
+    fleet_init(&f, NULL);
+    f.memory_of_first = 1;
+    stream(&f, &r);
+    assert_true(f.net.sent[KF_WIRE_FAILED] >= COUNT);
+    fleet_down(&f);
+}
+
+static void to_the_byte(void **state)
+{
+    const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;
+    static office o;
+
+    (void)state;
+    for (size_t memory = bytes - 1; memory <= bytes; memory++) {
+        o = office_pair();
+        assert_ok(office_serve(&o, memory));
+        assert_int_equal(o.results, memory == bytes);
+        assert_int_equal(o.failures, memory < bytes);
+    }
+    o = office_pair();
+    assert_ok(office_serve(&o, 0)); /* no limit */
+    assert_int_equal(o.results, 1);
+}
+
+/* Tasks that wait behind one that lasts take their room from those that come. */
+static void what_waits_counts(void **state)
+{
+    const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;
+    const kofn_weather for_ever = {.straggle = 1, .delay = 1e12};
+    static office o;
+
+    (void)state;
+    for (size_t room = 1; room <= 4; room++)
+        for (size_t less = 0; less < 2; less++) {
+            o = office_pair();
+            o.works = 4;
+            o.weather = &for_ever;
+            assert_ok(office_serve(&o, room * bytes - less));
+            assert_int_equal(o.failures, 4 - room + less);
+            assert_int_equal(o.results, 0); /* it is dismissed before */
+        }
+}
+
+/* What is not as long as its head says, or of no size, is not computed. */
+static void heads_that_lie(void **state)
+{
+    const uint64_t odd[] = {0, 4, UINT64_C(1) << 32, UINT64_C(1) << 61,
+                            UINT64_MAX};
+    static office o;
+
+    (void)state;
+    for (size_t field = 0; field < 8; field++)
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            uint64_t *const at[] = {&o.work.lo,       &o.work.hi,
+                                    &o.work.rows,     &o.work.cols,
+                                    &o.work.out_rows, &o.work.out_cols,
+                                    &o.work.updates};
+
+            o = office_pair();
+            if (field < 7) {
+                if (field == 0 && odd[i] == 0)
+                    continue; /* as it was */
+                if (field == 6 && odd[i] == 0)
+                    continue;
+                *at[field] = odd[i];
+            } else {
+                o.work.how = (kofn_how)(1 + i);
+            }
+            o.bytes = (5 * 6 + 6 * 3) * 8;
+            office_serve(&o, (size_t)1 << 20);
+            assert_int_equal(o.results, 0);
+        }
+}
+
+TEST_FILE(pair_away_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_scheme),
+        cmocka_unit_test(nothing_else_travels),
+        cmocka_unit_test(bad_lines),
+        cmocka_unit_test(little_memory),
+        cmocka_unit_test(no_memory_at_one),
+        cmocka_unit_test(to_the_byte),
+        cmocka_unit_test(what_waits_counts),
+        cmocka_unit_test(heads_that_lie),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,489 @@
+/* wire_test.c -- heads, recipes and pieces: what travels is what was meant,
+ * and what was not meant is refused before anything is allocated for it. */
+#include "rig.h"
+
+#include <kofn/scheme.h>
+
+#include "wire/wire.h"
+
+/* ---- memory -------------------------------------------------------------- */
+
+static size_t held, peak;
+
+static void *watching(void *ud, void *p, size_t want)
+{
+    unsigned char *now;
+    size_t size;
+
+    (void)ud;
+    if (want == 0) {
+        if (p) {
+            memcpy(&size, (unsigned char *)p - 64, sizeof size);
+            held -= size;
+            free((unsigned char *)p - 64);
+        }
+        return NULL;
+    }
+    held += want;
+    peak = kf_max(peak, held);
+    now = aligned_alloc(64, 64 + (want + 63) / 64 * 64);
+    assert_non_null(now);
+    memcpy(now, &want, sizeof want);
+    return now + 64;
+}
+
+static const kofn_alloc watch = {watching, NULL};
+
+/* ---- heads --------------------------------------------------------------- */
+
+static kf_head random_head(uint64_t seed)
+{
+    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 0, 0);
+    uint64_t any[15];
+
+    for (int i = 0; i < 15; i++)
+        any[i] = kf_rng_below(&r, UINT64_MAX);
+    return (kf_head){.type = seed % 2 ? KF_WIRE_RESULT : KF_WIRE_PIECE,
+                     .version = KF_WIRE_VERSION,
+                     .how = (kofn_how)(seed % 6),
+                     .dtype = (kofn_dtype)(seed % 2),
+                     .velocity = seed % 3 == 1,
+                     .operand = (uint32_t)(any[13] % 65536),
+                     .status = -(int)(seed % 9),
+                     .task = (uint32_t)any[0],
+                     .round = (uint32_t)any[1],
+                     .product = (uint32_t)any[12],
+                     .row = (uint32_t)any[13],
+                     .job = any[2],
+                     .block = any[3],
+                     .input = any[14],
+                     .updates = any[12] ^ any[13],
+                     .lo = any[4],
+                     .hi = any[5],
+                     .which = any[6],
+                     .took = any[7],
+                     .rows = any[8],
+                     .cols = any[9],
+                     .out_rows = any[10],
+                     .out_cols = any[11],
+                     .body_sum = any[2] ^ any[3]};
+}
+
+static bool same_head(const kf_head *a, const kf_head *b)
+{
+    return a->type == b->type && a->version == b->version && a->how == b->how &&
+           a->dtype == b->dtype && a->velocity == b->velocity &&
+           a->operand == b->operand && a->status == b->status &&
+           a->task == b->task && a->round == b->round &&
+           a->product == b->product && a->row == b->row && a->job == b->job &&
+           a->block == b->block && a->input == b->input &&
+           a->updates == b->updates && a->lo == b->lo && a->hi == b->hi &&
+           a->which == b->which && a->took == b->took && a->rows == b->rows &&
+           a->cols == b->cols && a->out_rows == b->out_rows &&
+           a->out_cols == b->out_cols && a->body_sum == b->body_sum;
+}
+
+static void heads(void **state)
+{
+    unsigned char bytes[KF_HEAD + 8] = {0};
+    kf_head back;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        kf_head h = random_head(seed);
+
+        kf_head_write(bytes, &h);
+        assert_ok(kf_head_read(&back, bytes, KF_HEAD));
+        assert_true(same_head(&h, &back));
+        for (size_t bit = 0; bit < 8 * KF_HEAD; bit++) {
+            bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+            assert_int_equal(kf_head_read(&back, bytes, KF_HEAD), KOFN_FORMAT);
+            assert_int_equal(back.version, 0); /* it is damaged, not foreign */
+            bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        }
+        for (size_t n = 0; n <= KF_HEAD + 8; n++)
+            assert_int_equal(kf_head_read(&back, bytes, n),
+                             n == KF_HEAD ? KOFN_OK : KOFN_FORMAT);
+    }
+}
+
+static void bodies(void **state)
+{
+    unsigned char body[300];
+    kf_head h = {.job = 7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof body; i++)
+        body[i] = (unsigned char)i;
+    h.body_sum = kf_wire_checksum(h.job, body, sizeof body);
+    assert_ok(kf_wire_check_body(&h, body, sizeof body));
+    assert_int_equal(kf_wire_check_body(&h, body, sizeof body - 1),
+                     KOFN_FORMAT);
+    assert_int_equal(kf_wire_check_body(&h, NULL, 0), KOFN_FORMAT);
+    for (size_t bit = 0; bit < 8 * sizeof body; bit++) {
+        body[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        assert_int_equal(kf_wire_check_body(&h, body, sizeof body),
+                         KOFN_FORMAT);
+        body[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    h.job++;
+    assert_int_equal(kf_wire_check_body(&h, body, sizeof body), KOFN_FORMAT);
+    h.body_sum = 0;
+    assert_ok(kf_wire_check_body(&h, NULL, 0));
+}
+
+/* ---- blocks that travel -------------------------------------------------- */
+
+/* An operand, placed for workers that share this memory and for others. */
+typedef struct both {
+    rig r;
+    kofn_matrix y; /* sums: the numbers of the rows */
+    kf_resident near, far;
+    kf_code *code;
+    kf_rng draw;
+} both;
+
+/* Lanes and blocks of each kind. */
+typedef struct met {
+    size_t dense, coded, zero, beside, below, sparse, sums;
+} met;
+
+static void place(const both *t, kf_resident *r)
+{
+    const rig *g = &t->r;
+
+    if (g->op == KOFN_SUM) {
+        kf_resident_sum(r, g->plan);
+        r->formula = kofn_formulas;
+        r->arg[1] = 1;
+        r->X = g->A;
+        r->y = t->y.data;
+    } else if (g->sparse.ptr) {
+        assert_ok(kf_resident_sparse(r, g->plan, &g->sparse));
+    } else {
+        assert_ok(kf_resident_dense(r, g->plan, &g->A));
+    }
+}
+
+static double number_at(const kofn_block *b, size_t l, size_t i, size_t j)
+{
+    const kofn_matrix *a = &b->lane[l];
+
+    if (!a->rows)
+        return 0;
+    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
+                                : (double)*(const float *)kf_at(a, i, j);
+}
+
+/* Sums of a few terms may be taken in another order when rows are made one
+ * by one: of numbers up to 5, by coefficients that are not large. */
+static void same_lanes(const kofn_block *a, const kofn_block *b)
+{
+    double most = a->dtype == KOFN_F64 ? 1e-14 : 1e-5;
+
+    assert_int_equal(a->lanes, b->lanes);
+    assert_int_equal(a->rows, b->rows);
+    assert_int_equal(a->cols, b->cols);
+    assert_int_equal(a->dtype, b->dtype);
+    for (size_t l = 0; l < a->lanes; l++)
+        for (size_t i = 0; i < a->rows; i++)
+            for (size_t j = 0; j < a->cols; j++) {
+                double x = number_at(a, l, i, j), y = number_at(b, l, i, j);
+
+                if (!(fabs(x - y) <= most))
+                    fail_msg("lane %zu, %zu, %zu: %g, not %g", l, i, j, y, x);
+            }
+}
+
+/* The plain parts that a sparse block mixes, as dense ones. */
+static void same_sparse(const kofn_block *a, const kofn_block *b)
+{
+    size_t n = a->rows * a->cols;
+
+    assert_int_equal(a->used, b->used);
+    assert_memory_equal(a->weight, b->weight,
+                        a->lanes * a->used * sizeof(double));
+    for (size_t k = 0; k < a->used; k++) {
+        const kofn_block *of[2] = {a, b};
+        double *x = numbers(2 * n, sizeof *x);
+
+        for (size_t w = 0; w < 2; w++)
+            for (size_t i = 0; i < a->rows; i++) {
+                size_t row = of[w]->first[k] + i;
+
+                if (row < of[w]->A->rows)
+                    for (size_t e = of[w]->A->ptr[row];
+                         e < of[w]->A->ptr[row + 1]; e++)
+                        x[w * n + i * a->cols + of[w]->A->col[e]] =
+                            of[w]->A->val[e];
+            }
+        assert_memory_equal(x, x + n, n * sizeof *x);
+        kf_free(x);
+    }
+}
+
+static void same_subsets(const kf_subset *a, const kf_subset *b)
+{
+    assert_int_equal(a->parts, b->parts);
+    assert_int_equal(a->of, b->of);
+    assert_int_equal(a->length, b->length);
+    assert_int_equal(a->segments, b->segments);
+    assert_int_equal(a->submessages, b->submessages);
+    assert_int_equal(a->points, b->points);
+    assert_memory_equal(a->part, b->part, a->parts * sizeof *a->part);
+    assert_memory_equal(a->mix, b->mix,
+                        a->submessages * a->lanes * a->parts * a->segments *
+                            sizeof *a->mix);
+    for (size_t k = 0; k < a->parts; k++) {
+        size_t from = kf_part_begin(a->points, a->part[k], a->of);
+        size_t rows = kf_part_begin(a->points, a->part[k] + 1, a->of) - from;
+
+        for (size_t i = 0; i < rows; i++)
+            assert_memory_equal(kf_at(&a->X, a->at[k] + i, 0),
+                                kf_at(&b->X, b->at[k] + i, 0),
+                                a->X.cols * sizeof(double));
+        assert_memory_equal(a->y + a->at[k], b->y + b->at[k],
+                            rows * sizeof(double));
+    }
+}
+
+static void same_block(const kofn_block *a, const kofn_block *b)
+{
+    if (a->subset)
+        same_subsets(a->subset, b->subset);
+    else if (a->A)
+        same_sparse(a, b);
+    else
+        same_lanes(a, b);
+}
+
+/* All that is missing, a few units at a time. */
+static void send_pieces(both *t, const kofn_block *far, const kf_recipe *r,
+                        size_t section)
+{
+    for (; section < r->sections; section++) {
+        size_t units, bytes, there, size;
+
+        kf_wire_section(far, section, &there, &size);
+        kf_wire_section(r->block, section, &units, &bytes);
+        assert_int_equal(bytes, size);
+        if (units == 0) /* beyond A's edge: not sent */
+            continue;
+        assert_int_equal(units, there);
+        for (size_t lo = 0, hi; lo < units; lo = hi) {
+            kf_bytes made = {0};
+            const void *at;
+
+            hi = lo + 1 + (size_t)kf_rng_below(&t->draw, units - lo);
+            assert_ok(kf_piece_from(far, section, lo, hi, &made, &at));
+            memcpy(kf_piece_into(r->block, section, lo), at, (hi - lo) * bytes);
+            kf_bytes_free(&made);
+        }
+    }
+    assert_ok(kf_pieces_check(r->block));
+}
+
+static void done(kf_recipe *r)
+{
+    kf_recipe_free(r);
+    kofn_block_drop(r->block);
+}
+
+/* Whatever is wrong with it, no more than is allowed is ever allocated. */
+static void refusals(const kf_bytes *recipe)
+{
+    static const uint64_t odd[] = {
+        0, UINT64_MAX, 1ull << 63, 1ull << 60, 1ull << 40, 1ull << 31, 65535};
+    unsigned char *copy = malloc(recipe->n + 8);
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    size_t before;
+    kf_recipe r;
+
+    assert_non_null(copy);
+    memcpy(copy, recipe->p, recipe->n);
+    memset(copy + recipe->n, 0, 8);
+    for (size_t n = 0; n < recipe->n; n += n < 200 ? 1 : 97)
+        assert_int_equal(kf_recipe_read(&r, copy, n, &o), KOFN_FORMAT);
+    assert_int_equal(kf_recipe_read(&r, copy, recipe->n + 8, &o), KOFN_FORMAT);
+    o.memory = 1;
+    assert_int_equal(kf_recipe_read(&r, copy, recipe->n, &o), KOFN_UNSUITED);
+    o.memory = (size_t)1 << 20;
+    for (size_t at = 0; at + 8 <= recipe->n && at < 400; at++)
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            kofn_status st;
+
+            memcpy(copy + at, &odd[i], 8);
+            peak = before = held;
+            st = kf_recipe_read(&r, copy, recipe->n, &o);
+            assert_true(peak <= before + o.memory + 4096);
+            if (st == KOFN_OK)
+                done(&r);
+            else
+                assert_true(st == KOFN_FORMAT || st == KOFN_UNSUITED);
+            memcpy(copy + at, recipe->p + at, 8);
+        }
+    free(copy);
+}
+
+static void count(const kofn_block *b, const kf_recipe *r, met *m)
+{
+    size_t inner = r->rows ? r->rows / b->lanes : 1;
+
+    m->sums += b->subset != NULL;
+    m->sparse += b->A != NULL;
+    for (size_t l = 0; !b->subset && !b->A && l < b->lanes; l++) {
+        m->zero += r->block->lane[l].rows == 0;
+        m->dense += r->row[l * inner].n == 1;
+        m->coded += r->row[l * inner].n > 1;
+        m->beside += inner > 1 && b->rows == r->part_rows;
+        m->below += inner > 1 && b->rows > r->part_rows;
+    }
+}
+
+static void travel(both *t, const kofn_block *near, const kofn_block *far,
+                   bool all, met *m)
+{
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kf_bytes recipe = {0}, again = {0};
+    kf_recipe r;
+    const kofn_matrix *A = t->r.sparse.ptr ? NULL : &t->r.A;
+    kofn_matrix other = t->r.A;
+
+    assert_ok(kf_recipe_write(far, "A.npy", &recipe));
+    assert_ok(kf_recipe_write(far, "A.npy", &again));
+    assert_int_equal(recipe.n, again.n);
+    assert_memory_equal(recipe.p, again.p, recipe.n);
+
+    assert_ok(kf_recipe_read(&r, recipe.p, recipe.n, &o));
+    assert_string_equal(r.source, "A.npy");
+    count(far, &r, m);
+    send_pieces(t, far, &r, 0);
+    same_block(near, r.block);
+    done(&r);
+
+    assert_ok(kf_recipe_read(&r, recipe.p, recipe.n, &o));
+    assert_ok(kf_recipe_cook(&r, A, A ? NULL : &t->r.sparse));
+    assert_int_equal(r.cooked, near->subset ? 1 : r.sections);
+    send_pieces(t, far, &r, r.cooked);
+    same_block(near, r.block);
+    other.rows--;
+    if (A && other.rows)
+        assert_int_equal(kf_recipe_cook(&r, &other, NULL), KOFN_SHAPE);
+    done(&r);
+    if (all)
+        refusals(&recipe);
+    kf_bytes_free(&recipe);
+    kf_bytes_free(&again);
+}
+
+static void run_kind(const rig_kind *k, met *m)
+{
+    both t = {.draw = kf_rng_stream(k->m, KF_FOR_DATA, 8, 8)};
+    size_t seats[32];
+    kofn_block *near[32], *far[32];
+
+    rig_inputs(&t.r, k);
+    t.y = random_matrix(t.r.A.rows, 1, KOFN_F64, 9);
+    place(&t, &t.near);
+    place(&t, &t.far);
+    assert_ok(kf_resident_away(&t.far));
+    assert_ok(kf_code_new(&t.code, t.r.plan));
+    for (size_t i = 0; i < k->workers; i++)
+        seats[i] = i;
+    assert_ok(kf_data_encode(&t.near, t.code, seats, k->workers, near));
+    assert_ok(kf_data_encode(&t.far, t.code, seats, k->workers, far));
+    for (size_t i = 0; i < k->workers; i++) {
+        travel(&t, near[i], far[i], i == 1, m);
+        kofn_block_drop(near[i]);
+        kofn_block_drop(far[i]);
+    }
+    kf_code_free(t.code);
+    kf_resident_free(&t.near);
+    kf_resident_free(&t.far);
+    kf_free(t.y.data);
+    rig_down(&t.r);
+}
+
+/* Every scheme at its defaults, and some others. */
+static const char *spec_at(size_t i, const char *const *more, size_t n)
+{
+    size_t schemes = 0;
+
+    if (kofn_scheme_at(i))
+        return kofn_scheme_at(i)->name;
+    while (kofn_scheme_at(schemes))
+        schemes++;
+    return i - schemes < n ? more[i - schemes] : NULL;
+}
+
+/* Nothing is stored there. */
+static bool only_streams(const char *spec)
+{
+    const kofn_scheme *s = kofn_scheme_find(spec);
+
+    return s && s->ops == KOFN_STREAM;
+}
+
+/* For whatever they compute. */
+static void blocks_that_travel(void **state)
+{
+    static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATMUL, KOFN_LEFT,
+                                  KOFN_GRAM, KOFN_SUM};
+    static const size_t sizes[][3] = {{61, 13, 12}, {9, 30, 12}, {120, 7, 8}};
+    static const char *const more[] = {"pcr:r=3,layout=paper",
+                                       "gpd:m=2,n=2,p=2,basis=complex",
+                                       "elastic:k=4,cut=columns"};
+    const char *spec;
+    met m = {0};
+
+    (void)state;
+    kofn_set_alloc(&watch);
+    for (size_t i = 0; (spec = spec_at(i, more, 3)); i++) {
+        size_t served = 0;
+
+        for (size_t c = 0; c < 5 * 3 * 3; c++) {
+            const size_t *size = sizes[c / 15];
+            rig_kind k = {.spec = spec,
+                          .workers = size[2],
+                          .m = size[0],
+                          .n = size[1],
+                          .p = ops[c % 5] & (KOFN_MATMUL | KOFN_LEFT) ? 6 : 1,
+                          .op = ops[c % 5],
+                          .dtype = c / 5 % 3 == 1 ? KOFN_F32 : KOFN_F64,
+                          .sparse = c / 5 % 3 == 2};
+            kofn_problem pb = {k.op,    k.op == KOFN_SUM ? k.n : k.m,
+                               k.n,     k.p,
+                               k.dtype, k.sparse};
+            kofn_plan *plan;
+
+            if ((k.op == KOFN_SUM && c / 5 % 3) ||
+                kofn_plan_new(&plan, &pb, spec, k.workers, 7))
+                continue;
+            kofn_plan_free(plan);
+            run_kind(&k, &m);
+            served++;
+        }
+        if (!served && !only_streams(spec))
+            fail_msg("no block of %s was sent", spec);
+    }
+    assert_int_equal(held, 0);
+    kofn_set_alloc(NULL);
+    print_message(
+        "lanes: %zu plain, %zu coded, %zu zero, %zu side by side, %zu "
+        "below; %zu sparse, %zu sums\n",
+        m.dense, m.coded, m.zero, m.beside, m.below, m.sparse, m.sums);
+    assert_true(m.dense && m.coded && m.zero && m.beside && m.below &&
+                m.sparse && m.sums);
+}
+
+TEST_FILE(wire_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heads),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(blocks_that_travel),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

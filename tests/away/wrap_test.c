@@ -1,0 +1,292 @@
+/* wrap_test.c -- a coordinator that sends sizes whose products and sums wrap
+ * round: its worker refuses them, and touches nothing that is not its own. */
+#include "office.h"
+
+#include <malloc.h>
+
+enum { DENSE, SPARSE, SUM, EMPTY }; /* as recipe.c has them */
+
+#define ALL UINT64_MAX
+
+/* ---- what it writes ------------------------------------------------------ */
+
+typedef struct note {
+    unsigned char p[4096];
+    size_t n;
+} note;
+
+static void put(note *b, const void *p, size_t n)
+{
+    assert_true(n <= sizeof b->p - b->n);
+    memcpy(b->p + b->n, p, n);
+    b->n += n;
+}
+
+static void number(note *b, uint64_t x)
+{
+    put(b, &x, sizeof x);
+}
+
+static void real(note *b, double x)
+{
+    put(b, &x, sizeof x);
+}
+
+static void begin(note *b, uint64_t kind, uint64_t lanes, uint64_t rows,
+                  uint64_t cols)
+{
+    b->n = 0;
+    number(b, kind);
+    number(b, KOFN_F64);
+    number(b, lanes);
+    number(b, rows);
+    number(b, cols);
+    number(b, 0); /* no file */
+}
+
+/* `used` plain parts without an entry. */
+static void sparse(note *b, uint64_t lanes, uint64_t rows, uint64_t used)
+{
+    begin(b, SPARSE, lanes, rows, 4);
+    number(b, rows); /* of the operand */
+    number(b, 0);
+    number(b, used);
+    for (uint64_t j = 0; j < used; j++)
+        number(b, 0);
+    for (uint64_t j = 0; j < used * lanes; j++)
+        real(b, 1);
+}
+
+/* Lanes that are zero throughout: nothing is stored for them. */
+static void zeros(note *b, uint64_t lanes, uint64_t rows)
+{
+    begin(b, DENSE, lanes, rows, 1);
+    number(b, rows);
+    number(b, 1);
+    number(b, 1);
+    number(b, 1);
+    number(b, 1);
+    for (uint64_t l = 0; l < lanes; l++)
+        number(b, 0);
+}
+
+/* That others' strips are put into; lanes are zero throughout. */
+static void empty(note *b, uint64_t lanes, uint64_t cols)
+{
+    begin(b, EMPTY, lanes, 1, cols);
+    for (uint64_t l = 0; l < lanes; l++)
+        number(b, 0);
+}
+
+/* Of no part: nothing is computed and nothing stored. */
+static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
+{
+    static const char name[] = "loss-gradient";
+
+    begin(b, SUM, lanes, 4, 4);
+    number(b, strlen(name));
+    put(b, name, strlen(name));
+    for (int i = 0; i < KOFN_FORMULA_ARGS; i++)
+        real(b, i == 1);
+    number(b, 4); /* points */
+    number(b, 3); /* columns */
+    number(b, 2); /* parts of the sum */
+    number(b, 4); /* length */
+    number(b, pieces);
+    number(b, span);
+    number(b, 1); /* submessages */
+    number(b, 0); /* parts here */
+}
+
+/* ---- recipes ------------------------------------------------------------- */
+
+static kofn_status read_it(const note *b)
+{
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kf_recipe r;
+    kofn_status st;
+
+    o.memory = (size_t)1 << 20;
+    st = kf_recipe_read(&r, b->p, b->n, &o);
+    if (st == KOFN_OK) {
+        kf_recipe_free(&r);
+        kofn_block_drop(r.block);
+    }
+    return st;
+}
+
+static void recipes(void **state)
+{
+    note b;
+
+    (void)state;
+    sparse(&b, 1, 100, 3);
+    assert_ok(read_it(&b));      /* it is its sizes that are wrong below */
+    sparse(&b, 1, ALL / 17, 17); /* used rows + 1 is 0 */
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+    sparse(&b, 1, ALL / 51, 51);
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+    sparse(&b, 17, ALL / 17 + 1, 0); /* lanes rows is 16 */
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+
+    sparse(&b, 1, 100, 3); /* products of it are float64, and as long */
+    memcpy(b.p + sizeof(uint64_t), &(uint64_t){KOFN_F32}, sizeof(uint64_t));
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+
+    zeros(&b, 4, 100);
+    assert_ok(read_it(&b));
+    zeros(&b, 17, ALL / 17 + 1);
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+
+    empty(&b, 17, 100);
+    assert_ok(read_it(&b));
+    empty(&b, 17, ALL / 17 + 1); /* lanes cols is 16: so long would V be */
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+
+    sum(&b, 4, 1, 4);
+    assert_ok(read_it(&b));
+    sum(&b, 17, 1, ALL / 17 + 1); /* lanes span is 16 */
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+    sum(&b, 1, 17, ALL / 17 + 1); /* pieces span is 16 */
+    assert_int_equal(read_it(&b), KOFN_FORMAT);
+}
+
+/* ---- tasks --------------------------------------------------------------- */
+
+/* They would fit but for the size of their result. */
+static void tasks(void **state)
+{
+    kofn_matrix in = {NULL, 1, 1, 1, KOFN_F64};
+    kofn_matrix out = {NULL, 16, 1, 1, KOFN_F64}; /* 17 (ALL / 17 + 1) */
+    kf_subset subset = {.lanes = 17, .span = ALL / 17 + 1, .submessages = 1};
+    kofn_block zero = {.lanes = 17, .rows = ALL / 17 + 1, .cols = 1};
+    kofn_block left = {.lanes = 17, .rows = 1, .cols = 1};
+    kofn_block submessage = {.subset = &subset};
+    kofn_msg m = {.how = KOFN_HOW_ROWS, .lo = 0, .hi = ALL / 17 + 1};
+
+    (void)state;
+    assert_int_equal(kf_work_fits(&zero, &m, &in, &out), KOFN_SHAPE);
+    m.how = KOFN_HOW_SUBMESSAGE;
+    assert_int_equal(kf_work_fits(&submessage, &m, &in, &out), KOFN_SHAPE);
+    m.how = KOFN_HOW_LEFT_ROWS;
+    in.rows = m.hi;
+    assert_int_equal(kf_work_fits(&left, &m, &in, &out), KOFN_SHAPE);
+    m.hi = 3;
+    out.rows = 51;
+    assert_ok(kf_work_fits(&left, &m, &in, &out));
+}
+
+/* ---- room ---------------------------------------------------------------- */
+
+static size_t held, peak;
+
+static void *weigh(void *ud, void *p, size_t want)
+{
+    (void)ud;
+    if (p)
+        held -= malloc_usable_size(p);
+    free(p);
+    p = want ? aligned_alloc(64, (want + 63) / 64 * 64) : NULL;
+    if (p)
+        held += malloc_usable_size(p);
+    peak = kf_max(peak, held);
+    return p;
+}
+
+/* A recipe of a few bytes whose lanes nothing is stored for: what a task takes
+ * for their mix does not grow with them. */
+static void many_lanes(void **state)
+{
+    const kofn_alloc weighing = {weigh, NULL};
+    const size_t lanes = 60000, rows = 1000;
+    kofn_msg m = {.how = KOFN_HOW_GRAM, .hi = rows};
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kf_recipe r;
+    note b;
+
+    (void)state;
+    kofn_set_alloc(&weighing);
+    sparse(&b, lanes, rows, 0);
+    assert_ok(kf_recipe_read(&r, b.p, b.n, &o));
+    assert_ok(kf_parcel_new(&m.in, 4, 1, KOFN_F64));
+    assert_ok(kf_parcel_new(&m.result, 4, 1, KOFN_F64));
+    memset(m.in->m.data, 0, 32);
+    assert_ok(kf_work_fits(r.block, &m, &m.in->m, &m.result->m));
+    assert_ok(kofn_work(r.block, &m, NULL, NULL));
+    assert_at_most((double)peak, 32 << 20);
+    kofn_parcel_drop(m.in);
+    kofn_parcel_drop(m.result);
+    kf_recipe_free(&r);
+    kofn_block_drop(r.block);
+    assert_int_equal(held, 0);
+    kofn_set_alloc(NULL);
+}
+
+/* Half of a batch would begin before the first point. */
+static void batches(void **state)
+{
+    double X[12] = {0}, y[4] = {0}, w[4] = {0, 0, 0, 0.5}, g[4];
+    double arg[KOFN_FORMULA_ARGS] = {0, 2};
+    const kofn_rows part = {.X = {X, 4, 3, 3, KOFN_F64}, .y = y};
+    const kofn_matrix in = {w, 4, 1, 1, KOFN_F64};
+    kofn_matrix out = {g, 4, 1, 1, KOFN_F64};
+
+    (void)state;
+    assert_int_equal(kofn_formulas[0].f(arg, &part, &in, &out), KOFN_INVAL);
+    w[3] = 1;
+    assert_ok(kofn_formulas[0].f(arg, &part, &in, &out));
+    arg[1] = 2.5;
+    assert_int_equal(kofn_formulas[0].f(arg, &part, &in, &out), KOFN_INVAL);
+    arg[1] = UINT32_MAX; /* no two points are so far apart */
+    w[3] = 3;
+    assert_ok(kofn_formulas[0].f(arg, &part, &in, &out));
+}
+
+/* ---- a worker ------------------------------------------------------------ */
+
+static void refuses(const note *recipe, kf_head work)
+{
+    static office o;
+
+    o = (office){.work = work};
+    memcpy(o.recipe, recipe->p, recipe->n);
+    o.recipe_bytes = recipe->n;
+    assert_int_equal(office_serve(&o, (size_t)1 << 20), KOFN_FORMAT);
+    assert_int_equal(o.results, 0);
+}
+
+static void workers(void **state)
+{
+    note b;
+
+    (void)state;
+    sparse(&b, 1, ALL / 17, 17);
+    refuses(&b, (kf_head){0});
+    sum(&b, 17, 1, ALL / 17 + 1);
+    refuses(&b, (kf_head){.type = KF_WIRE_WORK,
+                          .how = KOFN_HOW_SUBMESSAGE,
+                          .rows = 4,
+                          .cols = 1,
+                          .out_rows = 16,
+                          .out_cols = 1});
+    zeros(&b, 17, ALL / 17 + 1);
+    refuses(&b, (kf_head){.type = KF_WIRE_WORK,
+                          .how = KOFN_HOW_ROWS,
+                          .rows = 1,
+                          .cols = 1,
+                          .hi = ALL / 17 + 1,
+                          .out_rows = 16,
+                          .out_cols = 1});
+}
+
+TEST_FILE(wrap_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recipes),    cmocka_unit_test(tasks),
+        cmocka_unit_test(many_lanes), cmocka_unit_test(batches),
+        cmocka_unit_test(workers),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

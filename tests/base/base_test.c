@@ -1,0 +1,162 @@
+/* base_test.c -- messages, sizes, allocation, random streams, the heap,
+ * reports. */
+#include "support.h"
+
+#include "base/base.h"
+#include "base/heap.h"
+#include "base/report.h"
+#include "base/rng.h"
+
+static void messages(void **state)
+{
+    (void)state;
+    assert_int_equal(kf_fail(KOFN_SHAPE, "k = %d", 7), KOFN_SHAPE);
+    assert_string_equal(kofn_errmsg(), "k = 7");
+    kf_fail_in(KOFN_SHAPE, "file %s", "a.npy");
+    assert_string_equal(kofn_errmsg(), "file a.npy: k = 7");
+    assert_string_equal(kofn_strerror(KOFN_TOOFEW),
+                        "too few workers are left to decode");
+    assert_string_equal(kofn_strerror((kofn_status)99), "unknown status");
+}
+
+static void overflow_is_no_memory(void **state)
+{
+    (void)state;
+    assert_null(kf_new(SIZE_MAX / 2, 4));
+    assert_non_null(strstr(kofn_errmsg(), "do not fit in memory"));
+    void *p = kf_new(0, 8);
+    assert_non_null(p);
+    assert_int_equal((uintptr_t)p % 64, 0);
+    kf_free(p);
+    kf_free(NULL);
+}
+
+static void growth(void **state)
+{
+    int *a = NULL;
+    size_t cap = 0;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        assert_ok(kf_grow(&a, &cap, (size_t)i, sizeof *a));
+        a[i] = i;
+    }
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(a[i], i);
+    kf_free(a);
+}
+
+/* The first vector of Random123's known-answer file for philox4x32-10 with
+ * counter and key all zero: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
+static void philox_is_philox(void **state)
+{
+    kf_rng r = kf_rng_stream(0, (kf_purpose)0, 0, 0);
+
+    (void)state;
+    assert_int_equal(kf_rng_u32(&r), 0x6627e8d5);
+    assert_int_equal(kf_rng_u32(&r), 0xe169c58d);
+    assert_int_equal(kf_rng_u32(&r), 0xbc57ac4c);
+    assert_int_equal(kf_rng_u32(&r), 0x9b00dbd8);
+}
+
+static void streams_are_independent_and_repeat(void **state)
+{
+    kf_rng a = kf_rng_stream(5, KF_FOR_CODE, 1, 2);
+    kf_rng b = kf_rng_stream(5, KF_FOR_CODE, 1, 2);
+    kf_rng c = kf_rng_stream(5, KF_FOR_CODE, 2, 1);
+    double mean = 0, square = 0, expo = 0;
+    int same = 0;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t x = kf_rng_u64(&a);
+        assert_true(x == kf_rng_u64(&b));
+        same += x == kf_rng_u64(&c);
+    }
+    assert_int_equal(same, 0);
+    for (int i = 0; i < 100000; i++) {
+        double z = kf_rng_normal(&a);
+        mean += z / 1e5;
+        square += z * z / 1e5;
+        expo += kf_rng_exponential(&c) / 1e5;
+        assert_true(kf_rng_below(&b, 7) < 7);
+    }
+    /* five standard errors */
+    assert_at_most(fabs(mean), 5 / sqrt(1e5));
+    assert_at_most(fabs(square - 1), 5 * sqrt(2 / 1e5));
+    assert_at_most(fabs(expo - 1), 5 / sqrt(1e5));
+}
+
+static void heap_orders_and_breaks_ties(void **state)
+{
+    kf_heap h = {0};
+    kf_rng r = kf_rng_stream(1, KF_FOR_DATA, 0, 0);
+    kf_heap_entry last = {0};
+
+    (void)state;
+    for (uint32_t i = 0; i < 500; i++)
+        assert_ok(kf_heap_push(
+            &h, (kf_heap_entry){.time = (kofn_time)kf_rng_below(&r, 20),
+                                .task = i}));
+    for (int i = 0; i < 500; i++) {
+        kf_heap_entry e = kf_heap_pop(&h);
+        if (i) {
+            assert_true(e.time >= last.time);
+            if (e.time == last.time)
+                assert_true(e.task > last.task);
+        }
+        last = e;
+    }
+    assert_int_equal(h.count, 0);
+    kf_free(h.entry);
+}
+
+/* Floors and errors are those of the worst round, and so is how many may lie
+ * unseen; live workers are those of the last. */
+static void reports_add_up(void **state)
+{
+    kofn_report sum = {0};
+    const kofn_report one = {.rounds = 1,
+                             .took = 5,
+                             .sent = 10,
+                             .noise = 3,
+                             .floor = 1e-9,
+                             .liars = 2,
+                             .live = 7},
+                      two = {.rounds = 1,
+                             .took = 6,
+                             .sent = 1,
+                             .noise = 2,
+                             .floor = 1e-8,
+                             .liars = 4,
+                             .live = 6};
+
+    (void)state;
+    kf_report_add(&sum, &one);
+    assert_int_equal(sum.liars, 2);
+    kf_report_add(&sum, &two);
+    assert_int_equal(sum.rounds, 2);
+    assert_int_equal(sum.took, 11);
+    assert_int_equal(sum.sent, 11);
+    assert_true(sum.noise == 3);
+    assert_true(sum.floor == 1e-8);
+    assert_int_equal(sum.liars, 2);
+    assert_int_equal(sum.live, 6);
+    kf_report_add(&sum, &(kofn_report){.rounds = 1, .liars = 0});
+    assert_int_equal(sum.liars, 0);
+}
+
+TEST_FILE(base_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages),
+        cmocka_unit_test(overflow_is_no_memory),
+        cmocka_unit_test(growth),
+        cmocka_unit_test(philox_is_philox),
+        cmocka_unit_test(streams_are_independent_and_repeat),
+        cmocka_unit_test(heap_orders_and_breaks_ties),
+        cmocka_unit_test(reports_add_up),
+    };
+
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* coefficient_test.c -- the families of coefficients against closed forms and
+ * what defines them. */
+#include "code_rig.h"
+
+static double *basis_rows(kofn_basis b, size_t i, size_t n, size_t k, size_t w,
+                          uint64_t seed)
+{
+    size_t lanes = kofn_basis_lanes(b);
+    double *rows = numbers(lanes * lanes * k);
+    void *table;
+
+    assert_ok(kofn_basis_prepare(b, n, k, seed, &table));
+    assert_ok(kofn_basis_rows(b, i, n, k, w, seed, table, rows));
+    kofn_free(table);
+    return rows;
+}
+
+/* Every 4 x 4 block is L(q) as math/numerics.md 2.1 prints it, with components
+ * of 16 random bits, so that L(q)^T L(q) = |q|^2 I holds exactly. */
+static void quaternion_rows(void **state)
+{
+    static const double sign[4][4] = {
+        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
+    double mean = 0, square = 0, count = 0;
+    size_t k = 40;
+
+    (void)state;
+    for (size_t seat = k; seat < k + 60; seat++) {
+        double *r = basis_rows(KOFN_BASIS_QUATERNION, seat, 100, k, 0, 9);
+
+        for (size_t b = 0; b < k; b++) {
+            double L[4][4], norm = 0;
+
+            for (size_t s = 0; s < 4; s++)
+                for (size_t t = 0; t < 4; t++)
+                    L[s][t] = r[s * 4 * k + 4 * b + t];
+            for (size_t s = 0; s < 4; s++) {
+                double u = (L[s][0] * 8 + 1) * 32768 - 0.5;
+
+                assert_true(u == floor(u) && u >= 0 && u <= 65535);
+                norm += L[s][0] * L[s][0];
+                mean += L[s][0] * 8;
+                square += L[s][0] * 8 * L[s][0] * 8;
+                count++;
+                for (size_t t = 0; t < 4; t++)
+                    assert_true(L[s][t] == sign[s][t] * L[s ^ t][0]);
+            }
+            for (size_t s = 0; s < 4; s++)
+                for (size_t t = 0; t < 4; t++) {
+                    double dot = 0;
+
+                    for (size_t i = 0; i < 4; i++)
+                        dot += L[i][s] * L[i][t];
+                    assert_true(dot == (s == t ? norm : 0));
+                }
+        }
+        kf_free(r);
+    }
+    /* uniform on (-1, 1), to five standard errors */
+    assert_at_most(fabs(mean / count), 5 * sqrt(1 / 3.0 / count));
+    assert_at_most(fabs(square / count - 1 / 3.0), 5 * sqrt(4 / 45.0 / count));
+}
+
+/* A joiner's row is a function of (seed, seat, block) alone: of neither the
+ * number of workers nor, up to a power of two, of k. */
+static void open_rows_do_not_depend_on_n(void **state)
+{
+    static const kofn_basis open[] = {KOFN_BASIS_QUATERNION,
+                                      KOFN_BASIS_GAUSS_SYS, KOFN_BASIS_GAUSS};
+
+    (void)state;
+    for (size_t o = 0; o < 3; o++) {
+        size_t lanes = kofn_basis_lanes(open[o]), size = lanes * lanes * 9;
+        double *a = basis_rows(open[o], 70, 12, 9, 0, 1);
+        double *b = basis_rows(open[o], 70, 500, 9, 0, 1);
+        double *wide = basis_rows(open[o], 70, 500, 20, 0, 1);
+        double *other = basis_rows(open[o], 71, 12, 9, 0, 1);
+        double *reseeded = basis_rows(open[o], 70, 12, 9, 0, 2);
+
+        assert_true(kofn_basis_open(open[o]));
+        assert_memory_equal(a, b, size * sizeof *a);
+        for (size_t l = 0; l < lanes; l++)
+            for (size_t j = 0; j < 9 * lanes; j++) {
+                size_t at = l * 9 * lanes + j;
+
+                /* 9 and 20 have the same power of two next to their root */
+                assert_true(a[at] == wide[l * 20 * lanes + j]);
+                assert_true(a[at] != other[at] && a[at] != reseeded[at]);
+            }
+        kf_free(a);
+        kf_free(b);
+        kf_free(wide);
+        kf_free(other);
+        kf_free(reseeded);
+    }
+}
+
+static void systematic_rows_are_units(void **state)
+{
+    static const kofn_basis plain[] = {KOFN_BASIS_QUATERNION, KOFN_BASIS_HAAR,
+                                       KOFN_BASIS_GAUSS_SYS, KOFN_BASIS_CAUCHY};
+
+    (void)state;
+    for (size_t b = 0; b < 4; b++)
+        for (size_t i = 0; i < 5; i++) {
+            size_t lanes = kofn_basis_lanes(plain[b]), width = 5 * lanes;
+            double *r = basis_rows(plain[b], i, 9, 5, 0, 1);
+
+            for (size_t l = 0; l < lanes; l++)
+                for (size_t j = 0; j < width; j++)
+                    assert_true(r[l * width + j] == (j == i * lanes + l));
+            kf_free(r);
+        }
+}
+
+/* All n rows, one below the other. */
+static double *whole_basis(kofn_basis b, size_t n, size_t k)
+{
+    double *G = numbers(n * k);
+
+    for (size_t i = 0; i < n; i++) {
+        double *r = basis_rows(b, i, n, k, 0, 4);
+
+        memcpy(G + i * k, r, k * sizeof *r);
+        kf_free(r);
+    }
+    return G;
+}
+
+/* The columns of all n rows of the trigonometric frame are orthogonal and of
+ * norm^2 n: sums of roots of unity. */
+static void harmonic_frame_is_tight(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= 25; n += 3)
+        for (size_t k = 1; k <= n; k++) {
+            double *G = whole_basis(KOFN_BASIS_HARMONIC, n, k);
+
+            for (size_t a = 0; a < k; a++)
+                for (size_t b = 0; b < k; b++) {
+                    double dot = 0;
+
+                    for (size_t i = 0; i < n; i++)
+                        dot += G[i * k + a] * G[i * k + b];
+                    assert_at_most(fabs(dot - (a == b ? (double)n : 0)),
+                                   8 * U * (double)n);
+                }
+            kf_free(G);
+        }
+}
+
+static void haar_slice_is_orthonormal(void **state)
+{
+    static const size_t shapes[][2] = {{6, 5},  {9, 5},   {20, 18},
+                                       {40, 8}, {64, 32}, {30, 29}};
+
+    (void)state;
+    for (size_t c = 0; c < 6; c++) {
+        size_t n = shapes[c][0], k = shapes[c][1], r = n - k;
+        double *G = whole_basis(KOFN_BASIS_HAAR, n, k), *P = G + k * k;
+        bool rows = r <= k;
+        size_t count = rows ? r : k, length = rows ? k : r;
+
+        for (size_t a = 0; a < count; a++)
+            for (size_t b = 0; b < count; b++) {
+                double dot = 0;
+
+                for (size_t t = 0; t < length; t++)
+                    dot += rows ? P[a * k + t] * P[b * k + t]
+                                : P[t * k + a] * P[t * k + b];
+                assert_at_most(fabs(dot - (a == b)), 4 * U * (double)length);
+            }
+        kf_free(G);
+    }
+}
+
+/* facts nodes.perm: the rank of the node of each seat among cheb(M). */
+static void chebyshev_points_are_spread(void **state)
+{
+    static const size_t perm[3][12] = {{0, 4, 2, 5, 3, 1},
+                                       {0, 5, 2, 7, 4, 1, 6, 3},
+                                       {0, 7, 3, 10, 5, 1, 8, 4, 11, 6, 2, 9}};
+    static const size_t M[3] = {6, 8, 12};
+    const double pi = acos(-1);
+
+    (void)state;
+    for (size_t c = 0; c < 3; c++) {
+        size_t k = M[c] - 1;
+        double *T = whole_basis(KOFN_BASIS_CHEBYSHEV, M[c], k);
+        double *X = whole_basis(KOFN_BASIS_MONOMIAL, M[c], k);
+
+        for (size_t i = 0; i < M[c]; i++) {
+            double a = (double)(2 * perm[c][i] + 1) * pi / (double)(2 * M[c]);
+
+            for (size_t j = 0; j < k; j++) {
+                assert_at_most(fabs(T[i * k + j] - cos((double)j * a)), 1e-14);
+                assert_at_most(fabs(X[i * k + j] - pow(cos(a), (double)j)),
+                               1e-14);
+            }
+        }
+        kf_free(T);
+        kf_free(X);
+    }
+}
+
+static void closed_forms(void **state)
+{
+    double *V = whole_basis(KOFN_BASIS_VANDERMONDE, 9, 6);
+    double *C = whole_basis(KOFN_BASIS_CAUCHY, 9, 6);
+
+    (void)state;
+    for (size_t i = 0; i < 9; i++) {
+        long power = 1;
+
+        for (size_t j = 0; j < 6; j++, power *= (long)i + 1) {
+            assert_true(V[i * 6 + j] == (double)power);
+            if (i >= 6)
+                assert_true(C[i * 6 + j] == 1.0 / (double)(i - j));
+        }
+    }
+    kf_free(V);
+    kf_free(C);
+}
+
+/* The angle is reduced in integers: exact at the axes, the same after any
+ * number of turns, and within an ulp of 1 everywhere. */
+static void cosines(void **state)
+{
+    double c, s, d, t;
+
+    (void)state;
+    for (uint64_t q = 0; q < 8; q++) {
+        static const double at[4][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
+
+        kofn_cossin(q * 25, 100, &c, &s);
+        assert_true(c == at[q % 4][0] && s == at[q % 4][1]);
+    }
+    for (uint64_t den = 1; den < 300; den += 7)
+        for (uint64_t num = 0; num < den; num++) {
+            long double a = 2 * acosl(-1) * (long double)num / (long double)den;
+
+            kofn_cossin(num, den, &c, &s);
+            assert_at_most((double)fabsl(c - cosl(a)), 2 * U);
+            assert_at_most((double)fabsl(s - sinl(a)), 2 * U);
+            kofn_cossin(num + 1000000 * den, den, &d, &t);
+            assert_true(c == d && s == t);
+        }
+}
+
+/* math/numerics.md 2.5: columns floor(i k/n) .. + w-1, cyclically; a joiner
+ * beyond the first n mixes all. */
+static void light_rows_have_their_support(void **state)
+{
+    static const size_t shapes[][3] = {
+        {6, 4, 2}, {20, 16, 4}, {40, 30, 9}, {12, 9, 9}, {7, 7, 1}};
+
+    (void)state;
+    for (size_t c = 0; c < 5; c++)
+        for (int real = 0; real < 2; real++)
+            for (size_t i = 0; i < shapes[c][0] + 2; i++) {
+                kofn_basis b = real ? KOFN_BASIS_GAUSS : KOFN_BASIS_QUATERNION;
+                size_t n = shapes[c][0], k = shapes[c][1], w = shapes[c][2];
+                size_t lanes = kofn_basis_lanes(b), from = i * k / n;
+                double *r = basis_rows(b, i, n, k, w, 8);
+
+                for (size_t j = 0; j < k * lanes; j++) {
+                    size_t off = (j / lanes + k - from % k) % k;
+
+                    assert_true((r[j] != 0) == (i >= n || off < w));
+                }
+                kf_free(r);
+            }
+}
+
+TEST_FILE(coefficient_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quaternion_rows),
+        cmocka_unit_test(open_rows_do_not_depend_on_n),
+        cmocka_unit_test(systematic_rows_are_units),
+        cmocka_unit_test(harmonic_frame_is_tight),
+        cmocka_unit_test(haar_slice_is_orthonormal),
+        cmocka_unit_test(chebyshev_points_are_spread),
+        cmocka_unit_test(closed_forms),
+        cmocka_unit_test(cosines),
+        cmocka_unit_test(light_rows_have_their_support),
+    };
+
+    return cmocka_run_group_tests_name("coefficient", tests, setup, NULL);
+}

@@ -1,0 +1,122 @@
+/* fit_test.c -- whether a few nodes explain a column of syndromes, found quickly,
+ * is what it is found to be exactly. */
+#include "suspect_rig.h"
+
+#include "code/syndrome.h"
+
+/* Columns that those of `want` nodes make, of any size, and noise of any size
+ * beside them. */
+static void make_results(const fleet *f, const uint32_t *nodes, size_t want,
+                         double noise, double *Y, kf_rng *r)
+{
+    double size = pow(10, 18 * kf_rng_uniform(r) - 12);
+
+    for (size_t i = 0; i < f->nodes * f->lanes; i++)
+        Y[i] = noise * size * kf_rng_normal(r);
+    for (size_t i = 0; i < want * f->lanes; i++)
+        Y[nodes[i / f->lanes] * f->lanes + i % f->lanes] +=
+            size * kf_rng_normal(r);
+}
+
+/* Of how many sets it was asked whether they leave more than a thousandth of what
+ * they do, and of how many it was found quickly. */
+static size_t asked, found;
+
+/* Limits beside what is left, on both sides, of sets side by side. */
+static void same_as_exactly(kf_fit *fit, const uint32_t *pick, size_t nodes,
+                            size_t n)
+{
+    static const double of_it[] = {1e-3, 0.9, 1 - 1e-6, 1 + 1e-6, 1.1, 1e3};
+    uint32_t sets[KF_SETS * MOST_NODES];
+    double left[KF_SETS];
+
+    for (size_t s = 0; s < KF_SETS; s++) {
+        for (size_t i = 0; i < n; i++)
+            sets[s * n + i] = pick[(s * n + i) % nodes];
+        left[s] = kf_fit_left(fit, sets + s * n, n);
+    }
+    for (size_t s = 0; s < KF_SETS; s++)
+        for (size_t i = 0; i < sizeof of_it / sizeof *of_it; i++) {
+            double limit = of_it[i] * left[s];
+            unsigned more = kf_fit_surely_more(fit, sets, n, limit);
+
+            for (size_t k = 0; k < KF_SETS; k++)
+                if (more >> k & 1 && left[k] <= limit)
+                    fail_msg("%zu nodes leave %g of %g, found more than %g", n,
+                             left[k], fit->length, limit);
+            asked += i == 0 && left[s] > 1e-6 * fit->length;
+            found += i == 0 && left[s] > 1e-6 * fit->length && more >> s & 1;
+        }
+}
+
+static void try_fleet(const char *spec, size_t nodes, size_t rounds)
+{
+    uint32_t seat[MOST_NODES], pick[MOST_NODES];
+    double *Y, *H, allowance = 1;
+    kf_evidence e;
+    kf_syndromes t;
+    kf_fit fit;
+    fleet f;
+    size_t q;
+
+    fleet_up(&f, spec, nodes);
+    for (uint32_t i = 0; i < nodes; i++)
+        seat[i] = i;
+    assert_ok(kf_parity(f.code, seat, nodes, &H, &q));
+    e = (kf_evidence){.nodes = nodes,
+                      .lanes = f.lanes,
+                      .closed = f.lanes == 4,
+                      .q = q,
+                      .H = H,
+                      .columns = 1};
+    Y = kf_new(nodes * f.lanes, sizeof *Y);
+    assert_non_null(Y);
+    assert_ok(kf_syndromes_new(&t, &e, &allowance));
+    assert_ok(kf_fit_new(&fit, &e));
+    for (size_t i = 0; i < rounds; i++) {
+        kf_rng r = kf_rng_stream(21, KF_FOR_SAMPLE, (uint32_t)i, 0);
+        size_t most = q / f.lanes, want = 1 + kf_rng_below(&r, most);
+
+        for (uint32_t k = 0; k < nodes; k++)
+            pick[k] = k;
+        for (size_t k = 0; k < nodes; k++) {
+            size_t other = k + kf_rng_below(&r, nodes - k);
+            uint32_t was = pick[k];
+
+            pick[k] = pick[other];
+            pick[other] = was;
+        }
+        make_results(&f, pick, want,
+                     i % 3 ? pow(10, -2.0 * (double)(i % 7)) : 0, Y, &r);
+        assert_ok(kf_syndromes_fill(&t, H, Y));
+        kf_fit_of(&fit, &t, 0);
+        for (size_t n = 1; n <= most; n++)
+            same_as_exactly(&fit, pick, nodes, n);
+    }
+    kf_fit_free(&fit);
+    kf_syndromes_free(&t);
+    kf_free(Y);
+    kf_free(H);
+    fleet_down(&f);
+}
+
+static void quickly_as_exactly(void **state)
+{
+    size_t rounds = effort(300);
+
+    (void)state;
+    try_fleet("mds:k=4", 9, rounds);
+    try_fleet("mds:k=9,basis=harmonic", 18, rounds);
+    try_fleet("mds:k=5,basis=chebyshev", 14, rounds);
+    try_fleet("polynomial:m=2,p=2,basis=circle", 12, rounds);
+    try_fleet("replication:k=2", 8, rounds);
+    print_message("    %zu of %zu found quickly\n", found, asked);
+    assert_true(100 * found > 95 * asked);
+}
+
+TEST_FILE(fit_test)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quickly_as_exactly)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

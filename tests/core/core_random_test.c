@@ -1,0 +1,352 @@
+/* core_random_test.c -- the coordinator alone under any events whatever. */
+#include "core_rig.h"
+
+#include "base/rng.h"
+
+static const struct {
+    const char *spec;
+    size_t workers, span;
+} fleet[] = {
+    {"uncoded", 3, 5},
+    {"uncoded", 1, 1},
+    {"replication:k=2", 5, 4},
+    {"replication:k=1", 3, 9},
+    {"mds:k=2", 4, 6},
+    {"mds:k=3,basis=chebyshev", 5, 4},
+    {"mds:k=3,basis=harmonic", 4, 11},
+    {"mds:k=1", 3, 3},
+    {"mds:k=3,weight=3,basis=gauss", 5, 3},
+    {"elastic:k=3", 6, 13},
+    {"elastic:k=2,basis=gauss_sys", 5, 1},
+    {"elastic:k=4,groups=2", 8, 7},
+    {"elastic:k=6,groups=3,basis=haar", 9, 6},
+    {"elastic:k=3,deal=speed,basis=gauss", 5, 10},
+    {"elastic:k=4,groups=2,deal=speed,basis=gauss", 8, 10},
+    {"elastic:k=5,basis=vandermonde", 7, 8},
+    {"elastic:k=4", 4, 9},
+    {"elastic:k=2,groups=2,basis=cauchy", 6, 5},
+};
+
+#define FLEET (sizeof fleet / sizeof *fleet)
+
+typedef struct census {
+    size_t status[32], sequences, events, given_up;
+} census;
+
+static uint32_t some_man(const body *b, kf_rng *r, int from, int to)
+{
+    uint32_t n = 0, pick = UINT32_MAX;
+
+    for (uint32_t w = 0; w < b->men; w++)
+        if (b->man[w].state >= from && b->man[w].state <= to &&
+            kf_rng_below(r, ++n) == 0)
+            pick = w;
+    return pick;
+}
+
+static size_t some_errand(const body *b, kf_rng *r)
+{
+    size_t n = 0, pick = SIZE_MAX;
+
+    for (size_t i = 0; i < b->errands; i++)
+        if (b->errand[i].state == OUT && kf_rng_below(r, ++n) == 0)
+            pick = i;
+    return pick;
+}
+
+static void wild_event(body *b, kf_rng *r)
+{
+    static const uint32_t odd[] = {0, 1, 63, 400, 70000, UINT32_MAX};
+    kofn_event ev = {
+        .type = (kofn_event_type)kf_rng_below(r, 12),
+        .worker = (uint32_t)kf_rng_below(r, b->men + 2),
+        .product = b->product + 1 - (uint32_t)(3 * kf_rng_below(r, 8) / 7),
+        .task = b->first + (uint32_t)kf_rng_below(r, b->errands + 3),
+        .row = (uint32_t)kf_rng_below(r, 4),
+        .took = kf_rng_below(r, 3) ? 0 : (kofn_time)kf_rng_below(r, 1000),
+    };
+
+    if (kf_rng_below(r, 4) == 0)
+        ev.worker = odd[kf_rng_below(r, 6)];
+    if (kf_rng_below(r, 4) == 0)
+        ev.task -= (uint32_t)kf_rng_below(r, 40);
+    /* The account ends at MEN; the core is meant to take such a number. */
+    if (ev.type == KOFN_EV_JOINED &&
+        (ev.worker > b->men + 3 || ev.worker >= MEN - 1) &&
+        ev.worker <= b->core->fleet.workers + 65536)
+        ev.worker = UINT32_MAX;
+    tell(b, ev);
+}
+
+static void answer_some(body *b, kf_rng *r, kofn_event_type type)
+{
+    size_t i = some_errand(b, r);
+
+    b->took = kf_rng_below(r, 2) ? 0 : 1 + (kofn_time)kf_rng_below(r, 1000);
+    if (i != SIZE_MAX)
+        answer(b, i, type);
+}
+
+static void send_some(body *b, kf_rng *r, kofn_event_type type, int from,
+                      int to)
+{
+    uint32_t w = some_man(b, r, from, to);
+
+    if (w != UINT32_MAX)
+        say(b, type, w);
+}
+
+static void ring(body *b, kf_rng *r)
+{
+    kofn_time alarm = kofn_core_alarm(b->core);
+
+    if (alarm != KOFN_NEVER && alarm > b->now && kf_rng_below(r, 3))
+        b->now = alarm;
+    say(b, KOFN_EV_ALARM, 0);
+}
+
+/* Some strips, one at least, or all of them. */
+static void limit(body *b, kf_rng *r)
+{
+    size_t span = b->plan->span;
+
+    b->lo = (size_t)kf_rng_below(r, span);
+    b->hi = b->lo + 1 + (size_t)kf_rng_below(r, span - b->lo);
+    if (kf_rng_below(r, 3) == 0)
+        b->lo = b->hi = 0;
+}
+
+static void random_event(body *b, kf_rng *r)
+{
+    uint64_t x = kf_rng_below(r, 100);
+
+    if (kf_rng_below(r, 3) == 0)
+        b->now += (kofn_time)kf_rng_below(r, 300);
+    if (x < 45)
+        answer_some(b, r, KOFN_EV_RESULT);
+    else if (x < 55)
+        send_some(b, r, KOFN_EV_STORED, STORING, STORING);
+    else if (x < 62 && b->men < MEN / 2)
+        join(b);
+    else if (x < 70)
+        send_some(b, r, KOFN_EV_LEFT, STANDBY, LEAVING);
+    else if (x < 72)
+        send_some(b, r, KOFN_EV_LEAVING, LIVE, LIVE);
+    else if (x < 75)
+        answer_some(b, r, KOFN_EV_FAILED);
+    else if (x < 82)
+        ring(b, r);
+    else if (x < 92)
+        say(b, KOFN_EV_BEGIN, 0);
+    else if (x < 94 && !b->running)
+        limit(b, r);
+    else if (x < 96)
+        send_some(b, r, KOFN_EV_VOID, LIVE, LIVE);
+    else
+        wild_event(b, r);
+}
+
+static size_t able(const body *b, size_t group)
+{
+    size_t n = 0;
+
+    for (uint32_t w = 0; w < b->men; w++)
+        n += b->man[w].state == LIVE && !b->man[w].failed &&
+             b->man[w].seat % groups(b) == group;
+    return n;
+}
+
+static uint32_t some_failure(const body *b)
+{
+    for (uint32_t w = 0; w < b->men; w++)
+        if (b->man[w].state == LIVE && b->man[w].failed)
+            return w;
+    return UINT32_MAX;
+}
+
+/* End whatever is under way: everybody answers, stores or leaves. */
+static void calm_down(body *b, kf_rng *r)
+{
+    for (int i = 0; i < 4000 && b->running; i++) {
+        if (some_errand(b, r) != SIZE_MAX)
+            answer_some(b, r, KOFN_EV_RESULT);
+        else if (some_man(b, r, STORING, STORING) != UINT32_MAX)
+            send_some(b, r, KOFN_EV_STORED, STORING, STORING);
+        else if (kofn_core_alarm(b->core) != KOFN_NEVER)
+            ring(b, r);
+        else if (some_man(b, r, LEAVING, LEAVING) != UINT32_MAX)
+            send_some(b, r, KOFN_EV_LEFT, LEAVING, LEAVING);
+        else if (some_failure(b) != UINT32_MAX) /* it sits on a seat */
+            say(b, KOFN_EV_LEFT, some_failure(b));
+        else
+            join(b);
+    }
+    check(b, !b->running);
+}
+
+/* Make sure that every group has at least `enough` live members. */
+static void fill_up(body *b, kf_rng *r)
+{
+    for (size_t g = 0; g < groups(b); g++)
+        for (int i = 0; i < 1000 && able(b, g) < enough(b); i++) {
+            if (some_man(b, r, LEAVING, LEAVING) != UINT32_MAX)
+                send_some(b, r, KOFN_EV_LEFT, LEAVING, LEAVING);
+            else if (some_man(b, r, STORING, STORING) != UINT32_MAX)
+                send_some(b, r, KOFN_EV_STORED, STORING, STORING);
+            else
+                join(b);
+        }
+}
+
+/* Somebody may go without its group falling below the threshold. */
+static void lose_a_spare(body *b, kf_rng *r)
+{
+    uint32_t w = some_man(b, r, LIVE, LIVE);
+
+    if (w != UINT32_MAX && able(b, b->man[w].seat % groups(b)) > enough(b))
+        say(b, KOFN_EV_LEFT, w);
+}
+
+/* As long as `enough` of every group stay and everything is answered in the
+ * end, the round ends, and well unless it would be inaccurate (law 8). */
+static void a_survivable_round(body *b, kf_rng *r, census *sum)
+{
+    fill_up(b, r);
+    for (size_t g = 0; g < groups(b); g++)
+        check(b, able(b, g) >= enough(b));
+    say(b, KOFN_EV_BEGIN, 0);
+    for (int i = 0; i < 4000 && b->running; i++) {
+        uint64_t x = kf_rng_below(r, 16);
+
+        b->now += (kofn_time)kf_rng_below(r, 50);
+        if (x == 0)
+            lose_a_spare(b, r);
+        else if (x == 1)
+            ring(b, r);
+        else if (x == 2 && b->men < MEN / 2)
+            join(b);
+        else if (x == 3)
+            send_some(b, r, KOFN_EV_STORED, STORING, STORING);
+        else
+            answer_some(b, r, KOFN_EV_RESULT);
+    }
+    check(b, !b->running);
+    if (b->given_up) { /* too few may have been left */
+        sum->given_up += b->given_up;
+        return;
+    }
+    check(b, b->ended == KOFN_OK || b->ended == KOFN_UNSTABLE ||
+                 (b->ended == KOFN_PARTIAL && b->opt.tolerance > 0) ||
+                 (b->ended == KOFN_LATE && b->opt.tolerance > 0));
+    check(b, b->ended == KOFN_OK || b->opt.tolerance > 0 ||
+                 strstr(b->plan->spec, "vandermonde"));
+}
+
+static void send_again(const body *b)
+{
+    uint64_t digest = 0;
+    kofn_core *c;
+    kofn_action a;
+
+    assert_ok(kofn_core_new(&c, b->plan, &b->opt));
+    for (size_t i = 0; i < b->events; i++) {
+        assert_ok(kofn_core_step(c, &b->event[i]));
+        while (kofn_core_next(c, &a))
+            digest = kofn_action_digest(digest, &a);
+    }
+    check(b, digest == b->digest);
+    kofn_core_free(c);
+}
+
+static kofn_core_options random_options(kf_rng *r)
+{
+    static const double late[] = {0, 0, 1, 1.5, 4};
+    static const kofn_time leases[] = {0, 0, 300, 3000};
+    static const unsigned pieces[] = {0, 1, 2, 7};
+    static const double tolerances[] = {0, 0, 0, 3e-15, 2e-14};
+    kofn_core_options o = {
+        .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
+        .below = (kofn_below)kf_rng_below(r, 3),
+        .patience = kf_rng_below(r, 2) ? 0 : 2000,
+        .tolerance = tolerances[kf_rng_below(r, 5)],
+        .late = late[kf_rng_below(r, 5)],
+        .pieces = pieces[kf_rng_below(r, 4)],
+        .late_least = kf_rng_below(r, 2) ? 0 : 100,
+        .lease = leases[kf_rng_below(r, 4)],
+    };
+
+    return o;
+}
+
+/* Pausing for ever with a tolerance that can never be met may last for ever. */
+static bool may_last(const body *b)
+{
+    return b->opt.below == KOFN_BELOW_PAUSE && b->opt.patience == 0 &&
+           (b->opt.tolerance > 0 || strstr(b->plan->spec, "vandermonde"));
+}
+
+static void one_sequence(kofn_plan *plan, uint64_t seed, census *sum)
+{
+    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 77, 0);
+    kofn_core_options opt = random_options(&r);
+    size_t start = kf_rng_below(&r, plan->workers + 3), last = 0;
+    body b;
+
+    body_open(&b, plan, &opt);
+    b.seed = seed;
+    populate(&b, start);
+    for (size_t i = 0, n = kf_rng_below(&r, 120); i < n; i++) {
+        random_event(&b, &r);
+        if (b.rounds > last)
+            sum->status[b.ended + 16]++;
+        last = b.rounds;
+    }
+    if (!may_last(&b)) {
+        calm_down(&b, &r);
+        a_survivable_round(&b, &r, sum);
+        sum->status[b.ended + 16]++;
+    }
+    send_again(&b);
+    sum->sequences++;
+    sum->events += b.events;
+    body_close(&b);
+}
+
+static void any_events_whatever(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    uint64_t each = (uint64_t)(600 * test_scale());
+#else
+    uint64_t each = (uint64_t)(3000 * test_scale());
+#endif
+    static const kofn_status all[] = {KOFN_OK, KOFN_PARTIAL, KOFN_TOOFEW,
+                                      KOFN_LATE, KOFN_UNSTABLE};
+    census sum = {{0}, 0, 0, 0};
+
+    (void)state;
+    for (size_t f = 0; f < FLEET; f++) {
+        kofn_plan *p =
+            make_plan(fleet[f].spec, fleet[f].workers, fleet[f].span);
+
+        for (uint64_t seed = 0; seed < each; seed++)
+            one_sequence(p, seed * FLEET + f, &sum);
+        kofn_plan_free(p);
+    }
+    print_message("%zu sequences, %zu events, %zu given up:", sum.sequences,
+                  sum.events, sum.given_up);
+    assert_happened(sum.given_up > 20);
+    for (size_t i = 0; i < 5; i++) {
+        print_message(" %zu %s%s", sum.status[all[i] + 16],
+                      kofn_strerror(all[i]), i < 4 ? "," : "\n");
+        assert_happened(sum.status[all[i] + 16] > 20);
+    }
+}
+
+TEST_FILE(core_random_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_events_whatever),
+    };
+
+    return cmocka_run_group_tests_name("core_random", tests, NULL, NULL);
+}

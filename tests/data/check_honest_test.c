@@ -1,0 +1,203 @@
+/* check_honest_test.c -- honest results, of whatever numbers, are not taken for
+ * lies: what rounding may do is within the scales that they are measured by.
+ */
+#include "check_rig.h"
+
+/* ---- honest results are believed ----------------------------------------- */
+
+typedef enum texture {
+    NORMAL,
+    POSITIVE,
+    TENTHS,
+    NEARLY_EQUAL,
+    CANCELLING,
+    ZERO_ROWS,
+    LADDER,
+    TINY,
+    HUGE_NUMBERS,
+    SPIKES,
+    ALTERNATING,
+    TEXTURES
+} texture;
+
+static const char *const texture_names[] = {"normal",
+                                            "positive",
+                                            "all equal",
+                                            "nearly equal",
+                                            "cancelling",
+                                            "zero rows and columns",
+                                            "rows of all sizes",
+                                            "tiny",
+                                            "huge",
+                                            "spikes",
+                                            "alternating"};
+
+static double entry_of(texture x, size_t i, size_t j, bool wide, kf_rng *r)
+{
+    double decades = wide ? 100 : 12;
+
+    switch (x) {
+    case POSITIVE:
+        return kf_rng_uniform(r);
+    case TENTHS:
+        return wide ? 0.1 : 0.7;
+    case NEARLY_EQUAL:
+        return 1 + 1e-3 * kf_rng_uniform(r);
+    case CANCELLING:
+        return (j % 2 ? -1 : 1) * (1 + 1e-6 * kf_rng_normal(r));
+    case ZERO_ROWS:
+        return i % 3 && j % 5 ? kf_rng_normal(r) : 0;
+    case LADDER:
+        return kf_rng_normal(r) * pow(10, decades * ((double)(i % 7) / 3 - 1));
+    case TINY:
+        return kf_rng_normal(r) * (wide ? 1e-155 : 1e-21);
+    case HUGE_NUMBERS:
+        return kf_rng_normal(r) * (wide ? 1e150 : 1e17);
+    case SPIKES:
+        return kf_rng_below(r, 50) ? 1e-6 : kf_rng_normal(r);
+    case ALTERNATING:
+        return (i + j) % 2 ? 0.3 : -0.3;
+    default:
+        return kf_rng_normal(r);
+    }
+}
+
+/* Of the input rows and columns change places, so that rows of all sizes do
+ * not become products that overflow. */
+static void weave(kofn_matrix *a, texture x, bool across, kf_rng *r)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            put(a, i * a->cols + j,
+                entry_of(x, across ? j : i, across ? i : j,
+                         a->dtype == KOFN_F64, r));
+}
+
+static void the_honest_are_believed(void **state)
+{
+    static const size_t lengths[] = {1, 7, 64, 300, 384, 1000, 5000};
+    size_t cells = 0;
+    double floor64 = 0, floor32 = 0;
+
+    (void)state;
+    for (uint32_t n = 0; n < often(330); n++) {
+        kf_rng r = kf_rng_stream(6, KF_FOR_SAMPLE, n, 0);
+        kind k = kinds[kf_rng_below(&r, sizeof kinds / sizeof *kinds)];
+        texture of_A = (texture)(n % TEXTURES), of_in;
+        const bool nobody[MOST_SEATS] = {false};
+        verdict v;
+        fleet f;
+
+        if (k.sparse)
+            continue;
+        k.dtype = n / TEXTURES % 2 ? KOFN_F32 : KOFN_F64;
+        *(is_left(&k) ? &k.m : &k.n) = lengths[kf_rng_below(&r, 7)];
+        of_in = of_A == TENTHS || of_A == CANCELLING
+                    ? TENTHS
+                    : (texture)kf_rng_below(&r, TEXTURES);
+        if (of_A == HUGE_NUMBERS || of_A == TINY || of_A == LADDER)
+            of_in = NORMAL;
+        fleet_plan(&f, &k);
+        weave(&f.A, of_A, is_left(&k), &r);
+        weave(&f.in, of_in, !is_left(&k), &r);
+        fleet_work(&f);
+        send_honest(&f);
+        for (uint64_t again = 0; again < 3; again++) {
+            v = ask_all(&f, f.seats - f.enough - 1, again);
+            if (v.st != KOFN_OK || v.count > 0)
+                fail_msg("%s %s: %s times %s numbers (%zu): honest results "
+                         "raised the alarm",
+                         k.spec, k.dtype == KOFN_F64 ? "f64" : "f32",
+                         texture_names[of_A], texture_names[of_in], k.n);
+            cells++;
+        }
+        judge(&f, &v, nobody, texture_names[of_A]);
+        assert_int_equal(v.eased, 0);
+        if (k.dtype == KOFN_F64)
+            floor64 = fmax(floor64, v.floor);
+        else
+            floor32 = fmax(floor32, v.floor);
+        fleet_down(&f);
+    }
+    print_message("    %zu honest cells; the floor is at most %.1e, in single "
+                  "precision %.1e\n",
+                  cells, floor64, floor32);
+}
+
+/* ---- scales -------------------------------------------------------------- */
+
+static void norms_are_norms(void **state)
+{
+    static const double units[] = {1, 1e-200, 1e200, 0};
+
+    (void)state;
+    for (size_t u = 0; u < 4; u++) {
+        kofn_matrix part[3] = {random_matrix(5, 37, KOFN_F64, 1),
+                               {NULL, 0, 37, 37, KOFN_F64},
+                               random_matrix(5, 37, KOFN_F64, 2)};
+        double row[5], col[37];
+
+        for (size_t i = 0; i < 5; i++)
+            for (size_t j = 0; j < 37; j++)
+                for (size_t p = 0; p < 3; p += 2)
+                    put(&part[p], i * 37 + j,
+                        get(&part[p], i * 37 + j) * units[u]);
+        assert_ok(kf_data_scales_of_part_rows(part, 3, row, 5));
+        assert_ok(kf_data_scales_of_columns(part, 3, 1, col, 37));
+        for (size_t i = 0; i < 5; i++) {
+            long double sum = 0;
+
+            for (size_t j = 0; j < 37; j++)
+                for (size_t p = 0; p < 3; p += 2)
+                    sum += (long double)get(&part[p], i * 37 + j) *
+                           get(&part[p], i * 37 + j);
+            assert_at_most(fabs(row[i] - (double)sqrtl(sum)), 1e-14 * row[i]);
+        }
+        for (size_t j = 0; j < 37; j++) {
+            long double sum = 0;
+
+            for (size_t i = 0; i < 5; i++)
+                for (size_t p = 0; p < 3; p += 2)
+                    sum += (long double)get(&part[p], i * 37 + j) *
+                           get(&part[p], i * 37 + j);
+            assert_at_most(fabs(col[j] - (double)sqrtl(sum)), 1e-14 * col[j]);
+        }
+        kf_free(part[0].data);
+        kf_free(part[2].data);
+    }
+}
+
+/* No honest entry is larger than its scale, for every kind of code. */
+static void scales_are_bounds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        double most = 0;
+        fleet f;
+
+        fleet_up(&f, &kinds[i]);
+        for (size_t s = 0; s < f.seats; s++)
+            for (size_t e = 0; e < f.entries; e++) {
+                double x = fabs(get(&f.result[s], e));
+
+                if (x > 0)
+                    most = fmax(most, x / scale(&f, e) / weight(&f, s));
+            }
+        assert_at_most(most, 1 + 1e-12);
+        assert_true(most > 0.01); /* or they would say nothing */
+        fleet_down(&f);
+    }
+}
+
+TEST_FILE(check_honest_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_honest_are_believed),
+        cmocka_unit_test(norms_are_norms),
+        cmocka_unit_test(scales_are_bounds),
+    };
+
+    count_allocations();
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

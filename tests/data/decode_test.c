@@ -1,0 +1,143 @@
+/* decode_test.c -- answers whose wants lie beside one another in the output: cut
+ * off at its edges, with room between its rows, and larger than the caches. */
+#include "support.h"
+
+#include "mat/mat.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GAP 3 /* numbers between the rows of the output */
+#define MARK (-77.0)
+
+typedef struct product {
+    const char *spec;
+    size_t workers, m, n, p;
+    kofn_dtype dtype;
+} product;
+
+static double get(const kofn_matrix *a, size_t i, size_t j)
+{
+    size_t at = i * a->ld + j;
+
+    return a->dtype == KOFN_F64 ? ((double *)a->data)[at]
+                                : (double)((float *)a->data)[at];
+}
+
+static void set(kofn_matrix *a, size_t at, double x)
+{
+    if (a->dtype == KOFN_F64)
+        ((double *)a->data)[at] = x;
+    else
+        ((float *)a->data)[at] = (float)x;
+}
+
+static kofn_matrix matrix(size_t rows, size_t cols, size_t gap,
+                          kofn_dtype dtype, uint32_t seed)
+{
+    kofn_matrix a = {malloc(rows * (cols + gap) * sizeof(double)), rows, cols,
+                     cols + gap, dtype};
+
+    assert_non_null(a.data);
+    for (size_t i = 0; i < rows * a.ld; i++) {
+        seed = seed * 1664525 + 1013904223;
+        set(&a, i, (double)(seed >> 8) * 0x1p-23 - 1);
+    }
+    return a;
+}
+
+/* Numbers are 1 at most, sums are of n of them; the tolerance of a job is what it
+ * promises. */
+static void is_product(const kofn_matrix *C, const kofn_matrix *A,
+                       const kofn_matrix *B, double tolerance)
+{
+    for (size_t i = 0; i < C->rows; i++) {
+        for (size_t j = 0; j < C->cols; j++) {
+            double sum = 0;
+
+            for (size_t k = 0; k < A->cols; k++)
+                sum += get(A, i, k) * get(B, k, j);
+            assert_true(fabs(get(C, i, j) - sum) <=
+                        tolerance * (double)A->cols);
+        }
+        for (size_t j = C->cols; j < C->ld; j++)
+            assert_true(get(C, i, j) == MARK);
+    }
+}
+
+/* The first worker is gone, so that there is something to mix. */
+static void one_product(const product *x)
+{
+    const kofn_problem pb = {KOFN_MATMUL, x->m, x->n, x->p, x->dtype, false};
+    kofn_happening gone = {1, 0, KOFN_HAPPENING_LEAVE, 0, 0};
+    kofn_matrix A = matrix(x->m, x->n, 0, x->dtype, 1);
+    kofn_matrix B = matrix(x->n, x->p, 0, x->dtype, 2);
+    kofn_matrix C = matrix(x->m, x->p, GAP, x->dtype, 3);
+    kofn_options o = KOFN_OPTIONS_INIT;
+    kofn_plan *plan;
+    kofn_port *port;
+    kofn_job *job;
+
+    o.events = &gone;
+    o.event_count = 1;
+    o.tolerance = x->dtype == KOFN_F64 ? 1e-9 : 1e-3;
+    for (size_t i = 0; i < C.rows * C.ld; i++)
+        set(&C, i, MARK);
+    assert_ok(kofn_plan_new(&plan, &pb, x->spec, x->workers, 1));
+    assert_ok(kofn_port_sim(&port, x->workers, NULL));
+    assert_ok(kofn_open(&job, plan, port, &o));
+    assert_ok(kofn_place(job, &A));
+    assert_ok(kofn_round(job, &B, &C, NULL));
+    is_product(&C, &A, &B, o.tolerance);
+    kofn_close(job);
+    kofn_plan_free(plan);
+    free(A.data);
+    free(B.data);
+    free(C.data);
+}
+
+static void wants_beside_one_another(void **state)
+{
+    static const product products[] = {
+        {"polynomial:m=2,p=2", 6, 60, 7, 320, KOFN_F64},
+        {"polynomial:m=2,p=2", 6, 59, 7, 319, KOFN_F64},
+        {"polynomial:m=2,p=2", 6, 60, 7, 600, KOFN_F32},
+        {"polynomial:m=2,p=2", 6, 60, 7, 599, KOFN_F32},
+        {"polynomial:m=2,p=2", 6, 60, 7, 10, KOFN_F64},
+        {"polynomial:m=3,p=2,basis=circle", 8, 61, 3, 300, KOFN_F64},
+        {"gpd:m=2,n=2,p=2", 12, 60, 8, 320, KOFN_F64},
+        {"product:m=2,m2=3,p=2,p2=3", 9, 60, 5, 333, KOFN_F64},
+        {"matdot:n=2", 4, 60, 8, 320, KOFN_F64},
+        {"polynomial:m=5,p=5", 27, 9, 2, 700, KOFN_F64},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        one_product(&products[i]);
+}
+
+/* Results and output together are 38 MB. */
+static void larger_than_caches(void **state)
+{
+    (void)state;
+    one_product(&(product){"polynomial:m=2,p=2,basis=circle", 6, 1500, 2, 1600,
+                           KOFN_F64});
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    kf_blas_single();
+    return 0;
+}
+
+TEST_FILE(decode_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wants_beside_one_another),
+        cmocka_unit_test(larger_than_caches),
+    };
+
+    return cmocka_run_group_tests_name("decode", tests, setup, NULL);
+}

@@ -1,0 +1,336 @@
+/* sparse_test.c -- A' A x and left products of a sparse A, which is never
+ * mixed: against plain dense products by BLAS.  Every scheme and random sizes
+ * are in the laws; here is what only a sparse operand has. */
+#include "rig.h"
+
+#include "code/code.h"
+#include "run/run.h"
+
+static const struct {
+    const char *spec;
+    size_t workers, p;
+    kofn_op op;
+} codes[] = {
+    {"pcr:r=3", 9, 1, KOFN_GRAM},
+    {"pcr:r=3,layout=paper", 9, 1, KOFN_GRAM},
+    {"pcr:r=2,systematic=1", 7, 1, KOFN_GRAM},
+    {"pcr:r=3,basis=lagrange", 8, 1, KOFN_GRAM},
+    {"elastic:k=3", 6, 1, KOFN_LEFT},
+    {"elastic:k=4", 6, 5, KOFN_LEFT},
+    {"elastic:k=3,basis=chebyshev", 5, 3, KOFN_LEFT},
+    {"elastic:k=1", 2, 3, KOFN_LEFT},
+    {"gpd:m=2,n=1,p=2", 8, 6, KOFN_LEFT},
+    {"gpd:m=1,n=1,p=3", 7, 2, KOFN_LEFT},
+    {"polydot:m=3,n=1,p=1", 9, 7, KOFN_LEFT},
+};
+#define CODES (sizeof codes / sizeof *codes)
+
+static rig_kind kind_of(size_t c, size_t m, size_t n, bool sim)
+{
+    return (rig_kind){.spec = codes[c].spec,
+                      .workers = codes[c].workers,
+                      .m = m,
+                      .n = n,
+                      .p = codes[c].p,
+                      .op = codes[c].op,
+                      .sim = sim,
+                      .sparse = true};
+}
+
+/* A few thousand strips a block, and fewer rows than blocks: some are empty
+ * then, and one reaches beyond A. */
+static void every_port(void **state)
+{
+    static const size_t sizes[][2] = {{1, 1},   {2, 40},   {7, 3},
+                                      {53, 31}, {400, 17}, {5003, 6}};
+
+    (void)state;
+    for (size_t c = 0; c < CODES; c++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int sim = 0; sim < 2; sim++) {
+                rig_kind k = kind_of(c, sizes[s][0], sizes[s][1], sim);
+                rig r;
+
+                rig_up(&r, &k);
+                for (uint64_t round = 0; round < 3; round++) {
+                    rig_next(&r, 30 + round);
+                    assert_ok(rig_round(&r, NULL));
+                    assert_at_most(rig_error(&r), 1e-10);
+                }
+                rig_down(&r);
+            }
+}
+
+/* All are live, then fewer; one joins and has a block made for it. */
+static void they_come_and_go(void **state)
+{
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+        {3, 0.5, KOFN_HAPPENING_LEAVE, 2, 0},
+        {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {5, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
+        {5, 0.4, KOFN_HAPPENING_JOIN, 0, 0}};
+    kofn_options o = with_events(events, sizeof events / sizeof *events);
+
+    (void)state;
+    for (int sim = 0; sim < 2; sim++) {
+        rig_kind k = {.spec = "elastic:k=3",
+                      .workers = 6,
+                      .m = 301,
+                      .n = 40,
+                      .p = 3,
+                      .op = KOFN_LEFT,
+                      .sparse = true,
+                      .sim = sim,
+                      .opt = &o};
+        rig r;
+
+        rig_up(&r, &k);
+        for (uint64_t round = 0; round < 6; round++) {
+            rig_next(&r, 60 + round);
+            assert_ok(rig_round(&r, NULL));
+            assert_at_most(rig_error(&r), 1e-10);
+        }
+        rig_down(&r);
+    }
+}
+
+/* A x and x A of one encoding. */
+static void both_products(void **state)
+{
+    (void)state;
+    for (int sim = 0; sim < 2; sim++) {
+        rig_kind k = {.workers = 6, .m = 90, .n = 41, .p = 4, .sparse = true};
+        kofn_problem pb = {KOFN_MATMUL, 90, 41, 4, KOFN_F64, true};
+        kofn_matrix d = random_matrix(2, 90, KOFN_F64, 8);
+        kofn_matrix e = random_matrix(2, 41, KOFN_F64, 9);
+        double *want;
+        kofn_port *port;
+        rig r;
+
+        rig_inputs(&r, &k);
+        want = plain_product(&d, &r.A);
+        assert_ok(kofn_plan_new(&r.plan, &pb, "elastic:k=4", 6, 7));
+        assert_ok(kofn_plan_serve_left(r.plan, 2));
+        assert_ok(sim ? kofn_port_sim(&port, 6, NULL)
+                      : kofn_port_threads(&port, 6, NULL));
+        assert_ok(kofn_open(&r.job, r.plan, port, NULL));
+        assert_ok(rig_place(&r));
+        for (int round = 0; round < 3; round++) {
+            assert_ok(rig_round(&r, NULL));
+            assert_at_most(rig_error(&r), 1e-11);
+            memset(e.data, 0xff, 2 * 41 * sizeof(double));
+            assert_ok(kofn_left(r.job, &d, &e, NULL));
+            assert_at_most(relative_error(e.data, want, 2 * 41), 1e-11);
+        }
+        kf_free(want);
+        kf_free(d.data);
+        kf_free(e.data);
+        rig_down(&r);
+    }
+}
+
+/* Rows from the left have answers to spare: a worker whose answers are wrong is
+ * named, and the product is right. */
+static void liars_are_named(void **state)
+{
+    static const kofn_happening liar[] = {{1, 0, KOFN_HAPPENING_CORRUPT, 3, 0}};
+    kofn_options o = with_events(liar, 1);
+    rig_kind k = {.spec = "gpd:m=2,n=1,p=2",
+                  .workers = 12,
+                  .m = 120,
+                  .n = 50,
+                  .p = 8,
+                  .op = KOFN_LEFT,
+                  .sparse = true,
+                  .sim = true,
+                  .opt = &o};
+    kofn_report rep;
+    rig r;
+
+    (void)state;
+    o.errors = KOFN_ERRORS_ADVERSARIAL;
+    o.late = -1;
+    rig_up(&r, &k);
+    assert_ok(rig_round(&r, &rep));
+    assert_at_most(rig_error(&r), 1e-9);
+    assert_int_equal(rep.located[3], 1);
+    assert_true(rep.corrupt > 0);
+    rig_down(&r);
+}
+
+/* Lane l of a sparse block, mixed after all. */
+static kofn_matrix lane_of(const kofn_block *b, const kofn_matrix *A, size_t l)
+{
+    kofn_matrix lane = {numbers(b->rows * b->cols, sizeof(double)), b->rows,
+                        b->cols, b->cols, KOFN_F64};
+
+    for (size_t j = 0; j < b->used; j++)
+        for (size_t i = 0; i < b->rows && b->first[j] + i < A->rows; i++)
+            cblas_daxpy((int)b->cols, b->weight[l * b->used + j],
+                        kf_at(A, b->first[j] + i, 0), 1, kf_at(&lane, i, 0), 1);
+    return lane;
+}
+
+/* No scheme of the library has several lanes from the left on rows; one of
+ * somebody else's may. */
+static void lanes_from_the_left(void **state)
+{
+    rig_kind k = {.spec = "elastic:k=3",
+                  .workers = 6,
+                  .m = 70,
+                  .n = 31,
+                  .p = 5,
+                  .op = KOFN_MATMUL,
+                  .sparse = true};
+    kf_resident resident;
+    kofn_block *block;
+    kf_code *code;
+    kofn_parcel *in, *result;
+    size_t seat = 4, strips = 3;
+    kofn_matrix x;
+    kofn_msg m;
+    rig r;
+
+    (void)state;
+    rig_inputs(&r, &k);
+    assert_ok(kf_resident_sparse(&resident, r.plan, &r.sparse));
+    assert_ok(kf_code_new(&code, r.plan));
+    assert_ok(kf_data_encode(&resident, code, &seat, 1, &block));
+    assert_int_equal(block->lanes, 4);
+    x = random_matrix(5, block->rows, KOFN_F64, 3);
+    assert_ok(kf_parcel_new(&in, 5, block->rows, KOFN_F64));
+    assert_ok(kf_parcel_new(&result, 4 * strips, 31, KOFN_F64));
+    memcpy(in->m.data, x.data, 5 * block->rows * sizeof(double));
+    m = (kofn_msg){.row = (uint32_t)seat,
+                   .how = KOFN_HOW_LEFT_ROWS,
+                   .lo = 1,
+                   .hi = 1 + strips,
+                   .in = in,
+                   .result = result};
+    assert_ok(kf_work_fits(block, &m, &in->m, &result->m));
+    assert_ok(kofn_work(block, &m, NULL, NULL));
+    for (size_t l = 0; l < 4; l++) {
+        kofn_matrix lane = lane_of(block, &r.A, l);
+        double *want = plain_product(&x, &lane);
+
+        assert_at_most(relative_error(kf_at(&result->m, l * strips, 0),
+                                      want + 31, strips * 31),
+                       1e-13);
+        kf_free(want);
+        kf_free(lane.data);
+    }
+    kf_free(x.data);
+    kofn_parcel_drop(in);
+    kofn_parcel_drop(result);
+    kofn_block_drop(block);
+    kf_code_free(code);
+    kf_resident_free(&resident);
+    rig_down(&r);
+}
+
+static bool always(void *ud)
+{
+    (void)ud;
+    return true;
+}
+
+/* What work is said to take is what the entries of A make of it, and it ends
+ * when it is told to. */
+static void work_is_counted_and_stopped(void **state)
+{
+    static const struct {
+        const char *spec;
+        kofn_op op;
+        kofn_how how;
+        size_t workers, rows, p;
+    } work[] = {{"pcr:r=1", KOFN_GRAM, KOFN_HOW_GRAM, 1, 600000, 1},
+                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KOFN_HOW_LEFT_INNER,
+                 1, 600000, 3},
+                {"gpd:m=1,n=1,p=1", KOFN_LEFT, KOFN_HOW_LEFT_ROWS, 1, 6000, 3}};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof work / sizeof *work; c++) {
+        rig_kind k = {.spec = work[c].spec,
+                      .workers = work[c].workers,
+                      .m = work[c].rows,
+                      .n = 9,
+                      .p = work[c].p,
+                      .op = work[c].op,
+                      .sparse = true};
+        kf_resident resident;
+        kofn_block *block;
+        kf_code *code;
+        kofn_parcel *in, *result;
+        double entries;
+        size_t seat = 0;
+        kofn_msg m;
+        rig r;
+
+        rig_inputs(&r, &k);
+        entries = (double)r.sparse.ptr[k.m];
+        assert_true(entries > 0);
+        assert_ok(kf_resident_sparse(&resident, r.plan, &r.sparse));
+        assert_ok(kf_code_new(&code, r.plan));
+        assert_ok(kf_data_encode(&resident, code, &seat, 1, &block));
+        assert_ok(kf_parcel_new(&in, r.x.rows, r.x.cols, KOFN_F64));
+        assert_ok(kf_parcel_new(&result, r.y.rows, r.y.cols, KOFN_F64));
+        memcpy(in->m.data, r.x.data, r.x.rows * r.x.cols * sizeof(double));
+        m = (kofn_msg){
+            .how = work[c].how, .hi = r.plan->span, .in = in, .result = result};
+        assert_ok(kf_work_fits(block, &m, &in->m, &result->m));
+        assert_true(kofn_work_size(block, &m) ==
+                    (work[c].op == KOFN_GRAM ? 2 : 3) * entries);
+        assert_int_equal(kofn_work(block, &m, always, NULL), KOFN_AGAIN);
+        assert_ok(kofn_work(block, &m, NULL, NULL));
+        memcpy(r.y.data, result->m.data, r.y.rows * r.y.cols * sizeof(double));
+        assert_at_most(rig_error(&r), 1e-12);
+        kofn_parcel_drop(in);
+        kofn_parcel_drop(result);
+        kofn_block_drop(block);
+        kf_code_free(code);
+        kf_resident_free(&resident);
+        rig_down(&r);
+    }
+}
+
+/* Columns are not cut, and so is said; what is sparse is float64. */
+static void what_is_refused(void **state)
+{
+    kofn_sparse s = random_sparse(40, 30, 3, 1);
+    kofn_problem pb = {KOFN_LEFT, 40, 30, 5, KOFN_F64, true};
+    kofn_plan *plan;
+    kofn_port *port;
+    kofn_job *job;
+
+    (void)state;
+    assert_status(KOFN_UNSUITED,
+                  kofn_plan_new(&plan, &pb, "elastic:k=3,cut=columns", 6, 1));
+    assert_status(KOFN_UNSUITED, kofn_plan_new(&plan, &pb, "matdot:n=2", 6, 1));
+    pb = (kofn_problem){KOFN_SUM, 30, 30, 1, KOFN_F64, true};
+    assert_status(KOFN_UNSUITED, kofn_plan_new(&plan, &pb, "gc", 6, 1));
+    assert_non_null(strstr(kofn_errmsg(), "sum of functions"));
+    pb = (kofn_problem){KOFN_GRAM, 40, 30, 1, KOFN_F32, true};
+    assert_ok(kofn_plan_new(&plan, &pb, "pcr:r=3", 6, 1));
+    assert_ok(kofn_port_sim(&port, 6, NULL));
+    assert_ok(kofn_open(&job, plan, port, NULL));
+    assert_status(KOFN_SHAPE, kofn_place_sparse(job, &s));
+    kofn_close(job);
+    kofn_plan_free(plan);
+    sparse_free(&s);
+}
+
+TEST_FILE(sparse_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_port),
+        cmocka_unit_test(they_come_and_go),
+        cmocka_unit_test(both_products),
+        cmocka_unit_test(liars_are_named),
+        cmocka_unit_test(lanes_from_the_left),
+        cmocka_unit_test(work_is_counted_and_stopped),
+        cmocka_unit_test(what_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

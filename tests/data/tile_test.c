@@ -1,0 +1,282 @@
+/* tile_test.c -- products that workers compute in tiles, against sums in long
+ * double: every way of cutting, lanes alone and together, both types, from
+ * either side; and that they end when they are told to. */
+#include "support.h"
+
+#include "data/kernel.h"
+#include "mat/mat.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+static kofn_matrix filled(size_t rows, size_t cols, size_t ld, kofn_dtype type,
+                          uint32_t *seed)
+{
+    size_t size = type == KOFN_F64 ? 8 : 4;
+    kofn_matrix a = {malloc(rows * ld * size + 1), rows, cols, ld, type};
+
+    assert_non_null(a.data);
+    for (size_t i = 0; i < rows * ld; i++) {
+        double x;
+
+        *seed = *seed * 1664525 + 1013904223;
+        x = (double)(*seed >> 8) * 0x1p-23 - 1;
+        if (type == KOFN_F64)
+            ((double *)a.data)[i] = x;
+        else
+            ((float *)a.data)[i] = (float)x;
+    }
+    return a;
+}
+
+static double get(const kofn_matrix *a, size_t i, size_t j)
+{
+    size_t at = i * a->ld + j;
+
+    return a->dtype == KOFN_F64 ? ((double *)a->data)[at]
+                                : (double)((float *)a->data)[at];
+}
+
+/* Entry (i, j) of `to` is that of x y; an error bound is that of any order of
+ * summation, n u sum |x_ik y_kj| to first order, and some. */
+static void is_product(const kofn_matrix *to, size_t first,
+                       const kofn_matrix *x, size_t lo, size_t hi,
+                       const kofn_matrix *y)
+{
+    double u = x->dtype == KOFN_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+
+    for (size_t i = lo; i < hi; i++)
+        for (size_t j = 0; j < y->cols; j++) {
+            long double sum = 0, all = 0;
+            double off;
+
+            for (size_t k = 0; k < x->cols; k++) {
+                long double t = (long double)get(x, i, k) * get(y, k, j);
+
+                sum += t;
+                all += fabsl(t);
+            }
+            off = fabs(get(to, first + i - lo, j) - (double)sum);
+            assert_true(off <= u * (double)(x->cols + 1) * (double)all);
+        }
+}
+
+/* ---- a block, what is computed with it, and when to stop ------------------ */
+
+typedef struct shape {
+    size_t lanes, rows, depth, cols, lo, hi;
+} shape;
+
+typedef struct patience {
+    size_t looks, most;
+} patience;
+
+static bool impatient(void *ud)
+{
+    patience *p = ud;
+
+    return ++p->looks > p->most;
+}
+
+static kofn_status compute(const shape *s, bool left, kofn_dtype type,
+                           patience *p, bool hold)
+{
+    uint32_t seed = (uint32_t)(s->rows * 31 + s->depth * 7 + s->cols);
+    size_t size = type == KOFN_F64 ? 8 : 4, span = s->hi - s->lo;
+    kofn_matrix lane[4], in, out;
+    kofn_block b = {.lanes = s->lanes, .dtype = type, .lane = lane};
+    kf_work w = {.in = &in, .out = &out, .lo = s->lo, .hi = s->hi};
+    kofn_status st;
+
+    b.rows = left ? s->depth : s->rows;
+    b.cols = left ? s->cols : s->depth;
+    for (size_t l = 0; l < s->lanes; l++)
+        lane[l] = filled(b.rows, b.cols, b.cols + l, type, &seed);
+    in = left ? filled(s->rows, s->depth, s->depth + 3, type, &seed)
+              : filled(s->depth, s->cols, s->cols + 2, type, &seed);
+    out = filled(s->lanes * span, s->cols, s->cols, type, &seed);
+    memset(out.data, 0xff, s->lanes * span * s->cols * size); /* NaN */
+    w.stopped = impatient;
+    w.ud = p;
+    st = (left ? kf_data_left_rows_dense : kf_data_rows_dense)(&b, &w);
+    for (size_t l = 0; hold && l < s->lanes; l++)
+        is_product(&out, l * span, left ? &in : &lane[l], s->lo, s->hi,
+                   left ? &lane[l] : &in);
+    for (size_t l = 0; l < s->lanes; l++)
+        free(lane[l].data);
+    free(in.data);
+    free(out.data);
+    return st;
+}
+
+/* ---- laws ----------------------------------------------------------------- */
+
+/* Rows about what a tile holds, inner sides about its depth, few columns and
+ * many, all strips and some. */
+static const shape shapes[] = {
+    {1, 40, 30, 1, 0, 40},       {1, 40, 30, 20, 3, 31},
+    {1, 1, 700, 90, 0, 1},       {4, 10, 255, 64, 0, 10},
+    {4, 33, 257, 70, 5, 30},     {4, 20, 511, 63, 0, 20},
+    {4, 20, 513, 65, 19, 20},    {3, 70, 1100, 66, 10, 70},
+    {4, 300, 530, 65, 0, 300},   {2, 530, 300, 64, 1, 528},
+    {1, 1030, 300, 70, 2, 1030}, {4, 5, 2000, 1, 1, 4},
+    {4, 300, 531, 65, 0, 300},   {1, 1030, 777, 70, 2, 1030},
+    {4, 0, 10, 70, 0, 0},
+};
+
+static void every_cut(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int way = 0; way < 4; way++) {
+            patience p = {0, SIZE_MAX};
+
+            assert_int_equal(compute(&shapes[i], way % 2,
+                                     way / 2 ? KOFN_F32 : KOFN_F64, &p, true),
+                             KOFN_OK);
+        }
+}
+
+/* A lane without rows is one of zeros, among others too. */
+static void lanes_of_zeros(void **state)
+{
+    uint32_t seed = 1;
+    kofn_matrix lane[2] = {filled(9, 40, 40, KOFN_F64, &seed), {0}};
+    kofn_matrix in = filled(40, 80, 80, KOFN_F64, &seed);
+    kofn_matrix out = filled(18, 80, 80, KOFN_F64, &seed);
+    kofn_block b = {.lanes = 2, .rows = 9, .cols = 40, .lane = lane};
+    kf_work w = {.in = &in, .out = &out, .lo = 0, .hi = 9};
+
+    (void)state;
+    b.dtype = KOFN_F64;
+    assert_int_equal(kf_data_rows_dense(&b, &w), KOFN_OK);
+    is_product(&out, 0, &lane[0], 0, 9, &in);
+    for (size_t i = 9 * 80; i < 18 * 80; i++)
+        assert_true(((double *)out.data)[i] == 0);
+    free(lane[0].data);
+    free(in.data);
+    free(out.data);
+}
+
+/* Sums over strips that go on at the first one stop in either half. */
+static void sums_stop_too(void **state)
+{
+    static const size_t rows = 700, cols = 80, p = 70, from[] = {100, 600};
+    uint32_t seed = 5;
+    kofn_matrix lane = filled(rows, cols, cols, KOFN_F64, &seed);
+    kofn_matrix in = filled(p, rows, rows, KOFN_F64, &seed);
+    kofn_matrix out = filled(p, cols, cols, KOFN_F64, &seed);
+    kofn_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &lane};
+
+    (void)state;
+    b.dtype = KOFN_F64;
+    for (size_t i = 0; i < 2; i++) {
+        patience all = {0, SIZE_MAX};
+        kf_work w = {.in = &in,
+                     .out = &out,
+                     .lo = from[i],
+                     .hi = from[i] + rows,
+                     .stopped = impatient,
+                     .ud = &all};
+
+        assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_OK);
+        is_product(&out, 0, &in, 0, p, &lane);
+        assert_true(all.looks > 1);
+        for (size_t n = 0; n < all.looks; n++) {
+            patience few = {0, n};
+
+            w.ud = &few;
+            assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_AGAIN);
+            assert_int_equal(few.looks, n + 1);
+        }
+    }
+    free(lane.data);
+    free(in.data);
+    free(out.data);
+}
+
+/* A' A x, some rows at a time: as A' of what A x is, and stopped at every look. */
+static void grams(void **state)
+{
+    static const size_t rows = 331, cols = 500;
+    uint32_t seed = 9;
+    kofn_matrix A = filled(rows, cols, cols + 1, KOFN_F64, &seed);
+    kofn_matrix x = filled(cols, 1, 1, KOFN_F64, &seed);
+    kofn_matrix y = filled(cols, 1, 1, KOFN_F64, &seed);
+    kofn_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &A};
+    patience all = {0, SIZE_MAX};
+    kf_work w = {.in = &x, .out = &y, .stopped = impatient, .ud = &all};
+    long double size = 0;
+
+    (void)state;
+    b.dtype = KOFN_F64;
+    assert_int_equal(kf_data_gram_dense(&b, &w), KOFN_OK);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < cols; k++)
+            size += fabsl((long double)get(&A, i, k) * get(&x, k, 0));
+    for (size_t j = 0; j < cols; j++) {
+        long double sum = 0;
+
+        for (size_t i = 0; i < rows; i++) {
+            long double margin = 0;
+
+            for (size_t k = 0; k < cols; k++)
+                margin += (long double)get(&A, i, k) * get(&x, k, 0);
+            sum += margin * get(&A, i, j);
+        }
+        assert_true(fabs(get(&y, j, 0) - (double)sum) <=
+                    DBL_EPSILON * (double)(rows + cols) * (double)size);
+    }
+    assert_true(all.looks > 2);
+    for (size_t n = 0; n < all.looks; n++) {
+        patience few = {0, n};
+
+        w.ud = &few;
+        assert_int_equal(kf_data_gram_dense(&b, &w), KOFN_AGAIN);
+        assert_int_equal(few.looks, n + 1);
+    }
+    free(A.data);
+    free(x.data);
+    free(y.data);
+}
+
+/* At every look; and there are so many that none is far away: a tile is 10^9
+ * multiply-adds at the most. */
+static void they_stop_when_told(void **state)
+{
+    static const shape many[] = {{4, 300, 530, 65, 0, 300},
+                                 {1, 1030, 600, 90, 0, 1030},
+                                 {1, 1500, 3000, 1, 0, 1500},
+                                 {2, 1500, 3000, 1, 0, 1500}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        patience all = {0, SIZE_MAX};
+
+        assert_int_equal(compute(&many[i], false, KOFN_F64, &all, false),
+                         KOFN_OK);
+        assert_true(all.looks > 1);
+        for (size_t n = 0; n < all.looks; n++) {
+            patience p = {0, n};
+
+            assert_int_equal(compute(&many[i], false, KOFN_F64, &p, false),
+                             KOFN_AGAIN);
+            assert_int_equal(p.looks, n + 1);
+        }
+    }
+}
+
+TEST_FILE(tile_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_cut),
+        cmocka_unit_test(lanes_of_zeros),
+        cmocka_unit_test(they_stop_when_told),
+        cmocka_unit_test(sums_stop_too),
+        cmocka_unit_test(grams),
+    };
+
+    kf_blas_single(); /* as in a worker */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* io_csv_test.c -- CSV, and the numbers of all texts against strtod. */
+#include "io_rig.h"
+#include "rig.h"
+
+#include "base/rng.h"
+#include "io/text.h"
+
+#include <locale.h>
+#include <math.h>
+
+/* ---- CSV ----------------------------------------------------------------- */
+
+static void csv_variants(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t rows, cols;
+        double want[6];
+        /* clang-format off */
+    } all[] = {
+        {"1,2,3\n4,5,6\n", 2, 3, {1, 2, 3, 4, 5, 6}},
+        {"1;2;3\r\n4;5;6\r\n", 2, 3, {1, 2, 3, 4, 5, 6}},
+        {"1\t2\t3\n4\t5\t6", 2, 3, {1, 2, 3, 4, 5, 6}},
+        {"  1   2 3\n4\t5 6  \n", 2, 3, {1, 2, 3, 4, 5, 6}},
+        {" 1 ,\t2\n3,4 \n", 2, 2, {1, 2, 3, 4}},
+        {"\xef\xbb\xbf"
+         "1,2\n",
+         1, 2, {1, 2}},
+        {"x,y z,\"a,b\"\n1,2,3\n", 1, 3, {1, 2, 3}},
+        {"\"he said \"\"x\"\"\";y\n1;2\n", 1, 2, {1, 2}},
+        {"\ta\tb\n0\t1\t2\n", 1, 3, {0, 1, 2}},
+        {"# by hand\n\n\"1\",\" 2 \"\n  # more\n-3e2,+.5\n\n",
+         2, 2, {1, 2, -300, .5}},
+        {"1\n2\n3\n", 3, 1, {1, 2, 3}},
+        {"x\r\n1\r\n2.\r\n", 2, 1, {1, 2}},
+        {"7", 1, 1, {7}},
+        {"5e-1 \n", 1, 1, {.5}},
+    };
+    /* clang-format on */
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++)
+        reads_as("a.csv", all[k].text, strlen(all[k].text),
+                 all[k].cols == 1 ? 1 : 2, all[k].rows, all[k].cols,
+                 all[k].want);
+}
+
+static void csv_refusals(void **state)
+{
+    static const char *const all[][2] = {
+        {"1,2\n3\n", "line 2|1 columns|line 1 has 2"},
+        {"# c\n1,2\n\n3,4,5\n", "line 4|more than the 2|line 2"},
+        {"1,,3\n", "line 1, column 2|empty"},
+        {"1,2,\n", "line 1, column 3|empty"},
+        {"\t1\t2\n\t3\t4\n\t5\t6\n", "line 1, column 1|empty"},
+        {"1,2\n3,four\n", "line 2, column 2|'four'"},
+        {"x,1\n2,3\n", "line 1, column 1|'x'"},
+        {"a,b\nc,d\n1,2\n", "line 2, column 1|'c'"},
+        {"1;2\n1,5;2\n", "line 2, column 1|'1,5'"},
+        {"1,2\n3;4\n", "line 2, column 1|'3;4'"},
+        {"1\n2,3\n", "line 2, column 1|'2,3'"},
+        {"1\n1 000\n", "'1 000'"},
+        {"1\r2\r3\r", "no line of numbers|\\n or \\r\\n, not \\r"},
+        {"1,2\r3,4\r", "line 1, column 2|'2\\x0d3'"},
+        {"\r\r", "no line of numbers"},
+        {"1\n0x10\n", "'0x10'"},
+        {"1\n1e\n", "'1e'"},
+        {"1\n-\n", "'-'"},
+        {"1\n\x1b]0;\n", "'\\x1b]0;'"},
+        {"\"1,2\n", "line 1, column 1|never closed"},
+        {"1,\"2\"3\n", "line 1, column 2|'3' follows the closing quote"},
+        {"\"1\"\"2\"\n3\n4 5\n", "line 3"},
+        {"a,b\n", "no line of numbers"},
+        {"# nothing\n\n", "no number"},
+        {"\xef\xbb\xbf", "no number"},
+    };
+    static const char *const odd[][2] = {
+        {"1,2\n3,nan\n", "line 2, column 2|nan"},
+        {"NaN\n", "line 1, column 1"},
+        {"1,-Infinity\n", "line 1, column 2|-Infinity"},
+        {"1\n-1e999\n", "line 2, column 1|-1e999|too large"},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++)
+        refused(KOFN_FORMAT, "a.csv", all[k][0], strlen(all[k][0]), all[k][1]);
+    for (size_t k = 0; k < COUNT(odd); k++)
+        refused(KOFN_NONFINITE, "a.csv", odd[k][0], strlen(odd[k][0]),
+                odd[k][1]);
+}
+
+/* ---- numbers ------------------------------------------------------------- */
+
+static void same_as_strtod(const char *text)
+{
+    const char *end;
+    double got = -1, want = strtod(text, NULL);
+    kf_scan found = kf_scan_number(text, text + strlen(text), &end, &got);
+
+    if (found != (isinf(want) ? KF_TOO_LARGE : KF_NUMBER) || *end ||
+        memcmp(&got, &want, sizeof got) != 0)
+        fail_msg("%s: %a, not %a", text, got, want);
+}
+
+static size_t random_digits(kf_rng *r, char *to, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        to[k] = (char)('0' + kf_rng_below(r, 10));
+    return n;
+}
+
+static void numbers_as_strtod(void **state)
+{
+    static const char *const odd[] = {
+        "0",
+        "-0",
+        "0.0e5",
+        "000",
+        "1",
+        "9007199254740993",
+        "9007199254740992.99999999999999999999999999999999999999999999999999",
+        "9007199254740993.0000000000000000000000000000000000000000000000001",
+        "18446744073709551615",
+        "18446744073709551616",
+        "9999999999999999999",
+        "10000000000000000000",
+        "4.9406564584124654e-324",
+        "2.4703282292062e-324",
+        "2.4703282292062327208e-324",
+        "1e-400",
+        "1e400",
+        "-1e309",
+        "1e308",
+        "1.7976931348623157e308",
+        "1.7976931348623159e308",
+        "1e99999999999999999",
+        "1e-99999999999999999999",
+        "0e99999999999",
+        "00000000000000000000001e0",
+        ".00000000000000000000000000000000000000000000001",
+        "123e-2",
+        "5.",
+        "8.5070591730234616e37",
+        "1e27",
+        "1e28",
+        "1e-27",
+        "1e-28",
+        "1.e+3",
+    };
+    kf_rng r = kf_rng_stream(3, KF_FOR_DATA, 0, 0);
+    char text[3000];
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(odd); k++)
+        same_as_strtod(odd[k]);
+    for (size_t k = 0; k < often(100000); k++) {
+        size_t n = 0, most = k % 1000 ? 25 : 1400;
+
+        text[n++] = "+-"[k & 1];
+        n -= kf_rng_below(&r, 2);
+        n += random_digits(&r, text + n, 1 + kf_rng_below(&r, most));
+        if (kf_rng_below(&r, 3)) {
+            text[n++] = '.';
+            n += random_digits(&r, text + n, kf_rng_below(&r, most));
+        }
+        text[n] = 0;
+        if (kf_rng_below(&r, 2))
+            sprintf(text + n, "%c%+d", "eE"[k >> 1 & 1],
+                    (int)kf_rng_below(&r, k % 3 ? 60 : 700) -
+                        (k % 3 ? 30 : 350));
+        same_as_strtod(text);
+    }
+    /* Halfway between two neighbours, and a little beside it: (2 w + 1) / 2
+     * times a power of two, printed exactly. */
+    for (size_t k = 0; k < often(20000); k++) {
+        double w = (double)(kf_rng_u64(&r) >> 11 | (uint64_t)1 << 52);
+        int e = (int)kf_rng_below(&r, 90) - 45;
+        size_t n;
+
+        n = (size_t)sprintf(text, "%.70Lf", ldexpl((long double)w + 0.5L, e));
+        same_as_strtod(text);
+        text[n++] = '1';
+        text[n] = 0;
+        same_as_strtod(text);
+    }
+}
+
+static void numbers_print_and_read_back(void **state)
+{
+    kf_rng r = kf_rng_stream(4, KF_FOR_DATA, 0, 0);
+    char text[KF_DIGITS];
+    const char *end;
+    double back;
+
+    (void)state;
+    for (size_t k = 0; k < often(50000); k++) {
+        uint64_t bits = kf_rng_u64(&r);
+        double v;
+        float x;
+        size_t n;
+
+        memcpy(&v, &bits, sizeof v);
+        memcpy(&x, &bits, sizeof x);
+        if (isfinite(v)) {
+            n = kf_io_print_number(text, v, false);
+            assert_int_equal(kf_scan_number(text, text + n, &end, &back),
+                             KF_NUMBER);
+            assert_true(back == v && end == text + n);
+        }
+        if (isfinite(x)) {
+            n = kf_io_print_number(text, (double)x, true);
+            kf_scan_number(text, text + n, &end, &back);
+            assert_true((float)back == x && n < 16);
+        }
+    }
+    assert_int_equal(kf_io_print_number(text, 0.1, false), 3);
+    assert_string_equal(text, "0.1");
+    kf_io_print_number(text, 1.7976931348623157e308, false);
+    assert_string_equal(text, "1.7976931348623157e+308");
+    kf_io_print_number(text, -NAN, false);
+    assert_string_equal(text, "nan");
+    kf_io_print_number(text, -INFINITY, true);
+    assert_string_equal(text, "-inf");
+}
+
+/* A locale with a decimal comma, or Arabic's sign of two bytes; made here,
+ * because few machines have them ready. */
+static bool in_locale(const char *name)
+{
+    char command[512], full[64];
+
+    snprintf(full, sizeof full, "%s.UTF-8", name);
+    snprintf(command, sizeof command,
+             "localedef -c -i %s -f UTF-8 %s/%s >/dev/null 2>&1", name, folder,
+             full);
+    if (system(command) >= 0)
+        setenv("LOCPATH", folder, 1);
+    if (setlocale(LC_NUMERIC, full))
+        return true;
+    unsetenv("LOCPATH");
+    return setlocale(LC_NUMERIC, full);
+}
+
+static void numbers_in_any_locale(void **state)
+{
+    static const char *const name[] = {"de_DE", "ps_AF"};
+    const char *text = "0.1234567890123456789012345e-100", *end;
+    char out[KF_DIGITS];
+    double v;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(name); k++) {
+        if (!in_locale(name[k]))
+            print_message("no locale %s here\n", name[k]);
+        else
+            assert_true(strtod("1.5", NULL) == 1);
+        kf_io_print_number(out, -1.25e-7, false);
+        assert_string_equal(out, "-1.25e-07");
+        assert_int_equal(kf_scan_number(text, text + strlen(text), &end, &v),
+                         KF_NUMBER);
+        refused(KOFN_FORMAT, "a.csv", "1;2\n1,5;2\n", 10, "'1,5'");
+        setlocale(LC_NUMERIC, "C");
+        assert_true(*end == 0 && v == strtod(text, NULL));
+    }
+}
+
+TEST_FILE(io_csv_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(csv_variants),
+        cmocka_unit_test(csv_refusals),
+        cmocka_unit_test(numbers_as_strtod),
+        cmocka_unit_test(numbers_print_and_read_back),
+        cmocka_unit_test(numbers_in_any_locale),
+    };
+
+    return cmocka_run_group_tests_name("io_csv", tests, set_up, tear_down);
+}

@@ -1,0 +1,265 @@
+/* io_idx_test.c -- IDX, CIFAR-10 and what gzip compressed: every variant and
+ * every refusal. */
+#include "io_rig.h"
+
+#include <math.h>
+#include <zlib.h>
+
+/* ---- IDX ----------------------------------------------------------------- */
+
+static void idx_variants(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        unsigned dims;
+        size_t rows, cols;
+        double want[6];
+    } all[] = {
+        {"\0\0\x08\x01\0\0\0\x03\x00\x7f\xff", 11, 1, 3, 1, {0, 127, 255}},
+        {"\0\0\x09\x02\0\0\0\x01\0\0\0\x02\x80\xff", 14, 2, 1, 2, {-128, -1}},
+        {"\0\0\x0b\x02\0\0\0\x01\0\0\0\x02\x80\0\x01\x02",
+         16,
+         2,
+         1,
+         2,
+         {-32768, 258}},
+        {"\0\0\x0c\x01\0\0\0\x02\xff\xff\xff\xfe\0\x01\0\0",
+         16,
+         1,
+         2,
+         1,
+         {-2, 65536}},
+        {"\0\0\x0d\x01\0\0\0\x01\xbf\xc0\0\0", 12, 1, 1, 1, {-1.5}},
+        {"\0\0\x0e\x01\0\0\0\x01\x40\x04\0\0\0\0\0\0", 16, 1, 1, 1, {2.5}},
+        /* two images of 1 x 3 */
+        {"\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03\1\2\3\4\5\6",
+         22,
+         2,
+         2,
+         3,
+         {1, 2, 3, 4, 5, 6}},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++)
+        reads_as(k % 2 ? "any-name" : "t10k-images-idx3-ubyte", all[k].bytes,
+                 all[k].n, all[k].dims, all[k].rows, all[k].cols, all[k].want);
+}
+
+static void idx_refusals(void **state)
+{
+#define R(bytes, words)                                                        \
+    {                                                                          \
+        bytes, sizeof bytes - 1, words                                         \
+    }
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *words;
+    } all[] = {
+        R("\0\0\x07\x01", "does not begin"),
+        R("\0\0\x08\0", "does not begin"),
+        R("\0\0\x08", "does not begin"),
+        R("\0\0\x08\x02\0\0\0\1", "2 dimensions|12 bytes|after 8"),
+        R("\0\0\x08\x01\0\0\0\0", "0 x 1|empty"),
+        R("\0\0\x08\x01\0\0\0\2\1", "2 x 1|2 bytes|cut off"),
+        R("\0\0\x08\x01\0\0\0\1\1\1", "1 x 1|but 2 follow"),
+        R("\0\0\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x01",
+          "memory anywhere"),
+        R("\0\0\x08\x04\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+          "\xff\xff",
+          "byte 16|memory anywhere"),
+        R("\0\0\x08\x02\0\1\0\0\0\1\0\0\1\1", "65536 x 65536|cut off"),
+    };
+#undef R
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++)
+        refused(KOFN_FORMAT, "a.idx", all[k].bytes, all[k].n, all[k].words);
+    refused(KOFN_NONFINITE, "labels-ubyte", "\0\0\x0d\x01\0\0\0\1\x7f\x80\0\0",
+            12, "[0]|NaN or infinite");
+}
+
+/* ---- CIFAR-10 ------------------------------------------------------------ */
+
+#define RECORD 3073
+
+static void cifar(void **state)
+{
+    unsigned char file[2 * RECORD];
+    const kofn_matrix *X, *y;
+    kofn_file *f;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof file; i++)
+        file[i] = (unsigned char)(i * 7);
+    file[0] = 0; /* with the next ones it looks like IDX */
+    file[1] = 0;
+    file[2] = 8;
+    file[3] = 1;
+    file[RECORD] = 9;
+    assert_ok(kofn_file_parse(&f, file, sizeof file, "data_batch_1.bin"));
+    X = kofn_file_dense(f);
+    y = kofn_file_labels(f);
+    assert_non_null(y);
+    assert_int_equal(X->rows, 2);
+    assert_int_equal(X->cols, RECORD - 1);
+    assert_int_equal(y->rows, 2);
+    assert_true(at(y, 0, 0) == 0 && at(y, 1, 0) == 9);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < X->cols; j++)
+            assert_true(at(X, i, j) == file[i * RECORD + 1 + j]);
+    kofn_file_free(f);
+    assert_null(kofn_file_labels(NULL));
+
+    refused(KOFN_FORMAT, "a.bin", file, RECORD + 1, "3074 bytes|3073|cut off");
+    file[RECORD] = 10;
+    refused(KOFN_FORMAT, "a.bin", file, sizeof file,
+            "byte 3073|record 1|label 10|0 to 9");
+    assert_ok(kofn_file_parse(&f, "1,2\n", 4, "a.csv"));
+    assert_null(kofn_file_labels(f));
+    kofn_file_free(f);
+}
+
+/* ---- gzip ---------------------------------------------------------------- */
+
+/* One member; gives its size. */
+static size_t pack(unsigned char *to, size_t room, const void *from, size_t n)
+{
+    z_stream z = {.next_in = (unsigned char *)(uintptr_t)from,
+                  .avail_in = (unsigned)n,
+                  .next_out = to,
+                  .avail_out = (unsigned)room};
+
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY),
+                     Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&z);
+    return room - z.avail_out;
+}
+
+static void packed_files_are_what_they_hold(void **state)
+{
+    const double want[] = {1, 2, 3, 4, 5, 6}, numbers[] = {1, 2, 3, 4, 5, 6};
+    unsigned char file[600], inner[600];
+    size_t n, m;
+    kofn_file *f;
+
+    (void)state;
+    n = pack(file, sizeof file, "1,2,3\n4,5,6\n", 12);
+    reads_as("a.csv.gz", (char *)file, n, 2, 2, 3, want);
+    reads_as("a.csv.GZ", (char *)file, n, 2, 2, 3, want);
+    reads_as("a.csv", (char *)file, n, 2, 2, 3, want);
+    /* as one, and over the border of a word */
+    n = pack(file, sizeof file, "1,2,3\n4,", 8);
+    n += pack(file + n, sizeof file - n, "5,6\n", 4);
+    reads_as("two.csv.gz", (char *)file, n, 2, 2, 3, want);
+    m = npy(inner, 1, DICT("<f8", "False", "(2, 3)"), 0, numbers,
+            sizeof numbers);
+    n = pack(file, sizeof file, inner, m);
+    reads_as("a.npy.gz", (char *)file, n, 2, 2, 3, want);
+    write_file("a.npy.gz", file, n);
+    assert_ok(kofn_file_open(&f, path_of("a.npy.gz")));
+    assert_false(kofn_file_mapped(f));
+    assert_true(at(kofn_file_dense(f), 1, 2) == 6);
+    kofn_file_free(f);
+    n = pack(file, sizeof file,
+             "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03\1\2\3\4\5\6", 22);
+    reads_as("train-images-idx3-ubyte.gz", (char *)file, n, 2, 2, 3, want);
+}
+
+static void packed_refusals(void **state)
+{
+    unsigned char file[600], twice[600];
+    size_t n = pack(file, sizeof file, "1,2,3\n4,5,6\n", 12), m;
+
+    (void)state;
+    for (size_t k = 2; k < n; k++)
+        refused(KOFN_FORMAT, "a.csv.gz", file, k, "cut off|byte");
+    for (size_t k = 80; k < 8 * n; k++) { /* behind the head */
+        kofn_file *f;
+
+        file[k / 8] ^= (unsigned char)(1 << k % 8);
+        if (kofn_file_parse(&f, file, n, "a.csv.gz") == KOFN_OK) {
+            /* bits that fill up the last byte before the checksum */
+            assert_int_equal(k / 8, n - 9);
+            assert_true(at(kofn_file_dense(f), 1, 2) == 6);
+            kofn_file_free(f);
+        }
+        file[k / 8] ^= (unsigned char)(1 << k % 8);
+    }
+    memcpy(twice, file, n);
+    memcpy(twice + n, "rubbish", 7);
+    refused(KOFN_FORMAT, "a.csv.gz", twice, n + 7, "damaged|byte");
+    m = pack(twice, sizeof twice, file, n);
+    refused(KOFN_FORMAT, "a.csv.gz", twice, m, "twice|gunzip");
+    m = pack(twice, sizeof twice, "1,x\n", 4);
+    refused(KOFN_FORMAT, "a.csv.gz", twice, m, "line 1");
+    m = pack(twice, sizeof twice, "", 0);
+    refused(KOFN_FORMAT, "a.csv.gz", twice, m, "empty");
+    m = pack(twice, sizeof twice, "1,2\n", 4);
+    refused(KOFN_FORMAT, "a.xyz.gz", twice, m, "IDX");
+}
+
+/* More than the pieces in which it is gone through. */
+static void packed_long_file(void **state)
+{
+    size_t n = (size_t)20 + 300000, room = n + 1000;
+    unsigned char *plain = malloc(n), *file = malloc(room);
+    kofn_file *f;
+
+    (void)state;
+    assert_true(plain && file);
+    memcpy(plain, "\0\0\x08\x02\0\0\0\x64\0\0\x0b\xb8", 12); /* 100 x 3000 */
+    n = 12 + 300000;
+    for (size_t i = 12; i < n; i++)
+        plain[i] = (unsigned char)(i * i >> 5);
+    room = pack(file, room, plain, n);
+    assert_ok(kofn_file_parse(&f, file, room, "a.gz"));
+    for (size_t i = 12; i < n; i++)
+        assert_true(((double *)kofn_file_dense(f)->data)[i - 12] == plain[i]);
+    kofn_file_free(f);
+    free(plain);
+    free(file);
+}
+
+static void failing_allocations(void **state)
+{
+    unsigned char file[RECORD] = {3}, packed[600];
+    size_t n = pack(packed, sizeof packed, file, sizeof file);
+
+    (void)state;
+    count_allocations();
+    for (long k = 1;; k++) {
+        kofn_file *f;
+        kofn_status st;
+
+        fail_allocation(k);
+        st = kofn_file_parse(&f, packed, n, "a.bin.gz");
+        fail_allocation(0);
+        if (st == KOFN_OK) {
+            kofn_file_free(f);
+            assert_int_equal(allocated(), 0);
+            assert_true(k > 5);
+            return;
+        }
+        assert_int_equal(st, KOFN_NOMEM);
+        assert_int_equal(allocated(), 0);
+    }
+}
+
+TEST_FILE(io_idx_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idx_variants),
+        cmocka_unit_test(idx_refusals),
+        cmocka_unit_test(cifar),
+        cmocka_unit_test(packed_files_are_what_they_hold),
+        cmocka_unit_test(packed_refusals),
+        cmocka_unit_test(packed_long_file),
+        cmocka_unit_test(failing_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

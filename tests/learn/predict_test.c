@@ -1,0 +1,279 @@
+/* predict_test.c -- models with an intercept, what they predict, and how well
+ * that fits. */
+#include "regress_rig.h"
+
+/* ---- an intercept -------------------------------------------------------- */
+
+/* The last column is ones. */
+static data with_ones(size_t m, size_t n, kofn_loss loss)
+{
+    data d = make_data(m, n, loss, 11);
+
+    for (size_t i = 0; i < m; i++)
+        ((double *)d.X.data)[i * n + n - 1] = 1;
+    for (size_t i = 0; i < m && loss == KOFN_LOSS_SQUARES; i++)
+        ((double *)d.y.data)[i] += 3;
+    return d;
+}
+
+/* Of |X w - y|^2 / m + ridge |w|^2 but for the last of w. */
+static double *best_with_intercept(const data *d, double ridge)
+{
+    size_t m = d->X.rows, n = d->X.cols;
+    double *A = numbers((m + n) * n, 8), *b = numbers(m + n, 8), *sv;
+    lapack_int rank;
+
+    memcpy(A, d->X.data, m * n * 8);
+    memcpy(b, d->y.data, m * 8);
+    for (size_t j = 0; j + 1 < n; j++)
+        A[(m + j) * n + j] = sqrt(ridge * (double)m);
+    sv = numbers(n, 8);
+    assert_int_equal(LAPACKE_dgelsd(LAPACK_ROW_MAJOR, (lapack_int)(m + n),
+                                    (lapack_int)n, 1, A, (lapack_int)n, b, 1,
+                                    sv, 1e-14, &rank),
+                     0);
+    assert_int_equal(rank, n);
+    kf_free(A);
+    kf_free(sv);
+    return b;
+}
+
+static void the_ridge_is_not_of_the_intercept(void **state)
+{
+    static const char *const spec[] = {"elastic:k=3", "pcr:r=3", "gc:d=3"};
+    static const struct {
+        kofn_descent descent;
+        kofn_step_rule rule;
+    } way[] = {{KOFN_DESCENT_GD, KOFN_STEP_FIXED},
+               {KOFN_DESCENT_NESTEROV, KOFN_STEP_FIXED},
+               {KOFN_DESCENT_GD, KOFN_STEP_EXACT},
+               {KOFN_DESCENT_GD, KOFN_STEP_ARMIJO},
+               {KOFN_DESCENT_GD, KOFN_STEP_GRID}};
+    data d = with_ones(90, 6, KOFN_LOSS_SQUARES);
+    double *want = best_with_intercept(&d, 0.4);
+
+    (void)state;
+    for (size_t s = 0; s < 3; s++)
+        for (size_t k = 0; k < sizeof way / sizeof *way; k++) {
+            kofn_regress_options o = {.size = sizeof o,
+                                      .ridge = 0.4,
+                                      .descent = way[k].descent,
+                                      .rule = way[k].rule,
+                                      .tolerance = 1e-11,
+                                      .max_iterations = 3000,
+                                      .intercept = true};
+            fleet crew = {spec[s], 6, true, NULL, NULL};
+            fit f;
+
+            assert_ok(fit_up(&f, &d, &o, &crew));
+            assert_ok(kofn_regress(f.r, &f.w, &f.res));
+            assert_true(f.res.converged);
+            assert_at_most(relative_error(f.w.data, want, 6), 1e-9);
+            fit_down(&f);
+        }
+    kf_free(want);
+    data_free(&d);
+}
+
+/* F after a step of this length along the first gradient. */
+static double F_after(const data *d, double step, const double *w)
+{
+    kofn_matrix at = column(6);
+    kofn_fit found;
+    double F;
+
+    for (size_t j = 0; j < 6; j++)
+        ((double *)at.data)[j] = step * w[j];
+    assert_ok(kofn_fit_of(&found, &d->X, &d->y, &at, KOFN_LOSS_SQUARES));
+    F = found.loss + 5 * dot(at.data, at.data, 5); /* ridge 10 */
+    kf_free(at.data);
+    return F;
+}
+
+/* An exact step from 0 ends where F is least along it. */
+static void an_exact_step_is_exact(void **state)
+{
+    static const char *const spec[] = {"elastic:k=3", "pcr:r=3", "gc:d=3"};
+    data d = with_ones(90, 6, KOFN_LOSS_SQUARES);
+
+    (void)state;
+    for (size_t s = 0; s < 3; s++) {
+        kofn_regress_options o = {.size = sizeof o,
+                                  .ridge = 10,
+                                  .rule = KOFN_STEP_EXACT,
+                                  .max_iterations = 1,
+                                  .intercept = true};
+        fleet crew = {spec[s], 6, true, NULL, NULL};
+        double least, off;
+        fit f;
+
+        assert_ok(fit_up(&f, &d, &o, &crew));
+        assert_ok(kofn_regress(f.r, &f.w, &f.res));
+        least = F_after(&d, 1, f.w.data);
+        for (off = 0.01; off < 0.2; off *= 2) {
+            assert_true(F_after(&d, 1 + off, f.w.data) > least);
+            assert_true(F_after(&d, 1 - off, f.w.data) > least);
+        }
+        fit_down(&f);
+    }
+    data_free(&d);
+}
+
+/* Where bisection and Armijo look at F along a line: at the end its slope is
+ * 0 in every direction. */
+static void other_losses_end_at_a_minimum(void **state)
+{
+    static const kofn_step_rule rule[] = {KOFN_STEP_EXACT, KOFN_STEP_ARMIJO};
+
+    (void)state;
+    for (int loss = KOFN_LOSS_LOGISTIC; loss <= KOFN_LOSS_POISSON; loss++)
+        for (size_t k = 0; k < 2; k++) {
+            data d = with_ones(90, 5, (kofn_loss)loss);
+            kofn_regress_options o = {.size = sizeof o,
+                                      .ridge = 0.4,
+                                      .loss = (kofn_loss)loss,
+                                      .rule = rule[k],
+                                      .step = loss == KOFN_LOSS_POISSON ? 1 : 0,
+                                      .tolerance = 1e-6,
+                                      .max_iterations = 3000,
+                                      .intercept = true};
+            fleet crew = {"elastic:k=3", 6, true, NULL, NULL};
+            const double *X = d.X.data, *y = d.y.data, *w;
+            double g[5] = {0};
+            fit f;
+
+            assert_ok(fit_up(&f, &d, &o, &crew));
+            assert_ok(kofn_regress(f.r, &f.w, &f.res));
+            assert_true(f.res.converged);
+            w = f.w.data;
+            for (size_t i = 0; i < 90; i++) {
+                double t = dot(X + i * 5, w, 5);
+                double mean =
+                    loss == KOFN_LOSS_POISSON ? exp(t) : 1 / (1 + exp(-t));
+
+                for (size_t j = 0; j < 5; j++)
+                    g[j] += (mean - y[i]) * X[i * 5 + j] / 90;
+            }
+            for (size_t j = 0; j < 5; j++)
+                assert_at_most(fabs(g[j] + (j < 4 ? 0.4 * w[j] : 0)), 1e-5);
+            fit_down(&f);
+            data_free(&d);
+        }
+}
+
+/* ---- predictions, and how well they fit ---------------------------------- */
+
+static void by_hand(void **state)
+{
+    double x[] = {1, 2, 0, 3, -1, 1, 9, 9}, y[] = {1, 0, 1},
+           wide[] = {.5, -1, 2};
+    double mean[3];
+    kofn_matrix X = {x, 3, 2, 2, KOFN_F64}, Y = {y, 3, 1, 1, KOFN_F64};
+    kofn_matrix w = {wide, 3, 1, 1, KOFN_F64}, out = {mean, 3, 1, 1, KOFN_F64};
+    kofn_fit found;
+
+    (void)state; /* margins 0.5, -1, 0.5 with the intercept 2 */
+    assert_ok(kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
+    assert_true(mean[0] == 0.5 && mean[1] == -1 && mean[2] == 0.5);
+    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
+    assert_at_most(fabs(found.loss - (0.25 + 1 + 0.25) / 6), 1e-15);
+    assert_at_most(fabs(found.share - (1 - 1.5 / (2.0 / 3))), 1e-14);
+    assert_ok(kofn_predict(&out, &X, &w, KOFN_LOSS_LOGISTIC));
+    assert_at_most(fabs(mean[1] - 1 / (1 + exp(1))), 1e-15);
+    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
+    assert_true(found.share == 1);
+    y[1] = 1;
+    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
+    assert_at_most(fabs(found.share - 2.0 / 3), 1e-15);
+    assert_ok(kofn_predict(&out, &X, &w, KOFN_LOSS_POISSON));
+    assert_at_most(fabs(mean[0] - exp(0.5)), 1e-15);
+    /* y does not vary: nothing can be explained */
+    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
+    assert_true(isnan(found.share) && found.loss > 0);
+    /* without the intercept, and with a gap between rows */
+    X = (kofn_matrix){x, 2, 2, 4, KOFN_F64};
+    w.rows = 2;
+    out.rows = 2;
+    assert_ok(kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
+    assert_true(mean[0] == -1.5 && mean[1] == -1.5);
+}
+
+static void what_makes_no_sense(void **state)
+{
+    double x[] = {1, 2, 3, 4}, y[] = {1, -3}, weight[] = {1, 1, 1, 1}, room[2];
+    kofn_matrix X = {x, 2, 2, 2, KOFN_F64}, Y = {y, 2, 1, 1, KOFN_F64};
+    kofn_matrix w = {weight, 4, 1, 1, KOFN_F64},
+                out = {room, 2, 1, 1, KOFN_F64};
+    kofn_fit found;
+
+    (void)state;
+    assert_status(KOFN_SHAPE, kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
+    assert_non_null(strstr(kofn_errmsg(), "4 x 1"));
+    w.rows = 1;
+    assert_status(KOFN_SHAPE, kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
+    w.rows = 2;
+    assert_status(KOFN_SHAPE, kofn_predict(NULL, &X, &w, KOFN_LOSS_SQUARES));
+    assert_status(KOFN_SHAPE, kofn_predict(&out, NULL, &w, KOFN_LOSS_SQUARES));
+    assert_status(KOFN_SHAPE, kofn_predict(&out, &X, NULL, KOFN_LOSS_SQUARES));
+    out.rows = 1;
+    assert_status(KOFN_SHAPE, kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
+    out.rows = 2;
+    x[3] = 1000; /* e^1003 */
+    assert_status(KOFN_NONFINITE,
+                  kofn_predict(&out, &X, &w, KOFN_LOSS_POISSON));
+    x[3] = NAN;
+    assert_status(KOFN_NONFINITE,
+                  kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
+    x[3] = 4;
+    assert_status(KOFN_INVAL,
+                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_POISSON));
+    assert_status(KOFN_INVAL,
+                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
+    Y.rows = 1;
+    assert_status(KOFN_SHAPE,
+                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
+}
+
+static void every_allocation(void **state)
+{
+    kofn_matrix w, out;
+    long made = 1;
+    data d;
+
+    (void)state;
+    count_allocations(); /* before there is anything to be freed */
+    d = make_data(20, 4, KOFN_LOSS_SQUARES, 3);
+    w = (kofn_matrix){d.w, 4, 1, 1, KOFN_F64};
+    out = column(20);
+    for (long n = 1; made >= n || n < 2; n++) {
+        long before = allocated();
+        kofn_fit found;
+        kofn_status st;
+
+        fail_allocation(n);
+        st = kofn_predict(&out, &d.X, &w, KOFN_LOSS_SQUARES);
+        if (!st)
+            st = kofn_fit_of(&found, &d.X, &d.y, &w, KOFN_LOSS_SQUARES);
+        made = allocations();
+        fail_allocation(0);
+        assert_int_equal(allocated(), before);
+        assert_int_equal(st, made < n ? KOFN_OK : KOFN_NOMEM);
+    }
+    kf_free(out.data);
+    data_free(&d);
+}
+
+TEST_FILE(predict_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_ridge_is_not_of_the_intercept),
+        cmocka_unit_test(an_exact_step_is_exact),
+        cmocka_unit_test(other_losses_end_at_a_minimum),
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(what_makes_no_sense),
+        cmocka_unit_test(every_allocation),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* regress_errors_test.c -- a regression by X' X w, some of whose workers send wrong
+ * answers from some step on. */
+#include "regress_rig.h"
+
+static const char *const spec[] = {"pcr:r=3", "pcr:r=3,systematic=1",
+                                   "pcr:r=3,layout=paper",
+                                   "pcr:r=3,basis=lagrange"};
+#define SPECS (sizeof spec / sizeof *spec)
+#define WORKERS 9 /* of which any 5 decode */
+
+static const kofn_happening lies[] = {{2, 0, KOFN_HAPPENING_CORRUPT, 3, 0},
+                                      {4, 0, KOFN_HAPPENING_CORRUPT, 7, 0}};
+
+static const kofn_regress_options ridge = {.size = sizeof ridge,
+                                           .ridge = 0.1,
+                                           .max_iterations = 400,
+                                           .tolerance = 1e-10};
+
+static kofn_status descend(fit *f, const data *d, const char *code, bool sim,
+                           kofn_errors errors, size_t liars)
+{
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    fleet k = {code, WORKERS, sim, sim ? &stormy : NULL, &opt};
+
+    opt.errors = errors;
+    opt.events = lies;
+    opt.event_count = liars;
+    opt.quarantine = 1000000;
+    assert_ok(fit_up(f, d, &ridge, &k));
+    return kofn_regress(f->r, &f->w, &f->res);
+}
+
+/* Two of nine are what is promised; those are left out, and the weights are those
+ * of least squares by LAPACK. */
+static void liars_are_left_out(void **state)
+{
+    data d = make_data(90, 7, KOFN_LOSS_SQUARES, 11);
+    double *want = least_squares(&d, 0.1);
+
+    (void)state;
+    for (size_t c = 0; c < 4 * SPECS; c++) {
+        kofn_errors errors =
+            c % 2 ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_PROBABILISTIC;
+        kofn_report all;
+        fit f;
+
+        assert_ok(descend(&f, &d, spec[c / 4], c / 2 % 2, errors, 2));
+        assert_true(f.res.converged);
+        assert_at_most(relative_error(f.w.data, want, 7), 1e-8);
+        kofn_job_totals(f.job, &all);
+        for (size_t w = 0; w < WORKERS; w++)
+            if (w != 3 && w != 7)
+                assert_int_equal(all.located[w], 0);
+        if (c / 2 % 2) /* one may never be in time on threads */
+            assert_true(all.located[3] > 0 && all.located[7] > 0);
+        assert_true(all.located[3] + all.located[7] > 0);
+        assert_true(all.floor > 0 && all.floor < 1e-6);
+        fit_down(&f);
+    }
+    kf_free(want);
+    data_free(&d);
+}
+
+static void lies_are_detected(void **state)
+{
+    data d = make_data(90, 7, KOFN_LOSS_SQUARES, 12);
+
+    (void)state;
+    for (size_t c = 0; c < SPECS; c++) {
+        fit f;
+
+        assert_status(KOFN_CORRUPT,
+                      descend(&f, &d, spec[c], true, KOFN_ERRORS_DETECT, 1));
+        fit_down(&f);
+        assert_ok(descend(&f, &d, spec[c], true, KOFN_ERRORS_DETECT, 0));
+        fit_down(&f);
+    }
+    data_free(&d);
+}
+
+TEST_FILE(regress_errors_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(liars_are_left_out),
+        cmocka_unit_test(lies_are_detected),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("regress_errors", tests, NULL, NULL);
+}

@@ -1,0 +1,32 @@
+/* main.c -- the runner of a room: `RUNNER NAME_test [ARGUMENT...]` runs the tests
+ * of one file, whose arguments begin with its name as those of main would, and
+ * `RUNNER` alone says which files it has.  The list of them is made by CMake. */
+#include <stdio.h>
+#include <string.h>
+
+#define TEST_FILE(name) int name(int argc, char **argv);
+#include "files.h"
+#undef TEST_FILE
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} files[] = {
+#define TEST_FILE(name) {#name, name},
+#include "files.h"
+};
+
+int main(int argc, char **argv)
+{
+    const size_t count = sizeof files / sizeof *files;
+
+    for (size_t i = 0; argc > 1 && i < count; i++)
+        if (strcmp(argv[1], files[i].name) == 0)
+            return files[i].run(argc - 1, argv + 1);
+    if (argc > 1)
+        fprintf(stderr, "%s: there is no file of tests %s; there are\n",
+                argv[0], argv[1]);
+    for (size_t i = 0; i < count; i++)
+        printf("%s\n", files[i].name);
+    return argc > 1 ? 2 : 0;
+}

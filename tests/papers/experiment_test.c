@@ -1,0 +1,415 @@
+/* experiment_test.c -- published experiments in simulated time: what is
+ * expected of them (math/regression.md 15, elastic.md 18, gradients.md 11, 12),
+ * by counts and seeded draws, never by a clock. */
+#include "rig.h"
+
+#include "experiments/experiment.h" /* part of the command, not of the library */
+
+/* ---- dice ---------------------------------------------------------------- */
+
+/* Facts prng.splitmix64; uniform and normal as math/README.md has them. */
+static void dice_are_portable(void **state)
+{
+    static const uint64_t first[] = {
+        UINT64_C(10451216379200822465), UINT64_C(13757245211066428519),
+        UINT64_C(17911839290282890590), UINT64_C(8196980753821780235)};
+    dice d = {1}, e = {1};
+    double u = (double)(first[0] >> 11) * 0x1p-53;
+    double v = (double)(first[1] >> 11) * 0x1p-53;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_true(dice_roll(&d) == first[i]);
+    assert_at_most(
+        fabs(dice_normal(&e) - sqrt(-2 * log(1 - u)) * cos(2 * acos(-1) * v)),
+        1e-15);
+    assert_true(dice_uniform(&e) == (double)(first[2] >> 11) * 0x1p-53);
+}
+
+/* Streams of neighbouring names have nothing to do with each other. */
+static void dice_do_not_repeat(void **state)
+{
+    double mean = 0, product = 0, last = 0.5;
+    const int n = 100000;
+
+    (void)state;
+    for (int i = 0; i < n; i++) {
+        dice d = dice_for(7, (uint64_t)(i % 100), (uint64_t)(i / 100));
+        double u = dice_uniform(&d);
+
+        mean += u / n;
+        product += (u - 0.5) * (last - 0.5) / n;
+        last = u;
+    }
+    assert_at_most(fabs(mean - 0.5), 3 * sqrt(1.0 / 12 / n));
+    assert_at_most(fabs(product), 3.0 / 12 / sqrt(n));
+}
+
+/* ---- polynomially coded regression --------------------------------------- */
+
+static void thresholds(void **state)
+{
+    /* Fact pcr.worse_than_gc. */
+    static const size_t worse[][2] = {
+        {3, 2}, {4, 3}, {5, 2}, {5, 4},  {6, 5},  {7, 2},   {7, 6},
+        {8, 7}, {9, 2}, {9, 8}, {10, 9}, {11, 2}, {11, 10}, {12, 11}};
+    size_t found = 0;
+
+    (void)state;
+    assert_int_equal(pcr_threshold(PCR_UNCODED, 40, 1), 40);
+    assert_int_equal(pcr_threshold(PCR_GC, 40, 10), 31);
+    assert_int_equal(pcr_threshold(PCR_PCR, 40, 10), 7);
+    assert_int_equal(pcr_threshold(PCR_BCC, 40, 10), 4);
+    assert_int_equal(pcr_threshold(PCR_PCR, 6, 3), 3);
+    assert_int_equal(pcr_threshold(PCR_PCR, 6, 1), 0);
+    assert_int_equal(pcr_threshold(PCR_UNCODED, 6, 2), 0);
+    assert_int_equal(pcr_threshold(PCR_GC, 6, 7), 0);
+    for (size_t n = 2; n <= 12; n++)
+        for (size_t r = 2; r < n; r++) {
+            if (pcr_threshold(PCR_PCR, n, r) <= pcr_threshold(PCR_GC, n, r))
+                continue;
+            assert_true(found < 14 && worse[found][0] == n &&
+                        worse[found][1] == r);
+            found++;
+        }
+    assert_int_equal(found, 14);
+}
+
+/* All four schemes of a scenario. */
+static void run_scenario(size_t k, pcr_stale stale, bool clogged, size_t runs,
+                         pcr_mean mean[PCR_SCHEMES])
+{
+    for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
+        pcr_setup s = pcr_scenario(k, c);
+
+        s.seed = 1;
+        s.stale = stale;
+        s.clogged = clogged;
+        assert_ok(pcr_average(&s, runs, &mean[c]));
+        free(mean[c].quantile);
+        mean[c].quantile = NULL;
+    }
+}
+
+static void tables_III_to_VI(void **state)
+{
+    /* An independent simulation: uncoded/PCR and GC/PCR. */
+    static const double reference[PCR_SCENARIOS][2] = {
+        {4.9, 2.45}, {11.2, 2.90}, {4.5, 2.10}, {10.4, 2.41}};
+
+    (void)state;
+    for (size_t k = 1; k <= PCR_SCENARIOS; k++) {
+        pcr_mean mean[PCR_SCHEMES];
+        double ratio[PCR_RATIOS];
+
+        run_scenario(k, PCR_FIFO, false, 10, mean);
+        assert_true(mean[PCR_PCR].total < mean[PCR_GC].total);
+        assert_true(mean[PCR_GC].total < mean[PCR_UNCODED].total);
+        pcr_ratios(mean, ratio);
+        for (size_t i = 0; i < PCR_RATIOS; i++) {
+            /* Table V has GC slow where its scenario has nothing to slow it:
+             * the model cannot be near both GC/PCR and these two. */
+            if (k == 3 && (i == 2 || i == 3))
+                continue;
+            assert_at_most(pcr_factor(ratio[i], pcr_published[k - 1][i]),
+                           PCR_BAND);
+        }
+        for (size_t i = 0; i < 2; i++)
+            assert_at_most(pcr_factor(ratio[i], reference[k - 1][i]), 1.1);
+    }
+}
+
+static void sleepers_slow_codes_that_wait_for_many(void **state)
+{
+    (void)state;
+    for (size_t k = 1; k <= 3; k += 2) {
+        pcr_mean calm[PCR_SCHEMES], fifo[PCR_SCHEMES], latest[PCR_SCHEMES],
+            reset[PCR_SCHEMES];
+        double gc, pcr;
+
+        run_scenario(k, PCR_FIFO, false, 10, calm);
+        run_scenario(k + 1, PCR_FIFO, false, 10, fifo);
+        run_scenario(k + 1, PCR_LATEST, false, 10, latest);
+        run_scenario(k + 1, PCR_RESET, false, 10, reset);
+        gc = fifo[PCR_GC].total / calm[PCR_GC].total;
+        pcr = fifo[PCR_PCR].total / calm[PCR_PCR].total;
+        assert_true(gc >= 1.2 && gc <= 2.5);
+        assert_true(pcr >= 1.0 && pcr <= 1.5);
+        /* The less is carried over, the less there is of it. */
+        assert_true(latest[PCR_GC].total < fifo[PCR_GC].total);
+        assert_true(reset[PCR_GC].total < latest[PCR_GC].total);
+        assert_at_most(fabs(reset[PCR_GC].total / calm[PCR_GC].total - 1),
+                       0.02);
+    }
+}
+
+/* Who waits for all sleeps 0.5 s whenever anybody does. */
+static void the_law_of_sleep(void **state)
+{
+    const size_t runs = 40;
+
+    (void)state;
+    for (size_t k = 1; k <= 3; k += 2) {
+        pcr_mean calm[PCR_SCHEMES], fifo[PCR_SCHEMES];
+        size_t n = pcr_scenario(k, PCR_UNCODED).n;
+        double q = pow(0.95, (double)n);
+        double error = 0.5 * sqrt(100 * q * (1 - q) / (double)runs);
+
+        run_scenario(k, PCR_FIFO, false, runs, calm);
+        run_scenario(k + 1, PCR_FIFO, false, runs, fifo);
+        assert_at_most(fabs(fifo[PCR_UNCODED].computation -
+                            calm[PCR_UNCODED].computation - pcr_sleep_law(n)),
+                       3 * error);
+        assert_at_most(pcr_factor(pcr_sleep_law(n), pcr_sleep_published(n)),
+                       1.1);
+    }
+}
+
+/* math/regression.md 15: results nobody waits for must not occupy the link. */
+static void stale_results_take_the_advantage_away(void **state)
+{
+    pcr_mean mean[PCR_SCHEMES];
+    double ratio[PCR_RATIOS];
+
+    (void)state;
+    run_scenario(1, PCR_FIFO, true, 10, mean);
+    pcr_ratios(mean, ratio);
+    assert_at_most(pcr_factor(ratio[0], 2.0), 1.1);
+    assert_at_most(pcr_factor(ratio[1], 1.02), 1.03);
+}
+
+/* BCC waits for a random number of workers, c H_c in the mean; the others for
+ * the same number always. */
+static void collectors(void **state)
+{
+    pcr_mean mean[PCR_SCHEMES];
+
+    (void)state;
+    run_scenario(1, PCR_FIFO, false, 40, mean);
+    assert_at_most(fabs(mean[PCR_BCC].messages - 25.0 / 3), 0.6);
+    assert_true(mean[PCR_BCC].messages_sd > 2.5);
+    for (pcr_scheme c = 0; c < PCR_BCC; c++) {
+        pcr_setup s = pcr_scenario(1, c);
+
+        assert_at_most(
+            fabs(mean[c].messages - (double)pcr_threshold(c, s.n, s.r)), 1e-9);
+        assert_at_most(mean[c].messages_sd, 1e-6);
+    }
+    assert_at_most(pcr_factor(mean[PCR_BCC].took, mean[PCR_PCR].took), 1.2);
+}
+
+/* Every n and r; placements that miss a batch would hang. */
+static void any_size_ends_and_repeats(void **state)
+{
+    pcr_iteration a[5], b[5];
+
+    (void)state;
+    for (size_t n = 1; n <= 12; n++)
+        for (size_t r = 1; r <= n; r++)
+            for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
+                pcr_setup s = {.scheme = c,
+                               .n = n,
+                               .r = r,
+                               .sleeps = true,
+                               .iterations = 5,
+                               .seed = n};
+
+                if (pcr_threshold(c, n, r) == 0) {
+                    assert_int_equal(pcr_run(&s, a), KOFN_INVAL);
+                    continue;
+                }
+                assert_ok(pcr_run(&s, a));
+                assert_ok(pcr_run(&s, b));
+                for (size_t i = 0; i < 5; i++) {
+                    assert_true(a[i].took == b[i].took &&
+                                a[i].computation == b[i].computation &&
+                                a[i].messages == b[i].messages);
+                    assert_true(a[i].messages >= pcr_threshold(c, n, r));
+                    assert_true(a[i].took > 0 && a[i].computation > 0);
+                }
+            }
+}
+
+/* ---- adaptive gradient coding -------------------------------------------- */
+
+static void simulated_means_are_the_formulas(void **state)
+{
+    gradient_result g;
+
+    (void)state;
+    for (size_t k = 1; k <= GRADIENT_SCENARIOS; k++) {
+        assert_ok(gradient_run(k, 20000, 1, &g));
+        for (size_t i = 0; i < GRADIENT_SCHEMES; i++) {
+            const gradient_row *r = &g.row[i];
+
+            assert_at_most(fabs(r->mean - r->formula), 3 * r->error);
+            assert_at_most(r->error, 0.003 * r->mean);
+        }
+        assert_true(g.ordered);
+        assert_at_most(fabs(g.at_most_one - g.at_most_one_formula),
+                       3 * 0.5 / sqrt(20000));
+        /* Facts D.P_le1 and D.tableVI.straight. */
+        assert_at_most(fabs(g.at_most_one_formula -
+                            (k == 1 ? 0.7358395249 : 0.3917469981)),
+                       1e-10);
+        assert_at_most(
+            fabs(g.row[8].formula - (k == 1 ? 11.03022832 : 12.77291519)),
+            1e-8);
+    }
+}
+
+/* The mean of the difference from the formula over many seeds is within its
+ * own error, which is a tenth: the simulation has no bias that one run's error
+ * would hide. */
+static void simulated_means_have_no_bias(void **state)
+{
+    const size_t seeds = often(100);
+    double off[GRADIENT_SCHEMES] = {0}, error[GRADIENT_SCHEMES] = {0};
+
+    (void)state;
+    for (size_t s = 0; s < seeds; s++) {
+        gradient_result g;
+
+        assert_ok(gradient_run(2, 2000, 100 + s, &g));
+        for (size_t i = 0; i < GRADIENT_SCHEMES; i++) {
+            off[i] += g.row[i].mean - g.row[i].formula;
+            error[i] += g.row[i].error * g.row[i].error;
+        }
+    }
+    for (size_t i = 0; i < GRADIENT_SCHEMES; i++)
+        assert_at_most(fabs(off[i]), 3 * sqrt(error[i]));
+}
+
+/* ---- coded elastic computing --------------------------------------------- */
+
+static void sizes_are_shares_of_the_published(void **state)
+{
+    (void)state;
+    assert_int_equal(elastic_size(1, 30000, 240), 30000);
+    assert_int_equal(elastic_size(1, 10000, 80), 10000);
+    assert_int_equal(elastic_size(0.06, 3352, 1), 201);
+    assert_int_equal(elastic_size(1e-9, 30000, 240), 240);
+}
+
+/* Figure 2a: whoever is live does 1/n of the product. */
+static void matvec_shares(void **state)
+{
+    matvec_result r;
+
+    (void)state;
+    assert_ok(elastic_matvec(0.02, 3, 1, &r));
+    for (size_t i = 0; i < MATVEC_SIZES; i++) {
+        assert_int_equal(r.row[i].n, 6 - i);
+        assert_at_most(fabs(r.row[i].share * (double)r.row[i].n - 1), 1e-12);
+    }
+    assert_at_most(fabs(r.count_ratio - 2), 1e-12);
+    assert_at_most(r.worst, 1e-12);
+}
+
+/* Figure 2b: the busiest worker's multiplications. */
+static void bars(void **state)
+{
+    static const size_t live[BARS] = {20, 20, 10};
+    static const double ratio[BARS] = {1, 1, 2};
+    bars_result r;
+
+    (void)state;
+    assert_ok(elastic_bars(0.05, 3, 1, &r));
+    for (size_t i = 0; i < BARS; i++) {
+        assert_int_equal(r.bar[i].live, live[i]);
+        assert_true(r.count_ratio[i] >= bars_band[i][0] &&
+                    r.count_ratio[i] <= bars_band[i][1]);
+        assert_at_most(fabs(r.count_ratio[i] - ratio[i]), 1e-12);
+    }
+    assert_at_most(r.worst, 1e-12);
+}
+
+static double last(const descent_result *r, descent_kind k, size_t i)
+{
+    return r->mse[k][i][DESCENT_ITERATIONS - 1];
+}
+
+/* Figure 2c: the three orderings, and that coded is the plain iteration until
+ * rounding has grown (math/elastic.md 11). */
+static void descents(void **state)
+{
+    descent_result *r = numbers(1, sizeof *r);
+
+    (void)state;
+    assert_ok(elastic_descent(0.06, 1, r));
+    assert_int_equal(r->rows, 600);
+    assert_int_equal(r->cols, 201);
+    assert_true(r->coded_overlaps && r->ignoring_worst && r->taylor_differs);
+    assert_at_most(r->worst, 1e-12);
+    for (size_t i = 0; i < DESCENT_REALISATIONS; i++) {
+        const double *coded = r->mse[DESCENT_CODED][i];
+        const double *clean = r->mse[DESCENT_NOISELESS][i];
+
+        /* Twenty machines, each gone a third of the time or so. */
+        assert_true(r->left[i] >= 20 && r->joined[i] >= 15);
+        assert_true(r->left[i] >= r->joined[i] &&
+                    r->left[i] <= r->joined[i] + 10);
+        if (r->paused[i] == 0)
+            for (size_t it = 0; it < 6; it++)
+                assert_at_most(fabs(coded[it] / clean[it] - 1), 1e-9);
+        assert_at_most(
+            fabs(last(r, DESCENT_CODED, i) / last(r, DESCENT_NOISELESS, i) - 1),
+            0.05);
+        assert_true(last(r, DESCENT_FORGET, i) >
+                    1.2 * last(r, DESCENT_NOISELESS, i));
+        for (descent_kind k = 0; k < DESCENT_KINDS; k++)
+            assert_true(last(r, k, i) < r->start && last(r, k, i) > 1);
+    }
+    kf_free(r);
+}
+
+/* Memory that runs out is said to, and all of it given back. */
+static void out_of_memory(void **state)
+{
+    static const long when[] = {1, 10, 100, 1000, 4000};
+    descent_result *r = numbers(1, sizeof *r);
+    matvec_result m;
+    long before = allocated();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof when / sizeof *when; i++) {
+        kofn_status st;
+
+        fail_allocation(when[i]);
+        st = elastic_descent(0.01, 1, r);
+        fail_allocation(0);
+        assert_true(st == KOFN_NOMEM || (i > 2 && st == KOFN_OK));
+        fail_allocation(when[i]);
+        st = elastic_matvec(0.01, 1, 1, &m);
+        fail_allocation(0);
+        assert_true(st == KOFN_NOMEM || (i > 1 && st == KOFN_OK));
+        assert_int_equal(allocated(), before);
+    }
+    kf_free(r);
+}
+
+TEST_FILE(experiment_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dice_are_portable),
+        cmocka_unit_test(dice_do_not_repeat),
+        cmocka_unit_test(thresholds),
+        cmocka_unit_test(tables_III_to_VI),
+        cmocka_unit_test(sleepers_slow_codes_that_wait_for_many),
+        cmocka_unit_test(the_law_of_sleep),
+        cmocka_unit_test(stale_results_take_the_advantage_away),
+        cmocka_unit_test(collectors),
+        cmocka_unit_test(any_size_ends_and_repeats),
+        cmocka_unit_test(simulated_means_are_the_formulas),
+        cmocka_unit_test(simulated_means_have_no_bias),
+        cmocka_unit_test(sizes_are_shares_of_the_published),
+        cmocka_unit_test(matvec_shares),
+        cmocka_unit_test(bars),
+        cmocka_unit_test(descents),
+        cmocka_unit_test(out_of_memory),
+    };
+
+    rig_begin();
+    count_allocations();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* tolerance_test.c -- how many nodes may be wrong: the published tables, and the
+ * thresholds of the codes themselves. */
+#include "rig.h"
+
+#include <kofn/train.h>
+
+static kofn_tolerance of(kofn_redundancy kind, size_t P, size_t m, size_t n,
+                         size_t B1, size_t B2)
+{
+    const size_t cut[2] = {B1, B2};
+    kofn_tolerance t;
+
+    assert_ok(kofn_tolerance_of(kind, P, m, n, cut, &t));
+    return t;
+}
+
+static void same(kofn_tolerance t, size_t af, size_t ab, size_t pf, size_t pb)
+{
+    assert_int_equal(t.adversarial[0], af);
+    assert_int_equal(t.adversarial[1], ab);
+    assert_int_equal(t.probabilistic[0], pf);
+    assert_int_equal(t.probabilistic[1], pb);
+}
+
+/* 12 nodes and a grid of 2 x 2, by hand. */
+static void twelve_nodes(void **state)
+{
+    (void)state;
+    same(of(KOFN_REDUNDANCY_GPD_UVN, 12, 2, 2, 1, 1), 3, 3, 6, 5);
+    same(of(KOFN_REDUNDANCY_GPD_VUM, 12, 2, 2, 1, 1), 3, 3, 5, 6);
+    same(of(KOFN_REDUNDANCY_REPLICATION, 12, 2, 2, 1, 1), 1, 1, 1, 1);
+    same(of(KOFN_REDUNDANCY_TWO_MDS, 12, 2, 2, 1, 1), 1, 1, 1, 1);
+    same(of(KOFN_REDUNDANCY_REPLICATION, 4, 2, 2, 1, 1), 0, 0, 0, 0);
+    same(of(KOFN_REDUNDANCY_TWO_MDS, 4, 2, 2, 1, 1), 0, 0, 0, 0);
+}
+
+/* The expressions of Table III as they are printed. */
+static void as_printed(void **state)
+{
+    (void)state;
+    for (size_t m = 1; m <= 4; m++)
+        for (size_t n = 1; n <= 4; n++)
+            for (size_t B = 1; B <= 3; B++) {
+                size_t P = 100, C = 4 - B, mn = m * n;
+
+                same(of(KOFN_REDUNDANCY_GPD_UVN, P, m, n, B, C),
+                     (P - mn * B - n + 1) / 2, (P - mn * C - mn + n) / 2,
+                     P - mn * B - n, P - mn * C - mn + n - 1);
+                same(of(KOFN_REDUNDANCY_GPD_VUM, P, m, n, B, C),
+                     (P - mn * B - mn + m) / 2, (P - mn * C - m + 1) / 2,
+                     P - mn * B - mn + m - 1, P - mn * C - m);
+            }
+}
+
+/* Any K of K + 3 workers are enough, each with a point of its own. */
+static void decodes(size_t m, size_t n, size_t p, const char *sub, kofn_op op,
+                    size_t K)
+{
+    kofn_problem pb = {op, 24, 24, 24, KOFN_F64, false};
+    kofn_plan_info info;
+    kofn_plan *plan;
+    char spec[80];
+
+    snprintf(spec, sizeof spec, "gpd:m=%zu,n=%zu,p=%zu,sub=%s", m, n, p, sub);
+    assert_ok(kofn_plan_new(&plan, &pb, spec, K + 3, 1));
+    assert_ok(kofn_plan_describe(plan, false, &info));
+    assert_int_equal(info.threshold, K);
+    kofn_plan_free(plan);
+}
+
+static void thresholds_are_those_of_the_codes(void **state)
+{
+    (void)state;
+    for (size_t m = 1; m <= 3; m++)
+        for (size_t n = 1; n <= 3; n++)
+            for (size_t p = 1; p <= 3; p++)
+                for (int vum = 0; vum < 2; vum++) {
+                    const char *sub = vum ? "vum" : "uvn";
+                    kofn_tolerance t = of(vum ? KOFN_REDUNDANCY_GPD_VUM
+                                              : KOFN_REDUNDANCY_GPD_UVN,
+                                          70, m, n, p, p);
+
+                    decodes(m, n, p, sub, KOFN_MATMUL, t.K[0]);
+                    decodes(m, n, p, sub, KOFN_LEFT, t.K[1]);
+                }
+}
+
+/* With 4 m^2 nodes for a square grid the code stands P/4 times as many in the
+ * forward product as four copies do, of which 3/2 may be wrong before that is
+ * rounded down, and sqrt(P) times as many as two codes. */
+static void as_nodes_grow(void **state)
+{
+    double P = 16384, code, two;
+
+    (void)state;
+    code =
+        (double)of(KOFN_REDUNDANCY_GPD_UVN, 16384, 64, 64, 1, 1).adversarial[0];
+    two =
+        (double)of(KOFN_REDUNDANCY_TWO_MDS, 16384, 64, 64, 1, 1).adversarial[0];
+    same(of(KOFN_REDUNDANCY_REPLICATION, 16384, 64, 64, 1, 1), 1, 1, 2, 2);
+    assert_at_most(fabs(code / 1.5 / P - 0.25), 0.01);
+    assert_at_most(fabs(code / two / sqrt(P) - 1), 0.05);
+}
+
+static void too_few_are_refused(void **state)
+{
+    const size_t one[2] = {1, 1}, none[2] = {0, 1};
+    kofn_tolerance t;
+
+    (void)state;
+    for (size_t P = 0; P <= 6; P++) /* K is 5 and 6 */
+        assert_status(KOFN_TOOFEW, kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, P,
+                                                     2, 2, one, &t));
+    assert_ok(kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 2, 2, one, &t));
+    assert_status(KOFN_TOOFEW, kofn_tolerance_of(KOFN_REDUNDANCY_REPLICATION, 3,
+                                                 2, 2, one, &t));
+    assert_status(KOFN_INVAL,
+                  kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 0, 2, one, &t));
+    assert_status(KOFN_INVAL, kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 2,
+                                                SIZE_MAX, one, &t));
+    assert_status(KOFN_INVAL, kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 2,
+                                                2, none, &t));
+}
+
+TEST_FILE(tolerance_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twelve_nodes),
+        cmocka_unit_test(as_printed),
+        cmocka_unit_test(thresholds_are_those_of_the_codes),
+        cmocka_unit_test(as_nodes_grow),
+        cmocka_unit_test(too_few_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

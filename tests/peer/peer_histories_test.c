@@ -1,0 +1,361 @@
+/* peer_histories_test.c -- iterations without a master, on the simulated mesh,
+ * whatever happens at whatever moment. */
+#include "mesh_fate.h"
+
+/* ---- histories ---------------------------------------------------------- */
+
+static void history(uint64_t seed, double *worst, uint64_t *adopted)
+{
+    static const char *const spec[] = {
+        "mds:k=1", "mds:k=2", "mds:k=3,basis=gauss_sys",
+        "mds:k=4", "mds:k=3", "mds:k=2,basis=gauss"};
+    static const size_t needs[] = {1, 2, 3, 4, 3, 2};
+    kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 78, 0);
+    size_t which = kf_rng_below(&r, 6), k = needs[which];
+    size_t nodes = k + 1 + kf_rng_below(&r, 4);
+    size_t faults = kf_rng_below(&r, 16);
+    kofn_time bound;
+    sim s;
+
+    sim_up(&s, spec[which], nodes, 19, 8 + kf_rng_below(&r, 40), seed);
+    if (kf_rng_below(&r, 2))
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    fate_draws(&s, &r);
+    for (size_t i = 0; i < nodes; i++)
+        if (i < k || sim_draw(&s) < 0.9)
+            sim_start(&s, i, sim_draw(&s) < 0.8);
+    for (size_t f = 0; f < faults; f++)
+        sim_at(&s, (kofn_time)(sim_draw(&s) * 800 * (double)MS), SIM_FAULT, 0,
+               0);
+    sim_run(&s, 800 * MS, fate_strikes);
+    bound = fate_relents(&s, k);
+    sim_finish(&s, bound, fate_strikes, spec[which], seed);
+    for (size_t i = 0; i < nodes; i++) {
+        kofn_node_view v;
+
+        if (!s.node[i].up)
+            continue;
+        kofn_node_look(s.node[i].host->node, &v);
+        *adopted += v.adopted;
+        assert_int_equal(v.at.t, s.steps);
+    }
+    *worst = fmax(*worst, s.worst);
+    sim_down(&s);
+}
+
+static void histories(void **state)
+{
+    size_t n = often(300);
+    double worst = 0;
+    uint64_t adopted = 0, first;
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+
+    (void)state;
+    first = one ? strtoull(one, NULL, 10) : 0;
+    for (uint64_t seed = first; seed < first + n; seed++)
+        history(seed, &worst, &adopted);
+    print_message("EVENTS %zu misfortunes in %zu histories: worst deviation "
+                  "%.3g, %llu vectors adopted\n",
+                  fate_struck, n, worst, (unsigned long long)adopted);
+}
+
+/* Processes that go when they are done leave nobody behind. */
+static void exits(void **state)
+{
+    size_t n = often(60);
+
+    (void)state;
+    for (uint64_t seed = 0; seed < n; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 6, 19, 10 + seed % 9, seed);
+        s.exits = true;
+        s.tell = seed % 2;
+        if (seed % 3 == 0)
+            s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        for (size_t i = 0; i < 6; i++)
+            sim_start(&s, i, seed % 5 > 0);
+        for (size_t i = 0; i < 3; i++) /* at most, of which slow is one kind */
+            sim_at(&s, (kofn_time)(sim_draw(&s) * 120 * (double)MS), SIM_FAULT,
+                   0, 1);
+        sim_finish(&s, 6 * KOFN_SECOND, fate_strikes, "exits", seed);
+        sim_down(&s);
+    }
+}
+
+/* Says that it leaves, and goes. */
+static void leave(sim *s, size_t id)
+{
+    const kofn_node_event bye = {.type = KOFN_NODE_LEAVE, .now = s->now};
+
+    assert_ok(kf_host_step(s->node[id].host, &bye));
+    sim_stop(s, id);
+}
+
+/* The leader leaves at any moment, or two nodes do, and those that are left are
+ * at two iterates; of each there are fewer than must confirm one.  Few iterates
+ * are made alone until they are together again, and whoever ends first leaves
+ * nobody behind. */
+static void leavers(void **state)
+{
+    size_t n = often(200);
+    kofn_time longest = 0;
+    uint64_t most = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < n; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 40, seed);
+        s.opt.confirm = 0; /* as it is by default */
+        s.opt.linger = 20 * MS;
+        s.exits = s.tell = true;
+        if (seed % 3 == 0)
+            s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        for (size_t i = 0; i < 5; i++)
+            sim_start(&s, i, seed % 5 > 0);
+        for (size_t i = 0; i < 1 + seed % 2; i++)
+            sim_at(&s, (kofn_time)(sim_draw(&s) * 60 * (double)MS), SIM_FAULT,
+                   0, i);
+        sim_finish(&s, 4 * KOFN_SECOND, leave, "leavers", seed);
+        longest = s.now > longest ? s.now : longest;
+        for (size_t i = 2; i < 5; i++) {
+            kofn_node_view v;
+
+            kofn_node_look(s.node[i].host->node, &v);
+            most = v.alone > most ? v.alone : most;
+        }
+        sim_down(&s);
+    }
+    print_message("the longest took %.3g s, %llu iterates alone\n",
+                  (double)longest * 1e-9, (unsigned long long)most);
+    assert_true(most <= 4);
+}
+
+static void sleep_long(sim *s, size_t id)
+{
+    s->node[id].stopped = s->now + 400 * MS;
+}
+
+/* Who sleeps until the others have the result, and are gone, makes it alone,
+ * though the quorum is not there any more. */
+static void sleepers(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 8, seed);
+        s.opt.confirm = seed % 2;
+        s.opt.linger = 20 * MS;
+        s.exits = s.tell = true;
+        for (size_t i = 0; i < 5; i++)
+            sim_start(&s, i, true);
+        for (size_t i = 3; i < 5; i++)
+            sim_at(&s, 20 * MS + (kofn_time)(sim_draw(&s) * 10 * (double)MS),
+                   SIM_FAULT, 0, i);
+        sim_run(&s, 300 * MS, sleep_long);
+        assert_true(s.node[0].over && !s.node[3].over && !s.node[4].over);
+        sim_finish(&s, 4 * KOFN_SECOND, sleep_long, "sleepers", seed);
+        sim_down(&s);
+    }
+}
+
+/* ---- every moment, every order ------------------------------------------- */
+
+enum { DIE, PAUSE, APART, RETURN, BREAK, KINDS };
+
+typedef struct blow {
+    size_t when; /* before this packet */
+    size_t node, kind;
+} blow;
+
+typedef struct blows {
+    blow blow[2];
+    size_t count, needs;
+} blows;
+
+#define AWAY (300 * MS) /* longer than silence */
+
+static void strike(sim *s, const blow *b, size_t needs)
+{
+    sim_node *n = &s->node[b->node];
+
+    if (!n->up)
+        return;
+    switch (b->kind) {
+    case DIE:
+        if (fate_count_up(s) > needs)
+            sim_stop(s, b->node);
+        break;
+    case PAUSE:
+        n->stopped = s->now + AWAY;
+        break;
+    case APART:
+        for (size_t i = 0; i < s->nodes; i++)
+            s->cut[i][b->node] = s->cut[b->node][i] = true;
+        sim_at(s, s->now + AWAY, SIM_FAULT, 0, 0);
+        break;
+    case RETURN: /* dies and begins again */
+        sim_stop(s, b->node);
+        sim_start(s, b->node, false);
+        break;
+    default:
+        for (size_t i = 0; i < s->nodes; i++)
+            if (i != b->node && s->node[i].up) {
+                sim_link(s, i, b->node, KOFN_WENT);
+                sim_link(s, b->node, i, KOFN_WENT);
+                sim_link(s, i, b->node, KOFN_CAME);
+                sim_link(s, b->node, i, KOFN_CAME);
+            }
+    }
+}
+
+static void inject(sim *s)
+{
+    blows *all = s->inject_ud;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (all->blow[i].when == s->delivered)
+            strike(s, &all->blow[i], all->needs);
+}
+
+static void heal_now(sim *s, size_t what)
+{
+    (void)what;
+    sim_heal(s);
+}
+
+typedef struct small {
+    const char *spec;
+    size_t nodes, needs;
+} small;
+
+static const small smalls[] = {{"mds:k=2,basis=gauss_sys", 3, 2},
+                               {"mds:k=2,basis=gauss_sys", 4, 2},
+                               {"mds:k=3,basis=gauss_sys", 4, 3}};
+
+/* How many packets it took. */
+static size_t small_run(const small *c, bool distributed, bool tell, blows *all,
+                        const unsigned char *order, size_t orders)
+{
+    char what[96];
+    size_t packets;
+    sim s;
+
+    sim_up(&s, c->spec, c->nodes, 7, 3, 1);
+    s.tell = tell;
+    if (distributed)
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    s.order = order;
+    s.orders = orders;
+    if (all) {
+        all->needs = c->needs;
+        s.inject = inject;
+        s.inject_ud = all;
+    }
+    for (size_t i = 0; i < c->nodes; i++)
+        sim_start(&s, i, true);
+    snprintf(what, sizeof what, "%zu nodes, %s, %s", c->nodes, c->spec,
+             distributed ? "distributed" : "replicated");
+    for (size_t i = 0; all && i < all->count; i++) {
+        size_t n = strlen(what);
+
+        snprintf(what + n, sizeof what - n, ", %zu:%zu:%zu", all->blow[i].when,
+                 all->blow[i].node, all->blow[i].kind);
+    }
+    sim_finish(&s, 4 * KOFN_SECOND, heal_now, what, 0);
+    packets = s.delivered;
+    sim_down(&s);
+    return packets;
+}
+
+/* Every n-th; every one where there is more time. */
+static size_t sparse(size_t n)
+{
+    double x = (double)n * SLOWED / test_scale();
+
+    return x < 1 ? 1 : (size_t)x;
+}
+
+/* Anything that can befall any node, before any packet. */
+static void one_blow(void **state)
+{
+    size_t runs = 0, stride = sparse(4);
+
+    (void)state;
+    for (size_t c = 0; c < 3; c++)
+        for (int d = 0; d < 2; d++) {
+            size_t packets = small_run(&smalls[c], d, true, NULL, NULL, 0);
+
+            for (size_t m = 1; m <= packets; m += stride)
+                for (size_t i = 0; i < smalls[c].nodes * KINDS; i++, runs++) {
+                    blows b = {{{m, i / KINDS, i % KINDS}}, 1, 0};
+
+                    small_run(&smalls[c], d, (m + i) % 2, &b, NULL, 0);
+                }
+        }
+    print_message("%zu runs\n", runs);
+}
+
+/* Two of them, at moments on a grid. */
+static void two_blows(void **state)
+{
+    size_t runs = 0, stride = sparse(29);
+
+    (void)state;
+    for (size_t c = 0; c < 3; c += 2)
+        for (int d = 0; d < 2; d++) {
+            size_t packets = small_run(&smalls[c], d, true, NULL, NULL, 0);
+            size_t all = smalls[c].nodes * KINDS;
+
+            for (size_t m = 1; m <= packets; m += stride)
+                for (size_t n = m; n <= packets; n += stride)
+                    for (size_t i = runs % 7; i < all * all; i += 7, runs++) {
+                        blows b = {{{m, i % all / KINDS, i % KINDS},
+                                    {n, i / all / KINDS, i / all % KINDS}},
+                                   2,
+                                   0};
+
+                        small_run(&smalls[c], d, runs % 2, &b, NULL, 0);
+                    }
+        }
+    print_message("%zu runs\n", runs);
+}
+
+/* All orders in which the first packets may come, three being under way; each
+ * from two points of the run on. */
+static void orders(void **state)
+{
+    enum { DEPTH = 6 };
+    unsigned char order[64] = {0};
+    size_t runs = 0;
+
+    (void)state;
+    for (size_t c = 0; c < 3; c++)
+        for (size_t from = 0; from < 36; from += sparse(18))
+            for (size_t code = 0; code < 729; code++, runs++) {
+                size_t x = code;
+
+                memset(order, 0, sizeof order);
+                for (size_t i = 0; i < DEPTH; i++, x /= 3)
+                    order[from + i] = (unsigned char)(x % 3);
+                small_run(&smalls[c], code % 2, true, NULL, order,
+                          from + DEPTH);
+            }
+    print_message("%zu runs\n", runs);
+}
+
+TEST_FILE(peer_histories_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_blow), cmocka_unit_test(two_blows),
+        cmocka_unit_test(orders),   cmocka_unit_test(histories),
+        cmocka_unit_test(exits),    cmocka_unit_test(leavers),
+        cmocka_unit_test(sleepers),
+    };
+
+    rig_begin();
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

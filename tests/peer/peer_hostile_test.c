@@ -1,0 +1,580 @@
+/* peer_hostile_test.c -- hostile nodes in a mesh, beside the honest: what is
+ * forged is not believed, what is computed wrongly is not taken, nobody is
+ * blamed who did nothing, and the iteration goes on. */
+#include "mesh_evil.h"
+
+#include <malloc.h>
+
+/* ---- memory -------------------------------------------------------------- */
+
+static size_t held, most;
+
+static void *weigh(void *ud, void *p, size_t want)
+{
+    (void)ud;
+    held -= p ? malloc_usable_size(p) : 0;
+    free(p);
+    p = want ? aligned_alloc(64, (want + 63) / 64 * 64) : NULL;
+    held += p ? malloc_usable_size(p) : 0;
+    most = held > most ? held : most;
+    return p;
+}
+
+/* ---- a run --------------------------------------------------------------- */
+
+typedef struct hostile {
+    const char *spec;
+    size_t honest, turncoats, forgers, confirm;
+    uint64_t kinds;
+    kofn_time pace;
+    bool distributed, deaf;
+    double change;
+} hostile;
+
+static void pause_somebody(sim *s, size_t id)
+{
+    s->node[id].stopped = s->now + 60 * MS;
+}
+
+static size_t run(const hostile *c, uint64_t seed, double *worst,
+                  uint64_t *named)
+{
+    evil e = {.honest = c->honest,
+              .forgers = c->forgers,
+              .pace = c->pace,
+              .until = 3 * KOFN_SECOND,
+              .change = c->change,
+              .kinds = c->kinds,
+              .stay = c->deaf};
+    size_t events;
+    sim s;
+
+    sim_up(&s, c->spec, c->honest + c->turncoats, 19, 12, seed);
+    s.nodes += c->forgers;
+    s.opt.confirm = c->confirm;
+    if (c->distributed)
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    for (size_t i = 0; c->deaf && i < c->forgers; i++)
+        s.node[s.nodes - 1 - i].deaf = true;
+    evil_start(&s, &e);
+    for (size_t i = 0; i < seed % 3; i++)
+        sim_at(&s, (kofn_time)(sim_draw(&s) * 80 * (double)MS), SIM_FAULT, 0,
+               kf_rng_below(&s.rng, c->honest));
+    sim_finish(&s, 20 * KOFN_SECOND, pause_somebody, c->spec, seed);
+    evil_check(&s);
+    for (size_t i = 0; i < c->honest; i++) {
+        kofn_node_view v;
+
+        kofn_node_look(s.node[i].host->node, &v);
+        assert_int_equal(v.at.t, s.steps);
+        *named += v.liars;
+    }
+    if (getenv("SHOW"))
+        fprintf(stderr, "seed %llu kinds %llx d %d: %.3g s, %zu forged\n",
+                (unsigned long long)seed, (unsigned long long)c->kinds,
+                c->distributed, (double)s.now * 1e-9, e.sent);
+    *worst = fmax(*worst, s.worst);
+    events = e.sent;
+    sim_down(&s);
+    return events;
+}
+
+/* One kind of note at a time, in a flood. */
+static void forged_notes(void **state)
+{
+    size_t events = 0;
+    uint64_t named = 0;
+    double worst = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < often(1); seed++)
+        for (unsigned type = KOFN_NOTE_BEAT; type <= KOFN_NOTE_PRINT; type++)
+            for (int d = 0; d < 2; d++) {
+                const hostile c = {.spec = "mds:k=2",
+                                   .honest = 4,
+                                   .forgers = 1,
+                                   .confirm = 2,
+                                   .kinds = kf_bit(type),
+                                   .pace = MS / 2,
+                                   .distributed = d};
+
+                events += run(&c, seed, &worst, &named);
+            }
+    print_message("%zu forged notes, worst deviation %.3g\n", events, worst);
+}
+
+/* Who asks for everything, again and again, and takes nothing. */
+static void who_takes_nothing(void **state)
+{
+    uint64_t named = 0;
+    double worst = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        const hostile c = {.spec = "mds:k=2",
+                           .honest = 4,
+                           .forgers = 1,
+                           .confirm = 2,
+                           .kinds = kf_bit(KOFN_NOTE_ASK) |
+                                    kf_bit(KOFN_NOTE_WANT) |
+                                    kf_bit(KOFN_NOTE_BEAT),
+                           .pace = MS / 10,
+                           .distributed = seed % 2,
+                           .deaf = true};
+
+        run(&c, seed, &worst, &named);
+    }
+    assert_int_equal(named, 0);
+}
+
+/* ---- one node, and what it is sent --------------------------------------- */
+
+#define ONE_PEER 7
+#define ANOTHER 8
+
+/* A way over which one note comes again and again, so many times; ONE_PEER
+ * takes nothing. */
+typedef struct lane {
+    kofn_transport t;
+    kofn_packet p;
+    size_t left, forgotten[16], vectors;
+    kofn_time now;
+} lane;
+
+static kofn_time lane_clock(void *ud)
+{
+    return ((lane *)ud)->now;
+}
+
+static kofn_status lane_send(kofn_transport *t, kofn_peer peer,
+                             const void *head, size_t head_bytes,
+                             const void *body, size_t body_bytes, bool urgent,
+                             void (*done)(void *), void *ud)
+{
+    (void)head_bytes;
+    (void)body;
+    (void)body_bytes;
+    (void)urgent;
+    if (peer == ONE_PEER)
+        return KOFN_AGAIN;
+    ((lane *)t)->vectors +=
+        ((const unsigned char *)head)[6] == KOFN_NOTE_VECTOR;
+    if (done)
+        done(ud);
+    return KOFN_OK;
+}
+
+static kofn_status lane_wait(kofn_transport *t, kofn_time atmost,
+                             kofn_packet *p)
+{
+    lane *l = (lane *)t;
+
+    (void)atmost;
+    if (l->left == 0)
+        return KOFN_AGAIN;
+    l->left--;
+    *p = l->p;
+    return KOFN_OK;
+}
+
+static void lane_forget(kofn_transport *t, kofn_peer peer)
+{
+    ((lane *)t)->forgotten[peer]++;
+}
+
+static kf_host *one_node(lane *l, const sim *s)
+{
+    kofn_peer_options o = s->opt;
+    kf_host *h;
+
+    o.incarnation = 1;
+    o.confirm = 2;
+    *l = (lane){.t = {.name = "lane",
+                      .send = lane_send,
+                      .wait = lane_wait,
+                      .forget = lane_forget},
+                .now = KOFN_SECOND};
+    assert_ok(kf_host_new(&h, &l->t, &s->program, &o, &s->v0, lane_clock, l));
+    return h;
+}
+
+/* `times` notes of a peer are heard. */
+static void hear_times(lane *l, kf_host *h, kofn_peer peer, kofn_note_type type,
+                       size_t times)
+{
+    const kofn_note note = {.type = type, .from = 1000 + peer};
+
+    l->p = (kofn_packet){
+        .what = KOFN_PACKET, .peer = peer, .head_bytes = KF_NOTE_HEAD};
+    kf_note_write(l->p.head, &note, h->job, NULL, 0);
+    for (l->left = times; l->left > 0;)
+        assert_ok(kf_mail_hear(h, 0));
+}
+
+/* Two of one key, two of another, and two without. */
+static const char *lane_principal(kofn_transport *t, kofn_peer peer)
+{
+    static const char *const name[] = {"one", "one", "another", "another"};
+
+    (void)t;
+    return peer - ANOTHER < 4 ? name[peer - ANOTHER] : NULL;
+}
+
+static kf_route *lane_route(kf_host *h, kofn_peer peer)
+{
+    size_t i = 0;
+
+    while (i < h->routes && h->route[i].peer != peer)
+        i++;
+    assert_true(i < h->routes);
+    return &h->route[i];
+}
+
+/* Its fingerprint of our own vector, which is what the one who was asked sent;
+ * does that do? */
+static bool agrees(kf_host *h, kofn_peer peer)
+{
+    kf_route *r = lane_route(h, peer);
+    kofn_note ready;
+    kofn_parcel *body;
+
+    assert_true(r->key != 0);
+    kf_claim_print(r, &(kofn_note){.type = KOFN_NOTE_PRINT,
+                                   .from = r->incarnation,
+                                   .at = {1, 1},
+                                   .coded = kf_claim_own(h, r->key)});
+    if (!kf_claim_ready(h, &ready, &body))
+        return false;
+    kofn_parcel_drop(body);
+    return true;
+}
+
+/* Fingerprints of the key that sent the iterate confirm nothing, and two of one
+ * key no more than one; who has no key answers for himself. */
+static void one_key_confirms_once(void **state)
+{
+    const kofn_note ask = {.type = KOFN_NOTE_ASK, .from = 1};
+    const kofn_note vector = {
+        .type = KOFN_NOTE_VECTOR, .from = 1000 + ANOTHER, .at = {1, 1}};
+
+    kofn_parcel *body;
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 8, 19, 2, 1);
+    h = one_node(&l, &s);
+    h->confirm = 4;
+    l.t.principal_of = lane_principal;
+    for (kofn_peer peer = ANOTHER; peer < ANOTHER + 6; peer++)
+        hear_times(&l, h, peer, KOFN_NOTE_BEAT, 1);
+    assert_ok(kf_claim_ask(h, vector.from, &ask));
+    assert_ok(kf_parcel_new(&body, KOFN_SCALARS + s.v0.rows, 1, KOFN_F64));
+    memset(body->m.data, 0, KOFN_SCALARS * sizeof(double));
+    memcpy((double *)body->m.data + KOFN_SCALARS, s.v0.data,
+           s.v0.rows * sizeof(double));
+    kf_claim_vector(h, lane_route(h, ANOTHER), &vector, body);
+    kofn_parcel_drop(body);
+    for (kofn_peer peer = ANOTHER + 1; peer < ANOTHER + 5; peer++)
+        assert_false(agrees(h, peer));
+    assert_true(agrees(h, ANOTHER + 5));
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+static const char *lane_one(kofn_transport *t, kofn_peer peer)
+{
+    (void)t;
+    (void)peer;
+    return "one";
+}
+
+/* Of one key not more than a few are heard. */
+static void lives_of_a_key(void **state)
+{
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    l.t.principal_of = lane_one;
+    for (kofn_peer peer = ANOTHER; peer < ANOTHER + 100; peer++)
+        hear_times(&l, h, peer, KOFN_NOTE_BEAT, 1);
+    assert_int_equal(h->node->others, 8);
+    assert_int_equal(h->foreign, 92);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* The vector is another one after each time that it is asked for: those that
+ * wait for one who takes nothing do not add up. */
+static void vectors_that_wait(void **state)
+{
+    lane l;
+    sim s;
+    kf_host *h;
+    size_t before;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 256, 2, 1);
+    h = one_node(&l, &s);
+    before = held;
+    for (uint64_t t = 1; t <= 600; t++) {
+        hear_times(&l, h, ONE_PEER, KOFN_NOTE_ASK, 2);
+        l.now += MS;
+        kf_host_advance(h, (kofn_mark){t, 1});
+    }
+    evil_weigh(h, ONE_PEER);
+    assert_true(h->waits > 0);
+    assert_true(held - before < 256 << 10);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* Nor do notes of which each says something else. */
+static void bytes_that_wait(void **state)
+{
+    static uint32_t list[4096];
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    for (uint64_t t = 1; t <= 600; t++)
+        assert_ok(kf_mail_to(h, ONE_PEER,
+                             &(kofn_note){.type = KOFN_NOTE_DECIDE,
+                                          .from = 1,
+                                          .at = {t, 1},
+                                          .list = list,
+                                          .listed = 4096}));
+    evil_weigh(h, ONE_PEER);
+    assert_in_range(h->waits, 1, 16);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* Who asks for the same vector all the time has it sent now and then. */
+static void vectors_that_are_sent(void **state)
+{
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    for (int i = 0; i < 1000; i++) {
+        hear_times(&l, h, ANOTHER, KOFN_NOTE_ASK, 10);
+        l.now += MS;
+    }
+    assert_in_range(l.vectors, 10, 50);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* Who sends notes without end is heard no more, and then forgotten; who sends
+ * as many as there are iterates is not, nor who sent many at once. */
+static void floods(void **state)
+{
+    kofn_node_view v;
+    uint64_t foreign;
+    lane l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    h = one_node(&l, &s);
+    for (uint64_t t = 1; t <= 2000; t++) {
+        hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 300);
+        kf_host_advance(h, (kofn_mark){t, 1});
+    }
+    assert_int_equal(h->foreign, 0);
+    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 100000);
+    assert_in_range(h->foreign, 1, 99999);
+    l.now += 20 * KOFN_SECOND;
+    foreign = h->foreign;
+    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 10000);
+    assert_int_equal(h->foreign, foreign);
+    assert_int_equal(l.forgotten[ANOTHER], 0);
+    hear_times(&l, h, ONE_PEER, KOFN_NOTE_ASK, 1);
+    assert_int_equal(h->waits, 1);
+    hear_times(&l, h, ONE_PEER, KOFN_NOTE_BEAT, 1000000);
+    assert_int_equal(l.forgotten[ONE_PEER], 1);
+    kofn_node_look(h->node, &v);
+    assert_int_equal(v.liars, 0); /* it did not lie */
+    for (size_t i = 0; i < h->waits; i++)
+        assert_int_not_equal(h->waiting[i].peer, ONE_PEER);
+    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 10);
+    assert_int_equal(l.forgotten[ANOTHER], 0);
+    foreign = h->foreign;
+    h->confirm = 1; /* who believes everybody bears everybody */
+    hear_times(&l, h, ANOTHER + 1, KOFN_NOTE_ENOUGH, 1000000);
+    assert_int_equal(h->foreign, foreign);
+    assert_int_equal(l.forgotten[ANOTHER + 1], 0);
+    kf_host_free(h);
+    sim_down(&s);
+}
+
+/* ---- and more of them ---------------------------------------------------- */
+
+/* What one forger can do where each is believed, and cannot where two must
+ * say the same. */
+static void one_is_not_believed(void **state)
+{
+    size_t wrong[2] = {0, 0};
+
+    (void)state;
+    for (size_t confirm = 1; confirm <= 2; confirm++)
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            evil e = {.honest = 4,
+                      .forgers = 1,
+                      .pace = MS / 2,
+                      .until = KOFN_SECOND,
+                      .kinds =
+                          kf_bit(KOFN_NOTE_BEAT) | kf_bit(KOFN_NOTE_VECTOR)};
+            sim s;
+
+            sim_up(&s, "mds:k=2", 4, 19, 12, seed);
+            s.nodes++;
+            s.opt.confirm = confirm;
+            s.lenient = true;
+            evil_start(&s, &e);
+            sim_run(&s, 2 * KOFN_SECOND, NULL);
+            wrong[confirm - 1] += s.wrong;
+            for (size_t i = 0; i < 4 && confirm == 2; i++) {
+                kofn_node_view v;
+
+                kofn_node_look(s.node[i].host->node, &v);
+                assert_true(v.final && v.at.t == s.steps);
+            }
+            sim_down(&s);
+        }
+    print_message("%zu wrong iterates where each is believed\n", wrong[0]);
+    assert_true(wrong[0] > 0);
+    assert_int_equal(wrong[1], 0);
+}
+
+/* Who comes again and again, with another life and over another connection or
+ * in the name of others, is one all the same: where two must say the same it
+ * does not end the run early. */
+static void who_comes_again(void **state)
+{
+    size_t sent = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < often(240); seed++) {
+        evil e = {.honest = 4,
+                  .forgers = 1,
+                  .pace = (kofn_time)(1 + seed % 4) * MS / 2,
+                  .until = KOFN_SECOND / 5,
+                  .kinds = kf_bit(KOFN_NOTE_BEAT) |
+                           (seed % 2 ? kf_bit(KOFN_NOTE_VECTOR) |
+                                           kf_bit(KOFN_NOTE_PRINT)
+                                     : 0),
+                  .hurry = true};
+        sim s;
+
+        sim_up(&s, "mds:k=2", 4, 19, 12, seed);
+        s.nodes++;
+        s.opt.confirm = 2;
+        s.compute = 4 * MS;
+        evil_start(&s, &e);
+        sim_finish(&s, 20 * KOFN_SECOND, NULL, "comes again", seed);
+        evil_check(&s);
+        for (size_t i = 0; i < 4; i++) {
+            kofn_node_view v;
+
+            kofn_node_look(s.node[i].host->node, &v);
+            if (v.at.t != s.steps)
+                fail_msg("seed %llu: node %zu ended at iterate %llu",
+                         (unsigned long long)seed, i,
+                         (unsigned long long)v.at.t);
+        }
+        sent += e.sent;
+        sim_down(&s);
+    }
+    print_message("EVENTS %zu notes of one who comes again\n", sent);
+}
+
+/* One of five whose every piece is wrong is sent away by the others, and the
+ * result is right. */
+static void who_lies_is_named(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const hostile c = {.spec = seed % 2 ? "mds:k=3" : "mds:k=2",
+                           .honest = 4,
+                           .turncoats = 1,
+                           .confirm = 2,
+                           .change = 1};
+        uint64_t named = 0;
+        double worst = 0;
+
+        run(&c, seed, &worst, &named);
+        assert_true(named > 0);
+    }
+}
+
+static void histories(void **state)
+{
+    static const char *const spec[] = {"mds:k=2", "mds:k=3,basis=gauss_sys",
+                                       "mds:k=1", "mds:k=3"};
+    static const size_t needs[] = {2, 3, 1, 3};
+    const char *one = getenv("KOFN_TEST_SEED");
+    uint64_t first = one ? strtoull(one, NULL, 10) : 0, named = 0;
+    size_t n = often(40), events = 0;
+    double worst = 0;
+
+    (void)state;
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 79, 0);
+        size_t which = kf_rng_below(&r, 4);
+        hostile c = {.spec = spec[which],
+                     .turncoats = kf_rng_below(&r, 3),
+                     .forgers = kf_rng_below(&r, 3),
+                     .distributed = kf_rng_below(&r, 2),
+                     .change = 0.5 * kf_rng_uniform(&r)};
+        size_t bad = c.turncoats + c.forgers;
+
+        c.honest = kf_max(needs[which], bad + 2) + kf_rng_below(&r, 2);
+        c.confirm = bad + 1;
+        c.pace = (kofn_time)((0.2 + 5 * kf_rng_uniform(&r)) * (double)MS);
+        events += run(&c, seed, &worst, &named);
+    }
+    print_message("EVENTS %zu hostile notes in %zu histories: %llu times a "
+                  "liar was named, worst deviation %.3g, at most %zu KiB "
+                  "held\n",
+                  events, n, (unsigned long long)named, worst, most >> 10);
+    assert_happened(named > 0);
+    assert_true(most < (size_t)64 << 20);
+}
+
+TEST_FILE(peer_hostile_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors_that_wait),
+        cmocka_unit_test(bytes_that_wait),
+        cmocka_unit_test(vectors_that_are_sent),
+        cmocka_unit_test(floods),
+        cmocka_unit_test(who_takes_nothing),
+        cmocka_unit_test(forged_notes),
+        cmocka_unit_test(one_is_not_believed),
+        cmocka_unit_test(one_key_confirms_once),
+        cmocka_unit_test(lives_of_a_key),
+        cmocka_unit_test(who_comes_again),
+        cmocka_unit_test(who_lies_is_named),
+        cmocka_unit_test(histories),
+    };
+    const kofn_alloc weighed = {weigh, NULL};
+
+    rig_begin();
+    kofn_set_alloc(&weighed);
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,327 @@
+/* peer_liars_test.c -- nodes whose pieces are wrong, where errors are looked for:
+ * one or many, once or always, the same to all or not; and deciders that lie of
+ * what they compared.  Up to the limit every node ends with the plain iteration's
+ * vector and finds the same nodes; beyond it all end with KOFN_CORRUPT, and nobody
+ * ever has a wrong vector (sim_check).  The products with A itself, by which nodes
+ * see what the code does not, must have nothing to find. */
+#include "mesh_sim.h"
+
+#define STEPS 12
+
+typedef struct fault {
+    uint64_t liars;       /* set of nodes ...                              */
+    uint64_t first, last; /* ... that lie of these iterates                */
+    bool turn;            /* of iterate t only the (t mod nodes)-th node   */
+    bool same;            /* to all; else only to some                     */
+    bool deciders;        /* who leads lists other seats than it compared  */
+    bool all;             /* entries, not one                              */
+    bool may_blame;
+    size_t rows; /* 0: 19 */
+    size_t told;
+} fault;
+
+static bool lies(const sim *s, size_t id, uint64_t t)
+{
+    const fault *f = s->own;
+    uint64_t who = f->turn ? kf_bit(t % s->nodes) : f->liars;
+
+    return t >= f->first && t <= f->last && who & kf_bit(id);
+}
+
+static void spoil_numbers(sim *s, double *x, size_t n)
+{
+    fault *f = s->own;
+    size_t one = kf_rng_below(&s->rng, n);
+
+    for (size_t i = 0; i < n; i++)
+        if (f->all || i == one)
+            x[i] += (0.5 + sim_draw(s)) * (sim_draw(s) < 0.5 ? -1 : 1) *
+                    pow(10, -4 * sim_draw(s));
+    f->told++;
+}
+
+static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
+{
+    sim_node *n = ud;
+
+    (void)group;
+    if (lies(n->sim, n->id, t))
+        spoil_numbers(n->sim, piece->data, piece->rows * piece->cols);
+}
+
+/* ---- on their way -------------------------------------------------------- */
+
+static void list_others(sim *s, sim_packet *p, kofn_note *note)
+{
+    uint32_t list[512];
+    size_t at = 0;
+    void *room;
+
+    assert_ok(kf_note_unpack(note, p->body, p->p.body_bytes, &room));
+    assert_true(note->listed <= 512);
+    memcpy(list, note->list, note->listed * sizeof *list);
+    while (at < note->listed) {
+        size_t count = list[at], seat = 0;
+
+        for (size_t i = 0; i < count; i++) {
+            seat += sim_draw(s) < 0.3;
+            list[at + 1 + i] = (uint32_t)seat++;
+        }
+        if (sim_draw(s) < 0.3 && at + 1 + count == note->listed) {
+            list[at] = (uint32_t)count - 1; /* too few to tell */
+            note->listed--;
+        }
+        at += 1 + count;
+    }
+    note->list = list;
+    kf_free(p->body);
+    p->p.body_bytes = kf_note_bytes(note);
+    p->body = numbers(p->p.body_bytes + 1, 1);
+    kf_note_pack(note, p->body);
+    kf_free(room);
+}
+
+static void twist(sim *s, sim_packet *p)
+{
+    fault *f = s->own;
+    uint64_t job = s->node[p->from].host->job;
+    kofn_note note;
+
+    assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
+    if (f->deciders && note.type == KOFN_NOTE_DECIDE) {
+        list_others(s, p, &note);
+        f->told++;
+    } else if (!f->deciders && note.type == KOFN_NOTE_PIECE && p->to % 2 &&
+               lies(s, p->from, note.at.t)) {
+        spoil_numbers(s, (double *)(void *)p->body,
+                      p->p.body_bytes / sizeof(double));
+    } else {
+        return;
+    }
+    kf_note_write(p->p.head, &note, job, p->body, p->p.body_bytes);
+}
+
+/* ---- a run --------------------------------------------------------------- */
+
+static void blamed(sim *s, size_t by, size_t who)
+{
+    const fault *f = s->own;
+
+    if (!f->may_blame || f->turn || !(f->liars & kf_bit(who)))
+        fail_msg("seed %llu: node %zu takes node %zu for a liar",
+                 (unsigned long long)s->seed, by, who);
+}
+
+static void begin(sim *s, const char *spec, size_t nodes, kofn_errors errors,
+                  fault *f, uint64_t seed)
+{
+    sim_up(s, spec, nodes, f->rows ? f->rows : 19, STEPS, seed);
+    s->opt.errors = errors;
+    s->own = f;
+    s->blamed = blamed;
+    if (f->same) {
+        s->opt.spoil = spoil;
+    } else {
+        s->evil = f; /* nodes may have vectors that differ by rounding */
+        s->twist = twist;
+    }
+    for (size_t i = 0; i < nodes; i++) {
+        sim_start(s, i, true);
+        s->node[i].turncoat = f->may_blame && f->liars & kf_bit(i);
+    }
+}
+
+static size_t try_to_the_end(const char *spec, size_t nodes, kofn_errors errors,
+                             fault f, uint64_t seed)
+{
+    size_t left_out = 0;
+    sim s;
+
+    begin(&s, spec, nodes, errors, &f, seed);
+    sim_finish(&s, 120 * KOFN_SECOND, NULL, spec, seed);
+    for (size_t i = 0; i < nodes; i++) {
+        kofn_node_view v;
+
+        if (s.node[i].turncoat) /* nobody hears it any more */
+            continue;
+        kofn_node_look(s.node[i].host->node, &v);
+        assert_int_equal(v.at.t, STEPS);
+        assert_int_equal(v.failed, KOFN_OK);
+        assert_int_equal(s.node[i].host->audit.remade, 0);
+        left_out += v.left_out;
+    }
+    assert_true(f.told > 0);
+    sim_down(&s);
+    return left_out;
+}
+
+/* Every node ends so, and none has gone on from the iterate that failed. */
+static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
+                        fault f, uint64_t seed)
+{
+    bool all = false;
+    sim s;
+
+    begin(&s, spec, nodes, errors, &f, seed);
+    while (!all) {
+        if (s.now >= 120 * KOFN_SECOND) {
+            sim_print(&s);
+            fail_msg("%s, seed %llu: not everybody has failed", spec,
+                     (unsigned long long)seed);
+        }
+        sim_run(&s, s.now + MS, NULL);
+        all = true;
+        for (size_t i = 0; i < nodes; i++)
+            all &= s.node[i].status != KOFN_OK;
+    }
+    for (size_t i = 0; i < nodes; i++) {
+        kofn_node_view v;
+
+        kofn_node_look(s.node[i].host->node, &v);
+        assert_int_equal(s.node[i].status, KOFN_CORRUPT);
+        assert_int_equal(v.at.t, f.first);
+    }
+    sim_down(&s);
+}
+
+/* ---- up to the limit ----------------------------------------------------- */
+
+static const kofn_errors telling[] = {KOFN_ERRORS_ADVERSARIAL,
+                                      KOFN_ERRORS_PROBABILISTIC};
+
+static void one_lies(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < often(2); seed++)
+        for (size_t id = 0; id < 6; id++)
+            for (size_t e = 0; e < 2; e++)
+                assert_true(try_to_the_end("mds:k=3", 6, telling[e],
+                                           (fault){.liars = kf_bit(id),
+                                                   .last = UINT64_MAX,
+                                                   .same = true,
+                                                   .all = seed % 2,
+                                                   .may_blame = true},
+                                           seed) > 0);
+}
+
+/* floor((n - K) / 2), whatever they do; n - K - 1 that do not conspire, where pieces
+ * have more entries than that. */
+static void many_lie(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 3 * often(2); seed++) {
+        uint64_t two = kf_bit(seed % 7) | kf_bit((seed + 1 + seed % 3) % 7);
+        uint64_t three = two | kf_bit((seed + 5) % 7);
+        fault f = {.liars = two,
+                   .last = UINT64_MAX,
+                   .same = true,
+                   .all = seed % 2,
+                   .may_blame = true};
+
+        assert_true(
+            try_to_the_end("mds:k=3", 7, KOFN_ERRORS_ADVERSARIAL, f, seed) > 0);
+        f.liars = three;
+        f.rows = 252; /* parts of 21 rows each, all full */
+        f.all = true;
+        assert_true(try_to_the_end("mds:k=3", 7, KOFN_ERRORS_PROBABILISTIC, f,
+                                   seed) > 0);
+    }
+}
+
+/* Another in every iterate: an accident, for which nobody is left. */
+static void once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < often(2); seed++)
+        for (size_t e = 0; e < 2; e++) {
+            fault f = {.turn = true,
+                       .last = UINT64_MAX,
+                       .same = true,
+                       .all = seed % 2};
+
+            assert_true(try_to_the_end("mds:k=3", 6, telling[e], f, seed) > 0);
+        }
+}
+
+/* To some it sends what is right. */
+static void two_tongues(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < often(1); seed++)
+        for (size_t id = 0; id < 6; id++)
+            try_to_the_end("mds:k=3", 6, telling[seed % 2],
+                           (fault){.liars = kf_bit(id),
+                                   .last = UINT64_MAX,
+                                   .all = seed % 2,
+                                   .may_blame = true},
+                           seed);
+}
+
+/* It may list seats that nobody has, or too few, and blame nobody by that. */
+static void lying_deciders(void **state)
+{
+    size_t told = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < often(1); seed++)
+        for (size_t id = 0; id < 6; id++) {
+            sim s;
+            fault f = {
+                .liars = kf_bit(id), .deciders = true, .may_blame = true};
+
+            begin(&s, "mds:k=3", 6, telling[seed % 2], &f, seed);
+            sim_finish(&s, 300 * KOFN_SECOND, NULL, "decider", seed);
+            for (size_t i = 0; i < 6; i++)
+                assert_int_equal(s.node[i].host->audit.remade, 0);
+            told += f.told;
+            sim_down(&s);
+        }
+    assert_true(told > 0);
+}
+
+/* ---- beyond it ----------------------------------------------------------- */
+
+static void detected(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < often(1); seed++)
+        for (size_t id = 0; id < 6; id++)
+            try_to_fail("mds:k=3", 6, KOFN_ERRORS_DETECT,
+                        (fault){.liars = kf_bit(id) | kf_bit((id + 1) % 6) |
+                                         kf_bit((id + 2) % 6),
+                                .first = 1 + seed % 5,
+                                .last = UINT64_MAX,
+                                .same = true,
+                                .all = true},
+                        seed);
+}
+
+/* Where three of six lie and three decode nobody can tell. */
+static void too_many(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < often(1); seed++)
+        for (size_t id = 0; id < 6; id++)
+            for (size_t e = 0; e < 2; e++)
+                try_to_fail("mds:k=3", 6, telling[e],
+                            (fault){.liars = kf_bit(id) | kf_bit((id + 2) % 6) |
+                                             kf_bit((id + 3) % 6),
+                                    .first = 1 + seed % 5,
+                                    .last = UINT64_MAX,
+                                    .same = true,
+                                    .all = true},
+                            seed);
+}
+
+TEST_FILE(peer_liars_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_lies),       cmocka_unit_test(many_lie),
+        cmocka_unit_test(once),           cmocka_unit_test(two_tongues),
+        cmocka_unit_test(lying_deciders), cmocka_unit_test(detected),
+        cmocka_unit_test(too_many),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("peer_liars", tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* peer_node_test.c -- what the coordinator of one node of a mesh believes, by
+ * itself: of whom, how far ahead, how often, how many. */
+#include "mesh_sim.h"
+
+#include "peer/node.h"
+
+/* A node that beats every second, and does nothing else by itself for long. */
+static kofn_node *patient_node(const sim *s)
+{
+    const kofn_node_options o = {.incarnation = 1,
+                                 .nodes = 4,
+                                 .confirm = 2,
+                                 .groups = 2,
+                                 .decoding = KOFN_DECODE_REPLICATED,
+                                 .wish = KOFN_NO_SEAT,
+                                 .beat = KOFN_SECOND,
+                                 .silence = 100000 * KOFN_SECOND,
+                                 .patience = 100000 * KOFN_SECOND};
+    kofn_node *n;
+
+    assert_ok(kofn_node_new(&n, &s->stage, 1, &o, KOFN_SECOND));
+    return n;
+}
+
+/* An incarnation whose key no other has tells something. */
+static void tells_node(kofn_node *n, kofn_incarnation from,
+                       const kofn_note *note, kofn_time now)
+{
+    kofn_note said = *note;
+    kofn_node_action action;
+
+    said.from = from;
+    assert_ok(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_NOTE,
+                                                   .now = now,
+                                                   .incarnation = from,
+                                                   .note = &said,
+                                                   .principal = from}));
+    while (kofn_node_next(n, &action))
+        ;
+}
+
+/* `from` tells of an epoch that `leader` proposed; is the node in it now? */
+static bool follows(kofn_node *n, kofn_incarnation from,
+                    kofn_incarnation leader, uint64_t number, kofn_time now)
+{
+    const kofn_member only = {leader, 0, true};
+    const kofn_epoch epoch = {number, leader};
+    kofn_node_view v;
+
+    tells_node(n, from,
+               &(kofn_note){.type = KOFN_NOTE_EPOCH,
+                            .epoch = epoch,
+                            .member = &only,
+                            .members = 1},
+               now);
+    kofn_node_look(n, &v);
+    return kf_same_epoch(v.epoch, epoch);
+}
+
+/* What is told of others' epochs is believed of two, and one's own is not
+ * believed where it is far beyond what two are in. */
+static void epochs_far_ahead(void **state)
+{
+    const kofn_time now = 2 * KOFN_SECOND;
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+    kofn_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    n = patient_node(&s);
+    for (kofn_incarnation who = 101; who <= 103; who++)
+        tells_node(n, who, &beat, now);
+    assert_false(follows(n, 102, 101, 5, now));
+    assert_true(follows(n, 103, 101, 5, now));
+    assert_false(follows(n, 103, 103, 5 + (1 << 20) + 1, now));
+    assert_false(follows(n, 103, 103, UINT64_MAX, now));
+    assert_true(follows(n, 103, 103, 5 + (1 << 20), now));
+    kofn_node_free(n);
+    sim_down(&s);
+}
+
+/* Each time it is longer until it is followed again, and at last 256 times as
+ * long as at first. */
+static void who_leads_in_vain(void **state)
+{
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+    const kofn_time step = KOFN_SECOND / 20;
+    kofn_time now = 2 * KOFN_SECOND, led = now, before = 0;
+    kofn_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    n = patient_node(&s);
+    for (kofn_incarnation who = 101; who <= 103; who++)
+        tells_node(n, who, &beat, now);
+    assert_true(follows(n, 101, 101, 1, now));
+    for (uint64_t number = 2; number < 12; number++) {
+        kofn_time waited;
+
+        while (!follows(n, 101, 101, number, now += step))
+            assert_true(now < 1000 * KOFN_SECOND);
+        waited = now - led;
+        if (number > 2 && number <= 9)
+            assert_in_range(waited - 2 * before + 2 * step, 0, 4 * step);
+        if (number > 9)
+            assert_in_range(waited - before + 2 * step, 0, 4 * step);
+        led = now;
+        before = waited;
+    }
+    /* another one is none the worse for it */
+    assert_true(follows(n, 102, 102, 100, now));
+    kofn_node_free(n);
+    sim_down(&s);
+}
+
+/* However many come, each with a key of its own. */
+static void incarnations_that_are_remembered(void **state)
+{
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+    kofn_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    n = patient_node(&s);
+    for (kofn_incarnation who = 101; who < 3000; who++)
+        tells_node(n, who, &beat, 2 * KOFN_SECOND);
+    assert_int_equal(n->others, 1024);
+    kofn_node_free(n);
+    sim_down(&s);
+}
+
+TEST_FILE(peer_node_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(epochs_far_ahead),
+        cmocka_unit_test(who_leads_in_vain),
+        cmocka_unit_test(incarnations_that_are_remembered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

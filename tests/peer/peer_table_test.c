@@ -1,0 +1,106 @@
+/* peer_table_test.c -- what a node of a mesh makes of stages that differ. */
+#include "rig.h"
+
+#include "mesh/host.h"
+#include "peer/node.h"
+
+typedef struct three {
+    kofn_matrix A[3], v;
+    kofn_plan *plan[3];
+    kofn_operand operand[3];
+    kofn_stage stage[3];
+    kofn_transport t;
+    kf_host *host;
+} three;
+
+static kofn_time no_time(void *ud)
+{
+    (void)ud;
+    return 0;
+}
+
+/* The one in the middle has the longest product, needs most nodes and has seats
+ * for so many only. */
+static void three_up(three *x)
+{
+    static const char *const spec[] = {"mds:k=2", "mds:k=3,basis=harmonic",
+                                       "mds:k=2"};
+    static const size_t rows[] = {6, 30000, 6};
+    const kofn_peer_options o = {.size = sizeof o, .seat = KOFN_NO_SEAT};
+    kofn_program program = {
+        .stage = x->stage, .stages = 3, .operand = x->operand, .operands = 3};
+
+    *x = (three){.v = random_matrix(6, 1, KOFN_F64, 1)};
+    for (uint32_t i = 0; i < 3; i++) {
+        kofn_problem pb = {KOFN_MATVEC, rows[i], 6, 1, KOFN_F64, false};
+
+        x->A[i] = random_matrix(rows[i], 6, KOFN_F64, 2 + i);
+        assert_ok(kofn_plan_new(&x->plan[i], &pb, spec[i], 5, 3));
+        x->operand[i].dense = &x->A[i];
+        x->stage[i] = (kofn_stage){.plan = x->plan[i], .operand = i};
+    }
+    assert_ok(kf_host_new(&x->host, &x->t, &program, &o, &x->v, no_time, NULL));
+}
+
+static void three_down(three *x)
+{
+    kf_host_free(x->host);
+    for (size_t i = 0; i < 3; i++) {
+        kofn_plan_free(x->plan[i]);
+        kf_free(x->A[i].data);
+    }
+    kf_free(x->v.data);
+}
+
+static void what_all_stages_need(void **state)
+{
+    three x;
+
+    (void)state;
+    three_up(&x);
+    assert_int_equal(x.host->node->enough, 3);
+    assert_int_equal(x.host->node->max_seats, 5);
+    assert_true(x.t.body_max >= 30000 * sizeof(double));
+    three_down(&x);
+}
+
+/* Nobody has a decoder of the last iterate any more, of whichever stage. */
+static void decoders_are_trimmed(void **state)
+{
+    static const uint32_t seats[] = {0, 1, 3};
+    const kf_decoder *d;
+    three x;
+
+    (void)state;
+    count_allocations();
+    three_up(&x);
+    for (size_t i = 0; i < 3; i++) {
+        kf_peer_stage *stage = &x.host->node->stage[i];
+        size_t k = stage->plan->layout.enough;
+        long empty;
+
+        kf_cache_free(stage->cache);
+        assert_ok(kf_cache_new(&stage->cache, stage->code, 0));
+        assert_ok(kf_cache_get(stage->cache, seats, k, false, &d));
+        kf_cache_trim(stage->cache); /* the rows of these seats stay */
+        empty = allocated();
+        assert_ok(kf_cache_get(stage->cache, seats, k, false, &d));
+        assert_true(allocated() > empty);
+        kf_peer_clear_iterate(x.host->node);
+        assert_int_equal(allocated(), empty);
+    }
+    three_down(&x);
+    assert_int_equal(allocated(), 0);
+    kofn_set_alloc(NULL);
+}
+
+TEST_FILE(peer_table_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_all_stages_need),
+        cmocka_unit_test(decoders_are_trimmed),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("peer_table", tests, NULL, NULL);
+}

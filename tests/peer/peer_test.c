@@ -1,0 +1,371 @@
+/* peer_test.c -- iterations without a master, on the simulated mesh: particular
+ * misfortunes, and why somebody decides. */
+#include "mesh_sim.h"
+
+static void fair(void **state)
+{
+    static const char *const spec[] = {"mds:k=3,basis=gauss_sys", "mds:k=4",
+                                       "mds:k=1", "mds:k=5,basis=harmonic"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        for (int distributed = 0; distributed < 2; distributed++) {
+            sim s;
+
+            sim_up(&s, spec[i], 5, 23, 12, i);
+            s.opt.decoding =
+                distributed ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
+            for (size_t n = 0; n < 5; n++)
+                sim_start(&s, n, true);
+            sim_finish(&s, 3 * KOFN_SECOND, NULL, spec[i], i);
+            if (getenv("SHOW")) {
+                printf("%s %d: %.4g s, worst %.3g\n", spec[i], distributed,
+                       (double)s.now * 1e-9, s.worst);
+                sim_print(&s);
+            }
+            sim_down(&s);
+        }
+}
+
+/* ---- particular misfortunes ---------------------------------------------- */
+
+/* A node that is heard but hears too little, for good: as leader, as one who
+ * decodes for others, or as neither. */
+static void go_deaf(sim *s)
+{
+    size_t deaf = (size_t)(uintptr_t)s->inject_ud;
+
+    if (s->delivered == 200)
+        for (size_t i = 0; i < s->nodes; i++)
+            s->cut[i][deaf] = i != deaf && i != (deaf + 1) % s->nodes;
+}
+
+static void deaf(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 10; i++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 20, 40 + i / 5);
+        if (i >= 5)
+            s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        s.inject = go_deaf;
+        s.inject_ud = (void *)(uintptr_t)(i % 5);
+        for (size_t n = 0; n < 5; n++)
+            sim_start(&s, n, true);
+        sim_finish(&s, 6 * KOFN_SECOND, NULL, "deaf", i);
+        assert_true(s.delivered > 200);
+        sim_down(&s);
+    }
+}
+
+/* Hears everything, and answers beats, but what it sends of the results that
+ * it owes is lost: nothing but its being slow shows. */
+static void owing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        sim s;
+
+        sim_up(&s, "mds:k=3", 5, 19, 20, seed);
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        s.mute = 1 + seed % 5;
+        for (size_t n = 0; n < 5; n++)
+            sim_start(&s, n, true);
+        sim_finish(&s, 10 * KOFN_SECOND, NULL, "owing", seed);
+        sim_down(&s);
+    }
+}
+
+static uint64_t t_of(const sim *s, size_t i)
+{
+    kofn_node_view v;
+
+    kofn_node_look(s->node[i].host->node, &v);
+    return v.at.t;
+}
+
+/* Two halves of four, two of whom decode: both go on, and meet again; with a
+ * quorum of three neither does, after a silence. */
+static void halves(void **state)
+{
+    (void)state;
+    for (int quorum = 0; quorum < 2; quorum++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            uint64_t before[4];
+            bool moved = false;
+            sim s;
+
+            sim_up(&s, "mds:k=2", 4, 19, 2000, seed);
+            s.opt.quorum = quorum ? 3 : 0;
+            if (seed % 2)
+                s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+            for (size_t n = 0; n < 4; n++)
+                sim_start(&s, n, true);
+            sim_run(&s, 200 * MS, NULL);
+            assert_true(t_of(&s, 0) > 5);
+            for (size_t i = 0; i < 4; i++)
+                for (size_t j = 0; j < 4; j++)
+                    s.cut[i][j] = i / 2 != j / 2;
+            sim_run(&s, 700 * MS, NULL);
+            for (size_t i = 0; i < 4; i++)
+                before[i] = t_of(&s, i);
+            sim_run(&s, 1200 * MS, NULL);
+            for (size_t i = 0; i < 4; i++) {
+                moved |= t_of(&s, i) > before[i];
+                assert_true(quorum || t_of(&s, i) > before[i] + 10);
+            }
+            assert_true(moved == !quorum);
+            sim_heal(&s);
+            sim_run(&s, 1800 * MS, NULL);
+            for (size_t i = 0; i < 4; i++) {
+                assert_true(t_of(&s, i) > before[i] + 10);
+                assert_true(t_of(&s, i) + 5 > t_of(&s, 0));
+            }
+            sim_down(&s);
+        }
+}
+
+/* On unlike machines one may find that it is enough an iterate earlier: all
+ * end, with that one or the next. */
+static void verdicts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        sim s;
+
+        sim_up(&s, seed % 2 ? "mds:k=3" : "mds:k=4", 4, 19, 9, seed);
+        s.hasty = 1 + seed % 4;
+        if (seed % 3 == 0)
+            s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+        for (size_t i = 0; i < 4; i++)
+            sim_start(&s, i, true);
+        sim_finish(&s, 3 * KOFN_SECOND, NULL, "verdicts", seed);
+        for (size_t i = 0; i < 4; i++)
+            assert_true(t_of(&s, i) >= 8 && t_of(&s, i) <= 9);
+        sim_down(&s);
+    }
+}
+
+/* Below the quorum it is told, and nothing is answered. */
+static void too_few(void **state)
+{
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=3", 4, 19, 50, 1);
+    s.opt.give_up = KOFN_SECOND;
+    for (size_t i = 0; i < 4; i++)
+        sim_start(&s, i, true);
+    sim_run(&s, 100 * MS, NULL);
+    sim_stop(&s, 0);
+    sim_stop(&s, 1);
+    sim_run(&s, 3 * KOFN_SECOND, NULL);
+    assert_int_equal(s.node[2].status, KOFN_TOOFEW);
+    assert_int_equal(s.node[3].status, KOFN_TOOFEW);
+    assert_non_null(strstr(kofn_errmsg(), "2 of the 3 nodes"));
+    assert_true(t_of(&s, 2) < 50);
+    sim_down(&s);
+}
+
+/* What cannot be is refused, with the value. */
+static void refusals(void **state)
+{
+    kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
+    kofn_problem narrow = {KOFN_MATVEC, 20, 20, 1, KOFN_F32, false};
+    kofn_problem gram = {KOFN_GRAM, 20, 20, 1, KOFN_F64, false};
+    kofn_stage stage = {.plan = NULL};
+    kofn_node_options o = {.incarnation = 1,
+                           .nodes = 3,
+                           .groups = 3,
+                           .wish = KOFN_NO_SEAT,
+                           .decoding = KOFN_DECODE_REPLICATED};
+    kofn_plan *p;
+    kofn_node *n;
+
+    (void)state;
+    assert_ok(kofn_plan_new(&p, &gram, "pcr", 6, 1));
+    stage.plan = p;
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&p, &narrow, "mds:k=2", 3, 1));
+    stage.plan = p;
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_non_null(strstr(kofn_errmsg(), "float32"));
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&p, &pb, "elastic:k=2,groups=2", 4, 1));
+    stage.plan = p;
+    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_null(n);
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&p, &pb, "mds:k=2", 3, 1));
+    stage.plan = p;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 0, &o, 0));
+    o.groups = 65;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_non_null(strstr(kofn_errmsg(), "65"));
+    o.groups = 3;
+    o.incarnation = 0;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    o.incarnation = 1;
+    o.decoding = KOFN_DECODE_AUTO;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    stage.left = true;
+    o.decoding = KOFN_DECODE_REPLICATED;
+    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_non_null(strstr(kofn_errmsg(), "kofn_plan_serve_left"));
+    kofn_plan_free(p);
+}
+
+/* math/elastic.md 14: (1 - 1/n) k N multiply-adds against (k-1) N/(k n) numbers
+ * and a trip. */
+static void costs(void **state)
+{
+    kofn_problem pb = {KOFN_MATVEC, 1000, 1000, 1, KOFN_F64, false};
+    kofn_plan *p;
+
+    (void)state;
+    assert_ok(kofn_plan_new(&p, &pb, "mds:k=4", 8, 1));
+    /* saved 3500 multiply-adds, moved 93.75 numbers more */
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 37, 1),
+                     KOFN_DECODE_DISTRIBUTED);
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 38, 1), KOFN_DECODE_REPLICATED);
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 1, 3400),
+                     KOFN_DECODE_DISTRIBUTED);
+    assert_int_equal(kofn_decoding_for(p, 8, 1, 1, 3410),
+                     KOFN_DECODE_REPLICATED);
+    kofn_plan_free(p);
+}
+
+/* ---- why somebody decides ------------------------------------------------ */
+
+enum { D_NODES = 8, D_K = 5, D_ROWS = 40, D_STEPS = 60 };
+
+static void random_set(kf_rng *r, uint32_t set[D_K])
+{
+    bool in[D_NODES] = {false};
+
+    for (size_t k = 0; k < D_K;) {
+        size_t i = kf_rng_below(r, D_NODES);
+
+        k += !in[i];
+        in[i] = true;
+    }
+    for (uint32_t i = 0, k = 0; i < D_NODES; i++)
+        if (in[i])
+            set[k++] = i;
+}
+
+/* How far apart two of the nodes' iterates are at most, after all steps, when
+ * each decodes from seats of its own, or all from the same; in either case
+ * with an error of one rounding of its own, as unlike machines make. */
+static double drift(const char *spec, bool same, uint64_t seed)
+{
+    kofn_problem pb = {KOFN_MATVEC, D_ROWS, D_ROWS, 1, KOFN_F64, false};
+    kofn_matrix A = random_matrix(D_ROWS, D_ROWS, KOFN_F64, 5);
+    kofn_matrix v[D_NODES], piece[D_NODES],
+        next = {numbers(D_ROWS, 8), D_ROWS, 1, 1, KOFN_F64};
+    kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 79, 0);
+    kofn_block *block[D_NODES];
+    kofn_plan *plan;
+    kf_resident res;
+    kf_code *code;
+    kf_cache *cache;
+    kf_scratch scratch = {0};
+    double *a = A.data, worst = 0, scalar[KOFN_SCALARS];
+    size_t seats[D_NODES];
+    sim_node any = {.steps = D_STEPS};
+
+    for (size_t i = 0; i < D_ROWS; i++)
+        for (size_t j = 0; j < i; j++)
+            a[i * D_ROWS + j] = a[j * D_ROWS + i];
+    assert_ok(kofn_plan_new(&plan, &pb, spec, D_NODES, 3));
+    assert_ok(kf_code_new(&code, plan));
+    assert_ok(kf_cache_new(&cache, code, 1 << 20));
+    assert_ok(kf_resident_dense(&res, plan, &A));
+    for (size_t i = 0; i < D_NODES; i++)
+        seats[i] = i;
+    assert_ok(kf_data_encode(&res, code, seats, D_NODES, block));
+    for (size_t i = 0; i < D_NODES; i++) {
+        size_t rows = plan->span * plan->layout.lanes;
+
+        v[i] = random_matrix(D_ROWS, 1, KOFN_F64, 6);
+        piece[i] = (kofn_matrix){numbers(rows, 8), rows, 1, 1, KOFN_F64};
+    }
+    for (uint64_t t = 1; t <= D_STEPS; t++) {
+        uint32_t set[D_K];
+
+        random_set(&r, set);
+        for (size_t i = 0; i < D_NODES; i++)
+            assert_ok(kofn_compute(block[i], &v[i], 0, plan->span, &piece[i],
+                                   NULL, NULL));
+        for (size_t i = 0; i < D_NODES; i++) {
+            const kf_decoder *d;
+            kf_source source[D_K];
+            double *x = v[i].data;
+            bool final;
+
+            if (!same)
+                random_set(&r, set);
+            assert_ok(kf_cache_get(cache, set, D_K, false, &d));
+            for (size_t k = 0; k < D_K; k++)
+                source[k] = (kf_source){&piece[set[k]], 0, plan->span};
+            assert_ok(
+                kf_decode(plan, d, source, 0, 0, plan->span, &next, &scratch));
+            assert_ok(sim_output(&any, t, &next, &v[i], scalar, &final));
+            for (size_t e = 0; e < D_ROWS; e++)
+                x[e] *= 1 + (kf_rng_uniform(&r) - 0.5) * 0x1p-52;
+        }
+    }
+    for (size_t i = 1; i < D_NODES; i++)
+        worst = fmax(worst, relative_error(v[i].data, v[0].data, D_ROWS));
+    for (size_t i = 0; i < D_NODES; i++) {
+        kofn_block_drop(block[i]);
+        kf_free(v[i].data);
+        kf_free(piece[i].data);
+    }
+    kf_scratch_free(&scratch);
+    kf_resident_free(&res);
+    kf_cache_free(cache);
+    kf_code_free(code);
+    kofn_plan_free(plan);
+    kf_free(next.data);
+    kf_free(A.data);
+    return worst;
+}
+
+static void drifting(void **state)
+{
+    static const char *const spec[] = {"mds:k=5", "mds:k=5,basis=gauss_sys",
+                                       "mds:k=5,basis=harmonic"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        double apart = 0, same = 0;
+
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            apart = fmax(apart, drift(spec[i], false, seed));
+            same = fmax(same, drift(spec[i], true, seed));
+        }
+        print_message("%-24s %d iterations: own seats %.2g, the same %.2g\n",
+                      spec[i], D_STEPS, apart, same);
+        assert_at_most(same, 1e-15); /* one rounding, never more */
+        /* roundings of its own in each step: a random walk, at the least */
+        assert_true(apart > sqrt(D_STEPS) * same);
+    }
+}
+
+TEST_FILE(peer_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fair),    cmocka_unit_test(drifting),
+        cmocka_unit_test(deaf),    cmocka_unit_test(owing),
+        cmocka_unit_test(halves),  cmocka_unit_test(verdicts),
+        cmocka_unit_test(too_few), cmocka_unit_test(refusals),
+        cmocka_unit_test(costs),
+    };
+
+    rig_begin();
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

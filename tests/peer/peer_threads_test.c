@@ -1,0 +1,174 @@
+/* peer_threads_test.c -- iterations without a master, on threads in real
+ * time. */
+#include "mesh_sim.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { THREADS = 6 };
+
+typedef struct life {
+    pthread_t thread;
+    kofn_mesh *mesh;
+    const kofn_plan *plan;
+    const kofn_matrix *A;
+    kofn_matrix v;
+    uint32_t seat;
+    kofn_decoding decoding;
+    size_t confirm;
+    unsigned sleep_at, die_at; /* iterations; 0: never */
+    bool slept;
+    kofn_transport *t;
+    kofn_status status;
+    kofn_iterate_result res;
+    kofn_node_view end;
+} life;
+
+static kofn_status send_nothing(kofn_transport *t, kofn_peer peer,
+                                const void *head, size_t head_bytes,
+                                const void *body, size_t body_bytes,
+                                bool urgent, void (*done)(void *), void *ud)
+{
+    (void)t, (void)peer, (void)head, (void)head_bytes, (void)body;
+    (void)body_bytes, (void)urgent;
+    if (done)
+        done(ud);
+    return KOFN_OK;
+}
+
+/* Stops for longer than silence, or goes without a word. */
+static int life_watch(void *ud, const kofn_node_view *view, const double *x)
+{
+    life *l = ud;
+
+    (void)x;
+    if (l->sleep_at && view->at.t >= l->sleep_at && !l->slept) {
+        struct timespec nap = {0, 400000000};
+
+        l->slept = true;
+        nanosleep(&nap, NULL);
+    }
+    if (l->die_at && view->at.t >= l->die_at) {
+        l->t->send = send_nothing;
+        return 1;
+    }
+    return 0;
+}
+
+static void *live_life(void *ud)
+{
+    life *l = ud;
+    kofn_iterate_options o = {
+        .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
+    kofn_peer_options p = {.size = sizeof p,
+                           .nodes = THREADS,
+                           .seat = l->seat,
+                           .decoding = l->decoding,
+                           .confirm = l->confirm,
+                           .beat = 10 * MS,
+                           .linger = 20 * KOFN_SECOND,
+                           .give_up = 60 * KOFN_SECOND,
+                           .watch = life_watch,
+                           .watch_ud = l};
+
+    l->status = kofn_mesh_join(l->mesh, &l->t);
+    if (l->status)
+        return NULL;
+    l->status =
+        kofn_power_peers(l->t, l->plan, l->A, &l->v, &o, &p, &l->res, &l->end);
+    l->t->close(l->t, KOFN_SECOND);
+    return NULL;
+}
+
+/* A matrix with eigenvalues 1 and 0.9 and less, and its plain iteration. */
+static void threads(void **state)
+{
+    enum { ROWS = 60 };
+    kofn_problem pb = {KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false};
+
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        bool d = kind % 2, trusting = kind / 2;
+        kofn_matrix A = random_matrix(ROWS, ROWS, KOFN_F64, 8), plain;
+        kofn_matrix start = random_matrix(ROWS, 1, KOFN_F64, 9);
+        kofn_iterate_options o = {
+            .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
+        kofn_iterate_result want;
+        life l[THREADS + 1];
+        kofn_plan *plan;
+        kofn_mesh *mesh;
+        double *a = A.data;
+
+        for (size_t i = 0; i < ROWS; i++) {
+            for (size_t j = 0; j < i; j++)
+                a[i * ROWS + j] = a[j * ROWS + i] *= 0.01;
+            a[i * ROWS + i] = i == 7 ? 2 : 1.8 * (double)i / ROWS;
+        }
+        plain = start;
+        plain.data = numbers(ROWS, 8);
+        memcpy(plain.data, start.data, ROWS * 8);
+        assert_ok(kofn_power_plain(&A, &plain, &o, &want));
+        assert_true(want.converged);
+        assert_ok(kofn_plan_new(&plan, &pb, "mds:k=4", THREADS, 3));
+        assert_ok(kofn_mesh_new(&mesh));
+        for (size_t i = 0; i <= THREADS; i++) {
+            l[i] = (life){.mesh = mesh,
+                          .plan = plan,
+                          .A = &A,
+                          .seat = i < THREADS ? (uint32_t)i : KOFN_NO_SEAT,
+                          .decoding = d ? KOFN_DECODE_DISTRIBUTED
+                                        : KOFN_DECODE_REPLICATED,
+                          .confirm = trusting,
+                          .sleep_at = i == 1 ? 9 : 0,
+                          .die_at = i == 0 ? 5 : 0,
+                          .v = start};
+            l[i].v.data = numbers(ROWS, 8);
+            memcpy(l[i].v.data, start.data, ROWS * 8);
+            if (i == THREADS) { /* the last one comes late */
+                struct timespec nap = {0, 30000000};
+
+                nanosleep(&nap, NULL);
+            }
+            assert_int_equal(
+                pthread_create(&l[i].thread, NULL, live_life, &l[i]), 0);
+        }
+        for (size_t i = 0; i <= THREADS; i++)
+            pthread_join(l[i].thread, NULL);
+        for (size_t i = 0; i <= THREADS; i++) {
+            double sign, error = 0;
+            const double *x = l[i].v.data, *y = plain.data;
+
+            if (l[i].die_at)
+                continue;
+            if (l[i].status)
+                fail_msg("node %zu: %s", i, kofn_strerror(l[i].status));
+            sign = x[7] * y[7] < 0 ? -1 : 1;
+            for (size_t r = 0; r < ROWS; r++)
+                error = fmax(error, fabs(x[r] - sign * y[r]));
+            assert_at_most(error, 1e-11);
+            assert_true(l[i].end.final && l[i].res.converged);
+            if (trusting) /* else some may make an iterate for themselves */
+                assert_memory_equal(x, l[2].v.data, ROWS * 8);
+            assert_int_equal(l[i].res.iterations, want.iterations);
+            assert_at_most(fabs(l[i].res.eigenvalue - want.eigenvalue), 1e-11);
+        }
+        for (size_t i = 0; i <= THREADS; i++)
+            kf_free(l[i].v.data);
+        kofn_mesh_free(mesh);
+        kofn_plan_free(plan);
+        kf_free(A.data);
+        kf_free(start.data);
+        kf_free(plain.data);
+    }
+}
+
+TEST_FILE(peer_threads_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads),
+    };
+
+    rig_begin();
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,397 @@
+/* train_keep_test.c -- nodes that train keep what they have on disk, all are lost, and
+ * others go on with it: every vector that any node ever has is the plain training's,
+ * and every block the coded weights (train_mesh_rig.h). */
+#include "train_mesh_rig.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/kofn-keep-XXXXXX";
+
+/* Files whose names begin and end so; each is given to `take`, which may be NULL. */
+static size_t each_of(const char *begin, const char *end,
+                      void (*take)(const char *path))
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    size_t n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d))) {
+        size_t length = strlen(e->d_name), wants = strlen(end);
+        char path[400];
+
+        if (length < wants || e->d_name[0] == '.' ||
+            strncmp(e->d_name, begin, strlen(begin)) != 0 ||
+            strcmp(e->d_name + length - wants, end) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (take)
+            take(path);
+        n++;
+    }
+    closedir(d);
+    return n;
+}
+
+static size_t each_file(const char *end, void (*take)(const char *path))
+{
+    return each_of("", end, take);
+}
+
+static void erase(const char *path)
+{
+    assert_int_equal(unlink(path), 0);
+}
+
+/* One bit is another. */
+static void damage(const char *path)
+{
+    FILE *f = fopen(path, "r+b");
+    struct stat s;
+    int c;
+
+    assert_non_null(f);
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(fseek(f, s.st_size / 2, SEEK_SET), 0);
+    c = fgetc(f);
+    assert_int_equal(fseek(f, s.st_size / 2, SEEK_SET), 0);
+    fputc(c ^ 4, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void cut_short(const char *path)
+{
+    struct stat s;
+
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(truncate(path, s.st_size - 16), 0);
+}
+
+static void keeps_up(sim *s, fixture *f, const lesson *l, uint64_t seed)
+{
+    mesh_up(s, f, l, 8, seed);
+    s->opt.keep = folder;
+    s->opt.every = 2 + seed % 4;
+    if (seed % 4 == 3 && l->nodes > f->needs + 1)
+        s->opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    each_file("", erase);
+}
+
+static void start_all(sim *s)
+{
+    for (size_t n = 0; n < s->nodes; n++)
+        if (!s->node[n].up)
+            sim_start(s, n, true);
+}
+
+static void stop_all(sim *s)
+{
+    for (size_t n = 0; n < s->nodes; n++)
+        if (s->node[n].up)
+            sim_stop(s, n);
+}
+
+/* Turns that the nodes begin with. */
+static size_t begun(const sim *s, uint64_t *least)
+{
+    size_t n = 0;
+
+    *least = UINT64_MAX;
+    for (size_t i = 0; i < s->nodes; i++) {
+        n += s->node[i].host->at.t > 0;
+        *least = kf_min(*least, s->node[i].host->changing.turn);
+    }
+    return n;
+}
+
+static size_t count_healed(const sim *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->nodes; i++)
+        n += s->node[i].host->changing.healed;
+    return n;
+}
+
+/* All at once, at any time, twice; nobody needs others' blocks. */
+static void all_lost(void **state)
+{
+    size_t resumed = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        for (uint64_t seed = 0; seed < often(4); seed++) {
+            const lesson *l = &lessons[i];
+            uint64_t first = 0, second;
+            fixture f;
+            sim s;
+
+            keeps_up(&s, &f, l, seed);
+            start_all(&s);
+            run_until(&s, s.opt.every + 1);
+            for (size_t again = 0; again < 2; again++) {
+                sim_run(&s,
+                        s.now + (kofn_time)(sim_draw(&s) * 100 * (double)MS),
+                        NULL);
+                stop_all(&s);
+                s.opt.resume = true;
+                start_all(&s);
+                resumed += begun(&s, &second) == s.nodes;
+                assert_true(second >= first);
+                first = second;
+            }
+            sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
+            assert_int_equal(count_healed(&s), 0);
+            mesh_down(&s, &f);
+        }
+    assert_true((size_t)resumed > COUNT(lessons));
+}
+
+/* All at once, when some may have done a step that is kept, and some not: nobody
+ * begins where others have nothing yet, or had only what cannot be brought there. */
+static void between(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        for (uint64_t wait = 0; wait < 8; wait++) {
+            const lesson *l = &lessons[i];
+            fixture f;
+            sim s;
+
+            keeps_up(&s, &f, l, wait);
+            s.opt.every = 5;
+            start_all(&s);
+            run_until(&s, 10);
+            sim_run(&s, s.now + (kofn_time)wait * MS / 2, NULL);
+            stop_all(&s);
+            s.opt.resume = true;
+            start_all(&s);
+            sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, wait);
+            assert_int_equal(count_healed(&s), 0);
+            mesh_down(&s, &f);
+        }
+}
+
+/* One after the other, until nobody is there; all come again, in any order, and some
+ * later than others.  Who was away for long makes its blocks of the others'. */
+static void one_by_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        for (uint64_t seed = 0; seed < often(10); seed++) {
+            const lesson *l = &lessons[i];
+            fixture f;
+            sim s;
+
+            keeps_up(&s, &f, l, seed);
+            start_all(&s);
+            run_until(&s, 2);
+            s.opt.resume = true;
+            for (size_t n = 0; n < s.nodes; n++) {
+                sim_run(&s, s.now + (kofn_time)(sim_draw(&s) * 40 * (double)MS),
+                        NULL);
+                sim_stop(&s, (n + seed) % s.nodes);
+            }
+            for (size_t n = 0; n < s.nodes; n++) {
+                sim_start(&s, (n * (seed % 2 ? 1 : s.nodes - 1)) % s.nodes,
+                          true);
+                if (sim_draw(&s) < 0.3)
+                    sim_run(&s,
+                            s.now + (kofn_time)(sim_draw(&s) * 60 * (double)MS),
+                            NULL);
+            }
+            sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
+            mesh_down(&s, &f);
+        }
+}
+
+/* More nodes than can be told from the others are wrong, for a while. */
+static void be_wrong(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
+{
+    const sim_node *n = ud;
+    const fixture *f = n->sim->own;
+    double *x = piece->data;
+
+    (void)group;
+    for (size_t k = 0; k < piece->rows * piece->cols && n->id < 5; k++)
+        if (n->lives == 0 && t >= 7 * f->turn)
+            x[k] += 1 + sim_draw(n->sim);
+}
+
+static size_t send_back(sim *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->nodes; i++)
+        if (s->node[i].status) {
+            assert_int_equal(s->node[i].status, KOFN_CORRUPT);
+            sim_stop(s, i);
+            sim_start(s, i, true);
+            n++;
+        }
+    return n;
+}
+
+/* All see that, none can tell who is wrong, and those who come next go on with what
+ * they kept. */
+static void goes_back(void **state)
+{
+    const lesson *l = &lessons[0];
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        kofn_time until;
+        uint64_t least;
+        fixture f;
+        size_t n;
+        sim s;
+
+        keeps_up(&s, &f, l, seed);
+        s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        s.opt.spoil = be_wrong;
+        s.opt.resume = true;
+        start_all(&s);
+        for (until = s.now + 20 * KOFN_SECOND; s.now < until;) {
+            for (n = 0; n < s.nodes && s.node[n].status; n++)
+                ;
+            if (n == s.nodes)
+                break;
+            sim_run(&s, s.now + MS, NULL);
+        }
+        assert_int_equal(send_back(&s), s.nodes);
+        assert_int_equal(begun(&s, &least), s.nodes);
+        assert_true(least >= 4 && least <= 7);
+        sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
+        mesh_down(&s, &f);
+    }
+}
+
+/* Every node has at most the last that it kept, and drafts of what came since. */
+static void few_files(void **state)
+{
+    const lesson *l = &lessons[0];
+    fixture f;
+    sim s;
+
+    (void)state;
+    keeps_up(&s, &f, l, 0);
+    start_all(&s);
+    for (uint64_t turn = 3; turn < f.steps; turn++) {
+        run_until(&s, turn);
+        assert_true(each_file("", NULL) <= 3 * s.nodes);
+    }
+    sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, 0);
+    sim_run(&s, s.now + 100 * MS, NULL);
+    /* the last is of a step that is a multiple of `every`, and all have told of it */
+    assert_int_equal(each_file(".kept", NULL), s.nodes);
+    assert_int_equal(each_file(".draft", NULL), 0);
+    mesh_down(&s, &f);
+}
+
+/* Another number of members does not matter: who is lost for good is not waited for. */
+static void some_stay_away(void **state)
+{
+    const lesson *l = &lessons[0];
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        fixture f;
+        sim s;
+
+        keeps_up(&s, &f, l, seed);
+        start_all(&s);
+        run_until(&s, 7);
+        stop_all(&s);
+        s.opt.resume = true;
+        for (size_t n = 0; n < f.needs; n++)
+            sim_start(&s, n, true);
+        sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
+        mesh_down(&s, &f);
+    }
+}
+
+static kofn_status opens(const sim *s, const kofn_program *program)
+{
+    kofn_peer_options o = s->opt;
+    kofn_transport t = {.name = "none"};
+    kofn_program p = *program;
+    kf_host *h;
+    kofn_status st;
+
+    o.seat = 1;
+    o.resume = true;
+    p.ud = (void *)(uintptr_t)&s->node[1];
+    st = kf_host_new(&h, &t, &p, &o, &s->v0, sim_clock, (void *)(uintptr_t)s);
+    kf_host_free(h);
+    return st;
+}
+
+/* Files that are not whole, or of something else, are told apart and named; and of what
+ * is damaged later, when blocks are taken, others have enough. */
+static void wrong_files(void **state)
+{
+    const lesson *l = &lessons[0];
+    static void (*const spoil[])(const char *) = {damage, cut_short};
+    kofn_program other;
+    fixture f;
+    sim s;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(spoil); i++) {
+        keeps_up(&s, &f, l, 0);
+        start_all(&s);
+        run_until(&s, 6);
+        stop_all(&s);
+        assert_ok(opens(&s, &s.program));
+        other = s.program;
+        other.digest++;
+        assert_status(KOFN_INVAL, opens(&s, &other));
+        assert_non_null(strstr(kofn_errmsg(), "is of another training"));
+        assert_int_equal(each_of("seat-1-", ".kept", spoil[i]), 1);
+        assert_status(KOFN_FORMAT, opens(&s, &s.program));
+        assert_non_null(strstr(kofn_errmsg(), "seat-1-step-"));
+        assert_int_equal(each_of("seat-1-", ".kept", erase), 1);
+        s.opt.resume = true;
+        start_all(&s);
+        each_of("seat-2-", ".kept", spoil[i]); /* its vector has been read */
+        sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, i);
+        mesh_down(&s, &f);
+    }
+    keeps_up(&s, &f, l, 0);
+    s.opt.keep = "/nowhere";
+    assert_status(KOFN_IO, opens(&s, &s.program));
+    assert_non_null(strstr(kofn_errmsg(), "/nowhere"));
+    s.opt.keep = folder;
+    s.opt.every = 0;
+    assert_status(KOFN_INVAL, opens(&s, &s.program));
+    mesh_down(&s, &f);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    each_file("", erase);
+    return rmdir(folder);
+}
+
+TEST_FILE(train_keep_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_lost),    cmocka_unit_test(one_by_one),
+        cmocka_unit_test(between),     cmocka_unit_test(goes_back),
+        cmocka_unit_test(few_files),   cmocka_unit_test(some_stay_away),
+        cmocka_unit_test(wrong_files),
+    };
+
+    rig_begin();
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,543 @@
+/* train_mesh_test.c -- training without a master, on the simulated mesh and on
+ * threads: every vector that any node ever has, with what came out of every layer,
+ * is compared with the plain passes', and every block with the coded weights. */
+#include "train_mesh_rig.h"
+
+/* It ends with the weights of the training that everybody else takes. */
+static void reference_is_plain(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++) {
+        const kofn_train_options o = options_of(&lessons[i], 4);
+        size_t at = 0;
+        kofn_train_result res;
+        fixture f;
+
+        set_up(&f, &lessons[i], 4);
+        train_plain(f.net, &f.d.X, lessons[i].autoencoder ? NULL : &f.d.y, &o,
+                    &res);
+        assert_int_equal(res.steps, f.steps);
+        for (size_t l = 0; l < lessons[i].layers; l++) {
+            const kofn_matrix *W = &f.W[f.steps * lessons[i].layers + l];
+            const double *v = f.ref + iterates(&f) * f.v0.rows;
+            size_t n = W->rows * W->cols;
+
+            assert_at_most(relative_error(W->data, f.net->W[l].data, n), 1e-13);
+            assert_at_most(relative_error(v + f.v0.rows - f.net->total + at,
+                                          f.net->W[l].data, n),
+                           1e-13);
+            at += n;
+        }
+        tear_down(&f);
+    }
+}
+
+static void fair(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            const lesson *l = &lessons[i];
+            fixture f;
+            sim s;
+
+            mesh_up(&s, &f, l, 3, seed);
+            if (seed % 2)
+                s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+            s.opt.confirm = seed / 2 ? 0 : 1;
+            for (size_t n = 0; n < l->nodes; n++)
+                sim_start(&s, n, n % 2);
+            sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
+            for (size_t n = 0; n < l->nodes; n++) {
+                const kf_host *h = s.node[n].host;
+                kofn_node_view v;
+
+                kofn_node_look(h->node, &v);
+                assert_int_equal(v.at.t, iterates(&f));
+                assert_int_equal(v.alone, 0);
+                /* decoded of the same bytes by all */
+                assert_memory_equal(h->v->m.data, s.node[0].host->v->m.data,
+                                    f.v0.rows * 8);
+            }
+            assert_true(f.blocks > f.steps * l->layers);
+            mesh_down(&s, &f);
+        }
+}
+
+/* ---- misfortunes --------------------------------------------------------- */
+
+/* Nodes that have blocks of the last step but `ago`, without this one. */
+static size_t count_whole(const sim *s, size_t without)
+{
+    uint64_t last = 0;
+    size_t whole = 0;
+
+    for (size_t i = 0; i < s->nodes; i++)
+        if (s->node[i].up)
+            last = kf_max(last, s->node[i].host->changing.turn);
+    for (size_t i = 0; i < s->nodes; i++)
+        whole += i != without && s->node[i].up &&
+                 s->node[i].host->seat != KOFN_NO_SEAT &&
+                 s->node[i].host->changing.turn + 1 >= last;
+    return whole;
+}
+
+/* Nobody dies whose block the others may need; those who are stopped do lose
+ * theirs, when the others go on without them. */
+static void strikes(sim *s, size_t gentle)
+{
+    const fixture *f = s->own;
+    size_t i = fate_picks(s, true);
+
+    if (sim_draw(s) >= 0.25) {
+        fate_strikes_from(s, 1, gentle);
+    } else if (count_whole(s, i) >= f->needs) {
+        fate_struck++;
+        sim_stop(s, i);
+    }
+}
+
+static size_t healed, adopted;
+
+static void count_lives(const sim *s)
+{
+    for (size_t i = 0; i < s->nodes; i++) {
+        kofn_node_view v;
+
+        if (!s->node[i].host)
+            continue;
+        kofn_node_look(s->node[i].host->node, &v);
+        adopted += v.adopted;
+        healed += s->node[i].host->changing.healed;
+    }
+}
+
+typedef struct tally {
+    double worst, drift;
+    size_t blocks;
+} tally;
+
+static void live_through(uint64_t seed, tally *sum)
+{
+    kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 83, 0);
+    const lesson *l = &lessons[kf_rng_below(&r, COUNT(lessons))];
+    size_t faults = kf_rng_below(&r, 16);
+    fixture f;
+    sim s;
+
+    mesh_up(&s, &f, l, 2 + (unsigned)kf_rng_below(&r, 5), seed);
+    if (kf_rng_below(&r, 2))
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    fate_draws(&s, &r);
+    for (size_t i = 0; i < l->nodes; i++)
+        if (i < f.needs || sim_draw(&s) < 0.9)
+            sim_start(&s, i, sim_draw(&s) < 0.8);
+    for (size_t i = 0; i < faults; i++)
+        sim_at(&s, (kofn_time)(sim_draw(&s) * 800 * (double)MS), SIM_FAULT, 0,
+               0);
+    sim_run(&s, 800 * MS, strikes);
+    sim_finish(&s, fate_relents(&s, f.needs) + 4 * KOFN_SECOND, strikes,
+               l->scheme, seed);
+    sum->worst = fmax(sum->worst, s.worst);
+    sum->drift = fmax(sum->drift, f.drift);
+    sum->blocks += f.blocks;
+    count_lives(&s);
+    mesh_down(&s, &f);
+}
+
+/* Deaths, stops, cuts, joins, packets lost, repeated and out of order. */
+static void histories(void **state)
+{
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+    uint64_t first = one ? strtoull(one, NULL, 10) : 0;
+    tally sum = {0};
+
+    (void)state;
+    for (uint64_t seed = first; seed < first + often(40); seed++)
+        live_through(seed, &sum);
+    print_message(
+        "%zu misfortunes: worst deviation %.3g, drift %.3g of %zu "
+        "blocks; %zu vectors taken, %zu times blocks made of others\n",
+        fate_struck, sum.worst, sum.drift, sum.blocks, adopted, healed);
+    if (!one)
+        assert_happened(sum.worst > 0 && adopted > 0 && healed > 0);
+}
+
+/* Histories that were found: in the first a seat, with a piece made on it, passes on
+ * within one iterate to a node whose block was made of others'. */
+static void found(void **state)
+{
+    static const uint64_t seeds[] = {90197};
+    tally sum = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(seeds); i++)
+        live_through(seeds[i], &sum);
+}
+
+/* ---- blocks of others ---------------------------------------------------- */
+
+/* One dies, and another, or itself, comes when nobody can tell any more how the
+ * first steps were: its block, and what moves it, is made of those of others. */
+static void joins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            const lesson *l = &lessons[i];
+            size_t who = l->nodes - 1;
+            kofn_node_view v;
+            fixture f;
+            sim s;
+
+            mesh_up(&s, &f, l, 12, seed);
+            for (size_t n = 0; n < l->nodes; n++)
+                sim_start(&s, n, true);
+            run_until(&s, 6);
+            sim_stop(&s, who);
+            run_until(&s, 9);
+            sim_start(&s, who, seed % 2);
+            sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
+            kofn_node_look(s.node[who].host->node, &v);
+            assert_int_equal(v.seat, who);
+            assert_int_equal(s.node[who].host->seat, who);
+            assert_int_equal(s.node[who].host->changing.healed, 1);
+            for (size_t n = 0; n < who; n++)
+                assert_int_equal(s.node[n].host->changing.healed, 0);
+            mesh_down(&s, &f);
+        }
+}
+
+/* Blocks are made of blocks that were made of others', over and over: what they are
+ * rounded by does not grow from one to the next (docs/math/training.md, 8).  What it
+ * may be is that of nodes that all stay, and as much again each of the three times that
+ * a node's blocks are made so; of as few as determine them it was 10 to 470 times that. */
+static void generations(void **state)
+{
+    const lesson *l = &lessons[0];
+    const size_t comes = 24;
+    double undisturbed = 0;
+
+    (void)state;
+    for (size_t change = 0; change < 2; change++) {
+        size_t made = 0;
+        fixture f;
+        sim s;
+
+        mesh_up(&s, &f, l, (unsigned)(comes + 3), change);
+        for (size_t n = 0; n < l->nodes; n++)
+            sim_start(&s, n, true);
+        for (size_t g = 0; g < comes && change; g++) {
+            size_t who = 1 + g % (l->nodes - 1);
+
+            run_until(&s, 5 + 3 * g);
+            sim_stop(&s, who);
+            run_until(&s, 6 + 3 * g);
+            sim_start(&s, who, false);
+            run_until(&s, 7 + 3 * g);
+        }
+        sim_finish(&s, s.now + 40 * KOFN_SECOND, NULL, l->scheme, change);
+        for (size_t n = 0; n < l->nodes; n++)
+            made += s.node[n].host->changing.healed;
+        print_message("%zu nodes with blocks of others': drift %.3g\n", made,
+                      f.drift);
+        if (!change)
+            undisturbed = f.drift;
+        assert_true(made >= change * kf_min(l->nodes - 1, comes));
+        assert_at_most(f.drift, 4 * undisturbed);
+        mesh_down(&s, &f);
+    }
+}
+
+/* A node that slept for less than the vector tells of goes on with its block, one
+ * that slept for longer does not. */
+static void sleeps(void **state)
+{
+    (void)state;
+    for (uint64_t turns = 1; turns < 8; turns++) {
+        const lesson *l = &lessons[0];
+        size_t who = 3;
+        fixture f;
+        sim s;
+
+        mesh_up(&s, &f, l, 12, turns);
+        s.opt.silence = 20 * KOFN_SECOND; /* nobody counts as gone */
+        for (size_t n = 0; n < l->nodes; n++)
+            sim_start(&s, n, true);
+        run_until(&s, 5);
+        s.node[who].stopped = KOFN_NEVER / 2;
+        run_until(&s, s.node[who].host->changing.turn + turns);
+        s.node[who].stopped = 0;
+        sim_wake(&s, who, s.now);
+        sim_finish(&s, 40 * KOFN_SECOND, NULL, "sleeps", turns);
+        if (turns < 3)
+            assert_int_equal(s.node[who].host->changing.healed, 0);
+        if (turns > 5)
+            assert_int_equal(s.node[who].host->changing.healed, 1);
+        mesh_down(&s, &f);
+    }
+}
+
+/* Fewer have blocks than determine the weights: nobody goes on as if nothing had
+ * been, however many come. */
+static void too_few(void **state)
+{
+    const lesson *l = &lessons[0];
+    fixture f;
+    sim s;
+
+    (void)state;
+    mesh_up(&s, &f, l, 12, 1);
+    s.opt.give_up = KOFN_SECOND;
+    for (size_t n = 0; n < l->nodes; n++)
+        sim_start(&s, n, true);
+    run_until(&s, 6);
+    for (size_t n = f.reads - 1; n < l->nodes; n++)
+        sim_stop(&s, n);
+    for (size_t n = f.reads - 1; n < l->nodes; n++)
+        sim_start(&s, n, false);
+    sim_run(&s, s.now + 10 * KOFN_SECOND, NULL);
+    for (size_t n = 0; n < l->nodes; n++)
+        assert_int_equal(s.node[n].status, KOFN_TOOFEW);
+    assert_true(s.node[0].host->at.t < iterates(&f));
+    mesh_down(&s, &f);
+}
+
+/* ---- on threads ---------------------------------------------------------- */
+
+typedef struct life {
+    const fixture *f;
+    kofn_net *net;
+    bool leaves;
+    kofn_decoding decoding;
+    kofn_status status;
+    kofn_train_result res;
+    char why[200];
+} life;
+
+static int leave(void *ud, const kofn_node_view *view, const double *scalar)
+{
+    const life *l = ud;
+
+    (void)scalar;
+    return l->leaves && view->at.t >= 4;
+}
+
+static void live(void *ud, kofn_transport *transport)
+{
+    life *l = ud;
+    kofn_peer_options o = {.size = sizeof o,
+                           .seat = KOFN_NO_SEAT,
+                           .decoding = l->decoding,
+                           .linger = 20 * KOFN_SECOND,
+                           .watch = leave,
+                           .watch_ud = l};
+    kofn_training *t = make_training(l->f, l->net, 4);
+
+    l->status = kofn_train_peers(
+        transport, t, (const kofn_plan *const *)l->f->plan, &o, &l->res, NULL);
+    snprintf(l->why, sizeof l->why, "%s", kofn_errmsg());
+    kofn_training_free(t);
+}
+
+/* The error that the worst of all sets of seats predicts, each of which may be the
+ * first to answer. */
+static double worst_of(const kofn_plan *p, size_t nodes)
+{
+    size_t k = p->layout.enough;
+    double worst = 0;
+    kf_code *code;
+
+    assert_ok(kf_code_new(&code, p));
+    for (unsigned set = 0; set < 1u << nodes; set++) {
+        uint32_t seat[SIM_NODES];
+        kf_decoder *d;
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < nodes; i++)
+            if (set >> i & 1)
+                seat[n++] = i;
+        if (n != k)
+            continue;
+        assert_ok(kf_decoder_new(&d, code, seat, n, false));
+        worst = fmax(worst, d->predicted);
+        kf_decoder_free(d);
+    }
+    kf_code_free(code);
+    return worst;
+}
+
+/* What every product of every step may be off by, of which short steps do not make
+ * more; 100 as for other trainings under faults (docs/training.md). */
+static double room_of(const fixture *f)
+{
+    double worst = 0;
+
+    for (size_t i = 0; i < f->l->layers; i++) {
+        worst = fmax(worst, worst_of(f->plan[i], f->l->nodes));
+        worst = fmax(worst, worst_of(f->plan[i]->left, f->l->nodes));
+    }
+    return 100 * worst * (double)iterates(f);
+}
+
+static void on_threads(const lesson *of, kofn_decoding decoding)
+{
+    kofn_net_shape shape = shape_of(of);
+    size_t nodes = of->nodes, n;
+    life l[SIM_NODES];
+    kofn_mesh *mesh;
+    double *w, *first;
+    fixture f;
+
+    set_up(&f, of, 4);
+    n = f.net->total;
+    w = numbers(n, 8);
+    first = numbers(n, 8);
+    assert_ok(kofn_mesh_new(&mesh));
+    for (size_t i = 0; i < nodes; i++) {
+        l[i] = (life){.f = &f,
+                      .net = make_net(&shape),
+                      .leaves = i == 0,
+                      .decoding = decoding};
+        assert_ok(kofn_mesh_start(mesh, live, &l[i]));
+    }
+    kofn_mesh_wait(mesh);
+    for (size_t i = 0; i < nodes; i++) {
+        if (l[i].status != (l[i].leaves ? KOFN_AGAIN : KOFN_OK))
+            fail_msg("%s, node %zu: %s", of->scheme, i, l[i].why);
+        if (l[i].leaves)
+            continue;
+        kf_net_read(l[i].net, w);
+        if (i == 1)
+            memcpy(first, w, n * 8);
+        assert_memory_equal(w, first, n * 8); /* bit for bit */
+        assert_int_equal(l[i].res.steps, f.steps);
+        assert_true(l[i].res.loss > 0);
+    }
+    assert_at_most(
+        relative_error(first, f.ref + iterates(&f) * f.v0.rows + f.v0.rows - n,
+                       n),
+        room_of(&f));
+    for (size_t i = 0; i < nodes; i++)
+        kofn_net_free(l[i].net);
+    kofn_mesh_free(mesh);
+    kf_free(w);
+    kf_free(first);
+    tear_down(&f);
+}
+
+static void threads(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        on_threads(&lessons[i],
+                   i % 2 ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED);
+}
+
+/* ---- what cannot be ------------------------------------------------------ */
+
+static kofn_status run(const kofn_program *p, size_t confirm,
+                       const kofn_matrix *v0)
+{
+    const kofn_peer_options o = {
+        .size = sizeof o, .seat = KOFN_NO_SEAT, .confirm = confirm};
+    static kofn_transport nobody;
+    kofn_matrix v = *v0;
+
+    return kofn_peer_run(&nobody, p, &o, &v, NULL, NULL);
+}
+
+static void programs(void **state)
+{
+    kofn_stage both[3 * MOST];
+    kofn_program p;
+    fixture f;
+
+    (void)state;
+    set_up(&f, &lessons[1], 1);
+    assert_status(KOFN_UNSUITED, run(&f.program, 2, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "nobody can check"));
+    p = f.program;
+    p.recalls = 1;
+    assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "recalls 1 turns"));
+    p = f.program;
+    p.change = NULL;
+    assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "stage 3 reads a matrix"));
+    p = f.program;
+    p.after = p.stages;
+    assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "5 of 5 stages"));
+    p = f.program;
+    p.turns = 0;
+    assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
+    p = f.program;
+    memcpy(both, p.stage, p.stages * sizeof *both);
+    both[0].left = both[0].read = true;
+    p.stage = both;
+    assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "one of them"));
+    tear_down(&f);
+}
+
+static kofn_status train(const lesson *l, const char *scheme, kofn_dtype dtype,
+                         unsigned scrub)
+{
+    kofn_net_shape shape = shape_of(l);
+    kofn_train_options o = options_of(l, 1);
+    digits d = make_digits(POINTS, SIDE, 3, 1);
+    static kofn_transport nobody;
+    kofn_plan *plan[MOST];
+    kofn_training *t;
+    kofn_net *net;
+    kofn_status st;
+
+    shape.dtype = dtype;
+    o.scrub = scrub;
+    net = make_net(&shape);
+    assert_ok(kofn_training_new(&t, net, &d.X, &d.y, &o));
+    assert_ok(kofn_training_plans(t, scheme, l->nodes, 3, plan));
+    st = kofn_train_peers(&nobody, t, (const kofn_plan *const *)plan, NULL,
+                          NULL, NULL);
+    for (size_t i = 0; i < l->layers; i++)
+        kofn_plan_free(plan[i]);
+    kofn_training_free(t);
+    kofn_net_free(net);
+    digits_free(&d);
+    return st;
+}
+
+static void trainings(void **state)
+{
+    const lesson *l = &lessons[0];
+
+    (void)state;
+    assert_status(KOFN_UNSUITED, train(l, l->scheme, KOFN_F32, 0));
+    assert_non_null(strstr(kofn_errmsg(), "float32"));
+    assert_status(KOFN_UNSUITED, train(l, l->scheme, KOFN_F64, 1));
+    assert_non_null(strstr(kofn_errmsg(), "scrub"));
+    assert_status(KOFN_UNSUITED, train(l, "elastic:k=4", KOFN_F64, 0));
+    assert_non_null(strstr(kofn_errmsg(), "use gpd"));
+}
+
+TEST_FILE(train_mesh_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reference_is_plain),
+        cmocka_unit_test(fair),
+        cmocka_unit_test(joins),
+        cmocka_unit_test(generations),
+        cmocka_unit_test(sleeps),
+        cmocka_unit_test(too_few),
+        cmocka_unit_test(histories),
+        cmocka_unit_test(found),
+        cmocka_unit_test(threads),
+        cmocka_unit_test(programs),
+        cmocka_unit_test(trainings),
+    };
+
+    rig_begin();
+    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

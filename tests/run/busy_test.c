@@ -1,0 +1,278 @@
+/* busy_test.c -- the simulator's workers, told what to do by hand: what they do
+ * while the coordinator is busy, and whose answers come together.
+ *
+ * On the measured clock messages take hundreds of seconds here, next to which
+ * the processor time of a product of 20 x 5 is nothing on any machine. */
+#include "rig.h"
+
+#include "run/run.h"
+
+#define HOP (100 * KOFN_SECOND) /* a message's way */
+
+typedef struct office {
+    kofn_port *port;
+    kf_resident resident;
+    kf_code *code;
+    rig r;
+} office;
+
+static void office_up(office *o, size_t workers, const kofn_weather *like)
+{
+    rig_kind k = {
+        .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
+    kofn_weather w = like ? *like : (kofn_weather){.spread = 0};
+    kofn_msg m;
+
+    if (!w.whole) {
+        w.clock = KOFN_CLOCK_MEASURED;
+        w.latency = 100;
+    }
+    *o = (office){.port = NULL};
+    rig_inputs(&o->r, &k);
+    assert_ok(kf_code_new(&o->code, o->r.plan));
+    assert_ok(kf_resident_dense(&o->resident, o->r.plan, &o->r.A));
+    assert_ok(kofn_port_sim(&o->port, workers, &w));
+    for (size_t i = 0; i < workers; i++) {
+        assert_ok(o->port->wait(o->port, 0, 0, &m));
+        assert_int_equal(m.type, KOFN_MSG_HELLO);
+    }
+}
+
+static void office_down(office *o)
+{
+    kofn_port_close(o->port);
+    kf_resident_free(&o->resident);
+    kf_code_free(o->code);
+    rig_down(&o->r);
+}
+
+/* A task that brings its block. */
+static void give_in(office *o, uint32_t worker, uint32_t task, unsigned round)
+{
+    const size_t seat = 1;
+    kofn_msg m = {.type = KOFN_MSG_WORK,
+                  .worker = worker,
+                  .product = 1,
+                  .task = task,
+                  .round = round,
+                  .how = KOFN_HOW_ROWS,
+                  .hi = 20};
+
+    assert_ok(kf_data_encode(&o->resident, o->code, &seat, 1, &m.block));
+    assert_ok(kf_parcel_new(&m.in, 5, 1, KOFN_F64));
+    memcpy(m.in->m.data, o->r.x.data, 5 * sizeof(double));
+    assert_ok(kf_parcel_new(&m.result, 20, 1, KOFN_F64));
+    assert_ok(o->port->send(o->port, &m));
+}
+
+static void give(office *o, uint32_t worker, uint32_t task)
+{
+    give_in(o, worker, task, 1);
+}
+
+static void take_back(office *o, uint32_t worker, uint32_t task)
+{
+    kofn_msg m = {.type = KOFN_MSG_CANCEL, .worker = worker, .task = task};
+
+    assert_ok(o->port->send(o->port, &m));
+}
+
+/* The next message is the result of this task. */
+static void comes(office *o, uint32_t task)
+{
+    kofn_msg m;
+
+    assert_ok(o->port->wait(o->port, KOFN_NEVER, 0, &m));
+    assert_int_equal(m.type, KOFN_MSG_RESULT);
+    assert_int_equal(m.task, task);
+    kofn_parcel_drop(m.in);
+    kofn_parcel_drop(m.result);
+    kofn_block_drop(m.block);
+}
+
+static void nothing_comes(office *o)
+{
+    kofn_msg m;
+
+    assert_status(KOFN_LATE, o->port->wait(o->port, KOFN_NEVER, 0, &m));
+}
+
+/* There and back is two hops; the coordinator works for five meanwhile, and has
+ * the answer before it when it looks up. */
+static void work_goes_on(void **state)
+{
+    office o;
+
+    (void)state;
+    office_up(&o, 1, NULL);
+    give(&o, 0, 1);
+    o.port->spend(o.port, 5 * HOP);
+    comes(&o, 1);
+    assert_int_equal(o.port->now(o.port), 5 * HOP);
+    give(&o, 0, 2); /* who is not busy waits for it */
+    comes(&o, 2);
+    assert_in_range(o.port->now(o.port), 7 * HOP, 7 * HOP + HOP / 2);
+    office_down(&o);
+}
+
+/* What is over cannot be taken back, what has not arrived can. */
+static void taken_back_too_late(void **state)
+{
+    office o;
+
+    (void)state;
+    office_up(&o, 1, NULL);
+    give(&o, 0, 1);
+    give(&o, 0, 2);
+    o.port->spend(o.port, 5 * HOP);
+    give(&o, 0, 3);
+    take_back(&o, 0, 1);
+    take_back(&o, 0, 2);
+    take_back(&o, 0, 3);
+    comes(&o, 1);
+    comes(&o, 2);
+    nothing_comes(&o);
+    assert_in_range(o.port->now(o.port), 5 * HOP, 6 * HOP);
+    office_down(&o);
+}
+
+/* Slow from now on is not slow from then on. */
+static void slowed_too_late(void **state)
+{
+    office o;
+
+    (void)state;
+    office_up(&o, 1, NULL);
+    give(&o, 0, 1);
+    o.port->spend(o.port, 5 * HOP);
+    o.port->slow(o.port, 0, 1e6);
+    o.port->corrupt(o.port, 0, true);
+    comes(&o, 1);
+    assert_int_equal(o.port->now(o.port), 5 * HOP);
+    office_down(&o);
+}
+
+/* Whoever is removed is not heard of again, whatever is on its way. */
+static void removed_with_its_mail(void **state)
+{
+    office o;
+
+    (void)state;
+    count_allocations();
+    office_up(&o, 2, NULL);
+    for (uint32_t task = 0; task < 6; task++)
+        give(&o, task % 2, task);
+    o.port->spend(o.port, 5 * HOP);
+    assert_ok(o.port->remove(o.port, 0));
+    for (uint32_t task = 1; task < 6; task += 2)
+        comes(&o, task);
+    nothing_comes(&o);
+    for (uint32_t task = 6; task < 9; task++)
+        give(&o, 1, task);
+    o.port->spend(o.port, 5 * HOP);
+    give(&o, 1, 9);
+    office_down(&o); /* with mail that nobody read */
+    assert_int_equal(allocated(), 0);
+    kofn_set_alloc(NULL);
+}
+
+/* Those that go of themselves have sent what they had done before. */
+static void gone_after_its_answer(void **state)
+{
+    kofn_weather w = {.leave = 1e-3};
+    office o;
+    kofn_msg m;
+    double stays;
+
+    (void)state;
+    do { /* until it stays for some ten hops */
+        kf_rng r = kf_rng_stream(++w.seed, KF_FOR_LEAVE, 0, 0);
+
+        stays = kf_rng_exponential(&r) / w.leave;
+    } while (stays < 900 || stays > 1100);
+    office_up(&o, 1, &w);
+    give(&o, 0, 1);
+    o.port->spend(o.port, 15 * HOP);
+    take_back(&o, 0, 7); /* the port looks where its workers are */
+    comes(&o, 1);
+    assert_ok(o.port->wait(o.port, KOFN_NEVER, 0, &m));
+    assert_int_equal(m.type, KOFN_MSG_BYE);
+    nothing_comes(&o);
+    office_down(&o);
+}
+
+static void comes_at(office *o, uint32_t task, kofn_time t)
+{
+    comes(o, task);
+    assert_int_equal(o->port->now(o->port), t);
+}
+
+/* A task has 100 multiply-adds.  Worker 0 is slow in round 1 and not in round 2;
+ * worker 1 never is. */
+static void slow_lists_come_whole(void **state)
+{
+    double x[] = {4, 1, 1, 1};
+    kofn_matrix a = {x, 2, 2, 2, KOFN_F64};
+    kofn_weather w = {.pattern = &a, .whole = true};
+    office o;
+
+    (void)state;
+    office_up(&o, 2, &w);
+    for (uint32_t task = 0; task < 6; task++)
+        give_in(&o, task % 2, task, 1);
+    give_in(&o, 0, 6, 2);
+    comes_at(&o, 1, 100);
+    comes_at(&o, 3, 200);
+    comes_at(&o, 5, 300);
+    comes_at(&o, 0, 1200); /* not when it takes up what is of another round */
+    comes_at(&o, 2, 1200);
+    comes_at(&o, 4, 1200);
+    comes_at(&o, 6, 1300);
+    office_down(&o);
+}
+
+/* What is held can be taken back; what is not goes when the rest is. */
+static void held_and_taken_back(void **state)
+{
+    double x[] = {4};
+    kofn_matrix a = {x, 1, 1, 1, KOFN_F64};
+    kofn_weather w = {.pattern = &a, .whole = true};
+    kofn_msg m;
+    office o;
+
+    (void)state;
+    count_allocations();
+    office_up(&o, 1, &w);
+    for (uint32_t task = 0; task < 4; task++)
+        give(&o, 0, task);
+    assert_status(KOFN_AGAIN, o.port->wait(o.port, 1000, 0, &m));
+    take_back(&o, 0, 0);
+    take_back(&o, 0, 3);
+    take_back(&o, 0, 2); /* in hand */
+    comes_at(&o, 1, 1000);
+    nothing_comes(&o);
+    for (uint32_t task = 4; task < 7; task++)
+        give(&o, 0, task);
+    assert_status(KOFN_AGAIN, o.port->wait(o.port, 2000, 0, &m));
+    assert_ok(o.port->remove(o.port, 0));
+    nothing_comes(&o);
+    office_down(&o);
+    assert_int_equal(allocated(), 0);
+    kofn_set_alloc(NULL);
+}
+
+TEST_FILE(busy_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_goes_on),
+        cmocka_unit_test(taken_back_too_late),
+        cmocka_unit_test(slowed_too_late),
+        cmocka_unit_test(removed_with_its_mail),
+        cmocka_unit_test(gone_after_its_answer),
+        cmocka_unit_test(slow_lists_come_whole),
+        cmocka_unit_test(held_and_taken_back),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("busy", tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* gradient_rounds_test.c -- sums of gradients on real rounds: what the schemes
+ * send, and what they refuse. */
+#include "gradient_rig.h"
+
+/* ---- what is sent on real rounds ----------------------------------------- */
+
+typedef struct sent {
+    uint64_t scalars;
+    unsigned messages;
+    kofn_status st;
+    double error;
+} sent;
+
+/* A round in step, the first `gone` of every `stride` workers having left. */
+static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
+                          size_t stride)
+{
+    kofn_happening leave[32];
+    kofn_options o = KOFN_OPTIONS_INIT;
+    rig_kind k = {.spec = spec,
+                  .workers = n,
+                  .m = 2 * n + 1,
+                  .n = p,
+                  .p = 1,
+                  .op = KOFN_SUM,
+                  .sim = true,
+                  .opt = &o};
+    kofn_report rep = {0};
+    rig x;
+    sent s;
+
+    o.events = leave;
+    for (uint32_t i = 0; i < n; i++)
+        if (i % stride < gone)
+            leave[o.event_count++] =
+                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, i, 0};
+    rig_up(&x, &k);
+    s.st = rig_round(&x, &rep);
+    s.scalars = rep.scalars;
+    s.messages = rep.messages;
+    s.error = s.st ? -1 : rig_error(&x);
+    rig_down(&x);
+    return s;
+}
+
+/* n - s workers send C_s p numbers each: math/gradients.md 9, 12.3. */
+static void lengths_are_the_closed_forms(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t d, m; /* m: segments; 0: as s makes it */
+    } t[] = {{"uncoded", 1, 1},
+             {"gc:d=4", 4, 1},
+             {"gc:d=3,construction=cyclic", 3, 1},
+             {"cgc:d=4,m=3", 4, 3},
+             {"cgc:d=4,m=2", 4, 2},
+             {"cgc:d=4,m=2,construction=random", 4, 2},
+             {"cgc:d=7,m=4", 7, 4},
+             {"agc:d=1", 1, 0},
+             {"agc:d=2", 2, 0},
+             {"agc:d=3", 3, 0},
+             {"agc:d=4", 4, 0},
+             {"agc:d=5", 5, 0},
+             {"agc:d=6", 6, 0},
+             {"agc:d=3,form=staircase", 3, 0},
+             {"agc:d=4,form=decoupled", 4, 0}};
+    const size_t n = 11, p = 960; /* divisible by all there is */
+
+    (void)state;
+    for (size_t k = 0; k < sizeof t / sizeof *t; k++)
+        for (size_t s = 0; s <= t[k].d && t[k].d <= LARGEST - 1; s++) {
+            sent a = round_without(t[k].spec, n, p, s, n);
+            size_t segments = t[k].m ? t[k].m : t[k].d - s;
+
+            if (s + (t[k].m ? t[k].m : 1) > t[k].d) {
+                assert_int_equal(a.st, KOFN_TOOFEW);
+                continue;
+            }
+            assert_int_equal(a.st, KOFN_OK);
+            assert_at_most(a.error, 1e-9);
+            /* of all who are there C_s p; cgc and gc stop at n - S answers */
+            assert_int_equal(a.scalars,
+                             (t[k].m ? n - (t[k].d - t[k].m) : n - s) * p /
+                                 segments);
+        }
+}
+
+/* lam/(d-s) rounded up, for any lam; p need not be divisible. */
+static void rounds_of_any_lam(void **state)
+{
+    static const size_t lam[] = {1, 3, 4, 10};
+    const size_t n = 9, p = 101;
+
+    (void)state;
+    for (size_t d = 2; d <= 5; d++)
+        for (size_t k = 0; k < sizeof lam / sizeof *lam; k++)
+            for (size_t s = 0; s < d; s++) {
+                char spec[60];
+                sent a;
+                /* the code is over complex numbers: segments of segments */
+                size_t q = (p + 2 * lam[k] - 1) / (2 * lam[k]) * 2;
+                size_t r = (lam[k] + d - s - 1) / (d - s);
+
+                snprintf(spec, sizeof spec,
+                         "agc:d=%zu,lam=%zu,form=decoupled,draws=1", d, lam[k]);
+                a = round_without(spec, n, p, s, n);
+                assert_int_equal(a.st, KOFN_OK);
+                assert_at_most(a.error, 1e-7);
+                assert_true(a.scalars <= (n - s) * r * q);
+                assert_true(a.scalars > (n - s) * (r - 1) * q);
+                if (lam[k] % (d - s) == 0) /* nobody sends in vain */
+                    assert_int_equal(a.scalars, (n - s) * r * q);
+            }
+}
+
+/* Groups stop by the worst of them (Theorem 3), and fail as soon as one has
+ * d stragglers. */
+static void groups_stop_by_the_worst(void **state)
+{
+    const size_t n = 12, d = 3, p = 960;
+
+    (void)state;
+    for (size_t s = 0; s <= d; s++) {
+        sent a = round_without("g-agc:d=3", n, p, s, d);
+
+        assert_int_equal(a.st, s < d ? KOFN_OK : KOFN_TOOFEW);
+        if (s < d)
+            assert_int_equal(a.scalars, (n - n / d * s) * p / (d - s));
+        if (s >= d)
+            continue;
+        /* in the first group only */
+        a = round_without("g-agc:d=3", n, p, s, n);
+        assert_int_equal(a.st, KOFN_OK);
+        assert_true(a.scalars <= (n - s) * p / (d - s));
+    }
+    for (size_t m = 1; m <= d; m++) {
+        char spec[40];
+
+        snprintf(spec, sizeof spec, "g-cgc:d=3,m=%zu", m);
+        for (size_t s = 0; s <= d; s++)
+            assert_int_equal(round_without(spec, n, p, s, d).st,
+                             s + m <= d ? KOFN_OK : KOFN_TOOFEW);
+    }
+}
+
+/* The same on threads, where workers are not in step: never less than any
+ * code must send (Theorem 1), never more than everything. */
+static void threads_send_between_the_bounds(void **state)
+{
+    const size_t n = 6, p = 960;
+
+    (void)state;
+    for (size_t s = 0; s < 3; s++) {
+        kofn_happening leave[3];
+        kofn_options o = KOFN_OPTIONS_INIT;
+        rig_kind k = {.spec = "agc:d=3",
+                      .workers = n,
+                      .m = 30,
+                      .n = p,
+                      .p = 1,
+                      .op = KOFN_SUM,
+                      .opt = &o};
+        rig x;
+
+        o.events = leave;
+        for (uint32_t i = 0; i < s; i++)
+            leave[o.event_count++] =
+                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, 2 * i, 0};
+        rig_up(&x, &k);
+        for (uint64_t round = 0; round < 10; round++) {
+            kofn_report rep;
+
+            rig_next(&x, round);
+            assert_ok(rig_round(&x, &rep));
+            assert_at_most(rig_error(&x), 1e-12);
+            assert_true(rep.scalars >= p && rep.scalars <= (n - s) * p);
+        }
+        rig_down(&x);
+    }
+}
+
+/* ---- refusals ------------------------------------------------------------ */
+
+static void refused(const char *spec, size_t n, size_t p, const char *say)
+{
+    kofn_problem pb = {KOFN_SUM, p, 1, 1, KOFN_F64, false};
+    kofn_plan *plan = (kofn_plan *)&pb;
+    kofn_status st = kofn_plan_new(&plan, &pb, spec, n, 1);
+
+    if (st != KOFN_INVAL || !strstr(kofn_errmsg(), say))
+        fail_msg("%s on %zu workers, vectors of %zu: %s (%s), not \"%s\"", spec,
+                 n, p, kofn_strerror(st), kofn_errmsg(), say);
+    assert_null(plan);
+}
+
+static void plans_are_refused(void **state)
+{
+    (void)state;
+    refused("gc:d=0", 8, 100, "d");
+    refused("gc:d=9", 8, 100, "d = 9");
+    refused("gc:d=3,construction=fractional", 8, 100, "d = 2");
+    refused("cgc:d=0", 8, 100, "d");
+    refused("cgc:d=9", 8, 100, "d = 9");
+    refused("cgc:d=3,m=0", 8, 100, "m");
+    refused("cgc:d=3,m=4", 8, 100, "4");
+    refused("cgc:d=3,s=3", 8, 100, "3");
+    refused("cgc:d=4,s=3,m=2", 8, 100, "2");
+    refused("g-cgc:d=9", 8, 100, "d = 9");
+    refused("cgc:d=4,m=3", 8, 2, "2 numbers");
+    refused("agc:d=0", 8, 100, "d");
+    refused("agc:d=9", 8, 100, "d = 9");
+    refused("agc:d=3,lam=0", 8, 100, "lam");
+    refused("agc:d=3,lam=4", 8, 100, "lam = 4");
+    refused("agc:d=3,lam=101,form=decoupled", 8, 100, "100 numbers");
+    refused("agc:d=3,form=sideways", 8, 100, "sideways");
+    refused("g-agc:d=9", 8, 100, "d = 9");
+    refused("bcc:r=9", 8, 100, "r = 9");
+    refused("ignore:wait=9", 8, 100, "wait = 9");
+    refused("replication:k=9", 8, 100, "k = 9");
+}
+
+/* The same answers twice, or of nobody, or too few: no decoder, and the next
+ * question is answered as if nothing had been. */
+static void sets_are_refused(void **state)
+{
+    static const char *const spec[] = {"gc:d=3", "cgc:d=4,m=2", "agc:d=3",
+                                       "gc:d=3,construction=cyclic",
+                                       "agc:d=3,form=staircase"};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof spec / sizeof *spec; k++) {
+        uint32_t answer[60];
+        kf_decoder *d;
+        fleet f;
+        size_t n = 0;
+
+        fleet_up(&f, spec[k], 6, LENGTH, KOFN_F64);
+        assert_status(KOFN_TOOFEW,
+                      kf_decoder_new(&d, f.code, answer, 0, false));
+        assert_null(d);
+        for (uint32_t a = 0; a < 2 * f.L->submessages; a++)
+            answer[n++] = a;
+        assert_status(KOFN_TOOFEW,
+                      kf_decoder_new(&d, f.code, answer, n, false));
+        assert_null(d);
+        for (uint32_t a = 0; a < 6 * f.L->submessages; a++)
+            answer[a] = a;
+        assert_at_most(fabs(fleet_error(&f, answer, 6 * f.L->submessages)),
+                       1e-9);
+        fleet_down(&f);
+    }
+}
+
+/* A round that cannot be had is refused; with somebody back the next is not. */
+static void rounds_are_refused(void **state)
+{
+    static const char *const spec[] = {
+        "gc:d=2",    "cgc:d=3,m=2", "agc:d=2", "g-cgc:d=2,m=1",
+        "g-agc:d=2", "uncoded",     "bcc:r=2", "replication:k=2"};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof spec / sizeof *spec; k++) {
+        kofn_happening events[12];
+        kofn_options o = KOFN_OPTIONS_INIT;
+        rig_kind kind = {.spec = spec[k],
+                         .workers = 4,
+                         .m = 30,
+                         .n = 60,
+                         .p = 1,
+                         .op = KOFN_SUM,
+                         .sim = true,
+                         .opt = &o};
+        rig x;
+
+        o.events = events;
+        for (uint32_t i = 0; i < 4; i++)
+            events[i] = (kofn_happening){2, 0, KOFN_HAPPENING_LEAVE, i, 0};
+        for (uint32_t i = 4; i < 8; i++)
+            events[i] = (kofn_happening){3, 0, KOFN_HAPPENING_JOIN, 0, 0};
+        o.event_count = 8;
+        rig_up(&x, &kind);
+        for (int round = 1; round <= 3; round++) {
+            kofn_report rep;
+
+            rig_next(&x, (uint64_t)round);
+            if (round == 2) {
+                assert_status(KOFN_TOOFEW, rig_round(&x, &rep));
+                for (size_t i = 0; i < x.y.rows; i++)
+                    assert_true(isnan(((double *)x.y.data)[i]));
+                continue;
+            }
+            assert_ok(rig_round(&x, &rep));
+            assert_at_most(rig_error(&x), 1e-12);
+        }
+        rig_down(&x);
+    }
+}
+
+TEST_FILE(gradient_rounds_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lengths_are_the_closed_forms),
+        cmocka_unit_test(rounds_of_any_lam),
+        cmocka_unit_test(groups_stop_by_the_worst),
+        cmocka_unit_test(threads_send_between_the_bounds),
+        cmocka_unit_test(plans_are_refused),
+        cmocka_unit_test(sets_are_refused),
+        cmocka_unit_test(rounds_are_refused),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("gradient_rounds", tests, NULL, NULL);
+}

@@ -1,0 +1,654 @@
+/* ports_test.c -- the two ways to reach workers here: threads that are
+ * interrupted in all they do, and a simulator in so far as it is the same. */
+#include "rig.h"
+
+#include "run/run.h"
+
+#include <math.h>
+#include <unistd.h>
+
+/* ---- both ---------------------------------------------------------------- */
+
+static kofn_status new_port(kofn_port **out, bool sim, size_t workers,
+                            const kofn_weather *w)
+{
+    return sim ? kofn_port_sim(out, workers, w)
+               : kofn_port_threads(out, workers, w);
+}
+
+static void ports_close_unused(void **state)
+{
+    (void)state;
+    count_allocations();
+    for (int sim = 0; sim < 2; sim++) {
+        long before = allocated();
+        kofn_port *port;
+
+        assert_ok(new_port(&port, sim, 5, NULL));
+        assert_string_equal(port->name, sim ? "sim" : "threads");
+        kofn_port_close(port);
+        kofn_port_close(NULL);
+        assert_int_equal(allocated(), before);
+    }
+    kofn_set_alloc(NULL);
+}
+
+/* BLAS is set to one thread while a port is open, and only then. */
+static void blas_threads_are_restored(void **state)
+{
+    (void)state;
+    kf_blas_restore(2);
+    for (int sim = 0; sim < 2; sim++) {
+        int before = kf_blas_single();
+        kofn_port *port;
+
+        assert_true(before == 0 || before == 2); /* 0: it cannot be told */
+        kf_blas_restore(before);
+        assert_ok(new_port(&port, sim, 3, NULL));
+        assert_true(kf_blas_single() <= 1);
+        kofn_port_close(port);
+        assert_int_equal(kf_blas_single(), before);
+        kf_blas_restore(before);
+    }
+    kf_blas_single();
+}
+
+/* A job that cannot be opened closes the port it was given. */
+static void failed_jobs_close_their_port(void **state)
+{
+    kofn_problem pb = {KOFN_MATVEC, 40, 5, 1, KOFN_F64, false};
+
+    (void)state;
+    count_allocations();
+    for (int sim = 0; sim < 2; sim++)
+        for (int why = 0; why < 2; why++) {
+            kofn_options o = KOFN_OPTIONS_INIT;
+            long before = allocated();
+            kofn_plan *p;
+            kofn_port *port;
+            kofn_job *job;
+
+            o.late = why ? 0 : 0.5;
+            o.journal = why ? "/nowhere/at/all" : NULL;
+            assert_ok(kofn_plan_new(&p, &pb, "mds:k=2", 3, 1));
+            assert_ok(new_port(&port, sim, 3, NULL));
+            assert_status(why ? KOFN_IO : KOFN_INVAL,
+                          kofn_open(&job, p, port, &o));
+            assert_null(job);
+            kofn_close(NULL);
+            kofn_plan_free(p);
+            assert_int_equal(allocated(), before);
+        }
+    kofn_set_alloc(NULL);
+}
+
+/* The answer of row 4 of the code, part by part. */
+static void answer_of_row(const rig *r, kf_code *code, double *want)
+{
+    const kf_seat *rows;
+    size_t span = r->plan->span;
+
+    assert_ok(kf_code_seat(code, 4, &rows));
+    for (size_t i = 0; i < span; i++) {
+        want[i] = 0;
+        for (size_t e = 0; e < rows->E0[0].n; e++)
+            for (size_t j = 0; j < r->A.cols; j++)
+                want[i] +=
+                    rows->E0[0].val[e] *
+                    *(double *)kf_at(&r->A, rows->E0[0].col[e] * span + i, j) *
+                    *(double *)kf_at(&r->x, j, 0);
+    }
+}
+
+/* A worker answers a row whose block comes with the task, having none. */
+static void a_task_may_bring_its_block(void **state)
+{
+    const size_t seat = 4;
+    rig_kind k = {
+        .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
+
+    (void)state;
+    for (int sim = 0; sim < 2; sim++) {
+        kf_resident resident = {0};
+        kofn_msg m, work = {.type = KOFN_MSG_WORK,
+                            .product = 7,
+                            .task = 9,
+                            .row = 4,
+                            .round = 1,
+                            .how = KOFN_HOW_ROWS,
+                            .hi = 20};
+        double want[20];
+        kofn_port *port;
+        kf_code *code;
+        rig r;
+
+        rig_inputs(&r, &k);
+        assert_ok(kf_code_new(&code, r.plan));
+        assert_ok(kf_resident_dense(&resident, r.plan, &r.A));
+        assert_int_equal(r.plan->span, 20);
+        answer_of_row(&r, code, want);
+        assert_ok(kf_data_encode(&resident, code, &seat, 1, &work.block));
+        assert_ok(kf_parcel_new(&work.in, 5, 1, KOFN_F64));
+        memcpy(work.in->m.data, r.x.data, 5 * sizeof(double));
+        assert_ok(kf_parcel_new(&work.result, 20, 1, KOFN_F64));
+        assert_ok(new_port(&port, sim, 1, NULL));
+        assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+        assert_int_equal(m.type, KOFN_MSG_HELLO);
+        assert_ok(port->send(port, &work));
+        assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+        assert_int_equal(m.type, KOFN_MSG_RESULT);
+        assert_true(m.product == 7 && m.task == 9 && m.row == 4);
+        for (size_t i = 0; i < 20; i++)
+            assert_true(fabs(((double *)m.result->m.data)[i] - want[i]) <=
+                        1e-12);
+        kofn_parcel_drop(m.in);
+        kofn_parcel_drop(m.result);
+        kofn_block_drop(m.block);
+        kofn_port_close(port);
+        kf_resident_free(&resident);
+        kf_code_free(code);
+        rig_down(&r);
+    }
+}
+
+static void a_port_without_workers(void **state)
+{
+    (void)state;
+    for (int sim = 0; sim < 2; sim++) {
+        rig_kind k = {
+            .spec = "elastic:k=2", .workers = 3, .m = 40, .n = 5, .p = 1};
+        kofn_port *port;
+        rig r;
+
+        rig_inputs(&r, &k);
+        assert_ok(new_port(&port, sim, 0, NULL));
+        assert_ok(kofn_open(&r.job, r.plan, port, NULL));
+        assert_ok(kofn_place(r.job, &r.A));
+        assert_status(KOFN_TOOFEW, rig_round(&r, NULL));
+        rig_down(&r);
+    }
+}
+
+/* Workers that leave before anybody heard of them, or at once after. */
+static void all_leave_at_once(void **state)
+{
+    (void)state;
+    for (int sim = 0; sim < 2; sim++)
+        for (uint64_t seed = 0; seed < 40; seed++) {
+            kofn_weather w = {.leave = 1e3 * (double)(1 + seed * seed * seed),
+                              .seed = seed};
+            rig_kind k = {.spec = "elastic:k=2",
+                          .workers = 6,
+                          .m = 40,
+                          .n = 5,
+                          .p = 1,
+                          .sim = sim,
+                          .weather = &w};
+            kofn_report rep;
+            kofn_status st;
+            rig r;
+
+            w.leave = seed == 39 ? 1e9 : w.leave;
+            rig_up(&r, &k);
+            st = rig_round(&r, &rep);
+            assert_true(st == KOFN_OK || st == KOFN_TOOFEW);
+            if (st == KOFN_OK)
+                assert_at_most(rig_error(&r), 1e-12);
+            assert_true(rep.left <= 6);
+            rig_down(&r);
+        }
+}
+
+/* Who leaves takes its block along: memory does not grow with those who were
+ * there once. */
+static void the_gone_hold_no_memory(void **state)
+{
+    kofn_happening events[120] = {{0}};
+    kofn_options o = with_events(events, 120);
+    rig_kind k = {.spec = "elastic:k=2,basis=gauss",
+                  .workers = 4,
+                  .m = 64,
+                  .n = 9,
+                  .p = 1,
+                  .sim = true,
+                  .opt = &o};
+    long before = 0;
+    rig r;
+
+    (void)state;
+    for (uint32_t i = 0; i < 60; i++) {
+        events[2 * i] = (kofn_happening){i + 2, 0, KOFN_HAPPENING_JOIN, 0, 0};
+        events[2 * i + 1] =
+            (kofn_happening){i + 2, 0, KOFN_HAPPENING_LEAVE, i, 0};
+    }
+    count_allocations();
+    rig_up(&r, &k);
+    for (int round = 0; round < 61; round++) {
+        assert_ok(rig_round(&r, NULL));
+        if (round == 20)
+            before = allocated();
+    }
+    assert_int_equal(allocated(), before);
+    rig_down(&r);
+    kofn_set_alloc(NULL);
+}
+
+/* Results wander in after their round while joiners are still storing: they
+ * belong to nobody. */
+static void latecomers_between_rounds(void **state)
+{
+    static const kofn_happening events[] = {{2, 0, KOFN_HAPPENING_JOIN, 0, 0},
+                                            {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
+                                            {4, 0, KOFN_HAPPENING_JOIN, 0, 0}};
+    kofn_weather w = {.spread = 0.5, .latency = 1e-6, .seed = 2};
+    kofn_options o = with_events(events, 3);
+    rig_kind k = {.spec = "mds:k=2",
+                  .workers = 5,
+                  .m = 64,
+                  .n = 9,
+                  .p = 1,
+                  .sim = true,
+                  .weather = &w,
+                  .opt = &o};
+    unsigned late = 0;
+    long before;
+    rig r;
+
+    (void)state;
+    count_allocations();
+    before = allocated();
+    rig_up(&r, &k);
+    for (int round = 0; round < 5; round++) {
+        kofn_report rep;
+
+        assert_ok(rig_round(&r, &rep));
+        assert_at_most(rig_error(&r), 1e-12);
+        late += rep.late;
+    }
+    assert_true(late > 0);
+    rig_down(&r);
+    assert_int_equal(allocated(), before);
+    kofn_set_alloc(NULL);
+}
+
+/* ---- threads ------------------------------------------------------------- */
+
+static void many_threads(void **state)
+{
+    static const char *const specs[] = {"elastic:k=40", "uncoded",
+                                        "replication:k=16", "mds:k=60"};
+
+    (void)state;
+    for (size_t s = 0; s < 4; s++) {
+        rig_kind k = {
+            .spec = specs[s], .workers = 64, .m = 700, .n = 30, .p = 2};
+        rig r;
+
+        rig_up(&r, &k);
+        for (uint64_t round = 0; round < often(24); round++) {
+            rig_next(&r, round + 10);
+            assert_ok(rig_round(&r, NULL));
+            assert_at_most(rig_error(&r), 1e-12);
+        }
+        rig_down(&r);
+    }
+}
+
+static void a_thousand_tiny_rounds(void **state)
+{
+    /* nobody is asked twice, so nothing is dropped */
+    kofn_options o = {.size = sizeof o, .late = -1};
+    rig_kind k = {.spec = "elastic:k=3",
+                  .workers = 5,
+                  .m = 24,
+                  .n = 3,
+                  .p = 1,
+                  .opt = &o};
+    size_t rounds = often(1000);
+    kofn_report total;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &k);
+    for (uint64_t round = 0; round < rounds; round++) {
+        rig_next(&r, round);
+        assert_ok(rig_round(&r, NULL));
+        assert_at_most(rig_error(&r), 1e-12);
+    }
+    kofn_job_totals(r.job, &total);
+    assert_int_equal(total.rounds, rounds);
+    assert_int_equal(total.dropped, 0);
+    rig_down(&r);
+}
+
+/* k = 1: the first answer ends the round, and the others are told to stop in
+ * the middle of a block that takes several looks up. */
+static void cancelled_while_computing(void **state)
+{
+    rig_kind k = {.spec = "mds:k=1,basis=gauss",
+                  .workers = 4,
+                  .m = 1200,
+                  .n = 4000 / SLOWED,
+                  .p = 1};
+    rig r;
+
+    (void)state;
+    rig_up(&r, &k);
+    for (uint64_t round = 0; round < often(40); round++) {
+        assert_ok(rig_round(&r, NULL));
+        assert_at_most(rig_error(&r), 1e-12);
+    }
+    rig_down(&r);
+}
+
+/* One worker dawdles a million times as long as its work takes: nobody waits
+ * for it, at the end of a round or at the end of all. */
+static void cancelled_while_dawdling(void **state)
+{
+    static const kofn_happening events[] = {
+        {1, 0, KOFN_HAPPENING_SLOW, 2, 1e6},
+        {4, 0, KOFN_HAPPENING_SLOW, 0, 1e6},
+        {6, 0, KOFN_HAPPENING_NORMAL, 2, 0},
+        {6, 0.3, KOFN_HAPPENING_LEAVE, 0, 0}};
+    kofn_options o = with_events(events, 4);
+    rig_kind k = {
+        .spec = "mds:k=2", .workers = 4, .m = 800, .n = 100, .p = 1, .opt = &o};
+    rig r;
+
+    (void)state;
+    rig_up(&r, &k);
+    for (int round = 0; round < 8; round++) {
+        assert_ok(rig_round(&r, NULL));
+        assert_at_most(rig_error(&r), 1e-12);
+    }
+    rig_down(&r);
+}
+
+/* Lateness is noticed and others do the work. */
+static void hedged_while_dawdling(void **state)
+{
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
+    kofn_options o = with_events(events, 1);
+    rig_kind k = {.spec = "elastic:k=2",
+                  .workers = 4,
+                  .m = 800,
+                  .n = 100,
+                  .p = 1,
+                  .opt = &o};
+    rig r;
+
+    (void)state;
+    o.late = 3;
+    rig_up(&r, &k);
+    for (int round = 0; round < 4; round++) {
+        kofn_report rep;
+
+        assert_ok(rig_round(&r, &rep));
+        assert_at_most(rig_error(&r), 1e-12);
+        assert_int_equal(rep.live, 4);
+    }
+    rig_down(&r);
+}
+
+/* Everybody comes and goes in the middle of everything. */
+static void turmoil(void **state)
+{
+    static const kofn_happening events[] = {
+        {1, 0.01, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.02, KOFN_HAPPENING_JOIN, 0, 0},
+        {1, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
+        {2, 0.2, KOFN_HAPPENING_LEAVE, 2, 0},
+        {2, 0.2, KOFN_HAPPENING_JOIN, 0, 0},
+        {2, 0.9, KOFN_HAPPENING_LEAVE, 5, 0},
+        {3, 0.001, KOFN_HAPPENING_LEAVE, 3, 0},
+        {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+        {3, 0.999, KOFN_HAPPENING_LEAVE, 6, 0}};
+    static const char *const specs[] = {"elastic:k=3", "mds:k=3",
+                                        "elastic:k=3,deal=speed"};
+
+    (void)state;
+    for (size_t i = 0; i < often(48); i++) {
+        kofn_options o = with_events(events, sizeof events / sizeof *events);
+        rig_kind k = {.spec = specs[i % 3],
+                      .workers = 5,
+                      .m = 1000,
+                      .n = 211,
+                      .p = 1 + i % 2,
+                      .opt = &o};
+        rig r;
+
+        o.in_flight = (kofn_in_flight)(i / 3 % 3);
+        rig_up(&r, &k);
+        for (uint64_t round = 0; round < 4; round++) {
+            rig_next(&r, round);
+            assert_ok(rig_round(&r, NULL));
+            assert_at_most(rig_error(&r), 1e-12);
+        }
+        rig_down(&r);
+    }
+}
+
+/* Closed with tasks in everybody's hands: no leak, no hang. */
+static void closed_in_the_middle(void **state)
+{
+    static const kofn_happening events[] = {
+        {1, 0, KOFN_HAPPENING_SLOW, 0, 1e6},
+        {1, 0, KOFN_HAPPENING_SLOW, 1, 1e6},
+        {1, 0, KOFN_HAPPENING_SLOW, 2, 1e6}};
+
+    (void)state;
+    count_allocations();
+    for (size_t i = 0; i < often(40); i++) {
+        kofn_options o = with_events(events, i % 4 ? 3 : 0);
+        rig_kind k = {.spec = "elastic:k=3",
+                      .workers = 3,
+                      .m = 2400,
+                      .n = 400,
+                      .p = 1,
+                      .opt = &o,
+                      .sim = i % 5 == 4};
+        long before = allocated();
+        kofn_progress progress;
+        kofn_status st;
+        rig r;
+
+        rig_up(&r, &k);
+        if (i % 4 != 3) {
+            assert_ok(kofn_begin(r.job, &r.x, &r.y));
+            assert_status(KOFN_STATE, kofn_begin(r.job, &r.x, &r.y));
+            st = kofn_pump(r.job, (kofn_time)(i % 8) * 100000, NULL);
+            assert_true(st == KOFN_AGAIN || st == KOFN_OK);
+            kofn_job_progress(r.job, &progress);
+            assert_true(progress.done >= 0 && progress.done <= 1);
+        }
+        rig_down(&r);
+        assert_int_equal(allocated(), before);
+    }
+    kofn_set_alloc(NULL);
+}
+
+/* A round in many small helpings is the same round. */
+static void pumped_in_helpings(void **state)
+{
+    (void)state;
+    for (int sim = 0; sim < 2; sim++) {
+        rig_kind k = {.spec = "elastic:k=4",
+                      .workers = 6,
+                      .m = 500,
+                      .n = 60,
+                      .p = 1,
+                      .sim = sim};
+        kofn_status st = KOFN_AGAIN;
+        kofn_report rep;
+        rig r;
+
+        rig_up(&r, &k);
+        assert_status(KOFN_STATE, kofn_pump(r.job, 0, NULL));
+        assert_ok(kofn_begin(r.job, &r.x, &r.y));
+        assert_int_equal(kofn_pump(r.job, 0, &rep), KOFN_AGAIN);
+        for (int i = 0; i < 100000 && st == KOFN_AGAIN; i++)
+            st = kofn_pump(r.job, 50000, &rep);
+        assert_ok(st);
+        assert_at_most(rig_error(&r), 1e-12);
+        assert_int_equal(rep.live, 6);
+        rig_down(&r);
+    }
+}
+
+/* With nothing that checks them, corrupt results make a wrong answer. */
+/* Whether a round in which everybody's results are wrong went through; what is
+ * no number is refused. */
+static bool delivered_wrong(rig *r)
+{
+    kofn_status st = rig_round(r, NULL);
+
+    if (st == KOFN_CORRUPT) {
+        assert_non_null(strstr(kofn_errmsg(), "NaN or infinity"));
+        return false;
+    }
+    assert_int_equal(st, KOFN_OK);
+    assert_true(rig_error(r) > 0.5);
+    return true;
+}
+
+static void corruption_is_not_noticed(void **state)
+{
+    static const kofn_happening events[] = {
+        {2, 0, KOFN_HAPPENING_CORRUPT, 3, 0},
+        {3, 0, KOFN_HAPPENING_NORMAL, 3, 0}};
+
+    (void)state;
+    for (int sim = 0; sim < 2; sim++)
+        for (int f32 = 0; f32 < 2; f32++) {
+            kofn_weather all = {.corrupt = 1};
+            kofn_options o = with_events(events, 2);
+            rig_kind k = {.spec = "uncoded",
+                          .workers = 4,
+                          .m = 80,
+                          .n = 20,
+                          .p = 1,
+                          .sim = sim,
+                          .opt = &o,
+                          .dtype = f32 ? KOFN_F32 : KOFN_F64};
+            double honest = f32 ? 1e-5 : 1e-12;
+            unsigned through = 0;
+            rig r;
+
+            rig_up(&r, &k);
+            for (int round = 1; round <= 3; round++) {
+                assert_ok(rig_round(&r, NULL));
+                if (round == 2) {
+                    /* the last quarter of the rows, and only that */
+                    assert_true(rig_error(&r) > 0.1);
+                    for (size_t i = 60; i < 80; i++)
+                        r.want[i] = f32 ? (double)((float *)r.y.data)[i]
+                                        : ((double *)r.y.data)[i];
+                }
+                assert_at_most(rig_error(&r), honest);
+                rig_next(&r, 5);
+            }
+            rig_down(&r);
+            k.weather = &all;
+            k.opt = NULL;
+            for (all.seed = 1; all.seed <= 60; all.seed++) {
+                rig_up(&r, &k);
+                through += delivered_wrong(&r);
+                rig_down(&r);
+            }
+            assert_in_range(through, 1, 59);
+        }
+}
+
+/* Stragglers by the weather sleep for real, and results are right. */
+static void real_weather(void **state)
+{
+    kofn_weather w = {.spread = 0.5, .straggle = 0.3, .delay = 2e-3, .seed = 4};
+    rig_kind k = {.spec = "mds:k=3",
+                  .workers = 6,
+                  .m = 300,
+                  .n = 50,
+                  .p = 1,
+                  .weather = &w};
+    rig r;
+
+    (void)state;
+    rig_up(&r, &k);
+    for (int round = 0; round < 12; round++) {
+        assert_ok(rig_round(&r, NULL));
+        assert_at_most(rig_error(&r), 1e-12);
+    }
+    rig_down(&r);
+    w = (kofn_weather){.leave = 30, .join = 200, .seed = 5};
+    k.spec = "elastic:k=2";
+    rig_up(&r, &k);
+    for (int round = 0; round < 60; round++) {
+        kofn_status st = rig_round(&r, NULL);
+
+        assert_true(st == KOFN_OK || st == KOFN_TOOFEW);
+        if (!st)
+            assert_at_most(rig_error(&r), 1e-12);
+    }
+    rig_down(&r);
+}
+
+static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
+{
+    return kf_weather_stretch(w, worker, round, true, 1) > 1;
+}
+
+/* As many rounds straggle in bursts as without; how often that changes is 2 p
+ * (1 - p) in one of `burst` rounds.  100,000 draws, of which those in bursts
+ * are worth a twentieth: 3 sigma are 0.02. */
+static void bursts(void **state)
+{
+    static const double length[] = {0, 1, 10};
+    bool was[3][100][1000];
+
+    (void)state;
+    for (int b = 0; b < 3; b++) {
+        kofn_weather w = {.straggle = 0.2, .burst = length[b], .seed = 3};
+        double share = 0, changes = 0, each = b == 2 ? 0.032 : 0.32;
+
+        for (uint32_t i = 0; i < 100; i++)
+            for (unsigned r = 1; r <= 1000; r++) {
+                bool now = was[b][i][r - 1] = straggles(&w, i, r);
+
+                share += now * 1e-5;
+                changes += (r > 1 && was[b][i][r - 2] != now) * 1e-5;
+            }
+        assert_at_most(fabs(share - 0.2), 0.02);
+        assert_at_most(fabs(changes - each), each / 10);
+    }
+    assert_memory_equal(was[0], was[1], sizeof *was);
+}
+
+TEST_FILE(ports_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ports_close_unused),
+        cmocka_unit_test(blas_threads_are_restored),
+        cmocka_unit_test(failed_jobs_close_their_port),
+        cmocka_unit_test(a_task_may_bring_its_block),
+        cmocka_unit_test(a_port_without_workers),
+        cmocka_unit_test(all_leave_at_once),
+        cmocka_unit_test(the_gone_hold_no_memory),
+        cmocka_unit_test(latecomers_between_rounds),
+        cmocka_unit_test(many_threads),
+        cmocka_unit_test(a_thousand_tiny_rounds),
+        cmocka_unit_test(cancelled_while_computing),
+        cmocka_unit_test(cancelled_while_dawdling),
+        cmocka_unit_test(hedged_while_dawdling),
+        cmocka_unit_test(turmoil),
+        cmocka_unit_test(closed_in_the_middle),
+        cmocka_unit_test(pumped_in_helpings),
+        cmocka_unit_test(corruption_is_not_noticed),
+        cmocka_unit_test(real_weather),
+        cmocka_unit_test(bursts),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
+}

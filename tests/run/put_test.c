@@ -1,0 +1,516 @@
+/* put_test.c -- several products in flight on one job: each has an answer, a
+ * status and a report of its own, in whatever order they are taken. */
+#include "fleet.h"
+#include "put_rig.h"
+
+#include "ports/post.h"
+
+/* ---- sites --------------------------------------------------------------- */
+
+enum { SIMULATOR, THREADS, PACKETS, SITES };
+
+static fleet packets;
+
+static kofn_port *port_at(int site, rig *r, const rig_kind *k)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_port *port;
+
+    if (site == SIMULATOR) {
+        assert_ok(kofn_port_sim(&port, k->workers, k->weather));
+        return port;
+    }
+    if (site == THREADS) {
+        assert_ok(kofn_port_threads(&port, k->workers, k->weather));
+        return port;
+    }
+    fleet_init(&packets, NULL);
+    packets.serve.f = rig_part;
+    packets.serve.ctx = r;
+    packets.serve.weather = k->weather;
+    packets.serve.staged = true;
+    o.start = fleet_start;
+    o.kill = fleet_kill;
+    o.ud = &packets;
+    return fleet_port(&packets, k->workers, &o);
+}
+
+static void up(rig *r, const rig_kind *k, int site)
+{
+    rig_inputs(r, k);
+    assert_ok(kofn_open(&r->job, r->plan, port_at(site, r, k), k->opt));
+    assert_ok(rig_place(r));
+}
+
+static void down(rig *r, int site)
+{
+    kofn_close(r->job);
+    r->job = NULL;
+    if (site == PACKETS)
+        fleet_down(&packets);
+    rig_down(r);
+}
+
+/* One in `cancels` is cancelled (0: none), whatever workers have of it in hand;
+ * the others come to their end, and what it cost is in the totals. */
+static void fly_everywhere(uint32_t cancels, kf_rng *rng)
+{
+    for (int site = 0; site < SITES; site++)
+        for (size_t t = 0; t < FEW_TRIALS; t++) {
+            kofn_report sum;
+            rig r;
+
+            up(&r, &trials[t].kind, site);
+            fly(&r, 20, 2 + kf_rng_below(rng, 7), trials[t].most, cancels, rng,
+                &sum);
+            assert_true(sum.sent > 0);
+            down(&r, site);
+        }
+}
+
+static void every_kind_everywhere(void **state)
+{
+    kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 40, 0);
+
+    (void)state;
+    fly_everywhere(0, &rng);
+}
+
+/* Who is slow, who goes and who lies concerns all that are open. */
+static void a_straggler_a_leaver_and_a_liar(void **state)
+{
+    kf_rng rng = kf_rng_stream(2, KF_FOR_DATA, 41, 0);
+    kofn_options o;
+    rig_kind k = troubled(&o);
+
+    (void)state;
+    for (int site = 0; site < SITES; site++)
+        for (size_t most = 2; most <= 8; most += 3) {
+            kofn_report sum;
+            rig r;
+
+            up(&r, &k, site);
+            fly(&r, 20, most, 1e-9, 0, &rng, &sum);
+            assert_true(sum.corrupt > 0);
+            assert_int_equal(sum.left, 2);
+            assert_true(sum.located[2] > 0);
+            only_the_liar(&sum);
+            down(&r, site);
+        }
+}
+
+/* Workers answer the inputs of the product that they were asked for, of both
+ * uses of a plan, whatever else they were sent since. */
+static void left_and_right_together(void **state)
+{
+    kofn_problem pb = {KOFN_MATMUL, 120, 36, 3, KOFN_F64, false};
+    kf_rng rng = kf_rng_stream(3, KF_FOR_DATA, 42, 0);
+
+    (void)state;
+    for (int site = 0; site < SITES; site++) {
+        rig r = {.op = KOFN_MATMUL}, left, one[8];
+        rig_kind k = {.spec = NULL, .workers = 6};
+        uint32_t number[8];
+        size_t open;
+
+        r.A = random_matrix(120, 36, KOFN_F64, 1);
+        r.x = random_matrix(36, 3, KOFN_F64, 2);
+        r.y = random_matrix(120, 3, KOFN_F64, 3);
+        left = r;
+        left.op = KOFN_LEFT;
+        left.x = random_matrix(2, 120, KOFN_F64, 4);
+        left.y = random_matrix(2, 36, KOFN_F64, 5);
+        assert_ok(kofn_plan_new(&r.plan, &pb, "elastic:k=3", 6, 7));
+        assert_ok(kofn_plan_serve_left(r.plan, 2));
+        assert_ok(kofn_open(&r.job, r.plan, port_at(site, &r, &k), NULL));
+        assert_ok(kofn_place(r.job, &r.A));
+        for (uint32_t round = 0; round < 4; round++) {
+            for (open = 0; open < 8; open++) {
+                bool l = kf_rng_below(&rng, 2);
+
+                one[open] = rig_beside(l ? &left : &r, 100 + open);
+                assert_ok((l ? kofn_put_left : kofn_put)(
+                    r.job, &one[open].x, &one[open].y, &number[open]));
+            }
+            while (open > 0) {
+                size_t i = kf_rng_below(&rng, open--);
+
+                assert_ok(kofn_take(r.job, number[i], KOFN_NEVER, NULL));
+                assert_true(rig_error(&one[i]) < 1e-10);
+                rig_put_away(&one[i]);
+                one[i] = one[open];
+                number[i] = number[open];
+            }
+        }
+        kf_free(left.x.data);
+        kf_free(left.y.data);
+        down(&r, site);
+    }
+}
+
+/* ---- inputs that are sent again ------------------------------------------ */
+
+static kofn_status full(kofn_transport *t, kofn_peer peer, const void *head,
+                        size_t head_bytes, const void *body, size_t body_bytes,
+                        bool urgent, void (*done)(void *ud), void *ud)
+{
+    (void)t, (void)peer, (void)head, (void)head_bytes;
+    (void)body, (void)body_bytes, (void)urgent, (void)done, (void)ud;
+    return KOFN_AGAIN;
+}
+
+/* An input that a later letter brings as well is not lost when an earlier one is
+ * taken back: the worker will have it, and those that came before it as well. */
+static void an_input_on_its_way_again(void **state)
+{
+    static const uint64_t inputs[] = {1, 2, 3, 1};
+    kofn_transport t = {.send = full};
+    double body = 1;
+    kf_outbox b = {0};
+    uint64_t lost;
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        kf_head h = {.type = KF_WIRE_WORK, .task = i, .input = inputs[i]};
+
+        assert_int_equal(kf_post(&b, &t, 0, &h, &body, sizeof body, NULL, NULL),
+                         KOFN_AGAIN);
+    }
+    assert_true(kf_post_take_back(&b, 0, &lost));
+    assert_int_equal(lost, 0);
+    assert_true(kf_post_take_back(&b, 1, &lost));
+    assert_int_equal(lost, 2);
+    kf_post_free(&b);
+}
+
+/* ---- the order of things ------------------------------------------------- */
+
+static const rig_kind small = {
+    .spec = "elastic:k=3", .workers = 5, .m = 60, .n = 8, .p = 1, .sim = true};
+
+static void as_many_as_may_be_open(void **state)
+{
+    flight f = {.open = 0};
+    uint32_t number;
+    kofn_report rep;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &small);
+    for (uint32_t i = 1; i <= KOFN_OPEN_MOST; i++)
+        put(&f, &r, i);
+    assert_status(KOFN_STATE, kofn_put(r.job, &r.x, &r.y, &number));
+    assert_non_null(strstr(kofn_errmsg(), "kofn_take"));
+    assert_status(KOFN_STATE, kofn_begin(r.job, &r.x, &r.y));
+    take(&f, &r, 3, 1e-11, &rep); /* one makes room, over or not */
+    put(&f, &r, KOFN_OPEN_MOST + 1);
+    while (f.open)
+        take(&f, &r, f.open / 2, 1e-11, &rep);
+    rig_down(&r);
+}
+
+static void what_cannot_be_taken(void **state)
+{
+    uint32_t a, b;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &small);
+    assert_status(KOFN_STATE, kofn_take(r.job, 1, KOFN_NEVER, NULL));
+    assert_status(KOFN_STATE, kofn_take(r.job, 0, KOFN_NEVER, NULL));
+    assert_ok(kofn_put(r.job, &r.x, &r.y, &a));
+    assert_status(KOFN_STATE, kofn_take(r.job, a + 1, KOFN_NEVER, NULL));
+    assert_ok(kofn_take(r.job, a, KOFN_NEVER, NULL));
+    assert_status(KOFN_STATE, kofn_take(r.job, a, KOFN_NEVER, NULL));
+    /* a product that does not fit is none */
+    assert_status(KOFN_SHAPE, kofn_put(r.job, &r.y, &r.y, &b));
+    assert_status(KOFN_STATE, kofn_put_left(r.job, &r.x, &r.y, &b));
+    assert_ok(kofn_put(r.job, &r.x, &r.y, &b));
+    assert_int_equal(b, a + 1);
+    assert_ok(kofn_take(r.job, b, KOFN_NEVER, NULL));
+    rig_down(&r);
+}
+
+/* A round is a product beside the others. */
+static void rounds_among_products(void **state)
+{
+    (void)state;
+    for (int site = 0; site < SITES; site++) {
+        flight f = {.open = 0};
+        kofn_report rep;
+        rig r;
+
+        up(&r, &small, site);
+        put(&f, &r, 1);
+        put(&f, &r, 2);
+        assert_ok(rig_round(&r, &rep));
+        assert_true(rig_error(&r) < 1e-11);
+        assert_ok(kofn_begin(r.job, &r.x, &r.y));
+        assert_status(KOFN_STATE, kofn_begin(r.job, &r.x, &r.y));
+        assert_status(KOFN_STATE, kofn_take(r.job, 4, KOFN_NEVER, NULL));
+        put(&f, &r, 5);
+        take(&f, &r, 2, 1e-11, &rep);
+        assert_ok(kofn_pump(r.job, KOFN_NEVER, &rep));
+        assert_status(KOFN_STATE, kofn_pump(r.job, KOFN_NEVER, &rep));
+        while (f.open)
+            take(&f, &r, 0, 1e-11, &rep);
+        down(&r, site);
+    }
+}
+
+/* Workers do what is of the oldest first; but they do not wait for it to be
+ * over.  The simulator's time is its own. */
+static void products_overlap_in_order(void **state)
+{
+    kofn_weather w = {.work = 1, .latency = 1e-3};
+    rig_kind k = small;
+    kofn_time alone, together;
+    kofn_report rep;
+    flight f = {.open = 0};
+    rig r;
+
+    (void)state;
+    k.weather = &w;
+    rig_up(&r, &k);
+    for (int i = 0; i < 8; i++)
+        assert_ok(rig_round(&r, &rep));
+    kofn_job_totals(r.job, &rep);
+    alone = rep.took;
+    rig_down(&r);
+    rig_up(&r, &k);
+    assert_ok(rig_round(&r, &rep));
+    for (uint32_t i = 2; i < 10; i++)
+        put(&f, &r, i);
+    take(&f, &r, 7, 1e-11, &rep); /* the newest: all before it are over */
+    together = rep.took;
+    while (f.open) {
+        assert_ok(kofn_take(r.job, f.number[0], 0, &rep));
+        assert_true(rep.took <= together);
+        rig_put_away(&f.one[0]);
+        f.one[0] = f.one[--f.open];
+        f.number[0] = f.number[f.open];
+    }
+    rig_down(&r);
+    assert_true(together < alone / 2);
+}
+
+/* ---- cancelled ----------------------------------------------------------- */
+
+static void some_are_cancelled(void **state)
+{
+    kf_rng rng = kf_rng_stream(5, KF_FOR_DATA, 44, 0);
+
+    (void)state;
+    fly_everywhere(4, &rng);
+}
+
+/* One that waits for its beginning was never with the workers. */
+static void before_it_begins(void **state)
+{
+    flight f = {.open = 0};
+    kofn_report rep;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &small);
+    put(&f, &r, 1); /* nobody has a block yet */
+    put(&f, &r, 2);
+    cancel(&f, &r, 0);
+    take(&f, &r, 0, 1e-11, &rep);
+    kofn_job_totals(r.job, &rep);
+    assert_int_equal(rep.rounds, 1);
+    rig_down(&r);
+}
+
+static void what_cannot_be_cancelled(void **state)
+{
+    uint32_t a;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &small);
+    assert_status(KOFN_STATE, kofn_cancel(r.job, 1));
+    assert_ok(kofn_put(r.job, &r.x, &r.y, &a));
+    assert_status(KOFN_STATE, kofn_cancel(r.job, a + 1));
+    assert_ok(kofn_cancel(r.job, a));
+    assert_status(KOFN_STATE, kofn_cancel(r.job, a));
+    assert_status(KOFN_STATE, kofn_take(r.job, a, KOFN_NEVER, NULL));
+    assert_non_null(strstr(kofn_errmsg(), "taken or cancelled"));
+    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    assert_status(KOFN_STATE, kofn_cancel(r.job, a + 1));
+    assert_non_null(strstr(kofn_errmsg(), "kofn_pump"));
+    assert_ok(kofn_pump(r.job, KOFN_NEVER, NULL));
+    assert_true(rig_error(&r) < 1e-11);
+    rig_down(&r);
+}
+
+/* ---- failing ------------------------------------------------------------- */
+
+static kofn_status square(void *ctx, size_t part, size_t parts,
+                          const kofn_matrix *in, kofn_matrix *out)
+{
+    double x = *(const double *)in->data;
+
+    (void)ctx;
+    (void)part;
+    (void)parts;
+    *(double *)out->data = x > 1 ? NAN : x * x;
+    return KOFN_OK;
+}
+
+/* Each has its own end, and its own words for it. */
+static void one_fails_and_others_do_not(void **state)
+{
+    kofn_problem pb = {KOFN_SUM, 1, 1, 1, KOFN_F64, false};
+    double in[5] = {0.5, 2, 0.25, 3, 1}, out[5];
+    uint32_t number[5];
+    kofn_plan *p;
+    kofn_port *port;
+    kofn_job *j;
+
+    (void)state;
+    assert_ok(kofn_plan_new(&p, &pb, "gc:d=2", 4, 1));
+    assert_ok(kofn_port_threads(&port, 4, NULL));
+    assert_ok(kofn_open(&j, p, port, NULL));
+    assert_ok(kofn_place_parts(j, square, NULL));
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < 5; i++) {
+            kofn_matrix x = {&in[i], 1, 1, 1, KOFN_F64};
+            kofn_matrix y = {&out[i], 1, 1, 1, KOFN_F64};
+
+            assert_ok(kofn_put(j, &x, &y, &number[i]));
+        }
+        for (size_t i = 5; i-- > 0;) {
+            kofn_status st = kofn_take(j, number[i], KOFN_NEVER, NULL);
+
+            assert_int_equal(st, in[i] > 1 ? KOFN_NONFINITE : KOFN_OK);
+            if (st)
+                assert_non_null(strstr(kofn_errmsg(), "NaN"));
+            else
+                assert_true(fabs(out[i] - 4 * in[i] * in[i]) < 1e-9);
+        }
+        in[1] = in[3] = 0.75; /* in the memory of those that failed */
+    }
+    kofn_close(j);
+    kofn_plan_free(p);
+}
+
+static kofn_status half_done(void *ctx, size_t part, size_t parts,
+                             const kofn_matrix *in, kofn_matrix *out)
+{
+    (void)parts;
+    (void)in;
+    *(double *)out->data = 1;
+    return part == 1 ? *(kofn_status *)ctx : KOFN_OK;
+}
+
+/* A function that says anything but KOFN_OK has no answer, whatever its sign. */
+static void any_status_of_a_function_fails(void **state)
+{
+    static const kofn_status says[] = {KOFN_PARTIAL, KOFN_AGAIN, KOFN_IO};
+    kofn_problem pb = {KOFN_SUM, 1, 1, 1, KOFN_F64, false};
+    double in = 0.5, out;
+    kofn_matrix x = {&in, 1, 1, 1, KOFN_F64}, y = {&out, 1, 1, 1, KOFN_F64};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        kofn_status said = says[i];
+        kofn_plan *p;
+        kofn_port *port;
+        kofn_job *j;
+
+        assert_ok(kofn_plan_new(&p, &pb, "uncoded", 3, 1));
+        assert_ok(kofn_port_threads(&port, 3, NULL));
+        assert_ok(kofn_open(&j, p, port, NULL));
+        assert_ok(kofn_place_parts(j, half_done, &said));
+        assert_int_equal(kofn_round(j, &x, &y, NULL), KOFN_TOOFEW);
+        kofn_close(j);
+        kofn_plan_free(p);
+    }
+}
+
+/* Too few are left for all that are open: each says so, and the job can be used
+ * once there are enough again. */
+static void too_few_for_all(void **state)
+{
+    static const kofn_happening events[] = {
+        {1, 0.1, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.1, KOFN_HAPPENING_LEAVE, 1, 0},
+        {1, 0.1, KOFN_HAPPENING_LEAVE, 2, 0},
+        {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {4, 0, KOFN_HAPPENING_JOIN, 0, 0}};
+    kofn_options o = with_events(events, 5);
+    rig_kind k = small;
+    flight f = {.open = 0};
+    kofn_report rep;
+    rig r;
+
+    (void)state;
+    k.opt = &o;
+    rig_up(&r, &k);
+    for (uint32_t i = 1; i <= 4; i++)
+        put(&f, &r, i);
+    for (size_t i = 0; i < 3; i++) {
+        assert_status(KOFN_TOOFEW,
+                      kofn_take(r.job, f.number[i], KOFN_NEVER, &rep));
+        assert_non_null(strstr(kofn_errmsg(), "start more workers"));
+        rig_put_away(&f.one[i]);
+    }
+    f.one[0] = f.one[3];
+    f.number[0] = f.number[3];
+    f.open = 1;
+    take(&f, &r, 0, 1e-11, &rep);
+    assert_int_equal(rep.joined, 2);
+    rig_down(&r);
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+/* Whatever is open when the job is closed, and nothing is written afterwards. */
+static void closed_with_products_open(void **state)
+{
+    kf_rng rng = kf_rng_stream(4, KF_FOR_DATA, 43, 0);
+
+    (void)state;
+    for (int site = 0; site < SITES; site++)
+        for (size_t i = 0; i < 12; i++) {
+            flight f = {.open = 0};
+            uint32_t puts = 1 + (uint32_t)kf_rng_below(&rng, 6);
+            rig r;
+
+            up(&r, &small, site);
+            for (uint32_t n = 1; n <= puts; n++)
+                put(&f, &r, n);
+            if (i % 3 == 1)
+                kofn_take(r.job, puts, KOFN_SECOND / 1000, NULL);
+            if (i % 3 == 2)
+                assert_ok(kofn_take(r.job, 1, KOFN_NEVER, NULL));
+            down(&r, site);
+            while (f.open > 0)
+                rig_put_away(&f.one[--f.open]);
+        }
+}
+
+TEST_FILE(put_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_everywhere),
+        cmocka_unit_test(a_straggler_a_leaver_and_a_liar),
+        cmocka_unit_test(left_and_right_together),
+        cmocka_unit_test(an_input_on_its_way_again),
+        cmocka_unit_test(as_many_as_may_be_open),
+        cmocka_unit_test(what_cannot_be_taken),
+        cmocka_unit_test(rounds_among_products),
+        cmocka_unit_test(products_overlap_in_order),
+        cmocka_unit_test(some_are_cancelled),
+        cmocka_unit_test(before_it_begins),
+        cmocka_unit_test(what_cannot_be_cancelled),
+        cmocka_unit_test(one_fails_and_others_do_not),
+        cmocka_unit_test(any_status_of_a_function_fails),
+        cmocka_unit_test(too_few_for_all),
+        cmocka_unit_test(closed_with_products_open),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("put", tests, NULL, NULL);
+}

@@ -1,0 +1,362 @@
+/* simulator_test.c -- the simulator's clock, known in closed form, and runs
+ * that are the same from the same seed. */
+#include "rig.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- the simulator's clock ----------------------------------------------- */
+
+/* A run on the simulator; what the rounds took goes to took[]. */
+static void simulate(const rig_kind *kind, size_t rounds, kofn_time *took)
+{
+    rig_kind k = *kind;
+    kofn_report rep;
+    rig r;
+
+    k.sim = true;
+    rig_up(&r, &k);
+    for (size_t i = 0; i < rounds; i++) {
+        assert_ok(rig_round(&r, &rep));
+        took[i] = rep.took;
+    }
+    rig_down(&r);
+}
+
+static kofn_time simulate_one(const rig_kind *kind)
+{
+    kofn_time took;
+
+    simulate(kind, 1, &took);
+    return took;
+}
+
+/* Equal workers: as many nanoseconds as the multiply-adds of a share, one
+ * second per 1e9 of them. */
+static void equal_workers(void **state)
+{
+    /* A is 480 x 10, times 1 or 3 columns */
+    static const struct {
+        const char *spec;
+        size_t workers;
+        kofn_time rows; /* that each touches */
+    } all[] = {
+        {"uncoded", 8, 60},
+        {"replication:k=4", 8, 120},
+        {"mds:k=4", 8, 120},
+        {"elastic:k=4", 6, 80},
+        {"elastic:k=4,basis=gauss", 8, 60},
+        {"elastic:k=4,groups=2", 8, 60},
+        {"elastic:k=6,deal=speed", 6, 80},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t p = 1; p < 4; p += 2) {
+            kofn_weather w = {.work = 2.5};
+            rig_kind k = {.spec = all[i].spec,
+                          .workers = all[i].workers,
+                          .m = 480,
+                          .n = 10,
+                          .p = p};
+            kofn_time macs = all[i].rows * 10 * (kofn_time)p, took[3];
+
+            assert_int_equal(simulate_one(&k), macs);
+            k.weather = &w;
+            simulate(&k, 3, took);
+            for (int round = 0; round < 3; round++)
+                assert_int_equal(took[round], macs * 5 / 2);
+        }
+}
+
+/* Sparse work is counted in entries. */
+static void sparse_workers(void **state)
+{
+    rig_kind k = {.spec = "uncoded",
+                  .workers = 5,
+                  .m = 100,
+                  .n = 80,
+                  .p = 1,
+                  .sparse = true};
+    size_t most = 0;
+    rig r;
+
+    (void)state;
+    rig_inputs(&r, &k);
+    for (size_t b = 0; b < 100; b += 20)
+        most = kf_max(most, r.sparse.ptr[b + 20] - r.sparse.ptr[b]);
+    rig_down(&r);
+    assert_int_equal(simulate_one(&k), most);
+}
+
+/* One straggler: who needs everybody waits for it, a code does not. */
+static void one_straggler(void **state)
+{
+    static const kofn_happening events[] = {
+        {1, 0, KOFN_HAPPENING_SLOW, 2, 7}, {2, 0, KOFN_HAPPENING_NORMAL, 2, 0}};
+    kofn_options o = with_events(events, 2);
+    rig_kind k = {
+        .spec = "uncoded", .workers = 6, .m = 480, .n = 10, .p = 1, .opt = &o};
+    kofn_time took[2];
+
+    (void)state;
+    simulate(&k, 2, took);
+    assert_int_equal(took[0], 7 * 800);
+    assert_int_equal(took[1], 800);
+    k.spec = "mds:k=4";
+    simulate(&k, 2, took);
+    assert_int_equal(took[0], 1200);
+    assert_int_equal(took[1], 1200);
+    k.spec = "elastic:k=4"; /* no redundancy inside a round ... */
+    o.late = -1;
+    simulate(&k, 2, took);
+    assert_int_equal(took[0], 7 * 800);
+    /* ... unless others are asked: late at twice the time of the others, who
+     * then share its 20 strips of four rows: 4 strips each, 5 at most as cells
+     * fall */
+    o.late = 2;
+    o.pieces = 1;
+    simulate(&k, 2, took);
+    assert_in_range(took[0], 1600 + 4 * 40, 1600 + 5 * 40);
+    assert_int_equal(took[1], 800);
+}
+
+/* By the weather: who straggles takes `factor` times as long, or `delay`
+ * longer, once in the round whatever the pieces. */
+static void stragglers_of_the_weather(void **state)
+{
+    (void)state;
+    for (unsigned pieces = 1; pieces < 6; pieces++) {
+        kofn_weather w = {.straggle = 1};
+        kofn_options o = KOFN_OPTIONS_INIT;
+        rig_kind k = {.spec = "uncoded",
+                      .workers = 4,
+                      .m = 240,
+                      .n = 10,
+                      .p = 1,
+                      .weather = &w,
+                      .opt = &o};
+
+        o.pieces = pieces;
+        assert_int_equal(simulate_one(&k), 5 * 600);
+        w.factor = 3;
+        assert_int_equal(simulate_one(&k), 3 * 600);
+        w.delay = 1e-3; /* whose first piece is rounded down */
+        assert_in_range(simulate_one(&k), 1000000 + 599, 1000000 + 600);
+    }
+}
+
+/* Some straggle and some do not, as the named streams say. */
+static void chance_is_named(void **state)
+{
+    kofn_weather w = {.straggle = 0.4, .factor = 10, .spread = 0.3};
+
+    (void)state;
+    for (w.seed = 0; w.seed < 10; w.seed++) {
+        kofn_options o = KOFN_OPTIONS_INIT;
+        rig_kind k = {.spec = "uncoded",
+                      .workers = 5,
+                      .m = 500,
+                      .n = 10,
+                      .p = 1,
+                      .weather = &w,
+                      .opt = &o};
+        kofn_time took[6];
+
+        o.pieces = 1;
+        simulate(&k, 6, took);
+        for (unsigned round = 0; round < 6; round++) {
+            double most = 0;
+
+            for (uint32_t i = 0; i < 5; i++) {
+                kf_rng speed = kf_rng_stream(w.seed, KF_FOR_SPEED, i, 0);
+                kf_rng lot =
+                    kf_rng_stream(w.seed, KF_FOR_STRAGGLE, i, round + 1);
+                double t = 1000 / (0.7 + 0.6 * kf_rng_uniform(&speed));
+
+                most = fmax(most, kf_rng_uniform(&lot) < 0.4 ? 10 * t : t);
+            }
+            assert_at_most(fabs((double)took[round] - most), 1.001);
+        }
+    }
+}
+
+/* latency + input / bandwidth + work + latency + result / bandwidth */
+static void messages_take_time(void **state)
+{
+    kofn_weather w = {.latency = 2e-6, .bandwidth = 1e9};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    rig_kind k = {.spec = "uncoded",
+                  .workers = 4,
+                  .m = 80,
+                  .n = 50,
+                  .p = 1,
+                  .weather = &w,
+                  .opt = &o};
+
+    (void)state;
+    o.pieces = 1;
+    assert_int_equal(simulate_one(&k), 2000 + 50 * 8 + 20 * 50 + 2000 + 20 * 8);
+    w.bandwidth = 0;
+    assert_int_equal(simulate_one(&k), 2000 + 20 * 50 + 2000);
+    w = (kofn_weather){.bandwidth = 1e9};
+    assert_int_equal(simulate_one(&k), 50 * 8 + 20 * 50 + 20 * 8);
+    k.dtype = KOFN_F32;
+    assert_int_equal(simulate_one(&k), 50 * 4 + 20 * 50 + 20 * 4);
+}
+
+/* Work that is taken back on its way is not done.  With the first result, at
+ * 4000 + 500 + 800, two of four workers leave, one after the other: the deal
+ * to three is cancelled before it has arrived, and the two that are left then
+ * compute 40 rows of 50 each and send 320 bytes. */
+static void cancelled_on_the_way(void **state)
+{
+    static const kofn_happening events[] = {
+        {1, 0.01, KOFN_HAPPENING_LEAVE, 0, 0},
+        {1, 0.01, KOFN_HAPPENING_LEAVE, 1, 0}};
+    kofn_weather w = {.bandwidth = 1e8};
+    kofn_options o = with_events(events, 2);
+    rig_kind k = {.spec = "elastic:k=2,basis=gauss",
+                  .workers = 4,
+                  .m = 80,
+                  .n = 50,
+                  .p = 1,
+                  .weather = &w,
+                  .opt = &o};
+
+    (void)state;
+    o.pieces = 1;
+    o.in_flight = KOFN_IN_FLIGHT_ABORT;
+    assert_int_equal(simulate_one(&k), 5300 + 4000 + 2000 + 3200);
+}
+
+/* Tasks of no duration at all do not keep the clock from going on. */
+static void no_work_at_all(void **state)
+{
+    kofn_weather w = {.work = 1e-9};
+    kofn_options o = KOFN_OPTIONS_INIT;
+    rig_kind k = {.spec = "elastic:k=2",
+                  .workers = 4,
+                  .m = 64,
+                  .n = 3,
+                  .p = 1,
+                  .weather = &w,
+                  .opt = &o};
+
+    (void)state;
+    o.late = 2;
+    assert_int_equal(simulate_one(&k), 0);
+}
+
+/* On the measured clock there is no closed form, but an order: it moves. */
+static void measured_clock(void **state)
+{
+    kofn_weather w = {.clock = KOFN_CLOCK_MEASURED, .spread = 0.2};
+    rig_kind k = {.spec = "elastic:k=3",
+                  .workers = 5,
+                  .m = 600,
+                  .n = 200,
+                  .p = 2,
+                  .weather = &w,
+                  .sim = true};
+    rig r;
+
+    (void)state;
+    rig_up(&r, &k);
+    for (int round = 0; round < 5; round++) {
+        kofn_report rep;
+
+        assert_ok(rig_round(&r, &rep));
+        assert_at_most(rig_error(&r), 1e-12);
+        assert_true(rep.took > 0 && rep.took >= rep.decoding);
+        assert_true(rep.decoding > 0);
+    }
+    rig_down(&r);
+}
+
+/* ---- the same seed, the same run ----------------------------------------- */
+
+static char *journal_of(uint64_t seed, kofn_time *took)
+{
+    static const kofn_happening events[] = {
+        {2, 0.4, KOFN_HAPPENING_LEAVE, 1, 0},
+        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
+        {4, 0.5, KOFN_HAPPENING_SLOW, 3, 4}};
+    kofn_weather w = {.spread = 0.4,
+                      .straggle = 0.3,
+                      .leave = 3e3,
+                      .join = 2e4,
+                      .latency = 1e-6,
+                      .bandwidth = 1e9,
+                      .seed = seed};
+    kofn_options o = with_events(events, 3);
+    rig_kind k = {.spec = "elastic:k=3,deal=speed",
+                  .workers = 7,
+                  .m = 100,
+                  .n = 30,
+                  .p = 1,
+                  .sim = true,
+                  .weather = &w,
+                  .opt = &o};
+    char path[] = "simulator_test.XXXXXX", *text = numbers(1 << 18, 1);
+    int fd = mkstemp(path);
+    kofn_report rep;
+    FILE *f;
+    rig r;
+
+    assert_true(fd >= 0);
+    close(fd);
+    o.journal = path;
+    o.late = 2;
+    rig_up(&r, &k);
+    for (int round = 0; round < 8; round++) {
+        kofn_status st = rig_round(&r, &rep);
+
+        assert_true(st == KOFN_OK || st == KOFN_TOOFEW);
+        *took += rep.took;
+    }
+    rig_down(&r);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_true(fread(text, 1, (1 << 18) - 1, f) > 1000);
+    fclose(f);
+    unlink(path);
+    return text;
+}
+
+static void a_seed_repeats_a_run(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        kofn_time took[3] = {0};
+        char *a = journal_of(seed, &took[0]), *b = journal_of(seed, &took[1]);
+        char *c = journal_of(seed + 1, &took[2]);
+
+        assert_string_equal(a, b);
+        assert_int_equal(took[0], took[1]);
+        assert_string_not_equal(a, c);
+        assert_true(took[0] != took[2]);
+        kf_free(a);
+        kf_free(b);
+        kf_free(c);
+    }
+}
+
+TEST_FILE(simulator_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_workers),
+        cmocka_unit_test(sparse_workers),
+        cmocka_unit_test(one_straggler),
+        cmocka_unit_test(stragglers_of_the_weather),
+        cmocka_unit_test(chance_is_named),
+        cmocka_unit_test(messages_take_time),
+        cmocka_unit_test(cancelled_on_the_way),
+        cmocka_unit_test(no_work_at_all),
+        cmocka_unit_test(measured_clock),
+        cmocka_unit_test(a_seed_repeats_a_run),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("simulator", tests, NULL, NULL);
+}

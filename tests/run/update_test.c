@@ -1,0 +1,861 @@
+/* update_test.c -- operands that change where their blocks lie, and are read
+ * from them. */
+#include "update_rig.h"
+
+#include "run/job.h"
+
+#include <stdio.h>
+
+static const char *const specs[] = {
+    "elastic:k=3",
+    "elastic:k=3,cut=columns",
+    "gpd:m=2,n=2,p=1",
+    "polydot:m=2,n=1,p=1",
+    "matdot:n=2",
+    "polynomial:m=2,p=1,basis=circle",
+    "gpd:m=2,n=2,p=1,basis=monomial",
+};
+
+static const char *const one_sided[] = {
+    "elastic:k=4,groups=2", "mds:k=3",      "uncoded",
+    "replication:k=4",      "product:m2=4", "polynomial:m=2,p=2",
+};
+
+/* ---- updates ------------------------------------------------------------- */
+
+/* The caller's matrices are those of before, though blocks were views of them. */
+static void placed_are_never_written(held *h, double *const *before)
+{
+    for (size_t o = 0; o < OPERANDS; o++) {
+        double *x = as_doubles(&h->A[o]);
+
+        assert_memory_equal(x, before[o],
+                            h->A[o].rows * h->A[o].cols * sizeof *x);
+        kf_free(x);
+    }
+}
+
+static void some_steps(held h, size_t way, double most)
+{
+    double *before[OPERANDS];
+    twin t;
+
+    h.workers = 8;
+    held_up(&h, NULL);
+    twin_up(&t, &h);
+    for (size_t o = 0; o < OPERANDS; o++) {
+        before[o] = as_doubles(&h.A[o]);
+        assert_at_most(fetched(&h, &t, o), most);
+    }
+    for (uint64_t step = 0; step < 5; step++)
+        for (size_t o = 0; o < OPERANDS; o++)
+            change(&h, &t, o, &ways[way], 10 * step + o);
+    placed_are_never_written(&h, before);
+    now(&h, &t);
+    for (size_t o = 0; o < OPERANDS; o++) {
+        assert_at_most(fetched(&h, &t, o), most);
+        held_right(&h, o, most);
+        if (!h.one_sided)
+            held_left(&h, o, most);
+    }
+    for (size_t o = 0; o < OPERANDS; o++)
+        kf_free(before[o]);
+    twin_down(&t);
+    held_down(&h);
+}
+
+static void many_updates_are_plain_ones(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
+        for (size_t way = 0; way < WAYS; way++)
+            some_steps((held){.spec = specs[s]}, way, 1e-10);
+}
+
+/* Where products are of one side only it is the same. */
+static void of_one_side(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof one_sided / sizeof *one_sided; s++)
+        some_steps((held){.spec = one_sided[s], .one_sided = true}, s % WAYS,
+                   1e-10);
+}
+
+static void in_single_precision(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof specs / sizeof *specs - 1; s++)
+        some_steps((held){.spec = specs[s], .dtype = KOFN_F32}, s % WAYS, 1e-4);
+}
+
+static void on_threads(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
+        some_steps((held){.spec = specs[s], .threads = true}, s % WAYS, 1e-10);
+}
+
+/* Half of U, and of V what is for all: to each of those who are live. */
+static void what_is_sent_is_counted(void **state)
+{
+    held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
+    size_t each = (held_wide[1] + 1) / 2 + held_wide[0];
+    uint64_t sent[3];
+    twin t;
+
+    (void)state;
+    held_up(&h, NULL);
+    twin_up(&t, &h);
+    for (size_t i = 0; i < 3; i++) { /* by the end of a product */
+        if (i == 2)
+            change(&h, &t, 0, &ways[0], 2); /* of three rows */
+        now(&h, &t);
+        held_right(&h, 0, 1e-10);
+        sent[i] = all_of(&h).sent;
+    }
+    assert_int_equal(sent[2] - sent[1] - (sent[1] - sent[0]),
+                     8 * 3 * each * sizeof(double));
+    twin_down(&t);
+    held_down(&h);
+}
+
+/* ---- who comes afterwards ------------------------------------------------ */
+
+#define STEPS 12
+
+/* With every step a worker leaves, an old one as long as there is one, and
+ * another joins: in the end nobody is there who was given what was placed. */
+static size_t replace_all(kofn_happening *h, unsigned from, double fraction)
+{
+    size_t n = 0;
+
+    for (unsigned s = 0; s < STEPS; s++) {
+        h[n++] =
+            (kofn_happening){from + s, fraction, KOFN_HAPPENING_LEAVE, s, 0};
+        h[n++] =
+            (kofn_happening){from + s, fraction, KOFN_HAPPENING_JOIN, 0, 0};
+    }
+    return n;
+}
+
+static void with_everybody_replaced(held h, size_t way, double fraction,
+                                    double most)
+{
+    kofn_happening come[2 * STEPS];
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_report all;
+    twin t;
+
+    h.workers = 8;
+    opt.late = -1;
+    opt.events = come;
+    opt.event_count = replace_all(come, 2, fraction);
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= STEPS + 3; step++)
+        train(&h, &t, step, way, most);
+    for (size_t o = 0; o < OPERANDS; o++)
+        assert_at_most(fetched(&h, &t, o), most);
+    kofn_job_totals(h.job, &all);
+    assert_int_equal(all.left, STEPS);
+    assert_int_equal(all.joined, STEPS);
+    twin_down(&t);
+    held_down(&h);
+}
+
+static void joiners_have_what_is_now(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
+        for (size_t half = 0; half < 2; half++)
+            with_everybody_replaced((held){.spec = specs[s]}, (s + half) % WAYS,
+                                    half ? 0.5 : 0, 1e-8);
+}
+
+static void on_threads_too(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
+        with_everybody_replaced((held){.spec = specs[s], .threads = true},
+                                s % WAYS, s % 2 ? 0.5 : 0, 1e-8);
+}
+
+/* Where messages take time by their size, work does not come before the change
+ * that it is of. */
+static void changes_are_not_overtaken(void **state)
+{
+    const kofn_weather slow = {.latency = 1, .bandwidth = 1000, .seed = 1};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
+        with_everybody_replaced((held){.spec = specs[s], .weather = &slow},
+                                s % WAYS, 0.5, 1e-8);
+}
+
+/* So many leave and join at once: products wait for blocks that are made of what
+ * the others hold, who are too few for a product. */
+static size_t replace_some(kofn_happening *h, unsigned step, double fraction,
+                           uint32_t some)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < some; i++)
+        h[n++] = (kofn_happening){step, fraction, KOFN_HAPPENING_LEAVE, i, 0};
+    for (uint32_t i = 0; i < some; i++)
+        h[n++] = (kofn_happening){step, fraction, KOFN_HAPPENING_JOIN, 0, 0};
+    return n;
+}
+
+static void starved_products_go_on(void **state)
+{
+    (void)state;
+    for (size_t threads = 0; threads < 2; threads++)
+        for (size_t half = 0; half < 2; half++) {
+            held h = {
+                .spec = "gpd:m=2,n=2,p=1", .workers = 8, .threads = threads};
+            kofn_options opt = KOFN_OPTIONS_INIT;
+            kofn_happening come[8];
+            twin t;
+
+            opt.below = KOFN_BELOW_PAUSE;
+            opt.late = -1;
+            opt.events = come;
+            opt.event_count = replace_some(come, 3, half ? 0.5 : 0, 4);
+            held_up(&h, &opt);
+            twin_up(&t, &h);
+            for (unsigned step = 1; step <= 4; step++)
+                train(&h, &t, step, 3, 1e-8);
+            twin_down(&t);
+            held_down(&h);
+        }
+}
+
+/* A product is put when three have come, and is cancelled after so many moments,
+ * in which blocks may be read for them; then operands change.  In the end what
+ * they hold is needed.  False: it was over before. */
+static bool cancelled_after(size_t moments)
+{
+    held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_happening come[8];
+    kofn_status st = KOFN_AGAIN;
+    uint32_t number;
+    twin t;
+
+    replace_some(come, 3, 0, 3);
+    for (uint32_t i = 0; i < 2; i++)
+        come[6 + i] = (kofn_happening){8, 0, KOFN_HAPPENING_LEAVE, 3 + i, 0};
+    opt.below = KOFN_BELOW_PAUSE;
+    opt.late = -1;
+    opt.events = come;
+    opt.event_count = 8;
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= 2; step++)
+        train(&h, &t, step, 3, 1e-8);
+    assert_ok(kofn_step(h.job, 3));
+    assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], &number));
+    for (size_t i = 0; st == KOFN_AGAIN && i < moments; i++)
+        st = kofn_take(h.job, number, 1000, NULL);
+    if (st == KOFN_AGAIN)
+        assert_ok(kofn_cancel(h.job, number));
+    else
+        assert_ok(st);
+    for (size_t o = 0; o < OPERANDS; o++)
+        change(&h, &t, o, &ways[3], o);
+    for (unsigned step = 4; step <= 9; step++)
+        train(&h, &t, step, 3, 1e-8);
+    twin_down(&t);
+    held_down(&h);
+    return st == KOFN_AGAIN;
+}
+
+static void blocks_stand_still_while_they_are_read(void **state)
+{
+    size_t moments = 0;
+
+    (void)state;
+    while (cancelled_after(moments))
+        moments++;
+    assert_true(moments > 3);
+}
+
+/* With fewer than determine them nobody has what the operands are. */
+static void what_is_lost_is_said(void **state)
+{
+    (void)state;
+    for (size_t threads = 0; threads < 2; threads++) {
+        held h = {.spec = "elastic:k=3", .workers = 5, .threads = threads};
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        kofn_happening come[8];
+        twin t;
+
+        opt.below = KOFN_BELOW_PAUSE;
+        opt.events = come;
+        opt.event_count = replace_some(come, 3, 0, 3);
+        held_up(&h, &opt);
+        twin_up(&t, &h);
+        for (unsigned step = 1; step <= 2; step++)
+            train(&h, &t, step, 1, 1e-8);
+        assert_ok(kofn_step(h.job, 3));
+        assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
+        assert_status(KOFN_TOOFEW, kofn_pump(h.job, KOFN_NEVER, NULL));
+        assert_non_null(strstr(kofn_errmsg(), "operand 0 has changed"));
+        twin_down(&t);
+        held_down(&h);
+    }
+}
+
+static void journals_of_it_replay(void **state)
+{
+    held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8, .threads = true};
+    kofn_happening come[2 * STEPS];
+    char path[] = "/tmp/kofn-update-XXXXXX";
+    int fd = mkstemp(path);
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    twin t;
+
+    (void)state;
+    assert_true(fd >= 0);
+    opt.journal = path;
+    opt.events = come;
+    opt.event_count = replace_all(come, 2, 0.5);
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= STEPS; step++)
+        train(&h, &t, step, 2, 1e-8);
+    twin_down(&t);
+    held_down(&h);
+    held_replays(path);
+    close(fd);
+    unlink(path);
+}
+
+/* ---- wrong answers ------------------------------------------------------- */
+
+static const char *const checked[] = {
+    "gpd:m=2,n=1,p=1",
+    "polydot:m=1,n=2,p=1",
+    "matdot:n=2",
+    "polynomial:m=2,p=1,basis=circle",
+};
+
+/* Who lies from some step on is named in products, and so when it is read; that is
+ * over when it lies with another block (heal_test.c). */
+static void liars_are_named(void **state)
+{
+    static const kofn_happening lie = {4, 0, KOFN_HAPPENING_CORRUPT, 2, 0};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
+        held h = {.spec = checked[s], .workers = 8};
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        kofn_report rep;
+        unsigned step = 1;
+        twin t;
+
+        opt.errors = KOFN_ERRORS_ADVERSARIAL;
+        opt.events = &lie;
+        opt.event_count = 1;
+        held_up(&h, &opt);
+        twin_up(&t, &h);
+        for (; step <= 3; step++)
+            train(&h, &t, step, s % WAYS, 1e-8);
+        assert_int_equal(all_of(&h).corrupt, 0);
+        for (; step <= 8; step++)
+            train(&h, &t, step, s % WAYS, 1e-8);
+        for (size_t o = 0; o < OPERANDS; o++)
+            assert_at_most(fetched(&h, &t, o), 1e-8);
+        now(&h, &t);
+        held_spoil(&h.out[0]);
+        assert_ok(kofn_round(h.job, &h.in[0], &h.out[0], &rep));
+        assert_int_equal(rep.states[2], KOFN_WORKER_QUARANTINED);
+        for (size_t w = 0; w < rep.workers; w++)
+            assert_int_equal(rep.located[w] > 0, w == 2);
+        twin_down(&t);
+        held_down(&h);
+    }
+}
+
+static kofn_happening at_step(unsigned step, kofn_happening_kind kind,
+                              uint32_t worker)
+{
+    return (kofn_happening){step, 0, kind, worker, 0};
+}
+
+/* Who lies while blocks are made for joiners of what he holds spoils none: he is
+ * named, and when he has gone, all that is left is right. */
+static void liars_spoil_no_block(void **state)
+{
+    const kofn_happening come[] = {at_step(3, KOFN_HAPPENING_CORRUPT, 2),
+                                   at_step(4, KOFN_HAPPENING_LEAVE, 0),
+                                   at_step(4, KOFN_HAPPENING_JOIN, 0),
+                                   at_step(5, KOFN_HAPPENING_LEAVE, 1),
+                                   at_step(5, KOFN_HAPPENING_JOIN, 0),
+                                   at_step(10, KOFN_HAPPENING_LEAVE, 2)};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
+        held h = {.spec = checked[s], .workers = 8};
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        kofn_report rep;
+        twin t;
+
+        opt.errors = KOFN_ERRORS_ADVERSARIAL;
+        opt.quarantine = 1000;
+        opt.events = come;
+        opt.event_count = sizeof come / sizeof *come;
+        opt.late = -1;
+        held_up(&h, &opt);
+        twin_up(&t, &h);
+        for (unsigned step = 1; step <= STEPS; step++)
+            train(&h, &t, step, 2 + s % 2, 1e-8);
+        for (size_t o = 0; o < OPERANDS; o++)
+            assert_at_most(fetched(&h, &t, o), 1e-8);
+        held_spoil(&h.out[0]);
+        now(&h, &t);
+        assert_ok(kofn_round(h.job, &h.in[0], &h.out[0], &rep));
+        assert_int_equal(rep.workers, 10);
+        for (size_t w = 0; w < rep.workers; w++)
+            assert_int_equal(rep.located[w] > 0, w == 2);
+        twin_down(&t);
+        held_down(&h);
+    }
+}
+
+/* Where there are more of them than can be told nobody gets a block of them. */
+static void too_many_liars(void **state)
+{
+    const kofn_happening come[] = {at_step(3, KOFN_HAPPENING_CORRUPT, 0),
+                                   at_step(3, KOFN_HAPPENING_CORRUPT, 1),
+                                   at_step(3, KOFN_HAPPENING_CORRUPT, 2),
+                                   at_step(3, KOFN_HAPPENING_LEAVE, 4),
+                                   at_step(3, KOFN_HAPPENING_JOIN, 0)};
+    held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 5};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    twin t;
+
+    (void)state;
+    opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    opt.events = come;
+    opt.event_count = sizeof come / sizeof *come;
+    opt.late = -1;
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= 2; step++)
+        train(&h, &t, step, 1, 1e-8);
+    assert_ok(kofn_step(h.job, 3));
+    assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
+    assert_status(KOFN_TOOFEW, kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_non_null(strstr(kofn_errmsg(), "beyond doubt"));
+    twin_down(&t);
+    held_down(&h);
+}
+
+/* Without a search for errors who reads NaN for a block is told who answered it,
+ * and not that too few are left. */
+static void no_numbers(void **state)
+{
+    held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_happening come[12];
+    size_t n = 0;
+    twin t;
+
+    (void)state;
+    for (uint32_t w = 4; w < 8; w++)
+        come[n++] = at_step(3, KOFN_HAPPENING_CORRUPT, w);
+    n += replace_some(come + n, 3, 0, 4);
+    opt.below = KOFN_BELOW_PAUSE;
+    opt.late = -1;
+    opt.events = come;
+    opt.event_count = n;
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= 2; step++)
+        train(&h, &t, step, 3, 1e-8);
+    assert_ok(kofn_step(h.job, 3));
+    assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
+    assert_status(KOFN_CORRUPT, kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_non_null(strstr(kofn_errmsg(), "answered NaN or infinity"));
+    twin_down(&t);
+    held_down(&h);
+}
+
+/* Of an operand that is small and moves fast, velocities are not measured by what
+ * it is itself: nobody is named for their rounding. */
+static void fast_operands(void **state)
+{
+    const kofn_change c = {sizeof c, 1e-10, 0, 0.9, false};
+    kofn_happening come[2 * STEPS];
+    held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    twin t;
+
+    (void)state;
+    opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    opt.events = come;
+    opt.event_count = replace_all(come, 3, 0);
+    opt.late = -1;
+    held_open(&h, &opt);
+    for (size_t o = 0; o < OPERANDS; o++) {
+        for (size_t i = 0; i < h.A[o].rows * h.A[o].cols; i++)
+            ((double *)h.A[o].data)[i] *= 1e-8;
+        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+    }
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= STEPS + 3; step++) {
+        assert_ok(kofn_step(h.job, step));
+        now(&h, &t);
+        for (size_t o = 0; o < OPERANDS; o++)
+            held_right(&h, o, 1e-8);
+        for (size_t o = 0; o < OPERANDS; o++)
+            change(&h, &t, o, &c, 10 * step + o);
+    }
+    assert_int_equal(all_of(&h).corrupt, 0);
+    assert_int_equal(all_of(&h).joined, STEPS);
+    twin_down(&t);
+    held_down(&h);
+}
+
+/* However often operands change, nobody is named who is honest. */
+static void the_honest_are_not_named(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof checked / sizeof *checked; s++)
+        for (size_t wide = 0; wide < 2; wide++) {
+            held h = {.spec = checked[s],
+                      .workers = 8,
+                      .dtype = wide ? KOFN_F64 : KOFN_F32};
+            kofn_options opt = KOFN_OPTIONS_INIT;
+            double most = wide ? 1e-8 : 1e-2;
+            twin t;
+
+            opt.errors = KOFN_ERRORS_ADVERSARIAL;
+            held_up(&h, &opt);
+            twin_up(&t, &h);
+            for (unsigned step = 1; step <= often(100); step++) {
+                train(&h, &t, step, 3 - s % 2, most);
+                if (step % 20 == 0)
+                    assert_at_most(fetched(&h, &t, step % OPERANDS), most);
+            }
+            assert_int_equal(all_of(&h).corrupt, 0);
+            twin_down(&t);
+            held_down(&h);
+        }
+}
+
+/* ---- how large they are -------------------------------------------------- */
+
+/* Everything that changes goes one way: a += ... u v', u and v positive, so that
+ * nothing is less than it might be. */
+static double along(size_t i, double unit)
+{
+    return unit * (double)(1 + i * 7 % 5);
+}
+
+/* U' V is -u v' of two rows, of which the second is so many times the first. */
+static void lay_along(const kofn_matrix *A, const kofn_matrix *U,
+                      const kofn_matrix *V, double unit, double times)
+{
+    for (size_t i = 0; i < A->rows; i++)
+        for (size_t j = 0; j < A->cols; j++)
+            ((double *)A->data)[i * A->ld + j] =
+                along(i, unit) * along(j, unit);
+    for (size_t r = 0; r < 2; r++) {
+        double of_U = (r ? times : 1) / (1 + times * times);
+        double of_V = r ? times : 1;
+
+        for (size_t i = 0; i < A->rows; i++)
+            ((double *)U->data)[r * U->ld + i] = -along(i, unit) * of_U;
+        for (size_t j = 0; j < A->cols; j++)
+            ((double *)V->data)[r * V->ld + j] = along(j, unit) * of_V;
+    }
+}
+
+/* Between what it is and `more` times as much. */
+static void is_kept(double kept, double is, double more)
+{
+    assert_at_most(is * (1 - 1e-12), kept);
+    assert_at_most(kept, is * more * (1 + 1e-12));
+}
+
+/* What is kept of operand 0 is that of what it is now; of its elements only where
+ * they are huge. */
+static void sizes_are(const held *h, double elements, double norms)
+{
+    const kf_held *kept = &h->job->held[0];
+    size_t groups = kept->plan->layout.groups;
+    kf_held is = {.plan = kept->plan};
+
+    assert_ok(kf_resident_dense(&is.resident, is.plan, &h->is[0]));
+    is.resident.by = kept->resident.by;
+    is_kept(kept->resident.most, kf_mat_most(&h->is[0]), elements);
+    assert_ok(kf_guard_know(&is));
+    for (size_t g = 0; g <= groups; g++) {
+        const kf_parts *p = &is.resident.parts;
+
+        for (size_t i = 0; i < (g < groups ? p->rows : p->cols); i++)
+            is_kept(kept->norms[g][i], is.norms[g][i], norms);
+    }
+    kf_guard_forget(&is);
+    kf_resident_free(&is.resident);
+}
+
+/* Far from 1, too, where blocks are of A divided by a power of two. */
+static void sizes_grow_with(held h, const kofn_change *c, double unit,
+                            double times)
+{
+    double more = times > 1 ? 1.11 : 1.01; /* by sums of rows: sqrt(12 / 10) */
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_matrix U = random_matrix(2, held_wide[1], KOFN_F64, 1);
+    kofn_matrix V = random_matrix(2, held_wide[0], KOFN_F64, 2);
+    twin t;
+
+    opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    h.workers = 8;
+    held_open(&h, &opt);
+    lay_along(&h.A[0], &U, &V, unit, times);
+    for (size_t o = 0; o < OPERANDS; o++)
+        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+    assert_int_equal(h.job->held[0].resident.by<1, unit> 1);
+    twin_up(&t, &h);
+    for (unsigned step = 0; step < 6; step++) {
+        kofn_change way = *c;
+
+        way.momentum *= step != 3; /* what there is of it is forgotten */
+        assert_ok(kofn_update(h.job, 0, &way, &U, &V));
+        twin_step(&t, 0, &way, &U, &V);
+        now(&h, &t);
+        sizes_are(&h, unit > 1 ? 1 : HUGE_VAL, more);
+    }
+    held_spoil(&h.is[0]);
+    assert_ok(kofn_fetch(h.job, 0, &h.is[0], NULL));
+    for (size_t i = 0; i < h.A[0].rows * h.A[0].cols; i++)
+        assert_at_most(fabs(((double *)h.is[0].data)[i] / t.A[0][i] - 1), 1e-8);
+    sizes_are(&h, unit > 1 ? 1 + 1e-8 : HUGE_VAL, 1);
+    twin_down(&t);
+    held_down(&h);
+    kf_free(U.data);
+    kf_free(V.data);
+}
+
+static void sizes_are_kept(void **state)
+{
+    static const kofn_change c[] = {
+        {sizeof(kofn_change), 0.5, 0, 0, false},
+        {sizeof(kofn_change), 0.5, -0.3, 0, false},
+        {sizeof(kofn_change), 0.5, -0.3, 0.9, false},
+        {sizeof(kofn_change), 0.5, -0.3, 0.9, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WAYS; i++)
+        for (size_t huge = 0; huge < 2; huge++) {
+            double unit = huge ? 1e150 : 1;
+            kofn_change way = c[i];
+
+            if (huge) /* they would not be held to the same power of two */
+                way.step = 0.02;
+            for (size_t times = 1; times <= (huge ? 1 : 3); times += 2) {
+                sizes_grow_with((held){.spec = "gpd:m=2,n=2,p=1"}, &way, unit,
+                                (double)times);
+                sizes_grow_with(
+                    (held){.spec = "elastic:k=2,groups=2", .one_sided = true},
+                    &way, unit, (double)times);
+            }
+        }
+}
+
+/* Without U and V decay and momentum alone change an operand. */
+static void no_factors(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < 2; s++)
+        for (size_t way = 0; way < WAYS; way++) {
+            held h = {.spec = s ? "gpd:m=2,n=2,p=1" : "elastic:k=3",
+                      .workers = 8,
+                      .dtype = way % 2 ? KOFN_F32 : KOFN_F64};
+            double most = way % 2 ? 1e-5 : 1e-12;
+            twin t;
+
+            held_up(&h, NULL);
+            twin_up(&t, &h);
+            for (size_t o = 0; o < OPERANDS; o++) {
+                double *zeros = numbers(h.A[o].rows + h.A[o].cols, 8);
+                kofn_matrix U = {zeros, 1, h.A[o].rows, h.A[o].rows, KOFN_F64};
+                kofn_matrix V = {zeros, 1, h.A[o].cols, h.A[o].cols, KOFN_F64};
+
+                change(&h, &t, o, &ways[way], o + 1);
+                for (size_t i = 0; i < 2; i++) {
+                    assert_ok(kofn_update(h.job, o, &ways[way], NULL, NULL));
+                    twin_step(&t, o, &ways[way], &U, &V);
+                }
+                assert_at_most(fetched(&h, &t, o), most);
+                kf_free(zeros);
+            }
+            twin_down(&t);
+            held_down(&h);
+        }
+}
+
+static void refused(held *h, kofn_status st, const kofn_change *c,
+                    const kofn_matrix *U, const kofn_matrix *V)
+{
+    assert_status(st, kofn_update(h->job, 0, c, U, V));
+    held_right(h, 0, 1e-10); /* and nothing has come of it */
+}
+
+/* Products of others, or that are over and not taken, are not in the way. */
+static void others_are_not_in_the_way(void **state)
+{
+    held h = {.spec = "elastic:k=3", .workers = 5};
+    uint32_t first, second;
+    twin t;
+
+    (void)state;
+    held_up(&h, NULL);
+    twin_up(&t, &h);
+    assert_ok(kofn_begin_at(h.job, 1, false, &h.in[1], &h.out[1]));
+    change(&h, &t, 0, &ways[0], 1);
+    assert_ok(kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], &first));
+    assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], &second));
+    assert_ok(kofn_take(h.job, second, KOFN_NEVER, NULL));
+    change(&h, &t, 0, &ways[0], 2);
+    assert_ok(kofn_take(h.job, first, KOFN_NEVER, NULL));
+    now(&h, &t);
+    held_right(&h, 0, 1e-10);
+    twin_down(&t);
+    held_down(&h);
+}
+
+static void refusals(void **state)
+{
+    held h = {.spec = "elastic:k=3", .workers = 5};
+    kofn_change c = KOFN_CHANGE_INIT, odd = c;
+    kofn_matrix U = random_matrix(3, held_wide[1], KOFN_F64, 1), W = U;
+    kofn_matrix V = random_matrix(3, held_wide[0], KOFN_F64, 2), A;
+
+    (void)state;
+    held_open(&h, NULL);
+    assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
+    for (size_t o = 0; o < OPERANDS; o++)
+        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+    assert_status(KOFN_INVAL, kofn_update(h.job, OPERANDS, &c, &U, &V));
+    assert_status(KOFN_INVAL, kofn_fetch(h.job, OPERANDS, &h.is[0], NULL));
+    assert_status(KOFN_SHAPE, kofn_fetch(h.job, 1, &h.is[0], NULL));
+    refused(&h, KOFN_SHAPE, &c, &V, &U);
+    W.rows = 2;
+    refused(&h, KOFN_SHAPE, &c, &W, &V);
+    refused(&h, KOFN_INVAL, NULL, &U, &V);
+    refused(&h, KOFN_INVAL, &c, NULL, &V);
+    assert_non_null(strstr(kofn_errmsg(), "give both U and V"));
+    refused(&h, KOFN_INVAL, &c, &U, NULL);
+    assert_non_null(strstr(kofn_errmsg(), "give both U and V"));
+    odd.size = 3;
+    refused(&h, KOFN_INVAL, &odd, &U, &V);
+    odd = c;
+    odd.step = NAN;
+    refused(&h, KOFN_NONFINITE, &odd, &U, &V);
+    assert_non_null(strstr(kofn_errmsg(), "give finite numbers"));
+    odd.step = 1e305;
+    refused(&h, KOFN_NONFINITE, &odd, &U, &V);
+    odd.step = -1e305;
+    refused(&h, KOFN_NONFINITE, &odd, &U, &V);
+    for (size_t side = 0; side < 2; side++) /* their product is infinite */
+        *((double *)(side ? V.data : U.data) + 5) *= 1e200;
+    refused(&h, KOFN_NONFINITE, &c, &U, &V);
+    for (size_t side = 0; side < 2; side++)
+        *((double *)(side ? V.data : U.data) + 5) *= 1e-200;
+    assert_non_null(strstr(kofn_errmsg(), "mixtures may not fit"));
+    odd = c;
+    odd.decay = -INFINITY;
+    refused(&h, KOFN_NONFINITE, &odd, &U, &V);
+    assert_non_null(strstr(kofn_errmsg(), "give finite numbers"));
+    odd = c;
+    odd.momentum = NAN;
+    refused(&h, KOFN_NONFINITE, &odd, &U, &V);
+    assert_non_null(strstr(kofn_errmsg(), "give finite numbers"));
+    for (size_t side = 0; side < 2; side++) {
+        double *at = (double *)(side ? V.data : U.data) + 5, was = *at;
+
+        *at = side ? INFINITY : NAN;
+        refused(&h, KOFN_NONFINITE, &c, &U, &V);
+        assert_non_null(strstr(kofn_errmsg(), "is NaN or infinite"));
+        *at = was;
+    }
+    W = U;
+    W.dtype = KOFN_F32;
+    refused(&h, KOFN_SHAPE, &c, &W, &V);
+    W = V;
+    W.dtype = KOFN_F32;
+    refused(&h, KOFN_SHAPE, &c, &U, &W);
+    W = V;
+    W.cols--;
+    refused(&h, KOFN_SHAPE, &c, &U, &W);
+    W = U;
+    W.cols--;
+    refused(&h, KOFN_SHAPE, &c, &W, &V);
+    W = U;
+    W.data = NULL;
+    refused(&h, KOFN_INVAL, &c, &W, &V);
+    W = V;
+    W.data = NULL;
+    refused(&h, KOFN_INVAL, &c, &U, &W);
+    assert_ok(kofn_begin(h.job, &h.in[0], &h.out[0]));
+    assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
+    A = random_matrix(held_wide[1], held_wide[0], KOFN_F64, 3);
+    assert_status(KOFN_STATE, kofn_fetch(h.job, 0, &A, NULL));
+    assert_ok(kofn_pump(h.job, KOFN_NEVER, NULL));
+    held_down(&h);
+
+    h = (held){.spec = "gpd:m=2,n=2,p=1,basis=complex",
+               .workers = 12,
+               .one_sided = true};
+    held_up(&h, NULL);
+    refused(&h, KOFN_UNSUITED, &c, &U, &V);
+    assert_non_null(strstr(kofn_errmsg(), "blocks of scheme gpd"));
+    held_down(&h);
+    h = (held){.spec = "gpd:m=2,n=1,p=2,basis=complex",
+               .workers = 12,
+               .one_sided = true};
+    held_up(&h, NULL);
+    refused(&h, KOFN_UNSUITED, &c, &U, &V);
+    assert_status(KOFN_UNSUITED, kofn_fetch(h.job, 0, &A, NULL));
+    held_down(&h);
+    kf_free(A.data);
+    kf_free(U.data);
+    kf_free(V.data);
+}
+
+TEST_FILE(update_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_updates_are_plain_ones),
+        cmocka_unit_test(of_one_side),
+        cmocka_unit_test(in_single_precision),
+        cmocka_unit_test(on_threads),
+        cmocka_unit_test(what_is_sent_is_counted),
+        cmocka_unit_test(joiners_have_what_is_now),
+        cmocka_unit_test(on_threads_too),
+        cmocka_unit_test(changes_are_not_overtaken),
+        cmocka_unit_test(starved_products_go_on),
+        cmocka_unit_test(blocks_stand_still_while_they_are_read),
+        cmocka_unit_test(what_is_lost_is_said),
+        cmocka_unit_test(journals_of_it_replay),
+        cmocka_unit_test(liars_are_named),
+        cmocka_unit_test(liars_spoil_no_block),
+        cmocka_unit_test(too_many_liars),
+        cmocka_unit_test(no_numbers),
+        cmocka_unit_test(fast_operands),
+        cmocka_unit_test(the_honest_are_not_named),
+        cmocka_unit_test(sizes_are_kept),
+        cmocka_unit_test(others_are_not_in_the_way),
+        cmocka_unit_test(no_factors),
+        cmocka_unit_test(refusals),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

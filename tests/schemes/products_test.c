@@ -1,0 +1,503 @@
+/* products_test.c -- coded products of two matrices: what is enough, by LAPACK,
+ * and what comes out. */
+#include "product_rig.h"
+
+#include <lapacke.h>
+
+/* ---- what W and G say, by LAPACK ----------------------------------------- */
+
+static double *dense_rows(kf_code *code, const uint32_t *set, size_t n)
+{
+    const kofn_layout *L = &code->plan->layout;
+    double *G = room(n * L->lanes * L->symbols, sizeof *G);
+
+    for (size_t i = 0; i < n; i++) {
+        const kf_seat *s;
+
+        assert_ok(kf_code_seat(code, set[i], &s));
+        for (size_t l = 0; l < L->lanes; l++)
+            for (size_t e = 0; e < s->G[l].n; e++)
+                G[(i * L->lanes + l) * L->symbols + s->G[l].col[e]] =
+                    s->G[l].val[e];
+    }
+    return G;
+}
+
+static size_t rank_of(const double *G, size_t rows, size_t cols)
+{
+    size_t n = rows < cols ? rows : cols, rank = 0;
+    double *A = room(rows * cols, sizeof *A), *sv = room(n, sizeof *sv), none;
+
+    memcpy(A, G, rows * cols * sizeof *A);
+    assert_int_equal(LAPACKE_dgesdd(LAPACK_ROW_MAJOR, 'N', (lapack_int)rows,
+                                    (lapack_int)cols, A, (lapack_int)cols, sv,
+                                    &none, (lapack_int)rows, &none,
+                                    (lapack_int)cols),
+                     0);
+    while (rank < n && sv[rank] > 1e-10 * sv[0])
+        rank++;
+    kf_free(A);
+    kf_free(sv);
+    return rank;
+}
+
+/* Whether these seats determine every want, by the rank of G and of G with W
+ * below it. */
+static bool determined(kf_code *code, const uint32_t *set, size_t n)
+{
+    const kofn_layout *L = &code->plan->layout;
+    size_t rows = n * L->lanes, cols = L->symbols;
+    double *G = dense_rows(code, set, n), *both;
+    size_t rank = rank_of(G, rows, cols), with;
+
+    if (!L->W) {
+        kf_free(G);
+        return rank == cols;
+    }
+    both = room((rows + L->wants) * cols, sizeof *both);
+    memcpy(both, G, rows * cols * sizeof *G);
+    memcpy(both + rows * cols, L->W, L->wants * cols * sizeof *G);
+    with = rank_of(both, rows + L->wants, cols);
+    kf_free(G);
+    kf_free(both);
+    return with == rank;
+}
+
+/* ---- thresholds and answers ---------------------------------------------- */
+
+/* K-1 evenly spread points of a circle can be special: the sum over all n-th
+ * roots of most powers is 0, and less than all coefficients is asked for. */
+static size_t tried, lucky;
+
+/* Any `enough` of a few sets decode to the right thing, one seat fewer are
+ * refused, and are too few but for rare chance.  Where the noise is too large
+ * for ranks to be told, no error larger than predicted has to do. */
+static void try_enough(fleet *f, const uint32_t *set, size_t k)
+{
+    uint32_t fewer[128];
+    kf_decoder *d;
+    bool clear;
+    double e;
+
+    assert_ok(kf_decoder_new(&d, f->code, set, k, false));
+    e = error_of(f, d);
+    clear = d->noise < 1e4;
+    assert_at_most(e, d->predicted);
+    if (clear)
+        assert_at_most(e, f->dtype == KOFN_F64 ? 1e-11 : 1e-2);
+    assert_true(d->whole);
+    assert_true(!clear || determined(f->code, set, k));
+    kf_decoder_free(d);
+    if (k == 1)
+        return;
+    memcpy(fewer, set + 1, (k - 1) * sizeof *set);
+    tried += clear;
+    lucky += clear && determined(f->code, fewer, k - 1);
+    assert_status(KOFN_TOOFEW,
+                  kf_decoder_new(&d, f->code, fewer, k - 1, false));
+    assert_null(d);
+}
+
+static void check_code(kofn_op op, const char *spec, size_t K)
+{
+    static const sides s = {2, 3, 2};
+    kf_rng r = kf_rng_stream(K, KF_FOR_SAMPLE, 1, 0);
+    static size_t turn;
+    uint32_t set[128];
+
+    for (int type = 0; type < 2; type++) {
+        size_t n = K + 1 + (size_t)kf_rng_below(&r, 3);
+        fleet f;
+
+        if (EVERY > 1 && turn++ % 12)
+            continue;
+        fleet_up(&f, op, spec, n, n, s, type ? KOFN_F32 : KOFN_F64, 3);
+        assert_int_equal(f.L->enough, K);
+        if (strstr(spec, "complex")) /* half decode, but not well */
+            assert_int_equal(f.L->threshold,
+                             n < 2 * K - 1 ? n : f.L->threshold);
+        else
+            assert_int_equal(f.L->threshold, K);
+        assert_int_equal(f.L->max_seats, n);
+        for (int t = 0; t < (K > 50 ? 2 : 5); t++) {
+            random_set(&r, set, K, n);
+            try_enough(&f, set, K);
+        }
+        fleet_down(&f);
+    }
+}
+
+/* math/products.md 2. */
+static void every_grid(void **state)
+{
+    char s[80];
+
+    (void)state;
+    for (size_t m = 1; m <= 4; m++)
+        for (size_t n = 1; n <= 4; n++)
+            for (size_t p = 1; p <= 4; p++) {
+                snprintf(s, sizeof s, "gpd:m=%zu,n=%zu,p=%zu", m, n, p);
+                check_code(KOFN_MATMUL, s, m * n * p + n - 1);
+                check_code(KOFN_LEFT, s, m * n * p + m * n - n);
+                strcat(s, ",sub=vum");
+                check_code(KOFN_MATMUL, s, m * n * p + m * n - m);
+                check_code(KOFN_LEFT, s, m * n * p + m - 1);
+                snprintf(s, sizeof s, "polydot:m=%zu,n=%zu,p=%zu", m, n, p);
+                check_code(KOFN_MATMUL, s, m * p * (2 * n - 1));
+                check_code(KOFN_LEFT, s, m * n * p + m - 1);
+            }
+}
+
+static void polynomial_and_matdot(void **state)
+{
+    char s[80];
+
+    (void)state;
+    for (size_t m = 1; m <= 4; m++)
+        for (size_t p = 1; p <= 4; p++) {
+            snprintf(s, sizeof s, "polynomial:m=%zu,p=%zu,basis=circle", m, p);
+            check_code(KOFN_MATMUL, s, m * p);
+            check_code(KOFN_LEFT, s, m * p + m - 1);
+        }
+    for (size_t n = 1; n <= 8; n++) {
+        snprintf(s, sizeof s, "matdot:n=%zu", n);
+        check_code(KOFN_MATMUL, s, 2 * n - 1);
+        check_code(KOFN_LEFT, s, n);
+    }
+    for (size_t m = 1; m <= 4; m++)
+        for (size_t n = 1; n <= 4; n++) {
+            snprintf(s, sizeof s, "gpd:m=%zu,n=%zu", m, n);
+            check_code(KOFN_MATVEC, s, m * n + n - 1);
+            strcat(s, ",sub=vum");
+            check_code(KOFN_MATVEC, s, 2 * m * n - m);
+        }
+}
+
+static void few_are_lucky(void **state)
+{
+    (void)state;
+    print_message("    of %zu sets of K-1, %zu would do\n", tried, lucky);
+    assert_true(tried && lucky * 20 <= tried);
+}
+
+/* The other bases.  Complex answers are two equations each. */
+static void other_bases(void **state)
+{
+    static const char *const bases[] = {"complex", "chebyshev", "monomial",
+                                        "vandermonde"};
+    static const struct {
+        kofn_op op;
+        const char *spec;
+        size_t K;
+        bool chebyshev;
+    } codes[] = {
+        {KOFN_MATMUL, "polynomial:m=2,p=3", 6, true},
+        {KOFN_MATMUL, "matdot:n=4", 7, true},
+        {KOFN_MATMUL, "polydot:m=2,n=2,p=1", 6, false},
+        {KOFN_MATMUL, "gpd:m=2,n=2,p=2", 9, false},
+        {KOFN_MATMUL, "gpd:m=2,n=2,p=1,sub=vum", 6, false},
+        {KOFN_MATVEC, "gpd:m=3,n=2", 7, false},
+        {KOFN_MATVEC, "polynomial:m=4", 4, true},
+        {KOFN_LEFT, "matdot:n=5", 5, true},
+        {KOFN_LEFT, "polynomial:m=3,p=1", 5, true},
+        {KOFN_LEFT, "polynomial:m=2,p=2", 5, false},
+        {KOFN_LEFT, "gpd:m=2,n=2,p=1", 6, false},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
+        for (size_t b = 0; b < 4; b++) {
+            bool left = codes[c].op == KOFN_LEFT;
+            size_t need = b ? codes[c].K : (codes[c].K + 1) / 2;
+            kofn_plan *p;
+            char s[80];
+
+            snprintf(s, sizeof s, "%s,basis=%s", codes[c].spec, bases[b]);
+            if ((b == 1 && !codes[c].chebyshev) || (b == 0 && left)) {
+                assert_status(KOFN_INVAL,
+                              plan_of(&p, codes[c].op, s, 12, KOFN_F64, 1));
+                assert_non_null(strstr(kofn_errmsg(), "basis=circle"));
+                continue;
+            }
+            check_code(codes[c].op, s, need);
+        }
+}
+
+/* A coefficient of B near 0 would spoil a seat for a whole column of B. */
+static void check_reals(fleet *f)
+{
+    for (size_t i = f->L->enough; f->L->cut[1].cols > 1 && i < f->seats; i++) {
+        const kf_seat *s;
+
+        assert_ok(kf_code_seat(f->code, i, &s));
+        assert_int_equal(s->E1->n, f->L->cut[1].cols);
+        for (size_t e = 0; e < s->E1->n; e++)
+            assert_true(fabs(s->E1->val[e]) > 0.5 && fabs(s->E1->val[e]) < 1);
+    }
+}
+
+/* Khatri-Rao: systematic, and open-ended; rows that joiners would have count
+ * like any. */
+static void khatri_rao(void **state)
+{
+    static const size_t sizes[][2] = {{1, 1}, {1, 3}, {3, 1},
+                                      {2, 2}, {3, 4}, {4, 2}};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++)
+        for (int type = 0; type < 2; type++) {
+            size_t m = sizes[c][0], p = sizes[c][1], K = m * p;
+            kf_rng r = kf_rng_stream(c, KF_FOR_SAMPLE, 2, 0);
+            uint32_t set[128];
+            char s[80];
+            fleet f;
+
+            snprintf(s, sizeof s, "polynomial:m=%zu,p=%zu", m, p);
+            fleet_up(&f, KOFN_MATMUL, s, K + 2, K + 9, (sides){2, 3, 2},
+                     type ? KOFN_F32 : KOFN_F64, 1);
+            assert_int_equal(f.L->enough, K);
+            assert_true(f.L->max_seats == SIZE_MAX && f.L->lanes == 4);
+            for (int t = 0; t < 20; t++) {
+                random_set(&r, set, K, K + 9);
+                try_enough(&f, set, K);
+            }
+            first_set(set, K); /* nothing to solve */
+            try_enough(&f, set, K);
+            check_reals(&f);
+            fleet_down(&f);
+        }
+}
+
+/* ---- more workers than angles -------------------------------------------- */
+
+/* All sets of n seats of a code with `angles` points: as many as threshold
+ * says decode whatever they are, and every set with K different points does.
+ * With fewer the sum of a MatDot code, a mean over the circle, can still be
+ * had: two opposite points do for n = 2. */
+static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
+{
+    size_t sure = n;
+    bool tight = false, special = false;
+    fleet f;
+
+    fleet_up(&f, KOFN_MATMUL, spec, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
+    assert_int_equal(f.L->enough, K);
+    for (uint32_t bits = 0; bits<1u << n; bits += EVERY> 1 ? 13 : 1) {
+        size_t count = 0, points = 0;
+        uint32_t set[16];
+        uint32_t seen = 0;
+        kf_decoder *d;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (bits >> i & 1) {
+                set[count++] = i;
+                seen |= 1u << i % angles;
+            }
+        for (; seen; seen &= seen - 1)
+            points++;
+        if (points < K && (count < K || !determined(f.code, set, count))) {
+            assert_status(KOFN_TOOFEW,
+                          kf_decoder_new(&d, f.code, set, count, false));
+            assert_true(count < f.L->threshold);
+            tight |= count == f.L->threshold - 1;
+            continue;
+        }
+        special |= points < K;
+        assert_ok(kf_decoder_new(&d, f.code, set, count, false));
+        sure = count < sure ? count : sure;
+        assert_at_most(error_of(&f, d), 1e-12);
+        kf_decoder_free(d);
+    }
+    assert_true(EVERY > 1 || (sure == K && (tight || special)));
+    assert_true(f.L->W || !special);
+    fleet_down(&f);
+}
+
+static void replicated_angles(void **state)
+{
+    static const size_t codes[][3] = {{8, 3, 4},  {9, 3, 4}, {10, 5, 6},
+                                      {11, 5, 7}, {7, 3, 3}, {12, 1, 5},
+                                      {11, 3, 9}, {9, 5, 9}};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
+        size_t n = codes[c][0], K = codes[c][1], angles = codes[c][2];
+        char s[80];
+
+        snprintf(s, sizeof s, "matdot:n=%zu,angles=%zu", (K + 1) / 2, angles);
+        every_subset(s, n, K, angles);
+        snprintf(s, sizeof s, "polynomial:m=%zu,p=1,basis=circle,angles=%zu", K,
+                 angles);
+        every_subset(s, n, K, angles);
+    }
+}
+
+/* One point a worker up to ten spare ones, then K + 6. */
+static void angles_by_themselves(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t n, angles, threshold;
+    } codes[] = {
+        {"matdot:n=5", 19, 19, 9},
+        {"matdot:n=5", 20, 15, 20 - (15 - 9 + 1) + 1},
+        {"matdot:n=5", 9, 9, 9},
+        {"matdot:n=30", 200, 65, 200 - 3 * 7 + 1},
+        {"matdot:n=30,angles=66", 200, 66, 200 - 3 * 8 + 1},
+        {"gpd:m=2,n=2,p=2", 50, 15, 50 - 3 * 7 + 1},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
+        kofn_plan *p;
+        char says[40];
+
+        assert_ok(
+            plan_of(&p, KOFN_MATMUL, codes[c].spec, codes[c].n, KOFN_F64, 1));
+        snprintf(says, sizeof says, "angles=%zu", codes[c].angles);
+        assert_non_null(strstr(p->spec, says));
+        assert_int_equal(p->layout.threshold, codes[c].threshold);
+        kofn_plan_free(p);
+    }
+}
+
+/* ---- the product code ---------------------------------------------------- */
+
+/* Completing columns with m known entries and rows with p, by turns, until
+ * nothing moves: bit i + m2 k is seat (i, k). */
+static bool peels(uint32_t known, size_t m, size_t m2, size_t p, size_t p2)
+{
+    uint32_t before;
+
+    do {
+        before = known;
+        for (size_t k = 0; k < p2; k++) {
+            uint32_t column = ((1u << m2) - 1) << m2 * k;
+
+            if ((size_t)__builtin_popcount(known & column) >= m)
+                known |= column;
+        }
+        for (size_t i = 0; i < m2; i++) {
+            uint32_t row = 0;
+
+            for (size_t k = 0; k < p2; k++)
+                row |= 1u << (i + m2 * k);
+            if ((size_t)__builtin_popcount(known & row) >= p)
+                known |= row;
+        }
+    } while (known != before);
+    return known == (1u << m2 * p2) - 1;
+}
+
+/* Every set of seats of a small grid. */
+static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
+{
+    size_t n = m2 * p2, lost = (m2 - m + 1) * (p2 - p + 1);
+    bool tight = false, more = false;
+    char s[80];
+    fleet f;
+
+    snprintf(s, sizeof s, "product:m=%zu,m2=%zu,p=%zu,p2=%zu", m, m2, p, p2);
+    fleet_up(&f, KOFN_MATMUL, s, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
+    assert_int_equal(f.L->enough, m * p);
+    assert_int_equal(f.L->threshold, n - lost + 1);
+    assert_int_equal(f.L->max_seats, n);
+    for (uint32_t bits = 0; bits<1u << n; bits += EVERY> 1 ? 61 : 1) {
+        bool easy = peels(bits, m, m2, p, p2);
+        size_t count = 0;
+        uint32_t set[32];
+        kofn_status st;
+        kf_decoder *d;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (bits >> i & 1)
+                set[count++] = i;
+        st = kf_decoder_new(&d, f.code, set, count, false);
+        assert_true(easy || n - count >= lost);
+        if (st == KOFN_OK) {
+            assert_true(determined(f.code, set, count));
+            assert_at_most(error_of(&f, d), d->predicted);
+            assert_at_most(d->predicted, 1e-11);
+            more |= !easy;
+        } else {
+            assert_int_equal(st, KOFN_TOOFEW);
+            assert_false(easy);
+            assert_true(count < m * p || !determined(f.code, set, count));
+            tight |= n - count == lost;
+        }
+        kf_decoder_free(d);
+    }
+    assert_true(EVERY > 1 || tight);
+    print_message("    %s: %s\n", s,
+                  more ? "also sets that do not peel" : "the sets that peel");
+    fleet_down(&f);
+}
+
+static void product_codes(void **state)
+{
+    (void)state;
+    every_pattern(2, 3, 2, 3);
+    every_pattern(1, 2, 2, 4);
+    every_pattern(2, 3, 3, 4);
+    every_pattern(2, 4, 2, 3);
+    every_pattern(2, 4, 1, 3);
+    every_pattern(3, 4, 1, 2);
+    every_pattern(4, 5, 1, 1);
+}
+
+/* ---- parities ------------------------------------------------------------ */
+
+/* Parities are asked for once, counted, and go with their decoder. */
+static void cached_parities(void **state)
+{
+    uint32_t set[12];
+    const kf_decoder *d, *same;
+    const double *H, *again;
+    size_t q, r;
+    kofn_plan *p;
+    kf_code *code;
+    kf_cache *cache;
+    double *G;
+
+    (void)state;
+    assert_ok(plan_of(&p, KOFN_MATMUL, "gpd:m=2,n=2,p=2", 12, KOFN_F64, 1));
+    assert_ok(kf_code_new(&code, p));
+    assert_ok(kf_cache_new(&cache, code, 1 << 20));
+    first_set(set, 12);
+    assert_ok(kf_cache_get(cache, set, 12, false, &d));
+    assert_ok(kf_cache_parity(cache, d, &H, &q));
+    assert_int_equal(q, 3);
+    assert_ok(kf_cache_get(cache, set, 12, false, &same));
+    assert_ok(kf_cache_parity(cache, same, &again, &r));
+    assert_true(same == d && again == H && r == q && d->H == H && d->q == q);
+    G = dense_rows(code, set, 12);
+    for (size_t i = 0; i < q; i++)
+        for (size_t s = 0; s < 9; s++) {
+            double sum = 0;
+
+            for (size_t j = 0; j < 12; j++)
+                sum += H[i * 12 + j] * G[j * 9 + s];
+            assert_at_most(fabs(sum), 1e-13);
+        }
+    kf_free(G);
+    kf_cache_free(cache);
+    kf_code_free(code);
+    kofn_plan_free(p);
+}
+
+TEST_FILE(products_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_grid),
+        cmocka_unit_test(polynomial_and_matdot),
+        cmocka_unit_test(few_are_lucky),
+        cmocka_unit_test(other_bases),
+        cmocka_unit_test(khatri_rao),
+        cmocka_unit_test(replicated_angles),
+        cmocka_unit_test(angles_by_themselves),
+        cmocka_unit_test(product_codes),
+        cmocka_unit_test(cached_parities),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

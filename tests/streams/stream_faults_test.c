@@ -1,0 +1,439 @@
+/* stream_faults_test.c -- streams of products with workers that come, go, fail
+ * and hang at any event: every product in time, or a clear error when nobody is
+ * left; and events in any order. */
+#include "stream_rig.h"
+
+#include "base/rng.h"
+
+#include <stdio.h>
+
+/* ---- one thing, at any event --------------------------------------------- */
+
+enum { LEAVE, NOTICE, FAIL, JOIN, THINGS };
+
+typedef struct plot {
+    int what;
+    uint32_t who;
+    size_t when; /* after so many answers */
+} plot;
+
+static void drop_errands(stage *s, uint32_t worker)
+{
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[i].worker == worker && s->errand[i].state == OUT)
+            s->errand[i].state = LOST;
+}
+
+/* Its oldest task, if it has one. */
+static void fail_one(stage *s, uint32_t worker)
+{
+    for (size_t i = 0; i < s->errands; i++) {
+        errand *e = &s->errand[i];
+
+        if (e->worker != worker || e->state != OUT)
+            continue;
+        e->state = LOST;
+        tell(s, (kofn_event){.type = KOFN_EV_FAILED,
+                             .worker = worker,
+                             .product = e->product,
+                             .task = e->task,
+                             .row = e->row});
+        return;
+    }
+}
+
+static void happens(stage *s, const plot *p)
+{
+    switch (p->what) {
+    case LEAVE:
+        drop_errands(s, p->who);
+        s->here[p->who] = false;
+        tell(s, (kofn_event){.type = KOFN_EV_LEFT, .worker = p->who});
+        break;
+    case NOTICE:
+        s->here[p->who] = false;
+        tell(s, (kofn_event){.type = KOFN_EV_LEAVING, .worker = p->who});
+        break;
+    case FAIL:
+        fail_one(s, p->who);
+        break;
+    default:
+        stage_join(s, (uint32_t)s->P);
+    }
+}
+
+/* The next task in the order of its turn: one of each worker after the other,
+ * or of the last one first. */
+static errand *next_errand(stage *s, bool back)
+{
+    errand *found = NULL;
+
+    for (size_t i = 0; i < s->errands; i++)
+        if (s->errand[i].state == OUT && (back || !found))
+            found = &s->errand[i];
+    return found;
+}
+
+static size_t play_plot(stage *s, size_t products, const plot *p, bool back)
+{
+    size_t answers = 0;
+
+    while (s->products < products || some_open(s)) {
+        errand *e;
+
+        hold(s, s->round < ROUNDS);
+        begin_round(s, s->products < products);
+        while (s->running) {
+            if (p && answers++ == p->when) {
+                happens(s, p);
+                continue;
+            }
+            e = next_errand(s, back);
+            hold(s, e != NULL);
+            e->state = CAME;
+            s->now += UNIT / 10;
+            tell(s, (kofn_event){.type = KOFN_EV_RESULT,
+                                 .worker = e->worker,
+                                 .product = e->product,
+                                 .task = e->task,
+                                 .row = e->row});
+            ring(s, s->now);
+        }
+    }
+    return answers;
+}
+
+static const char *const specs[] = {
+    "dip:m=2,p=2,T=1",
+    "dip:m=2,p=3,T=2,lambda=1,order=due",
+    "dip:m=2,n=2,p=1,T=1",
+    "idip:W=2,N=2",
+    "idip:W=3,N=3,early=no",
+    "idip:model=bursty,B=1,W=2,eps=1",
+    "polynomial:m=1,p=2,basis=circle",
+    "matdot:n=2",
+    "uncoded",
+};
+
+/* At every event of a short run, to every worker. */
+static void anything_at_any_event(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        kofn_plan *plan = stream_plan(specs[i], 3);
+        static stage s;
+        size_t events;
+
+        stage_open(&s, plan, NULL);
+        events = play_plot(&s, 4, &(plot){JOIN, 0, SIZE_MAX}, false);
+        stage_close(&s);
+        for (size_t k = 0; k < events * THINGS * 3 * 2; k++) {
+            plot p = {(int)(k / 2 % THINGS), (uint32_t)(k / 2 / THINGS % 3),
+                      k / 2 / THINGS / 3};
+
+            stage_open(&s, plan, NULL);
+            play_plot(&s, 4, &p, k % 2);
+            check_deadlines(&s);
+            stage_close(&s);
+        }
+        kofn_plan_free(plan);
+    }
+}
+
+/* ---- the same with a liar ------------------------------------------------ */
+
+static size_t present(const stage *s)
+{
+    size_t n = 0;
+
+    for (size_t w = 0; w < MEN; w++)
+        n += s->here[w];
+    return n;
+}
+
+/* It is named, or the product is declared a failure, which it is only when there
+ * are not two honest workers any more, or no rows. */
+static void check_liar(stage *s, bool few)
+{
+    for (size_t i = 1; i <= s->products; i++) {
+        kofn_status st = s->product[i].status;
+
+        hold(s, s->product[i].ended <=
+                    s->product[i].began + s->plan->layout.delay);
+        hold(s, st == KOFN_OK || ((st == KOFN_CORRUPT || st == KOFN_TOOFEW) &&
+                                  (few || present(s) < 4)));
+    }
+}
+
+/* One liar among four, and anything else at any event. */
+static void a_liar_and_anything(void **state)
+{
+    static const kofn_errors modes[] = {KOFN_ERRORS_PROBABILISTIC,
+                                        KOFN_ERRORS_ADVERSARIAL};
+
+    (void)state;
+    for (size_t i = 0; i < (sizeof specs / sizeof *specs - 1) * 2; i++) {
+        kofn_core_options o = {
+            .mu = 0.25, .errors = modes[i % 2], .quarantine = 100};
+        kofn_plan *plan = stream_plan(specs[i / 2], 4);
+        bool few = plan->layout.max_seats < SIZE_MAX;
+        static stage s;
+        size_t events;
+
+        stage_open(&s, plan, &o);
+        s.liar[1] = true;
+        events = play_plot(&s, 3, &(plot){JOIN, 0, SIZE_MAX}, false);
+        check_liar(&s, few);
+        hold(&s, few || s.core->fleet.located[1] > 0);
+        stage_close(&s);
+        for (size_t k = 0; k < events * THINGS * 4; k++) {
+            plot p = {(int)(k % THINGS), (uint32_t)(k / THINGS % 4),
+                      k / THINGS / 4};
+
+            if (test_scale() <= 1 && k % 3)
+                continue;
+            stage_open(&s, plan, &o);
+            s.liar[1] = true;
+            play_plot(&s, 3, &p, k % 2);
+            check_liar(&s, few);
+            for (uint32_t w = 0; w < s.core->fleet.workers; w++)
+                hold(&s, w == 1 || s.core->fleet.located[w] == 0);
+            stage_close(&s);
+        }
+        kofn_plan_free(plan);
+    }
+}
+
+/* ---- hours of bad luck --------------------------------------------------- */
+
+/* Whoever is left finishes; at least one stays. */
+static void random_events(void **state)
+{
+    size_t runs = (size_t)(300 * test_scale());
+
+    (void)state;
+    for (size_t run = 0; run < runs; run++) {
+        kf_rng r = kf_rng_stream(run, KF_FOR_DATA, 1, 2);
+        kofn_core_options o = {.mu = 0.25, .late = run / 9 % 2 ? 1.5 : 0};
+        kofn_plan *plan = stream_plan(specs[run % 9], 3);
+        static stage s;
+
+        stage_open(&s, plan, &o);
+        while (s.products < 12 || some_open(&s)) {
+            hold(&s, s.round < ROUNDS);
+            begin_round(&s, s.products < 12);
+            for (size_t k = 0; s.running; k++) {
+                uint32_t who = (uint32_t)kf_rng_below(&r, s.P);
+                size_t n = 0;
+                errand *e = NULL;
+
+                hold(&s, k < 3000);
+                s.now += UNIT / 8;
+                ring(&s, s.now);
+                if (kf_rng_below(&r, 25) == 0 && s.here[who] && present(&s) > 1)
+                    happens(&s, &(plot){(int)kf_rng_below(&r, 2), who, 0});
+                if (kf_rng_below(&r, 40) == 0 && s.P < MEN) {
+                    happens(&s, &(plot){JOIN, 0, 0});
+                    s.P++;
+                }
+                for (size_t i = 0; i < s.errands; i++)
+                    if (s.errand[i].state == OUT && kf_rng_below(&r, ++n) == 0)
+                        e = &s.errand[i];
+                if (!s.running || !e)
+                    continue;
+                e->state = CAME;
+                tell(&s, (kofn_event){.type = KOFN_EV_RESULT,
+                                      .worker = e->worker,
+                                      .product = e->product,
+                                      .task = e->task,
+                                      .row = e->row});
+            }
+        }
+        check_deadlines(&s);
+        stage_close(&s);
+        kofn_plan_free(plan);
+    }
+}
+
+/* What was cancelled comes after all, and twice: it counts once. */
+static void what_was_cancelled_may_come(void **state)
+{
+    kofn_plan *plan = stream_plan("idip:W=3,N=4", 3);
+    static stage s;
+    errand late = {.state = 0};
+
+    (void)state;
+    stage_open(&s, plan, NULL);
+    begin_round(&s, true);
+    play_round(&s, 4, 5); /* worker 2 is marked */
+    assert_int_equal(s.mark[1][2], 1);
+    for (size_t i = 0; i < s.errands; i++)
+        if (s.errand[i].state == CANCELLED)
+            late = s.errand[i];
+    assert_int_equal(late.worker, 2);
+    for (int twice = 0; twice < 2; twice++)
+        tell(&s, (kofn_event){.type = KOFN_EV_RESULT,
+                              .worker = late.worker,
+                              .product = late.product,
+                              .task = late.task,
+                              .row = late.row});
+    begin_round(&s, true);
+    for (size_t i = 0; i < s.errands; i++) /* so it is not repeated */
+        assert_false(s.errand[i].round == 2 && s.errand[i].product == 1 &&
+                     s.errand[i].row == late.row);
+    play_round(&s, 0, 5);
+    while (some_open(&s)) {
+        begin_round(&s, false);
+        play_round(&s, 0, 5);
+    }
+    check_deadlines(&s);
+    stage_close(&s);
+    kofn_plan_free(plan);
+}
+
+/* ---- nobody, and who answers nothing ------------------------------------- */
+
+static void nobody_is_left(void **state)
+{
+    static const kofn_below below[] = {KOFN_BELOW_REFUSE, KOFN_BELOW_PAUSE};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        kofn_core_options o = {.below = below[i], .patience = KOFN_SECOND};
+        kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 2);
+        static stage s;
+
+        stage_open(&s, plan, &o);
+        begin_round(&s, true);
+        happens(&s, &(plot){LEAVE, 0, 0});
+        happens(&s, &(plot){LEAVE, 1, 0});
+        if (below[i] == KOFN_BELOW_REFUSE) {
+            assert_int_equal(s.product[1].status, KOFN_TOOFEW);
+            assert_false(s.running);
+        } else { /* a joiner finishes it */
+            assert_int_equal(s.product[1].ended, 0);
+            s.P = 3;
+            stage_join(&s, 2);
+            play_round(&s, 0, 5);
+            check_deadlines(&s);
+        }
+        stage_close(&s);
+        kofn_plan_free(plan);
+    }
+}
+
+static void patience_runs_out(void **state)
+{
+    kofn_core_options o = {.below = KOFN_BELOW_PAUSE, .patience = KOFN_SECOND};
+    kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 1);
+    static stage s;
+
+    (void)state;
+    stage_open(&s, plan, &o);
+    begin_round(&s, true);
+    happens(&s, &(plot){LEAVE, 0, 0});
+    assert_int_equal(kofn_core_alarm(s.core), s.now + KOFN_SECOND);
+    ring(&s, s.now + KOFN_SECOND);
+    assert_int_equal(s.product[1].status, KOFN_LATE);
+    stage_close(&s);
+    kofn_plan_free(plan);
+}
+
+/* A worker that hangs is given up, and the product it was needed for is over
+ * without it. */
+static void who_hangs_is_given_up(void **state)
+{
+    kofn_core_options o = {.lease = KOFN_SECOND};
+    kofn_plan *plan = stream_plan("uncoded", 3);
+    kofn_action a;
+    static stage s;
+    bool given_up = false;
+
+    (void)state;
+    stage_open(&s, plan, &o);
+    begin_round(&s, true);
+    s.now += UNIT;
+    answer(&s, 0);
+    answer(&s, 1);
+    assert_true(s.running);
+    s.now = kofn_core_alarm(s.core); /* 1 + mu */
+    tell(&s, (kofn_event){.type = KOFN_EV_ALARM});
+    s.now = kofn_core_alarm(s.core);
+    assert_true(s.now >= KOFN_SECOND);
+    assert_ok(kofn_core_step(
+        s.core, &(kofn_event){.type = KOFN_EV_ALARM, .now = s.now}));
+    drop_errands(&s, 2);
+    while (kofn_core_next(s.core, &a)) {
+        if (a.type == KOFN_DO_GIVE_UP) {
+            assert_int_equal(a.worker, 2);
+            s.here[2] = false;
+            given_up = true;
+        } else {
+            assert_int_equal(a.type, KOFN_DO_WORK);
+            take_work(&s, &a);
+        }
+    }
+    assert_true(given_up);
+    s.now += UNIT;
+    answer(&s, 0);
+    check_deadlines(&s);
+    assert_false(s.running);
+    stage_close(&s);
+    kofn_plan_free(plan);
+}
+
+/* What cannot be is dropped and counted, and nothing comes of it. */
+static void nonsense_is_dropped(void **state)
+{
+    static const kofn_event wrong[] = {
+        {.type = KOFN_EV_BEGIN},
+        {.type = KOFN_EV_BEGIN, .product = 1, .m = 1, .n = 1, .p = 1},
+        {.type = KOFN_EV_BEGIN, .product = 3, .m = 0, .n = 1, .p = 1},
+        {.type = KOFN_EV_BEGIN, .product = 3, .m = SIZE_MAX, .n = 9, .p = 9},
+        {.type = KOFN_EV_RESULT, .worker = 0, .product = 9, .task = 1},
+        {.type = KOFN_EV_RESULT, .worker = 7, .product = 2, .task = 1},
+        {.type = KOFN_EV_FAILED, .worker = 0, .product = 2, .task = 999},
+        {.type = KOFN_EV_STORED, .worker = 0},
+        {.type = KOFN_EV_VERDICT, .product = 2, .task = 0},
+        {.type = KOFN_EV_JOINED, .worker = 1},
+        {.type = KOFN_EV_LEFT, .worker = 6},
+    };
+    kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 2);
+    kofn_core_view v;
+    static stage s;
+
+    (void)state;
+    stage_open(&s, plan, NULL);
+    begin_round(&s, true);
+    play_round(&s, 0, 5);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tell(&s, wrong[i]);
+        kofn_core_look(s.core, &v);
+        assert_int_equal(v.dropped, i + 1);
+    }
+    begin_round(&s, true);
+    tell(&s, (kofn_event){
+                 .type = KOFN_EV_BEGIN, .product = 3, .m = 1, .n = 1, .p = 1});
+    kofn_core_look(s.core, &v);
+    assert_int_equal(v.dropped, sizeof wrong / sizeof *wrong + 1);
+    play_round(&s, 0, 5);
+    check_deadlines(&s);
+    stage_close(&s);
+    kofn_plan_free(plan);
+}
+
+TEST_FILE(stream_faults_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(anything_at_any_event),
+        cmocka_unit_test(a_liar_and_anything),
+        cmocka_unit_test(random_events),
+        cmocka_unit_test(what_was_cancelled_may_come),
+        cmocka_unit_test(nobody_is_left),
+        cmocka_unit_test(patience_runs_out),
+        cmocka_unit_test(who_hangs_is_given_up),
+        cmocka_unit_test(nonsense_is_dropped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

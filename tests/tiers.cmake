@@ -1,0 +1,136 @@
+# tiers.cmake -- which tests are of the day, and in which build.
+#
+#   day      make test: every idea once, where it shows best, ten minutes in all
+#   night    make nightly: everything, in every build, with every BLAS kernel, and
+#            what waits in real time
+#   release  make release: besides, what is installed, headers one by one, Slurm
+#
+# A case in a shell test that is for the night has the tag `night`; one that the
+# command is tried with under AddressSanitizer by day has the tag `asan`.
+
+# ---- not by day --------------------------------------------------------------
+
+# Much the same by other means, every kernel of BLAS, and what waits for a clock.
+set(KOFN_NIGHT
+  "kernel_.*" "floor_.*" "processes_.*" campaign_cables_test
+  valgrind_suspect_narrow)
+# ... of which these are of the day all the same.
+set(KOFN_DAY kernel_Prescott kernel_Sandybridge kernel_Haswell kernel_SkylakeX
+  kernel_libblas processes_product processes_train)
+set(KOFN_RELEASE install headers slurm)
+
+# Accuracy tests that every kernel runs, by day and at night.
+set(KOFN_KERNEL_TESTS numerics_test product_numerics_test)
+if(NOT KOFN_TIER STREQUAL "day")
+  list(APPEND KOFN_KERNEL_TESTS numerics_guard_test pcr_numerics_test pcr_test
+    freivalds_test sums_errors_test pcr_errors_test)
+endif()
+
+# ---- under sanitizers by day -------------------------------------------------
+
+# Numbers and exhaustive sets of survivors, which pointers do not depend on.
+set(KOFN_NOT_ADDRESS ".*numerics.*" acceptance_test alloc_.*test laws_codes_test)
+# What starts threads.
+set(KOFN_THREAD ports_test put_test liars_test operands_test update_test left_test
+  heal_test peer_threads_test train_mesh_test laws_test away_test away_hostile_test
+  own_test combine_test pair_test stream_liars_test nets_stream_test conform_test
+  zmq_doors_test seats_test coded_test iterate_test sparse_test)
+
+# ---- at any time -------------------------------------------------------------
+
+# ThreadSanitizer takes milliseconds for every number of a body that came over
+# libzmq, to find that it is to be suppressed.
+set(KOFN_NEVER_THREAD campaign_test campaign_cables_test laws_zmq_test put_zmq_test
+  hostile_processes_test mesh_zmq_test)
+
+# OpenBLAS is built without ThreadSanitizer: what its threads hand each other in
+# a large product looks like a race.
+if(KOFN_SANITIZE STREQUAL "thread")
+  set(KOFN_ENVIRONMENT_sparse_test "OPENBLAS_NUM_THREADS=1")
+endif()
+# They weigh the process: what AddressSanitizer holds back is not kept by us.
+foreach(name zmq_strangers_test zmq_floods_test zmq_doors_test)
+  set(KOFN_ENVIRONMENT_${name} "ASAN_OPTIONS=quarantine_size_mb=1")
+endforeach()
+
+# ---- what this comes to ------------------------------------------------------
+
+function(kofn_one_of name out) # does `name` match one of the patterns?
+  set(${out} FALSE PARENT_SCOPE)
+  foreach(pattern IN LISTS ARGN)
+    if(name MATCHES "^${pattern}$")
+      set(${out} TRUE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+# Does this build run the test?
+function(kofn_in_tier name out)
+  kofn_one_of(${name} night ${KOFN_NIGHT})
+  kofn_one_of(${name} day ${KOFN_DAY})
+  kofn_one_of(${name} release ${KOFN_RELEASE})
+  kofn_compiled(${name} compiled)
+  if(NOT compiled OR (release AND NOT KOFN_TIER STREQUAL "release") OR
+     (night AND NOT day AND KOFN_TIER STREQUAL "day"))
+    set(${out} FALSE PARENT_SCOPE)
+  else()
+    set(${out} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Is it compiled into its room's runner?  In the plain build all are, so that none
+# is left behind by a change.
+function(kofn_compiled name out)
+  set(${out} TRUE PARENT_SCOPE)
+  kofn_one_of(${name} never ${KOFN_NEVER_THREAD})
+  kofn_one_of(${name} numbers ${KOFN_NOT_ADDRESS} ${KOFN_NIGHT})
+  kofn_one_of(${name} threads ${KOFN_THREAD})
+  if((KOFN_SANITIZE STREQUAL "thread" AND never) OR
+     (KOFN_TIER STREQUAL "day" AND
+      ((KOFN_SANITIZE STREQUAL "thread" AND NOT threads) OR
+       (KOFN_SANITIZE STREQUAL "address" AND numbers))))
+    set(${out} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# ---- order -------------------------------------------------------------------
+
+# What takes longest begins first, else all others may wait for it; `make check`
+# leaves it out.
+set(KOFN_LONG python laws_.*test tile_test .*numerics.*_test alloc_.*test
+  sums_errors_test peer_hostile_test regress_test mute_test train_.*_test campaign_test
+  mesh_zmq_test update_away_test freivalds_test elastic_traces_test away_floods_test
+  zmq_.*test put_zmq_test seats_test command_allocations "kernel_.*" "floor_.*"
+  "processes_.*" "mpi_.*")
+function(kofn_label name out)
+  kofn_one_of(${name} long ${KOFN_LONG})
+  if(long)
+    set(${out} long PARENT_SCOPE)
+    set(${out}_COST 10 PARENT_SCOPE)
+  else()
+    set(${out} "" PARENT_SCOPE)
+    set(${out}_COST 1 PARENT_SCOPE)
+  endif()
+endfunction()
+
+# ---- how a test is run -------------------------------------------------------
+
+set(KOFN_SPARED "TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp"
+  "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0")
+
+# kofn_test(NAME [ENVIRONMENT VALUE...] COMMAND ...): a test under the guard, unless
+# the tier of this build leaves it out.
+function(kofn_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "COMMAND;ENVIRONMENT")
+  kofn_in_tier(${name} wanted)
+  if(NOT wanted)
+    return()
+  endif()
+  set(full ${KOFN_BUILD_NAME}${name})
+  add_test(NAME ${full} COMMAND guard ${full} ${arg_COMMAND})
+  # A guard against a guard that hangs.
+  set_tests_properties(${full} PROPERTIES TIMEOUT 86400
+    ENVIRONMENT "${KOFN_SPARED};${arg_ENVIRONMENT}")
+  kofn_label(${name} label)
+  set_tests_properties(${full} PROPERTIES LABELS "${label}" COST ${label_COST})
+endfunction()
