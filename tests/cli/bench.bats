@@ -1,5 +1,6 @@
 load helpers
 
+# bats test_tags=night
 @test "bench explains itself, with examples the parser takes" {
     run kofn bench --help
     [ "$status" -eq 0 ]
@@ -55,6 +56,7 @@ assert t[0] > 1.1 * t[1] > 1.2 * t[2], t"
     json "all(len(c['mean']) == 60 and len(c['realisations']) == 5 for c in o['scenarios'][2]['test_mse'].values()) and len(o['scenarios'][2]['test_mse']) == 6" <out.json
 }
 
+# bats test_tags=night
 @test "bench elastic: one scenario as a table" {
     run kofn bench elastic --scenario 3
     [ "$status" -eq 0 ]
@@ -131,6 +133,7 @@ for s in json.load(open('out.json'))['scenarios']:
     [[ "$output" == *"p = 0.10"* && "$output" != *"p = 0.05"* ]]
 }
 
+# bats test_tags=night
 @test "bench dnn: published limits are reached, and Corollary 1" {
     export OPENBLAS_NUM_THREADS=1
     kofn bench dnn --scenario 1 --scale 0.1 --json >out.json
@@ -168,6 +171,7 @@ assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'
     [ "$(wc -L <<<"$output")" -le 80 ]
 }
 
+# bats test_tags=asan
 @test "bench: wrong arguments end with 2 and one line" {
     run kofn bench
     refused bench "pcr|elastic|gradient|stream"

@@ -33,6 +33,7 @@ np.savetxt('C.csv', A @ B, delimiter=',', fmt='%.17g')"
     [ -z "$output" ]
 }
 
+# bats test_tags=asan
 @test "wrong entries are named, and put right" {
     inputs
     run kofn check A.npy B.npy D.npy
@@ -74,6 +75,7 @@ assert np.isnan(D[5, 5])  # the input is as it was"
     [[ "$output" == *"worth"* ]]
 }
 
+# bats test_tags=asan
 @test "what is not a product is refused" {
     inputs
     run kofn check A.npy C.npy B.npy

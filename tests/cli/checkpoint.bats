@@ -78,7 +78,6 @@ h = [l.split(',')[0] for l in open('h.csv')]
 measured = not any(w in '$words' for w in ('--step', 'exact'))
 assert h == ['iteration'] + [str(i) for i in range(1 - measured, $at + 6)], h"
     done <<'WORDS'
-1 -s gc:d=3 --step 0.1
 1 -s pcr:r=4 --step 0.1 --optimizer nesterov
 2 --step 0.1 --optimizer nesterov
 2 --step 0.05 --optimizer sgd
@@ -128,6 +127,7 @@ WORDS
     [[ "$output" == *nowhere/C* ]]
 }
 
+# bats test_tags=asan
 @test "a damaged checkpoint is refused, and an old one is not mistaken for new" {
     kofn gen graph 100 500 -o G.mtx -q
     kofn pagerank G.mtx --checkpoint C -m 5 -q

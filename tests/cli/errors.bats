@@ -6,22 +6,19 @@ inputs() {
     printf '1 corrupt 2\n1 corrupt 5\n' >liars.txt
 }
 
-@test "every product code gives the plain product" {
+@test "product codes give the plain product" {
     inputs
-    for s in elastic:k=5 elastic:k=5,cut=columns mds:k=5 polynomial:m=2,p=3 \
-        polynomial:m=2,p=3,basis=circle matdot:n=4 polydot:m=2,n=2,p=1 \
-        gpd:m=2,n=2,p=2 gpd:m=2,n=2,p=2,sub=vum gpd:m=2,n=2,p=2,basis=complex \
-        product:m=2,m2=3,p=2,p2=4; do
-        for port in threads sim; do
-            kofn matmul A.npy B.npy -s $s -n 12 -p $port --verify --json >out.json
-            json "o['status'] == 'ok' and o['rel_error'] <= 1e-11" <out.json
-        done
+    for s in "elastic:k=5,cut=columns -p threads" "polynomial:m=2,p=3,basis=circle -p sim" \
+        "matdot:n=4 -p threads" "polydot:m=2,n=2,p=1 -p sim" "gpd:m=2,n=2,p=2,sub=vum -p threads" \
+        "gpd:m=2,n=2,p=2,basis=complex -p sim" "product:m=2,m2=3,p=2,p2=4 -p threads"; do
+        kofn matmul A.npy B.npy -s $s -n 12 --verify --json >out.json
+        json "o['status'] == 'ok' and o['rel_error'] <= 1e-11" <out.json
     done
 }
 
 @test "liars are named and left out; the journal replays" {
     inputs
-    for s in mds:k=4 elastic:k=4 polynomial:m=2,p=2 matdot:n=2 gpd:m=2,n=2,p=1; do
+    for s in elastic:k=4 polynomial:m=2,p=2; do
         for port in threads sim; do
             kofn matmul A.npy B.npy -s $s -n 10 -r 3 -e liars.txt -p $port \
                 --errors probabilistic --verify --journal run.jsonl --json >out.json
@@ -81,6 +78,7 @@ inputs() {
     json "o['status'] == 'failed' and 'workers' in o['error']" <out.json
 }
 
+# bats test_tags=asan
 @test "errors without redundancy are refused with the numbers that fit" {
     inputs
     run kofn matmul A.npy B.npy -s matdot:n=4 -n 7 --errors detect

@@ -16,6 +16,7 @@ load helpers
     done
 }
 
+# bats test_tags=night
 @test "every example of the help is a command line the parser takes" {
     kofn gen matrix 60 30 -o X.npy -q
     cp X.npy A.npy

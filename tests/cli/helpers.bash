@@ -1,9 +1,49 @@
 # helpers.bash -- for the command-line tests.  KOFN is the command under test,
 # KOFN_SOURCE the checkout.
+PYTHON=/usr/bin/python3
+
+# One Python for all tests of a file: see calc.py.
+setup_file() {
+    calc_begins
+}
+
+teardown_file() {
+    kill "$CALC_PID" 2>/dev/null || true
+}
+
 setup() {
     : "${KOFN:?the kofn command under test}"
     cd "$BATS_TEST_TMPDIR" || exit 1
-    PYTHON=/usr/bin/python3
+}
+
+calc_begins() {
+    export CALC=$BATS_FILE_TMPDIR/calc CALC_PID
+    mkfifo "$CALC"
+    $PYTHON "${BASH_SOURCE[0]%/*}/calc.py" "$CALC" </dev/null >"$CALC.log" 2>&1 3>&- &
+    CALC_PID=$!
+    disown
+}
+
+# calc KIND CODE: what calc.py makes of it.  One that has ended fails the test.
+calc() {
+    local ask fd said='' status='' reply=$CALC.$BASHPID
+    [ -p "$reply" ] || mkfifo "$reply"
+    # open until the answer is there: what nobody has open is lost
+    exec {fd}<>"$reply" {ask}<>"$CALC"
+    printf '%s\0' "$1" "$BASHPID" "$PWD" "$2" >&"$ask"
+    for _ in {1..600}; do
+        ! IFS= read -r -d '' -t 1 -u "$fd" status || break
+        [ -e "/proc/$CALC_PID/exe" ] || break
+    done
+    if [ -n "$status" ]; then
+        IFS= read -r -d '' -t 60 -u "$fd" said || true
+        printf '%s' "$said"
+    else
+        echo "calc.py does not answer: $(cat "$CALC.log")"
+        status=1
+    fi
+    exec {fd}>&- {ask}>&-
+    return "$status"
 }
 
 # With KOFN_PORT what would run on threads runs there.  What hangs is ended; under
@@ -39,7 +79,7 @@ besides_blas() {
 # wait_for COMMAND...: until it succeeds, as long as a machine with much else to
 # do may need.
 wait_for() {
-    for _ in $(seq 6000); do "$@" && return; sleep 0.1; done
+    for _ in {1..12000}; do "$@" && return; sleep 0.05; done
     echo "in vain: $*"
     return 1
 }
@@ -47,6 +87,13 @@ wait_for() {
 # under_way FILE: the run that keeps these metrics is in a round.
 under_way() {
     grep -q '^kofn_round [1-9]' "$1" 2>/dev/null
+}
+
+# has_computed PID: for a while, by the clock of the processor.
+has_computed() {
+    local ticks
+    read -ra ticks <"/proc/$1/stat" &&
+        [ $((ticks[13] + ticks[14])) -ge $(($(getconf CLK_TCK) * 4 / 10)) ]
 }
 
 # with_time OPTION WHAT COMMAND...: run with so many seconds that WHAT is said.
@@ -61,14 +108,27 @@ with_time() {
     return 1
 }
 
-# json EXPRESSION: evaluate with `o` bound to the object on stdin.
-json() {
-    $PYTHON -c "import json,sys; o=json.load(sys.stdin); sys.exit(0 if ($1) else (print(str(o)[:600]) or 1))"
+# with_patience EXPRESSION COMMAND...: run, with --json and as much patience as it
+# needs to say EXPRESSION; whoever lies is waited for until there is no more of it.
+with_patience() {
+    local said=$1 seconds
+    shift
+    for seconds in 3 60; do
+        run timeout 600 "$@" --patience $seconds --json
+        [ "$status" -eq 4 ] || break
+    done
+    [ "$status" -eq 0 ] && json "$said" <<<"$output" ||
+        { echo "status $status: $output"; return 1; }
 }
 
+# json EXPRESSION: evaluate with `o` bound to the object on stdin.
+json() {
+    calc json "$1"
+}
+
+# py CODE: with NumPy as np.  It has neither stdin nor variables of this shell.
 py() {
-    $PYTHON -c "import numpy as np
-$1"
+    calc py "$1"
 }
 
 # X.npy and y.npy, as images of 8 x 8 pixels of 0 to 16 with labels 0 to 9, and

@@ -3,8 +3,8 @@
 load helpers
 
 setup_file() {
+    calc_begins
     cd "$BATS_FILE_TMPDIR" || exit 1
-    PYTHON=/usr/bin/python3
     "$KOFN" gen matrix 400 20 -o A.npy
     "$KOFN" gen vector 20 -o x.npy
     "$KOFN" gen vector 400 -o y.npy

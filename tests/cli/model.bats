@@ -11,6 +11,7 @@ load helpers
     [[ "$output" == *"AGC             1.67527"* ]]
 }
 
+# bats test_tags=asan
 @test "model aet --json: exactly the schemes, with the facts' times" {
     kofn model aet --n 10 --d 3 --p 0.05 --tcp 2.45 --tcm 13 --json >out.json
     json "set(o) == {'AGC', 'G-AGC'} | {g + 'CGC(%d)' % s for s in range(3) \
@@ -103,6 +104,7 @@ abs(o['rhat'] - 2.461714214798642 / 6 * 1.0324) < 1e-12" <out.json
     json "o['rhat'] == o['exact_fixed_load']" <out.json
 }
 
+# bats test_tags=asan
 @test "model stream: the best of each, and of all" {
     kofn model stream -n 6 --alpha 10 --delta 0.2 --delay 4 --json >out.json
     json "set(o['schemes']) == {'uncoded', 'polynomial', 'dip', 'idip', \

@@ -4,7 +4,6 @@ load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
-    PYTHON=/usr/bin/python3
     "$KOFN" gen matrix 300 40 -o X.npy -q
     "$KOFN" gen vector 40 -o w.npy -q
     py 'np.save("y.npy", np.load("X.npy") @ np.load("w.npy"))'
@@ -60,6 +59,7 @@ honest() {
     done
 }
 
+# bats test_tags=asan
 @test "one that never answers is done without over TCP, or named where it cannot be" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 60
     honest 2
@@ -78,6 +78,7 @@ honest() {
     refusals 1
 }
 
+# bats test_tags=night
 @test "one that never stores its block is done without over TCP, or named where it cannot be" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 15
     honest 2
@@ -96,6 +97,7 @@ honest() {
     refusals 2
 }
 
+# bats test_tags=night
 @test "a round that pauses goes on when somebody comes in the place of who is mute" {
     tcp -n 3 -s mds:k=2 --lease 1
     honest 1
@@ -109,6 +111,7 @@ honest() {
     right
 }
 
+# bats test_tags=night
 @test "who is mute among the processes of this machine is given up" {
     export TMPDIR=$PWD
     for how in work store; do

@@ -1,5 +1,6 @@
 load helpers
 
+# bats test_tags=asan
 @test "PageRank agrees with NumPy, and takes as many iterations" {
     kofn gen graph 300 2000 -o G.mtx --seed 2
     printf '3.5 leave 0\n5 leave 7\n6 join\n9.2 leave 3\n' >events.txt
@@ -53,6 +54,7 @@ assert json.load(open('out.json'))['iterations'] == it"
     refused "1 -> 2"
 }
 
+# bats test_tags=asan
 @test "power iteration finds the dominant eigenvalue" {
     py "
 rng = np.random.default_rng(3); Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
@@ -90,7 +92,7 @@ x = np.load('u.npy'); assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - .5)
 @test "schemes: list, one, JSON" {
     run kofn schemes
     [ "$status" -eq 0 ]
-    for s in $(kofn schemes --json | py "import json, sys
+    for s in $(kofn schemes --json | $PYTHON -c "import json, sys
 print(*[s['name'] for s in json.load(sys.stdin)])"); do
         [[ "$output" == *"$s"* ]]
         grep -q "\`$s[\`:]" "$KOFN_SOURCE/README.md" || { echo "$s"; return 1; }

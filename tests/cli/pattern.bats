@@ -10,11 +10,8 @@ inputs() {
 
 # pattern FILE EXPRESSION: of p, the lines of a CSV file.
 pattern() {
-    "$PYTHON" - "$@" <<'EOF'
-import sys
-p = [[float(x) for x in line.split(",")] for line in open(sys.argv[1])]
-sys.exit(not eval(sys.argv[2]))
-EOF
+    py "p = [[float(x) for x in line.split(',')] for line in open('$1')]
+assert $2, p"
 }
 
 @test "gen pattern: all models, and the same again from the same seed" {

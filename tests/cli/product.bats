@@ -14,27 +14,28 @@ assert y.shape == want.shape, (y.shape, want.shape)
 assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want)"
 }
 
-@test "matvec and matmul agree with NumPy, on both ports, for every scheme" {
+@test "matvec and matmul agree with NumPy, for schemes of every kind" {
     inputs
-    for port in threads sim; do
-        for scheme in elastic elastic:k=3 mds mds:k=5,basis=harmonic \
-            replication uncoded elastic:k=4,groups=2 mds:weight=5,k=6; do
-            kofn matvec X.npy w.npy -o y-$scheme-$port.npy -s $scheme -p $port -q
-            kofn matmul X.npy B.npy -o C-$scheme-$port.npy -s $scheme -p $port -q
-        done
+    local port=threads
+    for scheme in elastic elastic:k=3 mds mds:k=5,basis=harmonic \
+        replication uncoded elastic:k=4,groups=2 mds:weight=5,k=6; do
+        kofn matvec X.npy w.npy -o y-$scheme.npy -s $scheme -p $port -q
+        [ $port = threads ] && port=sim || port=threads
+        kofn matmul X.npy B.npy -o C-$scheme.npy -s $scheme -p $port -q
     done
     py "
 import glob
 for results, with_what in (('y-*.npy', 'w.npy'), ('C-*.npy', 'B.npy')):
     want = np.load('X.npy') @ np.load(with_what)
     found = glob.glob(results)
-    assert len(found) == 16, found
+    assert len(found) == 8, found
     for f in found:
         y = np.load(f)
         assert y.shape == want.shape, (f, y.shape, want.shape)
         assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want), f"
 }
 
+# bats test_tags=asan
 @test "--json has the promised keys" {
     inputs
     kofn matvec X.npy w.npy --json --verify -r 3 >out.json
@@ -62,6 +63,7 @@ gzip.open('X.npy.gz','wb').write(open('X.npy','rb').read())"
     done
 }
 
+# bats test_tags=asan
 @test "formats: npy of all kinds, Matrix Market, CSV" {
     py "
 rng = np.random.default_rng(1)
@@ -126,6 +128,7 @@ np.save('int.npy', np.ones((4, 37), dtype=int)); np.save('cube.npy', np.ones((2,
     refused B.npy matmul
 }
 
+# bats test_tags=asan
 @test "schemes that cannot be are refused with what could be" {
     inputs
     run kofn matvec X.npy w.npy -s mds:k=9

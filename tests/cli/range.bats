@@ -23,6 +23,11 @@ np.save('wild.npy', r.choice([-1.7e308, 1.7e308], (64, 64)))"
     run kofn power wild.npy -p sim -n 5 -s mds:k=3 -o v.npy
     refused "float64 cannot hold"
     [ ! -e v.npy ]
+}
+
+# bats test_tags=night
+@test "power iteration out of range without a master is no hang" {
+    inputs
     run kofn power wild.npy -n 5 -s mds:k=3 -o v.npy --masterless
     [ "$status" -ne 0 ]
     [ ! -e v.npy ]

@@ -58,8 +58,8 @@ restart() { # in a network of its own
         skip "no network of its own can be made: that takes root and ip"
     kofn gen matrix 4000 250 -o X.npy -q
     kofn gen vector 250 -o w.npy -q
-    export KOFN PYTHON
-    export -f restart done_rounds three_done wait_for bytes json
+    export KOFN
+    export -f restart done_rounds three_done wait_for bytes json calc
     run timeout 600 unshare -n bash -eEuo pipefail -c restart
     echo "$output"
     [ "$status" -eq 0 ]

@@ -3,7 +3,6 @@ load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
-    PYTHON=/usr/bin/python3
     "$KOFN" gen matrix 300 40 -o X.npy -q
     "$KOFN" gen vector 40 -o w.npy -q
     at=ipc://$PWD/socket
@@ -27,6 +26,7 @@ teardown() {
     [[ "$output" == *"1 of 3 workers came within"* ]]
 }
 
+# bats test_tags=night
 @test "workers that have no room for their block say so, and the round waits aloud" {
     for seconds in 6 40; do
         for _ in 1 2; do
@@ -43,6 +43,7 @@ teardown() {
 }
 
 # Under agc a worker answers several times a round.
+# bats test_tags=night
 @test "what is needed is counted in workers, not in answers" {
     "$KOFN" gen vector 300 -o y.npy -q
     for seconds in 4 40; do

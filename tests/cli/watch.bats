@@ -12,8 +12,7 @@ metrics() {
 
 # The drawing t.json and the report out.json of one run agree: EXTRA holds too.
 drawing() {
-    EXTRA="${1:-True}" $PYTHON - <<'PY'
-import collections, json, os, sys
+    py "import collections, json
 t = json.load(open('t.json'))
 o = json.load(open('out.json'))
 e = t['traceEvents']
@@ -47,8 +46,7 @@ for tid in lane:  # slices of a lane follow each other
         at = max(at, i['ts'] + i['dur'])
 colours = {i['name']: i['cname'] for i in x if 'cname' in i}
 assert len(set(colours.values())) == len(colours)
-assert eval(os.environ['EXTRA']), (os.environ['EXTRA'], c, instant)
-PY
+assert ${1:-True}, (c, instant)"
 }
 
 @test "metrics are in the format of Prometheus and tell what --json tells" {

@@ -41,11 +41,13 @@ ended() {
     ended 4
 }
 
+# bats test_tags=night
 @test "bodies that are too long are dropped and counted" {
     job 3 long 3
     ended 3
 }
 
+# bats test_tags=night
 @test "who does not listen is not sent more than a little" {
     job 3 full 4
     ended 3
@@ -53,6 +55,7 @@ ended() {
 
 # Rank 0 kills one of the others: the rest learn of it, get what they are owed
 # by each other and end well.  The job itself may not: one was killed.
+# bats test_tags=night
 @test "a rank that is killed is missed, and nobody hangs" {
     [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
     flags="$flags --enable-recovery"
@@ -65,6 +68,7 @@ ended() {
 
 # One that was only stopped goes on when all the others have given it up: it
 # learns that it is out, and ends.
+# bats test_tags=night
 @test "a rank that was stopped for too long is out for good, and ends" {
     [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
     flags="$flags --enable-recovery"
