@@ -9,7 +9,7 @@ load helpers
         named=$((named + 1))
         case $file in
         *.bats) grep -rqF "@test \"$test\"" "$KOFN_SOURCE"/tests --include="$file" ;;
-        *) grep -q "cmocka_unit_test[a-z_]*($test[,)]" "$KOFN_SOURCE/tests/$file.c" ;;
+        *) grep -q "cmocka_unit_test[a-z_]*($test[,)]" "$KOFN_SOURCE"/tests/*/"$file.c" ;;
         esac || { echo "no such test: $name"; return 1; }
     done < <(grep -o '`[a-z_]*\(_test\|\.bats\): [^`]*`' "$doc" | tr -d '`')
     [ "$named" -ge 15 ]
