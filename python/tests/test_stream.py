@@ -93,15 +93,20 @@ def test_what_is_refused():
 
 def test_ctrl_c_leaves_and_the_product_can_be_had():
     X, Y = next(pairs(1))
-    with kofn.Stream((8, 6, 5), scheme="uncoded", workers=3,
-                     weather="straggle=1,delay=6") as s:
-        p = s.put(X, Y)
-        timer = threading.Timer(0.2, signal.pthread_kill,
-                                (threading.main_thread().ident, signal.SIGINT))
-        timer.start()
-        began = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            p.result()
-        assert time.monotonic() - began < 5.5
-        timer.join()
-        assert close(p.result(), X, Y)
+    # a machine with much else to do may need a longer round to interrupt
+    for delay in (1, 5, 25):
+        with kofn.Stream((8, 6, 5), scheme="uncoded", workers=3,
+                         weather=f"straggle=1,delay={delay}") as s:
+            p = s.put(X, Y)
+            timer = threading.Timer(0.2, signal.pthread_kill,
+                                    (threading.main_thread().ident, signal.SIGINT))
+            timer.start()
+            began = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                p.result()
+            prompt = time.monotonic() - began < 0.9 * delay
+            timer.join()
+            assert close(p.result(), X, Y)
+        if prompt:
+            return
+    assert prompt

@@ -97,6 +97,19 @@ void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
     if (idle < kf_layout(&r->p)->enough)
         return;
     for (size_t i = 0; i < r->workers; i++)
-        r->load[i].failed |= r->load[i].out > 0;
+        r->load[i].late |= r->load[i].out > 0;
     r->back = true;
+}
+
+/* There are not enough others any more. */
+bool kf_adjoint_with_late(kf_round *r)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < r->workers; i++) {
+        any |= r->load[i].late;
+        r->load[i].late = false;
+    }
+    r->back |= any;
+    return any;
 }

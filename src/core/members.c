@@ -6,7 +6,7 @@ bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
     const kf_worker *w = &c->fleet.worker[worker];
 
     return w->state == KOFN_WORKER_LIVE && w->from <= r->p.number &&
-           !r->load[worker].failed;
+           !r->load[worker].failed && !r->load[worker].late;
 }
 
 size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group)

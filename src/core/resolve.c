@@ -228,6 +228,8 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
         kf_late_alarm(r);
         return KOFN_OK;
     }
+    if (kf_adjoint_with_late(r))
+        return KOFN_OK;
     if (call_reserves(c, r)) {
         kf_round_more(c, r);
         return KOFN_OK;

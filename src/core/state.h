@@ -29,6 +29,7 @@ typedef struct kf_load {
     size_t out;      /* tasks in hand */
     kofn_time since; /* it had nothing of older products any more; 0: always */
     bool failed, located;
+    bool late;      /* adjoint: it is done without, as long as others suffice */
     uint32_t again; /* stream: the row that it did not get done in the last
                        round; KF_NO_ROW: none */
     uint32_t came;  /* stream: results of it that are here */
@@ -368,6 +369,8 @@ kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace);
 kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d);
 kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r);
 void kf_adjoint_without_late(const kofn_core *c, kf_round *r);
+/* True when there are some, and the round begins again with them. */
+bool kf_adjoint_with_late(kf_round *r);
 
 /* ---- check.c ------------------------------------------------------------- */
 
