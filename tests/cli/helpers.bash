@@ -1,5 +1,9 @@
 # helpers.bash -- for the command-line tests.  KOFN is the command under test,
 # KOFN_SOURCE the checkout.
+#
+# A test that waits long, for patience, leases, back-offs, or computes long has the
+# tag night, and is left out by day; a few quick ones of each command have the tag
+# asan, and are run under AddressSanitizer by day as well.
 PYTHON=/usr/bin/python3
 
 # One Python for all tests of a file: see calc.py.
