@@ -156,7 +156,6 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     done
 }
 
-# bats test_tags=night
 @test "ranks of an MPI job train to the same weights" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
     # Leaks of MPI itself are not ours; its stacks are long.
