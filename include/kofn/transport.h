@@ -115,7 +115,8 @@ typedef struct kofn_away_options {
                            long is lost, and who answers nothing for six times
                            as long, while 64 tasks were cancelled, is given
                            up; 0: 5 s                                        */
-    size_t strangers;   /* peers that have not said who they are; 0: 64      */
+    size_t strangers;   /* peers that have not said who they are; 0: 64, and
+                           as many as `workers` where these are more         */
     size_t crowd;       /* workers that one principal may have at a time; more
                            are sent away; 0: no limit                        */
     const char *name;   /* that the port goes by, until it is closed; NULL: the
