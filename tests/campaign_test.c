@@ -116,9 +116,8 @@ static void two_hundred_and_fifty_six(void **state)
     r->quiet = true;
     r->life.kind = k;
     r->life.kind.spec = NULL;
-    r->life.patience = 5 * KOFN_SECOND;
-    r->life.silence =
-        10 * KOFN_SECOND; /* so many do not all have a turn soon */
+    /* so many do not all have a turn soon */
+    r->life.patience = r->life.silence = 60 * KOFN_SECOND;
     snprintf(r->address, sizeof r->address, "ipc://%s/many", folder);
     open_run(r, r->address, workers);
     for (size_t i = 0; i < 3; i++) {
@@ -133,7 +132,7 @@ static void two_hundred_and_fifty_six(void **state)
     finish(r);
     unlink(r->address + strlen("ipc://"));
     free(r);
-    yard_end(20 * KOFN_SECOND * SLACK);
+    yard_end(80 * KOFN_SECOND * SLACK);
 }
 
 /* ---- back-pressure ------------------------------------------------------- */
