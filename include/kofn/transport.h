@@ -63,7 +63,7 @@ struct kofn_transport {
                         bool urgent, void (*done)(void *ud), void *ud);
     /* The next arrival, or KOFN_AGAIN after `atmost` nanoseconds (0: only
      * what is there already) or earlier where a way that was full has room
-     * again, or KOFN_TRANSPORT when nothing can ever come again.  A peer's
+     * again or a signal has come, or KOFN_TRANSPORT when nothing can ever come again.  A peer's
      * coming is told before its packets, and nothing of it after KOFN_WENT,
      * which comes after what it had sent.  Packets whose head or body is
      * longer than allowed are dropped and counted. */
@@ -115,7 +115,8 @@ typedef struct kofn_away_options {
                            long is lost, and who answers nothing for six times
                            as long, while 64 tasks were cancelled, is given
                            up; 0: 5 s                                        */
-    size_t strangers;   /* peers that have not said who they are; 0: 64      */
+    size_t strangers;   /* peers that have not said who they are; 0: 64, and
+                           as many as `workers` where these are more         */
     size_t crowd;       /* workers that one principal may have at a time; more
                            are sent away; 0: no limit                        */
     const char *name;   /* that the port goes by, until it is closed; NULL: the
@@ -173,7 +174,8 @@ typedef struct kofn_serve_options {
                               long; 0: never                             */
     kofn_time grace;    /* after KOFN_LEAVE_SOON at most so long       */
     const kofn_weather *weather; /* NULL: fair                           */
-    /* Asked every millisecond or so, and told what happens in words (NULL
+    /* Asked every millisecond or so, three times a second while there is nothing
+     * to do, and when a signal has come; told what happens in words (NULL
      * otherwise). */
     kofn_leave (*watch)(void *ud, const char *news);
     void *ud;

@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STAND_BY 4 /* workers of one key beyond those it has seats for */
+#define STAND_BY 4     /* workers of one key beyond those it has seats for */
+#define STRANGERS 1024 /* connections of nobody yet, besides the workers' */
 
 /* ---- processes of this machine ------------------------------------------- */
 
@@ -25,19 +26,21 @@ typedef struct family {
     cli_folder folder;
     char address[96];
     const cli_args *args;
+    pid_t parent; /* this process */
     pid_t *child;
     size_t children, room, ended;
 } family;
 
 static family kin;
 
+/* For its coordinator it waits without end: on a machine with much to do, or of
+ * very many, its turn may be long in coming, and where we end it ends. */
 static void become_worker(const family *f)
 {
     char seed[32], pattern[80];
-    const char *argv[16] = {"kofn",     "worker", f->address,
-                            "--staged", "-q",     "--patience",
-                            "10",       "--seed", seed};
-    size_t n = 9;
+    const char *argv[16] = {"kofn", "worker", f->address, "--staged",
+                            "-q",   "--seed", seed};
+    size_t n = 7;
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)f->args->seed);
     snprintf(pattern, sizeof pattern, "%s/pattern.npy", f->folder.path);
@@ -53,7 +56,9 @@ static void become_worker(const family *f)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     setenv("BLIS_NUM_THREADS", "1", 1);
     setenv("MKL_NUM_THREADS", "1", 1);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us, ... */
+    if (getppid() != f->parent)       /* ... who may have ended before that */
+        _exit(127);
     cli_again((char **)(uintptr_t)argv);
     fprintf(stderr, "kofn: cannot be started again as a worker: %s\n",
             strerror(errno));
@@ -210,6 +215,7 @@ static int listen_at(const cli_args *a, const char *address,
     kofn_status st;
 
     z.silence = cli_transport_of(address)->silence;
+    z.strangers = STRANGERS + 2 * needed(a); /* all may come at once */
     st = kofn_zmq_listen(t, address, &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
@@ -261,6 +267,7 @@ static int open_processes(const cli_args *a, const kofn_problem *pb,
     int code = cli_folder_make(&kin.folder);
 
     kin.args = a;
+    kin.parent = getpid();
     snprintf(kin.address, sizeof kin.address, "ipc://%s/socket",
              kin.folder.path);
     if (!code)

@@ -141,6 +141,19 @@ static kofn_time sooner(kofn_time a, kofn_time b)
     return a < b ? a : b;
 }
 
+/* Strangers are not blamed for the time that something else takes: what they
+ * said may be here already. */
+static kofn_status listen(port *p, kofn_time atmost, kofn_packet *k)
+{
+    kofn_time from = kf_away_now(&p->base);
+    kofn_status st = p->t->wait(p->t, atmost, k);
+    kofn_time to = kf_away_now(&p->base);
+
+    p->listened += to - from + sooner(from - p->turned, PASS);
+    p->turned = to;
+    return st;
+}
+
 /* One packet; or one piece of a block when there is none, or none was sent for
  * a while: whoever floods us with packets does not keep blocks back. */
 static kofn_status pass(port *p, kofn_time atmost)
@@ -164,7 +177,7 @@ static kofn_status pass(port *p, kofn_time atmost)
         atmost = sooner(atmost, RETRY);
     else if (p->strangers)
         atmost = sooner(atmost, KOFN_SECOND);
-    st = p->t->wait(p->t, atmost, &k);
+    st = listen(p, atmost, &k);
     if (st == KOFN_AGAIN)
         return next == NOBODY ? KOFN_OK : kf_away_serve(p, next);
     return st ? st : kf_away_receive(p, &k);
@@ -412,8 +425,8 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
         memcpy(&p->opt, opt, kf_min(opt->size, sizeof p->opt));
     if (p->opt.silence <= 0)
         p->opt.silence = 5 * KOFN_SECOND;
-    if (p->opt.strangers == 0)
-        p->opt.strangers = 64;
+    if (p->opt.strangers == 0) /* all who are to be there may come at once */
+        p->opt.strangers = kf_max(64, p->opt.workers);
     p->t = t;
     t->wanted = kf_away_wanted;
     t->wanted_ud = p;

@@ -93,7 +93,7 @@ typedef struct input {
 typedef struct stranger {
     kofn_peer peer;
     bool refused;
-    kofn_time since;
+    kofn_time since; /* of port.listened */
 } stranger;
 
 typedef struct port {
@@ -104,6 +104,7 @@ typedef struct port {
     kofn_time start;  /* of kf_clock */
     kofn_time missed; /* since when somebody who was started is, or 0 */
     kofn_time asked;  /* ... and when it was looked at */
+    kofn_time listened, turned; /* so long, for packets; and last when */
     uint64_t job, next_input;
     worker **worker;
     size_t workers, worker_cap;

@@ -55,8 +55,7 @@ static kofn_status meet(port *p, kofn_peer peer)
     }
     TRY(kf_grow(&p->stranger, &p->stranger_cap, p->strangers,
                 sizeof *p->stranger));
-    p->stranger[p->strangers++] =
-        (stranger){peer, false, kf_away_now(&p->base)};
+    p->stranger[p->strangers++] = (stranger){peer, false, p->listened};
     return KOFN_OK;
 }
 
@@ -388,9 +387,7 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
 /* Whoever connects and does not say who it is. */
 void kf_away_send_away(port *p)
 {
-    kofn_time now = kf_away_now(&p->base);
-
-    while (p->strangers && now - p->stranger[0].since > HELLO_TIME) {
+    while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME) {
         p->t->forget(p->t, p->stranger[0].peer);
         p->base.dropped++;
         not_a_stranger(p, p->stranger[0].peer);

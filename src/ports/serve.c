@@ -21,7 +21,9 @@
 
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
+#define IDLE_MOST (16 * IDLE)        /* ... of a worker that only waits    */
 #define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
+#define AWAIT_MOST (32 * ASK_AGAIN)  /* a welcome                          */
 
 void kf_serve_finish(server *s, kofn_status st)
 {
@@ -246,6 +248,7 @@ static void greet(server *s, const kf_head *h)
     if (h->task != s->exposed.worker)
         kf_serve_drop_tasks(s); /* of who it was */
     s->welcome = true;
+    s->await = ASK_AGAIN;
     s->job = h->job;
     s->exposed.worker = h->task;
     stay = kf_weather_leave(s->exposed.weather, h->task);
@@ -392,6 +395,7 @@ static bool listen(server *s, kofn_time atmost)
         kf_serve_finish(s, st);
         return false;
     }
+    s->idle = IDLE;
     if (k.what == KOFN_CAME) {
         disconnected(s);
         s->head = k.peer;
@@ -438,6 +442,15 @@ static void lose_patience(server *s)
                                    (double)s->opt.patience * 1e-9));
 }
 
+/* A coordinator that many come to at once answers late: who hangs up comes
+ * last, so it waits twice as long the next time. */
+static void begin_again(server *s)
+{
+    if (s->await < AWAIT_MOST)
+        s->await *= 2;
+    kf_serve_hang_up(s);
+}
+
 /* What is to be done now and then. */
 static void look_up(server *s)
 {
@@ -454,8 +467,8 @@ static void look_up(server *s)
         b->ahead = 0;
         kf_serve_ask(s);
     }
-    if (s->connected && !s->welcome && kf_clock() - s->greeted > ASK_AGAIN)
-        kf_serve_hang_up(s);
+    if (s->connected && !s->welcome && kf_clock() - s->greeted > s->await)
+        begin_again(s);
     consider_leaving(s);
     lose_patience(s);
 }
@@ -557,12 +570,30 @@ static void do_next(server *s)
         is_stale(s);
 }
 
+/* Nothing can be done.  Many workers that wait on one machine must not keep it
+ * busy, so each looks less and less often while nothing comes. */
+static void rest(server *s)
+{
+    kofn_time left = s->vanish - kf_clock(), atmost = s->idle;
+
+    if (s->outbox.count)
+        atmost = LOOK_UP;
+    else if (s->errands || s->leaving)
+        atmost = IDLE;
+    if (left < atmost)
+        atmost = left > 0 ? left : 0;
+    if (!listen(s, atmost) && s->idle < IDLE_MOST)
+        s->idle *= 2;
+}
+
 static void live(server *s)
 {
     s->lost = kf_clock();
+    s->idle = IDLE;
+    s->await = ASK_AGAIN;
     while (!s->over) {
         if (s->errands == 0 || is_early(s))
-            listen(s, s->outbox.count ? LOOK_UP : IDLE);
+            rest(s);
         if (kf_clock() - s->looked >= LOOK_UP)
             look_up(s);
         if (!s->over && s->errands && !is_early(s))

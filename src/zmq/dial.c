@@ -15,7 +15,8 @@
 
 #define PAUSE_MIN (50 * KF_MILLI)
 #define PAUSE_MAX (5 * KOFN_SECOND)
-#define PATIENCE (10 * KOFN_SECOND) /* for a connection to be made */
+#define PATIENCE (10 * KOFN_SECOND)  /* for a connection to be made ... */
+#define PATIENCE_MAX (16 * PATIENCE) /* ... that was not made in time before */
 #define BEAT_MAX (160 * KF_MILLI)
 #define ANSWER (2 * KOFN_SECOND) /* for a system to answer another */
 #define DESCRIPTORS 12           /* of an incarnation */
@@ -170,6 +171,7 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
     int ms = (int)(set->silence / KF_MILLI);
 
     TRY(kf_zmq_socket(out, set, ZMQ_DEALER, d->address, d->server));
+    kf_zmq_socket_set(*out, ZMQ_HANDSHAKE_IVL, (int)(d->patience / KF_MILLI));
     memcpy(id + 2, d->token, KF_TOKEN);
     zmq_setsockopt(*out, ZMQ_ROUTING_ID, id, sizeof id);
     if (channel == KF_URGENT) {
@@ -209,7 +211,9 @@ kofn_status kf_dial_open(kf_dial *d, const kf_set *set, kofn_time now)
         st = kf_zmq_random(d->token, KF_TOKEN);
     d->shaken = 0;
     d->welcome = d->spent = false;
-    d->until = now + PATIENCE;
+    if (!d->patience)
+        d->patience = PATIENCE;
+    d->until = now + d->patience;
     if (!st)
         st = open_one(d, set, KF_BULK, &d->bulk, &d->bulk_watch);
     if (!st)
@@ -267,6 +271,9 @@ bool kf_dial_lost(kf_dial *d, kofn_time now, char *why, size_t room)
         return true;
     }
     if (d->shaken < 2 && now >= d->until) {
+        /* It may have much to do: who begins anew too soon never comes in. */
+        if (d->patience < PATIENCE_MAX)
+            d->patience *= 2;
         snprintf(why, room, "nobody answers at %s", d->address);
         return true;
     }
@@ -300,6 +307,8 @@ void kf_dial_end(kf_dial *d, kofn_time now, int linger)
     end_socket(&d->bulk, &d->bulk_watch, linger);
     end_socket(&d->urgent, &d->urgent_watch, 0);
     d->pause = d->welcome || !d->pause ? PAUSE_MIN : 2 * d->pause;
+    if (d->welcome)
+        d->patience = PATIENCE;
     if (d->pause > PAUSE_MAX)
         d->pause = PAUSE_MAX;
     d->welcome = false;

@@ -16,7 +16,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#define LOOK 1000 /* milliseconds */
+#define LOOK 1000            /* milliseconds */
+#define REST (10 * KF_MILLI) /* between looks at the doors ... */
+#define REST_FOR 16 /* ... or so many times as long as the last one took */
 
 struct kf_gate {
     void *zap, *watch;
@@ -139,8 +141,23 @@ static long pause_of(const kf_gate *g, kofn_time next)
 {
     if (next == KOFN_NEVER)
         return g->allowed ? LOOK : -1;
-    return g->allowed && next > LOOK * KF_MILLI ? LOOK
-                                                : (long)(next / KF_MILLI);
+    return g->allowed && next > LOOK * KF_MILLI
+               ? LOOK
+               : (long)((next + KF_MILLI - 1) / KF_MILLI);
+}
+
+/* Not at every request and event: of those who come all at once there are as
+ * many as there are doors.  How soon to look again; *due: not before then. */
+static kofn_time look_at_doors(kf_gate *g, kofn_time *due)
+{
+    kofn_time now = kf_clock(), next, took;
+
+    if (now < *due)
+        return *due - now;
+    next = kf_doors_look(g->doors, now);
+    took = kf_clock() - now;
+    *due = now + (REST_FOR * took > REST ? REST_FOR * took : REST);
+    return next;
 }
 
 static void *keep(void *arg)
@@ -148,7 +165,7 @@ static void *keep(void *arg)
     kf_gate *g = arg;
     zmq_pollitem_t item[] = {{g->watch, 0, ZMQ_POLLIN, 0},
                              {g->zap, 0, ZMQ_POLLIN, 0}};
-    kofn_time looked = kf_clock(), next = KOFN_NEVER;
+    kofn_time looked = kf_clock(), due = 0, next = KOFN_NEVER;
     request r;
     sigset_t all;
 
@@ -158,7 +175,7 @@ static void *keep(void *arg)
     while (zmq_poll(item, 2, pause_of(g, next)) >= 0) {
         drain(g);
         look(g, &looked);
-        next = kf_doors_look(g->doors, kf_clock());
+        next = look_at_doors(g, &due);
         if (receive(g, &r)) {
             drain(g); /* what it had before the request was made */
             decide(g, &r);

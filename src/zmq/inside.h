@@ -129,7 +129,8 @@ typedef struct kf_dial {
     kofn_peer peer;               /* once welcome */
     unsigned char node[KF_TOKEN]; /* who answered there last (mesh) */
     kofn_time pause, next;        /* between incarnations: until when */
-    kofn_time until;              /* to be connected */
+    kofn_time until;              /* to be connected ... */
+    kofn_time patience;           /* ... within so long  */
 } kf_dial;
 
 /* What sockets are made with. */
@@ -307,8 +308,9 @@ kofn_status kf_meet_held(kf_transport *t);
 /* Finds out who is lost; their going is told by kf_meet_bury. */
 void kf_meet_lost(kf_transport *t);
 kofn_status kf_meet_bury(kf_transport *t);
-/* Says BYE to everybody; how many have not said it in return. */
-size_t kf_meet_bid(kf_transport *t);
+/* Says BYE to everybody; how many have not said it in return.  tried: it had not
+ * been said to all of them yet (may be NULL). */
+size_t kf_meet_bid(kf_transport *t, bool *tried);
 /* Ends the incarnations of dials that are lost and begins those that are due;
  * KOFN_PARTIAL if there were any. */
 kofn_status kf_meet_dials(kf_transport *t);

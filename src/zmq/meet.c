@@ -258,18 +258,21 @@ static kofn_status part(kf_transport *t, kf_peer *p)
     return p->dial ? end_life(t, p->dial) : bury(t, p);
 }
 
-size_t kf_meet_bid(kf_transport *t)
+size_t kf_meet_bid(kf_transport *t, bool *tried)
 {
-    size_t n = 0;
+    size_t n = 0, silent = 0;
 
     for (size_t i = 0; i < t->peers.count; i++) {
         kf_peer *p = t->peers.item[i];
 
         if (!p->came || p->forgotten || p->dying)
             continue;
+        silent += !p->bid;
         p->bid = p->bid || say(t, p, KF_BYE);
         n++;
     }
+    if (tried)
+        *tried = silent > 0;
     return n;
 }
 

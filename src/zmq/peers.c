@@ -1,7 +1,7 @@
 /* peers.c -- the incarnations that are there, found by token and by number.
  *
- * Comings and goings are rare against packets, so the table is made anew at
- * each of them and never has holes.
+ * Goings are rare against packets, so the table is made anew at each of them and
+ * never has holes.
  */
 #include "inside.h"
 
@@ -69,7 +69,7 @@ kofn_status kf_peers_add(kf_peers *ps, const unsigned char *token,
         return KOFN_NOMEM;
     memcpy(p->token, token, KF_TOKEN);
     ps->item[ps->count++] = p;
-    fill(ps);
+    put(ps, at_token(ps, p->token), p);
     *out = p;
     return KOFN_OK;
 }
@@ -78,7 +78,7 @@ void kf_peers_number(kf_peers *ps, kf_peer *p, kofn_peer number)
 {
     p->number = number;
     p->came = true;
-    fill(ps);
+    put(ps, at_number(ps, number), p);
 }
 
 void kf_peers_remove(kf_peers *ps, kf_peer *p)

@@ -40,13 +40,15 @@ static kofn_time next_duty(const kf_transport *t, kofn_time now)
     return next;
 }
 
-/* Every socket has just had nothing to be received. */
-static void sleep_until(kf_transport *t, kofn_time until, kofn_time now)
+/* Every socket has just had nothing to be received.  False: a signal has come,
+ * which may be what the caller waits for. */
+static bool sleep_until(kf_transport *t, kofn_time until, kofn_time now)
 {
     struct pollfd *item = t->item;
     kofn_time ms = until == KOFN_NEVER ? -1 : (until - now) / KF_MILLI + 1;
     char bytes[64];
     nfds_t n = 0;
+    int ready;
 
     item[n++] = (struct pollfd){t->wake[0], POLLIN, 0};
     if (t->router)
@@ -54,10 +56,13 @@ static void sleep_until(kf_transport *t, kofn_time until, kofn_time now)
     for (size_t i = 0; i < t->dials; i++)
         for (int k = 0; k < 4 && t->dial[i]->bulk; k++)
             item[n++] = (struct pollfd){t->dial[i]->fd[k], POLLIN, 0};
-    poll(item, n, ms > INT_MAX ? INT_MAX : (int)ms);
+    ready = poll(item, n, ms > INT_MAX ? INT_MAX : (int)ms);
+    if (ready < 0)
+        return errno != EINTR;
     if (item[0].revents)
         while (read(t->wake[0], bytes, sizeof bytes) == sizeof bytes)
             ;
+    return true;
 }
 
 static bool nothing_left(const kf_transport *t)
@@ -127,7 +132,8 @@ static kofn_status transport_wait(kofn_transport *base, kofn_time atmost,
         if (room) /* for what is on its way */
             continue;
         next = next_duty(t, now);
-        sleep_until(t, next < until ? next : until, now);
+        if (!sleep_until(t, next < until ? next : until, now))
+            return KOFN_AGAIN;
     }
 }
 
@@ -219,7 +225,11 @@ static void take_leave(kf_transport *t, kofn_time until)
     t->closing = true;
     for (size_t i = 0; i < t->dials; i++)
         t->dial[i]->over = true;
-    while (st >= 0 && kf_meet_bid(t) && kf_clock() < until) {
+    if (!kf_meet_bid(t, NULL))
+        return;
+    while (st >= 0 && kf_clock() < until) {
+        bool again;
+
         st = kf_zmq_arrive(t, &p);
         if (st == KOFN_OK)
             kf_zmq_arrival_release(&t->base, p.own);
@@ -229,7 +239,12 @@ static void take_leave(kf_transport *t, kofn_time until)
         st = kf_meet_bury(t);
         if (!st)
             st = kf_meet_dials(t);
-        poll(&(struct pollfd){t->wake[0], POLLIN, 0}, 1, 1);
+        if (!kf_meet_bid(t, &again))
+            return;
+        if (again) /* and what came as we sent may not be told of any more */
+            poll(&(struct pollfd){t->wake[0], POLLIN, 0}, 1, 1);
+        else
+            sleep_until(t, until, kf_clock());
     }
 }
 
@@ -366,6 +381,9 @@ static kofn_status open_router(kf_transport *t, const char *address,
     /* Else what comes under a name that is taken is never read, nor freed. */
     kf_zmq_socket_set(t->router, ZMQ_ROUTER_HANDOVER, 1);
     zmq_setsockopt(t->router, ZMQ_ZAP_DOMAIN, "kofn", 4);
+    /* The doors end who does not say who he is, in time in which somebody
+     * listened; ZeroMQ would end as well who waits for us. */
+    kf_zmq_socket_set(t->router, ZMQ_HANDSHAKE_IVL, 0);
     t->strangers = strangers;
     TRY(kf_doors_new(&t->doors, strangers,
                      (kf_address_ahead(address, &t->set) + 1) * message,

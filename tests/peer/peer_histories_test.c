@@ -356,6 +356,5 @@ TEST_FILE(peer_histories_test)
     };
 
     rig_begin();
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

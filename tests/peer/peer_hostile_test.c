@@ -575,6 +575,5 @@ TEST_FILE(peer_hostile_test)
 
     rig_begin();
     kofn_set_alloc(&weighed);
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

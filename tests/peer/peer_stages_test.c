@@ -596,6 +596,5 @@ TEST_FILE(peer_stages_test)
     };
 
     rig_begin();
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -392,6 +392,5 @@ TEST_FILE(train_keep_test)
     };
 
     rig_begin();
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

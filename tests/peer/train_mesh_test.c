@@ -538,6 +538,5 @@ TEST_FILE(train_mesh_test)
     };
 
     rig_begin();
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

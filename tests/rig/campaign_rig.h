@@ -329,9 +329,10 @@ static inline void check(const run *r, const kofn_report *rep)
 /* One round, while things happen. */
 static inline kofn_status play(run *r, kofn_report *rep)
 {
-    kofn_time began = kf_clock();
+    kofn_time began = kf_clock(), moved = began;
     kofn_progress seen;
     kofn_status st;
+    size_t most = 0;
 
     r->left = (size_t)kf_rng_below(&r->r, 16);
     rig_spoil(&r->x);
@@ -343,7 +344,11 @@ static inline kofn_status play(run *r, kofn_report *rep)
             r->tend(false);
         if (!r->quiet && seen.round) /* all were there once */
             happen(r);
-        if (kf_clock() - began > DEADLINE)
+        if (seen.live > most) { /* many take long to come */
+            most = seen.live;
+            moved = kf_clock();
+        }
+        if (kf_clock() - moved > DEADLINE)
             fail_msg("run %d (%s): a round hangs, %zu of %zu workers live",
                      (int)r->seed, kinds[r->seed % KINDS].spec, seen.live,
                      able(r));

@@ -521,6 +521,5 @@ TEST_FILE(heal_test)
     };
 
     rig_begin();
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -439,7 +439,6 @@ TEST_FILE(mesh_zmq_test)
         cmocka_unit_test(forged_epochs),
     };
 
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
     return cmocka_run_group_tests_name("mesh over zmq", tests, make_keys,
                                        remove_keys);
 }
