@@ -67,11 +67,10 @@ endif()
 # By day a sanitizer is shown the part that it is for, or less of it.
 if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=threads")
-  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_SCALE=0.1")
-  set(KOFN_ENVIRONMENT_heal_test "KOFN_TEST_SCALE=0.1")
+  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*on_threads"
+    "KOFN_TEST_SCALE=0.1")
 elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
-  set(KOFN_ENVIRONMENT_peer_hostile_test "KOFN_TEST_SCALE=0.1")
-  set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_SCALE=0.1")
+  set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=joins")
 endif()
 # They weigh the process: what AddressSanitizer holds back is not kept by us.
 foreach(name zmq_strangers_test zmq_floods_test zmq_doors_test)

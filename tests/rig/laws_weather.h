@@ -207,10 +207,29 @@ static inline void replays(const char *path, unsigned rounds, kf_rng *r)
  * tests/data/verdicts_test.c measures it. */
 typedef enum liars { LIARS_NONE, LIARS_ONE, LIARS_MANY } liars;
 
+/* What a run has been promised of its products. */
+typedef struct promise {
+    const kofn_plan *plan;
+    kofn_errors errors;
+    kofn_below below;
+    liars corrupt;
+} promise;
+
+/* As long as any `threshold` workers are live a product is not refused for want
+ * of workers, however many were late, left or answered nothing before. */
+static inline void check_too_few(const promise *of, const kofn_report *rep)
+{
+    const kofn_layout *L = &of->plan->layout;
+
+    if (of->errors == KOFN_ERRORS_NONE && L->groups == 1 && L->submessages == 1)
+        check(rep->live < L->threshold);
+}
+
 /* What came of a product: the right answer, or a status with a message. */
 static inline void check_ended(const rig *x, const kofn_report *rep,
-                               kofn_status st, liars corrupt, kofn_below below)
+                               kofn_status st, const promise *of)
 {
+    liars corrupt = of->corrupt;
     bool promised =
         corrupt == LIARS_NONE || (corrupt == LIARS_ONE && rep->liars > 0);
 
@@ -222,13 +241,15 @@ static inline void check_ended(const rig *x, const kofn_report *rep,
         check(st == KOFN_OK || st == KOFN_TOOFEW || st == KOFN_UNSTABLE ||
               st == KOFN_LATE || (st == KOFN_CORRUPT && corrupt));
     check(st >= 0 || *kofn_errmsg());
-    check(st != KOFN_PARTIAL || below == KOFN_BELOW_DEGRADE);
+    check(st != KOFN_PARTIAL || of->below == KOFN_BELOW_DEGRADE);
+    if (st == KOFN_TOOFEW)
+        check_too_few(of, rep);
 }
 
 /* Products put and not taken, up to `most` at once, taken in any order, or some
  * of them cancelled before they are over; the answer: how many were over. */
-static inline unsigned several_open(rig *x, size_t most, liars corrupt,
-                                    kofn_below below, kf_rng *r)
+static inline unsigned several_open(rig *x, size_t most, const promise *of,
+                                    kf_rng *r)
 {
     bool stream = x->op == KOFN_STREAM;
     rig one[ROUNDS];
@@ -258,7 +279,7 @@ static inline unsigned several_open(rig *x, size_t most, liars corrupt,
             if (stream)
                 continue;
         } else {
-            check_ended(&one[i], &rep, st, corrupt, below);
+            check_ended(&one[i], &rep, st, of);
             broken = st == KOFN_LATE && strstr(kofn_errmsg(), "can come");
             over += !broken;
         }
@@ -271,14 +292,14 @@ static inline unsigned several_open(rig *x, size_t most, liars corrupt,
         kofn_status st = kofn_take(x->job, number[open], KOFN_NEVER, &rep);
 
         if (st != KOFN_STATE)
-            check_ended(&one[open], &rep, st, corrupt, below);
+            check_ended(&one[open], &rep, st, of);
         over += st != KOFN_STATE;
         rig_put_away(&one[open]);
     }
     return over;
 }
 
-static inline unsigned one_by_one(rig *x, liars corrupt, kofn_below below)
+static inline unsigned one_by_one(rig *x, const promise *of)
 {
     unsigned over = 0;
 
@@ -288,7 +309,7 @@ static inline unsigned one_by_one(rig *x, liars corrupt, kofn_below below)
 
         rig_next(x, round + 70);
         st = rig_round(x, &rep);
-        check_ended(x, &rep, st, corrupt, below);
+        check_ended(x, &rep, st, of);
         if (st == KOFN_LATE && strstr(kofn_errmsg(), "can come"))
             break;
         over++;
@@ -308,7 +329,7 @@ static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
     size_t most = kf_rng_below(r, 2) ? 1 : 2 + kf_rng_below(r, 3);
     unsigned over;
     rig_kind kind;
-    liars corrupt = LIARS_NONE;
+    promise of = {p, o.errors, o.below, LIARS_NONE};
     rig x;
 
     assert_true(fd >= 0);
@@ -316,19 +337,18 @@ static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
     o.journal = path;
     o.events = events;
     if (o.errors != KOFN_ERRORS_NONE)
-        corrupt = (liars)kf_rng_below(r, 3);
-    if (corrupt == LIARS_ONE)
+        of.corrupt = (liars)kf_rng_below(r, 3);
+    if (of.corrupt == LIARS_ONE)
         events[o.event_count++] =
             (kofn_happening){1, 0, KOFN_HAPPENING_CORRUPT,
                              (uint32_t)kf_rng_below(r, at->workers), 0};
-    if (corrupt == LIARS_MANY)
+    if (of.corrupt == LIARS_MANY)
         weather.corrupt = 0.1;
     o.event_count += random_happenings(events + o.event_count, at->workers, r);
     job_inputs(&x, at, &kind);
     assert_ok(kofn_open(&x.job, p, on->open(&x, &kind, &weather), &o));
     check(rig_place(&x) == KOFN_OK);
-    over = most > 1 ? several_open(&x, most, corrupt, o.below, r)
-                    : one_by_one(&x, corrupt, o.below);
+    over = most > 1 ? several_open(&x, most, &of, r) : one_by_one(&x, &of);
     kofn_close(x.job);
     x.job = NULL;
     if (on->close)
