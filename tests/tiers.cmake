@@ -3,7 +3,7 @@
 #   day      make test: every idea once, where it shows best, ten minutes in all
 #   night    make nightly: everything, in every build, with every BLAS kernel, and
 #            what waits in real time
-#   release  make release: besides, what is installed, headers one by one, Slurm
+#   release  make release: besides, what is installed, and Slurm
 #
 # A case in a shell test that is for the night has the tag `night`; one that the
 # command is tried with under AddressSanitizer by day has the tag `asan`.
@@ -17,7 +17,7 @@ set(KOFN_NIGHT
 # ... of which these are of the day all the same.
 set(KOFN_DAY kernel_Prescott kernel_Sandybridge kernel_Haswell kernel_SkylakeX
   kernel_libblas processes_product processes_train)
-set(KOFN_RELEASE install headers slurm)
+set(KOFN_RELEASE install slurm)
 
 # Accuracy tests that every kernel runs, by day and at night.
 set(KOFN_KERNEL_TESTS numerics_test product_numerics_test)
