@@ -27,11 +27,12 @@ static void on_signal(int sig)
         alarm(PROMPT);
 }
 
-/* Nobody has asked. */
+/* Nobody has asked for the signal that was caught.  Where none was, the alarm is
+ * somebody else's, and nothing is done. */
 static void on_alarm(int sig)
 {
     (void)sig;
-    if (prompt)
+    if (prompt && caught)
         _exit(128 + caught);
 }
 
@@ -39,11 +40,13 @@ void cli_signals(void)
 {
     struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct sigaction late = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction was;
 
     sigemptyset(&act.sa_mask);
     sigemptyset(&late.sa_mask);
     sigaction(SIGALRM, &late, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* the write fails, and is told of */
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)

@@ -40,9 +40,11 @@ static kofn_status put(kf_bytes *b, const void *p, size_t n)
 
 static kofn_status put_number(kf_bytes *b, size_t x)
 {
-    uint64_t wide = x;
+    unsigned char little[8];
 
-    return put(b, &wide, sizeof wide);
+    for (size_t i = 0; i < sizeof little; i++)
+        little[i] = (unsigned char)((uint64_t)x >> 8 * i);
+    return put(b, little, sizeof little);
 }
 
 static kofn_status write_dense(const kofn_block *b, kf_bytes *out)
@@ -214,6 +216,8 @@ static void get(reader *r, void *into, size_t n)
         memset(into, 0, n);
         return;
     }
+    if (n == 0) /* there may be nowhere to put nothing */
+        return;
     memcpy(into, r->p, n);
     r->p += n;
     r->left -= n;
@@ -222,9 +226,12 @@ static void get(reader *r, void *into, size_t n)
 /* A number of at most `most`, or the recipe is broken. */
 static size_t number(reader *r, size_t most)
 {
-    uint64_t x;
+    unsigned char little[8];
+    uint64_t x = 0;
 
-    get(r, &x, sizeof x);
+    get(r, little, sizeof little);
+    for (size_t i = 0; i < sizeof little; i++)
+        x |= (uint64_t)little[i] << 8 * i;
     if (x > most) {
         r->broken = true;
         return 0;

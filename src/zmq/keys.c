@@ -20,6 +20,16 @@
 #define FILE_MAX ((size_t)1 << 20)
 #define PATH 4096
 
+/* Of a secret nothing is left in memory, also where a compiler sees that nobody
+ * reads it any more. */
+static void wipe(void *secret, size_t n)
+{
+    volatile unsigned char *p = secret;
+
+    while (n > 0)
+        p[--n] = 0;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 static bool is_z85(const char *p)
@@ -183,7 +193,7 @@ static kofn_status read_file(kf_keys *k, const char *path, bool secret)
     }
     TRY(read_all(fd, path, &text, &size));
     st = kf_keys_parse(k, text, size, path);
-    memset(text, 0, size);
+    wipe(text, size);
     kf_free(text);
     name_them(k, had, path);
     return st;
@@ -275,7 +285,7 @@ const kf_key *kf_keys_find(const kf_keys *k, const void *bits)
 
 void kf_keys_free(kf_keys *k)
 {
-    memset(k->secret, 0, sizeof k->secret);
+    wipe(k->secret, sizeof k->secret);
     kf_free(k->key);
     k->key = NULL;
     k->count = k->cap = 0;
@@ -348,8 +358,8 @@ static kofn_status write_secret(const char *dir, const char *who,
     snprintf(text, sizeof text, "# kofn %s, secret: %s\npublic %s\nsecret %s\n",
              who, tell, public, secret);
     st = write_text(dir, name, 0600, text);
-    memset(text, 0, sizeof text);
-    memset(secret, 0, sizeof secret);
+    wipe(text, sizeof text);
+    wipe(secret, sizeof secret);
     return st;
 }
 

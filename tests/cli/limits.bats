@@ -65,6 +65,26 @@ full() {
     [ -z "$(find disk -name '.kofn-*')" ]
 }
 
+@test "a file that grows beyond its limit is told, and nothing of it is left" {
+    d=$BATS_FILE_TMPDIR
+    run bash -c "ulimit -f 8; timeout 60 '$KOFN' gen matrix 100 100 -o g.npy"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"File too large"* ]]
+    [ -z "$(ls -A)" ]
+}
+
+@test "an alarm from outside does not end a run" {
+    d=$BATS_FILE_TMPDIR
+    "$KOFN" matvec "$d/A.npy" "$d/x.npy" -p threads -n 3 -r 1000000 -q --metrics m \
+        3>&- &
+    wait_for under_way m
+    for _ in 1 2 3 4 5; do kill -ALRM $!; sleep 0.02; done
+    kill -INT $!
+    status=0
+    wait $! || status=$?
+    [ "$status" -eq 130 ]
+}
+
 @test "standard output that is full is told" {
     run bash -c "'$KOFN' schemes >/dev/full"
     [ "$status" -eq 1 ]
