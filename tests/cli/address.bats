@@ -22,6 +22,7 @@ serve() { # serve ADDRESS [OPTION...]
     run timeout 600 "$KOFN" matvec X.npy w.npy -n 2 -p "$at" "$@"
 }
 
+# bats test_tags=asan
 @test "an address that is none is told with the reason, to both sides" {
     while read -r at what; do
         run timeout 600 "$KOFN" worker "$at"
@@ -69,6 +70,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
         "$KOFN" matvec X.npy w.npy -p
 }
 
+# bats test_tags=asan
 @test "a file and the socket of another are not taken, one left behind is" {
     cp X.npy before.npy
     serve ipc://"$PWD"/X.npy

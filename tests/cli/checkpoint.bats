@@ -36,6 +36,7 @@ resumed() {
 and o['rounds'] == 5 * $each and 0 <= $finished - $at * $each <= $each" <out.json
 }
 
+# bats test_tags=asan
 @test "PageRank that was killed goes on, and makes the same iterates" {
     kofn gen graph 300 2000 -o G.mtx --seed 2 -q
     killed 4 pagerank G.mtx -o rank.npy -m 1000000 --tol 1e-300

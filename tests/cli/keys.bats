@@ -31,6 +31,7 @@ works() { # works NAME [OPTION...]
     timeout 600 "$KOFN" worker "$at" -q --keys keys/"$name" "$@" &
 }
 
+# bats test_tags=asan
 @test "a worker is known by its key's name, and named by it when it lies" {
     # all have to answer, so that what is wrong is seen
     coordinate --keys keys -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 5 --verify \

@@ -36,6 +36,7 @@ full() {
     [ -z "$(find disk -name '.kofn-*')" ]
 }
 
+# bats test_tags=asan
 @test "a full disk is told, whatever was to be written" {
     fill_disk
     d=$BATS_FILE_TMPDIR

@@ -3,6 +3,7 @@
 
 load helpers
 
+# bats test_tags=asan
 @test "no input is written over, and no two results to one file" {
     "$KOFN" gen matrix 300 4 -o X.npy -q
     "$KOFN" gen vector 300 -o y.npy -q

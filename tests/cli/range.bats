@@ -33,6 +33,7 @@ np.save('wild.npy', r.choice([-1.7e308, 1.7e308], (64, 64)))"
     [ ! -e v.npy ]
 }
 
+# bats test_tags=asan
 @test "coded products are finite where the plain one is" {
     inputs
     for s in mds:k=3 elastic:k=3 elastic:k=3,cut=columns; do

@@ -6,10 +6,10 @@ inputs() {
     py "y=np.load('y.npy'); np.save('labels.npy', (y > 0).astype(float)); np.save('counts.npy', np.floor(np.abs(2*y)))"
 }
 
-@test "a scheme that regresses finds the least squares" {
+finds_least_squares() { # finds_least_squares "SCHEME -p PORT"...
+    local s
     inputs
-    for s in "elastic:k=4 -p threads" "elastic:k=4,cut=columns -p sim" "pcr:r=4 -p threads" \
-        "pcr:r=3,layout=paper -p sim" "gc:d=3 -p threads" "agc -p sim"; do
+    for s in "$@"; do
         kofn regress X.npy y.npy -o w.npy -s $s -w straggle=0.1 --verify --json >out.json
         py "import json
 o=json.load(open('out.json'))
@@ -19,6 +19,19 @@ assert len(o['per_iteration']) == o['iterations'], o
 assert all(k in o for k in ('objective', 'test_objective', 'gradient_norm', 'recovery_threshold')), o
 X=np.load('X.npy'); y=np.load('y.npy'); w=np.load('w.npy')
 assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
+    done
+}
+
+@test "a scheme that regresses finds the least squares" {
+    finds_least_squares "elastic:k=4 -p threads" "elastic:k=4,cut=columns -p sim" \
+        "pcr:r=4 -p threads" "pcr:r=3,layout=paper -p sim" "gc:d=3 -p threads" "agc -p sim"
+}
+
+# bats test_tags=night
+@test "every scheme that regresses finds the least squares" {
+    for s in elastic:k=4 elastic:k=4,cut=columns pcr:r=4 pcr:r=3,layout=paper gc:d=3 cgc:d=3 \
+        g-cgc:d=3 agc g-agc bcc replication; do
+        finds_least_squares "$s -p threads" "$s -p sim"
     done
 }
 

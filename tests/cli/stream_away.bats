@@ -146,9 +146,8 @@ END
 }
 
 # Without a lease: they are never given up.
-@test "who is stopped is not waited for, and works when it goes on" {
-    for scheme in dip:m=2,p=2,T=1; do
-        $PYTHON - "$KOFN" $scheme <<'END'
+stopped() { # stopped SCHEME
+    $PYTHON - "$KOFN" $1 <<'END'
 import json, os, signal, subprocess, sys
 p = subprocess.Popen([sys.argv[1], "stream", "-", "--json", "--verify", "-n", "3", "-p",
                       "processes", "-s", sys.argv[2], "--lease", "0", "--journal", "j"],
@@ -178,8 +177,17 @@ finally:
     if p.poll() is None: # they end with it
         p.kill()
 END
-        kofn replay j
-    done
+    kofn replay j
+}
+
+@test "who is stopped is not waited for, and works when it goes on" {
+    stopped dip:m=2,p=2,T=1
+}
+
+# bats test_tags=night
+@test "who is stopped is not waited for with the other schemes of streams" {
+    stopped idip:W=2,N=1
+    stopped uncoded
 }
 
 # All answers of the first round are waited for, so that the liar's are among them.

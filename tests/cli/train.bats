@@ -15,7 +15,7 @@ net="--layers 64-16-10 --step 0.5 --batch 50"
 
 @test "a scheme that sums trains to the weights of the plain training" {
     images
-    for s in "gc:d=3 -p threads" "agc:d=3 -p sim" "uncoded -p processes"; do
+    for s in "gc:d=3 -p threads" "agc:d=3 -p sim" "uncoded -p threads"; do
         kofn train X.npy y.npy -o model $net --epochs 2 -s $s \
             -w straggle=0.1 --momentum 0.9 --l2 1e-5 --verify --json >out.json
         json "o['rel_error'] <= 1e-12 and o['iterations'] == 16" <out.json
@@ -156,7 +156,6 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     done
 }
 
-# bats test_tags=night
 @test "ranks of an MPI job train to the same weights" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
     # Leaks of MPI itself are not ours; its stacks are long.
@@ -284,6 +283,7 @@ nothing_new() {
     diff -r model kept
 }
 
+# bats test_tags=asan
 @test "models that are not whole are refused" {
     images
     kofn train X.npy y.npy -o model $net -q

@@ -5,14 +5,24 @@ export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 net="--layers 64-17-10 --step 0.5 --batch 70"
 
-@test "nodes among equals end with the weights of the plain training, all with the same" {
+agree() { # agree SCHEME...: by each, all nodes have the weights of the plain training
+    local s
     images
-    for s in gpd grid:m=2,n=2,copies=2; do
+    for s in "$@"; do
         kofn train X.npy y.npy -o model $net --epochs 2 -s $s --masterless --momentum 0.9 \
             --l2 1e-5 --test Xt.npy yt.npy --verify --json >out.json
         json "o['rel_error'] <= 1e-12 and o['iterations'] == 12 and o['nodes'] == 8 \
 and o['same'] == o['finished'] > 0 and o['loss'] > 0 and o['test_accuracy'] >= 0" <out.json
     done
+}
+
+# bats test_tags=night
+@test "nodes among equals end with the same weights by every scheme" {
+    agree polydot matdot:n=3 polynomial:m=3,p=1,basis=circle
+}
+
+@test "nodes among equals end with the weights of the plain training, all with the same" {
+    agree gpd grid:m=2,n=2,copies=2
     kofn predict model Xt.npy -o p.npy -q
     py "assert np.load('p.npy').shape == (100,)"
     kofn train X.npy --autoencoder --layers 64-9-64 --sparsity 0.1 --sparsity-weight 0.1 \
@@ -20,6 +30,7 @@ and o['same'] == o['finished'] > 0 and o['loss'] > 0 and o['test_accuracy'] >= 0
         json "o['rel_error'] <= 1e-12 and o['decode'] == 'distributed'"
 }
 
+# bats test_tags=asan
 @test "nodes leave and come in a training; too few of them is an error" {
     images
     printf '2 leave 3\n5 join\n9 leave 0\n' >events.txt

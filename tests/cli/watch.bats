@@ -84,6 +84,7 @@ m['kofn_tasks_total', 'fate=\"wasted\"'] + m['kofn_tasks_total', 'fate=\"cancell
 o['received_bytes'] == 8 * 501 * 5 and tasks >= 5 * 6"
 }
 
+# bats test_tags=asan
 @test "every computing command has metrics and a drawing" {
     inputs
     kofn gen graph 60 300 -o G.mtx -q
