@@ -1,7 +1,8 @@
 /* io.h -- files to matrices and back.
  *
- * Reads NumPy .npy (1.0 to 3.0, C and Fortran order, f4 and f8, both byte
- * orders), Matrix Market (array and coordinate; real, integer and pattern;
+ * Reads NumPy .npy (1.0 to 3.0, C and Fortran order, both byte orders; floats
+ * of 8 and 4 bytes as they are; those of 2, integers and booleans as float64,
+ * where an integer that float64 cannot hold exactly is refused), Matrix Market (array and coordinate; real, integer and pattern;
  * general, symmetric and skew-symmetric), CSV of numbers, IDX (of which MNIST
  * is made) and the binary files of CIFAR-10, and what gzip made of any of them.
  * The format is told by the first bytes, then by the suffix; that of CIFAR-10

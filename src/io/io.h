@@ -75,6 +75,18 @@ kofn_status kf_csv_read(kofn_file *f, const kf_input *in);
 kofn_status kf_idx_read(kofn_file *f, const kf_input *in);
 kofn_status kf_cifar_read(kofn_file *f, const kf_input *in);
 
+/* What a .npy says of its elements. */
+typedef struct kf_npy_kind {
+    char kind; /* 'f', 'i', 'u', or 'b' */
+    size_t size;
+    bool big; /* endian */
+} kf_npy_kind;
+
+/* Elements that are neither float64 nor float32, as float64: f->dense has the
+ * shape and gets the numbers. */
+kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
+                        const unsigned char *from, bool transposed);
+
 /* Does it begin as an IDX file? */
 bool kf_idx_begins(const kf_input *in);
 
