@@ -2,8 +2,9 @@
  *
  * Reads NumPy .npy (1.0 to 3.0, C and Fortran order, both byte orders; floats
  * of 8 and 4 bytes as they are; those of 2, integers and booleans as float64,
- * where an integer that float64 cannot hold exactly is refused), Matrix Market (array and coordinate; real, integer and pattern;
- * general, symmetric and skew-symmetric), CSV of numbers, IDX (of which MNIST
+ * where an integer that float64 cannot hold exactly is refused), Matrix Market (array and coordinate; real, double, integer,
+ * unsigned-integer and pattern; general, symmetric and hermitian, either
+ * triangle, and skew-symmetric), CSV of numbers, IDX (of which MNIST
  * is made) and the binary files of CIFAR-10, and what gzip made of any of them.
  * The format is told by the first bytes, then by the suffix; that of CIFAR-10
  * by its suffix, .bin, alone.  A file is data from a

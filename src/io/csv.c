@@ -213,7 +213,7 @@ static kofn_status read_first(table *tb, kf_text *t)
 kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
 {
     const char *p = (const char *)in->data;
-    size_t bom = in->length >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t bom = kf_bom(p, in->length);
     kf_text t = {p + bom, p + bom, p + in->length, 1}, start = t;
     table tb = {.mark = NONE, .infinite = in->infinite};
     size_t rows = 0;

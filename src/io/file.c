@@ -7,6 +7,7 @@
  */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE */
 #include "io.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -208,7 +209,9 @@ static kofn_status tell(const kf_input *in, reader *read)
         *read = kf_idx_read;
     if (begins(in, "\x93NUMPY", 6) || kf_io_has_suffix(in->path, ".npy"))
         *read = kf_npy_read;
-    if (begins(in, "%%MatrixMarket", 14) || kf_io_has_suffix(in->path, ".mtx"))
+    if (begins(in, "%%MatrixMarket", 14) ||
+        begins(in, KF_BOM "%%MatrixMarket", 14 + KF_BOM_BYTES) ||
+        kf_io_has_suffix(in->path, ".mtx"))
         *read = *read ? *read : kf_mtx_read;
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         if (!*read && kf_io_has_suffix(in->path, text[i]))
