@@ -7,7 +7,8 @@
  * triangle, and skew-symmetric), CSV of numbers, IDX (of which MNIST
  * is made) and the binary files of CIFAR-10, and what gzip made of any of them.
  * The format is told by the first bytes, then by the suffix; that of CIFAR-10
- * by its suffix, .bin, alone.  A file is data from a
+ * by its suffix, .bin, alone, and a .bin that could be raw numbers as well,
+ * since every word of it is a usual one, is refused.  A file is data from a
  * stranger: whatever is in it, the answer is a matrix or a message that names
  * the file, the place in it and the reason.
  */

@@ -122,6 +122,58 @@ static void cifar(void **state)
     kofn_file_free(f);
 }
 
+/* What numpy.tofile writes has no mark; as CIFAR-10 it would have labels. */
+static void cifar_or_raw_numbers(void **state)
+{
+    static unsigned char file[8 * RECORD];
+    const size_t n = sizeof file;
+    kofn_file *f;
+
+    (void)state;
+    refused(KOFN_FORMAT, "x.bin", file, n, "24584 bytes|3073 raw|float64|save");
+    refused(KOFN_FORMAT, "x.bin", file, RECORD, "3073 raw numbers (uint8)");
+    for (size_t i = 0; i < n / 8; i += 11) { /* few, where no label is */
+        double v = i % 2 ? 3.25 : -1e-9;
+
+        if (i * 8 / RECORD == (i * 8 + 7) / RECORD && i * 8 % RECORD)
+            memcpy(file + 8 * i, &v, 8);
+    }
+    refused(KOFN_FORMAT, "x.bin", file, n, "could be|raw numbers (float64)");
+    for (size_t i = 0; i < n / 4; i++) {
+        float v = (float)(i % 4);
+
+        memcpy(file + 4 * i, &v, 4);
+    }
+    for (size_t i = 0; i < n; i += RECORD)
+        memset(file + i - i % 4, 0, 4);
+    refused(KOFN_FORMAT, "x.bin", file, n / 2, "raw numbers (float32)");
+    for (size_t i = 0; i < n / 8; i++) {
+        int64_t v = (int64_t)(i % 10) - 2 * (i % 3 == 2 && i % 10 > 1);
+
+        memcpy(file + 8 * i, &v, 8);
+    }
+    for (size_t i = 0; i < n; i += RECORD)
+        memset(file + i - i % 8, 0, 8);
+    refused(KOFN_FORMAT, "x.bin", file, n, "raw numbers (int64)");
+    for (size_t i = 0; i < n / 4; i++) {
+        int32_t v = (int32_t)(i % 2000) - 1000;
+
+        memcpy(file + 4 * i, &v, 4);
+    }
+    for (size_t i = 0; i < n; i += RECORD)
+        memset(file + i - i % 4, 0, 4);
+    refused(KOFN_FORMAT, "x.bin", file, n / 2, "raw numbers (int32)");
+    for (size_t i = 0; i < n; i++)
+        file[i] = (unsigned char)(i % 10);
+    refused(KOFN_FORMAT, "x.bin", file, n, "raw numbers (uint8)");
+    /* One pixel tells pictures from numbers: here of the exponent. */
+    memset(file, 0, n);
+    memset(file + 8, 77, 8);
+    assert_ok(kofn_file_parse(&f, file, n, "x.bin"));
+    assert_true(at(kofn_file_dense(f), 0, 8) == 77);
+    kofn_file_free(f);
+}
+
 /* ---- gzip ---------------------------------------------------------------- */
 
 /* One member; gives its size. */
@@ -226,7 +278,7 @@ static void packed_long_file(void **state)
 
 static void failing_allocations(void **state)
 {
-    unsigned char file[RECORD] = {3}, packed[600];
+    unsigned char file[RECORD] = {3, 200}, packed[600];
     size_t n = pack(packed, sizeof packed, file, sizeof file);
 
     (void)state;
@@ -255,6 +307,7 @@ TEST_FILE(io_idx_test)
         cmocka_unit_test(idx_variants),
         cmocka_unit_test(idx_refusals),
         cmocka_unit_test(cifar),
+        cmocka_unit_test(cifar_or_raw_numbers),
         cmocka_unit_test(packed_files_are_what_they_hold),
         cmocka_unit_test(packed_refusals),
         cmocka_unit_test(packed_long_file),
