@@ -4,8 +4,9 @@
  * of 8 and 4 bytes as they are; those of 2, integers and booleans as float64,
  * where an integer that float64 cannot hold exactly is refused), Matrix Market (array and coordinate; real, double, integer,
  * unsigned-integer and pattern; general, symmetric and hermitian, either
- * triangle, and skew-symmetric), CSV of numbers, IDX (of which MNIST
- * is made) and the binary files of CIFAR-10, and what gzip made of any of them.
+ * triangle, and skew-symmetric), CSV of numbers (separated by semicolons,
+ * commas, tabs, bars or blanks, with or without a line of names, comments from #
+ * on, decimal commas where no comma separates), IDX (of which MNIST is made) and the binary files of CIFAR-10, and what gzip made of any of them.
  * The format is told by the first bytes, then by the suffix; that of CIFAR-10
  * by its suffix, .bin, alone, and a .bin that could be raw numbers as well,
  * since every word of it is a usual one, is refused.  A file is data from a

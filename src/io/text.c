@@ -204,9 +204,14 @@ static bool is_word(const char *p, const char *end, const char *word)
     if ((size_t)(end - p) < n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if ((p[i] | 0x20) != word[i])
+        if ((p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 0x20 : p[i]) != word[i])
             return false;
     return true;
+}
+
+bool kf_io_is_word(const char *p, const char *end, const char *word)
+{
+    return (size_t)(end - p) == strlen(word) && is_word(p, end, word);
 }
 
 static kf_scan scan_word(const char *p, const char *end, const char **next)

@@ -63,6 +63,9 @@ kf_scan kf_scan_number(const char *p, const char *end, const char **next,
 kf_scan kf_scan_fortran(const char *p, const char *end, const char **next,
                         double *value);
 
+/* Are p .. end-1 the word, which is in small letters, in any case? */
+bool kf_io_is_word(const char *p, const char *end, const char *word);
+
 /* The mark that some editors put before UTF-8. */
 #define KF_BOM "\xef\xbb\xbf"
 #define KF_BOM_BYTES 3
