@@ -1,12 +1,20 @@
 /* io.h -- files to matrices and back.
  *
- * Reads NumPy .npy (1.0 to 3.0, C and Fortran order, both byte orders; floats
- * of 8 and 4 bytes as they are; those of 2, integers and booleans as float64,
- * where an integer that float64 cannot hold exactly is refused), Matrix Market (array and coordinate; real, double, integer,
- * unsigned-integer and pattern; general, symmetric and hermitian, either
- * triangle, and skew-symmetric), CSV of numbers (separated by semicolons,
- * commas, tabs, bars or blanks, with or without a line of names, comments from #
- * on, decimal commas where no comma separates), IDX (of which MNIST is made) and the binary files of CIFAR-10, and what gzip made of any of them.
+ * Reads
+ *   NumPy's .npy, 1.0 to 3.0, C and Fortran order, both byte orders: floats of
+ *     8 and 4 bytes as they are; those of 2 bytes, integers and booleans as
+ *     float64, where an integer that float64 cannot hold exactly is refused;
+ *   Matrix Market, array and coordinate; real, double, integer,
+ *     unsigned-integer and pattern; general, symmetric and hermitian, either
+ *     triangle, and skew-symmetric;
+ *   CSV of numbers, separated by semicolons, commas, tabs, bars or blanks, with
+ *     or without a line of names, comments from # on, decimal commas where no
+ *     comma separates;
+ *   IDX, of which MNIST is made, and the binary files of CIFAR-10;
+ *   and what gzip made of any of them.  As by gzip, what stands behind the last
+ *     member and does not begin as one is ignored.  No more is inflated than a
+ *     header tells of; of compressed text no more than 16 MiB and 256 bytes for
+ *     each number in whole lines.
  * The format is told by the first bytes, then by the suffix; that of CIFAR-10
  * by its suffix, .bin, alone, and a .bin that could be raw numbers as well,
  * since every word of it is a usual one, is refused.  A file is data from a

@@ -13,25 +13,55 @@
  */
 #include "csv.h"
 
-kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
+static kf_text text_of(const kf_input *in)
 {
     const char *p = (const char *)in->data + kf_bom(in->data, in->length);
-    kf_text t = {p, p, (const char *)in->data + in->length, 1}, start;
+
+    return (kf_text){p, p, (const char *)in->data + in->length, 1};
+}
+
+/* Checks all rows and counts them; *t is where they begin. */
+static kofn_status count_rows(kf_table *tb, kf_text *t, size_t *rows)
+{
+    kf_text at;
+
+    TRY(kf_csv_tell(tb, t));
+    for (at = *t; kf_csv_next(tb, &at); ++*rows)
+        TRY(kf_csv_row(tb, &at, NULL));
+    return KOFN_OK;
+}
+
+kofn_status kf_csv_part(const kf_input *part, size_t *room)
+{
+    kf_input whole = *part;
+    kf_table tb = {.infinite = part->infinite};
+    size_t rows = 0, numbers;
+    kf_text t;
+
+    whole.length = kf_io_part_lines(part);
+    t = text_of(&whole);
+    if (whole.length)
+        TRY(count_rows(&tb, &t, &rows));
+    if (!kf_mul(rows, tb.cols, &numbers))
+        numbers = SIZE_MAX;
+    return kf_io_part_text(part, numbers, room);
+}
+
+kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
+{
     kf_table tb = {.infinite = in->infinite};
+    kf_text t = text_of(in);
     size_t rows = 0;
 
-    TRY(kf_csv_tell(&tb, &t));
-    for (start = t; kf_csv_next(&tb, &t); rows++)
-        TRY(kf_csv_row(&tb, &t, NULL));
+    TRY(count_rows(&tb, &t, &rows));
     if (rows == 0)
         return kf_fail(KOFN_FORMAT, "no line of numbers follows the header%s",
-                       memchr(p, '\r', (size_t)(t.end - p))
+                       memchr(in->data, '\r', in->length)
                            ? "; lines must end in \\n or \\r\\n, not \\r"
                            : "");
     TRY(kf_csv_check_commas(&tb));
     TRY(kf_file_dense(f, rows, tb.cols));
     f->dims = tb.cols == 1 ? 1 : 2;
-    t = start;
     for (size_t r = 0; r < rows; r++) {
         if (!kf_csv_next(&tb, &t))
             return kf_fail(KOFN_IO, "the file changed while it was read");

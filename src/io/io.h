@@ -90,8 +90,30 @@ kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
 /* Does it begin as an IDX file? */
 bool kf_idx_begins(const kf_input *in);
 
-/* What gzip compressed: *n bytes, freed with kf_free also after a failure. */
-kofn_status kf_io_unpack(const kf_input *in, unsigned char **bytes, size_t *n);
+/* What gzip compressed: *n bytes, freed with kf_free also after a failure.
+ * `path` tells the format where the bytes do not. */
+kofn_status kf_io_unpack(const kf_input *in, const char *path,
+                         unsigned char **bytes, size_t *n);
+
+/* ---- the first bytes of a file that goes on ------------------------------ */
+
+/* What is compressed is looked at before more of it is inflated: each of these
+ * refuses what is wrong in the part already, or says how many bytes of the file
+ * to have next, more than the part has. */
+kofn_status kf_npy_part(const kf_input *part, size_t *room);
+kofn_status kf_mtx_part(const kf_input *part, size_t *room);
+kofn_status kf_csv_part(const kf_input *part, size_t *room);
+kofn_status kf_idx_part(const kf_input *part, size_t *room);
+kofn_status kf_cifar_part(const kf_input *part, size_t *room);
+/* That of its format. */
+kofn_status kf_file_part(const kf_input *part, size_t *room);
+
+/* For them: of a file of `total` bytes; and of text with so many numbers. */
+kofn_status kf_io_part_exact(const kf_input *part, size_t total, size_t *room);
+kofn_status kf_io_part_text(const kf_input *part, size_t numbers, size_t *room);
+/* Bytes of text to look for numbers in, which end with a line; 0 while it is
+ * short. */
+size_t kf_io_part_lines(const kf_input *part);
 
 /* So many numbers of `size` bytes are what follows the header? */
 kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,

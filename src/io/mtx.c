@@ -24,6 +24,7 @@ typedef enum values { REAL, DOUBLE, INTEGER, UNSIGNED, PATTERN } values;
 
 typedef struct market {
     bool coordinate;
+    bool part; /* of a file that goes on */
     values field;
     symmetry symmetry;
     size_t rows, cols;
@@ -197,7 +198,7 @@ static kofn_status read_sizes(market *m, kf_text *t)
                        t->line, m->rows, m->cols);
     if (!m->coordinate)
         TRY(count_listed(m));
-    return check_plausible(m, t);
+    return m->part ? KOFN_OK : check_plausible(m, t);
 }
 
 /* ---- entries ------------------------------------------------------------- */
@@ -448,13 +449,45 @@ static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
     return expect_end(m, t);
 }
 
-kofn_status kf_mtx_read(kofn_file *f, const kf_input *in)
+static kofn_status read_head(market *m, const kf_input *in, kf_text *t)
 {
     const char *p = (const char *)in->data + kf_bom(in->data, in->length);
-    kf_text t = {p, p, (const char *)in->data + in->length, 1};
-    market m = {0};
 
-    TRY(read_banner(&m, &t));
-    TRY(read_sizes(&m, &t));
+    *t = (kf_text){p, p, (const char *)in->data + in->length, 1};
+    TRY(read_banner(m, t));
+    return read_sizes(m, t);
+}
+
+kofn_status kf_mtx_part(const kf_input *part, size_t *room)
+{
+    kf_input whole = *part;
+    market m = {.part = true};
+    size_t k = 0;
+    kf_text t;
+
+    whole.length = kf_io_part_lines(part);
+    if (whole.length)
+        TRY(read_head(&m, &whole, &t));
+    for (; k < m.entries && kf_io_next_line(&t, '%'); k++) {
+        entry e;
+
+        if (m.coordinate) {
+            TRY(read_entry(&m, &t, &e));
+            continue;
+        }
+        TRY(read_value(&t, m.field, &e.v));
+        TRY(expect_line_end(&t));
+    }
+    if (whole.length && k == m.entries)
+        TRY(expect_end(&m, &t));
+    return kf_io_part_text(part, k, room);
+}
+
+kofn_status kf_mtx_read(kofn_file *f, const kf_input *in)
+{
+    market m = {0};
+    kf_text t;
+
+    TRY(read_head(&m, in, &t));
     return m.coordinate ? read_coordinate(&m, &t, f) : read_array(&m, &t, f);
 }

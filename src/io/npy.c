@@ -347,23 +347,43 @@ static kofn_status take_numbers(kofn_file *f, const header *h,
     return KOFN_OK;
 }
 
-kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
+/* All that the header says; data gets the place of the first number. */
+static kofn_status read_header(header *h, const kf_input *in, size_t *data)
 {
-    header h = {0};
-    size_t data = 0, rows, cols;
-
-    TRY(find_header(&h, in, &data));
-    TRY(take_dict(&h));
-    if (h.dims < 1 || h.dims > 2)
+    TRY(find_header(h, in, data));
+    TRY(take_dict(h));
+    if (h->dims < 1 || h->dims > 2)
         return kf_fail(KOFN_FORMAT,
                        "the array has %u dimensions; kofn reads vectors and "
                        "matrices: reshape it to two",
-                       h.dims);
-    rows = h.shape[0];
-    cols = h.dims == 2 ? h.shape[1] : 1;
-    TRY(kf_io_check_size(in->length - data, rows, cols, h.is.size));
+                       h->dims);
+    if (h->dims == 1)
+        h->shape[1] = 1;
+    return KOFN_OK;
+}
+
+kofn_status kf_npy_part(const kf_input *part, size_t *room)
+{
+    header h = {0};
+    size_t total;
+
+    TRY(read_header(&h, part, room));
+    if (!kf_mul(h.shape[0], h.shape[1], &total) ||
+        !kf_mul(total, h.is.size, &total) || !kf_add(total, *room, &total))
+        total = SIZE_MAX;
+    return kf_io_part_exact(part, total, room);
+}
+
+kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
+{
+    header h = {0};
+    size_t data = 0;
+
+    TRY(read_header(&h, in, &data));
+    TRY(kf_io_check_size(in->length - data, h.shape[0], h.shape[1], h.is.size));
     f->dims = h.dims;
-    f->dense = (kofn_matrix){NULL, rows, cols, cols, KOFN_F64};
+    f->dense =
+        (kofn_matrix){NULL, h.shape[0], h.shape[1], h.shape[1], KOFN_F64};
     TRY(take_numbers(f, &h, in->data + data));
     return in->infinite || in->copy ? KOFN_OK : kf_file_finite(f);
 }
