@@ -223,6 +223,7 @@ static const format *find_format(const kf_input *in)
 {
     static const format npy = {kf_npy_read, kf_npy_part};
     static const format mtx = {kf_mtx_read, kf_mtx_part};
+    static const format edges = {kf_edges_read, kf_edges_part};
     static const format csv = {kf_csv_read, kf_csv_part};
     static const format idx = {kf_idx_read, kf_idx_part};
     static const format cifar = {kf_cifar_read, kf_cifar_part};
@@ -238,6 +239,9 @@ static const format *find_format(const kf_input *in)
         begins(in, KF_BOM "%%MatrixMarket", 14 + KF_BOM_BYTES) ||
         kf_io_has_suffix(in->path, ".mtx"))
         return &mtx;
+    if (kf_io_has_suffix(in->path, ".edges") ||
+        (in->graph && is_text(in) && !kf_io_has_suffix(in->path, ".csv")))
+        return &edges;
     return is_text(in) ? &csv : NULL;
 }
 
@@ -248,8 +252,8 @@ static kofn_status tell(const kf_input *in, const format **found)
     return *found ? KOFN_OK
                   : kf_fail(KOFN_FORMAT,
                             "neither the first bytes nor the suffix tell the "
-                            "format; kofn reads .npy, .mtx, .csv, IDX and the "
-                            ".bin of CIFAR-10");
+                            "format; kofn reads .npy, .mtx, .csv, IDX, the "
+                            ".bin of CIFAR-10 and .edges");
 }
 
 static kofn_status parse_plain(kofn_file *f, const kf_input *in)
@@ -391,6 +395,11 @@ kofn_status kofn_file_open(kofn_file **out, const char *path)
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path)
 {
     return open_file(out, (kf_input){.path = path, .infinite = true});
+}
+
+kofn_status kofn_file_open_graph(kofn_file **out, const char *path)
+{
+    return open_file(out, (kf_input){.path = path, .graph = true});
 }
 
 kofn_status kofn_file_open_copy(kofn_file **out, const char *path)

@@ -362,50 +362,23 @@ static kofn_status count_entries(const market *m, kf_text t, size_t *ptr)
     return expect_end(m, &t);
 }
 
-/* One entry behind those row i has already; ptr[i] is where row i goes on.
- * The room was counted in the same bytes, but another process may have
- * written to the file since: it must not choose places in memory. */
-static bool put(kofn_sparse *s, size_t room, size_t i, size_t j, double v)
-{
-    size_t at = kf_sparse_ptr(s)[i]++;
-
-    if (at >= room)
-        return false;
-    kf_sparse_col(s)[at] = (uint32_t)j;
-    kf_sparse_val(s)[at] = v;
-    return true;
-}
-
 static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
 {
-    size_t *ptr = kf_sparse_ptr(s), room, last = 0;
+    size_t room = kf_io_sparse_lay(s);
     bool fits = true;
 
-    for (size_t i = 0; i < m->rows; i++)
-        ptr[i + 1] += ptr[i];
-    room = ptr[m->rows];
-    memset(kf_sparse_col(s), 0, room * sizeof(uint32_t)); /* see put */
     for (size_t k = 0; k < m->entries && fits; k++) {
         entry e;
 
         if (!kf_io_next_line(&t, '%'))
             return too_few(m, &t, k);
         TRY(read_entry(m, &t, &e));
-        fits = put(s, room, e.i, e.j, e.v);
+        fits = kf_io_sparse_put(s, room, e.i, e.j, e.v);
         if (m->symmetry != GENERAL && e.i != e.j)
-            fits &= put(s, room, e.j, e.i, m->symmetry == SKEW ? -e.v : e.v);
+            fits &= kf_io_sparse_put(s, room, e.j, e.i,
+                                     m->symmetry == SKEW ? -e.v : e.v);
     }
-    /* ptr[i] has moved to the end of row i, which is where i + 1 began. */
-    for (size_t i = 0; i <= m->rows; i++) {
-        size_t end = ptr[i];
-
-        fits &= end >= last;
-        ptr[i] = last;
-        last = end;
-    }
-    if (!fits || ptr[m->rows] != room)
-        return kf_fail(KOFN_IO, "the file changed while it was read");
-    return KOFN_OK;
+    return kf_io_sparse_laid(s, room, fits);
 }
 
 static kofn_status read_coordinate(const market *m, const kf_text *t,
