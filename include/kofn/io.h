@@ -1,11 +1,24 @@
 /* io.h -- files to matrices and back.
  *
- * Reads NumPy .npy (1.0 to 3.0, C and Fortran order, f4 and f8, both byte
- * orders), Matrix Market (array and coordinate; real, integer and pattern;
- * general, symmetric and skew-symmetric), CSV of numbers, IDX (of which MNIST
- * is made) and the binary files of CIFAR-10, and what gzip made of any of them.
+ * Reads
+ *   NumPy's .npy, 1.0 to 3.0, C and Fortran order, both byte orders: floats of
+ *     8 and 4 bytes as they are; those of 2 bytes, integers and booleans as
+ *     float64, where an integer that float64 cannot hold exactly is refused;
+ *   Matrix Market, array and coordinate; real, double, integer,
+ *     unsigned-integer and pattern; general, symmetric and hermitian, either
+ *     triangle, and skew-symmetric;
+ *   CSV of numbers, separated by semicolons, commas, tabs, bars or blanks, with
+ *     or without a line of names, comments from # on, decimal commas where no
+ *     comma separates;
+ *   IDX, of which MNIST is made, and the binary files of CIFAR-10;
+ *   .edges, lists of edges, two numbers of nodes from 0 on a line;
+ *   and what gzip made of any of them.  As by gzip, what stands behind the last
+ *     member and does not begin as one is ignored.  No more is inflated than a
+ *     header tells of; of compressed text no more than 16 MiB and 256 bytes for
+ *     each number in whole lines.
  * The format is told by the first bytes, then by the suffix; that of CIFAR-10
- * by its suffix, .bin, alone.  A file is data from a
+ * by its suffix, .bin, alone, and a .bin that could be raw numbers as well,
+ * since every word of it is a usual one, is refused.  A file is data from a
  * stranger: whatever is in it, the answer is a matrix or a message that names
  * the file, the place in it and the reason.
  */
@@ -27,11 +40,13 @@ KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path);
 /* The same with numbers that may be written to, which leaves the file as it is
  * and takes memory only where it is done; and a .npy may hold NaN and infinity. */
 KOFN_API kofn_status kofn_file_open_copy(kofn_file **out, const char *path);
+/* kofn_file_open of a graph: .txt, .tsv and .dat are lists of edges as well. */
+KOFN_API kofn_status kofn_file_open_graph(kofn_file **out, const char *path);
 /* kofn_file_open from memory, which is borrowed; `name` stands in messages and its
  * suffix tells the format where the first bytes do not. */
 KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
                                      size_t length, const char *name);
-/* One of the two is NULL: coordinate files are sparse (rows in order, columns
+/* One of the two is NULL: coordinate files and edges are sparse (rows in order, columns
  * ascending within a row, duplicates summed), all others dense. */
 KOFN_API const kofn_matrix *kofn_file_dense(const kofn_file *f);
 KOFN_API const kofn_sparse *kofn_file_sparse(const kofn_file *f);

@@ -86,7 +86,7 @@ typedef struct rank {
 
 static int load_graph(rank *r, const char *path)
 {
-    kofn_status st = kofn_file_open(&r->file, path);
+    kofn_status st = kofn_file_open_graph(&r->file, path);
     const kofn_sparse *g = st ? NULL : kofn_file_sparse(r->file);
 
     if (st)
@@ -94,7 +94,8 @@ static int load_graph(rank *r, const char *path)
     if (!g)
         return cli_say(EXIT_USAGE,
                        "%s is dense; a graph is a Matrix Market "
-                       "file in coordinate format",
+                       "file in coordinate format or a list of edges "
+                       "(.txt, .tsv, .dat or .edges)",
                        path);
     st = kofn_pagerank_matrix(&r->M, &r->dangling, g);
     if (st)

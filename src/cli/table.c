@@ -376,7 +376,9 @@ const cli_command cli_commands[] = {
      IN_POWER, 1, 1, cmd_power},
     {"pagerank", "G", "PageRank of a graph",
      "G is a Matrix Market file with an entry (i, j) for each arc from i to j; "
-     "values are weights. Nodes without arcs out count as pointing everywhere.",
+     "values are weights. Or it is a list of edges (.txt, .tsv, .dat or .edges, "
+     "as SNAP has them): a line for each arc, with two numbers of nodes, from 0 "
+     "on, comments from # on. Nodes without arcs out count as pointing everywhere.",
      "kofn pagerank G.mtx -o rank.npy  ranks in the order of the nodes\n"
      "kofn pagerank G.mtx -o rank.npy -n 12 -s elastic:k=9 -e events.txt "
      "--verify  under an elastic trace\n"

@@ -2,8 +2,16 @@
  * layers of features from tiny images", 2009): records of a label, 0 to 9, and
  * the 32 x 32 pixels of an image, red, green and blue ones.  Images become
  * rows, bytes from 0 to 255; labels are kept beside them.
+ *
+ * The format has no mark, and numbers that a program wrote as they lie in its
+ * memory are called .bin as well.  So a file is refused that could be such: one
+ * whose words, all of them, are usual numbers.  Pixels of pictures are no such
+ * thing: read as a float64 every eighth of them is most of the exponent, and in
+ * an integer of four bytes the upper two are alike.
  */
 #include "io.h"
+
+#include <math.h>
 
 #define PIXELS ((size_t)3 * 32 * 32)
 #define RECORD (1 + PIXELS)
@@ -26,12 +34,97 @@ static kofn_status check(const kf_input *in)
     return KOFN_OK;
 }
 
+/* ---- or raw numbers ------------------------------------------------------ */
+
+static bool usual_double(const unsigned char *p)
+{
+    double v;
+
+    memcpy(&v, p, sizeof v);
+    return v == 0 || (fabs(v) > 1e-30 && fabs(v) < 1e30);
+}
+
+static bool usual_float(const unsigned char *p)
+{
+    float v;
+
+    memcpy(&v, p, sizeof v);
+    return v == 0 || (fabsf(v) > 1e-6f && fabsf(v) < 1e6f);
+}
+
+static bool usual_long(const unsigned char *p)
+{
+    int64_t v;
+
+    memcpy(&v, p, sizeof v);
+    return v > -((int64_t)1 << 40) && v < (int64_t)1 << 40;
+}
+
+static bool usual_int(const unsigned char *p)
+{
+    int32_t v;
+
+    memcpy(&v, p, sizeof v);
+    return v > -(1 << 16) && v < 1 << 16;
+}
+
+/* Labels of some kind: no pixel of the pictures is as bright as a tenth class
+ * would be. */
+static bool usual_byte(const unsigned char *p)
+{
+    return *p < CLASSES;
+}
+
+static const struct raw {
+    const char *name;
+    size_t size;
+    bool (*usual)(const unsigned char *p);
+} raws[] = {
+    {"float64", 8, usual_double}, {"float32", 4, usual_float},
+    {"int64", 8, usual_long},     {"int32", 4, usual_int},
+    {"uint8", 1, usual_byte},
+};
+
+static kofn_status check_raw(const kf_input *in)
+{
+    for (size_t i = 0; i < sizeof raws / sizeof *raws; i++) {
+        const struct raw *r = &raws[i];
+        size_t at = 0;
+
+        if (in->length % r->size)
+            continue;
+        while (at < in->length && r->usual(in->data + at))
+            at += r->size;
+        if (at >= in->length)
+            return kf_fail(KOFN_FORMAT,
+                           "its %zu bytes could be a CIFAR-10 file or %zu raw "
+                           "numbers (%s), and kofn does not guess; save the "
+                           "numbers, or the pixels and the labels, with "
+                           "numpy.save",
+                           in->length, in->length / r->size, r->name);
+    }
+    return KOFN_OK;
+}
+
+/* Every byte is a number, so that there is no more to bound. */
+kofn_status kf_cifar_part(const kf_input *part, size_t *room)
+{
+    kf_input whole = *part;
+
+    whole.length -= whole.length % (8 * RECORD);
+    TRY(check(&whole));
+    if (whole.length)
+        TRY(check_raw(&whole));
+    return kf_mul(part->length, 2, room) ? KOFN_OK : kf_nomem(SIZE_MAX);
+}
+
 kofn_status kf_cifar_read(kofn_file *f, const kf_input *in)
 {
     size_t n = in->length / RECORD;
     double *to, *label;
 
     TRY(check(in));
+    TRY(check_raw(in));
     TRY(kf_file_dense(f, n, PIXELS));
     to = f->owned;
     label = kf_new(n, sizeof *label);

@@ -7,6 +7,7 @@
  */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE */
 #include "io.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -165,7 +166,10 @@ kofn_status kf_file_finite(const kofn_file *f)
 
 /* ---- which format -------------------------------------------------------- */
 
-typedef kofn_status (*reader)(kofn_file *f, const kf_input *in);
+typedef struct format {
+    kofn_status (*read)(kofn_file *f, const kf_input *in);
+    kofn_status (*part)(const kf_input *part, size_t *room);
+} format;
 
 /* What people pass by mistake, and what to do then. */
 static const struct {
@@ -194,43 +198,79 @@ static bool begins(const kf_input *in, const char *magic, size_t n)
     return in->length >= n && alike((const char *)in->data, magic, n);
 }
 
-static kofn_status tell(const kf_input *in, reader *read)
+static kofn_status check_foreign(const kf_input *in)
 {
-    static const char *const text[] = {".csv", ".tsv", ".txt", ".dat"};
-
-    if (in->length == 0)
-        return kf_fail(KOFN_FORMAT, "the file is empty");
-    *read = NULL;
-    if (kf_io_has_suffix(in->path, ".bin")) /* has no mark of its own */
-        *read = kf_cifar_read;
-    else if (kf_idx_begins(in) || kf_io_has_suffix(in->path, ".idx") ||
-             kf_io_has_suffix(in->path, "-ubyte"))
-        *read = kf_idx_read;
-    if (begins(in, "\x93NUMPY", 6) || kf_io_has_suffix(in->path, ".npy"))
-        *read = kf_npy_read;
-    if (begins(in, "%%MatrixMarket", 14) || kf_io_has_suffix(in->path, ".mtx"))
-        *read = *read ? *read : kf_mtx_read;
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
-        if (!*read && kf_io_has_suffix(in->path, text[i]))
-            *read = kf_csv_read;
-    return *read ? KOFN_OK
-                 : kf_fail(KOFN_FORMAT, "neither the first bytes nor the "
-                                        "suffix tell the format; kofn reads "
-                                        ".npy, .mtx, .csv, IDX and the .bin of "
-                                        "CIFAR-10");
-}
-
-static kofn_status parse_plain(kofn_file *f, const kf_input *in)
-{
-    reader read;
-
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (in->length >= foreign[i].length &&
             memcmp(in->data, foreign[i].magic, foreign[i].length) == 0)
             return kf_fail(KOFN_FORMAT, "%s", foreign[i].advice);
-    TRY(tell(in, &read));
+    if (in->length == 0)
+        return kf_fail(KOFN_FORMAT, "the file is empty");
+    return KOFN_OK;
+}
+
+static bool is_text(const kf_input *in)
+{
+    static const char *const text[] = {".csv", ".tsv", ".txt", ".dat"};
+
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        if (kf_io_has_suffix(in->path, text[i]))
+            return true;
+    return false;
+}
+
+static const format *find_format(const kf_input *in)
+{
+    static const format npy = {kf_npy_read, kf_npy_part};
+    static const format mtx = {kf_mtx_read, kf_mtx_part};
+    static const format edges = {kf_edges_read, kf_edges_part};
+    static const format csv = {kf_csv_read, kf_csv_part};
+    static const format idx = {kf_idx_read, kf_idx_part};
+    static const format cifar = {kf_cifar_read, kf_cifar_part};
+
+    if (begins(in, "\x93NUMPY", 6) || kf_io_has_suffix(in->path, ".npy"))
+        return &npy;
+    if (kf_io_has_suffix(in->path, ".bin")) /* has no mark of its own */
+        return &cifar;
+    if (kf_idx_begins(in) || kf_io_has_suffix(in->path, ".idx") ||
+        kf_io_has_suffix(in->path, "-ubyte"))
+        return &idx;
+    if (begins(in, "%%MatrixMarket", 14) ||
+        begins(in, KF_BOM "%%MatrixMarket", 14 + KF_BOM_BYTES) ||
+        kf_io_has_suffix(in->path, ".mtx"))
+        return &mtx;
+    if (kf_io_has_suffix(in->path, ".edges") ||
+        (in->graph && is_text(in) && !kf_io_has_suffix(in->path, ".csv")))
+        return &edges;
+    return is_text(in) ? &csv : NULL;
+}
+
+static kofn_status tell(const kf_input *in, const format **found)
+{
+    TRY(check_foreign(in));
+    *found = find_format(in);
+    return *found ? KOFN_OK
+                  : kf_fail(KOFN_FORMAT,
+                            "neither the first bytes nor the suffix tell the "
+                            "format; kofn reads .npy, .mtx, .csv, IDX, the "
+                            ".bin of CIFAR-10 and .edges");
+}
+
+static kofn_status parse_plain(kofn_file *f, const kf_input *in)
+{
+    const format *found;
+
+    TRY(tell(in, &found));
     f->dims = 2;
-    return read(f, in);
+    return found->read(f, in);
+}
+
+kofn_status kf_file_part(const kf_input *part, size_t *room)
+{
+    const format *found;
+
+    TRY(tell(part, &found));
+    return found->part(part, room);
 }
 
 /* The name without .gz tells what is inside. */
@@ -244,7 +284,7 @@ static kofn_status parse_packed(kofn_file *f, const kf_input *in)
         if (kf_io_has_suffix(path, ".gz"))
             path[strlen(path) - 3] = 0;
         inner.path = path;
-        st = kf_io_unpack(in, &f->unpacked, &inner.length);
+        st = kf_io_unpack(in, path, &f->unpacked, &inner.length);
     }
     inner.data = f->unpacked;
     if (!st)
@@ -355,6 +395,11 @@ kofn_status kofn_file_open(kofn_file **out, const char *path)
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path)
 {
     return open_file(out, (kf_input){.path = path, .infinite = true});
+}
+
+kofn_status kofn_file_open_graph(kofn_file **out, const char *path)
+{
+    return open_file(out, (kf_input){.path = path, .graph = true});
 }
 
 kofn_status kofn_file_open_copy(kofn_file **out, const char *path)

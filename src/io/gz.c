@@ -1,24 +1,29 @@
 /* gz.c -- what gzip has compressed (RFC 1952), through zlib.
  *
- * It is gone through twice: first to count, so that the room that is taken is
- * what really comes out, whatever the file says of it, and then to keep.
- * Checksums are looked at both times.  One file after the other in it are one,
- * as gunzip has it.
+ * A megabyte may hold a gigabyte, so it is inflated in steps, and the format's
+ * own reader looks at what is there before each: it says how much to have next,
+ * or what is wrong already.
+ *
+ * One member after the other in it are one file, as gunzip has it.  What stands
+ * behind the last one and does not begin as a member is ignored as gunzip does,
+ * be it the zeros that fill up a block of a tape or anything else.  A member
+ * behind zeros is refused: gunzip would ignore it, and others would not.
  */
 #include "io.h"
 
 #include <zlib.h>
 
-#define MOST ((size_t)1 << 30) /* zlib counts in 32 bits */
-#define SCRATCH ((size_t)1 << 15)
+#define MOST ((size_t)1 << 30)  /* zlib counts in 32 bits */
+#define FIRST ((size_t)1 << 17) /* bytes that are inflated unseen */
+#define SWELL 1040              /* no byte becomes more than 1032 */
 
 typedef struct flow {
     z_stream z;
     const kf_input *in;
-    size_t fed;        /* bytes of it                       */
-    unsigned char *to; /* NULL: into the scratch, to count  */
+    size_t fed; /* bytes of it */
+    unsigned char *to;
     size_t room, out;
-    unsigned char scratch[SCRATCH];
+    bool over;
 } flow;
 
 static void *take(void *ud, unsigned n, unsigned size)
@@ -41,7 +46,7 @@ static bool is_all(const flow *f)
 /* Some more of it; zlib's answer. */
 static int some(flow *f)
 {
-    size_t most = f->to ? kf_min(f->room - f->out, MOST) : SCRATCH;
+    size_t most = kf_min(f->room - f->out, MOST);
     int answer;
 
     if (f->z.avail_in == 0) {
@@ -51,7 +56,7 @@ static int some(flow *f)
         f->z.avail_in = (unsigned)n;
         f->fed += n;
     }
-    f->z.next_out = f->to ? f->to + f->out : f->scratch;
+    f->z.next_out = f->to + f->out;
     f->z.avail_out = (unsigned)most;
     answer = inflate(&f->z, Z_NO_FLUSH);
     f->out += most - f->z.avail_out;
@@ -75,51 +80,139 @@ static kofn_status damaged(const flow *f, int answer)
                    at, f->z.msg ? f->z.msg : "no more than that is known");
 }
 
-/* All of it, once. */
-static kofn_status run(flow *f)
+/* Does a member begin here, or is it cut off in its first two bytes? */
+static bool is_member(const kf_input *in, size_t at)
 {
-    int answer = Z_OK;
-    kofn_status st = KOFN_OK;
+    return at < in->length && in->data[at] == 0x1f &&
+           (at + 1 == in->length || in->data[at + 1] == 0x8b);
+}
 
-    f->z = (z_stream){.zalloc = take, .zfree = give};
-    if (inflateInit2(&f->z, 16 + MAX_WBITS) != Z_OK) /* 16: gzip's heads */
-        return KOFN_NOMEM;
-    while (!st && !(answer == Z_STREAM_END && is_all(f))) {
-        if (answer == Z_STREAM_END)
-            inflateReset(&f->z); /* one more file */
-        answer = some(f);
-        if (answer != Z_OK && answer != Z_STREAM_END)
-            st = damaged(f, answer);
+/* One member is over: does another follow? */
+static kofn_status next_member(flow *f)
+{
+    size_t at = f->fed - f->z.avail_in, zeros = 0;
+
+    if (is_member(f->in, at)) {
+        inflateReset(&f->z);
+        return KOFN_OK;
     }
-    inflateEnd(&f->z);
-    return st;
+    f->over = true;
+    while (at < f->in->length && !f->in->data[at])
+        at++, zeros++;
+    if (!zeros || !is_member(f->in, at))
+        return KOFN_OK;
+    return kf_fail(KOFN_FORMAT,
+                   "byte %zu: more that gzip compressed follows %zu zeros, and "
+                   "programs do not agree whether it belongs to the file; "
+                   "unpack it with gunzip and look",
+                   at, zeros);
 }
 
-static kofn_status unpack(flow *f, unsigned char **bytes)
+/* On until all the room is used or everything is there. */
+static kofn_status fill(flow *f)
 {
-    TRY(run(f));
-    f->room = f->out;
-    *bytes = f->to = kf_new(f->room, 1);
-    if (!f->to)
+    while (!f->over && f->out < f->room) {
+        int answer = some(f);
+
+        if (answer == Z_STREAM_END)
+            TRY(next_member(f));
+        else if (answer != Z_OK)
+            return damaged(f, answer);
+    }
+    return KOFN_OK;
+}
+
+/* Room for `room` bytes in all, but no more than could ever come. */
+static kofn_status widen(flow *f, size_t room)
+{
+    unsigned char *to;
+    size_t most;
+
+    if (!kf_mul(f->in->length, SWELL, &most))
+        most = SIZE_MAX;
+    room = kf_min(room, most);
+    to = kf_new(room, 1);
+    if (!to)
         return KOFN_NOMEM;
-    f->fed = f->out = 0;
-    TRY(run(f));
-    return f->out == f->room
-               ? KOFN_OK
-               : kf_fail(KOFN_IO, "the file was changed while it was read");
+    if (f->out)
+        memcpy(to, f->to, f->out);
+    kf_free(f->to);
+    f->to = to;
+    f->room = room;
+    return KOFN_OK;
 }
 
-kofn_status kf_io_unpack(const kf_input *in, unsigned char **bytes, size_t *n)
+static kofn_status run(flow *f, const char *path)
 {
-    flow *f = kf_zero(1, sizeof *f);
+    kf_input part = *f->in;
+    size_t room = FIRST;
+
+    part.path = path;
+    for (;;) {
+        TRY(widen(f, room));
+        TRY(fill(f));
+        if (f->over)
+            return KOFN_OK;
+        part.data = f->to;
+        part.length = f->out;
+        TRY(kf_file_part(&part, &room));
+    }
+}
+
+kofn_status kf_io_unpack(const kf_input *in, const char *path,
+                         unsigned char **bytes, size_t *n)
+{
+    flow f = {.z = {.zalloc = take, .zfree = give}, .in = in};
     kofn_status st;
 
     *bytes = NULL;
-    if (!f)
+    if (inflateInit2(&f.z, 16 + MAX_WBITS) != Z_OK) /* 16: gzip's heads */
         return KOFN_NOMEM;
-    f->in = in;
-    st = unpack(f, bytes);
-    *n = f->room;
-    kf_free(f);
+    st = run(&f, path);
+    inflateEnd(&f.z);
+    *bytes = f.to;
+    *n = f.out;
     return st;
+}
+
+/* ---- how much to have next ----------------------------------------------- */
+
+#define FREE ((size_t)16 << 20) /* bytes of text that need hold no number */
+#define EACH 256                /* and for each number so many more may come */
+
+kofn_status kf_io_part_exact(const kf_input *part, size_t total, size_t *room)
+{
+    if (part->length > total)
+        return kf_fail(KOFN_FORMAT,
+                       "the header and the numbers it tells of have %zu bytes, "
+                       "and more follow; kofn reads one array a file",
+                       total);
+    if (!kf_add(total, 1, room)) /* one more, to see that it is over */
+        *room = total;
+    return KOFN_OK;
+}
+
+kofn_status kf_io_part_text(const kf_input *part, size_t numbers, size_t *room)
+{
+    size_t most, twice;
+
+    if (!kf_mul(numbers, EACH, &most) || !kf_add(most, FREE, &most))
+        most = SIZE_MAX;
+    if (part->length >= most)
+        return kf_fail(KOFN_FORMAT,
+                       "%zu bytes of what gzip compressed have no more than "
+                       "%zu numbers in whole lines, and it goes on; unpack it "
+                       "with gunzip if that is meant",
+                       part->length, numbers);
+    *room = kf_mul(part->length, 2, &twice) ? kf_min(twice, most) : most;
+    return KOFN_OK;
+}
+
+size_t kf_io_part_lines(const kf_input *part)
+{
+    size_t n = part->length < FREE ? 0 : part->length;
+
+    while (n && part->data[n - 1] != '\n')
+        n--;
+    return n;
 }

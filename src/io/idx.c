@@ -94,6 +94,18 @@ static kofn_status read_head(const kf_input *in, size_t *rows, size_t *cols,
     return KOFN_OK;
 }
 
+kofn_status kf_idx_part(const kf_input *part, size_t *room)
+{
+    size_t rows = 0, cols = 0, data = 0, total;
+
+    TRY(read_head(part, &rows, &cols, &data));
+    if (!kf_mul(rows, cols, &total) ||
+        !kf_mul(total, kind_of(part->data[2])->size, &total) ||
+        !kf_add(total, data, &total))
+        total = SIZE_MAX;
+    return kf_io_part_exact(part, total, room);
+}
+
 kofn_status kf_idx_read(kofn_file *f, const kf_input *in)
 {
     const struct kind *kind;

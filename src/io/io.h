@@ -38,6 +38,16 @@ static inline double *kf_sparse_val(const kofn_sparse *s)
     return (double *)(uintptr_t)s->val;
 }
 
+/* To fill one: when ptr[i + 1] has how many entries row i will have, lay gives
+ * the number of all; each is put; laid ends it.  put is false where there is no
+ * room: it was counted in the same bytes, but another process may have written
+ * to the file since, which must not choose places in memory. */
+size_t kf_io_sparse_lay(kofn_sparse *s);
+bool kf_io_sparse_put(kofn_sparse *s, size_t room, size_t i, size_t j,
+                      double v);
+kofn_status kf_io_sparse_laid(kofn_sparse *s, size_t room, bool fits);
+kofn_status kf_io_changed(void);
+
 /* Sort every row by column and sum entries that name the same place, in
  * ascending order of value: the result does not depend on the order in which
  * entries came.  In place.  KOFN_NONFINITE when a sum overflows. */
@@ -53,6 +63,7 @@ typedef struct kf_input {
     const char *path;
     char name[KF_NAME]; /* the path as it stands in messages */
     bool infinite;      /* may infinities be among the numbers? */
+    bool graph;         /* text is a list of edges */
     bool copy;          /* to be written to; NaN and infinity are let in */
 } kf_input;
 
@@ -72,14 +83,50 @@ struct kofn_file {
 kofn_status kf_npy_read(kofn_file *f, const kf_input *in);
 kofn_status kf_mtx_read(kofn_file *f, const kf_input *in);
 kofn_status kf_csv_read(kofn_file *f, const kf_input *in);
+kofn_status kf_edges_read(kofn_file *f, const kf_input *in);
 kofn_status kf_idx_read(kofn_file *f, const kf_input *in);
 kofn_status kf_cifar_read(kofn_file *f, const kf_input *in);
+
+/* What a .npy says of its elements. */
+typedef struct kf_npy_kind {
+    char kind; /* 'f', 'i', 'u', or 'b' */
+    size_t size;
+    bool big; /* endian */
+} kf_npy_kind;
+
+/* Elements that are neither float64 nor float32, as float64: f->dense has the
+ * shape and gets the numbers. */
+kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
+                        const unsigned char *from, bool transposed);
 
 /* Does it begin as an IDX file? */
 bool kf_idx_begins(const kf_input *in);
 
-/* What gzip compressed: *n bytes, freed with kf_free also after a failure. */
-kofn_status kf_io_unpack(const kf_input *in, unsigned char **bytes, size_t *n);
+/* What gzip compressed: *n bytes, freed with kf_free also after a failure.
+ * `path` tells the format where the bytes do not. */
+kofn_status kf_io_unpack(const kf_input *in, const char *path,
+                         unsigned char **bytes, size_t *n);
+
+/* ---- the first bytes of a file that goes on ------------------------------ */
+
+/* What is compressed is looked at before more of it is inflated: each of these
+ * refuses what is wrong in the part already, or says how many bytes of the file
+ * to have next, more than the part has. */
+kofn_status kf_npy_part(const kf_input *part, size_t *room);
+kofn_status kf_mtx_part(const kf_input *part, size_t *room);
+kofn_status kf_csv_part(const kf_input *part, size_t *room);
+kofn_status kf_edges_part(const kf_input *part, size_t *room);
+kofn_status kf_idx_part(const kf_input *part, size_t *room);
+kofn_status kf_cifar_part(const kf_input *part, size_t *room);
+/* That of its format. */
+kofn_status kf_file_part(const kf_input *part, size_t *room);
+
+/* For them: of a file of `total` bytes; and of text with so many numbers. */
+kofn_status kf_io_part_exact(const kf_input *part, size_t total, size_t *room);
+kofn_status kf_io_part_text(const kf_input *part, size_t numbers, size_t *room);
+/* Bytes of text to look for numbers in, which end with a line; 0 while it is
+ * short. */
+size_t kf_io_part_lines(const kf_input *part);
 
 /* So many numbers of `size` bytes are what follows the header? */
 kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,

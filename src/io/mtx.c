@@ -6,6 +6,10 @@
  * the banner; entries that name the same place are summed, those of a pattern
  * too (each counts 1); one entry a line, also in array files, so that a
  * matrix written row by row is not taken for one written column by column.
+ * Also read is what programs write that is not in there: a symmetric matrix
+ * whose entries are all above the diagonal, a skew-symmetric one with zeros on
+ * it, the fields double and unsigned-integer, exponents with D, and hermitian
+ * for what is real, which is symmetric.
  *
  * A coordinate file is read twice: once to check every line and count the
  * entries of each row, once to put them where they belong.  So it needs no
@@ -16,8 +20,12 @@
 
 typedef enum symmetry { GENERAL, SYMMETRIC, SKEW } symmetry;
 
+typedef enum values { REAL, DOUBLE, INTEGER, UNSIGNED, PATTERN } values;
+
 typedef struct market {
-    bool coordinate, pattern, integer;
+    bool coordinate;
+    bool part; /* of a file that goes on */
+    values field;
     symmetry symmetry;
     size_t rows, cols;
     size_t entries;   /* lines of numbers */
@@ -61,9 +69,10 @@ static kofn_status banner_fail(const char *what, const char *w,
 static kofn_status read_banner(market *m, kf_text *t)
 {
     static const char *const formats[] = {"array", "coordinate", NULL};
-    static const char *const fields[] = {"real", "integer", "pattern", NULL};
-    static const char *const symmetries[] = {"general", "symmetric",
-                                             "skew-symmetric", NULL};
+    static const char *const fields[] = {
+        "real", "double", "integer", "unsigned-integer", "pattern", NULL};
+    static const char *const symmetries[] = {
+        "general", "symmetric", "skew-symmetric", "hermitian", NULL};
     char w[32], shown[KF_SHOWN];
     int found;
 
@@ -78,18 +87,19 @@ static kofn_status read_banner(market *m, kf_text *t)
     m->coordinate = found == 1;
     found = among(word(t, w), fields);
     if (found < 0)
-        return banner_fail("field", w, "real, integer and pattern");
-    m->integer = found == 1;
-    m->pattern = found == 2;
-    if (m->pattern && !m->coordinate)
+        return banner_fail("field", w,
+                           "real, double, integer, unsigned-integer and "
+                           "pattern");
+    m->field = (values)found;
+    if (m->field == PATTERN && !m->coordinate)
         return kf_fail(KOFN_FORMAT,
                        "line 1: an array file cannot be a pattern");
     found = among(word(t, w), symmetries);
     if (found < 0)
         return banner_fail("symmetry", w,
-                           "general, symmetric and skew-symmetric");
-    m->symmetry = (symmetry)found;
-    if (m->pattern && m->symmetry == SKEW)
+                           "general, symmetric, skew-symmetric and hermitian");
+    m->symmetry = found == 3 ? SYMMETRIC : (symmetry)found;
+    if (m->field == PATTERN && m->symmetry == SKEW)
         return kf_fail(KOFN_FORMAT,
                        "line 1: a pattern cannot be skew-symmetric");
     if (word(t, w)[0])
@@ -188,7 +198,7 @@ static kofn_status read_sizes(market *m, kf_text *t)
                        t->line, m->rows, m->cols);
     if (!m->coordinate)
         TRY(count_listed(m));
-    return check_plausible(m, t);
+    return m->part ? KOFN_OK : check_plausible(m, t);
 }
 
 /* ---- entries ------------------------------------------------------------- */
@@ -220,8 +230,15 @@ static inline kofn_status read_index(kf_text *t, const char *what, size_t limit,
     return KOFN_OK;
 }
 
+static const char *wanted(values field)
+{
+    return field == INTEGER    ? "an integer"
+           : field == UNSIGNED ? "an integer without a sign"
+                               : "a number";
+}
+
 static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
-                              bool integer)
+                              values field)
 {
     char shown[KF_SHOWN];
 
@@ -237,49 +254,73 @@ static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
                        "line %zu: %s is too large for a float64", t->line,
                        shown);
     return kf_fail(KOFN_FORMAT, "line %zu: '%s' is not %s", t->line, shown,
-                   integer ? "an integer" : "a number");
+                   wanted(field));
 }
 
-static inline kofn_status read_value(kf_text *t, bool integer, double *value)
+static inline kofn_status read_value(kf_text *t, values field, double *value)
 {
     const char *from, *p;
     kf_scan found;
 
     kf_skip_blanks(t);
     from = t->at;
-    found = kf_scan_number(from, t->end, &t->at, value);
+    found = kf_scan_fortran(from, t->end, &t->at, value);
     if (found == KF_WORD || !(kf_at_line_end(t) || kf_is_blank(*t->at)))
-        return value_fail(t, from, KF_WORD, integer);
+        return value_fail(t, from, KF_WORD, field);
     if (found != KF_NUMBER)
-        return value_fail(t, from, found, integer);
-    for (p = from; integer && p < t->at; p++)
-        if (!kf_is_digit(*p) && *p != '-' && *p != '+')
-            return value_fail(t, from, KF_WORD, integer);
+        return value_fail(t, from, found, field);
+    if (field != INTEGER && field != UNSIGNED)
+        return KOFN_OK;
+    p = from + (*from == '+' || (*from == '-' && field == INTEGER));
+    for (; p < t->at; p++)
+        if (!kf_is_digit(*p))
+            return value_fail(t, from, KF_WORD, field);
     return KOFN_OK;
 }
 
-static kofn_status triangle_fail(const market *m, const kf_text *t, size_t i,
-                                 size_t j)
+/* An entry of a coordinate file that was read. */
+typedef struct entry {
+    size_t i, j; /* from 0 */
+    double v;
+} entry;
+
+static kofn_status read_entry(const market *m, kf_text *t, entry *e)
 {
-    return kf_fail(KOFN_FORMAT,
-                   "line %zu: entry (%zu, %zu) of a %s matrix is not below "
-                   "the diagonal, and only those are listed",
-                   t->line, i + 1, j + 1,
-                   m->symmetry == SKEW ? "skew-symmetric" : "symmetric");
+    TRY(read_index(t, "row", m->rows, &e->i));
+    TRY(read_index(t, "column", m->cols, &e->j));
+    if (m->field == PATTERN)
+        e->v = 1;
+    else
+        TRY(read_value(t, m->field, &e->v));
+    return expect_line_end(t);
 }
 
-static kofn_status read_entry(const market *m, kf_text *t, size_t *i, size_t *j,
-                              double *v)
+/* Of a symmetric matrix one triangle is listed.  seen[1] and seen[0] get the
+ * lines of the first entries below and above the diagonal, 0 for none. */
+static kofn_status check_triangle(const market *m, const kf_text *t,
+                                  const entry *e, size_t seen[2])
 {
-    TRY(read_index(t, "row", m->rows, i));
-    TRY(read_index(t, "column", m->cols, j));
-    if (m->symmetry != GENERAL && *i < *j + (m->symmetry == SKEW))
-        return triangle_fail(m, t, *i, *j);
-    if (m->pattern)
-        *v = 1;
-    else
-        TRY(read_value(t, m->integer, v));
-    return expect_line_end(t);
+    bool below = e->i > e->j;
+
+    if (e->i == e->j) {
+        if (m->symmetry != SKEW || e->v == 0)
+            return KOFN_OK;
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu: entry (%zu, %zu) on the diagonal of a "
+                       "skew-symmetric matrix is not 0",
+                       t->line, e->i + 1, e->j + 1);
+    }
+    if (!seen[below])
+        seen[below] = t->line;
+    if (!seen[!below])
+        return KOFN_OK;
+    return kf_fail(KOFN_FORMAT,
+                   "line %zu: entry (%zu, %zu) is %s the diagonal and that of "
+                   "line %zu is not; of a %s matrix list one side only, or "
+                   "say general",
+                   t->line, e->i + 1, e->j + 1, below ? "below" : "above",
+                   seen[!below],
+                   m->symmetry == SKEW ? "skew-symmetric" : "symmetric");
 }
 
 static kofn_status too_few(const market *m, const kf_text *t, size_t have)
@@ -304,65 +345,40 @@ static kofn_status expect_end(const market *m, kf_text *t)
 /* Check all lines and count: ptr[i + 1] gets the entries of row i. */
 static kofn_status count_entries(const market *m, kf_text t, size_t *ptr)
 {
+    size_t seen[2] = {0};
+
     for (size_t k = 0; k < m->entries; k++) {
-        size_t i, j;
-        double v;
+        entry e;
 
         if (!kf_io_next_line(&t, '%'))
             return too_few(m, &t, k);
-        TRY(read_entry(m, &t, &i, &j, &v));
-        ptr[i + 1]++;
-        if (m->symmetry != GENERAL && i != j)
-            ptr[j + 1]++;
+        TRY(read_entry(m, &t, &e));
+        ptr[e.i + 1]++;
+        if (m->symmetry == GENERAL)
+            continue;
+        TRY(check_triangle(m, &t, &e, seen));
+        ptr[e.j + 1] += e.i != e.j;
     }
     return expect_end(m, &t);
 }
 
-/* One entry behind those row i has already; ptr[i] is where row i goes on.
- * The room was counted in the same bytes, but another process may have
- * written to the file since: it must not choose places in memory. */
-static bool put(kofn_sparse *s, size_t room, size_t i, size_t j, double v)
-{
-    size_t at = kf_sparse_ptr(s)[i]++;
-
-    if (at >= room)
-        return false;
-    kf_sparse_col(s)[at] = (uint32_t)j;
-    kf_sparse_val(s)[at] = v;
-    return true;
-}
-
 static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
 {
-    size_t *ptr = kf_sparse_ptr(s), room, last = 0;
+    size_t room = kf_io_sparse_lay(s);
     bool fits = true;
 
-    for (size_t i = 0; i < m->rows; i++)
-        ptr[i + 1] += ptr[i];
-    room = ptr[m->rows];
-    memset(kf_sparse_col(s), 0, room * sizeof(uint32_t)); /* see put */
     for (size_t k = 0; k < m->entries && fits; k++) {
-        size_t i, j;
-        double v;
+        entry e;
 
         if (!kf_io_next_line(&t, '%'))
             return too_few(m, &t, k);
-        TRY(read_entry(m, &t, &i, &j, &v));
-        fits = put(s, room, i, j, v);
-        if (m->symmetry != GENERAL && i != j)
-            fits &= put(s, room, j, i, m->symmetry == SKEW ? -v : v);
+        TRY(read_entry(m, &t, &e));
+        fits = kf_io_sparse_put(s, room, e.i, e.j, e.v);
+        if (m->symmetry != GENERAL && e.i != e.j)
+            fits &= kf_io_sparse_put(s, room, e.j, e.i,
+                                     m->symmetry == SKEW ? -e.v : e.v);
     }
-    /* ptr[i] has moved to the end of row i, which is where i + 1 began. */
-    for (size_t i = 0; i <= m->rows; i++) {
-        size_t end = ptr[i];
-
-        fits &= end >= last;
-        ptr[i] = last;
-        last = end;
-    }
-    if (!fits || ptr[m->rows] != room)
-        return kf_fail(KOFN_IO, "the file changed while it was read");
-    return KOFN_OK;
+    return kf_io_sparse_laid(s, room, fits);
 }
 
 static kofn_status read_coordinate(const market *m, const kf_text *t,
@@ -396,7 +412,7 @@ static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
         for (; i < m->rows; i++, have++) {
             if (!kf_io_next_line(t, '%'))
                 return too_few(m, t, have);
-            TRY(read_value(t, m->integer, &v));
+            TRY(read_value(t, m->field, &v));
             TRY(expect_line_end(t));
             if (m->symmetry != GENERAL)
                 a[j * n + i] = m->symmetry == SKEW ? -v : v;
@@ -406,13 +422,45 @@ static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
     return expect_end(m, t);
 }
 
+static kofn_status read_head(market *m, const kf_input *in, kf_text *t)
+{
+    const char *p = (const char *)in->data + kf_bom(in->data, in->length);
+
+    *t = (kf_text){p, p, (const char *)in->data + in->length, 1};
+    TRY(read_banner(m, t));
+    return read_sizes(m, t);
+}
+
+kofn_status kf_mtx_part(const kf_input *part, size_t *room)
+{
+    kf_input whole = *part;
+    market m = {.part = true};
+    size_t k = 0;
+    kf_text t;
+
+    whole.length = kf_io_part_lines(part);
+    if (whole.length)
+        TRY(read_head(&m, &whole, &t));
+    for (; k < m.entries && kf_io_next_line(&t, '%'); k++) {
+        entry e;
+
+        if (m.coordinate) {
+            TRY(read_entry(&m, &t, &e));
+            continue;
+        }
+        TRY(read_value(&t, m.field, &e.v));
+        TRY(expect_line_end(&t));
+    }
+    if (whole.length && k == m.entries)
+        TRY(expect_end(&m, &t));
+    return kf_io_part_text(part, k, room);
+}
+
 kofn_status kf_mtx_read(kofn_file *f, const kf_input *in)
 {
-    const char *p = (const char *)in->data;
-    kf_text t = {p, p, p + in->length, 1};
     market m = {0};
+    kf_text t;
 
-    TRY(read_banner(&m, &t));
-    TRY(read_sizes(&m, &t));
+    TRY(read_head(&m, in, &t));
     return m.coordinate ? read_coordinate(&m, &t, f) : read_array(&m, &t, f);
 }

@@ -14,14 +14,14 @@
 #include "text.h"
 
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define HOST_ORDER '>'
+#define HOST_IS_BIG true
 #else
-#define HOST_ORDER '<'
+#define HOST_IS_BIG false
 #endif
 
 typedef struct header {
     const char *at, *end, *begin; /* begin: of the file, for offsets */
-    char descr[16];               /* [<>]f[48] */
+    kf_npy_kind is;
     bool fortran;
     size_t shape[2];
     unsigned dims;
@@ -84,11 +84,11 @@ static const char *kind_name(char kind)
 {
     switch (kind) {
     case 'b':
-        return "booleans or bytes";
     case 'i':
-        return "signed integers";
     case 'u':
-        return "unsigned integers";
+        return "integers of another size";
+    case 'f':
+        return "floats of another size";
     case 'c':
         return "complex numbers";
     case 'O':
@@ -106,9 +106,26 @@ static const char *kind_name(char kind)
     return "something else";
 }
 
+/* The letter and the size of what is read, p .. to-1; '?' is a boolean too. */
+static bool take_kind(kf_npy_kind *is, const char *p, const char *to)
+{
+    static const char *const all[] = {"f8", "f4", "f2", "i8", "i4", "i2",
+                                      "i1", "u8", "u4", "u2", "u1", "b1"};
+
+    if (to - p == 1 && *p == '?')
+        p = "b1", to = p + 2;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (to - p == 2 && memcmp(p, all[i], 2) == 0) {
+            is->kind = p[0];
+            is->size = (size_t)(p[1] - '0');
+            return true;
+        }
+    return false;
+}
+
 static kofn_status take_descr(header *h)
 {
-    char shown[KF_SHOWN], order;
+    char shown[KF_SHOWN];
     const char *from, *to, *p;
 
     skip_space(h);
@@ -119,18 +136,14 @@ static kofn_status take_descr(header *h)
                        kf_io_show_word(shown, h->at, h->end));
     TRY(take_string(h, &from, &to));
     p = from + (from < to && memchr("<>=|", *from, 4));
-    order = p > from && (*from == '<' || *from == '>') ? *from : HOST_ORDER;
-    if (to - p == 2 && p[0] == 'f' && (p[1] == '4' || p[1] == '8')) {
-        h->descr[0] = order;
-        h->descr[1] = p[1];
+    h->is.big = p > from && memchr("<>", *from, 2) ? *from == '>' : HOST_IS_BIG;
+    if (take_kind(&h->is, p, to))
         return KOFN_OK;
-    }
     return kf_fail(KOFN_FORMAT,
-                   "it holds %s (dtype '%s'), and kofn reads float64 and "
-                   "float32; convert with a.astype('<f8')",
-                   to - p >= 2 && *p == 'f' ? "floats of another size"
-                                            : kind_name(p < to ? *p : 0),
-                   kf_io_show(shown, from, to));
+                   "it holds %s (dtype '%s'), and kofn reads float64, float32, "
+                   "float16, integers and booleans; convert with "
+                   "a.astype('<f8')",
+                   kind_name(p < to ? *p : 0), kf_io_show(shown, from, to));
 }
 
 static kofn_status take_bool(header *h, bool *value)
@@ -310,38 +323,67 @@ static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
         }
 }
 
-kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
+/* f->dense has the shape: the numbers where they lie, or a copy. */
+static kofn_status take_numbers(kofn_file *f, const header *h,
+                                const unsigned char *from)
 {
-    header h = {0};
-    size_t data = 0, rows, cols, size;
-    bool swap, transposed;
+    size_t rows = f->dense.rows, cols = f->dense.cols, size = h->is.size;
+    bool transposed = h->fortran && rows > 1 && cols > 1;
+    bool swap = h->is.big != HOST_IS_BIG;
 
-    TRY(find_header(&h, in, &data));
-    TRY(take_dict(&h));
-    if (h.dims < 1 || h.dims > 2)
+    if (h->is.kind != 'f' || size == 2)
+        return kf_npy_cast(f, &h->is, from, transposed);
+    f->dense.dtype = size == 4 ? KOFN_F32 : KOFN_F64;
+    if (!swap && !transposed && (uintptr_t)from % size == 0) {
+        f->view = true;
+        f->dense.data = (void *)(uintptr_t)from;
+        return KOFN_OK;
+    }
+    f->owned = f->dense.data = kf_new(rows * cols, size);
+    if (!f->owned)
+        return KOFN_NOMEM;
+    copy(&f->dense, from, transposed ? 1 : cols, transposed ? rows : 1, size,
+         swap);
+    return KOFN_OK;
+}
+
+/* All that the header says; data gets the place of the first number. */
+static kofn_status read_header(header *h, const kf_input *in, size_t *data)
+{
+    TRY(find_header(h, in, data));
+    TRY(take_dict(h));
+    if (h->dims < 1 || h->dims > 2)
         return kf_fail(KOFN_FORMAT,
                        "the array has %u dimensions; kofn reads vectors and "
                        "matrices: reshape it to two",
-                       h.dims);
-    rows = h.shape[0];
-    cols = h.dims == 2 ? h.shape[1] : 1;
-    size = h.descr[1] == '4' ? 4 : 8;
-    TRY(kf_io_check_size(in->length - data, rows, cols, size));
+                       h->dims);
+    if (h->dims == 1)
+        h->shape[1] = 1;
+    return KOFN_OK;
+}
 
-    swap = h.descr[0] != HOST_ORDER;
-    transposed = h.fortran && rows > 1 && cols > 1;
+kofn_status kf_npy_part(const kf_input *part, size_t *room)
+{
+    header h = {0};
+    size_t total;
+
+    TRY(read_header(&h, part, room));
+    if (!kf_mul(h.shape[0], h.shape[1], &total) ||
+        !kf_mul(total, h.is.size, &total) || !kf_add(total, *room, &total))
+        total = SIZE_MAX;
+    return kf_io_part_exact(part, total, room);
+}
+
+kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
+{
+    header h = {0};
+    size_t data = 0;
+
+    TRY(read_header(&h, in, &data));
+    TRY(kf_io_check_size(in->length - data, h.shape[0], h.shape[1], h.is.size));
     f->dims = h.dims;
     f->dense =
-        (kofn_matrix){NULL, rows, cols, cols, size == 4 ? KOFN_F32 : KOFN_F64};
-    if (!swap && !transposed && (uintptr_t)(in->data + data) % size == 0) {
-        f->view = true;
-        f->dense.data = (void *)(uintptr_t)(in->data + data);
-    } else {
-        f->owned = f->dense.data = kf_new(rows * cols, size);
-        if (!f->owned)
-            return KOFN_NOMEM;
-        copy(&f->dense, in->data + data, transposed ? 1 : cols,
-             transposed ? rows : 1, size, swap);
-    }
+        (kofn_matrix){NULL, h.shape[0], h.shape[1], h.shape[1], KOFN_F64};
+    TRY(take_numbers(f, &h, in->data + data));
     return in->infinite || in->copy ? KOFN_OK : kf_file_finite(f);
 }

@@ -46,6 +46,49 @@ void kofn_sparse_free(kofn_sparse *s)
     kf_free(s);
 }
 
+/* ---- entries ------------------------------------------------------------- */
+
+kofn_status kf_io_changed(void)
+{
+    return kf_fail(KOFN_IO, "the file changed while it was read");
+}
+
+size_t kf_io_sparse_lay(kofn_sparse *s)
+{
+    size_t *ptr = kf_sparse_ptr(s);
+
+    for (size_t i = 0; i < s->rows; i++)
+        ptr[i + 1] += ptr[i];
+    memset(kf_sparse_col(s), 0, ptr[s->rows] * sizeof(uint32_t));
+    return ptr[s->rows];
+}
+
+bool kf_io_sparse_put(kofn_sparse *s, size_t room, size_t i, size_t j, double v)
+{
+    size_t at = kf_sparse_ptr(s)[i]++;
+
+    if (at >= room)
+        return false;
+    kf_sparse_col(s)[at] = (uint32_t)j;
+    kf_sparse_val(s)[at] = v;
+    return true;
+}
+
+kofn_status kf_io_sparse_laid(kofn_sparse *s, size_t room, bool fits)
+{
+    size_t *ptr = kf_sparse_ptr(s), last = 0;
+
+    /* ptr[i] has moved to the end of row i, which is where i + 1 began. */
+    for (size_t i = 0; i <= s->rows; i++) {
+        size_t end = ptr[i];
+
+        fits &= end >= last;
+        ptr[i] = last;
+        last = end;
+    }
+    return fits && ptr[s->rows] == room ? KOFN_OK : kf_io_changed();
+}
+
 /* ---- order --------------------------------------------------------------- */
 
 /* Entries (col[k], val[k]) come in order of column, then value. */

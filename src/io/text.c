@@ -204,9 +204,14 @@ static bool is_word(const char *p, const char *end, const char *word)
     if ((size_t)(end - p) < n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if ((p[i] | 0x20) != word[i])
+        if ((p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 0x20 : p[i]) != word[i])
             return false;
     return true;
+}
+
+bool kf_io_is_word(const char *p, const char *end, const char *word)
+{
+    return (size_t)(end - p) == strlen(word) && is_word(p, end, word);
 }
 
 static kf_scan scan_word(const char *p, const char *end, const char **next)
@@ -222,8 +227,8 @@ static kf_scan scan_word(const char *p, const char *end, const char **next)
     return KF_WORD;
 }
 
-kf_scan kf_scan_number(const char *p, const char *end, const char **next,
-                       double *value)
+static inline kf_scan scan(const char *p, const char *end, const char **next,
+                           bool fortran, double *value)
 {
     decimal d = {0};
     bool minus = p < end && *p == '-';
@@ -240,7 +245,7 @@ kf_scan kf_scan_number(const char *p, const char *end, const char **next,
     if (!d.any)
         return scan_word(p, end, next);
     d.to = p;
-    if (p < end && (*p | 0x20) == 'e')
+    if (p < end && ((*p | 0x20) == 'e' || (fortran && (*p | 0x20) == 'd')))
         p = take_power(p, end, &d);
     *next = p;
     if (d.digits > DIGITS || d.q < -EXACT || d.q > EXACT)
@@ -249,6 +254,18 @@ kf_scan kf_scan_number(const char *p, const char *end, const char **next,
         v = scale(d.w, (int)d.q);
     *value = minus ? -v : v;
     return isinf(v) ? KF_TOO_LARGE : KF_NUMBER;
+}
+
+kf_scan kf_scan_number(const char *p, const char *end, const char **next,
+                       double *value)
+{
+    return scan(p, end, next, false, value);
+}
+
+kf_scan kf_scan_fortran(const char *p, const char *end, const char **next,
+                        double *value)
+{
+    return scan(p, end, next, true, value);
 }
 
 /* ---- for messages -------------------------------------------------------- */

@@ -59,6 +59,24 @@ typedef enum kf_scan {
 kf_scan kf_scan_number(const char *p, const char *end, const char **next,
                        double *value);
 
+/* The same where D may stand for E, as Fortran writes it. */
+kf_scan kf_scan_fortran(const char *p, const char *end, const char **next,
+                        double *value);
+
+/* Are p .. end-1 the word, which is in small letters, in any case? */
+bool kf_io_is_word(const char *p, const char *end, const char *word);
+
+/* The mark that some editors put before UTF-8. */
+#define KF_BOM "\xef\xbb\xbf"
+#define KF_BOM_BYTES 3
+
+static inline size_t kf_bom(const void *data, size_t length)
+{
+    bool has = length >= KF_BOM_BYTES && !memcmp(data, KF_BOM, KF_BOM_BYTES);
+
+    return has ? KF_BOM_BYTES : 0;
+}
+
 /* Reads digits; false when there are none or they exceed a size_t. */
 static inline bool kf_scan_size(const char **p, const char *end, size_t *value)
 {

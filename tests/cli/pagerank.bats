@@ -22,6 +22,20 @@ assert abs(r - v).max() <= 1e-12 and abs(r.sum() - 1) < 1e-12
 assert json.load(open('out.json'))['iterations'] == it"
 }
 
+@test "a list of edges is the graph that Matrix Market says" {
+    printf '# FromNodeId\tToNodeId\n0\t1\n1\t2\n2\t0\n4\t0\n4\t2\n' >g.txt
+    printf '%%%%MatrixMarket matrix coordinate pattern general\n5 5 5\n1 2\n2 3\n3 1\n5 1\n5 3\n' >G.mtx
+    gzip -k g.txt
+    kofn pagerank G.mtx -o want.npy -s uncoded -q
+    for f in g.txt g.txt.gz; do
+        kofn pagerank $f -o rank.npy -s uncoded -q
+        cmp rank.npy want.npy
+    done
+    printf '0 1 0.5\n' >weighted.txt
+    run kofn pagerank weighted.txt
+    refused weighted.txt "line 1" "0.5"
+}
+
 @test "wiki-Vote, when it is there" {
     G="$KOFN_SOURCE/../shared/data/wiki-Vote/wiki-Vote.mtx"
     [ -f "$G" ] || skip "no wiki-Vote beside the checkout"

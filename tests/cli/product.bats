@@ -94,6 +94,29 @@ assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
     done
 }
 
+# bats test_tags=asan
+@test "formats: integers and half floats in npy, CSV as spreadsheets write it" {
+    py "
+Z = np.random.default_rng(2).integers(0, 2, (6, 3)); w = np.array([1, 2, 4])
+for t in 'i1 i8 u2 u4 f2 ?'.split(): np.save(t.replace('?', 'b1') + '.npy', Z.astype(t))
+np.save('w.npy', w); np.save('y.npy', Z @ w)
+rows = [';'.join('%d,0' % v for v in r) + ';' for r in Z]
+open('Z.csv', 'w', encoding='utf-8-sig').write('\r\n'.join(
+    ['sep=;', 'height (cm);a, b;n'] + rows))"
+    for f in i1 i8 u2 u4 f2 b1; do
+        kofn matvec $f.npy w.npy -o out.npy -s uncoded -n 3 -q
+        py "assert (np.load('out.npy') == np.load('y.npy')).all(), '$f'"
+    done
+    kofn matvec Z.csv w.npy -o out.npy -s uncoded -n 3 -q
+    py "assert (np.load('out.npy') == np.load('y.npy')).all()"
+    printf 'NA,NA,NA\n1,2,3\n' >missing.csv
+    run kofn matvec missing.csv w.npy
+    refused missing.csv "line 1 has no numbers and could be data"
+    head -c 24584 /dev/zero >raw.bin
+    run kofn matvec raw.bin w.npy
+    refused raw.bin "raw numbers" numpy.save
+}
+
 @test "result suffix chooses the format" {
     inputs
     kofn matvec X.npy w.npy -o y.csv -q
@@ -119,8 +142,8 @@ assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
     py "
 a = np.ones((4, 37)); a[2, 3] = np.nan; np.save('nan.npy', a)
 a[2, 3] = np.inf; np.save('inf.npy', a)
-np.save('int.npy', np.ones((4, 37), dtype=int)); np.save('cube.npy', np.ones((2, 2, 2)))"
-    for f in nan.npy inf.npy int.npy cube.npy; do
+np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.ones((2, 2, 2)))"
+    for f in nan.npy inf.npy complex.npy cube.npy; do
         run kofn matvec $f w.npy
         refused $f
     done

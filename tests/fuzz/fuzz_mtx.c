@@ -34,6 +34,21 @@ static size_t size_at(const char **at)
     return (size_t)strtoull(next_word(at), NULL, 10);
 }
 
+/* strtod knows no D; a word is short or has none. */
+static double value_at(const char **at)
+{
+    char word[64] = "";
+    const char *p = next_word(at);
+    size_t n = (size_t)(*at - p);
+
+    if (n >= sizeof word)
+        return strtod(p, NULL);
+    memcpy(word, p, n);
+    for (size_t k = 0; k < n; k++)
+        word[k] = (char)(word[k] == 'd' || word[k] == 'D' ? 'e' : word[k]);
+    return strtod(word, NULL);
+}
+
 static void compare_sparse(const kofn_sparse *s, const char *at, int pattern,
                            int mirrored)
 {
@@ -44,7 +59,7 @@ static void compare_sparse(const kofn_sparse *s, const char *at, int pattern,
     MUST(have <= (mirrored ? 2 * n : n) && (n == 0) == (have == 0));
     for (size_t k = 0; k < n; k++) {
         size_t i = size_at(&at), j = size_at(&at);
-        double v = pattern ? 1 : strtod(next_word(&at), NULL);
+        double v = pattern ? 1 : value_at(&at);
         double got = entry_at(s, i - 1, j - 1);
 
         MUST(!isnan(got));
@@ -64,7 +79,7 @@ static void compare_dense(const kofn_matrix *a, const char *at, int mirrored)
     MUST(rows == a->rows && cols == a->cols);
     for (size_t j = 0; j < cols && !mirrored; j++)
         for (size_t i = 0; i < rows; i++)
-            MUST(x[i * a->ld + j] == strtod(next_word(&at), NULL));
+            MUST(x[i * a->ld + j] == value_at(&at));
     for (size_t i = 0; i < rows && mirrored; i++)
         for (size_t j = 0; j <= i; j++)
             MUST(fabs(x[i * a->ld + j]) == fabs(x[j * a->ld + i]));
@@ -85,7 +100,7 @@ static void compare(const kofn_file *f, const uint8_t *data, size_t size)
         for (char *p = text; p < end; p++)
             *p = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p);
         pattern = strstr(text, "pattern") != NULL;
-        mirrored = strstr(text, "symmetric") != NULL;
+        mirrored = strstr(text, "symmetric") || strstr(text, "hermitian");
         if (kofn_file_sparse(f))
             compare_sparse(kofn_file_sparse(f), end + 1, pattern, mirrored);
         else

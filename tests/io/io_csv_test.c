@@ -35,6 +35,46 @@ static void csv_variants(void **state)
         {"x\r\n1\r\n2.\r\n", 2, 1, {1, 2}},
         {"7", 1, 1, {7}},
         {"5e-1 \n", 1, 1, {.5}},
+        /* names that hold what could separate */
+        {"house price\n1\n2\n", 2, 1, {1, 2}},
+        {"height (cm)\n170\n180\n", 2, 1, {170, 180}},
+        {"temp; C,weight\n1,2\n3,4\n", 2, 2, {1, 2, 3, 4}},
+        {"\"a;b\",\"c d\"\n1,2\n", 1, 2, {1, 2}},
+        {"\"price, total\"\n1\n2\n", 2, 1, {1, 2}},
+        {"price, net;tax, all\n1;2\n", 1, 2, {1, 2}},
+        {"a, b\tc\n1\t2\n", 1, 2, {1, 2}},
+        {"item #,n\n1,2\n", 1, 2, {1, 2}},
+        {"x 1,x 2\n1,2\n", 1, 2, {1, 2}},
+        {"2020 [USD],a\n1,2\n", 1, 2, {1, 2}},
+        {",a\n0,1\n1,5\n", 2, 2, {0, 1, 1, 5}},
+        /* bars */
+        {"a|b\n1|2\n3|4\n", 2, 2, {1, 2, 3, 4}},
+        {"1 | 2\n3 | 4\n", 2, 2, {1, 2, 3, 4}},
+        /* what Excel says */
+        {"sep=;\na;b\n1;2\n", 1, 2, {1, 2}},
+        {"\xef\xbb\xbfsep=,\r\n1,2\r\n", 1, 2, {1, 2}},
+        {"\"sep=|\"\n1|2\n", 1, 2, {1, 2}},
+        {"SEP=\t\n1\t2\n", 1, 2, {1, 2}},
+        {"sep=;\n1,5\n2,5\n", 2, 1, {1.5, 2.5}},
+        /* a separator behind every row */
+        {"1,2,\n3,4,\n", 2, 2, {1, 2, 3, 4}},
+        {"1;2; \n3;4;\n", 2, 2, {1, 2, 3, 4}},
+        {"1\t2\t\n3\t4\t\n", 2, 2, {1, 2, 3, 4}},
+        {"a,b\n1,2,\n", 1, 2, {1, 2}},
+        {"a,b,\n1,2,\n3,4, # c\n", 2, 2, {1, 2, 3, 4}},
+        {"1|\n2|\n", 2, 1, {1, 2}},
+        /* comments behind numbers */
+        {"# made by numpy\n1.0 2.0 # c\n3.0 4.0\n", 2, 2, {1, 2, 3, 4}},
+        {"1,2#c\n3,4 # a;b,c\n", 2, 2, {1, 2, 3, 4}},
+        {"1 # a;b\n2\n", 2, 1, {1, 2}},
+        {"x\n1\t#1\n2\n", 2, 1, {1, 2}},
+        /* decimal commas */
+        {"1;2\n1,5;2\n", 2, 2, {1, 2, 1.5, 2}},
+        {"a;b\n1,500;-,5\n-2,5e3;+1,\n", 2, 2, {1.5, -.5, -2500, 1}},
+        {"1,5\t2,25\n", 1, 2, {1.5, 2.25}},
+        {"0,125|\"2,125\"\n", 1, 2, {.125, 2.125}},
+        {"1,5\n2,5\n", 2, 2, {1, 5, 2, 5}},
+        {"1,5", 1, 2, {1, 5}},
     };
     /* clang-format on */
 
@@ -56,7 +96,34 @@ static void csv_refusals(void **state)
         {"1,2\n3,four\n", "line 2, column 2|'four'"},
         {"x,1\n2,3\n", "line 1, column 1|'x'"},
         {"a,b\nc,d\n1,2\n", "line 2, column 1|'c'"},
-        {"1;2\n1,5;2\n", "line 2, column 1|'1,5'"},
+        {"1 2\n1,5 2\n", "line 2, column 1|'1,5'"},
+        {"NA,NA\n1,2\n3,4\n", "line 1 has no numbers and could be data"},
+        {"null\n1\n", "line 1 has no numbers and could be data|missing"},
+        {"# c\n-;N/A\n1;2\n", "line 2 has no numbers and could be data"},
+        {"\"\",\"na\"\n1,2\n", "line 1 has no numbers and could be data"},
+        {",\n1,2\n", "line 1 has no numbers and could be data"},
+        {"NA NA\n1\n2\n", "line 1 has no numbers and could be data"},
+        {"1 2,3 4\n5,6\n", "line 1 has no numbers|numbers stand in"},
+        {"170 cm,60 kg\n180,70\n", "line 1 has no numbers|numbers stand in"},
+        {"170 cm\n180\n", "line 1, column 2|'cm'"},
+        {"a,b\n1\n2\n", "line 2 has 1 columns|line 1 has 2"},
+        {"1,5\n2\n3\n", "line 2 has 1 columns|line 1 has 2"},
+        {"a;b\n1,2\n", "line 2 has 1 columns|line 1 has 2"},
+        {"a,b,c\n1,2,\n3,4,\n", "line 2, column 3|empty"},
+        {"1,2,\n3,4\n", "line 1, column 3|empty"},
+        {"1,2\n3,4,\n", "line 2 has more than the 2"},
+        {"1,2,\n3,4,\n5,6\n", "line 3 does not end in a separator"},
+        {"1,2,\n3,4,\n5,6,7\n", "line 3 has more than the 2"},
+        {"1,2,,\n3,4,,\n", "line 1, column 3|empty"},
+        {"|1|2|\n|3|4|\n", "line 1, column 1|empty"},
+        {"1,2\n3,x # c\n", "line 2, column 2|'x'"},
+        {"sep=:\n1:2\n", "line 1|sep=':'"},
+        {"sep=;\n1,2,3\n", "line 2 has no numbers"},
+        {"1,5;2\n3;4.5\n", "line 2|'4.5' has a point|line 1 has a comma"},
+        {"1;2.5\n\n3,5;4\n", "line 3|'3,5' has a comma|line 1 has a point"},
+        {"x;y\n1,500;2\n-2,000;3\n", "line 2|'1,500'|decimal|digits"},
+        {"1,2,3;4\n", "line 1, column 1|'1,2,3'"},
+        {"1.234,5;2\n", "line 1, column 1|'1.234,5'"},
         {"1,2\n3;4\n", "line 2, column 1|'3;4'"},
         {"1\n2,3\n", "line 2, column 1|'2,3'"},
         {"1\n1 000\n", "'1 000'"},
@@ -79,6 +146,7 @@ static void csv_refusals(void **state)
         {"NaN\n", "line 1, column 1"},
         {"1,-Infinity\n", "line 1, column 2|-Infinity"},
         {"1\n-1e999\n", "line 2, column 1|-1e999|too large"},
+        {"1;1,5e999\n", "line 1, column 2|1,5e999|too large"},
     };
 
     (void)state;
@@ -87,6 +155,24 @@ static void csv_refusals(void **state)
     for (size_t k = 0; k < COUNT(odd); k++)
         refused(KOFN_NONFINITE, "a.csv", odd[k][0], strlen(odd[k][0]),
                 odd[k][1]);
+}
+
+/* The first line is not all there is to go by, nor are the first rows. */
+static void csv_long_tables(void **state)
+{
+    static char text[200000];
+    size_t n = (size_t)sprintf(text, "temp; C,weight\n");
+    kofn_file *f;
+
+    (void)state;
+    for (int k = 0; k < 10000; k++)
+        n += (size_t)sprintf(text + n, "%d,%d\n", k, -k);
+    assert_ok(kofn_file_parse(&f, text, n, "a.csv"));
+    assert_int_equal(kofn_file_dense(f)->rows, 10000);
+    assert_true(at(kofn_file_dense(f), 9999, 1) == -9999);
+    kofn_file_free(f);
+    n += (size_t)sprintf(text + n, "1;2\n");
+    refused(KOFN_FORMAT, "a.csv", text, n, "line 10002, column 1|'1;2'");
 }
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -258,7 +344,7 @@ static void numbers_in_any_locale(void **state)
         assert_string_equal(out, "-1.25e-07");
         assert_int_equal(kf_scan_number(text, text + strlen(text), &end, &v),
                          KF_NUMBER);
-        refused(KOFN_FORMAT, "a.csv", "1;2\n1,5;2\n", 10, "'1,5'");
+        refused(KOFN_FORMAT, "a.csv", "1 2\n1,5 2\n", 10, "'1,5'");
         setlocale(LC_NUMERIC, "C");
         assert_true(*end == 0 && v == strtod(text, NULL));
     }
@@ -269,6 +355,7 @@ TEST_FILE(io_csv_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_variants),
         cmocka_unit_test(csv_refusals),
+        cmocka_unit_test(csv_long_tables),
         cmocka_unit_test(numbers_as_strtod),
         cmocka_unit_test(numbers_print_and_read_back),
         cmocka_unit_test(numbers_in_any_locale),

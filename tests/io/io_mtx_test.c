@@ -34,6 +34,31 @@ static void mtx_variants(void **state)
          3, 3, {0, -1, -2, 1, 0, -3, 2, 3, 0}},
         {MM "array real skew-symmetric\n1 1\n", 1, 1, {0}},
         {MM "coordinate real general\n2 1 0\n", 2, 1, {0, 0}},
+        {MM "coordinate pattern symmetric\n3 3 2\n1 2\n1 3\n",
+         3, 3, {0, 1, 1, 1, 0, 0, 1, 0, 0}},
+        {MM "coordinate real symmetric\n2 2 3\n1 1 1\n1 2 3\n2 2 4\n",
+         2, 2, {1, 3, 3, 4}},
+        {MM "coordinate real skew-symmetric\n2 2 1\n1 2 3\n",
+         2, 2, {0, 3, -3, 0}},
+        {MM "coordinate real skew-symmetric\n2 2 2\n1 1 0\n2 1 2\n",
+         2, 2, {0, -2, 2, 0}},
+        {MM "coordinate integer skew-symmetric\n2 2 3\n1 2 2\n2 2 -0\n1 1 0\n",
+         2, 2, {0, 2, -2, 0}},
+        {MM "coordinate unsigned-integer general\n2 2 1\n1 1 3\n",
+         2, 2, {3, 0, 0, 0}},
+        {MM "array unsigned-integer general\n2 1\n4\n+3\n", 2, 1, {4, 3}},
+        {MM "coordinate double general\n2 2 2\n1 1 1.0\n2 2 2.5\n",
+         2, 2, {1, 0, 0, 2.5}},
+        {MM "array double symmetric\n2 2\n1\n2\n3\n", 2, 2, {1, 2, 2, 3}},
+        {MM "coordinate real general\n2 2 2\n1 1 1.0D+00\n2 2 2.5d0\n",
+         2, 2, {1, 0, 0, 2.5}},
+        {MM "array real general\n2 1\n-.5D-1\r\n12D2\n", 2, 1, {-.05, 1200}},
+        {MM "coordinate real hermitian\n2 2 2\n1 1 5\n2 1 7\n",
+         2, 2, {5, 7, 7, 0}},
+        {MM "coordinate integer Hermitian\n2 2 1\n1 2 7\n",
+         2, 2, {0, 7, 7, 0}},
+        {"\xef\xbb\xbf" MM "coordinate real general\n2 2 2\n1 1 1.0\n2 2 2.5\n",
+         2, 2, {1, 0, 0, 2.5}},
         {"%%matrixMARKET  Matrix\tCOORDINATE Real GENERAL\r\n%x\r\n\r\n 2 1\t2 "
          "\r\n\r\n  1 1 7 \r\n% between\r\n2 1 8\r\n \r\n% end",
          2, 1, {7, 8}},
@@ -50,8 +75,19 @@ static void mtx_refusals(void **state)
 {
     static const char *const all[][2] = {
         {"%%MatrixMarke matrix", "line 1|%%MatrixMarket"},
-        {MM "coordinate complex general\n", "line 1|'complex'|real, integer"},
-        {MM "coordinate real hermitian\n", "line 1|'hermitian'"},
+        {MM "coordinate complex general\n", "line 1|'complex'|real, double"},
+        {MM "coordinate complex hermitian\n", "line 1|'complex'"},
+        {MM "coordinate real selfadjoint\n", "'selfadjoint'|hermitian"},
+        {MM "coordinate unsigned-integer general\n1 1 1\n1 1 -3\n",
+         "line 3|'-3'|without a sign"},
+        {MM "coordinate unsigned-integer general\n1 1 1\n1 1 3.0\n",
+         "line 3|'3.0'|without a sign"},
+        {MM "coordinate integer general\n1 1 1\n1 1 3D0\n",
+         "line 3|'3D0' is not an integer"},
+        {MM "coordinate real general\n1 1 1\n1 1 1.0D\n", "line 3|'1.0D'"},
+        {MM "coordinate real general\n1 1 1\n1 1 1.0D+0E1\n", "'1.0D+0E1'"},
+        {MM "coordinate real general\n1 1 1\n1D0 1 1\n", "row '1D0'"},
+        {"\xef\xbb%%MatrixMarket matrix", "line 1|%%MatrixMarket"},
         {MM "elemental real general\n", "line 1|'elemental'"},
         {"%%MatrixMarket vector", "'vector'"},
         {MM "array pattern general\n", "array file cannot be a pattern"},
@@ -100,10 +136,14 @@ static void mtx_refusals(void **state)
         {MM "coordinate integer general\n2 2 1\n1 1 1.5\n",
          "'1.5' is not an integer"},
         {MM "coordinate pattern general\n2 2 1\n1 1 1\n", "'1' follows"},
-        {MM "coordinate real symmetric\n2 2 2\n1 1 1\n1 2 1\n",
-         "line 4|(1, 2)|symmetric"},
-        {MM "coordinate real skew-symmetric\n2 2 1\n2 2 0\n",
-         "line 3|(2, 2)|skew"},
+        {MM "coordinate real symmetric\n2 2 3\n1 1 1\n1 2 1\n2 1 1\n",
+         "line 5|(2, 1) is below|line 4|general"},
+        {MM "coordinate pattern symmetric\n3 3 3\n3 1\n2 2\n2 3\n",
+         "line 5|(2, 3) is above|line 3|symmetric"},
+        {MM "coordinate real skew-symmetric\n2 2 2\n2 1 1\n1 2 -1\n",
+         "line 4|(1, 2) is above|line 3|skew-symmetric"},
+        {MM "coordinate real skew-symmetric\n2 2 1\n2 2 1e-300\n",
+         "line 3|(2, 2)|diagonal|skew|not 0"},
     };
     static const char *const odd[][2] = {
         {MM "coordinate real general\n2 2 1\n1 1 NaN\n", "line 3|NaN"},
@@ -148,7 +188,7 @@ static void mtx_against_dense(void **state)
 
             if (sym == 2 && i == j)
                 i = i ? i : 1, j = 0;
-            if (sym && i < j) {
+            if (sym && (trial % 2 ? i > j : i < j)) {
                 size_t swap = i;
                 i = j;
                 j = swap;

@@ -74,10 +74,15 @@ static void npy_refusals(void **state)
     static const struct {
         const char *dict, *words;
     } all[] = {
-        {DICT("<i8", "False", "(6,)"), "signed integers|'<i8'|astype"},
-        {DICT("|b1", "False", "(48,)"), "booleans"},
+        {DICT("<i8", "False", "(5,)"), "40 bytes, but 48 follow"},
+        {DICT("<i16", "False", "(3,)"), "integers of another size|'<i16'"},
+        {DICT("<u3", "False", "(16,)"), "integers of another size|astype"},
+        {DICT("|b8", "False", "(6,)"), "integers of another size"},
+        {DICT("|b1", "False", "(48,)"), "element [6] is the byte 248|0 or 1"},
+        {DICT("|b1", "True", "(12, 4)"), "element [2, 3] is the byte 20, "},
+        {DICT("?1", "False", "(48,)"), "dtype '?1'"},
         {DICT("<c16", "False", "(3,)"), "complex|'<c16'"},
-        {DICT("<f2", "False", "(24,)"), "another size|'<f2'"},
+        {DICT("<f1", "False", "(48,)"), "floats of another size|'<f1'"},
         {DICT("<f16", "False", "(3,)"), "another size|'<f16'"},
         {DICT("|O", "False", "(6,)"), "pickled Python objects"},
         {DICT("<U3", "False", "(4,)"), "text"},
@@ -128,6 +133,96 @@ static void npy_refusals(void **state)
     file[6] = 2; /* the header's length now has the first dict bytes in it */
     refused(KOFN_FORMAT, "a.npy", file, n, "the header should have");
     refused(KOFN_FORMAT, "a.npy", file, 11, "the header should have");
+}
+
+/* ---- elements that are made float64 -------------------------------------- */
+
+static void npy_integers(void **state)
+{
+    static const struct {
+        const char *dict;
+        const char *bytes;
+        size_t n;
+        double want[6];
+    } all[] = {
+#define A(dict, bytes, ...)                                                    \
+    {                                                                          \
+        dict, bytes, sizeof bytes - 1,                                         \
+        {                                                                      \
+            __VA_ARGS__                                                        \
+        }                                                                      \
+    }
+        /* clang-format off */
+        A(DICT("|i1", "False", "(2, 2)"), "\x80\xff\0\x7f", -128, -1, 0, 127),
+        A(DICT("|u1", "True", "(2, 2)"), "\x80\xff\0\x7f", 128, 0, 255, 127),
+        A(DICT("|b1", "False", "(2, 2)"), "\1\0\1\1", 1, 0, 1, 1),
+        A(DICT("?", "False", "(2, 2)"), "\1\0\1\1", 1, 0, 1, 1),
+        A(DICT("<i2", "False", "(2, 2)"), "\0\x80\xff\xff\1\0\xff\x7f",
+          -32768, -1, 1, 32767),
+        A(DICT(">i2", "False", "(2, 2)"), "\x80\0\xff\xff\0\1\x7f\xff",
+          -32768, -1, 1, 32767),
+        A(DICT("<u2", "False", "(2, 2)"), "\0\x80\xff\xff\1\0\xff\x7f",
+          32768, 65535, 1, 32767),
+        A(DICT("<i4", "False", "(2, 1)"), "\0\0\0\x80\xfe\xff\xff\xff",
+          -2147483648.0, -2),
+        A(DICT(">u4", "False", "(2, 1)"), "\x80\0\0\0\xff\xff\xff\xff",
+          2147483648.0, 4294967295.0),
+        A(DICT("<i8", "False", "(3, 1)"),
+          "\0\0\0\0\0\0\0\x80\1\0\0\0\0\0\xe0\xff\0\0\0\0\0\0\x20\0",
+          -9223372036854775808.0, -9007199254740991.0, 9007199254740992.0),
+        A(DICT(">u8", "False", "(2, 1)"),
+          "\xff\xff\xff\xff\xff\xff\xf8\0\0\0\0\0\0\0\0\0",
+          18446744073709549568.0, 0),
+        A(DICT("<f2", "False", "(3, 2)"),
+          "\0\x3c\0\xc2\xff\x7b\1\0\xff\x83\0\4",
+          1, -3, 65504, 0x1p-24, -0x3ffp-24, 0x1p-14),
+        A(DICT(">f2", "True", "(2, 2)"), "\x3c\0\xc2\0\x2e\x66\x80\0",
+          1, 0x1.998p-4, -3, 0),
+    /* clang-format on */
+#undef A
+    };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++) {
+        const char *shape = strstr(all[k].dict, "(") + 1;
+        unsigned char file[512];
+        size_t n = npy(file, 1, all[k].dict, k % 5, all[k].bytes, all[k].n);
+
+        reads_as("a.npy", (char *)file, n, 2, (size_t)(shape[0] - '0'),
+                 (size_t)(shape[3] - '0'), all[k].want);
+    }
+}
+
+/* Exact or refused, with the element and its value. */
+static void npy_integers_too_long(void **state)
+{
+    static const struct {
+        const char *dict, *bytes, *words;
+    } all[] = {
+        {DICT("<i8", "False", "(2,)"), "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\x20\0",
+         "element [1] is 9007199254740993|exactly|astype"},
+        {DICT(">i8", "False", "(1, 2)"),
+         "\0\0\0\0\0\0\0\0\xff\xdf\xff\xff\xff\xff\xff\xff",
+         "element [0, 1] is -9007199254740993"},
+        {DICT("<i8", "False", "(2,)"),
+         "\xff\xff\xff\xff\xff\xff\xff\x7f\0\0\0\0\0\0\0\0",
+         "element [0] is 9223372036854775807"},
+        {DICT("<u8", "True", "(2, 1)"),
+         "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff",
+         "element [1, 0] is 18446744073709551615"},
+    };
+    unsigned char file[512];
+    size_t n;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++) {
+        n = npy(file, 1, all[k].dict, 0, all[k].bytes, 16);
+        refused(KOFN_FORMAT, "a.npy", file, n, all[k].words);
+    }
+    n = npy(file, 1, DICT("<f2", "False", "(2,)"), 0, "\0\0\1\x7c", 4);
+    refused(KOFN_NONFINITE, "a.npy", file, n, "element [1] is NaN");
+    n = npy(file, 1, DICT("<f2", "False", "(2,)"), 0, "\0\xfc\0\0", 4);
+    refused(KOFN_NONFINITE, "a.npy", file, n, "element [0] is NaN or infinite");
 }
 
 /* One NaN or infinity, wherever it stands and however large the array is. */
@@ -218,6 +313,47 @@ static void numpy_writes(void **state)
     }
 }
 
+/* What NumPy makes of the same numbers is in a file beside them. */
+static void numpy_writes_other_types(void **state)
+{
+    (void)state;
+    if (!have_numpy())
+        skip();
+    python("import numpy as np\n"
+           "r = np.random.default_rng(1)\n"
+           "k = 0\n"
+           "for t in 'i1 i2 i4 i8 u1 u2 u4 u8 f2 b1'.split():\n"
+           "  for b in '<>':\n"
+           "    for order in 'CF':\n"
+           "      a = r.integers(0, 256, (40, 24 * int(t[1])), dtype='u1')\n"
+           "      a = a.view(b + t) if t != 'b1' else a > 99\n"
+           "      if t[1] == '8': a = a >> 11\n"
+           "      if t == 'f2': a = np.where(abs(a) < 9e4, a, 7)\n"
+           "      a = np.array(a, dtype=b + t, order=order)\n"
+           "      np.save('o%d.npy' % k, a)\n"
+           "      np.save('w%d.npy' % k, a.astype('<f8'))\n"
+           "      k += 1\n");
+    for (int k = 0; k < 40; k++) {
+        char name[32];
+        kofn_file *f, *w;
+        const kofn_matrix *a;
+
+        snprintf(name, sizeof name, "o%d.npy", k);
+        assert_ok(kofn_file_open(&f, path_of(name)));
+        name[0] = 'w';
+        assert_ok(kofn_file_open(&w, path_of(name)));
+        a = kofn_file_dense(f);
+        assert_int_equal(a->dtype, KOFN_F64);
+        assert_int_equal(a->rows, 40);
+        assert_int_equal(a->cols, 24);
+        for (size_t i = 0; i < 40; i++)
+            for (size_t j = 0; j < 24; j++)
+                assert_true(at(a, i, j) == at(kofn_file_dense(w), i, j));
+        kofn_file_free(f);
+        kofn_file_free(w);
+    }
+}
+
 static void numpy_reads(void **state)
 {
     double a[12];
@@ -259,8 +395,13 @@ static void numpy_reads(void **state)
 TEST_FILE(io_npy_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npy_variants),   cmocka_unit_test(npy_refusals),
-        cmocka_unit_test(npy_not_finite), cmocka_unit_test(numpy_writes),
+        cmocka_unit_test(npy_variants),
+        cmocka_unit_test(npy_refusals),
+        cmocka_unit_test(npy_integers),
+        cmocka_unit_test(npy_integers_too_long),
+        cmocka_unit_test(npy_not_finite),
+        cmocka_unit_test(numpy_writes),
+        cmocka_unit_test(numpy_writes_other_types),
         cmocka_unit_test(numpy_reads),
     };
 

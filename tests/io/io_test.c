@@ -291,27 +291,6 @@ static void no_memory(void **state)
     assert_int_equal(listed(".kofn"), 0);
 }
 
-static size_t peak, now;
-
-static void *weigh(void *ud, void *p, size_t want)
-{
-    size_t *block = p, size = 64 + (want + 63) / 64 * 64;
-
-    (void)ud;
-    if (want == 0) {
-        if (block)
-            now -= block[-8];
-        free(block ? block - 8 : NULL);
-        return NULL;
-    }
-    block = aligned_alloc(64, size);
-    assert_non_null(block);
-    block[0] = want;
-    now += want;
-    peak = now > peak ? now : peak;
-    return block + 8;
-}
-
 /* Reading holds the result and next to nothing else. */
 static void memory_is_bounded(void **state)
 {

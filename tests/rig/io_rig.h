@@ -153,6 +153,30 @@ static inline void reads_as(const char *name, const char *text, size_t n,
     kofn_file_free(f);
 }
 
+/* ---- memory -------------------------------------------------------------- */
+
+/* The most bytes that were held at once, and those held now. */
+static size_t peak, now;
+
+static inline void *weigh(void *ud, void *p, size_t want)
+{
+    size_t *block = p, size = 64 + (want + 63) / 64 * 64;
+
+    (void)ud;
+    if (want == 0) {
+        if (block)
+            now -= block[-8];
+        free(block ? block - 8 : NULL);
+        return NULL;
+    }
+    block = aligned_alloc(64, size);
+    assert_non_null(block);
+    block[0] = want;
+    now += want;
+    peak = now > peak ? now : peak;
+    return block + 8;
+}
+
 /* ---- files made here ----------------------------------------------------- */
 
 #define DICT(descr, order, shape)                                              \

@@ -1,0 +1,46 @@
+/* csv.h -- a table in text: how it is written, its fields and its rows. */
+#ifndef KF_CSV_H
+#define KF_CSV_H
+
+#include "io.h"
+#include "text.h"
+
+#define KF_NO_MARK '\n' /* one field a line */
+#define KF_BLANKS ' '
+
+typedef struct kf_table {
+    char mark;     /* between fields; KF_NO_MARK, KF_BLANKS or the character */
+    bool trailing; /* every row ends in a mark */
+    bool infinite; /* infinities are numbers */
+    size_t cols;
+    size_t first;          /* the line that said how many */
+    size_t comma, point;   /* lines of the first decimal ones; 0: none */
+    const char *from, *to; /* the number with the first decimal comma */
+    bool decimal;          /* some comma cannot be one that groups digits */
+} kf_table;
+
+typedef struct kf_field {
+    const char *from, *to;
+    bool more; /* another follows on the line */
+} kf_field;
+
+/* To the next line with fields. */
+bool kf_csv_next(const kf_table *tb, kf_text *t);
+
+/* The next field of the line.  Among names # is a letter as others are. */
+kofn_status kf_csv_field(const kf_table *tb, kf_text *t, size_t column,
+                         bool names, kf_field *f);
+kf_scan kf_csv_scan(const kf_table *tb, const kf_field *f, double *value);
+
+/* One row into out; when that is NULL it is checked, and how decimals are
+ * written is noted. */
+kofn_status kf_csv_row(kf_table *tb, kf_text *t, double *out);
+
+/* When all rows were checked: are the commas in numbers decimal ones? */
+kofn_status kf_csv_check_commas(const kf_table *tb);
+
+/* How the table is written, from its first lines; *t moves to the first row of
+ * numbers.  A file without any row is left for the caller to find. */
+kofn_status kf_csv_tell(kf_table *tb, kf_text *t);
+
+#endif
