@@ -5,43 +5,52 @@
 
 typedef struct product {
     kofn_file *A, *B;
-    kofn_matrix in, out;
-    void *own; /* what `in` was converted into */
+    kofn_matrix dense, in, out; /* dense: A, where it is */
+    void *own[2];               /* what `dense` and `in` were converted into */
 } product;
 
 static void release(product *p)
 {
     kofn_file_free(p->A);
     kofn_file_free(p->B);
-    free(p->own);
+    free(p->own[0]);
+    free(p->own[1]);
     free(p->out.data);
 }
 
-/* The second operand in the type of the first. */
-static int convert(product *p, kofn_dtype want)
+/* The same numbers in float64. */
+static int widen(kofn_matrix *m, void **own)
 {
-    const kofn_matrix *b = &p->in;
-    size_t count = b->rows * b->cols;
-    kofn_matrix now = {NULL, b->rows, b->cols, b->cols, want};
+    kofn_matrix now = {NULL, m->rows, m->cols, m->cols, KOFN_F64};
+    const float *from = m->data;
+    double *to;
 
-    if (b->dtype == want)
+    if (m->dtype == KOFN_F64)
         return 0;
-    p->own = now.data = malloc(count * 8);
-    if (!now.data)
+    *own = now.data = to = calloc(m->rows ? m->rows : 1, m->cols * sizeof *to);
+    if (!to)
         return cli_say(EXIT_FAILED, "out of memory");
-    for (size_t i = 0; i < b->rows; i++)
-        for (size_t j = 0; j < b->cols; j++) {
-            double x = b->dtype == KOFN_F64
-                           ? ((const double *)b->data)[i * b->ld + j]
-                           : (double)((const float *)b->data)[i * b->ld + j];
-
-            if (want == KOFN_F64)
-                ((double *)now.data)[i * b->cols + j] = x;
-            else
-                ((float *)now.data)[i * b->cols + j] = (float)x;
-        }
-    p->in = now;
+    for (size_t i = 0; i < m->rows; i++)
+        for (size_t j = 0; j < m->cols; j++)
+            to[i * m->cols + j] = (double)from[i * m->ld + j];
+    *m = now;
     return 0;
+}
+
+/* The wider type of both is that of the product, as NumPy has it: nothing is
+ * rounded that came in float64. */
+static int agree(product *p, kofn_problem *pb)
+{
+    bool wide =
+        pb->sparse || p->in.dtype == KOFN_F64 || p->dense.dtype == KOFN_F64;
+    int code = 0;
+
+    pb->dtype = wide ? KOFN_F64 : KOFN_F32;
+    if (wide && !pb->sparse)
+        code = widen(&p->dense, &p->own[0]);
+    if (wide && !code)
+        code = widen(&p->in, &p->own[1]);
+    return code;
 }
 
 static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
@@ -62,11 +71,13 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
                        "write it as an array",
                        a->operand[1]);
     p->in = *kofn_file_dense(p->B);
+    if (A)
+        p->dense = *A;
     *pb = (kofn_problem){vector ? KOFN_MATVEC : KOFN_MATMUL,
                          A ? A->rows : S->rows,
                          A ? A->cols : S->cols,
                          p->in.cols,
-                         A ? A->dtype : KOFN_F64,
+                         KOFN_F64,
                          S != NULL};
     if (vector && p->in.cols != 1 && p->in.rows == 1) {
         p->in.rows = p->in.cols; /* a row of numbers is a vector, too */
@@ -83,7 +94,7 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
                        "inner sizes do not agree",
                        a->operand[0], pb->m, pb->n, a->operand[1], p->in.rows,
                        p->in.cols);
-    return convert(p, pb->dtype);
+    return agree(p, pb);
 }
 
 static int run_rounds(session *s, product *p, size_t rounds)
@@ -133,7 +144,7 @@ static int verify(session *s, const product *p)
     if (!want.data)
         return cli_say(EXIT_FAILED, "out of memory for --verify");
     st = kofn_file_dense(p->A)
-             ? kofn_product_plain(kofn_file_dense(p->A), &p->in, &want)
+             ? kofn_product_plain(&p->dense, &p->in, &want)
              : kofn_product_plain_sparse(kofn_file_sparse(p->A), &p->in, &want);
     code = st ? cli_fail(st) : session_verified(s, &p->out, &want);
     free(want.data);
@@ -149,7 +160,7 @@ static int place(session *s, product *p, const kofn_problem *pb)
     if (!p->out.data)
         return cli_say(EXIT_FAILED, "out of memory for the result");
     st = pb->sparse ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
-                    : kofn_place(s->job, kofn_file_dense(p->A));
+                    : kofn_place(s->job, &p->dense);
     return st ? cli_fail(st) : 0;
 }
 

@@ -85,13 +85,25 @@ y = np.load('out.npy'); want = np.load('y.npy')
 assert y.shape == want.shape and y.dtype == np.float64
 assert np.linalg.norm(y - want) <= 1e-13 * np.linalg.norm(want), '$f'"
     done
+    py "np.save('w4.npy', np.load('w.npy').astype('f4'))"
     for f in f4.npy bigf4.npy; do
-        kofn matvec $f w.npy -o out.npy -q
+        kofn matvec $f w4.npy -o out.npy -q
         py "
 y = np.load('out.npy'); want = np.load('y.npy')
 assert y.dtype == np.float32
 assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
     done
+}
+
+# 2^24 + 1 is no float32; and 0.1 is another number there.
+@test "a product of float32 and float64 is one of float64, whichever is which" {
+    py "
+np.save('I4.npy', np.eye(2, dtype='f4')); np.save('w8.npy', np.array([16777217, 0.1]))
+np.save('I8.npy', np.array([[1.0, 0], [0, 16777217], [0.1, 0]])); np.save('w4.npy', np.ones(2, 'f4'))"
+    kofn matvec I4.npy w8.npy -n 3 -s mds:k=1 -o y.npy -q
+    py "y = np.load('y.npy'); assert y.dtype == np.float64 and np.allclose(y, [16777217, 0.1], 1e-14, 0), y"
+    kofn matvec I8.npy w4.npy -n 3 -s mds:k=1 -o y.npy -q
+    py "y = np.load('y.npy'); assert y.dtype == np.float64 and np.allclose(y, [1, 16777217, 0.1], 1e-14, 0), y"
 }
 
 # bats test_tags=asan
