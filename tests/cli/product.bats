@@ -100,9 +100,9 @@ assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
     py "
 np.save('I4.npy', np.eye(2, dtype='f4')); np.save('w8.npy', np.array([16777217, 0.1]))
 np.save('I8.npy', np.array([[1.0, 0], [0, 16777217], [0.1, 0]])); np.save('w4.npy', np.ones(2, 'f4'))"
-    kofn matvec I4.npy w8.npy -n 3 -s mds:k=1 -o y.npy -q
+    kofn matvec I4.npy w8.npy -n 2 -s uncoded -o y.npy -q
     py "y = np.load('y.npy'); assert y.dtype == np.float64 and np.allclose(y, [16777217, 0.1], 1e-14, 0), y"
-    kofn matvec I8.npy w4.npy -n 3 -s mds:k=1 -o y.npy -q
+    kofn matvec I8.npy w4.npy -n 2 -s uncoded -o y.npy -q
     py "y = np.load('y.npy'); assert y.dtype == np.float64 and np.allclose(y, [1, 16777217, 0.1], 1e-14, 0), y"
 }
 
