@@ -218,12 +218,16 @@ static double power_update(iteration *it, double *next)
     if (!(length <
           HUGE_VAL)) /* dividing by it would make zeros of everything */
         return HUGE_VAL;
+    if (length == 0) { /* v is an eigenvector, of the eigenvalue 0 */
+        it->res->eigenvalue = 0;
+        return 0;
+    }
     for (size_t i = 0; i < n; i++) /* no larger than the length */
-        value += v[i] * (length > 0 ? next[i] / length : 0);
+        value += v[i] * (next[i] / length);
     value *= length;
     /* The vector may turn sign each time: its direction is what converges. */
     for (size_t i = 0; i < n; i++) {
-        double now = length > 0 ? next[i] / length : 0;
+        double now = next[i] / length;
         double moved = now - (value < 0 ? -v[i] : v[i]);
 
         change += moved * moved;

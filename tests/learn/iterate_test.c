@@ -423,6 +423,24 @@ static void power_limits(void **state)
     assert_status(KOFN_NONFINITE, kofn_power_plain(&A, &x, &o, &res));
 }
 
+/* A v = 0 has v as an eigenvector of the eigenvalue 0: of the zero matrix the
+ * vector that it began with, of a nilpotent one its only direction. */
+static void power_that_comes_to_nothing(void **state)
+{
+    double a[4] = {0}, v[2] = {3, 4};
+    kofn_matrix A = {a, 2, 2, 2, KOFN_F64}, x = {v, 2, 1, 1, KOFN_F64};
+    kofn_iterate_result res;
+
+    (void)state;
+    assert_ok(kofn_power_plain(&A, &x, NULL, &res));
+    assert_true(res.converged && res.eigenvalue == 0);
+    assert_at_most(fabs(v[0] - 0.6) + fabs(v[1] - 0.8), 1e-15);
+    a[1] = 5; /* [0 5; 0 0] */
+    assert_ok(kofn_power_plain(&A, &x, NULL, &res));
+    assert_true(res.converged && res.eigenvalue == 0);
+    assert_at_most(fabs(v[0] - 1) + fabs(v[1]), 1e-15);
+}
+
 /* ---- what is refused
  * ------------------------------------------------------------------ */
 
@@ -623,6 +641,7 @@ TEST_FILE(iterate_test)
         cmocka_unit_test(the_matrix_is_stochastic),
         cmocka_unit_test(power_of_known_pairs),
         cmocka_unit_test(power_limits),
+        cmocka_unit_test(power_that_comes_to_nothing),
         cmocka_unit_test(vectors_are_checked_first),
         cmocka_unit_test(graphs_are_checked),
         cmocka_unit_test(a_watch_sees_and_stops),
