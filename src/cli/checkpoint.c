@@ -6,7 +6,8 @@
  *
  * The state is written first and checkpoint.json last, each under another name,
  * forced to disk and renamed: at any moment the folder holds the last state
- * that was finished, whole.  The fingerprint says all that the numbers depend
+ * that was finished, whole, and most of the time the one before it, which is gone
+ * on with when the disk has damaged the last.  The fingerprint says all that the numbers depend
  * on; where any of it has changed nobody goes on.
  */
 #include "cli.h"
@@ -32,6 +33,7 @@ struct checkpoint {
     json_t *fingerprint; /* of strings */
     uint64_t job;
     json_t *kept; /* checkpoint.json as it was found, or NULL */
+    json_t *last; /* what it says of the newest state, or NULL */
     kofn_file *state;
     unsigned resumed, done, failures;
     unsigned parity;  /* of the next state file */
@@ -230,6 +232,19 @@ static int compare(const checkpoint *c, const json_t *there)
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* What is written of a state, and of the one before it when there is a newer. */
+static int keep_entry(checkpoint *c, json_t *of)
+{
+    static const char *const keys[] = {"done", "state", "digest", "numbers"};
+
+    json_decref(c->last);
+    c->last = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_object_get(of, keys[i]))
+            json_object_set(c->last, keys[i], json_object_get(of, keys[i]));
+    return 0;
+}
+
 static int damaged(const checkpoint *c, const char *name, const char *why)
 {
     return cli_say(EXIT_USAGE,
@@ -238,38 +253,66 @@ static int damaged(const checkpoint *c, const char *name, const char *why)
                    c->folder, name, why);
 }
 
-static int read_state(checkpoint *c)
+/* NULL and the state that an entry speaks of, or why it is not to be had. */
+static const char *read_state(checkpoint *c, const json_t *entry)
 {
-    const char *name = json_string_value(json_object_get(c->kept, "state"));
-    const char *want = json_string_value(json_object_get(c->kept, "digest"));
+    const char *name = json_string_value(json_object_get(entry, "state"));
+    const char *want = json_string_value(json_object_get(entry, "digest"));
+    json_int_t done = json_integer_value(json_object_get(entry, "done"));
     uint64_t bytes, hash;
     char path[PATH], found[17];
 
     if (!name || !want || strchr(name, '/'))
-        return damaged(c, "checkpoint.json", "it names no state");
+        return "checkpoint.json names no state";
+    if (done < 1 || done > UINT32_MAX)
+        return "checkpoint.json says not how far it is";
     if (!digest(path_in(path, c, name), &bytes, &hash))
-        return damaged(c, name, "it cannot be read");
+        return "it cannot be read";
     snprintf(found, sizeof found, "%016" PRIx64, hash);
     if (strcmp(found, want) != 0)
-        return damaged(c, name, "it is not what was written");
+        return "it is not what was written";
     if (kofn_file_open(&c->state, path))
-        return damaged(c, name, kofn_errmsg());
+        return kofn_errmsg();
+    if (!kofn_file_dense(c->state))
+        return "it is sparse";
     c->parity = strcmp(name, "state-0.npy") == 0;
-    return kofn_file_dense(c->state) ? 0 : damaged(c, name, "it is sparse");
+    c->resumed = c->done = (unsigned)done;
+    return NULL;
 }
 
+static void release_state(checkpoint *c)
+{
+    kofn_file_free(c->state);
+    c->state = NULL;
+}
+
+/* Where the newest state is damaged, the one before it will do. */
 static int read_kept(checkpoint *c)
 {
-    json_int_t done;
+    const char *name = json_string_value(json_object_get(c->kept, "state"));
+    json_t *before = json_object_get(c->kept, "before");
     int code = compare(c, json_object_get(c->kept, "fingerprint"));
+    char why[600];
+    const char *is;
 
     if (code)
         return code;
-    done = json_integer_value(json_object_get(c->kept, "done"));
-    if (done < 0 || done > UINT32_MAX)
-        return damaged(c, "checkpoint.json", "it says not how far it is");
-    c->resumed = c->done = (unsigned)done;
-    return done ? read_state(c) : 0;
+    if (json_integer_value(json_object_get(c->kept, "done")) == 0)
+        return 0;
+    if (!(is = read_state(c, c->kept)))
+        return keep_entry(c, c->kept);
+    snprintf(why, sizeof why, "%s", is);
+    release_state(c);
+    if (!before || read_state(c, before)) {
+        release_state(c);
+        return damaged(c, name ? name : "checkpoint.json", why);
+    }
+    json_object_update(c->kept, before);
+    cli_say(0,
+            "%s/%s is damaged: %s; going on with the state before it, after "
+            "round or iteration %u",
+            c->folder, name ? name : "checkpoint.json", why, c->done);
+    return keep_entry(c, c->kept);
 }
 
 /* What is in the folder must be what is asked for. */
@@ -371,12 +414,16 @@ static const char *write_index(checkpoint *c, const char *state,
     }
     if (numbers)
         json_object_set(o, "numbers", numbers);
+    if (state && c->last)
+        json_object_set(o, "before", c->last);
     json_object_set(o, "fingerprint", c->fingerprint);
     text = o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     lacks = loses(c) || !text;
     if (!lacks)
         st = kofn_write_bytes(path_in(path, c, "checkpoint.json"), text,
                               strlen(text));
+    if (state && !lacks && !st)
+        keep_entry(c, o);
     json_decref(o);
     free(text);
     return lacks ? "out of memory" : st ? kofn_errmsg() : NULL;
@@ -538,6 +585,7 @@ void checkpoint_free(checkpoint *c)
         return;
     kofn_file_free(c->state);
     json_decref(c->kept);
+    json_decref(c->last);
     json_decref(c->fingerprint);
     if (c->lock >= 0)
         close(c->lock);

@@ -129,28 +129,39 @@ WORDS
 }
 
 # bats test_tags=asan
-@test "a damaged checkpoint is refused, and an old one is not mistaken for new" {
+@test "where the newest state is damaged the one before it is gone on with" {
     kofn gen graph 100 500 -o G.mtx -q
+    kofn pagerank G.mtx -o want.npy -q
     kofn pagerank G.mtx --checkpoint C -m 5 -q
     cp -r C good
     state=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["state"])')
-    for harm in "truncate -s 100 C/checkpoint.json" "truncate -s 0 C/checkpoint.json" \
-        "truncate -s 200 C/$state" "rm C/$state" \
+    other="state-$((1 - ${state//[^01]/})).npy"
+    for harm in "truncate -s 200 C/$state" "rm C/$state" \
         "printf x | dd of=C/$state bs=1 seek=300 conv=notrunc status=none" \
-        "sed -i 's/\"done\": 5/\"done\": -5/' C/checkpoint.json" \
-        "sed -i 's,$state,../$state,' C/checkpoint.json"; do
+        "cp C/$other C/$state" "sed -i 's/\"done\": 5/\"done\": -5/' C/checkpoint.json" \
+        "sed -i '0,/$state/s,$state,../$state,' C/checkpoint.json"; do
+        rm -rf C
+        cp -r good C
+        eval "$harm"
+        run kofn pagerank G.mtx --checkpoint C --resume -q -o r.npy
+        [ "$status" -eq 0 ] || { echo "$harm: $output"; return 1; }
+        [[ "$output" == *"C/"*"going on with the state before it"*"iteration 4"* ]]
+        py "assert abs(np.load('r.npy') - np.load('want.npy')).max() <= 1e-15"
+    done
+}
+
+@test "a checkpoint of which nothing is whole is refused" {
+    kofn gen graph 100 500 -o G.mtx -q
+    kofn pagerank G.mtx --checkpoint C -m 5 -q
+    cp -r C good
+    for harm in "truncate -s 100 C/checkpoint.json" "truncate -s 0 C/checkpoint.json" \
+        "rm C/state-0.npy C/state-1.npy" "truncate -s 200 C/state-0.npy C/state-1.npy"; do
         rm -rf C
         cp -r good C
         eval "$harm"
         run kofn pagerank G.mtx --checkpoint C --resume
         refused damaged C/
     done
-    # the state before it lies there still, and is not what is gone on with
-    rm -rf C
-    cp -r good C
-    cp "C/state-$((1 - ${state//[^01]/})).npy" "C/$state"
-    run kofn pagerank G.mtx --checkpoint C --resume
-    refused damaged
 }
 
 @test "two do not work in one folder" {
