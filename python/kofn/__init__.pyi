@@ -22,6 +22,8 @@ class Invalid(Error, ValueError): ...
 class Unsuited(Error, NotImplementedError): ...
 class TransportFailed(Error, ConnectionError): ...
 
+class ConvergenceWarning(UserWarning): ...
+
 class Report(NamedTuple):
     rounds: int
     seconds: float
@@ -125,6 +127,8 @@ class Regression:
     history_: Array
     report_: Report
     classes_: Array
+    n_features_in_: int
+    feature_names_in_: Array
     def __init__(self, *, loss: str = ..., scheme: str = ..., workers: int = ...,
                  where: str = ..., ridge: float = ..., descent: str = ...,
                  rule: str = ..., step: float = ..., tolerance: float = ...,
@@ -147,6 +151,8 @@ class Network:
     loss_: float
     report_: Optional[Report]
     mesh_: Mesh
+    n_features_in_: int
+    feature_names_in_: Array
     def __init__(self, *, hidden: Sequence[int] = ..., activation: str = ...,
                  cost: str = ..., output: str = ..., scheme: str = ...,
                  workers: int = ..., where: str = ..., step: float = ...,

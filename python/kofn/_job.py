@@ -5,8 +5,10 @@ import weakref
 
 import numpy as np
 
+from . import _lib
 from ._fleet import Port
 from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
+from ._turn import Turn
 
 ERRORS = {None: lib.KOFN_ERRORS_NONE, "none": lib.KOFN_ERRORS_NONE,
           "detect": lib.KOFN_ERRORS_DETECT,
@@ -57,12 +59,24 @@ class Report(typing.NamedTuple):
         return f"<table>{rows}</table>"
 
 
-def _end(handles):
+def _end(handles, turn):
     """Close what there is, in order.  Runs at most once.  In a child of a fork the
-    workers are the parent's, and threads are not there to be waited for."""
+    workers are the parent's, and threads are not there to be waited for.
+
+    At the end of the interpreter a thread that nobody waits for may be in a call:
+    it leaves within a tenth of a second, or everything stays as it is."""
     if handles.pop("process", None) != os.getpid():
         handles.clear()
         return
+    if not turn.stop(5):
+        return
+    try:
+        _close(handles)
+    finally:
+        turn.go_on()
+
+
+def _close(handles):
     if handles.get("job"):
         lib.kofn_close(handles["job"])
     elif handles.get("port"):
@@ -78,13 +92,15 @@ class Job:
     """One problem on one fleet: what Matrix, Sum and the others stand on.
 
     plans   where it is not one plan of `problem`: those of its operands, which
-            are freed with the job."""
+            are freed with the job.
+    turn    of the object that it is part of.  What that object does with the job it
+            does in turn, and so round() and what `totals` reads."""
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
                  serve=None, errors=None, audit=1, below=None, tolerance=0.0,
                  late=None, weather=None, events=None, keys=None,
                  insecure=False, journal=None, metrics=None, trace=None,
-                 record=None, mu=None, plans=None):
+                 record=None, mu=None, plans=None, turn=None):
         if errors not in ERRORS:
             raise Invalid(f"errors={errors!r} is none of "
                           f"{', '.join(map(repr, ERRORS))}")
@@ -92,7 +108,8 @@ class Job:
             raise Invalid(f"below={below!r} is none of "
                           f"{', '.join(map(repr, BELOW))}")
         self._handles = {"process": os.getpid()}
-        self._final = weakref.finalize(self, _end, self._handles)
+        self.turn = turn or Turn("it")
+        self._final = weakref.finalize(self, _end, self._handles, self.turn)
         self._keep = []      # what C borrows until the end
         self._running = None  # what a round that goes on borrows
         if plans is None:
@@ -115,6 +132,7 @@ class Job:
             raise_for(st)
         self._handles["job"] = self.job = out[0]
         self.report = None
+        self._last = None  # totals, once it is closed
 
     def _options(self, errors, audit, below, tolerance, late, mu, files):
         o = ffi.new("kofn_options *")
@@ -154,16 +172,27 @@ class Job:
     def closed(self):
         return not self._handles
 
-    def check_open(self, name):
+    def check_open(self):
         """Raise where it cannot be used."""
+        self.turn.check()
         if self.closed:
-            raise Error(f"{name} has been closed")
+            raise Error(f"{self.turn.name} has been closed")
         if self._handles["process"] != os.getpid():
-            raise Error(f"{name} is of process {self._handles['process']}, of which "
+            raise Error(f"{self.turn.name} is of process {self._handles['process']}, of which "
                         "this one is a fork; make one here")
 
     def close(self):
-        """End the job and its workers.  Again is allowed."""
+        """End the job and its workers.  Again is allowed.  A call that another
+        thread has under way ends first, soon and with an error."""
+        with self.turn.to_close():
+            self.end()
+
+    def end(self):
+        """close(), in turn."""
+        if self.closed:
+            return
+        if self._handles["process"] == os.getpid():
+            self._last = self._totals()
         self._final()
 
     def round(self, begin, in_, out, keep):
@@ -171,27 +200,42 @@ class Job:
 
         Ctrl-C leaves within a tenth of a second; the round goes on, and its
         end is waited for before the next one begins."""
-        self.check_open("it")
+        self.check_open()
         self._finish()
         check(begin(self.job, in_, out))
         self._running = (in_, out, keep)
         return self._finish()
 
+    def wait(self, f, *args):
+        """f(*args) until it is over; it returns KOFN_AGAIN every tenth of a second,
+        when Python sees signals."""
+        while (st := f(*args)) == lib.KOFN_AGAIN:
+            _lib.raise_stopped()
+            self.turn.check()
+        return st
+
     def _finish(self):
         if self._running is None:
             return None
         rep = ffi.new(_REPORT)
-        while (st := lib.kofn_pump(self.job, SECOND // 10, rep)) == \
-                lib.KOFN_AGAIN:
-            pass
+        st = self.wait(lib.kofn_pump, self.job, SECOND // 10, rep)
         self._running = None
         self.report = Report.of(rep, st)
+        _lib.raise_stopped()
         check(st)
         return self.report
 
     @property
     def totals(self):
-        """The report of all rounds so far."""
+        """The report of all rounds so far; once it is closed, of all."""
+        if self.closed:
+            return self._last
+        if self._handles["process"] != os.getpid():
+            return self._totals()
+        with self.turn():
+            return self._last if self.closed else self._totals()
+
+    def _totals(self):
         rep = ffi.new("kofn_report *")
         lib.kofn_job_totals(self.job, rep)
         return Report.of(rep)

@@ -86,6 +86,9 @@ class Network(Estimator):
 
     def _targets(self, X, y):
         """What C takes, and how wide the last layer is."""
+        if np.ma.is_masked(y):
+            raise Invalid(f"y has {np.ma.count_masked(y)} masked numbers; leave those "
+                          "points out")
         if self.cost != "softmax":
             y = X if y is None else np.ascontiguousarray(y, np.float64)
             y = y.reshape(len(y), -1)
@@ -190,6 +193,10 @@ class Network(Estimator):
         return net, res
 
     def fit(self, X, y=None):
+        with self._turn():
+            return self._fit(X, y)
+
+    def _fit(self, X, y):
         X = np.ascontiguousarray(self._rows(X))
         autoencoder = y is None and self.cost == "squares"
         y, last = self._targets(X, y)
@@ -220,9 +227,13 @@ class Network(Estimator):
 
     def _out(self, X):
         """What comes out of the last layer; shares of classes with softmax."""
+        with self._turn():
+            return self._out_of(X)
+
+    def _out_of(self, X):
         if not hasattr(self, "coefs_"):
             raise Error("the network is not fitted; call fit first")
-        X = np.ascontiguousarray(self._rows(X))
+        X = np.ascontiguousarray(self._rows_again(X))
         widths = [self.coefs_[0].shape[1] - 1, *(len(W) for W in self.coefs_)]
         shape, kept = self._shape(widths)
         net = ffi.gc(new(lib.kofn_net_new, shape, 1), lib.kofn_net_free)

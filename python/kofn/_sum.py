@@ -7,6 +7,7 @@ from . import _lib
 from ._fleet import serve
 from ._job import Job, problem
 from ._lib import Invalid, check, ffi, lib
+from ._turn import Turn
 
 
 def _array_of(m):
@@ -62,15 +63,24 @@ class Sum:
         self._job = Job(
             problem(lib.KOFN_SUM, length, self.inputs, 1, self.dtype), scheme,
             workers, where, serve=lambda address, **o: serve(address, f, **o),
-            **options)
+            turn=Turn("the sum"), **options)
         info = ffi.new("kofn_plan_info *")
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.parts = info.parts
-        handle = ffi.new_handle(f)
+        handle = ffi.new_handle(self._in_turn(f))
         check(lib.kofn_place_parts(self._job.job, lib.kofn_py_part, handle))
-        self._job.borrow(handle, f)
+        self._job.borrow(handle)
         if work is not None:
             check(lib.kofn_parts_work(self._job.job, work))
+
+    def _in_turn(self, f):
+        """f, known as what the library calls for this sum."""
+        turn = self._job.turn
+
+        def called(part, parts, x):
+            with turn.called_back():
+                return f(part, parts, x)
+        return called
 
     def __call__(self, x):
         x = _lib.array(x, self.dtype, "x")
@@ -78,7 +88,9 @@ class Sum:
             raise Invalid(f"x has the shape {x.shape} and the sum takes "
                           f"({self.inputs},)")
         out = np.empty(self.length, self.dtype)
-        self._job.round(lib.kofn_begin, _lib.view(x), _lib.view(out), (x, out))
+        with self._job.turn():
+            self._job.round(lib.kofn_begin, _lib.view(x), _lib.view(out),
+                            (x, out))
         return out
 
     @property

@@ -266,3 +266,48 @@ def test_handles_end_when_they_are_collected():
         threads = [int(line.split()[1]) for line in f
                    if line.startswith("Threads:")]
     assert threads[0] < 40
+
+
+@pytest.mark.parametrize("where", ["threads", "sim"])
+def test_a_product_has_the_wider_type(where):
+    wide = np.array([16777217.0, 0.1])  # neither is a float32
+    A = np.eye(2, dtype=np.float32)
+    with kofn.Matrix(A, where, workers=2, scheme="elastic:k=1") as M:
+        for x in (wide, wide.tolist(), np.array([16777217, 3]), np.array([1, 2]),
+                  np.array([1, 2], np.int8), np.array([True, False]),
+                  np.ones(2, np.float16), np.ones(2, np.float32), wide[::-1],
+                  np.ones((2, 3)), np.ones((2, 3), np.float32)):
+            for got, right in ((M @ x, A @ np.asarray(x)),
+                               (M.T @ x, A.T @ np.asarray(x))):
+                assert got.dtype == right.dtype, x
+                assert np.allclose(got, right, rtol=64 * np.finfo(got.dtype).eps)
+        assert np.allclose(wide @ M, wide, rtol=1e-14)
+        assert (wide @ M).dtype == np.float64
+    with kofn.Matrix(A.astype(float), where, workers=2, scheme="uncoded") as M:
+        got = M @ wide.astype(np.float32)
+        assert got.dtype == np.float64
+        assert np.array_equal(got, wide.astype(np.float32))
+    got = kofn.matmul(A, np.diag(wide), where, workers=2, scheme="uncoded")
+    assert got.dtype == np.float64 and np.array_equal(got, np.diag(wide))
+
+
+def test_workers_that_hold_one_type_say_so():
+    with kofn.Matrix(np.eye(2, dtype=np.float32), "processes", workers=2,
+                     scheme="uncoded") as M:
+        with pytest.raises(kofn.Invalid, match="float32 and the other factor "
+                           "float64.*A.astype"):
+            M @ np.ones(2)
+        got = M @ np.ones(2, np.float32)
+        assert got.dtype == np.float32 and np.array_equal(got, np.ones(2))
+
+
+def test_what_is_masked_is_refused():
+    hidden = np.ma.masked_less(X, X.min() + 1e-9)
+    for given in (lambda: kofn.Matrix(hidden),
+                  lambda: kofn.check_product(np.eye(90), hidden, X)):
+        with pytest.raises(kofn.Invalid, match="1 masked"):
+            given()
+    with kofn.Matrix(np.ma.masked_array(X), workers=2, scheme="uncoded") as M:
+        assert close(M @ np.ones(12), X @ np.ones(12))
+        with pytest.raises(kofn.Invalid, match="1 masked"):
+            M @ np.ma.masked_array(np.ones(12), [1] + [0] * 11)

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -275,3 +276,114 @@ def test_the_command_line_says_what_is_wrong():
                        env=env, capture_output=True, text=True)
     assert r.returncode == 1 and "kofn: " in r.stderr
     assert "Traceback" not in r.stderr
+
+
+def ridge_of(X, y, ridge):
+    """Where 1/m sum (x . w + b - y)^2 / 2 + ridge/2 |w|^2 is least, by the normal
+    equations, in which b has no ridge."""
+    m, n = X.shape
+    A = np.c_[X, np.ones(m)]
+    return np.linalg.solve(A.T @ A / m + ridge * np.diag([1.0] * n + [0.0]),
+                           A.T @ y / m)
+
+
+@pytest.mark.parametrize("scheme", ["elastic:k=2", "pcr:r=2", "gc:d=2"])
+def test_the_ridge_is_not_of_the_intercept(scheme):
+    X = np.array([[-1.0], [1.0]])
+    m = kofn.Regression(ridge=1.0, scheme=scheme, workers=4, iterations=1000,
+                        tolerance=1e-12).fit(X, np.array([9.0, 11.0]))
+    assert abs(m.intercept_ - 10) < 1e-9 and abs(m.coef_[0] - 0.5) < 1e-9
+    X = rng.standard_normal((60, 4)) + 1
+    y = X @ [1.0, -2, 0.5, 3] + 7 + rng.standard_normal(60)
+    m = kofn.Regression(ridge=0.3, scheme=scheme, workers=4, iterations=4000,
+                        tolerance=1e-11).fit(X, y)
+    assert np.allclose(np.r_[m.coef_, m.intercept_], ridge_of(X, y, 0.3), atol=1e-8)
+    assert np.allclose(m.predict(X), np.c_[X, np.ones(60)] @ ridge_of(X, y, 0.3))
+
+
+class Frame:
+    """As much of a data frame as is asked for."""
+
+    def __init__(self, table, columns):
+        self.table, self.columns = np.asarray(table), columns
+
+    def __array__(self, dtype=None, copy=None):
+        return self.table.astype(dtype or self.table.dtype)
+
+
+def fitted(X, y):
+    return (kofn.Regression(scheme="elastic:k=2", workers=3, iterations=3000,
+                            tolerance=1e-9).fit(X, y),
+            kofn.Network(hidden=(3,), scheme="gc:d=2", workers=2,
+                         cost="squares", batch=20).fit(X, y))
+
+
+def test_columns_go_by_their_names():
+    table = rng.standard_normal((40, 3))
+    y = table @ [1.0, 2, 3]
+    X = Frame(table, ["a", "b", "c"])
+    other = Frame(table[:, ::-1], ["c", "b", "a"])
+    for m in fitted(X, y):
+        assert list(m.feature_names_in_) == ["a", "b", "c"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            p = m.predict(X)
+        with pytest.raises(ValueError, match="same order"):
+            m.predict(other)
+        with pytest.raises(ValueError, match="unseen at fit time: d.*missing: c"):
+            m.predict(Frame(table, ["a", "b", "d"]))
+        with pytest.warns(UserWarning, match="does not have valid feature names"):
+            assert np.array_equal(m.predict(table), p)
+        with pytest.raises(TypeError, match="some names"):
+            m.predict(Frame(table, ["a", "b", 3]))
+        with pytest.raises(ValueError, match="X has 2 features, but"):
+            m.predict(Frame(table[:, :2], [0, 1]).table)
+    for m in fitted(table, y):
+        assert not hasattr(m, "feature_names_in_") and m.n_features_in_ == 3
+        with pytest.warns(UserWarning, match="fitted without"):
+            m.predict(X)
+        m.predict(Frame(table, [0, 1, 2]))  # numbers are no names
+    assert np.allclose(fitted(table, y)[0].predict(table), y, atol=1e-6)
+
+
+def test_what_is_missing_is_refused():
+    X = rng.standard_normal((40, 3))
+    y = X @ [1.0, 2, 3]
+    hole = X.copy()
+    hole[5, 2] = np.nan
+    masked = np.ma.masked_invalid(hole)
+    for m in fitted(X, y):
+        with pytest.raises(ValueError, match=r"X\[5, 2\] is nan"):
+            m.predict(hole)
+        with pytest.raises(ValueError, match="1 masked"):
+            m.predict(masked)
+        with pytest.raises(ValueError, match="1 masked"):
+            m.fit(masked, y)
+        with pytest.raises(ValueError, match="1 masked"):
+            m.fit(X, np.ma.masked_less(y, y.min() + 1e-12))
+        with pytest.raises(ValueError):
+            m.fit(hole, y)
+
+
+def test_a_descent_that_has_not_converged_warns():
+    X = rng.standard_normal((200, 5)) * [1, 1e3, 1e-3, 1, 1]
+    y = X @ [1, 1e-3, 1e3, 1, 1] + 2
+    with pytest.warns(kofn.ConvergenceWarning, match="after 100 iterations") as seen:
+        m = kofn.Regression(workers=4).fit(X, y)
+    assert not m.converged_ and issubclass(kofn.ConvergenceWarning, UserWarning)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Z = X / X.std(axis=0)
+        assert kofn.Regression(workers=4, iterations=3000).fit(Z, y).converged_
+
+
+def test_a_model_is_copied_and_pickled():
+    import copy
+    import pickle
+
+    X = rng.standard_normal((40, 3))
+    y = X @ [1.0, 2, 3]
+    for m in fitted(X, y):
+        for again in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m)):
+            assert np.array_equal(again.predict(X), m.predict(X))
