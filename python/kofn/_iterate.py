@@ -4,7 +4,7 @@ import dataclasses
 import numpy as np
 
 from . import _lib, _mesh
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, Report, problem
 from ._lib import Invalid, check, ffi, lib, new
 
@@ -98,7 +98,7 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
                 t, plan, view, m, o, peers, r, seen),
             {"tolerance": tolerance, "max_iterations": iterations}, v, pb,
             scheme, workers, masterless, options)
-    job = Job(pb, scheme, workers, where, serve=serve, **options)
+    job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
         check(lib.kofn_place(job.job, view))
         return _run(lambda o, m, r: lib.kofn_power(job.job, m, o, r),
@@ -137,7 +137,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
             lambda t, plan, m, o, peers, r, seen: lib.kofn_pagerank_peers(
                 t, plan, M, loose, m, o, peers, r, seen),
             limits, v, pb, scheme, workers, masterless, options)
-    job = Job(pb, scheme, workers, where, serve=serve, **options)
+    job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
         check(lib.kofn_place_sparse(job.job, M))
         return _run(

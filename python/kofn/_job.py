@@ -119,12 +119,14 @@ class Job:
         self.plan = plans[0]
         self.serves_left = left > 0 and \
             lib.kofn_plan_serve_left(self.plan, left) == lib.KOFN_OK
-        fleet = Port(where, workers, weather, keys, insecure, serve)
-        self._handles["fleet"] = self.fleet = fleet
+        if below is None:  # more may come at any time
+            below = "pause" if "://" in where else "refuse"
         opt = self._options(errors, audit, below, tolerance, late, mu,
                             {"journal": journal, "metrics": metrics,
                              "trace": trace, "record": record})
-        self._events(opt, events, workers)
+        joiners = self._events(opt, events, workers)
+        fleet = Port(where, workers, weather, keys, insecure, serve, joiners)
+        self._handles["fleet"] = self.fleet = fleet
         out = ffi.new("kofn_job **")
         st = lib.kofn_open_all(out, plans, len(plans), fleet.port,
                                opt)  # takes the port over
@@ -139,10 +141,10 @@ class Job:
         o.size = ffi.sizeof("kofn_options")
         o.errors = ERRORS[errors]
         o.audit = audit
-        o.below = BELOW[below or "refuse"]
+        o.below = BELOW[below]
         o.tolerance = tolerance
         if late is not None:
-            o.late = late
+            o.late = self._late(late)
         o.mu = 0.25 if mu is None else mu
         for name, path in files.items():
             if path is not None:
@@ -152,10 +154,18 @@ class Job:
         self._keep.append(o)
         return o
 
+    @staticmethod
+    def _late(factor):
+        """As the command has it: 0 is never, for which the library has -1."""
+        if factor and not factor >= 1:
+            raise Invalid(f"late={factor!r} is neither 0, never, nor a factor of at "
+                          "least 1")
+        return factor or -1
+
     def _events(self, o, events, workers):
-        """Lines of an events file: "3.5 leave 2", ..."""
+        """Lines of an events file: "3.5 leave 2", ...; how many join."""
         if not events:
-            return
+            return 0
         text = events if isinstance(events, str) else "\n".join(events)
         data = text.encode()
         out, count = ffi.new("kofn_happening **"), ffi.new("size_t *")
@@ -163,6 +173,8 @@ class Job:
                                     workers, 2**31))
         self._keep.append(ffi.gc(out[0], lib.kofn_events_free))
         o.events, o.event_count = out[0], count[0]
+        return sum(out[0][i].kind == lib.KOFN_HAPPENING_JOIN
+                   for i in range(count[0]))
 
     def borrow(self, *things):
         """Keep these as long as the job."""
@@ -265,13 +277,18 @@ def plan_info(scheme, workers, shape, *, columns=1, op="product",
               dtype=np.float64, noise=False, seed=1):
     """What a scheme needs and costs: threshold, storage, load, ...
 
+    op     "product" of a matrix of that shape and one of so many `columns`, "left",
+           "gram", "sum" (of `shape[0]` numbers), or "stream", of products of such a
+           matrix and one of so many columns.
+
     >>> import kofn
     >>> kofn.plan_info("mds:k=6", 8, (1000, 100))["threshold"]
     6
     """
     m, n = shape
     ops = {"product": lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL,
-           "left": lib.KOFN_LEFT, "gram": lib.KOFN_GRAM, "sum": lib.KOFN_SUM}
+           "left": lib.KOFN_LEFT, "gram": lib.KOFN_GRAM, "sum": lib.KOFN_SUM,
+           "stream": lib.KOFN_STREAM}
     if op not in ops:
         raise Invalid(f"op={op!r} is none of {', '.join(ops)}")
     plan = ffi.gc(new(lib.kofn_plan_new,

@@ -2,7 +2,7 @@
 import numpy as np
 
 from . import _lib
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, problem
 from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
@@ -96,7 +96,7 @@ class Matrix:
         job = Job(problem(op, m, n, columns, dtype, self._sparse),
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
                   left=columns if whole else 0,
-                  serve=lambda address, **w: serve(address, **self._own, **w),
+                  serve=lambda address, **w: life(address, **self._own, **w),
                   turn=self._turn, **o)
         job.columns = columns
         place = lib.kofn_place_sparse if self._sparse else lib.kofn_place

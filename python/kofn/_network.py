@@ -3,7 +3,7 @@ import numpy as np
 
 from . import _lib, _mesh
 from ._estimator import Estimator
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, Report
 from ._lib import Error, Invalid, check, ffi, lib, new
 
@@ -132,7 +132,7 @@ class Network(Estimator):
         scheme = self.scheme.encode()
         known = lib.kofn_scheme_find(self.scheme.partition(":")[0].encode())
         pb = ffi.new("kofn_problem *", lib.kofn_training_problem(training))
-        options = dict(seed=self.seed, serve=serve, **(self.options or {}))
+        options = dict(seed=self.seed, serve=life, **(self.options or {}))
         if known == ffi.NULL or known.ops & pb.op:
             job = Job(pb, self.scheme, self.workers, self.where, **options)
             place = lib.kofn_training_place

@@ -5,7 +5,7 @@ import numpy as np
 
 from . import _lib
 from ._estimator import ConvergenceWarning, Estimator
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, Report
 from ._lib import Error, Invalid, check, ffi, lib, new
 
@@ -110,7 +110,7 @@ class Regression(Estimator):
         check(lib.kofn_regression_problem(r, self.scheme.encode(),
                                           self.workers, pb))
         job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
-                  left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=serve,
+                  left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
                   **(self.options or {}))
         try:
             check(lib.kofn_regression_place(r, job.job, pb.op))

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from . import _lib
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, Report, problem
 from ._lib import Error, Invalid, SECOND, check, ffi, lib
 from ._turn import Turn
@@ -85,7 +85,7 @@ class Stream:
         m, n, p = shape
         self._turn = Turn("the stream")
         self._job = Job(problem(lib.KOFN_STREAM, m, n, p, self.dtype), scheme,
-                        workers, where, serve=serve, mu=mu, turn=self._turn,
+                        workers, where, serve=life, mu=mu, turn=self._turn,
                         **options)
         info = ffi.new("kofn_plan_info *")
         check(lib.kofn_plan_describe(self._job.plan, False, info))

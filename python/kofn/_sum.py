@@ -4,7 +4,7 @@ import traceback
 import numpy as np
 
 from . import _lib
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, problem
 from ._lib import Invalid, check, ffi, lib
 from ._turn import Turn
@@ -36,7 +36,7 @@ class Sum:
     f        returns a vector of `length` numbers; the same part and x must
              give the same numbers on every worker. It is called on threads
              ("threads"), in processes ("processes"), or by workers that know it
-             themselves (kofn.serve(address, f)).
+             themselves (kofn.life(address, f)).
     length   numbers in the answer; x has `inputs` (the same, if not given).
     scheme   gc:d=2, agc:d=3, cgc:..., uncoded: see docs/gradients.md. It says
              into how many parts the whole is cut: `parts`.
@@ -62,7 +62,7 @@ class Sum:
             raise Invalid(f"dtype={dtype!r} is neither float64 nor float32")
         self._job = Job(
             problem(lib.KOFN_SUM, length, self.inputs, 1, self.dtype), scheme,
-            workers, where, serve=lambda address, **o: serve(address, f, **o),
+            workers, where, serve=lambda address, **o: life(address, f, **o),
             turn=Turn("the sum"), **options)
         info = ffi.new("kofn_plan_info *")
         check(lib.kofn_plan_describe(self._job.plan, False, info))

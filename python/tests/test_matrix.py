@@ -311,3 +311,79 @@ def test_what_is_masked_is_refused():
         assert close(M @ np.ones(12), X @ np.ones(12))
         with pytest.raises(kofn.Invalid, match="1 masked"):
             M @ np.ma.masked_array(np.ones(12), [1] + [0] * 11)
+
+
+def test_processes_leave_join_and_lie_by_events():
+    w = rng.standard_normal(12)
+    with kofn.Matrix(X, "processes", scheme="elastic:k=3", workers=4, below="pause",
+                     events=["2 leave 1", "3 join", "4 leave 0", "5 join"]) as M:
+        first = M.processes
+        for _ in range(8):
+            assert close(M @ w, X @ w)
+        assert M.totals.left == 2 and M.totals.joined == 2
+        now = M.processes
+        assert len(now) == 4 and len(set(now) - set(first)) == 2
+    with kofn.Matrix(X, "processes", scheme="elastic:k=3", workers=4,
+                     events="9 join") as M:  # which does not come
+        assert close(M @ w, X @ w) and len(M.processes) == 4
+    with kofn.Matrix(X, "processes", scheme="mds:k=2", workers=5, late=0,
+                     errors="adversarial", below="pause",
+                     events="1 corrupt 2") as M:
+        for _ in range(100):
+            assert close(M @ w, X @ w)
+            if M.report.liars:
+                break
+        assert M.report.liars == (2,)
+
+
+def played(**options):
+    """Simulated seconds of a round in which a worker is 5000 times as slow as the
+    others, which could make up for it."""
+    with kofn.Matrix(X, "sim", workers=4, scheme="elastic:k=2",
+                     events="1 slow 2 5000", **options) as M:
+        assert close(M @ np.ones(12), X @ np.ones(12))
+        return M.report.seconds
+
+
+def test_late_of_zero_is_never():
+    assert played() == played(late=None) == played(late=1.5)
+    assert played(late=0) > 500 * played()
+    for late in (-1, 0.5, float("nan")):
+        with pytest.raises(kofn.Invalid, match="neither 0, never"):
+            played(late=late)
+
+
+def test_a_plan_of_a_stream():
+    info = kofn.plan_info("dip:m=2,p=3,T=3", 4, (8, 6), columns=5, op="stream")
+    assert info["delay"] == 3 and info["workers"] == 4
+
+
+def test_below_at_an_address_waits_for_who_may_come(tmp_path):
+    """As the command does, and elsewhere it does not."""
+    import os
+    import subprocess
+    import sys
+
+    address = f"ipc://{tmp_path}/socket"
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+
+    def worker():
+        return subprocess.Popen([sys.executable, "-m", "kofn", "worker", address,
+                                 "--patience", "300"], env=env)
+
+    workers = [worker()]
+    try:
+        with kofn.Matrix(X, address, scheme="uncoded", workers=1) as M:
+            assert close(M @ np.ones(12), X @ np.ones(12))
+            workers[0].kill()
+            workers[0].wait()
+            workers.append(worker())
+            assert close(M @ np.ones(12), X @ np.ones(12))
+    finally:
+        for w in workers:
+            w.kill()
+            w.wait()
+    with kofn.Matrix(X, scheme="uncoded", workers=1, events="2 leave 0") as M:
+        M @ np.ones(12)
+        with pytest.raises(kofn.TooFewWorkers):
+            M @ np.ones(12)
