@@ -14,7 +14,7 @@ from ._estimator import ConvergenceWarning
 from ._fleet import serve
 from ._iterate import Iterated, pagerank, power
 from ._job import Report, plan_info, schemes
-from ._lib import (Corrupt, Error, Invalid, Late, TooFewWorkers,
+from ._lib import (Corrupt, Error, Invalid, Late, TaskFailed, TooFewWorkers,
                    TransportFailed, Unstable, Unsuited)
 from ._matrix import Matrix, matmul
 from ._mesh import Mesh
@@ -25,6 +25,6 @@ from ._sum import Sum
 
 __all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Invalid",
            "Iterated", "Late", "Matrix", "Mesh", "Network", "Product", "Regression",
-           "Report", "Stream", "Sum", "TooFewWorkers", "TransportFailed",
-           "Unstable", "Unsuited", "check_product", "matmul", "pagerank",
-           "plan_info", "power", "schemes", "serve"]
+           "Report", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
+           "TransportFailed", "Unstable", "Unsuited", "check_product", "matmul",
+           "pagerank", "plan_info", "power", "schemes", "serve"]

@@ -3,7 +3,7 @@ import os
 import signal
 import tempfile
 
-from . import _lib
+from . import _failed, _lib
 from ._kernel import Kernel
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
@@ -127,6 +127,7 @@ class Port:
         """A child's whole life, from when it is told on that pipe."""
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            _failed.home = os.path.dirname(address[len("ipc://"):])
             for end in others:
                 os.close(end)  # so that it reads the end of who began it
             if begin is not None and not os.read(begin, 1):

@@ -1,11 +1,13 @@
 """A plan, a port and a job together, and rounds that Ctrl-C can stop."""
 import os
+import time
 import typing
 import weakref
 
 import numpy as np
 
 from . import _lib
+from ._failed import Told
 from ._fleet import Port
 from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
 from ._turn import Turn
@@ -112,6 +114,8 @@ class Job:
         self._final = weakref.finalize(self, _end, self._handles, self.turn)
         self._keep = []      # what C borrows until the end
         self._running = None  # what a round that goes on borrows
+        self._began = 0.0     # that round
+        self.told = Told()    # what functions raised
         if plans is None:
             plans = [new(lib.kofn_plan_new, problem, scheme.encode(), workers,
                          seed)]
@@ -127,6 +131,7 @@ class Job:
         joiners = self._events(opt, events, workers)
         fleet = Port(where, workers, weather, keys, insecure, serve, joiners)
         self._handles["fleet"] = self.fleet = fleet
+        self.told.folder = fleet.folder
         out = ffi.new("kofn_job **")
         st = lib.kofn_open_all(out, plans, len(plans), fleet.port,
                                opt)  # takes the port over
@@ -156,8 +161,8 @@ class Job:
 
     @staticmethod
     def _late(factor):
-        """As the command has it: 0 is never, for which the library has -1."""
-        if factor and not factor >= 1:
+        """As the command has it: 0 is never, for which the library has less."""
+        if not (factor <= 0 or factor >= 1):
             raise Invalid(f"late={factor!r} is neither 0, never, nor a factor of at "
                           "least 1")
         return factor or -1
@@ -214,6 +219,8 @@ class Job:
         end is waited for before the next one begins."""
         self.check_open()
         self._finish()
+        self.told.forget()
+        self._began = time.monotonic()
         check(begin(self.job, in_, out))
         self._running = (in_, out, keep)
         return self._finish()
@@ -234,7 +241,12 @@ class Job:
         self._running = None
         self.report = Report.of(rep, st)
         _lib.raise_stopped()
-        check(st)
+        try:
+            check(st)
+        except Error as e:
+            self.told.raise_for(e, self._began)
+            raise
+        self.told.forget()
         return self.report
 
     @property

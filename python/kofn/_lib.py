@@ -57,6 +57,14 @@ class TransportFailed(Error, ConnectionError):
     """The network cannot be had, or failed."""
 
 
+class TaskFailed(Error):
+    """A function raised something on a worker: its traceback there.
+
+    It is the __cause__ of that exception, which is raised here, or is raised itself
+    where a process had an exception of a type that cannot be made here.
+    """
+
+
 _CLASS = {
     "TOOFEW": TooFewWorkers, "LATE": Late, "CORRUPT": Corrupt,
     "UNSTABLE": Unstable, "INVAL": Invalid, "SHAPE": Invalid,

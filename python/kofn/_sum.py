@@ -3,7 +3,7 @@ import traceback
 
 import numpy as np
 
-from . import _lib
+from . import _failed, _lib
 from ._fleet import life
 from ._job import Job, problem
 from ._lib import Invalid, check, ffi, lib
@@ -26,6 +26,7 @@ def kofn_py_part(ctx, part, parts, in_, out):
         _array_of(out)[...] = f(part, parts, _array_of(in_))
     except Exception:  # the task fails; others are asked
         traceback.print_exc()
+        _failed.tell()
         return lib.KOFN_INVAL
     return lib.KOFN_OK
 
@@ -37,6 +38,8 @@ class Sum:
              give the same numbers on every worker. It is called on threads
              ("threads"), in processes ("processes"), or by workers that know it
              themselves (kofn.life(address, f)).
+             Where it raises and no other worker makes up for that, the exception
+             is raised here; its __cause__ is a kofn.TaskFailed with the traceback.
     length   numbers in the answer; x has `inputs` (the same, if not given).
     scheme   gc:d=2, agc:d=3, cgc:..., uncoded: see docs/gradients.md. It says
              into how many parts the whole is cut: `parts`.
@@ -75,11 +78,15 @@ class Sum:
 
     def _in_turn(self, f):
         """f, known as what the library calls for this sum."""
-        turn = self._job.turn
+        turn, told = self._job.turn, self._job.told
 
         def called(part, parts, x):
             with turn.called_back():
-                return f(part, parts, x)
+                try:
+                    return f(part, parts, x)
+                except Exception:
+                    told.add()
+                    raise
         return called
 
     def __call__(self, x):

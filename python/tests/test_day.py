@@ -51,7 +51,7 @@ def fails(part, parts, x):
 
 def an_exception(i):
     with kofn.Sum(fails, 4, scheme="gc:d=2", workers=2, where="sim") as S:
-        with pytest.raises(kofn.Error):
+        with pytest.raises(RuntimeError, match="as it should"):
             S(np.ones(4))
 
 

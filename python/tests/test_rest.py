@@ -73,14 +73,78 @@ def test_who_lies_in_short_messages_is_named(scheme, where, tmp_path):
         assert named == {4} if events else len(named) == 1
 
 
-def test_a_function_that_fails_is_told(capfd):
-    def fails(part, parts, x):
-        raise RuntimeError("out of luck")
+class Odd(Exception):
+    """One that cannot be pickled and made again as others are."""
 
-    with kofn.Sum(fails, 4, scheme="gc:d=2", workers=4) as S:
-        with pytest.raises(kofn.Error):
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+def raises_odd(part, parts, x):
+    raise Odd(1, 2)
+
+
+def raises_key(part, parts, x):
+    return {}["luck"] * x
+
+
+def raises_local(part, parts, x):
+    class Local(Exception):
+        pass
+
+    raise Local("out of luck")
+
+
+@pytest.mark.parametrize("where", ["threads", "sim", "processes"])
+@pytest.mark.parametrize("f, kind, words", [
+    (raises_key, KeyError, "'luck'"), (raises_odd, Odd, "1 and 2"),
+    (raises_local, None, "out of luck")])
+def test_what_a_function_raises_comes_home(where, f, kind, words, capfd):
+    with kofn.Sum(f, 4, scheme="gc:d=2", workers=4, where=where) as S:
+        for _ in range(2):
+            with pytest.raises(Exception) as e:
+                S(np.ones(4))
+            cause = e.value.__cause__
+            if kind:
+                assert type(e.value) is kind and str(e.value) == words
+            elif where == "processes":  # of a type that there is only there
+                cause = e.value
+            else:
+                assert type(e.value).__name__ == "Local"
+            assert type(cause) is kofn.TaskFailed and cause.status == "TOOFEW"
+            assert f"in {f.__name__}" in str(cause) and words in str(cause)
+            assert isinstance(cause.__cause__, kofn.TooFewWorkers)
+    assert words in capfd.readouterr().err
+
+
+def test_what_was_made_up_for_stays_where_it_was():
+    """And is not taken for why a later round fails."""
+    failed = []
+
+    def f(part, parts, x):
+        if not failed:
+            failed.append(part)
+            raise RuntimeError("once")
+        return (part + 1) * x
+
+    with kofn.Sum(f, 4, scheme="gc:d=2", workers=3, where="sim",
+                  events=["2 leave 0", "2 leave 1", "2 leave 2"]) as S:
+        weight = sum(range(1, S.parts + 1))
+        assert np.allclose(S(np.ones(4)), weight) and failed
+        with pytest.raises(kofn.TooFewWorkers) as e:
             S(np.ones(4))
-    assert "out of luck" in capfd.readouterr().err
+        assert e.value.__cause__ is None
+
+
+def test_what_multiply_raises_comes_home():
+    def multiply(a, b):
+        raise MemoryError("no room on the GPU")
+
+    with kofn.Matrix(np.ones((9, 3)), "processes", scheme="mds:k=2", workers=3,
+                     multiply=multiply) as M:
+        with pytest.raises(MemoryError, match="no room") as e:
+            M @ np.ones(3)
+        assert "in multiply" in str(e.value.__cause__)
 
 
 def test_power_and_pagerank():
