@@ -79,7 +79,8 @@ class Told:
             yield at, data and _unpacked(data), kind, text
 
     def forget(self):
-        self._here.clear()
+        if self._here:
+            self._here.clear()
 
     def raise_for(self, error, began):
         """Raise the first exception since then, in the place of a round's error

@@ -25,6 +25,7 @@ class Iterated:
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_iterate(ud, iteration, change, report):
     """Called every tenth of a second, so that Python sees signals."""
+    _lib.may_go_on()
     return 0
 
 
@@ -42,7 +43,7 @@ def _run(iterate, options, vector, job):
     o = _options(options)
     o.watch = lib.kofn_py_iterate
     res = ffi.new("kofn_iterate_result *")
-    _lib.call(iterate, o, _lib.view(vector), res)
+    job.call(iterate, o, _lib.view(vector), res)
     return Iterated(vector, res.iterations, res.converged, res.change,
                     res.eigenvalue, job.totals)
 

@@ -194,9 +194,10 @@ class Job:
         self.turn.check()
         if self.closed:
             raise Error(f"{self.turn.name} has been closed")
-        if self._handles["process"] != os.getpid():
-            raise Error(f"{self.turn.name} is of process {self._handles['process']}, of which "
-                        "this one is a fork; make one here")
+        process = self._handles["process"]
+        if process != os.getpid():
+            raise Error(f"{self.turn.name} is of process {process}, of which this one "
+                        "is a fork; make one here")
 
     def close(self):
         """End the job and its workers.  Again is allowed.  A call that another
@@ -225,9 +226,15 @@ class Job:
         self._running = (in_, out, keep)
         return self._finish()
 
+    def call(self, f, *args):
+        """f(*args), which takes many rounds and calls back between them."""
+        with self.turn():
+            self.check_open()
+            return _lib.call(f, *args, turn=self.turn)
+
     def wait(self, f, *args):
         """f(*args) until it is over; it returns KOFN_AGAIN every tenth of a second,
-        when Python sees signals."""
+        when Python sees signals, and who is to close the object."""
         while (st := f(*args)) == lib.KOFN_AGAIN:
             _lib.raise_stopped()
             self.turn.check()
@@ -254,7 +261,7 @@ class Job:
         """The report of all rounds so far; once it is closed, of all."""
         if self.closed:
             return self._last
-        if self._handles["process"] != os.getpid():
+        if self._handles.get("process", os.getpid()) != os.getpid():
             return self._totals()
         with self.turn():
             return self._last if self.closed else self._totals()

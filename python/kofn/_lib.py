@@ -124,12 +124,23 @@ def raise_stopped():
         raise value
 
 
-def call(f, *args):
-    """f(*args), with what was raised in a callback raised here."""
-    _raised.value = None
-    st = f(*args)
+def call(f, *args, turn=None):
+    """f(*args), with what was raised in a callback raised here; on the object
+    whose turn it is, if it is one's."""
+    _raised.value, _raised.turn = None, turn
+    try:
+        st = f(*args)
+    finally:
+        _raised.turn = None
     raise_stopped()
     return check(st)
+
+
+def may_go_on():
+    """For callbacks in a call: raise where its object is to be closed."""
+    turn = getattr(_raised, "turn", None)
+    if turn is not None:
+        turn.check()
 
 
 # ---- arrays -------------------------------------------------------------------

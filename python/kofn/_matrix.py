@@ -73,6 +73,8 @@ class Matrix:
         dtype = dtype or self.dtype
         if (columns, dtype) in self._jobs:
             return self._jobs[columns, dtype]
+        for job in self._jobs.values():
+            job.check_open()
         here = self._options["where"] in ("threads", "sim")
         if dtype != self.dtype and not here:
             raise Invalid(f"A is {self.dtype} and the other factor {dtype}, and so "
@@ -124,7 +126,6 @@ class Matrix:
         other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
         length = self.shape[1] if row else self.shape[0]
         with self._turn():
-            self._check_open()
             job = self._job(other, x.dtype)
             if row:
                 self._check_left(job)
@@ -134,9 +135,6 @@ class Matrix:
                 out = self._in_pieces(job, x, length, row, begin)
             self.report = job.report
             return out
-
-    def _check_open(self):
-        next(iter(self._jobs.values())).check_open()
 
     def _check_left(self, job):
         if self._options.get("errors") not in (None, "none"):

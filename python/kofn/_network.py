@@ -14,6 +14,7 @@ _COST = {"softmax": lib.KOFN_COST_SOFTMAX, "squares": lib.KOFN_COST_SQUARES}
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_train(ud, now, report):
+    _lib.may_go_on()
     history = ffi.from_handle(ud)
     if report != ffi.NULL and now != ffi.NULL:
         history.append((now.step, now.loss, now.accuracy))
@@ -186,7 +187,7 @@ class Network(Estimator):
         res = ffi.new("kofn_train_result *")
         job = self._job(training, shape.layers)
         try:
-            _lib.call(lib.kofn_train, training, res)
+            job.call(lib.kofn_train, training, res)
             self.report_ = Report.of(res.rounds)
         finally:
             job.close()

@@ -19,6 +19,7 @@ _RULE = {"fixed": lib.KOFN_STEP_FIXED, "exact": lib.KOFN_STEP_EXACT,
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_regress(ud, now, report):
+    _lib.may_go_on()
     box = ffi.from_handle(ud)
     if report != ffi.NULL and now != ffi.NULL:
         box["history"].append((now.iteration, now.objective, now.gradient))
@@ -116,7 +117,7 @@ class Regression(Estimator):
             check(lib.kofn_regression_place(r, job.job, pb.op))
             w = np.zeros(X.shape[1])
             res = ffi.new("kofn_regress_result *")
-            _lib.call(lib.kofn_regress, r, _lib.view(w), res)
+            job.call(lib.kofn_regress, r, _lib.view(w), res)
             self.report_ = Report.of(res.rounds)
         finally:
             job.close()

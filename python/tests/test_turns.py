@@ -247,3 +247,38 @@ def test_turns_are_not_held_in_a_fork():
     assert os.waitpid(child, 0)[1] == 0
     go.set()
     holder.join()
+
+
+def test_the_interpreter_ends_while_threads_are_in_calls():
+    import os
+    import subprocess
+    import sys
+
+    script = """
+import threading, numpy as np, kofn
+X = np.random.default_rng(1).standard_normal((90, 12))
+M = kofn.Matrix(X, scheme="elastic:k=3", workers=4)
+s = kofn.Stream((8, 8, 8), scheme="dip:m=2,p=2,T=2", workers=4)
+m = kofn.Regression(workers=3, iterations=10**8, tolerance=1e-300)
+n = kofn.Network(workers=2, epochs=10**8)
+G = np.diag(np.r_[2.0, np.full(9, 1.99999)])
+calls = [lambda: M @ np.ones(12), lambda: s.put(np.eye(8), np.eye(8)).result(),
+         lambda: m.fit(X, X[:, 0]), lambda: n.fit(X, X[:, 0] > 0),
+         lambda: kofn.power(G, scheme="uncoded", workers=2, tolerance=1e-300,
+                            iterations=10**8)]
+begun = threading.Barrier(len(calls) + 1)
+def again(call):
+    begun.wait()
+    while True:
+        call()
+for call in calls:
+    threading.Thread(target=again, args=(call,), daemon=True).start()
+begun.wait()
+for _ in range(50):
+    M @ np.ones(12)
+print("over", flush=True)
+"""
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    r = subprocess.run([sys.executable, "-c", script], env=env, text=True,
+                       capture_output=True)
+    assert r.returncode == 0 and r.stdout == "over\n", r.stderr
