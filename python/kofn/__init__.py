@@ -10,10 +10,11 @@ gone or wrong: the answers of any k of n give the exact result.
 True
 """
 from ._check import Findings, check_product
+from ._estimator import ConvergenceWarning
 from ._fleet import serve
 from ._iterate import Iterated, pagerank, power
 from ._job import Report, plan_info, schemes
-from ._lib import (Corrupt, Error, Invalid, Late, TooFewWorkers,
+from ._lib import (Corrupt, Error, Invalid, Late, TaskFailed, TooFewWorkers,
                    TransportFailed, Unstable, Unsuited)
 from ._matrix import Matrix, matmul
 from ._mesh import Mesh
@@ -22,8 +23,8 @@ from ._regression import Regression
 from ._stream import Product, Stream
 from ._sum import Sum
 
-__all__ = ["Corrupt", "Error", "Findings", "Invalid", "Iterated", "Late", "Matrix",
-           "Mesh", "Network", "Product", "Regression", "Report", "Stream", "Sum",
-           "TooFewWorkers", "TransportFailed", "Unstable", "Unsuited",
-           "check_product", "matmul", "pagerank", "plan_info", "power", "schemes",
-           "serve"]
+__all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Invalid",
+           "Iterated", "Late", "Matrix", "Mesh", "Network", "Product", "Regression",
+           "Report", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
+           "TransportFailed", "Unstable", "Unsuited", "check_product", "matmul",
+           "pagerank", "plan_info", "power", "schemes", "serve"]

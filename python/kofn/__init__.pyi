@@ -15,12 +15,15 @@ class Error(Exception):
     status: str
 
 class TooFewWorkers(Error): ...
+class TaskFailed(Error): ...
 class Late(Error, TimeoutError): ...
 class Corrupt(Error): ...
 class Unstable(Error, ArithmeticError): ...
 class Invalid(Error, ValueError): ...
 class Unsuited(Error, NotImplementedError): ...
 class TransportFailed(Error, ConnectionError): ...
+
+class ConvergenceWarning(UserWarning): ...
 
 class Report(NamedTuple):
     rounds: int
@@ -125,6 +128,8 @@ class Regression:
     history_: Array
     report_: Report
     classes_: Array
+    n_features_in_: int
+    feature_names_in_: Array
     def __init__(self, *, loss: str = ..., scheme: str = ..., workers: int = ...,
                  where: str = ..., ridge: float = ..., descent: str = ...,
                  rule: str = ..., step: float = ..., tolerance: float = ...,
@@ -147,6 +152,8 @@ class Network:
     loss_: float
     report_: Optional[Report]
     mesh_: Mesh
+    n_features_in_: int
+    feature_names_in_: Array
     def __init__(self, *, hidden: Sequence[int] = ..., activation: str = ...,
                  cost: str = ..., output: str = ..., scheme: str = ...,
                  workers: int = ..., where: str = ..., step: float = ...,

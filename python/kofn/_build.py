@@ -47,6 +47,8 @@ extern "Python" int kofn_py_node(void *, const kofn_node_view *,
 extern "Python" kofn_leave kofn_py_serve(void *, const char *);
 extern "Python" void kofn_py_news(void *, const char *);
 extern "Python" size_t kofn_py_ended(void *);
+extern "Python" int kofn_py_start(void *);
+extern "Python" int kofn_py_kill(void *, uint64_t);
 """
 
 

@@ -3,7 +3,7 @@ import os
 import signal
 import tempfile
 
-from . import _lib
+from . import _failed, _lib
 from ._kernel import Kernel
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
@@ -41,6 +41,16 @@ def kofn_py_ended(ud):
     return ffi.from_handle(ud).ended()
 
 
+@ffi.def_extern(error=-1)
+def kofn_py_start(ud):
+    return ffi.from_handle(ud).start()
+
+
+@ffi.def_extern(error=-1)
+def kofn_py_kill(ud, process):
+    return ffi.from_handle(ud).kill(process)
+
+
 @ffi.def_extern(error=lib.KOFN_LEAVE_NOW, onerror=_lib.stop_and_raise)
 def kofn_py_serve(ud, news):
     """Asked every millisecond or so, which is when Python sees signals."""
@@ -52,10 +62,12 @@ class Port:
     deterministic simulator), "processes" of this machine, or whoever comes to
     an address."""
 
-    def __init__(self, where, workers, weather_words, keys, insecure, serve):
+    def __init__(self, where, workers, weather_words, keys, insecure, serve,
+                 joiners=0):
         self.where = where
         self.news = []
         self.children = []
+        self.spare = []  # pipes on which those wait who are to join by events
         self.lost = 0
         self.folder = None
         self.keep = []
@@ -65,7 +77,7 @@ class Port:
         elif where == "sim":
             self.port = new(lib.kofn_port_sim, workers, self.weather)
         elif where == "processes":
-            self._processes(workers, serve)
+            self._processes(workers, joiners, serve)
         elif "://" in where:
             self._listen(where, workers, keys, insecure)
         else:
@@ -84,11 +96,15 @@ class Port:
         away.ud = handle = ffi.new_handle(self)
         if self.children:
             away.ended = lib.kofn_py_ended
+            away.start = lib.kofn_py_start
+            away.kill = lib.kofn_py_kill
             away.alone = True  # ours: each answers for itself
         self.keep += [options, folder, away, handle]
         self.port = new(lib.kofn_port_away, transport, away)
 
-    def _processes(self, workers, serve):
+    def _processes(self, workers, joiners, serve):
+        """Those who are to join later are forked now as well, before there are
+        threads and connections that a child would have a share in."""
         self.folder = tempfile.mkdtemp(prefix="kofn.")
         address = f"ipc://{self.folder}/socket"
         for _ in range(workers):
@@ -96,16 +112,49 @@ class Port:
             if child == 0:
                 self._live(address, serve)
             self.children.append(child)
+        for _ in range(joiners):
+            here, there = os.pipe()
+            child = os.fork()
+            if child == 0:
+                self._live(address, serve, here,
+                           [there, *(end for _, end in self.spare)])
+            os.close(here)
+            self.spare.append((child, there))
         self._listen(address, workers, None, False)
 
     @staticmethod
-    def _live(address, serve):
-        """A child's whole life."""
+    def _live(address, serve, begin=None, others=()):
+        """A child's whole life, from when it is told on that pipe."""
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            serve(address, patience=10)  # whoever began it may be killed
+            _failed.home = os.path.dirname(address[len("ipc://"):])
+            for end in others:
+                os.close(end)  # so that it reads the end of who began it
+            if begin is not None and not os.read(begin, 1):
+                return
+            serve(address, patience=10, staged=True)  # it may lose who began it
         finally:
             os._exit(0)
+
+    def start(self):
+        """The next one joins."""
+        if not self.spare:
+            return -1
+        child, end = self.spare.pop(0)
+        self.children.append(child)
+        os.write(end, b"!")
+        os.close(end)
+        return 0
+
+    def kill(self, process):
+        """As an event says of a worker with that number."""
+        if process not in self.children:
+            return -1
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        self.children.remove(process)
+        self.lost += 1
+        return 0
 
     def ended(self):
         """How many of the children have; those are no children any more."""
@@ -117,6 +166,10 @@ class Port:
 
     def close(self):
         """After the job has been closed, which closes the port."""
+        for child, end in self.spare:
+            os.close(end)
+            self.children.append(child)
+        self.spare = []
         for child in self.children:
             try:
                 os.kill(child, signal.SIGTERM)
@@ -157,6 +210,12 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     coordinator for `patience` seconds, or by Ctrl-C, at the next look at messages:
     of a function that is being computed, at its end.
     """
+    life(address, f, keys, insecure, patience, weather_words, multiply, keep)
+
+
+def life(address, f=None, keys=None, insecure=False, patience=None,
+         weather_words=None, multiply=None, keep=None, staged=False):
+    """serve(); `staged` ones let events slow down and spoil them."""
     if keep is not None and multiply is None:
         raise Invalid("keep= is what multiply= is given, and there is no "
                       "multiply=")
@@ -177,6 +236,7 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
         o.multiply = lib.kofn_py_multiply
         o.multiply_ctx = kernel
     o.patience = int(patience * SECOND) if patience else 0
+    o.staged = staged
     o.watch = lib.kofn_py_serve
     _lib.call(lib.kofn_serve, transport, o)
     del folder, handle, kernel, sky

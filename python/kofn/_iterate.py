@@ -4,7 +4,7 @@ import dataclasses
 import numpy as np
 
 from . import _lib, _mesh
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, Report, problem
 from ._lib import Invalid, check, ffi, lib, new
 
@@ -25,6 +25,7 @@ class Iterated:
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_iterate(ud, iteration, change, report):
     """Called every tenth of a second, so that Python sees signals."""
+    _lib.may_go_on()
     return 0
 
 
@@ -42,7 +43,7 @@ def _run(iterate, options, vector, job):
     o = _options(options)
     o.watch = lib.kofn_py_iterate
     res = ffi.new("kofn_iterate_result *")
-    _lib.call(iterate, o, _lib.view(vector), res)
+    job.call(iterate, o, _lib.view(vector), res)
     return Iterated(vector, res.iterations, res.converged, res.change,
                     res.eigenvalue, job.totals)
 
@@ -98,7 +99,7 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
                 t, plan, view, m, o, peers, r, seen),
             {"tolerance": tolerance, "max_iterations": iterations}, v, pb,
             scheme, workers, masterless, options)
-    job = Job(pb, scheme, workers, where, serve=serve, **options)
+    job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
         check(lib.kofn_place(job.job, view))
         return _run(lambda o, m, r: lib.kofn_power(job.job, m, o, r),
@@ -137,7 +138,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
             lambda t, plan, m, o, peers, r, seen: lib.kofn_pagerank_peers(
                 t, plan, M, loose, m, o, peers, r, seen),
             limits, v, pb, scheme, workers, masterless, options)
-    job = Job(pb, scheme, workers, where, serve=serve, **options)
+    job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
         check(lib.kofn_place_sparse(job.job, M))
         return _run(

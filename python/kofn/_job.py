@@ -1,12 +1,16 @@
 """A plan, a port and a job together, and rounds that Ctrl-C can stop."""
 import os
+import time
 import typing
 import weakref
 
 import numpy as np
 
+from . import _lib
+from ._failed import Told
 from ._fleet import Port
 from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
+from ._turn import Turn
 
 ERRORS = {None: lib.KOFN_ERRORS_NONE, "none": lib.KOFN_ERRORS_NONE,
           "detect": lib.KOFN_ERRORS_DETECT,
@@ -57,12 +61,24 @@ class Report(typing.NamedTuple):
         return f"<table>{rows}</table>"
 
 
-def _end(handles):
+def _end(handles, turn):
     """Close what there is, in order.  Runs at most once.  In a child of a fork the
-    workers are the parent's, and threads are not there to be waited for."""
+    workers are the parent's, and threads are not there to be waited for.
+
+    At the end of the interpreter a thread that nobody waits for may be in a call:
+    it leaves within a tenth of a second, or everything stays as it is."""
     if handles.pop("process", None) != os.getpid():
         handles.clear()
         return
+    if not turn.stop(5):
+        return
+    try:
+        _close(handles)
+    finally:
+        turn.go_on()
+
+
+def _close(handles):
     if handles.get("job"):
         lib.kofn_close(handles["job"])
     elif handles.get("port"):
@@ -78,13 +94,15 @@ class Job:
     """One problem on one fleet: what Matrix, Sum and the others stand on.
 
     plans   where it is not one plan of `problem`: those of its operands, which
-            are freed with the job."""
+            are freed with the job.
+    turn    of the object that it is part of.  What that object does with the job it
+            does in turn, and so round() and what `totals` reads."""
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
                  serve=None, errors=None, audit=1, below=None, tolerance=0.0,
                  late=None, weather=None, events=None, keys=None,
                  insecure=False, journal=None, metrics=None, trace=None,
-                 record=None, mu=None, plans=None):
+                 record=None, mu=None, plans=None, turn=None):
         if errors not in ERRORS:
             raise Invalid(f"errors={errors!r} is none of "
                           f"{', '.join(map(repr, ERRORS))}")
@@ -92,9 +110,12 @@ class Job:
             raise Invalid(f"below={below!r} is none of "
                           f"{', '.join(map(repr, BELOW))}")
         self._handles = {"process": os.getpid()}
-        self._final = weakref.finalize(self, _end, self._handles)
+        self.turn = turn or Turn("it")
+        self._final = weakref.finalize(self, _end, self._handles, self.turn)
         self._keep = []      # what C borrows until the end
         self._running = None  # what a round that goes on borrows
+        self._began = 0.0     # that round
+        self.told = Told()    # what functions raised
         if plans is None:
             plans = [new(lib.kofn_plan_new, problem, scheme.encode(), workers,
                          seed)]
@@ -102,12 +123,15 @@ class Job:
         self.plan = plans[0]
         self.serves_left = left > 0 and \
             lib.kofn_plan_serve_left(self.plan, left) == lib.KOFN_OK
-        fleet = Port(where, workers, weather, keys, insecure, serve)
-        self._handles["fleet"] = self.fleet = fleet
+        if below is None:  # more may come at any time
+            below = "pause" if "://" in where else "refuse"
         opt = self._options(errors, audit, below, tolerance, late, mu,
                             {"journal": journal, "metrics": metrics,
                              "trace": trace, "record": record})
-        self._events(opt, events, workers)
+        joiners = self._events(opt, events, workers)
+        fleet = Port(where, workers, weather, keys, insecure, serve, joiners)
+        self._handles["fleet"] = self.fleet = fleet
+        self.told.folder = fleet.folder
         out = ffi.new("kofn_job **")
         st = lib.kofn_open_all(out, plans, len(plans), fleet.port,
                                opt)  # takes the port over
@@ -115,16 +139,17 @@ class Job:
             raise_for(st)
         self._handles["job"] = self.job = out[0]
         self.report = None
+        self._last = None  # totals, once it is closed
 
     def _options(self, errors, audit, below, tolerance, late, mu, files):
         o = ffi.new("kofn_options *")
         o.size = ffi.sizeof("kofn_options")
         o.errors = ERRORS[errors]
         o.audit = audit
-        o.below = BELOW[below or "refuse"]
+        o.below = BELOW[below]
         o.tolerance = tolerance
         if late is not None:
-            o.late = late
+            o.late = self._late(late)
         o.mu = 0.25 if mu is None else mu
         for name, path in files.items():
             if path is not None:
@@ -134,10 +159,18 @@ class Job:
         self._keep.append(o)
         return o
 
+    @staticmethod
+    def _late(factor):
+        """As the command has it: 0 is never, for which the library has less."""
+        if not (factor <= 0 or factor >= 1):
+            raise Invalid(f"late={factor!r} is neither 0, never, nor a factor of at "
+                          "least 1")
+        return factor or -1
+
     def _events(self, o, events, workers):
-        """Lines of an events file: "3.5 leave 2", ..."""
+        """Lines of an events file: "3.5 leave 2", ...; how many join."""
         if not events:
-            return
+            return 0
         text = events if isinstance(events, str) else "\n".join(events)
         data = text.encode()
         out, count = ffi.new("kofn_happening **"), ffi.new("size_t *")
@@ -145,6 +178,8 @@ class Job:
                                     workers, 2**31))
         self._keep.append(ffi.gc(out[0], lib.kofn_events_free))
         o.events, o.event_count = out[0], count[0]
+        return sum(out[0][i].kind == lib.KOFN_HAPPENING_JOIN
+                   for i in range(count[0]))
 
     def borrow(self, *things):
         """Keep these as long as the job."""
@@ -154,16 +189,28 @@ class Job:
     def closed(self):
         return not self._handles
 
-    def check_open(self, name):
+    def check_open(self):
         """Raise where it cannot be used."""
+        self.turn.check()
         if self.closed:
-            raise Error(f"{name} has been closed")
-        if self._handles["process"] != os.getpid():
-            raise Error(f"{name} is of process {self._handles['process']}, of which "
-                        "this one is a fork; make one here")
+            raise Error(f"{self.turn.name} has been closed")
+        process = self._handles["process"]
+        if process != os.getpid():
+            raise Error(f"{self.turn.name} is of process {process}, of which this one "
+                        "is a fork; make one here")
 
     def close(self):
-        """End the job and its workers.  Again is allowed."""
+        """End the job and its workers.  Again is allowed.  A call that another
+        thread has under way ends first, soon and with an error."""
+        with self.turn.to_close():
+            self.end()
+
+    def end(self):
+        """close(), in turn."""
+        if self.closed:
+            return
+        if self._handles["process"] == os.getpid():
+            self._last = self._totals()
         self._final()
 
     def round(self, begin, in_, out, keep):
@@ -171,27 +218,55 @@ class Job:
 
         Ctrl-C leaves within a tenth of a second; the round goes on, and its
         end is waited for before the next one begins."""
-        self.check_open("it")
+        self.check_open()
         self._finish()
+        self.told.forget()
+        self._began = time.monotonic()
         check(begin(self.job, in_, out))
         self._running = (in_, out, keep)
         return self._finish()
+
+    def call(self, f, *args):
+        """f(*args), which takes many rounds and calls back between them."""
+        with self.turn():
+            self.check_open()
+            return _lib.call(f, *args, turn=self.turn)
+
+    def wait(self, f, *args):
+        """f(*args) until it is over; it returns KOFN_AGAIN every tenth of a second,
+        when Python sees signals, and who is to close the object."""
+        while (st := f(*args)) == lib.KOFN_AGAIN:
+            _lib.raise_stopped()
+            self.turn.check()
+        return st
 
     def _finish(self):
         if self._running is None:
             return None
         rep = ffi.new(_REPORT)
-        while (st := lib.kofn_pump(self.job, SECOND // 10, rep)) == \
-                lib.KOFN_AGAIN:
-            pass
+        st = self.wait(lib.kofn_pump, self.job, SECOND // 10, rep)
         self._running = None
         self.report = Report.of(rep, st)
-        check(st)
+        _lib.raise_stopped()
+        try:
+            check(st)
+        except Error as e:
+            self.told.raise_for(e, self._began)
+            raise
+        self.told.forget()
         return self.report
 
     @property
     def totals(self):
-        """The report of all rounds so far."""
+        """The report of all rounds so far; once it is closed, of all."""
+        if self.closed:
+            return self._last
+        if self._handles.get("process", os.getpid()) != os.getpid():
+            return self._totals()
+        with self.turn():
+            return self._last if self.closed else self._totals()
+
+    def _totals(self):
         rep = ffi.new("kofn_report *")
         lib.kofn_job_totals(self.job, rep)
         return Report.of(rep)
@@ -221,13 +296,18 @@ def plan_info(scheme, workers, shape, *, columns=1, op="product",
               dtype=np.float64, noise=False, seed=1):
     """What a scheme needs and costs: threshold, storage, load, ...
 
+    op     "product" of a matrix of that shape and one of so many `columns`, "left",
+           "gram", "sum" (of `shape[0]` numbers), or "stream", of products of such a
+           matrix and one of so many columns.
+
     >>> import kofn
     >>> kofn.plan_info("mds:k=6", 8, (1000, 100))["threshold"]
     6
     """
     m, n = shape
     ops = {"product": lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL,
-           "left": lib.KOFN_LEFT, "gram": lib.KOFN_GRAM, "sum": lib.KOFN_SUM}
+           "left": lib.KOFN_LEFT, "gram": lib.KOFN_GRAM, "sum": lib.KOFN_SUM,
+           "stream": lib.KOFN_STREAM}
     if op not in ops:
         raise Invalid(f"op={op!r} is none of {', '.join(ops)}")
     plan = ffi.gc(new(lib.kofn_plan_new,

@@ -1,6 +1,7 @@
 """Statuses as exceptions, and arrays as the library's matrices."""
 import os
 import sys
+import threading
 
 import numpy as np
 
@@ -56,6 +57,14 @@ class TransportFailed(Error, ConnectionError):
     """The network cannot be had, or failed."""
 
 
+class TaskFailed(Error):
+    """A function raised something on a worker: its traceback there.
+
+    It is the __cause__ of that exception, which is raised here, or is raised itself
+    where a process had an exception of a type that cannot be made here.
+    """
+
+
 _CLASS = {
     "TOOFEW": TooFewWorkers, "LATE": Late, "CORRUPT": Corrupt,
     "UNSTABLE": Unstable, "INVAL": Invalid, "SHAPE": Invalid,
@@ -93,33 +102,79 @@ def new(make, *args):
 
 
 # An exception in a function that the library calls, Ctrl-C among them.  It
-# cannot pass through C: it stops the call, which then raises it.
-_raised = []
+# cannot pass through C: it stops the call, which then raises it.  Each thread has
+# calls of its own.
+_raised = threading.local()
 
 
 def stop_and_raise(kind, value, trace):
     """For def_extern(onerror=...)."""
-    _raised.append(value)
+    _raised.value = value
 
 
 def stopped():
     """Whether something was raised in the call that lasts."""
-    return bool(_raised)
+    return getattr(_raised, "value", None) is not None
 
 
-def call(f, *args):
-    """f(*args), with what was raised in a callback raised here."""
-    _raised.clear()
-    st = f(*args)
-    if _raised:
-        raise _raised.pop()
+def raise_stopped():
+    """Raise what was raised in a callback of this thread, once."""
+    value, _raised.value = getattr(_raised, "value", None), None
+    if value is not None:
+        raise value
+
+
+def call(f, *args, turn=None):
+    """f(*args), with what was raised in a callback raised here; on the object
+    whose turn it is, if it is one's."""
+    _raised.value, _raised.turn = None, turn
+    try:
+        st = f(*args)
+    finally:
+        _raised.turn = None
+    raise_stopped()
     return check(st)
+
+
+def may_go_on():
+    """For callbacks in a call: raise where its object is to be closed."""
+    turn = getattr(_raised, "turn", None)
+    if turn is not None:
+        turn.check()
 
 
 # ---- arrays -------------------------------------------------------------------
 
 _VOID, _MATRIX = ffi.typeof("void *"), ffi.typeof("kofn_matrix *")
 _DTYPE = {np.dtype(np.float64): lib.KOFN_F64, np.dtype(np.float32): lib.KOFN_F32}
+
+
+def numbers(x, name):
+    """x as a NumPy array of real numbers, of the type that they have."""
+    if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack_device__"):
+        if x.__dlpack_device__()[0] != 1:
+            raise Invalid(f"{name} does not lie in this machine's memory; "
+                          "bring it here first, in PyTorch with .cpu()")
+        x = np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
+    if np.ma.is_masked(x):
+        raise Invalid(f"{name} has {np.ma.count_masked(x)} masked numbers, and what "
+                      "is masked cannot be left out; x.filled(value) says what "
+                      "stands for them")
+    a = np.asarray(x)
+    if a.dtype.kind not in "fiub":
+        raise Invalid(f"{name} has numbers of type {a.dtype}; kofn computes "
+                      "with float64 and float32")
+    return a
+
+
+def factor(x, dtype, name):
+    """x as array() has it, of the type of a product of it and of numbers of this
+    type: NumPy's, and so the wider of both."""
+    if type(x) is np.ndarray and x.dtype == dtype:
+        return array(x, dtype, name)  # the faster way
+    a = numbers(x, name)
+    wide = np.result_type(dtype, a.dtype)
+    return array(a, wide if wide == np.float32 else np.float64, name)
 
 
 def array(x, dtype=None, name="array"):
@@ -130,15 +185,7 @@ def array(x, dtype=None, name="array"):
     if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype in _DTYPE and \
             x.ndim in (1, 2) and dtype in (None, x.dtype):
         return x  # the faster way
-    if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack_device__"):
-        if x.__dlpack_device__()[0] != 1:
-            raise Invalid(f"{name} does not lie in this machine's memory; "
-                          "bring it here first, in PyTorch with .cpu()")
-        x = np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
-    a = np.asarray(x)
-    if a.dtype.kind not in "fiub":
-        raise Invalid(f"{name} has numbers of type {a.dtype}; kofn computes "
-                      "with float64 and float32")
+    a = numbers(x, name)
     if a.dtype not in _DTYPE:
         a = a.astype(np.float64)
     if dtype is not None and a.dtype != dtype:

@@ -2,9 +2,10 @@
 import numpy as np
 
 from . import _lib
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, problem
 from ._lib import Invalid, Unsuited, check, lib
+from ._turn import Turn
 
 
 class Matrix:
@@ -50,7 +51,8 @@ class Matrix:
         self._sparse = _lib.is_sparse(A)
         self._options = dict(where=where, scheme=scheme, workers=workers,
                              **options)
-        self._jobs = {}  # columns of the input: the job for it
+        self._jobs = {}  # columns of the input and type: the job for it
+        self._turn = Turn("the matrix")
         self.report = None
         if self._sparse:
             self._operand, self._borrowed = _lib.sparse(A)
@@ -62,35 +64,58 @@ class Matrix:
             self._operand = _lib.view(self._borrowed)
             self.dtype = self._borrowed.dtype
         self.shape = (self._operand.rows, self._operand.cols)
+        self._copy = None
         self._job(columns)
 
-    def _job(self, columns):
-        """The job for inputs of so many columns.  Workers elsewhere hold one
-        job's blocks: there is one for them, and inputs are cut to it."""
-        if columns in self._jobs:
-            return self._jobs[columns]
-        if self._options["where"] != "threads" and self._jobs:
-            return next(iter(self._jobs.values()))
+    def _job(self, columns, dtype=None):
+        """The job for inputs of so many columns and this type.  Workers elsewhere
+        hold one job's blocks: there is one for them, and inputs are cut to it."""
+        dtype = dtype or self.dtype
+        if (columns, dtype) in self._jobs:
+            return self._jobs[columns, dtype]
+        for job in self._jobs.values():
+            job.check_open()
+        here = self._options["where"] in ("threads", "sim")
+        if dtype != self.dtype and not here:
+            raise Invalid(f"A is {self.dtype} and the other factor {dtype}, and so "
+                          f"their product would be; workers hold A as {self.dtype}. "
+                          f"Give the factor as {self.dtype}, x.astype('"
+                          f"{self.dtype}'), or make a Matrix of A.astype('{dtype}')")
+        if self._options["where"] != "threads":
+            for (_, kind), job in self._jobs.items():
+                if kind == dtype:
+                    return job
+        if dtype == self.dtype:
+            operand, borrowed = self._operand, self._borrowed
+        else:
+            borrowed = self._wide()
+            operand = _lib.view(borrowed)
         m, n = self.shape
         op = lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL
         o = dict(self._options)
         # of products from the left nothing can be compared: with errors, none
         whole = o.get("errors") in (None, "none") and not self._sparse
-        job = Job(problem(op, m, n, columns, self.dtype, self._sparse),
+        job = Job(problem(op, m, n, columns, dtype, self._sparse),
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
                   left=columns if whole else 0,
-                  serve=lambda address, **w: serve(address, **self._own, **w),
-                  **o)
+                  serve=lambda address, **w: life(address, **self._own, **w),
+                  turn=self._turn, **o)
         job.columns = columns
         place = lib.kofn_place_sparse if self._sparse else lib.kofn_place
-        check(place(job.job, self._operand))
-        job.borrow(self._borrowed, self._operand)
-        self._jobs[columns] = job
+        check(place(job.job, operand))
+        job.borrow(borrowed, operand)
+        self._jobs[columns, dtype] = job
         return job
+
+    def _wide(self):
+        """A as float64, of which it has one copy more, however many jobs."""
+        if self._copy is None:
+            self._copy = self._borrowed.astype(np.float64)
+        return self._copy
 
     def _product(self, x, rows, row, begin):
         """begin's product of x, which has this many rows (`row`: columns)."""
-        x = _lib.array(x, self.dtype, "the other factor")
+        x = _lib.factor(x, self.dtype, "the other factor")
         if row and x.ndim == 1:
             x = np.ascontiguousarray(x)
         side = x.shape[-1] if row else x.shape[0]
@@ -99,28 +124,33 @@ class Matrix:
                           f"other factor has {side} {'columns' if row else 'rows'}"
                           f"; {rows} are needed")
         other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
-        job = self._job(other)
-        if row and self._options.get("errors") not in (None, "none"):
+        length = self.shape[1] if row else self.shape[0]
+        with self._turn():
+            job = self._job(other, x.dtype)
+            if row:
+                self._check_left(job)
+            if job.columns == other:
+                out = self._round(job, x, length, row, begin)
+            else:
+                out = self._in_pieces(job, x, length, row, begin)
+            self.report = job.report
+            return out
+
+    def _check_left(self, job):
+        if self._options.get("errors") not in (None, "none"):
             raise Unsuited("products from the left need every answer, and leave "
                            "none to find errors with; make a Matrix of it without "
                            "errors, or one of its transpose")
-        if row and not job.serves_left:
+        if not job.serves_left:
             raise Unsuited(f"scheme {self._options['scheme']} does not serve "
                            "products from the left; elastic and polynomial do")
-        length = self.shape[1] if row else self.shape[0]
-        if job.columns == other:
-            out = self._round(job, x, length, row, begin)
-        else:
-            out = self._in_pieces(job, x, length, row, begin)
-        self.report = job.report
-        return out
 
     def _round(self, job, x, length, row, begin):
         if x.ndim == 1:
-            out = np.empty(length, self.dtype)
+            out = np.empty(length, x.dtype)
         else:
             out = np.empty((x.shape[0], length) if row else (length, x.shape[1]),
-                           self.dtype)
+                           x.dtype)
         job.round(begin, _lib.view(x, row), _lib.view(out, row), (x, out))
         return out
 
@@ -164,12 +194,12 @@ class Matrix:
     @property
     def news(self):
         """Who was turned away, and why; of workers elsewhere."""
-        return [n for j in self._jobs.values() for n in j.fleet.news]
+        return [n for j in list(self._jobs.values()) for n in j.fleet.news]
 
     @property
     def processes(self):
         """Process numbers of the workers, where they are processes of ours."""
-        return [c for j in self._jobs.values() for c in j.fleet.children]
+        return [c for j in list(self._jobs.values()) for c in j.fleet.children]
 
     def aslinearoperator(self):
         """A scipy.sparse.linalg.LinearOperator, for svds, lsqr, eigsh, cg.
@@ -192,9 +222,11 @@ class Matrix:
             rmatmat=lambda X: (np.ascontiguousarray(X.T) @ self).T)
 
     def close(self):
-        """End the workers.  Again is allowed."""
-        for job in self._jobs.values():
-            job.close()
+        """End the workers.  Again is allowed, and from another thread, whose call
+        then ends with an error."""
+        with self._turn.to_close():
+            for job in self._jobs.values():
+                job.end()
 
     def __enter__(self):
         return self
@@ -220,13 +252,13 @@ class _Transposed:
         self.T = A
 
     def __matmul__(self, x):
-        x = _lib.array(x, self.dtype, "the other factor")
+        x = _lib.factor(x, self.dtype, "the other factor")
         if x.ndim == 1:
             return x @ self._A
         return (np.ascontiguousarray(x.T) @ self._A).T
 
     def __rmatmul__(self, x):
-        x = _lib.array(x, self.dtype, "the other factor")
+        x = _lib.factor(x, self.dtype, "the other factor")
         if x.ndim == 1:
             return self._A @ x
         return (self._A @ np.ascontiguousarray(x.T)).T
@@ -241,6 +273,8 @@ def matmul(A, B, where="threads", *, scheme="elastic", workers=8, **options):
     True
     """
     B = _lib.array(B, name="B")
+    if not _lib.is_sparse(A):
+        A = _lib.factor(A, B.dtype, "A")  # coded once, as the wider of both
     columns = 1 if B.ndim == 1 else B.shape[1]
     with Matrix(A, where, scheme=scheme, workers=workers, columns=columns,
                 **options) as M:

@@ -3,7 +3,7 @@ import numpy as np
 
 from . import _lib, _mesh
 from ._estimator import Estimator
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, Report
 from ._lib import Error, Invalid, check, ffi, lib, new
 
@@ -14,6 +14,7 @@ _COST = {"softmax": lib.KOFN_COST_SOFTMAX, "squares": lib.KOFN_COST_SQUARES}
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_train(ud, now, report):
+    _lib.may_go_on()
     history = ffi.from_handle(ud)
     if report != ffi.NULL and now != ffi.NULL:
         history.append((now.step, now.loss, now.accuracy))
@@ -86,6 +87,9 @@ class Network(Estimator):
 
     def _targets(self, X, y):
         """What C takes, and how wide the last layer is."""
+        if np.ma.is_masked(y):
+            raise Invalid(f"y has {np.ma.count_masked(y)} masked numbers; leave those "
+                          "points out")
         if self.cost != "softmax":
             y = X if y is None else np.ascontiguousarray(y, np.float64)
             y = y.reshape(len(y), -1)
@@ -129,7 +133,7 @@ class Network(Estimator):
         scheme = self.scheme.encode()
         known = lib.kofn_scheme_find(self.scheme.partition(":")[0].encode())
         pb = ffi.new("kofn_problem *", lib.kofn_training_problem(training))
-        options = dict(seed=self.seed, serve=serve, **(self.options or {}))
+        options = dict(seed=self.seed, serve=life, **(self.options or {}))
         if known == ffi.NULL or known.ops & pb.op:
             job = Job(pb, self.scheme, self.workers, self.where, **options)
             place = lib.kofn_training_place
@@ -183,13 +187,17 @@ class Network(Estimator):
         res = ffi.new("kofn_train_result *")
         job = self._job(training, shape.layers)
         try:
-            _lib.call(lib.kofn_train, training, res)
+            job.call(lib.kofn_train, training, res)
             self.report_ = Report.of(res.rounds)
         finally:
             job.close()
         return net, res
 
     def fit(self, X, y=None):
+        with self._turn():
+            return self._fit(X, y)
+
+    def _fit(self, X, y):
         X = np.ascontiguousarray(self._rows(X))
         autoencoder = y is None and self.cost == "squares"
         y, last = self._targets(X, y)
@@ -220,9 +228,13 @@ class Network(Estimator):
 
     def _out(self, X):
         """What comes out of the last layer; shares of classes with softmax."""
+        with self._turn():
+            return self._out_of(X)
+
+    def _out_of(self, X):
         if not hasattr(self, "coefs_"):
             raise Error("the network is not fitted; call fit first")
-        X = np.ascontiguousarray(self._rows(X))
+        X = np.ascontiguousarray(self._rows_again(X))
         widths = [self.coefs_[0].shape[1] - 1, *(len(W) for W in self.coefs_)]
         shape, kept = self._shape(widths)
         net = ffi.gc(new(lib.kofn_net_new, shape, 1), lib.kofn_net_free)

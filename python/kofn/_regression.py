@@ -1,9 +1,11 @@
 """Linear models by descent on coded workers, with scikit-learn's manners."""
+import warnings
+
 import numpy as np
 
 from . import _lib
-from ._estimator import Estimator
-from ._fleet import serve
+from ._estimator import ConvergenceWarning, Estimator
+from ._fleet import life
 from ._job import Job, Report
 from ._lib import Error, Invalid, check, ffi, lib, new
 
@@ -17,6 +19,7 @@ _RULE = {"fixed": lib.KOFN_STEP_FIXED, "exact": lib.KOFN_STEP_EXACT,
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_regress(ud, now, report):
+    _lib.may_go_on()
     box = ffi.from_handle(ud)
     if report != ffi.NULL and now != ffi.NULL:
         box["history"].append((now.iteration, now.objective, now.gradient))
@@ -29,6 +32,10 @@ class Regression(Estimator):
     loss          "squares", "logistic" (labels 0, 1 or -1, 1) or "poisson".
     scheme        elastic, pcr, gc, agc, ...: docs/regression.md says which.
     ridge, descent, rule, step, tolerance, iterations, batches, seed: as there.
+
+    The ridge is not of the intercept.  `predict` takes the columns of `fit`: of data
+    frames the same names in the same order.  A descent that has not reached its
+    tolerance after so many iterations warns, with kofn.ConvergenceWarning.
 
     After fit: coef_, intercept_, n_iter_, converged_, objective_, history_ (rows
     of iteration, objective, norm of the gradient) and report_.
@@ -60,12 +67,16 @@ class Regression(Estimator):
         return "classifier" if self.loss == "logistic" else "regressor"
 
     def _design(self, X):
+        """The rows, and with an intercept a last column of 1 for it."""
         X = self._rows(X)
         if self.intercept:
-            X = np.hstack([np.ones((X.shape[0], 1)), X])
+            X = np.hstack([X, np.ones((X.shape[0], 1))])
         return X
 
     def _labels(self, y):
+        if np.ma.is_masked(y):
+            raise Invalid(f"y has {np.ma.count_masked(y)} masked labels; leave those "
+                          "points out")
         y = np.asarray(y)
         if self.loss != "logistic":
             return np.ascontiguousarray(y, np.float64)
@@ -76,6 +87,10 @@ class Regression(Estimator):
         return (y == self.classes_[1]).astype(np.float64)
 
     def fit(self, X, y):
+        with self._turn():
+            return self._fit(X, y)
+
+    def _fit(self, X, y):
         loss = self._choice(_LOSS, "loss")
         X, y = self._design(X), self._labels(y)
         box = {"history": []}
@@ -87,7 +102,7 @@ class Regression(Estimator):
         o.rule = self._choice(_RULE, "rule")
         o.step, o.ridge, o.tolerance = self.step, self.ridge, self.tolerance
         o.max_iterations, o.batches = self.iterations, self.batches
-        o.seed = self.seed
+        o.seed, o.intercept = self.seed, bool(self.intercept)
         o.watch, o.watch_ud = lib.kofn_py_regress, handle
         xv, yv = _lib.view(X), _lib.view(y)
         r = ffi.gc(new(lib.kofn_regression_new, xv, yv, o),
@@ -96,29 +111,41 @@ class Regression(Estimator):
         check(lib.kofn_regression_problem(r, self.scheme.encode(),
                                           self.workers, pb))
         job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
-                  left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=serve,
+                  left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
                   **(self.options or {}))
         try:
             check(lib.kofn_regression_place(r, job.job, pb.op))
             w = np.zeros(X.shape[1])
             res = ffi.new("kofn_regress_result *")
-            _lib.call(lib.kofn_regress, r, _lib.view(w), res)
+            job.call(lib.kofn_regress, r, _lib.view(w), res)
             self.report_ = Report.of(res.rounds)
         finally:
             job.close()
-        self.coef_ = w[1:] if self.intercept else w
-        self.intercept_ = float(w[0]) if self.intercept else 0.0
+        self.coef_ = w[:-1] if self.intercept else w
+        self.intercept_ = float(w[-1]) if self.intercept else 0.0
         self.n_iter_ = res.iterations
         self.converged_ = bool(res.converged)
         self.objective_ = res.objective
         self.history_ = np.array(box["history"], float).reshape(-1, 3)
+        self._warn(res)
         return self
+
+    def _warn(self, res):
+        if self.converged_ or self.descent == "sgd":  # which has no such test
+            return
+        warnings.warn(
+            f"the descent ended after {res.iterations} iterations with a gradient "
+            f"of norm {res.gradient:.3g}, more than tolerance="
+            f"{self.tolerance or 1e-8:g} of the first one's; give more "
+            f"iterations={self.iterations * 10}, or bring the columns of X to one "
+            "scale", ConvergenceWarning, stacklevel=4)
 
     def decision_function(self, X):
         """Margins X w + intercept."""
-        if not hasattr(self, "coef_"):
-            raise Error("the model is not fitted; call fit first")
-        return np.asarray(X, float) @ self.coef_ + self.intercept_
+        with self._turn():
+            if not hasattr(self, "coef_"):
+                raise Error("the model is not fitted; call fit first")
+            return self._rows_again(X) @ self.coef_ + self.intercept_
 
     def predict(self, X):
         t = self.decision_function(X)

@@ -1,12 +1,14 @@
 """Streams of products: both operands are new each time."""
 import collections
+import time
 
 import numpy as np
 
 from . import _lib
-from ._fleet import serve
+from ._fleet import life
 from ._job import Job, Report, problem
 from ._lib import Error, Invalid, SECOND, check, ffi, lib
+from ._turn import Turn
 
 MOST = lib.KOFN_OPEN_MOST
 
@@ -28,19 +30,19 @@ class Product:
         """X @ Y, waited for.  Ctrl-C leaves within a tenth of a second, and it
         can be asked for again."""
         if self.report is None and self._failed is None:
-            self._wait()
+            with self._stream._turn():
+                if self.report is None and self._failed is None:
+                    self._wait()
         if self._failed is not None:
             raise self._failed
         return self._operands[2]
 
     def _wait(self):
         job = self._stream._job
-        job.check_open("the stream")
+        job.check_open()
         rep = ffi.new("kofn_report *")
-        while (st := lib.kofn_take(job.job, self.number, SECOND // 10, rep)) == \
-                lib.KOFN_AGAIN:
-            pass
-        self._stream._borrowed.pop(self.number, None)
+        st = job.wait(lib.kofn_take, job.job, self.number, SECOND // 10, rep)
+        self._stream._taken(self.number)
         try:
             check(st)
         except Error as e:
@@ -81,11 +83,14 @@ class Stream:
         if self.dtype not in (np.float32, np.float64):
             raise Invalid(f"dtype={dtype!r} is neither float64 nor float32")
         m, n, p = shape
+        self._turn = Turn("the stream")
         self._job = Job(problem(lib.KOFN_STREAM, m, n, p, self.dtype), scheme,
-                        workers, where, serve=serve, mu=mu, **options)
+                        workers, where, serve=life, mu=mu, turn=self._turn,
+                        **options)
         info = ffi.new("kofn_plan_info *")
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.delay = info.delay
+        self._began = self._ended = None  # first put, last taken
         self._borrowed = {}  # by number, until it is over
         self._job.borrow(self._borrowed)
 
@@ -93,7 +98,6 @@ class Stream:
         """Queue X @ Y, and do not wait for it.  Leave both as they are until
         the Product is over; they are copied only where `kofn.Matrix` would.
         At most 16 may be put and not asked for."""
-        self._job.check_open("the stream")
         X, Y = (self._operand(a, n) for a, n in ((X, "X"), (Y, "Y")))
         if X.shape[1] != Y.shape[0]:
             raise Invalid(f"X has {X.shape[1]} columns and Y {Y.shape[0]} rows")
@@ -101,9 +105,17 @@ class Stream:
         kept = [X, Y, out]
         views = [_lib.view(a) for a in kept]
         number = ffi.new("uint32_t *")
-        check(lib.kofn_put_pair(self._job.job, *views, number))
-        self._borrowed[number[0]] = kept, views
+        with self._turn():
+            self._job.check_open()
+            if self._began is None:
+                self._began = time.monotonic()
+            check(lib.kofn_put_pair(self._job.job, *views, number))
+            self._borrowed[number[0]] = kept, views
         return Product(self, number[0], kept)
+
+    def _taken(self, number):
+        self._borrowed.pop(number, None)
+        self._ended = time.monotonic()
 
     def _operand(self, a, name):
         a = _lib.array(a, self.dtype, name)
@@ -131,8 +143,10 @@ class Stream:
 
     @property
     def totals(self):
-        """The report of all products so far."""
-        return self._job.totals
+        """The report of all products so far.  `seconds` are from the first put to
+        the last that was taken, by the clock of this machine."""
+        spent = self._ended - self._began if self._ended else 0.0
+        return self._job.totals._replace(seconds=spent)
 
     @property
     def processes(self):

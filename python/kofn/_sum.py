@@ -3,10 +3,11 @@ import traceback
 
 import numpy as np
 
-from . import _lib
-from ._fleet import serve
+from . import _failed, _lib
+from ._fleet import life
 from ._job import Job, problem
 from ._lib import Invalid, check, ffi, lib
+from ._turn import Turn
 
 
 def _array_of(m):
@@ -25,6 +26,7 @@ def kofn_py_part(ctx, part, parts, in_, out):
         _array_of(out)[...] = f(part, parts, _array_of(in_))
     except Exception:  # the task fails; others are asked
         traceback.print_exc()
+        _failed.tell()
         return lib.KOFN_INVAL
     return lib.KOFN_OK
 
@@ -35,7 +37,9 @@ class Sum:
     f        returns a vector of `length` numbers; the same part and x must
              give the same numbers on every worker. It is called on threads
              ("threads"), in processes ("processes"), or by workers that know it
-             themselves (kofn.serve(address, f)).
+             themselves (kofn.life(address, f)).
+             Where it raises and no other worker makes up for that, the exception
+             is raised here; its __cause__ is a kofn.TaskFailed with the traceback.
     length   numbers in the answer; x has `inputs` (the same, if not given).
     scheme   gc:d=2, agc:d=3, cgc:..., uncoded: see docs/gradients.md. It says
              into how many parts the whole is cut: `parts`.
@@ -61,16 +65,29 @@ class Sum:
             raise Invalid(f"dtype={dtype!r} is neither float64 nor float32")
         self._job = Job(
             problem(lib.KOFN_SUM, length, self.inputs, 1, self.dtype), scheme,
-            workers, where, serve=lambda address, **o: serve(address, f, **o),
-            **options)
+            workers, where, serve=lambda address, **o: life(address, f, **o),
+            turn=Turn("the sum"), **options)
         info = ffi.new("kofn_plan_info *")
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.parts = info.parts
-        handle = ffi.new_handle(f)
+        handle = ffi.new_handle(self._in_turn(f))
         check(lib.kofn_place_parts(self._job.job, lib.kofn_py_part, handle))
-        self._job.borrow(handle, f)
+        self._job.borrow(handle)
         if work is not None:
             check(lib.kofn_parts_work(self._job.job, work))
+
+    def _in_turn(self, f):
+        """f, known as what the library calls for this sum."""
+        turn, told = self._job.turn, self._job.told
+
+        def called(part, parts, x):
+            with turn.called_back():
+                try:
+                    return f(part, parts, x)
+                except Exception:
+                    told.add()
+                    raise
+        return called
 
     def __call__(self, x):
         x = _lib.array(x, self.dtype, "x")
@@ -78,7 +95,9 @@ class Sum:
             raise Invalid(f"x has the shape {x.shape} and the sum takes "
                           f"({self.inputs},)")
         out = np.empty(self.length, self.dtype)
-        self._job.round(lib.kofn_begin, _lib.view(x), _lib.view(out), (x, out))
+        with self._job.turn():
+            self._job.round(lib.kofn_begin, _lib.view(x), _lib.view(out),
+                            (x, out))
         return out
 
     @property

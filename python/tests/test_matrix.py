@@ -266,3 +266,124 @@ def test_handles_end_when_they_are_collected():
         threads = [int(line.split()[1]) for line in f
                    if line.startswith("Threads:")]
     assert threads[0] < 40
+
+
+@pytest.mark.parametrize("where", ["threads", "sim"])
+def test_a_product_has_the_wider_type(where):
+    wide = np.array([16777217.0, 0.1])  # neither is a float32
+    A = np.eye(2, dtype=np.float32)
+    with kofn.Matrix(A, where, workers=2, scheme="elastic:k=1") as M:
+        for x in (wide, wide.tolist(), np.array([16777217, 3]), np.array([1, 2]),
+                  np.array([1, 2], np.int8), np.array([True, False]),
+                  np.ones(2, np.float16), np.ones(2, np.float32), wide[::-1],
+                  np.ones((2, 3)), np.ones((2, 3), np.float32)):
+            for got, right in ((M @ x, A @ np.asarray(x)),
+                               (M.T @ x, A.T @ np.asarray(x))):
+                assert got.dtype == right.dtype, x
+                assert np.allclose(got, right, rtol=64 * np.finfo(got.dtype).eps)
+        assert np.allclose(wide @ M, wide, rtol=1e-14)
+        assert (wide @ M).dtype == np.float64
+    with kofn.Matrix(A.astype(float), where, workers=2, scheme="uncoded") as M:
+        got = M @ wide.astype(np.float32)
+        assert got.dtype == np.float64
+        assert np.array_equal(got, wide.astype(np.float32))
+    got = kofn.matmul(A, np.diag(wide), where, workers=2, scheme="uncoded")
+    assert got.dtype == np.float64 and np.array_equal(got, np.diag(wide))
+
+
+def test_workers_that_hold_one_type_say_so():
+    with kofn.Matrix(np.eye(2, dtype=np.float32), "processes", workers=2,
+                     scheme="uncoded") as M:
+        with pytest.raises(kofn.Invalid, match="float32 and the other factor "
+                           "float64.*A.astype"):
+            M @ np.ones(2)
+        got = M @ np.ones(2, np.float32)
+        assert got.dtype == np.float32 and np.array_equal(got, np.ones(2))
+
+
+def test_what_is_masked_is_refused():
+    hidden = np.ma.masked_less(X, X.min() + 1e-9)
+    for given in (lambda: kofn.Matrix(hidden),
+                  lambda: kofn.check_product(np.eye(90), hidden, X)):
+        with pytest.raises(kofn.Invalid, match="1 masked"):
+            given()
+    with kofn.Matrix(np.ma.masked_array(X), workers=2, scheme="uncoded") as M:
+        assert close(M @ np.ones(12), X @ np.ones(12))
+        with pytest.raises(kofn.Invalid, match="1 masked"):
+            M @ np.ma.masked_array(np.ones(12), [1] + [0] * 11)
+
+
+def test_processes_leave_join_and_lie_by_events():
+    w = rng.standard_normal(12)
+    with kofn.Matrix(X, "processes", scheme="elastic:k=3", workers=4, below="pause",
+                     events=["2 leave 1", "3 join", "4 leave 0", "5 join"]) as M:
+        first = M.processes
+        for _ in range(8):
+            assert close(M @ w, X @ w)
+        assert M.totals.left == 2 and M.totals.joined == 2
+        now = M.processes
+        assert len(now) == 4 and len(set(now) - set(first)) == 2
+    with kofn.Matrix(X, "processes", scheme="elastic:k=3", workers=4,
+                     events="9 join") as M:  # which does not come
+        assert close(M @ w, X @ w) and len(M.processes) == 4
+    with kofn.Matrix(X, "processes", scheme="mds:k=2", workers=5, late=0,
+                     errors="adversarial", below="pause",
+                     events="1 corrupt 2") as M:
+        for _ in range(100):
+            assert close(M @ w, X @ w)
+            if M.report.liars:
+                break
+        assert M.report.liars == (2,)
+
+
+def played(**options):
+    """Simulated seconds of a round in which a worker is 5000 times as slow as the
+    others, which could make up for it."""
+    with kofn.Matrix(X, "sim", workers=4, scheme="elastic:k=2",
+                     events="1 slow 2 5000", **options) as M:
+        assert close(M @ np.ones(12), X @ np.ones(12))
+        return M.report.seconds
+
+
+def test_late_of_zero_is_never():
+    assert played() == played(late=None) == played(late=1.5)
+    assert played(late=0) == played(late=-1) > 500 * played()
+    for late in (0.5, float("nan")):
+        with pytest.raises(kofn.Invalid, match="neither 0, never"):
+            played(late=late)
+
+
+def test_a_plan_of_a_stream():
+    info = kofn.plan_info("dip:m=2,p=3,T=3", 4, (8, 6), columns=5, op="stream")
+    assert info["delay"] == 3 and info["workers"] == 4
+
+
+def test_below_at_an_address_waits_for_who_may_come(tmp_path):
+    """As the command does, and elsewhere it does not."""
+    import os
+    import subprocess
+    import sys
+
+    address = f"ipc://{tmp_path}/socket"
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+
+    def worker():
+        return subprocess.Popen([sys.executable, "-m", "kofn", "worker", address,
+                                 "--patience", "300"], env=env)
+
+    workers = [worker()]
+    try:
+        with kofn.Matrix(X, address, scheme="uncoded", workers=1) as M:
+            assert close(M @ np.ones(12), X @ np.ones(12))
+            workers[0].kill()
+            workers[0].wait()
+            workers.append(worker())
+            assert close(M @ np.ones(12), X @ np.ones(12))
+    finally:
+        for w in workers:
+            w.kill()
+            w.wait()
+    with kofn.Matrix(X, scheme="uncoded", workers=1, events="2 leave 0") as M:
+        M @ np.ones(12)
+        with pytest.raises(kofn.TooFewWorkers):
+            M @ np.ones(12)

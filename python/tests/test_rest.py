@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -72,14 +73,78 @@ def test_who_lies_in_short_messages_is_named(scheme, where, tmp_path):
         assert named == {4} if events else len(named) == 1
 
 
-def test_a_function_that_fails_is_told(capfd):
-    def fails(part, parts, x):
-        raise RuntimeError("out of luck")
+class Odd(Exception):
+    """One that cannot be pickled and made again as others are."""
 
-    with kofn.Sum(fails, 4, scheme="gc:d=2", workers=4) as S:
-        with pytest.raises(kofn.Error):
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+def raises_odd(part, parts, x):
+    raise Odd(1, 2)
+
+
+def raises_key(part, parts, x):
+    return {}["luck"] * x
+
+
+def raises_local(part, parts, x):
+    class Local(Exception):
+        pass
+
+    raise Local("out of luck")
+
+
+@pytest.mark.parametrize("where", ["threads", "sim", "processes"])
+@pytest.mark.parametrize("f, kind, words", [
+    (raises_key, KeyError, "'luck'"), (raises_odd, Odd, "1 and 2"),
+    (raises_local, None, "out of luck")])
+def test_what_a_function_raises_comes_home(where, f, kind, words, capfd):
+    with kofn.Sum(f, 4, scheme="gc:d=2", workers=4, where=where) as S:
+        for _ in range(2):
+            with pytest.raises(Exception) as e:
+                S(np.ones(4))
+            cause = e.value.__cause__
+            if kind:
+                assert type(e.value) is kind and str(e.value) == words
+            elif where == "processes":  # of a type that there is only there
+                cause = e.value
+            else:
+                assert type(e.value).__name__ == "Local"
+            assert type(cause) is kofn.TaskFailed and cause.status == "TOOFEW"
+            assert f"in {f.__name__}" in str(cause) and words in str(cause)
+            assert isinstance(cause.__cause__, kofn.TooFewWorkers)
+    assert words in capfd.readouterr().err
+
+
+def test_what_was_made_up_for_stays_where_it_was():
+    """And is not taken for why a later round fails."""
+    failed = []
+
+    def f(part, parts, x):
+        if not failed:
+            failed.append(part)
+            raise RuntimeError("once")
+        return (part + 1) * x
+
+    with kofn.Sum(f, 4, scheme="gc:d=2", workers=3, where="sim",
+                  events=["2 leave 0", "2 leave 1", "2 leave 2"]) as S:
+        weight = sum(range(1, S.parts + 1))
+        assert np.allclose(S(np.ones(4)), weight) and failed
+        with pytest.raises(kofn.TooFewWorkers) as e:
             S(np.ones(4))
-    assert "out of luck" in capfd.readouterr().err
+        assert e.value.__cause__ is None
+
+
+def test_what_multiply_raises_comes_home():
+    def multiply(a, b):
+        raise MemoryError("no room on the GPU")
+
+    with kofn.Matrix(np.ones((9, 3)), "processes", scheme="mds:k=2", workers=3,
+                     multiply=multiply) as M:
+        with pytest.raises(MemoryError, match="no room") as e:
+            M @ np.ones(3)
+        assert "in multiply" in str(e.value.__cause__)
 
 
 def test_power_and_pagerank():
@@ -275,3 +340,114 @@ def test_the_command_line_says_what_is_wrong():
                        env=env, capture_output=True, text=True)
     assert r.returncode == 1 and "kofn: " in r.stderr
     assert "Traceback" not in r.stderr
+
+
+def ridge_of(X, y, ridge):
+    """Where 1/m sum (x . w + b - y)^2 / 2 + ridge/2 |w|^2 is least, by the normal
+    equations, in which b has no ridge."""
+    m, n = X.shape
+    A = np.c_[X, np.ones(m)]
+    return np.linalg.solve(A.T @ A / m + ridge * np.diag([1.0] * n + [0.0]),
+                           A.T @ y / m)
+
+
+@pytest.mark.parametrize("scheme", ["elastic:k=2", "pcr:r=2", "gc:d=2"])
+def test_the_ridge_is_not_of_the_intercept(scheme):
+    X = np.array([[-1.0], [1.0]])
+    m = kofn.Regression(ridge=1.0, scheme=scheme, workers=4, iterations=1000,
+                        tolerance=1e-12).fit(X, np.array([9.0, 11.0]))
+    assert abs(m.intercept_ - 10) < 1e-9 and abs(m.coef_[0] - 0.5) < 1e-9
+    X = rng.standard_normal((60, 4)) + 1
+    y = X @ [1.0, -2, 0.5, 3] + 7 + rng.standard_normal(60)
+    m = kofn.Regression(ridge=0.3, scheme=scheme, workers=4, iterations=4000,
+                        tolerance=1e-11).fit(X, y)
+    assert np.allclose(np.r_[m.coef_, m.intercept_], ridge_of(X, y, 0.3), atol=1e-8)
+    assert np.allclose(m.predict(X), np.c_[X, np.ones(60)] @ ridge_of(X, y, 0.3))
+
+
+class Frame:
+    """As much of a data frame as is asked for."""
+
+    def __init__(self, table, columns):
+        self.table, self.columns = np.asarray(table), columns
+
+    def __array__(self, dtype=None, copy=None):
+        return self.table.astype(dtype or self.table.dtype)
+
+
+def fitted(X, y):
+    return (kofn.Regression(scheme="elastic:k=2", workers=3, iterations=3000,
+                            tolerance=1e-9).fit(X, y),
+            kofn.Network(hidden=(3,), scheme="gc:d=2", workers=2,
+                         cost="squares", batch=20).fit(X, y))
+
+
+def test_columns_go_by_their_names():
+    table = rng.standard_normal((40, 3))
+    y = table @ [1.0, 2, 3]
+    X = Frame(table, ["a", "b", "c"])
+    other = Frame(table[:, ::-1], ["c", "b", "a"])
+    for m in fitted(X, y):
+        assert list(m.feature_names_in_) == ["a", "b", "c"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            p = m.predict(X)
+        with pytest.raises(ValueError, match="same order"):
+            m.predict(other)
+        with pytest.raises(ValueError, match="unseen at fit time: d.*missing: c"):
+            m.predict(Frame(table, ["a", "b", "d"]))
+        with pytest.warns(UserWarning, match="does not have valid feature names"):
+            assert np.array_equal(m.predict(table), p)
+        with pytest.raises(TypeError, match="some names"):
+            m.predict(Frame(table, ["a", "b", 3]))
+        with pytest.raises(ValueError, match="X has 2 features, but"):
+            m.predict(Frame(table[:, :2], [0, 1]).table)
+    for m in fitted(table, y):
+        assert not hasattr(m, "feature_names_in_") and m.n_features_in_ == 3
+        with pytest.warns(UserWarning, match="fitted without"):
+            m.predict(X)
+        m.predict(Frame(table, [0, 1, 2]))  # numbers are no names
+    assert np.allclose(fitted(table, y)[0].predict(table), y, atol=1e-6)
+
+
+def test_what_is_missing_is_refused():
+    X = rng.standard_normal((40, 3))
+    y = X @ [1.0, 2, 3]
+    hole = X.copy()
+    hole[5, 2] = np.nan
+    masked = np.ma.masked_invalid(hole)
+    for m in fitted(X, y):
+        with pytest.raises(ValueError, match=r"X\[5, 2\] is nan"):
+            m.predict(hole)
+        with pytest.raises(ValueError, match="1 masked"):
+            m.predict(masked)
+        with pytest.raises(ValueError, match="1 masked"):
+            m.fit(masked, y)
+        with pytest.raises(ValueError, match="1 masked"):
+            m.fit(X, np.ma.masked_less(y, y.min() + 1e-12))
+        with pytest.raises(ValueError):
+            m.fit(hole, y)
+
+
+def test_a_descent_that_has_not_converged_warns():
+    X = rng.standard_normal((200, 5)) * [1, 1e3, 1e-3, 1, 1]
+    y = X @ [1, 1e-3, 1e3, 1, 1] + 2
+    with pytest.warns(kofn.ConvergenceWarning, match="after 100 iterations") as seen:
+        m = kofn.Regression(workers=4).fit(X, y)
+    assert not m.converged_ and issubclass(kofn.ConvergenceWarning, UserWarning)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Z = X / X.std(axis=0)
+        assert kofn.Regression(workers=4, iterations=3000).fit(Z, y).converged_
+
+
+def test_a_model_is_copied_and_pickled():
+    import copy
+    import pickle
+
+    X = rng.standard_normal((40, 3))
+    y = X @ [1.0, 2, 3]
+    for m in fitted(X, y):
+        for again in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m)):
+            assert np.array_equal(again.predict(X), m.predict(X))

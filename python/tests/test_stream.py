@@ -110,3 +110,19 @@ def test_ctrl_c_leaves_and_the_product_can_be_had():
         if prompt:
             return
     assert prompt
+
+
+def test_totals_are_of_the_clock(monkeypatch):
+    """From the first put to the last that was taken, and not a product's seconds
+    over again for each that was under way beside it."""
+    ticks = iter(range(100, 200))
+    monkeypatch.setattr(kofn._stream.time, "monotonic", lambda: next(ticks))
+    given = list(pairs(6))
+    with kofn.Stream((8, 6, 5), scheme=SCHEMES[0], workers=4) as s:
+        assert s.totals.seconds == 0
+        put = [s.put(X, Y) for X, Y in given]  # the first of them at 100
+        for p in put:                          # over at 101, 102, ...
+            p.result()
+        assert s.totals.seconds == 6
+        assert s.totals.rounds == 6
+    assert s.totals.seconds == 6
