@@ -1,6 +1,7 @@
 /* checkpoint.c -- what a job needs to go on after its coordinator was killed.
  *
  *     DIR/checkpoint.json    whose it is, how far it is, which state
+ *     DIR/before.json        the same of the state before, by another name
  *     DIR/state-0.npy, -1    by turns: what that many rounds made
  *     DIR/lock               held by who works here
  *
@@ -33,7 +34,6 @@ struct checkpoint {
     json_t *fingerprint; /* of strings */
     uint64_t job;
     json_t *kept; /* checkpoint.json as it was found, or NULL */
-    json_t *last; /* what it says of the newest state, or NULL */
     kofn_file *state;
     unsigned resumed, done, failures;
     unsigned parity;  /* of the next state file */
@@ -232,19 +232,6 @@ static int compare(const checkpoint *c, const json_t *there)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* What is written of a state, and of the one before it when there is a newer. */
-static int keep_entry(checkpoint *c, json_t *of)
-{
-    static const char *const keys[] = {"done", "state", "digest", "numbers"};
-
-    json_decref(c->last);
-    c->last = json_object();
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (json_object_get(of, keys[i]))
-            json_object_set(c->last, keys[i], json_object_get(of, keys[i]));
-    return 0;
-}
-
 static int damaged(const checkpoint *c, const char *name, const char *why)
 {
     return cli_say(EXIT_USAGE,
@@ -280,18 +267,27 @@ static const char *read_state(checkpoint *c, const json_t *entry)
     return NULL;
 }
 
-static void release_state(checkpoint *c)
+/* Where the newest state is damaged, the one before it will do: whose index it is,
+ * or NULL. */
+static json_t *read_before(checkpoint *c)
 {
+    char path[PATH];
+    json_t *before = json_load_file(path_in(path, c, "before.json"), 0, NULL);
+
+    if (json_equal(json_object_get(before, "fingerprint"), c->fingerprint) &&
+        !read_state(c, before))
+        return before;
+    json_decref(before);
     kofn_file_free(c->state);
     c->state = NULL;
+    return NULL;
 }
 
-/* Where the newest state is damaged, the one before it will do. */
 static int read_kept(checkpoint *c)
 {
     const char *name = json_string_value(json_object_get(c->kept, "state"));
-    json_t *before = json_object_get(c->kept, "before");
     int code = compare(c, json_object_get(c->kept, "fingerprint"));
+    json_t *before;
     char why[600];
     const char *is;
 
@@ -300,19 +296,19 @@ static int read_kept(checkpoint *c)
     if (json_integer_value(json_object_get(c->kept, "done")) == 0)
         return 0;
     if (!(is = read_state(c, c->kept)))
-        return keep_entry(c, c->kept);
+        return 0;
     snprintf(why, sizeof why, "%s", is);
-    release_state(c);
-    if (!before || read_state(c, before)) {
-        release_state(c);
+    kofn_file_free(c->state);
+    c->state = NULL;
+    if (!(before = read_before(c)))
         return damaged(c, name ? name : "checkpoint.json", why);
-    }
-    json_object_update(c->kept, before);
     cli_say(0,
             "%s/%s is damaged: %s; going on with the state before it, after "
             "round or iteration %u",
             c->folder, name ? name : "checkpoint.json", why, c->done);
-    return keep_entry(c, c->kept);
+    json_decref(c->kept);
+    c->kept = before;
+    return 0;
 }
 
 /* What is in the folder must be what is asked for. */
@@ -396,6 +392,16 @@ static int claim(checkpoint *c)
                          strerror(errno));
 }
 
+/* checkpoint.json is about to be of a newer state. */
+static void keep_before(const checkpoint *c)
+{
+    char now[PATH], before[PATH];
+
+    unlink(path_in(before, c, "before.json"));
+    if (link(path_in(now, c, "checkpoint.json"), before))
+        return; /* there is none yet, or no second name to be had */
+}
+
 /* NULL, or why it could not be written; so does save. */
 static const char *write_index(checkpoint *c, const char *state,
                                const char *hash, json_t *numbers)
@@ -414,16 +420,14 @@ static const char *write_index(checkpoint *c, const char *state,
     }
     if (numbers)
         json_object_set(o, "numbers", numbers);
-    if (state && c->last)
-        json_object_set(o, "before", c->last);
     json_object_set(o, "fingerprint", c->fingerprint);
     text = o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     lacks = loses(c) || !text;
     if (!lacks)
+        keep_before(c);
+    if (!lacks)
         st = kofn_write_bytes(path_in(path, c, "checkpoint.json"), text,
                               strlen(text));
-    if (state && !lacks && !st)
-        keep_entry(c, o);
     json_decref(o);
     free(text);
     return lacks ? "out of memory" : st ? kofn_errmsg() : NULL;
@@ -561,6 +565,8 @@ static void undo(const checkpoint *c)
 
     if (c->begun)
         unlink(path_in(path, c, "checkpoint.json"));
+    if (c->begun)
+        unlink(path_in(path, c, "before.json"));
     if (!c->made)
         return;
     unlink(path_in(path, c, "lock"));
@@ -585,7 +591,6 @@ void checkpoint_free(checkpoint *c)
         return;
     kofn_file_free(c->state);
     json_decref(c->kept);
-    json_decref(c->last);
     json_decref(c->fingerprint);
     if (c->lock >= 0)
         close(c->lock);
