@@ -46,11 +46,11 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   coded_faults_test coded_lies_test coded_step_test regress_facts_test
   train_liars_test train_keep_test alloc_test alloc_update_test
   erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
-  campaign_test mute_test)
+  campaign_test mute_test laws_zmq_test stream_faults_test)
 # What starts threads.
-set(KOFN_THREAD ports_test put_test liars_test operands_test heal_test
-  peer_threads_test train_mesh_test laws_test away_test away_hostile_test own_test
-  pair_test stream_liars_test conform_test zmq_doors_test seats_test coded_test)
+set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
+  train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
+  conform_test zmq_doors_test seats_test coded_test)
 
 # ---- at any time -------------------------------------------------------------
 

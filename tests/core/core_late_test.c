@@ -188,6 +188,23 @@ static void small_shares_are_dealt_generously(void **state)
         answer_all(&b);
     }
     assert_true(frugal > 100);
+    generous = 0;
+    for (int round = 0; round < 6;
+         round++) { /* and it begins with four again */
+        say(&b, KOFN_EV_BEGIN, 0);
+        generous += asked_of_all(&b, 0) == 4 * 16;
+        b.now += 100;
+        for (uint32_t w = 0; w < 3 && b.running; w++)
+            answer_worker(&b, w);
+        if (b.running) {
+            b.now = kofn_core_alarm(b.core);
+            say(&b, KOFN_EV_ALARM, 0);
+            for (uint32_t w = 0; w < 3 && b.running; w++)
+                answer_worker(&b, w);
+        }
+        assert_int_equal(b.ended, KOFN_OK);
+    }
+    assert_int_equal(generous, 4);
     body_close(&b);
 }
 
