@@ -236,3 +236,16 @@ CASES
     [ "$status" -eq 2 ]
     [[ "$output" == *"leave out --json"* ]]
 }
+
+# Four of six are needed.  Two are late and done without, one of the others leaves:
+# five are live, and the late ones are asked again.
+@test "who was late is taken back when others leave, where all answers are added up" {
+    kofn gen matrix 64 64 -o S.npy --seed 1
+    kofn gen vector 64 -o v.npy --seed 2
+    printf '1 slow 0 30\n1 slow 1 30\n1.7 leave 5\n' >events.txt
+    for below in refuse pause; do
+        kofn matvec S.npy v.npy -n 6 -s elastic:k=4,cut=columns -p sim -e events.txt \
+            --below $below --verify --json >out.json
+        json "o['rel_error'] <= 1e-12 and o['left'] == 1" <out.json
+    done
+}
