@@ -129,8 +129,8 @@ static double compute(fleet *f, size_t lo, size_t hi)
     for (size_t i = lo; i < hi; i++) {
         kofn_parcel *in = kf_messages_take(&f->messages, i);
 
-        check(kofn_compute(f->block[i], &in->m, 0, f->plan->span, &f->result[i],
-                           NULL, NULL),
+        check(kf_data_compute(f->block[i], &in->m, 0, f->plan->span,
+                              &f->result[i], NULL, NULL),
               "compute");
         kofn_parcel_drop(in);
     }

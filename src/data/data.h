@@ -213,9 +213,9 @@ kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
                          const kofn_matrix *in, const kofn_matrix *out);
 
 /* Strips [lo, hi) of the block times `in`, as KOFN_HOW_ROWS. */
-kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
-                         size_t hi, kofn_matrix *out, bool (*stopped)(void *),
-                         void *ud);
+kofn_status kf_data_compute(const kofn_block *b, const kofn_matrix *in,
+                            size_t lo, size_t hi, kofn_matrix *out,
+                            bool (*stopped)(void *), void *ud);
 
 /* ---- sums of a function (share.c) ---------------------------------------- */
 

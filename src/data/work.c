@@ -374,9 +374,9 @@ kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
     return kf_work_with(b, m, NULL, stopped, ud);
 }
 
-kofn_status kofn_compute(const kofn_block *b, const kofn_matrix *in, size_t lo,
-                         size_t hi, kofn_matrix *out, bool (*stopped)(void *),
-                         void *ud)
+kofn_status kf_data_compute(const kofn_block *b, const kofn_matrix *in,
+                            size_t lo, size_t hi, kofn_matrix *out,
+                            bool (*stopped)(void *), void *ud)
 {
     kf_work w = {
         .in = in, .out = out, .lo = lo, .hi = hi, .stopped = stopped, .ud = ud};

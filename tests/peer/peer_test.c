@@ -297,8 +297,8 @@ static double drift(const char *spec, bool same, uint64_t seed)
 
         random_set(&r, set);
         for (size_t i = 0; i < D_NODES; i++)
-            assert_ok(kofn_compute(block[i], &v[i], 0, plan->span, &piece[i],
-                                   NULL, NULL));
+            assert_ok(kf_data_compute(block[i], &v[i], 0, plan->span, &piece[i],
+                                      NULL, NULL));
         for (size_t i = 0; i < D_NODES; i++) {
             const kf_decoder *d;
             kf_source source[D_K];

@@ -2,7 +2,7 @@
  *
  * A fleet encodes and computes once; survivor sets then differ only in what
  * is decoded from what.  Every set goes the way of the data: blocks made by
- * kf_data_encode, dot products by kofn_compute in the data's type, kf_decode;
+ * kf_data_encode, dot products by kf_data_compute in the data's type, kf_decode;
  * the error is taken against long double, and must never exceed the prediction.
  */
 #ifndef KF_TEST_NUMERICS_RIG_H
@@ -148,8 +148,8 @@ static inline void compute_all(fleet *f, bool sparse)
     assert_ok(kf_data_encode(&resident, f->code, seat, f->seats, block));
     for (size_t i = 0; i < f->seats; i++) {
         f->result[i] = matrix(lanes * SPAN, WIDTH, f->A.dtype);
-        assert_ok(
-            kofn_compute(block[i], &f->x, 0, SPAN, &f->result[i], NULL, NULL));
+        assert_ok(kf_data_compute(block[i], &f->x, 0, SPAN, &f->result[i], NULL,
+                                  NULL));
         kofn_block_drop(block[i]);
     }
     kf_resident_free(&resident);
