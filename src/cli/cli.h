@@ -357,7 +357,9 @@ typedef struct session {
     checkpoint *checkpoint;
     json_t *per_round, *per_iteration;
     unsigned iterations;
-    double rel_error;                           /* < 0: not verified */
+    double rel_error; /* < 0: not verified */
+    double row_error; /* the largest of a row relative to that row ... */
+    size_t worst_row; /* ... which is this one, counted from 0         */
     double eigenvalue, change;                  /* of an iteration */
     double objective, test_objective, gradient; /* of a regression, ... */
     double share, test_share;                   /* ... at its end       */

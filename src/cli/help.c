@@ -259,6 +259,9 @@ static const char *const json_keys[] = {
     "the relative error expected from it",
     "rel_error",
     "the relative error found by \\-\\-verify",
+    "row_error, worst_row",
+    "of matvec and matmul: the largest error of a row relative to that row, and which "
+    "row it is, counted from 0",
     "eigenvalue, change, converged",
     "of an iteration",
     "objective",

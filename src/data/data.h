@@ -67,6 +67,9 @@ kofn_status kf_mix(const kf_mixed *mixed, size_t n,
 
 /* ---- blocks (block.c) ---------------------------------------------------- */
 
+/* Which lines are of one size in a copy of an operand. */
+enum { KF_RAISED_ROWS = 1, KF_RAISED_COLS = 2 };
+
 /* The resident operand, cut. */
 typedef struct kf_resident {
     const kofn_plan *plan;
@@ -82,6 +85,8 @@ typedef struct kf_resident {
     kofn_matrix X;
     const double *y;
     uint64_t *digest; /* away: of each part; 0: not known yet */
+    unsigned raised;  /* KF_RAISED_*: it is a copy whose lines are multiplied by
+                        powers of two (level.c)                 */
     bool lent;   /* no block may point into it: who lent it wants it back while
                     workers may still be at work */
     bool away;   /* blocks go to other machines: coded lanes are made piece by
@@ -243,9 +248,46 @@ double kf_range_back(const kofn_plan *use, const kf_resident *r, double by);
 /* Do mixtures with these coefficients fit? */
 kofn_status kf_range_row(const kf_resident *r, const kf_row *row);
 void kf_range_multiply(const kofn_matrix *a, double by);
+/* What a decoded product is multiplied by: a power of two, and what its rows and
+ * columns are raised by divided out (level.c). */
+typedef struct kf_back {
+    double by;
+    const int *row, *col; /* or NULL */
+} kf_back;
 /* A result multiplied back: KOFN_NONFINITE when it is not a number, or no
  * longer. */
-kofn_status kf_range_restore(const kofn_matrix *out, double back);
+kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back);
+
+/* ---- lines of different size (level.c) ----------------------------------- */
+
+/* A line of zeros may be raised by any digits; lowered by these, anything is 0. */
+#define KF_LEVEL_ZERO 2200
+/* Binary digits by which each row and each column of a matrix is raised before it
+ * is coded; NULL: by none. */
+typedef struct kf_levels {
+    int *row, *col;
+} kf_levels;
+/* Those that make its rows, and then its columns, of one size, where they are not
+ * and this is asked for. */
+kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
+                         kf_levels *out);
+/* Likewise of a sparse one, and only of its rows. */
+kofn_status kf_levels_of_sparse(const kofn_sparse *a, kf_levels *out);
+static inline bool kf_levels_any(const kf_levels *l)
+{
+    return l->row || l->col;
+}
+/* Do they change any number of a matrix with so many? */
+bool kf_levels_change(const kf_levels *l, size_t rows, size_t cols);
+void kf_levels_free(kf_levels *l);
+/* Raises rows and columns by sign times their digits.  Either may be NULL. */
+void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
+                       int sign);
+/* The values of a sparse one with its rows raised; NULL: as they are. */
+kofn_status kf_level_values(const kofn_sparse *a, const int *row, double **out);
+/* A copy, which is to be freed, raised likewise. */
+kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
+                          int sign, kofn_matrix *out);
 
 /* ---- what is sent with the work (message.c) ------------------------------ */
 
@@ -311,11 +353,11 @@ void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                     const kofn_matrix *out, void *rows);
 void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                      const void *rows, kofn_matrix *out);
-/* What kf_decode wrote there, and is not lost, multiplied by a power of two:
- * KOFN_NONFINITE when that leaves anything that is not a number. */
+/* What kf_decode wrote there, and is not lost, multiplied back: KOFN_NONFINITE
+ * when that leaves anything that is not a number. */
 kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
-                            size_t group, size_t lo, size_t hi, double back,
-                            const kofn_matrix *out);
+                            size_t group, size_t lo, size_t hi,
+                            const kf_back *back, const kofn_matrix *out);
 /* Adjoint codes: out = sum of n results. */
 kofn_status kf_data_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);

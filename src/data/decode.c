@@ -305,17 +305,20 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
 }
 
 kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
-                            size_t group, size_t lo, size_t hi, double back,
-                            const kofn_matrix *out)
+                            size_t group, size_t lo, size_t hi,
+                            const kf_back *back, const kofn_matrix *out)
 {
     for (size_t w = 0; w < d->wants; w++) {
         place at = place_of(plan, group, w, lo, hi, out);
         kofn_matrix part = {NULL, at.rows, at.cols, out->ld, out->dtype};
+        kf_back here = *back;
 
         if (d->copy[w] == KF_LOST || !at.rows || !at.cols)
             continue;
         part.data = kf_at(out, at.row, at.col);
-        TRY(kf_range_restore(&part, back));
+        here.row = back->row ? back->row + at.row : NULL;
+        here.col = back->col ? back->col + at.col : NULL;
+        TRY(kf_range_restore(&part, &here));
     }
     return KOFN_OK;
 }

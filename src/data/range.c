@@ -3,7 +3,8 @@
  * A code mixes numbers, and a mixture may be larger than anything in the plain
  * product.  Where that could leave the range, operands are multiplied by powers
  * of two, and what is decoded is multiplied back: exact, but for elements so
- * small beside the largest that no mixture keeps them.
+ * small beside the largest that no mixture keeps them.  The same where all numbers
+ * are so small that mixtures would lose digits to the lower end.
  *
  * Coefficients that add up to more than there are units of rounding in 1 leave
  * no digit of anything.  So that much room, ROOM, is enough for any code worth
@@ -14,6 +15,7 @@
 #include "code/operation.h"
 
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 
 #define ROOM_F64 54 /* binary digits */
@@ -30,15 +32,29 @@ static int exponent(double x)
     return e;
 }
 
-static double down(int by)
+/* Numbers up to 2^e are multiplied by 2^(this), so that they are not among those
+ * that have lost digits to the lower end. */
+static int up(int e, kofn_dtype dtype)
 {
-    return ldexp(1, by > 0 ? -by : 0);
+    int low = dtype == KOFN_F64 ? KF_MAT_TINY_F64 : KF_MAT_TINY_F32;
+    int end = dtype == KOFN_F64 ? DBL_MAX_EXP - 4 : FLT_MAX_EXP - 4;
+
+    if (e > low)
+        return 0;
+    return -e < end ? -e : end;
+}
+
+static double power(int raised, int excess)
+{
+    return ldexp(1, raised - (excess > 0 ? excess : 0));
 }
 
 double kf_range_resident(double most, double terms, kofn_dtype dtype)
 {
-    return down(exponent(most) + exponent(terms) -
-                (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
+    int raised = most > 0 ? up(exponent(most), dtype) : 0;
+
+    return power(raised, exponent(most) + raised + exponent(terms) -
+                             (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
 }
 
 /* Of elements of the product, with an input of elements up to `most`. */
@@ -55,29 +71,37 @@ static int exponent_of_product(const kofn_plan *use, const kf_resident *r,
     return product + exponent(most);
 }
 
-/* The largest one that need fit: more the plain product cannot hold. */
-static int farthest(kofn_dtype dtype)
+/* The largest one that need fit: more the plain product cannot hold, which is
+ * smaller by what A is multiplied by.  Of raised lines nobody knows. */
+static int farthest(const kofn_plan *use, const kf_resident *r)
 {
-    return dtype == KOFN_F64 ? TOP_F64 + ROOM_F64 : TOP_F32 + ROOM_F32;
+    bool wide = use->layout.problem.dtype == KOFN_F64;
+    int end = wide ? TOP_F64 + ROOM_F64 : TOP_F32 + ROOM_F32;
+
+    if (r->raised)
+        return INT_MAX / 2;
+    return r->by > 1 ? end + (int)use->op->factors * ilogb(r->by) : end;
 }
 
 double kf_range_input(const kofn_plan *use, const kf_resident *r, double most)
 {
     kofn_dtype dtype = use->layout.problem.dtype;
-    int in = exponent(most), product = exponent_of_product(use, r, most);
+    int raised = most > 0 ? up(exponent(most), dtype) : 0;
+    int in = exponent(most) + raised;
+    int product = exponent_of_product(use, r, most) + raised;
 
     if (use->op->factors == 0) /* not linear in its input */
         return 1;
-    if (product > farthest(dtype))
-        product = farthest(dtype);
-    return down((in > product ? in : product) -
-                (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
+    if (product > farthest(use, r) + raised)
+        product = farthest(use, r) + raised;
+    return power(raised, (in > product ? in : product) -
+                             (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
 }
 
 bool kf_range_has_room(const kofn_plan *use, const kf_resident *r, double most)
 {
-    return use->op->factors > 0 && exponent_of_product(use, r, most) <=
-                                       farthest(use->layout.problem.dtype);
+    return use->op->factors > 0 &&
+           exponent_of_product(use, r, most) <= farthest(use, r);
 }
 
 double kf_range_back(const kofn_plan *use, const kf_resident *r, double by)
@@ -110,7 +134,8 @@ void kf_range_multiply(const kofn_matrix *a, double by)
             if (a->dtype == KOFN_F64)
                 *(double *)kf_at(a, i, j) *= by;
             else
-                *(float *)kf_at(a, i, j) *= (float)by;
+                *(float *)kf_at(a, i, j) =
+                    (float)(*(float *)kf_at(a, i, j) * by);
         }
 }
 
@@ -125,15 +150,16 @@ static bool some_odd(const kofn_matrix *a)
     return false;
 }
 
-kofn_status kf_range_restore(const kofn_matrix *out, double back)
+kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back)
 {
     bool odd = some_odd(out);
 
-    if (!odd && back == 1)
+    if (!odd && back->by == 1 && !back->row && !back->col)
         return KOFN_OK;
     if (odd)
         return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");
-    kf_range_multiply(out, back);
+    kf_range_multiply(out, back->by);
+    kf_level_multiply(out, back->row, back->col, -1);
     return some_odd(out)
                ? kf_fail(KOFN_NONFINITE,
                          "the result has elements that float%d "

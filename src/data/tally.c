@@ -60,12 +60,14 @@ static kofn_matrix value_of(const kf_tally *t, const kofn_plan *plan, size_t j)
                          plan->span, 1, 1, dtype};
 }
 
+static const kf_back plainly = {.by = 1};
+
 /* All of them or, when one is no number, none. */
 static kofn_status remember(kf_tally *t, const kofn_plan *plan,
                             const kf_decoder *d, const kf_source *source)
 {
     for (size_t i = 0; i < d->seats; i++)
-        TRY(kf_range_restore(source[i].result, 1));
+        TRY(kf_range_restore(source[i].result, &plainly));
     for (size_t j = 0; j < t->parts; j++)
         t->age[j]++;
     for (size_t i = 0; i < d->seats; i++) {
@@ -107,7 +109,7 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
         st = kf_decode(plan, &sum, all, 0, 0, plan->span, out, scratch);
     }
     if (!st)
-        st = kf_range_restore(out, 1);
+        st = kf_range_restore(out, &plainly);
     kf_free(value);
     kf_free(all);
     kf_free(sum.D);

@@ -135,6 +135,24 @@ double kf_mat_most(const kofn_matrix *a)
     return most;
 }
 
+/* Is all of it smaller than is harmless?  Mostly its first number is not. */
+static bool tiny(const kofn_matrix *a)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < a->rows && all; i++) {
+        const void *x = kf_at(a, i, 0);
+
+        all =
+            a->cols ==
+            (a->dtype == KOFN_F64
+                 ? first_as_large64(x, a->cols, UP_TO_SIGN_F64(KF_MAT_TINY_F64))
+                 : first_as_large32(x, a->cols,
+                                    UP_TO_SIGN_F32(KF_MAT_TINY_F32)));
+    }
+    return all;
+}
+
 kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
                                double *most)
 {
@@ -143,7 +161,7 @@ kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
     *most = a->dtype == KOFN_F64 ? ldexp(1, FAR_F64) : ldexp(1, FAR_F32);
     for (size_t i = 0; i < a->rows && far; i++)
         far = is_far(kf_at(a, i, 0), a->cols, a->dtype);
-    if (far)
+    if (far && !tiny(a))
         return KOFN_OK;
     TRY(kf_mat_check_finite(a, name));
     *most = kf_mat_most(a);

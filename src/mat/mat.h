@@ -26,8 +26,12 @@ kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name);
 kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name);
 /* No NaN, no infinity. */
 kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name);
-/* The same, and how large elements are: none is larger than *most, which is
- * the largest of them unless they are all far from the end of the range. */
+/* Powers of two: where no element is as large, mixtures lose digits. */
+#define KF_MAT_TINY_F64 (-300)
+#define KF_MAT_TINY_F32 (-60)
+/* The same, and how large elements are: none is larger than *most, which is the
+ * largest of them unless they are all far from the upper end of the range and some
+ * from the lower. */
 kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
                                double *most);
 /* The largest magnitude; NaN if there is one. */

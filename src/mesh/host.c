@@ -184,6 +184,7 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
     size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
     kf_source *source = kf_new(d->seats, sizeof *source);
     kofn_status st = source ? KOFN_OK : KOFN_NOMEM;
+    const kf_back back = {.by = 1 / h->on->of->resident.by};
 
     for (size_t i = 0; i < d->seats && !st; i++) {
         kofn_parcel *p = kf_host_piece(&h->now[t->group], d->seat[i]);
@@ -198,8 +199,7 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
     if (!st)
         st = kf_decode(plan, d, source, 0, lo, lo + strips, out, &h->scratch);
     if (!st)
-        st = kf_data_restore(plan, d, 0, lo, lo + strips,
-                             1 / h->on->of->resident.by, out);
+        st = kf_data_restore(plan, d, 0, lo, lo + strips, &back, out);
     kf_free(source);
     if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
         h->audit.odd = true;

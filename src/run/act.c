@@ -231,7 +231,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
 
     if (!a->decoder) {
         TRY(kf_data_add_up(source, a->count, &p->out));
-        return kf_range_restore(&p->out, p->back);
+        return kf_range_restore(&p->out, &p->back);
     }
     if (j->tally.age)
         return kf_tally_recall(&j->tally, p->use, a->decoder, source, &p->out,
@@ -243,7 +243,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
     TRY(kf_decode(plan, a->decoder, source, a->group, a->lo - from,
                   a->hi - from, &p->out, &j->scratch));
     return kf_data_restore(plan, a->decoder, a->group, a->lo - from,
-                           a->hi - from, p->back, &p->out);
+                           a->hi - from, &p->back, &p->out);
 }
 
 /* What is no number spoils this product, not the next: say it when it is over,

@@ -182,16 +182,12 @@ static kofn_status let_grow(kf_held *h, const kofn_change *c, double gain)
     return KOFN_OK;
 }
 
-static kofn_status update(kofn_job *j, size_t operand,
-                          const kofn_change *change, const kofn_matrix *U,
-                          const kofn_matrix *V)
+static kofn_status update_raised(kofn_job *j, size_t operand,
+                                 const kofn_change *change,
+                                 const kofn_matrix *U, const kofn_matrix *V)
 {
     kf_held *h = &j->held[operand];
 
-    TRY(check_factors(h->plan, U, V));
-    TRY(kf_job_await_start(j));
-    j->broken = kf_heal_rest(j); /* blocks stand still while others read them */
-    TRY(j->broken);
     TRY(let_grow(h, change, (double)U->rows * kf_mat_most(U) * kf_mat_most(V)));
     if (j->opt.errors != KOFN_ERRORS_NONE)
         TRY(kf_guard_change(h, change, U, V));
@@ -199,6 +195,27 @@ static kofn_status update(kofn_job *j, size_t operand,
     h->changes++;
     h->moves = change->momentum != 0;
     return KOFN_OK;
+}
+
+static kofn_status update(kofn_job *j, size_t operand,
+                          const kofn_change *change, const kofn_matrix *U,
+                          const kofn_matrix *V)
+{
+    kf_held *h = &j->held[operand];
+    kofn_matrix raised_U, raised_V;
+    kofn_status st;
+
+    TRY(check_factors(h->plan, U, V));
+    TRY(kf_job_await_start(j));
+    j->broken = kf_heal_rest(j); /* blocks stand still while others read them */
+    TRY(j->broken);
+    TRY(kf_raise_change(h, U, V, &raised_U, &raised_V));
+    st = update_raised(j, operand, change, &raised_U, &raised_V);
+    if (raised_U.data != U->data) {
+        kf_free(raised_U.data);
+        kf_free(raised_V.data);
+    }
+    return st;
 }
 
 /* By one example that is nothing. */

@@ -217,6 +217,7 @@ static kofn_status placed(kofn_job *j, kf_held *h)
 
 kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
 {
+    kofn_matrix raised;
     kf_held *h;
     double most;
 
@@ -226,7 +227,12 @@ kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
     if (A->dtype != h->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
     TRY(kf_mat_check_range(A, "A", &most));
-    TRY(kf_resident_dense(&h->resident, h->plan, A));
+    raised = *A;
+    TRY(kf_raise_dense(j, (uint32_t)operand, h, &raised));
+    if (h->raised)
+        TRY(kf_mat_check_range(&raised, "A", &most));
+    TRY(kf_resident_dense(&h->resident, h->plan, &raised));
+    h->resident.raised = kf_raise_kind(h);
     h->resident.most = most;
     h->resident.by = kf_range_resident(most, 1, A->dtype);
     return placed(j, h);
@@ -305,11 +311,16 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
 
 kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
 {
+    kofn_sparse raised;
+
     TRY(kf_mat_check_sparse(A, "A"));
     TRY(check_place(j, 0, A->rows, A->cols, true));
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
-    TRY(kf_resident_sparse(&j->held->resident, j->plan, A));
+    raised = *A;
+    TRY(kf_raise_sparse(j, j->held, &raised));
+    TRY(kf_resident_sparse(&j->held->resident, j->plan, &raised));
+    j->held->resident.raised = kf_raise_kind(j->held);
     return placed(j, j->held);
 }
 
@@ -326,6 +337,7 @@ void kofn_close(kofn_job *j)
     for (size_t o = 0; o < j->operands; o++) {
         kf_resident_free(&j->held[o].resident);
         kf_guard_forget(&j->held[o]);
+        kf_raise_forget(&j->held[o]);
     }
     kf_free(j->held);
     kf_tally_free(&j->tally);

@@ -85,8 +85,13 @@ void kf_guard_renew_cols(kf_held *h, bool velocity, double **cols)
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)
 {
     kf_held now = {.plan = h->plan};
-    kofn_status st = kf_resident_dense(&now.resident, h->plan, A);
+    kofn_matrix raised = *A;
+    kofn_status st = KOFN_OK;
 
+    if (kf_levels_any(&h->levels))
+        st = kf_level_copy(A, h->levels.row, h->levels.col, 1, &raised);
+    if (!st)
+        st = kf_resident_dense(&now.resident, h->plan, &raised);
     now.resident.by = h->resident.by;
     if (!st)
         st = kf_guard_know(&now);
@@ -98,5 +103,7 @@ kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)
     }
     kf_guard_forget(&now);
     kf_resident_free(&now.resident);
+    if (raised.data != A->data)
+        kf_free(raised.data);
     return st;
 }

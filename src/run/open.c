@@ -148,29 +148,58 @@ static kofn_use in_turn(const kofn_job *j, kofn_use as)
     return alone && as == KOFN_USE_OWN ? KOFN_USE_PARTS : as;
 }
 
-kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
-                                const kofn_matrix *in, kofn_matrix *out)
+/* By what it is to be multiplied, and is there room for all products then? */
+static double scale_input(const kf_resident *r, product *p,
+                          const kofn_plan *use, const kofn_matrix *in,
+                          double most)
 {
-    const kofn_plan *use = kf_job_plan(j, operand, as = in_turn(j, as));
-    const kf_resident *r = &j->held[operand].resident;
-    product *p;
-    double most, by;
-    bool room;
+    double by = kf_range_input(use, r, most);
 
-    TRY(check_state(j, use, as));
-    TRY(check_product(use, in, out, &most));
-    by = kf_range_input(use, r, most);
     if (by != 1) { /* it may be much smaller: what is tiny should not vanish */
         most = kf_mat_most(in);
         by = kf_range_input(use, r, most);
     }
-    room = kf_range_has_room(use, r, most);
+    p->room = kf_range_has_room(use, r, most);
+    p->back.by = kf_range_back(use, r, by);
+    return by;
+}
+
+static kofn_status take_input(const kf_held *h, product *p,
+                              const kofn_plan *use, const kofn_matrix *in,
+                              double most)
+{
+    kofn_matrix raised = *in;
+    kofn_status st;
+    void *own;
+
+    st = kf_raise_input(h, p, use, &raised, &own);
+    if (!st && own)
+        st = kf_mat_check_range(&raised,
+                                "the product's input, with what A is "
+                                "divided by",
+                                &most);
+    if (!st)
+        st =
+            kf_messages_begin(&p->messages, use, &raised,
+                              scale_input(&h->resident, p, use, &raised, most));
+    kf_free(own);
+    kf_raise_back(h, p, use);
+    return st;
+}
+
+kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
+                                const kofn_matrix *in, kofn_matrix *out)
+{
+    const kofn_plan *use = kf_job_plan(j, operand, as = in_turn(j, as));
+    double most;
+    product *p;
+
+    TRY(check_state(j, use, as));
+    TRY(check_product(use, in, out, &most));
     p = kf_job_last_idle(j);
     if (!p)
         return KOFN_NOMEM;
-    TRY(kf_messages_begin(&p->messages, use, in, by));
-    p->back = kf_range_back(use, r, by);
-    p->room = room;
+    TRY(take_input(&j->held[operand], p, use, in, most));
     p->out = *out;
     j->puts++;
     kf_job_reset(j, p, use);

@@ -42,27 +42,39 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
     return KOFN_OK;
 }
 
+/* Y as it is lent: raised, a copy that the product keeps. */
+static kofn_status raise_second(product *p, kofn_matrix *Y)
+{
+    TRY(kf_raise_input(&p->first, p, &p->shape, Y, &p->second));
+    kf_raise_back(&p->first, p, &p->shape);
+    return KOFN_OK;
+}
+
 /* The operands as they are cut, and by what they are multiplied. */
-static kofn_status lend(product *p, const kofn_matrix *X, const kofn_matrix *Y)
+static kofn_status lend(kofn_job *j, product *p, kofn_matrix X, kofn_matrix Y)
 {
     kf_resident *first = &p->first.resident;
     double most, by;
 
-    TRY(kf_mat_check_range(X, "X", &most));
+    TRY(kf_mat_check_finite(&X, "X"));
+    TRY(kf_mat_check_finite(&Y, "Y"));
     p->first.plan = &p->shape;
-    TRY(kf_resident_dense(first, &p->shape, X));
+    TRY(kf_raise_dense(j, 0, &p->first, &X));
+    TRY(raise_second(p, &Y));
+    TRY(kf_mat_check_range(&X, "X", &most));
+    TRY(kf_resident_dense(first, &p->shape, &X));
     first->lent = true;
     first->most = most;
-    first->by = kf_range_resident(most, 1, X->dtype);
-    TRY(kf_mat_check_range(Y, "Y", &most));
+    first->by = kf_range_resident(most, 1, X.dtype);
+    TRY(kf_mat_check_range(&Y, "Y", &most));
     by = kf_range_input(&p->shape, first, most);
     if (by != 1) { /* it may be much smaller: what is tiny should not vanish */
-        most = kf_mat_most(Y);
+        most = kf_mat_most(&Y);
         by = kf_range_input(&p->shape, first, most);
     }
     p->room = kf_range_has_room(&p->shape, first, most);
-    p->back = kf_range_back(&p->shape, first, by);
-    return kf_messages_lend(&p->messages, &p->shape, Y, by);
+    p->back.by = kf_range_back(&p->shape, first, by);
+    return kf_messages_lend(&p->messages, &p->shape, &Y, by);
 }
 
 /* Can its answers come? */
@@ -97,7 +109,7 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
         return KOFN_NOMEM;
     TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
     TRY(check_longest(j, &p->shape));
-    st = lend(p, X, Y);
+    st = lend(j, p, *X, *Y);
     if (st) {
         kf_pair_release(p);
         return st;
@@ -121,6 +133,9 @@ void kf_pair_release(product *p)
     if (!p->first.plan)
         return;
     kf_guard_forget(&p->first);
+    kf_raise_forget(&p->first);
+    kf_free(p->second);
+    p->second = NULL;
     kf_resident_free(&p->first.resident);
     p->first = (kf_held){.plan = NULL};
     kf_messages_release(&p->messages);

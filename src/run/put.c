@@ -62,6 +62,7 @@ static void product_free(product *p)
         kofn_parcel_drop(p->slot[i].result);
     kf_pair_release(p);
     kf_free(p->block);
+    kf_levels_free(&p->raised);
     kf_messages_free(&p->messages);
     kf_free(p->measure.input);
     kf_free(p->slot);
@@ -589,7 +590,8 @@ kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape)
     p->window = shape->span;
     p->lo = w->at;
     p->hi = w->to;
-    p->back = kf_range_back(use, &j->held[operand].resident, 1);
+    p->back =
+        (kf_back){.by = kf_range_back(use, &j->held[operand].resident, 1)};
     p->room = true;
     p->out = w->into;
     open_before(j, p);

@@ -23,6 +23,8 @@ typedef struct kf_held {
     double **norms; /* once results are checked: scales (check.h) of the rows of
                        each group, then of the columns                       */
     double **speed; /* once it has changed: likewise, of its velocity */
+    kf_levels levels; /* it is raised by these in blocks ...           */
+    void *raised;     /* ... or NULL: a copy of its own, or its values */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */

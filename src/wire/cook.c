@@ -132,6 +132,40 @@ static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
     return st;
 }
 
+/* Of the same copy that the coordinator has made (src/run/raise.c). */
+static kofn_status cook_raised(kf_recipe *r, const kofn_matrix *A)
+{
+    kf_levels levels;
+    kofn_matrix raised = {NULL, 0, 0, 0, A->dtype};
+    kofn_status st;
+
+    TRY(kf_levels_of(A, r->raised & KF_RAISED_ROWS, r->raised & KF_RAISED_COLS,
+                     &levels));
+    st = kf_level_copy(A, levels.row, levels.col, 1, &raised);
+    if (!st)
+        st = cook_dense(r, &raised);
+    kf_levels_free(&levels);
+    kf_free(raised.data);
+    return st;
+}
+
+static kofn_status cook_raised_sparse(kf_recipe *r, const kofn_sparse *S)
+{
+    kofn_sparse raised = *S;
+    kf_levels levels;
+    double *val;
+    kofn_status st;
+
+    TRY(kf_levels_of_sparse(S, &levels));
+    st = kf_level_values(S, levels.row, &val);
+    raised.val = val;
+    if (!st)
+        st = cook_sparse(r, &raised);
+    kf_levels_free(&levels);
+    kf_free(val);
+    return st;
+}
+
 kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                            const kofn_sparse *S)
 {
@@ -148,6 +182,8 @@ kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                        "the operand's file is not what the "
                        "coordinator has: %zu x %zu numbers of its type",
                        r->A_rows, r->A_cols);
+    if (r->raised && !b->subset)
+        return b->A ? cook_raised_sparse(r, S) : cook_raised(r, A);
     return b->subset ? cook_rows(r, A)
            : b->A    ? cook_sparse(r, S)
                      : cook_dense(r, A);

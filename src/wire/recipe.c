@@ -179,8 +179,10 @@ static kofn_status write_block(const kofn_block *b, const char *source,
     TRY(put_number(out, b->cols));
     TRY(put_number(out, length));
     TRY(put(out, source, length));
-    if (length)
+    if (length) {
         TRY(put_digest(b, out));
+        TRY(put_number(out, b->from->raised));
+    }
     return b->empty    ? write_empty(b, out)
            : b->subset ? write_sum(b, out)
            : b->A      ? write_sparse(b, out)
@@ -530,8 +532,10 @@ static void read_source(reader *r, kf_recipe *out)
     size_t n = number(r, SOURCE_MOST);
 
     get(r, out->source, n);
-    if (n)
+    if (n) {
         get(r, &out->digest, sizeof out->digest);
+        out->raised = (unsigned)number(r, KF_RAISED_ROWS | KF_RAISED_COLS);
+    }
     for (size_t i = 0; i < n; i++) /* it may be said to people */
         r->broken |=
             (unsigned char)out->source[i] < ' ' || out->source[i] == 0x7f;

@@ -12,7 +12,7 @@
 
 #include "data/data.h"
 
-#define KF_WIRE_VERSION 5
+#define KF_WIRE_VERSION 6
 #define KF_HEAD 144
 
 typedef enum kf_wire {
@@ -107,6 +107,7 @@ typedef struct kf_recipe {
     size_t sections;   /* in which they come                              */
     char source[256];  /* name of the operand; "" when it has none        */
     uint64_t digest;   /* ... and of its parts that the block is made of  */
+    unsigned raised;   /* ... KF_RAISED_*: once lines of it are raised    */
     size_t cooked;     /* sections that were made of it                   */
     size_t A_rows, A_cols;
     size_t grid_rows, grid_cols; /* how the operand is cut ...              */

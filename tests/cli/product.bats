@@ -298,3 +298,13 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     wait $pid || code=$?
     [ "$code" -eq 143 ]
 }
+
+@test "a row of 1e16 leaves the others their digits" {
+    py "X = np.tile([1.0, 2, 3, 4], (16, 1)); X[0] *= 4e15; np.save('wide.npy', X)
+np.save('ones.npy', np.ones(4))"
+    for s in elastic mds:k=4 uncoded; do
+        kofn matvec wide.npy ones.npy -s $s -o wide_y.npy --verify --json >out.json
+        py "assert (abs(np.load('wide_y.npy')[1:] - 10) < 1e-13).all()"
+        json "o['row_error'] < 1e-14 and 0 <= o['worst_row'] < 16" <out.json
+    done
+}

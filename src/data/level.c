@@ -1,0 +1,189 @@
+/* level.c -- lines of different size.
+ *
+ * A code adds multiples of rows, and rounding in a small row is then that of the
+ * largest it was mixed with.  Where rows that are mixed are of different size, each
+ * is multiplied by the power of two that makes it one of size 1 before it is coded,
+ * and what comes out divided by it: both are exact, and rounding is that of the row
+ * itself.  The same for columns (docs/numerics.md).
+ */
+#include "data.h"
+#include "scale.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Binary digits that rows may lose to each other before it is worth a copy. */
+#define ALIKE 6
+/* Powers of two between these are numbers, and so are their inverses. */
+#define PLAIN 1000
+
+/* Are scales so much alike that lines stay as they are? */
+static bool alike(const kf_scale *s, size_t n)
+{
+    int least = INT_MAX, most = INT_MIN;
+
+    for (size_t i = 0; i < n; i++)
+        if (!s[i].zero) {
+            least = s[i].exponent < least ? s[i].exponent : least;
+            most = s[i].exponent > most ? s[i].exponent : most;
+        }
+    return least > most || most - least <= ALIKE;
+}
+
+/* The digits that even lines out, or NULL where there is nothing to do.  Lines of
+ * zeros are raised: what is mixed into their products is to vanish. */
+static kofn_status even_out(const kf_scale *s, size_t n, int **out)
+{
+    bool as_they_are = alike(s, n), zeros = false;
+
+    *out = NULL;
+    for (size_t i = 0; i < n; i++)
+        zeros |= s[i].zero;
+    if (as_they_are && !zeros)
+        return KOFN_OK;
+    *out = kf_new(n, sizeof **out);
+    if (!*out)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        (*out)[i] = s[i].zero     ? KF_LEVEL_ZERO
+                    : as_they_are ? 0
+                                  : -s[i].exponent;
+    return KOFN_OK;
+}
+
+static kofn_status rows_of(const kofn_matrix *a, int **out)
+{
+    kf_scale *s = kf_new(a->rows, sizeof *s);
+    kofn_status st = KOFN_NOMEM;
+
+    for (size_t i = 0; s && i < a->rows; i++)
+        s[i] = kf_scale_of(kf_at(a, i, 0), a->cols, 1, a->dtype);
+    if (s)
+        st = even_out(s, a->rows, out);
+    kf_free(s);
+    return st;
+}
+
+/* Of the columns once the rows are raised. */
+static kofn_status columns_of(const kofn_matrix *a, const int *row, int **out)
+{
+    kofn_matrix raised = *a;
+    kf_scales s = {.count = 0};
+    kofn_status st = KOFN_OK;
+
+    if (row)
+        st = kf_level_copy(a, row, NULL, 1, &raised);
+    if (!st)
+        st = kf_scales_of_columns(&raised, &s);
+    if (!st)
+        st = even_out(s.of, s.count, out);
+    kf_scales_free(&s);
+    if (row)
+        kf_free(raised.data);
+    return st;
+}
+
+kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
+                         kf_levels *out)
+{
+    kofn_status st = KOFN_OK;
+
+    *out = (kf_levels){NULL, NULL};
+    if (rows)
+        st = rows_of(a, &out->row);
+    if (!st && cols)
+        st = columns_of(a, out->row, &out->col);
+    if (st)
+        kf_levels_free(out);
+    return st;
+}
+
+kofn_status kf_levels_of_sparse(const kofn_sparse *a, kf_levels *out)
+{
+    kf_scale *s = kf_new(a->rows, sizeof *s);
+    kofn_status st = KOFN_NOMEM;
+
+    *out = (kf_levels){NULL, NULL};
+    for (size_t i = 0; s && i < a->rows; i++)
+        s[i] = kf_scale_of(a->val + a->ptr[i], a->ptr[i + 1] - a->ptr[i], 1,
+                           KOFN_F64);
+    if (s)
+        st = even_out(s, a->rows, &out->row);
+    kf_free(s);
+    return st;
+}
+
+bool kf_levels_change(const kf_levels *l, size_t rows, size_t cols)
+{
+    bool yes = false;
+
+    for (size_t i = 0; l->row && i < rows; i++)
+        yes |= l->row[i] != 0 && l->row[i] != KF_LEVEL_ZERO;
+    for (size_t j = 0; l->col && j < cols; j++)
+        yes |= l->col[j] != 0 && l->col[j] != KF_LEVEL_ZERO;
+    return yes;
+}
+
+void kf_levels_free(kf_levels *l)
+{
+    kf_free(l->row);
+    kf_free(l->col);
+    *l = (kf_levels){NULL, NULL};
+}
+
+/* ---- raised -------------------------------------------------------------- */
+
+#define RAISE(name, type)                                                      \
+    static void name(type *x, size_t n, int row, const int *col, int sign)     \
+    {                                                                          \
+        double by = ldexp(1, sign * row);                                      \
+                                                                               \
+        if (col || abs(row) > PLAIN) {                                         \
+            for (size_t j = 0; j < n; j++)                                     \
+                x[j] = (type)ldexp(x[j], sign * (row + (col ? col[j] : 0)));   \
+            return;                                                            \
+        }                                                                      \
+        for (size_t j = 0; j < n && row != 0; j++)                             \
+            x[j] = (type)(x[j] * by);                                          \
+    }
+RAISE(raise_f64, double)
+RAISE(raise_f32, float)
+
+void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
+                       int sign)
+{
+    for (size_t i = 0; i < a->rows && (row || col); i++) {
+        if (a->dtype == KOFN_F64)
+            raise_f64(kf_at(a, i, 0), a->cols, row ? row[i] : 0, col, sign);
+        else
+            raise_f32(kf_at(a, i, 0), a->cols, row ? row[i] : 0, col, sign);
+    }
+}
+
+kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
+                          int sign, kofn_matrix *out)
+{
+    size_t size = kf_dtype_size(a->dtype), n;
+
+    if (!kf_mul(a->rows, a->cols, &n))
+        return kf_nomem(SIZE_MAX);
+    *out = (kofn_matrix){kf_new(n, size), a->rows, a->cols, a->cols, a->dtype};
+    if (!out->data)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < a->rows; i++)
+        memcpy(kf_at(out, i, 0), kf_at(a, i, 0), a->cols * size);
+    kf_level_multiply(out, row, col, sign);
+    return KOFN_OK;
+}
+
+kofn_status kf_level_values(const kofn_sparse *a, const int *row, double **out)
+{
+    double *val = kf_new(a->ptr[a->rows], sizeof *val);
+
+    *out = val;
+    for (size_t i = 0; val && i < a->rows; i++)
+        for (size_t e = a->ptr[i]; e < a->ptr[i + 1]; e++)
+            val[e] = row ? ldexp(a->val[e], row[i]) : a->val[e];
+    return val ? KOFN_OK : KOFN_NOMEM;
+}

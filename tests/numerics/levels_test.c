@@ -1,0 +1,376 @@
+/* levels_test.c -- rows and columns of very different size: every element of a
+ * product is as exact as plain BLAS has it, row by row, whatever its rows were mixed
+ * with.  The reference is computed with long double. */
+#include "rig.h"
+
+#include <float.h>
+
+typedef struct wide_kind {
+    const char *spec;
+    kofn_op op;
+    size_t p;
+    bool sparse, checked;
+} wide_kind;
+
+static const wide_kind kinds[] = {
+    {"mds:k=3", KOFN_MATVEC, 1, false, true},
+    {"mds:k=3", KOFN_MATVEC, 1, true, true},
+    {"elastic:k=3", KOFN_MATVEC, 1, false, true},
+    {"elastic:k=3", KOFN_MATMUL, 5, true, true},
+    {"elastic:k=3", KOFN_LEFT, 3, false, false},
+    {"elastic:k=3,cut=columns", KOFN_MATMUL, 3, false, false},
+    {"polynomial:m=2,p=2", KOFN_MATMUL, 6, false, true},
+    {"matdot:n=2", KOFN_MATMUL, 4, false, true},
+    {"polydot:m=2,n=2,p=1", KOFN_MATMUL, 4, false, true},
+    {"gpd:m=2,n=1,p=2", KOFN_MATMUL, 6, false, true},
+    {"product:m=2,m2=4,p=2,p2=3", KOFN_MATMUL, 6, false, true},
+    {"grid:m=2,n=3", KOFN_MATMUL, 4, false, false},
+    {"dip", KOFN_STREAM, 8, false, false},
+    {"idip", KOFN_STREAM, 8, false, false},
+    {"pcr:r=3", KOFN_GRAM, 1, false, false},
+    {"uncoded", KOFN_MATVEC, 1, false, false},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+/* Decimal digits that lines of A, columns of A with the opposite in what they are
+ * multiplied with, and lines of the input are apart. */
+typedef struct widths {
+    double rows, inner, own;
+} widths;
+static const widths of_f64[] = {
+    {300, 0, 0}, {0, 120, 0}, {0, 0, 300}, {150, 100, 140}};
+static const widths of_f32[] = {
+    {30, 0, 0}, {0, 16, 0}, {0, 0, 30}, {12, 8, 12}};
+
+/* Products of their numbers are at most so large, and so small. */
+static double line(kf_rng *r, double digits)
+{
+    return pow(10, digits * (kf_rng_uniform(r) - 0.5));
+}
+
+static void set(kofn_matrix *a, size_t i, size_t j, double by, double of)
+{
+    if (a->dtype == KOFN_F64)
+        ((double *)a->data)[i * a->ld + j] = by * of;
+    else
+        ((float *)a->data)[i * a->ld + j] = (float)(by * of);
+}
+
+static double as_double(const kofn_matrix *a, size_t e)
+{
+    return a->dtype == KOFN_F64 ? ((double *)a->data)[e]
+                                : (double)((float *)a->data)[e];
+}
+
+/* Numbers from 1 to 2 of either sign, times one of its row and one of its column. */
+static void fill(kofn_matrix *a, const double *row, const double *col,
+                 kf_rng *r)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            double x = 1 + kf_rng_uniform(r);
+
+            set(a, i, j, row[i] * col[j], kf_rng_below(r, 2) ? x : -x);
+        }
+}
+
+static void make_wide(rig *r, widths w, kf_rng *g)
+{
+    size_t most = r->A.rows + r->A.cols + r->x.rows + r->x.cols;
+    double *row = numbers(most, sizeof *row), *col = numbers(most, sizeof *col);
+    double *own = numbers(most, sizeof *own);
+    bool left = r->op == KOFN_LEFT;
+    double *inner = left ? row : col, *outer = left ? col : row;
+
+    for (size_t i = 0; i < most; i++) {
+        inner[i] = line(g, w.inner);
+        outer[i] = r->op == KOFN_GRAM ? 1 : line(g, w.rows);
+        own[i] = r->x.cols == 1 ? 1 : line(g, w.own);
+    }
+    fill(&r->A, row, col, g);
+    for (size_t e = 0, i = 0; r->sparse.ptr && i < r->A.rows; i++)
+        for (; e < r->sparse.ptr[i + 1]; e++)
+            ((double *)(uintptr_t)r->sparse.val)[e] =
+                ((double *)r->A.data)[i * r->A.ld + r->sparse.col[e]];
+    if (r->sparse.ptr) {
+        kf_free(r->A.data);
+        r->A = sparse_as_dense(&r->sparse);
+    }
+    for (size_t i = 0; i < most; i++)
+        inner[i] = 1 / inner[i];
+    fill(&r->x, left ? own : inner, left ? inner : own, g);
+    kf_free(row);
+    kf_free(col);
+    kf_free(own);
+}
+
+/* Of the product and of the product of absolute values, at [i, j]. */
+static void element(const double *a, const double *b, size_t n, size_t step,
+                    long double *sum, long double *size)
+{
+    *sum = *size = 0;
+    for (size_t k = 0; k < n; k++) {
+        long double x = (long double)a[k] * b[k * step];
+
+        *sum += x;
+        *size += fabsl(x);
+    }
+}
+
+/* The largest of |y - exact| / (|A| |x|). */
+static double worst(const double *a, const double *b, const double *y, size_t m,
+                    size_t n, size_t p)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < p; j++) {
+            long double sum, size;
+
+            element(a + i * n, b + j, n, p, &sum, &size);
+            if (!isfinite(y[i * p + j]))
+                return INFINITY;
+            if (size > 0)
+                most = fmax(most, (double)(fabsl(y[i * p + j] - sum) / size));
+            else
+                assert_true(y[i * p + j] == 0);
+        }
+    return most;
+}
+
+static double worst_of(const rig *r)
+{
+    double *a = as_doubles(&r->A), *x = as_doubles(&r->x);
+    double *y = as_doubles(&r->y), most = 0;
+    size_t m = r->A.rows, n = r->A.cols;
+
+    if (r->op == KOFN_LEFT) {
+        most = worst(x, a, y, r->x.rows, m, n);
+    } else if (r->op != KOFN_GRAM) {
+        most = worst(a, x, y, m, n, r->x.cols);
+    } else {
+        for (size_t j = 0; j < n; j++) { /* sum over i of a_ij (a_i . x) */
+            long double all = 0, size = 0, one, of;
+
+            for (size_t i = 0; i < m; i++) {
+                element(a + i * n, x, n, 1, &one, &of);
+                all += a[i * n + j] * one;
+                size += fabsl(a[i * n + j]) * of;
+            }
+            most = fmax(most, (double)(fabsl(y[j] - all) / size));
+        }
+    }
+    kf_free(a);
+    kf_free(x);
+    kf_free(y);
+    return most;
+}
+
+/* What the code does to rounding is predicted of lines that are alike.  These are
+ * not apart by more than 2^6 (src/data/level.c), and sums of their absolute values,
+ * of numbers from 1 to 2, by no more than the root of their length besides. */
+static double allowed(const kofn_report *rep, const rig *r)
+{
+    double u = r->A.dtype == KOFN_F64 ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
+    double n = (double)r->A.cols + (double)r->A.rows;
+
+    return 64 * sqrt(n) * (rep->predicted + n * u);
+}
+
+static void try_kind(const wide_kind *k, kofn_dtype dtype, widths w,
+                     kofn_errors errors)
+{
+    kofn_options o = KOFN_OPTIONS_INIT;
+    rig_kind kind = {.spec = k->spec,
+                     .workers = 12,
+                     .m = 50,
+                     .n = 40,
+                     .p = k->p,
+                     .op = k->op,
+                     .sim = true,
+                     .sparse = k->sparse,
+                     .dtype = dtype,
+                     .opt = &o};
+    kf_rng g = kf_rng_stream(5, KF_FOR_DATA, 0, 0);
+    kofn_report rep;
+    double error;
+    rig r;
+
+    o.errors = errors;
+    rig_inputs(&r, &kind);
+    make_wide(&r, w, &g);
+    rig_open(&r, &kind);
+    assert_ok(rig_round(&r, &rep));
+    assert_int_equal(rep.corrupt, 0);
+    error = worst_of(&r);
+    if (!(error <= allowed(&rep, &r)))
+        fail_msg("%s, float%d, %g digits of rows, %g of what is summed, %g of "
+                 "the input: %g of |A| |x|, allowed %g",
+                 k->spec, dtype == KOFN_F64 ? 64 : 32, w.rows, w.inner, w.own,
+                 error, allowed(&rep, &r));
+    rig_down(&r);
+}
+
+/* Rows that have their numbers in different columns are not alike when those
+ * columns are not (docs/numerics.md); all others are. */
+static void every_row_is_exact(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++)
+        for (size_t w = 0; w < 4; w++)
+            for (int e = KOFN_ERRORS_NONE; e <= KOFN_ERRORS_DETECT; e++) {
+                bool odd = kinds[i].sparse && of_f64[w].inner > 0;
+
+                if ((e && !kinds[i].checked) || odd)
+                    continue;
+                try_kind(&kinds[i], KOFN_F64, of_f64[w], (kofn_errors)e);
+                if (!kinds[i].sparse)
+                    try_kind(&kinds[i], KOFN_F32, of_f32[w], (kofn_errors)e);
+            }
+}
+
+/* One liar among rows that are 300 digits apart is found, and what it said is not
+ * in the answer. */
+static void a_liar_among_wide_rows(void **state)
+{
+    const kofn_happening lies = {
+        .round = 2, .kind = KOFN_HAPPENING_CORRUPT, .worker = 2};
+    kofn_options o = with_events(&lies, 1);
+    rig_kind kind = {.spec = "mds:k=3",
+                     .workers = 12,
+                     .m = 50,
+                     .n = 40,
+                     .p = 1,
+                     .sim = true,
+                     .opt = &o};
+    kf_rng g = kf_rng_stream(6, KF_FOR_DATA, 0, 0);
+    size_t told = 0;
+    kofn_report rep;
+    rig r;
+
+    (void)state;
+    o.errors = KOFN_ERRORS_ADVERSARIAL;
+    rig_inputs(&r, &kind);
+    make_wide(&r, of_f64[0], &g);
+    rig_open(&r, &kind);
+    for (int round = 0; round < 4; round++) {
+        assert_ok(rig_round(&r, &rep));
+        assert_at_most(worst_of(&r), allowed(&rep, &r));
+        told += rep.corrupt;
+    }
+    assert_true(told > 0);
+    rig_down(&r);
+}
+
+/* ---- what changes, and is read ------------------------------------------- */
+
+static void check_read(const rig *r, const kofn_matrix *got,
+                       const kofn_matrix *U, const kofn_matrix *V)
+{
+    for (size_t i = 0; i < r->A.rows; i++)
+        for (size_t j = 0; j < r->A.cols; j++) {
+            double a = ((double *)r->A.data)[i * r->A.ld + j];
+            double c = ((double *)U->data)[i] * ((double *)V->data)[j];
+            double is = ((double *)got->data)[i * got->ld + j];
+
+            assert_at_most(fabs(is - (a + c)), 1e-12 * (fabs(a) + fabs(c)));
+        }
+}
+
+static void rows_change_and_are_read(void **state)
+{
+    kofn_change change = KOFN_CHANGE_INIT;
+    rig_kind kind = {.spec = "elastic:k=3,basis=quaternion",
+                     .workers = 8,
+                     .m = 50,
+                     .n = 40,
+                     .p = 1,
+                     .sim = true};
+    kf_rng g = kf_rng_stream(7, KF_FOR_DATA, 0, 0);
+    kofn_matrix U, V, got;
+    kofn_report rep;
+    rig r;
+
+    (void)state;
+    rig_inputs(&r, &kind);
+    make_wide(&r, of_f64[0], &g);
+    rig_open(&r, &kind);
+    got = random_matrix(50, 40, KOFN_F64, 1);
+    U = random_matrix(1, 50, KOFN_F64, 1);
+    V = random_matrix(1, 40, KOFN_F64, 2);
+    for (size_t i = 0; i < 50; i++) /* in proportion */
+        ((double *)U.data)[i] *= ((double *)r.A.data)[i * r.A.ld];
+    change.step = -1;
+    assert_ok(rig_round(&r, &rep));
+    assert_ok(kofn_update(r.job, 0, &change, &U, &V));
+    assert_ok(kofn_fetch(r.job, 0, &got, &rep));
+    check_read(&r, &got, &U, &V);
+    for (size_t i = 0; i < 50; i++)
+        for (size_t j = 0; j < 40; j++)
+            ((double *)r.A.data)[i * r.A.ld + j] +=
+                ((double *)U.data)[i] * ((double *)V.data)[j];
+    assert_ok(rig_round(&r, &rep));
+    assert_at_most(worst_of(&r), 64 * allowed(&rep, &r));
+    kf_free(U.data);
+    kf_free(V.data);
+    kf_free(got.data);
+    rig_down(&r);
+}
+
+/* ---- small numbers ------------------------------------------------------- */
+
+/* A 2^a times x 2^b, where one of them is below what has all its digits. */
+static void small_times_large(void **state)
+{
+    const struct {
+        kofn_dtype dtype;
+        int a, b;
+    } at[] = {{KOFN_F64, 330, -1035}, {KOFN_F64, -1035, 330},
+              {KOFN_F32, -139, 33},   {KOFN_F32, 33, -139},
+              {KOFN_F64, -600, -100}, {KOFN_F32, -100, -10}};
+
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+            kofn_options o = KOFN_OPTIONS_INIT;
+            rig_kind kind = {.spec = kinds[k].spec,
+                             .workers = 12,
+                             .m = 50,
+                             .n = 40,
+                             .p = kinds[k].p,
+                             .op = kinds[k].op,
+                             .sim = true,
+                             .dtype = at[i].dtype,
+                             .opt = &o};
+            kf_rng g = kf_rng_stream(8, KF_FOR_DATA, 0, 0);
+            kofn_report rep;
+            rig r;
+
+            if (kinds[k].op == KOFN_GRAM)
+                continue;
+            o.errors = kinds[k].checked ? KOFN_ERRORS_DETECT : KOFN_ERRORS_NONE;
+            rig_inputs(&r, &kind);
+            make_wide(&r, (widths){0, 0, 0}, &g);
+            for (size_t e = 0; e < 50 * 40; e++)
+                set(&r.A, 0, e, ldexp(1, at[i].a), as_double(&r.A, e));
+            for (size_t e = 0; e < r.x.rows * r.x.cols; e++)
+                set(&r.x, 0, e, ldexp(1, at[i].b), as_double(&r.x, e));
+            rig_open(&r, &kind);
+            assert_ok(rig_round(&r, &rep));
+            assert_at_most(worst_of(&r), allowed(&rep, &r));
+            rig_down(&r);
+        }
+}
+
+TEST_FILE(levels_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_exact),
+        cmocka_unit_test(a_liar_among_wide_rows),
+        cmocka_unit_test(rows_change_and_are_read),
+        cmocka_unit_test(small_times_large),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("levels", tests, NULL, NULL);
+}
