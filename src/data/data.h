@@ -268,7 +268,7 @@ typedef struct kf_levels {
     int *row, *col;
 } kf_levels;
 /* Those that make its rows, and then its columns, of one size, where they are not
- * and this is asked for. */
+ * and this is asked for; columns as well where rows are not. */
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out);
 /* Likewise of a sparse one, and only of its rows. */

@@ -92,7 +92,7 @@ kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
     *out = (kf_levels){NULL, NULL};
     if (rows)
         st = rows_of(a, &out->row);
-    if (!st && cols)
+    if (!st && (cols || kf_levels_change(out, a->rows, 0)))
         st = columns_of(a, out->row, &out->col);
     if (st)
         kf_levels_free(out);

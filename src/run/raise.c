@@ -1,9 +1,10 @@
 /* raise.c -- operands with rows or columns of different size are raised to one size
  * before they are coded (src/data/level.c), and what is decoded is lowered again.
  *
- * Raised are both rows and columns of A, for as long as it is held, and of an input
- * those lines of its own that are mixed.  What is summed over is lowered in the
- * input by what it is raised by in A. */
+ * Raised are the rows of A and, where they are mixed or the rows are raised, its
+ * columns, for as long as it is held; and of an input those lines of its own that
+ * are mixed.  What is summed over is lowered in the input by what it is raised by
+ * in A. */
 #include "job.h"
 
 #include "code/operation.h"
@@ -37,6 +38,11 @@ static bool rows_are_raised(const kofn_plan *p)
     return p->op->factors == 1;
 }
 
+static bool columns_are_raised(const kofn_plan *p)
+{
+    return p->layout.cut[0].cols > 1;
+}
+
 kofn_status kf_raise_dense(kofn_job *j, uint32_t operand, kf_held *h,
                            kofn_matrix *A)
 {
@@ -47,7 +53,7 @@ kofn_status kf_raise_dense(kofn_job *j, uint32_t operand, kf_held *h,
     TRY(mixes(j, operand, &yes));
     if (!yes)
         return KOFN_OK;
-    TRY(kf_levels_of(A, rows_are_raised(p), true, &h->levels));
+    TRY(kf_levels_of(A, rows_are_raised(p), columns_are_raised(p), &h->levels));
     if (!kf_levels_change(&h->levels, A->rows, A->cols))
         return KOFN_OK;
     TRY(kf_level_copy(A, h->levels.row, h->levels.col, 1, &own));
@@ -78,7 +84,7 @@ unsigned kf_raise_kind(const kf_held *h)
     if (!h->raised)
         return 0;
     return (rows_are_raised(h->plan) ? KF_RAISED_ROWS : 0u) |
-           (h->resident.A ? 0u : KF_RAISED_COLS);
+           (columns_are_raised(h->plan) ? KF_RAISED_COLS : 0u);
 }
 
 void kf_raise_forget(kf_held *h)
