@@ -56,6 +56,8 @@ typedef struct kofn_event {
     size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
     bool all; /* BEGIN: everybody is asked, and whoever is not late compared; no
                  name counts against its worker, see JUDGED              */
+    bool late_too; /* BEGIN: everybody who is asked is waited for, late or not,
+                      as long as it is there: it is believed afterwards */
     unsigned strikes;
     size_t m, n, p; /* BEGIN of a STREAM: the product is m x n times n x p  */
     /* VERDICT on check number `task`: KOFN_OK when without the results in bad
@@ -170,6 +172,10 @@ KOFN_API struct kf_code *kofn_core_code(kofn_core *c, uint32_t use);
 /* Its decoders, for those who answer KOFN_DO_CHECK. */
 struct kf_cache;
 KOFN_API struct kf_cache *kofn_core_cache(kofn_core *c, uint32_t use);
+
+/* Workers on a seat who were located and may be again: what they answer is not to be
+ * believed where nothing is compared. */
+KOFN_API size_t kofn_core_suspects(const kofn_core *c);
 
 /* `rows`, `done` and `corrupt` are of the product that began last. */
 typedef struct kofn_core_view {

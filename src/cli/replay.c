@@ -300,6 +300,7 @@ static int read_begin(player *p, const json_t *o, kofn_event *ev)
         return stop(p, NOT_A_JOURNAL, "\"lo\" and \"hi\" are not strips");
     ev->use = (uint32_t)use;
     ev->all = json_is_true(json_object_get(o, "all"));
+    ev->late_too = json_is_true(json_object_get(o, "late_too"));
     ev->lo = (size_t)lo;
     ev->hi = (size_t)hi;
     return read_shape(p, o, ev);

@@ -61,6 +61,7 @@ static kofn_status begin(kofn_core *c, const kofn_event *ev)
     kf_product_begin(&r->p, ev->product, use, ev->lo,
                      ev->hi ? ev->hi : use->plan->span);
     r->p.all = ev->all;
+    r->p.late_too = ev->late_too;
     return kf_round_restart(c, r);
 }
 

@@ -36,7 +36,8 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
         p->ledger[g].owed = KF_OWED_NOTHING;
     }
     p->mark_lo = p->mark_hi = 0;
-    p->all = p->degraded = p->lost = p->disagree = p->unsure = false;
+    p->all = p->late_too = p->degraded = p->lost = p->disagree = p->unsure =
+        false;
     p->corrupt = 0;
 }
 

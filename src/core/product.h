@@ -111,6 +111,7 @@ typedef struct kf_product {
     size_t mark_lo,
         mark_hi;    /* groups that may have news, or be owed something */
     bool all;       /* everybody is asked, and whoever is not late compared */
+    bool late_too;  /* everybody who answers is waited for */
     bool degraded;  /* deliver what is plain */
     bool lost;      /* some wants are lost   */
     bool disagree;  /* some results did, and nobody could be located */

@@ -72,6 +72,8 @@ static bool complete(const kf_product *p, size_t group, const kf_cell *cell)
         return cell->pending + cell->slow == 0;
     if ((kf_layout(p)->everybody || p->all) && cell->pending)
         return false;
+    if (p->late_too && cell->pending + cell->slow)
+        return false;
     return cell->last ||
            kf_product_has(p, cell) >= kf_product_wanted(p, group, cell);
 }

@@ -431,8 +431,7 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
 static void begin_again(kofn_job *j, product *p)
 {
     keep_parcels(j, p);
-    p->as = KOFN_USE_OWN;
-    p->use = p->messages.plan = kf_job_plan(j, 0, KOFN_USE_OWN);
+    kf_job_code_it(j, p);
     p->odd = KOFN_OK;
     p->why[0] = 0;
     p->begun = false;

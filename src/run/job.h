@@ -59,8 +59,9 @@ typedef struct product {
     slot *slot;       /* its tasks, in the order of their numbers  */
     size_t slots, slot_cap;
     uint32_t first_task;
-    bool begun; /* the core knows of it */
-    bool shown; /* ... and so do those who watch */
+    bool audited; /* a sum that is compared, for those that are not after it */
+    bool begun;   /* the core knows of it */
+    bool shown;   /* ... and so do those who watch */
     kofn_time began;
     kofn_status ended;  /* KOFN_AGAIN while it is not over            */
     kofn_status odd;    /* the first thing wrong with what was decoded */
@@ -262,6 +263,8 @@ bool kf_job_starves(const kofn_job *j, const product *p);
 /* The plan for that; NULL: it is not served. */
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
 kofn_status kf_job_check_room(const kofn_job *j);
+/* A sum that would be of parts each from one worker is coded instead. */
+void kf_job_code_it(const kofn_job *j, product *p);
 /* Open it; it is the newest now. */
 kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
                                 const kofn_matrix *in, kofn_matrix *out);

@@ -209,6 +209,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"use\":%u", ev->use);
     if (ev->type == KOFN_EV_BEGIN && ev->hi)
         fprintf(j->file, ",\"lo\":%zu,\"hi\":%zu", ev->lo, ev->hi);
+    if (ev->type == KOFN_EV_BEGIN && ev->late_too)
+        fprintf(j->file, ",\"late_too\":true");
     if (ev->type == KOFN_EV_BEGIN && ev->all)
         fputs(",\"all\":true", j->file);
     if (ev->type == KOFN_EV_JUDGED)

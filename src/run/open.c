@@ -126,7 +126,7 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->measure.known = p->measure.velocity = false;
     p->measure.floor = p->measure.error = p->measure.drift = 0;
     p->slots = 0;
-    p->begun = p->shown = false;
+    p->begun = p->shown = p->audited = false;
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;
     p->why[0] = 0;
@@ -187,6 +187,12 @@ static kofn_status take_input(const kf_held *h, product *p,
     return st;
 }
 
+void kf_job_code_it(const kofn_job *j, product *p)
+{
+    p->as = KOFN_USE_OWN;
+    p->use = p->messages.plan = kf_job_plan(j, 0, KOFN_USE_OWN);
+}
+
 kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
                                 const kofn_matrix *in, kofn_matrix *out)
 {
@@ -203,6 +209,7 @@ kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
     p->out = *out;
     j->puts++;
     kf_job_reset(j, p, use);
+    p->audited = j->opt.audit > 1 && as == KOFN_USE_OWN;
     j->sums += j->opt.audit > 1;
     p->operand = operand;
     p->as = as;

@@ -148,11 +148,21 @@ static product *next_to_begin(const kofn_job *j)
     return i < j->opens ? j->open[i] : NULL;
 }
 
+/* Who was located is not believed in between. */
+static void distrust(const kofn_job *j, product *p)
+{
+    if (p->as == KOFN_USE_PARTS && kofn_core_suspects(j->core) > 0)
+        kf_job_code_it(j, p);
+}
+
+/* Everybody answers what is read, and what they are believed for afterwards. */
 static kofn_status begin(kofn_job *j, product *p)
 {
-    kofn_event ev = {.type = KOFN_EV_BEGIN,
-                     .use = kf_job_use_number(p),
-                     .all = p->window > 0};
+    kofn_event ev = {
+        .type = KOFN_EV_BEGIN, .all = p->window > 0, .late_too = p->audited};
+
+    distrust(j, p);
+    ev.use = kf_job_use_number(p);
 
     /* numbers of the core ascend as products begin */
     p->core = j->begun = j->begun < p->number ? p->number : j->begun + 1;

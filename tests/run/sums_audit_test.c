@@ -89,10 +89,12 @@ static kofn_options audited(void)
     return o;
 }
 
-static void job_up(job *j, const char *spec, size_t workers, kofn_options o)
+/* `pattern`: how many times as long each takes, or NULL. */
+static void job_up_slow(job *j, const char *spec, size_t workers,
+                        kofn_options o, const kofn_matrix *pattern)
 {
     kofn_problem pb = {KOFN_SUM, LENGTH, 1, 1, KOFN_F64, false};
-    kofn_weather w = {.seed = 1};
+    kofn_weather w = {.seed = 1, .pattern = pattern};
 
     *j = (job){.x = 1};
     j->c = numbers(1, sizeof *j->c);
@@ -102,6 +104,11 @@ static void job_up(job *j, const char *spec, size_t workers, kofn_options o)
     assert_ok(kofn_plan_new(&j->plan, &pb, spec, workers, 1));
     assert_ok(kofn_open(&j->job, j->plan, &j->c->port.base, &o));
     assert_ok(kofn_place_parts(j->job, part_of, &j->p));
+}
+
+static void job_up(job *j, const char *spec, size_t workers, kofn_options o)
+{
+    job_up_slow(j, spec, workers, o, NULL);
 }
 
 static void job_down(job *j)
@@ -205,28 +212,57 @@ static void where_somebody_is_missing_it_is_coded(void **state)
 
 /* ---- somebody lies ------------------------------------------------------- */
 
-/* A lie passes in between; who lies is named by the audits, and after so many gets
- * no more work, when all rounds are coded. */
+/* A lie passes before the next audit, and no longer: who is named there is not
+ * believed again, and after so many names gets no more work. */
 static void audits_name_liars(void **state)
 {
     job *j = numbers(1, sizeof *j);
-    unsigned passed = 0;
     kofn_report rep;
 
     (void)state;
     job_up(j, "gc:d=4", 9, audited());
-    j->c->liar = 6;
-    j->c->by = 1;
     for (unsigned t = 0; t < 4 * EVERY; t++) {
+        bool lies = t >= EVERY + 2, passes = lies && t < 2 * EVERY;
+
+        j->c->liar = lies ? 6 : 0;
+        j->c->by = 1;
         assert_ok(job_round(j, &rep));
-        passed += off(j) > 1e-3;
-        assert_int_equal(off(j) > 1e-3, rep.unchecked);
-        assert_int_equal(rep.located[5], 1 + (t < 8 ? t / EVERY : 2));
+        assert_int_equal(off(j) > 1e-3, passes);
+        assert_int_equal(rep.unchecked, t < 2 * EVERY && t % EVERY > 0);
+        assert_int_equal(rep.located[5] > 0, t >= 2 * EVERY);
     }
-    assert_int_equal(passed, 2 * (EVERY - 1));
     assert_int_equal(rep.states[5], KOFN_WORKER_QUARANTINED);
     job_down(j);
     kf_free(j);
+}
+
+/* An audit is not over before those who are believed until the next have answered,
+ * however late they are: whether late rounds are hedged or not, the sixth worker is
+ * thirty times as slow and lies from the beginning. */
+static void a_liar_that_is_always_last(void **state)
+{
+    double times[9] = {1, 1, 1, 1, 1, 30, 1, 1, 1};
+    const kofn_matrix slow = {times, 1, 9, 9, KOFN_F64};
+
+    (void)state;
+    for (int hedged = 0; hedged < 2; hedged++) {
+        job *j = numbers(1, sizeof *j);
+        kofn_options o = audited();
+        kofn_report rep;
+
+        o.late = hedged ? 0 : -1;
+        job_up_slow(j, "gc:d=4", 9, o, &slow);
+        j->c->liar = 6;
+        j->c->by = 1;
+        for (unsigned t = 0; t < 2 * EVERY; t++) {
+            assert_ok(job_round(j, &rep));
+            assert_true(off(j) < 1e-12);
+            assert_int_equal(rep.unchecked, 0);
+        }
+        assert_true(rep.located[5] > 0);
+        job_down(j);
+        kf_free(j);
+    }
 }
 
 /* What is no number is seen where nothing is looked for. */
@@ -319,6 +355,7 @@ TEST_FILE(sums_audit_test)
         cmocka_unit_test(in_between_each_part_is_computed_once),
         cmocka_unit_test(where_somebody_is_missing_it_is_coded),
         cmocka_unit_test(audits_name_liars),
+        cmocka_unit_test(a_liar_that_is_always_last),
         cmocka_unit_test(what_is_no_number_is_coded),
         cmocka_unit_test(sums_that_overlap),
         cmocka_unit_test(what_cannot_be_audited_is_refused),
