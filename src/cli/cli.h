@@ -449,6 +449,8 @@ int history_open(history *h, const char *path, unsigned done,
                  const char *heading);
 void history_line(history *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* What it has so far is on the disk before a checkpoint says that it was done. */
+void history_keep(history *h);
 /* `code`, or what has gone wrong with it if that is 0. */
 int history_close(history *h, int code);
 

@@ -161,6 +161,7 @@ static void save(fit *f, const kofn_regress_step *now)
 
     if (!f->both)
         return;
+    history_keep(&f->history);
     memcpy(f->both, now->w, n * sizeof(double));
     memcpy(f->both + n, now->v, n * sizeof(double));
     checkpoint_save(f->session->checkpoint, now->iteration, &both,

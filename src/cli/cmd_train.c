@@ -175,6 +175,7 @@ static void save(lesson *t, unsigned step, const kofn_train_step *now,
     size_t n = kofn_training_size(t->training);
     const kofn_matrix a = {(void *)(uintptr_t)state, 2, n, n, KOFN_F64};
 
+    history_keep(&t->history);
     checkpoint_save(
         t->session->checkpoint, step, &a,
         json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "loss",

@@ -7,41 +7,64 @@
 #include <string.h>
 #include <unistd.h>
 
-/* After the line of this number: what comes behind it is done again. */
-static int reopen(history *h, unsigned number)
+/* Where the line of this number ends; -1: it is not there, or not whole. */
+static long end_of_line(FILE *f, unsigned number)
 {
-    unsigned at = 0;
     char line[400];
 
-    while (at != number && fgets(line, sizeof line, h->f))
-        at = (unsigned)strtoul(line, NULL, 10);
-    if (at != number)
+    while (fgets(line, sizeof line, f))
+        if (strtoul(line, NULL, 10) == number && line[0] >= '0' &&
+            line[0] <= '9' && strchr(line, '\n'))
+            return ftell(f);
+    return -1;
+}
+
+/* After the line of this number: what comes behind it is done again. */
+static int cut_after(const history *h, FILE *f, unsigned number)
+{
+    long end = end_of_line(f, number);
+
+    if (end < 0)
         return cli_say(EXIT_USAGE,
                        "--history %s: it has no line of iteration "
                        "%u, after which this goes on; give another file",
                        h->path, number);
-    if (fflush(h->f) || ftruncate(fileno(h->f), (off_t)ftell(h->f)) != 0)
-        return cli_say(EXIT_FAILED, "--history %s: %s", h->path,
-                       strerror(errno));
-    fseek(h->f, 0, SEEK_END);
-    return 0;
+    return ftruncate(fileno(f), (off_t)end) == 0
+               ? 0
+               : cli_say(EXIT_FAILED, "--history %s: %s", h->path,
+                         strerror(errno));
 }
 
 int history_open(history *h, const char *path, unsigned done,
                  const char *heading)
 {
+    FILE *was = path && done ? fopen(path, "r+") : NULL;
+    int code = 0;
+
     *h = (history){.path = path};
     if (!path)
         return 0;
-    h->f = done ? fopen(path, "r+") : NULL;
-    if (h->f)
-        return reopen(h, done);
-    h->f = fopen(path, "w");
+    if (was) {
+        code = cut_after(h, was, done);
+        fclose(was);
+    }
+    if (code)
+        return code;
+    h->f = fopen(path, was ? "a" : "w");
     if (!h->f)
         return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
     setvbuf(h->f, NULL, _IOLBF, 0); /* whole lines, to be watched */
-    fprintf(h->f, "%s\n", heading);
+    if (!was)
+        fprintf(h->f, "%s\n", heading);
     return 0;
+}
+
+void history_keep(history *h)
+{
+    /* of a pipe or a terminal there is nothing to keep */
+    if (h->f && (fflush(h->f) || (fsync(fileno(h->f)) && errno != EINVAL &&
+                                  errno != EROFS && errno != ENOTSUP)))
+        h->spoiled = errno;
 }
 
 void history_line(history *h, const char *fmt, ...)

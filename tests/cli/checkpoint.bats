@@ -202,3 +202,32 @@ assert abs(np.load('got.npy') - want).max() <= 1e-12 * abs(want).max()"
     [ "$status" -eq 1 ]
     [ "$output" = "kofn: --checkpoint S.npy: Not a directory; name a folder" ]
 }
+
+# Killed at every change of a file, of two runs one after the other, and then left in
+# peace: the history has each line once, and the result is that of a run that was not
+# killed.
+@test "whatever it writes when it is killed, twice, nothing is lost" {
+    [ -n "$KOFN_SANITIZE" ] && skip "a sanitizer does not run under ptrace"
+    kofn gen matrix 40 3 -o X.npy --seed 3 -q
+    kofn gen vector 40 -o y.npy --seed 4 -q
+    words="regress X.npy y.npy -s uncoded -p sim -n 2 --tol 1e-300 --step 0.1 --iterations 4"
+    kofn $words -o whole.npy --history whole.csv -q
+    for n in $(seq 3 2 200); do
+        rm -rf C h.csv w.npy
+        for again in 1 2 3; do
+            limit=$n
+            [ "$again" -eq 3 ] && limit=1000000
+            code=0
+            OPENBLAS_NUM_THREADS=1 "$KOFN_DEADLY" "$limit" "$KOFN" $words -o w.npy \
+                --history h.csv --checkpoint C --resume -q 2>err || code=$?
+            [ "$code" -ne 77 ] || skip "processes may not be traced here"
+            [ "$code" -eq 0 ] || [ "$code" -eq 137 ] || { cat err; false; }
+            [ "$again" -lt 3 ] || [ "$code" -eq 0 ]
+            [ "$again" -gt 1 ] || first=$code
+        done
+        cmp w.npy whole.npy
+        cmp <(cut -d, -f1-5 h.csv) <(cut -d, -f1-5 whole.csv)
+        [ "$first" -eq 137 ] || break # there are no more changes than that
+    done
+    [ "$n" -gt 20 ] && [ "$first" -eq 0 ]
+}
