@@ -51,7 +51,8 @@ KOFN_API kofn_status kofn_check_product_sparse(const kofn_sparse *A,
                                                double tolerance,
                                                kofn_findings **out);
 /* Put what entry[] has into C.  KOFN_CORRUPT, and C is as it was, where that is
- * not all that is wrong. */
+ * not all that is wrong; KOFN_NONFINITE likewise where some of it is more than C's
+ * type holds. */
 KOFN_API kofn_status kofn_correct(const kofn_findings *f, kofn_matrix *C);
 KOFN_API void kofn_findings_free(kofn_findings *f);
 

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 
+#include <float.h>
 #include <math.h>
 #include <sys/random.h>
 
@@ -398,6 +399,25 @@ kofn_status kofn_check_product_sparse(const kofn_sparse *A,
     return run(&f, out);
 }
 
+/* Can the entry be put into C? */
+static kofn_status fits(const kofn_wrong *w, const kofn_matrix *C)
+{
+    bool wide = C->dtype == KOFN_F64;
+
+    if (w->row >= C->rows || w->col >= C->cols)
+        return kf_fail(KOFN_SHAPE,
+                       "C is %zu x %zu, and entry [%zu, %zu] of it was found "
+                       "wrong",
+                       C->rows, C->cols, w->row, w->col);
+    if (fabs(w->is) <= (wide ? DBL_MAX : (double)FLT_MAX))
+        return KOFN_OK;
+    return kf_fail(
+        KOFN_NONFINITE,
+        "entry [%zu, %zu] of A B is more than float%d holds, so that "
+        "C cannot be corrected; divide A or B by a power of two",
+        w->row, w->col, wide ? 64 : 32);
+}
+
 kofn_status kofn_correct(const kofn_findings *f, kofn_matrix *C)
 {
     if (!f)
@@ -407,11 +427,7 @@ kofn_status kofn_correct(const kofn_findings *f, kofn_matrix *C)
         return kf_fail(KOFN_CORRUPT, "more is wrong in C than was found one by "
                                      "one; compute it again");
     for (size_t e = 0; e < f->entries; e++)
-        if (f->entry[e].row >= C->rows || f->entry[e].col >= C->cols)
-            return kf_fail(KOFN_SHAPE,
-                           "C is %zu x %zu, and entry [%zu, %zu] of it was "
-                           "found wrong",
-                           C->rows, C->cols, f->entry[e].row, f->entry[e].col);
+        TRY(fits(&f->entry[e], C));
     for (size_t e = 0; e < f->entries; e++) {
         void *at = kf_at(C, f->entry[e].row, f->entry[e].col);
 

@@ -110,3 +110,14 @@ assert np.isnan(D[5, 5])  # the input is as it was"
     py "assert not np.load('coded.npy')[7].any()"
     kofn check A.npy B.npy coded.npy -q
 }
+
+@test "what is beyond the range is not corrected to infinity" {
+    py "A = np.full((6, 6), 1e200); B = np.full((6, 5), 1e200); A[0] = 1; B[:, 0] = 1
+with np.errstate(all='ignore'): C = A @ B
+C[~np.isfinite(C)] = 1e300
+np.save('A.npy', A); np.save('B.npy', B); np.save('C.npy', C)"
+    run kofn check A.npy B.npy C.npy -o fixed.npy
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"more than float64 holds"* ]]
+    [ ! -e fixed.npy ]
+}
