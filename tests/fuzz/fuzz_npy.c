@@ -36,7 +36,7 @@ static const char *kind_said(const uint8_t *data, size_t size)
 
     while (at + 16 < size && memcmp(data + at, "descr", 5) != 0)
         at++;
-    for (at += 6; at + 2 < size && data[at] != ','; at++)
+    for (at += 6; at + 2 < size && data[at] != ',' && data[at] != '}'; at++)
         for (size_t k = 0; k < 12; k++)
             if (memcmp(data + at, all[k], 2) == 0)
                 return all[k][0] == '?' ? "b1" : all[k];
