@@ -241,6 +241,33 @@ static void the_mute_are_given_up_and_named(void **state)
     body_close(&b);
 }
 
+/* Of several it is said how many there are besides the last. */
+static void all_the_mute_are_counted(void **state)
+{
+    (void)state;
+    for (uint32_t mute = 1; mute < 4; mute++) {
+        char want[60];
+        body b;
+
+        fleet_open(&b, "uncoded", 6, 12, &leasing);
+        say(&b, KOFN_EV_BEGIN, 0);
+        b.now = 10;
+        for (uint32_t w = mute; w < 6; w++)
+            answer_worker(&b, w);
+        for (int i = 0; i < 100 && b.running; i++) {
+            b.now = kofn_core_alarm(b.core);
+            say(&b, KOFN_EV_ALARM, 0);
+        }
+        assert_int_equal(b.ended, KOFN_TOOFEW);
+        snprintf(want, sizeof want,
+                 mute > 1 ? "and %u more were given up" : "was given up",
+                 mute - 1);
+        if (!strstr(kofn_errmsg(), want))
+            fail_msg("\"%s\" is not in: %s", want, kofn_errmsg());
+        body_close(&b);
+    }
+}
+
 /* Its seat is for the next who comes. */
 static void others_take_the_seats_of_the_mute(void **state)
 {
@@ -317,6 +344,7 @@ TEST_FILE(core_late_test)
         cmocka_unit_test(haste_follows_experience),
         cmocka_unit_test(small_shares_are_dealt_generously),
         cmocka_unit_test(the_mute_are_given_up_and_named),
+        cmocka_unit_test(all_the_mute_are_counted),
         cmocka_unit_test(others_take_the_seats_of_the_mute),
         cmocka_unit_test(long_work_is_no_silence),
         cmocka_unit_test(one_answer_is_not_the_rule),

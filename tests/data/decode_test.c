@@ -2,7 +2,7 @@
  * off at its edges, with room between its rows, and larger than the caches. */
 #include "support.h"
 
-#include "mat/mat.h"
+#include "data/data.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -132,9 +132,26 @@ static int setup(void **state)
     return 0;
 }
 
+/* Answers of a transposed code are added up into rows that others' lie between. */
+static void sums_go_between_what_is_there(void **state)
+{
+    double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {10, 20, 30, 40, 50, 60}, y[15];
+    const kofn_matrix A = {a, 3, 2, 2, KOFN_F64}, B = {b, 3, 2, 2, KOFN_F64};
+    const kf_source source[] = {{&A, 0, 3}, {&B, 0, 3}};
+    kofn_matrix out = {y, 3, 2, 5, KOFN_F64};
+
+    (void)state;
+    for (size_t i = 0; i < 15; i++)
+        y[i] = -1;
+    assert_ok(kf_data_add_up(source, 2, &out));
+    for (size_t i = 0; i < 15; i++)
+        assert_true(y[i] == (i % 5 < 2 ? 11 * a[i / 5 * 2 + i % 5] : -1));
+}
+
 TEST_FILE(decode_test)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_go_between_what_is_there),
         cmocka_unit_test(wants_beside_one_another),
         cmocka_unit_test(larger_than_caches),
     };
