@@ -358,8 +358,9 @@ typedef struct session {
     json_t *per_round, *per_iteration;
     unsigned iterations;
     double rel_error; /* < 0: not verified */
-    double row_error; /* the largest of a row relative to that row ... */
-    size_t worst_row; /* ... which is this one, counted from 0         */
+    double row_error; /* of a product: the most that an element is off, of
+                         that of |A| |B| ...                            */
+    size_t worst_row; /* ... and in which row                           */
     double eigenvalue, change;                  /* of an iteration */
     double objective, test_objective, gradient; /* of a regression, ... */
     double share, test_share;                   /* ... at its end       */

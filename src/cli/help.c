@@ -260,8 +260,8 @@ static const char *const json_keys[] = {
     "rel_error",
     "the relative error found by \\-\\-verify",
     "row_error, worst_row",
-    "of matvec and matmul: the largest error of a row relative to that row, and which "
-    "row it is, counted from 0",
+    "of matvec and matmul with \\-\\-verify: the most that an element is off, relative "
+    "to that of |A| |B|, and the row it is in, counted from 0",
     "eigenvalue, change, converged",
     "of an iteration",
     "objective",

@@ -263,6 +263,11 @@ bool kf_job_starves(const kofn_job *j, const product *p);
 /* The plan for that; NULL: it is not served. */
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
 kofn_status kf_job_check_room(const kofn_job *j);
+/* By what the input is to be multiplied, of which no element is larger than `most`;
+ * what is decoded is then multiplied back. */
+double kf_job_scale_input(const kf_resident *r, product *p,
+                          const kofn_plan *use, const kofn_matrix *in,
+                          double most);
 /* A sum that would be of parts each from one worker is coded instead. */
 void kf_job_code_it(const kofn_job *j, product *p);
 /* Open it; it is the newest now. */

@@ -148,8 +148,7 @@ static kofn_use in_turn(const kofn_job *j, kofn_use as)
     return alone && as == KOFN_USE_OWN ? KOFN_USE_PARTS : as;
 }
 
-/* By what it is to be multiplied, and is there room for all products then? */
-static double scale_input(const kf_resident *r, product *p,
+double kf_job_scale_input(const kf_resident *r, product *p,
                           const kofn_plan *use, const kofn_matrix *in,
                           double most)
 {
@@ -179,9 +178,9 @@ static kofn_status take_input(const kf_held *h, product *p,
                                 "divided by",
                                 &most);
     if (!st)
-        st =
-            kf_messages_begin(&p->messages, use, &raised,
-                              scale_input(&h->resident, p, use, &raised, most));
+        st = kf_messages_begin(
+            &p->messages, use, &raised,
+            kf_job_scale_input(&h->resident, p, use, &raised, most));
     kf_free(own);
     kf_raise_back(h, p, use);
     return st;

@@ -54,27 +54,25 @@ static kofn_status raise_second(product *p, kofn_matrix *Y)
 static kofn_status lend(kofn_job *j, product *p, kofn_matrix X, kofn_matrix Y)
 {
     kf_resident *first = &p->first.resident;
-    double most, by;
+    double most, second;
 
-    TRY(kf_mat_check_finite(&X, "X"));
-    TRY(kf_mat_check_finite(&Y, "Y"));
+    TRY(kf_mat_check_range(&X, "X", &most));
+    TRY(kf_mat_check_range(&Y, "Y", &second));
     p->first.plan = &p->shape;
     TRY(kf_raise_dense(j, 0, &p->first, &X));
     TRY(raise_second(p, &Y));
-    TRY(kf_mat_check_range(&X, "X", &most));
+    if (p->first.raised)
+        TRY(kf_mat_check_range(&X, "X", &most));
+    if (p->second)
+        TRY(kf_mat_check_range(&Y, "Y, with what X is divided by", &second));
     TRY(kf_resident_dense(first, &p->shape, &X));
     first->lent = true;
     first->most = most;
     first->by = kf_range_resident(most, 1, X.dtype);
-    TRY(kf_mat_check_range(&Y, "Y", &most));
-    by = kf_range_input(&p->shape, first, most);
-    if (by != 1) { /* it may be much smaller: what is tiny should not vanish */
-        most = kf_mat_most(&Y);
-        by = kf_range_input(&p->shape, first, most);
-    }
-    p->room = kf_range_has_room(&p->shape, first, most);
-    p->back.by = kf_range_back(&p->shape, first, by);
-    return kf_messages_lend(&p->messages, &p->shape, &Y, by);
+    first->raised = kf_raise_kind(&p->first);
+    return kf_messages_lend(
+        &p->messages, &p->shape, &Y,
+        kf_job_scale_input(first, p, &p->shape, &Y, second));
 }
 
 /* Can its answers come? */

@@ -166,6 +166,13 @@ static kofn_status cook_raised_sparse(kf_recipe *r, const kofn_sparse *S)
     return st;
 }
 
+/* Bytes, at most: while columns are measured there is another. */
+static size_t copy_of(const kofn_matrix *A, const kofn_sparse *S)
+{
+    return A ? 2 * A->rows * A->cols * kf_dtype_size(A->dtype)
+             : S->ptr[S->rows] * sizeof *S->val;
+}
+
 kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                            const kofn_sparse *S)
 {
@@ -182,6 +189,13 @@ kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                        "the operand's file is not what the "
                        "coordinator has: %zu x %zu numbers of its type",
                        r->A_rows, r->A_cols);
+    if (r->raised && !b->subset && copy_of(A, S) > r->spare)
+        return kf_fail(
+            KOFN_UNSUITED,
+            "the operand's file is not used: a copy of it whose lines "
+            "are of one size takes %zu bytes, more than the %zu that "
+            "this worker may spend",
+            copy_of(A, S), r->spare);
     if (r->raised && !b->subset)
         return b->A ? cook_raised_sparse(r, S) : cook_raised(r, A);
     return b->subset ? cook_rows(r, A)

@@ -268,8 +268,10 @@ from_file() { # from_file DIR COMMAND...: by three workers with that --data-path
     cp S.mtx same
     sed 's/^7 7 7.5/7 7 7.25/' S.mtx >other/S.mtx
     py "X = np.load('X.npy'); X[123, 4] = np.nextafter(X[123, 4], 9)
-np.save('other/X.npy', X)"
-    for f in X.npy S.mtx; do
+np.save('other/X.npy', X)
+W = np.load('X.npy'); W[5] *= 1e9; np.save('W.npy', W); np.save('same/W.npy', W)
+W[123, 4] = np.nextafter(W[123, 4], 9e9); np.save('other/W.npy', W)"
+    for f in X.npy S.mtx W.npy; do
         from_file same matvec $f w.npy -s mds:k=2
         [ "$(cat news.* | grep -c 'made from a file here')" -eq 3 ]
         from_file other matvec $f w.npy -s mds:k=2

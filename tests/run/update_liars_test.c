@@ -1,0 +1,234 @@
+/* update_liars_test.c -- operands that change where their blocks lie, while some of
+ * those who hold them lie. */
+#include "update_rig.h"
+
+#include "run/job.h"
+
+#include <stdio.h>
+
+static const char *const checked[] = {
+    "gpd:m=2,n=1,p=1",
+    "polydot:m=1,n=2,p=1",
+    "matdot:n=2",
+    "polynomial:m=2,p=1,basis=circle",
+};
+
+/* Who lies from some step on is named in products, and so when it is read; that is
+ * over when it lies with another block (heal_test.c). */
+static void liars_are_named(void **state)
+{
+    static const kofn_happening lie = {4, 0, KOFN_HAPPENING_CORRUPT, 2, 0};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
+        held h = {.spec = checked[s], .workers = 8};
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        kofn_report rep;
+        unsigned step = 1;
+        twin t;
+
+        opt.errors = KOFN_ERRORS_ADVERSARIAL;
+        opt.events = &lie;
+        opt.event_count = 1;
+        held_up(&h, &opt);
+        twin_up(&t, &h);
+        for (; step <= 3; step++)
+            train(&h, &t, step, s % WAYS, 1e-8);
+        assert_int_equal(all_of(&h).corrupt, 0);
+        for (; step <= 8; step++)
+            train(&h, &t, step, s % WAYS, 1e-8);
+        for (size_t o = 0; o < OPERANDS; o++)
+            assert_at_most(fetched(&h, &t, o), 1e-8);
+        now(&h, &t);
+        held_spoil(&h.out[0]);
+        assert_ok(kofn_round(h.job, &h.in[0], &h.out[0], &rep));
+        assert_int_equal(rep.states[2], KOFN_WORKER_QUARANTINED);
+        for (size_t w = 0; w < rep.workers; w++)
+            assert_int_equal(rep.located[w] > 0, w == 2);
+        twin_down(&t);
+        held_down(&h);
+    }
+}
+
+static kofn_happening at_step(unsigned step, kofn_happening_kind kind,
+                              uint32_t worker)
+{
+    return (kofn_happening){step, 0, kind, worker, 0};
+}
+
+/* Who lies while blocks are made for joiners of what he holds spoils none: he is
+ * named, and when he has gone, all that is left is right. */
+static void liars_spoil_no_block(void **state)
+{
+    const kofn_happening come[] = {at_step(3, KOFN_HAPPENING_CORRUPT, 2),
+                                   at_step(4, KOFN_HAPPENING_LEAVE, 0),
+                                   at_step(4, KOFN_HAPPENING_JOIN, 0),
+                                   at_step(5, KOFN_HAPPENING_LEAVE, 1),
+                                   at_step(5, KOFN_HAPPENING_JOIN, 0),
+                                   at_step(10, KOFN_HAPPENING_LEAVE, 2)};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
+        held h = {.spec = checked[s], .workers = 8};
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        kofn_report rep;
+        twin t;
+
+        opt.errors = KOFN_ERRORS_ADVERSARIAL;
+        opt.quarantine = 1000;
+        opt.events = come;
+        opt.event_count = sizeof come / sizeof *come;
+        opt.late = -1;
+        held_up(&h, &opt);
+        twin_up(&t, &h);
+        for (unsigned step = 1; step <= STEPS; step++)
+            train(&h, &t, step, 2 + s % 2, 1e-8);
+        for (size_t o = 0; o < OPERANDS; o++)
+            assert_at_most(fetched(&h, &t, o), 1e-8);
+        held_spoil(&h.out[0]);
+        now(&h, &t);
+        assert_ok(kofn_round(h.job, &h.in[0], &h.out[0], &rep));
+        assert_int_equal(rep.workers, 10);
+        for (size_t w = 0; w < rep.workers; w++)
+            assert_int_equal(rep.located[w] > 0, w == 2);
+        twin_down(&t);
+        held_down(&h);
+    }
+}
+
+/* Where there are more of them than can be told nobody gets a block of them. */
+static void too_many_liars(void **state)
+{
+    const kofn_happening come[] = {at_step(3, KOFN_HAPPENING_CORRUPT, 0),
+                                   at_step(3, KOFN_HAPPENING_CORRUPT, 1),
+                                   at_step(3, KOFN_HAPPENING_CORRUPT, 2),
+                                   at_step(3, KOFN_HAPPENING_LEAVE, 4),
+                                   at_step(3, KOFN_HAPPENING_JOIN, 0)};
+    held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 5};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    twin t;
+
+    (void)state;
+    opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    opt.events = come;
+    opt.event_count = sizeof come / sizeof *come;
+    opt.late = -1;
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= 2; step++)
+        train(&h, &t, step, 1, 1e-8);
+    assert_ok(kofn_step(h.job, 3));
+    assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
+    assert_status(KOFN_TOOFEW, kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_non_null(strstr(kofn_errmsg(), "beyond doubt"));
+    twin_down(&t);
+    held_down(&h);
+}
+
+/* Without a search for errors who reads NaN for a block is told who answered it,
+ * and not that too few are left. */
+static void no_numbers(void **state)
+{
+    held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_happening come[12];
+    size_t n = 0;
+    twin t;
+
+    (void)state;
+    for (uint32_t w = 4; w < 8; w++)
+        come[n++] = at_step(3, KOFN_HAPPENING_CORRUPT, w);
+    n += replace_some(come + n, 3, 0, 4);
+    opt.below = KOFN_BELOW_PAUSE;
+    opt.late = -1;
+    opt.events = come;
+    opt.event_count = n;
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= 2; step++)
+        train(&h, &t, step, 3, 1e-8);
+    assert_ok(kofn_step(h.job, 3));
+    assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
+    assert_status(KOFN_CORRUPT, kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_non_null(strstr(kofn_errmsg(), "answered NaN or infinity"));
+    twin_down(&t);
+    held_down(&h);
+}
+
+/* Of an operand that is small and moves fast, velocities are not measured by what
+ * it is itself: nobody is named for their rounding. */
+static void fast_operands(void **state)
+{
+    const kofn_change c = {sizeof c, 1e-10, 0, 0.9, false};
+    kofn_happening come[2 * STEPS];
+    held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    twin t;
+
+    (void)state;
+    opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    opt.events = come;
+    opt.event_count = replace_all(come, 3, 0);
+    opt.late = -1;
+    held_open(&h, &opt);
+    for (size_t o = 0; o < OPERANDS; o++) {
+        for (size_t i = 0; i < h.A[o].rows * h.A[o].cols; i++)
+            ((double *)h.A[o].data)[i] *= 1e-8;
+        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+    }
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= STEPS + 3; step++) {
+        assert_ok(kofn_step(h.job, step));
+        now(&h, &t);
+        for (size_t o = 0; o < OPERANDS; o++)
+            held_right(&h, o, 1e-8);
+        for (size_t o = 0; o < OPERANDS; o++)
+            change(&h, &t, o, &c, 10 * step + o);
+    }
+    assert_int_equal(all_of(&h).corrupt, 0);
+    assert_int_equal(all_of(&h).joined, STEPS);
+    twin_down(&t);
+    held_down(&h);
+}
+
+/* However often operands change, nobody is named who is honest. */
+static void the_honest_are_not_named(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof checked / sizeof *checked; s++)
+        for (size_t wide = 0; wide < 2; wide++) {
+            held h = {.spec = checked[s],
+                      .workers = 8,
+                      .dtype = wide ? KOFN_F64 : KOFN_F32};
+            kofn_options opt = KOFN_OPTIONS_INIT;
+            double most = wide ? 1e-8 : 1e-2;
+            twin t;
+
+            opt.errors = KOFN_ERRORS_ADVERSARIAL;
+            held_up(&h, &opt);
+            twin_up(&t, &h);
+            for (unsigned step = 1; step <= often(100); step++) {
+                train(&h, &t, step, 3 - s % 2, most);
+                if (step % 20 == 0)
+                    assert_at_most(fetched(&h, &t, step % OPERANDS), most);
+            }
+            assert_int_equal(all_of(&h).corrupt, 0);
+            twin_down(&t);
+            held_down(&h);
+        }
+}
+
+TEST_FILE(update_liars_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(liars_are_named),
+        cmocka_unit_test(liars_spoil_no_block),
+        cmocka_unit_test(too_many_liars),
+        cmocka_unit_test(no_numbers),
+        cmocka_unit_test(fast_operands),
+        cmocka_unit_test(the_honest_are_not_named),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
