@@ -264,6 +264,8 @@ static void a_liar_among_wide_rows(void **state)
 
 /* ---- what changes, and is read ------------------------------------------- */
 
+#define ZEROS 7 /* a row of zeros */
+
 static void check_read(const rig *r, const kofn_matrix *got,
                        const kofn_matrix *U, const kofn_matrix *V)
 {
@@ -277,6 +279,7 @@ static void check_read(const rig *r, const kofn_matrix *got,
         }
 }
 
+/* The others change in proportion; what is added to a row of zeros is not lost. */
 static void rows_change_and_are_read(void **state)
 {
     kofn_change change = KOFN_CHANGE_INIT;
@@ -294,12 +297,15 @@ static void rows_change_and_are_read(void **state)
     (void)state;
     rig_inputs(&r, &kind);
     make_wide(&r, of_f64[0], &g);
+    for (size_t j = 0; j < 40; j++)
+        set(&r.A, ZEROS, j, 0, 0);
     rig_open(&r, &kind);
     got = random_matrix(50, 40, KOFN_F64, 1);
     U = random_matrix(1, 50, KOFN_F64, 1);
     V = random_matrix(1, 40, KOFN_F64, 2);
-    for (size_t i = 0; i < 50; i++) /* in proportion */
-        ((double *)U.data)[i] *= ((double *)r.A.data)[i * r.A.ld];
+    for (size_t i = 0; i < 50; i++)
+        ((double *)U.data)[i] *=
+            i == ZEROS ? 1 : ((double *)r.A.data)[i * r.A.ld];
     change.step = -1;
     assert_ok(rig_round(&r, &rep));
     assert_ok(kofn_update(r.job, 0, &change, &U, &V));
