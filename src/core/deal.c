@@ -91,8 +91,7 @@ static kofn_status split_at_deals(kf_ledger *l, const kofn_deals *d)
     }
     qsort(at, n, sizeof *at, ascending);
     for (size_t i = 0; i < n && !st; i++)
-        if (i == 0 || at[i] != at[i - 1])
-            st = kf_cells_split(l, at[i]);
+        st = kf_cells_split(l, at[i]);
     kf_free(at);
     return st;
 }

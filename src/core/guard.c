@@ -109,26 +109,6 @@ static size_t most_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
     return most;
 }
 
-/* So many principals, whichever they are, gave at most so many of them. */
-static size_t principals_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
-                              size_t n, size_t results)
-{
-    size_t who = 0;
-
-    for (size_t each = most_said(c, r, tasks, n); each > 0; each--) {
-        size_t of = 0, fit = results / each;
-
-        for (size_t i = 0; i < n; i++)
-            of += *said(c, r, tasks[i]) == each;
-        of /= each;
-        who += kf_min(of, fit);
-        if (fit < of)
-            break;
-        results -= of * each;
-    }
-    return who;
-}
-
 /* ---- who says nothing ---------------------------------------------------- */
 
 /* What is zero from strip `lo` on, whatever was asked, agrees with everybody. */
@@ -234,7 +214,7 @@ static size_t liars_within(kofn_core *c, kf_round *r, size_t group,
     size_t seats;
 
     if (c->stream.on)
-        return n ? principals_said(c, r, tasks, n, spare) : 1;
+        return n ? spare / most_said(c, r, tasks, n) : 1;
     return principals_within(&c->fleet,
                              share_all(c, r, group, tasks, n, &seats), spare);
 }

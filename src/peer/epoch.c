@@ -52,8 +52,6 @@ static bool sound(const kofn_node *n, const kofn_note *note)
     const kofn_member *m = note->member;
     bool leads = false;
 
-    if (note->members > KF_MOST_LIVES + 1)
-        return false;
     for (size_t r = 0; r < note->members; r++) {
         if (m[r].incarnation == 0 || m[r].seat >= n->max_seats ||
             m[r].seat == KOFN_NO_SEAT || (r > 0 && m[r].seat <= m[r - 1].seat))

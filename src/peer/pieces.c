@@ -15,6 +15,8 @@
  */
 #include "node.h"
 
+#include <assert.h>
+
 void kf_peer_clear_decisions(kofn_node *n)
 {
     n->decided = n->done = n->told_so_far = 0;
@@ -289,8 +291,7 @@ static kofn_status serve_all(kofn_node *n)
  * could get them nowhere else once all others have gone on. */
 static kofn_status serve_before(kofn_node *n, kf_other *o)
 {
-    if (!kf_same_mark(o->want, n->before))
-        return KOFN_OK;
+    assert(kf_same_mark(o->want, n->before));
     TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,
                     o->coded & n->made_before, n->made_of));
     if (n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&

@@ -313,6 +313,26 @@ static void long_work_is_no_silence(void **state)
     body_close(&b);
 }
 
+/* The shortest lease there is counts as one. */
+static void a_lease_of_a_nanosecond(void **state)
+{
+    kofn_core_options opt = {.lease = 1};
+    body b;
+
+    (void)state;
+    fleet_open(&b, "uncoded", 2, 8, &opt);
+    say(&b, KOFN_EV_BEGIN, 0);
+    b.now = 10;
+    answer_worker(&b, 0);
+    for (int i = 0; i < 100 && b.running; i++) {
+        assert_true(kofn_core_alarm(b.core) != KOFN_NEVER);
+        b.now = kofn_core_alarm(b.core);
+        say(&b, KOFN_EV_ALARM, 0);
+    }
+    assert_int_equal(b.ended, KOFN_TOOFEW);
+    body_close(&b);
+}
+
 /* While fewer than half have answered it lasts ten times as long: what the work
  * takes is not yet known. */
 static void one_answer_is_not_the_rule(void **state)
@@ -347,6 +367,7 @@ TEST_FILE(core_late_test)
         cmocka_unit_test(all_the_mute_are_counted),
         cmocka_unit_test(others_take_the_seats_of_the_mute),
         cmocka_unit_test(long_work_is_no_silence),
+        cmocka_unit_test(a_lease_of_a_nanosecond),
         cmocka_unit_test(one_answer_is_not_the_rule),
     };
 

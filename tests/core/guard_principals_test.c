@@ -105,6 +105,24 @@ static void many_seats_for_one(void **state)
     }
 }
 
+/* Ten seats and four that decode: three may lie.  One key has two of the seats, so
+ * any two keys have at most three, and any three may have four. */
+static void small_shares_are_counted_after_large_ones(void **state)
+{
+    kofn_core_view v;
+    body b;
+
+    (void)state;
+    up(&b, "mds:k=4", 10, KOFN_ERRORS_ADVERSARIAL, KOFN_F64);
+    for (uint32_t i = 0; i < 10; i++)
+        b.principal[i] = i < 2 ? 1 : i;
+    begin_anew(&b);
+    begin(&b);
+    kofn_core_look(b.core, &v);
+    assert_int_equal(v.liars, 2);
+    down(&b);
+}
+
 /* It may stand by with as many workers as it will. */
 static void seats_are_limited(void **state)
 {
@@ -189,6 +207,7 @@ TEST_FILE(guard_principals_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(principals_lie_together),
         cmocka_unit_test(many_seats_for_one),
+        cmocka_unit_test(small_shares_are_counted_after_large_ones),
         cmocka_unit_test(seats_are_limited),
         cmocka_unit_test(principals_are_quarantined),
     };

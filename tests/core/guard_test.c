@@ -109,6 +109,22 @@ static void zeros_say_nothing(void **state)
         }
 }
 
+/* Of twelve that may answer five decode, two say nothing, and one has to be left to
+ * show that the others are wrong. */
+static void zeros_promise_nothing(void **state)
+{
+    kofn_problem pb = {KOFN_MATVEC, 3, 10, 1, KOFN_F64, false};
+    body b;
+
+    (void)state;
+    up_of(&b, &pb, "mds:k=5,basis=gauss_sys", 12, KOFN_ERRORS_PROBABILISTIC);
+    begin(&b);
+    some_of_first(&b, 8);
+    assert_int_equal(b.checks, 1);
+    assert_int_equal(b.promised, 12 - 5 - 2 - 1);
+    down(&b);
+}
+
 static void detect_fails_at_once(void **state)
 {
     (void)state;
@@ -409,6 +425,23 @@ static void foreign_verdicts(void **state)
     }
 }
 
+/* Nothing can be told of all the results that there are: that is not corruption, and
+ * not a lack of results either. */
+static void never_enough_to_tell(void **state)
+{
+    kf_rng r = kf_rng_stream(19, KF_FOR_SAMPLE, 0, 0);
+    body b;
+
+    (void)state;
+    up(&b, "mds:k=4", 9, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
+    b.unsure = true;
+    begin(&b);
+    finish(&b, &r);
+    assert_int_equal(b.ended, KOFN_TOOFEW);
+    assert_non_null(strstr(kofn_errmsg(), "9 results agree, but are too few"));
+    down(&b);
+}
+
 static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 40, 10, 1, KOFN_F64, false};
@@ -434,6 +467,7 @@ TEST_FILE(guard_test)
         cmocka_unit_test(adversarial_limit),
         cmocka_unit_test(waits_for_what_it_needs),
         cmocka_unit_test(zeros_say_nothing),
+        cmocka_unit_test(zeros_promise_nothing),
         cmocka_unit_test(detect_fails_at_once),
         cmocka_unit_test(float32_names_fewer),
         cmocka_unit_test(leaves_and_lies),
@@ -445,6 +479,7 @@ TEST_FILE(guard_test)
         cmocka_unit_test(asks_for_what_locating_takes),
         cmocka_unit_test(last_results),
         cmocka_unit_test(foreign_verdicts),
+        cmocka_unit_test(never_enough_to_tell),
         cmocka_unit_test(refusals),
     };
 

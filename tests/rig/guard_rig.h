@@ -23,6 +23,7 @@ typedef struct body {
     bool conspire;  /* liars agree on what k - 1 honest results allow */
     size_t blind;   /* strips below show that some are wrong, not who */
     bool wary;      /* too little shows where another result may come */
+    bool unsure;    /* too little shows however many have come */
     size_t half;    /* who may lie as they like, where that is looked at */
     size_t lowered; /* checks in which there were fewer, by those located */
     struct {
@@ -31,7 +32,7 @@ typedef struct body {
     } task[4096];
     bool disagreed[4][1000]; /* strips of this round, by group */
     uint32_t product;        /* its number */
-    size_t tasks, checks, most_seen, sizes[MOST];
+    size_t tasks, checks, promised, most_seen, sizes[MOST];
     bool running;
     kofn_status ended;
     kofn_action ask[64]; /* checks not yet answered */
@@ -107,6 +108,7 @@ static inline void take(body *b, const kofn_action *a)
         b->ask[b->asks].tasks = b->evidence[b->asks];
         b->asks++;
         b->checks++;
+        b->promised = a->promised;
         b->sizes[a->count - 1]++;
         break;
     case KOFN_DO_DECODE: /* never from a lie */
@@ -153,7 +155,7 @@ static inline void answer_check(body *b)
         for (uint32_t i = 0; i < a.count; i++)
             if (!b->liar[worker_of(b, a.tasks[i])] && honest-- > b->k - 1)
                 bad[ev.bad_count++] = i;
-    } else if (b->wary && !a.last) {
+    } else if (b->unsure || (b->wary && !a.last)) {
         ev.status = KOFN_AGAIN;
     } else if (liars > a.most || (liars && a.count - liars <= b->k) ||
                (liars && a.lo < b->blind)) {

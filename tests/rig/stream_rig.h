@@ -192,6 +192,7 @@ static inline void take_check(stage *s, const kofn_action *a)
 
     hold(s, s->verdicts <= 16);
     hold(s, a->count >= s->plan->layout.enough + most_of_one(s, a) + a->most);
+    hold(s, a->liars >= most_of_one(s, a));
     *ev = (kofn_event){.type = KOFN_EV_VERDICT,
                        .product = (uint32_t)a->product,
                        .task = a->task,
