@@ -365,13 +365,11 @@ kofn_status kf_peer_tend_checks(kofn_node *n)
     }
     if (late)
         kf_due(n, n->began, LAST_AFTER * each + 1);
-    for (size_t g = 0; g < n->on->groups; g++)
-        if (n->own & kf_bit(g)) {
-            if (late && !have_evidence(&n->cluster[g]) &&
-                !n->cluster[g].decoder)
-                n->cluster[g].judged = true; /* it does not come */
-            TRY(kf_peer_gather(n, g));
-        }
+    for (size_t g = 0; g < n->on->groups; g++) {
+        if (late && !have_evidence(&n->cluster[g]) && !n->cluster[g].decoder)
+            n->cluster[g].judged = true; /* it does not come */
+        TRY(kf_peer_gather(n, g));
+    }
     return KOFN_OK;
 }
 

@@ -114,9 +114,56 @@ static void quickly_as_exactly(void **state)
     assert_true(100 * found > 95 * asked);
 }
 
+/* A node that is struck off takes the parities that see it, as many as it has
+ * lanes; struck off again it takes none. */
+static void nobody_is_struck_off_twice(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t nodes;
+    } codes[] = {{"mds:k=4", 9}, {"polynomial:m=2,p=2,basis=circle", 12}};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
+        uint32_t seat[MOST_NODES];
+        double *H, *Y, allowance = 1;
+        kf_evidence e;
+        kf_syndromes t;
+        fleet f;
+        size_t q;
+
+        fleet_up(&f, codes[c].spec, codes[c].nodes);
+        for (uint32_t i = 0; i < codes[c].nodes; i++)
+            seat[i] = i;
+        assert_ok(kf_parity(f.code, seat, codes[c].nodes, &H, &q));
+        e = (kf_evidence){.nodes = codes[c].nodes,
+                          .lanes = f.lanes,
+                          .q = q,
+                          .H = H,
+                          .columns = 1};
+        Y = kf_zero(e.nodes * e.lanes, sizeof *Y);
+        assert_non_null(Y);
+        for (size_t node = 0; node < e.nodes; node++) {
+            assert_ok(kf_syndromes_new(&t, &e, &allowance));
+            assert_ok(kf_syndromes_fill(&t, H, Y));
+            assert_int_equal(t.q, q);
+            for (int times = 0; times < 2; times++) {
+                kf_syndromes_strike(&t, node);
+                assert_int_equal(t.q, q - f.lanes);
+            }
+            kf_syndromes_free(&t);
+        }
+        kf_free(Y);
+        kf_free(H);
+        fleet_down(&f);
+    }
+}
+
 TEST_FILE(fit_test)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quickly_as_exactly)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quickly_as_exactly),
+        cmocka_unit_test(nobody_is_struck_off_twice)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

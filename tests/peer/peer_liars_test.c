@@ -51,28 +51,52 @@ static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
 
 /* ---- on their way -------------------------------------------------------- */
 
-static void list_others(sim *s, sim_packet *p, kofn_note *note)
+/* Seats of nobody, or too few to tell. */
+static size_t list_others(sim *s, const kofn_note *note, uint32_t *list)
 {
-    uint32_t list[512];
-    size_t at = 0;
-    void *room;
+    size_t at = 0, listed = note->listed;
 
-    assert_ok(kf_note_unpack(note, p->body, p->p.body_bytes, &room));
-    assert_true(note->listed <= 512);
-    memcpy(list, note->list, note->listed * sizeof *list);
-    while (at < note->listed) {
+    memcpy(list, note->list, listed * sizeof *list);
+    while (at < listed) {
         size_t count = list[at], seat = 0;
 
         for (size_t i = 0; i < count; i++) {
             seat += sim_draw(s) < 0.3;
             list[at + 1 + i] = (uint32_t)seat++;
         }
-        if (sim_draw(s) < 0.3 && at + 1 + count == note->listed) {
-            list[at] = (uint32_t)count - 1; /* too few to tell */
-            note->listed--;
+        if (sim_draw(s) < 0.3 && at + 1 + count == listed) {
+            list[at] = (uint32_t)count - 1;
+            listed--;
         }
         at += 1 + count;
     }
+    return listed;
+}
+
+/* For each group the lowest three with its own: so few always agree. */
+static size_t list_few(size_t own, const kofn_note *note, uint32_t *list)
+{
+    size_t listed = 0;
+
+    for (size_t at = 0; at < note->listed; at += 1 + note->list[at]) {
+        list[listed++] = 3;
+        list[listed++] = 0;
+        list[listed++] = 1;
+        list[listed++] = own > 2 ? (uint32_t)own : 2;
+    }
+    return listed;
+}
+
+static void list_wrongly(sim *s, sim_packet *p, kofn_note *note)
+{
+    const fault *f = s->own;
+    uint32_t list[512];
+    void *room;
+
+    assert_ok(kf_note_unpack(note, p->body, p->p.body_bytes, &room));
+    assert_true(note->listed <= 512);
+    note->listed =
+        f->same ? list_few(p->from, note, list) : list_others(s, note, list);
     note->list = list;
     kf_free(p->body);
     p->p.body_bytes = kf_note_bytes(note);
@@ -89,7 +113,7 @@ static void twist(sim *s, sim_packet *p)
 
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
     if (f->deciders && note.type == KOFN_NOTE_DECIDE) {
-        list_others(s, p, &note);
+        list_wrongly(s, p, &note);
         f->told++;
     } else if (!f->deciders && note.type == KOFN_NOTE_PIECE && p->to % 2 &&
                lies(s, p->from, note.at.t)) {
@@ -119,9 +143,9 @@ static void begin(sim *s, const char *spec, size_t nodes, kofn_errors errors,
     s->opt.errors = errors;
     s->own = f;
     s->blamed = blamed;
-    if (f->same) {
+    if (f->same)
         s->opt.spoil = spoil;
-    } else {
+    if (!f->same || f->deciders) {
         s->evil = f; /* nodes may have vectors that differ by rounding */
         s->twist = twist;
     }
@@ -155,10 +179,13 @@ static size_t try_to_the_end(const char *spec, size_t nodes, kofn_errors errors,
     return left_out;
 }
 
-/* Every node ends so, and none has gone on from the iterate that failed. */
+/* Every node ends so, and none has gone on from the iterate that failed.  Who
+ * decides tells the others at once: nobody's patience
+ * ends. */
 static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
                         fault f, uint64_t seed)
 {
+    kofn_time first = KOFN_NEVER;
     bool all = false;
     sim s;
 
@@ -171,9 +198,15 @@ static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
         }
         sim_run(&s, s.now + MS, NULL);
         all = true;
-        for (size_t i = 0; i < nodes; i++)
+        for (size_t i = 0; i < nodes; i++) {
             all &= s.node[i].status != KOFN_OK;
+            if (first == KOFN_NEVER && s.node[i].status != KOFN_OK)
+                first = s.now;
+        }
     }
+    if (errors == KOFN_ERRORS_DETECT)
+        assert_in_range(s.now - first, 0,
+                        kf_peer_patience(s.node[0].host->node));
     for (size_t i = 0; i < nodes; i++) {
         kofn_node_view v;
 
@@ -279,6 +312,22 @@ static void lying_deciders(void **state)
     assert_true(told > 0);
 }
 
+/* What it says is wrong, and it tells the others to compare it with so few pieces
+ * that nobody could see that: they go by their own. */
+static void deciders_that_lie_twice(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < often(1); seed++)
+        for (size_t id = 0; id < 6; id++)
+            try_to_the_end("mds:k=3", 6, telling[seed % 2],
+                           (fault){.liars = kf_bit(id),
+                                   .last = UINT64_MAX,
+                                   .same = true,
+                                   .deciders = true,
+                                   .may_blame = true},
+                           seed);
+}
+
 /* ---- beyond it ----------------------------------------------------------- */
 
 static void detected(void **state)
@@ -316,9 +365,13 @@ static void too_many(void **state)
 TEST_FILE(peer_liars_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_lies),       cmocka_unit_test(many_lie),
-        cmocka_unit_test(once),           cmocka_unit_test(two_tongues),
-        cmocka_unit_test(lying_deciders), cmocka_unit_test(detected),
+        cmocka_unit_test(one_lies),
+        cmocka_unit_test(many_lie),
+        cmocka_unit_test(once),
+        cmocka_unit_test(two_tongues),
+        cmocka_unit_test(lying_deciders),
+        cmocka_unit_test(deciders_that_lie_twice),
+        cmocka_unit_test(detected),
         cmocka_unit_test(too_many),
     };
 

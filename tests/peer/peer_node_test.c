@@ -132,12 +132,44 @@ static void incarnations_that_are_remembered(void **state)
     sim_down(&s);
 }
 
+/* Of two groups the first and the third prompt member decide one each: whoever is
+ * not prompt decides nothing, wherever it sits. */
+static void prompt_members_decide(void **state)
+{
+    const kofn_member member[] = {{1, 0, false},   {101, 1, true},
+                                  {102, 2, false}, {103, 3, true},
+                                  {104, 4, true},  {105, 5, true}};
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT},
+                    told = {.type = KOFN_NOTE_EPOCH,
+                            .epoch = {7, 104},
+                            .member = member,
+                            .members = sizeof member / sizeof *member};
+    const kofn_time now = 2 * KOFN_SECOND;
+    kofn_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 6, 19, 2, 1);
+    n = patient_node(&s);
+    for (kofn_incarnation who = 101; who <= 105; who++)
+        tells_node(n, who, &beat, now);
+    n->opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    tells_node(n, 104, &told, now);
+    assert_int_equal(n->members, 6);
+    assert_int_equal(n->on->groups, 2);
+    assert_int_equal(n->decider[0], 1);
+    assert_int_equal(n->decider[1], 4);
+    kofn_node_free(n);
+    sim_down(&s);
+}
+
 TEST_FILE(peer_node_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_far_ahead),
         cmocka_unit_test(who_leads_in_vain),
         cmocka_unit_test(incarnations_that_are_remembered),
+        cmocka_unit_test(prompt_members_decide),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

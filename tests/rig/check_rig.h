@@ -212,6 +212,13 @@ static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
     found.bad = v.bad;
     v.least = kf_check_least_floor(&c);
     v.st = kf_check_results(&c, &found);
+    if (v.st == KOFN_CORRUPT) {
+        char want[80];
+
+        snprintf(want, sizeof want,
+                 "strips %zu to %zu: the %zu results disagree", lo, hi, n);
+        assert_non_null(strstr(kofn_errmsg(), want));
+    }
     v.count = found.count;
     v.doubted = found.doubted;
     v.floor = found.floor;

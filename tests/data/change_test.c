@@ -1,0 +1,140 @@
+/* change_test.c -- a worker's blocks change one by one: an update is of the operand
+ * that it names, and what does not fit is refused and changes nothing. */
+#include "rig.h"
+
+#include "code/code.h"
+#include "run/run.h"
+
+/* Two operands, a block of each, the second of other numbers; both are the worker's
+ * own after a first update. */
+typedef struct held {
+    rig r;
+    kf_code *code;
+    kf_resident resident[2];
+    kofn_block *block;
+    kofn_parcel *U, *V;
+} held;
+
+static void update(const held *h, uint32_t operand)
+{
+    const kofn_msg m = {.type = KOFN_MSG_UPDATE,
+                        .operand = operand,
+                        .in = h->U,
+                        .with = h->V,
+                        .change = {.size = sizeof(kofn_change), .step = 1}};
+
+    assert_ok(kofn_block_change(h->block, &m));
+}
+
+static void up(held *h)
+{
+    rig_kind k = {
+        .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 12, .n = 5, .p = 1};
+    const size_t seat = 2;
+
+    rig_inputs(&h->r, &k);
+    assert_ok(kf_code_new(&h->code, h->r.plan));
+    for (size_t o = 2; o-- > 0;) {
+        kofn_block *b;
+
+        assert_ok(kf_resident_dense(&h->resident[o], h->r.plan, &h->r.A));
+        assert_ok(kf_data_encode(&h->resident[o], h->code, &seat, 1, &b));
+        b->next = o ? NULL : h->block;
+        h->block = b;
+    }
+    assert_ok(kf_parcel_new(&h->U, 1, h->block->rows, KOFN_F64));
+    assert_ok(kf_parcel_new(&h->V, 1, h->block->cols, KOFN_F64));
+    for (size_t i = 0; i < h->U->m.cols; i++)
+        *(double *)kf_at(&h->U->m, 0, i) = (double)i;
+    for (size_t i = 0; i < h->V->m.cols; i++)
+        *(double *)kf_at(&h->V->m, 0, i) = 1;
+    update(h, 0);
+    update(h, 1);
+}
+
+static void down(held *h)
+{
+    kofn_parcel_drop(h->U);
+    kofn_parcel_drop(h->V);
+    kofn_block_drop(h->block);
+    for (size_t o = 0; o < 2; o++)
+        kf_resident_free(&h->resident[o]);
+    kf_code_free(h->code);
+    rig_down(&h->r);
+}
+
+/* Updates that were lost on their way count, for which the block is found to be
+ * behind: that of their operand, and where there is none, none. */
+static void misses_count(void **state)
+{
+    held h = {.block = NULL};
+
+    (void)state;
+    up(&h);
+    for (uint32_t operand = 0; operand < 4; operand++)
+        kf_block_miss(h.block, &(kofn_msg){.operand = operand});
+    kf_block_miss(h.block, &(kofn_msg){.operand = 1});
+    assert_int_equal(h.block->updates, 2);
+    assert_int_equal(h.block->next->updates, 3);
+    down(&h);
+}
+
+/* A piece that another worker's block is mended with has its strips, its columns
+ * and its type. */
+static void pieces_must_fit(void **state)
+{
+    static const struct {
+        size_t lo, hi, rows, cols;
+        uint32_t operand;
+        kofn_status st;
+    } piece[] = {
+        {0, 6, 6, 5, 0, KOFN_OK},    {2, 4, 2, 5, 1, KOFN_OK},
+        {6, 6, 0, 5, 0, KOFN_OK},    {1, 7, 6, 5, 0, KOFN_SHAPE},
+        {4, 2, 2, 5, 0, KOFN_SHAPE}, {2, 4, 3, 5, 0, KOFN_SHAPE},
+        {2, 4, 2, 4, 0, KOFN_SHAPE}, {2, 4, 2, 5, 2, KOFN_SHAPE},
+    };
+    held h = {.block = NULL};
+    double x[6 * 5];
+
+    (void)state;
+    up(&h);
+    assert_int_equal(h.block->lanes, 1);
+    assert_int_equal(h.block->rows, 6);
+    for (size_t i = 0; i < 6 * 5; i++)
+        x[i] = 1000 + (double)i;
+    for (size_t p = 0; p < sizeof piece / sizeof *piece; p++) {
+        kofn_matrix lane = {x, piece[p].rows, piece[p].cols, piece[p].cols,
+                            KOFN_F64};
+        kofn_block with = {.lanes = 1,
+                           .rows = piece[p].rows,
+                           .cols = piece[p].cols,
+                           .dtype = KOFN_F64,
+                           .lane = &lane};
+        kofn_msg m = {.type = KOFN_MSG_PIECE,
+                      .operand = piece[p].operand,
+                      .block = &with,
+                      .lo = piece[p].lo,
+                      .hi = piece[p].hi};
+        kofn_block *to = piece[p].operand == 1 ? h.block->next : h.block;
+        double was[6 * 5];
+
+        memcpy(was, to->lane[0].data, sizeof was);
+        if (piece[p].st == KOFN_OK)
+            memcpy(was + 5 * piece[p].lo, x, piece[p].rows * 5 * sizeof *was);
+        assert_status(piece[p].st, kofn_block_change(h.block, &m));
+        if (piece[p].st)
+            assert_non_null(strstr(kofn_errmsg(), "does not fit the block"));
+        assert_memory_equal(was, to->lane[0].data, sizeof was);
+    }
+    down(&h);
+}
+
+TEST_FILE(change_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(misses_count),
+        cmocka_unit_test(pieces_must_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
