@@ -332,9 +332,12 @@ typedef struct kofn_options {
     size_t event_count;
     const char *journal; /* file to record the run in, or NULL             */
     kofn_errors errors;
-    unsigned quarantine; /* rounds in which a worker may be located as corrupt
-                            before it is no longer asked; 0: 3             */
-    bool beyond;         /* float32: also locate more liars than half of the
+    unsigned
+        quarantine; /* how sure to be that a worker is wrong more often than
+                            chance makes the others before it gets no more
+                            work: by chance it happens once in
+                            e^(12 quarantine) rounds (docs/errors.md); 0: 3 */
+    bool beyond;    /* float32: also locate more liars than half of the
                             answers beyond k, at the risk of error  */
     const char *metrics; /* file to keep figures in while it runs, or NULL */
     const char *trace;   /* file to draw the run in, or NULL               */
@@ -602,8 +605,8 @@ KOFN_API kofn_status kofn_fetch_velocity(kofn_job *job, size_t operand,
 /* Compare the blocks of all operands, read from everybody who is not late: also
  * those that no product shows to be wrong are found.  Who has one that is wrong
  * is located (kofn_report) and has it made anew of those of others, or of what was
- * placed, while products go on; who is found so again within 100 products gets no
- * more work.  Where operands change this is done of itself to an operand as soon
+ * placed, while products go on; that counts against it (kofn_options.quarantine).
+ * Where operands change this is done of itself to an operand as soon
  * as somebody is located in a product of it.  KOFN_UNSUITED without errors, and
  * for plans whose blocks cannot be read; KOFN_CORRUPT where more differ than can
  * be told, KOFN_TOOFEW where too few are live: nobody is judged then, and the job

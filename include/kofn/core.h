@@ -37,8 +37,8 @@ typedef enum kofn_event_type {
                            delivered with KOFN_AGAIN                      */
     KOFN_EV_VOID,       /* worker: its block is wrong; it is to store another,
                            on its seat, before it does anything           */
-    KOFN_EV_JUDGED      /* worker, strikes: so many of the products in which it
-                           was located count against it from here on      */
+    KOFN_EV_JUDGED      /* worker: its block was wrong, which counts against
+                           it as a product does                           */
 } kofn_event_type;
 
 typedef struct kofn_event {
@@ -56,9 +56,8 @@ typedef struct kofn_event {
     size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
     bool all; /* BEGIN: everybody is asked, and whoever is not late compared; no
                  name counts against its worker, see JUDGED              */
-    bool late_too; /* BEGIN: everybody who is asked is waited for, late or not,
+    bool late_too;  /* BEGIN: everybody who is asked is waited for, late or not,
                       as long as it is there: it is believed afterwards */
-    unsigned strikes;
     size_t m, n, p; /* BEGIN of a STREAM: the product is m x n times n x p  */
     /* VERDICT on check number `task`: KOFN_OK when without the results in bad
      * (indices into the check's tasks) the rest agrees, else KOFN_CORRUPT. */
@@ -123,7 +122,7 @@ typedef enum kofn_use {
 } kofn_use;
 
 /* Of the format of journals (docs/journal.md). */
-#define KOFN_JOURNAL_VERSION 2
+#define KOFN_JOURNAL_VERSION 3
 
 /* A running digest of actions, from h = 0: equal digests, equal actions.  Call
  * it for each action as it is taken. */

@@ -371,6 +371,7 @@ typedef struct kofn_peer_options {
      * this node leave, with KOFN_AGAIN. */
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);
     void *watch_ud;
+    unsigned quarantine; /* as in kofn_options; 0: 3 */
 } kofn_peer_options;
 
 /* Goes on from v (n x 1, contiguous, float64, the same on all nodes) together

@@ -99,8 +99,8 @@ class Job:
             does in turn, and so round() and what `totals` reads."""
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
-                 serve=None, errors=None, audit=1, below=None, tolerance=0.0,
-                 late=None, weather=None, events=None, keys=None,
+                 serve=None, errors=None, audit=1, quarantine=3, below=None,
+                 tolerance=0.0, late=None, weather=None, events=None, keys=None,
                  insecure=False, journal=None, metrics=None, trace=None,
                  record=None, mu=None, plans=None, turn=None):
         if errors not in ERRORS:
@@ -125,7 +125,7 @@ class Job:
             lib.kofn_plan_serve_left(self.plan, left) == lib.KOFN_OK
         if below is None:  # more may come at any time
             below = "pause" if "://" in where else "refuse"
-        opt = self._options(errors, audit, below, tolerance, late, mu,
+        opt = self._options(errors, (audit, quarantine), below, tolerance, late, mu,
                             {"journal": journal, "metrics": metrics,
                              "trace": trace, "record": record})
         joiners = self._events(opt, events, workers)
@@ -141,11 +141,11 @@ class Job:
         self.report = None
         self._last = None  # totals, once it is closed
 
-    def _options(self, errors, audit, below, tolerance, late, mu, files):
+    def _options(self, errors, checks, below, tolerance, late, mu, files):
         o = ffi.new("kofn_options *")
         o.size = ffi.sizeof("kofn_options")
         o.errors = ERRORS[errors]
-        o.audit = audit
+        o.audit, o.quarantine = checks
         o.below = BELOW[below]
         o.tolerance = tolerance
         if late is not None:

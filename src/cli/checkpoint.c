@@ -185,9 +185,8 @@ static int take_fingerprint(checkpoint *c, const cli_args *a,
     say_size(o, "--workers", a->workers);
     say_size(o, "--seed", a->seed);
     json_object_set_new(o, "problem",
-                        json_sprintf("%d: %zu x %zu x %zu, %s %s", (int)pb->op,
-                                     pb->m, pb->n, pb->p,
-                                     pb->sparse ? "sparse" : "dense",
+                        json_sprintf("%zu x %zu x %zu, %s %s", pb->m, pb->n,
+                                     pb->p, pb->sparse ? "sparse" : "dense",
                                      pb->dtype == KOFN_F64 ? "f8" : "f4"));
     if (a->command->bit == IN_PAGERANK)
         say_real(o, "--damping", a->damping > 0 ? a->damping : 0.85);
@@ -209,24 +208,53 @@ static int take_fingerprint(checkpoint *c, const cli_args *a,
     return 0;
 }
 
-/* 0 when they are the same. */
-static int compare(const checkpoint *c, const json_t *there)
+/* A state is a vector, or weights, whoever computed it: another code or another number
+ * of workers goes on with it. */
+static bool is_of_code(const char *key)
+{
+    return strcmp(key, "--scheme") == 0 || strcmp(key, "--workers") == 0;
+}
+
+/* The first of what the numbers depend on, or of what the code is, that is not the
+ * same; NULL: all is. */
+static const char *difference(const checkpoint *c, const json_t *there,
+                              bool code)
 {
     const char *key;
     json_t *here;
 
-    json_object_foreach(c->fingerprint, key, here)
-    {
-        const char *was = json_string_value(json_object_get(there, key));
-        const char *is = json_string_value(here);
+    json_object_foreach(
+        c->fingerprint, key,
+        here) if (is_of_code(key) == code &&
+                  !json_equal(here, json_object_get(there, key))) return key;
+    return NULL;
+}
 
-        if (!was || strcmp(was, is) != 0)
-            return cli_say(EXIT_USAGE,
-                           "%s holds the checkpoint of another "
-                           "job: %s was \"%s\" and is \"%s\"; give the same "
-                           "job or another folder",
-                           c->folder, key, was ? was : "", is);
-    }
+static const char *value(const json_t *fingerprint, const char *key)
+{
+    const char *text = json_string_value(json_object_get(fingerprint, key));
+
+    return text ? text : "";
+}
+
+/* 0 when it is the same job. */
+static int compare(const checkpoint *c, const json_t *there, bool quiet)
+{
+    const char *key = difference(c, there, false);
+
+    if (key)
+        return cli_say(EXIT_USAGE,
+                       "%s holds the checkpoint of another "
+                       "job: %s was \"%s\" and is \"%s\"; give the same "
+                       "job or another folder",
+                       c->folder, key, value(there, key),
+                       value(c->fingerprint, key));
+    key = difference(c, there, true);
+    if (key && !quiet)
+        cli_say(0,
+                "%s was written with another code: %s was %s and is %s; going "
+                "on, with other rounding from here on",
+                c->folder, key, value(there, key), value(c->fingerprint, key));
     return 0;
 }
 
@@ -274,7 +302,8 @@ static json_t *read_before(checkpoint *c)
     char path[PATH];
     json_t *before = json_load_file(path_in(path, c, "before.json"), 0, NULL);
 
-    if (json_equal(json_object_get(before, "fingerprint"), c->fingerprint) &&
+    if (before &&
+        !difference(c, json_object_get(before, "fingerprint"), false) &&
         !read_state(c, before))
         return before;
     json_decref(before);
@@ -283,10 +312,10 @@ static json_t *read_before(checkpoint *c)
     return NULL;
 }
 
-static int read_kept(checkpoint *c)
+static int read_kept(checkpoint *c, bool quiet)
 {
     const char *name = json_string_value(json_object_get(c->kept, "state"));
-    int code = compare(c, json_object_get(c->kept, "fingerprint"));
+    int code = compare(c, json_object_get(c->kept, "fingerprint"), quiet);
     json_t *before;
     char why[600];
     const char *is;
@@ -333,7 +362,7 @@ static int find_kept(checkpoint *c, const cli_args *a)
     c->kept = json_load_file(path, 0, &e);
     if (!c->kept)
         return damaged(c, "checkpoint.json", e.text);
-    return read_kept(c);
+    return read_kept(c, a->quiet);
 }
 
 /* ---- opening ------------------------------------------------------------- */

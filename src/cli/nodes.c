@@ -231,6 +231,7 @@ static void live(void *ud, kofn_transport *t)
                            .confirm = m->confirm,
                            .decoding = m->decoding,
                            .errors = m->a->job.errors,
+                           .quarantine = m->a->job.quarantine,
                            .spoil = m->event_count ? spoil : NULL,
                            .spoil_ud = n,
                            .keep = m->a->checkpoint,

@@ -253,7 +253,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
 /* Which worker an event is about, and who answers for it. */
 static int read_worker(player *p, const json_t *o, kofn_event *ev)
 {
-    json_int_t w = 0, who = 0, strikes = 0;
+    json_int_t w = 0, who = 0;
 
     if (ev->type != KOFN_EV_BEGIN && ev->type != KOFN_EV_CANCEL &&
         ev->type != KOFN_EV_ALARM && ev->type != KOFN_EV_VERDICT &&
@@ -261,10 +261,6 @@ static int read_worker(player *p, const json_t *o, kofn_event *ev)
         return stop(p, NOT_A_JOURNAL, "\"w\" is not a worker's number");
     if (json_object_get(o, "p") && !whole(o, "p", 1, 2 * MAX_WORKERS, &who))
         return stop(p, NOT_A_JOURNAL, "\"p\" is not a principal's number");
-    if (ev->type == KOFN_EV_JUDGED &&
-        !whole(o, "strikes", 0, UINT32_MAX, &strikes))
-        return stop(p, NOT_A_JOURNAL, "\"strikes\" is not a number of them");
-    ev->strikes = (unsigned)strikes;
     ev->worker = (uint32_t)w;
     ev->principal = (uint32_t)who;
     return SAME;

@@ -223,8 +223,8 @@ const cli_option cli_options[] = {
      "out liars who conspire, or faults that do not (none)",
      IN_JOB, CLI_CHOICE, 0, 0, AT(job.errors), 0, NULL},
     {0, "quarantine", "N",
-     "rounds, of streams products, in which a worker may be located before it "
-     "gets no more work (3)",
+     "how sure to be that a worker is wrong more often than others before it gets "
+     "no more work: by chance once in e^(12 N) rounds (3)",
      IN_JOB, CLI_UNSIGNED, 1, 1e9, AT(job.quarantine), 0, NULL},
     {0, "audit", "N",
      "of codes for sums, with --errors: code and check one round in N, and have "

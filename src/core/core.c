@@ -159,7 +159,7 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_VOID:
         return kf_core_void(c, ev->worker);
     case KOFN_EV_JUDGED:
-        return kf_core_judged(c, ev->worker, ev->strikes);
+        return kf_core_judged(c, ev->worker);
     }
     c->dropped++;
     return KOFN_OK;

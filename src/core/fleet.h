@@ -6,13 +6,14 @@
 #include <kofn/core.h>
 
 #include "base/base.h"
+#include "base/blame.h"
 
 #define KF_NOBODY UINT32_MAX
 
 /* Who answers for one worker or for several: what they say may be one lie. */
 typedef struct kf_principal {
-    unsigned strikes; /* products in which one of them was located */
-    size_t seats;     /* scratch */
+    kf_blame blame; /* a product in which one of them was located counts once */
+    size_t seats;   /* scratch */
 } kf_principal;
 
 typedef struct kf_worker {
@@ -21,7 +22,7 @@ typedef struct kf_worker {
     uint32_t principal; /* 0: its own */
     uint32_t place;     /* among the live members of its group, where listed */
     uint32_t from;      /* the first product it takes part in */
-    unsigned strikes;   /* products in which it was located, that count */
+    kf_blame blame;     /* by itself, if nobody answers for it */
     size_t out;         /* tasks in hand                      */
     double speed;       /* strips per second, smoothed; 0 unknown */
     kofn_time last;     /* result, or being asked when it was idle */
@@ -38,6 +39,7 @@ typedef struct kf_fleet {
     kf_worker *worker;
     unsigned *located; /* per worker: products it was located in */
     size_t workers, worker_cap, located_cap;
+    kf_blame blame;                      /* of all who are not excluded */
     size_t in_state[KOFN_WORKER_STATES]; /* how many workers */
     kf_principal *principal;             /* by number; the first is nobody */
     size_t principals, principal_cap;

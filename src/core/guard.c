@@ -362,26 +362,3 @@ bool kf_core_without_suspects(const kofn_core *c, const kf_round *r,
             i++;
     return cell->count < had;
 }
-
-/* How often this worker, or whoever it speaks for, was located. */
-static unsigned strikes_of(const kf_fleet *f, uint32_t worker)
-{
-    uint32_t p = f->worker[worker].principal;
-
-    return p ? f->principal[p].strikes : f->worker[worker].strikes;
-}
-
-size_t kofn_core_suspects(const kofn_core *c)
-{
-    const kf_fleet *f = &c->fleet;
-    size_t n = 0;
-
-    for (size_t s = 0; s < f->seats; s++)
-        n += f->seat[s] != KF_NOBODY && strikes_of(f, f->seat[s]) > 0;
-    return n;
-}
-
-bool kf_core_banned(const kofn_core *c, uint32_t worker)
-{
-    return strikes_of(&c->fleet, worker) >= c->opt.quarantine;
-}

@@ -130,6 +130,7 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
         kf_late_learn(c, r);
     if (st < 0)
         snprintf(r->why, sizeof r->why, "%s", kofn_errmsg());
+    kf_core_blame(c, r);
     TRY(kf_round_drop_all(c, r));
     c->mutes = 0;
     r->state = KF_ROUND_IDLE;

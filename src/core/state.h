@@ -29,6 +29,7 @@ typedef struct kf_load {
     size_t out;      /* tasks in hand */
     kofn_time since; /* it had nothing of older products any more; 0: always */
     bool failed, located;
+    bool agrees;    /* what it said was compared, and is right */
     bool late;      /* adjoint: it is done without, as long as others suffice */
     uint32_t again; /* stream: the row that it did not get done in the last
                        round; KF_NO_ROW: none */
@@ -344,7 +345,9 @@ kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
 kofn_status kf_core_quarantine(kofn_core *c);
 /* So many of the products in which it was located count against it. */
-kofn_status kf_core_judged(kofn_core *c, uint32_t worker, unsigned strikes);
+kofn_status kf_core_judged(kofn_core *c, uint32_t worker);
+/* The product is over: who was compared in it was right, or wrong. */
+void kf_core_blame(kofn_core *c, const kf_round *r);
 
 /* ---- late.c -------------------------------------------------------------- */
 

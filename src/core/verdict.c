@@ -2,27 +2,6 @@
  * is located, and what is asked for then. */
 #include "state.h"
 
-/* Was one of this principal located in this round? */
-static bool is_known_liar(const kf_fleet *f, const kf_round *r,
-                          uint32_t principal)
-{
-    for (size_t i = 0; i < f->workers; i++)
-        if (r->load[i].located && f->worker[i].principal == principal)
-            return true;
-    return false;
-}
-
-/* That counts against it, and once a product against whoever answers for it. */
-static void strike(kf_fleet *f, const kf_round *r, uint32_t worker)
-{
-    uint32_t principal = f->worker[worker].principal;
-
-    if (!principal)
-        f->worker[worker].strikes++;
-    else if (!is_known_liar(f, r, principal))
-        f->principal[principal].strikes++;
-}
-
 static void name(kofn_core *c, kf_round *r, uint32_t task)
 {
     kf_fleet *f = &c->fleet;
@@ -31,8 +10,6 @@ static void name(kofn_core *c, kf_round *r, uint32_t task)
     r->p.corrupt++;
     if (r->load[worker].located)
         return;
-    if (!r->p.all)
-        strike(f, r, worker);
     r->load[worker].located = true;
     f->located[worker]++;
     for (size_t g = 0; g < r->p.groups; g++)
@@ -64,9 +41,12 @@ static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
             task[ev->bad[i]] = UINT32_MAX;
         }
     *n = 0;
-    for (size_t i = 0; i < a->count; i++)
-        if (task[i] != UINT32_MAX)
-            task[(*n)++] = task[i];
+    for (size_t i = 0; i < a->count; i++) {
+        if (task[i] == UINT32_MAX)
+            continue;
+        r->load[r->p.task[task[i]].worker].agrees |= ev->status == KOFN_OK;
+        task[(*n)++] = task[i];
+    }
 }
 
 /* In a stream: with as many of everybody one of n principals can be told from the
@@ -158,7 +138,73 @@ kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
 
 /* ---- quarantine ---------------------------------------------------------- */
 
-/* Whoever was located too often gets no more work, under whatever number: its
+/* Of whoever answers for this worker. */
+static kf_blame *blame_of(const kf_fleet *f, uint32_t worker)
+{
+    uint32_t p = f->worker[worker].principal;
+
+    return p ? &f->principal[p].blame : &f->worker[worker].blame;
+}
+
+bool kf_core_banned(const kofn_core *c, uint32_t worker)
+{
+    return kf_blame_suffices(blame_of(&c->fleet, worker), c->opt.quarantine);
+}
+
+/* Who is excluded stays so, and is not what others are compared with. */
+static void blame(kofn_core *c, uint32_t worker, bool wrong)
+{
+    kf_fleet *f = &c->fleet;
+    kf_blame *b = blame_of(f, worker);
+
+    if (kf_core_banned(c, worker))
+        return;
+    kf_blame_note(b, &f->blame, wrong);
+    if (kf_core_banned(c, worker))
+        kf_blame_leave(b, &f->blame);
+}
+
+/* A principal counts once, whichever of its workers is met first. */
+static bool counts(kf_fleet *f, uint32_t worker, size_t wrong)
+{
+    uint32_t p = f->worker[worker].principal;
+    bool first = p == 0 || f->principal[p].seats == wrong;
+
+    if (first && p > 0)
+        f->principal[p].seats = 2;
+    return first;
+}
+
+void kf_core_blame(kofn_core *c, const kf_round *r)
+{
+    kf_fleet *f = &c->fleet;
+
+    if (r->p.use->errors == KOFN_ERRORS_NONE || r->p.all)
+        return;
+    for (size_t p = 0; p < f->principals; p++)
+        f->principal[p].seats = 0;
+    for (uint32_t i = 0; i < f->workers; i++)
+        if (r->load[i].located && f->worker[i].principal)
+            f->principal[f->worker[i].principal].seats = 1;
+    for (uint32_t i = 0; i < f->workers; i++)
+        if (r->load[i].agrees && !r->load[i].located && counts(f, i, 0))
+            blame(c, i, false);
+    for (uint32_t i = 0; i < f->workers; i++)
+        if (r->load[i].located && counts(f, i, 1))
+            blame(c, i, true);
+}
+
+size_t kofn_core_suspects(const kofn_core *c)
+{
+    const kf_fleet *f = &c->fleet;
+    size_t n = 0;
+
+    for (size_t s = 0; s < f->seats; s++)
+        n += f->seat[s] != KF_NOBODY && blame_of(f, f->seat[s])->level > 0;
+    return n;
+}
+
+/* Whoever was wrong too often gets no more work, under whatever number: its
  * seats are free for others. */
 kofn_status kf_core_quarantine(kofn_core *c)
 {
@@ -173,17 +219,12 @@ kofn_status kf_core_quarantine(kofn_core *c)
     return KOFN_OK;
 }
 
-kofn_status kf_core_judged(kofn_core *c, uint32_t worker, unsigned strikes)
+kofn_status kf_core_judged(kofn_core *c, uint32_t worker)
 {
-    kf_fleet *f = &c->fleet;
-    uint32_t principal;
-
-    if (kf_fleet_state(f, worker) == KOFN_WORKER_UNKNOWN) {
+    if (kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_UNKNOWN) {
         c->dropped++;
         return KOFN_OK;
     }
-    principal = f->worker[worker].principal;
-    *(principal ? &f->principal[principal].strikes
-                : &f->worker[worker].strikes) = strikes;
+    blame(c, worker, true);
     return kf_core_quarantine(c);
 }

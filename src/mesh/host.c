@@ -69,6 +69,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
 {
     kf_pieces *p = h->before;
 
+    kf_jury_advance(h);
     h->before = h->now;
     h->before_at = h->at;
     h->now = p;
@@ -372,6 +373,8 @@ static void settle(kf_host *h, const kofn_peer_options *opt)
         memcpy(o, opt, kf_min(opt->size, sizeof *o));
     if (o->nodes == 0)
         o->nodes = first->workers;
+    if (o->quarantine == 0)
+        o->quarantine = 3;
     if (o->decoding == KOFN_DECODE_AUTO && o->errors != KOFN_ERRORS_NONE)
         o->decoding = KOFN_DECODE_REPLICATED;
     if (o->decoding == KOFN_DECODE_AUTO)

@@ -5,6 +5,8 @@
 
 #include "note.h"
 
+#include "base/blame.h"
+
 #define KF_OURS UINT32_MAX
 
 /* One piece of a group; seat KOFN_NO_SEAT: its result. */
@@ -48,8 +50,8 @@ typedef struct kf_route {
     int64_t credit;  /* notes that it may send yet                            */
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
-    unsigned strikes; /* iterates that it sent wrong pieces of ...           */
-    uint64_t struck;  /* ... the last of which came after this one           */
+    kf_blame blame;  /* an iterate of which it sent wrong pieces counts once */
+    bool right, errs; /* what it sent of this one was compared, and is wrong  */
     kofn_mark kept[KF_KEPT]; /* iterates that it has on disk                  */
     size_t tells;
 } kf_route;
@@ -92,7 +94,8 @@ typedef struct kf_jury {
     double *input;   /* what h->in is measured by, or NULL         */
     uint32_t *bad;
     size_t cap;
-    bool ours; /* a piece of ours was wrong */
+    bool ours;      /* a piece of ours was wrong */
+    kf_blame blame; /* of all who are not excluded */
 } kf_jury;
 
 /* A matrix, and the block of it that is here. */
@@ -351,6 +354,8 @@ kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev);
 kofn_status kf_jury_weights(kf_host *h, struct kf_check *c);
 /* It sent what is wrong. */
 void kf_jury_strike(kf_host *h, kofn_peer peer);
+/* This iterate is over: who was compared in it was right, or wrong. */
+void kf_jury_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */
 kofn_status kf_jury_appeal(kf_host *h, const kofn_task *t);
 /* The input is another one. */

@@ -1,8 +1,8 @@
 /* jury.c -- do the pieces of a group agree, and if not, whose are wrong?
  *
- * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who was
- * wrong in several iterates is not heard any more, as it is with workers; once may
- * be an accident.  A node that finds itself wrong makes its piece again: if it is
+ * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who is
+ * wrong in more iterates than chance makes the others is not heard any more, as it
+ * is with workers (src/base/blame.h).  A node that finds itself wrong makes its piece again: if it is
  * the same, its block is wrong, and where matrices change it needs another. */
 #include "host.h"
 
@@ -11,8 +11,6 @@
 #include "code/operation.h"
 #include "data/check.h"
 
-#define STRIKES 3
-#define SOON 100 /* iterates: what was longer ago than that is forgotten */
 #define HIDDEN                                                                 \
     1e-9 /* of the norms: more may not stay hidden, if it can be had */
 
@@ -150,23 +148,50 @@ void kf_jury_strike(kf_host *h, kofn_peer peer)
     kf_route *r = peer == KF_OURS ? NULL : kf_mail_route(h, peer);
 
     h->jury.ours |= peer == KF_OURS;
-    if (!r || (r->strikes && r->struck == h->at.t))
-        return;
-    if (h->at.t - r->struck > SOON)
-        r->strikes = 0;
-    r->struck = h->at.t;
-    if (++r->strikes >= STRIKES)
-        kf_audit_accuse(&h->audit, peer);
+    if (r)
+        r->errs = true;
 }
 
-static void strike_all(kf_host *h, const kofn_task *t, const kf_found *found)
+void kf_jury_advance(kf_host *h)
+{
+    for (size_t i = 0; i < h->routes; i++) {
+        kf_route *r = &h->route[i];
+        bool known = kf_blame_suffices(&r->blame, h->opt.quarantine);
+
+        if (!known && (r->errs || r->right))
+            kf_blame_note(&r->blame, &h->jury.blame, r->errs);
+        r->errs = r->right = false;
+        if (known || !kf_blame_suffices(&r->blame, h->opt.quarantine))
+            continue;
+        kf_blame_leave(&r->blame, &h->jury.blame);
+        kf_audit_accuse(&h->audit, r->peer);
+    }
+}
+
+/* Is the piece of the i-th seat right, wrong for certain, or neither? */
+static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
+                        kofn_peer from, bool sure)
+{
+    kf_route *r = from == KF_OURS ? NULL : kf_mail_route(h, from);
+    size_t k = 0;
+
+    while (k < found->count && found->bad[k] != i)
+        k++;
+    if (k + found->doubted < found->count)
+        kf_jury_strike(h, from);
+    else if (sure && k == found->count && r)
+        r->right = true;
+}
+
+static void judge_all(kf_host *h, const kofn_task *t, const kf_found *found,
+                      bool sure)
 {
     const kf_pieces *p = &h->now[t->group];
 
-    for (size_t i = 0; i + found->doubted < found->count; i++)
+    for (uint32_t i = 0; i < t->decoder->seats; i++)
         for (size_t k = 0; k < p->count; k++)
-            if (p->piece[k].seat == t->decoder->seat[found->bad[i]])
-                kf_jury_strike(h, p->piece[k].from);
+            if (p->piece[k].seat == t->decoder->seat[i])
+                judge_piece(h, found, i, p->piece[k].from, sure);
 }
 
 static kofn_status judge(kf_host *h, const kofn_task *t, kf_source *source,
@@ -204,7 +229,7 @@ kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev)
     TRY(st);
     h->jury.ours = false;
     if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
-        strike_all(h, t, &found);
+        judge_all(h, t, &found, ev->verdict == KOFN_OK);
     ev->bad = found.bad;
     ev->bad_count = found.count;
     ev->doubted = found.doubted;

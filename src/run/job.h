@@ -102,14 +102,12 @@ typedef struct kf_heal {
     uint32_t last; /* product before which there was a window             */
 } kf_heal;
 
-/* What is known against a worker, by numbers of products of the core; 0: never. */
+/* What is known against a worker. */
 typedef struct kf_trial {
-    bool accused;           /* it was located, and is asked again            */
-    bool wrong;             /* what came of its block is ...                 */
-    bool first;             /* ... and was when it was read before           */
-    bool mending;           /* another is on its way                         */
-    uint32_t named, before; /* when it was located last, and before that */
-    uint32_t healed;        /* when it had another                       */
+    bool accused; /* it was located, and is asked again            */
+    bool wrong;   /* what came of its block is ...                 */
+    bool first;   /* ... and was when it was read before           */
+    bool mending; /* another is on its way                         */
 } kf_trial;
 
 /* Blocks that are compared with each other (scrub.c). */

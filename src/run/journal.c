@@ -213,8 +213,6 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"late_too\":true");
     if (ev->type == KOFN_EV_BEGIN && ev->all)
         fputs(",\"all\":true", j->file);
-    if (ev->type == KOFN_EV_JUDGED)
-        fprintf(j->file, ",\"strikes\":%u", ev->strikes);
     if (ev->type == KOFN_EV_BEGIN && ev->m)
         fprintf(j->file, ",\"shape\":[%zu,%zu,%zu]", ev->m, ev->n, ev->p);
     if (ev->type == KOFN_EV_VERDICT)

@@ -5,15 +5,10 @@
  * when the caller asks for it (kofn_scrub), of all operands, and of one that
  * changes as soon as somebody was located in a product of it.  Then it tells two
  * things apart: who has a right block and answered wrongly once, and who has a
- * wrong one and would go on.  The latter is handed another, as a joiner is, and
- * who is wrong soon after that again is done with. */
+ * wrong one and would go on.  The latter is handed another, as a joiner is.  Either
+ * counts against it, and who is wrong more often than chance makes the others gets
+ * no more work (src/base/blame.h). */
 #include "job.h"
-
-#include <limits.h>
-
-/* Within so many products of being mended a worker may not be wrong again, and
- * what it was located for is forgotten when it has not been for as many. */
-#define SOON 100
 
 void kf_scrub_free(kofn_job *j)
 {
@@ -65,10 +60,6 @@ static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
         w->wrong = s->odd[p->operand] = true;
         return KOFN_OK;
     }
-    if (!w->accused) {
-        w->before = w->named;
-        w->named = p->core;
-    }
     w->accused = true;
     return ask_for(j, p->operand);
 }
@@ -93,40 +84,23 @@ void kf_scrub_stored(kofn_job *j, uint32_t worker)
         return;
     w = &j->scrub.worker[worker];
     w->mending = false;
-    w->healed = j->begun;
     j->rep.healed++;
 }
 
 /* ---- what comes of it ---------------------------------------------------- */
 
-static kofn_status judge(kofn_job *j, uint32_t worker, unsigned strikes)
-{
-    kofn_event ev = {
-        .type = KOFN_EV_JUDGED, .worker = worker, .strikes = strikes};
-
-    return kf_job_step(j, &ev);
-}
-
-/* Another block, unless it has had one. */
+/* Another block.  That its own was wrong counts against it, once more where a product
+ * has told so. */
 static kofn_status mend(kofn_job *j, uint32_t worker)
 {
-    kf_trial *w = &j->scrub.worker[worker];
-    kofn_event ev = {.type = KOFN_EV_VOID, .worker = worker};
+    kofn_event judged = {.type = KOFN_EV_JUDGED, .worker = worker};
+    kofn_event lost = {.type = KOFN_EV_VOID, .worker = worker};
 
-    if (w->healed && j->begun - w->healed <= SOON)
-        return judge(j, worker, UINT_MAX);
-    w->mending = true;
-    TRY(judge(j, worker, 0));
-    return kf_job_step(j, &ev);
-}
-
-/* Its block is right; if it errs seldom, that is forgiven. */
-static kofn_status acquit(kofn_job *j, uint32_t worker)
-{
-    const kf_trial *w = &j->scrub.worker[worker];
-
-    return w->before && w->named - w->before > SOON ? judge(j, worker, 1)
-                                                    : KOFN_OK;
+    TRY(kf_job_step(j, &judged));
+    if (kofn_core_worker(j->core, worker) != KOFN_WORKER_LIVE)
+        return KOFN_OK;
+    j->scrub.worker[worker].mending = true;
+    return kf_job_step(j, &lost);
 }
 
 static kofn_status judge_all(kofn_job *j)
@@ -142,8 +116,6 @@ static kofn_status judge_all(kofn_job *j)
         j->rep.again += was.accused || was.first;
         if (was.first && was.wrong)
             TRY(mend(j, i));
-        else if (was.accused)
-            TRY(acquit(j, i));
     }
     return KOFN_OK;
 }
@@ -156,10 +128,7 @@ static void end(kofn_job *j, kofn_status st, const char *why)
     kf_scrub *s = &j->scrub;
 
     for (size_t i = 0; st && i < s->workers; i++)
-        s->worker[i] = (kf_trial){.mending = s->worker[i].mending,
-                                  .named = s->worker[i].named,
-                                  .before = s->worker[i].before,
-                                  .healed = s->worker[i].healed};
+        s->worker[i] = (kf_trial){.mending = s->worker[i].mending};
     for (size_t o = 0; o < j->operands; o++)
         s->due[o] = s->odd[o] = false;
     for (size_t i = 0; i < 2; i++) {

@@ -115,8 +115,6 @@ WORDS
         refused "$what" "$was"
     done <<'WORDS'
 pagerank G.mtx -d 0.9|--damping|0.85
-pagerank G.mtx -n 9|--scheme|elastic
-pagerank G.mtx -s uncoded|--scheme|uncoded
 pagerank G.mtx --seed 3|--seed|"3"
 pagerank H.mtx|input 1|was
 WORDS
@@ -126,6 +124,40 @@ WORDS
     run kofn pagerank G.mtx --checkpoint nowhere/C
     [ "$status" -eq 1 ]
     [[ "$output" == *nowhere/C* ]]
+}
+
+@test "another code, or other workers, go on with a state" {
+    kofn gen graph 100 500 -o G.mtx -q
+    kofn pagerank G.mtx -t 1e-14 -m 1000 -o want.npy -q
+    kofn pagerank G.mtx -n 8 -s elastic:k=4 -m 5 --checkpoint C -q
+    for code in "-n 6 -s elastic:k=4" "-n 4 -s mds:k=3" "-n 2 -s uncoded"; do
+        at=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["done"])')
+        kofn pagerank G.mtx $code -m $((at + 5)) --checkpoint C --resume --json 2>err >out.json
+        json "o['resumed_after'] == $at and o['iterations'] == $at + 5" <out.json
+        grep -q "another code: --scheme was .* is .*going on" err
+    done
+    # the newest is damaged, and the one before it is of another code as well
+    state=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["state"])')
+    truncate -s 200 "C/$state"
+    kofn pagerank G.mtx -n 5 -s elastic:k=2 -t 1e-14 -m 1000 --checkpoint C --resume -o r.npy -q 2>/dev/null
+    py "assert abs(np.load('r.npy') - np.load('want.npy')).max() <= 1e-13"
+    py "
+r = np.random.default_rng(1)
+X, Y = r.standard_normal((60, 5)), r.integers(0, 3, 60)
+np.save('X.npy', X)
+np.save('y.npy', X @ np.arange(1., 6))
+np.save('Y.npy', Y.astype('i8'))"
+    kofn regress X.npy y.npy -s pcr:r=4 -n 7 --iterations 5 --step 0.1 --checkpoint D -q
+    kofn regress X.npy y.npy -s elastic:k=2,cut=columns -n 3 --iterations 2000 --step 0.1 --tol 1e-14 --checkpoint D --resume -o w.npy -q
+    py "assert abs(np.load('w.npy').ravel() - np.arange(1., 6)).max() < 1e-10"
+    kofn train X.npy Y.npy -o want --layers 5-4-3 --epochs 4 -s gpd:m=2,n=1,p=1 -n 6 -q
+    kofn train X.npy Y.npy -o half --layers 5-4-3 --epochs 2 -s gpd:m=2,n=1,p=1 -n 6 --checkpoint E -q
+    kofn train X.npy Y.npy -o model --layers 5-4-3 --epochs 4 -s gpd:m=1,n=2,p=1 -n 5 --checkpoint E --resume -q
+    py "
+import glob
+for f in glob.glob('want/*.npy'):
+    a, b = np.load(f), np.load(f.replace('want', 'model'))
+    assert abs(a - b).max() <= 1e-10 * abs(a).max(), f"
 }
 
 # bats test_tags=asan

@@ -58,8 +58,8 @@ inputs() {
 
 @test "quarantine ends a liar's work" {
     inputs
-    kofn matmul A.npy B.npy -s elastic:k=4 -n 10 -r 6 -e liars.txt -p sim \
-        --errors probabilistic --quarantine 2 --json >out.json
+    kofn matmul A.npy B.npy -s elastic:k=4 -n 10 -r 40 -e liars.txt -p sim \
+        --errors probabilistic --quarantine 1 --json >out.json
     json "o['corrupted'] == [2, 5]" <out.json
     json "o['per_round'][-1]['live'] == 8" <out.json
 }

@@ -153,10 +153,10 @@ CASES
     run kofn replay foreign
     [ "$status" -eq 1 ]
     [[ "$output" == *"9.9.9 wrote"* ]]
-    sed '1s/"journal":2/"journal":3/; 1s/"kofn":"[^"]*"/"kofn":"9.9.9"/' j >other
+    sed '1s/"journal":3/"journal":4/; 1s/"kofn":"[^"]*"/"kofn":"9.9.9"/' j >other
     run kofn replay other
-    refused other "9.9.9 wrote" "version 3" "reads version 2"
-    sed '1s/"journal":2,//' j >other # as those of version 1
+    refused other "9.9.9 wrote" "version 4" "reads version 3"
+    sed '1s/"journal":3,//' j >other # as those of version 1
     run kofn replay other
     refused other "version 1"
     for junk in '' 'x' '{}' '{"kofn":"1"}' '[1]'; do

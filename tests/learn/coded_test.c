@@ -485,6 +485,7 @@ static void blocks_that_are_wrong(void **state)
             kofn_train_result res;
             course t;
 
+            opt.quarantine = 1;
             opt.errors = KOFN_ERRORS_PROBABILISTIC;
             opt.late = -1;
             opt.events = all;

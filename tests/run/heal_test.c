@@ -279,7 +279,7 @@ static void blocks_fail_by_chance(void **state)
 
 /* ---- liars --------------------------------------------------------------- */
 
-/* Who lies on when it has another block is done with. */
+/* Who lies on, however often it has another block, is done with. */
 static void who_lies_again_is_done_with(void **state)
 {
     static const kofn_happening lie = {4, 0, KOFN_HAPPENING_CORRUPT, 2, 0};
@@ -294,10 +294,12 @@ static void who_lies_again_is_done_with(void **state)
             kofn_report all;
             twin t;
 
-            opt.quarantine = 1000;
             held_up(&h, &opt);
             twin_up(&t, &h);
-            for (unsigned step = 1; step <= 10; step++) {
+            for (unsigned step = 1;
+                 step <= 4 || all_of(&h).states[2] != KOFN_WORKER_QUARANTINED;
+                 step++) {
+                assert_true(step < 40);
                 train(&h, &t, step, s % WAYS, 1e-8);
                 if (threads) /* others may be first in all products */
                     assert_ok(kofn_scrub(h.job, NULL));
@@ -306,8 +308,7 @@ static void who_lies_again_is_done_with(void **state)
                 assert_at_most(fetched(&h, &t, o), 1e-8);
             all = all_of(&h);
             only(&all, 2);
-            assert_int_equal(all.healed, 1);
-            assert_int_equal(all.again, 2);
+            assert_true(all.healed >= 1 && all.healed <= all.again);
             assert_int_equal(all.states[2], KOFN_WORKER_QUARANTINED);
             twin_down(&t);
             held_down(&h);

@@ -1,0 +1,37 @@
+/* blame.c -- is somebody wrong more often than chance makes the others? */
+#include "blame.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* How often others are wrong: of too few to tell, rather more than less. */
+static double rate_of_others(const kf_blame *one, const kf_blame *all)
+{
+    assert(one->wrong <= all->wrong && one->times <= all->times);
+    return (double)(all->wrong - one->wrong + 1) /
+           (double)(all->times - one->times + 1);
+}
+
+void kf_blame_note(kf_blame *one, kf_blame *all, bool wrong)
+{
+    double q = rate_of_others(one, all), p = fmax(0.1, sqrt(q));
+
+    if (q < 1) /* else there is nobody to be compared with */
+        one->level += wrong ? log(p / q) : log1p(-p) - log1p(-q);
+    one->level = fmax(one->level, 0);
+    one->wrong += wrong;
+    all->wrong += wrong;
+    one->times++;
+    all->times++;
+}
+
+void kf_blame_leave(const kf_blame *one, kf_blame *all)
+{
+    all->wrong -= one->wrong;
+    all->times -= one->times;
+}
+
+bool kf_blame_suffices(const kf_blame *one, unsigned sure)
+{
+    return one->level >= 12.0 * sure;
+}

@@ -1,0 +1,33 @@
+/* blame.h -- is somebody wrong more often than chance makes the others?
+ *
+ * A fault now and then is chance: who is wrong as often as all others are is not
+ * to be excluded, however long it runs.  So evidence is gathered by Page's test
+ * (E. S. Page, Continuous inspection schemes, Biometrika 41, 1954) of the rate q at
+ * which the others are wrong against a larger one, p = max(1/10, sqrt q): each time
+ * that it is wrong adds ln(p / q), each time that it is right ln((1 - p) / (1 - q)),
+ * which is less than 0, and the sum never falls below 0.  By chance it reaches a
+ * limit h once in e^h times at most (G. Lorden, Procedures for reacting to a change in
+ * distribution, Annals of Mathematical Statistics 42, 1971).
+ */
+#ifndef KF_BASE_BLAME_H
+#define KF_BASE_BLAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of one; and of all together, whose level is not used. */
+typedef struct kf_blame {
+    double level;
+    uint64_t wrong, times; /* it was compared, and found wrong */
+} kf_blame;
+
+/* It was compared once more.  `all` counts it as well. */
+void kf_blame_note(kf_blame *one, kf_blame *all, bool wrong);
+/* It is excluded: what it was found to be is not what others are. */
+void kf_blame_leave(const kf_blame *one, kf_blame *all);
+/* Is that more than chance?  Chance is taken for it once in e^(12 sure) times: with
+ * sure = 3 that is once in 10^6 hours of 1,000 workers and a product a millisecond,
+ * and who is always wrong among eight is found in 20 products. */
+bool kf_blame_suffices(const kf_blame *one, unsigned sure);
+
+#endif
