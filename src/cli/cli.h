@@ -315,6 +315,14 @@ void cli_ports_end(void); /* processes that were started, at the very end */
  * but the first are workers whose whole life this is. */
 int cli_mpi_start(cli_args *a, bool *is_worker);
 
+/* ---- digests (digest.c) -------------------------------------------------- */
+
+/* XXH3 in 64 bits. */
+uint64_t cli_digest(const void *bytes, size_t n);
+/* That of a file's bytes, and how many they are; false, with errno, when it
+ * cannot be read. */
+bool cli_digest_file(const char *path, uint64_t *bytes, uint64_t *hash);
+
 /* ---- checkpoints (checkpoint.c) ------------------------------------------ */
 
 /* A folder with what a new start of the same job needs to go on; NULL: none is
@@ -459,7 +467,8 @@ int history_close(history *h, int code);
 
 typedef struct model {
     kofn_net *net;
-    double unit; /* points are divided by it first */
+    double unit; /* points are divided by it first           */
+    bool sealed; /* it was read, and has digests of all of it */
 } model;
 /* Is there a folder of this name? */
 bool model_is(const char *path);
