@@ -416,6 +416,8 @@ int input_matrix(input *in, kofn_matrix *out, const char *path);
 /* The same, or *sparse points to what is in the file, which has no data then. */
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path);
+/* The labels that a file has beside its points, or else its dense matrix. */
+int input_targets(input *in, kofn_matrix *out, const char *path);
 /* A row or a column of labels, one for each row of X. */
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);

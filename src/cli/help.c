@@ -121,7 +121,7 @@ void cli_version(FILE *f)
         fprintf(f, "advice: %s\n", m.advice);
     fprintf(
         f,
-        "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv, idx, cifar-10, edges, gz\n");
+        "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv, idx, cifar-10, edges, libsvm, gz\n");
 }
 
 /* ---- the manual page ----------------------------------------------------- */
