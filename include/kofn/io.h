@@ -12,6 +12,8 @@
  *     comma separates;
  *   IDX, of which MNIST is made, and the binary files of CIFAR-10;
  *   .edges, lists of edges, two numbers of nodes from 0 on a line;
+ *   .libsvm and .svm, points as LIBSVM has them: `label index:value ...` a line,
+ *     indices from 1 and ascending, comments from # on;
  *   and what gzip made of any of them.  As by gzip, what stands behind the last
  *     member and does not begin as one is ignored.  No more is inflated than a
  *     header tells of; of compressed text no more than 16 MiB and 256 bytes for
@@ -46,12 +48,13 @@ KOFN_API kofn_status kofn_file_open_graph(kofn_file **out, const char *path);
  * suffix tells the format where the first bytes do not. */
 KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
                                      size_t length, const char *name);
-/* One of the two is NULL: coordinate files and edges are sparse (rows in order, columns
+/* One of the two is NULL: coordinate files, edges and LIBSVM's are sparse (rows in order, columns
  * ascending within a row, duplicates summed), all others dense. */
 KOFN_API const kofn_matrix *kofn_file_dense(const kofn_file *f);
 KOFN_API const kofn_sparse *kofn_file_sparse(const kofn_file *f);
-/* Numbers from 0 to 9, one for each row, n x 1: those that stand beside the
- * images in a CIFAR-10 file; NULL for any other. */
+/* Labels, one for each row, n x 1: those that stand beside the images in a
+ * CIFAR-10 file, from 0 to 9, and beside LIBSVM's points, any numbers; NULL for
+ * any other file. */
 KOFN_API const kofn_matrix *kofn_file_labels(const kofn_file *f);
 /* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as n x 1;
  * else 2. */

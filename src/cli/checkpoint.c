@@ -25,9 +25,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 struct checkpoint {
     const char *folder;
     int lock;
@@ -84,32 +81,6 @@ static void say_real(json_t *o, const char *key, double value)
     json_object_set_new(o, key, json_string(text));
 }
 
-/* The digest of a file's bytes, and how many they are. */
-static bool digest(const char *path, uint64_t *bytes, uint64_t *hash)
-{
-    enum { PIECE = 1 << 20 };
-    XXH3_state_t *x = XXH3_createState();
-    FILE *f = fopen(path, "rb");
-    char *piece = malloc(PIECE);
-    bool ok = x && f && piece;
-    size_t n;
-
-    *bytes = 0;
-    if (ok)
-        XXH3_64bits_reset(x);
-    while (ok && (n = fread(piece, 1, PIECE, f)) > 0) {
-        XXH3_64bits_update(x, piece, n);
-        *bytes += n;
-    }
-    ok = ok && !ferror(f);
-    *hash = ok ? XXH3_64bits_digest(x) : 0;
-    if (f)
-        fclose(f);
-    free(piece);
-    XXH3_freeState(x);
-    return ok;
-}
-
 static int say_inputs(json_t *o, const cli_args *a)
 {
     for (int i = 0; i < a->operands; i++) {
@@ -118,7 +89,7 @@ static int say_inputs(json_t *o, const cli_args *a)
         char key[32];
 
         if (stat(a->operand[i], &st) != 0 || !S_ISREG(st.st_mode) ||
-            !digest(a->operand[i], &bytes, &hash))
+            !cli_digest_file(a->operand[i], &bytes, &hash))
             return cli_say(EXIT_USAGE,
                            "--checkpoint: %s cannot be read a "
                            "second time; put it into an ordinary file",
@@ -202,7 +173,7 @@ static int take_fingerprint(checkpoint *c, const cli_args *a,
         free(text);
         return cli_say(EXIT_FAILED, "out of memory");
     }
-    c->job = XXH3_64bits(text, strlen(text));
+    c->job = cli_digest(text, strlen(text));
     c->job += c->job == 0;
     free(text);
     return 0;
@@ -281,7 +252,7 @@ static const char *read_state(checkpoint *c, const json_t *entry)
         return "checkpoint.json names no state";
     if (done < 1 || done > UINT32_MAX)
         return "checkpoint.json says not how far it is";
-    if (!digest(path_in(path, c, name), &bytes, &hash))
+    if (!cli_digest_file(path_in(path, c, name), &bytes, &hash))
         return "it cannot be read";
     snprintf(found, sizeof found, "%016" PRIx64, hash);
     if (strcmp(found, want) != 0)
@@ -538,7 +509,7 @@ static const char *save(checkpoint *c, const kofn_matrix *state,
     path_in(path, c, name);
     if (kofn_write_npy(path, state, 2))
         return kofn_errmsg();
-    if (!digest(path, &bytes, &hash))
+    if (!cli_digest_file(path, &bytes, &hash))
         return "the state that was written cannot be read";
     snprintf(found, sizeof found, "%016" PRIx64, hash);
     return write_index(c, name, found, numbers);

@@ -315,6 +315,14 @@ void cli_ports_end(void); /* processes that were started, at the very end */
  * but the first are workers whose whole life this is. */
 int cli_mpi_start(cli_args *a, bool *is_worker);
 
+/* ---- digests (digest.c) -------------------------------------------------- */
+
+/* XXH3 in 64 bits. */
+uint64_t cli_digest(const void *bytes, size_t n);
+/* That of a file's bytes, and how many they are; false, with errno, when it
+ * cannot be read. */
+bool cli_digest_file(const char *path, uint64_t *bytes, uint64_t *hash);
+
 /* ---- checkpoints (checkpoint.c) ------------------------------------------ */
 
 /* A folder with what a new start of the same job needs to go on; NULL: none is
@@ -408,6 +416,8 @@ int input_matrix(input *in, kofn_matrix *out, const char *path);
 /* The same, or *sparse points to what is in the file, which has no data then. */
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path);
+/* The labels that a file has beside its points, or else its dense matrix. */
+int input_targets(input *in, kofn_matrix *out, const char *path);
 /* A row or a column of labels, one for each row of X. */
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);
@@ -459,7 +469,8 @@ int history_close(history *h, int code);
 
 typedef struct model {
     kofn_net *net;
-    double unit; /* points are divided by it first */
+    double unit; /* points are divided by it first           */
+    bool sealed; /* it was read, and has digests of all of it */
 } model;
 /* Is there a folder of this name? */
 bool model_is(const char *path);

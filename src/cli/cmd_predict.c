@@ -111,6 +111,12 @@ static int load_net(telling *t, const cli_args *a)
     size_t last;
     int code = model_read(a->operand[0], &t->model);
 
+    if (!code && !t->model.sealed && !a->quiet)
+        cli_say(0,
+                "%s/model.json has no digests, as it is older than they are: "
+                "damage to the model would not be noticed; train again to have "
+                "them",
+                a->operand[0]);
     if (!code)
         code = input_matrix(&t->file[0], &t->X, a->operand[1]);
     if (!code)

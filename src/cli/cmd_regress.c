@@ -77,14 +77,30 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
     return code;
 }
 
+/* Those of the second file, or those that the first has with its points. */
+static int load_labels(fit *f, const cli_args *a)
+{
+    const kofn_matrix *beside = kofn_file_labels(f->file[0].file);
+
+    if (a->operands > 1)
+        return input_labels(&f->file[1], &f->y, a->operand[1], &f->X,
+                            a->operand[0]);
+    if (!beside)
+        return cli_say(EXIT_USAGE,
+                       "%s has no labels with it; name the file that has them "
+                       "as well",
+                       a->operand[0]);
+    f->y = *beside;
+    return 0;
+}
+
 static int load(fit *f, const cli_args *a)
 {
     const kofn_sparse *sparse = NULL;
     int code = input_points(&f->file[0], &f->X, &sparse, a->operand[0]);
 
     if (!code)
-        code = input_labels(&f->file[1], &f->y, a->operand[1], &f->X,
-                            a->operand[0]);
+        code = load_labels(f, a);
     if (!code && a->test_X)
         code = input_matrix(&f->file[2], &f->test_X, a->test_X);
     if (!code && a->test_X)

@@ -92,11 +92,9 @@ static int load_targets(lesson *t, input *in, kofn_matrix *y, const char *path,
 
     if (!wide)
         return input_labels(in, y, path, X, X_path);
-    code = input_matrix(in, y, path);
+    code = input_targets(in, y, path);
     if (!code && y->rows == 1 && y->cols == X->rows)
         *y = (kofn_matrix){y->data, y->cols, 1, 1, y->dtype};
-    if (!code && kofn_file_labels(in->file))
-        *y = *kofn_file_labels(in->file);
     return code;
 }
 

@@ -121,7 +121,7 @@ void cli_version(FILE *f)
         fprintf(f, "advice: %s\n", m.advice);
     fprintf(
         f,
-        "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv, idx, cifar-10, edges, gz\n");
+        "ports: threads, sim, processes, mpi, tcp://, ipc://\nformats: npy, mtx, csv, idx, cifar-10, edges, libsvm, gz\n");
 }
 
 /* ---- the manual page ----------------------------------------------------- */
@@ -354,10 +354,11 @@ void cli_manual(FILE *f)
           "and error only.\n",
           f);
     man_list(f, json_keys);
-    fputs(".SH EXIT STATUS\n.TP\n0\nanswered exactly; of "
-          "an iteration that stopped at its limit, too: a remark and converged "
-          "in \\-\\-json tell\n.TP\n1\nfailed\n.TP\n2\n"
-          "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\nwrong "
-          "answers that could not be left out\n.TP\n128+n\nended by signal n\n",
-          f);
+    fputs(
+        ".SH EXIT STATUS\n.TP\n0\nanswered exactly; of "
+        "an iteration that stopped at its limit, too: a remark and converged "
+        "in \\-\\-json tell\n.TP\n1\nfailed\n.TP\n2\n"
+        "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\nwrong "
+        "answers that could not be left out, or a model that is damaged\n.TP\n128+n\nended by signal n\n",
+        f);
 }

@@ -37,27 +37,42 @@ int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
     return 0;
 }
 
+static int refuse_sparse(const char *path)
+{
+    return cli_say(EXIT_USAGE,
+                   "%s is sparse, and is to be dense here; write it as .npy or "
+                   ".csv",
+                   path);
+}
+
 int input_matrix(input *in, kofn_matrix *out, const char *path)
 {
     const kofn_sparse *sparse = NULL;
     int code = input_points(in, out, &sparse, path);
 
-    return code || !sparse ? code
-                           : cli_say(EXIT_USAGE,
-                                     "%s is sparse, and is to be dense here; "
-                                     "write it as .npy or .csv",
-                                     path);
+    return code || !sparse ? code : refuse_sparse(path);
+}
+
+int input_targets(input *in, kofn_matrix *out, const char *path)
+{
+    const kofn_sparse *sparse = NULL;
+    int code = input_points(in, out, &sparse, path);
+
+    if (code)
+        return code;
+    if (!kofn_file_labels(in->file))
+        return sparse ? refuse_sparse(path) : 0;
+    *out = *kofn_file_labels(in->file);
+    return 0;
 }
 
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path)
 {
-    int code = input_matrix(in, y, path);
+    int code = input_targets(in, y, path);
 
     if (code)
         return code;
-    if (kofn_file_labels(in->file)) /* of images, and beside them */
-        *y = *kofn_file_labels(in->file);
     if (y->rows == 1 && y->cols == X->rows) {
         y->rows = y->cols;
         y->cols = y->ld = 1;

@@ -3,6 +3,9 @@
  *     DIR/model.json    the network's shape, and what points are divided by
  *     DIR/W1.npy, ...   the weights of each layer, the biases in the last column
  *
+ * model.json has a digest of the bytes of each file of weights, and one of all
+ * that it says itself, so that no damage to a model is computed with.
+ *
  * All is written under other names first, so that a model that is there already
  * stays where there is no room for another.  Then model.json is taken away first
  * and comes last: where it is, all is.  These names are of this process alone:
@@ -15,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,6 +39,10 @@ static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
 static const char *const costs[] = {"softmax", "squares", NULL};
 static const char *const dtypes[] = {"f8", "f4", NULL};
 
+/* How a digest is written: with the name of the algorithm, and 16 digits. */
+#define ALGORITHM "xxh3-64:"
+enum { DIGEST = sizeof ALGORITHM + 16 };
+
 /* Of a layer; 0: of all. */
 static char *file_in(char out[PATH], const char *folder, size_t l,
                      const char *end)
@@ -51,6 +59,42 @@ static int too_long(const char *folder)
     return strlen(folder) + 64 > PATH
                ? cli_say(EXIT_USAGE, "the name of the folder is too long")
                : 0;
+}
+
+/* ---- digests ------------------------------------------------------------- */
+
+static void show_digest(char out[DIGEST], uint64_t hash)
+{
+    snprintf(out, DIGEST, ALGORITHM "%016" PRIx64, hash);
+}
+
+/* Of all that model.json says but this digest, whatever its layout.  0, or the
+ * exit code after a message. */
+static int digest_index(json_t *o, char out[DIGEST])
+{
+    char *text;
+    bool whole;
+
+    json_object_del(o, "digest");
+    text =
+        json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    whole = text && !cli_json_lost();
+    if (whole)
+        show_digest(out, cli_digest(text, strlen(text)));
+    free(text);
+    return whole ? 0 : cli_say(EXIT_FAILED, "out of memory");
+}
+
+/* Of a file that is there. */
+static int digest_file(const char *path, char out[DIGEST])
+{
+    uint64_t bytes, hash;
+
+    if (!cli_digest_file(path, &bytes, &hash))
+        return cli_say(errno == ENOMEM ? EXIT_FAILED : EXIT_USAGE,
+                       "%s cannot be read: %s", path, strerror(errno));
+    show_digest(out, hash);
+    return 0;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -80,20 +124,51 @@ static json_t *describe(const model *m)
                      "autoencoder", s.autoencoder, "unit", m->unit);
 }
 
-static int write_index(const char *path, const model *m)
+/* Into `list`: the name of each file of weights, and its digest. */
+static int list_files(json_t *list, const char *folder, const draft *d,
+                      const model *m)
 {
-    json_t *o = describe(m);
-    char *text =
-        o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    char path[PATH], digest[DIGEST];
+
+    for (size_t l = 1; kofn_net_weights(m->net, l); l++) {
+        if (digest_file(file_in(path, folder, l, d->end), digest))
+            return EXIT_FAILED;
+        json_array_append_new(list, json_pack("{s:o, s:s}", "name",
+                                              json_sprintf("W%zu.npy", l),
+                                              "digest", digest));
+    }
+    return 0;
+}
+
+static int write_object(const char *path, const json_t *o)
+{
+    char *text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     bool whole = text && !cli_json_lost();
     kofn_status st =
         whole ? kofn_write_bytes(path, text, strlen(text)) : KOFN_OK;
 
-    json_decref(o);
     free(text);
     return !whole ? cli_say(EXIT_FAILED, "out of memory")
            : st   ? cli_say(EXIT_FAILED, "%s", kofn_errmsg())
                   : 0;
+}
+
+/* After the weights. */
+static int write_index(const char *folder, const draft *d, const model *m)
+{
+    json_t *o = describe(m), *list = json_array();
+    char path[PATH], digest[DIGEST];
+    int code = list_files(list, folder, d, m);
+
+    json_object_set_new(o, "files", list);
+    if (!code)
+        code = digest_index(o, digest);
+    if (!code) {
+        json_object_set_new(o, "digest", json_string(digest));
+        code = write_object(file_in(path, folder, 0, d->end), o);
+    }
+    json_decref(o);
+    return code;
 }
 
 static int write_all(const char *folder, const draft *d, const model *m)
@@ -104,7 +179,7 @@ static int write_all(const char *folder, const draft *d, const model *m)
     for (size_t l = 1; (W = kofn_net_weights(m->net, l)); l++)
         if (kofn_write_npy(file_in(path, folder, l, d->end), W, 2))
             return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    return write_index(file_in(path, folder, 0, d->end), m);
+    return write_index(folder, d, m);
 }
 
 /* So that what is done with names before is not undone alone by a crash; not all
@@ -257,26 +332,86 @@ int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
 
 /* What a model is made of, before there is any room for it. */
 typedef struct found {
+    json_t *index; /* model.json, without its own digest */
     kofn_net_shape shape;
     size_t widths[KOFN_NET_MOST + 1];
     kofn_file *layer[KOFN_NET_MOST];
 } found;
 
+/* Is it what is there, `is`, that model.json tells of? */
+static int compare(const char *path, const char *want, const char *is)
+{
+    size_t n = strlen(ALGORITHM);
+
+    if (strncmp(want, ALGORITHM, n))
+        return cli_say(EXIT_USAGE,
+                       "%s has a digest \"%.40s\", and this kofn knows those "
+                       "that begin with " ALGORITHM " only; read it with the "
+                       "kofn that wrote it, or train again",
+                       path, want);
+    if (!strcmp(want, is))
+        return 0;
+    return cli_say(EXIT_CORRUPT,
+                   "%s is damaged or was changed: its digest is %s, and that "
+                   "of what kofn train wrote is %.40s; take it from a copy of "
+                   "the model, or train again",
+                   path, is + n, want + n);
+}
+
+/* Models that are older have no digests at all. */
+static int check_index(found *f, model *m, const char *path)
+{
+    json_t *want = json_incref(json_object_get(f->index, "digest"));
+    char is[DIGEST];
+    int code = 0;
+
+    m->sealed = want || json_object_get(f->index, "files");
+    if (m->sealed)
+        code = digest_index(f->index, is);
+    if (!code && m->sealed)
+        code = json_is_string(want)
+                   ? compare(path, json_string_value(want), is)
+                   : cli_say(EXIT_CORRUPT,
+                             "%s is damaged or was changed: its own digest is "
+                             "missing; take it from a copy of the model, or "
+                             "train again",
+                             path);
+    json_decref(want);
+    return code;
+}
+
 static int find_index(found *f, model *m, const char *folder)
 {
     char path[PATH];
     json_error_t e;
-    json_t *o = json_load_file(file_in(path, folder, 0, ""), 0, &e);
     int code;
 
-    if (!o)
+    f->index = json_load_file(file_in(path, folder, 0, ""), 0, &e);
+    if (!f->index)
         return access(path, F_OK)
                    ? cli_say(EXIT_USAGE, "%s holds no model: %s", folder,
                              strerror(errno))
                    : cli_say(EXIT_USAGE, "%s: %s; train again", path, e.text);
-    code = model_shape(o, folder, &f->shape, f->widths, &m->unit);
-    json_decref(o);
-    return code;
+    code = check_index(f, m, path);
+    return code ? code
+                : model_shape(f->index, folder, &f->shape, f->widths, &m->unit);
+}
+
+/* Before it is opened as what it should be. */
+static int check_layer(const found *f, const char *folder, size_t l)
+{
+    const json_t *entry =
+        json_array_get(json_object_get(f->index, "files"), l - 1);
+    const char *name = json_string_value(json_object_get(entry, "name"));
+    const char *want = json_string_value(json_object_get(entry, "digest"));
+    char path[PATH], is[DIGEST];
+    int code;
+
+    file_in(path, folder, l, "");
+    if (!name || !want || strcmp(name, strrchr(path, '/') + 1))
+        return odd(folder, "files");
+    code = digest_file(path, is);
+    return code ? code : compare(path, want, is);
 }
 
 static int find_layer(found *f, const char *folder, size_t l)
@@ -318,8 +453,11 @@ int model_read(const char *folder, model *m)
     if (too_long(folder))
         return EXIT_USAGE;
     code = find_index(&f, m, folder);
-    for (size_t l = 1; !code && l <= f.shape.layers; l++)
-        code = find_layer(&f, folder, l);
+    for (size_t l = 1; !code && l <= f.shape.layers; l++) {
+        code = m->sealed ? check_layer(&f, folder, l) : 0;
+        if (!code)
+            code = find_layer(&f, folder, l);
+    }
     if (!code) {
         st = kofn_net_new(&m->net, &f.shape, 0);
         code = st ? cli_fail_input(st) : 0;
@@ -328,6 +466,7 @@ int model_read(const char *folder, model *m)
         take_layer(&f, m, l);
     for (size_t l = 0; l < KOFN_NET_MOST; l++)
         kofn_file_free(f.layer[l]);
+    json_decref(f.index);
     return code;
 }
 

@@ -400,20 +400,24 @@ const cli_command cli_commands[] = {
      "kofn stream list.txt -n 8 -p 'tcp://*:7000' --keys k  workers that are "
      "elsewhere: kofn worker",
      IN_STREAM, 1, 1, cmd_stream},
-    {"regress", "X y", "fit a linear model of y by the rows of X",
+    {"regress", "X [y]", "fit a linear model of y by the rows of X",
      "Gradient descent; coded workers compute the gradients. Under elastic "
      "each answers twice an iteration: for X w, and then for X' times what the "
      "loss makes of it. Under pcr it answers once, for X' X w, of least squares "
      "only; under gc, cgc, agc, g-cgc, g-agc, bcc, replication and uncoded "
      "once, with sums of the gradients of its parts of the points. ignore and "
      "distr-bgd make do with the parts that there are, which is not exact. "
-     "A sparse X (.mtx) stays so under pcr and elastic. "
-     "Labels may stand in a row or in a column. The end is reported with R^2, "
-     "accuracy or explained deviance. Descent that has not converged is no "
+     "A sparse X (.mtx, .libsvm, .svm) stays so under pcr and elastic. "
+     "Labels may stand in a row or in a column; y may be left out where the file "
+     "of X has labels, as LIBSVM's have, which otherwise are not looked at. "
+     "The end is reported with R^2, accuracy or explained deviance. Descent that "
+     "has not converged is no "
      "failure: a remark says what to try, converged in --json is false, and "
      "the weights are written. sgd stops after --iterations.",
      "kofn regress X.npy y.npy -o w.npy --loss logistic --l2 1e-3  "
      "any four of eight may vanish\n"
+     "kofn regress points.libsvm -o w.npy --loss logistic  points and labels "
+     "of one file, as LIBSVM has them\n"
      "kofn regress X.npy y.npy -o w.npy --intercept --scale --test Xt.npy "
      "yt.npy  columns of different units, and points held out\n"
      "kofn regress X.npy y.npy -o w.npy --optimizer sgd --batches 20 "
@@ -424,7 +428,7 @@ const cli_command cli_commands[] = {
      "--history h.csv  gradient coding, two stragglers in every eight\n"
      "kofn regress X.npy y.npy -s agc:d=3 -w straggle=0.1  messages as short "
      "as the stragglers of the round allow",
-     IN_REGRESS, 2, 2, cmd_regress},
+     IN_REGRESS, 1, 2, cmd_regress},
     {"train", "X [y]", "train a dense network to tell y from the rows of X",
      "Gradient descent by batches, as PyTorch's SGD. Workers have the points, a "
      "few parts of them each, are sent the weights with every step, and answer "

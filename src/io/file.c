@@ -224,6 +224,7 @@ static const format *find_format(const kf_input *in)
     static const format npy = {kf_npy_read, kf_npy_part};
     static const format mtx = {kf_mtx_read, kf_mtx_part};
     static const format edges = {kf_edges_read, kf_edges_part};
+    static const format libsvm = {kf_libsvm_read, kf_libsvm_part};
     static const format csv = {kf_csv_read, kf_csv_part};
     static const format idx = {kf_idx_read, kf_idx_part};
     static const format cifar = {kf_cifar_read, kf_cifar_part};
@@ -242,6 +243,9 @@ static const format *find_format(const kf_input *in)
     if (kf_io_has_suffix(in->path, ".edges") ||
         (in->graph && is_text(in) && !kf_io_has_suffix(in->path, ".csv")))
         return &edges;
+    if (kf_io_has_suffix(in->path, ".libsvm") ||
+        kf_io_has_suffix(in->path, ".svm"))
+        return &libsvm;
     return is_text(in) ? &csv : NULL;
 }
 
@@ -253,7 +257,7 @@ static kofn_status tell(const kf_input *in, const format **found)
                   : kf_fail(KOFN_FORMAT,
                             "neither the first bytes nor the suffix tell the "
                             "format; kofn reads .npy, .mtx, .csv, IDX, the "
-                            ".bin of CIFAR-10 and .edges");
+                            ".bin of CIFAR-10, .edges, .libsvm and .svm");
 }
 
 static kofn_status parse_plain(kofn_file *f, const kf_input *in)

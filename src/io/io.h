@@ -84,6 +84,7 @@ kofn_status kf_npy_read(kofn_file *f, const kf_input *in);
 kofn_status kf_mtx_read(kofn_file *f, const kf_input *in);
 kofn_status kf_csv_read(kofn_file *f, const kf_input *in);
 kofn_status kf_edges_read(kofn_file *f, const kf_input *in);
+kofn_status kf_libsvm_read(kofn_file *f, const kf_input *in);
 kofn_status kf_idx_read(kofn_file *f, const kf_input *in);
 kofn_status kf_cifar_read(kofn_file *f, const kf_input *in);
 
@@ -116,6 +117,7 @@ kofn_status kf_npy_part(const kf_input *part, size_t *room);
 kofn_status kf_mtx_part(const kf_input *part, size_t *room);
 kofn_status kf_csv_part(const kf_input *part, size_t *room);
 kofn_status kf_edges_part(const kf_input *part, size_t *room);
+kofn_status kf_libsvm_part(const kf_input *part, size_t *room);
 kofn_status kf_idx_part(const kf_input *part, size_t *room);
 kofn_status kf_cifar_part(const kf_input *part, size_t *room);
 /* That of its format. */

@@ -35,6 +35,42 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     done
 }
 
+# bats test_tags=asan
+@test "points and labels are those of a file of LIBSVM, or other labels are" {
+    py "import gzip, scipy.io, scipy.sparse as sp
+r=np.random.default_rng(2); X=r.integers(-4,5,(60,6))*(r.random((60,6))<0.6); X[0,5]=1
+y=X@[2,-3,0.5,1,0,4]; z=X@[-1,2,0,0,5,0.25]
+text='# points\n'+''.join('%r %s # %d\n' % (float(t), ' '.join('%d:%d' % (j+1,v) for j,v in enumerate(row) if v), i)
+    for i,(row,t) in enumerate(zip(X,y)))
+open('points.libsvm','w').write(text); gzip.open('points.svm.gz','wt').write(text)
+np.save('X.npy',X.astype(float)); np.save('y.npy',y); np.save('z.npy',z); np.save('v.npy',np.arange(1.,7))
+scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
+    fits() { # WEIGHTS FILE...
+        kofn regress "${@:2}" -o w.npy -q --iterations 2000 --tol 1e-12 -s elastic:k=4
+        py "w=np.load('w.npy'); assert np.abs(w - $1).max() < 1e-8, w"
+    }
+    fits "[2,-3,0.5,1,0,4]" points.libsvm
+    fits "[2,-3,0.5,1,0,4]" points.svm.gz
+    fits "[-1,2,0,0,5,0.25]" points.libsvm z.npy
+    fits "[2,-3,0.5,1,0,4]" X.npy points.libsvm
+    fits "[2,-3,0.5,1,0,4]" points.libsvm points.libsvm
+    fits "[2,-3,0.5,1,0,4]" points.libsvm --test X.npy points.svm.gz
+    kofn predict X.npy w.npy --labels points.libsvm --json | json "o['r2'] > 0.999999"
+    kofn matvec points.libsvm v.npy -o p.npy -q
+    py "assert np.abs(np.load('p.npy') - np.load('X.npy')@np.arange(1.,7)).max() < 1e-9"
+    for file in X.npy S.mtx; do
+        run kofn regress $file
+        refused "$file has no labels with it" "name the file"
+    done
+    run kofn predict X.npy w.npy --labels S.mtx
+    refused "S.mtx is sparse"
+    run kofn predict points.libsvm w.npy --labels points.libsvm
+    refused "points.libsvm is sparse"
+    echo "1 1:2 1:3" >bad.svm
+    run kofn regress bad.svm
+    refused "bad.svm: line 1: index 1 comes after index 1"
+}
+
 @test "sparse points are fitted to as they are, with an intercept too" {
     inputs
     py "r=np.random.default_rng(5); X=np.load('X.npy')*(r.random((400,12)) < 0.2); X[7]=0
@@ -111,8 +147,10 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     refused step
     run kofn regress X.npy y.npy --kernel poly:degree=1.5
     refused degree
+    run kofn regress
+    refused regress "X [y]"
     run kofn regress X.npy
-    refused regress
+    refused "X.npy has no labels with it"
     run kofn regress X.npy y.npy --test X.npy nowhere.npy
     refused nowhere.npy
     run kofn regress X.npy y.npy --rounds 3

@@ -6,6 +6,7 @@
 #include "says.h"
 
 #include "cli/checkpoint.c" /* part of the command, not of the library */
+#include "cli/digest.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

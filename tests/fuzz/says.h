@@ -19,7 +19,7 @@ int cli_say(int code, const char *fmt, ...)
     va_start(ap, fmt);
     MUST(vsnprintf(text, sizeof text, fmt, ap) > 5);
     va_end(ap);
-    MUST(code == EXIT_USAGE);
+    MUST(code == EXIT_USAGE || code == EXIT_CORRUPT);
     messages++;
     return code;
 }
