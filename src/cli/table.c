@@ -215,8 +215,8 @@ const cli_option cli_options[] = {
     {0, "pieces", "N", "results in which a worker sends its share (4 or fewer)",
      IN_RUN, CLI_UNSIGNED, 1, 10000, AT(job.pieces), 0, NULL},
     {0, "max-error", "E",
-     "refuse to deliver above this predicted relative error (1e-9, float32 "
-     "1e-4)",
+     "refuse to deliver above this predicted relative error, of rounding and, with "
+     "--errors, of what wrong results may hide (of rounding 1e-9, float32 1e-4)",
      IN_JOB, CLI_REAL, 1e-300, 1, AT(job.tolerance), 0, NULL},
     {0, "errors", "none|detect|adversarial|probabilistic",
      "wrong results: trust all, fail when results disagree, or name and leave "

@@ -438,6 +438,25 @@ static void begin_again(kofn_job *j, product *p)
     p->again = true;
 }
 
+/* Who says what is tolerated is handed nothing that may be less exact: with results
+ * that were compared, lies below the floor are counted. */
+static void refuse_inexact(const kofn_job *j, product *p)
+{
+    const kofn_report *r = &p->rep;
+
+    if (j->opt.tolerance <= 0 || r->predicted <= j->opt.tolerance || p->odd ||
+        p->scrubs)
+        return;
+    p->odd = KOFN_UNSTABLE;
+    snprintf(
+        p->why, sizeof p->why,
+        "predicted relative error %.1e exceeds the tolerance %.1e: rounding "
+        "comes to %.1e, and wrong results that are not seen may come to "
+        "%.1e; use more workers, another basis or a larger tolerance",
+        r->predicted, j->opt.tolerance, r->predicted - p->measure.error,
+        p->measure.error);
+}
+
 /* The product is over: keep what the report wants. */
 static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
@@ -446,6 +465,8 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
     kofn_core_look_at(j->core, p->core, &v);
     TRY(fill_tables(j, &p->tables, p->use->layout.lanes, &v));
     report(j, p, a, &v);
+    if (a->status >= 0)
+        refuse_inexact(j, p);
     if (a->status < 0)
         snprintf(p->why, sizeof p->why, "%s", a->why);
     if (kf_is_stream(j))

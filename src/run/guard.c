@@ -205,12 +205,13 @@ static double as_error(const kofn_plan *use, double floor)
     return floor * sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
-static bool tolerable(const kf_guard *g, const kofn_plan *use, double floor)
+/* What decoding rounds, and lies below the floor, come to no more than is tolerated. */
+static bool tolerable(const kf_guard *g, const kf_check *c, double floor)
 {
-    bool wide = use->layout.problem.dtype == KOFN_F64;
+    bool wide = c->plan->layout.problem.dtype == KOFN_F64;
 
     if (g->tolerance > 0)
-        return as_error(use, floor) <= g->tolerance;
+        return c->decoder->predicted + as_error(c->plan, floor) <= g->tolerance;
     return floor <= (wide ? HIDDEN_F64 : HIDDEN_F32);
 }
 
@@ -221,14 +222,13 @@ static kofn_status verdict(const kf_guard *g, kf_held *h, const kf_measure *of,
 {
     kofn_status st;
 
-    if (!last && !tolerable(g, c->plan, kf_check_least_floor(c))) {
+    if (!last && !tolerable(g, c, kf_check_least_floor(c))) {
         *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
         return KOFN_AGAIN;
     }
     st = c->plan->op->factors == 1 ? kf_check_results(c, found)
                                    : check_measured(h, of, c, found);
-    return st == KOFN_OK && !tolerable(g, c->plan, found->floor) ? KOFN_AGAIN
-                                                                 : st;
+    return st == KOFN_OK && !tolerable(g, c, found->floor) ? KOFN_AGAIN : st;
 }
 
 static kofn_status know_operands(kf_held *h, kf_measure *of, size_t group,

@@ -64,6 +64,26 @@ inputs() {
     json "o['per_round'][-1]['live'] == 8" <out.json
 }
 
+# Each time a little less is tolerated than was predicted: by less than rounding comes to,
+# beside what may be hidden.
+@test "nothing is delivered above --max-error, of rounding and of what may be hidden" {
+    inputs
+    for words in "-s mds:k=4 --errors detect" "-s mds:k=4,basis=gauss --errors probabilistic" \
+        "-s elastic:k=3 --errors adversarial" "-s gpd:m=2,n=1,p=1 --errors detect"; do
+        most=1e-6
+        for times in 1 2 3 4 5 6 7 8; do
+            kofn matmul A.npy B.npy $words -n 8 -p sim --max-error $most --verify --json >out.json 2>err || break
+            json "o['predicted_error'] <= $most and o['rel_error'] <= $most and o['floor'] <= $most" <out.json
+            most=$($PYTHON -c "import json; print(json.load(open('out.json'))['predicted_error'] * .99999)")
+        done
+        [ $times -gt 1 ]
+    done
+    code=0
+    kofn matmul A.npy B.npy -s mds:k=4 --errors detect -n 8 -p sim --max-error 1e-15 --json >out.json || code=$?
+    [ $code -gt 0 ]
+    json "o['status'] == 'failed' and 'tolerance' in o['error']" <out.json
+}
+
 @test "exit 5 when wrong results cannot be sorted out" {
     inputs
     run kofn matmul A.npy B.npy -s elastic:k=4 -n 8 -p sim -e liars.txt \
