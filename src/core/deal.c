@@ -98,8 +98,6 @@ static kofn_status split_at_deals(kf_ledger *l, const kofn_deals *d)
 
 static size_t pieces_of(const kofn_core *c, const kf_product *p)
 {
-    if (kf_layout(p)->whole)
-        return 1;
     return c->opt.pieces ? c->opt.pieces : kf_operation_pieces(kf_layout(p));
 }
 

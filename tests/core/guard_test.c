@@ -150,6 +150,23 @@ static void detect_fails_at_once(void **state)
     }
 }
 
+/* However many results are compared, nobody is to be located. */
+static void detect_locates_nobody(void **state)
+{
+    kf_rng r = kf_rng_stream(21, KF_FOR_SAMPLE, 0, 0);
+    body b;
+
+    (void)state;
+    up(&b, "mds:k=4", 9, KOFN_ERRORS_DETECT, KOFN_F64);
+    b.wary = true; /* until there are no more */
+    begin(&b);
+    finish(&b, &r);
+    assert_int_equal(b.ended, KOFN_OK);
+    assert_true(b.sizes[8] > 0);
+    assert_int_equal(b.most_seen, 0);
+    down(&b);
+}
+
 /* Single precision is trusted to name half of what is over, unless told. */
 static void float32_names_fewer(void **state)
 {
@@ -497,6 +514,7 @@ TEST_FILE(guard_test)
         cmocka_unit_test(zeros_say_nothing),
         cmocka_unit_test(zeros_promise_nothing),
         cmocka_unit_test(detect_fails_at_once),
+        cmocka_unit_test(detect_locates_nobody),
         cmocka_unit_test(float32_names_fewer),
         cmocka_unit_test(leaves_and_lies),
         cmocka_unit_test(last_answers_before_leaves),

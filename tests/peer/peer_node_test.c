@@ -163,6 +163,82 @@ static void prompt_members_decide(void **state)
     sim_down(&s);
 }
 
+/* Where the evidence of who decides does not come, 24 times the patience are waited for
+ * it, then everybody is asked, and what does not come is done without. */
+static void evidence_is_not_waited_for_forever(void **state)
+{
+    const kofn_member member[] = {
+        {1, 0, true}, {101, 1, true}, {102, 2, true}, {103, 3, true}};
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT},
+                    told = {.type = KOFN_NOTE_EPOCH,
+                            .epoch = {7, 101},
+                            .member = member,
+                            .members = sizeof member / sizeof *member};
+    const kofn_time now = 2 * KOFN_SECOND;
+
+    (void)state;
+    for (int errors = 0; errors < 2; errors++) {
+        kofn_node *n;
+        sim s;
+
+        sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+        n = patient_node(&s);
+        n->opt.errors = errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
+        for (kofn_incarnation who = 101; who <= 103; who++)
+            tells_node(n, who, &beat, now);
+        tells_node(n, 101, &told, now);
+        assert_int_equal(n->members, 4);
+        assert_int_equal(n->mine | n->own, 0);
+        for (size_t g = 0; g < n->on->groups; g++) {
+            kf_cluster *c = &n->cluster[g]; /* of a piece that is not here */
+
+            assert_ok(kf_grow(&c->evidence, &c->evidence_cap, 0,
+                              sizeof *c->evidence));
+            c->evidence[0] = 3;
+            c->shown = 1;
+        }
+        n->now = n->began + 24 * kf_peer_patience(n) - 1;
+        assert_ok(kf_peer_tend_checks(n));
+        assert_int_equal(n->own, 0);
+        assert_false(n->cluster[0].judged);
+        n->now++;
+        assert_ok(kf_peer_tend_checks(n));
+        assert_int_equal(n->own, errors ? n->on->all : 0);
+        assert_int_equal(n->cluster[0].judged, errors);
+        kofn_node_free(n);
+        sim_down(&s);
+    }
+}
+
+/* Who has asked for a newer iterate proposes no epoch before it has asked four
+ * times. */
+static void a_newer_iterate_comes_first(void **state)
+{
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+    const kofn_time now = 2 * KOFN_SECOND;
+
+    (void)state;
+    for (unsigned tries = 3; tries <= 4; tries++)
+        for (int asked = 0; asked < 2; asked++) {
+            kofn_node *n;
+            sim s;
+
+            sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+            n = patient_node(&s);
+            n->opt.nodes = 5; /* that found a mesh: one is missing yet */
+            for (kofn_incarnation who = 101; who <= 103; who++)
+                tells_node(n, who, &beat, now);
+            assert_int_equal(n->epoch.number, 0);
+            n->opt.nodes = 4;
+            n->asked = asked ? 101 : 0;
+            n->tries = tries;
+            assert_ok(kf_peer_tend_epoch(n));
+            assert_int_equal(n->epoch.number > 0, !asked || tries == 4);
+            kofn_node_free(n);
+            sim_down(&s);
+        }
+}
+
 TEST_FILE(peer_node_test)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +246,8 @@ TEST_FILE(peer_node_test)
         cmocka_unit_test(who_leads_in_vain),
         cmocka_unit_test(incarnations_that_are_remembered),
         cmocka_unit_test(prompt_members_decide),
+        cmocka_unit_test(evidence_is_not_waited_for_forever),
+        cmocka_unit_test(a_newer_iterate_comes_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
