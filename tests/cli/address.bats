@@ -138,9 +138,9 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     refused nowhere/coordinator.secret "make keys with kofn keygen"
     run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.secret
     refused "give the folder"
-    chmod 640 keys/coordinator.secret
+    chmod 644 keys/coordinator.secret
     serve ipc://"$PWD"/socket --keys keys
-    refused keys/coordinator.secret "mode 640" "chmod 600"
+    refused keys/coordinator.secret "mode 644" "chmod 600 keys/coordinator.secret"
     run "$KOFN" keygen ''
     refused "give a folder"
 }

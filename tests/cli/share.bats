@@ -152,12 +152,23 @@ assert "coordinator.secret" in made["kofn-coordinator"], made
 assert "worker.public" in made["kofn-coordinator"], made
 assert "worker.secret" not in made["kofn-coordinator"], made
 END
+    # nobody is root, and the keys are for the group that the pods are given
+    /usr/bin/python3 - "$KOFN_SOURCE/share/k8s/kofn.yaml" <<'END'
+import re, sys
+jobs = [p for p in open(sys.argv[1]).read().split("\n---\n") if "kind: Job" in p]
+assert len(jobs) == 2, len(jobs)
+for job in jobs:
+    assert "runAsNonRoot: true" in job and "runAsUser: 0" not in job, job
+    assert re.findall(r"^ +fsGroup: (\d+)", job, re.M) == ["1000"], job
+    assert re.findall(r"defaultMode: (\d+)", job) == ["0440"], job
+END
     # and what is in them is enough for both
     cd "$BATS_TEST_TMPDIR"
     "$KOFN" keygen keys -q
     mkdir -m 700 head worker
     mv keys/coordinator.secret keys/worker.public head
     mv keys/worker.secret keys/coordinator.public worker
+    chmod 440 head/*.secret worker/*.secret
     "$KOFN" gen matrix 30 4 -o X.npy -q
     "$KOFN" gen vector 4 -o w.npy -q
     timeout 600 "$KOFN" worker ipc://"$PWD"/s --keys worker -q &
