@@ -54,10 +54,6 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
     const kf_gradient *g = L->state;
     size_t n = kofn_arg_workers(L), d = g->d, wants = units * field;
 
-    if (units > L->problem.m)
-        return kofn_refuse("%s: a vector of %zu numbers cannot be cut into "
-                           "%zu segments; ask for at most %zu",
-                           who, L->problem.m, units, L->problem.m);
     if (wants > TABLE / wants / n)
         return kofn_refuse("%s: %zu segments of %zu vectors are too many to "
                            "keep track of; ask for fewer",
