@@ -1,5 +1,12 @@
 load helpers
 
+# Workers of a command that has failed wait for ever.
+teardown() {
+    for pid in $(cat pids 2>/dev/null); do
+        kill "$pid" 2>/dev/null || true
+    done
+}
+
 # A worker that is not one: it notes its words, and ends as its machine's file
 # says, or runs until it is ended.
 pretend() {
@@ -66,6 +73,7 @@ echo "$*" >>"$ROOM/arrays"
 n=$(sed -n 's/.*--array=0-\([0-9]*\).*/\1/p' <<<"$*")
 for _ in $(seq 0 "$n"); do
     "${@: -1}" >>"$ROOM/workers.log" 2>&1 3>&- &
+    echo $! >>"$ROOM/pids"
 done
 echo 17
 SH
