@@ -249,6 +249,8 @@ static void plans_are_refused(void **state)
     refused("agc:d=9", 8, 100, "d = 9");
     refused("agc:d=3,lam=0", 8, 100, "lam");
     refused("agc:d=3,lam=4", 8, 100, "lam = 4");
+    refused("agc:d=3,lam=101,form=decoupled", 8, 100, "100 numbers");
+    refused("agc:d=3,lam=66,form=decoupled", 8, 5, "at most 60");
     refused("agc:d=3,form=sideways", 8, 100, "sideways");
     refused("g-agc:d=9", 8, 100, "d = 9");
     refused("bcc:r=9", 8, 100, "r = 9");
