@@ -90,7 +90,7 @@ SH
     cp "$KOFN_SOURCE/share/slurm/kofn.sbatch" spool/slurm_script
     export ROOM=$PWD ORIGIN=$PWD/nowhere PATH=$PWD/bin:$PATH
     export SLURM_SUBMIT_DIR=$PWD/submitted SLURM_JOB_ID=16 KOFN_WORKERS=4
-    export KOFN_PORT=$((33000 + RANDOM % 7000)) KOFN_ROOM=$PWD/room
+    export KOFN_PORT=$((29000 + RANDOM % 1500)) KOFN_ROOM=$PWD/room
 }
 
 @test "slurm: only commands that have checkpoints are told to keep them" {
