@@ -23,3 +23,8 @@ if(NOT BUILD_SHARED_LIBS) # there are no others
   set(KOFN_PC_PUBLIC "${KOFN_PC_PRIVATE}")
   set(KOFN_PC_ZMQ_PUBLIC "${KOFN_PC_ZMQ_PRIVATE}")
 endif()
+
+# From the folder of the .pc files: what is installed may be moved.
+set(from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH KOFN_PC_PREFIX ${from_pc} ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH KOFN_PC_INCLUDE ${from_pc} ${CMAKE_INSTALL_FULL_INCLUDEDIR})

@@ -6,7 +6,9 @@
  * reaches some of the others (mesh).  Addresses are ZeroMQ's:
  *
  *     tcp://HOST:PORT   where one listens HOST may be *, every interface, and
- *                       PORT may be *, any that is free; tcp://[::1]:5555
+ *                       PORT may be *, any that is free; tcp://[::1]:5555.  A
+ *                       name is looked up: to listen, IPv4 first, localhost
+ *                       being 127.0.0.1; to connect, IPv6 and IPv4 in turn
  *     ipc://PATH        a Unix socket
  *
  * A peer is reached over two connections: packets go over one, urgent ones

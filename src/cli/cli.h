@@ -396,6 +396,8 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
  * by. */
 int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
                        size_t layers, const kofn_problem *pb, size_t rounds);
+/* Who is waited for, after two seconds and then every ten. */
+void session_tell_waiting(session *s, bool quiet);
 /* A round is over, or goes on (rep == NULL); draws progress. */
 void session_round(session *s, const kofn_report *rep, double change);
 /* Does a regression descend by batches, so that its figures are of those? */

@@ -267,8 +267,10 @@ static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
         return 128 + cli_caught();
     if (st < 0)
         return cli_fail(st);
-    if (!*over)
+    if (!*over) {
+        session_tell_waiting(&s->s, s->args->quiet);
         return 0;
+    }
     while (s->flight[i]->number != rep.number)
         i++;
     return finish(s, i, &rep);

@@ -182,13 +182,25 @@ static size_t needed(const cli_args *a)
     return a->least ? a->least : a->workers;
 }
 
+/* Are all who come from this machine, and as one user? */
+static bool is_of_one_host(const char *endpoint)
+{
+    static const char *const local[] = {"ipc://", "tcp://127.", "tcp://[::1]:"};
+
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if (strncmp(endpoint, local[i], strlen(local[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Can so many come, each of a principal that has a seat for it?  Whoever is
  * told apart by nothing but an address of this machine is one. */
 static int check_seats(const cli_args *a, const kofn_transport *t)
 {
     size_t keys = kofn_zmq_listed(t), seats = a->job.seats;
 
-    if (a->insecure || (keys ? keys : 1) * seats >= needed(a))
+    if ((a->insecure && !is_of_one_host(kofn_zmq_endpoint(t))) ||
+        (keys ? keys : 1) * seats >= needed(a))
         return 0;
     if (keys)
         return cli_say(EXIT_USAGE,

@@ -149,15 +149,14 @@ static void draw(session *s)
     s->drawn = now;
 }
 
-/* What is waited for, after two seconds and then every ten. */
-static void tell_waiting(session *s)
+void session_tell_waiting(session *s, bool quiet)
 {
     double now = kf_clock_seconds();
     kofn_progress p;
-    char crowd[100] = "";
+    char crowd[200] = "";
 
     kofn_job_progress(s->job, &p);
-    if (s->args->quiet || (p.here >= p.expected && !p.needed)) {
+    if (quiet || (p.here >= p.expected && !p.needed)) {
         s->tell = now + 2;
         return;
     }
@@ -166,9 +165,10 @@ static void tell_waiting(session *s)
     s->tell = now + 10;
     if (p.crowd)
         snprintf(crowd, sizeof crowd,
-                 "; %zu more stand by, whose keys have all "
-                 "the seats they may have",
-                 p.crowd);
+                 "; %zu more stand by, whose %s have all the seats they may "
+                 "have: give every worker a key of its own, or see "
+                 "--seats-per-key",
+                 p.crowd, s->args->keys ? "keys" : "hosts");
     cli_erase();
     if (p.here < p.expected)
         fprintf(stderr,
@@ -185,7 +185,7 @@ void session_round(session *s, const kofn_report *rep, double change)
     json_t *rows;
 
     if (!rep)
-        tell_waiting(s);
+        session_tell_waiting(s, s->args->quiet);
     if (!s->args->show)
         draw(s);
     else if (rep)

@@ -37,7 +37,8 @@ static size_t all_columns(const kofn_layout *L)
     return L->problem.n;
 }
 
-/* The last segment is still the only one of which something is cut off. */
+/* A vector is padded with zeros to whole segments; of a short one the last are
+ * nothing else.  Those that begin on lines of the cache pad the last one only. */
 static size_t along_segment(const kofn_layout *L)
 {
     size_t span = kf_ceil_div(L->problem.m, L->wants);

@@ -8,6 +8,9 @@
 
 /* Numbers in the table that adds up the parts, and in those of a code. */
 #define TABLE ((size_t)1 << 27)
+/* Segments that a vector may be cut into however short it is: as many as agc takes
+ * of itself.  More than it has numbers gain nothing, and take long to decode. */
+#define PADDED 60
 #define CODES ((size_t)1 << 24)
 
 static void free_state(void *state)
@@ -54,10 +57,11 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
     const kf_gradient *g = L->state;
     size_t n = kofn_arg_workers(L), d = g->d, wants = units * field;
 
-    if (units > L->problem.m)
-        return kofn_refuse("%s: a vector of %zu numbers cannot be cut into "
-                           "%zu segments; ask for at most %zu",
-                           who, L->problem.m, units, L->problem.m);
+    if (units > L->problem.m && units > PADDED)
+        return kofn_refuse("%s: a vector of %zu numbers is not cut into %zu "
+                           "segments; ask for at most %zu",
+                           who, L->problem.m, units,
+                           L->problem.m > PADDED ? L->problem.m : PADDED);
     if (wants > TABLE / wants / n)
         return kofn_refuse("%s: %zu segments of %zu vectors are too many to "
                            "keep track of; ask for fewer",

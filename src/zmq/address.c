@@ -3,6 +3,8 @@
 #include "inside.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #define LONG ((size_t)8 << 20) /* a body */
+#define NUMBERS (KF_ADDRESS - 16)
 
 /* ---- reaching ------------------------------------------------------------ */
 
@@ -21,17 +24,29 @@ bool kf_address_v4(const char *address)
            host[0] <= '9' && host[strspn(host, "0123456789.")] == ':';
 }
 
+/* Behind tcp:// something that is looked up: not numbers, nor any interface. */
+bool kf_address_is_name(const char *address)
+{
+    const char *host = address + 6, *colon = strrchr(address, ':');
+
+    return strncmp(address, "tcp://", 6) == 0 && colon > host && *host != '[' &&
+           *host != '*' && strchr(host, ':') == colon &&
+           !kf_address_v4(address);
+}
+
+bool kf_address_is_localhost(const char *address)
+{
+    return strncmp(address, "tcp://localhost:", 16) == 0;
+}
+
 /* Unix sockets are kept by the permissions of their folder, and the loopback
  * by the machine. */
 static bool is_private(const char *address)
 {
-    static const char *const local[] = {"tcp://localhost:", "tcp://[::1]:"};
-
-    if (strncmp(address, "ipc://", 6) == 0)
+    if (strncmp(address, "ipc://", 6) == 0 ||
+        strncmp(address, "tcp://[::1]:", 12) == 0 ||
+        kf_address_is_localhost(address))
         return true;
-    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
-        if (strncmp(address, local[i], strlen(local[i])) == 0)
-            return true;
     return strncmp(address, "tcp://127.", 10) == 0 && kf_address_v4(address);
 }
 
@@ -99,6 +114,58 @@ kofn_status kf_address_check(const char *address, bool listens,
 }
 
 /* ---- taking -------------------------------------------------------------- */
+
+/* The first of a family as its numbers; false: there is none. */
+static bool numbers_of(const struct addrinfo *found, int family,
+                       char text[NUMBERS])
+{
+    while (found && found->ai_family != family)
+        found = found->ai_next;
+    return found && getnameinfo(found->ai_addr, found->ai_addrlen, text,
+                                NUMBERS, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+static kofn_status look_up(const char *address, const char *host,
+                           char text[NUMBERS], bool *six)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int why = getaddrinfo(host, NULL, &hints, &found);
+
+    *six = false;
+    if (!why && !numbers_of(found, AF_INET, text)) {
+        *six = numbers_of(found, AF_INET6, text);
+        why = *six ? 0 : EAI_NONAME;
+    }
+    if (found)
+        freeaddrinfo(found);
+    return why ? kf_fail(KOFN_TRANSPORT,
+                         "cannot listen at %s: %s: %s; this machine has no "
+                         "such address; give a name of its own, or "
+                         "tcp://*:PORT",
+                         address, host, gai_strerror(why))
+               : KOFN_OK;
+}
+
+/* What a name of the loopback means is not for others to say: it may be used
+ * without keys. */
+kofn_status kf_address_numbers(const char *address, char out[KF_ADDRESS])
+{
+    const char *host = address + 6, *port = strrchr(address, ':');
+    char name[256], text[NUMBERS] = "127.0.0.1";
+    bool six = false;
+
+    if (port - host >= (ptrdiff_t)sizeof name || strlen(port) > 6)
+        return kf_fail(KOFN_INVAL,
+                       "cannot listen at %.80s...: a name of a host has at "
+                       "most 255 characters",
+                       address);
+    snprintf(name, sizeof name, "%.*s", (int)(port - host), host);
+    if (!kf_address_is_localhost(address))
+        TRY(look_up(address, name, text, &six));
+    snprintf(out, KF_ADDRESS, six ? "tcp://[%s]%s" : "tcp://%s%s", text, port);
+    return KOFN_OK;
+}
 
 static bool somebody_listens(const char *path)
 {

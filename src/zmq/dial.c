@@ -63,7 +63,7 @@ static void keep_alive(void *s, const kf_set *set)
 }
 
 kofn_status kf_zmq_socket(void **out, const kf_set *set, int type,
-                          const char *address, const char *server)
+                          const char *address, const char *server, bool v6)
 {
     void *s = zmq_socket(set->context, type);
     kofn_time answer = set->silence > ANSWER ? set->silence : ANSWER;
@@ -75,7 +75,7 @@ kofn_status kf_zmq_socket(void **out, const kf_set *set, int type,
     kf_zmq_socket_set(s, ZMQ_LINGER, 0);
     kf_zmq_socket_set(s, ZMQ_SNDHWM, AHEAD);
     kf_zmq_socket_set(s, ZMQ_RCVHWM, (int)kf_address_ahead(address, set));
-    kf_zmq_socket_set(s, ZMQ_IPV6, !kf_address_v4(address));
+    kf_zmq_socket_set(s, ZMQ_IPV6, v6);
     kf_zmq_socket_set(s, ZMQ_TCP_MAXRT, (int)(answer / KF_MILLI));
     keep_alive(s, set);
     kf_zmq_socket_set(s, ZMQ_BACKLOG, 1024);
@@ -170,7 +170,7 @@ static kofn_status open_one(const kf_dial *d, const kf_set *set, char channel,
     const kf_greeting hello = kf_address_greeting(d->address, set, KF_HELLO);
     int ms = (int)(set->silence / KF_MILLI);
 
-    TRY(kf_zmq_socket(out, set, ZMQ_DEALER, d->address, d->server));
+    TRY(kf_zmq_socket(out, set, ZMQ_DEALER, d->address, d->server, d->v6));
     kf_zmq_socket_set(*out, ZMQ_HANDSHAKE_IVL, (int)(d->patience / KF_MILLI));
     memcpy(id + 2, d->token, KF_TOKEN);
     zmq_setsockopt(*out, ZMQ_ROUTING_ID, id, sizeof id);
@@ -299,7 +299,9 @@ static void end_socket(void **s, void **watch, int linger)
     *s = *watch = NULL;
 }
 
-/* Pauses double, and are spread so that a fleet does not come all at once. */
+/* Of a name's addresses ZeroMQ tries one of IPv6, if there is any, or one of
+ * IPv4, as it is told; where nobody listens there, the next time it is told the
+ * other.  Pauses double, and are spread so that a fleet does not come all at once. */
 void kf_dial_end(kf_dial *d, kofn_time now, int linger)
 {
     uint32_t spread = 0;
@@ -309,6 +311,8 @@ void kf_dial_end(kf_dial *d, kofn_time now, int linger)
     d->pause = d->welcome || !d->pause ? PAUSE_MIN : 2 * d->pause;
     if (d->welcome)
         d->patience = PATIENCE;
+    else if (kf_address_is_name(d->address))
+        d->v6 = !d->v6;
     if (d->pause > PAUSE_MAX)
         d->pause = PAUSE_MAX;
     d->welcome = false;

@@ -126,6 +126,7 @@ typedef struct kf_dial {
     unsigned shaken;              /* connections that are made */
     bool welcome, over;           /* over: not tried any more */
     bool spent;                   /* it sent what may not be sent */
+    bool v6;                      /* its name is looked up so */
     kofn_peer peer;               /* once welcome */
     unsigned char node[KF_TOKEN]; /* who answered there last (mesh) */
     kofn_time pause, next;        /* between incarnations: until when */
@@ -163,6 +164,13 @@ size_t kf_address_whole(const char *address, const kf_set *set);
 size_t kf_address_ahead(const char *address, const kf_set *set);
 /* Is its host given as four numbers? */
 bool kf_address_v4(const char *address);
+/* Is it a name, and of which there may be addresses of both kinds? */
+bool kf_address_is_name(const char *address);
+bool kf_address_is_localhost(const char *address);
+/* Where to listen at a name of this machine: at numbers, of IPv4 if it has
+ * such. */
+#define KF_ADDRESS 96
+kofn_status kf_address_numbers(const char *address, char out[KF_ADDRESS]);
 /* What one says to who is there. */
 kf_greeting kf_address_greeting(const char *address, const kf_set *set,
                                 kf_word word);
@@ -178,9 +186,9 @@ void kf_dial_close(kf_dial *d, int linger);
 
 /* ---- sockets ------------------------------------------------------------- */
 
-/* server: the key that is expected there, or NULL. */
+/* server: the key that is expected there, or NULL.  v6: IPv6 as well, or first. */
 kofn_status kf_zmq_socket(void **out, const kf_set *set, int type,
-                          const char *address, const char *server);
+                          const char *address, const char *server, bool v6);
 void kf_zmq_socket_set(void *s, int option, int value);
 /* As zmq_send and zmq_recv without waiting, and again when a signal has
  * interrupted them: in the middle of a packet it would be lost. */

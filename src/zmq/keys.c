@@ -168,6 +168,48 @@ static const char *advice(int error)
                               : "";
 }
 
+static bool is_our_group(gid_t group)
+{
+    int n = getgroups(0, NULL), i = 0;
+    gid_t *list = n > 0 ? kf_new((size_t)n, sizeof *list) : NULL;
+    bool found = group == getegid();
+
+    n = list ? getgroups(n, list) : 0;
+    while (!found && i < n)
+        found = list[i++] == group;
+    kf_free(list);
+    return found;
+}
+
+/* What is wrong with how it is kept, or NULL.  Kubernetes and systemd hand a
+ * secret to a process by one of its groups. */
+static const char *exposed(const struct stat *s)
+{
+    if (s->st_mode & 07)
+        return "is open to everybody";
+    if (s->st_mode & 030)
+        return "can be changed or run by its group";
+    if (!(s->st_mode & 040))
+        return NULL;
+    if (s->st_uid != 0 && s->st_uid != geteuid())
+        return "can be read by its group, and is neither root's nor this "
+               "user's";
+    return is_our_group(s->st_gid)
+               ? NULL
+               : "can be read by its group, which is none of this process's";
+}
+
+static kofn_status check_kept(const char *path, const struct stat *s)
+{
+    const char *what = exposed(s);
+
+    return what ? kf_fail(KOFN_INVAL,
+                          "%s %s (mode %03o): it is no secret any more; make "
+                          "new keys, or chmod 600 %s",
+                          path, what, (unsigned)s->st_mode & 0777, path)
+                : KOFN_OK;
+}
+
 static kofn_status read_file(kf_keys *k, const char *path, bool secret)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -184,12 +226,10 @@ static kofn_status read_file(kf_keys *k, const char *path, bool secret)
         return kf_fail(KOFN_IO, "%s: %s%s", path, strerror(error),
                        advice(error));
     }
-    if (secret && (s.st_mode & 077)) {
+    st = secret ? check_kept(path, &s) : KOFN_OK;
+    if (st) {
         close(fd);
-        return kf_fail(KOFN_INVAL,
-                       "%s can be read by others (mode %03o): it "
-                       "is no secret any more; make new keys, or chmod 600",
-                       path, (unsigned)s.st_mode & 0777);
+        return st;
     }
     TRY(read_all(fd, path, &text, &size));
     st = kf_keys_parse(k, text, size, path);

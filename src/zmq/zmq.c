@@ -311,6 +311,7 @@ static kofn_status add_dial(kf_transport *t, const char *address,
         kf_free(d);
         return KOFN_NOMEM;
     }
+    d->v6 = !kf_address_v4(address) && !kf_address_is_localhost(address);
     if (key)
         memcpy(d->who, key->name, sizeof d->who);
     if (t->set.own.count)
@@ -369,6 +370,24 @@ static kofn_status transport_reach(kofn_transport *base, const char *address)
     return add_dial(t, address, key);
 }
 
+/* ZeroMQ listens at numbers and at interfaces, and calls it ENODEV when a name
+ * is none of these: then it is looked up. */
+static kofn_status bind_router(kf_transport *t, const char *address)
+{
+    char numbers[KF_ADDRESS];
+    int error = zmq_bind(t->router, address) ? zmq_errno() : 0;
+
+    if (error == ENODEV && kf_address_is_name(address)) {
+        TRY(kf_address_numbers(address, numbers));
+        kf_zmq_socket_set(t->router, ZMQ_IPV6, !kf_address_v4(numbers));
+        error = zmq_bind(t->router, numbers) ? zmq_errno() : 0;
+    }
+    return error ? kf_fail(error == EINVAL ? KOFN_INVAL : KOFN_TRANSPORT,
+                           "cannot listen at %s: %s; %s", address,
+                           zmq_strerror(error), kf_address_advice(error))
+                 : KOFN_OK;
+}
+
 static kofn_status open_router(kf_transport *t, const char *address,
                                size_t strangers)
 {
@@ -376,7 +395,8 @@ static kofn_status open_router(kf_transport *t, const char *address,
     size_t message = kf_address_whole(address, &t->set) + KF_LEAD + BATCH;
     struct stat s;
 
-    TRY(kf_zmq_socket(&t->router, &t->set, ZMQ_ROUTER, address, NULL));
+    TRY(kf_zmq_socket(&t->router, &t->set, ZMQ_ROUTER, address, NULL,
+                      !kf_address_v4(address)));
     kf_zmq_socket_set(t->router, ZMQ_ROUTER_MANDATORY, 1);
     /* Else what comes under a name that is taken is never read, nor freed. */
     kf_zmq_socket_set(t->router, ZMQ_ROUTER_HANDOVER, 1);
@@ -392,13 +412,7 @@ static kofn_status open_router(kf_transport *t, const char *address,
                      t->doors, t->wake[1]));
     t->router_fd = kf_zmq_socket_fd(t->router);
     TRY(kf_address_vacant(address));
-    if (zmq_bind(t->router, address)) {
-        int error = zmq_errno();
-
-        return kf_fail(error == EINVAL ? KOFN_INVAL : KOFN_TRANSPORT,
-                       "cannot listen at %s: %s; %s", address,
-                       zmq_strerror(error), kf_address_advice(error));
-    }
+    TRY(bind_router(t, address));
     zmq_getsockopt(t->router, ZMQ_LAST_ENDPOINT, t->endpoint, &size);
     if (our_file(t, &s)) {
         t->file = s.st_ino;

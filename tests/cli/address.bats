@@ -70,6 +70,26 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
         "$KOFN" matvec X.npy w.npy -p
 }
 
+@test "localhost is an address: to listen at, to connect to, and of nodes" {
+    "$KOFN" matvec X.npy w.npy -n 1 -s uncoded -p 'tcp://localhost:*' -o y.npy >out 2>err &
+    first=$!
+    wait_for grep -q "listening on tcp://127.0.0.1:" err
+    port=$(sed -n 's/^listening on tcp:.*:\([0-9]*\) for.*/\1/p' err)
+    timeout 600 "$KOFN" worker "tcp://localhost:$port" -q
+    wait "$first"
+    [ -s y.npy ]
+    "$KOFN" gen matrix 20 20 -o A.npy -q
+    # below the ports that the system gives to others
+    one=tcp://localhost:$((30500 + RANDOM % 700)) two=tcp://localhost:$((31200 + RANDOM % 700))
+    timeout 600 "$KOFN" power A.npy --masterless -n 2 -p "$one" --reach "$two" -o 1.npy -q \
+        --max-iter 50 &
+    first=$!
+    timeout 600 "$KOFN" power A.npy --masterless -n 2 -p "$two" --reach "$one" -o 2.npy -q \
+        --max-iter 50
+    wait "$first"
+    cmp 1.npy 2.npy
+}
+
 # bats test_tags=asan
 @test "a file and the socket of another are not taken, one left behind is" {
     cp X.npy before.npy
@@ -138,9 +158,9 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     refused nowhere/coordinator.secret "make keys with kofn keygen"
     run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.secret
     refused "give the folder"
-    chmod 640 keys/coordinator.secret
+    chmod 644 keys/coordinator.secret
     serve ipc://"$PWD"/socket --keys keys
-    refused keys/coordinator.secret "mode 640" "chmod 600"
+    refused keys/coordinator.secret "mode 644" "chmod 600 keys/coordinator.secret"
     run "$KOFN" keygen ''
     refused "give a folder"
 }

@@ -71,6 +71,16 @@ scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     refused "bad.svm: line 1: index 1 comes after index 1"
 }
 
+@test "fewer columns than segments are as good as many" {
+    kofn gen matrix 100 3 -o X.npy --seed 3 -q
+    kofn gen vector 100 -o y.npy --seed 4 -q
+    for s in agc:d=4 agc:d=3,form=staircase g-agc:d=4 cgc:d=6,m=5; do
+        kofn regress X.npy y.npy -o w.npy -s $s -n 8 -q
+        py "X=np.load('X.npy'); y=np.load('y.npy'); w=np.load('w.npy')
+assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
+    done
+}
+
 @test "sparse points are fitted to as they are, with an intercept too" {
     inputs
     py "r=np.random.default_rng(5); X=np.load('X.npy')*(r.random((400,12)) < 0.2); X[7]=0

@@ -1,5 +1,12 @@
 load helpers
 
+# Workers of a command that has failed wait for ever.
+teardown() {
+    for pid in $(cat pids 2>/dev/null); do
+        kill "$pid" 2>/dev/null || true
+    done
+}
+
 # A worker that is not one: it notes its words, and ends as its machine's file
 # says, or runs until it is ended.
 pretend() {
@@ -55,6 +62,76 @@ began() {
     [ "$status" -eq 2 ]
 }
 
+# Slurm, as far as kofn.sbatch sees it: an array is so many workers at once, of a
+# script that is there, and what is submitted runs as a copy in another folder.
+pretend_slurm() {
+    mkdir -p bin spool room prefix/bin prefix/share/kofn submitted
+    cat >bin/sbatch <<'SH'
+#!/bin/bash
+[ -r "${@: -1}" ] || exit 1
+echo "$*" >>"$ROOM/arrays"
+n=$(sed -n 's/.*--array=0-\([0-9]*\).*/\1/p' <<<"$*")
+for _ in $(seq 0 "$n"); do
+    "${@: -1}" >>"$ROOM/workers.log" 2>&1 3>&- &
+    echo $! >>"$ROOM/pids"
+done
+echo 17
+SH
+    cat >bin/scontrol <<'SH'
+#!/bin/sh
+echo "   JobId=16 JobName=kofn"
+echo "   Command=$ORIGIN/kofn.sbatch matvec X.npy w.npy"
+SH
+    printf '#!/bin/sh\necho 127.0.0.1\n' >bin/hostname
+    printf '#!/bin/sh\n' >bin/squeue
+    printf '#!/bin/sh\n' >bin/scancel
+    printf '#!/bin/sh\nexec %s "$@"\n' "$KOFN" >prefix/bin/kofn
+    chmod +x bin/* prefix/bin/kofn
+    cp "$KOFN_SOURCE/share/slurm/kofn.sbatch" spool/slurm_script
+    export ROOM=$PWD ORIGIN=$PWD/nowhere PATH=$PWD/bin:$PATH
+    export SLURM_SUBMIT_DIR=$PWD/submitted SLURM_JOB_ID=16 KOFN_WORKERS=4
+    export KOFN_PORT=$((29000 + RANDOM % 1500)) KOFN_ROOM=$PWD/room
+}
+
+@test "slurm: only commands that have checkpoints are told to keep them" {
+    pretend_slurm
+    export KOFN_SHARE=$KOFN_SOURCE/share/slurm
+    "$KOFN" gen matrix 60 12 -o X.npy -q
+    "$KOFN" gen matrix 12 30 -o Y.npy -q
+    echo X.npy Y.npy C.npy >list
+    timeout 600 spool/slurm_script stream list
+    [ -s C.npy ]
+    [ ! -e room/checkpoint ]
+    timeout 600 spool/slurm_script matmul X.npy Y.npy -o D.npy -r 2 -s elastic:k=3
+    [ -e room/checkpoint/checkpoint.json ]
+    py "
+want = np.load('X.npy') @ np.load('Y.npy')
+for name in ('C.npy', 'D.npy'):
+    assert abs(np.load(name) - want).max() <= 1e-12 * abs(want).max(), name"
+    run timeout 600 spool/slurm_script gen vector 3 -o v.npy
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"kofn gen does not compute with workers"* ]]
+    [ "$(wc -l <arrays)" -eq 2 ]
+}
+
+@test "slurm: the script finds its workers' where it came from or is installed" {
+    pretend_slurm
+    "$KOFN" gen matrix 30 4 -o X.npy -q
+    "$KOFN" gen vector 4 -o w.npy -q
+    run timeout 600 spool/slurm_script matvec X.npy w.npy
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"name its folder by KOFN_SHARE"* ]]
+    cp -r "$KOFN_SOURCE/share/slurm" prefix/share/kofn
+    KOFN=$PWD/prefix/bin/kofn timeout 600 spool/slurm_script matvec X.npy w.npy -o y.npy
+    grep -q " $PWD/prefix/bin/../share/kofn/slurm/kofn-worker.sbatch$" arrays
+    # and nothing of the run before is in the way
+    cp -r "$KOFN_SOURCE/share/slurm" "my share"
+    rm -r room arrays
+    ORIGIN=$PWD/"my share" timeout 600 spool/slurm_script matvec X.npy w.npy -o y.npy
+    grep -q " $PWD/my share/kofn-worker.sbatch$" arrays
+    [ -s y.npy ]
+}
+
 @test "the scripts are what bash takes for such" {
     for f in "$KOFN_SOURCE"/share/slurm/*.sbatch "$KOFN_SOURCE"/share/ssh/* \
         "$KOFN_SOURCE/scripts/slurm-one-machine"; do
@@ -83,12 +160,23 @@ assert "coordinator.secret" in made["kofn-coordinator"], made
 assert "worker.public" in made["kofn-coordinator"], made
 assert "worker.secret" not in made["kofn-coordinator"], made
 END
+    # nobody is root, and the keys are for the group that the pods are given
+    /usr/bin/python3 - "$KOFN_SOURCE/share/k8s/kofn.yaml" <<'END'
+import re, sys
+jobs = [p for p in open(sys.argv[1]).read().split("\n---\n") if "kind: Job" in p]
+assert len(jobs) == 2, len(jobs)
+for job in jobs:
+    assert "runAsNonRoot: true" in job and "runAsUser: 0" not in job, job
+    assert re.findall(r"^ +fsGroup: (\d+)", job, re.M) == ["1000"], job
+    assert re.findall(r"defaultMode: (\d+)", job) == ["0440"], job
+END
     # and what is in them is enough for both
     cd "$BATS_TEST_TMPDIR"
     "$KOFN" keygen keys -q
     mkdir -m 700 head worker
     mv keys/coordinator.secret keys/worker.public head
     mv keys/worker.secret keys/coordinator.public worker
+    chmod 440 head/*.secret worker/*.secret
     "$KOFN" gen matrix 30 4 -o X.npy -q
     "$KOFN" gen vector 4 -o w.npy -q
     timeout 600 "$KOFN" worker ipc://"$PWD"/s --keys worker -q &

@@ -277,6 +277,39 @@ END
     are_right
 }
 
+@test "who is waited for is told, and why nobody more comes in" {
+    timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' -n 2 >out 2>err &
+    coordinator=$!
+    wait_for grep -q "^0 of 2 workers are here, waiting for the others$" err
+    wait_for listening
+    workers 2 "$at"
+    wait $coordinator
+    are_right
+    # nothing is told of what nobody asked for
+    timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' -n 2 -q \
+        --start-within 2.5 >out 2>err || true
+    [ "$(grep -c "waiting" err)" -eq 0 ]
+    # one host is one worker where answers are compared
+    timeout 600 "$KOFN" stream list.txt -p 'tcp://*:*' --insecure -n 3 \
+        --errors detect >out 2>err &
+    coordinator=$!
+    wait_for listening
+    workers 3 "tcp://127.0.0.1:${at##*:}" --insecure
+    wait_for grep -q "^1 of 3 workers are here, waiting for the others; 2 more stand by, whose hosts" err
+    grep -q "give every worker a key of its own, or see --seats-per-key" err
+    kill $coordinator
+}
+
+@test "a stream that could never begin is refused" {
+    for words in "" --insecure; do
+        run kofn stream list.txt -p 'tcp://127.0.0.1:*' $words -n 3 --errors probabilistic
+        refused "count as one" "--seats-per-key"
+    done
+    kofn keygen keys --worker anna
+    run kofn stream list.txt -p 'tcp://127.0.0.1:*' --keys keys -n 3 --errors probabilistic
+    refused "1 key is listed" "keygen keys --worker"
+}
+
 @test "a worker that may not spend so much memory is done without, or it is said" {
     timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' -n 2 -s dip:m=1,p=1,T=0 \
         --json --verify >out.json 2>err &

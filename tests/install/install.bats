@@ -50,7 +50,7 @@ used() {
     local prefix=$1
     shift
     rm -rf cm a.out
-    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kofn.pc)")
     "${CC:-cc}" main.c $(pkg-config --cflags --libs kofn-zmq) "$@" -o a.out
     [ "$(./a.out)" = 60 ]
     cmake -S . -B cm -DCMAKE_PREFIX_PATH="$prefix" >cmake.log 2>&1 &&
@@ -62,8 +62,6 @@ used() {
     cd "$BATS_FILE_TMPDIR"
     cmake --install "$KOFN_BUILD" --prefix "$PWD/shared" >install.log ||
         { cat install.log; false; }
-    sed -i "s#^\(libdir\|includedir\|prefix\)=.*/\(lib\|include\)\$#\1=$PWD/shared/\2#" \
-        shared/lib/pkgconfig/*.pc
     # libkofn-zmq finds libkofn by itself: nothing names its folder
     unset LD_LIBRARY_PATH
     [ -z "$(ldd shared/lib/libkofn-zmq.so | grep 'not found')" ]
@@ -73,14 +71,29 @@ used() {
     ./shared/bin/kofn --version
 }
 
+@test "moved: what was installed elsewhere is built with where it is now" {
+    cd "$BATS_FILE_TMPDIR"
+    cmake --install "$KOFN_BUILD" --prefix "$PWD/first" >install.log ||
+        { cat install.log; false; }
+    mkdir -p put/there
+    mv first put/there/now
+    [ -z "$(grep -e "^[a-z]*=/" put/there/now/lib/pkgconfig/*.pc)" ]
+    used "$PWD/put/there/now" -Wl,-rpath,"$PWD/put/there/now/lib"
+    ldd a.out | grep -q "libkofn.so.0 => $PWD/put/there/now/lib"
+}
+
 @test "static: -DBUILD_SHARED_LIBS=OFF makes libraries that programs can be built with" {
     cd "$BATS_FILE_TMPDIR"
+    # one folder deeper than elsewhere, as Debian has it, and moved
+    local deep=lib/$("${CC:-cc}" -dumpmachine)
     cmake -S "$KOFN_SOURCE" -B build -DBUILD_SHARED_LIBS=OFF -DKOFN_TESTS=OFF \
-        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX="$PWD/static" >build.log 2>&1 &&
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX="$PWD/first" \
+        -DCMAKE_INSTALL_LIBDIR="$deep" >build.log 2>&1 &&
         cmake --build build -j 2 >>build.log 2>&1 &&
         cmake --install build >>build.log 2>&1 || { tail -30 build.log; false; }
-    [ -e static/lib/libkofn.a ] && [ -e static/lib/libkofn-zmq.a ]
-    [ -z "$(ls static/lib/libkofn.so* static/lib/libkofn-zmq.so* 2>/dev/null)" ]
+    mv first static
+    [ -e static/$deep/libkofn.a ] && [ -e static/$deep/libkofn-zmq.a ]
+    [ -z "$(ls static/$deep/libkofn.so* static/$deep/libkofn-zmq.so* 2>/dev/null)" ]
     used "$PWD/static"
     [ -z "$(ldd a.out | grep libkofn)" ]
     ./static/bin/kofn --version

@@ -413,6 +413,48 @@ static void long_pieces_begin_on_lines(void **state)
     }
 }
 
+/* The segments of a vector that is shorter than they are many, or little longer,
+ * are padded with zeros, and some of them are nothing else: the sum is exact
+ * with everybody, and with as few as suffice. */
+static void short_vectors_are_padded(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t n, spare; /* that may be missing */
+    } t[] = {{"agc:d=3", 5, 2},
+             {"agc:d=4", 6, 3},
+             {"agc:d=3,form=staircase", 5, 2},
+             {"agc:d=5,lam=7,form=decoupled", 7, 4},
+             {"g-agc:d=3", 7, 2},
+             {"cgc:d=4,m=3", 6, 1},
+             {"cgc:d=4,m=3,construction=random", 6, 1},
+             {"g-cgc:d=3,m=2", 7, 1}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof t / sizeof *t; k++) {
+        size_t wants = 1;
+
+        for (size_t p = 1; p <= 2 * wants; p++) {
+            kofn_dtype dtype = p % 3 ? KOFN_F64 : KOFN_F32;
+            bool out[8] = {false};
+            fleet f;
+
+            fleet_up(&f, t[k].spec, t[k].n, p, dtype);
+            wants = f.L->wants;
+            assert_int_equal(f.plan->span, (p + wants - 1) / wants);
+            for (size_t gone = 0; gone <= t[k].spare; gone++) {
+                double e = error_without(&f, out, f.L->submessages);
+
+                assert_true(e >= 0);
+                assert_at_most(e, dtype == KOFN_F64 ? 1e-9 : 1e-4);
+                out[gone] = true;
+            }
+            fleet_down(&f);
+        }
+        assert_true(wants > 1);
+    }
+}
+
 /* The staircase is refused at once where no draw of it decodes; lcm(1..7)
  * segments, with which agc is optimal for d = 7, are not. */
 static void pieces_that_can_be_had(void **state)
@@ -491,6 +533,7 @@ TEST_FILE(gradient_test)
         cmocka_unit_test(products_are_the_decoder),
         cmocka_unit_test(groups_read_what_they_need),
         cmocka_unit_test(long_pieces_begin_on_lines),
+        cmocka_unit_test(short_vectors_are_padded),
         cmocka_unit_test(pieces_that_can_be_had),
         cmocka_unit_test(segments_by_default),
     };
