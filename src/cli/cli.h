@@ -212,6 +212,7 @@ int cli_check_path(const char *before, const char *path);
 
 /* First of all: descriptors and memory. */
 void cli_begin(void);
+double cli_begun(void); /* by kf_clock_seconds() */
 /* SIGINT, SIGTERM and SIGHUP end the process at once until cli_guard(true);
  * from then on they are remembered. */
 void cli_signals(void);
@@ -378,8 +379,10 @@ typedef struct session {
     bool converged;
     kofn_status status;
     double started, drawn; /* wall clock; when progress was last drawn */
-    double tell;           /* ... and when to tell what is waited for  */
-    uint64_t moved;        /* bytes, until then                        */
+    double opened, first,
+        last;       /* the job; the first round's begin, the last's end */
+    double tell;    /* ... and when to tell what is waited for  */
+    uint64_t moved; /* bytes, until then                        */
     size_t expected_rounds, block_rows;
     size_t events_left; /* of the file, to be shown yet */
     const kofn_happening *next_event;

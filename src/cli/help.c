@@ -239,10 +239,16 @@ static const char *const json_keys[] = {
     "measured",
     "encode_seconds, wait_seconds, decode_seconds",
     "where they went",
+    "total_seconds",
+    "from the beginning of the command until this report, the sum of the next four; "
+    "not of simulated runs, which repeat to the byte",
+    "read_seconds, prepare_seconds, round_seconds, finish_seconds",
+    "until the inputs are read; until the first round begins, when workers are here "
+    "and have their blocks; until the last one ends; until this report",
     "joined, left",
     "workers",
     "sent_bytes, received_bytes",
-    "blocks and the inputs of tasks; results",
+    "blocks, and inputs once for each worker and round; results",
     "given_up",
     "workers that were there and answered nothing",
     "late",

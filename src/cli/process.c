@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
@@ -149,8 +151,16 @@ static void demand_room(void)
     _exit(EXIT_FAILED);
 }
 
+static double begun;
+
+double cli_begun(void)
+{
+    return begun;
+}
+
 void cli_begin(void)
 {
+    begun = kf_clock_seconds();
     keep_memory();
     fill_descriptors();
     raise_descriptors();

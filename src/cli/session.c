@@ -66,6 +66,7 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     if (st)
         return cli_fail(st);
     cli_tell_blas(a);
+    s->opened = s->first = s->last = kf_clock_seconds();
     return 0;
 }
 
@@ -116,21 +117,32 @@ static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
     return out;
 }
 
+/* "round 3 of 20", or of what takes several rounds each "iteration 3 of 20"; and how
+ * many seconds it still takes. */
+static void say_where(const session *s, const kofn_progress *p, char out[80])
+{
+    bool product = (s->args->command->bit & IN_PRODUCT) != 0;
+    size_t at = product ? p->round : s->iterations + 1, of = s->expected_rounds;
+    double past = kf_clock_seconds() - s->first;
+    double done = (double)(at - 1) + (product ? p->done : 0);
+    int n = snprintf(out, 80, "%s %zu of %zu", product ? "round" : "iteration",
+                     at < of ? at : of, of);
+
+    if (at > 1 && (double)of > done)
+        snprintf(out + n, 80 - (size_t)n, ", %.0f s left",
+                 past / done * ((double)of - done));
+}
+
 static void draw(session *s)
 {
-    double now = kf_clock_seconds(), past = now - s->started, eta;
+    double now = kf_clock_seconds();
     kofn_progress p;
-    char left[40] = "", fleet[80] = "", owed[80] = "", rate[20];
-    char mending[80] = "";
+    char where[80], fleet[80] = "", owed[80] = "", mending[80] = "", rate[20];
 
     if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
         return;
     kofn_job_progress(s->job, &p);
-    eta = p.round > 1 ? past / (p.round - 1 + p.done) *
-                            ((double)s->expected_rounds - p.round + 1 - p.done)
-                      : 0;
-    if (eta > 0)
-        snprintf(left, sizeof left, "  %.0f s left", eta);
+    say_where(s, &p, where);
     if (p.joined || p.left)
         snprintf(fleet, sizeof fleet, ", %zu joined, %zu lost", p.joined,
                  p.left);
@@ -141,10 +153,9 @@ static void draw(session *s)
         snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
                  p.outstanding, p.awaited);
     cli_draw(
-        "round %u of %zu%s  %zu workers live%s%s%s  %s  %3.0f %%%s", p.round,
-        s->expected_rounds, s->remark, p.live, fleet, mending, owed,
-        bytes_a_second(rate, p.sent + p.received - s->moved, now - s->drawn),
-        100 * p.done, left);
+        "%s%s  %zu workers live%s%s%s  %s", where, s->remark, p.live, fleet,
+        mending, owed,
+        bytes_a_second(rate, p.sent + p.received - s->moved, now - s->drawn));
     s->moved = p.sent + p.received;
     s->drawn = now;
 }
@@ -180,12 +191,30 @@ void session_tell_waiting(session *s, bool quiet)
                 p.live, p.live == 1 ? " is" : "s are", p.needed, crowd);
 }
 
+static bool is_simulated(const session *s)
+{
+    return cli_transport_of(s->args->port)->simulated;
+}
+
+/* Rounds that nobody was told of came before this one: of a search for a step. */
+static void know_times(session *s)
+{
+    kofn_report total;
+
+    kofn_job_totals(s->job, &total);
+    s->last = kf_clock_seconds();
+    if (s->first == s->opened && !is_simulated(s))
+        s->first = fmax(s->opened, s->last - seconds(total.took));
+}
+
 void session_round(session *s, const kofn_report *rep, double change)
 {
     json_t *rows;
 
     if (!rep)
         session_tell_waiting(s, s->args->quiet);
+    else
+        know_times(s);
     if (!s->args->show)
         draw(s);
     else if (rep)
@@ -278,6 +307,18 @@ static void put_regression(const session *s, const kofn_report *t,
     PUT("per_iteration", json_incref(s->per_iteration));
 }
 
+/* They add up to all that has passed. */
+static void put_times(const session *s, json_t *o)
+{
+    double now = kf_clock_seconds();
+
+    PUT("total_seconds", cli_number(now - cli_begun()));
+    PUT("read_seconds", cli_number(s->started - cli_begun()));
+    PUT("prepare_seconds", cli_number(s->first - s->started));
+    PUT("round_seconds", cli_number(s->last - s->first));
+    PUT("finish_seconds", cli_number(now - s->last));
+}
+
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
@@ -297,6 +338,8 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("encode_seconds", cli_number(seconds(t->encoding)));
     PUT("wait_seconds", cli_number(seconds(t->waiting)));
     PUT("decode_seconds", cli_number(seconds(t->decoding)));
+    if (!is_simulated(s)) /* which repeats to the byte */
+        put_times(s, o);
     PUT("joined", json_integer(t->joined));
     PUT("left", json_integer(t->left));
     PUT("sent_bytes", json_integer((json_int_t)t->sent));
@@ -373,13 +416,27 @@ static void report_errors(const session *s, const kofn_report *t,
                 t->unchecked == 1 ? "" : "s");
 }
 
+static void report_times(const session *s)
+{
+    double now = kf_clock_seconds();
+
+    fprintf(
+        stderr,
+        "%.3g s in all: reading %.3g, starting and placing %.3g, rounds %.3g, "
+        "the rest %.3g\n",
+        now - cli_begun(), s->started - cli_begun(), s->first - s->started,
+        s->last - s->first, now - s->last);
+    if (!s->args->output)
+        fprintf(stderr, "the result was not kept: no file was named by -o\n");
+}
+
 static void report_text(const session *s, const kofn_report *t,
                         const kofn_plan_info *info)
 {
     fprintf(stderr, "%s  any %zu of %zu  %u round%s in %.3g s%s", info->spec,
             info->threshold, s->args->workers, t->rounds,
             t->rounds == 1 ? "" : "s", seconds(t->took),
-            cli_transport_of(s->args->port)->simulated ? " (simulated)" : "");
+            is_simulated(s) ? " (simulated)" : "");
     if (t->joined || t->left)
         fprintf(stderr, "  %u joined, %u left", t->joined, t->left);
     fprintf(stderr, "\nencode %.3g s, wait %.3g s, decode %.3g s  noise %.2g",
@@ -394,6 +451,7 @@ static void report_text(const session *s, const kofn_report *t,
         report_errors(s, t, info);
     report_mute(t);
     fprintf(stderr, "\n");
+    report_times(s);
     cli_report_blas(s->args);
 }
 

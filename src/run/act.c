@@ -141,6 +141,21 @@ static uint32_t oldest_running(const kofn_job *j)
     return j->open[i]->core;
 }
 
+/* Bytes that go with it: a worker is sent an input once, however many tasks it has of
+ * it. */
+static kofn_status count_input(product *p, uint32_t worker,
+                               const kofn_parcel *in)
+{
+    while (p->feds <= worker) {
+        TRY(kf_grow(&p->fed, &p->fed_cap, p->feds, sizeof *p->fed));
+        p->fed[p->feds++] = NULL;
+    }
+    if (p->fed[worker] != in)
+        p->rep.sent += kf_parcel_bytes(in);
+    p->fed[worker] = in;
+    return KOFN_OK;
+}
+
 static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
 {
     const kf_kernel *kernel = kf_kernel_for(p->use);
@@ -169,7 +184,9 @@ static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
                                  .row = (uint32_t)a->row,
                                  .sent = kf_job_now(j)};
     m.in = kf_messages_take(&p->messages, row_in_plan(p, a));
-    st = kf_is_stream(j) ? kf_pair_given(j, p, &m) : KOFN_OK;
+    st = count_input(p, a->worker, m.in);
+    if (!st && kf_is_stream(j))
+        st = kf_pair_given(j, p, &m);
     if (!st)
         st = take_result(j, p, kernel, &m, &m.result);
     if (st) {
@@ -177,7 +194,6 @@ static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
         kofn_block_drop(m.block);
         return st;
     }
-    p->rep.sent += kf_parcel_bytes(m.in);
     return j->port->send(j->port, &m);
 }
 

@@ -58,6 +58,8 @@ typedef struct product {
     bool room;        /* no answer of an honest worker is infinite */
     slot *slot;       /* its tasks, in the order of their numbers  */
     size_t slots, slot_cap;
+    const kofn_parcel **fed; /* per worker: the input it was given last */
+    size_t feds, fed_cap;
     uint32_t first_task;
     bool audited; /* a sum that is compared, for those that are not after it */
     bool begun;   /* the core knows of it */

@@ -66,6 +66,7 @@ static void product_free(product *p)
     kf_messages_free(&p->messages);
     kf_free(p->measure.input);
     kf_free(p->slot);
+    kf_free(p->fed);
     tables_free(&p->tables);
     kf_free(p);
 }

@@ -43,6 +43,8 @@ for results, with_what in (('y-*.npy', 'w.npy'), ('C-*.npy', 'B.npy')):
 iterations seconds encode_seconds wait_seconds decode_seconds joined left late \
 corrupted noise rel_error per_round'.split())" <out.json
     json "o['status'] == 'ok' and o['rounds'] == 3 and o['rel_error'] <= 1e-12" <out.json
+    json "abs(o['total_seconds'] - sum(o[k + '_seconds'] for k in ('read', 'prepare', 'round', 'finish'))) < 1e-6 and \
+0 < o['seconds'] <= o['round_seconds'] + 1e-6 and o['prepare_seconds'] > 0" <out.json
     json "len(o['per_round']) == 3 and o['per_round'][0]['live'] == 8 and \
 len(o['per_round'][0]['rows']) == 8 and o['blas_threads'] == 1" <out.json
 }
