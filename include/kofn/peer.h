@@ -276,7 +276,7 @@ typedef struct kofn_node_view {
     bool over; /* everybody who can be reached has the result */
     uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
                                           others; events that did not fit */
-    uint64_t liars;     /* incarnations whose pieces were found wrong */
+    uint64_t liars;     /* who are not heard any more, each counted once */
     uint64_t alone;     /* iterates that were made alone       */
     uint64_t left_out;  /* pieces that were, for they were wrong, or may be */
     kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are
@@ -372,6 +372,11 @@ typedef struct kofn_peer_options {
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);
     void *watch_ud;
     unsigned quarantine; /* as in kofn_options; 0: 3 */
+    /* NULL, or called when an iterate is over of which another node sent wrong
+     * pieces: its seat, who answers for it ("" where nobody is known to), and
+     * whether it is not heard any more for that. */
+    void (*erred)(void *ud, uint32_t seat, const char *name, bool excluded);
+    void *erred_ud;
 } kofn_peer_options;
 
 /* Goes on from v (n x 1, contiguous, float64, the same on all nodes) together

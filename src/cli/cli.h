@@ -502,7 +502,9 @@ typedef struct cli_node {
     kofn_status status;
     char *reason; /* why it failed */
     kofn_node_view end;
-    bool resumes; /* goes on with what was kept */
+    bool resumes;            /* goes on with what was kept */
+    struct cli_wrong *wrong; /* whose pieces were; shared by who asks for it */
+    size_t wrongs;
 } cli_node;
 
 typedef struct cli_nodes {
@@ -528,6 +530,10 @@ typedef struct cli_nodes {
  * code after a message; so do those below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
 int nodes_run(cli_nodes *m);
+/* Whose pieces this node found wrong, in how many iterates: a list for --json, and
+ * lines for people. */
+json_t *nodes_wrong(const cli_node *n);
+void nodes_say_wrong(const cli_node *n);
 /* Has it the result? */
 bool nodes_have(const cli_node *n);
 /* Nobody has: why the first who failed did. */

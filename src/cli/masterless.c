@@ -131,6 +131,7 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
     PUT("adopted", json_integer((json_int_t)n->end.adopted));
     PUT("dropped", json_integer((json_int_t)n->end.dropped));
     PUT("liars", json_integer((json_int_t)n->end.liars));
+    PUT("wrong", nodes_wrong(n));
     PUT("alone", json_integer((json_int_t)n->end.alone));
     PUT("left_out", json_integer((json_int_t)n->end.left_out));
     PUT("finished", json_integer((json_int_t)have));
@@ -169,6 +170,7 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
         fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
                 (unsigned long long)n->end.left_out,
                 (unsigned long long)n->end.liars);
+    nodes_say_wrong(n);
     if (r->rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", r->rel_error);
     fprintf(stderr, "\n");

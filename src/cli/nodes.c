@@ -220,6 +220,61 @@ static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
     }
 }
 
+/* ---- whose pieces were wrong --------------------------------------------- */
+
+struct cli_wrong {
+    uint32_t seat;
+    char name[96];
+    unsigned iterates;
+    bool excluded;
+};
+
+static void erred(void *ud, uint32_t seat, const char *name, bool excluded)
+{
+    cli_node *n = ud;
+    struct cli_wrong *w;
+    size_t i = 0;
+
+    while (i < n->wrongs &&
+           (n->wrong[i].seat != seat || strcmp(n->wrong[i].name, name) != 0))
+        i++;
+    if (i == n->wrongs) {
+        w = realloc(n->wrong, (i + 1) * sizeof *w);
+        if (!w)
+            return; /* it is left out of the report, no more */
+        n->wrong = w;
+        w[n->wrongs++] = (struct cli_wrong){.seat = seat};
+        snprintf(w[i].name, sizeof w[i].name, "%s", name);
+    }
+    n->wrong[i].iterates++;
+    n->wrong[i].excluded |= excluded;
+}
+
+json_t *nodes_wrong(const cli_node *n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n->wrongs; i++)
+        json_array_append_new(
+            list, json_pack("{s:i, s:s, s:i, s:b}", "seat",
+                            (int)n->wrong[i].seat, "name", n->wrong[i].name,
+                            "iterates", (int)n->wrong[i].iterates, "excluded",
+                            (int)n->wrong[i].excluded));
+    return list;
+}
+
+void nodes_say_wrong(const cli_node *n)
+{
+    for (size_t i = 0; i < n->wrongs; i++) {
+        const struct cli_wrong *w = &n->wrong[i];
+
+        fprintf(stderr, "\nwrong pieces of seat %u%s%s%s in %u iterate%s%s",
+                w->seat, *w->name ? " (" : "", w->name, *w->name ? ")" : "",
+                w->iterates, w->iterates == 1 ? "" : "s",
+                w->excluded ? ": it is not heard any more" : "");
+    }
+}
+
 static void live(void *ud, kofn_transport *t)
 {
     cli_node *n = ud;
@@ -241,7 +296,9 @@ static void live(void *ud, kofn_transport *t)
                                       : m->mesh ? 5 * KOFN_SECOND
                                                 : 60 * KOFN_SECOND,
                            .watch = watch,
-                           .watch_ud = n};
+                           .watch_ud = n,
+                           .erred = erred,
+                           .erred_ud = n};
 
     n->status = m->live(n, t, &p);
     if (n->status < 0)
@@ -351,8 +408,10 @@ int nodes_close(cli_nodes *m, int code)
 {
     const cli_transport *port = cli_transport_of(m->a->port);
 
-    for (size_t i = 0; m->node && i < m->here; i++)
+    for (size_t i = 0; m->node && i < m->here; i++) {
         free(m->node[i].reason);
+        free(m->node[i].wrong);
+    }
     free(m->node);
     kofn_events_free(m->events);
     return port->end ? port->end(code) : code;

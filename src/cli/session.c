@@ -125,8 +125,14 @@ static void say_where(const session *s, const kofn_progress *p, char out[80])
     size_t at = product ? p->round : s->iterations + 1, of = s->expected_rounds;
     double past = kf_clock_seconds() - s->first;
     double done = (double)(at - 1) + (product ? p->done : 0);
-    int n = snprintf(out, 80, "%s %zu of %zu", product ? "round" : "iteration",
-                     at < of ? at : of, of);
+    int n;
+
+    if (p->here < p->expected) {
+        snprintf(out, 80, "%zu of %zu workers are here", p->here, p->expected);
+        return;
+    }
+    n = snprintf(out, 80, "%s %zu of %zu", product ? "round" : "iteration",
+                 at < of ? at : of, of);
 
     if (at > 1 && (double)of > done)
         snprintf(out + n, 80 - (size_t)n, ", %.0f s left",

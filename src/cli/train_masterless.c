@@ -104,6 +104,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
     if (r->a->job.errors) {
         PUT("left_out", json_integer((json_int_t)end->left_out));
         PUT("liars", json_integer((json_int_t)end->liars));
+        PUT("wrong", nodes_wrong(r->best));
     }
     PUT("finished", json_integer((json_int_t)r->have));
     PUT("same", json_integer((json_int_t)r->same));
@@ -133,6 +134,7 @@ static void report_text(const run *r, const kofn_plan_info *info)
         fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
                 (unsigned long long)r->best->end.left_out,
                 (unsigned long long)r->best->end.liars);
+    nodes_say_wrong(r->best);
     if (r->a->verify)
         fprintf(stderr, "  relative error %.2g", r->lesson->session->rel_error);
     fputc('\n', stderr);

@@ -51,6 +51,7 @@ typedef struct kf_route {
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
     kf_blame blame;  /* an iterate of which it sent wrong pieces counts once */
+    uint32_t wrong_seat;
     bool right, errs; /* what it sent of this one was compared, and is wrong  */
     kofn_mark kept[KF_KEPT]; /* iterates that it has on disk                  */
     size_t tells;
@@ -353,7 +354,7 @@ kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev);
 /* Weights for a comparison, its own. */
 kofn_status kf_jury_weights(kf_host *h, struct kf_check *c);
 /* It sent what is wrong. */
-void kf_jury_strike(kf_host *h, kofn_peer peer);
+void kf_jury_strike(kf_host *h, kofn_peer peer, uint32_t seat);
 /* This iterate is over: who was compared in it was right, or wrong. */
 void kf_jury_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */

@@ -143,42 +143,65 @@ static kofn_status look(const kf_check *c, bool last, kf_found *found)
 
 /* ---- who it was ---------------------------------------------------------- */
 
-void kf_jury_strike(kf_host *h, kofn_peer peer)
+void kf_jury_strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
     kf_route *r = peer == KF_OURS ? NULL : kf_mail_route(h, peer);
 
     h->jury.ours |= peer == KF_OURS;
-    if (r)
-        r->errs = true;
+    if (!r)
+        return;
+    r->errs = true;
+    r->wrong_seat = seat;
+}
+
+static void tell_who(const kf_host *h, const kf_route *r, bool excluded)
+{
+    const kofn_transport *t = h->t;
+    const char *name = t->principal_of ? t->principal_of(h->t, r->peer) : NULL;
+
+    if (h->opt.erred)
+        h->opt.erred(h->opt.erred_ud, r->wrong_seat, name ? name : "",
+                     excluded);
+}
+
+/* true: it is not to be heard any more. */
+static bool judge_route(kf_host *h, kf_route *r)
+{
+    bool wrong = r->errs, excluded;
+
+    if (!r->errs && !r->right)
+        return false;
+    r->errs = r->right = false;
+    if (kf_blame_suffices(&r->blame, h->opt.quarantine))
+        return false; /* it was told already */
+    kf_blame_note(&r->blame, &h->jury.blame, wrong);
+    excluded = kf_blame_suffices(&r->blame, h->opt.quarantine);
+    if (wrong)
+        tell_who(h, r, excluded);
+    if (excluded)
+        kf_blame_leave(&r->blame, &h->jury.blame);
+    return excluded;
 }
 
 void kf_jury_advance(kf_host *h)
 {
-    for (size_t i = 0; i < h->routes; i++) {
-        kf_route *r = &h->route[i];
-        bool known = kf_blame_suffices(&r->blame, h->opt.quarantine);
-
-        if (!known && (r->errs || r->right))
-            kf_blame_note(&r->blame, &h->jury.blame, r->errs);
-        r->errs = r->right = false;
-        if (known || !kf_blame_suffices(&r->blame, h->opt.quarantine))
-            continue;
-        kf_blame_leave(&r->blame, &h->jury.blame);
-        kf_audit_accuse(&h->audit, r->peer);
-    }
+    for (size_t i = 0; i < h->routes; i++)
+        if (judge_route(h, &h->route[i]))
+            kf_audit_accuse(&h->audit, h->route[i].peer);
 }
 
 /* Is the piece of the i-th seat right, wrong for certain, or neither? */
 static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
-                        kofn_peer from, bool sure)
+                        const kf_piece *p, bool sure)
 {
+    kofn_peer from = p->from;
     kf_route *r = from == KF_OURS ? NULL : kf_mail_route(h, from);
     size_t k = 0;
 
     while (k < found->count && found->bad[k] != i)
         k++;
     if (k + found->doubted < found->count)
-        kf_jury_strike(h, from);
+        kf_jury_strike(h, from, p->seat);
     else if (sure && k == found->count && r)
         r->right = true;
 }
@@ -191,7 +214,7 @@ static void judge_all(kf_host *h, const kofn_task *t, const kf_found *found,
     for (uint32_t i = 0; i < t->decoder->seats; i++)
         for (size_t k = 0; k < p->count; k++)
             if (p->piece[k].seat == t->decoder->seat[i])
-                judge_piece(h, found, i, p->piece[k].from, sure);
+                judge_piece(h, found, i, &p->piece[k], sure);
 }
 
 static kofn_status judge(kf_host *h, const kofn_task *t, kf_source *source,

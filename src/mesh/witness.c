@@ -168,7 +168,7 @@ static kofn_status judge(kf_host *h, uint32_t operand, reading *r,
         const kf_lent *l = &r->lent[found.bad[i]];
 
         if (i + found.doubted < found.count)
-            kf_jury_strike(h, l->from);
+            kf_jury_strike(h, l->from, l->seat);
         drop_lent(&h->changing, operand, l->seat);
     }
     if (st == KOFN_CORRUPT) /* nothing is to be had of these */

@@ -456,6 +456,15 @@ static kofn_status leave(kofn_node *n)
     return KOFN_OK;
 }
 
+/* Was another incarnation of who answers for it found to lie? */
+static bool is_known(const kofn_node *n, uint64_t principal)
+{
+    for (size_t i = 0; i < n->others; i++)
+        if (n->other[i].liar && n->other[i].principal == principal)
+            return true;
+    return false;
+}
+
 kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
 {
     uint64_t principal = ev->principal ? ev->principal
@@ -497,7 +506,7 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         n->holds = KOFN_NO_SEAT; /* what was made of them stays as it is */
         break;
     case KOFN_NODE_LIAR:
-        n->liars++;
+        n->liars += principal == 0 || !is_known(n, principal);
         if (who) {
             lose(who);
             who->ended = false;

@@ -124,7 +124,8 @@ for i in 2, 3, 4, 5:
 }
 
 located="o['rel_error'] <= 1e-12 and o['finished'] >= 6 and o['left_out'] > 0 \
-and o['decode'] == 'replicated' and o['alone'] == 0"
+and o['decode'] == 'replicated' and o['alone'] == 0 and {w['seat'] for w in o['wrong']} <= set([3, 5]) and \
+all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
 
 # bats test_tags=night
 @test "nodes whose pieces are wrong by chance are found" {

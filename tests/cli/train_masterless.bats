@@ -204,7 +204,8 @@ for m in '$mpi', '${mpi}0':
 }
 
 located="o['rel_error'] <= 1e-12 and o['finished'] >= 7 and o['left_out'] > 0 \
-and o['decode'] == 'replicated'"
+and o['decode'] == 'replicated' and {w['seat'] for w in o['wrong']} <= set([3]) and \
+all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
 
 # bats test_tags=night
 @test "nodes whose pieces are wrong by chance are found in a training" {
