@@ -246,7 +246,9 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
     }
     back = o->heard == KF_LONG_AGO;
     o->heard = n->now;
-    o->ended = o->liar = false;
+    o->liar = false;
+    if (kf_due(n, n->returned, n->opt.silence)) /* else it may be an old note */
+        o->ended = false;
     if (note->type != KOFN_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
         o->epoch = note->epoch;
         o->roster = 0;
@@ -359,14 +361,26 @@ static kofn_status finished(kofn_node *n, const kofn_node_event *ev)
 /* ---- what time brings ---------------------------------------------------- */
 
 /* After a time in which this node itself did not run nobody counts as silent for
- * that time. */
-static void forgive(kofn_node *n)
+ * that time, and nothing has been waited for in it.  Others may have ended meanwhile:
+ * who is not heard again has, where matrices do not change, and the rest is made
+ * alone. */
+static void forgive(kofn_node *n, kofn_time away)
 {
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].heard != KF_LONG_AGO)
-            n->other[i].heard = n->now;
-    n->stalled = n->leaderless = n->starved = n->idled = KF_LONG_AGO;
-    n->began = n->now;
+    kofn_time *since[] = {&n->stalled, &n->leaderless, &n->starved, &n->idled};
+
+    for (size_t i = 0; i < n->others; i++) {
+        kf_other *o = &n->other[i];
+
+        if (o->heard == KF_LONG_AGO)
+            continue;
+        o->ended |= kf_live(n, o) && !n->opt.changes && !o->liar;
+        o->heard += away;
+    }
+    for (size_t i = 0; i < sizeof since / sizeof *since; i++)
+        if (*since[i] != KF_LONG_AGO)
+            *since[i] += away;
+    n->began += away;
+    n->returned = n->now + away;
 }
 
 static kofn_status check_quorum(kofn_node *n)
@@ -479,11 +493,11 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
                        n->actions - n->next_action);
     n->actions = n->next_action = 0;
     if (ev->now > n->now) {
-        bool away = ev->now - n->now > n->opt.silence / 2;
+        kofn_time away = ev->now - n->now;
 
+        if (away > n->opt.silence / 2)
+            forgive(n, away);
         n->now = ev->now;
-        if (away)
-            forgive(n);
     }
     if (ev->incarnation)
         who = kf_peer_find_one(n, ev->incarnation, principal);
@@ -579,7 +593,8 @@ static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
     n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
     n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
     n->on = kf_peer_stage_of(n, n->at.t);
-    n->leaderless = n->stalled = n->ahead = n->starved = n->idled = KF_LONG_AGO;
+    n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
+        n->returned = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
     n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);
     return n->voice ? KOFN_OK : KOFN_NOMEM;

@@ -125,8 +125,9 @@ struct kofn_node {
 
     kofn_node_action *action;
     size_t actions, action_cap, next_action;
-    unsigned single; /* iterates that we made alone, in succession */
-    kofn_time idled; /* when there first was nothing to do       */
+    unsigned single;    /* iterates that we made alone, in succession */
+    kofn_time idled;    /* when there first was nothing to do       */
+    kofn_time returned; /* from a time in which it did not run   */
     uint64_t epochs, adopted, dropped, liars, alone, left_out;
 };
 

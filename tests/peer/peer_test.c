@@ -169,6 +169,68 @@ static void too_few(void **state)
 }
 
 /* What cannot be is refused, with the value. */
+/* A node that is stopped in the middle until all others have the result and are gone,
+ * the last that they said being lost, makes the rest alone.  It may be told first of
+ * what they said long before. */
+static void stopped_until_all_have_gone(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++)
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            kofn_node_view v;
+            sim s;
+
+            sim_up(&s, "mds:k=2", 4, 19, 12, seed);
+            s.exits = true;
+            s.opt.give_up = 5 * KOFN_SECOND;
+            for (size_t i = 0; i < 4; i++)
+                sim_start(&s, i, true);
+            do {
+                sim_run(&s, s.now + MS, NULL);
+                kofn_node_look(s.node[3].host->node, &v);
+            } while (v.at.t < 4);
+            s.node[3].stopped = KOFN_NEVER / 2;
+            if (late)
+                sim_run(&s, s.now + 2 * MS, NULL);
+            for (size_t i = 0; i < 3; i++)
+                s.cut[i][3] = true;
+            while (!s.node[0].over || !s.node[1].over || !s.node[2].over) {
+                assert_true(s.now < 100 * KOFN_SECOND);
+                sim_run(&s, s.now + MS, NULL);
+            }
+            sim_run(&s, s.now + 10 * KOFN_SECOND, NULL);
+            s.node[3].stopped = 0;
+            sim_wake(&s, 3, s.now);
+            sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, "stopped", seed);
+            kofn_node_look(s.node[3].host->node, &v);
+            assert_int_equal(v.at.t, 12);
+            assert_true(v.alone > 0);
+            sim_down(&s);
+        }
+}
+
+/* Stopped again and again, a node that can reach nobody ends nevertheless when it has
+ * tried for as long as its patience in all. */
+static void stopped_again_and_again(void **state)
+{
+    const kofn_time run = KOFN_SECOND / 2;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 12, 1);
+    s.opt.give_up = 5 * KOFN_SECOND;
+    sim_start(&s, 0, true);
+    for (int times = 0; s.node[0].status == KOFN_OK; times++) {
+        assert_true(times < 11);
+        sim_run(&s, s.now + run, NULL);
+        s.node[0].stopped = s.now + 10 * KOFN_SECOND;
+        sim_run(&s, s.node[0].stopped, NULL);
+        sim_wake(&s, 0, s.now);
+    }
+    assert_int_equal(s.node[0].status, KOFN_TOOFEW);
+    sim_down(&s);
+}
+
 static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
@@ -358,11 +420,17 @@ static void drifting(void **state)
 TEST_FILE(peer_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fair),    cmocka_unit_test(drifting),
-        cmocka_unit_test(deaf),    cmocka_unit_test(owing),
-        cmocka_unit_test(halves),  cmocka_unit_test(verdicts),
-        cmocka_unit_test(too_few), cmocka_unit_test(refusals),
+        cmocka_unit_test(fair),
+        cmocka_unit_test(drifting),
+        cmocka_unit_test(deaf),
+        cmocka_unit_test(owing),
+        cmocka_unit_test(halves),
+        cmocka_unit_test(verdicts),
+        cmocka_unit_test(too_few),
+        cmocka_unit_test(refusals),
         cmocka_unit_test(costs),
+        cmocka_unit_test(stopped_until_all_have_gone),
+        cmocka_unit_test(stopped_again_and_again),
     };
 
     rig_begin();
