@@ -54,13 +54,16 @@ def kofn_py_kill(ud, process):
 @ffi.def_extern(error=lib.KOFN_LEAVE_NOW, onerror=_lib.stop_and_raise)
 def kofn_py_serve(ud, news):
     """Asked every millisecond or so, which is when Python sees signals."""
-    return lib.KOFN_LEAVE_NOW if _lib.stopped() else lib.KOFN_STAY
+    orphan = Port.parent is not None and os.getppid() != Port.parent
+    return lib.KOFN_LEAVE_NOW if orphan or _lib.stopped() else lib.KOFN_STAY
 
 
 class Port:
     """A port to `workers` workers: "threads" of this process, "sim" (a
     deterministic simulator), "processes" of this machine, or whoever comes to
     an address."""
+
+    parent = None  # of a process that is a worker: who began it
 
     def __init__(self, where, workers, weather_words, keys, insecure, serve,
                  joiners=0):
@@ -124,15 +127,18 @@ class Port:
 
     @staticmethod
     def _live(address, serve, begin=None, others=()):
-        """A child's whole life, from when it is told on that pipe."""
+        """A child's whole life, from when it is told on that pipe until it is told to
+        go or has lost who began it.  That one may be long at something else between
+        two rounds, or before the first, and answers nothing then."""
         try:
+            Port.parent = os.getppid()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             _failed.home = os.path.dirname(address[len("ipc://"):])
             for end in others:
                 os.close(end)  # so that it reads the end of who began it
             if begin is not None and not os.read(begin, 1):
                 return
-            serve(address, patience=10, staged=True)  # it may lose who began it
+            serve(address, staged=True)
         finally:
             os._exit(0)
 

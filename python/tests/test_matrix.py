@@ -1,6 +1,9 @@
 """Products against NumPy and SciPy."""
 import gc
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -145,8 +148,6 @@ def test_the_default_scheme_finds_errors_too(where):
 
 
 def test_processes_and_kills():
-    import os
-
     w = rng.standard_normal(12)
     with kofn.Matrix(X, "processes", scheme="elastic:k=2", workers=4) as M:
         assert close(M @ w, X @ w)
@@ -157,8 +158,6 @@ def test_processes_and_kills():
 
 
 def test_workers_that_do_not_start(monkeypatch):
-    import os
-
     from kofn import _fleet
 
     monkeypatch.setattr(_fleet.Port, "_live",
@@ -168,15 +167,23 @@ def test_workers_that_do_not_start(monkeypatch):
             M @ np.ones(12)
 
 
-def test_processes_do_not_outlive_who_began_them(tmp_path):
-    import os
-    import subprocess
-    import sys
+@pytest.mark.skipif(float(os.environ.get("KOFN_TEST_SCALE", "1")) < 1,
+                    reason="it waits: for the night")
+def test_processes_wait_for_a_first_round():
+    X = np.arange(24.0).reshape(8, 3)
+    with kofn.Matrix(X, "processes", scheme="mds:k=2", workers=3) as M:
+        time.sleep(12)  # whoever began them is at something else
+        assert np.allclose(M @ np.ones(3), X @ np.ones(3))
+        assert M.report.live == 3 and M.report.left == 0
 
-    script = """
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_processes_do_not_outlive_who_began_them(tmp_path, rounds):
+    script = f"""
 import os, signal, numpy as np, kofn
 M = kofn.Matrix(np.ones((12, 4)), "processes", workers=2)
-M @ np.ones(4)
+for _ in range({rounds}):
+    M @ np.ones(4)
 print(*M.processes, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -360,9 +367,6 @@ def test_a_plan_of_a_stream():
 
 def test_below_at_an_address_waits_for_who_may_come(tmp_path):
     """As the command does, and elsewhere it does not."""
-    import os
-    import subprocess
-    import sys
 
     address = f"ipc://{tmp_path}/socket"
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
