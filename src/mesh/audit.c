@@ -57,6 +57,18 @@ static void multiply(kf_mesh_product *p)
             add_entry(p, i, A->col[e], A->val[e]);
 }
 
+/* Rows that were raised count as much as others, and what is measured by them is so of
+ * raised ones. */
+static void raise_weights(kf_mesh_product *p, size_t rows)
+{
+    const int *digits = p->of->levels.row;
+
+    for (size_t i = 0; digits && i < rows; i++)
+        for (size_t r = 0; digits[i] != KF_LEVEL_ZERO && r < KF_AUDITS; r++)
+            p->secret.row[i * KF_AUDITS + r] =
+                ldexp(p->secret.row[i * KF_AUDITS + r], digits[i]);
+}
+
 kofn_status kf_secret_new(kf_mesh_product *p)
 {
     const kofn_problem *pb = &p->plan->layout.problem;
@@ -77,6 +89,7 @@ kofn_status kf_secret_new(kf_mesh_product *p)
         s->row[i] =
             (0.5 + (double)(bits >> 12) * 0x1p-53) * (bits & 1 ? 1 : -1);
     }
+    raise_weights(p, rows);
     multiply(p);
     return KOFN_OK;
 }

@@ -185,7 +185,8 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
     size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
     kf_source *source = kf_new(d->seats, sizeof *source);
     kofn_status st = source ? KOFN_OK : KOFN_NOMEM;
-    const kf_back back = {.by = 1 / h->on->of->resident.by};
+    const kf_back back = {.by = 1 / h->on->of->resident.by,
+                          .row = h->on->of->levels.row};
 
     for (size_t i = 0; i < d->seats && !st; i++) {
         kofn_parcel *p = kf_host_piece(&h->now[t->group], d->seat[i]);

@@ -105,6 +105,9 @@ typedef struct kf_mesh_operand {
     const kofn_sparse *sparse; /* or NULL */
     const kofn_plan *plan;
     kf_resident resident;
+    kf_levels levels;  /* by which its rows are raised before they are coded */
+    void *raised;      /* numbers of those, or NULL: they are not            */
+    kofn_sparse coded; /* where it is sparse: with these numbers             */
     kf_code *code;     /* what blocks are encoded with */
     kofn_block *block; /* NULL, or of no use, while host.seat is none */
     double *norms;     /* norms.c, where it changes; or NULL           */

@@ -143,22 +143,67 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static kofn_status operand_new(kf_mesh_operand *o, const kofn_operand *from,
-                               const kofn_plan *plan)
+/* Rows of different size are raised to one before they are coded (src/data/level.c),
+ * where they are only multiplied from the left, by what stays as it is. */
+static bool may_raise(const kofn_program *p, uint32_t operand)
+{
+    bool may = p->change == NULL;
+
+    for (size_t i = 0; i < p->stages; i++)
+        if (p->stage[i].operand == operand)
+            may &= !p->stage[i].left && !p->stage[i].read &&
+                   p->stage[i].plan->op->factors == 1;
+    return may;
+}
+
+static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan,
+                              bool raise)
+{
+    double *val;
+
+    o->coded = *o->sparse;
+    if (raise)
+        TRY(kf_levels_of_sparse(o->sparse, &o->levels));
+    if (kf_levels_change(&o->levels, o->sparse->rows, 0)) {
+        TRY(kf_level_values(o->sparse, o->levels.row, &val));
+        o->raised = val;
+        o->coded.val = val;
+    }
+    return kf_resident_sparse(&o->resident, plan, &o->coded);
+}
+
+static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan,
+                             bool raise)
+{
+    kofn_matrix coded = o->dense;
+
+    if (raise)
+        TRY(kf_levels_of(&o->dense, true, false, &o->levels));
+    if (kf_levels_change(&o->levels, o->dense.rows, 0)) {
+        TRY(kf_level_copy(&o->dense, o->levels.row, NULL, 1, &coded));
+        o->raised = coded.data;
+    }
+    TRY(kf_resident_dense(&o->resident, plan, &coded));
+    return kf_mat_check_range(&coded, "the matrix", &o->resident.most);
+}
+
+static kofn_status operand_new(kf_mesh_operand *o, const kofn_program *program,
+                               uint32_t which, const kofn_plan *plan)
 {
     const kofn_problem *pb = &plan->layout.problem;
+    const kofn_operand *from = &program->operand[which];
+    bool raise = may_raise(program, which);
 
     if (o->plan) /* of an earlier stage */
         return KOFN_OK;
     o->plan = plan;
     o->sparse = from->sparse;
     TRY(kf_code_new(&o->code, plan));
-    if (from->sparse)
-        return kf_resident_sparse(&o->resident, plan, from->sparse);
+    if (o->sparse)
+        return sparse_new(o, plan, raise);
     o->dense = *from->dense;
-    TRY(kf_resident_dense(&o->resident, plan, from->dense));
+    TRY(dense_new(o, plan, raise));
     /* with room for sums of a row or column: the input is as it is */
-    TRY(kf_mat_check_range(from->dense, "the matrix", &o->resident.most));
     o->resident.by = kf_range_resident(o->resident.most,
                                        (double)kf_max(pb->m, pb->n), KOFN_F64);
     return KOFN_OK;
@@ -175,7 +220,7 @@ static kofn_status product_new(kf_host *h, size_t i)
         TRY(kf_code_reader(&p->reader, s->plan));
     p->plan = s->read ? p->reader : kf_plan_use(s->plan, s->left);
     p->of = &h->operand[s->operand];
-    TRY(operand_new(p->of, &h->program.operand[s->operand], s->plan));
+    TRY(operand_new(p->of, &h->program, s->operand, s->plan));
     L = &p->plan->layout;
     cols = cols_of(p->plan, p->plan->op->out);
     p->groups = kofn_node_groups(s, h->opt.nodes);
@@ -220,6 +265,8 @@ void kf_host_stages_free(kf_host *h)
         kofn_block_drop(h->operand[i].block);
         kf_code_free(h->operand[i].code);
         kf_resident_free(&h->operand[i].resident);
+        kf_levels_free(&h->operand[i].levels);
+        kf_free(h->operand[i].raised);
         kf_free(h->operand[i].norms);
     }
     kf_free(h->product);
