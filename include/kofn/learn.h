@@ -244,6 +244,8 @@ typedef struct kofn_regress_step {
     double first;       /* norm of the first gradient                   */
     double lipschitz;   /* L, where it was estimated; or 0              */
     bool partial;       /* some gradients were of some points only      */
+    double ask;         /* norm of the gradient below which it will be asked how
+                           near the minimum is; 0: when the tolerance is met */
     const kofn_report *setup; /* what it took to find L, in the iteration that
                                  did; or NULL.  It is not in that iteration's
                                  report                                  */
@@ -262,7 +264,9 @@ typedef struct kofn_regress_options {
     kofn_step_rule rule; /* NESTEROV and SGD: FIXED                        */
     double step, ridge;
     double tolerance; /* stop when the gradient's norm is below this share of
-                         the first one's; 0: 1e-8; not in SGD              */
+                         the first one's, and the minimum, as products with
+                         the curvature there tell, no farther than the square
+                         root of this share of |w|; 0: 1e-8; not in SGD    */
     unsigned max_iterations; /* 0: 100                                     */
     unsigned batches;        /* SGD: 0: 10                                 */
     uint64_t seed;           /* order of the batches, start of the power
@@ -283,6 +287,10 @@ typedef struct kofn_regress_result {
     double objective, gradient, test; /* of the last iteration           */
     double lipschitz;                 /* L, where it was estimated; or 0 */
     bool converged;
+    double distance; /* from w to the minimum, or less where it is too far; of
+                        the last time that the gradient was small enough for it
+                        to be asked; HUGE_VAL: it could not be told; 0: it was
+                        not asked                                       */
     kofn_report rounds; /* all together */
 } kofn_regress_result;
 

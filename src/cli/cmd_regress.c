@@ -181,12 +181,13 @@ static void save(fit *f, const kofn_regress_step *now)
     memcpy(f->both, now->w, n * sizeof(double));
     memcpy(f->both + n, now->v, n * sizeof(double));
     checkpoint_save(f->session->checkpoint, now->iteration, &both,
-                    json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}",
+                    json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}",
                               "objective", cli_number(now->objective),
                               "gradient", cli_number(now->gradient), "test",
                               cli_number(now->test), "step", now->step, "first",
                               now->first, "lipschitz", now->lipschitz,
-                              "partial", (double)now->partial));
+                              "partial", (double)now->partial, "ask",
+                              now->ask));
 }
 
 /* Go on after the step that the checkpoint is of. */
@@ -215,7 +216,8 @@ static int resume(fit *f, const cli_args *a)
                             .v = f->both + n,
                             .first = checkpoint_number(c, "first"),
                             .lipschitz = checkpoint_number(c, "lipschitz"),
-                            .partial = checkpoint_number(c, "partial") != 0};
+                            .partial = checkpoint_number(c, "partial") != 0,
+                            .ask = fmax(0, checkpoint_number(c, "ask"))};
     f->first = f->resume.first;
     return code;
 }
@@ -337,6 +339,27 @@ static bool quicker(const cli_args *a)
            a->regress.loss != KOFN_LOSS_POISSON;
 }
 
+/* The gradient is small, and the minimum is not near. */
+static void advise_far(const fit *f, const kofn_regress_result *res,
+                       const char *scale)
+{
+    const double *w = f->w.data;
+    double size = 0;
+    char how[80] = "cannot be told for rounding";
+
+    for (size_t j = 0; j < f->w.rows; j++)
+        size = hypot(size, w[j]);
+    if (isfinite(res->distance))
+        snprintf(how, sizeof how, "is %.2g of the length of w or more",
+                 res->distance / size);
+    cli_say(0,
+            "not converged after %u iterations: the gradient is small, but the "
+            "way to the minimum %s, which is so where single rows or columns "
+            "of X dominate; divide such rows and their labels by their size, "
+            "or try %s--iterations %u",
+            res->iterations, how, scale, 10 * res->iterations);
+}
+
 /* What is likely to help, the most likely first. */
 static void advise(const fit *f, const kofn_regress_result *res)
 {
@@ -358,6 +381,10 @@ static void advise(const fit *f, const kofn_regress_result *res)
                  "--scale (one column varies %.2g times "
                  "as much as another), ",
                  spread);
+    if (res->distance > 0) {
+        advise_far(f, res, scale);
+        return;
+    }
     cli_say(0,
             "not converged after %u iterations: the gradient is %.2g of the "
             "first; try %s%s--iterations %u, or a larger --tol",

@@ -9,7 +9,7 @@
  *
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
  */
-#include "regress.h"
+#include "near.h"
 #include "vector.h"
 
 #include "base/report.h"
@@ -378,10 +378,42 @@ static void move(const kf_descent *d, double *w, double *v)
     }
 }
 
+/* A share of |w|: F is flat at its minimum, so that half of the digits to which
+ * it is known are those of w. */
+static double near_enough(const kofn_regress_options *o)
+{
+    return sqrt(o->tolerance);
+}
+
+/* Where the gradient is small, is the minimum near, too?  It is not asked again
+ * before the gradient is as much smaller as the distance has to be.  A gradient
+ * of some of the points, or of their past, does not tell. */
+static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
+{
+    const kofn_regress_options *o = &d->r->opt;
+    kofn_regress_step *now = &d->now;
+    double enough = near_enough(o) * kf_norm(v, kf_learn_features(d));
+    kofn_status st;
+
+    *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);
+    if (*converged || o->descent == KOFN_DESCENT_SGD ||
+        !(now->gradient < o->tolerance * now->first) ||
+        (now->ask > 0 && !(now->gradient < now->ask)))
+        return KOFN_OK;
+    *converged = d->failing || d->partial || d->remembers;
+    if (*converged)
+        return KOFN_OK;
+    st = kf_learn_distance(d, v, now->objective, enough, &d->distance);
+    if (st)
+        return st;
+    *converged = d->distance <= enough;
+    now->ask = now->gradient * fmin(0.5, fmax(0.1, enough / d->distance));
+    return KOFN_OK;
+}
+
 /* A gradient and a step. */
 static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 {
-    const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
     size_t n = kf_learn_features(d);
     kofn_status st = KOFN_OK;
@@ -404,9 +436,9 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     if (now->iteration == 1)
         now->first = now->gradient;
     now->step = 0;
-    *converged =
-        now->gradient == 0 || (o->descent != KOFN_DESCENT_SGD &&
-                               now->gradient < o->tolerance * now->first);
+    st = is_over(d, v, converged);
+    if (st)
+        return st;
     if (!*converged) {
         st = kf_step(d, v, now->objective, &now->step);
         if (st)
@@ -502,6 +534,7 @@ static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
     own.gradient = d.now.gradient;
     own.test = d.now.test;
     own.lipschitz = d.lipschitz;
+    own.distance = d.distance;
     own.rounds = d.all;
     if (res)
         *res = own;

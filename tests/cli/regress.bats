@@ -168,10 +168,11 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     # number more, for gc takes its numbers by twos
     kofn regress X.npy y.npy -s pcr:r=4 -p sim --json >out.json
     json "o['recovery_threshold'] == 3" <out.json
-    json "all(i['scalars_received'] == 36 for i in o['per_iteration'])" <out.json
+    # the last asks eight products more, whether the minimum is near
+    json "[i['scalars_received'] / 36 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     kofn regress X.npy y.npy -s gc:d=3 -p sim --json >out.json
     json "o['recovery_threshold'] == 6" <out.json
-    json "all(i['scalars_received'] == 6 * 14 for i in o['per_iteration'])" <out.json
+    json "[i['scalars_received'] / 84 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     json "set(o['per_iteration'][0]) >= {'objective', 'seconds', 'stragglers', 'scalars_received'}" <out.json
     json "all(a['objective'] > b['objective'] - 1e-14 for a, b in zip(o['per_iteration'], o['per_iteration'][1:]))" <out.json
     # it has converged, so that no step came after the last gradient
