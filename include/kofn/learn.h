@@ -226,7 +226,8 @@ typedef enum kofn_descent {
 } kofn_descent;
 
 typedef enum kofn_step_rule {
-    KOFN_STEP_FIXED,  /* `step`; 0: 1/L, L from 30 power iterations          */
+    KOFN_STEP_FIXED,  /* `step`; 0: 1/L, L from 30 power iterations, but of GD
+                         with Poisson's loss, which has no L, ARMIJO         */
     KOFN_STEP_EXACT,  /* the minimum along the gradient                      */
     KOFN_STEP_ARMIJO, /* halved from `step` on (0: 16/L) until F falls enough */
     KOFN_STEP_GRID    /* the best of step 2^-k, k = 0 .. 13 (0: 16/L)        */

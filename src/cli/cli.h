@@ -530,6 +530,9 @@ int nodes_complain(const cli_nodes *m);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
 
+/* Why an iteration has not converged, and what may help (cmd_iterate.c). */
+void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
+
 /* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked
  * for.  The exit code. */
 int masterless_run(const cli_args *a, const kofn_matrix *A,

@@ -367,7 +367,16 @@ static void advise(const fit *f, const kofn_regress_result *res)
     double spread = f->points.columns ? points_spread(&f->points) : 1;
     char scale[120] = "";
 
-    if (res->converged || session_batched(f->session) || a->quiet)
+    if (a->quiet)
+        return;
+    if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.ridge > 0) &&
+        f->session->share >= 1) {
+        cli_say(0, "all labels are told right, so that longer weights fit "
+                   "better still and F has no minimum; give --l2 0.01, say, "
+                   "for weights that mean something");
+        return;
+    }
+    if (res->converged || session_batched(f->session))
         return;
     if (!(res->gradient < f->first)) {
         cli_say(0,

@@ -33,6 +33,9 @@ static kofn_regress_options with_defaults(const kofn_regress_options *opt)
         o.max_iterations = 100;
     if (o.batches == 0)
         o.batches = 10;
+    if (o.loss == KOFN_LOSS_POISSON && o.descent == KOFN_DESCENT_GD &&
+        o.rule == KOFN_STEP_FIXED && o.step == 0)
+        o.rule = KOFN_STEP_ARMIJO; /* there is no 1/L */
     return o;
 }
 
@@ -49,8 +52,9 @@ static kofn_status check_options(const kofn_regress_options *o, size_t m)
         o->loss == KOFN_LOSS_POISSON)
         return kf_fail(KOFN_INVAL,
                        "the curvature of Poisson's loss has no "
-                       "bound, so that 1/L is no step; give one, or use a "
-                       "line search");
+                       "bound, so that 1/L is no step for this descent; give "
+                       "a step, or use plain gradient descent, which "
+                       "searches along the line then");
     if (o->descent == KOFN_DESCENT_SGD && o->batches > m)
         return kf_fail(KOFN_INVAL, "%u batches of %zu points", o->batches, m);
     return KOFN_OK;
@@ -101,6 +105,23 @@ static kofn_status take_labels(const kofn_matrix *y, size_t rows,
     return st;
 }
 
+/* Of one class alone weights grow for ever, or are those of the ridge. */
+static kofn_status check_classes(const kofn_regression *r)
+{
+    size_t m = r->X.rows, ones = 0;
+
+    if (r->opt.loss != KOFN_LOSS_LOGISTIC)
+        return KOFN_OK;
+    for (size_t i = 0; i < m; i++)
+        ones += r->y[i] > 0;
+    if (ones == 0 || ones == m)
+        return kf_fail(KOFN_INVAL,
+                       "all %zu labels of y are of one class; logistic "
+                       "regression tells two apart and needs points of both",
+                       m);
+    return KOFN_OK;
+}
+
 kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss, double **labels)
 {
@@ -141,6 +162,7 @@ static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
 
     TRY(S ? fill_sparse(r, S, y) : fill_dense(r, X, y));
     TRY(check_options(o, r->X.rows));
+    TRY(check_classes(r));
     if (!o->test_X)
         return KOFN_OK;
     TRY(kf_regress_points(o->test_X, o->test_y, "the held-out X", o->loss,

@@ -402,6 +402,32 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
     [ -z "$output" ]
 }
 
+@test "labels that are told apart without error, one class, and counts by default" {
+    units
+    py "
+X = np.load('U.npy'); Z = (X - X.mean(0)) / np.array([1e-3, 1, 40, 1, 500])
+t = Z @ [1, -.5, .25, 0, .7] - .3; gap = abs(t) > .4
+np.save('A.npy', X[gap]); np.save('apart.npy', (t[gap] > 0).astype(float))
+np.save('one.npy', np.ones(300))"
+    run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --iterations 3000
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"told right"*"--l2"* && "$output" != *"--iterations"* ]]
+    run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --l2 0.05 --iterations 3000
+    [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *told* ]]
+    run kofn regress U.npy one.npy --loss logistic --intercept -n 6
+    refused "all 300 labels of y are of one class"
+    kofn regress U.npy poisson.npy --loss poisson --intercept --scale --l2 0.05 -n 6 -o w.npy --json \
+        --tol 1e-9 --iterations 3000 >out.json
+    json "o['converged']" <out.json
+    py "
+X, y, w = np.load('U.npy'), np.load('poisson.npy'), np.load('w.npy')
+m, d = X.mean(0), X.std(0); d[3] = 1
+Z = np.c_[(X - m) / d, np.ones(len(y))]
+v = np.append(w[:5] * d, w[5] + w[:5] @ m)
+g = Z.T @ (np.exp(Z @ v) - y) / len(y) + .05 * np.append(v[:5], 0)
+assert np.abs(g).max() < 1e-7, g"
+}
+
 @test "batches: their figures are called theirs, and the end is of all points" {
     units
     kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s gc:d=3 -n 6 --optimizer sgd \
