@@ -221,8 +221,11 @@ typedef enum kofn_loss {
 typedef enum kofn_descent {
     KOFN_DESCENT_GD,
     KOFN_DESCENT_NESTEROV,
-    KOFN_DESCENT_SGD /* a batch a step, in shuffled order: every `batches`-th
+    KOFN_DESCENT_SGD,  /* a batch a step, in shuffled order: every `batches`-th
                         row, or a run of strips (kofn_limit) under row codes */
+    KOFN_DESCENT_LBFGS /* limited-memory BFGS of 10 pairs, with a line search of
+                          its own; the pairs are not of `resume`, after which it
+                          begins with steepest descent again */
 } kofn_descent;
 
 typedef enum kofn_step_rule {
@@ -262,7 +265,7 @@ typedef struct kofn_regress_options {
     size_t size; /* sizeof(kofn_regress_options) */
     kofn_loss loss;
     kofn_descent descent;
-    kofn_step_rule rule; /* NESTEROV and SGD: FIXED                        */
+    kofn_step_rule rule; /* all but GD: FIXED                              */
     double step, ridge;
     double tolerance; /* stop when the gradient's norm is below this share of
                          the first one's, and the minimum, as products with

@@ -35,7 +35,7 @@ typedef struct cli_args {
     const char *output, *scheme, *port, *events, *journal;
     char suited[40]; /* the scheme, where it was left to us */
     size_t workers, rounds, max_iter, rows;
-    bool scheme_given, workers_given;
+    bool scheme_given, workers_given, optimizer_given;
     kofn_weather weather;
     kofn_options job;
     uint64_t seed;

@@ -9,6 +9,7 @@
  *
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
  */
+#include "lbfgs.h"
 #include "near.h"
 #include "vector.h"
 
@@ -47,14 +48,20 @@ static kofn_status check_options(const kofn_regress_options *o, size_t m)
         return kf_fail(KOFN_INVAL, "step = %g is not a number >= 0", o->step);
     if (o->descent != KOFN_DESCENT_GD && o->rule != KOFN_STEP_FIXED)
         return kf_fail(KOFN_INVAL, "line searches go with plain gradient "
-                                   "descent; the others need a fixed step");
+                                   "descent; the others need a fixed step, or "
+                                   "have a search of their own (lbfgs)");
+    if (o->descent == KOFN_DESCENT_LBFGS && o->step > 0)
+        return kf_fail(KOFN_INVAL,
+                       "step = %g is for descents with fixed steps; lbfgs "
+                       "finds its own, leave it out",
+                       o->step);
     if (o->rule == KOFN_STEP_FIXED && !(o->step > 0) &&
-        o->loss == KOFN_LOSS_POISSON)
+        o->loss == KOFN_LOSS_POISSON && o->descent != KOFN_DESCENT_LBFGS)
         return kf_fail(KOFN_INVAL,
                        "the curvature of Poisson's loss has no "
                        "bound, so that 1/L is no step for this descent; give "
-                       "a step, or use plain gradient descent, which "
-                       "searches along the line then");
+                       "a step, or use lbfgs, or plain gradient descent, "
+                       "which search along the line");
     if (o->descent == KOFN_DESCENT_SGD && o->batches > m)
         return kf_fail(KOFN_INVAL, "%u batches of %zu points", o->batches, m);
     return KOFN_OK;
@@ -318,6 +325,7 @@ static void descent_free(kf_descent *d)
     kf_free(d->in);
     kf_free(d->out);
     kf_free(d->t);
+    kf_lbfgs_free(d->pairs);
 }
 
 static kofn_status descent_new(kf_descent *d)
@@ -333,6 +341,8 @@ static kofn_status descent_new(kf_descent *d)
     d->margin = kf_new(margins ? m : 0, sizeof *d->margin);
     d->line = kf_new(margins ? m : 0, sizeof *d->line);
     d->z = kf_new(margins ? m : 0, sizeof *d->z);
+    if (r->opt.descent == KOFN_DESCENT_LBFGS)
+        TRY(kf_lbfgs_new(&d->pairs, n));
     return d->g && d->t && d->in && d->out && d->margin && d->line && d->z
                ? KOFN_OK
                : KOFN_NOMEM;
@@ -445,8 +455,11 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     if (d->job) /* however many rounds it takes */
         st = kofn_step(d->job, now->iteration - d->done);
     if (!st)
-        st = kf_learn_gradient_at(d, v, points_of(d->r, now->iteration - 1),
-                                  &now->objective);
+        st = d->pairs
+                 ? kf_lbfgs_gradient(d, v, &now->objective)
+                 : kf_learn_gradient_at(d, v,
+                                        points_of(d->r, now->iteration - 1),
+                                        &now->objective);
     if (st)
         return st;
     now->gradient = kf_norm(d->g, n);
@@ -461,7 +474,12 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     st = is_over(d, v, converged);
     if (st)
         return st;
-    if (!*converged) {
+    if (!*converged && d->pairs) {
+        st = kf_lbfgs_step(d, v, now->objective);
+        if (st)
+            return st;
+        memcpy(w, v, n * sizeof *w);
+    } else if (!*converged) {
         st = kf_step(d, v, now->objective, &now->step);
         if (st)
             return st;
@@ -588,6 +606,11 @@ kofn_status kofn_regress_failing(kofn_regression *r,
     kofn_status st;
 
     TRY(kf_way_check(&kf_by_sum, r));
+    if (r->opt.descent == KOFN_DESCENT_LBFGS)
+        return kf_fail(KOFN_UNSUITED,
+                       "lbfgs learns from differences of gradients, which "
+                       "machines that fail make meaningless; use gradient "
+                       "descent");
     TRY(kf_failing_new(&f, r, failures));
     st = run((kf_descent){.r = r, .way = &kf_by_sum, .failing = f}, w, res);
     kf_failing_free(f);

@@ -84,19 +84,21 @@ typedef struct kf_descent {
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
                              were to find L; of the others                  */
-    double *g;             /* the gradient at the point under consideration  */
-    double *margin;        /* m: there                                       */
-    double *line;          /* m: X g, of a line search                       */
-    double *z;             /* m: derivatives                                 */
-    double *in, *out;      /* n + 1: of a round of KOFN_SUM                  */
-    double *t;             /* n: scratch                                     */
-    double lipschitz;      /* 0: not known                                   */
-    double curvature;      /* of F along g, for squares                      */
-    const double *from;    /* where the line begins                          */
-    double distance;       /* to the minimum, when last asked; 0: it was not */
-    unsigned done;         /* iterations before this start                   */
-    bool partial;          /* a gradient was of some of the points only      */
-    const double *weights; /* of the last round's sum (kofn_report)         */
+    double *g;              /* the gradient at the point under consideration  */
+    double *margin;         /* m: there                                       */
+    bool knows_margins;     /* they are those of the next gradient's point   */
+    double *line;           /* m: X g, of a line search                       */
+    double *z;              /* m: derivatives                                 */
+    double *in, *out;       /* n + 1: of a round of KOFN_SUM                  */
+    double *t;              /* n: scratch                                     */
+    double lipschitz;       /* 0: not known                                   */
+    double curvature;       /* of F along g, for squares                      */
+    const double *from;     /* where the line begins                          */
+    struct kf_lbfgs *pairs; /* that it remembers; or NULL                    */
+    double distance;        /* to the minimum, when last asked; 0: it was not */
+    unsigned done;          /* iterations before this start                   */
+    bool partial;           /* a gradient was of some of the points only      */
+    const double *weights;  /* of the last round's sum (kofn_report)         */
     size_t parts;
     bool remembers; /* the scheme has stand-ins for what is missing   */
 } kf_descent;

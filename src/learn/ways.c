@@ -146,7 +146,9 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
     size_t m = r->X.rows;
 
     TRY(kf_learn_limit(d, which));
-    TRY_UNSTOPPED(kf_learn_margins(d, w, d->margin));
+    if (!d->knows_margins)
+        TRY_UNSTOPPED(kf_learn_margins(d, w, d->margin));
+    d->knows_margins = false;
     memset(d->z, 0, m * sizeof *d->z);
     for (size_t k = 0; k < m; k += which.of)
         for (size_t i = k + which.lo; i < kf_min(k + which.hi, m); i++)

@@ -393,7 +393,7 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
     run kofn regress U.npy ls.npy -n 6 --iterations 5
     [ "$status" -eq 0 ]
     [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
-    [[ "$output" == *"try --scale"*"--optimizer nesterov, --iterations 50"* ]]
+    [[ "$output" == *"try --scale"*"--optimizer lbfgs, --iterations 50"* ]]
     run kofn regress U.npy ls.npy -n 6 --intercept --scale
     [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *try* ]]
     run kofn regress U.npy ls.npy -n 6 --intercept --scale --step 3 --iterations 9
@@ -426,6 +426,39 @@ Z = np.c_[(X - m) / d, np.ones(len(y))]
 v = np.append(w[:5] * d, w[5] + w[:5] @ m)
 g = Z.T @ (np.exp(Z @ v) - y) / len(y) + .05 * np.append(v[:5], 0)
 assert np.abs(g).max() < 1e-7, g"
+}
+
+@test "lbfgs is what other losses get, and goes on after a break" {
+    units
+    while read -r loss s; do
+        words="regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.05 -s $s -n 6 --tol 1e-10"
+        kofn $words -o a.npy --json >a.json
+        kofn $words -o b.npy --optimizer lbfgs --json >b.json
+        rm -rf C
+        kofn $words --iterations 4 --checkpoint C -q
+        kofn $words --checkpoint C --resume -o c.npy --json >c.json
+        py "
+import json
+a, b, c = (json.load(open(f'{n}.json')) for n in 'abc')
+assert a['converged'] and a['iterations'] == b['iterations'] <= 30, (a['iterations'], b['iterations'])
+assert c['converged'] and c['resumed_after'] == 4
+loss = '$loss'
+X, y = np.load('U.npy'), np.load(f'{loss}.npy')
+m, d = X.mean(0), X.std(0); d[3] = 1
+Z = np.c_[(X - m) / d, np.ones(len(y))]
+for name in 'abc':
+    w = np.load(f'{name}.npy'); v = np.append(w[:5] * d, w[5] + w[:5] @ m); t = Z @ v
+    mu = np.exp(t) if loss == 'poisson' else 1 / (1 + np.exp(-t))
+    g = Z.T @ (mu - y) / len(y) + .05 * np.append(v[:5], 0)
+    assert np.abs(g).max() < 1e-9, (name, g)"
+    done <<'LOSSES'
+logistic elastic:k=3
+poisson gc:d=3
+LOSSES
+    run kofn regress U.npy ls.npy --optimizer lbfgs --step 0.1 -n 6
+    refused "step = 0.1" lbfgs
+    run kofn regress U.npy logistic.npy --loss logistic --scale -s ignore -n 6 --iterations 5
+    [ "$status" -ne 2 ]
 }
 
 @test "batches: their figures are called theirs, and the end is of all points" {
