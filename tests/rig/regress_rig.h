@@ -121,7 +121,7 @@ static inline double *plain(const data *d, const kofn_regress_options *o,
     return w.data;
 }
 
-/* Of |X w - y|^2 / m + ridge |w|^2. */
+/* Of |X w - y|^2 / (2m) + ridge/2 |w|^2, which is F. */
 static inline double *least_squares(const data *d, double ridge)
 {
     size_t m = d->X.rows, n = d->X.cols;
