@@ -355,8 +355,10 @@ static void advise_far(const fit *f, const kofn_regress_result *res,
             "not converged after %u iterations: the gradient is small, but the "
             "way to the minimum %s, which is so where single rows or columns "
             "of X dominate; divide such rows and their labels by their size, "
-            "or try %s--iterations %u",
-            res->iterations, how, scale, 10 * res->iterations);
+            "or try %s%s--iterations %u",
+            res->iterations, how, scale,
+            quicker(f->session->args) ? "--optimizer lbfgs, " : "",
+            10 * res->iterations);
 }
 
 /* What is likely to help, the most likely first. */

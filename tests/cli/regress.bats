@@ -390,6 +390,9 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
 
 @test "whether it has converged is said, and what to try" {
     units
+    py "X=np.load('U.npy'); X[0]*=1e10; np.save('R.npy', X); np.save('r.npy', X @ [1., 2, 3, 4, 5])"
+    run kofn regress R.npy r.npy -n 6 -s uncoded --iterations 50
+    [[ "$output" == *"not converged after 50"*"the gradient is small"*"divide such rows"*"--optimizer lbfgs"* ]]
     run kofn regress U.npy ls.npy -n 6 --iterations 5
     [ "$status" -eq 0 ]
     [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
