@@ -221,12 +221,16 @@ typedef enum kofn_loss {
 typedef enum kofn_descent {
     KOFN_DESCENT_GD,
     KOFN_DESCENT_NESTEROV,
-    KOFN_DESCENT_SGD /* a batch a step, in shuffled order: every `batches`-th
+    KOFN_DESCENT_SGD,  /* a batch a step, in shuffled order: every `batches`-th
                         row, or a run of strips (kofn_limit) under row codes */
+    KOFN_DESCENT_LBFGS /* limited-memory BFGS of 10 pairs, with a line search of
+                          its own; the pairs are not of `resume`, after which it
+                          begins with steepest descent again */
 } kofn_descent;
 
 typedef enum kofn_step_rule {
-    KOFN_STEP_FIXED,  /* `step`; 0: 1/L, L from 30 power iterations          */
+    KOFN_STEP_FIXED,  /* `step`; 0: 1/L, L from 30 power iterations, but of GD
+                         with Poisson's loss, which has no L, ARMIJO         */
     KOFN_STEP_EXACT,  /* the minimum along the gradient                      */
     KOFN_STEP_ARMIJO, /* halved from `step` on (0: 16/L) until F falls enough */
     KOFN_STEP_GRID    /* the best of step 2^-k, k = 0 .. 13 (0: 16/L)        */
@@ -244,6 +248,8 @@ typedef struct kofn_regress_step {
     double first;       /* norm of the first gradient                   */
     double lipschitz;   /* L, where it was estimated; or 0              */
     bool partial;       /* some gradients were of some points only      */
+    double ask;         /* norm of the gradient below which it will be asked how
+                           near the minimum is; 0: when the tolerance is met */
     const kofn_report *setup; /* what it took to find L, in the iteration that
                                  did; or NULL.  It is not in that iteration's
                                  report                                  */
@@ -259,10 +265,12 @@ typedef struct kofn_regress_options {
     size_t size; /* sizeof(kofn_regress_options) */
     kofn_loss loss;
     kofn_descent descent;
-    kofn_step_rule rule; /* NESTEROV and SGD: FIXED                        */
+    kofn_step_rule rule; /* all but GD: FIXED                              */
     double step, ridge;
     double tolerance; /* stop when the gradient's norm is below this share of
-                         the first one's; 0: 1e-8; not in SGD              */
+                         the first one's, and the minimum, as products with
+                         the curvature there tell, no farther than the square
+                         root of this share of |w|; 0: 1e-8; not in SGD    */
     unsigned max_iterations; /* 0: 100                                     */
     unsigned batches;        /* SGD: 0: 10                                 */
     uint64_t seed;           /* order of the batches, start of the power
@@ -283,6 +291,10 @@ typedef struct kofn_regress_result {
     double objective, gradient, test; /* of the last iteration           */
     double lipschitz;                 /* L, where it was estimated; or 0 */
     bool converged;
+    double distance; /* from w to the minimum, or less where it is too far; of
+                        the last time that the gradient was small enough for it
+                        to be asked; HUGE_VAL: it could not be told; 0: it was
+                        not asked                                       */
     kofn_report rounds; /* all together */
 } kofn_regress_result;
 

@@ -131,7 +131,7 @@ class Regression:
     n_features_in_: int
     feature_names_in_: Array
     def __init__(self, *, loss: str = ..., scheme: str = ..., workers: int = ...,
-                 where: str = ..., ridge: float = ..., descent: str = ...,
+                 where: str = ..., ridge: float = ..., descent: Optional[str] = ...,
                  rule: str = ..., step: float = ..., tolerance: float = ...,
                  iterations: int = ..., batches: int = ..., intercept: bool = ...,
                  seed: int = ..., options: Optional[Mapping[str, Any]] = ...

@@ -12,7 +12,7 @@ from ._lib import Error, Invalid, check, ffi, lib, new
 _LOSS = {"squares": lib.KOFN_LOSS_SQUARES, "logistic": lib.KOFN_LOSS_LOGISTIC,
          "poisson": lib.KOFN_LOSS_POISSON}
 _DESCENT = {"gd": lib.KOFN_DESCENT_GD, "nesterov": lib.KOFN_DESCENT_NESTEROV,
-            "sgd": lib.KOFN_DESCENT_SGD}
+            "sgd": lib.KOFN_DESCENT_SGD, "lbfgs": lib.KOFN_DESCENT_LBFGS}
 _RULE = {"fixed": lib.KOFN_STEP_FIXED, "exact": lib.KOFN_STEP_EXACT,
          "armijo": lib.KOFN_STEP_ARMIJO, "grid": lib.KOFN_STEP_GRID}
 
@@ -31,7 +31,9 @@ class Regression(Estimator):
 
     loss          "squares", "logistic" (labels 0, 1 or -1, 1) or "poisson".
     scheme        elastic, pcr, gc, agc, ...: docs/regression.md says which.
-    ridge, descent, rule, step, tolerance, iterations, batches, seed: as there.
+    descent       "lbfgs", "nesterov", "gd" or "sgd"; None: "nesterov" for squares
+                  and, without a step and a rule, "lbfgs" for other losses.
+    ridge, rule, step, tolerance, iterations, batches, seed: as there.
 
     The ridge is not of the intercept.  `predict` takes the columns of `fit`: of data
     frames the same names in the same order.  A descent that has not reached its
@@ -53,7 +55,7 @@ class Regression(Estimator):
                "intercept", "seed", "options")
 
     def __init__(self, *, loss="squares", scheme="elastic", workers=8,
-                 where="threads", ridge=0.0, descent="nesterov", rule="fixed",
+                 where="threads", ridge=0.0, descent=None, rule="fixed",
                  step=0.0, tolerance=0.0, iterations=100, batches=0,
                  intercept=True, seed=1, options=None):
         self.loss, self.scheme, self.workers = loss, scheme, workers
@@ -86,6 +88,14 @@ class Regression(Estimator):
                           f"{len(self.classes_)}")
         return (y == self.classes_[1]).astype(np.float64)
 
+    def _descent(self):
+        if self.descent is not None:
+            return self._choice(_DESCENT, "descent")
+        partial = self.scheme.startswith(("ignore", "distr-bgd"))
+        if self.loss == "squares" or self.step or partial:
+            return lib.KOFN_DESCENT_NESTEROV
+        return lib.KOFN_DESCENT_LBFGS if self.rule == "fixed" else lib.KOFN_DESCENT_GD
+
     def fit(self, X, y):
         with self._turn():
             return self._fit(X, y)
@@ -98,7 +108,7 @@ class Regression(Estimator):
         o = ffi.new("kofn_regress_options *")
         o.size = ffi.sizeof("kofn_regress_options")
         o.loss = loss
-        o.descent = self._choice(_DESCENT, "descent")
+        o.descent = self._descent()
         o.rule = self._choice(_RULE, "rule")
         o.step, o.ridge, o.tolerance = self.step, self.ridge, self.tolerance
         o.max_iterations, o.batches = self.iterations, self.batches
@@ -133,10 +143,15 @@ class Regression(Estimator):
     def _warn(self, res):
         if self.converged_ or self.descent == "sgd":  # which has no such test
             return
+        if res.distance > 0:
+            why = ("where the minimum is not near though the gradient is small, "
+                   f"{res.gradient:.3g}, which is so where single rows or columns of X "
+                   "dominate; divide such rows and their labels by their size, or")
+        else:
+            why = (f"with a gradient of norm {res.gradient:.3g}, more than tolerance="
+                   f"{self.tolerance or 1e-8:g} of the first one's;")
         warnings.warn(
-            f"the descent ended after {res.iterations} iterations with a gradient "
-            f"of norm {res.gradient:.3g}, more than tolerance="
-            f"{self.tolerance or 1e-8:g} of the first one's; give more "
+            f"the descent ended after {res.iterations} iterations {why} give more "
             f"iterations={self.iterations * 10}, or bring the columns of X to one "
             "scale", ConvergenceWarning, stacklevel=4)
 

@@ -205,6 +205,23 @@ def test_regression_names_who_lies():
         m.fit(X, y)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("scheme", ["elastic:k=3", "gc:d=2"])
+def test_regression_ends_where_newton_does(loss, scheme):
+    r = np.random.default_rng(5)
+    X = r.standard_normal((200, 4)) * [1, 0.1, 3, 1]
+    t = X @ [0.5, 2, -0.2, 0] + 0.3
+    y = r.poisson(np.exp(t)) if loss == "poisson" else r.random(200) < 1 / (1 + np.exp(-t))
+    Z, w = np.c_[X, np.ones(200)], np.zeros(5)
+    for _ in range(50):
+        mu = np.exp(Z @ w) if loss == "poisson" else 1 / (1 + np.exp(-Z @ w))
+        h = mu if loss == "poisson" else mu * (1 - mu)
+        w -= np.linalg.solve(Z.T @ (Z * h[:, None]), Z.T @ (mu - y))
+    m = kofn.Regression(loss=loss, scheme=scheme, workers=5, tolerance=1e-10).fit(X, y)
+    assert m.converged_ and m.n_iter_ < 50
+    assert np.abs(np.append(m.coef_, m.intercept_) - w).max() < 1e-8
+
+
 def test_regression_logistic_and_parameters():
     X = rng.standard_normal((300, 4))
     y = np.where(X @ [2, -1, 0.5, 0] + 0.3 > 0, "yes", "no")

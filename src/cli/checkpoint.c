@@ -106,7 +106,7 @@ static void say_regress(json_t *o, const cli_args *a)
 {
     const kofn_regress_options *r = &a->regress;
     static const char *const loss[] = {"ls", "logistic", "poisson"};
-    static const char *const descent[] = {"gd", "nesterov", "sgd"};
+    static const char *const descent[] = {"gd", "nesterov", "sgd", "lbfgs"};
     static const char *const rule[] = {"none", "exact", "armijo", "grid"};
 
     say_text(o, "--loss", loss[r->loss]);

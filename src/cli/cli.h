@@ -35,7 +35,7 @@ typedef struct cli_args {
     const char *output, *scheme, *port, *events, *journal;
     char suited[40]; /* the scheme, where it was left to us */
     size_t workers, rounds, max_iter, rows;
-    bool scheme_given, workers_given;
+    bool scheme_given, workers_given, optimizer_given;
     kofn_weather weather;
     kofn_options job;
     uint64_t seed;
@@ -540,6 +540,9 @@ bool nodes_have(const cli_node *n);
 int nodes_complain(const cli_nodes *m);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
+
+/* Why an iteration has not converged, and what may help (cmd_iterate.c). */
+void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
 
 /* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked
  * for.  The exit code. */

@@ -55,6 +55,26 @@ static size_t most(const cli_args *a)
     return a->max_iter ? a->max_iter : 200;
 }
 
+/* The change falls by |second eigenvalue| / |first| each time. */
+void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res)
+{
+    bool power = a->command->run == cmd_power;
+
+    if (power && res->iterations >= 20 && res->change > 0.01)
+        cli_say(0,
+                "not converged after %u iterations: the change, %.3g, does "
+                "not fall, so that A seems to have two dominant eigenvalues of "
+                "the same size; where these are c and -c, A + c I has "
+                "the same vectors and one dominant eigenvalue (a complex pair "
+                "has no vector to converge to)",
+                res->iterations, res->change);
+    else
+        cli_say(0,
+                "not converged after %u iterations: the change is %.3g; "
+                "raise --max-iter or --tol",
+                res->iterations, res->change);
+}
+
 /* What the run says in the end; the iteration count is right either way. */
 static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
 {
@@ -68,10 +88,7 @@ static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
     if (st)
         return cli_fail(st);
     if (!res->converged && !s->args->quiet)
-        cli_say(0,
-                "not converged after %u iterations: the change is %.3g; "
-                "raise --max-iter or --tol",
-                res->iterations, res->change);
+        cli_advise_iterate(s->args, res);
     return 0;
 }
 

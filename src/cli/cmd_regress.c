@@ -181,12 +181,13 @@ static void save(fit *f, const kofn_regress_step *now)
     memcpy(f->both, now->w, n * sizeof(double));
     memcpy(f->both + n, now->v, n * sizeof(double));
     checkpoint_save(f->session->checkpoint, now->iteration, &both,
-                    json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}",
+                    json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}",
                               "objective", cli_number(now->objective),
                               "gradient", cli_number(now->gradient), "test",
                               cli_number(now->test), "step", now->step, "first",
                               now->first, "lipschitz", now->lipschitz,
-                              "partial", (double)now->partial));
+                              "partial", (double)now->partial, "ask",
+                              now->ask));
 }
 
 /* Go on after the step that the checkpoint is of. */
@@ -215,7 +216,8 @@ static int resume(fit *f, const cli_args *a)
                             .v = f->both + n,
                             .first = checkpoint_number(c, "first"),
                             .lipschitz = checkpoint_number(c, "lipschitz"),
-                            .partial = checkpoint_number(c, "partial") != 0};
+                            .partial = checkpoint_number(c, "partial") != 0,
+                            .ask = fmax(0, checkpoint_number(c, "ask"))};
     f->first = f->resume.first;
     return code;
 }
@@ -333,8 +335,30 @@ static void tell(const fit *f, const kofn_regress_result *res)
 static bool quicker(const cli_args *a)
 {
     return a->regress.descent == KOFN_DESCENT_GD &&
-           a->regress.rule == KOFN_STEP_FIXED &&
-           a->regress.loss != KOFN_LOSS_POISSON;
+           a->regress.rule == KOFN_STEP_FIXED;
+}
+
+/* The gradient is small, and the minimum is not near. */
+static void advise_far(const fit *f, const kofn_regress_result *res,
+                       const char *scale)
+{
+    const double *w = f->w.data;
+    double size = 0;
+    char how[80] = "cannot be told for rounding";
+
+    for (size_t j = 0; j < f->w.rows; j++)
+        size = hypot(size, w[j]);
+    if (isfinite(res->distance))
+        snprintf(how, sizeof how, "is %.2g of the length of w or more",
+                 res->distance / size);
+    cli_say(0,
+            "not converged after %u iterations: the gradient is small, but the "
+            "way to the minimum %s, which is so where single rows or columns "
+            "of X dominate; divide such rows and their labels by their size, "
+            "or try %s%s--iterations %u",
+            res->iterations, how, scale,
+            quicker(f->session->args) ? "--optimizer lbfgs, " : "",
+            10 * res->iterations);
 }
 
 /* What is likely to help, the most likely first. */
@@ -344,7 +368,16 @@ static void advise(const fit *f, const kofn_regress_result *res)
     double spread = f->points.columns ? points_spread(&f->points) : 1;
     char scale[120] = "";
 
-    if (res->converged || session_batched(f->session) || a->quiet)
+    if (a->quiet)
+        return;
+    if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.ridge > 0) &&
+        f->session->share >= 1) {
+        cli_say(0, "all labels are told right, so that longer weights fit "
+                   "better still and F has no minimum; give --l2 0.01, say, "
+                   "for weights that mean something");
+        return;
+    }
+    if (res->converged || session_batched(f->session))
         return;
     if (!(res->gradient < f->first)) {
         cli_say(0,
@@ -358,11 +391,15 @@ static void advise(const fit *f, const kofn_regress_result *res)
                  "--scale (one column varies %.2g times "
                  "as much as another), ",
                  spread);
+    if (res->distance > 0) {
+        advise_far(f, res, scale);
+        return;
+    }
     cli_say(0,
             "not converged after %u iterations: the gradient is %.2g of the "
             "first; try %s%s--iterations %u, or a larger --tol",
             res->iterations, res->gradient / f->first, scale,
-            quicker(a) ? "--optimizer nesterov, " : "", 10 * res->iterations);
+            quicker(a) ? "--optimizer lbfgs, " : "", 10 * res->iterations);
 }
 
 static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
@@ -433,6 +470,20 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
     return code;
 }
 
+/* Where it is left to us: first order takes thousands of iterations for what this
+ * does in tens.  Not with gradients of whoever answered, whose differences tell
+ * nothing. */
+static void choose_descent(cli_args *a)
+{
+    kofn_regress_options *o = &a->regress;
+    bool partial = a->scheme_given && (!strncmp(a->scheme, "ignore", 6) ||
+                                       !strncmp(a->scheme, "distr-bgd", 9));
+
+    if (!a->optimizer_given && o->loss != KOFN_LOSS_SQUARES &&
+        o->rule == KOFN_STEP_FIXED && !(o->step > 0) && !o->batches && !partial)
+        o->descent = KOFN_DESCENT_LBFGS;
+}
+
 /* Options that do not go together. */
 static int check(const cli_args *a)
 {
@@ -455,6 +506,7 @@ int cmd_regress(cli_args *a)
     int code = check(a);
     kofn_status st = KOFN_OK;
 
+    choose_descent(a);
     if (!code)
         code = load(&f, a);
     if (!code) {

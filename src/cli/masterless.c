@@ -179,10 +179,7 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
                 res->eigenvalue, res->iterations);
     cli_report_blas(r->a);
     if (!res->converged)
-        cli_say(0,
-                "not converged after %u iterations: the change is %.3g; "
-                "raise --max-iter or --tol",
-                res->iterations, res->change);
+        cli_advise_iterate(r->a, res);
 }
 
 static int conclude(run *r)

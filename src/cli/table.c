@@ -79,11 +79,14 @@ const cli_option cli_options[] = {
     {0, "kernel", "linear|rbf:s=S|poly:degree=D,c=C",
      "regress on the kernel matrix of X instead of X", IN_REGRESS | IN_PREDICT,
      CLI_TEXT, 0, 0, AT(kernel), 0, NULL},
-    {0, "optimizer", "gd|nesterov|sgd", "how to descend (gd)", IN_REGRESS,
-     CLI_CHOICE, 0, 0, AT(regress.descent), 0, NULL},
+    {0, "optimizer", "gd|nesterov|sgd|lbfgs",
+     "how to descend (gd; of other losses than ls without --step and "
+     "--line-search lbfgs)",
+     IN_REGRESS, CLI_CHOICE, 0, 0, AT(regress.descent), AT(optimizer_given),
+     NULL},
     {0, "line-search", "none|exact|armijo|grid",
-     "none: fixed steps of 1/L, L measured on the workers (none)", IN_REGRESS,
-     CLI_CHOICE, 0, 0, AT(regress.rule), 0, NULL},
+     "of gd; none: fixed steps of 1/L, L measured on the workers (none)",
+     IN_REGRESS, CLI_CHOICE, 0, 0, AT(regress.rule), 0, NULL},
     {0, "step", "S", "length of fixed steps", IN_REGRESS, CLI_REAL, 1e-300,
      1e300, AT(regress.step), 0, NULL},
     {0, "iterations", "N", "at most (100)", IN_REGRESS, CLI_UNSIGNED, 1, 1e9,
@@ -401,7 +404,8 @@ const cli_command cli_commands[] = {
      "elsewhere: kofn worker",
      IN_STREAM, 1, 1, cmd_stream},
     {"regress", "X [y]", "fit a linear model of y by the rows of X",
-     "Gradient descent; coded workers compute the gradients. Under elastic "
+     "Gradient descent, or limited-memory BFGS, which is what other losses than "
+     "least squares get; coded workers compute the gradients. Under elastic "
      "each answers twice an iteration: for X w, and then for X' times what the "
      "loss makes of it. Under pcr it answers once, for X' X w, of least squares "
      "only; under gc, cgc, agc, g-cgc, g-agc, bcc, replication and uncoded "

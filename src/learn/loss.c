@@ -23,6 +23,18 @@ double kf_loss(kofn_loss loss, double t, double y, double *z)
     }
 }
 
+double kf_loss_second(kofn_loss loss, double t)
+{
+    double e;
+
+    if (loss == KOFN_LOSS_SQUARES)
+        return 1;
+    if (loss == KOFN_LOSS_POISSON)
+        return exp(t);
+    e = exp(-fabs(t));
+    return e / ((1 + e) * (1 + e));
+}
+
 double kf_loss_curvature(kofn_loss loss)
 {
     return loss == KOFN_LOSS_SQUARES    ? 1

@@ -9,7 +9,8 @@
  *
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
  */
-#include "regress.h"
+#include "lbfgs.h"
+#include "near.h"
 #include "vector.h"
 
 #include "base/report.h"
@@ -33,6 +34,9 @@ static kofn_regress_options with_defaults(const kofn_regress_options *opt)
         o.max_iterations = 100;
     if (o.batches == 0)
         o.batches = 10;
+    if (o.loss == KOFN_LOSS_POISSON && o.descent == KOFN_DESCENT_GD &&
+        o.rule == KOFN_STEP_FIXED && o.step == 0)
+        o.rule = KOFN_STEP_ARMIJO; /* there is no 1/L */
     return o;
 }
 
@@ -44,13 +48,20 @@ static kofn_status check_options(const kofn_regress_options *o, size_t m)
         return kf_fail(KOFN_INVAL, "step = %g is not a number >= 0", o->step);
     if (o->descent != KOFN_DESCENT_GD && o->rule != KOFN_STEP_FIXED)
         return kf_fail(KOFN_INVAL, "line searches go with plain gradient "
-                                   "descent; the others need a fixed step");
+                                   "descent; the others need a fixed step, or "
+                                   "have a search of their own (lbfgs)");
+    if (o->descent == KOFN_DESCENT_LBFGS && o->step > 0)
+        return kf_fail(KOFN_INVAL,
+                       "step = %g is for descents with fixed steps; lbfgs "
+                       "finds its own, leave it out",
+                       o->step);
     if (o->rule == KOFN_STEP_FIXED && !(o->step > 0) &&
-        o->loss == KOFN_LOSS_POISSON)
+        o->loss == KOFN_LOSS_POISSON && o->descent != KOFN_DESCENT_LBFGS)
         return kf_fail(KOFN_INVAL,
                        "the curvature of Poisson's loss has no "
-                       "bound, so that 1/L is no step; give one, or use a "
-                       "line search");
+                       "bound, so that 1/L is no step for this descent; give "
+                       "a step, or use lbfgs, or plain gradient descent, "
+                       "which search along the line");
     if (o->descent == KOFN_DESCENT_SGD && o->batches > m)
         return kf_fail(KOFN_INVAL, "%u batches of %zu points", o->batches, m);
     return KOFN_OK;
@@ -101,6 +112,23 @@ static kofn_status take_labels(const kofn_matrix *y, size_t rows,
     return st;
 }
 
+/* Of one class alone weights grow for ever, or are those of the ridge. */
+static kofn_status check_classes(const kofn_regression *r)
+{
+    size_t m = r->X.rows, ones = 0;
+
+    if (r->opt.loss != KOFN_LOSS_LOGISTIC)
+        return KOFN_OK;
+    for (size_t i = 0; i < m; i++)
+        ones += r->y[i] > 0;
+    if (ones == 0 || ones == m)
+        return kf_fail(KOFN_INVAL,
+                       "all %zu labels of y are of one class; logistic "
+                       "regression tells two apart and needs points of both",
+                       m);
+    return KOFN_OK;
+}
+
 kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss, double **labels)
 {
@@ -141,6 +169,7 @@ static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
 
     TRY(S ? fill_sparse(r, S, y) : fill_dense(r, X, y));
     TRY(check_options(o, r->X.rows));
+    TRY(check_classes(r));
     if (!o->test_X)
         return KOFN_OK;
     TRY(kf_regress_points(o->test_X, o->test_y, "the held-out X", o->loss,
@@ -296,6 +325,7 @@ static void descent_free(kf_descent *d)
     kf_free(d->in);
     kf_free(d->out);
     kf_free(d->t);
+    kf_lbfgs_free(d->pairs);
 }
 
 static kofn_status descent_new(kf_descent *d)
@@ -311,6 +341,8 @@ static kofn_status descent_new(kf_descent *d)
     d->margin = kf_new(margins ? m : 0, sizeof *d->margin);
     d->line = kf_new(margins ? m : 0, sizeof *d->line);
     d->z = kf_new(margins ? m : 0, sizeof *d->z);
+    if (r->opt.descent == KOFN_DESCENT_LBFGS)
+        TRY(kf_lbfgs_new(&d->pairs, n));
     return d->g && d->t && d->in && d->out && d->margin && d->line && d->z
                ? KOFN_OK
                : KOFN_NOMEM;
@@ -378,10 +410,42 @@ static void move(const kf_descent *d, double *w, double *v)
     }
 }
 
+/* A share of |w|: F is flat at its minimum, so that half of the digits to which
+ * it is known are those of w. */
+static double near_enough(const kofn_regress_options *o)
+{
+    return sqrt(o->tolerance);
+}
+
+/* Where the gradient is small, is the minimum near, too?  It is not asked again
+ * before the gradient is as much smaller as the distance has to be.  A gradient
+ * of some of the points, or of their past, does not tell. */
+static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
+{
+    const kofn_regress_options *o = &d->r->opt;
+    kofn_regress_step *now = &d->now;
+    double enough = near_enough(o) * kf_norm(v, kf_learn_features(d));
+    kofn_status st;
+
+    *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);
+    if (*converged || o->descent == KOFN_DESCENT_SGD ||
+        !(now->gradient < o->tolerance * now->first) ||
+        (now->ask > 0 && !(now->gradient < now->ask)))
+        return KOFN_OK;
+    *converged = d->failing || d->partial || d->remembers;
+    if (*converged)
+        return KOFN_OK;
+    st = kf_learn_distance(d, v, now->objective, enough, &d->distance);
+    if (st)
+        return st;
+    *converged = d->distance <= enough;
+    now->ask = now->gradient * fmin(0.5, fmax(0.1, enough / d->distance));
+    return KOFN_OK;
+}
+
 /* A gradient and a step. */
 static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 {
-    const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
     size_t n = kf_learn_features(d);
     kofn_status st = KOFN_OK;
@@ -391,8 +455,11 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     if (d->job) /* however many rounds it takes */
         st = kofn_step(d->job, now->iteration - d->done);
     if (!st)
-        st = kf_learn_gradient_at(d, v, points_of(d->r, now->iteration - 1),
-                                  &now->objective);
+        st = d->pairs
+                 ? kf_lbfgs_gradient(d, v, &now->objective)
+                 : kf_learn_gradient_at(d, v,
+                                        points_of(d->r, now->iteration - 1),
+                                        &now->objective);
     if (st)
         return st;
     now->gradient = kf_norm(d->g, n);
@@ -404,10 +471,15 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     if (now->iteration == 1)
         now->first = now->gradient;
     now->step = 0;
-    *converged =
-        now->gradient == 0 || (o->descent != KOFN_DESCENT_SGD &&
-                               now->gradient < o->tolerance * now->first);
-    if (!*converged) {
+    st = is_over(d, v, converged);
+    if (st)
+        return st;
+    if (!*converged && d->pairs) {
+        st = kf_lbfgs_step(d, v, now->objective);
+        if (st)
+            return st;
+        memcpy(w, v, n * sizeof *w);
+    } else if (!*converged) {
         st = kf_step(d, v, now->objective, &now->step);
         if (st)
             return st;
@@ -502,6 +574,7 @@ static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
     own.gradient = d.now.gradient;
     own.test = d.now.test;
     own.lipschitz = d.lipschitz;
+    own.distance = d.distance;
     own.rounds = d.all;
     if (res)
         *res = own;
@@ -533,6 +606,11 @@ kofn_status kofn_regress_failing(kofn_regression *r,
     kofn_status st;
 
     TRY(kf_way_check(&kf_by_sum, r));
+    if (r->opt.descent == KOFN_DESCENT_LBFGS)
+        return kf_fail(KOFN_UNSUITED,
+                       "lbfgs learns from differences of gradients, which "
+                       "machines that fail make meaningless; use gradient "
+                       "descent");
     TRY(kf_failing_new(&f, r, failures));
     st = run((kf_descent){.r = r, .way = &kf_by_sum, .failing = f}, w, res);
     kf_failing_free(f);

@@ -52,6 +52,8 @@ kofn_status kf_learn_times_points(const kofn_regression *r,
 
 /* The loss of one point; *z is its derivative by the margin t = x . w. */
 double kf_loss(kofn_loss loss, double t, double y, double *z);
+/* Its second derivative there. */
+double kf_loss_second(kofn_loss loss, double t);
 /* A bound of its second derivative; 0: there is none. */
 double kf_loss_curvature(kofn_loss loss);
 /* Labels as kf_loss takes them. */
@@ -82,18 +84,21 @@ typedef struct kf_descent {
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
                              were to find L; of the others                  */
-    double *g;             /* the gradient at the point under consideration  */
-    double *margin;        /* m: there                                       */
-    double *line;          /* m: X g, of a line search                       */
-    double *z;             /* m: derivatives                                 */
-    double *in, *out;      /* n + 1: of a round of KOFN_SUM                  */
-    double *t;             /* n: scratch                                     */
-    double lipschitz;      /* 0: not known                                   */
-    double curvature;      /* of F along g, for squares                      */
-    const double *from;    /* where the line begins                          */
-    unsigned done;         /* iterations before this start                   */
-    bool partial;          /* a gradient was of some of the points only      */
-    const double *weights; /* of the last round's sum (kofn_report)         */
+    double *g;              /* the gradient at the point under consideration  */
+    double *margin;         /* m: there                                       */
+    bool knows_margins;     /* they are those of the next gradient's point   */
+    double *line;           /* m: X g, of a line search                       */
+    double *z;              /* m: derivatives                                 */
+    double *in, *out;       /* n + 1: of a round of KOFN_SUM                  */
+    double *t;              /* n: scratch                                     */
+    double lipschitz;       /* 0: not known                                   */
+    double curvature;       /* of F along g, for squares                      */
+    const double *from;     /* where the line begins                          */
+    struct kf_lbfgs *pairs; /* that it remembers; or NULL                    */
+    double distance;        /* to the minimum, when last asked; 0: it was not */
+    unsigned done;          /* iterations before this start                   */
+    bool partial;           /* a gradient was of some of the points only      */
+    const double *weights;  /* of the last round's sum (kofn_report)         */
     size_t parts;
     bool remembers; /* the scheme has stand-ins for what is missing   */
 } kf_descent;
@@ -110,6 +115,7 @@ typedef struct kf_way {
     kofn_op op;
     bool left;    /* rounds from the left belong to it   */
     bool margins; /* X w is known to the master          */
+    bool differs; /* the gradient is X' X w less X' y    */
     kofn_problem (*problem)(const kofn_regression *r);
     /* Is this regression to be had so?  NULL: any is. */
     kofn_status (*check)(const kofn_regression *r);
@@ -137,6 +143,10 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
 kofn_status kf_learn_limit(kf_descent *d, kf_some which);
 /* out = X' X v. */
 kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out);
+/* out = H p, H the second derivative of F at the point `at`, where the gradient
+ * was just taken. */
+kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
+                            double *out);
 /* out = X v, where the way computes such. */
 kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 /* The number after w in the input of KOFN_SUM: 0 for all points, b + 1 for

@@ -241,6 +241,13 @@ static kofn_status exact_step(kf_descent *d, double *step)
 {
     double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d));
 
+    if (!(d->curvature > 0) && d->way->differs)
+        return kf_fail(KOFN_INVAL,
+                       "iteration %u: the curvature along the gradient is "
+                       "lost in the rounding of X' X, for single rows or "
+                       "columns of X dominate; divide such rows and their "
+                       "labels by their size, or use scheme elastic",
+                       d->now.iteration);
     if (!(d->curvature > 0))
         return kf_fail(KOFN_INVAL,
                        "iteration %u: F falls without end along "

@@ -15,6 +15,7 @@
  * compared with.
  */
 #include "regress.h"
+#include "vector.h"
 #include "watch.h"
 
 #include "base/report.h"
@@ -145,7 +146,9 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
     size_t m = r->X.rows;
 
     TRY(kf_learn_limit(d, which));
-    TRY_UNSTOPPED(kf_learn_margins(d, w, d->margin));
+    if (!d->knows_margins)
+        TRY_UNSTOPPED(kf_learn_margins(d, w, d->margin));
+    d->knows_margins = false;
     memset(d->z, 0, m * sizeof *d->z);
     for (size_t k = 0; k < m; k += which.of)
         for (size_t i = k + which.lo; i < kf_min(k + which.hi, m); i++)
@@ -248,6 +251,7 @@ static kofn_problem problem_of_gram(const kofn_regression *r)
 
 static const kf_way by_gram = {
     .op = KOFN_GRAM,
+    .differs = true,
     .problem = problem_of_gram,
     .check = check_gram,
     .place = place_gram,
@@ -303,4 +307,58 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
 kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out)
 {
     return d->way->gram(d, v, out);
+}
+
+/* ---- curvature ----------------------------------------------------------- */
+
+/* By how the gradient changes on a short way along p. */
+static kofn_status curved_by_difference(kf_descent *d, const double *at,
+                                        const double *p, double *out)
+{
+    size_t n = kf_learn_features(d);
+    double *g = d->g, *there = kf_new(n, sizeof *there), F;
+    double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1);
+    kofn_status st;
+
+    if (!there)
+        return KOFN_NOMEM;
+    step /= kf_norm(p, n);
+    for (size_t j = 0; j < n; j++)
+        there[j] = at[j] + step * p[j];
+    d->g = out;
+    st = kf_learn_gradient_at(d, there, KF_ALL, &F);
+    d->g = g;
+    kf_free(there);
+    for (size_t j = 0; j < n && !st; j++)
+        out[j] = (out[j] - g[j]) / step;
+    return st;
+}
+
+/* X' D X p, D the second derivatives of the losses. */
+static kofn_status curved_by_margins(kf_descent *d, const double *p,
+                                     double *out)
+{
+    const kofn_regression *r = d->r;
+    kofn_status st = kf_learn_margins(d, p, d->line);
+
+    for (size_t i = 0; i < r->X.rows && !st; i++)
+        d->z[i] = kf_loss_second(r->opt.loss, d->margin[i]) * d->line[i];
+    return st ? st : back(d, d->z, out);
+}
+
+kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
+                            double *out)
+{
+    const kofn_regression *r = d->r;
+    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
+    bool squares = r->opt.loss == KOFN_LOSS_SQUARES;
+    kofn_status st;
+
+    if (!squares && !d->way->margins)
+        return curved_by_difference(d, at, p, out);
+    st = squares ? kf_learn_gram(d, p, out) : curved_by_margins(d, p, out);
+    for (size_t j = 0; j < n && !st; j++)
+        out[j] =
+            out[j] / (double)r->X.rows + (j < ridged ? r->opt.ridge * p[j] : 0);
+    return st;
 }

@@ -79,6 +79,23 @@ np.save('q.npy', Q[:, 0])"
     py "assert abs(abs(np.load('v.npy') @ np.load('q.npy')) - 1) < 1e-10"
 }
 
+@test "two dominant eigenvalues of one size: the shift that is advised helps" {
+    py "
+Q = np.linalg.qr(np.random.default_rng(3).normal(size=(30, 30)))[0]
+X = Q @ np.diag([-5, 5] + list(np.linspace(1, 3, 28))) @ Q.T
+np.save('X.npy', X); np.save('S.npy', X + 5*np.eye(30)); np.save('q.npy', Q[:, 1])"
+    for how in "" --masterless; do
+        run kofn power X.npy -o v.npy -n 6 $how
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"two dominant eigenvalues of the same size"*"A + c I"* && "$output" != *raise* ]]
+    done
+    kofn power S.npy -o v.npy --json >out.json
+    json "o['converged']" <out.json
+    py "assert abs(abs(np.load('v.npy') @ np.load('q.npy')) - 1) < 1e-8"
+    run kofn power S.npy -o v.npy --max-iter 3
+    [[ "$output" == *"raise --max-iter"* ]]
+}
+
 @test "gen: sizes, seeds, kinds" {
     kofn gen matrix 10 3 -o a.npy --seed 1
     kofn gen matrix 10 3 -o b.npy --seed 1

@@ -178,10 +178,11 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     # number more, for gc takes its numbers by twos
     kofn regress X.npy y.npy -s pcr:r=4 -p sim --json >out.json
     json "o['recovery_threshold'] == 3" <out.json
-    json "all(i['scalars_received'] == 36 for i in o['per_iteration'])" <out.json
+    # the last asks eight products more, whether the minimum is near
+    json "[i['scalars_received'] / 36 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     kofn regress X.npy y.npy -s gc:d=3 -p sim --json >out.json
     json "o['recovery_threshold'] == 6" <out.json
-    json "all(i['scalars_received'] == 6 * 14 for i in o['per_iteration'])" <out.json
+    json "[i['scalars_received'] / 84 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     json "set(o['per_iteration'][0]) >= {'objective', 'seconds', 'stragglers', 'scalars_received'}" <out.json
     json "all(a['objective'] > b['objective'] - 1e-14 for a, b in zip(o['per_iteration'], o['per_iteration'][1:]))" <out.json
     # it has converged, so that no step came after the last gradient
@@ -399,16 +400,78 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
 
 @test "whether it has converged is said, and what to try" {
     units
+    py "X=np.load('U.npy'); X[0]*=1e10; np.save('R.npy', X); np.save('r.npy', X @ [1., 2, 3, 4, 5])"
+    run kofn regress R.npy r.npy -n 6 -s uncoded --iterations 50
+    [[ "$output" == *"not converged after 50"*"the gradient is small"*"divide such rows"*"--optimizer lbfgs"* ]]
     run kofn regress U.npy ls.npy -n 6 --iterations 5
     [ "$status" -eq 0 ]
     [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
-    [[ "$output" == *"try --scale"*"--optimizer nesterov, --iterations 50"* ]]
+    [[ "$output" == *"try --scale"*"--optimizer lbfgs, --iterations 50"* ]]
     run kofn regress U.npy ls.npy -n 6 --intercept --scale
     [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *try* ]]
     run kofn regress U.npy ls.npy -n 6 --intercept --scale --step 3 --iterations 9
     [[ "$output" == *"gradient has grown"*"shorter --step"* ]]
     run kofn regress U.npy ls.npy -n 6 --iterations 5 -q
     [ -z "$output" ]
+}
+
+@test "labels that are told apart without error, one class, and counts by default" {
+    units
+    py "
+X = np.load('U.npy'); Z = (X - X.mean(0)) / np.array([1e-3, 1, 40, 1, 500])
+t = Z @ [1, -.5, .25, 0, .7] - .3; gap = abs(t) > .4
+np.save('A.npy', X[gap]); np.save('apart.npy', (t[gap] > 0).astype(float))
+np.save('one.npy', np.ones(300))"
+    run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --iterations 3000
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"told right"*"--l2"* && "$output" != *"--iterations"* ]]
+    run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --l2 0.05 --iterations 3000
+    [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *told* ]]
+    run kofn regress U.npy one.npy --loss logistic --intercept -n 6
+    refused "all 300 labels of y are of one class"
+    kofn regress U.npy poisson.npy --loss poisson --intercept --scale --l2 0.05 -n 6 -o w.npy --json \
+        --tol 1e-9 --iterations 3000 >out.json
+    json "o['converged']" <out.json
+    py "
+X, y, w = np.load('U.npy'), np.load('poisson.npy'), np.load('w.npy')
+m, d = X.mean(0), X.std(0); d[3] = 1
+Z = np.c_[(X - m) / d, np.ones(len(y))]
+v = np.append(w[:5] * d, w[5] + w[:5] @ m)
+g = Z.T @ (np.exp(Z @ v) - y) / len(y) + .05 * np.append(v[:5], 0)
+assert np.abs(g).max() < 1e-7, g"
+}
+
+@test "lbfgs is what other losses get, and goes on after a break" {
+    units
+    while read -r loss s; do
+        words="regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.05 -s $s -n 6 --tol 1e-10"
+        kofn $words -o a.npy --json >a.json
+        kofn $words -o b.npy --optimizer lbfgs --json >b.json
+        rm -rf C
+        kofn $words --iterations 4 --checkpoint C -q
+        kofn $words --checkpoint C --resume -o c.npy --json >c.json
+        py "
+import json
+a, b, c = (json.load(open(f'{n}.json')) for n in 'abc')
+assert a['converged'] and a['iterations'] == b['iterations'] <= 30, (a['iterations'], b['iterations'])
+assert c['converged'] and c['resumed_after'] == 4
+loss = '$loss'
+X, y = np.load('U.npy'), np.load(f'{loss}.npy')
+m, d = X.mean(0), X.std(0); d[3] = 1
+Z = np.c_[(X - m) / d, np.ones(len(y))]
+for name in 'abc':
+    w = np.load(f'{name}.npy'); v = np.append(w[:5] * d, w[5] + w[:5] @ m); t = Z @ v
+    mu = np.exp(t) if loss == 'poisson' else 1 / (1 + np.exp(-t))
+    g = Z.T @ (mu - y) / len(y) + .05 * np.append(v[:5], 0)
+    assert np.abs(g).max() < 1e-9, (name, g)"
+    done <<'LOSSES'
+logistic elastic:k=3
+poisson gc:d=3
+LOSSES
+    run kofn regress U.npy ls.npy --optimizer lbfgs --step 0.1 -n 6
+    refused "step = 0.1" lbfgs
+    run kofn regress U.npy logistic.npy --loss logistic --scale -s ignore -n 6 --iterations 5
+    [ "$status" -ne 2 ]
 }
 
 @test "batches: their figures are called theirs, and the end is of all points" {

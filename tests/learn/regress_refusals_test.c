@@ -48,7 +48,15 @@ static void options_are_checked(void **state)
     refuse_new(&d, WITH(p.loss = KOFN_LOSS_LOGISTIC), KOFN_INVAL, "0 and -1");
     for (size_t i = 0; i < 10; i++)
         ((double *)d.y.data)[i] = (double)(i % 3);
-    refuse_new(&d, WITH(p.loss = KOFN_LOSS_POISSON), KOFN_INVAL, "no bound");
+    refuse_new(
+        &d, WITH(p.loss = KOFN_LOSS_POISSON, p.descent = KOFN_DESCENT_NESTEROV),
+        KOFN_INVAL, "no bound");
+    for (int label = 0; label < 2; label++) {
+        for (size_t i = 0; i < 10; i++)
+            ((double *)d.y.data)[i] = label;
+        refuse_new(&d, WITH(p.loss = KOFN_LOSS_LOGISTIC), KOFN_INVAL,
+                   "all 10 labels of y are of one class");
+    }
     ((double *)d.X.data)[7] = NAN;
     refuse_new(&d, o, KOFN_NONFINITE, "[2, 1]");
 #undef WITH

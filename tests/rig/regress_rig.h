@@ -121,7 +121,7 @@ static inline double *plain(const data *d, const kofn_regress_options *o,
     return w.data;
 }
 
-/* Of |X w - y|^2 / m + ridge |w|^2. */
+/* Of |X w - y|^2 / (2m) + ridge/2 |w|^2, which is F. */
 static inline double *least_squares(const data *d, double ridge)
 {
     size_t m = d->X.rows, n = d->X.cols;
@@ -141,6 +141,52 @@ static inline double *least_squares(const data *d, double ridge)
     kf_free(A);
     kf_free(sv);
     return b;
+}
+
+/* What a point adds to gradient and curvature at the margin t. */
+static inline void newton_point(kofn_loss loss, double t, double y, double *z,
+                                double *h)
+{
+    double mu = loss == KOFN_LOSS_POISSON ? exp(t) : 1 / (1 + exp(-t));
+
+    *z = mu - y;
+    *h = loss == KOFN_LOSS_POISSON ? mu : mu * (1 - mu);
+}
+
+/* The w of logistic or Poisson regression, by Newton's method, whose steps are
+ * no longer than 1. */
+static inline double *newton(const data *d, kofn_loss loss, double ridge)
+{
+    size_t m = d->X.rows, n = d->X.cols;
+    const double *X = d->X.data, *y = d->y.data;
+    double *w = numbers(n, 8), *g = numbers(n, 8), *H = numbers(n * n, 8);
+
+    memset(w, 0, n * 8);
+    for (int k = 0; k < 200; k++) {
+        double size;
+
+        memset(H, 0, n * n * 8);
+        for (size_t j = 0; j < n; j++) {
+            g[j] = ridge * (double)m * w[j];
+            H[j * n + j] = ridge * (double)m;
+        }
+        for (size_t i = 0; i < m; i++) {
+            const double *x = X + i * n;
+            double z, h;
+
+            newton_point(loss, dot(x, w, n), y[i], &z, &h);
+            cblas_daxpy((int)n, z, x, 1, g, 1);
+            cblas_dger(CblasRowMajor, (int)n, (int)n, h, x, 1, x, 1, H, (int)n);
+        }
+        assert_int_equal(LAPACKE_dposv(LAPACK_ROW_MAJOR, 'U', (lapack_int)n, 1,
+                                       H, (lapack_int)n, g, 1),
+                         0);
+        size = cblas_dnrm2((int)n, g, 1);
+        cblas_daxpy((int)n, size > 1 ? -1 / size : -1, g, 1, w, 1);
+    }
+    kf_free(g);
+    kf_free(H);
+    return w;
 }
 
 static inline double mean_square(const data *d, const double *w)

@@ -1,0 +1,293 @@
+/* lbfgs.c -- directions from the last few steps and what these did to the
+ * gradient (Liu and Nocedal, "On the limited memory BFGS method for large scale
+ * optimization", 1989; math/regression.md 18).
+ *
+ * Products are those of gradient descent: where margins are known X p tells F and
+ * its slope all along the line, and the margins at its end; elsewhere a trial
+ * takes a round, whose gradient is the next iteration's.
+ */
+#include "lbfgs.h"
+#include "vector.h"
+
+#include <float.h>
+
+#define PAIRS 10
+#define TRIALS 60
+#define REFRESH 16 /* margins are made anew in every so many iterations */
+
+#define ARMIJO 1e-4
+#define FLAT 1e-10 /* of F: what may be rounding (Hager and Zhang, 2005) */
+
+struct kf_lbfgs {
+    double *s, *y, sy[PAIRS]; /* steps and changes of the gradient, in a ring */
+    size_t kept, next;
+    double *from, *g, *p, *there; /* the last step's start and gradient, ... */
+    bool stepped;
+    bool known; /* F and g, where the last trial was */
+    double F;
+};
+
+/* F along w + t p. */
+typedef struct line {
+    kf_descent *d;
+    const double *w, *p;
+    double F, slope;   /* at t = 0 */
+    double ww, wp, pp; /* of what the ridge is of */
+} line;
+
+typedef struct point {
+    double t, F, slope;
+} point;
+
+kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n)
+{
+    kf_lbfgs *b = kf_zero(1, sizeof *b);
+
+    *out = b;
+    if (!b)
+        return KOFN_NOMEM;
+    b->s = kf_new((2 * PAIRS + 4) * n, sizeof *b->s);
+    if (!b->s)
+        return KOFN_NOMEM;
+    b->y = b->s + PAIRS * n;
+    b->from = b->y + PAIRS * n;
+    b->g = b->from + n;
+    b->p = b->g + n;
+    b->there = b->p + n;
+    return KOFN_OK;
+}
+
+void kf_lbfgs_free(kf_lbfgs *b)
+{
+    if (b)
+        kf_free(b->s);
+    kf_free(b);
+}
+
+/* ---- directions ---------------------------------------------------------- */
+
+/* What the last step was.  Where rounding or a loss without curvature makes
+ * nothing of it, it is left out. */
+static void learn(kf_lbfgs *b, const kf_descent *d, const double *w)
+{
+    size_t n = kf_learn_features(d);
+    double *s = b->s + b->next * n, *y = b->y + b->next * n, sy, size;
+
+    if (!b->stepped)
+        return;
+    for (size_t j = 0; j < n; j++) {
+        s[j] = w[j] - b->from[j];
+        y[j] = d->g[j] - b->g[j];
+    }
+    sy = kf_learn_dot(s, y, n);
+    size = kf_norm(s, n) * kf_norm(y, n);
+    if (!(sy > DBL_EPSILON * size) || d->partial || d->remembers)
+        return;
+    b->sy[b->next] = sy;
+    b->next = (b->next + 1) % PAIRS;
+    b->kept = kf_min(b->kept + 1, PAIRS);
+}
+
+/* p = -(the inverse curvature) g, by the two loops. */
+static void direct(kf_lbfgs *b, const double *g, size_t n)
+{
+    double a[PAIRS], *p = b->p;
+    size_t last = (b->next + PAIRS - 1) % PAIRS;
+    double scale = 1;
+
+    for (size_t j = 0; j < n; j++)
+        p[j] = -g[j];
+    for (size_t k = 0; k < b->kept; k++) {
+        size_t i = (last + PAIRS - k) % PAIRS;
+
+        a[i] = kf_learn_dot(b->s + i * n, p, n) / b->sy[i];
+        for (size_t j = 0; j < n; j++)
+            p[j] -= a[i] * b->y[i * n + j];
+    }
+    if (b->kept)
+        scale = b->sy[last] / kf_learn_dot(b->y + last * n, b->y + last * n, n);
+    for (size_t j = 0; j < n; j++)
+        p[j] *= scale;
+    for (size_t k = b->kept; k > 0; k--) {
+        size_t i = (last + PAIRS - (k - 1)) % PAIRS;
+        double by = a[i] - kf_learn_dot(b->y + i * n, p, n) / b->sy[i];
+
+        for (size_t j = 0; j < n; j++)
+            p[j] += by * b->s[i * n + j];
+    }
+}
+
+/* ---- the line ------------------------------------------------------------ */
+
+static void by_margins(const line *l, point *at)
+{
+    const kf_descent *d = l->d;
+    const kofn_regression *r = d->r;
+    double F = 0, slope = 0, z, m = (double)r->X.rows, ridge = r->opt.ridge;
+
+    for (size_t i = 0; i < r->X.rows; i++) {
+        F += kf_loss(r->opt.loss, d->margin[i] + at->t * d->line[i], r->y[i],
+                     &z);
+        slope += z * d->line[i];
+    }
+    at->F = F / m + ridge / 2 * (l->ww + at->t * (2 * l->wp + at->t * l->pp));
+    at->slope = slope / m + ridge * (l->wp + at->t * l->pp);
+}
+
+static kofn_status by_round(const line *l, point *at)
+{
+    kf_descent *d = l->d;
+    kf_lbfgs *b = d->pairs;
+    size_t n = kf_learn_features(d);
+    kofn_status st;
+
+    for (size_t j = 0; j < n; j++)
+        b->there[j] = l->w[j] + at->t * l->p[j];
+    st = kf_learn_gradient_at(d, b->there, KF_ALL, &at->F);
+    if (st == KOFN_NONFINITE) { /* much too long a step */
+        at->F = HUGE_VAL;
+        return KOFN_OK;
+    }
+    at->slope = st ? 0 : kf_learn_dot(d->g, l->p, n);
+    b->F = at->F;
+    return st;
+}
+
+static kofn_status look(const line *l, point *at)
+{
+    if (!l->d->way->margins)
+        return by_round(l, at);
+    by_margins(l, at);
+    return KOFN_OK;
+}
+
+/* The strong conditions of Wolfe; of F that rounding hides, by slopes. */
+static bool serves(const line *l, const point *at)
+{
+    double curved =
+        l->d->way->margins ? 0.1 : 0.9; /* where looks cost nothing */
+
+    return fabs(at->slope) <= -curved * l->slope &&
+           (at->F <= l->F + ARMIJO * at->t * l->slope ||
+            (at->F <= l->F + FLAT * fabs(l->F) &&
+             at->slope <= (2 * ARMIJO - 1) * l->slope));
+}
+
+/* Where to look next: between two, where the slopes' line is 0, or beyond. */
+static double next_look(const point *lo, const point *hi, const point *before)
+{
+    double room = hi->t - lo->t, at;
+
+    if (room < HUGE_VAL && !(hi->F < HUGE_VAL))
+        return lo->t + room / 10;
+    if (room < HUGE_VAL) {
+        at = hi->slope > 0 ? lo->slope / (lo->slope - hi->slope) : 0.5;
+        return lo->t + room * fmin(0.9, fmax(0.1, at));
+    }
+    at = before->slope < lo->slope
+             ? (lo->t - before->t) * lo->slope / (before->slope - lo->slope)
+             : HUGE_VAL;
+    return fmin(10 * lo->t, fmax(2 * lo->t, lo->t + at));
+}
+
+/* `at` begins with the first t.  F is convex: where it falls no more, or has
+ * risen, is too far. */
+static kofn_status search(const line *l, point *at, bool *found)
+{
+    point lo = {0, l->F, l->slope}, hi = {HUGE_VAL, 0, 0}, before = lo;
+
+    *found = false;
+    for (int k = 0; k < TRIALS; k++) {
+        kofn_status st = look(l, at);
+
+        if (st)
+            return st;
+        *found = at->F < HUGE_VAL && serves(l, at);
+        if (*found)
+            return KOFN_OK;
+        if (!(at->F <= l->F + FLAT * fabs(l->F)) || !(at->slope <= 0)) {
+            hi = *at;
+        } else {
+            before = lo;
+            lo = *at;
+        }
+        at->t = next_look(&lo, &hi, &before);
+    }
+    return KOFN_OK;
+}
+
+/* ---- an iteration -------------------------------------------------------- */
+
+static kofn_status begin_line(line *l, kf_lbfgs *b)
+{
+    kf_descent *d = l->d;
+    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
+
+    l->slope = kf_learn_dot(d->g, b->p, n);
+    if (!(l->slope < 0)) { /* rounding: begin again */
+        b->kept = 0;
+        direct(b, d->g, n);
+        l->slope = kf_learn_dot(d->g, b->p, n);
+    }
+    l->p = b->p;
+    l->ww = kf_learn_dot(l->w, l->w, ridged);
+    l->wp = kf_learn_dot(l->w, l->p, ridged);
+    l->pp = kf_learn_dot(l->p, l->p, ridged);
+    return d->way->margins ? kf_learn_margins(d, l->p, d->line) : KOFN_OK;
+}
+
+/* What is known at the end of the step without another product. */
+static void end_line(const line *l, kf_lbfgs *b, const point *at, bool found)
+{
+    kf_descent *d = l->d;
+    size_t m = d->r->X.rows;
+    bool margins = d->way->margins;
+
+    b->known = !margins && found;
+    d->knows_margins = margins && d->now.iteration % REFRESH != 0;
+    for (size_t i = 0; i < m && margins; i++)
+        d->margin[i] += at->t * d->line[i];
+    b->stepped = true;
+    if (!found)
+        b->kept = 0;
+}
+
+kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F)
+{
+    kf_lbfgs *b = d->pairs;
+    bool known = b->known;
+
+    b->known = false;
+    if (!known)
+        return kf_learn_gradient_at(d, w, KF_ALL, F);
+    *F = b->F;
+    return KOFN_OK;
+}
+
+kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
+{
+    kf_lbfgs *b = d->pairs;
+    size_t n = kf_learn_features(d);
+    line l = {.d = d, .w = w, .F = F};
+    point at = {.t = 1};
+    bool found;
+    kofn_status st;
+
+    learn(b, d, w);
+    direct(b, d->g, n);
+    st = begin_line(&l, b);
+    if (st)
+        return st;
+    memcpy(b->from, w, n * sizeof *w);
+    memcpy(b->g, d->g, n * sizeof *b->g);
+    if (b->kept == 0)
+        at.t = fmin(1, 1 / kf_norm(d->g, n));
+    st = search(&l, &at, &found);
+    if (st)
+        return st;
+    end_line(&l, b, &at, found);
+    for (size_t j = 0; j < n; j++)
+        w[j] += at.t * l.p[j];
+    d->now.step = at.t;
+    return KOFN_OK;
+}

@@ -1,0 +1,172 @@
+/* near.c -- how far the minimum is from where the gradient has become small.
+ *
+ * A small gradient does not say: with one large point it falls by ten orders of
+ * magnitude while most weights have not moved yet (math/regression.md 17).  So
+ * the distance itself, |H^+ g|, is found by conjugate gradients on H d = -g, H
+ * being the curvature of F there.  Their d only grow in length (Steihaug, 1983),
+ * so that one which is too long settles it.
+ */
+#include "near.h"
+#include "vector.h"
+
+#include <float.h>
+
+#define FEW 8   /* steps that are taken though no more seems to be left */
+#define MOST 30 /* as many as are taken to find L */
+
+/* Of what is taken to be rounding: the share of the size that a gradient would
+ * have if the rows did not cancel. */
+#define NOISE (1000 * DBL_EPSILON)
+/* A curvature that is no more than this of the largest may be 0. */
+#define FLAT (64 * DBL_EPSILON)
+
+typedef struct probe {
+    kf_descent *d;
+    const double *at;
+    double F, enough; /* there; a distance that is small enough */
+    double *r, *p, *q, *x;
+    double rr, least, most; /* curvatures that were seen */
+    bool here;              /* products are made on this thread */
+    bool blind;             /* there may be more that rounding hides */
+} probe;
+
+/* The rest that is left of g, at most, as far as curvatures were seen. */
+static double reach(const probe *b, size_t n)
+{
+    return kf_norm(b->x, n) + sqrt(b->rr) / b->least;
+}
+
+/* X' X w less X' y rounds as these two do. */
+static double noise_of_gram(const probe *b)
+{
+    const kofn_regression *r = b->d->r;
+
+    return b->d->way->differs && !b->here
+               ? kf_norm(r->Xy, r->X.cols) / (double)r->X.rows
+               : 0;
+}
+
+static double noise(const probe *b)
+{
+    return NOISE * (sqrt(2 * fabs(b->F) * b->most) + noise_of_gram(b));
+}
+
+/* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and F. */
+static kofn_status product_here(probe *b, const double *p, const double *y,
+                                double *out)
+{
+    const kofn_regression *r = b->d->r;
+    size_t m = r->X.rows, n = r->X.cols, ridged = kf_learn_penalised(b->d);
+    double *z = kf_new(m, sizeof *z);
+    kofn_matrix in = kf_learn_column(p, n), margins = kf_learn_column(z, m);
+    kofn_matrix back = kf_learn_row_of(z, m), to = kf_learn_row_of(out, n);
+    kofn_status st = z ? kf_learn_points_times(r, &in, &margins) : KOFN_NOMEM;
+
+    for (size_t i = 0; i < m && y && !st; i++)
+        z[i] -= y[i];
+    if (y && !st)
+        b->F = kf_learn_dot(z, z, m) / (double)(2 * m);
+    if (!st)
+        st = kf_learn_times_points(r, &back, &to);
+    for (size_t j = 0; j < n && !st; j++)
+        out[j] = out[j] / (double)m + (j < ridged ? r->opt.ridge * p[j] : 0);
+    kf_free(z);
+    return st;
+}
+
+/* A step; *over when there is nothing more to be learnt. */
+static kofn_status advance(probe *b, size_t n, bool *over)
+{
+    double pp = kf_learn_dot(b->p, b->p, n), pq, next, by;
+    kofn_status st = b->here ? product_here(b, b->p, NULL, b->q)
+                             : kf_learn_curved(b->d, b->at, b->p, b->q);
+
+    if (st)
+        return st;
+    pq = kf_learn_dot(b->p, b->q, n);
+    b->most = kf_larger(b->most, pq / pp);
+    *over = true;
+    b->blind = !(pq > FLAT * b->most * pp);
+    if (!(pq > 0) || (b->blind && sqrt(b->rr) <= noise(b)))
+        return KOFN_OK;
+    b->blind = false;
+    b->least = b->least > 0 ? fmin(b->least, pq / pp) : pq / pp;
+    for (size_t j = 0; j < n; j++) {
+        b->x[j] -= b->rr / pq * b->p[j];
+        b->r[j] -= b->rr / pq * b->q[j];
+    }
+    next = kf_learn_dot(b->r, b->r, n);
+    by = next / b->rr;
+    b->rr = next;
+    for (size_t j = 0; j < n; j++)
+        b->p[j] = b->r[j] + by * b->p[j];
+    *over = !(next > 0);
+    return KOFN_OK;
+}
+
+/* Where rounding hides directions in which F may yet fall, g must be small
+ * beside the points and what is left of them: these then hide nothing that
+ * matters (Paige and Saunders, 1982). */
+static double conclude(const probe *b, size_t n, double gradient)
+{
+    double tolerance = b->d->r->opt.tolerance;
+
+    if (!(b->least > 0) ||
+        (b->blind && !(gradient <= tolerance * sqrt(2 * b->F * b->most))))
+        return HUGE_VAL;
+    return reach(b, n);
+}
+
+static kofn_status look(probe *b, size_t n, double *distance)
+{
+    double gradient;
+    bool over;
+
+    memcpy(b->p, b->r, n * sizeof *b->p);
+    memset(b->x, 0, n * sizeof *b->x);
+    b->rr = kf_learn_dot(b->r, b->r, n);
+    b->least = b->most = 0;
+    gradient = sqrt(b->rr);
+    over = !(gradient > 0);
+    b->blind = over;
+    *distance = 0;
+    if (over)
+        return KOFN_OK;
+    for (size_t k = 0; k < MOST && !over; k++) {
+        kofn_status st = advance(b, n, &over);
+
+        if (st)
+            return st;
+        if (kf_norm(b->x, n) > b->enough)
+            break;
+        over |= k + 1 >= n || (k + 1 >= FEW && reach(b, n) <= b->enough);
+    }
+    *distance = conclude(b, n, gradient);
+    return KOFN_OK;
+}
+
+kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
+                              double enough, double *distance)
+{
+    size_t n = kf_learn_features(d);
+    double *room = kf_zero(4 * n, sizeof *room);
+    probe b = {.d = d, .at = at, .F = F, .enough = enough};
+    kofn_status st;
+
+    if (!room)
+        return KOFN_NOMEM;
+    b.r = room;
+    b.p = room + n;
+    b.q = room + 2 * n;
+    b.x = room + 3 * n;
+    memcpy(b.r, d->g, n * sizeof *b.r);
+    st = look(&b, n, distance);
+    if (!st && b.blind && d->way->differs) { /* X itself shows more */
+        b.here = true;
+        st = product_here(&b, at, d->r->y, b.r);
+        if (!st)
+            st = look(&b, n, distance);
+    }
+    kf_free(room);
+    return st;
+}

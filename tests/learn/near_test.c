@@ -1,0 +1,236 @@
+/* near_test.c -- what is called converged is near the minimum, however the
+ * points lie; the minimum is LAPACK's, or Newton's. */
+#include "regress_rig.h"
+
+#define POINTS 40
+#define WIDE 6
+
+/* ---- points -------------------------------------------------------------- */
+
+/* A random orthogonal matrix. */
+static double *orthogonal(size_t n, uint64_t seed)
+{
+    kofn_matrix Q = random_matrix(n, n, KOFN_F64, seed);
+    double *tau = numbers(n, 8);
+    int k = (int)n;
+
+    assert_int_equal(LAPACKE_dgeqrf(LAPACK_ROW_MAJOR, k, k, Q.data, k, tau), 0);
+    assert_int_equal(LAPACKE_dorgqr(LAPACK_ROW_MAJOR, k, k, k, Q.data, k, tau),
+                     0);
+    kf_free(tau);
+    return Q.data;
+}
+
+/* Points of about this condition, in no direction of the axes, and so many rows
+ * that are `large` times as large; labels with noise or without. */
+static data make(double condition, size_t rows, double large, double noise,
+                 uint64_t seed)
+{
+    data d = {column(POINTS * WIDE), column(POINTS), numbers(WIDE, 8)};
+    kofn_matrix R = random_matrix(POINTS, WIDE, KOFN_F64, seed);
+    kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 9, 0);
+    double *V = orthogonal(WIDE, seed + 1000), *X = d.X.data, *y = d.y.data;
+
+    d.X = (kofn_matrix){X, POINTS, WIDE, WIDE, KOFN_F64};
+    for (size_t e = 0; e < POINTS * WIDE; e++)
+        ((double *)R.data)[e] *=
+            pow(condition, -(double)(e % WIDE) / (WIDE - 1));
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, POINTS, WIDE, WIDE,
+                1, R.data, WIDE, V, WIDE, 0, X, WIDE);
+    for (size_t j = 0; j < WIDE; j++)
+        d.w[j] = kf_rng_normal(&r);
+    for (size_t i = 0; i < POINTS; i++) {
+        double by = i < rows ? large : 1;
+
+        cblas_dscal(WIDE, by, X + i * WIDE, 1);
+        y[i] = dot(X + i * WIDE, d.w, WIDE) + by * noise * kf_rng_normal(&r);
+    }
+    kf_free(R.data);
+    kf_free(V);
+    return d;
+}
+
+/* ---- least squares ------------------------------------------------------- */
+
+/* In which iteration the gradient was first small enough. */
+typedef struct first {
+    double tolerance;
+    unsigned small;
+} first;
+
+static int notice(void *ud, const kofn_regress_step *now,
+                  const kofn_report *rep)
+{
+    first *f = ud;
+
+    (void)rep;
+    if (!f->small && now->gradient < f->tolerance * now->first)
+        f->small = now->iteration;
+    return 0;
+}
+
+/* From F's flatness: math/regression.md 17.  Twice, since distances are
+ * estimated. */
+static void check_near(const data *d, const double *w, double tolerance,
+                       size_t k)
+{
+    double *want = least_squares(d, 0), far = relative_error(w, want, WIDE);
+
+    if (far > 2 * sqrt(tolerance))
+        fail_msg("problem %zu: converged, and w is off by %g", k, far);
+    kf_free(want);
+}
+
+/* Problem i of 50, of condition 1 .. 1e8, every other with large rows: what
+ * float64 can hold so that LAPACK knows w to 1e-4. */
+static data problem(size_t i)
+{
+    double condition = pow(10, 8 * (double)i / 49);
+    double large = fmin(pow(10, 1 + (double)(i % 10)), 1e11 / condition);
+
+    return make(condition, i % 2 ? 1 + i % 3 : 0, large, i % 4 < 2 ? 0.1 : 0,
+                i);
+}
+
+static void converged_is_near(void **state)
+{
+    static const kofn_regress_options how[] = {
+        {.descent = KOFN_DESCENT_GD},
+        {.descent = KOFN_DESCENT_NESTEROV},
+        {.rule = KOFN_STEP_EXACT},
+    };
+    size_t said = 0, at_once = 0;
+
+    (void)state;
+    for (size_t k = 0; k < 50 * 3; k++) {
+        size_t i = k / 3;
+        data d = problem(i);
+        first f = {i % 5 ? 1e-8 : 1e-5, 0};
+        kofn_regress_options o = how[k % 3];
+        kofn_regress_result res;
+        double *w;
+
+        o.size = sizeof o;
+        o.tolerance = f.tolerance;
+        o.max_iterations = 10000;
+        o.watch = notice;
+        o.watch_ud = &f;
+        w = plain(&d, &o, &res);
+        if (res.converged) {
+            check_near(&d, w, f.tolerance, k);
+            said++;
+            at_once += res.iterations == f.small;
+        } else if (f.small) {
+            assert_true(res.distance > 0);
+        }
+        /* nothing of what is well conditioned takes longer than it did */
+        if (i < 8 && i % 2 == 0)
+            assert_true(res.converged && res.iterations == f.small);
+        kf_free(w);
+        data_free(&d);
+    }
+    print_message("    %zu of 150 converged, %zu with the first gradient that "
+                  "was small\n",
+                  said, at_once);
+    assert_true(said >= 15);
+}
+
+/* One row 1e10 times as large as the others: its direction is done at once, and
+ * nothing else has begun. */
+static void a_row_that_dominates(void **state)
+{
+    static const char *const spec[] = {"uncoded", "elastic:k=4", "pcr:r=2",
+                                       "gc:d=2"};
+    data d = make(3, 1, 1e10, 0, 77);
+
+    (void)state;
+    for (size_t s = 0; s < 4; s++)
+        for (int how = 0; how < 2; how++) {
+            kofn_regress_options o = {.size = sizeof o,
+                                      .descent = (kofn_descent)how,
+                                      .max_iterations = 200};
+            fleet k = {spec[s], 6, true, NULL, NULL};
+            fit f;
+
+            assert_ok(fit_up(&f, &d, &o, &k));
+            assert_ok(kofn_regress(f.r, &f.w, &f.res));
+            assert_false(f.res.converged);
+            assert_true(f.res.distance > 0);
+            fit_down(&f);
+        }
+    data_free(&d);
+}
+
+/* Columns that depend on each other do not keep it from an end. */
+static void columns_that_depend(void **state)
+{
+    static const char *const spec[] = {"elastic:k=4", "pcr:r=2", "gc:d=2"};
+
+    (void)state;
+    for (size_t s = 0; s < 6; s++) {
+        data d = make(3, 0, 1, s % 2 ? 0.1 : 0, 5);
+        kofn_regress_options o = {.size = sizeof o, .max_iterations = 500};
+        fleet k = {spec[s / 2], 6, true, NULL, NULL};
+        double *X = d.X.data;
+        fit f;
+
+        for (size_t i = 0; i < POINTS; i++)
+            X[i * WIDE + 5] = X[i * WIDE] + X[i * WIDE + 1];
+        assert_ok(fit_up(&f, &d, &o, &k));
+        assert_ok(kofn_regress(f.r, &f.w, &f.res));
+        assert_true(f.res.converged);
+        fit_down(&f);
+        data_free(&d);
+    }
+}
+
+/* ---- other losses -------------------------------------------------------- */
+
+/* Points that are large in one direction: where it is said that this has
+ * converged, it is where Newton's method ends. */
+static void other_losses_are_near(void **state)
+{
+    static const char *const spec[] = {"elastic:k=4", "gc:d=2"};
+
+    (void)state;
+    for (int loss = 1; loss < 3; loss++)
+        for (size_t s = 0; s < 2; s++)
+            for (int how = 0; how < 4; how++) {
+                data d = make_data(60, 4, (kofn_loss)loss, 3);
+                kofn_regress_options o = {.size = sizeof o,
+                                          .loss = (kofn_loss)loss,
+                                          .rule = KOFN_STEP_ARMIJO,
+                                          .tolerance = 1e-4,
+                                          .max_iterations = 400};
+                fleet k = {spec[s], 6, true, NULL, NULL};
+                double *want;
+                fit f;
+
+                for (size_t i = 0; i < 60; i++)
+                    ((double *)d.X.data)[i * 4 + 3] *= pow(10, -how);
+                want = newton(&d, o.loss, 0);
+                assert_ok(fit_up(&f, &d, &o, &k));
+                assert_ok(kofn_regress(f.r, &f.w, &f.res));
+                if (how == 0)
+                    assert_true(f.res.converged);
+                if (f.res.converged)
+                    assert_at_most(relative_error(f.w.data, want, 4),
+                                   2 * sqrt(o.tolerance));
+                fit_down(&f);
+                kf_free(want);
+                data_free(&d);
+            }
+}
+
+TEST_FILE(near_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(converged_is_near),
+        cmocka_unit_test(a_row_that_dominates),
+        cmocka_unit_test(columns_that_depend),
+        cmocka_unit_test(other_losses_are_near),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("near", tests, NULL, NULL);
+}
