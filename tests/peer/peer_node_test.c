@@ -202,7 +202,11 @@ static void evidence_is_not_waited_for_forever(void **state)
         assert_int_equal(n->own, 0);
         assert_false(n->cluster[0].judged);
         n->now++;
+        n->alarm = KOFN_NEVER;
         assert_ok(kf_peer_tend_checks(n));
+        assert_int_equal(n->alarm, errors
+                                       ? n->began + 32 * kf_peer_patience(n) + 1
+                                       : KOFN_NEVER);
         assert_int_equal(n->own, errors ? n->on->all : 0);
         assert_int_equal(n->cluster[0].judged, errors);
         kofn_node_free(n);
