@@ -228,7 +228,8 @@ typedef struct kofn_weather {
     kofn_clock clock;
     double work;      /* modelled clock: seconds per 1e9 multiply-adds; 0: 1 */
     double latency;   /* simulator: seconds a message takes                  */
-    double bandwidth; /* simulator: bytes per second; 0: unlimited           */
+    double bandwidth; /* simulator: bytes per second; a worker's answers go one
+                         after the other; 0: unlimited                       */
     uint64_t seed;
     /* Or a row a round, which begins again at its end, and in it how many times
      * as long each worker takes: 0, 1: as usual, infinity: it never answers.

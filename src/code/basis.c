@@ -306,6 +306,18 @@ static size_t light_weight(size_t n, size_t k)
     return kf_min(k, least_weight(n, k) + k / 48);
 }
 
+/* Unknowns of a system that is solved in a moment. */
+#define FEW 512
+
+/* Does it pay that seats of a sparse A mix few parts?  No part is then plain, so
+ * that all are solved for, and each number of the answer is a mix of as many
+ * results: more work than the product itself where no row of A has as many
+ * entries, and in vain where most parts are empty. */
+static bool light_pays(const kofn_problem *pb, size_t groups, size_t parts)
+{
+    return parts <= FEW || (pb->m > groups * parts && pb->n > parts);
+}
+
 static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,
                               kofn_basis b)
 {
@@ -339,7 +351,8 @@ kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
                            groups, n, k);
     if (weight != KOFN_AUTO)
         w = (size_t)weight;
-    else if (L->problem.sparse && b == KOFN_BASIS_QUATERNION && k <= n)
+    else if (L->problem.sparse && b == KOFN_BASIS_QUATERNION && k <= n &&
+             light_pays(&L->problem, groups, k / groups * kofn_basis_lanes(b)))
         w = light_weight(n / groups, k / groups);
     TRY(check_code("code", n / groups, k / groups, w, b));
     kofn_arg_choose(L, "k", (long)k);

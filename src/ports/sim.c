@@ -1,6 +1,8 @@
 /* sim.c -- a simulated fleet: the same messages, a clock of its own.
  *
  * Time is an entry in a heap; equal times go in the order they were made.
+ * What a worker sends goes over its link one after the other, and what is
+ * cancelled before it began there is not sent.
  * On the modelled clock a task takes its multiply-adds at the weather's rate,
  * so that a seed repeats a run to the byte; on the measured clock it is
  * computed at once and takes the processor time that took, as if every worker
@@ -12,11 +14,13 @@
  */
 #include <math.h>
 
+#include "known.h"
+
 #include "base/clock.h"
 #include "base/heap.h"
 #include "weather/weather.h"
 
-enum { SAY_HELLO, ARRIVE, FINISH, REPORT, LEAVE, JOIN };
+enum { SAY_HELLO, ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
 
 /* A message under way or in a worker's hands. */
 typedef struct parcel_slot {
@@ -35,6 +39,10 @@ typedef struct worker {
     uint32_t updates, flips; /* so far */
     uint32_t *held;          /* done, to be sent together */
     size_t helds, held_cap;
+    uint32_t *line; /* to be sent when the link is free, in order */
+    size_t lined, line_cap;
+    bool sending;    /* the link is not */
+    kf_known known;  /* inputs that it was sent */
     kofn_time heard; /* when what was sent to it last arrives */
 } worker;
 
@@ -114,19 +122,15 @@ static kofn_status schedule(port *p, kofn_time after, uint32_t kind, uint32_t w,
                                                   .task = slot});
 }
 
-static kofn_time travel(const port *p, double bytes)
+/* Seconds that so much takes of a link. */
+static double transfer(const port *p, double bytes)
 {
-    double s = p->weather.latency;
-
-    if (p->weather.bandwidth > 0)
-        s += bytes / p->weather.bandwidth;
-    return kf_weather_nanoseconds(s);
+    return p->weather.bandwidth > 0 ? bytes / p->weather.bandwidth : 0;
 }
 
-static double matrix_bytes(const kofn_parcel *x)
+static kofn_time travel(const port *p, double bytes)
 {
-    return (double)x->m.rows * (double)x->m.cols *
-           (double)kf_dtype_size(x->m.dtype);
+    return kf_weather_nanoseconds(p->weather.latency + transfer(p, bytes));
 }
 
 /* ---- a worker's life ----------------------------------------------------- */
@@ -187,10 +191,38 @@ static kofn_status take_up(port *p, uint32_t id)
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
 
+/* The next of what waits for the link. */
+static kofn_status send_next(port *p, uint32_t id)
+{
+    worker *w = &p->worker[id];
+    uint32_t slot;
+    double bytes;
+
+    if (w->sending || w->lined == 0)
+        return KOFN_OK;
+    slot = w->line[0];
+    memmove(w->line, w->line + 1, --w->lined * sizeof *w->line);
+    bytes = (double)kf_parcel_bytes(p->slot[slot].m.result);
+    w->sending = transfer(p, bytes) > 0;
+    TRY(schedule(p, travel(p, bytes), REPORT, id, slot));
+    return w->sending ? schedule(p, kf_weather_nanoseconds(transfer(p, bytes)),
+                                 SENT, id, 0)
+                      : KOFN_OK;
+}
+
+static kofn_status sent(port *p, uint32_t id)
+{
+    p->worker[id].sending = false;
+    return send_next(p, id);
+}
+
 static kofn_status report(port *p, uint32_t id, uint32_t slot)
 {
-    return schedule(p, travel(p, matrix_bytes(p->slot[slot].m.result)), REPORT,
-                    id, slot);
+    worker *w = &p->worker[id];
+
+    TRY(kf_grow(&w->line, &w->line_cap, w->lined, sizeof *w->line));
+    w->line[w->lined++] = slot;
+    return send_next(p, id);
 }
 
 /* What was held goes when nothing more of its round is to be done. */
@@ -324,7 +356,11 @@ static void stop(port *p, uint32_t id)
     w->queued = w->queue_cap = 0;
     for (size_t i = 0; i < w->helds; i++)
         drop_slot(p, w->held[i]);
-    w->helds = 0;
+    for (size_t i = 0; i < w->lined; i++)
+        drop_slot(p, w->line[i]);
+    kf_free(w->line);
+    w->line = NULL;
+    w->helds = w->lined = w->line_cap = 0;
     kofn_block_drop(w->block);
     w->block = NULL;
 }
@@ -356,6 +392,8 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
         free_slot(p, e->task);
         *ready = true;
         return KOFN_OK;
+    case SENT:
+        return sent(p, e->worker);
     case LEAVE:
         if (p->worker[e->worker].gone)
             return KOFN_OK;
@@ -491,7 +529,8 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
     worker *w = &p->worker[id];
 
     if (drop_task(p, w->queue, &w->queued, task) ||
-        drop_task(p, w->held, &w->helds, task))
+        drop_task(p, w->held, &w->helds, task) ||
+        drop_task(p, w->line, &w->lined, task))
         return KOFN_OK;
     if (w->busy && p->slot[w->slot].m.type == KOFN_MSG_WORK &&
         p->slot[w->slot].m.task == task) {
@@ -502,7 +541,9 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
         TRY(take_up(p, id));
         return let_go(p, id);
     }
-    /* Under way, to the worker or from it: rare, so looked for. */
+    /* Under way, to the worker or from it: rare, so looked for.  What it brings is
+     * not counted on. */
+    w->known = (kf_known){0};
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].used && p->slot[i].m.worker == id &&
             p->slot[i].m.task == task && p->slot[i].m.type == KOFN_MSG_WORK)
@@ -513,7 +554,6 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
 static kofn_status port_send(kofn_port *base, kofn_msg *m)
 {
     port *p = (port *)base;
-    double bytes = 0;
     kofn_time takes;
     worker *w;
     uint32_t slot;
@@ -531,14 +571,8 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         drop_payload(m);
         return KOFN_NOMEM;
     }
-    if (m->block)
-        bytes += (double)kofn_block_bytes(m->block);
-    if (m->in)
-        bytes += matrix_bytes(m->in);
-    if (m->with)
-        bytes += matrix_bytes(m->with);
     w = &p->worker[m->worker];
-    takes = travel(p, bytes);
+    takes = travel(p, kf_known_bytes(&w->known, m));
     if (takes < w->heard - p->at) /* nothing is overtaken */
         takes = w->heard - p->at;
     w->heard = takes < KOFN_NEVER - p->at ? p->at + takes : KOFN_NEVER;
@@ -597,6 +631,7 @@ static void port_close(kofn_port *base)
         kofn_block_drop(p->worker[i].block);
         kf_free(p->worker[i].queue);
         kf_free(p->worker[i].held);
+        kf_free(p->worker[i].line);
     }
     kf_free(p->slot);
     kf_free(p->unused);

@@ -126,9 +126,9 @@ static kofn_status take_result(kofn_job *j, const product *p,
 }
 
 /* As seats of all groups are numbered. */
-static size_t row_in_plan(const product *p, const kofn_action *a)
+static size_t row_in_plan(const product *p, size_t row, size_t group)
 {
-    return a->row * p->use->layout.groups + a->group;
+    return row * p->use->layout.groups + group;
 }
 
 /* There is one when work is given out. */
@@ -156,35 +156,26 @@ static kofn_status count_input(product *p, uint32_t worker,
     return KOFN_OK;
 }
 
-static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
+kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
 {
     const kf_kernel *kernel = kf_kernel_for(p->use);
     kofn_msg m = {.type = KOFN_MSG_WORK,
-                  .worker = a->worker,
-                  .product = a->product,
-                  .task = a->task,
-                  .row = (uint32_t)a->row,
+                  .worker = s->worker,
+                  .product = p->core,
+                  .task = s->task,
+                  .row = s->row,
                   .oldest = oldest_running(j),
-                  .round = a->product,
+                  .round = p->core,
                   .operand = p->operand,
                   .velocity = p->velocity,
                   .how = kernel->how,
-                  .lo = a->lo,
-                  .hi = a->hi};
+                  .lo = s->lo,
+                  .hi = s->hi};
     kofn_status st;
 
-    TRY(kf_grow(&p->slot, &p->slot_cap, p->slots, sizeof *p->slot));
-    if (p->slots == 0)
-        p->first_task = a->task;
-    p->slot[p->slots++] = (slot){.task = a->task,
-                                 .worker = a->worker,
-                                 .lo = a->lo,
-                                 .hi = a->hi,
-                                 .group = a->group,
-                                 .row = (uint32_t)a->row,
-                                 .sent = kf_job_now(j)};
-    m.in = kf_messages_take(&p->messages, row_in_plan(p, a));
-    st = count_input(p, a->worker, m.in);
+    s->sent = kf_job_now(j);
+    m.in = kf_messages_take(&p->messages, row_in_plan(p, s->row, s->group));
+    st = count_input(p, s->worker, m.in);
     if (!st && kf_is_stream(j))
         st = kf_pair_given(j, p, &m);
     if (!st)
@@ -195,6 +186,26 @@ static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
         return st;
     }
     return j->port->send(j->port, &m);
+}
+
+static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
+{
+    slot *s;
+    bool hold;
+
+    TRY(kf_grow(&p->slot, &p->slot_cap, p->slots, sizeof *p->slot));
+    if (p->slots == 0)
+        p->first_task = a->task;
+    s = &p->slot[p->slots++];
+    *s = (slot){.task = a->task,
+                .worker = a->worker,
+                .lo = a->lo,
+                .hi = a->hi,
+                .group = a->group,
+                .row = (uint32_t)a->row,
+                .sent = kf_job_now(j)};
+    TRY(kf_pace_hold(j, p, s, &hold));
+    return hold ? KOFN_OK : kf_job_send_task(j, p, s);
 }
 
 static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
@@ -213,8 +224,10 @@ static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
                   .product = a->product,
                   .task = a->task};
 
+    slot *s = kf_job_slot(p, a->task);
+
     kf_job_over(j, p, a->task, KF_FATE_CANCELLED);
-    return j->port->send(j->port, &m);
+    return s && kf_pace_cancel(j, s) ? KOFN_OK : j->port->send(j->port, &m);
 }
 
 static kofn_status do_give_up(kofn_job *j, const kofn_action *a)
@@ -546,7 +559,7 @@ static kofn_status encode_inputs(kofn_job *j, product *p, size_t n)
         return KOFN_NOMEM;
     for (size_t i = 0; i < n; i++)
         if (j->todo[i].type == KOFN_DO_WORK && j->todo[i].product == p->core)
-            rows[count++] = row_in_plan(p, &j->todo[i]);
+            rows[count++] = row_in_plan(p, j->todo[i].row, j->todo[i].group);
     if (count > 0) {
         watch = start_work(j);
         st = kf_messages_encode(&p->messages,

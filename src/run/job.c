@@ -348,6 +348,7 @@ void kofn_close(kofn_job *j)
     kf_free(j->owed_seat);
     kf_heal_free(j);
     kf_scrub_free(j);
+    kf_pace_free(&j->paced);
     kf_free(j->load);
     kf_free(j->ended);
     kf_scratch_free(&j->scratch);

@@ -18,6 +18,7 @@ typedef struct slot {
                                           over: when its fate was known; took:
                                           the worker's own work              */
     kf_fate fate;
+    bool awaited; /* a submessage that was sent for and has not come */
 } slot;
 
 /* What a report points to. */
@@ -128,6 +129,25 @@ typedef struct kf_scrub {
     double *cols[2]; /* scales of columns so far, of A and of its velocity */
 } kf_scrub;
 
+/* A task that waits until its worker is sent it. */
+typedef struct kf_turn {
+    uint32_t product, task;
+} kf_turn;
+
+/* Submessages of one worker. */
+typedef struct kf_gait {
+    kf_turn *turn; /* those not sent for, from `first` up to `end` */
+    size_t first, end, cap;
+    size_t awaited; /* sent for, and not come */
+} kf_gait;
+
+/* ... of all (pace.c). */
+typedef struct kf_pace {
+    kf_gait *gait; /* per worker */
+    size_t workers, cap;
+    bool due; /* some may be sent for now */
+} kf_pace;
+
 #define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */
 
 struct kofn_job {
@@ -167,6 +187,7 @@ struct kofn_job {
     uint64_t moved; /* bytes of the product that was over last */
     kf_heal heal;
     kf_scrub scrub;
+    kf_pace paced;
     uint32_t *owed;    /* workers to whom blocks are owed ... */
     size_t *owed_seat; /* ... and of which seats           */
     size_t owing, owed_cap, owed_seat_cap;
@@ -335,6 +356,20 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
 kofn_status kf_job_gather(kofn_job *j, size_t *n);
 /* Encode the blocks that are owed, all in one pass over A, and send them. */
 kofn_status kf_job_hand_out(kofn_job *j);
+
+/* The worker is sent the task. */
+kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s);
+
+/* pace.c */
+/* A task is given out; *hold: its turn comes later, and it is sent then. */
+kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold);
+/* It has been answered, in whatever way, or is not waited for. */
+void kf_pace_over(kofn_job *j, slot *s);
+/* It is cancelled; true: it was never sent. */
+bool kf_pace_cancel(kofn_job *j, slot *s);
+/* Send those whose turn it is. */
+kofn_status kf_pace_go_on(kofn_job *j);
+void kf_pace_free(kf_pace *x);
 
 /* window.c */
 /* For whole parts of its strips, as if A had no others. */

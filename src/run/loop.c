@@ -53,6 +53,8 @@ static void file_result(kofn_job *j, const kofn_msg *m)
     product *p = kf_job_find(j, m->product);
     slot *s = p && kf_job_is_running(p) ? kf_job_slot(p, m->task) : NULL;
 
+    if (s && s->worker == m->worker)
+        kf_pace_over(j, s);
     if (m->type == KOFN_MSG_RESULT)
         (p ? &p->rep : &j->rep)->received += kf_parcel_bytes(m->result);
     if (m->type == KOFN_MSG_RESULT && s && s->worker == m->worker && !s->result)
@@ -133,6 +135,20 @@ static void waited(kofn_job *j, kofn_time t)
         last->waiting += t;
 }
 
+/* What is here already may say that nothing more is to be sent for. */
+static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
+                           kofn_msg *m)
+{
+    if (j->paced.due) {
+        kofn_status st = j->port->wait(j->port, kf_job_now(j), 0, m);
+
+        if (st != KOFN_AGAIN)
+            return st;
+        TRY(kf_pace_go_on(j));
+    }
+    return j->port->wait(j->port, until, atmost, m);
+}
+
 static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
 {
     kofn_time alarm = kofn_core_alarm(j->core), before = kf_job_now(j);
@@ -143,7 +159,7 @@ static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
         kf_run_tell(j, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
-    st = j->port->wait(j->port, alarm < until ? alarm : until, atmost, &m);
+    st = receive(j, alarm < until ? alarm : until, atmost, &m);
     waited(j, kf_job_now(j) - before);
     if (st == KOFN_OK)
         return handle(j, &m);

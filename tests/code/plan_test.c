@@ -60,6 +60,7 @@ static void sparse_operands_get_light_rows(void **state)
     kofn_problem pb = matvec;
 
     (void)state;
+    pb.m = pb.n = 2000;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         for (int sparse = 0; sparse < 2; sparse++) {
             char spec[40], whole[100];
@@ -73,6 +74,42 @@ static void sparse_operands_get_light_rows(void **state)
             assert_string_equal(p->spec, whole);
             kofn_plan_free(p);
         }
+}
+
+/* Of 196 blocks of four parts: where A has no more rows or columns than parts. */
+static void unless_solving_is_more_work(void **state)
+{
+    static const struct {
+        const char *spec;
+        size_t m, n, weight;
+    } t[] = {
+        {"elastic:k=196", 785, 785, 9},
+        {"elastic:k=196", 784, 785, 0},
+        {"elastic:k=196", 785, 784, 0},
+        {"elastic:k=196", 50, 50, 0},
+        {"elastic:k=196,weight=9", 50, 50, 9}, /* as one wishes */
+        {"elastic:k=128", 50, 50, 49},         /* 512 parts */
+        {"elastic:k=129", 50, 50, 0},
+        /* of each of two groups 49 blocks of 98 or 147 of 150 */
+        {"elastic:k=98,groups=2", 50, 50, 27},
+        {"elastic:k=294,groups=2", 1176, 589, 0},
+        {"elastic:k=294,groups=2", 1177, 589, 7},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        size_t workers = strstr(t[i].spec, "294") ? 300 : 200;
+        kofn_problem pb = {KOFN_MATVEC, t[i].m, t[i].n, 1, KOFN_F64, true};
+        char weight[40];
+        kofn_plan *p;
+
+        snprintf(weight, sizeof weight, ",weight=%zu,", t[i].weight);
+        assert_ok(kofn_plan_new(&p, &pb, t[i].spec, workers, 5));
+        if (!strstr(p->spec, weight))
+            fail_msg("%s of %zu x %zu is %s", t[i].spec, t[i].m, t[i].n,
+                     p->spec);
+        kofn_plan_free(p);
+    }
 }
 
 /* "a|b|c" from `choices`, or the ends of the range. */
@@ -226,6 +263,7 @@ TEST_FILE(plan_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_spelled_out),
         cmocka_unit_test(sparse_operands_get_light_rows),
+        cmocka_unit_test(unless_solving_is_more_work),
         cmocka_unit_test(every_parameter_is_read),
         cmocka_unit_test(junk_is_refused),
         cmocka_unit_test(problems_are_checked),

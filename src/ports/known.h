@@ -1,0 +1,16 @@
+/* known.h -- what a simulated worker need not be sent again: inputs, as workers
+ * elsewhere remember them (docs/wire.md). */
+#ifndef KF_PORTS_KNOWN_H
+#define KF_PORTS_KNOWN_H
+
+#include <kofn/port.h>
+
+typedef struct kf_known {
+    const kofn_parcel *of[2];
+    uint32_t product[2];
+} kf_known;
+
+/* Bytes of this message as it is sent; it knows its input from now on. */
+double kf_known_bytes(kf_known *k, const kofn_msg *m);
+
+#endif

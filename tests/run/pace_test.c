@@ -1,0 +1,340 @@
+/* pace_test.c -- submessages are sent one after the other until they are stopped:
+ * what comes of them over links that take time is what Theorem 1 of the paper
+ * says. */
+#include "gradient_rig.h"
+
+/* ---- what is received ---------------------------------------------------- */
+
+enum { WORKERS = 8, ROUNDS = 4, NUMBERS = 960 };
+
+typedef struct trial {
+    const char *spec;
+    size_t late, gone; /* workers that never answer, and that have left */
+    double latency;
+} trial;
+
+/* What it takes a second to send a vector: those that were received a round, by
+ * WORKERS, and how long the last round took. */
+typedef struct outcome {
+    double share, took;
+} outcome;
+
+static outcome outcome_of(const trial *l)
+{
+    double slow[WORKERS];
+    kofn_matrix pattern = {slow, 1, WORKERS, WORKERS, KOFN_F64};
+    kofn_weather w = {
+        .latency = l->latency, .bandwidth = 8 * NUMBERS, .pattern = &pattern};
+    kofn_happening leave[WORKERS];
+    kofn_options o = with_events(leave, l->gone);
+    rig_kind k = {.spec = l->spec,
+                  .workers = WORKERS,
+                  .m = 2 * WORKERS + 1,
+                  .n = NUMBERS,
+                  .p = 1,
+                  .op = KOFN_SUM,
+                  .sim = true,
+                  .weather = &w,
+                  .opt = &o};
+    kofn_report rep = {0};
+    kofn_progress all;
+    rig x;
+
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        slow[i] = i < l->late ? HUGE_VAL : 1;
+        leave[i] = (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, i, 0};
+    }
+    rig_up(&x, &k);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        rig_next(&x, round);
+        assert_ok(rig_round(&x, &rep));
+        assert_at_most(rig_error(&x), 1e-9);
+    }
+    kofn_job_progress(x.job, &all);
+    rig_down(&x);
+    return (outcome){(double)all.received / (8.0 * NUMBERS * WORKERS * ROUNDS),
+                     (double)rep.took * 1e-9};
+}
+
+/* math/gradients.md 2: n - s workers send 1/(d - s) each.  What another group than
+ * the worst sends last may not have come when a round is over. */
+static void shares_are_those_of_the_theorem(void **state)
+{
+    static const double latency[] = {0, 0.001, 3};
+    static const struct {
+        const char *spec;
+        size_t d;
+    } t[] = {{"agc:d=2", 2},   {"agc:d=3", 3},
+             {"agc:d=4", 4},   {"agc:d=3,form=decoupled", 3},
+             {"g-agc:d=2", 2}, {"g-agc:d=4", 4}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        for (size_t s = 0; s < t[i].d; s++)
+            for (size_t k = 0; k < 3; k++) {
+                trial late = {t[i].spec, s, 0, latency[k]};
+                trial gone = {t[i].spec, 0, s, latency[k]};
+                double theorem =
+                    (double)(WORKERS - s) / WORKERS / (double)(t[i].d - s);
+
+                assert_at_most(outcome_of(&late).share, 1.15 * theorem);
+                assert_at_most(outcome_of(&gone).share, 1.15 * theorem);
+            }
+}
+
+/* A trip there and one back, a second for the input, which is as long as a vector,
+ * next to nothing for the work, and 1/(d - s) of a vector; and once more there and
+ * back for every submessage beyond those that all who are there have to send, or
+ * the lam + (n - d) lam/d that it takes would not come together. */
+static void trips_are_few(void **state)
+{
+    const double trip = 6, n = WORKERS, d = 3, lam = 6;
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        trial late = {"agc:d=3", k, 0, trip / 2};
+        trial gone = {"agc:d=3", 0, k, trip / 2};
+        double s = (double)k, least = trip + 1 + 1 / (d - s);
+        double at_once = ceil((lam + (n - d) * lam / d) / (n - s));
+
+        assert_at_most(fabs(outcome_of(&gone).took - least -
+                            (lam / (d - s) - at_once) * trip),
+                       0.01);
+        assert_at_most(fabs(outcome_of(&late).took - least -
+                            (lam / (d - s) - lam / d) * trip),
+                       0.01);
+    }
+}
+
+/* ---- what is sent for ---------------------------------------------------- */
+
+/* A port in front of another, which counts what each worker has in hand. */
+typedef struct counting {
+    kofn_port base;
+    kofn_port *to;
+    size_t in_hand[WORKERS], most;
+    bool out[8192]; /* per task */
+} counting;
+
+/* Once: what is cancelled may come all the same. */
+static void over(counting *c, const kofn_msg *m)
+{
+    c->in_hand[m->worker] -= c->out[m->task];
+    c->out[m->task] = false;
+}
+
+static kofn_status counting_send(kofn_port *base, kofn_msg *m)
+{
+    counting *c = (counting *)base;
+
+    if (m->type == KOFN_MSG_WORK) {
+        c->out[m->task] = true;
+        c->most = kf_max(c->most, ++c->in_hand[m->worker]);
+    } else if (m->type == KOFN_MSG_CANCEL) {
+        assert_true(c->out[m->task]); /* else it was not sent for */
+        over(c, m);
+    }
+    return c->to->send(c->to, m);
+}
+
+static kofn_status counting_wait(kofn_port *base, kofn_time until,
+                                 kofn_time atmost, kofn_msg *m)
+{
+    counting *c = (counting *)base;
+    kofn_status st = c->to->wait(c->to, until, atmost, m);
+
+    if (!st && m->type == KOFN_MSG_RESULT)
+        over(c, m);
+    return st;
+}
+
+static kofn_time counting_now(kofn_port *base)
+{
+    return ((counting *)base)->to->now(((counting *)base)->to);
+}
+
+static void counting_close(kofn_port *base)
+{
+    kofn_port_close(((counting *)base)->to);
+}
+
+/* Nobody has more in hand than it takes when nobody straggles, and only what was
+ * sent for is cancelled. */
+static void as_many_as_it_takes(void **state)
+{
+    (void)state;
+    for (size_t d = 2; d <= 4; d++) {
+        char spec[20];
+        counting c = {.base = {.name = "counting",
+                               .workers = WORKERS,
+                               .send = counting_send,
+                               .wait = counting_wait,
+                               .now = counting_now,
+                               .close = counting_close}};
+        rig_kind k = {.spec = spec,
+                      .workers = WORKERS,
+                      .m = 2 * WORKERS + 1,
+                      .n = NUMBERS,
+                      .p = 1,
+                      .op = KOFN_SUM};
+        rig x;
+
+        snprintf(spec, sizeof spec, "agc:d=%zu", d);
+        rig_inputs(&x, &k);
+        assert_ok(kofn_port_threads(&c.to, WORKERS, NULL));
+        assert_ok(kofn_open(&x.job, x.plan, &c.base, NULL));
+        assert_ok(rig_place(&x));
+        for (uint64_t round = 1; round <= 20; round++) {
+            rig_next(&x, round);
+            assert_ok(rig_round(&x, NULL));
+            assert_at_most(rig_error(&x), 1e-9);
+        }
+        /* lam is a multiple of d, so that lam/d submessages are a d-th */
+        assert_int_equal(c.most, x.plan->layout.submessages / d);
+        rig_down(&x);
+    }
+}
+
+/* ---- products one after the other ---------------------------------------- */
+
+typedef struct often_asked {
+    const rig *r;
+    size_t times[64]; /* per part */
+} often_asked;
+
+static kofn_status count_part(void *ctx, size_t part, size_t parts,
+                              const kofn_matrix *in, kofn_matrix *out)
+{
+    often_asked *o = ctx;
+
+    o->times[part]++;
+    return rig_part((void *)(uintptr_t)o->r, part, parts, in, out);
+}
+
+/* Several that are put at once: nobody computes the parts of one twice, though
+ * a worker that waits for its turn has the next one to do. */
+static void parts_are_computed_once(void **state)
+{
+    kofn_weather w = {.latency = 3, .bandwidth = 8 * NUMBERS, .spread = 0.5};
+    rig_kind k = {.spec = "agc:d=3",
+                  .workers = WORKERS,
+                  .m = 2 * WORKERS + 1,
+                  .n = NUMBERS,
+                  .p = 1,
+                  .op = KOFN_SUM,
+                  .sim = true,
+                  .weather = &w};
+    enum { PRODUCTS = 4 };
+    rig x, one[PRODUCTS];
+    often_asked o = {.r = &x};
+    uint32_t number[PRODUCTS];
+
+    (void)state;
+    w.work = 1e6;
+    rig_inputs(&x, &k);
+    {
+        kofn_port *port;
+
+        assert_ok(kofn_port_sim(&port, WORKERS, &w));
+        assert_ok(kofn_open(&x.job, x.plan, port, NULL));
+        assert_ok(kofn_place_parts(x.job, count_part, &o));
+    }
+    for (uint64_t i = 0; i < PRODUCTS; i++) {
+        one[i] = rig_beside(&x, i + 10);
+        assert_ok(kofn_put(x.job, &one[i].x, &one[i].y, &number[i]));
+    }
+    for (size_t i = 0; i < PRODUCTS; i++) {
+        assert_ok(kofn_take(x.job, number[i], KOFN_NEVER, NULL));
+        assert_at_most(rig_error(&one[i]), 1e-9);
+        rig_put_away(&one[i]);
+    }
+    for (size_t i = 0; i < WORKERS; i++) /* d workers compute each part */
+        assert_true(o.times[i] <= 3 * PRODUCTS);
+    rig_down(&x);
+}
+
+/* ---- the simulated link -------------------------------------------------- */
+
+static kofn_msg next_of(kofn_port *port, kofn_msg_type type)
+{
+    kofn_msg m = {0};
+
+    assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+    assert_int_equal(m.type, type);
+    return m;
+}
+
+/* A worker has sent the first of three results when the last is cancelled: that
+ * has not begun, and does not come.  A segment takes `NUMBERS / lam` milliseconds
+ * of the link, and no work. */
+static void cancelled_before_it_is_sent(void **state)
+{
+    kofn_weather w = {.bandwidth = 8e3, .work = 1e-9};
+    kofn_parcel *in;
+    kofn_block *block;
+    kf_resident r;
+    kofn_port *port;
+    kofn_msg m;
+    size_t seat = 0;
+    kofn_time each, began;
+    fleet f;
+
+    (void)state;
+    fleet_plan(&f, "agc:d=3", WORKERS, NUMBERS, KOFN_F64);
+    make_parts(&f, f.plan->parts);
+    kf_resident_sum(&r, f.plan);
+    r.f = stored_part;
+    r.ctx = &f;
+    each = KOFN_SECOND / 1000 * NUMBERS / (kofn_time)f.L->submessages;
+    assert_ok(kf_data_encode(&r, f.code, &seat, 1, &block));
+    assert_ok(kofn_port_sim(&port, 1, &w));
+    next_of(port, KOFN_MSG_HELLO);
+    m = (kofn_msg){.type = KOFN_MSG_STORE, .block = block};
+    assert_ok(port->send(port, &m));
+    next_of(port, KOFN_MSG_STORED);
+    began = port->now(port) + KOFN_SECOND / 1000; /* for the input */
+    assert_ok(kf_parcel_new(&in, 1, 1, KOFN_F64));
+    memset(in->m.data, 0, 8);
+    for (uint32_t t = 0; t < 3; t++) {
+        m = (kofn_msg){.type = KOFN_MSG_WORK,
+                       .product = 1,
+                       .round = 1,
+                       .task = t,
+                       .row = t,
+                       .how = KOFN_HOW_SUBMESSAGE,
+                       .hi = f.plan->span,
+                       .in = kofn_parcel_keep(in)};
+        assert_ok(
+            kf_parcel_new(&m.result, f.L->lanes * f.plan->span, 1, KOFN_F64));
+        assert_ok(port->send(port, &m));
+    }
+    for (uint32_t t = 0; t < 2; t++) {
+        kofn_msg came = next_of(port, KOFN_MSG_RESULT);
+        kofn_time sent = port->now(port) - began;
+
+        assert_int_equal(came.task, t);
+        assert_at_most(fabs((double)(sent - each * (kofn_time)(t + 1))), 1000);
+        kofn_parcel_drop(came.result);
+        m = (kofn_msg){.type = KOFN_MSG_CANCEL, .task = 2};
+        assert_ok(port->send(port, &m));
+    }
+    assert_status(KOFN_LATE, port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+    kofn_port_close(port);
+    kofn_parcel_drop(in);
+    kf_resident_free(&r);
+    fleet_down(&f);
+}
+
+TEST_FILE(pace_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_are_those_of_the_theorem),
+        cmocka_unit_test(trips_are_few),
+        cmocka_unit_test(as_many_as_it_takes),
+        cmocka_unit_test(parts_are_computed_once),
+        cmocka_unit_test(cancelled_before_it_is_sent),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+}
