@@ -1,4 +1,4 @@
-/* bench_gradient.c -- what experiment_gradient.c finds, as tables and JSON. */
+/* bench_gradient.c -- what experiments/gradient.c finds, as tables and JSON. */
 #include "bench.h"
 
 /* 2000 iterations as in the paper, ten times. */

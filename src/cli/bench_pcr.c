@@ -1,4 +1,4 @@
-/* bench_pcr.c -- what experiment_pcr.c finds, as tables and as JSON. */
+/* bench_pcr.c -- what experiments/pcr.c finds, as tables and as JSON. */
 #include "bench.h"
 
 #include <stdlib.h>

@@ -222,7 +222,7 @@ kofn_status kf_data_compute(const kofn_block *b, const kofn_matrix *in,
                             size_t lo, size_t hi, kofn_matrix *out,
                             bool (*stopped)(void *), void *ud);
 
-/* ---- sums of a function (share.c) ---------------------------------------- */
+/* ---- sums of a function (subset.c) ---------------------------------------- */
 
 kofn_status kf_subset_new(kf_subset **out, const kf_resident *r, kf_code *code,
                           size_t seat);

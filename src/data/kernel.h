@@ -64,7 +64,7 @@ const kf_kernel *kf_kernel_for(const kofn_plan *use);
 /* Of the blocks of a plan. */
 kf_extent kf_extent_of(const kofn_plan *p);
 
-/* ---- kernels (dense.c, sparse.c, share.c) -------------------------------- */
+/* ---- kernels (dense.c, sparse.c, subset.c) -------------------------------- */
 
 kf_kernel_fn kf_data_rows_dense, kf_data_left_rows_dense, kf_data_inner_dense,
     kf_data_left_inner_dense, kf_data_gram_dense, kf_data_read_dense;

@@ -1,4 +1,4 @@
-/* experiment_descent.c -- linear regression on machines that fail: Figure 2c
+/* descent.c -- linear regression on machines that fail: Figure 2c
  * of "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh,
  * Weimer, 2018); math/elastic.md 11, 17, 18.
  *

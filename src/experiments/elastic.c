@@ -1,4 +1,4 @@
-/* experiment_elastic.c -- the timings of "Coded Elastic Computing" (Yang,
+/* elastic.c -- the timings of "Coded Elastic Computing" (Yang,
  * Interlandi, Grover, Kar, Amizadeh, Weimer, 2018), Figures 2a and 2b;
  * math/elastic.md 18.
  *

@@ -56,7 +56,7 @@ static inline double dice_exponential(dice *d)
     return -log1p(-dice_uniform(d));
 }
 
-/* ---- polynomially coded regression: experiment_pcr.c --------------------- */
+/* ---- polynomially coded regression: pcr.c --------------------- */
 
 typedef enum pcr_scheme { PCR_UNCODED, PCR_GC, PCR_PCR, PCR_BCC } pcr_scheme;
 #define PCR_SCHEMES 4
@@ -123,7 +123,7 @@ double pcr_factor(double a, double b);
 double pcr_sleep_law(size_t n);
 double pcr_sleep_published(size_t n);
 
-/* ---- adaptive gradient coding: experiment_gradient.c --------------------- */
+/* ---- adaptive gradient coding: gradient.c --------------------- */
 
 #define GRADIENT_SCHEMES 9
 #define GRADIENT_SCENARIOS 2
@@ -151,7 +151,7 @@ typedef struct gradient_result {
 kofn_status gradient_run(size_t scenario, size_t iterations, uint64_t seed,
                          gradient_result *out);
 
-/* ---- coded elastic computing: experiment_elastic.c, .._descent.c --------- */
+/* ---- coded elastic computing: elastic.c, .._descent.c --------- */
 
 /* A share of the published size, as a multiple of `step`, one at least. */
 size_t elastic_size(double scale, size_t published, size_t step);

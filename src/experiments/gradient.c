@@ -1,4 +1,4 @@
-/* experiment_gradient.c -- an iteration of gradient descent on 20 workers that
+/* gradient.c -- an iteration of gradient descent on 20 workers that
  * straggle, under nine gradient codes, run by run.
  *
  * "Adaptive Gradient Coding" (Cao, Yan, Tang, Han, 2020), equations 91 and 92

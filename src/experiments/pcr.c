@@ -1,4 +1,4 @@
-/* experiment_pcr.c -- the experiments of "Polynomially Coded Regression:
+/* pcr.c -- the experiments of "Polynomially Coded Regression:
  * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
  * Soltanolkotabi, Avestimehr, 2018) in simulated time; math/regression.md 15.
  *
