@@ -155,8 +155,9 @@ static inline bool leaves_out(const kofn_scheme *s)
     return strcmp(s->name, "ignore") == 0 || strcmp(s->name, "distr-bgd") == 0;
 }
 
-/* `each` accepted plans of every scheme with every number of workers; `wide`
- * columns of input where it is a matrix. */
+/* `each` accepted plans of every scheme with every number of workers, or fewer where
+ * they have many submessages and are as much work; `wide` columns of input where
+ * it is a matrix. */
 static inline void over_the_grid(law *f, size_t each, size_t wide,
                                  uint32_t name)
 {
@@ -169,7 +170,7 @@ static inline void over_the_grid(law *f, size_t each, size_t wide,
              w++) {
             kf_rng r =
                 kf_rng_stream(name, KF_FOR_DATA, (uint32_t)i, (uint32_t)w);
-            size_t met = 0, most = each;
+            size_t met = 0, most = each, heavy;
 
             /* sanitizers meet the same code in all of these */
             if (SLOWED > 1 && !(s->ops & (KOFN_MATVEC | KOFN_MATMUL)))
@@ -184,12 +185,13 @@ static inline void over_the_grid(law *f, size_t each, size_t wide,
                 p = plan_at(&at, &r);
                 if (!p)
                     continue;
-                met++;
+                heavy = p->layout.submessages / 8; /* solved for together */
+                met += 1 + heavy * heavy;
                 plans++;
                 f(&at, p, &r);
                 kofn_plan_free(p);
             }
-            assert_true(met == most);
+            assert_true(met >= most);
         }
     print_message("%zu plans\n", plans);
 }

@@ -192,7 +192,7 @@ static void short_vectors(void **state)
     (void)state;
     o.errors = KOFN_ERRORS_ADVERSARIAL;
     for (size_t k = 0; k < sizeof spec / sizeof *spec; k++)
-        for (size_t p = 1; p <= 24; p++) {
+        for (size_t p = 1; p <= 24; p += 24 / often(24)) {
             rig_kind kind = {.spec = spec[k],
                              .workers = 8,
                              .m = 30,
