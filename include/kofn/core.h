@@ -172,8 +172,8 @@ KOFN_API struct kf_code *kofn_core_code(kofn_core *c, uint32_t use);
 struct kf_cache;
 KOFN_API struct kf_cache *kofn_core_cache(kofn_core *c, uint32_t use);
 
-/* Workers on a seat who were located and may be again: what they answer is not to be
- * believed where nothing is compared. */
+/* Workers on a seat who were located and are not forgiven yet: what they answer is not
+ * to be believed where nothing is compared. */
 KOFN_API size_t kofn_core_suspects(const kofn_core *c);
 
 /* `rows`, `done` and `corrupt` are of the product that began last. */

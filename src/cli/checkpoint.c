@@ -194,10 +194,12 @@ static const char *difference(const checkpoint *c, const json_t *there,
     const char *key;
     json_t *here;
 
-    json_object_foreach(
-        c->fingerprint, key,
-        here) if (is_of_code(key) == code &&
-                  !json_equal(here, json_object_get(there, key))) return key;
+    json_object_foreach(c->fingerprint, key, here)
+    {
+        if (is_of_code(key) == code &&
+            !json_equal(here, json_object_get(there, key)))
+            return key;
+    }
     return NULL;
 }
 

@@ -378,11 +378,11 @@ typedef struct session {
     json_t *setup;   /* what it took to find the step, or NULL */
     bool converged;
     kofn_status status;
-    double started, drawn; /* wall clock; when progress was last drawn */
-    double opened, first,
-        last;       /* the job; the first round's begin, the last's end */
-    double tell;    /* ... and when to tell what is waited for  */
-    uint64_t moved; /* bytes, until then                        */
+    double started, drawn;      /* wall clock; when progress was last drawn */
+    double opened, first, last; /* the job; the first round, as it began, and
+                                   the last, as it ended                  */
+    double tell;                /* ... and when to tell what is waited for  */
+    uint64_t moved;             /* bytes, until then                        */
     size_t expected_rounds, block_rows;
     size_t events_left; /* of the file, to be shown yet */
     const kofn_happening *next_event;
@@ -503,7 +503,7 @@ typedef struct cli_node {
     char *reason; /* why it failed */
     kofn_node_view end;
     bool resumes;            /* goes on with what was kept */
-    struct cli_wrong *wrong; /* whose pieces were; shared by who asks for it */
+    struct cli_wrong *wrong; /* whose pieces it found wrong */
     size_t wrongs;
 } cli_node;
 
@@ -570,6 +570,8 @@ int masterless_train(const cli_args *a, const cli_lesson *l);
  * code after a message when there is no such number. */
 int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b);
 /* ||a - b||_F / ||b||_F; b is float64, a what it may be. */
+double cli_element(const kofn_matrix *a, size_t i,
+                   size_t j); /* of either type */
 double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
 
 #endif

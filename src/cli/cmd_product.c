@@ -140,13 +140,6 @@ static int run_rounds(session *s, product *p, size_t rounds)
 /* Rows of A whose absolute values are taken at a time. */
 #define BAND 64
 
-static double number(const kofn_matrix *a, size_t i, size_t j)
-{
-    return a->dtype == KOFN_F64
-               ? ((const double *)a->data)[i * a->ld + j]
-               : (double)((const float *)a->data)[i * a->ld + j];
-}
-
 /* The absolute values of rows [lo, lo + rows). */
 static kofn_status absolute(const kofn_matrix *a, size_t lo, size_t rows,
                             kofn_matrix *out)
@@ -157,7 +150,8 @@ static kofn_status absolute(const kofn_matrix *a, size_t lo, size_t rows,
         return KOFN_NOMEM;
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < a->cols; j++)
-            ((double *)out->data)[i * a->cols + j] = fabs(number(a, lo + i, j));
+            ((double *)out->data)[i * a->cols + j] =
+                fabs(cli_element(a, lo + i, j));
     return KOFN_OK;
 }
 
@@ -221,8 +215,9 @@ static int find_worst_row(session *s, const product *p, const kofn_matrix *want)
     s->row_error = 0;
     for (size_t i = 0; i < want->rows && !st; i++)
         for (size_t j = 0; j < want->cols; j++) {
-            double off = fabs(number(&p->out, i, j) - number(want, i, j));
-            double error = off == 0 ? 0 : off / number(&size, i, j);
+            double off =
+                fabs(cli_element(&p->out, i, j) - cli_element(want, i, j));
+            double error = off == 0 ? 0 : off / cli_element(&size, i, j);
 
             if (error > s->row_error) {
                 s->row_error = error;

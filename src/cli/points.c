@@ -6,21 +6,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double element(const kofn_matrix *X, size_t i, size_t j)
-{
-    return ((const double *)X->data)[i * X->ld + j];
-}
-
 /* Mean and standard deviation of column j, told from its first element: of a
  * column that does not vary it is 0 to the last bit. */
 static void know_column(points *p, const kofn_matrix *X, size_t j)
 {
-    double m = (double)X->rows, first = element(X, 0, j), off = 0, squares = 0;
+    double m = (double)X->rows, first = cli_element(X, 0, j), off = 0,
+           squares = 0;
 
     for (size_t i = 0; i < X->rows; i++)
-        off += (element(X, i, j) - first) / m;
+        off += (cli_element(X, i, j) - first) / m;
     for (size_t i = 0; i < X->rows; i++) {
-        double d = element(X, i, j) - first - off;
+        double d = cli_element(X, i, j) - first - off;
 
         squares += d * d / m;
     }
@@ -66,7 +62,7 @@ int points_prepare(const points *p, const kofn_matrix *X, kofn_matrix *out)
     x = out->data;
     for (size_t i = 0; i < X->rows; i++, x += wide) {
         for (size_t j = 0; j < p->columns; j++)
-            x[j] = (element(X, i, j) - origin(p, j)) / unit(p, j);
+            x[j] = (cli_element(X, i, j) - origin(p, j)) / unit(p, j);
         if (p->intercept)
             x[p->columns] = 1;
     }

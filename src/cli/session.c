@@ -432,8 +432,6 @@ static void report_times(const session *s)
         "the rest %.3g\n",
         now - cli_begun(), s->started - cli_begun(), s->first - s->started,
         s->last - s->first, now - s->last);
-    if (!s->args->output)
-        fprintf(stderr, "the result was not kept: no file was named by -o\n");
 }
 
 static void report_text(const session *s, const kofn_report *t,
@@ -458,6 +456,8 @@ static void report_text(const session *s, const kofn_report *t,
     report_mute(t);
     fprintf(stderr, "\n");
     report_times(s);
+    if (!s->args->output)
+        fprintf(stderr, "the result was not kept: no file was named by -o\n");
     cli_report_blas(s->args);
 }
 
@@ -473,7 +473,7 @@ int session_write(const session *s, const kofn_matrix *out, unsigned dims)
     return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
 }
 
-static double element(const kofn_matrix *a, size_t i, size_t j)
+double cli_element(const kofn_matrix *a, size_t i, size_t j)
 {
     return a->dtype == KOFN_F64
                ? ((const double *)a->data)[i * a->ld + j]
@@ -487,7 +487,7 @@ static double largest(const kofn_matrix *a)
 
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++) {
-            double x = fabs(element(a, i, j));
+            double x = fabs(cli_element(a, i, j));
 
             if (x > most || isnan(x))
                 most = x;
@@ -506,8 +506,8 @@ double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
         return largest(a) == 0 ? 0 : (double)INFINITY;
     for (size_t i = 0; i < b->rows; i++)
         for (size_t j = 0; j < b->cols; j++) {
-            double want = element(b, i, j) / unit;
-            double d = element(a, i, j) / unit - want;
+            double want = cli_element(b, i, j) / unit;
+            double d = cli_element(a, i, j) / unit - want;
 
             top += d * d;
             bottom += want * want;

@@ -463,6 +463,7 @@ static void begin_again(kofn_job *j, product *p)
     kf_job_code_it(j, p);
     p->odd = KOFN_OK;
     p->why[0] = 0;
+    p->feds = 0;
     p->begun = false;
     p->again = true;
 }
