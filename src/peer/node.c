@@ -520,7 +520,7 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
         n->holds = KOFN_NO_SEAT; /* what was made of them stays as it is */
         break;
     case KOFN_NODE_LIAR:
-        n->liars += principal == 0 || !is_known(n, principal);
+        n->liars += !is_known(n, principal);
         if (who) {
             lose(who);
             who->ended = false;

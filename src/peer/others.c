@@ -32,16 +32,18 @@ kf_other *kf_peer_find_one(kofn_node *n, kofn_incarnation incarnation,
     return NULL;
 }
 
-/* The place of somebody who will not be missed. */
-static kf_other *reuse(kofn_node *n)
+/* The place of somebody who will not be missed; of liars only where there is no
+ * other. */
+static kf_other *reuse(kofn_node *n, bool liars)
 {
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
-        if (o->heard == KF_LONG_AGO
-                ? o->rank == KF_NONE || o->twin
-                : o->rank == KF_NONE && !kf_live(n, o) &&
-                      (n->now - o->heard) / 16 > n->opt.silence)
+        if (o->liar <= liars &&
+            (o->heard == KF_LONG_AGO
+                 ? o->rank == KF_NONE || o->twin
+                 : o->rank == KF_NONE && !kf_live(n, o) &&
+                       (n->now - o->heard) / 16 > n->opt.silence))
             return o;
     }
     return NULL;
@@ -65,7 +67,7 @@ kofn_status kf_peer_meet(kofn_node *n, kofn_incarnation incarnation,
     *out = o;
     if (o)
         return KOFN_OK;
-    o = reuse(n);
+    o = reuse(n, n->others == KF_MOST_LIVES);
     if (!o) {
         if (n->others == KF_MOST_LIVES)
             return KOFN_OK;

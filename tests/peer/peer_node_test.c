@@ -243,6 +243,46 @@ static void a_newer_iterate_comes_first(void **state)
         }
 }
 
+/* Who comes back under the same key and lies again is one liar. */
+static void liars_are_counted_once(void **state)
+{
+    static const struct {
+        kofn_incarnation who;
+        uint64_t key;
+        size_t liars;
+    } lie[] = {{101, 7, 1}, {102, 7, 1}, {103, 8, 2}, {104, 7, 2},
+               {105, 0, 3}, {106, 0, 4}}; /* nobody answers for these */
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+    kofn_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    n = patient_node(&s);
+    for (size_t i = 0; i < sizeof lie / sizeof *lie; i++) {
+        kofn_note note = beat;
+        kofn_node_event ev = {.type = KOFN_NODE_NOTE,
+                              .now = 2 * KOFN_SECOND,
+                              .incarnation = lie[i].who,
+                              .note = &note,
+                              .principal = lie[i].key};
+        kofn_node_action a;
+        kofn_node_view v;
+
+        note.from = lie[i].who;
+        for (int told = 0; told < 2; told++) {
+            assert_ok(kofn_node_step(n, &ev));
+            while (kofn_node_next(n, &a))
+                ;
+            ev.type = KOFN_NODE_LIAR;
+        }
+        kofn_node_look(n, &v);
+        assert_int_equal(v.liars, lie[i].liars);
+    }
+    kofn_node_free(n);
+    sim_down(&s);
+}
+
 TEST_FILE(peer_node_test)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +292,7 @@ TEST_FILE(peer_node_test)
         cmocka_unit_test(prompt_members_decide),
         cmocka_unit_test(evidence_is_not_waited_for_forever),
         cmocka_unit_test(a_newer_iterate_comes_first),
+        cmocka_unit_test(liars_are_counted_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
