@@ -301,12 +301,39 @@ static void batches_descend(void **state)
     data_free(&d);
 }
 
+/* There is no 1/L of Poisson's loss: a descent that is told nothing searches for each
+ * step, and finds what Newton's method does. */
+static void poisson_by_default(void **state)
+{
+    data d = make_data(60, 4, KOFN_LOSS_POISSON, 3);
+    const kofn_regress_options o = {.size = sizeof o,
+                                    .loss = KOFN_LOSS_POISSON,
+                                    .ridge = 0.3,
+                                    .tolerance = 1e-6,
+                                    .max_iterations = 2000};
+    fleet k = {"elastic:k=4", 6, true, NULL, NULL};
+    double *want = newton(&d, KOFN_LOSS_POISSON, 0.3);
+    fit f;
+
+    (void)state;
+    assert_ok(fit_up(&f, &d, &o, &k));
+    assert_ok(kofn_regress(f.r, &f.w, &f.res));
+    assert_true(f.res.converged);
+    /* F is strongly convex: |w - w*| <= |gradient| / ridge */
+    assert_at_most(relative_error(f.w.data, want, 4) * cblas_dnrm2(4, want, 1),
+                   f.res.gradient / 0.3 + 1e-12);
+    fit_down(&f);
+    kf_free(want);
+    data_free(&d);
+}
+
 TEST_FILE(regress_steps_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_derivatives),
         cmocka_unit_test(logistic_labels),
         cmocka_unit_test(line_searches),
+        cmocka_unit_test(poisson_by_default),
         cmocka_unit_test(lipschitz),
         cmocka_unit_test(an_epoch_is_all_points),
         cmocka_unit_test(batches_are_strips),
