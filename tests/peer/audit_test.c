@@ -120,11 +120,48 @@ static void not_far_above_rounding(void **state)
     }
 }
 
+/* Of rows of different size each is looked at as of one that is raised to size 1: what
+ * is wrong in the smallest is seen beside the largest. */
+static void small_rows_are_audited(void **state)
+{
+    bench b;
+
+    (void)state;
+    up(&b, false);
+    for (size_t i = 0; i < ROWS; i++) {
+        double size = ldexp(1, 30 * ((int)i % 9 - 4));
+
+        cblas_dscal(ROWS, size, kf_at(&b.A, i, 0), 1);
+        b.exact[i] *= size;
+    }
+    assert_ok(kf_levels_of(&b.A, true, false, &b.operand.levels));
+    assert_non_null(b.operand.levels.row);
+    for (size_t i = 0; i < ROWS; i++) {
+        double *next = b.product.out->m.data;
+        /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at most */
+        double unseen =
+                   b.unseen * ROWS * ROWS * ldexp(1, -b.operand.levels.row[i]),
+               wrong;
+
+        memcpy(next, b.exact, sizeof b.exact);
+        wrong = next[i] + 1e3 * unseen;
+        next[i] = wrong;
+        assert_ok(kf_secret_new(&b.product));
+        assert_ok(kf_audit_next(&b.h));
+        assert_true(next[i] != wrong);
+        assert_at_most(fabs(next[i] - b.exact[i]), unseen);
+        kf_secret_free(&b.product.secret);
+    }
+    kf_levels_free(&b.operand.levels);
+    down(&b);
+}
+
 TEST_FILE(audit_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounding_is_believed),
         cmocka_unit_test(not_far_above_rounding),
+        cmocka_unit_test(small_rows_are_audited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
