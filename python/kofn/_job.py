@@ -106,6 +106,9 @@ class Job:
         if errors not in ERRORS:
             raise Invalid(f"errors={errors!r} is none of "
                           f"{', '.join(map(repr, ERRORS))}")
+        for name, value in (("audit", audit), ("quarantine", quarantine)):
+            if value != int(value) or value < 1:
+                raise Invalid(f"{name}={value!r} is no whole number of at least 1")
         if below is not None and below not in BELOW:
             raise Invalid(f"below={below!r} is none of "
                           f"{', '.join(map(repr, BELOW))}")

@@ -142,8 +142,7 @@ static void say_train(json_t *o, const cli_args *a)
 }
 
 /* All that the numbers depend on: key to string. */
-static int take_fingerprint(checkpoint *c, const cli_args *a,
-                            const kofn_problem *pb, const char *spec)
+static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
 {
     json_t *o = c->fingerprint = json_object();
     char *text;
@@ -155,10 +154,6 @@ static int take_fingerprint(checkpoint *c, const cli_args *a,
     say_text(o, "--scheme", spec);
     say_size(o, "--workers", a->workers);
     say_size(o, "--seed", a->seed);
-    json_object_set_new(o, "problem",
-                        json_sprintf("%zu x %zu x %zu, %s %s", pb->m, pb->n,
-                                     pb->p, pb->sparse ? "sparse" : "dense",
-                                     pb->dtype == KOFN_F64 ? "f8" : "f4"));
     if (a->command->bit == IN_PAGERANK)
         say_real(o, "--damping", a->damping > 0 ? a->damping : 0.85);
     if (a->command->bit == IN_REGRESS)
@@ -435,8 +430,7 @@ static const char *write_index(checkpoint *c, const char *state,
     return lacks ? "out of memory" : st ? kofn_errmsg() : NULL;
 }
 
-int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
-                    const char *spec)
+int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec)
 {
     const char *why;
     checkpoint *c;
@@ -454,7 +448,7 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
     c->lock = -1;
     code = claim(c);
     if (!code)
-        code = take_fingerprint(c, a, pb, spec);
+        code = take_fingerprint(c, a, spec);
     if (!code)
         code = find_kept(c, a);
     c->begun = !code && !c->kept;

@@ -332,8 +332,7 @@ typedef struct checkpoint checkpoint;
 
 /* With --checkpoint claim the folder, with --resume read what is there.  0, or
  * the exit code after a message.  `spec`: of the scheme, with its defaults. */
-int checkpoint_open(checkpoint **out, const cli_args *a, const kofn_problem *pb,
-                    const char *spec);
+int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec);
 /* A number that the same job has whenever it is started again, and no other:
  * what workers that still hold its blocks know it by.  0: no checkpoints. */
 uint64_t checkpoint_job(const checkpoint *c);

@@ -53,7 +53,7 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     if (st)
         return cli_fail(st);
     s->block_rows = info.block_rows;
-    code = checkpoint_open(&s->checkpoint, a, pb, info.spec);
+    code = checkpoint_open(&s->checkpoint, a, info.spec);
     if (code)
         return code;
     /* blocks that change are of no use to who is started again */

@@ -91,7 +91,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         .checkpoint = folder,
                         .resume = true,
                         .quiet = true};
-    const kofn_problem pb = {KOFN_MATVEC, 2, 2, 1, KOFN_F64, false};
     static bool entered;
     checkpoint *c = NULL;
     int code;
@@ -101,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     entered = true;
     put("checkpoint.json", data, size);
     messages = 0;
-    code = checkpoint_open(&c, &a, &pb, "uncoded");
+    code = checkpoint_open(&c, &a, "uncoded");
     MUST(code == 0 || code == EXIT_USAGE);
     MUST(messages == (code != 0) && c);
     if (!code)
