@@ -39,6 +39,15 @@ static void tells_node(kofn_node *n, kofn_incarnation from,
         ;
 }
 
+/* It hears others, incarnations 101 to `last`, for the first time. */
+static void meets(kofn_node *n, kofn_incarnation last)
+{
+    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+
+    for (kofn_incarnation who = 101; who <= last; who++)
+        tells_node(n, who, &beat, 2 * KOFN_SECOND);
+}
+
 /* `from` tells of an epoch that `leader` proposed; is the node in it now? */
 static bool follows(kofn_node *n, kofn_incarnation from,
                     kofn_incarnation leader, uint64_t number, kofn_time now)
@@ -62,15 +71,13 @@ static bool follows(kofn_node *n, kofn_incarnation from,
 static void epochs_far_ahead(void **state)
 {
     const kofn_time now = 2 * KOFN_SECOND;
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
     kofn_node *n;
     sim s;
 
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     n = patient_node(&s);
-    for (kofn_incarnation who = 101; who <= 103; who++)
-        tells_node(n, who, &beat, now);
+    meets(n, 103);
     assert_false(follows(n, 102, 101, 5, now));
     assert_true(follows(n, 103, 101, 5, now));
     assert_false(follows(n, 103, 103, 5 + (1 << 20) + 1, now));
@@ -84,7 +91,6 @@ static void epochs_far_ahead(void **state)
  * long as at first. */
 static void who_leads_in_vain(void **state)
 {
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
     const kofn_time step = KOFN_SECOND / 20;
     kofn_time now = 2 * KOFN_SECOND, led = now, before = 0;
     kofn_node *n;
@@ -93,8 +99,7 @@ static void who_leads_in_vain(void **state)
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     n = patient_node(&s);
-    for (kofn_incarnation who = 101; who <= 103; who++)
-        tells_node(n, who, &beat, now);
+    meets(n, 103);
     assert_true(follows(n, 101, 101, 1, now));
     for (uint64_t number = 2; number < 12; number++) {
         kofn_time waited;
@@ -118,15 +123,13 @@ static void who_leads_in_vain(void **state)
 /* However many come, each with a key of its own. */
 static void incarnations_that_are_remembered(void **state)
 {
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
     kofn_node *n;
     sim s;
 
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     n = patient_node(&s);
-    for (kofn_incarnation who = 101; who < 3000; who++)
-        tells_node(n, who, &beat, 2 * KOFN_SECOND);
+    meets(n, 2999);
     assert_int_equal(n->others, 1024);
     kofn_node_free(n);
     sim_down(&s);
@@ -139,8 +142,7 @@ static void prompt_members_decide(void **state)
     const kofn_member member[] = {{1, 0, false},   {101, 1, true},
                                   {102, 2, false}, {103, 3, true},
                                   {104, 4, true},  {105, 5, true}};
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT},
-                    told = {.type = KOFN_NOTE_EPOCH,
+    const kofn_note told = {.type = KOFN_NOTE_EPOCH,
                             .epoch = {7, 104},
                             .member = member,
                             .members = sizeof member / sizeof *member};
@@ -151,8 +153,7 @@ static void prompt_members_decide(void **state)
     (void)state;
     sim_up(&s, "mds:k=2", 6, 19, 2, 1);
     n = patient_node(&s);
-    for (kofn_incarnation who = 101; who <= 105; who++)
-        tells_node(n, who, &beat, now);
+    meets(n, 105);
     n->opt.decoding = KOFN_DECODE_DISTRIBUTED;
     tells_node(n, 104, &told, now);
     assert_int_equal(n->members, 6);
@@ -169,8 +170,7 @@ static void evidence_is_not_waited_for_forever(void **state)
 {
     const kofn_member member[] = {
         {1, 0, true}, {101, 1, true}, {102, 2, true}, {103, 3, true}};
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT},
-                    told = {.type = KOFN_NOTE_EPOCH,
+    const kofn_note told = {.type = KOFN_NOTE_EPOCH,
                             .epoch = {7, 101},
                             .member = member,
                             .members = sizeof member / sizeof *member};
@@ -184,8 +184,7 @@ static void evidence_is_not_waited_for_forever(void **state)
         sim_up(&s, "mds:k=2", 4, 19, 2, 1);
         n = patient_node(&s);
         n->opt.errors = errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
-        for (kofn_incarnation who = 101; who <= 103; who++)
-            tells_node(n, who, &beat, now);
+        meets(n, 103);
         tells_node(n, 101, &told, now);
         assert_int_equal(n->members, 4);
         assert_int_equal(n->mine | n->own, 0);
@@ -218,8 +217,6 @@ static void evidence_is_not_waited_for_forever(void **state)
  * times. */
 static void a_newer_iterate_comes_first(void **state)
 {
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
-    const kofn_time now = 2 * KOFN_SECOND;
 
     (void)state;
     for (unsigned tries = 3; tries <= 4; tries++)
@@ -230,8 +227,7 @@ static void a_newer_iterate_comes_first(void **state)
             sim_up(&s, "mds:k=2", 4, 19, 2, 1);
             n = patient_node(&s);
             n->opt.nodes = 5; /* that found a mesh: one is missing yet */
-            for (kofn_incarnation who = 101; who <= 103; who++)
-                tells_node(n, who, &beat, now);
+            meets(n, 103);
             assert_int_equal(n->epoch.number, 0);
             n->opt.nodes = 4;
             n->asked = asked ? 101 : 0;
