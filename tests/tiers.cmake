@@ -71,6 +71,7 @@ if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
     "KOFN_TEST_SCALE=0.1")
 elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=joins")
+  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_SCALE=0.1")
 endif()
 # They weigh the process: what AddressSanitizer holds back is not kept by us.
 foreach(name zmq_strangers_test zmq_floods_test zmq_doors_test)
