@@ -131,9 +131,10 @@ static void claim_all(const kofn_zmq_options *o, size_t longest)
     for (int turn = 0; turn < 2; turn++)
         claim(&h, o, longest - 1);
     claim(&h, o, 32 * MEGA);
-    f = close_house(&h);
+    f = close_when_gone(&h, 3 * 64);
     grew_less(f.grown, LITTLE);
-    assert_true(f.silent >= 3 * 64);
+    /* who was ended under a name that another took may stay with ZeroMQ */
+    assert_true(f.silent + f.ended >= 3 * 64);
 }
 
 /* Handshakes that are long, or claim to be, of many who have no key. */
