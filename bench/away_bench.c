@@ -14,6 +14,9 @@
  *    which are enough: without a fault, with a worker that is stopped for
  *    10 s, and with one that was killed; and by ScaLAPACK's pdgemm on four
  *    ranks, who finish together or not at all.
+ * 4. The same product by elastic codes on three workers, all of whom are needed,
+ *    and on four to six.  The work is dealt to all who are there, so one more makes
+ *    a round longer by no more than what it is sent, B, takes on a plain socket.
  *
  * Each round measures everything once, one after the other; shown are medians,
  * and medians of the ratios of one round.
@@ -246,6 +249,23 @@ static void products(int i)
     close_work(&w);
 }
 
+#define LEAST 3 /* workers of an elastic code */
+#define FLEETS 4
+
+static double fleet[FLEETS][MOST];
+
+static void fleets(int i)
+{
+    for (size_t k = 0; k < FLEETS; k++) {
+        work w;
+
+        open_work(&w, "elastic:k=3", LEAST + k, SIDE, SIDE, SIDE, 0);
+        play(&w, 1);
+        fleet[k][i] = play(&w, 1);
+        close_work(&w);
+    }
+}
+
 /* A program in a folder beside this one, where it was built (it cannot be run
  * alone, so it is not among the benches); its last line is a time. */
 static bool scalapack(const char *self, int i, const char **why)
@@ -277,6 +297,25 @@ static bool scalapack(const char *self, int i, const char **why)
 
 /* ---- report -------------------------------------------------------------- */
 
+static void tell_fleets(double socket, int rounds)
+{
+    double sent = SIDE * SIDE * sizeof(double) / socket;
+
+    printf("\nthe same by elastic:k=3; one more worker is sent B, %.2f s of a "
+           "plain socket\n",
+           sent);
+    printf("%-14s %8s %8s %8s\n", "workers", "seconds", "ratio", "at most");
+    for (size_t k = 0; k < FLEETS; k++) {
+        double fewer = turn_median(fleet[k ? k - 1 : 0], rounds);
+
+        printf("%-14zu %8.2f %8.2f", LEAST + k, turn_median(fleet[k], rounds),
+               turn_ratio(fleet[k], fleet[k ? k - 1 : 0], rounds));
+        printf(k ? " %8.2f\n" : "\n", 1 + sent / fewer);
+        figure(turn_median(fleet[k], rounds), "s", "less",
+               "product of %zu cubed, elastic on %zu", SIDE, LEAST + k);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const char *const name[] = {"no fault", "one stopped", "one killed",
@@ -296,6 +335,7 @@ int main(int argc, char **argv)
         bare[i] = bare_round();
         empty[i] = job_round();
         products(i);
+        fleets(i);
         with = with && scalapack(argv[0], i, &why);
     }
     printf("%d rounds\n\n", rounds);
@@ -318,5 +358,6 @@ int main(int argc, char **argv)
     }
     if (!with)
         printf("pdgemm: skipped, %s\n", why);
+    tell_fleets(turn_median(plain, rounds), rounds);
     return 0;
 }

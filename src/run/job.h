@@ -139,13 +139,19 @@ typedef struct kf_gait {
     kf_turn *turn; /* those not sent for, from `first` up to `end` */
     size_t first, end, cap;
     size_t awaited; /* sent for, and not come */
+    kofn_time last,
+        way; /* when the last one came; the shortest time that one of
+                            this product was under way */
 } kf_gait;
 
 /* ... of all (pace.c). */
 typedef struct kf_pace {
     kf_gait *gait; /* per worker */
     size_t workers, cap;
-    bool due; /* some may be sent for now */
+    size_t held;      /* tasks that were not sent for yet               */
+    bool due;         /* some may be sent for now ...           */
+    kofn_time due_at; /* ... and others then, if nothing comes  */
+    kofn_time newest; /* when the last answer came              */
 } kf_pace;
 
 #define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */
@@ -363,8 +369,12 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s);
 /* pace.c */
 /* A task is given out; *hold: its turn comes later, and it is sent then. */
 kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold);
-/* It has been answered, in whatever way, or is not waited for. */
+/* It has been answered, in whatever way. */
+void kf_pace_came(kofn_job *j, slot *s, kofn_time took);
+/* It is not waited for. */
 void kf_pace_over(kofn_job *j, slot *s);
+/* By when some may be sent for; KOFN_NEVER: by nothing but an answer. */
+kofn_time kf_pace_alarm(const kofn_job *j);
 /* It is cancelled; true: it was never sent. */
 bool kf_pace_cancel(kofn_job *j, slot *s);
 /* Send those whose turn it is. */

@@ -54,7 +54,7 @@ static void file_result(kofn_job *j, const kofn_msg *m)
     slot *s = p && kf_job_is_running(p) ? kf_job_slot(p, m->task) : NULL;
 
     if (s && s->worker == m->worker)
-        kf_pace_over(j, s);
+        kf_pace_came(j, s, m->took);
     if (m->type == KOFN_MSG_RESULT)
         (p ? &p->rep : &j->rep)->received += kf_parcel_bytes(m->result);
     if (m->type == KOFN_MSG_RESULT && s && s->worker == m->worker && !s->result)
@@ -139,14 +139,17 @@ static void waited(kofn_job *j, kofn_time t)
 static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
                            kofn_msg *m)
 {
-    if (j->paced.due) {
+    kofn_time alarm = kf_pace_alarm(j);
+
+    if (j->paced.due || kf_job_now(j) >= alarm) {
         kofn_status st = j->port->wait(j->port, kf_job_now(j), 0, m);
 
         if (st != KOFN_AGAIN)
             return st;
         TRY(kf_pace_go_on(j));
     }
-    return j->port->wait(j->port, until, atmost, m);
+    alarm = kf_pace_alarm(j);
+    return j->port->wait(j->port, until < alarm ? until : alarm, atmost, m);
 }
 
 static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)

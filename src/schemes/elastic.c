@@ -21,7 +21,10 @@ static const kofn_param params[] = {
     KOFN_BASIS_PARAMS,
     {"groups", 1, 1, 100000,
      "smaller codes side by side, decoded apart; divides workers and k", 0},
-    {"deal", 0, 0, 0, "shares of the work", "equal|speed"},
+    {"deal", 0, 0, 0,
+     "shares of the work, in whole strips; with basis=quaternion a strip is four\n"
+     "rows, so shares of small operands are rounded more",
+     "equal|speed"},
     {"cut", 0, 0, 0,
      "what A is cut into; columns: the input is re-coded for the live set",
      "rows|columns"},

@@ -5,12 +5,14 @@
 
 /* ---- what is received ---------------------------------------------------- */
 
-enum { WORKERS = 8, ROUNDS = 4, NUMBERS = 960 };
+enum { WORKERS = 8, ROUNDS = 4, NUMBERS = 960, UNEVEN = 10000 };
 
 typedef struct trial {
     const char *spec;
     size_t late, gone; /* workers that never answer, and that have left */
     double latency;
+    double
+        uneven; /* times as long worker 1 works as worker 0, 2 half of it, ... */
 } trial;
 
 /* What it takes a second to send a vector: those that were received a round, by
@@ -41,7 +43,7 @@ static outcome outcome_of(const trial *l)
     rig x;
 
     for (uint32_t i = 0; i < WORKERS; i++) {
-        slow[i] = i < l->late ? HUGE_VAL : 1;
+        slow[i] = i < l->late ? HUGE_VAL : i ? 1 + l->uneven / i : 1;
         leave[i] = (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, i, 0};
     }
     rig_up(&x, &k);
@@ -72,8 +74,8 @@ static void shares_are_those_of_the_theorem(void **state)
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         for (size_t s = 0; s < t[i].d; s++)
             for (size_t k = 0; k < 3; k++) {
-                trial late = {t[i].spec, s, 0, latency[k]};
-                trial gone = {t[i].spec, 0, s, latency[k]};
+                trial late = {t[i].spec, s, 0, latency[k], 0};
+                trial gone = {t[i].spec, 0, s, latency[k], 0};
                 double theorem =
                     (double)(WORKERS - s) / WORKERS / (double)(t[i].d - s);
 
@@ -84,26 +86,43 @@ static void shares_are_those_of_the_theorem(void **state)
 
 /* A trip there and one back, a second for the input, which is as long as a vector,
  * next to nothing for the work, and 1/(d - s) of a vector; and once more there and
- * back for every submessage beyond those that all who are there have to send, or
- * the lam + (n - d) lam/d that it takes would not come together. */
+ * back, with a pause of a quarter of its way, for every submessage beyond those that
+ * all who are there have to send, or the lam + (n - d) lam/d that it takes would not
+ * come together. */
 static void trips_are_few(void **state)
 {
     const double trip = 6, n = WORKERS, d = 3, lam = 6;
 
     (void)state;
     for (size_t k = 0; k < 3; k++) {
-        trial late = {"agc:d=3", k, 0, trip / 2};
-        trial gone = {"agc:d=3", 0, k, trip / 2};
+        trial late = {"agc:d=3", k, 0, trip / 2, 0};
+        trial gone = {"agc:d=3", 0, k, trip / 2, 0};
         double s = (double)k, least = trip + 1 + 1 / (d - s);
         double at_once = ceil((lam + (n - d) * lam / d) / (n - s));
+        double each = trip + 1 / lam / 4;
 
         assert_at_most(fabs(outcome_of(&gone).took - least -
-                            (lam / (d - s) - at_once) * trip),
+                            (lam / (d - s) - at_once) * each),
                        0.01);
         assert_at_most(fabs(outcome_of(&late).took - least -
-                            (lam / (d - s) - lam / d) * trip),
+                            (lam / (d - s) - lam / d) * each),
                        0.01);
     }
+}
+
+/* Whoever has sent what it takes waits for others who are a little later, by less
+ * than a quarter of the time that a submessage is under way. */
+static void a_little_later_is_not_late(void **state)
+{
+    const double submessage = 1.0 / 6;
+    trial even = {"agc:d=3", 0, 0, 0, 0}, uneven = {"agc:d=3", 0, 0, 0, UNEVEN};
+    outcome same = outcome_of(&even), later = outcome_of(&uneven);
+
+    (void)state;
+    assert_at_most(fabs(same.share - 1.0 / 3), 1e-12);
+    assert_at_most(fabs(later.share - 1.0 / 3), 1e-12);
+    assert_at_most(later.took - same.took, submessage / 4);
+    assert_at_most(submessage / 8, later.took - same.took);
 }
 
 /* ---- what is sent for ---------------------------------------------------- */
@@ -330,6 +349,7 @@ TEST_FILE(pace_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_those_of_the_theorem),
         cmocka_unit_test(trips_are_few),
+        cmocka_unit_test(a_little_later_is_not_late),
         cmocka_unit_test(as_many_as_it_takes),
         cmocka_unit_test(parts_are_computed_once),
         cmocka_unit_test(cancelled_before_it_is_sent),
