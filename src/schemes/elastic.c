@@ -20,10 +20,10 @@
 static const kofn_param params[] = {
     KOFN_BASIS_PARAMS,
     {"groups", 1, 1, 100000,
-     "smaller codes side by side, decoded apart; divides workers and k", 0},
+     "codes side by side, decoded apart; divides workers and k; not in regress",
+     0},
     {"deal", 0, 0, 0,
-     "shares of the work, in whole strips; with basis=quaternion a strip is four\n"
-     "rows, so shares of small operands are rounded more",
+     "shares of the work, in strips: four rows with basis=quaternion, else one",
      "equal|speed"},
     {"cut", 0, 0, 0,
      "what A is cut into; columns: the input is re-coded for the live set",
