@@ -39,7 +39,7 @@ void kf_changing_free(kf_host *h)
 /* Of a matrix. */
 typedef struct step {
     const kf_mesh_operand *of;
-    kf_asked asked;
+    kf_turned asked;
     kf_side u, v;
     double *f, *g; /* factors of a seat */
     uint32_t *col; /* scratch           */
@@ -61,13 +61,13 @@ static kofn_status change_block(step *s, kofn_block *block, uint32_t seat)
 }
 
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
-                            kf_asked *out)
+                            kf_turned *out)
 {
     const kf_mesh_operand *o = &h->operand[operand];
     const kofn_problem *pb = &o->plan->layout.problem;
     kofn_matrix *U = &out->U, *V = &out->V;
 
-    *out = (kf_asked){.change = KOFN_CHANGE_INIT};
+    *out = (kf_turned){.change = KOFN_CHANGE_INIT};
     TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->change,
                           U, V));
     TRY(kf_mat_check_matrix(U, "U"));
@@ -84,7 +84,7 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
     return kf_raise_change(&o->levels, U, V, out->own);
 }
 
-void kf_changing_asked(kf_asked *a)
+void kf_changing_done(kf_turned *a)
 {
     kf_free(a->own[0]);
     kf_free(a->own[1]);
@@ -117,7 +117,7 @@ static void end_step(step *s)
     kf_free(s->f);
     kf_free(s->g);
     kf_free(s->col);
-    kf_changing_asked(&s->asked);
+    kf_changing_done(&s->asked);
 }
 
 /* Is it to be changed by this turn? */

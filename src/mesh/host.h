@@ -276,14 +276,14 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
 /* Ours are lost, or were found to be wrong. */
 kofn_status kf_changing_lose(kf_host *h);
 /* What a turn does to a matrix as it is raised. */
-typedef struct kf_asked {
+typedef struct kf_turned {
     kofn_change change;
     kofn_matrix U, V;
     void *own[2]; /* numbers of those */
-} kf_asked;
+} kf_turned;
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
-                            kf_asked *out);
-void kf_changing_asked(kf_asked *a);
+                            kf_turned *out);
+void kf_changing_done(kf_turned *a);
 /* A block was lent: it is brought to our iterate, or dropped. */
 kofn_status kf_changing_settle(kf_host *h);
 

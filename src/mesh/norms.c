@@ -57,7 +57,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
     const kf_parts *p = &o->resident.parts;
     kofn_cut cut = o->plan->layout.cut[0];
     double *norm = o->norms, *speed = o->norms + half(o);
-    kf_asked a;
+    kf_turned a;
     kf_growth rows = {
         .change = &a.change, .by = &a.U, .width = p->rows, .parts = cut.rows};
     kf_growth cols = {
@@ -72,7 +72,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
         st = kf_data_grow_norms(&rows, norm, speed);
     if (!st)
         st = kf_data_grow_norms(&cols, norm + p->rows, speed + p->rows);
-    kf_changing_asked(&a);
+    kf_changing_done(&a);
     return st;
 }
 

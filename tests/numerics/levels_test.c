@@ -1,7 +1,7 @@
 /* levels_test.c -- rows and columns of very different size: every element of a
  * product is as exact as plain BLAS has it, row by row, whatever its rows were mixed
  * with.  The reference is computed with long double. */
-#include "rig.h"
+#include "levels_rig.h"
 
 #include <float.h>
 
@@ -42,38 +42,6 @@ static const widths of_f64[] = {
 static const widths of_f32[] = {
     {30, 0, 0}, {0, 16, 0}, {0, 0, 30}, {12, 8, 12}};
 
-/* Products of their numbers are at most so large, and so small. */
-static double line(kf_rng *r, double digits)
-{
-    return pow(10, digits * (kf_rng_uniform(r) - 0.5));
-}
-
-static void set(kofn_matrix *a, size_t i, size_t j, double by, double of)
-{
-    if (a->dtype == KOFN_F64)
-        ((double *)a->data)[i * a->ld + j] = by * of;
-    else
-        ((float *)a->data)[i * a->ld + j] = (float)(by * of);
-}
-
-static double as_double(const kofn_matrix *a, size_t e)
-{
-    return a->dtype == KOFN_F64 ? ((double *)a->data)[e]
-                                : (double)((float *)a->data)[e];
-}
-
-/* Numbers from 1 to 2 of either sign, times one of its row and one of its column. */
-static void fill(kofn_matrix *a, const double *row, const double *col,
-                 kf_rng *r)
-{
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) {
-            double x = 1 + kf_rng_uniform(r);
-
-            set(a, i, j, row[i] * col[j], kf_rng_below(r, 2) ? x : -x);
-        }
-}
-
 static void make_wide(rig *r, widths w, kf_rng *g)
 {
     size_t most = r->A.rows + r->A.cols + r->x.rows + r->x.cols;
@@ -102,40 +70,6 @@ static void make_wide(rig *r, widths w, kf_rng *g)
     kf_free(row);
     kf_free(col);
     kf_free(own);
-}
-
-/* Of the product and of the product of absolute values, at [i, j]. */
-static void element(const double *a, const double *b, size_t n, size_t step,
-                    long double *sum, long double *size)
-{
-    *sum = *size = 0;
-    for (size_t k = 0; k < n; k++) {
-        long double x = (long double)a[k] * b[k * step];
-
-        *sum += x;
-        *size += fabsl(x);
-    }
-}
-
-/* The largest of |y - exact| / (|A| |x|). */
-static double worst(const double *a, const double *b, const double *y, size_t m,
-                    size_t n, size_t p)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < p; j++) {
-            long double sum, size;
-
-            element(a + i * n, b + j, n, p, &sum, &size);
-            if (!isfinite(y[i * p + j]))
-                return INFINITY;
-            if (size > 0)
-                most = fmax(most, (double)(fabsl(y[i * p + j] - sum) / size));
-            else
-                assert_true(y[i * p + j] == 0);
-        }
-    return most;
 }
 
 static double worst_of(const rig *r)
