@@ -416,7 +416,8 @@ static void report_errors(const session *s, const kofn_report *t,
             info->parts
                 ? "the largest answer to an entry"
                 : "the norms of the rows and columns of A and the input that "
-                  "are multiplied for an entry, or coded with those");
+                  "are multiplied for an entry, or coded with those once they "
+                  "are of one size");
     if (t->unchecked)
         fprintf(stderr, "\nnot checked: %u round%s", t->unchecked,
                 t->unchecked == 1 ? "" : "s");
