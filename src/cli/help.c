@@ -267,8 +267,8 @@ static const char *const json_keys[] = {
     "rel_error",
     "the relative error of the whole result, found by \\-\\-verify",
     "row_error, worst_row",
-    "of matvec and matmul with \\-\\-verify: the most that an element is off, relative "
-    "to that of |A| |B|, and the row it is in, counted from 0",
+    "of matvec, matmul and stream with \\-\\-verify: the most that an element is "
+    "off, relative to that of |A| |B|, and the row it is in, counted from 0",
     "eigenvalue, change, converged",
     "of an iteration",
     "objective",
