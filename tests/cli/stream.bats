@@ -59,8 +59,10 @@ np.save('Y.npy', np.ones((4, 8)))"
     # raised, the rows are the same but for a factor below 2, and one of 128 elements is
     # off by no more than 12 times what all of them are, relative to all
     echo "X.npy Y.npy C.npy" |
-        kofn stream - -s dip:m=2,p=2 -n 4 -p sim --json --verify >out.json
-    json "o['row_error'] <= 24 * o['predicted'] < 1e-10 and 0 <= o['worst_row'] < 16" <out.json
+        kofn stream - -s idip:W=3,N=4 -n 4 -p sim --pattern iid:p=0.5 --json \
+            --verify >out.json
+    json "o['coded'] > 0 and o['row_error'] <= 24 * o['predicted'] < 1e-10 \
+        and 0 <= o['worst_row'] < 16" <out.json
     py "import json; o = json.load(open('out.json'))
 assert (abs(np.load('C.npy')[[0, 1, 2, 4, 15]] - 10) <= 240 * o['predicted']).all()"
 }
