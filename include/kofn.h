@@ -388,7 +388,8 @@ typedef struct kofn_report {
     kofn_time took, encoding, waiting, decoding; /* on the port's clock       */
     double noise;     /* amplification of the worst strip decoded             */
     double predicted; /* relative error expected from it, and from lies as
-                         large as the floor                                   */
+                         large as the floor; of rows of different size that of
+                         each beside |A| |x| of its own                       */
     unsigned live;    /* workers at the round's end                           */
     unsigned joined, left; /* workers                                         */
     unsigned late;         /* results that were not needed, come or not       */
@@ -407,7 +408,8 @@ typedef struct kofn_report {
                               is checked; in totals the fewest of any round   */
     double floor;      /* an entry of the output may be wrong by less than
                               this times the norms of the rows of A and columns
-                              of the input that are coded with its own, of a
+                              of the input that are coded with its own, none of
+                              which counts for more than 2^7 of its own; of a
                               KOFN_SUM times the largest of the answers in which
                               it is, of a KOFN_GRAM times the norms of its column
                               of A and of A x (docs/errors.md); 0: nothing was
@@ -446,7 +448,11 @@ KOFN_API kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
                                    size_t operands, kofn_port *port,
                                    const kofn_options *opt);
 /* Hand out the coded blocks of A.  Borrows A until kofn_close: joiners, and
- * workers that share this memory, read it. */
+ * workers that share this memory, read it.  Each row of a product is as exact as
+ * plain BLAS has it, relative to |A| |x| of that row, however small it is beside
+ * others; where the large numbers of rows stand in different columns, and x takes
+ * those of some away, only relative to the norms of these rows times that of x
+ * (docs/numerics.md). */
 KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
 /* The same for an operand; each is placed before the first round.  Calls that do
  * not name an operand are of operand 0. */
@@ -457,7 +463,10 @@ KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
  * out (m x 1) and is called from the workers' threads, several at a time but
  * never two for one block; the same part and input must give the same numbers
  * on every worker.  A status other than KOFN_OK fails the task.  It must return:
- * kofn_close waits for it where the worker is a thread. */
+ * kofn_close waits for it where the worker is a thread.  An entry of the sum has the
+ * rounding of the largest of the parts' entries there, and where a code mixes
+ * segments of them (cgc and agc with m > 1) of the largest of those: nothing is
+ * promised of a small one beside it. */
 typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
                                     const kofn_matrix *in, kofn_matrix *out);
 KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f, void *ctx);

@@ -572,5 +572,14 @@ int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b);
 double cli_element(const kofn_matrix *a, size_t i,
                    size_t j); /* of either type */
 double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
+/* The most that an element is off, of |A| |B| there, and its row. */
+typedef struct cli_factors {
+    const kofn_matrix *A;
+    const kofn_sparse *S; /* where A is NULL */
+    const kofn_matrix *B;
+} cli_factors;
+kofn_status cli_find_worst_row(const cli_factors *f, const kofn_matrix *out,
+                               const kofn_matrix *want, double *most,
+                               size_t *row);
 
 #endif

@@ -135,96 +135,15 @@ static int run_rounds(session *s, product *p, size_t rounds)
                : 0;
 }
 
-/* ---- row by row ---------------------------------------------------------- */
-
-/* Rows of A whose absolute values are taken at a time. */
-#define BAND 64
-
-/* The absolute values of rows [lo, lo + rows). */
-static kofn_status absolute(const kofn_matrix *a, size_t lo, size_t rows,
-                            kofn_matrix *out)
-{
-    *out = (kofn_matrix){calloc(rows * a->cols + 1, sizeof(double)), rows,
-                         a->cols, a->cols, KOFN_F64};
-    if (!out->data)
-        return KOFN_NOMEM;
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            ((double *)out->data)[i * a->cols + j] =
-                fabs(cli_element(a, lo + i, j));
-    return KOFN_OK;
-}
-
-static kofn_status sizes_dense(const kofn_matrix *A, const kofn_matrix *B,
-                               const kofn_matrix *size)
-{
-    kofn_status st = KOFN_OK;
-
-    for (size_t lo = 0; lo < A->rows && !st; lo += BAND) {
-        size_t rows = A->rows - lo < BAND ? A->rows - lo : BAND;
-        kofn_matrix band, into = *size;
-
-        into.data = (double *)size->data + lo * size->ld;
-        into.rows = rows;
-        st = absolute(A, lo, rows, &band);
-        if (!st)
-            st = kofn_product_plain(&band, B, &into);
-        free(band.data);
-    }
-    return st;
-}
-
-static kofn_status sizes_sparse(const kofn_sparse *A, const kofn_matrix *B,
-                                kofn_matrix *size)
-{
-    double *val = calloc(A->ptr[A->rows] + 1, sizeof *val);
-    kofn_sparse positive = *A;
-    kofn_status st;
-
-    for (size_t e = 0; val && e < A->ptr[A->rows]; e++)
-        val[e] = fabs(A->val[e]);
-    positive.val = val;
-    st = val ? kofn_product_plain_sparse(&positive, B, size) : KOFN_NOMEM;
-    free(val);
-    return st;
-}
-
-/* |A| |B|, by which rounding in each element is measured: a small row may be wrong
- * where all of the result is right. */
-static kofn_status sizes(const product *p, kofn_matrix *size)
-{
-    kofn_matrix B;
-    kofn_status st = absolute(&p->in, 0, p->in.rows, &B);
-
-    if (!st)
-        st = kofn_file_dense(p->A)
-                 ? sizes_dense(&p->dense, &B, size)
-                 : sizes_sparse(kofn_file_sparse(p->A), &B, size);
-    free(B.data);
-    return st;
-}
-
 static int find_worst_row(session *s, const product *p, const kofn_matrix *want)
 {
-    kofn_matrix size = *want;
-    kofn_status st = KOFN_NOMEM;
+    const cli_factors f = {.A = kofn_file_dense(p->A) ? &p->dense : NULL,
+                           .S = kofn_file_dense(p->A) ? NULL
+                                                      : kofn_file_sparse(p->A),
+                           .B = &p->in};
+    kofn_status st =
+        cli_find_worst_row(&f, &p->out, want, &s->row_error, &s->worst_row);
 
-    size.data = malloc(want->rows * want->cols * sizeof(double) + 1);
-    if (size.data)
-        st = sizes(p, &size);
-    s->row_error = 0;
-    for (size_t i = 0; i < want->rows && !st; i++)
-        for (size_t j = 0; j < want->cols; j++) {
-            double off =
-                fabs(cli_element(&p->out, i, j) - cli_element(want, i, j));
-            double error = off == 0 ? 0 : off / cli_element(&size, i, j);
-
-            if (error > s->row_error) {
-                s->row_error = error;
-                s->worst_row = i;
-            }
-        }
-    free(size.data);
     return st ? cli_fail(st) : 0;
 }
 

@@ -158,8 +158,15 @@ static int load(task *t)
     return t->C.data ? 0 : cli_say(EXIT_FAILED, "out of memory for the result");
 }
 
-static int verify(const task *t, double *error)
+/* What --verify finds. */
+typedef struct found {
+    double error, row_error; /* below 0: was not looked for */
+    size_t row;
+} found;
+
+static int verify(const task *t, found *to)
 {
+    const cli_factors factors = {.A = &t->left, .B = &t->right};
     kofn_matrix want = t->C;
     kofn_status st;
 
@@ -167,7 +174,10 @@ static int verify(const task *t, double *error)
     if (!want.data)
         return cli_say(EXIT_FAILED, "out of memory for --verify");
     st = kofn_product_plain(&t->left, &t->right, &want);
-    *error = st ? 0 : cli_relative_error(&t->C, &want);
+    if (!st)
+        st = cli_find_worst_row(&factors, &t->C, &want, &to->row_error,
+                                &to->row);
+    to->error = st ? 0 : cli_relative_error(&t->C, &want);
     free(want.data);
     return st ? cli_fail(st) : 0;
 }
@@ -188,28 +198,34 @@ static json_t *liars(const kofn_report *r)
     return list;
 }
 
-static void tell_json(const task *t, const kofn_report *r, double error)
+static void tell_json(const task *t, const kofn_report *r, const found *v)
 {
+    bool looked = v->error >= 0;
+
     cli_print_json(json_pack(
         "{s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:i, s:i, s:o, "
-        "s:o, s:o, s:i, s:o}",
+        "s:o, s:o, s:o, s:o, s:i, s:o}",
         "status", "ok", "product", (int)r->number, "X", t->X, "Y", t->Y,
         "output", t->out, "began", (int)r->began, "ended", (int)r->ended,
         "seconds", seconds(r->took), "encode_seconds", seconds(r->encoding),
         "decode_seconds", seconds(r->decoding), "plain", (int)r->plain, "coded",
         (int)r->coded, "predicted", cli_number(r->predicted), "rel_error",
-        error < 0 ? json_null() : cli_number(error), "corrupted", liars(r),
-        "corrupt_results", (int)r->corrupt, "floor", cli_number(r->floor)));
+        looked ? cli_number(v->error) : json_null(), "row_error",
+        looked ? cli_number(v->row_error) : json_null(), "worst_row",
+        looked ? json_integer((json_int_t)v->row) : json_null(), "corrupted",
+        liars(r), "corrupt_results", (int)r->corrupt, "floor",
+        cli_number(r->floor)));
 }
 
-static void tell_text(const task *t, const kofn_report *r, double error)
+static void tell_text(const task *t, const kofn_report *r, const found *v)
 {
     printf("%s = %s %s: rounds %u to %u, %.4f s, %zu plain and %zu coded "
            "answers, predicted relative error %.1e",
            t->out, t->X, t->Y, r->began, r->ended, seconds(r->took), r->plain,
            r->coded, r->predicted);
-    if (error >= 0)
-        printf(", found %.1e", error);
+    if (v->error >= 0)
+        printf(", found %.1e (row %zu: %.1e of |X| |Y|, the most)", v->error,
+               v->row, v->row_error);
     if (r->corrupt)
         printf(", %u wrong answers", r->corrupt);
     for (size_t i = 0; i < r->workers; i++)
@@ -236,17 +252,17 @@ static int flush(void)
 static int finish(stream *s, size_t i, const kofn_report *rep)
 {
     task *t = s->flight[i];
-    double error = -1;
-    int code = s->args->verify ? verify(t, &error) : 0;
+    found v = {.error = -1};
+    int code = s->args->verify ? verify(t, &v) : 0;
 
     cli_guard(true);
     if (!code && kofn_write(t->out, &t->C, 2))
         code = cli_say(EXIT_FAILED, "%s", kofn_errmsg());
     cli_guard_promptly();
     if (!code && s->args->json)
-        tell_json(t, rep, error);
+        tell_json(t, rep, &v);
     else if (!code && !s->args->quiet)
-        tell_text(t, rep, error);
+        tell_text(t, rep, &v);
     if (!code)
         code = flush();
     task_free(t);

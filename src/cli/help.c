@@ -258,16 +258,17 @@ static const char *const json_keys[] = {
     "corrupted",
     "workers whose results were found wrong",
     "floor, unchecked",
-    "errors below it are not looked for; rounds that were not checked (\\-\\-audit)",
+    "errors below it, relative to |A| |x| of rows of one size, are not looked for; "
+    "rounds that were not checked (\\-\\-audit)",
     "noise",
     "amplification of rounding by the worst decoding",
     "predicted_error",
-    "the relative error expected from it",
+    "the relative error expected from it, of rows of different size in each of them",
     "rel_error",
-    "the relative error found by \\-\\-verify",
+    "the relative error of the whole result, found by \\-\\-verify",
     "row_error, worst_row",
-    "of matvec and matmul with \\-\\-verify: the most that an element is off, relative "
-    "to that of |A| |B|, and the row it is in, counted from 0",
+    "of matvec, matmul and stream with \\-\\-verify: the most that an element is "
+    "off, relative to that of |A| |B|, and the row it is in, counted from 0",
     "eigenvalue, change, converged",
     "of an iteration",
     "objective",

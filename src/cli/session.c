@@ -395,6 +395,19 @@ static void report_json(const session *s, const kofn_report *t,
 
 #undef PUT
 
+/* What the floor is relative to (docs/errors.md). */
+static const char *measure(const kofn_plan_info *info)
+{
+    if (info->parts)
+        return "the largest answer to an entry";
+    if (strcmp(info->scheme, "pcr") == 0)
+        return "the norms of an entry's column of A and of A x, or of what A x "
+               "is added up of";
+    return "the norms of the rows and columns of A and the input that are "
+           "multiplied for an entry, or coded with those once they are of one "
+           "size";
+}
+
 static void report_errors(const session *s, const kofn_report *t,
                           const kofn_plan_info *info)
 {
@@ -413,10 +426,7 @@ static void report_errors(const session *s, const kofn_report *t,
             before = "and";
         }
     fprintf(stderr, "\nnot looked for: errors below %.1e times %s", t->floor,
-            info->parts
-                ? "the largest answer to an entry"
-                : "the norms of the rows and columns of A and the input that "
-                  "are multiplied for an entry, or coded with those");
+            measure(info));
     if (t->unchecked)
         fprintf(stderr, "\nnot checked: %u round%s", t->unchecked,
                 t->unchecked == 1 ? "" : "s");

@@ -289,6 +289,34 @@ kofn_status kf_level_values(const kofn_sparse *a, const int *row, double **out);
 kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
                           int sign, kofn_matrix *out);
 
+/* ---- operands that are raised (raise.c) ---------------------------------- */
+
+/* An operand is to be held: where that is better *A becomes a raised copy of it, of
+ * numbers *own, which are to be freed.  Without a code any block may mix lines. */
+kofn_status kf_raise_dense(const kofn_plan *p, kf_code *code, kofn_matrix *A,
+                           kf_levels *l, void **own);
+kofn_status kf_raise_sparse(const kofn_plan *p, kf_code *code, kofn_sparse *A,
+                            kf_levels *l, void **own);
+/* KF_RAISED_*, for those who make that copy themselves. */
+unsigned kf_raise_kind(const kofn_plan *p, const void *own);
+/* It changes: what is added to lines of zeros is not to vanish. */
+void kf_raise_await(const kf_levels *l, size_t rows, size_t cols);
+/* U and V of a change of it become raised copies, of numbers own[0] and own[1],
+ * which are to be freed in any case; NULL: they are as they were. */
+kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
+                            void *own[2]);
+/* Has the input of a product of it to be lowered?  And that done to a copy. */
+bool kf_raise_lowers(const kf_levels *held, const kofn_plan *use);
+void kf_raise_lower(const kf_levels *held, const kofn_plan *use,
+                    const kofn_matrix *in);
+/* The input becomes a copy that is lowered and has lines of its own raised, where
+ * either is wanted; *own is then to be freed. */
+kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,
+                           kf_levels *raised, kofn_matrix *in, void **own);
+/* What undoes both in its output. */
+void kf_raise_back(const kf_levels *held, const kf_levels *raised,
+                   const kofn_plan *use, kf_back *back);
+
 /* ---- what is sent with the work (message.c) ------------------------------ */
 
 /* A product's input as it is sent: one for all, or coded for each row of the

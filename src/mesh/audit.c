@@ -57,11 +57,12 @@ static void multiply(kf_mesh_product *p)
             add_entry(p, i, A->col[e], A->val[e]);
 }
 
-/* Rows that were raised count as much as others, and what is measured by them is so of
- * raised ones. */
+/* Rows, or of left products columns, that were raised count as much as others, and
+ * what is measured by them is so of raised ones. */
 static void raise_weights(kf_mesh_product *p, size_t rows)
 {
-    const int *digits = p->of->levels.row;
+    const kf_levels *l = &p->of->levels;
+    const int *digits = p->plan->op->left ? l->col : l->row;
 
     for (size_t i = 0; digits && i < rows; i++)
         for (size_t r = 0; digits[i] != KF_LEVEL_ZERO && r < KF_AUDITS; r++)
@@ -238,8 +239,7 @@ static double largest(const kf_host *h)
     double most = 0;
 
     if (h->on->plan->parts1 > 1)
-        return (o->sparse ? o->resident.most : kf_mat_most(&o->dense)) *
-               terms(h) * kf_mat_most(&h->in->m);
+        return o->resident.most * terms(h) * kf_mat_most(&h->lowered->m);
     for (size_t i = 0; i < lines(h); i++)
         most = fmax(most, weight(h, i));
     return most;

@@ -39,7 +39,7 @@ void kf_changing_free(kf_host *h)
 /* Of a matrix. */
 typedef struct step {
     const kf_mesh_operand *of;
-    kofn_change change;
+    kf_turned asked;
     kf_side u, v;
     double *f, *g; /* factors of a seat */
     uint32_t *col; /* scratch           */
@@ -47,7 +47,7 @@ typedef struct step {
 
 static kofn_status change_block(step *s, kofn_block *block, uint32_t seat)
 {
-    kofn_msg m = {.type = KOFN_MSG_UPDATE, .change = s->change};
+    kofn_msg m = {.type = KOFN_MSG_UPDATE, .change = s->asked.change};
     kofn_status st;
 
     TRY(kf_code_factors(s->of->code, seat, s->f, s->g));
@@ -61,13 +61,15 @@ static kofn_status change_block(step *s, kofn_block *block, uint32_t seat)
 }
 
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
-                            kofn_change *change, kofn_matrix *U, kofn_matrix *V)
+                            kf_turned *out)
 {
-    const kofn_problem *pb = &h->operand[operand].plan->layout.problem;
+    const kf_mesh_operand *o = &h->operand[operand];
+    const kofn_problem *pb = &o->plan->layout.problem;
+    kofn_matrix *U = &out->U, *V = &out->V;
 
-    *change = (kofn_change)KOFN_CHANGE_INIT;
-    TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, change, U,
-                          V));
+    *out = (kf_turned){.change = KOFN_CHANGE_INIT};
+    TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->change,
+                          U, V));
     TRY(kf_mat_check_matrix(U, "U"));
     TRY(kf_mat_check_matrix(V, "V"));
     if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n ||
@@ -78,7 +80,14 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
                        (unsigned long long)turn, operand, pb->m, pb->n, U->rows,
                        U->cols, V->rows, V->cols);
     TRY(kf_mat_check_finite(U, "U"));
-    return kf_mat_check_finite(V, "V");
+    TRY(kf_mat_check_finite(V, "V"));
+    return kf_raise_change(&o->levels, U, V, out->own);
+}
+
+void kf_changing_done(kf_turned *a)
+{
+    kf_free(a->own[0]);
+    kf_free(a->own[1]);
 }
 
 static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
@@ -87,16 +96,15 @@ static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
     const kf_mesh_operand *o = s->of = &h->operand[operand];
     const kofn_layout *L = &o->plan->layout;
     kofn_cut cut = L->cut[0];
-    kofn_matrix U, V;
 
-    TRY(kf_changing_ask(h, turn, operand, &s->change, &U, &V));
+    TRY(kf_changing_ask(h, turn, operand, &s->asked));
     s->f = kofn_layout_table(L->lanes, cut.rows);
     s->g = kofn_layout_table(L->lanes, cut.cols);
     s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
     if (!s->f || !s->g || !s->col)
         return KOFN_NOMEM;
-    TRY(kf_side_new(&s->u, &U, L, 1, cut.rows, o->resident.by));
-    TRY(kf_side_new(&s->v, &V, L, 1, cut.cols, 1));
+    TRY(kf_side_new(&s->u, &s->asked.U, L, 1, cut.rows, o->resident.by));
+    TRY(kf_side_new(&s->v, &s->asked.V, L, 1, cut.cols, 1));
     kf_side_choose(&s->u, 0);
     kf_side_choose(&s->v, 0);
     return KOFN_OK;
@@ -109,6 +117,7 @@ static void end_step(step *s)
     kf_free(s->f);
     kf_free(s->g);
     kf_free(s->col);
+    kf_changing_done(&s->asked);
 }
 
 /* Is it to be changed by this turn? */
@@ -204,6 +213,16 @@ kofn_status kf_changing_settle(kf_host *h)
     return bring(h, KOFN_NO_SEAT, 0);
 }
 
+/* Of our iterate.  From the first on nothing is a line of zeros for certain. */
+static void begin_turn(kf_host *h, uint64_t turn)
+{
+    h->changing.turn = turn;
+    for (size_t i = 0; turn > 0 && i < h->program.operands; i++)
+        if (h->operand[i].plan)
+            kf_raise_await(&h->operand[i].levels, h->operand[i].dense.rows,
+                           h->operand[i].dense.cols);
+}
+
 kofn_status kf_changing_turn(kf_host *h)
 {
     kf_changing *c = &h->changing;
@@ -211,7 +230,7 @@ kofn_status kf_changing_turn(kf_host *h)
 
     if (turn == was)
         return KOFN_OK;
-    c->turn = turn;
+    begin_turn(h, turn);
     c->line[turn % h->program.recalls] = h->at.line;
     TRY(kf_mesh_norms_turn(h, turn));
     settle(h);
@@ -251,7 +270,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     bool met = false;
 
     memcpy(theirs, lines, recalls * sizeof *theirs);
-    c->turn = kofn_course_turn(&h->course, h->at.t);
+    begin_turn(h, kofn_course_turn(&h->course, h->at.t));
     last = c->turn < was ? c->turn : was;
     /* both have the lines of so many turns up to their last */
     for (uint64_t i = 0; i <= last && !met; i++) {

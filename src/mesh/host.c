@@ -78,7 +78,8 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     drop_pieces(h->now);
     kofn_parcel_drop(h->packed);
     kofn_parcel_drop(h->in);
-    h->packed = h->in = NULL;
+    kofn_parcel_drop(h->lowered);
+    h->packed = h->in = h->lowered = NULL;
     h->audit.noise = 0;
     h->audit.odd = false;
     kf_jury_forget(h);
@@ -185,9 +186,9 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
     size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
     kf_source *source = kf_new(d->seats, sizeof *source);
     kofn_status st = source ? KOFN_OK : KOFN_NOMEM;
-    const kf_back back = {.by = 1 / h->on->of->resident.by,
-                          .row = h->on->of->levels.row};
+    kf_back back = {.by = 1 / h->on->of->resident.by};
 
+    kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
     for (size_t i = 0; i < d->seats && !st; i++) {
         kofn_parcel *p = kf_host_piece(&h->now[t->group], d->seat[i]);
 
@@ -337,7 +338,8 @@ static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
 static uint64_t job_of(const kf_host *h)
 {
     const kofn_program *p = &h->program;
-    uint64_t course[] = {p->turns, p->after, p->recalls, p->change != NULL};
+    uint64_t course[] = {p->turns, p->after, p->recalls, p->change != NULL,
+                         KF_NOTE_VERSION};
     uint64_t d =
         kf_mesh_digest(p->digest, h->v->m.data, h->v->m.rows * sizeof(double));
 
@@ -507,6 +509,7 @@ void kf_host_free(kf_host *h)
     kf_jury_free(h);
     kofn_parcel_drop(h->packed);
     kofn_parcel_drop(h->in);
+    kofn_parcel_drop(h->lowered);
     kf_messages_free(&h->messages);
     free_pieces(h->now);
     free_pieces(h->before);

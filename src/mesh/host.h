@@ -105,7 +105,7 @@ typedef struct kf_mesh_operand {
     const kofn_sparse *sparse; /* or NULL */
     const kofn_plan *plan;
     kf_resident resident;
-    kf_levels levels;  /* by which its rows are raised before they are coded */
+    kf_levels levels;  /* by which its lines are raised before they are coded */
     void *raised;      /* numbers of those, or NULL: they are not            */
     kofn_sparse coded; /* where it is sparse: with these numbers             */
     kf_code *code;     /* what blocks are encoded with */
@@ -191,10 +191,12 @@ typedef struct kf_host {
     kf_keeping keeping;
     uint32_t seat; /* whose the blocks are  */
 
-    kofn_mark at;         /* of v            */
-    kofn_parcel *v;       /* rows x 1        */
-    kofn_parcel *packed;  /* v as it is sent, or NULL */
-    kofn_parcel *in;      /* what is made of v to be multiplied, or NULL ... */
+    kofn_mark at;        /* of v            */
+    kofn_parcel *v;      /* rows x 1        */
+    kofn_parcel *packed; /* v as it is sent, or NULL */
+    kofn_parcel *in;     /* what is made of v to be multiplied, or NULL ... */
+    kofn_parcel
+        *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
     size_t largest;       /* bytes of the vector or of all pieces of a seat */
     size_t confirm;
@@ -273,10 +275,15 @@ kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn);
 bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
 /* Ours are lost, or were found to be wrong. */
 kofn_status kf_changing_lose(kf_host *h);
-/* What a turn does to a matrix. */
+/* What a turn does to a matrix as it is raised. */
+typedef struct kf_turned {
+    kofn_change change;
+    kofn_matrix U, V;
+    void *own[2]; /* numbers of those */
+} kf_turned;
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
-                            kofn_change *change, kofn_matrix *U,
-                            kofn_matrix *V);
+                            kf_turned *out);
+void kf_changing_done(kf_turned *a);
 /* A block was lent: it is brought to our iterate, or dropped. */
 kofn_status kf_changing_settle(kf_host *h);
 

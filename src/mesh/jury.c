@@ -52,10 +52,10 @@ static kofn_status know_input(kf_host *h)
     if (h->on->reader)
         return know_reading(h);
     TRY(kf_host_input(h));
-    part = cut ? h->messages.parts.part : &h->in->m;
+    part = cut ? h->messages.parts.part : &h->lowered->m;
     parts = cut ? h->messages.parts.count : 1;
-    rows = cut ? h->messages.parts.rows : h->in->m.rows;
-    cols = cut ? h->messages.parts.cols : h->in->m.cols;
+    rows = cut ? h->messages.parts.rows : h->lowered->m.rows;
+    cols = cut ? h->messages.parts.cols : h->lowered->m.cols;
     h->jury.input = kf_new(left ? rows : cols, sizeof *h->jury.input);
     if (!h->jury.input)
         return KOFN_NOMEM;

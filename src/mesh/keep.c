@@ -447,8 +447,9 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
         return damaged(path);
     if (first.job != h->job)
         return kf_fail(KOFN_INVAL,
-                       "%s is of another training; give the same data, scheme, "
-                       "nodes, seed and options as then, or another folder",
+                       "%s is of another training or release; give the same "
+                       "data, scheme, nodes, seed and options as then, or "
+                       "another folder",
                        path);
     k->at = first.at;
     *ours = true;

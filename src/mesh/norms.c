@@ -57,18 +57,23 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
     const kf_parts *p = &o->resident.parts;
     kofn_cut cut = o->plan->layout.cut[0];
     double *norm = o->norms, *speed = o->norms + half(o);
-    kofn_change change;
-    kofn_matrix U, V;
+    kf_turned a;
     kf_growth rows = {
-        .change = &change, .by = &U, .width = p->rows, .parts = cut.rows};
+        .change = &a.change, .by = &a.U, .width = p->rows, .parts = cut.rows};
     kf_growth cols = {
-        .change = &change, .by = &V, .width = p->cols, .parts = cut.cols};
+        .change = &a.change, .by = &a.V, .width = p->cols, .parts = cut.cols};
+    kofn_status st = kf_changing_ask(h, turn, operand, &a);
 
-    TRY(kf_changing_ask(h, turn, operand, &change, &U, &V));
-    TRY(kf_data_stretch(&V, o->resident.by, &rows.gain));
-    TRY(kf_data_stretch(&U, o->resident.by, &cols.gain));
-    TRY(kf_data_grow_norms(&rows, norm, speed));
-    return kf_data_grow_norms(&cols, norm + p->rows, speed + p->rows);
+    if (!st)
+        st = kf_data_stretch(&a.V, o->resident.by, &rows.gain);
+    if (!st)
+        st = kf_data_stretch(&a.U, o->resident.by, &cols.gain);
+    if (!st)
+        st = kf_data_grow_norms(&rows, norm, speed);
+    if (!st)
+        st = kf_data_grow_norms(&cols, norm + p->rows, speed + p->rows);
+    kf_changing_done(&a);
+    return st;
 }
 
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)

@@ -26,7 +26,7 @@
 
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 3
+#define KF_NOTE_VERSION 4
 #define KF_NOTE_HEAD 96
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 

@@ -143,48 +143,21 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* Rows of different size are raised to one before they are coded (src/data/level.c),
- * where they are only multiplied from the left, by what stays as it is. */
-static bool may_raise(const kofn_program *p, uint32_t operand)
+static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan)
 {
-    bool may = p->change == NULL;
-
-    for (size_t i = 0; i < p->stages; i++)
-        if (p->stage[i].operand == operand)
-            may &= !p->stage[i].left && !p->stage[i].read &&
-                   p->stage[i].plan->op->factors == 1;
-    return may;
-}
-
-static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan,
-                              bool raise)
-{
-    double *val;
-
     o->coded = *o->sparse;
-    if (raise)
-        TRY(kf_levels_of_sparse(o->sparse, &o->levels));
-    if (kf_levels_change(&o->levels, o->sparse->rows, 0)) {
-        TRY(kf_level_values(o->sparse, o->levels.row, &val));
-        o->raised = val;
-        o->coded.val = val;
-    }
+    TRY(kf_raise_sparse(plan, o->code, &o->coded, &o->levels, &o->raised));
     return kf_resident_sparse(&o->resident, plan, &o->coded);
 }
 
-static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan,
-                             bool raise)
+static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan)
 {
     kofn_matrix coded = o->dense;
 
-    if (raise)
-        TRY(kf_levels_of(&o->dense, true, false, &o->levels));
-    if (kf_levels_change(&o->levels, o->dense.rows, 0)) {
-        TRY(kf_level_copy(&o->dense, o->levels.row, NULL, 1, &coded));
-        o->raised = coded.data;
-    }
+    TRY(kf_raise_dense(plan, o->code, &coded, &o->levels, &o->raised));
     TRY(kf_resident_dense(&o->resident, plan, &coded));
-    return kf_mat_check_range(&coded, "the matrix", &o->resident.most);
+    o->resident.most = kf_mat_most(&coded);
+    return kf_mat_check_finite(&coded, "the matrix");
 }
 
 static kofn_status operand_new(kf_mesh_operand *o, const kofn_program *program,
@@ -192,7 +165,6 @@ static kofn_status operand_new(kf_mesh_operand *o, const kofn_program *program,
 {
     const kofn_problem *pb = &plan->layout.problem;
     const kofn_operand *from = &program->operand[which];
-    bool raise = may_raise(program, which);
 
     if (o->plan) /* of an earlier stage */
         return KOFN_OK;
@@ -200,9 +172,9 @@ static kofn_status operand_new(kf_mesh_operand *o, const kofn_program *program,
     o->sparse = from->sparse;
     TRY(kf_code_new(&o->code, plan));
     if (o->sparse)
-        return sparse_new(o, plan, raise);
+        return sparse_new(o, plan);
     o->dense = *from->dense;
-    TRY(dense_new(o, plan, raise));
+    TRY(dense_new(o, plan));
     /* with room for sums of a row or column: the input is as it is */
     o->resident.by = kf_range_resident(o->resident.most,
                                        (double)kf_max(pb->m, pb->n), KOFN_F64);
@@ -291,24 +263,49 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
     return kf_parcel_view(&h->in, h->v, &m);
 }
 
-kofn_status kf_host_input(kf_host *h)
+/* Lines of the input's own are not raised: nodes whose vectors differ by rounding
+ * would not all raise them by the same. */
+static kofn_status lower_input(kf_host *h)
+{
+    const kf_levels *held = &h->on->of->levels;
+    const kofn_matrix *in = &h->in->m;
+
+    if (!kf_raise_lowers(held, h->on->plan)) {
+        h->lowered = kofn_parcel_keep(h->in);
+        return KOFN_OK;
+    }
+    TRY(kf_parcel_new(&h->lowered, in->rows, in->cols, KOFN_F64));
+    memcpy(h->lowered->m.data, in->data, kf_parcel_bytes(h->in));
+    kf_raise_lower(held, h->on->plan, &h->lowered->m);
+    return kf_mat_check_finite(&h->lowered->m,
+                               "what is to be multiplied, with what the matrix "
+                               "is divided by");
+}
+
+static kofn_status make_input(kf_host *h)
 {
     const kofn_plan *p = h->on->plan;
     size_t rows = rows_of(p, p->op->in), cols = cols_of(p, p->op->in);
 
+    if (!h->program.input && !h->on->reader)
+        return view_vector(h, rows, cols);
+    TRY(kf_parcel_new(&h->in, rows, cols, KOFN_F64));
+    if (h->on->reader)
+        return KOFN_OK;
+    TRY(h->program.input(h->program.ud, h->at.t + 1, &h->v->m, h->scalar,
+                         &h->in->m));
+    return kf_mat_check_finite(&h->in->m, "what is to be multiplied");
+}
+
+kofn_status kf_host_input(kf_host *h)
+{
+    const kofn_plan *p = h->on->plan;
+
     if (h->in)
         return KOFN_OK;
-    if (h->on->reader)
-        return kf_parcel_new(&h->in, rows, cols, KOFN_F64);
-    if (!h->program.input) {
-        TRY(view_vector(h, rows, cols));
-    } else {
-        TRY(kf_parcel_new(&h->in, rows, cols, KOFN_F64));
-        TRY(h->program.input(h->program.ud, h->at.t + 1, &h->v->m, h->scalar,
-                             &h->in->m));
-        TRY(kf_mat_check_finite(&h->in->m, "what is to be multiplied"));
-    }
-    return p->parts1 > 1 ? kf_messages_begin(&h->messages, p, &h->in->m, 1)
+    TRY(make_input(h));
+    TRY(lower_input(h));
+    return p->parts1 > 1 ? kf_messages_begin(&h->messages, p, &h->lowered->m, 1)
                          : KOFN_OK;
 }
 
@@ -322,7 +319,7 @@ static kofn_status message_for(kf_host *h, uint32_t seat, kofn_parcel **out)
         TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
         *out = kf_messages_take(&h->messages, row);
     } else {
-        *out = kofn_parcel_keep(h->in);
+        *out = kofn_parcel_keep(h->lowered);
     }
     return KOFN_OK;
 }

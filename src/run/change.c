@@ -202,19 +202,19 @@ static kofn_status update(kofn_job *j, size_t operand,
                           const kofn_matrix *V)
 {
     kf_held *h = &j->held[operand];
-    kofn_matrix raised_U, raised_V;
+    kofn_matrix raised_U = *U, raised_V = *V;
     kofn_status st;
+    void *own[2];
 
     TRY(check_factors(h->plan, U, V));
     TRY(kf_job_await_start(j));
     j->broken = kf_heal_rest(j); /* blocks stand still while others read them */
     TRY(j->broken);
-    TRY(kf_raise_change(h, U, V, &raised_U, &raised_V));
-    st = update_raised(j, operand, change, &raised_U, &raised_V);
-    if (raised_U.data != U->data) {
-        kf_free(raised_U.data);
-        kf_free(raised_V.data);
-    }
+    st = kf_raise_change(&h->levels, &raised_U, &raised_V, own);
+    if (!st)
+        st = update_raised(j, operand, change, &raised_U, &raised_V);
+    kf_free(own[0]);
+    kf_free(own[1]);
     return st;
 }
 

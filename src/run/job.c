@@ -218,6 +218,7 @@ static kofn_status placed(kofn_job *j, kf_held *h)
 kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
 {
     kofn_matrix raised;
+    kf_code *code;
     kf_held *h;
     double most;
 
@@ -228,11 +229,12 @@ kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
     TRY(kf_mat_check_range(A, "A", &most));
     raised = *A;
-    TRY(kf_raise_dense(j, (uint32_t)operand, h, &raised));
+    code = kofn_core_code(j->core, KOFN_USES * (uint32_t)operand);
+    TRY(kf_raise_dense(h->plan, code, &raised, &h->levels, &h->raised));
     if (h->raised)
         TRY(kf_mat_check_range(&raised, "A", &most));
     TRY(kf_resident_dense(&h->resident, h->plan, &raised));
-    h->resident.raised = kf_raise_kind(h);
+    h->resident.raised = kf_raise_kind(h->plan, h->raised);
     h->resident.most = most;
     h->resident.by = kf_range_resident(most, 1, A->dtype);
     return placed(j, h);
@@ -311,6 +313,7 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
 
 kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
 {
+    kf_held *h = j->held;
     kofn_sparse raised;
 
     TRY(kf_mat_check_sparse(A, "A"));
@@ -318,10 +321,11 @@ kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     raised = *A;
-    TRY(kf_raise_sparse(j, j->held, &raised));
-    TRY(kf_resident_sparse(&j->held->resident, j->plan, &raised));
-    j->held->resident.raised = kf_raise_kind(j->held);
-    return placed(j, j->held);
+    TRY(kf_raise_sparse(h->plan, kofn_core_code(j->core, 0), &raised,
+                        &h->levels, &h->raised));
+    TRY(kf_resident_sparse(&h->resident, j->plan, &raised));
+    h->resident.raised = kf_raise_kind(h->plan, h->raised);
+    return placed(j, h);
 }
 
 void kofn_close(kofn_job *j)
@@ -337,7 +341,8 @@ void kofn_close(kofn_job *j)
     for (size_t o = 0; o < j->operands; o++) {
         kf_resident_free(&j->held[o].resident);
         kf_guard_forget(&j->held[o]);
-        kf_raise_forget(&j->held[o]);
+        kf_levels_free(&j->held[o].levels);
+        kf_free(j->held[o].raised);
     }
     kf_free(j->held);
     kf_tally_free(&j->tally);

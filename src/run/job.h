@@ -330,25 +330,6 @@ bool kf_pair_has_undecoded(const kofn_job *j);
 /* Nothing of its operands is looked at any more. */
 void kf_pair_release(product *p);
 
-/* ---- lines of different size (raise.c) ----------------------------------- */
-
-/* A is to be held: *A becomes a raised copy of it where that is better. */
-kofn_status kf_raise_dense(kofn_job *j, uint32_t operand, kf_held *h,
-                           kofn_matrix *A);
-kofn_status kf_raise_sparse(kofn_job *j, kf_held *h, kofn_sparse *A);
-/* KF_RAISED_*, for those who make that copy themselves. */
-unsigned kf_raise_kind(const kf_held *h);
-void kf_raise_forget(kf_held *h);
-/* U and V of a change of it; copies, which are to be freed, where they differ. */
-kofn_status kf_raise_change(kf_held *h, const kofn_matrix *U,
-                            const kofn_matrix *V, kofn_matrix *raised_U,
-                            kofn_matrix *raised_V);
-/* Likewise the input of a product; *own is then to be freed. */
-kofn_status kf_raise_input(const kf_held *h, product *p, const kofn_plan *use,
-                           kofn_matrix *in, void **own);
-/* What undoes both in its output. */
-void kf_raise_back(const kf_held *h, product *p, const kofn_plan *use);
-
 /* act.c */
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source);

@@ -171,7 +171,7 @@ static kofn_status take_input(const kf_held *h, product *p,
     kofn_status st;
     void *own;
 
-    st = kf_raise_input(h, p, use, &raised, &own);
+    st = kf_raise_input(&h->levels, use, &p->raised, &raised, &own);
     if (!st && own)
         st = kf_mat_check_range(&raised,
                                 "the product's input, with what A is "
@@ -182,7 +182,7 @@ static kofn_status take_input(const kf_held *h, product *p,
             &p->messages, use, &raised,
             kf_job_scale_input(&h->resident, p, use, &raised, most));
     kf_free(own);
-    kf_raise_back(h, p, use);
+    kf_raise_back(&h->levels, &p->raised, use, &p->back);
     return st;
 }
 

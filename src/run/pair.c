@@ -45,13 +45,15 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
 /* Y as it is lent: raised, a copy that the product keeps. */
 static kofn_status raise_second(product *p, kofn_matrix *Y)
 {
-    TRY(kf_raise_input(&p->first, p, &p->shape, Y, &p->second));
-    kf_raise_back(&p->first, p, &p->shape);
+    const kf_levels *first = &p->first.levels;
+
+    TRY(kf_raise_input(first, &p->shape, &p->raised, Y, &p->second));
+    kf_raise_back(first, &p->raised, &p->shape, &p->back);
     return KOFN_OK;
 }
 
 /* The operands as they are cut, and by what they are multiplied. */
-static kofn_status lend(kofn_job *j, product *p, kofn_matrix X, kofn_matrix Y)
+static kofn_status lend(product *p, kofn_matrix X, kofn_matrix Y)
 {
     kf_resident *first = &p->first.resident;
     double most, second;
@@ -59,7 +61,8 @@ static kofn_status lend(kofn_job *j, product *p, kofn_matrix X, kofn_matrix Y)
     TRY(kf_mat_check_range(&X, "X", &most));
     TRY(kf_mat_check_range(&Y, "Y", &second));
     p->first.plan = &p->shape;
-    TRY(kf_raise_dense(j, 0, &p->first, &X));
+    TRY(kf_raise_dense(&p->shape, NULL, &X, &p->first.levels,
+                       &p->first.raised));
     TRY(raise_second(p, &Y));
     if (p->first.raised)
         TRY(kf_mat_check_range(&X, "X", &most));
@@ -69,7 +72,7 @@ static kofn_status lend(kofn_job *j, product *p, kofn_matrix X, kofn_matrix Y)
     first->lent = true;
     first->most = most;
     first->by = kf_range_resident(most, 1, X.dtype);
-    first->raised = kf_raise_kind(&p->first);
+    first->raised = kf_raise_kind(&p->shape, p->first.raised);
     return kf_messages_lend(
         &p->messages, &p->shape, &Y,
         kf_job_scale_input(first, p, &p->shape, &Y, second));
@@ -107,7 +110,7 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
         return KOFN_NOMEM;
     TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
     TRY(check_longest(j, &p->shape));
-    st = lend(j, p, *X, *Y);
+    st = lend(p, *X, *Y);
     if (st) {
         kf_pair_release(p);
         return st;
@@ -131,7 +134,8 @@ void kf_pair_release(product *p)
     if (!p->first.plan)
         return;
     kf_guard_forget(&p->first);
-    kf_raise_forget(&p->first);
+    kf_levels_free(&p->first.levels);
+    kf_free(p->first.raised);
     kf_free(p->second);
     p->second = NULL;
     kf_resident_free(&p->first.resident);

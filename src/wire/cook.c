@@ -132,7 +132,7 @@ static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
     return st;
 }
 
-/* Of the same copy that the coordinator has made (src/run/raise.c). */
+/* Of the same copy that the coordinator has made (src/data/raise.c). */
 static kofn_status cook_raised(kf_recipe *r, const kofn_matrix *A)
 {
     kf_levels levels;

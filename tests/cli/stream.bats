@@ -53,6 +53,20 @@ for x in o:
     [[ "${lines[0]}" == "C1.npy = X1.npy Y1.npy: rounds 1 to "*", found "* ]]
 }
 
+@test "a row of 1e16 leaves the others their digits, and which is worst is told" {
+    py "X = np.tile([1.0, 2, 3, 4], (16, 1)); X[3] *= 4e15; np.save('X.npy', X)
+np.save('Y.npy', np.ones((4, 8)))"
+    # raised, the rows are the same but for a factor below 2, and one of 128 elements is
+    # off by no more than 12 times what all of them are, relative to all
+    echo "X.npy Y.npy C.npy" |
+        kofn stream - -s idip:W=3,N=4 -n 4 -p sim --pattern iid:p=0.5 --json \
+            --verify >out.json
+    json "o['coded'] > 0 and o['row_error'] <= 24 * o['predicted'] < 1e-10 \
+        and 0 <= o['worst_row'] < 16" <out.json
+    py "import json; o = json.load(open('out.json'))
+assert (abs(np.load('C.npy')[[0, 1, 2, 4, 15]] - 10) <= 240 * o['predicted']).all()"
+}
+
 @test "lines are done as they come: whoever waits for one before the next is served" {
     inputs
     $PYTHON - "$KOFN" <<'END'

@@ -1,7 +1,8 @@
 /* levels_test.c -- rows and columns of very different size: every element of a
  * product is as exact as plain BLAS has it, row by row, whatever its rows were mixed
  * with.  The reference is computed with long double. */
-#include "rig.h"
+#include "between.h"
+#include "levels_rig.h"
 
 #include <float.h>
 
@@ -42,38 +43,6 @@ static const widths of_f64[] = {
 static const widths of_f32[] = {
     {30, 0, 0}, {0, 16, 0}, {0, 0, 30}, {12, 8, 12}};
 
-/* Products of their numbers are at most so large, and so small. */
-static double line(kf_rng *r, double digits)
-{
-    return pow(10, digits * (kf_rng_uniform(r) - 0.5));
-}
-
-static void set(kofn_matrix *a, size_t i, size_t j, double by, double of)
-{
-    if (a->dtype == KOFN_F64)
-        ((double *)a->data)[i * a->ld + j] = by * of;
-    else
-        ((float *)a->data)[i * a->ld + j] = (float)(by * of);
-}
-
-static double as_double(const kofn_matrix *a, size_t e)
-{
-    return a->dtype == KOFN_F64 ? ((double *)a->data)[e]
-                                : (double)((float *)a->data)[e];
-}
-
-/* Numbers from 1 to 2 of either sign, times one of its row and one of its column. */
-static void fill(kofn_matrix *a, const double *row, const double *col,
-                 kf_rng *r)
-{
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) {
-            double x = 1 + kf_rng_uniform(r);
-
-            set(a, i, j, row[i] * col[j], kf_rng_below(r, 2) ? x : -x);
-        }
-}
-
 static void make_wide(rig *r, widths w, kf_rng *g)
 {
     size_t most = r->A.rows + r->A.cols + r->x.rows + r->x.cols;
@@ -102,40 +71,6 @@ static void make_wide(rig *r, widths w, kf_rng *g)
     kf_free(row);
     kf_free(col);
     kf_free(own);
-}
-
-/* Of the product and of the product of absolute values, at [i, j]. */
-static void element(const double *a, const double *b, size_t n, size_t step,
-                    long double *sum, long double *size)
-{
-    *sum = *size = 0;
-    for (size_t k = 0; k < n; k++) {
-        long double x = (long double)a[k] * b[k * step];
-
-        *sum += x;
-        *size += fabsl(x);
-    }
-}
-
-/* The largest of |y - exact| / (|A| |x|). */
-static double worst(const double *a, const double *b, const double *y, size_t m,
-                    size_t n, size_t p)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < p; j++) {
-            long double sum, size;
-
-            element(a + i * n, b + j, n, p, &sum, &size);
-            if (!isfinite(y[i * p + j]))
-                return INFINITY;
-            if (size > 0)
-                most = fmax(most, (double)(fabsl(y[i * p + j] - sum) / size));
-            else
-                assert_true(y[i * p + j] == 0);
-        }
-    return most;
 }
 
 static double worst_of(const rig *r)
@@ -262,6 +197,96 @@ static void a_liar_among_wide_rows(void **state)
     rig_down(&r);
 }
 
+/* ---- lies below the floor ------------------------------------------------ */
+
+/* A worker's results are off by so much, relatively. */
+typedef struct slanted {
+    between port;
+    double by;
+} slanted;
+
+static kofn_status slanted_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                                kofn_msg *m)
+{
+    slanted *s = (slanted *)p;
+    kofn_status st = s->port.sim->wait(s->port.sim, until, atmost, m);
+    kofn_matrix *y = st || m->type != KOFN_MSG_RESULT || m->worker != 2
+                         ? NULL
+                         : kofn_parcel_matrix(m->result);
+
+    for (size_t e = 0; y && e < y->rows * y->cols; e++)
+        ((double *)y->data)[e] *= 1 + s->by;
+    return st;
+}
+
+static void slanted_close(kofn_port *p)
+{
+    slanted *s = (slanted *)p;
+
+    s->port.sim->close(s->port.sim);
+    kf_free(s);
+}
+
+static void slanted_open(rig *r, const kofn_options *o, double by)
+{
+    slanted *s = numbers(1, sizeof *s);
+
+    between_open(&s->port, 12, NULL);
+    s->port.base.wait = slanted_wait;
+    s->port.base.close = slanted_close;
+    s->by = by;
+    assert_ok(kofn_open(&r->job, r->plan, &s->port.base, o));
+    assert_ok(rig_place(r));
+}
+
+/* |A| |x| of a row is at most the product of norms, and here, where numbers are from 1
+ * to 2, at least half of it.  Of k = 3 rows that are coded together, raised, none has
+ * more than twice the norm of another. */
+static void is_within(const rig *r, const kofn_report *rep)
+{
+    const double u = DBL_EPSILON / 2;
+    kofn_report rounding = *rep;
+
+    assert_true(rep->floor > 0);
+    rounding.predicted = u * fmax(rep->noise, 1) * sqrt(576 + 0.8 * 40);
+    assert_at_most(worst_of(r),
+                   2 * 2 * sqrt(3) * rep->floor + allowed(&rounding, r));
+}
+
+/* What is delivered is within the floor of the report in every row, as measured by its
+ * own |A| |x|, though rows are 300 digits apart; what is above it is seen. */
+static void small_lies_beside_wide_rows(void **state)
+{
+    size_t seen = 0, passed = 0;
+
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        kofn_options o = KOFN_OPTIONS_INIT;
+        rig_kind kind = {.spec = "mds:k=3,basis=gauss",
+                         .workers = 12,
+                         .m = 50,
+                         .n = 40,
+                         .p = 1};
+        kf_rng g = kf_rng_stream(9, KF_FOR_DATA, 0, 0);
+        kofn_report rep;
+        kofn_status st;
+        rig r;
+
+        o.errors = KOFN_ERRORS_DETECT;
+        rig_inputs(&r, &kind);
+        make_wide(&r, of_f64[0], &g);
+        slanted_open(&r, &o, 1e-16 * pow(4, i));
+        st = rig_round(&r, &rep);
+        seen += st == KOFN_CORRUPT;
+        passed += st == KOFN_OK;
+        if (st == KOFN_OK)
+            is_within(&r, &rep);
+        rig_down(&r);
+    }
+    assert_true(seen > 0 && passed > 0);
+    assert_int_equal(seen + passed, 24);
+}
+
 /* ---- what changes, and is read ------------------------------------------- */
 
 #define ZEROS 7 /* a row of zeros */
@@ -373,6 +398,7 @@ TEST_FILE(levels_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_exact),
         cmocka_unit_test(a_liar_among_wide_rows),
+        cmocka_unit_test(small_lies_beside_wide_rows),
         cmocka_unit_test(rows_change_and_are_read),
         cmocka_unit_test(small_times_large),
     };

@@ -54,6 +54,7 @@ static void down(bench *b)
 {
     kofn_parcel_drop(b->h.v);
     kofn_parcel_drop(b->h.in);
+    kofn_parcel_drop(b->h.lowered);
     kofn_parcel_drop(b->product.out);
     kf_messages_free(&b->h.messages);
     kofn_plan_free(b->plan);
@@ -120,40 +121,53 @@ static void not_far_above_rounding(void **state)
     }
 }
 
+/* Rows, or of left products columns, from 2^-120 to 2^120. */
+static void make_wide(bench *b, bool left)
+{
+    kofn_matrix raised = b->A;
+
+    for (size_t i = 0; i < ROWS; i++) {
+        double size = ldexp(1, 30 * ((int)i % 9 - 4));
+
+        cblas_dscal(ROWS, size, kf_at(&b->A, left ? 0 : i, left ? i : 0),
+                    left ? ROWS : 1);
+        b->exact[i] *= size;
+    }
+    assert_ok(kf_raise_dense(b->plan, NULL, &raised, &b->operand.levels,
+                             &b->operand.raised));
+}
+
 /* Of rows of different size each is looked at as of one that is raised to size 1: what
  * is wrong in the smallest is seen beside the largest. */
 static void small_rows_are_audited(void **state)
 {
-    bench b;
-
     (void)state;
-    up(&b, false);
-    for (size_t i = 0; i < ROWS; i++) {
-        double size = ldexp(1, 30 * ((int)i % 9 - 4));
+    for (int left = 0; left < 2; left++) {
+        const int *digits;
+        bench b;
 
-        cblas_dscal(ROWS, size, kf_at(&b.A, i, 0), 1);
-        b.exact[i] *= size;
-    }
-    assert_ok(kf_levels_of(&b.A, true, false, &b.operand.levels));
-    assert_non_null(b.operand.levels.row);
-    for (size_t i = 0; i < ROWS; i++) {
-        double *next = b.product.out->m.data;
-        /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at most */
-        double unseen =
-                   b.unseen * ROWS * ROWS * ldexp(1, -b.operand.levels.row[i]),
-               wrong;
+        up(&b, left);
+        make_wide(&b, left);
+        digits = left ? b.operand.levels.col : b.operand.levels.row;
+        assert_non_null(digits);
+        for (size_t i = 0; i < ROWS; i++) {
+            double *next = b.product.out->m.data, wrong;
+            /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at most */
+            double unseen = b.unseen * ROWS * ROWS * ldexp(1, -digits[i]);
 
-        memcpy(next, b.exact, sizeof b.exact);
-        wrong = next[i] + 1e3 * unseen;
-        next[i] = wrong;
-        assert_ok(kf_secret_new(&b.product));
-        assert_ok(kf_audit_next(&b.h));
-        assert_true(next[i] != wrong);
-        assert_at_most(fabs(next[i] - b.exact[i]), unseen);
-        kf_secret_free(&b.product.secret);
+            memcpy(next, b.exact, sizeof b.exact);
+            wrong = next[i] + 1e3 * unseen;
+            next[i] = wrong;
+            assert_ok(kf_secret_new(&b.product));
+            assert_ok(kf_audit_next(&b.h));
+            assert_true(next[i] != wrong);
+            assert_at_most(fabs(next[i] - b.exact[i]), unseen);
+            kf_secret_free(&b.product.secret);
+        }
+        kf_levels_free(&b.operand.levels);
+        kf_free(b.operand.raised);
+        down(&b);
     }
-    kf_levels_free(&b.operand.levels);
-    down(&b);
 }
 
 TEST_FILE(audit_test)

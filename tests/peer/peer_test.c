@@ -231,114 +231,6 @@ static void stopped_again_and_again(void **state)
     sim_down(&s);
 }
 
-/* What comes out is the product itself. */
-static kofn_status product_output(void *ud, uint64_t t, kofn_matrix *product,
-                                  kofn_matrix *v, double scalar[KOFN_SCALARS],
-                                  bool *final)
-{
-    (void)ud;
-    memcpy(v->data, product->data, v->rows * sizeof(double));
-    scalar[0] = (double)t;
-    *final = true;
-    return KOFN_OK;
-}
-
-/* Until everybody has the last vector. */
-static void run_to_the_end(sim *s)
-{
-    bool all = false;
-
-    while (!all) {
-        assert_true(s->now < 20 * KOFN_SECOND);
-        sim_run(s, s->now + MS, NULL);
-        all = true;
-        for (size_t i = 0; i < s->nodes; i++) {
-            kofn_node_view v;
-
-            kofn_node_look(s->node[i].host->node, &v);
-            all &= v.final;
-        }
-    }
-}
-
-/* Rows from 1e-150 to 1e150 side by side, and one of zeros: each entry of A v is as
- * exact as |A| |v| allows, as plain BLAS has it, dense and sparse, also where pieces
- * are compared. */
-static void rows_of_every_size(void **state)
-{
-    enum { ROWS = 37 };
-
-    (void)state;
-    for (int sparse = 0; sparse < 2; sparse++)
-        for (int errors = 0; errors < 2; errors++)
-            for (uint64_t seed = 0; seed < 3; seed++) {
-                size_t ptr[ROWS + 1];
-                uint32_t col[ROWS * ROWS];
-                kofn_sparse S = {ROWS, ROWS, ptr, col, NULL};
-                kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 5, 0);
-                double *a;
-                sim s;
-
-                sim_up(&s, errors ? "mds:k=3" : "elastic:k=3", 6, ROWS, 1,
-                       seed);
-                a = s.A.data;
-                for (size_t i = 0; i < ROWS; i++) {
-                    double size =
-                        i == 5 ? 0 : pow(10, 300 * kf_rng_uniform(&r) - 150);
-
-                    ptr[i] = i * ROWS;
-                    for (size_t j = 0; j < ROWS; j++) {
-                        a[i * ROWS + j] *= size;
-                        col[i * ROWS + j] = (uint32_t)j;
-                    }
-                }
-                ptr[ROWS] = ROWS * ROWS;
-                S.val = a;
-                if (sparse) {
-                    kofn_problem pb = {KOFN_MATVEC, ROWS,     ROWS,
-                                       1,           KOFN_F64, true};
-                    const char *spec = errors ? "mds:k=3" : "elastic:k=3";
-
-                    kofn_plan_free(s.plan);
-                    assert_ok(kofn_plan_new(&s.plan, &pb, spec, 6, 3));
-                    s.stage.plan = s.plan;
-                    s.operand = (kofn_operand){.sparse = &S};
-                }
-                s.program.output = product_output;
-                s.opt.errors =
-                    errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
-                for (size_t i = 0; i < 6; i++) {
-                    sim_start(&s, i, true);
-                    s.node[i].turncoat = true; /* there is no plain iterate */
-                }
-                run_to_the_end(&s);
-                for (size_t n = 0; n < 6; n++) {
-                    const double *v = s.node[n].host->v->m.data,
-                                 *v0 = s.v0.data;
-                    kofn_node_view view;
-
-                    kofn_node_look(s.node[n].host->node, &view);
-                    assert_true(view.final);
-                    assert_int_equal(view.alone + view.left_out, 0);
-                    assert_int_equal(s.node[n].host->audit.remade, 0);
-                    for (size_t i = 0; i < ROWS; i++) {
-                        long double sum = 0, all = 0;
-
-                        for (size_t j = 0; j < ROWS; j++) {
-                            long double x =
-                                (long double)a[i * ROWS + j] * v0[j];
-
-                            sum += x;
-                            all += fabsl(x);
-                        }
-                        if (!(fabsl(v[i] - sum) <= 1e-12L * all))
-                            fail_msg("row %zu: %g, not %Lg", i, v[i], sum);
-                    }
-                }
-                sim_down(&s);
-            }
-}
-
 static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
@@ -539,7 +431,6 @@ TEST_FILE(peer_test)
         cmocka_unit_test(costs),
         cmocka_unit_test(stopped_until_all_have_gone),
         cmocka_unit_test(stopped_again_and_again),
-        cmocka_unit_test(rows_of_every_size),
     };
 
     rig_begin();

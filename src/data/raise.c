@@ -1,0 +1,190 @@
+/* raise.c -- operands with rows or columns of different size are raised to one size
+ * before they are coded (level.c), and what is decoded is lowered again.
+ *
+ * Raised are the rows of A and, where they are mixed or the rows are raised, its
+ * columns, for as long as it is held; and of an input those lines of its own that
+ * are mixed.  What is summed over is lowered in the input by what it is raised by
+ * in A. */
+#include "data.h"
+
+#include "code/operation.h"
+
+/* Does a block that is there from the start hold anything but plain parts of A? */
+static kofn_status mixes(const kofn_plan *p, kf_code *code, bool *yes)
+{
+    size_t rows = p->layout.lanes * p->layout.inner;
+    size_t seats = kf_min(p->workers / p->layout.groups, p->layout.max_seats);
+
+    *yes = !code;
+    for (size_t i = 0; i < seats && !*yes; i++) {
+        const kf_seat *seat;
+
+        TRY(kf_code_seat(code, i, &seat));
+        for (size_t l = 0; l < rows; l++)
+            *yes |= seat->E0[l].n > 1 ||
+                    (seat->E0[l].n == 1 && seat->E0[l].val[0] != 1);
+    }
+    return KOFN_OK;
+}
+
+/* Rows of A are of one size in A' A x only if they were before. */
+static bool rows_are_raised(const kofn_plan *p)
+{
+    return p->op->factors == 1;
+}
+
+static bool columns_are_raised(const kofn_plan *p)
+{
+    return p->layout.cut[0].cols > 1;
+}
+
+kofn_status kf_raise_dense(const kofn_plan *p, kf_code *code, kofn_matrix *A,
+                           kf_levels *l, void **own)
+{
+    kofn_matrix raised;
+    bool yes;
+
+    TRY(mixes(p, code, &yes));
+    if (!yes)
+        return KOFN_OK;
+    TRY(kf_levels_of(A, rows_are_raised(p), columns_are_raised(p), l));
+    if (!kf_levels_change(l, A->rows, A->cols))
+        return KOFN_OK;
+    TRY(kf_level_copy(A, l->row, l->col, 1, &raised));
+    *own = raised.data;
+    *A = raised;
+    return KOFN_OK;
+}
+
+kofn_status kf_raise_sparse(const kofn_plan *p, kf_code *code, kofn_sparse *A,
+                            kf_levels *l, void **own)
+{
+    double *val;
+    bool yes;
+
+    TRY(mixes(p, code, &yes));
+    if (!yes || !rows_are_raised(p))
+        return KOFN_OK;
+    TRY(kf_levels_of_sparse(A, l));
+    if (!kf_levels_change(l, A->rows, 0))
+        return KOFN_OK;
+    TRY(kf_level_values(A, l->row, &val));
+    *own = val;
+    A->val = val;
+    return KOFN_OK;
+}
+
+unsigned kf_raise_kind(const kofn_plan *p, const void *own)
+{
+    if (!own)
+        return 0;
+    return (rows_are_raised(p) ? KF_RAISED_ROWS : 0u) |
+           (columns_are_raised(p) ? KF_RAISED_COLS : 0u);
+}
+
+/* ---- changes ------------------------------------------------------------- */
+
+static void await_lines(int *digits, size_t n)
+{
+    for (size_t i = 0; digits && i < n; i++)
+        if (digits[i] == KF_LEVEL_ZERO)
+            digits[i] = 0;
+}
+
+void kf_raise_await(const kf_levels *l, size_t rows, size_t cols)
+{
+    await_lines(l->row, rows);
+    await_lines(l->col, cols);
+}
+
+kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
+                            void *own[2])
+{
+    kofn_matrix raised_U, raised_V;
+
+    own[0] = own[1] = NULL;
+    if (!kf_levels_any(l))
+        return KOFN_OK;
+    kf_raise_await(l, U->cols, V->cols);
+    TRY(kf_level_copy(U, NULL, l->row, 1, &raised_U));
+    own[0] = raised_U.data;
+    TRY(kf_level_copy(V, NULL, l->col, 1, &raised_V));
+    own[1] = raised_V.data;
+    *U = raised_U;
+    *V = raised_V;
+    return KOFN_OK;
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+/* Digits that the lines of an input which are summed over are lowered by. */
+static const int *summed(const kf_levels *held, const kofn_plan *use)
+{
+    if (use->of) /* A is read */
+        return NULL;
+    return use->op->left ? held->row : held->col;
+}
+
+bool kf_raise_lowers(const kf_levels *held, const kofn_plan *use)
+{
+    return summed(held, use) != NULL;
+}
+
+void kf_raise_lower(const kf_levels *held, const kofn_plan *use,
+                    const kofn_matrix *in)
+{
+    const int *inner = summed(held, use);
+    bool left = use->op->left;
+
+    kf_level_multiply(in, left ? NULL : inner, left ? inner : NULL, -1);
+}
+
+/* Of its other lines, those that are mixed. */
+static kofn_status own_lines(const kofn_plan *use, const kofn_matrix *in,
+                             kf_levels *out)
+{
+    kofn_cut cut = use->layout.cut[1];
+    bool left = use->op->left;
+
+    *out = (kf_levels){NULL, NULL};
+    if (use->of || use->op->factors == 0 || use->op->vector)
+        return KOFN_OK;
+    return kf_levels_of(in, left && cut.rows > 1, !left && cut.cols > 1, out);
+}
+
+kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,
+                           kf_levels *raised, kofn_matrix *in, void **own)
+{
+    kofn_matrix copy = *in;
+
+    *own = NULL;
+    kf_levels_free(raised);
+    if (kf_raise_lowers(held, use)) {
+        TRY(kf_level_copy(in, NULL, NULL, 1, &copy));
+        *own = copy.data;
+        kf_raise_lower(held, use, &copy);
+    }
+    TRY(own_lines(use, &copy, raised));
+    if (kf_levels_any(raised) && !*own) {
+        TRY(kf_level_copy(in, NULL, NULL, 1, &copy));
+        *own = copy.data;
+    }
+    kf_level_multiply(&copy, raised->row, raised->col, 1);
+    *in = copy;
+    return KOFN_OK;
+}
+
+void kf_raise_back(const kf_levels *held, const kf_levels *raised,
+                   const kofn_plan *use, kf_back *back)
+{
+    if (use->of) { /* A is read */
+        back->row = held->row;
+        back->col = held->col;
+    } else if (use->op->factors > 1) {
+        back->row = held->col;
+        back->col = NULL;
+    } else {
+        back->row = use->op->left ? raised->row : held->row;
+        back->col = use->op->left ? held->col : raised->col;
+    }
+}

@@ -1,0 +1,422 @@
+/* peer_levels_test.c -- matrices whose rows and columns are of very different size on
+ * the simulated mesh: what comes out of every product is as exact as plain BLAS has it,
+ * row by row, from both sides and while the matrix changes.  The reference is computed
+ * with long double. */
+#include "levels_rig.h"
+#include "mesh_sim.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+enum { N = 13, ZEROS = 5, TURNS = 8, LATE = 3 };
+
+/* What a code does to rounding is predicted of lines that are alike.  Raised ones are
+ * not apart by more than 2^6 (src/data/level.c), and sums of their absolute values, of
+ * numbers from 1 to 2, by no more than the root of their length besides.  A block is
+ * rounded as it is made and by every change. */
+static double allowed(double predicted, size_t changes)
+{
+    return 64 * sqrt(N) * (double)(1 + changes) *
+           (predicted + N * DBL_EPSILON / 2);
+}
+
+/* Until everybody who is there has the last vector. */
+static void run_to_the_end(sim *s)
+{
+    bool all = false;
+
+    while (!all) {
+        assert_true(s->now < 20 * KOFN_SECOND);
+        sim_run(s, s->now + MS, NULL);
+        all = true;
+        for (size_t i = 0; i < s->nodes; i++) {
+            kofn_node_view v;
+
+            assert_ok(s->node[i].status);
+            kofn_node_look(s->node[i].host->node, &v);
+            assert_int_equal(v.alone + v.left_out, 0);
+            all &= v.final;
+        }
+    }
+}
+
+/* ---- a matrix that stays as it is ---------------------------------------- */
+
+typedef struct wide_kind {
+    const char *spec;
+    size_t nodes;
+    bool left, sparse;
+    kofn_errors errors;
+} wide_kind;
+
+static const wide_kind kinds[] = {
+    {"elastic:k=3", 6, false, false, KOFN_ERRORS_NONE},
+    {"elastic:k=3", 6, false, true, KOFN_ERRORS_NONE},
+    {"mds:k=3", 6, false, false, KOFN_ERRORS_ADVERSARIAL},
+    {"mds:k=3", 6, false, true, KOFN_ERRORS_ADVERSARIAL},
+    {"gpd:m=2,n=2", 9, false, false, KOFN_ERRORS_DETECT},
+    {"gpd:m=2,n=2", 9, true, false, KOFN_ERRORS_NONE},
+    {"gpd:m=2,n=2", 9, true, false, KOFN_ERRORS_DETECT},
+    {"matdot:n=2", 6, false, false, KOFN_ERRORS_NONE},
+    {"matdot:n=2", 6, true, false, KOFN_ERRORS_DETECT},
+};
+
+/* Decimal digits that lines of A which stay lines of the product are apart, and those
+ * that are summed over, with the opposite in the vector. */
+static const struct widths {
+    double outer, inner;
+} widths[] = {{300, 0}, {150, 120}};
+
+static double predicted; /* the most, of what was decoded */
+
+/* What comes out is the product itself. */
+static kofn_status product_output(void *ud, uint64_t t, kofn_matrix *product,
+                                  kofn_matrix *v, double scalar[KOFN_SCALARS],
+                                  bool *final)
+{
+    const kf_host *h = ((sim_node *)ud)->host;
+
+    assert_int_equal(h->audit.remade, 0);
+    predicted = fmax(predicted, h->audit.noise);
+    memcpy(v->data, product->data, v->rows * sizeof(double));
+    scalar[0] = (double)t;
+    *final = true;
+    return KOFN_OK;
+}
+
+/* One line of the product is of zeros. */
+static void make_wide(sim *s, bool left, struct widths w)
+{
+    kf_rng g = kf_rng_stream(s->seed, KF_FOR_DATA, 0, 0);
+    double outer[N], inner[N];
+    const double one = 1;
+
+    for (size_t i = 0; i < N; i++) {
+        outer[i] = i == ZEROS ? 0 : line(&g, w.outer);
+        inner[i] = line(&g, w.inner);
+    }
+    fill(&s->A, left ? inner : outer, left ? outer : inner, &g);
+    for (size_t i = 0; i < N; i++)
+        inner[i] = 1 / inner[i];
+    fill(&s->v0, inner, &one, &g);
+}
+
+static kofn_sparse sparse_of(const kofn_matrix *A, size_t *ptr, uint32_t *col)
+{
+    for (size_t i = 0; i <= A->rows; i++)
+        ptr[i] = i * A->cols;
+    for (size_t e = 0; e < A->rows * A->cols; e++)
+        col[e] = (uint32_t)(e % A->cols);
+    return (kofn_sparse){A->rows, A->cols, ptr, col, A->data};
+}
+
+static void plan_for(sim *s, const wide_kind *k)
+{
+    const kofn_problem pb = {KOFN_MATVEC, N, N, 1, KOFN_F64, k->sparse};
+
+    kofn_plan_free(s->plan);
+    assert_ok(kofn_plan_new(&s->plan, &pb, k->spec, k->nodes, 3));
+    if (k->left)
+        assert_ok(kofn_plan_serve_left(s->plan, 1));
+    s->stage = (kofn_stage){.plan = s->plan, .left = k->left};
+}
+
+static void try_kind(const wide_kind *k, struct widths w, uint64_t seed)
+{
+    uint32_t col[N * N];
+    size_t ptr[N + 1];
+    kofn_sparse S;
+    sim s;
+
+    sim_up(&s, "mds:k=2", k->nodes, N, 1, seed);
+    make_wide(&s, k->left, w);
+    plan_for(&s, k);
+    S = sparse_of(&s.A, ptr, col);
+    if (k->sparse)
+        s.operand = (kofn_operand){.sparse = &S};
+    s.program.output = product_output;
+    s.opt.errors = k->errors;
+    if (seed % 2 && !k->errors)
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    predicted = 0;
+    for (size_t i = 0; i < k->nodes; i++) {
+        sim_start(&s, i, true);
+        s.node[i].turncoat = true; /* there is no plain iterate */
+    }
+    run_to_the_end(&s);
+    for (size_t i = 0; i < k->nodes; i++) {
+        const double *v = s.node[i].host->v->m.data;
+        double most = k->left ? worst(s.v0.data, s.A.data, v, 1, N, N)
+                              : worst(s.A.data, s.v0.data, v, N, N, 1);
+
+        if (!(most <= allowed(predicted, 0)))
+            fail_msg("%s, %s, %g and %g digits: %g of |A| |x|, allowed %g",
+                     k->spec, k->left ? "left" : "right", w.outer, w.inner,
+                     most, allowed(predicted, 0));
+    }
+    sim_down(&s);
+}
+
+static void every_row_is_exact(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        for (size_t w = 0; w < COUNT(widths); w++)
+            for (uint64_t seed = 0; seed < 4; seed++)
+                try_kind(&kinds[i], widths[w], seed);
+}
+
+/* ---- a matrix that changes ----------------------------------------------- */
+
+/* Every turn makes A x and y A and adds U' V to A; in the end A is read.  The vector
+ * is these three, one behind the other. */
+typedef struct changing {
+    kofn_matrix x, y, U[TURNS], V[TURNS];
+    long double *A;
+    double *size; /* of each turn, as A: what was added up to it in all */
+    kofn_stage stage[3];
+    size_t made; /* products that were looked at */
+    double most; /* of their errors, by what is allowed */
+} changing;
+
+static kofn_matrix wide_line(size_t rows, size_t cols, const double *size,
+                             kf_rng *g)
+{
+    kofn_matrix a = {numbers(N, 8), rows, cols, cols, KOFN_F64};
+    const double one = 1;
+
+    fill(&a, rows > 1 ? size : &one, rows > 1 ? &one : size, g);
+    return a;
+}
+
+/* The last turn's, and U' V, which is in proportion. */
+static void make_turn(changing *c, size_t turn)
+{
+    const double *u = c->U[turn].data, *v = c->V[turn].data;
+    long double *A = c->A + turn * N * N;
+    double *size = c->size + turn * N * N;
+
+    for (size_t e = 0; e < N * N; e++) {
+        A[N * N + e] = A[e] + (long double)u[e / N] * v[e % N];
+        size[N * N + e] = size[e] + fabs(u[e / N] * v[e % N]);
+    }
+}
+
+/* Raised, rows of A come to U of 1 / most, and columns to V of most: what is added to
+ * lines of zeros, which are not raised, is of that size, too. */
+static void draw_sizes(double row[N], double col[N], kf_rng *g)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < N; i++) {
+        row[i] = line(g, 120);
+        col[i] = line(g, 100);
+        most = fmax(most, i == ZEROS ? 0 : col[i]);
+    }
+    row[ZEROS] = 1 / most;
+    col[ZEROS] = most;
+}
+
+static void make_changing(changing *c, sim *s)
+{
+    kf_rng g = kf_rng_stream(s->seed, KF_FOR_DATA, 1, 0);
+    double row[N], col[N], by_row[N], by_col[N];
+
+    *c = (changing){.A = numbers((TURNS + 1) * N * N, sizeof *c->A),
+                    .size = numbers((TURNS + 1) * N * N, 8)};
+    draw_sizes(row, col, &g);
+    for (size_t i = 0; i < N; i++) {
+        by_row[i] = 1 / row[i];
+        by_col[i] = 1 / col[i];
+    }
+    fill(&s->A, row, col, &g);
+    for (size_t i = 0; i < N; i++) {
+        set(&s->A, i, ZEROS, 0, 0);
+        set(&s->A, ZEROS, i, 0, 0);
+    }
+    c->x = wide_line(N, 1, by_col, &g);
+    c->y = wide_line(1, N, by_row, &g);
+    for (size_t e = 0; e < N * N; e++) {
+        c->A[e] = ((double *)s->A.data)[e];
+        c->size[e] = (double)fabsl(c->A[e]);
+    }
+    for (size_t t = 0; t < TURNS; t++) {
+        c->U[t] = wide_line(1, N, row, &g);
+        c->V[t] = wide_line(1, N, col, &g);
+        make_turn(c, t);
+    }
+}
+
+static changing *changing_of(void *ud)
+{
+    return ((sim_node *)ud)->sim->own;
+}
+
+static kofn_status change_input(void *ud, uint64_t t, const kofn_matrix *v,
+                                const double scalar[KOFN_SCALARS],
+                                kofn_matrix *in)
+{
+    const changing *c = changing_of(ud);
+
+    (void)v;
+    (void)scalar;
+    memcpy(in->data, t % 2 ? c->x.data : c->y.data, N * sizeof(double));
+    return KOFN_OK;
+}
+
+/* The largest error of an element of a product, relative to that of the products of
+ * absolute values. */
+static double error_of(const changing *c, uint64_t t, const double *is)
+{
+    const long double *A = c->A + (t - 1) / 2 * N * N;
+    const double *size = c->size + (t - 1) / 2 * N * N;
+    const double *in = t % 2 ? c->x.data : c->y.data;
+    double most = 0;
+
+    for (size_t i = 0; i < N; i++) {
+        long double sum = 0, all = 0;
+
+        for (size_t j = 0; j < N; j++) {
+            size_t e = t % 2 ? i * N + j : j * N + i;
+
+            sum += A[e] * in[j];
+            all += (long double)size[e] * fabs(in[j]);
+        }
+        if (all > 0)
+            most = fmax(most, (double)(fabsl(is[i] - sum) / all));
+        else
+            assert_true(is[i] == 0);
+    }
+    return most;
+}
+
+static double error_of_reading(const changing *c, const double *is)
+{
+    const long double *A = c->A + TURNS * N * N;
+    const double *size = c->size + TURNS * N * N;
+    double most = 0;
+
+    for (size_t e = 0; e < N * N; e++)
+        most = fmax(most, (double)fabsl(is[e] - A[e]) / size[e]);
+    return most;
+}
+
+static kofn_status change_output(void *ud, uint64_t t, kofn_matrix *product,
+                                 kofn_matrix *v, double scalar[KOFN_SCALARS],
+                                 bool *final)
+{
+    const kf_host *h = ((sim_node *)ud)->host;
+    changing *c = changing_of(ud);
+    size_t n = product->rows * product->cols, turns = (t - 1) / 2;
+    double error;
+
+    *final = t > 2 * TURNS;
+    error = *final ? error_of_reading(c, product->data)
+                   : error_of(c, t, product->data);
+    c->most = fmax(c->most, error / allowed(h->audit.noise, turns));
+    c->made++;
+    memcpy((double *)v->data + (*final  ? 2 * N
+                                : t % 2 ? 0
+                                        : N),
+           product->data, n * sizeof(double));
+    scalar[0] = (double)t;
+    return KOFN_OK;
+}
+
+static kofn_status change_by(void *ud, uint64_t turn, uint32_t operand,
+                             const kofn_matrix *v, kofn_change *change,
+                             kofn_matrix *U, kofn_matrix *V)
+{
+    const changing *c = changing_of(ud);
+
+    (void)operand;
+    (void)v;
+    change->step = -1;
+    *U = c->U[turn - 1];
+    *V = c->V[turn - 1];
+    return KOFN_OK;
+}
+
+static void changing_up(sim *s, changing *c, const wide_kind *k, uint64_t seed)
+{
+    sim_up(s, "mds:k=2", k->nodes, N, 1, seed);
+    make_changing(c, s);
+    plan_for(s, &(wide_kind){.spec = k->spec, .nodes = k->nodes, .left = true});
+    kf_free(s->v0.data);
+    s->v0 =
+        (kofn_matrix){numbers(2 * N + N * N, 8), 2 * N + N * N, 1, 1, KOFN_F64};
+    for (size_t i = 0; i < 3; i++)
+        c->stage[i] =
+            (kofn_stage){.plan = s->plan, .left = i == 1, .read = i == 2};
+    s->own = c;
+    s->opt.errors = k->errors;
+    s->program = (kofn_program){.stage = c->stage,
+                                .stages = 3,
+                                .operand = &s->operand,
+                                .operands = 1,
+                                .input = change_input,
+                                .output = change_output,
+                                .turns = TURNS,
+                                .after = 1,
+                                .change = change_by,
+                                .recalls = 2};
+}
+
+static void changing_down(sim *s, changing *c)
+{
+    sim_down(s);
+    kf_free(c->A);
+    kf_free(c->size);
+    kf_free(c->x.data);
+    kf_free(c->y.data);
+    for (size_t t = 0; t < TURNS; t++) {
+        kf_free(c->U[t].data);
+        kf_free(c->V[t].data);
+    }
+}
+
+/* The last node comes when its block can only be made of those of the others. */
+static void try_changing(const wide_kind *k, uint64_t seed)
+{
+    size_t last = k->nodes - 1;
+    changing c;
+    sim s;
+
+    changing_up(&s, &c, k, seed);
+    for (size_t i = 0; i <= last; i++) {
+        if (i == last)
+            while (s.node[0].host->changing.turn < LATE)
+                sim_run(&s, s.now + MS, NULL);
+        sim_start(&s, i, i < last);
+        s.node[i].turncoat = true; /* there is no plain iterate */
+    }
+    run_to_the_end(&s);
+    assert_true(s.node[last].host->changing.healed > 0);
+    assert_true(c.made > k->nodes * TURNS);
+    if (!(c.most <= 1))
+        fail_msg("%s: %g of what is allowed", k->spec, c.most);
+    changing_down(&s, &c);
+}
+
+static void what_changes_is_exact(void **state)
+{
+    static const wide_kind all[] = {
+        {.spec = "gpd:m=2,n=2,p=1", .nodes = 10, .errors = KOFN_ERRORS_NONE},
+        {.spec = "gpd:m=2,n=2,p=1", .nodes = 10, .errors = KOFN_ERRORS_DETECT},
+        {.spec = "polynomial:m=2,p=1,basis=circle", .nodes = 6},
+        {.spec = "matdot:n=2", .nodes = 6},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(all); i++)
+        try_changing(&all[i], i);
+}
+
+TEST_FILE(peer_levels_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_exact),
+        cmocka_unit_test(what_changes_is_exact),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

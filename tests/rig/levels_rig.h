@@ -1,0 +1,76 @@
+/* levels_rig.h -- matrices whose rows and columns are of very different size, and how
+ * far a product of such is from that in long double, element by element. */
+#ifndef KF_TEST_LEVELS_RIG_H
+#define KF_TEST_LEVELS_RIG_H
+
+#include "rig.h"
+
+#include <float.h>
+
+/* Products of their numbers are at most so large, and so small. */
+static inline double line(kf_rng *r, double digits)
+{
+    return pow(10, digits * (kf_rng_uniform(r) - 0.5));
+}
+
+static inline void set(kofn_matrix *a, size_t i, size_t j, double by, double of)
+{
+    if (a->dtype == KOFN_F64)
+        ((double *)a->data)[i * a->ld + j] = by * of;
+    else
+        ((float *)a->data)[i * a->ld + j] = (float)(by * of);
+}
+
+static inline double as_double(const kofn_matrix *a, size_t e)
+{
+    return a->dtype == KOFN_F64 ? ((double *)a->data)[e]
+                                : (double)((float *)a->data)[e];
+}
+
+/* Numbers from 1 to 2 of either sign, times one of its row and one of its column. */
+static inline void fill(kofn_matrix *a, const double *row, const double *col,
+                        kf_rng *r)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            double x = 1 + kf_rng_uniform(r);
+
+            set(a, i, j, row[i] * col[j], kf_rng_below(r, 2) ? x : -x);
+        }
+}
+
+/* Of the product and of the product of absolute values, at [i, j]. */
+static inline void element(const double *a, const double *b, size_t n,
+                           size_t step, long double *sum, long double *size)
+{
+    *sum = *size = 0;
+    for (size_t k = 0; k < n; k++) {
+        long double x = (long double)a[k] * b[k * step];
+
+        *sum += x;
+        *size += fabsl(x);
+    }
+}
+
+/* The largest of |y - exact| / (|A| |x|). */
+static inline double worst(const double *a, const double *b, const double *y,
+                           size_t m, size_t n, size_t p)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < p; j++) {
+            long double sum, size;
+
+            element(a + i * n, b + j, n, p, &sum, &size);
+            if (!isfinite(y[i * p + j]))
+                return INFINITY;
+            if (size > 0)
+                most = fmax(most, (double)(fabsl(y[i * p + j] - sum) / size));
+            else
+                assert_true(y[i * p + j] == 0);
+        }
+    return most;
+}
+
+#endif
