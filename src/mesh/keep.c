@@ -3,7 +3,8 @@
  * Of every so many turns it writes the vector, with all that travels with it, and its
  * own blocks: a *draft*, of which it tells the others (KEPT).  When all members have
  * told that they have drafts of the same iterate it is *kept*, and older files are
- * removed.  So whatever anybody has kept, all who were members then have at least a
+ * removed, but for the one that was kept before: should the last be damaged, a node
+ * begins with that.  So whatever anybody has kept, all who were members then have at least a
  * draft of.  A node that is started again begins at the iterate that it kept; others
  * may have kept a later one, which it takes from them, as whoever is behind does, and
  * finds its blocks of that among its drafts.
@@ -132,17 +133,31 @@ static kofn_status remember(kf_keeping *k, kf_kept file)
     return KOFN_OK;
 }
 
-/* What is left of turns before that, or of the same under another name. */
+/* The last that was kept before that turn; 0: none. */
+static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < k->files; i++)
+        if (k->file[i].whole && k->file[i].turn < turn)
+            last = k->file[i].turn > last ? k->file[i].turn : last;
+    return last;
+}
+
+/* What is left of turns before that, or of the same under another name, but for
+ * what was kept before. */
 static kofn_status sweep(kf_host *h, const kf_kept *newest)
 {
     kf_keeping *k = &h->keeping;
     const kf_kept last = *newest;
+    const uint64_t before = kept_before(k, last.turn);
 
     for (size_t i = k->files; i > 0; i--) {
         const kf_kept *f = &k->file[i - 1];
         char path[LONGEST];
 
-        if (f->turn > last.turn || (f->turn == last.turn && f->whole))
+        if (f->turn > last.turn ||
+            (f->whole && (f->turn == last.turn || f->turn == before)))
             continue;
         TRY(path_of(h, f, f->whole, path));
         if (unlink(path) != 0 && errno != ENOENT)
@@ -443,8 +458,9 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
         return fail("read", path);
     got = read(fd, &first, sizeof first);
     close(fd);
+    *ours = k->whole; /* it is seen later that it is damaged */
     if (got != (ssize_t)sizeof first || memcmp(first.magic, MAGIC, 8) != 0)
-        return damaged(path);
+        return KOFN_OK;
     if (first.job != h->job)
         return kf_fail(KOFN_INVAL,
                        "%s is of another training; give the same data, scheme, "
@@ -496,11 +512,41 @@ static kofn_status list_files(kf_host *h)
     return st;
 }
 
-kofn_status kf_keep_open(kf_host *h)
+/* It is not begun with again. */
+static kofn_status put_aside(kf_host *h, const kf_kept *k)
+{
+    char path[LONGEST], aside[LONGEST + 8];
+
+    TRY(path_of(h, k, true, path));
+    snprintf(aside, sizeof aside, "%s.damaged", path);
+    return rename(path, aside) == 0 ? KOFN_OK : fail("rename", path);
+}
+
+/* Begin with the last that was kept, or where that is damaged with the one before. */
+static kofn_status begin(kf_host *h)
 {
     kf_keeping *k = &h->keeping;
-    const kf_kept *last = NULL;
+    size_t last;
+    kofn_status st;
 
+    for (;;) {
+        last = k->files;
+        for (size_t i = 0; i < k->files; i++)
+            if (k->file[i].whole &&
+                (last == k->files || k->file[i].turn > k->file[last].turn))
+                last = i;
+        if (last == k->files)
+            return KOFN_OK;
+        st = with_file(h, &k->file[last], take_vector);
+        if (st != KOFN_FORMAT || !kept_before(k, k->file[last].turn))
+            return st;
+        TRY(put_aside(h, &k->file[last]));
+        forget(k, last);
+    }
+}
+
+kofn_status kf_keep_open(kf_host *h)
+{
     if (!h->opt.keep)
         return KOFN_OK;
     if (!h->program.change || h->opt.every == 0)
@@ -512,12 +558,7 @@ kofn_status kf_keep_open(kf_host *h)
         return KOFN_OK;
     TRY(list_files(h));
     choose_seat(h);
-    for (size_t i = 0; i < k->files; i++)
-        if (k->file[i].whole && (!last || k->file[i].turn > last->turn))
-            last = &k->file[i];
-    if (!last)
-        return KOFN_OK;
-    return with_file(h, last, take_vector);
+    return begin(h);
 }
 
 void kf_keep_close(kf_host *h)
