@@ -59,6 +59,12 @@ static kofn_status fail(const char *verb, const char *path)
     return kf_fail(KOFN_IO, "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
+/* Where matrices do not change every iterate is a turn. */
+static uint64_t turn_of(const kf_host *h)
+{
+    return h->program.change ? h->changing.turn : h->at.t;
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 static kofn_status put(kf_out *o, uint64_t *sum, const void *bytes, size_t n)
@@ -99,9 +105,9 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
 static kofn_status put_all(kf_host *h, kf_out *o)
 {
     head first = {.magic = MAGIC,
-                  .job = h->job,
+                  .job = h->keeping.job,
                   .at = h->at,
-                  .turn = h->changing.turn,
+                  .turn = turn_of(h),
                   .seat = h->seat,
                   .operands = (uint32_t)h->program.operands,
                   .vector = kf_mesh_vector_bytes(h)};
@@ -222,7 +228,8 @@ static kofn_status tell_all(kf_host *h)
 
 kofn_status kf_keep_turn(kf_host *h)
 {
-    uint64_t turn = h->changing.turn, each = h->course.stages - h->course.after;
+    uint64_t turn = turn_of(h);
+    uint64_t each = h->program.change ? h->course.stages - h->course.after : 1;
     kf_kept now = {.at = h->at, .turn = turn, .seat = h->seat};
     char path[LONGEST];
     kf_out o;
@@ -461,11 +468,13 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
     *ours = k->whole; /* it is seen later that it is damaged */
     if (got != (ssize_t)sizeof first || memcmp(first.magic, MAGIC, 8) != 0)
         return KOFN_OK;
-    if (first.job != h->job)
-        return kf_fail(KOFN_INVAL,
-                       "%s is of another training; give the same data, scheme, "
-                       "nodes, seed and options as then, or another folder",
-                       path);
+    if (first.job != h->keeping.job)
+        return kf_fail(
+            KOFN_INVAL,
+            "%s is of another %s options as then, or another folder", path,
+            h->program.change
+                ? "training; give the same data, scheme, nodes, seed and"
+                : "run; give the same data, seed and");
     k->at = first.at;
     *ours = true;
     return KOFN_OK;
@@ -549,11 +558,11 @@ kofn_status kf_keep_open(kf_host *h)
 {
     if (!h->opt.keep)
         return KOFN_OK;
-    if (!h->program.change || h->opt.every == 0)
-        return kf_fail(KOFN_INVAL,
-                       "a node keeps blocks of matrices that change, of every "
-                       "so many turns, and `every` is %llu",
-                       (unsigned long long)h->opt.every);
+    if (h->opt.every == 0)
+        return kf_fail(
+            KOFN_INVAL,
+            "a node keeps what it has after every so many turns, and "
+            "`every` is 0");
     if (!h->opt.resume)
         return KOFN_OK;
     TRY(list_files(h));
