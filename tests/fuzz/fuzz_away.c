@@ -240,8 +240,8 @@ static void hear(crowd *c, kofn_port *port, kofn_msg *m)
     }
     MUST(m->type != KOFN_MSG_FAILED || m->status < 0);
     MUST(!m->why || strlen(m->why) <= KF_WORDS);
-    for (const char *c = m->why; c && *c; c++)
-        MUST((*c >= ' ' && *c <= '~') || *c == '\n');
+    for (const char *s = m->why; s && *s; s++)
+        MUST((*s >= ' ' && *s <= '~') || *s == '\n');
     kofn_parcel_drop(m->in);
     kofn_parcel_drop(m->result);
     kofn_free(m->why);
