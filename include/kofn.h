@@ -67,6 +67,10 @@ KOFN_API const char *kofn_strerror(kofn_status st);
 /* What the calling thread's last failed call had to say, with the offending
  * value.  Valid until that thread's next failure; "" when there was none. */
 KOFN_API const char *kofn_errmsg(void);
+/* Has kofn_errmsg say so in this thread, and returns st: for a function of the
+ * user's that workers call and that fails, `return kofn_say(KOFN_INVAL, words)`.
+ * Of at most 4095 characters; see kofn_job_failure. */
+KOFN_API kofn_status kofn_say(kofn_status st, const char *words);
 
 typedef int64_t
     kofn_time; /* nanoseconds; absolute ones since the port opened */
@@ -462,8 +466,8 @@ KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
 /* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
  * out (m x 1) and is called from the workers' threads, several at a time but
  * never two for one block; the same part and input must give the same numbers
- * on every worker.  A status other than KOFN_OK fails the task.  It must return:
- * kofn_close waits for it where the worker is a thread.  An entry of the sum has the
+ * on every worker.  A status other than KOFN_OK fails the task (kofn_say).  It must
+ * return: kofn_close waits for it where the worker is a thread.  An entry of the sum has the
  * rounding of the largest of the parts' entries there, and where a code mixes
  * segments of them (cgc and agc with m > 1) of the largest of those: nothing is
  * promised of a small one beside it. */
@@ -658,6 +662,10 @@ KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
 /* Who answers for a worker: a key's name, or a host; "" where it is nobody but
  * the worker.  Valid until the next call. */
 KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
+/* What the worker said whose task was the first to fail of the product that was
+ * taken last: printable ASCII and newlines where it came from elsewhere; "" where
+ * none failed.  Valid until the next is taken. */
+KOFN_API const char *kofn_job_failure(const kofn_job *job);
 KOFN_API void kofn_job_totals(const kofn_job *job, kofn_report *rep);
 /* Complete the files of options.metrics and options.trace; no round can follow.
  * KOFN_IO when one of them could not be written, now or before: the rounds do

@@ -360,7 +360,8 @@ typedef struct kofn_peer_options {
     void (*spoil)(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece);
     void *spoil_ud;
     /* NULL, or a folder that is there: of every `every`th turn in which matrices
-     * change it gets a file with the vector and this node's blocks, so that a mesh of
+     * change, or where they do not of every `every`th iterate, it gets a file with
+     * the vector and this node's blocks that have changed, so that a mesh of
      * which all nodes are lost goes on with `resume`, from the last iterate of which
      * all had one (docs/masterless.md, "Going on").  Of its own, unless each node is
      * told its `seat`.  All nodes have the same `every`. */

@@ -96,6 +96,7 @@ typedef struct kofn_msg {
     uint32_t principal; /* HELLO, MOVED: who answers for the worker; see
                            kofn_event                                     */
     uint32_t oldest;    /* WORK: no more comes of products before this one   */
+    char *why; /* FAILED: in words, or NULL; the receiver's, to kofn_free */
 } kofn_msg;
 
 /* What a worker's own way to multiply (kofn_serve_options.multiply) is asked

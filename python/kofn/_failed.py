@@ -1,7 +1,8 @@
 """What a function of the user's raised on a worker, brought home.
 
 Among threads the exception is there; processes of this machine leave it in the folder
-of their socket, in which only this user may write.
+of their socket, in which only this user may write.  Of those at an address the
+traceback comes, as text: what they send is not believed enough to make objects of it.
 """
 import collections
 import os
@@ -10,7 +11,10 @@ import sys
 import time
 import traceback
 
-from ._lib import Late, TaskFailed, TooFewWorkers
+from ._lib import Late, TaskFailed, TooFewWorkers, ffi, lib
+
+WORDS = 4000  # that a worker's answer has room for, and a little less
+_HEAD = "Traceback (most recent call last)"
 
 home = None  # the folder, in a process that was forked to be a worker
 
@@ -38,9 +42,18 @@ def _unpacked(data):
 
 
 def tell():
-    """Of the exception that is being handled, in a worker's process."""
-    if home is None:
-        return
+    """Of the exception that is being handled, in a worker; a status of failure."""
+    if home is not None:
+        _leave()
+    text = traceback.format_exc().encode("ascii", "backslashreplace")
+    if len(text) > WORDS:  # what was raised is at its end
+        head = f"{_HEAD}:\n  ...\n".encode()
+        text = head + text[len(head) - WORDS:]
+    return lib.kofn_say(lib.KOFN_INVAL, text)
+
+
+def _leave():
+    """In the folder of the socket."""
     kind, e = _this()
     row = time.monotonic(), _packed(e), kind, traceback.format_exc()
     name = os.path.join(home, f"raised.{os.getpid()}")
@@ -82,16 +95,20 @@ class Told:
         if self._here:
             self._here.clear()
 
-    def raise_for(self, error, began):
+    def raise_for(self, error, began, job):
         """Raise the first exception since then, in the place of a round's error
         that says only who is missing."""
         if not isinstance(error, (TooFewWorkers, Late)):
             return
         rows = [row for row in self._rows() if row[0] >= began]
         self.forget()
-        if not rows:
-            return
-        _, e, kind, text = min(rows, key=lambda row: row[0])
+        if rows:
+            _, e, kind, text = min(rows, key=lambda row: row[0])
+        else:
+            text = ffi.string(lib.kofn_job_failure(job)).decode()
+            e, kind = None, "an exception"
+            if _HEAD not in text:
+                return
         where = TaskFailed(f"a function raised {kind} on a worker, and no other "
                            f"worker made up for it:\n\n{text}")
         where.status = error.status

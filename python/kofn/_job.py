@@ -254,7 +254,7 @@ class Job:
         try:
             check(st)
         except Error as e:
-            self.told.raise_for(e, self._began)
+            self.told.raise_for(e, self._began, self.job)
             raise
         self.told.forget()
         return self.report

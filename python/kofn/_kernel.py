@@ -67,6 +67,5 @@ def kofn_py_multiply(ctx, factors, out):
         kernel(factors, out)
     except Exception:  # the task fails; others are asked
         traceback.print_exc()
-        _failed.tell()
-        return lib.KOFN_INVAL
+        return _failed.tell()
     return lib.KOFN_OK

@@ -61,7 +61,8 @@ class TaskFailed(Error):
     """A function raised something on a worker: its traceback there.
 
     It is the __cause__ of that exception, which is raised here, or is raised itself
-    where a process had an exception of a type that cannot be made here.
+    where a process had an exception of a type that cannot be made here, or the worker
+    is at an address.
     """
 
 

@@ -26,8 +26,7 @@ def kofn_py_part(ctx, part, parts, in_, out):
         _array_of(out)[...] = f(part, parts, _array_of(in_))
     except Exception:  # the task fails; others are asked
         traceback.print_exc()
-        _failed.tell()
-        return lib.KOFN_INVAL
+        return _failed.tell()
     return lib.KOFN_OK
 
 

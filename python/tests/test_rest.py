@@ -136,6 +136,53 @@ def test_what_was_made_up_for_stays_where_it_was():
         assert e.value.__cause__ is None
 
 
+def at_an_address(f, where):
+    """Its workers' lives, of which one is as f is."""
+    code = ("import kofn, sys, test_rest\n"
+            "kofn.serve(sys.argv[1], getattr(test_rest, sys.argv[2]), patience=300, "
+            "insecure=True)")
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(
+        [os.path.dirname(__file__), *sys.path]))
+    return [subprocess.Popen([sys.executable, "-c", code, where, name], env=env)
+            for name in ("fair", f)]
+
+
+def fair(part, parts, x):
+    return (part + 1) * x
+
+
+def raises_evil(part, parts, x):
+    raise RuntimeError("\x1b[31mgr\xfcn\x07\u202e" + "x" * 5000 + " luck")
+
+
+@pytest.mark.parametrize("kind", ["ipc", "tcp"])
+@pytest.mark.parametrize("f, words", [
+    ("raises_key", ["KeyError: 'luck'", "in raises_key"]),
+    ("raises_evil", ["...", "x luck"])])
+def test_what_a_function_raises_at_an_address_is_told(kind, f, words, tmp_path, capfd):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        free = s.getsockname()[1]
+    where = f"ipc://{tmp_path}/s" if kind == "ipc" else f"tcp://127.0.0.1:{free}"
+    workers = at_an_address(f, where)
+    try:
+        with kofn.Sum(fair, 4, scheme="uncoded", workers=2, where=where,
+                      below="refuse", insecure=True) as S:
+            with pytest.raises(kofn.TaskFailed) as e:
+                S(np.ones(4))
+            assert isinstance(e.value.__cause__, kofn.TooFewWorkers)
+            assert " failed: " in str(e.value.__cause__)
+            for text in "Traceback (most recent call last)", *words:
+                assert text in str(e.value)
+            assert len(str(e.value)) < 4200
+            assert all(" " <= c <= "~" or c == "\n"
+                       for c in str(e.value) + str(e.value.__cause__))
+    finally:
+        for w in workers:
+            w.kill()
+            w.wait()
+
+
 def test_what_multiply_raises_comes_home():
     def multiply(a, b):
         raise MemoryError("no room on the GPU")

@@ -20,7 +20,7 @@ const char *kofn_strerror(kofn_status st)
 
 /* ---- failure ------------------------------------------------------------- */
 
-static _Thread_local char message[512];
+static _Thread_local char message[KF_WORDS];
 
 const char *kofn_errmsg(void)
 {
@@ -50,6 +50,11 @@ kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
     n = strlen(message);
     snprintf(message + n, sizeof message - n, ": %s", old);
     return st;
+}
+
+kofn_status kofn_say(kofn_status st, const char *words)
+{
+    return kf_fail(st, "%s", words);
 }
 
 kofn_status kf_nomem(size_t bytes)

@@ -19,6 +19,8 @@
 
 /* ---- failure ------------------------------------------------------------- */
 
+/* Bytes of a message, with its end. */
+#define KF_WORDS 4096
 /* Keep the message for kofn_errmsg and return st: `return kf_fail(...)`. */
 KOFN_API kofn_status kf_fail(kofn_status st, const char *fmt, ...)
     KF_PRINTF(2, 3);

@@ -230,6 +230,7 @@ static int prepare(run *r)
     /* nodes that were started together are not hostile to each other */
     m->confirm = a->confirm ? a->confirm : !cli_transport_of(a->port)->address;
     m->each = 1;
+    m->every = 1;
     m->bytes = r->v->rows * sizeof(double);
     m->live = live;
     m->ud = r;

@@ -7,15 +7,17 @@
  * that it says itself, so that no damage to a model is computed with.
  *
  * All is written under other names first, so that a model that is there already
- * stays where there is no room for another.  Then model.json is taken away first
- * and comes last: where it is, all is.  These names are of this process alone:
- * the ranks of an MPI job, which are told the same, all write the model, perhaps
- * from several machines.
+ * stays where there is no room for another.  Then model.json gets its name, and from
+ * that moment on the model is the new one: weights that do not have theirs yet, since
+ * the process was killed, are found by their digests.  These other names are of this
+ * process alone: the ranks of an MPI job, which are told the same, all write the model,
+ * perhaps from several machines.
  */
 #include "cli.h"
 
 #include "base/clock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -85,16 +87,24 @@ static int digest_index(json_t *o, char out[DIGEST])
     return whole ? 0 : cli_say(EXIT_FAILED, "out of memory");
 }
 
-/* Of a file that is there. */
-static int digest_file(const char *path, char out[DIGEST])
+/* False: it cannot be read. */
+static bool has_digest(const char *path, char out[DIGEST])
 {
     uint64_t bytes, hash;
 
     if (!cli_digest_file(path, &bytes, &hash))
-        return cli_say(errno == ENOMEM ? EXIT_FAILED : EXIT_USAGE,
-                       "%s cannot be read: %s", path, strerror(errno));
+        return false;
     show_digest(out, hash);
-    return 0;
+    return true;
+}
+
+/* Of a file that is there. */
+static int digest_file(const char *path, char out[DIGEST])
+{
+    return has_digest(path, out)
+               ? 0
+               : cli_say(errno == ENOMEM ? EXIT_FAILED : EXIT_USAGE,
+                         "%s cannot be read: %s", path, strerror(errno));
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -205,18 +215,14 @@ static int name_one(const char *folder, const draft *d, size_t l)
                : 0;
 }
 
-static int name_all(const char *folder, const draft *d, const model *m)
+/* model.json has its name, and the model is there. */
+static int name_weights(const char *folder, const draft *d, const model *m)
 {
-    char path[PATH];
     int code = 0;
 
-    unlink(file_in(path, folder, 0, ""));
     sync_folder(folder);
     for (size_t l = 1; !code && kofn_net_weights(m->net, l); l++)
         code = name_one(folder, d, l);
-    sync_folder(folder);
-    if (!code)
-        code = name_one(folder, d, 0);
     sync_folder(folder);
     return code;
 }
@@ -246,11 +252,13 @@ int model_write(const char *folder, const model *m)
                                    : cli_say(EXIT_FAILED, "--output %s: %s",
                                              folder, strerror(errno));
     if (!code)
-        code = name_all(folder, &d, m);
+        code = name_one(folder, &d, 0);
     if (code)
         remove_new(folder, &d, m);
     if (code && made)
         rmdir(folder);
+    if (!code)
+        code = name_weights(folder, &d, m);
     cli_guard(false);
     return code;
 }
@@ -336,6 +344,7 @@ typedef struct found {
     kofn_net_shape shape;
     size_t widths[KOFN_NET_MOST + 1];
     kofn_file *layer[KOFN_NET_MOST];
+    char path[PATH]; /* of the layer in hand */
 } found;
 
 /* Is it what is there, `is`, that model.json tells of? */
@@ -397,29 +406,52 @@ static int find_index(found *f, model *m, const char *folder)
                 : model_shape(f->index, folder, &f->shape, f->widths, &m->unit);
 }
 
+/* Weights with this digest that have not got their name; false: there are none. */
+static bool find_draft(char path[PATH], const char *folder, const char *name,
+                       const char *want)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    size_t n = strlen(name);
+    char is[DIGEST];
+    bool is_there = false;
+
+    while (d && !is_there && (e = readdir(d)))
+        if (!strncmp(e->d_name, name, n) &&
+            !strncmp(e->d_name + n, ".new", 4) && strlen(e->d_name) < 64) {
+            snprintf(path, PATH, "%s/%s", folder, e->d_name);
+            is_there = has_digest(path, is) && !strcmp(is, want);
+        }
+    if (d)
+        closedir(d);
+    return is_there;
+}
+
 /* Before it is opened as what it should be. */
-static int check_layer(const found *f, const char *folder, size_t l)
+static int check_layer(found *f, const char *folder, size_t l)
 {
     const json_t *entry =
         json_array_get(json_object_get(f->index, "files"), l - 1);
     const char *name = json_string_value(json_object_get(entry, "name"));
     const char *want = json_string_value(json_object_get(entry, "digest"));
-    char path[PATH], is[DIGEST];
+    char *path = file_in(f->path, folder, l, ""), is[DIGEST];
     int code;
 
-    file_in(path, folder, l, "");
     if (!name || !want || strcmp(name, strrchr(path, '/') + 1))
         return odd(folder, "files");
+    if ((!has_digest(path, is) || strcmp(is, want)) &&
+        find_draft(f->path, folder, name, want))
+        return 0;
+    file_in(path, folder, l, "");
     code = digest_file(path, is);
     return code ? code : compare(path, want, is);
 }
 
-static int find_layer(found *f, const char *folder, size_t l)
+static int find_layer(found *f, size_t l)
 {
     size_t rows = f->widths[l], cols = f->widths[l - 1] + 1;
-    char path[PATH];
-    kofn_status st =
-        kofn_file_open(&f->layer[l - 1], file_in(path, folder, l, ""));
+    const char *path = f->path;
+    kofn_status st = kofn_file_open(&f->layer[l - 1], path);
     const kofn_matrix *a = st ? NULL : kofn_file_dense(f->layer[l - 1]);
 
     if (st)
@@ -454,9 +486,10 @@ int model_read(const char *folder, model *m)
         return EXIT_USAGE;
     code = find_index(&f, m, folder);
     for (size_t l = 1; !code && l <= f.shape.layers; l++) {
+        file_in(f.path, folder, l, "");
         code = m->sealed ? check_layer(&f, folder, l) : 0;
         if (!code)
-            code = find_layer(&f, folder, l);
+            code = find_layer(&f, l);
     }
     if (!code) {
         st = kofn_net_new(&m->net, &f.shape, 0);

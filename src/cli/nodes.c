@@ -31,18 +31,15 @@ static int check_errors(const cli_args *a)
 static int check_options(const cli_args *a)
 {
     const kofn_weather *w = &a->weather;
-    bool trains = a->command->bit & IN_TRAIN;
-    const char *what = a->job.journal             ? "journal"
-                       : a->job.metrics           ? "metrics"
-                       : a->job.trace             ? "trace"
-                       : a->job.record            ? "record"
-                       : a->pattern_text          ? "pattern"
-                       : a->checkpoint && !trains ? "checkpoint"
-                       : a->resume && !trains     ? "resume"
-                       : a->show                  ? "show"
-                       : a->job.in_flight         ? "in-flight"
-                       : a->job.late != 0         ? "late"
-                       : a->job.lease != 0        ? "lease"
+    const char *what = a->job.journal      ? "journal"
+                       : a->job.metrics    ? "metrics"
+                       : a->job.trace      ? "trace"
+                       : a->job.record     ? "record"
+                       : a->pattern_text   ? "pattern"
+                       : a->show           ? "show"
+                       : a->job.in_flight  ? "in-flight"
+                       : a->job.late != 0  ? "late"
+                       : a->job.lease != 0 ? "lease"
                        : w->spread > 0 || w->straggle > 0 || w->leave > 0 ||
                                w->join > 0 || w->corrupt > 0 || w->flip > 0 ||
                                w->miss > 0

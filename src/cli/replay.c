@@ -417,7 +417,8 @@ int replay(const char *text, size_t length, const char *name,
     }
     if (!code && r->line == 0) {
         r->line = 1;
-        code = stop(&p, NOT_A_JOURNAL, "the file is empty");
+        code = stop(&p, NOT_A_JOURNAL,
+                    "the file is empty: the run ended before it had begun");
     }
     if (!code)
         r->line = 0;

@@ -131,8 +131,22 @@ static char *value_of(const kf_subset *s, size_t k, kofn_dtype dtype)
     return (char *)s->value + k * s->segments * s->span * kf_dtype_size(dtype);
 }
 
-static kofn_status evaluate_part(const kf_subset *s, size_t k,
-                                 const kofn_matrix *in, kofn_matrix *out)
+/* Of a function that does not say why itself, or cannot say that. */
+static kofn_status failure(const kf_subset *s, size_t k, kofn_status st)
+{
+    if (st < 0 && *kofn_errmsg())
+        return st;
+    if (st < 0)
+        return kf_fail(st, "the function of part %zu says %d (%s)",
+                       (size_t)s->part[k], (int)st, kofn_strerror(st));
+    return kf_fail(KOFN_INVAL,
+                   "the function of part %zu says %d (%s), which is neither "
+                   "KOFN_OK nor an error",
+                   (size_t)s->part[k], (int)st, kofn_strerror(st));
+}
+
+static kofn_status call(const kf_subset *s, size_t k, const kofn_matrix *in,
+                        kofn_matrix *out)
 {
     size_t from = kf_part_begin(s->points, s->part[k], s->of);
     size_t to = kf_part_begin(s->points, s->part[k] + 1, s->of);
@@ -146,18 +160,19 @@ static kofn_status evaluate_part(const kf_subset *s, size_t k,
     return s->formula->f(s->arg, &rows, in, out);
 }
 
-static kofn_status no_status(const kf_subset *s, size_t k, kofn_status st)
+static kofn_status evaluate_part(const kf_subset *s, size_t k,
+                                 const kofn_matrix *in, kofn_matrix *out)
 {
-    return kf_fail(KOFN_INVAL,
-                   "the function of part %zu says %d (%s), which is neither "
-                   "KOFN_OK nor an error",
-                   (size_t)s->part[k], (int)st, kofn_strerror(st));
+    kofn_status st;
+
+    kofn_say(KOFN_OK, "");
+    st = call(s, k, in, out);
+    return st ? failure(s, k, st) : KOFN_OK;
 }
 
 static kofn_status evaluate(kf_subset *s, const kf_work *w)
 {
     kofn_dtype dtype = w->out->dtype;
-    kofn_status st;
 
     s->product = 0;
     for (size_t k = 0; k < s->parts; k++) {
@@ -165,8 +180,7 @@ static kofn_status evaluate(kf_subset *s, const kf_work *w)
 
         if (k && kf_is_stopped(w))
             return KOFN_AGAIN;
-        st = evaluate_part(s, k, w->in, &out);
-        TRY(st > 0 ? no_status(s, k, st) : st);
+        TRY(evaluate_part(s, k, w->in, &out));
     }
     s->product = w->product;
     return KOFN_OK;
@@ -260,7 +274,6 @@ kofn_status kf_subset_part(const kofn_block *b, const kf_work *w)
 {
     kf_subset *s = b->subset;
     size_t k = 0;
-    kofn_status st;
 
     while (k < s->parts && s->part[k] != b->row)
         k++;
@@ -269,6 +282,5 @@ kofn_status kf_subset_part(const kofn_block *b, const kf_work *w)
             KOFN_INVAL,
             "the part of seat %zu itself is none of those it computes",
             (size_t)b->row);
-    st = evaluate_part(s, k, w->in, w->out);
-    return st > 0 ? no_status(s, k, st) : st;
+    return evaluate_part(s, k, w->in, w->out);
 }

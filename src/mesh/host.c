@@ -247,6 +247,8 @@ static kofn_status update(kf_host *h, const kofn_task *t)
         TRY(kf_mail_send(h, a.to, &a.note));
     if (h->program.change)
         TRY(kf_changing_turn(h));
+    else if (!final) /* who has kept the last would make one more of it */
+        TRY(kf_keep_turn(h));
     TRY(kf_claim_tell(h));
     return kf_audit_tell(h);
 }
@@ -334,6 +336,18 @@ static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
     return kf_mesh_digest(d, A->val, entries * sizeof *A->val);
 }
 
+static uint64_t digest_operands(const kf_host *h, uint64_t d)
+{
+    for (size_t i = 0; i < h->program.operands; i++) {
+        const kf_mesh_operand *o = &h->operand[i];
+
+        if (o->plan)
+            d = o->sparse ? digest_sparse(d, o->sparse)
+                          : digest_dense(d, &o->dense);
+    }
+    return d;
+}
+
 /* What must be the same on all nodes. */
 static uint64_t job_of(const kf_host *h)
 {
@@ -356,14 +370,17 @@ static uint64_t job_of(const kf_host *h)
     d = kf_mesh_digest(d, course, sizeof course);
     if (h->opt.keep)
         d = kf_mesh_digest(d, &h->opt.every, sizeof h->opt.every);
-    for (size_t i = 0; i < p->operands; i++) {
-        const kf_mesh_operand *o = &h->operand[i];
+    return digest_operands(h, d);
+}
 
-        if (o->plan)
-            d = o->sparse ? digest_sparse(d, o->sparse)
-                          : digest_dense(d, &o->dense);
-    }
-    return d;
+/* Whose what is kept may be.  Where matrices do not change that is a vector alone,
+ * which is the same in every code. */
+static uint64_t kept_job_of(const kf_host *h)
+{
+    uint64_t d = kf_mesh_digest(h->program.digest, h->v->m.data,
+                                h->v->m.rows * sizeof(double));
+
+    return h->program.change ? h->job : digest_operands(h, d);
 }
 
 static void settle(kf_host *h, const kofn_peer_options *opt)
@@ -439,6 +456,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_parcel_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
     h->job = job_of(h);
+    h->keeping.job = kept_job_of(h);
     h->largest =
         kf_max(h->largest, (v->rows + KOFN_SCALARS + h->program.recalls +
                             kf_mesh_norms_count(h)) *

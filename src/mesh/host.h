@@ -146,6 +146,7 @@ typedef struct kf_kept {
 typedef struct kf_keeping {
     kf_kept *file;
     size_t files, cap;
+    uint64_t job; /* that a file is of */
 } kf_keeping;
 
 /* A stage with its data. */

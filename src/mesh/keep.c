@@ -3,7 +3,8 @@
  * Of every so many turns it writes the vector, with all that travels with it, and its
  * own blocks: a *draft*, of which it tells the others (KEPT).  When all members have
  * told that they have drafts of the same iterate it is *kept*, and older files are
- * removed.  So whatever anybody has kept, all who were members then have at least a
+ * removed, but for the one that was kept before: should the last be damaged, a node
+ * begins with that.  So whatever anybody has kept, all who were members then have at least a
  * draft of.  A node that is started again begins at the iterate that it kept; others
  * may have kept a later one, which it takes from them, as whoever is behind does, and
  * finds its blocks of that among its drafts.
@@ -58,6 +59,12 @@ static kofn_status fail(const char *verb, const char *path)
     return kf_fail(KOFN_IO, "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
+/* Where matrices do not change every iterate is a turn. */
+static uint64_t turn_of(const kf_host *h)
+{
+    return h->program.change ? h->changing.turn : h->at.t;
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 static kofn_status put(kf_out *o, uint64_t *sum, const void *bytes, size_t n)
@@ -98,9 +105,9 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
 static kofn_status put_all(kf_host *h, kf_out *o)
 {
     head first = {.magic = MAGIC,
-                  .job = h->job,
+                  .job = h->keeping.job,
                   .at = h->at,
-                  .turn = h->changing.turn,
+                  .turn = turn_of(h),
                   .seat = h->seat,
                   .operands = (uint32_t)h->program.operands,
                   .vector = kf_mesh_vector_bytes(h)};
@@ -132,17 +139,31 @@ static kofn_status remember(kf_keeping *k, kf_kept file)
     return KOFN_OK;
 }
 
-/* What is left of turns before that, or of the same under another name. */
+/* The last that was kept before that turn; 0: none. */
+static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < k->files; i++)
+        if (k->file[i].whole && k->file[i].turn < turn)
+            last = k->file[i].turn > last ? k->file[i].turn : last;
+    return last;
+}
+
+/* What is left of turns before that, or of the same under another name, but for
+ * what was kept before. */
 static kofn_status sweep(kf_host *h, const kf_kept *newest)
 {
     kf_keeping *k = &h->keeping;
     const kf_kept last = *newest;
+    const uint64_t before = kept_before(k, last.turn);
 
     for (size_t i = k->files; i > 0; i--) {
         const kf_kept *f = &k->file[i - 1];
         char path[LONGEST];
 
-        if (f->turn > last.turn || (f->turn == last.turn && f->whole))
+        if (f->turn > last.turn ||
+            (f->whole && (f->turn == last.turn || f->turn == before)))
             continue;
         TRY(path_of(h, f, f->whole, path));
         if (unlink(path) != 0 && errno != ENOENT)
@@ -207,7 +228,8 @@ static kofn_status tell_all(kf_host *h)
 
 kofn_status kf_keep_turn(kf_host *h)
 {
-    uint64_t turn = h->changing.turn, each = h->course.stages - h->course.after;
+    uint64_t turn = turn_of(h);
+    uint64_t each = h->program.change ? h->course.stages - h->course.after : 1;
     kf_kept now = {.at = h->at, .turn = turn, .seat = h->seat};
     char path[LONGEST];
     kf_out o;
@@ -443,14 +465,17 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
         return fail("read", path);
     got = read(fd, &first, sizeof first);
     close(fd);
+    *ours = k->whole; /* it is seen later that it is damaged */
     if (got != (ssize_t)sizeof first || memcmp(first.magic, MAGIC, 8) != 0)
-        return damaged(path);
-    if (first.job != h->job)
-        return kf_fail(KOFN_INVAL,
-                       "%s is of another training or release; give the same "
-                       "data, scheme, nodes, seed and options as then, or "
-                       "another folder",
-                       path);
+        return KOFN_OK;
+    if (first.job != h->keeping.job)
+        return kf_fail(
+            KOFN_INVAL,
+            "%s is of another %s options as then, or another folder", path,
+            h->program.change
+                ? "training or release; give the same data, scheme, nodes, "
+                  "seed and"
+                : "run or release; give the same data, seed and");
     k->at = first.at;
     *ours = true;
     return KOFN_OK;
@@ -497,28 +522,53 @@ static kofn_status list_files(kf_host *h)
     return st;
 }
 
-kofn_status kf_keep_open(kf_host *h)
+/* It is not begun with again. */
+static kofn_status put_aside(kf_host *h, const kf_kept *k)
+{
+    char path[LONGEST], aside[LONGEST + 8];
+
+    TRY(path_of(h, k, true, path));
+    snprintf(aside, sizeof aside, "%s.damaged", path);
+    return rename(path, aside) == 0 ? KOFN_OK : fail("rename", path);
+}
+
+/* Begin with the last that was kept, or where that is damaged with the one before. */
+static kofn_status begin(kf_host *h)
 {
     kf_keeping *k = &h->keeping;
-    const kf_kept *last = NULL;
+    size_t last;
+    kofn_status st;
 
+    for (;;) {
+        last = k->files;
+        for (size_t i = 0; i < k->files; i++)
+            if (k->file[i].whole &&
+                (last == k->files || k->file[i].turn > k->file[last].turn))
+                last = i;
+        if (last == k->files)
+            return KOFN_OK;
+        st = with_file(h, &k->file[last], take_vector);
+        if (st != KOFN_FORMAT || !kept_before(k, k->file[last].turn))
+            return st;
+        TRY(put_aside(h, &k->file[last]));
+        forget(k, last);
+    }
+}
+
+kofn_status kf_keep_open(kf_host *h)
+{
     if (!h->opt.keep)
         return KOFN_OK;
-    if (!h->program.change || h->opt.every == 0)
-        return kf_fail(KOFN_INVAL,
-                       "a node keeps blocks of matrices that change, of every "
-                       "so many turns, and `every` is %llu",
-                       (unsigned long long)h->opt.every);
+    if (h->opt.every == 0)
+        return kf_fail(
+            KOFN_INVAL,
+            "a node keeps what it has after every so many turns, and "
+            "`every` is 0");
     if (!h->opt.resume)
         return KOFN_OK;
     TRY(list_files(h));
     choose_seat(h);
-    for (size_t i = 0; i < k->files; i++)
-        if (k->file[i].whole && (!last || k->file[i].turn > last->turn))
-            last = &k->file[i];
-    if (!last)
-        return KOFN_OK;
-    return with_file(h, last, take_vector);
+    return begin(h);
 }
 
 void kf_keep_close(kf_host *h)

@@ -40,6 +40,7 @@ void kf_away_drop(kofn_msg *m)
     kofn_parcel_drop(m->in);
     kofn_parcel_drop(m->with);
     kofn_parcel_drop(m->result);
+    kf_free(m->why);
 }
 
 /* ---- what the job is to hear --------------------------------------------- */

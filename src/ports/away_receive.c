@@ -221,9 +221,9 @@ bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
     return e && body_bytes == e->bytes;
 }
 
-/* The worker's answer to an errand.  `result` is NULL when it failed. */
+/* The worker's answer to an errand, and why it failed. */
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
-                          kofn_parcel *result, kofn_status status)
+                          kofn_parcel *result, kofn_status status, char *why)
 {
     return kf_away_tell(
         p, (kofn_msg){.type = status ? KOFN_MSG_FAILED : KOFN_MSG_RESULT,
@@ -234,7 +234,23 @@ static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                       .round = h->round,
                       .result = result,
                       .status = status,
+                      .why = why,
                       .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
+}
+
+static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
+                                kofn_packet *k, kofn_parcel *result)
+{
+    char *why;
+    kofn_status st = kf_post_take_words(p->t, k, h, &why);
+
+    discard(p, k);
+    if (st == KOFN_OK)
+        return answer(p, id, h, result,
+                      h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT,
+                      why);
+    kofn_parcel_drop(result);
+    return st == KOFN_NOMEM ? st : hang_up(p, id);
 }
 
 static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
@@ -267,19 +283,16 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     bounded.took = kf_min(h->took, (uint64_t)(w->heard - e->since));
     h = &bounded;
     result = kf_away_end(w, e);
-    if (h->type == KF_WIRE_FAILED) {
-        discard(p, k);
-        return answer(p, id, h, result,
-                      h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT);
-    }
+    if (h->type == KF_WIRE_FAILED)
+        return take_failure(p, id, h, k, result);
     if (!as_asked || h->rows != result->m.rows || h->cols != result->m.cols ||
         h->dtype != result->m.dtype) {
         refuse(p, k);
-        return answer(p, id, h, result, KOFN_FORMAT);
+        return answer(p, id, h, result, KOFN_FORMAT, NULL);
     }
     st = kf_post_take_body(p->t, k, h, &result);
     if (st == KOFN_OK)
-        return answer(p, id, h, result, KOFN_OK);
+        return answer(p, id, h, result, KOFN_OK, NULL);
     kofn_parcel_drop(result);
     return st == KOFN_NOMEM ? st : hang_up(p, id);
 }

@@ -209,3 +209,41 @@ kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
     k->own = NULL;
     return st ? st : kf_wire_check_body(h, (*into)->m.data, bytes);
 }
+
+/* All of it, and whole. */
+static kofn_status take_bytes(kofn_transport *t, kofn_packet *k,
+                              const kf_head *h, char *to)
+{
+    if (k->body)
+        memcpy(to, k->body, k->body_bytes);
+    else
+        TRY(t->fetch(t, k, to));
+    return kf_wire_check_body(h, to, k->body_bytes);
+}
+
+kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
+                               const kf_head *h, char **words)
+{
+    size_t n = k->body_bytes;
+    kofn_status st;
+    char *to;
+
+    *words = NULL;
+    if (n > KF_WORDS)
+        return kf_fail(KOFN_FORMAT, "%zu bytes of words; there are at most %d",
+                       n, KF_WORDS);
+    if (n == 0)
+        return kf_wire_check_body(h, NULL, 0);
+    if (!(to = kf_new(n + 1, 1)))
+        return KOFN_NOMEM;
+    st = take_bytes(t, k, h, to);
+    for (size_t i = 0; i < n; i++)
+        if ((to[i] < ' ' || to[i] > '~') && to[i] != '\n')
+            to[i] = '?';
+    to[n] = 0;
+    if (st)
+        kf_free(to);
+    else
+        *words = to;
+    return st;
+}

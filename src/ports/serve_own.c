@@ -28,8 +28,12 @@ static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
 {
     server *s = ud;
     kofn_time began = kf_clock();
-    kofn_status st = s->opt.multiply(s->opt.multiply_ctx, f, out);
+    kofn_status st;
 
+    kofn_say(KOFN_OK, "");
+    st = s->opt.multiply(s->opt.multiply_ctx, f, out);
+    if (st < 0 && *kofn_errmsg())
+        return st;
     if (st)
         return kf_fail(st < 0 ? st : KOFN_INVAL,
                        "the worker's own way to multiply %zu x %zu by %zu x "

@@ -99,8 +99,10 @@ static void drop_payload(kofn_msg *m)
     kofn_parcel_drop(m->in);
     kofn_parcel_drop(m->with);
     kofn_parcel_drop(m->result);
+    kf_free(m->why);
     m->block = NULL;
     m->in = m->with = m->result = NULL;
+    m->why = NULL;
 }
 
 static void drop_slot(port *p, uint32_t id)
@@ -145,10 +147,15 @@ static kofn_status compute(const port *p, uint32_t id, kofn_msg *m)
 {
     worker *w = &p->worker[id];
     const kofn_block *b = block_of(w, m);
+    kofn_status st;
 
     if (m->type != KOFN_MSG_WORK)
         return kf_weather_change(&p->weather, id, &w->updates, w->block, m);
-    return b ? kofn_work(b, m, NULL, NULL) : KOFN_STATE;
+    st = b ? kofn_work(b, m, NULL, NULL)
+           : kf_fail(KOFN_STATE, "no block is stored");
+    if (st < 0)
+        m->why = kf_strdup(kofn_errmsg());
+    return st;
 }
 
 /* In multiply-adds. */

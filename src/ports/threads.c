@@ -43,6 +43,7 @@ static void drop_payload(kofn_msg *m)
     kofn_parcel_drop(m->in);
     kofn_parcel_drop(m->with);
     kofn_parcel_drop(m->result);
+    kf_free(m->why);
 }
 
 static void mailbox_destroy(mailbox *b)
@@ -210,6 +211,8 @@ static void work(worker *w, kf_exposed *x, kofn_msg *m)
         kf_emulate(x, m->block ? m->block : w->block, m, &answer.took);
     if (answer.status != KOFN_OK)
         answer.type = KOFN_MSG_FAILED;
+    if (answer.status < 0)
+        answer.why = kf_strdup(kofn_errmsg());
     kofn_parcel_drop(m->in);
     kofn_block_drop(m->block);
     if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */

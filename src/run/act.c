@@ -487,6 +487,23 @@ static void refuse_inexact(const kofn_job *j, product *p)
         p->measure.error);
 }
 
+/* Too few answered in time, and of one it is known why: by the last line of what it
+ * said, which of a traceback is what was raised. */
+static void tell_failure(product *p, kofn_status st)
+{
+    const char *from = p->failure, *to, *line;
+    size_t n = strlen(p->why);
+
+    if (!from || (st != KOFN_TOOFEW && st != KOFN_LATE))
+        return;
+    for (to = from + strlen(from); to > from && to[-1] == '\n';)
+        to--;
+    for (line = to; line > from && line[-1] != '\n';)
+        line--;
+    snprintf(p->why + n, sizeof p->why - n, "; worker %u failed: %.*s",
+             p->failed_by, (int)(to - line), line);
+}
+
 /* The product is over: keep what the report wants. */
 static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
@@ -497,8 +514,10 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
     report(j, p, a, &v);
     if (a->status >= 0)
         refuse_inexact(j, p);
-    if (a->status < 0)
+    if (a->status < 0) {
         snprintf(p->why, sizeof p->why, "%s", a->why);
+        tell_failure(p, a->status);
+    }
     if (kf_is_stream(j))
         kf_pair_over(j, p, a->status);
     else if (p->as == KOFN_USE_PARTS && (a->status < 0 || p->odd))

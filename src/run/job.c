@@ -462,6 +462,11 @@ const char *kofn_job_name(const kofn_job *j, size_t worker)
                : "";
 }
 
+const char *kofn_job_failure(const kofn_job *j)
+{
+    return j->failure ? j->failure : "";
+}
+
 void kofn_job_totals(const kofn_job *j, kofn_report *rep)
 {
     *rep = j->total;

@@ -69,6 +69,8 @@ typedef struct product {
     kofn_status ended;  /* KOFN_AGAIN while it is not over            */
     kofn_status odd;    /* the first thing wrong with what was decoded */
     char why[512];      /* ... or why it failed, in words             */
+    char *failure;      /* what the worker said whose task failed first, ... */
+    uint32_t failed_by; /* ... and which it was                              */
     kofn_plan shape;    /* stream: the plan for its shape             */
     kf_held first;      /* stream: its first operand                  */
     void *second;       /* ... and its second, where that is raised   */
@@ -175,6 +177,7 @@ struct kofn_job {
     uint32_t begun; /* ... and for the core                            */
     uint32_t round; /* the product of kofn_begin; 0: there is none      */
     tables tables;  /* of the report that was given last               */
+    char *failure;  /* of the product that was taken last              */
 
     unsigned rounds; /* stream: that began    */
     bool in_round;   /* ... and are not over  */

@@ -155,6 +155,11 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
         return st;
     }
     header(j->file, plan, operands, opt);
+    if (fflush(j->file)) {
+        st = bad(j);
+        kf_journal_close(j);
+        return st;
+    }
     *out = j;
     return KOFN_OK;
 }

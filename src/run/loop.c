@@ -48,7 +48,7 @@ static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
 
 /* Only results of products that are running are kept; the core tells whether
  * they count. */
-static void file_result(kofn_job *j, const kofn_msg *m)
+static void file_result(kofn_job *j, kofn_msg *m)
 {
     product *p = kf_job_find(j, m->product);
     slot *s = p && kf_job_is_running(p) ? kf_job_slot(p, m->task) : NULL;
@@ -61,6 +61,11 @@ static void file_result(kofn_job *j, const kofn_msg *m)
         s->result = m->result;
     else
         kf_pool_give(&j->spare, m->result);
+    if (m->why && p && !p->failure) {
+        p->failure = m->why;
+        p->failed_by = m->worker;
+        m->why = NULL;
+    }
 }
 
 static kofn_status handle(kofn_job *j, kofn_msg *m)
@@ -113,6 +118,7 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     }
     kofn_parcel_drop(m->in);
     kofn_block_drop(m->block);
+    kf_free(m->why);
     TRY(kf_job_step(j, &ev));
     /* Who has no seat because others have its principal's is not waited for. */
     if (m->type != KOFN_MSG_HELLO || kofn_core_crowded(j->core, worker))

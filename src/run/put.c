@@ -67,6 +67,7 @@ static void product_free(product *p)
     kf_free(p->measure.input);
     kf_free(p->slot);
     kf_free(p->fed);
+    kf_free(p->failure);
     tables_free(&p->tables);
     kf_free(p);
 }
@@ -79,6 +80,8 @@ void kf_job_free_products(kofn_job *j)
         product_free(j->idle[i]);
     j->opens = j->idles = 0;
     tables_free(&j->tables);
+    kf_free(j->failure);
+    j->failure = NULL;
 }
 
 /* ---- beginning ----------------------------------------------------------- */
@@ -344,6 +347,9 @@ static void close_product(kofn_job *j, product *p)
     j->idle[j->idles++] = p;
     j->tables = p->tables;
     p->tables = mine;
+    kf_free(j->failure);
+    j->failure = p->failure;
+    p->failure = NULL;
     if (p->number)
         j->moved = p->rep.sent + p->rep.received;
     j->rep = (kofn_report){0};

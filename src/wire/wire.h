@@ -23,7 +23,8 @@ typedef enum kf_wire {
     KF_WIRE_NOTICE,    /* I shall go soon                                   */
     KF_WIRE_BYE,       /* I go                                              */
     KF_WIRE_RESULT,    /* of task, row; body: rows x cols numbers           */
-    KF_WIRE_FAILED,    /* task, row, status; body: why, in words            */
+    KF_WIRE_FAILED,    /* task, row, status; body: why, in words, KF_WORDS
+                         at most                                        */
     KF_WIRE_CHANGED,   /* so many updates of block are done, of all operands */
     /* coordinator to worker */
     KF_WIRE_WELCOME = 32, /* task: the worker's number                      */

@@ -17,6 +17,7 @@
 typedef struct own {
     double by; /* not the product but so many times that */
     kofn_status says;
+    const char *why;          /* it says so, or NULL */
     size_t calls, left, once; /* once: of what does not stay */
     size_t copies;
     uint64_t version;
@@ -105,7 +106,7 @@ static kofn_status multiply(void *ctx, const kofn_factors *f, kofn_matrix *out)
     if (o->before)
         o->before(o, f);
     if (o->says)
-        return o->says;
+        return o->why ? kofn_say(o->says, o->why) : o->says;
     whole.data = copy_of(o, f);
     *(f->left ? &b.data : &a.data) = kf_at(&whole, f->row, f->col);
     put_product(&a, &b, o->by, out);
@@ -339,6 +340,39 @@ static void one_that_fails(void **state)
     }
 }
 
+/* Who is not made up for is named, and why is told; what it says does nothing. */
+static void one_that_says_why(void **state)
+{
+    static const char *const why[] = {"no room\non the \033[2JGPU\n", NULL};
+    static const char *const all[] = {
+        "no room\non the ?[2JGPU\n",
+        "the worker's own way to multiply 8 x 40 by 40 x 2 says -10 (a file "
+        "could not be read or written)"};
+    static const char *const last[] = {"failed: on the ?[2JGPU",
+                                       "failed: the worker's own way"};
+
+    (void)state;
+    for (int s = 0; s < 2; s++) {
+        const rig_kind k = {
+            .spec = "uncoded", .workers = 2, .m = 61, .n = 40, .p = 2};
+        own o[2];
+        fleet f;
+        rig r;
+
+        open_own(&r, &f, o, &k);
+        o[1].why = why[s];
+        place_own(&r, &f, &k);
+        rig_next(&r, 11);
+        assert_ok(rig_round(&r, NULL));
+        assert_string_equal(kofn_job_failure(r.job), "");
+        o[1].says = KOFN_IO;
+        assert_int_equal(rig_round(&r, NULL), KOFN_TOOFEW);
+        assert_non_null(strstr(kofn_errmsg(), last[s]));
+        assert_string_equal(kofn_job_failure(r.job), all[s]);
+        close_own(&r, &f, o);
+    }
+}
+
 /* Whoever is wrong is named, as any other worker. */
 static void one_that_lies(void **state)
 {
@@ -535,6 +569,7 @@ static void cut_so(const cut *c, kofn_dtype dtype, double work)
     kf_free(got);
     kofn_parcel_drop(m.in);
     kofn_parcel_drop(m.result);
+    kofn_free(m.why);
     kofn_block_drop(b);
     kofn_parcel_drop(of);
     kf_free(block.data);
@@ -581,6 +616,7 @@ TEST_FILE(own_test)
         cmocka_unit_test(blocks_that_change),
         cmocka_unit_test(streams),
         cmocka_unit_test(one_that_fails),
+        cmocka_unit_test(one_that_says_why),
         cmocka_unit_test(one_that_lies),
         cmocka_unit_test(one_that_is_cancelled),
         cmocka_unit_test(options_of_before),

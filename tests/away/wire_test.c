@@ -4,7 +4,7 @@
 
 #include <kofn/scheme.h>
 
-#include "wire/wire.h"
+#include "ports/post.h"
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -476,12 +476,64 @@ static void blocks_that_travel(void **state)
                 m.sparse && m.sums);
 }
 
+/* ---- words --------------------------------------------------------------- */
+
+static unsigned char bytes_of_words[KF_WORDS + 1];
+
+static kofn_status fetch_words(kofn_transport *t, kofn_packet *k, void *into)
+{
+    (void)t;
+    memcpy(into, bytes_of_words, k->body_bytes);
+    return KOFN_OK;
+}
+
+/* `n` of the bytes above, which come with their packet or are fetched. */
+static kofn_status words(size_t n, bool come, uint64_t off, char **to)
+{
+    kofn_transport t = {.fetch = fetch_words};
+    kofn_packet k = {.body = come && n ? bytes_of_words : NULL,
+                     .body_bytes = n};
+    kf_head h = {.type = KF_WIRE_FAILED, .job = 7};
+
+    h.body_sum = (n ? kf_wire_checksum(h.job, bytes_of_words, n) : 0) + off;
+    return kf_post_take_words(&t, &k, &h, to);
+}
+
+/* As many as there may be, and nothing of them acts on a terminal. */
+static void words_of_a_failure(void **state)
+{
+    static const unsigned char evil[] = "\033[2J\xc3\xbc\x9b\x7f\r\b\0\ta\nb~";
+    char *to;
+
+    (void)state;
+    memset(bytes_of_words, 'x', sizeof bytes_of_words);
+    memcpy(bytes_of_words, evil, sizeof evil - 1);
+    for (int come = 0; come < 2; come++) {
+        assert_ok(words(KF_WORDS, come, 0, &to));
+        assert_int_equal(strlen(to), KF_WORDS);
+        assert_memory_equal(to, "?[2J????????a\nb~x", 17);
+        kf_free(to);
+        assert_ok(words(5, come, 0, &to));
+        assert_string_equal(to, "?[2J?");
+        kf_free(to);
+        assert_ok(words(0, come, 0, &to));
+        assert_null(to);
+        assert_int_equal(words(KF_WORDS + 1, come, 0, &to), KOFN_FORMAT);
+        assert_null(to);
+        assert_int_equal(words(5, come, 1, &to), KOFN_FORMAT);
+        assert_null(to);
+        assert_int_equal(words(0, come, 1, &to), KOFN_FORMAT);
+        assert_null(to);
+    }
+}
+
 TEST_FILE(wire_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads),
         cmocka_unit_test(bodies),
         cmocka_unit_test(blocks_that_travel),
+        cmocka_unit_test(words_of_a_failure),
     };
 
     rig_begin();

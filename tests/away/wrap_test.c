@@ -216,6 +216,7 @@ static void many_lanes(void **state)
     assert_at_most((double)peak, 32 << 20);
     kofn_parcel_drop(m.in);
     kofn_parcel_drop(m.result);
+    kofn_free(m.why);
     kf_recipe_free(&r);
     kofn_block_drop(r.block);
     assert_int_equal(held, 0);

@@ -157,3 +157,41 @@ all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
     run kofn pagerank G.mtx --masterless -e two.txt
     refused two.txt "leave and join"
 }
+
+# The newest of a seat's files is cut, where there is one before it.
+cut_newest() {
+    local files=(kept/seat-$1-*.kept)
+    [ "${#files[@]}" -lt 2 ] || truncate -s 100 "${files[-1]}"
+}
+
+# All nodes leave, and others go on, by the same scheme or another.
+kept_iterates() {
+    local words="$1 --masterless --tol 1e-300 --max-iter 40 --checkpoint kept -o v.npy"
+    printf '20 leave %d\n' 0 1 2 3 >leave.txt
+    run kofn $words -n 4 -s elastic:k=2 -e leave.txt --patience 1 -q
+    [ "$status" -eq 4 ]
+    run kofn $words -n 4 -s elastic:k=2 -q
+    refused "--resume"
+    run kofn $words -n 4 -s elastic:k=2 --resume --max-iter 41 -q
+    refused "is of another run or release; give the same data"
+    cp -r kept was
+    for code in "-n 4 -s elastic:k=2" "-n 3 -s elastic:k=3" "-n 6 -s mds:k=4"; do
+        rm -rf kept && cp -r was kept
+        for i in 0 1 2 3; do cut_newest $i; done
+        kofn $words $code --resume --verify --json >out.json
+        json "o['rel_error'] <= 1e-12 and o['iterations'] == 40" <out.json
+        [ "$(ls kept | grep -c damaged)" -ge 1 ]
+    done
+}
+
+@test "the iterates of a power iteration that nodes kept are gone on with by any others" {
+    py "S=np.random.default_rng(1).random((40,40)); S+=S.T; np.save('S.npy', S+20*np.eye(40))"
+    kept_iterates "power S.npy"
+}
+
+# bats test_tags=night
+@test "and so are those of PageRank" {
+    py "r=np.random.default_rng(2)
+open('g.txt','w').writelines('%d %d\n' % tuple(e) for e in r.integers(0,50,(300,2)))"
+    kept_iterates "pagerank g.txt"
+}

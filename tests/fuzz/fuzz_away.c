@@ -19,7 +19,7 @@ typedef struct crowd {
     kf_head work, store, update; /* sent last */
     size_t out;
     size_t results; /* that the job was told */
-    uint8_t body[512];
+    uint8_t body[KF_WORDS + 8];
 } crowd;
 
 static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
@@ -91,8 +91,10 @@ static size_t compose(crowd *c, kf_head *h)
         h->updates = next(&c->d, 4) ? 1 + next(&c->d, 8)
                                     : size_of(&c->d, c->update.updates);
     h->status = h->type == KF_WIRE_FAILED ? (int)next(&c->d, 32) - 16 : 0;
-    if (h->type == KF_WIRE_FAILED)
+    if (h->type == KF_WIRE_FAILED) {
         h->task = next(&c->d, TASKS);
+        return next(&c->d, 2) ? next(&c->d, sizeof c->body) : 0;
+    }
     return h->type == KF_WIRE_RESULT ? result(c, h)
            : next(&c->d, 8)          ? 0
                                      : next(&c->d, 99);
@@ -237,8 +239,12 @@ static void hear(crowd *c, kofn_port *port, kofn_msg *m)
         c->results++;
     }
     MUST(m->type != KOFN_MSG_FAILED || m->status < 0);
+    MUST(!m->why || strlen(m->why) <= KF_WORDS);
+    for (const char *s = m->why; s && *s; s++)
+        MUST((*s >= ' ' && *s <= '~') || *s == '\n');
     kofn_parcel_drop(m->in);
     kofn_parcel_drop(m->result);
+    kofn_free(m->why);
     kofn_block_drop(m->block);
 }
 

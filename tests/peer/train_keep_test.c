@@ -69,6 +69,30 @@ static void cut_short(const char *path)
     assert_int_equal(truncate(path, s.st_size - 16), 0);
 }
 
+/* The last that this seat has kept is no more what it was. */
+static char newest[400];
+
+static void be_newest(const char *path)
+{
+    if (strcmp(path, newest) > 0)
+        snprintf(newest, sizeof newest, "%s", path);
+}
+
+static void behead(const char *path)
+{
+    assert_int_equal(truncate(path, 8), 0);
+}
+
+static void spoil_newest(size_t seat, void (*spoil)(const char *path))
+{
+    char begin[40];
+
+    newest[0] = 0;
+    snprintf(begin, sizeof begin, "seat-%zu-", seat);
+    assert_int_equal(each_of(begin, ".kept", be_newest), 2);
+    spoil(newest);
+}
+
 static void keeps_up(sim *s, fixture *f, const lesson *l, uint64_t seed)
 {
     mesh_up(s, f, l, 8, seed);
@@ -268,7 +292,7 @@ static void goes_back(void **state)
     }
 }
 
-/* Every node has at most the last that it kept, and drafts of what came since. */
+/* Every node has at most the last two that it kept, and drafts of what came since. */
 static void few_files(void **state)
 {
     const lesson *l = &lessons[0];
@@ -280,12 +304,12 @@ static void few_files(void **state)
     start_all(&s);
     for (uint64_t turn = 3; turn < f.steps; turn++) {
         run_until(&s, turn);
-        assert_true(each_file("", NULL) <= 3 * s.nodes);
+        assert_true(each_file("", NULL) <= 4 * s.nodes);
     }
     sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, 0);
     sim_run(&s, s.now + 100 * MS, NULL);
     /* the last is of a step that is a multiple of `every`, and all have told of it */
-    assert_int_equal(each_file(".kept", NULL), s.nodes);
+    assert_int_equal(each_file(".kept", NULL), 2 * s.nodes);
     assert_int_equal(each_file(".draft", NULL), 0);
     mesh_down(&s, &f);
 }
@@ -349,7 +373,7 @@ static void wrong_files(void **state)
         other.digest++;
         assert_status(KOFN_INVAL, opens(&s, &other));
         assert_non_null(strstr(kofn_errmsg(), "is of another training"));
-        assert_int_equal(each_of("seat-1-", ".kept", spoil[i]), 1);
+        assert_int_equal(each_of("seat-1-", ".kept", spoil[i]), 2);
         assert_status(KOFN_FORMAT, opens(&s, &s.program));
         assert_non_null(strstr(kofn_errmsg(), "seat-1-step-"));
         assert_int_equal(each_of("seat-1-", ".kept", erase), 1);
@@ -367,6 +391,40 @@ static void wrong_files(void **state)
     s.opt.every = 0;
     assert_status(KOFN_INVAL, opens(&s, &s.program));
     mesh_down(&s, &f);
+}
+
+/* What one node, or all, kept last is damaged: they begin with what they kept before,
+ * and one alone follows the others. */
+static void the_one_before(void **state)
+{
+    static void (*const spoil[])(const char *) = {damage, cut_short, behead};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        for (uint64_t seed = 0; seed < often(6); seed++) {
+            const lesson *l = &lessons[i];
+            uint64_t least;
+            fixture f;
+            sim s;
+            size_t n;
+
+            keeps_up(&s, &f, l, seed);
+            s.opt.every = 2;
+            start_all(&s);
+            run_until(&s, 7);
+            sim_run(&s, s.now + 20 * MS, NULL);
+            stop_all(&s);
+            n = seed % 2 ? 1 : s.nodes;
+            for (size_t k = 0; k < n; k++)
+                spoil_newest(k, spoil[seed % COUNT(spoil)]);
+            s.opt.resume = true;
+            start_all(&s);
+            assert_int_equal(begun(&s, &least), s.nodes);
+            assert_true(least >= 2);
+            assert_int_equal(each_file(".damaged", NULL), n);
+            sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
+            mesh_down(&s, &f);
+        }
 }
 
 static int make_folder(void **state)
@@ -388,7 +446,7 @@ TEST_FILE(train_keep_test)
         cmocka_unit_test(all_lost),    cmocka_unit_test(one_by_one),
         cmocka_unit_test(between),     cmocka_unit_test(goes_back),
         cmocka_unit_test(few_files),   cmocka_unit_test(some_stay_away),
-        cmocka_unit_test(wrong_files),
+        cmocka_unit_test(wrong_files), cmocka_unit_test(the_one_before),
     };
 
     rig_begin();

@@ -74,6 +74,7 @@ static inline kofn_status gate_wait(kofn_port *p, kofn_time until,
         }
         kofn_parcel_drop(m->in);
         kofn_parcel_drop(m->result);
+        kofn_free(m->why);
     }
 }
 

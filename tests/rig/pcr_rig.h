@@ -70,6 +70,7 @@ static inline void ask_all(herd *h)
         kf_free(f);
         kofn_parcel_drop(m.in);
         kofn_parcel_drop(m.result);
+        kofn_free(m.why);
         kofn_block_drop(block[i]);
     }
     kf_resident_free(&res);

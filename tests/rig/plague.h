@@ -82,7 +82,7 @@ static inline void answer(hostile *h, const kf_head *w)
     case 4:
         head.type = KF_WIRE_FAILED;
         head.status = (int)kf_rng_below(&h->r, 40) - 20;
-        bytes = kf_rng_below(&h->r, 40);
+        bytes = kf_rng_below(&h->r, kf_rng_below(&h->r, 2) ? 40 : 2 * KF_WORDS);
         break;
     case 5:
         bytes = kf_rng_below(&h->r, 1 << 20);

@@ -87,6 +87,7 @@ static void comes(office *o, uint32_t task)
     assert_int_equal(m.task, task);
     kofn_parcel_drop(m.in);
     kofn_parcel_drop(m.result);
+    kofn_free(m.why);
     kofn_block_drop(m.block);
 }
 

@@ -143,6 +143,7 @@ static void a_task_may_bring_its_block(void **state)
                         1e-12);
         kofn_parcel_drop(m.in);
         kofn_parcel_drop(m.result);
+        kofn_free(m.why);
         kofn_block_drop(m.block);
         kofn_port_close(port);
         kf_resident_free(&resident);
