@@ -92,7 +92,7 @@ static kofn_status sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
                 : c->uneven && c->plan->op->factors > 1
                     ? kf_larger(seat->weight, weight_of(seat, l, L->inner))
                     : weight_of(seat, l, L->inner);
-            if (is_unit(s->row[r]) && s->from[s->row[r]->col[0]] < 0)
+            if (is_unit(s->row[r])) /* any of several will do */
                 s->from[s->row[r]->col[0]] = (int32_t)r;
         }
     }
