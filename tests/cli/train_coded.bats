@@ -98,7 +98,9 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     images
     liar=1 kill_some "ipc://$PWD/socket" gpd:m=2,n=1,p=1 --momentum 0.9 \
         --errors adversarial --seats-per-key 0 --scrub 2
-    json "len(o['corrupted']) == 1 and o['healed'] <= 1" <out.json
+    # who is always wrong among eight is excluded after 20 of the rounds that show it
+    # (src/base/blame.h), and is healed in vain at each before
+    json "len(o['corrupted']) == 1 and o['healed'] <= 20" <out.json
 }
 
 # bats test_tags=night
