@@ -25,7 +25,7 @@
 
 #include "net.h"
 
-#include <kofn/zmq.h>
+#include <kofn/net.h>
 
 #include "mat/mat.h"
 
@@ -85,14 +85,15 @@ static double plain_bulk(void)
 
 /* ---- the transport alone ------------------------------------------------- */
 
-static const kofn_zmq_options zmq = {.silence = 10 * KOFN_SECOND};
+static const kofn_net_options net = {.size = sizeof net,
+                                     .silence = 10 * KOFN_SECOND};
 
 static void echo_life(const char *address)
 {
     kofn_transport *t;
     kofn_peer peer;
 
-    must(!kofn_zmq_connect(&t, address, &zmq), "connect");
+    must(!kofn_net_connect(&t, address, &net), "connect");
     peer = packet(t).peer;
     for (;;) {
         kofn_packet p = packet(t);
@@ -111,9 +112,9 @@ static double bare_round(void)
     char head[120] = "t";
     double took = 0;
 
-    must(!kofn_zmq_listen(&t, "tcp://127.0.0.1:*", &zmq), "listen");
+    must(!kofn_net_listen(&t, "tcp://127.0.0.1:*", &net), "listen");
     for (int i = 0; i < WORKERS; i++)
-        pid[i] = child(echo_life, kofn_zmq_endpoint(t));
+        pid[i] = child(echo_life, kofn_net_endpoint(t));
     for (int i = 0; i < WORKERS; i++)
         peer[i] = packet(t).peer;
     for (int k = 0; k < TRIPS + 20; k++) {
@@ -135,12 +136,12 @@ static double bare_round(void)
 
 static void worker_life(const char *address)
 {
-    kofn_zmq_options z = zmq;
+    kofn_net_options z = net;
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_transport *t;
 
     z.body_max = (size_t)1 << 30;
-    must(!kofn_zmq_connect(&t, address, &z), "connect");
+    must(!kofn_net_connect(&t, address, &z), "connect");
     o.patience = 5 * KOFN_SECOND;
     kofn_serve(t, &o);
 }
@@ -160,7 +161,7 @@ static void open_work(work *w, const char *spec, size_t workers, size_t m,
         p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64, false};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_options jo = KOFN_OPTIONS_INIT;
-    kofn_zmq_options z = zmq;
+    kofn_net_options z = net;
     kofn_transport *t;
     kofn_port *port;
 
@@ -171,9 +172,9 @@ static void open_work(work *w, const char *spec, size_t workers, size_t m,
     jo.late = late;
     o.workers = workers;
     must(!kofn_plan_new(&w->plan, &pb, spec, workers, 1), "plan");
-    must(!kofn_zmq_listen(&t, "tcp://127.0.0.1:*", &z), "listen");
+    must(!kofn_net_listen(&t, "tcp://127.0.0.1:*", &z), "listen");
     for (size_t i = 0; i < workers; i++)
-        w->pid[i] = child(worker_life, kofn_zmq_endpoint(t));
+        w->pid[i] = child(worker_life, kofn_net_endpoint(t));
     must(!kofn_port_away(&port, t, &o), "port");
     must(!kofn_open(&w->job, w->plan, port, &jo), "open");
     must(!kofn_place(w->job, &w->A), "place");

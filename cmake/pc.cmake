@@ -13,15 +13,11 @@ function(kofn_pc_flags out)
   set(${out} "${flags}" PARENT_SCOPE)
 endfunction()
 
-kofn_pc_flags(KOFN_PC_PRIVATE ${KOFN_CBLAS} ${KOFN_ZLIB})
+kofn_pc_flags(KOFN_PC_PRIVATE ${KOFN_CBLAS} ${KOFN_ZLIB} ${KOFN_NET_LIBRARIES})
 string(APPEND KOFN_PC_PRIVATE " -lpthread -lm -ldl")
-kofn_pc_flags(KOFN_PC_ZMQ_PRIVATE ${KOFN_ZMQ})
-string(APPEND KOFN_PC_ZMQ_PRIVATE " -lpthread")
 set(KOFN_PC_PUBLIC "")
-set(KOFN_PC_ZMQ_PUBLIC "")
 if(NOT BUILD_SHARED_LIBS) # there are no others
   set(KOFN_PC_PUBLIC "${KOFN_PC_PRIVATE}")
-  set(KOFN_PC_ZMQ_PUBLIC "${KOFN_PC_ZMQ_PRIVATE}")
 endif()
 
 # From the folder of the .pc files: what is installed may be moved.

@@ -4,7 +4,7 @@
  *     cc mesh.c $(pkg-config --cflags --libs kofn) -lm -o mesh && ./mesh
  *
  * The nodes are threads here.  On other machines each would be a program that
- * calls kofn_power_peers on a transport of kofn_zmq_mesh in the same way.
+ * calls kofn_power_peers on a transport of kofn_net_mesh in the same way.
  */
 #include <kofn/peer.h>
 

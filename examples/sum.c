@@ -1,7 +1,7 @@
 /* sum.c -- the sum of a function of one's own over parts, on workers that are
  * other processes, on this machine or on others.
  *
- *     cc sum.c $(pkg-config --cflags --libs kofn-zmq kofn) -lm -o sum
+ *     cc sum.c $(pkg-config --cflags --libs kofn) -lm -o sum
  *     ./sum tcp://127.0.0.1:5555 worker &   # three times, or on three machines
  *     ./sum tcp://127.0.0.1:5555
  *
@@ -10,7 +10,7 @@
  * share of 0 <= t <= 1, for each of 4 numbers x.
  */
 #include <kofn.h>
-#include <kofn/zmq.h>
+#include <kofn/net.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static kofn_status work(const char *address)
 {
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
     kofn_transport *t = NULL;
-    kofn_status st = kofn_zmq_connect(&t, address, NULL);
+    kofn_status st = kofn_net_connect(&t, address, NULL);
 
     opt.f = integrate;
     opt.patience = 10 * KOFN_SECOND;
@@ -60,7 +60,7 @@ static kofn_status coordinate(const char *address)
 
     away.workers = WORKERS;
     if (!(st = kofn_plan_new(&plan, &pb, "gc:d=2", WORKERS, 1)) &&
-        !(st = kofn_zmq_listen(&t, address, NULL)) &&
+        !(st = kofn_net_listen(&t, address, NULL)) &&
         !(st = kofn_port_away(&port, t, &away)) &&
         !(st = kofn_open(&job, plan, port, NULL)) &&
         !(st = kofn_place_parts(job, integrate, NULL)) &&

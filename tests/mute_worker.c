@@ -2,7 +2,7 @@
  * connected, with signs of life, and answer no task; or do not even store their
  * blocks.  They end when they are refused or dismissed, and say which. */
 #include <kofn.h>
-#include <kofn/zmq.h>
+#include <kofn/net.h>
 
 #include "wire/wire.h"
 
@@ -43,14 +43,15 @@ static bool obey(kofn_transport *t, const kofn_packet *k, bool stores)
 
 int main(int argc, char **argv)
 {
-    kofn_zmq_options o = {.body_max = (size_t)1 << 30, .insecure = true};
+    kofn_net_options o = {
+        .size = sizeof o, .body_max = (size_t)1 << 30, .insecure = true};
     int count = argc > 4 ? atoi(argv[4]) : 1, left = count;
     bool stores = argc > 3 && strcmp(argv[3], "work") == 0;
 
     if (argc < 4 || count < 1 || count > MOST)
         return 2;
     for (int i = 0; i < count; i++)
-        if (kofn_zmq_connect(&coordinator[i], argv[1], &o)) {
+        if (kofn_net_connect(&coordinator[i], argv[1], &o)) {
             fprintf(stderr, "%s\n", kofn_errmsg());
             return 1;
         }

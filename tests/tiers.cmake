@@ -46,18 +46,17 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   coded_faults_test coded_lies_test coded_step_test regress_facts_test
   train_liars_test train_keep_test alloc_test alloc_update_test
   erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
-  campaign_test mute_test laws_zmq_test stream_faults_test)
+  campaign_test mute_test laws_net_test stream_faults_test)
 # What starts threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
-  conform_test zmq_doors_test seats_test coded_test)
+  conform_test net_conform_test sockets_test net_hostile_test seats_test coded_test)
 
 # ---- at any time -------------------------------------------------------------
 
-# ThreadSanitizer takes milliseconds for every number of a body that came over
-# libzmq, to find that it is to be suppressed.
-set(KOFN_NEVER_THREAD campaign_test campaign_cables_test laws_zmq_test put_zmq_test
-  hostile_processes_test mesh_zmq_test)
+# What ThreadSanitizer is not asked: these start processes by the dozen.
+set(KOFN_NEVER_THREAD campaign_test campaign_cables_test laws_net_test put_net_test
+  hostile_processes_test mesh_net_test)
 
 # OpenBLAS is built without ThreadSanitizer: what its threads hand each other in
 # a large product looks like a race.
@@ -73,11 +72,6 @@ elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=joins")
   set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_SCALE=0.1")
 endif()
-# They weigh the process: what AddressSanitizer holds back is not kept by us.
-foreach(name zmq_strangers_test zmq_floods_test zmq_doors_test)
-  set(KOFN_ENVIRONMENT_${name} "ASAN_OPTIONS=quarantine_size_mb=1")
-endforeach()
-
 # ---- what this comes to ------------------------------------------------------
 
 function(kofn_one_of name out) # does `name` match one of the patterns?
@@ -124,8 +118,8 @@ endfunction()
 # leaves it out.
 set(KOFN_LONG python laws_.*test tile_test .*numerics.*_test alloc_.*test
   sums_errors_test peer_hostile_test regress_test mute_test train_.*_test campaign_test
-  mesh_zmq_test update_away_test freivalds_test elastic_traces_test away_floods_test
-  zmq_.*test put_zmq_test seats_test command_allocations
+  mesh_net_test update_away_test freivalds_test elastic_traces_test away_floods_test
+  put_net_test seats_test command_allocations
   cli_bench cli_stream_away cli_train_masterless gradient_test check_honest_test "kernel_.*" "floor_.*"
   "processes_.*" "mpi_.*")
 function(kofn_label name out)

@@ -22,7 +22,7 @@ from cffi import FFI
 HERE = pathlib.Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
 HEADERS = ["kofn.h", "kofn/learn.h", "kofn/scheme.h", "kofn/port.h",
-           "kofn/transport.h", "kofn/peer.h", "kofn/zmq.h", "kofn/io.h",
+           "kofn/transport.h", "kofn/peer.h", "kofn/net.h", "kofn/io.h",
            "kofn/check.h", "kofn/train.h"]
 
 # Macros, which the preprocessor does not leave.
@@ -66,7 +66,7 @@ def where():
                    CHECKOUT / "build/test/plain"):
         if folder and pathlib.Path(folder, "libkofn.so").exists():
             return [str(CHECKOUT / "include")], [str(folder)]
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "kofn-zmq",
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs",
                             "kofn"], capture_output=True, text=True)
     if flags.returncode:
         raise SystemExit("libkofn is not found; `make` in the checkout builds "
@@ -102,7 +102,7 @@ ffi.set_source(
     "kofn._kofn", "".join(f"#include <{h}>\n" for h in HEADERS),
     include_dirs=_include, library_dirs=_libraries,
     runtime_library_dirs=[os.path.abspath(p) for p in _libraries],
-    libraries=["kofn-zmq", "kofn"])
+    libraries=["kofn"])
 
 if __name__ == "__main__":
     ffi.compile(tmpdir=sys.argv[1] if sys.argv[1:] else str(HERE.parent))

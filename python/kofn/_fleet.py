@@ -22,9 +22,10 @@ def weather(words):
     return w
 
 
-def zmq_options(keys, insecure):
+def net_options(keys, insecure):
     """Options of the network, and what they borrow."""
-    o = ffi.new("kofn_zmq_options *")
+    o = ffi.new("kofn_net_options *")
+    o.size = ffi.sizeof("kofn_net_options")
     folder = ffi.new("char[]", os.fsencode(keys)) if keys else ffi.NULL
     o.keys = folder
     o.insecure = insecure
@@ -89,9 +90,9 @@ class Port:
                           '"tcp://127.0.0.1:5555"')
 
     def _listen(self, address, workers, keys, insecure):
-        options, folder = zmq_options(keys, insecure)
-        transport = new(lib.kofn_zmq_listen, address.encode(), options)
-        self.endpoint = ffi.string(lib.kofn_zmq_endpoint(transport)).decode()
+        options, folder = net_options(keys, insecure)
+        transport = new(lib.kofn_net_listen, address.encode(), options)
+        self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
         away = ffi.new("kofn_away_options *")
         away.size = ffi.sizeof("kofn_away_options")
         away.workers = workers
@@ -226,8 +227,8 @@ def life(address, f=None, keys=None, insecure=False, patience=None,
         raise Invalid("keep= is what multiply= is given, and there is no "
                       "multiply=")
     kernel = ffi.new_handle(Kernel(multiply, keep)) if multiply else None
-    options, folder = zmq_options(keys, insecure)
-    transport = new(lib.kofn_zmq_connect, address.encode(), options)
+    options, folder = net_options(keys, insecure)
+    transport = new(lib.kofn_net_connect, address.encode(), options)
     o = ffi.new("kofn_serve_options *")
     o.size = ffi.sizeof("kofn_serve_options")
     o.formulas = lib.kofn_formulas

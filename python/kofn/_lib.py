@@ -5,15 +5,7 @@ import threading
 
 import numpy as np
 
-# ZeroMQ is to find the library's own functions where they stand in for the C
-# library's (docs/security.md), which else come later in a program that was there
-# before the library.
-_flags = sys.getdlopenflags()
-sys.setdlopenflags(_flags | getattr(os, "RTLD_DEEPBIND", 0))
-try:
-    from ._kofn import ffi, lib
-finally:
-    sys.setdlopenflags(_flags)
+from ._kofn import ffi, lib
 
 NEVER = 2**63 - 1
 SECOND = 10**9

@@ -4,7 +4,7 @@ import os
 import threading
 
 from . import _lib
-from ._fleet import zmq_options
+from ._fleet import net_options
 from ._job import ERRORS
 from ._lib import Invalid, SECOND, TooFewWorkers, check, ffi, lib, new
 
@@ -96,9 +96,9 @@ def transports(nodes, masterless, reach, keys, insecure, longest):
         raise Invalid(f"masterless={masterless!r} is neither True, all nodes in "
                       'this process, nor an address of this one, such as '
                       '"tcp://127.0.0.1:5001"')
-    options, folder = zmq_options(keys, insecure)
+    options, folder = net_options(keys, insecure)
     options.body_max = longest + 65536
-    transport = new(lib.kofn_zmq_mesh, masterless.encode(), options)
+    transport = new(lib.kofn_net_mesh, masterless.encode(), options)
     try:
         for address in [reach] if isinstance(reach, str) else reach:
             check(transport.reach(transport, address.encode()))

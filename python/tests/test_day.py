@@ -109,7 +109,7 @@ def day(handles):
 
 
 def test_a_day(capfd):
-    day(100)
+    day(150)
     before = held()
     day(int(1000 * SCALE))
     after = held()

@@ -346,58 +346,6 @@ def test_ctrl_c_ends_a_worker(busy):
                     process.wait()
 
 
-def ping_and_go(path):
-    """More messages than are received in advance, a PING of ZMTP 3.0 (RFC 23)
-    behind them, and the end of the connection."""
-    with socket.socket(socket.AF_UNIX) as s:
-        s.connect(path)
-        s.sendall(b"\xff" + bytes(8) + b"\x7f\3\0NULL" + bytes(48))
-        name = b"ku" + bytes(range(16))
-        ready = (b"\5READY\13Socket-Type\0\0\0\6DEALER"
-                 b"\10Identity\0\0\0\22" + name)
-        s.sendall(bytes([4, len(ready)]) + ready)
-        assert s.recv(64, socket.MSG_WAITALL)[0] == 0xff
-        assert s.recv(1) == b"\4"
-        s.sendall(b"\0\1x" * 100 + b"\4\7\4PING\0\x09")
-        time.sleep(0.1)
-
-
-def test_a_peer_that_pings_and_is_gone():
-    """It ends a process whose ZeroMQ is told of losses as it likes to be."""
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
-    script = """
-import sys, time, kofn, numpy as np
-with kofn.Sum(lambda part, parts, x: x, 5, scheme="uncoded", workers=1,
-              where=sys.argv[1]) as S:
-    S(np.ones(5))
-    print("there", flush=True)
-    sys.stdin.readline()
-    for _ in range(20): # until all that came is taken
-        y = S(np.ones(5))
-        time.sleep(0.02)
-    print(y)
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        module = pathlib.Path(folder, "job.py")
-        module.write_text("def part(part, parts, x):\n    return x\n")
-        address = f"ipc://{folder}/socket"
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "kofn", "worker", address, "--module",
-             str(module), "--patience", "60"], env=env)
-        boss = subprocess.Popen([sys.executable, "-c", script, address], env=env,
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                text=True)
-        try:
-            assert boss.stdout.readline() == "there\n"
-            ping_and_go(f"{folder}/socket")
-            out, _ = boss.communicate("\n", timeout=300)
-            assert out == "[1. 1. 1. 1. 1.]\n" and boss.returncode == 0
-        finally:
-            boss.kill()
-            worker.terminate()
-            worker.wait()
-
-
 def test_the_command_line_says_what_is_wrong():
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     r = subprocess.run([sys.executable, "-m", "kofn", "worker", "nowhere"],

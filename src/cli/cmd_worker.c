@@ -3,8 +3,8 @@
 #include "cli.h"
 
 #include <kofn/mpi.h>
+#include <kofn/net.h>
 #include <kofn/transport.h>
-#include <kofn/zmq.h>
 
 #include <errno.h>
 #include <netdb.h>
@@ -15,7 +15,7 @@
 
 typedef struct life {
     const cli_args *args;
-    const kofn_transport *zmq; /* NULL: another */
+    const kofn_transport *net; /* NULL: another */
     kofn_file *file;           /* the operand, while a block is made of it */
     char trouble[256];         /* the last, that has been told */
 } life;
@@ -23,7 +23,7 @@ typedef struct life {
 /* Why nobody is reached: once, until something else is in the way. */
 static void tell_trouble(life *l)
 {
-    const char *now = kofn_zmq_trouble(l->zmq);
+    const char *now = kofn_net_trouble(l->net);
 
     if (!strcmp(now, l->trouble))
         return;
@@ -38,7 +38,7 @@ static kofn_leave watch(void *ud, const char *news)
 {
     life *l = ud;
 
-    if (l->zmq)
+    if (l->net)
         tell_trouble(l);
     if (news && !l->args->quiet)
         fprintf(stderr, "%s\n", news);
@@ -72,9 +72,9 @@ static void operand_done(void *ud)
     l->file = NULL;
 }
 
-static int serve(const cli_args *a, kofn_transport *t, bool zmq)
+static int serve(const cli_args *a, kofn_transport *t, bool net)
 {
-    life l = {.args = a, .zmq = zmq ? t : NULL};
+    life l = {.args = a, .net = net ? t : NULL};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_status st;
 
@@ -138,8 +138,10 @@ static int check_folder(const char *path)
 
 int cmd_worker(cli_args *a)
 {
-    kofn_zmq_options z = {
-        .body_max = (size_t)1 << 40, .keys = a->keys, .insecure = a->insecure};
+    kofn_net_options z = {.size = sizeof z,
+                          .body_max = (size_t)1 << 40,
+                          .keys = a->keys,
+                          .insecure = a->insecure};
     const cli_transport *to = cli_transport_of(a->operand[0]);
     kofn_transport *t;
     kofn_status st;
@@ -153,7 +155,7 @@ int cmd_worker(cli_args *a)
                           : to->silence;
     if (a->data_path && check_folder(a->data_path))
         return EXIT_USAGE;
-    st = kofn_zmq_connect(&t, a->operand[0], &z);
+    st = kofn_net_connect(&t, a->operand[0], &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     cli_tell_blas(a);
@@ -168,13 +170,13 @@ int cmd_keygen(cli_args *a)
 
     if (!*a->operand[0])
         return cli_say(EXIT_USAGE, "keygen \"\": give a folder");
-    st = a->worker ? kofn_zmq_keygen_worker(a->operand[0], a->worker)
-                   : kofn_zmq_keygen(a->operand[0]);
+    st = a->worker ? kofn_net_keygen_worker(a->operand[0], a->worker)
+                   : kofn_net_keygen(a->operand[0]);
     if (st)
         return cli_fail(st);
     if (!a->quiet && a->worker)
         fprintf(stderr,
-                "%s/%s.public lists it; take it away to revoke it\n"
+                "%s/%s.crt lists it; take it away to revoke it\n"
                 "worker: move the folder %s/%s there, and\n"
                 "        kofn worker tcp://HOST:5555 --keys %s\n",
                 a->operand[0], a->worker, a->operand[0], a->worker, a->worker);
@@ -183,7 +185,7 @@ int cmd_keygen(cli_args *a)
             stderr,
             "%s: keys of the coordinator and of its workers\n"
             "coordinator: kofn COMMAND ... --port tcp://0.0.0.0:5555 --keys %s\n"
-            "workers: copy worker.secret and coordinator.public to a "
+            "workers: copy worker.key, worker.crt and coordinator.crt to a "
             "folder there, and\n"
             "         kofn worker tcp://HOST:5555 --keys FOLDER\n",
             a->operand[0], a->operand[0]);

@@ -4,9 +4,9 @@
 #include "cli.h"
 
 #include <kofn/mpi.h>
+#include <kofn/net.h>
 #include <kofn/peer.h>
 #include <kofn/transport.h>
-#include <kofn/zmq.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -197,9 +197,9 @@ static bool is_of_one_host(const char *endpoint)
  * told apart by nothing but an address of this machine is one. */
 static int check_seats(const cli_args *a, const kofn_transport *t)
 {
-    size_t keys = kofn_zmq_listed(t), seats = a->job.seats;
+    size_t keys = kofn_net_listed(t), seats = a->job.seats;
 
-    if ((a->insecure && !is_of_one_host(kofn_zmq_endpoint(t))) ||
+    if ((a->insecure && !is_of_one_host(kofn_net_endpoint(t))) ||
         (keys ? keys : 1) * seats >= needed(a))
         return 0;
     if (keys)
@@ -221,14 +221,15 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
-    kofn_zmq_options z = {.body_max = longest_body(a, pb),
+    kofn_net_options z = {.size = sizeof z,
+                          .body_max = longest_body(a, pb),
                           .keys = a->keys,
                           .insecure = a->insecure};
     kofn_status st;
 
     z.silence = cli_transport_of(address)->silence;
     z.strangers = STRANGERS + 2 * needed(a); /* all may come at once */
-    st = kofn_zmq_listen(t, address, &z);
+    st = kofn_net_listen(t, address, &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     if (address == a->port && a->job.seats && check_seats(a, *t)) {
@@ -237,7 +238,7 @@ static int listen_at(const cli_args *a, const char *address,
     }
     if (!a->quiet && address == a->port)
         fprintf(stderr, "listening on %s for %zu worker%s%s\n",
-                kofn_zmq_endpoint(*t), needed(a), needed(a) == 1 ? "" : "s",
+                kofn_net_endpoint(*t), needed(a), needed(a) == 1 ? "" : "s",
                 a->insecure ? ", not encrypted, whoever they are" : "");
     return 0;
 }
@@ -336,11 +337,13 @@ static int open_sim(const cli_args *a, const kofn_problem *pb, uint64_t job,
 static kofn_status mesh_address(const cli_args *a, size_t body_max,
                                 kofn_transport **t, uint32_t *seat)
 {
-    kofn_zmq_options z = {
-        .body_max = body_max, .keys = a->keys, .insecure = a->insecure};
+    kofn_net_options z = {.size = sizeof z,
+                          .body_max = body_max,
+                          .keys = a->keys,
+                          .insecure = a->insecure};
 
     *seat = KOFN_NO_SEAT;
-    return kofn_zmq_mesh(t, a->port, &z);
+    return kofn_net_mesh(t, a->port, &z);
 }
 
 static kofn_status mesh_mpi(const cli_args *a, size_t body_max,

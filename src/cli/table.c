@@ -42,7 +42,7 @@ const cli_option cli_options[] = {
      "(wait for ever)",
      IN_JOB, CLI_SECONDS, 1e-3, 1e9, AT(job.start_within), 0, NULL},
     {0, "worker", "NAME",
-     "a key for one worker, listed as NAME.public until that file is taken "
+     "a key for one worker, listed as NAME.crt until that file is taken "
      "away; without it one key for all of them",
      IN_KEYGEN, CLI_TEXT, 0, 0, AT(worker), 0, NULL},
     {0, "insecure", NULL,
@@ -530,15 +530,15 @@ const cli_command cli_commands[] = {
      "kofn worker ipc:///tmp/kofn.sock  on the coordinator's machine",
      IN_WORKER, 1, 1, cmd_worker},
     {"keygen", "DIR", "keys for a coordinator and its workers",
-     "Makes coordinator.secret, coordinator.public, worker.secret and "
-     "worker.public in the folder, the secret ones readable by their owner "
+     "Makes coordinator.key, coordinator.crt, worker.key and "
+     "worker.crt in the folder, the secret ones readable by their owner "
      "only. The coordinator needs the folder as it is; workers need "
-     "worker.secret and coordinator.public. Who has the one key of all workers "
+     "worker.key, worker.crt and coordinator.crt. Who has the one key of all workers "
      "can be as many of them as it likes: with --errors give every worker its "
      "own by --worker. Keys that are there already are never replaced.",
      "kofn keygen keys  then --port tcp://0.0.0.0:5555 --keys keys\n"
      "kofn keygen keys --worker anna  folder keys/anna is for her machine\n"
-     "rm keys/anna.public  revokes that, also while a coordinator runs",
+     "rm keys/anna.crt  revokes that, also while a coordinator runs",
      IN_KEYGEN, 1, 1, cmd_keygen},
     {"replay", "JOURNAL", "run the coordinator again from a journal",
      "Feeds the recorded events to a fresh coordinator and compares what it "

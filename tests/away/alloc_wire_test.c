@@ -5,7 +5,7 @@
 #include "fleet.h"
 #include "office.h"
 
-#include <kofn/zmq.h>
+#include <kofn/net.h>
 
 /* ---- a worker ------------------------------------------------------------ */
 
@@ -286,13 +286,13 @@ static kofn_status talk(kofn_transport *const end[2])
 static kofn_status meeting(const void *ud)
 {
     const char *address = ud;
-    const kofn_zmq_options o = {.silence = 10 * KOFN_SECOND};
+    const kofn_net_options o = {.size = sizeof o, .silence = 10 * KOFN_SECOND};
     kofn_transport *end[2];
-    kofn_status st = kofn_zmq_listen(&end[0], address, &o);
+    kofn_status st = kofn_net_listen(&end[0], address, &o);
 
     if (st)
         return st;
-    st = kofn_zmq_connect(&end[1], kofn_zmq_endpoint(end[0]), &o);
+    st = kofn_net_connect(&end[1], kofn_net_endpoint(end[0]), &o);
     if (!st) {
         st = talk(end);
         end[1]->close(end[1], 0);

@@ -133,13 +133,13 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     mapfile -t lines < <(besides_blas <<<"$output")
     [[ "${lines[0]}" == "no..host: "* ]]
     for folder in keys others; do "$KOFN" keygen $folder -q; done
-    cp keys/coordinator.public others
+    cp keys/coordinator.crt others
     at=ipc://$PWD/socket
     "$KOFN" matvec X.npy w.npy -p "$at" --keys keys -q &
     wait_for test -S socket
     with_time --patience "not on its list" "$KOFN" worker "$at" --keys others -q
     [ "$status" -eq 4 ]
-    with_time --patience "has other keys" "$KOFN" worker "$at" -q
+    with_time --patience "has keys" "$KOFN" worker "$at" -q
     [ "$status" -eq 4 ]
 }
 
@@ -153,14 +153,14 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
 @test "keys that cannot be read are bad input, to both sides" {
     "$KOFN" keygen keys -q
     run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys nowhere
-    refused nowhere/worker.secret "make keys with kofn keygen"
+    refused nowhere/worker.crt "make keys with kofn keygen"
     serve ipc://"$PWD"/socket --keys nowhere
-    refused nowhere/coordinator.secret "make keys with kofn keygen"
-    run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.secret
+    refused nowhere/coordinator.crt "make keys with kofn keygen"
+    run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.key
     refused "give the folder"
-    chmod 644 keys/coordinator.secret
+    chmod 644 keys/coordinator.key
     serve ipc://"$PWD"/socket --keys keys
-    refused keys/coordinator.secret "mode 644" "chmod 600 keys/coordinator.secret"
+    refused keys/coordinator.key "mode 644" "chmod 600 keys/coordinator.key"
     run "$KOFN" keygen ''
     refused "give a folder"
 }

@@ -51,7 +51,7 @@ works() { # works NAME [OPTION...]
     timeout 600 "$KOFN" worker "$at" --keys keys/dora 2>dora &
     dora=$!
     wait_for grep -q "block stored" dora
-    rm keys/dora.public
+    rm keys/dora.crt
     wait_for grep -q "not on its list" dora
     "$KOFN" keygen keys --worker emil -q
     timeout 600 "$KOFN" worker "$at" --keys keys/emil 2>emil &
@@ -95,6 +95,6 @@ works() { # works NAME [OPTION...]
     [ "$status" -eq 2 ]
     run kofn keygen new --worker anna
     [ "$status" -eq 0 ]
-    [[ "$output" == *"new/anna.public"* ]]
-    [ ! -e new/worker.secret ]
+    [[ "$output" == *"new/anna.crt"* ]]
+    [ ! -e new/worker.key ]
 }

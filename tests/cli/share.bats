@@ -155,10 +155,10 @@ for part in parts:
 print(made, used)
 assert used["kofn-head"] == ["kofn-coordinator"], used
 assert used["kofn-workers"] == ["kofn-worker"], used
-assert sorted(made["kofn-worker"]) == ["coordinator.public", "worker.secret"], made
-assert "coordinator.secret" in made["kofn-coordinator"], made
-assert "worker.public" in made["kofn-coordinator"], made
-assert "worker.secret" not in made["kofn-coordinator"], made
+assert sorted(made["kofn-worker"]) == ["coordinator.crt", "worker.crt", "worker.key"], made
+assert "coordinator.key" in made["kofn-coordinator"], made
+assert "worker.crt" in made["kofn-coordinator"], made
+assert "worker.key" not in made["kofn-coordinator"], made
 END
     # nobody is root, and the keys are for the group that the pods are given
     /usr/bin/python3 - "$KOFN_SOURCE/share/k8s/kofn.yaml" <<'END'
@@ -174,9 +174,11 @@ END
     cd "$BATS_TEST_TMPDIR"
     "$KOFN" keygen keys -q
     mkdir -m 700 head worker
-    mv keys/coordinator.secret keys/worker.public head
-    mv keys/worker.secret keys/coordinator.public worker
-    chmod 440 head/*.secret worker/*.secret
+    cp keys/worker.crt worker
+    cp keys/coordinator.crt head
+    mv keys/coordinator.key keys/worker.crt head
+    mv keys/worker.key keys/coordinator.crt worker
+    chmod 440 head/*.key worker/*.key
     "$KOFN" gen matrix 30 4 -o X.npy -q
     "$KOFN" gen vector 4 -o w.npy -q
     timeout 600 "$KOFN" worker ipc://"$PWD"/s --keys worker -q &

@@ -3,10 +3,7 @@ load helpers
 # Threads of BLAS look like races to ThreadSanitizer.
 export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-# ThreadSanitizer takes milliseconds for every number over libzmq; what runs there
-# runs in update_away_test as well.
 ports="threads sim processes"
-[ "$KOFN_SANITIZE" != thread ] || ports="threads sim"
 
 net="--layers 64-17-10 --step 0.5 --batch 70"
 
@@ -80,21 +77,18 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
 }
 
 @test "workers that hold weights are killed and others come: as if nothing had been" {
-    [ "$KOFN_SANITIZE" != thread ] || skip "it takes milliseconds for every number over libzmq"
     images
     kill_some "ipc://$PWD/socket" elastic:k=4 --momentum 0.9
 }
 
 # bats test_tags=night
 @test "workers over TCP that hold weights are killed and others come" {
-    [ "$KOFN_SANITIZE" != thread ] || skip "it takes milliseconds for every number over libzmq"
     images
     kill_some 'tcp://127.0.0.1:*' gpd:m=2,n=2,p=1 --nesterov --momentum 0.5
 }
 
 # bats test_tags=night
 @test "nor does it show that one lies who takes over from somebody killed" {
-    [ "$KOFN_SANITIZE" != thread ] || skip "it takes milliseconds for every number over libzmq"
     images
     liar=1 kill_some "ipc://$PWD/socket" gpd:m=2,n=1,p=1 --momentum 0.9 \
         --errors adversarial --seats-per-key 0 --scrub 2

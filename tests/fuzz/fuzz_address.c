@@ -5,7 +5,7 @@
  */
 #include "watch.h"
 
-#include "zmq/inside.h"
+#include "net/inside.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,18 +42,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = 0;
     for (int how = 0; how < 4; how++) {
-        kf_set set = {.insecure = how & 1};
-        bool listens = how & 2;
-        kofn_status st = kf_address_check(text, listens, &set);
+        bool insecure = how & 1, listens = how & 2;
+        kofn_status st = kf_place_check(text, listens, insecure);
 
         MUST(st == KOFN_OK || st == KOFN_INVAL);
         if (st)
             MUST(strlen(kofn_errmsg()) > 10);
         else
-            check_taken(text, listens, !set.insecure);
-        MUST(kf_address_whole(text, &set) >= KF_CHUNK);
+            check_taken(text, listens, !insecure);
         if (!starts(text, "ipc://")) /* of those the file is looked at */
-            MUST(st || kf_address_vacant(text) == KOFN_OK);
+            MUST(st || kf_place_vacant(text) == KOFN_OK);
     }
     free(text);
     return 0;

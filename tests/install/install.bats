@@ -7,7 +7,7 @@ setup_file() {
     cd "$BATS_FILE_TMPDIR"
     cat >main.c <<'END'
 #include <kofn.h>
-#include <kofn/zmq.h>
+#include <kofn/net.h>
 #include <stdio.h>
 int main(void)
 {
@@ -22,7 +22,7 @@ int main(void)
 
     for (int i = 0; i < 240; i++)
         X[i] = i;
-    if (kofn_zmq_listen(&t, "tcp://127.0.0.1:*", NULL))
+    if (kofn_net_listen(&t, "tcp://127.0.0.1:*", NULL))
         return 1;
     t->close(t, 0);
     if (kofn_plan_new(&plan, &pb, "mds:k=2", 3, 1) ||
@@ -41,7 +41,7 @@ cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES C)
 find_package(kofn REQUIRED)
 add_executable(user main.c)
-target_link_libraries(user kofn::kofn_zmq)
+target_link_libraries(user kofn::kofn)
 END
 }
 
@@ -51,23 +51,21 @@ used() {
     shift
     rm -rf cm a.out
     export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kofn.pc)")
-    "${CC:-cc}" main.c $(pkg-config --cflags --libs kofn-zmq) "$@" -o a.out
+    "${CC:-cc}" main.c $(pkg-config --cflags --libs kofn) "$@" -o a.out
     [ "$(./a.out)" = 60 ]
     cmake -S . -B cm -DCMAKE_PREFIX_PATH="$prefix" >cmake.log 2>&1 &&
         cmake --build cm >>cmake.log 2>&1 || { cat cmake.log; return 1; }
     [ "$(./cm/user)" = 60 ]
 }
 
-@test "shared: a program is built against what is installed, and finds both libraries" {
+@test "shared: a program is built against what is installed, and finds the library" {
     cd "$BATS_FILE_TMPDIR"
     cmake --install "$KOFN_BUILD" --prefix "$PWD/shared" >install.log ||
         { cat install.log; false; }
-    # libkofn-zmq finds libkofn by itself: nothing names its folder
-    unset LD_LIBRARY_PATH
-    [ -z "$(ldd shared/lib/libkofn-zmq.so | grep 'not found')" ]
-    ldd shared/lib/libkofn-zmq.so | grep -q "libkofn.so.0 => $PWD/shared/lib"
+    unset LD_LIBRARY_PATH # nothing names its folder
+    [ -z "$(ldd shared/lib/libkofn.so | grep 'not found')" ]
     used "$PWD/shared" -Wl,-rpath,"$PWD/shared/lib"
-    ldd a.out | grep -q "libkofn-zmq.so.0 => $PWD/shared/lib"
+    ldd a.out | grep -q "libkofn.so.0 => $PWD/shared/lib"
     ./shared/bin/kofn --version
 }
 
@@ -92,8 +90,8 @@ used() {
         cmake --build build -j 2 >>build.log 2>&1 &&
         cmake --install build >>build.log 2>&1 || { tail -30 build.log; false; }
     mv first static
-    [ -e static/$deep/libkofn.a ] && [ -e static/$deep/libkofn-zmq.a ]
-    [ -z "$(ls static/$deep/libkofn.so* static/$deep/libkofn-zmq.so* 2>/dev/null)" ]
+    [ -e static/$deep/libkofn.a ]
+    [ -z "$(ls static/$deep/libkofn.so* 2>/dev/null)" ]
     used "$PWD/static"
     [ -z "$(ldd a.out | grep libkofn)" ]
     ./static/bin/kofn --version

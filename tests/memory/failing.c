@@ -55,8 +55,8 @@ __attribute__((destructor)) static void end(void)
 static int counts(const void *caller)
 {
     static const char *const foreign[] = {
-        "zmq",    "stdc++", "blas", "gfortran", "blis", "ld-linux",
-        "sodium", "gomp",   "krb5", "gssapi",   "pgm",  "norm"};
+        "uv",       "ssl",    "crypto", "stdc++", "blas",   "gfortran", "blis",
+        "ld-linux", "sodium", "gomp",   "krb5",   "gssapi", "pgm",      "norm"};
     Dl_info in;
 
     if (!dladdr(caller, &in) || !in.dli_fname ||

@@ -290,7 +290,8 @@ static inline void begin(run *r, uint64_t seed)
 
 static inline void open_run(run *r, const char *address, size_t workers)
 {
-    kofn_zmq_options z = {.silence = r->deaf ? 60 * KOFN_SECOND : SILENCE,
+    kofn_net_options z = {.size = sizeof z,
+                          .silence = r->deaf ? 60 * KOFN_SECOND : SILENCE,
                           .body_max = (size_t)8 << 20,
                           .peer_bytes = (size_t)32 << 20,
                           .insecure = true};
@@ -304,9 +305,9 @@ static inline void open_run(run *r, const char *address, size_t workers)
     o.kill = end_by_number;
     o.ud = r;
     o.silence = r->deaf;
-    assert_ok(kofn_zmq_listen(&t, address, &z));
+    assert_ok(kofn_net_listen(&t, address, &z));
     snprintf(r->life.address, sizeof r->life.address, "%s",
-             kofn_zmq_endpoint(t));
+             kofn_net_endpoint(t));
     assert_ok(kofn_port_away(&port, t, &o));
     for (size_t i = 0; i < workers; i++)
         start(r);

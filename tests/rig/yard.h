@@ -8,8 +8,8 @@
 #include "plague.h"
 #include "rig.h"
 
+#include <kofn/net.h>
 #include <kofn/transport.h>
-#include <kofn/zmq.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,12 +83,13 @@ static inline bool yard_move(pid_t net)
 /* Until there has been no coordinator for so long. */
 static inline int yard_plague(const yard_life *life)
 {
-    kofn_zmq_options z = {.silence = life->silence, .insecure = true};
+    kofn_net_options z = {
+        .size = sizeof z, .silence = life->silence, .insecure = true};
     hostile h = {.r = kf_rng_stream(life->hostile, KF_FOR_DATA, 31, 0)};
     kofn_time seen = kf_clock();
     size_t told = 0;
 
-    if (kofn_zmq_connect(&h.t, life->address, &z))
+    if (kofn_net_connect(&h.t, life->address, &z))
         return 4;
     while (kf_clock() - seen < life->patience) {
         plague_turn(&h);
@@ -102,7 +103,8 @@ static inline int yard_plague(const yard_life *life)
 
 static inline int yard_live(const yard_life *life)
 {
-    kofn_zmq_options z = {.silence = life->silence, .insecure = true};
+    kofn_net_options z = {
+        .size = sizeof z, .silence = life->silence, .insecure = true};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_transport *t;
     kofn_status st;
@@ -111,7 +113,7 @@ static inline int yard_live(const yard_life *life)
     if (life->net && !yard_move(life->net))
         return 3;
     rig_inputs(&r, &life->kind);
-    if (kofn_zmq_connect(&t, life->address, &z)) {
+    if (kofn_net_connect(&t, life->address, &z)) {
         rig_down(&r);
         return 4;
     }

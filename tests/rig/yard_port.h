@@ -1,5 +1,5 @@
 /* yard_port.h -- a port whose workers are processes of the yard, reached over
- * ZeroMQ. */
+ * sockets. */
 #ifndef KF_TEST_YARD_PORT_H
 #define KF_TEST_YARD_PORT_H
 
@@ -39,7 +39,8 @@ static inline int yard_kill(void *ud, uint64_t process)
 static inline kofn_port *yard_port(const rig_kind *kind,
                                    const kofn_weather *weather)
 {
-    kofn_zmq_options z = {.silence = 30 * KOFN_SECOND, .insecure = true};
+    kofn_net_options z = {
+        .size = sizeof z, .silence = 30 * KOFN_SECOND, .insecure = true};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     static unsigned had;
     kofn_transport *t;
@@ -57,7 +58,7 @@ static inline kofn_port *yard_port(const rig_kind *kind,
                            .staged = true};
     snprintf(yard_now.address, sizeof yard_now.address, "ipc://%s/%u",
              yard_folder, had++);
-    assert_ok(kofn_zmq_listen(&t, yard_now.address, &z));
+    assert_ok(kofn_net_listen(&t, yard_now.address, &z));
     assert_ok(kofn_port_away(&port, t, &o));
     for (size_t i = 0; i < kind->workers; i++)
         yard_start(&yard_now);

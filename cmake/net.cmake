@@ -1,0 +1,15 @@
+# net.cmake -- what TCP and Unix sockets take: libuv and OpenSSL.  -DKOFN_NET=OFF
+# leaves them out; addresses are then refused.
+option(KOFN_NET "workers and nodes at addresses (libuv, OpenSSL 3)" ON)
+if(KOFN_NET)
+  find_library(KOFN_UV uv REQUIRED)
+  find_path(KOFN_UV_INCLUDE uv.h REQUIRED)
+  find_package(OpenSSL 3.0 REQUIRED)
+  file(GLOB KOFN_NET_SOURCES CONFIGURE_DEPENDS src/net/*.c)
+  list(FILTER KOFN_NET_SOURCES EXCLUDE REGEX "absent")
+  set(KOFN_NET_LIBRARIES ${KOFN_UV} ${OPENSSL_SSL_LIBRARY} ${OPENSSL_CRYPTO_LIBRARY})
+  set(KOFN_NET_INCLUDES ${KOFN_UV_INCLUDE} ${OPENSSL_INCLUDE_DIR})
+else()
+  set(KOFN_NET_SOURCES src/net/absent.c)
+  set(KOFN_NET_LIBRARIES "")
+endif()

@@ -1,0 +1,64 @@
+/* absent.c -- what stands in where TCP and Unix sockets were left out. */
+#include <kofn/net.h>
+
+#include "base/base.h"
+
+static kofn_status absent(void)
+{
+    return kf_fail(KOFN_UNSUITED, "this kofn was built without addresses: "
+                                  "configure it with -DKOFN_NET=ON");
+}
+
+kofn_status kofn_net_listen(kofn_transport **out, const char *address,
+                            const kofn_net_options *o)
+{
+    (void)address, (void)o;
+    *out = NULL;
+    return absent();
+}
+
+kofn_status kofn_net_connect(kofn_transport **out, const char *address,
+                             const kofn_net_options *o)
+{
+    (void)address, (void)o;
+    *out = NULL;
+    return absent();
+}
+
+kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
+                          const kofn_net_options *o)
+{
+    (void)address, (void)o;
+    *out = NULL;
+    return absent();
+}
+
+kofn_status kofn_net_keygen(const char *dir)
+{
+    (void)dir;
+    return absent();
+}
+
+kofn_status kofn_net_keygen_worker(const char *dir, const char *name)
+{
+    (void)dir, (void)name;
+    return absent();
+}
+
+size_t kofn_net_listed(const kofn_transport *t)
+{
+    (void)t;
+    return 0;
+}
+
+const char *kofn_net_endpoint(const kofn_transport *t)
+{
+    (void)t;
+    return "";
+}
+
+const char *kofn_net_trouble(const kofn_transport *t)
+{
+    (void)t;
+    return "";
+}

@@ -1,0 +1,188 @@
+/* dial.c -- a connection to an address, made again after every loss. */
+#include "inside.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define PAUSE_MIN (50 * KF_MILLI)
+#define PAUSE_MAX (5 * KOFN_SECOND)
+
+/* ---- one attempt --------------------------------------------------------- */
+
+static void trouble(kf_dial *d, const char *why)
+{
+    snprintf(d->t->trouble, sizeof d->t->trouble, "nobody answers at %s%s%s",
+             d->address, why ? ": " : "", why ? why : "");
+}
+
+/* Pauses double, and are spread so that a fleet does not come all at once. */
+static void pause_now(kf_dial *d)
+{
+    uint32_t spread = 0;
+
+    d->pause = d->welcome || !d->pause ? PAUSE_MIN : 2 * d->pause;
+    if (d->pause > PAUSE_MAX)
+        d->pause = PAUSE_MAX;
+    d->welcome = false;
+    (void)!getrandom(&spread, sizeof spread, GRND_NONBLOCK);
+    d->next =
+        kf_clock() + d->pause / 2 + (kofn_time)(spread % (uint64_t)d->pause);
+}
+
+static bool connect_to(kf_dial *d, const struct sockaddr *at, socklen_t bytes)
+{
+    int fd =
+        socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0) {
+        trouble(d, errno == EMFILE || errno == ENFILE
+                       ? "no file descriptors are left; raise ulimit -n"
+                       : strerror(errno));
+        return false;
+    }
+    if (connect(fd, at, bytes) && errno != EINPROGRESS && errno != EAGAIN) {
+        trouble(d, strerror(errno));
+        close(fd);
+        return false;
+    }
+    if (kf_link_new(&d->link, d->t, fd, KF_DIALLING))
+        return false;
+    d->link->dial = d;
+    snprintf(d->link->name, sizeof d->link->name, "%s", d->address);
+    snprintf(d->link->principal, sizeof d->link->principal, "%s",
+             d->t->mesh ? d->who : d->address);
+    return true;
+}
+
+static void clear(kf_dial *d)
+{
+    if (d->found)
+        uv_freeaddrinfo(d->found);
+    d->found = d->at = NULL;
+}
+
+/* Of those that were found, one after the other. */
+static void next_found(kf_dial *d)
+{
+    bool made = false;
+
+    while (d->at && !made) {
+        made = connect_to(d, d->at->ai_addr, d->at->ai_addrlen);
+        d->at = d->at->ai_next;
+    }
+    if (!made) {
+        clear(d);
+        pause_now(d);
+    }
+}
+
+static void found(uv_getaddrinfo_t *look, int status, struct addrinfo *list)
+{
+    kf_dial *d = look->data;
+
+    d->looking = false;
+    if (d->over) {
+        if (list)
+            uv_freeaddrinfo(list);
+        return;
+    }
+    if (status) {
+        trouble(d, uv_strerror(status));
+        pause_now(d);
+        return;
+    }
+    d->found = d->at = list;
+    next_found(d);
+}
+
+static void begin(kf_dial *d)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    char host[256];
+    const char *port;
+    kf_place place;
+    kofn_status st = kf_place_there(d->address, &place, host, &port);
+
+    if (st == KOFN_AGAIN) {
+        d->look.data = d;
+        d->looking =
+            !uv_getaddrinfo(&d->t->loop, &d->look, found, host, port, &hints);
+        d->t->dirty = true;
+        if (d->looking)
+            return;
+    }
+    if (st || !connect_to(d, (const struct sockaddr *)&place.at, place.bytes))
+        pause_now(d);
+}
+
+/* ---- what becomes of it -------------------------------------------------- */
+
+void kf_dial_connected(kf_dial *d)
+{
+    clear(d);
+}
+
+void kf_dial_ended(kf_dial *d)
+{
+    d->link = NULL;
+    if (d->over)
+        return;
+    if (d->at)
+        next_found(d);
+    else
+        pause_now(d);
+}
+
+/* A mesh does not dial whom it knows already. */
+static bool is_known(const kf_dial *d)
+{
+    static const unsigned char nobody[KF_NODE];
+
+    if (!d->t->mesh || memcmp(d->node, nobody, KF_NODE) == 0)
+        return false;
+    for (size_t i = 0; i < d->t->peers; i++)
+        if (memcmp(d->t->peer[i]->node, d->node, KF_NODE) == 0)
+            return true;
+    return false;
+}
+
+void kf_dial_due(kf_transport *t, kofn_time now)
+{
+    for (size_t i = 0; i < t->dials; i++) {
+        kf_dial *d = t->dial[i];
+
+        if (d->link || d->looking || d->over || now < d->next)
+            continue;
+        if (is_known(d))
+            d->next = now + d->pause;
+        else
+            begin(d);
+    }
+}
+
+kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who)
+{
+    kf_dial *d;
+
+    TRY(kf_grow(&t->dial, &t->dials_cap, t->dials, sizeof *t->dial));
+    d = kf_zero(1, sizeof *d);
+    if (!d || !(d->address = kf_strdup(address))) {
+        kf_free(d);
+        return KOFN_NOMEM;
+    }
+    d->t = t;
+    snprintf(d->who, sizeof d->who, "%s", who);
+    t->dial[t->dials++] = d;
+    begin(d);
+    return KOFN_OK;
+}
+
+void kf_dial_free(kf_dial *d)
+{
+    clear(d);
+    kf_free(d->address);
+    kf_free(d);
+}

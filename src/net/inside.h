@@ -1,0 +1,416 @@
+/* inside.h -- what the files of the transport over TCP and Unix sockets share.
+ *
+ * A transport has one lock and one libuv loop.  Whoever holds the lock may do
+ * anything: the owner's thread while it waits or sends, and otherwise a thread
+ * of the transport's own, the keeper, which takes over when the owner has been
+ * away for a moment (loop.c).
+ */
+#ifndef KF_NET_INSIDE_H
+#define KF_NET_INSIDE_H
+
+#include <kofn/net.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <uv.h>
+
+#define KF_MILLI INT64_C(1000000)
+
+/* ---- on the wire ---------------------------------------------------------
+ *
+ * A connection carries frames: a header of 16 bytes, a head, and bytes of a body.
+ *
+ *     at  bytes
+ *      0    1    what it is
+ *      1    1    lane: 0, or 1 for what is urgent
+ *      2    2    bytes of the head
+ *      4    4    bytes of the body in this frame
+ *      8    8    PACKET: bytes of the body in all; CREDIT: what may be sent, in
+ *                all since the connection was made
+ *
+ * Numbers are little-endian.  Who connects says HELLO and is answered by WELCOME,
+ * or by GO when it is not wanted; the head of these is a kf_greeting.  A PACKET
+ * begins a packet, DATA goes on with its body; one packet of each lane is under
+ * way at a time.  Each costs its body and KF_COST, and what is sent in a lane
+ * costs no more than the other end has given CREDIT for: at first its window, and
+ * again what its owner has taken.  A body that is longer than the credit that is
+ * left is announced by a PACKET with nothing of it, and follows when there is
+ * credit for all of it, or is not sent at all when SKIP comes instead.  BEAT says
+ * nothing. */
+#define KF_HEADER 16
+#define KF_COST 320
+#define KF_PIECE ((size_t)256 << 10) /* of a body in a frame, at most */
+#define KF_NODE 16
+#define KF_NAME 256 /* of a key */
+
+typedef enum kf_word {
+    KF_HELLO = 'H',
+    KF_WELCOME = 'W',
+    KF_GO = 'G',
+    KF_BEAT = 'B',
+    KF_PACKET = 'P',
+    KF_DATA = 'D',
+    KF_CREDIT = 'C',
+    KF_SKIP = 'S'
+} kf_word;
+
+#define KF_MAGIC "kofnet01" /* the version is in it */
+
+typedef struct kf_greeting {
+    char magic[8];
+    unsigned char node[KF_NODE]; /* who says it; zero but in a mesh          */
+    unsigned char silence[8];    /* after so many nanoseconds a peer is lost */
+    unsigned char window[8];     /* the first credit of the bulk lane        */
+    unsigned char urgent[8];     /* ... and of the urgent one                */
+} kf_greeting;
+
+enum { KF_BULK, KF_URGENT, KF_LANES };
+
+/* ---- packets ------------------------------------------------------------- */
+
+/* That is to be sent: the body is lent. */
+typedef struct kf_departure {
+    struct kf_departure *next;
+    const char *body;
+    size_t bytes, at, head_bytes;
+    bool begun; /* its PACKET has been sent */
+    void (*done)(void *ud);
+    void *ud;
+    unsigned char head[KOFN_HEAD_MAX];
+} kf_departure;
+
+typedef struct kf_link kf_link;
+
+/* That has come, or is coming; or the coming or going of a peer. */
+typedef struct kf_arrival {
+    struct kf_arrival *next;
+    kf_link *from; /* NULL: it is gone */
+    kofn_arrival what;
+    kofn_peer peer;
+    size_t head_bytes, bytes, at;
+    size_t room;                 /* bytes behind `body` */
+    bool urgent, asked, skipped; /* skipped: its body is not sent */
+    unsigned char head[KOFN_HEAD_MAX];
+    unsigned char *body; /* NULL: there is none, or nobody wants it */
+} kf_arrival;
+
+typedef struct kf_arrivals {
+    kf_arrival *first, **last;
+} kf_arrivals;
+
+/* ---- connections --------------------------------------------------------- */
+
+typedef enum kf_link_state {
+    KF_DIALLING, /* the system connects            */
+    KF_SHAKING,  /* who has which key is settled   */
+    KF_STRANGE,  /* it has not said who it is      */
+    KF_HELD,     /* of a mesh: not let in yet      */
+    KF_PEER,     /* it came, and has not gone      */
+    KF_PARTING,  /* what was sent last is under way */
+    KF_OVER      /* until libuv has let go of it   */
+} kf_link_state;
+
+/* What goes one way in one lane. */
+typedef struct kf_lane {
+    kf_departure *first,
+        **last;            /* to be sent ...                              */
+    size_t queued;         /* ... what it costs                           */
+    uint64_t sent, may;    /* what has been sent cost; may cost, in all   */
+    kf_arrival *coming;    /* the packet that is on its way to us         */
+    uint64_t got;          /* what has come cost, in all                  */
+    uint64_t taken, given; /* what its owner has taken; the credit given  */
+    uint64_t special;      /* credit that a long body was given           */
+    size_t window;
+    bool asks; /* `coming` is longer than the window: is it wanted? */
+} kf_lane;
+
+struct kf_transport;
+struct kf_dial;
+struct kf_keys;
+struct ssl_st;
+
+/* What OpenSSL waits for, when that is not what it was asked to do. */
+enum { KF_READS_WAIT = 1, KF_WRITES_WAIT = 2 };
+
+/* Records that are sent under one key: AES-GCM bears 2^24.5 of full length (RFC
+ * 8446, 5.5). */
+#define KF_REKEY (1u << 23)
+
+struct kf_link {
+    struct kf_transport *t;
+    kf_link *before, *after; /* of the transport's */
+    struct kf_dial *dial;    /* NULL: it connected to us */
+    uv_poll_t poll;
+    int fd;
+    kf_link_state stage;
+    kofn_peer number;
+    bool told; /* that it came */
+    unsigned char node[KF_NODE];
+    kofn_time since, heard, spoke; /* by `awake` of the transport */
+    kofn_time beat;                /* it is to hear of us that often */
+    kofn_time until;               /* KF_PARTING: when it is ended   */
+    kf_lane lane[KF_LANES];
+
+    unsigned char part[KF_HEADER + KOFN_HEAD_MAX]; /* of a frame that comes */
+    size_t have;
+    size_t left; /* bytes of a body that are still to come in this frame, ... */
+    int into;    /* ... and of which lane                                     */
+
+    unsigned char frame[KF_HEADER + KOFN_HEAD_MAX]; /* that is being sent */
+    size_t frame_bytes, frame_at;
+    const char *body; /* and its bytes of a body, of `sending` */
+    size_t body_bytes;
+    int sending;          /* the lane, or -1 */
+    unsigned words;       /* to be said: bit 0 HELLO, 1 WELCOME, 2 GO, 3 BEAT */
+    kf_arrival *farewell; /* in which it is told that it went */
+    unsigned skips;       /* lanes in which SKIP is to be said */
+    bool deaf;            /* the other end has closed */
+    bool mum;             /* nothing more is said     */
+    bool forgotten;       /* ... or heard             */
+    bool blocked;         /* waits until more can be written */
+
+    struct ssl_st *tls; /* NULL: without keys, or nothing has come yet        */
+    size_t shaken;      /* bytes that came before it was done                 */
+    unsigned waits;     /* KF_READS_WAIT: for what can be written, and so on  */
+    char wants;         /* 'r', 'w': what stopped OpenSSL last; 'e': the end  */
+    bool again;         /* OpenSSL holds what has come                        */
+    unsigned records;   /* that were sent                                     */
+
+    char name[KF_NAME + 144], principal[KF_NAME];
+};
+
+/* ---- dials: connections that are made again after every loss ------------- */
+
+typedef struct kf_dial {
+    struct kf_transport *t;
+    char *address;
+    char who[KF_NAME]; /* whose key is expected; "": the only one's there is */
+    kf_link *link;     /* NULL: between two incarnations, or looking up */
+    bool welcome, over, looking;
+    unsigned char node[KF_NODE]; /* who answered there last (mesh) */
+    kofn_time pause, next;
+    uv_getaddrinfo_t look;
+    struct addrinfo *found, *at; /* those of its addresses to be tried */
+} kf_dial;
+
+/* ---- the transport ------------------------------------------------------- */
+
+/* Connections that were ended, and why. */
+typedef struct kf_refused {
+    uint64_t strange; /* lost before they were peers            */
+    uint64_t full;    /* hardly any descriptors are left        */
+    uint64_t crowd;   /* too many strangers                     */
+    uint64_t flood;   /* what they sent was not what may come   */
+    uint64_t mute;    /* did not say who they are               */
+    uint64_t keyless; /* had no key that is listed              */
+} kf_refused;
+
+#define KF_SPARE 8 /* buffers that are kept for the next bodies */
+
+typedef struct kf_transport {
+    kofn_transport base;
+    pthread_mutex_t lock;
+    uv_loop_t loop;
+    bool looping; /* `loop` was made */
+    uv_timer_t tick;
+    uv_poll_t door;
+    bool open; /* `door` was made */
+    int listening,
+        spare; /* descriptors; the spare one makes room for a moment */
+    kf_link *links;
+    size_t strangers, strangers_most;
+    kf_link **peer; /* those that came, by number */
+    size_t peers, peers_cap;
+    kf_dial **dial;
+    size_t dials, dials_cap;
+    kofn_peer next;
+    bool mesh, insecure;
+    struct kf_keys *keys; /* NULL: nothing is encrypted */
+    uv_timer_t look;      /* ... at who is listed       */
+    uv_idle_t again;      /* OpenSSL holds what has come */
+    int shakes;           /* in this pass               */
+    unsigned char node[KF_NODE];
+    size_t peer_bytes;
+    kofn_time silence;
+
+    kf_arrivals line, urgent; /* what has come, in order; and what is urgent */
+    size_t asking;            /* lanes that ask */
+    kf_departure *finished; /* whose `done` is to be called without the lock */
+    kf_arrival *kept[KF_SPARE];
+    bool dirty; /* the loop does not know yet what it is to wait for    */
+    bool full;  /* somebody was told so since the last wait ...         */
+    bool room;  /* ... and there is room now                            */
+    uint64_t dropped;
+    kf_refused refused, known;
+    kofn_time told_at;
+
+    /* loop.c */
+    pthread_t keeper;
+    pthread_cond_t wake;
+    bool kept_by; /* the keeper was started  */
+    bool here;    /* the owner's thread waits */
+    bool asleep, ending;
+    uint64_t turns; /* how often it has left */
+    kofn_time left, passed;
+    kofn_time ticked, awake; /* time in which others could be heard */
+    int kick[2];
+
+    char endpoint[160], trouble[KF_NAME + 344], words[KF_NAME + 144];
+    char asked[KF_NAME + 344];      /* the trouble, when it was asked for */
+    ino_t file;                     /* of a Unix socket */
+    unsigned char stage[64 << 10];  /* of what is read and not yet sorted */
+    unsigned char record[16 << 10]; /* that is to be encrypted */
+} kf_transport;
+
+/* ---- loop.c -------------------------------------------------------------- */
+
+kofn_status kf_net_loop_open(kf_transport *t);
+void kf_net_loop_close(kf_transport *t);
+/* Does what there is to do, without waiting. */
+void kf_net_loop_pass(kf_transport *t);
+/* What is to be called without the lock is called, and it is let go. */
+void kf_net_loop_unlock(kf_transport *t);
+/* Until all connections are over; what comes is not told. */
+void kf_net_loop_linger(kf_transport *t, kofn_time until);
+kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p);
+
+/* ---- link.c -------------------------------------------------------------- */
+
+/* fd: connected, or about to be, and the link's from now on, also on failure. */
+kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
+                        kf_link_state stage);
+/* Tells that it is lost, if it was a peer. */
+void kf_link_end(kf_link *l);
+/* The other end has closed, or was lost. */
+void kf_link_closed(kf_link *l, bool orderly);
+/* Ends it when all that is to be said is said, or by then. */
+void kf_link_part(kf_link *l, kofn_time until);
+/* As writev and readv without waiting; -1 with EAGAIN: not now. */
+ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts);
+ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts);
+/* Tells the loop what it waits for now. */
+void kf_link_watch(kf_link *l);
+/* Nothing more is sent or received, and its owner hears nothing more of it. */
+void kf_link_forget(kf_link *l);
+/* A peer that can be sent to, by its number; and no more. */
+kf_link *kf_link_of(const kf_transport *t, kofn_peer number);
+void kf_link_unlist(kf_link *l);
+
+/* ---- send.c -------------------------------------------------------------- */
+
+/* Writes as much as can be. */
+void kf_net_send_on(kf_link *l);
+void kf_net_send_word(kf_link *l, kf_word word);
+/* The first packet of a lane is done with. */
+void kf_net_send_finish(kf_transport *t, kf_lane *a);
+/* Nothing of a body that was lent is needed any more. */
+void kf_net_send_clear(kf_link *l);
+bool kf_net_send_idle(const kf_link *l);
+kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
+                               const void *head, size_t head_bytes,
+                               const void *body, size_t body_bytes, bool urgent,
+                               void (*done)(void *ud), void *ud);
+kf_greeting kf_net_send_greeting(const kf_transport *t);
+void kf_net_put_number(unsigned char *at, uint64_t n, int bytes);
+uint64_t kf_net_number(const unsigned char *at, int bytes);
+
+/* ---- receive.c ----------------------------------------------------------- */
+
+/* Reads what is there; the link may be over afterwards. */
+void kf_net_receive(kf_link *l);
+void kf_net_receive_clear(kf_link *l);
+/* The next arrival that is to be told. */
+bool kf_net_receive_next(kf_transport *t, kofn_packet *p);
+/* Tell that a peer comes or goes. */
+bool kf_net_receive_tell(kf_link *l, kofn_arrival what);
+/* Asks whether announced bodies are wanted: on the owner's thread. */
+void kf_net_receive_ask(kf_transport *t);
+void kf_net_receive_answer(kf_link *l, int lane);
+void kf_net_receive_release(kofn_transport *base, void *own);
+void kf_net_receive_drop(kf_transport *t, const kf_link *from);
+
+/* ---- join.c -------------------------------------------------------------- */
+
+/* It has its last word, and is lost. */
+void kf_join_revoke(kf_link *l);
+/* It says who it is; false: it is no peer of ours. */
+bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g);
+/* Who was reached does not speak like us. */
+void kf_join_is_no_kofn(kf_link *l);
+/* What a link was before it ended. */
+void kf_join_lost(kf_link *l, kf_link_state was);
+/* Lets those in who had to wait for that. */
+void kf_join_held(kf_transport *t);
+void kf_join_forget(kofn_transport *base, kofn_peer peer);
+
+/* ---- dial.c -------------------------------------------------------------- */
+
+/* who: whose key is expected there, or "". */
+kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who);
+/* Its link is over. */
+void kf_dial_ended(kf_dial *d);
+void kf_dial_connected(kf_dial *d);
+/* Begins those that are due. */
+void kf_dial_due(kf_transport *t, kofn_time now);
+void kf_dial_free(kf_dial *d);
+
+/* ---- listen.c ------------------------------------------------------------ */
+
+kofn_status kf_listen(kf_transport *t, const char *address);
+void kf_listen_end(kf_transport *t);
+
+/* ---- tls.c --------------------------------------------------------------- */
+
+/* Goes on with its handshake; the link may be over afterwards. */
+void kf_tls_shake(kf_link *l);
+/* As kf_link_write, of two parts, and kf_link_read. */
+ssize_t kf_tls_write(kf_link *l, const struct iovec part[2]);
+ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts);
+/* It had its turn: the rest is received although the system has no more. */
+void kf_tls_rest(kf_link *l);
+void kf_tls_again(uv_idle_t *idle);
+/* Says that nothing more is said. */
+void kf_tls_bye(kf_link *l);
+void kf_tls_free(kf_link *l);
+
+/* ---- keys.c -------------------------------------------------------------- */
+
+/* Reads them, if there are any. */
+kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
+                         const kofn_net_options *o);
+void kf_keys_free(struct kf_keys *k);
+/* Looks whether others are listed now, and ends who is not any more. */
+void kf_keys_look(uv_timer_t *timer);
+/* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */
+kofn_status kf_keys_expect(const kf_transport *t, const char **address,
+                           char who[KF_NAME]);
+
+/* ---- place.c ----------------------------------------------------------- */
+
+typedef struct kf_place {
+    struct sockaddr_storage at;
+    socklen_t bytes;
+} kf_place;
+
+/* Is this an address, to listen at or to connect to, and one that may be used? */
+kofn_status kf_place_check(const char *address, bool listens, bool anywhere);
+/* What to do where one cannot listen. */
+const char *kf_place_advice(int error);
+/* Where to listen. */
+kofn_status kf_place_here(const char *address, kf_place *out);
+/* KOFN_AGAIN: its host is to be looked up; host: room for 256. */
+kofn_status kf_place_there(const char *address, kf_place *out, char *host,
+                           const char **port);
+/* Is nobody there yet, so that a Unix socket may be put there? */
+kofn_status kf_place_vacant(const char *address);
+/* As people write it. */
+void kf_place_text(const struct sockaddr *at, char *out, size_t room);
+/* Who answers for a connection without a key: its host, or its user. */
+void kf_place_principal(int fd, char *out, size_t room);
+
+#endif

@@ -1,0 +1,230 @@
+/* join.c -- who comes, and who goes: what greetings lead to.
+ *
+ * Two nodes of a mesh may connect to each other at once.  The connection that the
+ * lesser node made stays: so it lets a greater one in only when none of its own
+ * dials can be the same, and otherwise waits a moment.
+ */
+#include "inside.h"
+
+#define HOLD (500 * KF_MILLI) /* that a mesh waits for its own dials */
+#define GRACE KOFN_SECOND     /* to go when told to                  */
+#define BEATS 3 /* that are sent in the time after which one is lost */
+#define LEAST (10 * KF_MILLI) /* ... but not more often than this    */
+
+/* ---- coming -------------------------------------------------------------- */
+
+static bool come(kf_link *l)
+{
+    kf_transport *t = l->t;
+
+    if (t->next == UINT32_MAX ||
+        kf_grow(&t->peer, &t->peers_cap, t->peers, sizeof *t->peer))
+        return false;
+    l->number = t->next;
+    if (!kf_net_receive_tell(l, KOFN_CAME))
+        return false;
+    t->next++;
+    t->peer[t->peers++] = l;
+    t->strangers -= !l->dial;
+    l->stage = KF_PEER;
+    return true;
+}
+
+/* What the other end says of itself. */
+static void learn(kf_link *l, const kf_greeting *g)
+{
+    kofn_time silence = (kofn_time)(kf_net_number(g->silence, 8) >> 1 << 1);
+
+    memcpy(l->node, g->node, KF_NODE);
+    l->beat = silence / BEATS > LEAST ? silence / BEATS : LEAST;
+    l->lane[KF_BULK].may = kf_net_number(g->window, 8);
+    l->lane[KF_URGENT].may = kf_net_number(g->urgent, 8);
+}
+
+/* Who has another key is another, whatever he says. */
+static kf_link *same_node(const kf_link *l)
+{
+    const kf_transport *t = l->t;
+
+    for (size_t i = 0; i < t->peers; i++)
+        if (memcmp(t->peer[i]->node, l->node, KF_NODE) == 0 &&
+            strcmp(t->peer[i]->principal, l->principal) == 0)
+            return t->peer[i];
+    return NULL;
+}
+
+/* Might one of our own dials lead to a node that is connecting to us? */
+static bool dialling(const kf_transport *t)
+{
+    for (size_t i = 0; i < t->dials; i++)
+        if ((t->dial[i]->link || t->dial[i]->looking) && !t->dial[i]->welcome)
+            return true;
+    return false;
+}
+
+static void send_away(kf_link *l)
+{
+    kf_net_send_word(l, KF_GO);
+    kf_link_part(l, kf_clock() + GRACE);
+}
+
+static bool let_in(kf_link *l)
+{
+    kf_transport *t = l->t;
+
+    if (t->mesh && same_node(l)) {
+        send_away(l);
+        return true;
+    }
+    if (t->mesh && memcmp(t->node, l->node, KF_NODE) < 0 && dialling(t) &&
+        t->awake - l->since < HOLD) {
+        l->stage = KF_HELD;
+        return true;
+    }
+    if (!come(l))
+        return false;
+    kf_net_send_word(l, KF_WELCOME);
+    return true;
+}
+
+void kf_join_held(kf_transport *t)
+{
+    for (kf_link *l = t->links, *after; l; l = after) {
+        after = l->after;
+        if (l->stage == KF_HELD && !let_in(l))
+            kf_link_end(l);
+    }
+}
+
+static bool is_ours(const kf_transport *t, const kf_link *l)
+{
+    return t->mesh && memcmp(l->node, t->node, KF_NODE) == 0;
+}
+
+/* We are let in where we connected to. */
+static bool welcomed(kf_link *l)
+{
+    kf_transport *t = l->t;
+    kf_link *other = t->mesh ? same_node(l) : NULL;
+
+    memcpy(l->dial->node, l->node, KF_NODE);
+    if (is_ours(t, l)) {
+        snprintf(t->trouble, sizeof t->trouble,
+                 "%s is this node itself: it is not reached", l->dial->address);
+        l->dial->over = true;
+        return false;
+    }
+    if (other && memcmp(t->node, l->node, KF_NODE) > 0)
+        return false; /* theirs stays */
+    if (other)
+        kf_link_end(other);
+    if (!come(l))
+        return false;
+    l->dial->welcome = true;
+    t->trouble[0] = '\0';
+    kf_net_send_on(l);
+    return true;
+}
+
+static bool sent_away(kf_link *l)
+{
+    kf_transport *t = l->t;
+
+    memcpy(l->dial->node, l->node, KF_NODE);
+    if (!t->mesh || !same_node(l))
+        snprintf(t->trouble, sizeof t->trouble, "%s sent us away",
+                 l->dial->address);
+    return false;
+}
+
+bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
+{
+    if (memcmp(g->magic, KF_MAGIC, sizeof g->magic) != 0)
+        return false;
+    if (l->dial && l->stage == KF_PEER && word == KF_GO) {
+        (void)sent_away(l);
+        kf_link_end(l);
+        return true;
+    }
+    if (l->stage != KF_STRANGE || (word == KF_HELLO) == (l->dial != NULL))
+        return l->stage == KF_PARTING;
+    learn(l, g);
+    if (!l->dial)
+        return let_in(l);
+    if (word == KF_GO ? !sent_away(l) : !welcomed(l))
+        kf_link_end(l);
+    return true;
+}
+
+void kf_join_is_no_kofn(kf_link *l)
+{
+    if (l->dial && l->stage == KF_STRANGE && !l->tls)
+        snprintf(l->t->trouble, sizeof l->t->trouble,
+                 "%s does not shake hands: it is no kofn, has keys, or no "
+                 "descriptor left",
+                 l->dial->address);
+}
+
+/* ---- going --------------------------------------------------------------- */
+
+void kf_join_lost(kf_link *l, kf_link_state was)
+{
+    kf_transport *t = l->t;
+
+    if (was == KF_PEER) {
+        kf_link_unlist(l);
+        (void)kf_net_receive_tell(l, KOFN_WENT);
+    }
+    if (!l->dial && was >= KF_SHAKING && was <= KF_HELD) {
+        t->strangers--;
+        t->refused.strange++;
+    }
+    if (l->dial)
+        kf_dial_ended(l->dial);
+    l->dial = NULL;
+}
+
+/* Within a body, which is lent and will not be ours any more, nothing else can be
+ * said. */
+static bool can_be_told(const kf_link *l)
+{
+    return l->stage == KF_PEER && !l->dial && l->body_bytes == 0;
+}
+
+void kf_join_revoke(kf_link *l)
+{
+    if (!can_be_told(l)) {
+        kf_link_end(l);
+        return;
+    }
+    kf_link_unlist(l);
+    (void)kf_net_receive_tell(l, KOFN_WENT);
+    kf_link_forget(l);
+    send_away(l);
+}
+
+void kf_join_forget(kofn_transport *base, kofn_peer peer)
+{
+    kf_transport *t = (kf_transport *)base;
+    kf_link *l;
+
+    pthread_mutex_lock(&t->lock);
+    l = kf_link_of(t, peer);
+    if (l) {
+        bool told = can_be_told(l);
+
+        if (l->dial)
+            l->dial->over = t->mesh; /* a worker tries again, as another */
+        kf_link_unlist(l);
+        kf_net_receive_drop(t, l);
+        kf_link_forget(l);
+        if (told)
+            send_away(l);
+        l->stage = KF_PARTING; /* its going is not told */
+        if (!told)
+            kf_link_end(l);
+    }
+    if (t->dirty)
+        kf_net_loop_pass(t);
+    kf_net_loop_unlock(t);
+}

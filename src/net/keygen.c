@@ -1,0 +1,313 @@
+/* keygen.c -- keys, made: a secret one, and a certificate that nobody signs but
+ * itself.
+ *
+ * A file is there when all of it is, and none is written over.
+ */
+#define _GNU_SOURCE /* mkostemp */
+#include "keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_MOST 50
+#define FOR_EVER "99991231235959Z" /* RFC 5280: there is no such day */
+
+/* ---- files --------------------------------------------------------------- */
+
+static kofn_status cannot(const char *path, int error)
+{
+    return kf_fail(KOFN_IO, "%s: %s%s", path, strerror(error),
+                   error == EEXIST ? "; keys are never overwritten, name "
+                                     "another folder"
+                                   : "");
+}
+
+/* Gives the file its name, if nothing has it; 0, or what is wrong. */
+static int put_there(const char *made, const char *path)
+{
+    struct stat s;
+
+    if (link(made, path) == 0) {
+        unlink(made);
+        return 0;
+    }
+    if (errno == EEXIST || lstat(path, &s) == 0)
+        return EEXIST;
+    return rename(made, path) ? errno : 0; /* where there are no links */
+}
+
+static int write_all(int fd, const char *text, size_t n)
+{
+    int error = 0;
+
+    while (n > 0 && !error) {
+        ssize_t wrote = write(fd, text, n);
+
+        if (wrote < 0) {
+            error = errno;
+            continue;
+        }
+        text += wrote;
+        n -= (size_t)wrote;
+    }
+    return error;
+}
+
+static kofn_status write_file(const char *dir, const char *name, mode_t mode,
+                              const char *text, size_t n)
+{
+    char path[KF_PATH], made[KF_PATH];
+    int fd, error;
+
+    TRY(kf_keys_join(path, dir, name));
+    TRY(kf_keys_join(made, dir, ".kofn-XXXXXX"));
+    fd = mkostemp(made, O_CLOEXEC);
+    if (fd < 0)
+        return cannot(path, errno);
+    error = write_all(fd, text, n);
+    if (!error && (fchmod(fd, mode) || fsync(fd)))
+        error = errno;
+    if (close(fd) && !error)
+        error = errno;
+    if (!error)
+        error = put_there(made, path);
+    if (error)
+        unlink(made);
+    return error ? cannot(path, error) : KOFN_OK;
+}
+
+static kofn_status is_free(const char *dir, const char *name)
+{
+    char path[KF_PATH];
+    struct stat s;
+
+    TRY(kf_keys_join(path, dir, name));
+    return lstat(path, &s) ? KOFN_OK
+                           : kf_fail(KOFN_IO,
+                                     "%s is there already; keys are never "
+                                     "overwritten, give another name",
+                                     path);
+}
+
+static kofn_status make_folder(const char *dir)
+{
+    return mkdir(dir, 0700) && errno != EEXIST
+               ? kf_fail(KOFN_IO, "%s: %s", dir, strerror(errno))
+               : KOFN_OK;
+}
+
+/* Its files are there, also after a crash. */
+static kofn_status keep(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int bad = fd < 0 || fsync(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return bad ? kf_fail(KOFN_IO, "%s: %s", dir, strerror(errno)) : KOFN_OK;
+}
+
+static void drop(const char *dir, const char *name)
+{
+    char path[KF_PATH];
+
+    if (!kf_keys_join(path, dir, name))
+        unlink(path);
+}
+
+/* ---- certificates -------------------------------------------------------- */
+
+/* It is for whoever has its key, and for ever. */
+static bool describe(X509 *x, EVP_PKEY *key, const char *name)
+{
+    X509_NAME *of = X509_get_subject_name(x);
+    BASIC_CONSTRAINTS *none = BASIC_CONSTRAINTS_new();
+    unsigned char serial[16] = {0};
+    BIGNUM *number = NULL;
+    bool good = none && RAND_bytes_ex(kf_tls_library(), serial + 1,
+                                      sizeof serial - 1, 0) == 1;
+
+    if (good)
+        number = BN_bin2bn(serial, sizeof serial, NULL);
+    good =
+        number && X509_set_version(x, X509_VERSION_3) &&
+        BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x)) &&
+        ASN1_TIME_set_string_X509(X509_getm_notBefore(x), "20000101000000Z") &&
+        ASN1_TIME_set_string_X509(X509_getm_notAfter(x), FOR_EVER) &&
+        X509_NAME_add_entry_by_txt(of, "CN", MBSTRING_ASC,
+                                   (const unsigned char *)name, -1, -1, 0) &&
+        X509_set_issuer_name(x, of) && X509_set_pubkey(x, key) &&
+        X509_add1_ext_i2d(x, NID_basic_constraints, none, 1, 0) == 1 &&
+        X509_sign(x, key, NULL) > 0;
+    BN_free(number);
+    BASIC_CONSTRAINTS_free(none);
+    return good;
+}
+
+/* As text, with a line in front that says what it is. */
+static bool as_text(EVP_PKEY *key, X509 *x, const char *name, const char *tell,
+                    BIO *secret, BIO *open)
+{
+    BIO_printf(secret, "# kofn %s, secret: %s\n", name, tell);
+    BIO_printf(open, "# kofn %s, certificate: anybody may know it\n", name);
+    return PEM_write_bio_PrivateKey_ex(secret, key, NULL, NULL, 0, NULL, NULL,
+                                       kf_tls_library(), NULL) &&
+           PEM_write_bio_X509(open, x);
+}
+
+static kofn_status make_pair(const char *name, const char *tell, BIO *secret,
+                             BIO *open)
+{
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(kf_tls_library(), NULL, "ED25519");
+    X509 *x = X509_new_ex(kf_tls_library(), NULL);
+    bool good = key && x && secret && open && describe(x, key, name) &&
+                as_text(key, x, name, tell, secret, open);
+
+    X509_free(x);
+    EVP_PKEY_free(key);
+    return good ? KOFN_OK
+                : kf_fail(KOFN_TRANSPORT, "no keys: %s", kf_tls_words());
+}
+
+static kofn_status write_bio(const char *dir, const char *who, const char *end,
+                             mode_t mode, BIO *from)
+{
+    char name[NAME_MOST + 8], *text;
+    long n = BIO_get_mem_data(from, &text);
+
+    snprintf(name, sizeof name, "%.*s%s", NAME_MOST, who, end);
+    return write_file(dir, name, mode, text, (size_t)n);
+}
+
+/* Of a key that is called `name`, the files WHO.key and WHO.crt in `dir`, and the
+ * certificate in `list`, too, last of all, unless that is NULL. */
+static kofn_status write_pair(const char *dir, const char *who,
+                              const char *name, const char *tell,
+                              const char *list)
+{
+    BIO *secret = BIO_new(BIO_s_mem()), *open = BIO_new(BIO_s_mem());
+    kofn_status st = make_pair(name, tell, secret, open);
+    char file[16];
+
+    if (!st)
+        st = write_bio(dir, who, ".key", 0600, secret);
+    if (!st) {
+        st = write_bio(dir, who, ".crt", 0644, open);
+        if (!st && list)
+            st = keep(dir);
+        if (!st && list)
+            st = write_bio(list, name, ".crt", 0644, open);
+        snprintf(file, sizeof file, "%.11s.key", who);
+        if (st)
+            drop(dir, file);
+    }
+    BIO_free(secret); /* memory of a BIO is wiped */
+    BIO_free(open);
+    return st;
+}
+
+/* ---- a pair -------------------------------------------------------------- */
+
+static const char *const pair[] = {"coordinator.key", "worker.key",
+                                   "coordinator.crt", "worker.crt"};
+
+static kofn_status none_there(const char *dir)
+{
+    char path[KF_PATH];
+    struct stat s;
+
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
+        TRY(kf_keys_join(path, dir, pair[i]));
+        if (lstat(path, &s) == 0)
+            return cannot(path, EEXIST);
+    }
+    return KOFN_OK;
+}
+
+#define OF_COORDINATOR "stays where the coordinator runs"
+#define OF_WORKER "goes to the workers and nobody else"
+
+kofn_status kofn_net_keygen(const char *dir)
+{
+    kofn_status st;
+
+    TRY(make_folder(dir));
+    TRY(none_there(dir));
+    TRY(write_pair(dir, "coordinator", "coordinator", OF_COORDINATOR, NULL));
+    st = write_pair(dir, "worker", KF_COMMON, OF_WORKER, NULL);
+    if (!st)
+        return keep(dir);
+    drop(dir, "coordinator.key"); /* all or none */
+    drop(dir, "coordinator.crt");
+    return st;
+}
+
+/* ---- a key for one ------------------------------------------------------- */
+
+static kofn_status check_name(const char *name)
+{
+    size_t n = strlen(name), i = 0;
+
+    while (i < n && kf_keys_is_plain(name[i]))
+        i++;
+    if (n == 0 || i < n || n > NAME_MOST || strchr("._-", name[0]))
+        return kf_fail(KOFN_INVAL,
+                       "worker's name '%.60s': give 1 to %d letters, digits "
+                       "and ._-, the first a letter or a digit",
+                       name, NAME_MOST);
+    if (strcmp(name, "coordinator") == 0 || strcmp(name, KF_COMMON) == 0)
+        return kf_fail(KOFN_INVAL,
+                       "%s is no name for a worker: %s.crt is made by keygen "
+                       "without a name",
+                       name, name);
+    return KOFN_OK;
+}
+
+/* It is listed last, when all of it is there. */
+static kofn_status write_worker(const char *dir, const char *name)
+{
+    char own[KF_PATH], path[KF_PATH], *text;
+    size_t bytes;
+    kofn_status st;
+
+    TRY(kf_keys_join(own, dir, name));
+    TRY(kf_keys_join(path, dir, "coordinator.crt"));
+    TRY(kf_keys_text(path, false, &text, &bytes));
+    st = make_folder(own);
+    if (!st)
+        st = write_file(own, "coordinator.crt", 0644, text, bytes);
+    kf_free(text);
+    if (!st)
+        st = write_pair(own, "worker", name,
+                        "goes to this worker and nobody else", dir);
+    if (st) {
+        drop(own, "worker.crt");
+        drop(own, "coordinator.crt");
+        rmdir(own);
+    }
+    return st;
+}
+
+kofn_status kofn_net_keygen_worker(const char *dir, const char *name)
+{
+    char listed[NAME_MOST + 8], path[KF_PATH];
+
+    TRY(check_name(name));
+    snprintf(listed, sizeof listed, "%.*s.crt", NAME_MOST, name);
+    TRY(make_folder(dir));
+    TRY(is_free(dir, listed));
+    TRY(is_free(dir, name));
+    TRY(kf_keys_join(path, dir, "coordinator.key"));
+    if (access(path, F_OK))
+        TRY(write_pair(dir, "coordinator", "coordinator", OF_COORDINATOR,
+                       NULL));
+    TRY(write_worker(dir, name));
+    return keep(dir);
+}

@@ -1,0 +1,69 @@
+/* keys.h -- certificates and secret keys, as files and in memory. */
+#ifndef KF_NET_KEYS_H
+#define KF_NET_KEYS_H
+
+#include "inside.h"
+
+#include <openssl/ssl.h>
+
+#define KF_PATH 4096
+#define KF_COMMON "worker" /* the name of a key that many share */
+
+/* A certificate as it is compared, byte for byte. */
+typedef struct kf_card {
+    unsigned char *der;
+    size_t bytes;
+    char name[KF_NAME];
+} kf_card;
+
+typedef struct kf_cards {
+    kf_card *card;
+    size_t count, cap;
+} kf_cards;
+
+typedef struct kf_keys {
+    SSL_CTX *context;
+    kf_cards server; /* whose is expected of those who are reached ...     */
+    bool by_name;    /* ... but of a mesh whose nodes have their own: none */
+    kf_cards listed;
+    char *allow; /* NULL: nobody comes, or whoever has one of the CA */
+    uint64_t stamp;
+    bool ca;
+} kf_keys;
+
+/* ---- keys.c -------------------------------------------------------------- */
+
+kofn_status kf_keys_join(char path[KF_PATH], const char *dir, const char *name);
+/* The text of a file, which ends with 0; a secret one must be kept well, and is
+ * to be given back to kf_keys_wipe. */
+kofn_status kf_keys_text(const char *path, bool secret, char **text,
+                         size_t *bytes);
+void kf_keys_wipe(char *text, size_t bytes);
+bool kf_keys_is_plain(char c);
+/* Adds every certificate of a file; they are called as it is, or, where many are
+ * in one file, as they call themselves. */
+kofn_status kf_keys_read(kf_cards *to, const char *path, bool many);
+void kf_cards_free(kf_cards *c);
+/* Is this the certificate of somebody who may be at the other end of the link, and
+ * whose? */
+bool kf_keys_know(const kf_link *l, X509 *x, char name[KF_NAME]);
+
+/* ---- list.c -------------------------------------------------------------- */
+
+/* Every certificate of a file, or of the files *.crt of a folder but for the
+ * coordinator's own.  Unless `strict`, what holds none counts for nothing, and
+ * there may be none. */
+kofn_status kf_list_read(kf_cards *to, const char *path, bool strict);
+/* A number that changes with the files; 0: they may change without that. */
+uint64_t kf_list_stamp(const char *path);
+
+/* ---- tls.c --------------------------------------------------------------- */
+
+/* What OpenSSL works with here, apart from the program's own. */
+OSSL_LIB_CTX *kf_tls_library(void);
+/* The words of OpenSSL for what went wrong last. */
+const char *kf_tls_words(void);
+kofn_status kf_tls_context(SSL_CTX **out, size_t chain);
+int kf_tls_no_password(char *into, int room, int writes, void *ud);
+
+#endif

@@ -1,0 +1,247 @@
+/* link.c -- one connection: its beginning, its end, and what it does when its
+ * descriptor is ready. */
+#include "inside.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#define UNSENT (256 << 10) /* bytes that the system may hold unsent */
+
+/* ---- bytes --------------------------------------------------------------- */
+
+/* Where there is nothing now errno is EAGAIN. */
+static ssize_t settle(ssize_t n)
+{
+    if (n < 0 && errno == EWOULDBLOCK)
+        errno = EAGAIN;
+    return n;
+}
+
+ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
+{
+    struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
+    ssize_t n;
+
+    if (l->tls)
+        return kf_tls_write(l, part);
+    do
+        n = sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return settle(n);
+}
+
+ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts)
+{
+    struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
+    ssize_t n;
+
+    if (l->tls)
+        return kf_tls_read(l, part, parts);
+    do
+        n = recvmsg(l->fd, &m, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return settle(n);
+}
+
+/* ---- ready --------------------------------------------------------------- */
+
+static void connect_is_over(kf_link *l)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error) {
+        snprintf(l->t->trouble, sizeof l->t->trouble, "nobody answers at %s",
+                 l->dial->address);
+        kf_link_end(l);
+        return;
+    }
+    l->stage = l->t->keys ? KF_SHAKING : KF_STRANGE;
+    l->waits = l->t->keys ? KF_READS_WAIT : 0; /* it begins */
+    l->blocked = false;
+    kf_link_watch(l);
+    kf_dial_connected(l->dial);
+    kf_net_send_word(l, KF_HELLO);
+}
+
+static void ready(uv_poll_t *poll, int status, int events)
+{
+    kf_link *l = poll->data;
+
+    if (l->stage == KF_DIALLING) {
+        connect_is_over(l);
+        return;
+    }
+    if (l->stage == KF_SHAKING) {
+        kf_tls_shake(l);
+        if (status < 0)
+            kf_link_watch(l); /* libuv has stopped; it may have to wait */
+        return;
+    }
+    if (l->waits || status < 0)
+        events = UV_READABLE | UV_WRITABLE;
+    l->waits = 0;
+    if ((events & UV_READABLE) && !l->deaf)
+        kf_net_receive(l);
+    if (l->stage != KF_OVER && (events & UV_WRITABLE)) {
+        l->blocked = false;
+        kf_net_send_on(l);
+        if (!l->blocked)
+            kf_link_watch(l);
+    }
+}
+
+/* What it waits for now. */
+void kf_link_watch(kf_link *l)
+{
+    int read = l->waits & KF_READS_WAIT ? UV_WRITABLE : UV_READABLE;
+    int write = l->waits & KF_WRITES_WAIT ? UV_READABLE : UV_WRITABLE;
+    int events = (l->deaf ? 0 : read) | (l->blocked ? write : 0);
+
+    if (l->stage == KF_OVER)
+        return;
+    if (events)
+        uv_poll_start(&l->poll, events, ready);
+    else
+        uv_poll_stop(&l->poll);
+    l->t->dirty = true;
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+/* Little waits in the system to be sent, so that what is urgent is sent soon. */
+static void set_up(int fd)
+{
+    const int yes = 1, unsent = UNSENT;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+#ifdef TCP_NOTSENT_LOWAT
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+#endif
+}
+
+kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
+                        kf_link_state stage)
+{
+    kf_link *l = kf_zero(1, sizeof *l);
+
+    if (!l || uv_poll_init(&t->loop, &l->poll, fd)) {
+        kf_free(l);
+        close(fd);
+        return l ? kf_fail(KOFN_TRANSPORT, "a connection cannot be watched")
+                 : KOFN_NOMEM;
+    }
+    set_up(fd);
+    l->poll.data = l;
+    l->t = t;
+    l->fd = fd;
+    l->stage = stage;
+    l->sending = -1;
+    l->since = l->heard = l->spoke = t->awake;
+    l->beat = KOFN_NEVER;
+    for (int i = 0; i < KF_LANES; i++) {
+        l->lane[i].last = &l->lane[i].first;
+        l->lane[i].window = i ? t->peer_bytes / 4 : t->peer_bytes;
+        l->lane[i].given = l->lane[i].window;
+    }
+    l->after = t->links;
+    if (t->links)
+        t->links->before = l;
+    t->links = l;
+    l->blocked = stage == KF_DIALLING;
+    kf_link_watch(l);
+    *out = l;
+    return KOFN_OK;
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+static void closed(uv_handle_t *h)
+{
+    kf_free(h->data);
+}
+
+void kf_link_end(kf_link *l)
+{
+    kf_transport *t = l->t;
+    kf_link_state was = l->stage;
+
+    if (was == KF_OVER)
+        return;
+    l->stage = KF_OVER;
+    *(l->before ? &l->before->after : &t->links) = l->after;
+    if (l->after)
+        l->after->before = l->before;
+    kf_net_send_clear(l);
+    kf_net_receive_clear(l);
+    kf_join_lost(l, was);
+    kf_free(l->farewell);
+    l->farewell = NULL;
+    kf_tls_free(l);
+    uv_close((uv_handle_t *)&l->poll, closed);
+    close(l->fd);
+    t->dirty = true;
+}
+
+void kf_link_part(kf_link *l, kofn_time until)
+{
+    if (l->stage == KF_OVER)
+        return;
+    l->stage = KF_PARTING;
+    l->until = until;
+    kf_net_send_on(l);
+}
+
+void kf_link_forget(kf_link *l)
+{
+    kf_net_receive_clear(l);
+    kf_net_send_clear(l);
+    l->forgotten = true;
+}
+
+void kf_link_closed(kf_link *l, bool orderly)
+{
+    if (orderly && l->stage == KF_PARTING && !kf_net_send_idle(l)) {
+        l->deaf = true;
+        kf_link_watch(l);
+        return;
+    }
+    kf_join_is_no_kofn(l);
+    kf_link_end(l);
+}
+
+/* The place of a peer, or where it would be. */
+static size_t place_of(const kf_transport *t, kofn_peer number)
+{
+    size_t lo = 0, hi = t->peers;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (t->peer[mid]->number < number)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+kf_link *kf_link_of(const kf_transport *t, kofn_peer number)
+{
+    size_t i = place_of(t, number);
+
+    return i < t->peers && t->peer[i]->number == number ? t->peer[i] : NULL;
+}
+
+void kf_link_unlist(kf_link *l)
+{
+    kf_transport *t = l->t;
+    size_t i = place_of(t, l->number);
+
+    if (i < t->peers && t->peer[i] == l)
+        memmove(t->peer + i, t->peer + i + 1,
+                (--t->peers - i) * sizeof *t->peer);
+}

@@ -1,0 +1,179 @@
+/* listen.c -- whom others connect to: strangers come in here, and not too many. */
+#define _GNU_SOURCE /* accept4 */
+#include "inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define AT_ONCE 64 /* that are let in before others have their turn */
+#define RESERVE 64 /* descriptors for others than those who come    */
+
+/* ---- coming -------------------------------------------------------------- */
+
+/* One stranger makes room for the next, so that who only sits there keeps nobody
+ * out: whoever came first. */
+static void make_room(kf_transport *t, uint64_t *why)
+{
+    kf_link *oldest = NULL;
+
+    for (kf_link *l = t->links; l; l = l->after)
+        if (!l->dial && l->stage >= KF_SHAKING && l->stage <= KF_HELD)
+            oldest = l; /* the list begins with the newest */
+    if (!oldest)
+        return;
+    ++*why;
+    kf_link_end(oldest);
+}
+
+/* The lowest free descriptor is what the system gives: one so high means that
+ * those below are taken.  The rest is for files. */
+static bool too_many(int fd)
+{
+    struct rlimit files;
+    rlim_t keep;
+
+    if (getrlimit(RLIMIT_NOFILE, &files))
+        return false;
+    keep = files.rlim_cur / 4 < RESERVE ? files.rlim_cur / 4 : RESERVE;
+    return (rlim_t)fd >= files.rlim_cur - keep;
+}
+
+static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
+{
+    kf_link *l;
+
+    if (too_many(fd)) {
+        if (t->strangers == 0) { /* all others are peers */
+            t->refused.full++;
+            close(fd);
+            return;
+        }
+        make_room(t, &t->refused.full);
+    }
+    if (t->strangers >= t->strangers_most)
+        make_room(t, &t->refused.crowd);
+    if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE))
+        return;
+    t->strangers++;
+    kf_place_principal(fd, l->principal, sizeof l->principal);
+    kf_place_text((const struct sockaddr *)from, l->name, sizeof l->name);
+    if (from->ss_family == AF_UNIX)
+        snprintf(l->name, sizeof l->name, "%s", l->principal);
+    if (t->mesh)
+        l->principal[0] = '\0'; /* it answers for itself */
+}
+
+/* Without any descriptor nobody can even be turned away: so there is a spare one. */
+static void turn_away(kf_transport *t)
+{
+    int fd;
+
+    close(t->spare);
+    fd = accept4(t->listening, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    make_room(t, &t->refused.full);
+}
+
+static void knocks(uv_poll_t *poll, int status, int events)
+{
+    kf_transport *t = poll->data;
+
+    (void)events;
+    for (int i = 0; i < AT_ONCE && status >= 0; i++) {
+        struct sockaddr_storage from = {0};
+        socklen_t bytes = sizeof from;
+        int fd = accept4(t->listening, (struct sockaddr *)&from, &bytes,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0)
+            comes(t, fd, &from);
+        else if (errno == EMFILE || errno == ENFILE)
+            turn_away(t);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return;
+    }
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static kofn_status cannot(const char *address, int error)
+{
+    return kf_fail(KOFN_TRANSPORT, "cannot listen at %s: %s; %s", address,
+                   strerror(error), kf_place_advice(error));
+}
+
+static void say_where(kf_transport *t, const char *address)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = sizeof at;
+    char text[120];
+    struct stat s;
+
+    snprintf(t->endpoint, sizeof t->endpoint, "%s", address);
+    if (getsockname(t->listening, (struct sockaddr *)&at, &bytes))
+        return;
+    if (at.ss_family != AF_UNIX) {
+        kf_place_text((const struct sockaddr *)&at, text, sizeof text);
+        snprintf(t->endpoint, sizeof t->endpoint, "tcp://%s", text);
+    } else if (lstat(address + 6, &s) == 0) {
+        t->file = s.st_ino;
+    }
+}
+
+kofn_status kf_listen(kf_transport *t, const char *address)
+{
+    const int yes = 1;
+    struct stat s;
+    kf_place place;
+
+    TRY(kf_place_here(address, &place));
+    TRY(kf_place_vacant(address));
+    if (place.at.ss_family == AF_UNIX && address[6] != '@' &&
+        lstat(address + 6, &s) == 0)
+        unlink(address + 6); /* of one who is gone */
+    t->listening = socket(place.at.ss_family,
+                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (t->listening < 0 || t->spare < 0)
+        return cannot(address, errno);
+    setsockopt(t->listening, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (place.at.ss_family == AF_UNIX) /* its file is its owner's alone */
+        fchmod(t->listening, S_IRUSR | S_IWUSR);
+    if (bind(t->listening, (const struct sockaddr *)&place.at, place.bytes) ||
+        listen(t->listening, SOMAXCONN))
+        return cannot(address, errno);
+    say_where(t, address);
+    t->door.data = t;
+    if (uv_poll_init(&t->loop, &t->door, t->listening))
+        return kf_fail(KOFN_TRANSPORT, "%s cannot be watched", address);
+    t->open = true;
+    uv_poll_start(&t->door, UV_READABLE, knocks);
+    t->dirty = true;
+    return KOFN_OK;
+}
+
+/* The file may be another's by now, if ours was removed. */
+void kf_listen_end(kf_transport *t)
+{
+    const char *path = t->endpoint + 6;
+    struct stat s;
+
+    if (t->open)
+        uv_close((uv_handle_t *)&t->door, NULL);
+    if (t->open && strncmp(t->endpoint, "ipc://", 6) == 0 && *path != '@' &&
+        lstat(path, &s) == 0 && S_ISSOCK(s.st_mode) && s.st_ino == t->file)
+        unlink(path);
+    t->open = false;
+    if (t->listening >= 0)
+        close(t->listening);
+    if (t->spare >= 0)
+        close(t->spare);
+    t->listening = t->spare = -1;
+}

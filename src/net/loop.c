@@ -1,0 +1,311 @@
+/* loop.c -- who does what there is to do, and when.
+ *
+ * The owner's thread does it while it waits, and as it sends.  While it is away,
+ * computing, the keeper does: it looks every now and then whether the owner has
+ * been away for a moment, and then waits in its place.  When the owner comes and
+ * goes no more it sleeps.
+ *
+ * A peer that is silent is lost.  The time for that goes on in steps, of which each
+ * is a fraction of the silence that is allowed at most: where this process did not
+ * run, because it was stopped, the machine slept or others had the processors, nobody
+ * is judged before there was time to hear everybody.
+ */
+#define _GNU_SOURCE /* pipe2 */
+#include "inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define LOOK (2 * KF_MILLI) /* that the owner is away before the keeper acts */
+#define CALM 8              /* looks without a change before it sleeps       */
+#define GAP 4        /* of the silence that is allowed: the longest step   */
+#define PASSES 4     /* of the loop at a time                         */
+#define TICK_MAX 100 /* milliseconds */
+#define TICK_MIN 10
+#define STRANGER_TIME (10 * KOFN_SECOND)
+#define PATIENCE (10 * KOFN_SECOND) /* for the system to connect */
+
+/* ---- what time brings ---------------------------------------------------- */
+
+static void look_after(kf_link *l)
+{
+    kf_transport *t = l->t;
+    kofn_time now = t->awake;
+
+    switch (l->stage) {
+    case KF_DIALLING:
+        if (now - l->since > PATIENCE)
+            kf_link_end(l);
+        return;
+    case KF_SHAKING:
+    case KF_STRANGE:
+    case KF_HELD:
+        if (now - l->since <= STRANGER_TIME)
+            return;
+        t->refused.mute += !l->dial;
+        kf_link_end(l);
+        return;
+    case KF_PEER:
+        if (now - l->heard > t->silence)
+            kf_link_end(l);
+        else if (now - l->spoke >= l->beat)
+            kf_net_send_word(l, KF_BEAT);
+        return;
+    case KF_PARTING:
+        if (t->ticked > l->until)
+            kf_link_end(l);
+        return;
+    case KF_OVER:
+        return;
+    }
+}
+
+static void tick(uv_timer_t *timer)
+{
+    kf_transport *t = timer->data;
+    kofn_time now = kf_clock();
+
+    t->awake +=
+        now - t->ticked < t->silence / GAP ? now - t->ticked : t->silence / GAP;
+    t->ticked = now;
+    for (kf_link *l = t->links, *after; l; l = after) {
+        after = l->after;
+        look_after(l);
+    }
+    kf_dial_due(t, now);
+    if (t->mesh)
+        kf_join_held(t);
+}
+
+/* ---- passes -------------------------------------------------------------- */
+
+void kf_net_loop_pass(kf_transport *t)
+{
+    int n = 0;
+
+    t->shakes = 0;
+    do {
+        t->dirty = false;
+        uv_run(&t->loop, UV_RUN_NOWAIT);
+    } while (t->dirty && ++n < PASSES);
+    t->passed = kf_clock();
+}
+
+void kf_net_loop_unlock(kf_transport *t)
+{
+    kf_departure *done = t->finished;
+
+    t->finished = NULL;
+    pthread_mutex_unlock(&t->lock);
+    while (done) {
+        kf_departure *o = done;
+
+        done = o->next;
+        if (o->done)
+            o->done(o->ud);
+        kf_free(o);
+    }
+}
+
+/* Until something is ready, or for so many milliseconds; without the lock.
+ * False: a signal has come. */
+static bool sleep_without(kf_transport *t, int ms)
+{
+    struct pollfd on[] = {{uv_backend_fd(&t->loop), POLLIN, 0},
+                          {t->kick[0], POLLIN, 0}};
+    int timeout = uv_backend_timeout(&t->loop), n;
+
+    if (t->dirty)
+        timeout = 0;
+    if (timeout < 0 || (ms >= 0 && ms < timeout))
+        timeout = ms;
+    kf_net_loop_unlock(t);
+    n = poll(on, 2, timeout);
+    n = n < 0 && errno == EINTR;
+    pthread_mutex_lock(&t->lock);
+    return !n;
+}
+
+/* ---- the owner ----------------------------------------------------------- */
+
+static bool nothing_left(const kf_transport *t)
+{
+    if (t->open)
+        return false;
+    for (size_t i = 0; i < t->dials; i++)
+        if (!t->dial[i]->over)
+            return false;
+    return true;
+}
+
+static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
+{
+    for (bool first = true;; first = false) {
+        kofn_time now;
+
+        /* what is there comes before what might be */
+        if (first && kf_clock() - t->passed < KF_MILLI &&
+            kf_net_receive_next(t, p))
+            return KOFN_OK;
+        kf_net_loop_pass(t);
+        if (t->asking)
+            kf_net_receive_ask(t);
+        if (kf_net_receive_next(t, p))
+            return KOFN_OK;
+        if (nothing_left(t))
+            return kf_fail(KOFN_TRANSPORT, "%s",
+                           t->trouble[0] ? t->trouble : "nobody is reached");
+        now = kf_clock();
+        if (now >= until || t->room) {
+            t->room = t->full = false;
+            return KOFN_AGAIN;
+        }
+        now = (until - now) / KF_MILLI + 1;
+        if (!sleep_without(
+                t, until == KOFN_NEVER || now > INT32_MAX ? -1 : (int)now))
+            return KOFN_AGAIN;
+    }
+}
+
+kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p)
+{
+    kofn_time now = kf_clock();
+    kofn_time until = atmost < KOFN_NEVER - now ? now + atmost : KOFN_NEVER;
+    kofn_status st;
+
+    pthread_mutex_lock(&t->lock);
+    t->here = true;
+    st = wait_here(t, until, p);
+    t->here = false;
+    t->turns++;
+    t->left = kf_clock();
+    t->base.dropped = t->dropped + t->refused.strange + t->refused.flood;
+    if (t->asleep)
+        pthread_cond_signal(&t->wake);
+    kf_net_loop_unlock(t);
+    return st;
+}
+
+void kf_net_loop_linger(kf_transport *t, kofn_time until)
+{
+    kofn_time now;
+
+    pthread_mutex_lock(&t->lock);
+    t->here = true;
+    for (kf_net_loop_pass(t); t->links && (now = kf_clock()) < until;
+         kf_net_loop_pass(t)) {
+        now = (until - now) / KF_MILLI + 1;
+        sleep_without(t, now > INT32_MAX ? -1 : (int)now);
+    }
+    t->here = false;
+    kf_net_loop_unlock(t);
+}
+
+/* ---- the keeper ---------------------------------------------------------- */
+
+static void nap(kf_transport *t)
+{
+    const struct timespec look = {0, LOOK};
+
+    kf_net_loop_unlock(t);
+    nanosleep(&look, NULL);
+    pthread_mutex_lock(&t->lock);
+}
+
+static void *keep(void *ud)
+{
+    kf_transport *t = ud;
+    uint64_t turns = 0;
+    int calm = 0;
+
+    pthread_mutex_lock(&t->lock);
+    while (!t->ending) {
+        if (!t->here && kf_clock() - t->left >= LOOK) {
+            kf_net_loop_pass(t);
+            if (!t->ending)
+                sleep_without(t, -1);
+            continue;
+        }
+        calm = t->turns == turns ? calm + 1 : 0;
+        turns = t->turns;
+        if (!t->here || calm < CALM) {
+            nap(t);
+            continue;
+        }
+        t->asleep = true;
+        while (t->here && !t->ending)
+            pthread_cond_wait(&t->wake, &t->lock);
+        t->asleep = false;
+    }
+    kf_net_loop_unlock(t);
+    return NULL;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* A thread of the transport's hears no signals: they are the program's. */
+static kofn_status start_keeper(kf_transport *t)
+{
+    sigset_t all, was;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &was);
+    error = pthread_create(&t->keeper, NULL, keep, t);
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    t->kept_by = !error;
+    return error ? kf_fail(KOFN_NOMEM, "no thread for connections: %s",
+                           strerror(error))
+                 : KOFN_OK;
+}
+
+kofn_status kf_net_loop_open(kf_transport *t)
+{
+    kofn_time ms = t->silence / KF_MILLI / 8;
+
+    if (pipe2(t->kick, O_NONBLOCK | O_CLOEXEC)) {
+        t->kick[0] = t->kick[1] = -1;
+        return kf_fail(KOFN_TRANSPORT, "no pipe: %s; raise ulimit -n",
+                       strerror(errno));
+    }
+    if (uv_loop_init(&t->loop))
+        return kf_fail(KOFN_TRANSPORT, "no event loop: are there descriptors "
+                                       "left? raise ulimit -n");
+    t->looping = true;
+    t->left = t->ticked = kf_clock();
+    uv_timer_init(&t->loop, &t->tick);
+    t->tick.data = t;
+    ms = ms < TICK_MIN ? TICK_MIN : ms > TICK_MAX ? TICK_MAX : ms;
+    uv_timer_init(&t->loop, &t->look);
+    uv_idle_init(&t->loop, &t->again);
+    t->look.data = t->again.data = t;
+    uv_timer_start(&t->tick, tick, (uint64_t)ms, (uint64_t)ms);
+    return start_keeper(t);
+}
+
+/* The loop is empty when all that was closed has been told so. */
+void kf_net_loop_close(kf_transport *t)
+{
+    if (t->kept_by) {
+        pthread_mutex_lock(&t->lock);
+        t->ending = true;
+        pthread_cond_signal(&t->wake);
+        (void)!write(t->kick[1], "", 1);
+        kf_net_loop_unlock(t);
+        pthread_join(t->keeper, NULL);
+    }
+    if (t->looping) {
+        uv_close((uv_handle_t *)&t->tick, NULL);
+        uv_close((uv_handle_t *)&t->look, NULL);
+        uv_close((uv_handle_t *)&t->again, NULL);
+        while (uv_run(&t->loop, UV_RUN_DEFAULT))
+            ;
+        uv_loop_close(&t->loop);
+    }
+    for (int i = 0; i < 2; i++)
+        if (t->kick[i] >= 0)
+            close(t->kick[i]);
+}

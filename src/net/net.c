@@ -1,0 +1,318 @@
+/* net.c -- the transport over TCP and Unix sockets: what it shows of itself. */
+#include "inside.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define BODY_MOST ((size_t)1 << 48)
+#define PEER_LEAST ((size_t)4 << 10)
+#define DESCRIPTORS 20 /* of a transport, and some of its connections */
+#define NEWS (10 * KOFN_SECOND) /* between words about strangers */
+
+/* ---- the rest of the interface ------------------------------------------- */
+
+static kofn_status net_wait(kofn_transport *base, kofn_time atmost,
+                            kofn_packet *p)
+{
+    return kf_net_loop_wait((kf_transport *)base, atmost, p);
+}
+
+static const char *net_name_of(kofn_transport *base, kofn_peer peer)
+{
+    kf_transport *t = (kf_transport *)base;
+    kf_link *l;
+
+    pthread_mutex_lock(&t->lock);
+    l = kf_link_of(t, peer);
+    snprintf(t->words, sizeof t->words, "%s", l ? l->name : "who is gone");
+    kf_net_loop_unlock(t);
+    return t->words;
+}
+
+static const char *net_principal_of(kofn_transport *base, kofn_peer peer)
+{
+    kf_transport *t = (kf_transport *)base;
+    kf_link *l;
+
+    pthread_mutex_lock(&t->lock);
+    l = kf_link_of(t, peer);
+    snprintf(t->words, sizeof t->words, "%s", l ? l->principal : "who is gone");
+    kf_net_loop_unlock(t);
+    return t->words[0] ? t->words : NULL;
+}
+
+/* Who was ended since it was told last, at most every ten seconds. */
+static const char *words_of(kf_transport *t)
+{
+    kf_refused is = t->refused;
+    unsigned long long n;
+
+    if ((n = is.full - t->known.full))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: file descriptors run out; "
+                 "raise ulimit -n",
+                 n);
+    else if ((n = is.flood - t->known.flood))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: they sent more than a message "
+                 "may have, or what is none",
+                 n);
+    else if ((n = is.crowd - t->known.crowd))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: there were more than %zu of "
+                 "strangers",
+                 n, t->strangers_most);
+    else if ((n = is.keyless - t->known.keyless))
+        snprintf(
+            t->words, sizeof t->words,
+            "%llu connections were refused: their keys are not on the list", n);
+    else if ((n = is.mute - t->known.mute))
+        snprintf(t->words, sizeof t->words,
+                 "%llu connections were ended: they did not say who they are",
+                 n);
+    else
+        return NULL;
+    t->known = is;
+    t->told_at = kf_clock();
+    return t->words;
+}
+
+static const char *net_news(kofn_transport *base)
+{
+    kf_transport *t = (kf_transport *)base;
+    const char *words = NULL;
+
+    pthread_mutex_lock(&t->lock);
+    if (!t->told_at || kf_clock() - t->told_at >= NEWS)
+        words = words_of(t);
+    kf_net_loop_unlock(t);
+    return words;
+}
+
+static kofn_status net_reach(kofn_transport *base, const char *address)
+{
+    kf_transport *t = (kf_transport *)base;
+    char who[KF_NAME];
+    kofn_status st;
+
+    pthread_mutex_lock(&t->lock);
+    st = kf_keys_expect(t, &address, who);
+    if (!st)
+        st = kf_place_check(address, false, t->insecure || t->keys);
+    if (!st)
+        st = kf_dial_new(t, address, who);
+    if (t->dirty)
+        kf_net_loop_pass(t);
+    kf_net_loop_unlock(t);
+    return st;
+}
+
+/* ---- closing ------------------------------------------------------------- */
+
+/* Says to everybody that nothing more comes, until all have heard it. */
+static void take_leave(kf_transport *t, kofn_time linger)
+{
+    kofn_time now = kf_clock();
+    kofn_time until = linger < KOFN_NEVER - now ? now + linger : KOFN_NEVER;
+
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->dials; i++)
+        t->dial[i]->over = true;
+    kf_listen_end(t);
+    for (kf_link *l = t->links, *after; l; l = after) {
+        after = l->after;
+        if (l->stage != KF_PEER || linger <= 0) {
+            kf_net_send_on(l); /* as much as can be now */
+            kf_link_end(l);
+        } else {
+            kf_link_part(l, until);
+        }
+    }
+    kf_net_loop_unlock(t);
+    kf_net_loop_linger(t, until);
+}
+
+static void net_close(kofn_transport *base, kofn_time linger)
+{
+    kf_transport *t = (kf_transport *)base;
+    kofn_packet p;
+
+    if (t->looping)
+        take_leave(t, linger);
+    pthread_mutex_lock(&t->lock);
+    while (t->links)
+        kf_link_end(t->links);
+    kf_net_loop_unlock(t);
+    kf_net_loop_close(t);
+    kf_keys_free(t->keys);
+    while (kf_net_receive_next(t, &p))
+        kf_free(p.own);
+    for (size_t i = 0; i < t->dials; i++)
+        kf_dial_free(t->dial[i]);
+    for (int i = 0; i < KF_SPARE; i++)
+        kf_free(t->kept[i]);
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->wake);
+    kf_free(t->dial);
+    kf_free(t->peer);
+    kf_free(t);
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static kofn_status check(const kofn_net_options *o)
+{
+    if (o->size < sizeof o->size)
+        return kf_fail(KOFN_INVAL,
+                       "options of %zu bytes: begin with "
+                       "KOFN_NET_OPTIONS_INIT",
+                       o->size);
+    if (o->silence &&
+        (o->silence < 100 * KF_MILLI || o->silence > 3600 * KOFN_SECOND))
+        return kf_fail(KOFN_INVAL, "silence of %g s: 0.1 s to an hour",
+                       (double)o->silence / 1e9);
+    if (o->body_max > BODY_MOST || o->peer_bytes > BODY_MOST)
+        return kf_fail(KOFN_INVAL,
+                       "bodies of %zu bytes, %zu of them ahead: 2^48 at most",
+                       o->body_max, o->peer_bytes);
+    if (o->peer_bytes && o->peer_bytes < PEER_LEAST)
+        return kf_fail(KOFN_INVAL, "peer_bytes of %zu: %zu at least",
+                       o->peer_bytes, PEER_LEAST);
+    return KOFN_OK;
+}
+
+/* A loop and its descriptors are not to fail half-way. */
+static kofn_status descriptors_left(void)
+{
+    struct rlimit files = {0};
+    int fd[DESCRIPTORS], n = 0;
+
+    while (n < DESCRIPTORS && (fd[n] = open("/dev/null", O_CLOEXEC)) >= 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        close(fd[i]);
+    getrlimit(RLIMIT_NOFILE, &files);
+    return n == DESCRIPTORS
+               ? KOFN_OK
+               : kf_fail(KOFN_TRANSPORT,
+                         "%d of %llu file descriptors are left, and %d are "
+                         "needed; raise ulimit -n",
+                         n, (unsigned long long)files.rlim_cur, DESCRIPTORS);
+}
+
+static kofn_status make(kf_transport **out, const kofn_net_options *o)
+{
+    kf_transport *t = kf_zero(1, sizeof *t);
+
+    if (!t)
+        return KOFN_NOMEM;
+    t->base = (kofn_transport){.name = "net",
+                               .send = kf_net_send_packet,
+                               .wait = net_wait,
+                               .release = kf_net_receive_release,
+                               .forget = kf_join_forget,
+                               .close = net_close,
+                               .name_of = net_name_of,
+                               .news = net_news,
+                               .principal_of = net_principal_of};
+    t->listening = t->spare = t->kick[0] = t->kick[1] = -1;
+    t->line.last = &t->line.first;
+    t->urgent.last = &t->urgent.first;
+    t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
+    t->peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;
+    t->silence = o->silence ? o->silence : 800 * KF_MILLI;
+    t->strangers_most = o->strangers ? o->strangers : 1024;
+    t->insecure = o->insecure;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->wake, NULL);
+    *out = t;
+    return kf_net_loop_open(t);
+}
+
+typedef enum role { LISTENS = 1, DIALS = 2, BOTH = 3 } role;
+
+static kofn_status begin(kf_transport *t, role r, const char *address,
+                         const kofn_net_options *o)
+{
+    kofn_status st;
+    char who[KF_NAME] = "";
+
+    t->mesh = r == BOTH;
+    TRY(kf_keys_open(t, r & LISTENS, r & DIALS, o));
+    if (r == DIALS)
+        TRY(kf_keys_expect(t, &address, who));
+    TRY(kf_place_check(address, r & LISTENS, t->insecure || t->keys));
+    if (t->mesh && getrandom(t->node, KF_NODE, 0) != KF_NODE)
+        return kf_fail(KOFN_IO, "the system has no random numbers to give");
+    if (t->mesh)
+        t->base.reach = net_reach;
+    pthread_mutex_lock(&t->lock);
+    if (r & LISTENS) {
+        st = kf_listen(t, address);
+    } else {
+        snprintf(t->endpoint, sizeof t->endpoint, "%s", address);
+        st = kf_dial_new(t, address, who);
+    }
+    kf_net_loop_pass(t);
+    kf_net_loop_unlock(t);
+    return st;
+}
+
+static kofn_status open_as(kofn_transport **out, role r, const char *address,
+                           const kofn_net_options *given)
+{
+    kofn_net_options o = KOFN_NET_OPTIONS_INIT;
+    kf_transport *t = NULL;
+    kofn_status st;
+
+    *out = NULL;
+    if (given)
+        memcpy(&o, given,
+               kf_min(kf_max(given->size, sizeof given->size), sizeof o));
+    TRY(check(&o));
+    TRY(descriptors_left());
+    st = make(&t, &o);
+    if (!st)
+        st = begin(t, r, address, &o);
+    if (!st)
+        *out = &t->base;
+    else if (t)
+        net_close(&t->base, 0);
+    return st;
+}
+
+kofn_status kofn_net_listen(kofn_transport **out, const char *address,
+                            const kofn_net_options *o)
+{
+    return open_as(out, LISTENS, address, o);
+}
+
+kofn_status kofn_net_connect(kofn_transport **out, const char *address,
+                             const kofn_net_options *o)
+{
+    return open_as(out, DIALS, address, o);
+}
+
+kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
+                          const kofn_net_options *o)
+{
+    return open_as(out, BOTH, address, o);
+}
+
+const char *kofn_net_endpoint(const kofn_transport *t)
+{
+    return ((const kf_transport *)t)->endpoint;
+}
+
+const char *kofn_net_trouble(const kofn_transport *base)
+{
+    kf_transport *t = (kf_transport *)(uintptr_t)base;
+
+    pthread_mutex_lock(&t->lock);
+    memcpy(t->asked, t->trouble, sizeof t->asked);
+    pthread_mutex_unlock(&t->lock);
+    return t->asked;
+}

@@ -1,0 +1,311 @@
+/* place.c -- addresses: what they mean, who can reach them, and whether they may
+ * be taken. */
+#define _GNU_SOURCE /* struct ucred */
+#include "inside.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* ---- reaching ------------------------------------------------------------ */
+
+static bool is_v4(const char *address)
+{
+    const char *host = address + 6; /* behind tcp:// */
+
+    return strncmp(address, "tcp://", 6) == 0 && host[0] >= '0' &&
+           host[0] <= '9' && host[strspn(host, "0123456789.")] == ':';
+}
+
+/* Unix sockets are kept by the permissions of their folder, and the loopback
+ * by the machine. */
+static bool is_private(const char *address)
+{
+    if (strncmp(address, "ipc://", 6) == 0 ||
+        strncmp(address, "tcp://[::1]:", 12) == 0 ||
+        strncmp(address, "tcp://localhost:", 16) == 0)
+        return true;
+    return strncmp(address, "tcp://127.", 10) == 0 && is_v4(address);
+}
+
+/* ---- form ---------------------------------------------------------------- */
+
+static bool is_port(const char *text, bool listens)
+{
+    size_t digits = strspn(text, "0123456789");
+
+    if (listens && (!strcmp(text, "*") || !strcmp(text, "0")))
+        return true;
+    return digits && digits <= 5 && !text[digits] && atoi(text) > 0 &&
+           atoi(text) <= 65535;
+}
+
+static kofn_status check_tcp(const char *address, bool listens)
+{
+    const char *host = address + 6, *colon = strrchr(host, ':');
+    const char *bracket = strrchr(host, ']');
+
+    if (!colon || (bracket && colon < bracket))
+        return kf_fail(KOFN_INVAL,
+                       "address %s has no port; a port is a number behind a "
+                       "colon, as in tcp://%s:5555",
+                       address, *host ? host : "HOST");
+    if (!is_port(colon + 1, listens))
+        return kf_fail(
+            KOFN_INVAL, "address %s: \"%s\" is no port; ports are 1 to 65535%s",
+            address, colon + 1, listens ? ", or * for any that is free" : "");
+    if (colon == host)
+        return kf_fail(KOFN_INVAL, "address %s has no host; give %s%s", address,
+                       listens ? "* for every interface, tcp://*"
+                               : "the coordinator's, tcp://HOST",
+                       colon);
+    if (!listens && *host == '*')
+        return kf_fail(KOFN_INVAL,
+                       "address %s: * is where one listens; give the "
+                       "coordinator's host, tcp://HOST%s",
+                       address, colon);
+    return KOFN_OK;
+}
+
+kofn_status kf_place_check(const char *address, bool listens, bool anywhere)
+{
+    if (strncmp(address, "ipc://", 6) != 0 &&
+        strncmp(address, "tcp://", 6) != 0)
+        return kf_fail(KOFN_INVAL,
+                       "address '%s': addresses are tcp://*:PORT, "
+                       "tcp://HOST:PORT or ipc://PATH",
+                       address);
+    if (!address[6] && *address == 'i')
+        return kf_fail(KOFN_INVAL, "address ipc:// has no path; give "
+                                   "ipc://PATH");
+    if (*address == 't')
+        TRY(check_tcp(address, listens));
+    if (!anywhere && !is_private(address))
+        return kf_fail(KOFN_INVAL,
+                       "%s can be reached by others: give keys (made by kofn "
+                       "keygen) with --keys, or say --insecure to go without",
+                       address);
+    return KOFN_OK;
+}
+
+/* ---- places -------------------------------------------------------------- */
+
+static kofn_status unix_place(const char *address, kf_place *out)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)&out->at;
+    const char *path = address + 6;
+    size_t n = strlen(path);
+
+    if (n >= sizeof un->sun_path)
+        return kf_fail(
+            KOFN_INVAL,
+            "address %.60s...: %zu characters; paths of sockets have "
+            "at most %zu",
+            address, n, sizeof un->sun_path - 1);
+    *out = (kf_place){
+        .bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1)};
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, path, n + 1);
+    if (*path == '@') { /* a name without a file */
+        un->sun_path[0] = '\0';
+        out->bytes--;
+    }
+    return KOFN_OK;
+}
+
+/* Behind tcp://; the brackets of IPv6 are left away. */
+static kofn_status split(const char *address, char *host, const char **port)
+{
+    const char *from = address + 6, *colon = strrchr(from, ':');
+    size_t n = (size_t)(colon - from);
+
+    if (*from == '[' && n > 1 && from[n - 1] == ']') {
+        from++;
+        n -= 2;
+    }
+    if (n >= 256)
+        return kf_fail(KOFN_INVAL,
+                       "address %.80s...: a name of a host has at most 255 "
+                       "characters",
+                       address);
+    memcpy(host, from, n);
+    host[n] = '\0';
+    *port = strcmp(colon + 1, "*") ? colon + 1 : "0";
+    return KOFN_OK;
+}
+
+static bool by_numbers(const char *host, const char *port, int family,
+                       kf_place *out)
+{
+    const struct addrinfo hints = {.ai_family = family,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    bool is = getaddrinfo(host, port, &hints, &found) == 0;
+
+    if (is) {
+        *out = (kf_place){.bytes = found->ai_addrlen};
+        memcpy(&out->at, found->ai_addr, found->ai_addrlen);
+        freeaddrinfo(found);
+    }
+    return is;
+}
+
+kofn_status kf_place_there(const char *address, kf_place *out, char *host,
+                           const char **port)
+{
+    if (*address == 'i')
+        return unix_place(address, out);
+    TRY(split(address, host, port));
+    return by_numbers(host, *port, AF_UNSPEC, out) ? KOFN_OK : KOFN_AGAIN;
+}
+
+/* What a name of the loopback means is not for others to say: it may be used
+ * without keys. */
+static kofn_status look_up(const char *address, const char *host,
+                           const char *port, kf_place *out)
+{
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int why = getaddrinfo(host, port, &hints, &found);
+
+    if (why) {
+        hints.ai_family = AF_INET6;
+        why = getaddrinfo(host, port, &hints, &found);
+    }
+    if (why)
+        return kf_fail(KOFN_TRANSPORT,
+                       "cannot listen at %s: %s: %s; this machine has no "
+                       "such address; give a name of its own, or "
+                       "tcp://*:PORT",
+                       address, host, gai_strerror(why));
+    *out = (kf_place){.bytes = found->ai_addrlen};
+    memcpy(&out->at, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return KOFN_OK;
+}
+
+kofn_status kf_place_here(const char *address, kf_place *out)
+{
+    char host[256];
+    const char *port;
+
+    if (*address == 'i')
+        return unix_place(address, out);
+    TRY(split(address, host, &port));
+    if (!strcmp(host, "*"))
+        strcpy(host, "0.0.0.0");
+    if (!strcmp(host, "localhost"))
+        strcpy(host, "127.0.0.1");
+    return by_numbers(host, port, AF_UNSPEC, out)
+               ? KOFN_OK
+               : look_up(address, host, port, out);
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+void kf_place_text(const struct sockaddr *at, char *out, size_t room)
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+
+    if (at->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)at;
+
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+        snprintf(out, room, "%s:%u", host, ntohs(v4->sin_port));
+    } else if (at->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)at;
+
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+        snprintf(out, room, "[%s]:%u", host, ntohs(v6->sin6_port));
+    } else {
+        snprintf(out, room, "this machine");
+    }
+}
+
+void kf_place_principal(int fd, char *out, size_t room)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = sizeof at;
+    struct ucred who = {0};
+    socklen_t size = sizeof who;
+    char *colon;
+
+    snprintf(out, room, "this machine");
+    if (getpeername(fd, (struct sockaddr *)&at, &bytes))
+        return;
+    if (at.ss_family != AF_UNIX) {
+        kf_place_text((const struct sockaddr *)&at, out, room);
+        colon = strrchr(out, ':');
+        if (colon)
+            *colon = '\0';
+    } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0) {
+        snprintf(out, room, "user %u", (unsigned)who.uid);
+    }
+}
+
+/* ---- taking -------------------------------------------------------------- */
+
+static bool somebody_listens(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    size_t n = strlen(path);
+    bool yes;
+
+    if (s < 0 || n >= sizeof at.sun_path) {
+        if (s >= 0)
+            close(s);
+        return false;
+    }
+    memcpy(at.sun_path, path, n);
+    yes = connect(s, (const struct sockaddr *)&at, sizeof at) == 0 ||
+          errno == EAGAIN; /* so many come that it has no time */
+    close(s);
+    return yes;
+}
+
+kofn_status kf_place_vacant(const char *address)
+{
+    const char *path = address + 6;
+    struct stat s;
+
+    if (*address != 'i' || *path == '@' || lstat(path, &s))
+        return KOFN_OK;
+    if (!S_ISSOCK(s.st_mode))
+        return kf_fail(KOFN_INVAL,
+                       "cannot listen at %s: there is something else already; "
+                       "name a path where nothing is",
+                       address);
+    return somebody_listens(path)
+               ? kf_fail(KOFN_TRANSPORT,
+                         "cannot listen at %s: somebody does already; name "
+                         "another path",
+                         address)
+               : KOFN_OK;
+}
+
+const char *kf_place_advice(int error)
+{
+    switch (error) {
+    case EADDRINUSE:
+        return "take another port, or * for any that is free";
+    case EADDRNOTAVAIL:
+        return "this machine has no such address; tcp://*:PORT is all it has";
+    case ENOENT:
+        return "make its folder first";
+    case EACCES:
+        return "it is not for this user";
+    case EMFILE:
+    case ENFILE:
+        return "raise ulimit -n";
+    default:
+        return "addresses are tcp://*:PORT, tcp://HOST:PORT or ipc://PATH";
+    }
+}

@@ -1,0 +1,466 @@
+/* receive.c -- what comes over a connection: frames, and bodies straight to where
+ * they stay. */
+#include "inside.h"
+
+#include <errno.h>
+
+#define TURN ((size_t)4 << 20) /* bytes of one connection before others' */
+#define DIRECT 1024    /* bytes of a body that are read to their place */
+#define LOOKAHEAD 4096 /* bytes behind them */
+#define LONG                                                                   \
+    ((size_t)1 << 20) /* bodies of which it is asked whether they are wanted */
+#define SMALL ((size_t)64 << 10) /* buffers that are not kept */
+
+/* ---- buffers ------------------------------------------------------------- */
+
+/* With room for a body behind it, which begins at a multiple of 64 bytes. */
+static kf_arrival *new_in(kf_transport *t, size_t bytes)
+{
+    const size_t front = (sizeof(kf_arrival) + 63) / 64 * 64;
+    kf_arrival *in = NULL;
+
+    for (int i = 0; bytes > SMALL && i < KF_SPARE && !in; i++)
+        if (t->kept[i] && t->kept[i]->room >= bytes &&
+            t->kept[i]->room / 2 <= bytes) {
+            in = t->kept[i];
+            t->kept[i] = NULL;
+        }
+    if (!in) {
+        in = bytes <= SIZE_MAX - front ? kf_new(front + bytes, 1) : NULL;
+        if (!in)
+            return NULL;
+        in->room = bytes;
+    }
+    *in = (kf_arrival){.room = in->room};
+    in->body = bytes ? (unsigned char *)in + front : NULL;
+    return in;
+}
+
+static void free_in(kf_transport *t, kf_arrival *in)
+{
+    for (int i = 0; in && in->room > SMALL && i < KF_SPARE; i++)
+        if (!t->kept[i]) {
+            t->kept[i] = in;
+            return;
+        }
+    kf_free(in);
+}
+
+void kf_net_receive_release(kofn_transport *base, void *own)
+{
+    kf_transport *t = (kf_transport *)base;
+
+    if (!own)
+        return;
+    pthread_mutex_lock(&t->lock);
+    free_in(t, own);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- what has come ------------------------------------------------------- */
+
+static void append(kf_arrivals *line, kf_arrival *in)
+{
+    in->next = NULL;
+    *line->last = in;
+    line->last = &in->next;
+}
+
+static kf_arrival *take_first(kf_arrivals *line)
+{
+    kf_arrival *in = line->first;
+
+    line->first = in->next;
+    if (!line->first)
+        line->last = &line->first;
+    return in;
+}
+
+bool kf_net_receive_tell(kf_link *l, kofn_arrival what)
+{
+    kf_arrival *in = what == KOFN_WENT ? l->farewell : new_in(l->t, 0);
+
+    if (what == KOFN_CAME) {
+        l->farewell = in ? new_in(l->t, 0) : NULL;
+        if (!l->farewell) {
+            kf_free(in);
+            return false;
+        }
+    }
+    in->what = what;
+    in->peer = l->number;
+    in->from = what == KOFN_CAME ? l : NULL;
+    append(&l->t->line, in);
+    l->farewell = what == KOFN_CAME ? l->farewell : NULL;
+    return true;
+}
+
+static size_t cost(const kf_arrival *in)
+{
+    return KF_COST + (in->skipped ? 0 : in->bytes);
+}
+
+/* Its owner takes it, so that the other end may send more. */
+static void taken(kf_arrival *in)
+{
+    kf_link *l = in->from;
+
+    if (!l || in->what != KOFN_PACKET)
+        return;
+    l->lane[in->urgent].taken += cost(in);
+    kf_net_send_on(l);
+}
+
+/* Is it wanted, or too short to ask? */
+static bool is_wanted(kf_transport *t, const kf_arrival *in)
+{
+    return in->bytes <= LONG || in->asked || !t->base.wanted ||
+           t->base.wanted(t->base.wanted_ud, in->peer, in->head, in->head_bytes,
+                          in->bytes);
+}
+
+/* What is urgent comes first, but not before its peer was told of. */
+static kf_arrival *next_in(kf_transport *t)
+{
+    if (t->urgent.first &&
+        (!t->urgent.first->from || t->urgent.first->from->told))
+        return take_first(&t->urgent);
+    return t->line.first ? take_first(&t->line) : NULL;
+}
+
+bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
+{
+    kf_arrival *in = next_in(t);
+
+    if (!in)
+        return false;
+    *p = (kofn_packet){.what = in->what, .peer = in->peer};
+    if (in->what != KOFN_PACKET) {
+        if (in->from)
+            in->from->told = true;
+        kf_free(in);
+        return true;
+    }
+    taken(in);
+    p->head_bytes = in->head_bytes;
+    memcpy(p->head, in->head, in->head_bytes);
+    if (in->body && is_wanted(t, in)) {
+        p->body = in->body;
+        p->body_bytes = in->bytes;
+        p->own = in;
+    } else { /* there is nothing to be given back */
+        free_in(t, in);
+    }
+    return true;
+}
+
+/* ---- forgetting ---------------------------------------------------------- */
+
+static void strip(kf_arrivals *line, kf_transport *t, const kf_link *from,
+                  bool drop)
+{
+    kf_arrival **at = &line->first;
+
+    while (*at) {
+        kf_arrival *in = *at;
+
+        if (in->from == from && drop) {
+            *at = in->next;
+            free_in(t, in);
+            continue;
+        }
+        if (in->from == from)
+            in->from = NULL;
+        at = &in->next;
+    }
+    line->last = at;
+}
+
+void kf_net_receive_drop(kf_transport *t, const kf_link *from)
+{
+    strip(&t->line, t, from, true);
+    strip(&t->urgent, t, from, true);
+}
+
+void kf_net_receive_clear(kf_link *l)
+{
+    for (int i = 0; i < KF_LANES; i++) {
+        free_in(l->t, l->lane[i].coming);
+        l->lane[i].coming = NULL;
+        l->t->asking -= l->lane[i].asks;
+        l->lane[i].asks = false;
+    }
+    strip(&l->t->line, l->t, l, false);
+    strip(&l->t->urgent, l->t, l, false);
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+static void arrived(kf_link *l, int lane)
+{
+    kf_lane *a = &l->lane[lane];
+    kf_arrival *in = a->coming;
+
+    a->coming = NULL;
+    if (l->stage == KF_PARTING) { /* nobody hears it any more */
+        a->taken += cost(in);
+        free_in(l->t, in);
+    } else {
+        append(lane == KF_URGENT ? &l->t->urgent : &l->t->line, in);
+    }
+}
+
+/* Whose owner is to be asked whether it wants so much. */
+void kf_net_receive_ask(kf_transport *t)
+{
+    for (kf_link *l = t->links, *after; t->asking && l; l = after) {
+        after = l->after;
+        for (int i = 0; i < KF_LANES; i++) {
+            kf_lane *a = &l->lane[i];
+
+            /* not before all else that came is taken */
+            if (!a->asks || a->taken + KF_COST != a->got)
+                continue;
+            a->asks = false;
+            t->asking--;
+            kf_net_receive_answer(l, i);
+            kf_net_send_on(l);
+            if (l->stage == KF_OVER)
+                break;
+        }
+    }
+}
+
+/* Give credit for all of it, or have it skipped. */
+void kf_net_receive_answer(kf_link *l, int lane)
+{
+    kf_lane *a = &l->lane[lane];
+    kf_arrival *in = a->coming, *large = NULL;
+
+    if (l->stage == KF_PEER && is_wanted(l->t, in)) {
+        large = new_in(l->t, in->bytes);
+        if (!large) {
+            kf_link_end(l);
+            return;
+        }
+    }
+    if (!large) {
+        in->skipped = true;
+        l->skips |= 1u << lane;
+        arrived(l, lane);
+        return;
+    }
+    *large = (kf_arrival){.room = large->room,
+                          .body = large->body,
+                          .from = l,
+                          .what = KOFN_PACKET,
+                          .peer = in->peer,
+                          .head_bytes = in->head_bytes,
+                          .bytes = in->bytes,
+                          .urgent = in->urgent,
+                          .asked = true};
+    memcpy(large->head, in->head, in->head_bytes);
+    kf_free(in);
+    a->coming = large;
+    a->special = a->got + large->bytes;
+}
+
+static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
+{
+    kf_lane *a = &l->lane[lane];
+    bool asks = bytes > a->window;
+    kf_arrival *in;
+
+    a->got += KF_COST;
+    if (a->coming || bytes > l->t->base.body_max || piece > bytes ||
+        a->got > a->given || (asks && piece))
+        return false;
+    in = new_in(l->t, asks ? 0 : (size_t)bytes);
+    if (!in)
+        return false;
+    in->from = l;
+    in->what = KOFN_PACKET;
+    in->peer = l->number;
+    in->urgent = lane == KF_URGENT;
+    in->bytes = (size_t)bytes;
+    in->head_bytes = kf_net_number(l->part + 2, 2);
+    memcpy(in->head, l->part + KF_HEADER, in->head_bytes);
+    a->coming = in;
+    a->asks = asks;
+    l->t->asking += asks;
+    if (!bytes)
+        arrived(l, lane);
+    return true;
+}
+
+static bool skip(kf_link *l, int lane)
+{
+    kf_departure *o = l->lane[lane].first;
+
+    if (!o || !o->begun || o->at || !o->bytes || l->sending == lane)
+        return false;
+    kf_net_send_finish(l->t, &l->lane[lane]);
+    return true;
+}
+
+static bool credit(kf_link *l, int lane, uint64_t may)
+{
+    if (may < l->lane[lane].may)
+        return false;
+    l->lane[lane].may = may;
+    return true;
+}
+
+static bool greeting(kf_link *l, kf_word word)
+{
+    kf_greeting g;
+
+    if (kf_net_number(l->part + 2, 2) != sizeof g)
+        return false;
+    memcpy(&g, l->part + KF_HEADER, sizeof g);
+    return kf_join_greeting(l, word, &g);
+}
+
+/* A header and its head are there; false: that may not come now. */
+static bool frame(kf_link *l)
+{
+    kf_word word = (kf_word)l->part[0];
+    int lane = l->part[1];
+    size_t piece = kf_net_number(l->part + 4, 4);
+    uint64_t number = kf_net_number(l->part + 8, 8);
+    kf_lane *a = &l->lane[lane & 1];
+
+    if (lane > 1 || (piece && word != KF_PACKET && word != KF_DATA))
+        return false;
+    if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
+        return greeting(l, word);
+    if (l->stage != KF_PEER && l->stage != KF_PARTING)
+        return false;
+    if (word == KF_CREDIT)
+        return credit(l, lane, number);
+    if (word == KF_SKIP)
+        return skip(l, lane);
+    if (word == KF_PACKET && !packet(l, lane, piece, number))
+        return false;
+    if (word == KF_DATA && (!a->coming || a->asks || !piece))
+        return false;
+    if (word != KF_PACKET && word != KF_DATA)
+        return word == KF_BEAT;
+    a->got += piece;
+    l->left = piece;
+    l->into = lane;
+    return !piece || (piece <= a->coming->bytes - a->coming->at &&
+                      piece <= KF_PIECE && a->got <= a->given);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static void refuse(kf_link *l)
+{
+    kf_join_is_no_kofn(l);
+    l->t->refused.flood++;
+    kf_link_end(l);
+}
+
+static void piece_came(kf_link *l, size_t n)
+{
+    kf_arrival *in = l->lane[l->into].coming;
+
+    in->at += n;
+    l->left -= n;
+    if (l->left == 0 && in->at == in->bytes)
+        arrived(l, l->into);
+}
+
+/* The rest of a header and its head; how many of the bytes these take. */
+static size_t take_part(kf_link *l, const unsigned char *p, size_t n)
+{
+    size_t at = 0;
+
+    for (;;) {
+        size_t want = KF_HEADER;
+
+        if (l->have >= KF_HEADER)
+            want += kf_net_number(l->part + 2, 2);
+        if (want > sizeof l->part) {
+            refuse(l);
+            return at;
+        }
+        if (l->have == want && want > KF_HEADER - 1 && l->have >= KF_HEADER) {
+            l->have = 0;
+            if (!frame(l))
+                refuse(l);
+            return at;
+        }
+        if (at == n)
+            return at;
+        want = kf_min(want - l->have, n - at);
+        memcpy(l->part + l->have, p + at, want);
+        l->have += want;
+        at += want;
+    }
+}
+
+static void take(kf_link *l, const unsigned char *p, size_t n)
+{
+    while (n > 0 && l->stage != KF_OVER && !l->forgotten) {
+        size_t m;
+
+        if (l->left > 0) {
+            kf_arrival *in = l->lane[l->into].coming;
+
+            m = kf_min(l->left, n);
+            memcpy(in->body + in->at, p, m);
+            piece_came(l, m);
+        } else {
+            m = take_part(l, p, n);
+        }
+        p += m;
+        n -= m;
+    }
+}
+
+/* Bytes that came, 0: there is nothing (more); all: there was less than room. */
+static size_t read_some(kf_link *l, bool *all)
+{
+    kf_transport *t = l->t;
+    kf_arrival *in =
+        l->left >= DIRECT && !l->forgotten ? l->lane[l->into].coming : NULL;
+    struct iovec part[2] = {{in ? in->body + in->at : NULL, in ? l->left : 0},
+                            {t->stage, in ? LOOKAHEAD : sizeof t->stage}};
+    size_t direct = part[0].iov_len, got;
+    ssize_t n = kf_link_read(l, part, 2);
+
+    *all = n < (ssize_t)(direct + part[1].iov_len);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n <= 0) {
+        kf_link_closed(l, n == 0);
+        return 0;
+    }
+    got = kf_min((size_t)n, direct);
+    if (got)
+        piece_came(l, got);
+    take(l, t->stage, (size_t)n - got);
+    return (size_t)n;
+}
+
+void kf_net_receive(kf_link *l)
+{
+    size_t got = 0, n;
+    bool all = false;
+
+    while (l->stage != KF_OVER && !all && got < TURN) {
+        n = read_some(l, &all);
+        got += n;
+        if (n == 0)
+            break;
+    }
+    if (l->stage == KF_OVER)
+        return;
+    if (got)
+        l->heard = l->t->awake;
+    if (got >= TURN)
+        kf_tls_rest(l);
+    kf_net_send_on(l);
+}

@@ -1,0 +1,328 @@
+/* send.c -- what goes out over a connection: frames, the most urgent first, and
+ * bodies from where they lie. */
+#include "inside.h"
+
+#include <errno.h>
+
+#define TURN                                                                   \
+    ((size_t)4 << 20) /* bytes of one connection before others have theirs */
+#define MANY 1000     /* packets that wait in a lane */
+
+/* ---- numbers ------------------------------------------------------------- */
+
+void kf_net_put_number(unsigned char *at, uint64_t n, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        at[i] = (unsigned char)(n >> 8 * i);
+}
+
+uint64_t kf_net_number(const unsigned char *at, int bytes)
+{
+    uint64_t n = 0;
+
+    for (int i = bytes; i-- > 0;)
+        n = n << 8 | at[i];
+    return n;
+}
+
+kf_greeting kf_net_send_greeting(const kf_transport *t)
+{
+    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+
+    memcpy(g.magic, KF_MAGIC, sizeof g.magic);
+    memcpy(g.node, t->node, sizeof g.node);
+    kf_net_put_number(g.silence, (uint64_t)t->silence, 8);
+    kf_net_put_number(g.window, t->peer_bytes, 8);
+    kf_net_put_number(g.urgent, t->peer_bytes / 4, 8);
+    return g;
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+static void frame(kf_link *l, kf_word word, int lane, size_t piece,
+                  uint64_t number)
+{
+    memset(l->frame, 0, KF_HEADER);
+    l->frame[0] = (unsigned char)word;
+    l->frame[1] = (unsigned char)lane;
+    kf_net_put_number(l->frame + 4, piece, 4);
+    kf_net_put_number(l->frame + 8, number, 8);
+    l->frame_bytes = KF_HEADER;
+    l->frame_at = 0;
+    l->body_bytes = piece;
+    l->sending = -1;
+}
+
+static void frame_head(kf_link *l, const void *head, size_t bytes)
+{
+    kf_net_put_number(l->frame + 2, bytes, 2);
+    if (bytes)
+        memcpy(l->frame + KF_HEADER, head, bytes);
+    l->frame_bytes += bytes;
+}
+
+/* A word of the transport itself; false: there is none to be said. */
+static bool next_word(kf_link *l)
+{
+    static const kf_word words[] = {KF_HELLO, KF_WELCOME, KF_GO, KF_BEAT};
+    int i = l->words ? __builtin_ctz(l->words) : 0;
+
+    if (!l->words)
+        return false;
+    l->words &= l->words - 1;
+    frame(l, words[i], 0, 0, 0);
+    if (words[i] != KF_BEAT) {
+        kf_greeting g = kf_net_send_greeting(l->t);
+
+        frame_head(l, &g, sizeof g);
+    }
+    return true;
+}
+
+static bool next_skip(kf_link *l)
+{
+    int lane = l->skips & 1 ? KF_BULK : KF_URGENT;
+
+    if (!l->skips)
+        return false;
+    l->skips &= ~(1u << lane);
+    frame(l, KF_SKIP, lane, 0, 0);
+    return true;
+}
+
+/* The other end may send more: told when that is a good part of its window. */
+static bool next_credit(kf_link *l)
+{
+    for (int i = 0; i < KF_LANES; i++) {
+        kf_lane *a = &l->lane[i];
+        uint64_t now = a->taken + a->window;
+
+        if (now < a->given + a->window / 4)
+            now = 0;
+        now = now > a->special ? now : a->special;
+        if (now <= a->given)
+            continue;
+        a->given = now;
+        frame(l, KF_CREDIT, i, 0, now);
+        return true;
+    }
+    return false;
+}
+
+/* The next piece of what is first in the lane, as far as there is credit. */
+static bool next_piece(kf_link *l, int lane)
+{
+    kf_lane *a = &l->lane[lane];
+    kf_departure *o = a->first;
+    uint64_t credit = a->may > a->sent ? a->may - a->sent : 0;
+    size_t piece;
+
+    if (!o || l->stage == KF_STRANGE || l->stage == KF_HELD)
+        return false;
+    if (!o->begun) {
+        if (credit < KF_COST)
+            return false;
+        credit -= KF_COST;
+    }
+    piece = kf_min(o->bytes - o->at, KF_PIECE);
+    if (o->at == 0 && credit < o->bytes)
+        piece = 0; /* it is announced, and goes when it fits */
+    if (o->begun && piece == 0)
+        return false;
+    frame(l, o->begun ? KF_DATA : KF_PACKET, lane, piece,
+          o->begun ? 0 : o->bytes);
+    if (!o->begun) {
+        frame_head(l, o->head, o->head_bytes);
+        a->sent += KF_COST;
+    }
+    a->sent += piece;
+    l->body = o->body ? o->body + o->at : NULL;
+    l->sending = lane;
+    o->begun = true;
+    return true;
+}
+
+static bool next_frame(kf_link *l)
+{
+    if (next_word(l))
+        return true;
+    if (l->stage != KF_PEER && l->stage != KF_PARTING)
+        return false;
+    return next_credit(l) || next_skip(l) || next_piece(l, KF_URGENT) ||
+           next_piece(l, KF_BULK);
+}
+
+/* ---- what is done with --------------------------------------------------- */
+
+void kf_net_send_finish(kf_transport *t, kf_lane *a)
+{
+    kf_departure *o = a->first;
+
+    a->first = o->next;
+    if (!a->first)
+        a->last = &a->first;
+    a->queued -= o->bytes + KF_COST;
+    o->next = t->finished;
+    t->finished = o;
+    t->room |= t->full;
+}
+
+static void frame_sent(kf_link *l)
+{
+    kf_lane *a;
+
+    if (l->sending < 0)
+        return;
+    a = &l->lane[l->sending];
+    l->sending = -1;
+    if (!a->first)
+        return; /* it was forgotten meanwhile */
+    if (a->first->bytes)
+        a->first->at = (size_t)(l->body - a->first->body);
+    if (a->first->at == a->first->bytes)
+        kf_net_send_finish(l->t, a);
+}
+
+void kf_net_send_clear(kf_link *l)
+{
+    for (int i = 0; i < KF_LANES; i++)
+        while (l->lane[i].first)
+            kf_net_send_finish(l->t, &l->lane[i]);
+    l->sending = -1;
+}
+
+bool kf_net_send_idle(const kf_link *l)
+{
+    return l->frame_at == l->frame_bytes && l->body_bytes == 0 && !l->words &&
+           !l->lane[KF_BULK].first && !l->lane[KF_URGENT].first;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* Of the frame; false: no more can be written now. */
+static bool write_some(kf_link *l, size_t *written)
+{
+    struct iovec part[2] = {
+        {l->frame + l->frame_at, l->frame_bytes - l->frame_at},
+        {NULL, l->body_bytes}};
+    ssize_t n;
+    size_t of_frame;
+
+    memcpy(&part[1].iov_base, &l->body, sizeof l->body); /* it is only read */
+    n = kf_link_write(l, part, 2);
+    if (n < 0) {
+        l->blocked = true;
+        if (errno != EAGAIN)
+            kf_link_end(l);
+        return false;
+    }
+    *written += (size_t)n;
+    of_frame = kf_min((size_t)n, part[0].iov_len);
+    l->frame_at += of_frame;
+    n -= (ssize_t)of_frame;
+    l->body_bytes -= (size_t)n;
+    if (n)
+        l->body += n;
+    return true;
+}
+
+/* All is said: the other end may close, when it has heard it. */
+static void say_no_more(kf_link *l)
+{
+    if (l->stage != KF_PARTING || !kf_net_send_idle(l) || l->mum)
+        return;
+    kf_tls_bye(l);
+    shutdown(l->fd, SHUT_WR);
+    l->mum = true;
+    if (l->deaf)
+        kf_link_end(l);
+}
+
+void kf_net_send_on(kf_link *l)
+{
+    bool blocked = l->blocked;
+    size_t written = 0;
+
+    if (l->stage == KF_OVER || l->stage <= KF_SHAKING || l->blocked || l->mum)
+        return;
+    while (written < TURN) {
+        if (l->frame_at == l->frame_bytes && l->body_bytes == 0) {
+            frame_sent(l);
+            if (!next_frame(l))
+                break;
+        }
+        if (!write_some(l, &written))
+            break;
+    }
+    if (written)
+        l->spoke = l->t->awake;
+    if (l->stage == KF_OVER)
+        return;
+    l->blocked |= written >= TURN; /* the rest when others had their turn */
+    say_no_more(l);
+    if (l->blocked != blocked)
+        kf_link_watch(l);
+}
+
+void kf_net_send_word(kf_link *l, kf_word word)
+{
+    l->words |= word == KF_HELLO     ? 1
+                : word == KF_WELCOME ? 2
+                : word == KF_GO      ? 4
+                                     : 8;
+    kf_net_send_on(l);
+}
+
+/* ---- what the owner sends ------------------------------------------------ */
+
+static kofn_status put(kf_transport *t, kf_link *l, kf_departure *o,
+                       bool urgent)
+{
+    kf_lane *a = &l->lane[urgent];
+
+    if (a->first && a->queued + o->bytes + KF_COST > a->window) {
+        t->full = true;
+        return KOFN_AGAIN;
+    }
+    a->queued += o->bytes + KF_COST;
+    *a->last = o;
+    a->last = &o->next;
+    kf_net_send_on(l);
+    if (t->dirty)
+        kf_net_loop_pass(t);
+    return KOFN_OK;
+}
+
+kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
+                               const void *head, size_t head_bytes,
+                               const void *body, size_t body_bytes, bool urgent,
+                               void (*done)(void *ud), void *ud)
+{
+    kf_transport *t = (kf_transport *)base;
+    kofn_status st = KOFN_TRANSPORT;
+    kf_departure *o = NULL;
+    kf_link *l;
+
+    if (head_bytes > KOFN_HEAD_MAX)
+        st = kf_fail(KOFN_INVAL, "a head of %zu bytes: %d at most", head_bytes,
+                     KOFN_HEAD_MAX);
+    else if (!(o = kf_new(1, sizeof *o)))
+        st = KOFN_NOMEM;
+    if (o) {
+        *o = (kf_departure){
+            .body = body, .bytes = body_bytes, .done = done, .ud = ud};
+        o->head_bytes = head_bytes;
+        if (head_bytes)
+            memcpy(o->head, head, head_bytes);
+        pthread_mutex_lock(&t->lock);
+        l = kf_link_of(t, peer);
+        st = l ? put(t, l, o, urgent)
+               : kf_fail(KOFN_TRANSPORT, "peer %u is not there any more", peer);
+        kf_net_loop_unlock(t);
+    }
+    if (st)
+        kf_free(o);
+    if (st < 0 && done)
+        done(ud);
+    return st;
+}

@@ -1,0 +1,429 @@
+/* tls.c -- TLS 1.3 on a connection, by OpenSSL.
+ *
+ * OpenSSL reads and writes through a BIO of our own, which raises no SIGPIPE and
+ * notes what it has to wait for.  It works in a library context of its own, reads no
+ * configuration and leaves nothing to be done at the end of the process.
+ *
+ * A stranger costs at most SHAKEN bytes to be read, and what can be made to cost
+ * public-key operations is done so many times a pass that peers have their turn.
+ */
+#include "keys.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define SHAKES 8          /* in a pass of the loop                            */
+#define SHAKEN (64 << 10) /* bytes that a stranger may send                   */
+#define HELLO_MOST 4096   /* of its first message: browsers say less than 2 K */
+#define AHEAD (64 << 10)  /* bytes that are read for several records          */
+
+/* ---- OpenSSL ------------------------------------------------------------- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static OSSL_LIB_CTX *library;
+static BIO_METHOD *method;
+
+static int bio_write(BIO *b, const char *bytes, size_t n, size_t *done)
+{
+    kf_link *l = BIO_get_data(b);
+    ssize_t m;
+
+    do
+        m = send(l->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (m < 0 && errno == EINTR);
+    BIO_clear_retry_flags(b);
+    *done = m > 0 ? (size_t)m : 0;
+    if (m < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        l->wants = 'w';
+        BIO_set_retry_write(b);
+    }
+    return m > 0;
+}
+
+/* The length of the first message is in its bytes 6 to 8, behind the header of a
+ * record: OpenSSL makes room for all of it at once. */
+static bool too_long(const kf_link *l, const unsigned char *p, size_t n)
+{
+    for (size_t i = 0, at = l->shaken; i < n && at < 8; i++, at++)
+        if ((at == 6 && p[i] > 0) || (at == 7 && p[i] >= HELLO_MOST >> 8))
+            return true;
+    return l->shaken + n > SHAKEN;
+}
+
+static int bio_read(BIO *b, char *bytes, size_t room, size_t *done)
+{
+    kf_link *l = BIO_get_data(b);
+    ssize_t n;
+
+    do
+        n = recv(l->fd, bytes, room, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    BIO_clear_retry_flags(b);
+    *done = 0;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        l->wants = 'r';
+        BIO_set_retry_read(b);
+    } else if (n == 0) {
+        l->wants = 'e';
+    }
+    if (n <= 0)
+        return 0;
+    if (l->stage == KF_SHAKING) {
+        if (too_long(l, (const unsigned char *)bytes, (size_t)n))
+            return 0;
+        l->shaken += (size_t)n;
+    }
+    *done = (size_t)n;
+    return 1;
+}
+
+static long bio_control(BIO *b, int what, long n, void *p)
+{
+    (void)b;
+    (void)n;
+    (void)p;
+    return what == BIO_CTRL_FLUSH;
+}
+
+static void begin(void)
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG,
+                        NULL);
+    library = OSSL_LIB_CTX_new();
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "kofn");
+    if (!method)
+        return;
+    BIO_meth_set_write_ex(method, bio_write);
+    BIO_meth_set_read_ex(method, bio_read);
+    BIO_meth_set_ctrl(method, bio_control);
+}
+
+OSSL_LIB_CTX *kf_tls_library(void)
+{
+    pthread_once(&once, begin);
+    return library;
+}
+
+/* Nobody is asked for a password. */
+int kf_tls_no_password(char *into, int room, int writes, void *ud)
+{
+    (void)into;
+    (void)room;
+    (void)writes;
+    (void)ud;
+    return -1;
+}
+
+const char *kf_tls_words(void)
+{
+    const char *why = ERR_reason_error_string(ERR_peek_last_error());
+
+    return why ? why : "OpenSSL does not say why";
+}
+
+/* ---- who it is ----------------------------------------------------------- */
+
+static int verify(X509_STORE_CTX *store, void *ud)
+{
+    SSL *ssl =
+        X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    const kf_link *l = SSL_get_app_data(ssl);
+    char name[KF_NAME];
+
+    (void)ud;
+    if (l->t->keys->ca && X509_verify_cert(store) <= 0) {
+        if (X509_STORE_CTX_get_error(store) ==
+            X509_V_ERR_CERT_SIGNATURE_FAILURE)
+            X509_STORE_CTX_set_error(/* of another CA of the same name */
+                                     store,
+                                     X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
+        return 0;
+    }
+    if (kf_keys_know(l, X509_STORE_CTX_get0_cert(store), name))
+        return 1;
+    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
+    return 0;
+}
+
+/* What is no TLS 1.3, costs more than need be or remembers somebody is left away. */
+kofn_status kf_tls_context(SSL_CTX **out, size_t chain)
+{
+    SSL_CTX *c;
+
+    ERR_set_mark();
+    c = kf_tls_library() && method ? SSL_CTX_new_ex(library, NULL, TLS_method())
+                                   : NULL;
+    *out = c;
+    if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) ||
+        !SSL_CTX_set_max_proto_version(c, TLS1_3_VERSION) ||
+        !SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256:"
+                                     "TLS_AES_256_GCM_SHA384:"
+                                     "TLS_CHACHA20_POLY1305_SHA256") ||
+        !SSL_CTX_set1_groups_list(c, "X25519:P-256") ||
+        !SSL_CTX_set_num_tickets(c, 0)) {
+        kofn_status st =
+            kf_fail(KOFN_TRANSPORT, "no TLS 1.3: %s", kf_tls_words());
+
+        ERR_pop_to_mark();
+        return st;
+    }
+    ERR_pop_to_mark();
+    SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
+                               SSL_OP_PRIORITIZE_CHACHA |
+                               SSL_OP_CIPHER_SERVER_PREFERENCE);
+    SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                            SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                       NULL);
+    SSL_CTX_set_cert_verify_callback(c, verify, NULL);
+    SSL_CTX_set_max_cert_list(c, (long)chain);
+    return KOFN_OK;
+}
+
+/* ---- shaking hands ------------------------------------------------------- */
+
+static bool make(kf_link *l)
+{
+    BIO *b = BIO_new(method);
+
+    l->tls = SSL_new(l->t->keys->context);
+    if (!b || !l->tls) {
+        BIO_free(b);
+        return false;
+    }
+    BIO_set_data(b, l);
+    BIO_set_init(b, 1);
+    SSL_set_bio(l->tls, b, b);
+    SSL_set_app_data(l->tls, l);
+    if (l->dial)
+        SSL_set_connect_state(l->tls);
+    else
+        SSL_set_accept_state(l->tls);
+    return true;
+}
+
+/* What an alert says of our certificate, or NULL. */
+static const char *alert_words(int alert)
+{
+    switch (alert) {
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_ACCESS_DENIED:
+        return "it is not on its list";
+    case SSL_AD_CERTIFICATE_EXPIRED:
+        return "its certificate has expired";
+    case SSL_AD_UNKNOWN_CA:
+        return "its certificate is of another CA";
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REQUIRED:
+        return "its certificate is none that it takes";
+    default:
+        return NULL;
+    }
+}
+
+/* Why there is no connection; also when it has just begun, for it learns late that
+ * its key is refused. */
+static void say_why(const kf_link *l)
+{
+    unsigned long e = ERR_peek_last_error();
+    int why = ERR_GET_LIB(e) == ERR_LIB_SSL ? ERR_GET_REASON(e) : 0;
+    const char *refused = alert_words(why - SSL_AD_REASON_OFFSET);
+    char *to = l->t->trouble;
+    size_t room = sizeof l->t->trouble;
+
+    if (!l->dial || l->stage > KF_STRANGE)
+        return;
+    if (refused)
+        snprintf(to, room, "%s refuses this key: %s", l->dial->address,
+                 refused);
+    else if (why == SSL_R_CERTIFICATE_VERIFY_FAILED)
+        snprintf(to, room, "%s has another key than is expected there: %s",
+                 l->dial->address,
+                 l->t->keys->ca ? X509_verify_cert_error_string(
+                                      SSL_get_verify_result(l->tls))
+                                : "somebody else listens, or has new keys");
+    else if (l->stage == KF_SHAKING)
+        snprintf(to, room,
+                 "%s does not shake hands: it does not speak TLS, is no kofn, "
+                 "or goes without keys",
+                 l->dial->address);
+}
+
+static void has_failed(kf_link *l)
+{
+    say_why(l);
+    if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
+        l->t->refused.keyless++;
+    kf_link_end(l);
+}
+
+/* From now on it is known who it is. */
+static void is_done(kf_link *l)
+{
+    kf_transport *t = l->t;
+    char name[KF_NAME];
+    size_t n;
+    X509 *x = SSL_get0_peer_certificate(l->tls);
+
+    if (!x || !kf_keys_know(l, x, name)) { /* the list has just changed */
+        kf_link_end(l);
+        return;
+    }
+    n = kf_min(strlen(l->name), sizeof l->name - KF_NAME - 8);
+    snprintf(l->name + n, sizeof l->name - n, ", key %s", name);
+    if (t->mesh || !l->dial)
+        memcpy(l->principal, name, sizeof name);
+    if (t->mesh && !t->keys->ca && strcmp(name, KF_COMMON) == 0)
+        l->principal[0] = '\0'; /* it answers for itself */
+    SSL_set_read_ahead(l->tls, 1);
+    SSL_set_default_read_buffer_len(l->tls, AHEAD);
+    l->stage = KF_STRANGE;
+    kf_link_watch(l);
+    kf_net_send_on(l);
+}
+
+void kf_tls_shake(kf_link *l)
+{
+    unsigned waits = l->waits;
+
+    if (l->t->shakes >= SHAKES)
+        return; /* it is ready again in the next pass */
+    l->t->shakes++;
+    if (!l->tls && !make(l)) {
+        kf_link_end(l);
+        return;
+    }
+    l->wants = 0;
+    l->waits = 0;
+    ERR_set_mark();
+    if (SSL_do_handshake(l->tls) == 1)
+        is_done(l);
+    else if (l->wants != 'r' && l->wants != 'w')
+        has_failed(l);
+    else
+        l->waits = l->wants == 'w' ? KF_READS_WAIT : 0;
+    ERR_pop_to_mark();
+    if (l->stage == KF_SHAKING && l->waits != waits)
+        kf_link_watch(l);
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static ssize_t has_to_wait(kf_link *l, unsigned bit)
+{
+    if (bit) {
+        l->waits |= bit;
+        kf_link_watch(l);
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
+ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
+{
+    kf_transport *t = l->t;
+    const void *from = part[1].iov_base;
+    size_t bytes = part[1].iov_len, n = 0;
+
+    if (part[0].iov_len) { /* what is short goes in one record */
+        bytes = kf_min(bytes, sizeof t->record - part[0].iov_len);
+        memcpy(t->record, part[0].iov_base, part[0].iov_len);
+        if (bytes)
+            memcpy(t->record + part[0].iov_len, from, bytes);
+        from = t->record;
+        bytes += part[0].iov_len;
+    }
+    l->wants = 0;
+    ERR_set_mark();
+    if (SSL_write_ex(l->tls, from, bytes, &n) && ++l->records % KF_REKEY == 0)
+        SSL_key_update(l->tls, SSL_KEY_UPDATE_NOT_REQUESTED);
+    ERR_pop_to_mark();
+    if (n)
+        return (ssize_t)n;
+    if (l->wants == 'r' || l->wants == 'w')
+        return has_to_wait(l, l->wants == 'r' ? KF_WRITES_WAIT : 0);
+    errno = ECONNRESET;
+    return -1;
+}
+
+/* What came before is told first. */
+static ssize_t no_more(kf_link *l, size_t got)
+{
+    bool waits = l->wants == 'r' || l->wants == 'w';
+
+    if (got && l->wants == 'w')
+        (void)has_to_wait(l, KF_READS_WAIT);
+    if (got)
+        return (ssize_t)got;
+    if (waits)
+        return has_to_wait(l, l->wants == 'w' ? KF_READS_WAIT : 0);
+    say_why(l);
+    if (l->wants == 'e' || SSL_get_shutdown(l->tls) & SSL_RECEIVED_SHUTDOWN)
+        return 0;
+    errno = ECONNRESET;
+    return -1;
+}
+
+ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts)
+{
+    size_t got = 0, n;
+    bool more = true;
+    ssize_t result;
+
+    ERR_set_mark();
+    for (int i = 0; i < parts && more; i++)
+        for (size_t at = 0; at < part[i].iov_len && more; at += n, got += n) {
+            l->wants = 0;
+            n = 0;
+            more = SSL_read_ex(l->tls, (char *)part[i].iov_base + at,
+                               part[i].iov_len - at, &n);
+        }
+    result = more ? (ssize_t)got : no_more(l, got);
+    ERR_pop_to_mark();
+    return result;
+}
+
+void kf_tls_rest(kf_link *l)
+{
+    if (l->tls && SSL_has_pending(l->tls)) {
+        l->again = true;
+        uv_idle_start(&l->t->again, kf_tls_again);
+    }
+}
+
+void kf_tls_again(uv_idle_t *idle)
+{
+    kf_transport *t = idle->data;
+
+    uv_idle_stop(idle);
+    for (kf_link *l = t->links, *after; l; l = after) {
+        after = l->after;
+        if (!l->again || l->stage == KF_OVER)
+            continue;
+        l->again = false;
+        kf_net_receive(l);
+    }
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+void kf_tls_bye(kf_link *l)
+{
+    if (!l->tls)
+        return;
+    ERR_set_mark();
+    (void)SSL_shutdown(l->tls);
+    ERR_pop_to_mark();
+}
+
+void kf_tls_free(kf_link *l)
+{
+    SSL_free(l->tls);
+    l->tls = NULL;
+}

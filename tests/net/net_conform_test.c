@@ -1,0 +1,95 @@
+/* net_conform_test.c -- the laws of transports (conform.h) over TCP and Unix
+ * sockets. */
+#define _GNU_SOURCE
+#include "keys_rig.h"
+
+#include "conform.h"
+
+enum { ENDS = 5 };
+
+static void *one_end(void *ud)
+{
+    (void)conform(ud);
+    return NULL;
+}
+
+/* All ends on threads; `end` has their transports. */
+static void hold(conform_end *end, uint32_t seed)
+{
+    pthread_t thread[ENDS];
+    atomic_bool filled = false;
+
+    for (unsigned i = 0; i < ENDS; i++) {
+        end[i].filled = &filled;
+        end[i].me = i;
+        end[i].ends = ENDS;
+        end[i].seed = seed;
+    }
+    for (unsigned i = 0; i < ENDS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, one_end, &end[i]), 0);
+    for (unsigned i = 0; i < ENDS; i++)
+        pthread_join(thread[i], NULL);
+    for (unsigned i = 0; i < ENDS; i++)
+        if (end[i].why[0])
+            fail_msg("end %u: %s", i, end[i].why);
+}
+
+/* keys: NULL, or the folder of all. */
+static void net_with(const char *address, const char *keys, uint32_t seed)
+{
+    const kofn_net_options o = {.size = sizeof o,
+                                .keys = keys,
+                                .silence = 10 * KOFN_SECOND,
+                                .body_max = 1 << 20,
+                                .peer_bytes = 8 << 20};
+
+    kofn_net_options others = patient;
+    conform_end end[ENDS] = {0};
+
+    others.keys = keys;
+
+    for (unsigned i = 0; i < ENDS; i++) {
+        if (i == 0)
+            assert_ok(kofn_net_listen(&end[0].t, address, &o));
+        else
+            assert_ok(kofn_net_connect(&end[i].t, kofn_net_endpoint(end[0].t),
+                                       &others));
+        end[i].fills = true;
+        end[i].bounded = true;
+        end[i].longest = 1 << 20;
+    }
+    hold(end, seed);
+}
+
+static void over_sockets(void **state)
+{
+    char address[80];
+
+    (void)state;
+    snprintf(address, sizeof address, "ipc:///tmp/kofn-conform-%ld.sock",
+             (long)getpid());
+    net_with("tcp://127.0.0.1:*", NULL, 3);
+    net_with(address, NULL, 4);
+}
+
+static void with_keys(void **state)
+{
+    keyring k;
+
+    (void)state;
+    keyring_new(&k);
+    assert_ok(kofn_net_keygen(k.dir));
+    net_with("tcp://127.0.0.1:*", k.dir, 5);
+    keyring_free(&k);
+}
+
+TEST_FILE(net_conform_test)
+{
+    const struct CMUnitTest tests[] = {
+
+        cmocka_unit_test(over_sockets),
+        cmocka_unit_test(with_keys),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

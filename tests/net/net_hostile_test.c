@@ -1,0 +1,594 @@
+/* net_hostile_test.c -- the transport over TCP and Unix sockets and those who are
+ * not meant, or do not speak as they should: nobody else suffers.
+ */
+#define _GNU_SOURCE
+#include "net_rig.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+
+/* Of a stranger there is nothing but this. */
+_Static_assert(sizeof(kf_link) <= 4096, "a stranger costs at most 16 KiB");
+
+static void mark(void *ud)
+{
+    *(int *)ud = 1;
+}
+
+static kf_transport *inside(kofn_transport *t)
+{
+    return (kf_transport *)t;
+}
+
+static bool has_links(kofn_transport *t)
+{
+    bool has;
+
+    pthread_mutex_lock(&inside(t)->lock);
+    has = inside(t)->links != NULL;
+    pthread_mutex_unlock(&inside(t)->lock);
+    return has;
+}
+
+static kf_refused refused(kofn_transport *t)
+{
+    kf_refused r;
+
+    pthread_mutex_lock(&inside(t)->lock);
+    r = inside(t)->refused;
+    pthread_mutex_unlock(&inside(t)->lock);
+    return r;
+}
+
+/* The next arrival at t that is `what` of the peer, whatever others do. */
+static kofn_packet that(kofn_transport *t, kofn_arrival what, kofn_peer peer)
+{
+    for (;;) {
+        kofn_packet p = next_of(t, NULL);
+
+        if (p.what == what && p.peer == peer)
+            return p;
+        if (p.what == KOFN_PACKET)
+            t->release(t, p.own);
+    }
+}
+
+/* Somebody honest is let in, and heard. */
+static void visit(kofn_transport *t)
+{
+    kofn_transport *v;
+    kofn_packet p, q;
+    kofn_peer newest = 0;
+    bool in = false;
+
+    assert_ok(kofn_net_connect(&v, kofn_net_endpoint(t), &patient));
+    while (!in) {
+        in = !v->wait(v, MILLI, &q);
+        while (!t->wait(t, in ? 0 : MILLI, &p)) {
+            if (p.what == KOFN_CAME)
+                newest = p.peer;
+            if (p.what == KOFN_PACKET)
+                t->release(t, p.own);
+        }
+    }
+    assert_int_equal(q.what, KOFN_CAME);
+    say(v, 0, "still there?");
+    p = that(t, KOFN_PACKET, newest);
+    assert_int_equal(p.head_bytes, 12);
+    assert_memory_equal(p.head, "still there?", 12);
+    t->release(t, p.own);
+    v->close(v, 0);
+    that(t, KOFN_WENT, newest);
+}
+
+/* ---- frames that may not come -------------------------------------------- */
+
+#define LONGEST (1 << 20)
+
+typedef struct wrong {
+    const char *what;
+    int word, lane;
+    size_t head, piece;
+    uint64_t number;
+    bool begun; /* a PACKET of 1000 bytes with 10 of them came before */
+} wrong;
+
+static const wrong wrongs[] = {
+    {"a word that is none", 'X', 0, 0, 0, 0, false},
+    {"no word at all", 0, 0, 0, 0, 0, false},
+    {"a lane that is none", KF_PACKET, 2, 0, 0, 0, false},
+    {"a head that is too long", KF_PACKET, 0, 257, 0, 0, false},
+    {"more of a body than there is", KF_PACKET, 0, 4, 11, 10, false},
+    {"a body that is too long", KF_PACKET, 0, 4, 0, LONGEST + 1, false},
+    {"a body as long as can be said", KF_PACKET, 0, 4, 0, UINT64_MAX, false},
+    {"a piece as long as can be said", KF_PACKET, 0, 4, UINT32_MAX, UINT64_MAX,
+     false},
+    {"a piece that is too long", KF_PACKET, 0, 4, KF_PIECE + 1, KF_PIECE + 1,
+     false},
+    {"a packet within another", KF_PACKET, 0, 4, 0, 0, true},
+    {"more than was announced", KF_DATA, 0, 0, 991, 0, true},
+    {"nothing more", KF_DATA, 0, 0, 0, 0, true},
+    {"more of what never began", KF_DATA, 1, 0, 5, 0, true},
+    {"more of what is over", KF_DATA, 0, 0, 5, 0, false},
+    {"skipping what was not sent", KF_SKIP, 0, 0, 0, 0, false},
+    {"credit that is taken back", KF_CREDIT, 0, 0, 0, 1, false},
+    {"a second hello", KF_HELLO, 0, sizeof(kf_greeting), 0, 0, false},
+    {"a welcome to who did not ask", KF_WELCOME, 0, sizeof(kf_greeting), 0, 0,
+     false},
+    {"a beat with a body", KF_BEAT, 0, 0, 3, 0, false},
+};
+
+static const kofn_net_options bounded = {.size = sizeof(kofn_net_options),
+                                         .body_max = LONGEST,
+                                         .peer_bytes = 4 * MEGA,
+                                         .silence = 10 * KOFN_SECOND};
+
+static void say_wrong(int fd, const wrong *w)
+{
+    static unsigned char head[KOFN_HEAD_MAX + 1] = KF_MAGIC;
+
+    if (w->begun) {
+        put_frame(fd, KF_PACKET, 0, "head", 4, 10, 1000);
+        send(fd, "0123456789", 10, MSG_NOSIGNAL);
+    }
+    if (w->head > KOFN_HEAD_MAX) {
+        unsigned char f[KF_HEADER] = {(unsigned char)w->word};
+
+        kf_net_put_number(f + 2, w->head, 2);
+        send(fd, f, sizeof f, MSG_NOSIGNAL);
+    } else {
+        put_frame(fd, w->word, w->lane, head, w->head, w->piece, w->number);
+    }
+}
+
+static void wrong_frames_end_it(void **state)
+{
+    (void)state;
+    for (int a = 0; a < 2; a++) {
+        kofn_transport *t = listener(addresses[a], &bounded);
+
+        for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+            int fd = plain(kofn_net_endpoint(t));
+            uint64_t before = refused(t).flood;
+            kofn_peer peer;
+
+            assert_true(hello(fd, NULL));
+            peer = came(t, NULL);
+            say_wrong(fd, &wrongs[i]);
+            went(t, peer);
+            if (!ends(fd) || refused(t).flood != before + 1)
+                fail_msg("%s is taken", wrongs[i].what);
+            close(fd);
+        }
+        visit(t);
+        t->close(t, 0);
+    }
+}
+
+/* Whoever has not said hello may say nothing else. */
+static void strangers_say_hello(void **state)
+{
+    static const kf_greeting other = {.magic = {'k', 'o', 'f', 'n', 'z'}};
+    kofn_transport *t = listener(addresses[0], &bounded);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs + 2; i++) {
+        int fd = plain(kofn_net_endpoint(t));
+
+        if (i < sizeof wrongs / sizeof *wrongs)
+            say_wrong(fd, &wrongs[i]);
+        else if (i == sizeof wrongs / sizeof *wrongs)
+            put_frame(fd, KF_HELLO, 0, &other, sizeof other, 0, 0);
+        else
+            put_frame(fd, KF_HELLO, 0, "short", 5, 0, 0);
+        if (i < sizeof wrongs / sizeof *wrongs && wrongs[i].word == KF_HELLO) {
+            came(t, NULL); /* the only one that may be said */
+            close(fd);
+            next_of(t, NULL);
+            continue;
+        }
+        for (int turn = 0; turn < 1000 && has_links(t); turn++) {
+            kofn_packet p;
+
+            assert_int_equal(t->wait(t, 10 * MILLI, &p), KOFN_AGAIN);
+        }
+        assert_false(has_links(t));
+        assert_true(ends(fd));
+        close(fd);
+    }
+    visit(t);
+    t->close(t, 0);
+}
+
+/* More than a window of bodies that nobody takes, by its true cost. */
+static void who_sends_more_than_it_may(void **state)
+{
+    static unsigned char piece[KF_PIECE];
+
+    (void)state;
+    for (int lane = 0; lane < 2; lane++) {
+        kofn_transport *t = listener(addresses[0], &bounded);
+        int fd = plain(kofn_net_endpoint(t));
+        size_t fits = (lane ? MEGA : 4 * MEGA) / (KF_PIECE + KF_COST), n;
+
+        assert_true(hello(fd, NULL));
+        came(t, NULL);
+        for (n = 0; n < fits + 8; n++)
+            if (!put_frame(fd, KF_PACKET, lane, "x", 1, KF_PIECE, KF_PIECE) ||
+                send(fd, piece, KF_PIECE, MSG_NOSIGNAL) != (ssize_t)KF_PIECE)
+                break;
+        assert_true(ends(fd));
+        for (size_t i = 0; i < fits; i++) {
+            kofn_packet p = next_of(t, NULL);
+
+            assert_int_equal(p.what, KOFN_PACKET);
+            t->release(t, p.own);
+        }
+        went(t, 0);
+        close(fd);
+        t->close(t, 0);
+    }
+}
+
+/* ---- who is forgotten ---------------------------------------------------- */
+
+/* In the midst of a body that it sends: the rest is not heard, and it is told to
+ * go. */
+static void forgotten_as_it_sends(void **state)
+{
+    static unsigned char body[8000];
+    kofn_transport *t = listener(addresses[0], &bounded);
+    int fd = plain(kofn_net_endpoint(t));
+    size_t left = 1;
+    kofn_packet p;
+
+    (void)state;
+    assert_true(hello(fd, NULL));
+    came(t, NULL);
+    assert_true(put_frame(fd, KF_PACKET, 0, "x", 1, sizeof body, sizeof body));
+    assert_int_equal(send(fd, body, 1000, MSG_NOSIGNAL), 1000);
+    while (left != sizeof body - 1000) {
+        assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
+        pthread_mutex_lock(&inside(t)->lock);
+        left = inside(t)->links->left;
+        pthread_mutex_unlock(&inside(t)->lock);
+    }
+    t->forget(t, 0);
+    send(fd, body, sizeof body - 1000, MSG_NOSIGNAL);
+    assert_true(ends(fd));
+    assert_int_equal(refused(t).flood, 0);
+    close(fd);
+    visit(t);
+    t->close(t, 0);
+}
+
+/* In the midst of a body that it is sent, which is not read any more. */
+static void forgotten_as_it_is_sent(void **state)
+{
+    const size_t most = 24 * MEGA;
+    kofn_transport *t = listener(addresses[0], &patient);
+    unsigned char *body = calloc(most, 1), text[4096];
+    int fd = plain(kofn_net_endpoint(t)), done = 0;
+    ssize_t n;
+
+    (void)state;
+    assert_true(hello(fd, NULL));
+    came(t, NULL);
+    assert_ok(t->send(t, 0, "x", 1, body, most, false, mark, &done));
+    assert_int_equal(done, 0);
+    t->forget(t, 0);
+    assert_int_equal(done, 1);
+    memset(body, 0xee, most);
+    while ((n = recv(fd, text, sizeof text, 0)) > 0)
+        assert_null(memchr(text, 0xee, (size_t)n));
+    close(fd);
+    visit(t);
+    t->close(t, 0);
+    free(body);
+}
+
+/* ---- connections that end anyhow ----------------------------------------- */
+
+static void hang_up(int fd, bool reset)
+{
+    const struct linger now = {1, 0};
+
+    if (reset)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(fd);
+}
+
+/* After every byte of what it says, and a body. */
+static void ends_at_every_byte(void **state)
+{
+    unsigned char all[KF_HEADER + sizeof(kf_greeting) + KF_HEADER + 4 + 100];
+    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+
+    (void)state;
+    memset(all, 0, sizeof all);
+    memcpy(g.magic, KF_MAGIC, sizeof g.magic);
+    kf_net_put_number(g.silence, KOFN_SECOND, 8);
+    all[0] = KF_HELLO;
+    kf_net_put_number(all + 2, sizeof g, 2);
+    memcpy(all + KF_HEADER, &g, sizeof g);
+    all[KF_HEADER + sizeof g] = KF_PACKET;
+    kf_net_put_number(all + KF_HEADER + sizeof g + 2, 4, 2);
+    kf_net_put_number(all + KF_HEADER + sizeof g + 4, 100, 4);
+    kf_net_put_number(all + KF_HEADER + sizeof g + 8, 100, 8);
+    for (int a = 0; a < 2; a++) {
+        kofn_transport *t = listener(addresses[a], &bounded);
+
+        for (size_t n = 0; n <= sizeof all; n++) {
+            int fd = plain(kofn_net_endpoint(t));
+
+            assert_int_equal(send(fd, all, n, MSG_NOSIGNAL), n);
+            hang_up(fd, n % 2);
+        }
+        visit(t);
+        t->close(t, 0);
+    }
+}
+
+/* One byte at a time is as good as all at once. */
+static void slow_but_honest(void **state)
+{
+    kofn_transport *t = listener(addresses[0], &bounded);
+    unsigned char all[KF_HEADER + sizeof(kf_greeting)] = {KF_HELLO};
+    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+    int fd = plain(kofn_net_endpoint(t));
+
+    (void)state;
+    memcpy(g.magic, KF_MAGIC, sizeof g.magic);
+    kf_net_put_number(all + 2, sizeof g, 2);
+    memcpy(all + KF_HEADER, &g, sizeof g);
+    for (size_t i = 0; i < sizeof all; i++) {
+        kofn_packet p;
+
+        assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
+        assert_int_equal(send(fd, all + i, 1, MSG_NOSIGNAL), 1);
+    }
+    came(t, NULL);
+    close(fd);
+    t->close(t, 0);
+}
+
+/* ---- who only sits there ------------------------------------------------- */
+
+static void a_crowd_keeps_nobody_out(void **state)
+{
+    const kofn_net_options few = {
+        .size = sizeof few, .strangers = 8, .silence = 10 * KOFN_SECOND};
+    kofn_transport *t = listener(addresses[0], &few);
+    int fd[100];
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        fd[i] = plain(kofn_net_endpoint(t));
+    visit(t);
+    assert_true(inside(t)->strangers <= 8);
+    assert_true(refused(t).crowd >= 92);
+    assert_non_null(strstr(t->news(t), "more than 8 of strangers"));
+    assert_null(t->news(t)); /* not at once again */
+    for (int i = 0; i < 100; i++)
+        close(fd[i]);
+    t->close(t, 0);
+}
+
+/* After ten seconds, of which most are made up here. */
+static void the_mute_are_ended(void **state)
+{
+    kofn_transport *t = listener(addresses[0], &bounded);
+    int fd = plain(kofn_net_endpoint(t));
+    kofn_packet p;
+
+    (void)state;
+    while (!has_links(t))
+        assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
+    pthread_mutex_lock(&inside(t)->lock);
+    inside(t)->links->since -= 11 * KOFN_SECOND;
+    pthread_mutex_unlock(&inside(t)->lock);
+    while (has_links(t))
+        assert_int_equal(t->wait(t, 10 * MILLI, &p), KOFN_AGAIN);
+    assert_true(ends(fd));
+    assert_int_equal(refused(t).mute, 1);
+    close(fd);
+    t->close(t, 0);
+}
+
+static void sockets_are_for_their_owner(void **state)
+{
+    mode_t was = umask(0);
+    kofn_transport *t = listener(addresses[1], &bounded);
+    struct stat s;
+
+    (void)state;
+    umask(was);
+    assert_int_equal(stat(unix_socket + 6, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+    t->close(t, 0);
+    assert_int_equal(stat(unix_socket + 6, &s), -1);
+}
+
+/* In a process of its own that may have few descriptors: peers are served, files
+ * can be opened, and who is honest comes in. */
+static void few_descriptors(const char *address, int ready, int done)
+{
+    const struct rlimit few = {128, 128};
+    kofn_transport *t;
+    kofn_packet p;
+    char byte;
+    int file;
+
+    setrlimit(RLIMIT_NOFILE, &few);
+    if (kofn_net_listen(&t, address, &patient) ||
+        write(ready, kofn_net_endpoint(t), 160) != 160)
+        _exit(1);
+    fcntl(done, F_SETFL, O_NONBLOCK);
+    while (read(done, &byte, 1) != 1) {
+        if (t->wait(t, 5 * MILLI, &p) || p.what != KOFN_PACKET)
+            continue;
+        t->send(t, p.peer, p.head, p.head_bytes, NULL, 0, false, NULL, NULL);
+        t->release(t, p.own);
+    }
+    file = open("/dev/null", O_RDONLY);
+    _exit(file < 0 || !strstr(t->news(t), "ulimit -n") ? 2 : 0);
+}
+
+static void more_than_there_are_descriptors(void **state)
+{
+    (void)state;
+    for (int a = 0; a < 2; a++) {
+        kofn_transport *t;
+        int ready[2], done[2], fd[400], status;
+        char at[160];
+        pid_t pid;
+
+        assert_int_equal(pipe(ready) | pipe(done), 0);
+        pid = fork();
+        if (pid == 0)
+            few_descriptors(addresses[a], ready[1], done[0]);
+        assert_int_equal(read(ready[0], at, sizeof at), sizeof at);
+        assert_ok(kofn_net_connect(&t, at, &patient));
+        came(t, NULL);
+        for (int i = 0; i < 400; i++)
+            fd[i] = plain(at);
+        say(t, 0, "mine");
+        hear(t, 0, "mine");
+        t->close(t, 0);
+        assert_ok(kofn_net_connect(&t, at, &patient));
+        came(t, NULL);
+        say(t, 0, "new");
+        hear(t, 0, "new");
+        t->close(t, 0);
+        assert_int_equal(write(done[1], "x", 1), 1);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        for (int i = 0; i < 400; i++)
+            close(fd[i]);
+        for (int i = 0; i < 2; i++) {
+            close(ready[i]);
+            close(done[i]);
+        }
+    }
+}
+
+/* ---- noise --------------------------------------------------------------- */
+
+static uint32_t draw(uint32_t *s)
+{
+    *s = *s * 1664525 + 1013904223;
+    return *s >> 8;
+}
+
+/* Frames that are nearly right, and anything. */
+static void babble(int fd, uint32_t *s)
+{
+    static const char words[] = "HWGBPDCS";
+    unsigned char junk[3000];
+    unsigned n = draw(s) % 30;
+
+    for (size_t i = 0; i < sizeof junk; i++)
+        junk[i] = (unsigned char)draw(s);
+    for (unsigned i = 0; i < n; i++) {
+        size_t piece = draw(s) % 4 ? draw(s) % 3000 : draw(s);
+        uint64_t number =
+            draw(s) % 3 ? piece : (uint64_t)draw(s) << draw(s) % 40;
+
+        put_frame(fd, words[draw(s) % 8], draw(s) % 20 ? draw(s) % 2 : 7, junk,
+                  draw(s) % 200, piece, number);
+        send(fd, junk, kf_min(piece, sizeof junk), MSG_NOSIGNAL);
+    }
+}
+
+static void listeners_bear_noise(void **state)
+{
+    uint32_t s = 1;
+    kofn_transport *t = listener(addresses[1], &bounded);
+    int many = test_scale() < 1 ? 100 : 1000;
+
+    (void)state;
+    for (int i = 0; i < many; i++) {
+        int fd = plain(kofn_net_endpoint(t));
+        kofn_packet p;
+
+        if (draw(&s) % 4)
+            hello(fd, NULL);
+        babble(fd, &s);
+        hang_up(fd, draw(&s) % 2);
+        while (!t->wait(t, 0, &p))
+            if (p.what == KOFN_PACKET)
+                t->release(t, p.own);
+    }
+    visit(t);
+    t->close(t, 0);
+}
+
+/* Who listens may be anything, too. */
+static void diallers_bear_noise(void **state)
+{
+    uint32_t s = 2;
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t bytes = sizeof at;
+    int l = socket(AF_INET, SOCK_STREAM, 0);
+    char address[40];
+    kofn_transport *t;
+    unsigned came_in = 0;
+
+    (void)state;
+    assert_int_equal(bind(l, (struct sockaddr *)&at, bytes) | listen(l, 10), 0);
+    assert_int_equal(getsockname(l, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    assert_ok(kofn_net_connect(&t, address, &bounded));
+    for (int i = 0; i < 20; i++) {
+        kf_greeting g = kf_net_send_greeting(inside(t));
+        kofn_packet p;
+        int fd;
+
+        while ((fd = accept4(l, NULL, NULL, SOCK_NONBLOCK)) < 0)
+            t->wait(t, 0, &p);
+        if (draw(&s) % 4)
+            put_frame(fd, KF_WELCOME, 0, &g, sizeof g, 0, 0);
+        babble(fd, &s);
+        for (int turn = 0; turn < 3; turn++)
+            while (!t->wait(t, MILLI, &p)) {
+                came_in += p.what == KOFN_CAME;
+                if (p.what == KOFN_PACKET)
+                    t->release(t, p.own);
+            }
+        hang_up(fd, draw(&s) % 2);
+        while (has_links(t))
+            if (!t->wait(t, MILLI, &p) && p.what == KOFN_PACKET)
+                t->release(t, p.own);
+        pthread_mutex_lock(&inside(t)->lock);
+        inside(t)->dial[0]->next = 0; /* at once again */
+        pthread_mutex_unlock(&inside(t)->lock);
+    }
+    assert_true(came_in > 5);
+    close(l);
+    t->close(t, 0);
+}
+
+TEST_FILE(net_hostile_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_frames_end_it),
+        cmocka_unit_test(strangers_say_hello),
+        cmocka_unit_test(who_sends_more_than_it_may),
+        cmocka_unit_test(forgotten_as_it_sends),
+        cmocka_unit_test(forgotten_as_it_is_sent),
+        cmocka_unit_test(ends_at_every_byte),
+        cmocka_unit_test(slow_but_honest),
+        cmocka_unit_test(a_crowd_keeps_nobody_out),
+        cmocka_unit_test(the_mute_are_ended),
+        cmocka_unit_test(sockets_are_for_their_owner),
+        cmocka_unit_test(more_than_there_are_descriptors),
+        cmocka_unit_test(listeners_bear_noise),
+        cmocka_unit_test(diallers_bear_noise),
+    };
+
+    name_socket();
+    return cmocka_run_group_tests_name("net_hostile", tests, NULL, NULL);
+}

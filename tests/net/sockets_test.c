@@ -1,0 +1,715 @@
+/* sockets_test.c -- the transport over TCP and Unix sockets: packets, comings and goings.
+ *
+ * Peers that are to die, stop or come back are processes of their own.
+ */
+#define _GNU_SOURCE /* a network of one's own */
+#include "net_rig.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+static void count_done(void *ud)
+{
+    atomic_fetch_add((atomic_long *)ud, 1);
+}
+
+/* ---- order and sizes
+ * ---------------------------------------------------------- */
+
+#define MOST (17 * MEGA + 3) /* with keys so many chunks */
+
+static void packets_arrive(void **state)
+{
+    static const size_t sizes[] = {0,     1,       7,       33,   64,
+                                   255,   256,     1000,    8192,
+#ifndef __SANITIZE_THREAD__ /* it takes milliseconds for every number */
+                                   65536, 1000003, 8 << 20, MOST
+#endif
+    };
+    unsigned char *big = malloc(MOST), head[KOFN_HEAD_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < MOST; i++)
+        big[i] = (unsigned char)(i * 31 >> 3);
+    for (size_t i = 0; i < sizeof head; i++)
+        head[i] = (unsigned char)i;
+    for (int w = 0; w < 2; w++) {
+        pair m = meet(addresses[w], &patient);
+        atomic_long done = 0;
+        long sent = 0;
+
+        for (int way = 0; way < 2; way++)
+            for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+                kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
+                size_t hb = k % 2 ? KOFN_HEAD_MAX : k;
+                kofn_packet p;
+
+                assert_ok(from->send(from, way ? m.of_b : m.of_a, head, hb, big,
+                                     sizes[k], k % 3 == 0, count_done, &done));
+                sent++;
+                p = next_of(to, from);
+                assert_int_equal(p.what, KOFN_PACKET);
+                assert_int_equal(p.peer, way ? m.of_a : m.of_b);
+                assert_int_equal(p.head_bytes, hb);
+                assert_memory_equal(p.head, head, hb);
+                assert_int_equal(p.body_bytes, sizes[k]);
+                if (sizes[k])
+                    assert_memory_equal(p.body, big, sizes[k]);
+                to->release(to, p.own);
+            }
+        part(&m);
+        assert_int_equal(done, sent);
+    }
+    assert_int_equal(access(unix_socket + 6, F_OK), -1);
+    free(big);
+}
+
+/* ---- a full way ---------------------------------------------------------- */
+
+/* What is sent while nobody listens is bounded, and nothing of it is lost. */
+static void a_full_way_is_told(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o,
+                                .body_max = MEGA,
+                                .peer_bytes = 4 * MEGA,
+                                .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+    pair m = meet(addresses[0], &o);
+    atomic_long done = 0;
+    unsigned sent = 0, got = 0;
+    kofn_status st;
+
+    (void)state;
+    do {
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
+                       count_done, &done);
+        sent += st == KOFN_OK;
+        if (st == KOFN_AGAIN)
+            nap(100 * MILLI); /* the kernel's buffers fill, too */
+    } while (st == KOFN_OK && sent < 1000);
+    assert_int_equal(st, KOFN_AGAIN);
+    assert_true(sent < 100 && done <= (long)sent);
+    for (unsigned more = sent + 20; sent < more || got < sent;) {
+        kofn_packet p;
+
+        if (got < sent) {
+            p = next_of(m.b, NULL);
+            assert_int_equal(p.what, KOFN_PACKET);
+            assert_int_equal(p.head_bytes, sizeof got);
+            assert_memory_equal(p.head, &got, sizeof got);
+            assert_int_equal(p.body_bytes, MEGA);
+            m.b->release(m.b, p.own);
+            got++;
+        }
+        assert_int_equal(m.a->wait(m.a, 0, &p), KOFN_AGAIN);
+        if (sent == more)
+            continue;
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
+                       count_done, &done);
+        assert_true(st == KOFN_OK || st == KOFN_AGAIN);
+        sent += st == KOFN_OK;
+    }
+    part(&m);
+    assert_int_equal(done, sent);
+    free(body);
+}
+
+/* Waiting ends early when a way that was full has room. */
+static void room_wakes_up(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o,
+                                .body_max = MEGA,
+                                .peer_bytes = 4 * MEGA,
+                                .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+    pair m = meet(addresses[0], &o);
+    kofn_time start = kf_clock();
+    kofn_packet p;
+
+    (void)state;
+    for (int again = 0; again < 3; again++) {
+        while (!m.a->send(m.a, m.of_b, "x", 1, body, MEGA, false, NULL, NULL))
+            again = 0;
+        nap(50 * MILLI);
+    }
+    for (int i = 0; i < 4; i++) {
+        p = next_of(m.b, NULL);
+        assert_int_equal(p.what, KOFN_PACKET);
+        m.b->release(m.b, p.own);
+    }
+    assert_int_equal(m.a->wait(m.a, LIMIT, &p), KOFN_AGAIN);
+    assert_true(kf_clock() - start < LIMIT);
+    part(&m);
+    free(body);
+}
+
+/* As soon as there is room; meanwhile the other end hears nothing. */
+static void send_all(kofn_transport *t, kofn_peer peer, const char *head,
+                     const void *body, size_t bytes)
+{
+    kofn_time until = kf_clock() + LIMIT;
+    kofn_status st;
+    kofn_packet p;
+
+    while ((st = t->send(t, peer, head, strlen(head), body, bytes, false, NULL,
+                         NULL)) == KOFN_AGAIN &&
+           kf_clock() < until)
+        assert_int_equal(t->wait(t, KOFN_SECOND, &p), KOFN_AGAIN);
+    assert_ok(st);
+}
+
+/* 8 MiB are on their way when something urgent is said, and nobody listens for
+ * a while; how many of them come before it. */
+static int before_urgent(kofn_transport *from, kofn_peer peer,
+                         kofn_transport *to, kofn_time pause)
+{
+    unsigned char *body = calloc(MEGA, 1);
+    int before = 0;
+
+    for (int i = 0; i < 8; i++)
+        send_all(from, peer, "bulk", body, MEGA);
+    assert_ok(from->send(from, peer, "now", 3, NULL, 0, true, NULL, NULL));
+    nap(pause);
+    for (int i = 0; i < 9; i++) {
+        kofn_packet p = next_of(to, NULL);
+
+        assert_int_equal(p.what, KOFN_PACKET);
+        if (p.head_bytes == 3)
+            before = i;
+        to->release(to, p.own);
+    }
+    free(body);
+    return before;
+}
+
+/* Where it is here, which takes longer on a loaded machine. */
+static void urgent_overtakes(void **state)
+{
+    pair m = meet(addresses[0], &patient);
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
+        kofn_time pause = 300 * MILLI;
+
+        while (before_urgent(from, way ? m.of_b : m.of_a, to, pause) > 1 &&
+               pause < LIMIT / 10)
+            pause *= 3;
+        assert_true(pause < LIMIT / 10);
+    }
+    part(&m);
+}
+
+/* ---- long bodies --------------------------------------------------------- */
+
+typedef struct taste {
+    size_t asked, times;
+    bool wanted;
+} taste;
+
+static bool wants(void *ud, kofn_peer peer, const void *head, size_t head_bytes,
+                  size_t body_bytes)
+{
+    taste *is = ud;
+
+    (void)peer;
+    assert_int_equal(head_bytes, 4);
+    assert_memory_equal(head, "long", 4);
+    is->asked = body_bytes;
+    is->times++;
+    return is->wanted;
+}
+
+/* A body that nobody wants comes without, and the next one as it is: within the
+ * window, and longer. */
+static void bodies_are_asked_for(void **state)
+{
+    const kofn_net_options o = {
+        .size = sizeof o, .peer_bytes = 6 * MEGA, .silence = 10 * KOFN_SECOND};
+    const size_t sizes[] = {5 * MEGA + 77, 17 * MEGA + 3};
+    unsigned char *body = malloc(17 * MEGA + 3);
+
+    (void)state;
+    for (size_t i = 0; i < 17 * MEGA + 3; i++)
+        body[i] = (unsigned char)(i * 131 >> 7);
+    for (int k = 0; k < 4; k++) {
+        size_t n = sizes[k / 2];
+        pair m = meet(addresses[k % 2], &o);
+        atomic_long done = 0;
+        taste is = {0, 0, false};
+
+        m.a->wanted = wants;
+        m.a->wanted_ud = &is;
+        for (unsigned i = 0; i < 4; i++) {
+            kofn_packet p;
+
+            is.wanted = i % 2;
+            while (m.b->send(m.b, m.of_a, "long", 4, body, n, i > 1, count_done,
+                             &done) == KOFN_AGAIN) /* it has just been told */
+                assert_int_equal(m.b->wait(m.b, MILLI, &p), KOFN_AGAIN);
+            p = next_of(m.a, m.b);
+            assert_int_equal(is.asked, n);
+            assert_int_equal(is.times, i + 1);
+            assert_int_equal(p.what, KOFN_PACKET);
+            assert_int_equal(p.body_bytes, i % 2 ? n : 0);
+            if (i % 2)
+                assert_memory_equal(p.body, body, n);
+            m.a->release(m.a, p.own);
+        }
+        part(&m);
+        assert_int_equal(done, 4);
+    }
+    free(body);
+}
+
+/* Half a body is lost with its sender, and nothing else is. */
+static void half_a_body_is_lost(void **state)
+{
+    const kofn_net_options o = {
+        .size = sizeof o, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(60 * MEGA, 1);
+    atomic_long done = 0;
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        pair m = meet(addresses[way], &o);
+        kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
+        kofn_packet p;
+
+        done = 0;
+        assert_ok(from->send(from, way ? m.of_b : m.of_a, "x", 1, body,
+                             60 * MEGA, false, count_done, &done));
+        assert_int_equal(to->wait(to, MILLI, &p), KOFN_AGAIN);
+        assert_int_equal(done, 0); /* it was announced, and asked for */
+        from->close(from, 0);
+        assert_int_equal(done, 1);
+        p = next_of(to, NULL);
+        assert_int_equal(p.what, KOFN_WENT);
+        to->close(to, 0);
+    }
+    free(body);
+}
+
+static bool has_urgent(kofn_transport *base)
+{
+    kf_transport *t = (kf_transport *)base;
+    bool has;
+
+    pthread_mutex_lock(&t->lock);
+    has = t->urgent.first != NULL;
+    pthread_mutex_unlock(&t->lock);
+    return has;
+}
+
+/* Nothing that waits is in the way of what is urgent, where nobody has taken
+ * anything and there is no credit left. */
+static void urgent_passes_by_what_waits(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o,
+                                .body_max = 2 * MEGA,
+                                .peer_bytes = 2 * MEGA,
+                                .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+
+    (void)state;
+    for (int a = 0; a < 2; a++) {
+        pair m = meet(addresses[a], &o);
+        kofn_packet p;
+        int sent = 0;
+
+        while (!m.a->send(m.a, m.of_b, "bulk", 4, body, MEGA / 2, false, NULL,
+                          NULL))
+            sent++;
+        assert_ok(m.a->send(m.a, m.of_b, "now", 3, NULL, 0, true, NULL, NULL));
+        assert_true(sent > 1);
+        while (!has_urgent(m.b)) /* it comes before it is asked for */
+            nap(MILLI);
+        p = next_of(m.b, NULL);
+        assert_int_equal(p.head_bytes, 3);
+        m.b->release(m.b, p.own);
+        for (int i = 0; i < sent; i++) {
+            p = next_of(m.b, m.a);
+            assert_int_equal(p.head_bytes, 4);
+            assert_int_equal(p.body_bytes, MEGA / 2);
+            m.b->release(m.b, p.own);
+        }
+        part(&m);
+    }
+    free(body);
+}
+
+/* ---- processes ------------------------------------------------------------
+ */
+
+/* Sends back whatever comes, until it is sent away or its time is over. */
+static int echo(const char *address, const kofn_net_options *o)
+{
+    kofn_time end = kf_clock() + 2 * LIMIT;
+    kofn_transport *t;
+
+    if (kofn_net_connect(&t, address, o))
+        return 1;
+    while (kf_clock() < end && getppid() != 1) {
+        kofn_packet p;
+
+        if (t->wait(t, KOFN_SECOND / 2, &p) || p.what != KOFN_PACKET)
+            continue;
+        t->send(t, p.peer, p.head, p.head_bytes, p.body, p.body_bytes, false,
+                NULL, NULL);
+        /* The body is not given back: the process is short-lived. */
+    }
+    return 0;
+}
+
+static pid_t spawn(const char *address)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execl("/proc/self/exe", "net", "sockets_test", "echo", address,
+              (char *)NULL);
+        _exit(1);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* By the end of their connections, long before they are silent. */
+static void the_killed_are_missed(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o, .silence = 10 * LIMIT};
+
+    (void)state;
+    for (int w = 0; w < 2; w++) {
+        kofn_transport *t = listener(addresses[w], &o);
+
+        for (unsigned round = 0; round < 5; round++) {
+            pid_t pid = spawn(kofn_net_endpoint(t));
+
+            assert_int_equal(came(t, NULL), round);
+            say(t, round, "here?");
+            hear(t, round, "here?");
+            end(pid);
+            went(t, round);
+            assert_status(KOFN_TRANSPORT, t->send(t, round, "x", 1, NULL, 0,
+                                                  false, NULL, NULL));
+        }
+        t->close(t, 0);
+    }
+}
+
+static void the_stopped_come_back_as_others(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o, .silence = 2 * KOFN_SECOND};
+    kofn_transport *t = listener(addresses[0], &o);
+    pid_t pid = spawn(kofn_net_endpoint(t));
+
+    (void)state;
+    for (kofn_peer life = 0; life < 2; life++) {
+        assert_int_equal(came(t, NULL), life);
+        say(t, life, "here?");
+        hear(t, life, "here?");
+        if (life)
+            nap(KOFN_SECOND / 2); /* its heartbeats have begun */
+        kill(pid, SIGSTOP);
+        went(t, life);
+        kill(pid, SIGCONT);
+    }
+    assert_int_equal(came(t, NULL), 2);
+    end(pid);
+    t->close(t, 0);
+}
+
+static void a_new_listener_is_found(void **state)
+{
+    char address[160];
+    kofn_transport *t = listener(addresses[0], &patient);
+    pid_t pid = spawn(kofn_net_endpoint(t));
+
+    (void)state;
+    snprintf(address, sizeof address, "%s", kofn_net_endpoint(t));
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(came(t, NULL), 0);
+        say(t, 0, "here?");
+        hear(t, 0, "here?");
+        t->close(t, 0);
+        t = listener(address, &patient);
+    }
+    assert_int_equal(came(t, NULL), 0);
+    end(pid);
+    t->close(t, 0);
+}
+
+/* ---- signals --------------------------------------------------------------
+ */
+
+static void nothing(int sig)
+{
+    (void)sig;
+}
+
+/* Whoever handles signals, its calls are interrupted by them. */
+static void signals_lose_nothing(void **state)
+{
+    const struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
+    const struct sigaction act = {.sa_handler = nothing};
+    struct sigaction was;
+    pair m = meet(addresses[1], &patient);
+    kofn_time enough = kf_clock() + KOFN_SECOND;
+
+    (void)state;
+    sigaction(SIGALRM, &act, &was);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (uint32_t got = 0, sent = 0; kf_clock() < enough; got++) {
+        kofn_packet p;
+
+        for (; sent < got + 8; sent++)
+            assert_ok(m.a->send(m.a, m.of_b, &sent, sizeof sent, "body", 4,
+                                false, NULL, NULL));
+        p = next_of(m.b, m.a);
+        assert_int_equal(p.what, KOFN_PACKET);
+        assert_memory_equal(p.head, &got, sizeof got);
+        m.b->release(m.b, p.own);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &was, NULL);
+    part(&m);
+}
+
+/* ---- who has no time ----------------------------------------------------- */
+
+/* Who computes for long has many urgent packets waiting, and lives when the
+ * other end is lost meanwhile. */
+static void urgent_packets_wait(void **state)
+{
+    pair m = meet(addresses[0], &patient);
+    kofn_packet p;
+
+    (void)state;
+    for (int sent = 0, pauses = 0; sent < 1500 && pauses < 2000;) {
+        kofn_status st =
+            m.a->send(m.a, m.of_b, "stop", 4, NULL, 0, true, NULL, NULL);
+
+        sent += st == KOFN_OK;
+        pauses += st == KOFN_AGAIN;
+        if (st == KOFN_AGAIN)
+            nap(MILLI);
+    }
+    m.a->close(m.a, 0);
+    nap(400 * MILLI); /* a heartbeat is due */
+    while ((p = next_of(m.b, NULL)).what == KOFN_PACKET)
+        m.b->release(m.b, p.own);
+    assert_int_equal(p.what, KOFN_WENT);
+    m.b->close(m.b, 0);
+}
+
+/* ---- a cut cable ----------------------------------------------------------
+ */
+
+static bool loopback(bool up)
+{
+    struct ifreq lo = {.ifr_name = "lo"};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    bool done;
+
+    lo.ifr_flags = up ? IFF_UP : 0;
+    done = ioctl(fd, SIOCSIFFLAGS, &lo) == 0;
+    close(fd);
+    return done;
+}
+
+static int home; /* the network that we come from */
+
+static int leave_home(void **state)
+{
+    (void)state;
+    home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return home < 0;
+}
+
+static int go_home(void **state)
+{
+    (void)state;
+    setns(home, CLONE_NEWNET); /* fails only where we never left */
+    return close(home);
+}
+
+/* Nothing is under way to the peer when the cable is cut, and no heartbeat of
+ * its has come yet: neither its silence nor a packet that does not arrive tells
+ * that it is lost. */
+static void the_cut_off_are_missed(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o, .silence = KOFN_SECOND};
+    pair m;
+
+    (void)state;
+    if (unshare(CLONE_NEWNET)) {
+        print_message("no network can be made here: that takes root\n");
+        skip();
+    }
+    assert_true(loopback(true));
+    m = meet(addresses[0], &o);
+    nap(60 * MILLI); /* all that was sent is acknowledged */
+    assert_true(loopback(false));
+    went(m.b, m.of_a);
+    went(m.a, m.of_b);
+    part(&m);
+}
+
+/* ---- many ------------------------------------------------------------------
+ */
+
+static void many_come_and_go(void **state)
+{
+    enum { MANY = 256, GO = 20 };
+    kofn_transport *t = listener(addresses[0], &patient);
+    char gone[MANY] = {0};
+    int fd[MANY];
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        fd[i] = plain(kofn_net_endpoint(t));
+        assert_true(hello(fd[i], NULL));
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(came(t, NULL), i);
+    for (unsigned i = 0; i < MANY; i++)
+        say(t, i, "hello");
+    for (int i = 0; i < GO; i++)
+        close(fd[7 * i]);
+    for (int i = 0; i < GO; i++) {
+        kofn_packet p = next_of(t, NULL);
+
+        assert_int_equal(p.what, KOFN_WENT);
+        assert_false(gone[p.peer]);
+        gone[p.peer] = 1;
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        if (!gone[i])
+            say(t, i, "still there");
+    for (int i = 0; i < MANY; i++)
+        if (i % 7 || i / 7 >= GO)
+            close(fd[i]);
+    for (int i = 0; i < MANY - GO; i++)
+        assert_int_equal(next_of(t, NULL).what, KOFN_WENT);
+    t->close(t, 0);
+}
+
+/* ---- a mesh
+ * ------------------------------------------------------------------ */
+
+#define NODES 4
+
+typedef struct node {
+    kofn_transport *t;
+    bool live[64];
+    int peers, heard;
+} node;
+
+static void turn(node *n)
+{
+    kofn_packet p;
+
+    if (n->t->wait(n->t, 5 * MILLI, &p))
+        return;
+    assert_true(p.peer < 64);
+    if (p.what == KOFN_PACKET) {
+        assert_true(n->live[p.peer]);
+        n->heard++;
+        n->t->release(n->t, p.own);
+        return;
+    }
+    assert_true(n->live[p.peer] == (p.what == KOFN_WENT));
+    n->live[p.peer] = p.what == KOFN_CAME;
+    n->peers += p.what == KOFN_CAME ? 1 : -1;
+}
+
+/* Until everybody has so many peers, and a while after that. */
+static void settle(node *n, int nodes, int peers)
+{
+    kofn_time end = kf_clock() + LIMIT, calm = kf_clock();
+
+    while (kf_clock() < end && kf_clock() - calm < KOFN_SECOND)
+        for (int i = 0; i < nodes; i++) {
+            turn(&n[i]);
+            if (n[i].peers != peers)
+                calm = kf_clock();
+        }
+    assert_true(kf_clock() < end);
+}
+
+/* One word of each, and what comes in half a second after the last of them. */
+static void hear_all(node *n)
+{
+    kofn_time end = kf_clock() + LIMIT, calm = kf_clock();
+
+    while (kf_clock() < end && kf_clock() - calm < KOFN_SECOND / 2)
+        for (int i = 0; i < NODES; i++) {
+            turn(&n[i]);
+            if (n[i].heard < NODES - 1)
+                calm = kf_clock();
+        }
+}
+
+static void a_pair_is_one_peer(void **state)
+{
+    node n[NODES] = {0};
+    char first[160];
+
+    (void)state;
+    for (int i = 0; i < NODES; i++)
+        assert_ok(kofn_net_mesh(&n[i].t, addresses[0], &patient));
+    for (int i = 0; i < NODES; i++)
+        for (int k = 0; k < NODES; k++) /* itself too */
+            assert_ok(n[i].t->reach(n[i].t, kofn_net_endpoint(n[k].t)));
+    settle(n, NODES, NODES - 1);
+    for (int i = 0; i < NODES; i++)
+        for (unsigned p = 0; p < 64; p++)
+            if (n[i].live[p])
+                say(n[i].t, p, "one");
+    hear_all(n);
+    for (int i = 0; i < NODES; i++)
+        assert_int_equal(n[i].heard, NODES - 1);
+
+    /* One goes, and comes again as another at the same address. */
+    snprintf(first, sizeof first, "%s", kofn_net_endpoint(n[0].t));
+    n[0].t->close(n[0].t, 0);
+    settle(n + 1, NODES - 1, NODES - 2);
+    n[0] = (node){0};
+    assert_ok(kofn_net_mesh(&n[0].t, first, &patient));
+    settle(n, NODES, NODES - 1);
+    for (int i = 0; i < NODES; i++)
+        n[i].t->close(n[i].t, 0);
+}
+
+TEST_FILE(sockets_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(packets_arrive),
+        cmocka_unit_test(a_full_way_is_told),
+        cmocka_unit_test(room_wakes_up),
+        cmocka_unit_test(urgent_overtakes),
+        cmocka_unit_test(bodies_are_asked_for),
+        cmocka_unit_test(half_a_body_is_lost),
+        cmocka_unit_test(urgent_passes_by_what_waits),
+        cmocka_unit_test(the_killed_are_missed),
+        cmocka_unit_test(the_stopped_come_back_as_others),
+        cmocka_unit_test(a_new_listener_is_found),
+        cmocka_unit_test(signals_lose_nothing),
+        cmocka_unit_test(urgent_packets_wait),
+        cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
+                                        go_home),
+        cmocka_unit_test(many_come_and_go),
+        cmocka_unit_test(a_pair_is_one_peer),
+    };
+
+    if (argc == 3 && strcmp(argv[1], "echo") == 0)
+        return echo(argv[2], &patient);
+    name_socket();
+    return cmocka_run_group_tests_name("net", tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* start_test.c -- many workers come to a coordinator at once: nobody who takes
+ * its time is sent away for that, and who waits costs next to nothing, so that
+ * starting n of them costs n times as much as starting one. */
+#define _GNU_SOURCE /* RUSAGE_THREAD */
+#include "net_rig.h"
+
+#include <kofn/transport.h>
+
+#include "wire/wire.h"
+
+#include <sys/resource.h>
+
+#define MANY 200
+
+/* ---- a transport that tells what it was asked ---------------------------- */
+
+typedef struct ledger {
+    kofn_transport base;
+    size_t peers;   /* of those who come: how many have come ... */
+    size_t greeted; /* ... and said hello                        */
+    size_t forgotten, waits;
+    kofn_time longest;
+} ledger;
+
+/* All come, and only then all say who they are. */
+static kofn_status crowd_wait(kofn_transport *t, kofn_time atmost,
+                              kofn_packet *p)
+{
+    ledger *l = (ledger *)t;
+    const kf_head hello = {.type = KF_WIRE_HELLO};
+
+    (void)atmost;
+    if (l->greeted == MANY)
+        return KOFN_AGAIN;
+    if (l->peers < MANY) {
+        *p = (kofn_packet){.what = KOFN_CAME, .peer = (kofn_peer)l->peers++};
+        return KOFN_OK;
+    }
+    *p = (kofn_packet){.what = KOFN_PACKET,
+                       .peer = (kofn_peer)l->greeted++,
+                       .head_bytes = KF_HEAD};
+    kf_head_write(p->head, &hello);
+    return KOFN_OK;
+}
+
+static kofn_status take(kofn_transport *t, kofn_peer peer, const void *head,
+                        size_t head_bytes, const void *body, size_t body_bytes,
+                        bool urgent, void (*done)(void *ud), void *ud)
+{
+    (void)t, (void)peer, (void)head, (void)head_bytes;
+    (void)body, (void)body_bytes, (void)urgent;
+    if (done)
+        done(ud);
+    return KOFN_OK;
+}
+
+static void forget(kofn_transport *t, kofn_peer peer)
+{
+    (void)peer;
+    ((ledger *)t)->forgotten++;
+}
+
+static kofn_status silent_wait(kofn_transport *t, kofn_time atmost,
+                               kofn_packet *p)
+{
+    ledger *l = (ledger *)t;
+
+    (void)p;
+    l->waits++;
+    l->longest = atmost > l->longest ? atmost : l->longest;
+    return KOFN_AGAIN;
+}
+
+static void leave_open(kofn_transport *t, kofn_time linger)
+{
+    (void)t, (void)linger;
+}
+
+/* ---- tests --------------------------------------------------------------- */
+
+static void nobody_of_a_crowd_is_sent_away(void **state)
+{
+    ledger l = {.base = {.name = "crowd",
+                         .send = take,
+                         .wait = crowd_wait,
+                         .forget = forget,
+                         .close = leave_open}};
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_port *port;
+    kofn_msg m;
+
+    (void)state;
+    o.workers = MANY;
+    assert_ok(kofn_port_away(&port, &l.base, &o));
+    for (uint32_t i = 0; i < MANY; i++) {
+        assert_ok(port->wait(port, KOFN_NEVER, KOFN_SECOND, &m));
+        assert_int_equal(m.type, KOFN_MSG_HELLO);
+        assert_int_equal(m.worker, i);
+    }
+    assert_int_equal(l.forgotten, 0);
+    kofn_port_close(port);
+}
+
+static kofn_leave until_it_has_waited(void *ud, const char *news)
+{
+    (void)news;
+    return ((ledger *)ud)->waits > 1000 ? KOFN_LEAVE_NOW : KOFN_STAY;
+}
+
+/* The first waits are short, the last ones are what it costs to be idle. */
+static void who_waits_sleeps_longer_and_longer(void **state)
+{
+    ledger l = {.base = {.name = "silence",
+                         .send = take,
+                         .wait = silent_wait,
+                         .forget = forget,
+                         .close = leave_open}};
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+
+    (void)state;
+    o.watch = until_it_has_waited;
+    o.ud = &l;
+    assert_int_equal(kofn_serve(&l.base, &o), KOFN_AGAIN);
+    assert_true(l.longest >= KOFN_SECOND / 5);
+    assert_true(l.longest <= KOFN_SECOND / 2);
+}
+
+/* A worker that has closed waits for a coordinator that has others to serve
+ * first.  How often this thread went to sleep meanwhile, the system counts; it
+ * was a thousand times in this second, on all workers of a machine at once. */
+static void who_takes_leave_sleeps(void **state)
+{
+    struct rusage before, after;
+    pair m;
+
+    (void)state;
+    m = meet(addresses[1], &patient);
+    getrusage(RUSAGE_THREAD, &before);
+    m.b->close(m.b, KOFN_SECOND); /* nobody listens at the other end */
+    getrusage(RUSAGE_THREAD, &after);
+    assert_true(after.ru_nvcsw - before.ru_nvcsw < 100);
+    m.a->close(m.a, 0);
+}
+
+TEST_FILE(start_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_of_a_crowd_is_sent_away),
+        cmocka_unit_test(who_waits_sleeps_longer_and_longer),
+        cmocka_unit_test(who_takes_leave_sleeps),
+    };
+
+    name_socket();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* net_rig.h -- ends of the transport over TCP and Unix sockets in tests. */
+#ifndef NET_RIG_H
+#define NET_RIG_H
+
+#include "support.h"
+
+#include "net/inside.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MILLI INT64_C(1000000)
+#define MEGA ((size_t)1 << 20)
+#define LIMIT (300 * KOFN_SECOND) /* what takes longer hangs */
+
+static char unix_socket[64]; /* builds are tested side by side */
+static const char *const addresses[] = {"tcp://127.0.0.1:*", unix_socket};
+
+static inline void name_socket(void)
+{
+    snprintf(unix_socket, sizeof unix_socket, "ipc:///tmp/kofn-net-%ld.sock",
+             (long)getpid());
+}
+
+static inline void nap(kofn_time t)
+{
+    const struct timespec s = {t / KOFN_SECOND, t % KOFN_SECOND};
+
+    nanosleep(&s, NULL);
+}
+
+/* Under a sanitizer and on a loaded machine threads may sleep for long; only
+ * the tests of silence itself are strict. */
+static const kofn_net_options patient = {.size = sizeof(kofn_net_options),
+                                         .silence = 10 * KOFN_SECOND};
+
+static inline kofn_transport *listener(const char *address,
+                                       const kofn_net_options *o)
+{
+    kofn_transport *t;
+
+    assert_ok(kofn_net_listen(&t, address, o));
+    return t;
+}
+
+static inline kofn_transport *dialler(const kofn_transport *l,
+                                      const kofn_net_options *o)
+{
+    kofn_transport *t;
+
+    assert_ok(kofn_net_connect(&t, kofn_net_endpoint(l), o));
+    return t;
+}
+
+/* The next arrival at t; the others are kept going meanwhile. */
+static inline kofn_packet next_of(kofn_transport *t, kofn_transport *other)
+{
+    kofn_time end = kf_clock() + LIMIT;
+    kofn_packet p;
+    kofn_status st;
+
+    do {
+        if (other) {
+            st = other->wait(other, 0, &p);
+            if (st != KOFN_AGAIN)
+                fail_msg("the other side got %d (%s)", st, kofn_errmsg());
+        }
+        st = t->wait(t, other ? MILLI : 100 * MILLI, &p);
+    } while (st == KOFN_AGAIN && kf_clock() < end);
+    if (st)
+        fail_msg("nothing comes: %s; %s", kofn_strerror(st),
+                 kofn_net_trouble(t));
+    return p;
+}
+
+static inline kofn_peer came(kofn_transport *t, kofn_transport *other)
+{
+    kofn_packet p = next_of(t, other);
+
+    assert_int_equal(p.what, KOFN_CAME);
+    return p.peer;
+}
+
+typedef struct pair {
+    kofn_transport *a, *b; /* listens, dials */
+    kofn_peer of_b, of_a;  /* b's number at a */
+} pair;
+
+static inline pair meet(const char *address, const kofn_net_options *o)
+{
+    pair m;
+
+    m.a = listener(address, o);
+    m.b = dialler(m.a, o);
+    m.of_b = came(m.a, NULL); /* the other's keeper does its part */
+    m.of_a = came(m.b, NULL);
+    return m;
+}
+
+static inline void part(pair *m)
+{
+    m->b->close(m->b, 0);
+    m->a->close(m->a, 0);
+}
+
+static inline void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static inline void say(kofn_transport *t, kofn_peer peer, const char *text)
+{
+    assert_ok(t->send(t, peer, text, strlen(text), NULL, 0, false, NULL, NULL));
+}
+
+static inline void hear(kofn_transport *t, kofn_peer peer, const char *text)
+{
+    kofn_packet p = next_of(t, NULL);
+
+    assert_int_equal(p.what, KOFN_PACKET);
+    assert_int_equal(p.peer, peer);
+    assert_int_equal(p.head_bytes, strlen(text));
+    assert_memory_equal(p.head, text, p.head_bytes);
+    t->release(t, p.own);
+}
+
+static inline void went(kofn_transport *t, kofn_peer peer)
+{
+    kofn_packet p = next_of(t, NULL);
+
+    assert_int_equal(p.what, KOFN_WENT);
+    assert_int_equal(p.peer, peer);
+}
+
+/* The most that this process has held at once, in KiB. */
+static inline long memory(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return u.ru_maxrss; /* KiB */
+}
+
+/* ThreadSanitizer remembers each byte that is touched with four of its own, and
+ * gives them back when it likes. */
+static inline void grew_less(long grown, long most)
+{
+#ifndef __SANITIZE_THREAD__
+    assert_true(grown < most);
+#else
+    (void)grown;
+    (void)most;
+#endif
+}
+
+/* ---- a peer by hand ------------------------------------------------------ */
+
+/* The address of a listener, as the system takes it. */
+static inline int plain(const char *address)
+{
+    char host[256];
+    const char *port;
+    const struct timeval patience = {60, 0};
+    kf_place at;
+    int fd;
+
+    assert_ok(kf_place_there(address, &at, host, &port));
+    fd = socket(at.at.ss_family, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    while (connect(fd, (struct sockaddr *)&at.at, at.bytes))
+        assert_true(errno == EAGAIN || errno == EINTR);
+    return fd;
+}
+
+/* Header and head of a frame; the body is put behind it. */
+static inline bool put_frame(int fd, int word, int lane, const void *head,
+                             size_t head_bytes, size_t piece, uint64_t number)
+{
+    unsigned char f[KF_HEADER + KOFN_HEAD_MAX] = {(unsigned char)word,
+                                                  (unsigned char)lane};
+    size_t n = KF_HEADER + head_bytes;
+
+    kf_net_put_number(f + 2, head_bytes, 2);
+    kf_net_put_number(f + 4, piece, 4);
+    kf_net_put_number(f + 8, number, 8);
+    if (head_bytes)
+        memcpy(f + KF_HEADER, head, head_bytes);
+    return send(fd, f, n, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+static inline bool hello(int fd, const unsigned char *node)
+{
+    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+
+    memcpy(g.magic, KF_MAGIC, sizeof g.magic);
+    if (node)
+        memcpy(g.node, node, sizeof g.node);
+    kf_net_put_number(g.silence, (uint64_t)(100 * KOFN_SECOND), 8);
+    kf_net_put_number(g.window, 32 * MEGA, 8);
+    kf_net_put_number(g.urgent, 8 * MEGA, 8);
+    return put_frame(fd, KF_HELLO, 0, &g, sizeof g, 0, 0);
+}
+
+/* Does the other end hang up, whatever it says before? */
+static inline bool ends(int fd)
+{
+    char bytes[4096];
+    ssize_t n;
+
+    do
+        n = recv(fd, bytes, sizeof bytes, 0); /* plain() has patience */
+    while (n > 0);
+    return n == 0 || errno == ECONNRESET;
+}
+
+#endif
