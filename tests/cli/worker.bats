@@ -211,7 +211,7 @@ END
     at=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' err)
     "$KOFN" worker "$at" --keys others 2>stranger &
     stranger=$!
-    wait_for grep -q "has other keys" stranger
+    wait_for grep -q "has another key" stranger
     workers 2 "$at" --keys keys
     wait "$coordinator"
     grep -q '"status": "ok"' out.json
