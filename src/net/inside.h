@@ -270,6 +270,8 @@ typedef struct kf_transport {
 /* ---- loop.c -------------------------------------------------------------- */
 
 kofn_status kf_net_loop_open(kf_transport *t);
+/* From now on the keeper does what there is to do while the owner is away. */
+kofn_status kf_net_loop_keep(kf_transport *t);
 void kf_net_loop_close(kf_transport *t);
 /* Does what there is to do, without waiting. */
 void kf_net_loop_pass(kf_transport *t);

@@ -247,7 +247,7 @@ static void *keep(void *ud)
 /* ---- opening ------------------------------------------------------------- */
 
 /* A thread of the transport's hears no signals: they are the program's. */
-static kofn_status start_keeper(kf_transport *t)
+kofn_status kf_net_loop_keep(kf_transport *t)
 {
     sigset_t all, was;
     int error;
@@ -283,7 +283,7 @@ kofn_status kf_net_loop_open(kf_transport *t)
     uv_idle_init(&t->loop, &t->again);
     t->look.data = t->again.data = t;
     uv_timer_start(&t->tick, tick, (uint64_t)ms, (uint64_t)ms);
-    return start_keeper(t);
+    return KOFN_OK;
 }
 
 /* The loop is empty when all that was closed has been told so. */

@@ -278,6 +278,8 @@ static kofn_status open_as(kofn_transport **out, role r, const char *address,
     if (!st)
         st = begin(t, r, address, &o);
     if (!st)
+        st = kf_net_loop_keep(t);
+    if (!st)
         *out = &t->base;
     else if (t)
         net_close(&t->base, 0);
