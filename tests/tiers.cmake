@@ -50,7 +50,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
 # What starts threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
-  conform_test net_conform_test sockets_test net_hostile_test seats_test coded_test)
+  conform_test net_conform_test sockets_test flow_test net_hostile_test seats_test coded_test)
 
 # ---- at any time -------------------------------------------------------------
 
@@ -68,6 +68,7 @@ if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=threads")
   set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*on_threads"
     "KOFN_TEST_SCALE=0.1")
+  set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
 elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=joins")
   set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_SCALE=0.1")

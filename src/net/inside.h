@@ -245,7 +245,6 @@ typedef struct kf_transport {
     bool dirty; /* the loop does not know yet what it is to wait for    */
     bool full;  /* somebody was told so since the last wait ...         */
     bool room;  /* ... and there is room now                            */
-    uint64_t dropped;
     kf_refused refused, known;
     kofn_time told_at;
 

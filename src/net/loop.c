@@ -182,7 +182,7 @@ kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p)
     t->here = false;
     t->turns++;
     t->left = kf_clock();
-    t->base.dropped = t->dropped + t->refused.strange + t->refused.flood;
+    t->base.dropped = t->refused.strange + t->refused.flood;
     if (t->asleep)
         pthread_cond_signal(&t->wake);
     kf_net_loop_unlock(t);

@@ -20,28 +20,33 @@ static kofn_status net_wait(kofn_transport *base, kofn_time atmost,
     return kf_net_loop_wait((kf_transport *)base, atmost, p);
 }
 
-static const char *net_name_of(kofn_transport *base, kofn_peer peer)
+/* Its name, or who answers for it; valid until the next call. */
+static const char *words_about(kofn_transport *base, kofn_peer peer,
+                               bool principal)
 {
     kf_transport *t = (kf_transport *)base;
-    kf_link *l;
+    const kf_link *l;
 
     pthread_mutex_lock(&t->lock);
     l = kf_link_of(t, peer);
-    snprintf(t->words, sizeof t->words, "%s", l ? l->name : "who is gone");
+    snprintf(t->words, sizeof t->words, "%s",
+             !l          ? "who is gone"
+             : principal ? l->principal
+                         : l->name);
     kf_net_loop_unlock(t);
     return t->words;
 }
 
+static const char *net_name_of(kofn_transport *base, kofn_peer peer)
+{
+    return words_about(base, peer, false);
+}
+
 static const char *net_principal_of(kofn_transport *base, kofn_peer peer)
 {
-    kf_transport *t = (kf_transport *)base;
-    kf_link *l;
+    const char *words = words_about(base, peer, true);
 
-    pthread_mutex_lock(&t->lock);
-    l = kf_link_of(t, peer);
-    snprintf(t->words, sizeof t->words, "%s", l ? l->principal : "who is gone");
-    kf_net_loop_unlock(t);
-    return t->words[0] ? t->words : NULL;
+    return words[0] ? words : NULL;
 }
 
 /* Who was ended since it was told last, at most every ten seconds. */

@@ -3,38 +3,8 @@
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
-#include "conform.h"
+#include "conform_threads.h"
 
-enum { ENDS = 5 };
-
-static void *one_end(void *ud)
-{
-    (void)conform(ud);
-    return NULL;
-}
-
-/* All ends on threads; `end` has their transports. */
-static void hold(conform_end *end, uint32_t seed)
-{
-    pthread_t thread[ENDS];
-    atomic_bool filled = false;
-
-    for (unsigned i = 0; i < ENDS; i++) {
-        end[i].filled = &filled;
-        end[i].me = i;
-        end[i].ends = ENDS;
-        end[i].seed = seed;
-    }
-    for (unsigned i = 0; i < ENDS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, one_end, &end[i]), 0);
-    for (unsigned i = 0; i < ENDS; i++)
-        pthread_join(thread[i], NULL);
-    for (unsigned i = 0; i < ENDS; i++)
-        if (end[i].why[0])
-            fail_msg("end %u: %s", i, end[i].why);
-}
-
-/* keys: NULL, or the folder of all. */
 static void net_with(const char *address, const char *keys, uint32_t seed)
 {
     const kofn_net_options o = {.size = sizeof o,

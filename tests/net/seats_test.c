@@ -518,13 +518,14 @@ static void keys_come_and_go(void **state)
     assert_int_equal(until(hub, anna, KOFN_WENT), 0);
     assert_int_equal(kofn_net_listed(hub), 1);
     end = kf_clock() + KOFN_SECOND;
-    while (kf_clock() < end) {
+    for (bool told = false; !told || kf_clock() < end;) {
         kofn_packet p;
 
         next(anna, 0, &p);
         assert_int_equal(next(hub, KOFN_SECOND / 50, &p), KOFN_AGAIN);
+        told |= strstr(kofn_net_trouble(anna), "not on its list") != NULL;
+        assert_true(kf_clock() < end + LIMIT);
     }
-    assert_non_null(strstr(kofn_net_trouble(anna), "not on its list"));
     assert_ok(hub->send(hub, peer, "x", 1, NULL, 0, false, NULL, NULL));
 
     /* hers again, and bert's file holds another key: he is not that bert */

@@ -79,4 +79,125 @@ static inline pair meet_as(const char *address, const keyring *k,
     return m;
 }
 
+/* ---- a ring of keys, and looks inside ------------------------------------- */
+
+static const char *expected = ""; /* in the trouble of who tries to come in */
+
+static keyring ring; /* with coordinator, worker and anna */
+
+static inline int make_ring(void **state)
+{
+    (void)state;
+    name_socket();
+    keyring_new(&ring);
+    assert_ok(kofn_net_keygen(ring.dir));
+    keyring_add(&ring, "anna");
+    return 0;
+}
+
+static inline int drop_ring(void **state)
+{
+    (void)state;
+    keyring_free(&ring);
+    return 0;
+}
+
+static inline kf_transport *inside(kofn_transport *t)
+{
+    return (kf_transport *)t;
+}
+
+static inline kf_transport *locked(kofn_transport *t)
+{
+    pthread_mutex_lock(&inside(t)->lock);
+    return inside(t);
+}
+
+static inline void unlock(kofn_transport *t)
+{
+    pthread_mutex_unlock(&inside(t)->lock);
+}
+
+static inline size_t peers_of(kofn_transport *t)
+{
+    size_t n = locked(t)->peers;
+
+    unlock(t);
+    return n;
+}
+
+static inline kofn_peer only_peer(kofn_transport *t)
+{
+    kofn_peer n = locked(t)->peer[0]->number;
+
+    unlock(t);
+    return n;
+}
+
+static inline kf_refused refused_by(kofn_transport *t)
+{
+    kf_refused r = locked(t)->refused;
+
+    unlock(t);
+    return r;
+}
+
+/* Until `seen`; both go on, and what else comes is let go. */
+static inline void until(kofn_transport *a, kofn_transport *b,
+                         bool (*seen)(kofn_transport *a, kofn_transport *b))
+{
+    kofn_time end = kf_clock() + LIMIT;
+    kofn_packet p;
+
+    while (!seen(a, b) && kf_clock() < end) {
+        if (!a->wait(a, MILLI, &p))
+            a->release(a, p.own);
+        if (b && !b->wait(b, MILLI, &p))
+            b->release(b, p.own);
+    }
+    if (!seen(a, b))
+        fail_msg("it does not happen; trouble: '%s', expected %s",
+                 b ? kofn_net_trouble(b) : "", expected);
+}
+
+/* The peer of a goes, while b goes on. */
+static inline void goes(kofn_transport *a, kofn_transport *b, kofn_peer peer)
+{
+    kofn_packet p, q;
+
+    do {
+        p = next_of(a, NULL);
+        while (b && !b->wait(b, 0, &q))
+            b->release(b, q.own);
+    } while (p.what != KOFN_WENT);
+    assert_int_equal(p.peer, peer);
+}
+
+static inline bool refuses(kofn_transport *a, kofn_transport *b)
+{
+    (void)a;
+    return strstr(kofn_net_trouble(b), "not on its list") != NULL;
+}
+
+static inline bool is_told(kofn_transport *a, kofn_transport *b)
+{
+    assert_int_equal(peers_of(a), 0);
+    return strstr(kofn_net_trouble(b), expected) != NULL;
+}
+
+/* Who dials like this does not come in where one listens like that. */
+static inline void refused(const kofn_net_options *listens,
+                           const kofn_net_options *dials, const char *why)
+{
+    for (int w = 0; w < 2; w++) {
+        kofn_transport *a = listener(addresses[w], listens);
+        kofn_transport *b = dialler(a, dials);
+
+        expected = why;
+        until(a, b, is_told);
+        b->close(b, 0);
+        a->close(a, 0);
+    }
+}
+
 #endif

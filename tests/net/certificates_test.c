@@ -1,0 +1,408 @@
+/* certificates_test.c -- keys as files: how they are made and kept, that they come and
+ * go, and those of another CA. */
+#define _GNU_SOURCE
+#include "keys_rig.h"
+
+#include "net/keys.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+/* ---- keys that come and go ----------------------------------------------- */
+
+static size_t wanted;
+
+static bool so_many_listed(kofn_transport *a, kofn_transport *b)
+{
+    (void)b;
+    return kofn_net_listed(a) == wanted;
+}
+
+static void keys_come_and_go(void **state)
+{
+    kofn_net_options o;
+    kofn_transport *hub, *anna, *bert;
+    keyring k;
+    kofn_peer peer;
+    int fd;
+
+    (void)state;
+    keyring_new(&k);
+    keyring_add(&k, "anna");
+    o = with(k.dir);
+    hub = listener(addresses[0], &o);
+    assert_int_equal(kofn_net_listed(hub), 1);
+    o = with(in(&k, "anna"));
+    anna = dialler(hub, &o);
+    came(hub, NULL);
+    came(anna, NULL);
+
+    /* one more, and rubbish that lists nobody */
+    fd = open(in(&k, "half.crt"), O_WRONLY | O_CREAT, 0644);
+    assert_int_equal(write(fd, "-----BEGIN CERT", 15), 15);
+    close(fd);
+    keyring_add(&k, "bert");
+    o = with(in(&k, "bert"));
+    bert = dialler(hub, &o);
+    peer = came(hub, NULL);
+    came(bert, NULL);
+    assert_string_equal(hub->principal_of(hub, peer), "bert");
+    assert_int_equal(kofn_net_listed(hub), 2);
+
+    /* anna's is revoked: her line ends, and she does not come back */
+    assert_int_equal(rename(in(&k, "anna.crt"), in(&k, "anna.out")), 0);
+    goes(hub, anna, 0);
+    assert_int_equal(kofn_net_listed(hub), 1);
+    until(hub, anna, refuses);
+    say(bert, 0, "here");
+    hear(hub, peer, "here");
+
+    /* she is listed again */
+    assert_int_equal(rename(in(&k, "anna.out"), in(&k, "anna.crt")), 0);
+    wanted = 2;
+    until(hub, NULL, so_many_listed);
+    assert_int_equal(locked(hub)->keys->stamp, 0); /* it may change again */
+    unlock(hub);
+    came(hub, NULL);
+    anna->close(anna, 0);
+    bert->close(bert, 0);
+    hub->close(hub, 0);
+    keyring_free(&k);
+}
+
+/* A file that holds another key now, or that has another name. */
+static void names_change_hands(void **state)
+{
+    kofn_net_options o;
+    kofn_transport *hub, *anna;
+    keyring k;
+
+    (void)state;
+    keyring_new(&k);
+    keyring_add(&k, "anna");
+    keyring_add(&k, "carl");
+    o = with(k.dir);
+    hub = listener(addresses[0], &o);
+    o = with(in(&k, "anna"));
+    anna = dialler(hub, &o);
+    came(hub, NULL);
+    assert_int_equal(rename(in(&k, "anna.crt"), in(&k, "eve.crt")), 0);
+    goes(hub, anna, 0);
+    assert_string_equal(hub->principal_of(hub, came(hub, NULL)), "eve");
+    assert_int_equal(rename(in(&k, "carl.crt"), in(&k, "eve.crt")), 0);
+    goes(hub, anna, 1);
+    anna->close(anna, 0);
+    hub->close(hub, 0);
+    keyring_free(&k);
+}
+
+/* ---- a CA ---------------------------------------------------------------- */
+
+typedef struct authority {
+    EVP_PKEY *key;
+    X509 *x;
+} authority;
+
+static void extend(X509 *x, X509 *by, int nid, const char *text)
+{
+    X509_EXTENSION *e;
+    X509V3_CTX c;
+
+    X509V3_set_ctx(&c, by, x, NULL, NULL, 0);
+    X509V3_set_ctx_nodb(&c);
+    e = X509V3_EXT_conf_nid(NULL, &c, nid, text);
+    assert_non_null(e);
+    assert_int_equal(X509_add_ext(x, e, -1), 1);
+    X509_EXTENSION_free(e);
+}
+
+/* Signed by the CA, or, where that is NULL, by itself; until so many seconds. */
+static X509 *issue(const authority *by, EVP_PKEY *key, const char *cn,
+                   const char *san, long until)
+{
+    static long serial;
+    X509 *x = X509_new();
+    X509_NAME *of = X509_get_subject_name(x);
+
+    X509_set_version(x, X509_VERSION_3);
+    ASN1_INTEGER_set(X509_get_serialNumber(x), ++serial);
+    X509_gmtime_adj(X509_getm_notBefore(x), -100000);
+    X509_gmtime_adj(X509_getm_notAfter(x), until);
+    X509_NAME_add_entry_by_txt(of, "CN", MBSTRING_ASC,
+                               (const unsigned char *)cn, -1, -1, 0);
+    X509_set_issuer_name(x, by ? X509_get_subject_name(by->x) : of);
+    X509_set_pubkey(x, key);
+    extend(x, by ? by->x : x, NID_basic_constraints,
+           by ? "critical,CA:FALSE" : "critical,CA:TRUE");
+    if (san)
+        extend(x, by->x, NID_subject_alt_name, san);
+    assert_true(X509_sign(x, by ? by->key : key, EVP_sha256()) > 0);
+    return x;
+}
+
+static EVP_PKEY *new_key(void)
+{
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+
+    assert_non_null(key);
+    return key;
+}
+
+static authority authority_new(const keyring *k, const char *file)
+{
+    authority a = {new_key(), NULL};
+    FILE *f = fopen(in(k, file), "w");
+
+    a.x = issue(NULL, a.key, "some company", NULL, 100000);
+    PEM_write_X509(f, a.x);
+    fclose(f);
+    return a;
+}
+
+static void authority_free(authority *a)
+{
+    EVP_PKEY_free(a->key);
+    X509_free(a->x);
+}
+
+/* NAME.crt and NAME.key. */
+static void enrol(const keyring *k, const authority *a, const char *name,
+                  const char *cn, const char *san, long until)
+{
+    EVP_PKEY *key = new_key();
+    X509 *x = issue(a, key, cn, san, until);
+    char file[40];
+    FILE *f;
+
+    snprintf(file, sizeof file, "%.30s.crt", name);
+    f = fopen(in(k, file), "w");
+    PEM_write_X509(f, x);
+    fclose(f);
+    snprintf(file, sizeof file, "%.30s.key", name);
+    f = fopen(in(k, file), "w");
+    PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL);
+    fclose(f);
+    assert_int_equal(chmod(in(k, file), 0600), 0);
+    X509_free(x);
+    EVP_PKEY_free(key);
+}
+
+typedef struct papers {
+    kofn_net_options o;
+    char ca[80], crt[80], key[80];
+} papers;
+
+static const kofn_net_options *papers_of(papers *p, const keyring *k,
+                                         const char *ca, const char *name)
+{
+    *p = (papers){.o = patient};
+    snprintf(p->ca, sizeof p->ca, "%s/%s", k->dir, ca);
+    snprintf(p->crt, sizeof p->crt, "%s/%s.crt", k->dir, name);
+    snprintf(p->key, sizeof p->key, "%s/%s.key", k->dir, name);
+    p->o.tls_ca = p->ca;
+    p->o.tls_cert = p->crt;
+    p->o.tls_key = p->key;
+    return &p->o;
+}
+
+static void a_ca_lets_in(void **state)
+{
+    static const struct {
+        const char *file, *cn, *san, *name;
+    } who[] = {
+        {"plain", "plain", NULL, "plain"},
+        {"dns", "other", "DNS:w1.example.org,DNS:w2", "w1.example.org"},
+        {"uri", "other", "email:a@b.c,URI:spiffe://x/y", "spiffe://x/y"}};
+    papers p;
+    keyring k;
+    authority a;
+    kofn_transport *hub;
+
+    (void)state;
+    keyring_new(&k);
+    a = authority_new(&k, "ca.crt");
+    enrol(&k, &a, "hub", "hub", NULL, 10000);
+    hub = listener(addresses[0], papers_of(&p, &k, "ca.crt", "hub"));
+    assert_int_equal(kofn_net_listed(hub), 0);
+    for (size_t i = 0; i < sizeof who / sizeof *who; i++) {
+        char at[200];
+        kofn_transport *t;
+
+        enrol(&k, &a, who[i].file, who[i].cn, who[i].san, 10000);
+        papers_of(&p, &k, "ca.crt", who[i].file);
+        snprintf(at, sizeof at, "%s%s", i ? "hub@" : "",
+                 kofn_net_endpoint(hub));
+        assert_ok(kofn_net_connect(&t, at, &p.o));
+        assert_string_equal(hub->principal_of(hub, came(hub, NULL)),
+                            who[i].name);
+        came(t, NULL);
+        say(t, 0, "hello");
+        hear(hub, (kofn_peer)i, "hello");
+        t->close(t, 0);
+        went(hub, (kofn_peer)i);
+    }
+    hub->close(hub, 0);
+    authority_free(&a);
+    keyring_free(&k);
+}
+
+static void a_ca_keeps_out(void **state)
+{
+    papers hub, p;
+    keyring k;
+    authority a, b;
+    kofn_transport *t, *l;
+    char at[200];
+
+    (void)state;
+    keyring_new(&k);
+    a = authority_new(&k, "a.ca");
+    b = authority_new(&k, "b.ca");
+    enrol(&k, &a, "hub", "hub", NULL, 10000);
+    enrol(&k, &a, "late", "late", NULL, -10);
+    enrol(&k, &a, "blank", "a blank", NULL, 10000);
+    enrol(&k, &b, "stranger", "hub", NULL, 10000);
+    papers_of(&hub, &k, "a.ca", "hub");
+    refused(&hub.o, papers_of(&p, &k, "a.ca", "late"), "has expired");
+    refused(&hub.o, papers_of(&p, &k, "a.ca", "blank"), "refuses this key");
+    refused(&hub.o, papers_of(&p, &k, "a.ca", "stranger"), "of another CA");
+    refused(papers_of(&p, &k, "b.ca", "stranger"), &hub.o, "another key");
+    refused(papers_of(&p, &k, "a.ca", "late"), &hub.o, "expired");
+    /* one of the CA who is not the one that is expected */
+    l = listener(addresses[0], &hub.o);
+    snprintf(at, sizeof at, "boss@%s", kofn_net_endpoint(l));
+    assert_ok(kofn_net_connect(&t, at, papers_of(&p, &k, "a.ca", "hub")));
+    expected = "another key";
+    until(l, t, is_told);
+    t->close(t, 0);
+    l->close(l, 0);
+    authority_free(&a);
+    authority_free(&b);
+    keyring_free(&k);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static mode_t mode_of(const char *path)
+{
+    struct stat s;
+
+    assert_int_equal(lstat(path, &s), 0);
+    return s.st_mode & 0777;
+}
+
+static void keys_are_made(void **state)
+{
+    static const char *const crt[] = {"coordinator.crt", "worker.crt",
+                                      "anna.crt", "anna/worker.crt",
+                                      "anna/coordinator.crt"};
+    static const char *const cn[] = {"coordinator", "worker", "anna", "anna",
+                                     "coordinator"};
+    static const char *const key[] = {"coordinator.key", "worker.key",
+                                      "anna/worker.key"};
+    char name[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof crt / sizeof *crt; i++) {
+        FILE *f = fopen(in(&ring, crt[i]), "r");
+        X509 *x = PEM_read_X509(f, NULL, NULL, NULL);
+
+        assert_non_null(x);
+        fclose(f);
+        assert_true(X509_NAME_get_text_by_NID(X509_get_subject_name(x),
+                                              NID_commonName, name,
+                                              sizeof name) > 0);
+        assert_string_equal(name, cn[i]);
+        assert_int_equal(X509_verify(x, X509_get0_pubkey(x)), 1);
+        X509_free(x);
+        assert_int_equal(mode_of(in(&ring, crt[i])), 0644);
+    }
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++)
+        assert_int_equal(mode_of(in(&ring, key[i])), 0600);
+    assert_int_equal(mode_of(ring.dir), 0700);
+    assert_int_equal(mode_of(in(&ring, "anna")), 0700);
+}
+
+static size_t files_of(const char *dir)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0;
+
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static void keys_are_not_overwritten(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "-a",
+        ".a",
+        "a b",
+        "a/b",
+        "worker",
+        "coordinator",
+        "a123456789b123456789c123456789d123456789e123456789x"};
+    size_t before = files_of(ring.dir);
+    keyring k;
+
+    (void)state;
+    assert_status(KOFN_IO, kofn_net_keygen(ring.dir));
+    assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
+    assert_status(KOFN_IO, kofn_net_keygen_worker(ring.dir, "anna"));
+    assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_status(KOFN_INVAL, kofn_net_keygen_worker(ring.dir, bad[i]));
+    assert_int_equal(files_of(ring.dir), before);
+    /* one of them is enough to leave it all */
+    keyring_new(&k);
+    close(open(in(&k, "worker.crt"), O_CREAT | O_WRONLY, 0600));
+    assert_status(KOFN_IO, kofn_net_keygen(k.dir));
+    assert_int_equal(files_of(k.dir), 3);
+    keyring_free(&k);
+}
+
+/* What group may read it is told by keys_test of the other transport. */
+static void keys_are_kept_well(void **state)
+{
+    const kofn_net_options o = with(ring.dir);
+    kofn_transport *t;
+    const char *path = in(&ring, "coordinator.key");
+    struct stat s;
+
+    (void)state;
+    assert_int_equal(lstat(path, &s), 0);
+    for (mode_t m = 1; m < 8; m++) {
+        assert_int_equal(chmod(path, 0600 | m), 0);
+        assert_status(KOFN_INVAL, kofn_net_listen(&t, "tcp://127.0.0.1:*", &o));
+        assert_non_null(strstr(kofn_errmsg(), "open to everybody"));
+    }
+    assert_int_equal(chmod(path, 0620), 0);
+    assert_status(KOFN_INVAL, kofn_net_listen(&t, "tcp://127.0.0.1:*", &o));
+    assert_int_equal(chown(path, (uid_t)-1, getegid()), 0);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_ok(kofn_net_listen(&t, "tcp://127.0.0.1:*", &o));
+    t->close(t, 0);
+    assert_int_equal(chmod(path, 0600), 0);
+}
+
+TEST_FILE(certificates_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_come_and_go),
+        cmocka_unit_test(names_change_hands),
+        cmocka_unit_test(a_ca_lets_in),
+        cmocka_unit_test(a_ca_keeps_out),
+        cmocka_unit_test(keys_are_made),
+        cmocka_unit_test(keys_are_not_overwritten),
+        cmocka_unit_test(keys_are_kept_well),
+    };
+
+    return cmocka_run_group_tests_name("certificates", tests, make_ring,
+                                       drop_ring);
+}

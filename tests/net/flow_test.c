@@ -1,0 +1,294 @@
+/* flow_test.c -- what may be sent over TCP and Unix sockets before it is taken: a way
+ * that is full, what is urgent, and bodies longer than there is room for. */
+#include "net_rig.h"
+
+#include <stdatomic.h>
+
+/* ---- a full way ---------------------------------------------------------- */
+
+/* What is sent while nobody listens is bounded, and nothing of it is lost. */
+static void a_full_way_is_told(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o,
+                                .body_max = MEGA,
+                                .peer_bytes = 4 * MEGA,
+                                .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+    pair m = meet(addresses[0], &o);
+    atomic_long done = 0;
+    unsigned sent = 0, got = 0;
+    kofn_status st;
+
+    (void)state;
+    do {
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
+                       count_done, &done);
+        sent += st == KOFN_OK;
+        if (st == KOFN_AGAIN)
+            nap(100 * MILLI); /* the kernel's buffers fill, too */
+    } while (st == KOFN_OK && sent < 1000);
+    assert_int_equal(st, KOFN_AGAIN);
+    assert_true(sent < 100 && done <= (long)sent);
+    for (unsigned more = sent + 20; sent < more || got < sent;) {
+        kofn_packet p;
+
+        if (got < sent) {
+            p = next_of(m.b, NULL);
+            assert_int_equal(p.what, KOFN_PACKET);
+            assert_int_equal(p.head_bytes, sizeof got);
+            assert_memory_equal(p.head, &got, sizeof got);
+            assert_int_equal(p.body_bytes, MEGA);
+            m.b->release(m.b, p.own);
+            got++;
+        }
+        assert_int_equal(m.a->wait(m.a, 0, &p), KOFN_AGAIN);
+        if (sent == more)
+            continue;
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
+                       count_done, &done);
+        assert_true(st == KOFN_OK || st == KOFN_AGAIN);
+        sent += st == KOFN_OK;
+    }
+    part(&m);
+    assert_int_equal(done, sent);
+    free(body);
+}
+
+/* Waiting ends early when a way that was full has room. */
+static void room_wakes_up(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o,
+                                .body_max = MEGA,
+                                .peer_bytes = 4 * MEGA,
+                                .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+    pair m = meet(addresses[0], &o);
+    kofn_time start = kf_clock();
+    kofn_packet p;
+
+    (void)state;
+    for (int again = 0; again < 3; again++) {
+        while (!m.a->send(m.a, m.of_b, "x", 1, body, MEGA, false, NULL, NULL))
+            again = 0;
+        nap(50 * MILLI);
+    }
+    for (int i = 0; i < 4; i++) {
+        p = next_of(m.b, NULL);
+        assert_int_equal(p.what, KOFN_PACKET);
+        m.b->release(m.b, p.own);
+    }
+    assert_int_equal(m.a->wait(m.a, LIMIT, &p), KOFN_AGAIN);
+    assert_true(kf_clock() - start < LIMIT);
+    part(&m);
+    free(body);
+}
+
+/* As soon as there is room; meanwhile the other end hears nothing. */
+static void send_all(kofn_transport *t, kofn_peer peer, const char *head,
+                     const void *body, size_t bytes)
+{
+    kofn_time until = kf_clock() + LIMIT;
+    kofn_status st;
+    kofn_packet p;
+
+    while ((st = t->send(t, peer, head, strlen(head), body, bytes, false, NULL,
+                         NULL)) == KOFN_AGAIN &&
+           kf_clock() < until)
+        assert_int_equal(t->wait(t, KOFN_SECOND, &p), KOFN_AGAIN);
+    assert_ok(st);
+}
+
+/* 8 MiB are on their way when something urgent is said, and nobody listens for
+ * a while; how many of them come before it. */
+static int before_urgent(kofn_transport *from, kofn_peer peer,
+                         kofn_transport *to, kofn_time pause)
+{
+    unsigned char *body = calloc(MEGA, 1);
+    int before = 0;
+
+    for (int i = 0; i < 8; i++)
+        send_all(from, peer, "bulk", body, MEGA);
+    assert_ok(from->send(from, peer, "now", 3, NULL, 0, true, NULL, NULL));
+    nap(pause);
+    for (int i = 0; i < 9; i++) {
+        kofn_packet p = next_of(to, NULL);
+
+        assert_int_equal(p.what, KOFN_PACKET);
+        if (p.head_bytes == 3)
+            before = i;
+        to->release(to, p.own);
+    }
+    free(body);
+    return before;
+}
+
+/* Where it is here, which takes longer on a loaded machine. */
+static void urgent_overtakes(void **state)
+{
+    pair m = meet(addresses[0], &patient);
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
+        kofn_time pause = 300 * MILLI;
+
+        while (before_urgent(from, way ? m.of_b : m.of_a, to, pause) > 1 &&
+               pause < LIMIT / 10)
+            pause *= 3;
+        assert_true(pause < LIMIT / 10);
+    }
+    part(&m);
+}
+
+/* ---- long bodies --------------------------------------------------------- */
+
+typedef struct taste {
+    size_t asked, times;
+    bool wanted;
+} taste;
+
+static bool wants(void *ud, kofn_peer peer, const void *head, size_t head_bytes,
+                  size_t body_bytes)
+{
+    taste *is = ud;
+
+    (void)peer;
+    assert_int_equal(head_bytes, 4);
+    assert_memory_equal(head, "long", 4);
+    is->asked = body_bytes;
+    is->times++;
+    return is->wanted;
+}
+
+/* A body that nobody wants comes without, and the next one as it is: within the
+ * window, and longer. */
+static void bodies_are_asked_for(void **state)
+{
+    const kofn_net_options o = {
+        .size = sizeof o, .peer_bytes = 6 * MEGA, .silence = 10 * KOFN_SECOND};
+    const size_t sizes[] = {5 * MEGA + 77, 17 * MEGA + 3};
+    unsigned char *body = malloc(17 * MEGA + 3);
+
+    (void)state;
+    for (size_t i = 0; i < 17 * MEGA + 3; i++)
+        body[i] = (unsigned char)(i * 131 >> 7);
+    for (int k = 0; k < 4; k++) {
+        size_t n = sizes[k / 2];
+        pair m = meet(addresses[k % 2], &o);
+        atomic_long done = 0;
+        taste is = {0, 0, false};
+
+        m.a->wanted = wants;
+        m.a->wanted_ud = &is;
+        for (unsigned i = 0; i < 4; i++) {
+            kofn_packet p;
+
+            is.wanted = i % 2;
+            while (m.b->send(m.b, m.of_a, "long", 4, body, n, i > 1, count_done,
+                             &done) == KOFN_AGAIN) /* it has just been told */
+                assert_int_equal(m.b->wait(m.b, MILLI, &p), KOFN_AGAIN);
+            p = next_of(m.a, m.b);
+            assert_int_equal(is.asked, n);
+            assert_int_equal(is.times, i + 1);
+            assert_int_equal(p.what, KOFN_PACKET);
+            assert_int_equal(p.body_bytes, i % 2 ? n : 0);
+            if (i % 2)
+                assert_memory_equal(p.body, body, n);
+            m.a->release(m.a, p.own);
+        }
+        part(&m);
+        assert_int_equal(done, 4);
+    }
+    free(body);
+}
+
+/* Half a body is lost with its sender, and nothing else is. */
+static void half_a_body_is_lost(void **state)
+{
+    const kofn_net_options o = {
+        .size = sizeof o, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(60 * MEGA, 1);
+    atomic_long done = 0;
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        pair m = meet(addresses[way], &o);
+        kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
+        kofn_packet p;
+
+        done = 0;
+        assert_ok(from->send(from, way ? m.of_b : m.of_a, "x", 1, body,
+                             60 * MEGA, false, count_done, &done));
+        assert_int_equal(to->wait(to, MILLI, &p), KOFN_AGAIN);
+        assert_int_equal(done, 0); /* it was announced, and asked for */
+        from->close(from, 0);
+        assert_int_equal(done, 1);
+        p = next_of(to, NULL);
+        assert_int_equal(p.what, KOFN_WENT);
+        to->close(to, 0);
+    }
+    free(body);
+}
+
+static bool has_urgent(kofn_transport *base)
+{
+    kf_transport *t = (kf_transport *)base;
+    bool has;
+
+    pthread_mutex_lock(&t->lock);
+    has = t->urgent.first != NULL;
+    pthread_mutex_unlock(&t->lock);
+    return has;
+}
+
+/* Nothing that waits is in the way of what is urgent, where nobody has taken
+ * anything and there is no credit left. */
+static void urgent_passes_by_what_waits(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o,
+                                .body_max = 2 * MEGA,
+                                .peer_bytes = 2 * MEGA,
+                                .silence = 10 * KOFN_SECOND};
+    unsigned char *body = calloc(MEGA, 1);
+
+    (void)state;
+    for (int a = 0; a < 2; a++) {
+        pair m = meet(addresses[a], &o);
+        kofn_packet p;
+        int sent = 0;
+
+        while (!m.a->send(m.a, m.of_b, "bulk", 4, body, MEGA / 2, false, NULL,
+                          NULL))
+            sent++;
+        assert_ok(m.a->send(m.a, m.of_b, "now", 3, NULL, 0, true, NULL, NULL));
+        assert_true(sent > 1);
+        while (!has_urgent(m.b)) /* it comes before it is asked for */
+            nap(MILLI);
+        p = next_of(m.b, NULL);
+        assert_int_equal(p.head_bytes, 3);
+        m.b->release(m.b, p.own);
+        for (int i = 0; i < sent; i++) {
+            p = next_of(m.b, m.a);
+            assert_int_equal(p.head_bytes, 4);
+            assert_int_equal(p.body_bytes, MEGA / 2);
+            m.b->release(m.b, p.own);
+        }
+        part(&m);
+    }
+    free(body);
+}
+
+TEST_FILE(flow_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_way_is_told),
+        cmocka_unit_test(room_wakes_up),
+        cmocka_unit_test(urgent_overtakes),
+        cmocka_unit_test(bodies_are_asked_for),
+        cmocka_unit_test(half_a_body_is_lost),
+        cmocka_unit_test(urgent_passes_by_what_waits),
+    };
+
+    name_socket();
+    return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+}
