@@ -71,7 +71,7 @@ if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
   set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
 elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=joins")
-  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_SCALE=0.1")
+  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_SCALE=0.05")
 endif()
 # ---- what this comes to ------------------------------------------------------
 
@@ -121,8 +121,8 @@ set(KOFN_LONG python laws_.*test tile_test .*numerics.*_test alloc_.*test
   sums_errors_test peer_hostile_test regress_test mute_test train_.*_test campaign_test
   mesh_net_test update_away_test freivalds_test elastic_traces_test away_floods_test
   put_net_test seats_test command_allocations
-  cli_bench cli_stream_away cli_train_masterless gradient_test check_honest_test "kernel_.*" "floor_.*"
-  "processes_.*" "mpi_.*")
+  cli_bench cli_stream_away cli_train_masterless cli_checkpoint cli_regress coded_faults_test
+  gradient_test check_honest_test "kernel_.*" "floor_.*" "processes_.*" "mpi_.*")
 function(kofn_label name out)
   kofn_one_of(${name} long ${KOFN_LONG})
   if(long)
