@@ -27,10 +27,11 @@
  *
  *     at  bytes
  *      0    1    what it is
- *      1    1    lane: 0, or 1 for what is urgent
+ *      1    1    lane: 0, or 1 for what is urgent; PACKET: and 2 where the body
+ *                comes as a memory file
  *      2    2    bytes of the head
  *      4    4    bytes of the body in this frame
- *      8    8    PACKET: bytes of the body in all; CREDIT: what may be sent, in
+ *      8    8    PACKET, FILE: bytes of the body in all; CREDIT: what may be sent, in
  *                all since the connection was made
  *
  * Numbers are little-endian.  Who connects says HELLO and is answered by WELCOME,
@@ -41,9 +42,11 @@
  * again what its owner has taken.  A body that is longer than the credit that is
  * left is announced by a PACKET with nothing of it, and follows when there is
  * credit for all of it, or is not sent at all when SKIP comes instead.  BEAT says
- * nothing. */
+ * nothing.  Between processes of one machine a long body is a memory file, whose
+ * descriptor comes with FILE in place of all DATA (share.c). */
 #define KF_HEADER 16
 #define KF_COST 320
+#define KF_FILED 2                   /* beside the lane */
 #define KF_PIECE ((size_t)256 << 10) /* of a body in a frame, at most */
 #define KF_NODE 16
 #define KF_NAME 256 /* of a key */
@@ -56,10 +59,12 @@ typedef enum kf_word {
     KF_PACKET = 'P',
     KF_DATA = 'D',
     KF_CREDIT = 'C',
-    KF_SKIP = 'S'
+    KF_SKIP = 'S',
+    KF_FILE = 'F'
 } kf_word;
 
-#define KF_MAGIC "kofnet01" /* the version is in it */
+#define KF_MAGIC "kofnet02" /* the version is in it */
+#define KF_TAKES_FILES 1
 
 typedef struct kf_greeting {
     char magic[8];
@@ -67,18 +72,28 @@ typedef struct kf_greeting {
     unsigned char silence[8];    /* after so many nanoseconds a peer is lost */
     unsigned char window[8];     /* the first credit of the bulk lane        */
     unsigned char urgent[8];     /* ... and of the urgent one                */
+    unsigned char takes[8];      /* KF_TAKES_FILES, or 0                     */
 } kf_greeting;
 
 enum { KF_BULK, KF_URGENT, KF_LANES };
 
 /* ---- packets ------------------------------------------------------------- */
 
+typedef struct kf_share kf_share;
+
+/* Room for a descriptor beside the bytes of a Unix socket. */
+typedef union kf_passing {
+    struct cmsghdr head;
+    char room[CMSG_SPACE(sizeof(int))];
+} kf_passing;
+
 /* That is to be sent: the body is lent. */
 typedef struct kf_departure {
     struct kf_departure *next;
     const char *body;
     size_t bytes, at, head_bytes;
-    bool begun; /* its PACKET has been sent */
+    bool begun;      /* its PACKET has been sent */
+    kf_share *share; /* NULL: its bytes are sent */
     void (*done)(void *ud);
     void *ud;
     unsigned char head[KOFN_HEAD_MAX];
@@ -95,6 +110,8 @@ typedef struct kf_arrival {
     size_t head_bytes, bytes, at;
     size_t room;                 /* bytes behind `body` */
     bool urgent, asked, skipped; /* skipped: its body is not sent */
+    bool filed;                  /* its body is a memory file ...   */
+    size_t mapped;               /* ... of which so much is at `body` */
     unsigned char head[KOFN_HEAD_MAX];
     unsigned char *body; /* NULL: there is none, or nobody wants it */
 } kf_arrival;
@@ -166,6 +183,7 @@ struct kf_link {
     const char *body; /* and its bytes of a body, of `sending` */
     size_t body_bytes;
     int sending;          /* the lane, or -1 */
+    const kf_share *with; /* whose descriptor goes with the frame, or NULL */
     unsigned words;       /* to be said: bit 0 HELLO, 1 WELCOME, 2 GO, 3 BEAT */
     kf_arrival *farewell; /* in which it is told that it went */
     unsigned skips;       /* lanes in which SKIP is to be said */
@@ -173,6 +191,9 @@ struct kf_link {
     bool mum;             /* nothing more is said     */
     bool forgotten;       /* ... or heard             */
     bool blocked;         /* waits until more can be written */
+    bool local;           /* descriptors may come ...        */
+    bool shares;          /* ... and may be sent             */
+    int passed;           /* one that came, or -1            */
 
     struct ssl_st *tls; /* NULL: without keys, or nothing has come yet        */
     size_t shaken;      /* bytes that came before it was done                 */
@@ -240,7 +261,11 @@ typedef struct kf_transport {
 
     kf_arrivals line, urgent; /* what has come, in order; and what is urgent */
     size_t asking;            /* lanes that ask */
-    kf_departure *finished; /* whose `done` is to be called without the lock */
+    kf_departure
+        *finished; /* whose `done` is to be called without the lock ... */
+    kf_departure
+        *lingering; /* ... when others may have been lent the same body */
+    kf_share *shares;
     kf_arrival *kept[KF_SPARE];
     bool dirty; /* the loop does not know yet what it is to wait for    */
     bool full;  /* somebody was told so since the last wait ...         */
@@ -276,6 +301,8 @@ void kf_net_loop_close(kf_transport *t);
 void kf_net_loop_pass(kf_transport *t);
 /* What is to be called without the lock is called, and it is let go. */
 void kf_net_loop_unlock(kf_transport *t);
+/* Bodies that were lent for several peers are not lent any more. */
+void kf_net_loop_release(kf_transport *t);
 /* Until all connections are over; what comes is not told. */
 void kf_net_loop_linger(kf_transport *t, kofn_time until);
 kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p);
@@ -319,6 +346,22 @@ kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
 kf_greeting kf_net_send_greeting(const kf_transport *t);
 void kf_net_put_number(unsigned char *at, uint64_t n, int bytes);
 uint64_t kf_net_number(const unsigned char *at, int bytes);
+
+/* ---- share.c ------------------------------------------------------------- */
+
+/* May descriptors be sent over this socket? */
+bool kf_share_can(int fd);
+/* The file of a body that is lent; NULL: its bytes are to be sent. */
+kf_share *kf_share_get(kf_transport *t, const void *body, size_t bytes);
+void kf_share_drop(kf_transport *t, kf_share *s);
+/* Adds the descriptor to what is sent. */
+void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s);
+/* Puts the descriptor that came, if one did, in *fd; false: there was one, or one
+ * that came was lost, for this process may have no more. */
+bool kf_share_detach(struct msghdr *m, int *fd);
+/* The file of so many bytes, which is closed; NULL: it is none, or is not sealed. */
+void *kf_share_map(int fd, size_t bytes);
+void kf_share_unmap(void *at, size_t bytes);
 
 /* ---- receive.c ----------------------------------------------------------- */
 

@@ -22,26 +22,41 @@ static ssize_t settle(ssize_t n)
 ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
 {
     struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
+    kf_passing room;
     ssize_t n;
 
     if (l->tls)
         return kf_tls_write(l, part);
+    if (l->with && l->frame_at == 0)
+        kf_share_attach(&m, &room, l->with);
     do
         n = sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == ETOOMANYREFS)
+        errno = EAGAIN; /* others have to take theirs first */
     return settle(n);
 }
 
 ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts)
 {
     struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
+    kf_passing room;
     ssize_t n;
 
     if (l->tls)
         return kf_tls_read(l, part, parts);
+    if (l->local) {
+        m.msg_control = &room;
+        m.msg_controllen = sizeof room;
+    }
     do
-        n = recvmsg(l->fd, &m, MSG_DONTWAIT);
+        n = recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
+    if (n > 0 && l->local && !kf_share_detach(&m, &l->passed)) {
+        l->t->refused.full += l->passed < 0;
+        errno = EPROTO;
+        return -1;
+    }
     return settle(n);
 }
 
@@ -139,7 +154,8 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     l->t = t;
     l->fd = fd;
     l->stage = stage;
-    l->sending = -1;
+    l->sending = l->passed = -1;
+    l->local = !t->keys && kf_share_can(fd);
     l->since = l->heard = l->spoke = t->awake;
     l->beat = KOFN_NEVER;
     for (int i = 0; i < KF_LANES; i++) {
@@ -183,6 +199,8 @@ void kf_link_end(kf_link *l)
     kf_tls_free(l);
     uv_close((uv_handle_t *)&l->poll, closed);
     close(l->fd);
+    if (l->passed >= 0)
+        close(l->passed);
     t->dirty = true;
 }
 

@@ -98,6 +98,8 @@ void kf_net_loop_unlock(kf_transport *t)
 {
     kf_departure *done = t->finished;
 
+    for (kf_departure *o = done; o; o = o->next)
+        kf_share_drop(t, o->share);
     t->finished = NULL;
     pthread_mutex_unlock(&t->lock);
     while (done) {
@@ -107,6 +109,18 @@ void kf_net_loop_unlock(kf_transport *t)
         if (o->done)
             o->done(o->ud);
         kf_free(o);
+    }
+}
+
+/* What was lent for several peers has been sent to all that it was sent to. */
+void kf_net_loop_release(kf_transport *t)
+{
+    while (t->lingering) {
+        kf_departure *o = t->lingering;
+
+        t->lingering = o->next;
+        o->next = t->finished;
+        t->finished = o;
     }
 }
 
@@ -177,6 +191,7 @@ kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p)
     kofn_status st;
 
     pthread_mutex_lock(&t->lock);
+    kf_net_loop_release(t);
     t->here = true;
     st = wait_here(t, until, p);
     t->here = false;
@@ -195,6 +210,7 @@ void kf_net_loop_linger(kf_transport *t, kofn_time until)
 
     pthread_mutex_lock(&t->lock);
     t->here = true;
+    kf_net_loop_release(t);
     for (kf_net_loop_pass(t); t->links && (now = kf_clock()) < until;
          kf_net_loop_pass(t)) {
         now = (until - now) / KF_MILLI + 1;

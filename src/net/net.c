@@ -150,11 +150,12 @@ static void net_close(kofn_transport *base, kofn_time linger)
     pthread_mutex_lock(&t->lock);
     while (t->links)
         kf_link_end(t->links);
+    kf_net_loop_release(t);
     kf_net_loop_unlock(t);
     kf_net_loop_close(t);
     kf_keys_free(t->keys);
     while (kf_net_receive_next(t, &p))
-        kf_free(p.own);
+        kf_net_receive_release(base, p.own);
     for (size_t i = 0; i < t->dials; i++)
         kf_dial_free(t->dial[i]);
     for (int i = 0; i < KF_SPARE; i++)

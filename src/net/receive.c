@@ -38,6 +38,8 @@ static kf_arrival *new_in(kf_transport *t, size_t bytes)
 
 static void free_in(kf_transport *t, kf_arrival *in)
 {
+    if (in && in->mapped)
+        kf_share_unmap(in->body, in->mapped);
     for (int i = 0; in && in->room > SMALL && i < KF_SPARE; i++)
         if (!t->kept[i]) {
             t->kept[i] = in;
@@ -238,7 +240,7 @@ void kf_net_receive_answer(kf_link *l, int lane)
     kf_arrival *in = a->coming, *large = NULL;
 
     if (l->stage == KF_PEER && is_wanted(l->t, in)) {
-        large = new_in(l->t, in->bytes);
+        large = new_in(l->t, in->filed ? 0 : in->bytes);
         if (!large) {
             kf_link_end(l);
             return;
@@ -258,7 +260,8 @@ void kf_net_receive_answer(kf_link *l, int lane)
                           .head_bytes = in->head_bytes,
                           .bytes = in->bytes,
                           .urgent = in->urgent,
-                          .asked = true};
+                          .asked = true,
+                          .filed = in->filed};
     memcpy(large->head, in->head, in->head_bytes);
     kf_free(in);
     a->coming = large;
@@ -268,14 +271,14 @@ void kf_net_receive_answer(kf_link *l, int lane)
 static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
 {
     kf_lane *a = &l->lane[lane];
-    bool asks = bytes > a->window;
+    bool asks = bytes > a->window, filed = l->part[1] & KF_FILED;
     kf_arrival *in;
 
     a->got += KF_COST;
     if (a->coming || bytes > l->t->base.body_max || piece > bytes ||
-        a->got > a->given || (asks && piece))
+        a->got > a->given || ((asks || filed) && piece) || (filed && !bytes))
         return false;
-    in = new_in(l->t, asks ? 0 : (size_t)bytes);
+    in = new_in(l->t, asks || filed ? 0 : (size_t)bytes);
     if (!in)
         return false;
     in->from = l;
@@ -285,11 +288,32 @@ static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
     in->bytes = (size_t)bytes;
     in->head_bytes = kf_net_number(l->part + 2, 2);
     memcpy(in->head, l->part + KF_HEADER, in->head_bytes);
+    in->filed = filed;
     a->coming = in;
     a->asks = asks;
     l->t->asking += asks;
     if (!bytes)
         arrived(l, lane);
+    return true;
+}
+
+/* The body of the packet under way, in a memory file. */
+static bool file(kf_link *l, int lane, uint64_t bytes)
+{
+    kf_lane *a = &l->lane[lane];
+    kf_arrival *in = a->coming;
+    int fd = l->passed;
+
+    if (!in || !in->filed || a->asks || bytes != in->bytes || fd < 0 ||
+        bytes > a->given - a->got)
+        return false;
+    a->got += bytes;
+    l->passed = -1;
+    in->body = kf_share_map(fd, in->bytes);
+    if (!in->body)
+        return false;
+    in->mapped = in->bytes;
+    arrived(l, lane);
     return true;
 }
 
@@ -328,8 +352,11 @@ static bool frame(kf_link *l)
     int lane = l->part[1];
     size_t piece = kf_net_number(l->part + 4, 4);
     uint64_t number = kf_net_number(l->part + 8, 8);
-    kf_lane *a = &l->lane[lane & 1];
+    kf_lane *a;
 
+    if (l->local && word == KF_PACKET)
+        lane &= ~KF_FILED;
+    a = &l->lane[lane & 1];
     if (lane > 1 || (piece && word != KF_PACKET && word != KF_DATA))
         return false;
     if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
@@ -340,9 +367,12 @@ static bool frame(kf_link *l)
         return credit(l, lane, number);
     if (word == KF_SKIP)
         return skip(l, lane);
+    if (word == KF_FILE)
+        return file(l, lane, number);
     if (word == KF_PACKET && !packet(l, lane, piece, number))
         return false;
-    if (word == KF_DATA && (!a->coming || a->asks || !piece))
+    if (word == KF_DATA &&
+        (!a->coming || a->asks || a->coming->filed || !piece))
         return false;
     if (word != KF_PACKET && word != KF_DATA)
         return word == KF_BEAT;

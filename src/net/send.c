@@ -27,13 +27,14 @@ uint64_t kf_net_number(const unsigned char *at, int bytes)
 
 kf_greeting kf_net_send_greeting(const kf_transport *t)
 {
-    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+    kf_greeting g = {.magic = KF_MAGIC};
 
     memcpy(g.magic, KF_MAGIC, sizeof g.magic);
     memcpy(g.node, t->node, sizeof g.node);
     kf_net_put_number(g.silence, (uint64_t)t->silence, 8);
     kf_net_put_number(g.window, t->peer_bytes, 8);
     kf_net_put_number(g.urgent, t->peer_bytes / 4, 8);
+    kf_net_put_number(g.takes, KF_TAKES_FILES, 8);
     return g;
 }
 
@@ -51,6 +52,7 @@ static void frame(kf_link *l, kf_word word, int lane, size_t piece,
     l->frame_at = 0;
     l->body_bytes = piece;
     l->sending = -1;
+    l->with = NULL;
 }
 
 static void frame_head(kf_link *l, const void *head, size_t bytes)
@@ -109,6 +111,20 @@ static bool next_credit(kf_link *l)
     return false;
 }
 
+/* All of its body, which was announced as a file. */
+static bool next_file(kf_link *l, int lane, uint64_t credit)
+{
+    kf_departure *o = l->lane[lane].first;
+
+    if (credit < o->bytes)
+        return false;
+    frame(l, KF_FILE, lane, 0, o->bytes);
+    l->lane[lane].sent += o->bytes;
+    l->with = o->share;
+    l->sending = lane;
+    return true;
+}
+
 /* The next piece of what is first in the lane, as far as there is credit. */
 static bool next_piece(kf_link *l, int lane)
 {
@@ -119,18 +135,21 @@ static bool next_piece(kf_link *l, int lane)
 
     if (!o || l->stage == KF_STRANGE || l->stage == KF_HELD)
         return false;
+    if (o->begun && o->share)
+        return next_file(l, lane, credit);
     if (!o->begun) {
         if (credit < KF_COST)
             return false;
         credit -= KF_COST;
+        o->share = l->shares ? kf_share_get(l->t, o->body, o->bytes) : NULL;
     }
     piece = kf_min(o->bytes - o->at, KF_PIECE);
-    if (o->at == 0 && credit < o->bytes)
+    if (o->share || (o->at == 0 && credit < o->bytes))
         piece = 0; /* it is announced, and goes when it fits */
     if (o->begun && piece == 0)
         return false;
-    frame(l, o->begun ? KF_DATA : KF_PACKET, lane, piece,
-          o->begun ? 0 : o->bytes);
+    frame(l, o->begun ? KF_DATA : KF_PACKET, lane | (o->share ? KF_FILED : 0),
+          piece, o->begun ? 0 : o->bytes);
     if (!o->begun) {
         frame_head(l, o->head, o->head_bytes);
         a->sent += KF_COST;
@@ -156,14 +175,15 @@ static bool next_frame(kf_link *l)
 
 void kf_net_send_finish(kf_transport *t, kf_lane *a)
 {
-    kf_departure *o = a->first;
+    kf_departure *o = a->first, **list;
 
     a->first = o->next;
     if (!a->first)
         a->last = &a->first;
     a->queued -= o->bytes + KF_COST;
-    o->next = t->finished;
-    t->finished = o;
+    list = o->share && t->peers > 1 ? &t->lingering : &t->finished;
+    o->next = *list;
+    *list = o;
     t->room |= t->full;
 }
 
@@ -177,7 +197,9 @@ static void frame_sent(kf_link *l)
     l->sending = -1;
     if (!a->first)
         return; /* it was forgotten meanwhile */
-    if (a->first->bytes)
+    if (l->with)
+        a->first->at = a->first->bytes;
+    else if (a->first->bytes)
         a->first->at = (size_t)(l->body - a->first->body);
     if (a->first->at == a->first->bytes)
         kf_net_send_finish(l->t, a);
@@ -189,6 +211,9 @@ void kf_net_send_clear(kf_link *l)
         while (l->lane[i].first)
             kf_net_send_finish(l->t, &l->lane[i]);
     l->sending = -1;
+    if (l->with && l->frame_at == 0)
+        l->frame_bytes = 0; /* the descriptor has not been sent */
+    l->with = NULL;
 }
 
 bool kf_net_send_idle(const kf_link *l)

@@ -304,7 +304,7 @@ static void hang_up(int fd, bool reset)
 static void ends_at_every_byte(void **state)
 {
     unsigned char all[KF_HEADER + sizeof(kf_greeting) + KF_HEADER + 4 + 100];
-    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+    kf_greeting g = {.magic = KF_MAGIC};
 
     (void)state;
     memset(all, 0, sizeof all);
@@ -336,7 +336,7 @@ static void slow_but_honest(void **state)
 {
     kofn_transport *t = listener(addresses[0], &bounded);
     unsigned char all[KF_HEADER + sizeof(kf_greeting)] = {KF_HELLO};
-    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+    kf_greeting g = {.magic = KF_MAGIC};
     int fd = plain(kofn_net_endpoint(t));
 
     (void)state;

@@ -178,7 +178,7 @@ static void slow_but_honest(void **state)
     const kofn_net_options o = with(ring.dir);
     kofn_transport *t = listener(addresses[0], &o);
     unsigned char all[KF_HEADER + sizeof(kf_greeting)] = {KF_HELLO};
-    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+    kf_greeting g = {.magic = KF_MAGIC};
     hand h = hand_new(false);
 
     (void)state;

@@ -206,7 +206,7 @@ static inline bool put_frame(int fd, int word, int lane, const void *head,
 
 static inline bool hello(int fd, const unsigned char *node)
 {
-    kf_greeting g = {KF_MAGIC, {0}, {0}, {0}, {0}};
+    kf_greeting g = {.magic = KF_MAGIC};
 
     memcpy(g.magic, KF_MAGIC, sizeof g.magic);
     if (node)

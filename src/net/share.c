@@ -1,0 +1,199 @@
+/* share.c -- long bodies between processes of one machine: memory files in place of
+ * bytes.
+ *
+ * A long body that is lent for a Unix socket without keys is written into a file that
+ * exists in memory only (memfd), once for all peers to whom it is being sent.  The file
+ * is sealed: nobody can change, shorten or extend it any more, its writer neither.
+ * Its descriptor is sent, and the receiver maps the file and closes the descriptor.  So
+ * what was checked cannot be another when it is used, and no page of it can be missing.
+ *
+ * Where the system has no such files, or one cannot be made, bytes are sent.
+ */
+#define _GNU_SOURCE /* memfd_create */
+#include "inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LEAST ((size_t)256 << 10) /* shorter bodies are sent as bytes       */
+#define MOST 64                   /* files at a time, each with a descriptor */
+
+/* One body, as long as it is lent for at least one packet. */
+typedef struct kf_share {
+    kf_share *next;
+    const void *body;
+    size_t bytes, users;
+    int fd;
+} kf_share;
+
+#ifdef MFD_ALLOW_SEALING
+
+#define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+bool kf_share_can(int fd)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = sizeof at;
+
+    return getsockname(fd, (struct sockaddr *)&at, &bytes) == 0 &&
+           at.ss_family == AF_UNIX;
+}
+
+/* The system ends a process by a signal that writes files longer than its limit. */
+static bool may_write(size_t bytes)
+{
+    struct rlimit most;
+
+    return getrlimit(RLIMIT_FSIZE, &most) == 0 &&
+           (most.rlim_cur == RLIM_INFINITY || bytes <= most.rlim_cur);
+}
+
+static bool write_all(int fd, const char *body, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        ssize_t n = pwrite(fd, body + at, bytes - at, (off_t)at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return fcntl(fd, F_ADD_SEALS, SEALS) == 0;
+}
+
+/* -1: it cannot be made. */
+static int file_of(const void *body, size_t bytes)
+{
+    int fd = may_write(bytes)
+                 ? memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                 : -1;
+
+    if (fd >= 0 && !write_all(fd, body, bytes)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+void *kf_share_map(int fd, size_t bytes)
+{
+    const int needed = F_SEAL_WRITE | F_SEAL_SHRINK;
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat s;
+    void *at = MAP_FAILED;
+
+    if (seals >= 0 && (seals & needed) == needed && fstat(fd, &s) == 0 &&
+        s.st_size >= 0 && (uint64_t)s.st_size == bytes)
+        at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    close(fd);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+#else
+
+bool kf_share_can(int fd)
+{
+    (void)fd;
+    return false;
+}
+
+static int file_of(const void *body, size_t bytes)
+{
+    (void)body;
+    (void)bytes;
+    return -1;
+}
+
+void *kf_share_map(int fd, size_t bytes)
+{
+    (void)bytes;
+    close(fd);
+    return NULL;
+}
+
+#endif
+
+void kf_share_unmap(void *at, size_t bytes)
+{
+    munmap(at, bytes);
+}
+
+/* ---- bodies that are lent ------------------------------------------------ */
+
+kf_share *kf_share_get(kf_transport *t, const void *body, size_t bytes)
+{
+    kf_share *s = t->shares;
+    size_t files = 0;
+
+    if (bytes < LEAST)
+        return NULL;
+    for (; s && !(s->body == body && s->bytes == bytes); s = s->next)
+        files++;
+    if (!s && files < MOST && (s = kf_new(1, sizeof *s))) {
+        *s = (kf_share){t->shares, body, bytes, 0, file_of(body, bytes)};
+        if (s->fd < 0) {
+            kf_free(s);
+            return NULL;
+        }
+        t->shares = s;
+    }
+    if (s)
+        s->users++;
+    return s;
+}
+
+void kf_share_drop(kf_transport *t, kf_share *s)
+{
+    kf_share **at = &t->shares;
+
+    if (!s || --s->users > 0)
+        return;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    close(s->fd);
+    kf_free(s);
+}
+
+/* ---- descriptors on their way -------------------------------------------- */
+
+void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s)
+{
+    struct cmsghdr *c;
+
+    *room = (kf_passing){0};
+    m->msg_control = room;
+    m->msg_controllen = sizeof *room;
+    c = CMSG_FIRSTHDR(m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof s->fd);
+    memcpy(CMSG_DATA(c), &s->fd, sizeof s->fd);
+}
+
+bool kf_share_detach(struct msghdr *m, int *fd)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(m);
+    bool good =
+        !(m->msg_flags & MSG_CTRUNC); /* else there was no room for it */
+    int came;
+
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+        return good;
+    for (size_t at = CMSG_LEN(0); at + sizeof came <= c->cmsg_len;
+         at += sizeof came) {
+        memcpy(&came, (char *)c + at, sizeof came);
+        if (*fd < 0) {
+            *fd = came;
+        } else { /* one comes at a time */
+            close(came);
+            good = false;
+        }
+    }
+    return good;
+}

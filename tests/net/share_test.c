@@ -1,0 +1,407 @@
+/* share_test.c -- long bodies between processes of one machine, which are memory
+ * files: written once, whole, and not to be changed by whoever wrote them. */
+#define _GNU_SOURCE /* memfd_create */
+#include "net_rig.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+enum { MANY = 3 };
+
+/* ---- what this process holds --------------------------------------------- */
+
+typedef struct holding {
+    size_t maps,
+        files; /* mappings of memory files, and how many files these are */
+    size_t descriptors;
+} holding;
+
+static size_t descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    size_t n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static holding holds(void)
+{
+    FILE *f = fopen("/proc/self/maps", "r");
+    unsigned long file[64], inode;
+    holding h = {0};
+    char line[512];
+
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        size_t i = 0;
+
+        if (!strstr(line, "/memfd:kofn"))
+            continue;
+        assert_int_equal(sscanf(line, "%*s %*s %*s %*s %lu", &inode), 1);
+        while (i < h.files && file[i] != inode)
+            i++;
+        assert_true(i < 64);
+        file[i] = inode;
+        h.files += i == h.files;
+        h.maps++;
+    }
+    fclose(f);
+    h.descriptors = descriptors();
+    return h;
+}
+
+static void fill(unsigned char *body, size_t n, unsigned char with)
+{
+    for (size_t i = 0; i < n; i++)
+        body[i] = (unsigned char)(i * 31 + with);
+}
+
+/* ---- one file ------------------------------------------------------------ */
+
+typedef struct fleet {
+    kofn_transport *t, *of[MANY];
+    atomic_long done;
+} fleet;
+
+static void gather(fleet *f, const char *address, const kofn_net_options *o)
+{
+    f->done = 0;
+    f->t = listener(address, o);
+    for (unsigned i = 0; i < MANY; i++) {
+        f->of[i] = dialler(f->t, o);
+        assert_int_equal(came(f->t, NULL), i);
+        came(f->of[i], NULL);
+    }
+}
+
+static void scatter(fleet *f)
+{
+    for (int i = 0; i < MANY; i++)
+        f->of[i]->close(f->of[i], 0);
+    f->t->close(f->t, 0);
+}
+
+static void send_to_all(fleet *f, const unsigned char *body, size_t n)
+{
+    for (unsigned i = 0; i < MANY; i++)
+        assert_ok(
+            f->t->send(f->t, i, "x", 1, body, n, false, count_done, &f->done));
+}
+
+/* They all read one file; it is lent until everybody can have been sent it, and
+ * nothing of it is left when they have given it back. */
+static void one_file_for_many(void **state)
+{
+    /* the second is longer than the window, so that it is asked for first */
+    static const size_t sizes[] = {MEGA, 9 * MEGA + 12345};
+    const kofn_net_options o = {
+        .size = sizeof o, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
+    unsigned char *body = malloc(sizes[1]), *same = malloc(sizes[1]);
+
+    (void)state;
+    for (int a = 0; a < 2; a++) {
+        fleet f;
+
+        gather(&f, addresses[a], &o);
+        for (int k = 0; k < 2; k++) {
+            holding before = holds(), now;
+            kofn_packet p[MANY];
+
+            fill(body, sizes[k], (unsigned char)k);
+            fill(same, sizes[k], (unsigned char)k);
+            f.done = 0;
+            send_to_all(&f, body, sizes[k]);
+            for (int i = 0; i < MANY; i++) {
+                p[i] = next_of(f.of[i], f.t);
+                assert_int_equal(p[i].body_bytes, sizes[k]);
+            }
+            while (f.done < MANY)
+                assert_int_equal(f.t->wait(f.t, MILLI, &p[MANY]), KOFN_AGAIN);
+            now = holds();
+            assert_int_equal(now.maps, a * MANY);
+            assert_int_equal(now.files, a);
+            assert_int_equal(now.descriptors, before.descriptors);
+            fill(body, sizes[k], 77); /* it is ours again */
+            for (int i = 0; i < MANY; i++) {
+                assert_memory_equal(p[i].body, same, sizes[k]);
+                f.of[i]->release(f.of[i], p[i].own);
+            }
+            assert_int_equal(holds().maps, 0);
+        }
+        scatter(&f);
+    }
+    free(body);
+    free(same);
+}
+
+/* What is sent later is another body, though it lies at the same place. */
+static void what_changed_is_sent_anew(void **state)
+{
+    unsigned char *body = malloc(MEGA), *same = malloc(MEGA);
+    fleet f;
+
+    (void)state;
+    gather(&f, addresses[1], &patient);
+    for (int k = 0; k < 5; k++) {
+        kofn_packet p;
+
+        fill(body, MEGA, (unsigned char)k);
+        fill(same, MEGA, (unsigned char)k);
+        f.done = 0;
+        send_to_all(&f, body, MEGA);
+        while (f.done < MANY)
+            assert_int_equal(f.t->wait(f.t, MILLI, &p), KOFN_AGAIN);
+        for (int i = 0; i < MANY; i++) {
+            p = next_of(f.of[i], NULL);
+            assert_memory_equal(p.body, same, MEGA);
+            f.of[i]->release(f.of[i], p.own);
+        }
+    }
+    scatter(&f);
+    free(body);
+    free(same);
+}
+
+/* Nobody takes what was sent, and everything is closed: nothing is left. */
+static void what_is_not_taken(void **state)
+{
+    unsigned char *body = calloc(MEGA, 1);
+    holding before = holds(), after;
+    fleet f;
+
+    (void)state;
+    gather(&f, addresses[1], &patient);
+    send_to_all(&f, body, MEGA);
+    send_to_all(&f, body, MEGA);
+    scatter(&f);
+    assert_int_equal(f.done, 2 * MANY);
+    after = holds();
+    assert_int_equal(after.maps, 0);
+    assert_int_equal(after.descriptors, before.descriptors);
+    free(body);
+}
+
+/* ---- where there is no file, bytes come ---------------------------------- */
+
+static void arrives_as_bytes(int what, rlim_t limit)
+{
+    pair m = meet(addresses[1], &patient);
+    unsigned char *body = malloc(MEGA);
+    struct rlimit was, less;
+    kofn_packet p;
+
+    fill(body, MEGA, 3);
+    assert_int_equal(getrlimit(what, &was), 0);
+    less = was;
+    less.rlim_cur = limit;
+    assert_int_equal(setrlimit(what, &less), 0);
+    assert_ok(m.a->send(m.a, m.of_b, "x", 1, body, MEGA, false, NULL, NULL));
+    assert_int_equal(setrlimit(what, &was), 0);
+    p = next_of(m.b, m.a);
+    assert_int_equal(p.body_bytes, MEGA);
+    assert_memory_equal(p.body, body, MEGA);
+    assert_int_equal(holds().maps, 0);
+    m.b->release(m.b, p.own);
+    part(&m);
+    free(body);
+}
+
+/* The system would end the process by a signal, SIGXFSZ. */
+static void files_may_not_be_so_long(void **state)
+{
+    (void)state;
+    arrives_as_bytes(RLIMIT_FSIZE, MEGA - 1);
+}
+
+static void no_descriptor_is_left(void **state)
+{
+    (void)state;
+    arrives_as_bytes(RLIMIT_NOFILE, 3);
+}
+
+/* ---- files that are not taken -------------------------------------------- */
+
+typedef enum kind {
+    GOOD,
+    NOTHING,   /* no descriptor comes                     */
+    NO_MEMORY, /* a file on a disk                        */
+    A_PIPE,
+    UNSEALED,
+    MAY_SHRINK, /* sealed against writing only             */
+    MAY_CHANGE, /* sealed against shrinking only           */
+    SHORT,
+    LONG,
+    KINDS
+} kind;
+
+static const char *const kinds[KINDS] = {
+    "good",       "nothing",    "a file on a disk",
+    "a pipe",     "not sealed", "may shrink",
+    "may change", "short",      "long"};
+
+#define BYTES ((size_t)300000)
+
+static int file_of(kind k)
+{
+    size_t n = k == SHORT ? BYTES - 1 : k == LONG ? BYTES + 1 : BYTES;
+    int fd, both[2];
+
+    if (k == NO_MEMORY) {
+        char name[] = "/tmp/kofn-share-XXXXXX";
+
+        fd = mkstemp(name);
+        unlink(name);
+    } else if (k == A_PIPE) {
+        assert_int_equal(pipe(both), 0);
+        close(both[1]);
+        return both[0];
+    } else {
+        fd = memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    }
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)n), 0);
+    if (k == MAY_SHRINK)
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+    else if (k == MAY_CHANGE)
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    else if (k != UNSEALED && k != NO_MEMORY)
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK),
+                         0);
+    return fd;
+}
+
+/* A frame of a header, and as many copies of a descriptor. */
+static void pass(int to, int word, uint64_t number, const int *fd,
+                 size_t copies)
+{
+    unsigned char f[KF_HEADER] = {(unsigned char)word};
+    struct iovec part = {f, sizeof f};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } with = {0};
+
+    kf_net_put_number(f + 8, number, 8);
+    if (copies) {
+        m.msg_control = &with;
+        m.msg_controllen = CMSG_SPACE(copies * sizeof *fd);
+        with.head.cmsg_level = SOL_SOCKET;
+        with.head.cmsg_type = SCM_RIGHTS;
+        with.head.cmsg_len = CMSG_LEN(copies * sizeof *fd);
+        for (size_t i = 0; i < copies; i++)
+            memcpy(CMSG_DATA(&with.head) + i * sizeof *fd, fd, sizeof *fd);
+    }
+    kf_net_put_number(f + 4, word == KF_DATA ? 10 : 0, 4);
+    assert_int_equal(sendmsg(to, &m, MSG_NOSIGNAL), sizeof f);
+    if (word == KF_DATA)
+        send(to, "0123456789", 10, MSG_NOSIGNAL);
+}
+
+static void only_sealed_files_are_taken(void **state)
+{
+    kofn_transport *t = listener(addresses[1], &patient);
+    size_t before;
+
+    (void)state;
+    before = descriptors();
+    for (kind k = GOOD; k < KINDS; k++) {
+        int fd = plain(kofn_net_endpoint(t)), file = -1;
+        kofn_peer peer;
+        kofn_packet p;
+
+        assert_true(hello(fd, NULL));
+        peer = came(t, NULL);
+        put_frame(fd, KF_PACKET, KF_FILED, "x", 1, 0, BYTES);
+        if (k != NOTHING)
+            file = file_of(k);
+        pass(fd, KF_FILE, BYTES, &file, k != NOTHING);
+        p = next_of(t, NULL);
+        if (p.what != (k == GOOD ? KOFN_PACKET : KOFN_WENT))
+            fail_msg("%s: %d", kinds[k], p.what);
+        if (k == GOOD) {
+            assert_int_equal(p.body_bytes, BYTES);
+            assert_int_equal(holds().maps, 1);
+            t->release(t, p.own);
+            close(fd);
+            went(t, peer);
+        } else {
+            close(fd);
+        }
+        if (file >= 0)
+            close(file);
+        assert_int_equal(holds().maps, 0);
+        assert_int_equal(descriptors(), before);
+    }
+    t->close(t, 0);
+}
+
+/* Frames that may not come: what comes first, and then with a good file. */
+static void files_where_none_may_come(void **state)
+{
+    static const struct {
+        const char *what;
+        int packet, lane; /* 0: none comes before */
+        size_t piece;
+        int word;
+        uint64_t number;
+        size_t copies;
+    } wrong[] = {
+        {"a file of no packet", 0, 0, 0, KF_FILE, BYTES, 1},
+        {"a file of a packet that comes in pieces", KF_PACKET, 0, 0, KF_FILE,
+         BYTES, 1},
+        {"a piece beside a file", KF_PACKET, KF_FILED, 10, KF_FILE, BYTES, 1},
+        {"pieces in place of a file", KF_PACKET, KF_FILED, 0, KF_DATA, 0, 0},
+        {"a file of another size", KF_PACKET, KF_FILED, 0, KF_FILE, BYTES - 1,
+         1},
+        {"a file with a beat, and another", KF_BEAT, 0, 0, KF_FILE, BYTES, 1},
+        {"two files", KF_PACKET, KF_FILED, 0, KF_FILE, BYTES, 2},
+    };
+    kofn_transport *t = listener(addresses[1], &patient);
+    size_t before = descriptors();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int fd = plain(kofn_net_endpoint(t)), file = file_of(GOOD);
+        kofn_packet p;
+
+        assert_true(hello(fd, NULL));
+        came(t, NULL);
+        if (wrong[i].packet == KF_BEAT)
+            pass(fd, KF_BEAT, 0, &file, 1);
+        else if (wrong[i].packet)
+            put_frame(fd, KF_PACKET, wrong[i].lane, "x", 1, wrong[i].piece,
+                      BYTES);
+        pass(fd, wrong[i].word, wrong[i].number, &file, wrong[i].copies);
+        p = next_of(t, NULL);
+        if (p.what != KOFN_WENT)
+            fail_msg("%s: %d", wrong[i].what, p.what);
+        close(fd);
+        close(file);
+        assert_int_equal(holds().maps, 0);
+        assert_int_equal(descriptors(), before);
+    }
+    t->close(t, 0);
+}
+
+TEST_FILE(share_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_file_for_many),
+        cmocka_unit_test(what_changed_is_sent_anew),
+        cmocka_unit_test(what_is_not_taken),
+        cmocka_unit_test(files_may_not_be_so_long),
+        cmocka_unit_test(no_descriptor_is_left),
+        cmocka_unit_test(only_sealed_files_are_taken),
+        cmocka_unit_test(files_where_none_may_come),
+    };
+
+    name_socket();
+    return cmocka_run_group_tests_name("share", tests, NULL, NULL);
+}
