@@ -41,8 +41,8 @@
  * costs no more than the other end has given CREDIT for: at first its window, and
  * again what its owner has taken.  A body that is longer than the credit that is
  * left is announced by a PACKET with nothing of it, and follows when there is
- * credit for all of it, or is not sent at all when SKIP comes instead.  BEAT says
- * nothing.  Between processes of one machine a long body is a memory file, whose
+ * credit for all of it, or is not sent at all when SKIP comes instead.  BEAT is a
+ * single byte and says nothing.  Between processes of one machine a long body is a memory file, whose
  * descriptor comes with FILE in place of all DATA (share.c). */
 #define KF_HEADER 16
 #define KF_COST 320
@@ -63,7 +63,7 @@ typedef enum kf_word {
     KF_FILE = 'F'
 } kf_word;
 
-#define KF_MAGIC "kofnet02" /* the version is in it */
+#define KF_MAGIC "kofnet03" /* the version is in it */
 #define KF_TAKES_FILES 1
 
 typedef struct kf_greeting {
@@ -169,6 +169,8 @@ struct kf_link {
     bool told; /* that it came */
     unsigned char node[KF_NODE];
     kofn_time since, heard, spoke; /* by `awake` of the transport */
+    kofn_time busy;                /* ... when more than a beat came */
+    bool calm;                     /* a beat alone does not wake us  */
     kofn_time beat;                /* it is to hear of us that often */
     kofn_time until;               /* KF_PARTING: when it is ended   */
     kf_lane lane[KF_LANES];
@@ -191,9 +193,10 @@ struct kf_link {
     bool mum;             /* nothing more is said     */
     bool forgotten;       /* ... or heard             */
     bool blocked;         /* waits until more can be written */
-    bool local;           /* descriptors may come ...        */
-    bool shares;          /* ... and may be sent             */
-    int passed;           /* one that came, or -1            */
+    bool unix_socket;
+    bool local;  /* descriptors may come ...        */
+    bool shares; /* ... and may be sent             */
+    int passed;  /* one that came, or -1            */
 
     struct ssl_st *tls; /* NULL: without keys, or nothing has come yet        */
     size_t shaken;      /* bytes that came before it was done                 */
@@ -258,6 +261,7 @@ typedef struct kf_transport {
     unsigned char node[KF_NODE];
     size_t peer_bytes;
     kofn_time silence;
+    kofn_time patience; /* after so long without a word a peer is lost */
 
     kf_arrivals line, urgent; /* what has come, in order; and what is urgent */
     size_t asking;            /* lanes that ask */
@@ -323,6 +327,13 @@ ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts);
 ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts);
 /* Tells the loop what it waits for now. */
 void kf_link_watch(kf_link *l);
+/* Calm: only what is longer than a beat makes it ready. */
+void kf_link_calm(kf_link *l, bool calm);
+/* Has something come to one that is calm? */
+void kf_link_listen(kf_link *l);
+/* For how long the end that dialled may hear nothing, if the other may not for
+ * `silence`. */
+kofn_time kf_link_patience(kofn_time silence);
 /* Nothing more is sent or received, and its owner hears nothing more of it. */
 void kf_link_forget(kf_link *l);
 /* A peer that can be sent to, by its number; and no more. */
@@ -349,8 +360,8 @@ uint64_t kf_net_number(const unsigned char *at, int bytes);
 
 /* ---- share.c ------------------------------------------------------------- */
 
-/* May descriptors be sent over this socket? */
-bool kf_share_can(int fd);
+/* Has the system such files? */
+bool kf_share_can(void);
 /* The file of a body that is lent; NULL: its bytes are to be sent. */
 kf_share *kf_share_get(kf_transport *t, const void *body, size_t bytes);
 void kf_share_drop(kf_transport *t, kf_share *s);

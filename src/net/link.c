@@ -1,5 +1,6 @@
 /* link.c -- one connection: its beginning, its end, and what it does when its
  * descriptor is ready. */
+#define _GNU_SOURCE /* struct tcp_info */
 #include "inside.h"
 
 #include <errno.h>
@@ -125,16 +126,76 @@ void kf_link_watch(kf_link *l)
     l->t->dirty = true;
 }
 
+/* A thousand idle workers send thousands of beats a second, each of which would wake
+ * the loop.  The system tells when the last has come.  Any other frame has a header,
+ * and is read at once.  Under TLS a beat is a record. */
+void kf_link_calm(kf_link *l, bool calm)
+{
+#ifdef __linux__
+    const int least = calm ? KF_HEADER : 1;
+
+    if (!l->tls && !l->unix_socket)
+        l->calm = setsockopt(l->fd, SOL_SOCKET, SO_RCVLOWAT, &least,
+                             sizeof least) == 0 &&
+                  calm;
+#else
+    (void)l;
+    (void)calm;
+#endif
+}
+
+void kf_link_listen(kf_link *l)
+{
+#ifdef __linux__
+    struct tcp_info i;
+    socklen_t bytes = sizeof i;
+    kofn_time last;
+
+    if (getsockopt(l->fd, IPPROTO_TCP, TCP_INFO, &i, &bytes))
+        return;
+    last = l->t->awake - (kofn_time)i.tcpi_last_data_recv * KF_MILLI;
+    if (last > l->heard)
+        l->heard = last;
+#else
+    (void)l;
+#endif
+}
+
 /* ---- beginning ----------------------------------------------------------- */
 
+static bool is_unix(int fd)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = sizeof at;
+
+    return getsockname(fd, (struct sockaddr *)&at, &bytes) == 0 &&
+           at.ss_family == AF_UNIX;
+}
+
+/* Where the system ends a connection whose bytes are not acknowledged, the listener
+ * need not say so often that it is there. */
+kofn_time kf_link_patience(kofn_time silence)
+{
+#ifdef TCP_USER_TIMEOUT
+    return 8 * silence;
+#else
+    return silence;
+#endif
+}
+
 /* Little waits in the system to be sent, so that what is urgent is sent soon. */
-static void set_up(int fd)
+static void set_up(const kf_transport *t, int fd, bool dialled)
 {
     const int yes = 1, unsent = UNSENT;
+    const unsigned lost = (unsigned)(t->silence / KF_MILLI);
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 #ifdef TCP_NOTSENT_LOWAT
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+#endif
+#ifdef TCP_USER_TIMEOUT
+    if (dialled)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof lost);
 #endif
 }
 
@@ -149,14 +210,15 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
         return l ? kf_fail(KOFN_TRANSPORT, "a connection cannot be watched")
                  : KOFN_NOMEM;
     }
-    set_up(fd);
+    set_up(t, fd, stage == KF_DIALLING);
     l->poll.data = l;
     l->t = t;
     l->fd = fd;
     l->stage = stage;
     l->sending = l->passed = -1;
-    l->local = !t->keys && kf_share_can(fd);
-    l->since = l->heard = l->spoke = t->awake;
+    l->unix_socket = is_unix(fd);
+    l->local = !t->keys && l->unix_socket && kf_share_can();
+    l->since = l->heard = l->spoke = l->busy = t->awake;
     l->beat = KOFN_NEVER;
     for (int i = 0; i < KF_LANES; i++) {
         l->lane[i].last = &l->lane[i].first;

@@ -30,6 +30,21 @@
 
 /* ---- what time brings ---------------------------------------------------- */
 
+static void look_after_peer(kf_link *l)
+{
+    kf_transport *t = l->t;
+    kofn_time now = t->awake;
+
+    if (l->calm && now - l->heard > t->patience / 4 * 3)
+        kf_link_listen(l);
+    if (!l->calm && now - l->busy > t->patience && !l->have && !l->left)
+        kf_link_calm(l, true);
+    if (now - l->heard > t->patience)
+        kf_link_end(l);
+    else if (now - l->spoke >= l->beat)
+        kf_net_send_word(l, KF_BEAT);
+}
+
 static void look_after(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -49,10 +64,7 @@ static void look_after(kf_link *l)
         kf_link_end(l);
         return;
     case KF_PEER:
-        if (now - l->heard > t->silence)
-            kf_link_end(l);
-        else if (now - l->spoke >= l->beat)
-            kf_net_send_word(l, KF_BEAT);
+        look_after_peer(l);
         return;
     case KF_PARTING:
         if (t->ticked > l->until)

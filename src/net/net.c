@@ -247,6 +247,7 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     char who[KF_NAME] = "";
 
     t->mesh = r == BOTH;
+    t->patience = r == DIALS ? kf_link_patience(t->silence) : t->silence;
     TRY(kf_keys_open(t, r & LISTENS, r & DIALS, o));
     if (r == DIALS)
         TRY(kf_keys_expect(t, &address, who));

@@ -375,7 +375,7 @@ static bool frame(kf_link *l)
         (!a->coming || a->asks || a->coming->filed || !piece))
         return false;
     if (word != KF_PACKET && word != KF_DATA)
-        return word == KF_BEAT;
+        return false;
     a->got += piece;
     l->left = piece;
     l->into = lane;
@@ -442,7 +442,12 @@ static void take(kf_link *l, const unsigned char *p, size_t n)
             m = kf_min(l->left, n);
             memcpy(in->body + in->at, p, m);
             piece_came(l, m);
+        } else if (l->have == 0 && *p == KF_BEAT && l->stage >= KF_PEER) {
+            m = 1;
         } else {
+            l->busy = l->t->awake;
+            if (l->calm)
+                kf_link_calm(l, false);
             m = take_part(l, p, n);
         }
         p += m;

@@ -31,7 +31,7 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
 
     memcpy(g.magic, KF_MAGIC, sizeof g.magic);
     memcpy(g.node, t->node, sizeof g.node);
-    kf_net_put_number(g.silence, (uint64_t)t->silence, 8);
+    kf_net_put_number(g.silence, (uint64_t)t->patience, 8);
     kf_net_put_number(g.window, t->peer_bytes, 8);
     kf_net_put_number(g.urgent, t->peer_bytes / 4, 8);
     kf_net_put_number(g.takes, KF_TAKES_FILES, 8);
@@ -73,7 +73,9 @@ static bool next_word(kf_link *l)
         return false;
     l->words &= l->words - 1;
     frame(l, words[i], 0, 0, 0);
-    if (words[i] != KF_BEAT) {
+    if (words[i] == KF_BEAT) {
+        l->frame_bytes = 1;
+    } else {
         kf_greeting g = kf_net_send_greeting(l->t);
 
         frame_head(l, &g, sizeof g);

@@ -117,7 +117,6 @@ static const wrong wrongs[] = {
     {"a second hello", KF_HELLO, 0, sizeof(kf_greeting), 0, 0, false},
     {"a welcome to who did not ask", KF_WELCOME, 0, sizeof(kf_greeting), 0, 0,
      false},
-    {"a beat with a body", KF_BEAT, 0, 0, 3, 0, false},
 };
 
 static const kofn_net_options bounded = {.size = sizeof(kofn_net_options),

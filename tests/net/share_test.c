@@ -298,8 +298,10 @@ static void pass(int to, int word, uint64_t number, const int *fd,
         for (size_t i = 0; i < copies; i++)
             memcpy(CMSG_DATA(&with.head) + i * sizeof *fd, fd, sizeof *fd);
     }
+    if (word == KF_BEAT)
+        part.iov_len = 1;
     kf_net_put_number(f + 4, word == KF_DATA ? 10 : 0, 4);
-    assert_int_equal(sendmsg(to, &m, MSG_NOSIGNAL), sizeof f);
+    assert_int_equal(sendmsg(to, &m, MSG_NOSIGNAL), part.iov_len);
     if (word == KF_DATA)
         send(to, "0123456789", 10, MSG_NOSIGNAL);
 }

@@ -282,6 +282,74 @@ static void the_cut_off_are_missed(void **state)
     part(&m);
 }
 
+/* ---- beats --------------------------------------------------------------- */
+
+/* The only connection of a listener, as it is now. */
+static kf_link only_link(kofn_transport *base)
+{
+    kf_transport *t = (kf_transport *)base;
+    kf_link l;
+
+    pthread_mutex_lock(&t->lock);
+    l = *t->links;
+    pthread_mutex_unlock(&t->lock);
+    return l;
+}
+
+/* As if nothing but beats had come for longer than a peer may be silent. */
+static void becomes_calm(kofn_transport *base)
+{
+    kf_transport *t = (kf_transport *)base;
+    kofn_packet p;
+
+    pthread_mutex_lock(&t->lock);
+    t->links->busy = t->awake - t->silence - KOFN_SECOND;
+    pthread_mutex_unlock(&t->lock);
+    for (int i = 0; i < 10000 && !only_link(base).calm; i++)
+        assert_int_equal(base->wait(base, 10 * MILLI, &p), KOFN_AGAIN);
+    assert_true(only_link(base).calm);
+}
+
+/* As if its last beat had come so long ago; the one that has is found. */
+static void is_heard(kofn_transport *base, kofn_time ago)
+{
+    kf_transport *t = (kf_transport *)base;
+    kofn_time then;
+    kofn_packet p;
+
+    pthread_mutex_lock(&t->lock);
+    then = t->links->heard = t->awake - ago;
+    pthread_mutex_unlock(&t->lock);
+    for (int i = 0; i < 10000 && only_link(base).heard == then; i++)
+        assert_int_equal(base->wait(base, 10 * MILLI, &p), KOFN_AGAIN);
+    assert_true(only_link(base).heard > then);
+}
+
+/* A peer that only beats is heard all the same, though it wakes nobody; what is no
+ * beat, and its end, do at once. */
+static void beats_wake_nobody(void **state)
+{
+    const kofn_net_options o = {.size = sizeof o, .silence = 100 * KOFN_SECOND};
+    kofn_transport *t = listener(addresses[0], &o);
+    int fd = plain(kofn_net_endpoint(t)), unread = 0;
+
+    (void)state;
+    assert_true(hello(fd, NULL));
+    came(t, NULL);
+    becomes_calm(t);
+    assert_int_equal(send(fd, "B", 1, MSG_NOSIGNAL), 1);
+    is_heard(t, 90 * KOFN_SECOND);
+    assert_int_equal(ioctl(only_link(t).fd, FIONREAD, &unread), 0);
+    assert_int_equal(unread, 1);
+    put_frame(fd, KF_PACKET, 0, "word", 4, 0, 0);
+    hear(t, 0, "word");
+    assert_false(only_link(t).calm);
+    becomes_calm(t);
+    close(fd);
+    went(t, 0);
+    t->close(t, 0);
+}
+
 /* ---- many ------------------------------------------------------------------
  */
 
@@ -419,6 +487,7 @@ TEST_FILE(sockets_test)
         cmocka_unit_test(urgent_packets_wait),
         cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
                                         go_home),
+        cmocka_unit_test(beats_wake_nobody),
         cmocka_unit_test(many_come_and_go),
         cmocka_unit_test(a_pair_is_one_peer),
     };
