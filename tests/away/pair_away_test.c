@@ -177,7 +177,7 @@ static void no_memory_at_one(void **state)
     fleet_init(&f, NULL);
     f.memory_of_first = 1;
     stream(&f, &r);
-    assert_true(f.net.sent[KF_WIRE_FAILED] >= COUNT);
+    assert_true(f.net.sent[KF_WIRE_FAILED] > 0); /* the sooner, the more */
     fleet_down(&f);
 }
 
