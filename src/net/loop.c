@@ -170,13 +170,15 @@ static bool nothing_left(const kf_transport *t)
 static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
 {
     for (bool first = true;; first = false) {
-        kofn_time now;
+        kofn_time now = kf_clock();
+        bool lately = now - t->passed < KF_MILLI;
 
         /* what is there comes before what might be */
-        if (first && kf_clock() - t->passed < KF_MILLI &&
-            kf_net_receive_next(t, p))
+        if (first && lately && kf_net_receive_next(t, p))
             return KOFN_OK;
-        kf_net_loop_pass(t);
+        /* what is ready keeps nobody asleep; before that nothing else is due */
+        if (!first || !lately || t->asking || now >= until)
+            kf_net_loop_pass(t);
         if (t->asking)
             kf_net_receive_ask(t);
         if (kf_net_receive_next(t, p))
