@@ -163,7 +163,7 @@ int cli_check_late(cli_args *a, const cli_option *o, const char *text);
 int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
 /* What is not said. */
 cli_args cli_defaults(void);
-/* Fills in whose keys are used, and whether none may be. */
+/* Fills in which keys are used, and whether it may go without any. */
 void cli_net_keys(const cli_args *a, kofn_net_options *o);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
