@@ -219,4 +219,6 @@ def serve(address: str, f: Optional[Callable[[int, int, Array], ArrayLike]] = ..
           keys: Optional[Path] = ..., insecure: bool = ...,
           patience: Optional[float] = ..., weather_words: Optional[Weather] = ...,
           multiply: Optional[Callable[[Any, Any], Any]] = ...,
-          keep: Optional[Callable[[Array], Any]] = ...) -> None: ...
+          keep: Optional[Callable[[Array], Any]] = ...,
+          tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
+          tls_key: Optional[Path] = ...) -> None: ...

@@ -34,6 +34,8 @@ def main():
                         "sums are made, or multiply(a, b), which makes "
                         "products, and perhaps keep(block): kofn.serve")
     w.add_argument("--keys", metavar="DIR", help="as of kofn worker")
+    for option in "--tls-ca", "--tls-cert", "--tls-key":
+        w.add_argument(option, metavar="FILE", help="as of kofn worker")
     w.add_argument("--insecure", action="store_true",
                    help="without encryption where others can listen")
     w.add_argument("--patience", type=float, metavar="SECONDS",
@@ -41,7 +43,8 @@ def main():
     a = p.parse_args()
     try:
         serve(a.address, **(load(a.module) if a.module else {}), keys=a.keys,
-              insecure=a.insecure, patience=a.patience)
+              insecure=a.insecure, patience=a.patience, tls_ca=a.tls_ca,
+              tls_cert=a.tls_cert, tls_key=a.tls_key)
     except KeyboardInterrupt:
         sys.exit(130)
     except (Error, OSError) as e:

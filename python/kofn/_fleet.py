@@ -2,6 +2,7 @@
 import os
 import signal
 import tempfile
+from typing import NamedTuple
 
 from . import _failed, _lib
 from ._kernel import Kernel
@@ -22,14 +23,33 @@ def weather(words):
     return w
 
 
-def net_options(keys, insecure):
-    """Options of the network, and what they borrow."""
+class Keys(NamedTuple):
+    """Whose keys are used at an address, as the user gives them."""
+
+    keys: object = None
+    insecure: bool = False
+    tls_ca: object = None
+    tls_cert: object = None
+    tls_key: object = None
+
+
+def net_options(who):
+    """Options of the network of such Keys, and what they borrow."""
+    files = {"tls_ca": who.tls_ca, "tls_cert": who.tls_cert,
+             "tls_key": who.tls_key}
+    missing = [name for name, path in files.items() if not path]
+    if 0 < len(missing) < 3:
+        raise Invalid(f"{missing[0]}= is not given; give tls_ca=, tls_cert= and "
+                      "tls_key= together")
     o = ffi.new("kofn_net_options *")
     o.size = ffi.sizeof("kofn_net_options")
-    folder = ffi.new("char[]", os.fsencode(keys)) if keys else ffi.NULL
-    o.keys = folder
-    o.insecure = insecure
-    return o, folder
+    o.insecure = who.insecure
+    borrowed = []
+    for name, path in {"keys": who.keys, **files}.items():
+        if path:
+            borrowed.append(ffi.new("char[]", os.fsencode(path)))
+            setattr(o, name, borrowed[-1])
+    return o, borrowed
 
 
 @ffi.def_extern()
@@ -66,8 +86,7 @@ class Port:
 
     parent = None  # of a process that is a worker: who began it
 
-    def __init__(self, where, workers, weather_words, keys, insecure, serve,
-                 joiners=0):
+    def __init__(self, where, workers, weather_words, keys, serve, joiners=0):
         self.where = where
         self.news = []
         self.children = []
@@ -83,14 +102,14 @@ class Port:
         elif where == "processes":
             self._processes(workers, joiners, serve)
         elif "://" in where:
-            self._listen(where, workers, keys, insecure)
+            self._listen(where, workers, keys)
         else:
             raise Invalid(f'where={where!r} is none of "threads", "sim", '
                           '"processes" and an address such as '
                           '"tcp://127.0.0.1:5555"')
 
-    def _listen(self, address, workers, keys, insecure):
-        options, folder = net_options(keys, insecure)
+    def _listen(self, address, workers, keys):
+        options, borrowed = net_options(keys)
         transport = new(lib.kofn_net_listen, address.encode(), options)
         self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
         away = ffi.new("kofn_away_options *")
@@ -103,7 +122,7 @@ class Port:
             away.start = lib.kofn_py_start
             away.kill = lib.kofn_py_kill
             away.alone = True  # ours: each answers for itself
-        self.keep += [options, folder, away, handle]
+        self.keep += [options, borrowed, away, handle]
         self.port = new(lib.kofn_port_away, transport, away)
 
     def _processes(self, workers, joiners, serve):
@@ -124,7 +143,7 @@ class Port:
                            [there, *(end for _, end in self.spare)])
             os.close(here)
             self.spare.append((child, there))
-        self._listen(address, workers, None, False)
+        self._listen(address, workers, Keys())
 
     @staticmethod
     def _live(address, serve, begin=None, others=()):
@@ -192,7 +211,8 @@ class Port:
 
 
 def serve(address, f=None, keys=None, insecure=False, patience=None,
-          weather_words=None, multiply=None, keep=None):
+          weather_words=None, multiply=None, keep=None, tls_ca=None,
+          tls_cert=None, tls_key=None):
     """A worker's whole life at that address.
 
     f         f(part, parts, x) is what sums are made of; without one the worker
@@ -208,6 +228,8 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
               one, or four), until its numbers change; multiply is then given rows and columns of what it
               returned, K[i:j, k:l], in the place of the block's: a block is
               brought to a GPU once so.  The other factor comes as it is.
+    keys, insecure, tls_ca, tls_cert, tls_key
+              as the options of kofn worker.
 
     >>> import numpy as np, kofn
     >>> def multiply(a, b):        # a job.py for python3 -m kofn worker --module
@@ -217,17 +239,18 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     coordinator for `patience` seconds, or by Ctrl-C, at the next look at messages:
     of a function that is being computed, at its end.
     """
-    life(address, f, keys, insecure, patience, weather_words, multiply, keep)
+    life(address, f, Keys(keys, insecure, tls_ca, tls_cert, tls_key), patience,
+         weather_words, multiply, keep)
 
 
-def life(address, f=None, keys=None, insecure=False, patience=None,
-         weather_words=None, multiply=None, keep=None, staged=False):
+def life(address, f=None, keys=Keys(), patience=None, weather_words=None,
+         multiply=None, keep=None, staged=False):
     """serve(); `staged` ones let events slow down and spoil them."""
     if keep is not None and multiply is None:
         raise Invalid("keep= is what multiply= is given, and there is no "
                       "multiply=")
     kernel = ffi.new_handle(Kernel(multiply, keep)) if multiply else None
-    options, folder = net_options(keys, insecure)
+    options, borrowed = net_options(keys)
     transport = new(lib.kofn_net_connect, address.encode(), options)
     o = ffi.new("kofn_serve_options *")
     o.size = ffi.sizeof("kofn_serve_options")
@@ -246,4 +269,4 @@ def life(address, f=None, keys=None, insecure=False, patience=None,
     o.staged = staged
     o.watch = lib.kofn_py_serve
     _lib.call(lib.kofn_serve, transport, o)
-    del folder, handle, kernel, sky
+    del borrowed, handle, kernel, sky

@@ -78,7 +78,8 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
                  An address such as "tcp://127.0.0.1:5001": this is one of them,
                  and `reach` are addresses of others; all are given the same
                  arguments.  Then options are errors, seed, keys, insecure,
-                 confirm and patience (seconds without enough nodes).
+                 tls_ca, tls_cert, tls_key, confirm and patience (seconds without
+                 enough nodes).
 
     >>> import numpy as np, kofn
     >>> r = kofn.power(np.diag([4.0, 2, 1]), scheme="elastic:k=2", workers=3)

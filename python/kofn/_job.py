@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _lib
 from ._failed import Told
-from ._fleet import Port
+from ._fleet import Keys, Port
 from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
 from ._turn import Turn
 
@@ -101,8 +101,9 @@ class Job:
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
                  serve=None, errors=None, audit=1, quarantine=3, below=None,
                  tolerance=0.0, late=None, weather=None, events=None, keys=None,
-                 insecure=False, journal=None, metrics=None, trace=None,
-                 record=None, mu=None, plans=None, turn=None):
+                 insecure=False, tls_ca=None, tls_cert=None, tls_key=None,
+                 journal=None, metrics=None, trace=None, record=None, mu=None,
+                 plans=None, turn=None):
         if errors not in ERRORS:
             raise Invalid(f"errors={errors!r} is none of "
                           f"{', '.join(map(repr, ERRORS))}")
@@ -132,7 +133,9 @@ class Job:
                             {"journal": journal, "metrics": metrics,
                              "trace": trace, "record": record})
         joiners = self._events(opt, events, workers)
-        fleet = Port(where, workers, weather, keys, insecure, serve, joiners)
+        fleet = Port(where, workers, weather,
+                     Keys(keys, insecure, tls_ca, tls_cert, tls_key), serve,
+                     joiners)
         self._handles["fleet"] = self.fleet = fleet
         self.told.folder = fleet.folder
         out = ffi.new("kofn_job **")

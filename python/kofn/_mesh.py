@@ -4,7 +4,7 @@ import os
 import threading
 
 from . import _lib
-from ._fleet import net_options
+from ._fleet import Keys, net_options
 from ._job import ERRORS
 from ._lib import Invalid, SECOND, TooFewWorkers, check, ffi, lib, new
 
@@ -87,7 +87,7 @@ def _join_all(mesh, nodes):
     return ends
 
 
-def transports(nodes, masterless, reach, keys, insecure, longest):
+def transports(nodes, masterless, reach, keys, longest):
     """The ends of all nodes of this process, and what they borrow."""
     if masterless is True:
         mesh = ffi.gc(new(lib.kofn_mesh_new), lib.kofn_mesh_free)
@@ -96,7 +96,7 @@ def transports(nodes, masterless, reach, keys, insecure, longest):
         raise Invalid(f"masterless={masterless!r} is neither True, all nodes in "
                       'this process, nor an address of this one, such as '
                       '"tcp://127.0.0.1:5001"')
-    options, folder = net_options(keys, insecure)
+    options, borrowed = net_options(keys)
     options.body_max = longest + 65536
     transport = new(lib.kofn_net_mesh, masterless.encode(), options)
     try:
@@ -105,7 +105,7 @@ def transports(nodes, masterless, reach, keys, insecure, longest):
     except BaseException:
         transport.close(transport, 0)
         raise
-    return [transport], [options, folder]
+    return [transport], [options, borrowed]
 
 
 def kept(checkpoint, every, resume):
@@ -125,7 +125,8 @@ def kept(checkpoint, every, resume):
 
 
 def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
-        insecure=False, errors=None, confirm=None, patience=None, more=None):
+        insecure=False, tls_ca=None, tls_cert=None, tls_key=None, errors=None,
+        confirm=None, patience=None, more=None):
     """All nodes of this process, until each has the result or cannot; the
     number of one that has it, and the Mesh.  `make_live(i)` gives Node's live;
     `more` are other peer options.
@@ -135,7 +136,9 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         raise Invalid(f"errors={errors!r} is none of "
                       f"{', '.join(map(repr, ERRORS))}")
     here = masterless is True
-    ends, keep = transports(nodes, masterless, reach, keys, insecure, longest)
+    ends, keep = transports(nodes, masterless, reach,
+                            Keys(keys, insecure, tls_ca, tls_cert, tls_key),
+                            longest)
     options = {
         "errors": ERRORS[errors],
         # nodes of one process are not hostile to each other

@@ -46,9 +46,10 @@ class Network(Estimator):
     masterless True: on `workers` nodes among equals, threads of this process, or
                the address of this one (docs/masterless.md); scheme is then gpd,
                polydot, matdot, polynomial or grid, and options are errors,
-               reach (addresses of other nodes), keys, insecure, patience, and
-               checkpoint (a folder of the node's own; threads share it) with
-               every (steps) and resume.  All nodes call fit with the same.
+               reach (addresses of other nodes), keys, insecure, tls_ca, tls_cert,
+               tls_key, patience, and checkpoint (a folder of the node's own;
+               threads share it) with every (steps) and resume.  All nodes call
+               fit with the same.
 
     After fit: coefs_ (of each layer outputs x (inputs + 1), biases last),
     classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),

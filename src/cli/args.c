@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPTIONS 80
+#define MAX_OPTIONS 90
 
 static int wrong(const cli_option *o, const char *text, const char *want)
 {
@@ -298,11 +298,52 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
                    c->name, word, c->name);
 }
 
+/* Certificates of another CA are three files, and used in the place of others. */
+static int check_certificates(const cli_args *a)
+{
+    const char *given = a->tls_ca     ? "tls-ca"
+                        : a->tls_cert ? "tls-cert"
+                                      : "tls-key";
+    const char *missing = !a->tls_ca     ? "tls-ca"
+                          : !a->tls_cert ? "tls-cert"
+                          : !a->tls_key  ? "tls-key"
+                                         : NULL;
+
+    if (!a->tls_ca && !a->tls_cert && !a->tls_key)
+        return 0;
+    if (missing)
+        return cli_say(EXIT_USAGE,
+                       "--%s is given and --%s is not; give --tls-ca, "
+                       "--tls-cert and --tls-key together",
+                       given, missing);
+    if (a->keys)
+        return cli_say(EXIT_USAGE,
+                       "--keys %s and --tls-ca %s are different keys; give one "
+                       "of the two",
+                       a->keys, a->tls_ca);
+    if (a->insecure)
+        return cli_say(EXIT_USAGE,
+                       "--insecure goes without keys, and --tls-ca %s gives "
+                       "some; give one of the two",
+                       a->tls_ca);
+    return 0;
+}
+
+void cli_net_keys(const cli_args *a, kofn_net_options *o)
+{
+    o->keys = a->keys;
+    o->tls_ca = a->tls_ca;
+    o->tls_cert = a->tls_cert;
+    o->tls_key = a->tls_key;
+    o->insecure = a->insecure;
+}
+
 /* An option that only means something where others come to an address. */
 static const char *needs_address(const cli_args *a)
 {
     return a->least         ? "min-workers"
            : a->keys        ? "keys"
+           : a->tls_ca      ? "tls-ca"
            : a->insecure    ? "insecure"
            : a->seats_given ? "seats-per-key"
                             : NULL;
@@ -399,5 +440,7 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             a->operand[a->operands] = argv[optind];
         a->operands++;
     }
-    return c->bit & IN_JOB && check_port(a) ? EXIT_USAGE : check_operands(c, a);
+    if (check_certificates(a) || (c->bit & IN_JOB && check_port(a)))
+        return EXIT_USAGE;
+    return check_operands(c, a);
 }

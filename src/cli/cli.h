@@ -8,6 +8,7 @@
 
 #include <kofn.h>
 #include <kofn/io.h>
+#include <kofn/net.h>
 #include <kofn/peer.h>
 #include <kofn/scheme.h>
 #include <kofn/train.h>
@@ -78,6 +79,7 @@ typedef struct cli_args {
     double factor;            /* gen pattern */
     size_t least;             /* workers that are enough to begin; 0: all */
     const char *keys, *data_path;
+    const char *tls_ca, *tls_cert, *tls_key;
     const char *worker; /* keygen: whose key; NULL: everybody's */
     size_t memory;
     double grace; /* seconds */
@@ -161,6 +163,8 @@ int cli_check_late(cli_args *a, const cli_option *o, const char *text);
 int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
 /* What is not said. */
 cli_args cli_defaults(void);
+/* Fills in which keys are used, and whether it may go without any. */
+void cli_net_keys(const cli_args *a, kofn_net_options *o);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
 

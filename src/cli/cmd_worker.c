@@ -136,13 +136,19 @@ static int check_folder(const char *path)
                : 0;
 }
 
+/* What follows the name of whose certificate is expected, NAME@ADDRESS. */
+static const char *without_name(const char *address)
+{
+    const char *at = strchr(address, '@'), *scheme = strstr(address, "://");
+
+    return at && scheme && at < scheme ? at + 1 : address;
+}
+
 int cmd_worker(cli_args *a)
 {
-    kofn_net_options z = {.size = sizeof z,
-                          .body_max = (size_t)1 << 40,
-                          .keys = a->keys,
-                          .insecure = a->insecure};
-    const cli_transport *to = cli_transport_of(a->operand[0]);
+    const char *address = without_name(a->operand[0]);
+    kofn_net_options z = {.size = sizeof z, .body_max = (size_t)1 << 40};
+    const cli_transport *to = cli_transport_of(address);
     kofn_transport *t;
     kofn_status st;
 
@@ -153,6 +159,7 @@ int cmd_worker(cli_args *a)
                        a->operand[0]);
     z.silence = a->staged ? 10 * KOFN_SECOND /* tests run on loaded machines */
                           : to->silence;
+    cli_net_keys(a, &z);
     if (a->data_path && check_folder(a->data_path))
         return EXIT_USAGE;
     st = kofn_net_connect(&t, a->operand[0], &z);
@@ -160,7 +167,7 @@ int cmd_worker(cli_args *a)
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     cli_tell_blas(a);
     if (!a->quiet)
-        tell_unknown_host(a->operand[0]);
+        tell_unknown_host(address);
     return serve(a, t, true);
 }
 

@@ -351,6 +351,8 @@ static int run_one(cli_nodes *m)
         live(n, t);
     if (t)
         t->close(t, KOFN_SECOND);
+    if (st == KOFN_IO) /* all that is read are keys */
+        return cli_fail_input(st);
     return st ? cli_fail(st) : code;
 }
 

@@ -194,12 +194,13 @@ static bool is_of_one_host(const char *endpoint)
 }
 
 /* Can so many come, each of a principal that has a seat for it?  Whoever is
- * told apart by nothing but an address of this machine is one. */
+ * told apart by nothing but an address of this machine is one; a CA may have
+ * issued any number of certificates. */
 static int check_seats(const cli_args *a, const kofn_transport *t)
 {
     size_t keys = kofn_net_listed(t), seats = a->job.seats;
 
-    if ((a->insecure && !is_of_one_host(kofn_net_endpoint(t))) ||
+    if (a->tls_ca || (a->insecure && !is_of_one_host(kofn_net_endpoint(t))) ||
         (keys ? keys : 1) * seats >= needed(a))
         return 0;
     if (keys)
@@ -221,12 +222,10 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
-    kofn_net_options z = {.size = sizeof z,
-                          .body_max = longest_body(a, pb),
-                          .keys = a->keys,
-                          .insecure = a->insecure};
+    kofn_net_options z = {.size = sizeof z, .body_max = longest_body(a, pb)};
     kofn_status st;
 
+    cli_net_keys(a, &z);
     z.silence = cli_transport_of(address)->silence;
     z.strangers = STRANGERS + 2 * needed(a); /* all may come at once */
     st = kofn_net_listen(t, address, &z);
@@ -337,11 +336,9 @@ static int open_sim(const cli_args *a, const kofn_problem *pb, uint64_t job,
 static kofn_status mesh_address(const cli_args *a, size_t body_max,
                                 kofn_transport **t, uint32_t *seat)
 {
-    kofn_net_options z = {.size = sizeof z,
-                          .body_max = body_max,
-                          .keys = a->keys,
-                          .insecure = a->insecure};
+    kofn_net_options z = {.size = sizeof z, .body_max = body_max};
 
+    cli_net_keys(a, &z);
     *seat = KOFN_NO_SEAT;
     return kofn_net_mesh(t, a->port, &z);
 }

@@ -185,7 +185,7 @@ void session_tell_waiting(session *s, bool quiet)
                  "; %zu more stand by, whose %s have all the seats they may "
                  "have: give every worker a key of its own, or see "
                  "--seats-per-key",
-                 p.crowd, s->args->keys ? "keys" : "hosts");
+                 p.crowd, s->args->keys || s->args->tls_ca ? "keys" : "hosts");
     cli_erase();
     if (p.here < p.expected)
         fprintf(stderr,

@@ -31,6 +31,16 @@ const cli_option cli_options[] = {
      "with an ADDRESS: keys made by kofn keygen; everything is encrypted, and "
      "only listed workers come in",
      IN_JOB | IN_WORKER, CLI_DIR, 0, 0, AT(keys), 0, NULL},
+    {0, "tls-ca", "FILE",
+     "with an ADDRESS, in the place of --keys: certificates of another CA (PEM); "
+     "everything is encrypted, and whoever has a certificate of that CA comes in",
+     IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(tls_ca), 0, NULL},
+    {0, "tls-cert", "FILE",
+     "with --tls-ca: the certificate of this process, and those between it and "
+     "the CA",
+     IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(tls_cert), 0, NULL},
+    {0, "tls-key", "FILE", "with --tls-ca: the secret key of --tls-cert",
+     IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(tls_key), 0, NULL},
     {0, "seats-per-key", "N",
      "with an ADDRESS: workers that one key, or where there are none one host, "
      "may have at work; more stand by; 0: no limit, and with --errors every "
@@ -525,6 +535,9 @@ const cli_command cli_commands[] = {
      "kofn worker tcp://head:5555 --keys keys  until dismissed\n"
      "kofn worker tcp://head:5555 --keys keys --grace 20  on a machine that is "
      "taken away with a notice\n"
+     "kofn worker head@tcp://head:5555 --tls-ca ca.crt --tls-cert w1.crt "
+     "--tls-key w1.key  with certificates of another CA, for the one called "
+     "head there\n"
      "kofn worker tcp://head:5555 --insecure --data-path /data  the input "
      "files are on a shared disk\n"
      "kofn worker ipc:///tmp/kofn.sock  on the coordinator's machine",

@@ -379,8 +379,16 @@ static kofn_status check(const kofn_net_options *o)
     return KOFN_OK;
 }
 
-static kofn_status use_key(SSL_CTX *c, const char *path)
+/* What to do where a file is not what it should be. */
+static const char *remedy(const kf_keys *k)
 {
+    return k->ca ? "give the files that the CA issued, in PEM"
+                 : "make keys with kofn keygen";
+}
+
+static kofn_status use_key(kf_keys *k, const char *path)
+{
+    SSL_CTX *c = k->context;
     EVP_PKEY *key = NULL;
     BIO *from = NULL;
     size_t bytes;
@@ -402,12 +410,11 @@ static kofn_status use_key(SSL_CTX *c, const char *path)
     return good ? KOFN_OK
                 : kf_fail(KOFN_FORMAT,
                           "%s: there is no secret key in it (without a "
-                          "password) that belongs to its certificate; make "
-                          "keys with kofn keygen",
-                          path);
+                          "password) that belongs to its certificate; %s",
+                          path, remedy(k));
 }
 
-static kofn_status use_certificate(SSL_CTX *c, const char *path)
+static kofn_status use_certificate(kf_keys *k, const char *path)
 {
     bool good;
 
@@ -415,13 +422,20 @@ static kofn_status use_certificate(SSL_CTX *c, const char *path)
             ? kf_fail(KOFN_IO, "%s: %s%s", path, strerror(errno), advice(errno))
             : KOFN_OK);
     ERR_set_mark();
-    good = SSL_CTX_use_certificate_chain_file(c, path) == 1;
+    good = SSL_CTX_use_certificate_chain_file(k->context, path) == 1;
     ERR_pop_to_mark();
     return good ? KOFN_OK
                 : kf_fail(KOFN_FORMAT,
-                          "%s holds no certificate that can be used; make keys "
-                          "with kofn keygen",
-                          path);
+                          "%s holds no certificate that can be used; %s", path,
+                          remedy(k));
+}
+
+static kofn_status can_be_read(const char *path, const char *what)
+{
+    return access(path, R_OK)
+               ? kf_fail(KOFN_IO, "%s: %s; give a file, in PEM, with %s", path,
+                         strerror(errno), what)
+               : KOFN_OK;
 }
 
 static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
@@ -429,15 +443,17 @@ static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
     bool good;
 
     k->ca = true;
-    TRY(use_certificate(k->context, o->tls_cert));
-    TRY(use_key(k->context, o->tls_key));
+    TRY(can_be_read(o->tls_ca, "the certificates of the CA"));
+    TRY(can_be_read(o->tls_cert, "the certificate of this process"));
+    TRY(can_be_read(o->tls_key, "the secret key of this process"));
+    TRY(use_certificate(k, o->tls_cert));
+    TRY(use_key(k, o->tls_key));
     ERR_set_mark();
     good = SSL_CTX_load_verify_file(k->context, o->tls_ca) == 1;
     ERR_pop_to_mark();
     return good ? KOFN_OK
-                : kf_fail(KOFN_FORMAT,
-                          "%s: certificates of a CA cannot be read there",
-                          o->tls_ca);
+                : kf_fail(KOFN_FORMAT, "%s holds no certificate of a CA; %s",
+                          o->tls_ca, remedy(k));
 }
 
 /* Nodes of a mesh have one key in common, unless each has its own, which is called
@@ -464,8 +480,8 @@ static kofn_status use_folder(kf_keys *k, bool listens, bool dials,
 
     TRY(kf_keys_join(key, o->keys, dials ? "worker.key" : "coordinator.key"));
     TRY(kf_keys_join(own, o->keys, dials ? "worker.crt" : "coordinator.crt"));
-    TRY(use_certificate(k->context, own));
-    TRY(use_key(k->context, key));
+    TRY(use_certificate(k, own));
+    TRY(use_key(k, key));
     if (dials)
         TRY(read_server(k, listens ? own : NULL, o->keys));
     if (!listens)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,16 +32,27 @@ static void make_room(kf_transport *t, uint64_t *why)
 }
 
 /* The lowest free descriptor is what the system gives: one so high means that
- * those below are taken.  The rest is for files. */
+ * those below are taken.  The rest is for files; where connections have some of it,
+ * as many of those below must be free, which they are not once these fill up again
+ * what others left. */
 static bool too_many(int fd)
 {
     struct rlimit files;
     rlim_t keep;
+    int top, high, taken = 0;
 
-    if (getrlimit(RLIMIT_NOFILE, &files))
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > INT_MAX)
         return false;
     keep = files.rlim_cur / 4 < RESERVE ? files.rlim_cur / 4 : RESERVE;
-    return (rlim_t)fd >= files.rlim_cur - keep;
+    top = (int)files.rlim_cur;
+    high = top - (int)keep;
+    if (fd >= high)
+        return true;
+    for (int i = high; i < top; i++)
+        taken += fcntl(i, F_GETFD) >= 0;
+    for (int i = fd + 1; i < high && taken > 0; i++)
+        taken -= fcntl(i, F_GETFD) < 0;
+    return taken > 0;
 }
 
 static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)

@@ -2,12 +2,14 @@
  * not meant, or do not speak as they should: nobody else suffers.
  */
 #define _GNU_SOURCE
-#include "net_rig.h"
+#include "caller_rig.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/stat.h>
+
+/* The state of a case that is run with keys; without them it is NULL. */
+static bool with_keys = true;
 
 /* Of a stranger there is nothing but this. */
 _Static_assert(sizeof(kf_link) <= 4096, "a stranger costs at most 16 KiB");
@@ -15,11 +17,6 @@ _Static_assert(sizeof(kf_link) <= 4096, "a stranger costs at most 16 KiB");
 static void mark(void *ud)
 {
     *(int *)ud = 1;
-}
-
-static kf_transport *inside(kofn_transport *t)
-{
-    return (kf_transport *)t;
 }
 
 static bool has_links(kofn_transport *t)
@@ -30,16 +27,6 @@ static bool has_links(kofn_transport *t)
     has = inside(t)->links != NULL;
     pthread_mutex_unlock(&inside(t)->lock);
     return has;
-}
-
-static kf_refused refused(kofn_transport *t)
-{
-    kf_refused r;
-
-    pthread_mutex_lock(&inside(t)->lock);
-    r = inside(t)->refused;
-    pthread_mutex_unlock(&inside(t)->lock);
-    return r;
 }
 
 /* The next arrival at t that is `what` of the peer, whatever others do. */
@@ -58,15 +45,17 @@ static kofn_packet that(kofn_transport *t, kofn_arrival what, kofn_peer peer)
 /* Somebody honest is let in, and heard. */
 static void visit(kofn_transport *t)
 {
+    const kofn_net_options keyed = with(in(&ring, "anna"));
     kofn_transport *v;
     kofn_packet p, q;
     kofn_peer newest = 0;
-    bool in = false;
+    bool let_in = false;
 
-    assert_ok(kofn_net_connect(&v, kofn_net_endpoint(t), &patient));
-    while (!in) {
-        in = !v->wait(v, MILLI, &q);
-        while (!t->wait(t, in ? 0 : MILLI, &p)) {
+    assert_ok(kofn_net_connect(&v, kofn_net_endpoint(t),
+                               inside(t)->keys ? &keyed : &patient));
+    while (!let_in) {
+        let_in = !v->wait(v, MILLI, &q);
+        while (!t->wait(t, let_in ? 0 : MILLI, &p)) {
             if (p.what == KOFN_CAME)
                 newest = p.peer;
             if (p.what == KOFN_PACKET)
@@ -124,42 +113,47 @@ static const kofn_net_options bounded = {.size = sizeof(kofn_net_options),
                                          .peer_bytes = 4 * MEGA,
                                          .silence = 10 * KOFN_SECOND};
 
-static void say_wrong(int fd, const wrong *w)
+static kofn_net_options bounded_with(bool keys)
 {
-    static unsigned char head[KOFN_HEAD_MAX + 1] = KF_MAGIC;
+    kofn_net_options o = bounded;
+
+    o.keys = keys ? ring.dir : NULL;
+    return o;
+}
+
+static void say_wrong(caller *c, const wrong *w)
+{
+    static const unsigned char head[KOFN_HEAD_MAX] = KF_MAGIC;
+    const frame_of f = {
+        w->word, w->lane,  w->head > KOFN_HEAD_MAX ? NULL : head,
+        w->head, w->piece, w->number};
 
     if (w->begun) {
-        put_frame(fd, KF_PACKET, 0, "head", 4, 10, 1000);
-        send(fd, "0123456789", 10, MSG_NOSIGNAL);
+        caller_frames(c, &(frame_of){KF_PACKET, 0, "head", 4, 10, 1000});
+        caller_says(c, "0123456789", 10);
     }
-    if (w->head > KOFN_HEAD_MAX) {
-        unsigned char f[KF_HEADER] = {(unsigned char)w->word};
-
-        kf_net_put_number(f + 2, w->head, 2);
-        send(fd, f, sizeof f, MSG_NOSIGNAL);
-    } else {
-        put_frame(fd, w->word, w->lane, head, w->head, w->piece, w->number);
-    }
+    caller_frames(c, &f);
 }
 
 static void wrong_frames_end_it(void **state)
 {
-    (void)state;
+    const kofn_net_options o = bounded_with(*state);
+
     for (int a = 0; a < 2; a++) {
-        kofn_transport *t = listener(addresses[a], &bounded);
+        kofn_transport *t = listener(addresses[a], &o);
 
         for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
-            int fd = plain(kofn_net_endpoint(t));
-            uint64_t before = refused(t).flood;
+            caller c = call(t, *state);
+            uint64_t before = refused_by(t).flood;
             kofn_peer peer;
 
-            assert_true(hello(fd, NULL));
+            assert_true(caller_greets(&c));
             peer = came(t, NULL);
-            say_wrong(fd, &wrongs[i]);
+            say_wrong(&c, &wrongs[i]);
             went(t, peer);
-            if (!ends(fd) || refused(t).flood != before + 1)
+            if (!caller_is_ended(&c) || refused_by(t).flood != before + 1)
                 fail_msg("%s is taken", wrongs[i].what);
-            close(fd);
+            hang_up_caller(&c);
         }
         visit(t);
         t->close(t, 0);
@@ -170,21 +164,22 @@ static void wrong_frames_end_it(void **state)
 static void strangers_say_hello(void **state)
 {
     static const kf_greeting other = {.magic = {'k', 'o', 'f', 'n', 'z'}};
-    kofn_transport *t = listener(addresses[0], &bounded);
+    const frame_of hellos[] = {{KF_HELLO, 0, &other, sizeof other, 0, 0},
+                               {KF_HELLO, 0, "short", 5, 0, 0}};
+    const size_t many = sizeof wrongs / sizeof *wrongs;
+    const kofn_net_options o = bounded_with(*state);
+    kofn_transport *t = listener(addresses[0], &o);
 
-    (void)state;
-    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs + 2; i++) {
-        int fd = plain(kofn_net_endpoint(t));
+    for (size_t i = 0; i < many + 2; i++) {
+        caller c = call(t, *state);
 
-        if (i < sizeof wrongs / sizeof *wrongs)
-            say_wrong(fd, &wrongs[i]);
-        else if (i == sizeof wrongs / sizeof *wrongs)
-            put_frame(fd, KF_HELLO, 0, &other, sizeof other, 0, 0);
+        if (i < many)
+            say_wrong(&c, &wrongs[i]);
         else
-            put_frame(fd, KF_HELLO, 0, "short", 5, 0, 0);
-        if (i < sizeof wrongs / sizeof *wrongs && wrongs[i].word == KF_HELLO) {
+            caller_frames(&c, &hellos[i - many]);
+        if (i < many && wrongs[i].word == KF_HELLO) {
             came(t, NULL); /* the only one that may be said */
-            close(fd);
+            hang_up_caller(&c);
             next_of(t, NULL);
             continue;
         }
@@ -194,8 +189,9 @@ static void strangers_say_hello(void **state)
             assert_int_equal(t->wait(t, 10 * MILLI, &p), KOFN_AGAIN);
         }
         assert_false(has_links(t));
-        assert_true(ends(fd));
-        close(fd);
+        assert_true(caller_is_ended(&c));
+        assert_int_equal(refused_by(t).mute, 0); /* it was at once */
+        hang_up_caller(&c);
     }
     visit(t);
     t->close(t, 0);
@@ -205,20 +201,20 @@ static void strangers_say_hello(void **state)
 static void who_sends_more_than_it_may(void **state)
 {
     static unsigned char piece[KF_PIECE];
+    const kofn_net_options o = bounded_with(*state);
 
-    (void)state;
     for (int lane = 0; lane < 2; lane++) {
-        kofn_transport *t = listener(addresses[0], &bounded);
-        int fd = plain(kofn_net_endpoint(t));
+        const frame_of f = {KF_PACKET, lane, "x", 1, KF_PIECE, KF_PIECE};
+        kofn_transport *t = listener(addresses[0], &o);
+        caller c = call(t, *state);
         size_t fits = (lane ? MEGA : 4 * MEGA) / (KF_PIECE + KF_COST), n;
 
-        assert_true(hello(fd, NULL));
+        assert_true(caller_greets(&c));
         came(t, NULL);
         for (n = 0; n < fits + 8; n++)
-            if (!put_frame(fd, KF_PACKET, lane, "x", 1, KF_PIECE, KF_PIECE) ||
-                send(fd, piece, KF_PIECE, MSG_NOSIGNAL) != (ssize_t)KF_PIECE)
+            if (!caller_frames(&c, &f) || !caller_says(&c, piece, KF_PIECE))
                 break;
-        assert_true(ends(fd));
+        assert_true(caller_is_ended(&c));
         for (size_t i = 0; i < fits; i++) {
             kofn_packet p = next_of(t, NULL);
 
@@ -226,7 +222,7 @@ static void who_sends_more_than_it_may(void **state)
             t->release(t, p.own);
         }
         went(t, 0);
-        close(fd);
+        hang_up_caller(&c);
         t->close(t, 0);
     }
 }
@@ -257,7 +253,7 @@ static void forgotten_as_it_sends(void **state)
     t->forget(t, 0);
     send(fd, body, sizeof body - 1000, MSG_NOSIGNAL);
     assert_true(ends(fd));
-    assert_int_equal(refused(t).flood, 0);
+    assert_int_equal(refused_by(t).flood, 0);
     close(fd);
     visit(t);
     t->close(t, 0);
@@ -367,7 +363,7 @@ static void a_crowd_keeps_nobody_out(void **state)
         fd[i] = plain(kofn_net_endpoint(t));
     visit(t);
     assert_true(inside(t)->strangers <= 8);
-    assert_true(refused(t).crowd >= 92);
+    assert_true(refused_by(t).crowd >= 92);
     assert_non_null(strstr(t->news(t), "more than 8 of strangers"));
     assert_null(t->news(t)); /* not at once again */
     for (int i = 0; i < 100; i++)
@@ -391,7 +387,7 @@ static void the_mute_are_ended(void **state)
     while (has_links(t))
         assert_int_equal(t->wait(t, 10 * MILLI, &p), KOFN_AGAIN);
     assert_true(ends(fd));
-    assert_int_equal(refused(t).mute, 1);
+    assert_int_equal(refused_by(t).mute, 1);
     close(fd);
     t->close(t, 0);
 }
@@ -410,34 +406,51 @@ static void sockets_are_for_their_owner(void **state)
     assert_int_equal(stat(unix_socket + 6, &s), -1);
 }
 
+/* Some files at once? */
+static bool can_open(void)
+{
+    int file[16], n = 0;
+
+    while (n < 16 && (file[n] = open("/dev/null", O_RDONLY)) >= 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        close(file[i]);
+    return n == 16;
+}
+
 /* In a process of its own that may have few descriptors: peers are served, files
  * can be opened, and who is honest comes in. */
-static void few_descriptors(const char *address, int ready, int done)
+static void few_descriptors(const char *address, const kofn_net_options *o,
+                            int ready, int done)
 {
     const struct rlimit few = {128, 128};
     kofn_transport *t;
     kofn_packet p;
     char byte;
-    int file;
+    bool opens = true;
 
     setrlimit(RLIMIT_NOFILE, &few);
-    if (kofn_net_listen(&t, address, &patient) ||
+    if (kofn_net_listen(&t, address, o) ||
         write(ready, kofn_net_endpoint(t), 160) != 160)
         _exit(1);
     fcntl(done, F_SETFL, O_NONBLOCK);
     while (read(done, &byte, 1) != 1) {
         if (t->wait(t, 5 * MILLI, &p) || p.what != KOFN_PACKET)
             continue;
+        locked(t); /* nobody is let in meanwhile */
+        opens &= can_open();
+        unlock(t);
         t->send(t, p.peer, p.head, p.head_bytes, NULL, 0, false, NULL, NULL);
         t->release(t, p.own);
     }
-    file = open("/dev/null", O_RDONLY);
-    _exit(file < 0 || !strstr(t->news(t), "ulimit -n") ? 2 : 0);
+    _exit(!opens || !strstr(t->news(t), "ulimit -n") ? 2 : 0);
 }
 
 static void more_than_there_are_descriptors(void **state)
 {
-    (void)state;
+    const kofn_net_options there = with(*state ? ring.dir : NULL);
+    const kofn_net_options here = with(*state ? in(&ring, "anna") : NULL);
+
     for (int a = 0; a < 2; a++) {
         kofn_transport *t;
         int ready[2], done[2], fd[400], status;
@@ -447,16 +460,16 @@ static void more_than_there_are_descriptors(void **state)
         assert_int_equal(pipe(ready) | pipe(done), 0);
         pid = fork();
         if (pid == 0)
-            few_descriptors(addresses[a], ready[1], done[0]);
+            few_descriptors(addresses[a], &there, ready[1], done[0]);
         assert_int_equal(read(ready[0], at, sizeof at), sizeof at);
-        assert_ok(kofn_net_connect(&t, at, &patient));
+        assert_ok(kofn_net_connect(&t, at, &here));
         came(t, NULL);
         for (int i = 0; i < 400; i++)
             fd[i] = plain(at);
         say(t, 0, "mine");
         hear(t, 0, "mine");
         t->close(t, 0);
-        assert_ok(kofn_net_connect(&t, at, &patient));
+        assert_ok(kofn_net_connect(&t, at, &here));
         came(t, NULL);
         say(t, 0, "new");
         hear(t, 0, "new");
@@ -570,6 +583,32 @@ static void diallers_bear_noise(void **state)
     t->close(t, 0);
 }
 
+/* ---- the same, inside TLS ------------------------------------------------- */
+
+static void wrong_frames_with_keys(void **state)
+{
+    *state = &with_keys;
+    wrong_frames_end_it(state);
+}
+
+static void strangers_with_keys(void **state)
+{
+    *state = &with_keys;
+    strangers_say_hello(state);
+}
+
+static void more_than_may_come_with_keys(void **state)
+{
+    *state = &with_keys;
+    who_sends_more_than_it_may(state);
+}
+
+static void few_descriptors_with_keys(void **state)
+{
+    *state = &with_keys;
+    more_than_there_are_descriptors(state);
+}
+
 TEST_FILE(net_hostile_test)
 {
     const struct CMUnitTest tests[] = {
@@ -586,8 +625,12 @@ TEST_FILE(net_hostile_test)
         cmocka_unit_test(more_than_there_are_descriptors),
         cmocka_unit_test(listeners_bear_noise),
         cmocka_unit_test(diallers_bear_noise),
+        cmocka_unit_test(wrong_frames_with_keys),
+        cmocka_unit_test(strangers_with_keys),
+        cmocka_unit_test(more_than_may_come_with_keys),
+        cmocka_unit_test(few_descriptors_with_keys),
     };
 
-    name_socket();
-    return cmocka_run_group_tests_name("net_hostile", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("net_hostile", tests, make_ring,
+                                       drop_ring);
 }

@@ -188,23 +188,39 @@ static inline int plain(const char *address)
     return fd;
 }
 
+typedef struct frame_of {
+    int word, lane;
+    const void *head; /* NULL: none is sent, also where it is said to be long */
+    size_t head_bytes, piece;
+    uint64_t number;
+} frame_of;
+
+/* Header and head of a frame as they are sent: how many bytes. */
+static inline size_t lay_out(unsigned char out[KF_HEADER + KOFN_HEAD_MAX],
+                             const frame_of *f)
+{
+    out[0] = (unsigned char)f->word;
+    out[1] = (unsigned char)f->lane;
+    kf_net_put_number(out + 2, f->head_bytes, 2);
+    kf_net_put_number(out + 4, f->piece, 4);
+    kf_net_put_number(out + 8, f->number, 8);
+    if (f->head)
+        memcpy(out + KF_HEADER, f->head, f->head_bytes);
+    return KF_HEADER + (f->head ? f->head_bytes : 0);
+}
+
 /* Header and head of a frame; the body is put behind it. */
 static inline bool put_frame(int fd, int word, int lane, const void *head,
                              size_t head_bytes, size_t piece, uint64_t number)
 {
-    unsigned char f[KF_HEADER + KOFN_HEAD_MAX] = {(unsigned char)word,
-                                                  (unsigned char)lane};
-    size_t n = KF_HEADER + head_bytes;
+    const frame_of f = {word, lane, head, head_bytes, piece, number};
+    unsigned char bytes[KF_HEADER + KOFN_HEAD_MAX];
+    size_t n = lay_out(bytes, &f);
 
-    kf_net_put_number(f + 2, head_bytes, 2);
-    kf_net_put_number(f + 4, piece, 4);
-    kf_net_put_number(f + 8, number, 8);
-    if (head_bytes)
-        memcpy(f + KF_HEADER, head, head_bytes);
-    return send(fd, f, n, MSG_NOSIGNAL) == (ssize_t)n;
+    return send(fd, bytes, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-static inline bool hello(int fd, const unsigned char *node)
+static inline kf_greeting greeting_of(const unsigned char *node)
 {
     kf_greeting g = {.magic = KF_MAGIC};
 
@@ -214,6 +230,13 @@ static inline bool hello(int fd, const unsigned char *node)
     kf_net_put_number(g.silence, (uint64_t)(100 * KOFN_SECOND), 8);
     kf_net_put_number(g.window, 32 * MEGA, 8);
     kf_net_put_number(g.urgent, 8 * MEGA, 8);
+    return g;
+}
+
+static inline bool hello(int fd, const unsigned char *node)
+{
+    const kf_greeting g = greeting_of(node);
+
     return put_frame(fd, KF_HELLO, 0, &g, sizeof g, 0, 0);
 }
 

@@ -1,0 +1,559 @@
+/* fuzz_frames.c -- frames that an input draws, cut anywhere, sent to a transport that
+ * listens or to one that dials, without keys or inside TLS.
+ * fuzz-iterations: 1200
+ *
+ * The transport must say the same of them as judge.h: what may come is delivered as
+ * it was sent, and what may not come ends the connection.  In the meantime it holds
+ * little memory, and it keeps to its credit.  Afterwards somebody honest is heard.
+ */
+#define _GNU_SOURCE
+#include "draw.h"
+#include "judge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <signal.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define WINDOW ((size_t)64 << 10)
+#define BODY_MOST ((size_t)200 << 10)
+#define BUDGET ((size_t)1 << 20) /* bytes that are sent for one input */
+#define HELD_MOST ((size_t)4 << 20)
+
+/* ---- keys, made once ------------------------------------------------------ */
+
+static char ring[] = "/tmp/kofn-fuzz-XXXXXX", anna[40];
+static SSL_CTX *client, *server;
+
+static void drop_ring(void)
+{
+    static const char *const files[] = {
+        "anna/worker.key", "anna/worker.crt", "anna/coordinator.crt", "anna",
+        "anna.crt",        "coordinator.key", "coordinator.crt",      ""};
+    char path[80];
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", ring, files[i]);
+        remove(path);
+    }
+}
+
+static SSL_CTX *context(const char *folder, const char *name)
+{
+    SSL_CTX *c = SSL_CTX_new(TLS_method());
+    char path[80];
+
+    MUST(c);
+    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    snprintf(path, sizeof path, "%s/%s.crt", folder, name);
+    MUST(SSL_CTX_use_certificate_file(c, path, SSL_FILETYPE_PEM) == 1);
+    snprintf(path, sizeof path, "%s/%s.key", folder, name);
+    MUST(SSL_CTX_use_PrivateKey_file(c, path, SSL_FILETYPE_PEM) == 1);
+    return c;
+}
+
+static void make_ring(void)
+{
+    if (client)
+        return;
+    signal(SIGPIPE, SIG_IGN);
+    MUST(mkdtemp(ring));
+    atexit(drop_ring);
+    MUST(kofn_net_keygen_worker(ring, "anna") == KOFN_OK);
+    snprintf(anna, sizeof anna, "%s/anna", ring);
+    client = context(anna, "worker");
+    server = context(ring, "coordinator");
+}
+
+/* ---- memory: threads of transports ask for it, too ------------------------ */
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static void *in_turn(void *ud, void *p, size_t want)
+{
+    void *q;
+
+    pthread_mutex_lock(&turn);
+    q = watching(ud, p, want);
+    pthread_mutex_unlock(&turn);
+    return q;
+}
+
+/* ---- both ends ------------------------------------------------------------ */
+
+typedef struct party {
+    draw d;
+    bool dials, keys;          /* the transport */
+    kofn_transport *t, *other; /* `other` is honest */
+    int fd;
+    SSL *ssl;
+    judge j;
+    ear e;
+    kofn_peer peer;
+    bool came, went, ended; /* ended: it says no more to us */
+    bool answered;          /* somebody else was heard      */
+    unsigned char out[KF_HEADER + KOFN_HEAD_MAX + KF_PIECE + 64];
+    size_t waiting, budget;
+} party;
+
+static kf_transport *inside(const party *p)
+{
+    return (kf_transport *)p->t;
+}
+
+static void arrived(party *p, const kofn_packet *k)
+{
+    if (k->what == KOFN_PACKET && p->came && k->peer == p->peer) {
+        judge_heard(&p->j, k);
+        p->t->release(p->t, k->own);
+    } else if (k->what == KOFN_PACKET) {
+        MUST(k->head_bytes == 5 && !memcmp(k->head, "hello", 5));
+        p->t->release(p->t, k->own);
+        MUST(p->t->send(p->t, k->peer, "again", 5, NULL, 0, false, NULL,
+                        NULL) == KOFN_OK);
+    } else if (k->what == KOFN_CAME && p->fd >= 0 && !p->came) {
+        p->peer = k->peer;
+        p->came = true;
+    } else if (k->what == KOFN_WENT && p->came && k->peer == p->peer) {
+        p->went = true;
+    }
+}
+
+/* The transports do what there is to do. */
+static void pump(party *p)
+{
+    kofn_packet k;
+
+    while (p->t->wait(p->t, 0, &k) == KOFN_OK)
+        arrived(p, &k);
+    while (p->other && p->other->wait(p->other, 0, &k) == KOFN_OK)
+        if (k.what == KOFN_CAME) {
+            MUST(p->other->send(p->other, k.peer, "hello", 5, NULL, 0, false,
+                                NULL, NULL) == KOFN_OK);
+        } else if (k.what == KOFN_PACKET) {
+            MUST(k.head_bytes == 5 && !memcmp(k.head, "again", 5));
+            p->other->release(p->other, k.own);
+            p->answered = true;
+        }
+}
+
+static void hear(party *p)
+{
+    unsigned char text[16 << 10];
+
+    while (!p->ended) {
+        ssize_t n = p->ssl ? SSL_read(p->ssl, text, sizeof text)
+                           : recv(p->fd, text, sizeof text, MSG_DONTWAIT);
+        bool later = p->ssl ? n <= 0 && SSL_get_error(p->ssl, (int)n) ==
+                                            SSL_ERROR_WANT_READ
+                            : n < 0 && errno == EAGAIN;
+
+        ERR_clear_error();
+        if (later)
+            return;
+        p->ended = n <= 0;
+        if (n > 0)
+            ear_feed(&p->e, &p->j, text, (size_t)n);
+    }
+}
+
+/* How many of these could be sent; 0: none now, or the other end is gone. */
+static size_t put(party *p, const unsigned char *at, size_t n)
+{
+    ssize_t m = p->ssl ? SSL_write(p->ssl, at, (int)n)
+                       : send(p->fd, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    int why = p->ssl && m <= 0 ? SSL_get_error(p->ssl, (int)m) : 0;
+
+    ERR_clear_error();
+    if (m > 0)
+        return (size_t)m;
+    if (p->ssl ? why != SSL_ERROR_WANT_WRITE && why != SSL_ERROR_WANT_READ
+               : errno != EAGAIN)
+        p->ended = true;
+    return 0;
+}
+
+static void flush(party *p)
+{
+    size_t n = p->waiting, at = 0;
+
+    p->waiting = 0;
+    pump(p);
+    hear(p);
+    judge_feed(&p->j, p->out, n);
+    while (at < n && !p->ended) {
+        size_t m = put(p, p->out + at, n - at);
+
+        at += m;
+        if (m == 0 && !p->ended) {
+            pump(p);
+            hear(p);
+        }
+    }
+    pump(p);
+}
+
+/* ---- frames --------------------------------------------------------------- */
+
+static void add(party *p, const void *bytes, size_t n)
+{
+    if (n > sizeof p->out - p->waiting)
+        flush(p);
+    memcpy(p->out + p->waiting, bytes, n);
+    p->waiting += n;
+}
+
+typedef struct put_frame {
+    int word, lane;
+    size_t head;
+    uint64_t piece, number;
+} put_frame;
+
+/* With as much of its body as there is room for. */
+static void add_frame(party *p, put_frame f)
+{
+    static unsigned char body[KF_PIECE + 8];
+    unsigned char h[KF_HEADER + KOFN_HEAD_MAX] = {(unsigned char)f.word,
+                                                  (unsigned char)f.lane};
+    size_t n = (size_t)kf_min(f.piece, sizeof body);
+    unsigned cut;
+
+    kf_net_put_number(h + 2, f.head, 2);
+    kf_net_put_number(h + 4, f.piece, 4);
+    kf_net_put_number(h + 8, f.number, 8);
+    for (size_t i = KF_HEADER; i < sizeof h; i++)
+        h[i] = (unsigned char)(f.head + i);
+    add(p, h, KF_HEADER + kf_min(f.head, KOFN_HEAD_MAX));
+    n = kf_min(n, p->budget);
+    p->budget -= n;
+    for (size_t i = 0; i < kf_min(n, 64); i++)
+        body[i] = (unsigned char)(f.number + i + f.head);
+    cut = next(&p->d, 8);
+    if (cut == 7 && n > 1) { /* anywhere */
+        size_t half = 1 + next(&p->d, 256) * (n - 1) / 256;
+
+        add(p, body, half);
+        flush(p);
+        add(p, body + half, n - half);
+    } else {
+        add(p, body, n);
+    }
+}
+
+static void greet(party *p)
+{
+    static const char words[] = "HWG";
+    unsigned how = next(&p->d, 16);
+    kf_greeting g = {.magic = {0}};
+    unsigned char h[KF_HEADER] = {p->dials ? KF_WELCOME : KF_HELLO};
+
+    memcpy(g.magic, KF_MAGIC, sizeof g.magic);
+    kf_net_put_number(g.silence, 100 * (uint64_t)KOFN_SECOND, 8);
+    kf_net_put_number(g.window, how == 13 ? 1000 : 8 * WINDOW, 8);
+    kf_net_put_number(g.urgent, how == 14 ? 0 : 2 * WINDOW, 8);
+    kf_net_put_number(h + 2, sizeof g - (how == 12), 2);
+    if (how == 11)
+        g.magic[next(&p->d, 8)] ^= (char)(1 + next(&p->d, 255));
+    if (how == 10)
+        h[0] = (unsigned char)words[next(&p->d, 3)];
+    if (how == 15)
+        h[4] = 1;
+    add(p, h, sizeof h);
+    add(p, &g, sizeof g - (how == 12));
+}
+
+/* Near a limit, or not. */
+static uint64_t length(party *p, uint64_t limit)
+{
+    switch (next(&p->d, 6)) {
+    case 0:
+        return limit + next(&p->d, 5) - 2;
+    case 1:
+        return size_of(&p->d, limit);
+    case 2:
+        return next(&p->d, 256) * limit / 256;
+    default:
+        return next(&p->d, 256);
+    }
+}
+
+/* What is still to come of the lane's packet, or a bit more or less. */
+static uint64_t rest(party *p, int lane)
+{
+    judged_lane *a = &p->j.lane[lane];
+    uint64_t n = a->coming ? a->bytes - a->at : 1;
+
+    switch (next(&p->d, 8)) {
+    case 0:
+        return n + next(&p->d, 3) - 1;
+    case 1:
+        return kf_min(n, 1 + next(&p->d, 256) * n / 256);
+    default:
+        return kf_min(n, KF_PIECE);
+    }
+}
+
+/* A packet with all of its body, some of it or nothing. */
+static put_frame packet(party *p, int lane)
+{
+    static const size_t limits[] = {1000, WINDOW / 4 - KF_COST,
+                                    WINDOW - KF_COST, WINDOW, BODY_MOST};
+    unsigned how = next(&p->d, 8);
+    put_frame f = {KF_PACKET, lane, next(&p->d, 4) ? 4 : 0, 0, 0};
+
+    f.number = length(p, limits[next(&p->d, 5)]);
+    f.piece = how < 4 ? f.number : how == 4 ? f.number / 2 : how == 5;
+    if (f.number > (lane ? WINDOW / 4 : WINDOW) && how < 7)
+        f.piece = 0;
+    if (how == 6)
+        f.head = KOFN_HEAD_MAX - 1 + next(&p->d, 3);
+    return f;
+}
+
+static void transport_says(party *p, bool urgent)
+{
+    static unsigned char body[4 * WINDOW];
+
+    flush(p);
+    if (!p->came || p->went)
+        return;
+    p->j.sent_to = true;
+    (void)p->t->send(p->t, p->peer, "said", 4, body,
+                     kf_min(length(p, WINDOW), sizeof body), urgent, NULL,
+                     NULL);
+}
+
+static void act(party *p)
+{
+    static const char words[] = "HWGBPDCSX";
+    int lane = next(&p->d, 3) == 2;
+    judged_lane *a = &p->j.lane[lane];
+    unsigned char raw[64];
+    put_frame f = {KF_BEAT, lane, 0, 0, 0};
+
+    switch (next(&p->d, 16)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+        add_frame(p, packet(p, lane));
+        flush(p);
+        break;
+    case 5:
+    case 6:
+    case 7:
+        f.word = KF_DATA;
+        flush(p);
+        f.piece = rest(p, lane);
+        add_frame(p, f);
+        break;
+    case 8:
+        f.word = KF_CREDIT;
+        f.number = a->allowed + length(p, WINDOW);
+        add_frame(p, f);
+        break;
+    case 9:
+        f.word = KF_SKIP;
+        add_frame(p, f);
+        break;
+    case 10:
+        add_frame(p, f);
+        break;
+    case 11:
+        for (size_t i = 0; i < sizeof raw; i++)
+            raw[i] = (unsigned char)next(&p->d, 256);
+        add(p, raw, 1 + next(&p->d, sizeof raw));
+        break;
+    case 12:
+        f = (put_frame){words[next(&p->d, 9)], (int)next(&p->d, 4),
+                        length(p, KOFN_HEAD_MAX), length(p, KF_PIECE),
+                        size_of(&p->d, 1000)};
+        add_frame(p, f);
+        break;
+    case 13:
+        greet(p);
+        break;
+    case 14:
+        transport_says(p, lane);
+        break;
+    default:
+        flush(p);
+    }
+}
+
+/* ---- beginning and end ----------------------------------------------------- */
+
+static kofn_net_options options(const party *p, bool coordinator)
+{
+    kofn_net_options o = KOFN_NET_OPTIONS_INIT;
+
+    o.body_max = BODY_MOST;
+    o.peer_bytes = WINDOW;
+    o.silence = 1000 * KOFN_SECOND;
+    o.keys = p->keys ? coordinator ? ring : anna : NULL;
+    return o;
+}
+
+static const char *where(void)
+{
+    static char address[64];
+
+    snprintf(address, sizeof address, "ipc://@kofn-fuzz-%ld", (long)getpid());
+    return address;
+}
+
+static int our_socket(struct sockaddr_un *at, socklen_t *bytes)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    MUST(fd >= 0);
+    *at = (struct sockaddr_un){.sun_family = AF_UNIX};
+    strcpy(at->sun_path + 1, where() + strlen("ipc://@"));
+    *bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                         strlen(at->sun_path + 1));
+    return fd;
+}
+
+static void shake(party *p)
+{
+    int r;
+
+    p->ssl = SSL_new(p->dials ? server : client);
+    MUST(p->ssl && SSL_set_fd(p->ssl, p->fd) == 1);
+    while ((r = p->dials ? SSL_accept(p->ssl) : SSL_connect(p->ssl)) != 1) {
+        MUST(SSL_get_error(p->ssl, r) == SSL_ERROR_WANT_READ);
+        pump(p);
+    }
+}
+
+/* A transport that listens, with an honest peer and us; or one that dials us. */
+static void begin(party *p)
+{
+    kofn_net_options mine = options(p, !p->dials), o = options(p, p->dials);
+    struct sockaddr_un at;
+    socklen_t bytes;
+    int fd = our_socket(&at, &bytes);
+
+    if (p->dials) {
+        MUST(!bind(fd, (struct sockaddr *)&at, bytes) && !listen(fd, 4));
+        MUST(kofn_net_connect(&p->t, where(), &mine) == KOFN_OK);
+        while ((p->fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK)) < 0)
+            pump(p);
+        close(fd); /* who dials again finds nobody */
+    } else {
+        MUST(kofn_net_listen(&p->t, where(), &mine) == KOFN_OK);
+        MUST(kofn_net_connect(&p->other, where(), &o) == KOFN_OK);
+        while (!p->answered)
+            pump(p);
+        MUST(!connect(fd, (struct sockaddr *)&at, bytes));
+        p->fd = fd;
+    }
+    if (p->keys)
+        shake(p);
+}
+
+static size_t links(const party *p)
+{
+    kf_transport *t = inside(p);
+    size_t n = 0;
+
+    pthread_mutex_lock(&t->lock);
+    for (kf_link *l = t->links; l; l = l->after)
+        n++;
+    if (p->dials && p->other) { /* it need not wait */
+        t->dial[0]->next = 0;
+        kf_dial_due(t, kf_clock());
+    }
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+/* We have said all; what the transport says is heard to its end. */
+static void leave(party *p)
+{
+    flush(p);
+    shutdown(p->fd, SHUT_WR);
+    while (!p->ended) {
+        pump(p);
+        hear(p);
+    }
+    close(p->fd);
+    SSL_free(p->ssl);
+    while (links(p) > !p->dials || (p->came && !p->went))
+        pump(p);
+}
+
+static void compare(const party *p)
+{
+    uint64_t flood;
+
+    pthread_mutex_lock(&inside(p)->lock);
+    flood = inside(p)->refused.flood;
+    pthread_mutex_unlock(&inside(p)->lock);
+    MUST(flood <= 1 && p->came <= p->j.peer);
+    if (p->j.unsure)
+        return;
+    MUST(flood == p->j.foul && p->came == p->j.peer);
+    for (int i = 0; i < KF_LANES; i++)
+        MUST(p->j.lane[i].heard == p->j.lane[i].done);
+}
+
+/* Is an honest one served? */
+static void visit(party *p)
+{
+    kofn_net_options o = options(p, true);
+
+    p->fd = -1;
+    p->answered = false;
+    if (p->dials)
+        MUST(kofn_net_listen(&p->other, where(), &o) == KOFN_OK);
+    else
+        MUST(p->other->send(p->other, 0, "hello", 5, NULL, 0, false, NULL,
+                            NULL) == KOFN_OK);
+    while (!p->answered) {
+        pump(p);
+        links(p);
+    }
+    p->other->close(p->other, 0);
+    p->t->close(p->t, 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const kofn_alloc watch = {in_turn, NULL};
+    static party p;
+    size_t before;
+
+    make_ring();
+    kofn_set_alloc(&watch);
+    before = held;
+    most = held + HELD_MOST;
+    memset(&p, 0, sizeof p);
+    p.d = (draw){data, size};
+    p.fd = -1;
+    p.budget = BUDGET;
+    p.dials = next(&p.d, 2);
+    p.keys = next(&p.d, 8) == 7;
+    p.j.dialled = p.dials;
+    p.j.body_max = BODY_MOST;
+    for (int i = 0; i < KF_LANES; i++)
+        p.j.lane[i].window = p.j.lane[i].may = i ? WINDOW / 4 : WINDOW;
+    begin(&p);
+    if (next(&p.d, 8))
+        greet(&p);
+    while (p.d.left && !p.ended)
+        act(&p);
+    leave(&p);
+    compare(&p);
+    visit(&p);
+    MUST(held == before);
+    most = SIZE_MAX;
+    return 0;
+}

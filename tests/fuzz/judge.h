@@ -1,0 +1,267 @@
+/* judge.h -- the rules of docs/wire.md for frames once more, in short: of the bytes
+ * that are sent to a transport a judge tells whether they may come, and which
+ * packets they are; an ear reads what the transport says. */
+#ifndef KF_FUZZ_JUDGE_H
+#define KF_FUZZ_JUDGE_H
+
+#include "watch.h"
+
+#include "net/inside.h"
+
+#define JUDGED 4096 /* packets of a lane, at most */
+
+typedef struct judged {
+    size_t head_bytes;
+    uint64_t bytes, sum; /* of the head and the body */
+} judged;
+
+typedef struct judged_lane {
+    bool coming, asks;
+    uint64_t bytes, at;    /* of the packet that is coming                   */
+    uint64_t got, whole;   /* what has been sent cost; the whole packets     */
+    uint64_t window, may;  /* the first credit; what the transport gave      */
+    uint64_t special;      /* the most that it may give for a long body      */
+    uint64_t allowed;      /* what the transport may send                    */
+    judged packet[JUDGED]; /* in order, the last of them perhaps not whole   */
+    size_t begun, done, heard;
+} judged_lane;
+
+typedef struct judge {
+    bool dialled;      /* the transport dialled: WELCOME and GO may come     */
+    bool peer;         /* greeted                                            */
+    bool foul;         /* what was sent may not come: the link is to end     */
+    bool over;         /* GO was said: the link is to end                    */
+    bool unsure;       /* there may have been credit for it, or not          */
+    bool sent_to;      /* the transport was told to send something           */
+    uint64_t body_max; /* of the transport                                   */
+    unsigned char part[KF_HEADER + KOFN_HEAD_MAX];
+    size_t have;
+    uint64_t left; /* of a body in this frame, ... */
+    int into;      /* ... and of which lane        */
+    judged_lane lane[KF_LANES];
+} judge;
+
+static inline uint64_t judge_sum(uint64_t sum, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ p[i]) * 0x100000001b3u; /* FNV-1a */
+    return sum;
+}
+
+/* Is there credit for what has been sent? */
+static inline bool judge_credit(judge *j, const judged_lane *a)
+{
+    if (a->got > kf_max(a->whole + a->window, a->special))
+        return false;
+    j->unsure |= a->got > a->may;
+    return true;
+}
+
+static inline void judge_whole(judged_lane *a)
+{
+    a->coming = false;
+    a->whole += KF_COST + a->bytes;
+    a->done++;
+}
+
+static inline bool judge_packet(judge *j, judged_lane *a, uint64_t piece,
+                                uint64_t bytes)
+{
+    size_t head = (size_t)kf_net_number(j->part + 2, 2);
+
+    a->got += KF_COST;
+    if (a->coming || bytes > j->body_max || piece > bytes ||
+        !judge_credit(j, a))
+        return false;
+    a->asks = bytes > a->window;
+    if (a->asks)
+        a->special = a->got + bytes;
+    MUST(a->begun < JUDGED);
+    a->packet[a->begun++] =
+        (judged){head, bytes, judge_sum(0, j->part + KF_HEADER, head)};
+    a->coming = true;
+    a->bytes = bytes;
+    a->at = 0;
+    if (!bytes)
+        judge_whole(a);
+    return !(a->asks && piece);
+}
+
+static inline bool judge_piece(judge *j, judged_lane *a, uint64_t piece)
+{
+    if (!a->coming || !piece || piece > KF_PIECE || piece > a->bytes - a->at)
+        return false;
+    if (a->asks) /* has the transport answered? */
+        j->unsure |= a->may < a->special;
+    a->got += piece;
+    j->left = piece;
+    return judge_credit(j, a);
+}
+
+static inline bool judge_greeting(judge *j, int word)
+{
+    if (kf_net_number(j->part + 2, 2) != sizeof(kf_greeting) ||
+        memcmp(j->part + KF_HEADER, KF_MAGIC, 8) != 0)
+        return false;
+    if (j->dialled && word == KF_GO) {
+        j->over = true;
+        return true;
+    }
+    if (j->peer || word != (j->dialled ? KF_WELCOME : KF_HELLO))
+        return false;
+    j->peer = true;
+    for (int i = 0; i < KF_LANES; i++)
+        j->lane[i].allowed =
+            kf_net_number(j->part + KF_HEADER +
+                              (i ? offsetof(kf_greeting, urgent)
+                                 : offsetof(kf_greeting, window)),
+                          8);
+    return true;
+}
+
+/* A header and its head are there: may they come now? */
+static inline bool judge_frame(judge *j)
+{
+    int word = j->part[0], lane = j->part[1];
+    uint64_t piece = kf_net_number(j->part + 4, 4);
+    uint64_t number = kf_net_number(j->part + 8, 8);
+    judged_lane *a = &j->lane[lane & 1];
+
+    if (lane > 1 || (piece && word != KF_PACKET && word != KF_DATA))
+        return false;
+    if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
+        return judge_greeting(j, word);
+    j->into = lane;
+    switch (j->peer ? word : 0) {
+    case KF_BEAT:
+        return true;
+    case KF_PACKET:
+        return judge_packet(j, a, piece, number) &&
+               (!piece || judge_piece(j, a, piece));
+    case KF_DATA:
+        return judge_piece(j, a, piece);
+    case KF_SKIP: /* does it send a body of which nothing has gone out? */
+        j->unsure |= j->sent_to;
+        return j->sent_to;
+    case KF_CREDIT:
+        if (number < a->allowed)
+            return false;
+        a->allowed = number;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static inline size_t judge_body(judge *j, const unsigned char *p, size_t n)
+{
+    judged_lane *a = &j->lane[j->into];
+    size_t m = (size_t)kf_min(j->left, (uint64_t)n);
+    judged *k = &a->packet[a->begun - 1];
+
+    k->sum = judge_sum(k->sum, p, m);
+    a->at += m;
+    j->left -= m;
+    if (!j->left && a->at == a->bytes)
+        judge_whole(a);
+    return m;
+}
+
+/* These bytes are sent. */
+static inline void judge_feed(judge *j, const unsigned char *p, size_t n)
+{
+    while (n > 0 && !j->foul && !j->over) {
+        size_t m = 1, want;
+
+        if (j->left) {
+            m = judge_body(j, p, n);
+        } else {
+            j->part[j->have++] = *p;
+            want = KF_HEADER;
+            if (j->have >= KF_HEADER)
+                want += (size_t)kf_net_number(j->part + 2, 2);
+            j->foul = want > sizeof j->part;
+            if (!j->foul && j->have == want) {
+                j->have = 0;
+                j->foul = !judge_frame(j);
+            }
+        }
+        p += m;
+        n -= m;
+    }
+}
+
+/* The transport has delivered a packet: it is the next one of a lane. */
+static inline void judge_heard(judge *j, const kofn_packet *k)
+{
+    uint64_t sum = judge_sum(0, k->head, k->head_bytes);
+
+    MUST(k->body_bytes == 0 || k->body);
+    sum = judge_sum(sum, k->body, k->body_bytes);
+    for (int i = 0; i < KF_LANES; i++) {
+        judged_lane *a = &j->lane[i];
+        const judged *is = &a->packet[a->heard];
+
+        if (a->heard < a->done && is->head_bytes == k->head_bytes &&
+            is->bytes == k->body_bytes && is->sum == sum) {
+            a->heard++;
+            return;
+        }
+    }
+    MUST(!"a packet that nobody has sent");
+}
+
+/* ---- what the transport says ---------------------------------------------- */
+
+typedef struct ear {
+    unsigned char part[KF_HEADER + KOFN_HEAD_MAX];
+    size_t have, left;
+    uint64_t got[KF_LANES];
+} ear;
+
+static inline void ear_frame(ear *e, judge *j)
+{
+    int word = e->part[0], lane = e->part[1];
+    size_t piece = (size_t)kf_net_number(e->part + 4, 4);
+    uint64_t number = kf_net_number(e->part + 8, 8);
+
+    MUST(lane < KF_LANES && word && strchr("HWGBPDCS", word));
+    MUST(piece <= KF_PIECE);
+    if (word == KF_CREDIT) {
+        MUST(number >= j->lane[lane].may);
+        j->lane[lane].may = number;
+    }
+    if (word == KF_PACKET || word == KF_DATA) {
+        e->got[lane] += piece + (word == KF_PACKET ? KF_COST : 0);
+        MUST(e->got[lane] <= j->lane[lane].allowed);
+    } else {
+        MUST(piece == 0);
+    }
+    e->left = piece;
+}
+
+static inline void ear_feed(ear *e, judge *j, const unsigned char *p, size_t n)
+{
+    while (n > 0) {
+        size_t m = kf_min(e->left, n), want = KF_HEADER;
+
+        e->left -= m;
+        if (m == 0) {
+            e->part[e->have++] = *p;
+            m = 1;
+            if (e->have >= KF_HEADER)
+                want += (size_t)kf_net_number(e->part + 2, 2);
+            MUST(want <= sizeof e->part);
+            if (e->have == want) {
+                e->have = 0;
+                ear_frame(e, j);
+            }
+        }
+        p += m;
+        n -= m;
+    }
+}
+
+#endif
