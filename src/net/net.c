@@ -163,6 +163,7 @@ static void net_close(kofn_transport *base, kofn_time linger)
     pthread_cond_destroy(&t->wake);
     kf_free(t->dial);
     kf_free(t->peer);
+    kf_free(t->bundle);
     kf_free(t);
 }
 
