@@ -130,10 +130,14 @@ static long bio_control(BIO *b, int what, long n, void *p)
     return what == BIO_CTRL_FLUSH;
 }
 
+/* OpenSSL is not initialised before it is used.  Whether it reads openssl.cnf, and what
+ * it does when the process exits, is settled for all of the process by whoever asks first:
+ * that is for the program to do, which may ask before us, and otherwise OpenSSL does
+ * what it does in every program.  What the program's configuration loads, engines and
+ * providers, is not in the library context that is made here; only what it demands of all
+ * TLS connections (system_default) holds here, too. */
 static void begin(void)
 {
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG,
-                        NULL);
     library = OSSL_LIB_CTX_new();
     method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "kofn");
     if (!method)
