@@ -399,8 +399,11 @@ void kf_tls_free(kf_link *l);
 kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
                          const kofn_net_options *o);
 void kf_keys_free(struct kf_keys *k);
-/* Looks whether others are listed now, and ends who is not any more. */
+/* Looks whether others are listed now, and ends who is not any more; or whether the
+ * files of a CA have changed. */
 void kf_keys_look(uv_timer_t *timer);
+/* What is wrong with keys that were to be renewed, once; or false. */
+bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 /* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */
 kofn_status kf_keys_expect(const kf_transport *t, const char **address,
                            char who[KF_NAME]);
