@@ -62,7 +62,8 @@ typedef struct kofn_net_options {
      * those between, and the secret key of ours.  Whoever has a certificate of that
      * CA comes in; its name is the first DNS name or URI in it, or else its CN.  A
      * worker may say whose certificate it expects: NAME@ADDRESS; otherwise whoever
-     * has one may be its coordinator. */
+     * has one may be its coordinator.  The files are looked at every second, and
+     * when they change, connections that are made from then on use the new ones. */
     const char *tls_ca, *tls_cert, *tls_key;
 } kofn_net_options;
 #define KOFN_NET_OPTIONS_INIT                                                  \

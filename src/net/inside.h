@@ -154,9 +154,19 @@ struct ssl_st;
 /* What OpenSSL waits for, when that is not what it was asked to do. */
 enum { KF_READS_WAIT = 1, KF_WRITES_WAIT = 2 };
 
+#define KF_BUNDLE                                                              \
+    ((size_t)264 << 10) /* bytes: sixteen records of full length */
+
 /* Records that are sent under one key: AES-GCM bears 2^24.5 of full length (RFC
  * 8446, 5.5). */
 #define KF_REKEY (1u << 23)
+
+/* Records of TLS that are sent by one call of the system.  A link has one while it
+ * writes, and for as long as the system has not taken all of it. */
+typedef struct kf_bundle {
+    size_t at, end; /* what is still to be sent */
+    unsigned char bytes[KF_BUNDLE];
+} kf_bundle;
 
 struct kf_link {
     struct kf_transport *t;
@@ -204,6 +214,7 @@ struct kf_link {
     char wants;         /* 'r', 'w': what stopped OpenSSL last; 'e': the end  */
     bool again;         /* OpenSSL holds what has come                        */
     unsigned records;   /* that were sent                                     */
+    kf_bundle *bundle;  /* NULL: the system has all that was encrypted        */
 
     char name[KF_NAME + 144], principal[KF_NAME];
 };
@@ -258,6 +269,7 @@ typedef struct kf_transport {
     uv_timer_t look;      /* ... at who is listed       */
     uv_idle_t again;      /* OpenSSL holds what has come */
     int shakes;           /* in this pass               */
+    kf_bundle *bundle;    /* for the next link; or NULL */
     unsigned char node[KF_NODE];
     size_t peer_bytes;
     kofn_time silence;
@@ -426,6 +438,8 @@ void kf_tls_shake(kf_link *l);
 /* As kf_link_write, of two parts, and kf_link_read. */
 ssize_t kf_tls_write(kf_link *l, const struct iovec part[2]);
 ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts);
+/* Sends what is encrypted; false, with errno: there is something left. */
+bool kf_tls_flush(kf_link *l);
 /* It had its turn: the rest is received although the system has no more. */
 void kf_tls_rest(kf_link *l);
 void kf_tls_again(uv_idle_t *idle);
@@ -439,8 +453,11 @@ void kf_tls_free(kf_link *l);
 kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
                          const kofn_net_options *o);
 void kf_keys_free(struct kf_keys *k);
-/* Looks whether others are listed now, and ends who is not any more. */
+/* Looks whether others are listed now, and ends who is not any more; or whether the
+ * files of a CA have changed. */
 void kf_keys_look(uv_timer_t *timer);
+/* What is wrong with keys that were to be renewed, once; or false. */
+bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 /* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */
 kofn_status kf_keys_expect(const kf_transport *t, const char **address,
                            char who[KF_NAME]);

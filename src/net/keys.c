@@ -354,7 +354,7 @@ kofn_status kf_keys_expect(const kf_transport *t, const char **address,
     return KOFN_OK;
 }
 
-/* ---- opening ------------------------------------------------------------- */
+/* ---- what is given ------------------------------------------------------- */
 
 static kofn_status check(const kofn_net_options *o)
 {
@@ -380,15 +380,11 @@ static kofn_status check(const kofn_net_options *o)
 }
 
 /* What to do where a file is not what it should be. */
-static const char *remedy(const kf_keys *k)
-{
-    return k->ca ? "give the files that the CA issued, in PEM"
-                 : "make keys with kofn keygen";
-}
+#define ISSUED "give the files that the CA issued, in PEM"
+#define MADE "make keys with kofn keygen"
 
-static kofn_status use_key(kf_keys *k, const char *path)
+static kofn_status use_key(SSL_CTX *c, const char *path, const char *remedy)
 {
-    SSL_CTX *c = k->context;
     EVP_PKEY *key = NULL;
     BIO *from = NULL;
     size_t bytes;
@@ -411,10 +407,11 @@ static kofn_status use_key(kf_keys *k, const char *path)
                 : kf_fail(KOFN_FORMAT,
                           "%s: there is no secret key in it (without a "
                           "password) that belongs to its certificate; %s",
-                          path, remedy(k));
+                          path, remedy);
 }
 
-static kofn_status use_certificate(kf_keys *k, const char *path)
+static kofn_status use_certificate(SSL_CTX *c, const char *path,
+                                   const char *remedy)
 {
     bool good;
 
@@ -422,12 +419,12 @@ static kofn_status use_certificate(kf_keys *k, const char *path)
             ? kf_fail(KOFN_IO, "%s: %s%s", path, strerror(errno), advice(errno))
             : KOFN_OK);
     ERR_set_mark();
-    good = SSL_CTX_use_certificate_chain_file(k->context, path) == 1;
+    good = SSL_CTX_use_certificate_chain_file(c, path) == 1;
     ERR_pop_to_mark();
     return good ? KOFN_OK
                 : kf_fail(KOFN_FORMAT,
                           "%s holds no certificate that can be used; %s", path,
-                          remedy(k));
+                          remedy);
 }
 
 static kofn_status can_be_read(const char *path, const char *what)
@@ -438,23 +435,97 @@ static kofn_status can_be_read(const char *path, const char *what)
                : KOFN_OK;
 }
 
-static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
+/* ---- of a CA ------------------------------------------------------------- */
+
+/* A number that changes with them; 0: they may change without that. */
+static uint64_t stamp_of(char *const file[KF_FILES])
 {
+    uint64_t sum = 1;
+
+    for (int i = 0; i < KF_FILES && sum; i++) {
+        uint64_t one = kf_list_stamp(file[i]);
+
+        sum = one ? (sum ^ one) * KF_STEP64 : 0;
+    }
+    return sum;
+}
+
+static kofn_status read_files(SSL_CTX **out, char *const file[KF_FILES])
+{
+    SSL_CTX *c;
     bool good;
 
-    k->ca = true;
-    TRY(can_be_read(o->tls_ca, "the certificates of the CA"));
-    TRY(can_be_read(o->tls_cert, "the certificate of this process"));
-    TRY(can_be_read(o->tls_key, "the secret key of this process"));
-    TRY(use_certificate(k, o->tls_cert));
-    TRY(use_key(k, o->tls_key));
+    TRY(can_be_read(file[KF_FILE_CA], "the certificates of the CA"));
+    TRY(can_be_read(file[KF_FILE_CERT], "the certificate of this process"));
+    TRY(can_be_read(file[KF_FILE_KEY], "the secret key of this process"));
+    TRY(kf_tls_context(out, CHAIN_CA));
+    c = *out;
+    TRY(use_certificate(c, file[KF_FILE_CERT], ISSUED));
+    TRY(use_key(c, file[KF_FILE_KEY], ISSUED));
     ERR_set_mark();
-    good = SSL_CTX_load_verify_file(k->context, o->tls_ca) == 1;
+    good = SSL_CTX_load_verify_file(c, file[KF_FILE_CA]) == 1;
     ERR_pop_to_mark();
     return good ? KOFN_OK
                 : kf_fail(KOFN_FORMAT, "%s holds no certificate of a CA; %s",
-                          o->tls_ca, remedy(k));
+                          file[KF_FILE_CA], ISSUED);
 }
+
+static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
+{
+    k->ca = true;
+    k->file[KF_FILE_CA] = kf_strdup(o->tls_ca);
+    k->file[KF_FILE_CERT] = kf_strdup(o->tls_cert);
+    k->file[KF_FILE_KEY] = kf_strdup(o->tls_key);
+    for (int i = 0; i < KF_FILES; i++)
+        if (!k->file[i])
+            return KOFN_NOMEM;
+    k->stamp = stamp_of(k->file);
+    return read_files(&k->context, k->file);
+}
+
+/* Files that are replaced one after the other do not fit for a moment: it is trouble
+ * if they do not at the next look either. */
+static void cannot_renew(kf_keys *k, const char *why)
+{
+    bool same = strncmp(k->trouble, why, sizeof k->trouble - 1) == 0;
+
+    snprintf(k->trouble, sizeof k->trouble, "%s", why);
+    k->lasts = same;
+    k->told &= same;
+}
+
+/* A connection that was made keeps the context that it was made with. */
+void kf_keys_renew(kf_keys *k)
+{
+    uint64_t now = stamp_of(k->file);
+    SSL_CTX *c = NULL;
+
+    if (now && now == k->stamp)
+        return;
+    if (read_files(&c, k->file)) {
+        SSL_CTX_free(c);
+        cannot_renew(k, kofn_errmsg());
+        return;
+    }
+    SSL_CTX_free(k->context);
+    k->context = c;
+    k->stamp = now;
+    k->trouble[0] = '\0';
+    k->lasts = k->told = false;
+}
+
+bool kf_keys_news(kf_keys *k, char *words, size_t room)
+{
+    if (!k || !k->lasts || k->told)
+        return false;
+    snprintf(words, room,
+             "renewed certificates are not used, but the former: %s",
+             k->trouble);
+    k->told = true;
+    return true;
+}
+
+/* ---- of a folder --------------------------------------------------------- */
 
 /* Nodes of a mesh have one key in common, unless each has its own, which is called
  * otherwise. */
@@ -480,8 +551,9 @@ static kofn_status use_folder(kf_keys *k, bool listens, bool dials,
 
     TRY(kf_keys_join(key, o->keys, dials ? "worker.key" : "coordinator.key"));
     TRY(kf_keys_join(own, o->keys, dials ? "worker.crt" : "coordinator.crt"));
-    TRY(use_certificate(k, own));
-    TRY(use_key(k, key));
+    TRY(kf_tls_context(&k->context, CHAIN_PINNED));
+    TRY(use_certificate(k->context, own, MADE));
+    TRY(use_key(k->context, key, MADE));
     if (dials)
         TRY(read_server(k, listens ? own : NULL, o->keys));
     if (!listens)
@@ -492,6 +564,8 @@ static kofn_status use_folder(kf_keys *k, bool listens, bool dials,
     k->stamp = kf_list_stamp(k->allow);
     return kf_list_read(&k->listed, k->allow, true);
 }
+
+/* ---- opening ------------------------------------------------------------- */
 
 kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
                          const kofn_net_options *o)
@@ -505,9 +579,8 @@ kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
     if (!k)
         return KOFN_NOMEM;
     t->keys = k;
-    TRY(kf_tls_context(&k->context, o->keys ? CHAIN_PINNED : CHAIN_CA));
     TRY(o->keys ? use_folder(k, listens, dials, o) : use_ca(k, o));
-    if (k->allow)
+    if (k->allow || k->ca)
         uv_timer_start(&t->look, kf_keys_look, 1000, 1000);
     return KOFN_OK;
 }
@@ -519,6 +592,8 @@ void kf_keys_free(kf_keys *k)
     SSL_CTX_free(k->context);
     kf_cards_free(&k->server);
     kf_cards_free(&k->listed);
+    for (int i = 0; i < KF_FILES; i++)
+        kf_free(k->file[i]);
     kf_free(k->allow);
     kf_free(k);
 }

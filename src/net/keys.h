@@ -21,6 +21,9 @@ typedef struct kf_cards {
     size_t count, cap;
 } kf_cards;
 
+/* The files of a CA: its certificates, ours, and our secret key. */
+enum { KF_FILE_CA, KF_FILE_CERT, KF_FILE_KEY, KF_FILES };
+
 typedef struct kf_keys {
     SSL_CTX *context;
     kf_cards server; /* whose is expected of those who are reached ...     */
@@ -29,6 +32,9 @@ typedef struct kf_keys {
     char *allow; /* NULL: nobody comes, or whoever has one of the CA */
     uint64_t stamp;
     bool ca;
+    char *file[KF_FILES]; /* of a CA; the stamp is theirs                  */
+    char trouble[320];    /* with what they hold now; "": none             */
+    bool lasts, told;     /* the trouble: at two looks; it has been news   */
 } kf_keys;
 
 /* ---- keys.c -------------------------------------------------------------- */
@@ -47,6 +53,9 @@ void kf_cards_free(kf_cards *c);
 /* Is this the certificate of somebody who may be at the other end of the link, and
  * whose? */
 bool kf_keys_know(const kf_link *l, X509 *x, char name[KF_NAME]);
+/* Reads the files of a CA again, if they have changed, for connections that are made
+ * from now on; where they do not fit, nothing changes but `trouble`. */
+void kf_keys_renew(kf_keys *k);
 
 /* ---- list.c -------------------------------------------------------------- */
 

@@ -123,9 +123,14 @@ void kf_keys_look(uv_timer_t *timer)
 {
     kf_transport *t = timer->data;
     kf_keys *k = t->keys;
-    uint64_t now = kf_list_stamp(k->allow);
     kf_cards is = {0};
+    uint64_t now;
 
+    if (k->ca) {
+        kf_keys_renew(k);
+        return;
+    }
+    now = kf_list_stamp(k->allow);
     if (now && now == k->stamp)
         return;
     if (kf_list_read(&is, k->allow, false)) {

@@ -91,7 +91,9 @@ static const char *net_news(kofn_transport *base)
     const char *words = NULL;
 
     pthread_mutex_lock(&t->lock);
-    if (!t->told_at || kf_clock() - t->told_at >= NEWS)
+    if (kf_keys_news(t->keys, t->words, sizeof t->words))
+        words = t->words;
+    else if (!t->told_at || kf_clock() - t->told_at >= NEWS)
         words = words_of(t);
     kf_net_loop_unlock(t);
     return words;
@@ -164,6 +166,7 @@ static void net_close(kofn_transport *base, kofn_time linger)
     pthread_cond_destroy(&t->wake);
     kf_free(t->dial);
     kf_free(t->peer);
+    kf_free(t->bundle);
     kf_free(t);
 }
 

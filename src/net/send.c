@@ -221,7 +221,7 @@ void kf_net_send_clear(kf_link *l)
 bool kf_net_send_idle(const kf_link *l)
 {
     return l->frame_at == l->frame_bytes && l->body_bytes == 0 && !l->words &&
-           !l->lane[KF_BULK].first && !l->lane[KF_URGENT].first;
+           !l->bundle && !l->lane[KF_BULK].first && !l->lane[KF_URGENT].first;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -253,6 +253,16 @@ static bool write_some(kf_link *l, size_t *written)
     return true;
 }
 
+/* What is encrypted and not sent yet. */
+static void flush(kf_link *l)
+{
+    if (kf_tls_flush(l))
+        return;
+    l->blocked = true;
+    if (errno != EAGAIN)
+        kf_link_end(l);
+}
+
 /* All is said: the other end may close, when it has heard it. */
 static void say_no_more(kf_link *l)
 {
@@ -281,6 +291,8 @@ void kf_net_send_on(kf_link *l)
         if (!write_some(l, &written))
             break;
     }
+    if (!l->blocked && l->stage != KF_OVER)
+        flush(l);
     if (written)
         l->spoke = l->t->awake;
     if (l->stage == KF_OVER)

@@ -25,17 +25,60 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static OSSL_LIB_CTX *library;
 static BIO_METHOD *method;
 
-static int bio_write(BIO *b, const char *bytes, size_t n, size_t *done)
+static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
 {
-    kf_link *l = BIO_get_data(b);
     ssize_t m;
 
     do
         m = send(l->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (m < 0 && errno == EINTR);
+    if (m < 0 && errno == EWOULDBLOCK)
+        errno = EAGAIN;
+    return m;
+}
+
+/* Sends what the bundle holds; false, with errno: there is something left. */
+static bool empty_bundle(kf_link *l)
+{
+    kf_bundle *b = l->bundle;
+
+    if (b->at < b->end) {
+        ssize_t m = send_now(l, b->bytes + b->at, b->end - b->at);
+
+        if (m < 0)
+            return false;
+        b->at += (size_t)m;
+    }
+    if (b->at < b->end) {
+        errno = EAGAIN; /* as the next call would say */
+        return false;
+    }
+    b->at = b->end = 0;
+    return true;
+}
+
+/* As send_now; all of it goes into the bundle, or, while that is full, nothing. */
+static ssize_t add_to_bundle(kf_link *l, const void *bytes, size_t n)
+{
+    kf_bundle *b = l->bundle;
+
+    if (n > sizeof b->bytes - b->end && !empty_bundle(l))
+        return -1;
+    n = kf_min(n, sizeof b->bytes - b->end);
+    memcpy(b->bytes + b->end, bytes, n);
+    b->end += n;
+    return (ssize_t)n;
+}
+
+/* While the link has a bundle, what was written before is in it and goes first. */
+static int bio_write(BIO *b, const char *bytes, size_t n, size_t *done)
+{
+    kf_link *l = BIO_get_data(b);
+    ssize_t m = l->bundle ? add_to_bundle(l, bytes, n) : send_now(l, bytes, n);
+
     BIO_clear_retry_flags(b);
     *done = m > 0 ? (size_t)m : 0;
-    if (m < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    if (m < 0 && errno == EAGAIN) {
         l->wants = 'w';
         BIO_set_retry_write(b);
     }
@@ -87,10 +130,14 @@ static long bio_control(BIO *b, int what, long n, void *p)
     return what == BIO_CTRL_FLUSH;
 }
 
+/* OpenSSL is not initialised before it is used.  Whether it reads openssl.cnf, and what
+ * it does when the process exits, is settled for all of the process by whoever asks first:
+ * that is for the program to do, which may ask before us, and otherwise OpenSSL does
+ * what it does in every program.  What the program's configuration loads, engines and
+ * providers, is not in the library context that is made here; only what it demands of all
+ * TLS connections (system_default) holds here, too. */
 static void begin(void)
 {
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG,
-                        NULL);
     library = OSSL_LIB_CTX_new();
     method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "kofn");
     if (!method)
@@ -325,27 +372,76 @@ static ssize_t has_to_wait(kf_link *l, unsigned bit)
     return -1;
 }
 
-ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
+/* Records are sent many at a time, since a call of the system for each would take a
+ * fifth of the processor time.  Without memory for a bundle each is sent by itself. */
+static void take_bundle(kf_link *l)
 {
     kf_transport *t = l->t;
-    const void *from = part[1].iov_base;
-    size_t bytes = part[1].iov_len, n = 0;
 
-    if (part[0].iov_len) { /* what is short goes in one record */
-        bytes = kf_min(bytes, sizeof t->record - part[0].iov_len);
-        memcpy(t->record, part[0].iov_base, part[0].iov_len);
-        if (bytes)
-            memcpy(t->record + part[0].iov_len, from, bytes);
-        from = t->record;
-        bytes += part[0].iov_len;
+    if (l->bundle)
+        return;
+    l->bundle = t->bundle ? t->bundle : kf_new(1, sizeof *l->bundle);
+    t->bundle = NULL;
+    if (l->bundle)
+        l->bundle->at = l->bundle->end = 0;
+}
+
+static void drop_bundle(kf_link *l)
+{
+    kf_transport *t = l->t;
+
+    if (t->bundle)
+        kf_free(l->bundle);
+    else
+        t->bundle = l->bundle;
+    l->bundle = NULL;
+}
+
+bool kf_tls_flush(kf_link *l)
+{
+    if (!l->bundle)
+        return true;
+    if (!empty_bundle(l))
+        return false;
+    drop_bundle(l);
+    return true;
+}
+
+/* One record of what is behind the first `at` bytes; 0: not now. */
+static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
+{
+    kf_transport *t = l->t;
+    size_t front = at < part[0].iov_len ? part[0].iov_len - at : 0, n = 0;
+    const char *from =
+        (const char *)part[1].iov_base + (front ? 0 : at - part[0].iov_len);
+    size_t bytes = part[0].iov_len + part[1].iov_len - at;
+
+    if (front) { /* what is short goes in one record */
+        bytes = kf_min(bytes, sizeof t->record);
+        memcpy(t->record, (const char *)part[0].iov_base + at, front);
+        if (bytes > front)
+            memcpy(t->record + front, from, bytes - front);
+        from = (const char *)t->record;
     }
-    l->wants = 0;
-    ERR_set_mark();
     if (SSL_write_ex(l->tls, from, bytes, &n) && ++l->records % KF_REKEY == 0)
         SSL_key_update(l->tls, SSL_KEY_UPDATE_NOT_REQUESTED);
+    return n;
+}
+
+ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
+{
+    size_t bytes = part[0].iov_len + part[1].iov_len, at = 0, n = 1;
+
+    l->wants = 0;
+    take_bundle(l);
+    ERR_set_mark();
+    while (at < bytes && n) {
+        n = write_record(l, part, at);
+        at += n;
+    }
     ERR_pop_to_mark();
-    if (n)
-        return (ssize_t)n;
+    if (at)
+        return kf_tls_flush(l) || errno == EAGAIN ? (ssize_t)at : -1;
     if (l->wants == 'r' || l->wants == 'w')
         return has_to_wait(l, l->wants == 'r' ? KF_WRITES_WAIT : 0);
     errno = ECONNRESET;
@@ -424,6 +520,7 @@ void kf_tls_bye(kf_link *l)
 
 void kf_tls_free(kf_link *l)
 {
+    drop_bundle(l);
     SSL_free(l->tls);
     l->tls = NULL;
 }

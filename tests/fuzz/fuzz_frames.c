@@ -331,7 +331,7 @@ static void transport_says(party *p, bool urgent)
 
 static void act(party *p)
 {
-    static const char words[] = "HWGBPDCSX";
+    static const char words[] = "HWGBPDCSF";
     int lane = next(&p->d, 3) == 2;
     judged_lane *a = &p->j.lane[lane];
     unsigned char raw[64];
@@ -364,7 +364,7 @@ static void act(party *p)
         add_frame(p, f);
         break;
     case 10:
-        add_frame(p, f);
+        add(p, "B", 1);
         break;
     case 11:
         for (size_t i = 0; i < sizeof raw; i++)

@@ -135,8 +135,6 @@ static inline bool judge_frame(judge *j)
         return judge_greeting(j, word);
     j->into = lane;
     switch (j->peer ? word : 0) {
-    case KF_BEAT:
-        return true;
     case KF_PACKET:
         return judge_packet(j, a, piece, number) &&
                (!piece || judge_piece(j, a, piece));
@@ -177,7 +175,7 @@ static inline void judge_feed(judge *j, const unsigned char *p, size_t n)
 
         if (j->left) {
             m = judge_body(j, p, n);
-        } else {
+        } else if (j->have > 0 || *p != KF_BEAT || !j->peer) {
             j->part[j->have++] = *p;
             want = KF_HEADER;
             if (j->have >= KF_HEADER)
@@ -227,7 +225,7 @@ static inline void ear_frame(ear *e, judge *j)
     size_t piece = (size_t)kf_net_number(e->part + 4, 4);
     uint64_t number = kf_net_number(e->part + 8, 8);
 
-    MUST(lane < KF_LANES && word && strchr("HWGBPDCS", word));
+    MUST(lane < KF_LANES && word && strchr("HWGPDCS", word));
     MUST(piece <= KF_PIECE);
     if (word == KF_CREDIT) {
         MUST(number >= j->lane[lane].may);
@@ -248,7 +246,9 @@ static inline void ear_feed(ear *e, judge *j, const unsigned char *p, size_t n)
         size_t m = kf_min(e->left, n), want = KF_HEADER;
 
         e->left -= m;
-        if (m == 0) {
+        if (m == 0 && e->have == 0 && *p == KF_BEAT) {
+            m = 1;
+        } else if (m == 0) {
             e->part[e->have++] = *p;
             m = 1;
             if (e->have >= KF_HEADER)

@@ -284,6 +284,150 @@ static void a_ca_keeps_out(void **state)
     keyring_free(&k);
 }
 
+static void replaces(const keyring *k, const char *file, const char *by)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s", in(k, by));
+    assert_int_equal(rename(path, in(k, file)), 0);
+}
+
+static bool has_trouble(kofn_transport *a, kofn_transport *b)
+{
+    (void)a;
+    return strstr(kofn_net_trouble(b), expected) != NULL;
+}
+
+static bool is_renewed(kofn_transport *a, kofn_transport *b)
+{
+    bool fine = !locked(a)->keys->trouble[0];
+
+    (void)b;
+    unlock(a);
+    return fine;
+}
+
+static bool heard; /* what is expected was news */
+
+static bool is_news(kofn_transport *a, kofn_transport *b)
+{
+    const char *news = a->news(a);
+
+    (void)b;
+    heard |= news && strstr(news, expected);
+    return heard;
+}
+
+static void tells(kofn_transport *t, const char *news)
+{
+    expected = news;
+    heard = false;
+    until(t, NULL, is_news);
+}
+
+/* Whoever comes by now is let in, as the next peer, and by this name. */
+static kofn_transport *comes(kofn_transport *hub, const papers *p,
+                             const char *name)
+{
+    kofn_transport *t = dialler(hub, &p->o);
+
+    assert_string_equal(hub->principal_of(hub, came(hub, NULL)), name);
+    came(t, NULL);
+    return t;
+}
+
+/* Files of a CA are read again when they change, and who came before stays. */
+static void a_ca_is_renewed(void **state)
+{
+    papers p, q;
+    keyring k;
+    authority a, b;
+    kofn_transport *hub, *anna, *bert, *carl;
+    char at[200];
+
+    (void)state;
+    keyring_new(&k);
+    a = authority_new(&k, "ca.crt");
+    b = authority_new(&k, "b.crt");
+    enrol(&k, &a, "hub", "hub", NULL, 10000);
+    enrol(&k, &a, "new", "new", NULL, 10000);
+    enrol(&k, &a, "anna", "anna", NULL, 10000);
+    enrol(&k, &b, "carl", "carl", NULL, 10000);
+    hub = listener(addresses[0], papers_of(&p, &k, "ca.crt", "hub"));
+    papers_of(&p, &k, "ca.crt", "anna");
+    anna = comes(hub, &p, "anna");
+    snprintf(at, sizeof at, "new@%s", kofn_net_endpoint(hub));
+    assert_ok(kofn_net_connect(&bert, at, &p.o));
+    expected = "another key";
+    until(hub, bert, has_trouble);
+
+    /* ours: for a moment it does not fit its key */
+    replaces(&k, "hub.crt", "new.crt");
+    replaces(&k, "hub.key", "new.key");
+    came(hub, NULL);
+    came(bert, NULL);
+
+    /* the CA's, of which each end has the other's */
+    assert_int_equal(link(in(&k, "ca.crt"), in(&k, "a.crt")), 0);
+    papers_of(&q, &k, "a.crt", "carl");
+    carl = dialler(hub, &q.o);
+    expected = "of another CA";
+    until(hub, carl, has_trouble);
+    replaces(&k, "ca.crt", "b.crt");
+    came(hub, NULL);
+    came(carl, NULL);
+    say(anna, 0, "still here");
+    hear(hub, 0, "still here");
+    anna->close(anna, 0);
+    bert->close(bert, 0);
+    carl->close(carl, 0);
+    hub->close(hub, 0);
+    authority_free(&a);
+    authority_free(&b);
+    keyring_free(&k);
+}
+
+/* What cannot be used is told once, and what was read before is used on. */
+static void a_ca_is_not_renewed(void **state)
+{
+    papers p;
+    keyring k;
+    authority a;
+    kofn_transport *hub, *anna[3];
+
+    (void)state;
+    keyring_new(&k);
+    a = authority_new(&k, "ca.crt");
+    enrol(&k, &a, "hub", "hub", NULL, 10000);
+    enrol(&k, &a, "new", "new", NULL, 10000);
+    enrol(&k, &a, "anna", "anna", NULL, 10000);
+    hub = listener(addresses[0], papers_of(&p, &k, "ca.crt", "hub"));
+    papers_of(&p, &k, "ca.crt", "anna");
+
+    replaces(&k, "hub.key", "new.key");
+    tells(hub, "hub.key: there is no secret key in it");
+    anna[0] = comes(hub, &p, "anna");
+    replaces(&k, "old.crt", "hub.crt");
+    tells(hub, "hub.crt: No such file");
+    for (int i = 0; i < 3; i++) {
+        locked(hub);
+        kf_keys_look(&inside(hub)->look);
+        unlock(hub);
+        assert_null(hub->news(hub)); /* it was told */
+    }
+    anna[1] = comes(hub, &p, "anna");
+
+    replaces(&k, "hub.crt", "new.crt"); /* now it fits */
+    until(hub, NULL, is_renewed);
+    anna[2] = comes(hub, &p, "anna");
+    assert_null(hub->news(hub));
+    for (int i = 0; i < 3; i++)
+        anna[i]->close(anna[i], 0);
+    hub->close(hub, 0);
+    authority_free(&a);
+    keyring_free(&k);
+}
+
 /* ---- files --------------------------------------------------------------- */
 
 static mode_t mode_of(const char *path)
@@ -398,6 +542,8 @@ TEST_FILE(certificates_test)
         cmocka_unit_test(names_change_hands),
         cmocka_unit_test(a_ca_lets_in),
         cmocka_unit_test(a_ca_keeps_out),
+        cmocka_unit_test(a_ca_is_renewed),
+        cmocka_unit_test(a_ca_is_not_renewed),
         cmocka_unit_test(keys_are_made),
         cmocka_unit_test(keys_are_not_overwritten),
         cmocka_unit_test(keys_are_kept_well),

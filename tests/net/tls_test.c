@@ -99,6 +99,64 @@ static void much_at_once(void **state)
     free(body);
 }
 
+static bool holds_a_bundle(kofn_transport *t)
+{
+    const kf_bundle *b = locked(t)->links->bundle;
+    bool holds = b && b->at < b->end;
+
+    unlock(t);
+    return holds;
+}
+
+static bool holds_none(kofn_transport *t, kofn_transport *other)
+{
+    (void)other;
+    return !holds_a_bundle(t);
+}
+
+/* Records that the system does not take stay with their link, and go in order as
+ * soon as there is room, also when nothing else is sent; keys may change among
+ * them. */
+static void what_is_encrypted_waits(void **state)
+{
+    enum { EACH = 100 * 1000, MANY = 300 }; /* each in one frame */
+    unsigned char *body = malloc(EACH + MANY);
+    kofn_net_options o = with(ring.dir);
+    kofn_transport *a, *b;
+    int sent = 0;
+
+    (void)state;
+    o.silence = 3600 * KOFN_SECOND; /* no heartbeat makes anybody write */
+    a = listener(addresses[0], &o);
+    b = dialler(a, &o);
+    came(a, NULL);
+    came(b, NULL);
+    for (size_t i = 0; i < EACH + MANY; i++)
+        body[i] = (unsigned char)(i * 7 >> 4);
+    locked(b); /* nobody reads at the other end */
+    for (; sent < MANY && !holds_a_bundle(a); sent++) {
+        locked(a)->links->records = KF_REKEY - 20;
+        unlock(a);
+        assert_ok(a->send(a, 0, &sent, sizeof sent, body + sent, EACH, false,
+                          NULL, NULL));
+    }
+    assert_true(holds_a_bundle(a));
+    unlock(b);
+    for (int i = 0; i < sent; i++) {
+        kofn_packet p = next_of(b, a);
+
+        assert_int_equal(p.what, KOFN_PACKET);
+        assert_memory_equal(p.head, &i, sizeof i);
+        assert_int_equal(p.body_bytes, EACH);
+        assert_memory_equal(p.body, body + i, EACH);
+        b->release(b, p.own);
+    }
+    until(a, b, holds_none);
+    b->close(b, 0);
+    a->close(a, 0);
+    free(body);
+}
+
 static void keys_are_renewed(void **state)
 {
     pair m = meet_as(addresses[0], &ring, "anna");
@@ -413,6 +471,7 @@ TEST_FILE(tls_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_arrive),
         cmocka_unit_test(much_at_once),
+        cmocka_unit_test(what_is_encrypted_waits),
         cmocka_unit_test(keys_are_renewed),
         cmocka_unit_test(what_openssl_holds),
         cmocka_unit_test(what_is_put_in),
