@@ -27,8 +27,7 @@
  *
  *     at  bytes
  *      0    1    what it is
- *      1    1    lane: 0, or 1 for what is urgent; PACKET: and 2 where the body
- *                comes as a memory file
+ *      1    1    lane: 0, or 1 for what is urgent
  *      2    2    bytes of the head
  *      4    4    bytes of the body in this frame
  *      8    8    PACKET, FILE: bytes of the body in all; CREDIT: what may be sent, in
@@ -42,11 +41,10 @@
  * again what its owner has taken.  A body that is longer than the credit that is
  * left is announced by a PACKET with nothing of it, and follows when there is
  * credit for all of it, or is not sent at all when SKIP comes instead.  BEAT is a
- * single byte and says nothing.  Between processes of one machine a long body is a memory file, whose
- * descriptor comes with FILE in place of all DATA (share.c). */
+ * single byte and says nothing.  Between processes of one machine the body of a PACKET without a
+ * piece of it may be a memory file, whose descriptor comes with FILE (share.c). */
 #define KF_HEADER 16
 #define KF_COST 320
-#define KF_FILED 2                   /* beside the lane */
 #define KF_PIECE ((size_t)256 << 10) /* of a body in a frame, at most */
 #define KF_NODE 16
 #define KF_NAME 256 /* of a key */
@@ -93,7 +91,7 @@ typedef struct kf_departure {
     const char *body;
     size_t bytes, at, head_bytes;
     bool begun;      /* its PACKET has been sent */
-    kf_share *share; /* NULL: its bytes are sent */
+    kf_share *share; /* NULL: it goes to nobody else */
     void (*done)(void *ud);
     void *ud;
     unsigned char head[KOFN_HEAD_MAX];
@@ -110,8 +108,7 @@ typedef struct kf_arrival {
     size_t head_bytes, bytes, at;
     size_t room;                 /* bytes behind `body` */
     bool urgent, asked, skipped; /* skipped: its body is not sent */
-    bool filed;                  /* its body is a memory file ...   */
-    size_t mapped;               /* ... of which so much is at `body` */
+    size_t mapped;               /* bytes of a memory file at `body` */
     unsigned char head[KOFN_HEAD_MAX];
     unsigned char *body; /* NULL: there is none, or nobody wants it */
 } kf_arrival;
@@ -374,9 +371,11 @@ uint64_t kf_net_number(const unsigned char *at, int bytes);
 
 /* Has the system such files? */
 bool kf_share_can(void);
-/* The file of a body that is lent; NULL: its bytes are to be sent. */
-kf_share *kf_share_get(kf_transport *t, const void *body, size_t bytes);
-void kf_share_drop(kf_transport *t, kf_share *s);
+/* A body is lent once more; NULL: it is short. */
+kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes);
+void kf_share_leave(kf_transport *t, kf_share *s);
+/* Is there a file of it, or are its bytes to be sent? */
+bool kf_share_filed(kf_transport *t, kf_share *s);
 /* Adds the descriptor to what is sent. */
 void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s);
 /* Puts the descriptor that came, if one did, in *fd; false: there was one, or one

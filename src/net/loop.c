@@ -111,7 +111,7 @@ void kf_net_loop_unlock(kf_transport *t)
     kf_departure *done = t->finished;
 
     for (kf_departure *o = done; o; o = o->next)
-        kf_share_drop(t, o->share);
+        kf_share_leave(t, o->share);
     t->finished = NULL;
     pthread_mutex_unlock(&t->lock);
     while (done) {

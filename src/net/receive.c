@@ -237,21 +237,25 @@ void kf_net_receive_ask(kf_transport *t)
 void kf_net_receive_answer(kf_link *l, int lane)
 {
     kf_lane *a = &l->lane[lane];
-    kf_arrival *in = a->coming, *large = NULL;
+    kf_arrival *in = a->coming;
 
     if (l->stage == KF_PEER && is_wanted(l->t, in)) {
-        large = new_in(l->t, in->filed ? 0 : in->bytes);
-        if (!large) {
-            kf_link_end(l);
-            return;
-        }
-    }
-    if (!large) {
-        in->skipped = true;
-        l->skips |= 1u << lane;
-        arrived(l, lane);
+        in->asked = true;
+        a->special = a->got + in->bytes;
         return;
     }
+    in->skipped = true;
+    l->skips |= 1u << lane;
+    arrived(l, lane);
+}
+
+/* The body of an announced packet comes. */
+static bool make_room(kf_link *l, int lane)
+{
+    kf_arrival *in = l->lane[lane].coming, *large = new_in(l->t, in->bytes);
+
+    if (!large)
+        return false;
     *large = (kf_arrival){.room = large->room,
                           .body = large->body,
                           .from = l,
@@ -260,25 +264,24 @@ void kf_net_receive_answer(kf_link *l, int lane)
                           .head_bytes = in->head_bytes,
                           .bytes = in->bytes,
                           .urgent = in->urgent,
-                          .asked = true,
-                          .filed = in->filed};
+                          .asked = in->asked};
     memcpy(large->head, in->head, in->head_bytes);
     kf_free(in);
-    a->coming = large;
-    a->special = a->got + large->bytes;
+    l->lane[lane].coming = large;
+    return true;
 }
 
 static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
 {
     kf_lane *a = &l->lane[lane];
-    bool asks = bytes > a->window, filed = l->part[1] & KF_FILED;
+    bool asks = bytes > a->window;
     kf_arrival *in;
 
     a->got += KF_COST;
     if (a->coming || bytes > l->t->base.body_max || piece > bytes ||
-        a->got > a->given || ((asks || filed) && piece) || (filed && !bytes))
+        a->got > a->given || (asks && piece))
         return false;
-    in = new_in(l->t, asks || filed ? 0 : (size_t)bytes);
+    in = new_in(l->t, piece ? (size_t)bytes : 0);
     if (!in)
         return false;
     in->from = l;
@@ -288,7 +291,6 @@ static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
     in->bytes = (size_t)bytes;
     in->head_bytes = kf_net_number(l->part + 2, 2);
     memcpy(in->head, l->part + KF_HEADER, in->head_bytes);
-    in->filed = filed;
     a->coming = in;
     a->asks = asks;
     l->t->asking += asks;
@@ -304,7 +306,7 @@ static bool file(kf_link *l, int lane, uint64_t bytes)
     kf_arrival *in = a->coming;
     int fd = l->passed;
 
-    if (!in || !in->filed || a->asks || bytes != in->bytes || fd < 0 ||
+    if (!in || a->asks || in->body || bytes != in->bytes || fd < 0 ||
         bytes > a->given - a->got)
         return false;
     a->got += bytes;
@@ -352,11 +354,8 @@ static bool frame(kf_link *l)
     int lane = l->part[1];
     size_t piece = kf_net_number(l->part + 4, 4);
     uint64_t number = kf_net_number(l->part + 8, 8);
-    kf_lane *a;
+    kf_lane *a = &l->lane[lane & 1];
 
-    if (l->local && word == KF_PACKET)
-        lane &= ~KF_FILED;
-    a = &l->lane[lane & 1];
     if (lane > 1 || (piece && word != KF_PACKET && word != KF_DATA))
         return false;
     if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
@@ -371,8 +370,8 @@ static bool frame(kf_link *l)
         return file(l, lane, number);
     if (word == KF_PACKET && !packet(l, lane, piece, number))
         return false;
-    if (word == KF_DATA &&
-        (!a->coming || a->asks || a->coming->filed || !piece))
+    if (word == KF_DATA && (!a->coming || a->asks || !piece ||
+                            (!a->coming->body && !make_room(l, lane))))
         return false;
     if (word != KF_PACKET && word != KF_DATA)
         return false;

@@ -113,13 +113,11 @@ static bool next_credit(kf_link *l)
     return false;
 }
 
-/* All of its body, which was announced as a file. */
-static bool next_file(kf_link *l, int lane, uint64_t credit)
+/* All of a body that was announced. */
+static bool next_file(kf_link *l, int lane)
 {
     kf_departure *o = l->lane[lane].first;
 
-    if (credit < o->bytes)
-        return false;
     frame(l, KF_FILE, lane, 0, o->bytes);
     l->lane[lane].sent += o->bytes;
     l->with = o->share;
@@ -134,24 +132,26 @@ static bool next_piece(kf_link *l, int lane)
     kf_departure *o = a->first;
     uint64_t credit = a->may > a->sent ? a->may - a->sent : 0;
     size_t piece;
+    bool fits, filed;
 
     if (!o || l->stage == KF_STRANGE || l->stage == KF_HELD)
         return false;
-    if (o->begun && o->share)
-        return next_file(l, lane, credit);
     if (!o->begun) {
         if (credit < KF_COST)
             return false;
         credit -= KF_COST;
-        o->share = l->shares ? kf_share_get(l->t, o->body, o->bytes) : NULL;
     }
+    fits = o->at > 0 || credit >= o->bytes;
+    filed = o->at == 0 && fits && o->share && kf_share_filed(l->t, o->share);
+    if (o->begun && filed)
+        return next_file(l, lane);
     piece = kf_min(o->bytes - o->at, KF_PIECE);
-    if (o->share || (o->at == 0 && credit < o->bytes))
+    if (filed || !fits)
         piece = 0; /* it is announced, and goes when it fits */
     if (o->begun && piece == 0)
         return false;
-    frame(l, o->begun ? KF_DATA : KF_PACKET, lane | (o->share ? KF_FILED : 0),
-          piece, o->begun ? 0 : o->bytes);
+    frame(l, o->begun ? KF_DATA : KF_PACKET, lane, piece,
+          o->begun ? 0 : o->bytes);
     if (!o->begun) {
         frame_head(l, o->head, o->head_bytes);
         a->sent += KF_COST;
@@ -183,7 +183,7 @@ void kf_net_send_finish(kf_transport *t, kf_lane *a)
     if (!a->first)
         a->last = &a->first;
     a->queued -= o->bytes + KF_COST;
-    list = o->share && t->peers > 1 ? &t->lingering : &t->finished;
+    list = o->share ? &t->lingering : &t->finished;
     o->next = *list;
     *list = o;
     t->room |= t->full;
@@ -323,6 +323,8 @@ static kofn_status put(kf_transport *t, kf_link *l, kf_departure *o,
         t->full = true;
         return KOFN_AGAIN;
     }
+    if (l->shares && t->peers > 1)
+        o->share = kf_share_join(t, o->body, o->bytes);
     a->queued += o->bytes + KF_COST;
     *a->last = o;
     a->last = &o->next;

@@ -1,13 +1,14 @@
-/* share.c -- long bodies between processes of one machine: memory files in place of
- * bytes.
+/* share.c -- long bodies for several processes of one machine: memory files in place
+ * of bytes.
  *
- * A long body that is lent for a Unix socket without keys is written into a file that
- * exists in memory only (memfd), once for all peers to whom it is being sent.  The file
- * is sealed: nobody can change, shorten or extend it any more, its writer neither.
+ * A long body that is lent for more than one Unix socket without keys at a time is
+ * written once into a file that exists in memory only (memfd).  The file is sealed: nobody can change, shorten or extend it any more, its writer neither.
  * Its descriptor is sent, and the receiver maps the file and closes the descriptor.  So
  * what was checked cannot be another when it is used, and no page of it can be missing.
  *
- * Where the system has no such files, or one cannot be made, bytes are sent.
+ * Where the system has no such files, or one cannot be made, bytes are sent.  So they
+ * are where one process alone is sent a body: the pages of a new file cost as much as
+ * copying them through the socket does.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "inside.h"
@@ -22,12 +23,14 @@
 #define LEAST ((size_t)256 << 10) /* shorter bodies are sent as bytes       */
 #define MOST 64                   /* files at a time, each with a descriptor */
 
+enum { NONE_YET = -1, NONE = -2 };
+
 /* One body, as long as it is lent for at least one packet. */
 typedef struct kf_share {
     kf_share *next;
     const void *body;
     size_t bytes, users;
-    int fd;
+    int fd; /* or one of the above */
 } kf_share;
 
 #ifdef MFD_ALLOW_SEALING
@@ -120,21 +123,16 @@ void kf_share_unmap(void *at, size_t bytes)
 
 /* ---- bodies that are lent ------------------------------------------------ */
 
-kf_share *kf_share_get(kf_transport *t, const void *body, size_t bytes)
+kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes)
 {
     kf_share *s = t->shares;
-    size_t files = 0;
 
     if (bytes < LEAST)
         return NULL;
-    for (; s && !(s->body == body && s->bytes == bytes); s = s->next)
-        files++;
-    if (!s && files < MOST && (s = kf_new(1, sizeof *s))) {
-        *s = (kf_share){t->shares, body, bytes, 0, file_of(body, bytes)};
-        if (s->fd < 0) {
-            kf_free(s);
-            return NULL;
-        }
+    while (s && !(s->body == body && s->bytes == bytes))
+        s = s->next;
+    if (!s && (s = kf_new(1, sizeof *s))) {
+        *s = (kf_share){t->shares, body, bytes, 0, NONE_YET};
         t->shares = s;
     }
     if (s)
@@ -142,7 +140,20 @@ kf_share *kf_share_get(kf_transport *t, const void *body, size_t bytes)
     return s;
 }
 
-void kf_share_drop(kf_transport *t, kf_share *s)
+bool kf_share_filed(kf_transport *t, kf_share *s)
+{
+    size_t files = 0;
+
+    if (s->fd == NONE_YET && s->users > 1) {
+        for (const kf_share *k = t->shares; k; k = k->next)
+            files += k->fd >= 0;
+        s->fd = files < MOST ? file_of(s->body, s->bytes) : -1;
+        s->fd = s->fd < 0 ? NONE : s->fd;
+    }
+    return s->fd >= 0;
+}
+
+void kf_share_leave(kf_transport *t, kf_share *s)
 {
     kf_share **at = &t->shares;
 
@@ -151,7 +162,8 @@ void kf_share_drop(kf_transport *t, kf_share *s)
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
-    close(s->fd);
+    if (s->fd >= 0)
+        close(s->fd);
     kf_free(s);
 }
 
