@@ -15,8 +15,10 @@
  *    10 s, and with one that was killed; and by ScaLAPACK's pdgemm on four
  *    ranks, who finish together or not at all.
  * 4. The same product by elastic codes on three workers, all of whom are needed,
- *    and on four to six.  The work is dealt to all who are there, so one more makes
- *    a round longer by no more than what it is sent, B, takes on a plain socket.
+ *    and on four to six, which are processes of this machine over a Unix socket, as
+ *    with `-p processes`; and on as many threads.  The work is dealt to all who are
+ *    there, so one more makes a round longer by no more than what it is sent, B, takes
+ *    on a plain socket.
  *
  * Each round measures everything once, one after the other; shown are medians,
  * and medians of the ratios of one round.
@@ -146,6 +148,9 @@ static void worker_life(const char *address)
     kofn_serve(t, &o);
 }
 
+/* Where workers come to; NULL: they are threads. */
+static const char *where = "tcp://127.0.0.1:*";
+
 typedef struct work {
     kofn_plan *plan;
     kofn_job *job;
@@ -164,6 +169,7 @@ static void open_work(work *w, const char *spec, size_t workers, size_t m,
     kofn_net_options z = net;
     kofn_transport *t;
     kofn_port *port;
+    bool threads = !where;
 
     *w = (work){.A = matrix(m, n), .x = matrix(n, p), .y = matrix(m, p)};
     w->workers = workers;
@@ -172,10 +178,14 @@ static void open_work(work *w, const char *spec, size_t workers, size_t m,
     jo.late = late;
     o.workers = workers;
     must(!kofn_plan_new(&w->plan, &pb, spec, workers, 1), "plan");
-    must(!kofn_net_listen(&t, "tcp://127.0.0.1:*", &z), "listen");
-    for (size_t i = 0; i < workers; i++)
-        w->pid[i] = child(worker_life, kofn_net_endpoint(t));
-    must(!kofn_port_away(&port, t, &o), "port");
+    if (threads) {
+        must(!kofn_port_threads(&port, workers, NULL), "threads");
+    } else {
+        must(!kofn_net_listen(&t, where, &z), "listen");
+        for (size_t i = 0; i < workers; i++)
+            w->pid[i] = child(worker_life, kofn_net_endpoint(t));
+        must(!kofn_port_away(&port, t, &o), "port");
+    }
     must(!kofn_open(&w->job, w->plan, port, &jo), "open");
     must(!kofn_place(w->job, &w->A), "place");
 }
@@ -194,7 +204,8 @@ static void close_work(work *w)
     kofn_close(w->job);
     kofn_plan_free(w->plan);
     for (size_t i = 0; i < w->workers; i++)
-        end(w->pid[i]);
+        if (w->pid[i])
+            end(w->pid[i]);
     free(w->A.data);
     free(w->x.data);
     free(w->y.data);
@@ -253,18 +264,30 @@ static void products(int i)
 #define LEAST 3 /* workers of an elastic code */
 #define FLEETS 4
 
-static double fleet[FLEETS][MOST];
+static double fleet[FLEETS][MOST], threads[FLEETS][MOST];
+
+static double fleet_of(size_t workers, const char *at)
+{
+    double t;
+    work w;
+
+    where = at;
+    open_work(&w, "elastic:k=3", workers, SIDE, SIDE, SIDE, 0);
+    play(&w, 1);
+    t = play(&w, 2);
+    close_work(&w);
+    return t;
+}
 
 static void fleets(int i)
 {
-    for (size_t k = 0; k < FLEETS; k++) {
-        work w;
+    const char *before = where;
 
-        open_work(&w, "elastic:k=3", LEAST + k, SIDE, SIDE, SIDE, 0);
-        play(&w, 1);
-        fleet[k][i] = play(&w, 1);
-        close_work(&w);
+    for (size_t k = 0; k < FLEETS; k++) {
+        fleet[k][i] = fleet_of(LEAST + k, "ipc:///tmp/kofn-bench.sock");
+        threads[k][i] = fleet_of(LEAST + k, NULL);
     }
+    where = before;
 }
 
 /* A program in a folder beside this one, where it was built (it cannot be run
@@ -305,13 +328,20 @@ static void tell_fleets(double socket, int rounds)
     printf("\nthe same by elastic:k=3; one more worker is sent B, %.2f s of a "
            "plain socket\n",
            sent);
-    printf("%-14s %8s %8s %8s\n", "workers", "seconds", "ratio", "at most");
+    printf("%-14s %8s %8s %8s %8s %8s\n", "workers", "seconds", "ratio",
+           "at most", "threads", "ratio");
     for (size_t k = 0; k < FLEETS; k++) {
         double fewer = turn_median(fleet[k ? k - 1 : 0], rounds);
 
         printf("%-14zu %8.2f %8.2f", LEAST + k, turn_median(fleet[k], rounds),
                turn_ratio(fleet[k], fleet[k ? k - 1 : 0], rounds));
-        printf(k ? " %8.2f\n" : "\n", 1 + sent / fewer);
+        if (k)
+            printf(" %8.2f", 1 + sent / fewer);
+        printf("%*s %8.2f %8.2f\n", k ? 0 : 9, "",
+               turn_median(threads[k], rounds),
+               turn_ratio(fleet[k], threads[k], rounds));
+        figure(turn_ratio(fleet[k], threads[k], rounds), "", "less",
+               "processes against threads, elastic on %zu", LEAST + k);
         figure(turn_median(fleet[k], rounds), "s", "less",
                "product of %zu cubed, elastic on %zu", SIDE, LEAST + k);
     }
