@@ -142,6 +142,15 @@ static inline kf_refused refused_by(kofn_transport *t)
     return r;
 }
 
+/* If it looks at keys every second, it does so now. */
+static inline void look_now(kofn_transport *t)
+{
+    if (t && uv_is_active((uv_handle_t *)&locked(t)->look))
+        kf_keys_look(&inside(t)->look);
+    if (t)
+        unlock(t);
+}
+
 /* Until `seen`; both go on, and what else comes is let go. */
 static inline void until(kofn_transport *a, kofn_transport *b,
                          bool (*seen)(kofn_transport *a, kofn_transport *b))
@@ -150,6 +159,8 @@ static inline void until(kofn_transport *a, kofn_transport *b,
     kofn_packet p;
 
     while (!seen(a, b) && kf_clock() < end) {
+        look_now(a);
+        look_now(b);
         if (!a->wait(a, MILLI, &p))
             a->release(a, p.own);
         if (b && !b->wait(b, MILLI, &p))
