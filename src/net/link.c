@@ -8,7 +8,8 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#define UNSENT (256 << 10) /* bytes that the system may hold unsent */
+#define UNSENT (256 << 10) /* bytes that the system may hold unsent, ... */
+#define UNREAD (1 << 20)   /* and unread, within one machine           */
 
 /* ---- bytes --------------------------------------------------------------- */
 
@@ -202,6 +203,7 @@ static void set_up(const kf_transport *t, int fd, bool dialled)
 kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
                         kf_link_state stage)
 {
+    const int unread = UNREAD;
     kf_link *l = kf_zero(1, sizeof *l);
 
     if (!l || uv_poll_init(&t->loop, &l->poll, fd)) {
@@ -217,6 +219,8 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     l->stage = stage;
     l->sending = l->passed = -1;
     l->unix_socket = is_unix(fd);
+    if (l->unix_socket) /* else its ends wait for each other too often */
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
     l->local = !t->keys && l->unix_socket && kf_share_can();
     l->since = l->heard = l->spoke = l->busy = t->awake;
     l->beat = KOFN_NEVER;
