@@ -1,7 +1,8 @@
 /* main.c -- the runner of a room: `RUNNER NAME_test [ARGUMENT...]` runs the tests
  * of one file, whose arguments begin with its name as those of main would, and
  * `RUNNER` alone says which files it has.  With KOFN_TEST_FILTER only tests of that
- * name are run, which may have asterisks.  The list of them is made by CMake. */
+ * name are run, which may have asterisks, and with KOFN_TEST_SKIP those are not.  The
+ * list of files is made by CMake. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,6 +30,7 @@ int main(int argc, char **argv)
     const size_t count = sizeof files / sizeof *files;
 
     cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
+    cmocka_set_skip_filter(getenv("KOFN_TEST_SKIP"));
     for (size_t i = 0; argc > 1 && i < count; i++)
         if (strcmp(argv[1], files[i].name) == 0)
             return files[i].run(argc - 1, argv + 1);

@@ -37,7 +37,7 @@ endif()
 # Not under AddressSanitizer: numbers, exhaustive sets of survivors, searches, long
 # iterations, and memory that runs out at every place in turn.  Each has a small
 # case among those that are left: numerics_guard_test, gradient_rounds_test,
-# suspect_narrow_test, train_mesh_test, alloc_wire_test.
+# suspect_narrow_test, train_mesh_test, peer_hostile_test, alloc_wire_test.
 set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_test
   pcr_numerics_test product_numerics_test acceptance_test laws_codes_test
   gradient_test gradient_paper_test solver_test stream_test elastic_traces_test
@@ -46,11 +46,13 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   coded_faults_test coded_lies_test coded_step_test regress_facts_test
   train_liars_test train_keep_test alloc_test alloc_update_test
   erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
-  campaign_test mute_test laws_net_test stream_faults_test)
+  campaign_test mute_test laws_net_test stream_faults_test stream_late_test pace_test
+  near_test guard_principals_test freivalds_limits_test peer_liars_test
+  peer_histories_test)
 # What starts threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
-  conform_test net_conform_test sockets_test flow_test share_test net_hostile_test
+  conform_test sockets_test flow_test share_test net_hostile_test
   seats_test coded_test)
 
 # ---- at any time -------------------------------------------------------------
@@ -72,7 +74,9 @@ if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
   set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
 elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=joins")
-  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_SCALE=0.05")
+  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*behind_packets")
+  set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
+  set(KOFN_ENVIRONMENT_combine_test "KOFN_TEST_SKIP=large_shapes")
 endif()
 # ---- what this comes to ------------------------------------------------------
 
