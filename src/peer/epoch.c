@@ -218,6 +218,21 @@ static kofn_status admit(kofn_node *n, kofn_member *m, size_t *count,
     return KOFN_OK;
 }
 
+/* Those who are not members: who wishes for a seat before who does not, or has not
+ * said so yet, and would be given that of another. */
+static kofn_status admit_others(kofn_node *n, kofn_member *m, size_t *count)
+{
+    for (int wishing = 1; wishing >= 0; wishing--)
+        for (size_t i = 0; i < n->others; i++) {
+            const kf_other *o = &n->other[i];
+
+            if (o->rank == KF_NONE && kf_peer_is_new(n, i) &&
+                (o->wish != KOFN_NO_SEAT) == wishing)
+                TRY(admit(n, m, count, o->incarnation, o->wish));
+        }
+    return KOFN_OK;
+}
+
 /* Members that live keep their seats, others are let in after them. */
 static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
                                 bool stalled)
@@ -231,12 +246,7 @@ static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
     if (n->rank == KF_NONE)
         TRY(admit(n, m, count, n->opt.incarnation,
                   n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish));
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
-        if (o->rank == KF_NONE && kf_peer_is_new(n, i))
-            TRY(admit(n, m, count, o->incarnation, o->wish));
-    }
+    TRY(admit_others(n, m, count));
     qsort(m, *count, sizeof *m, by_seat);
     return KOFN_OK;
 }

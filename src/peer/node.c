@@ -165,10 +165,7 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
                             (kofn_note){.type = KOFN_NOTE_EPOCH});
     if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
         return kf_peer_send(n, o->incarnation, kf_peer_beat(n));
-    for (size_t i = 0; i < 2 && kf_leads(n); i++)
-        if (n->told[i].groups && kf_same_mark(note->at, n->told[i].at))
-            TRY(kf_peer_tell_one(n, &n->told[i], o->incarnation));
-    return KOFN_OK;
+    return kf_peer_tell_again(n, o, note->at);
 }
 
 /* Until it is heard again, if it is. */

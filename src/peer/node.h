@@ -247,6 +247,8 @@ kofn_status kf_peer_made(kofn_node *n, size_t group);
 kofn_status kf_peer_decoded(kofn_node *n, size_t group);
 kofn_status kf_peer_tell_one(kofn_node *n, const kf_told *told,
                              kofn_incarnation to);
+/* What this node has decided of that iterate, if it leads. */
+kofn_status kf_peer_tell_again(kofn_node *n, const kf_other *o, kofn_mark at);
 /* Make what was decided ready to be told. */
 kofn_status kf_peer_compose(kofn_node *n);
 /* The group to compute next, or KF_NONE. */

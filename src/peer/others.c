@@ -216,9 +216,9 @@ static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
     return kf_due(n, n->ahead, n->opt.hedge);
 }
 
-/* One of those that are farthest ahead: each time another one, and the first by
+/* One of those that are farthest ahead, or NULL: each time another one, and the first by
  * our own number, so that not everybody asks the same. */
-static kf_other *whom_to_ask(kofn_node *n)
+static kf_other *pick_one(kofn_node *n)
 {
     bool idle = kf_peer_idle(n);
     size_t ahead = 0, skip;
@@ -268,14 +268,18 @@ static bool somebody_ahead(kofn_node *n)
     return ahead;
 }
 
+static kf_other *whom_to_ask(kofn_node *n)
+{
+    if (n->final || !somebody_ahead(n))
+        return NULL;
+    n->agreed = kf_peer_common(n, number_of_iterate, NULL);
+    return pick_one(n);
+}
+
 kofn_status kf_peer_catch_up(kofn_node *n)
 {
-    kf_other *o = NULL;
+    kf_other *o = whom_to_ask(n);
 
-    if (!n->final && somebody_ahead(n)) {
-        n->agreed = kf_peer_common(n, number_of_iterate, NULL);
-        o = whom_to_ask(n);
-    }
     if (!o) {
         n->asked = 0;
         return KOFN_OK;
@@ -293,6 +297,8 @@ kofn_status kf_peer_catch_up(kofn_node *n)
                         (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
 }
 
+/* An answer may come when the question is none any more, since this node has made an
+ * iterate itself, and is one again with the next note: it would not be given twice. */
 kofn_status kf_peer_hear_vector(kofn_node *n, kf_other *o,
                                 const kofn_note *note)
 {
@@ -300,11 +306,11 @@ kofn_status kf_peer_hear_vector(kofn_node *n, kf_other *o,
                  (note->at.t == n->at.t && !kf_same_mark(note->at, n->at) &&
                   (note->final || note->from == n->epoch.proposer));
 
-    if (n->final || !n->asked || !newer) {
+    o->final |= note->final && kf_same_mark(o->at, note->at);
+    if (n->final || !newer || !(n->asked || whom_to_ask(n))) {
         n->dropped++;
         return KOFN_OK;
     }
-    o->final |= note->final;
     n->adopted++;
     TRY(kf_peer_take(n, note));
     return kf_peer_advance(n, note->at, note->final);

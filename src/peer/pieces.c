@@ -301,20 +301,28 @@ static kofn_status serve_before(kofn_node *n, kf_other *o)
     return KOFN_OK;
 }
 
+/* Who comes to an iterate after the leader has decided something of it, as it may
+ * where not all pieces are needed, was told too early, when it had to drop that.  Where
+ * nodes may be hostile it is told again with its next beat. */
 kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
 {
     uint64_t all = kf_peer_stage_of(n, note->at.t)->all;
+    bool fresh = !kf_same_mark(note->at, o->want);
 
     if (note->at.t < o->want.t)
         return KOFN_OK;
-    if (!kf_same_mark(note->at, o->want))
+    if (fresh && n->opt.confirm < 2)
         o->coded = o->decoded = 0;
-    if (!kf_same_epoch(note->epoch, o->want_epoch))
+    if (!kf_same_epoch(note->epoch, o->want_epoch)) {
         o->decoded = 0;
+        fresh = true;
+    }
     o->want = note->at;
     o->want_epoch = note->epoch;
     o->coded |= note->coded & all;
     o->decoded |= note->decoded & all;
+    if (fresh && n->opt.confirm < 2)
+        TRY(kf_peer_tell_again(n, o, note->at));
     if (kf_same_mark(o->want, n->before) && !kf_same_mark(o->want, n->at))
         return serve_before(n, o);
     return kf_peer_serve(n, o);
@@ -424,6 +432,14 @@ kofn_status kf_peer_tell_now(kofn_node *n)
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].rank != KF_NONE && n->other[i].heard != KF_LONG_AGO)
             TRY(kf_peer_tell_one(n, &n->told[0], n->other[i].incarnation));
+    return KOFN_OK;
+}
+
+kofn_status kf_peer_tell_again(kofn_node *n, const kf_other *o, kofn_mark at)
+{
+    for (size_t i = 0; i < 2 && kf_leads(n); i++)
+        if (n->told[i].groups && kf_same_mark(at, n->told[i].at))
+            TRY(kf_peer_tell_one(n, &n->told[i], o->incarnation));
     return KOFN_OK;
 }
 

@@ -165,6 +165,195 @@ static void every_row_is_exact(void **state)
                 try_kind(&kinds[i], widths[w], seed);
 }
 
+/* ---- lines of what is multiplied ----------------------------------------- */
+
+/* Columns of B in A B, or rows of it in B A, are so many digits apart. */
+enum { COLS = 6, APART = 12, FAR_APART = 60 };
+
+typedef struct own_kind {
+    const char *spec;
+    size_t nodes;
+    bool left, mixed; /* does the code mix them?  */
+    bool changes;     /* and may the matrix change? */
+} own_kind;
+
+/* Those that cut B along the lines that stay mix them; a vector is never cut so. */
+static const own_kind own_kinds[] = {
+    {"elastic:k=3", 6, false, false, false},
+    {"matdot:n=2", 6, false, false, true},
+    {"grid:m=2,n=2,copies=2", 9, false, false, false},
+    {"gpd:m=2,n=2,p=1", 10, false, false, true},
+    {"gpd:m=2,n=2,p=1", 10, true, false, true},
+    {"polynomial:m=2,p=2", 6, false, true, false},
+    {"product:m=2,m2=3,p=2,p2=3", 9, false, true, false},
+    {"gpd:m=2,n=1,p=2", 8, true, true, false},
+    {"gpd:m=2,n=1,p=2", 8, false, true, true},
+    {"gpd:m=2,n=1,p=2", 8, true, true, true},
+    {"polynomial:m=2,p=2,basis=circle", 6, false, true, true},
+};
+
+/* The vector is B, by rows. */
+static kofn_status own_input(void *ud, uint64_t t, const kofn_matrix *v,
+                             const double scalar[KOFN_SCALARS], kofn_matrix *in)
+{
+    (void)ud;
+    (void)t;
+    (void)scalar;
+    memcpy(in->data, v->data, v->rows * sizeof(double));
+    return KOFN_OK;
+}
+
+static size_t remade; /* products that nodes made by themselves, of A */
+
+static kofn_status own_output(void *ud, uint64_t t, kofn_matrix *product,
+                              kofn_matrix *v, double scalar[KOFN_SCALARS],
+                              bool *final)
+{
+    const kf_host *h = ((sim_node *)ud)->host;
+
+    remade += h->audit.remade;
+    predicted = fmax(predicted, h->audit.noise);
+    memcpy(v->data, product->data, v->rows * sizeof(double));
+    scalar[0] = (double)t;
+    *final = true;
+    return KOFN_OK;
+}
+
+/* By nothing: where matrices may change nobody has one to check products with. */
+static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
+                                  const kofn_matrix *v, kofn_change *change,
+                                  kofn_matrix *U, kofn_matrix *V)
+{
+    static double zeros[N];
+
+    (void)ud;
+    (void)turn;
+    (void)operand;
+    (void)v;
+    (void)change;
+    *U = *V = (kofn_matrix){zeros, 1, N, N, KOFN_F64};
+    return KOFN_OK;
+}
+
+/* It ends before the matrix is read. */
+static void let_change(sim *s)
+{
+    static kofn_stage stages[2];
+
+    stages[0] = s->stage;
+    stages[1] = (kofn_stage){.plan = s->plan, .read = true};
+    s->program.stage = stages;
+    s->program.stages = 2;
+    s->program.turns = s->program.recalls = 2;
+    s->program.after = 1;
+    s->program.change = change_nothing;
+}
+
+static void own_up(sim *s, const own_kind *k, uint64_t seed)
+{
+    const kofn_problem pb = {KOFN_MATMUL, N, N, COLS, KOFN_F64, false};
+    kf_rng g = kf_rng_stream(seed, KF_FOR_DATA, 2, 0);
+    size_t rows = k->left ? COLS : N, cols = k->left ? N : COLS;
+    double one[N], own[COLS];
+    kofn_matrix B;
+
+    sim_up(s, "mds:k=2", k->nodes, N, 1, seed);
+    for (size_t i = 0; i < N; i++)
+        one[i] = 1;
+    for (size_t i = 0; i < COLS; i++)
+        own[i] = line(&g, k->changes ? APART : FAR_APART);
+    fill(&s->A, one, one, &g);
+    kf_free(s->v0.data);
+    s->v0 = (kofn_matrix){numbers(N * COLS, 8), N * COLS, 1, 1, KOFN_F64};
+    B = (kofn_matrix){s->v0.data, rows, cols, cols, KOFN_F64};
+    fill(&B, k->left ? own : one, k->left ? one : own, &g);
+    kofn_plan_free(s->plan);
+    assert_ok(kofn_plan_new(&s->plan, &pb, k->spec, k->nodes, 3));
+    if (k->left)
+        assert_ok(kofn_plan_serve_left(s->plan, COLS));
+    s->stage = (kofn_stage){.plan = s->plan, .left = k->left};
+    s->program.input = own_input;
+    s->program.output = own_output;
+    if (k->changes)
+        let_change(s);
+}
+
+/* The largest error of an element beside |A| |B| of the largest that its own line of A
+ * comes to. */
+static double beside_the_largest(const sim *s, bool left, const double *is)
+{
+    const double *A = s->A.data, *B = s->v0.data;
+    double most = 0;
+
+    for (size_t i = 0; i < N; i++) {
+        double error = 0, largest = 0;
+
+        for (size_t c = 0; c < COLS; c++) {
+            long double sum, size;
+
+            if (left)
+                element(B + c * N, A + i, N, N, &sum, &size);
+            else
+                element(A + i * N, B + c, N, COLS, &sum, &size);
+            error =
+                fmax(error,
+                     (double)fabsl(is[left ? c * N + i : i * COLS + c] - sum));
+            largest = fmax(largest, (double)size);
+        }
+        most = fmax(most, error / largest);
+    }
+    return most;
+}
+
+static double try_own(const own_kind *k, uint64_t seed)
+{
+    double alone = 0, beside = 0;
+    sim s;
+
+    own_up(&s, k, seed);
+    predicted = 0;
+    for (size_t i = 0; i < k->nodes; i++) {
+        sim_start(&s, i, true);
+        s.node[i].turncoat = true; /* there is no plain iterate */
+    }
+    run_to_the_end(&s);
+    for (size_t i = 0; i < k->nodes; i++) {
+        const double *v = s.node[i].host->v->m.data;
+        const double *A = s.A.data, *B = s.v0.data;
+
+        alone = fmax(alone, k->left ? worst(B, A, v, COLS, N, N)
+                                    : worst(A, B, v, N, N, COLS));
+        beside = fmax(beside, beside_the_largest(&s, k->left, v));
+    }
+    if (!((k->mixed && k->changes ? beside : alone) <= allowed(predicted, 0)))
+        fail_msg("%s, %s: %g beside the largest, %g alone, allowed %g", k->spec,
+                 k->left ? "left" : "right", beside, alone,
+                 allowed(predicted, 0));
+    sim_down(&s);
+    return alone;
+}
+
+/* What a mesh promises of them (docs/numerics.md): all that plain BLAS does where the
+ * code does not mix them.  Where it does, every node finds that the product is not so
+ * exact and makes it by itself; and where the matrix changes, so that none can, they
+ * have the rounding of the largest. */
+static void own_lines_are_exact_or_remade(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(own_kinds); i++) {
+        const own_kind *k = &own_kinds[i];
+        double most = 0;
+
+        remade = 0;
+        for (uint64_t seed = 0; seed < 4; seed++)
+            most = fmax(most, try_own(k, seed));
+        print_message("%s, %s%s: %.2g of |A| |B|, %zu times made of A\n",
+                      k->spec, k->left ? "B A" : "A B",
+                      k->changes ? ", which may change" : "", most, remade);
+        assert_int_equal(remade > 0, k->mixed && !k->changes);
+    }
+}
+
 /* ---- a matrix that changes ----------------------------------------------- */
 
 /* Every turn makes A x and y A and adds U' V to A; in the end A is read.  The vector
@@ -415,6 +604,7 @@ TEST_FILE(peer_levels_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_exact),
+        cmocka_unit_test(own_lines_are_exact_or_remade),
         cmocka_unit_test(what_changes_is_exact),
     };
 

@@ -76,6 +76,8 @@ typedef struct sim {
     bool cut[SIM_NODES][SIM_NODES];
     bool tell;  /* deaths are noticed by the network */
     bool exits; /* who is over goes, as a process does */
+    bool
+        retries; /* what a way does not take is tried again soon, as `live` does */
     kofn_time compute;
     size_t hasty;     /* 1 + a node that finds one iterate less enough, or 0 */
     size_t mute;      /* 1 + a node whose results are lost, or 0 */
@@ -445,6 +447,8 @@ static inline void sim_turn(sim *s, size_t id)
     } else {
         sim_wake(s, id, kofn_node_alarm(n->host->node));
     }
+    if (s->retries && n->host->waits)
+        sim_wake(s, id, s->now + MS);
 }
 
 static inline void sim_deliver(sim *s, size_t to, size_t index)

@@ -366,7 +366,7 @@ static void mesh_down(sim *s, fixture *f)
     tear_down(f);
 }
 
-static void run_until(sim *s, uint64_t turn)
+static inline void run_until(sim *s, uint64_t turn)
 {
     while (s->node[0].host->changing.turn < turn) {
         sim_run(s, s->now + MS, NULL);
