@@ -141,11 +141,12 @@ typedef struct kf_turn {
 typedef struct kf_gait {
     kf_turn *turn; /* those not sent for, from `first` up to `end` */
     size_t first, end, cap;
-    size_t awaited;   /* sent for, and not come */
-    uint32_t product; /* that this was of, last */
-    kofn_time last,
-        way; /* when the last one came; the shortest time that one of
-                            this product was under way */
+    size_t awaited;   /* sent for, and not come ... */
+    kofn_time sent;   /* ... the first of them then */
+    uint32_t product; /* of which it was sent for last */
+    kofn_time last;   /* when one came, last           */
+    kofn_time way;    /* the shortest time that one of this product was under
+                         way                                            */
 } kf_gait;
 
 /* ... of all (pace.c). */

@@ -61,8 +61,10 @@ static bool may_go(const kofn_job *j, const product *p, const kf_gait *g,
            (g->awaited == 0 && submessage < p->level);
 }
 
-static void goes(const product *p, kf_gait *g, slot *s)
+static void goes(const kofn_job *j, const product *p, kf_gait *g, slot *s)
 {
+    if (g->awaited == 0)
+        g->sent = kf_job_now(j);
     if (g->product != p->core)
         g->way = KOFN_NEVER;
     g->product = p->core;
@@ -81,7 +83,7 @@ kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold)
     TRY(know(&j->paced, s->worker));
     g = &j->paced.gait[s->worker];
     if (g->first == g->end && may_go(j, p, g, s)) {
-        goes(p, g, s);
+        goes(j, p, g, s);
         return KOFN_OK;
     }
     TRY(kf_grow(&g->turn, &g->cap, g->end, sizeof *g->turn));
@@ -168,7 +170,7 @@ static kofn_status go_on(kofn_job *j, kf_gait *g)
         g->first++;
         j->paced.held--;
         if (s) {
-            goes(p, g, s);
+            goes(j, p, g, s);
             TRY(kf_job_send_task(j, p, s));
         }
     }
@@ -223,7 +225,7 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
         c.product == p->core)
         s.pace = times(1 / c.part, now - c.since);
     else if (g->way != KOFN_NEVER)
-        s.pace = longer(g->way, now - g->last);
+        s.pace = longer(g->way, now - longer(g->last, g->sent));
     if (s.pace != KOFN_NEVER)
         s.rest = times((double)g->awaited - c.part, s.pace);
     return s;
