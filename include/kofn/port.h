@@ -134,6 +134,13 @@ KOFN_API bool kofn_block_whole(const kofn_block *b);
 KOFN_API kofn_status kofn_block_change(kofn_block *b, const kofn_msg *m);
 KOFN_API double kofn_block_change_size(const kofn_block *b, const kofn_msg *m);
 
+/* A result that is on its way. */
+typedef struct kofn_coming {
+    uint32_t product;
+    double part;     /* of it that is here, more than 0 and less than 1 */
+    kofn_time since; /* by the port's clock, when it began to come      */
+} kofn_coming;
+
 /* First member of every port.  Entries after `close` may be NULL. */
 struct kofn_port {
     const char *name;
@@ -170,6 +177,9 @@ struct kofn_port {
     /* How long it has been at its block, not counting what it waited for us and
      * what such a block may take; 0 and below: it is in time. */
     kofn_time (*storing)(kofn_port *p, uint32_t worker);
+    /* What of a result of its that is waited for is here, although the rest is
+     * not; false: nothing. */
+    bool (*coming)(kofn_port *p, uint32_t worker, kofn_coming *c);
 };
 
 #ifdef __cplusplus

@@ -48,6 +48,14 @@ typedef struct kofn_packet {
     void *own; /* the transport's */
 } kofn_packet;
 
+/* What is on its way from a peer, not whole yet. */
+typedef struct kofn_arriving {
+    size_t head_bytes;
+    unsigned char head[KOFN_HEAD_MAX];
+    size_t at, body_bytes; /* so much of the body is here   */
+    kofn_time age;         /* since the head came           */
+} kofn_arriving;
+
 typedef struct kofn_transport kofn_transport;
 
 struct kofn_transport {
@@ -100,6 +108,9 @@ struct kofn_transport {
      * host; valid until the next call.  All peers of one name may be one
      * enemy.  NULL, also as the answer: the peer answers for itself. */
     const char *(*principal_of)(kofn_transport *t, kofn_peer peer);
+    /* May be NULL: what is on its way from a peer, not as urgent; false: nothing
+     * that has begun. */
+    bool (*arriving)(kofn_transport *t, kofn_peer peer, kofn_arriving *a);
 };
 
 /* ---- the coordinator's port ---------------------------------------------- */

@@ -109,6 +109,7 @@ typedef struct kf_arrival {
     size_t room;                 /* bytes behind `body` */
     bool urgent, asked, skipped; /* skipped: its body is not sent */
     size_t mapped;               /* bytes of a memory file at `body` */
+    kofn_time since;             /* its head came                    */
     unsigned char head[KOFN_HEAD_MAX];
     unsigned char *body; /* NULL: there is none, or nobody wants it */
 } kf_arrival;
@@ -398,6 +399,9 @@ bool kf_net_receive_tell(kf_link *l, kofn_arrival what);
 void kf_net_receive_ask(kf_transport *t);
 void kf_net_receive_answer(kf_link *l, int lane);
 void kf_net_receive_release(kofn_transport *base, void *own);
+/* What is on its way from a peer in the bulk lane. */
+bool kf_net_receive_arriving(kofn_transport *base, kofn_peer peer,
+                             kofn_arriving *a);
 void kf_net_receive_drop(kf_transport *t, const kf_link *from);
 
 /* ---- join.c -------------------------------------------------------------- */

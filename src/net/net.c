@@ -226,7 +226,8 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
                                .close = net_close,
                                .name_of = net_name_of,
                                .news = net_news,
-                               .principal_of = net_principal_of};
+                               .principal_of = net_principal_of,
+                               .arriving = kf_net_receive_arriving};
     t->listening = t->spare = t->kick[0] = t->kick[1] = -1;
     t->line.last = &t->line.first;
     t->urgent.last = &t->urgent.first;

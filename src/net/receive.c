@@ -156,6 +156,27 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
     return true;
 }
 
+bool kf_net_receive_arriving(kofn_transport *base, kofn_peer peer,
+                             kofn_arriving *a)
+{
+    kf_transport *t = (kf_transport *)base;
+    const kf_arrival *in;
+    const kf_link *l;
+
+    pthread_mutex_lock(&t->lock);
+    l = kf_link_of(t, peer);
+    in = l ? l->lane[KF_BULK].coming : NULL;
+    if (in) {
+        *a = (kofn_arriving){.head_bytes = in->head_bytes,
+                             .at = in->at,
+                             .body_bytes = in->bytes,
+                             .age = kf_clock() - in->since};
+        memcpy(a->head, in->head, in->head_bytes);
+    }
+    kf_net_loop_unlock(t);
+    return in != NULL;
+}
+
 /* ---- forgetting ---------------------------------------------------------- */
 
 static void strip(kf_arrivals *line, kf_transport *t, const kf_link *from,
@@ -264,7 +285,8 @@ static bool make_room(kf_link *l, int lane)
                           .head_bytes = in->head_bytes,
                           .bytes = in->bytes,
                           .urgent = in->urgent,
-                          .asked = in->asked};
+                          .asked = in->asked,
+                          .since = in->since};
     memcpy(large->head, in->head, in->head_bytes);
     kf_free(in);
     l->lane[lane].coming = large;
@@ -291,6 +313,7 @@ static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
     in->bytes = (size_t)bytes;
     in->head_bytes = kf_net_number(l->part + 2, 2);
     memcpy(in->head, l->part + KF_HEADER, in->head_bytes);
+    in->since = kf_clock();
     a->coming = in;
     a->asks = asks;
     l->t->asking += asks;

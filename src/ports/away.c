@@ -34,22 +34,13 @@ kofn_time kf_away_now(kofn_port *base)
     return kf_clock() - ((port *)base)->start;
 }
 
-void kf_away_drop(kofn_msg *m)
-{
-    kofn_block_drop(m->block);
-    kofn_parcel_drop(m->in);
-    kofn_parcel_drop(m->with);
-    kofn_parcel_drop(m->result);
-    kf_free(m->why);
-}
-
 /* ---- what the job is to hear --------------------------------------------- */
 
 kofn_status kf_away_tell(port *p, kofn_msg m)
 {
     if (kf_post_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
                      sizeof *p->ready)) {
-        kf_away_drop(&m);
+        kf_payload_drop(&m);
         return KOFN_NOMEM;
     }
     p->ready[p->ready_first + p->readies++] = m;
@@ -268,9 +259,9 @@ static void port_close(kofn_port *base)
     if (p->t)
         dismiss(p);
     for (size_t i = 0; i < p->readies; i++)
-        kf_away_drop(&p->ready[p->ready_first + i]);
+        kf_payload_drop(&p->ready[p->ready_first + i]);
     for (size_t i = 0; i < p->stores; i++)
-        kf_away_drop(&p->store[i]);
+        kf_payload_drop(&p->store[i]);
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
             kf_away_bury(p, p->worker[i]);
@@ -445,7 +436,8 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
                           .corrupt = port_corrupt,
                           .flip = port_flip,
                           .name_of = port_name_of,
-                          .storing = kf_away_storing};
+                          .storing = kf_away_storing,
+                          .coming = kf_away_coming};
     if (p->opt.start && p->opt.kill) {
         p->base.admit = port_admit;
         p->base.remove = port_remove;

@@ -3,6 +3,7 @@
 #ifndef KF_PORTS_AWAY_H
 #define KF_PORTS_AWAY_H
 
+#include "payload.h"
 #include "post.h"
 
 #define HELLO_TIME (10 * KOFN_SECOND)   /* to say who one is           */
@@ -135,7 +136,6 @@ kofn_time kf_away_now(kofn_port *base);
 kofn_time kf_away_storing(kofn_port *base, uint32_t id);
 /* What the job is to hear; takes the payload over. */
 kofn_status kf_away_tell(port *p, kofn_msg m);
-void kf_away_drop(kofn_msg *m); /* its payload */
 /* For people: who was turned away or dropped. */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -187,6 +187,8 @@ kofn_status kf_away_strike(port *p, uint32_t id);
 /* Whether a long body is, before there is memory for it. */
 bool kf_away_wanted(void *port, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes);
+/* What of a result that is waited for is here. */
+bool kf_away_coming(kofn_port *base, uint32_t id, kofn_coming *c);
 /* Whoever connects and does not say who it is. */
 void kf_away_send_away(port *p);
 

@@ -221,6 +221,28 @@ bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
     return e && body_bytes == e->bytes;
 }
 
+bool kf_away_coming(kofn_port *base, uint32_t id, kofn_coming *c)
+{
+    const port *p = (const port *)base;
+    const worker *w = id < p->workers ? p->worker[id] : NULL;
+    const errand *e;
+    kofn_arriving a;
+    kf_head h;
+
+    if (!w || w->gone || !p->t->arriving ||
+        !p->t->arriving(p->t, w->peer, &a) || a.at == 0 ||
+        kf_head_read(&h, a.head, a.head_bytes) || h.type != KF_WIRE_RESULT ||
+        h.job != p->job)
+        return false;
+    e = kf_away_errand(p->worker[id], h.task);
+    if (!e || !e->result || a.body_bytes != e->bytes || a.at >= e->bytes)
+        return false;
+    *c = (kofn_coming){.product = e->product,
+                       .part = (double)a.at / (double)a.body_bytes,
+                       .since = kf_away_now(base) - a.age};
+    return true;
+}
+
 /* The worker's answer to an errand, and why it failed. */
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                           kofn_parcel *result, kofn_status status, char *why)

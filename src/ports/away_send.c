@@ -385,7 +385,7 @@ kofn_status kf_away_store(port *p)
 
         if (!st && !p->worker[m->worker]->gone)
             st = send_block(p, m);
-        kf_away_drop(m);
+        kf_payload_drop(m);
     }
     p->stores = 0;
     return st;
@@ -500,7 +500,7 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
         default:
             break;
         }
-    kf_away_drop(m);
+    kf_payload_drop(m);
     return st;
 }
 

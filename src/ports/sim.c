@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "known.h"
+#include "payload.h"
 
 #include "base/clock.h"
 #include "base/heap.h"
@@ -41,9 +42,11 @@ typedef struct worker {
     size_t helds, held_cap;
     uint32_t *line; /* to be sent when the link is free, in order */
     size_t lined, line_cap;
-    bool sending;    /* the link is not */
-    kf_known known;  /* inputs that it was sent */
-    kofn_time heard; /* when what was sent to it last arrives */
+    bool sending;      /* the link is not */
+    kf_known known;    /* inputs that it was sent */
+    kofn_time heard;   /* when what was sent to it last arrives */
+    kofn_coming comes; /* what it began to send last, and ... */
+    kofn_time came;    /* ... when that has come              */
 } worker;
 
 typedef struct port {
@@ -93,21 +96,9 @@ static void free_slot(port *p, uint32_t id)
     p->unused[p->unused_count++] = id;
 }
 
-static void drop_payload(kofn_msg *m)
-{
-    kofn_block_drop(m->block);
-    kofn_parcel_drop(m->in);
-    kofn_parcel_drop(m->with);
-    kofn_parcel_drop(m->result);
-    kf_free(m->why);
-    m->block = NULL;
-    m->in = m->with = m->result = NULL;
-    m->why = NULL;
-}
-
 static void drop_slot(port *p, uint32_t id)
 {
-    drop_payload(&p->slot[id].m);
+    kf_payload_drop(&p->slot[id].m);
     free_slot(p, id);
 }
 
@@ -211,6 +202,9 @@ static kofn_status send_next(port *p, uint32_t id)
     memmove(w->line, w->line + 1, --w->lined * sizeof *w->line);
     bytes = (double)kf_parcel_bytes(p->slot[slot].m.result);
     w->sending = transfer(p, bytes) > 0;
+    w->comes.product = p->slot[slot].m.product;
+    w->comes.since = p->at + travel(p, 0);
+    w->came = p->at + travel(p, bytes);
     TRY(schedule(p, travel(p, bytes), REPORT, id, slot));
     return w->sending ? schedule(p, kf_weather_nanoseconds(transfer(p, bytes)),
                                  SENT, id, 0)
@@ -286,7 +280,28 @@ static bool is_slow(const port *p, uint32_t id, unsigned round)
     return p->worker[id].factor > 1 || kf_weather_slow(&p->weather, id, round);
 }
 
-static void stop(port *p, uint32_t id);
+/* What it had in hand is dropped when its time comes. */
+static void stop(port *p, uint32_t id)
+{
+    worker *w = &p->worker[id];
+
+    w->gone = true;
+    w->busy = false;
+    for (size_t i = 0; i < w->queued; i++)
+        drop_slot(p, w->queue[i]);
+    kf_free(w->queue);
+    w->queue = NULL;
+    w->queued = w->queue_cap = 0;
+    for (size_t i = 0; i < w->helds; i++)
+        drop_slot(p, w->held[i]);
+    for (size_t i = 0; i < w->lined; i++)
+        drop_slot(p, w->line[i]);
+    kf_free(w->line);
+    w->line = NULL;
+    w->helds = w->lined = w->line_cap = 0;
+    kofn_block_drop(w->block);
+    w->block = NULL;
+}
 
 /* An update is done, or a piece is there.  Who could not has a block that nobody can use, and goes. */
 static kofn_status changed(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
@@ -347,29 +362,6 @@ static kofn_status start(port *p, uint32_t *id)
     return schedule(p,
                     kf_weather_nanoseconds(kf_weather_leave(&p->weather, *id)),
                     LEAVE, *id, 0);
-}
-
-/* What it had in hand is dropped when its time comes. */
-static void stop(port *p, uint32_t id)
-{
-    worker *w = &p->worker[id];
-
-    w->gone = true;
-    w->busy = false;
-    for (size_t i = 0; i < w->queued; i++)
-        drop_slot(p, w->queue[i]);
-    kf_free(w->queue);
-    w->queue = NULL;
-    w->queued = w->queue_cap = 0;
-    for (size_t i = 0; i < w->helds; i++)
-        drop_slot(p, w->held[i]);
-    for (size_t i = 0; i < w->lined; i++)
-        drop_slot(p, w->line[i]);
-    kf_free(w->line);
-    w->line = NULL;
-    w->helds = w->lined = w->line_cap = 0;
-    kofn_block_drop(w->block);
-    w->block = NULL;
 }
 
 /* ---- what happens -------------------------------------------------------- */
@@ -452,7 +444,7 @@ static void burn_mail(port *p, uint32_t id)
 
     for (size_t i = p->read; i < p->mails; i++)
         if (p->mail[i].worker == id)
-            drop_payload(&p->mail[i]);
+            kf_payload_drop(&p->mail[i]);
         else
             p->mail[kept++] = p->mail[i];
     p->mails = kept;
@@ -567,7 +559,7 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
 
     catch_up(p);
     if (m->worker >= p->workers || p->worker[m->worker].gone) {
-        drop_payload(m);
+        kf_payload_drop(m);
         return KOFN_OK;
     }
     if (m->type == KOFN_MSG_GIVE_UP)
@@ -575,7 +567,7 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
     if (m->type == KOFN_MSG_CANCEL)
         return cancel(p, m->worker, m->task);
     if (new_slot(p, m, &slot)) {
-        drop_payload(m);
+        kf_payload_drop(m);
         return KOFN_NOMEM;
     }
     w = &p->worker[m->worker];
@@ -616,6 +608,18 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     }
 }
 
+static bool port_coming(kofn_port *base, uint32_t id, kofn_coming *c)
+{
+    const port *p = (const port *)base;
+    const worker *w = &p->worker[id];
+
+    *c = w->comes;
+    if (p->clock <= c->since || p->clock >= w->came)
+        return false;
+    c->part = (double)(p->clock - c->since) / (double)(w->came - c->since);
+    return true;
+}
+
 static void port_spend(kofn_port *base, kofn_time cpu)
 {
     port *p = (port *)base;
@@ -630,9 +634,9 @@ static void port_close(kofn_port *base)
 
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].used)
-            drop_payload(&p->slot[i].m);
+            kf_payload_drop(&p->slot[i].m);
     for (size_t i = p->read; i < p->mails; i++)
-        drop_payload(&p->mail[i]);
+        kf_payload_drop(&p->mail[i]);
     kf_free(p->mail);
     for (size_t i = 0; i < p->workers; i++) {
         kofn_block_drop(p->worker[i].block);
@@ -680,7 +684,8 @@ kofn_status kofn_port_sim(kofn_port **out, size_t workers,
                           .remove = port_remove,
                           .slow = port_slow,
                           .corrupt = port_corrupt,
-                          .flip = port_flip};
+                          .flip = port_flip,
+                          .coming = port_coming};
     if (weather)
         p->weather = *weather;
     p->blas_threads = kf_blas_single();

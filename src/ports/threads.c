@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "payload.h"
+
 #include "base/clock.h"
 #include "weather/weather.h"
 
@@ -37,19 +39,10 @@ static void mailbox_init(mailbox *b)
     pthread_condattr_destroy(&attr);
 }
 
-static void drop_payload(kofn_msg *m)
-{
-    kofn_block_drop(m->block);
-    kofn_parcel_drop(m->in);
-    kofn_parcel_drop(m->with);
-    kofn_parcel_drop(m->result);
-    kf_free(m->why);
-}
-
 static void mailbox_destroy(mailbox *b)
 {
     for (size_t i = 0; i < b->count; i++)
-        drop_payload(&b->msg[(b->first + i) % b->cap]);
+        kf_payload_drop(&b->msg[(b->first + i) % b->cap]);
     kf_free(b->msg);
     pthread_cond_destroy(&b->filled);
     pthread_mutex_destroy(&b->lock);
@@ -174,7 +167,7 @@ static void report(worker *w, kofn_msg m)
     m.worker = w->id;
     pthread_mutex_lock(&p->box.lock);
     if (put(&p->box, &m)) {
-        drop_payload(&m);
+        kf_payload_drop(&m);
         p->lost = true;
     }
     pthread_mutex_unlock(&p->box.lock);
@@ -266,7 +259,7 @@ static void change(worker *w, kofn_msg *m)
     } else if (m->type == KOFN_MSG_PIECE && !m->block) {
         report(w, (kofn_msg){.type = KOFN_MSG_STORED});
     }
-    drop_payload(m);
+    kf_payload_drop(m);
 }
 
 static void flip(worker *w, unsigned times)
@@ -456,7 +449,7 @@ static kofn_status cancel(worker *w, uint32_t task)
         kofn_msg m = take(b);
 
         if (m.type == KOFN_MSG_WORK && m.task == task)
-            drop_payload(&m);
+            kf_payload_drop(&m);
         else
             put(b, &m); /* there is room: one was just taken */
     }
@@ -480,7 +473,7 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
     worker *w;
 
     if (m->worker >= p->workers) {
-        drop_payload(m);
+        kf_payload_drop(m);
         return KOFN_OK; /* as to any machine that is not there */
     }
     w = p->worker[m->worker];
@@ -490,7 +483,7 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         return cancel(w, m->task);
     pthread_mutex_lock(&w->box.lock);
     if (w->dead || (st = put(&w->box, m)))
-        drop_payload(m);
+        kf_payload_drop(m);
     pthread_mutex_unlock(&w->box.lock);
     pthread_cond_signal(&w->box.filled);
     return st;
@@ -527,7 +520,7 @@ static kofn_status receive_until(port *p, kofn_time until, kofn_msg *m)
     pthread_mutex_unlock(&p->box.lock);
     if (lost) {
         if (got)
-            drop_payload(m);
+            kf_payload_drop(m);
         return kf_fail(KOFN_NOMEM, "out of memory: a worker's message is lost");
     }
     return got ? KOFN_OK : KOFN_AGAIN;
@@ -552,7 +545,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
             p->unheard--;
         } else if (st == KOFN_OK && m->type != KOFN_MSG_MUTE &&
                    from_the_dead(p, m)) {
-            drop_payload(m);
+            kf_payload_drop(m);
             continue;
         }
         if (st != KOFN_AGAIN || port_now(base) >= until)

@@ -62,6 +62,7 @@ typedef struct product {
     const kofn_parcel **fed; /* per worker: the input it was given last */
     size_t feds, fed_cap;
     uint32_t first_task;
+    size_t level; /* submessages that whoever is not late is sent for */
     bool audited; /* a sum that is compared, for those that are not after it */
     bool begun;   /* the core knows of it */
     bool shown;   /* ... and so do those who watch */
@@ -140,10 +141,12 @@ typedef struct kf_turn {
 typedef struct kf_gait {
     kf_turn *turn; /* those not sent for, from `first` up to `end` */
     size_t first, end, cap;
-    size_t awaited; /* sent for, and not come */
-    kofn_time last,
-        way; /* when the last one came; the shortest time that one of
-                            this product was under way */
+    size_t awaited;   /* sent for, and not come ... */
+    kofn_time sent;   /* ... the first of them then */
+    uint32_t product; /* of which it was sent for last */
+    kofn_time last;   /* when one came, last           */
+    kofn_time way;    /* the shortest time that one of this product was under
+                         way                                            */
 } kf_gait;
 
 /* ... of all (pace.c). */
@@ -154,6 +157,8 @@ typedef struct kf_pace {
     bool due;         /* some may be sent for now ...           */
     kofn_time due_at; /* ... and others then, if nothing comes  */
     kofn_time newest; /* when the last answer came              */
+    kofn_time *list;  /* to find the middle of                  */
+    size_t list_cap;
 } kf_pace;
 
 #define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */

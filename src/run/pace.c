@@ -3,28 +3,40 @@
  * The core asks for all submessages of a seat at once, for nobody knows how many
  * it takes.  Where a link takes time they would all be under way before they can
  * be stopped.  So a worker is sent as many of them as it takes when nobody who is
- * there straggles, for fewer never do; and then one whenever the last that it was
- * sent has come and the product is not over.  What was not sent and is cancelled
- * costs nothing.
+ * there straggles, for fewer never do; and further ones one at a time, when the
+ * last that it was sent has come and the product is not over.  What was not sent
+ * and is cancelled costs nothing.
  *
- * Those who share a link do not end at one moment: whoever is first would be sent
- * for one more, which holds up the others, and nobody needs it when they have
- * come.  So it waits while answers come, until there was none for a quarter of the
- * time that one of its own was under way.
+ * Workers who do not straggle send all as many.  How many that is at least is
+ * known of a product: its level, which rises by one when somebody has sent so many
+ * and all who have not are late; then whoever has, or will have, is sent one more.
+ * Rising too early costs most where a link is shared, on which what is not needed
+ * holds up what is.
+ *
+ * Who is late?  Not before there was no answer for a quarter of the time that a
+ * submessage takes; and then not whoever is sending: by what of a result is here
+ * and since when, it is known what a submessage takes this worker, its pace, and
+ * how long it needs for the rest.  It is late when that is longer than half of the
+ * workers need, by more than the one submessage takes for which it would be done
+ * without; or when its pace is many times theirs.
  *
  * Tasks of a product wait behind those of older ones: a worker keeps the values
  * of one product, and would have to compute them again.
  */
 #include "job.h"
 
+#include <stdlib.h>
+
 #define PAUSE 4 /* without an answer: this part of an answer's way */
+#define SLOW 4  /* times the pace of half of the workers, or slower: late */
+#define LOOK (KOFN_SECOND / 1000) /* no sooner is looked at it again */
 
 /* A worker that is not heard of before has sent nothing. */
 static kofn_status know(kf_pace *x, uint32_t worker)
 {
     while (x->workers <= worker) {
         TRY(kf_grow(&x->gait, &x->cap, x->workers, sizeof *x->gait));
-        x->gait[x->workers++] = (kf_gait){.awaited = 0};
+        x->gait[x->workers++] = (kf_gait){.way = KOFN_NEVER};
     }
     return KOFN_OK;
 }
@@ -38,29 +50,24 @@ static size_t first_ones(const kofn_job *j, const kofn_layout *L)
     return kf_ceil_div(L->enough, kf_max(1, live));
 }
 
-/* Is it this one's turn?  If only time will make it so, the alarm is set. */
-static bool may_go(kofn_job *j, const product *p, const kf_gait *g,
+/* Is it this one's turn? */
+static bool may_go(const kofn_job *j, const product *p, const kf_gait *g,
                    const slot *s)
 {
     const kofn_layout *L = &p->use->layout;
-    kofn_time turn;
+    size_t submessage = s->row % L->submessages;
 
-    if (s->row % L->submessages < first_ones(j, L))
-        return true;
-    if (g->awaited > 0)
-        return false;
-    turn = j->paced.newest + g->way / PAUSE;
-    if (kf_job_now(j) >= turn)
-        return true;
-    if (turn < j->paced.due_at)
-        j->paced.due_at = turn;
-    return false;
+    return submessage < first_ones(j, L) ||
+           (g->awaited == 0 && submessage < p->level);
 }
 
-static void goes(const product *p, kf_gait *g, slot *s)
+static void goes(const kofn_job *j, const product *p, kf_gait *g, slot *s)
 {
-    if (s->row % p->use->layout.submessages == 0)
+    if (g->awaited == 0)
+        g->sent = kf_job_now(j);
+    if (g->product != p->core)
         g->way = KOFN_NEVER;
+    g->product = p->core;
     s->awaited = true;
     g->awaited++;
 }
@@ -76,12 +83,13 @@ kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold)
     TRY(know(&j->paced, s->worker));
     g = &j->paced.gait[s->worker];
     if (g->first == g->end && may_go(j, p, g, s)) {
-        goes(p, g, s);
+        goes(j, p, g, s);
         return KOFN_OK;
     }
     TRY(kf_grow(&g->turn, &g->cap, g->end, sizeof *g->turn));
     g->turn[g->end++] = (kf_turn){p->core, s->task};
     j->paced.held++;
+    j->paced.due = true;
     *hold = true;
     return KOFN_OK;
 }
@@ -162,7 +170,7 @@ static kofn_status go_on(kofn_job *j, kf_gait *g)
         g->first++;
         j->paced.held--;
         if (s) {
-            goes(p, g, s);
+            goes(j, p, g, s);
             TRY(kf_job_send_task(j, p, s));
         }
     }
@@ -170,10 +178,153 @@ static kofn_status go_on(kofn_job *j, kf_gait *g)
     return KOFN_OK;
 }
 
+/* ---- who is late --------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+    kofn_time x = *(const kofn_time *)a, y = *(const kofn_time *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Half of them are no longer; NEVER: there are none. */
+static kofn_time middle(kofn_time *time, size_t n)
+{
+    qsort(time, n, sizeof *time, by_time);
+    return n ? time[n / 2] : KOFN_NEVER;
+}
+
+static kofn_time longer(kofn_time a, kofn_time b)
+{
+    return a > b ? a : b;
+}
+
+static kofn_time times(double n, kofn_time t)
+{
+    double all = n * (double)t;
+
+    return all < (double)(KOFN_NEVER / 2) ? (kofn_time)all : KOFN_NEVER / 2;
+}
+
+/* What a submessage of this product takes a worker, and all that it was sent
+ * for. */
+typedef struct strides {
+    kofn_time pace, rest; /* KOFN_NEVER: it has sent nothing */
+} strides;
+
+static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
+{
+    const kf_gait *g = &j->paced.gait[worker];
+    kofn_time now = kf_job_now(j);
+    kofn_coming c = {.part = 0};
+    strides s = {g->way, KOFN_NEVER};
+
+    if (g->awaited == 0)
+        return (strides){g->way, 0};
+    if (j->port->coming && j->port->coming(j->port, worker, &c) &&
+        c.product == p->core)
+        s.pace = times(1 / c.part, now - c.since);
+    else if (g->way != KOFN_NEVER)
+        s.pace = longer(g->way, now - longer(g->last, g->sent));
+    if (s.pace != KOFN_NEVER)
+        s.rest = times((double)g->awaited - c.part, s.pace);
+    return s;
+}
+
+static bool takes_part(const kofn_job *j, const product *p, uint32_t worker)
+{
+    return j->paced.gait[worker].product == p->core && counts(j, worker);
+}
+
+/* Of those who have answered: what a submessage takes half of them. */
+static kofn_time way_of(const kofn_job *j, const product *p, kofn_time *list)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < j->paced.workers; i++)
+        if (takes_part(j, p, i) && j->paced.gait[i].way != KOFN_NEVER)
+            list[n++] = j->paced.gait[i].way;
+    return middle(list, n);
+}
+
+/* Does all that is still to come come too late?  The lists have room for every
+ * worker. */
+static bool are_late(kofn_job *j, const product *p, kofn_time *pace,
+                     kofn_time *rest)
+{
+    size_t n = 0, known = 0;
+    kofn_time one, all;
+
+    for (uint32_t i = 0; i < j->paced.workers; i++)
+        if (takes_part(j, p, i)) {
+            strides s = strides_of(j, p, i);
+
+            rest[n++] = s.rest;
+            if (s.pace != KOFN_NEVER)
+                pace[known++] = s.pace;
+        }
+    one = middle(pace, known);
+    all = middle(rest, n);
+    for (uint32_t i = 0; i < j->paced.workers; i++) {
+        strides s = {KOFN_NEVER, KOFN_NEVER};
+
+        if (takes_part(j, p, i) && j->paced.gait[i].awaited > 0)
+            s = strides_of(j, p, i);
+        if (s.pace != KOFN_NEVER && s.pace / SLOW < one && s.rest - one <= all)
+            return false;
+    }
+    return true;
+}
+
+/* Has somebody sent all that its level allows, and waits? */
+static bool somebody_waits(const kofn_job *j, const product *p)
+{
+    for (size_t i = 0; i < j->paced.workers; i++) {
+        const kf_gait *g = &j->paced.gait[i];
+
+        if (g->first < g->end && g->awaited == 0 &&
+            g->turn[g->first].product == p->core)
+            return true;
+    }
+    return false;
+}
+
+/* If only time will make it so, the alarm is set. */
+static kofn_status rise(kofn_job *j, product *p)
+{
+    kofn_time now = kf_job_now(j), turn, pause, *list;
+
+    p->level = kf_max(p->level, first_ones(j, &p->use->layout));
+    if (!somebody_waits(j, p))
+        return KOFN_OK;
+    while (j->paced.list_cap < 2 * j->paced.workers)
+        TRY(kf_grow(&j->paced.list, &j->paced.list_cap, j->paced.list_cap,
+                    sizeof *j->paced.list));
+    list = j->paced.list;
+    pause = way_of(j, p, list) / PAUSE;
+    turn = pause < KOFN_NEVER - j->paced.newest ? j->paced.newest + pause : now;
+    if (now >= turn) {
+        if (are_late(j, p, list, list + j->paced.workers)) {
+            p->level++;
+            return KOFN_OK;
+        }
+        turn = now + longer(pause, LOOK);
+    }
+    if (turn < j->paced.due_at)
+        j->paced.due_at = turn;
+    return KOFN_OK;
+}
+
 kofn_status kf_pace_go_on(kofn_job *j)
 {
     j->paced.due = false;
     j->paced.due_at = KOFN_NEVER;
+    for (size_t i = 0; i < j->paced.workers; i++)
+        TRY(go_on(j, &j->paced.gait[i]));
+    for (size_t i = 0; i < j->opens && j->paced.held > 0; i++)
+        if (j->open[i]->begun && kf_job_is_running(j->open[i]) &&
+            j->open[i]->use->layout.submessages > 1)
+            TRY(rise(j, j->open[i]));
     for (size_t i = 0; i < j->paced.workers; i++)
         TRY(go_on(j, &j->paced.gait[i]));
     return KOFN_OK;
@@ -184,4 +335,5 @@ void kf_pace_free(kf_pace *x)
     for (size_t i = 0; i < x->workers; i++)
         kf_free(x->gait[i].turn);
     kf_free(x->gait);
+    kf_free(x->list);
 }

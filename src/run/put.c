@@ -175,6 +175,7 @@ static kofn_status begin(kofn_job *j, product *p)
     p->began = p->again ? p->began : kf_job_now(j);
     p->begun = true;
     p->slots = 0;
+    p->level = 0;
     if (kf_is_stream(j))
         return kf_pair_begin(j, p);
     if (p->window ||

@@ -230,6 +230,43 @@ static void half_a_body_is_lost(void **state)
     free(body);
 }
 
+/* What of a body is here is told while the rest is on its way, and when it is whole
+ * nothing is. */
+static void what_is_arriving_is_told(void **state)
+{
+    static unsigned char body[8000];
+    kofn_transport *t = listener(addresses[0], &patient);
+    int fd = plain(kofn_net_endpoint(t));
+    kofn_arriving a = {.at = 0};
+    kofn_packet p;
+
+    (void)state;
+    assert_true(hello(fd, NULL));
+    came(t, NULL);
+    assert_false(t->arriving(t, 0, &a));
+    assert_false(t->arriving(t, 1, &a)); /* nobody has that number */
+    assert_true(
+        put_frame(fd, KF_PACKET, 0, "xyz", 3, sizeof body, sizeof body));
+    assert_int_equal(send(fd, body, 1000, MSG_NOSIGNAL), 1000);
+    while (a.at < 1000) {
+        assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
+        t->arriving(t, 0, &a);
+    }
+    assert_int_equal(a.at, 1000);
+    assert_int_equal(a.body_bytes, sizeof body);
+    assert_int_equal(a.head_bytes, 3);
+    assert_memory_equal(a.head, "xyz", 3);
+    assert_true(a.age > 0);
+    assert_int_equal(send(fd, body, sizeof body - 1000, MSG_NOSIGNAL),
+                     sizeof body - 1000);
+    p = next_of(t, NULL);
+    assert_int_equal(p.body_bytes, sizeof body);
+    t->release(t, p.own);
+    assert_false(t->arriving(t, 0, &a));
+    close(fd);
+    t->close(t, 0);
+}
+
 static bool has_urgent(kofn_transport *base)
 {
     kf_transport *t = (kf_transport *)base;
@@ -292,6 +329,7 @@ TEST_FILE(flow_test)
         cmocka_unit_test(urgent_overtakes),
         cmocka_unit_test(bodies_are_asked_for),
         cmocka_unit_test(half_a_body_is_lost),
+        cmocka_unit_test(what_is_arriving_is_told),
         cmocka_unit_test(urgent_passes_by_what_waits),
     };
 

@@ -34,6 +34,13 @@ static inline void between_spend(kofn_port *p, kofn_time cpu)
     sim->spend(sim, cpu);
 }
 
+static inline bool between_coming(kofn_port *p, uint32_t worker, kofn_coming *c)
+{
+    kofn_port *sim = ((between *)p)->sim;
+
+    return sim->coming(sim, worker, c);
+}
+
 /* `wait` and `close` are the caller's. */
 static inline void between_open(between *b, size_t workers,
                                 const kofn_weather *w)
@@ -43,6 +50,7 @@ static inline void between_open(between *b, size_t workers,
     b->base.send = between_send;
     b->base.now = between_now;
     b->base.spend = between_spend;
+    b->base.coming = between_coming;
     b->base.admit = NULL;
     b->base.remove = NULL;
     b->base.slow = NULL;

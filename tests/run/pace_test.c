@@ -125,6 +125,22 @@ static void a_little_later_is_not_late(void **state)
     assert_at_most(submessage / 8, later.took - same.took);
 }
 
+/* Also by more, when what is missing is on its way and comes before another
+ * submessage would. */
+static void who_is_sending_is_not_late(void **state)
+{
+    const double submessage = 1.0 / 6;
+    trial even = {"agc:d=3", 0, 0, 0, 0}, uneven = {"agc:d=3", 0, 0, 0, 0};
+    outcome same = outcome_of(&even), later;
+
+    (void)state;
+    uneven.uneven = 4 * UNEVEN;
+    later = outcome_of(&uneven);
+    assert_at_most(fabs(later.share - 1.0 / 3), 1e-12);
+    assert_at_most(submessage / 2, later.took - same.took);
+    assert_at_most(later.took - same.took, submessage);
+}
+
 /* ---- what is sent for ---------------------------------------------------- */
 
 /* A port in front of another, which counts what each worker has in hand. */
@@ -132,7 +148,9 @@ typedef struct counting {
     kofn_port base;
     kofn_port *to;
     size_t in_hand[WORKERS], most;
-    bool out[8192]; /* per task */
+    bool out[8192];    /* per task */
+    uint32_t product;  /* that was given out last             */
+    kofn_time stopped; /* when worker 0 did, in a result; 0: it did not */
 } counting;
 
 /* Once: what is cancelled may come all the same. */
@@ -148,6 +166,7 @@ static kofn_status counting_send(kofn_port *base, kofn_msg *m)
 
     if (m->type == KOFN_MSG_WORK) {
         c->out[m->task] = true;
+        c->product = m->product;
         c->most = kf_max(c->most, ++c->in_hand[m->worker]);
     } else if (m->type == KOFN_MSG_CANCEL) {
         assert_true(c->out[m->task]); /* else it was not sent for */
@@ -170,6 +189,17 @@ static kofn_status counting_wait(kofn_port *base, kofn_time until,
 static kofn_time counting_now(kofn_port *base)
 {
     return ((counting *)base)->to->now(((counting *)base)->to);
+}
+
+/* Of the last bit of it worker 0 sends nothing for as long as it is asked. */
+static bool counting_coming(kofn_port *base, uint32_t worker, kofn_coming *c)
+{
+    const counting *x = (const counting *)base;
+
+    if (worker > 0)
+        return x->to->coming(x->to, worker, c);
+    *c = (kofn_coming){x->product, 0.999, x->stopped};
+    return true;
 }
 
 static void counting_close(kofn_port *base)
@@ -212,6 +242,47 @@ static void as_many_as_it_takes(void **state)
         assert_int_equal(c.most, x.plan->layout.submessages / d);
         rig_down(&x);
     }
+}
+
+/* Most of a result of the one who is late is here, and the rest does not come:
+ * the others have soon been sent for what does without it. */
+static void who_stopped_sending_is_late(void **state)
+{
+    double slow[WORKERS] = {HUGE_VAL, 1, 1, 1, 1, 1, 1, 1};
+    kofn_matrix pattern = {slow, 1, WORKERS, WORKERS, KOFN_F64};
+    kofn_weather w = {.bandwidth = 8 * NUMBERS, .pattern = &pattern};
+    counting c = {.base = {.name = "counting",
+                           .workers = WORKERS,
+                           .send = counting_send,
+                           .wait = counting_wait,
+                           .now = counting_now,
+                           .close = counting_close,
+                           .coming = counting_coming},
+                  .stopped = KOFN_SECOND};
+    rig_kind k = {.spec = "agc:d=2",
+                  .workers = WORKERS,
+                  .m = 2 * WORKERS + 1,
+                  .n = NUMBERS,
+                  .p = 1,
+                  .op = KOFN_SUM};
+    const double input = 1, submessage = 0.5, way = input + submessage;
+    double took;
+    rig x;
+
+    (void)state;
+    rig_inputs(&x, &k);
+    assert_ok(kofn_port_sim(&c.to, WORKERS, &w));
+    assert_ok(kofn_open(&x.job, x.plan, &c.base, NULL));
+    assert_ok(rig_place(&x));
+    rig_next(&x, 1);
+    assert_ok(rig_round(&x, NULL));
+    assert_at_most(rig_error(&x), 1e-9);
+    /* four times as long as others, since it began; it may be looked at a pause
+     * later, and then they send */
+    took = (double)counting_now(&c.base) * 1e-9;
+    assert_at_most(input + 4 * way, took);
+    assert_at_most(took, input + 4 * way + way / 4 + submessage + 0.01);
+    rig_down(&x);
 }
 
 /* ---- products one after the other ---------------------------------------- */
@@ -350,7 +421,9 @@ TEST_FILE(pace_test)
         cmocka_unit_test(shares_are_those_of_the_theorem),
         cmocka_unit_test(trips_are_few),
         cmocka_unit_test(a_little_later_is_not_late),
+        cmocka_unit_test(who_is_sending_is_not_late),
         cmocka_unit_test(as_many_as_it_takes),
+        cmocka_unit_test(who_stopped_sending_is_late),
         cmocka_unit_test(parts_are_computed_once),
         cmocka_unit_test(cancelled_before_it_is_sent),
     };

@@ -158,6 +158,7 @@ static crooked *crooked_port(kofn_port *inner)
     c->base.corrupt = NULL;
     c->base.name_of = NULL;
     c->base.storing = NULL;
+    c->base.coming = NULL;
     for (size_t i = 0; i < MEN; i++)
         c->said[i].x = numbers(LARGEST, sizeof(double));
     return c;
