@@ -71,7 +71,7 @@ static void choose(const kofn_net *net, const char *name, size_t workers,
                    char *spec, size_t size)
 {
     size_t most = 0, fewest = 0;
-    char found[80];
+    char found[256];
 
     snprintf(found, sizeof found, "%s:m=1,n=1,p=1", name);
     for (size_t beyond = kf_min(3, workers); !most && beyond > 0; beyond--)
@@ -91,15 +91,26 @@ static void choose(const kofn_net *net, const char *name, size_t workers,
     snprintf(spec, size, "%s", found);
 }
 
+/* `polynomial` would choose by the forward product whether to cut the batch. */
+static bool may_cut_batches(const char *spec)
+{
+    return !strncmp(spec, "polynomial", strlen("polynomial")) &&
+           !strstr(spec, ":p=") && !strstr(spec, ",p=");
+}
+
 kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
                            size_t workers, uint64_t seed, kofn_plan **plan)
 {
     size_t L = net->shape.layers;
     kofn_status st = KOFN_OK;
-    char chosen[80];
+    char chosen[256];
 
     if (chooses(spec)) {
         choose(net, spec, workers, chosen, sizeof chosen);
+        spec = chosen;
+    } else if (may_cut_batches(spec)) {
+        snprintf(chosen, sizeof chosen, "%s%sp=1", spec,
+                 strchr(spec, ':') ? "," : ":");
         spec = chosen;
     }
     memset(plan, 0, L * sizeof *plan);

@@ -270,6 +270,7 @@ typedef struct kf_transport {
     kf_bundle *bundle;    /* for the next link; or NULL */
     unsigned char node[KF_NODE];
     size_t peer_bytes;
+    unsigned starved; /* connections that memory was wanting for, in a row */
     kofn_time silence;
     kofn_time patience; /* after so long without a word a peer is lost */
 

@@ -16,9 +16,10 @@
 static bool come(kf_link *l)
 {
     kf_transport *t = l->t;
+    bool room = !kf_grow(&t->peer, &t->peers_cap, t->peers, sizeof *t->peer);
 
-    if (t->next == UINT32_MAX ||
-        kf_grow(&t->peer, &t->peers_cap, t->peers, sizeof *t->peer))
+    t->starved += !room;
+    if (!room || t->next == UINT32_MAX)
         return false;
     l->number = t->next;
     if (!kf_net_receive_tell(l, KOFN_CAME))

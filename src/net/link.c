@@ -206,6 +206,7 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     const int unread = UNREAD;
     kf_link *l = kf_zero(1, sizeof *l);
 
+    t->starved += !l;
     if (!l || uv_poll_init(&t->loop, &l->poll, fd)) {
         kf_free(l);
         close(fd);

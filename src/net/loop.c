@@ -25,6 +25,7 @@
 #define PASSES 4     /* of the loop at a time                         */
 #define TICK_MAX 100 /* milliseconds */
 #define TICK_MIN 10
+#define STARVED 4 /* connections, before who dials gives up */
 #define STRANGER_TIME (10 * KOFN_SECOND)
 #define PATIENCE (10 * KOFN_SECOND) /* for the system to connect */
 
@@ -183,6 +184,10 @@ static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
             kf_net_receive_ask(t);
         if (kf_net_receive_next(t, p))
             return KOFN_OK;
+        if (t->starved >= STARVED && !t->open)
+            return kf_fail(KOFN_NOMEM,
+                           "there is no memory for a connection to %s",
+                           t->endpoint);
         if (nothing_left(t))
             return kf_fail(KOFN_TRANSPORT, "%s",
                            t->trouble[0] ? t->trouble : "nobody is reached");

@@ -27,6 +27,7 @@ static kf_arrival *new_in(kf_transport *t, size_t bytes)
         }
     if (!in) {
         in = bytes <= SIZE_MAX - front ? kf_new(front + bytes, 1) : NULL;
+        t->starved += !in;
         if (!in)
             return NULL;
         in->room = bytes;
@@ -144,6 +145,7 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
         return true;
     }
     taken(in);
+    t->starved = 0;
     p->head_bytes = in->head_bytes;
     memcpy(p->head, in->head, in->head_bytes);
     if (in->body && is_wanted(t, in)) {

@@ -23,7 +23,6 @@
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
 #define IDLE_MOST (16 * IDLE)        /* ... of a worker that only waits    */
 #define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
-#define AWAIT_MOST (32 * ASK_AGAIN)  /* a welcome                          */
 
 void kf_serve_finish(server *s, kofn_status st)
 {
@@ -248,7 +247,6 @@ static void greet(server *s, const kf_head *h)
     if (h->task != s->exposed.worker)
         kf_serve_drop_tasks(s); /* of who it was */
     s->welcome = true;
-    s->await = ASK_AGAIN;
     s->job = h->job;
     s->exposed.worker = h->task;
     stay = kf_weather_leave(s->exposed.weather, h->task);
@@ -401,7 +399,6 @@ static bool listen(server *s, kofn_time atmost)
         s->head = k.peer;
         s->connected = true;
         say_hello(s);
-        s->greeted = kf_clock();
     } else if (k.what == KOFN_WENT) {
         if (k.peer == s->head)
             disconnected(s);
@@ -442,15 +439,6 @@ static void lose_patience(server *s)
                                    (double)s->opt.patience * 1e-9));
 }
 
-/* A coordinator that many come to at once answers late: who hangs up comes
- * last, so it waits twice as long the next time. */
-static void begin_again(server *s)
-{
-    if (s->await < AWAIT_MOST)
-        s->await *= 2;
-    kf_serve_hang_up(s);
-}
-
 /* What is to be done now and then. */
 static void look_up(server *s)
 {
@@ -467,8 +455,6 @@ static void look_up(server *s)
         b->ahead = 0;
         kf_serve_ask(s);
     }
-    if (s->connected && !s->welcome && kf_clock() - s->greeted > s->await)
-        begin_again(s);
     consider_leaving(s);
     lose_patience(s);
 }
@@ -590,7 +576,6 @@ static void live(server *s)
 {
     s->lost = kf_clock();
     s->idle = IDLE;
-    s->await = ASK_AGAIN;
     while (!s->over) {
         if (s->errands == 0 || is_early(s))
             rest(s);

@@ -38,10 +38,8 @@ typedef struct server {
     kofn_serve_options opt;
     kofn_peer head;
     bool connected, welcome;
-    kofn_time greeted; /* said hello last ...     */
-    kofn_time await;   /* ... and waits so long for the answer */
-    kofn_time idle;    /* that it waits for messages           */
-    kofn_time lost;    /* since when there is no coordinator */
+    kofn_time idle; /* that it waits for messages           */
+    kofn_time lost; /* since when there is no coordinator */
     uint64_t job, block_id;
     making block;
     input input[INPUTS];

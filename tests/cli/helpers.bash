@@ -59,7 +59,7 @@ kofn() {
             [ "${words[i]}" != threads ] || words[i]=$KOFN_PORT
         done
         case " $* " in
-        " gen "* | *" -p "* | *" --port "*) ;;
+        " gen "* | *" -p "* | *" --port "* | *" --masterless"*) ;;
         " mat"* | " power"* | " pagerank"* | " regress"* | " train"*) port=(-p "$KOFN_PORT") ;;
         esac
     fi

@@ -47,13 +47,6 @@ long allocations(void)
     return atomic_load(&made);
 }
 
-bool memory_is_gone(void)
-{
-    long n = atomic_load(&countdown);
-
-    return n > 0 && atomic_load(&made) >= n;
-}
-
 long allocated(void)
 {
     return atomic_load(&held);

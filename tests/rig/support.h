@@ -43,8 +43,6 @@ double relative_error(const double *a, const double *b, size_t n);
 void fail_allocation(long n);
 /* Allocations made since fail_allocation was last called. */
 long allocations(void);
-/* Has fail_allocation begun to fail them? */
-bool memory_is_gone(void);
 /* Blocks allocated and not yet freed. */
 long allocated(void);
 /* Route the library's allocations through the counter above. */
