@@ -37,6 +37,7 @@ static family kin;
  * very many, its turn may be long in coming, and where we end it ends. */
 static void become_worker(const family *f)
 {
+    sigset_t terminal;
     char seed[32], pattern[80];
     const char *argv[16] = {"kofn", "worker", f->address, "--staged",
                             "-q",   "--seed", seed};
@@ -56,6 +57,11 @@ static void become_worker(const family *f)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     setenv("BLIS_NUM_THREADS", "1", 1);
     setenv("MKL_NUM_THREADS", "1", 1);
+    /* Ctrl-C is sent to us and to them; if they left first, we would say so. */
+    sigemptyset(&terminal);
+    sigaddset(&terminal, SIGINT);
+    sigprocmask(SIG_BLOCK, &terminal,
+                NULL);                /* also when it is another program */
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us, ... */
     if (getppid() != f->parent)       /* ... who may have ended before that */
         _exit(127);
