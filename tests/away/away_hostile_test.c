@@ -3,30 +3,7 @@
  * honest worker is named, and memory stays bounded. */
 #include "fleet.h"
 #include "plague.h"
-
-#include <malloc.h>
-
-/* ---- memory -------------------------------------------------------------- */
-
-static atomic_size_t held, most;
-
-static void *weigh(void *ud, void *p, size_t want)
-{
-    size_t now, top = atomic_load(&most);
-
-    (void)ud;
-    if (p)
-        atomic_fetch_sub(&held, malloc_usable_size(p));
-    free(p);
-    p = want ? aligned_alloc(64, (want + 63) / 64 * 64) : NULL;
-    if (!p)
-        return NULL;
-    now =
-        atomic_fetch_add(&held, malloc_usable_size(p)) + malloc_usable_size(p);
-    while (now > top && !atomic_compare_exchange_weak(&most, &top, now))
-        ;
-    return p;
-}
+#include "weigh.h"
 
 /* ---- runs ---------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include "ports/away.h"
 
-#include <malloc.h>
+#include "weigh.h"
 
 #define MILLI (KOFN_SECOND / 1000)
 #define SLACK (SLOWED > 1 ? 4 : 1)
@@ -17,28 +17,6 @@
 enum { HONEST = 8, HOSTILE = 2, ROUNDS = 60, MOST = 400 };
 
 static char folder[] = "/tmp/kofn-hostile-XXXXXX";
-
-/* ---- memory -------------------------------------------------------------- */
-
-static atomic_size_t held, most;
-
-static void *weigh(void *ud, void *p, size_t want)
-{
-    size_t now;
-
-    (void)ud;
-    if (p)
-        atomic_fetch_sub(&held, malloc_usable_size(p));
-    free(p);
-    p = want ? aligned_alloc(64, (want + 63) / 64 * 64) : NULL;
-    if (!p)
-        return NULL;
-    now =
-        atomic_fetch_add(&held, malloc_usable_size(p)) + malloc_usable_size(p);
-    if (now > atomic_load(&most)) /* of our thread alone, but for bodies */
-        atomic_store(&most, now);
-    return p;
-}
 
 /* ---- a run --------------------------------------------------------------- */
 
