@@ -293,13 +293,13 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
 
 @test "Ctrl-C at a terminal, which workers get as well, is not theirs to obey" {
     inputs
-    "$KOFN" matvec X.npy w.npy -o y.npy -n 3 -p processes -r 5000 --json \
+    "$KOFN" matvec X.npy w.npy -o y.npy -n 4 -p processes -r 10000 --json \
         --metrics m.txt >out.json &
     pid=$!
     wait_for under_way m.txt
     pkill -INT -P $pid || true # it may be over
     wait $pid
-    json "o['rounds'] == 5000 and o['left'] == 0" <out.json
+    json "o['rounds'] == 10000 and o['left'] == 0" <out.json
 }
 
 @test "SIGTERM ends a simulated run with 143" {
