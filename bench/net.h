@@ -140,8 +140,7 @@ static inline void deliver(kofn_transport *t, kofn_peer peer, const void *head,
     kofn_status st;
     kofn_packet p;
 
-    while ((st = t->send(t, peer, head, bytes, NULL, 0, false, NULL, NULL)) ==
-           KOFN_AGAIN)
+    while ((st = t->send(t, peer, head, bytes, NULL, false)) == KOFN_AGAIN)
         must(t->wait(t, KOFN_SECOND / 1000, &p) == KOFN_AGAIN, "out of turn");
     check(st, "send");
 }

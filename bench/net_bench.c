@@ -155,7 +155,8 @@ static void ours_life(const char *address)
         }
         for (int i = 0; i < messages;) {
             kofn_status st =
-                t->send(t, peer, "b", 1, body, bulk_bytes, false, NULL, NULL);
+                t->send(t, peer, "b", 1,
+                        &(kofn_lent){.data = body, .bytes = bulk_bytes}, false);
 
             must(st >= 0, "send");
             i += st == KOFN_OK;

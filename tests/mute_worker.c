@@ -19,7 +19,7 @@ static void say(kofn_transport *t, kofn_peer to, const kf_head *h)
     unsigned char head[KF_HEAD];
 
     kf_head_write(head, h);
-    t->send(t, to, head, sizeof head, NULL, 0, false, NULL, NULL);
+    t->send(t, to, head, sizeof head, NULL, false);
 }
 
 /* True when it is over for this one. */

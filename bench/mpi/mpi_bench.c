@@ -58,8 +58,9 @@ static void put(const void *b, size_t bytes)
     bool given_back = false;
     kofn_status st;
 
-    while ((st = t->send(t, 0, &head, sizeof head, b, bytes, false, done,
-                         &given_back)) == KOFN_AGAIN)
+    while ((st = t->send(t, 0, &head, sizeof head,
+                         &(kofn_lent){b, bytes, done, &given_back}, false)) ==
+           KOFN_AGAIN)
         look(KOFN_SECOND / 1000);
     check(st, "send");
     while (!given_back)

@@ -58,17 +58,24 @@ typedef struct kofn_arriving {
 
 typedef struct kofn_transport kofn_transport;
 
+/* A body that is lent to a transport until it calls `done(ud)`, perhaps on another
+ * thread; `done` may be NULL. */
+typedef struct kofn_lent {
+    const void *data;
+    size_t bytes;
+    void (*done)(void *ud);
+    void *ud;
+} kofn_lent;
+
 struct kofn_transport {
     const char *name;
-    /* Sends head and body.  The body is borrowed until `done(ud)`, which is
-     * called exactly once whatever the answer, perhaps on another thread, and
-     * may be NULL.  Never waits: KOFN_AGAIN when the way to this peer is full
-     * (nothing was sent; try again later), KOFN_TRANSPORT when the peer is
-     * not there any more.  On KOFN_AGAIN `done` is not called: the body is
-     * still the caller's. */
+    /* Sends a head of at most KOFN_HEAD_MAX bytes and a body, NULL: none, which
+     * is given back exactly once whatever the answer.  Never waits: KOFN_AGAIN
+     * when the way to this peer is full (nothing was sent, try again later; the
+     * body is still the caller's and `done` is not called), KOFN_TRANSPORT when
+     * the peer is not there any more.  `urgent` overtakes what is not. */
     kofn_status (*send)(kofn_transport *t, kofn_peer peer, const void *head,
-                        size_t head_bytes, const void *body, size_t body_bytes,
-                        bool urgent, void (*done)(void *ud), void *ud);
+                        size_t head_bytes, const kofn_lent *body, bool urgent);
     /* The next arrival, or KOFN_AGAIN after `atmost` nanoseconds (0: only
      * what is there already) or earlier where a way that was full has room
      * again or a signal has come, or KOFN_TRANSPORT when nothing can ever come again.  A peer's

@@ -89,8 +89,9 @@ static kofn_status try_send(kf_host *h, const kf_waiting *w)
     if (w->body)
         kofn_parcel_keep(w->body);
     st = h->t->send(h->t, w->peer, w->head, sizeof w->head,
-                    w->body ? w->body->m.data : NULL, w->bytes, w->urgent,
-                    w->body ? sent : NULL, w->body);
+                    &(kofn_lent){w->body ? w->body->m.data : NULL, w->bytes,
+                                 w->body ? sent : NULL, w->body},
+                    w->urgent);
     if (st == KOFN_AGAIN)
         kofn_parcel_drop(w->body);
     return st;

@@ -99,8 +99,7 @@ typedef struct outgoing {
     peer *peer;
     size_t left; /* requests */
     bool apart;
-    void (*done)(void *ud);
-    void *ud;
+    kofn_lent body;
 } outgoing;
 
 struct transport {
@@ -126,8 +125,7 @@ struct transport {
 /* A frame, and its body where that is not short.  On failure nothing was
  * sent, nor is `done` called. */
 kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
-                        const void *body, size_t body_bytes,
-                        void (*done)(void *), void *ud);
+                        const kofn_lent *body);
 /* A frame without a packet, unless the peer is lost. */
 void kf_mpi_say(lane *l, kind k);
 /* The same in all lanes, so that it comes after whatever was sent. */

@@ -267,7 +267,7 @@ static void disown(peer *q)
 {
     q->bye = true;
     for (int l = 0; l < LANES; l++)
-        kf_mpi_post(&q->lane[l], BROKEN, NULL, 0, NULL, 0, NULL, NULL);
+        kf_mpi_post(&q->lane[l], BROKEN, NULL, 0, NULL);
 }
 
 static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)

@@ -6,6 +6,7 @@
 #include "peers.h"
 
 #include "base/clock.h"
+#include "base/lent.h"
 
 static void sent(kf_mpi_op *op, size_t bytes, bool ok)
 {
@@ -24,8 +25,7 @@ static void sent(kf_mpi_op *op, size_t bytes, bool ok)
         t->outs = o->next;
     if (o->next)
         o->next->prev = o->prev;
-    if (o->done)
-        o->done(o->ud);
+    kf_give_back(&o->body);
     t->host->drop(o);
 }
 
@@ -46,11 +46,11 @@ static frame frame_of(peer *q, kind k, size_t head_bytes, size_t body_bytes)
 }
 
 kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
-                        const void *body, size_t body_bytes,
-                        void (*done)(void *), void *ud)
+                        const kofn_lent *body)
 {
     peer *q = l->peer;
     transport *t = q->t;
+    size_t body_bytes = body ? body->bytes : 0;
     bool apart = body_bytes > SHORT_BODY;
     size_t with = apart ? 0 : body_bytes;
     size_t bytes = sizeof(frame) + head_bytes + with;
@@ -72,7 +72,7 @@ kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
     if (head_bytes)
         memcpy(at + sizeof f, head, head_bytes);
     if (with)
-        memcpy(at + sizeof f + head_bytes, body, with);
+        memcpy(at + sizeof f + head_bytes, body->data, with);
     st = kf_mpi_send(q->rank, l->tag, at, bytes, &o->op);
     if (st) {
         t->host->drop(o);
@@ -86,12 +86,12 @@ kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
     if (apart) {
         o->apart = true;
         t->moving++;
-        o->done = done;
-        o->ud = ud;
-        if (kf_mpi_send(q->rank, (int)f.body_tag, body, body_bytes, &o->op))
+        o->body = *body;
+        if (kf_mpi_send(q->rank, (int)f.body_tag, body->data, body_bytes,
+                        &o->op))
             kf_mpi_lose(q); /* what was begun may go on */
-    } else if (done) {
-        done(ud);
+    } else {
+        kf_give_back(body);
     }
     return KOFN_OK;
 }
@@ -104,8 +104,7 @@ void kf_mpi_say(lane *l, kind k)
 
     if (l->peer->lost || (k == ALIVE && t->closed))
         return; /* a lane's last frame is its goodbye */
-    st = kf_mpi_post(l, k, machine, k == HELLO ? strlen(machine) : 0, NULL, 0,
-                     NULL, NULL);
+    st = kf_mpi_post(l, k, machine, k == HELLO ? strlen(machine) : 0, NULL);
     if (st)
         kf_mpi_lose_by(l->peer, st);
 }

@@ -13,6 +13,7 @@
 #include "peers.h"
 
 #include "base/clock.h"
+#include "base/lent.h"
 
 #define TICK (KOFN_SECOND / 100)
 #define MILLISECOND (KOFN_SECOND / 1000)
@@ -82,8 +83,7 @@ static kofn_status no_peer(transport *t, kofn_peer id)
 
 static kofn_status mpi_send(kofn_transport *base, kofn_peer id,
                             const void *head, size_t head_bytes,
-                            const void *body, size_t body_bytes, bool urgent,
-                            void (*done)(void *ud), void *ud)
+                            const kofn_lent *body, bool urgent)
 {
     transport *t = (transport *)base;
     kofn_status st;
@@ -98,15 +98,13 @@ static kofn_status mpi_send(kofn_transport *base, kofn_peer id,
         l = &t->peer[id].lane[urgent ? URGENT : BULK];
         if (l->sent - l->acked >= WINDOW)
             return KOFN_AGAIN;
-        st = kf_mpi_post(l, PACKET, head, head_bytes, body, body_bytes, done,
-                         ud);
+        st = kf_mpi_post(l, PACKET, head, head_bytes, body);
         if (!st) {
             l->sent++;
             return KOFN_OK;
         }
     }
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return st;
 }
 
@@ -195,10 +193,10 @@ static void mpi_close(kofn_transport *base, kofn_time linger)
         nap(t, idle, linger - idle);
     }
     for (outgoing *o = t->outs; o; o = o->next) {
-        if (!o->done)
+        if (!o->body.done)
             continue;
-        o->done(o->ud);
-        o->done = NULL;
+        kf_give_back(&o->body);
+        o->body.done = NULL;
         t->frozen = true;
     }
 }

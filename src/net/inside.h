@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "base/lent.h"
 
 #include <pthread.h>
 #include <sys/socket.h>
@@ -88,12 +89,10 @@ typedef union kf_passing {
 /* That is to be sent: the body is lent. */
 typedef struct kf_departure {
     struct kf_departure *next;
-    const char *body;
-    size_t bytes, at, head_bytes;
-    bool begun;      /* its PACKET has been sent */
-    kf_share *share; /* NULL: it goes to nobody else */
-    void (*done)(void *ud);
-    void *ud;
+    kofn_lent body;
+    size_t at, head_bytes; /* so much of the body was sent */
+    bool begun;            /* its PACKET has been sent */
+    kf_share *share;       /* NULL: it goes to nobody else */
     unsigned char head[KOFN_HEAD_MAX];
 } kf_departure;
 
@@ -363,8 +362,7 @@ void kf_net_send_clear(kf_link *l);
 bool kf_net_send_idle(const kf_link *l);
 kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
                                const void *head, size_t head_bytes,
-                               const void *body, size_t body_bytes, bool urgent,
-                               void (*done)(void *ud), void *ud);
+                               const kofn_lent *body, bool urgent);
 kf_greeting kf_net_send_greeting(const kf_transport *t);
 void kf_net_put_number(unsigned char *at, uint64_t n, int bytes);
 uint64_t kf_net_number(const unsigned char *at, int bytes);

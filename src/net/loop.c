@@ -119,8 +119,7 @@ void kf_net_loop_unlock(kf_transport *t)
         kf_departure *o = done;
 
         done = o->next;
-        if (o->done)
-            o->done(o->ud);
+        kf_give_back(&o->body);
         kf_free(o);
     }
 }

@@ -348,7 +348,7 @@ static bool skip(kf_link *l, int lane)
 {
     kf_departure *o = l->lane[lane].first;
 
-    if (!o || !o->begun || o->at || !o->bytes || l->sending == lane)
+    if (!o || !o->begun || o->at || !o->body.bytes || l->sending == lane)
         return false;
     kf_net_send_finish(l->t, &l->lane[lane]);
     return true;

@@ -118,8 +118,8 @@ static bool next_file(kf_link *l, int lane)
 {
     kf_departure *o = l->lane[lane].first;
 
-    frame(l, KF_FILE, lane, 0, o->bytes);
-    l->lane[lane].sent += o->bytes;
+    frame(l, KF_FILE, lane, 0, o->body.bytes);
+    l->lane[lane].sent += o->body.bytes;
     l->with = o->share;
     l->sending = lane;
     return true;
@@ -141,23 +141,23 @@ static bool next_piece(kf_link *l, int lane)
             return false;
         credit -= KF_COST;
     }
-    fits = o->at > 0 || credit >= o->bytes;
+    fits = o->at > 0 || credit >= o->body.bytes;
     filed = o->at == 0 && fits && o->share && kf_share_filed(l->t, o->share);
     if (o->begun && filed)
         return next_file(l, lane);
-    piece = kf_min(o->bytes - o->at, KF_PIECE);
+    piece = kf_min(o->body.bytes - o->at, KF_PIECE);
     if (filed || !fits)
         piece = 0; /* it is announced, and goes when it fits */
     if (o->begun && piece == 0)
         return false;
     frame(l, o->begun ? KF_DATA : KF_PACKET, lane, piece,
-          o->begun ? 0 : o->bytes);
+          o->begun ? 0 : o->body.bytes);
     if (!o->begun) {
         frame_head(l, o->head, o->head_bytes);
         a->sent += KF_COST;
     }
     a->sent += piece;
-    l->body = o->body ? o->body + o->at : NULL;
+    l->body = o->body.data ? (const char *)o->body.data + o->at : NULL;
     l->sending = lane;
     o->begun = true;
     return true;
@@ -182,7 +182,7 @@ void kf_net_send_finish(kf_transport *t, kf_lane *a)
     a->first = o->next;
     if (!a->first)
         a->last = &a->first;
-    a->queued -= o->bytes + KF_COST;
+    a->queued -= o->body.bytes + KF_COST;
     list = o->share ? &t->lingering : &t->finished;
     o->next = *list;
     *list = o;
@@ -200,10 +200,10 @@ static void frame_sent(kf_link *l)
     if (!a->first)
         return; /* it was forgotten meanwhile */
     if (l->with)
-        a->first->at = a->first->bytes;
-    else if (a->first->bytes)
-        a->first->at = (size_t)(l->body - a->first->body);
-    if (a->first->at == a->first->bytes)
+        a->first->at = a->first->body.bytes;
+    else if (a->first->body.bytes)
+        a->first->at = (size_t)(l->body - (const char *)a->first->body.data);
+    if (a->first->at == a->first->body.bytes)
         kf_net_send_finish(l->t, a);
 }
 
@@ -319,13 +319,13 @@ static kofn_status put(kf_transport *t, kf_link *l, kf_departure *o,
 {
     kf_lane *a = &l->lane[urgent];
 
-    if (a->first && a->queued + o->bytes + KF_COST > a->window) {
+    if (a->first && a->queued + o->body.bytes + KF_COST > a->window) {
         t->full = true;
         return KOFN_AGAIN;
     }
     if (l->shares && t->peers > 1)
-        o->share = kf_share_join(t, o->body, o->bytes);
-    a->queued += o->bytes + KF_COST;
+        o->share = kf_share_join(t, o->body.data, o->body.bytes);
+    a->queued += o->body.bytes + KF_COST;
     *a->last = o;
     a->last = &o->next;
     kf_net_send_on(l);
@@ -336,8 +336,7 @@ static kofn_status put(kf_transport *t, kf_link *l, kf_departure *o,
 
 kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
                                const void *head, size_t head_bytes,
-                               const void *body, size_t body_bytes, bool urgent,
-                               void (*done)(void *ud), void *ud)
+                               const kofn_lent *body, bool urgent)
 {
     kf_transport *t = (kf_transport *)base;
     kofn_status st = KOFN_TRANSPORT;
@@ -350,9 +349,9 @@ kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
     else if (!(o = kf_new(1, sizeof *o)))
         st = KOFN_NOMEM;
     if (o) {
-        *o = (kf_departure){
-            .body = body, .bytes = body_bytes, .done = done, .ud = ud};
-        o->head_bytes = head_bytes;
+        *o = (kf_departure){.head_bytes = head_bytes};
+        if (body)
+            o->body = *body;
         if (head_bytes)
             memcpy(o->head, head, head_bytes);
         pthread_mutex_lock(&t->lock);
@@ -363,7 +362,7 @@ kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
     }
     if (st)
         kf_free(o);
-    if (st < 0 && done)
-        done(ud);
+    if (st < 0)
+        kf_give_back(body);
     return st;
 }

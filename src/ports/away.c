@@ -365,7 +365,7 @@ static void stage(port *p, uint32_t id, kf_stage what, double value)
                      "for workers that were started with --staged",
                      id);
     else
-        kf_away_post(p, id, &h, NULL, 0, NULL, NULL);
+        kf_away_post(p, id, &h, NULL);
 }
 
 static void port_slow(kofn_port *base, uint32_t id, double factor)

@@ -154,8 +154,7 @@ void kf_away_give_up(port *p, uint32_t id);
 kofn_status kf_away_send(kofn_port *base, kofn_msg *m);
 /* To a worker, behind what waits; takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
-                         const void *body, size_t bytes, void (*done)(void *),
-                         void *ud);
+                         const kofn_lent *body);
 /* Words for a peer who may not be a worker. */
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
                  const char *words);

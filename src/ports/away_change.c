@@ -84,8 +84,9 @@ static kofn_status send_update(port *p, kofn_msg *m)
     w->told++;
     h.updates = ++b->updates;
     h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
-    return kf_away_post(p, m->worker, &h, body->m.data, kf_parcel_bytes(body),
-                        kf_post_drop_parcel, body);
+    return kf_away_post(p, m->worker, &h,
+                        &(kofn_lent){body->m.data, kf_parcel_bytes(body),
+                                     kf_post_drop_parcel, body});
 }
 
 kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
@@ -146,7 +147,7 @@ static kofn_status send_strips(port *p, const kofn_msg *m)
     if (!m->block) {
         w->healing = false;
         w->alone = kf_away_now(&p->base);
-        return kf_away_post(p, m->worker, &h, NULL, 0, NULL, NULL);
+        return kf_away_post(p, m->worker, &h, NULL);
     }
     TRY(pack_strips(m->block, &body));
     h.updates = b->updates;
@@ -154,8 +155,9 @@ static kofn_status send_strips(port *p, const kofn_msg *m)
     h.rows = body->m.rows;
     h.cols = body->m.cols;
     h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
-    return kf_away_post(p, m->worker, &h, body->m.data, kf_parcel_bytes(body),
-                        kf_post_drop_parcel, body);
+    return kf_away_post(p, m->worker, &h,
+                        &(kofn_lent){body->m.data, kf_parcel_bytes(body),
+                                     kf_post_drop_parcel, body});
 }
 
 kofn_status kf_away_change(port *p, kofn_msg *m)

@@ -44,18 +44,15 @@ kofn_status kf_away_flush(port *p)
 
 /* Takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
-                         const void *body, size_t bytes, void (*done)(void *),
-                         void *ud)
+                         const kofn_lent *body)
 {
     worker *w = p->worker[id];
 
     if (w->gone) {
-        if (done)
-            done(ud);
+        kf_give_back(body);
         return KOFN_OK;
     }
-    return watch(p, id,
-                 kf_post(&w->outbox, p->t, w->peer, h, body, bytes, done, ud));
+    return watch(p, id, kf_post(&w->outbox, p->t, w->peer, h, body));
 }
 
 /* Words for a peer who may not be a worker. */
@@ -74,8 +71,9 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
         return;
     kf_head_write(head, &h);
     /* the end overtakes everything; a welcome must come before the block */
-    if (p->t->send(p->t, peer, head, sizeof head, copy, n,
-                   type == KF_WIRE_DISMISS, kf_free, copy) == KOFN_AGAIN)
+    if (p->t->send(p->t, peer, head, sizeof head,
+                   &(kofn_lent){copy, n, kf_free, copy},
+                   type == KF_WIRE_DISMISS) == KOFN_AGAIN)
         kf_free(copy);
 }
 
@@ -266,9 +264,10 @@ static kofn_status post_work(port *p, const kofn_msg *m)
             body = kofn_parcel_keep(x->packed);
         }
     }
-    return body ? kf_away_post(p, m->worker, &h, body->m.data,
-                               kf_parcel_bytes(body), kf_post_drop_parcel, body)
-                : kf_away_post(p, m->worker, &h, NULL, 0, NULL, NULL);
+    return body ? kf_away_post(p, m->worker, &h,
+                               &(kofn_lent){body->m.data, kf_parcel_bytes(body),
+                                            kf_post_drop_parcel, body})
+                : kf_away_post(p, m->worker, &h, NULL);
 }
 
 /* Takes the result's room over. */
@@ -364,8 +363,8 @@ static kofn_status send_block(port *p, kofn_msg *m)
     w->alone = kf_away_now(&p->base);
     w->block_id = h.block;
     h.body_sum = kf_wire_checksum(p->job, recipe.p, recipe.n);
-    return kf_away_post(p, m->worker, &h, recipe.p, recipe.n, kf_free,
-                        recipe.p);
+    return kf_away_post(p, m->worker, &h,
+                        &(kofn_lent){recipe.p, recipe.n, kf_free, recipe.p});
 }
 
 /* A job that is new has nobody who holds anything. */
@@ -470,7 +469,7 @@ static kofn_status send_cancel(port *p, const kofn_msg *m)
     kofn_parcel_drop(e->result); /* that it was asked for is remembered */
     e->result = NULL;
     kf_head_write(head, &h); /* it only saves time: it may be lost */
-    p->t->send(p->t, w->peer, head, sizeof head, NULL, 0, true, NULL, NULL);
+    p->t->send(p->t, w->peer, head, sizeof head, NULL, true);
     return leave_unanswered(p, m->worker);
 }
 
@@ -574,9 +573,11 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
     h.body_sum = kf_wire_checksum(p->job, at, bytes);
     if (at != made.p) { /* it lies in A, which is there until the end */
         kf_bytes_free(&made);
-        return kf_away_post(p, id, &h, at, bytes, NULL, NULL);
+        return kf_away_post(p, id, &h,
+                            &(kofn_lent){.data = at, .bytes = bytes});
     }
-    return kf_away_post(p, id, &h, made.p, bytes, kf_free, made.p);
+    return kf_away_post(p, id, &h,
+                        &(kofn_lent){made.p, bytes, kf_free, made.p});
 }
 
 /* Workers take turns, and get a piece only when what they got before is on its

@@ -10,14 +10,14 @@
 #include <kofn/peer.h>
 
 #include "base/clock.h"
+#include "base/lent.h"
 #include "weather/weather.h"
 
 #define MOST_QUEUED 65536
 
 typedef struct letter {
     kofn_packet p;
-    void (*done)(void *ud);
-    void *ud;
+    kofn_lent body;
     struct letter *next;
 } letter;
 
@@ -88,8 +88,7 @@ static kofn_status announce(end *to, kofn_peer peer, kofn_arrival what)
 /* Without the lock: `done` is the sender's. */
 static void burn(letter *l)
 {
-    if (l->done)
-        l->done(l->ud);
+    kf_give_back(&l->body);
     kf_free(l);
 }
 
@@ -97,31 +96,33 @@ static void burn(letter *l)
 
 static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
                              const void *head, size_t head_bytes,
-                             const void *body, size_t body_bytes, bool urgent,
-                             void (*done)(void *ud), void *ud)
+                             const kofn_lent *body, bool urgent)
 {
     end *e = (end *)t, *to;
     kofn_mesh *m = e->mesh;
-    letter *l = kf_zero(1, sizeof *l);
     kofn_status st = KOFN_OK;
+    letter *l;
 
     (void)urgent; /* nothing is ever behind bulk here */
-    if (!l || head_bytes > KOFN_HEAD_MAX) {
-        kf_free(l);
-        if (done)
-            done(ud);
-        return l ? kf_fail(KOFN_INVAL, "a head of %zu bytes; at most %d",
-                           head_bytes, KOFN_HEAD_MAX)
-                 : KOFN_NOMEM;
+    if (head_bytes > KOFN_HEAD_MAX) {
+        kf_give_back(body);
+        return kf_fail(KOFN_INVAL, "a head of %zu bytes; at most %d",
+                       head_bytes, KOFN_HEAD_MAX);
     }
-    *l = (letter){.p = {.what = KOFN_PACKET,
-                        .peer = e->number,
-                        .head_bytes = head_bytes,
-                        .body = body,
-                        .body_bytes = body_bytes},
-                  .done = done,
-                  .ud = ud};
+    l = kf_zero(1, sizeof *l);
+    if (!l) {
+        kf_give_back(body);
+        return KOFN_NOMEM;
+    }
+    l->p.what = KOFN_PACKET;
+    l->p.peer = e->number;
+    l->p.head_bytes = head_bytes;
     memcpy(l->p.head, head, head_bytes);
+    if (body) {
+        l->body = *body;
+        l->p.body = body->data;
+        l->p.body_bytes = body->bytes;
+    }
     pthread_mutex_lock(&m->lock);
     to = peer < m->ends ? m->end[peer] : NULL;
     if (!to || to->closed)

@@ -33,8 +33,8 @@ kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
 {
     while (b->count > 0) {
         kf_letter *l = &b->letter[b->first];
-        kofn_status st = t->send(t, peer, l->head, sizeof l->head, l->body,
-                                 l->bytes, false, l->done, l->ud);
+        kofn_status st =
+            t->send(t, peer, l->head, sizeof l->head, &l->body, false);
 
         if (st == KOFN_AGAIN)
             return st;
@@ -49,25 +49,20 @@ kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
 }
 
 kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
-                    const kf_head *h, const void *body, size_t bytes,
-                    void (*done)(void *ud), void *ud)
+                    const kf_head *h, const kofn_lent *body)
 {
     kf_letter *l;
 
     if (kf_post_room(&b->letter, &b->first, b->count, &b->cap,
                      sizeof *b->letter)) {
-        if (done)
-            done(ud);
+        kf_give_back(body);
         return KOFN_NOMEM;
     }
     l = &b->letter[b->first + b->count++];
-    *l = (kf_letter){.body = body,
-                     .bytes = bytes,
-                     .done = done,
-                     .ud = ud,
-                     .task = h->task,
-                     .input = h->input,
-                     .work = h->type == KF_WIRE_WORK};
+    *l = (kf_letter){
+        .task = h->task, .input = h->input, .work = h->type == KF_WIRE_WORK};
+    if (body)
+        l->body = *body;
     kf_head_write(l->head, h);
     return kf_post_flush(b, t, peer);
 }
@@ -82,9 +77,9 @@ static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
     for (size_t k = i + 1; k < b->count; k++) {
         kf_letter *l = &b->letter[b->first + k];
 
-        if (l->work && !l->bytes && l->input == from->input)
+        if (l->work && !l->body.bytes && l->input == from->input)
             return l;
-        *swapped |= l->work && l->bytes;
+        *swapped |= l->work && l->body.bytes;
     }
     return NULL;
 }
@@ -95,7 +90,8 @@ static bool comes_again(const kf_outbox *b, size_t i)
     const kf_letter *from = &b->letter[b->first + i];
 
     for (size_t k = i + 1; k < b->count; k++)
-        if (b->letter[b->first + k].bytes && b->letter[b->first + k].work &&
+        if (b->letter[b->first + k].body.bytes &&
+            b->letter[b->first + k].work &&
             b->letter[b->first + k].input == from->input)
             return true;
     return false;
@@ -110,9 +106,6 @@ static void inherit(kf_letter *l, const kf_letter *from)
     h.body_sum = with.body_sum;
     kf_head_write(l->head, &h);
     l->body = from->body;
-    l->bytes = from->bytes;
-    l->done = from->done;
-    l->ud = from->ud;
 }
 
 bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
@@ -128,7 +121,7 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
     if (i == b->count)
         return false;
     l = &b->letter[b->first + i];
-    if (l->bytes) {
+    if (l->body.bytes) {
         next = heir(b, i, &swapped);
         if (next && swapped)
             return false;
@@ -136,8 +129,7 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
             inherit(next, l);
         } else {
             *lost = comes_again(b, i) ? 0 : l->input;
-            if (l->done)
-                l->done(l->ud);
+            kf_give_back(&l->body);
         }
     }
     memmove(l, l + 1, (b->count - i - 1) * sizeof *l);
@@ -150,8 +142,7 @@ void kf_post_empty(kf_outbox *b)
     for (size_t i = 0; i < b->count; i++) {
         kf_letter *l = &b->letter[b->first + i];
 
-        if (l->done)
-            l->done(l->ud);
+        kf_give_back(&l->body);
     }
     b->first = b->count = 0;
 }

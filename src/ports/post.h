@@ -4,6 +4,7 @@
 
 #include <kofn/transport.h>
 
+#include "base/lent.h"
 #include "wire/wire.h"
 
 #define KF_WAITING 4096 /* tasks that a worker takes before it does the first */
@@ -11,10 +12,7 @@
 /* On its way. */
 typedef struct kf_letter {
     unsigned char head[KF_HEAD];
-    const void *body;
-    size_t bytes;
-    void (*done)(void *ud);
-    void *ud;
+    kofn_lent body;
     uint32_t task;  /* that may be taken back ... */
     uint64_t input; /* ... and its input */
     bool work;
@@ -30,11 +28,10 @@ typedef struct kf_outbox {
 /* Send what waits, as far as the way takes it: KOFN_AGAIN when it is full.
  * What cannot reach anybody counts as sent. */
 kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer);
-/* Behind what waits; takes the body over, even on failure.  `done` may be
- * NULL.  KOFN_AGAIN: it waits. */
+/* Behind what waits; takes the body over, even on failure; NULL: none.
+ * KOFN_AGAIN: it waits. */
 kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
-                    const kf_head *h, const void *body, size_t bytes,
-                    void (*done)(void *ud), void *ud);
+                    const kf_head *h, const kofn_lent *body);
 /* Take back a task that still waits; false when it cannot be.  An input that it
  * brings goes with the next task that counts on it; where none does it is not
  * sent, and *lost is its number (else 0). */

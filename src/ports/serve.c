@@ -49,17 +49,15 @@ void kf_serve_fail(server *s, kofn_status st)
 
 /* ---- sending ------------------------------------------------------------- */
 
-void kf_serve_post(server *s, const kf_head *h, const void *body, size_t bytes,
-                   void (*done)(void *), void *ud)
+void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body)
 {
     kofn_status st;
 
     if (!s->connected) {
-        if (done)
-            done(ud);
+        kf_give_back(body);
         return;
     }
-    st = kf_post(&s->outbox, s->t, s->head, h, body, bytes, done, ud);
+    st = kf_post(&s->outbox, s->t, s->head, h, body);
     if (st == KOFN_NOMEM)
         kf_serve_finish(s, st);
 }
@@ -73,14 +71,14 @@ static void post_words(server *s, kf_head *h, const char *words)
         return;
     }
     h->body_sum = kf_wire_checksum(h->job, words, strlen(words));
-    kf_serve_post(s, h, copy, strlen(words), kf_free, copy);
+    kf_serve_post(s, h, &(kofn_lent){copy, strlen(words), kf_free, copy});
 }
 
 void kf_serve_say(server *s, kf_wire type)
 {
     kf_head h = {.type = type, .job = s->job, .block = s->block_id};
 
-    kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+    kf_serve_post(s, &h, NULL);
 }
 
 void kf_serve_refuse(server *s, kofn_status st)
@@ -123,7 +121,7 @@ static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
     if (st) {
         kofn_parcel_drop(p);
         if (st == KOFN_AGAIN)
-            kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+            kf_serve_post(s, &h, NULL);
         else
             post_words(s, &h, kofn_errmsg());
         return;
@@ -132,7 +130,9 @@ static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
     h.cols = p->m.cols;
     h.dtype = p->m.dtype;
     h.body_sum = kf_wire_checksum(s->job, p->m.data, kf_parcel_bytes(p));
-    kf_serve_post(s, &h, p->m.data, kf_parcel_bytes(p), kf_post_drop_parcel, p);
+    kf_serve_post(
+        s, &h,
+        &(kofn_lent){p->m.data, kf_parcel_bytes(p), kf_post_drop_parcel, p});
 }
 
 /* ---- losing the coordinator ---------------------------------------------- */

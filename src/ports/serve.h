@@ -66,8 +66,7 @@ void kf_serve_fail(server *s, kofn_status st);
 /* The line is not to be trusted any more: begin anew on another. */
 void kf_serve_hang_up(server *s);
 /* Takes the body over. */
-void kf_serve_post(server *s, const kf_head *h, const void *body, size_t bytes,
-                   void (*done)(void *), void *ud);
+void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body);
 void kf_serve_say(server *s, kf_wire type);
 /* Go, and tell the coordinator why: the message is there. */
 void kf_serve_refuse(server *s, kofn_status st);

@@ -58,7 +58,7 @@ void kf_serve_ask(server *s)
         b->asked = h.hi;
         b->ahead++;
         b->last = kf_clock();
-        kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+        kf_serve_post(s, &h, NULL);
     }
     if (kf_serve_has_pieces(s) && !b->whole) {
         kofn_status st = kf_pieces_check(b->recipe.block);

@@ -190,7 +190,7 @@ static void say_changed(server *s)
                  .block = s->block_id,
                  .updates = ++s->block.done};
 
-    kf_serve_post(s, &h, NULL, 0, NULL, NULL);
+    kf_serve_post(s, &h, NULL);
 }
 
 /* Everything that came before it is done. */

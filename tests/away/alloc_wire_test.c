@@ -273,8 +273,9 @@ static kofn_status talk(kofn_transport *const end[2])
             there[i] = false;
         }
         if (there[i] && said[i] < WORDS) {
-            st = end[i]->send(end[i], peer[i], words[said[i]], 8, body,
-                              sizeof body, false, NULL, NULL);
+            st = end[i]->send(end[i], peer[i], words[said[i]], 8,
+                              &(kofn_lent){.data = body, .bytes = sizeof body},
+                              false);
             if (st == KOFN_NOMEM)
                 return st;
             said[i] += st == KOFN_OK;

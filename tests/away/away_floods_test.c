@@ -37,8 +37,9 @@ static void say(hostile *h, kf_head head, size_t body_bytes)
     head.job = head.type == KF_WIRE_HELLO ? 0 : h->job;
     head.body_sum = body ? kf_wire_checksum(head.job, body, body_bytes) : 0;
     kf_head_write(bytes, &head);
-    while (h->t->send(h->t, h->head, bytes, sizeof bytes, body, body_bytes,
-                      false, NULL, NULL) == KOFN_AGAIN &&
+    while (h->t->send(h->t, h->head, bytes, sizeof bytes,
+                      &(kofn_lent){.data = body, .bytes = body_bytes},
+                      false) == KOFN_AGAIN &&
            !atomic_load(&h->stop))
         nanosleep(&(struct timespec){0, 100000}, NULL);
     free(body);
@@ -289,7 +290,7 @@ static void pieces_that_are_not_taken(void **state)
             const kf_outbox *b = &p->worker[w]->outbox;
 
             for (size_t k = 0; k < b->count; k++)
-                pieces += b->letter[b->first + k].bytes &&
+                pieces += b->letter[b->first + k].body.bytes &&
                           !b->letter[b->first + k].work;
             assert_true(pieces <= 1);
         }

@@ -170,8 +170,7 @@ static kofn_transport *mute_worker(fleet *f)
     assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &p));
     assert_int_equal(p.what, KOFN_CAME);
     kf_head_write(head, &hello);
-    assert_ok(spoke->send(spoke, p.peer, head, sizeof head, NULL, 0, false,
-                          NULL, NULL));
+    assert_ok(spoke->send(spoke, p.peer, head, sizeof head, NULL, false));
     return spoke;
 }
 

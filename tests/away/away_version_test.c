@@ -57,8 +57,7 @@ static void a_worker_of_another_version(void **state)
     assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
     assert_int_equal(k.what, KOFN_CAME);
     assert_ok(spoke->send(spoke, k.peer, head,
-                          foreign_head(head, 1, KF_WIRE_HELLO), NULL, 0, false,
-                          NULL, NULL));
+                          foreign_head(head, 1, KF_WIRE_HELLO), NULL, false));
     assert_int_equal(
         port->wait(port, port->now(port) + KOFN_SECOND / 20, KOFN_NEVER, &m),
         KOFN_AGAIN);
@@ -89,7 +88,7 @@ static void a_coordinator_of_another_version(void **state)
     hub = loop_hub(&net);
     spoke = loop_spoke(&net);
     assert_ok(hub->send(hub, 0, head, foreign_head(head, 7, KF_WIRE_WELCOME),
-                        NULL, 0, false, NULL, NULL));
+                        NULL, false));
     assert_int_equal(kofn_serve(spoke, &o), KOFN_UNSUITED);
     names_both(kofn_errmsg(), 7);
     hub->close(hub, 0);

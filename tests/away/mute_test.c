@@ -190,7 +190,7 @@ static void mute_say(mute *m, kofn_peer to, const kf_head *h)
     unsigned char head[KF_HEAD];
 
     kf_head_write(head, h);
-    m->t->send(m->t, to, head, sizeof head, NULL, 0, false, NULL, NULL);
+    m->t->send(m->t, to, head, sizeof head, NULL, false);
 }
 
 /* All that it does: say hello, and perhaps ask once. */

@@ -1,6 +1,7 @@
 /* update_away_test.c -- several resident operands that change, on workers behind
  * packets: what travels, over lines that break and damage, to workers that come,
  * fall behind, are short of memory or are told what cannot be. */
+#include "base/lent.h"
 #include "fleet.h"
 #include "office.h"
 #include "operands_rig.h"
@@ -264,13 +265,12 @@ typedef struct sluggard {
 
 static kofn_status sluggard_send(kofn_transport *t, kofn_peer peer,
                                  const void *head, size_t head_bytes,
-                                 const void *body, size_t body_bytes,
-                                 bool urgent, void (*done)(void *ud), void *ud)
+                                 const kofn_lent *body, bool urgent)
 {
     sluggard *s = (sluggard *)t;
     kf_head h;
 
-    (void)peer, (void)body, (void)body_bytes, (void)urgent;
+    (void)peer, (void)body, (void)urgent;
     assert_ok(kf_head_read(&h, head, head_bytes));
     s->job = h.job;
     s->updates += h.type == KF_WIRE_UPDATE;
@@ -279,8 +279,7 @@ static kofn_status sluggard_send(kofn_transport *t, kofn_peer peer,
         s->stores++;
         s->block = h.block;
     }
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return KOFN_OK;
 }
 

@@ -2,6 +2,7 @@
  * requests for pieces, results and failures, updates that are done, in any
  * order, with odd fields, all with right checksums.  A job stores blocks, changes
  * them and hands out tasks all the while.  fuzz-iterations: 60000 */
+#include "base/lent.h"
 #include "packets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,14 +25,15 @@ typedef struct crowd {
 
 static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
                               const void *head, size_t head_bytes,
-                              const void *body, size_t body_bytes, bool urgent,
-                              void (*done)(void *ud), void *ud)
+                              const kofn_lent *body, bool urgent)
 {
     crowd *c = (crowd *)t;
+    const void *data = body ? body->data : NULL;
+    size_t bytes = body ? body->bytes : 0;
     kf_head h;
 
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
-    MUST(kf_wire_check_body(&h, body, body_bytes) == KOFN_OK);
+    MUST(kf_wire_check_body(&h, data, bytes) == KOFN_OK);
     MUST(h.type >= KF_WIRE_WELCOME);
     if (!urgent && c->d.left && c->d.data[0] % 8 == 5)
         return KOFN_AGAIN; /* the way is full */
@@ -42,8 +44,7 @@ static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
         c->store = h;
     if (h.type == KF_WIRE_UPDATE)
         c->update = h;
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return peer < PEERS && c->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
 }
 

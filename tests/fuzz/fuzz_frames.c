@@ -115,8 +115,7 @@ static void arrived(party *p, const kofn_packet *k)
     } else if (k->what == KOFN_PACKET) {
         MUST(k->head_bytes == 5 && !memcmp(k->head, "hello", 5));
         p->t->release(p->t, k->own);
-        MUST(p->t->send(p->t, k->peer, "again", 5, NULL, 0, false, NULL,
-                        NULL) == KOFN_OK);
+        MUST(p->t->send(p->t, k->peer, "again", 5, NULL, false) == KOFN_OK);
     } else if (k->what == KOFN_CAME && p->fd >= 0 && !p->came) {
         p->peer = k->peer;
         p->came = true;
@@ -134,8 +133,8 @@ static void pump(party *p)
         arrived(p, &k);
     while (p->other && p->other->wait(p->other, 0, &k) == KOFN_OK)
         if (k.what == KOFN_CAME) {
-            MUST(p->other->send(p->other, k.peer, "hello", 5, NULL, 0, false,
-                                NULL, NULL) == KOFN_OK);
+            MUST(p->other->send(p->other, k.peer, "hello", 5, NULL, false) ==
+                 KOFN_OK);
         } else if (k.what == KOFN_PACKET) {
             MUST(k.head_bytes == 5 && !memcmp(k.head, "again", 5));
             p->other->release(p->other, k.own);
@@ -324,9 +323,11 @@ static void transport_says(party *p, bool urgent)
     if (!p->came || p->went)
         return;
     p->j.sent_to = true;
-    (void)p->t->send(p->t, p->peer, "said", 4, body,
-                     kf_min(length(p, WINDOW), sizeof body), urgent, NULL,
-                     NULL);
+    (void)p->t->send(
+        p->t, p->peer, "said", 4,
+        &(kofn_lent){.data = body,
+                     .bytes = kf_min(length(p, WINDOW), sizeof body)},
+        urgent);
 }
 
 static void act(party *p)
@@ -515,8 +516,7 @@ static void visit(party *p)
     if (p->dials)
         MUST(kofn_net_listen(&p->other, where(), &o) == KOFN_OK);
     else
-        MUST(p->other->send(p->other, 0, "hello", 5, NULL, 0, false, NULL,
-                            NULL) == KOFN_OK);
+        MUST(p->other->send(p->other, 0, "hello", 5, NULL, false) == KOFN_OK);
     while (!p->answered) {
         pump(p);
         links(p);

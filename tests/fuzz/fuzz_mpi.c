@@ -42,11 +42,10 @@ kofn_status kf_mpi_receive(int rank, int tag, void *into, size_t bytes,
 }
 
 kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
-                        const void *body, size_t body_bytes,
-                        void (*done)(void *), void *ud)
+                        const kofn_lent *body)
 {
     (void)l, (void)k, (void)head, (void)head_bytes;
-    MUST(!body && !body_bytes && !done && !ud);
+    MUST(!body);
     return KOFN_OK;
 }
 

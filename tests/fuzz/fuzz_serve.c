@@ -3,6 +3,7 @@
  * right checksums.  fuzz-iterations: 60000 */
 #include "packets.h"
 
+#include "base/lent.h"
 #include "data/kernel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,22 +27,22 @@ typedef struct head_office {
 
 static kofn_status office_send(kofn_transport *t, kofn_peer peer,
                                const void *head, size_t head_bytes,
-                               const void *body, size_t body_bytes, bool urgent,
-                               void (*done)(void *ud), void *ud)
+                               const kofn_lent *body, bool urgent)
 {
     head_office *o = (head_office *)t;
+    const void *data = body ? body->data : NULL;
+    size_t bytes = body ? body->bytes : 0;
     kf_head h;
 
     (void)urgent;
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
-    MUST(kf_wire_check_body(&h, body, body_bytes) == KOFN_OK);
+    MUST(kf_wire_check_body(&h, data, bytes) == KOFN_OK);
     MUST(h.type <= KF_WIRE_CHANGED);
     if (o->there && peer == o->life && o->d.left && o->d.data[0] % 16 == 9)
         return KOFN_AGAIN; /* the way is full */
     if (h.type == KF_WIRE_NEED)
         o->asked = h;
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return o->there && peer == o->life ? KOFN_OK : KOFN_TRANSPORT;
 }
 

@@ -6,6 +6,7 @@
 
 #include "draw.h"
 
+#include "base/lent.h"
 #include "mesh/host.h"
 
 #define PEERS 4
@@ -34,14 +35,15 @@ static kofn_time street_clock(void *ud)
 
 static kofn_status street_send(kofn_transport *t, kofn_peer peer,
                                const void *head, size_t head_bytes,
-                               const void *body, size_t body_bytes, bool urgent,
-                               void (*done)(void *ud), void *ud)
+                               const kofn_lent *body, bool urgent)
 {
     street *s = (street *)t;
+    const void *data = body ? body->data : NULL;
+    size_t bytes = body ? body->bytes : 0;
     kofn_note note;
 
     (void)urgent;
-    MUST(peer < PEERS && kf_note_whole(head, body, body_bytes));
+    MUST(peer < PEERS && kf_note_whole(head, data, bytes));
     if (s->host) {
         MUST(kf_note_read(&note, head, head_bytes, s->host->job) == KOFN_OK);
         s->seen = note.at;
@@ -51,8 +53,7 @@ static kofn_status street_send(kofn_transport *t, kofn_peer peer,
     }
     if (s->d.left && s->d.data[0] % 16 == 9)
         return KOFN_AGAIN; /* the way is full */
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return s->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
 }
 

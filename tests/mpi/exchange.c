@@ -144,8 +144,8 @@ static bool send_next(unsigned to)
         return false;
     fill(body[to], h.bytes, key_of(&h));
     busy[to] = true;
-    st = t->send(t, peer_of(to), &h, sizeof h, body[to], h.bytes, h.urgent,
-                 done, &busy[to]);
+    st = t->send(t, peer_of(to), &h, sizeof h,
+                 &(kofn_lent){body[to], h.bytes, done, &busy[to]}, h.urgent);
     if (st == KOFN_AGAIN) {
         busy[to] = false;
         return false;

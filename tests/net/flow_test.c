@@ -21,8 +21,8 @@ static void a_full_way_is_told(void **state)
 
     (void)state;
     do {
-        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
-                       count_done, &done);
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent,
+                       &(kofn_lent){body, MEGA, count_done, &done}, false);
         sent += st == KOFN_OK;
         if (st == KOFN_AGAIN)
             nap(100 * MILLI); /* the kernel's buffers fill, too */
@@ -44,8 +44,8 @@ static void a_full_way_is_told(void **state)
         assert_int_equal(m.a->wait(m.a, 0, &p), KOFN_AGAIN);
         if (sent == more)
             continue;
-        st = m.a->send(m.a, m.of_b, &sent, sizeof sent, body, MEGA, false,
-                       count_done, &done);
+        st = m.a->send(m.a, m.of_b, &sent, sizeof sent,
+                       &(kofn_lent){body, MEGA, count_done, &done}, false);
         assert_true(st == KOFN_OK || st == KOFN_AGAIN);
         sent += st == KOFN_OK;
     }
@@ -68,7 +68,8 @@ static void room_wakes_up(void **state)
 
     (void)state;
     for (int again = 0; again < 3; again++) {
-        while (!m.a->send(m.a, m.of_b, "x", 1, body, MEGA, false, NULL, NULL))
+        while (!m.a->send(m.a, m.of_b, "x", 1,
+                          &(kofn_lent){.data = body, .bytes = MEGA}, false))
             again = 0;
         nap(50 * MILLI);
     }
@@ -91,8 +92,9 @@ static void send_all(kofn_transport *t, kofn_peer peer, const char *head,
     kofn_status st;
     kofn_packet p;
 
-    while ((st = t->send(t, peer, head, strlen(head), body, bytes, false, NULL,
-                         NULL)) == KOFN_AGAIN &&
+    while ((st = t->send(t, peer, head, strlen(head),
+                         &(kofn_lent){.data = body, .bytes = bytes}, false)) ==
+               KOFN_AGAIN &&
            kf_clock() < until)
         assert_int_equal(t->wait(t, KOFN_SECOND, &p), KOFN_AGAIN);
     assert_ok(st);
@@ -108,7 +110,7 @@ static int before_urgent(kofn_transport *from, kofn_peer peer,
 
     for (int i = 0; i < 8; i++)
         send_all(from, peer, "bulk", body, MEGA);
-    assert_ok(from->send(from, peer, "now", 3, NULL, 0, true, NULL, NULL));
+    assert_ok(from->send(from, peer, "now", 3, NULL, true));
     nap(pause);
     for (int i = 0; i < 9; i++) {
         kofn_packet p = next_of(to, NULL);
@@ -184,8 +186,9 @@ static void bodies_are_asked_for(void **state)
             kofn_packet p;
 
             is.wanted = i % 2;
-            while (m.b->send(m.b, m.of_a, "long", 4, body, n, i > 1, count_done,
-                             &done) == KOFN_AGAIN) /* it has just been told */
+            while (m.b->send(m.b, m.of_a, "long", 4,
+                             &(kofn_lent){body, n, count_done, &done},
+                             i > 1) == KOFN_AGAIN) /* it has just been told */
                 assert_int_equal(m.b->wait(m.b, MILLI, &p), KOFN_AGAIN);
             p = next_of(m.a, m.b);
             assert_int_equal(is.asked, n);
@@ -217,8 +220,9 @@ static void half_a_body_is_lost(void **state)
         kofn_packet p;
 
         done = 0;
-        assert_ok(from->send(from, way ? m.of_b : m.of_a, "x", 1, body,
-                             60 * MEGA, false, count_done, &done));
+        assert_ok(from->send(from, way ? m.of_b : m.of_a, "x", 1,
+                             &(kofn_lent){body, 60 * MEGA, count_done, &done},
+                             false));
         assert_int_equal(to->wait(to, MILLI, &p), KOFN_AGAIN);
         assert_int_equal(done, 0); /* it was announced, and asked for */
         from->close(from, 0);
@@ -295,14 +299,15 @@ static void urgent_passes_by_what_waits(void **state)
         int sent = 0;
 
         for (int again = 0; again < 3; again++) { /* until no credit is left */
-            while (!m.a->send(m.a, m.of_b, "bulk", 4, body, MEGA / 2, false,
-                              NULL, NULL)) {
+            while (!m.a->send(m.a, m.of_b, "bulk", 4,
+                              &(kofn_lent){.data = body, .bytes = MEGA / 2},
+                              false)) {
                 sent++;
                 again = 0;
             }
             nap(50 * MILLI);
         }
-        assert_ok(m.a->send(m.a, m.of_b, "now", 3, NULL, 0, true, NULL, NULL));
+        assert_ok(m.a->send(m.a, m.of_b, "now", 3, NULL, true));
         assert_true(sent > 1);
         for (int i = 0; i < 10000 && !has_urgent(m.b); i++)
             nap(MILLI); /* it comes before it is asked for */

@@ -183,8 +183,9 @@ static void say(hostile *e, face *f, kofn_peer to, kofn_note n)
     if (n.type != KOFN_NOTE_VECTOR && bytes)
         kf_note_pack(&n, (unsigned char *)body);
     kf_note_write(head, &n, e->job, body, bytes);
-    st = f->t->send(f->t, to, head, sizeof head, bytes ? body : NULL, bytes,
-                    false, free, body);
+    st =
+        f->t->send(f->t, to, head, sizeof head,
+                   &(kofn_lent){bytes ? body : NULL, bytes, free, body}, false);
     if (st == KOFN_AGAIN)
         free(body);
     e->said += st == KOFN_OK;

@@ -271,7 +271,8 @@ static void forgotten_as_it_is_sent(void **state)
     (void)state;
     assert_true(hello(fd, NULL));
     came(t, NULL);
-    assert_ok(t->send(t, 0, "x", 1, body, most, false, mark, &done));
+    assert_ok(
+        t->send(t, 0, "x", 1, &(kofn_lent){body, most, mark, &done}, false));
     assert_int_equal(done, 0);
     t->forget(t, 0);
     assert_int_equal(done, 1);
@@ -440,7 +441,7 @@ static void few_descriptors(const char *address, const kofn_net_options *o,
         locked(t); /* nobody is let in meanwhile */
         opens &= can_open();
         unlock(t);
-        t->send(t, p.peer, p.head, p.head_bytes, NULL, 0, false, NULL, NULL);
+        t->send(t, p.peer, p.head, p.head_bytes, NULL, false);
         t->release(t, p.own);
     }
     _exit(!opens || !strstr(t->news(t), "ulimit -n") ? 2 : 0);

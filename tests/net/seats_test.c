@@ -140,8 +140,8 @@ static void post(kofn_transport *t, kofn_peer peer, kf_head h, void *body,
 
     h.body_sum = bytes ? kf_wire_checksum(h.job, body, bytes) : 0;
     kf_head_write(head, &h);
-    if (t->send(t, peer, head, sizeof head, body, bytes, false, free, body) ==
-        KOFN_AGAIN)
+    if (t->send(t, peer, head, sizeof head,
+                &(kofn_lent){body, bytes, free, body}, false) == KOFN_AGAIN)
         free(body);
 }
 
@@ -526,7 +526,7 @@ static void keys_come_and_go(void **state)
         told |= strstr(kofn_net_trouble(anna), "not on its list") != NULL;
         assert_true(kf_clock() < end + LIMIT);
     }
-    assert_ok(hub->send(hub, peer, "x", 1, NULL, 0, false, NULL, NULL));
+    assert_ok(hub->send(hub, peer, "x", 1, NULL, false));
 
     /* hers again, and bert's file holds another key: he is not that bert */
     keyring_add(&other, "bert");

@@ -90,8 +90,9 @@ static void scatter(fleet *f)
 static void send_to_all(fleet *f, const unsigned char *body, size_t n)
 {
     for (unsigned i = 0; i < MANY; i++)
-        assert_ok(
-            f->t->send(f->t, i, "x", 1, body, n, false, count_done, &f->done));
+        assert_ok(f->t->send(f->t, i, "x", 1,
+                             &(kofn_lent){body, n, count_done, &f->done},
+                             false));
 }
 
 /* They all read one file, but for the first that is sent its bytes where there is no

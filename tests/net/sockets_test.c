@@ -44,8 +44,10 @@ static void packets_arrive(void **state)
                 size_t hb = k % 2 ? KOFN_HEAD_MAX : k;
                 kofn_packet p;
 
-                assert_ok(from->send(from, way ? m.of_b : m.of_a, head, hb, big,
-                                     sizes[k], k % 3 == 0, count_done, &done));
+                assert_ok(
+                    from->send(from, way ? m.of_b : m.of_a, head, hb,
+                               &(kofn_lent){big, sizes[k], count_done, &done},
+                               k % 3 == 0));
                 sent++;
                 p = next_of(to, from);
                 assert_int_equal(p.what, KOFN_PACKET);
@@ -80,8 +82,8 @@ static int echo(const char *address, const kofn_net_options *o)
 
         if (t->wait(t, KOFN_SECOND / 2, &p) || p.what != KOFN_PACKET)
             continue;
-        t->send(t, p.peer, p.head, p.head_bytes, p.body, p.body_bytes, false,
-                NULL, NULL);
+        t->send(t, p.peer, p.head, p.head_bytes,
+                &(kofn_lent){.data = p.body, .bytes = p.body_bytes}, false);
         /* The body is not given back: the process is short-lived. */
     }
     return 0;
@@ -117,8 +119,8 @@ static void the_killed_are_missed(void **state)
             hear(t, round, "here?");
             end(pid);
             went(t, round);
-            assert_status(KOFN_TRANSPORT, t->send(t, round, "x", 1, NULL, 0,
-                                                  false, NULL, NULL));
+            assert_status(KOFN_TRANSPORT,
+                          t->send(t, round, "x", 1, NULL, false));
         }
         t->close(t, 0);
     }
@@ -190,8 +192,9 @@ static void signals_lose_nothing(void **state)
         kofn_packet p;
 
         for (; sent < got + 8; sent++)
-            assert_ok(m.a->send(m.a, m.of_b, &sent, sizeof sent, "body", 4,
-                                false, NULL, NULL));
+            assert_ok(m.a->send(m.a, m.of_b, &sent, sizeof sent,
+                                &(kofn_lent){.data = "body", .bytes = 4},
+                                false));
         p = next_of(m.b, m.a);
         assert_int_equal(p.what, KOFN_PACKET);
         assert_memory_equal(p.head, &got, sizeof got);
@@ -213,8 +216,7 @@ static void urgent_packets_wait(void **state)
 
     (void)state;
     for (int sent = 0, pauses = 0; sent < 1500 && pauses < 2000;) {
-        kofn_status st =
-            m.a->send(m.a, m.of_b, "stop", 4, NULL, 0, true, NULL, NULL);
+        kofn_status st = m.a->send(m.a, m.of_b, "stop", 4, NULL, true);
 
         sent += st == KOFN_OK;
         pauses += st == KOFN_AGAIN;

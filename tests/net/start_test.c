@@ -6,6 +6,7 @@
 
 #include <kofn/transport.h>
 
+#include "base/lent.h"
 #include "wire/wire.h"
 
 #include <sys/resource.h>
@@ -44,13 +45,11 @@ static kofn_status crowd_wait(kofn_transport *t, kofn_time atmost,
 }
 
 static kofn_status take(kofn_transport *t, kofn_peer peer, const void *head,
-                        size_t head_bytes, const void *body, size_t body_bytes,
-                        bool urgent, void (*done)(void *ud), void *ud)
+                        size_t head_bytes, const kofn_lent *body, bool urgent)
 {
     (void)t, (void)peer, (void)head, (void)head_bytes;
-    (void)body, (void)body_bytes, (void)urgent;
-    if (done)
-        done(ud);
+    (void)body, (void)urgent;
+    kf_give_back(body);
     return KOFN_OK;
 }
 

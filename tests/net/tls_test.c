@@ -18,8 +18,9 @@ static void send_one(kofn_transport *from, kofn_peer peer, kofn_transport *to,
 {
     kofn_packet p;
 
-    assert_ok(from->send(from, peer, big, head, big, bytes, head % 3 == 0,
-                         count_done, &done));
+    assert_ok(from->send(from, peer, big, head,
+                         &(kofn_lent){big, bytes, count_done, &done},
+                         head % 3 == 0));
     p = next_of(to, from);
     assert_int_equal(p.what, KOFN_PACKET);
     assert_int_equal(p.head_bytes, head);
@@ -80,9 +81,9 @@ static void much_at_once(void **state)
             kofn_status st = KOFN_OK;
 
             for (; sent[i] < MANY && !st; sent[i] += !st)
-                st = end[i]->send(end[i], i ? m.of_a : m.of_b, &sent[i],
-                                  sizeof sent[i], body + sent[i], EACH, false,
-                                  NULL, NULL);
+                st = end[i]->send(
+                    end[i], i ? m.of_a : m.of_b, &sent[i], sizeof sent[i],
+                    &(kofn_lent){.data = body + sent[i], .bytes = EACH}, false);
             assert_true(st >= 0);
             st = end[i]->wait(end[i], MILLI, &p);
             if (st == KOFN_AGAIN)
@@ -137,8 +138,9 @@ static void what_is_encrypted_waits(void **state)
     for (; sent < MANY && !holds_a_bundle(a); sent++) {
         locked(a)->links->records = KF_REKEY - 20;
         unlock(a);
-        assert_ok(a->send(a, 0, &sent, sizeof sent, body + sent, EACH, false,
-                          NULL, NULL));
+        assert_ok(a->send(a, 0, &sent, sizeof sent,
+                          &(kofn_lent){.data = body + sent, .bytes = EACH},
+                          false));
     }
     assert_true(holds_a_bundle(a));
     unlock(b);
@@ -201,7 +203,7 @@ static void what_openssl_holds(void **state)
     came(a, NULL);
     came(b, NULL);
     locked(b);
-    assert_ok(a->send(a, 0, "held", 4, NULL, 0, false, NULL, NULL));
+    assert_ok(a->send(a, 0, "held", 4, NULL, false));
     while (got <= 0)
         got = SSL_peek(inside(b)->links->tls, &byte, 1);
     kf_tls_rest(inside(b)->links);
@@ -249,8 +251,8 @@ static void last_words(void **state)
         unsigned char *body = calloc(MEGA, 1);
         kofn_packet p;
 
-        assert_ok(
-            m.b->send(m.b, m.of_a, "last", 4, body, MEGA, false, NULL, NULL));
+        assert_ok(m.b->send(m.b, m.of_a, "last", 4,
+                            &(kofn_lent){.data = body, .bytes = MEGA}, false));
         /* what is closed must be heard meanwhile */
         m.b->close(m.b, 60 * KOFN_SECOND);
         p = next_of(m.a, NULL);

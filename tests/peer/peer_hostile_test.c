@@ -1,6 +1,7 @@
 /* peer_hostile_test.c -- hostile nodes in a mesh, beside the honest: what is
  * forged is not believed, what is computed wrongly is not taken, nobody is
  * blamed who did nothing, and the iteration goes on. */
+#include "base/lent.h"
 #include "mesh_evil.h"
 
 #include <malloc.h>
@@ -148,19 +149,16 @@ static kofn_time lane_clock(void *ud)
 
 static kofn_status lane_send(kofn_transport *t, kofn_peer peer,
                              const void *head, size_t head_bytes,
-                             const void *body, size_t body_bytes, bool urgent,
-                             void (*done)(void *), void *ud)
+                             const kofn_lent *body, bool urgent)
 {
     (void)head_bytes;
     (void)body;
-    (void)body_bytes;
     (void)urgent;
     if (peer == ONE_PEER)
         return KOFN_AGAIN;
     ((lane *)t)->vectors +=
         ((const unsigned char *)head)[6] == KOFN_NOTE_VECTOR;
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return KOFN_OK;
 }
 

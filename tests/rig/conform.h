@@ -155,8 +155,9 @@ static inline kofn_status conform_send(conform_end *c, kofn_peer to,
     l->c = c;
     conform_fill(l->body, h->bytes, h->number + h->from);
     c->given++;
-    st = c->t->send(c->t, to, h, sizeof *h, l->body, h->bytes, h->urgent,
-                    conform_done, l);
+    st =
+        c->t->send(c->t, to, h, sizeof *h,
+                   &(kofn_lent){l->body, h->bytes, conform_done, l}, h->urgent);
     if (st == KOFN_AGAIN) { /* done will not be called */
         c->given--;
         free(l);

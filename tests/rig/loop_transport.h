@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/lent.h"
 
 /* Chances, per packet. */
 typedef struct loop_faults {
@@ -136,12 +137,12 @@ static inline void loop_flip(loop_net *net, unsigned char *p, size_t n)
 
 static inline kofn_status loop_send(kofn_transport *t, kofn_peer peer,
                                     const void *head, size_t head_bytes,
-                                    const void *body, size_t body_bytes,
-                                    bool urgent, void (*done)(void *ud),
-                                    void *ud)
+                                    const kofn_lent *body, bool urgent)
 {
     loop_end *from = (loop_end *)t, *spoke, *to;
     loop_net *net = from->net;
+    const void *data = body ? body->data : NULL;
+    size_t bytes = body ? body->bytes : 0;
     kofn_status st = KOFN_OK;
     size_t copies;
 
@@ -156,13 +157,13 @@ static inline kofn_status loop_send(kofn_transport *t, kofn_peer peer,
             st = KOFN_AGAIN;
         if (!st && head_bytes > 6) {
             net->sent[((const unsigned char *)head)[6] % 64]++;
-            net->bytes[((const unsigned char *)head)[6] % 64] += body_bytes;
+            net->bytes[((const unsigned char *)head)[6] % 64] += bytes;
         }
         copies = st ? 0 : 1 + loop_chance(net, net->faults.twice);
         for (size_t i = 0; i < copies; i++) {
             loop_item *item = loop_item_new(
                 KOFN_PACKET, from->is_hub ? spoke->lives : spoke->hub_peer,
-                head, head_bytes, body, body_bytes);
+                head, head_bytes, data, bytes);
 
             if (loop_chance(net, net->faults.damage)) {
                 if (item->body_bytes && kf_rng_below(&net->r, 2))
@@ -189,8 +190,8 @@ static inline kofn_status loop_send(kofn_transport *t, kofn_peer peer,
         }
     }
     pthread_mutex_unlock(&net->lock);
-    if (st != KOFN_AGAIN && done)
-        done(ud);
+    if (st != KOFN_AGAIN)
+        kf_give_back(body);
     return st;
 }
 

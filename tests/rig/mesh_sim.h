@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
+#include "base/lent.h"
 #include "mesh/host.h"
 #include "peer/node.h"
 
@@ -185,11 +186,12 @@ static inline bool sim_is_result(const unsigned char *head)
 
 static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
                                    const void *head, size_t head_bytes,
-                                   const void *body, size_t body_bytes,
-                                   bool urgent, void (*done)(void *), void *ud)
+                                   const kofn_lent *body, bool urgent)
 {
     sim_node *n = (sim_node *)t;
     sim *s = n->sim;
+    const void *data = body ? body->data : NULL;
+    size_t bytes = body ? body->bytes : 0;
     size_t to;
 
     (void)urgent;
@@ -198,8 +200,7 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
     if (s->node[to].deaf || sim_draw(s) < 0.002)
         return KOFN_AGAIN;
     if (s->mute == n->id + 1 && sim_is_result(head)) {
-        if (done)
-            done(ud);
+        kf_give_back(body);
         return KOFN_OK;
     }
     if (n->peer[to] == peer && !s->cut[n->id][to] &&
@@ -209,8 +210,8 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
         while (copies-- > 0) {
             kofn_time delay = sim_delay(s);
 
-            sim_packet *p = sim_copy(n->id, to, n->lives, head, head_bytes,
-                                     body, body_bytes);
+            sim_packet *p =
+                sim_copy(n->id, to, n->lives, head, head_bytes, data, bytes);
 
             if (s->reorder > 0 && sim_draw(s) < s->reorder)
                 delay *= 20;
@@ -221,8 +222,7 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
             sim_put(s, p, delay);
         }
     }
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return KOFN_OK;
 }
 

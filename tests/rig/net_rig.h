@@ -125,7 +125,7 @@ static inline void end(pid_t pid)
 
 static inline void say(kofn_transport *t, kofn_peer peer, const char *text)
 {
-    assert_ok(t->send(t, peer, text, strlen(text), NULL, 0, false, NULL, NULL));
+    assert_ok(t->send(t, peer, text, strlen(text), NULL, false));
 }
 
 static inline void hear(kofn_transport *t, kofn_peer peer, const char *text)

@@ -6,6 +6,7 @@
 
 #include "rig.h"
 
+#include "base/lent.h"
 #include "wire/wire.h"
 
 #define OFFICE_BODY ((size_t)1 << 16)
@@ -52,14 +53,12 @@ static inline office office_pair(void)
 
 static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
                                       const void *head, size_t head_bytes,
-                                      const void *body, size_t body_bytes,
-                                      bool urgent, void (*done)(void *ud),
-                                      void *ud)
+                                      const kofn_lent *body, bool urgent)
 {
     office *o = (office *)t;
     kf_head h;
 
-    (void)peer, (void)body, (void)body_bytes, (void)urgent;
+    (void)peer, (void)body, (void)urgent;
     assert_ok(kf_head_read(&h, head, head_bytes));
     if (h.type == KF_WIRE_NEED) {
         assert_true(o->asks < 16);
@@ -68,8 +67,7 @@ static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
     o->results += h.type == KF_WIRE_RESULT;
     o->failures += h.type == KF_WIRE_FAILED && h.status != KOFN_AGAIN;
     o->changed += h.type == KF_WIRE_CHANGED;
-    if (done)
-        done(ud);
+    kf_give_back(body);
     return KOFN_OK;
 }
 

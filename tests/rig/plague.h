@@ -47,8 +47,9 @@ static inline void say(hostile *h, kf_head head, size_t body_bytes)
     kf_head_write(bytes, &head);
     if (kf_rng_below(&h->r, 100) == 0)
         bytes[kf_rng_below(&h->r, sizeof bytes)] ^= 4;
-    if (!h->here || h->t->send(h->t, h->hub, bytes, sizeof bytes, body,
-                               body_bytes, false, free, body) == KOFN_AGAIN)
+    if (!h->here || h->t->send(h->t, h->hub, bytes, sizeof bytes,
+                               &(kofn_lent){body, body_bytes, free, body},
+                               false) == KOFN_AGAIN)
         free(body);
     h->sent++;
 }

@@ -151,11 +151,10 @@ static void left_and_right_together(void **state)
 /* ---- inputs that are sent again ------------------------------------------ */
 
 static kofn_status full(kofn_transport *t, kofn_peer peer, const void *head,
-                        size_t head_bytes, const void *body, size_t body_bytes,
-                        bool urgent, void (*done)(void *ud), void *ud)
+                        size_t head_bytes, const kofn_lent *body, bool urgent)
 {
     (void)t, (void)peer, (void)head, (void)head_bytes;
-    (void)body, (void)body_bytes, (void)urgent, (void)done, (void)ud;
+    (void)body, (void)urgent;
     return KOFN_AGAIN;
 }
 
@@ -173,8 +172,10 @@ static void an_input_on_its_way_again(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         kf_head h = {.type = KF_WIRE_WORK, .task = i, .input = inputs[i]};
 
-        assert_int_equal(kf_post(&b, &t, 0, &h, &body, sizeof body, NULL, NULL),
-                         KOFN_AGAIN);
+        assert_int_equal(
+            kf_post(&b, &t, 0, &h,
+                    &(kofn_lent){.data = &body, .bytes = sizeof body}),
+            KOFN_AGAIN);
     }
     assert_true(kf_post_take_back(&b, 0, &lost));
     assert_int_equal(lost, 0);
